@@ -1,0 +1,31 @@
+#include "rbee/core/error.h"
+
+namespace rbee {
+
+std::string_view name(Code code) {
+  switch (code) {
+    case Code::invalid_argument:
+      return "invalid_argument";
+    case Code::unsupported:
+      return "unsupported";
+    case Code::not_found:
+      return "not_found";
+    case Code::out_of_memory:
+      return "out_of_memory";
+    case Code::device:
+      return "device";
+    case Code::io:
+      return "io";
+    case Code::cancelled:
+      return "cancelled";
+    case Code::internal:
+      return "internal";
+  }
+  return "unknown";
+}
+
+void assertion_failed(const char* condition, const char* file, int line) {
+  fail(Code::internal, "assertion", condition, " at ", file, ":", line);
+}
+
+}  // namespace rbee
