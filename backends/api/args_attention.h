@@ -1,0 +1,56 @@
+#pragma once
+
+#include "backends/api/view.h"
+
+namespace rbee {
+
+enum class RopeLayout : uint8_t {
+  half,         // pairs (i, i + rot/2): GPT-NeoX, Hugging Face
+  interleaved,  // pairs (2i, 2i + 1): original Llama, GGUF llama
+};
+
+// Rotary position embedding (Su et al. 2021, section 3.2.2). Only the first 2 * cos.size(-1) elements
+// of a head are rotated, the rest is copied.
+//   x, y: (batch, heads, time, head_dim), any strides (so "thd" is a permuted view)
+//   cos, sin: (positions, rot / 2) f32
+//   positions: (batch, time) i32, rows of cos and sin; absent: row = index along time
+struct RopeArgs {
+  View x, cos, sin, positions, y;
+  RopeLayout layout = RopeLayout::half;
+};
+
+// y = softmax(softcap(q * k^T * scale) + alibi + mask) * v; heads % kv_heads == 0
+//   q, y: (batch, heads, q_len, head_dim)   k: (batch, kv_heads, kv_len, head_dim)
+//   v: (batch, kv_heads, kv_len, v_dim); y ends in v_dim
+//   mask: added to scores, f32, broadcast to (batch, heads, q_len, kv_len); absent = none
+//   alibi_slopes: (heads) f32; absent = none
+// causal: query i sees keys up to i + kv_len - q_len. A row without keys gives zeros.
+struct AttentionArgs {
+  View q, k, v, mask, alibi_slopes, y;
+  float scale = 1;
+  float softcap = 0;   // softcap(s) = softcap * tanh(s / softcap); 0 = off
+  int64_t window = 0;  // a query sees its last `window` keys, itself included; 0 = all
+  bool causal = false;
+};
+
+// Attention of a ragged batch over a paged key/value cache (Kwon et al. 2023). Causal: the queries of
+// a sequence are its last tokens.
+//   q, y: (tokens, heads, head_dim)            sequences lie one after another
+//   k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16 or bf16
+//   seq_starts: (seqs + 1) i32                 first token of each sequence in q; last = tokens
+//   kv_lens: (seqs) i32                        keys in the cache, the queries' own included
+//   block_table: (seqs, max_blocks) i32        cache block of each block_size keys
+struct PagedAttentionArgs {
+  View q, k_cache, v_cache, seq_starts, kv_lens, block_table, y;
+  float scale = 1;
+  float softcap = 0;   // 0 = off
+  int64_t window = 0;  // 0 = all
+};
+
+// Writes new keys and values into a paged cache.
+//   k, v: (tokens, kv_heads, head_dim)   slots: (tokens) i32 = block * block_size + offset; -1 skips
+struct KvAppendArgs {
+  View k, v, slots, k_cache, v_cache;
+};
+
+}  // namespace rbee

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+
+#include "backends/api/view.h"
+
+namespace rbee {
+
+// y[..., m, n] = sum_k a[..., m, k] * b[..., k, n]; batch axes broadcast (stride 0), any strides, so
+// that a transposed operand is a view. f16, bf16 and f8 accumulate in float.
+struct MatmulArgs {
+  View a, b, y;
+};
+
+// One of several matrices that share an input: y = x * weight^T + bias
+struct LinearPart {
+  View weight;  // (out, in), plain dtype, block type, or packed by pack_weight
+  View bias;    // (out), y's dtype; absent = none
+  View y;       // (rows, out)
+};
+
+// Linear layers with one input. Sharing lets a kernel convert x once (e.g. to 8-bit blocks).
+struct LinearArgs {
+  View x;                             // (rows, in) f32, f16 or bf16; contiguous
+  std::span<const LinearPart> parts;  // at least one
+};
+
+// Rewrites a weight for the backend's linear kernels.
+struct PackWeightArgs {
+  View weight;  // (out, in), contiguous, packing 0
+  View packed;  // `packing` as planned; data of the planned size
+};
+
+struct PackingPlan {
+  uint8_t packing = 0;     // 0: keep the plain layout
+  int64_t bytes = 0;       // size of the packed data
+  int64_t alignment = 64;  // bytes
+};
+
+}  // namespace rbee

@@ -1,0 +1,67 @@
+#pragma once
+// One slot per operation. Implementations are tried in order; an empty slot means that the backend
+// does not implement the operation.
+
+#include "backends/api/args_attention.h"
+#include "backends/api/args_conv.h"
+#include "backends/api/args_elementwise.h"
+#include "backends/api/args_indexing.h"
+#include "backends/api/args_matmul.h"
+#include "backends/api/args_norm.h"
+#include "backends/api/args_random.h"
+#include "backends/api/args_reduce.h"
+#include "backends/api/impl.h"
+
+namespace rbee {
+
+struct KernelTable {
+  // element-wise
+  Slot<AffineArgs> affine;
+  Slot<UnaryArgs> unary;
+  Slot<BinaryArgs> binary;
+  Slot<CompareArgs> compare;
+  Slot<WhereArgs> where;
+  Slot<CastArgs> cast;
+  Slot<CopyArgs> copy;
+  Slot<Copy2dArgs> copy2d;
+  Slot<FillArgs> fill;
+  Slot<GatedArgs> gated;
+  // reductions and sorting
+  Slot<ReduceArgs> reduce;
+  Slot<SoftmaxArgs> softmax;
+  Slot<ArgsortArgs> argsort;
+  // norms
+  Slot<RmsNormArgs> rms_norm;
+  Slot<AddRmsNormArgs> add_rms_norm;
+  Slot<LayerNormArgs> layer_norm;
+  Slot<GroupNormArgs> group_norm;
+  // convolutions, pooling, upsampling
+  Slot<Conv1dArgs> conv1d;
+  Slot<Conv2dArgs> conv2d;
+  Slot<ConvTranspose1dArgs> conv_transpose1d;
+  Slot<ConvTranspose2dArgs> conv_transpose2d;
+  Slot<Pool2dArgs> pool2d;
+  Slot<UpsampleArgs> upsample;
+  // indexing
+  Slot<GatherArgs> gather;
+  Slot<ScatterArgs> scatter;  // scatter and scatter-add
+  Slot<IndexSelectArgs> index_select;
+  Slot<IndexAddArgs> index_add;
+  Slot<EmbeddingArgs> embedding;
+  // matrix products
+  Slot<MatmulArgs> matmul;
+  Slot<LinearArgs> linear;
+  Slot<PackWeightArgs> pack_weight;
+  // attention
+  Slot<RopeArgs> rope;
+  Slot<AttentionArgs> attention;
+  Slot<PagedAttentionArgs> paged_attention;
+  Slot<KvAppendArgs> kv_append;
+  // random numbers
+  Slot<RandomArgs> random;
+
+  // Which layout the linear kernels want for a plain weight (out, in); null: always plain.
+  PackingPlan (*plan_packing)(const View& weight) = nullptr;
+};
+
+}  // namespace rbee

@@ -1,0 +1,126 @@
+#pragma once
+// What a server sees of a language model: submit a request, receive events, cancel, read figures.
+// Implemented by LlmEngine (llm_engine.h); tests of the server implement it with a script.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rbee/core/error.h"
+
+namespace rbee::engine {
+
+// Neutral values are given as "x = off".
+struct SamplingParams {
+  float temperature = 0.8f;         // 0 = always the likeliest token
+  int32_t top_k = 40;               // likeliest tokens kept; 0 = off
+  float top_p = 0.95f;              // nucleus mass kept; 1 = off
+  float min_p = 0.0f;               // smallest probability, relative to the likeliest; 0 = off
+  float repetition_penalty = 1.0f;  // divides positive and multiplies negative logits; 1 = off
+  float frequency_penalty = 0.0f;   // subtracted per occurrence; 0 = off
+  float presence_penalty = 0.0f;    // subtracted once per token that occurred; 0 = off
+  int32_t repeat_last_n = 64;       // tokens looked back by the penalties; 0 = whole history
+  std::optional<uint64_t> seed;     // fresh and reported when absent
+};
+
+struct ChatMessage {
+  std::string role;
+  std::string content;
+};
+
+struct Request {
+  std::string job_id;
+  std::string prompt;                 // raw text, used when `messages` is empty
+  std::vector<ChatMessage> messages;  // rendered through the model's chat template
+  int32_t max_tokens = 512;           // tokens generated at most
+  SamplingParams sampling;
+  std::vector<std::string> stop;  // generation ends before any of these texts
+};
+
+enum class StopReason : uint8_t { eos, max_tokens, stop_sequence, context_full, cancelled };
+
+struct Started {
+  std::string model;
+  uint64_t seed;
+  int32_t prompt_tokens;
+};
+struct TokenText {
+  std::string text;  // whole UTF-8 characters
+  int32_t index;     // 0-based count of text pieces
+};
+struct Finished {
+  StopReason reason;
+  std::string stop_sequence;  // the text that matched, for StopReason::stop_sequence
+  int32_t prompt_tokens;
+  int32_t tokens_out;
+  double prompt_ms;  // wall time of the prompt's evaluation
+  double decode_ms;  // wall time of generation after the prompt
+};
+struct Failed {
+  Code code;
+  std::string message;
+};
+
+// Receives one request's events, in order: Started, TokenText…, then Finished or Failed exactly
+// once. Called on the engine's thread; must return at once and must not throw.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  virtual void on_started(const Started&) noexcept = 0;
+  virtual void on_token(const TokenText&) noexcept = 0;
+  virtual void on_finished(const Finished&) noexcept = 0;
+  virtual void on_failed(const Failed&) noexcept = 0;
+};
+
+struct ModelInfo {
+  std::string id;              // reported name
+  std::string architecture;    // e.g. "llama"
+  std::string device;          // e.g. "cpu:0"
+  std::string quantization;    // most common weight type, e.g. "q4_1"
+  std::string tokenizer_kind;  // e.g. "gguf-bpe", "hf-json"
+  int64_t vocab_size = 0;
+  int32_t context_length = 0;  // tokens, as configured
+  int64_t parameters = 0;
+  int64_t weight_bytes = 0;    // resident bytes of the weights
+  int64_t kv_cache_bytes = 0;  // resident bytes of the KV cache
+};
+
+// Figures since start; a consistent snapshot.
+struct EngineStats {
+  int32_t running = 0;
+  int32_t waiting = 0;
+  uint64_t requests_finished = 0;
+  uint64_t requests_failed = 0;
+  uint64_t requests_cancelled = 0;
+  uint64_t prompt_tokens = 0;
+  uint64_t generated_tokens = 0;
+  double prompt_seconds = 0;  // engine time spent on prompts
+  double decode_seconds = 0;  // engine time spent on generation
+  int64_t kv_blocks_total = 0;
+  int64_t kv_blocks_used = 0;
+  bool healthy = true;  // false after a device error; no new work is taken
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual const ModelInfo& model() const = 0;
+  // Queues the request; thread-safe. Throws invalid_argument for values out of range (the message
+  // names field and range), and unsupported when the engine does not take new work.
+  virtual void submit(Request request, std::shared_ptr<EventSink> sink) = 0;
+  // Ends the request with StopReason::cancelled, waiting or running, at the next token. Thread-safe;
+  // false when no such request is waiting or running.
+  virtual bool cancel(const std::string& job_id) = 0;
+  virtual EngineStats stats() const = 0;
+  // Takes no new work, cancels everything, and joins the engine's thread. Idempotent.
+  virtual void stop() = 0;
+};
+
+// "EOS", "MAX_TOKENS", "STOP_SEQUENCE", "CONTEXT_FULL", "CANCELLED".
+std::string_view wire_name(StopReason reason);
+// Throws invalid_argument naming field, value and range.
+void validate(const Request& request);
+
+}  // namespace rbee::engine

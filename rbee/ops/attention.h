@@ -1,0 +1,46 @@
+#pragma once
+
+#include "rbee/tensor/tensor.h"
+
+namespace rbee {
+
+struct AttentionOptions {
+  float scale = 0;     // applied to scores; 0 = 1 / sqrt(head_dim)
+  float softcap = 0;   // softcap * tanh(s / softcap); 0 = off
+  int64_t window = 0;  // a query sees its last `window` keys, itself included; 0 = all
+  bool causal = false;
+  Tensor mask;          // f32, broadcast to (batch, heads, q_len, kv_len), added to scores
+  Tensor alibi_slopes;  // (heads) f32
+};
+
+// Scaled dot-product attention; heads % kv_heads == 0 (GQA, MQA)
+//   q: (batch, heads, q_len, head_dim)   k: (batch, kv_heads, kv_len, head_dim)
+//   v: (batch, kv_heads, kv_len, v_dim)  result: (batch, heads, q_len, v_dim)
+// causal: query i sees keys up to i + kv_len - q_len
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options);
+
+// A ragged batch over a paged cache; host-built index tensors, see PagedAttentionArgs.
+struct PagedBatch {
+  Tensor seq_starts;   // (seqs + 1) i32, first token of each sequence
+  Tensor kv_lens;      // (seqs) i32, keys in the cache, the new ones included
+  Tensor block_table;  // (seqs, max_blocks) i32
+  Tensor slots;        // (tokens) i32, block * block_size + offset of each new key; -1 = skip
+};
+
+struct PagedAttentionOptions {
+  float scale = 0;     // 0 = 1 / sqrt(head_dim)
+  float softcap = 0;   // 0 = off
+  int64_t window = 0;  // 0 = all
+};
+
+// q: (tokens, heads, head_dim), rows may be strided   result: (tokens, heads, head_dim), contiguous
+// k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16 or bf16
+Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_cache,
+                       const PagedBatch& batch, const PagedAttentionOptions& options);
+
+// Writes k, v: (tokens, kv_heads, head_dim) at batch.slots into the caches (in place).
+void kv_append_(const Tensor& k, const Tensor& v, const Tensor& slots, Tensor& k_cache,
+                Tensor& v_cache);
+
+}  // namespace rbee

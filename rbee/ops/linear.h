@@ -1,0 +1,28 @@
+#pragma once
+// Linear layers over plain, block-quantised and packed weights.
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "rbee/tensor/tensor.h"
+
+namespace rbee {
+
+// y = x * weight^T + bias
+//   x: (rows, in) f32, f16 or bf16, contiguous   weight: (out, in) any dtype, plain or packed
+//   bias: (out), x's dtype, or undefined         y: (rows, out), x's dtype
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+struct LinearWeights {
+  Tensor weight;  // (out, in)
+  Tensor bias;    // (out) or undefined
+};
+// Several linear layers of one input, computed together; as many results as weights.
+std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* const> weights);
+
+// The weight in the layout that this device's linear kernels read fastest; shares the plain weight
+// when that is the plain layout. Done once at load.
+Tensor pack_weight(const Tensor& weight);
+
+}  // namespace rbee
