@@ -51,12 +51,12 @@ struct TokenText {
   int32_t index;     // 0-based count of text pieces
 };
 struct Finished {
-  StopReason reason;
+  StopReason reason = StopReason::eos;
   std::string stop_sequence;  // the text that matched, for StopReason::stop_sequence
-  int32_t prompt_tokens;
-  int32_t tokens_out;
-  double prompt_ms;  // wall time of the prompt's evaluation
-  double decode_ms;  // wall time of generation after the prompt
+  int32_t prompt_tokens = 0;
+  int32_t tokens_out = 0;
+  double prompt_ms = 0;  // wall time of the prompt's evaluation
+  double decode_ms = 0;  // wall time of generation after the prompt
 };
 struct Failed {
   Code code;
@@ -110,8 +110,8 @@ class Engine {
   // Queues the request; thread-safe. Throws invalid_argument for values out of range (the message
   // names field and range), and unsupported when the engine does not take new work.
   virtual void submit(Request request, std::shared_ptr<EventSink> sink) = 0;
-  // Ends the request with StopReason::cancelled, waiting or running, at the next token. Thread-safe;
-  // false when no such request is waiting or running.
+  // Ends the request with StopReason::cancelled, waiting or running, at the next token.
+  // Thread-safe; false when no such request is waiting or running.
   virtual bool cancel(const std::string& job_id) = 0;
   virtual EngineStats stats() const = 0;
   // Takes no new work, cancels everything, and joins the engine's thread. Idempotent.

@@ -1,0 +1,19 @@
+#pragma once
+// The few facts the engine reads from Hugging Face side files.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rbee::engine {
+
+// eos_token_id (a number or a list) of generation_config.json or config.json; `file` is for errors.
+// Throws invalid_argument when the file is not JSON or an id is not one.
+std::vector<int32_t> end_token_ids(std::string_view json, std::string_view file);
+
+// chat_template of tokenizer_config.json: a string, or the entry named "default" of a list.
+std::optional<std::string> chat_template_of(std::string_view tokenizer_config_json);
+
+}  // namespace rbee::engine

@@ -1,0 +1,181 @@
+#include "rbee/engine/text_model.h"
+
+#include <algorithm>
+
+#include "rbee/core/log.h"
+#include "rbee/engine/generation_config.h"
+#include "rbee/io/checkpoint.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr int64_t kDefaultContext = 4096;
+
+// For checkpoints without a template: what llama.cpp's users get there too.
+constexpr std::string_view kChatMl =
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] "
+    "+ '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' "
+    "}}{% endif %}";
+
+std::optional<text::TokenId> token_at(const io::Metadata& metadata, std::string_view key) {
+  const auto id = metadata.get_i64(key);
+  if (!id) return std::nullopt;
+  check(*id >= 0 && *id <= INT32_MAX, key, *id, " is no token id");
+  return static_cast<text::TokenId>(*id);
+}
+
+text::GgufVocab gguf_vocab(const io::Metadata& metadata) {
+  text::GgufVocab vocab;
+  vocab.model = metadata.require_string("tokenizer.ggml.model");
+  vocab.pre = metadata.get_string("tokenizer.ggml.pre").value_or("");
+  const auto tokens = metadata.get_strings("tokenizer.ggml.tokens");
+  check(tokens.has_value(), "gguf", "tokenizer.ggml.tokens is missing");
+  vocab.tokens.assign(tokens->begin(), tokens->end());
+  if (auto scores = metadata.get_floats("tokenizer.ggml.scores")) {
+    vocab.scores = std::move(*scores);
+  }
+  if (auto types = metadata.get_ints("tokenizer.ggml.token_type")) {
+    vocab.types.assign(types->begin(), types->end());
+  }
+  if (const auto merges = metadata.get_strings("tokenizer.ggml.merges")) {
+    vocab.merges.assign(merges->begin(), merges->end());
+  }
+  vocab.bos = token_at(metadata, "tokenizer.ggml.bos_token_id");
+  vocab.eos = token_at(metadata, "tokenizer.ggml.eos_token_id");
+  vocab.eot = token_at(metadata, "tokenizer.ggml.eot_token_id");
+  vocab.eom = token_at(metadata, "tokenizer.ggml.eom_token_id");
+  vocab.unk = token_at(metadata, "tokenizer.ggml.unknown_token_id");
+  vocab.pad = token_at(metadata, "tokenizer.ggml.padding_token_id");
+  vocab.sep = token_at(metadata, "tokenizer.ggml.seperator_token_id");  // ggml's own spelling
+  vocab.add_bos = metadata.get_bool("tokenizer.ggml.add_bos_token");
+  vocab.add_eos = metadata.get_bool("tokenizer.ggml.add_eos_token");
+  vocab.add_space_prefix = metadata.get_bool("tokenizer.ggml.add_space_prefix");
+  vocab.remove_extra_whitespaces = metadata.get_bool("tokenizer.ggml.remove_extra_whitespaces");
+  return vocab;
+}
+
+std::unique_ptr<text::ChatTemplate> load_chat_template(const io::Checkpoint& checkpoint) {
+  std::optional<std::string> source;
+  if (checkpoint.format() == io::Checkpoint::Format::gguf) {
+    if (const auto text = checkpoint.metadata().get_string("tokenizer.chat_template")) {
+      source = std::string(*text);
+    }
+  } else {
+    source = checkpoint.text_file("chat_template.jinja");
+    if (!source) {
+      if (const auto config = checkpoint.text_file("tokenizer_config.json")) {
+        source = chat_template_of(*config);
+      }
+    }
+  }
+  if (!source) return nullptr;
+  try {
+    return std::make_unique<text::ChatTemplate>(*source);
+  } catch (const Error& error) {
+    // The model still answers raw prompts.
+    log(LogLevel::warn, "the chat template is not usable", {{"error", error.what()}});
+    return nullptr;
+  }
+}
+
+ModelInfo make_info(const io::Checkpoint& checkpoint, const TextModelOptions& options,
+                    const std::filesystem::path& path, const models::LanguageModel& model) {
+  ModelInfo info;
+  info.id = options.model_id;
+  if (info.id.empty()) info.id = model.config().name;
+  if (info.id.empty()) info.id = path.filename().string();
+  info.architecture = checkpoint.architecture();
+  info.device = cat(options.device->id());
+  info.quantization = model.quantization();
+  info.vocab_size = model.config().vocab_size;
+  const int64_t trained = model.config().context_length;
+  const int64_t wanted = options.context > 0 ? options.context : std::min(trained, kDefaultContext);
+  check(wanted <= INT32_MAX, "context", wanted, " is above ", INT32_MAX);
+  if (wanted > trained) {
+    log(LogLevel::warn, "the context is longer than the model was trained for",
+        {{"context", cat(wanted)}, {"trained", cat(trained)}});
+  }
+  info.context_length = static_cast<int32_t>(wanted);
+  info.parameters = model.parameters();
+  info.weight_bytes = model.weight_bytes();
+  return info;
+}
+
+std::vector<text::TokenId> end_tokens_of(const io::Checkpoint& checkpoint,
+                                         const text::Tokenizer& tokenizer) {
+  std::vector<text::TokenId> ids = tokenizer.end_tokens();
+  if (checkpoint.format() == io::Checkpoint::Format::safetensors) {
+    for (const char* file : {"generation_config.json", "config.json"}) {
+      if (const auto text = checkpoint.text_file(file)) {
+        const auto more = end_token_ids(*text, file);
+        ids.insert(ids.end(), more.begin(), more.end());
+      }
+    }
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+std::string token_text(const text::Tokenizer& tokenizer, std::optional<text::TokenId> id) {
+  return id ? tokenizer.piece(*id, true) : std::string();
+}
+
+}  // namespace
+
+std::unique_ptr<text::Tokenizer> load_tokenizer(const io::Checkpoint& checkpoint,
+                                                std::string* kind) {
+  if (checkpoint.format() == io::Checkpoint::Format::gguf) {
+    text::GgufVocab vocab = gguf_vocab(checkpoint.metadata());
+    if (kind != nullptr) *kind = vocab.model == "llama" ? "gguf-spm" : "gguf-bpe";
+    return text::tokenizer_from_gguf(std::move(vocab));
+  }
+  const auto json = checkpoint.text_file("tokenizer.json");
+  if (!json) {
+    fail(Code::not_found, "tokenizer",
+         "tokenizer.json is not beside the weights; save the tokenizer in its \"fast\" form");
+  }
+  if (kind != nullptr) *kind = "hf-json";
+  return text::tokenizer_from_json(*json,
+                                   checkpoint.text_file("tokenizer_config.json").value_or(""),
+                                   checkpoint.text_file("special_tokens_map.json").value_or(""));
+}
+
+TextModel load_text_model(const std::filesystem::path& path, const TextModelOptions& options) {
+  check(options.device != nullptr, "load_text_model", "no device is given");
+  check(options.context >= 0, "context", options.context, " is negative");
+  const io::Checkpoint checkpoint = io::Checkpoint::open(path);
+  TextModel out;
+  out.device = options.device;
+  std::string kind;
+  out.tokenizer = load_tokenizer(checkpoint, &kind);
+  out.chat_template = load_chat_template(checkpoint);
+  out.model = models::load_language_model(
+      checkpoint,
+      {.device = options.device, .context = options.context, .progress = options.progress});
+  check(out.tokenizer->vocab_size() <= out.model->config().vocab_size, "tokenizer", "its ",
+        out.tokenizer->vocab_size(), " tokens are more than the model's ",
+        out.model->config().vocab_size);
+  out.end_tokens = end_tokens_of(checkpoint, *out.tokenizer);
+  out.info = make_info(checkpoint, options, path, *out.model);
+  out.info.tokenizer_kind = kind;
+  return out;
+}
+
+std::string TextModel::render(const std::vector<ChatMessage>& messages) const {
+  std::vector<text::Message> list;
+  for (const ChatMessage& message : messages) list.push_back({message.role, message.content, {}});
+  const std::string bos = token_text(*tokenizer, tokenizer->bos());
+  const std::string eos = token_text(*tokenizer, tokenizer->eos());
+  if (chat_template) return chat_template->render(list, true, bos, eos);
+  static const text::ChatTemplate fallback{kChatMl};
+  return fallback.render(list, true, bos, eos);
+}
+
+std::vector<text::TokenId> TextModel::encode(const Request& request) const {
+  if (request.messages.empty()) return tokenizer->encode(request.prompt);
+  // The template writes the special tokens itself.
+  return tokenizer->encode(render(request.messages), {.add_special = false});
+}
+
+}  // namespace rbee::engine

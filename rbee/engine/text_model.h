@@ -1,0 +1,53 @@
+#pragma once
+// A language model with everything needed to talk to it: weights, tokenizer, chat template.
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/api/device.h"
+#include "rbee/engine/engine.h"
+#include "rbee/models/language_model.h"
+#include "rbee/text/template/chat_template.h"
+#include "rbee/text/tokenizer.h"
+
+namespace rbee::io {
+class Checkpoint;
+}
+
+namespace rbee::engine {
+
+struct TextModelOptions {
+  Device* device = nullptr;
+  int64_t context = 0;   // tokens; 0 = the model's own, at most 4096
+  std::string model_id;  // reported name; empty = from the checkpoint
+  std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights loaded
+};
+
+struct TextModel {
+  Device* device = nullptr;
+  std::unique_ptr<models::LanguageModel> model;
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::unique_ptr<text::ChatTemplate> chat_template;  // null: the checkpoint has none
+  std::vector<text::TokenId> end_tokens;              // any of them ends a turn
+  ModelInfo info;                                     // kv_cache_bytes left at 0
+
+  // Token ids of a request: its messages through the chat template, or its raw prompt with the
+  // special tokens that the model wants around it. Throws invalid_argument.
+  std::vector<text::TokenId> encode(const Request& request) const;
+  // The text that encode() tokenises for `messages`.
+  std::string render(const std::vector<ChatMessage>& messages) const;
+};
+
+// path: a .gguf file, a .safetensors file with its config.json, or a Hugging Face folder. Throws
+// not_found, io, unsupported or invalid_argument naming the file and field.
+TextModel load_text_model(const std::filesystem::path& path, const TextModelOptions& options);
+
+// Only the tokenizer of a checkpoint; `kind` becomes "gguf-bpe", "gguf-spm" or "hf-json".
+std::unique_ptr<text::Tokenizer> load_tokenizer(const io::Checkpoint& checkpoint,
+                                                std::string* kind = nullptr);
+
+}  // namespace rbee::engine
