@@ -1,0 +1,69 @@
+#pragma once
+// Decoder-only language models: what the engine sees of every family.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "rbee/io/checkpoint.h"
+#include "rbee/nn/kv_cache.h"
+#include "rbee/ops/attention.h"
+#include "rbee/tensor/tensor.h"
+
+namespace rbee::models {
+
+// New tokens of one or more sequences, one sequence after another.
+struct ForwardBatch {
+  Tensor ids;         // (tokens) i32, below vocab_size
+  Tensor positions;   // (tokens) i32, absolute position in its sequence, below the loaded context
+  PagedBatch paged;   // where keys and values of each sequence lie
+  Tensor logit_rows;  // (n) i32, rows of the batch whose logits are wanted
+  // Called with the residual stream after each layer, for tests and analysis; the last layer's has
+  // the logit rows only.
+  std::function<void(int64_t layer, const Tensor& hidden)> on_layer;
+};
+
+struct ModelConfig {
+  std::string architecture;  // as the checkpoint names it, e.g. "llama"
+  std::string name;          // as the checkpoint calls itself; may be empty
+  int64_t vocab_size = 0;
+  int64_t dim = 0;
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t ffn_dim = 0;
+  int64_t context_length = 0;  // trained positions
+  float norm_eps = 0;
+  bool tied_embeddings = false;  // the token table is also the output matrix
+};
+
+class LanguageModel {
+ public:
+  virtual ~LanguageModel() = default;
+
+  virtual const ModelConfig& config() const = 0;
+  // Adds the batch's keys and values to the cache and returns logits (n, vocab) f32. The cache has
+  // the model's layers, kv_heads and head_dim. Const: one model may serve several caches.
+  virtual Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
+
+  virtual int64_t weight_bytes() const = 0;       // resident, packed copies included
+  virtual int64_t parameters() const = 0;         // weights, tied ones once
+  virtual std::string quantization() const = 0;  // most common weight type by bytes, e.g. "q4_1"
+};
+
+struct LoadOptions {
+  Device* device = nullptr;
+  int64_t context = 0;  // positions to prepare rope tables for; 0 = min(trained, 4096)
+  bool pack_weights = true;  // rewrite matrices for the device's kernels
+  std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint's tensors
+};
+
+// Throws unsupported for an unknown architecture (listing the known ones) or a feature of the
+// checkpoint that is not implemented, not_found naming a missing tensor or field, and
+// invalid_argument naming a tensor or field with a wrong shape or value.
+std::unique_ptr<LanguageModel> load_language_model(const io::Checkpoint& checkpoint,
+                                                   const LoadOptions& options);
+
+}  // namespace rbee::models

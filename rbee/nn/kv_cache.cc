@@ -1,0 +1,28 @@
+#include "rbee/nn/kv_cache.h"
+
+namespace rbee::nn {
+
+KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(options) {
+  constexpr const char* kOp = "kv_cache";
+  check(options.layers > 0, kOp, "layers is ", options.layers, ", wanted at least 1");
+  check(options.kv_heads > 0, kOp, "kv_heads is ", options.kv_heads, ", wanted at least 1");
+  check(options.head_dim > 0, kOp, "head_dim is ", options.head_dim, ", wanted at least 1");
+  check(options.blocks > 0, kOp, "blocks is ", options.blocks, ", wanted at least 1");
+  check(options.block_size > 0, kOp, "block_size is ", options.block_size, ", wanted at least 1");
+  const DType dtype = options.dtype;
+  check(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16, kOp,
+        "a cache holds f32, f16 or bf16, not ", dtype);
+  const Shape shape{options.blocks, options.kv_heads, options.block_size, options.head_dim};
+  keys_.reserve(static_cast<size_t>(options.layers));
+  values_.reserve(static_cast<size_t>(options.layers));
+  for (int64_t layer = 0; layer < options.layers; ++layer) {
+    keys_.push_back(empty(shape, dtype, device));
+    values_.push_back(empty(shape, dtype, device));
+  }
+}
+
+int64_t KvCache::bytes() const {
+  return 2 * options_.layers * keys_.front().bytes();
+}
+
+}  // namespace rbee::nn

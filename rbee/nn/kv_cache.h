@@ -1,0 +1,41 @@
+#pragma once
+// Keys and values of all layers in fixed-size blocks (Kwon et al. 2023, section 4.1). Which block
+// belongs to which sequence is the caller's business (PagedBatch::block_table).
+
+#include <cstdint>
+#include <vector>
+
+#include "rbee/tensor/tensor.h"
+
+namespace rbee::nn {
+
+struct KvCacheOptions {
+  int64_t layers = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t blocks = 0;       // blocks in the pool, shared by all sequences
+  int64_t block_size = 32;  // positions in a block
+  DType dtype = DType::f16;  // f32, f16 or bf16
+};
+
+class KvCache {
+ public:
+  // Throws invalid_argument naming a size below 1 or a dtype that caches do not take, and
+  // out_of_memory.
+  KvCache(const KvCacheOptions& options, Device& device);
+
+  // (blocks, kv_heads, block_size, head_dim)
+  Tensor& keys(int64_t layer) { return keys_[static_cast<size_t>(layer)]; }
+  Tensor& values(int64_t layer) { return values_[static_cast<size_t>(layer)]; }
+  const KvCacheOptions& options() const { return options_; }
+  int64_t blocks() const { return options_.blocks; }
+  int64_t block_size() const { return options_.block_size; }
+  int64_t bytes() const;  // of all layers, keys and values
+
+ private:
+  KvCacheOptions options_;
+  std::vector<Tensor> keys_;
+  std::vector<Tensor> values_;
+};
+
+}  // namespace rbee::nn
