@@ -9,8 +9,8 @@ enum class RopeLayout : uint8_t {
   interleaved,  // pairs (2i, 2i + 1): original Llama, GGUF llama
 };
 
-// Rotary position embedding (Su et al. 2021, section 3.2.2). Only the first 2 * cos.size(-1) elements
-// of a head are rotated, the rest is copied.
+// Rotary position embedding (Su et al. 2021, section 3.2.2). Only the first 2 * cos.size(-1)
+// elements of a head are rotated, the rest is copied.
 //   x, y: (batch, heads, time, head_dim), any strides (so "thd" is a permuted view)
 //   cos, sin: (positions, rot / 2) f32
 //   positions: (batch, time) i32, rows of cos and sin; absent: row = index along time
@@ -33,8 +33,8 @@ struct AttentionArgs {
   bool causal = false;
 };
 
-// Attention of a ragged batch over a paged key/value cache (Kwon et al. 2023). Causal: the queries of
-// a sequence are its last tokens.
+// Attention of a ragged batch over a paged key/value cache (Kwon et al. 2023). Causal: the queries
+// of a sequence are its last tokens.
 //   q, y: (tokens, heads, head_dim)            sequences lie one after another
 //   k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16 or bf16
 //   seq_starts: (seqs + 1) i32                 first token of each sequence in q; last = tokens
@@ -48,7 +48,8 @@ struct PagedAttentionArgs {
 };
 
 // Writes new keys and values into a paged cache.
-//   k, v: (tokens, kv_heads, head_dim)   slots: (tokens) i32 = block * block_size + offset; -1 skips
+//   k, v: (tokens, kv_heads, head_dim)   slots: (tokens) i32 = block * block_size + offset; -1
+//   skips
 struct KvAppendArgs {
   View k, v, slots, k_cache, v_cache;
 };

@@ -6,8 +6,8 @@
 
 namespace rbee {
 
-// y[..., m, n] = sum_k a[..., m, k] * b[..., k, n]; batch axes broadcast (stride 0), any strides, so
-// that a transposed operand is a view. f16, bf16 and f8 accumulate in float.
+// y[..., m, n] = sum_k a[..., m, k] * b[..., k, n]; batch axes broadcast (stride 0), any strides,
+// so that a transposed operand is a view. f16, bf16 and f8 accumulate in float.
 struct MatmulArgs {
   View a, b, y;
 };

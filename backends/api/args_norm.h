@@ -23,7 +23,8 @@ struct LayerNormArgs {
   float eps = 1e-5f;
 };
 
-// x: (batch, channels, spatial...), normalised over each group of channels; weight, bias: (channels)
+// x: (batch, channels, spatial...), normalised over each group of channels
+// weight, bias: (channels), optional
 struct GroupNormArgs {
   View x, weight, bias, y;
   int32_t groups = 1;

@@ -9,8 +9,8 @@ enum class RandomKind : uint8_t {
   normal,   // mean a, standard deviation b
 };
 
-// Philox4x32-10 (Salmon et al. 2011): element i uses counter offset + i, so results do not depend on
-// threads or devices.
+// Philox4x32-10 (Salmon et al. 2011): element i uses counter offset + i, so results do not depend
+// on threads or devices.
 struct RandomArgs {
   RandomKind kind;
   View y;  // any float dtype, contiguous

@@ -1,6 +1,6 @@
 #pragma once
-// Device: memory, streams, events, copies and capture of one piece of hardware. Everything else goes
-// through the kernel table. Calls throw Error(device | out_of_memory | unsupported).
+// Device: memory, streams, events, copies and capture of one piece of hardware. Everything else
+// goes through the kernel table. Calls throw Error(device | out_of_memory | unsupported).
 
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace rbee::cpu {
 const BackendInfo& cpu_backend();
 
 // Threads of the pool, the caller included; call before the device is first used. 0 = one for each
-// physical core this process may run on. Throws invalid_argument outside 0 … 1024.
+// physical core this process may run on. Throws invalid_argument outside 0 to 1024.
 void set_thread_count(int threads);
 
 }  // namespace rbee::cpu

@@ -7,8 +7,7 @@
 namespace rbee {
 
 Dims::Dims(std::span<const int64_t> values) : rank_(static_cast<int>(values.size())) {
-  check(values.size() <= size_t{kMaxRank}, "shape", "rank ", values.size(), " is above ",
-        kMaxRank);
+  check(values.size() <= size_t{kMaxRank}, "shape", "rank ", values.size(), " is above ", kMaxRank);
   std::copy(values.begin(), values.end(), values_.begin());
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Shape: up to kMaxRank sizes, in elements, outermost first. Strides: the same, signed, in elements.
+// Shape: up to kMaxRank sizes, in elements, outermost first. Strides: the same, signed.
 
 #include <array>
 #include <cstdint>

@@ -63,7 +63,7 @@ struct Failed {
   std::string message;
 };
 
-// Receives one request's events, in order: Started, TokenText…, then Finished or Failed exactly
+// Receives one request's events, in order: Started, TokenText ..., then Finished or Failed exactly
 // once. Called on the engine's thread; must return at once and must not throw.
 class EventSink {
  public:

@@ -6,8 +6,8 @@
 
 namespace rbee {
 
-// Called for every operation while set; an empty function turns tracing off. Not thread-safe against
-// running operations.
+// Called for every operation while set; an empty function turns tracing off. Not thread-safe
+// against running operations.
 void set_op_trace(std::function<void(const char* op, const char* implementation)> sink);
 
 namespace detail {

@@ -121,7 +121,8 @@ Tensor Tensor::slice(Axis axis, int64_t start, int64_t length) const {
   View view = view_;
   view.sizes[i] = length;
   if (length > 0) {
-    view.data = static_cast<std::byte*>(view_.data) + offset_bytes(dtype(), start * view_.strides[i]);
+    view.data =
+        static_cast<std::byte*>(view_.data) + offset_bytes(dtype(), start * view_.strides[i]);
   }
   return from_buffer(buffer_, view);
 }
@@ -241,8 +242,8 @@ Tensor from_memory(std::span<const std::byte> bytes, const Shape& shape, DType d
                    Device& device, std::shared_ptr<const void> owner) {
   const int64_t wanted = tensor_bytes(shape, dtype);
   check(device.host_accessible(), "from_memory", device.id(), " cannot read host memory");
-  check(static_cast<int64_t>(bytes.size()) >= wanted, "from_memory", dtype, " (", shape,
-        ") takes ", wanted, " bytes, ", bytes.size(), " are there");
+  check(static_cast<int64_t>(bytes.size()) >= wanted, "from_memory", dtype, " (", shape, ") takes ",
+        wanted, " bytes, ", bytes.size(), " are there");
   // Tensors over mapped files are only read; ops write to tensors they made.
   auto* data = const_cast<std::byte*>(bytes.data());
   auto buffer =

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Checks the rules of the tree that a compiler does not: who may include whom, sizes of files and
+functions, words that do not belong, ASCII. Prints one line for each finding; exit status 1 when
+there is any. Usage: lint.py [ROOT]"""
+
+import os
+import re
+import sys
+
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 60
+MAX_COLUMNS = 100
+
+# Folder -> folders it may include besides its own. Longest prefix wins. None: anything.
+MAY_INCLUDE = {
+    "rbee/core": [],
+    "backends/shared": [],
+    "backends/api": ["rbee/core"],
+    "backends/cpu": ["rbee/core", "backends/api", "backends/shared"],
+    "rbee/tensor": ["rbee/core", "backends/api"],
+    "rbee/ops": ["rbee/core", "rbee/tensor", "backends/api"],
+    "rbee/quant": ["rbee/core", "backends/shared"],
+    "rbee/io": ["rbee/core"],
+    "rbee/text": ["rbee/core"],
+    "rbee/nn": ["rbee/core", "rbee/tensor", "rbee/ops", "rbee/quant", "rbee/io", "backends/api"],
+    "rbee/models": ["rbee/core", "rbee/tensor", "rbee/ops", "rbee/quant", "rbee/io", "rbee/nn",
+                    "backends/api"],
+    "rbee/engine": ["rbee/core", "rbee/tensor", "rbee/ops", "rbee/quant", "rbee/io", "rbee/nn",
+                    "rbee/models", "rbee/text", "backends/api"],
+    "server/http": ["rbee/core"],
+    "server/contract": ["rbee/core"],
+    "server/llm": ["rbee/core", "rbee/engine", "server/http", "server/contract"],
+    "workers": None,
+    "tools": None,
+    "tests": None,
+    "bench": None,
+}
+
+# Headers of outside libraries stay in few places.
+EXTERNAL_ONLY_IN = {
+    "boost/": ["server/http", "tests", "tools", "workers"],
+    "openssl/": ["server", "tests", "workers"],
+    "CLI/": ["workers", "tools", "tests", "bench"],
+    "spdlog/": ["workers", "tools"],
+    "pcre2": ["rbee/text"],
+    "unicode/": ["rbee/text", "tests"],
+}
+
+LIBRARY = ("rbee/", "backends/", "server/")
+FORBIDDEN_IN_LIBRARY = [
+    (re.compile(r"\bstd::(cout|cerr|clog)\b"), "prints to a standard stream"),
+    (re.compile(r"(?<![\w.:>])(printf|puts|putchar|fprintf|perror)\s*\("), "prints"),
+    (re.compile(r"(?<![\w.>])(std::)?(abort|exit|_exit|quick_exit|terminate)\s*\("),
+     "ends the process"),
+]
+# No vendor above backends/.
+VENDOR = re.compile(r"\b(cuda[A-Z]\w*|hip[A-Z]\w*|__CUDA\w*|__HIP\w*|CUDA_VERSION)\b")
+VENDOR_FREE = ("rbee/models/", "rbee/nn/", "rbee/engine/", "rbee/ops/", "rbee/tensor/", "server/")
+TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
+CODE = (".h", ".cc", ".cu", ".mm", ".metal")
+
+
+def rule_for(path):
+    best = max((f for f in MAY_INCLUDE if path.startswith(f + "/")), key=len, default=None)
+    return best, MAY_INCLUDE.get(best)
+
+
+def check_include(path, target):
+    own, allowed = rule_for(path)
+    internal = target.startswith(("rbee/", "backends/", "server/", "workers/"))
+    if own and allowed is not None and internal:
+        if not any(target.startswith(f + "/") for f in [own, *allowed]):
+            return f"{own} may not include {target}"
+    for prefix, places in EXTERNAL_ONLY_IN.items():
+        if target.startswith(prefix) and not path.startswith(tuple(places)):
+            return f"<{target}> belongs only in {', '.join(places)}"
+    if own == "backends/shared" and not internal:
+        return f"backends/shared includes no standard header ({target})"
+    return None
+
+
+def strip_code(line):
+    """The line without string literals and comments, so that words in them do not count."""
+    line = re.sub(r'"(\\.|[^"\\])*"', '""', line)
+    return line.split("//")[0]
+
+
+NOT_A_FUNCTION = re.compile(r"^\s*(class|struct|union|enum|namespace|extern|if|for|while|switch)\b")
+
+
+def long_functions(lines):
+    """Bodies start on a line that ends in '{' at column 0 or, inside a class, 2, and end at a '}' of
+    the same column: the house format does not indent namespaces."""
+    for indent in ("", "  "):
+        start = None
+        for number, line in enumerate(lines, 1):
+            if start is not None:
+                if line.startswith(indent + "}"):
+                    if number - start - 1 > MAX_FUNCTION_LINES:
+                        yield start, number - start - 1
+                    start = None
+                continue
+            broken_signature = re.match("^" + indent + r" {4}\S.*\).*\{$", line)
+            signature = re.match("^" + indent + r"[A-Za-z_~\[].*\).*\{$", line)
+            if (signature or broken_signature) and not NOT_A_FUNCTION.match(line):
+                start = number
+
+
+def check_file(root, path, exceptions):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    if len(lines) > MAX_FILE_LINES and ("size", path) not in exceptions:
+        yield 1, f"{len(lines)} lines, the limit is {MAX_FILE_LINES}"
+    if path.endswith(".h") and "#pragma once" not in lines:
+        yield 1, "#pragma once is missing"
+    if ("function", path) not in exceptions and not path.startswith("tests/"):
+        for start, length in long_functions(lines):
+            yield start, f"a function of {length} lines, the limit is {MAX_FUNCTION_LINES}"
+    for number, line in enumerate(lines, 1):
+        if not line.isascii() and ("ascii", path) not in exceptions:
+            yield number, "not ASCII"
+        if len(line) > MAX_COLUMNS and "http" not in line and 'R"' not in line:
+            yield number, f"{len(line)} columns, the limit is {MAX_COLUMNS}"
+        if TODO.search(line):
+            yield number, "a TODO needs an issue number: TODO(#12)"
+        match = INCLUDE.match(line)
+        if match:
+            problem = check_include(path, match.group(1))
+            if problem:
+                yield number, problem
+            continue
+        code = strip_code(line)
+        if path.startswith(LIBRARY):
+            for pattern, problem in FORBIDDEN_IN_LIBRARY:
+                if pattern.search(code):
+                    yield number, problem
+        if path.startswith(VENDOR_FREE) and VENDOR.search(code):
+            yield number, "names a GPU vendor outside backends/"
+
+
+def read_exceptions(root):
+    exceptions = set()
+    with open(os.path.join(root, "tools/lint/exceptions.txt"), encoding="utf-8") as file:
+        for line in file:
+            line = line.split("#")[0].strip()
+            if line:
+                rule, path = line.split()
+                exceptions.add((rule, path))
+    return exceptions
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else "."
+    exceptions = read_exceptions(root)
+    findings = files = 0
+    for rule, path in sorted(exceptions):
+        if not os.path.exists(os.path.join(root, path)):
+            print(f"tools/lint/exceptions.txt: {path} does not exist (rule {rule})")
+            findings += 1
+    for folder, names, found in os.walk(root):
+        names[:] = [n for n in names if not n.startswith((".", "build", "__"))]
+        for name in found:
+            if not name.endswith(CODE):
+                continue
+            files += 1
+            path = os.path.relpath(os.path.join(folder, name), root)
+            for number, problem in check_file(root, path, exceptions):
+                print(f"{path}:{number}: {problem}")
+                findings += 1
+    print(f"lint: {files} files, {findings} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Plants one offence of each kind in a small tree and expects lint.py to name it."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+LINT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint.py")
+
+CASES = [
+    ("rbee/core/a.h", '#pragma once\n#include "rbee/tensor/tensor.h"\n', "may not include"),
+    ("rbee/nn/a.h", '#pragma once\n#include "backends/cpu/cpu_device.h"\n', "may not include"),
+    ("backends/shared/a.h", "#pragma once\n#include <cmath>\n", "no standard header"),
+    ("rbee/io/a.cc", "#include <boost/asio.hpp>\n", "belongs only in"),
+    ("rbee/io/a.cc", 'void f() { std::cerr << "x"; }\n', "prints"),
+    ("server/http/a.cc", "void f() { std::abort(); }\n", "ends the process"),
+    ("rbee/models/a.cc", "int x = cudaMalloc;\n", "GPU vendor"),
+    ("rbee/core/a.h", "int x;\n", "#pragma once"),
+    ("rbee/core/a.cc", "// caf\u00e9\n", "not ASCII"),
+    ("rbee/core/a.cc", "// " + "x" * 110 + "\n", "columns"),
+    ("rbee/core/a.cc", "// TODO later\n", "issue number"),
+    ("rbee/core/a.cc", "int x;\n" * 700, "the limit is 600"),
+    ("rbee/core/a.cc", "void f() {\n" + "  g();\n" * 61 + "}\n", "a function of 61 lines"),
+]
+CLEAN = [
+    ("rbee/nn/a.cc", '#include "rbee/ops/run.h"\n// prints nothing\nvoid f() {\n'
+     + "  g();\n" * 60 + "}\n"),
+    ("rbee/core/a.cc", 'const char* a = "std::cerr";  // exit()\n'),
+]
+
+
+def run(path, text):
+    with tempfile.TemporaryDirectory() as root:
+        for name, body in [("tools/lint/exceptions.txt", ""), (path, text)]:
+            os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+            with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+                file.write(body)
+        done = subprocess.run([sys.executable, LINT, root], capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+
+def main():
+    for path, text, wanted in CASES:
+        status, out = run(path, text)
+        assert status == 1 and wanted in out, (path, wanted, out)
+    for path, text in CLEAN:
+        status, out = run(path, text)
+        assert status == 0, (path, out)
+    print(f"{len(CASES) + len(CLEAN)} cases pass")
+
+
+if __name__ == "__main__":
+    main()
