@@ -86,7 +86,7 @@ def strip_code(line):
     return line.split("//")[0]
 
 
-NOT_A_FUNCTION = re.compile(r"^\s*(class|struct|union|enum|namespace|extern|if|for|while|switch)\b")
+NOT_A_FUNCTION = re.compile(r"^\s*(\}|(class|struct|union|enum|namespace|extern|if|for|while|switch)\b)")
 
 
 def long_functions(lines):

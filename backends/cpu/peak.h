@@ -1,0 +1,28 @@
+#pragma once
+// Physical limits of this machine, measured: what benchmarks print beside their figures.
+
+#include <cstdint>
+
+namespace rbee::cpu {
+
+struct Peak {
+  double read_bytes_per_second = 0;  // streaming reads from memory
+  double f32_flops = 0;              // fused multiply-add, counted as two
+  double bf16_flops = 0;             // bf16 dot products; 0 where the processor has none
+  double int8_ops = 0;               // 8-bit dot products, multiply and add counted as two
+};
+
+// Runs each unit on `threads` threads at once, for about `seconds` each, best of three.
+Peak measure_peak(int threads, double seconds = 0.05);
+
+// One unit's inner loop: runs `rounds` rounds on the calling thread and returns the operations
+// done. Call only where the processor has the instructions.
+using PeakLoop = double (*)(int64_t rounds);
+double peak_f32_portable(int64_t rounds);
+double peak_f32_avx2(int64_t rounds);
+double peak_int8_avx2(int64_t rounds);
+double peak_f32_avx512(int64_t rounds);
+double peak_int8_avx512(int64_t rounds);
+double peak_bf16_avx512bf16(int64_t rounds);
+
+}  // namespace rbee::cpu
