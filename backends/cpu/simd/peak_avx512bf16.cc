@@ -1,20 +1,20 @@
 #include <immintrin.h>
 
 #include "backends/cpu/peak.h"
+#include "backends/cpu/simd/peak_loop.h"
 
 namespace rbee::cpu {
 
 double peak_bf16_avx512bf16(int64_t rounds) {
-  __m512 sums[12];
-  for (auto& sum : sums) sum = _mm512_set1_ps(0.5f);
-  const __m512bh a = (__m512bh)_mm512_set1_epi16(0x3f00);  // 0.5
+  const __m512i a = _mm512_set1_epi16(0x3f00);  // 0.5
+#define RB_START(i) __m512 sum##i = _mm512_setzero_ps();
+#define RB_STEP(i) asm volatile("vdpbf16ps %1, %1, %0" : "+v"(sum##i) : "v"(a));
+  RB_EACH_12(RB_START)
   for (int64_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 12
-    for (int j = 0; j < 12; ++j) {
-      sums[j] = _mm512_dpbf16_ps(sums[j], a, a);
-      asm volatile("" : "+v"(sums[j]));
-    }
+    RB_EACH_12(RB_STEP)
   }
+#undef RB_START
+#undef RB_STEP
   return static_cast<double>(rounds) * 12 * 32 * 2;
 }
 
