@@ -1,0 +1,180 @@
+// rbee bench: prompt and generation speed, the physical limit beside them.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/peak.h"
+#include "rbee/engine/stepper.h"
+#include "tools/rbee/commands.h"
+#include "tools/rbee/model_options.h"
+
+namespace rbee::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct BenchOptions {
+  ModelOptions model;
+  std::vector<int> prompts = {512};
+  std::vector<int> generations = {128};
+  int repetitions = 5;
+  bool json = false;
+};
+
+struct Result {
+  std::string test;
+  double median;  // tokens per second
+  double lowest;
+  double highest;
+  double limit;  // tokens per second; 0 = not known
+  const char* limit_name;
+};
+
+double tokens_per_second(int tokens, Clock::time_point start) {
+  return tokens / std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Ids spread over the vocabulary, the same in every run.
+std::vector<int32_t> some_tokens(int count, int64_t vocab) {
+  std::vector<int32_t> ids;
+  uint32_t state = 1;
+  for (int i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    ids.push_back(static_cast<int32_t>((state >> 8) % static_cast<uint32_t>(vocab)));
+  }
+  return ids;
+}
+
+double time_prompt(engine::Stepper& stepper, int tokens, int64_t vocab) {
+  engine::Sequence sequence(stepper.pool());
+  sequence.tokens = some_tokens(tokens, vocab);
+  const auto start = Clock::now();
+  for (int64_t left = tokens; left > 0;) {
+    const int64_t count = std::min<int64_t>(left, 512);
+    const engine::Stepper::Work work[] = {{&sequence, count}};
+    const int32_t rows[] = {static_cast<int32_t>(count - 1)};
+    stepper.step(work, rows);
+    left -= count;
+  }
+  return tokens_per_second(tokens, start);
+}
+
+double time_generation(engine::Stepper& stepper, int tokens, int64_t vocab) {
+  engine::Sequence sequence(stepper.pool());
+  sequence.tokens = some_tokens(tokens + 1, vocab);
+  const int32_t rows[] = {0};
+  const engine::Stepper::Work work[] = {{&sequence, 1}};
+  stepper.step(work, rows);  // the first step pays for first-touched memory
+  const auto start = Clock::now();
+  for (int i = 0; i < tokens; ++i) stepper.step(work, rows);
+  return tokens_per_second(tokens, start);
+}
+
+template <typename Run>
+Result repeat(std::string test, int repetitions, Run run) {
+  run();
+  std::vector<double> rates;
+  for (int i = 0; i < repetitions; ++i) rates.push_back(run());
+  std::ranges::sort(rates);
+  return {std::move(test), rates[rates.size() / 2], rates.front(), rates.back(), 0, ""};
+}
+
+void print_table(const std::vector<Result>& results, const engine::TextModel& model,
+                 const cpu::Peak& peak) {
+  std::printf("%s, %s, %.1f MB of weights, %.1f M parameters, %s (%s)\n", model.info.id.c_str(),
+              model.info.quantization.c_str(), static_cast<double>(model.info.weight_bytes) / 1e6,
+              static_cast<double>(model.info.parameters) / 1e6, model.info.device.c_str(),
+              model.device->description().c_str());
+  std::printf("measured limits: read %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f, int8 %.0f GOP/s\n\n",
+              peak.read_bytes_per_second / 1e9, peak.f32_flops / 1e9, peak.bf16_flops / 1e9,
+              peak.int8_ops / 1e9);
+  std::printf("%-10s %12s %21s %12s  %s\n", "test", "tokens/s", "lowest .. highest", "limit",
+              "share of the limit");
+  for (const Result& r : results) {
+    std::printf("%-10s %12.1f %10.1f ..%9.1f %12.1f  %.0f %% of %s\n", r.test.c_str(), r.median,
+                r.lowest, r.highest, r.limit, r.median * 100 / r.limit, r.limit_name);
+  }
+}
+
+void print_json(const std::vector<Result>& results, const engine::TextModel& model) {
+  for (const Result& r : results) {
+    std::printf(
+        "{\"model\":\"%s\",\"type\":\"%s\",\"test\":\"%s\",\"tokens_per_second\":%.2f,"
+        "\"lowest\":%.2f,\"highest\":%.2f,\"limit\":%.2f,\"limit_name\":\"%s\"}\n",
+        model.info.id.c_str(), model.info.quantization.c_str(), r.test.c_str(), r.median, r.lowest,
+        r.highest, r.limit, r.limit_name);
+  }
+}
+
+// The unit that a weight type's products could use at best.
+void set_prompt_limit(Result& result, const engine::TextModel& model, const cpu::Peak& peak) {
+  const double work = 2.0 * static_cast<double>(model.model->matrix_parameters());
+  const std::string& type = model.info.quantization;
+  if (type == "f32" || type == "f16") {
+    result.limit = peak.f32_flops / work;
+    result.limit_name = "f32 arithmetic";
+  } else if (type == "bf16") {
+    const bool native = peak.bf16_flops > 0;
+    result.limit = (native ? peak.bf16_flops : peak.f32_flops) / work;
+    result.limit_name = native ? "bf16 arithmetic" : "f32 arithmetic";
+  } else {
+    const bool native = peak.int8_ops > 0;
+    result.limit = (native ? peak.int8_ops : peak.f32_flops) / work;
+    result.limit_name = native ? "int8 arithmetic" : "f32 arithmetic";
+  }
+}
+
+int bench(const BenchOptions& options) {
+  const engine::TextModel model = load(options.model);
+  const int64_t longest = std::max(*std::ranges::max_element(options.prompts),
+                                   *std::ranges::max_element(options.generations) + 1);
+  engine::Stepper stepper(*model.model, *model.device, {.cache_tokens = longest});
+  const int threads = options.model.threads > 0
+                          ? options.model.threads
+                          : static_cast<int>(std::thread::hardware_concurrency());
+  const cpu::Peak peak = cpu::measure_peak(threads);
+  const int64_t vocab = model.tokenizer->vocab_size();
+  std::vector<Result> results;
+  for (int tokens : options.prompts) {
+    results.push_back(repeat(cat("pp", tokens), options.repetitions,
+                             [&] { return time_prompt(stepper, tokens, vocab); }));
+    set_prompt_limit(results.back(), model, peak);
+  }
+  for (int tokens : options.generations) {
+    results.push_back(repeat(cat("tg", tokens), options.repetitions,
+                             [&] { return time_generation(stepper, tokens, vocab); }));
+    results.back().limit =
+        peak.read_bytes_per_second / static_cast<double>(model.model->bytes_per_token());
+    results.back().limit_name = "memory reads";
+  }
+  if (options.json) {
+    print_json(results, model);
+  } else {
+    print_table(results, model, peak);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_bench(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("bench", "prompt and generation speed beside the limits");
+  auto options = std::make_shared<BenchOptions>();
+  add_model_options(*app, options->model);
+  app->add_option("-p,--prompt-tokens", options->prompts, "prompt lengths to time")
+      ->check(CLI::Range(1, 1 << 20));
+  app->add_option("-n,--generate-tokens", options->generations, "generation lengths to time")
+      ->check(CLI::Range(1, 1 << 20));
+  app->add_option("-r,--repetitions", options->repetitions,
+                  "timed runs of each; the median is shown")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app->add_flag("--json", options->json, "one JSON object a line");
+  return {app, [options] { return bench(*options); }};
+}
+
+}  // namespace rbee::tools

@@ -1,0 +1,28 @@
+#pragma once
+// The subcommands of `rbee`. Each adds itself to the parser and returns what to run when chosen;
+// run() returns the exit status and may throw rbee::Error.
+
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace rbee::tools {
+
+struct Command {
+  CLI::App* app;
+  std::function<int()> run;
+};
+
+Command add_run(CLI::App& parent);
+Command add_chat(CLI::App& parent);
+Command add_bench(CLI::App& parent);
+Command add_perplexity(CLI::App& parent);
+Command add_tokenize(CLI::App& parent);
+Command add_inspect(CLI::App& parent);
+Command add_quantize(CLI::App& parent);
+Command add_devices(CLI::App& parent);
+
+}  // namespace rbee::tools

@@ -1,0 +1,35 @@
+#pragma once
+// Options that every command with a model shares.
+
+#include <cstdint>
+#include <string>
+
+#include "rbee/engine/engine.h"
+#include "rbee/engine/text_model.h"
+
+namespace CLI {
+class App;
+}
+
+namespace rbee::tools {
+
+struct ModelOptions {
+  std::string model;           // path
+  std::string device = "cpu";  // "cpu", "cuda:0", ...
+  int64_t context = 0;         // tokens; 0 = the model's own, at most 4096
+  int threads = 0;             // 0 = one for each core
+};
+
+struct SamplingFlags {
+  engine::SamplingParams params;
+  int64_t seed = -1;  // below 0 = fresh
+};
+
+void add_model_options(CLI::App& app, ModelOptions& options);
+void add_sampling_options(CLI::App& app, SamplingFlags& flags);
+engine::SamplingParams sampling_of(const SamplingFlags& flags);
+
+// Loads with a progress line on standard error when that is a terminal.
+engine::TextModel load(const ModelOptions& options);
+
+}  // namespace rbee::tools

@@ -1,0 +1,151 @@
+// rbee run: one prompt, one answer. rbee chat: a conversation in the terminal.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include "rbee/engine/llm_engine.h"
+#include "tools/rbee/commands.h"
+#include "tools/rbee/model_options.h"
+#include "tools/rbee/terminal_sink.h"
+
+namespace rbee::tools {
+namespace {
+
+struct RunOptions {
+  ModelOptions model;
+  SamplingFlags sampling;
+  std::string prompt;
+  std::string system;
+  std::vector<std::string> stop;
+  int32_t max_tokens = 512;
+  bool raw = false;
+  bool quiet = false;
+};
+
+std::shared_ptr<RunOptions> add_options(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  add_model_options(app, options->model);
+  add_sampling_options(app, options->sampling);
+  app.add_option("-n,--max-tokens", options->max_tokens, "tokens generated at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--system", options->system, "system message");
+  app.add_option("--stop", options->stop, "text that ends the answer; may be given several times");
+  app.add_flag("-q,--quiet", options->quiet, "only the answer");
+  return options;
+}
+
+std::string read_standard_input() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+engine::Finished answer(engine::Engine& engine, engine::Request request, const RunOptions& options,
+                        std::string* text) {
+  auto sink = std::make_shared<TerminalSink>();
+  request.job_id = "terminal";
+  request.max_tokens = options.max_tokens;
+  request.sampling = sampling_of(options.sampling);
+  request.stop = options.stop;
+  engine.submit(std::move(request), sink);
+  const engine::Finished finished = sink->wait();
+  std::printf("\n");
+  std::fflush(stdout);
+  if (text != nullptr) *text = sink->text();
+  if (!options.quiet) {
+    std::fprintf(stderr, "\n[%s]\n", summary(finished, sink->seed()).c_str());
+  }
+  return finished;
+}
+
+int run(const RunOptions& options) {
+  const std::string prompt = options.prompt.empty() ? read_standard_input() : options.prompt;
+  const auto engine = engine::make_llm_engine(load(options.model), {});
+  engine::Request request;
+  if (options.raw) {
+    request.prompt = prompt;
+  } else {
+    if (!options.system.empty()) request.messages.push_back({"system", options.system});
+    request.messages.push_back({"user", prompt});
+  }
+  answer(*engine, std::move(request), options, nullptr);
+  return 0;
+}
+
+engine::Engine* interrupted_engine = nullptr;
+
+// Ctrl-C ends the answer, not the conversation. cancel() takes a lock, so a thread waits for the
+// signal instead of a handler.
+void cancel_on_interrupt(engine::Engine& engine) {
+  interrupted_engine = &engine;
+  std::thread([] {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    for (int signal = 0; sigwait(&set, &signal) == 0;) {
+      if (interrupted_engine == nullptr || !interrupted_engine->cancel("terminal")) _exit(0);
+    }
+  }).detach();
+}
+
+int chat(const RunOptions& options) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  const auto engine = engine::make_llm_engine(load(options.model), {});
+  cancel_on_interrupt(*engine);
+  std::fprintf(stderr, "%s. Ctrl-C stops an answer, Ctrl-D or /exit ends, /clear starts again.\n",
+               engine->model().id.c_str());
+  std::vector<engine::ChatMessage> messages;
+  const auto restart = [&] {
+    messages.clear();
+    if (!options.system.empty()) messages.push_back({"system", options.system});
+  };
+  restart();
+  std::string line;
+  while (std::fprintf(stderr, "> "), std::getline(std::cin, line)) {
+    if (line == "/exit") break;
+    if (line == "/clear") {
+      restart();
+      continue;
+    }
+    if (line.empty()) continue;
+    messages.push_back({"user", line});
+    engine::Request request;
+    request.messages = messages;
+    try {
+      std::string text;
+      answer(*engine, std::move(request), options, &text);
+      messages.push_back({"assistant", std::move(text)});
+    } catch (const Error& error) {
+      std::fprintf(stderr, "error: %s\n", error.what());
+      messages.pop_back();
+    }
+  }
+  interrupted_engine = nullptr;
+  return 0;
+}
+
+}  // namespace
+
+Command add_run(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("run", "answer one prompt");
+  auto options = add_options(*app);
+  app->add_option("-p,--prompt,prompt", options->prompt, "the prompt; absent = standard input");
+  app->add_flag("--raw", options->raw, "continue the text as it is, without the chat template");
+  return {app, [options] { return run(*options); }};
+}
+
+Command add_chat(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("chat", "talk to a model in the terminal");
+  auto options = add_options(*app);
+  return {app, [options] { return chat(*options); }};
+}
+
+}  // namespace rbee::tools

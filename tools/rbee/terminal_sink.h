@@ -1,0 +1,38 @@
+#pragma once
+// Prints an answer as it comes and lets the caller wait for its end.
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "rbee/engine/engine.h"
+
+namespace rbee::tools {
+
+class TerminalSink final : public engine::EventSink {
+ public:
+  void on_started(const engine::Started& started) noexcept override;
+  void on_token(const engine::TokenText& token) noexcept override;
+  void on_finished(const engine::Finished& finished) noexcept override;
+  void on_failed(const engine::Failed& failed) noexcept override;
+
+  // Blocks until the end. Throws the request's Error when it failed.
+  engine::Finished wait();
+  // Whole answer; valid after wait().
+  const std::string& text() const { return text_; }
+  uint64_t seed() const { return seed_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::optional<engine::Finished> finished_;
+  std::optional<engine::Failed> failed_;
+  std::string text_;
+  uint64_t seed_ = 0;
+};
+
+// "12 prompt tokens, 34 tokens in 0.41 s: 83.1 tokens/s (EOS), seed 7"
+std::string summary(const engine::Finished& finished, uint64_t seed);
+
+}  // namespace rbee::tools

@@ -1,0 +1,95 @@
+// rbee tokenize: the tokens of a text. rbee devices: what this program can run on.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include "backends/api/registry.h"
+#include "rbee/engine/text_model.h"
+#include "rbee/io/checkpoint.h"
+#include "tools/rbee/commands.h"
+
+namespace rbee::tools {
+namespace {
+
+struct TokenizeOptions {
+  std::string model;
+  std::string text;
+  bool ids_only = false;
+  bool no_special = false;
+};
+
+// The piece on one line: control characters as escapes.
+std::string printable(std::string_view piece) {
+  std::string out;
+  for (const char c : piece) {
+    if (c == '\n') {
+      out += "\\n";
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\x%02x", static_cast<unsigned char>(c));
+      out += escape;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+int tokenize(const TokenizeOptions& options) {
+  const auto tokenizer = engine::load_tokenizer(io::Checkpoint::open(options.model));
+  std::string text = options.text;
+  if (text.empty()) {
+    text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  const auto ids = tokenizer->encode(text, {.add_special = !options.no_special});
+  for (const text::TokenId id : ids) {
+    if (options.ids_only) {
+      std::printf("%d ", id);
+    } else {
+      std::printf("%7d  '%s'\n", id, printable(tokenizer->piece(id, true)).c_str());
+    }
+  }
+  if (options.ids_only) std::printf("\n");
+  std::fprintf(stderr, "%zu tokens\n", ids.size());
+  return 0;
+}
+
+int list_devices() {
+  for (const BackendInfo& backend : backends()) {
+    const int count = backend.device_count();
+    for (int i = 0; i < count; ++i) {
+      const Device& device = backend.device(i);
+      const MemoryInfo memory = device.memory();
+      std::printf("%s  %s, %.1f of %.1f GB free\n", cat(device.id()).c_str(),
+                  device.description().c_str(), static_cast<double>(memory.free) / 1e9,
+                  static_cast<double>(memory.total) / 1e9);
+    }
+    if (count == 0) {
+      std::printf("%s  none: %s\n", std::string(name(backend.kind)).c_str(),
+                  backend.unavailable_reason().c_str());
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_tokenize(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("tokenize", "show the tokens of a text");
+  auto options = std::make_shared<TokenizeOptions>();
+  app->add_option("-m,--model", options->model, "checkpoint whose tokenizer to use")->required();
+  app->add_option("text", options->text, "the text; absent = standard input");
+  app->add_flag("--ids", options->ids_only, "ids only, on one line");
+  app->add_flag("--no-special", options->no_special, "without the tokens around a prompt");
+  return {app, [options] { return tokenize(*options); }};
+}
+
+Command add_devices(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("devices", "list the devices this program can use");
+  return {app, list_devices};
+}
+
+}  // namespace rbee::tools

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Builds and runs every test: formatting, lint, the tests under ASan and UBSan, then the tests of the
+# Release build. Usage: test.sh [ctest arguments]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+step() { printf '\n== %s\n' "$1"; }
+
+step "Packages"
+bash tools/install_deps.sh test
+
+step "Format"
+git ls-files -z '*.h' '*.cc' | xargs -0 clang-format-19 --dry-run -Werror
+
+step "Lint"
+python3 tools/lint/test_lint.py
+python3 tools/lint/lint.py
+
+step "Build with ASan and UBSan"
+cmake --preset dev >/dev/null
+cmake --build --preset dev
+step "Tests with ASan and UBSan"
+ctest --preset dev "$@"
+
+step "Build (Release)"
+cmake --preset cpu -DRBEE_TESTS=ON >/dev/null
+cmake --build --preset cpu
+step "Tests (Release)"
+ctest --preset cpu "$@"
