@@ -9,6 +9,7 @@
 
 #include "backends/cpu/peak.h"
 #include "rbee/engine/stepper.h"
+#include "rbee/io/checkpoint.h"
 #include "tools/rbee/commands.h"
 #include "tools/rbee/model_options.h"
 
@@ -112,7 +113,10 @@ void print_json(const std::vector<Result>& results, const engine::TextModel& mod
 
 // The unit that a weight type's products could use at best.
 void set_prompt_limit(Result& result, const engine::TextModel& model, const cpu::Peak& peak) {
-  const double work = 2.0 * static_cast<double>(model.model->matrix_parameters());
+  // Looking up the token table and the last row's logits cost next to nothing for a long prompt.
+  const models::ModelConfig& config = model.model->config();
+  const int64_t tables = (config.tied_embeddings ? 1 : 2) * config.vocab_size * config.dim;
+  const double work = 2.0 * static_cast<double>(model.model->parameters() - tables);
   const std::string& type = model.info.quantization;
   if (type == "f32" || type == "f16") {
     result.limit = peak.f32_flops / work;
@@ -128,6 +132,19 @@ void set_prompt_limit(Result& result, const engine::TextModel& model, const cpu:
   }
 }
 
+// Bytes of weights that one generated token needs: all but the rows of the table that it skips.
+double bytes_per_token(const std::string& path, const models::ModelConfig& config) {
+  const io::Checkpoint checkpoint = io::Checkpoint::open(path);
+  double bytes = 0;
+  for (const io::TensorEntry& tensor : checkpoint.tensors()) {
+    const bool table = tensor.shape == Shape{config.vocab_size, config.dim};
+    const bool looked_up = table && (tensor.name.find("embd") != std::string::npos ||
+                                     tensor.name.find("embed") != std::string::npos);
+    if (!looked_up || config.tied_embeddings) bytes += static_cast<double>(tensor.data.size());
+  }
+  return bytes;
+}
+
 int bench(const BenchOptions& options) {
   const engine::TextModel model = load(options.model);
   const int64_t longest = std::max(*std::ranges::max_element(options.prompts),
@@ -138,6 +155,7 @@ int bench(const BenchOptions& options) {
                           : static_cast<int>(std::thread::hardware_concurrency());
   const cpu::Peak peak = cpu::measure_peak(threads);
   const int64_t vocab = model.tokenizer->vocab_size();
+  const double token_bytes = bytes_per_token(options.model.model, model.model->config());
   std::vector<Result> results;
   for (int tokens : options.prompts) {
     results.push_back(repeat(cat("pp", tokens), options.repetitions,
@@ -147,8 +165,7 @@ int bench(const BenchOptions& options) {
   for (int tokens : options.generations) {
     results.push_back(repeat(cat("tg", tokens), options.repetitions,
                              [&] { return time_generation(stepper, tokens, vocab); }));
-    results.back().limit =
-        peak.read_bytes_per_second / static_cast<double>(model.model->bytes_per_token());
+    results.back().limit = peak.read_bytes_per_second / token_bytes;
     results.back().limit_name = "memory reads";
   }
   if (options.json) {
