@@ -1,0 +1,33 @@
+#include "rbee/models/blocks.h"
+
+namespace rbee::models {
+
+PreNormBlock::PreNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,
+                           const nn::Rope& rope)
+    : attention_norm_(layer / "attn_norm", spec.norm),
+      attention_(layer, spec.attention, rope),
+      ffn_norm_(layer / "ffn_norm", spec.norm),
+      mlp_(layer, spec.mlp) {}
+
+void PreNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
+  x.add(attention_(x.norm(attention_norm_), step));
+  x.keep_rows(step.logit_rows);
+  x.add(mlp_(x.norm(ffn_norm_)));
+}
+
+SandwichNormBlock::SandwichNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,
+                                     const nn::Rope& rope)
+    : attention_norm_(layer / "attn_norm", spec.norm),
+      attention_(layer, spec.attention, rope),
+      post_attention_norm_(layer / "post_attention_norm", spec.norm),
+      ffn_norm_(layer / "ffn_norm", spec.norm),
+      mlp_(layer, spec.mlp),
+      post_ffn_norm_(layer / "post_ffw_norm", spec.norm) {}
+
+void SandwichNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
+  x.add(post_attention_norm_(attention_(x.norm(attention_norm_), step)));
+  x.keep_rows(step.logit_rows);
+  x.add(post_ffn_norm_(mlp_(x.norm(ffn_norm_))));
+}
+
+}  // namespace rbee::models

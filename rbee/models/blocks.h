@@ -1,0 +1,45 @@
+#pragma once
+// The two layer shapes in use; families differ in the specs they give.
+
+#include "rbee/models/decoder.h"
+#include "rbee/nn/mlp.h"
+
+namespace rbee::models {
+
+struct BlockSpec {
+  nn::NormOptions norm;  // of all norms of the layer
+  nn::AttentionSpec attention;
+  nn::MlpSpec mlp;
+};
+
+// x + attention(norm(x)), then x + mlp(norm(x)): Touvron et al. 2023, section 2.2.
+// Takes attn_norm and ffn_norm beside what attention and MLP take.
+class PreNormBlock final : public Block {
+ public:
+  PreNormBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn::Rope& rope);
+  void operator()(nn::Residual& x, const nn::LayerStep& step) const override;
+
+ private:
+  nn::RmsNorm attention_norm_;
+  nn::Attention attention_;
+  nn::RmsNorm ffn_norm_;
+  nn::Mlp mlp_;
+};
+
+// x + norm(attention(norm(x))), then x + norm(mlp(norm(x))): Gemma Team 2024, section 2.
+// Takes post_attention_norm and post_ffw_norm beside what a pre-norm block takes.
+class SandwichNormBlock final : public Block {
+ public:
+  SandwichNormBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn::Rope& rope);
+  void operator()(nn::Residual& x, const nn::LayerStep& step) const override;
+
+ private:
+  nn::RmsNorm attention_norm_;
+  nn::Attention attention_;
+  nn::RmsNorm post_attention_norm_;
+  nn::RmsNorm ffn_norm_;
+  nn::Mlp mlp_;
+  nn::RmsNorm post_ffn_norm_;
+};
+
+}  // namespace rbee::models

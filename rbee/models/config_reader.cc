@@ -1,0 +1,190 @@
+#include "rbee/models/config_reader.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace rbee::models {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kOp = "model config";
+constexpr const char* kFile = "config.json's ";
+
+// The value at a dotted path; null where any step is missing.
+const json* at_path(const json& root, std::string_view path) {
+  const json* here = &root;
+  while (!path.empty()) {
+    const size_t dot = path.find('.');
+    if (!here->is_object()) return nullptr;
+    const auto step = here->find(path.substr(0, dot));
+    if (step == here->end()) return nullptr;
+    here = &*step;
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
+  }
+  return here;
+}
+
+json parse_config(const std::string& text) {
+  constexpr int kDeepest = 64;
+  const auto bounded = [](int depth, json::parse_event_t, json&) {
+    check(depth <= kDeepest, kOp, "config.json is nested deeper than ", kDeepest);
+    return true;
+  };
+  try {
+    return json::parse(text, bounded);
+  } catch (const json::exception& error) {
+    fail(Code::invalid_argument, kOp, "config.json: ", error.what());
+  }
+}
+
+void check_range(int64_t value, Limits limits, const std::string& name) {
+  check(value >= limits.lowest && value <= limits.highest, kOp, name, " is ", value,
+        ", wanted an integer from ", limits.lowest, " to ", limits.highest);
+}
+
+[[noreturn]] void fail_type(const std::string& name, const json& value, const char* wanted) {
+  std::string shown = value.dump();
+  constexpr size_t kLongest = 60;
+  if (shown.size() > kLongest) shown = cat(std::string_view(shown).substr(0, kLongest), "...");
+  fail(Code::invalid_argument, kOp, name, " is ", shown, ", wanted ", wanted);
+}
+
+}  // namespace
+
+struct ConfigReader::Json {
+  json root;
+
+  // The first alternative that is there and not null.
+  const json* find(std::string_view alternatives) const {
+    while (!alternatives.empty()) {
+      const size_t bar = alternatives.find('|');
+      const json* value = at_path(root, alternatives.substr(0, bar));
+      if (value != nullptr && !value->is_null()) return value;
+      if (bar == std::string_view::npos) break;
+      alternatives.remove_prefix(bar + 1);
+    }
+    return nullptr;
+  }
+};
+
+ConfigReader::ConfigReader(const io::Checkpoint& checkpoint, std::string_view hf_section)
+    : checkpoint_(checkpoint), architecture_(checkpoint.architecture()) {
+  if (is_gguf()) return;
+  json_ = std::make_unique<Json>(Json{parse_config(checkpoint.config_json())});
+  check(json_->root.is_object(), kOp, "config.json does not hold an object");
+  if (hf_section.empty()) return;
+  const auto section = json_->root.find(hf_section);
+  if (section == json_->root.end() || section->is_null()) return;
+  check(section->is_object(), kOp, kFile, hf_section, " is not an object");
+  json_->root = json(*section);
+}
+
+ConfigReader::~ConfigReader() = default;
+
+bool ConfigReader::is_gguf() const {
+  return checkpoint_.format() == io::Checkpoint::Format::gguf;
+}
+
+std::string ConfigReader::key(Field field) const {
+  return cat(architecture_, ".", field.gguf);
+}
+
+std::string ConfigReader::describe(Field field) const {
+  if (is_gguf()) return key(field);
+  return cat(kFile, field.hf.substr(0, field.hf.find('|')));
+}
+
+bool ConfigReader::has(Field field) const {
+  if (!is_gguf()) return json_->find(field.hf) != nullptr;
+  return !field.gguf.empty() && checkpoint_.metadata().contains(key(field));
+}
+
+bool ConfigReader::is_null(Field field) const {
+  if (is_gguf() || has(field)) return false;
+  const json* value = at_path(json_->root, field.hf);
+  return value != nullptr && value->is_null();
+}
+
+int64_t ConfigReader::integer(Field field, Limits limits) const {
+  if (!has(field)) fail(Code::not_found, kOp, describe(field), " is missing");
+  int64_t value = 0;
+  if (is_gguf()) {
+    value = checkpoint_.metadata().require_i64(key(field));
+  } else {
+    const json& found = *json_->find(field.hf);
+    const bool in_range =
+        found.is_number_integer() &&
+        (!found.is_number_unsigned() || found.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
+    if (!in_range) fail_type(describe(field), found, "an integer");
+    value = found.get<int64_t>();
+  }
+  check_range(value, limits, describe(field));
+  return value;
+}
+
+int64_t ConfigReader::integer(Field field, int64_t fallback, Limits limits) const {
+  return has(field) ? integer(field, limits) : fallback;
+}
+
+double ConfigReader::number(Field field) const {
+  if (!has(field)) fail(Code::not_found, kOp, describe(field), " is missing");
+  double value = 0;
+  if (is_gguf()) {
+    value = checkpoint_.metadata().require_f64(key(field));
+  } else {
+    const json& found = *json_->find(field.hf);
+    if (!found.is_number()) fail_type(describe(field), found, "a number");
+    value = found.get<double>();
+  }
+  check(std::isfinite(value), kOp, describe(field), " is ", value, ", wanted a finite number");
+  return value;
+}
+
+double ConfigReader::number(Field field, double fallback) const {
+  return has(field) ? number(field) : fallback;
+}
+
+bool ConfigReader::flag(Field field, bool fallback) const {
+  if (!has(field)) return fallback;
+  if (is_gguf()) return checkpoint_.metadata().require_bool(key(field));
+  const json& found = *json_->find(field.hf);
+  if (!found.is_boolean()) fail_type(describe(field), found, "true or false");
+  return found.get<bool>();
+}
+
+std::string ConfigReader::text(Field field, std::string_view fallback) const {
+  if (!has(field)) return std::string(fallback);
+  if (is_gguf()) return std::string(checkpoint_.metadata().require_string(key(field)));
+  const json& found = *json_->find(field.hf);
+  if (!found.is_string()) fail_type(describe(field), found, "a string");
+  return found.get<std::string>();
+}
+
+std::vector<double> ConfigReader::numbers(Field field) const {
+  if (is_gguf() || !has(field)) return {};
+  const json& found = *json_->find(field.hf);
+  if (!found.is_array()) fail_type(describe(field), found, "an array of numbers");
+  std::vector<double> values;
+  values.reserve(found.size());
+  for (const json& item : found) {
+    if (!item.is_number()) fail_type(describe(field), item, "numbers only");
+    values.push_back(item.get<double>());
+  }
+  return values;
+}
+
+std::vector<std::string> ConfigReader::texts(Field field) const {
+  if (is_gguf() || !has(field)) return {};
+  const json& found = *json_->find(field.hf);
+  if (!found.is_array()) fail_type(describe(field), found, "an array of strings");
+  std::vector<std::string> values;
+  values.reserve(found.size());
+  for (const json& item : found) {
+    if (!item.is_string()) fail_type(describe(field), item, "strings only");
+    values.push_back(item.get<std::string>());
+  }
+  return values;
+}
+
+}  // namespace rbee::models

@@ -1,0 +1,66 @@
+#pragma once
+// Reads a model's settings from a GGUF file's metadata or a Hugging Face config.json through one
+// list of fields, so that a family describes itself once.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rbee/io/checkpoint.h"
+
+namespace rbee::models {
+
+// One setting under both names. Empty: the format does not have it.
+struct Field {
+  std::string_view gguf;  // without the architecture's prefix, e.g. "block_count"
+  std::string_view hf;    // paths with '.', alternatives with '|', e.g. "rope_theta|rope.theta"
+};
+
+struct Limits {
+  int64_t lowest = 1;
+  int64_t highest = int64_t{1} << 31;
+};
+
+// Every getter throws invalid_argument naming the field, its value and what was wanted; those
+// without a fallback throw not_found when the field is absent (or null).
+class ConfigReader {
+ public:
+  // `hf_section`: an object of config.json that holds the settings where it exists, e.g.
+  // "text_config" of multimodal models. Keeps a reference to the checkpoint.
+  explicit ConfigReader(const io::Checkpoint& checkpoint, std::string_view hf_section = {});
+  ~ConfigReader();
+  ConfigReader(const ConfigReader&) = delete;
+  ConfigReader& operator=(const ConfigReader&) = delete;
+
+  bool is_gguf() const;
+  const io::Checkpoint& checkpoint() const { return checkpoint_; }
+  const std::string& architecture() const { return architecture_; }
+
+  bool has(Field field) const;      // and not null
+  bool is_null(Field field) const;  // there, and null; Hugging Face only
+  int64_t integer(Field field, Limits limits = {}) const;
+  int64_t integer(Field field, int64_t fallback, Limits limits = {}) const;
+  double number(Field field) const;  // finite
+  double number(Field field, double fallback) const;
+  bool flag(Field field, bool fallback) const;
+  std::string text(Field field, std::string_view fallback) const;
+  // Arrays of a Hugging Face config; empty when absent, and for GGUF files.
+  std::vector<double> numbers(Field field) const;
+  std::vector<std::string> texts(Field field) const;
+
+  // As errors name the field: "llama.block_count" or "config.json's num_hidden_layers".
+  std::string describe(Field field) const;
+
+ private:
+  struct Json;
+  std::string key(Field field) const;  // in GGUF metadata
+
+  const io::Checkpoint& checkpoint_;
+  std::string architecture_;
+  std::unique_ptr<Json> json_;  // Hugging Face only
+};
+
+}  // namespace rbee::models

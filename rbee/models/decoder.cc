@@ -1,0 +1,76 @@
+#include "rbee/models/decoder.h"
+
+#include "rbee/ops/elementwise.h"
+
+namespace rbee::models {
+namespace {
+
+void check_cache(const ModelConfig& config, const nn::KvCache& cache) {
+  const nn::KvCacheOptions& has = cache.options();
+  check(has.layers == config.layers && has.kv_heads == config.kv_heads &&
+            has.head_dim == config.head_dim,
+        "forward", "the cache has ", has.layers, " layers of ", has.kv_heads, " heads of ",
+        has.head_dim, ", the model ", config.layers, " of ", config.kv_heads, " of ",
+        config.head_dim);
+}
+
+void check_batch(const ForwardBatch& batch) {
+  const auto [tokens] = batch.ids.dims<1>();
+  check(tokens > 0, "forward", "the batch has no tokens");
+  check(batch.positions.shape() == Shape{tokens}, "forward", "positions are ", batch.positions,
+        " for ", tokens, " tokens");
+  check(batch.logit_rows.defined() && batch.logit_rows.rank() == 1, "forward", "logit_rows is ",
+        batch.logit_rows, ", wanted one axis");
+}
+
+}  // namespace
+
+nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn::TensorName> names,
+                                 std::span<const std::string_view> ignored) {
+  return {.device = options.device,
+          .names = names,
+          .ignored = ignored,
+          .pack = options.pack_weights,
+          .progress = options.progress};
+}
+
+Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights,
+                 const DecoderSpec& spec)
+    : config_(config),
+      logit_softcap_(spec.logit_softcap),
+      embedding_(weights / "token_embd", config.vocab_size, config.dim, spec.embedding_scale) {
+  for (int64_t layer = 0; layer < config.layers; ++layer) blocks_.push_back(spec.block(layer));
+  output_norm_ = nn::RmsNorm(
+      weights / "output_norm",
+      {.dim = config.dim, .eps = config.norm_eps, .weight_offset = spec.norm_weight_offset});
+  output_ = nn::Linear(weights / (config.tied_embeddings ? "token_embd" : "output"),
+                       {.in = config.dim, .out = config.vocab_size});
+  weights.finish();
+  figures_ = weights.figures();
+}
+
+Tensor Decoder::forward(const ForwardBatch& batch, nn::KvCache& cache) const {
+  check_batch(batch);
+  check_cache(config_, cache);
+  nn::Residual x(embedding_(batch.ids));
+  for (int64_t layer = 0; layer < config_.layers; ++layer) {
+    nn::LayerStep step{.positions = batch.positions,
+                       .paged = batch.paged,
+                       .keys = cache.keys(layer),
+                       .values = cache.values(layer),
+                       .logit_rows = {}};
+    if (layer + 1 == config_.layers) step.logit_rows = batch.logit_rows;
+    (*blocks_[static_cast<size_t>(layer)])(x, step);
+    if (batch.on_layer) batch.on_layer(layer, x.value());
+  }
+  return logits(x);
+}
+
+Tensor Decoder::logits(nn::Residual& x) const {
+  const Tensor raw = output_(x.norm(output_norm_));
+  if (logit_softcap_ == 0) return raw;
+  const double cap = logit_softcap_;
+  return affine(unary(UnaryOp::tanh, affine(raw, 1 / cap, 0)), cap, 0);
+}
+
+}  // namespace rbee::models

@@ -1,0 +1,59 @@
+#pragma once
+// What every decoder-only family has around its layers: token embedding, the stack, final norm and
+// output matrix. A family supplies the settings and its Block.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "rbee/models/language_model.h"
+#include "rbee/nn/attention.h"
+#include "rbee/nn/embedding.h"
+#include "rbee/nn/linear.h"
+#include "rbee/nn/norm.h"
+#include "rbee/nn/residual.h"
+
+namespace rbee::models {
+
+// One transformer layer: adds its branches to the residual stream.
+class Block {
+ public:
+  virtual ~Block() = default;
+  virtual void operator()(nn::Residual& x, const nn::LayerStep& step) const = 0;
+};
+
+struct DecoderSpec {
+  float embedding_scale = 1;     // of the token embedding
+  float norm_weight_offset = 0;  // of the final norm, see nn::NormOptions
+  float logit_softcap = 0;       // softcap * tanh(logit / softcap); 0 = off
+  std::function<std::unique_ptr<const Block>(int64_t layer)> block;
+};
+
+// The weights of a checkpoint under a family's names.
+nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn::TensorName> names,
+                                 std::span<const std::string_view> ignored);
+
+class Decoder final : public LanguageModel {
+ public:
+  // Takes token_embd, the blocks' weights in order, output_norm and output.
+  Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec);
+
+  const ModelConfig& config() const override { return config_; }
+  Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const override;
+  int64_t weight_bytes() const override { return figures_.resident_bytes; }
+  int64_t parameters() const override { return figures_.parameters; }
+  std::string quantization() const override { return name(figures_.most_common()); }
+
+ private:
+  Tensor logits(nn::Residual& x) const;
+
+  ModelConfig config_;
+  float logit_softcap_;
+  nn::Embedding embedding_;
+  std::vector<std::unique_ptr<const Block>> blocks_;
+  nn::RmsNorm output_norm_;
+  nn::Linear output_;
+  nn::WeightFigures figures_;
+};
+
+}  // namespace rbee::models

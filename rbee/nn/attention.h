@@ -1,0 +1,57 @@
+#pragma once
+
+#include <vector>
+
+#include "rbee/nn/linear.h"
+#include "rbee/nn/norm.h"
+#include "rbee/nn/rope.h"
+#include "rbee/ops/attention.h"
+
+namespace rbee::nn {
+
+// What the layers of one pass share, and the cache of the layer at hand.
+struct LayerStep {
+  const Tensor& positions;  // (tokens) i32
+  const PagedBatch& paged;
+  Tensor& keys;    // (blocks, kv_heads, block_size, head_dim)
+  Tensor& values;  // the same
+  // Defined in the last layer: the only rows that are needed after its attention, (n) i32.
+  Tensor logit_rows;
+};
+
+struct AttentionSpec {
+  int64_t dim = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  Bias qkv_bias = Bias::none;
+  Bias output_bias = Bias::none;
+  bool fused = false;    // "attn_qkv" holds the rows of q, k and v
+  bool qk_norm = false;  // RMS norm of each head of q and k before the rotation
+  NormOptions head_norm{};            // with qk_norm; dim is head_dim
+  PagedAttentionOptions scores{};     // scale, softcap, window
+};
+
+// Causal self-attention with grouped queries (Ainslie et al. 2023) over a paged cache.
+class Attention {
+ public:
+  // Takes attn_q, attn_k, attn_v (or attn_qkv), attn_output, attn_q_norm and attn_k_norm of a layer.
+  Attention(const WeightScope& layer, const AttentionSpec& spec, const Rope& rope);
+
+  // x: (tokens, dim); result: (tokens, dim). Appends the tokens' keys and values to the cache.
+  Tensor operator()(const Tensor& x, const LayerStep& step) const;
+
+ private:
+  struct Heads {
+    Tensor q;     // (tokens, heads, head_dim)
+    Tensor k, v;  // (tokens, kv_heads, head_dim)
+  };
+  Heads project(const Tensor& x) const;
+
+  AttentionSpec spec_;
+  Rope rope_;
+  Linear query_, key_, value_, output_;
+  RmsNorm query_norm_, key_norm_;
+};
+
+}  // namespace rbee::nn

@@ -1,0 +1,14 @@
+#include "rbee/nn/linear.h"
+
+namespace rbee::nn {
+
+Linear::Linear(const WeightScope& scope, const LinearShape& shape) {
+  const int64_t total = shape.total_rows > 0 ? shape.total_rows : shape.out;
+  weights_.weight = scope.matrix(
+      "weight", {.first = shape.first_row, .count = shape.out, .total = total}, shape.in);
+  if (shape.bias == Bias::none) return;
+  if (shape.bias == Bias::optional && !scope.has("bias")) return;
+  weights_.bias = scope.vector("bias", total).slice(Axis{0}, shape.first_row, shape.out);
+}
+
+}  // namespace rbee::nn

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "rbee/nn/weight_scope.h"
+#include "rbee/ops/linear.h"
+
+namespace rbee::nn {
+
+enum class Bias : uint8_t {
+  none,
+  optional,  // when the checkpoint has one
+  required,
+};
+
+struct LinearShape {
+  int64_t in = 0;
+  int64_t out = 0;
+  Bias bias = Bias::none;
+  // The layer is rows [first_row, first_row + out) of a tensor with total_rows; 0 = all rows.
+  int64_t first_row = 0;
+  int64_t total_rows = 0;
+};
+
+// y = x * weight^T + bias; x: (rows, in) f32, y: (rows, out)
+class Linear {
+ public:
+  Linear() = default;
+  // Takes "weight" and, as `bias` says, "bias" of the scope.
+  Linear(const WeightScope& scope, const LinearShape& shape);
+
+  Tensor operator()(const Tensor& x) const { return linear(x, weights_.weight, weights_.bias); }
+  // For layers that share an input, see linear_many().
+  const LinearWeights& weights() const { return weights_; }
+
+ private:
+  LinearWeights weights_;
+};
+
+}  // namespace rbee::nn

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "rbee/nn/linear.h"
+#include "rbee/ops/activation.h"
+
+namespace rbee::nn {
+
+struct MlpSpec {
+  int64_t dim = 0;
+  int64_t ffn_dim = 0;
+  GateOp activation = GateOp::silu;
+  Bias bias = Bias::none;
+  bool fused = false;  // "ffn_up" holds the rows of gate, then up
+};
+
+// down(act(gate(x)) * up(x)): Shazeer 2020, "GLU Variants Improve Transformer", equation 6
+class Mlp {
+ public:
+  // Takes ffn_gate, ffn_up and ffn_down of a layer.
+  Mlp(const WeightScope& layer, const MlpSpec& spec);
+
+  Tensor operator()(const Tensor& x) const;  // (tokens, dim) to (tokens, dim)
+
+ private:
+  GateOp activation_;
+  Linear gate_, up_, down_;
+};
+
+}  // namespace rbee::nn

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "rbee/nn/weight_scope.h"
+#include "rbee/ops/norm.h"
+
+namespace rbee::nn {
+
+struct NormOptions {
+  int64_t dim = 0;
+  float eps = 1e-5f;
+  float weight_offset = 0;  // added to the stored weight; 1 in Hugging Face's Gemma
+};
+
+// y = x / sqrt(mean(x^2) + eps) * weight over the last axis (Zhang and Sennrich 2019)
+class RmsNorm {
+ public:
+  RmsNorm() = default;
+  RmsNorm(const WeightScope& scope, const NormOptions& options)
+      : weight_(scope.vector("weight", options.dim, options.weight_offset)), eps_(options.eps) {}
+
+  bool defined() const { return weight_.defined(); }
+  Tensor operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
+  // The norm of x + residual, and that sum.
+  SumAndNorm add(const Tensor& x, const Tensor& residual) const {
+    return add_rms_norm(x, residual, weight_, eps_);
+  }
+
+ private:
+  Tensor weight_;
+  float eps_ = 0;
+};
+
+// y = (x - mean) / sqrt(var + eps) * weight + bias over the last axis (Ba et al. 2016)
+class LayerNorm {
+ public:
+  LayerNorm() = default;
+  // Takes "weight" and, where the checkpoint has one, "bias".
+  LayerNorm(const WeightScope& scope, const NormOptions& options)
+      : weight_(scope.vector("weight", options.dim, options.weight_offset)), eps_(options.eps) {
+    if (scope.has("bias")) bias_ = scope.vector("bias", options.dim);
+  }
+
+  Tensor operator()(const Tensor& x) const { return layer_norm(x, weight_, bias_, eps_); }
+
+ private:
+  Tensor weight_;
+  Tensor bias_;
+  float eps_ = 0;
+};
+
+}  // namespace rbee::nn

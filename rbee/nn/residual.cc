@@ -1,0 +1,35 @@
+#include "rbee/nn/residual.h"
+
+#include "rbee/nn/embedding.h"
+#include "rbee/ops/elementwise.h"
+
+namespace rbee::nn {
+
+void Residual::add(const Tensor& branch) {
+  value();
+  pending_ = branch;
+}
+
+Tensor Residual::norm(const RmsNorm& norm) {
+  if (!pending_.defined()) return norm(sum_);
+  const SumAndNorm both = norm.add(pending_, sum_);
+  sum_ = both.sum;
+  pending_ = {};
+  return both.norm;
+}
+
+void Residual::keep_rows(const Tensor& rows) {
+  if (!rows.defined()) return;
+  sum_ = take_rows(sum_, rows);
+  if (pending_.defined()) pending_ = take_rows(pending_, rows);
+}
+
+const Tensor& Residual::value() {
+  if (pending_.defined()) {
+    sum_ = sum_ + pending_;
+    pending_ = {};
+  }
+  return sum_;
+}
+
+}  // namespace rbee::nn

@@ -1,0 +1,64 @@
+#pragma once
+// Rotary position embedding (Su et al. 2021) with the context extensions in use.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "rbee/ops/rope.h"
+#include "rbee/tensor/tensor.h"
+
+namespace rbee::nn {
+
+enum class RopeScaling : uint8_t {
+  none,
+  linear,    // position interpolation (Chen et al. 2023): frequencies / factor
+  dynamic,   // NTK-aware base for the prepared context, when it exceeds the trained one
+  yarn,      // Peng et al. 2023, section 3.2 to 3.4
+  llama3,    // Llama 3.1: long wavelengths / factor, short ones kept, a ramp between
+  longrope,  // Ding et al. 2024: one divisor per frequency, a short and a long set
+};
+
+struct RopeOptions {
+  int64_t rotary_dim = 0;  // leading elements of a head that are rotated; even
+  double base = 10000;
+  RopeLayout layout = RopeLayout::half;
+  RopeScaling scaling = RopeScaling::none;
+  double factor = 1;               // linear, dynamic, yarn, llama3: context extension
+  int64_t trained_positions = 0;   // dynamic: max_position_embeddings
+  int64_t original_positions = 0;  // yarn, llama3, longrope: positions before the extension
+  std::optional<double> attention_factor;  // yarn, longrope: scales cos and sin; absent = formula
+  double beta_fast = 32, beta_slow = 1;    // yarn: rotations that bound the ramp
+  double mscale = 0, mscale_all_dim = 0;   // yarn: ratio of two attention factors; 0 = off
+  bool truncate = true;                    // yarn: ramp bounds are whole numbers
+  double low_freq_factor = 1, high_freq_factor = 4;  // llama3: original_positions / wavelength
+  std::vector<double> short_factors, long_factors;   // longrope: (rotary_dim / 2) divisors
+  std::vector<double> frequency_divisors;  // (rotary_dim / 2), any scaling; empty = none
+};
+
+struct RopeFrequencies {
+  std::vector<double> radians;  // per position, (rotary_dim / 2)
+  double magnitude = 1;         // of the rotation: multiplies cos and sin
+};
+
+// Frequencies for a context of `positions`. Throws invalid_argument naming the option at fault.
+RopeFrequencies rope_frequencies(const RopeOptions& options, int64_t positions);
+
+class Rope {
+ public:
+  Rope() = default;
+  // Prepares the tables for positions 0 … positions - 1.
+  Rope(const RopeOptions& options, int64_t positions, Device& device);
+
+  // x: (tokens, heads, head_dim), positions: (tokens) i32
+  Tensor operator()(const Tensor& x, const Tensor& positions) const {
+    return rope(x, cos_, sin_, positions, layout_);
+  }
+  int64_t positions() const { return cos_.dim(0); }
+
+ private:
+  Tensor cos_, sin_;  // (positions, rotary_dim / 2) f32
+  RopeLayout layout_ = RopeLayout::half;
+};
+
+}  // namespace rbee::nn

@@ -1,0 +1,218 @@
+#include "rbee/nn/weight_scope.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "rbee/core/log.h"
+#include "rbee/ops/elementwise.h"
+#include "rbee/ops/linear.h"
+
+namespace rbee::nn {
+namespace {
+
+constexpr const char* kOp = "load";
+
+// Where a Hugging Face checkpoint keeps the language model: alone, or inside a multimodal one.
+enum class Nesting : uint8_t { plain, outer, inner };
+
+std::string nest(Nesting nesting, std::string name) {
+  if (nesting == Nesting::outer) return cat("language_model.", name);
+  if (nesting == Nesting::inner && name.starts_with("model.")) {
+    return cat("model.language_model.", std::string_view(name).substr(6));
+  }
+  return name;
+}
+
+// `pattern` with its '*' replaced by the layer's number.
+std::string numbered(std::string_view pattern, int64_t layer) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return std::string(pattern);
+  return cat(pattern.substr(0, star), layer, pattern.substr(star + 1));
+}
+
+bool usable(DType dtype) {
+  return is_quantized(dtype) || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+// Kernels read elements (block types: the block's 16- or 32-bit fields) at their natural alignment,
+// which safetensors files do not promise.
+bool aligned(const std::byte* data, DType dtype) {
+  const size_t alignment = is_quantized(dtype) ? 4 : static_cast<size_t>(info(dtype).block_bytes);
+  return reinterpret_cast<uintptr_t>(data) % alignment == 0;
+}
+
+Tensor place(const io::TensorEntry& entry, std::span<const std::byte> bytes, const Shape& shape,
+             Device& device) {
+  if (device.host_accessible() && aligned(bytes.data(), entry.dtype)) {
+    return from_memory(bytes, shape, entry.dtype, device, entry.file);
+  }
+  Tensor x = empty(shape, entry.dtype, device);
+  if (!bytes.empty()) {
+    device.copy(x.buffer()->data(), bytes.data(), bytes.size(), CopyKind::host_to_device,
+                x.stream());
+    device.synchronize(x.stream());
+  }
+  return x;
+}
+
+}  // namespace
+
+struct WeightScope::Books {
+  const io::Checkpoint* checkpoint;
+  WeightOptions options;
+  Nesting nesting = Nesting::plain;
+  std::unordered_set<const io::TensorEntry*> taken;
+  WeightFigures figures;
+  int64_t done = 0;   // bytes
+  int64_t total = 0;  // bytes
+
+  bool gguf() const { return checkpoint->format() == io::Checkpoint::Format::gguf; }
+
+  // Finds the tensor's name in this checkpoint; empty when the format has no such tensor.
+  std::string translate(std::string_view role, int64_t layer) const {
+    if (gguf()) return numbered(role, layer);
+    const auto row = std::ranges::find(options.names, role, &TensorName::gguf);
+    if (row == options.names.end() || row->hf.empty()) return {};
+    return nest(nesting, numbered(row->hf, layer));
+  }
+
+  void find_nesting() {
+    if (gguf() || options.names.empty()) return;
+    const std::string probe = cat(options.names.front().hf, ".weight");
+    for (const Nesting candidate : {Nesting::plain, Nesting::outer, Nesting::inner}) {
+      if (checkpoint->find(nest(candidate, probe)) != nullptr) {
+        nesting = candidate;
+        return;
+      }
+    }
+  }
+
+  void enter(const io::TensorEntry& entry) {
+    if (!taken.insert(&entry).second) return;
+    const auto bytes = static_cast<int64_t>(entry.data.size());
+    figures.parameters += numel(entry.shape);
+    figures.bytes_by_type[static_cast<size_t>(entry.dtype)] += bytes;
+    done += bytes;
+    if (options.progress) options.progress(done, total);
+  }
+
+  bool may_stay_unused(std::string_view name) const {
+    return std::ranges::any_of(options.ignored, [&](std::string_view part) {
+      return name.find(part) != std::string_view::npos;
+    });
+  }
+};
+
+DType WeightFigures::most_common() const {
+  const auto largest = std::ranges::max_element(bytes_by_type);
+  return static_cast<DType>(largest - bytes_by_type.begin());
+}
+
+WeightScope::WeightScope(const io::Checkpoint& checkpoint, const WeightOptions& options)
+    : books_(std::make_shared<Books>()) {
+  check(options.device != nullptr, kOp, "no device is given");
+  books_->checkpoint = &checkpoint;
+  books_->options = options;
+  for (const io::TensorEntry& entry : checkpoint.tensors()) {
+    books_->total += static_cast<int64_t>(entry.data.size());
+  }
+  books_->find_nesting();
+}
+
+WeightScope::WeightScope(std::shared_ptr<Books> books, std::string path, int64_t layer)
+    : books_(std::move(books)), path_(std::move(path)), layer_(layer) {}
+
+WeightScope WeightScope::operator/(std::string_view part) const {
+  return {books_, path_.empty() ? std::string(part) : cat(path_, ".", part), layer_};
+}
+
+WeightScope WeightScope::layer(int64_t index) const {
+  return {books_, "blk.*", index};
+}
+
+std::string WeightScope::name(std::string_view leaf) const {
+  const std::string translated = books_->translate(path_, layer_);
+  return cat(translated.empty() ? numbered(path_, layer_) : translated, ".", leaf);
+}
+
+bool WeightScope::has(std::string_view leaf) const {
+  return !books_->translate(path_, layer_).empty() &&
+         books_->checkpoint->find(name(leaf)) != nullptr;
+}
+
+bool WeightScope::is_gguf() const {
+  return books_->gguf();
+}
+
+Device& WeightScope::device() const {
+  return *books_->options.device;
+}
+
+const WeightFigures& WeightScope::figures() const {
+  return books_->figures;
+}
+
+const io::TensorEntry& WeightScope::take(std::string_view leaf, const Shape& wanted) const {
+  const std::string full = name(leaf);
+  const io::TensorEntry* entry = books_->checkpoint->find(full);
+  if (entry == nullptr) {
+    fail(Code::not_found, kOp, "tensor ", full, " (", wanted, ") is missing from the checkpoint");
+  }
+  check(entry->shape == wanted, kOp, "tensor ", full, " is (", entry->shape, "), wanted (", wanted,
+        ")");
+  if (!usable(entry->dtype)) {
+    fail(Code::unsupported, kOp, "tensor ", full, " is stored as ", entry->dtype,
+         "; weights are read as f32, f16, bf16 or a block type");
+  }
+  books_->enter(*entry);
+  return *entry;
+}
+
+Tensor WeightScope::vector(std::string_view leaf, int64_t size, float offset) const {
+  const io::TensorEntry& entry = take(leaf, Shape{size});
+  Tensor x = place(entry, entry.data, entry.shape, device());
+  x = offset == 0 ? cast(x, DType::f32) : affine(cast(x, DType::f32), 1.0, offset);
+  // A plain f32 vector is copied out, so that small tensors do not pin pages of the file.
+  Tensor own = empty(x.shape(), DType::f32, device());
+  copy_(own, x);
+  books_->figures.resident_bytes += own.bytes();
+  return own;
+}
+
+Tensor WeightScope::table(std::string_view leaf, const Shape& shape) const {
+  const io::TensorEntry& entry = take(leaf, shape);
+  Tensor x = place(entry, entry.data, shape, device());
+  books_->figures.resident_bytes += x.bytes();
+  return x;
+}
+
+Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) const {
+  const io::TensorEntry& entry = take(leaf, Shape{rows.total, in});
+  RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
+  const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
+  const std::span<const std::byte> bytes =
+      entry.data.subspan(static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
+  if (entry.file) entry.file->will_need(bytes);
+  const Tensor plain = place(entry, bytes, Shape{rows.count, in}, device());
+  const Tensor packed = books_->options.pack ? pack_weight(plain) : plain;
+  if (packed.packing() != 0 && entry.file) entry.file->dont_need(bytes);
+  books_->figures.resident_bytes +=
+      packed.packing() != 0 ? static_cast<int64_t>(packed.buffer()->bytes()) : plain.bytes();
+  return packed;
+}
+
+void WeightScope::finish() const {
+  if (books_->options.progress) books_->options.progress(books_->total, books_->total);
+  int64_t unused = 0;
+  std::string names;
+  for (const io::TensorEntry& entry : books_->checkpoint->tensors()) {
+    if (books_->taken.contains(&entry) || books_->may_stay_unused(entry.name)) continue;
+    constexpr int64_t kNamed = 8;
+    if (++unused <= kNamed) names += cat(names.empty() ? "" : ", ", entry.name);
+  }
+  if (unused == 0) return;
+  log(LogLevel::warn, "the model does not use some tensors of the checkpoint",
+      {{"count", cat(unused)}, {"first", names}});
+}
+
+}  // namespace rbee::nn

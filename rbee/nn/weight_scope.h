@@ -1,0 +1,86 @@
+#pragma once
+// Named access to a checkpoint's weights under one set of names for both formats, and the books of
+// what was taken. A scope is a path such as "blk.3" / "attn_q"; copies are cheap.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "rbee/io/checkpoint.h"
+#include "rbee/tensor/tensor.h"
+
+namespace rbee::nn {
+
+// One role in a model under its GGUF name, by which model code calls it, and its Hugging Face name.
+// '*' stands for the layer's number; ".weight" and ".bias" are left out. Empty: not in that format.
+struct TensorName {
+  std::string_view gguf;
+  std::string_view hf;
+};
+
+struct WeightOptions {
+  Device* device = nullptr;
+  std::span<const TensorName> names;          // the family's table; must outlive the scope
+  std::span<const std::string_view> ignored;  // parts of names that a model may leave unused
+  bool pack = true;                           // rewrite matrices for the device's kernels
+  std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint
+};
+
+struct WeightFigures {
+  int64_t parameters = 0;      // elements of all tensors taken, each once
+  int64_t resident_bytes = 0;  // mapped in place, converted and packed
+  std::array<int64_t, kDTypeCount> bytes_by_type{};  // of the tensors taken, as stored
+  // The type with the most bytes.
+  DType most_common() const;
+};
+
+// Rows [first, first + count) of a matrix with `total` rows, for tensors that hold several matrices
+// on top of each other.
+struct RowSlice {
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t total = 0;
+};
+
+class WeightScope {
+ public:
+  // Keeps a reference to the checkpoint. Throws unsupported when the device is not given one.
+  WeightScope(const io::Checkpoint& checkpoint, const WeightOptions& options);
+
+  WeightScope operator/(std::string_view part) const;
+  WeightScope layer(int64_t index) const;  // "blk.<index>"
+
+  // The calls below take a leaf, "weight" or "bias". They throw not_found naming a missing tensor
+  // and the wanted shape, invalid_argument naming both shapes, and unsupported naming a type that
+  // is neither f32, f16, bf16 nor a block type.
+  bool has(std::string_view leaf) const;
+  // (size) as f32, plus `offset`; memory of its own.
+  Tensor vector(std::string_view leaf, int64_t size, float offset = 0) const;
+  // As stored and in place where the device reads host memory, else copied.
+  Tensor table(std::string_view leaf, const Shape& shape) const;
+  // (rows.count, in), packed for linear(); the mapped pages of a packed matrix are given back.
+  Tensor matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
+
+  // The full name in the checkpoint's own words, e.g. "model.layers.3.self_attn.q_proj.weight".
+  std::string name(std::string_view leaf) const;
+  bool is_gguf() const;
+  Device& device() const;
+  const WeightFigures& figures() const;
+  // Ends the progress and logs the names of tensors that no call took.
+  void finish() const;
+
+ private:
+  struct Books;
+  WeightScope(std::shared_ptr<Books> books, std::string path, int64_t layer);
+  const io::TensorEntry& take(std::string_view leaf, const Shape& wanted) const;
+
+  std::shared_ptr<Books> books_;
+  std::string path_;
+  int64_t layer_ = -1;
+};
+
+}  // namespace rbee::nn
