@@ -1,0 +1,76 @@
+#include "rbee/engine/engine.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <limits>
+
+namespace rbee::engine {
+namespace {
+
+using ::testing::HasSubstr;
+
+Request good() {
+  Request request;
+  request.prompt = "Hello";
+  return request;
+}
+
+TEST(Validate, TakesTheDefaultsAndTheEdges) {
+  EXPECT_NO_THROW(validate(good()));
+  Request edges = good();
+  edges.max_tokens = 1;
+  edges.sampling = {.temperature = 2,
+                    .top_k = 0,
+                    .top_p = 0,
+                    .min_p = 1,
+                    .repetition_penalty = 2,
+                    .frequency_penalty = -2,
+                    .presence_penalty = 2,
+                    .repeat_last_n = 0};
+  edges.stop = {std::string(100, 'x')};
+  EXPECT_NO_THROW(validate(edges));
+}
+
+TEST(Validate, NamesTheFieldThatIsWrong) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<std::pair<std::string, std::function<void(Request&)>>> cases = {
+      {"prompt", [](Request& r) { r.prompt.clear(); }},
+      {"max_tokens", [](Request& r) { r.max_tokens = 0; }},
+      {"temperature", [](Request& r) { r.sampling.temperature = 2.1f; }},
+      {"temperature", [&](Request& r) { r.sampling.temperature = nan; }},
+      {"top_p", [](Request& r) { r.sampling.top_p = -0.1f; }},
+      {"top_k", [](Request& r) { r.sampling.top_k = -1; }},
+      {"min_p", [](Request& r) { r.sampling.min_p = 1.5f; }},
+      {"repetition_penalty", [](Request& r) { r.sampling.repetition_penalty = 0; }},
+      {"repetition_penalty", [](Request& r) { r.sampling.repetition_penalty = 2.5f; }},
+      {"frequency_penalty", [](Request& r) { r.sampling.frequency_penalty = 3; }},
+      {"presence_penalty", [](Request& r) { r.sampling.presence_penalty = -3; }},
+      {"repeat_last_n", [](Request& r) { r.sampling.repeat_last_n = -1; }},
+      {"stop", [](Request& r) { r.stop = {""}; }},
+      {"stop", [](Request& r) { r.stop = {std::string(101, 'x')}; }},
+      {"stop", [](Request& r) { r.stop.assign(17, "x"); }},
+  };
+  for (const auto& [field, spoil] : cases) {
+    Request request = good();
+    spoil(request);
+    try {
+      validate(request);
+      ADD_FAILURE() << field << " passed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      EXPECT_EQ(error.op(), field);
+    }
+  }
+}
+
+TEST(WireName, IsTheContractsWord) {
+  EXPECT_EQ(wire_name(StopReason::eos), "EOS");
+  EXPECT_EQ(wire_name(StopReason::max_tokens), "MAX_TOKENS");
+  EXPECT_EQ(wire_name(StopReason::stop_sequence), "STOP_SEQUENCE");
+  EXPECT_EQ(wire_name(StopReason::context_full), "CONTEXT_FULL");
+  EXPECT_EQ(wire_name(StopReason::cancelled), "CANCELLED");
+}
+
+}  // namespace
+}  // namespace rbee::engine
