@@ -1,0 +1,110 @@
+#include "tests/models/model_runner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_backend.h"
+
+namespace rbee::test {
+namespace {
+
+constexpr int64_t kBlockSize = 4;
+
+Tensor indices(const std::vector<int32_t>& values, const Shape& shape) {
+  return from_host(std::span<const int32_t>(values), shape, cpu_device());
+}
+
+Tensor indices(const std::vector<int32_t>& values) {
+  return indices(values, {static_cast<int64_t>(values.size())});
+}
+
+}  // namespace
+
+Device& cpu_device() {
+  static const bool registered = [] {
+    register_backend(cpu::cpu_backend());
+    return true;
+  }();
+  (void)registered;
+  return get_device({DeviceKind::cpu, 0});
+}
+
+ModelRunner::ModelRunner(const models::LanguageModel& model, int64_t sequences, int64_t context,
+                         DType kv_dtype)
+    : model_(model),
+      sequences_(sequences),
+      blocks_each_((context + kBlockSize - 1) / kBlockSize),
+      cache_({.layers = model.config().layers,
+              .kv_heads = model.config().kv_heads,
+              .head_dim = model.config().head_dim,
+              .blocks = sequences * blocks_each_,
+              .block_size = kBlockSize,
+              .dtype = kv_dtype},
+             cpu_device()),
+      lengths_(static_cast<size_t>(sequences), 0) {}
+
+// Neighbouring positions lie in blocks far from each other, and from the end backwards.
+int32_t ModelRunner::block_of(int64_t sequence, int64_t index) const {
+  return static_cast<int32_t>((blocks_each_ - 1 - index) * sequences_ + sequence);
+}
+
+models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
+                                             std::span<const int32_t> rows) {
+  std::vector<int32_t> ids, positions, slots, starts{0}, lengths, table;
+  for (const Piece& piece : pieces) {
+    int64_t& length = lengths_[static_cast<size_t>(piece.sequence)];
+    for (const int32_t id : piece.ids) {
+      ids.push_back(id);
+      positions.push_back(static_cast<int32_t>(length));
+      const int64_t block = block_of(piece.sequence, length / kBlockSize);
+      slots.push_back(static_cast<int32_t>(block * kBlockSize + length % kBlockSize));
+      ++length;
+    }
+    starts.push_back(static_cast<int32_t>(ids.size()));
+    lengths.push_back(static_cast<int32_t>(length));
+    for (int64_t i = 0; i < blocks_each_; ++i) table.push_back(block_of(piece.sequence, i));
+  }
+  models::ForwardBatch batch;
+  batch.ids = indices(ids);
+  batch.positions = indices(positions);
+  batch.paged = {.seq_starts = indices(starts),
+                 .kv_lens = indices(lengths),
+                 .block_table =
+                     indices(table, {static_cast<int64_t>(pieces.size()), blocks_each_}),
+                 .slots = indices(slots)};
+  batch.logit_rows = indices({rows.begin(), rows.end()});
+  return batch;
+}
+
+std::vector<float> ModelRunner::step(std::span<const Piece> pieces,
+                                     std::span<const int32_t> rows) {
+  models::ForwardBatch batch = make_batch(pieces, rows);
+  hidden.clear();
+  if (record) {
+    batch.on_layer = [this](int64_t, const Tensor& x) { hidden.push_back(x.to_host<float>()); };
+  }
+  return model_.forward(batch, cache_).to_host<float>();
+}
+
+std::vector<float> ModelRunner::step(std::span<const Piece> pieces) {
+  size_t tokens = 0;
+  for (const Piece& piece : pieces) tokens += piece.ids.size();
+  std::vector<int32_t> rows(tokens);
+  std::iota(rows.begin(), rows.end(), 0);
+  return step(pieces, rows);
+}
+
+float max_difference(std::span<const float> a, std::span<const float> b) {
+  if (a.size() != b.size()) return std::numeric_limits<float>::infinity();
+  float largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float difference = std::fabs(a[i] - b[i]);
+    if (!(difference <= largest)) largest = difference;  // takes NaN as well
+  }
+  return largest;
+}
+
+}  // namespace rbee::test

@@ -1,0 +1,50 @@
+#pragma once
+// Runs a language model over a paged cache as an engine would, for the tests of families.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rbee/models/language_model.h"
+
+namespace rbee::test {
+
+// The CPU, registered at the first call.
+Device& cpu_device();
+
+// New tokens of one sequence.
+struct Piece {
+  int64_t sequence = 0;
+  std::vector<int32_t> ids;
+};
+
+class ModelRunner {
+ public:
+  // Blocks of four positions, scattered over the pool, for `sequences` of up to `context` positions.
+  ModelRunner(const models::LanguageModel& model, int64_t sequences, int64_t context,
+              DType kv_dtype = DType::f32);
+
+  // Logits of every new token, pieces one after another: (tokens, vocab).
+  std::vector<float> step(std::span<const Piece> pieces);
+  // Logits of the given rows of the step only.
+  std::vector<float> step(std::span<const Piece> pieces, std::span<const int32_t> rows);
+  // Residual streams after each layer of the last step: (layers, rows, dim), filled while `record`.
+  bool record = false;
+  std::vector<std::vector<float>> hidden;
+
+ private:
+  models::ForwardBatch make_batch(std::span<const Piece> pieces, std::span<const int32_t> rows);
+  int32_t block_of(int64_t sequence, int64_t index) const;
+
+  const models::LanguageModel& model_;
+  int64_t sequences_;
+  int64_t blocks_each_;
+  nn::KvCache cache_;
+  std::vector<int64_t> lengths_;  // cached positions by sequence
+};
+
+float max_difference(std::span<const float> a, std::span<const float> b);
+
+}  // namespace rbee::test
