@@ -1,0 +1,50 @@
+#pragma once
+// From a DType to the struct of its block.
+
+#include <string_view>
+
+#include "backends/shared/quant_blocks.h"
+#include "rbee/core/dtype.h"
+#include "rbee/core/error.h"
+
+namespace rbee::quant {
+
+// Calls visitor(Block{}) with the block type of dtype; Error(invalid_argument) from `op` when it is
+// not a block type.
+template <class Visitor>
+void visit_block_type(DType dtype, std::string_view op, Visitor&& visitor) {
+  switch (dtype) {
+    case DType::q4_0:
+      return visitor(shared::BlockQ4_0{});
+    case DType::q4_1:
+      return visitor(shared::BlockQ4_1{});
+    case DType::q5_0:
+      return visitor(shared::BlockQ5_0{});
+    case DType::q5_1:
+      return visitor(shared::BlockQ5_1{});
+    case DType::q8_0:
+      return visitor(shared::BlockQ8_0{});
+    case DType::q2_k:
+      return visitor(shared::BlockQ2_K{});
+    case DType::q3_k:
+      return visitor(shared::BlockQ3_K{});
+    case DType::q4_k:
+      return visitor(shared::BlockQ4_K{});
+    case DType::q5_k:
+      return visitor(shared::BlockQ5_K{});
+    case DType::q6_k:
+      return visitor(shared::BlockQ6_K{});
+    case DType::q8_k:
+      return visitor(shared::BlockQ8_K{});
+    case DType::iq4_nl:
+      return visitor(shared::BlockIQ4_NL{});
+    case DType::iq4_xs:
+      return visitor(shared::BlockIQ4_XS{});
+    case DType::mxfp4:
+      return visitor(shared::BlockMXFP4{});
+    default:
+      fail(Code::invalid_argument, op, name(dtype), " is not a block type");
+  }
+}
+
+}  // namespace rbee::quant
