@@ -1,0 +1,154 @@
+#include "backends/cpu/caching_allocator.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "rbee/core/error.h"
+
+namespace rbee::cpu {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+struct SizeClass {
+  int index;
+  size_t bytes;
+};
+
+// The smallest of 64, 80, 96, 112, 128, 160, ... that holds `bytes`, rounded up to the alignment.
+SizeClass size_class(size_t bytes) {
+  bytes = std::max(bytes, kAlignment);
+  const int octave = std::bit_width(bytes - 1) - 1;  // bytes in (2^octave, 2^(octave + 1)]
+  if (octave < 6) return {0, kAlignment};
+  const size_t step = size_t{1} << (octave - 2);
+  const size_t base = size_t{1} << octave;
+  const size_t quarter = (bytes - base + step - 1) / step;  // 1 to 4
+  const size_t size = base + quarter * step;
+  return {(octave - 6) * 4 + static_cast<int>(quarter),
+          (size + kAlignment - 1) / kAlignment * kAlignment};
+}
+
+size_t round_to_pages(size_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+// Whole pages from the system; big ones start at a huge page so that the kernel may use them.
+void* map_pages(size_t bytes) {
+  const size_t slack = bytes >= kHugePage ? kHugePage : 0;
+  void* raw =
+      mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  if (slack == 0) return raw;
+  auto* start = static_cast<std::byte*>(raw);
+  const size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(raw) % kHugePage) % kHugePage;
+  if (skip > 0) munmap(start, skip);
+  if (slack > skip) munmap(start + skip + bytes, slack - skip);
+  madvise(start + skip, bytes, MADV_HUGEPAGE);  // a refusal only costs speed
+  return start + skip;
+}
+
+}  // namespace
+
+CachingAllocator::~CachingAllocator() {
+  trim();
+}
+
+void* CachingAllocator::take_cached_large(size_t bytes) {
+  const auto found = large_.lower_bound(bytes);
+  if (found == large_.end() || found->first > bytes + bytes / 4) return nullptr;
+  void* data = found->second;
+  stats_.cached -= found->first;
+  stats_.in_use += found->first;
+  mapped_.emplace(data, found->first);
+  large_.erase(found);
+  return data;
+}
+
+void* CachingAllocator::allocate(size_t bytes) {
+  // Also keeps the rounding below from overflowing.
+  check(bytes <= SIZE_MAX / 4, "allocate", bytes, " bytes are more than can be addressed");
+  const bool small = bytes <= kLargestSmall;
+  const SizeClass fit = small ? size_class(bytes) : SizeClass{0, round_to_pages(bytes)};
+  const std::lock_guard lock(mutex_);
+  void* data = nullptr;
+  if (small) {
+    std::vector<void*>& kept = small_[fit.index];
+    if (!kept.empty()) {
+      data = kept.back();
+      kept.pop_back();
+      stats_.cached -= fit.bytes;
+    } else {
+      data = std::aligned_alloc(kAlignment, fit.bytes);
+    }
+    if (data != nullptr) stats_.in_use += fit.bytes;
+  } else {
+    data = take_cached_large(fit.bytes);
+    if (data == nullptr) {
+      data = map_pages(fit.bytes);
+      if (data == nullptr) {
+        trim_locked();
+        data = map_pages(fit.bytes);
+      }
+      if (data != nullptr) {
+        mapped_.emplace(data, fit.bytes);
+        stats_.in_use += fit.bytes;
+      }
+    }
+  }
+  if (data == nullptr) {
+    fail(Code::out_of_memory, "allocate", bytes, " bytes of host memory are not to be had, ",
+         stats_.in_use, " are in use");
+  }
+  stats_.peak = std::max(stats_.peak, stats_.in_use);
+  return data;
+}
+
+void CachingAllocator::free(void* data, size_t bytes) noexcept {
+  if (data == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  if (bytes <= kLargestSmall) {
+    const SizeClass fit = size_class(bytes);
+    stats_.in_use -= fit.bytes;
+    if (stats_.cached + fit.bytes > cache_limit_) return std::free(data);
+    stats_.cached += fit.bytes;
+    small_[fit.index].push_back(data);
+    return;
+  }
+  const auto found = mapped_.find(data);
+  const size_t size = found->second;
+  mapped_.erase(found);
+  stats_.in_use -= size;
+  if (stats_.cached + size > cache_limit_) {
+    munmap(data, size);
+    return;
+  }
+  stats_.cached += size;
+  large_.emplace(size, data);
+}
+
+void CachingAllocator::trim() noexcept {
+  const std::lock_guard lock(mutex_);
+  trim_locked();
+}
+
+void CachingAllocator::trim_locked() noexcept {
+  for (std::vector<void*>& kept : small_) {
+    for (void* data : kept) std::free(data);
+    kept.clear();
+  }
+  for (const auto& [size, data] : large_) munmap(data, size);
+  large_.clear();
+  stats_.cached = 0;
+}
+
+CachingAllocator::Stats CachingAllocator::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+}  // namespace rbee::cpu

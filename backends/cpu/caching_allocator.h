@@ -1,0 +1,51 @@
+#pragma once
+// Host memory for tensors. Freed memory is kept for the next request of its size, since a decode
+// step allocates the same few hundred sizes each time; what is kept is limited.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace rbee::cpu {
+
+class CachingAllocator {
+ public:
+  // Keeps at most `cache_limit` freed bytes.
+  explicit CachingAllocator(size_t cache_limit) : cache_limit_(cache_limit) {}
+  ~CachingAllocator();
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  // At least 64-byte aligned, uninitialised; throws out_of_memory naming the bytes.
+  void* allocate(size_t bytes);
+  // `bytes` as given to allocate; null does nothing.
+  void free(void* data, size_t bytes) noexcept;
+  // Gives all kept memory back to the system.
+  void trim() noexcept;
+
+  struct Stats {
+    size_t in_use = 0;  // bytes handed out, rounded up to what they occupy
+    size_t peak = 0;    // highest in_use
+    size_t cached = 0;  // bytes kept for reuse
+  };
+  Stats stats() const;
+
+ private:
+  // Small sizes: four classes for each power of two from 64 bytes to kLargest.
+  static constexpr size_t kLargestSmall = size_t{1} << 20;
+  static constexpr int kClasses = 4 * 14 + 1;
+
+  void* take_cached_large(size_t bytes);
+  void trim_locked() noexcept;
+
+  mutable std::mutex mutex_;
+  size_t cache_limit_;
+  Stats stats_;
+  std::vector<void*> small_[kClasses];
+  std::multimap<size_t, void*> large_;  // by mapped bytes
+  std::map<void*, size_t> mapped_;      // mapped bytes of each large allocation in use
+};
+
+}  // namespace rbee::cpu

@@ -1,0 +1,109 @@
+#include "backends/cpu/cpu_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/cpu_features.h"
+#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/topology.h"
+#include "rbee/core/error.h"
+
+namespace rbee::cpu {
+namespace {
+
+constexpr size_t kCacheLimit = size_t{64} << 20;
+
+std::optional<int64_t> number_in(const char* path) {
+  std::ifstream file(path);
+  int64_t value = 0;
+  if (file >> value) return value;
+  return std::nullopt;  // absent, or "max"
+}
+
+MemoryInfo machine_memory() {
+  MemoryInfo memory;
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  int64_t kib = 0;
+  while (file >> key >> kib) {
+    if (key == "MemTotal:") memory.total = kib * 1024;
+    if (key == "MemAvailable:") memory.free = kib * 1024;
+    std::getline(file, key);
+  }
+  return memory;
+}
+
+[[noreturn]] void no_capture() {
+  fail(Code::unsupported, "capture",
+       "the CPU runs its kernels at once; there is nothing to record");
+}
+
+int device_count() {
+  return 1;
+}
+
+Device& device(int ordinal) {
+  if (ordinal != 0) fail(Code::not_found, "device", "cpu:", ordinal, " is not there, only cpu:0");
+  static CpuDevice cpu;
+  return cpu;
+}
+
+std::string unavailable_reason() {
+  return {};
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice()
+    : allocator_(kCacheLimit), default_stream_{this, nullptr}, kernels_(&cpu_kernels()) {}
+
+std::string CpuDevice::description() const {
+  const int threads = ThreadPool::shared().threads();
+  return cat(processor_name(), ", ", threads, threads == 1 ? " thread, " : " threads, ",
+             name(cpu_isa()));
+}
+
+MemoryInfo CpuDevice::memory() const {
+  MemoryInfo memory = machine_memory();
+  const std::optional<int64_t> limit = number_in("/sys/fs/cgroup/memory.max");
+  const std::optional<int64_t> used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit && used && *limit < memory.total) {
+    memory.total = *limit;
+    memory.free = std::min(memory.free, std::max<int64_t>(*limit - *used, 0));
+  }
+  return memory;
+}
+
+void CpuDevice::copy(void* to, const void* from, size_t bytes, CopyKind, Stream&) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+void CpuDevice::fill_bytes(void* data, uint8_t value, size_t bytes, Stream&) {
+  if (bytes > 0) std::memset(data, value, bytes);
+}
+
+void CpuDevice::begin_capture(Stream&) {
+  no_capture();
+}
+
+void* CpuDevice::end_capture(Stream&) {
+  no_capture();
+}
+
+void CpuDevice::launch_capture(void*, Stream&) {
+  no_capture();
+}
+
+const BackendInfo& cpu_backend() {
+  static const BackendInfo backend{.kind = DeviceKind::cpu,
+                                   .device_count = &device_count,
+                                   .device = &device,
+                                   .unavailable_reason = &unavailable_reason};
+  return backend;
+}
+
+}  // namespace rbee::cpu

@@ -1,0 +1,79 @@
+#include "backends/cpu/cpu_features.h"
+
+#include <cstdlib>
+
+#include "rbee/core/log.h"
+
+namespace rbee::cpu {
+namespace {
+
+constexpr Isa kIsas[] = {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512bf16};
+
+Isa lowered_by_environment(Isa best) {
+  // Read once, before any thread of this backend exists.
+  const char* text = std::getenv("RBEE_CPU_ISA");  // NOLINT(concurrency-mt-unsafe)
+  if (text == nullptr || *text == '\0') return best;
+  for (Isa isa : kIsas) {
+    if (name(isa) == text) return isa < best ? isa : best;
+  }
+  log(LogLevel::warn, "RBEE_CPU_ISA is not portable, avx2, avx512 or avx512bf16; ignored",
+      {{"value", text}});
+  return best;
+}
+
+}  // namespace
+
+std::string_view name(Isa isa) {
+  switch (isa) {
+    case Isa::portable:
+      return "portable";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx512bf16:
+      return "avx512bf16";
+  }
+  return "unknown";
+}
+
+Isa detect_isa() {
+#ifdef __x86_64__
+  // These also ask the system, by XGETBV, whether it saves the wide registers.
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+      !__builtin_cpu_supports("f16c")) {
+    return Isa::portable;
+  }
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq") ||
+      !__builtin_cpu_supports("avx512vnni")) {
+    return Isa::avx2;
+  }
+  return __builtin_cpu_supports("avx512bf16") ? Isa::avx512bf16 : Isa::avx512;
+#else
+  return Isa::portable;
+#endif
+}
+
+Isa cpu_isa() {
+  static const Isa isa = lowered_by_environment(detect_isa());
+  return isa;
+}
+
+const char* missing_isa(Isa isa) {
+  if (cpu_isa() >= isa) return nullptr;
+  switch (isa) {
+    case Isa::avx2:
+      return "needs AVX2, FMA and F16C";
+    case Isa::avx512:
+      return "needs AVX-512 with VNNI";
+    case Isa::avx512bf16:
+      return "needs AVX-512 BF16";
+    case Isa::portable:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace rbee::cpu

@@ -1,0 +1,212 @@
+#include "backends/cpu/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/topology.h"
+#include "rbee/core/error.h"
+
+namespace rbee::cpu {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr auto kSpinTime = std::chrono::microseconds(150);
+// More ranges than threads, so that those who finish early take over from a slow one.
+constexpr int64_t kRangesPerThread = 4;
+
+std::atomic<int> requested_threads{0};
+// The caller's place in the region that it runs in; -1 outside of regions.
+thread_local int current_thread = -1;
+
+void relax() {
+#ifdef __x86_64__
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// Spins until done() holds or the spin time is over; true when done() held.
+template <typename Done>
+bool spin_until(Done done) {
+  for (int i = 0; i < 64; ++i) {
+    if (done()) return true;
+    relax();
+  }
+  const auto end = std::chrono::steady_clock::now() + kSpinTime;
+  while (std::chrono::steady_clock::now() < end) {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return true;
+      relax();
+    }
+  }
+  return done();
+}
+
+void pin_to(const std::vector<int>& processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int cpu : processors) CPU_SET(static_cast<unsigned>(cpu), &set);
+  // A refusal (a container's rule) only costs speed.
+  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+class RegionScope {
+ public:
+  RegionScope() { current_thread = 0; }
+  ~RegionScope() { current_thread = -1; }
+};
+
+}  // namespace
+
+struct ThreadPool::State {
+  std::mutex region;  // held for the length of a region
+  Task task = nullptr;
+  void* context = nullptr;
+  alignas(64) std::atomic<uint32_t> epoch{0};  // a new value starts a region
+  alignas(64) std::atomic<int> sleeping{0};
+  alignas(64) std::atomic<int> running{0};  // workers that have not finished the region
+  alignas(64) std::atomic<int> arrived{0};
+  std::atomic<uint32_t> barrier_round{0};
+  std::atomic<bool> stopping{false};
+  std::mutex error_mutex;
+  std::exception_ptr error;
+  std::vector<std::thread> workers;
+
+  void run_one(int thread) {
+    try {
+      task(context, thread);
+    } catch (...) {
+      const std::lock_guard lock(error_mutex);
+      if (!error) error = std::current_exception();
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : threads_(threads), state_(std::make_unique<State>()) {
+  check(threads >= 1 && threads <= kMaxThreads, "threads", threads, " is outside of 1 to ",
+        kMaxThreads);
+  const std::vector<std::vector<int>> cores = physical_cores();
+  // Fewer threads than cores are left to the scheduler: pools of several processes would otherwise
+  // meet on the same few cores.
+  const bool pinned = static_cast<size_t>(threads) == cores.size();
+  for (int thread = 1; thread < threads; ++thread) {
+    const std::vector<int> home = pinned ? cores[static_cast<size_t>(thread)] : std::vector<int>{};
+    state_->workers.emplace_back([this, thread, home] {
+      if (!home.empty()) pin_to(home);
+      work(thread);
+    });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  state_->stopping = true;
+  state_->epoch.fetch_add(1);
+  state_->epoch.notify_all();
+  for (std::thread& worker : state_->workers) worker.join();
+}
+
+ThreadPool& ThreadPool::shared() {
+  static ThreadPool pool([] {
+    const int requested = requested_threads.load();
+    return requested > 0 ? requested : default_thread_count();
+  }());
+  return pool;
+}
+
+void ThreadPool::work(int thread) {
+  current_thread = thread;
+  State& state = *state_;
+  uint32_t seen = 0;
+  for (;;) {
+    const auto started = [&] { return state.epoch.load(std::memory_order_acquire) != seen; };
+    if (!spin_until(started)) {
+      state.sleeping.fetch_add(1);
+      while (!started()) state.epoch.wait(seen);
+      state.sleeping.fetch_sub(1);
+    }
+    ++seen;
+    if (state.stopping) return;
+    state.run_one(thread);
+    state.running.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void ThreadPool::run_tasks(Task task, void* context) {
+  if (current_thread >= 0) fail(Code::internal, "thread_pool", "a region inside a region");
+  State& state = *state_;
+  const std::lock_guard lock(state.region);
+  const RegionScope scope;
+  state.task = task;
+  state.context = context;
+  state.running.store(threads_ - 1, std::memory_order_relaxed);
+  state.epoch.fetch_add(1);
+  if (state.sleeping.load() > 0) state.epoch.notify_all();
+  state.run_one(0);
+  const auto finished = [&] { return state.running.load(std::memory_order_acquire) == 0; };
+  while (!spin_until(finished)) std::this_thread::yield();
+  if (state.error) std::rethrow_exception(std::exchange(state.error, nullptr));
+}
+
+void ThreadPool::run_ranges(int64_t n, int64_t grain, Range range, void* context) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  if (n <= grain || threads_ == 1 || current_thread >= 0) {
+    return range(context, 0, n, std::max(current_thread, 0));
+  }
+  struct Region {
+    std::atomic<int64_t> next{0};
+    int64_t n, step;
+    Range range;
+    void* context;
+  } region{.n = n,
+           .step = std::max(grain, (n - 1) / (threads_ * kRangesPerThread) + 1),
+           .range = range,
+           .context = context};
+  run_tasks(
+      [](void* shared, int thread) {
+        auto& r = *static_cast<Region*>(shared);
+        for (;;) {
+          const int64_t begin = r.next.fetch_add(r.step, std::memory_order_relaxed);
+          if (begin >= r.n) return;
+          r.range(r.context, begin, std::min(begin + r.step, r.n), thread);
+        }
+      },
+      &region);
+}
+
+void ThreadPool::barrier() {
+  State& state = *state_;
+  const uint32_t round = state.barrier_round.load(std::memory_order_acquire);
+  if (state.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+    state.arrived.store(0, std::memory_order_relaxed);
+    state.barrier_round.store(round + 1, std::memory_order_release);
+    return;
+  }
+  const auto passed = [&] { return state.barrier_round.load(std::memory_order_acquire) != round; };
+  while (!spin_until(passed)) std::this_thread::yield();
+}
+
+int default_thread_count() {
+  const int cores = static_cast<int>(physical_cores().size());
+  const int quota = cgroup_cpu_quota();
+  return std::clamp(quota > 0 ? std::min(cores, quota) : cores, 1, kMaxThreads);
+}
+
+void set_thread_count(int threads) {
+  check(threads >= 0 && threads <= kMaxThreads, "threads", threads, " is outside of 0 to ",
+        kMaxThreads);
+  requested_threads = threads;
+}
+
+}  // namespace rbee::cpu
