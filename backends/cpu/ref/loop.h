@@ -39,6 +39,15 @@ void for_each(Body&& body, const Views&... views) {
   detail::for_each_impl(list, body, std::make_index_sequence<sizeof...(Views)>{});
 }
 
+// Offset in elements of one index, a value for each axis.
+template <typename... Index>
+int64_t offset_of(const View& view, Index... index) {
+  int64_t offset = 0;
+  int axis = 0;
+  ((offset += index * view.strides[axis++]), ...);
+  return offset;
+}
+
 // The view without one axis: its first element only.
 inline View without_axis(View view, int axis) {
   for (int i = axis; i + 1 < view.rank; ++i) {
