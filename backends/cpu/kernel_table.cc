@@ -5,6 +5,7 @@
 #include <array>
 
 #include "backends/cpu/cpu_device.h"
+#include "backends/cpu/ref/linear.h"
 
 // Entries for x86-64 only; other processors go straight to what follows.
 #ifdef __x86_64__
@@ -36,7 +37,9 @@ void add_convolutions(KernelTable&) {}
 
 void add_indexing(KernelTable&) {}
 
-void add_products(KernelTable&) {}
+void add_products(KernelTable& t) {
+  t.linear = slot<ref_linear>();
+}
 
 void add_attention(KernelTable&) {}
 

@@ -1,0 +1,11 @@
+#pragma once
+// What linear layers mean: plain weights of any float or block type, sums in double.
+
+#include "backends/api/args_matmul.h"
+#include "backends/api/impl.h"
+
+namespace rbee::cpu {
+
+extern const Impl<LinearArgs> ref_linear;
+
+}  // namespace rbee::cpu

@@ -1,0 +1,80 @@
+#include "rbee/ops/linear.h"
+
+#include "rbee/ops/checks.h"
+#include "rbee/ops/run.h"
+
+namespace rbee {
+namespace {
+
+void check_input(const char* op, const Tensor& x) {
+  check_plain(op, "x", x);
+  check_rank(op, "x", x, 2);
+  check(x.dtype() == DType::f32 || x.dtype() == DType::f16 || x.dtype() == DType::bf16, op, "x is ",
+        x, ", wanted f32, f16 or bf16");
+  check(x.contiguous(), op, "x is ", x, " and not contiguous");
+}
+
+void check_weights(const char* op, const Tensor& x, const LinearWeights& layer) {
+  const Tensor& weight = layer.weight;
+  check_same_device(op, "x", x, "weight", weight);
+  check_rank(op, "weight", weight, 2);
+  check(weight.dim(1) == x.dim(1), op, "x is ", x, ", weight is ", weight,
+        ": their last sizes differ");
+  check(is_quantized(weight.dtype()) || is_float(weight.dtype()), op, "weight is ", weight,
+        ", not a float or block type");
+  check(weight.contiguous(), op, "weight is ", weight, " and not contiguous");
+  if (!layer.bias.defined()) return;
+  check_like(op, "x", x, "bias", layer.bias);
+  check(layer.bias.rank() == 1 && layer.bias.dim(0) == weight.dim(0), op, "bias is ", layer.bias,
+        ", weight is ", weight);
+  check(layer.bias.contiguous(), op, "bias is ", layer.bias, " and not contiguous");
+}
+
+}  // namespace
+
+std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* const> weights) {
+  check_input("linear", x);
+  check(!weights.empty(), "linear", "x is ", x, ", and no weights are given");
+  for (const LinearWeights* layer : weights) check_weights("linear", x, *layer);
+  std::vector<Tensor> results;
+  std::vector<LinearPart> parts;
+  results.reserve(weights.size());
+  parts.reserve(weights.size());
+  for (const LinearWeights* layer : weights) {
+    results.push_back(empty({x.dim(0), layer->weight.dim(0)}, x.dtype(), x.device()));
+    parts.push_back({.weight = layer->weight.view(),
+                     .bias = view_or_absent(layer->bias),
+                     .y = results.back().view()});
+  }
+  run("linear", kernels(x).linear, LinearArgs{.x = x.view(), .parts = parts}, x.stream());
+  return results;
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check_input("linear", x);
+  check_weights("linear", x, {.weight = weight, .bias = bias});
+  Tensor y = empty({x.dim(0), weight.dim(0)}, x.dtype(), x.device());
+  const LinearPart part{.weight = weight.view(), .bias = view_or_absent(bias), .y = y.view()};
+  run("linear", kernels(x).linear, LinearArgs{.x = x.view(), .parts = {&part, 1}}, x.stream());
+  return y;
+}
+
+Tensor pack_weight(const Tensor& weight) {
+  check_defined("pack_weight", "weight", weight);
+  check_rank("pack_weight", "weight", weight, 2);
+  check(weight.packing() == 0, "pack_weight", "weight is ", weight, " and packed already");
+  check(weight.contiguous(), "pack_weight", "weight is ", weight, " and not contiguous");
+  const KernelTable& table = kernels(weight);
+  if (table.plan_packing == nullptr) return weight;
+  const PackingPlan plan = table.plan_packing(weight.view());
+  if (plan.packing == 0) return weight;
+  auto buffer = std::make_shared<Buffer>(weight.device(), static_cast<size_t>(plan.bytes));
+  View packed = weight.view();
+  packed.data = buffer->data();
+  packed.packing = plan.packing;
+  run("pack_weight", table.pack_weight, PackWeightArgs{.weight = weight.view(), .packed = packed},
+      weight.stream());
+  return Tensor::from_buffer(std::move(buffer), packed);
+}
+
+}  // namespace rbee
