@@ -3,9 +3,23 @@
 // type (and any negative id) means "no element": gather and index_select write 0, scatter,
 // scatter_add and index_add skip it. Other ids are in range: rbee/ops checks ids it can read.
 
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
 #include "backends/api/view.h"
 
 namespace rbee {
+
+// True for an id that stands for "no element".
+template <typename Id>
+constexpr bool names_nothing(Id id) {
+  if constexpr (std::is_same_v<Id, int32_t>) return id < 0;
+  if constexpr (std::is_same_v<Id, int64_t>) {
+    if (id < 0) return true;
+  }
+  return id == std::numeric_limits<Id>::max();
+}
 
 // y[.., i, ..] = x[.., ids[.., i, ..], ..] along `axis`; ids has y's sizes
 struct GatherArgs {
