@@ -1,0 +1,163 @@
+#include "rbee/io/checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <system_error>
+
+#include "rbee/core/error.h"
+#include "rbee/io/gguf_reader.h"
+#include "rbee/io/hf_folder.h"
+#include "rbee/io/safetensors_reader.h"
+
+namespace rbee::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uintmax_t kMaxTextBytes = uintmax_t{256} << 20;
+constexpr uint64_t kMaxParts = 1024;
+
+// "-00002-of-00005.gguf" for part 1 (counted from 0) of 5.
+std::string part_suffix(uint64_t part, uint64_t count) {
+  std::array<char, 48> text;
+  std::snprintf(text.data(), text.size(), "-%05u-of-%05u.gguf", static_cast<unsigned>(part + 1),
+                static_cast<unsigned>(count));
+  return text.data();
+}
+
+// The files of a split model, whose first is `path`; that alone when it is whole.
+std::vector<fs::path> split_parts(const fs::path& path, const Metadata& metadata) {
+  const uint64_t count = metadata.get_u64("split.count").value_or(1);
+  if (count <= 1) return {path};
+  const std::string source = path.string();
+  check(count <= kMaxParts, source, "split.count is ", count, ", wanted at most ", kMaxParts);
+  const uint64_t part = metadata.get_u64("split.no").value_or(0);
+  check(part == 0, source, "this is part ", part + 1, " of ", count,
+        "; open the first, whose name ", "ends in ", part_suffix(0, count));
+  const std::string suffix = part_suffix(0, count);
+  check(source.ends_with(suffix), source, "it is the first of ", count,
+        " parts; their names have to end as ", suffix);
+  const std::string stem = source.substr(0, source.size() - suffix.size());
+  std::vector<fs::path> parts;
+  for (uint64_t i = 0; i < count; ++i) parts.emplace_back(stem + part_suffix(i, count));
+  return parts;
+}
+
+void check_part(const Metadata& metadata, const std::string& source, uint64_t part,
+                uint64_t count) {
+  const uint64_t found_part = metadata.get_u64("split.no").value_or(0);
+  const uint64_t found_count = metadata.get_u64("split.count").value_or(1);
+  check(found_part == part && found_count == count, source, "it says to be part ", found_part + 1,
+        " of ", found_count, ", wanted part ", part + 1, " of ", count);
+}
+
+void check_wanted(const WeightFile& file, const std::vector<TensorEntry>& tensors) {
+  if (file.wanted.empty()) return;
+  std::vector<std::string_view> names;
+  names.reserve(tensors.size());
+  for (const TensorEntry& tensor : tensors) names.push_back(tensor.name);
+  std::ranges::sort(names);
+  for (const std::string& name : file.wanted) {
+    if (std::ranges::binary_search(names, name)) continue;
+    fail(Code::not_found, file.path.string(), "the index places the tensor ", name,
+         " here, but the file does not have it");
+  }
+}
+
+}  // namespace
+
+Checkpoint Checkpoint::open(const fs::path& path) {
+  Checkpoint checkpoint;
+  checkpoint.path_ = path;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) fail(Code::not_found, path.string(), "there is no such file or folder");
+  if (fs::is_directory(status)) {
+    checkpoint.folder_ = path;
+    checkpoint.open_safetensors(find_weight_files(path));
+  } else {
+    checkpoint.folder_ = path.parent_path();
+    if (path.extension() == ".gguf") {
+      checkpoint.open_gguf(path);
+    } else if (path.extension() == ".safetensors") {
+      checkpoint.open_safetensors({WeightFile{path, {}}});
+    } else {
+      fail(Code::invalid_argument, path.string(), "neither a folder nor a file that ends in .gguf ",
+           "or .safetensors");
+    }
+  }
+  checkpoint.build_index();
+  return checkpoint;
+}
+
+void Checkpoint::open_gguf(const fs::path& path) {
+  format_ = Format::gguf;
+  const auto first = MappedFile::open(path);
+  GgufContents contents = read_gguf(first);
+  metadata_ = std::move(contents.metadata);
+  add_tensors(std::move(contents.tensors), *first);
+  const std::vector<fs::path> parts = split_parts(path, metadata_);
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const auto file = MappedFile::open(parts[i]);
+    GgufContents more = read_gguf(file);
+    check_part(more.metadata, parts[i].string(), i, parts.size());
+    add_tensors(std::move(more.tensors), *file);
+  }
+  const uint64_t total = metadata_.get_u64("split.tensors.count").value_or(tensors_.size());
+  check(parts.size() == 1 || total == tensors_.size(), path.string(), "split.tensors.count is ",
+        total, ", the parts have ", tensors_.size(), " tensors");
+}
+
+void Checkpoint::open_safetensors(const std::vector<WeightFile>& files) {
+  format_ = Format::safetensors;
+  for (const WeightFile& each : files) {
+    const auto file = MappedFile::open(each.path);
+    std::vector<TensorEntry> tensors = read_safetensors(file);
+    check_wanted(each, tensors);
+    add_tensors(std::move(tensors), *file);
+  }
+  config_json_ = text_file("config.json").value_or("");
+}
+
+void Checkpoint::add_tensors(std::vector<TensorEntry> tensors, const MappedFile& file) {
+  file_bytes_ += static_cast<int64_t>(file.bytes().size());
+  std::ranges::move(tensors, std::back_inserter(tensors_));
+}
+
+void Checkpoint::build_index() {
+  index_.reserve(tensors_.size());
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const auto [at, added] = index_.emplace(tensors_[i].name, i);
+    check(added, tensors_[i].file->path().string(), "the tensor ", tensors_[i].name,
+          " comes twice; the first is in ", tensors_[at->second].file->path().filename().string());
+  }
+}
+
+const TensorEntry* Checkpoint::find(std::string_view name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &tensors_[found->second];
+}
+
+const TensorEntry& Checkpoint::require(std::string_view name) const {
+  const TensorEntry* entry = find(name);
+  if (entry == nullptr) {
+    fail(Code::not_found, path_.string(), "the tensor ", name, " is missing");
+  }
+  return *entry;
+}
+
+std::optional<std::string> Checkpoint::text_file(std::string_view name) const {
+  check(!name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos,
+        path_.string(), "\"", name, "\" is not a plain file name");
+  return read_text(folder_ / name, kMaxTextBytes);
+}
+
+std::string Checkpoint::architecture() const {
+  if (format_ == Format::gguf) return std::string(metadata_.require_string("general.architecture"));
+  const std::string source = (folder_ / "config.json").string();
+  if (config_json_.empty()) fail(Code::not_found, source, "missing or empty");
+  return architecture_of_config(config_json_, source);
+}
+
+}  // namespace rbee::io

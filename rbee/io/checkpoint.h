@@ -1,0 +1,72 @@
+#pragma once
+// A model's weights and settings, from a GGUF file or in Hugging Face's layout. Opening reads the
+// headers only; tensors are views of the mapped files.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "rbee/io/metadata.h"
+#include "rbee/io/tensor_entry.h"
+
+namespace rbee::io {
+
+struct WeightFile;
+
+class Checkpoint {
+ public:
+  enum class Format : uint8_t { gguf, safetensors };
+
+  // Opens one of
+  //  - a .gguf file; of a split one the first part, its siblings are found by their names;
+  //  - a .safetensors file with its config.json beside it;
+  //  - a folder with config.json and the files that model.safetensors.index.json lists, or without
+  //    an index every *.safetensors of it.
+  // Throws not_found and io for files that are missing or unreadable, invalid_argument naming the
+  // file, field and values for malformed ones, and unsupported for versions and types that are not
+  // implemented.
+  static Checkpoint open(const std::filesystem::path& path);
+
+  Format format() const { return format_; }
+  const std::vector<TensorEntry>& tensors() const { return tensors_; }
+  const TensorEntry* find(std::string_view name) const;
+  // Throws not_found naming the tensor.
+  const TensorEntry& require(std::string_view name) const;
+
+  // Empty for safetensors.
+  const Metadata& metadata() const { return metadata_; }
+  // The text of config.json; empty for GGUF and where the file is missing.
+  const std::string& config_json() const { return config_json_; }
+  // The text of a file beside the weights, e.g. "tokenizer.json"; nothing when there is none.
+  // Throws invalid_argument when `name` is not a plain file name or the file is above 256 MiB.
+  std::optional<std::string> text_file(std::string_view name) const;
+
+  // GGUF: general.architecture. Safetensors: config.json's model_type in lower case, else the first
+  // of its architectures as the first of llama, mistral, phi, qwen and gemma that its name has, or
+  // as it is. Throws not_found when nothing says it.
+  std::string architecture() const;
+  // Bytes of the files that hold tensors.
+  int64_t file_bytes() const { return file_bytes_; }
+
+ private:
+  Checkpoint() = default;
+  void open_gguf(const std::filesystem::path& path);
+  void open_safetensors(const std::vector<WeightFile>& files);
+  void add_tensors(std::vector<TensorEntry> tensors, const MappedFile& file);
+  void build_index();
+
+  Format format_ = Format::gguf;
+  std::filesystem::path path_;    // as given
+  std::filesystem::path folder_;  // where the files lie
+  std::vector<TensorEntry> tensors_;
+  std::unordered_map<std::string_view, size_t> index_;  // keys are the names in tensors_
+  Metadata metadata_;
+  std::string config_json_;
+  int64_t file_bytes_ = 0;
+};
+
+}  // namespace rbee::io

@@ -1,0 +1,87 @@
+#include "rbee/io/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "rbee/core/error.h"
+
+namespace rbee::io {
+namespace {
+
+std::string system_text(int number) {
+  return std::generic_category().message(number);
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+uintptr_t page_size() {
+  static const auto size = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.number() < 0) {
+    const int error = errno;
+    fail(error == ENOENT ? Code::not_found : Code::io, path.string(),
+         "cannot be opened: ", system_text(error));
+  }
+  struct stat status{};
+  if (::fstat(file.number(), &status) != 0) {
+    fail(Code::io, path.string(), "cannot be examined: ", system_text(errno));
+  }
+  if (!S_ISREG(status.st_mode)) fail(Code::io, path.string(), "not a file");
+  const auto size = static_cast<size_t>(status.st_size);
+  std::span<const std::byte> bytes;
+  if (size > 0) {
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
+    if (address == MAP_FAILED) {
+      const int error = errno;
+      fail(error == ENOMEM ? Code::out_of_memory : Code::io, path.string(), "its ", size,
+           " bytes cannot be mapped: ", system_text(error));
+    }
+    bytes = {static_cast<const std::byte*>(address), size};
+  }
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, bytes));
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::will_need(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  const uintptr_t first = reinterpret_cast<uintptr_t>(part.data()) & ~(page_size() - 1);
+  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data() + part.size());
+  // A hint: that it failed changes nothing for the caller.
+  (void)::madvise(reinterpret_cast<void*>(first), end - first, MADV_WILLNEED);
+}
+
+void MappedFile::dont_need(std::span<const std::byte> part) const {
+  const uintptr_t mask = page_size() - 1;
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(part.data()) + mask) & ~mask;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data() + part.size()) & ~mask;
+  if (first >= end) return;
+  (void)::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+}
+
+}  // namespace rbee::io

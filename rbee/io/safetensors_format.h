@@ -1,0 +1,25 @@
+#pragma once
+// Names and limits of the safetensors format, shared by the reader and the writer.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rbee/core/dtype.h"
+
+namespace rbee::io {
+
+inline constexpr uint64_t kSafetensorsMaxHeader = 100'000'000;  // bytes, as the original refuses
+inline constexpr size_t kSafetensorsMaxName = 1024;
+inline constexpr std::string_view kSafetensorsMetadata = "__metadata__";
+
+// The type of this name; nothing for those that are not implemented. BOOL is read as u8.
+std::optional<DType> dtype_of_safetensors(std::string_view name);
+// The name of a plain type; nothing for block types.
+std::optional<std::string_view> safetensors_type_of(DType dtype);
+// The names that are read, separated by ", ".
+std::string safetensors_type_names();
+
+}  // namespace rbee::io

@@ -1,0 +1,227 @@
+#include "rbee/io/safetensors_reader.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "rbee/core/error.h"
+#include "rbee/io/byte_reader.h"
+#include "rbee/io/safetensors_format.h"
+
+namespace rbee::io {
+namespace {
+
+// One tensor of the header as written.
+struct RawTensor {
+  std::string name;
+  std::string dtype;
+  std::vector<uint64_t> shape;
+  std::vector<uint64_t> offsets;  // first and end, from the end of the header
+  bool has_dtype = false;
+  bool has_shape = false;
+  bool has_offsets = false;
+};
+
+// Takes the header apart while it is parsed. The format allows three levels only, so depth and
+// memory are bounded by construction; a DOM would also hide names that come twice.
+class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit HeaderHandler(std::string source) : source_(std::move(source)) {}
+
+  std::vector<RawTensor> take() { return std::move(tensors_); }
+
+  bool key(std::string& text) override {
+    if (level_ == Level::top) {
+      check(text.size() <= kSafetensorsMaxName, source_, "a name in the header has ", text.size(),
+            " bytes, wanted at most ", kSafetensorsMaxName);
+      check(names_.insert(text).second, source_, "the header names ", text, " twice");
+      name_ = text;
+      in_metadata_ = text == kSafetensorsMetadata;
+      if (!in_metadata_) tensors_.push_back({.name = text});
+      return true;
+    }
+    field_ = text;
+    if (!in_metadata_) enter_field();
+    return true;
+  }
+
+  bool start_object(size_t) override {
+    if (level_ == Level::outside) {
+      level_ = Level::top;
+    } else if (level_ == Level::top && !name_.empty()) {
+      level_ = Level::entry;
+    } else {
+      fail_here("an object where none belongs");
+    }
+    return true;
+  }
+
+  bool end_object() override {
+    if (level_ == Level::entry && !in_metadata_) check_complete();
+    level_ = level_ == Level::entry ? Level::top : Level::outside;
+    return true;
+  }
+
+  bool start_array(size_t) override {
+    const bool wanted = level_ == Level::entry && !in_metadata_ && list_of(field_) != nullptr;
+    if (!wanted) fail_here("an array where none belongs");
+    level_ = Level::list;
+    return true;
+  }
+
+  bool end_array() override {
+    level_ = Level::entry;
+    return true;
+  }
+
+  bool string(std::string& text) override {
+    if (level_ != Level::entry) fail_here("a string where none belongs");
+    if (in_metadata_) return true;
+    if (field_ != "dtype") fail_here("a string where an array belongs");
+    tensors_.back().dtype = text;
+    return true;
+  }
+
+  bool number_unsigned(uint64_t value) override {
+    if (level_ != Level::list) fail_here("a number where none belongs");
+    std::vector<uint64_t>& list = *list_of(field_);
+    constexpr size_t kLongest = 16;
+    if (list.size() >= kLongest) fail_here(cat("more than ", kLongest, " values"));
+    list.push_back(value);
+    return true;
+  }
+
+  bool number_integer(int64_t value) override { fail_here(cat("the number ", value)); }
+  bool number_float(double value, const std::string&) override {
+    fail_here(cat("the number ", value));
+  }
+  bool null() override { fail_here("null"); }
+  bool boolean(bool) override { fail_here("a boolean"); }
+  bool binary(nlohmann::json::binary_t&) override { fail_here("binary data"); }
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    fail(Code::invalid_argument, source_, "the header is no JSON at byte ", position, ": ",
+         error.what());
+  }
+
+ private:
+  enum class Level : uint8_t { outside, top, entry, list };
+
+  [[noreturn]] void fail_here(std::string_view found) const {
+    fail(Code::invalid_argument, source_, "the header has ", found,
+         name_.empty() ? "" : cat(" in the entry ", name_),
+         field_.empty() ? "" : cat(", ", field_));
+  }
+
+  std::vector<uint64_t>* list_of(std::string_view field) {
+    if (field == "shape") return &tensors_.back().shape;
+    if (field == "data_offsets") return &tensors_.back().offsets;
+    return nullptr;
+  }
+
+  void enter_field() {
+    RawTensor& tensor = tensors_.back();
+    bool* seen = nullptr;
+    if (field_ == "dtype") seen = &tensor.has_dtype;
+    if (field_ == "shape") seen = &tensor.has_shape;
+    if (field_ == "data_offsets") seen = &tensor.has_offsets;
+    check(seen != nullptr, source_, "the tensor ", name_, " has the unknown field ", field_);
+    check(!*seen, source_, "the tensor ", name_, " has ", field_, " twice");
+    *seen = true;
+  }
+
+  void check_complete() {
+    const RawTensor& tensor = tensors_.back();
+    check(tensor.has_dtype && tensor.has_shape && tensor.has_offsets, source_, "the tensor ", name_,
+          " lacks one of dtype, shape and data_offsets");
+    check(tensor.offsets.size() == 2, source_, "the tensor ", name_, " has ", tensor.offsets.size(),
+          " data_offsets, wanted 2");
+    field_.clear();
+  }
+
+  std::string source_;
+  std::vector<RawTensor> tensors_;
+  std::unordered_set<std::string> names_;
+  std::string name_;
+  std::string field_;
+  Level level_ = Level::outside;
+  bool in_metadata_ = false;
+};
+
+std::vector<RawTensor> parse_header(std::string_view text, const std::string& source) {
+  HeaderHandler handler(source);
+  check(text.starts_with('{'), source, "its header does not start with '{'");
+  nlohmann::json::sax_parse(text, &handler);
+  return handler.take();
+}
+
+Shape shape_of(const RawTensor& tensor, const std::string& what) {
+  check(tensor.shape.size() <= kMaxRank, what, "it has ", tensor.shape.size(),
+        " dimensions, wanted at most ", kMaxRank);
+  Shape shape;
+  for (const uint64_t size : tensor.shape) {
+    check(size <= static_cast<uint64_t>(INT64_MAX), what, "its dimension ", size,
+          " is above 2^63 - 1");
+    shape.push_back(static_cast<int64_t>(size));
+  }
+  return shape;
+}
+
+TensorEntry make_entry(const RawTensor& tensor, std::span<const std::byte> data,
+                       const std::string& source) {
+  const std::string what = cat(source, ": tensor ", tensor.name);
+  TensorEntry entry;
+  entry.name = tensor.name;
+  const auto dtype = dtype_of_safetensors(tensor.dtype);
+  if (!dtype) {
+    fail(Code::unsupported, what, "its type ", tensor.dtype, " is not implemented; known are ",
+         safetensors_type_names());
+  }
+  entry.dtype = *dtype;
+  entry.shape = shape_of(tensor, what);
+  const uint64_t first = tensor.offsets[0], end = tensor.offsets[1];
+  check(first <= end && end <= data.size(), what, "its data_offsets are ", first, " and ", end,
+        ", the file has ", data.size(), " bytes of data");
+  const int64_t wanted = tensor_bytes(entry.dtype, entry.shape, what);
+  check(end - first == static_cast<uint64_t>(wanted), what, "its data_offsets span ", end - first,
+        " bytes, (", entry.shape, ") ", entry.dtype, " needs ", wanted);
+  entry.data = data.subspan(first, end - first);
+  return entry;
+}
+
+// The format wants the data without holes, up to the file's end.
+void check_no_holes(std::vector<RawTensor>& tensors, uint64_t size, const std::string& source) {
+  std::ranges::sort(tensors, {}, [](const RawTensor& tensor) {
+    return std::pair(tensor.offsets[0], tensor.offsets[1]);
+  });
+  uint64_t end = 0;
+  for (const RawTensor& tensor : tensors) {
+    check(tensor.offsets[0] == end, source, "the tensor ", tensor.name, " starts at offset ",
+          tensor.offsets[0], ", wanted ", end, ", where the one before it ends");
+    end = tensor.offsets[1];
+  }
+  check(end == size, source, "the tensors end at offset ", end, ", the file's data at ", size);
+}
+
+}  // namespace
+
+std::vector<TensorEntry> read_safetensors(const std::shared_ptr<const MappedFile>& file) {
+  ByteReader reader(file->bytes(), file->path().string());
+  const auto length = reader.value<uint64_t>("the header's length");
+  check(length <= kSafetensorsMaxHeader, reader.source(), "its header's length is ", length,
+        ", wanted at most ", kSafetensorsMaxHeader);
+  const auto header = reader.take(length, "the header");
+  std::vector<RawTensor> raw =
+      parse_header({reinterpret_cast<const char*>(header.data()), header.size()}, reader.source());
+  const auto data = file->bytes().subspan(reader.offset());
+  std::vector<TensorEntry> tensors;
+  tensors.reserve(raw.size());
+  for (const RawTensor& tensor : raw) {
+    tensors.push_back(make_entry(tensor, data, reader.source()));
+    tensors.back().file = file;
+  }
+  check_no_holes(raw, data.size(), reader.source());
+  return tensors;
+}
+
+}  // namespace rbee::io

@@ -1,0 +1,42 @@
+#include "rbee/io/tensor_entry.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "rbee/core/error.h"
+
+namespace rbee::io {
+
+int64_t tensor_bytes(DType dtype, const Shape& shape, std::string_view what) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    check(size >= 0 && !__builtin_mul_overflow(elements, size, &elements), what, "its shape (",
+          shape, ") has no 64-bit size");
+  }
+  const DTypeInfo& type = info(dtype);
+  const int64_t columns = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
+  check(columns % type.block_size == 0, what, "its rows of ", columns,
+        " elements are not a multiple of ", type.name, "'s block of ", type.block_size);
+  int64_t bytes = 0;
+  check(!__builtin_mul_overflow(elements / type.block_size, int64_t{type.block_bytes}, &bytes),
+        what, "its ", elements, " ", type.name, " elements have no 64-bit size in bytes");
+  return bytes;
+}
+
+void check_no_overlap(std::span<const TensorEntry> tensors, std::string_view source) {
+  std::vector<const TensorEntry*> order;
+  order.reserve(tensors.size());
+  for (const TensorEntry& tensor : tensors) {
+    if (!tensor.data.empty()) order.push_back(&tensor);
+  }
+  std::ranges::sort(order, {}, [](const TensorEntry* tensor) { return tensor->data.data(); });
+  for (size_t i = 1; i < order.size(); ++i) {
+    const TensorEntry& before = *order[i - 1];
+    const TensorEntry& here = *order[i];
+    check(before.data.data() + before.data.size() <= here.data.data(), source, "the tensors ",
+          before.name, " and ", here.name, " overlap by ",
+          before.data.data() + before.data.size() - here.data.data(), " bytes");
+  }
+}
+
+}  // namespace rbee::io

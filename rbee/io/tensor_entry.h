@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "rbee/core/dtype.h"
+#include "rbee/core/shape.h"
+#include "rbee/io/mapped_file.h"
+
+namespace rbee::io {
+
+// A named tensor that lies in a mapped file. Not touched before somebody reads `data`.
+struct TensorEntry {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;                      // outermost first, e.g. (rows, columns)
+  std::span<const std::byte> data;  // row-major; block types: whole blocks along the last axis
+  std::shared_ptr<const MappedFile> file;
+};
+
+// Bytes of a tensor. Throws invalid_argument, naming `what`, when the sizes overflow or the last
+// axis is not a multiple of the type's block.
+int64_t tensor_bytes(DType dtype, const Shape& shape, std::string_view what);
+
+// Throws invalid_argument when two of the tensors, all of one file, share bytes.
+void check_no_overlap(std::span<const TensorEntry> tensors, std::string_view source);
+
+}  // namespace rbee::io
