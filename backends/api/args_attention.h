@@ -23,13 +23,14 @@ struct RopeArgs {
 //   q, y: (batch, heads, q_len, head_dim)   k: (batch, kv_heads, kv_len, head_dim)
 //   v: (batch, kv_heads, kv_len, v_dim); y ends in v_dim
 //   mask: added to scores, f32, broadcast to (batch, heads, q_len, kv_len); absent = none
-//   alibi_slopes: (heads) f32; absent = none
-// causal: query i sees keys up to i + kv_len - q_len. A row without keys gives zeros.
+//   alibi_slopes: (heads) f32; absent = none; alibi = -slope * |place - key| (Press et al. 2022)
+// Query i stands at place i + kv_len - q_len among the keys. causal: it sees no key after its
+// place. A row without keys, or with none above -inf, gives zeros.
 struct AttentionArgs {
   View q, k, v, mask, alibi_slopes, y;
   float scale = 1;
   float softcap = 0;   // softcap(s) = softcap * tanh(s / softcap); 0 = off
-  int64_t window = 0;  // a query sees its last `window` keys, itself included; 0 = all
+  int64_t window = 0;  // a query sees no key before place - window + 1; 0 = all
   bool causal = false;
 };
 

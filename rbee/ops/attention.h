@@ -5,18 +5,19 @@
 namespace rbee {
 
 struct AttentionOptions {
-  float scale = 0;     // applied to scores; 0 = 1 / sqrt(head_dim)
-  float softcap = 0;   // softcap * tanh(s / softcap); 0 = off
-  int64_t window = 0;  // a query sees its last `window` keys, itself included; 0 = all
-  bool causal = false;
+  float scale = 0;      // applied to scores; 0 = 1 / sqrt(head_dim)
+  float softcap = 0;    // softcap * tanh(s / softcap); 0 = off
+  int64_t window = 0;   // a query sees no key before place - window + 1; 0 = all
+  bool causal = false;  // a query sees no key after its place
   Tensor mask;          // f32, broadcast to (batch, heads, q_len, kv_len), added to scores
-  Tensor alibi_slopes;  // (heads) f32
+  Tensor alibi_slopes;  // (heads) f32; adds -slope * |place - key| (Press et al. 2022)
 };
 
 // Scaled dot-product attention; heads % kv_heads == 0 (GQA, MQA)
 //   q: (batch, heads, q_len, head_dim)   k: (batch, kv_heads, kv_len, head_dim)
 //   v: (batch, kv_heads, kv_len, v_dim)  result: (batch, heads, q_len, v_dim)
-// causal: query i sees keys up to i + kv_len - q_len
+// Query i stands at place i + kv_len - q_len among the keys. A query that sees no key, or none
+// whose score is above -inf, gives zeros. q, k, v: one float dtype, any strides.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options);
 

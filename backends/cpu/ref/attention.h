@@ -1,0 +1,11 @@
+#pragma once
+// What dense attention means: float dtypes, any strides, everything but the operands in double.
+
+#include "backends/api/args_attention.h"
+#include "backends/api/impl.h"
+
+namespace rbee::cpu {
+
+extern const Impl<AttentionArgs> ref_attention;
+
+}  // namespace rbee::cpu
