@@ -1,0 +1,160 @@
+#include "tests/support/tolerance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+namespace rbee::harness {
+namespace {
+
+struct Row {
+  Family family;
+  std::optional<DType> dtype;        // of the output; empty: every type
+  std::optional<DeviceKind> device;  // empty: every kind
+  double units;                      // of relative error, see unit()
+  double of_largest;                 // as in Tolerance
+};
+
+// The last row that fits counts; a looser row after a family's first one says why.
+constexpr Row kRows[] = {
+    {Family::exact, {}, {}, 0, 0},
+    // A value next to a rounding boundary may fall on its other side.
+    {Family::elementwise, {}, {}, 1, 0},
+    {Family::function, {}, {}, 1, 0},
+    // Own formulas in f32 are good to about 2 ulp of their terms, and two of them are compared.
+    {Family::function, DType::f32, {}, 4, 1e-7},
+    {Family::function, DType::f64, {}, 8, 1e-15},
+    // The order of a sum is free; cancellation makes the error relative to the terms.
+    {Family::reduction, {}, {}, 1, 1e-5},
+    {Family::reduction, DType::f64, {}, 4, 1e-13},
+    {Family::norm, {}, {}, 1, 1e-6},
+    {Family::norm, DType::f32, {}, 4, 1e-6},
+    {Family::norm, DType::f64, {}, 8, 1e-14},
+    {Family::product, {}, {}, 1, 1e-5},
+    {Family::product, DType::f64, {}, 8, 1e-14},
+    // One step of an 8-bit block is 1/127 of its largest activation; over a dot product the errors
+    // average out to below a fiftieth of the largest result.
+    {Family::quant_product, {}, {}, 1, 0.02},
+    {Family::attention, {}, {}, 2, 1e-5},
+    // Probabilities may be rounded to the operands' type before the second product.
+    {Family::attention, DType::f16, {}, 2, 2e-3},
+    {Family::attention, DType::bf16, {}, 2, 1e-2},
+};
+
+// The distance from 1 to the next number, and the smallest number above 0.
+struct Resolution {
+  double unit = 0;
+  double smallest = 0;
+};
+
+Resolution resolution(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return {0x1p-10, 0x1p-24};
+    case DType::bf16:
+      return {0x1p-7, 0x1p-133};
+    case DType::f32:
+      return {0x1p-23, 0x1p-149};
+    case DType::f64:
+      return {0x1p-52, 0x1p-1074};
+    case DType::f8e4m3:
+      return {0x1p-3, 0x1p-9};
+    default:
+      return {};
+  }
+}
+
+bool same_bits(double a, double b) {
+  return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
+}
+
+void compare_one(Comparison& out, int64_t i, double got, double want, double allowed) {
+  if (same_bits(got, want)) return;
+  double error = std::fabs(got - want);
+  if (std::isnan(error)) error = INFINITY;  // NaN or infinity on one side, or opposite infinities
+  out.worst_absolute = std::max(out.worst_absolute, error);
+  if (want != 0) out.worst_relative = std::max(out.worst_relative, error / std::fabs(want));
+  const double excess = allowed > 0 ? error / allowed : INFINITY;
+  out.worst_excess = std::max(out.worst_excess, excess);
+  if (excess <= 1 || !out.ok) return;
+  out.ok = false;
+  out.first_failure =
+      cat("element ", i, ": got ", got, ", want ", want, " (allowed error ", allowed, ')');
+}
+
+void fail_at(Comparison& out, const std::string& message) {
+  out.worst_excess = INFINITY;
+  if (!out.ok) return;
+  out.ok = false;
+  out.first_failure = message;
+}
+
+// Offsets in bytes, from the allocation's start, of the operand's elements.
+std::vector<int64_t> element_offsets(const Scene::Output& output) {
+  const View& view = output.view.view();
+  const int64_t width = info(view.dtype).block_bytes;
+  const int64_t first =
+      static_cast<std::byte*>(view.data) - static_cast<std::byte*>(output.stored.view().data);
+  std::vector<int64_t> offsets(static_cast<size_t>(view.numel()));
+  int64_t index[kMaxRank] = {};
+  for (int64_t& offset : offsets) {
+    offset = first;
+    for (int i = 0; i < view.rank; ++i) offset += index[i] * view.strides[i] * width;
+    for (int i = view.rank - 1; i >= 0 && ++index[i] == view.sizes[i]; --i) index[i] = 0;
+  }
+  return offsets;
+}
+
+}  // namespace
+
+Tolerance tolerance(Family family, DType dtype, DeviceKind device) {
+  Row found = kRows[0];
+  for (const Row& row : kRows) {
+    const bool fits = row.family == family && row.dtype.value_or(dtype) == dtype &&
+                      row.device.value_or(device) == device;
+    if (fits) found = row;
+  }
+  const Resolution of_type = resolution(dtype);
+  return {.relative = found.units * of_type.unit,
+          .of_largest = found.of_largest,
+          .absolute = found.units * of_type.smallest};
+}
+
+Comparison compare_values(const HostArray& got, const HostArray& want, const Tolerance& allowed) {
+  Comparison out;
+  if (!(got.shape == want.shape)) {
+    fail_at(out, cat("shape (", got.shape, "), want (", want.shape, ')'));
+    return out;
+  }
+  double largest = 0;
+  for (const double x : want.values) {
+    if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
+  }
+  const double base = allowed.of_largest * largest + allowed.absolute;
+  for (int64_t i = 0; i < want.numel(); ++i) {
+    compare_one(out, i, got[i], want[i], allowed.relative * std::fabs(want[i]) + base);
+  }
+  return out;
+}
+
+Comparison compare_outputs(const Scene::Output& got, const Scene::Output& want,
+                           const Tolerance& allowed) {
+  Comparison out = compare_values(read_values(got.view), read_values(want.view), allowed);
+  const std::vector<int64_t> offsets = element_offsets(got);
+  std::vector<std::byte> now = read_bytes(got.stored);
+  const std::vector<std::byte> wanted = read_bytes(want.stored);
+  const bool integers = is_integer(got.view.dtype());
+  const auto width = static_cast<size_t>(info(got.view.dtype()).block_bytes);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    const auto at = static_cast<size_t>(offsets[i]);
+    if (integers && std::memcmp(&now[at], &wanted[at], width) != 0) {
+      fail_at(out, cat("element ", i, " differs"));
+    }
+    std::memcpy(&now[at], &got.initial[at], width);
+  }
+  if (now != got.initial) fail_at(out, "an element outside of the operand was written");
+  return out;
+}
+
+}  // namespace rbee::harness
