@@ -26,9 +26,10 @@ void dequantize_row(DType dtype, const void* blocks, float* out, int64_t n);
 // "imatrix") is one for all when null. Values of it that are not positive and finite count as the
 // smallest weight. q8_0, q8_k and mxfp4 do not use it.
 //
-// NaN in `in` counts as zero. Values beyond what the type's scale can hold (65504 times the largest
-// code for q4_0, q5_0 and q8_0, no limit for q8_k and mxfp4, 65504 for the others), infinities
-// included, count as that limit, so what is decoded from the result is always finite.
+// NaN in `in` counts as zero. Magnitudes beyond what the type's scale can hold, infinities
+// included, count as that limit, so what is decoded from the result is always finite. The limit is
+// 65504, the largest half, times 8 for q4_0, 16 for q5_0 and 127 for q8_0; 2^127 for q8_k and
+// mxfp4; and 65504 for the others.
 void quantize_row(DType dtype, const float* in, void* blocks, int64_t n,
                   const float* importance = nullptr);
 

@@ -1,0 +1,48 @@
+#pragma once
+// One block of each type from its elements. `x` holds kElements values, finite and within
+// kLargest<Block>; `weights` (same count, positive, at most one) is null for equal importance;
+// `block` is all zero bytes.
+
+#include "backends/shared/quant_blocks.h"
+
+namespace rbee::quant {
+
+inline constexpr float kLargestHalf = 65504.0f;
+
+// The largest magnitude that a block can hold.
+template <class Block>
+inline constexpr float kLargest = kLargestHalf;
+template <>
+inline constexpr float kLargest<shared::BlockQ4_0> = 8 * kLargestHalf;
+template <>
+inline constexpr float kLargest<shared::BlockQ5_0> = 16 * kLargestHalf;
+template <>
+inline constexpr float kLargest<shared::BlockQ8_0> = 127 * kLargestHalf;
+template <>
+inline constexpr float kLargest<shared::BlockQ8_K> = 0x1p127f;
+template <>
+inline constexpr float kLargest<shared::BlockMXFP4> = 0x1p127f;
+
+// Types with ggml's reference rounding (reference.cc).
+void encode_reference(const float* x, shared::BlockQ4_0& block);
+void encode_reference(const float* x, shared::BlockQ4_1& block);
+void encode_reference(const float* x, shared::BlockQ5_0& block);
+void encode_reference(const float* x, shared::BlockQ5_1& block);
+void encode_reference(const float* x, shared::BlockQ8_0& block);
+void encode_reference(const float* x, shared::BlockQ8_K& block);
+void encode_reference(const float* x, shared::BlockMXFP4& block);
+
+// Types fitted by weighted least squares (search_scale.cc, search_offset.cc).
+void encode_search(const float* x, const float* weights, shared::BlockQ4_0& block);
+void encode_search(const float* x, const float* weights, shared::BlockQ4_1& block);
+void encode_search(const float* x, const float* weights, shared::BlockQ5_0& block);
+void encode_search(const float* x, const float* weights, shared::BlockQ5_1& block);
+void encode_search(const float* x, const float* weights, shared::BlockQ2_K& block);
+void encode_search(const float* x, const float* weights, shared::BlockQ3_K& block);
+void encode_search(const float* x, const float* weights, shared::BlockQ4_K& block);
+void encode_search(const float* x, const float* weights, shared::BlockQ5_K& block);
+void encode_search(const float* x, const float* weights, shared::BlockQ6_K& block);
+void encode_search(const float* x, const float* weights, shared::BlockIQ4_NL& block);
+void encode_search(const float* x, const float* weights, shared::BlockIQ4_XS& block);
+
+}  // namespace rbee::quant
