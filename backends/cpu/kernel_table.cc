@@ -5,7 +5,18 @@
 #include <array>
 
 #include "backends/cpu/cpu_device.h"
+#include "backends/cpu/ref/attention.h"
+#include "backends/cpu/ref/conv.h"
+#include "backends/cpu/ref/embedding.h"
+#include "backends/cpu/ref/gated.h"
+#include "backends/cpu/ref/indexing.h"
 #include "backends/cpu/ref/linear.h"
+#include "backends/cpu/ref/matmul.h"
+#include "backends/cpu/ref/paged_attention.h"
+#include "backends/cpu/ref/random.h"
+#include "backends/cpu/ref/rms_norm.h"
+#include "backends/cpu/ref/rope.h"
+#include "backends/cpu/ref/softmax.h"
 
 // Entries for x86-64 only; other processors go straight to what follows.
 #ifdef __x86_64__
@@ -27,23 +38,51 @@ auto slot() {
   return Slot<decltype(args_of(kFirst))>(list);
 }
 
-void add_elementwise(KernelTable&) {}
+void add_elementwise(KernelTable& t) {
+  t.gated = slot<ref_gated>();
+}
 
-void add_reductions(KernelTable&) {}
+void add_reductions(KernelTable& t) {
+  t.softmax = slot<ref_softmax>();
+}
 
-void add_norms(KernelTable&) {}
+void add_norms(KernelTable& t) {
+  t.rms_norm = slot<ref_rms_norm>();
+  t.add_rms_norm = slot<ref_add_rms_norm>();
+}
 
-void add_convolutions(KernelTable&) {}
+void add_convolutions(KernelTable& t) {
+  t.conv1d = slot<ref_conv1d>();
+  t.conv2d = slot<ref_conv2d>();
+  t.conv_transpose1d = slot<ref_conv_transpose1d>();
+  t.conv_transpose2d = slot<ref_conv_transpose2d>();
+  t.pool2d = slot<ref_pool2d>();
+  t.upsample = slot<ref_upsample>();
+}
 
-void add_indexing(KernelTable&) {}
+void add_indexing(KernelTable& t) {
+  t.gather = slot<ref_gather>();
+  t.scatter = slot<ref_scatter>();
+  t.index_select = slot<ref_index_select>();
+  t.index_add = slot<ref_index_add>();
+  t.embedding = slot<ref_embedding>();
+}
 
 void add_products(KernelTable& t) {
+  t.matmul = slot<ref_matmul>();
   t.linear = slot<ref_linear>();
 }
 
-void add_attention(KernelTable&) {}
+void add_attention(KernelTable& t) {
+  t.attention = slot<ref_attention>();
+  t.rope = slot<ref_rope>();
+  t.paged_attention = slot<ref_paged_attention>();
+  t.kv_append = slot<ref_kv_append>();
+}
 
-void add_random(KernelTable&) {}
+void add_random(KernelTable& t) {
+  t.random = slot<ref_random>();
+}
 
 }  // namespace
 

@@ -15,7 +15,7 @@ MAX_COLUMNS = 100
 MAY_INCLUDE = {
     "rbee/core": [],
     "backends/shared": [],
-    "backends/api": ["rbee/core"],
+    "backends/api": ["rbee/core", "backends/shared"],
     "backends/cpu": ["rbee/core", "backends/api", "backends/shared"],
     "rbee/tensor": ["rbee/core", "backends/api"],
     "rbee/ops": ["rbee/core", "rbee/tensor", "backends/api"],

@@ -1,0 +1,113 @@
+#include <cmath>
+
+#include "rbee/ops/attention.h"
+#include "rbee/ops/checks.h"
+#include "rbee/ops/run.h"
+
+namespace rbee {
+namespace {
+
+void check_cache(const char* op, const char* name, const Tensor& rows, const Tensor& cache) {
+  check_same_device(op, "x", rows, name, cache);
+  check_rank(op, name, cache, 4);
+  check(cache.dtype() == DType::f32 || cache.dtype() == DType::f16 || cache.dtype() == DType::bf16,
+        op, name, " is ", cache, ", wanted f32, f16 or bf16");
+  check(cache.dim(3) == rows.dim(2), op, name, " is ", cache, ", the heads have ", rows.dim(2),
+        " elements");
+}
+
+void check_index(const char* op, const char* name, const Tensor& index, const Shape& shape) {
+  check_shape(op, name, index, shape);
+  check(index.dtype() == DType::i32, op, name, " is ", index, ", wanted i32");
+}
+
+// The batch's own consistency, where the host can read it.
+void check_batch(const char* op, const PagedBatch& batch, int64_t tokens, int64_t blocks,
+                 int64_t block_size) {
+  const std::vector<int32_t> starts = batch.seq_starts.to_host<int32_t>();
+  const std::vector<int32_t> lens = batch.kv_lens.to_host<int32_t>();
+  const std::vector<int32_t> table = batch.block_table.to_host<int32_t>();
+  const int64_t max_blocks = batch.block_table.dim(1);
+  check(starts.front() == 0 && starts.back() == tokens, op, "seq_starts go from ", starts.front(),
+        " to ", starts.back(), ", wanted 0 to ", tokens);
+  for (size_t seq = 0; seq < lens.size(); ++seq) {
+    const int64_t queries = int64_t{starts[seq + 1]} - starts[seq];
+    check(queries >= 0 && lens[seq] >= queries, op, "sequence ", seq, " has ", queries,
+          " queries and ", lens[seq], " keys");
+    const int64_t used = (lens[seq] + block_size - 1) / block_size;
+    check(used <= max_blocks, op, "sequence ", seq, " has ", lens[seq], " keys, its ", max_blocks,
+          " blocks hold ", max_blocks * block_size);
+    for (int64_t i = 0; i < used; ++i) {
+      const int32_t block = table[seq * static_cast<size_t>(max_blocks) + static_cast<size_t>(i)];
+      check(block >= 0 && block < blocks, op, "block ", block, " of sequence ", seq,
+            " is outside of 0 to ", blocks - 1);
+    }
+  }
+}
+
+}  // namespace
+
+Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_cache,
+                       const PagedBatch& batch, const PagedAttentionOptions& options) {
+  constexpr const char* kOp = "paged_attention";
+  check_float(kOp, "q", q);
+  check_rank(kOp, "q", q, 3);
+  check_cache(kOp, "k_cache", q, k_cache);
+  check_like(kOp, "k_cache", k_cache, "v_cache", v_cache);
+  check_shape(kOp, "v_cache", v_cache, k_cache.shape());
+  const int64_t kv_heads = k_cache.dim(1);
+  check(kv_heads > 0 && q.dim(1) % kv_heads == 0, kOp, "q has ", q.dim(1), " heads, the cache ",
+        kv_heads);
+  check_rank(kOp, "kv_lens", batch.kv_lens, 1);
+  const int64_t seqs = batch.kv_lens.dim(0);
+  check_index(kOp, "kv_lens", batch.kv_lens, Shape{seqs});
+  check_index(kOp, "seq_starts", batch.seq_starts, Shape{seqs + 1});
+  check_rank(kOp, "block_table", batch.block_table, 2);
+  check_index(kOp, "block_table", batch.block_table, Shape{seqs, batch.block_table.dim(1)});
+  check(options.window >= 0, kOp, "window is ", options.window, ", wanted 0 (all) or more");
+  if (q.device().host_accessible()) {
+    check_batch(kOp, batch, q.dim(0), k_cache.dim(0), k_cache.dim(2));
+  }
+  Tensor y = empty_like(q);
+  if (y.numel() == 0) return y;
+  const float head_scale = 1 / std::sqrt(static_cast<float>(q.dim(2)));
+  run(kOp, kernels(q).paged_attention,
+      PagedAttentionArgs{.q = q.view(),
+                         .k_cache = k_cache.view(),
+                         .v_cache = v_cache.view(),
+                         .seq_starts = batch.seq_starts.view(),
+                         .kv_lens = batch.kv_lens.view(),
+                         .block_table = batch.block_table.view(),
+                         .y = y.view(),
+                         .scale = options.scale == 0 ? head_scale : options.scale,
+                         .softcap = options.softcap,
+                         .window = options.window},
+      q.stream());
+  return y;
+}
+
+void kv_append_(const Tensor& k, const Tensor& v, const Tensor& slots, Tensor& k_cache,
+                Tensor& v_cache) {
+  constexpr const char* kOp = "kv_append";
+  check_float(kOp, "k", k);
+  check_rank(kOp, "k", k, 3);
+  check_like(kOp, "k", k, "v", v);
+  check_shape(kOp, "v", v, k.shape());
+  check_cache(kOp, "k_cache", k, k_cache);
+  check_like(kOp, "k_cache", k_cache, "v_cache", v_cache);
+  check_shape(kOp, "v_cache", v_cache, k_cache.shape());
+  check(k_cache.dim(1) == k.dim(1), kOp, "k has ", k.dim(1), " heads, the cache ", k_cache.dim(1));
+  check_same_device(kOp, "k", k, "slots", slots);
+  check_index(kOp, "slots", slots, Shape{k.dim(0)});
+  if (k.device().host_accessible()) {
+    const int64_t end = k_cache.dim(0) * k_cache.dim(2);
+    for (int32_t slot : slots.to_host<int32_t>()) {
+      check(slot >= -1 && slot < end, kOp, "slot ", slot, " is outside of -1 to ", end - 1);
+    }
+  }
+  if (k.numel() == 0) return;
+  run(kOp, kernels(k).kv_append,
+      KvAppendArgs{k.view(), v.view(), slots.view(), k_cache.view(), v_cache.view()}, k.stream());
+}
+
+}  // namespace rbee
