@@ -1,0 +1,35 @@
+#pragma once
+// SentencePiece's BPE (Kudo and Richardson 2018, section 3.1): two neighbours merge when their
+// joined text is a token, the token of highest score first. No list of merges exists; GGUF files of
+// Llama 2, Mistral and Gemma hold this form.
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "rbee/text/model.h"
+#include "rbee/text/safe_cuts.h"
+#include "rbee/text/vocab.h"
+
+namespace rbee::text {
+
+class Spm final : public Model {
+ public:
+  // scores: one for each id. mergeable: whether a merge may make this id. unk: for characters
+  // without a token where the vocabulary has no "<0x..>" tokens. `vocab` must outlive the model.
+  Spm(const Vocab& vocab, const std::vector<float>& scores, const std::vector<bool>& mergeable,
+      std::optional<TokenId> unk);
+
+  void tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const override;
+
+ private:
+  void tokenize_part(std::string_view part, Scratch& scratch, std::vector<TokenId>& out) const;
+
+  const Vocab* vocab_;
+  std::vector<uint32_t> rank_;  // by id: place of its score, best = 0; Merge::kNone: not mergeable
+  std::array<TokenId, 256> byte_ids_{};  // -1: none
+  std::optional<TokenId> unk_;
+  SafeCuts cuts_;
+};
+
+}  // namespace rbee::text

@@ -1,0 +1,41 @@
+#pragma once
+// The unigram language model (Kudo 2018, section 3.2): the tokens of a word are the path of highest
+// summed log probability, found by Viterbi's algorithm.
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "rbee/text/byte_trie.h"
+#include "rbee/text/model.h"
+#include "rbee/text/vocab.h"
+
+namespace rbee::text {
+
+class Unigram final : public Model {
+ public:
+  // scores: log probability of each id. usable: whether text may become this id. unk: the token of
+  // characters that nothing covers; neighbours share one. byte_fallback: they become "<0x..>"
+  // tokens when the vocabulary has those. `vocab` must outlive the model.
+  Unigram(const Vocab& vocab, std::vector<double> scores, const std::vector<bool>& usable,
+          std::optional<TokenId> unk, bool byte_fallback);
+
+  // Throws invalid_argument when a character is unknown and there is no unknown token.
+  void tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const override;
+
+ private:
+  struct Best;
+  std::vector<Best> best_path(std::string_view word) const;
+  void append_unknown(std::string_view text, std::vector<TokenId>& out) const;
+
+  const Vocab* vocab_;
+  std::vector<double> scores_;
+  double unk_score_ = 0;
+  std::optional<TokenId> unk_;
+  bool byte_fallback_;
+  std::array<TokenId, 256> byte_ids_{};  // -1: none
+  ByteTrie trie_;
+};
+
+}  // namespace rbee::text
