@@ -1,0 +1,499 @@
+#include "server/http/connection.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <cctype>
+#include <cmath>
+#include <optional>
+
+#include "rbee/core/cat.h"
+#include "rbee/core/log.h"
+#include "server/http/ids.h"
+#include "server/http/mailbox.h"
+
+namespace rbee::server {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Largest piece of a stream written at once: what a slow client must read within write_timeout.
+constexpr size_t kPieceBytes = 16 * 1024;
+// How long a client may still send after a response that ends the connection. Closing at once
+// would make its system drop the response (RFC 9112 section 9.6).
+constexpr milliseconds kLinger{1000};
+
+enum class State : uint8_t {
+  head,       // reading a request's head, or waiting for one
+  body,       // reading its body
+  answering,  // writing a response that is complete
+  waiting,    // the response, or its next event, comes from a producer
+  lingering,  // all is written; what still comes in is dropped
+  closed,
+};
+
+class HttpConnection final : public Connection,
+                             public std::enable_shared_from_this<HttpConnection> {
+ public:
+  HttpConnection(tcp::socket socket, const ConnectionContext& context)
+      : context_(context), socket_(std::move(socket)), timer_(socket_.get_executor()) {
+    error_code ignored;
+    socket_.set_option(tcp::no_delay(true), ignored);
+    const auto peer = socket_.remote_endpoint(ignored);
+    if (!ignored) remote_ = peer.address().to_string();
+  }
+  ~HttpConnection() override { release_mailbox(); }
+
+  void start(std::function<void()> closed) override;
+  void start_refused(std::function<void()> closed) override;
+  void finish() override;
+  void close() override;
+
+ private:
+  using Step = void (HttpConnection::*)();
+  using Parser = http::request_parser<http::string_body>;
+
+  const ServerOptions& options() const { return context_.options; }
+
+  void next_request();
+  void read_more();
+  void on_read(const error_code& error, size_t bytes);
+  void on_read_end();
+  void parse();
+  void on_parse_error(const error_code& error);
+  bool on_head();
+  std::optional<Response> refuse_head();
+  void copy_head();
+  bool expects_continue();
+  void dispatch();
+  void reject(const Response& response);
+  void respond(Response response);
+  void write_response(const Response& response);
+  void start_events(const Response& response);
+  void on_wake();
+  void on_later();
+  void pump();
+  void write_comment();
+  void write(Step then);
+  void end_of_response();
+  void linger();
+  void on_head_timeout();
+  void log_request(int status) const;
+  void release_mailbox();
+  std::function<void()> make_wake();
+  void arm(milliseconds delay, Step step);
+  void disarm();
+
+  const ConnectionContext& context_;
+  tcp::socket socket_;
+  asio::steady_timer timer_;  // the one deadline of the current state
+  uint64_t timer_epoch_ = 0;  // tells an expired timer from one that was replaced
+  std::function<void()> closed_;
+  std::string remote_;
+
+  State state_ = State::head;
+  bool reading_ = false;
+  bool writing_ = false;
+  bool finishing_ = false;  // no request after this one
+  bool keep_alive_ = false;
+  bool http_1_0_ = false;
+  std::array<char, 8192> chunk_;
+  std::string input_;  // received, not parsed yet
+  std::string output_;
+  std::optional<Parser> parser_;
+  Request request_;
+  const Route* route_ = nullptr;
+  int status_ = 0;
+  steady_clock::time_point started_;
+  std::shared_ptr<EventQueue> events_;
+  std::shared_ptr<DelayedResponse> later_;
+};
+
+void HttpConnection::start(std::function<void()> closed) {
+  closed_ = std::move(closed);
+  next_request();
+  // A new client has no reason to wait before its first byte.
+  if (state_ == State::head) arm(options().header_timeout, &HttpConnection::on_head_timeout);
+}
+
+void HttpConnection::start_refused(std::function<void()> closed) {
+  closed_ = std::move(closed);
+  Response busy = error_response(503, "TOO_MANY_CONNECTIONS", "Too many connections");
+  busy.headers.emplace_back("Retry-After", "1");
+  reject(busy);
+}
+
+void HttpConnection::finish() {
+  finishing_ = true;
+  if (state_ == State::head || state_ == State::body) close();
+}
+
+void HttpConnection::close() {
+  if (state_ == State::closed) return;
+  const bool unanswered = state_ == State::answering || state_ == State::waiting;
+  state_ = State::closed;
+  if (unanswered) log_request(499);
+  disarm();
+  error_code ignored;
+  socket_.close(ignored);
+  release_mailbox();
+  if (closed_) closed_();
+}
+
+// A mailbox that is still held has more to come, for nobody.
+void HttpConnection::release_mailbox() {
+  if (events_) events_->abandon();
+  if (later_) later_->abandon();
+  events_.reset();
+  later_.reset();
+}
+
+void HttpConnection::arm(milliseconds delay, Step step) {
+  const uint64_t epoch = ++timer_epoch_;
+  timer_.expires_after(delay);
+  timer_.async_wait([self = shared_from_this(), epoch, step](const error_code&) {
+    if (epoch == self->timer_epoch_) ((*self).*step)();
+  });
+}
+
+void HttpConnection::disarm() {
+  ++timer_epoch_;
+  timer_.cancel();
+}
+
+void HttpConnection::next_request() {
+  if (finishing_ || context_.stopping) return close();
+  state_ = State::head;
+  request_ = {};
+  request_.remote = remote_;
+  route_ = nullptr;
+  parser_.emplace();
+  parser_->header_limit(static_cast<uint32_t>(options().max_header_bytes));
+  parser_->body_limit(options().max_body_bytes);
+  started_ = steady_clock::now();
+  if (input_.empty()) {
+    arm(options().idle_timeout, &HttpConnection::close);
+    read_more();
+  } else {
+    arm(options().header_timeout, &HttpConnection::on_head_timeout);
+    parse();
+  }
+}
+
+void HttpConnection::read_more() {
+  if (reading_) return;
+  reading_ = true;
+  socket_.async_read_some(asio::buffer(chunk_),
+                          [self = shared_from_this()](const error_code& error, size_t bytes) {
+                            self->reading_ = false;
+                            self->on_read(error, bytes);
+                          });
+}
+
+void HttpConnection::on_read(const error_code& error, size_t bytes) {
+  if (state_ == State::closed) return;
+  if (error) return on_read_end();
+  if (state_ == State::lingering) return read_more();
+  const bool first = state_ == State::head && input_.empty() && !parser_->got_some();
+  input_.append(chunk_.data(), bytes);
+  if (state_ == State::head || state_ == State::body) {
+    if (first) {
+      started_ = steady_clock::now();
+      arm(options().header_timeout, &HttpConnection::on_head_timeout);
+    }
+    parse();
+  } else if (state_ == State::waiting && input_.size() < options().max_header_bytes) {
+    read_more();  // goes on watching for the client's leaving
+  }
+}
+
+// The client closed its side, or the connection broke.
+void HttpConnection::on_read_end() {
+  const bool midway = state_ == State::body || (state_ == State::head && parser_->got_some());
+  if (midway) {
+    reject(error_response(400, "INVALID_REQUEST", "The request ended early"));
+  } else if (state_ == State::answering) {
+    finishing_ = true;
+  } else {
+    close();
+  }
+}
+
+void HttpConnection::parse() {
+  while (!parser_->is_done()) {
+    if (input_.empty()) return read_more();
+    error_code error;
+    const size_t used = parser_->put(asio::const_buffer(input_.data(), input_.size()), error);
+    input_.erase(0, used);
+    if (error == http::error::need_more) return read_more();
+    if (error) return on_parse_error(error);
+    if (state_ == State::head && parser_->is_header_done()) {
+      state_ = State::body;
+      if (!on_head()) return;
+    }
+  }
+  dispatch();
+}
+
+void HttpConnection::on_parse_error(const error_code& error) {
+  if (error == http::error::header_limit) {
+    return reject(error_response(431, "HEADERS_TOO_LARGE",
+                                 cat("Headers exceed ", options().max_header_bytes, " bytes")));
+  }
+  if (error == http::error::body_limit) {
+    return reject(error_response(413, "PAYLOAD_TOO_LARGE",
+                                 cat("The body exceeds ", options().max_body_bytes, " bytes")));
+  }
+  if (error == http::error::bad_version) {
+    return reject(error_response(505, "UNSUPPORTED_VERSION", "HTTP/1.0 and 1.1 are spoken here"));
+  }
+  reject(error_response(400, "INVALID_REQUEST", cat("Malformed HTTP: ", error.message())));
+}
+
+// Fills request_ from the parsed head.
+void HttpConnection::copy_head() {
+  const auto& head = parser_->get();
+  http_1_0_ = head.version() < 11;
+  keep_alive_ = head.keep_alive();
+  request_.method = std::string_view(head.method_string().data(), head.method_string().size());
+  std::string_view target(head.target().data(), head.target().size());
+  if (target.starts_with("http://")) {  // absolute form, RFC 9112 section 3.2.2
+    target.remove_prefix(std::min(target.find('/', 7), target.size()));
+    if (target.empty()) target = "/";
+  }
+  const size_t query = std::min(target.find('?'), target.size());
+  request_.path = target.substr(0, query);
+  if (query < target.size()) request_.query = target.substr(query + 1);
+  for (const auto& field : head) {
+    std::string name(field.name_string());
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    request_.headers.emplace_back(std::move(name), field.value());
+  }
+  const std::string_view id = request_.header("x-correlation-id");
+  request_.correlation_id = valid_correlation_id(id) ? std::string(id) : uuid4();
+}
+
+// What can be refused before the body is read; a body that nobody reads costs nothing.
+std::optional<Response> HttpConnection::refuse_head() {
+  if (request_.headers.size() > options().max_header_fields) {
+    return error_response(431, "HEADERS_TOO_LARGE",
+                          cat("More than ", options().max_header_fields, " header fields"));
+  }
+  const auto is_host = [](const auto& header) { return header.first == "host"; };
+  const auto hosts = std::count_if(request_.headers.begin(), request_.headers.end(), is_host);
+  if (hosts > 1 || (hosts == 0 && !http_1_0_)) {
+    return error_response(400, "INVALID_REQUEST", "Exactly one Host header is needed");
+  }
+  Router::Match match = context_.router.find(request_.method, request_.path);
+  if (match.route == nullptr || match.route->access == Access::token) {
+    if (auto refusal = context_.auth.refuse(request_)) return refusal;
+  }
+  if (match.route == nullptr && match.allow.empty()) {
+    return error_response(404, "NOT_FOUND", cat("No such path: ", request_.path));
+  }
+  if (match.route == nullptr) {
+    Response response =
+        error_response(405, "METHOD_NOT_ALLOWED", cat(request_.path, " takes ", match.allow));
+    response.headers.emplace_back("Allow", match.allow);
+    return response;
+  }
+  if (match.route->body == Body::json && !is_json_type(request_.header("content-type"))) {
+    return error_response(415, "UNSUPPORTED_MEDIA_TYPE",
+                          "The body must be JSON (Content-Type: application/json)");
+  }
+  route_ = match.route;
+  request_.params = std::move(match.params);
+  return std::nullopt;
+}
+
+bool HttpConnection::expects_continue() {
+  const std::string_view expect = request_.header("expect");
+  return !http_1_0_ && !parser_->is_done() && expect.size() == 12 &&
+         std::equal(expect.begin(), expect.end(), "100-continue",
+                    [](unsigned char a, char b) { return std::tolower(a) == b; });
+}
+
+// True when the body may be read on.
+bool HttpConnection::on_head() {
+  copy_head();
+  if (auto refusal = refuse_head()) {
+    if (parser_->is_done()) {
+      respond(std::move(*refusal));
+    } else {
+      reject(*refusal);
+    }
+    return false;
+  }
+  arm(options().body_timeout, &HttpConnection::on_head_timeout);
+  if (expects_continue()) {
+    output_ = "HTTP/1.1 100 Continue\r\n\r\n";
+    write(&HttpConnection::parse);
+    return false;
+  }
+  return true;
+}
+
+void HttpConnection::on_head_timeout() {
+  if (!parser_->got_some()) return close();
+  reject(error_response(408, "REQUEST_TIMEOUT", "The request took too long to arrive"));
+}
+
+void HttpConnection::dispatch() {
+  request_.body = std::move(parser_->get().body());
+  disarm();
+  Response response;
+  try {
+    response = route_->handler(request_);
+  } catch (const std::exception& error) {
+    log(LogLevel::error, "a handler failed", {{"path", request_.path}, {"error", error.what()}});
+    response = error_response(500, "INTERNAL", "Internal error");
+  }
+  respond(std::move(response));
+}
+
+// Answers and ends the connection, whatever the client still means to send.
+void HttpConnection::reject(const Response& response) {
+  keep_alive_ = false;
+  write_response(response);
+}
+
+void HttpConnection::respond(Response response) {
+  if (response.later) {
+    state_ = State::waiting;
+    later_ = std::move(response.later);
+    later_->attach(make_wake());
+    read_more();
+    return on_later();
+  }
+  if (response.events) return start_events(response);
+  write_response(response);
+}
+
+void HttpConnection::write_response(const Response& response) {
+  state_ = State::answering;
+  status_ = response.status;
+  keep_alive_ = keep_alive_ && !finishing_ && !context_.stopping;
+  output_ =
+      serialize_head(response, request_,
+                     {.http_1_0 = http_1_0_, .keep_alive = keep_alive_, .server = options().name});
+  if (request_.method != "HEAD") output_ += response.body;
+  write(&HttpConnection::end_of_response);
+}
+
+void HttpConnection::start_events(const Response& response) {
+  state_ = State::waiting;
+  status_ = response.status;
+  keep_alive_ = keep_alive_ && !http_1_0_ && !finishing_ && !context_.stopping;
+  events_ = response.events;
+  const bool head_only = request_.method == "HEAD";
+  if (head_only) release_mailbox();
+  output_ =
+      serialize_head(response, request_,
+                     {.http_1_0 = http_1_0_, .keep_alive = keep_alive_, .server = options().name});
+  if (events_) {
+    events_->attach(make_wake());
+    read_more();
+  }
+  write(head_only ? &HttpConnection::end_of_response : &HttpConnection::pump);
+}
+
+// Called by producers, on their threads.
+std::function<void()> HttpConnection::make_wake() {
+  return [weak = weak_from_this(), executor = socket_.get_executor()] {
+    asio::post(executor, [weak] {
+      if (const auto self = weak.lock()) self->on_wake();
+    });
+  };
+}
+
+void HttpConnection::on_wake() {
+  if (state_ != State::waiting || writing_) return;
+  later_ ? on_later() : pump();
+}
+
+void HttpConnection::on_later() {
+  std::optional<Response> response = later_->take();
+  if (!response) return;
+  later_->detach();
+  later_.reset();
+  write_response(*response);
+}
+
+void HttpConnection::pump() {
+  const EventQueue::Piece piece = events_->take(kPieceBytes);
+  if (piece.text.empty() && !piece.last) {
+    return arm(options().comment_interval, &HttpConnection::write_comment);
+  }
+  output_ = http_1_0_ || piece.text.empty() ? piece.text : chunk(piece.text);
+  if (piece.last) {
+    if (!http_1_0_) output_ += chunk({});
+    events_->detach();
+    events_.reset();
+  }
+  write(piece.last ? &HttpConnection::end_of_response : &HttpConnection::pump);
+}
+
+// Keeps proxies from closing a stream that is silent.
+void HttpConnection::write_comment() {
+  static constexpr std::string_view kComment = ": keep-alive\n\n";
+  output_ = http_1_0_ ? std::string(kComment) : chunk(kComment);
+  write(&HttpConnection::pump);
+}
+
+// Writes output_, then goes on.
+void HttpConnection::write(Step then) {
+  writing_ = true;
+  arm(options().write_timeout, &HttpConnection::close);
+  asio::async_write(socket_, asio::buffer(output_),
+                    [self = shared_from_this(), then](const error_code& error, size_t) {
+                      self->writing_ = false;
+                      if (self->state_ == State::closed) return;
+                      if (error) return self->close();
+                      ((*self).*then)();
+                    });
+}
+
+void HttpConnection::end_of_response() {
+  log_request(status_);
+  if (keep_alive_ && !finishing_ && !context_.stopping) return next_request();
+  linger();
+}
+
+void HttpConnection::linger() {
+  state_ = State::lingering;
+  error_code error;
+  socket_.shutdown(tcp::socket::shutdown_send, error);
+  if (error) return close();
+  arm(kLinger, &HttpConnection::close);
+  read_more();
+}
+
+void HttpConnection::log_request(int status) const {
+  if (!log_enabled(LogLevel::info)) return;
+  const std::chrono::duration<double, std::milli> elapsed = steady_clock::now() - started_;
+  log(LogLevel::info, "request",
+      {{"method", request_.method},
+       {"path", request_.path},
+       {"status", cat(status)},
+       {"ms", cat(std::round(elapsed.count() * 1000) / 1000)},
+       {"remote", request_.remote},
+       {"correlation_id", request_.correlation_id}});
+}
+
+}  // namespace
+
+std::shared_ptr<Connection> make_connection(tcp::socket socket, const ConnectionContext& context) {
+  return std::make_shared<HttpConnection>(std::move(socket), context);
+}
+
+}  // namespace rbee::server

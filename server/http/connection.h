@@ -1,0 +1,37 @@
+#pragma once
+// One client's connection. Internal to server/http: all calls on the server's thread.
+
+#include <boost/asio/ip/tcp.hpp>
+#include <functional>
+#include <memory>
+
+#include "server/http/server.h"
+
+namespace rbee::server {
+
+// What the connections of one server share; outlives them.
+struct ConnectionContext {
+  ServerOptions options;
+  Router router;
+  BearerAuth auth;
+  bool stopping = false;
+};
+
+class Connection {
+ public:
+  virtual ~Connection() = default;
+
+  // `closed` is called once, when the connection is over and may be forgotten.
+  virtual void start(std::function<void()> closed) = 0;
+  // Answers 503 instead of reading requests.
+  virtual void start_refused(std::function<void()> closed) = 0;
+  // Closes at once when idle, else after the running answer.
+  virtual void finish() = 0;
+  // Closes at once; a running answer is abandoned.
+  virtual void close() = 0;
+};
+
+std::shared_ptr<Connection> make_connection(boost::asio::ip::tcp::socket socket,
+                                            const ConnectionContext& context);
+
+}  // namespace rbee::server

@@ -1,0 +1,16 @@
+#pragma once
+// Identifiers of jobs and requests.
+
+#include <string>
+#include <string_view>
+
+namespace rbee::server {
+
+// A random UUID, version 4 (RFC 9562), from the operating system's cryptographic source: a job's id
+// is all that is needed to read its answer. Throws internal when that source fails.
+std::string uuid4();
+
+// 1 to 128 letters, digits, '.', '_', ':' and '-'.
+bool valid_correlation_id(std::string_view id);
+
+}  // namespace rbee::server

@@ -1,0 +1,81 @@
+#include "server/http/mailbox.h"
+
+#include <utility>
+
+namespace rbee::server {
+namespace {
+
+constexpr std::string_view kEventEnd = "\n\n";
+
+}  // namespace
+
+void Mailbox::attach(std::function<void()> wake) {
+  const std::lock_guard lock(mutex_);
+  wake_ = std::move(wake);
+}
+
+void Mailbox::detach() {
+  attach(nullptr);
+}
+
+void Mailbox::abandon() {
+  std::function<void()> on_abandon;
+  {
+    const std::lock_guard lock(mutex_);
+    wake_ = nullptr;
+    on_abandon = std::exchange(on_abandon_, nullptr);
+  }
+  if (on_abandon) on_abandon();
+}
+
+void Mailbox::wake_locked() {
+  if (starved_ && wake_) wake_();
+  starved_ = false;
+}
+
+void EventQueue::push_data(std::string_view payload) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  pending_ += "data: ";
+  pending_ += payload;
+  pending_ += kEventEnd;
+  wake_locked();
+}
+
+void EventQueue::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  wake_locked();
+}
+
+EventQueue::Piece EventQueue::take(size_t max_bytes) {
+  const std::lock_guard lock(mutex_);
+  Piece piece;
+  if (pending_.size() - taken_ <= max_bytes) {
+    piece.text = pending_.substr(taken_);
+    pending_.clear();
+    taken_ = 0;
+  } else {
+    const size_t from = max_bytes < kEventEnd.size() ? 0 : max_bytes - kEventEnd.size();
+    const size_t end = pending_.find(kEventEnd, taken_ + from) + kEventEnd.size();
+    piece.text = pending_.substr(taken_, end - taken_);
+    taken_ = end;
+  }
+  piece.last = closed_ && taken_ == pending_.size();
+  starved_ = piece.text.empty() && !piece.last;
+  return piece;
+}
+
+void DelayedResponse::set(Response response) {
+  const std::lock_guard lock(mutex_);
+  response_ = std::move(response);
+  wake_locked();
+}
+
+std::optional<Response> DelayedResponse::take() {
+  const std::lock_guard lock(mutex_);
+  starved_ = !response_.has_value();
+  return std::exchange(response_, std::nullopt);
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,68 @@
+#pragma once
+// Requests and responses as handlers see them, free of any HTTP library.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rbee::server {
+
+class EventQueue;
+class DelayedResponse;
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct Request {
+  std::string method;  // as sent, e.g. "GET"
+  std::string path;    // target without the query
+  std::string query;   // what followed '?', undecoded
+  Headers headers;     // names in lower case
+  std::string body;
+  Headers params;              // values of the route's {name} segments
+  std::string correlation_id;  // the client's when valid, else a fresh UUID
+  std::string remote;          // peer address, for logs
+
+  // Value of the first such header (name in lower case); empty when absent.
+  std::string_view header(std::string_view name) const;
+  // Value of a {name} segment of the matched pattern; empty when the pattern has none.
+  std::string_view param(std::string_view name) const;
+};
+
+// At most one of `events` and `later` is set; with `events`, `body` is unused; with `later`, the
+// whole response is replaced by the one that comes.
+struct Response {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body;
+  Headers headers;                         // besides those that every response gets
+  std::shared_ptr<EventQueue> events;      // body sent as server-sent events while they come
+  std::shared_ptr<DelayedResponse> later;  // answered when a producer has it
+};
+
+Response text_response(int status, std::string body);
+Response json_response(int status, std::string json);
+// {"error":{"code":...,"message":...}}
+Response error_response(int status, std::string_view code, std::string_view message);
+
+// "Not Found" for 404; "Unknown" where there is no name.
+std::string_view reason_phrase(int status);
+// A JSON string literal; bytes that are not UTF-8 are the caller's business.
+std::string json_quote(std::string_view text);
+
+struct HeadOptions {
+  bool http_1_0 = false;    // version of the request
+  bool keep_alive = false;  // whether the connection stays open
+  std::string server;       // value of the Server header
+};
+// Status line and headers, with the final empty line. Events of an HTTP/1.1 request are chunked;
+// those of HTTP/1.0 end with the connection.
+std::string serialize_head(const Response& response, const Request& request,
+                           const HeadOptions& options);
+// One chunk of a chunked body. An empty `data` gives the last chunk.
+std::string chunk(std::string_view data);
+
+}  // namespace rbee::server

@@ -1,0 +1,74 @@
+#include "server/http/router.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+#include "rbee/core/error.h"
+
+namespace rbee::server {
+namespace {
+
+// The first segment of `path`, which is cut off; path begins with '/'.
+std::string_view next_segment(std::string_view& path) {
+  path.remove_prefix(1);
+  const size_t end = std::min(path.find('/'), path.size());
+  const std::string_view segment = path.substr(0, end);
+  path.remove_prefix(end);
+  return segment;
+}
+
+bool is_parameter(std::string_view segment) {
+  return segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
+}
+
+std::optional<Headers> match(std::string_view pattern, std::string_view path) {
+  Headers params;
+  while (!pattern.empty() && !path.empty()) {
+    const std::string_view want = next_segment(pattern);
+    const std::string_view have = next_segment(path);
+    if (is_parameter(want)) {
+      if (have.empty()) return std::nullopt;
+      params.emplace_back(want.substr(1, want.size() - 2), have);
+    } else if (want != have) {
+      return std::nullopt;
+    }
+  }
+  if (!pattern.empty() || !path.empty()) return std::nullopt;
+  return params;
+}
+
+}  // namespace
+
+void Router::add(Route route) {
+  check(route.pattern.starts_with('/'), "router", "pattern '", route.pattern,
+        "' does not begin with /");
+  routes_.push_back(std::move(route));
+}
+
+Router::Match Router::find(std::string_view method, std::string_view path) const {
+  Match found;
+  if (!path.starts_with('/')) return found;
+  const std::string_view wanted = method == "HEAD" ? "GET" : method;
+  for (const Route& route : routes_) {
+    std::optional<Headers> params = match(route.pattern, path);
+    if (!params) continue;
+    if (route.method == wanted) {
+      return Match{.route = &route, .params = std::move(*params), .allow = {}};
+    }
+    found.allow +=
+        cat(found.allow.empty() ? "" : ", ", route.method, route.method == "GET" ? ", HEAD" : "");
+  }
+  return found;
+}
+
+bool is_json_type(std::string_view content_type) {
+  std::string type(content_type.substr(0, content_type.find(';')));
+  while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.pop_back();
+  std::transform(type.begin(), type.end(), type.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return type == "application/json" ||
+         (type.starts_with("application/") && type.ends_with("+json"));
+}
+
+}  // namespace rbee::server

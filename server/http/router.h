@@ -1,0 +1,54 @@
+#pragma once
+// Which handler answers a method and path.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/message.h"
+
+namespace rbee::server {
+
+// Runs on the server's one thread, so it must return at once.
+using Handler = std::function<Response(const Request&)>;
+
+enum class Access : uint8_t {
+  token,   // needs the bearer token where one is set
+  anyone,  // answered without one
+};
+
+enum class Body : uint8_t {
+  none,  // a body is read and ignored
+  json,  // Content-Type must be JSON
+};
+
+struct Route {
+  std::string method;
+  std::string pattern;  // "/v1/jobs/{job_id}/stream": a {name} takes one segment
+  Handler handler;
+  Access access = Access::token;
+  Body body = Body::none;
+};
+
+class Router {
+ public:
+  // Throws invalid_argument for a pattern that does not begin with '/'.
+  void add(Route route);
+
+  struct Match {
+    const Route* route = nullptr;  // null: no such path, or not with this method
+    Headers params;
+    std::string allow;  // methods of the path, for 405; empty when the path is unknown
+  };
+  // HEAD finds the GET route.
+  Match find(std::string_view method, std::string_view path) const;
+
+ private:
+  std::vector<Route> routes_;
+};
+
+// True for application/json and application/<x>+json, with or without parameters.
+bool is_json_type(std::string_view content_type);
+
+}  // namespace rbee::server

@@ -1,0 +1,145 @@
+#include "server/http/server.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <thread>
+#include <unordered_map>
+
+#include "rbee/core/error.h"
+#include "rbee/core/log.h"
+#include "server/http/connection.h"
+
+namespace rbee::server {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+// Connections beyond the limit that still get their 503 before they are closed.
+constexpr size_t kRefusalsAtOnce = 64;
+constexpr std::chrono::milliseconds kAcceptRetry{100};
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  Impl(ServerOptions options, Router router, BearerAuth auth)
+      : context_{.options = std::move(options),
+                 .router = std::move(router),
+                 .auth = std::move(auth)},
+        acceptor_(io_),
+        timer_(io_) {
+    listen();
+    accept();
+    thread_ = std::thread([this] { io_.run(); });
+  }
+
+  ~Impl() { stop(std::chrono::milliseconds(0)); }
+
+  uint16_t port() const { return port_; }
+
+  void stop(std::chrono::milliseconds grace) {
+    if (!thread_.joinable()) return;
+    asio::post(io_, [this, grace] { begin_stop(grace); });
+    thread_.join();
+  }
+
+ private:
+  void listen();
+  void accept();
+  void on_accept(const error_code& error, tcp::socket socket);
+  void begin_stop(std::chrono::milliseconds grace);
+  void forget(uint64_t id);
+
+  ConnectionContext context_;
+  asio::io_context io_{1};
+  tcp::acceptor acceptor_;
+  asio::steady_timer timer_;  // accept's retry; the grace of a stop
+  std::unordered_map<uint64_t, std::shared_ptr<Connection>> connections_;
+  uint64_t next_id_ = 0;
+  uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+void Server::Impl::listen() {
+  const ServerOptions& options = context_.options;
+  try {
+    tcp::resolver resolver(io_);
+    const auto found = resolver.resolve(options.host, cat(options.port), tcp::resolver::passive);
+    const tcp::endpoint endpoint = found.begin()->endpoint();
+    acceptor_.open(endpoint.protocol());
+    acceptor_.set_option(tcp::acceptor::reuse_address(true));
+    acceptor_.bind(endpoint);
+    acceptor_.listen(asio::socket_base::max_listen_connections);
+    port_ = acceptor_.local_endpoint().port();
+  } catch (const boost::system::system_error& error) {
+    fail(Code::io, "listen", options.host, " port ", options.port, ": ", error.code().message());
+  }
+}
+
+void Server::Impl::accept() {
+  acceptor_.async_accept(
+      [this](const error_code& error, tcp::socket socket) { on_accept(error, std::move(socket)); });
+}
+
+void Server::Impl::on_accept(const error_code& error, tcp::socket socket) {
+  if (context_.stopping) return;
+  if (error) {
+    // Mostly: too many open files. Those of others will be closed.
+    log(LogLevel::warn, "accept failed", {{"error", error.message()}});
+    timer_.expires_after(kAcceptRetry);
+    timer_.async_wait([this](const error_code& cancelled) {
+      if (!cancelled && !context_.stopping) accept();
+    });
+    return;
+  }
+  const size_t limit = context_.options.max_connections;
+  if (connections_.size() < limit + kRefusalsAtOnce) {
+    const uint64_t id = next_id_++;
+    const bool refused = connections_.size() >= limit;
+    const auto connection = make_connection(std::move(socket), context_);
+    connections_.emplace(id, connection);
+    const auto closed = [this, id] { forget(id); };
+    refused ? connection->start_refused(closed) : connection->start(closed);
+  }
+  accept();
+}
+
+void Server::Impl::forget(uint64_t id) {
+  connections_.erase(id);
+  if (context_.stopping && connections_.empty()) timer_.cancel();
+}
+
+void Server::Impl::begin_stop(std::chrono::milliseconds grace) {
+  context_.stopping = true;
+  error_code ignored;
+  acceptor_.close(ignored);
+  timer_.cancel();
+  // Connections leave the map while it is walked.
+  const auto walk = [this](void (Connection::*step)()) {
+    const auto connections = connections_;
+    for (const auto& [id, connection] : connections) ((*connection).*step)();
+  };
+  walk(&Connection::finish);
+  if (connections_.empty()) return;
+  timer_.expires_after(grace);
+  timer_.async_wait([walk](const error_code&) { walk(&Connection::close); });
+}
+
+Server::Server(ServerOptions options, Router router, BearerAuth auth)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(router), std::move(auth))) {}
+
+Server::~Server() = default;
+
+uint16_t Server::port() const {
+  return impl_->port();
+}
+
+void Server::stop(std::chrono::milliseconds grace) {
+  impl_->stop(grace);
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,48 @@
+#pragma once
+// The HTTP/1.1 listener. One thread runs every connection and every handler; answers that take time
+// come through an EventQueue or a DelayedResponse.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/http/auth.h"
+#include "server/http/router.h"
+
+namespace rbee::server {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";  // address or name to listen on
+  uint16_t port = 0;               // 0 = any free one
+  std::string name = "rbee";       // value of the Server header
+  size_t max_connections = 512;    // more get 503
+  size_t max_header_bytes = 16 * 1024;
+  size_t max_header_fields = 100;
+  size_t max_body_bytes = 1024 * 1024;
+  std::chrono::milliseconds header_timeout{10'000};  // from the first byte to the empty line
+  std::chrono::milliseconds body_timeout{30'000};
+  std::chrono::milliseconds idle_timeout{75'000};      // between requests
+  std::chrono::milliseconds write_timeout{60'000};     // for a client that reads nothing at all
+  std::chrono::milliseconds comment_interval{15'000};  // between comments on a silent stream
+};
+
+class Server {
+ public:
+  // Listens and starts the thread. Throws io when the address cannot be bound.
+  Server(ServerOptions options, Router router, BearerAuth auth);
+  ~Server();  // stop(0)
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  uint16_t port() const;
+  // Accepts no new connection, closes idle ones, lets running answers end within `grace`, closes
+  // the rest and joins the thread. Idempotent.
+  void stop(std::chrono::milliseconds grace);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rbee::server
