@@ -3,6 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "rbee/core/error.h"
+
 namespace rbee::models {
 namespace {
 

@@ -1,0 +1,38 @@
+#pragma once
+// A file that appears under its name only when it is whole.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace rbee::io {
+
+// Writes beside the target under a temporary name and renames at the end, so that readers, also
+// those that have the old file mapped, never see half of it. Throws io.
+class OutputFile {
+ public:
+  explicit OutputFile(std::filesystem::path path);
+  // Removes what an unfinished write left.
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  // Zeros up to the next multiple of `alignment`.
+  void pad(uint64_t alignment);
+  uint64_t offset() const { return offset_; }
+  const std::filesystem::path& path() const { return path_; }
+  // Flushes to the disk and gives the file its name. To be called once, last.
+  void finish();
+
+ private:
+  [[noreturn]] void fail_write(int error) const;
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+  uint64_t offset_ = 0;
+};
+
+}  // namespace rbee::io
