@@ -1,0 +1,18 @@
+#pragma once
+// Where a Code becomes what a client sees; nothing else does this.
+
+#include <string_view>
+
+#include "rbee/core/error.h"
+
+namespace rbee::server {
+
+struct WireError {
+  int status;             // of an HTTP response
+  std::string_view code;  // in bodies and events
+  bool retriable;         // the same request may succeed later, here or elsewhere
+};
+
+WireError wire_error(Code code);
+
+}  // namespace rbee::server

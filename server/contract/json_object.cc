@@ -1,0 +1,143 @@
+#include "server/contract/json_object.h"
+
+#include <cmath>
+#include <set>
+
+#include "rbee/core/cat.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kShownBytes = 100;
+
+std::string shown(const json& value) {
+  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  if (text.size() > kShownBytes) text = text.substr(0, kShownBytes) + "...";
+  return text;
+}
+
+[[noreturn]] void refuse_body(std::string constraint, std::string message) {
+  throw InvalidBody({{.field = "body",
+                      .constraint = std::move(constraint),
+                      .message = std::move(message),
+                      .value = {}}});
+}
+
+// Watches the parser for what JSON allows and we do not.
+class Limits {
+ public:
+  bool operator()(int depth, json::parse_event_t event, json& parsed) {
+    using Event = json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
+      if (depth >= kMaxJsonDepth) {
+        refuse_body(cat("max_depth(", kMaxJsonDepth, ")"),
+                    cat("the JSON is nested deeper than ", kMaxJsonDepth, " levels"));
+      }
+      if (event == Event::object_start) names_.emplace_back();
+    } else if (event == Event::object_end) {
+      names_.pop_back();
+    } else if (event == Event::key) {
+      const std::string& name = parsed.get_ref<const std::string&>();
+      if (!names_.back().insert(name).second) {
+        refuse_body("unique_names", cat("the name ", shown(parsed), " occurs twice"));
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::set<std::string>> names_;  // of the objects that are open
+};
+
+}  // namespace
+
+json parse_object(std::string_view body) {
+  json value;
+  try {
+    Limits limits;
+    value = json::parse(body, [&limits](int depth, json::parse_event_t event, json& parsed) {
+      return limits(depth, event, parsed);
+    });
+  } catch (const json::exception& error) {
+    // The library's messages quote the body around the fault, which may not be UTF-8.
+    const auto* at = dynamic_cast<const json::parse_error*>(&error);
+    refuse_body("json", at != nullptr ? cat("not JSON in UTF-8; the fault is near byte ", at->byte)
+                                      : "a number is out of range");
+  }
+  if (!value.is_object()) refuse_body("type(object)", "the body must be a JSON object");
+  return value;
+}
+
+const json* ObjectReader::find(const char* name) const {
+  const auto found = object_.find(name);
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+void ObjectReader::note(std::string_view name, std::string constraint, std::string message,
+                        const json* value) {
+  errors_.push_back({.field = cat(prefix_, name),
+                     .constraint = std::move(constraint),
+                     .message = cat(prefix_, name, " ", message),
+                     .value = value != nullptr ? shown(*value) : std::string()});
+}
+
+std::optional<std::string> ObjectReader::text(const char* name) {
+  const json* value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_string()) return value->get<std::string>();
+  note(name, "type(string)", "must be a string", value);
+  return std::nullopt;
+}
+
+std::optional<bool> ObjectReader::boolean(const char* name) {
+  const json* value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_boolean()) return value->get<bool>();
+  note(name, "type(boolean)", "must be true or false", value);
+  return std::nullopt;
+}
+
+std::optional<float> ObjectReader::number(const char* name, Range<double> range) {
+  const json* value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number()) {
+    note(name, "type(number)", "must be a number", value);
+    return std::nullopt;
+  }
+  // Judged as the float that is used: 1e-60 is not above 0.
+  const auto number = static_cast<float>(value->get<double>());
+  const bool high_enough = range.open_low ? number > range.low : number >= range.low;
+  if (high_enough && number <= range.high) return number;
+  note(name, cat("range(", range.low, range.open_low ? "<..=" : "..=", range.high, ")"),
+       cat("must be ", range.open_low ? "above " : "from ", range.low,
+           range.open_low ? " and at most " : " to ", range.high),
+       value);
+  return std::nullopt;
+}
+
+std::optional<int32_t> ObjectReader::integer(const char* name, Range<int32_t> range) {
+  const json* value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number_integer()) {
+    note(name, "type(integer)", "must be an integer", value);
+    return std::nullopt;
+  }
+  const bool fits = !value->is_number_unsigned() || value->get<uint64_t>() <= INT32_MAX;
+  const int64_t number = fits ? value->get<int64_t>() : INT64_MAX;
+  if (number >= range.low && number <= range.high) return static_cast<int32_t>(number);
+  note(name, cat("range(", range.low, "..=", range.high, ")"),
+       cat("must be from ", range.low, " to ", range.high), value);
+  return std::nullopt;
+}
+
+std::optional<uint64_t> ObjectReader::unsigned_integer(const char* name) {
+  const json* value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_number_unsigned()) return value->get<uint64_t>();
+  note(name, "type(u64)", "must be an integer from 0 to 18446744073709551615", value);
+  return std::nullopt;
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,52 @@
+#pragma once
+// Strict reading of a JSON object: bounded depth, no duplicate names, and every wrong field noted
+// instead of only the first. Internal to server/contract.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/contract/requests.h"
+
+namespace rbee::server {
+
+inline constexpr int kMaxJsonDepth = 32;
+
+// Throws InvalidBody unless `body` is one JSON object in valid UTF-8, at most kMaxJsonDepth deep,
+// without duplicate names.
+nlohmann::json parse_object(std::string_view body);
+
+// Inclusive bounds of a number.
+template <typename T>
+struct Range {
+  T low;
+  T high;
+  bool open_low = false;  // low itself is outside
+};
+
+class ObjectReader {
+ public:
+  // The object must outlive the reader. prefix: put before field names in errors.
+  ObjectReader(const nlohmann::json& object, std::string prefix, std::vector<FieldError>& errors)
+      : object_(object), prefix_(std::move(prefix)), errors_(errors) {}
+
+  // Null and absent give nothing; a wrong value gives nothing and notes why.
+  std::optional<std::string> text(const char* name);
+  std::optional<bool> boolean(const char* name);
+  std::optional<float> number(const char* name, Range<double> range);
+  std::optional<int32_t> integer(const char* name, Range<int32_t> range);
+  std::optional<uint64_t> unsigned_integer(const char* name);
+  const nlohmann::json* find(const char* name) const;  // null when absent or null
+
+  void note(std::string_view name, std::string constraint, std::string message,
+            const nlohmann::json* value);
+
+ private:
+  const nlohmann::json& object_;
+  std::string prefix_;
+  std::vector<FieldError>& errors_;
+};
+
+}  // namespace rbee::server

@@ -1,0 +1,147 @@
+#include "server/contract/requests.h"
+
+#include <algorithm>
+
+#include "rbee/core/cat.h"
+#include "server/contract/json_object.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxStops = 16;
+constexpr size_t kMaxStopBytes = 100;
+constexpr int32_t kMaxRepeat = 1 << 20;
+
+std::string summary(const std::vector<FieldError>& errors) {
+  std::string text;
+  for (const FieldError& error : errors) text += cat(text.empty() ? "" : "; ", error.message);
+  return text;
+}
+
+void read_operation(ObjectReader& reader) {
+  const std::optional<std::string> operation = reader.text("operation");
+  if (operation && *operation != "infer") {
+    reader.note("operation", "one_of(infer)", "is not one that this worker does; it does: infer",
+                reader.find("operation"));
+  }
+}
+
+std::vector<Message> read_messages(ObjectReader& reader, std::vector<FieldError>& errors) {
+  std::vector<Message> messages;
+  const json* list = reader.find("messages");
+  if (list == nullptr) return messages;
+  if (!list->is_array() || list->empty()) {
+    reader.note("messages", "type(array), non_empty", "must be an array of messages", list);
+    return messages;
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    const json& entry = (*list)[i];
+    if (!entry.is_object()) {
+      reader.note(cat("messages[", i, "]"), "type(object)", "must be an object", &entry);
+      continue;
+    }
+    ObjectReader fields(entry, cat("messages[", i, "]."), errors);
+    for (const char* name : {"role", "content"}) {
+      if (fields.find(name) == nullptr) fields.note(name, "required", "is missing", nullptr);
+    }
+    std::optional<std::string> role = fields.text("role");
+    std::optional<std::string> content = fields.text("content");
+    if (role && role->empty()) fields.note("role", "non_empty", "is empty", fields.find("role"));
+    messages.push_back({std::move(role).value_or(""), std::move(content).value_or("")});
+  }
+  return messages;
+}
+
+// What the model goes on from: exactly one of prompt and messages.
+void read_input(ObjectReader& reader, std::vector<FieldError>& errors, GenerateRequest& request) {
+  const bool has_prompt = reader.find("prompt") != nullptr;
+  const bool has_messages = reader.find("messages") != nullptr;
+  if (has_prompt && has_messages) {
+    reader.note("messages", "exclusive(prompt)", "cannot be given together with prompt", nullptr);
+  } else if (!has_prompt && !has_messages) {
+    reader.note("prompt", "required", "is missing (or give messages)", nullptr);
+  }
+  if (std::optional<std::string> prompt = reader.text("prompt")) {
+    if (prompt->empty()) reader.note("prompt", "non_empty", "is empty", reader.find("prompt"));
+    request.prompt = std::move(*prompt);
+  }
+  request.messages = read_messages(reader, errors);
+}
+
+// One text or a list of them.
+std::vector<std::string> read_stop(ObjectReader& reader) {
+  std::vector<std::string> stops;
+  const json* value = reader.find("stop");
+  if (value == nullptr) return stops;
+  const bool list = value->is_array();
+  if (list && value->size() > kMaxStops) {
+    reader.note("stop", cat("max_count(", kMaxStops, ")"),
+                cat("holds more than ", kMaxStops, " texts"), value);
+    return stops;
+  }
+  const size_t count = list ? value->size() : 1;
+  for (size_t i = 0; i < count; ++i) {
+    const json& entry = list ? (*value)[i] : *value;
+    const std::string name = list ? cat("stop[", i, "]") : "stop";
+    if (!entry.is_string()) {
+      reader.note(name, "type(string)", "must be a string", &entry);
+      continue;
+    }
+    const std::string& text = entry.get_ref<const std::string&>();
+    if (text.empty()) {
+      reader.note(name, "non_empty", "is empty", &entry);
+    } else if (text.size() > kMaxStopBytes) {
+      reader.note(name, cat("max_length(", kMaxStopBytes, ")"),
+                  cat("is longer than ", kMaxStopBytes, " bytes"), &entry);
+    }
+    stops.push_back(text);
+  }
+  return stops;
+}
+
+void read_sampling(ObjectReader& reader, GenerateRequest& request) {
+  request.temperature = reader.number("temperature", {0, 2});
+  request.top_p = reader.number("top_p", {0, 1});
+  request.min_p = reader.number("min_p", {0, 1});
+  request.top_k = reader.integer("top_k", {0, INT32_MAX});
+  request.repetition_penalty = reader.number("repetition_penalty", {0, 2, true});
+  request.frequency_penalty = reader.number("frequency_penalty", {-2, 2});
+  request.presence_penalty = reader.number("presence_penalty", {-2, 2});
+  request.repeat_last_n = reader.integer("repeat_last_n", {0, kMaxRepeat});
+  request.seed = reader.unsigned_integer("seed");
+}
+
+}  // namespace
+
+InvalidBody::InvalidBody(std::vector<FieldError> errors)
+    : std::runtime_error(summary(errors)), errors_(std::move(errors)) {}
+
+GenerateRequest parse_generate(std::string_view body) {
+  const json object = parse_object(body);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  GenerateRequest request;
+  read_operation(reader);
+  read_input(reader, errors, request);
+  request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
+  read_sampling(reader, request);
+  request.stop = read_stop(reader);
+  request.stream = reader.boolean("stream");
+  if (!errors.empty()) throw InvalidBody(std::move(errors));
+  return request;
+}
+
+std::string parse_cancel(std::string_view body) {
+  const json object = parse_object(body);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  const std::optional<std::string> id = reader.text("job_id");
+  if (!id && errors.empty()) reader.note("job_id", "required", "is missing", nullptr);
+  if (id && id->empty()) reader.note("job_id", "non_empty", "is empty", reader.find("job_id"));
+  if (!errors.empty()) throw InvalidBody(std::move(errors));
+  return *id;
+}
+
+}  // namespace rbee::server

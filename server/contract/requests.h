@@ -1,0 +1,61 @@
+#pragma once
+// Bodies that clients send, checked field by field.
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rbee::server {
+
+// One thing that is wrong with a body.
+struct FieldError {
+  std::string field;       // e.g. "max_tokens" or "messages[2].role"; "body" for the whole
+  std::string constraint;  // e.g. "range(0..=2)", "type(string)", "required"
+  std::string message;     // for people
+  std::string value;       // the JSON that was sent, shortened; empty when absent
+};
+
+// Thrown by the parsers with everything that is wrong.
+class InvalidBody : public std::runtime_error {
+ public:
+  explicit InvalidBody(std::vector<FieldError> errors);
+  const std::vector<FieldError>& errors() const { return errors_; }
+
+ private:
+  std::vector<FieldError> errors_;
+};
+
+struct Message {
+  std::string role;
+  std::string content;
+};
+
+// Fields that were absent or null are empty; ranges are those of engine.h.
+struct GenerateRequest {
+  std::string prompt;  // exactly one of prompt and messages
+  std::vector<Message> messages;
+  std::optional<int32_t> max_tokens;
+  std::optional<float> temperature;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<int32_t> top_k;
+  std::optional<float> repetition_penalty;
+  std::optional<float> frequency_penalty;
+  std::optional<float> presence_penalty;
+  std::optional<int32_t> repeat_last_n;
+  std::optional<uint64_t> seed;
+  std::vector<std::string> stop;
+  std::optional<bool> stream;
+};
+
+// A body of POST /v1/jobs, /v1/inference or /v1/infer: {"operation":"infer", ...} or the same
+// fields without the tag. Unknown fields are ignored. Throws InvalidBody.
+GenerateRequest parse_generate(std::string_view body);
+
+// The job_id of {"job_id": "..."}. Throws InvalidBody.
+std::string parse_cancel(std::string_view body);
+
+}  // namespace rbee::server

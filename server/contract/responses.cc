@@ -1,0 +1,146 @@
+#include "server/contract/responses.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace rbee::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Microseconds are as far as a clock reading means anything.
+double rounded(double value) {
+  return std::round(value * 1000) / 1000;
+}
+
+Json worker(const WorkerInfo& info) {
+  return {{"id", info.id},          {"model_id", info.model_id},
+          {"device", info.device},  {"port", info.port},
+          {"status", info.status},  {"implementation", info.implementation},
+          {"version", info.version}};
+}
+
+Json end_fields(const EndEvent& event) {
+  Json json = {{"decode_time_ms", rounded(event.decode_ms)},
+               {"prompt_tokens", event.prompt_tokens},
+               {"prompt_time_ms", rounded(event.prompt_ms)},
+               {"stop_reason", event.stop_reason}};
+  if (!event.stop_sequence.empty()) json["stop_sequence_matched"] = event.stop_sequence;
+  json["seed"] = event.seed;
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const WorkerInfo& info) {
+  return dump(worker(info));
+}
+
+std::string to_json(const Health& health) {
+  return dump({{"status", health.healthy ? "healthy" : "unhealthy"},
+               {"model", health.model},
+               {"resident", health.healthy},
+               {"architecture", health.architecture},
+               {"quant_kind", health.quantization},
+               {"vram_bytes_used", health.memory_bytes},
+               {"tokenizer_kind", health.tokenizer_kind},
+               {"vocab_size", health.vocab_size},
+               {"context_length", health.context_length},
+               {"parameters", health.parameters},
+               {"uptime_seconds", rounded(health.uptime_seconds)}});
+}
+
+std::string heartbeat_json(const WorkerInfo& info, std::string_view timestamp) {
+  return dump({{"worker", worker(info)}, {"timestamp", timestamp}});
+}
+
+std::string ready_json(bool ready, std::string_view state) {
+  return dump({{"ready", ready}, {"state", state}, {"model_loaded", true}});
+}
+
+std::string welcome_json(const WorkerInfo& info) {
+  return dump({{"name", info.implementation},
+               {"version", info.version},
+               {"model", info.model_id},
+               {"status", info.status},
+               {"links", {"/health", "/info", "/metrics", "/v1/jobs", "/v1/infer"}}});
+}
+
+std::string job_json(std::string_view job_id, std::string_view sse_url) {
+  return dump({{"job_id", job_id}, {"sse_url", sse_url}});
+}
+
+std::string cancel_json(std::string_view job_id) {
+  return dump({{"job_id", job_id}, {"status", "cancelling"}});
+}
+
+std::string error_json(std::string_view code, std::string_view message) {
+  return dump({{"error", {{"code", code}, {"message", message}}}});
+}
+
+std::string invalid_body_json(const InvalidBody& error) {
+  Json fields = Json::array();
+  for (const FieldError& one : error.errors()) {
+    Json field = {{"field", one.field}, {"constraint", one.constraint}, {"message", one.message}};
+    if (!one.value.empty()) field["value"] = one.value;
+    fields.push_back(std::move(field));
+  }
+  Json body = {{"code", wire_error(Code::invalid_argument).code}, {"message", error.what()}};
+  body["fields"] = std::move(fields);
+  Json json;
+  json["error"] = std::move(body);
+  return dump(json);
+}
+
+std::string to_json(const StartedEvent& event) {
+  return dump({{"type", "started"},
+               {"job_id", event.job_id},
+               {"model", event.model},
+               {"started_at", event.started_at},
+               {"seed", event.seed},
+               {"prompt_tokens", event.prompt_tokens}});
+}
+
+std::string token_json(std::string_view text, int32_t index) {
+  return dump({{"type", "token"}, {"t", text}, {"i", index}});
+}
+
+std::string to_json(const MetricsEvent& event) {
+  return dump({{"type", "metrics"},
+               {"job_id", event.job_id},
+               {"tokens_out", event.tokens_out},
+               {"decode_time_ms", rounded(event.decode_ms)},
+               {"tokens_per_sec", rounded(event.tokens_per_second)},
+               {"vram_bytes", event.memory_bytes}});
+}
+
+std::string to_json(const EndEvent& event) {
+  Json json = {{"type", "end"}, {"tokens_out", event.tokens_out}};
+  json.update(end_fields(event));
+  return dump(json);
+}
+
+std::string error_event_json(const WireError& error, std::string_view message) {
+  return dump({{"type", "error"},
+               {"code", error.code},
+               {"message", message},
+               {"retriable", error.retriable}});
+}
+
+std::string infer_json(std::string_view text, const EndEvent& end, double duration_ms) {
+  Json json = {{"text", text},
+               {"tokens_generated", end.tokens_out},
+               {"duration_ms", static_cast<int64_t>(std::llround(duration_ms))}};
+  json.update(end_fields(end));
+  return dump(json);
+}
+
+std::string infer_token_json(std::string_view text) {
+  return dump({{"token", text}});
+}
+
+}  // namespace rbee::server

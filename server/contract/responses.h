@@ -1,0 +1,87 @@
+#pragma once
+// Bodies and event payloads that the worker sends, as JSON on one line. Text that is not UTF-8
+// comes out with U+FFFD.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/contract/error_map.h"
+#include "server/contract/requests.h"
+
+namespace rbee::server {
+
+// worker-contract's WorkerInfo.
+struct WorkerInfo {
+  std::string id;
+  std::string model_id;
+  std::string device;  // e.g. "cpu:0"
+  uint16_t port = 0;
+  std::string status = "ready";  // starting, ready, busy, stopping or stopped
+  std::string implementation;    // e.g. "llm-worker-rbee-cpu"
+  std::string version;
+};
+
+struct Health {
+  bool healthy = true;
+  std::string model;
+  std::string architecture;
+  std::string quantization;
+  std::string tokenizer_kind;
+  int64_t vocab_size = 0;
+  int32_t context_length = 0;
+  int64_t parameters = 0;
+  int64_t memory_bytes = 0;  // weights and KV cache
+  double uptime_seconds = 0;
+};
+
+struct StartedEvent {
+  std::string job_id;
+  std::string model;
+  std::string started_at;  // ISO 8601
+  uint64_t seed = 0;
+  int32_t prompt_tokens = 0;
+};
+
+struct EndEvent {
+  int32_t tokens_out = 0;
+  double decode_ms = 0;
+  int32_t prompt_tokens = 0;
+  double prompt_ms = 0;
+  std::string stop_reason;
+  std::string stop_sequence;  // empty: none matched
+  uint64_t seed = 0;
+};
+
+struct MetricsEvent {
+  std::string job_id;
+  int32_t tokens_out = 0;
+  double decode_ms = 0;
+  double tokens_per_second = 0;
+  int64_t memory_bytes = 0;
+};
+
+std::string to_json(const WorkerInfo& info);
+std::string to_json(const Health& health);
+std::string heartbeat_json(const WorkerInfo& info, std::string_view timestamp);
+std::string ready_json(bool ready, std::string_view state);
+std::string welcome_json(const WorkerInfo& info);
+std::string job_json(std::string_view job_id, std::string_view sse_url);
+std::string cancel_json(std::string_view job_id);
+std::string error_json(std::string_view code, std::string_view message);
+// {"error":{"code":"INVALID_REQUEST","message":...,"fields":[...]}}
+std::string invalid_body_json(const InvalidBody& error);
+
+// Payloads of a job's stream.
+std::string to_json(const StartedEvent& event);
+std::string token_json(std::string_view text, int32_t index);
+std::string to_json(const MetricsEvent& event);
+std::string to_json(const EndEvent& event);
+std::string error_event_json(const WireError& error, std::string_view message);
+
+// Answers of /v1/infer: the whole text, or one piece of it.
+std::string infer_json(std::string_view text, const EndEvent& end, double duration_ms);
+std::string infer_token_json(std::string_view text);
+
+}  // namespace rbee::server
