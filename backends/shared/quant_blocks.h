@@ -126,7 +126,7 @@ static_assert(sizeof(BlockMXFP4) == 17, "mxfp4 is a file format");
 
 // Value `index` (0 to 15) of the iq4 code book, ascending from -127 to 113. The sixteen bytes live
 // in two constants because tables need a different address space on each side.
-RB_FN int iq4_value(int index) {
+RB_FN constexpr int iq4_value(int index) {
   const u64 low = 0xf6eaddcfbfad9881ull;   // -127 -104 -83 -65 -49 -35 -22 -10
   const u64 high = 0x7159453526190d01ull;  // 1 13 25 38 53 69 89 113
   return static_cast<i8>((index < 8 ? low : high) >> (8 * (index & 7)));

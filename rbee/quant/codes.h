@@ -1,10 +1,12 @@
 #pragma once
 // Four floats at a time, and the sets of codes that a value can be rounded to.
 //
-// A set of codes has kLowest, kHighest, nearest(t): the code nearest to each of four values as a
-// float, and for the search kStep and kSteps: how far, in codes, a scale is moved away from the one
-// that meets the extreme value, and how often.
+// A set of codes has kLowest, kHighest; nearest(t): the code nearest to each of four values, as a
+// float; stored(code): what put_quant takes for it; and for the search kStep and kSteps: how far,
+// in codes, a scale is moved away from the one that meets the extreme value, and how often.
 
+#include <array>
+#include <cstdint>
 #include <cstring>
 
 #include "backends/shared/quant_blocks.h"
@@ -26,6 +28,11 @@ inline float sum(Lanes x) {
   return (x[0] + x[2]) + (x[1] + x[3]);
 }
 
+inline Lanes bounded(Lanes x, float low, float high) {
+  const Lanes above = x < splat(low) ? splat(low) : x;
+  return above > splat(high) ? splat(high) : above;
+}
+
 // The integers kLow to kHigh.
 template <int kLow, int kHigh>
 struct Integers {
@@ -35,13 +42,23 @@ struct Integers {
   static constexpr int kSteps = 8;
 
   static Lanes nearest(Lanes t) {
-    const Lanes low = splat(kLowest);
-    const Lanes high = splat(kHighest);
-    const Lanes bounded = t < low ? low : (t > high ? high : t);
     const Lanes to_integer = splat(0x1.8p23f);  // adding it leaves no bits for a fraction
-    return (bounded + to_integer) - to_integer;
+    return (bounded(t, kLowest, kHighest) + to_integer) - to_integer;
   }
+  static int stored(float code) { return static_cast<int>(code); }
 };
+
+// For each of -127, -126.5, ... 113 the place of the nearest value in the iq4 code book. The points
+// halfway between neighbours are multiples of 1/2, so this decides for all values.
+inline constexpr auto kNearestIq4 = [] {
+  std::array<uint8_t, 2 * (127 + 113) + 1> places{};
+  for (int half = 0, place = 0; half < static_cast<int>(places.size()); ++half) {
+    const int twice = half - 2 * 127;
+    while (place < 15 && twice >= shared::iq4_value(place) + shared::iq4_value(place + 1)) ++place;
+    places[static_cast<size_t>(half)] = static_cast<uint8_t>(place);
+  }
+  return places;
+}();
 
 // The 16 values of the iq4 code book.
 struct Iq4Codes {
@@ -49,16 +66,20 @@ struct Iq4Codes {
   static constexpr float kHighest = 113.0f;
   static constexpr float kStep = 1.5f;
   static constexpr int kSteps = 8;
+  static constexpr auto kValues = [] {
+    std::array<float, kNearestIq4.size()> values{};
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(shared::iq4_value(kNearestIq4[i]));
+    }
+    return values;
+  }();
 
   static Lanes nearest(Lanes t) {
-    Lanes code = splat(kLowest);
-    for (int i = 1; i < 16; ++i) {
-      const auto value = static_cast<float>(shared::iq4_value(i));
-      const auto below = static_cast<float>(shared::iq4_value(i - 1));
-      code = t > splat((value + below) / 2) ? splat(value) : code;
-    }
-    return code;
+    const Lanes halves = (bounded(t, kLowest, kHighest) + splat(127.0f)) * splat(2.0f);
+    const auto at = [&](int lane) { return kValues[static_cast<size_t>(halves[lane])]; };
+    return Lanes{at(0), at(1), at(2), at(3)};
   }
+  static int stored(float code) { return kNearestIq4[static_cast<size_t>((code + 127) * 2)]; }
 };
 
 }  // namespace rbee::quant

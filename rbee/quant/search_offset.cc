@@ -16,7 +16,7 @@ void put_group(const float* x, int group, Block& block) {
   for (int i = group * Block::kGroup; i < (group + 1) * Block::kGroup; i += kLanes) {
     const Lanes codes = Codes::nearest((load(x + i) - splat(scale.m)) * inverse);
     for (int lane = 0; lane < kLanes; ++lane) {
-      put_quant(block, i + lane, static_cast<int>(codes[lane]));
+      put_quant(block, i + lane, Codes::stored(codes[lane]));
     }
   }
 }

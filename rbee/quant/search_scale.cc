@@ -9,25 +9,13 @@
 namespace rbee::quant {
 namespace {
 
-// What put_quant stores for a code: the integer itself, or its place in the code book.
-template <class Codes>
-int stored(float code) {
-  return static_cast<int>(code);
-}
-template <>
-int stored<Iq4Codes>(float code) {
-  int index = 0;
-  while (index < 15 && iq4_value(index) < static_cast<int>(code)) ++index;
-  return index;
-}
-
 template <class Codes, class Block>
 void put_group(const float* x, int group, Block& block) {
   const Lanes inverse = splat(inverse_or_zero(scale_of(block, group).d));
   for (int i = group * Block::kGroup; i < (group + 1) * Block::kGroup; i += kLanes) {
     const Lanes codes = Codes::nearest(load(x + i) * inverse);
     for (int lane = 0; lane < kLanes; ++lane)
-      put_quant(block, i + lane, stored<Codes>(codes[lane]));
+      put_quant(block, i + lane, Codes::stored(codes[lane]));
   }
 }
 
