@@ -38,8 +38,8 @@ template <int kLow, int kHigh>
 struct Integers {
   static constexpr float kLowest = kLow;
   static constexpr float kHighest = kHigh;
-  static constexpr float kStep = 0.125f;
-  static constexpr int kSteps = 8;
+  static constexpr float kStep = 0.125f + (kHigh - kLow) / 64.0f;
+  static constexpr int kSteps = 5;
 
   static Lanes nearest(Lanes t) {
     const Lanes to_integer = splat(0x1.8p23f);  // adding it leaves no bits for a fraction
@@ -64,8 +64,8 @@ inline constexpr auto kNearestIq4 = [] {
 struct Iq4Codes {
   static constexpr float kLowest = -127.0f;
   static constexpr float kHighest = 113.0f;
-  static constexpr float kStep = 1.5f;
-  static constexpr int kSteps = 8;
+  static constexpr float kStep = 5.0f;
+  static constexpr int kSteps = 5;
   static constexpr auto kValues = [] {
     std::array<float, kNearestIq4.size()> values{};
     for (size_t i = 0; i < values.size(); ++i) {

@@ -75,30 +75,35 @@ struct PairSums {
   }
 };
 
-// The integers near (scale, min) with the least error for one group.
+template <class ScaleCodes>
+int nearest_integer(float wanted, float unit) {
+  return static_cast<int>(ScaleCodes::nearest(splat(wanted * inverse_or_zero(unit)))[0]);
+}
+
+// Moves (scale, min) to the pair with the least error for one group, of those near it: each scale
+// with that minimum, and with the one that the codes it gives ask for.
 template <class Codes, class ScaleCodes>
 Sums choose_range(const float* x, const float* weights, int n, Pair pair, int& scale, int& min) {
   constexpr int kTop = static_cast<int>(ScaleCodes::kHighest);
   const int near_scale = scale;
   const int near_min = min;
   Sums best{.rr = HUGE_VALF};
-  for (int s = std::max(near_scale - 1, 0); s <= std::min(near_scale + 1, kTop); ++s) {
-    for (int m = std::max(near_min - 1, 0); m <= std::min(near_min + 1, kTop); ++m) {
-      const float d = pair.d * static_cast<float>(s);
-      const float b = -pair.dmin * static_cast<float>(m);
-      const Sums sums = measure<Codes>(x, weights, n, d, b);
-      if (!(sums.rr < best.rr)) continue;
+  const auto consider = [&](int s, int m) {
+    const float d = pair.d * static_cast<float>(s);
+    const float b = -pair.dmin * static_cast<float>(m);
+    const Sums sums = measure<Codes>(x, weights, n, d, b);
+    if (sums.rr < best.rr) {
       best = sums;
       scale = s;
       min = m;
     }
+    return nearest_integer<ScaleCodes>(-b - sums.r / sums.w, pair.dmin);
+  };
+  for (int s = std::max(near_scale - 1, 0); s <= std::min(near_scale + 1, kTop); ++s) {
+    const int wanted_min = consider(s, near_min);
+    if (wanted_min != near_min) consider(s, wanted_min);
   }
   return best;
-}
-
-template <class ScaleCodes>
-int nearest_integer(float wanted, float unit) {
-  return static_cast<int>(ScaleCodes::nearest(splat(wanted * inverse_or_zero(unit)))[0]);
 }
 
 template <class Codes, class ScaleCodes, class Block>
