@@ -1,0 +1,54 @@
+#pragma once
+// Tells the hive at regular times that the worker lives. Never fatal: a hive that does not answer
+// is logged once, and once more when it answers again.
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "server/http/client.h"
+
+namespace rbee::server {
+
+struct HeartbeatOptions {
+  Url hive;
+  std::chrono::milliseconds interval{30'000};
+  std::chrono::milliseconds timeout{5'000};     // for one message
+  std::chrono::milliseconds last_timeout{300};  // for the one that stop() sends
+};
+
+class Heartbeat {
+ public:
+  // Sends the first message at once. body: JSON of a message; called on the heartbeat's thread and
+  // by stop().
+  Heartbeat(HeartbeatOptions options, std::function<std::string()> body);
+  ~Heartbeat();  // stop()
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  // Sends the next message without waiting for its time: the state has changed.
+  void send_now();
+  // Ends the thread and sends one last message. Idempotent; by one thread.
+  void stop();
+
+ private:
+  void loop();
+  // Why the message was not taken; empty when it was.
+  std::string send(PostClient& client, std::chrono::milliseconds timeout) const;
+  void note(const std::string& problem);
+
+  const HeartbeatOptions options_;
+  const std::function<std::string()> body_;
+  PostClient client_;
+  bool reached_ = true;  // whether the last message was taken
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool due_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace rbee::server

@@ -1,0 +1,15 @@
+#pragma once
+// The paths of a chat worker (docs/reference/http-api.md).
+
+#include <functional>
+
+#include "server/http/router.h"
+#include "server/llm/service.h"
+
+namespace rbee::server {
+
+// service: outlives the router. shutdown: called by POST /v1/shutdown; without one there is no such
+// path.
+Router llm_routes(LlmService& service, std::function<void()> shutdown);
+
+}  // namespace rbee::server
