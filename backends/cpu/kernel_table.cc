@@ -7,6 +7,7 @@
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/ref/attention.h"
 #include "backends/cpu/ref/conv.h"
+#include "backends/cpu/ref/elementwise.h"
 #include "backends/cpu/ref/embedding.h"
 #include "backends/cpu/ref/gated.h"
 #include "backends/cpu/ref/indexing.h"
@@ -17,6 +18,7 @@
 #include "backends/cpu/ref/rms_norm.h"
 #include "backends/cpu/ref/rope.h"
 #include "backends/cpu/ref/softmax.h"
+#include "backends/cpu/simd/simd.h"
 
 // Entries for x86-64 only; other processors go straight to what follows.
 #ifdef __x86_64__
@@ -39,7 +41,16 @@ auto slot() {
 }
 
 void add_elementwise(KernelTable& t) {
-  t.gated = slot<ref_gated>();
+  t.affine = slot<ref_affine>();
+  t.unary = slot<ref_unary>();
+  t.binary = slot<ref_binary>();
+  t.compare = slot<ref_compare>();
+  t.where = slot<ref_where>();
+  t.cast = slot<ref_cast>();
+  t.copy = slot<ref_copy>();
+  t.copy2d = slot<ref_copy2d>();
+  t.fill = slot<ref_fill>();
+  t.gated = slot<RB_X86(avx512_gated, avx2_gated) ref_gated>();
 }
 
 void add_reductions(KernelTable& t) {
@@ -47,8 +58,8 @@ void add_reductions(KernelTable& t) {
 }
 
 void add_norms(KernelTable& t) {
-  t.rms_norm = slot<ref_rms_norm>();
-  t.add_rms_norm = slot<ref_add_rms_norm>();
+  t.rms_norm = slot<RB_X86(avx512_rms_norm, avx2_rms_norm) ref_rms_norm>();
+  t.add_rms_norm = slot<RB_X86(avx512_add_rms_norm, avx2_add_rms_norm) ref_add_rms_norm>();
 }
 
 void add_convolutions(KernelTable& t) {
@@ -75,9 +86,10 @@ void add_products(KernelTable& t) {
 
 void add_attention(KernelTable& t) {
   t.attention = slot<ref_attention>();
-  t.rope = slot<ref_rope>();
-  t.paged_attention = slot<ref_paged_attention>();
-  t.kv_append = slot<ref_kv_append>();
+  t.rope = slot<RB_X86(avx512_rope, avx2_rope) ref_rope>();
+  t.paged_attention =
+      slot<RB_X86(avx512_paged_attention, avx2_paged_attention) ref_paged_attention>();
+  t.kv_append = slot<RB_X86(avx512_kv_append, avx2_kv_append) ref_kv_append>();
 }
 
 void add_random(KernelTable& t) {

@@ -65,6 +65,14 @@ inline int check_axis(const char* op, const char* name, const Tensor& x, Axis ax
   return i;
 }
 
+// Each element of y, which an operation writes in place, has its own address.
+inline void check_writable(const char* op, const char* name, const Tensor& y) {
+  check_defined(op, name, y);
+  for (int i = 0; i < y.rank(); ++i) {
+    check(y.dim(i) <= 1 || y.strides()[i] != 0, op, name, " is ", y, ", broadcast along axis ", i);
+  }
+}
+
 inline const KernelTable& kernels(const Tensor& x) {
   return x.device().kernels();
 }
