@@ -11,10 +11,12 @@
 #include "backends/cpu/ref/embedding.h"
 #include "backends/cpu/ref/gated.h"
 #include "backends/cpu/ref/indexing.h"
+#include "backends/cpu/ref/layer_norm.h"
 #include "backends/cpu/ref/linear.h"
 #include "backends/cpu/ref/matmul.h"
 #include "backends/cpu/ref/paged_attention.h"
 #include "backends/cpu/ref/random.h"
+#include "backends/cpu/ref/reduce.h"
 #include "backends/cpu/ref/rms_norm.h"
 #include "backends/cpu/ref/rope.h"
 #include "backends/cpu/ref/softmax.h"
@@ -54,10 +56,14 @@ void add_elementwise(KernelTable& t) {
 }
 
 void add_reductions(KernelTable& t) {
+  t.reduce = slot<ref_reduce>();
+  t.argsort = slot<ref_argsort>();
   t.softmax = slot<ref_softmax>();
 }
 
 void add_norms(KernelTable& t) {
+  t.layer_norm = slot<ref_layer_norm>();
+  t.group_norm = slot<ref_group_norm>();
   t.rms_norm = slot<RB_X86(avx512_rms_norm, avx2_rms_norm) ref_rms_norm>();
   t.add_rms_norm = slot<RB_X86(avx512_add_rms_norm, avx2_add_rms_norm) ref_add_rms_norm>();
 }

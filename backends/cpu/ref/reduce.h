@@ -1,0 +1,10 @@
+#pragma once
+
+#include "backends/api/kernel_table.h"
+
+namespace rbee::cpu {
+
+extern const Impl<ReduceArgs> ref_reduce;
+extern const Impl<ArgsortArgs> ref_argsort;
+
+}  // namespace rbee::cpu
