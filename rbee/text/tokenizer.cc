@@ -21,13 +21,13 @@ std::string DecodeStream::push(TokenId id) {
 }
 
 std::string DecodeStream::push_bytes(std::string_view bytes) {
-  while (spaces_to_drop_ > 0 && !bytes.empty()) {
-    if (bytes[0] != ' ') {
-      spaces_to_drop_ = 0;
-      break;
+  if (spaces_to_drop_ != 0 && !bytes.empty()) {
+    const bool first_token_only = spaces_to_drop_ < 0;
+    while (spaces_to_drop_ != 0 && bytes.starts_with(' ')) {
+      bytes.remove_prefix(1);
+      --spaces_to_drop_;
     }
-    bytes.remove_prefix(1);
-    --spaces_to_drop_;
+    if (first_token_only || !bytes.empty()) spaces_to_drop_ = 0;
   }
   pending_.append(bytes);
   // Only the last three bytes can belong to a character that is not whole yet.

@@ -47,7 +47,8 @@ class Tokenizer {
 
  protected:
   friend class DecodeStream;
-  // Spaces that the decoder takes from the start of a whole text.
+  // Spaces that the decoder takes from the start of a whole text; -1: all that the first token
+  // starts with.
   virtual int leading_spaces_dropped() const = 0;
 
   std::optional<TokenId> bos_;
