@@ -28,7 +28,7 @@ const json* at_path(const json& root, std::string_view path) {
 }
 
 json parse_config(const std::string& text) {
-  constexpr int kDeepest = 64;
+  static constexpr int kDeepest = 64;
   const auto bounded = [](int depth, json::parse_event_t, json&) {
     check(depth <= kDeepest, kOp, "config.json is nested deeper than ", kDeepest);
     return true;
