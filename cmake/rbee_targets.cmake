@@ -33,6 +33,12 @@ if(RBEE_SANITIZE)
   target_link_options(rbee_flags INTERFACE -fsanitize=${RBEE_SANITIZE})
 endif()
 
+if(RBEE_FUZZ)
+  # Coverage of the libraries leads the fuzzer; its main comes with the programs alone.
+  target_compile_options(rbee_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(rbee_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # rbee_library(name SRCS a.cc … [DEPS targets…])
 function(rbee_library name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})

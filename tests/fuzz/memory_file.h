@@ -1,0 +1,28 @@
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "rbee/core/error.h"
+#include "rbee/io/mapped_file.h"
+
+namespace rbee::fuzz {
+
+// The input as a mapped file that lies in memory only.
+inline std::shared_ptr<const io::MappedFile> memory_file(const uint8_t* data, size_t size) {
+  const int descriptor = ::memfd_create("input", MFD_CLOEXEC);
+  if (descriptor < 0) fail(Code::io, "memfd_create", "no file in memory");
+  const ssize_t written = ::write(descriptor, data, size);
+  // Opened by its name while the descriptor lives; the mapping outlives both.
+  const std::string name = cat("/proc/self/fd/", descriptor);
+  auto file = written == static_cast<ssize_t>(size) ? io::MappedFile::open(name) : nullptr;
+  ::close(descriptor);
+  if (file == nullptr) fail(Code::io, "memfd_create", "the input was not written");
+  return file;
+}
+
+}  // namespace rbee::fuzz
