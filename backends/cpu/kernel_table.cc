@@ -5,6 +5,7 @@
 #include <array>
 
 #include "backends/cpu/cpu_device.h"
+#include "backends/cpu/linear/linear.h"
 #include "backends/cpu/ref/attention.h"
 #include "backends/cpu/ref/conv.h"
 #include "backends/cpu/ref/elementwise.h"
@@ -87,7 +88,9 @@ void add_indexing(KernelTable& t) {
 
 void add_products(KernelTable& t) {
   t.matmul = slot<ref_matmul>();
-  t.linear = slot<ref_linear>();
+  t.linear = slot<RB_X86(avx2_linear) ref_linear>();
+  t.pack_weight = slot<panels_pack_weight>();
+  t.plan_packing = &plan_packing;
 }
 
 void add_attention(KernelTable& t) {

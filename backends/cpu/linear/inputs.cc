@@ -1,0 +1,122 @@
+#include "backends/cpu/linear/inputs.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/thread_pool.h"
+
+namespace rbee::cpu {
+namespace {
+
+// Fewer elements than this are converted by the caller alone.
+constexpr int64_t kElementsPerTask = 16384;
+
+struct Buffers {
+  int8_t* q = nullptr;
+  float* scale = nullptr;
+  float* sum32 = nullptr;
+  float* sum16 = nullptr;
+  float* f32 = nullptr;
+  uint16_t* bf16 = nullptr;
+};
+
+struct Plan {
+  WantedForms wanted;
+  bool copy_f32 = false;  // x is not usable as it is
+  int64_t rows = 0, in = 0;
+  int64_t even = 0;  // `in`, filled up to an even number
+};
+
+Plan make_plan(const View& x, const WantedForms& wanted) {
+  Plan plan{.wanted = wanted, .rows = x.size(0), .in = x.size(1), .even = (x.size(1) + 1) / 2 * 2};
+  plan.copy_f32 = x.dtype != DType::f32 || plan.even != plan.in;
+  return plan;
+}
+
+Buffers carve(Carver& carver, const Plan& plan) {
+  Buffers buffers;
+  if (plan.wanted.quantized) {
+    const int64_t groups = plan.rows * plan.in / kGroup;
+    buffers.q = carver.take<int8_t>(plan.rows * plan.in);
+    buffers.scale = carver.take<float>(groups);
+    buffers.sum32 = carver.take<float>(groups);
+    buffers.sum16 = carver.take<float>(2 * groups);
+  }
+  if (plan.copy_f32) buffers.f32 = carver.take<float>(plan.rows * plan.even);
+  if (plan.wanted.bf16) buffers.bf16 = carver.take<uint16_t>(plan.rows * plan.even);
+  return buffers;
+}
+
+template <typename T>
+void widen(const View& x, int64_t row, int64_t in, float* out) {
+  const T* values = x.as<T>() + row * in;
+  for (int64_t i = 0; i < in; ++i) out[i] = to_float(values[i]);
+}
+
+// Row `row` of x as f32: in place, or in the buffer.
+const float* f32_row(const View& x, const Plan& plan, int64_t row, float* buffer) {
+  if (!plan.copy_f32) return x.as<float>() + row * plan.in;
+  float* out = buffer + row * plan.even;
+  if (x.dtype == DType::f16) {
+    widen<f16>(x, row, plan.in, out);
+  } else if (x.dtype == DType::bf16) {
+    widen<bf16>(x, row, plan.in, out);
+  } else {
+    std::memcpy(out, x.as<float>() + row * plan.in, static_cast<size_t>(plan.in) * sizeof(float));
+  }
+  if (plan.even != plan.in) out[plan.in] = 0;
+  return out;
+}
+
+void convert_row(const View& x, const Plan& plan, int64_t row, const Buffers& to,
+                 const LinearIsa& isa) {
+  const float* values = f32_row(x, plan, row, to.f32);
+  if (plan.wanted.quantized) {
+    const int64_t groups = plan.in / kGroup;
+    isa.quantize(values, plan.in,
+                 {.q = to.q + row * plan.in,
+                  .scale = to.scale + row * groups,
+                  .sum32 = to.sum32 + row * groups,
+                  .sum16 = to.sum16 + row * 2 * groups});
+  }
+  if (plan.wanted.bf16) isa.to_bf16(values, plan.even, to.bf16 + row * plan.even);
+}
+
+}  // namespace
+
+Inputs prepare_inputs(const View& x, const WantedForms& wanted, const LinearIsa& isa,
+                      Scratch& scratch) {
+  const Plan plan = make_plan(x, wanted);
+  Carver counter(nullptr);
+  carve(counter, plan);
+  Carver carver(scratch.reserve(counter.used()));
+  const Buffers to = carve(carver, plan);
+  if (plan.copy_f32 || wanted.quantized || wanted.bf16) {
+    const int64_t grain = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(plan.in, 1));
+    ThreadPool::shared().parallel_for(plan.rows, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; ++row) convert_row(x, plan, row, to, isa);
+    });
+  }
+  Inputs inputs;
+  inputs.quantized = {
+      .q = to.q, .scale = to.scale, .sum32 = to.sum32, .sum16 = to.sum16, .stride = plan.in};
+  inputs.f32 = {.f32 = plan.copy_f32 ? to.f32 : x.as<float>(), .stride = plan.even};
+  inputs.bf16 = {.bf16 = to.bf16, .stride = plan.even};
+  return inputs;
+}
+
+InputRows part_of(const InputRows& x, int64_t row, int64_t k) {
+  InputRows part = x;
+  const int64_t first = row * x.stride + k;
+  if (x.q != nullptr) {
+    part.q += first;
+    part.scale += first / 32;
+    part.sum32 += first / 32;
+    part.sum16 += first / 16;
+  }
+  if (x.f32 != nullptr) part.f32 += first;
+  if (x.bf16 != nullptr) part.bf16 += first;
+  return part;
+}
+
+}  // namespace rbee::cpu

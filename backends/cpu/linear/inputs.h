@@ -1,0 +1,38 @@
+#pragma once
+// x in the forms that kernels of packed weights read.
+
+#include "backends/api/view.h"
+#include "backends/cpu/linear/kernels.h"
+#include "backends/cpu/linear/scratch.h"
+
+namespace rbee::cpu {
+
+struct Inputs {
+  InputRows quantized, f32, bf16;
+
+  const InputRows& form(InputForm wanted) const {
+    switch (wanted) {
+      case InputForm::quantized:
+        return quantized;
+      case InputForm::bf16:
+        return bf16;
+      case InputForm::f32:
+        break;
+    }
+    return f32;
+  }
+};
+
+struct WantedForms {
+  bool quantized = false, f32 = false, bf16 = false;
+};
+
+// Converts x (rows, in) on all threads. The result lives in `scratch`, save f32 input as f32 with
+// an even `in`, which is x itself.
+Inputs prepare_inputs(const View& x, const WantedForms& wanted, const LinearIsa& isa,
+                      Scratch& scratch);
+
+// The same rows from `row` on, and from input `k` on: a multiple of 32.
+InputRows part_of(const InputRows& x, int64_t row, int64_t k);
+
+}  // namespace rbee::cpu

@@ -1,0 +1,98 @@
+#pragma once
+// What an instruction set offers for packed weights: the seam between the portable driver
+// (linear.cc) and the files under simd/linear.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/linear/panel.h"
+
+namespace rbee::cpu {
+
+// What kernels want x to be.
+enum class InputForm : uint8_t {
+  quantized,  // 8 bits in groups of 32
+  f32,
+  bf16,
+};
+
+// Rows of x in one of the forms; row r starts r strides further. A quantized row has
+// x[k] ~ scale[k / 32] * q[k] with |q| <= 127, and sums of scale * q over 32 and over 16 inputs.
+struct InputRows {
+  const int8_t* q = nullptr;
+  const float* scale = nullptr;
+  const float* sum32 = nullptr;
+  const float* sum16 = nullptr;
+  const float* f32 = nullptr;
+  const uint16_t* bf16 = nullptr;
+  int64_t stride = 0;  // elements of a row: a multiple of 32 when quantized, of 2 when bf16
+};
+
+// One panel, `in` inputs of it, unpacked for products with many rows of x.
+struct UnpackedPanel {
+  uint8_t* q = nullptr;     // [in / 4][16][4], bytes as the format's `rows` wants them
+  float* scale = nullptr;   // [in / group][16]
+  float* offset = nullptr;  // [in / group][16]; absent for signed quants
+  float* f32 = nullptr;     // [in][16]
+};
+
+// y[r][0 .. 15] = (or +=) sum over `in` inputs of x[r] * panel
+struct PanelProduct {
+  InputRows x;  // at the panel's first input
+  int64_t rows = 0;
+  int64_t in = 0;
+  const std::byte* packed = nullptr;  // for PanelKernels::row
+  UnpackedPanel panel;                // for PanelKernels::rows
+  float* y = nullptr;
+  int64_t y_stride = 0;  // elements
+  bool accumulate = false;
+};
+
+// Kernels of one packed weight type.
+struct PanelKernels {
+  InputForm input;
+  // One row of x with a packed panel: limited by memory.
+  void (*row)(const PanelProduct&);
+  // Null where `rows` reads the packed panel itself.
+  void (*unpack)(const std::byte* packed, int64_t in, const UnpackedPanel& out);
+  // Any number of rows with an unpacked panel: limited by arithmetic.
+  void (*rows)(const PanelProduct&);
+};
+
+struct QuantizedRow {
+  int8_t* q;
+  float* scale;
+  float* sum32;
+  float* sum16;
+};
+
+// Everything an instruction set has; kernels of a weight type may be null.
+struct LinearIsa {
+  // One row of x; `in` is a multiple of 32.
+  void (*quantize)(const float* x, int64_t in, const QuantizedRow& out);
+  // To bf16, round to nearest even; null where no kernel wants it.
+  void (*to_bf16)(const float* x, int64_t in, uint16_t* out);
+  const PanelKernels* f32;
+  const PanelKernels* f16;
+  const PanelKernels* bf16;
+  const PanelKernels* q4_0;
+  const PanelKernels* q4_1;
+  const PanelKernels* q5_0;
+  const PanelKernels* q5_1;
+  const PanelKernels* q8_0;
+  const PanelKernels* q2_k;
+  const PanelKernels* q3_k;
+  const PanelKernels* q4_k;
+  const PanelKernels* q5_k;
+  const PanelKernels* q6_k;
+  const PanelKernels* q8_k;
+  const PanelKernels* iq4_nl;
+  const PanelKernels* iq4_xs;
+  const PanelKernels* mxfp4;
+};
+
+extern const LinearIsa linear_avx2;
+extern const LinearIsa linear_avx512;
+extern const LinearIsa linear_avx512bf16;
+
+}  // namespace rbee::cpu

@@ -1,0 +1,310 @@
+#include "backends/cpu/linear/linear.h"
+
+#include <algorithm>
+
+#include "backends/cpu/cpu_features.h"
+#include "backends/cpu/linear/inputs.h"
+#include "backends/cpu/linear/kernels.h"
+#include "backends/cpu/linear/pack.h"
+#include "backends/cpu/thread_pool.h"
+#include "rbee/core/error.h"
+
+namespace rbee::cpu {
+namespace {
+
+// Inputs of a panel that are unpacked at a time: the panel's piece stays in the first-level cache
+// while the rows of x pass by. A multiple of every record.
+constexpr int64_t kChunk = 1024;
+// Rows of x whose converted form stays in the second-level cache while panels pass by.
+constexpr int64_t kRowBlockBytes = 192 * 1024;
+constexpr int64_t kRowUnit = 12;  // a multiple of the row tiles, 4 and 6
+constexpr int64_t kMaxRowBlock = 192;
+// A thread takes at least this much of a packed weight at a time.
+constexpr int64_t kBytesPerTask = 16 * 1024;
+
+const PanelKernels* kernels_of(const LinearIsa& isa, DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return isa.f32;
+    case DType::f16:
+      return isa.f16;
+    case DType::bf16:
+      return isa.bf16;
+    case DType::q4_0:
+      return isa.q4_0;
+    case DType::q4_1:
+      return isa.q4_1;
+    case DType::q5_0:
+      return isa.q5_0;
+    case DType::q5_1:
+      return isa.q5_1;
+    case DType::q8_0:
+      return isa.q8_0;
+    case DType::q2_k:
+      return isa.q2_k;
+    case DType::q3_k:
+      return isa.q3_k;
+    case DType::q4_k:
+      return isa.q4_k;
+    case DType::q5_k:
+      return isa.q5_k;
+    case DType::q6_k:
+      return isa.q6_k;
+    case DType::q8_k:
+      return isa.q8_k;
+    case DType::iq4_nl:
+      return isa.iq4_nl;
+    case DType::iq4_xs:
+      return isa.iq4_xs;
+    case DType::mxfp4:
+      return isa.mxfp4;
+    default:
+      return nullptr;
+  }
+}
+
+int64_t panels_of(const View& weight) {
+  return (weight.size(0) + kPanelRows - 1) / kPanelRows;
+}
+
+// Rows of x that are worked on at a time, evenly shared out.
+int64_t row_block(int64_t rows, int64_t in, const WantedForms& forms) {
+  const int64_t row_bytes = in * (forms.f32 ? 4 : 2);
+  const int64_t most =
+      std::clamp<int64_t>(kRowBlockBytes / std::max<int64_t>(row_bytes, 1), kRowUnit, kMaxRowBlock);
+  const int64_t blocks = (rows + most - 1) / most;
+  const int64_t even = (rows + blocks - 1) / blocks;
+  return (even + kRowUnit - 1) / kRowUnit * kRowUnit;
+}
+
+struct Job {
+  const LinearPart* part;
+  const PanelKernels* kernels;
+  int64_t panel_bytes;
+};
+
+template <typename T>
+void store_rows(const float* tile, const View& y, int64_t row, int64_t rows, int64_t column,
+                int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r) {
+    T* out = y.as<T>() + (row + r) * y.size(1) + column;
+    for (int64_t c = 0; c < columns; ++c) {
+      if constexpr (std::is_same_v<T, float>) {
+        out[c] = tile[r * kPanelRows + c];
+      } else if constexpr (std::is_same_v<T, f16>) {
+        out[c] = to_f16(tile[r * kPanelRows + c]);
+      } else {
+        out[c] = to_bf16(tile[r * kPanelRows + c]);
+      }
+    }
+  }
+}
+
+float bias_at(const View& bias, int64_t i) {
+  if (bias.dtype == DType::f16) return to_float(bias.as<f16>()[i]);
+  if (bias.dtype == DType::bf16) return to_float(bias.as<bf16>()[i]);
+  return bias.as<float>()[i];
+}
+
+// Product of a panel with a block of rows.
+class PanelTask {
+ public:
+  PanelTask(const Job& job, const Inputs& inputs, int64_t panel, int64_t row, int64_t rows)
+      : job_(job), x_(inputs.form(job.kernels->input)), row_(row), rows_(rows) {
+    const View& y = job.part->y;
+    column_ = panel * kPanelRows;
+    columns_ = std::min<int64_t>(kPanelRows, y.size(1) - column_);
+    direct_ = y.dtype == DType::f32 && columns_ == kPanelRows;
+    packed_ = job.part->weight.as<std::byte>() + panel * job.panel_bytes;
+  }
+
+  void run(Scratch& scratch) {
+    const int64_t in = packed_inputs(job_.part->weight.dtype, job_.part->weight.size(1));
+    Carver counter(nullptr);
+    carve(counter, in);
+    Carver carver(scratch.reserve(counter.used()));
+    carve(carver, in);
+    if (direct_) {
+      const View& y = job_.part->y;
+      tile_ = y.as<float>() + row_ * y.size(1) + column_;
+      tile_stride_ = y.size(1);
+    }
+    if (rows_ == 1) {
+      run_one_row(in);
+    } else {
+      run_rows(in);
+    }
+    if (!direct_) store();
+  }
+
+ private:
+  void carve(Carver& carver, int64_t in) {
+    const int64_t chunk = std::min(in, kChunk);
+    tile_ = carver.take<float>(rows_ * kPanelRows);
+    tile_stride_ = kPanelRows;
+    if (rows_ == 1 || job_.kernels->unpack == nullptr) return;
+    if (job_.kernels->input != InputForm::quantized) {
+      panel_.f32 = carver.take<float>(chunk * kPanelRows);
+      return;
+    }
+    panel_.q = carver.take<uint8_t>(chunk * kPanelRows);
+    panel_.scale = carver.take<float>(chunk);  // 16 for each 16 inputs at most
+    panel_.offset = carver.take<float>(chunk);
+  }
+
+  void run_one_row(int64_t in) {
+    job_.kernels->row({.x = part_of(x_, row_, 0), .in = in, .packed = packed_, .y = tile_});
+    const View& bias = job_.part->bias;
+    if (!bias) return;
+    for (int64_t c = 0; c < columns_; ++c) tile_[c] += bias_at(bias, column_ + c);
+  }
+
+  void run_rows(int64_t in) {
+    const View& bias = job_.part->bias;
+    if (bias) start_from(bias);
+    const DType dtype = job_.part->weight.dtype;
+    for (int64_t k = 0; k < in; k += kChunk) {
+      PanelProduct product{.x = part_of(x_, row_, k),
+                           .rows = rows_,
+                           .in = std::min(kChunk, in - k),
+                           .packed = packed_ + panel_bytes(dtype, k),
+                           .panel = panel_,
+                           .y = tile_,
+                           .y_stride = tile_stride_,
+                           .accumulate = k > 0 || bias};
+      if (job_.kernels->unpack != nullptr) {
+        job_.kernels->unpack(product.packed, product.in, panel_);
+      }
+      job_.kernels->rows(product);
+    }
+  }
+
+  void start_from(const View& bias) {
+    for (int64_t c = 0; c < columns_; ++c) {
+      const float value = bias_at(bias, column_ + c);
+      for (int64_t r = 0; r < rows_; ++r) tile_[r * tile_stride_ + c] = value;
+    }
+    // Rows of the panel that the weight does not have.
+    for (int64_t c = columns_; c < kPanelRows; ++c) {
+      for (int64_t r = 0; r < rows_; ++r) tile_[r * tile_stride_ + c] = 0;
+    }
+  }
+
+  void store() {
+    const View& y = job_.part->y;
+    switch (y.dtype) {
+      case DType::f16:
+        return store_rows<f16>(tile_, y, row_, rows_, column_, columns_);
+      case DType::bf16:
+        return store_rows<bf16>(tile_, y, row_, rows_, column_, columns_);
+      default:
+        return store_rows<float>(tile_, y, row_, rows_, column_, columns_);
+    }
+  }
+
+  const Job& job_;
+  const InputRows& x_;
+  int64_t row_, rows_;
+  int64_t column_ = 0, columns_ = 0;
+  bool direct_ = false;  // the kernels write to y itself
+  const std::byte* packed_ = nullptr;
+  UnpackedPanel panel_;
+  float* tile_ = nullptr;
+  int64_t tile_stride_ = 0;
+};
+
+thread_local Scratch input_scratch;
+thread_local Scratch panel_scratch;
+
+// Panel `index` of the sequence of all parts' panels.
+struct Place {
+  Job job;
+  int64_t panel;
+};
+Place locate(const LinearArgs& args, const LinearIsa& isa, int64_t index) {
+  const LinearPart* part = args.parts.data();
+  for (; index >= panels_of(part->weight); ++part) index -= panels_of(part->weight);
+  const View& weight = part->weight;
+  return {.job = {.part = part,
+                  .kernels = kernels_of(isa, weight.dtype),
+                  .panel_bytes = panel_bytes(weight.dtype, weight.size(1))},
+          .panel = index};
+}
+
+WantedForms forms_of(const LinearArgs& args, const LinearIsa& isa) {
+  WantedForms wanted;
+  for (const LinearPart& part : args.parts) {
+    const InputForm form = kernels_of(isa, part.weight.dtype)->input;
+    wanted.quantized |= form == InputForm::quantized;
+    wanted.f32 |= form == InputForm::f32;
+    wanted.bf16 |= form == InputForm::bf16;
+  }
+  return wanted;
+}
+
+void run_packed(const LinearArgs& args, const LinearIsa& isa) {
+  const int64_t rows = args.x.size(0), in = args.x.size(1);
+  int64_t panels = 0, bytes = 0;
+  for (const LinearPart& part : args.parts) {
+    panels += panels_of(part.weight);
+    bytes += panels_of(part.weight) * panel_bytes(part.weight.dtype, in);
+  }
+  if (rows == 0 || panels == 0) return;
+  const WantedForms wanted = forms_of(args, isa);
+  const Inputs inputs = prepare_inputs(args.x, wanted, isa, input_scratch);
+  const int64_t block = rows == 1 ? 1 : row_block(rows, in, wanted);
+  const int64_t blocks = (rows + block - 1) / block;
+  const int64_t grain = rows == 1 ? std::max<int64_t>(1, kBytesPerTask * panels / bytes) : 1;
+  ThreadPool::shared().parallel_for(blocks * panels, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Place place = locate(args, isa, i % panels);
+      const int64_t row = i / panels * block;
+      PanelTask(place.job, inputs, place.panel, row, std::min(block, rows - row))
+          .run(panel_scratch);
+    }
+  });
+}
+
+const char* refuse(const LinearArgs& args, Isa isa) {
+  for (const LinearPart& part : args.parts) {
+    if (part.weight.packing != kPanelPacking) return "reads packed weights only";
+  }
+  return missing_isa(isa);
+}
+
+// What the processor is best at; null when it has no kernels for packed weights.
+const LinearIsa* best_isa() {
+  switch (cpu_isa()) {
+#ifdef __x86_64__
+    case Isa::avx2:
+      return &linear_avx2;
+#endif
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+PackingPlan plan_packing(const View& weight) {
+  const LinearIsa* isa = best_isa();
+  if (isa == nullptr || weight.numel() == 0 || kernels_of(*isa, weight.dtype) == nullptr) return {};
+  return {.packing = kPanelPacking,
+          .bytes = panels_of(weight) * panel_bytes(weight.dtype, weight.size(1))};
+}
+
+const Impl<PackWeightArgs> panels_pack_weight{.name = "panels",
+                                              .refuse = &never_refuse<PackWeightArgs>,
+                                              .run = [](const PackWeightArgs& args, Stream&) {
+                                                pack_panels(args.weight,
+                                                            args.packed.as<std::byte>());
+                                              }};
+
+#ifdef __x86_64__
+const Impl<LinearArgs> avx2_linear{
+    .name = "avx2",
+    .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx2); },
+    .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_avx2); }};
+#endif
+
+}  // namespace rbee::cpu

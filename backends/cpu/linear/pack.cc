@@ -1,0 +1,313 @@
+#include "backends/cpu/linear/pack.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/linear/panel.h"
+#include "backends/cpu/thread_pool.h"
+#include "backends/shared/quant_blocks.h"
+#include "rbee/core/error.h"
+
+namespace rbee::cpu {
+namespace {
+
+// The quants of one group of one row, not negative: word s is step s.
+union Quants {
+  uint8_t bytes[kGroup];
+  uint32_t words[kSteps];
+};
+
+void set_word(uint8_t* step, int row, uint32_t word) {
+  std::memcpy(step + 4 * row, &word, sizeof(word));
+}
+
+void put(NibblePlane& plane, int row, const Quants& q) {
+  for (int c = 0; c < 4; ++c) {
+    set_word(plane.bytes[c], row, q.words[2 * c] | q.words[2 * c + 1] << 4);
+  }
+}
+
+void put(CrumbPlane& plane, int row, const Quants& q) {
+  for (int c = 0; c < 2; ++c) {
+    const uint32_t* w = q.words + 4 * c;
+    set_word(plane.bytes[c], row, w[0] | w[1] << 2 | w[2] << 4 | w[3] << 6);
+  }
+}
+
+void put(BitPlane& plane, int row, const Quants& q) {
+  uint32_t word = 0;
+  for (int s = 0; s < kSteps; ++s) word |= q.words[s] << s;
+  set_word(plane.bytes, row, word);
+}
+
+void put(BytePlane& plane, int row, const Quants& q) {
+  for (int s = 0; s < kSteps; ++s) {
+    std::memcpy(plane.bytes[s] + 4 * row, &q.words[s], sizeof(uint32_t));
+  }
+}
+
+// Bits [first, first + count) of every quant.
+Quants bits_of(const Quants& q, int first, int count) {
+  const uint32_t mask = ((1u << count) - 1) * 0x01010101u;
+  Quants out;
+  for (int s = 0; s < kSteps; ++s) out.words[s] = q.words[s] >> first & mask;
+  return out;
+}
+
+// Quants of group `group`, plus `offset`.
+template <typename Block>
+Quants read_group(const Block& block, int group, int offset) {
+  Quants q;
+  for (int i = 0; i < kGroup; ++i) {
+    q.bytes[i] = static_cast<uint8_t>(shared::quant_of(block, group * kGroup + i) + offset);
+  }
+  return q;
+}
+
+// The nibbles of the 32-element formats as they are: elements 0-15 low, 16-31 high.
+Quants read_nibbles(const uint8_t* qs) {
+  Quants q;
+  for (int i = 0; i < 16; ++i) {
+    q.bytes[i] = qs[i] & 15;
+    q.bytes[16 + i] = qs[i] >> 4;
+  }
+  return q;
+}
+
+// put_block(panel, row, block): one block of one row.
+
+void put_block(PanelQ4_0& panel, int row, const shared::BlockQ4_0& block) {
+  panel.d[row] = block.d;
+  put(panel.low, row, read_nibbles(block.qs));
+}
+
+void put_block(PanelQ4_1& panel, int row, const shared::BlockQ4_1& block) {
+  panel.d[row] = block.d;
+  panel.m[row] = block.m;
+  put(panel.low, row, read_nibbles(block.qs));
+}
+
+void put_block(PanelQ5_0& panel, int row, const shared::BlockQ5_0& block) {
+  panel.d[row] = block.d;
+  const Quants q = read_group(block, 0, 16);
+  put(panel.low, row, bits_of(q, 0, 4));
+  put(panel.high, row, bits_of(q, 4, 1));
+}
+
+void put_block(PanelQ5_1& panel, int row, const shared::BlockQ5_1& block) {
+  panel.d[row] = block.d;
+  panel.m[row] = block.m;
+  const Quants q = read_group(block, 0, 0);
+  put(panel.low, row, bits_of(q, 0, 4));
+  put(panel.high, row, bits_of(q, 4, 1));
+}
+
+void put_block(PanelQ8_0& panel, int row, const shared::BlockQ8_0& block) {
+  panel.d[row] = block.d;
+  Quants q;
+  std::memcpy(q.bytes, block.qs, sizeof(q.bytes));
+  put(panel.bytes, row, q);
+}
+
+void put_block(PanelIQ4_NL& panel, int row, const shared::BlockIQ4_NL& block) {
+  panel.d[row] = block.d;
+  put(panel.low, row, read_nibbles(block.qs));
+}
+
+void put_block(PanelMXFP4& panel, int row, const shared::BlockMXFP4& block) {
+  panel.e[row] = block.e;
+  put(panel.low, row, read_nibbles(block.qs));
+}
+
+void put_block(PanelQ2_K& panel, int row, const shared::BlockQ2_K& block) {
+  panel.d[row] = block.d;
+  panel.dmin[row] = block.dmin;
+  for (int g = 0; g < 8; ++g) {
+    PanelQ2_K::Group& group = panel.groups[g];
+    for (int half = 0; half < 2; ++half) {
+      group.scale_min[half][row] = block.scales[2 * g + half];
+    }
+    put(group.low, row, read_group(block, g, 0));
+  }
+}
+
+// The 6-bit scale of 16 elements, minus 32.
+int8_t scale_of_16(const shared::BlockQ3_K& block, int sixteen) {
+  shared::BlockQ3_K unit = block;
+  unit.d = 0x3c00;  // 1.0: what remains is the integer
+  return static_cast<int8_t>(shared::scale_of(unit, sixteen).d);
+}
+
+void put_block(PanelQ3_K& panel, int row, const shared::BlockQ3_K& block) {
+  panel.d[row] = block.d;
+  for (int g = 0; g < 8; ++g) {
+    PanelQ3_K::Group& group = panel.groups[g];
+    for (int half = 0; half < 2; ++half) {
+      group.scale[half][row] = scale_of_16(block, 2 * g + half);
+    }
+    const Quants q = read_group(block, g, 4);
+    put(group.low, row, bits_of(q, 0, 2));
+    put(group.high, row, bits_of(q, 2, 1));
+  }
+}
+
+template <typename Panel, typename Block>
+void put_scales_k4(Panel& panel, int row, const Block& block) {
+  panel.d[row] = block.d;
+  panel.dmin[row] = block.dmin;
+  for (int g = 0; g < 8; ++g) {
+    panel.groups[g].scale[row] = static_cast<uint8_t>(shared::scale_min_k4(block.scales, g, false));
+    panel.groups[g].min[row] = static_cast<uint8_t>(shared::scale_min_k4(block.scales, g, true));
+  }
+}
+
+void put_block(PanelQ4_K& panel, int row, const shared::BlockQ4_K& block) {
+  put_scales_k4(panel, row, block);
+  for (int g = 0; g < 8; ++g) put(panel.groups[g].low, row, read_group(block, g, 0));
+}
+
+void put_block(PanelQ5_K& panel, int row, const shared::BlockQ5_K& block) {
+  put_scales_k4(panel, row, block);
+  for (int g = 0; g < 8; ++g) {
+    const Quants q = read_group(block, g, 0);
+    put(panel.groups[g].low, row, bits_of(q, 0, 4));
+    put(panel.groups[g].high, row, bits_of(q, 4, 1));
+  }
+}
+
+void put_block(PanelQ6_K& panel, int row, const shared::BlockQ6_K& block) {
+  panel.d[row] = block.d;
+  for (int g = 0; g < 8; ++g) {
+    PanelQ6_K::Group& group = panel.groups[g];
+    for (int half = 0; half < 2; ++half) group.scale[half][row] = block.scales[2 * g + half];
+    const Quants q = read_group(block, g, 32);
+    put(group.low, row, bits_of(q, 0, 4));
+    put(group.high, row, bits_of(q, 4, 2));
+  }
+}
+
+void put_block(PanelQ8_K& panel, int row, const shared::BlockQ8_K& block) {
+  panel.d[row] = block.d;
+  for (int g = 0; g < 8; ++g) {
+    Quants q;
+    std::memcpy(q.bytes, block.qs + g * kGroup, sizeof(q.bytes));
+    put(panel.groups[g].bytes, row, q);
+  }
+}
+
+void put_block(PanelIQ4_XS& panel, int row, const shared::BlockIQ4_XS& block) {
+  panel.d[row] = block.d;
+  shared::BlockIQ4_XS unit = block;
+  unit.d = 0x3c00;  // 1.0: what remains of a scale is the integer
+  for (int g = 0; g < 8; ++g) {
+    panel.groups[g].scale[row] = static_cast<int8_t>(shared::scale_of(unit, g).d);
+    put(panel.groups[g].low, row, read_nibbles(block.qs + 16 * g));
+  }
+}
+
+// Panel `index` of a block-quantised weight.
+template <typename Panel, typename Block>
+void pack_blocks(const View& weight, int64_t index, std::byte* out) {
+  const int64_t blocks = weight.size(1) / Block::kElements;
+  const int64_t first = index * kPanelRows;
+  const int rows = static_cast<int>(std::min<int64_t>(kPanelRows, weight.size(0) - first));
+  auto* panels = reinterpret_cast<Panel*>(out);
+  if (rows < kPanelRows) std::memset(out, 0, static_cast<size_t>(blocks) * sizeof(Panel));
+  const Block* row_blocks = weight.as<Block>() + first * blocks;
+  for (int64_t b = 0; b < blocks; ++b) {
+    for (int r = 0; r < rows; ++r) put_block(panels[b], r, row_blocks[r * blocks + b]);
+  }
+}
+
+// Panel `index` of a float weight: runs of `kRun` inputs of one row stay together.
+template <typename T, int kRun>
+void pack_floats(const View& weight, int64_t index, std::byte* out) {
+  const int64_t in = weight.size(1), first = index * kPanelRows;
+  const int64_t rows = std::min<int64_t>(kPanelRows, weight.size(0) - first);
+  auto* values = reinterpret_cast<T*>(out);
+  if (rows < kPanelRows || in % kRun != 0) {
+    std::memset(out, 0, static_cast<size_t>(panel_bytes(weight.dtype, in)));
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* row = weight.as<T>() + (first + r) * in;
+    for (int64_t k = 0; k < in; ++k) {
+      values[(k / kRun * kPanelRows + r) * kRun + k % kRun] = row[k];
+    }
+  }
+}
+
+struct PackedType {
+  int64_t inputs;  // of one record
+  int64_t bytes;   // of one record
+  void (*pack)(const View& weight, int64_t index, std::byte* out);
+};
+
+template <typename Panel, typename Block>
+constexpr PackedType blocks_type() {
+  static_assert(alignof(Panel) <= 4);
+  return {Block::kElements, sizeof(Panel), &pack_blocks<Panel, Block>};
+}
+
+PackedType packed_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return {1, 64, &pack_floats<uint32_t, 1>};
+    case DType::f16:
+      return {1, 32, &pack_floats<uint16_t, 1>};
+    case DType::bf16:
+      return {2, 64, &pack_floats<uint16_t, 2>};
+    case DType::q4_0:
+      return blocks_type<PanelQ4_0, shared::BlockQ4_0>();
+    case DType::q4_1:
+      return blocks_type<PanelQ4_1, shared::BlockQ4_1>();
+    case DType::q5_0:
+      return blocks_type<PanelQ5_0, shared::BlockQ5_0>();
+    case DType::q5_1:
+      return blocks_type<PanelQ5_1, shared::BlockQ5_1>();
+    case DType::q8_0:
+      return blocks_type<PanelQ8_0, shared::BlockQ8_0>();
+    case DType::q2_k:
+      return blocks_type<PanelQ2_K, shared::BlockQ2_K>();
+    case DType::q3_k:
+      return blocks_type<PanelQ3_K, shared::BlockQ3_K>();
+    case DType::q4_k:
+      return blocks_type<PanelQ4_K, shared::BlockQ4_K>();
+    case DType::q5_k:
+      return blocks_type<PanelQ5_K, shared::BlockQ5_K>();
+    case DType::q6_k:
+      return blocks_type<PanelQ6_K, shared::BlockQ6_K>();
+    case DType::q8_k:
+      return blocks_type<PanelQ8_K, shared::BlockQ8_K>();
+    case DType::iq4_nl:
+      return blocks_type<PanelIQ4_NL, shared::BlockIQ4_NL>();
+    case DType::iq4_xs:
+      return blocks_type<PanelIQ4_XS, shared::BlockIQ4_XS>();
+    case DType::mxfp4:
+      return blocks_type<PanelMXFP4, shared::BlockMXFP4>();
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+int64_t packed_inputs(DType dtype, int64_t in) {
+  return dtype == DType::bf16 ? (in + 1) / 2 * 2 : in;
+}
+
+int64_t panel_bytes(DType dtype, int64_t in) {
+  const PackedType type = packed_type(dtype);
+  return type.pack == nullptr ? 0 : packed_inputs(dtype, in) / type.inputs * type.bytes;
+}
+
+void pack_panels(const View& weight, std::byte* packed) {
+  const PackedType type = packed_type(weight.dtype);
+  RB_ASSERT(type.pack != nullptr);
+  const int64_t bytes = panel_bytes(weight.dtype, weight.size(1));
+  const int64_t panels = (weight.size(0) + kPanelRows - 1) / kPanelRows;
+  ThreadPool::shared().parallel_for(panels, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t p = begin; p < end; ++p) type.pack(weight, p, packed + p * bytes);
+  });
+}
+
+}  // namespace rbee::cpu

@@ -1,0 +1,10 @@
+#include "backends/cpu/simd/linear/kernels_avx2.h"
+#include "backends/cpu/simd/linear/tiles_avx2.h"
+
+namespace rbee::cpu {
+
+const PanelKernels linear_q4_k_avx2 = block_kernels<FormatQ4_K>();
+const PanelKernels linear_q5_k_avx2 = block_kernels<FormatQ5_K>();
+const PanelKernels linear_q6_k_avx2 = block_kernels<FormatQ6_K>();
+
+}  // namespace rbee::cpu

@@ -1,0 +1,9 @@
+#include "backends/cpu/simd/linear/kernels_avx2.h"
+#include "backends/cpu/simd/linear/tiles_avx2.h"
+
+namespace rbee::cpu {
+
+const PanelKernels linear_q2_k_avx2 = block_kernels<FormatQ2_K>();
+const PanelKernels linear_q3_k_avx2 = block_kernels<FormatQ3_K>();
+
+}  // namespace rbee::cpu

@@ -1,0 +1,9 @@
+#include "backends/cpu/simd/linear/kernels_avx2.h"
+#include "backends/cpu/simd/linear/tiles_avx2.h"
+
+namespace rbee::cpu {
+
+const PanelKernels linear_q5_0_avx2 = block_kernels<FormatQ5_0>();
+const PanelKernels linear_q5_1_avx2 = block_kernels<FormatQ5_1>();
+
+}  // namespace rbee::cpu

@@ -1,0 +1,99 @@
+#pragma once
+// Vectors of 32 bytes: eight rows of a panel, so two for each step. The same names as in
+// vec_avx512.h, for formats.h.
+
+#include <immintrin.h>
+
+#include "backends/cpu/linear/panel.h"
+
+namespace {
+
+namespace panel = rbee::cpu;
+
+using Bytes = __m256i;
+using Floats = __m256;
+
+constexpr int kLanes = 8;                           // rows in one vector
+constexpr int kParts = panel::kPanelRows / kLanes;  // vectors in one step
+constexpr int kVectorBytes = 32;
+
+// Part `part` of 16 rows.
+[[gnu::always_inline]] inline Bytes load_step(const void* step, int part) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(step) + part);
+}
+[[gnu::always_inline]] inline void store_step(void* step, int part, Bytes x) {
+  _mm256_storeu_si256(static_cast<__m256i*>(step) + part, x);
+}
+[[gnu::always_inline]] inline Bytes bytes_of(int x) {
+  return _mm256_set1_epi8(static_cast<char>(x));
+}
+[[gnu::always_inline]] inline Bytes both(Bytes a, Bytes b) {
+  return _mm256_and_si256(a, b);
+}
+[[gnu::always_inline]] inline Bytes either(Bytes a, Bytes b) {
+  return _mm256_or_si256(a, b);
+}
+[[gnu::always_inline]] inline Bytes differing(Bytes a, Bytes b) {
+  return _mm256_xor_si256(a, b);
+}
+// Shifts of 16-bit lanes: bits cross between bytes, callers mask them.
+[[gnu::always_inline]] inline Bytes shift_right(Bytes x, int bits) {
+  return _mm256_srli_epi16(x, bits);
+}
+[[gnu::always_inline]] inline Bytes shift_left(Bytes x, int bits) {
+  return _mm256_slli_epi16(x, bits);
+}
+// table[index] for indices 0 to 15.
+[[gnu::always_inline]] inline Bytes look_up(const unsigned char* table, Bytes index) {
+  const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(low), index);
+}
+
+// Part `part` of one number for each of 16 rows.
+[[gnu::always_inline]] inline Floats load_floats(const float* x, int part) {
+  return _mm256_loadu_ps(x + kLanes * part);
+}
+[[gnu::always_inline]] inline void store_floats(float* x, int part, Floats v) {
+  _mm256_storeu_ps(x + kLanes * part, v);
+}
+[[gnu::always_inline]] inline Floats load_halves(const uint16_t* x, int part) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + kLanes * part)));
+}
+[[gnu::always_inline]] inline Floats load_u8(const uint8_t* x, int part) {
+  const auto* at = reinterpret_cast<const __m128i*>(x + kLanes * part);
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(at)));
+}
+[[gnu::always_inline]] inline Floats load_i8(const int8_t* x, int part) {
+  const auto* at = reinterpret_cast<const __m128i*>(x + kLanes * part);
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(at)));
+}
+// Low or high nibbles of 16 bytes.
+[[gnu::always_inline]] inline Floats load_nibbles(const uint8_t* x, int part, int shift) {
+  const auto* at = reinterpret_cast<const __m128i*>(x + kLanes * part);
+  const __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(at));
+  return _mm256_cvtepi32_ps(
+      _mm256_and_si256(_mm256_srli_epi32(wide, shift), _mm256_set1_epi32(15)));
+}
+// 2^(e - 128) of E8M0 bytes.
+[[gnu::always_inline]] inline Floats load_e8m0_halved(const uint8_t* x, int part) {
+  const auto* at = reinterpret_cast<const __m128i*>(x + kLanes * part);
+  const __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64(at));
+  const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+  const __m256i tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+  const __m256i is_tiny = _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e);
+  return _mm256_castsi256_ps(_mm256_blendv_epi8(normal, tiny, is_tiny));
+}
+[[gnu::always_inline]] inline Floats all(float x) {
+  return _mm256_set1_ps(x);
+}
+[[gnu::always_inline]] inline Floats times(Floats a, Floats b) {
+  return _mm256_mul_ps(a, b);
+}
+[[gnu::always_inline]] inline Floats fused(Floats a, Floats b, Floats c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+[[gnu::always_inline]] inline Floats negated(Floats x) {
+  return _mm256_xor_ps(x, _mm256_set1_ps(-0.0f));
+}
+
+}  // namespace

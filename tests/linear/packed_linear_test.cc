@@ -1,0 +1,260 @@
+// Packed weights against their definition. With 8-bit inputs the wanted value is computed from the
+// same rounded inputs, so that the comparison is as tight as sums in float allow; a second test
+// bounds what the rounding itself does to the result.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/api/kernel_table.h"
+#include "backends/cpu/cpu_backend.h"
+#include "rbee/ops/linear.h"
+#include "tests/support/random_values.h"
+
+namespace rbee::harness {
+namespace {
+
+constexpr DType kBlockTypes[] = {
+    DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,   DType::q2_k,   DType::q3_k,
+    DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
+constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
+
+Device& cpu_device() {
+  return cpu::cpu_backend().device(0);
+}
+
+Tensor random_tensor(const Shape& shape, DType dtype, uint64_t& state) {
+  Tensor x = empty(shape, dtype, cpu_device());
+  fill_random({static_cast<std::byte*>(x.view().data), static_cast<size_t>(x.bytes())}, dtype, {},
+              state);
+  return x;
+}
+
+std::vector<double> values_of(const Tensor& x) {
+  std::vector<double> out(static_cast<size_t>(x.numel()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] =
+        element(static_cast<const std::byte*>(x.view().data), x.dtype(), static_cast<int64_t>(i));
+  }
+  return out;
+}
+
+// What 8-bit kernels make of x: groups of 32, each rounded to multiples of its largest / 127.
+void round_inputs(std::vector<double>& x) {
+  for (size_t group = 0; group < x.size(); group += 32) {
+    float most = 0;
+    for (size_t i = group; i < group + 32; ++i) {
+      most = std::max(most, std::fabs(static_cast<float>(x[i])));
+    }
+    const float scale = most / 127.0f;
+    for (size_t i = group; i < group + 32; ++i) {
+      const float q = std::nearbyint(static_cast<float>(x[i]) * (127.0f / most));
+      x[i] = most == 0 ? 0.0 : static_cast<double>(q) * static_cast<double>(scale);
+    }
+  }
+}
+
+void round_to_bf16(std::vector<double>& x) {
+  for (double& value : x) value = to_float(to_bf16(static_cast<float>(value)));
+}
+
+struct Problem {
+  DType weight = DType::f32;
+  int64_t rows = 1, out = 16, in = 256;
+  DType input = DType::f32;
+  bool bias = false;
+};
+std::ostream& operator<<(std::ostream& to, const Problem& p) {
+  return to << name(p.weight) << " (" << p.out << ", " << p.in << ") x " << name(p.input) << " ("
+            << p.rows << ", " << p.in << ")" << (p.bias ? " + bias" : "");
+}
+
+struct Operands {
+  Tensor x, weight, bias, packed;
+};
+
+Operands make(const Problem& p) {
+  uint64_t state = 11;
+  Operands o;
+  o.x = random_tensor({p.rows, p.in}, p.input, state);
+  o.weight = random_tensor({p.out, p.in}, p.weight, state);
+  if (p.bias) o.bias = random_tensor({p.out}, p.input, state);
+  o.packed = pack_weight(o.weight);
+  return o;
+}
+
+// y and, for each element, the sum of its terms' magnitudes: what errors are relative to.
+struct Wanted {
+  std::vector<double> y, size;
+};
+
+Wanted product(const Problem& p, const std::vector<double>& x, const Operands& o) {
+  const std::vector<double> weight = values_of(o.weight);
+  const std::vector<double> bias = p.bias ? values_of(o.bias) : std::vector<double>{};
+  Wanted want;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    for (int64_t c = 0; c < p.out; ++c) {
+      double sum = p.bias ? bias[static_cast<size_t>(c)] : 0.0, size = std::fabs(sum);
+      for (int64_t k = 0; k < p.in; ++k) {
+        const double term =
+            x[static_cast<size_t>(r * p.in + k)] * weight[static_cast<size_t>(c * p.in + k)];
+        sum += term;
+        size += std::fabs(term);
+      }
+      want.y.push_back(sum);
+      want.size.push_back(size);
+    }
+  }
+  return want;
+}
+
+double unit(DType dtype) {
+  if (dtype == DType::f16) return 0x1p-10;
+  return dtype == DType::bf16 ? 0x1p-7 : 0x1p-23;
+}
+
+// Runs every implementation that takes the packed weight and calls see(name, y).
+template <typename See>
+void run_all(const Problem& p, const Operands& o, See see) {
+  const Tensor y = empty({p.rows, p.out}, p.input, cpu_device());
+  const LinearPart part{
+      .weight = o.packed.view(), .bias = p.bias ? o.bias.view() : View{}, .y = y.view()};
+  const LinearArgs args{.x = o.x.view(), .parts = {&part, 1}};
+  for (const Impl<LinearArgs>& impl : cpu_device().kernels().linear) {
+    if (impl.refuse(args) != nullptr) continue;
+    SCOPED_TRACE(impl.name);
+    cpu_device().fill_bytes(y.view().data, 0xff, static_cast<size_t>(y.bytes()), y.stream());
+    impl.run(args, y.stream());
+    see(std::string_view(impl.name), values_of(y));
+  }
+}
+
+// The largest error in units of what is allowed.
+double worst_of(const Problem& p, const std::vector<double>& y, const Wanted& want) {
+  double worst = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    const double allowed = 4e-6 * want.size[i] + unit(p.input) * std::fabs(want.y[i]) + 1e-30;
+    const double error = std::fabs(y[i] - want.y[i]);
+    worst = std::max(worst, std::isnan(error) ? INFINITY : error / allowed);
+  }
+  return worst;
+}
+
+void expect_exact(const Problem& p) {
+  SCOPED_TRACE(::testing::PrintToString(p));
+  const Operands o = make(p);
+  if (o.packed.packing() == 0) return;  // this processor reads plain weights
+  std::vector<double> x = values_of(o.x);
+  if (is_quantized(p.weight)) round_inputs(x);
+  const Wanted want = product(p, x, o);
+  Wanted want_bf16;
+  if (p.weight == DType::bf16) {
+    round_to_bf16(x);
+    want_bf16 = product(p, x, o);
+  }
+  run_all(p, o, [&](std::string_view name, const std::vector<double>& y) {
+    const bool rounds = p.weight == DType::bf16 && name == "avx512bf16";
+    EXPECT_LE(worst_of(p, y, rounds ? want_bf16 : want), 1.0);
+  });
+}
+
+TEST(PackedLinear, BlockTypesAreExactInRoundedInputs) {
+  for (const DType weight : kBlockTypes) {
+    const int64_t block = info(weight).block_size;
+    for (const int64_t rows : {1, 2, 3, 5, 17, 64, 129}) {
+      expect_exact({.weight = weight, .rows = rows, .out = 35, .in = 3 * block});
+    }
+    expect_exact({.weight = weight, .rows = 1, .out = 1, .in = block});
+    expect_exact({.weight = weight, .rows = 7, .out = 16, .in = 2304});
+    expect_exact({.weight = weight, .rows = 200, .out = 48, .in = 1280});
+  }
+}
+
+TEST(PackedLinear, FloatTypesAreExact) {
+  for (const DType weight : kFloatTypes) {
+    for (const int64_t rows : {1, 2, 3, 5, 17, 64, 129}) {
+      expect_exact({.weight = weight, .rows = rows, .out = 35, .in = 61});
+    }
+    expect_exact({.weight = weight, .rows = 1, .out = 1, .in = 1});
+    expect_exact({.weight = weight, .rows = 7, .out = 16, .in = 2303});
+    expect_exact({.weight = weight, .rows = 100, .out = 48, .in = 1280});
+  }
+}
+
+TEST(PackedLinear, BiasAndSmallFloatInputs) {
+  for (const DType weight : {DType::q4_1, DType::q8_0, DType::f16, DType::bf16}) {
+    for (const DType input : {DType::f32, DType::f16, DType::bf16}) {
+      for (const int64_t rows : {1, 6, 33}) {
+        expect_exact(
+            {.weight = weight, .rows = rows, .out = 37, .in = 96, .input = input, .bias = true});
+        expect_exact({.weight = weight,
+                      .rows = rows,
+                      .out = 32,
+                      .in = 1056,
+                      .input = input,
+                      .bias = rows == 6});
+      }
+    }
+  }
+}
+
+// Against unrounded inputs: the error of 8 bits stays below a hundredth of the terms' sum in
+// quadrature.
+TEST(PackedLinear, RoundingOfInputsIsSmall) {
+  for (const DType weight : kBlockTypes) {
+    const Problem p{.weight = weight, .rows = 9, .out = 64, .in = 1024};
+    SCOPED_TRACE(::testing::PrintToString(p));
+    const Operands o = make(p);
+    const Wanted want = product(p, values_of(o.x), o);
+    double power = 0;
+    for (const double y : want.y) power += y * y;
+    run_all(p, o, [&](std::string_view, const std::vector<double>& y) {
+      double error = 0;
+      for (size_t i = 0; i < y.size(); ++i) error += (y[i] - want.y[i]) * (y[i] - want.y[i]);
+      EXPECT_LE(std::sqrt(error / power), 0.01);
+    });
+  }
+}
+
+TEST(PackedLinear, SpecialInputs) {
+  for (const DType weight : {DType::q4_0, DType::q8_0, DType::q6_k, DType::f16}) {
+    SCOPED_TRACE(name(weight));
+    uint64_t state = 5;
+    const Tensor w = pack_weight(random_tensor({16, 256}, weight, state));
+    for (const int64_t rows : {1, 5}) {
+      std::vector<float> values(static_cast<size_t>(rows * 256), 0.0f);
+      values[3] = NAN;
+      const Tensor x = from_host<float>(values, {rows, 256}, cpu_device());
+      const std::vector<float> y = linear(x, w).to_host<float>();
+      for (size_t c = 0; c < 16; ++c) EXPECT_TRUE(std::isnan(y[c])) << "column " << c;
+      for (size_t i = 16; i < y.size(); ++i) EXPECT_EQ(y[i], 0.0f);
+      values[3] = 1e-42f;  // too small to divide by
+      const Tensor tiny = from_host<float>(values, {rows, 256}, cpu_device());
+      for (const float value : linear(tiny, w).to_host<float>())
+        EXPECT_LE(std::fabs(value), 1e-36f);
+    }
+  }
+}
+
+// Parts of different types share x, and each gets the form that it reads.
+TEST(PackedLinear, PartsOfSeveralTypes) {
+  uint64_t state = 21;
+  std::vector<LinearWeights> layers;
+  std::vector<const LinearWeights*> list;
+  const DType types[] = {DType::q4_k, DType::f16, DType::q6_k, DType::bf16};
+  for (const DType type : types) {
+    layers.push_back({.weight = pack_weight(random_tensor({24, 512}, type, state))});
+  }
+  for (const LinearWeights& layer : layers) list.push_back(&layer);
+  for (const int64_t rows : {0, 1, 40}) {
+    const Tensor x = random_tensor({rows, 512}, DType::f32, state);
+    const std::vector<Tensor> together = linear_many(x, list);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      EXPECT_EQ(together[i].to_host<float>(), linear(x, layers[i].weight).to_host<float>())
+          << name(types[i]) << ", " << rows << " rows";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rbee::harness
