@@ -1,0 +1,202 @@
+#pragma once
+// Attention of a few query rows over a range of keys, tile by tile with a running maximum (Dao et
+// al. 2022, "FlashAttention", algorithm 1). Include after a vec header.
+
+namespace rbee::cpu {
+namespace {
+
+constexpr int kKeys = 32;     // keys of a tile
+constexpr int kPanel = 32;    // columns that one register tile covers
+constexpr int kMaxRows = 48;  // query rows of a tile
+constexpr int kPanelVecs = kPanel / kLanes;
+constexpr float kNothing = -__builtin_inff();
+
+// Buffers of one thread; all floats.
+struct AttentionTile {
+  int64_t dim;         // of a head
+  int64_t padded_dim;  // dim, up to whole panels
+  float* q;            // (kMaxRows, dim), scaled
+  float* keys;         // (dim, kKeys): transposed
+  float* values;       // (kKeys, padded_dim)
+  float* scores;       // (kMaxRows, kKeys)
+  float* out;          // (kMaxRows, padded_dim), not yet divided by `total`
+  float* top;          // (kMaxRows) largest score so far
+  float* total;        // (kMaxRows) sum of exp(score - top)
+
+  static int64_t floats(int64_t dim) {
+    const int64_t padded = (dim + kPanel - 1) / kPanel * kPanel;
+    return kMaxRows * (dim + kKeys + padded + 2) + kKeys * (dim + padded);
+  }
+  // Cuts `memory` of floats(dim) up; 64-byte aligned parts as far as dim allows.
+  static AttentionTile in(float* memory, int64_t dim) {
+    AttentionTile tile;
+    tile.dim = dim;
+    tile.padded_dim = (dim + kPanel - 1) / kPanel * kPanel;
+    tile.keys = memory;
+    tile.values = tile.keys + kKeys * dim;
+    tile.scores = tile.values + kKeys * tile.padded_dim;
+    tile.out = tile.scores + kMaxRows * kKeys;
+    tile.q = tile.out + kMaxRows * tile.padded_dim;
+    tile.top = tile.q + kMaxRows * dim;
+    tile.total = tile.top + kMaxRows;
+    return tile;
+  }
+};
+
+// c (kRows, 32) = or += a (kRows, k) * b (k, 32)
+template <int kRows, bool kAdd>
+RB_INLINE void multiply_panel(const float* a, int64_t a_step, const float* b, int64_t b_step,
+                              float* c, int64_t c_step, int64_t k) {
+  Vec acc[kRows][kPanelVecs];
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kPanelVecs; ++v) {
+      acc[r][v] = kAdd ? load(c + r * c_step + v * kLanes) : splat(0.0f);
+    }
+  }
+  for (int64_t i = 0; i < k; ++i) {
+    Vec left[kRows];
+    for (int r = 0; r < kRows; ++r) left[r] = splat(a[r * a_step + i]);
+    for (int v = 0; v < kPanelVecs; ++v) {
+      const Vec right = load(b + i * b_step + v * kLanes);
+      for (int r = 0; r < kRows; ++r) acc[r][v] = fma(left[r], right, acc[r][v]);
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kPanelVecs; ++v) store(c + r * c_step + v * kLanes, acc[r][v]);
+  }
+}
+
+// Whole register tiles first, then halves of them.
+template <int kRows, bool kAdd>
+void multiply_rows(const float* a, int64_t a_step, const float* b, int64_t b_step, float* c,
+                   int64_t c_step, int64_t rows, int64_t k) {
+  for (; rows >= kRows; rows -= kRows) {
+    multiply_panel<kRows, kAdd>(a, a_step, b, b_step, c, c_step, k);
+    a += kRows * a_step;
+    c += kRows * c_step;
+  }
+  if constexpr (kRows > 1) {
+    if (rows > 0) multiply_rows<kRows / 2, kAdd>(a, a_step, b, b_step, c, c_step, rows, k);
+  }
+}
+
+RB_INLINE void transpose8(__m256 row[8]) {
+  __m256 pair[8], quad[8];
+  for (int i = 0; i < 4; ++i) {
+    pair[2 * i] = _mm256_unpacklo_ps(row[2 * i], row[2 * i + 1]);
+    pair[2 * i + 1] = _mm256_unpackhi_ps(row[2 * i], row[2 * i + 1]);
+  }
+  for (int i = 0; i < 2; ++i) {
+    quad[4 * i] = _mm256_shuffle_ps(pair[4 * i], pair[4 * i + 2], 0x44);
+    quad[4 * i + 1] = _mm256_shuffle_ps(pair[4 * i], pair[4 * i + 2], 0xEE);
+    quad[4 * i + 2] = _mm256_shuffle_ps(pair[4 * i + 1], pair[4 * i + 3], 0x44);
+    quad[4 * i + 3] = _mm256_shuffle_ps(pair[4 * i + 1], pair[4 * i + 3], 0xEE);
+  }
+  for (int i = 0; i < 4; ++i) {
+    row[i] = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x20);
+    row[i + 4] = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x31);
+  }
+}
+
+// tile.keys column j = *rows[j]; null rows give zeros.
+template <typename KV>
+RB_INLINE void load_keys(const AttentionTile& tile, const KV* const rows[kKeys]) {
+  for (int first = 0; first < kKeys; first += 8) {
+    int64_t i = 0;
+    for (; i + 8 <= tile.dim; i += 8) {
+      __m256 block[8];
+      for (int j = 0; j < 8; ++j) {
+        const KV* row = rows[first + j];
+        block[j] = row != nullptr ? load8(row + i) : _mm256_setzero_ps();
+      }
+      transpose8(block);
+      for (int j = 0; j < 8; ++j) store8(tile.keys + (i + j) * kKeys + first, block[j]);
+    }
+    for (; i < tile.dim; ++i) {
+      for (int j = first; j < first + 8; ++j) {
+        tile.keys[i * kKeys + j] = rows[j] != nullptr ? load1(rows[j] + i) : 0.0f;
+      }
+    }
+  }
+}
+
+// tile.values row j = *rows[j]; null rows and the columns past dim are zeros.
+template <typename KV>
+RB_INLINE void load_values(const AttentionTile& tile, const KV* const rows[kKeys]) {
+  for (int j = 0; j < kKeys; ++j) {
+    float* to = tile.values + j * tile.padded_dim;
+    int64_t i = 0;
+    if (rows[j] != nullptr) {
+      for (; i + 8 <= tile.dim; i += 8) store8(to + i, load8(rows[j] + i));
+      for (; i < tile.dim; ++i) to[i] = load1(rows[j] + i);
+    }
+    for (; i < tile.padded_dim; ++i) to[i] = 0.0f;
+  }
+}
+
+// Scores of keys outside [first, end) of the tile become "nothing".
+RB_INLINE void hide_keys(float* scores, int64_t first, int64_t end) {
+  for (int64_t j = 0; j < kKeys; ++j) {
+    if (j < first || j >= end) scores[j] = kNothing;
+  }
+}
+
+RB_INLINE void cap_scores(float* scores, int64_t rows, float softcap) {
+  const Vec inverse = splat(1.0f / softcap);
+  for (int64_t i = 0; i < rows * kKeys; i += kLanes) {
+    store(scores + i, splat(softcap) * tanh_of_score(load(scores + i) * inverse));
+  }
+}
+
+// Turns scores into weights under the new maximum and rescales what was summed under the old one.
+RB_INLINE void update_row(const AttentionTile& tile, int64_t row) {
+  float* scores = tile.scores + row * kKeys;
+  Vec highest = load(scores);
+  for (int j = kLanes; j < kKeys; j += kLanes) highest = max(highest, load(scores + j));
+  const float before = tile.top[row];
+  const float top = __builtin_fmaxf(before, largest(highest));
+  if (top == kNothing) {  // no key of this row so far
+    for (int j = 0; j < kKeys; j += kLanes) store(scores + j, splat(0.0f));
+    return;
+  }
+  Vec added = splat(0.0f);
+  for (int j = 0; j < kKeys; j += kLanes) {
+    const Vec weight = exp(load(scores + j) - splat(top));
+    store(scores + j, weight);
+    added = added + weight;
+  }
+  if (top != before) {
+    float factor[kLanes];
+    store(factor, exp(splat(before - top)));
+    float* out = tile.out + row * tile.padded_dim;
+    for (int64_t i = 0; i < tile.padded_dim; i += kLanes) {
+      store(out + i, load(out + i) * splat(factor[0]));
+    }
+    tile.total[row] *= factor[0];
+    tile.top[row] = top;
+  }
+  tile.total[row] += sum(added);
+}
+
+RB_INLINE void start_rows(const AttentionTile& tile, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r) {
+    tile.top[r] = kNothing;
+    tile.total[r] = 0.0f;
+  }
+  for (int64_t i = 0; i < rows * tile.padded_dim; i += kLanes) store(tile.out + i, splat(0.0f));
+}
+
+RB_INLINE void score_keys(const AttentionTile& tile, int64_t rows) {
+  multiply_rows<kTileRows, false>(tile.q, tile.dim, tile.keys, kKeys, tile.scores, kKeys, rows,
+                                  tile.dim);
+}
+
+RB_INLINE void add_values(const AttentionTile& tile, int64_t rows) {
+  for (int64_t panel = 0; panel < tile.padded_dim; panel += kPanel) {
+    multiply_rows<kTileRows, true>(tile.scores, kKeys, tile.values + panel, tile.padded_dim,
+                                   tile.out + panel, tile.padded_dim, rows, kKeys);
+  }
+}
+
+}  // namespace
+}  // namespace rbee::cpu

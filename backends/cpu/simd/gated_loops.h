@@ -1,0 +1,85 @@
+#pragma once
+// act(gate) * up over rows of f32. Include after a vec header.
+
+#include "backends/api/args_elementwise.h"
+#include "backends/api/impl.h"
+#include "backends/cpu/thread_pool.h"
+
+namespace rbee::cpu {
+namespace {
+
+constexpr int64_t kGatedGrain = 8192;  // elements that one thread does in about 2 us
+
+template <GateOp kOp>
+RB_INLINE Vec activate(Vec x) {
+  if constexpr (kOp == GateOp::silu) {
+    return x / (splat(1.0f) + exp(-x));
+  } else if constexpr (kOp == GateOp::gelu) {
+    // 1 + tanh(u) = 2 * sigmoid(2 u)
+    constexpr float kTwiceRoot = 1.59576912f;  // 2 * sqrt(2 / pi)
+    const Vec cubic = fma(x * x * x, splat(0.044715f), x);
+    return x / (splat(1.0f) + exp(cubic * splat(-kTwiceRoot)));
+  } else if constexpr (kOp == GateOp::relu) {
+    return max(splat(0.0f), x);
+  } else {
+    return sigmoid(x);
+  }
+}
+
+template <GateOp kOp>
+RB_INLINE void gate_row(const float* gate, const float* up, float* y, int64_t dim) {
+  int64_t i = 0;
+  for (; i + kLanes <= dim; i += kLanes) {
+    store(y + i, activate<kOp>(load(gate + i)) * load(up + i));
+  }
+  if (i == dim) return;
+  const int64_t rest = dim - i;
+  store_first(y + i, activate<kOp>(load_first(gate + i, rest)) * load_first(up + i, rest), rest);
+}
+
+const char* refuse_gated(const GatedArgs& args) {
+  if (const char* missing = missing_isa(kIsa)) return missing;
+  if (args.op == GateOp::gelu_erf) return "has no erf";
+  for (const View* view : {&args.gate, &args.up, &args.y}) {
+    if (view->dtype != DType::f32 || view->strides[1] != 1) return "takes f32 rows without gaps";
+  }
+  return nullptr;
+}
+
+template <GateOp kOp>
+void gate_rows(const GatedArgs& args) {
+  const int64_t rows = args.y.sizes[0];
+  const int64_t dim = args.y.sizes[1];
+  // Rows are cut so that one long row of a decode step is shared out too.
+  const int64_t width = dim < 1024 ? dim : 1024;
+  const int64_t pieces = (dim + width - 1) / width;
+  const auto at = [](const View& view, int64_t row, int64_t column) {
+    return static_cast<float*>(view.data) + row * view.strides[0] + column;
+  };
+  ThreadPool::shared().parallel_for(
+      rows * pieces, kGatedGrain / width + 1, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t row = i / pieces;
+          const int64_t column = i % pieces * width;
+          const int64_t count = dim - column < width ? dim - column : width;
+          gate_row<kOp>(at(args.gate, row, column), at(args.up, row, column),
+                        at(args.y, row, column), count);
+        }
+      });
+}
+
+void run_gated(const GatedArgs& args, Stream&) {
+  switch (args.op) {
+    case GateOp::silu:
+      return gate_rows<GateOp::silu>(args);
+    case GateOp::gelu:
+      return gate_rows<GateOp::gelu>(args);
+    case GateOp::relu:
+      return gate_rows<GateOp::relu>(args);
+    default:
+      return gate_rows<GateOp::sigmoid>(args);
+  }
+}
+
+}  // namespace
+}  // namespace rbee::cpu

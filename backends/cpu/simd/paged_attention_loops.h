@@ -1,0 +1,290 @@
+#pragma once
+// Attention over a paged cache, for prompts and for single steps alike: the query heads that share
+// a key/value head are rows of one tile; long key ranges are split where there are few tiles.
+// Include after a vec header.
+
+#include "backends/api/args_attention.h"
+#include "backends/api/impl.h"
+#include "backends/cpu/simd/attention_tile.h"
+#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/workspace.h"
+
+namespace rbee::cpu {
+namespace {
+
+constexpr int64_t kSplitKeys = 4 * kKeys;   // a split of a key range is no shorter
+constexpr int64_t kTilesPerThread = 3;      // fewer tiles than this make splits worth their merge
+constexpr int64_t kAttentionGrain = 65536;  // multiplications below which one thread does it all
+
+RB_INLINE int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+RB_INLINE int64_t most(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+// One sequence of the batch.
+struct Sequence {
+  int64_t first_token, queries, keys;
+  const int32_t* blocks;  // its row of the block table
+};
+
+RB_INLINE Sequence sequence_at(const PagedAttentionArgs& args, int64_t seq) {
+  const auto* starts = static_cast<const int32_t*>(args.seq_starts.data);
+  const int64_t step = args.seq_starts.strides[0];
+  const int32_t first = starts[seq * step];
+  return {.first_token = first,
+          .queries = starts[(seq + 1) * step] - first,
+          .keys = static_cast<const int32_t*>(args.kv_lens.data)[seq * args.kv_lens.strides[0]],
+          .blocks = static_cast<const int32_t*>(args.block_table.data) +
+                    seq * args.block_table.strides[0]};
+}
+
+// Rows are (token, head of the group), tokens outermost.
+struct Work {
+  Sequence seq;
+  int64_t kv_head, group;
+  int64_t first_row, rows;
+  int64_t first_key, end_key;
+
+  int64_t token_of(int64_t row) const { return (first_row + row) / group; }
+  // The keys that a row sees.
+  int64_t end_of(int64_t row) const { return seq.keys - seq.queries + 1 + token_of(row); }
+  int64_t first_of(int64_t row, int64_t window) const {
+    return window > 0 ? most(end_of(row) - window, 0) : 0;
+  }
+};
+
+RB_INLINE const float* query_row(const PagedAttentionArgs& args, const Work& work, int64_t row) {
+  const int64_t head = work.kv_head * work.group + (work.first_row + row) % work.group;
+  return static_cast<const float*>(args.q.data) +
+         (work.seq.first_token + work.token_of(row)) * args.q.strides[0] + head * args.q.strides[1];
+}
+
+RB_INLINE float* result_row(const PagedAttentionArgs& args, const Work& work, int64_t row) {
+  const int64_t head = work.kv_head * work.group + (work.first_row + row) % work.group;
+  return static_cast<float*>(args.y.data) +
+         (work.seq.first_token + work.token_of(row)) * args.y.strides[0] + head * args.y.strides[1];
+}
+
+RB_INLINE void load_queries(const PagedAttentionArgs& args, const Work& work,
+                            const AttentionTile& tile) {
+  for (int64_t r = 0; r < work.rows; ++r) {
+    const float* from = query_row(args, work, r);
+    float* to = tile.q + r * tile.dim;
+    for (int64_t i = 0; i < tile.dim; ++i) to[i] = from[i] * args.scale;
+  }
+}
+
+// Rows [key, key + count) of a cache; the rest are null.
+template <typename KV>
+RB_INLINE void find_rows(const View& cache, const Work& work, int64_t key, int64_t count,
+                         const KV* rows[kKeys]) {
+  const int64_t block_size = cache.sizes[2];
+  const KV* head = static_cast<const KV*>(cache.data) + work.kv_head * cache.strides[1];
+  for (int64_t j = 0; j < kKeys; ++j) {
+    if (j >= count) {
+      rows[j] = nullptr;
+      continue;
+    }
+    const int64_t block = work.seq.blocks[(key + j) / block_size];
+    rows[j] = head + block * cache.strides[0] + (key + j) % block_size * cache.strides[2];
+  }
+}
+
+template <typename KV>
+void attend_range(const PagedAttentionArgs& args, const Work& work, const AttentionTile& tile) {
+  load_queries(args, work, tile);
+  start_rows(tile, work.rows);
+  for (int64_t key = work.first_key; key < work.end_key; key += kKeys) {
+    const int64_t count = least(kKeys, work.end_key - key);
+    const KV* rows[kKeys];
+    find_rows(args.k_cache, work, key, count, rows);
+    load_keys(tile, rows);
+    score_keys(tile, work.rows);
+    if (args.softcap != 0) cap_scores(tile.scores, work.rows, args.softcap);
+    for (int64_t r = 0; r < work.rows; ++r) {
+      const int64_t first = work.first_of(r, args.window) - key;
+      const int64_t end = least(work.end_of(r) - key, count);
+      if (first > 0 || end < kKeys) hide_keys(tile.scores + r * kKeys, first, end);
+      update_row(tile, r);
+    }
+    find_rows(args.v_cache, work, key, count, rows);
+    load_values(tile, rows);
+    add_values(tile, work.rows);
+  }
+}
+
+RB_INLINE void write_result(const PagedAttentionArgs& args, const Work& work, int64_t row,
+                            const float* out, float total) {
+  const float factor = total > 0 ? 1.0f / total : 0.0f;
+  float* y = result_row(args, work, row);
+  for (int64_t i = 0; i < args.q.sizes[2]; ++i) y[i] = out[i] * factor;
+}
+
+// How the tiles of a batch are numbered: sequences, then key/value heads, then row tiles, then
+// splits of the keys.
+struct Plan {
+  int64_t kv_heads, group;
+  int64_t rows_in_tile;  // at most kMaxRows
+  int64_t tiles;         // without splits
+  int64_t splits;
+  int64_t partial;  // floats of one split of one tile: out, top and total of each row
+};
+
+RB_INLINE int64_t row_tiles(const Plan& plan, const Sequence& seq) {
+  return (seq.queries * plan.group + plan.rows_in_tile - 1) / plan.rows_in_tile;
+}
+
+Plan plan_tiles(const PagedAttentionArgs& args, int64_t threads) {
+  Plan plan;
+  plan.kv_heads = args.k_cache.sizes[1];
+  plan.group = args.q.sizes[1] / plan.kv_heads;
+  plan.rows_in_tile = kMaxRows;
+  plan.tiles = 0;
+  int64_t longest = 0;
+  for (int64_t i = 0; i < args.kv_lens.sizes[0]; ++i) {
+    const Sequence seq = sequence_at(args, i);
+    plan.tiles += plan.kv_heads * row_tiles(plan, seq);
+    longest = most(longest, args.window > 0 ? least(seq.keys, args.window) : seq.keys);
+  }
+  const int64_t wanted = kTilesPerThread * threads;
+  plan.splits = plan.tiles >= wanted || plan.tiles == 0
+                    ? 1
+                    : least((wanted + plan.tiles - 1) / plan.tiles, most(longest / kSplitKeys, 1));
+  const int64_t padded = (args.q.sizes[2] + kPanel - 1) / kPanel * kPanel;
+  plan.partial = kMaxRows * (padded + 2);
+  return plan;
+}
+
+// The work of tile `index`, all its keys.
+Work work_at(const PagedAttentionArgs& args, const Plan& plan, int64_t index) {
+  Sequence seq = sequence_at(args, 0);
+  for (int64_t i = 0; index >= plan.kv_heads * row_tiles(plan, seq);) {
+    index -= plan.kv_heads * row_tiles(plan, seq);
+    seq = sequence_at(args, ++i);
+  }
+  const int64_t tiles = row_tiles(plan, seq);
+  const int64_t first_row = index % tiles * plan.rows_in_tile;
+  Work work{.seq = seq,
+            .kv_head = index / tiles,
+            .group = plan.group,
+            .first_row = first_row,
+            .rows = least(plan.rows_in_tile, seq.queries * plan.group - first_row),
+            .first_key = 0,
+            .end_key = 0};
+  work.first_key = work.first_of(0, args.window);
+  work.end_key = work.end_of(work.rows - 1);
+  return work;
+}
+
+// Part `split` of the keys, in whole tiles; may be empty.
+Work split_of(Work work, const Plan& plan, int64_t split) {
+  const int64_t tiles = (work.end_key - work.first_key + kKeys - 1) / kKeys;
+  const int64_t step = (tiles + plan.splits - 1) / plan.splits * kKeys;
+  const int64_t first = least(work.first_key + split * step, work.end_key);
+  work.end_key = least(first + step, work.end_key);
+  work.first_key = first;
+  return work;
+}
+
+// Joins the splits of one tile (Dao et al. 2023, "Flash-Decoding").
+void merge_splits(const PagedAttentionArgs& args, const Plan& plan, const Work& work,
+                  const float* partials, float* out) {
+  const int64_t dim = args.q.sizes[2];
+  const int64_t padded = (dim + kPanel - 1) / kPanel * kPanel;
+  for (int64_t r = 0; r < work.rows; ++r) {
+    float top = kNothing;
+    for (int64_t s = 0; s < plan.splits; ++s) {
+      top = __builtin_fmaxf(top, partials[s * plan.partial + kMaxRows * padded + r]);
+    }
+    float total = 0.0f;
+    for (int64_t i = 0; i < padded; i += kLanes) store(out + i, splat(0.0f));
+    for (int64_t s = 0; s < plan.splits; ++s) {
+      const float* part = partials + s * plan.partial;
+      const float part_top = part[kMaxRows * padded + r];
+      if (part_top == kNothing) continue;
+      const Vec factor = exp(splat(part_top - top));
+      float first[kLanes];
+      store(first, factor);
+      total += part[kMaxRows * (padded + 1) + r] * first[0];
+      for (int64_t i = 0; i < padded; i += kLanes) {
+        store(out + i, fma(load(part + r * padded + i), factor, load(out + i)));
+      }
+    }
+    write_result(args, work, r, out, total);
+  }
+}
+
+void keep_partial(const AttentionTile& tile, int64_t rows, float* partial) {
+  for (int64_t i = 0; i < rows * tile.padded_dim; i += kLanes) {
+    store(partial + i, load(tile.out + i));
+  }
+  float* tops = partial + kMaxRows * tile.padded_dim;
+  for (int64_t r = 0; r < rows; ++r) {
+    tops[r] = tile.top[r];
+    tops[kMaxRows + r] = tile.total[r];
+  }
+}
+
+template <typename KV>
+void attend_all(const PagedAttentionArgs& args) {
+  ThreadPool& pool = ThreadPool::shared();
+  const int64_t dim = args.q.sizes[2];
+  const Plan plan = plan_tiles(args, pool.threads());
+  const int64_t tile_floats = (AttentionTile::floats(dim) + 15) / 16 * 16;
+  const int64_t partial_floats = plan.splits > 1 ? plan.tiles * plan.splits * plan.partial : 0;
+  auto* memory = reinterpret_cast<float*>(
+      thread_workspace((pool.threads() * tile_floats + partial_floats) * 4));
+  float* partials = memory + pool.threads() * tile_floats;
+  const auto part = [&](int64_t begin, int64_t end, int thread) {
+    const AttentionTile tile = AttentionTile::in(memory + thread * tile_floats, dim);
+    for (int64_t i = begin; i < end; ++i) {
+      // The last tiles of a prompt see the most keys: they go first.
+      const int64_t index = plan.tiles - 1 - i / plan.splits;
+      const int64_t split = i % plan.splits;
+      const Work work = split_of(work_at(args, plan, index), plan, split);
+      attend_range<KV>(args, work, tile);
+      if (plan.splits > 1) {
+        keep_partial(tile, work.rows, partials + (index * plan.splits + split) * plan.partial);
+        continue;
+      }
+      for (int64_t r = 0; r < work.rows; ++r) {
+        write_result(args, work, r, tile.out + r * tile.padded_dim, tile.total[r]);
+      }
+    }
+  };
+  const int64_t first_cost = plan.tiles > 0 ? work_at(args, plan, 0).end_key * dim * 2 : 0;
+  const int64_t count = plan.tiles * plan.splits;
+  const bool small = first_cost * args.q.sizes[0] * args.q.sizes[1] < kAttentionGrain;
+  pool.parallel_for(count, small ? count : 1, part);
+  for (int64_t i = 0; plan.splits > 1 && i < plan.tiles; ++i) {
+    merge_splits(args, plan, work_at(args, plan, i), partials + i * plan.splits * plan.partial,
+                 memory);
+  }
+}
+
+const char* refuse_paged_attention(const PagedAttentionArgs& args) {
+  if (const char* missing = missing_isa(kIsa)) return missing;
+  if (args.q.dtype != DType::f32) return "takes f32 queries";
+  if (args.q.strides[2] != 1 || args.y.strides[2] != 1) return "takes heads without gaps";
+  if (args.k_cache.strides[3] != 1 || args.v_cache.strides[3] != 1) {
+    return "takes caches without gaps";
+  }
+  if (args.block_table.strides[1] != 1) return "takes a block table without gaps";
+  return nullptr;
+}
+
+void run_paged_attention(const PagedAttentionArgs& args, Stream&) {
+  switch (args.k_cache.dtype) {
+    case DType::f16:
+      return attend_all<f16>(args);
+    case DType::bf16:
+      return attend_all<bf16>(args);
+    default:
+      return attend_all<float>(args);
+  }
+}
+
+}  // namespace
+}  // namespace rbee::cpu

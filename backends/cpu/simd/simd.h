@@ -1,0 +1,18 @@
+#pragma once
+// The fast implementations for x86-64, by operation.
+
+#include "backends/api/args_attention.h"
+#include "backends/api/args_elementwise.h"
+#include "backends/api/args_norm.h"
+#include "backends/api/impl.h"
+
+namespace rbee::cpu {
+
+extern const Impl<RmsNormArgs> avx2_rms_norm, avx512_rms_norm;
+extern const Impl<AddRmsNormArgs> avx2_add_rms_norm, avx512_add_rms_norm;
+extern const Impl<GatedArgs> avx2_gated, avx512_gated;
+extern const Impl<RopeArgs> avx2_rope, avx512_rope;
+extern const Impl<KvAppendArgs> avx2_kv_append, avx512_kv_append;
+extern const Impl<PagedAttentionArgs> avx2_paged_attention, avx512_paged_attention;
+
+}  // namespace rbee::cpu

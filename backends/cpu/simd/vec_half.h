@@ -1,0 +1,58 @@
+#pragma once
+// Eight elements of a storage type as floats and back; both instruction sets have these. Included
+// by vec_avx2.h and vec_avx512.h.
+
+namespace rbee::cpu {
+namespace {
+
+RB_INLINE __m256 load8(const float* p) {
+  return _mm256_loadu_ps(p);
+}
+RB_INLINE __m256 load8(const f16* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+RB_INLINE __m256 load8(const bf16* p) {
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+RB_INLINE float load1(const float* p) {
+  return *p;
+}
+RB_INLINE float load1(const f16* p) {
+  return _cvtsh_ss(p->bits);
+}
+RB_INLINE float load1(const bf16* p) {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(p->bits) << 16);
+}
+
+RB_INLINE void store8(float* p, __m256 x) {
+  _mm256_storeu_ps(p, x);
+}
+RB_INLINE void store8(f16* p, __m256 x) {
+  const __m128i bits = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bits);
+}
+// Rounds to nearest even; NaN stays NaN.
+RB_INLINE void store8(bf16* p, __m256 x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i upper = _mm256_srli_epi32(bits, 16);
+  const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+  const __m256i bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+  const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, bias), 16);
+  const __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  const __m256i out = _mm256_blendv_epi8(rounded, quiet, nan);
+  const __m128i packed =
+      _mm_packus_epi32(_mm256_castsi256_si128(out), _mm256_extracti128_si256(out, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+}
+// The first n < 8 elements.
+template <typename T>
+RB_INLINE void store_first8(T* p, __m256 x, int64_t n) {
+  T all[8];
+  store8(all, x);
+  for (int64_t i = 0; i < n; ++i) p[i] = all[i];
+}
+
+}  // namespace
+}  // namespace rbee::cpu

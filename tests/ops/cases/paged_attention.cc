@@ -1,0 +1,255 @@
+// Attention over a paged cache, and writing into one.
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/op_table.h"
+
+namespace rbee::harness {
+namespace {
+
+struct Sequence {
+  int64_t queries;
+  int64_t keys;
+};
+
+struct PagedCase {
+  std::vector<Sequence> seqs;
+  int64_t heads = 1, kv_heads = 1, head_dim = 1, block_size = 16;
+  DType cache = DType::f32;
+  DType dtype = DType::f32;
+  float softcap = 0;
+  int64_t window = 0;
+  Form form = Form::contiguous;
+  bool big = false;
+
+  int64_t tokens() const {
+    int64_t sum = 0;
+    for (const Sequence& seq : seqs) sum += seq.queries;
+    return sum;
+  }
+  int64_t max_blocks() const {
+    int64_t most = 1;
+    for (const Sequence& seq : seqs) most = std::max(most, (seq.keys - 1) / block_size + 1);
+    return most;
+  }
+  int64_t blocks() const { return max_blocks() * std::ssize(seqs) + 1; }
+  // A permutation of the blocks, so that neighbours in a sequence are not neighbours in memory.
+  int64_t block_of(int64_t seq, int64_t i) const {
+    return (seq * max_blocks() + i) * 7 % (blocks() - (blocks() % 7 == 0 ? 1 : 0));
+  }
+};
+
+void append_to(std::string& out, const PagedCase& c) {
+  for (const Sequence& seq : c.seqs) out += cat(seq.queries, '/', seq.keys, ' ');
+  out += cat("heads ", c.heads, '/', c.kv_heads, " dim ", c.head_dim, " block ", c.block_size, ' ',
+             c.dtype, " on ", c.cache);
+  if (c.softcap != 0) out += cat(" softcap ", c.softcap);
+  if (c.window != 0) out += cat(" window ", c.window);
+  if (c.form != Form::contiguous) out += " gaps";
+}
+
+std::vector<PagedCase> cases() {
+  std::vector<PagedCase> out;
+  const std::vector<Sequence> mixed{{5, 5}, {1, 77}, {0, 3}, {3, 40}, {1, 1}};
+  for (const DType cache : {DType::f32, DType::f16, DType::bf16}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+      out.push_back({.seqs = mixed,
+                     .heads = 6,
+                     .kv_heads = 2,
+                     .head_dim = 16,
+                     .cache = cache,
+                     .dtype = dtype});
+    }
+    out.push_back({.seqs = {{67, 67}},
+                   .heads = 9,
+                   .kv_heads = 3,
+                   .head_dim = 64,
+                   .block_size = 32,
+                   .cache = cache});
+    out.push_back({.seqs = {{1, 700}}, .heads = 3, .kv_heads = 1, .head_dim = 64, .cache = cache});
+  }
+  out.push_back({.seqs = mixed, .heads = 4, .kv_heads = 4, .head_dim = 37, .block_size = 7});
+  out.push_back({.seqs = mixed, .heads = 7, .kv_heads = 1, .head_dim = 80, .softcap = 2.5f});
+  out.push_back({.seqs = mixed, .heads = 2, .kv_heads = 1, .head_dim = 33, .window = 6});
+  out.push_back(
+      {.seqs = {{90, 130}}, .heads = 4, .kv_heads = 2, .head_dim = 48, .softcap = 1, .window = 33});
+  out.push_back({.seqs = {{1, 1500}}, .heads = 2, .kv_heads = 1, .head_dim = 32, .window = 400});
+  out.push_back({.seqs = {{50, 50}}, .heads = 64, .kv_heads = 1, .head_dim = 8});
+  out.push_back({.seqs = mixed, .heads = 2, .kv_heads = 2, .head_dim = 24, .form = Form::gaps});
+  out.push_back({.seqs = {{0, 9}}, .heads = 2, .kv_heads = 2, .head_dim = 8});
+  out.push_back({.seqs = {{512, 512}},
+                 .heads = 9,
+                 .kv_heads = 3,
+                 .head_dim = 64,
+                 .block_size = 32,
+                 .cache = DType::f16,
+                 .big = true});
+  out.push_back({.seqs = {{1, 2048}},
+                 .heads = 9,
+                 .kv_heads = 3,
+                 .head_dim = 64,
+                 .block_size = 32,
+                 .cache = DType::f16,
+                 .big = true});
+  return out;
+}
+
+PagedAttentionArgs build(const PagedCase& c, Scene& scene) {
+  std::vector<int32_t> starts{0}, lens, table;
+  double products = 0;
+  for (int64_t s = 0; s < std::ssize(c.seqs); ++s) {
+    const Sequence& seq = c.seqs[static_cast<size_t>(s)];
+    starts.push_back(starts.back() + static_cast<int32_t>(seq.queries));
+    lens.push_back(static_cast<int32_t>(seq.keys));
+    for (int64_t i = 0; i < c.max_blocks(); ++i) {
+      table.push_back(static_cast<int32_t>(c.block_of(s, i)));
+    }
+    products += static_cast<double>(seq.queries) *
+                (static_cast<double>(seq.keys) - static_cast<double>(seq.queries - 1) / 2);
+  }
+  const auto seqs = static_cast<int64_t>(c.seqs.size());
+  const Shape q{c.tokens(), c.heads, c.head_dim};
+  const Shape cache{c.blocks(), c.kv_heads, c.block_size, c.head_dim};
+  scene.flops = 4.0 * products * static_cast<double>(c.heads * c.head_dim);
+  return {.q = scene.input({q, c.form}, c.dtype),
+          .k_cache = scene.input({cache}, c.cache),
+          .v_cache = scene.input({cache}, c.cache),
+          .seq_starts = scene.input_of<int32_t>({seqs + 1}, starts),
+          .kv_lens = scene.input_of<int32_t>({seqs}, lens),
+          .block_table = scene.input_of<int32_t>({seqs, c.max_blocks()}, table),
+          .y = scene.output({q}, c.dtype),
+          .scale = 0.3f,
+          .softcap = c.softcap,
+          .window = c.window};
+}
+
+// Element `i` of key or value `key` of a sequence.
+double cached(const PagedCase& c, const HostArray& cache, int64_t seq, int64_t key, int64_t head,
+              int64_t i) {
+  const int64_t block = c.block_of(seq, key / c.block_size);
+  return cache[((block * c.kv_heads + head) * c.block_size + key % c.block_size) * c.head_dim + i];
+}
+
+void attend(const PagedCase& c, const std::vector<HostArray>& in, int64_t seq, int64_t row,
+            int64_t end_key, HostArray& y) {
+  const int64_t kv_head = row % c.heads / (c.heads / c.kv_heads);
+  const int64_t first = c.window > 0 ? std::max<int64_t>(end_key - c.window, 0) : 0;
+  std::vector<double> weights;
+  double total = 0;
+  for (int64_t key = first; key < end_key; ++key) {
+    double score = 0;
+    for (int64_t i = 0; i < c.head_dim; ++i) {
+      score += in[0][row * c.head_dim + i] * cached(c, in[1], seq, key, kv_head, i);
+    }
+    score *= static_cast<double>(0.3f);
+    const double cap = c.softcap;
+    // Scores stay far below the largest double: no maximum needs to be taken off.
+    weights.push_back(std::exp(cap == 0 ? score : cap * std::tanh(score / cap)));
+    total += weights.back();
+  }
+  for (int64_t i = 0; i < c.head_dim; ++i) {
+    double sum = 0;
+    for (int64_t key = first; key < end_key; ++key) {
+      sum += weights[static_cast<size_t>(key - first)] * cached(c, in[2], seq, key, kv_head, i);
+    }
+    y[row * c.head_dim + i] = sum / total;
+  }
+}
+
+std::vector<HostArray> formula(const PagedCase& c, const std::vector<HostArray>& in) {
+  HostArray y = host_zeros(in[0].shape);
+  int64_t token = 0;
+  for (int64_t s = 0; s < std::ssize(c.seqs); ++s) {
+    const Sequence& seq = c.seqs[static_cast<size_t>(s)];
+    for (int64_t i = 0; i < seq.queries; ++i, ++token) {
+      for (int64_t head = 0; head < c.heads; ++head) {
+        attend(c, in, s, token * c.heads + head, seq.keys - seq.queries + 1 + i, y);
+      }
+    }
+  }
+  return {y};
+}
+
+OpTable attention_table() {
+  OpTable out("paged_attention");
+  for (const PagedCase& c : cases()) {
+    out.add<PagedAttentionArgs>(
+        &KernelTable::paged_attention,
+        {.name = cat(c),
+         .family = Family::attention,
+         .build = [c](Scene& scene) { return build(c, scene); },
+         .formula = [c](const std::vector<HostArray>& in) { return formula(c, in); },
+         .big = c.big});
+  }
+  return out;
+}
+
+struct AppendCase {
+  std::vector<int32_t> slots;
+  int64_t heads = 1, head_dim = 1;
+  DType dtype = DType::f32, cache = DType::f16;
+  Form form = Form::contiguous;
+};
+
+constexpr int64_t kAppendBlocks = 4;
+constexpr int64_t kAppendBlockSize = 8;
+
+std::vector<AppendCase> append_cases() {
+  const std::vector<int32_t> slots{9, 0, -1, 31, 8};
+  std::vector<AppendCase> out;
+  for (const DType cache : {DType::f32, DType::f16, DType::bf16}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+      out.push_back({.slots = slots, .heads = 3, .head_dim = 24, .dtype = dtype, .cache = cache});
+    }
+    out.push_back({.slots = slots, .heads = 2, .head_dim = 13, .cache = cache});
+    out.push_back({.slots = slots, .heads = 2, .head_dim = 17, .cache = cache, .form = Form::gaps});
+  }
+  out.push_back({.slots = {}, .heads = 2, .head_dim = 8});
+  return out;
+}
+
+std::vector<HostArray> append_formula(const AppendCase& c, const std::vector<HostArray>& in) {
+  std::vector<HostArray> caches{in[3], in[4]};
+  for (size_t t = 0; t < c.slots.size(); ++t) {
+    const int64_t slot = c.slots[t];
+    if (slot < 0) continue;
+    for (int64_t i = 0; i < c.heads * c.head_dim; ++i) {
+      const int64_t row = (slot / kAppendBlockSize * c.heads + i / c.head_dim) * kAppendBlockSize +
+                          slot % kAppendBlockSize;
+      const int64_t from = static_cast<int64_t>(t) * c.heads * c.head_dim + i;
+      for (size_t kv = 0; kv < 2; ++kv)
+        caches[kv][row * c.head_dim + i % c.head_dim] = in[kv][from];
+    }
+  }
+  return caches;
+}
+
+OpTable append_table() {
+  OpTable out("kv_append");
+  for (const AppendCase& c : append_cases()) {
+    out.add<KvAppendArgs>(
+        &KernelTable::kv_append,
+        {.name = cat(c.dtype, " to ", c.cache, " heads ", c.heads, " dim ", c.head_dim,
+                     c.form == Form::gaps ? " gaps " : " ", c.slots.size(), " tokens"),
+         .family = Family::elementwise,
+         .build =
+             [c](Scene& scene) {
+               const auto tokens = static_cast<int64_t>(c.slots.size());
+               const Layout rows{{tokens, c.heads, c.head_dim}, c.form};
+               const Layout cache{{kAppendBlocks, c.heads, kAppendBlockSize, c.head_dim}};
+               const View k = scene.input(rows, c.dtype);
+               const View v = scene.input(rows, c.dtype);
+               const View slots = scene.input_of<int32_t>({tokens}, c.slots);
+               return KvAppendArgs{k, v, slots, scene.in_out(cache, c.cache),
+                                   scene.in_out(cache, c.cache)};
+             },
+         .formula = [c](const std::vector<HostArray>& in) { return append_formula(c, in); }});
+  }
+  return out;
+}
+
+const RegisterOp kAttention(attention_table);
+const RegisterOp kAppend(append_table);
+
+}  // namespace
+}  // namespace rbee::harness
