@@ -38,13 +38,22 @@ void check_options(const AttentionOptions& options) {
   check(options.window >= 0, kOp, "the window is ", options.window, ", wanted 0 (off) or more");
 }
 
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  const int shift = to.rank() - from.rank();
+  if (shift < 0) return false;
+  for (int i = 0; i < from.rank(); ++i) {
+    if (from[i] != to[i + shift] && from[i] != 1) return false;
+  }
+  return true;
+}
+
 // An optional f32 operand on q's device, broadcast to `shape`; absent when undefined.
 View f32_operand(const char* name, const Tensor& x, const Tensor& q, const Shape& shape) {
   if (!x.defined()) return View{};
   check_same_device(kOp, "q", q, name, x);
   check(x.dtype() == DType::f32, kOp, name, " is ", x, ", wanted f32");
-  check(broadcast_shapes(x.shape(), shape, kOp) == shape, kOp, name, " is ", x,
-        ", does not broadcast to (", shape, ")");
+  check(broadcasts_to(x.shape(), shape), kOp, name, " is ", x, ", does not broadcast to (", shape,
+        ")");
   return x.broadcast_to(shape).view();
 }
 

@@ -224,11 +224,13 @@ std::vector<std::string> case_names() {
   return out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, GoldenTest, ::testing::ValuesIn(case_names()), [](const auto& info) {
-  std::string name = info.param;
+std::string test_name(const ::testing::TestParamInfo<std::string>& golden) {
+  std::string name = golden.param;
   name[name.find('.')] = '_';
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, GoldenTest, ::testing::ValuesIn(case_names()), test_name);
 
 // Every operation that has a runner has cases.
 TEST(GoldenTest, CoversEveryRunner) {
