@@ -1,0 +1,186 @@
+// tokenizer_from_gguf(): the fields tokenizer.ggml.* to a pipeline.
+
+#include <algorithm>
+
+#include "rbee/core/error.h"
+#include "rbee/text/bpe.h"
+#include "rbee/text/gguf_pre.h"
+#include "rbee/text/pipeline.h"
+#include "rbee/text/spm.h"
+#include "rbee/text/unigram.h"
+#include "rbee/text/utf8.h"
+
+namespace rbee::text {
+namespace {
+
+constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581 stands for a space
+constexpr size_t kMaxAddedBytes = 1024;
+
+// tokenizer.ggml.token_type
+enum TokenType : int32_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControlToken = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+void check_id(std::optional<TokenId> id, size_t tokens, std::string_view field) {
+  check(!id || (*id >= 0 && static_cast<size_t>(*id) < tokens), field, id.value_or(0),
+        " is outside of ", tokens, " tokens");
+}
+
+void check_fields(const GgufVocab& vocab) {
+  const size_t tokens = vocab.tokens.size();
+  check(tokens > 0 && tokens <= INT32_MAX, "tokenizer.ggml.tokens", tokens, " tokens");
+  check(vocab.scores.empty() || vocab.scores.size() == tokens, "tokenizer.ggml.scores",
+        vocab.scores.size(), " scores for ", tokens, " tokens");
+  check(vocab.types.empty() || vocab.types.size() == tokens, "tokenizer.ggml.token_type",
+        vocab.types.size(), " types for ", tokens, " tokens");
+  for (const float score : vocab.scores) {
+    check(score == score, "tokenizer.ggml.scores", "a score is not a number");
+  }
+  check_id(vocab.bos, tokens, "tokenizer.ggml.bos_token_id");
+  check_id(vocab.eos, tokens, "tokenizer.ggml.eos_token_id");
+  check_id(vocab.eot, tokens, "tokenizer.ggml.eot_token_id");
+  check_id(vocab.eom, tokens, "tokenizer.ggml.eom_token_id");
+  check_id(vocab.unk, tokens, "tokenizer.ggml.unknown_token_id");
+  check_id(vocab.pad, tokens, "tokenizer.ggml.padding_token_id");
+  check_id(vocab.sep, tokens, "tokenizer.ggml.seperator_token_id");
+}
+
+int32_t type_of(const GgufVocab& vocab, size_t id) {
+  return vocab.types.empty() ? kNormal : vocab.types[id];
+}
+
+void add_tokens(const GgufVocab& vocab, PipelineParts& parts) {
+  size_t bytes = 0;
+  for (const std::string& token : vocab.tokens) bytes += token.size();
+  parts.vocab->reserve(vocab.tokens.size(), bytes);
+  for (size_t i = 0; i < vocab.tokens.size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const std::string& text = vocab.tokens[i];
+    const std::string where = "tokenizer.ggml.tokens";
+    check(utf8_valid(text), where, "token ", i, " is not UTF-8");
+    parts.vocab->add(text, id);
+    const int32_t type = type_of(vocab, i);
+    const bool special = type == kControlToken || type == kUnknown;
+    if ((!special && type != kUserDefined) || text.empty()) continue;
+    check(text.size() <= kMaxAddedBytes, where, "special token ", i, " has ", text.size(),
+          " bytes");
+    parts.added.push_back({.content = text, .id = id, .special = special});
+  }
+}
+
+void add_ends(const GgufVocab& vocab, bool default_bos, bool default_eos, PipelineParts& parts) {
+  parts.bos = vocab.bos;
+  parts.eos = vocab.eos;
+  if (vocab.eot) parts.end_tokens.push_back(*vocab.eot);
+  if (vocab.eom) parts.end_tokens.push_back(*vocab.eom);
+  if (vocab.bos && vocab.add_bos.value_or(default_bos)) parts.prefix.push_back(*vocab.bos);
+  if (vocab.eos && vocab.add_eos.value_or(default_eos)) parts.suffix.push_back(*vocab.eos);
+}
+
+std::vector<Bpe::Pair> merges_of(std::vector<std::string>& merges) {
+  std::vector<Bpe::Pair> pairs;
+  pairs.reserve(merges.size());
+  for (size_t i = 0; i < merges.size(); ++i) {
+    // Neither half is empty, so that the first byte is never the border.
+    const size_t space = merges[i].find(' ', 1);
+    check(space != std::string::npos && space + 1 < merges[i].size(),
+          cat("tokenizer.ggml.merges[", i, "]"), "\"", merges[i], "\" is not two tokens");
+    pairs.emplace_back(merges[i].substr(0, space), merges[i].substr(space + 1));
+  }
+  merges.clear();
+  merges.shrink_to_fit();
+  return pairs;
+}
+
+void build_byte_level(GgufVocab& vocab, PipelineParts& parts) {
+  const GgufPre& pre = gguf_pre(vocab.pre);
+  check(!vocab.merges.empty(), "tokenizer.ggml.merges", "is missing");
+  BpeOptions options;
+  options.ignore_merges = pre.ignore_merges;
+  options.raw_bytes = true;
+  parts.model =
+      std::make_unique<Bpe>(*parts.vocab, merges_of(vocab.merges), options, "tokenizer.ggml");
+  if (pre.nfc) parts.normalizer = unicode_normalizer(UnicodeForm::nfc);
+  std::vector<PreTokenizerPtr> stages;
+  for (const std::string_view pattern : pre.patterns) {
+    stages.push_back(
+        regex_pre_tokenizer(pattern, SplitBehavior::isolated, false, "tokenizer.ggml.pre"));
+  }
+  parts.pre_tokenizer = sequence_pre_tokenizer(std::move(stages));
+  parts.decoder.add(letters_to_bytes());
+  add_ends(vocab, pre.add_bos, false, parts);
+}
+
+// What SentencePiece does to a text before its model: the charsmap, spaces, the mark before the
+// first word, the mark for spaces.
+void add_sentencepiece_steps(const GgufVocab& vocab, bool trim, PipelineParts& parts) {
+  std::vector<NormalizerPtr> steps;
+  if (!vocab.precompiled_charsmap.empty()) {
+    steps.push_back(charsmap_normalizer(
+        Charsmap(vocab.precompiled_charsmap, "tokenizer.ggml.precompiled_charsmap")));
+  }
+  if (vocab.remove_extra_whitespaces.value_or(trim)) {
+    steps.push_back(strip_normalizer(true, true));
+    steps.push_back(replace_normalizer(Regex(" {2,}", "tokenizer.ggml"), " "));
+  }
+  const bool prefix = vocab.add_space_prefix.value_or(true);
+  if (prefix) steps.push_back(prepend_normalizer(std::string(kMark)));
+  steps.push_back(replace_normalizer(" ", std::string(kMark)));
+  parts.normalizer = sequence_normalizer(std::move(steps));
+  parts.decoder.add(replace_in_piece(std::string(kMark), " "));
+  parts.decoder.add(byte_fallback());
+  if (prefix) parts.decoder.drop_leading_spaces(1);
+}
+
+std::vector<bool> tokens_of_text(const GgufVocab& vocab) {
+  std::vector<bool> usable(vocab.tokens.size());
+  for (size_t i = 0; i < usable.size(); ++i) {
+    const int32_t type = type_of(vocab, i);
+    usable[i] = type != kUnknown && type != kControlToken && type != kUnused && type != kByte;
+  }
+  return usable;
+}
+
+void build_spm(const GgufVocab& vocab, PipelineParts& parts) {
+  check(!vocab.scores.empty(), "tokenizer.ggml.scores", "is missing");
+  parts.model = std::make_unique<Spm>(*parts.vocab, vocab.scores, tokens_of_text(vocab), vocab.unk);
+  add_sentencepiece_steps(vocab, false, parts);
+  add_ends(vocab, true, false, parts);
+}
+
+void build_unigram(const GgufVocab& vocab, PipelineParts& parts) {
+  check(!vocab.scores.empty(), "tokenizer.ggml.scores", "is missing");
+  std::vector<double> scores(vocab.scores.begin(), vocab.scores.end());
+  const bool has_bytes =
+      std::find(vocab.types.begin(), vocab.types.end(), kByte) != vocab.types.end();
+  parts.model = std::make_unique<Unigram>(*parts.vocab, std::move(scores), tokens_of_text(vocab),
+                                          vocab.unk, has_bytes);
+  add_sentencepiece_steps(vocab, true, parts);
+  add_ends(vocab, false, true, parts);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> tokenizer_from_gguf(GgufVocab vocab) {
+  check_fields(vocab);
+  PipelineParts parts;
+  add_tokens(vocab, parts);
+  if (vocab.model == "gpt2") {
+    build_byte_level(vocab, parts);
+  } else if (vocab.model == "llama") {
+    build_spm(vocab, parts);
+  } else if (vocab.model == "t5") {
+    build_unigram(vocab, parts);
+  } else {
+    fail(Code::unsupported, "tokenizer.ggml.model", "\"", vocab.model,
+         "\" is not among gpt2, llama, t5");
+  }
+  return std::make_unique<PipelineTokenizer>(std::move(parts));
+}
+
+}  // namespace rbee::text
