@@ -1,4 +1,5 @@
-// Checkpoints that lie, lack something or want what is not there: an error names the field or tensor.
+// Checkpoints that lie, lack something or want what is not there: an error names the field or
+// tensor.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +43,8 @@ class BadCheckpointTest : public testing::Test {
 
   // The Hugging Face folder of a case with its config changed.
   fs::path changed_config(const std::string& name, const std::function<void(json&)>& change) {
-    fs::copy(data(name) / "hf", folder_, fs::copy_options::overwrite_existing);
+    fs::copy(data(name) / "hf", folder_,
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing);
     json config = json::parse(read_file(folder_ / "config.json"));
     change(config);
     write_file(folder_ / "config.json", config.dump());
@@ -106,18 +108,28 @@ TEST_F(BadCheckpointTest, ConfigFields) {
       {"hidden_size", 1ll << 40, Code::invalid_argument, {"hidden_size is 1099511627776"}},
       {"hidden_size", nullptr, Code::not_found, {"hidden_size is missing"}},
       {"hidden_size", 66, Code::invalid_argument, {"66", "not a multiple of 4 heads"}},
-      {"hidden_size", 128, Code::invalid_argument,
+      {"hidden_size",
+       128,
+       Code::invalid_argument,
        {"model.embed_tokens.weight", "(160, 64)", "(160, 128)"}},
       {"num_attention_heads", 0, Code::invalid_argument, {"num_attention_heads is 0"}},
-      {"num_key_value_heads", 3, Code::invalid_argument,
+      {"num_key_value_heads",
+       3,
+       Code::invalid_argument,
        {"num_key_value_heads is 3", "divisor of the 4 heads"}},
       {"num_key_value_heads", 0, Code::invalid_argument, {"num_key_value_heads is 0"}},
-      {"num_hidden_layers", 3, Code::not_found,
+      {"num_hidden_layers",
+       3,
+       Code::not_found,
        {"model.layers.2.input_layernorm.weight", "(64)", "missing"}},
       {"num_hidden_layers", 1000000, Code::invalid_argument, {"num_hidden_layers is 1000000"}},
-      {"vocab_size", 161, Code::invalid_argument,
+      {"vocab_size",
+       161,
+       Code::invalid_argument,
        {"model.embed_tokens.weight", "(160, 64)", "(161, 64)"}},
-      {"intermediate_size", 95, Code::invalid_argument,
+      {"intermediate_size",
+       95,
+       Code::invalid_argument,
        {"model.layers.0.mlp.gate_proj.weight", "(96, 64)", "(95, 64)"}},
       {"head_dim", 12, Code::invalid_argument, {"self_attn.q_proj.weight", "(48, 64)"}},
       {"head_dim", 15, Code::invalid_argument, {"rotary_dim is 15"}},
@@ -144,21 +156,34 @@ TEST_F(BadCheckpointTest, ConfigFields) {
 TEST_F(BadCheckpointTest, RopeScaling) {
   const ConfigCase cases[] = {
       {"rope_scaling", {{"type", "spiral"}}, Code::unsupported, {"spiral", "yarn", "longrope"}},
-      {"rope_scaling", {{"type", "linear"}, {"factor", 0}}, Code::invalid_argument,
+      {"rope_scaling",
+       {{"type", "linear"}, {"factor", 0}},
+       Code::invalid_argument,
        {"factor is 0"}},
-      {"rope_scaling", {{"type", "linear"}, {"factor", "2"}}, Code::invalid_argument,
+      {"rope_scaling",
+       {{"type", "linear"}, {"factor", "2"}},
+       Code::invalid_argument,
        {"factor is \"2\""}},
-      {"rope_scaling", {{"type", "longrope"}, {"short_factor", {1, 2}}}, Code::invalid_argument,
+      {"rope_scaling",
+       {{"type", "longrope"}, {"short_factor", {1, 2}}},
+       Code::invalid_argument,
        {"short_factor has 2 values, wanted 8"}},
-      {"rope_scaling", {{"type", "longrope"}, {"short_factor", {1, 1, 1, 1, 1, 1, 1, 0}}},
-       Code::invalid_argument, {"short_factor[7] is 0"}},
-      {"rope_scaling", {{"type", "longrope"}, {"short_factor", 1}}, Code::invalid_argument,
+      {"rope_scaling",
+       {{"type", "longrope"}, {"short_factor", {1, 1, 1, 1, 1, 1, 1, 0}}},
+       Code::invalid_argument,
+       {"short_factor[7] is 0"}},
+      {"rope_scaling",
+       {{"type", "longrope"}, {"short_factor", 1}},
+       Code::invalid_argument,
        {"an array of numbers"}},
-      {"rope_scaling", {{"type", "yarn"}, {"original_max_position_embeddings", 0}},
-       Code::invalid_argument, {"original_max_position_embeddings is 0"}},
+      {"rope_scaling",
+       {{"type", "yarn"}, {"original_max_position_embeddings", 0}},
+       Code::invalid_argument,
+       {"original_max_position_embeddings is 0"}},
       {"rope_scaling",
        {{"type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}},
-       Code::invalid_argument, {"high_freq_factor is 4"}},
+       Code::invalid_argument,
+       {"high_freq_factor is 4"}},
   };
   for (const ConfigCase& each : cases) {
     SCOPED_TRACE(each.value.dump());
@@ -210,9 +235,10 @@ TEST_F(BadCheckpointTest, GgufFields) {
   expect_error(changed_gguf("mistral",
                             [](std::string& b) { set_u32(b, "llama.attention.value_length", 16); }),
                Code::unsupported, {"llama.attention.value_length is 16", "24"});
-  expect_error(changed_gguf("llama", [](std::string& b) {
-                 rename(b, "llama.embedding_length", "llama.embedding_lenght");
-               }),
+  expect_error(changed_gguf("llama",
+                            [](std::string& b) {
+                              rename(b, "llama.embedding_length", "llama.embedding_lenght");
+                            }),
                Code::not_found, {"llama.embedding_length is missing"});
   expect_error(
       changed_gguf("llama", [](std::string& b) { set_u32(b, "llama.rope.dimension_count", 18); }),
@@ -220,21 +246,18 @@ TEST_F(BadCheckpointTest, GgufFields) {
 }
 
 TEST_F(BadCheckpointTest, GgufTensors) {
-  expect_error(changed_gguf("llama",
-                            [](std::string& b) {
-                              rename(b, "blk.1.attn_q.weight", "blk.1.attn_x.weight");
-                            }),
-               Code::not_found, {"blk.1.attn_q.weight", "(64, 64)", "missing"});
-  expect_error(changed_gguf("llama",
-                            [](std::string& b) {
-                              rename(b, "token_embd.weight", "token_embx.weight");
-                            }),
-               Code::not_found, {"token_embd.weight"});
-  expect_error(changed_gguf("qwen2",
-                            [](std::string& b) {
-                              rename(b, "blk.0.attn_k.bias", "blk.0.attn_k.bins");
-                            }),
-               Code::not_found, {"blk.0.attn_k.bias", "(32)"});
+  expect_error(
+      changed_gguf("llama",
+                   [](std::string& b) { rename(b, "blk.1.attn_q.weight", "blk.1.attn_x.weight"); }),
+      Code::not_found, {"blk.1.attn_q.weight", "(64, 64)", "missing"});
+  expect_error(
+      changed_gguf("llama",
+                   [](std::string& b) { rename(b, "token_embd.weight", "token_embx.weight"); }),
+      Code::not_found, {"token_embd.weight"});
+  expect_error(
+      changed_gguf("qwen2",
+                   [](std::string& b) { rename(b, "blk.0.attn_k.bias", "blk.0.attn_k.bins"); }),
+      Code::not_found, {"blk.0.attn_k.bias", "(32)"});
   expect_error(changed_gguf("phi3_long",
                             [](std::string& b) {
                               rename(b, "rope_factors_long.weight", "rope_factors_lung.weight");
@@ -273,8 +296,8 @@ TEST_F(BadCheckpointTest, LoadOptions) {
   EXPECT_THROW(models::load_language_model(checkpoint, {}), Error);
   EXPECT_THROW(models::load_language_model(checkpoint, {.device = &cpu_device(), .context = -1}),
                Error);
-  EXPECT_THROW(models::load_language_model(
-                   checkpoint, {.device = &cpu_device(), .context = int64_t{1} << 40}),
+  EXPECT_THROW(models::load_language_model(checkpoint,
+                                           {.device = &cpu_device(), .context = int64_t{1} << 40}),
                Error);
 }
 

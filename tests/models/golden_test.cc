@@ -214,8 +214,9 @@ TEST_P(GoldenTest, ChunkedPromptLastRow) {
   constexpr size_t kChunk = 7;
   for (size_t start = 0; start < prompt.size(); start += kChunk) {
     const size_t end = std::min(start + kChunk, prompt.size());
-    const Piece piece{0, {prompt.begin() + static_cast<ptrdiff_t>(start),
-                          prompt.begin() + static_cast<ptrdiff_t>(end)}};
+    const Piece piece{0,
+                      {prompt.begin() + static_cast<ptrdiff_t>(start),
+                       prompt.begin() + static_cast<ptrdiff_t>(end)}};
     const bool last = end == prompt.size();
     const std::vector<int32_t> rows(last ? 1 : 0, static_cast<int32_t>(end - start - 1));
     const std::vector<float> logits = runner.step({&piece, 1}, rows);
@@ -273,8 +274,8 @@ TEST_P(GoldenTest, Figures) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(all_params()), [](const auto& info) {
-  return std::string(info.param.golden.name) + (info.param.gguf ? "_gguf" : "_safetensors");
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(all_params()), [](const auto& test) {
+  return std::string(test.param.golden.name) + (test.param.gguf ? "_gguf" : "_safetensors");
 });
 
 }  // namespace

@@ -72,15 +72,13 @@ models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
   batch.positions = indices(positions);
   batch.paged = {.seq_starts = indices(starts),
                  .kv_lens = indices(lengths),
-                 .block_table =
-                     indices(table, {static_cast<int64_t>(pieces.size()), blocks_each_}),
+                 .block_table = indices(table, {static_cast<int64_t>(pieces.size()), blocks_each_}),
                  .slots = indices(slots)};
   batch.logit_rows = indices({rows.begin(), rows.end()});
   return batch;
 }
 
-std::vector<float> ModelRunner::step(std::span<const Piece> pieces,
-                                     std::span<const int32_t> rows) {
+std::vector<float> ModelRunner::step(std::span<const Piece> pieces, std::span<const int32_t> rows) {
   models::ForwardBatch batch = make_batch(pieces, rows);
   hidden.clear();
   if (record) {

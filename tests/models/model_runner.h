@@ -22,7 +22,8 @@ struct Piece {
 
 class ModelRunner {
  public:
-  // Blocks of four positions, scattered over the pool, for `sequences` of up to `context` positions.
+  // Blocks of four positions, scattered over the pool, for `sequences` of up to `context`
+  // positions.
   ModelRunner(const models::LanguageModel& model, int64_t sequences, int64_t context,
               DType kv_dtype = DType::f32);
 
