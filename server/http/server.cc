@@ -52,13 +52,14 @@ class Server::Impl {
   void accept();
   void on_accept(const error_code& error, tcp::socket socket);
   void begin_stop(std::chrono::milliseconds grace);
-  void forget(uint64_t id);
+  void forget(uint64_t id, bool refused);
 
   ConnectionContext context_;
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
   asio::steady_timer timer_;  // accept's retry; the grace of a stop
   std::unordered_map<uint64_t, std::shared_ptr<Connection>> connections_;
+  size_t refused_ = 0;  // those of connections_ that only get their 503
   uint64_t next_id_ = 0;
   uint16_t port_ = 0;
   std::thread thread_;
@@ -96,20 +97,21 @@ void Server::Impl::on_accept(const error_code& error, tcp::socket socket) {
     });
     return;
   }
-  const size_t limit = context_.options.max_connections;
-  if (connections_.size() < limit + kRefusalsAtOnce) {
+  const bool refused = connections_.size() - refused_ >= context_.options.max_connections;
+  if (!refused || refused_ < kRefusalsAtOnce) {
     const uint64_t id = next_id_++;
-    const bool refused = connections_.size() >= limit;
     const auto connection = make_connection(std::move(socket), context_);
     connections_.emplace(id, connection);
-    const auto closed = [this, id] { forget(id); };
+    if (refused) ++refused_;
+    const auto closed = [this, id, refused] { forget(id, refused); };
     refused ? connection->start_refused(closed) : connection->start(closed);
   }
   accept();
 }
 
-void Server::Impl::forget(uint64_t id) {
+void Server::Impl::forget(uint64_t id, bool refused) {
   connections_.erase(id);
+  if (refused) --refused_;
   if (context_.stopping && connections_.empty()) timer_.cancel();
 }
 

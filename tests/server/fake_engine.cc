@@ -1,0 +1,134 @@
+#include "tests/server/fake_engine.h"
+
+namespace rbee::testing {
+
+constexpr std::chrono::seconds kPatience{10};
+
+FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
+  model_ = {.id = "fake-model",
+            .architecture = "llama",
+            .device = "cpu:0",
+            .quantization = "q4_1",
+            .tokenizer_kind = "gguf-bpe",
+            .vocab_size = 49152,
+            .context_length = 2048,
+            .parameters = 135,
+            .weight_bytes = 1000,
+            .kv_cache_bytes = 24};
+  thread_ = std::thread([this] { loop(); });
+}
+
+void FakeEngine::submit(engine::Request request, std::shared_ptr<engine::EventSink> sink) {
+  validate(request);
+  if (const std::optional<Code> code = refusal_.load()) fail(*code, "engine", "as scripted");
+  const std::lock_guard lock(mutex_);
+  if (stopping_) fail(Code::unsupported, "engine", "stopping");
+  last_ = request;
+  alive_.insert(request.job_id);
+  queue_.push_back({std::move(request), std::move(sink)});
+  changed_.notify_all();
+}
+
+bool FakeEngine::cancel(const std::string& job_id) {
+  const std::lock_guard lock(mutex_);
+  if (!alive_.contains(job_id)) return false;
+  cancel_ids_.insert(job_id);
+  changed_.notify_all();
+  return true;
+}
+
+engine::EngineStats FakeEngine::stats() const {
+  const std::lock_guard lock(mutex_);
+  engine::EngineStats stats;
+  stats.running = alive_.size() > queue_.size() ? 1 : 0;
+  stats.waiting = static_cast<int32_t>(queue_.size());
+  stats.generated_tokens = tokens_;
+  stats.healthy = healthy_;
+  return stats;
+}
+
+void FakeEngine::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void FakeEngine::release() {
+  const std::lock_guard lock(mutex_);
+  released_ = true;
+  changed_.notify_all();
+}
+
+bool FakeEngine::wait_count(const int& count, int wanted) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, kPatience, [&] { return count >= wanted; });
+}
+
+bool FakeEngine::wait_ended(int count) const {
+  return wait_count(ended_, count);
+}
+
+bool FakeEngine::wait_spoken(int count) const {
+  return wait_count(spoken_, count);
+}
+
+engine::Request FakeEngine::last_request() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+bool FakeEngine::is_cancelled(const std::string& id) const {
+  return stopping_ || cancel_ids_.contains(id);
+}
+
+void FakeEngine::loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const Item item = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    play(item);
+    lock.lock();
+    alive_.erase(item.request.job_id);
+    ++ended_;
+    changed_.notify_all();
+  }
+}
+
+void FakeEngine::play(const Item& item) {
+  const std::string& id = item.request.job_id;
+  const auto hold = [&](bool wanted) {
+    std::unique_lock lock(mutex_);
+    if (wanted) changed_.wait(lock, [&] { return released_ || is_cancelled(id); });
+    return is_cancelled(id);
+  };
+  int32_t sent = 0;
+  bool cancelled = hold(script_.hold_before);
+  if (!cancelled) item.sink->on_started({model_.id, item.request.sampling.seed.value_or(7), 5});
+  for (const std::string& piece : script_.pieces) {
+    if (cancelled || sent >= item.request.max_tokens) break;
+    item.sink->on_token({piece, sent++});
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ++spoken_;
+    tokens_ += static_cast<uint64_t>(sent);
+    changed_.notify_all();
+  }
+  cancelled = hold(script_.hold_after) || cancelled;
+  if (!cancelled && script_.failure) return item.sink->on_failed(*script_.failure);
+  if (cancelled) ++cancelled_;
+  item.sink->on_finished({.reason = cancelled ? engine::StopReason::cancelled : script_.reason,
+                          .stop_sequence = script_.stop_sequence,
+                          .prompt_tokens = 5,
+                          .tokens_out = sent,
+                          .prompt_ms = 2,
+                          .decode_ms = 10});
+}
+
+}  // namespace rbee::testing

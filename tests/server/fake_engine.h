@@ -1,0 +1,79 @@
+#pragma once
+// An engine that follows a script instead of a model: one thread, requests in order.
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rbee/engine/engine.h"
+
+namespace rbee::testing {
+
+struct Script {
+  std::vector<std::string> pieces = {"Hello", ", ", "world"};
+  bool hold_before = false;  // wait for release() before the first event
+  bool hold_after = false;   // wait for release() or a cancel after the pieces
+  engine::StopReason reason = engine::StopReason::eos;
+  std::string stop_sequence;
+  std::optional<engine::Failed> failure;  // instead of Finished
+};
+
+class FakeEngine final : public engine::Engine {
+ public:
+  explicit FakeEngine(Script script = {});
+  ~FakeEngine() override { stop(); }
+
+  const engine::ModelInfo& model() const override { return model_; }
+  void submit(engine::Request request, std::shared_ptr<engine::EventSink> sink) override;
+  bool cancel(const std::string& job_id) override;
+  engine::EngineStats stats() const override;
+  void stop() override;
+
+  // Lets everything go on that the script holds, now and later.
+  void release();
+  // What submit() throws from now on.
+  void refuse_with(Code code) { refusal_ = code; }
+  void set_healthy(bool healthy) { healthy_ = healthy; }
+  // Waits until this many requests are over (by any end); false after ten seconds.
+  bool wait_ended(int count) const;
+  // Waits until the engine has sent the pieces of this many requests.
+  bool wait_spoken(int count) const;
+  int cancelled() const { return cancelled_; }
+  engine::Request last_request() const;
+
+ private:
+  struct Item {
+    engine::Request request;
+    std::shared_ptr<engine::EventSink> sink;
+  };
+  void loop();
+  void play(const Item& item);
+  bool is_cancelled(const std::string& id) const;  // under the lock
+  bool wait_count(const int& count, int wanted) const;
+
+  const Script script_;
+  engine::ModelInfo model_;
+  std::atomic<std::optional<Code>> refusal_{std::nullopt};
+  std::atomic<bool> healthy_ = true;
+  std::atomic<int> cancelled_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::deque<Item> queue_;
+  std::set<std::string> alive_;  // waiting or running
+  std::set<std::string> cancel_ids_;
+  engine::Request last_;
+  bool released_ = false;
+  bool stopping_ = false;
+  int ended_ = 0;
+  int spoken_ = 0;
+  uint64_t tokens_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace rbee::testing

@@ -1,0 +1,210 @@
+// HTTP/1.1 as it is: fragments, pipelines, half-closed connections, methods, versions.
+
+#include <gmock/gmock.h>
+
+#include "tests/server/harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kJob = R"({"prompt":"Hi","max_tokens":3})";
+
+TEST(Http, RequestInSingleBytes) {
+  Worker worker;
+  RawClient client(worker.port());
+  for (const char byte : request("POST", "/v1/jobs", kJob)) {
+    ASSERT_TRUE(client.send(std::string_view(&byte, 1)));
+  }
+  EXPECT_EQ(client.read_response().status, 200);
+}
+
+TEST(Http, PipelinedRequestsAreAnsweredInOrder) {
+  Worker worker;
+  RawClient client(worker.port());
+  client.send(request("GET", "/health") + request("GET", "/unknown") +
+              request("POST", "/v1/jobs", kJob) + request("GET", "/v1/ready"));
+  EXPECT_EQ(client.read_response().status, 200);
+  EXPECT_EQ(client.read_response().status, 404);
+  EXPECT_THAT(client.read_response().body, HasSubstr("job_id"));
+  EXPECT_THAT(client.read_response().body, HasSubstr("idle"));
+}
+
+TEST(Http, ConnectionGoesOnAfterAStream) {
+  Worker worker({.script = {.hold_before = true}});
+  RawClient client(worker.port());
+  // The second request arrives while the first is still being answered.
+  client.send(request("GET", worker.new_stream()) + request("GET", "/health"));
+  worker.engine.release();
+  EXPECT_THAT(client.read_response().body, HasSubstr("[DONE]"));
+  EXPECT_EQ(client.read_response().status, 200);
+  client.send(request("GET", worker.new_stream()));
+  EXPECT_THAT(client.read_response().body, HasSubstr("[DONE]"));
+  client.send(request("GET", "/info"));
+  EXPECT_EQ(client.read_response().status, 200);
+}
+
+TEST(Http, CloseIsHonoured) {
+  Worker worker;
+  RawClient client(worker.port());
+  client.send(request("GET", "/health", {}, "Connection: close\r\n"));
+  const RawResponse response = client.read_response();
+  EXPECT_EQ(response.headers.at("connection"), "close");
+  EXPECT_TRUE(client.wait_closed());
+}
+
+TEST(Http, Version10) {
+  Worker worker;
+  RawClient plain(worker.port());
+  plain.send("GET /health HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(plain.read_until("\r\n"), HasSubstr("HTTP/1.0 200"));
+  EXPECT_TRUE(plain.wait_closed());
+
+  RawClient kept(worker.port());
+  kept.send("GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  EXPECT_EQ(kept.read_response().headers.at("connection"), "keep-alive");
+  kept.send("GET /health HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(kept.read_response().status, 200);
+
+  const RawResponse stream =
+      exchange(worker.port(), "GET " + worker.new_stream() + " HTTP/1.0\r\n\r\n");
+  EXPECT_FALSE(stream.headers.contains("transfer-encoding"));
+  EXPECT_TRUE(stream.body.ends_with("data: [DONE]\n\n"));
+}
+
+TEST(Http, HeadHasNoBody) {
+  Worker worker;
+  RawClient client(worker.port());
+  client.send(request("HEAD", "/v1/ready") + request("GET", "/health"));
+  const RawResponse head = client.read_response(false);
+  EXPECT_EQ(head.status, 200);
+  EXPECT_NE(head.headers.at("content-length"), "0");
+  EXPECT_THAT(client.read_response().body, HasSubstr("healthy"));
+}
+
+TEST(Http, WrongMethodNamesTheRightOnes) {
+  Worker worker;
+  const RawResponse post = exchange(worker.port(), request("POST", "/health", "{}"));
+  EXPECT_EQ(post.status, 405);
+  EXPECT_EQ(post.headers.at("allow"), "GET, HEAD");
+  EXPECT_EQ(exchange(worker.port(), request("GET", "/v1/jobs")).headers.at("allow"), "POST");
+  EXPECT_EQ(exchange(worker.port(), request("BREW", "/health")).status, 405);
+  EXPECT_EQ(exchange(worker.port(), request("OPTIONS", "*")).status, 404);
+}
+
+TEST(Http, TargetForms) {
+  Worker worker;
+  EXPECT_EQ(worker.get("/health?x=1&y=/v1").status, 200);
+  EXPECT_EQ(worker.get("http://worker:80/health").status, 200);
+  EXPECT_EQ(worker.get("http://worker").status, 200);
+  EXPECT_EQ(worker.get("/health/").status, 404);
+  EXPECT_EQ(worker.get("//health").status, 404);
+}
+
+TEST(Http, ContentTypeMustBeJson) {
+  Worker worker;
+  const auto status = [&](std::string_view type) {
+    return exchange(worker.port(), cat("POST /v1/jobs HTTP/1.1\r\nHost: t\r\n", type,
+                                       "Content-Length: 30\r\n\r\n", kJob))
+        .status;
+  };
+  EXPECT_EQ(status(""), 415);
+  EXPECT_EQ(status("Content-Type: text/plain\r\n"), 415);
+  EXPECT_EQ(status("Content-Type: application/jsonx\r\n"), 415);
+  EXPECT_EQ(status("Content-Type: Application/JSON; charset=utf-8\r\n"), 200);
+  EXPECT_EQ(status("content-type: application/vnd.rbee+json\r\n"), 200);
+}
+
+TEST(Http, ChunkedBodies) {
+  Worker worker;
+  const std::string head =
+      "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n";
+  const std::string body(kJob);
+  EXPECT_EQ(exchange(worker.port(), cat(head, "5;ext=1\r\n", body.substr(0, 5), "\r\n19\r\n",
+                                        body.substr(5), "\r\n0\r\nTrailer: x\r\n\r\n"))
+                .status,
+            200);
+  EXPECT_EQ(exchange(worker.port(), head + "xyz\r\n").status, 400);
+  EXPECT_EQ(exchange(worker.port(), head + "ffffffffffffffff1\r\n").status, 400);
+  EXPECT_EQ(exchange(worker.port(), head + "-5\r\n").status, 400);
+  EXPECT_EQ(exchange(worker.port(), head + "2\r\n{}xx0\r\n\r\n").status, 400);
+}
+
+TEST(Http, ExpectContinue) {
+  Worker worker;
+  RawClient client(worker.port());
+  const std::string whole = request("POST", "/v1/jobs", kJob, "Expect: 100-Continue\r\n");
+  const size_t body = whole.find("\r\n\r\n") + 4;
+  client.send(whole.substr(0, body));
+  EXPECT_EQ(client.read_head().status, 100);
+  client.send(whole.substr(body));
+  EXPECT_EQ(client.read_response().status, 200);
+}
+
+TEST(Http, MalformedRequestsGet400) {
+  Worker worker;
+  for (const char* bytes : {
+           "garbage\r\n\r\n",
+           "GET  /health HTTP/1.1\r\nHost: t\r\n\r\n",
+           "GET /health HTTP/1.1\r\nHost t\r\n\r\n",
+           "GET /health HTTP/1.1\r\nHost: t\r\nHost: u\r\n\r\n",
+           "GET /health HTTP/1.1\r\n\r\n",
+           "GET /he\x01lth HTTP/1.1\r\nHost: t\r\n\r\n",
+           "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Length: -1\r\n\r\n",
+           "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+           "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\n"
+           "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+           "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n"
+           "Content-Length: 2\r\n\r\n0\r\n\r\n",
+           "\x16\x03\x01\x02\x01\x01",
+       }) {
+    RawClient client(worker.port());
+    client.send(bytes);
+    client.half_close();
+    EXPECT_EQ(client.read_response().status, 400) << bytes;
+    EXPECT_TRUE(client.wait_closed());
+  }
+  EXPECT_EQ(exchange(worker.port(), "GET / HTTP/2.0\r\nHost: t\r\n\r\n").status, 505);
+}
+
+TEST(Http, HalfClosedClientGetsItsAnswer) {
+  Worker worker;
+  RawClient client(worker.port());
+  client.send(request("GET", "/health"));
+  client.half_close();
+  EXPECT_EQ(client.read_response().status, 200);
+  EXPECT_TRUE(client.wait_closed());
+
+  RawClient midway(worker.port());
+  midway.send("GET /health HT");
+  midway.half_close();
+  EXPECT_EQ(midway.read_response().status, 400);
+}
+
+TEST(Http, HandlersThatThrowGive500) {
+  server::Router router;
+  router.add({.method = "GET", .pattern = "/", .handler = [](const server::Request&) {
+                throw std::runtime_error("secret detail");
+                return server::Response{};
+              }});
+  server::Server server({}, std::move(router), server::BearerAuth(""));
+  const RawResponse response = exchange(server.port(), request("GET", "/"));
+  EXPECT_EQ(response.status, 500);
+  EXPECT_EQ(response.body, R"({"error":{"code":"INTERNAL","message":"Internal error"}})");
+}
+
+TEST(Http, BusyPortIsAnError) {
+  Worker worker;
+  try {
+    server::Server second({.port = worker.port()}, server::Router(), server::BearerAuth(""));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::io);
+    EXPECT_THAT(error.what(), HasSubstr(cat(worker.port())));
+  }
+}
+
+}  // namespace
+}  // namespace rbee::testing

@@ -1,0 +1,127 @@
+// What a hostile or broken client may cost.
+
+#include <gmock/gmock.h>
+
+#include "tests/server/harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+TEST(Limits, HugeBodiesGet413) {
+  Worker worker;
+  RawClient declared(worker.port());
+  declared.send(
+      "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+      "Content-Length: 99999999999\r\n\r\n");
+  EXPECT_EQ(declared.read_response().status, 413);
+  EXPECT_TRUE(declared.wait_closed());
+
+  RawClient chunked(worker.port());
+  chunked.send(
+      "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n");
+  const std::string piece = cat("10000\r\n", std::string(65536, ' '), "\r\n");
+  for (int i = 0; i < 17; ++i) chunked.send(piece);
+  EXPECT_EQ(chunked.read_response().status, 413);
+}
+
+TEST(Limits, BodyOfTheLimitIsRead) {
+  Worker worker({.server = {.max_body_bytes = 100}});
+  std::string body = R"({"prompt":"Hi","x":")";
+  body += std::string(98 - body.size(), 'x') + "\"}";
+  EXPECT_EQ(worker.post("/v1/jobs", body).status, 200);
+  EXPECT_EQ(worker.post("/v1/jobs", body + " ").status, 413);
+}
+
+TEST(Limits, HugeHeadersGet431) {
+  Worker worker;
+  EXPECT_EQ(worker.get("/health", cat("X-Big: ", std::string(16384, 'x'), "\r\n")).status, 431);
+  EXPECT_EQ(worker.get("/" + std::string(20000, 'x')).status, 431);
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += cat("X-", i, ": y\r\n");
+  EXPECT_EQ(worker.get("/health", many).status, 431);
+  EXPECT_EQ(worker.get("/health", many.substr(0, many.rfind("X-"))).status, 200);
+}
+
+TEST(Limits, JsonBombs) {
+  Worker worker;
+  const auto post = [&](const std::string& body) { return worker.post("/v1/jobs", body); };
+  const std::string deep = cat(R"({"prompt":"Hi","x":)", std::string(500'000, '['));
+  EXPECT_EQ(post(deep).status, 400);
+  EXPECT_THAT(post(deep).body, HasSubstr("32 levels"));
+  std::string objects = R"({"x":)";
+  for (int i = 0; i < 100'000; ++i) objects += R"({"a":)";
+  EXPECT_EQ(post(objects).status, 400);
+  EXPECT_THAT(post(R"({"prompt":"Hi","prompt":"Ho"})").body, HasSubstr("twice"));
+  EXPECT_THAT(post(R"({"prompt":"Hi","seed":1e999})").body, HasSubstr("out of range"));
+  EXPECT_EQ(post("{\"prompt\":\"\xff\xfe\"}").status, 400);
+  EXPECT_EQ(post(R"({"prompt":"\ud800"})").status, 400);
+  EXPECT_EQ(post("[]").status, 400);
+  EXPECT_EQ(post("{\"prompt\":\"Hi\"} x").status, 400);
+  EXPECT_EQ(post("nul").status, 400);
+}
+
+TEST(Limits, SlowHeadersGet408) {
+  Worker worker({.server = {.header_timeout = milliseconds(100)}});
+  RawClient slow(worker.port());
+  slow.send("GET /health HTTP/1.1\r\n");
+  EXPECT_EQ(slow.read_response().status, 408);
+  EXPECT_TRUE(slow.wait_closed());
+  RawClient silent(worker.port());
+  EXPECT_TRUE(silent.wait_closed(milliseconds(2000)));
+}
+
+TEST(Limits, SlowBodiesGet408) {
+  Worker worker({.server = {.body_timeout = milliseconds(100)}});
+  RawClient slow(worker.port());
+  slow.send(
+      "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+      "Content-Length: 10\r\n\r\n{");
+  EXPECT_EQ(slow.read_response().status, 408);
+}
+
+TEST(Limits, IdleConnectionsAreClosed) {
+  Worker worker({.server = {.idle_timeout = milliseconds(100)}});
+  RawClient client(worker.port());
+  client.send(request("GET", "/health"));
+  EXPECT_EQ(client.read_response().status, 200);
+  EXPECT_TRUE(client.wait_closed(milliseconds(2000)));
+}
+
+TEST(Limits, TooManyConnectionsGet503) {
+  Worker worker({.server = {.max_connections = 2}});
+  RawClient first(worker.port());
+  RawClient second(worker.port());
+  for (RawClient* client : {&first, &second}) {
+    client->send(request("GET", "/health"));
+    EXPECT_EQ(client->read_response().status, 200);
+  }
+  RawClient third(worker.port());
+  const RawResponse refused = third.read_response();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.headers.at("retry-after"), "1");
+  first.close();
+  // The place is free once the server has seen the end of the first connection.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    RawClient again(worker.port());
+    again.send(request("GET", "/health"));
+    if (again.read_response().status == 200) return;
+  }
+  FAIL() << "no place became free";
+}
+
+TEST(Limits, ClientThatReadsNothingIsLeft) {
+  Worker worker({.script = {.pieces = std::vector<std::string>(60'000, std::string(200, 'x')),
+                            .hold_after = true},
+                 .server = {.write_timeout = milliseconds(200)}});
+  RawClient client(worker.port(), 4096);
+  client.send(request("GET", worker.new_stream()));
+  EXPECT_TRUE(worker.engine.wait_ended(1));
+  EXPECT_EQ(worker.engine.cancelled(), 1);
+}
+
+}  // namespace
+}  // namespace rbee::testing

@@ -1,0 +1,53 @@
+#pragma once
+// A client that sends exactly the bytes it is told to, over a plain socket.
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace rbee::testing {
+
+struct RawResponse {
+  int status = 0;                              // 0: the connection ended first
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;                            // chunks put together
+};
+
+class RawClient {
+ public:
+  // receive_buffer: bytes the system keeps for this socket; 0 = its default.
+  explicit RawClient(uint16_t port, int receive_buffer = 0);
+  ~RawClient() { close(); }
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
+
+  // False when the server has closed the connection.
+  bool send(std::string_view bytes);
+  void half_close();
+  void close();
+
+  // One response, its whole body included. has_body: false for answers to HEAD.
+  RawResponse read_response(bool has_body = true);
+  // Status line and headers only.
+  RawResponse read_head();
+  // Bytes up to and including `mark`; what there was when the connection ends or ten seconds pass.
+  std::string read_until(std::string_view mark);
+  // True when the server closes within `patience`; what it still sends is dropped.
+  bool wait_closed(std::chrono::milliseconds patience = std::chrono::seconds(10));
+
+ private:
+  bool fill();  // reads more into input_; false at the end
+  std::string read_chunks();
+
+  int socket_ = -1;
+  std::string input_;
+};
+
+// "METHOD path" with a Host header; a body brings Content-Type: application/json.
+std::string request(std::string_view method, std::string_view path, std::string_view body = {},
+                    std::string_view extra_headers = {});
+RawResponse exchange(uint16_t port, std::string_view bytes);
+
+}  // namespace rbee::testing

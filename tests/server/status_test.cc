@@ -1,0 +1,136 @@
+// What the worker tells of itself, and who may ask.
+
+#include <gmock/gmock.h>
+
+#include "tests/server/harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+constexpr const char* kUuid = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}";
+
+TEST(Status, RootAnswersHives) {
+  Worker worker;
+  const RawResponse response = worker.get("/");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(json::parse(response.body).at("name"), "llm-worker-rbee-test");
+  const RawResponse page = worker.get("/", "Accept: text/html,*/*\r\n");
+  EXPECT_EQ(page.headers.at("content-type"), "text/html; charset=utf-8");
+  EXPECT_THAT(page.body, HasSubstr("<h1>llm-worker-rbee-test 1.2.3</h1>"));
+}
+
+TEST(Status, Health) {
+  Worker worker;
+  const json health = json::parse(worker.get("/health", "Accept: */*\r\n").body);
+  EXPECT_EQ(health.at("status"), "healthy");
+  EXPECT_EQ(health.at("model"), "hf:fake");
+  EXPECT_EQ(health.at("vram_bytes_used"), 1024);
+  EXPECT_EQ(health.at("context_length"), 2048);
+  EXPECT_EQ(worker.get("/health", "Accept: text/plain\r\n").body, "ok");
+  worker.engine.set_healthy(false);
+  const RawResponse sick = worker.get("/health");
+  EXPECT_EQ(sick.status, 503);
+  EXPECT_EQ(json::parse(sick.body).at("status"), "unhealthy");
+}
+
+TEST(Status, Info) {
+  Worker worker({.script = {.hold_after = true}});
+  json info = json::parse(worker.get("/info").body);
+  EXPECT_EQ(info, json({{"id", "w-1"},
+                        {"model_id", "hf:fake"},
+                        {"device", "cpu:0"},
+                        {"port", worker.port()},
+                        {"status", "ready"},
+                        {"implementation", "llm-worker-rbee-test"},
+                        {"version", "1.2.3"}}));
+  worker.new_stream();
+  EXPECT_TRUE(worker.engine.wait_spoken(1));
+  EXPECT_EQ(json::parse(worker.get("/info").body).at("status"), "busy");
+  EXPECT_EQ(json::parse(worker.get("/v1/ready").body).at("state"), "busy");
+}
+
+TEST(Status, ReadyAndProgress) {
+  Worker worker;
+  EXPECT_EQ(worker.get("/v1/ready").body, R"({"ready":true,"state":"idle","model_loaded":true})");
+  const RawResponse progress = worker.get("/v1/loading/progress");
+  EXPECT_EQ(progress.status, 503);
+  EXPECT_EQ(progress.body, "Model not loading");
+}
+
+TEST(Status, MetricsCountRequests) {
+  Worker worker;
+  worker.get(worker.new_stream());
+  const RawResponse response = worker.get("/metrics");
+  EXPECT_EQ(response.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+  for (const char* line : {
+           "worker_requests_total{outcome=\"completed\"} 1\n",
+           "worker_tokens_generated_total 3\n",
+           "worker_vram_bytes 1024\n",
+           "worker_inference_duration_ms_bucket{le=\"50\"} 1\n",
+           "worker_inference_duration_ms_sum 12\n",
+           "rbee_time_per_output_token_seconds_bucket{le=\"0.0025\"} 0\n",
+           "rbee_time_per_output_token_seconds_bucket{le=\"0.005\"} 1\n",
+           "rbee_time_to_first_token_seconds_count 1\n",
+           "# TYPE rbee_request_duration_seconds histogram\n",
+       }) {
+    EXPECT_THAT(response.body, HasSubstr(line));
+  }
+}
+
+TEST(Status, EveryResponseCarriesItsHeaders) {
+  Worker worker;
+  const RawResponse response = worker.get("/health", "X-Correlation-ID: req-7:a.b_c\r\n");
+  EXPECT_EQ(response.headers.at("x-correlation-id"), "req-7:a.b_c");
+  EXPECT_EQ(response.headers.at("server"), "rbee");
+  EXPECT_THAT(response.headers.at("date"),
+              MatchesRegex("(Mon|Tue|Wed|Thu|Fri|Sat|Sun), [0-9]{2} [A-Z][a-z]{2} [0-9]{4} "
+                           "[0-9]{2}:[0-9]{2}:[0-9]{2} GMT"));
+  EXPECT_THAT(worker.get("/health").headers.at("x-correlation-id"), MatchesRegex(kUuid));
+  EXPECT_THAT(worker.get("/health", "X-Correlation-ID: a b\r\n").headers.at("x-correlation-id"),
+              MatchesRegex(kUuid));
+}
+
+TEST(Token, IsNeededWhereSet) {
+  Worker worker({.token = " secret "});
+  const RawResponse missing = worker.get("/info");
+  EXPECT_EQ(missing.status, 401);
+  EXPECT_EQ(missing.body, R"({"error":{"code":"MISSING_API_KEY","message":"Missing API key"}})");
+  EXPECT_EQ(missing.headers.at("www-authenticate"), "Bearer");
+  const RawResponse wrong = worker.get("/info", "Authorization: Bearer secret2\r\n");
+  EXPECT_EQ(wrong.status, 401);
+  EXPECT_EQ(wrong.body,
+            R"({"error":{"code":"INVALID_API_KEY","message":"Invalid or missing API key"}})");
+  EXPECT_EQ(worker.get("/info", "Authorization: bearer secret\r\n").status, 401);
+  EXPECT_EQ(worker.get("/info", "Authorization: Bearer secret\r\n").status, 200);
+  EXPECT_EQ(worker.get("/unknown").status, 401);
+  EXPECT_EQ(worker.get("/health").status, 200);
+  EXPECT_EQ(worker.get("/").status, 200);
+}
+
+TEST(Token, BodiesOfStrangersAreNotRead) {
+  Worker worker({.token = "secret"});
+  RawClient client(worker.port());
+  client.send("POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Length: 1000\r\n\r\n");
+  EXPECT_EQ(client.read_response().status, 401);
+  EXPECT_TRUE(client.wait_closed());
+}
+
+TEST(Shutdown, IsThereOnlyWhereOffered) {
+  Worker plain;
+  EXPECT_EQ(plain.post("/v1/shutdown", "{}").status, 404);
+  std::atomic<int> calls = 0;
+  Worker worker({.token = "secret", .shutdown = [&calls] { ++calls; }});
+  EXPECT_EQ(worker.post("/v1/shutdown", "{}").status, 401);
+  EXPECT_EQ(exchange(worker.port(),
+                     request("POST", "/v1/shutdown", {}, "Authorization: Bearer secret\r\n"))
+                .status,
+            202);
+  EXPECT_EQ(calls, 1);
+}
+
+}  // namespace
+}  // namespace rbee::testing

@@ -1,0 +1,109 @@
+// Many streams, slow readers, and the end of a server with streams open.
+
+#include <gmock/gmock.h>
+
+#include "tests/server/harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Streams, HundredAtOnce) {
+  constexpr int kStreams = 100;
+  Worker worker({.script = {.pieces = std::vector<std::string>(50, "word "), .hold_before = true}});
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < kStreams; ++i) {
+    clients.push_back(std::make_unique<RawClient>(worker.port()));
+    clients.back()->send(request("GET", worker.new_stream()));
+  }
+  for (const auto& client : clients) EXPECT_EQ(client->read_head().status, 200);
+  worker.engine.release();
+  for (const auto& client : clients) {
+    const std::string body = client->read_until("[DONE]");
+    const std::vector<std::string> events = payloads(body + "\n\n");
+    ASSERT_EQ(events.size(), 54u);
+    EXPECT_EQ(events[50], R"({"type":"token","t":"word ","i":49})");
+    EXPECT_THAT(body, Not(HasSubstr("error")));
+  }
+  EXPECT_TRUE(worker.engine.wait_ended(kStreams));
+}
+
+TEST(Streams, SlowReaderDoesNotHoldTheEngine) {
+  constexpr int kTokens = 50'000;
+  Worker worker({.script = {.pieces = std::vector<std::string>(kTokens, std::string(100, 'x'))}});
+  RawClient slow(worker.port(), 4096);
+  slow.send(request("GET", worker.new_stream()));
+  // The engine comes to the end, and serves others, while this client has read nothing.
+  ASSERT_TRUE(worker.engine.wait_ended(1));
+  EXPECT_EQ(worker.get("/health").status, 200);
+  // Nothing is lost by waiting.
+  const std::vector<std::string> events = payloads(slow.read_response().body);
+  ASSERT_EQ(events.size(), static_cast<size_t>(kTokens) + 4);
+  EXPECT_THAT(events[kTokens], HasSubstr(cat("\"i\":", kTokens - 1, "}")));
+}
+
+TEST(Streams, CommentsKeepSilentStreamsOpen) {
+  Worker worker(
+      {.script = {.hold_before = true}, .server = {.comment_interval = milliseconds(20)}});
+  RawClient client(worker.port());
+  client.send(request("GET", worker.new_stream()));
+  EXPECT_THAT(client.read_until(": keep-alive\n\n"), HasSubstr(": keep-alive"));
+  client.read_until(": keep-alive\n\n");
+  worker.engine.release();
+  EXPECT_THAT(client.read_until("[DONE]"), HasSubstr("\"t\":\"world\""));
+}
+
+TEST(Streams, StopEndsThemWithAnError) {
+  Worker worker({.script = {.hold_after = true}});
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 3; ++i) {  // one runs, two wait
+    clients.push_back(std::make_unique<RawClient>(worker.port()));
+    clients.back()->send(request("GET", worker.new_stream()));
+    EXPECT_EQ(clients.back()->read_head().status, 200);
+  }
+  RawClient asking(worker.port());
+  asking.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  RawClient idle(worker.port());
+  EXPECT_TRUE(worker.engine.wait_spoken(1));
+  while (worker.engine.stats().waiting < 3) std::this_thread::yield();
+
+  const auto begin = steady_clock::now();
+  worker.service.shutdown();
+  worker.server.stop(milliseconds(1500));
+  EXPECT_LT(steady_clock::now() - begin, milliseconds(1500));
+  for (const auto& client : clients) {
+    EXPECT_THAT(
+        client->read_until("[DONE]"),
+        HasSubstr(R"({"type":"error","code":"CANCELLED","message":"the worker is stopping")"));
+  }
+  EXPECT_EQ(asking.read_response().status, 499);
+  EXPECT_TRUE(idle.wait_closed());
+  EXPECT_THROW(RawClient(worker.port()), std::runtime_error);
+}
+
+TEST(Streams, StopDoesNotWaitForClientsThatDoNotRead) {
+  Worker worker({.script = {.pieces = std::vector<std::string>(60'000, std::string(200, 'x'))}});
+  RawClient client(worker.port(), 4096);
+  client.send(request("GET", worker.new_stream()));
+  ASSERT_TRUE(worker.engine.wait_ended(1));
+  const auto begin = steady_clock::now();
+  worker.service.shutdown();
+  worker.server.stop(milliseconds(200));
+  EXPECT_LT(steady_clock::now() - begin, milliseconds(1000));
+}
+
+TEST(Streams, NoNewWorkWhileStopping) {
+  Worker worker;
+  worker.service.shutdown();
+  const RawResponse refused = worker.post("/v1/jobs", R"({"prompt":"Hi"})");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_THAT(refused.body, HasSubstr("STOPPING"));
+  EXPECT_EQ(worker.get("/health").status, 503);
+}
+
+}  // namespace
+}  // namespace rbee::testing
