@@ -11,13 +11,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rbee/core/half.h"
 #include "rbee/quant/codes.h"
+#include "rbee/quant/encode.h"
 
 namespace rbee::quant {
 
 // Half of the smallest half: a value below it is best stored as zero by any block with such a
 // scale.
 inline constexpr float kNothing = 0x1p-25f;
+
+// The nearest finite half.
+inline f16 finite_half(float x) {
+  return to_f16(std::clamp(x, -kLargestHalf, kLargestHalf));
+}
 
 inline float inverse_or_zero(float d) {
   return std::fabs(d) < 0x1p-126f ? 0.0f : 1.0f / d;
@@ -134,7 +141,11 @@ template <class Codes, Offset kOffset>
 inline OffsetFit regress(const float* x, const float* weights, int n, float d, float b) {
   const Sums s = measure<Codes>(x, weights, n, d, b);
   const float spread = s.qq - s.q * (s.q / s.w);
-  if (!(spread > 0)) return {d, b, s.rr, 0.0f};
+  constexpr float kNoise = 1e-6f;   // of the difference, in float32
+  if (!(spread > kNoise * s.qq)) {  // all codes the same: nothing is known about the offset
+    if (!(s.qq > 0)) return {d, b, s.rr, 0.0f};
+    return {d + s.rq / s.qq, b, s.rr - s.rq * (s.rq / s.qq), s.qq};
+  }
   const float change_d = (s.rq - s.q * (s.r / s.w)) / spread;
   const float change_b = (s.r - change_d * s.q) / s.w;
   if (kOffset == Offset::any || b + change_b <= 0) {

@@ -25,8 +25,8 @@ float largest_magnitude(const float* x, int n) {
 
 // The first of the values of largest magnitude, with its sign.
 float extreme_of(const float* x, int n) {
-  float extreme = 0.0f;
-  for (int i = 0; i < n; ++i) {
+  float extreme = x[0];
+  for (int i = 1; i < n; ++i) {
     if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
   }
   return extreme;

@@ -1,7 +1,6 @@
 // Blocks with an offset: one scale and one minimum (q4_1, q5_1), or a pair of them and two small
 // integers that multiply it for each group (q2_k, q4_k, q5_k).
 
-#include "rbee/core/half.h"
 #include "rbee/quant/encode.h"
 #include "rbee/quant/fit.h"
 #include "rbee/quant/put.h"
@@ -24,8 +23,8 @@ void put_group(const float* x, int group, Block& block) {
 template <class Codes, class Block>
 void encode_one_range(const float* x, const float* weights, Block& block) {
   const auto fit = fit_offset<Codes, Offset::any>(x, weights, Block::kElements);
-  block.d = to_f16(fit.d).bits;
-  block.m = to_f16(fit.b).bits;
+  block.d = finite_half(fit.d).bits;
+  block.m = finite_half(fit.b).bits;
   put_group<Codes>(x, 0, block);
 }
 
@@ -71,7 +70,8 @@ struct PairSums {
     } else if (dd > 0) {
       at.d += rd / dd;
     }
-    return {to_float(to_f16(std::max(at.d, 0.0f))), to_float(to_f16(std::max(at.dmin, 0.0f)))};
+    return {to_float(finite_half(std::max(at.d, 0.0f))),
+            to_float(finite_half(std::max(at.dmin, 0.0f)))};
   }
 };
 
@@ -138,8 +138,8 @@ Pair fit_pair(const OffsetFit* wanted, const float* total_weight, int groups) {
     minus_b[group] = -wanted[group].b;
     curvature[group] = wanted[group].curvature;
   }
-  return {to_float(to_f16(fit_scale<ScaleCodes>(d, curvature, groups).d)),
-          to_float(to_f16(fit_scale<ScaleCodes>(minus_b, total_weight, groups).d))};
+  return {to_float(finite_half(fit_scale<ScaleCodes>(d, curvature, groups).d)),
+          to_float(finite_half(fit_scale<ScaleCodes>(minus_b, total_weight, groups).d))};
 }
 
 template <class Codes, class ScaleCodes, class Block>
@@ -162,8 +162,8 @@ void encode_ranged_groups(const float* x, const float* weights, Block& block) {
     if (!(next.error < best.error)) break;
     best = next;
   }
-  block.d = to_f16(best.pair.d).bits;
-  block.dmin = to_f16(best.pair.dmin).bits;
+  block.d = finite_half(best.pair.d).bits;
+  block.dmin = finite_half(best.pair.dmin).bits;
   for (int group = 0; group < kGroups; ++group) {
     put_scale(block, group, best.scale[group]);
     put_min(block, group, best.min[group]);

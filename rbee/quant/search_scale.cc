@@ -1,7 +1,6 @@
 // Blocks without an offset: one scale (q4_0, q5_0, iq4_nl), or one scale and a small integer that
 // multiplies it for each group (q3_k, q6_k, iq4_xs).
 
-#include "rbee/core/half.h"
 #include "rbee/quant/encode.h"
 #include "rbee/quant/fit.h"
 #include "rbee/quant/put.h"
@@ -21,7 +20,7 @@ void put_group(const float* x, int group, Block& block) {
 
 template <class Codes, class Block>
 void encode_one_scale(const float* x, const float* weights, Block& block) {
-  block.d = to_f16(fit_scale<Codes>(x, weights, Block::kElements).d).bits;
+  block.d = finite_half(fit_scale<Codes>(x, weights, Block::kElements).d).bits;
   put_group<Codes>(x, 0, block);
 }
 
@@ -58,7 +57,7 @@ Scales<Block> choose_scales(const float* x, const float* weights, const float* w
     change += factor * best.rq;
     curvature += factor * factor * best.qq;
   }
-  result.next_d = curvature > 0 ? to_float(to_f16(d + change / curvature)) : d;
+  result.next_d = curvature > 0 ? to_float(finite_half(d + change / curvature)) : d;
   return result;
 }
 
@@ -73,16 +72,22 @@ void encode_scaled_groups(const float* x, const float* weights, Block& block) {
     wanted[group] = fit.d;
     curvature[group] = fit.curvature;
   }
-  const float d = to_float(to_f16(fit_scale<ScaleCodes>(wanted, curvature, kGroups).d));
+  const float d = to_float(finite_half(fit_scale<ScaleCodes>(wanted, curvature, kGroups).d));
   if (d == 0) return;
   auto best = choose_scales<Codes, ScaleCodes, Block>(x, weights, wanted, d);
+  // A half this small has less than six bits: a larger one with smaller integers may be closer.
+  constexpr float kCoarse = 0x1p-18f;
+  for (float larger = 2 * d; std::fabs(larger) < kCoarse; larger *= 2) {
+    const auto next = choose_scales<Codes, ScaleCodes, Block>(x, weights, wanted, larger);
+    if (next.error < best.error) best = next;
+  }
   constexpr int kRounds = 3;
   for (int round = 0; round < kRounds && best.next_d != best.d; ++round) {
     auto next = choose_scales<Codes, ScaleCodes, Block>(x, weights, wanted, best.next_d);
     if (!(next.error < best.error)) break;
     best = next;
   }
-  block.d = to_f16(best.d).bits;
+  block.d = finite_half(best.d).bits;
   for (int group = 0; group < kGroups; ++group) {
     put_scale(block, group, best.scale[group]);
     put_group<Codes>(x, group, block);

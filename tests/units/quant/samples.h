@@ -16,9 +16,10 @@
 namespace rbee::quant {
 
 inline const std::vector<DType>& block_types() {
-  static const std::vector<DType> types = {
-      DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,   DType::q2_k,   DType::q3_k,
-      DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
+  static const std::vector<DType> types = {DType::q4_0,   DType::q4_1, DType::q5_0, DType::q5_1,
+                                           DType::q8_0,   DType::q2_k, DType::q3_k, DType::q4_k,
+                                           DType::q5_k,   DType::q6_k, DType::q8_k, DType::iq4_nl,
+                                           DType::iq4_xs, DType::mxfp4};
   return types;
 }
 

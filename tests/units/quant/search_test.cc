@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include "rbee/quant/quant.h"
+#include "tests/units/quant/samples.h"
+
+namespace rbee::quant {
+namespace {
+
+constexpr int64_t kRow = 256;
+constexpr int64_t kRows = 256;
+
+// Encodes and decodes; importance (kRow values) is that of every row.
+std::vector<float> round_trip(DType type, const std::vector<float>& in,
+                              const float* importance = nullptr) {
+  std::vector<uint8_t> blocks(static_cast<size_t>(row_bytes(type, kRow)));
+  std::vector<float> out(in.size());
+  for (size_t at = 0; at < in.size(); at += kRow) {
+    quantize_row(type, in.data() + at, blocks.data(), kRow, importance);
+    dequantize_row(type, blocks.data(), out.data() + at, kRow);
+  }
+  return out;
+}
+
+struct Quality {
+  DType type;
+  double ggml_error;  // rms, of ggml 0.27's own encoder on the same samples
+};
+
+class SearchQualityTest : public testing::TestWithParam<Quality> {};
+
+TEST_P(SearchQualityTest, IsNoWorseThanGgml) {
+  const auto in = weight_samples(kRow * kRows);
+  EXPECT_LE(rms_error(round_trip(GetParam().type, in), in), GetParam().ggml_error);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, SearchQualityTest,
+    testing::Values(Quality{DType::q2_k, 8.584e-3}, Quality{DType::q3_k, 4.497e-3},
+                    Quality{DType::q4_k, 2.099e-3}, Quality{DType::q5_k, 1.065e-3},
+                    Quality{DType::q6_k, 5.453e-4}, Quality{DType::iq4_nl, 2.301e-3},
+                    Quality{DType::iq4_xs, 2.332e-3}),
+    [](const auto& types) { return std::string(name(types.param.type)); });
+
+class SearchTest : public testing::TestWithParam<DType> {};
+
+// Values that some block holds exactly are found again, nearly: the error is small beside the one
+// of values between them.
+TEST_P(SearchTest, KeepsWhatItOnceMade) {
+  const auto in = weight_samples(kRow * 16);
+  const auto once = round_trip(GetParam(), in);
+  const auto twice = round_trip(GetParam(), once);
+  EXPECT_LE(rms_error(twice, once), 0.2 * rms_error(once, in));
+}
+
+// Weights that differ by 1000 must lower the weighted error, at the price of the plain one.
+TEST_P(SearchTest, ImportanceMovesTheError) {
+  const auto in = weight_samples(kRow * 32);
+  std::vector<float> importance(in.size());
+  for (size_t i = 0; i < in.size(); ++i) importance[i] = i % 5 == 0 ? 100.0f : 0.1f;
+  const auto plain = round_trip(GetParam(), in);
+  std::vector<float> weighted;
+  for (size_t at = 0; at < in.size(); at += kRow) {
+    const std::vector<float> row(in.begin() + static_cast<int64_t>(at),
+                                 in.begin() + static_cast<int64_t>(at) + kRow);
+    const auto out = round_trip(GetParam(), row, importance.data() + at);
+    weighted.insert(weighted.end(), out.begin(), out.end());
+  }
+  EXPECT_LT(rms_error(weighted, in, importance.data()),
+            0.9 * rms_error(plain, in, importance.data()));
+  EXPECT_GT(rms_error(weighted, in), rms_error(plain, in));
+}
+
+TEST_P(SearchTest, EqualImportanceIsTheSameForAnyUnit) {
+  const auto in = weight_samples(kRow * 4);
+  const std::vector<float> ones(kRow, 1.0f);
+  const std::vector<float> tiny(kRow, 1e-20f);
+  EXPECT_EQ(round_trip(GetParam(), in, ones.data()), round_trip(GetParam(), in, tiny.data()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, SearchTest,
+                         testing::Values(DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1,
+                                         DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k,
+                                         DType::q6_k, DType::iq4_nl, DType::iq4_xs),
+                         [](const auto& types) { return std::string(name(types.param)); });
+
+// Given importance, the types with ggml's reference rounding are searched too: less error for the
+// same weights.
+TEST(SearchLegacyTest, EqualImportanceBeatsTheReference) {
+  const auto in = weight_samples(kRow * 32);
+  const std::vector<float> ones(kRow, 1.0f);
+  for (const DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1}) {
+    EXPECT_LT(rms_error(round_trip(type, in, ones.data()), in), rms_error(round_trip(type, in), in))
+        << name(type);
+  }
+}
+
+}  // namespace
+}  // namespace rbee::quant
