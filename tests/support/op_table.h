@@ -13,6 +13,15 @@
 
 namespace rbee::harness {
 
+// The types that plain operations take.
+inline constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64,
+                                        DType::f8e4m3};
+inline constexpr DType kIntegerTypes[] = {DType::u8, DType::u32, DType::i16, DType::i32,
+                                          DType::i64};
+inline constexpr DType kPlainTypes[] = {DType::f32, DType::f16, DType::bf16,   DType::f64,
+                                        DType::u8,  DType::u32, DType::f8e4m3, DType::i16,
+                                        DType::i32, DType::i64};
+
 // One case set up on one device: the implementations of the slot can be run on it in turn.
 class CaseRun {
  public:

@@ -6,8 +6,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "backends/shared/quant_blocks.h"
-#include "rbee/core/error.h"
+#include "backends/api/dispatch.h"
+#include "backends/api/dispatch_blocks.h"
 
 namespace rbee::harness {
 namespace {
@@ -29,31 +29,10 @@ T convert(double x) {
   }
 }
 
-// Calls body.operator()<T>() with the storage type of a plain dtype.
 template <typename Body>
-auto with_type(DType dtype, Body&& body) {
-  switch (dtype) {
-    case DType::u8:
-      return body.template operator()<uint8_t>();
-    case DType::u32:
-      return body.template operator()<uint32_t>();
-    case DType::i16:
-      return body.template operator()<int16_t>();
-    case DType::i32:
-      return body.template operator()<int32_t>();
-    case DType::i64:
-      return body.template operator()<int64_t>();
-    case DType::f16:
-      return body.template operator()<f16>();
-    case DType::bf16:
-      return body.template operator()<bf16>();
-    case DType::f64:
-      return body.template operator()<double>();
-    case DType::f8e4m3:
-      return body.template operator()<f8e4m3>();
-    default:
-      return body.template operator()<float>();
-  }
+void with_type(DType dtype, Body&& body) {
+  dispatch<uint8_t, uint32_t, int16_t, int32_t, int64_t, f16, bf16, float, double, f8e4m3>(
+      "random_values", dtype, body);
 }
 
 double uniform(uint64_t& state) {
@@ -111,43 +90,9 @@ void fix_scales(Block& block, uint64_t& state) {
   }
 }
 
-template <typename Body>
-auto with_block(DType dtype, Body&& body) {
-  switch (dtype) {
-    case DType::q4_0:
-      return body.template operator()<shared::BlockQ4_0>();
-    case DType::q4_1:
-      return body.template operator()<shared::BlockQ4_1>();
-    case DType::q5_0:
-      return body.template operator()<shared::BlockQ5_0>();
-    case DType::q5_1:
-      return body.template operator()<shared::BlockQ5_1>();
-    case DType::q8_0:
-      return body.template operator()<shared::BlockQ8_0>();
-    case DType::q2_k:
-      return body.template operator()<shared::BlockQ2_K>();
-    case DType::q3_k:
-      return body.template operator()<shared::BlockQ3_K>();
-    case DType::q4_k:
-      return body.template operator()<shared::BlockQ4_K>();
-    case DType::q5_k:
-      return body.template operator()<shared::BlockQ5_K>();
-    case DType::q6_k:
-      return body.template operator()<shared::BlockQ6_K>();
-    case DType::q8_k:
-      return body.template operator()<shared::BlockQ8_K>();
-    case DType::iq4_nl:
-      return body.template operator()<shared::BlockIQ4_NL>();
-    case DType::iq4_xs:
-      return body.template operator()<shared::BlockIQ4_XS>();
-    default:
-      return body.template operator()<shared::BlockMXFP4>();
-  }
-}
-
 void fill_blocks(std::span<std::byte> bytes, DType dtype, uint64_t& state) {
   for (std::byte& b : bytes) b = static_cast<std::byte>(next_random(state));
-  with_block(dtype, [&]<typename Block>() {
+  dispatch_blocks("fill_random", dtype, [&]<typename Block>() {
     for (size_t at = 0; at + sizeof(Block) <= bytes.size(); at += sizeof(Block)) {
       Block block;
       std::memcpy(&block, bytes.data() + at, sizeof block);
@@ -177,22 +122,26 @@ void fill_random(std::span<std::byte> bytes, DType dtype, const Values& values, 
 
 double element(const std::byte* data, DType dtype, int64_t i) {
   if (is_quantized(dtype)) {
-    return with_block(dtype, [&]<typename Block>() -> double {
+    double value = 0;
+    dispatch_blocks("element", dtype, [&]<typename Block>() {
       Block block;
       std::memcpy(&block, data + i / Block::kElements * static_cast<int64_t>(sizeof block),
                   sizeof block);
-      return shared::dequantize(block, static_cast<int>(i % Block::kElements));
+      value = shared::dequantize(block, static_cast<int>(i % Block::kElements));
     });
+    return value;
   }
-  return with_type(dtype, [&]<typename T>() -> double {
+  double value = 0;
+  with_type(dtype, [&]<typename T>() {
     T x;
     std::memcpy(&x, data + i * static_cast<int64_t>(sizeof x), sizeof x);
     if constexpr (kIsSmall<T>) {
-      return to_float(x);
+      value = to_float(x);
     } else {
-      return static_cast<double>(x);
+      value = static_cast<double>(x);
     }
   });
+  return value;
 }
 
 }  // namespace rbee::harness

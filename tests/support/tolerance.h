@@ -30,6 +30,10 @@ struct Tolerance {
 };
 Tolerance tolerance(Family family, DType dtype, DeviceKind device);
 
+// Exact values as far as `dtype` can hold them: beyond its range they become infinities (f8e4m3:
+// its largest number), and integers have no -0. Nothing else is rounded.
+HostArray within_range(HostArray exact, DType dtype);
+
 struct Comparison {
   bool ok = true;
   double worst_absolute = 0;
