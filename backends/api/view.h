@@ -29,8 +29,10 @@ struct View {
     for (int i = 0; i < rank; ++i) n *= sizes[i];
     return n;
   }
-  // True when elements lie row-major without gaps (axes of size 1 may have any stride).
+  // True when elements lie row-major without gaps (axes of size 1 may have any stride) or there
+  // are none.
   bool contiguous() const {
+    if (numel() == 0) return true;
     int64_t step = 1;
     for (int i = rank - 1; i >= 0; --i) {
       if (sizes[i] != 1 && strides[i] != step) return false;

@@ -21,13 +21,16 @@ bool Dims::operator==(const Dims& other) const {
 }
 
 int64_t numel(const Shape& shape) {
+  // Sizes beside a 0 must not overflow either: strides are their products.
   int64_t product = 1;
+  bool is_empty = false;
   for (int64_t size : shape) {
     check(size >= 0, "shape", "size ", size, " in (", shape, ") is negative");
-    check(!__builtin_mul_overflow(product, size, &product), "shape", "(", shape,
+    is_empty = is_empty || size == 0;
+    check(size == 0 || !__builtin_mul_overflow(product, size, &product), "shape", "(", shape,
           ") has more elements than 64 bits count");
   }
-  return product;
+  return is_empty ? 0 : product;
 }
 
 Strides contiguous_strides(const Shape& shape) {

@@ -37,7 +37,7 @@ using Shape = Dims;
 using Strides = Dims;
 
 // Product of the sizes (1 for rank 0). Throws invalid_argument when a size is negative or the
-// product overflows 64 bits.
+// product of those above 0 overflows 64 bits.
 int64_t numel(const Shape& shape);
 // Row-major strides of a contiguous tensor.
 Strides contiguous_strides(const Shape& shape);
