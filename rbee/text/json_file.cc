@@ -222,7 +222,7 @@ JsonField JsonField::at(const char* key) const {
   check(value_->is_object(), path_, "is not an object");
   const auto found = value_->find(key);
   check(found != value_->end(), path_, "has no \"", key, "\"");
-  return {*found, path_.ends_with(": ") ? cat(path_, key) : cat(path_, ".", key)};
+  return {*found, cat(path_, path_.find(": ") == path_.npos ? ": " : ".", key)};
 }
 
 std::vector<JsonField> JsonField::items() const {

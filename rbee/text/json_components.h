@@ -1,0 +1,31 @@
+#pragma once
+// The components that tokenizer.json can name. Each function throws unsupported for a type it does
+// not know, and invalid_argument for a wrong field, naming the field's path.
+
+#include <vector>
+
+#include "rbee/text/json_file.h"
+#include "rbee/text/normalizer.h"
+#include "rbee/text/piece_decoder.h"
+#include "rbee/text/pre_tokenizer.h"
+#include "rbee/text/tokenizer.h"
+
+namespace rbee::text {
+
+NormalizerPtr normalizer_from(const JsonField& field);
+
+// raw_bytes: a ByteLevel at the end leaves bytes as they are, for a model that takes them.
+PreTokenizerPtr pre_tokenizer_from(const JsonField& field, bool raw_bytes);
+// Whether the last stage is ByteLevel.
+bool ends_with_byte_level(const JsonField& field);
+
+// Adds the steps of a decoder.
+void add_decoder(const JsonField& field, PieceDecoder& decoder);
+
+// Ids around a text: prefix + text + suffix.
+struct SpecialFrame {
+  std::vector<TokenId> prefix, suffix;
+};
+SpecialFrame post_processor_from(const JsonField& field);
+
+}  // namespace rbee::text
