@@ -1,0 +1,170 @@
+#include "tools/rbee/tensor_rows.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "rbee/core/error.h"
+#include "rbee/core/half.h"
+#include "rbee/quant/quant.h"
+
+namespace rbee::tools {
+namespace {
+
+constexpr const char* kOp = "convert";
+constexpr int64_t kBatchBytes = int64_t{64} << 20;
+
+template <typename T>
+void read_plain(const std::byte* from, float* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    T value;
+    std::memcpy(&value, from + static_cast<size_t>(i) * sizeof value, sizeof value);
+    if constexpr (std::is_arithmetic_v<T>) {
+      to[i] = static_cast<float>(value);
+    } else {
+      to[i] = to_float(value);
+    }
+  }
+}
+
+template <typename T, typename Convert>
+void write_plain(const float* from, std::byte* to, int64_t n, Convert convert) {
+  for (int64_t i = 0; i < n; ++i) {
+    const T value = convert(from[i]);
+    std::memcpy(to + static_cast<size_t>(i) * sizeof value, &value, sizeof value);
+  }
+}
+
+// The largest magnitude that surely neither becomes an infinity nor is clipped by a block's scale,
+// which most types keep as a half.
+float highest_magnitude(DType to) {
+  if (to == DType::f16) return 65519;  // above it rounds to infinity
+  return is_quantized(to) ? 65504 : INFINITY;
+}
+
+// The first value of the row that `to` cannot hold, or n.
+int64_t find_bad(const std::vector<float>& row, DType to) {
+  const float highest = highest_magnitude(to);
+  const auto bad = std::ranges::find_if(
+      row, [&](float value) { return !std::isfinite(value) || std::fabs(value) > highest; });
+  return bad - row.begin();
+}
+
+// Runs `work` on threads; the first error of any is thrown when all are done.
+template <typename Work>
+void on_threads(int threads, Work work) {
+  std::exception_ptr error;
+  std::mutex mutex;
+  std::vector<std::thread> others;
+  const auto guarded = [&] {
+    try {
+      work();
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  };
+  for (int i = 1; i < threads; ++i) others.emplace_back(guarded);
+  guarded();
+  for (std::thread& other : others) other.join();
+  if (error) std::rethrow_exception(error);
+}
+
+class RowConverter {
+ public:
+  RowConverter(const io::TensorEntry& tensor, DType to)
+      : tensor_(tensor),
+        to_(to),
+        columns_(tensor.shape.rank() == 0 ? 1 : tensor.shape[tensor.shape.rank() - 1]),
+        row_in_(row_bytes(tensor.dtype, columns_)),
+        row_out_(row_bytes(to, columns_)) {}
+
+  int64_t rows() const { return columns_ == 0 ? 0 : numel(tensor_.shape) / columns_; }
+  int64_t row_out() const { return row_out_; }
+
+  // One row into `out`; `values` is room for it as f32.
+  void convert(int64_t row, std::vector<float>& values, std::byte* out) const {
+    values.resize(static_cast<size_t>(columns_));
+    row_to_float(tensor_.dtype, tensor_.data.data() + row * row_in_, values.data(), columns_);
+    const int64_t bad = find_bad(values, to_);
+    check(bad == columns_, kOp, "tensor ", tensor_.name, " has the value ",
+          bad < columns_ ? values[static_cast<size_t>(bad)] : 0.0f, " in row ", row, ", column ",
+          bad, ", which ", to_, " cannot hold; the file may be damaged");
+    row_from_float(to_, values.data(), out, columns_);
+  }
+
+ private:
+  const io::TensorEntry& tensor_;
+  DType to_;
+  int64_t columns_;
+  int64_t row_in_;
+  int64_t row_out_;
+};
+
+}  // namespace
+
+void row_to_float(DType dtype, const std::byte* from, float* to, int64_t n) {
+  if (is_quantized(dtype)) return quant::dequantize_row(dtype, from, to, n);
+  switch (dtype) {
+    case DType::f32:
+      return read_plain<float>(from, to, n);
+    case DType::f16:
+      return read_plain<f16>(from, to, n);
+    case DType::bf16:
+      return read_plain<bf16>(from, to, n);
+    case DType::f64:
+      return read_plain<double>(from, to, n);
+    case DType::f8e4m3:
+      return read_plain<f8e4m3>(from, to, n);
+    default:
+      fail(Code::unsupported, kOp, dtype, " is not converted to floats");
+  }
+}
+
+void row_from_float(DType dtype, const float* from, std::byte* to, int64_t n) {
+  if (is_quantized(dtype)) return quant::quantize_row(dtype, from, to, n);
+  switch (dtype) {
+    case DType::f32:
+      return write_plain<float>(from, to, n, [](float x) { return x; });
+    case DType::f16:
+      return write_plain<f16>(from, to, n, to_f16);
+    case DType::bf16:
+      return write_plain<bf16>(from, to, n, to_bf16);
+    default:
+      fail(Code::unsupported, kOp, "floats are not converted to ", dtype);
+  }
+}
+
+bool can_convert_to(DType dtype) {
+  // q8_k holds activations between two steps of a product, not weights.
+  return (is_quantized(dtype) && dtype != DType::q8_k) || dtype == DType::f32 ||
+         dtype == DType::f16 || dtype == DType::bf16;
+}
+
+void convert_rows(const io::TensorEntry& tensor, DType to, int threads,
+                  const std::function<void(std::span<const std::byte>)>& write) {
+  if (tensor.dtype == to) return write(tensor.data);
+  const RowConverter converter(tensor, to);
+  const int64_t total = converter.rows();
+  const int64_t batch = std::clamp(kBatchBytes / std::max<int64_t>(converter.row_out(), 1),
+                                   int64_t{1}, std::max<int64_t>(total, 1));
+  std::vector<std::byte> out(static_cast<size_t>(batch * converter.row_out()));
+  for (int64_t first = 0; first < total; first += batch) {
+    const int64_t count = std::min(batch, total - first);
+    std::atomic<int64_t> next = 0;
+    on_threads(static_cast<int>(std::min<int64_t>(threads, count)), [&] {
+      std::vector<float> values;
+      for (int64_t i = next++; i < count; i = next++) {
+        converter.convert(first + i, values, out.data() + i * converter.row_out());
+      }
+    });
+    write(std::span(out).first(static_cast<size_t>(count * converter.row_out())));
+  }
+}
+
+}  // namespace rbee::tools
