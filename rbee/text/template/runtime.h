@@ -85,6 +85,7 @@ class Bound {
  public:
   Bound(std::string_view function, const Args& args, std::vector<std::string_view> names,
         size_t required = 0);
+  Bound(std::string_view, Args&&, std::vector<std::string_view>, size_t = 0) = delete;
 
   // Null when not given.
   const Value* operator[](size_t i) const { return values_[i]; }
