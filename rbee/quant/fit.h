@@ -17,13 +17,16 @@
 
 namespace rbee::quant {
 
-// Half of the smallest half: a value below it is best stored as zero by any block with such a
-// scale.
-inline constexpr float kNothing = 0x1p-25f;
+// Groups below this are zero: far less than a half can scale, and squares stay normal above it.
+inline constexpr float kNothing = 0x1p-60f;
 
 // The nearest finite half.
 inline f16 finite_half(float x) {
   return to_f16(std::clamp(x, -kLargestHalf, kLargestHalf));
+}
+
+inline float round_to_half(float x) {
+  return to_float(finite_half(x));
 }
 
 inline float inverse_or_zero(float d) {

@@ -70,8 +70,7 @@ struct PairSums {
     } else if (dd > 0) {
       at.d += rd / dd;
     }
-    return {to_float(finite_half(std::max(at.d, 0.0f))),
-            to_float(finite_half(std::max(at.dmin, 0.0f)))};
+    return {round_to_half(std::max(at.d, 0.0f)), round_to_half(std::max(at.dmin, 0.0f))};
   }
 };
 
@@ -138,8 +137,8 @@ Pair fit_pair(const OffsetFit* wanted, const float* total_weight, int groups) {
     minus_b[group] = -wanted[group].b;
     curvature[group] = wanted[group].curvature;
   }
-  return {to_float(finite_half(fit_scale<ScaleCodes>(d, curvature, groups).d)),
-          to_float(finite_half(fit_scale<ScaleCodes>(minus_b, total_weight, groups).d))};
+  return {round_to_half(fit_scale<ScaleCodes>(d, curvature, groups).d),
+          round_to_half(fit_scale<ScaleCodes>(minus_b, total_weight, groups).d)};
 }
 
 template <class Codes, class ScaleCodes, class Block>

@@ -57,7 +57,7 @@ Scales<Block> choose_scales(const float* x, const float* weights, const float* w
     change += factor * best.rq;
     curvature += factor * factor * best.qq;
   }
-  result.next_d = curvature > 0 ? to_float(finite_half(d + change / curvature)) : d;
+  result.next_d = curvature > 0 ? round_to_half(d + change / curvature) : d;
   return result;
 }
 
@@ -72,13 +72,16 @@ void encode_scaled_groups(const float* x, const float* weights, Block& block) {
     wanted[group] = fit.d;
     curvature[group] = fit.curvature;
   }
-  const float d = to_float(finite_half(fit_scale<ScaleCodes>(wanted, curvature, kGroups).d));
+  const float d = fit_scale<ScaleCodes>(wanted, curvature, kGroups).d;
   if (d == 0) return;
-  auto best = choose_scales<Codes, ScaleCodes, Block>(x, weights, wanted, d);
+  auto best = choose_scales<Codes, ScaleCodes, Block>(x, weights, wanted, round_to_half(d));
   // A half this small has less than six bits: a larger one with smaller integers may be closer.
   constexpr float kCoarse = 0x1p-18f;
-  for (float larger = 2 * d; std::fabs(larger) < kCoarse; larger *= 2) {
-    const auto next = choose_scales<Codes, ScaleCodes, Block>(x, weights, wanted, larger);
+  constexpr float kSmallestHalf = 0x1p-24f;
+  float larger = std::copysign(std::max(2 * std::fabs(d), kSmallestHalf), d);
+  for (; std::fabs(larger) < kCoarse; larger *= 2) {
+    const auto next =
+        choose_scales<Codes, ScaleCodes, Block>(x, weights, wanted, round_to_half(larger));
     if (next.error < best.error) best = next;
   }
   constexpr int kRounds = 3;

@@ -77,6 +77,19 @@ TEST_P(SearchTest, EqualImportanceIsTheSameForAnyUnit) {
   EXPECT_EQ(round_trip(GetParam(), in, ones.data()), round_trip(GetParam(), in, tiny.data()));
 }
 
+// A thousandth of a usual weight leaves the halves of these types few bits, or none if the integers
+// beside them were as large as they can be.
+TEST(SearchSmallTest, SmallBlocksKeepTheirPrecision) {
+  const auto usual = weight_samples(kRow * 4);
+  for (const DType type : {DType::q3_k, DType::q6_k, DType::iq4_xs}) {
+    auto small = usual;
+    for (float& x : small) x *= 1e-3f;
+    EXPECT_LT(rms_error(round_trip(type, small), small),
+              1.5e-3 * rms_error(round_trip(type, usual), usual))
+        << name(type);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, SearchTest,
                          testing::Values(DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1,
                                          DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k,
