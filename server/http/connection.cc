@@ -41,6 +41,13 @@ enum class State : uint8_t {
   closed,
 };
 
+// A path as logs show it: it may hold any bytes.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
+  return text;
+}
+
 class HttpConnection final : public Connection,
                              public std::enable_shared_from_this<HttpConnection> {
  public:
@@ -299,7 +306,7 @@ std::optional<Response> HttpConnection::refuse_head() {
     if (auto refusal = context_.auth.refuse(request_)) return refusal;
   }
   if (match.route == nullptr && match.allow.empty()) {
-    return error_response(404, "NOT_FOUND", cat("No such path: ", request_.path));
+    return error_response(404, "NOT_FOUND", "There is no such path");
   }
   if (match.route == nullptr) {
     Response response =
@@ -483,7 +490,7 @@ void HttpConnection::log_request(int status) const {
   const std::chrono::duration<double, std::milli> elapsed = steady_clock::now() - started_;
   log(LogLevel::info, "request",
       {{"method", request_.method},
-       {"path", request_.path},
+       {"path", printable(request_.path)},
        {"status", cat(status)},
        {"ms", cat(std::round(elapsed.count() * 1000) / 1000)},
        {"remote", request_.remote},

@@ -24,11 +24,11 @@ TEST(Http, PipelinedRequestsAreAnsweredInOrder) {
   Worker worker;
   RawClient client(worker.port());
   client.send(request("GET", "/health") + request("GET", "/unknown") +
-              request("POST", "/v1/jobs", kJob) + request("GET", "/v1/ready"));
+              request("POST", "/v1/jobs", kJob) + request("GET", "/v1/loading/progress"));
   EXPECT_EQ(client.read_response().status, 200);
   EXPECT_EQ(client.read_response().status, 404);
   EXPECT_THAT(client.read_response().body, HasSubstr("job_id"));
-  EXPECT_THAT(client.read_response().body, HasSubstr("idle"));
+  EXPECT_EQ(client.read_response().body, "Model not loading");
 }
 
 TEST(Http, ConnectionGoesOnAfterAStream) {

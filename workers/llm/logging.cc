@@ -1,0 +1,80 @@
+#include "workers/llm/logging.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+
+#include "rbee/core/log.h"
+#include "server/http/clock.h"
+#include "server/http/message.h"
+
+namespace rbee::workers {
+namespace {
+
+constexpr std::array<std::string_view, 5> kLevels = {"trace", "debug", "info", "warn", "error"};
+constexpr std::array<std::string_view, 5> kShown = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR"};
+
+using Fields = std::span<const LogField>;
+
+std::string json_line(LogLevel level, std::string_view message, Fields fields) {
+  using server::json_quote;
+  std::string line =
+      cat("{\"timestamp\":", json_quote(server::iso8601(std::chrono::system_clock::now())),
+          ",\"level\":", json_quote(kShown[static_cast<size_t>(level)]),
+          ",\"message\":", json_quote(message));
+  for (const LogField& field : fields) {
+    line += cat(",", json_quote(field.key), ":", json_quote(field.value));
+  }
+  return line + "}";
+}
+
+std::string pretty_line(LogLevel level, std::string_view message, Fields fields) {
+  std::string line = cat(server::iso8601(std::chrono::system_clock::now()), " ",
+                         kShown[static_cast<size_t>(level)], " ", message);
+  for (const LogField& field : fields) line += cat(" ", field.key, "=", field.value);
+  return line;
+}
+
+// The part of RUST_LOG that is for everything; empty optional: log nothing.
+std::optional<LogLevel> lowest_level(std::string_view directives) {
+  LogLevel lowest = LogLevel::info;
+  bool off = false;
+  while (!directives.empty()) {
+    const size_t comma = std::min(directives.find(','), directives.size());
+    std::string name(directives.substr(0, comma));
+    directives.remove_prefix(std::min(comma + 1, directives.size()));
+    std::transform(name.begin(), name.end(), name.begin(), ::tolower);
+    const auto known = std::find(kLevels.begin(), kLevels.end(), name);
+    if (known != kLevels.end()) lowest = static_cast<LogLevel>(known - kLevels.begin());
+    if (known != kLevels.end() || name == "off") off = name == "off";
+  }
+  if (off) return std::nullopt;
+  return lowest;
+}
+
+}  // namespace
+
+LogFormat log_format(std::string_view name, LogFormat fallback) {
+  if (name == "json") return LogFormat::json;
+  return name == "pretty" ? LogFormat::pretty : fallback;
+}
+
+void start_logging(LogFormat format, std::string_view level) {
+  const std::optional<LogLevel> lowest = lowest_level(level);
+  if (!lowest) return set_log_sink(nullptr, LogLevel::error);
+  const auto logger =
+      std::make_shared<spdlog::logger>("worker", std::make_shared<spdlog::sinks::stdout_sink_mt>());
+  logger->set_pattern("%v");
+  logger->set_level(spdlog::level::trace);
+  logger->flush_on(spdlog::level::trace);
+  const auto line = format == LogFormat::json ? json_line : pretty_line;
+  set_log_sink([logger, line](LogLevel record_level, std::string_view message,
+                              Fields fields) { logger->info(line(record_level, message, fields)); },
+               *lowest);
+}
+
+}  // namespace rbee::workers
