@@ -32,6 +32,19 @@ constexpr int chain_of(int largest, int steps) {
   return _mm256_set1_epi32(four);
 }
 
+// sum + x. GCC would rather add the products of a chain as a tree, and keep them all in memory
+// until then; the empty statement hides that sums may be reordered.
+[[gnu::always_inline]] inline __m256i added16(__m256i sum, __m256i x) {
+  sum = _mm256_add_epi16(sum, x);
+  asm("" : "+x"(sum));
+  return sum;
+}
+[[gnu::always_inline]] inline __m256i added32(__m256i sum, __m256i x) {
+  sum = _mm256_add_epi32(sum, x);
+  asm("" : "+x"(sum));
+  return sum;
+}
+
 [[gnu::always_inline]] inline __m256i widened(__m256i x) {
   return _mm256_madd_epi16(x, _mm256_set1_epi16(1));
 }
@@ -57,12 +70,12 @@ template <typename F>
       const __m256i w = F::step(record, g, s, part);
       const __m256i inputs = broadcast_inputs(x + 4 * s);
       if constexpr (F::kSigned) {
-        sum = _mm256_add_epi32(sum, signed_products(w, inputs));
+        sum = added32(sum, signed_products(w, inputs));
       } else {
-        chain = _mm256_add_epi16(chain, _mm256_maddubs_epi16(w, inputs));
+        chain = added16(chain, _mm256_maddubs_epi16(w, inputs));
       }
     }
-    if constexpr (!F::kSigned) sum = _mm256_add_epi32(sum, widened(chain));
+    if constexpr (!F::kSigned) sum = added32(sum, widened(chain));
   }
   return sum;
 }

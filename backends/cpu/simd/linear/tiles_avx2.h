@@ -6,40 +6,66 @@
 
 namespace {
 
-// Tile of kRows rows; the span's dot products, 32 bits.
+// The span's dot products of kRows rows, 32 bits, for signed quants.
+template <int kSteps, int kRows>
+[[gnu::always_inline]] inline void dot_signed(const uint8_t* w, const int8_t* x, int64_t stride,
+                                              __m256i (&sum)[kRows][kParts]) {
+#pragma GCC unroll 8
+  for (int s = 0; s < kSteps; ++s) {
+    const __m256i w0 = load_step(w + s * panel::kStepBytes, 0);
+    const __m256i w1 = load_step(w + s * panel::kStepBytes, 1);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const __m256i inputs = broadcast_inputs(x + r * stride + 4 * s);
+      const __m256i p0 = signed_products(w0, inputs);
+      sum[r][0] = s == 0 ? p0 : added32(sum[r][0], p0);
+      const __m256i p1 = signed_products(w1, inputs);
+      sum[r][1] = s == 0 ? p1 : added32(sum[r][1], p1);
+    }
+  }
+}
+
+// The same for quants that are not negative: kSteps steps summed in 16 bits, then widened.
+template <int kSteps, int kRows>
+[[gnu::always_inline]] inline void dot_chain(const uint8_t* w, const int8_t* x, int64_t stride,
+                                             __m256i (&sum)[kRows][kParts]) {
+#pragma GCC unroll 8
+  for (int s = 0; s < kSteps; ++s) {
+    const __m256i w0 = load_step(w + s * panel::kStepBytes, 0);
+    const __m256i w1 = load_step(w + s * panel::kStepBytes, 1);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const __m256i inputs = broadcast_inputs(x + r * stride + 4 * s);
+      const __m256i p0 = _mm256_maddubs_epi16(w0, inputs);
+      sum[r][0] = s == 0 ? p0 : added16(sum[r][0], p0);
+      const __m256i p1 = _mm256_maddubs_epi16(w1, inputs);
+      sum[r][1] = s == 0 ? p1 : added16(sum[r][1], p1);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    sum[r][0] = widened(sum[r][0]);
+    sum[r][1] = widened(sum[r][1]);
+  }
+}
+
 template <typename F, int kRows>
 [[gnu::always_inline]] inline void dot_tile(const uint8_t* w, const int8_t* x, int64_t stride,
                                             __m256i (&sum)[kRows][kParts]) {
   constexpr int kSpanSteps = F::kSpan / 4;
-  constexpr int kChain = F::kSigned ? 1 : chain_of(F::kLargest, kSpanSteps);
+  if constexpr (F::kSigned) {
+    dot_signed<kSpanSteps>(w, x, stride, sum);
+  } else {
+    constexpr int kChain = chain_of(F::kLargest, kSpanSteps);
+    dot_chain<kChain>(w, x, stride, sum);
 #pragma GCC unroll 8
-  for (int link = 0; link < kSpanSteps; link += kChain) {
-    __m256i chain[kRows][kParts];
-#pragma GCC unroll 8
-    for (int i = 0; i < kChain; ++i) {
-      const int s = link + i;
-      const __m256i w0 = load_step(w + s * panel::kStepBytes, 0);
-      const __m256i w1 = load_step(w + s * panel::kStepBytes, 1);
+    for (int link = kChain; link < kSpanSteps; link += kChain) {
+      __m256i more[kRows][kParts];
+      dot_chain<kChain>(w + link * panel::kStepBytes, x + 4 * link, stride, more);
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
-        const __m256i inputs = broadcast_inputs(x + r * stride + 4 * s);
-        if constexpr (F::kSigned) {
-          chain[r][0] = signed_products(w0, inputs);
-          chain[r][1] = signed_products(w1, inputs);
-        } else {
-          const __m256i p0 = _mm256_maddubs_epi16(w0, inputs);
-          const __m256i p1 = _mm256_maddubs_epi16(w1, inputs);
-          chain[r][0] = i == 0 ? p0 : _mm256_add_epi16(chain[r][0], p0);
-          chain[r][1] = i == 0 ? p1 : _mm256_add_epi16(chain[r][1], p1);
-        }
-      }
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-      for (int part = 0; part < kParts; ++part) {
-        const __m256i wide = F::kSigned ? chain[r][part] : widened(chain[r][part]);
-        sum[r][part] = link == 0 ? wide : _mm256_add_epi32(sum[r][part], wide);
+        sum[r][0] = added32(sum[r][0], more[r][0]);
+        sum[r][1] = added32(sum[r][1], more[r][1]);
       }
     }
   }
