@@ -1,0 +1,145 @@
+// opcheck: runs cases of one operation from the tables of tests/ops and says how far each
+// implementation is from `ref` and how long it takes.
+//   opcheck --list                           operations
+//   opcheck unary --list                     its cases, numbered
+//   opcheck unary --match "gelu f32" --time  cases whose name contains the text
+// Exit status: 0 all within tolerance, 1 a case is not, 2 wrong usage.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "rbee/core/error.h"
+#include "tests/support/measure.h"
+#include "tests/support/op_table.h"
+
+namespace rbee::harness {
+namespace {
+
+struct Options {
+  std::string op;
+  std::string match;           // part of a case's name, e.g. a dtype or a shape
+  std::string implementation;  // empty: all
+  std::string device = "cpu:0";
+  int number = -1;  // of the case; -1: all
+  bool list = false;
+  bool time = false;
+};
+
+const OpTable& find_table(const std::string& op) {
+  for (const OpTable& table : op_tables()) {
+    if (table.op() == op) return table;
+  }
+  fail(Code::not_found, "opcheck", "no operation is called ", op, "; --list names them");
+}
+
+Device& find_device(const std::string& text) {
+  for (Device* device : all_devices()) {
+    if (cat(device->id()) == text) return *device;
+  }
+  fail(Code::not_found, "opcheck", "no device is called ", text);
+}
+
+void list_operations() {
+  for (const OpTable& table : op_tables()) {
+    std::printf("%-20s %zu cases\n", table.op().c_str(), table.cases().size());
+  }
+}
+
+void print_time(CaseRun& run, int implementation) {
+  const double seconds = time_one_run(run, implementation, 0.2);
+  std::printf("  %10.2f us  %8.2f GB/s  %8.2f GFLOP/s", seconds * 1e6,
+              run.scene().bytes / seconds * 1e-9, run.scene().flops / seconds * 1e-9);
+}
+
+Comparison compare_all(const OpCase& c, CaseRun& run, CaseRun& reference) {
+  Comparison worst;
+  for (size_t i = 0; i < run.scene().outputs().size(); ++i) {
+    const Scene::Output& got = run.scene().outputs()[i];
+    const Tolerance allowed = tolerance(c.family, got.view.dtype(), run.scene().device().id().kind);
+    const Comparison one = compare_outputs(got, reference.scene().outputs()[i], allowed);
+    if (i == 0 || one.worst_excess > worst.worst_excess) worst = one;
+  }
+  return worst;
+}
+
+// Returns whether every implementation that takes the case is within tolerance.
+bool check_case(const OpCase& c, const Options& options, Device& device) {
+  const std::unique_ptr<CaseRun> reference = c.set_up(*all_devices().front());
+  const int ref = find_implementation(*reference, "ref");
+  check(ref >= 0, "opcheck", "the CPU has no ref of ", options.op);
+  reference->run(ref);
+  const std::unique_ptr<CaseRun> run = c.set_up(device);
+  bool ok = true;
+  for (int i = 0; i < run->implementations(); ++i) {
+    if (!options.implementation.empty() && run->name(i) != options.implementation) continue;
+    if (const char* reason = run->refusal(i)) {
+      std::printf("  %-16s refuses: %s\n", run->name(i), reason);
+      continue;
+    }
+    run->scene().reset();
+    run->run(i);
+    const Comparison result = compare_all(c, *run, *reference);
+    std::printf("  %-16s %s  absolute %.3g  relative %.3g  of allowed %.2f", run->name(i),
+                result.ok ? "ok  " : "FAIL", result.worst_absolute, result.worst_relative,
+                result.worst_excess);
+    if (options.time) print_time(*run, i);
+    std::printf("\n");
+    if (!result.ok) std::printf("    %s\n", result.first_failure.c_str());
+    ok = ok && result.ok;
+  }
+  return ok;
+}
+
+int check_op(const Options& options) {
+  const OpTable& table = find_table(options.op);
+  Device& device = find_device(options.device);
+  bool ok = true;
+  int found = 0;
+  for (size_t i = 0; i < table.cases().size(); ++i) {
+    const OpCase& c = table.cases()[i];
+    if (options.number >= 0 && static_cast<size_t>(options.number) != i) continue;
+    if (c.name.find(options.match) == std::string::npos) continue;
+    ++found;
+    std::printf("%3zu  %s\n", i, c.name.c_str());
+    if (!options.list) ok = check_case(c, options, device) && ok;
+  }
+  check(found > 0, "opcheck", "no case of ", options.op, " fits; ", options.op, " --list names ",
+        table.cases().size());
+  return ok ? 0 : 1;
+}
+
+int run_program(int argc, char** argv) {
+  Options options;
+  CLI::App app("Checks and times one operation's implementations against ref");
+  app.add_option("op", options.op, "operation, e.g. softmax");
+  app.add_flag("--list", options.list, "list operations, or the cases of one");
+  app.add_option("--case", options.number, "number of the case");
+  app.add_option("--match", options.match, "cases whose name contains this");
+  app.add_option("--impl", options.implementation, "one implementation, e.g. avx2");
+  app.add_option("--device", options.device, "e.g. cpu:0")->capture_default_str();
+  app.add_flag("--time", options.time, "also measure the time");
+  try {
+    app.parse(argc, argv);
+    if (options.op.empty() && !options.list) throw CLI::RequiredError("op");
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (options.op.empty()) {
+    list_operations();
+    return 0;
+  }
+  return check_op(options);
+}
+
+}  // namespace
+}  // namespace rbee::harness
+
+int main(int argc, char** argv) {
+  try {
+    return rbee::harness::run_program(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
