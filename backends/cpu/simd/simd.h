@@ -3,11 +3,13 @@
 
 #include "backends/api/args_attention.h"
 #include "backends/api/args_elementwise.h"
+#include "backends/api/args_matmul.h"
 #include "backends/api/args_norm.h"
 #include "backends/api/impl.h"
 
 namespace rbee::cpu {
 
+extern const Impl<MatmulArgs> avx2_matmul, avx512_matmul;
 extern const Impl<RmsNormArgs> avx2_rms_norm, avx512_rms_norm;
 extern const Impl<AddRmsNormArgs> avx2_add_rms_norm, avx512_add_rms_norm;
 extern const Impl<GatedArgs> avx2_gated, avx512_gated;
