@@ -1,0 +1,59 @@
+// Bodies of POST requests. Whatever comes in, the parsers either refuse it with InvalidBody, whose
+// report is itself valid JSON, or give values that the engine takes.
+
+#include <cstdint>
+#include <stdexcept>
+#include <string_view>
+
+#include "rbee/engine/engine.h"
+#include "server/contract/requests.h"
+#include "server/contract/responses.h"
+
+namespace {
+
+using namespace rbee;
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::logic_error(what);
+}
+
+// Reads the body; a refusal must be reportable.
+template <typename Parse>
+void parse_or_report(Parse parse) {
+  try {
+    parse();
+  } catch (const server::InvalidBody& error) {
+    require(!error.errors().empty(), "a refusal without a reason");
+    require(!server::invalid_body_json(error).empty(), "an empty report");
+  }
+}
+
+void generate(std::string_view body) {
+  const server::GenerateRequest request = server::parse_generate(body);
+  engine::Request checked;
+  checked.prompt = request.prompt;
+  for (const server::Message& message : request.messages) {
+    checked.messages.push_back({message.role, message.content});
+  }
+  checked.stop = request.stop;
+  engine::SamplingParams& sampling = checked.sampling;
+  checked.max_tokens = request.max_tokens.value_or(1);
+  sampling.temperature = request.temperature.value_or(0);
+  sampling.top_p = request.top_p.value_or(0);
+  sampling.min_p = request.min_p.value_or(0);
+  sampling.top_k = request.top_k.value_or(0);
+  sampling.repetition_penalty = request.repetition_penalty.value_or(1);
+  sampling.frequency_penalty = request.frequency_penalty.value_or(0);
+  sampling.presence_penalty = request.presence_penalty.value_or(0);
+  sampling.repeat_last_n = request.repeat_last_n.value_or(0);
+  engine::validate(checked);  // throws when the two disagree on what is valid
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view body(reinterpret_cast<const char*>(data), size);
+  parse_or_report([body] { generate(body); });
+  parse_or_report([body] { server::parse_cancel(body); });
+  return 0;
+}

@@ -1,0 +1,70 @@
+// What the worker writes, and its error table.
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "server/contract/error_map.h"
+#include "server/contract/responses.h"
+
+namespace rbee::server {
+namespace {
+
+TEST(ErrorMap, EveryCodeHasItsStatus) {
+  const auto row = [](Code code) {
+    const WireError error = wire_error(code);
+    return cat(error.status, " ", error.code, error.retriable ? " again" : "");
+  };
+  EXPECT_EQ(row(Code::invalid_argument), "400 INVALID_REQUEST");
+  EXPECT_EQ(row(Code::unsupported), "422 UNSUPPORTED");
+  EXPECT_EQ(row(Code::not_found), "404 NOT_FOUND");
+  EXPECT_EQ(row(Code::out_of_memory), "503 VRAM_OOM again");
+  EXPECT_EQ(row(Code::device), "503 WORKER_UNHEALTHY again");
+  EXPECT_EQ(row(Code::io), "500 IO_ERROR again");
+  EXPECT_EQ(row(Code::cancelled), "499 CANCELLED");
+  EXPECT_EQ(row(Code::internal), "500 INFERENCE_FAILED again");
+}
+
+TEST(Responses, Bodies) {
+  const WorkerInfo info{.id = "w",
+                        .model_id = "m",
+                        .device = "cpu:0",
+                        .port = 8080,
+                        .implementation = "i",
+                        .version = "1"};
+  const std::string worker =
+      R"({"id":"w","model_id":"m","device":"cpu:0","port":8080,"status":"ready",)"
+      R"("implementation":"i","version":"1"})";
+  EXPECT_EQ(to_json(info), worker);
+  EXPECT_EQ(heartbeat_json(info, "2025-01-02T03:04:05.000Z"),
+            cat(R"({"worker":)", worker, R"(,"timestamp":"2025-01-02T03:04:05.000Z"})"));
+  EXPECT_EQ(job_json("job-1", "/x"), R"({"job_id":"job-1","sse_url":"/x"})");
+  EXPECT_EQ(cancel_json("job-1"), R"({"job_id":"job-1","status":"cancelling"})");
+  EXPECT_EQ(ready_json(true, "idle"), R"({"ready":true,"state":"idle","model_loaded":true})");
+  EXPECT_EQ(error_json("C", "m"), R"({"error":{"code":"C","message":"m"}})");
+  EXPECT_EQ(infer_token_json("a"), R"({"token":"a"})");
+}
+
+TEST(Responses, Events) {
+  EXPECT_EQ(to_json(StartedEvent{"job-1", "m", "now", 7, 3}),
+            R"({"type":"started","job_id":"job-1","model":"m","started_at":"now","seed":7,)"
+            R"("prompt_tokens":3})");
+  EXPECT_EQ(token_json("a\nb\xf0\x9f\x90\x9d", 4),
+            "{\"type\":\"token\",\"t\":\"a\\nb\xf0\x9f\x90\x9d\",\"i\":4}");
+  EXPECT_EQ(to_json(EndEvent{.tokens_out = 2, .decode_ms = 1.23456, .stop_reason = "EOS"}),
+            R"({"type":"end","tokens_out":2,"decode_time_ms":1.235,"prompt_tokens":0,)"
+            R"("prompt_time_ms":0.0,"stop_reason":"EOS","seed":0})");
+  EXPECT_EQ(error_event_json(wire_error(Code::cancelled), "gone"),
+            R"({"type":"error","code":"CANCELLED","message":"gone","retriable":false})");
+}
+
+TEST(Responses, InvalidBodyListsFields) {
+  const InvalidBody error({{"a", "required", "a is missing", ""}, {"b", "x", "b is \"7\"", "7"}});
+  EXPECT_EQ(invalid_body_json(error),
+            R"({"error":{"code":"INVALID_REQUEST","message":"a is missing; b is \"7\"","fields":[)"
+            R"({"field":"a","constraint":"required","message":"a is missing"},)"
+            R"({"field":"b","constraint":"x","message":"b is \"7\"","value":"7"}]}})");
+}
+
+}  // namespace
+}  // namespace rbee::server

@@ -1,0 +1,146 @@
+// The worker's command line and log.
+
+#include "workers/llm/flags.h"
+
+#include <gmock/gmock.h>
+
+#include "rbee/core/log.h"
+#include "workers/llm/logging.h"
+
+namespace rbee::workers {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::variant<Flags, int> parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "llm-worker");
+  return parse_flags(static_cast<int>(arguments.size()), arguments.data(), "llm-worker");
+}
+
+Flags flags(std::vector<const char*> arguments) {
+  return std::get<Flags>(parse(std::move(arguments)));
+}
+
+// The exit status, and what was printed.
+std::pair<int, std::string> ends(std::vector<const char*> arguments) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const auto parsed = parse(std::move(arguments));
+  const std::string text =
+      ::testing::internal::GetCapturedStdout() + ::testing::internal::GetCapturedStderr();
+  return {std::holds_alternative<int>(parsed) ? std::get<int>(parsed) : -1, text};
+}
+
+TEST(Flags, Defaults) {
+  const Flags parsed = flags({"--model", "m.gguf"});
+  EXPECT_EQ(parsed.model, "m.gguf");
+  EXPECT_EQ(parsed.port, 8080);
+  EXPECT_EQ(parsed.worker_id, "llm-worker-8080");
+  EXPECT_EQ(parsed.host, "");
+  EXPECT_EQ(parsed.context, 0);
+  EXPECT_THAT(parsed.ignored, IsEmpty());
+}
+
+TEST(Flags, AllOfThem) {
+  const Flags parsed =
+      flags({"--worker-id",  "w",         "--model",    "m",           "--model-ref",   "hf:x",
+             "--port",       "0",         "--hive-url", "http://h",    "--host",        "::",
+             "--context",    "8192",      "--threads",  "3",           "--cuda-device", "2",
+             "--local-mode", "--backend", "cpu",        "--queen-url", "http://q"});
+  EXPECT_EQ(parsed.worker_id, "w");
+  EXPECT_EQ(parsed.model_ref, "hf:x");
+  EXPECT_EQ(parsed.port, 0);
+  EXPECT_EQ(parsed.hive_url, "http://h");
+  EXPECT_EQ(parsed.host, "::");
+  EXPECT_EQ(parsed.context, 8192);
+  EXPECT_EQ(parsed.threads, 3);
+  EXPECT_EQ(parsed.device, 2);
+}
+
+TEST(Flags, AsAHiveStartsIt) {
+  const Flags parsed = flags({"--worker-id", "worker-cpu-8081", "--model", "m", "--device", "1",
+                              "--port", "8081", "--queen-url", "http://localhost:7833"});
+  EXPECT_EQ(parsed.device, 1);
+  EXPECT_EQ(parsed.hive_url, "http://localhost:7833");
+  EXPECT_THAT(parsed.ignored, IsEmpty());
+  EXPECT_EQ(flags({"--model", "m", "--device", "GPU-0"}).device, 0);
+  EXPECT_EQ(flags({"--model", "m", "--local-mode"}).host, "127.0.0.1");
+}
+
+TEST(Flags, UnknownOnesAreKeptForAWarning) {
+  EXPECT_THAT(
+      flags({"--model", "m", "--kv-cache-size-mb", "64", "--port", "81", "--verbose"}).ignored,
+      ElementsAre("--kv-cache-size-mb", "64", "--verbose"));
+}
+
+TEST(Flags, WrongUsage) {
+  EXPECT_THAT(ends({}).second, HasSubstr("--model is required"));
+  for (const std::vector<const char*>& arguments : std::vector<std::vector<const char*>>{
+           {},
+           {"--port", "80"},
+           {"--model"},
+           {"--model", "m", "--port", "65536"},
+           {"--model", "m", "--port", "-1"},
+           {"--model", "m", "--port", "http"},
+           {"--model", "m", "--threads", "-1"},
+           {"--model", "m", "--context", "x"},
+           {"--model", "m", "--rocm-device", "-1"},
+           {"--model", "m", "stray"},
+       }) {
+    EXPECT_EQ(ends(arguments).first, 2);
+  }
+}
+
+TEST(Flags, InformationEndsWithZero) {
+  for (const char* flag : {"--help", "--version", "--build-info"}) {
+    const auto [status, text] = ends({flag});
+    EXPECT_EQ(status, 0) << flag;
+    EXPECT_FALSE(text.empty());
+  }
+  EXPECT_THAT(ends({"--version"}).second, HasSubstr("llm-worker " RBEE_VERSION));
+  EXPECT_THAT(ends({"--build-info"}).second, HasSubstr("compiler"));
+  EXPECT_THAT(ends({"--help"}).second, HasSubstr("--model-ref"));
+}
+
+TEST(Flags, Hosts) {
+  EXPECT_EQ(default_host(true), "0.0.0.0");
+  EXPECT_EQ(default_host(false), "127.0.0.1");
+  for (const char* host : {"localhost", "::1", "127.0.0.1", "127.1.2.3"}) {
+    EXPECT_TRUE(is_loopback(host)) << host;
+  }
+  for (const char* host : {"0.0.0.0", "::", "10.0.0.1", "example.com"}) {
+    EXPECT_FALSE(is_loopback(host)) << host;
+  }
+}
+
+std::string logged(LogFormat format, const char* level) {
+  ::testing::internal::CaptureStdout();
+  start_logging(format, level);
+  log(LogLevel::debug, "small");
+  log(LogLevel::info, "a \"b\"", {{"key", "x\ny"}});
+  set_log_sink(nullptr, LogLevel::error);
+  return ::testing::internal::GetCapturedStdout();
+}
+
+TEST(Logging, Formats) {
+  EXPECT_THAT(logged(LogFormat::json, ""),
+              ::testing::MatchesRegex("\\{\"timestamp\":\"[-0-9T:.Z]*\",\"level\":\"INFO\","
+                                      "\"message\":\"a .\"b.\"\",\"key\":\"x.u000ay\"\\}\n"));
+  EXPECT_THAT(logged(LogFormat::pretty, ""), HasSubstr(" INFO a \"b\" key=x\ny\n"));
+  EXPECT_EQ(log_format("json", LogFormat::pretty), LogFormat::json);
+  EXPECT_EQ(log_format("pretty", LogFormat::json), LogFormat::pretty);
+  EXPECT_EQ(log_format("", LogFormat::json), LogFormat::json);
+}
+
+TEST(Logging, Levels) {
+  EXPECT_THAT(logged(LogFormat::pretty, "debug"), HasSubstr("DEBUG small"));
+  EXPECT_THAT(logged(LogFormat::pretty, "hyper=off,TRACE"), HasSubstr("DEBUG small"));
+  EXPECT_EQ(logged(LogFormat::pretty, "warn"), "");
+  EXPECT_EQ(logged(LogFormat::pretty, "off"), "");
+  EXPECT_THAT(logged(LogFormat::pretty, "nonsense"), HasSubstr("INFO"));
+}
+
+}  // namespace
+}  // namespace rbee::workers

@@ -1,0 +1,217 @@
+// The parts of server/http that need no socket.
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "rbee/core/error.h"
+#include "server/http/auth.h"
+#include "server/http/client.h"
+#include "server/http/clock.h"
+#include "server/http/ids.h"
+#include "server/http/mailbox.h"
+#include "server/http/message.h"
+#include "server/http/router.h"
+
+namespace rbee::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Request with_authorization(std::vector<std::string> values) {
+  Request request;
+  for (std::string& value : values) request.headers.emplace_back("authorization", std::move(value));
+  return request;
+}
+
+TEST(BearerAuth, LetsEverybodyInWithoutAToken) {
+  for (const char* token : {"", "  ", "\n"}) {
+    EXPECT_FALSE(BearerAuth(token).enabled());
+    EXPECT_FALSE(BearerAuth(token).refuse({}));
+    EXPECT_EQ(BearerAuth(token).fingerprint(), "");
+  }
+}
+
+TEST(BearerAuth, TakesExactlyTheToken) {
+  const BearerAuth auth("abc\n");
+  EXPECT_FALSE(auth.refuse(with_authorization({"Bearer abc"})));
+  EXPECT_FALSE(auth.refuse(with_authorization({"Bearer   abc \t"})));
+  for (const char* value : {"Bearer ab", "Bearer abcd", "Bearer ABC", "bearer abc", "Bearer", "abc",
+                            "Bearer ", "Basic abc", "Bearer a\x01", ""}) {
+    const auto refusal = auth.refuse(with_authorization({value}));
+    ASSERT_TRUE(refusal) << value;
+    EXPECT_EQ(refusal->status, 401);
+    EXPECT_THAT(refusal->body, HasSubstr("INVALID_API_KEY"));
+  }
+  EXPECT_THAT(auth.refuse({})->body, HasSubstr("MISSING_API_KEY"));
+  EXPECT_TRUE(auth.refuse(with_authorization({"Bearer abc", "Bearer abc"})));
+  EXPECT_TRUE(auth.refuse(with_authorization({"Bearer " + std::string(8192, 'a')})));
+}
+
+TEST(BearerAuth, FingerprintIsTheHashsBegin) {
+  EXPECT_EQ(BearerAuth("abc").fingerprint(), "ba7816");  // FIPS 180-2, appendix B.1
+}
+
+TEST(Router, MatchesSegments) {
+  Router router;
+  const auto handler = [](const Request&) { return Response{}; };
+  router.add({"GET", "/", handler});
+  router.add({"GET", "/v1/jobs/{job_id}/stream", handler});
+  router.add({"DELETE", "/v1/jobs/{job_id}", handler});
+  router.add({"POST", "/v1/jobs", handler});
+  router.add({"GET", "/v1/jobs", handler});
+  EXPECT_NE(router.find("GET", "/").route, nullptr);
+  EXPECT_NE(router.find("HEAD", "/").route, nullptr);
+  const Router::Match stream = router.find("GET", "/v1/jobs/a-1/stream");
+  ASSERT_NE(stream.route, nullptr);
+  EXPECT_EQ(stream.params, (Headers{{"job_id", "a-1"}}));
+  for (const char* path : {"", "x", "//", "/v1", "/v1/jobs/", "/v1/jobs//stream",
+                           "/v1/jobs/a/stream/", "/v1/jobs/a/b/stream", "/V1/jobs"}) {
+    const Router::Match match = router.find("GET", path);
+    EXPECT_TRUE(match.route == nullptr && match.allow.empty()) << path;
+  }
+  EXPECT_EQ(router.find("PUT", "/v1/jobs").allow, "POST, GET, HEAD");
+  EXPECT_THROW(router.add({"GET", "x", handler}), Error);
+}
+
+TEST(JsonType, Forms) {
+  for (const char* type : {"application/json", "Application/Json ; charset=utf-8",
+                           "application/problem+json", "application/json;"}) {
+    EXPECT_TRUE(is_json_type(type)) << type;
+  }
+  for (const char* type : {"", "text/json", "application/jsonp", "application/", "text/a+json",
+                           "x application/json"}) {
+    EXPECT_FALSE(is_json_type(type)) << type;
+  }
+}
+
+TEST(Head, FormsOfAResponse) {
+  Request request;
+  request.correlation_id = "c-1";
+  Response response = error_response(404, "X", "a\"b");
+  response.headers.emplace_back("Allow", "GET");
+  const std::string head = serialize_head(response, request, {.keep_alive = true, .server = "s"});
+  EXPECT_TRUE(head.starts_with("HTTP/1.1 404 Not Found\r\nDate: "));
+  EXPECT_THAT(head, HasSubstr("\r\nServer: s\r\nContent-Type: application/json\r\n"
+                              "Content-Length: 39\r\n"));
+  EXPECT_THAT(head, HasSubstr("\r\nX-Correlation-ID: c-1\r\nAllow: GET\r\n\r\n"));
+  EXPECT_EQ(response.body, R"({"error":{"code":"X","message":"a\"b"}})"
+                           "");
+  EXPECT_THAT(serialize_head(response, request, {.http_1_0 = true, .keep_alive = true}),
+              HasSubstr("\r\nConnection: keep-alive\r\n"));
+  Response stream;
+  stream.events = std::make_shared<EventQueue>(nullptr);
+  const std::string stream_head = serialize_head(stream, request, {});
+  EXPECT_THAT(stream_head, HasSubstr("Transfer-Encoding: chunked\r\n"));
+  EXPECT_THAT(stream_head, Not(HasSubstr("Content-Length")));
+  EXPECT_THAT(stream_head, HasSubstr("Connection: close\r\n"));
+}
+
+TEST(Head, Chunks) {
+  EXPECT_EQ(chunk("0123456789abcdef"), "10\r\n0123456789abcdef\r\n");
+  EXPECT_EQ(chunk(""), "0\r\n\r\n");
+}
+
+TEST(Head, EveryUsedStatusHasAName) {
+  for (const int status :
+       {100, 200, 202, 400, 401, 404, 405, 408, 413, 415, 422, 429, 431, 499, 500, 503, 505}) {
+    EXPECT_NE(reason_phrase(status), "Unknown") << status;
+  }
+  EXPECT_EQ(reason_phrase(299), "Unknown");
+}
+
+TEST(JsonQuote, EscapesWhatMustBe) {
+  EXPECT_EQ(json_quote("a\"b\\c\n\x01\x7f\xc3\xa9"), "\"a\\\"b\\\\c\\u000a\\u0001\x7f\xc3\xa9\"");
+}
+
+TEST(Clock, WritesDates) {
+  const std::chrono::system_clock::time_point time{std::chrono::milliseconds(784111777042)};
+  EXPECT_EQ(http_date(time), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(iso8601(time), "1994-11-06T08:49:37.042Z");
+}
+
+TEST(Ids, UuidsDiffer) {
+  std::set<std::string> ids;
+  for (int i = 0; i < 1000; ++i) ids.insert(uuid4());
+  EXPECT_EQ(ids.size(), 1000u);
+}
+
+TEST(Ids, CorrelationIds) {
+  EXPECT_TRUE(valid_correlation_id("aZ09._:-"));
+  EXPECT_TRUE(valid_correlation_id(std::string(128, 'a')));
+  for (const std::string& id : {std::string(), std::string(129, 'a'), std::string("a b"),
+                                std::string("a\r\nX: y"), std::string("\xc3\xa9")}) {
+    EXPECT_FALSE(valid_correlation_id(id)) << id;
+  }
+}
+
+TEST(EventQueue, KeepsOrderAndWakesOnce) {
+  EventQueue queue(nullptr);
+  int wakes = 0;
+  queue.attach([&wakes] { ++wakes; });
+  EXPECT_TRUE(queue.take(100).text.empty());
+  queue.push_data("1");
+  queue.push_data("2");
+  EXPECT_EQ(wakes, 1);  // the second needs none: nobody looked meanwhile
+  EXPECT_EQ(queue.take(100).text, "data: 1\n\ndata: 2\n\n");
+  EXPECT_FALSE(queue.take(100).last);
+  queue.close();
+  queue.push_data("late");
+  EXPECT_EQ(wakes, 2);
+  const EventQueue::Piece end = queue.take(100);
+  EXPECT_TRUE(end.text.empty());
+  EXPECT_TRUE(end.last);
+}
+
+TEST(EventQueue, PiecesAreWholeEvents) {
+  EventQueue queue(nullptr);
+  std::string all;
+  for (int i = 0; i < 50; ++i) {
+    queue.push_data(std::string(static_cast<size_t>(i), 'x'));
+    all += cat("data: ", std::string(static_cast<size_t>(i), 'x'), "\n\n");
+  }
+  queue.close();
+  std::string got;
+  for (EventQueue::Piece piece; !piece.last;) {
+    piece = queue.take(30);
+    EXPECT_TRUE(piece.text.starts_with("data: ") && piece.text.ends_with("\n\n"));
+    EXPECT_LT(piece.text.size(), 90u);
+    got += piece.text;
+  }
+  EXPECT_EQ(got, all);
+}
+
+TEST(Mailbox, AbandonIsToldOnce) {
+  int calls = 0;
+  DelayedResponse response([&calls] { ++calls; });
+  response.attach([] { FAIL() << "woken after abandon"; });
+  EXPECT_FALSE(response.take());
+  response.abandon();
+  response.abandon();
+  response.set({});
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Url, Parts) {
+  const Url plain = parse_url("http://hive");
+  EXPECT_EQ(plain.host, "hive");
+  EXPECT_EQ(plain.port, 80);
+  EXPECT_EQ(plain.path, "");
+  const Url full = parse_url("http://10.0.0.1:7835/a/b//");
+  EXPECT_EQ(full.host, "10.0.0.1");
+  EXPECT_EQ(full.port, 7835);
+  EXPECT_EQ(full.path, "/a/b");
+  const Url six = parse_url("http://[::1]:8/");
+  EXPECT_EQ(six.host, "::1");
+  EXPECT_EQ(six.port, 8);
+  EXPECT_EQ(parse_url("http://[::1]").host, "::1");
+  for (const char* bad : {"", "hive", "https://hive", "http://", "http://:80", "http://a:0",
+                          "http://a:65536", "http://a:x", "http://a b", "http://u@a", "http://[::1",
+                          "http://a/b?c", "http://a\r\nX: y", "http://a:"}) {
+    EXPECT_THROW(parse_url(bad), Error) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace rbee::server

@@ -1,0 +1,60 @@
+// Prometheus text, checked as a scraper would read it.
+
+#include "server/llm/metrics.h"
+
+#include <gmock/gmock.h>
+
+#include <regex>
+#include <sstream>
+
+namespace rbee::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Histogram, CountsAreCumulative) {
+  Histogram histogram({1, 2.5});
+  for (const double value : {0.5, 1.0, 2.0, 99.0}) histogram.add(value);
+  std::string out;
+  histogram.write(out, "h");
+  EXPECT_EQ(out,
+            "h_bucket{le=\"1\"} 2\nh_bucket{le=\"2.5\"} 3\nh_bucket{le=\"+Inf\"} 4\n"
+            "h_sum 102.5\nh_count 4\n");
+}
+
+TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
+  Metrics metrics;
+  metrics.count(Outcome::completed, {.first_token = 0.02, .per_token = 0.004, .total = 1});
+  metrics.count(Outcome::rejected);
+  engine::ModelInfo model;
+  model.id = "a\"b\\c\nd";
+  model.weight_bytes = 10;
+  const std::string text = metrics.render(model, {.prompt_tokens = 7}, 1.5);
+  EXPECT_THAT(text, HasSubstr(R"(model="a\"b\\c\nd")"));
+  EXPECT_THAT(text, HasSubstr("worker_tokens_in_total 7\n"));
+  EXPECT_THAT(text, HasSubstr("worker_uptime_seconds 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("worker_requests_total{outcome=\"completed\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("worker_requests_total{outcome=\"rejected\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("rbee_request_duration_seconds_count 1\n"));
+  EXPECT_THAT(text, HasSubstr("worker_inference_duration_ms_count 0\n"));
+
+  const std::regex comment("# (HELP [a-z_]+ .+|TYPE [a-z_]+ (counter|gauge|histogram))");
+  const std::regex sample(R"(([a-z_]+)(\{([a-z]+="([^"\\]|\\.)*",?)+\})? [0-9.e+-]+)");
+  std::istringstream lines(text);
+  std::string line;
+  std::string described;
+  while (std::getline(lines, line)) {
+    std::smatch match;
+    if (line.starts_with('#')) {
+      EXPECT_TRUE(std::regex_match(line, comment)) << line;
+      described = line.substr(7, line.find(' ', 7) - 7);
+    } else {
+      ASSERT_TRUE(std::regex_match(line, match, sample)) << line;
+      EXPECT_TRUE(match[1].str().starts_with(described)) << line;
+    }
+  }
+  EXPECT_EQ(text.back(), '\n');
+}
+
+}  // namespace
+}  // namespace rbee::server

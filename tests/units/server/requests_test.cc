@@ -1,0 +1,186 @@
+// Bodies of requests: what is taken, and what is said of the rest.
+
+#include "server/contract/requests.h"
+
+#include <gmock/gmock.h>
+
+namespace rbee::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+std::vector<FieldError> errors_of(std::string_view body) {
+  try {
+    parse_generate(body);
+  } catch (const InvalidBody& error) {
+    return error.errors();
+  }
+  return {};
+}
+
+// The constraint of the only error; the number of errors when there is not just one.
+std::string constraint(std::string_view body) {
+  const std::vector<FieldError> errors = errors_of(body);
+  return errors.size() == 1 ? errors[0].constraint : std::to_string(errors.size());
+}
+
+std::string with(const std::string& field) {
+  return R"({"prompt":"Hi",)" + field + "}";
+}
+
+TEST(ParseGenerate, Minimal) {
+  const GenerateRequest request = parse_generate(R"({"prompt":"Hi"})");
+  EXPECT_EQ(request.prompt, "Hi");
+  EXPECT_FALSE(request.max_tokens);
+  EXPECT_FALSE(request.temperature);
+  EXPECT_FALSE(request.seed);
+  EXPECT_FALSE(request.stream);
+  EXPECT_TRUE(request.stop.empty());
+}
+
+TEST(ParseGenerate, NullIsAbsent) {
+  EXPECT_THAT(errors_of(R"({"prompt":"Hi","messages":null,"seed":null,"stop":null,"top_k":null,
+                            "stream":null,"temperature":null,"operation":null})"),
+              SizeIs(0));
+}
+
+TEST(ParseGenerate, EdgesOfRangesAreInside) {
+  for (const char* field : {R"("temperature":0)",
+                            R"("temperature":2)",
+                            R"("temperature":2.0)",
+                            R"("top_p":0)",
+                            R"("top_p":1)",
+                            R"("min_p":1)",
+                            R"("top_k":0)",
+                            R"("top_k":2147483647)",
+                            R"("max_tokens":1)",
+                            R"("max_tokens":2147483647)",
+                            R"("repetition_penalty":2)",
+                            R"("repetition_penalty":0.001)",
+                            R"("frequency_penalty":-2)",
+                            R"("presence_penalty":2)",
+                            R"("repeat_last_n":0)",
+                            R"("repeat_last_n":1048576)",
+                            R"("seed":0)",
+                            R"("seed":18446744073709551615)",
+                            R"("stop":"x")",
+                            R"("stop":[])",
+                            R"("operation":"infer")"}) {
+    EXPECT_THAT(errors_of(with(field)), SizeIs(0)) << field;
+  }
+}
+
+TEST(ParseGenerate, OutsideOfRanges) {
+  for (const auto& [field, wanted] : std::vector<std::pair<const char*, const char*>>{
+           {R"("temperature":-0.1)", "range(0..=2)"},
+           {R"("temperature":2.001)", "range(0..=2)"},
+           {R"("temperature":1e300)", "range(0..=2)"},
+           {R"("top_p":1.1)", "range(0..=1)"},
+           {R"("min_p":-1)", "range(0..=1)"},
+           {R"("top_k":-1)", "range(0..=2147483647)"},
+           {R"("top_k":2147483648)", "range(0..=2147483647)"},
+           {R"("max_tokens":0)", "range(1..=2147483647)"},
+           {R"("max_tokens":-9223372036854775808)", "range(1..=2147483647)"},
+           {R"("max_tokens":18446744073709551615)", "range(1..=2147483647)"},
+           {R"("max_tokens":18446744073709551616)", "type(integer)"},
+           {R"("max_tokens":1.0)", "type(integer)"},
+           {R"("repetition_penalty":0)", "range(0<..=2)"},
+           {R"("repetition_penalty":1e-60)", "range(0<..=2)"},
+           {R"("frequency_penalty":-2.1)", "range(-2..=2)"},
+           {R"("presence_penalty":3)", "range(-2..=2)"},
+           {R"("repeat_last_n":1048577)", "range(0..=1048576)"},
+           {R"("seed":-1)", "type(u64)"},
+           {R"("seed":1.5)", "type(u64)"},
+           {R"("seed":18446744073709551616)", "type(u64)"},
+           {R"("stop":"")", "non_empty"},
+           {R"("stop":7)", "type(string)"},
+           {R"("stop":["a",7])", "type(string)"},
+           {R"("stop":["1","2","3","4","5","6","7","8","9","a","b","c","d","e","f","g","h"])",
+            "max_count(16)"},
+           {R"("stream":"yes")", "type(boolean)"},
+           {R"("operation":"image_generation")", "one_of(infer)"},
+           {R"("operation":7)", "type(string)"},
+           {R"("temperature":true)", "type(number)"},
+           {R"("max_tokens":"3")", "type(integer)"},
+       }) {
+    EXPECT_EQ(constraint(with(field)), wanted) << field;
+  }
+  EXPECT_EQ(constraint(with(R"("stop":")" + std::string(101, 'x') + '"')), "max_length(100)");
+  EXPECT_EQ(constraint(with(R"("stop":")" + std::string(100, 'x') + '"')), "0");
+}
+
+TEST(ParseGenerate, PromptOrMessages) {
+  EXPECT_EQ(constraint("{}"), "required");
+  EXPECT_EQ(constraint(R"({"prompt":null})"), "required");
+  EXPECT_EQ(constraint(R"({"prompt":""})"), "non_empty");
+  EXPECT_EQ(constraint(R"({"prompt":["Hi"]})"), "type(string)");
+  EXPECT_EQ(constraint(R"({"messages":[]})"), "type(array), non_empty");
+  EXPECT_EQ(constraint(R"({"messages":"Hi"})"), "type(array), non_empty");
+  EXPECT_EQ(constraint(R"({"messages":["Hi"]})"), "type(object)");
+  EXPECT_EQ(constraint(with(R"("messages":[{"role":"user","content":"Hi"}])")),
+            "exclusive(prompt)");
+  const GenerateRequest request = parse_generate(R"({"messages":[{"role":"system","content":""},
+                                      {"role":"user","content":"Hi","name":"x"}]})");
+  ASSERT_THAT(request.messages, SizeIs(2));
+  EXPECT_EQ(request.messages[1].role, "user");
+  EXPECT_EQ(request.messages[1].content, "Hi");
+}
+
+TEST(ParseGenerate, ErrorsNameTheMessage) {
+  const std::vector<FieldError> errors = errors_of(
+      R"({"messages":[{"role":"user","content":"Hi"},{"role":"","content":7},{"content":null}]})");
+  ASSERT_THAT(errors, SizeIs(4));
+  EXPECT_EQ(errors[0].field, "messages[1].content");
+  EXPECT_EQ(errors[0].value, "7");
+  EXPECT_EQ(errors[1].field, "messages[1].role");
+  EXPECT_EQ(errors[2].field, "messages[2].role");
+  EXPECT_EQ(errors[3].field, "messages[2].content");
+  EXPECT_EQ(errors[3].message, "messages[2].content is missing");
+}
+
+TEST(ParseGenerate, ShownValuesAreShort) {
+  const std::vector<FieldError> errors =
+      errors_of(R"({"prompt":"Hi","seed":")" + std::string(10'000, 'x') + R"("})");
+  ASSERT_THAT(errors, SizeIs(1));
+  EXPECT_LT(errors[0].value.size(), 110u);
+}
+
+TEST(ParseGenerate, BodiesThatAreNoObject) {
+  for (const char* body :
+       {"", " ", "null", "[]", "\"x\"", "7", "{", "{\"prompt\":\"Hi\"}}", "{\"prompt\":\"\xc3(\"}",
+        "{\"prompt\":\"\\ud800\"}", "{'prompt':'Hi'}", "{\"prompt\":\"a\nb\"}", "{\"a\":NaN}",
+        "{\"a\":1e999}", "{\"a\":01}", "\xef\xbb\xbf"}) {
+    const std::vector<FieldError> errors = errors_of(body);
+    ASSERT_THAT(errors, SizeIs(1)) << body;
+    EXPECT_EQ(errors[0].field, "body") << body;
+  }
+  using namespace std::string_view_literals;
+  EXPECT_THAT(errors_of("{\"prompt\":\"a\0b\"}"sv), SizeIs(1));
+}
+
+TEST(ParseGenerate, DepthIsBounded) {
+  const auto nested = [](int levels) {
+    return R"({"prompt":"Hi","x":)" + std::string(static_cast<size_t>(levels), '[') +
+           std::string(static_cast<size_t>(levels), ']') + "}";
+  };
+  EXPECT_THAT(errors_of(nested(31)), SizeIs(0));
+  EXPECT_EQ(constraint(nested(32)), "max_depth(32)");
+}
+
+TEST(ParseGenerate, NamesAreUniqueInEachObject) {
+  EXPECT_EQ(constraint(R"({"prompt":"Hi","prompt":"Ho"})"), "unique_names");
+  EXPECT_EQ(constraint(R"({"prompt":"Hi","x":[{"a":1,"a":2}]})"), "unique_names");
+  EXPECT_EQ(constraint(R"({"prompt":"Hi","x":{"prompt":1},"y":{"prompt":2}})"), "0");
+}
+
+TEST(ParseCancel, NeedsAnId) {
+  EXPECT_EQ(parse_cancel(R"({"job_id":"job-1","x":2})"), "job-1");
+  for (const char* body :
+       {"{}", R"({"job_id":""})", R"({"job_id":7})", R"({"job_id":null})", "7"}) {
+    EXPECT_THROW(parse_cancel(body), InvalidBody) << body;
+  }
+}
+
+}  // namespace
+}  // namespace rbee::server
