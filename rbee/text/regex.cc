@@ -54,6 +54,22 @@ std::string spelt_out(std::string_view pattern) {
   return out;
 }
 
+// Working memory of a thread: words are short, making it anew for each would cost more than
+// matching.
+struct Matcher {
+  std::unique_ptr<pcre2_match_data, Free> data{pcre2_match_data_create(1, nullptr)};
+  std::unique_ptr<pcre2_match_context, Free> context{pcre2_match_context_create(nullptr)};
+  std::unique_ptr<pcre2_jit_stack, Free> stack{
+      pcre2_jit_stack_create(32 * 1024, kJitStackBytes, nullptr)};
+
+  Matcher() {
+    pcre2_set_match_limit(context.get(), kMatchLimit);
+    pcre2_set_depth_limit(context.get(), kDepthLimit);
+    pcre2_set_heap_limit(context.get(), kHeapLimitKib);
+    pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+  }
+};
+
 std::string message_of(int error) {
   PCRE2_UCHAR buffer[256];
   pcre2_get_error_message(error, buffer, sizeof buffer);
@@ -90,26 +106,18 @@ Regex::Regex(Regex&&) noexcept = default;
 
 void Regex::each_match(std::string_view text,
                        const std::function<void(size_t, size_t)>& on_match) const {
-  const std::unique_ptr<pcre2_match_data, Free> data(
-      pcre2_match_data_create_from_pattern(code_->code.get(), nullptr));
-  const std::unique_ptr<pcre2_match_context, Free> context(pcre2_match_context_create(nullptr));
-  const std::unique_ptr<pcre2_jit_stack, Free> stack(
-      pcre2_jit_stack_create(32 * 1024, kJitStackBytes, nullptr));
-  pcre2_set_match_limit(context.get(), kMatchLimit);
-  pcre2_set_depth_limit(context.get(), kDepthLimit);
-  pcre2_set_heap_limit(context.get(), kHeapLimitKib);
-  pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+  static thread_local const Matcher matcher;
   const auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   for (size_t from = 0; from < text.size();) {
     const auto match = [&](uint32_t options) {
       return pcre2_match(code_->code.get(), subject, text.size(), from,
-                         PCRE2_NO_UTF_CHECK | options, data.get(), context.get());
+                         PCRE2_NO_UTF_CHECK | options, matcher.data.get(), matcher.context.get());
     };
     int result = match(PCRE2_NOTEMPTY);
     if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NOTEMPTY | PCRE2_NO_JIT);
     if (result == PCRE2_ERROR_NOMATCH) return;
-    check(result > 0, "tokenizer", "pattern \"", pattern_, "\": ", message_of(result));
-    const PCRE2_SIZE* span = pcre2_get_ovector_pointer(data.get());
+    check(result >= 0, "tokenizer", "pattern \"", pattern_, "\": ", message_of(result));
+    const PCRE2_SIZE* span = pcre2_get_ovector_pointer(matcher.data.get());
     // \K can put the start after the end.
     check(span[0] < span[1] && span[1] > from, "tokenizer", "pattern \"", pattern_,
           "\" gave a match that goes backwards");

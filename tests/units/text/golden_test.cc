@@ -1,0 +1,92 @@
+// Ids and texts are those of Hugging Face `tokenizers` and of `sentencepiece`.
+
+#include "golden.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "mixed_text.h"
+
+namespace rbee::text::testing {
+namespace {
+
+using nlohmann::json;
+
+class FromJson : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(FromJson, IsLikeHuggingFace) {
+  const std::string name = GetParam();
+  const auto tokenizer = tokenizer_from_json(read_data(name + ".json"));
+  expect_golden(*tokenizer, name);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FromJson,
+                         ::testing::Values("gpt2", "llama3", "qwen2", "smollm", "gpt4o", "tekken",
+                                           "deepseek3", "falcon", "clip", "llama2", "gemma",
+                                           "metaspace", "unigram", "unigram_bytes", "bert"),
+                         [](const auto& test) { return std::string(test.param); });
+
+// The vocabulary of a byte-level tokenizer.json as a GGUF file has it.
+GgufVocab as_gguf(const std::string& name, const std::string& pre) {
+  const json file = json::parse(read_data(name + ".json"));
+  GgufVocab vocab;
+  vocab.model = "gpt2";
+  vocab.pre = pre;
+  const json& tokens = file["model"]["vocab"];
+  vocab.tokens.resize(tokens.size());
+  vocab.types.assign(tokens.size(), 1);
+  for (const auto& [text, id] : tokens.items()) vocab.tokens[id.get<size_t>()] = text;
+  for (const json& token : file["added_tokens"]) vocab.types[token["id"].get<size_t>()] = 3;
+  for (const json& merge : file["model"]["merges"]) {
+    vocab.merges.push_back(merge[0].get<std::string>() + " " + merge[1].get<std::string>());
+  }
+  vocab.bos = 0;
+  vocab.eos = 2;
+  vocab.add_bos = name == "llama3";
+  return vocab;
+}
+
+struct GgufCase {
+  const char* name;
+  const char* pre;
+};
+class FromGguf : public ::testing::TestWithParam<GgufCase> {};
+
+TEST_P(FromGguf, IsLikeHuggingFace) {
+  const auto [name, pre] = GetParam();
+  const auto tokenizer = tokenizer_from_gguf(as_gguf(name, pre));
+  expect_golden(*tokenizer, name);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FromGguf,
+                         ::testing::Values(GgufCase{"llama3", "llama-bpe"},
+                                           GgufCase{"qwen2", "qwen2"}, GgufCase{"smollm", "smollm"},
+                                           GgufCase{"gpt4o", "gpt-4o"},
+                                           GgufCase{"tekken", "tekken"},
+                                           GgufCase{"deepseek3", "deepseek-v3"}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(FromGguf, TekkenAddsBosUnlessTold) {
+  GgufVocab vocab = as_gguf("tekken", "tekken");
+  EXPECT_TRUE(tokenizer_from_gguf(vocab)->encode("").empty());
+  vocab.add_bos.reset();
+  EXPECT_EQ(tokenizer_from_gguf(vocab)->encode("").size(), 1u);
+}
+
+TEST(FromGguf, SentencePieceBpeIsLikeSentencePiece) {
+  const json file = json::parse(read_data("spm_bpe.vocab.json"));
+  GgufVocab vocab;
+  vocab.model = "llama";
+  vocab.tokens = file["tokens"].get<std::vector<std::string>>();
+  vocab.scores = file["scores"].get<std::vector<float>>();
+  vocab.types = file["types"].get<std::vector<int32_t>>();
+  vocab.bos = 1;
+  vocab.eos = 2;
+  vocab.unk = 0;
+  const auto tokenizer = tokenizer_from_gguf(std::move(vocab));
+  expect_golden(*tokenizer, "spm_bpe", {.decoded = false, .sentencepiece = true});
+}
+
+}  // namespace
+}  // namespace rbee::text::testing
