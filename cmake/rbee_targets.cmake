@@ -22,10 +22,9 @@ find_package(Threads REQUIRED)
 add_library(rbee_flags INTERFACE)
 target_include_directories(rbee_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_options(rbee_flags INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
-                                            -fno-math-errno)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(rbee_flags INTERFACE -ffp-contract=off)
-endif()
+                                            -fno-math-errno
+                                            # d * q + m rounds twice, as in ggml, on every machine
+                                            -ffp-contract=off)
 target_link_libraries(rbee_flags INTERFACE Threads::Threads)
 if(RBEE_SANITIZE)
   target_compile_options(rbee_flags INTERFACE -fsanitize=${RBEE_SANITIZE} -fno-omit-frame-pointer
