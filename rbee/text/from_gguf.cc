@@ -128,13 +128,14 @@ void add_sentencepiece_steps(const GgufVocab& vocab, bool trim, PipelineParts& p
     steps.push_back(strip_normalizer(true, true));
     steps.push_back(replace_normalizer(Regex(" {2,}", "tokenizer.ggml"), " "));
   }
-  const bool prefix = vocab.add_space_prefix.value_or(true);
-  if (prefix) steps.push_back(prepend_normalizer(std::string(kMark)));
   steps.push_back(replace_normalizer(" ", std::string(kMark)));
   parts.normalizer = sequence_normalizer(std::move(steps));
   parts.decoder.add(replace_in_piece(std::string(kMark), " "));
   parts.decoder.add(byte_fallback());
-  if (prefix) parts.decoder.drop_leading_spaces(1);
+  if (vocab.add_space_prefix.value_or(true)) {
+    parts.section_prefix = kMark;
+    parts.decoder.drop_leading_spaces(1);
+  }
 }
 
 std::vector<bool> tokens_of_text(const GgufVocab& vocab) {

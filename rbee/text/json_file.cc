@@ -1,6 +1,8 @@
 #include "rbee/text/json_file.h"
 
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "rbee/core/error.h"
 
@@ -10,6 +12,28 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxDepth = 64;
+
+// Hugging Face's reader of decimal numbers rounds twice: the digits to a double, then the quotient
+// by a power of ten. One unit in the last place decides between paths of equal score, so the same
+// is done here. nullopt: a number with an exponent or too many digits before the point.
+std::optional<double> twice_rounded(std::string_view text) {
+  constexpr uint64_t kFull = std::numeric_limits<uint64_t>::max() / 10;
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  const size_t point = text.find('.');
+  if (point > 18 || text.find_first_of("eE") != text.npos) return std::nullopt;
+  uint64_t digits = 0;
+  double scale = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i == point) continue;
+    const auto digit = static_cast<uint64_t>(text[i] - '0');
+    if (digits > kFull || (digits == kFull && digit > 5)) break;  // the rest is dropped
+    digits = digits * 10 + digit;
+    if (i > point) scale *= 10;  // exact up to 1e22
+  }
+  const double value = static_cast<double>(digits) / scale;
+  return negative ? -value : value;
+}
 
 // Handler of nlohmann's event parser. Its names are the library's.
 class Reader : public json::json_sax_t {
@@ -23,9 +47,9 @@ class Reader : public json::json_sax_t {
     check(part_ == Part::tree || number <= INT64_MAX, where(), number, " is too large");
     return any_number(static_cast<int64_t>(number));
   }
-  bool number_float(double number, const std::string&) override {
+  bool number_float(double number, const std::string& text) override {
     if (part_ != Part::pieces) return value(number);
-    return piece_score(number);
+    return piece_score(twice_rounded(text).value_or(number));
   }
   bool string(std::string& text) override;
   bool binary(json::binary_t&) override { return false; }  // never from text

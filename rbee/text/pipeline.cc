@@ -81,12 +81,15 @@ std::vector<TokenId> PipelineTokenizer::encode(std::string_view text, EncodeOpti
   if (options.add_special) run.ids = parts_.prefix;
   std::vector<Section> sections;
   raw_finder_.find(text, options.parse_special, sections);
+  TokenId before = -1;
   for (const Section& section : sections) {
     if (section.id >= 0) {
       run.ids.push_back(section.id);
     } else {
-      encode_text(section.text, section.text.data() == text.data(), run);
+      encode_text(section.text, section.text.data() == text.data(),
+                  before < 0 || is_special(before), run);
     }
+    before = section.id;
   }
   if (options.add_special) {
     run.ids.insert(run.ids.end(), parts_.suffix.begin(), parts_.suffix.end());
@@ -94,10 +97,12 @@ std::vector<TokenId> PipelineTokenizer::encode(std::string_view text, EncodeOpti
   return std::move(run.ids);
 }
 
-void PipelineTokenizer::encode_text(std::string_view text, bool at_start, Run& run) const {
+void PipelineTokenizer::encode_text(std::string_view text, bool at_start, bool prefixed,
+                                    Run& run) const {
   if (parts_.normalizer) {
     std::string& normalized = run.rewritten.emplace_back(text);
     parts_.normalizer->apply(normalized);
+    if (prefixed && !normalized.empty()) normalized.insert(0, parts_.section_prefix);
     text = normalized;
   }
   std::vector<Section> sections;

@@ -22,6 +22,8 @@ struct PipelineParts {
   std::unique_ptr<Vocab> vocab = std::make_unique<Vocab>();  // the added tokens too
   std::unique_ptr<Model> model;
   NormalizerPtr normalizer;
+  // Goes before normalised text that starts the whole text or follows a special token.
+  std::string section_prefix;
   PreTokenizerPtr pre_tokenizer;
   PieceDecoder decoder;
   std::vector<AddedToken> added;
@@ -45,7 +47,7 @@ class PipelineTokenizer final : public Tokenizer {
 
  private:
   struct Run;
-  void encode_text(std::string_view text, bool at_start, Run& run) const;
+  void encode_text(std::string_view text, bool at_start, bool prefixed, Run& run) const;
   void find_end_tokens();
 
   PipelineParts parts_;
