@@ -19,8 +19,8 @@ struct SoftmaxArgs {
   View x, y;
 };
 
-// y (u32) = indices that sort each last-axis row of x; stable; NaN last in ascending order and first
-// in descending order
+// y (u32) = indices that sort each last-axis row of x; stable; NaN last in ascending order and
+// first in descending order
 struct ArgsortArgs {
   View x, y;
   bool descending = false;

@@ -35,15 +35,15 @@ int64_t read_head_dim(const ConfigReader& reader, const ModelConfig& config, int
   constexpr Field kHeadDim{"attention.key_length", "head_dim"};
   constexpr Field kValueDim{"attention.value_length", ""};
   if (!reader.has(kHeadDim) && (fallback == 0 || reader.is_gguf())) {
-    check(config.dim % config.heads == 0, kOp, "a width of ", config.dim,
-          " is not a multiple of ", config.heads, " heads, and no head size is given");
+    check(config.dim % config.heads == 0, kOp, "a width of ", config.dim, " is not a multiple of ",
+          config.heads, " heads, and no head size is given");
     fallback = config.dim / config.heads;
   }
   const int64_t head_dim = reader.integer(kHeadDim, fallback, kCount);
   const int64_t value_dim = reader.integer(kValueDim, head_dim, kCount);
   if (value_dim != head_dim) {
-    fail(Code::unsupported, kOp, reader.describe(kValueDim), " is ", value_dim,
-         " where keys have ", head_dim, "; only equal sizes are implemented");
+    fail(Code::unsupported, kOp, reader.describe(kValueDim), " is ", value_dim, " where keys have ",
+         head_dim, "; only equal sizes are implemented");
   }
   return head_dim;
 }
@@ -135,12 +135,13 @@ ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaul
   config.context_length = read_size(reader, {"context_length", "max_position_embeddings"},
                                     defaults.context_length, kPositions);
   constexpr Field kEps{"attention.layer_norm_rms_epsilon", "rms_norm_eps"};
-  const double eps = reader.is_gguf() ? reader.number(kEps) : reader.number(kEps, defaults.norm_eps);
+  const double eps =
+      reader.is_gguf() ? reader.number(kEps) : reader.number(kEps, defaults.norm_eps);
   check(eps >= 0 && eps < 1, kOp, reader.describe(kEps), " is ", eps, ", wanted from 0 to 1");
   config.norm_eps = static_cast<float>(eps);
-  config.tied_embeddings =
-      reader.is_gguf() ? reader.checkpoint().find("output.weight") == nullptr
-                       : reader.flag({"", "tie_word_embeddings"}, defaults.tied_embeddings);
+  config.tied_embeddings = reader.is_gguf()
+                               ? reader.checkpoint().find("output.weight") == nullptr
+                               : reader.flag({"", "tie_word_embeddings"}, defaults.tied_embeddings);
   return config;
 }
 
@@ -170,17 +171,18 @@ nn::RopeOptions read_rope(const ConfigReader& reader, const ModelConfig& config,
   rope.rotary_dim = reader.integer(
       {"rope.dimension_count", ""},
       static_cast<int64_t>(static_cast<double>(config.head_dim) * partial), {2, config.head_dim});
-  rope.scaling = parse_scaling(
-      reader, {"rope.scaling.type", cat(hf("rope_type"), "|rope_scaling.type")});
+  rope.scaling =
+      parse_scaling(reader, {"rope.scaling.type", cat(hf("rope_type"), "|rope_scaling.type")});
   rope.trained_positions = config.context_length;
   // Phi-3 keeps it beside the rope settings, where it wins.
   rope.original_positions = reader.integer(
       {"rope.scaling.original_context_length",
        cat("original_max_position_embeddings|", hf("original_max_position_embeddings"))},
       config.context_length, kPositions);
-  const double extension = static_cast<double>(rope.trained_positions) /
-                           static_cast<double>(rope.original_positions);
-  const bool implied = rope.scaling == nn::RopeScaling::longrope || rope.scaling == nn::RopeScaling::yarn;
+  const double extension =
+      static_cast<double>(rope.trained_positions) / static_cast<double>(rope.original_positions);
+  const bool implied =
+      rope.scaling == nn::RopeScaling::longrope || rope.scaling == nn::RopeScaling::yarn;
   const double alone = reader.number({"rope.scale_linear", ""}, implied ? extension : 1.0);
   rope.factor = number("rope.scaling.factor", "factor", alone);
   rope.beta_fast = number("rope.scaling.yarn_beta_fast", "beta_fast", rope.beta_fast);

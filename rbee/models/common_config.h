@@ -43,10 +43,11 @@ nn::RopeOptions read_rope(const ConfigReader& reader, const ModelConfig& config,
 // Adds the per-frequency divisors that GGUF files keep as tensors.
 void add_rope_tensors(nn::RopeOptions& options, const nn::WeightScope& weights);
 
-// The attention window of the config, 0 = none; `fallback` when a Hugging Face config leaves it out.
+// The attention window of the config, 0 = none; `fallback` when a Hugging Face config leaves it
+// out.
 int64_t read_window(const ConfigReader& reader, int64_t fallback);
-// Keys seen by each layer: `window` where it slides, 0 = all elsewhere. The checkpoint's own list of
-// layers wins over the family's rule `slides`.
+// Keys seen by each layer: `window` where it slides, 0 = all elsewhere. The checkpoint's own list
+// of layers wins over the family's rule `slides`.
 std::vector<int64_t> layer_windows(const ConfigReader& reader, const ModelConfig& config,
                                    int64_t window, const std::function<bool(int64_t)>& slides);
 

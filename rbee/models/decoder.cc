@@ -34,8 +34,7 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
           .progress = options.progress};
 }
 
-Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights,
-                 const DecoderSpec& spec)
+Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec)
     : config_(config),
       logit_softcap_(spec.logit_softcap),
       embedding_(weights / "token_embd", config.vocab_size, config.dim, spec.embedding_scale) {

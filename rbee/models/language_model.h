@@ -48,14 +48,14 @@ class LanguageModel {
   // the model's layers, kv_heads and head_dim. Const: one model may serve several caches.
   virtual Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
 
-  virtual int64_t weight_bytes() const = 0;       // resident, packed copies included
-  virtual int64_t parameters() const = 0;         // weights, tied ones once
+  virtual int64_t weight_bytes() const = 0;      // resident, packed copies included
+  virtual int64_t parameters() const = 0;        // weights, tied ones once
   virtual std::string quantization() const = 0;  // most common weight type by bytes, e.g. "q4_1"
 };
 
 struct LoadOptions {
   Device* device = nullptr;
-  int64_t context = 0;  // positions to prepare rope tables for; 0 = min(trained, 4096)
+  int64_t context = 0;       // positions to prepare rope tables for; 0 = min(trained, 4096)
   bool pack_weights = true;  // rewrite matrices for the device's kernels
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint's tensors
 };

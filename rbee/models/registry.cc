@@ -13,9 +13,9 @@ namespace rbee::models {
 namespace {
 
 constexpr Family kFamilies[] = {
-    {"llama", load_llama},   {"mistral", load_llama},     {"qwen2", load_qwen2},
-    {"qwen3", load_qwen3},   {"gemma2", load_gemma2},     {"gemma3", load_gemma3},
-    {"phi3", load_phi3},     {"gemma3_text", load_gemma3},
+    {"llama", load_llama}, {"mistral", load_llama},      {"qwen2", load_qwen2},
+    {"qwen3", load_qwen3}, {"gemma2", load_gemma2},      {"gemma3", load_gemma3},
+    {"phi3", load_phi3},   {"gemma3_text", load_gemma3},
 };
 
 }  // namespace

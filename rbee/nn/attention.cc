@@ -25,8 +25,8 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
     key_ = Linear(layer / "attn_k", kv);
     value_ = Linear(layer / "attn_v", kv);
   }
-  output_ = Linear(layer / "attn_output",
-                   {.in = q_rows, .out = spec.dim, .bias = spec.output_bias});
+  output_ =
+      Linear(layer / "attn_output", {.in = q_rows, .out = spec.dim, .bias = spec.output_bias});
   if (!spec.qk_norm) return;
   query_norm_ = RmsNorm(layer / "attn_q_norm", spec.head_norm);
   key_norm_ = RmsNorm(layer / "attn_k_norm", spec.head_norm);

@@ -26,16 +26,17 @@ struct AttentionSpec {
   int64_t head_dim = 0;
   Bias qkv_bias = Bias::none;
   Bias output_bias = Bias::none;
-  bool fused = false;    // "attn_qkv" holds the rows of q, k and v
-  bool qk_norm = false;  // RMS norm of each head of q and k before the rotation
-  NormOptions head_norm{};            // with qk_norm; dim is head_dim
-  PagedAttentionOptions scores{};     // scale, softcap, window
+  bool fused = false;              // "attn_qkv" holds the rows of q, k and v
+  bool qk_norm = false;            // RMS norm of each head of q and k before the rotation
+  NormOptions head_norm{};         // with qk_norm; dim is head_dim
+  PagedAttentionOptions scores{};  // scale, softcap, window
 };
 
 // Causal self-attention with grouped queries (Ainslie et al. 2023) over a paged cache.
 class Attention {
  public:
-  // Takes attn_q, attn_k, attn_v (or attn_qkv), attn_output, attn_q_norm and attn_k_norm of a layer.
+  // Takes attn_q, attn_k, attn_v (or attn_qkv), attn_output, attn_q_norm and attn_k_norm of a
+  // layer.
   Attention(const WeightScope& layer, const AttentionSpec& spec, const Rope& rope);
 
   // x: (tokens, dim); result: (tokens, dim). Appends the tokens' keys and values to the cache.

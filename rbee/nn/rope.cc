@@ -33,9 +33,9 @@ double dynamic_base(const RopeOptions& options, int64_t positions) {
   check(options.trained_positions > 0 && options.rotary_dim > 2, kOp,
         "dynamic scaling needs trained positions and more than two rotated elements");
   if (positions <= options.trained_positions) return options.base;
-  const double excess =
-      options.factor * static_cast<double>(positions) / static_cast<double>(options.trained_positions) -
-      (options.factor - 1);
+  const double excess = options.factor * static_cast<double>(positions) /
+                            static_cast<double>(options.trained_positions) -
+                        (options.factor - 1);
   const auto dim = static_cast<double>(options.rotary_dim);
   return options.base * std::pow(excess, dim / (dim - 2));
 }
@@ -119,7 +119,8 @@ RopeFrequencies rope_frequencies(const RopeOptions& options, int64_t positions) 
   check_options(options, positions);
   const bool dynamic = options.scaling == RopeScaling::dynamic;
   RopeFrequencies out;
-  out.radians = plain_frequencies(options, dynamic ? dynamic_base(options, positions) : options.base);
+  out.radians =
+      plain_frequencies(options, dynamic ? dynamic_base(options, positions) : options.base);
   if (options.scaling == RopeScaling::linear) {
     for (double& frequency : out.radians) frequency /= options.factor;
   } else if (options.scaling == RopeScaling::yarn) {

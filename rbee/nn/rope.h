@@ -24,16 +24,16 @@ struct RopeOptions {
   double base = 10000;
   RopeLayout layout = RopeLayout::half;
   RopeScaling scaling = RopeScaling::none;
-  double factor = 1;               // linear, dynamic, yarn, llama3: context extension
-  int64_t trained_positions = 0;   // dynamic: max_position_embeddings
-  int64_t original_positions = 0;  // yarn, llama3, longrope: positions before the extension
+  double factor = 1;                       // linear, dynamic, yarn, llama3: context extension
+  int64_t trained_positions = 0;           // dynamic: max_position_embeddings
+  int64_t original_positions = 0;          // yarn, llama3, longrope: positions before the extension
   std::optional<double> attention_factor;  // yarn, longrope: scales cos and sin; absent = formula
   double beta_fast = 32, beta_slow = 1;    // yarn: rotations that bound the ramp
   double mscale = 0, mscale_all_dim = 0;   // yarn: ratio of two attention factors; 0 = off
   bool truncate = true;                    // yarn: ramp bounds are whole numbers
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3: original_positions / wavelength
   std::vector<double> short_factors, long_factors;   // longrope: (rotary_dim / 2) divisors
-  std::vector<double> frequency_divisors;  // (rotary_dim / 2), any scaling; empty = none
+  std::vector<double> frequency_divisors;            // (rotary_dim / 2), any scaling; empty = none
 };
 
 struct RopeFrequencies {
@@ -47,7 +47,7 @@ RopeFrequencies rope_frequencies(const RopeOptions& options, int64_t positions);
 class Rope {
  public:
   Rope() = default;
-  // Prepares the tables for positions 0 … positions - 1.
+  // Prepares the tables for positions 0 ... positions - 1.
   Rope(const RopeOptions& options, int64_t positions, Device& device);
 
   // x: (tokens, heads, head_dim), positions: (tokens) i32

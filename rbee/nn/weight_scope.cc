@@ -190,8 +190,8 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
   const io::TensorEntry& entry = take(leaf, Shape{rows.total, in});
   RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
   const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
-  const std::span<const std::byte> bytes =
-      entry.data.subspan(static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
+  const std::span<const std::byte> bytes = entry.data.subspan(
+      static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
   if (entry.file) entry.file->will_need(bytes);
   const Tensor plain = place(entry, bytes, Shape{rows.count, in}, device());
   const Tensor packed = books_->options.pack ? pack_weight(plain) : plain;

@@ -31,8 +31,8 @@ struct WeightOptions {
 };
 
 struct WeightFigures {
-  int64_t parameters = 0;      // elements of all tensors taken, each once
-  int64_t resident_bytes = 0;  // mapped in place, converted and packed
+  int64_t parameters = 0;                            // elements of all tensors taken, each once
+  int64_t resident_bytes = 0;                        // mapped in place, converted and packed
   std::array<int64_t, kDTypeCount> bytes_by_type{};  // of the tensors taken, as stored
   // The type with the most bytes.
   DType most_common() const;

@@ -35,7 +35,8 @@ Compute<T> load(T x) {
 template <typename Int, typename Float>
 Int saturate(Float x) {
   // 2^digits is the first value above the range and is exact in Float; the lowest value is too.
-  constexpr Float kEnd = static_cast<Float>(uint64_t{1} << (std::numeric_limits<Int>::digits - 1)) * 2;
+  constexpr Float kEnd =
+      static_cast<Float>(uint64_t{1} << (std::numeric_limits<Int>::digits - 1)) * 2;
   if (std::isnan(x)) return 0;
   if (x >= kEnd) return std::numeric_limits<Int>::max();
   if (x < static_cast<Float>(std::numeric_limits<Int>::min())) {

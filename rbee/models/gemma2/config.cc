@@ -5,8 +5,8 @@
 namespace rbee::models {
 namespace {
 
-// query_pre_attn_scalar is the head size, but for the 27B model (46 layers) the width by heads; GGUF
-// files do not say it.
+// query_pre_attn_scalar is the head size, but for the 27B model (46 layers) the width by heads;
+// GGUF files do not say it.
 double read_query_scalar(const ConfigReader& reader, const ModelConfig& config) {
   if (!reader.is_gguf()) return reader.number({"", "query_pre_attn_scalar"}, 256);
   constexpr int64_t kLayersOf27B = 46;

@@ -9,8 +9,8 @@ struct Gemma2Config : ModelConfig {
   GateOp activation = GateOp::gelu;
   nn::RopeOptions rope;
   float attention_scale = 0;
-  float attention_softcap = 0;  // 0 = off
-  float logit_softcap = 0;      // 0 = off
+  float attention_softcap = 0;   // 0 = off
+  float logit_softcap = 0;       // 0 = off
   std::vector<int64_t> windows;  // keys a token sees, by layer; 0 = all
   float norm_weight_offset = 0;  // Hugging Face stores weight - 1
 };

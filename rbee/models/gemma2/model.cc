@@ -28,7 +28,8 @@ constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const Gemma2Config& config, int64_t index) {
   return {
-      .norm = {.dim = config.dim, .eps = config.norm_eps,
+      .norm = {.dim = config.dim,
+               .eps = config.norm_eps,
                .weight_offset = config.norm_weight_offset},
       .attention = {.dim = config.dim,
                     .heads = config.heads,
@@ -37,9 +38,7 @@ BlockSpec block_spec(const Gemma2Config& config, int64_t index) {
                     .scores = {.scale = config.attention_scale,
                                .softcap = config.attention_softcap,
                                .window = config.windows[static_cast<size_t>(index)]}},
-      .mlp = {.dim = config.dim,
-              .ffn_dim = config.ffn_dim,
-              .activation = config.activation},
+      .mlp = {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation},
   };
 }
 
@@ -52,13 +51,15 @@ std::unique_ptr<LanguageModel> load_gemma2(const io::Checkpoint& checkpoint,
   add_rope_tensors(config.rope, weights);
   const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
   const auto block = [&](int64_t layer) {
-    return std::make_unique<const SandwichNormBlock>(weights.layer(layer), block_spec(config, layer), rope);
+    return std::make_unique<const SandwichNormBlock>(weights.layer(layer),
+                                                     block_spec(config, layer), rope);
   };
-  return std::make_unique<Decoder>(config, weights, DecoderSpec{
-      .embedding_scale = std::sqrt(static_cast<float>(config.dim)),
-      .norm_weight_offset = config.norm_weight_offset,
-      .logit_softcap = config.logit_softcap,
-      .block = block});
+  return std::make_unique<Decoder>(
+      config, weights,
+      DecoderSpec{.embedding_scale = std::sqrt(static_cast<float>(config.dim)),
+                  .norm_weight_offset = config.norm_weight_offset,
+                  .logit_softcap = config.logit_softcap,
+                  .block = block});
 }
 
 }  // namespace rbee::models

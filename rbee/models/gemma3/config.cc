@@ -7,8 +7,8 @@ namespace {
 
 constexpr const char* kOp = "model config";
 
-// query_pre_attn_scalar is the head size, but for the 27B model (62 layers) the width by heads; GGUF
-// files do not say it.
+// query_pre_attn_scalar is the head size, but for the 27B model (62 layers) the width by heads;
+// GGUF files do not say it.
 double read_query_scalar(const ConfigReader& reader, const ModelConfig& config) {
   if (!reader.is_gguf()) return reader.number({"", "query_pre_attn_scalar"}, 256);
   constexpr int64_t kLayersOf27B = 62;
@@ -20,9 +20,9 @@ double read_query_scalar(const ConfigReader& reader, const ModelConfig& config) 
 nn::RopeOptions read_local_rope(const ConfigReader& reader, const ModelConfig& config) {
   nn::RopeOptions rope;
   rope.rotary_dim = config.head_dim;
-  rope.base = reader.number({"rope.freq_base_swa",
-                             "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq"},
-                            10000);
+  rope.base = reader.number(
+      {"rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq"},
+      10000);
   return rope;
 }
 

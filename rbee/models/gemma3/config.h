@@ -11,7 +11,7 @@ struct Gemma3Config : ModelConfig {
   nn::RopeOptions global_rope;
   nn::RopeOptions local_rope;
   float attention_scale = 0;
-  float logit_softcap = 0;  // 0 = off
+  float logit_softcap = 0;       // 0 = off
   std::vector<int64_t> windows;  // keys a token sees, by layer; 0 = all, and the global rope
   float norm_weight_offset = 0;  // Hugging Face stores weight - 1
 };

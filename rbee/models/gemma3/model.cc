@@ -26,11 +26,13 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
     {"blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq", "vision_tower.", "multi_modal_projector."};
+constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq", "vision_tower.",
+                                         "multi_modal_projector."};
 
 BlockSpec block_spec(const Gemma3Config& config, int64_t index) {
   return {
-      .norm = {.dim = config.dim, .eps = config.norm_eps,
+      .norm = {.dim = config.dim,
+               .eps = config.norm_eps,
                .weight_offset = config.norm_weight_offset},
       .attention = {.dim = config.dim,
                     .heads = config.heads,
@@ -42,9 +44,7 @@ BlockSpec block_spec(const Gemma3Config& config, int64_t index) {
                                   .weight_offset = config.norm_weight_offset},
                     .scores = {.scale = config.attention_scale,
                                .window = config.windows[static_cast<size_t>(index)]}},
-      .mlp = {.dim = config.dim,
-              .ffn_dim = config.ffn_dim,
-              .activation = config.activation},
+      .mlp = {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation},
   };
 }
 
@@ -60,14 +60,15 @@ std::unique_ptr<LanguageModel> load_gemma3(const io::Checkpoint& checkpoint,
   const nn::Rope local(config.local_rope, positions, *options.device);
   const auto block = [&](int64_t layer) {
     const bool windowed = config.windows[static_cast<size_t>(layer)] != 0;
-    return std::make_unique<const SandwichNormBlock>(weights.layer(layer), block_spec(config, layer),
-                                                     windowed ? local : global);
+    return std::make_unique<const SandwichNormBlock>(
+        weights.layer(layer), block_spec(config, layer), windowed ? local : global);
   };
-  return std::make_unique<Decoder>(config, weights, DecoderSpec{
-      .embedding_scale = std::sqrt(static_cast<float>(config.dim)),
-      .norm_weight_offset = config.norm_weight_offset,
-      .logit_softcap = config.logit_softcap,
-      .block = block});
+  return std::make_unique<Decoder>(
+      config, weights,
+      DecoderSpec{.embedding_scale = std::sqrt(static_cast<float>(config.dim)),
+                  .norm_weight_offset = config.norm_weight_offset,
+                  .logit_softcap = config.logit_softcap,
+                  .block = block});
 }
 
 }  // namespace rbee::models

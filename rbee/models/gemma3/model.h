@@ -7,6 +7,6 @@
 namespace rbee::models {
 
 std::unique_ptr<LanguageModel> load_gemma3(const io::Checkpoint& checkpoint,
-                                          const LoadOptions& options);
+                                           const LoadOptions& options);
 
 }  // namespace rbee::models

@@ -7,8 +7,9 @@ Phi3Config read_phi3_config(const ConfigReader& reader) {
   config.activation = read_activation(reader, "silu");
   config.rope = read_rope(reader, config, 10000);
   // Early configs call LongRoPE "yarn", and GGUF files only have its tensors.
-  const bool factors = reader.is_gguf() ? reader.checkpoint().find("rope_factors_short.weight") != nullptr
-                                        : config.rope.scaling == nn::RopeScaling::yarn;
+  const bool factors = reader.is_gguf()
+                           ? reader.checkpoint().find("rope_factors_short.weight") != nullptr
+                           : config.rope.scaling == nn::RopeScaling::yarn;
   if (factors) config.rope.scaling = nn::RopeScaling::longrope;
   config.window = read_window(reader, 0);
   return config;

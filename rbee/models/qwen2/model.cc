@@ -31,9 +31,7 @@ BlockSpec block_spec(const Qwen2Config& config, int64_t index) {
                     .head_dim = config.head_dim,
                     .qkv_bias = nn::Bias::required,
                     .scores = {.window = config.windows[static_cast<size_t>(index)]}},
-      .mlp = {.dim = config.dim,
-              .ffn_dim = config.ffn_dim,
-              .activation = config.activation},
+      .mlp = {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation},
   };
 }
 
@@ -46,7 +44,8 @@ std::unique_ptr<LanguageModel> load_qwen2(const io::Checkpoint& checkpoint,
   add_rope_tensors(config.rope, weights);
   const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
   const auto block = [&](int64_t layer) {
-    return std::make_unique<const PreNormBlock>(weights.layer(layer), block_spec(config, layer), rope);
+    return std::make_unique<const PreNormBlock>(weights.layer(layer), block_spec(config, layer),
+                                                rope);
   };
   return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
 }

@@ -36,9 +36,7 @@ BlockSpec block_spec(const Qwen3Config& config, int64_t index) {
                     .qk_norm = true,
                     .head_norm = {.dim = config.head_dim, .eps = config.norm_eps},
                     .scores = {.window = config.windows[static_cast<size_t>(index)]}},
-      .mlp = {.dim = config.dim,
-              .ffn_dim = config.ffn_dim,
-              .activation = config.activation},
+      .mlp = {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation},
   };
 }
 
@@ -51,7 +49,8 @@ std::unique_ptr<LanguageModel> load_qwen3(const io::Checkpoint& checkpoint,
   add_rope_tensors(config.rope, weights);
   const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
   const auto block = [&](int64_t layer) {
-    return std::make_unique<const PreNormBlock>(weights.layer(layer), block_spec(config, layer), rope);
+    return std::make_unique<const PreNormBlock>(weights.layer(layer), block_spec(config, layer),
+                                                rope);
   };
   return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
 }
