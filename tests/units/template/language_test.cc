@@ -1,0 +1,138 @@
+// What the goldens cannot show: errors' words and places, messages, time, threads.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <thread>
+
+#include "rbee/core/error.h"
+#include "rbee/text/template/chat_template.h"
+
+namespace rbee::text {
+namespace {
+
+using testing::HasSubstr;
+
+std::string render(std::string_view source, std::string_view variables = "{}") {
+  return ChatTemplate(source).render(variables);
+}
+
+// The message of the error that parsing and rendering `source` throws.
+std::string error_of(std::string_view source, std::string_view variables = "{}",
+                     Code code = Code::invalid_argument) {
+  try {
+    render(source, variables);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(error.op(), "chat template");
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return {};
+}
+
+TEST(TemplateErrors, SourceErrorsHaveLineAndColumn) {
+  EXPECT_EQ(error_of("a\nbc {{ 1 + }}"),
+            "chat template: line 2, column 11: unexpected '}}', expected an expression");
+  EXPECT_THAT(error_of("x\n\n{% if a %}"), HasSubstr("line 3, column 11: the template ends"));
+  EXPECT_THAT(error_of("é {{ @ }}"), HasSubstr("line 1, column 6: unexpected character '@'"));
+  EXPECT_THAT(error_of("\n{# open"), HasSubstr("line 2, column 1: the comment has no end"));
+  EXPECT_THAT(error_of("{% frob %}"), HasSubstr("line 1, column 4: unknown tag 'frob'"));
+  EXPECT_THAT(error_of("{{ 99999999999999999999 }}"), HasSubstr("does not fit into 64 bits"));
+}
+
+TEST(TemplateErrors, RenderErrorsHaveTheLine) {
+  EXPECT_EQ(error_of("a\nb\n{{ x.y }}"), "chat template: line 3: 'x' is undefined");
+  EXPECT_EQ(error_of("{{ m.a.b }}", R"({"m": {}})"),
+            "chat template: line 1: 'dict object' has no attribute 'a'");
+  EXPECT_EQ(error_of("\n{{ 1 | nope }}"), "chat template: line 2: no filter is named 'nope'");
+  EXPECT_THAT(error_of("{% macro m() %}\n{{ 1 / 0 }}{% endmacro %}\n\n{{ m() }}"),
+              HasSubstr("line 2: division by zero"));
+  EXPECT_THAT(error_of("{% macro m() %}\n{% endmacro %}\n\n{{ m() + 1 }}"), HasSubstr("line 4"));
+  EXPECT_THAT(error_of("{{ 'a'.find() }}"), HasSubstr("find() needs the argument 'sub'"));
+}
+
+TEST(TemplateErrors, RaisedTextIsUnchanged) {
+  EXPECT_EQ(error_of("\n{{ raise_exception('Roles must alternate: ' ~ 1) }}"),
+            "chat template: Roles must alternate: 1");
+}
+
+TEST(TemplateErrors, FilesAreOutOfReach) {
+  for (const std::string_view tag : {"include", "import", "from", "extends"}) {
+    const std::string source = "{% " + std::string(tag) + " 'x' %}";
+    EXPECT_THAT(error_of(source, "{}", Code::unsupported), HasSubstr(std::string(tag)));
+  }
+}
+
+TEST(TemplateErrors, VariablesMustBeAnObject) {
+  EXPECT_THAT(error_of("x", "[1]"), HasSubstr("the variables must be a JSON object"));
+  EXPECT_THAT(error_of("x", "{\"a\": }"), HasSubstr("the variables at byte"));
+  EXPECT_THAT(error_of("x", "{\"a\": \"\xff\"}"), HasSubstr("the variables at byte"));
+  EXPECT_THAT(error_of("x", "{\"a\": 18446744073709551615}"), HasSubstr("18446744073709551615"));
+  EXPECT_THAT(error_of("x", "{\"a\": 99999999999999999999999}"), HasSubstr("64 bits"));
+  EXPECT_THAT(error_of("\xc3("), HasSubstr("line 1, column 1: invalid UTF-8"));
+}
+
+TEST(TemplateMessages, AreVariables) {
+  const ChatTemplate chat(
+      "{{ bos_token }}{% for m in messages %}{{ m.role }}:{{ m['content'] }}{{ m.name }};"
+      "{% endfor %}{{ eos_token }}{% if add_generation_prompt %}!{% endif %}{{ extra }}");
+  const std::vector<Message> messages = {{"user", "Hé", {}}, {"tool", "1", R"({"name": "f"})"}};
+  EXPECT_EQ(chat.render(messages, true, "<s>", "</s>", R"({"extra": 7})"),
+            "<s>user:Hé;tool:1f;</s>!7");
+  EXPECT_EQ(chat.render(messages, false, "", ""), "user:Hé;tool:1f;");
+}
+
+TEST(TemplateMessages, KeepTheOrderOfFields) {
+  const ChatTemplate chat("{{ messages[0].tool_calls | tojson }}");
+  const std::vector<Message> messages = {
+      {"assistant", "", R"({"tool_calls": [{"z": 1, "a": {"y": null, "b": 2.50}}]})"}};
+  EXPECT_EQ(chat.render(messages, false, "", ""), R"([{"z": 1, "a": {"y": null, "b": 2.5}}])");
+}
+
+TEST(TemplateMessages, MustBeUtf8) {
+  const ChatTemplate chat("{{ messages }}");
+  const std::vector<Message> messages = {{"user", "\xff", {}}};
+  EXPECT_THROW(chat.render(messages, false, "", ""), Error);
+}
+
+TEST(TemplateFunctions, StrftimeNowIsLocalTime) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char year[8];
+  ASSERT_GT(std::strftime(year, sizeof year, "%Y", &local), 0U);
+  EXPECT_EQ(render("{{ strftime_now('%Y') }}"), year);
+  EXPECT_THAT(error_of("{{ strftime_now('%Y' * 3000) }}"), HasSubstr("4096"));
+}
+
+TEST(TemplateFunctions, VariablesHideGlobals) {
+  EXPECT_EQ(render("{{ range }}", R"({"range": 3})"), "3");
+}
+
+TEST(ChatTemplate, IsSharedByThreads) {
+  const ChatTemplate chat(
+      "{% set ns = namespace(t='') %}{% for i in range(n) %}"
+      "{% set ns.t = ns.t ~ i %}{% endfor %}{{ ns.t | length }}");
+  std::vector<std::string> results(4);
+  std::vector<std::thread> threads;
+  for (std::string& result : results) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) result = chat.render(R"({"n": 100})");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& result : results) EXPECT_EQ(result, "190");
+}
+
+TEST(ChatTemplate, CanBeMoved) {
+  ChatTemplate first("{{ 'a' }}{{ x }}");
+  ChatTemplate second(std::move(first));
+  first = ChatTemplate("b");
+  EXPECT_EQ(second.render(R"({"x": 1})"), "a1");
+  EXPECT_EQ(first.render("{}"), "b");
+}
+
+}  // namespace
+}  // namespace rbee::text

@@ -1,0 +1,147 @@
+// Templates come with models from strangers: each of these must end soon with an error.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rbee/core/cat.h"
+#include "rbee/core/error.h"
+#include "rbee/text/template/chat_template.h"
+
+namespace rbee::text {
+namespace {
+
+using testing::HasSubstr;
+
+std::string repeat(std::string_view text, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+std::string error_of(std::string_view source, TemplateLimits limits = {},
+                     std::string_view variables = "{}") {
+  try {
+    const std::string out = ChatTemplate(source, limits).render(variables);
+    ADD_FAILURE() << "no error, " << out.size() << " bytes";
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+constexpr std::string_view kThousand = "{% for i in range(1000) %}";
+
+TEST(TemplateLimits, Steps) {
+  const std::string loops =
+      cat(kThousand, kThousand, kThousand, "{% set x = i %}", repeat("{% endfor %}", 3));
+  EXPECT_THAT(error_of(loops), HasSubstr("line 1: the template needs more than 2000000 steps"));
+  EXPECT_THAT(error_of("{% for i in range(9) %}{% endfor %}", {.max_steps = 10}),
+              HasSubstr("more than 10 steps"));
+}
+
+// Work inside of one operation counts as well.
+TEST(TemplateLimits, StepsOfLongTexts) {
+  const std::string head = "{% set s = 'ab' * 4000000 %}";
+  for (const std::string_view use :
+       {"s.count('b')", "'c' in s", "s == s ~ ''", "s | replace('c', 'd') | length", "s.rfind('x')",
+        "s | wordcount", "s.split('c') | length", "s.isalpha()", "s | tojson | length",
+        "s < s ~ 'a'"}) {
+    const std::string source = cat(head, kThousand, "{{ ", use, " }}{% endfor %}");
+    SCOPED_TRACE(use);
+    EXPECT_THAT(error_of(source), HasSubstr("the template needs more than"));
+  }
+}
+
+TEST(TemplateLimits, Output) {
+  EXPECT_THAT(error_of(cat(kThousand, "0123456789{% endfor %}"), {.max_output_bytes = 5000}),
+              HasSubstr("writes more than 5000 bytes"));
+}
+
+TEST(TemplateLimits, Memory) {
+  for (const std::string_view use :
+       {"'a' * 999999999999", "'a' * 9223372036854775807", "[1] * 999999999999",
+        "'a'.center(999999999999)", "'a'.ljust(9223372036854775807)", "'%999999999d' % 1",
+        "'{:999999999}'.format(1)", "'a' | indent(999999999999)", "'1'.zfill(999999999999)",
+        "[1] | batch(999999999999, 'x') | list", "[1] | slice(999999999999) | list",
+        "[[1]] | tojson(indent=999999999999)", "'%.999999999d' % 1",
+        "'\\t'.expandtabs(99999999999)", "'ab'.replace('', 'x' * 99999999)",
+        "'é'.rjust(99999999999, '🙂')"}) {
+    SCOPED_TRACE(use);
+    EXPECT_FALSE(error_of(cat("{{ ", use, " }}")).empty());
+  }
+  const std::string doubling = "{% set ns = namespace(s='x') %}" + std::string(kThousand) +
+                               "{% set ns.s = ns.s ~ ns.s %}{% endfor %}";
+  EXPECT_THAT(error_of(doubling, {.max_steps = 1LL << 40}), HasSubstr("268435456 bytes"));
+  EXPECT_THAT(
+      error_of("{{ m }}", {.max_memory_bytes = 1000}, cat("{\"m\": \"", repeat("x", 2000), "\"}")),
+      HasSubstr("more than 1000 bytes"));
+}
+
+TEST(TemplateLimits, SourceSize) {
+  EXPECT_THAT(error_of(repeat("x", 101), {.max_source_bytes = 100}), HasSubstr("101 bytes"));
+  EXPECT_EQ(ChatTemplate(repeat("x", 100), {.max_source_bytes = 100}).render("{}").size(), 100U);
+}
+
+TEST(TemplateLimits, DepthOfSource) {
+  for (const auto& [open, close] :
+       std::vector<std::pair<std::string, std::string>>{{"(", ")"},
+                                                        {"[", "]"},
+                                                        {"{1:", "}"},
+                                                        {"not ", ""},
+                                                        {"-", ""},
+                                                        {"x[", "]"},
+                                                        {"f(", ")"},
+                                                        {"1 if 1 else ", ""},
+                                                        {"x|f(", ")"}}) {
+    SCOPED_TRACE(open);
+    EXPECT_THAT(error_of(cat("{{ ", repeat(open, 20000), "1", repeat(close, 20000), " }}")),
+                HasSubstr("nested more than 100 deep"));
+  }
+  EXPECT_THAT(error_of(repeat("{% if 1 %}", 20000)), HasSubstr("nested more than 100 deep"));
+  const std::string fine = cat("{{ ", repeat("(", 90), "1", repeat(")", 90), " }}");
+  EXPECT_EQ(ChatTemplate(fine).render("{}"), "1");
+}
+
+// Chains are not nested, but evaluating them is.
+TEST(TemplateLimits, LongChains) {
+  for (const std::string_view link : {" + 1", "|string", ".x", "[0]", " or 0", " and 1"}) {
+    SCOPED_TRACE(link);
+    EXPECT_THAT(error_of(cat("{{ 1", repeat(link, 20000), " }}")), HasSubstr("too deeply"));
+  }
+  EXPECT_EQ(ChatTemplate(cat("{{ 1", repeat(" + 1", 500), " }}")).render("{}"), "501");
+  EXPECT_EQ(ChatTemplate(cat("{{ 1", repeat(" ~ 1", 5000), " }}")).render("{}").size(), 5001U);
+}
+
+TEST(TemplateLimits, DepthOfCallsAndValues) {
+  EXPECT_THAT(error_of("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"),
+              HasSubstr("calls itself too deeply"));
+  EXPECT_THAT(error_of("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}"),
+              HasSubstr("too deeply"));
+  const std::string nest =
+      "{% set ns = namespace(v=[]) %}{% for i in range(9000) %}"
+      "{% set ns.v = [ns.v] %}{% endfor %}";
+  for (const std::string_view use :
+       {"{{ ns.v }}", "{{ ns.v | tojson }}", "{{ ns.v == [ns.v] }}", "{{ ns.v < [ns.v] }}"}) {
+    SCOPED_TRACE(use);
+    EXPECT_THAT(error_of(cat(nest, use)), HasSubstr("too deeply"));
+  }
+  EXPECT_THAT(error_of("{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}"),
+              HasSubstr("too deeply"));
+}
+
+TEST(TemplateLimits, DepthOfVariables) {
+  EXPECT_THAT(error_of("x", {}, cat("{\"a\": ", repeat("[", 5000), repeat("]", 5000), "}")),
+              HasSubstr("nested more than 100 deep"));
+}
+
+// A value that holds itself twice is small, but its text is not.
+TEST(TemplateLimits, SharedValues) {
+  const std::string nest =
+      "{% set ns = namespace(v=[1]) %}{% for i in range(60) %}"
+      "{% set ns.v = [ns.v, ns.v] %}{% endfor %}";
+  EXPECT_THAT(error_of(nest + "{{ ns.v }}"), HasSubstr("steps"));
+  EXPECT_THAT(error_of(nest + "{{ ns.v == ns.v[:] }}"), HasSubstr("steps"));
+}
+
+}  // namespace
+}  // namespace rbee::text
