@@ -36,10 +36,10 @@ struct Worker {
 
   uint16_t port() const { return server.port(); }
   RawResponse get(std::string_view path, std::string_view headers = {}) const {
-    return exchange(port(), request("GET", path, {}, headers));
+    return ask(port(), request("GET", path, {}, headers));
   }
   RawResponse post(std::string_view path, std::string_view body) const {
-    return exchange(port(), request("POST", path, body));
+    return ask(port(), request("POST", path, body));
   }
   // The path of a new job's stream.
   std::string new_stream(std::string_view body = R"({"prompt":"Hi","max_tokens":100000})") const {

@@ -67,8 +67,7 @@ TEST(Http, Version10) {
   kept.send("GET /health HTTP/1.0\r\n\r\n");
   EXPECT_EQ(kept.read_response().status, 200);
 
-  const RawResponse stream =
-      exchange(worker.port(), "GET " + worker.new_stream() + " HTTP/1.0\r\n\r\n");
+  const RawResponse stream = ask(worker.port(), "GET " + worker.new_stream() + " HTTP/1.0\r\n\r\n");
   EXPECT_FALSE(stream.headers.contains("transfer-encoding"));
   EXPECT_TRUE(stream.body.ends_with("data: [DONE]\n\n"));
 }
@@ -85,12 +84,12 @@ TEST(Http, HeadHasNoBody) {
 
 TEST(Http, WrongMethodNamesTheRightOnes) {
   Worker worker;
-  const RawResponse post = exchange(worker.port(), request("POST", "/health", "{}"));
+  const RawResponse post = ask(worker.port(), request("POST", "/health", "{}"));
   EXPECT_EQ(post.status, 405);
   EXPECT_EQ(post.headers.at("allow"), "GET, HEAD");
-  EXPECT_EQ(exchange(worker.port(), request("GET", "/v1/jobs")).headers.at("allow"), "POST");
-  EXPECT_EQ(exchange(worker.port(), request("BREW", "/health")).status, 405);
-  EXPECT_EQ(exchange(worker.port(), request("OPTIONS", "*")).status, 404);
+  EXPECT_EQ(ask(worker.port(), request("GET", "/v1/jobs")).headers.at("allow"), "POST");
+  EXPECT_EQ(ask(worker.port(), request("BREW", "/health")).status, 405);
+  EXPECT_EQ(ask(worker.port(), request("OPTIONS", "*")).status, 404);
 }
 
 TEST(Http, TargetForms) {
@@ -105,8 +104,8 @@ TEST(Http, TargetForms) {
 TEST(Http, ContentTypeMustBeJson) {
   Worker worker;
   const auto status = [&](std::string_view type) {
-    return exchange(worker.port(), cat("POST /v1/jobs HTTP/1.1\r\nHost: t\r\n", type,
-                                       "Content-Length: 30\r\n\r\n", kJob))
+    return ask(worker.port(), cat("POST /v1/jobs HTTP/1.1\r\nHost: t\r\n", type,
+                                  "Content-Length: 30\r\n\r\n", kJob))
         .status;
   };
   EXPECT_EQ(status(""), 415);
@@ -122,14 +121,14 @@ TEST(Http, ChunkedBodies) {
       "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
       "Transfer-Encoding: chunked\r\n\r\n";
   const std::string body(kJob);
-  EXPECT_EQ(exchange(worker.port(), cat(head, "5;ext=1\r\n", body.substr(0, 5), "\r\n19\r\n",
-                                        body.substr(5), "\r\n0\r\nTrailer: x\r\n\r\n"))
+  EXPECT_EQ(ask(worker.port(), cat(head, "5;ext=1\r\n", body.substr(0, 5), "\r\n19\r\n",
+                                   body.substr(5), "\r\n0\r\nTrailer: x\r\n\r\n"))
                 .status,
             200);
-  EXPECT_EQ(exchange(worker.port(), head + "xyz\r\n").status, 400);
-  EXPECT_EQ(exchange(worker.port(), head + "ffffffffffffffff1\r\n").status, 400);
-  EXPECT_EQ(exchange(worker.port(), head + "-5\r\n").status, 400);
-  EXPECT_EQ(exchange(worker.port(), head + "2\r\n{}xx0\r\n\r\n").status, 400);
+  EXPECT_EQ(ask(worker.port(), head + "xyz\r\n").status, 400);
+  EXPECT_EQ(ask(worker.port(), head + "ffffffffffffffff1\r\n").status, 400);
+  EXPECT_EQ(ask(worker.port(), head + "-5\r\n").status, 400);
+  EXPECT_EQ(ask(worker.port(), head + "2\r\n{}xx0\r\n\r\n").status, 400);
 }
 
 TEST(Http, ExpectContinue) {
@@ -166,7 +165,7 @@ TEST(Http, MalformedRequestsGet400) {
     EXPECT_EQ(client.read_response().status, 400) << bytes;
     EXPECT_TRUE(client.wait_closed());
   }
-  EXPECT_EQ(exchange(worker.port(), "GET / HTTP/2.0\r\nHost: t\r\n\r\n").status, 505);
+  EXPECT_EQ(ask(worker.port(), "GET / HTTP/2.0\r\nHost: t\r\n\r\n").status, 505);
 }
 
 TEST(Http, HalfClosedClientGetsItsAnswer) {
@@ -190,7 +189,7 @@ TEST(Http, HandlersThatThrowGive500) {
                 return server::Response{};
               }});
   server::Server server({}, std::move(router), server::BearerAuth(""));
-  const RawResponse response = exchange(server.port(), request("GET", "/"));
+  const RawResponse response = ask(server.port(), request("GET", "/"));
   EXPECT_EQ(response.status, 500);
   EXPECT_EQ(response.body, R"({"error":{"code":"INTERNAL","message":"Internal error"}})");
 }

@@ -124,7 +124,7 @@ TEST(Jobs, WrongFieldsAreAllNamed) {
 TEST(Jobs, StreamIsReadOnce) {
   Worker worker;
   const std::string path = worker.new_stream();
-  EXPECT_EQ(exchange(worker.port(), "HEAD " + path + " HTTP/1.0\r\n\r\n").status, 200);
+  EXPECT_EQ(ask(worker.port(), "HEAD " + path + " HTTP/1.0\r\n\r\n").status, 200);
   EXPECT_EQ(worker.get(path).status, 200);
   const RawResponse second = worker.get(path);
   EXPECT_EQ(second.status, 500);
@@ -156,10 +156,10 @@ TEST(Jobs, DeleteCancels) {
   reader.send(request("GET", path));
   reader.read_until("world");
   const std::string job = path.substr(0, path.rfind('/'));
-  EXPECT_EQ(exchange(worker.port(), request("DELETE", job)).status, 202);
+  EXPECT_EQ(ask(worker.port(), request("DELETE", job)).status, 202);
   EXPECT_THAT(reader.read_until("[DONE]"), HasSubstr(R"("type":"error","code":"CANCELLED")"));
-  EXPECT_EQ(exchange(worker.port(), request("DELETE", job)).status, 202);
-  EXPECT_EQ(exchange(worker.port(), request("DELETE", "/v1/jobs/unknown")).status, 202);
+  EXPECT_EQ(ask(worker.port(), request("DELETE", job)).status, 202);
+  EXPECT_EQ(ask(worker.port(), request("DELETE", "/v1/jobs/unknown")).status, 202);
 }
 
 TEST(Jobs, CancelByBody) {

@@ -149,7 +149,7 @@ std::string request(std::string_view method, std::string_view path, std::string_
   return cat(text, "\r\n", body);
 }
 
-RawResponse exchange(uint16_t port, std::string_view bytes) {
+RawResponse ask(uint16_t port, std::string_view bytes) {
   RawClient client(port);
   client.send(bytes);
   return client.read_response();

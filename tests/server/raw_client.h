@@ -48,6 +48,6 @@ class RawClient {
 // "METHOD path" with a Host header; a body brings Content-Type: application/json.
 std::string request(std::string_view method, std::string_view path, std::string_view body = {},
                     std::string_view extra_headers = {});
-RawResponse exchange(uint16_t port, std::string_view bytes);
+RawResponse ask(uint16_t port, std::string_view bytes);
 
 }  // namespace rbee::testing

@@ -125,10 +125,10 @@ TEST(Shutdown, IsThereOnlyWhereOffered) {
   std::atomic<int> calls = 0;
   Worker worker({.token = "secret", .shutdown = [&calls] { ++calls; }});
   EXPECT_EQ(worker.post("/v1/shutdown", "{}").status, 401);
-  EXPECT_EQ(exchange(worker.port(),
-                     request("POST", "/v1/shutdown", {}, "Authorization: Bearer secret\r\n"))
-                .status,
-            202);
+  EXPECT_EQ(
+      ask(worker.port(), request("POST", "/v1/shutdown", {}, "Authorization: Bearer secret\r\n"))
+          .status,
+      202);
   EXPECT_EQ(calls, 1);
 }
 

@@ -96,8 +96,7 @@ TEST(Head, FormsOfAResponse) {
   EXPECT_THAT(head, HasSubstr("\r\nServer: s\r\nContent-Type: application/json\r\n"
                               "Content-Length: 39\r\n"));
   EXPECT_THAT(head, HasSubstr("\r\nX-Correlation-ID: c-1\r\nAllow: GET\r\n\r\n"));
-  EXPECT_EQ(response.body, R"({"error":{"code":"X","message":"a\"b"}})"
-                           "");
+  EXPECT_EQ(response.body, R"({"error":{"code":"X","message":"a\"b"}})");
   EXPECT_THAT(serialize_head(response, request, {.http_1_0 = true, .keep_alive = true}),
               HasSubstr("\r\nConnection: keep-alive\r\n"));
   Response stream;

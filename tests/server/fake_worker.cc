@@ -1,0 +1,43 @@
+// The worker's program with an engine that follows a script; --model chooses which.
+
+#include <thread>
+
+#include "tests/server/fake_engine.h"
+#include "workers/llm/worker.h"
+
+namespace {
+
+using rbee::testing::FakeEngine;
+using rbee::testing::Script;
+
+// Stands for an engine in the middle of a step that takes for ever.
+class StuckEngine final : public rbee::engine::Engine {
+ public:
+  const rbee::engine::ModelInfo& model() const override { return inner_.model(); }
+  void submit(rbee::engine::Request request,
+              std::shared_ptr<rbee::engine::EventSink> sink) override {
+    inner_.submit(std::move(request), std::move(sink));
+  }
+  bool cancel(const std::string&) override { return true; }
+  rbee::engine::EngineStats stats() const override { return inner_.stats(); }
+  void stop() override { std::this_thread::sleep_for(std::chrono::hours(1)); }
+
+ private:
+  FakeEngine inner_{Script{.hold_after = true}};
+};
+
+std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
+  if (flags.model == "missing") {
+    rbee::fail(rbee::Code::not_found, "open", flags.model, ": no such file");
+  }
+  if (flags.model == "slow") std::this_thread::sleep_for(std::chrono::hours(1));
+  if (flags.model == "stuck") return std::make_unique<StuckEngine>();
+  return std::make_unique<FakeEngine>(Script{.hold_after = flags.model == "hold"});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return rbee::workers::run_worker(
+      {.name = "llm-worker-rbee-test", .kind = rbee::DeviceKind::cpu, .load = load}, argc, argv);
+}

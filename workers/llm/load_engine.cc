@@ -1,0 +1,45 @@
+#include "workers/llm/load_engine.h"
+
+#include "backends/cpu/cpu_backend.h"
+#include "rbee/core/log.h"
+#include "rbee/engine/llm_engine.h"
+
+namespace rbee::workers {
+namespace {
+
+Device& open_device(const BackendInfo& backend, const Flags& flags) {
+  cpu::set_thread_count(flags.threads);
+  register_backend(cpu::cpu_backend());
+  register_backend(backend);
+  // There is one CPU, whatever number a hive gives it.
+  return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
+}
+
+engine::TextModel load_model(const Flags& flags, Device& device) {
+  log(LogLevel::info, "loading the model",
+      {{"model", flags.model}, {"device", device.description()}});
+  int64_t quarters = 0;
+  const auto progress = [&quarters](int64_t done, int64_t total) {
+    const int64_t now = total > 0 ? done * 4 / total : 4;
+    if (now <= quarters) return;
+    quarters = now;
+    log(LogLevel::info, "loading", {{"percent", cat(now * 25)}});
+  };
+  engine::TextModel model = engine::load_text_model(
+      flags.model, {.device = &device, .context = flags.context, .progress = progress});
+  log(LogLevel::info, "the model is loaded",
+      {{"id", model.info.id},
+       {"architecture", model.info.architecture},
+       {"quantization", model.info.quantization},
+       {"context", cat(model.info.context_length)},
+       {"bytes", cat(model.info.weight_bytes)}});
+  return model;
+}
+
+}  // namespace
+
+std::unique_ptr<engine::Engine> load_engine(const BackendInfo& backend, const Flags& flags) {
+  return engine::make_llm_engine(load_model(flags, open_device(backend, flags)), {});
+}
+
+}  // namespace rbee::workers
