@@ -1,0 +1,142 @@
+// Rows from one type to another.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "rbee/core/error.h"
+#include "tools/rbee/tensor_rows.h"
+
+namespace rbee::tools {
+namespace {
+
+std::vector<float> wave(int64_t n) {
+  std::vector<float> out;
+  for (int64_t i = 0; i < n; ++i) out.push_back(std::sin(static_cast<float>(i) * 0.37f));
+  return out;
+}
+
+io::TensorEntry entry(const std::vector<float>& values, const Shape& shape) {
+  io::TensorEntry tensor;
+  tensor.name = "t";
+  tensor.dtype = DType::f32;
+  tensor.shape = shape;
+  tensor.data = std::as_bytes(std::span(values));
+  return tensor;
+}
+
+std::vector<std::byte> convert(const io::TensorEntry& tensor, DType to, int threads) {
+  std::vector<std::byte> out;
+  convert_rows(tensor, to, threads, [&](std::span<const std::byte> rows) {
+    out.insert(out.end(), rows.begin(), rows.end());
+  });
+  return out;
+}
+
+std::vector<DType> targets() {
+  std::vector<DType> out;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    if (can_convert_to(static_cast<DType>(i))) out.push_back(static_cast<DType>(i));
+  }
+  return out;
+}
+
+TEST(RowsTest, EveryTargetComesBackClose) {
+  EXPECT_EQ(targets().size(), 16u);
+  const std::vector<float> values = wave(4 * 512);
+  for (const DType dtype : targets()) {
+    const std::vector<std::byte> bytes = convert(entry(values, {4, 512}), dtype, 1);
+    ASSERT_EQ(bytes.size(), static_cast<size_t>(4 * row_bytes(dtype, 512))) << name(dtype);
+    std::vector<float> back(values.size());
+    for (int64_t row = 0; row < 4; ++row) {
+      row_to_float(dtype, bytes.data() + row * row_bytes(dtype, 512), back.data() + row * 512, 512);
+    }
+    double error = 0, power = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      error += std::pow(values[i] - back[i], 2);
+      power += std::pow(values[i], 2);
+    }
+    EXPECT_LT(std::sqrt(error / power), dtype == DType::q2_k ? 0.35 : 0.2) << name(dtype);
+  }
+}
+
+TEST(RowsTest, ThreadsDoNotMatter) {
+  const std::vector<float> values = wave(37 * 256);
+  for (const DType dtype : {DType::q4_k, DType::bf16}) {
+    const auto one = convert(entry(values, {37, 256}), dtype, 1);
+    EXPECT_EQ(convert(entry(values, {37, 256}), dtype, 4), one);
+    EXPECT_EQ(convert(entry(values, {37, 256}), dtype, 100), one);
+  }
+}
+
+// More rows than are converted at a time.
+TEST(RowsTest, ManyRows) {
+  const int64_t rows = 70000;
+  const std::vector<float> values = wave(rows * 256);
+  const auto bytes = convert(entry(values, {rows, 256}), DType::f16, 2);
+  ASSERT_EQ(bytes.size(), values.size() * 2);
+  float last = 0;
+  row_to_float(DType::f16, bytes.data() + bytes.size() - 2, &last, 1);
+  EXPECT_NEAR(last, values.back(), 1e-3);
+}
+
+TEST(RowsTest, TheSameTypeIsPassedThrough) {
+  const std::vector<float> values = {1, std::numeric_limits<float>::infinity()};
+  const io::TensorEntry tensor = entry(values, {2});
+  convert_rows(tensor, DType::f32, 1, [&](std::span<const std::byte> rows) {
+    EXPECT_EQ(rows.data(), tensor.data.data());
+    EXPECT_EQ(rows.size(), tensor.data.size());
+  });
+}
+
+TEST(RowsTest, NoElements) {
+  EXPECT_TRUE(convert(entry({}, {0, 32}), DType::q4_0, 2).empty());
+  EXPECT_TRUE(convert(entry({}, {3, 0}), DType::f16, 2).empty());
+  const std::vector<float> one = {0.5f};
+  EXPECT_EQ(convert(entry(one, {}), DType::f16, 2).size(), 2u);
+}
+
+TEST(RowsTest, ValuesThatDoNotFit) {
+  const auto expect = [](float value, DType to) {
+    std::vector<float> values = wave(3 * 32);
+    values[40] = value;
+    try {
+      convert(entry(values, {3, 32}), to, 2);
+      ADD_FAILURE() << value << " became " << name(to);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      EXPECT_THAT(error.what(), testing::HasSubstr("tensor t"));
+      EXPECT_THAT(error.what(), testing::HasSubstr("row 1, column 8"));
+    }
+  };
+  expect(std::numeric_limits<float>::quiet_NaN(), DType::q4_0);
+  expect(-std::numeric_limits<float>::infinity(), DType::bf16);
+  expect(65520, DType::f16);
+  expect(-1e6f, DType::q8_0);
+  std::vector<float> largest(32, 65504);
+  EXPECT_NO_THROW(convert(entry(largest, {1, 32}), DType::f16, 1));
+  EXPECT_NO_THROW(convert(entry(largest, {1, 32}), DType::q4_0, 1));
+}
+
+TEST(RowsTest, Sources) {
+  const double wide[] = {0.5, -2};
+  float out[2];
+  row_to_float(DType::f64, reinterpret_cast<const std::byte*>(wide), out, 2);
+  EXPECT_EQ(out[1], -2);
+  const uint8_t small[] = {0x38, 0xb8};  // 1 and -1
+  row_to_float(DType::f8e4m3, reinterpret_cast<const std::byte*>(small), out, 2);
+  EXPECT_EQ(out[0], 1);
+  EXPECT_EQ(out[1], -1);
+  EXPECT_THROW(row_to_float(DType::i32, reinterpret_cast<const std::byte*>(wide), out, 2), Error);
+  std::byte bytes[8];
+  EXPECT_THROW(row_from_float(DType::i32, out, bytes, 2), Error);
+  EXPECT_FALSE(can_convert_to(DType::q8_k));
+  EXPECT_FALSE(can_convert_to(DType::i32));
+}
+
+}  // namespace
+}  // namespace rbee::tools
