@@ -103,7 +103,9 @@ def long_functions(lines):
                 continue
             broken_signature = re.match("^" + indent + r" {4}\S.*\).*\{$", line)
             signature = re.match("^" + indent + r"[A-Za-z_~\[].*\).*\{$", line)
-            if (signature or broken_signature) and not NOT_A_FUNCTION.match(line):
+            # A lambda's line leaves the parenthesis of its call open, a signature's does not.
+            closed = line.count(")") >= line.count("(")
+            if (signature or broken_signature) and closed and not NOT_A_FUNCTION.match(line):
                 start = number
 
 
