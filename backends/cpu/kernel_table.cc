@@ -70,8 +70,8 @@ void add_norms(KernelTable& t) {
 }
 
 void add_convolutions(KernelTable& t) {
-  t.conv1d = slot<ref_conv1d>();
-  t.conv2d = slot<ref_conv2d>();
+  t.conv1d = slot<RB_X86(avx512_conv1d, avx2_conv1d) ref_conv1d>();
+  t.conv2d = slot<RB_X86(avx512_conv2d, avx2_conv2d) ref_conv2d>();
   t.conv_transpose1d = slot<ref_conv_transpose1d>();
   t.conv_transpose2d = slot<ref_conv_transpose2d>();
   t.pool2d = slot<ref_pool2d>();
@@ -88,7 +88,7 @@ void add_indexing(KernelTable& t) {
 
 void add_products(KernelTable& t) {
   t.matmul = slot<RB_X86(avx512_matmul, avx2_matmul) ref_matmul>();
-  t.linear = slot<RB_X86(avx2_linear) ref_linear>();
+  t.linear = slot<RB_X86(avx512bf16_linear, avx512_linear, avx2_linear) ref_linear>();
   t.pack_weight = slot<panels_pack_weight>();
   t.plan_packing = &plan_packing;
 }

@@ -2,6 +2,7 @@
 // The fast implementations for x86-64, by operation.
 
 #include "backends/api/args_attention.h"
+#include "backends/api/args_conv.h"
 #include "backends/api/args_elementwise.h"
 #include "backends/api/args_matmul.h"
 #include "backends/api/args_norm.h"
@@ -9,6 +10,8 @@
 
 namespace rbee::cpu {
 
+extern const Impl<Conv1dArgs> avx2_conv1d, avx512_conv1d;
+extern const Impl<Conv2dArgs> avx2_conv2d, avx512_conv2d;
 extern const Impl<MatmulArgs> avx2_matmul, avx512_matmul;
 extern const Impl<RmsNormArgs> avx2_rms_norm, avx512_rms_norm;
 extern const Impl<AddRmsNormArgs> avx2_add_rms_norm, avx512_add_rms_norm;

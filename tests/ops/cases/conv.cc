@@ -187,6 +187,7 @@ std::vector<ConvCase> cases_of_one_axis() {
        .dilation = {1, 2},
        .form = Form::transposed},
       {.in = 7, .out = 7, .groups = 7, .size = {1, 9}, .kernel = {1, 3}, .form = Form::gaps},
+      {.in = 12, .out = 5, .size = {1, 1100}, .kernel = {1, 3}, .padding = {0, 1}},
       {.batch = 0, .in = 3, .out = 2, .size = {1, 5}, .kernel = {1, 2}},
   };
 }
@@ -214,6 +215,9 @@ std::vector<ConvCase> cases_of_two_axes() {
        .form = Form::gaps},
       {.in = 8, .out = 16, .groups = 8, .size = {9, 10}, .kernel = {5, 3}, .stride = {2, 1}},
       {.batch = 3, .in = 37, .out = 17, .size = {5, 7}},  // a matrix product
+      {.in = 2, .out = 7, .size = {41, 37}, .kernel = {3, 3}, .padding = {1, 1}},
+      {.in = 5, .out = 13, .size = {8, 40}, .kernel = {2, 3}, .stride = {1, 2}},
+      {.in = 3, .out = 4, .size = {33, 1}, .kernel = {3, 1}, .stride = {2, 1}},
       {.batch = 0, .in = 3, .out = 2, .size = {5, 4}, .kernel = {2, 2}},
   };
 }
