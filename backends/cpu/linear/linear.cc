@@ -278,6 +278,10 @@ const LinearIsa* best_isa() {
 #ifdef __x86_64__
     case Isa::avx2:
       return &linear_avx2;
+    case Isa::avx512:
+      return &linear_avx512;
+    case Isa::avx512bf16:
+      return &linear_avx512bf16;
 #endif
     default:
       return nullptr;
@@ -305,6 +309,14 @@ const Impl<LinearArgs> avx2_linear{
     .name = "avx2",
     .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx2); },
     .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_avx2); }};
+const Impl<LinearArgs> avx512_linear{
+    .name = "avx512",
+    .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx512); },
+    .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_avx512); }};
+const Impl<LinearArgs> avx512bf16_linear{
+    .name = "avx512bf16",
+    .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx512bf16); },
+    .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_avx512bf16); }};
 #endif
 
 }  // namespace rbee::cpu

@@ -218,4 +218,18 @@ struct FormatIQ4_XS : EightGroups<panel::PanelIQ4_XS, 32, 127, true> {
   }
 };
 
+// A signed format as an unsigned one: quants plus 128, which the offset takes away again.
+template <typename F>
+struct Unsigned : F {
+  static constexpr int kLargest = 255;
+  static constexpr bool kSigned = false;
+  [[gnu::always_inline]] static Bytes step(const typename F::Record& r, int g, int s, int part) {
+    return differing(F::step(r, g, s, part), bytes_of(0x80));
+  }
+  [[gnu::always_inline]] static Scale scale(const typename F::Record& r, const Head& h, int g,
+                                            int half, int part) {
+    return shifted(F::scale(r, h, g, half, part).scale, 128);
+  }
+};
+
 }  // namespace

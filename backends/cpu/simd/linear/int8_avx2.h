@@ -7,17 +7,11 @@
 
 #include "backends/cpu/linear/kernels.h"
 #include "backends/cpu/simd/linear/vec_avx2.h"
-// formats.h builds on the vectors.
+// These build on the vectors.
 #include "backends/cpu/simd/linear/formats.h"
+#include "backends/cpu/simd/linear/unpack.h"
 
 namespace {
-
-// One group of a quantized row: 32 inputs, their scale, and a sum for each of the format's spans.
-struct InputGroup {
-  const int8_t* q;
-  const float* scale;
-  const float* sums;
-};
 
 // Steps that may be summed in 16 bits, for spans of `steps` steps.
 constexpr int chain_of(int largest, int steps) {
@@ -91,7 +85,7 @@ template <bool kHasOffset>
 
 template <typename F>
 [[gnu::always_inline]] inline void add_group(const typename F::Record& record, int g,
-                                             const Head (&heads)[kParts], const InputGroup& x,
+                                             const Heads& heads, const InputGroup& x,
                                              __m256 (&acc)[kParts]) {
   constexpr int kHalves = 32 / F::kSpan;
   const __m256 x_scale = _mm256_broadcast_ss(x.scale);
@@ -102,15 +96,9 @@ template <typename F>
     for (int part = 0; part < kParts; ++part) {
       const __m256i dot = dot_span<F>(record, g, half, part, x.q);
       acc[part] = add_span<!F::kSigned>(
-          acc[part], dot, F::scale(record, heads[part], g, half, part), x_scale, x_sum);
+          acc[part], dot, F::scale(record, heads.parts[part], g, half, part), x_scale, x_sum);
     }
   }
-}
-
-template <int kSpan>
-[[gnu::always_inline]] inline InputGroup input_group(const panel::InputRows& x, int64_t group) {
-  const float* sums = kSpan == 32 ? x.sum32 + group : x.sum16 + 2 * group;
-  return {x.q + 32 * group, x.scale + group, sums};
 }
 
 template <typename F>
@@ -122,53 +110,13 @@ void run_row(const panel::PanelProduct& p) {
   for (int part = 0; part < kParts; ++part) acc[part] = _mm256_setzero_ps();
   for (int64_t i = 0; i < count; ++i) {
     const typename F::Record& record = records[i];
-    const Head heads[kParts] = {F::head(record, 0), F::head(record, 1)};
+    const Heads heads = heads_of<F>(record);
     for (int g = 0; g < F::kGroups; ++g) {
       add_group<F>(record, g, heads, input_group<F::kSpan>(p.x, i * F::kGroups + g), acc);
     }
   }
 #pragma GCC unroll 2
   for (int part = 0; part < kParts; ++part) store_floats(p.y, part, acc[part]);
-}
-
-template <typename F>
-[[gnu::always_inline]] inline void unpack_group(const typename F::Record& record, int g,
-                                                const Head (&heads)[kParts],
-                                                const panel::UnpackedPanel& out) {
-  constexpr int kHalves = 32 / F::kSpan;
-#pragma GCC unroll 2
-  for (int part = 0; part < kParts; ++part) {
-#pragma GCC unroll 8
-    for (int s = 0; s < panel::kSteps; ++s) {
-      store_step(out.q + s * panel::kStepBytes, part, F::step(record, g, s, part));
-    }
-#pragma GCC unroll 2
-    for (int half = 0; half < kHalves; ++half) {
-      const Scale scale = F::scale(record, heads[part], g, half, part);
-      store_floats(out.scale + half * panel::kPanelRows, part, scale.scale);
-      if constexpr (!F::kSigned) {
-        store_floats(out.offset + half * panel::kPanelRows, part, scale.offset);
-      }
-    }
-  }
-}
-
-template <typename F>
-void unpack(const std::byte* packed, int64_t in, const panel::UnpackedPanel& out) {
-  const auto* records = reinterpret_cast<const typename F::Record*>(packed);
-  const int64_t count = in / (32 * F::kGroups);
-  constexpr int kScales = 32 / F::kSpan * panel::kPanelRows;  // of one group
-  panel::UnpackedPanel to = out;
-  for (int64_t i = 0; i < count; ++i) {
-    const typename F::Record& record = records[i];
-    const Head heads[kParts] = {F::head(record, 0), F::head(record, 1)};
-    for (int g = 0; g < F::kGroups; ++g) {
-      unpack_group<F>(record, g, heads, to);
-      to.q += panel::kSteps * panel::kStepBytes;
-      to.scale += kScales;
-      to.offset += kScales;
-    }
-  }
 }
 
 }  // namespace

@@ -63,24 +63,24 @@ void quantize(const float* x, int64_t in, const panel::QuantizedRow& out) {
 
 namespace rbee::cpu {
 
-const LinearIsa linear_avx2{.quantize = &quantize,
-                            .to_bf16 = nullptr,
-                            .f32 = &linear_f32_avx2,
-                            .f16 = &linear_f16_avx2,
-                            .bf16 = &linear_bf16_avx2,
-                            .q4_0 = &linear_q4_0_avx2,
-                            .q4_1 = &linear_q4_1_avx2,
-                            .q5_0 = &linear_q5_0_avx2,
-                            .q5_1 = &linear_q5_1_avx2,
-                            .q8_0 = &linear_q8_0_avx2,
-                            .q2_k = &linear_q2_k_avx2,
-                            .q3_k = &linear_q3_k_avx2,
-                            .q4_k = &linear_q4_k_avx2,
-                            .q5_k = &linear_q5_k_avx2,
-                            .q6_k = &linear_q6_k_avx2,
-                            .q8_k = &linear_q8_k_avx2,
-                            .iq4_nl = &linear_iq4_nl_avx2,
-                            .iq4_xs = &linear_iq4_xs_avx2,
-                            .mxfp4 = &linear_mxfp4_avx2};
+constinit const LinearIsa linear_avx2{.quantize = &quantize,
+                                      .to_bf16 = nullptr,
+                                      .f32 = &linear_f32_avx2,
+                                      .f16 = &linear_f16_avx2,
+                                      .bf16 = &linear_bf16_avx2,
+                                      .q4_0 = &linear_q4_0_avx2,
+                                      .q4_1 = &linear_q4_1_avx2,
+                                      .q5_0 = &linear_q5_0_avx2,
+                                      .q5_1 = &linear_q5_1_avx2,
+                                      .q8_0 = &linear_q8_0_avx2,
+                                      .q2_k = &linear_q2_k_avx2,
+                                      .q3_k = &linear_q3_k_avx2,
+                                      .q4_k = &linear_q4_k_avx2,
+                                      .q5_k = &linear_q5_k_avx2,
+                                      .q6_k = &linear_q6_k_avx2,
+                                      .q8_k = &linear_q8_k_avx2,
+                                      .iq4_nl = &linear_iq4_nl_avx2,
+                                      .iq4_xs = &linear_iq4_xs_avx2,
+                                      .mxfp4 = &linear_mxfp4_avx2};
 
 }  // namespace rbee::cpu

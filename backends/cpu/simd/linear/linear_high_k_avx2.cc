@@ -3,8 +3,8 @@
 
 namespace rbee::cpu {
 
-const PanelKernels linear_q4_k_avx2 = block_kernels<FormatQ4_K>();
-const PanelKernels linear_q5_k_avx2 = block_kernels<FormatQ5_K>();
-const PanelKernels linear_q6_k_avx2 = block_kernels<FormatQ6_K>();
+constinit const PanelKernels linear_q4_k_avx2 = block_kernels<FormatQ4_K>();
+constinit const PanelKernels linear_q5_k_avx2 = block_kernels<FormatQ5_K>();
+constinit const PanelKernels linear_q6_k_avx2 = block_kernels<FormatQ6_K>();
 
 }  // namespace rbee::cpu

@@ -3,7 +3,7 @@
 
 namespace rbee::cpu {
 
-const PanelKernels linear_q2_k_avx2 = block_kernels<FormatQ2_K>();
-const PanelKernels linear_q3_k_avx2 = block_kernels<FormatQ3_K>();
+constinit const PanelKernels linear_q2_k_avx2 = block_kernels<FormatQ2_K>();
+constinit const PanelKernels linear_q3_k_avx2 = block_kernels<FormatQ3_K>();
 
 }  // namespace rbee::cpu

@@ -3,7 +3,7 @@
 
 namespace rbee::cpu {
 
-const PanelKernels linear_q4_0_avx2 = block_kernels<FormatQ4_0>();
-const PanelKernels linear_q4_1_avx2 = block_kernels<FormatQ4_1>();
+constinit const PanelKernels linear_q4_0_avx2 = block_kernels<FormatQ4_0>();
+constinit const PanelKernels linear_q4_1_avx2 = block_kernels<FormatQ4_1>();
 
 }  // namespace rbee::cpu

@@ -3,7 +3,7 @@
 
 namespace rbee::cpu {
 
-const PanelKernels linear_q5_0_avx2 = block_kernels<FormatQ5_0>();
-const PanelKernels linear_q5_1_avx2 = block_kernels<FormatQ5_1>();
+constinit const PanelKernels linear_q5_0_avx2 = block_kernels<FormatQ5_0>();
+constinit const PanelKernels linear_q5_1_avx2 = block_kernels<FormatQ5_1>();
 
 }  // namespace rbee::cpu

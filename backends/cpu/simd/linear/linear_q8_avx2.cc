@@ -3,7 +3,7 @@
 
 namespace rbee::cpu {
 
-const PanelKernels linear_q8_0_avx2 = block_kernels<FormatQ8_0>();
-const PanelKernels linear_q8_k_avx2 = block_kernels<FormatQ8_K>();
+constinit const PanelKernels linear_q8_0_avx2 = block_kernels<FormatQ8_0>();
+constinit const PanelKernels linear_q8_k_avx2 = block_kernels<FormatQ8_K>();
 
 }  // namespace rbee::cpu

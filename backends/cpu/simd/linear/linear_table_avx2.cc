@@ -3,8 +3,8 @@
 
 namespace rbee::cpu {
 
-const PanelKernels linear_iq4_nl_avx2 = block_kernels<FormatIQ4_NL>();
-const PanelKernels linear_iq4_xs_avx2 = block_kernels<FormatIQ4_XS>();
-const PanelKernels linear_mxfp4_avx2 = block_kernels<FormatMXFP4>();
+constinit const PanelKernels linear_iq4_nl_avx2 = block_kernels<FormatIQ4_NL>();
+constinit const PanelKernels linear_iq4_xs_avx2 = block_kernels<FormatIQ4_XS>();
+constinit const PanelKernels linear_mxfp4_avx2 = block_kernels<FormatMXFP4>();
 
 }  // namespace rbee::cpu

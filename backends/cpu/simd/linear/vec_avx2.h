@@ -1,6 +1,6 @@
 #pragma once
 // Vectors of 32 bytes: eight rows of a panel, so two for each step. The same names as in
-// vec_avx512.h, for formats.h.
+// vec_avx512.h, for formats.h and float_kernels.h.
 
 #include <immintrin.h>
 
@@ -15,7 +15,7 @@ using Floats = __m256;
 
 constexpr int kLanes = 8;                           // rows in one vector
 constexpr int kParts = panel::kPanelRows / kLanes;  // vectors in one step
-constexpr int kVectorBytes = 32;
+constexpr int kFloatTile = 6;  // rows of x: twelve sums, two weights and an input in registers
 
 // Part `part` of 16 rows.
 [[gnu::always_inline]] inline Bytes load_step(const void* step, int part) {
@@ -94,6 +94,17 @@ constexpr int kVectorBytes = 32;
 }
 [[gnu::always_inline]] inline Floats negated(Floats x) {
   return _mm256_xor_ps(x, _mm256_set1_ps(-0.0f));
+}
+
+[[gnu::always_inline]] inline Floats plus(Floats a, Floats b) {
+  return _mm256_add_ps(a, b);
+}
+// The bf16 numbers in the low and the high halves of 32 bits.
+[[gnu::always_inline]] inline Floats low_bf16(Bytes pairs) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
+}
+[[gnu::always_inline]] inline Floats high_bf16(Bytes pairs) {
+  return _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(-65536)));
 }
 
 }  // namespace

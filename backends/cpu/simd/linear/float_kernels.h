@@ -1,0 +1,174 @@
+#pragma once
+// Float weights: sums in float, x as float, for any width of vectors: include after vec_<isa>.h.
+
+#include "backends/cpu/linear/kernels.h"
+
+namespace {
+
+// Four inputs of the 16 rows. A format F has four(data, k): inputs k to k + 3, and
+// load(data, k, part): a part of input k.
+struct Four {
+  Floats values[4][kParts];
+};
+
+// Layouts in which every input has its 16 rows by itself.
+template <typename F>
+struct OneByOne {
+  [[gnu::always_inline]] static Four four(const std::byte* data, int64_t k) {
+    Four w;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 2
+      for (int part = 0; part < kParts; ++part) w.values[i][part] = F::load(data, k + i, part);
+    }
+    return w;
+  }
+};
+
+struct FormatF32 : OneByOne<FormatF32> {
+  [[gnu::always_inline]] static Floats load(const std::byte* data, int64_t k, int part) {
+    return load_floats(reinterpret_cast<const float*>(data) + k * panel::kPanelRows, part);
+  }
+};
+
+struct FormatF16 : OneByOne<FormatF16> {
+  [[gnu::always_inline]] static Floats load(const std::byte* data, int64_t k, int part) {
+    return load_halves(reinterpret_cast<const uint16_t*>(data) + k * panel::kPanelRows, part);
+  }
+};
+
+// Pairs of inputs share 32 bits: the even one moves up, the odd one loses its neighbour.
+struct FormatBf16 {
+  [[gnu::always_inline]] static Bytes pair(const std::byte* data, int64_t k, int part) {
+    return load_step(data + k / 2 * panel::kStepBytes, part);
+  }
+  [[gnu::always_inline]] static Floats load(const std::byte* data, int64_t k, int part) {
+    const Bytes both_inputs = pair(data, k, part);
+    return k % 2 == 0 ? low_bf16(both_inputs) : high_bf16(both_inputs);
+  }
+  [[gnu::always_inline]] static Four four(const std::byte* data, int64_t k) {
+    Four w;
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      const Bytes first = pair(data, k, part), second = pair(data, k + 2, part);
+      w.values[0][part] = low_bf16(first);
+      w.values[1][part] = high_bf16(first);
+      w.values[2][part] = low_bf16(second);
+      w.values[3][part] = high_bf16(second);
+    }
+    return w;
+  }
+};
+
+// Four sums for each part hide the latency of the additions.
+template <typename F>
+void run_float_row(const panel::PanelProduct& p) {
+  Four sums;
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) sums.values[i][part] = all(0);
+  }
+  const float* x = p.x.f32;
+  int64_t k = 0;
+  for (; k + 4 <= p.in; k += 4) {
+    const Four w = F::four(p.packed, k);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 2
+      for (int part = 0; part < kParts; ++part) {
+        sums.values[i][part] = fused(w.values[i][part], all(x[k + i]), sums.values[i][part]);
+      }
+    }
+  }
+  for (; k < p.in; ++k) {
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      sums.values[0][part] = fused(F::load(p.packed, k, part), all(x[k]), sums.values[0][part]);
+    }
+  }
+#pragma GCC unroll 2
+  for (int part = 0; part < kParts; ++part) {
+    const Floats first = plus(sums.values[0][part], sums.values[1][part]);
+    store_floats(p.y, part, plus(first, plus(sums.values[2][part], sums.values[3][part])));
+  }
+}
+
+template <typename F>
+void unpack_floats(const std::byte* packed, int64_t in, const panel::UnpackedPanel& out) {
+  for (int64_t k = 0; k < in; ++k) {
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      store_floats(out.f32 + k * panel::kPanelRows, part, F::load(packed, k, part));
+    }
+  }
+}
+
+template <int kRows>
+void run_float_tile(const panel::PanelProduct& p, int64_t row) {
+  Floats acc[kRows][kParts];
+  float* y = p.y + row * p.y_stride;
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      acc[r][part] = p.accumulate ? load_floats(y + r * p.y_stride, part) : all(0);
+    }
+  }
+  const float* x = p.x.f32 + row * p.x.stride;
+  const float* w = p.panel.f32;
+#pragma GCC unroll 2
+  for (int64_t k = 0; k < p.in; ++k) {
+    Floats weights[kParts];
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      weights[part] = load_floats(w + k * panel::kPanelRows, part);
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      const Floats input = all(x[r * p.x.stride + k]);
+#pragma GCC unroll 2
+      for (int part = 0; part < kParts; ++part) {
+        acc[r][part] = fused(weights[part], input, acc[r][part]);
+      }
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) store_floats(y + r * p.y_stride, part, acc[r][part]);
+  }
+}
+
+void run_float_rows(const panel::PanelProduct& p) {
+  int64_t row = 0;
+  for (; row + kFloatTile <= p.rows; row += kFloatTile) run_float_tile<kFloatTile>(p, row);
+  for (; p.rows - row >= 4; row += 4) run_float_tile<4>(p, row);
+  if (p.rows - row >= 2) {
+    run_float_tile<2>(p, row);
+    row += 2;
+  }
+  if (row < p.rows) run_float_tile<1>(p, row);
+}
+
+// f32 is unpacked as it is packed.
+void run_packed_f32_rows(const panel::PanelProduct& p) {
+  panel::PanelProduct plain = p;
+  plain.panel.f32 = const_cast<float*>(reinterpret_cast<const float*>(p.packed));
+  run_float_rows(plain);
+}
+
+constexpr panel::PanelKernels kF32Kernels{.input = panel::InputForm::f32,
+                                          .row = &run_float_row<FormatF32>,
+                                          .unpack = nullptr,
+                                          .rows = &run_packed_f32_rows};
+constexpr panel::PanelKernels kF16Kernels{.input = panel::InputForm::f32,
+                                          .row = &run_float_row<FormatF16>,
+                                          .unpack = &unpack_floats<FormatF16>,
+                                          .rows = &run_float_rows};
+constexpr panel::PanelKernels kBf16Kernels{.input = panel::InputForm::f32,
+                                           .row = &run_float_row<FormatBf16>,
+                                           .unpack = &unpack_floats<FormatBf16>,
+                                           .rows = &run_float_rows};
+
+}  // namespace

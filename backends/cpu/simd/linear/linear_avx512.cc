@@ -1,0 +1,28 @@
+// The list of AVX-512's kernels, and the conversion of x.
+
+#include "backends/cpu/simd/linear/kernels_avx512.h"
+#include "backends/cpu/simd/linear/quantize_avx512.h"
+
+namespace rbee::cpu {
+
+constinit const LinearIsa linear_avx512{.quantize = &quantize,
+                                        .to_bf16 = nullptr,
+                                        .f32 = &linear_f32_avx512,
+                                        .f16 = &linear_f16_avx512,
+                                        .bf16 = &linear_bf16_avx512,
+                                        .q4_0 = &linear_q4_0_avx512,
+                                        .q4_1 = &linear_q4_1_avx512,
+                                        .q5_0 = &linear_q5_0_avx512,
+                                        .q5_1 = &linear_q5_1_avx512,
+                                        .q8_0 = &linear_q8_0_avx512,
+                                        .q2_k = &linear_q2_k_avx512,
+                                        .q3_k = &linear_q3_k_avx512,
+                                        .q4_k = &linear_q4_k_avx512,
+                                        .q5_k = &linear_q5_k_avx512,
+                                        .q6_k = &linear_q6_k_avx512,
+                                        .q8_k = &linear_q8_k_avx512,
+                                        .iq4_nl = &linear_iq4_nl_avx512,
+                                        .iq4_xs = &linear_iq4_xs_avx512,
+                                        .mxfp4 = &linear_mxfp4_avx512};
+
+}  // namespace rbee::cpu

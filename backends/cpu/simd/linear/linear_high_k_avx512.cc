@@ -1,0 +1,10 @@
+#include "backends/cpu/simd/linear/kernels_avx512.h"
+#include "backends/cpu/simd/linear/tiles_avx512.h"
+
+namespace rbee::cpu {
+
+constinit const PanelKernels linear_q4_k_avx512 = block_kernels<FormatQ4_K>();
+constinit const PanelKernels linear_q5_k_avx512 = block_kernels<FormatQ5_K>();
+constinit const PanelKernels linear_q6_k_avx512 = block_kernels<FormatQ6_K>();
+
+}  // namespace rbee::cpu

@@ -1,0 +1,9 @@
+#include "backends/cpu/simd/linear/kernels_avx512.h"
+#include "backends/cpu/simd/linear/tiles_avx512.h"
+
+namespace rbee::cpu {
+
+constinit const PanelKernels linear_q5_0_avx512 = block_kernels<FormatQ5_0>();
+constinit const PanelKernels linear_q5_1_avx512 = block_kernels<FormatQ5_1>();
+
+}  // namespace rbee::cpu

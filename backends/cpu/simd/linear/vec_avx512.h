@@ -1,0 +1,110 @@
+#pragma once
+// Vectors of 64 bytes: all rows of a panel, one for each step. The same names as in
+// vec_avx2.h, for formats.h and float_kernels.h.
+
+#include <immintrin.h>
+
+#include "backends/cpu/linear/panel.h"
+
+namespace {
+
+namespace panel = rbee::cpu;
+
+using Bytes = __m512i;
+using Floats = __m512;
+
+constexpr int kLanes = 16;                          // rows in one vector
+constexpr int kParts = panel::kPanelRows / kLanes;  // vectors in one step
+constexpr int kFloatTile = 12;  // rows of x: independent sums enough for two units
+
+// Part `part` of 16 rows.
+[[gnu::always_inline]] inline Bytes load_step(const void* step, int part) {
+  return _mm512_loadu_si512(static_cast<const __m512i*>(step) + part);
+}
+[[gnu::always_inline]] inline void store_step(void* step, int part, Bytes x) {
+  _mm512_storeu_si512(static_cast<__m512i*>(step) + part, x);
+}
+[[gnu::always_inline]] inline Bytes bytes_of(int x) {
+  return _mm512_set1_epi8(static_cast<char>(x));
+}
+[[gnu::always_inline]] inline Bytes both(Bytes a, Bytes b) {
+  return _mm512_and_si512(a, b);
+}
+[[gnu::always_inline]] inline Bytes either(Bytes a, Bytes b) {
+  return _mm512_or_si512(a, b);
+}
+[[gnu::always_inline]] inline Bytes differing(Bytes a, Bytes b) {
+  return _mm512_xor_si512(a, b);
+}
+// Shifts of 16-bit lanes: bits cross between bytes, callers mask them.
+[[gnu::always_inline]] inline Bytes shift_right(Bytes x, int bits) {
+  return _mm512_srli_epi16(x, bits);
+}
+[[gnu::always_inline]] inline Bytes shift_left(Bytes x, int bits) {
+  return _mm512_slli_epi16(x, bits);
+}
+// table[index] for indices 0 to 15.
+[[gnu::always_inline]] inline Bytes look_up(const unsigned char* table, Bytes index) {
+  const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(low), index);
+}
+
+// Part `part` of one number for each of 16 rows.
+[[gnu::always_inline]] inline Floats load_floats(const float* x, int part) {
+  return _mm512_loadu_ps(x + kLanes * part);
+}
+[[gnu::always_inline]] inline void store_floats(float* x, int part, Floats v) {
+  _mm512_storeu_ps(x + kLanes * part, v);
+}
+[[gnu::always_inline]] inline Floats load_halves(const uint16_t* x, int part) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + kLanes * part)));
+}
+[[gnu::always_inline]] inline Floats load_u8(const uint8_t* x, int part) {
+  const auto* at = reinterpret_cast<const __m128i*>(x + kLanes * part);
+  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(at)));
+}
+[[gnu::always_inline]] inline Floats load_i8(const int8_t* x, int part) {
+  const auto* at = reinterpret_cast<const __m128i*>(x + kLanes * part);
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at)));
+}
+// Low or high nibbles of 16 bytes.
+[[gnu::always_inline]] inline Floats load_nibbles(const uint8_t* x, int part, int shift) {
+  const auto* at = reinterpret_cast<const __m128i*>(x + kLanes * part);
+  const __m512i wide = _mm512_cvtepu8_epi32(_mm_loadu_si128(at));
+  return _mm512_cvtepi32_ps(
+      _mm512_and_si512(_mm512_srli_epi32(wide, shift), _mm512_set1_epi32(15)));
+}
+// 2^(e - 128) of E8M0 bytes.
+[[gnu::always_inline]] inline Floats load_e8m0_halved(const uint8_t* x, int part) {
+  const auto* at = reinterpret_cast<const __m128i*>(x + kLanes * part);
+  const __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128(at));
+  const __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+  const __m512i tiny = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
+  const __mmask16 is_tiny = _mm512_cmpgt_epi32_mask(_mm512_set1_epi32(2), e);
+  return _mm512_castsi512_ps(_mm512_mask_blend_epi32(is_tiny, normal, tiny));
+}
+[[gnu::always_inline]] inline Floats all(float x) {
+  return _mm512_set1_ps(x);
+}
+[[gnu::always_inline]] inline Floats times(Floats a, Floats b) {
+  return _mm512_mul_ps(a, b);
+}
+[[gnu::always_inline]] inline Floats fused(Floats a, Floats b, Floats c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
+[[gnu::always_inline]] inline Floats negated(Floats x) {
+  return _mm512_xor_ps(x, _mm512_set1_ps(-0.0f));
+}
+
+[[gnu::always_inline]] inline Floats plus(Floats a, Floats b) {
+  return _mm512_add_ps(a, b);
+}
+// The bf16 numbers in the low and the high halves of 32 bits.
+[[gnu::always_inline]] inline Floats low_bf16(Bytes pairs) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+}
+[[gnu::always_inline]] inline Floats high_bf16(Bytes pairs) {
+  return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(-65536)));
+}
+
+}  // namespace
