@@ -46,30 +46,35 @@ void put(BytePlane& plane, int row, const Quants& q) {
   }
 }
 
-// Bits [first, first + count) of every quant.
-Quants bits_of(const Quants& q, int first, int count) {
+// Moves whole words where quant_of() of quant_blocks.h names single elements: loading a model packs
+// every weight. The tests hold these to the same values.
+
+// `count` bits from bit `first` of each of 32 bytes.
+Quants bits_of(const uint8_t* bytes, int first, int count) {
   const uint32_t mask = ((1u << count) - 1) * 0x01010101u;
-  Quants out;
-  for (int s = 0; s < kSteps; ++s) out.words[s] = q.words[s] >> first & mask;
-  return out;
+  Quants q;
+  std::memcpy(q.bytes, bytes, sizeof(q.bytes));
+  for (uint32_t& word : q.words) word = word >> first & mask;
+  return q;
 }
 
-// Quants of group `group`, plus `offset`.
-template <typename Block>
-Quants read_group(const Block& block, int group, int offset) {
+// The nibbles of the 32-element formats: elements 0-15 low, 16-31 high.
+Quants nibbles_of(const uint8_t* qs) {
   Quants q;
-  for (int i = 0; i < kGroup; ++i) {
-    q.bytes[i] = static_cast<uint8_t>(shared::quant_of(block, group * kGroup + i) + offset);
+  std::memcpy(q.bytes, qs, 16);
+  for (int s = 0; s < 4; ++s) {
+    q.words[4 + s] = q.words[s] >> 4 & 0x0f0f0f0fu;
+    q.words[s] &= 0x0f0f0f0fu;
   }
   return q;
 }
 
-// The nibbles of the 32-element formats as they are: elements 0-15 low, 16-31 high.
-Quants read_nibbles(const uint8_t* qs) {
+// Bit i of four bytes as element i.
+Quants single_bits_of(const uint8_t* qh) {
   Quants q;
-  for (int i = 0; i < 16; ++i) {
-    q.bytes[i] = qs[i] & 15;
-    q.bytes[16 + i] = qs[i] >> 4;
+  for (int s = 0; s < kSteps; ++s) {
+    const uint32_t four = qh[s / 2] >> 4 * (s % 2) & 15u;
+    q.words[s] = four * 0x00204081u & 0x01010101u;  // bit i to bit 8 i
   }
   return q;
 }
@@ -78,28 +83,26 @@ Quants read_nibbles(const uint8_t* qs) {
 
 void put_block(PanelQ4_0& panel, int row, const shared::BlockQ4_0& block) {
   panel.d[row] = block.d;
-  put(panel.low, row, read_nibbles(block.qs));
+  put(panel.low, row, nibbles_of(block.qs));
 }
 
 void put_block(PanelQ4_1& panel, int row, const shared::BlockQ4_1& block) {
   panel.d[row] = block.d;
   panel.m[row] = block.m;
-  put(panel.low, row, read_nibbles(block.qs));
+  put(panel.low, row, nibbles_of(block.qs));
 }
 
 void put_block(PanelQ5_0& panel, int row, const shared::BlockQ5_0& block) {
   panel.d[row] = block.d;
-  const Quants q = read_group(block, 0, 16);
-  put(panel.low, row, bits_of(q, 0, 4));
-  put(panel.high, row, bits_of(q, 4, 1));
+  put(panel.low, row, nibbles_of(block.qs));
+  put(panel.high, row, single_bits_of(block.qh));
 }
 
 void put_block(PanelQ5_1& panel, int row, const shared::BlockQ5_1& block) {
   panel.d[row] = block.d;
   panel.m[row] = block.m;
-  const Quants q = read_group(block, 0, 0);
-  put(panel.low, row, bits_of(q, 0, 4));
-  put(panel.high, row, bits_of(q, 4, 1));
+  put(panel.low, row, nibbles_of(block.qs));
+  put(panel.high, row, single_bits_of(block.qh));
 }
 
 void put_block(PanelQ8_0& panel, int row, const shared::BlockQ8_0& block) {
@@ -111,12 +114,12 @@ void put_block(PanelQ8_0& panel, int row, const shared::BlockQ8_0& block) {
 
 void put_block(PanelIQ4_NL& panel, int row, const shared::BlockIQ4_NL& block) {
   panel.d[row] = block.d;
-  put(panel.low, row, read_nibbles(block.qs));
+  put(panel.low, row, nibbles_of(block.qs));
 }
 
 void put_block(PanelMXFP4& panel, int row, const shared::BlockMXFP4& block) {
   panel.e[row] = block.e;
-  put(panel.low, row, read_nibbles(block.qs));
+  put(panel.low, row, nibbles_of(block.qs));
 }
 
 void put_block(PanelQ2_K& panel, int row, const shared::BlockQ2_K& block) {
@@ -127,7 +130,7 @@ void put_block(PanelQ2_K& panel, int row, const shared::BlockQ2_K& block) {
     for (int half = 0; half < 2; ++half) {
       group.scale_min[half][row] = block.scales[2 * g + half];
     }
-    put(group.low, row, read_group(block, g, 0));
+    put(group.low, row, bits_of(block.qs + 32 * (g / 4), 2 * (g % 4), 2));
   }
 }
 
@@ -145,9 +148,8 @@ void put_block(PanelQ3_K& panel, int row, const shared::BlockQ3_K& block) {
     for (int half = 0; half < 2; ++half) {
       group.scale[half][row] = scale_of_16(block, 2 * g + half);
     }
-    const Quants q = read_group(block, g, 4);
-    put(group.low, row, bits_of(q, 0, 2));
-    put(group.high, row, bits_of(q, 2, 1));
+    put(group.low, row, bits_of(block.qs + 32 * (g / 4), 2 * (g % 4), 2));
+    put(group.high, row, bits_of(block.hmask, g, 1));
   }
 }
 
@@ -163,15 +165,16 @@ void put_scales_k4(Panel& panel, int row, const Block& block) {
 
 void put_block(PanelQ4_K& panel, int row, const shared::BlockQ4_K& block) {
   put_scales_k4(panel, row, block);
-  for (int g = 0; g < 8; ++g) put(panel.groups[g].low, row, read_group(block, g, 0));
+  for (int g = 0; g < 8; ++g) {
+    put(panel.groups[g].low, row, bits_of(block.qs + 32 * (g / 2), 4 * (g % 2), 4));
+  }
 }
 
 void put_block(PanelQ5_K& panel, int row, const shared::BlockQ5_K& block) {
   put_scales_k4(panel, row, block);
   for (int g = 0; g < 8; ++g) {
-    const Quants q = read_group(block, g, 0);
-    put(panel.groups[g].low, row, bits_of(q, 0, 4));
-    put(panel.groups[g].high, row, bits_of(q, 4, 1));
+    put(panel.groups[g].low, row, bits_of(block.qs + 32 * (g / 2), 4 * (g % 2), 4));
+    put(panel.groups[g].high, row, bits_of(block.qh, g, 1));
   }
 }
 
@@ -180,9 +183,9 @@ void put_block(PanelQ6_K& panel, int row, const shared::BlockQ6_K& block) {
   for (int g = 0; g < 8; ++g) {
     PanelQ6_K::Group& group = panel.groups[g];
     for (int half = 0; half < 2; ++half) group.scale[half][row] = block.scales[2 * g + half];
-    const Quants q = read_group(block, g, 32);
-    put(group.low, row, bits_of(q, 0, 4));
-    put(group.high, row, bits_of(q, 4, 2));
+    const int part = g / 4, j = g % 4;  // of 128 elements; of 32 within
+    put(group.low, row, bits_of(block.ql + 64 * part + 32 * (j % 2), 4 * (j / 2), 4));
+    put(group.high, row, bits_of(block.qh + 32 * part, 2 * j, 2));
   }
 }
 
@@ -201,7 +204,7 @@ void put_block(PanelIQ4_XS& panel, int row, const shared::BlockIQ4_XS& block) {
   unit.d = 0x3c00;  // 1.0: what remains of a scale is the integer
   for (int g = 0; g < 8; ++g) {
     panel.groups[g].scale[row] = static_cast<int8_t>(shared::scale_of(unit, g).d);
-    put(panel.groups[g].low, row, read_nibbles(block.qs + 16 * g));
+    put(panel.groups[g].low, row, nibbles_of(block.qs + 16 * g));
   }
 }
 
