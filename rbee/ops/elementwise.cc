@@ -11,6 +11,14 @@ bool has_integer_form(UnaryOp op) {
          op == UnaryOp::sqr;
 }
 
+const char* name(UnaryOp op) {
+  constexpr const char* kNames[kUnaryOpCount] = {
+      "abs",      "ceil", "cos",  "elu",     "erf",  "exp",   "floor", "gelu",
+      "gelu_erf", "log",  "neg",  "normcdf", "powf", "recip", "relu",  "round",
+      "sigmoid",  "sign", "silu", "sin",     "sqr",  "sqrt",  "tanh"};
+  return kNames[static_cast<size_t>(op)];
+}
+
 Tensor run_unary(const UnaryArgs& args, const Tensor& x, const Tensor& y) {
   run("unary", kernels(x).unary, args, x.stream());
   return y;
@@ -34,10 +42,10 @@ Tensor affine(const Tensor& x, double mul, double add) {
 
 Tensor unary(UnaryOp op, const Tensor& x) {
   check_plain("unary", "x", x);
-  check(op != UnaryOp::elu && op != UnaryOp::powf, "unary", "elu and powf take a parameter; x is ",
-        x);
-  check(is_float(x.dtype()) || has_integer_form(op), "unary", "function number ",
-        static_cast<int>(op), " needs a float type, x is ", x);
+  check(op != UnaryOp::elu && op != UnaryOp::powf, "unary", name(op),
+        " takes a parameter and has a function of its own; x is ", x);
+  check(is_float(x.dtype()) || has_integer_form(op), "unary", name(op),
+        " needs a float type, x is ", x);
   Tensor y = empty_like(x);
   return run_unary({.op = op, .x = x.view(), .y = y.view()}, x, y);
 }

@@ -1,5 +1,5 @@
 // opcheck: runs cases of one operation from the tables of tests/ops and says how far each
-// implementation is from `ref` and how long it takes.
+// implementation is from `ref`, and `ref` from the case's formula, and how long it takes.
 //   opcheck --list                           operations
 //   opcheck unary --list                     its cases, numbered
 //   opcheck unary --match "gelu f32" --time  cases whose name contains the text
@@ -10,8 +10,8 @@
 #include <exception>
 
 #include "rbee/core/error.h"
+#include "tests/support/check_case.h"
 #include "tests/support/measure.h"
-#include "tests/support/op_table.h"
 
 namespace rbee::harness {
 namespace {
@@ -52,23 +52,9 @@ void print_time(CaseRun& run, int implementation) {
               run.scene().bytes / seconds * 1e-9, run.scene().flops / seconds * 1e-9);
 }
 
-Comparison compare_all(const OpCase& c, CaseRun& run, CaseRun& reference) {
-  Comparison worst;
-  for (size_t i = 0; i < run.scene().outputs().size(); ++i) {
-    const Scene::Output& got = run.scene().outputs()[i];
-    const Tolerance allowed = tolerance(c.family, got.view.dtype(), run.scene().device().id().kind);
-    const Comparison one = compare_outputs(got, reference.scene().outputs()[i], allowed);
-    if (i == 0 || one.worst_excess > worst.worst_excess) worst = one;
-  }
-  return worst;
-}
-
 // Returns whether every implementation that takes the case is within tolerance.
 bool check_case(const OpCase& c, const Options& options, Device& device) {
-  const std::unique_ptr<CaseRun> reference = c.set_up(*all_devices().front());
-  const int ref = find_implementation(*reference, "ref");
-  check(ref >= 0, "opcheck", "the CPU has no ref of ", options.op);
-  reference->run(ref);
+  const std::unique_ptr<CaseRun> reference = run_reference(c);
   const std::unique_ptr<CaseRun> run = c.set_up(device);
   bool ok = true;
   for (int i = 0; i < run->implementations(); ++i) {
@@ -77,9 +63,10 @@ bool check_case(const OpCase& c, const Options& options, Device& device) {
       std::printf("  %-16s refuses: %s\n", run->name(i), reason);
       continue;
     }
-    run->scene().reset();
-    run->run(i);
-    const Comparison result = compare_all(c, *run, *reference);
+    run_fresh(*run, i);
+    const bool is_ref = std::string_view(run->name(i)) == "ref";
+    const Comparison result =
+        is_ref ? compare_with_formula(c, *reference) : compare_with_reference(c, *run, *reference);
     std::printf("  %-16s %s  absolute %.3g  relative %.3g  of allowed %.2f", run->name(i),
                 result.ok ? "ok  " : "FAIL", result.worst_absolute, result.worst_relative,
                 result.worst_excess);

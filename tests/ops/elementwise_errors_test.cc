@@ -1,0 +1,175 @@
+// Every check of the element-wise operations, copies, reductions, softmax, argsort and norms: the
+// code, the operation's name and both values in the message.
+#include "rbee/ops/elementwise.h"
+#include "rbee/ops/norm.h"
+#include "rbee/ops/reduce.h"
+#include "rbee/ops/softmax.h"
+#include "rbee/ops/sort.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/op_table.h"
+
+namespace rbee::harness {
+namespace {
+
+Tensor tensor(const Shape& shape, DType dtype = DType::f32) {
+  return zeros(shape, dtype, *all_devices().front());
+}
+
+TEST(ElementwiseErrors, Unary) {
+  const Tensor blocks = tensor({2, 32}, DType::q8_0);
+  expect_error("affine", "x is undefined", "", [] { affine({}, 1, 0); });
+  expect_error("affine", "x is q8_0 (2, 32)", "cast it", [&] { affine(blocks, 1, 0); });
+  expect_error("unary", "x is undefined", "", [] { unary(UnaryOp::exp, {}); });
+  expect_error("unary", "x is q8_0 (2, 32)", "cast it", [&] { unary(UnaryOp::exp, blocks); });
+  expect_error("unary", "exp needs a float type", "x is i32 (3)",
+               [] { unary(UnaryOp::exp, tensor({3}, DType::i32)); });
+  expect_error("unary", "elu takes a parameter", "x is f32 (3)",
+               [] { unary(UnaryOp::elu, tensor({3})); });
+  expect_error("unary", "powf takes a parameter", "x is f32 (3)",
+               [] { unary(UnaryOp::powf, tensor({3})); });
+  expect_error("elu", "x is undefined", "", [] { elu({}, 1); });
+  expect_error("elu", "x is u8 (3)", "not a float", [] { elu(tensor({3}, DType::u8), 1); });
+  expect_error("powf", "x is i64 (3)", "not a float", [] { powf(tensor({3}, DType::i64), 2); });
+}
+
+TEST(ElementwiseErrors, Binary) {
+  const Tensor x = tensor({2, 3});
+  expect_error("binary", "a is undefined", "", [&] { binary(BinaryOp::add, {}, x); });
+  expect_error("binary", "b is undefined", "", [&] { binary(BinaryOp::add, x, {}); });
+  expect_error("binary", "a is f32 (2, 3)", "b is f16 (2, 3)",
+               [&] { binary(BinaryOp::add, x, tensor({2, 3}, DType::f16)); });
+  expect_error("binary", "2, 3", "2, 4", [&] { binary(BinaryOp::add, x, tensor({2, 4})); });
+  expect_error("binary", "a is q4_0 (32)", "cast it", [&] {
+    binary(BinaryOp::add, tensor({32}, DType::q4_0), tensor({32}, DType::q4_0));
+  });
+  expect_error("compare", "a is undefined", "", [&] { compare(CompareOp::lt, {}, x); });
+  expect_error("compare", "b is q4_0", "cast it",
+               [&] { compare(CompareOp::lt, x, tensor({32}, DType::q4_0)); });
+  expect_error("compare", "a is f32 (2, 3)", "b is i32 (2, 3)",
+               [&] { compare(CompareOp::lt, x, tensor({2, 3}, DType::i32)); });
+  expect_error("compare", "2, 3", "5", [&] { compare(CompareOp::lt, x, tensor({5})); });
+}
+
+TEST(ElementwiseErrors, Where) {
+  const Tensor x = tensor({2, 3}), cond = tensor({2, 3}, DType::u8);
+  expect_error("where", "cond is undefined", "", [&] { where({}, x, x); });
+  expect_error("where", "cond is f32 (2, 3)", "not an integer", [&] { where(x, x, x); });
+  expect_error("where", "a is undefined", "", [&] { where(cond, {}, x); });
+  expect_error("where", "b is undefined", "", [&] { where(cond, x, {}); });
+  expect_error("where", "a is f32 (2, 3)", "b is f64 (2, 3)",
+               [&] { where(cond, x, tensor({2, 3}, DType::f64)); });
+  expect_error("where", "2, 3", "4", [&] { where(cond, x, tensor({4})); });
+  expect_error("where", "7, 3", "2, 3", [&] { where(tensor({7, 3}, DType::u8), x, x); });
+}
+
+TEST(CopyErrors, Cast) {
+  const Tensor x = tensor({2, 32});
+  expect_error("cast", "x is undefined", "", [] { cast({}, DType::f16); });
+  expect_error("cast", "x is f32 (2, 32)", "q8_0 is made by rbee/quant",
+               [&] { cast(x, DType::q8_0); });
+  expect_error("cast", "x is q8_0 (2, 32)", "not i32",
+               [] { cast(tensor({2, 32}, DType::q8_0), DType::i32); });
+}
+
+TEST(CopyErrors, CopyAndFill) {
+  Tensor y = tensor({2, 3}), undefined;
+  Tensor wide = tensor({1, 3}).broadcast_to({2, 3});
+  Tensor blocks = tensor({2, 32}, DType::q8_0);
+  expect_error("contiguous", "x is undefined", "", [] { contiguous({}); });
+  expect_error("copy", "y is undefined", "", [&] { copy_(undefined, y); });
+  expect_error("copy", "x is undefined", "", [&] { copy_(y, {}); });
+  expect_error("copy", "y is f32 (2, 3)", "x is i32 (2, 3)",
+               [&] { copy_(y, tensor({2, 3}, DType::i32)); });
+  expect_error("copy", "x is f32 (3, 2)", "wanted (2, 3)", [&] { copy_(y, tensor({3, 2})); });
+  expect_error("copy", "y is f32 (2, 3)", "axis 0", [&] { copy_(wide, y); });
+  expect_error("copy", "y is q8_0", "cast it", [&] { copy_(blocks, blocks); });
+  expect_error("fill", "y is undefined", "", [&] { fill_(undefined, 1); });
+  expect_error("fill", "y is q8_0", "cast it", [&] { fill_(blocks, 1); });
+}
+
+TEST(CopyErrors, Copy2d) {
+  Tensor dst = tensor({12}), undefined;
+  const Tensor src = tensor({10});
+  expect_error("copy2d", "dst is undefined", "", [&] { copy2d_(undefined, src, 1, 1, 1, 1); });
+  expect_error("copy2d", "src is undefined", "", [&] { copy2d_(dst, {}, 1, 1, 1, 1); });
+  expect_error("copy2d", "dst is f32 (12)", "src is f16 (10)",
+               [&] { copy2d_(dst, tensor({10}, DType::f16), 1, 1, 1, 1); });
+  expect_error("copy2d", "rows is -1", "cols is 2", [&] { copy2d_(dst, src, -1, 2, 2, 2); });
+  expect_error("copy2d", "dst_stride is 2", "cols is 3", [&] { copy2d_(dst, src, 1, 3, 2, 3); });
+  expect_error("copy2d", "src_stride is -1", "cols is 3", [&] { copy2d_(dst, src, 1, 3, 3, -1); });
+  expect_error("copy2d", "src is f32 (10)", "3 rows of 4, 4 apart",
+               [&] { copy2d_(dst, src, 3, 4, 4, 4); });
+  expect_error("copy2d", "dst is f32 (12)", "2 rows of 4, 9 apart",
+               [&] { copy2d_(dst, src, 2, 4, 9, 4); });
+  expect_error("copy2d", "dst is f32 (12)", "9223372036854775807 apart",
+               [&] { copy2d_(dst, src, 3, 4, INT64_MAX, 4); });
+  expect_error("copy2d", "src is f32 (5, 2)", "1 axes",
+               [&] { copy2d_(dst, tensor({5, 2}), 1, 1, 1, 1); });
+  const Tensor gaps = tensor({5, 2}).slice(Axis{1}, 0, 1).squeeze(Axis{1});
+  expect_error("copy2d", "src is f32 (5)", "not contiguous",
+               [&] { copy2d_(dst, gaps, 1, 1, 1, 1); });
+}
+
+TEST(ReduceErrors, Axes) {
+  const Tensor x = tensor({2, 3});
+  const Axis both[] = {Axis{0}, Axis{1}}, twice[] = {Axis{1}, Axis{-1}};
+  expect_error("reduce", "x is undefined", "", [] { reduce(ReduceOp::sum, {}, Axis{0}); });
+  expect_error("reduce", "axis 2", "f32 (2, 3)", [&] { reduce(ReduceOp::sum, x, Axis{2}); });
+  expect_error("reduce", "axis -3", "f32 (2, 3)", [&] { reduce(ReduceOp::sum, x, Axis{-3}); });
+  expect_error("reduce", "axis 1 of f32 (2, 3)", "twice", [&] { reduce(ReduceOp::sum, x, twice); });
+  expect_error("reduce", "1 axis, not 2", "f32 (2, 3)", [&] { reduce(ReduceOp::argmax, x, both); });
+  expect_error("reduce", "x is f32 (2, 0)", "no elements",
+               [] { reduce(ReduceOp::max, tensor({2, 0}), Axis{1}); });
+  expect_error("reduce", "x is q8_0", "cast it",
+               [] { reduce(ReduceOp::sum, tensor({2, 32}, DType::q8_0), Axis{1}); });
+}
+
+TEST(RowErrors, SoftmaxAndArgsort) {
+  const Tensor blocks = tensor({2, 32}, DType::q8_0);
+  expect_error("softmax", "x is undefined", "", [] { softmax({}); });
+  expect_error("softmax", "x is i32 (3)", "not a float", [] { softmax(tensor({3}, DType::i32)); });
+  expect_error("softmax", "x is f32 ()", "at least 1 axis", [] { softmax(tensor({})); });
+  expect_error("argsort", "x is undefined", "", [] { argsort({}); });
+  expect_error("argsort", "x is q8_0", "cast it", [&] { argsort(blocks); });
+  expect_error("argsort", "x is f32 ()", "at least 1 axis", [] { argsort(tensor({})); });
+  // A view of one element: nothing of this size is allocated.
+  const Tensor long_row = tensor({1}).broadcast_to({int64_t{1} << 32});
+  expect_error("argsort", "4294967296", "4294967295", [&] { argsort(long_row); });
+  expect_error("reduce", "4294967296", "4294967295",
+               [&] { reduce(ReduceOp::argmin, long_row, Axis{0}); });
+}
+
+TEST(NormErrors, LayerNorm) {
+  const Tensor x = tensor({2, 6});
+  expect_error("layer_norm", "x is undefined", "", [] { layer_norm({}, {}, {}, 1e-5f); });
+  expect_error("layer_norm", "x is i32 (3)", "not a float",
+               [] { layer_norm(tensor({3}, DType::i32), {}, {}, 1e-5f); });
+  expect_error("layer_norm", "x is f32 ()", "at least 1 axis",
+               [] { layer_norm(tensor({}), {}, {}, 1e-5f); });
+  expect_error("layer_norm", "weight is f32 (5)", "wanted (6)",
+               [&] { layer_norm(x, tensor({5}), {}, 1e-5f); });
+  expect_error("layer_norm", "x is f32 (2, 6)", "weight is f16 (6)",
+               [&] { layer_norm(x, tensor({6}, DType::f16), {}, 1e-5f); });
+  expect_error("layer_norm", "bias is f32 (1, 6)", "wanted (6)",
+               [&] { layer_norm(x, {}, tensor({1, 6}), 1e-5f); });
+}
+
+TEST(NormErrors, GroupNorm) {
+  const Tensor x = tensor({2, 6, 4});
+  expect_error("group_norm", "x is undefined", "", [] { group_norm({}, 1, {}, {}, 1e-5f); });
+  expect_error("group_norm", "x is u8 (2, 6)", "not a float",
+               [] { group_norm(tensor({2, 6}, DType::u8), 1, {}, {}, 1e-5f); });
+  expect_error("group_norm", "x is f32 (6)", "batch, channels",
+               [] { group_norm(tensor({6}), 1, {}, {}, 1e-5f); });
+  expect_error("group_norm", "x is f32 (2, 6, 4)", "4 equal groups",
+               [&] { group_norm(x, 4, {}, {}, 1e-5f); });
+  expect_error("group_norm", "x is f32 (2, 6, 4)", "0 equal groups",
+               [&] { group_norm(x, 0, {}, {}, 1e-5f); });
+  expect_error("group_norm", "weight is f32 (4)", "wanted (6)",
+               [&] { group_norm(x, 2, tensor({4}), {}, 1e-5f); });
+  expect_error("group_norm", "x is f32", "bias is bf16 (6)",
+               [&] { group_norm(x, 2, {}, tensor({6}, DType::bf16), 1e-5f); });
+}
+
+}  // namespace
+}  // namespace rbee::harness

@@ -1,0 +1,53 @@
+#include "tests/support/check_case.h"
+
+namespace rbee::harness {
+namespace {
+
+void keep_worst(Comparison& worst, const Comparison& one, size_t output) {
+  if (one.worst_excess < worst.worst_excess) return;
+  worst = one;
+  if (!one.ok) worst.first_failure = cat("output ", output, ", ", one.first_failure);
+}
+
+}  // namespace
+
+void run_fresh(CaseRun& run, int implementation) {
+  run.scene().reset();
+  run.run(implementation);
+}
+
+std::unique_ptr<CaseRun> run_reference(const OpCase& c) {
+  std::unique_ptr<CaseRun> run = c.set_up(*all_devices().front());
+  const int ref = find_implementation(*run, "ref");
+  if (ref < 0) fail(Code::not_found, "run_reference", "the CPU has no ref");
+  run_fresh(*run, ref);
+  return run;
+}
+
+Comparison compare_with_formula(const OpCase& c, CaseRun& reference) {
+  const std::vector<HostArray> want = c.formula(reference.scene().inputs());
+  const std::vector<Scene::Output>& outputs = reference.scene().outputs();
+  check(want.size() == outputs.size(), "compare_with_formula", "the formula gives ", want.size(),
+        " outputs, the case has ", outputs.size());
+  Comparison worst;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const Tensor& got = outputs[i].view;
+    const Tolerance allowed = tolerance(c.family, got.dtype(), DeviceKind::cpu);
+    keep_worst(worst, compare_values(read_values(got), within_range(want[i], got.dtype()), allowed),
+               i);
+  }
+  return worst;
+}
+
+Comparison compare_with_reference(const OpCase& c, CaseRun& run, CaseRun& reference) {
+  const DeviceKind kind = run.scene().device().id().kind;
+  Comparison worst;
+  for (size_t i = 0; i < run.scene().outputs().size(); ++i) {
+    const Scene::Output& got = run.scene().outputs()[i];
+    const Tolerance allowed = tolerance(c.family, got.view.dtype(), kind);
+    keep_worst(worst, compare_outputs(got, reference.scene().outputs()[i], allowed), i);
+  }
+  return worst;
+}
+
+}  // namespace rbee::harness

@@ -1,0 +1,31 @@
+#pragma once
+// Checks of errors that operations throw.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rbee/core/error.h"
+
+namespace rbee::harness {
+
+// The message of the invalid_argument error that `body` throws.
+template <typename Body>
+std::string message_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+// `body` throws invalid_argument in the name of `op`, and both texts are in the message.
+template <typename Body>
+void expect_error(const char* op, const char* first, const char* second, Body&& body) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(message_of(body), ::testing::AllOf(::testing::StartsWith(cat(op, ": ")),
+                                                 HasSubstr(first), HasSubstr(second)));
+}
+
+}  // namespace rbee::harness
