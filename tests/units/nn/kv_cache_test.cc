@@ -1,0 +1,74 @@
+#include "rbee/nn/kv_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/checkpoints/checkpoint_files.h"
+
+namespace rbee::test {
+namespace {
+
+nn::KvCacheOptions small() {
+  return {.layers = 3, .kv_heads = 2, .head_dim = 16, .blocks = 5, .block_size = 4};
+}
+
+TEST(KvCache, ShapesAndBytes) {
+  for (const auto& [dtype, size] : {std::pair{DType::f32, 4}, {DType::f16, 2}, {DType::bf16, 2}}) {
+    nn::KvCacheOptions options = small();
+    options.dtype = dtype;
+    nn::KvCache cache(options, cpu_device());
+    for (int64_t layer = 0; layer < 3; ++layer) {
+      for (const Tensor& x : {cache.keys(layer), cache.values(layer)}) {
+        EXPECT_EQ(x.shape(), (Shape{5, 2, 4, 16}));
+        EXPECT_EQ(x.dtype(), dtype);
+      }
+    }
+    EXPECT_EQ(cache.blocks(), 5);
+    EXPECT_EQ(cache.block_size(), 4);
+    EXPECT_EQ(cache.bytes(), 2 * 3 * (5 * 2 * 4 * 16) * size);
+  }
+}
+
+TEST(KvCache, DefaultsAreHalvesInBlocksOf32) {
+  const nn::KvCacheOptions options;
+  EXPECT_EQ(options.dtype, DType::f16);
+  EXPECT_EQ(options.block_size, 32);
+}
+
+TEST(KvCache, LayersKeysAndValuesShareNoMemory) {
+  nn::KvCacheOptions options = small();
+  options.dtype = DType::f32;
+  nn::KvCache cache(options, cpu_device());
+  std::vector<Tensor*> all;
+  for (int64_t layer = 0; layer < 3; ++layer) {
+    all.insert(all.end(), {&cache.keys(layer), &cache.values(layer)});
+  }
+  float number = 0;
+  for (Tensor* x : all) std::fill_n(x->data<float>(), x->numel(), number++);
+  number = 0;
+  for (const Tensor* x : all) {
+    EXPECT_EQ(std::count(x->data<float>(), x->data<float>() + x->numel(), number), x->numel());
+    ++number;
+  }
+}
+
+TEST(KvCache, ErrorsNameTheSize) {
+  const auto refuse = [](const char* part, void (*change)(nn::KvCacheOptions&)) {
+    nn::KvCacheOptions options = small();
+    change(options);
+    expect_error(Code::invalid_argument, {part}, [&] { nn::KvCache(options, cpu_device()); });
+  };
+  refuse("layers is 0", [](nn::KvCacheOptions& o) { o.layers = 0; });
+  refuse("kv_heads is -1", [](nn::KvCacheOptions& o) { o.kv_heads = -1; });
+  refuse("head_dim is 0", [](nn::KvCacheOptions& o) { o.head_dim = 0; });
+  refuse("blocks is 0", [](nn::KvCacheOptions& o) { o.blocks = 0; });
+  refuse("block_size is 0", [](nn::KvCacheOptions& o) { o.block_size = 0; });
+  refuse("not q8_0", [](nn::KvCacheOptions& o) { o.dtype = DType::q8_0; });
+  refuse("not i32", [](nn::KvCacheOptions& o) { o.dtype = DType::i32; });
+  // More elements than 64 bits count.
+  refuse("", [](nn::KvCacheOptions& o) { o.blocks = int64_t{1} << 61; });
+}
+
+}  // namespace
+}  // namespace rbee::test

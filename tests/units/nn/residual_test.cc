@@ -1,0 +1,116 @@
+#include "rbee/nn/residual.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/checkpoints/checkpoint_files.h"
+
+namespace rbee::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::Pointwise;
+
+constexpr int64_t kDim = 4;
+
+class ResidualTest : public CheckpointFiles {
+ protected:
+  void SetUp() override {
+    CheckpointFiles::SetUp();
+    const StoredTensor weight{"norm.weight", {kDim}, {1, 2, -1, 0.5f}};
+    const io::Checkpoint checkpoint = gguf({&weight, 1});
+    const nn::WeightScope scope(checkpoint, {.device = &cpu_device()});
+    norm_ = nn::RmsNorm(scope / "norm", {.dim = kDim, .eps = 1e-6f});
+  }
+
+  static std::vector<float> normed(const std::vector<float>& x) {
+    constexpr float kWeight[] = {1, 2, -1, 0.5f};
+    std::vector<float> out(x.size());
+    for (size_t row = 0; row < x.size(); row += kDim) {
+      double squares = 0;
+      for (size_t i = row; i < row + kDim; ++i) squares += double{x[i]} * x[i];
+      const double scale = 1 / std::sqrt(squares / kDim + 1e-6);
+      for (size_t i = 0; i < kDim; ++i) {
+        out[row + i] = static_cast<float>(x[row + i] * scale * kWeight[i]);
+      }
+    }
+    return out;
+  }
+
+  static Tensor rows(const std::vector<float>& values) {
+    return device_tensor(values, {static_cast<int64_t>(values.size()) / kDim, kDim});
+  }
+
+  const std::vector<float> start_{1, 2, 3, 4, 5, 6, 7, 8};
+  const std::vector<float> branch_{10, -10, 20, -20, 1, 1, 1, 1};
+  const std::vector<float> sum_{11, -8, 23, -16, 6, 7, 8, 9};
+  nn::RmsNorm norm_;
+};
+
+TEST_F(ResidualTest, NormOfTheStart) {
+  nn::Residual x(rows(start_));
+  EXPECT_THAT(x.norm(norm_).to_host<float>(), Pointwise(FloatNear(1e-6f), normed(start_)));
+  EXPECT_EQ(x.value().to_host<float>(), start_);
+}
+
+TEST_F(ResidualTest, NormAddsThePendingBranchOnce) {
+  nn::Residual x(rows(start_));
+  x.add(rows(branch_));
+  EXPECT_THAT(x.norm(norm_).to_host<float>(), Pointwise(FloatNear(1e-6f), normed(sum_)));
+  EXPECT_THAT(x.norm(norm_).to_host<float>(), Pointwise(FloatNear(1e-6f), normed(sum_)));
+  EXPECT_EQ(x.value().to_host<float>(), sum_);
+}
+
+TEST_F(ResidualTest, ValueAddsThePendingBranchOnce) {
+  nn::Residual x(rows(start_));
+  x.add(rows(branch_));
+  EXPECT_EQ(x.value().to_host<float>(), sum_);
+  EXPECT_EQ(x.value().to_host<float>(), sum_);
+  EXPECT_THAT(x.norm(norm_).to_host<float>(), Pointwise(FloatNear(1e-6f), normed(sum_)));
+}
+
+TEST_F(ResidualTest, TwoBranchesWithoutANormBetween) {
+  nn::Residual x(rows(start_));
+  x.add(rows(branch_));
+  x.add(rows(branch_));
+  EXPECT_THAT(x.value().to_host<float>(), ElementsAre(21, -18, 43, -36, 7, 8, 9, 10));
+}
+
+TEST_F(ResidualTest, KeepRowsTakesThePendingBranchAlong) {
+  nn::Residual x(rows(start_));
+  x.add(rows(branch_));
+  x.keep_rows(device_tensor(std::vector<int32_t>{1}, {1}));
+  EXPECT_THAT(x.value().to_host<float>(), ElementsAre(6, 7, 8, 9));
+}
+
+TEST_F(ResidualTest, KeepRowsInAnyOrder) {
+  nn::Residual x(rows(start_));
+  x.keep_rows(device_tensor(std::vector<int32_t>{1, 0, 1}, {3}));
+  EXPECT_THAT(x.value().to_host<float>(), ElementsAre(5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8));
+}
+
+TEST_F(ResidualTest, KeepRowsOfNothingKeepsAll) {
+  nn::Residual x(rows(start_));
+  x.add(rows(branch_));
+  x.keep_rows({});
+  EXPECT_EQ(x.value().to_host<float>(), sum_);
+}
+
+// The caller's tensors are not written to.
+TEST_F(ResidualTest, InputsKeepTheirValues) {
+  const Tensor start = rows(start_);
+  const Tensor branch = rows(branch_);
+  nn::Residual x(start);
+  x.add(branch);
+  x.norm(norm_);
+  x.add(branch);
+  x.value();
+  EXPECT_EQ(start.to_host<float>(), start_);
+  EXPECT_EQ(branch.to_host<float>(), branch_);
+}
+
+}  // namespace
+}  // namespace rbee::test

@@ -1,0 +1,239 @@
+#include "rbee/nn/weight_scope.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rbee/core/log.h"
+#include "rbee/ops/linear.h"
+#include "tests/checkpoints/checkpoint_files.h"
+
+namespace rbee::test {
+namespace {
+
+using nn::WeightScope;
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::Pointwise;
+
+constexpr nn::TensorName kNames[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
+    {"rope_freqs", ""},
+};
+
+nn::WeightOptions with_names(bool pack = true) {
+  return {.device = &cpu_device(), .names = kNames, .pack = pack};
+}
+
+bool lies_in(const Tensor& x, const io::TensorEntry& entry) {
+  const std::byte* at = x.buffer()->data();
+  return at >= entry.data.data() && at < entry.data.data() + entry.data.size();
+}
+
+StoredTensor stored(const char* name, const Shape& shape, DType dtype = DType::f32) {
+  return {name, shape, random_values(static_cast<size_t>(numel(shape)), 7), dtype};
+}
+
+class WeightScopeTest : public CheckpointFiles {};
+
+TEST_F(WeightScopeTest, GgufNamesAreTheModelsOwn) {
+  const StoredTensor tensors[] = {stored("token_embd.weight", {4, 8}),
+                                  stored("blk.12.attn_q.weight", {8, 8}),
+                                  stored("rope_freqs.weight", {4})};
+  const io::Checkpoint checkpoint = gguf(tensors);
+  const WeightScope root(checkpoint, with_names());
+  EXPECT_TRUE(root.is_gguf());
+  EXPECT_EQ((root / "token_embd").name("weight"), "token_embd.weight");
+  EXPECT_EQ((root.layer(12) / "attn_q").name("weight"), "blk.12.attn_q.weight");
+  EXPECT_TRUE((root.layer(12) / "attn_q").has("weight"));
+  EXPECT_FALSE((root.layer(12) / "attn_q").has("bias"));
+  EXPECT_FALSE((root.layer(1) / "attn_q").has("weight"));
+  EXPECT_TRUE((root / "rope_freqs").has("weight"));
+}
+
+TEST_F(WeightScopeTest, HuggingFaceNamesComeFromTheTable) {
+  const StoredTensor tensors[] = {stored("model.embed_tokens.weight", {4, 8}),
+                                  stored("model.layers.12.self_attn.q_proj.weight", {8, 8})};
+  const io::Checkpoint checkpoint = safetensors(tensors);
+  const WeightScope root(checkpoint, with_names());
+  EXPECT_FALSE(root.is_gguf());
+  EXPECT_EQ((root / "token_embd").name("weight"), "model.embed_tokens.weight");
+  EXPECT_EQ((root.layer(12) / "attn_q").name("bias"), "model.layers.12.self_attn.q_proj.bias");
+  EXPECT_TRUE((root.layer(12) / "attn_q").has("weight"));
+  EXPECT_FALSE((root.layer(11) / "attn_q").has("weight"));
+  // Roles that the format does not have, or the family.
+  EXPECT_FALSE((root / "rope_freqs").has("weight"));
+  EXPECT_FALSE((root.layer(0) / "attn_k").has("weight"));
+}
+
+TEST_F(WeightScopeTest, LanguageModelsInsideMultimodalCheckpoints) {
+  const StoredTensor outer = stored("language_model.model.embed_tokens.weight", {4, 8});
+  const io::Checkpoint old_layout = safetensors({&outer, 1});
+  EXPECT_EQ((WeightScope(old_layout, with_names()).layer(3) / "attn_q").name("weight"),
+            "language_model.model.layers.3.self_attn.q_proj.weight");
+  const StoredTensor inner = stored("model.language_model.embed_tokens.weight", {4, 8});
+  const io::Checkpoint new_layout = safetensors({&inner, 1});
+  EXPECT_EQ((WeightScope(new_layout, with_names()).layer(3) / "attn_q").name("weight"),
+            "model.language_model.layers.3.self_attn.q_proj.weight");
+}
+
+TEST_F(WeightScopeTest, ErrorsNameTensorAndShapes) {
+  const StoredTensor tensors[] = {stored("token_embd.weight", {4, 8}),
+                                  stored("ids.weight", {4, 8}, DType::i32)};
+  const io::Checkpoint checkpoint = gguf(tensors);
+  const WeightScope root(checkpoint, with_names());
+  const WeightScope q = root.layer(2) / "attn_q";
+  expect_error(Code::not_found, {"blk.2.attn_q.weight", "(8, 16)", "missing"},
+               [&] { q.matrix("weight", {.count = 8, .total = 8}, 16); });
+  expect_error(Code::not_found, {"blk.2.attn_q.bias", "(8)"}, [&] { q.vector("bias", 8); });
+  expect_error(Code::invalid_argument, {"token_embd.weight", "(4, 8)", "(5, 8)"},
+               [&] { (root / "token_embd").table("weight", {5, 8}); });
+  expect_error(Code::invalid_argument, {"token_embd.weight", "(4, 8)", "(8, 8)"},
+               [&] { (root / "token_embd").matrix("weight", {.count = 4, .total = 8}, 8); });
+  expect_error(Code::invalid_argument, {"token_embd.weight", "(4, 8)", "(32)"},
+               [&] { (root / "token_embd").vector("weight", 32); });
+  expect_error(Code::unsupported, {"ids.weight", "i32", "bf16"},
+               [&] { (root / "ids").table("weight", {4, 8}); });
+  EXPECT_THROW(WeightScope(checkpoint, {}), Error);
+}
+
+TEST_F(WeightScopeTest, VectorsAreCopiedAsFloatsWithTheOffset) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const StoredTensor tensor = stored("output_norm.weight", {8}, dtype);
+    const io::Checkpoint checkpoint = gguf({&tensor, 1});
+    const WeightScope norm = WeightScope(checkpoint, with_names()) / "output_norm";
+    std::vector<float> wanted = stored_values(tensor);
+    const Tensor x = norm.vector("weight", 8);
+    EXPECT_EQ(x.to_host<float>(), wanted);
+    EXPECT_FALSE(lies_in(x, checkpoint.tensors().front()));
+    for (float& value : wanted) value += 1;
+    EXPECT_EQ(norm.vector("weight", 8, 1).to_host<float>(), wanted);
+  }
+}
+
+TEST_F(WeightScopeTest, TablesStayInTheFile) {
+  const StoredTensor tensor = stored("model.embed_tokens.weight", {4, 8}, DType::f16);
+  const io::Checkpoint checkpoint = safetensors({&tensor, 1});
+  const WeightScope root(checkpoint, with_names());
+  const Tensor table = (root / "token_embd").table("weight", {4, 8});
+  EXPECT_EQ(table.dtype(), DType::f16);
+  EXPECT_EQ(table.buffer()->data(), checkpoint.tensors().front().data.data());
+  EXPECT_EQ(root.figures().resident_bytes, 64);
+}
+
+// safetensors files may place data at any byte; kernels cannot read it there.
+TEST_F(WeightScopeTest, UnalignedDataIsCopied) {
+  const StoredTensor tensor = stored("model.embed_tokens.weight", {4, 8});
+  const io::Checkpoint checkpoint = safetensors({&tensor, 1}, 3);
+  const WeightScope root(checkpoint, with_names(false));
+  const WeightScope embedding = root / "token_embd";
+  const Tensor table = embedding.table("weight", {4, 8});
+  EXPECT_FALSE(lies_in(table, checkpoint.tensors().front()));
+  EXPECT_EQ(table.to_host<float>(), tensor.values);
+  const Tensor matrix = embedding.matrix("weight", {.count = 4, .total = 4}, 8);
+  EXPECT_FALSE(lies_in(matrix, checkpoint.tensors().front()));
+  EXPECT_EQ(matrix.to_host<float>(), tensor.values);
+}
+
+// Plain or packed, the rows of a fused tensor multiply as those rows.
+TEST_F(WeightScopeTest, MatricesAreRowsOfFusedTensors) {
+  constexpr int64_t kTotal = 24, kIn = 256;
+  const std::vector<float> input = random_values(2 * kIn, 3);
+  for (const DType dtype : {DType::f32, DType::f16, DType::q8_0, DType::q4_k}) {
+    const StoredTensor tensor = stored("blk.0.attn_q.weight", {kTotal, kIn}, dtype);
+    const io::Checkpoint checkpoint = gguf({&tensor, 1});
+    const std::vector<float> values = stored_values(tensor);
+    for (const bool pack : {false, true}) {
+      SCOPED_TRACE(cat(name(dtype), pack ? ", packed" : ", plain"));
+      const WeightScope root(checkpoint, with_names(pack));
+      for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 24}, {0, 8}, {8, 16}}) {
+        const Tensor weight =
+            (root.layer(0) / "attn_q").matrix("weight", {first, count, kTotal}, kIn);
+        if (!pack) {
+          const auto offset = static_cast<size_t>(first * row_bytes(dtype, kIn));
+          EXPECT_EQ(weight.buffer()->data(), checkpoint.tensors().front().data.data() + offset);
+          EXPECT_EQ(weight.packing(), 0);
+        }
+        std::vector<float> wanted;
+        for (int64_t row = 0; row < 2; ++row) {
+          for (int64_t out = first; out < first + count; ++out) {
+            double sum = 0;
+            for (int64_t i = 0; i < kIn; ++i) {
+              sum += double{input[static_cast<size_t>(row * kIn + i)]} *
+                     values[static_cast<size_t>(out * kIn + i)];
+            }
+            wanted.push_back(static_cast<float>(sum));
+          }
+        }
+        // Sums of 256 products below one; block types round the input to eight bits.
+        const float bound = is_quantized(dtype) ? 0.2f : 1e-4f;
+        EXPECT_THAT(linear(device_tensor(input, {2, kIn}), weight).to_host<float>(),
+                    Pointwise(FloatNear(bound), wanted));
+      }
+    }
+  }
+}
+
+TEST_F(WeightScopeTest, FiguresCountEachTensorOnce) {
+  const StoredTensor tensors[] = {stored("token_embd.weight", {16, 32}, DType::q8_0),
+                                  stored("output_norm.weight", {32}),
+                                  stored("blk.0.attn_q.weight", {8, 32}, DType::f16)};
+  const io::Checkpoint checkpoint = gguf(tensors);
+  const WeightScope root(checkpoint, with_names(false));
+  (root / "token_embd").table("weight", {16, 32});
+  (root / "token_embd").matrix("weight", {.count = 16, .total = 16}, 32);
+  (root.layer(0) / "attn_q").matrix("weight", {.count = 4, .total = 8}, 32);
+  (root.layer(0) / "attn_q").matrix("weight", {.first = 4, .count = 4, .total = 8}, 32);
+  (root / "output_norm").vector("weight", 32);
+  const nn::WeightFigures& figures = root.figures();
+  EXPECT_EQ(figures.parameters, 16 * 32 + 32 + 8 * 32);
+  EXPECT_EQ(figures.bytes_by_type[static_cast<size_t>(DType::q8_0)], 16 * 34);
+  EXPECT_EQ(figures.bytes_by_type[static_cast<size_t>(DType::f16)], 8 * 32 * 2);
+  EXPECT_EQ(figures.bytes_by_type[static_cast<size_t>(DType::f32)], 32 * 4);
+  EXPECT_EQ(figures.most_common(), DType::q8_0);
+}
+
+TEST_F(WeightScopeTest, ProgressCountsBytesOfTheCheckpoint) {
+  const StoredTensor tensors[] = {stored("token_embd.weight", {4, 8}),
+                                  stored("output_norm.weight", {8}), stored("extra.weight", {4})};
+  const io::Checkpoint checkpoint = gguf(tensors);
+  std::vector<std::pair<int64_t, int64_t>> calls;
+  nn::WeightOptions options = with_names();
+  options.progress = [&](int64_t done, int64_t total) { calls.emplace_back(done, total); };
+  const WeightScope root(checkpoint, options);
+  (root / "token_embd").table("weight", {4, 8});
+  (root / "token_embd").table("weight", {4, 8});
+  (root / "output_norm").vector("weight", 8);
+  root.finish();
+  EXPECT_THAT(calls, ElementsAre(std::pair(128, 176), std::pair(160, 176), std::pair(176, 176)));
+}
+
+TEST_F(WeightScopeTest, FinishTellsWhatNobodyTook) {
+  const StoredTensor tensors[] = {
+      stored("output_norm.weight", {8}), stored("vision.patch.weight", {8}),
+      stored("blk.0.attn_q.weight", {8, 8}), stored("blk.0.attn_z.weight", {8})};
+  const io::Checkpoint checkpoint = gguf(tensors);
+  constexpr std::string_view kIgnored[] = {"vision."};
+  nn::WeightOptions options = with_names();
+  options.ignored = kIgnored;
+  const WeightScope root(checkpoint, options);
+  (root / "output_norm").vector("weight", 8);
+  std::string logged;
+  set_log_sink(
+      [&](LogLevel, std::string_view, std::span<const LogField> fields) {
+        for (const LogField& field : fields) logged += cat(field.key, "=", field.value, ";");
+      },
+      LogLevel::warn);
+  root.finish();
+  EXPECT_EQ(logged, "count=2;first=blk.0.attn_q.weight, blk.0.attn_z.weight;");
+  logged.clear();
+  (root.layer(0) / "attn_q").matrix("weight", {.count = 8, .total = 8}, 8);
+  (root.layer(0) / "attn_z").vector("weight", 8);
+  root.finish();
+  EXPECT_EQ(logged, "");
+  set_log_sink({}, LogLevel::error);
+}
+
+}  // namespace
+}  // namespace rbee::test
