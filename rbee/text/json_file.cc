@@ -239,7 +239,8 @@ TokenizerFile read_tokenizer_file(std::string_view text, std::string_view name) 
 }
 
 bool JsonField::has(const char* key) const {
-  return value_->is_object() && value_->contains(key) && !(*value_)[key].is_null();
+  check(value_->is_object(), path_, "is not an object");
+  return value_->contains(key) && !(*value_)[key].is_null();
 }
 
 JsonField JsonField::at(const char* key) const {

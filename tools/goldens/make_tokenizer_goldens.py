@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import struct
 import sys
 
 import sentencepiece
@@ -366,6 +367,58 @@ def spm_golden(corpus, texts, blocks):
                  lambda ids, special: model.decode(ids), texts, blocks)
 
 
+def read_gguf(name):
+    from gguf import GGUFReader
+    fields = GGUFReader(os.path.join(os.environ["RBEE_MODEL_DIR"], name)).fields
+    return {key.removeprefix("tokenizer.ggml."): field.contents()
+            for key, field in fields.items() if key.startswith("tokenizer.ggml.")}
+
+
+def smollm2_golden(blocks):
+    """The vocabulary of SmolLM2 as its tokenizer.json is built."""
+    vocab = read_gguf("SmolLM2-135M-Instruct.Q4_1.gguf")
+    merges = [tuple(m.split(" ")) for m in vocab["merges"]]
+    tokenizer = Tokenizer(models.BPE({t: i for i, t in enumerate(vocab["tokens"])}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(
+        [t for t, kind in zip(vocab["tokens"], vocab["token_type"]) if kind == 3])
+    golden_of("smollm2_real", tokenizer, [], blocks)
+
+
+def proto_field(number, value):
+    """One field of a protocol buffer: bytes, or a whole number."""
+    def varint(rest):
+        out = b""
+        while rest > 127:
+            out += bytes([rest & 127 | 128])
+            rest >>= 7
+        return out + bytes([rest])
+    if isinstance(value, bytes):
+        return varint(number << 3 | 2) + varint(len(value)) + value
+    return varint(number << 3) + varint(value)
+
+
+def gemma_golden(blocks):
+    """SentencePiece itself, with the pieces and scores that the GGUF file kept."""
+    vocab = read_gguf("gemma-3-270m-q4_k_m.gguf")
+    proto = b""
+    for text, score, kind in zip(vocab["tokens"], vocab["scores"], vocab["token_type"]):
+        kind = 2 if text == "<unk>" else kind
+        piece = text.replace(" ", MARK).encode()
+        proto += proto_field(1, proto_field(1, piece) + b"\x15" + struct.pack("<f", score)
+                             + proto_field(3, kind))
+    bpe_with_bytes = proto_field(3, 2) + proto_field(35, 1)
+    plain = proto_field(1, b"identity") + proto_field(3, 0) + proto_field(4, 0) + proto_field(5, 1)
+    proto += proto_field(2, bpe_with_bytes) + proto_field(3, plain)
+    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    # A mark in the text would be taken for a space.
+    blocks = [re.sub(b"\xe2\x96\x81|\0", b"", block) for block in blocks]
+    write_golden("gemma3_real", lambda text, special: model.encode(text),
+                 lambda ids, special: model.decode(ids), [], blocks)
+
+
 def main():
     kinds = read_fragments()
     blocks = make_blocks(kinds, 1, TEXT_BYTES)
@@ -378,6 +431,9 @@ def main():
         golden_of(name, save(name, tokenizer, edit), texts, blocks)
     golden_of("bert", save("bert", wordpiece_kind(corpus)), texts, blocks)
     spm_golden(corpus, texts, blocks)
+    if os.environ.get("RBEE_MODEL_DIR"):
+        smollm2_golden(blocks)
+        gemma_golden(blocks)
 
 
 if __name__ == "__main__":

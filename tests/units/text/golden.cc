@@ -26,12 +26,10 @@ void erase_all(std::string& text, std::string_view part) {
   }
 }
 
-std::vector<std::string> blocks_for(GoldenOptions options) {
+std::vector<std::string> blocks_without(const std::vector<std::string>& parts) {
   std::vector<std::string> blocks = mixed_blocks();
-  if (!options.sentencepiece) return blocks;
   for (std::string& block : blocks) {
-    for (const std::string_view part : {"<s>", "</s>", "<unk>"}) erase_all(block, part);
-    erase_all(block, std::string_view("\0", 1));
+    for (const std::string& part : parts) erase_all(block, part);
   }
   return blocks;
 }
@@ -51,23 +49,25 @@ void expect_samples(const Tokenizer& tokenizer, const json& samples, bool decode
 
 }  // namespace
 
-void expect_golden(const Tokenizer& tokenizer, const std::string& name, GoldenOptions options) {
+void expect_golden(const Tokenizer& tokenizer, const std::string& name,
+                   const GoldenOptions& options) {
   const json golden = json::parse(read_data(name + ".golden.json"));
-  if (options.samples) expect_samples(tokenizer, golden["samples"], options.decoded);
-  const std::vector<std::string> blocks = blocks_for(options);
+  expect_samples(tokenizer, golden["samples"], options.decoded);
+  const std::vector<std::string> blocks = blocks_without(options.drop);
   ASSERT_EQ(blocks.size(), golden["blocks"].size());
+  const EncodeOptions how{.add_special = false, .parse_special = options.parse_special};
   std::string whole;
   int wrong = 0;
   for (size_t i = 0; i < blocks.size() && wrong < 3; ++i) {
     whole += blocks[i];
-    const auto ids = tokenizer.encode(blocks[i], {.add_special = false});
+    const auto ids = tokenizer.encode(blocks[i], how);
     const std::string hash = hash_ids(ids).substr(8);
     if (hash == golden["blocks"][i]) continue;
     ++wrong;
     ADD_FAILURE() << name << ": block " << i << " differs:\n" << utf8_repaired(blocks[i]);
   }
   if (wrong > 0) return;
-  EXPECT_EQ(hash_ids(tokenizer.encode(whole, {.add_special = false})), golden["whole"]) << name;
+  EXPECT_EQ(hash_ids(tokenizer.encode(whole, how)), golden["whole"]) << name;
 }
 
 }  // namespace rbee::text::testing

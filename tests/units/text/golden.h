@@ -2,18 +2,20 @@
 // Compares a tokenizer with data/<name>.golden.json.
 
 #include <string>
+#include <vector>
 
 #include "rbee/text/tokenizer.h"
 
 namespace rbee::text::testing {
 
 struct GoldenOptions {
-  bool samples = true;
-  bool decoded = true;         // compare the samples' decoded text too
-  bool sentencepiece = false;  // the text without what SentencePiece itself treats in another way
+  bool decoded = true;            // compare the samples' decoded text too
+  std::vector<std::string> drop;  // parts that the golden's text does not have
+  bool parse_special = true;
 };
 
 // Every sample, every block and the whole megabyte; fails the current test on any difference.
-void expect_golden(const Tokenizer& tokenizer, const std::string& name, GoldenOptions options = {});
+void expect_golden(const Tokenizer& tokenizer, const std::string& name,
+                   const GoldenOptions& options = {});
 
 }  // namespace rbee::text::testing

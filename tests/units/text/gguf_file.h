@@ -1,0 +1,12 @@
+#pragma once
+// The vocabulary of a real GGUF file, for the tests that RBEE_MODEL_DIR switches on.
+
+#include <filesystem>
+
+#include "rbee/text/tokenizer.h"
+
+namespace rbee::text::testing {
+
+GgufVocab read_gguf_vocab(const std::filesystem::path& path);
+
+}  // namespace rbee::text::testing
