@@ -58,7 +58,6 @@ Bpe::Bpe(const Vocab& vocab, const std::vector<Pair>& merges, BpeOptions options
     const auto byte = static_cast<uint8_t>(i);
     byte_ids_[i] =
         vocab.find(options_.raw_bytes ? letter_text(byte) : byte_token(byte)).value_or(-1);
-    check(!options_.raw_bytes || byte_ids_[i] >= 0, where, "byte ", i, " has no token");
   }
   for (size_t i = 0; i < 128; ++i) {
     ascii_ids_[i] = vocab.find(std::string(1, static_cast<char>(i))).value_or(-1);
@@ -120,7 +119,8 @@ void Bpe::tokenize_part(std::string_view part, Scratch& scratch, std::vector<Tok
 
 void Bpe::split_bytes(std::string_view part, std::vector<Symbol>& symbols) const {
   for (uint32_t i = 0; i < part.size(); ++i) {
-    symbols.push_back({byte_ids_[static_cast<uint8_t>(part[i])], i, 1});
+    const TokenId id = byte_ids_[static_cast<uint8_t>(part[i])];
+    if (id >= 0) symbols.push_back({id, i, 1});
   }
 }
 

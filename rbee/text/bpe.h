@@ -60,8 +60,8 @@ class Bpe final : public Model {
  public:
   using Pair = std::pair<std::string, std::string>;
 
-  // merges: best first. `where` begins error messages ("tokenizer.json: model"). With raw_bytes all
-  // 256 letters of the alphabet must be tokens (has_byte_alphabet). `vocab` must outlive the model.
+  // merges: best first. `where` begins error messages ("tokenizer.json: model"). With raw_bytes,
+  // bytes whose letter is no token vanish. `vocab` must outlive the model.
   Bpe(const Vocab& vocab, const std::vector<Pair>& merges, BpeOptions options,
       std::string_view where);
 
