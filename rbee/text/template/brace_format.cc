@@ -10,7 +10,7 @@
 namespace rbee::text::jinja {
 namespace {
 
-constexpr int kMaxNesting = 2;  // fields inside a field's specification
+constexpr int kMaxNesting = 3;  // a format, its specifications, and those of fields in them
 
 bool is_align(char c) {
   return c == '<' || c == '>' || c == '^' || c == '=';
@@ -72,7 +72,7 @@ class BraceFormatter {
       if (c != '{' && c != '}') {
         out += c;
         ++i;
-      } else if (doubled && (nesting == 0 || c == '{')) {
+      } else if (doubled) {
         out += c;
         i += 2;
       } else if (c == '}') {

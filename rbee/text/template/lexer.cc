@@ -131,6 +131,8 @@ class Lexer {
 
   void comment(size_t begin_length) {
     const Position begin = position();
+    // Jinja2 lets a source end right behind the sign that opens a comment.
+    if (at_ + begin_length == source_.size()) return advance(begin_length);
     for (size_t i = at_ + begin_length; i < source_.size(); ++i) {
       if (const size_t length = close_length(i, "#}")) return advance(i + length - at_);
     }
@@ -140,6 +142,7 @@ class Lexer {
   void raw(size_t begin_length) {
     const Position begin = position();
     advance(begin_length);
+    if (at_ == source_.size()) return;
     for (size_t i = source_.find("{%", at_); i != std::string_view::npos;
          i = source_.find("{%", i + 1)) {
       size_t end = i + 2;

@@ -120,9 +120,22 @@ class Parser {
     }
   }
 
+  void reject_loop_variable(const Expr& target) {
+    if (target.type == ExprType::name) {
+      const auto symbol = static_cast<const NameExpr&>(target).symbol;
+      const bool special = in_.out().names[static_cast<size_t>(symbol)] == "loop";
+      if (special) raise_at(in_.current().position, "cannot assign to the special variable loop");
+    } else if (target.type == ExprType::sequence) {
+      for (const Expr* item : static_cast<const SequenceExpr&>(target).items) {
+        reject_loop_variable(*item);
+      }
+    }
+  }
+
   const Stmt* for_loop(int32_t line) {
     auto* node = in_.make<ForStmt>(line);
     node->target = expressions_.target("in", false);
+    reject_loop_variable(*node->target);
     in_.expect_name("in");
     node->iterable = expressions_.tuple(false, "recursive");
     if (in_.skip_name("if")) node->filter = expressions_.expression();
@@ -136,6 +149,7 @@ class Parser {
 
   const Stmt* set(int32_t line) {
     const Expr* target = expressions_.target({}, true);
+    if (loops_ > 0) reject_loop_variable(*target);
     if (in_.skip_symbol("=")) {
       auto* node = in_.make<SetStmt>(line);
       node->target = target;

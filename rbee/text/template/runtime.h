@@ -38,7 +38,7 @@ class Runtime {
   // Counts work; throws when the template has used up its steps.
   void step(int64_t count = 1);
   // Counts work on `count` bytes of text.
-  void step_bytes(size_t count) { step(static_cast<int64_t>(count / 64)); }
+  void step_bytes(size_t count) { step(static_cast<int64_t>(count / 32)); }
 
   Value text(std::string utf8, bool safe = false);
   Value text(std::string_view utf8) { return text(std::string(utf8)); }

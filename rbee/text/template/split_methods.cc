@@ -64,7 +64,7 @@ Value split(Runtime& runtime, const Value& self, const Args& args) {
       parts.push_back(rest.substr(0, end));
       rest = strip(rest.substr(end), std::nullopt, true, false);
     }
-    if (!rest.empty()) parts.push_back(strip(rest, std::nullopt, false, true));
+    if (!rest.empty()) parts.push_back(rest);
     return pieces(runtime, parts);
   }
   while (parts.size() < how.max_parts) {
@@ -88,7 +88,7 @@ Value rsplit(Runtime& runtime, const Value& self, const Args& args) {
       parts.push_back(rest.substr(start));
       rest = strip(rest.substr(0, start), std::nullopt, false, true);
     }
-    if (!rest.empty()) parts.push_back(strip(rest, std::nullopt, true, false));
+    if (!rest.empty()) parts.push_back(rest);
   } else {
     // Searched backwards in the reversed text, which is linear.
     const std::string text(rest.rbegin(), rest.rend());

@@ -14,6 +14,15 @@ bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
 }
 
+// Most text is ASCII; ICU's tables are slower.
+bool ascii_letter(char32_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool ascii_digit(char32_t c) {
+  return c >= '0' && c <= '9';
+}
+
 UChar32 icu(char32_t c) {
   return static_cast<UChar32>(c);
 }
@@ -138,19 +147,23 @@ bool is_space(char32_t c) {
 }
 
 bool is_alpha(char32_t c) {
+  if (c < 0x80) return ascii_letter(c);
   return (U_GET_GC_MASK(icu(c)) & U_GC_L_MASK) != 0;
 }
 
 bool is_decimal(char32_t c) {
+  if (c < 0x80) return ascii_digit(c);
   return u_charType(icu(c)) == U_DECIMAL_DIGIT_NUMBER;
 }
 
 bool is_digit(char32_t c) {
+  if (c < 0x80) return ascii_digit(c);
   const int32_t type = u_getIntPropertyValue(icu(c), UCHAR_NUMERIC_TYPE);
   return type == U_NT_DECIMAL || type == U_NT_DIGIT;
 }
 
 bool is_numeric(char32_t c) {
+  if (c < 0x80) return ascii_digit(c);
   return u_getIntPropertyValue(icu(c), UCHAR_NUMERIC_TYPE) != U_NT_NONE;
 }
 
@@ -159,10 +172,12 @@ bool is_alnum(char32_t c) {
 }
 
 bool is_upper(char32_t c) {
+  if (c < 0x80) return c >= 'A' && c <= 'Z';
   return u_isUUppercase(icu(c)) != 0;
 }
 
 bool is_lower(char32_t c) {
+  if (c < 0x80) return c >= 'a' && c <= 'z';
   return u_isULowercase(icu(c)) != 0;
 }
 
@@ -171,7 +186,7 @@ bool is_title(char32_t c) {
 }
 
 bool is_printable(char32_t c) {
-  if (c == ' ') return true;
+  if (c < 0x80) return c >= 0x20 && c < 0x7f;
   constexpr uint32_t kHidden = U_GC_C_MASK | U_GC_Z_MASK;
   return (U_GET_GC_MASK(icu(c)) & kHidden) == 0;
 }
