@@ -39,6 +39,9 @@ Spm::Spm(const Vocab& vocab, const std::vector<float>& scores, const std::vector
   for (size_t byte = 0; byte < 256; ++byte) {
     byte_ids_[byte] = vocab.find(byte_token(static_cast<uint8_t>(byte))).value_or(-1);
   }
+  for (size_t i = 0; i < ascii_ids_.size(); ++i) {
+    ascii_ids_[i] = token_of(std::string(1, static_cast<char>(i)));
+  }
 }
 
 void Spm::tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const {
@@ -53,15 +56,13 @@ void Spm::tokenize_part(std::string_view part, Scratch& scratch, std::vector<Tok
   const bool cached = scratch.use_cache && part.size() <= kCacheBytes;
   const uint64_t hash = cached ? hash_bytes(part) : 0;
   if (cached && scratch.cache.append(part, hash, out)) return;
-  const auto token_of = [&](std::string_view text) {
-    const auto id = vocab_->find(text);
-    return id && rank_[static_cast<size_t>(*id)] != Merge::kNone ? *id : TokenId{-1};
-  };
   std::vector<Symbol>& symbols = scratch.merge.symbols;
   symbols.clear();
   for (uint32_t at = 0; at < part.size();) {
     const auto length = static_cast<uint32_t>(utf8_length(part[at]));
-    symbols.push_back({token_of(part.substr(at, length)), at, length});
+    const TokenId id = length == 1 ? ascii_ids_[static_cast<uint8_t>(part[at])]
+                                   : token_of(part.substr(at, length));
+    symbols.push_back({id, at, length});
     at += length;
   }
   scratch.merge.run([&](const Symbol& left, const Symbol& right) {

@@ -23,11 +23,17 @@ class Spm final : public Model {
   void tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const override;
 
  private:
+  // The token that `text` may become by merging, or -1.
+  TokenId token_of(std::string_view text) const {
+    const auto id = vocab_->find(text);
+    return id && rank_[static_cast<size_t>(*id)] != Merge::kNone ? *id : TokenId{-1};
+  }
   void tokenize_part(std::string_view part, Scratch& scratch, std::vector<TokenId>& out) const;
 
   const Vocab* vocab_;
   std::vector<uint32_t> rank_;  // by id: place of its score, best = 0; Merge::kNone: not mergeable
-  std::array<TokenId, 256> byte_ids_{};  // -1: none
+  std::array<TokenId, 256> byte_ids_{};   // -1: none
+  std::array<TokenId, 128> ascii_ids_{};  // of characters; -1: none
   std::optional<TokenId> unk_;
   SafeCuts cuts_;
 };

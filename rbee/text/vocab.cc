@@ -9,7 +9,7 @@ namespace rbee::text {
 namespace {
 
 constexpr size_t kMaxTokenBytes = (size_t{1} << 23) - 1;
-constexpr TokenId kEmpty = -1;
+constexpr TokenId kFree = -1;
 
 uint64_t mix(uint64_t value) {
   value ^= value >> 32;
@@ -38,15 +38,22 @@ void Vocab::reserve(size_t tokens, size_t bytes) {
   size_t wanted = 16;
   while (wanted < tokens * 2) wanted *= 2;
   if (wanted <= table_.size()) return;
-  table_.assign(wanted, kEmpty);
+  table_.assign(wanted, {0, kFree});
   filled_ = 0;
   for (size_t id = 0; id < spans_.size(); ++id) {
-    if (!spans_[id].used) continue;
-    size_t at = hash_bytes(view(spans_[id])) & (table_.size() - 1);
-    while (table_[at] != kEmpty) at = (at + 1) & (table_.size() - 1);
-    table_[at] = static_cast<TokenId>(id);
-    ++filled_;
+    if (spans_[id].used) insert(hash_bytes(view(spans_[id])), static_cast<TokenId>(id));
   }
+}
+
+void Vocab::insert(uint64_t hash, TokenId id) {
+  const size_t mask = table_.size() - 1;
+  const auto tag = static_cast<uint32_t>(hash >> 32);
+  size_t at = hash & mask;
+  for (; table_[at].id != kFree; at = (at + 1) & mask) {
+    if (table_[at].tag == tag && text(table_[at].id) == text(id)) return;
+  }
+  table_[at] = {tag, id};
+  ++filled_;
 }
 
 bool Vocab::add(std::string_view text, TokenId id) {
@@ -58,21 +65,18 @@ bool Vocab::add(std::string_view text, TokenId id) {
   if (index >= spans_.size()) spans_.resize(index + 1, Span{0, 0, 0});
   spans_[index] = {bytes_.size(), text.size(), 1};
   bytes_.append(text);
-  size_t at = hash_bytes(text) & (table_.size() - 1);
-  while (table_[at] != kEmpty) {
-    if (this->text(table_[at]) == text) return true;
-    at = (at + 1) & (table_.size() - 1);
-  }
-  table_[at] = id;
-  ++filled_;
+  insert(hash_bytes(text), id);
   return true;
 }
 
 std::optional<TokenId> Vocab::find(std::string_view text) const {
   if (table_.empty()) return std::nullopt;
-  for (size_t at = hash_bytes(text) & (table_.size() - 1); table_[at] != kEmpty;
-       at = (at + 1) & (table_.size() - 1)) {
-    if (view(spans_[static_cast<size_t>(table_[at])]) == text) return table_[at];
+  const uint64_t hash = hash_bytes(text);
+  const size_t mask = table_.size() - 1;
+  const auto tag = static_cast<uint32_t>(hash >> 32);
+  for (size_t at = hash & mask; table_[at].id != kFree; at = (at + 1) & mask) {
+    const Slot slot = table_[at];
+    if (slot.tag == tag && view(spans_[static_cast<size_t>(slot.id)]) == text) return slot.id;
   }
   return std::nullopt;
 }

@@ -31,13 +31,19 @@ class Vocab {
     uint64_t length : 23;
     uint64_t used : 1;
   };
+  // The hash's upper half tells nearly all different texts apart without a look at them.
+  struct Slot {
+    uint32_t tag;
+    TokenId id;  // -1: free
+  };
   std::string_view view(Span span) const {
     return std::string_view(bytes_).substr(span.begin, span.length);
   }
+  void insert(uint64_t hash, TokenId id);
 
   std::string bytes_;
-  std::vector<Span> spans_;     // by id
-  std::vector<TokenId> table_;  // power of two; -1 = empty
+  std::vector<Span> spans_;  // by id
+  std::vector<Slot> table_;  // a power of two
   size_t filled_ = 0;
 };
 
