@@ -1,8 +1,5 @@
 // Every check of the convolutions, pooling, upsampling, indexing, matmul, attention and random
 // operations: the code, the operation's name and both values in the message.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "rbee/ops/attention.h"
 #include "rbee/ops/conv.h"
 #include "rbee/ops/indexing.h"
@@ -10,14 +7,11 @@
 #include "rbee/ops/pool.h"
 #include "rbee/ops/random.h"
 #include "rbee/ops/upsample.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/op_table.h"
 
 namespace rbee::harness {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 Device& cpu() {
   return *all_devices().front();
@@ -30,24 +24,6 @@ Tensor tensor(const Shape& shape, DType dtype = DType::f32) {
 Tensor ids(std::vector<int64_t> values) {
   const auto count = static_cast<int64_t>(values.size());
   return from_host<int64_t>(values, {count}, cpu());
-}
-
-// The message of the invalid_argument error that `body` throws.
-template <typename Body>
-std::string message_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-template <typename Body>
-void expect_error(const char* op, const char* first, const char* second, Body&& body) {
-  EXPECT_THAT(message_of(body),
-              AllOf(StartsWith(cat(op, ": ")), HasSubstr(first), HasSubstr(second)));
 }
 
 TEST(ConvErrors, Operands) {

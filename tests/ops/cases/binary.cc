@@ -29,7 +29,7 @@ std::vector<PairCase> pair_cases(int ops) {
     out.push_back({op, {{6, 35}, Form::transposed}, {{6, 35}, Form::contiguous, 0b01}});
     out.push_back({op, {{4, 3, 29}}, {{4, 3, 29}, Form::contiguous, 0b110}});
     out.push_back({op, {{2, 3, 5, 7, 11}}, {{2, 3, 5, 7, 11}, Form::gaps}, DType::f16});
-    out.push_back({op, {{1000, 1031}}, {{1000, 1031}}, DType::f32, {}, true});
+    if (op == 0) out.push_back({op, {{1000, 1031}}, {{1000, 1031}}, DType::f32, {}, true});
   }
   return out;
 }

@@ -1,0 +1,152 @@
+// The harness must fail where an implementation is wrong: values, unwritten elements, writes into
+// gaps, types that double cannot hold.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/check_case.h"
+
+namespace rbee::harness {
+namespace {
+
+Device& cpu() {
+  return *all_devices().front();
+}
+
+HostArray array(std::vector<double> values) {
+  return {.shape = {static_cast<int64_t>(values.size())}, .values = std::move(values)};
+}
+
+bool close(double got, double want, const Tolerance& allowed) {
+  return compare_values(array({got}), array({want}), allowed).ok;
+}
+
+TEST(CompareValues, ExactMeansBits) {
+  EXPECT_TRUE(close(1, 1, {}));
+  EXPECT_FALSE(close(1, std::nextafter(1, 2), {}));
+  EXPECT_FALSE(close(0.0, -0.0, {}));
+  EXPECT_TRUE(close(NAN, -NAN, {}));
+  EXPECT_FALSE(close(NAN, 0, {}));
+}
+
+TEST(CompareValues, ToleranceIsRelativeAbsoluteAndOfTheLargest) {
+  EXPECT_TRUE(close(101, 100, {.relative = 0.01}));
+  EXPECT_FALSE(close(101.1, 100, {.relative = 0.01}));
+  EXPECT_TRUE(close(0.5, 0, {.absolute = 0.5}));
+  EXPECT_FALSE(close(INFINITY, 1e30, {.relative = 0.5, .of_largest = 0.5}));
+  EXPECT_FALSE(close(1e30, INFINITY, {.relative = 0.5, .of_largest = 0.5}));
+  EXPECT_FALSE(close(-INFINITY, INFINITY, {.relative = 0.5}));
+  const Tolerance of_largest = {.of_largest = 0.01};
+  EXPECT_TRUE(compare_values(array({0.9, 100}), array({0, 100}), of_largest).ok);
+  const Comparison worse = compare_values(array({100, 1.1}), array({100, 0}), of_largest);
+  EXPECT_FALSE(worse.ok);
+  EXPECT_EQ(worse.first_failure, "element 1: got 1.1, want 0 (allowed error 1)");
+  EXPECT_DOUBLE_EQ(worse.worst_absolute, 1.1);
+  EXPECT_FALSE(compare_values(array({1}), array({1, 2}), {.relative = 1}).ok);
+}
+
+TEST(WithinRange, IsThatOfTheType) {
+  const HostArray x = array({1e9, -1e9, 1e39, -0.0, 3});
+  EXPECT_EQ(within_range(x, DType::f16).values,
+            (std::vector<double>{INFINITY, -INFINITY, INFINITY, -0.0, 3.0}));
+  EXPECT_EQ(within_range(x, DType::f8e4m3)[0], 448);
+  EXPECT_EQ(within_range(x, DType::f32)[0], 1e9);
+  EXPECT_EQ(within_range(x, DType::bf16)[2], INFINITY);
+  EXPECT_FALSE(std::signbit(within_range(x, DType::i32)[3]));
+}
+
+// A copy of (2, 3) with gaps by a kernel that goes wrong at `run`.
+Comparison compare_copies(void (*run)(const CopyArgs&, Stream&), DType dtype = DType::f32) {
+  static constexpr auto kRight = [](const CopyArgs& args, Stream& stream) {
+    for (const Impl<CopyArgs>& impl : cpu().kernels().copy) {
+      if (std::string_view(impl.name) == "ref") impl.run(args, stream);
+    }
+  };
+  Scene scenes[] = {Scene(cpu(), 5), Scene(cpu(), 5)};
+  for (int i = 0; i < 2; ++i) {
+    const View x = scenes[i].input({{2, 3}, Form::transposed}, dtype, {1e18, 9e18});
+    const CopyArgs args{.x = x, .y = scenes[i].output({{2, 3}, Form::gaps}, dtype)};
+    i == 0 ? kRight(args, cpu().default_stream()) : run(args, cpu().default_stream());
+  }
+  return compare_outputs(scenes[1].outputs()[0], scenes[0].outputs()[0], {});
+}
+
+template <typename T>
+void copy_all(const CopyArgs& args) {
+  for (int64_t i = 0; i < 6; ++i) {
+    const int64_t row = i / 3, col = i % 3;
+    args.y.as<T>()[row * args.y.strides[0] + col] =
+        args.x.as<T>()[row * args.x.strides[0] + col * args.x.strides[1]];
+  }
+}
+
+TEST(CompareOutputs, AcceptsARightKernel) {
+  const Comparison result =
+      compare_copies([](const CopyArgs& args, Stream&) { copy_all<float>(args); });
+  EXPECT_TRUE(result.ok) << result.first_failure;
+}
+
+TEST(CompareOutputs, SeesAnElementThatIsNotWritten) {
+  const Comparison result = compare_copies([](const CopyArgs&, Stream&) {});
+  EXPECT_FALSE(result.ok);
+  EXPECT_TRUE(result.first_failure.starts_with("element 0")) << result.first_failure;
+}
+
+TEST(CompareOutputs, SeesAWriteIntoAGap) {
+  const Comparison result = compare_copies([](const CopyArgs& args, Stream&) {
+    copy_all<float>(args);
+    args.y.as<float>()[3] = 0;
+  });
+  EXPECT_EQ(result.first_failure, "an element outside of the operand was written");
+}
+
+TEST(CompareOutputs, SeesTheLastBitOfABigInteger) {
+  const auto off_by_one = [](const CopyArgs& args, Stream&) {
+    copy_all<int64_t>(args);
+    args.y.as<int64_t>()[1] ^= 1;
+  };
+  EXPECT_EQ(compare_copies(off_by_one, DType::i64).first_failure, "element 1 differs");
+}
+
+TEST(SceneTest, IsTheSameEachTime) {
+  Scene a(cpu(), 7), b(cpu(), 7), c(cpu(), 8);
+  for (Scene* scene : {&a, &b, &c}) {
+    scene->input({{5, 7}, Form::gaps}, DType::f16);
+    scene->in_out({{3, 256}}, DType::q4_k);
+  }
+  EXPECT_EQ(a.inputs()[0].values, b.inputs()[0].values);
+  EXPECT_EQ(a.inputs()[1].values, b.inputs()[1].values);
+  EXPECT_NE(a.inputs()[0].values, c.inputs()[0].values);
+}
+
+TEST(SceneTest, FormsAreViewsOfTheirShape) {
+  Scene scene(cpu(), 1);
+  const Layout layouts[] = {{{4, 6}},
+                            {{4, 6}, Form::gaps},
+                            {{4, 6}, Form::transposed},
+                            {{4, 6}, Form::step2},
+                            {{4, 6}, Form::contiguous, 0b01}};
+  const int64_t strides[][2] = {{6, 1}, {9, 1}, {1, 4}, {12, 2}, {0, 1}};
+  for (size_t i = 0; i < std::size(layouts); ++i) {
+    const View view = scene.input(layouts[i], DType::f32);
+    EXPECT_EQ(view.sizes[0], 4);
+    EXPECT_EQ(view.sizes[1], 6);
+    EXPECT_EQ(view.strides[0], strides[i][0]) << i;
+    EXPECT_EQ(view.strides[1], strides[i][1]) << i;
+  }
+  // Four layouts of 24 elements and one of 6.
+  EXPECT_EQ(scene.bytes, (4 * 24 + 6) * 4);
+}
+
+TEST(SceneTest, ResetRestoresWhatOutputsHeld) {
+  Scene scene(cpu(), 3);
+  const View y = scene.in_out({{9}}, DType::f32);
+  const std::vector<double> before = scene.inputs()[0].values;
+  y.as<float>()[4] = 99;
+  EXPECT_NE(read_values(scene.outputs()[0].view).values, before);
+  scene.reset();
+  EXPECT_EQ(read_values(scene.outputs()[0].view).values, before);
+}
+
+}  // namespace
+}  // namespace rbee::harness
