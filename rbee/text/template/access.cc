@@ -79,7 +79,7 @@ Value character(Runtime& runtime, const Text& text, size_t index) {
 std::optional<Value> item(Runtime& runtime, const Value& object, const Value& key) {
   if (object.is(Kind::dict)) {
     if (!is_hashable(key)) return std::nullopt;
-    const Value* found = object.dict().find(key);
+    const Value* found = runtime.find(object.dict(), key);
     return found != nullptr ? std::optional(*found) : std::nullopt;
   }
   if (!key.is_integral()) return std::nullopt;

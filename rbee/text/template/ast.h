@@ -167,7 +167,7 @@ struct CapturedExpr : Expr {
   CapturedExpr() : Expr(ExprType::captured) {}
 };
 
-// Target of {% set space.field = … %}.
+// Target of {% set space.field = ... %}.
 struct SpaceFieldExpr : Expr {
   SpaceFieldExpr(Symbol s, std::string_view f) : Expr(ExprType::space_field), space(s), field(f) {}
   Symbol space;

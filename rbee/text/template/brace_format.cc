@@ -65,6 +65,7 @@ class BraceFormatter {
 
   std::string run(std::string_view format, int nesting = 0) {
     if (nesting >= kMaxNesting) raise("format specifiers are nested too deeply");
+    runtime_.step_bytes(format.size());
     std::string out;
     for (size_t i = 0; i < format.size();) {
       const char c = format[i];
@@ -82,7 +83,6 @@ class BraceFormatter {
         field(out, format.substr(i + 1, end - i - 1), nesting);
         i = end + 1;
       }
-      runtime_.step_bytes(64);
     }
     return out;
   }
@@ -99,6 +99,7 @@ class BraceFormatter {
 
   // name!conversion:specification
   void field(std::string& out, std::string_view text, int nesting) {
+    runtime_.step();
     const size_t name_end = std::min(text.find_first_of("!:"), text.size());
     Value value = lookup(text.substr(0, name_end));
     size_t i = name_end;
@@ -153,7 +154,7 @@ class BraceFormatter {
     append_integer(runtime_, out, value.integer(), field);
   }
 
-  // first.attribute[item]…
+  // first.attribute[item]...
   Value lookup(std::string_view name) {
     const size_t first_end = std::min(name.find_first_of(".["), name.size());
     Value value = argument(name.substr(0, first_end));

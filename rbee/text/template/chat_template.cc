@@ -20,15 +20,18 @@ using jinja::Runtime;
 using jinja::Value;
 
 constexpr std::string_view kOp = "chat template";
+constexpr int64_t kMaxMessage = 500;  // code points of an error; it may quote the template
 
 [[noreturn]] void report(const jinja::Failure& failure, int32_t line) {
   if (failure.verbatim) fail(failure.code, kOp, failure.what());
   const jinja::Position at = failure.position;
+  std::string_view message = failure.what();
+  message = message.substr(0, jinja::byte_offset(message, kMaxMessage));
   if (at.line > 0) {
-    fail(failure.code, kOp, "line ", at.line, ", column ", at.column, ": ", failure.what());
+    fail(failure.code, kOp, "line ", at.line, ", column ", at.column, ": ", message);
   }
-  if (line > 0) fail(failure.code, kOp, "line ", line, ": ", failure.what());
-  fail(failure.code, kOp, failure.what());
+  if (line > 0) fail(failure.code, kOp, "line ", line, ": ", message);
+  fail(failure.code, kOp, message);
 }
 
 // Runs `define`, which sets the variables, and then the template.

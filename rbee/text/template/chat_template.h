@@ -15,7 +15,7 @@ namespace rbee::text {
 struct Message {
   std::string role;
   std::string content;
-  std::string extra_json;  // more fields ("tool_calls", "name" …) as a JSON object; may be empty
+  std::string extra_json;  // more fields ("tool_calls", "name" ...) as a JSON object; may be empty
 };
 
 struct TemplateLimits {
@@ -40,9 +40,9 @@ class ChatTemplate {
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
-  // `variables_json` is an object such as {"messages": […], "add_generation_prompt": true,
-  // "bos_token": "<s>", "tools": […]}. Throws Error(invalid_argument) with the line; the template's
-  // own words when it calls raise_exception().
+  // `variables_json` is an object such as {"messages": [...], "add_generation_prompt": true,
+  // "bos_token": "<s>", "tools": [...]}. Throws Error(invalid_argument) with the line; the
+  // template's own words when it calls raise_exception().
   std::string render(std::string_view variables_json) const;
 
   // The same for a list of messages; `extra_variables_json` (may be empty) is an object whose

@@ -30,9 +30,9 @@ Value values(Runtime& runtime, const Value& self, const Args& args) {
   return runtime.sequence(Form::values, std::move(out));
 }
 
-Value get(Runtime& /*runtime*/, const Value& self, const Args& args) {
+Value get(Runtime& runtime, const Value& self, const Args& args) {
   const Bound given("get", args, {"key", "default"}, 1);
-  const Value* found = self.dict().find(*given[0]);
+  const Value* found = runtime.find(self.dict(), *given[0]);
   return found != nullptr ? *found : given.value_or(1, Value());
 }
 

@@ -20,7 +20,7 @@ class ExpressionParser {
                     bool in_parentheses = false);
   // What may stand left of = and after `for`; `with_space` allows space.field.
   const Expr* target(std::string_view end_name, bool with_space);
-  // name(arguments)|name…, applied to `operand`.
+  // name(arguments)|name..., applied to `operand`.
   const Expr* filters(const Expr* operand, bool first_without_bar);
   const Expr* postfix(const Expr* node);
   const Expr* primary(bool with_space = false);

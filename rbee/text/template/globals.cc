@@ -41,7 +41,7 @@ Value range(Runtime& runtime, const Value& /*self*/, const Args& args) {
   return Value(runtime.heap().make<Range>(payload, start, stop, step, std::move(items)));
 }
 
-// Python's dict(mapping or pairs, name=value …).
+// Python's dict(mapping or pairs, name=value ...).
 void fill(Runtime& runtime, Dict& out, const Args& args) {
   if (args.positional.size() > 1) raise("dict expected at most 1 argument");
   if (args.positional.size() == 1 && args.positional[0].is(Kind::dict)) {

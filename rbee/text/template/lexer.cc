@@ -160,7 +160,7 @@ class Lexer {
     raise_at(begin, "the raw block has no end");
   }
 
-  // The tokens of {{ … }} or {% … %}.
+  // The tokens of {{ ... }} or {% ... %}.
   void expression(bool has_sign, TokenType begin) {
     const bool is_variable = begin == TokenType::variable_begin;
     emit(begin, has_sign ? 3 : 2);

@@ -20,7 +20,7 @@ std::span<const NamedNative> split_methods();
 std::span<const NamedNative> predicate_methods();
 std::span<const NamedNative> dict_methods();
 std::span<const NamedNative> list_methods();
-std::span<const NamedNative> global_functions();  // range, dict, namespace …
+std::span<const NamedNative> global_functions();  // range, dict, namespace ...
 
 // The first entry named `name`; null when there is none.
 Native find_native(std::span<const NamedNative> table, std::string_view name);

@@ -206,7 +206,9 @@ std::optional<int64_t> parse_integer(std::string_view text, int64_t base) {
   base = take_base(digits, base);
   const auto clean = without_underscores(digits, base);
   if (!clean || clean->empty() || !is_digit_of((*clean)[0], base)) return std::nullopt;
-  const std::string number = (negative ? "-" : "") + *clean;
+  std::string number;
+  if (negative) number = "-";
+  number += *clean;
   int64_t value = 0;
   const auto result =
       std::from_chars(number.data(), number.data() + number.size(), value, static_cast<int>(base));

@@ -17,7 +17,7 @@ bool same_form(const Sequence& a, const Sequence& b) {
 bool equal_dicts(Runtime& runtime, const Dict& a, const Dict& b) {
   if (a.entries.size() != b.entries.size()) return false;
   return std::all_of(a.entries.begin(), a.entries.end(), [&](const auto& entry) {
-    const Value* other = b.find(entry.first);
+    const Value* other = runtime.find(b, entry.first);
     return other != nullptr && equal(runtime, entry.second, *other);
   });
 }
@@ -165,7 +165,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
       runtime.step_bytes(container.text().bytes.size());
       return find_text(container.text().bytes, item.text().bytes) != std::string_view::npos;
     case Kind::dict:
-      return container.dict().find(item) != nullptr;
+      return runtime.find(container.dict(), item) != nullptr;
     case Kind::sequence: {
       const std::vector<Value> items = items_of(runtime, container);
       return std::any_of(items.begin(), items.end(),

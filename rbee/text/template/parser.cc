@@ -62,7 +62,7 @@ class Parser {
     return out;
   }
 
-  // Data and {{ … }} up to the next tag.
+  // Data and {{ ... }} up to the next tag.
   const Stmt* output() {
     auto* node = in_.make<OutputStmt>(in_.line());
     while (true) {

@@ -30,6 +30,7 @@ class PercentFormatter {
       : runtime_(runtime), format_(format), arguments_(arguments) {}
 
   std::string run() {
+    runtime_.step_bytes(format_.size());
     while (at_ < format_.size()) {
       const size_t percent = std::min(format_.find('%', at_), format_.size());
       out_ += format_.substr(at_, percent - at_);
@@ -89,7 +90,8 @@ class PercentFormatter {
     ++at_;
     const Value value = next_argument();
     if (!value.is_integral()) raise("* wants int");
-    if (std::abs(value.integer() / 2) > INT32_MAX / 2) raise("a width in a format is too large");
+    const bool fits = value.integer() >= -INT32_MAX && value.integer() <= INT32_MAX;
+    if (!fits) raise("a width or precision in a format is too large");
     return value.integer();
   }
 
@@ -113,6 +115,7 @@ class PercentFormatter {
   }
 
   void conversion() {
+    runtime_.step();
     ++at_;
     if (peek() == '%') {
       out_ += '%';
@@ -215,7 +218,7 @@ class PercentFormatter {
       Field digits = field;
       digits.fill = "0";
       digits.align = '=';
-      digits.width = precision + (whole < 0 || field.sign != '-' ? 1 : 0);
+      digits.width = int64_t{precision} + (whole < 0 || field.sign != '-' ? 1 : 0);
       std::string body;
       append_integer(runtime_, body, whole, digits);
       if (field.align == '\0') field.align = zero_ ? '=' : '>';

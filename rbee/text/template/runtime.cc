@@ -54,9 +54,22 @@ Value Runtime::undefined(std::string message) {
 }
 
 void Runtime::set(Dict& dict, const Value& key, const Value& value) {
-  step();
-  heap_.charge(static_cast<int64_t>(2 * sizeof(Value)) + kIndexEntryBytes);
+  step_key(key);
+  const size_t size = dict.entries.size();
   dict.set(key, value);
+  if (dict.entries.size() == size) return;
+  heap_.charge(static_cast<int64_t>(2 * sizeof(Value)) + kIndexEntryBytes);
+}
+
+const Value* Runtime::find(const Dict& dict, const Value& key) {
+  step_key(key);
+  return dict.find(key);
+}
+
+void Runtime::step_key(const Value& key) {
+  step();
+  if (key.is(Kind::text)) step_bytes(key.text().bytes.size());
+  if (key.is(Kind::sequence)) step(static_cast<int64_t>(key.sequence().items.size()));
 }
 
 void Runtime::enter() {

@@ -49,8 +49,9 @@ class Runtime {
   Value generator(std::vector<Value> items) { return sequence(Form::generator, std::move(items)); }
   Value undefined(std::string message);
   Dict* dict() { return heap_.make<Dict>(0); }
-  // dict->set with its memory counted.
+  // dict.set and dict.find with their memory and work counted.
   void set(Dict& dict, const Value& key, const Value& value);
+  const Value* find(const Dict& dict, const Value& key);
 
   // One level of recursion; Depth is its guard.
   void enter();
@@ -59,6 +60,8 @@ class Runtime {
   int32_t line = 0;  // of the node that is evaluated
 
  private:
+  void step_key(const Value& key);
+
   TemplateLimits limits_;
   Heap heap_;
   int64_t steps_ = 0;

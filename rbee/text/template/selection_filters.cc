@@ -167,6 +167,7 @@ Value unique(Runtime& runtime, const Value& self, const Args& args) {
     Value key = follow_path(runtime, item, given.value_or(1, Value()));
     if (!given.flag(0, false)) key = ignore_case(runtime, key);
     require_hashable(key);
+    if (key.is(Kind::text)) runtime.step_bytes(key.text().bytes.size());
     if (!seen.insert(key).second) continue;
     runtime.heap().charge(kSetNodeBytes);
     out.push_back(item);

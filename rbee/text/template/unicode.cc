@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rbee/text/template/failure.h"
+
 namespace rbee::text::jinja {
 namespace {
 
@@ -59,11 +61,12 @@ std::string from_icu(const icu::UnicodeString& text) {
 }
 
 icu::UnicodeString to_icu(std::string_view text) {
+  if (text.size() > INT32_MAX) raise("a text is too long to change its case");
   return icu::UnicodeString::fromUTF8(
       icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
 }
 
-// One code point's full title case mapping ("ß" gives "Ss").
+// One code point's full title case mapping (sharp s gives "Ss").
 void append_title_case(std::string& out, char32_t c) {
   icu::UnicodeString one{icu(c)};
   one.toTitle(nullptr, icu::Locale::getRoot(), U_TITLECASE_NO_BREAK_ADJUSTMENT);

@@ -20,7 +20,7 @@ void append_utf8(std::string& out, char32_t code_point);
 // Byte offset of the code point number `index` (clamped to the end).
 size_t byte_offset(std::string_view utf8, int64_t index);
 
-// str.isspace, and the sets of str.isalpha … of one code point.
+// str.isspace, and the sets of str.isalpha ... of one code point.
 bool is_space(char32_t c);
 bool is_alpha(char32_t c);
 bool is_decimal(char32_t c);

@@ -189,7 +189,7 @@ class Heap {
   std::vector<std::unique_ptr<Object>> objects_;
 };
 
-// "str", "int", "NoneType" …, as Python names the type.
+// "str", "int", "NoneType" ..., as Python names the type.
 std::string_view type_name(const Value& value);
 // Whether `value` can be a key.
 bool is_hashable(const Value& value);

@@ -104,8 +104,9 @@ Value iterable(Runtime& /*runtime*/, const Value& self, const Args& args) {
   return Value(is_iterable(self));
 }
 
-Value sameas(Runtime& /*runtime*/, const Value& self, const Args& args) {
+Value sameas(Runtime& runtime, const Value& self, const Args& args) {
   const Bound given("sameas", args, {"other"}, 1);
+  if (self.is(Kind::text)) runtime.step_bytes(self.text().bytes.size());
   return Value(self.same_as(*given[0]));
 }
 
