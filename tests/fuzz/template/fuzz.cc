@@ -11,13 +11,14 @@ namespace {
 
 constexpr std::string_view kVariables = R"({
   "messages": [{"role": "system", "content": "Be brief."},
-               {"role": "user", "content": "Größe? 🙂"},
+               {"role": "user", "content": "Gr\u00f6\u00dfe? \ud83d\ude42"},
                {"role": "assistant", "content": "", "tool_calls": [{"id": "a", "function":
                    {"name": "f", "arguments": {"x": [1, 2.5, null, true]}}}]},
                {"role": "tool", "content": "{\"t\": 1}", "tool_call_id": "a"}],
   "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
   "add_generation_prompt": true, "bos_token": "<s>", "eos_token": "</s>",
-  "s": "Hello, World", "u": "Grüße", "n": 5, "f": 2.5, "xs": [3, 1, 2], "d": {"b": 2, "a": 1}})";
+  "s": "Hello, World",
+  "u": "Gr\u00fc\u00dfe", "n": 5, "f": 2.5, "xs": [3, 1, 2], "d": {"b": 2, "a": 1}})";
 
 // Small, so that the fuzzer's time goes into many templates.
 constexpr rbee::text::TemplateLimits kLimits = {

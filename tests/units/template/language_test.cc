@@ -36,7 +36,7 @@ TEST(TemplateErrors, SourceErrorsHaveLineAndColumn) {
   EXPECT_EQ(error_of("a\nbc {{ 1 + }}"),
             "chat template: line 2, column 11: unexpected '}}', expected an expression");
   EXPECT_THAT(error_of("x\n\n{% if a %}"), HasSubstr("line 3, column 11: the template ends"));
-  EXPECT_THAT(error_of("é {{ @ }}"), HasSubstr("line 1, column 6: unexpected character '@'"));
+  EXPECT_THAT(error_of("\u00e9 {{ @ }}"), HasSubstr("line 1, column 6: unexpected character '@'"));
   EXPECT_THAT(error_of("\n{# open"), HasSubstr("line 2, column 1: the comment has no end"));
   EXPECT_THAT(error_of("{% frob %}"), HasSubstr("line 1, column 4: unknown tag 'frob'"));
   EXPECT_THAT(error_of("{{ 99999999999999999999 }}"), HasSubstr("does not fit into 64 bits"));
@@ -78,10 +78,11 @@ TEST(TemplateMessages, AreVariables) {
   const ChatTemplate chat(
       "{{ bos_token }}{% for m in messages %}{{ m.role }}:{{ m['content'] }}{{ m.name }};"
       "{% endfor %}{{ eos_token }}{% if add_generation_prompt %}!{% endif %}{{ extra }}");
-  const std::vector<Message> messages = {{"user", "Hé", {}}, {"tool", "1", R"({"name": "f"})"}};
+  const std::vector<Message> messages = {{"user", "H\u00e9", {}},
+                                         {"tool", "1", R"({"name": "f"})"}};
   EXPECT_EQ(chat.render(messages, true, "<s>", "</s>", R"({"extra": 7})"),
-            "<s>user:Hé;tool:1f;</s>!7");
-  EXPECT_EQ(chat.render(messages, false, "", ""), "user:Hé;tool:1f;");
+            "<s>user:H\u00e9;tool:1f;</s>!7");
+  EXPECT_EQ(chat.render(messages, false, "", ""), "user:H\u00e9;tool:1f;");
 }
 
 TEST(TemplateMessages, KeepTheOrderOfFields) {
