@@ -48,7 +48,7 @@ Bpe::Bpe(const Vocab& vocab, const std::vector<Pair>& merges, BpeOptions options
   check(merges.size() < Merge::kNone, where, merges.size(), " merges are too many");
   merges_.reserve(merges.size() + 1);
   for (size_t i = 0; i < merges.size(); ++i) {
-    add_merge(merges[i], static_cast<uint32_t>(i), cat(where, ".merges[", i, "]"));
+    add_merge(merges[i], static_cast<uint32_t>(i), where);
   }
   if (!options_.unk_token.empty()) {
     unk_ = vocab.find(options_.unk_token);
@@ -76,7 +76,10 @@ void Bpe::add_merge(const Pair& merge, uint32_t rank, std::string_view where) {
   const auto& [left, right] = merge;
   const auto id_of = [&](const std::string& text) {
     const auto id = vocab_->find(text);
-    check(id.has_value(), where, "token \"", text, "\" is not in the vocab");
+    if (!id) {
+      fail(Code::invalid_argument, cat(where, ".merges[", rank, "]"), "token \"", text,
+           "\" is not in the vocab");
+    }
     return *id;
   };
   const TokenId left_id = id_of(left), right_id = id_of(right);

@@ -7,8 +7,7 @@ namespace rbee::text {
 
 ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, int32_t>> keys) {
   first_.fill(-1);
-  std::stable_sort(keys.begin(), keys.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(keys.begin(), keys.end());
   // A range of keys that share `depth` bytes, and the node they hang from (-1: the root).
   struct Range {
     size_t begin, end, depth;

@@ -11,7 +11,7 @@ namespace rbee::text {
 
 class ByteTrie {
  public:
-  // Keys are not empty; of equal keys the last one's value stays. Values are >= 0.
+  // Keys are not empty; of equal keys the highest value stays. Values are >= 0.
   explicit ByteTrie(std::vector<std::pair<std::string_view, int32_t>> keys = {});
 
   // visit(length, value) for every key that `text` starts with, shortest first.

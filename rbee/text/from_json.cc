@@ -27,6 +27,12 @@ int64_t id_limit(const TokenizerFile& file) {
   return static_cast<int64_t>(file.vocab.size() + file.pieces.size()) + kMaxHoles;
 }
 
+// The path is made only for a token that is wrong.
+template <typename... Parts>
+[[noreturn]] void bad_token(const std::string& text, const Parts&... parts) {
+  fail(Code::invalid_argument, cat(kName, ": model.vocab[\"", text, "\"]"), parts...);
+}
+
 void add_vocab(const TokenizerFile& file, Vocab& vocab) {
   size_t bytes = 0;
   for (const auto& [text, id] : file.vocab) bytes += text.size();
@@ -34,12 +40,10 @@ void add_vocab(const TokenizerFile& file, Vocab& vocab) {
   vocab.reserve(file.vocab.size() + file.pieces.size(), bytes);
   const int64_t limit = id_limit(file);
   for (const auto& [text, id] : file.vocab) {
-    const auto where = [&text = text] { return cat(kName, ": model.vocab[\"", text, "\"]"); };
-    if (id < 0 || id > limit) fail(Code::invalid_argument, where(), "id ", id, " is out of range");
-    if (vocab.find(text)) fail(Code::invalid_argument, where(), "comes twice");
+    if (id < 0 || id > limit) bad_token(text, "id ", id, " is out of range");
+    if (vocab.find(text)) bad_token(text, "comes twice");
     if (!vocab.add(text, static_cast<TokenId>(id))) {
-      fail(Code::invalid_argument, where(), "id ", id, " belongs to \"",
-           vocab.text(static_cast<TokenId>(id)), "\"");
+      bad_token(text, "id ", id, " belongs to \"", vocab.text(static_cast<TokenId>(id)), "\"");
     }
   }
   TokenId next = 0;
