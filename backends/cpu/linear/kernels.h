@@ -91,6 +91,7 @@ struct LinearIsa {
   const PanelKernels* mxfp4;
 };
 
+extern const LinearIsa linear_portable;
 extern const LinearIsa linear_avx2;
 extern const LinearIsa linear_avx512;
 extern const LinearIsa linear_avx512bf16;

@@ -272,27 +272,26 @@ const char* refuse(const LinearArgs& args, Isa isa) {
   return missing_isa(isa);
 }
 
-// What the processor is best at; null when it has no kernels for packed weights.
-const LinearIsa* best_isa() {
-  switch (cpu_isa()) {
+const LinearIsa& best_isa() {
 #ifdef __x86_64__
-    case Isa::avx2:
-      return &linear_avx2;
-    case Isa::avx512:
-      return &linear_avx512;
+  switch (cpu_isa()) {
     case Isa::avx512bf16:
-      return &linear_avx512bf16;
-#endif
-    default:
-      return nullptr;
+      return linear_avx512bf16;
+    case Isa::avx512:
+      return linear_avx512;
+    case Isa::avx2:
+      return linear_avx2;
+    case Isa::portable:
+      break;
   }
+#endif
+  return linear_portable;
 }
 
 }  // namespace
 
 PackingPlan plan_packing(const View& weight) {
-  const LinearIsa* isa = best_isa();
-  if (isa == nullptr || weight.numel() == 0 || kernels_of(*isa, weight.dtype) == nullptr) return {};
+  if (weight.numel() == 0 || kernels_of(best_isa(), weight.dtype) == nullptr) return {};
   return {.packing = kPanelPacking,
           .bytes = panels_of(weight) * panel_bytes(weight.dtype, weight.size(1))};
 }
@@ -303,6 +302,11 @@ const Impl<PackWeightArgs> panels_pack_weight{.name = "panels",
                                                 pack_panels(args.weight,
                                                             args.packed.as<std::byte>());
                                               }};
+
+const Impl<LinearArgs> portable_linear{
+    .name = "portable",
+    .refuse = [](const LinearArgs& args) { return refuse(args, Isa::portable); },
+    .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_portable); }};
 
 #ifdef __x86_64__
 const Impl<LinearArgs> avx2_linear{

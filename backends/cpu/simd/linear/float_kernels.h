@@ -18,7 +18,7 @@ struct OneByOne {
     Four w;
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int part = 0; part < kParts; ++part) w.values[i][part] = F::load(data, k + i, part);
     }
     return w;
@@ -48,7 +48,7 @@ struct FormatBf16 {
   }
   [[gnu::always_inline]] static Four four(const std::byte* data, int64_t k) {
     Four w;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int part = 0; part < kParts; ++part) {
       const Bytes first = pair(data, k, part), second = pair(data, k + 2, part);
       w.values[0][part] = low_bf16(first);
@@ -66,7 +66,7 @@ void run_float_row(const panel::PanelProduct& p) {
   Four sums;
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int part = 0; part < kParts; ++part) sums.values[i][part] = all(0);
   }
   const float* x = p.x.f32;
@@ -75,19 +75,19 @@ void run_float_row(const panel::PanelProduct& p) {
     const Four w = F::four(p.packed, k);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int part = 0; part < kParts; ++part) {
         sums.values[i][part] = fused(w.values[i][part], all(x[k + i]), sums.values[i][part]);
       }
     }
   }
   for (; k < p.in; ++k) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int part = 0; part < kParts; ++part) {
       sums.values[0][part] = fused(F::load(p.packed, k, part), all(x[k]), sums.values[0][part]);
     }
   }
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int part = 0; part < kParts; ++part) {
     const Floats first = plus(sums.values[0][part], sums.values[1][part]);
     store_floats(p.y, part, plus(first, plus(sums.values[2][part], sums.values[3][part])));
@@ -97,7 +97,7 @@ void run_float_row(const panel::PanelProduct& p) {
 template <typename F>
 void unpack_floats(const std::byte* packed, int64_t in, const panel::UnpackedPanel& out) {
   for (int64_t k = 0; k < in; ++k) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int part = 0; part < kParts; ++part) {
       store_floats(out.f32 + k * panel::kPanelRows, part, F::load(packed, k, part));
     }
@@ -110,24 +110,24 @@ void run_float_tile(const panel::PanelProduct& p, int64_t row) {
   float* y = p.y + row * p.y_stride;
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int part = 0; part < kParts; ++part) {
       acc[r][part] = p.accumulate ? load_floats(y + r * p.y_stride, part) : all(0);
     }
   }
   const float* x = p.x.f32 + row * p.x.stride;
   const float* w = p.panel.f32;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int64_t k = 0; k < p.in; ++k) {
     Floats weights[kParts];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int part = 0; part < kParts; ++part) {
       weights[part] = load_floats(w + k * panel::kPanelRows, part);
     }
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const Floats input = all(x[r * p.x.stride + k]);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int part = 0; part < kParts; ++part) {
         acc[r][part] = fused(weights[part], input, acc[r][part]);
       }
@@ -135,7 +135,7 @@ void run_float_tile(const panel::PanelProduct& p, int64_t row) {
   }
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int part = 0; part < kParts; ++part) store_floats(y + r * p.y_stride, part, acc[r][part]);
   }
 }

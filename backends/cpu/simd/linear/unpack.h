@@ -13,7 +13,7 @@ struct Heads {
 template <typename F>
 [[gnu::always_inline]] inline Heads heads_of(const typename F::Record& record) {
   Heads heads;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int part = 0; part < kParts; ++part) heads.parts[part] = F::head(record, part);
   return heads;
 }
@@ -23,13 +23,13 @@ template <typename F>
                                                 const Heads& heads,
                                                 const panel::UnpackedPanel& out) {
   constexpr int kHalves = 32 / F::kSpan;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int part = 0; part < kParts; ++part) {
 #pragma GCC unroll 8
     for (int s = 0; s < panel::kSteps; ++s) {
       store_step(out.q + s * panel::kStepBytes, part, F::step(record, g, s, part));
     }
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int half = 0; half < kHalves; ++half) {
       const Scale scale = F::scale(record, heads.parts[part], g, half, part);
       store_floats(out.scale + half * panel::kPanelRows, part, scale.scale);
