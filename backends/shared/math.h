@@ -2,6 +2,7 @@
 // Elementary functions of float, the same on every device: most GPU compilers lower none of them by
 // themselves. Errors are below 4 ulp over the whole range, subnormal results included (where the
 // device keeps them); special values follow C's <math.h>. tests/units/shared measures them.
+// Decimal constants have nine digits, which name one float exactly (C++14 has no hexadecimal ones).
 // Polynomials are interpolations at Chebyshev nodes; range reductions follow J.-M. Muller,
 // "Elementary Functions" (2016), chapters 11 and 12.
 //
@@ -113,17 +114,17 @@ struct ReducedExp {
   float n;
 };
 RB_FN ReducedExp reduce_exp(float x) {
-  const float n = nearest(x * 0x1.715476p+0f);
-  return ReducedExp{(x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f, n};
+  const float n = nearest(x * 1.44269502f);
+  return ReducedExp{(x - n * 0.693145752f) - n * 1.42860677e-06f, n};
 }
 
 // (e^r - 1 - r) / r^2
 RB_FN float exp_tail(float r) {
-  float p = 0x1.a1256cp-13f;
-  p = p * r + 0x1.6d43b0p-10f;
-  p = p * r + 0x1.1110e0p-7f;
-  p = p * r + 0x1.5554e8p-5f;
-  p = p * r + 0x1.555556p-3f;
+  float p = 0.000198910799f;
+  p = p * r + 0.00139337312f;
+  p = p * r + 0.00833331048f;
+  p = p * r + 0.041666463f;
+  p = p * r + 0.166666672f;
   return p * r + 0.5f;
 }
 
@@ -156,8 +157,8 @@ struct ReducedLog {
   float e;
 };
 RB_FN ReducedLog reduce_log(float x) {
-  const bool subnormal = x < 0x1p-126f;
-  const u32 bits = bits_of_float(subnormal ? x * 0x1p23f : x);
+  const bool subnormal = x < 1.17549435e-38f;  // 2^-126; times 2^23 it is normal
+  const u32 bits = bits_of_float(subnormal ? x * 8388608.0f : x);
   // Subtracting sqrt(1/2)'s bits makes the exponent field change there instead of at 1.
   const i32 e = static_cast<i32>(bits - 0x3f3504f3u) >> 23;
   const float mantissa = float_of_bits(bits - (static_cast<u32>(e) << 23));
@@ -166,10 +167,10 @@ RB_FN ReducedLog reduce_log(float x) {
 
 // (atanh(s) / s - 1) / s^2 with z = s^2, |s| <= 0.1716; log(1 + f) = 2 atanh(f / (2 + f))
 RB_FN float atanh_tail(float z) {
-  float p = 0x1.ddd178p-4f;
-  p = p * z + 0x1.245c38p-3f;
-  p = p * z + 0x1.9999ecp-3f;
-  return p * z + 0x1.555556p-2f;
+  float p = 0.116654843f;
+  p = p * z + 0.142754018f;
+  p = p * z + 0.200000614f;
+  return p * z + 0.333333343f;
 }
 
 RB_FN float log(float x) {
@@ -180,8 +181,8 @@ RB_FN float log(float x) {
   const float s = parts.f / (2.0f + parts.f);
   const float z = s * s;
   // 2s = f - s f, and f is exact.
-  const float tail = s * (2.0f * z * atanh_tail(z) - parts.f) + parts.e * 0x1.7f7d1cp-20f;
-  return parts.e * 0x1.62e4p-1f + (parts.f + tail);
+  const float tail = s * (2.0f * z * atanh_tail(z) - parts.f) + parts.e * 1.42860677e-06f;
+  return parts.e * 0.693145752f + (parts.f + tail);
 }
 
 RB_FN float tanh(float x) {
@@ -196,17 +197,17 @@ RB_FN float tanh(float x) {
 // 1 + 2x, which takes most of the decay away.
 RB_FN float scaled_erfc(float x) {
   const float t = (x - 2.0f) / (x + 2.0f);
-  float p = 0x1.c608e2p-13f;
-  p = p * t - 0x1.455128p-12f;
-  p = p * t - 0x1.81a5a8p-10f;
-  p = p * t + 0x1.3e86cap-10f;
-  p = p * t + 0x1.1e00bep-7f;
-  p = p * t - 0x1.06eeaap-7f;
-  p = p * t - 0x1.bc2d3ep-5f;
-  p = p * t + 0x1.4ff9bcp-3f;
-  p = p * t - 0x1.5407bap-3f;
-  p = p * t - 0x1.7bf5e8p-4f;
-  p = p * t + 0x1.46e80ep+0f;
+  float p = 0.000216500615f;
+  p = p * t - 0.000310246483f;
+  p = p * t - 0.00147112692f;
+  p = p * t + 0.00121508224f;
+  p = p * t + 0.00872811582f;
+  p = p * t - 0.00802405644f;
+  p = p * t - 0.0542207919f;
+  p = p * t + 0.164050549f;
+  p = p * t - 0.166030362f;
+  p = p * t - 0.0927638113f;
+  p = p * t + 1.27697837f;
   return p / (1.0f + 2.0f * x);
 }
 
@@ -220,15 +221,15 @@ RB_FN float erfc_upper(float x) {
 
 // erf(x) / x - 1 for z = x^2 <= 1
 RB_FN float erf_tail(float z) {
-  float p = 0x1.1c41acp-20f;
-  p = p * z - 0x1.d2b852p-17f;
-  p = p * z + 0x1.f57e9cp-14f;
-  p = p * z - 0x1.bfe158p-11f;
-  p = p * z + 0x1.56588cp-8f;
-  p = p * z - 0x1.b82cbap-6f;
-  p = p * z + 0x1.ce2f20p-4f;
-  p = p * z - 0x1.812746p-2f;
-  return p * z + 0x1.06eba8p-3f;
+  float p = 1.0589381e-06f;
+  p = p * z - 1.39093399e-05f;
+  p = p * z + 0.000119565622f;
+  p = p * z - 0.000854263781f;
+  p = p * z + 0.00522378366f;
+  p = p * z - 0.0268661324f;
+  p = p * z + 0.112837911f;
+  p = p * z - 0.376126379f;
+  return p * z + 0.128379166f;
 }
 
 RB_FN float erf(float x) {
@@ -300,38 +301,38 @@ RB_FN ReducedAngle reduce_large_angle(float a) {
     angle = ~angle + 1;
     n += 1;
   }
-  const float fraction = static_cast<float>(angle) * 0x1p-64f;
+  const float fraction = static_cast<float>(angle) * 5.42101086e-20f;  // 2^-64
   // The lower part of pi / 2 saves half a unit.
-  const float r = fma(fraction, 0x1.921fb6p+0f, fraction * -0x1.777a5cp-25f);
+  const float r = fma(fraction, 1.57079637f, fraction * -4.37113883e-08f);
   return ReducedAngle{above_half ? -r : r, n & 3};
 }
 
 // Cody and Waite: pi / 2 in three parts of falling size, exact products by fma.
 RB_FN ReducedAngle reduce_small_angle(float a) {
-  const float n = nearest(a * 0x1.45f306p-1f);
-  float r = fma(-n, 0x1.921fb6p+0f, a);
-  r = fma(n, 0x1.777a5cp-25f, r);
-  r = fma(n, 0x1.ee59dap-50f, r);
+  const float n = nearest(a * 0.636619747f);
+  float r = fma(-n, 1.57079637f, a);
+  r = fma(n, 4.37113883e-08f, r);
+  r = fma(n, 1.71512451e-15f, r);
   return ReducedAngle{r, static_cast<int>(n) & 3};
 }
 
 // sin(r), |r| <= pi / 4
 RB_FN float sin_kernel(float r) {
   const float z = r * r;
-  float p = 0x1.6dbbeep-19f;
-  p = p * z - 0x1.a013a2p-13f;
-  p = p * z + 0x1.11110ep-7f;
-  p = p * z - 0x1.555556p-3f;
+  float p = 2.72493139e-06f;
+  p = p * z - 0.000198400827f;
+  p = p * z + 0.00833333191f;
+  p = p * z - 0.166666672f;
   return r + r * z * p;
 }
 
 // cos(r), |r| <= pi / 4
 RB_FN float cos_kernel(float r) {
   const float z = r * r;
-  float p = -0x1.2522cap-22f;
-  p = p * z + 0x1.a015c0p-16f;
-  p = p * z - 0x1.6c16c0p-10f;
-  p = p * z + 0x1.555556p-5f;
+  float p = -2.73004076e-07f;
+  p = p * z + 2.48005963e-05f;
+  p = p * z - 0.00138888881f;
+  p = p * z + 0.0416666679f;
   return (1.0f - 0.5f * z) + z * z * p;
 }
 
@@ -371,8 +372,8 @@ RB_FN FloatPair log2_pair(float x) {
   const float s_rest = (fma(-s, den, parts.f) - s * den_rest) / den;
   const float z = s * s;
   // log2(1 + f) = (2 / ln 2) * s * (1 + z * tail)
-  const float factor = 0x1.715476p+1f;
-  const float factor_rest = 0x1.4ae0c0p-25f;
+  const float factor = 2.88539004f;
+  const float factor_rest = 3.85192607e-08f;
   const float p = s * factor;
   const float p_rest = fma(s, factor, -p) + s * factor_rest + s_rest * factor;
   const float tail = p_rest + p * (z * atanh_tail(z));
@@ -389,13 +390,13 @@ RB_FN float exp2_pair(FloatPair y) {
   if (y.hi < -151.0f) return 0.0f;
   const float n = nearest(y.hi);
   const float r = (y.hi - n) + y.lo;
-  float p = 0x1.00a646p-16f;
-  p = p * r + 0x1.444140p-13f;
-  p = p * r + 0x1.5d879ep-10f;
-  p = p * r + 0x1.3b2a1ap-7f;
-  p = p * r + 0x1.c6b08ep-5f;
-  p = p * r + 0x1.ebfbe0p-3f;
-  p = p * r + 0x1.62e430p-1f;
+  float p = 1.52975026e-05f;
+  p = p * r + 0.000154616777f;
+  p = p * r + 0.0013333502f;
+  p = p * r + 0.00961805601f;
+  p = p * r + 0.0555041097f;
+  p = p * r + 0.240226507f;
+  p = p * r + 0.693147182f;
   return scale_by_power(1.0f + p * r, static_cast<int>(n));
 }
 

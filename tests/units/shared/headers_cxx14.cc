@@ -1,0 +1,21 @@
+// Compiled as C++14 without any standard header in reach: what the headers of backends/shared
+// promise to the compilers of devices.
+#include "backends/shared/math.h"
+#include "backends/shared/philox.h"
+#include "backends/shared/quant_blocks.h"
+#include "backends/shared/scalar.h"
+
+namespace rbee {
+namespace shared {
+
+// One use of each formula, so that templates are checked too.
+float use_formulas(float x) {
+  return silu(x) + gelu(x) + gelu_erf(x) + sigmoid(x) + normcdf(x) + relu(x) + elu(x, 1.0f) +
+         sign(x) + round_away(x);
+}
+float use_blocks(const BlockQ4_K& a, const BlockMXFP4& b) {
+  return dequantize(a, 7) + dequantize(b, 7);
+}
+
+}  // namespace shared
+}  // namespace rbee
