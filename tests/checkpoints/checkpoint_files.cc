@@ -1,5 +1,9 @@
 #include "tests/checkpoints/checkpoint_files.h"
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -7,7 +11,6 @@
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/half.h"
-#include "rbee/io/gguf_writer.h"
 #include "rbee/quant/quant.h"
 
 namespace rbee::test {
@@ -43,6 +46,24 @@ std::string upper_name(DType dtype) {
   std::string text = name(dtype);
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return text;
+}
+
+void write_gguf(const fs::path& path, std::span<const StoredTensor> tensors,
+                const Settings& settings) {
+  io::GgufWriter writer;
+  if (settings) settings(writer);
+  for (const StoredTensor& tensor : tensors) {
+    writer.add_tensor(tensor.name, tensor.dtype, tensor.shape);
+  }
+  writer.begin(path);
+  for (const StoredTensor& tensor : tensors) writer.write(encode(tensor));
+  writer.finish();
+}
+
+std::string part_name(size_t number, size_t count) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "model-%05zu-of-%05zu.gguf", number, count);
+  return text.data();
 }
 
 }  // namespace
@@ -89,28 +110,47 @@ std::vector<float> stored_values(const StoredTensor& tensor) {
 }
 
 void CheckpointFiles::SetUp() {
-  std::string pattern = (fs::temp_directory_path() / "rbee-nn-XXXXXX").string();
-  folder_ = mkdtemp(pattern.data());
+  std::string pattern = (fs::temp_directory_path() / "rbee-checkpoints-XXXXXX").string();
+  root_ = mkdtemp(pattern.data());
 }
 
 void CheckpointFiles::TearDown() {
-  fs::remove_all(folder_);
+  fs::remove_all(root_);
 }
 
-io::Checkpoint CheckpointFiles::gguf(std::span<const StoredTensor> tensors) const {
-  io::GgufWriter writer;
-  writer.set_string("general.architecture", "test");
-  for (const StoredTensor& tensor : tensors) {
-    writer.add_tensor(tensor.name, tensor.dtype, tensor.shape);
+fs::path CheckpointFiles::new_folder() {
+  const fs::path folder = root_ / cat(folders_++);
+  fs::create_directory(folder);
+  return folder;
+}
+
+io::Checkpoint CheckpointFiles::gguf(std::span<const StoredTensor> tensors,
+                                     const Settings& settings) {
+  const fs::path path = new_folder() / "model.gguf";
+  write_gguf(path, tensors, settings);
+  return io::Checkpoint::open(path);
+}
+
+io::Checkpoint CheckpointFiles::split_gguf(std::span<const StoredTensor> tensors,
+                                           size_t tensors_each, const Settings& settings) {
+  const fs::path folder = new_folder();
+  const size_t count = (tensors.size() + tensors_each - 1) / tensors_each;
+  for (size_t part = 0; part < count; ++part) {
+    const size_t first = part * tensors_each;
+    const size_t here = std::min(tensors_each, tensors.size() - first);
+    write_gguf(folder / part_name(part + 1, count), tensors.subspan(first, here),
+               [&](io::GgufWriter& writer) {
+                 if (part == 0 && settings) settings(writer);
+                 writer.set_u32("split.no", static_cast<uint32_t>(part));
+                 writer.set_u32("split.count", static_cast<uint32_t>(count));
+                 writer.set_i32("split.tensors.count", static_cast<int32_t>(tensors.size()));
+               });
   }
-  writer.begin(folder_ / "model.gguf");
-  for (const StoredTensor& tensor : tensors) writer.write(encode(tensor));
-  writer.finish();
-  return io::Checkpoint::open(folder_ / "model.gguf");
+  return io::Checkpoint::open(folder / part_name(1, count));
 }
 
 io::Checkpoint CheckpointFiles::safetensors(std::span<const StoredTensor> tensors,
-                                            size_t header_padding) const {
+                                            size_t header_padding) {
   std::string header;
   std::vector<std::byte> data;
   for (const StoredTensor& tensor : tensors) {
@@ -126,14 +166,14 @@ io::Checkpoint CheckpointFiles::safetensors(std::span<const StoredTensor> tensor
   while ((header.size() + sizeof(uint64_t)) % 8 != 0) header += ' ';
   header += std::string(header_padding, ' ');
   const auto size = static_cast<uint64_t>(header.size());
-  const fs::path path = folder_ / "model.safetensors";
-  std::ofstream file(path, std::ios::binary);
+  const fs::path folder = new_folder();
+  std::ofstream file(folder / "model.safetensors", std::ios::binary);
   file.write(reinterpret_cast<const char*>(&size), sizeof size);
   file << header;
   file.write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size()));
   file.close();
-  std::ofstream(folder_ / "config.json") << R"({"model_type": "test"})";
-  return io::Checkpoint::open(folder_);
+  std::ofstream(folder / "config.json") << R"({"model_type": "test"})";
+  return io::Checkpoint::open(folder);
 }
 
 void expect_error(Code code, const std::vector<std::string>& parts,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rbee/io/checkpoint.h"
+#include "rbee/io/gguf_writer.h"
 #include "rbee/tensor/tensor.h"
 
 namespace rbee::test {
@@ -36,19 +37,27 @@ struct StoredTensor {
 // The values as they read back from the file.
 std::vector<float> stored_values(const StoredTensor& tensor);
 
-// A fixture with a folder of its own, removed at the end.
+// Sets the keys of a GGUF file.
+using Settings = std::function<void(io::GgufWriter&)>;
+
+// A fixture that writes each checkpoint into a folder of its own; all are removed at the end.
 class CheckpointFiles : public testing::Test {
  protected:
   void SetUp() override;
   void TearDown() override;
 
-  io::Checkpoint gguf(std::span<const StoredTensor> tensors) const;
+  io::Checkpoint gguf(std::span<const StoredTensor> tensors, const Settings& settings = {});
+  // In files of at most `tensors_each` tensors.
+  io::Checkpoint split_gguf(std::span<const StoredTensor> tensors, size_t tensors_each,
+                            const Settings& settings = {});
   // `header_padding`: spaces that move the data, which starts right after the header.
-  io::Checkpoint safetensors(std::span<const StoredTensor> tensors,
-                             size_t header_padding = 0) const;
+  io::Checkpoint safetensors(std::span<const StoredTensor> tensors, size_t header_padding = 0);
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path new_folder();
+
+  std::filesystem::path root_;
+  int folders_ = 0;
 };
 
 // Runs `action` and checks that it throws an Error of this code whose text has all of `parts`.

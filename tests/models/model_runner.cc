@@ -5,9 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "backends/api/registry.h"
-#include "backends/cpu/cpu_backend.h"
-
 namespace rbee::test {
 namespace {
 
@@ -22,15 +19,6 @@ Tensor indices(const std::vector<int32_t>& values) {
 }
 
 }  // namespace
-
-Device& cpu_device() {
-  static const bool registered = [] {
-    register_backend(cpu::cpu_backend());
-    return true;
-  }();
-  (void)registered;
-  return get_device({DeviceKind::cpu, 0});
-}
 
 ModelRunner::ModelRunner(const models::LanguageModel& model, int64_t sequences, int64_t context,
                          DType kv_dtype)

@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "rbee/models/language_model.h"
+#include "tests/checkpoints/checkpoint_files.h"
 
 namespace rbee::test {
-
-// The CPU, registered at the first call.
-Device& cpu_device();
 
 // New tokens of one sequence.
 struct Piece {
