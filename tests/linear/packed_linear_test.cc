@@ -198,6 +198,41 @@ TEST(PackedLinear, BiasAndSmallFloatInputs) {
   }
 }
 
+// Where a block keeps its quants, and a byte that makes them as large as they can be.
+struct LargestQuants {
+  DType weight;
+  size_t first, count;
+  uint8_t byte;
+};
+constexpr LargestQuants kLargestQuants[] = {
+    {DType::q4_0, 2, 16, 0xff},    {DType::q4_1, 4, 16, 0xff},   {DType::q5_0, 2, 20, 0xff},
+    {DType::q5_1, 4, 20, 0xff},    {DType::q8_0, 2, 32, 0x80},   {DType::q2_k, 16, 64, 0xff},
+    {DType::q3_k, 0, 96, 0xff},    {DType::q4_k, 16, 128, 0xff}, {DType::q5_k, 16, 160, 0xff},
+    {DType::q6_k, 0, 192, 0xff},   {DType::q8_k, 4, 256, 0x80},  {DType::iq4_nl, 2, 16, 0x00},
+    {DType::iq4_xs, 8, 128, 0x00}, {DType::mxfp4, 1, 16, 0x77}};
+
+// 16-bit sums of products must not saturate where quants and inputs are extreme.
+TEST(PackedLinear, LargestQuantsAndInputs) {
+  for (const LargestQuants& largest : kLargestQuants) {
+    const Problem p{.weight = largest.weight, .rows = 6, .out = 16, .in = 512};
+    SCOPED_TRACE(::testing::PrintToString(p));
+    Operands o = make(p);
+    auto* bytes = static_cast<uint8_t*>(o.weight.view().data);
+    const auto block = static_cast<size_t>(info(p.weight).block_bytes);
+    for (size_t at = 0; at < static_cast<size_t>(o.weight.bytes()); at += block) {
+      std::fill_n(bytes + at + largest.first, largest.count, largest.byte);
+    }
+    o.packed = pack_weight(o.weight);
+    for (int64_t i = 0; i < o.x.numel(); ++i) o.x.data<float>()[i] = i < p.in ? -1.5f : 1.5f;
+    std::vector<double> x = values_of(o.x);
+    round_inputs(x);
+    const Wanted want = product(p, x, o);
+    run_all(p, o, [&](std::string_view, const std::vector<double>& y) {
+      EXPECT_LE(worst_of(p, y, want), 1.0);
+    });
+  }
+}
+
 // Against unrounded inputs: the error of 8 bits stays below a hundredth of the terms' sum in
 // quadrature.
 TEST(PackedLinear, RoundingOfInputsIsSmall) {
