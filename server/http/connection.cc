@@ -13,6 +13,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/core/log.h"
+#include "server/http/admission.h"
 #include "server/http/ids.h"
 #include "server/http/mailbox.h"
 
@@ -43,8 +44,7 @@ enum class State : uint8_t {
 
 // A path as logs show it: it may hold any bytes.
 std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
+  std::replace_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
   return text;
 }
 
@@ -78,9 +78,7 @@ class HttpConnection final : public Connection,
   void parse();
   void on_parse_error(const error_code& error);
   bool on_head();
-  std::optional<Response> refuse_head();
   void copy_head();
-  bool expects_continue();
   void dispatch();
   void reject(const Response& response);
   void respond(Response response);
@@ -272,14 +270,7 @@ void HttpConnection::copy_head() {
   http_1_0_ = head.version() < 11;
   keep_alive_ = head.keep_alive();
   request_.method = std::string_view(head.method_string().data(), head.method_string().size());
-  std::string_view target(head.target().data(), head.target().size());
-  if (target.starts_with("http://")) {  // absolute form, RFC 9112 section 3.2.2
-    target.remove_prefix(std::min(target.find('/', 7), target.size()));
-    if (target.empty()) target = "/";
-  }
-  const size_t query = std::min(target.find('?'), target.size());
-  request_.path = target.substr(0, query);
-  if (query < target.size()) request_.query = target.substr(query + 1);
+  set_target(request_, {head.target().data(), head.target().size()});
   for (const auto& field : head) {
     std::string name(field.name_string());
     std::transform(name.begin(), name.end(), name.begin(),
@@ -290,59 +281,22 @@ void HttpConnection::copy_head() {
   request_.correlation_id = valid_correlation_id(id) ? std::string(id) : uuid4();
 }
 
-// What can be refused before the body is read; a body that nobody reads costs nothing.
-std::optional<Response> HttpConnection::refuse_head() {
-  if (request_.headers.size() > options().max_header_fields) {
-    return error_response(431, "HEADERS_TOO_LARGE",
-                          cat("More than ", options().max_header_fields, " header fields"));
-  }
-  const auto is_host = [](const auto& header) { return header.first == "host"; };
-  const auto hosts = std::count_if(request_.headers.begin(), request_.headers.end(), is_host);
-  if (hosts > 1 || (hosts == 0 && !http_1_0_)) {
-    return error_response(400, "INVALID_REQUEST", "Exactly one Host header is needed");
-  }
-  Router::Match match = context_.router.find(request_.method, request_.path);
-  if (match.route == nullptr || match.route->access == Access::token) {
-    if (auto refusal = context_.auth.refuse(request_)) return refusal;
-  }
-  if (match.route == nullptr && match.allow.empty()) {
-    return error_response(404, "NOT_FOUND", "There is no such path");
-  }
-  if (match.route == nullptr) {
-    Response response =
-        error_response(405, "METHOD_NOT_ALLOWED", cat(request_.path, " takes ", match.allow));
-    response.headers.emplace_back("Allow", match.allow);
-    return response;
-  }
-  if (match.route->body == Body::json && !is_json_type(request_.header("content-type"))) {
-    return error_response(415, "UNSUPPORTED_MEDIA_TYPE",
-                          "The body must be JSON (Content-Type: application/json)");
-  }
-  route_ = match.route;
-  request_.params = std::move(match.params);
-  return std::nullopt;
-}
-
-bool HttpConnection::expects_continue() {
-  const std::string_view expect = request_.header("expect");
-  return !http_1_0_ && !parser_->is_done() && expect.size() == 12 &&
-         std::equal(expect.begin(), expect.end(), "100-continue",
-                    [](unsigned char a, char b) { return std::tolower(a) == b; });
-}
-
 // True when the body may be read on.
 bool HttpConnection::on_head() {
   copy_head();
-  if (auto refusal = refuse_head()) {
+  Admission admission = admit(request_, http_1_0_, context_);
+  if (admission.refusal) {
     if (parser_->is_done()) {
-      respond(std::move(*refusal));
+      respond(std::move(*admission.refusal));
     } else {
-      reject(*refusal);
+      reject(*admission.refusal);
     }
     return false;
   }
+  route_ = admission.route;
+  request_.params = std::move(admission.params);
   arm(options().body_timeout, &HttpConnection::on_head_timeout);
-  if (expects_continue()) {
+  if (!http_1_0_ && !parser_->is_done() && expects_continue(request_)) {
     output_ = "HTTP/1.1 100 Continue\r\n\r\n";
     write(&HttpConnection::parse);
     return false;
@@ -358,14 +312,7 @@ void HttpConnection::on_head_timeout() {
 void HttpConnection::dispatch() {
   request_.body = std::move(parser_->get().body());
   disarm();
-  Response response;
-  try {
-    response = route_->handler(request_);
-  } catch (const std::exception& error) {
-    log(LogLevel::error, "a handler failed", {{"path", request_.path}, {"error", error.what()}});
-    response = error_response(500, "INTERNAL", "Internal error");
-  }
-  respond(std::move(response));
+  respond(context_.router.run(*route_, request_));
 }
 
 // Answers and ends the connection, whatever the client still means to send.

@@ -5,17 +5,9 @@
 #include <functional>
 #include <memory>
 
-#include "server/http/server.h"
+#include "server/http/connection_context.h"
 
 namespace rbee::server {
-
-// What the connections of one server share; outlives them.
-struct ConnectionContext {
-  ServerOptions options;
-  Router router;
-  BearerAuth auth;
-  bool stopping = false;
-};
 
 class Connection {
  public:

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "rbee/core/error.h"
+#include "rbee/core/log.h"
 
 namespace rbee::server {
 namespace {
@@ -60,6 +61,20 @@ Router::Match Router::find(std::string_view method, std::string_view path) const
         cat(found.allow.empty() ? "" : ", ", route.method, route.method == "GET" ? ", HEAD" : "");
   }
   return found;
+}
+
+Response Router::run(const Route& route, const Request& request) const {
+  try {
+    try {
+      return route.handler(request);
+    } catch (const std::exception&) {
+      if (!error_answer_) throw;
+      return error_answer_(std::current_exception());
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::error, "a handler failed", {{"route", route.pattern}, {"error", error.what()}});
+    return error_response(500, "INTERNAL", "Internal error");
+  }
 }
 
 bool is_json_type(std::string_view content_type) {

@@ -1,6 +1,7 @@
 #pragma once
 // Which handler answers a method and path.
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,9 @@ namespace rbee::server {
 
 // Runs on the server's one thread, so it must return at once.
 using Handler = std::function<Response(const Request&)>;
+
+// What a client is told of an exception that a handler threw.
+using ErrorAnswer = std::function<Response(const std::exception_ptr&)>;
 
 enum class Access : uint8_t {
   token,   // needs the bearer token where one is set
@@ -36,6 +40,9 @@ class Router {
   // Throws invalid_argument for a pattern that does not begin with '/'.
   void add(Route route);
 
+  // The default tells nothing of the exception: 500 INTERNAL.
+  void set_error_answer(ErrorAnswer answer) { error_answer_ = std::move(answer); }
+
   struct Match {
     const Route* route = nullptr;  // null: no such path, or not with this method
     Headers params;
@@ -43,9 +50,12 @@ class Router {
   };
   // HEAD finds the GET route.
   Match find(std::string_view method, std::string_view path) const;
+  // Runs the route's handler; what it throws becomes a response and a line in the log.
+  Response run(const Route& route, const Request& request) const;
 
  private:
   std::vector<Route> routes_;
+  ErrorAnswer error_answer_;
 };
 
 // True for application/json and application/<x>+json, with or without parameters.

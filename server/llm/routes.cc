@@ -29,20 +29,17 @@ Response refused(const Refused& error) {
   return error_response(wire.status, wire.code, error.what());
 }
 
-// The handler, with everything that it throws as a response.
-Handler guarded(Handler handler) {
-  return [handler = std::move(handler)](const Request& request) {
-    try {
-      return handler(request);
-    } catch (const InvalidBody& error) {
-      return json_response(wire_error(Code::invalid_argument).status, invalid_body_json(error));
-    } catch (const Refused& error) {
-      return refused(error);
-    } catch (const Error& error) {
-      const WireError wire = wire_error(error.code());
-      return json_response(wire.status, error_json(wire.code, error.what()));
-    }
-  };
+Response error_answer(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const InvalidBody& error) {
+    return json_response(wire_error(Code::invalid_argument).status, invalid_body_json(error));
+  } catch (const Refused& error) {
+    return refused(error);
+  } catch (const Error& error) {
+    const WireError wire = wire_error(error.code());
+    return json_response(wire.status, error_json(wire.code, error.what()));
+  }
 }
 
 Response welcome(const LlmService& service, const Request& request) {
@@ -122,11 +119,11 @@ void add_status_routes(Router& router, LlmService& service) {
   const auto open = [&](const char* path, Handler handler) {
     router.add({.method = "GET",
                 .pattern = path,
-                .handler = guarded(std::move(handler)),
+                .handler = std::move(handler),
                 .access = Access::anyone});
   };
   const auto closed = [&](const char* path, Handler handler) {
-    router.add({.method = "GET", .pattern = path, .handler = guarded(std::move(handler))});
+    router.add({.method = "GET", .pattern = path, .handler = std::move(handler)});
   };
   open("/", [&](const Request& request) { return welcome(service, request); });
   open("/health", [&](const Request& request) { return health(service, request); });
@@ -139,22 +136,19 @@ void add_status_routes(Router& router, LlmService& service) {
 
 void add_job_routes(Router& router, LlmService& service) {
   const auto post = [&](const char* path, Handler handler) {
-    router.add({.method = "POST",
-                .pattern = path,
-                .handler = guarded(std::move(handler)),
-                .body = Body::json});
+    router.add(
+        {.method = "POST", .pattern = path, .handler = std::move(handler), .body = Body::json});
   };
   // Both names stand for the same jobs.
   for (const std::string base : {"/v1/jobs", "/v1/inference"}) {
     post(base.c_str(), [&](const Request& request) { return create(service, request); });
     router.add({.method = "GET",
                 .pattern = base + "/{job_id}/stream",
-                .handler = guarded([&](const Request& r) { return stream(service, r); })});
-    router.add({.method = "DELETE",
-                .pattern = base + "/{job_id}",
-                .handler = guarded([&](const Request& request) {
-                  return cancel(service, std::string(request.param("job_id")));
-                })});
+                .handler = [&](const Request& request) { return stream(service, request); }});
+    router.add(
+        {.method = "DELETE", .pattern = base + "/{job_id}", .handler = [&](const Request& request) {
+           return cancel(service, std::string(request.param("job_id")));
+         }});
   }
   post("/v1/infer", [&](const Request& request) { return infer(service, request); });
   post("/v1/cancel",
@@ -165,6 +159,7 @@ void add_job_routes(Router& router, LlmService& service) {
 
 Router llm_routes(LlmService& service, std::function<void()> shutdown) {
   Router router;
+  router.set_error_answer(error_answer);
   add_status_routes(router, service);
   add_job_routes(router, service);
   if (shutdown) {

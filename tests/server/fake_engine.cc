@@ -2,7 +2,7 @@
 
 namespace rbee::testing {
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kPatience{60};
 
 FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
   model_ = {.id = "fake-model",

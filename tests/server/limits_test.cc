@@ -114,7 +114,7 @@ TEST(Limits, TooManyConnectionsGet503) {
 }
 
 TEST(Limits, ClientThatReadsNothingIsLeft) {
-  Worker worker({.script = {.pieces = std::vector<std::string>(60'000, std::string(200, 'x')),
+  Worker worker({.script = {.pieces = std::vector<std::string>(300, std::string(20'000, 'x')),
                             .hold_after = true},
                  .server = {.write_timeout = milliseconds(200)}});
   RawClient client(worker.port(), 4096);

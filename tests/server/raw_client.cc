@@ -15,7 +15,7 @@
 namespace rbee::testing {
 namespace {
 
-constexpr int kPatienceMs = 10'000;
+constexpr int kPatienceMs = 60'000;
 
 bool readable(int socket, int timeout_ms) {
   pollfd wait{.fd = socket, .events = POLLIN, .revents = 0};

@@ -32,10 +32,10 @@ class RawClient {
   RawResponse read_response(bool has_body = true);
   // Status line and headers only.
   RawResponse read_head();
-  // Bytes up to and including `mark`; what there was when the connection ends or ten seconds pass.
+  // Bytes up to and including `mark`; what there was when the connection ends or a minute passes.
   std::string read_until(std::string_view mark);
   // True when the server closes within `patience`; what it still sends is dropped.
-  bool wait_closed(std::chrono::milliseconds patience = std::chrono::seconds(10));
+  bool wait_closed(std::chrono::milliseconds patience = std::chrono::seconds(60));
 
  private:
   bool fill();  // reads more into input_; false at the end

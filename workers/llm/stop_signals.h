@@ -6,7 +6,7 @@
 namespace rbee::workers {
 
 // Within this time of a signal the process ends, whatever hangs. Hives kill after two seconds.
-inline constexpr std::chrono::milliseconds kStopTime{1800};
+inline constexpr std::chrono::milliseconds kStopTime{1500};
 
 // Call first in main, before any thread exists. Until arm_stop_signals(), a signal ends the process
 // at once with status 0.

@@ -19,7 +19,7 @@ namespace rbee::workers {
 namespace {
 
 // Of kStopTime: for clients to read what is left of their streams.
-constexpr std::chrono::milliseconds kStreamGrace{800};
+constexpr std::chrono::milliseconds kStreamGrace{700};
 constexpr std::chrono::seconds kTick{1};
 
 std::string environment(const char* name) {

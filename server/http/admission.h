@@ -1,0 +1,25 @@
+#pragma once
+// What is decided of a request once its head is there: a body that nobody will read costs nothing.
+// Internal to server/http.
+
+#include <optional>
+#include <string_view>
+
+#include "server/http/connection_context.h"
+
+namespace rbee::server {
+
+struct Admission {
+  const Route* route = nullptr;     // null when refused
+  Headers params;                   // of the route's pattern
+  std::optional<Response> refusal;  // why not
+};
+
+Admission admit(const Request& request, bool http_1_0, const ConnectionContext& context);
+
+// Splits a request's target into path and query; absolute forms lose their origin.
+void set_target(Request& request, std::string_view target);
+// True for "Expect: 100-continue" (RFC 9110 section 10.1.1).
+bool expects_continue(const Request& request);
+
+}  // namespace rbee::server

@@ -1,0 +1,18 @@
+#pragma once
+// What the connections of one server share. Internal to server/http.
+
+#include "server/http/auth.h"
+#include "server/http/router.h"
+#include "server/http/server.h"
+
+namespace rbee::server {
+
+// Outlives the connections; changed on the server's thread only.
+struct ConnectionContext {
+  ServerOptions options;
+  Router router;
+  BearerAuth auth;
+  bool stopping = false;
+};
+
+}  // namespace rbee::server
