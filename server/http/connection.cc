@@ -78,6 +78,7 @@ class HttpConnection final : public Connection,
   void parse();
   void on_parse_error(const error_code& error);
   bool on_head();
+  void read_body();
   void copy_head();
   void dispatch();
   void reject(const Response& response);
@@ -91,7 +92,7 @@ class HttpConnection final : public Connection,
   void write(Step then);
   void end_of_response();
   void linger();
-  void on_head_timeout();
+  void on_request_timeout();
   void log_request(int status) const;
   void release_mailbox();
   std::function<void()> make_wake();
@@ -127,7 +128,7 @@ void HttpConnection::start(std::function<void()> closed) {
   closed_ = std::move(closed);
   next_request();
   // A new client has no reason to wait before its first byte.
-  if (state_ == State::head) arm(options().header_timeout, &HttpConnection::on_head_timeout);
+  if (state_ == State::head) arm(options().header_timeout, &HttpConnection::on_request_timeout);
 }
 
 void HttpConnection::start_refused(std::function<void()> closed) {
@@ -189,7 +190,7 @@ void HttpConnection::next_request() {
     arm(options().idle_timeout, &HttpConnection::close);
     read_more();
   } else {
-    arm(options().header_timeout, &HttpConnection::on_head_timeout);
+    arm(options().header_timeout, &HttpConnection::on_request_timeout);
     parse();
   }
 }
@@ -213,7 +214,7 @@ void HttpConnection::on_read(const error_code& error, size_t bytes) {
   if (state_ == State::head || state_ == State::body) {
     if (first) {
       started_ = steady_clock::now();
-      arm(options().header_timeout, &HttpConnection::on_head_timeout);
+      arm(options().header_timeout, &HttpConnection::on_request_timeout);
     }
     parse();
   } else if (state_ == State::waiting && input_.size() < options().max_header_bytes) {
@@ -295,16 +296,21 @@ bool HttpConnection::on_head() {
   }
   route_ = admission.route;
   request_.params = std::move(admission.params);
-  arm(options().body_timeout, &HttpConnection::on_head_timeout);
   if (!http_1_0_ && !parser_->is_done() && expects_continue(request_)) {
     output_ = "HTTP/1.1 100 Continue\r\n\r\n";
-    write(&HttpConnection::parse);
+    write(&HttpConnection::read_body);
     return false;
   }
+  arm(options().body_timeout, &HttpConnection::on_request_timeout);
   return true;
 }
 
-void HttpConnection::on_head_timeout() {
+void HttpConnection::read_body() {
+  arm(options().body_timeout, &HttpConnection::on_request_timeout);
+  parse();
+}
+
+void HttpConnection::on_request_timeout() {
   if (!parser_->got_some()) return close();
   reject(error_response(408, "REQUEST_TIMEOUT", "The request took too long to arrive"));
 }

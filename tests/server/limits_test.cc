@@ -76,11 +76,17 @@ TEST(Limits, SlowHeadersGet408) {
 
 TEST(Limits, SlowBodiesGet408) {
   Worker worker({.server = {.body_timeout = milliseconds(100)}});
-  RawClient slow(worker.port());
-  slow.send(
+  const std::string head =
       "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
-      "Content-Length: 10\r\n\r\n{");
+      "Content-Length: 10\r\n";
+  RawClient slow(worker.port());
+  slow.send(head + "\r\n{");
   EXPECT_EQ(slow.read_response().status, 408);
+
+  RawClient invited(worker.port());
+  invited.send(head + "Expect: 100-continue\r\n\r\n");
+  EXPECT_EQ(invited.read_head().status, 100);
+  EXPECT_EQ(invited.read_response().status, 408);
 }
 
 TEST(Limits, IdleConnectionsAreClosed) {
