@@ -93,6 +93,7 @@ Value abs_filter(Runtime& /*runtime*/, const Value& self, const Args& args) {
 // Correct rounding of the decimal value, ties (which only exist in binary) to even.
 double round_float(double value, int64_t precision) {
   if (!std::isfinite(value) || precision > 320) return value;
+  if (precision < -320) return std::copysign(0.0, value);
   if (precision < 0) {
     const double unit = std::pow(10.0, static_cast<double>(-precision));
     return std::isinf(unit) ? std::copysign(0.0, value) : std::nearbyint(value / unit) * unit;

@@ -9,7 +9,7 @@ namespace rbee::text::jinja {
 namespace {
 
 // Calls of the evaluator per level of nesting that a template may use.
-constexpr int kCallsPerLevel = 10;
+constexpr int64_t kCallsPerLevel = 10;
 
 // What std::map keeps for each entry of a large dict.
 constexpr int64_t kIndexEntryBytes = 72;

@@ -107,8 +107,9 @@ Value batch(Runtime& runtime, const Value& self, const Args& args) {
     row.push_back(item);
   }
   if (!row.empty()) {
-    const int64_t missing = given.is_none(1) ? 0 : size - static_cast<int64_t>(row.size());
-    if (missing > 0) {
+    const auto filled = static_cast<int64_t>(row.size());
+    if (!given.is_none(1) && size > filled) {
+      const int64_t missing = size - filled;
       runtime.step(missing);
       row.insert(row.end(), static_cast<size_t>(missing), *given[1]);
     }

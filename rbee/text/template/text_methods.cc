@@ -187,6 +187,7 @@ Value expandtabs(Runtime& runtime, const Value& self, const Args& args) {
     const char32_t c = next_code_point(text, i);
     if (c == '\t') {
       const int64_t spaces = size > 0 ? size - column % size : 0;
+      runtime.heap().require(spaces);
       runtime.heap().require(spaces + static_cast<int64_t>(out.size()));
       out.append(static_cast<size_t>(spaces), ' ');
       column += spaces;
