@@ -106,7 +106,8 @@ std::string Charsmap::apply(std::string_view text) const {
     append_cluster(text.substr(begin, end - begin), out);
     begin = end;
   }
-  return out;
+  // A lying map can point into the middle of a character.
+  return utf8_valid(out) ? out : utf8_repaired(out);
 }
 
 }  // namespace rbee::text

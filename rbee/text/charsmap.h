@@ -17,7 +17,7 @@ class Charsmap {
   Charsmap(std::string_view blob, std::string_view where);
 
   // `text` (valid UTF-8) normalised: each grapheme cluster below six bytes, else each character,
-  // gives way to the replacement of the shortest sequence it starts with.
+  // gives way to the replacement of the shortest sequence it starts with. Valid UTF-8 for any map.
   std::string apply(std::string_view text) const;
 
  private:

@@ -23,6 +23,17 @@ struct Symbol {
   uint32_t begin, length;  // bytes of the word
 };
 
+// A merge in the queue.
+struct MergeEntry {
+  uint32_t rank, at;  // at: index of the left symbol
+  uint32_t length;    // of the merged symbol; another length now: the entry is stale
+  TokenId id;
+  // std::push_heap keeps the greatest on top.
+  bool operator<(const MergeEntry& other) const {
+    return rank != other.rank ? rank > other.rank : at > other.at;
+  }
+};
+
 // Buffers that one encode() reuses for all of its words.
 class MergeBuffers {
  public:
@@ -45,16 +56,6 @@ class MergeBuffers {
   struct Link {
     int32_t previous, next;  // -1: none
   };
-  struct Entry {
-    uint32_t rank, at;  // at: index of the left symbol
-    uint32_t length;    // of the merged symbol; another length now: the entry is stale
-    TokenId id;
-    // std::push_heap keeps the greatest on top.
-    bool operator<(const Entry& other) const {
-      return rank != other.rank ? rank > other.rank : at > other.at;
-    }
-  };
-
   template <typename Lookup>
   void scan(const Lookup& lookup) {
     Merge merges[kScanLimit];
@@ -98,7 +99,7 @@ class MergeBuffers {
     std::make_heap(entries_.begin(), entries_.end());
     while (!entries_.empty()) {
       std::pop_heap(entries_.begin(), entries_.end());
-      const Entry entry = entries_.back();
+      const MergeEntry entry = entries_.back();
       entries_.pop_back();
       Symbol& left = symbols[entry.at];
       Link& link = links_[entry.at];
@@ -118,7 +119,7 @@ class MergeBuffers {
   }
 
   std::vector<Link> links_;
-  std::vector<Entry> entries_;
+  std::vector<MergeEntry> entries_;
 };
 
 }  // namespace rbee::text

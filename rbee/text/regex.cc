@@ -19,7 +19,11 @@ constexpr size_t kJitStackBytes = 1024 * 1024;
 
 constexpr std::string_view kSpaces =
     R"(\t-\r\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view kWords = R"(\p{L}\p{M}\p{N}\p{Pc}\x{24b6}-\x{24e9})";
+// Alphabetic characters, marks, digits, connectors; in Latin-1 also other numbers, as Oniguruma has
+// it.
+constexpr std::string_view kWords =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})"
+    R"(\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 
 struct Free {
   void operator()(pcre2_code* code) const { pcre2_code_free(code); }

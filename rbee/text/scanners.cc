@@ -50,6 +50,13 @@ bool is_line_end(char c) {
   return c == '\r' || c == '\n';
 }
 
+// text[at], in lower case when `any_case`; NUL past the end.
+char letter_of(std::string_view text, size_t at, bool any_case) {
+  if (at >= text.size()) return '\0';
+  const char c = text[at];
+  return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 class Scanner {
  public:
   Scanner(const ScanRules& rules, std::string_view text)
@@ -105,12 +112,7 @@ class Scanner {
   size_t contraction(size_t position, bool any_case) const {
     if (position >= text_.size() || text_[position] != '\'') return kFail;
     const std::string_view rest = text_.substr(position + 1, 2);
-    const auto letter = [&](size_t i) -> char {
-      if (i >= rest.size()) return '\0';
-      const char c = rest[i];
-      return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    };
-    switch (letter(0)) {
+    switch (letter_of(rest, 0, any_case)) {
       case 's':
       case 't':
       case 'm':
@@ -118,9 +120,9 @@ class Scanner {
         return position + 2;
       case 'r':
       case 'v':
-        return letter(1) == 'e' ? position + 3 : kFail;
+        return letter_of(rest, 1, any_case) == 'e' ? position + 3 : kFail;
       case 'l':
-        return letter(1) == 'l' ? position + 3 : kFail;
+        return letter_of(rest, 1, any_case) == 'l' ? position + 3 : kFail;
       default:
         return any_case && rest == "\xC5\xBF" ? position + 3 : kFail;
     }

@@ -367,6 +367,49 @@ def spm_golden(corpus, texts, blocks):
                  lambda ids, special: model.decode(ids), texts, blocks)
 
 
+def component_goldens(texts):
+    """Single normalizers, pre-tokenizers and decoders that the tokenizers above do not use."""
+    n, p, d = normalizers, pre_tokenizers, decoders
+    behaviors = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
+    norms = [n.NFC(), n.NFD(), n.NFKC(), n.NFKD(), n.Lowercase(), n.StripAccents(), n.Nmt(),
+             n.Strip(True, False), n.Strip(False, True), n.Prepend("_"), n.ByteLevel(),
+             n.Replace("a", "<A>"), n.Replace(Regex(r"\s+"), " "), n.Replace(Regex(r"\w+"), "W"),
+             n.BertNormalizer(strip_accents=False, lowercase=False),
+             n.BertNormalizer(clean_text=False, handle_chinese_chars=False)]
+    pres = ([p.Split(" ", b, invert) for b in behaviors for invert in (False, True)]
+            + [p.Split(Regex(r"\d+|[\w']{2,}"), b, invert)
+               for b in behaviors for invert in (False, True)]
+            + [p.Punctuation(b) for b in behaviors]
+            + [p.Whitespace(), p.WhitespaceSplit(), p.BertPreTokenizer(), p.CharDelimiterSplit("e"),
+               p.Digits(False), p.Digits(True), p.ByteLevel(True, True), p.ByteLevel(False, False)]
+            + [p.Metaspace(prepend_scheme=s, split=t)
+               for s in ("always", "first", "never") for t in (False, True)]
+            + [p.Sequence([p.WhitespaceSplit(), p.Metaspace(prepend_scheme="first")])])
+    decs = [d.ByteLevel(), d.Metaspace(), d.Metaspace(prepend_scheme="never"), d.WordPiece(),
+            d.WordPiece(prefix="@@", cleanup=False), d.ByteFallback(), d.Fuse(),
+            d.Replace("a", "bb"), d.Replace(Regex("[ab]+"), "-"), d.Strip("_", 1, 2),
+            d.Sequence([d.Replace(MARK, " "), d.ByteFallback(), d.Fuse(), d.Strip(" ", 2, 0)])]
+    tokens = [["Hello", MARK + "wor", "ld", MARK, MARK + "a"], [MARK * 3 + "a", MARK + "b"],
+              ["it", "##s", "do", "n't", ".", "a", "!"], ["<0xE4>", "<0xB8>", "<0xAD>", "x"],
+              ["__a___", "_b_", "@@c", "\u0120d", "ab ba", "  e"], []]
+
+    def config(component):
+        return json.loads(component.__getstate__())
+
+    golden = {
+        "normalizers": [{"config": config(c), "cases": [[t, c.normalize_str(t)] for t in texts]}
+                        for c in norms],
+        "pre_tokenizers": [{"config": config(c),
+                            "cases": [[t, [w for w, _ in c.pre_tokenize_str(t)]] for t in texts]}
+                           for c in pres],
+        "decoders": [{"config": config(c), "cases": [[t, c.decode(t)] for t in tokens]}
+                     for c in decs],
+    }
+    with open(os.path.join(DATA, "components.golden.json"), "w", encoding="utf-8") as file:
+        json.dump(golden, file, ensure_ascii=True, separators=(",", ":"))
+        file.write("\n")
+
+
 def read_gguf(name):
     from gguf import GGUFReader
     fields = GGUFReader(os.path.join(os.environ["RBEE_MODEL_DIR"], name)).fields
@@ -431,6 +474,7 @@ def main():
         golden_of(name, save(name, tokenizer, edit), texts, blocks)
     golden_of("bert", save("bert", wordpiece_kind(corpus)), texts, blocks)
     spm_golden(corpus, texts, blocks)
+    component_goldens([t for t in texts if len(t) < 40])
     if os.environ.get("RBEE_MODEL_DIR"):
         smollm2_golden(blocks)
         gemma_golden(blocks)
