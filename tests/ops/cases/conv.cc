@@ -12,7 +12,8 @@ struct ConvCase {
   int64_t size[2] = {1, 1}, kernel[2] = {1, 1}, stride[2] = {1, 1}, padding[2] = {0, 0};
   int64_t dilation[2] = {1, 1}, output_padding[2] = {0, 0};
   bool bias = true;
-  Form form = Form::contiguous;  // of x and the weight
+  Form form = Form::contiguous;  // of x
+  Form weight_form = Form::contiguous;
   DType dtype = DType::f32;
   bool transposed = false;
   bool big = false;
@@ -34,7 +35,8 @@ std::string name_of(const ConvCase& c, int axes) {
     if (c.output_padding[i] > 0) spatial += cat(" o", c.output_padding[i]);
   }
   return cat(c.dtype, ' ', c.batch, 'x', c.in, "->", c.out, " g", c.groups, spatial,
-             c.bias ? " bias" : "", c.form == Form::contiguous ? "" : " strided");
+             c.bias ? " bias" : "", c.form == Form::contiguous ? "" : " strided",
+             c.weight_form == Form::contiguous ? "" : " weight strided");
 }
 
 Shape with_spatial(int64_t a, int64_t b, const int64_t (&spatial)[2], int axes) {
@@ -53,7 +55,7 @@ Operands operands(Scene& scene, const ConvCase& c, int axes) {
                                     : with_spatial(c.out, c.in / c.groups, c.kernel, axes);
   Operands o;
   o.x = scene.input({with_spatial(c.batch, c.in, c.size, axes), c.form}, c.dtype);
-  o.weight = scene.input({weight, c.form}, c.dtype);
+  o.weight = scene.input({weight, c.weight_form}, c.dtype);
   if (c.bias) o.bias = scene.input({{c.out}}, c.dtype);
   o.y = scene.output({with_spatial(c.batch, c.out, out_sizes, axes)}, c.dtype);
   const View& positions = c.transposed ? o.x : o.y;
@@ -185,8 +187,16 @@ std::vector<ConvCase> cases_of_one_axis() {
        .stride = {1, 3},
        .padding = {0, 5},
        .dilation = {1, 2},
-       .form = Form::transposed},
+       .form = Form::transposed,
+       .weight_form = Form::gaps},
       {.in = 7, .out = 7, .groups = 7, .size = {1, 9}, .kernel = {1, 3}, .form = Form::gaps},
+      {.batch = 2,
+       .in = 4,
+       .out = 26,
+       .groups = 2,
+       .size = {1, 40},
+       .kernel = {1, 3},
+       .form = Form::transposed},
       {.in = 12, .out = 5, .size = {1, 1100}, .kernel = {1, 3}, .padding = {0, 1}},
       {.batch = 0, .in = 3, .out = 2, .size = {1, 5}, .kernel = {1, 2}},
   };
@@ -205,7 +215,8 @@ std::vector<ConvCase> cases_of_two_axes() {
        .stride = {2, 3},
        .padding = {1, 4},
        .dilation = {3, 2},
-       .form = Form::transposed},
+       .form = Form::transposed,
+       .weight_form = Form::gaps},
       {.batch = 2,
        .in = 33,
        .out = 31,
@@ -215,6 +226,15 @@ std::vector<ConvCase> cases_of_two_axes() {
        .form = Form::gaps},
       {.in = 8, .out = 16, .groups = 8, .size = {9, 10}, .kernel = {5, 3}, .stride = {2, 1}},
       {.batch = 3, .in = 37, .out = 17, .size = {5, 7}},  // a matrix product
+      {.batch = 2,
+       .in = 6,
+       .out = 26,
+       .groups = 2,
+       .size = {6, 20},
+       .kernel = {3, 3},
+       .padding = {2, 1},
+       .dilation = {1, 2},
+       .form = Form::transposed},
       {.in = 2, .out = 7, .size = {41, 37}, .kernel = {3, 3}, .padding = {1, 1}},
       {.in = 5, .out = 13, .size = {8, 40}, .kernel = {2, 3}, .stride = {1, 2}},
       {.in = 3, .out = 4, .size = {33, 1}, .kernel = {3, 1}, .stride = {2, 1}},

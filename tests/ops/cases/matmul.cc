@@ -71,7 +71,7 @@ std::vector<MatmulCase> f32_cases() {
        .b_form = Form::transposed},
       {.batch = {5}, .rows = 33, .depth = 70, .columns = 17, .b_broadcast = 0b1},
       {.batch = {12}, .rows = 64, .depth = 64, .columns = 64, .big = true},
-      {.rows = 512, .depth = 512, .columns = 512, .big = true},
+      {.rows = 256, .depth = 512, .columns = 384, .big = true},
       {.rows = 320, .depth = 512, .columns = 320, .b_form = Form::transposed, .big = true},
   };
 }
