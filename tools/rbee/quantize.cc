@@ -136,18 +136,14 @@ int quantize(const QuantizeOptions& options) {
 }
 
 constexpr const char* kFooter =
-    "Types: f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4.\n"
-    "A GGUF file becomes one GGUF file with the same metadata and vocabulary; split files are "
-    "joined."
-    "\n"
-    "A Hugging Face folder becomes one .safetensors file of f32, f16 or bf16; block types need a "
-    "GGUF"
-    "\nfile, because safetensors has none.\n"
-    "Vectors, norms and routers stay f32. The token table and the output matrix become q6_k or "
-    "q8_0\n"
-    "where the wanted type is smaller, because their errors meet every token and logit directly;\n"
-    "--pure gives them the wanted type too. Rows that do not divide into the type's block get the\n"
-    "nearest larger type that fits. Each line says which rule was used.";
+    R"(Types: f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4.
+A GGUF file becomes one GGUF file with the same metadata and vocabulary; split files are joined.
+A Hugging Face folder becomes one .safetensors file of f32, f16 or bf16; block types need a GGUF
+file, because safetensors has none.
+In GGUF files vectors, norms and routers stay f32. The token table and the output matrix become
+q6_k or q8_0 where the wanted type is smaller, because their errors meet every token and logit
+directly; --pure gives them the wanted type too. Rows that do not divide into the type's block get
+the nearest larger type that fits. Each line says which rule was used.)";
 
 }  // namespace
 

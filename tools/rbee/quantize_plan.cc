@@ -69,7 +69,7 @@ TensorPlan plan_table(const io::TensorEntry& tensor, DType wanted) {
   if (bits_per_element(asked.to) >= bits_per_element(better)) return asked;
   constexpr const char* kWhy = "meets every token or logit directly";
   if (is_quantized(tensor.dtype) && bits_per_element(tensor.dtype) <= bits_per_element(better)) {
-    return {&tensor, tensor.dtype, cat(kWhy, "; as stored, for no type makes it better")};
+    return {&tensor, tensor.dtype, cat(kWhy, "; kept as stored")};
   }
   return fitting(tensor, better, kWhy);
 }

@@ -1,6 +1,6 @@
 // What a checkpoint offers besides tensors and metadata.
 
-#include <chrono>
+#include <ctime>
 #include <memory>
 
 #include "rbee/io/checkpoint.h"
@@ -92,16 +92,16 @@ TEST_F(CheckpointTest, HintsAboutNothing) {
   EXPECT_EQ(file->bytes()[2], std::byte{'c'});
 }
 
-// A large vocabulary must not make opening slow. The bound is loose for sanitizers and busy
-// machines; without them it takes some milliseconds.
+// A large vocabulary must not make opening slow. Counted in this process's own time; the bound is
+// loose for sanitizers, without them it takes some milliseconds.
 TEST_F(CheckpointTest, LargeVocabularyOpensFast) {
   std::vector<std::string> tokens;
   for (int i = 0; i < 262144; ++i) tokens.push_back(cat("token ", i));
   const fs::path path = write_model(tokens);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const Checkpoint checkpoint = Checkpoint::open(path);
   const auto views = checkpoint.metadata().require_strings("tokenizer.ggml.tokens");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
   ASSERT_EQ(views.size(), tokens.size());
   EXPECT_EQ(views.back(), tokens.back());
 }
