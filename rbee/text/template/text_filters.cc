@@ -230,8 +230,8 @@ Value xmlattr(Runtime& runtime, const Value& self, const Args& args) {
     out += cat(escape_markup(runtime, key), "=\"", escape_markup(runtime, value), '"');
     runtime.heap().require(static_cast<int64_t>(out.size()));
   }
-  if (given.flag(0, true) && !out.empty()) out.insert(0, " ");
-  return runtime.text(std::move(out));
+  const bool spaced = given.flag(0, true) && !out.empty();
+  return runtime.text(cat(spaced ? " " : "", out));
 }
 
 constexpr std::array<NamedNative, 19> kFilters = {{

@@ -87,6 +87,10 @@ int64_t count_code_points(std::string_view utf8) {
 size_t find_invalid_utf8(std::string_view text) {
   size_t i = 0;
   while (i < text.size()) {
+    if ((text[i] & 0x80) == 0) {
+      ++i;
+      continue;
+    }
     const size_t length = sequence_length(static_cast<unsigned char>(text[i]));
     if (length == 0 || length > text.size() - i || !well_formed(text.substr(i, length))) return i;
     i += length;
