@@ -19,6 +19,7 @@ bool touches_word(std::string_view text, size_t begin, size_t end) {
 
 AddedTokenFinder::AddedTokenFinder(std::vector<Key> keys) : keys_(std::move(keys)) {
   std::vector<std::pair<std::string_view, int32_t>> texts;
+  texts.reserve(keys_.size());
   for (size_t i = 0; i < keys_.size(); ++i) {
     texts.emplace_back(keys_[i].text, static_cast<int32_t>(i));
   }
