@@ -120,13 +120,16 @@ void run_all(const Problem& p, const Operands& o, See see) {
   const LinearPart part{
       .weight = o.packed.view(), .bias = p.bias ? o.bias.view() : View{}, .y = y.view()};
   const LinearArgs args{.x = o.x.view(), .parts = {&part, 1}};
+  int taken = 0;
   for (const Impl<LinearArgs>& impl : cpu_device().kernels().linear) {
     if (impl.refuse(args) != nullptr) continue;
+    ++taken;
     SCOPED_TRACE(impl.name);
     cpu_device().fill_bytes(y.view().data, 0xff, static_cast<size_t>(y.bytes()), y.stream());
     impl.run(args, y.stream());
     see(std::string_view(impl.name), values_of(y));
   }
+  EXPECT_GT(taken, 0) << "no kernel takes packed weights";
 }
 
 // The largest error in units of what is allowed.
@@ -143,7 +146,7 @@ double worst_of(const Problem& p, const std::vector<double>& y, const Wanted& wa
 void expect_exact(const Problem& p) {
   SCOPED_TRACE(::testing::PrintToString(p));
   const Operands o = make(p);
-  if (o.packed.packing() == 0) return;  // this processor reads plain weights
+  ASSERT_NE(o.packed.packing(), 0);
   std::vector<double> x = values_of(o.x);
   if (is_quantized(p.weight)) round_inputs(x);
   const Wanted want = product(p, x, o);
