@@ -116,7 +116,7 @@ void fill_random(std::span<std::byte> bytes, DType dtype, const Values& values, 
   with_type(dtype, [&]<typename T>() {
     const auto count = static_cast<int64_t>(bytes.size() / sizeof(T));
     fill_plain<T>(bytes.data(), count, values, state);
-    if (values.specials) put_specials<T>(bytes.data(), count);
+    if (values.specials && count > 0) put_specials<T>(bytes.data(), count);
   });
 }
 
