@@ -88,7 +88,8 @@ void add_indexing(KernelTable& t) {
 
 void add_products(KernelTable& t) {
   t.matmul = slot<RB_X86(avx512_matmul, avx2_matmul) ref_matmul>();
-  t.linear = slot<RB_X86(avx512bf16_linear, avx512_linear, avx2_linear) portable_linear, ref_linear>();
+  t.linear =
+      slot<RB_X86(avx512bf16_linear, avx512_linear, avx2_linear) portable_linear, ref_linear>();
   t.pack_weight = slot<panels_pack_weight>();
   t.plan_packing = &plan_packing;
 }
