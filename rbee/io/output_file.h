@@ -9,8 +9,8 @@
 namespace rbee::io {
 
 // Writes beside the target under a temporary name and renames at the end, so that readers, also
-// those that have the old file mapped, never see half of it. A
-// killed process leaves NAME.PID.N.part behind. Throws io.
+// those that have the old file mapped, never see half of it. A process that is killed leaves
+// NAME.PID.N.part behind. Throws io.
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);
