@@ -20,7 +20,7 @@ struct Workspace {
 }  // namespace
 
 std::byte* thread_workspace(int64_t bytes) {
-  thread_local Workspace workspace;
+  static thread_local Workspace workspace;
   if (bytes > workspace.bytes) {
     constexpr int64_t kStep = int64_t{1} << 16;
     const int64_t size = (bytes + kStep - 1) / kStep * kStep;

@@ -164,6 +164,7 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
 
 std::string TextModel::render(const std::vector<ChatMessage>& messages) const {
   std::vector<text::Message> list;
+  list.reserve(messages.size());
   for (const ChatMessage& message : messages) list.push_back({message.role, message.content, {}});
   const std::string bos = token_text(*tokenizer, tokenizer->bos());
   const std::string eos = token_text(*tokenizer, tokenizer->eos());

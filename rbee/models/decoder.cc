@@ -66,7 +66,7 @@ Tensor Decoder::forward(const ForwardBatch& batch, nn::KvCache& cache) const {
 }
 
 Tensor Decoder::logits(nn::Residual& x) const {
-  const Tensor raw = output_(x.norm(output_norm_));
+  Tensor raw = output_(x.norm(output_norm_));
   if (logit_softcap_ == 0) return raw;
   const double cap = logit_softcap_;
   return affine(unary(UnaryOp::tanh, affine(raw, 1 / cap, 0)), cap, 0);
