@@ -62,7 +62,9 @@ TEST(RopeFrequencies, DynamicKeepsTheBaseWithinTheTrainedContext) {
                             .scaling = RopeScaling::dynamic,
                             .factor = 4,
                             .trained_positions = 2048};
-  expect_near(nn::rope_frequencies(options, 2048).radians, plain(10000, 32));
+  for (const int64_t positions : {1, 100, 2048}) {
+    expect_near(nn::rope_frequencies(options, positions).radians, plain(10000, 32));
+  }
 }
 
 // The new base makes the slowest pair slower by exactly the excess, the fastest stays, and those
