@@ -1,11 +1,15 @@
 #include "backends/cpu/peak.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include "rbee/core/error.h"
 
 namespace rbee::cpu {
 namespace {
@@ -58,33 +62,44 @@ double operations_per_second(PeakLoop loop, int threads, double seconds) {
   return best;
 }
 
-// Sums 64-bit words over independent chains, so that the memory and not the adder is the limit.
+// Memory in huge pages where the system gives them, as the weights of a model are.
+class Pages {
+ public:
+  explicit Pages(size_t bytes) : bytes_(bytes) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) fail(Code::out_of_memory, "measure_read", bytes, " bytes");
+    madvise(data, bytes, MADV_HUGEPAGE);
+    words_ = static_cast<uint64_t*>(data);
+    std::fill_n(words_, bytes / sizeof(uint64_t), uint64_t{1});
+  }
+  ~Pages() { munmap(words_, bytes_); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  const uint64_t* words() const { return words_; }
+
+ private:
+  size_t bytes_;
+  uint64_t* words_;
+};
+
+constexpr size_t kStreams = 4;         // places read side by side: more loads are under way
+constexpr size_t kLine = 8;            // words of a cache line
+constexpr size_t kAhead = 32 * kLine;  // words; what the hardware has not asked for by itself
+
+// The sum of `count` words, a multiple of kStreams * kLine.
 uint64_t sum_words(const uint64_t* words, size_t count) {
-  uint64_t sums[8] = {};
-  for (size_t i = 0; i + 8 <= count; i += 8) {
-    for (size_t j = 0; j < 8; ++j) sums[j] += words[i + j];
+  uint64_t sums[kLine] = {};
+  const size_t part = count / kStreams;
+  for (size_t i = 0; i < part; i += kLine) {
+    for (size_t s = 0; s < kStreams; ++s) {
+      const uint64_t* line = words + s * part + i;
+      __builtin_prefetch(line + kAhead);
+      for (size_t j = 0; j < kLine; ++j) sums[j] += line[j];
+    }
   }
   uint64_t sum = 0;
-  for (uint64_t part : sums) sum += part;
+  for (uint64_t one : sums) sum += one;
   return sum;
-}
-
-double read_bandwidth(int threads) {
-  constexpr size_t kWords = size_t{16} << 20;  // 128 MiB a thread: past any cache
-  std::vector<std::unique_ptr<uint64_t[]>> data(static_cast<size_t>(threads));
-  timed_on_all(threads, [&](int t) {
-    auto& words = data[static_cast<size_t>(t)];
-    words = std::make_unique_for_overwrite<uint64_t[]>(kWords);
-    std::fill_n(words.get(), kWords, uint64_t{1});
-  });
-  std::atomic<uint64_t> sink{0};
-  double best = 0;
-  for (int i = 0; i < 3; ++i) {
-    const double time = timed_on_all(
-        threads, [&](int t) { sink += sum_words(data[static_cast<size_t>(t)].get(), kWords); });
-    best = std::max(best, static_cast<double>(threads) * kWords * sizeof(uint64_t) / time);
-  }
-  return best;
 }
 
 }  // namespace
@@ -98,9 +113,33 @@ double peak_f32_portable(int64_t rounds) {
   return static_cast<double>(rounds) * 32;
 }
 
+double measure_read(int threads, int64_t bytes) {
+  constexpr size_t kStep = kStreams * kLine;
+  const size_t share = static_cast<size_t>(bytes) / sizeof(uint64_t) / static_cast<size_t>(threads);
+  const size_t words = std::max(share / kStep, size_t{1}) * kStep;
+  std::vector<std::unique_ptr<Pages>> data(static_cast<size_t>(threads));
+  timed_on_all(threads, [&](int t) {
+    data[static_cast<size_t>(t)] = std::make_unique<Pages>(words * sizeof(uint64_t));
+  });
+  // Enough passes that starting and ending the threads does not count.
+  const int passes = static_cast<int>(std::clamp<int64_t>((int64_t{256} << 20) / bytes, 1, 1000));
+  std::atomic<uint64_t> sink{0};
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    const double time = timed_on_all(threads, [&](int t) {
+      for (int pass = 0; pass < passes; ++pass) {
+        sink += sum_words(data[static_cast<size_t>(t)]->words(), words);
+      }
+    });
+    const double read = static_cast<double>(words * sizeof(uint64_t)) * threads * passes;
+    best = std::max(best, read / time);
+  }
+  return best;
+}
+
 Peak measure_peak(int threads, double seconds) {
   Peak peak;
-  peak.read_bytes_per_second = read_bandwidth(threads);
+  peak.read_bytes_per_second = measure_read(threads, threads * (int64_t{128} << 20));
   PeakLoop f32 = peak_f32_portable;
   PeakLoop int8 = nullptr;
   PeakLoop bf16 = nullptr;

@@ -12,7 +12,12 @@ struct Peak {
   double int8_ops = 0;               // 8-bit dot products, multiply and add counted as two
 };
 
-// Runs each unit on `threads` threads at once, for about `seconds` each, best of three.
+// Bytes a second at which `threads` threads together read the same `bytes` again and again; what
+// fits into a cache is read from there. Best of several passes.
+double measure_read(int threads, int64_t bytes);
+
+// Runs each unit on `threads` threads at once, for about `seconds` each, best of three. Reads go
+// over 128 MiB a thread.
 Peak measure_peak(int threads, double seconds = 0.05);
 
 // One unit's inner loop: runs `rounds` rounds on the calling thread and returns the operations

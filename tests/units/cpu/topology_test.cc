@@ -49,6 +49,8 @@ TEST(Peak, TheUnitsOfThisProcessorAreMeasured) {
   const Peak peak = measure_peak(1, 0.002);
   EXPECT_GT(peak.read_bytes_per_second, 1e8);
   EXPECT_GT(peak.f32_flops, 1e8);
+  EXPECT_GT(measure_read(1, 1000), 1e8);  // below one line of each stream
+  EXPECT_GT(measure_read(2, 1 << 20), 1e8);
   EXPECT_EQ(peak.int8_ops > 0, detect_isa() >= Isa::avx2);
   EXPECT_EQ(peak.bf16_flops > 0, detect_isa() >= Isa::avx512bf16);
 }
