@@ -27,6 +27,9 @@ CLEAN = [
     ("rbee/nn/a.cc", '#include "rbee/ops/run.h"\n// prints nothing\nvoid f() {\n'
      + "  g();\n" * 60 + "}\n"),
     ("rbee/core/a.cc", 'const char* a = "std::cerr";  // exit()\n'),
+    # A lambda within a class does not start a function that lasts until the class ends.
+    ("rbee/core/a.h", "#pragma once\nstruct A {\n  void f() {\n    each([&](int x) {\n      g(x);\n"
+     + "    });\n  }\n" + "  int y;\n" * 70 + "};\n"),
 ]
 
 
