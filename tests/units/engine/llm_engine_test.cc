@@ -1,0 +1,351 @@
+// The engine's thread over a tiny random model (tests/models/data/smollm) and a tokenizer of its
+// size.
+#include "rbee/engine/llm_engine.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_backend.h"
+#include "rbee/engine/stepper.h"
+#include "rbee/io/checkpoint.h"
+
+namespace rbee::engine {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kVocab = 160;
+constexpr text::TokenId kEnd = 1;
+
+Device& cpu() {
+  register_backend(cpu::cpu_backend());
+  return get_device({DeviceKind::cpu, 0});
+}
+
+nlohmann::json special_token(int id, const std::string& text) {
+  return {{"id", id},        {"content", text}, {"special", true},    {"single_word", false},
+          {"lstrip", false}, {"rstrip", false}, {"normalized", false}};
+}
+
+// Printable ASCII, a space and pairs of letters; 0 begins a text, 1 ends it.
+std::unique_ptr<text::Tokenizer> tiny_tokenizer() {
+  using nlohmann::json;
+  json vocab = {{"<s>", 0}, {"</s>", kEnd}};
+  json merges = json::array();
+  for (char c = '!'; c <= '~'; ++c) vocab[std::string(1, c)] = vocab.size();
+  vocab["\u0120"] = vocab.size();  // the byte alphabet's name for a space
+  for (char first = 'a'; std::ssize(vocab) < kVocab; ++first) {
+    for (char second = 'a'; second <= 'e' && std::ssize(vocab) < kVocab; ++second) {
+      merges.push_back({std::string(1, first), std::string(1, second)});
+      vocab[cat(first, second)] = vocab.size();
+    }
+  }
+  const json tokenizer = {
+      {"added_tokens", {special_token(0, "<s>"), special_token(kEnd, "</s>")}},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+      {"post_processor",
+       {{"type", "TemplateProcessing"},
+        {"single",
+         {{{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}},
+          {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+        {"pair", json::array()},
+        {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {0}}, {"tokens", {"<s>"}}}}}}}},
+      {"decoder", {{"type", "ByteLevel"}}},
+      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}},
+  };
+  return text::tokenizer_from_json(tokenizer.dump());
+}
+
+TextModel tiny_model(int64_t context = 64) {
+  TextModel out;
+  out.device = &cpu();
+  const auto path = std::filesystem::path(RBEE_TEST_DATA) / "models/data/smollm/model.gguf";
+  out.model = models::load_language_model(io::Checkpoint::open(path),
+                                          {.device = out.device, .context = context});
+  out.tokenizer = tiny_tokenizer();
+  out.info.id = "tiny";
+  out.info.vocab_size = kVocab;
+  out.info.context_length = static_cast<int32_t>(context);
+  return out;
+}
+
+class Recorder final : public EventSink {
+ public:
+  void on_started(const Started& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    started = event;
+    ++starts;
+  }
+  void on_token(const TokenText& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    indices_follow &= event.index == pieces++;
+    text += event.text;
+    changed_.notify_all();
+  }
+  void on_finished(const Finished& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    finished = event;
+    ++ends;
+    changed_.notify_all();
+  }
+  void on_failed(const Failed& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    failed = event;
+    ++ends;
+    changed_.notify_all();
+  }
+  void wait() {
+    wait_for([&] { return ends > 0; });
+  }
+  void wait_for_text() {
+    wait_for([&] { return !text.empty() || ends > 0; });
+  }
+
+  Started started{};
+  std::optional<Finished> finished;
+  std::optional<Failed> failed;
+  std::string text;
+  int starts = 0;
+  int pieces = 0;
+  int ends = 0;
+  bool indices_follow = true;
+
+ private:
+  template <typename Condition>
+  void wait_for(Condition condition) {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), condition));
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+Request greedy(std::string prompt, int32_t max_tokens = 20) {
+  Request request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  request.sampling.temperature = 0;
+  return request;
+}
+
+std::shared_ptr<Recorder> submit(Engine& engine, Request request, std::string id = "job") {
+  auto sink = std::make_shared<Recorder>();
+  request.job_id = std::move(id);
+  engine.submit(std::move(request), sink);
+  return sink;
+}
+
+std::shared_ptr<Recorder> answer(Engine& engine, Request request) {
+  auto sink = submit(engine, std::move(request));
+  sink->wait();
+  return sink;
+}
+
+// The likeliest continuation, each token from an evaluation of the whole text anew.
+std::vector<int32_t> continuation(const TextModel& model, std::vector<int32_t> tokens, int count) {
+  std::vector<int32_t> out;
+  for (int i = 0; i < count; ++i) {
+    Stepper stepper(*model.model, *model.device,
+                    {.cache_tokens = 128, .block_size = 16, .kv_dtype = DType::f32});
+    Sequence sequence(stepper.pool());
+    sequence.tokens = tokens;
+    const auto length = static_cast<int64_t>(tokens.size());
+    const Stepper::Work work[] = {{&sequence, length}};
+    const int32_t rows[] = {static_cast<int32_t>(length - 1)};
+    const std::span<float> logits = stepper.step(work, rows);
+    out.push_back(static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()));
+    tokens.push_back(out.back());
+  }
+  return out;
+}
+
+TEST(LlmEngine, GreedyTextIsTheLikeliestContinuation) {
+  const TextModel model = tiny_model();
+  const std::string prompt = "hello bad cafe";
+  const std::vector<int32_t> ids = model.tokenizer->encode(prompt);
+  const std::string wanted = model.tokenizer->decode(continuation(model, ids, 20));
+  for (const int32_t chunk : {1, 3, 512}) {
+    const auto engine =
+        make_llm_engine(tiny_model(), {.chunk = chunk, .block_size = 4, .kv_dtype = DType::f32});
+    const auto sink = answer(*engine, greedy(prompt));
+    EXPECT_EQ(sink->text, wanted) << "chunks of " << chunk;
+    ASSERT_TRUE(sink->finished);
+    EXPECT_EQ(sink->finished->reason, StopReason::max_tokens);
+    EXPECT_EQ(sink->finished->tokens_out, 20);
+    EXPECT_EQ(sink->started.prompt_tokens, std::ssize(ids));
+    EXPECT_EQ(sink->started.model, "tiny");
+    EXPECT_EQ(sink->starts, 1);
+    EXPECT_TRUE(sink->indices_follow);
+  }
+}
+
+TEST(LlmEngine, SequencesThatShareStepsDoNotDisturbEachOther) {
+  const std::vector<std::string> prompts{"a", "some words here", "bad cafe face deed", "x y z"};
+  std::vector<std::string> alone;
+  const auto one = make_llm_engine(tiny_model(), {});
+  for (const std::string& prompt : prompts) alone.push_back(answer(*one, greedy(prompt))->text);
+  const auto shared = make_llm_engine(tiny_model(), {.max_running = 3, .chunk = 4});
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (const std::string& prompt : prompts) sinks.push_back(submit(*shared, greedy(prompt)));
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    sinks[i]->wait();
+    EXPECT_EQ(sinks[i]->text, alone[i]) << prompts[i];
+  }
+  EXPECT_EQ(shared->stats().kv_blocks_used, 0);
+}
+
+TEST(LlmEngine, TheSeedDecidesTheText) {
+  const auto engine = make_llm_engine(tiny_model(), {});
+  Request request = greedy("abc", 30);
+  request.sampling.temperature = 1.5f;
+  request.sampling.top_k = 0;
+  request.sampling.top_p = 1;
+  const auto fresh = answer(*engine, request);
+  request.sampling.seed = fresh->started.seed;
+  EXPECT_EQ(answer(*engine, request)->text, fresh->text);
+  request.sampling.seed = fresh->started.seed + 1;
+  EXPECT_NE(answer(*engine, request)->text, fresh->text);
+  request.sampling.seed.reset();
+  EXPECT_NE(answer(*engine, request)->started.seed, fresh->started.seed);
+}
+
+TEST(LlmEngine, StopTextsEndTheAnswerAndAreNotPartOfIt) {
+  const auto engine = make_llm_engine(tiny_model(), {});
+  const std::string whole = answer(*engine, greedy("stop here"))->text;
+  ASSERT_GE(whole.size(), 8u);
+  Request request = greedy("stop here");
+  request.stop = {whole.substr(3, 4), "never seen"};
+  const auto sink = answer(*engine, request);
+  EXPECT_EQ(sink->text, whole.substr(0, whole.find(request.stop[0])));
+  ASSERT_TRUE(sink->finished);
+  EXPECT_EQ(sink->finished->reason, StopReason::stop_sequence);
+  EXPECT_EQ(sink->finished->stop_sequence, request.stop[0]);
+}
+
+TEST(LlmEngine, AnEndTokenEndsTheAnswer) {
+  TextModel model = tiny_model();
+  const std::vector<int32_t> ids = continuation(model, model.tokenizer->encode("the end"), 6);
+  const auto first_new = std::ranges::find_if(
+      ids, [&](int32_t id) { return id != ids[0] && std::ranges::count(ids, id) > 0; });
+  ASSERT_NE(first_new, ids.end());
+  model.end_tokens = {*first_new};
+  const std::string wanted = model.tokenizer->decode(std::span(ids.begin(), first_new));
+  const auto engine = make_llm_engine(std::move(model), {.kv_dtype = DType::f32});
+  const auto sink = answer(*engine, greedy("the end"));
+  ASSERT_TRUE(sink->finished);
+  EXPECT_EQ(sink->finished->reason, StopReason::eos);
+  EXPECT_EQ(sink->text, wanted);
+}
+
+TEST(LlmEngine, AFullContextEndsTheAnswer) {
+  const auto engine = make_llm_engine(tiny_model(32), {});
+  const auto sink = answer(*engine, greedy("abc", 1000));
+  ASSERT_TRUE(sink->finished);
+  EXPECT_EQ(sink->finished->reason, StopReason::context_full);
+  EXPECT_EQ(sink->finished->prompt_tokens + sink->finished->tokens_out, 32);
+}
+
+TEST(LlmEngine, ABadRequestFailsAloneAndTheNextIsServed) {
+  TextModel model = tiny_model(32);
+  model.chat_template =
+      std::make_unique<text::ChatTemplate>("{{ raise_exception('roles must alternate') }}");
+  const auto engine = make_llm_engine(std::move(model), {});
+  const auto too_long = answer(*engine, greedy(std::string(200, 'z')));
+  ASSERT_TRUE(too_long->failed);
+  EXPECT_EQ(too_long->failed->code, Code::invalid_argument);
+  EXPECT_THAT(too_long->failed->message, HasSubstr("201 tokens"));
+  EXPECT_THAT(too_long->failed->message, HasSubstr("context of 32"));
+  Request chat;
+  chat.messages = {{"user", "hi"}};
+  const auto bad_roles = answer(*engine, chat);
+  ASSERT_TRUE(bad_roles->failed);
+  EXPECT_THAT(bad_roles->failed->message, HasSubstr("roles must alternate"));
+  EXPECT_TRUE(answer(*engine, greedy("abc", 3))->finished);
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.requests_failed, 2u);
+  EXPECT_EQ(stats.requests_finished, 1u);
+  EXPECT_EQ(stats.generated_tokens, 3u);
+  EXPECT_EQ(stats.kv_blocks_used, 0);
+  EXPECT_TRUE(stats.healthy);
+  EXPECT_THROW(submit(*engine, Request{}), Error);  // no prompt: refused at the door
+}
+
+TEST(LlmEngine, MessagesWithoutATemplateBecomeChatMl) {
+  const TextModel model = tiny_model(128);
+  EXPECT_EQ(model.render({{"system", "be brief"}, {"user", "hi"}}),
+            "<|im_start|>system\nbe brief<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n"
+            "<|im_start|>assistant\n");
+}
+
+// A request that runs until it is cancelled, nearly.
+Request endless() {
+  return greedy("on and on", 100000);
+}
+
+TEST(LlmEngine, CancelEndsRunningAndWaitingRequests) {
+  const auto engine = make_llm_engine(tiny_model(4096), {});
+  const auto running = submit(*engine, endless(), "running");
+  const auto waiting = submit(*engine, endless(), "waiting");
+  const auto last = submit(*engine, greedy("abc", 2), "last");
+  running->wait_for_text();
+  EXPECT_EQ(engine->stats().waiting, 2);
+  EXPECT_FALSE(engine->cancel("unknown"));
+  EXPECT_TRUE(engine->cancel("waiting"));
+  EXPECT_TRUE(engine->cancel("running"));
+  for (const auto& sink : {running, waiting}) {
+    sink->wait();
+    ASSERT_TRUE(sink->finished);
+    EXPECT_EQ(sink->finished->reason, StopReason::cancelled);
+    EXPECT_EQ(sink->ends, 1);
+  }
+  EXPECT_EQ(waiting->starts, 0);
+  last->wait();
+  EXPECT_TRUE(last->finished);
+  EXPECT_EQ(engine->stats().requests_cancelled, 2u);
+}
+
+TEST(LlmEngine, AFullQueueRefusesMore) {
+  const auto engine = make_llm_engine(tiny_model(4096), {.max_waiting = 2});
+  const auto running = submit(*engine, endless(), "running");
+  running->wait_for_text();
+  submit(*engine, endless());
+  submit(*engine, endless());
+  try {
+    submit(*engine, endless());
+    FAIL() << "a third request waits";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::out_of_memory);
+    EXPECT_THAT(error.what(), HasSubstr("queue of 2"));
+  }
+}
+
+TEST(LlmEngine, StopEndsEverythingAndTakesNoNewWork) {
+  const auto engine = make_llm_engine(tiny_model(4096), {});
+  const auto running = submit(*engine, endless());
+  const auto waiting = submit(*engine, endless());
+  running->wait_for_text();
+  engine->stop();
+  engine->stop();
+  for (const auto& sink : {running, waiting}) {
+    EXPECT_EQ(sink->ends, 1);
+    ASSERT_TRUE(sink->finished);
+    EXPECT_EQ(sink->finished->reason, StopReason::cancelled);
+  }
+  EXPECT_THROW(submit(*engine, greedy("abc")), Error);
+}
+
+TEST(LlmEngine, OptionsOutOfRangeAreErrors) {
+  EXPECT_THROW(make_llm_engine(tiny_model(), {.max_running = 0}), Error);
+  EXPECT_THROW(make_llm_engine(tiny_model(), {.chunk = 0}), Error);
+}
+
+}  // namespace
+}  // namespace rbee::engine
