@@ -228,22 +228,20 @@ class LlmEngine final : public Engine {
         std::ranges::any_of(running_, [](const Running& run) { return run.in_prompt(); });
     const auto begin = Clock::now();
     const std::span<float> logits = stepper_.step(work, rows);
+    // Counted before the tokens are sent; the time of sampling follows.
+    count_step(prompt_step ? batch_rows : 0, static_cast<int64_t>(sampled.size()));
     const auto vocab = static_cast<size_t>(text_.info.vocab_size);
     for (size_t i = 0; i < sampled.size(); ++i) {
       take_token(sampled[i], logits.subspan(i * vocab, vocab));
     }
-    account(prompt_step, batch_rows, static_cast<int64_t>(sampled.size()), Clock::now() - begin);
+    const std::scoped_lock lock(mutex_);
+    (prompt_step ? stats_.prompt_seconds : stats_.decode_seconds) +=
+        milliseconds(Clock::now() - begin) / 1000;
   }
 
-  void account(bool prompt_step, int64_t evaluated, int64_t generated, Clock::duration time) {
+  void count_step(int64_t prompt_tokens, int64_t generated) {
     const std::scoped_lock lock(mutex_);
-    const double seconds = milliseconds(time) / 1000;
-    if (prompt_step) {
-      stats_.prompt_seconds += seconds;
-      stats_.prompt_tokens += static_cast<uint64_t>(evaluated);
-    } else {
-      stats_.decode_seconds += seconds;
-    }
+    stats_.prompt_tokens += static_cast<uint64_t>(prompt_tokens);
     stats_.generated_tokens += static_cast<uint64_t>(generated);
     stats_.kv_blocks_used = stepper_.pool().used();
   }
@@ -284,21 +282,21 @@ class LlmEngine final : public Engine {
     }
     const double total = milliseconds(Clock::now() - run.start);
     const double prompt = run.prompt_ms > 0 ? run.prompt_ms : total;
-    run.job->sink->on_finished({.reason = reason,
-                                .stop_sequence = run.stops.matched(),
-                                .prompt_tokens = run.prompt_tokens,
-                                .tokens_out = run.tokens_out,
-                                .prompt_ms = prompt,
-                                .decode_ms = total - prompt});
+    const Finished finished{.reason = reason,
+                            .stop_sequence = run.stops.matched(),
+                            .prompt_tokens = run.prompt_tokens,
+                            .tokens_out = run.tokens_out,
+                            .prompt_ms = prompt,
+                            .decode_ms = total - prompt};
     remove(it, reason == StopReason::cancelled ? &EngineStats::requests_cancelled
-                                               : &EngineStats::requests_finished);
+                                               : &EngineStats::requests_finished)
+        ->sink->on_finished(finished);
   }
 
   void fail_one(std::list<Running>::iterator it, const Error& error) {
     log(LogLevel::warn, "a request failed",
         {{"job_id", it->job->request.job_id}, {"error", error.what()}});
-    it->job->sink->on_failed({error.code(), error.what()});
-    remove(it, &EngineStats::requests_failed);
+    remove(it, &EngineStats::requests_failed)->sink->on_failed({error.code(), error.what()});
   }
 
   // A step failed: its sequences cannot go on, the engine can unless the device is lost.
@@ -318,13 +316,15 @@ class LlmEngine final : public Engine {
     if (options_.on_failure) options_.on_failure();
   }
 
-  void remove(std::list<Running>::iterator it, uint64_t EngineStats::* counter) {
+  // Before the last event: who has seen it finds the request counted and its blocks free.
+  std::shared_ptr<Job> remove(std::list<Running>::iterator it, uint64_t EngineStats::* counter) {
     const std::shared_ptr<Job> job = it->job;
     running_.erase(it);
     const std::scoped_lock lock(mutex_);
     std::erase(taken_, job);
     ++(stats_.*counter);
     stats_.kv_blocks_used = stepper_.pool().used();
+    return job;
   }
 
   TextModel text_;
