@@ -147,7 +147,8 @@ Rope::Rope(const RopeOptions& options, int64_t positions, Device& device)
   std::vector<float> cosines(static_cast<size_t>(positions) * width);
   std::vector<float> sines(cosines.size());
   for (size_t i = 0; i < cosines.size(); ++i) {
-    const double angle = static_cast<double>(i / width) * frequencies.radians[i % width];
+    const size_t position = i / width;
+    const double angle = static_cast<double>(position) * frequencies.radians[i % width];
     cosines[i] = static_cast<float>(std::cos(angle) * frequencies.magnitude);
     sines[i] = static_cast<float>(std::sin(angle) * frequencies.magnitude);
   }
