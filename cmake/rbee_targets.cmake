@@ -13,8 +13,10 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 find_program(RBEE_CCACHE ccache)
 if(RBEE_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${RBEE_CCACHE}")
-  set(CMAKE_C_COMPILER_LAUNCHER "${RBEE_CCACHE}")
+  # Paths relative to the tree: clones share the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
+                                  CCACHE_NOHASHDIR=1 "${RBEE_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
 endif()
 
 find_package(Threads REQUIRED)

@@ -152,6 +152,13 @@ std::vector<std::byte> read_bytes(const Tensor& x) {
   return out;
 }
 
+std::set<DType> Scene::dtypes() const {
+  std::set<DType> out;
+  for (const Tensor& tensor : tensors_) out.insert(tensor.dtype());
+  for (const Output& output : outputs_) out.insert(output.view.dtype());
+  return out;
+}
+
 HostArray read_values(const Tensor& x) {
   HostArray out = host_zeros(x.shape());
   if (out.values.empty()) return out;

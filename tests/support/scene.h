@@ -3,6 +3,7 @@
 // device: values depend on the seed and on the order of calls only.
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -82,6 +83,9 @@ class Scene {
   void reset();
   // Values of the inputs (in_out operands: before the run) in the order of their creation.
   const std::vector<HostArray>& inputs() const { return inputs_; }
+
+  // The types of all operands.
+  std::set<DType> dtypes() const;
 
   struct Output {
     Tensor stored;                   // the whole allocation, contiguous

@@ -3,11 +3,13 @@
 //   opcheck --list                           operations
 //   opcheck unary --list                     its cases, numbered
 //   opcheck unary --match "gelu f32" --time  cases whose name contains the text
+//   opcheck --table                          implementations and their types, as docs show them
 // Exit status: 0 all within tolerance, 1 a case is not, 2 wrong usage.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <set>
 
 #include "rbee/core/error.h"
 #include "tests/support/check_case.h"
@@ -24,6 +26,7 @@ struct Options {
   int number = -1;  // of the case; -1: all
   bool list = false;
   bool time = false;
+  bool table = false;
 };
 
 const OpTable& find_table(const std::string& op) {
@@ -96,6 +99,43 @@ int check_op(const Options& options) {
   return ok ? 0 : 1;
 }
 
+std::string names_of(const std::set<DType>& dtypes) {
+  std::string out;
+  for (const DType dtype : dtypes) out += cat(out.empty() ? "" : " ", dtype);
+  return out;
+}
+
+// One row for each implementation: how many cases it takes and the operands' types in them.
+void print_rows(const OpTable& table, Device& device) {
+  struct Row {
+    std::string name;
+    int cases = 0;
+    std::set<DType> dtypes;
+  };
+  std::vector<Row> rows;
+  for (const OpCase& c : table.cases()) {
+    const std::unique_ptr<CaseRun> run = c.set_up(device);
+    rows.resize(static_cast<size_t>(run->implementations()));
+    for (int i = 0; i < run->implementations(); ++i) {
+      Row& row = rows[static_cast<size_t>(i)];
+      row.name = run->name(i);
+      if (run->refusal(i) != nullptr) continue;
+      ++row.cases;
+      row.dtypes.merge(run->scene().dtypes());
+    }
+  }
+  for (const Row& row : rows) {
+    std::printf("| %s | %s | %d of %zu | %s |\n", table.op().c_str(), row.name.c_str(), row.cases,
+                table.cases().size(), names_of(row.dtypes).c_str());
+  }
+}
+
+void print_table(Device& device) {
+  std::printf("| operation | implementation | cases it takes | operand types in them |\n");
+  std::printf("|---|---|---|---|\n");
+  for (const OpTable& table : op_tables()) print_rows(table, device);
+}
+
 int run_program(int argc, char** argv) {
   Options options;
   CLI::App app("Checks and times one operation's implementations against ref");
@@ -106,11 +146,16 @@ int run_program(int argc, char** argv) {
   app.add_option("--impl", options.implementation, "one implementation, e.g. avx2");
   app.add_option("--device", options.device, "e.g. cpu:0")->capture_default_str();
   app.add_flag("--time", options.time, "also measure the time");
+  app.add_flag("--table", options.table, "list every implementation and the types it takes");
   try {
     app.parse(argc, argv);
-    if (options.op.empty() && !options.list) throw CLI::RequiredError("op");
+    if (options.op.empty() && !options.list && !options.table) throw CLI::RequiredError("op");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (options.table) {
+    print_table(find_device(options.device));
+    return 0;
   }
   if (options.op.empty()) {
     list_operations();
