@@ -53,6 +53,7 @@ void encode_range(const float* x, Block& block) {
   block.d = to_f16(d).bits;
   block.m = to_f16(*least).bits;
   for (int i = 0; i < Block::kElements; ++i) {
+    // ggml rounds so; lround differs next to a half. NOLINTNEXTLINE(bugprone-incorrect-roundings)
     const int level = static_cast<int>((x[i] - *least) * inverse + 0.5f);
     put_quant(block, i, std::min(level, kTop));
   }
