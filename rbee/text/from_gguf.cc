@@ -107,6 +107,7 @@ void build_byte_level(GgufVocab& vocab, PipelineParts& parts) {
       std::make_unique<Bpe>(*parts.vocab, merges_of(vocab.merges), options, "tokenizer.ggml");
   if (pre.nfc) parts.normalizer = unicode_normalizer(UnicodeForm::nfc);
   std::vector<PreTokenizerPtr> stages;
+  stages.reserve(pre.patterns.size());
   for (const std::string_view pattern : pre.patterns) {
     stages.push_back(
         regex_pre_tokenizer(pattern, SplitBehavior::isolated, false, "tokenizer.ggml.pre"));

@@ -74,6 +74,7 @@ bool takes_raw_bytes(const JsonField& root, const JsonField& model, const Vocab&
 std::unique_ptr<Model> unigram_from(const TokenizerFile& file, const JsonField& model,
                                     const Vocab& vocab) {
   std::vector<double> scores;
+  scores.reserve(file.pieces.size());
   for (const auto& [text, score] : file.pieces) scores.push_back(score);
   std::optional<TokenId> unk;
   if (model.has("unk_id")) {

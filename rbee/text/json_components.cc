@@ -112,9 +112,10 @@ std::string mark_of(const JsonField& field) {
 
 std::vector<TokenId> ids_of_special(const JsonField& processor, const JsonField& special) {
   const std::string name = special.text("id");
-  const JsonField ids = processor.at("special_tokens").at(name.c_str()).at("ids");
+  const auto ids = processor.at("special_tokens").at(name.c_str()).at("ids").items();
   std::vector<TokenId> out;
-  for (const JsonField& id : ids.items()) {
+  out.reserve(ids.size());
+  for (const JsonField& id : ids) {
     out.push_back(static_cast<TokenId>(id.integer(0, INT32_MAX)));
   }
   return out;
@@ -195,10 +196,10 @@ void add_decoder_step(const JsonField& field, bool& fused, PieceDecoder& decoder
 NormalizerPtr normalizer_from(const JsonField& field) {
   const std::string type = field.type();
   if (type == "Sequence") {
+    const auto items = field.at("normalizers").items();
     std::vector<NormalizerPtr> parts;
-    for (const JsonField& part : field.at("normalizers").items()) {
-      parts.push_back(normalizer_from(part));
-    }
+    parts.reserve(items.size());
+    for (const JsonField& part : items) parts.push_back(normalizer_from(part));
     return sequence_normalizer(std::move(parts));
   }
   if (type == "NFC") return unicode_normalizer(UnicodeForm::nfc);
@@ -225,8 +226,9 @@ NormalizerPtr normalizer_from(const JsonField& field) {
 PreTokenizerPtr pre_tokenizer_from(const JsonField& field, bool raw_bytes) {
   const std::string type = field.type();
   if (type == "Sequence") {
-    std::vector<PreTokenizerPtr> parts;
     const auto items = field.at("pretokenizers").items();
+    std::vector<PreTokenizerPtr> parts;
+    parts.reserve(items.size());
     for (const JsonField& part : items) {
       const bool last = parts.size() + 1 == items.size();
       parts.push_back(pre_tokenizer_from(part, raw_bytes && last));

@@ -253,6 +253,7 @@ JsonField JsonField::at(const char* key) const {
 std::vector<JsonField> JsonField::items() const {
   check(value_->is_array(), path_, "is not a list");
   std::vector<JsonField> list;
+  list.reserve(value_->size());
   for (const json& item : *value_) list.emplace_back(item, cat(path_, "[", list.size(), "]"));
   return list;
 }
