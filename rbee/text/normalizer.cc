@@ -128,11 +128,9 @@ void bert_clean(std::string& text) {
   const CharClasses& classes = CharClasses::get();
   edit_characters(text, [&](char32_t code, std::string& out) {
     const bool line = code == '\t' || code == '\n' || code == '\r';
-    if (line) {
-      out.push_back(' ');
-    } else if (code == 0 || code == kReplacement || (classes[code] & kControl)) {
-      return;
-    } else if (classes[code] & kSpaceBit) {
+    const bool control = code == 0 || code == kReplacement || (classes[code] & kControl) != 0;
+    if (control && !line) return;
+    if (line || (classes[code] & kSpaceBit)) {
       out.push_back(' ');
     } else {
       append_utf8(out, code);
