@@ -4,13 +4,14 @@
 
 #include <gmock/gmock.h>
 
-#include <regex>
 #include <sstream>
 
 namespace rbee::server {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
 
 TEST(Histogram, CountsAreCumulative) {
   Histogram histogram({1, 2.5});
@@ -38,19 +39,18 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
   EXPECT_THAT(text, HasSubstr("rbee_request_duration_seconds_count 1\n"));
   EXPECT_THAT(text, HasSubstr("worker_inference_duration_ms_count 0\n"));
 
-  const std::regex comment("# (HELP [a-z_]+ .+|TYPE [a-z_]+ (counter|gauge|histogram))");
-  const std::regex sample(R"(([a-z_]+)(\{([a-z]+="([^"\\]|\\.)*",?)+\})? [0-9.e+-]+)");
+  const char* const comment = "# (HELP [a-z_]+ .+|TYPE [a-z_]+ (counter|gauge|histogram))";
+  const char* const sample = R"([a-z_]+(\{([a-z]+="([^"\\]|\\.)*",?)+\})? [0-9.e+-]+)";
   std::istringstream lines(text);
   std::string line;
   std::string described;
   while (std::getline(lines, line)) {
-    std::smatch match;
     if (line.starts_with('#')) {
-      EXPECT_TRUE(std::regex_match(line, comment)) << line;
+      EXPECT_THAT(line, MatchesRegex(comment));
       described = line.substr(7, line.find(' ', 7) - 7);
     } else {
-      ASSERT_TRUE(std::regex_match(line, match, sample)) << line;
-      EXPECT_TRUE(match[1].str().starts_with(described)) << line;
+      EXPECT_THAT(line, MatchesRegex(sample));
+      EXPECT_THAT(line, StartsWith(described));
     }
   }
   EXPECT_EQ(text.back(), '\n');
