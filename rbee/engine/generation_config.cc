@@ -1,8 +1,7 @@
 #include "rbee/engine/generation_config.h"
 
-#include <nlohmann/json.hpp>
-
 #include "rbee/core/error.h"
+#include "rbee/io/json_parse.h"
 
 namespace rbee::engine {
 namespace {
@@ -10,7 +9,7 @@ namespace {
 using nlohmann::json;
 
 json parse(std::string_view text, std::string_view file) {
-  json value = json::parse(text, nullptr, false);
+  json value = io::parse_json(text, file);
   check(value.is_object(), file, "not a JSON object");
   return value;
 }

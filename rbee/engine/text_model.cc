@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/fallback_template.h"
 #include "rbee/engine/generation_config.h"
 #include "rbee/io/checkpoint.h"
 
@@ -10,12 +11,6 @@ namespace rbee::engine {
 namespace {
 
 constexpr int64_t kDefaultContext = 4096;
-
-// For checkpoints without a template: what llama.cpp's users get there too.
-constexpr std::string_view kChatMl =
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] "
-    "+ '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' "
-    "}}{% endif %}";
 
 std::optional<text::TokenId> token_at(const io::Metadata& metadata, std::string_view key) {
   const auto id = metadata.get_i64(key);
@@ -50,6 +45,9 @@ text::GgufVocab gguf_vocab(const io::Metadata& metadata) {
   vocab.add_bos = metadata.get_bool("tokenizer.ggml.add_bos_token");
   vocab.add_eos = metadata.get_bool("tokenizer.ggml.add_eos_token");
   vocab.add_space_prefix = metadata.get_bool("tokenizer.ggml.add_space_prefix");
+  if (const auto bytes = metadata.get_ints("tokenizer.ggml.precompiled_charsmap")) {
+    vocab.precompiled_charsmap.assign(bytes->begin(), bytes->end());
+  }
   vocab.remove_extra_whitespaces = metadata.get_bool("tokenizer.ggml.remove_extra_whitespaces");
   return vocab;
 }
@@ -169,7 +167,7 @@ std::string TextModel::render(const std::vector<ChatMessage>& messages) const {
   const std::string bos = token_text(*tokenizer, tokenizer->bos());
   const std::string eos = token_text(*tokenizer, tokenizer->eos());
   if (chat_template) return chat_template->render(list, true, bos, eos);
-  static const text::ChatTemplate fallback{kChatMl};
+  const text::ChatTemplate fallback(fallback_chat_template(info.architecture));
   return fallback.render(list, true, bos, eos);
 }
 
