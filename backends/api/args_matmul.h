@@ -35,6 +35,9 @@ struct PackingPlan {
   uint8_t packing = 0;     // 0: keep the plain layout
   int64_t bytes = 0;       // size of the packed data
   int64_t alignment = 64;  // bytes
+  // A weight that is cut at multiples of these rows packs part by part to the same bytes, one after
+  // another. 0: only as a whole.
+  int64_t unit_rows = 0;
 };
 
 }  // namespace rbee

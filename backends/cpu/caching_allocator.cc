@@ -114,7 +114,7 @@ void CachingAllocator::free(void* data, size_t bytes) noexcept {
   if (bytes <= kLargestSmall) {
     const SizeClass fit = size_class(bytes);
     stats_.in_use -= fit.bytes;
-    if (stats_.cached + fit.bytes > cache_limit_) return std::free(data);
+    if (!make_room(fit.bytes)) return std::free(data);
     stats_.cached += fit.bytes;
     small_[fit.index].push_back(data);
     return;
@@ -123,12 +123,18 @@ void CachingAllocator::free(void* data, size_t bytes) noexcept {
   const size_t size = found->second;
   mapped_.erase(found);
   stats_.in_use -= size;
-  if (stats_.cached + size > cache_limit_) {
+  if (!make_room(size)) {
     munmap(data, size);
     return;
   }
   stats_.cached += size;
   large_.emplace(size, data);
+}
+
+bool CachingAllocator::make_room(size_t bytes) noexcept {
+  if (bytes > cache_limit_) return false;
+  if (stats_.cached + bytes > cache_limit_) trim_locked();
+  return true;
 }
 
 void CachingAllocator::trim() noexcept {

@@ -39,6 +39,9 @@ class CachingAllocator {
 
   void* take_cached_large(size_t bytes);
   void trim_locked() noexcept;
+  // Whether `bytes` more may be kept. Drops all that is kept where the limit would be passed: sizes
+  // that nobody asks for again must not keep the others out.
+  bool make_room(size_t bytes) noexcept;
 
   mutable std::mutex mutex_;
   size_t cache_limit_;

@@ -194,8 +194,10 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
       static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
   if (entry.file) entry.file->will_need(bytes);
   const Tensor plain = place(entry, bytes, Shape{rows.count, in}, device());
-  const Tensor packed = books_->options.pack ? pack_weight(plain) : plain;
-  if (packed.packing() != 0 && entry.file) entry.file->dont_need(bytes);
+  const auto give_back = [&](int64_t done) {
+    if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));
+  };
+  const Tensor packed = books_->options.pack ? pack_weight(plain, give_back) : plain;
   books_->figures.resident_bytes +=
       packed.packing() != 0 ? static_cast<int64_t>(packed.buffer()->bytes()) : plain.bytes();
   return packed;

@@ -1,5 +1,7 @@
 #include "rbee/ops/linear.h"
 
+#include <algorithm>
+
 #include "rbee/ops/checks.h"
 #include "rbee/ops/run.h"
 
@@ -28,6 +30,15 @@ void check_weights(const char* op, const Tensor& x, const LinearWeights& layer) 
   check(layer.bias.rank() == 1 && layer.bias.dim(0) == weight.dim(0), op, "bias is ", layer.bias,
         ", weight is ", weight);
   check(layer.bias.contiguous(), op, "bias is ", layer.bias, " and not contiguous");
+}
+
+// Rows to pack in one step, so that their memory can be given back before the next.
+int64_t rows_at_once(const Tensor& weight, const PackingPlan& plan) {
+  constexpr int64_t kStepBytes = int64_t{8} << 20;
+  const int64_t rows = weight.dim(0);
+  if (plan.unit_rows == 0 || weight.bytes() <= kStepBytes) return rows;
+  const int64_t unit_bytes = weight.bytes() / rows * plan.unit_rows;
+  return std::max(kStepBytes / unit_bytes, int64_t{1}) * plan.unit_rows;
 }
 
 }  // namespace
@@ -59,7 +70,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return y;
 }
 
-Tensor pack_weight(const Tensor& weight) {
+Tensor pack_weight(const Tensor& weight, const std::function<void(int64_t rows)>& on_packed) {
   check_defined("pack_weight", "weight", weight);
   check_rank("pack_weight", "weight", weight, 2);
   check(weight.packing() == 0, "pack_weight", "weight is ", weight, " and packed already");
@@ -69,11 +80,24 @@ Tensor pack_weight(const Tensor& weight) {
   const PackingPlan plan = table.plan_packing(weight.view());
   if (plan.packing == 0) return weight;
   auto buffer = std::make_shared<Buffer>(weight.device(), static_cast<size_t>(plan.bytes));
+  const int64_t rows = weight.dim(0);
+  const int64_t step = on_packed ? rows_at_once(weight, plan) : rows;
+  std::byte* out = buffer->data();
+  for (int64_t first = 0; first < rows; first += step) {
+    const Tensor part = weight.slice(Axis{0}, first, std::min(step, rows - first));
+    View packed = part.view();
+    packed.data = out;
+    packed.packing = plan.packing;
+    run("pack_weight", table.pack_weight, PackWeightArgs{.weight = part.view(), .packed = packed},
+        weight.stream());
+    out += table.plan_packing(part.view()).bytes;
+    if (!on_packed) continue;
+    weight.device().synchronize(weight.stream());
+    on_packed(first + part.dim(0));
+  }
   View packed = weight.view();
   packed.data = buffer->data();
   packed.packing = plan.packing;
-  run("pack_weight", table.pack_weight, PackWeightArgs{.weight = weight.view(), .packed = packed},
-      weight.stream());
   return Tensor::from_buffer(std::move(buffer), packed);
 }
 

@@ -2,6 +2,7 @@
 // Linear layers over plain, block-quantised and packed weights.
 
 #include <array>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,9 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* 
 
 // The weight in the layout that this device's linear kernels read fastest; shares the plain weight
 // when that is the plain layout. Done once at load.
-Tensor pack_weight(const Tensor& weight);
+//
+// `on_packed` is called as the first `rows` of the weight are packed and not read any more, in
+// steps of a few MiB where the layout allows it: a mapped file need not be in memory as a whole.
+Tensor pack_weight(const Tensor& weight, const std::function<void(int64_t rows)>& on_packed = {});
 
 }  // namespace rbee

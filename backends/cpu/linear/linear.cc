@@ -293,7 +293,8 @@ const LinearIsa& best_isa() {
 PackingPlan plan_packing(const View& weight) {
   if (weight.numel() == 0 || kernels_of(best_isa(), weight.dtype) == nullptr) return {};
   return {.packing = kPanelPacking,
-          .bytes = panels_of(weight) * panel_bytes(weight.dtype, weight.size(1))};
+          .bytes = panels_of(weight) * panel_bytes(weight.dtype, weight.size(1)),
+          .unit_rows = kPanelRows};
 }
 
 const Impl<PackWeightArgs> panels_pack_weight{.name = "panels",

@@ -61,6 +61,20 @@ TEST(CachingAllocator, KeepsNoMoreThanItsLimit) {
   EXPECT_EQ(allocator.stats().cached, 0u);
 }
 
+TEST(CachingAllocator, SizesOfThePastMakeRoomForNewOnes) {
+  CachingAllocator allocator(kLimit);
+  constexpr size_t kOld = size_t{7} << 20;
+  constexpr size_t kNew = size_t{2} << 20;
+  allocator.free(allocator.allocate(kOld), kOld);
+  EXPECT_GE(allocator.stats().cached, kOld);
+  allocator.free(allocator.allocate(kNew), kNew);
+  EXPECT_GE(allocator.stats().cached, kNew);
+  EXPECT_LT(allocator.stats().cached, kOld);
+  constexpr size_t kHuge = kLimit + 1;
+  allocator.free(allocator.allocate(kHuge), kHuge);
+  EXPECT_GE(allocator.stats().cached, kNew);  // too large to be kept itself
+}
+
 TEST(CachingAllocator, ImpossibleSizesAreErrors) {
   CachingAllocator allocator(kLimit);
   EXPECT_THROW(allocator.allocate(SIZE_MAX), Error);

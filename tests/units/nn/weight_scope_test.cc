@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "rbee/core/log.h"
 #include "rbee/ops/linear.h"
 #include "tests/checkpoints/checkpoint_files.h"
@@ -173,6 +176,23 @@ TEST_F(WeightScopeTest, MatricesAreRowsOfFusedTensors) {
       }
     }
   }
+}
+
+// Large weights are packed in steps, so that the file's pages can be given back in between.
+TEST(PackWeight, InStepsToTheSameBytes) {
+  constexpr int64_t kRows = 5003, kIn = 512;  // 10 MB
+  const Tensor weight = device_tensor(random_values(kRows * kIn, 11), {kRows, kIn});
+  const Tensor whole = pack_weight(weight);
+  if (whole.packing() == 0) GTEST_SKIP() << "this device keeps the plain layout";
+  std::vector<int64_t> calls;
+  const Tensor stepped = pack_weight(weight, [&](int64_t rows) { calls.push_back(rows); });
+  EXPECT_GT(calls.size(), 1u);
+  EXPECT_TRUE(std::ranges::is_sorted(calls));
+  EXPECT_EQ(calls.back(), kRows);
+  EXPECT_EQ(stepped.packing(), whole.packing());
+  ASSERT_EQ(stepped.buffer()->bytes(), whole.buffer()->bytes());
+  EXPECT_EQ(std::memcmp(stepped.buffer()->data(), whole.buffer()->data(), whole.buffer()->bytes()),
+            0);
 }
 
 TEST_F(WeightScopeTest, FiguresCountEachTensorOnce) {
