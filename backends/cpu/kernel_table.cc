@@ -3,8 +3,10 @@
 #include "backends/api/kernel_table.h"
 
 #include <array>
+#include <string_view>
 
 #include "backends/cpu/cpu_device.h"
+#include "backends/cpu/cpu_features.h"
 #include "backends/cpu/linear/linear.h"
 #include "backends/cpu/ref/attention.h"
 #include "backends/cpu/ref/conv.h"
@@ -36,11 +38,32 @@ namespace {
 template <typename Args>
 Args args_of(const Impl<Args>&);
 
+// The instruction set that an implementation is named after; portable for other names.
+Isa isa_named(std::string_view implementation) {
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512bf16}) {
+    if (name(isa) == implementation) return isa;
+  }
+  return Isa::portable;
+}
+
+// Asks for the instruction set first. This file is compiled without it: in a simd file even the
+// beginning of `refuse` may use instructions that the processor lacks.
+template <typename Args, const Impl<Args>& kImpl>
+const char* refuse(const Args& args) {
+  static const Isa isa = isa_named(kImpl.name);
+  if (const char* missing = missing_isa(isa)) return missing;
+  return kImpl.refuse(args);
+}
+
 // slot<a, b>(): the implementations a, then b.
 template <const auto& kFirst, const auto&... kRest>
 auto slot() {
-  static const std::array list{kFirst, kRest...};
-  return Slot<decltype(args_of(kFirst))>(list);
+  using Args = decltype(args_of(kFirst));
+  static const std::array list{
+      Impl<Args>{kFirst.name, refuse<Args, kFirst>, kFirst.run},
+      Impl<Args>{kRest.name, refuse<Args, kRest>, kRest.run}...,
+  };
+  return Slot<Args>(list);
 }
 
 void add_elementwise(KernelTable& t) {

@@ -102,7 +102,6 @@ struct ConvItems {
 };
 
 const char* refuse_conv2d(const Conv2dArgs& args) {
-  if (const char* missing = missing_isa(kIsa)) return missing;
   if (args.x.dtype != DType::f32) return "takes f32";
   const View &w = args.weight, &y = args.y;
   const bool whole_filters =

@@ -38,7 +38,6 @@ RB_INLINE void gate_row(const float* gate, const float* up, float* y, int64_t di
 }
 
 const char* refuse_gated(const GatedArgs& args) {
-  if (const char* missing = missing_isa(kIsa)) return missing;
   if (args.op == GateOp::gelu_erf) return "has no erf";
   for (const View* view : {&args.gate, &args.up, &args.y}) {
     if (view->dtype != DType::f32 || view->strides[1] != 1) return "takes f32 rows without gaps";

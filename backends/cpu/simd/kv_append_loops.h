@@ -31,7 +31,6 @@ RB_INLINE void append_token(const View& rows, const View& cache, int64_t token, 
 }
 
 const char* refuse_kv_append(const KvAppendArgs& args) {
-  if (const char* missing = missing_isa(kIsa)) return missing;
   if (args.k.dtype != DType::f32) return "takes f32 keys and values";
   for (const View* view : {&args.k, &args.v}) {
     if (view->strides[2] != 1) return "takes heads without gaps";

@@ -265,7 +265,6 @@ void attend_all(const PagedAttentionArgs& args) {
 }
 
 const char* refuse_paged_attention(const PagedAttentionArgs& args) {
-  if (const char* missing = missing_isa(kIsa)) return missing;
   if (args.q.dtype != DType::f32) return "takes f32 queries";
   if (args.q.strides[2] != 1 || args.y.strides[2] != 1) return "takes heads without gaps";
   if (args.k_cache.strides[3] != 1 || args.v_cache.strides[3] != 1) {

@@ -55,7 +55,6 @@ RB_INLINE int64_t rows_in_grain(int64_t dim) {
 }
 
 const char* refuse_rms_norm(const RmsNormArgs& args) {
-  if (const char* missing = missing_isa(kIsa)) return missing;
   if (!unit_rows(args.x) || !unit_rows(args.y)) return "takes f32 rows without gaps";
   if (args.weight.dtype != DType::f32 || args.weight.strides[0] != 1) {
     return "takes a contiguous f32 weight";
@@ -84,7 +83,6 @@ void run_rms_norm(const RmsNormArgs& args, Stream&) {
 }
 
 const char* refuse_add_rms_norm(const AddRmsNormArgs& args) {
-  if (const char* missing = missing_isa(kIsa)) return missing;
   for (const View* view : {&args.x, &args.residual, &args.sum, &args.y, &args.weight}) {
     if (!unit_rows(*view)) return "takes f32 rows without gaps";
   }

@@ -48,7 +48,6 @@ RB_INLINE void rotate_interleaved(const float* x, float* y, const float* cos, co
 }
 
 const char* refuse_rope(const RopeArgs& args) {
-  if (const char* missing = missing_isa(kIsa)) return missing;
   if (args.x.dtype != DType::f32) return "takes f32";
   if (args.x.strides[3] != 1 || args.y.strides[3] != 1) return "takes heads without gaps";
   if (args.cos.strides[1] != 1 || args.sin.strides[1] != 1) return "takes tables without gaps";

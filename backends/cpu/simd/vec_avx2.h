@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include "backends/cpu/cpu_features.h"
 #include "rbee/core/half.h"
 
 #define RB_INLINE inline __attribute__((always_inline))
@@ -14,7 +13,6 @@
 namespace rbee::cpu {
 namespace {
 
-constexpr Isa kIsa = Isa::avx2;
 constexpr const char* kIsaName = "avx2";
 constexpr int kLanes = 8;
 constexpr int kTileRows = 3;  // rows of a register tile that is 32 floats wide

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include "backends/cpu/cpu_features.h"
 #include "rbee/core/half.h"
 
 #define RB_INLINE inline __attribute__((always_inline))
@@ -13,7 +12,6 @@
 namespace rbee::cpu {
 namespace {
 
-constexpr Isa kIsa = Isa::avx512;
 constexpr const char* kIsaName = "avx512";
 constexpr int kLanes = 16;
 constexpr int kTileRows = 8;  // rows of a register tile that is 32 floats wide
