@@ -60,7 +60,8 @@ std::unique_ptr<text::Tokenizer> tiny_tokenizer() {
       {"decoder", {{"type", "ByteLevel"}}},
       {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}},
   };
-  return text::tokenizer_from_json(tokenizer.dump());
+  return text::tokenizer_from_json(tokenizer.dump(),
+                                   R"({"bos_token": "<s>", "eos_token": "</s>"})");
 }
 
 TextModel tiny_model(int64_t context = 64) {
