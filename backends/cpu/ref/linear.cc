@@ -2,48 +2,11 @@
 
 #include <vector>
 
+#include "backends/api/dispatch_blocks.h"
 #include "backends/cpu/ref/number.h"
-#include "backends/shared/quant_blocks.h"
 
 namespace rbee::cpu {
 namespace {
-
-// The C++ type that stores one block of a dtype: the number itself, or a struct of quant_blocks.h.
-template <typename Body>
-void dispatch_blocks(DType dtype, Body&& body) {
-  switch (dtype) {
-    case DType::q4_0:
-      return body.template operator()<shared::BlockQ4_0>();
-    case DType::q4_1:
-      return body.template operator()<shared::BlockQ4_1>();
-    case DType::q5_0:
-      return body.template operator()<shared::BlockQ5_0>();
-    case DType::q5_1:
-      return body.template operator()<shared::BlockQ5_1>();
-    case DType::q8_0:
-      return body.template operator()<shared::BlockQ8_0>();
-    case DType::q2_k:
-      return body.template operator()<shared::BlockQ2_K>();
-    case DType::q3_k:
-      return body.template operator()<shared::BlockQ3_K>();
-    case DType::q4_k:
-      return body.template operator()<shared::BlockQ4_K>();
-    case DType::q5_k:
-      return body.template operator()<shared::BlockQ5_K>();
-    case DType::q6_k:
-      return body.template operator()<shared::BlockQ6_K>();
-    case DType::q8_k:
-      return body.template operator()<shared::BlockQ8_K>();
-    case DType::iq4_nl:
-      return body.template operator()<shared::BlockIQ4_NL>();
-    case DType::iq4_xs:
-      return body.template operator()<shared::BlockIQ4_XS>();
-    case DType::mxfp4:
-      return body.template operator()<shared::BlockMXFP4>();
-    default:
-      fail(Code::unsupported, "linear", "weight dtype ", dtype, " has no kernel");
-  }
-}
 
 // Row `row` of the weight (out, in), as doubles: exact for every type.
 void read_row(const View& weight, int64_t row, std::vector<double>& out) {
@@ -56,7 +19,7 @@ void read_row(const View& weight, int64_t row, std::vector<double>& out) {
     });
     return;
   }
-  dispatch_blocks(weight.dtype, [&]<typename Block>() {
+  dispatch_blocks("linear", weight.dtype, [&]<typename Block>() {
     const int64_t blocks = in / Block::kElements;
     const Block* first = weight.as<Block>() + row * blocks;
     for (int64_t b = 0; b < blocks; ++b) {
