@@ -9,59 +9,27 @@
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/engine/stepper.h"
 #include "rbee/io/checkpoint.h"
+#include "tests/units/engine/tiny_tokenizer.h"
 
 namespace rbee::engine {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kVocab = 160;
-constexpr text::TokenId kEnd = 1;
+constexpr int64_t kVocab = kTinyVocab;
 
 Device& cpu() {
   register_backend(cpu::cpu_backend());
   return get_device({DeviceKind::cpu, 0});
 }
 
-nlohmann::json special_token(int id, const std::string& text) {
-  return {{"id", id},        {"content", text}, {"special", true},    {"single_word", false},
-          {"lstrip", false}, {"rstrip", false}, {"normalized", false}};
-}
-
-// Printable ASCII, a space and pairs of letters; 0 begins a text, 1 ends it.
 std::unique_ptr<text::Tokenizer> tiny_tokenizer() {
-  using nlohmann::json;
-  json vocab = {{"<s>", 0}, {"</s>", kEnd}};
-  json merges = json::array();
-  for (char c = '!'; c <= '~'; ++c) vocab[std::string(1, c)] = vocab.size();
-  vocab["\u0120"] = vocab.size();  // the byte alphabet's name for a space
-  for (char first = 'a'; std::ssize(vocab) < kVocab; ++first) {
-    for (char second = 'a'; second <= 'e' && std::ssize(vocab) < kVocab; ++second) {
-      merges.push_back({std::string(1, first), std::string(1, second)});
-      vocab[cat(first, second)] = vocab.size();
-    }
-  }
-  const json tokenizer = {
-      {"added_tokens", {special_token(0, "<s>"), special_token(kEnd, "</s>")}},
-      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
-      {"post_processor",
-       {{"type", "TemplateProcessing"},
-        {"single",
-         {{{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}},
-          {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
-        {"pair", json::array()},
-        {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {0}}, {"tokens", {"<s>"}}}}}}}},
-      {"decoder", {{"type", "ByteLevel"}}},
-      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}},
-  };
-  return text::tokenizer_from_json(tokenizer.dump(),
-                                   R"({"bos_token": "<s>", "eos_token": "</s>"})");
+  return text::tokenizer_from_json(tiny_tokenizer_json(), kTinyTokenizerConfig);
 }
 
 TextModel tiny_model(int64_t context = 64) {

@@ -1,0 +1,94 @@
+// A model, its tokenizer and its chat template from one checkpoint folder.
+#include "rbee/engine/text_model.h"
+
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_backend.h"
+#include "rbee/io/checkpoint.h"
+#include "tests/units/engine/tiny_tokenizer.h"
+
+namespace rbee::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class TextModelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    register_backend(cpu::cpu_backend());
+    std::string pattern = (fs::temp_directory_path() / "rbee-text-model-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    fs::copy(fs::path(RBEE_TEST_DATA) / "models/data/smollm/hf", folder_,
+             fs::copy_options::recursive);
+    write("tokenizer.json", tiny_tokenizer_json());
+    write("tokenizer_config.json", kTinyTokenizerConfig);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+  TextModel load(int64_t context = 0) {
+    return load_text_model(folder_,
+                           {.device = &get_device({DeviceKind::cpu, 0}), .context = context});
+  }
+  std::string error() {
+    try {
+      load();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(TextModelTest, LoadsModelTokenizerAndTemplate) {
+  write("chat_template.jinja", "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}");
+  write("generation_config.json", R"({"eos_token_id": [1, 7]})");
+  const TextModel model = load(48);
+  EXPECT_EQ(model.info.architecture, "llama");
+  EXPECT_EQ(model.info.device, "cpu:0");
+  EXPECT_EQ(model.info.tokenizer_kind, "hf-json");
+  EXPECT_EQ(model.info.vocab_size, kTinyVocab);
+  EXPECT_EQ(model.info.context_length, 48);
+  EXPECT_GT(model.info.parameters, 0);
+  EXPECT_GT(model.info.weight_bytes, 0);
+  EXPECT_THAT(model.end_tokens, ElementsAre(1, 7));
+  EXPECT_EQ(model.render({{"user", "a b"}}), "[user]a b");
+  Request raw;
+  raw.prompt = "abc";
+  EXPECT_EQ(model.encode(raw).front(), 0);  // a raw prompt begins with BOS
+  Request chat;
+  chat.messages = {{"user", "abc"}};
+  EXPECT_NE(model.encode(chat).front(), 0);  // a template writes its own
+}
+
+TEST_F(TextModelTest, TheTemplateMayStandInTheTokenizersConfig) {
+  write("tokenizer_config.json",
+        R"({"bos_token": "<s>", "chat_template": "{{ bos_token }}{{ messages[0].content }}"})");
+  EXPECT_EQ(load().render({{"user", "hi"}}), "<s>hi");
+}
+
+TEST_F(TextModelTest, SaysWhatIsMissingOrWrong) {
+  write("generation_config.json", R"({"eos_token_id": "x"})");
+  EXPECT_THAT(error(), HasSubstr("eos_token_id"));
+  fs::remove(folder_ / "generation_config.json");
+  write("tokenizer.json", "{");
+  EXPECT_THAT(error(), HasSubstr("tokenizer.json"));
+  fs::remove(folder_ / "tokenizer.json");
+  EXPECT_THAT(error(), HasSubstr("tokenizer.json is not beside the weights"));
+  EXPECT_THROW(load(-1), Error);
+  EXPECT_THROW(load_text_model(folder_, {}), Error);
+}
+
+}  // namespace
+}  // namespace rbee::engine
