@@ -1,0 +1,29 @@
+#include "backends/cuda/cuda_backend.h"
+
+#include "backends/cuda/cuda_driver.h"
+#include "backends/cuda/cuda_kernels.h"
+#include "backends/gpu/backend.h"
+
+namespace rbee::cuda {
+namespace {
+
+gpu::Backend& backend() {
+  // Never destroyed: at the end of a program the driver may be gone before us.
+  static auto* const instance = new gpu::Backend(
+      []() -> std::unique_ptr<gpu::Driver> { return std::make_unique<CudaDriver>(); },
+      cuda_images(), &cuda_kernels);
+  return *instance;
+}
+
+}  // namespace
+
+const BackendInfo& cuda_backend() {
+  static const BackendInfo info{
+      .kind = DeviceKind::cuda,
+      .device_count = [] { return backend().device_count(); },
+      .device = [](int ordinal) -> Device& { return backend().device(ordinal); },
+      .unavailable_reason = [] { return backend().unavailable_reason(); }};
+  return info;
+}
+
+}  // namespace rbee::cuda

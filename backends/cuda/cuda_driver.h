@@ -1,0 +1,70 @@
+#pragma once
+// The NVIDIA driver, opened at run time.
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/driver_functions.h"
+#include "backends/gpu/driver.h"
+#include "backends/gpu/dynamic_library.h"
+
+namespace rbee::cuda {
+
+class CudaDriver final : public gpu::Driver {
+ public:
+  // Opens libcuda.so.1, or the file that RBEE_CUDA_LIBRARY names. Throws device with one line that
+  // says what is missing: the library, a device, or a newer driver.
+  CudaDriver();
+
+  DeviceKind kind() const override { return DeviceKind::cuda; }
+  std::string version() const override;
+  int device_count() override { return static_cast<int>(contexts_.size()); }
+  gpu::Properties properties(int ordinal) override;
+
+  void use(int ordinal) override;
+  MemoryInfo memory() override;
+  void* allocate(size_t bytes) override;
+  void free(void* data) noexcept override;
+  void* allocate_host(size_t bytes) override;
+  void free_host(void* data) noexcept override;
+  void copy(void* to, const void* from, size_t bytes, CopyKind kind, void* stream) override;
+  void copy_peer(void* to, int to_ordinal, const void* from, int from_ordinal, size_t bytes,
+                 void* stream) override;
+  void fill(void* data, uint8_t value, size_t bytes, void* stream) override;
+
+  void* create_stream() override;
+  void destroy_stream(void* stream) noexcept override;
+  void synchronize(void* stream) override;
+  void* create_event(bool timing) override;
+  void destroy_event(void* event) noexcept override;
+  void record_event(void* event, void* stream) override;
+  void wait_event(void* event, void* stream) override;
+  void synchronize_event(void* event) override;
+  float elapsed_ms(void* start, void* end) override;
+
+  void* load_module(std::span<const std::byte> image) override;
+  void unload_module(void* module) noexcept override;
+  void* find_kernel(void* module, const char* name) override;
+  void allow_shared(void* kernel, size_t bytes) override;
+  void launch(void* kernel, gpu::Grid grid, uint32_t threads, uint32_t shared_bytes, void* stream,
+              void* params) override;
+
+  void begin_capture(void* stream) override;
+  void* end_capture(void* stream) override;
+  void launch_graph(void* graph, void* stream) override;
+  void destroy_graph(void* graph) noexcept override;
+
+ private:
+  void check(Status status, const char* call) const;
+  int attribute(int ordinal, Attribute which);
+  Handle context(int ordinal);
+
+  gpu::DynamicLibrary library_;
+  Functions fn_;
+  std::mutex mutex_;              // guards contexts_
+  std::vector<Handle> contexts_;  // primary contexts by ordinal, null until first used
+};
+
+}  // namespace rbee::cuda

@@ -1,0 +1,37 @@
+#pragma once
+// The devices of one vendor: the driver is opened when first asked for, devices when first used.
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/gpu/gpu_device.h"
+
+namespace rbee::gpu {
+
+class Backend {
+ public:
+  // `open` throws what the vendor's Driver throws.
+  Backend(std::unique_ptr<Driver> (*open)(), std::span<const KernelImage> images,
+          const KernelTable& (*kernels)(const Properties&));
+
+  int device_count();
+  // Throws device with the driver's reason, or not_found for an ordinal that is not there.
+  GpuDevice& device(int ordinal);
+  // Why there is no device, one line; empty when there is one.
+  std::string unavailable_reason();
+
+ private:
+  void open_once();
+
+  std::unique_ptr<Driver> (*open_)();
+  Vendor vendor_;
+  std::mutex mutex_;  // guards everything below
+  bool tried_ = false;
+  std::unique_ptr<Driver> driver_;
+  std::string reason_;
+  std::vector<std::unique_ptr<GpuDevice>> devices_;  // by ordinal
+};
+
+}  // namespace rbee::gpu

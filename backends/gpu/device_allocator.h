@@ -1,0 +1,79 @@
+#pragma once
+// Device memory, kept for reuse: freed blocks serve later requests of their size on the stream that
+// freed them, since work on one stream runs in order. Thread-safe.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/gpu/driver.h"
+
+namespace rbee::gpu {
+
+struct AllocatorStats {
+  int64_t in_use = 0;          // bytes handed out
+  int64_t cached = 0;          // bytes kept for reuse
+  int64_t peak_in_use = 0;     // bytes
+  uint64_t driver_calls = 0;   // allocations that went to the driver
+  uint64_t requests = 0;       // allocations in all
+  uint64_t times_trimmed = 0;  // times that memory ran out and the cache was given back
+};
+
+class DeviceAllocator {
+ public:
+  // The device of `ordinal` is made current for every call to the driver.
+  DeviceAllocator(Driver& driver, int ordinal) : driver_(driver), ordinal_(ordinal) {}
+  ~DeviceAllocator();
+  DeviceAllocator(const DeviceAllocator&) = delete;
+  DeviceAllocator& operator=(const DeviceAllocator&) = delete;
+
+  // At least 256-byte aligned. Throws out_of_memory naming the bytes wanted, in use and free; what
+  // is cached has been given back before.
+  void* allocate(size_t bytes, void* stream);
+  void free(void* data, void* stream) noexcept;
+
+  // From begin_pool until end_pool, allocations of `stream` come from a pool of their own, so that
+  // a recorded graph's addresses belong to nobody else. The pool's memory goes back to the driver
+  // by release_pool, after the graph and every tensor in it are gone.
+  void begin_pool(void* stream);
+  uint64_t end_pool();
+  void release_pool(uint64_t pool) noexcept;
+
+  // Gives cached memory of ordinary allocations back to the driver. The device must be idle.
+  void trim() noexcept;
+  AllocatorStats stats() const;
+
+ private:
+  struct Block {
+    size_t bytes = 0;
+    uint64_t pool = 0;  // 0: ordinary
+  };
+  // Freed blocks by place (the stream, or the pool) and size.
+  struct Place {
+    void* stream = nullptr;
+    uint64_t pool = 0;
+    bool operator<(const Place& other) const {
+      return pool != other.pool ? pool < other.pool : stream < other.stream;
+    }
+  };
+  using FreeLists = std::map<size_t, std::vector<void*>>;
+
+  void* take_cached(const Place& place, size_t bytes);
+  void* allocate_new(size_t bytes, size_t wanted, std::unique_lock<std::mutex>& lock);
+  void trim_locked() noexcept;
+
+  Driver& driver_;
+  int ordinal_;
+  mutable std::mutex mutex_;
+  std::unordered_map<void*, Block> blocks_;
+  std::map<Place, FreeLists> cached_;
+  void* pool_stream_ = nullptr;
+  uint64_t open_pool_ = 0;
+  uint64_t last_pool_ = 0;
+  AllocatorStats stats_;
+};
+
+}  // namespace rbee::gpu

@@ -1,0 +1,93 @@
+#pragma once
+// What the GPU runtime needs of a vendor's driver. backends/cuda implements it over the NVIDIA
+// driver API, backends/rocm over the HIP runtime; everything above is written once.
+//
+// Every call that can fail throws Error naming the vendor's call and its status: out_of_memory for
+// a lack of device or pinned memory, device for everything else. Handles are the vendor's own.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "backends/api/device.h"
+
+namespace rbee::gpu {
+
+// What matrix instructions a device has; picks kernels, never meaning.
+enum class MatrixUnit : uint8_t {
+  none,      // dot products at most (gfx1030 and its kin)
+  mma,       // NVIDIA sm_80 and later: mma.sync
+  wgmma,     // NVIDIA sm_90: also wgmma
+  mfma,      // AMD gfx908, gfx90a, gfx942, gfx950
+  wmma_w32,  // AMD gfx11 and gfx12
+};
+
+struct Properties {
+  std::string name;          // e.g. "NVIDIA H200"
+  std::string architecture;  // as images are named: "sm_90", "gfx942"
+  int64_t total_memory = 0;  // bytes
+  int64_t l2_bytes = 0;
+  int lane_count = 32;  // threads that run in step: 32 or 64
+  int multiprocessors = 0;
+  int max_threads_per_block = 1024;
+  int64_t shared_per_block = 0;  // bytes, the most that a launch may ask for
+  MatrixUnit matrix = MatrixUnit::none;
+};
+
+struct Grid {
+  uint32_t x = 1, y = 1, z = 1;  // blocks
+};
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+
+  virtual DeviceKind kind() const = 0;
+  // e.g. "CUDA driver 13.0" or "HIP runtime 6.4"
+  virtual std::string version() const = 0;
+  virtual int device_count() = 0;
+  virtual Properties properties(int ordinal) = 0;
+
+  // Makes the device current for this thread; all calls below act on the current device.
+  virtual void use(int ordinal) = 0;
+  virtual MemoryInfo memory() = 0;
+  virtual void* allocate(size_t bytes) = 0;
+  virtual void free(void* data) noexcept = 0;
+  virtual void* allocate_host(size_t bytes) = 0;  // pinned, readable by the device
+  virtual void free_host(void* data) noexcept = 0;
+
+  virtual void copy(void* to, const void* from, size_t bytes, CopyKind kind, void* stream) = 0;
+  // Between devices of this driver; staged through the host where they cannot reach each other.
+  virtual void copy_peer(void* to, int to_ordinal, const void* from, int from_ordinal, size_t bytes,
+                         void* stream) = 0;
+  virtual void fill(void* data, uint8_t value, size_t bytes, void* stream) = 0;
+
+  virtual void* create_stream() = 0;
+  virtual void destroy_stream(void* stream) noexcept = 0;
+  virtual void synchronize(void* stream) = 0;
+  virtual void* create_event(bool timing) = 0;
+  virtual void destroy_event(void* event) noexcept = 0;
+  virtual void record_event(void* event, void* stream) = 0;
+  virtual void wait_event(void* event, void* stream) = 0;
+  virtual void synchronize_event(void* event) = 0;
+  virtual float elapsed_ms(void* start, void* end) = 0;
+
+  virtual void* load_module(std::span<const std::byte> image) = 0;
+  virtual void unload_module(void* module) noexcept = 0;
+  // Null when the module has no kernel of this name.
+  virtual void* find_kernel(void* module, const char* name) = 0;
+  // Lets launches of the kernel use up to `bytes` of dynamic shared memory.
+  virtual void allow_shared(void* kernel, size_t bytes) = 0;
+  // `params`: the address of the kernel's one parameter.
+  virtual void launch(void* kernel, Grid grid, uint32_t threads, uint32_t shared_bytes,
+                      void* stream, void* params) = 0;
+
+  // Between begin and end, work on the stream is recorded; allocation stays legal.
+  virtual void begin_capture(void* stream) = 0;
+  virtual void* end_capture(void* stream) = 0;  // an executable graph
+  virtual void launch_graph(void* graph, void* stream) = 0;
+  virtual void destroy_graph(void* graph) noexcept = 0;
+};
+
+}  // namespace rbee::gpu

@@ -1,0 +1,46 @@
+#include "backends/gpu/dynamic_library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "rbee/core/cat.h"
+
+namespace rbee::gpu {
+
+DynamicLibrary::DynamicLibrary(const char* override_variable,
+                               std::initializer_list<const char*> names) {
+  const auto open = [this](const char* name) {
+    handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (handle_ != nullptr) {
+      name_ = name;
+      reason_.clear();
+      return true;
+    }
+    const char* why = dlerror();
+    if (reason_.empty()) reason_ = why != nullptr ? why : name;
+    return false;
+  };
+  const char* chosen = std::getenv(override_variable);
+  if (chosen != nullptr && *chosen != '\0') {
+    open(chosen);
+    return;
+  }
+  for (const char* name : names) {
+    if (open(name)) return;
+  }
+}
+
+DynamicLibrary::~DynamicLibrary() {
+  if (handle_ != nullptr) dlclose(handle_);
+}
+
+void* DynamicLibrary::find(const char* symbol) const {
+  return handle_ != nullptr ? dlsym(handle_, symbol) : nullptr;
+}
+
+void DynamicLibrary::add_missing(const char* symbol) {
+  missing_ += cat(missing_.empty() ? "" : ", ", symbol);
+}
+
+}  // namespace rbee::gpu

@@ -1,0 +1,128 @@
+#include "backends/gpu/gpu_device.h"
+
+#include <utility>
+
+#include "rbee/core/error.h"
+
+namespace rbee::gpu {
+namespace {
+
+// What begin_capture and end_capture hand out: the graph and the memory it works in.
+struct Captured {
+  void* graph;
+  uint64_t pool;
+};
+
+}  // namespace
+
+GpuDevice::GpuDevice(const Vendor& vendor, int ordinal)
+    : driver_(*vendor.driver),
+      ordinal_(ordinal),
+      properties_((driver_.use(ordinal), driver_.properties(ordinal))),
+      kernel_table_(&vendor.kernels(properties_)),
+      kernel_cache_(driver_, cat(DeviceId{driver_.kind(), ordinal}), properties_.architecture,
+                    vendor.images),
+      allocator_(driver_, ordinal),
+      default_stream_{this, driver_.create_stream()} {}
+
+GpuDevice::~GpuDevice() {
+  driver_.destroy_stream(default_stream_.handle);
+}
+
+std::string GpuDevice::description() const {
+  return cat(properties_.name, ", ", properties_.architecture, ", ", properties_.total_memory >> 20,
+             " MiB, ", properties_.multiprocessors,
+             driver_.kind() == DeviceKind::rocm ? " compute units" : " multiprocessors");
+}
+
+MemoryInfo GpuDevice::memory() const {
+  use();
+  MemoryInfo memory = driver_.memory();
+  memory.free += allocator_.stats().cached;
+  return memory;
+}
+
+void* GpuDevice::allocate(size_t bytes, Stream& stream) {
+  use();
+  return allocator_.allocate(bytes, stream.handle);
+}
+
+void GpuDevice::free(void* data, size_t, Stream& stream) noexcept {
+  allocator_.free(data, stream.handle);
+}
+
+void GpuDevice::copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) {
+  if (bytes == 0) return;
+  use();
+  driver_.copy(to, from, bytes, kind, stream.handle);
+}
+
+void GpuDevice::fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) {
+  if (bytes == 0) return;
+  use();
+  driver_.fill(data, value, bytes, stream.handle);
+}
+
+Stream GpuDevice::create_stream() {
+  use();
+  return {this, driver_.create_stream()};
+}
+
+void GpuDevice::destroy_stream(Stream& stream) noexcept {
+  driver_.destroy_stream(std::exchange(stream.handle, nullptr));
+}
+
+void GpuDevice::synchronize(Stream& stream) {
+  use();
+  driver_.synchronize(stream.handle);
+}
+
+void* GpuDevice::create_event() {
+  use();
+  return driver_.create_event(false);
+}
+
+void GpuDevice::destroy_event(void* event) noexcept {
+  driver_.destroy_event(event);
+}
+
+void GpuDevice::record_event(void* event, Stream& stream) {
+  use();
+  driver_.record_event(event, stream.handle);
+}
+
+void GpuDevice::wait_event(void* event, Stream& stream) {
+  use();
+  driver_.wait_event(event, stream.handle);
+}
+
+void GpuDevice::begin_capture(Stream& stream) {
+  use();
+  driver_.begin_capture(stream.handle);
+  allocator_.begin_pool(stream.handle);
+}
+
+void* GpuDevice::end_capture(Stream& stream) {
+  const uint64_t pool = allocator_.end_pool();
+  try {
+    use();
+    return new Captured{.graph = driver_.end_capture(stream.handle), .pool = pool};
+  } catch (...) {
+    allocator_.release_pool(pool);
+    throw;
+  }
+}
+
+void GpuDevice::launch_capture(void* captured, Stream& stream) {
+  use();
+  driver_.launch_graph(static_cast<const Captured*>(captured)->graph, stream.handle);
+}
+
+void GpuDevice::destroy_capture(void* captured) noexcept {
+  const std::unique_ptr<Captured> own(static_cast<Captured*>(captured));
+  if (!own) return;
+  driver_.destroy_graph(own->graph);
+  allocator_.release_pool(own->pool);
+}
+
+}  // namespace rbee::gpu

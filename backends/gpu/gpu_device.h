@@ -1,0 +1,103 @@
+#pragma once
+// A GPU as a Device: one class for every vendor, over a Driver and the embedded kernels.
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backends/gpu/device_allocator.h"
+#include "backends/gpu/driver.h"
+#include "backends/gpu/kernel_cache.h"
+#include "backends/gpu/launch.h"
+
+namespace rbee::gpu {
+
+// What a vendor's folder gives to make its devices.
+struct Vendor {
+  Driver* driver = nullptr;             // outlives the devices
+  std::span<const KernelImage> images;  // outlive the devices
+  // The slots for a device, best implementation first; the table lives until the program ends.
+  const KernelTable& (*kernels)(const Properties&) = nullptr;
+};
+
+class GpuDevice final : public Device {
+ public:
+  // Throws what the driver throws.
+  GpuDevice(const Vendor& vendor, int ordinal);
+  ~GpuDevice() override;
+
+  DeviceId id() const override { return {driver_.kind(), ordinal_}; }
+  std::string description() const override;
+  MemoryInfo memory() const override;
+  bool host_accessible() const override { return false; }
+  const KernelTable& kernels() const override { return *kernel_table_; }
+
+  void* allocate(size_t bytes, Stream& stream) override;
+  void free(void* data, size_t bytes, Stream& stream) noexcept override;
+  // Pageable host memory is staged: the call returns when `from` may be changed.
+  void copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) override;
+  void fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) override;
+
+  Stream& default_stream() override { return default_stream_; }
+  Stream create_stream() override;
+  void destroy_stream(Stream& stream) noexcept override;
+  void synchronize(Stream& stream) override;
+
+  void* create_event() override;
+  void destroy_event(void* event) noexcept override;
+  void record_event(void* event, Stream& stream) override;
+  void wait_event(void* event, Stream& stream) override;
+
+  bool supports_capture() const override { return true; }
+  void begin_capture(Stream& stream) override;
+  void* end_capture(Stream& stream) override;
+  void launch_capture(void* captured, Stream& stream) override;
+  void destroy_capture(void* captured) noexcept override;
+
+  // For the kernels of this folder.
+  const Properties& properties() const { return properties_; }
+  Driver& driver() const { return driver_; }
+  KernelCache& kernel_cache() { return kernel_cache_; }
+  AllocatorStats allocator_stats() const { return allocator_.stats(); }
+  // Makes the device current for the calling thread.
+  void use() const { driver_.use(ordinal_); }
+
+ private:
+  Driver& driver_;
+  int ordinal_;
+  Properties properties_;
+  const KernelTable* kernel_table_;
+  KernelCache kernel_cache_;
+  DeviceAllocator allocator_;
+  Stream default_stream_;
+};
+
+// The GPU that a stream belongs to; only for streams of GpuDevice.
+inline GpuDevice& device_of(const Stream& stream) {
+  return static_cast<GpuDevice&>(*stream.device);
+}
+
+// Memory of the stream's device that a kernel needs while it runs; given back, in stream order,
+// when the object goes. Null for 0 bytes.
+class Scratch {
+ public:
+  Scratch(Stream& stream, size_t bytes)
+      : stream_(stream),
+        bytes_(bytes),
+        data_(bytes > 0 ? stream.device->allocate(bytes, stream) : nullptr) {}
+  ~Scratch() { stream_.device->free(data_, bytes_, stream_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  Stream& stream_;
+  size_t bytes_;
+  void* data_;
+};
+
+}  // namespace rbee::gpu

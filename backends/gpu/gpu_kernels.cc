@@ -1,0 +1,22 @@
+#include "backends/gpu/gpu_kernels.h"
+
+#include "backends/gpu/ops/rms_norm.h"
+#include "backends/gpu/slot.h"
+
+namespace rbee::gpu {
+namespace {
+
+void add_norms(KernelTable& t) {
+  t.rms_norm = slot<rms_norm>();
+  t.add_rms_norm = slot<add_rms_norm>();
+}
+
+}  // namespace
+
+KernelTable common_kernels() {
+  KernelTable table;
+  add_norms(table);
+  return table;
+}
+
+}  // namespace rbee::gpu

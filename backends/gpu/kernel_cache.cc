@@ -1,0 +1,64 @@
+#include "backends/gpu/kernel_cache.h"
+
+#include "rbee/core/error.h"
+
+namespace rbee::gpu {
+namespace {
+
+// Launches may use this much dynamic shared memory without asking.
+constexpr size_t kFreeShared = size_t{48} << 10;
+
+}  // namespace
+
+KernelCache::KernelCache(Driver& driver, std::string device, std::string architecture,
+                         std::span<const KernelImage> images)
+    : driver_(driver),
+      device_(std::move(device)),
+      architecture_(std::move(architecture)),
+      images_(images) {}
+
+KernelCache::~KernelCache() {
+  for (auto& [family, module] : modules_) driver_.unload_module(module.handle);
+}
+
+bool KernelCache::has_family(std::string_view family) const {
+  return find_image(images_, family, architecture_) != nullptr;
+}
+
+KernelCache::Module& KernelCache::module(std::string_view family) {
+  const auto known = modules_.find(family);
+  if (known != modules_.end()) return known->second;
+  const KernelImage* image = find_image(images_, family, architecture_);
+  if (image == nullptr) {
+    const std::string list = embedded_architectures(images_, family);
+    fail(Code::unsupported, family, "this program has no kernels for ", architecture_, " (",
+         device_, "); it has them for ", list.empty() ? "no device" : list);
+  }
+  try {
+    void* handle = driver_.load_module(image->bytes);
+    return modules_.emplace(std::string(family), Module{.handle = handle, .kernels = {}})
+        .first->second;
+  } catch (const Error& error) {
+    fail(error.code(), family, "the kernels cannot be loaded on ", device_, ": ", error.what());
+  }
+}
+
+void* KernelCache::find(std::string_view family, std::string_view kernel, size_t shared_bytes) {
+  const std::scoped_lock lock(mutex_);
+  Module& from = module(family);
+  auto known = from.kernels.find(kernel);
+  if (known == from.kernels.end()) {
+    const std::string name(kernel);
+    void* handle = driver_.find_kernel(from.handle, name.c_str());
+    if (handle == nullptr) fail(Code::internal, family, "there is no kernel ", kernel);
+    known = from.kernels.emplace(name, Kernel{.handle = handle}).first;
+  }
+  Kernel& found = known->second;
+  if (shared_bytes > kFreeShared && shared_bytes > found.shared_bytes) {
+    driver_.allow_shared(found.handle, shared_bytes);
+    found.shared_bytes = shared_bytes;
+  }
+  return found.handle;
+}
+
+}  // namespace rbee::gpu

@@ -1,0 +1,50 @@
+#pragma once
+// Loads a family's module at its first use and finds kernels by name. One for each device.
+
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "backends/gpu/driver.h"
+#include "backends/gpu/kernel_image.h"
+
+namespace rbee::gpu {
+
+class KernelCache {
+ public:
+  // `device`: as errors name it. Images outlive the cache.
+  KernelCache(Driver& driver, std::string device, std::string architecture,
+              std::span<const KernelImage> images);
+  ~KernelCache();
+  KernelCache(const KernelCache&) = delete;
+  KernelCache& operator=(const KernelCache&) = delete;
+
+  // The driver's handle of a kernel that may use `shared_bytes` of dynamic shared memory. The
+  // device is current. Throws unsupported, listing the embedded architectures, when the family has
+  // no code for this device, and internal when the family lacks the kernel.
+  void* find(std::string_view family, std::string_view kernel, size_t shared_bytes);
+  // True when the family has code for this device.
+  bool has_family(std::string_view family) const;
+
+ private:
+  struct Kernel {
+    void* handle = nullptr;
+    size_t shared_bytes = 0;  // allowed so far
+  };
+  struct Module {
+    void* handle = nullptr;
+    std::map<std::string, Kernel, std::less<>> kernels;
+  };
+  Module& module(std::string_view family);
+
+  Driver& driver_;
+  std::string device_;
+  std::string architecture_;
+  std::span<const KernelImage> images_;
+  std::mutex mutex_;
+  std::map<std::string, Module, std::less<>> modules_;
+};
+
+}  // namespace rbee::gpu

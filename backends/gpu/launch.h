@@ -1,0 +1,37 @@
+#pragma once
+// The one way to start a kernel.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "backends/gpu/driver.h"
+#include "backends/gpu/kernel_name.h"
+
+namespace rbee::gpu {
+
+struct Launch {
+  const char* op;      // as errors and profiles name it
+  const char* family;  // stem of the kernel's source
+  KernelName kernel;
+  Grid grid;
+  uint32_t threads = 256;     // per block
+  uint32_t shared_bytes = 0;  // dynamic shared memory
+};
+
+// Queues the kernel. Throws Error naming op, kernel and device; legal while a step is recorded. A
+// grid with a 0 does nothing.
+void launch_raw(Stream& stream, const Launch& launch, void* params);
+
+template <typename Params>
+void launch(Stream& stream, const Launch& what, Params params) {
+  static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= 4096,
+                "kernel parameters travel as bytes, 4 KiB at most");
+  launch_raw(stream, what, &params);
+}
+
+// ceil(count / each) as a grid dimension.
+inline uint32_t blocks_for(int64_t count, int64_t each) {
+  return static_cast<uint32_t>((count + each - 1) / each);
+}
+
+}  // namespace rbee::gpu

@@ -1,0 +1,338 @@
+#pragma once
+// The only header under gpu/ that names a vendor: aliases and inline functions that make one kernel
+// source compile for NVIDIA (nvcc) and AMD (clang, without HIP's headers or device library).
+//
+// Kernels take one parameter struct by value. RB_KERNEL(name, threads, Params, body) makes an entry
+// of `threads` per block at most; `p` is the parameter. Kernels whose lanes work together are
+// templates over kWave, the lanes of a wave, and are entered through RB_WAVES.
+
+#include "backends/shared/float_types.h"
+#include "backends/shared/math.h"
+
+#if defined(__CUDACC__)
+#define RB_DEVICE __device__ __forceinline__
+#define RB_SHARED __shared__
+#define RB_KERNEL(name, threads, Params, ...)                                                    \
+  extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Params p) { \
+    __VA_ARGS__;                                                                                 \
+  }
+// M(lanes, suffix) for each wave width that the target has.
+#define RB_WAVES(M, ...) M(32, w32, ##__VA_ARGS__)
+#else
+#define RB_DEVICE __attribute__((device)) __attribute__((always_inline)) inline
+#define RB_SHARED __attribute__((shared))
+#define RB_KERNEL(name, threads, Params, ...)                   \
+  extern "C" __attribute__((global)) __attribute__((used))      \
+  __attribute__((amdgpu_flat_work_group_size(1, threads))) void \
+  name(const Params p) {                                        \
+    __VA_ARGS__;                                                \
+  }
+#if defined(__GFX9__)
+#define RB_WAVES(M, ...) M(64, w64, ##__VA_ARGS__)
+#else
+#define RB_WAVES(M, ...) M(32, w32, ##__VA_ARGS__)
+#endif
+#endif
+
+// M(suffix, Type) for the dtypes that kernels are made for; suffixes are name(DType).
+#define RB_EACH_FLOAT(M, ...)  \
+  M(f32, float, ##__VA_ARGS__) \
+  M(f16, f16, ##__VA_ARGS__)   \
+  M(bf16, bf16, ##__VA_ARGS__)
+#define RB_EACH_FLOAT_AND_F64(M, ...) \
+  RB_EACH_FLOAT(M, ##__VA_ARGS__)     \
+  M(f64, double, ##__VA_ARGS__)
+#define RB_EACH_FLOAT_TYPE(M, ...)        \
+  RB_EACH_FLOAT_AND_F64(M, ##__VA_ARGS__) \
+  M(f8e4m3, f8e4m3, ##__VA_ARGS__)
+#define RB_EACH_INTEGER(M, ...) \
+  M(u8, u8, ##__VA_ARGS__)      \
+  M(u32, u32, ##__VA_ARGS__)    \
+  M(i16, i16, ##__VA_ARGS__)    \
+  M(i32, i32, ##__VA_ARGS__)    \
+  M(i64, i64, ##__VA_ARGS__)
+#define RB_EACH_PLAIN(M, ...)          \
+  RB_EACH_FLOAT_TYPE(M, ##__VA_ARGS__) \
+  RB_EACH_INTEGER(M, ##__VA_ARGS__)
+
+namespace rbee {
+namespace gpu {
+
+using namespace shared;  // NOLINT: the formulas are this code's vocabulary
+
+// The type that arithmetic on T is done in.
+template <class T>
+struct ComputeOf {
+  using type = T;
+};
+template <>
+struct ComputeOf<f16> {
+  using type = float;
+};
+template <>
+struct ComputeOf<bf16> {
+  using type = float;
+};
+template <>
+struct ComputeOf<f8e4m3> {
+  using type = float;
+};
+template <class T>
+using Compute = typename ComputeOf<T>::type;
+
+template <class T>
+RB_DEVICE Compute<T> load_value(T x) {
+  return x;
+}
+RB_DEVICE float load_value(f16 x) {
+  return to_float(x);
+}
+RB_DEVICE float load_value(bf16 x) {
+  return to_float(x);
+}
+RB_DEVICE float load_value(f8e4m3 x) {
+  return to_float(x);
+}
+// A computed value as T; float types round to nearest even.
+template <class T>
+RB_DEVICE T store_value(Compute<T> x) {
+  return x;
+}
+template <>
+RB_DEVICE f16 store_value<f16>(float x) {
+  return from_float<f16>(x);
+}
+template <>
+RB_DEVICE bf16 store_value<bf16>(float x) {
+  return from_float<bf16>(x);
+}
+template <>
+RB_DEVICE f8e4m3 store_value<f8e4m3>(float x) {
+  return from_float<f8e4m3>(x);
+}
+
+// Where a thread stands.
+#if defined(__CUDACC__)
+RB_DEVICE u32 thread_x() {
+  return threadIdx.x;
+}
+RB_DEVICE u32 block_x() {
+  return blockIdx.x;
+}
+RB_DEVICE u32 block_y() {
+  return blockIdx.y;
+}
+RB_DEVICE u32 block_z() {
+  return blockIdx.z;
+}
+RB_DEVICE u32 threads_per_block() {
+  return blockDim.x;
+}
+RB_DEVICE u32 blocks_x() {
+  return gridDim.x;
+}
+RB_DEVICE void barrier() {
+  __syncthreads();
+}
+#else
+RB_DEVICE u32 thread_x() {
+  return __builtin_amdgcn_workitem_id_x();
+}
+RB_DEVICE u32 block_x() {
+  return __builtin_amdgcn_workgroup_id_x();
+}
+RB_DEVICE u32 block_y() {
+  return __builtin_amdgcn_workgroup_id_y();
+}
+RB_DEVICE u32 block_z() {
+  return __builtin_amdgcn_workgroup_id_z();
+}
+RB_DEVICE u32 threads_per_block() {
+  return __builtin_amdgcn_workgroup_size_x();
+}
+// The first of the words that the runtime appends to a kernel's arguments (code object v5).
+RB_DEVICE u32 blocks_x() {
+  using Constant = const __attribute__((address_space(4))) u32;
+  return *(Constant*)__builtin_amdgcn_implicitarg_ptr();
+}
+RB_DEVICE void barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+#endif
+
+// A thread's index in the whole grid's first axis, and how many there are.
+RB_DEVICE i64 grid_thread() {
+  return static_cast<i64>(block_x()) * threads_per_block() + thread_x();
+}
+RB_DEVICE i64 grid_threads() {
+  return static_cast<i64>(blocks_x()) * threads_per_block();
+}
+
+// 16 bytes moved at once; the address is a multiple of 16.
+struct alignas(16) Bytes16 {
+  u32 words[4];
+};
+template <class T>
+struct alignas(16) Pack {
+  static constexpr int kCount = 16 / static_cast<int>(sizeof(T));
+  T values[kCount];
+};
+template <class T>
+RB_DEVICE Pack<T> load128(const T* from) {
+  return *reinterpret_cast<const Pack<T>*>(from);
+}
+template <class T>
+RB_DEVICE void store128(T* to, const Pack<T>& values) {
+  *reinterpret_cast<Pack<T>*>(to) = values;
+}
+
+// Exchanges between the lanes of a wave; all lanes take part.
+#if defined(__CUDACC__)
+template <int kWave>
+RB_DEVICE u32 shuffle_xor(u32 x, int mask) {
+  return __shfl_xor_sync(0xffffffffu, x, mask);
+}
+template <int kWave>
+RB_DEVICE u32 shuffle(u32 x, int lane) {
+  return __shfl_sync(0xffffffffu, x, lane);
+}
+#else
+template <int kWave>
+RB_DEVICE u32 lane_index() {
+  if constexpr (kWave == 64) {
+    return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+  } else {
+    return __builtin_amdgcn_mbcnt_lo(~0u, 0u);
+  }
+}
+template <int kWave>
+RB_DEVICE u32 shuffle(u32 x, int lane) {
+  return static_cast<u32>(__builtin_amdgcn_ds_bpermute(lane << 2, static_cast<int>(x)));
+}
+template <int kWave>
+RB_DEVICE u32 shuffle_xor(u32 x, int mask) {
+  return shuffle<kWave>(x, static_cast<int>(lane_index<kWave>()) ^ mask);
+}
+#endif
+template <int kWave>
+RB_DEVICE float shuffle_xor(float x, int mask) {
+  return float_of_bits(shuffle_xor<kWave>(bits_of_float(x), mask));
+}
+template <int kWave>
+RB_DEVICE float shuffle(float x, int lane) {
+  return float_of_bits(shuffle<kWave>(bits_of_float(x), lane));
+}
+template <int kWave>
+RB_DEVICE i32 shuffle_xor(i32 x, int mask) {
+  return static_cast<i32>(shuffle_xor<kWave>(static_cast<u32>(x), mask));
+}
+template <int kWave>
+RB_DEVICE u64 shuffle_xor(u64 x, int mask) {
+  const u64 low = shuffle_xor<kWave>(static_cast<u32>(x), mask);
+  const u64 high = shuffle_xor<kWave>(static_cast<u32>(x >> 32), mask);
+  return low | (high << 32);
+}
+template <int kWave>
+RB_DEVICE i64 shuffle_xor(i64 x, int mask) {
+  return static_cast<i64>(shuffle_xor<kWave>(static_cast<u64>(x), mask));
+}
+template <int kWave>
+RB_DEVICE double shuffle_xor(double x, int mask) {
+  return __builtin_bit_cast(double, shuffle_xor<kWave>(__builtin_bit_cast(u64, x), mask));
+}
+
+struct Sum {
+  template <class T>
+  RB_DEVICE T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Max {
+  template <class T>
+  RB_DEVICE T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
+};
+
+// Every lane gets combine() over kWidth neighbouring lanes.
+template <int kWave, int kWidth = kWave, class T, class Combine>
+RB_DEVICE T wave_reduce(T x, Combine combine) {
+  for (int mask = kWidth / 2; mask > 0; mask /= 2) x = combine(x, shuffle_xor<kWave>(x, mask));
+  return x;
+}
+template <int kWave, int kWidth = kWave, class T>
+RB_DEVICE T wave_sum(T x) {
+  return wave_reduce<kWave, kWidth>(x, Sum{});
+}
+template <int kWave, int kWidth = kWave, class T>
+RB_DEVICE T wave_max(T x) {
+  return wave_reduce<kWave, kWidth>(x, Max{});
+}
+
+// Every thread gets combine() over the block's threads_per_block() threads, a multiple of kWave.
+// `slots`: kBlock / kWave values of shared memory, free to be used again after the call's end.
+template <int kWave, int kBlock, class T, class Combine>
+RB_DEVICE T block_reduce(T x, T* slots, Combine combine) {
+  x = wave_reduce<kWave>(x, combine);
+  if constexpr (kBlock == kWave) return x;
+  const u32 wave = thread_x() / kWave;
+  const u32 waves = threads_per_block() / kWave;
+  if (thread_x() % kWave == 0) slots[wave] = x;
+  barrier();
+  x = slots[0];
+  for (u32 i = 1; i < waves; ++i) x = combine(x, slots[i]);
+  barrier();
+  return x;
+}
+template <int kWave, int kBlock, class T>
+RB_DEVICE T block_sum(T x, T* slots) {
+  return block_reduce<kWave, kBlock>(x, slots, Sum{});
+}
+template <int kWave, int kBlock, class T>
+RB_DEVICE T block_max(T x, T* slots) {
+  return block_reduce<kWave, kBlock>(x, slots, Max{});
+}
+
+// 2^x with the hardware's accuracy (about 2 ulp); for softmax, where the result is a weight.
+RB_DEVICE float fast_exp2(float x) {
+#if defined(__CUDACC__)
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+#else
+  return __builtin_amdgcn_exp2f(x);
+#endif
+}
+
+// c + the dot product of four signed bytes.
+RB_DEVICE i32 dot4(u32 a, u32 b, i32 c) {
+#if defined(__CUDACC__)
+  return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
+#elif defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) || \
+    defined(__gfx1103__) || defined(__gfx1150__) || defined(__gfx1151__) || defined(__GFX12__)
+  return __builtin_amdgcn_sudot4(true, static_cast<int>(a), true, static_cast<int>(b), c, false);
+#else
+  return __builtin_amdgcn_sdot4(static_cast<int>(a), static_cast<int>(b), c, false);
+#endif
+}
+
+// Adds to memory that other threads add to as well.
+RB_DEVICE void atomic_add(float* to, float x) {
+#if defined(__CUDACC__)
+  atomicAdd(to, x);
+#else
+  __scoped_atomic_fetch_add(to, x, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
+#endif
+}
+RB_DEVICE u32 atomic_add(u32* to, u32 x) {
+#if defined(__CUDACC__)
+  return atomicAdd(to, x);
+#else
+  return __scoped_atomic_fetch_add(to, x, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
+#endif
+}
+
+}  // namespace gpu
+}  // namespace rbee

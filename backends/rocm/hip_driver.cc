@@ -1,0 +1,258 @@
+#include "backends/rocm/hip_driver.h"
+
+#include <vector>
+
+#include "rbee/core/error.h"
+
+namespace rbee::rocm {
+namespace {
+
+// As hipRuntimeGetVersion counts: major * 10,000,000 + minor * 100,000 + patch.
+constexpr int kOldestRuntime = 50000000;
+
+Handle handle(void* object) {
+  return static_cast<Handle>(object);
+}
+
+std::string version_text(int version) {
+  return cat(version / 10000000, ".", version % 10000000 / 100000);
+}
+
+gpu::MatrixUnit matrix_unit(std::string_view architecture) {
+  for (const char* mfma : {"gfx908", "gfx90a", "gfx942", "gfx950"}) {
+    if (architecture == mfma) return gpu::MatrixUnit::mfma;
+  }
+  const bool wmma = architecture.starts_with("gfx11") || architecture.starts_with("gfx12");
+  return wmma ? gpu::MatrixUnit::wmma_w32 : gpu::MatrixUnit::none;
+}
+
+struct Current {
+  const HipDriver* driver = nullptr;
+  int ordinal = -1;
+};
+thread_local Current current;
+
+}  // namespace
+
+HipDriver::HipDriver()
+    : library_("RBEE_HIP_LIBRARY", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
+                                    "libamdhip64.so", "/opt/rocm/lib/libamdhip64.so"}) {
+  if (!library_) {
+    fail(Code::device, "rocm", "AMD's HIP runtime (libamdhip64.so) is not installed (",
+         library_.reason(), ")");
+  }
+#define RB_BIND(name, parameters) library_.bind(fn_.name, #name);
+  RB_HIP_FUNCTIONS(RB_BIND)
+#undef RB_BIND
+  int version = 0;
+  if (fn_.hipRuntimeGetVersion != nullptr) fn_.hipRuntimeGetVersion(&version);
+  layout_ = version >= 60000000 ? kPropertiesSince6 : kPropertiesBefore6;
+  library_.bind(fill_properties_, layout_.call);
+  if (version < kOldestRuntime || !library_.missing().empty()) {
+    fail(Code::device, "rocm", "the HIP runtime (", library_.name(), ", version ",
+         version_text(version), ") is too old: ", version_text(kOldestRuntime),
+         " is needed; update ROCm",
+         library_.missing().empty() ? "" : cat(" (it lacks ", library_.missing(), ")"));
+  }
+  Status status = fn_.hipInit(0);
+  if (status == kSuccess) status = fn_.hipGetDeviceCount(&device_count_);
+  if (status != kErrorNoDevice) check(status, "hipGetDeviceCount");
+  if (device_count_ == 0) {
+    fail(Code::device, "rocm", "the HIP runtime ", version_text(version),
+         " finds no GPU (is the amdgpu driver loaded, and may this user read /dev/kfd?)");
+  }
+}
+
+void HipDriver::check(Status status, const char* call) const {
+  if (status == kSuccess) return;
+  const Code code = status == kErrorOutOfMemory ? Code::out_of_memory : Code::device;
+  fail(code, call, fn_.hipGetErrorName(status), " (", fn_.hipGetErrorString(status), ")");
+}
+
+std::string HipDriver::version() const {
+  int version = 0;
+  check(fn_.hipRuntimeGetVersion(&version), "hipRuntimeGetVersion");
+  return cat("HIP runtime ", version_text(version));
+}
+
+int HipDriver::attribute(int ordinal, Attribute which) {
+  int value = 0;
+  check(fn_.hipDeviceGetAttribute(&value, which, ordinal), "hipDeviceGetAttribute");
+  return value;
+}
+
+std::string HipDriver::architecture(int ordinal) {
+  // Room for what later minor versions may append.
+  std::vector<char> properties(layout_.bytes + 4096);
+  check(fill_properties_(properties.data(), ordinal), layout_.call);
+  const std::string full = properties.data() + layout_.architecture;
+  return full.substr(0, full.find(':'));  // "gfx90a:sramecc+:xnack-"
+}
+
+gpu::Properties HipDriver::properties(int ordinal) {
+  gpu::Properties out;
+  char name[256] = {};
+  check(fn_.hipDeviceGetName(name, sizeof name, ordinal), "hipDeviceGetName");
+  out.name = name;
+  out.architecture = architecture(ordinal);
+  out.matrix = matrix_unit(out.architecture);
+  size_t total = 0;
+  check(fn_.hipDeviceTotalMem(&total, ordinal), "hipDeviceTotalMem");
+  out.total_memory = static_cast<int64_t>(total);
+  out.l2_bytes = attribute(ordinal, kL2CacheSize);
+  out.lane_count = attribute(ordinal, kWarpSize);
+  out.multiprocessors = attribute(ordinal, kMultiprocessorCount);
+  out.max_threads_per_block = attribute(ordinal, kMaxThreadsPerBlock);
+  out.shared_per_block = attribute(ordinal, kMaxSharedMemoryPerBlock);
+  return out;
+}
+
+void HipDriver::use(int ordinal) {
+  if (current.driver == this && current.ordinal == ordinal) return;
+  check(fn_.hipSetDevice(ordinal), "hipSetDevice");
+  current = {this, ordinal};
+}
+
+MemoryInfo HipDriver::memory() {
+  size_t free = 0;
+  size_t total = 0;
+  check(fn_.hipMemGetInfo(&free, &total), "hipMemGetInfo");
+  return {.total = static_cast<int64_t>(total), .free = static_cast<int64_t>(free)};
+}
+
+void* HipDriver::allocate(size_t bytes) {
+  void* data = nullptr;
+  check(fn_.hipMalloc(&data, bytes), "hipMalloc");
+  return data;
+}
+
+void HipDriver::free(void* data) noexcept {
+  fn_.hipFree(data);
+}
+
+void* HipDriver::allocate_host(size_t bytes) {
+  void* data = nullptr;
+  check(fn_.hipHostMalloc(&data, bytes, 0), "hipHostMalloc");
+  return data;
+}
+
+void HipDriver::free_host(void* data) noexcept {
+  fn_.hipHostFree(data);
+}
+
+void HipDriver::copy(void* to, const void* from, size_t bytes, CopyKind kind, void* stream) {
+  const MemcpyKind direction = kind == CopyKind::host_to_device   ? kHostToDevice
+                               : kind == CopyKind::device_to_host ? kDeviceToHost
+                                                                  : kDeviceToDevice;
+  check(fn_.hipMemcpyAsync(to, from, bytes, direction, handle(stream)), "hipMemcpyAsync");
+}
+
+void HipDriver::copy_peer(void* to, int to_ordinal, const void* from, int from_ordinal,
+                          size_t bytes, void* stream) {
+  check(fn_.hipMemcpyPeerAsync(to, to_ordinal, from, from_ordinal, bytes, handle(stream)),
+        "hipMemcpyPeerAsync");
+}
+
+void HipDriver::fill(void* data, uint8_t value, size_t bytes, void* stream) {
+  check(fn_.hipMemsetAsync(data, value, bytes, handle(stream)), "hipMemsetAsync");
+}
+
+void* HipDriver::create_stream() {
+  Handle stream = nullptr;
+  check(fn_.hipStreamCreateWithFlags(&stream, kStreamNonBlocking), "hipStreamCreateWithFlags");
+  return stream;
+}
+
+void HipDriver::destroy_stream(void* stream) noexcept {
+  if (stream != nullptr) fn_.hipStreamDestroy(handle(stream));
+}
+
+void HipDriver::synchronize(void* stream) {
+  check(fn_.hipStreamSynchronize(handle(stream)), "hipStreamSynchronize");
+}
+
+void* HipDriver::create_event(bool timing) {
+  Handle event = nullptr;
+  check(fn_.hipEventCreateWithFlags(&event, timing ? 0 : kEventDisableTiming),
+        "hipEventCreateWithFlags");
+  return event;
+}
+
+void HipDriver::destroy_event(void* event) noexcept {
+  if (event != nullptr) fn_.hipEventDestroy(handle(event));
+}
+
+void HipDriver::record_event(void* event, void* stream) {
+  check(fn_.hipEventRecord(handle(event), handle(stream)), "hipEventRecord");
+}
+
+void HipDriver::wait_event(void* event, void* stream) {
+  check(fn_.hipStreamWaitEvent(handle(stream), handle(event), 0), "hipStreamWaitEvent");
+}
+
+void HipDriver::synchronize_event(void* event) {
+  check(fn_.hipEventSynchronize(handle(event)), "hipEventSynchronize");
+}
+
+float HipDriver::elapsed_ms(void* start, void* end) {
+  float ms = 0;
+  check(fn_.hipEventElapsedTime(&ms, handle(start), handle(end)), "hipEventElapsedTime");
+  return ms;
+}
+
+void* HipDriver::load_module(std::span<const std::byte> image) {
+  Handle module = nullptr;
+  const Status status = fn_.hipModuleLoadData(&module, image.data());
+  if (status == kErrorNoBinaryForGpu) {
+    fail(Code::unsupported, "hipModuleLoadData", "no code for this GPU is embedded");
+  }
+  check(status, "hipModuleLoadData");
+  return module;
+}
+
+void HipDriver::unload_module(void* module) noexcept {
+  fn_.hipModuleUnload(handle(module));
+}
+
+void* HipDriver::find_kernel(void* module, const char* name) {
+  Handle kernel = nullptr;
+  const Status status = fn_.hipModuleGetFunction(&kernel, handle(module), name);
+  if (status == kErrorNotFound) return nullptr;
+  check(status, "hipModuleGetFunction");
+  return kernel;
+}
+
+void HipDriver::allow_shared(void*, size_t) {
+}  // AMD devices have no opt-in above their usual limit
+
+void HipDriver::launch(void* kernel, gpu::Grid grid, uint32_t threads, uint32_t shared_bytes,
+                       void* stream, void* params) {
+  void* arguments[] = {params};
+  check(fn_.hipModuleLaunchKernel(handle(kernel), grid.x, grid.y, grid.z, threads, 1, 1,
+                                  shared_bytes, handle(stream), arguments, nullptr),
+        "hipModuleLaunchKernel");
+}
+
+void HipDriver::begin_capture(void* stream) {
+  check(fn_.hipStreamBeginCapture(handle(stream), kCaptureRelaxed), "hipStreamBeginCapture");
+}
+
+void* HipDriver::end_capture(void* stream) {
+  Handle graph = nullptr;
+  check(fn_.hipStreamEndCapture(handle(stream), &graph), "hipStreamEndCapture");
+  Handle executable = nullptr;
+  const Status status = fn_.hipGraphInstantiate(&executable, graph, nullptr, nullptr, 0);
+  fn_.hipGraphDestroy(graph);
+  check(status, "hipGraphInstantiate");
+  return executable;
+}
+
+void HipDriver::launch_graph(void* graph, void* stream) {
+  check(fn_.hipGraphLaunch(handle(graph), handle(stream)), "hipGraphLaunch");
+}
+
+void HipDriver::destroy_graph(void* graph) noexcept {
+  fn_.hipGraphExecDestroy(handle(graph));
+}
+
+}  // namespace rbee::rocm

@@ -1,0 +1,29 @@
+#include "backends/rocm/rocm_backend.h"
+
+#include "backends/gpu/backend.h"
+#include "backends/rocm/hip_driver.h"
+#include "backends/rocm/rocm_kernels.h"
+
+namespace rbee::rocm {
+namespace {
+
+gpu::Backend& backend() {
+  // Never destroyed: at the end of a program the driver may be gone before us.
+  static auto* const instance = new gpu::Backend(
+      []() -> std::unique_ptr<gpu::Driver> { return std::make_unique<HipDriver>(); }, rocm_images(),
+      &rocm_kernels);
+  return *instance;
+}
+
+}  // namespace
+
+const BackendInfo& rocm_backend() {
+  static const BackendInfo info{
+      .kind = DeviceKind::rocm,
+      .device_count = [] { return backend().device_count(); },
+      .device = [](int ordinal) -> Device& { return backend().device(ordinal); },
+      .unavailable_reason = [] { return backend().unavailable_reason(); }};
+  return info;
+}
+
+}  // namespace rbee::rocm
