@@ -99,6 +99,11 @@ void GgufWriter::set_ints(std::string_view key, std::span<const int32_t> values)
   add_pair(key, MetaType::array, encode_numbers(MetaType::i32, values));
 }
 
+void GgufWriter::set_bools(std::string_view key, const std::vector<bool>& values) {
+  const std::vector<uint8_t> bytes(values.begin(), values.end());
+  add_pair(key, MetaType::array, encode_numbers<uint8_t>(MetaType::boolean, bytes));
+}
+
 void GgufWriter::copy(const MetaEntry& entry) {
   if (entry.key == kAlignmentKey) return;
   add_pair(entry.key, entry.type,

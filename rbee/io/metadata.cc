@@ -244,6 +244,17 @@ std::optional<std::vector<int64_t>> Metadata::get_ints(std::string_view key) con
   return out;
 }
 
+std::optional<std::vector<bool>> Metadata::get_bools(std::string_view key) const {
+  constexpr std::string_view kWanted = "an array of bool";
+  const MetaEntry* entry = find_array(key, kWanted);
+  if (entry == nullptr) return std::nullopt;
+  if (entry->element != MetaType::boolean) fail_type(*entry, kWanted);
+  std::vector<bool> out;
+  out.reserve(entry->count);
+  for (const std::byte item : entry->items()) out.push_back(item != std::byte{0});
+  return out;
+}
+
 uint64_t Metadata::require_u64(std::string_view key) const {
   if (const auto value = get_u64(key)) return *value;
   fail_missing(key);

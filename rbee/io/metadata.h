@@ -77,6 +77,7 @@ class Metadata {
   std::optional<std::vector<std::string_view>> get_strings(std::string_view key) const;
   std::optional<std::vector<float>> get_floats(std::string_view key) const;
   std::optional<std::vector<int64_t>> get_ints(std::string_view key) const;
+  std::optional<std::vector<bool>> get_bools(std::string_view key) const;
 
   uint64_t require_u64(std::string_view key) const;
   int64_t require_i64(std::string_view key) const;

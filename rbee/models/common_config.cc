@@ -221,6 +221,11 @@ std::vector<int64_t> layer_windows(const ConfigReader& reader, const ModelConfig
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     if (slides(layer)) windows[static_cast<size_t>(layer)] = window;
   }
+  constexpr Field kSlides{"attention.sliding_window_pattern", ""};
+  const std::vector<bool> flags = reader.flags(kSlides);
+  check(flags.empty() || flags.size() == windows.size(), kOp, reader.describe(kSlides), " has ",
+        flags.size(), " entries for ", windows.size(), " layers");
+  for (size_t i = 0; i < flags.size(); ++i) windows[i] = flags[i] ? window : 0;
   constexpr Field kTypes{"", "layer_types"};
   const std::vector<std::string> types = reader.texts(kTypes);
   if (types.empty()) return windows;

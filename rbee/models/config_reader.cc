@@ -189,4 +189,11 @@ std::vector<std::string> ConfigReader::texts(Field field) const {
   return values;
 }
 
+std::vector<bool> ConfigReader::flags(Field field) const {
+  if (!is_gguf() || !has(field)) return {};
+  const io::MetaEntry* entry = checkpoint_.metadata().find(key(field));
+  if (entry->type != io::MetaType::array) return {};
+  return *checkpoint_.metadata().get_bools(entry->key);
+}
+
 }  // namespace rbee::models

@@ -50,6 +50,9 @@ class ConfigReader {
   // Arrays of a Hugging Face config; empty when absent, and for GGUF files.
   std::vector<double> numbers(Field field) const;
   std::vector<std::string> texts(Field field) const;
+  // An array of a GGUF file; empty when the setting is absent or a single value, and for Hugging
+  // Face.
+  std::vector<bool> flags(Field field) const;
 
   // As errors name the field: "llama.block_count" or "config.json's num_hidden_layers".
   std::string describe(Field field) const;

@@ -13,9 +13,10 @@ namespace rbee::models {
 namespace {
 
 constexpr Family kFamilies[] = {
-    {"llama", load_llama}, {"mistral", load_llama},      {"qwen2", load_qwen2},
-    {"qwen3", load_qwen3}, {"gemma2", load_gemma2},      {"gemma3", load_gemma3},
-    {"phi3", load_phi3},   {"gemma3_text", load_gemma3},
+    {"llama", load_llama, llama_tensor_names},    {"mistral", load_llama, llama_tensor_names},
+    {"qwen2", load_qwen2, qwen2_tensor_names},    {"qwen3", load_qwen3, qwen3_tensor_names},
+    {"gemma2", load_gemma2, gemma2_tensor_names}, {"gemma3", load_gemma3, gemma3_tensor_names},
+    {"phi3", load_phi3, phi3_tensor_names},       {"gemma3_text", load_gemma3, gemma3_tensor_names},
 };
 
 }  // namespace
@@ -24,16 +25,19 @@ std::span<const Family> families() {
   return kFamilies;
 }
 
+const Family& find_family(std::string_view architecture) {
+  const auto family = std::ranges::find(kFamilies, architecture, &Family::architecture);
+  if (family != std::end(kFamilies)) return *family;
+  std::string known;
+  for (const Family& each : kFamilies) known += cat(known.empty() ? "" : ", ", each.architecture);
+  fail(Code::unsupported, "model", "architecture \"", architecture,
+       "\" is not implemented; known are ", known);
+}
+
 std::unique_ptr<LanguageModel> load_language_model(const io::Checkpoint& checkpoint,
                                                    const LoadOptions& options) {
   check(options.device != nullptr, "load_language_model", "no device is given");
-  const std::string architecture = checkpoint.architecture();
-  const auto family = std::ranges::find(kFamilies, architecture, &Family::architecture);
-  if (family != std::end(kFamilies)) return family->load(checkpoint, options);
-  std::string known;
-  for (const Family& each : kFamilies) known += cat(known.empty() ? "" : ", ", each.architecture);
-  fail(Code::unsupported, "load_language_model", "architecture \"", architecture,
-       "\" is not implemented; known are ", known);
+  return find_family(checkpoint.architecture()).load(checkpoint, options);
 }
 
 }  // namespace rbee::models

@@ -5,6 +5,7 @@
 #include "rbee/core/error.h"
 #include "rbee/text/bpe.h"
 #include "rbee/text/gguf_pre.h"
+#include "rbee/text/gguf_token_type.h"
 #include "rbee/text/pipeline.h"
 #include "rbee/text/spm.h"
 #include "rbee/text/unigram.h"
@@ -15,16 +16,6 @@ namespace {
 
 constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581 stands for a space
 constexpr size_t kMaxAddedBytes = 1024;
-
-// tokenizer.ggml.token_type
-enum TokenType : int32_t {
-  kNormal = 1,
-  kUnknown = 2,
-  kControlToken = 3,
-  kUserDefined = 4,
-  kUnused = 5,
-  kByte = 6,
-};
 
 void check_id(std::optional<TokenId> id, size_t tokens, std::string_view field) {
   check(!id || (*id >= 0 && static_cast<size_t>(*id) < tokens), field, id.value_or(0),
@@ -51,7 +42,13 @@ void check_fields(const GgufVocab& vocab) {
 }
 
 int32_t type_of(const GgufVocab& vocab, size_t id) {
-  return vocab.types.empty() ? kNormal : vocab.types[id];
+  return vocab.types.empty() ? kNormalToken : vocab.types[id];
+}
+
+// Phi-3's special tokens but those that can start a text or stand between texts.
+bool takes_space(const GgufVocab& vocab, TokenId id) {
+  return vocab.special_takes_space && id != vocab.bos &&
+         vocab.tokens[static_cast<size_t>(id)] != "<|endoftext|>";
 }
 
 void add_tokens(const GgufVocab& vocab, PipelineParts& parts) {
@@ -65,11 +62,14 @@ void add_tokens(const GgufVocab& vocab, PipelineParts& parts) {
     check(utf8_valid(text), where, "token ", i, " is not UTF-8");
     parts.vocab->add(text, id);
     const int32_t type = type_of(vocab, i);
-    const bool special = type == kControlToken || type == kUnknown;
-    if ((!special && type != kUserDefined) || text.empty()) continue;
+    const bool special = type == kControlToken || type == kUnknownToken;
+    if ((!special && type != kUserDefinedToken) || text.empty()) continue;
     check(text.size() <= kMaxAddedBytes, where, "special token ", i, " has ", text.size(),
           " bytes");
-    parts.added.push_back({.content = text, .id = id, .special = special});
+    parts.added.push_back({.content = text,
+                           .id = id,
+                           .special = special,
+                           .rstrip = type == kControlToken && takes_space(vocab, id)});
   }
 }
 
@@ -143,7 +143,8 @@ std::vector<bool> tokens_of_text(const GgufVocab& vocab) {
   std::vector<bool> usable(vocab.tokens.size());
   for (size_t i = 0; i < usable.size(); ++i) {
     const int32_t type = type_of(vocab, i);
-    usable[i] = type != kUnknown && type != kControlToken && type != kUnused && type != kByte;
+    usable[i] = type != kUnknownToken && type != kControlToken && type != kUnusedToken &&
+                type != kByteToken;
   }
   return usable;
 }
@@ -159,7 +160,7 @@ void build_unigram(const GgufVocab& vocab, PipelineParts& parts) {
   check(!vocab.scores.empty(), "tokenizer.ggml.scores", "is missing");
   std::vector<double> scores(vocab.scores.begin(), vocab.scores.end());
   const bool has_bytes =
-      std::find(vocab.types.begin(), vocab.types.end(), kByte) != vocab.types.end();
+      std::find(vocab.types.begin(), vocab.types.end(), kByteToken) != vocab.types.end();
   parts.model = std::make_unique<Unigram>(*parts.vocab, std::move(scores), tokens_of_text(vocab),
                                           vocab.unk, has_bytes);
   add_sentencepiece_steps(vocab, true, parts);

@@ -7,8 +7,6 @@
 namespace rbee::text {
 namespace {
 
-constexpr std::string_view kGpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
     R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -68,21 +66,21 @@ struct Family {
 const std::vector<Family>& families() {
   static const std::vector<Family> list{
       {{"default"},
-       {.patterns = {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2, R"(\p{N}+)", "[0-9][0-9][0-9]"}}},
-      {{"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"},
+       {.patterns = {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Pattern, R"(\p{N}+)", "[0-9][0-9][0-9]"}}},
+      {{"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"},
        {.patterns = {kLlama3}, .ignore_merges = true, .add_bos = true}},
       {{"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}, {.patterns = {kLlama3}}},
       {{"gpt-2", "phi-2", "jais", "trillion", "granite-docling", "gigachat", "roberta-bpe"},
-       {.patterns = {kGpt2}}},
-      {{"mpt", "olmo"}, {.patterns = {kGpt2}, .nfc = true}},
+       {.patterns = {kGpt2Pattern}}},
+      {{"mpt", "olmo"}, {.patterns = {kGpt2Pattern}, .nfc = true}},
       {{"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"},
-       {.patterns = {R"(\p{N})", kGpt2}}},
+       {.patterns = {R"(\p{N})", kGpt2Pattern}}},
       {{"qwen2", "deepseek-r1-qwen", "megrez"}, {.patterns = {kQwen2}, .nfc = true}},
       {{"qwen35"}, {.patterns = {kQwen35}, .nfc = true}},
       {{"stablelm2", "hunyuan", "solar-open", "grok-2"}, {.patterns = {kQwen2}}},
       {{"gpt-4o", "llama4", "minimax-m2", "kanana2"}, {.patterns = {kGpt4o}}},
       {{"tekken"}, {.patterns = {kTekken}, .ignore_merges = true, .add_bos = true}},
-      {{"falcon"}, {.patterns = {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2, "[0-9][0-9][0-9]"}}},
+      {{"falcon"}, {.patterns = {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Pattern, "[0-9][0-9][0-9]"}}},
       {{"deepseek-llm"},
        {.patterns = {"[\r\n]", kDeepseekWord, kDeepseekSymbols, R"(\s+$)", kHanHangul,
                      R"(\p{N}+)"}}},
@@ -107,6 +105,17 @@ const GgufPre& gguf_pre(std::string_view name) {
   log(LogLevel::warn, "the file's pre-tokenizer is not known; \"default\" stands in",
       {{"tokenizer.ggml.pre", std::string(name)}});
   return families().front().pre;
+}
+
+std::optional<std::string_view> gguf_pre_name(const GgufPre& pre) {
+  for (const Family& family : families()) {
+    const GgufPre& known = family.pre;
+    if (known.patterns == pre.patterns && known.nfc == pre.nfc &&
+        known.ignore_merges == pre.ignore_merges) {
+      return family.names.front();
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace rbee::text

@@ -1,6 +1,7 @@
 #pragma once
 // The pre-tokenizers that GGUF files name in tokenizer.ggml.pre.
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -15,5 +16,12 @@ struct GgufPre {
 
 // An unknown name gets the rules of "default", with a warning in the log.
 const GgufPre& gguf_pre(std::string_view name);
+
+// A name whose rules these are, add_bos apart; nothing when none fits.
+std::optional<std::string_view> gguf_pre_name(const GgufPre& pre);
+
+// GPT-2's pattern, which ByteLevel pre-tokenizers have built in.
+inline constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 }  // namespace rbee::text

@@ -93,9 +93,22 @@ struct GgufVocab {
   std::optional<TokenId> bos, eos, eot, eom, unk, pad, sep;
   std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
   std::string precompiled_charsmap;  // SentencePiece's compiled normalizer, or empty
+  // White space after a special token belongs to it, as in Phi-3. Files do not say it: readers know
+  // it of the architecture.
+  bool special_takes_space = false;
 };
 
 // Throws invalid_argument naming the field ("tokenizer.ggml.merges[17]: ..."), or unsupported.
 std::unique_ptr<Tokenizer> tokenizer_from_gguf(GgufVocab vocab);
+
+// The same tokenizer as tokenizer_from_json() makes, in the fields of a GGUF file. Ids that no
+// token has are filled with unused_token_text(). Logs a warning about what GGUF files cannot say
+// where readers come close; throws unsupported, naming the field, where they do not, and
+// invalid_argument.
+GgufVocab gguf_vocab_from_json(std::string_view tokenizer_json,
+                               std::string_view tokenizer_config_json = {},
+                               std::string_view special_tokens_map = {});
+// What stands for an id without a token: "[PAD17]".
+std::string unused_token_text(size_t id);
 
 }  // namespace rbee::text

@@ -44,6 +44,10 @@ BlockSpec block_spec(const Gemma2Config& config, int64_t index) {
 
 }  // namespace
 
+std::span<const nn::TensorName> gemma2_tensor_names() {
+  return kNames;
+}
+
 std::unique_ptr<LanguageModel> load_gemma2(const io::Checkpoint& checkpoint,
                                            const LoadOptions& options) {
   Gemma2Config config = read_gemma2_config(ConfigReader(checkpoint));

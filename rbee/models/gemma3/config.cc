@@ -26,6 +26,14 @@ nn::RopeOptions read_local_rope(const ConfigReader& reader, const ModelConfig& c
   return rope;
 }
 
+// One layer in so many sees all. GGUF files may list the layers instead.
+int64_t read_period(const ConfigReader& reader) {
+  constexpr Field kPeriod{"attention.sliding_window_pattern", "sliding_window_pattern"};
+  constexpr int64_t kUsual = 6;
+  if (!reader.flags(kPeriod).empty()) return kUsual;
+  return reader.integer(kPeriod, kUsual, {1, int64_t{1} << 14});
+}
+
 }  // namespace
 
 Gemma3Config read_gemma3_config(const ConfigReader& reader) {
@@ -50,8 +58,7 @@ Gemma3Config read_gemma3_config(const ConfigReader& reader) {
   if (reader.flag({"", "use_bidirectional_attention"}, false)) {
     fail(Code::unsupported, kOp, "use_bidirectional_attention is for embeddings, not for text");
   }
-  const int64_t period = reader.integer(
-      {"attention.sliding_window_pattern", "sliding_window_pattern"}, 6, {1, int64_t{1} << 14});
+  const int64_t period = read_period(reader);
   config.windows = layer_windows(reader, config, read_window(reader, 4096),
                                  [&](int64_t layer) { return (layer + 1) % period != 0; });
   config.norm_weight_offset = reader.is_gguf() ? 0.0f : 1.0f;

@@ -50,6 +50,10 @@ BlockSpec block_spec(const Gemma3Config& config, int64_t index) {
 
 }  // namespace
 
+std::span<const nn::TensorName> gemma3_tensor_names() {
+  return kNames;
+}
+
 std::unique_ptr<LanguageModel> load_gemma3(const io::Checkpoint& checkpoint,
                                            const LoadOptions& options) {
   Gemma3Config config = read_gemma3_config(ConfigReader(checkpoint, "text_config"));

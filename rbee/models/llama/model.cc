@@ -41,6 +41,10 @@ BlockSpec block_spec(const LlamaConfig& config) {
 
 }  // namespace
 
+std::span<const nn::TensorName> llama_tensor_names() {
+  return kNames;
+}
+
 std::unique_ptr<LanguageModel> load_llama(const io::Checkpoint& checkpoint,
                                           const LoadOptions& options) {
   LlamaConfig config = read_llama_config(ConfigReader(checkpoint));

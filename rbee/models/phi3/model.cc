@@ -37,6 +37,10 @@ BlockSpec block_spec(const Phi3Config& config) {
 
 }  // namespace
 
+std::span<const nn::TensorName> phi3_tensor_names() {
+  return kNames;
+}
+
 std::unique_ptr<LanguageModel> load_phi3(const io::Checkpoint& checkpoint,
                                          const LoadOptions& options) {
   Phi3Config config = read_phi3_config(ConfigReader(checkpoint));

@@ -37,6 +37,10 @@ BlockSpec block_spec(const Qwen2Config& config, int64_t index) {
 
 }  // namespace
 
+std::span<const nn::TensorName> qwen2_tensor_names() {
+  return kNames;
+}
+
 std::unique_ptr<LanguageModel> load_qwen2(const io::Checkpoint& checkpoint,
                                           const LoadOptions& options) {
   Qwen2Config config = read_qwen2_config(ConfigReader(checkpoint));

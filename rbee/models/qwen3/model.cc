@@ -42,6 +42,10 @@ BlockSpec block_spec(const Qwen3Config& config, int64_t index) {
 
 }  // namespace
 
+std::span<const nn::TensorName> qwen3_tensor_names() {
+  return kNames;
+}
+
 std::unique_ptr<LanguageModel> load_qwen3(const io::Checkpoint& checkpoint,
                                           const LoadOptions& options) {
   Qwen3Config config = read_qwen3_config(ConfigReader(checkpoint));

@@ -37,6 +37,7 @@ TEST_F(WriterTest, GgufRoundTrip) {
   writer.set_strings("strings", words);
   writer.set_floats("floats", floats);
   writer.set_ints("ints", ints);
+  writer.set_bools("bools", {true, false, true});
   writer.add_tensor("blocks", DType::q4_0, Shape{3, 64});
   writer.add_tensor("none", DType::f32, Shape{0});
   writer.add_tensor("plain", DType::f32, Shape{1, 2, 3, 1});
@@ -58,6 +59,7 @@ TEST_F(WriterTest, GgufRoundTrip) {
   EXPECT_EQ(m.require_string("string"), "text");
   EXPECT_THAT(m.require_strings("strings"), testing::ElementsAre("one", "", "three"));
   EXPECT_THAT(m.require_floats("floats"), testing::ElementsAre(0.5f, -1));
+  EXPECT_THAT(*m.get_bools("bools"), testing::ElementsAre(true, false, true));
   EXPECT_THAT(m.require_ints("ints"), testing::ElementsAre(7, -8, 9));
   EXPECT_TRUE(same(read.require("blocks").data, blocks));
   EXPECT_EQ(read.require("blocks").shape, (Shape{3, 64}));
