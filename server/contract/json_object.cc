@@ -40,31 +40,40 @@ class Limits {
       names_.pop_back();
     } else if (event == Event::key) {
       const std::string& name = parsed.get_ref<const std::string&>();
+      last_name_ = shown(parsed);
       if (!names_.back().insert(name).second) {
-        refuse_body("unique_names", cat("the name ", shown(parsed), " occurs twice"));
+        refuse_body("unique_names", cat("the name ", last_name_, " occurs twice"));
       }
     }
     return true;
   }
 
+  // The last name that was read, as JSON; empty before the first.
+  const std::string& last_name() const { return last_name_; }
+
  private:
   std::vector<std::set<std::string>> names_;  // of the objects that are open
+  std::string last_name_;
 };
 
 }  // namespace
 
 json parse_object(std::string_view body) {
+  if (body.empty()) refuse_body("type(object)", "the body is empty; it must be a JSON object");
   json value;
+  Limits limits;
   try {
-    Limits limits;
     value = json::parse(body, [&limits](int depth, json::parse_event_t event, json& parsed) {
       return limits(depth, event, parsed);
     });
   } catch (const json::exception& error) {
     // The library's messages quote the body around the fault, which may not be UTF-8.
     const auto* at = dynamic_cast<const json::parse_error*>(&error);
-    refuse_body("json", at != nullptr ? cat("not JSON in UTF-8; the fault is near byte ", at->byte)
-                                      : "a number is out of range");
+    if (at != nullptr) {
+      refuse_body("json", cat("not JSON in UTF-8; the fault is near byte ", at->byte));
+    }
+    const std::string& name = limits.last_name();
+    refuse_body("json", cat("a number is out of range", name.empty() ? "" : " at ", name));
   }
   if (!value.is_object()) refuse_body("type(object)", "the body must be a JSON object");
   return value;
@@ -75,7 +84,7 @@ const json* ObjectReader::find(const char* name) const {
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
 
-void ObjectReader::note(std::string_view name, std::string constraint, std::string message,
+void ObjectReader::note(std::string_view name, std::string constraint, std::string_view message,
                         const json* value) {
   errors_.push_back({.field = cat(prefix_, name),
                      .constraint = std::move(constraint),
@@ -102,8 +111,10 @@ std::optional<bool> ObjectReader::boolean(const char* name) {
 std::optional<float> ObjectReader::number(const char* name, Range<double> range) {
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;
+  const std::string bounds = cat(range.open_low ? "above " : "from ", range.low,
+                                 range.open_low ? " and at most " : " to ", range.high);
   if (!value->is_number()) {
-    note(name, "type(number)", "must be a number", value);
+    note(name, "type(number)", cat("must be a number ", bounds), value);
     return std::nullopt;
   }
   // Judged as the float that is used: 1e-60 is not above 0.
@@ -111,24 +122,22 @@ std::optional<float> ObjectReader::number(const char* name, Range<double> range)
   const bool high_enough = range.open_low ? number > range.low : number >= range.low;
   if (high_enough && number <= range.high) return number;
   note(name, cat("range(", range.low, range.open_low ? "<..=" : "..=", range.high, ")"),
-       cat("must be ", range.open_low ? "above " : "from ", range.low,
-           range.open_low ? " and at most " : " to ", range.high),
-       value);
+       cat("must be ", bounds), value);
   return std::nullopt;
 }
 
 std::optional<int32_t> ObjectReader::integer(const char* name, Range<int32_t> range) {
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;
+  const std::string bounds = cat("from ", range.low, " to ", range.high);
   if (!value->is_number_integer()) {
-    note(name, "type(integer)", "must be an integer", value);
+    note(name, "type(integer)", cat("must be an integer ", bounds), value);
     return std::nullopt;
   }
   const bool fits = !value->is_number_unsigned() || value->get<uint64_t>() <= INT32_MAX;
   const int64_t number = fits ? value->get<int64_t>() : INT64_MAX;
   if (number >= range.low && number <= range.high) return static_cast<int32_t>(number);
-  note(name, cat("range(", range.low, "..=", range.high, ")"),
-       cat("must be from ", range.low, " to ", range.high), value);
+  note(name, cat("range(", range.low, "..=", range.high, ")"), cat("must be ", bounds), value);
   return std::nullopt;
 }
 

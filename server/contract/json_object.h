@@ -40,7 +40,7 @@ class ObjectReader {
   std::optional<uint64_t> unsigned_integer(const char* name);
   const nlohmann::json* find(const char* name) const;  // null when absent or null
 
-  void note(std::string_view name, std::string constraint, std::string message,
+  void note(std::string_view name, std::string constraint, std::string_view message,
             const nlohmann::json* value);
 
  private:

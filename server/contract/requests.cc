@@ -33,7 +33,8 @@ std::vector<Message> read_messages(ObjectReader& reader, std::vector<FieldError>
   const json* list = reader.find("messages");
   if (list == nullptr) return messages;
   if (!list->is_array() || list->empty()) {
-    reader.note("messages", "type(array), non_empty", "must be an array of messages", list);
+    reader.note("messages", "type(array), non_empty", "must be an array of at least one message",
+                list);
     return messages;
   }
   for (size_t i = 0; i < list->size(); ++i) {
@@ -86,7 +87,8 @@ std::vector<std::string> read_stop(ObjectReader& reader) {
     const json& entry = list ? (*value)[i] : *value;
     const std::string name = list ? cat("stop[", i, "]") : "stop";
     if (!entry.is_string()) {
-      reader.note(name, "type(string)", "must be a string", &entry);
+      reader.note(name, "type(string)",
+                  list ? "must be a string" : "must be a string or an array of strings", &entry);
       continue;
     }
     const std::string& text = entry.get_ref<const std::string&>();

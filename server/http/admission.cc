@@ -1,24 +1,64 @@
 #include "server/http/admission.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "rbee/core/cat.h"
+#include "server/http/local_host.h"
 
 namespace rbee::server {
 namespace {
 
-std::optional<Response> refuse_headers(const Request& request, bool http_1_0, size_t max_fields) {
+size_t count_headers(const Request& request, std::string_view name) {
+  return static_cast<size_t>(
+      std::count_if(request.headers.begin(), request.headers.end(),
+                    [name](const auto& header) { return header.first == name; }));
+}
+
+std::optional<Response> refuse_host(const Request& request, bool http_1_0,
+                                    const ConnectionContext& context) {
+  const size_t hosts = count_headers(request, "host");
+  if (hosts > 1 || (hosts == 0 && !http_1_0)) {
+    return error_response(400, "INVALID_REQUEST", "Exactly one Host header is needed");
+  }
+  if (hosts == 0 || !context.local_names_only) return std::nullopt;
+  if (names_this_machine(request.header("host"), context.options.host)) return std::nullopt;
+  return error_response(403, "FORBIDDEN_HOST",
+                        "The Host header must name localhost or a loopback address: without a "
+                        "token, no other name is answered");
+}
+
+std::optional<Response> refuse_head(const Request& request, bool http_1_0,
+                                    const ConnectionContext& context) {
+  const size_t max_fields = context.options.max_header_fields;
   if (request.headers.size() > max_fields) {
     return error_response(431, "HEADERS_TOO_LARGE",
                           cat("More than ", max_fields, " header fields"));
   }
-  const auto is_host = [](const auto& header) { return header.first == "host"; };
-  const auto hosts = std::count_if(request.headers.begin(), request.headers.end(), is_host);
-  if (hosts > 1 || (hosts == 0 && !http_1_0)) {
-    return error_response(400, "INVALID_REQUEST", "Exactly one Host header is needed");
+  const auto plain = [](char c) { return c > 0x20 && c < 0x7f; };
+  if (!std::all_of(request.path.begin(), request.path.end(), plain)) {
+    return error_response(400, "INVALID_REQUEST",
+                          "The path holds bytes that are not printable ASCII; percent-encode them");
   }
-  return std::nullopt;
+  return refuse_host(request, http_1_0, context);
+}
+
+// Only chunks tell where a body ends (RFC 9112 section 6.1).
+bool knows_transfer_coding(const Request& request) {
+  const size_t codings = count_headers(request, "transfer-encoding");
+  return codings == 0 ||
+         (codings == 1 && same_text(request.header("transfer-encoding"), "chunked"));
+}
+
+// The body that a route needs.
+std::optional<Response> refuse_body(const Request& request) {
+  if (!is_json_type(request.header("content-type"))) {
+    return error_response(415, "UNSUPPORTED_MEDIA_TYPE",
+                          "The body must be JSON (Content-Type: application/json)");
+  }
+  const std::string_view coding = request.header("content-encoding");
+  if (coding.empty() || same_text(coding, "identity")) return std::nullopt;
+  return error_response(415, "UNSUPPORTED_MEDIA_TYPE",
+                        "The body must not be compressed (Content-Encoding)");
 }
 
 Response no_route(const Request& request, const std::string& allow) {
@@ -33,7 +73,12 @@ Response no_route(const Request& request, const std::string& allow) {
 
 Admission admit(const Request& request, bool http_1_0, const ConnectionContext& context) {
   Admission out;
-  out.refusal = refuse_headers(request, http_1_0, context.options.max_header_fields);
+  if (!knows_transfer_coding(request)) {
+    out.refusal = error_response(501, "NOT_IMPLEMENTED", "Transfer-Encoding must be chunked");
+    out.last = true;
+    return out;
+  }
+  out.refusal = refuse_head(request, http_1_0, context);
   if (out.refusal) return out;
   Router::Match match = context.router.find(request.method, request.path);
   if (match.route == nullptr || match.route->access == Access::token) {
@@ -42,13 +87,12 @@ Admission admit(const Request& request, bool http_1_0, const ConnectionContext& 
   }
   if (match.route == nullptr) {
     out.refusal = no_route(request, match.allow);
-  } else if (match.route->body == Body::json && !is_json_type(request.header("content-type"))) {
-    out.refusal = error_response(415, "UNSUPPORTED_MEDIA_TYPE",
-                                 "The body must be JSON (Content-Type: application/json)");
-  } else {
-    out.route = match.route;
-    out.params = std::move(match.params);
+    return out;
   }
+  if (match.route->body == Body::json) out.refusal = refuse_body(request);
+  if (out.refusal) return out;
+  out.route = match.route;
+  out.params = std::move(match.params);
   return out;
 }
 
@@ -63,10 +107,7 @@ void set_target(Request& request, std::string_view target) {
 }
 
 bool expects_continue(const Request& request) {
-  const std::string_view expect = request.header("expect");
-  constexpr std::string_view kContinue = "100-continue";
-  return std::equal(expect.begin(), expect.end(), kContinue.begin(), kContinue.end(),
-                    [](unsigned char a, char b) { return std::tolower(a) == b; });
+  return same_text(request.header("expect"), "100-continue");
 }
 
 }  // namespace rbee::server

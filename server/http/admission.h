@@ -13,6 +13,7 @@ struct Admission {
   const Route* route = nullptr;     // null when refused
   Headers params;                   // of the route's pattern
   std::optional<Response> refusal;  // why not
+  bool last = false;                // where the request ends is unknown: no other can follow it
 };
 
 Admission admit(const Request& request, bool http_1_0, const ConnectionContext& context);

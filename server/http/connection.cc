@@ -287,7 +287,7 @@ bool HttpConnection::on_head() {
   copy_head();
   Admission admission = admit(request_, http_1_0_, context_);
   if (admission.refusal) {
-    if (parser_->is_done()) {
+    if (parser_->is_done() && !admission.last) {
       respond(std::move(*admission.refusal));
     } else {
       reject(*admission.refusal);

@@ -13,6 +13,8 @@ struct ConnectionContext {
   Router router;
   BearerAuth auth;
   bool stopping = false;
+  // Answers only to names of this machine: it is open to whoever runs on it, not to web pages.
+  bool local_names_only = false;
 };
 
 }  // namespace rbee::server

@@ -1,5 +1,7 @@
 #include "server/http/message.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "rbee/core/cat.h"
@@ -57,6 +59,8 @@ std::string_view reason_phrase(int status) {
       return "Bad Request";
     case 401:
       return "Unauthorized";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
@@ -90,6 +94,12 @@ std::string_view reason_phrase(int status) {
     default:
       return "Unknown";
   }
+}
+
+bool same_text(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
 }
 
 std::string json_quote(std::string_view text) {

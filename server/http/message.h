@@ -50,6 +50,8 @@ Response error_response(int status, std::string_view code, std::string_view mess
 
 // "Not Found" for 404; "Unknown" where there is no name.
 std::string_view reason_phrase(int status);
+// Equal but for the case of ASCII letters.
+bool same_text(std::string_view a, std::string_view b);
 // A JSON string literal; bytes that are not UTF-8 are the caller's business.
 std::string json_quote(std::string_view text);
 

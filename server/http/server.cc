@@ -26,10 +26,8 @@ constexpr std::chrono::milliseconds kAcceptRetry{100};
 
 class Server::Impl {
  public:
-  Impl(ServerOptions options, Router router, BearerAuth auth)
-      : context_{.options = std::move(options),
-                 .router = std::move(router),
-                 .auth = std::move(auth)},
+  Impl(ServerOptions options, Router router, const BearerAuth& auth)
+      : context_{.options = std::move(options), .router = std::move(router), .auth = auth},
         acceptor_(io_),
         timer_(io_) {
     listen();
@@ -37,7 +35,8 @@ class Server::Impl {
     thread_ = std::thread([this] { io_.run(); });
   }
 
-  ~Impl() { stop(std::chrono::milliseconds(0)); }
+  // Without the memory to tell the thread to stop, ending the process is all that is left.
+  ~Impl() { stop(std::chrono::milliseconds(0)); }  // NOLINT(bugprone-exception-escape)
 
   uint16_t port() const { return port_; }
 
@@ -76,6 +75,8 @@ void Server::Impl::listen() {
     acceptor_.bind(endpoint);
     acceptor_.listen(asio::socket_base::max_listen_connections);
     port_ = acceptor_.local_endpoint().port();
+    context_.local_names_only =
+        acceptor_.local_endpoint().address().is_loopback() && !context_.auth.enabled();
   } catch (const boost::system::system_error& error) {
     fail(Code::io, "listen", options.host, " port ", options.port, ": ", error.code().message());
   }
@@ -131,8 +132,8 @@ void Server::Impl::begin_stop(std::chrono::milliseconds grace) {
   timer_.async_wait([walk](const error_code&) { walk(&Connection::close); });
 }
 
-Server::Server(ServerOptions options, Router router, BearerAuth auth)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(router), std::move(auth))) {}
+Server::Server(ServerOptions options, Router router, const BearerAuth& auth)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(router), auth)) {}
 
 Server::~Server() = default;
 

@@ -1,6 +1,8 @@
 #pragma once
 // The HTTP/1.1 listener. One thread runs every connection and every handler; answers that take time
-// come through an EventQueue or a DelayedResponse.
+// come through an EventQueue or a DelayedResponse. On a loopback address and without a token, a
+// Host header must name this machine (see local_host.h), or the answer is 403: a web page whose
+// name was pointed at this machine gets nothing.
 
 #include <chrono>
 #include <cstdint>
@@ -30,7 +32,7 @@ struct ServerOptions {
 class Server {
  public:
   // Listens and starts the thread. Throws io when the address cannot be bound.
-  Server(ServerOptions options, Router router, BearerAuth auth);
+  Server(ServerOptions options, Router router, const BearerAuth& auth);
   ~Server();  // stop(0)
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

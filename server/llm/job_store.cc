@@ -27,6 +27,7 @@ std::shared_ptr<Job> JobStore::find(const std::string& id) const {
 std::vector<std::shared_ptr<Job>> JobStore::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Job>> jobs;
+  jobs.reserve(jobs_.size());
   for (const auto& [id, job] : jobs_) jobs.push_back(job);
   return jobs;
 }

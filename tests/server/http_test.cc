@@ -104,7 +104,7 @@ TEST(Http, TargetForms) {
 TEST(Http, ContentTypeMustBeJson) {
   Worker worker;
   const auto status = [&](std::string_view type) {
-    return ask(worker.port(), cat("POST /v1/jobs HTTP/1.1\r\nHost: t\r\n", type,
+    return ask(worker.port(), cat("POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n", type,
                                   "Content-Length: 30\r\n\r\n", kJob))
         .status;
   };
@@ -113,12 +113,38 @@ TEST(Http, ContentTypeMustBeJson) {
   EXPECT_EQ(status("Content-Type: application/jsonx\r\n"), 415);
   EXPECT_EQ(status("Content-Type: Application/JSON; charset=utf-8\r\n"), 200);
   EXPECT_EQ(status("content-type: application/vnd.rbee+json\r\n"), 200);
+  EXPECT_EQ(status("Content-Type: application/json\r\nContent-Encoding: identity\r\n"), 200);
+  EXPECT_EQ(status("Content-Type: application/json\r\nContent-Encoding: gzip\r\n"), 415);
+}
+
+// What follows such a head must not be taken for a request.
+TEST(Http, UnknownTransferCodingsEndTheConnection) {
+  Worker worker;
+  for (const char* coding : {"gzip", "gzip, chunked", "chunked, identity"}) {
+    RawClient client(worker.port());
+    client.send(cat("POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: ", coding,
+                    "\r\n\r\n", request("GET", "/health")));
+    const RawResponse response = client.read_response();
+    EXPECT_EQ(response.status, 501) << coding;
+    EXPECT_THAT(response.body, HasSubstr("Transfer-Encoding must be chunked"));
+    EXPECT_EQ(client.read_response().status, 0) << coding;
+  }
+}
+
+// Answers quote paths, and JSON is UTF-8.
+TEST(Http, PathsArePrintableAscii) {
+  Worker worker;
+  for (const char* path : {"/\xff", "/v1/jobs/\xc3\x28", "/v1/jobs/\xff/stream"}) {
+    const RawResponse response = worker.get(path);
+    EXPECT_EQ(response.status, 400) << path;
+    EXPECT_THAT(response.body, HasSubstr("percent-encode"));
+  }
 }
 
 TEST(Http, ChunkedBodies) {
   Worker worker;
   const std::string head =
-      "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Transfer-Encoding: chunked\r\n\r\n";
   const std::string body(kJob);
   EXPECT_EQ(ask(worker.port(), cat(head, "5;ext=1\r\n", body.substr(0, 5), "\r\n19\r\n",
@@ -146,16 +172,16 @@ TEST(Http, MalformedRequestsGet400) {
   Worker worker;
   for (const char* bytes : {
            "garbage\r\n\r\n",
-           "GET  /health HTTP/1.1\r\nHost: t\r\n\r\n",
+           "GET  /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
            "GET /health HTTP/1.1\r\nHost t\r\n\r\n",
-           "GET /health HTTP/1.1\r\nHost: t\r\nHost: u\r\n\r\n",
+           "GET /health HTTP/1.1\r\nHost: localhost\r\nHost: u\r\n\r\n",
            "GET /health HTTP/1.1\r\n\r\n",
-           "GET /he\x01lth HTTP/1.1\r\nHost: t\r\n\r\n",
-           "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Length: -1\r\n\r\n",
-           "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-           "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\n"
+           "GET /he\x01lth HTTP/1.1\r\nHost: localhost\r\n\r\n",
+           "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+           "POST /v1/jobs HTTP/1.1\r\nHost: 127.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n",
+           "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
            "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-           "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n"
+           "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
            "Content-Length: 2\r\n\r\n0\r\n\r\n",
            "\x16\x03\x01\x02\x01\x01",
        }) {
@@ -165,7 +191,7 @@ TEST(Http, MalformedRequestsGet400) {
     EXPECT_EQ(client.read_response().status, 400) << bytes;
     EXPECT_TRUE(client.wait_closed());
   }
-  EXPECT_EQ(ask(worker.port(), "GET / HTTP/2.0\r\nHost: t\r\n\r\n").status, 505);
+  EXPECT_EQ(ask(worker.port(), "GET / HTTP/2.0\r\nHost: localhost\r\n\r\n").status, 505);
 }
 
 TEST(Http, HalfClosedClientGetsItsAnswer) {

@@ -14,14 +14,14 @@ TEST(Limits, HugeBodiesGet413) {
   Worker worker;
   RawClient declared(worker.port());
   declared.send(
-      "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Content-Length: 99999999999\r\n\r\n");
   EXPECT_EQ(declared.read_response().status, 413);
   EXPECT_TRUE(declared.wait_closed());
 
   RawClient chunked(worker.port());
   chunked.send(
-      "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Transfer-Encoding: chunked\r\n\r\n");
   const std::string piece = cat("10000\r\n", std::string(65536, ' '), "\r\n");
   for (int i = 0; i < 17; ++i) chunked.send(piece);
@@ -77,7 +77,7 @@ TEST(Limits, SlowHeadersGet408) {
 TEST(Limits, SlowBodiesGet408) {
   Worker worker({.server = {.body_timeout = milliseconds(100)}});
   const std::string head =
-      "POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Content-Length: 10\r\n";
   RawClient slow(worker.port());
   slow.send(head + "\r\n{");

@@ -26,6 +26,7 @@ bool readable(int socket, int timeout_ms) {
 
 RawClient::RawClient(uint16_t port, int receive_buffer) {
   socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+  if (socket_ < 0) throw std::runtime_error("no socket");
   if (receive_buffer > 0) {
     setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
   }
@@ -142,7 +143,7 @@ bool RawClient::wait_closed(std::chrono::milliseconds patience) {
 
 std::string request(std::string_view method, std::string_view path, std::string_view body,
                     std::string_view extra_headers) {
-  std::string text = cat(method, " ", path, " HTTP/1.1\r\nHost: test\r\n", extra_headers);
+  std::string text = cat(method, " ", path, " HTTP/1.1\r\nHost: localhost\r\n", extra_headers);
   if (!body.empty()) {
     text += cat("Content-Type: application/json\r\nContent-Length: ", body.size(), "\r\n");
   }

@@ -111,10 +111,33 @@ TEST(Token, IsNeededWhereSet) {
   EXPECT_EQ(worker.get("/").status, 200);
 }
 
+// A web page may have its own name resolved to this machine; the browser then sends that name.
+TEST(LocalNames, OthersGet403WithoutAToken) {
+  Worker worker;
+  const auto status = [](const Worker& asked, std::string_view host) {
+    return ask(asked.port(), cat("GET / HTTP/1.1\r\nHost: ", host, "\r\n\r\n")).status;
+  };
+  for (const char* host : {"localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:80"}) {
+    EXPECT_EQ(status(worker, host), 200) << host;
+  }
+  for (const char* host : {"example.com", "127.0.0.1.example.com:8080", "0.0.0.0", ""}) {
+    EXPECT_EQ(status(worker, host), 403) << host;
+  }
+  const RawResponse refused = ask(worker.port(), "GET /none HTTP/1.1\r\nHost: example.com\r\n\r\n");
+  EXPECT_EQ(json::parse(refused.body).at("error").at("code"), "FORBIDDEN_HOST");
+  EXPECT_THAT(refused.body, HasSubstr("The Host header must name localhost"));
+  EXPECT_EQ(ask(worker.port(), "GET / HTTP/1.0\r\n\r\n").status, 200);  // no browser
+
+  const Worker guarded({.token = "secret"});
+  EXPECT_EQ(status(guarded, "example.com"), 200);
+  const Worker open({.server = {.host = "0.0.0.0"}});
+  EXPECT_EQ(status(open, "example.com"), 200);
+}
+
 TEST(Token, BodiesOfStrangersAreNotRead) {
   Worker worker({.token = "secret"});
   RawClient client(worker.port());
-  client.send("POST /v1/jobs HTTP/1.1\r\nHost: t\r\nContent-Length: 1000\r\n\r\n");
+  client.send("POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n");
   EXPECT_EQ(client.read_response().status, 401);
   EXPECT_TRUE(client.wait_closed());
 }

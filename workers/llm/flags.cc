@@ -84,8 +84,4 @@ std::string default_host(bool has_token) {
   return has_token ? "0.0.0.0" : "127.0.0.1";
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 }  // namespace rbee::workers

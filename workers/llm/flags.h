@@ -27,6 +27,5 @@ std::variant<Flags, int> parse_flags(int argc, const char* const* argv, const ch
 
 // Everybody's address when a token guards the worker, else only this machine's.
 std::string default_host(bool has_token);
-bool is_loopback(const std::string& host);
 
 }  // namespace rbee::workers

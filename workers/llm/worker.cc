@@ -8,6 +8,7 @@
 
 #include "rbee/core/log.h"
 #include "server/http/clock.h"
+#include "server/http/local_host.h"
 #include "server/http/server.h"
 #include "server/llm/heartbeat.h"
 #include "server/llm/routes.h"
@@ -52,7 +53,7 @@ server::ServerOptions server_options(const Program& program, const Flags& flags,
   options.name = cat(program.name, "/", RBEE_VERSION);
   if (auth.enabled()) {
     log(LogLevel::info, "a bearer token is needed", {{"fingerprint", auth.fingerprint()}});
-  } else if (!is_loopback(options.host)) {
+  } else if (!server::is_loopback_host(options.host)) {
     log(LogLevel::warn,
         "ANYBODY WHO REACHES THIS ADDRESS MAY USE THE WORKER: set LLORCH_API_TOKEN, or listen on "
         "127.0.0.1",

@@ -107,12 +107,6 @@ TEST(Flags, InformationEndsWithZero) {
 TEST(Flags, Hosts) {
   EXPECT_EQ(default_host(true), "0.0.0.0");
   EXPECT_EQ(default_host(false), "127.0.0.1");
-  for (const char* host : {"localhost", "::1", "127.0.0.1", "127.1.2.3"}) {
-    EXPECT_TRUE(is_loopback(host)) << host;
-  }
-  for (const char* host : {"0.0.0.0", "::", "10.0.0.1", "example.com"}) {
-    EXPECT_FALSE(is_loopback(host)) << host;
-  }
 }
 
 std::string logged(LogFormat format, const char* level) {

@@ -9,6 +9,7 @@
 #include "server/http/client.h"
 #include "server/http/clock.h"
 #include "server/http/ids.h"
+#include "server/http/local_host.h"
 #include "server/http/mailbox.h"
 #include "server/http/message.h"
 #include "server/http/router.h"
@@ -23,6 +24,31 @@ Request with_authorization(std::vector<std::string> values) {
   Request request;
   for (std::string& value : values) request.headers.emplace_back("authorization", std::move(value));
   return request;
+}
+
+TEST(LocalHost, LoopbackIsANumberOrLocalhost) {
+  for (const char* host :
+       {"localhost", "LocalHost", "127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"}) {
+    EXPECT_TRUE(is_loopback_host(host)) << host;
+  }
+  for (const char* host : {"", "0.0.0.0", "::", "10.0.0.1", "example.com", "127.example.com",
+                           "127.0.0.1.example.com", "localhost.example.com", "::ffff:10.0.0.1"}) {
+    EXPECT_FALSE(is_loopback_host(host)) << host;
+  }
+}
+
+TEST(LocalHost, ReadsTheHostHeader) {
+  EXPECT_EQ(host_of("localhost"), "localhost");
+  EXPECT_EQ(host_of("localhost:8080"), "localhost");
+  EXPECT_EQ(host_of("[::1]"), "::1");
+  EXPECT_EQ(host_of("[::1]:8080"), "::1");
+  for (const char* header : {"", ":8080", "[::1", "[::1]x", "::1", "localhost:x", "a:1:2"}) {
+    EXPECT_EQ(host_of(header), "") << header;
+  }
+  EXPECT_TRUE(names_this_machine("My-Machine:8080", "my-machine"));
+  EXPECT_TRUE(names_this_machine("127.0.0.1:8080", "my-machine"));
+  EXPECT_FALSE(names_this_machine("example.com:8080", "my-machine"));
+  EXPECT_FALSE(names_this_machine("", ""));
 }
 
 TEST(BearerAuth, LetsEverybodyInWithoutAToken) {

@@ -110,6 +110,25 @@ TEST(ParseGenerate, OutsideOfRanges) {
   EXPECT_EQ(constraint(with(R"("stop":")" + std::string(100, 'x') + '"')), "0");
 }
 
+TEST(ParseGenerate, MessagesNameTheFieldAndWhatItTakes) {
+  const auto message = [](std::string_view body) {
+    const std::vector<FieldError> errors = errors_of(body);
+    return errors.size() == 1 ? errors[0].message : "";
+  };
+  EXPECT_EQ(message(with(R"("max_tokens":"3")")),
+            "max_tokens must be an integer from 1 to 2147483647");
+  EXPECT_EQ(message(with(R"("max_tokens":-3)")), "max_tokens must be from 1 to 2147483647");
+  EXPECT_EQ(message(with(R"("top_p":"x")")), "top_p must be a number from 0 to 1");
+  EXPECT_EQ(message(with(R"("repetition_penalty":[])")),
+            "repetition_penalty must be a number above 0 and at most 2");
+  EXPECT_EQ(message(with(R"("stop":{})")), "stop must be a string or an array of strings");
+  EXPECT_EQ(message(R"({"messages":[]})"), "messages must be an array of at least one message");
+  EXPECT_THAT(message(""), HasSubstr("the body is empty"));
+  EXPECT_THAT(message(with(R"("temperature":1e999)")),
+              HasSubstr(R"(out of range at "temperature")"));
+  EXPECT_THAT(message("1e999"), HasSubstr("a number is out of range"));
+}
+
 TEST(ParseGenerate, PromptOrMessages) {
   EXPECT_EQ(constraint("{}"), "required");
   EXPECT_EQ(constraint(R"({"prompt":null})"), "required");
