@@ -116,6 +116,15 @@ void add_stripping(const JsonField& root, GgufVocab& vocab) {
       {{"tokens", cat(left + right)}});
 }
 
+// Matches are words, and so is what lies between them. Keeping only the matches is the same for the
+// known patterns that stand first, which leave nothing between.
+bool is_isolated(const JsonField& split, bool first) {
+  const std::string behavior = split.text("behavior");
+  const bool invert = split.flag_or("invert", false);
+  return split.at("pattern").has("Regex") &&
+         ((behavior == "Isolated" && !invert) || (behavior == "Removed" && invert && first));
+}
+
 // Patterns that cut a text into words, one stage after the other.
 void add_patterns(const JsonField& field, std::vector<std::string>& patterns) {
   const std::string type = field.type();
@@ -128,8 +137,7 @@ void add_patterns(const JsonField& field, std::vector<std::string>& patterns) {
     if (field.flag_or("use_regex", true)) patterns.emplace_back(kGpt2Pattern);
   } else if (type == "Digits" && field.flag_or("individual_digits", false)) {
     patterns.emplace_back(R"(\p{N})");
-  } else if (type == "Split" && field.text("behavior") == "Isolated" &&
-             !field.flag_or("invert", false) && field.at("pattern").has("Regex")) {
+  } else if (type == "Split" && is_isolated(field, patterns.empty())) {
     patterns.push_back(field.at("pattern").text("Regex"));
   } else {
     no_form(field, cat("the pre-tokenizer ", type));
