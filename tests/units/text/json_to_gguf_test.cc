@@ -161,7 +161,8 @@ TEST(SentencePieceToGguf, GemmaReadsTheSame) {
 TEST(SentencePieceToGguf, SpecialTokensOfPhi3TakeTheSpaceOnTheirRight) {
   json file = llama_file();
   file["post_processor"] = nullptr;
-  file["added_tokens"][2]["rstrip"] = true;
+  file["added_tokens"][3]["special"] = true;
+  for (const int id : {2, 3}) file["added_tokens"][id]["rstrip"] = true;
   GgufVocab vocab = gguf_vocab_from_json(file.dump(), kLlamaConfig);
   EXPECT_TRUE(vocab.special_takes_space);
   vocab.special_takes_space = false;
