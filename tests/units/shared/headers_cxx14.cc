@@ -1,6 +1,7 @@
 // Compiled as C++14 without any standard header in reach: what the headers of backends/shared
 // promise to the compilers of devices.
 #include "backends/shared/math.h"
+#include "backends/shared/pack_blocks.h"
 #include "backends/shared/philox.h"
 #include "backends/shared/quant_blocks.h"
 #include "backends/shared/scalar.h"
@@ -15,6 +16,14 @@ float use_formulas(float x) {
 }
 float use_blocks(const BlockQ4_K& a, const BlockMXFP4& b) {
   return dequantize(a, 7) + dequantize(b, 7);
+}
+
+float use_packed(const BlockQ6_K& from, u8* row) {
+  const PackedLayout at = packed_layout<BlockQ6_K>(BlockQ6_K::kElements);
+  pack_group(&from, 0, row, at);
+  float values[8];
+  dequantize_packed8<BlockQ6_K>(row, at, 0, values);
+  return values[0];
 }
 
 }  // namespace shared

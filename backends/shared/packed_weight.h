@@ -1,0 +1,321 @@
+#pragma once
+// Block-quantised weights as the linear kernels of GPUs read them. C++14 subset without standard
+// headers. A packed weight is its rows one after another; a row is up to four planes, each begun
+// at a multiple of 16 bytes, that together hold what the file's blocks hold (layouts:
+// quant_blocks.h) less Q8_K's sums:
+//
+//   low    kLow bits of each element's code
+//          4 bits: word i of a plane is elements 8 i + 0..7, byte j of it 8 i + j (low nibble) and
+//                  8 i + 4 + j (high nibble)
+//          2 bits: word i is elements 16 i + 0..15, element 16 i + 4 t + j at bit 8 j + 2 t
+//          8 bits: as they are
+//   high   kHigh bits above those
+//          1 bit:  word i is elements 32 i + 0..31, element 32 i + 4 t + j at bit 8 j + t
+//          2 bits: as the low plane of 2 bits
+//   scale  kScaleBytes for every kScaleSpan elements
+//   super  kSuperBytes for every 256 elements: the f16 that scales are in units of
+//
+// so that a shift and a mask give four neighbouring codes in the bytes of a word, which is what
+// integer dot products take, and a lane's load of 16 bytes is 32 elements of a 4-bit format.
+//
+// A code is quant_of() plus kOffset, or where kCodeBook the index into the format's table.
+
+#include "backends/shared/quant_blocks.h"
+
+namespace rbee {
+namespace shared {
+
+// How 16-byte aligned device memory is read as words.
+RB_FN u32 read_u32(const RB_GLOBAL u8* from) {
+#if defined(__METAL_VERSION__) || defined(__CUDA_ARCH__) || defined(__AMDGCN__)
+  return *reinterpret_cast<const RB_GLOBAL u32*>(from);
+#else
+  u32 word;
+  __builtin_memcpy(&word, from, sizeof word);
+  return word;
+#endif
+}
+RB_FN u16 read_u16(const RB_GLOBAL u8* from) {
+#if defined(__METAL_VERSION__) || defined(__CUDA_ARCH__) || defined(__AMDGCN__)
+  return *reinterpret_cast<const RB_GLOBAL u16*>(from);
+#else
+  u16 half;
+  __builtin_memcpy(&half, from, sizeof half);
+  return half;
+#endif
+}
+
+enum class CodeBook { none, iq4, e2m1 };
+
+template <int kLowBits, int kHighBits, int kCodeOffset, int kBytes, int kSpan, int kBytesSuper = 0,
+          CodeBook kBook = CodeBook::none>
+struct PackedPlanes {
+  static constexpr int kLow = kLowBits;
+  static constexpr int kHigh = kHighBits;
+  static constexpr int kOffset = kCodeOffset;
+  static constexpr int kScaleBytes = kBytes;
+  static constexpr int kScaleSpan = kSpan;
+  static constexpr int kSuperBytes = kBytesSuper;
+  static constexpr CodeBook kCodeBook = kBook;
+};
+
+// The planes of each format, and what a scale record is.
+template <class Block>
+struct PackedFormat;
+// d, f16
+template <>
+struct PackedFormat<BlockQ4_0> : PackedPlanes<4, 0, 8, 2, 32> {};
+template <>
+struct PackedFormat<BlockQ5_0> : PackedPlanes<4, 1, 16, 2, 32> {};
+template <>
+struct PackedFormat<BlockQ8_0> : PackedPlanes<8, 0, 0, 2, 32> {};
+template <>
+struct PackedFormat<BlockIQ4_NL> : PackedPlanes<4, 0, 0, 2, 32, 0, CodeBook::iq4> {};
+// d and m, f16
+template <>
+struct PackedFormat<BlockQ4_1> : PackedPlanes<4, 0, 0, 4, 32> {};
+template <>
+struct PackedFormat<BlockQ5_1> : PackedPlanes<4, 1, 0, 4, 32> {};
+// E8M0
+template <>
+struct PackedFormat<BlockMXFP4> : PackedPlanes<4, 0, 0, 1, 32, 0, CodeBook::e2m1> {};
+// d, f32
+template <>
+struct PackedFormat<BlockQ8_K> : PackedPlanes<8, 0, 0, 4, 256> {};
+// Two bytes of Q2_K's scales; super: d, dmin
+template <>
+struct PackedFormat<BlockQ2_K> : PackedPlanes<2, 0, 0, 2, 32, 4> {};
+// Eight pairs of 6 bits (the scales of both halves of a group of 32), see pair_of_6; super: d
+template <>
+struct PackedFormat<BlockQ3_K> : PackedPlanes<2, 1, 4, 12, 256, 2> {};
+// d, dmin, then eight pairs of 6 bits (scale and minimum), see pair_of_6
+template <>
+struct PackedFormat<BlockQ4_K> : PackedPlanes<4, 0, 0, 16, 256> {};
+template <>
+struct PackedFormat<BlockQ5_K> : PackedPlanes<4, 1, 0, 16, 256> {};
+// Two scales, i8; super: d
+template <>
+struct PackedFormat<BlockQ6_K> : PackedPlanes<4, 2, 32, 2, 32, 2> {};
+// d, scales_h, scales_l
+template <>
+struct PackedFormat<BlockIQ4_XS> : PackedPlanes<4, 0, 0, 8, 256, 0, CodeBook::iq4> {};
+
+// Where the planes of a row begin, in bytes from the row's first; the low plane begins it.
+struct PackedLayout {
+  i64 high, scale, super;
+  i64 row_bytes;  // a multiple of 16
+};
+
+RB_FN constexpr i64 to_16_bytes(i64 bytes) {
+  return (bytes + 15) / 16 * 16;
+}
+
+// The layout of rows of `in` elements, a multiple of Block::kElements.
+template <class Block>
+RB_FN PackedLayout packed_layout(i64 in) {
+  using F = PackedFormat<Block>;
+  PackedLayout at{};
+  at.high = to_16_bytes(in / 8 * F::kLow);
+  at.scale = at.high + to_16_bytes(in / 8 * F::kHigh);
+  at.super = at.scale + to_16_bytes(in / F::kScaleSpan * F::kScaleBytes);
+  at.row_bytes = at.super + to_16_bytes(in / 256 * F::kSuperBytes);
+  return at;
+}
+
+// Eight pairs of 6-bit numbers in 12 bytes: the low 8 bits of pair g are byte g, its high 4 bits
+// nibble g of the last word. The pair's first number is the low 6 bits.
+RB_FN u32 pair_of_6(u32 low_word, u32 high_word, int group) {
+  return ((low_word >> (8 * (group & 3))) & 255u) | (((high_word >> (4 * group)) & 15u) << 8);
+}
+
+// Four codes in the bytes of a word: elements 4 t + 0..3 of the 32 (2 bits: 16) that `word` is of.
+RB_FN u32 two_bit_codes(u32 word, int t) {
+  return (word >> (2 * t)) & 0x03030303u;
+}
+RB_FN u32 one_bit_codes(u32 word, int t) {
+  return (word >> t) & 0x01010101u;
+}
+
+// The codes of elements column + 0..3 in the bytes of a word; `column` is a multiple of 4.
+template <class Block>
+RB_FN u32 packed_codes(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at, i64 column) {
+  using F = PackedFormat<Block>;
+  u32 codes;
+  if (F::kLow == 8) {
+    codes = read_u32(row + column);
+  } else if (F::kLow == 4) {
+    codes = (read_u32(row + column / 8 * 4) >> (column & 4)) & 0x0f0f0f0fu;
+  } else {
+    codes = two_bit_codes(read_u32(row + column / 16 * 4), static_cast<int>(column / 4 % 4));
+  }
+  const RB_GLOBAL u8* high = row + at.high;
+  if (F::kHigh == 1) {
+    codes |= one_bit_codes(read_u32(high + column / 32 * 4), static_cast<int>(column / 4 % 8))
+             << F::kLow;
+  } else if (F::kHigh == 2) {
+    codes |= two_bit_codes(read_u32(high + column / 16 * 4), static_cast<int>(column / 4 % 4))
+             << F::kLow;
+  }
+  return codes;
+}
+
+// The value of quant_of() that byte `j` of a word of codes stands for.
+template <class Block>
+RB_FN int packed_quant(u32 codes, int j) {
+  using F = PackedFormat<Block>;
+  const u32 code = (codes >> (8 * j)) & 255u;
+  if (F::kCodeBook == CodeBook::iq4) return iq4_value(static_cast<int>(code));
+  if (F::kCodeBook == CodeBook::e2m1) return e2m1_doubled(static_cast<int>(code));
+  if (F::kLow == 8) return static_cast<i8>(code);
+  return static_cast<int>(code) - F::kOffset;
+}
+
+// What dequantising 32 elements takes: element i of them is d[i / 16] * q + m[i / 16].
+struct PackedScale {
+  float d[2], m[2];
+};
+
+namespace packed {
+
+RB_FN PackedScale both(float d, float m) {
+  return PackedScale{{d, d}, {m, m}};
+}
+RB_FN float half_at(const RB_GLOBAL u8* from) {
+  return float_of_half(read_u16(from));
+}
+
+// One f16 for every 32 elements.
+RB_FN PackedScale half_scale(const RB_GLOBAL u8* scale, i64 group) {
+  return both(half_at(scale + 2 * group), -0.0f);
+}
+RB_FN PackedScale half_pair(const RB_GLOBAL u8* scale, i64 group) {
+  const u32 pair = read_u32(scale + 4 * group);
+  return both(float_of_half(static_cast<u16>(pair)), float_of_half(static_cast<u16>(pair >> 16)));
+}
+// Q4_K and Q5_K.
+RB_FN PackedScale k_scale(const RB_GLOBAL u8* scale, i64 group) {
+  const RB_GLOBAL u8* record = scale + group / 8 * 16;
+  const int g = static_cast<int>(group & 7);
+  const u32 halves = read_u32(record);
+  const u32 pair = pair_of_6(read_u32(record + 4 + (g & 4)), read_u32(record + 12), g);
+  return both(float_of_half(static_cast<u16>(halves)) * static_cast<float>(pair & 63u),
+              -(float_of_half(static_cast<u16>(halves >> 16)) * static_cast<float>(pair >> 6)));
+}
+
+}  // namespace packed
+
+// The scale of elements 32 * group + 0..31 of a row.
+template <class Block>
+struct PackedScaleOf;
+template <>
+struct PackedScaleOf<BlockQ4_0> {
+  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+    return packed::half_scale(scale, group);
+  }
+};
+template <>
+struct PackedScaleOf<BlockQ5_0> : PackedScaleOf<BlockQ4_0> {};
+template <>
+struct PackedScaleOf<BlockQ8_0> : PackedScaleOf<BlockQ4_0> {};
+template <>
+struct PackedScaleOf<BlockIQ4_NL> : PackedScaleOf<BlockQ4_0> {};
+template <>
+struct PackedScaleOf<BlockQ4_1> {
+  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+    return packed::half_pair(scale, group);
+  }
+};
+template <>
+struct PackedScaleOf<BlockQ5_1> : PackedScaleOf<BlockQ4_1> {};
+template <>
+struct PackedScaleOf<BlockMXFP4> {
+  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+    return packed::both(e8m0_halved(scale[group]), -0.0f);
+  }
+};
+template <>
+struct PackedScaleOf<BlockQ8_K> {
+  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+    return packed::both(float_of_bits(read_u32(scale + group / 8 * 4)), -0.0f);
+  }
+};
+template <>
+struct PackedScaleOf<BlockQ2_K> {
+  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
+    const u32 halves = read_u32(super + group / 8 * 4);
+    const float d = float_of_half(static_cast<u16>(halves));
+    const float dmin = float_of_half(static_cast<u16>(halves >> 16));
+    const u32 bytes = read_u16(scale + 2 * group);
+    return PackedScale{
+        {d * static_cast<float>(bytes & 15u), d * static_cast<float>((bytes >> 8) & 15u)},
+        {-(dmin * static_cast<float>((bytes >> 4) & 15u)),
+         -(dmin * static_cast<float>(bytes >> 12))}};
+  }
+};
+template <>
+struct PackedScaleOf<BlockQ3_K> {
+  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
+    const RB_GLOBAL u8* record = scale + group / 8 * 12;
+    const int g = static_cast<int>(group & 7);
+    const u32 pair = pair_of_6(read_u32(record + (g & 4)), read_u32(record + 8), g);
+    const float d = packed::half_at(super + group / 8 * 2);
+    return PackedScale{{d * static_cast<float>(static_cast<int>(pair & 63u) - 32),
+                        d * static_cast<float>(static_cast<int>(pair >> 6) - 32)},
+                       {-0.0f, -0.0f}};
+  }
+};
+template <>
+struct PackedScaleOf<BlockQ4_K> {
+  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+    return packed::k_scale(scale, group);
+  }
+};
+template <>
+struct PackedScaleOf<BlockQ5_K> : PackedScaleOf<BlockQ4_K> {};
+template <>
+struct PackedScaleOf<BlockQ6_K> {
+  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
+    const u32 bytes = read_u16(scale + 2 * group);
+    const float d = packed::half_at(super + group / 8 * 2);
+    return PackedScale{{d * static_cast<float>(static_cast<i8>(bytes & 255u)),
+                        d * static_cast<float>(static_cast<i8>(bytes >> 8))},
+                       {-0.0f, -0.0f}};
+  }
+};
+template <>
+struct PackedScaleOf<BlockIQ4_XS> {
+  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+    const RB_GLOBAL u8* record = scale + group / 8 * 8;
+    const int g = static_cast<int>(group & 7);
+    const u32 halves = read_u32(record);  // d, scales_h
+    const u32 low = (read_u32(record + 4) >> (4 * g)) & 15u;
+    const u32 high = (halves >> (16 + 2 * g)) & 3u;
+    const int s = static_cast<int>(low | (high << 4)) - 32;
+    return packed::both(float_of_half(static_cast<u16>(halves)) * static_cast<float>(s), -0.0f);
+  }
+};
+
+template <class Block>
+RB_FN PackedScale packed_scale(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at,
+                               i64 group) {
+  return PackedScaleOf<Block>::at(row + at.scale, row + at.super, group);
+}
+
+// Elements column + 0..7 of a packed row (16-byte aligned); `column` is a multiple of 8. The same
+// values as dequantize() of the file's blocks.
+template <class Block>
+RB_FN void dequantize_packed8(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at, i64 column,
+                              RB_COPIED float* out) {
+  const PackedScale scale = packed_scale<Block>(row, at, column / 32);
+  const int half = static_cast<int>(column / 16 % 2);
+  for (int word = 0; word < 2; ++word) {
+    const u32 codes = packed_codes<Block>(row, at, column + 4 * word);
+    for (int j = 0; j < 4; ++j) {
+      const int q = packed_quant<Block>(codes, j);
+      out[4 * word + j] = apply_scale(BlockScale{scale.d[half], scale.m[half]}, q);
+    }
+  }
+}
+
+}  // namespace shared
+}  // namespace rbee

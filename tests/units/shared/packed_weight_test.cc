@@ -1,0 +1,81 @@
+// Packing keeps every value of every block format, whatever bytes the blocks hold.
+#include "backends/shared/pack_blocks.h"
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "backends/api/dispatch_blocks.h"
+#include "rbee/core/dtype.h"
+
+namespace rbee {
+namespace {
+
+using shared::PackedLayout;
+
+constexpr DType kBlockTypes[] = {
+    DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,   DType::q2_k,   DType::q3_k,
+    DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
+
+// Blocks of random bytes; nothing here keeps scales finite, so values are compared as bits.
+template <typename Block>
+std::vector<Block> random_blocks(size_t count) {
+  std::mt19937 random(7);
+  std::vector<Block> blocks(count);
+  std::vector<unsigned char> bytes(count * sizeof(Block));
+  for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random());
+  std::memcpy(blocks.data(), bytes.data(), bytes.size());
+  return blocks;
+}
+
+template <typename Block>
+void expect_same_values(int64_t count) {
+  const std::vector<Block> blocks = random_blocks<Block>(static_cast<size_t>(count));
+  const int64_t in = count * Block::kElements;
+  const PackedLayout at = shared::packed_layout<Block>(in);
+  ASSERT_EQ(at.row_bytes % 16, 0);
+  std::vector<uint8_t> row(static_cast<size_t>(at.row_bytes));
+  for (int64_t group = 0; group < in / 32; ++group) {
+    shared::pack_group(blocks.data(), group, row.data(), at);
+  }
+  for (int64_t column = 0; column < in; column += 8) {
+    float values[8];
+    shared::dequantize_packed8<Block>(row.data(), at, column, values);
+    for (int j = 0; j < 8; ++j) {
+      const int64_t i = column + j;
+      const float wanted = shared::dequantize(blocks[static_cast<size_t>(i / Block::kElements)],
+                                              static_cast<int>(i % Block::kElements));
+      if (wanted != wanted) {
+        EXPECT_TRUE(values[j] != values[j]) << i;
+      } else {
+        EXPECT_EQ(shared::bits_of_float(values[j]), shared::bits_of_float(wanted)) << i;
+      }
+    }
+  }
+}
+
+class PackedWeight : public testing::TestWithParam<DType> {};
+
+TEST_P(PackedWeight, KeepsEveryValue) {
+  dispatch_blocks("test", GetParam(), [&]<typename Block>() {
+    for (const int64_t count : {1, 2, 5}) expect_same_values<Block>(count);
+  });
+}
+
+// Rows of a usual model: at most one part in fifty goes to padding.
+TEST_P(PackedWeight, IsHardlyLargerThanTheFile) {
+  for (const int64_t in : {2048, 4096, 14336}) {
+    dispatch_blocks("test", GetParam(), [&]<typename Block>() {
+      const int64_t file = row_bytes(GetParam(), in);
+      EXPECT_LE(shared::packed_layout<Block>(in).row_bytes, file + file / 50) << in;
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PackedWeight, testing::ValuesIn(kBlockTypes),
+                         [](const auto& each) { return std::string(name(each.param)); });
+
+}  // namespace
+}  // namespace rbee
