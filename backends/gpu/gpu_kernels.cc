@@ -1,10 +1,16 @@
 #include "backends/gpu/gpu_kernels.h"
 
+#include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/rms_norm.h"
 #include "backends/gpu/slot.h"
 
 namespace rbee::gpu {
 namespace {
+
+void add_attention(KernelTable& t) {
+  t.attention = slot<attention_decode, attention>();
+  t.paged_attention = slot<paged_attention_decode, paged_attention>();
+}
 
 void add_norms(KernelTable& t) {
   t.rms_norm = slot<rms_norm>();
@@ -15,6 +21,7 @@ void add_norms(KernelTable& t) {
 
 KernelTable common_kernels() {
   KernelTable table;
+  add_attention(table);
   add_norms(table);
   return table;
 }

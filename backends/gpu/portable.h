@@ -54,6 +54,22 @@
 #define RB_EACH_PLAIN(M, ...)          \
   RB_EACH_FLOAT_TYPE(M, ##__VA_ARGS__) \
   RB_EACH_INTEGER(M, ##__VA_ARGS__)
+// Needs backends/shared/quant_blocks.h.
+#define RB_EACH_BLOCK(M, ...)           \
+  M(q4_0, BlockQ4_0, ##__VA_ARGS__)     \
+  M(q4_1, BlockQ4_1, ##__VA_ARGS__)     \
+  M(q5_0, BlockQ5_0, ##__VA_ARGS__)     \
+  M(q5_1, BlockQ5_1, ##__VA_ARGS__)     \
+  M(q8_0, BlockQ8_0, ##__VA_ARGS__)     \
+  M(q2_k, BlockQ2_K, ##__VA_ARGS__)     \
+  M(q3_k, BlockQ3_K, ##__VA_ARGS__)     \
+  M(q4_k, BlockQ4_K, ##__VA_ARGS__)     \
+  M(q5_k, BlockQ5_K, ##__VA_ARGS__)     \
+  M(q6_k, BlockQ6_K, ##__VA_ARGS__)     \
+  M(q8_k, BlockQ8_K, ##__VA_ARGS__)     \
+  M(iq4_nl, BlockIQ4_NL, ##__VA_ARGS__) \
+  M(iq4_xs, BlockIQ4_XS, ##__VA_ARGS__) \
+  M(mxfp4, BlockMXFP4, ##__VA_ARGS__)
 
 namespace rbee {
 namespace gpu {
@@ -186,6 +202,17 @@ RB_DEVICE Pack<T> load128(const T* from) {
 template <class T>
 RB_DEVICE void store128(T* to, const Pack<T>& values) {
   *reinterpret_cast<Pack<T>*>(to) = values;
+}
+
+// Shared memory written by a wave's lanes before is seen by its lanes after; all lanes take part.
+RB_DEVICE void wave_barrier() {
+#if defined(__CUDACC__)
+  __syncwarp();
+#else
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+#endif
 }
 
 // Exchanges between the lanes of a wave; all lanes take part.

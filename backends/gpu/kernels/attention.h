@@ -1,0 +1,143 @@
+#pragma once
+// What the attention kernels share: where a sequence's rows lie, which keys a query sees, and how a
+// product becomes a score.
+
+#include "backends/gpu/portable.h"
+#include "backends/shared/attention_params.h"
+#include "backends/shared/scalar.h"
+
+namespace rbee {
+namespace gpu {
+
+constexpr float kLog2E = 1.44269504f;
+
+// One batch entry or sequence.
+struct AttentionSpan {
+  i64 index;      // of the entry
+  i64 first_row;  // ragged: its first row of q; dense: 0
+  i64 q_len;
+  i64 kv_len;
+
+  // The query's place among the keys: the last query stands at the last key.
+  RB_DEVICE i64 place(i64 query) const { return query + kv_len - q_len; }
+};
+
+// The keys [first, end) that a query sees.
+struct KeyRange {
+  i64 first;
+  i64 end;
+};
+
+RB_DEVICE AttentionSpan dense_span(const AttentionParams& p, i64 entry) {
+  return {entry, 0, p.q_len, p.kv_len};
+}
+
+RB_DEVICE AttentionSpan paged_span(const AttentionParams& p, i64 seq) {
+  const i64 first = p.seq_starts[seq * p.starts_step];
+  const i64 end = p.seq_starts[(seq + 1) * p.starts_step];
+  return {seq, first, end - first, p.kv_lens[seq * p.lens_step]};
+}
+
+// The sequence that row `row` of q belongs to: the last that begins at or before it.
+RB_DEVICE i64 sequence_of(const AttentionParams& p, i64 row) {
+  i64 low = 0;
+  i64 high = p.batch;
+  while (high - low > 1) {
+    const i64 middle = (low + high) / 2;
+    if (p.seq_starts[middle * p.starts_step] <= row) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+RB_DEVICE KeyRange visible_keys(const AttentionParams& p, const AttentionSpan& span, i64 query) {
+  const i64 place = span.place(query);
+  KeyRange keys{0, span.kv_len};
+  if (p.causal && place + 1 < keys.end) keys.end = place + 1 > 0 ? place + 1 : 0;
+  if (p.window > 0 && place + 1 > p.window) keys.first = place + 1 - p.window;
+  if (keys.first > keys.end) keys.first = keys.end;
+  return keys;
+}
+
+// Offset of key or value `key` in its cache or tensor, in elements.
+RB_DEVICE i64 key_offset(const AttentionParams& p, const AttentionStrides& at,
+                         const AttentionSpan& span, i64 kv_head, i64 key) {
+  if (p.block_table == nullptr) {
+    return span.index * at.batch + kv_head * at.head + key * at.time;
+  }
+  // Keys of one sequence are fewer than 2^31: kv_lens are i32.
+  const u32 block_size = static_cast<u32>(p.block_size);
+  const u32 block = static_cast<u32>(key) / block_size;
+  const u32 within = static_cast<u32>(key) - block * block_size;
+  const i64 stored = p.block_table[span.index * p.table_row + block * p.table_step];
+  return stored * at.batch + kv_head * at.head + within * at.time;
+}
+
+// Offset of a query's row in q, or of its result in y.
+RB_DEVICE i64 query_offset(const AttentionStrides& at, const AttentionSpan& span, i64 head,
+                           i64 query) {
+  return span.index * at.batch + head * at.head + (span.first_row + query) * at.time;
+}
+
+// The score of a product of query and key (scaled), as C = float or double.
+template <class C>
+RB_DEVICE C attention_score(const AttentionParams& p, const AttentionSpan& span, i64 head,
+                            i64 query, i64 key, C product) {
+  C score = product * static_cast<C>(p.scale);
+  if (p.softcap > 0) {
+    const C cap = static_cast<C>(p.softcap);
+    score = cap * tanh(score / cap);
+  }
+  if (p.slopes != nullptr) {
+    const i64 behind = span.place(query) - key;
+    score -= static_cast<C>(p.slopes[head * p.slope_step]) *
+             static_cast<C>(behind < 0 ? -behind : behind);
+  }
+  if (p.mask != nullptr) {
+    score += static_cast<C>(p.mask[span.index * p.mask_at.batch + head * p.mask_at.head +
+                                   query * p.mask_at.time + key * p.mask_at.step]);
+  }
+  return score;
+}
+
+template <class C>
+RB_DEVICE C load_number(const void* from, AttentionType type, i64 at) {
+  switch (type) {
+    case AttentionType::f32:
+      return static_cast<C>(static_cast<const float*>(from)[at]);
+    case AttentionType::f16:
+      return static_cast<C>(load_value(static_cast<const f16*>(from)[at]));
+    case AttentionType::bf16:
+      return static_cast<C>(load_value(static_cast<const bf16*>(from)[at]));
+    case AttentionType::f64:
+      return static_cast<C>(static_cast<const double*>(from)[at]);
+    default:
+      return static_cast<C>(load_value(static_cast<const f8e4m3*>(from)[at]));
+  }
+}
+
+template <class C>
+RB_DEVICE void store_number(void* to, AttentionType type, i64 at, C x) {
+  switch (type) {
+    case AttentionType::f32:
+      static_cast<float*>(to)[at] = static_cast<float>(x);
+      break;
+    case AttentionType::f16:
+      static_cast<f16*>(to)[at] = store_value<f16>(static_cast<float>(x));
+      break;
+    case AttentionType::bf16:
+      static_cast<bf16*>(to)[at] = store_value<bf16>(static_cast<float>(x));
+      break;
+    case AttentionType::f64:
+      static_cast<double*>(to)[at] = static_cast<double>(x);
+      break;
+    default:
+      static_cast<f8e4m3*>(to)[at] = store_value<f8e4m3>(static_cast<float>(x));
+  }
+}
+
+}  // namespace gpu
+}  // namespace rbee

@@ -1,0 +1,253 @@
+// Attention for any dtype, head size and stride, dense and paged: f64 operands in double, all
+// others in float, by fused multiply-adds, with the softmax taken in passing (Milakov and
+// Gimelshein 2018; Dao et al. 2022, algorithm 1). A block has kTile queries of one head and up to
+// kColumns columns of the result. Arithmetic limits it; matrix units have kernels of their own.
+#include "backends/gpu/kernels/attention.h"
+
+namespace rbee {
+namespace gpu {
+
+constexpr int kSide = 16;  // threads form a square: one axis queries, the other keys or columns
+constexpr int kThreads = kSide * kSide;
+constexpr int kChunk = 32;  // elements of a head staged at once
+constexpr int kColumns = 128;
+constexpr int kValueRows = 16;
+
+template <class C>
+struct PlainTile {
+  static constexpr int kEach = sizeof(C) == 8 ? 2 : 4;  // queries, and keys, of a thread
+  static constexpr int kTile = kSide * kEach;
+  struct Products {
+    C q[kChunk][kTile + 1];
+    C k[kChunk][kTile + 1];
+  };
+  struct Shared {
+    union {
+      Products products;
+      C v[kValueRows][kColumns];
+    };
+    C weights[kTile][kTile + 1];
+  };
+};
+
+RB_DEVICE float weight_of(float below_top) {
+  return fast_exp2(below_top * kLog2E);
+}
+RB_DEVICE double weight_of(double below_top) {
+  return exp(below_top);
+}
+
+template <class C>
+RB_DEVICE C minus_infinity() {
+  return static_cast<C>(-infinity());
+}
+
+// The queries of a block.
+struct PlainWork {
+  AttentionSpan span;
+  i64 first, count;  // queries
+  i32 head, kv_head;
+};
+
+// False when the block has nothing to do. Ragged: tiles are counted through the sequences, since
+// only the device knows their lengths.
+RB_DEVICE bool find_work(const AttentionParams& p, int tile, PlainWork& work) {
+  work.head = static_cast<i32>(block_y());
+  work.kv_head = work.head / (p.heads / p.kv_heads);
+  i64 at = block_x();
+  if (p.block_table == nullptr) {
+    const i64 tiles = (p.q_len + tile - 1) / tile;
+    work.span = dense_span(p, at / tiles);
+    work.first = at % tiles * tile;
+  } else {
+    i64 seq = 0;
+    for (; seq < p.batch; ++seq) {
+      work.span = paged_span(p, seq);
+      const i64 tiles = (work.span.q_len + tile - 1) / tile;
+      if (at < tiles) break;
+      at -= tiles;
+    }
+    if (seq == p.batch) return false;
+    work.first = at * tile;
+  }
+  work.count = work.span.q_len - work.first < tile ? work.span.q_len - work.first : tile;
+  return true;
+}
+
+// products[i][j] = query ty + 16 i times key `key` + tx + 16 j, unscaled.
+template <class C>
+RB_DEVICE void multiply_keys(const AttentionParams& p, const PlainWork& work, i64 key, i64 end,
+                             typename PlainTile<C>::Products& staged,
+                             C (&products)[PlainTile<C>::kEach][PlainTile<C>::kEach]) {
+  constexpr int kEach = PlainTile<C>::kEach;
+  constexpr int kTile = PlainTile<C>::kTile;
+  const int tx = static_cast<int>(thread_x()) % kSide;
+  const int ty = static_cast<int>(thread_x()) / kSide;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    for (int j = 0; j < kEach; ++j) products[i][j] = 0;
+  }
+  for (int base = 0; base < p.head_dim; base += kChunk) {
+    barrier();
+    const int d = base + static_cast<int>(thread_x()) % kChunk;
+    const int row = static_cast<int>(thread_x()) / kChunk;
+    for (int r = row; r < kTile; r += kThreads / kChunk) {
+      C q = 0;
+      C k = 0;
+      if (d < p.head_dim && r < work.count) {
+        const i64 from = query_offset(p.q_at, work.span, work.head, work.first + r);
+        q = load_number<C>(p.q, p.q_type, from + d * p.q_at.step);
+      }
+      if (d < p.head_dim && key + r < end) {
+        const i64 from = key_offset(p, p.k_at, work.span, work.kv_head, key + r);
+        k = load_number<C>(p.k, p.kv_type, from + d * p.k_at.step);
+      }
+      staged.q[d - base][r] = q;
+      staged.k[d - base][r] = k;
+    }
+    barrier();
+    for (int i = 0; i < kChunk; ++i) {
+      C q[kEach];
+      C k[kEach];
+      for (int r = 0; r < kEach; ++r) q[r] = staged.q[i][ty + kSide * r];
+      for (int r = 0; r < kEach; ++r) k[r] = staged.k[i][tx + kSide * r];
+      for (int r = 0; r < kEach; ++r) {
+        for (int c = 0; c < kEach; ++c) products[r][c] += q[r] * k[c];
+      }
+    }
+  }
+}
+
+// What a thread keeps of a query.
+template <class C>
+struct PlainRow {
+  C top;  // largest score so far
+  C sum;  // of weights, over this thread's keys
+  C out[kColumns / kSide];
+};
+
+// Scores of products become weights in `weights`; what was summed before is scaled to the new top.
+template <class C, int kWave>
+RB_DEVICE void weigh(const AttentionParams& p, const PlainWork& work, i64 key, i64 end,
+                     const C (&products)[PlainTile<C>::kEach][PlainTile<C>::kEach],
+                     C (&weights)[PlainTile<C>::kTile][PlainTile<C>::kTile + 1],
+                     PlainRow<C> (&rows)[PlainTile<C>::kEach]) {
+  constexpr int kEach = PlainTile<C>::kEach;
+  const int tx = static_cast<int>(thread_x()) % kSide;
+  const int ty = static_cast<int>(thread_x()) / kSide;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const int row = ty + kSide * i;
+    const i64 query = work.first + row;
+    KeyRange keys{0, 0};
+    if (row < work.count) keys = visible_keys(p, work.span, query);
+    C scores[kEach];
+    C top = rows[i].top;
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      const i64 at = key + tx + kSide * j;
+      const bool seen = at >= keys.first && at < keys.end && at < end;
+      scores[j] = seen ? attention_score<C>(p, work.span, work.head, query, at, products[i][j])
+                       : minus_infinity<C>();
+      top = scores[j] > top ? scores[j] : top;
+    }
+    top = wave_max<kWave, kSide>(top);
+    const bool any = top > minus_infinity<C>();
+    const C keep = any ? weight_of(rows[i].top - top) : C(1);
+    rows[i].top = top;
+    rows[i].sum *= keep;
+    for (int c = 0; c < kColumns / kSide; ++c) rows[i].out[c] *= keep;
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      const C weight = any ? weight_of(scores[j] - top) : C(0);
+      rows[i].sum += weight;
+      weights[row][tx + kSide * j] = weight;
+    }
+  }
+}
+
+template <class C>
+RB_DEVICE void add_values(const AttentionParams& p, const PlainWork& work, i64 key, i64 end,
+                          int column, typename PlainTile<C>::Shared& shared,
+                          PlainRow<C> (&rows)[PlainTile<C>::kEach]) {
+  constexpr int kEach = PlainTile<C>::kEach;
+  const int tx = static_cast<int>(thread_x()) % kSide;
+  const int ty = static_cast<int>(thread_x()) / kSide;
+  for (int base = 0; base < PlainTile<C>::kTile; base += kValueRows) {
+    barrier();
+    for (int i = static_cast<int>(thread_x()); i < kValueRows * kColumns; i += kThreads) {
+      const int row = i / kColumns;
+      const int c = i % kColumns;
+      C v = 0;
+      if (key + base + row < end && column + c < p.v_dim) {
+        const i64 from = key_offset(p, p.v_at, work.span, work.kv_head, key + base + row);
+        v = load_number<C>(p.v, p.kv_type, from + (column + c) * p.v_at.step);
+      }
+      shared.v[row][c] = v;
+    }
+    barrier();
+    for (int row = 0; row < kValueRows; ++row) {
+      C weights[kEach];
+      for (int i = 0; i < kEach; ++i) weights[i] = shared.weights[ty + kSide * i][base + row];
+#pragma unroll
+      for (int c = 0; c < kColumns / kSide; ++c) {
+        const C v = shared.v[row][tx + kSide * c];
+        for (int i = 0; i < kEach; ++i) rows[i].out[c] += weights[i] * v;
+      }
+    }
+  }
+}
+
+template <class C, int kWave>
+RB_DEVICE void write_rows(const AttentionParams& p, const PlainWork& work, int column,
+                          PlainRow<C> (&rows)[PlainTile<C>::kEach]) {
+  const int tx = static_cast<int>(thread_x()) % kSide;
+  const int ty = static_cast<int>(thread_x()) / kSide;
+#pragma unroll
+  for (int i = 0; i < PlainTile<C>::kEach; ++i) {
+    const C sum = wave_sum<kWave, kSide>(rows[i].sum);
+    const C scale = sum > 0 ? C(1) / sum : C(0);
+    if (ty + kSide * i >= work.count) continue;
+    const i64 to = query_offset(p.y_at, work.span, work.head, work.first + ty + kSide * i);
+#pragma unroll
+    for (int c = 0; c < kColumns / kSide; ++c) {
+      const int at = column + tx + kSide * c;
+      if (at < p.v_dim)
+        store_number<C>(p.y, p.q_type, to + at * p.y_at.step, rows[i].out[c] * scale);
+    }
+  }
+}
+
+template <class C, int kWave>
+RB_DEVICE void attention_plain(const AttentionParams& p) {
+  using Tile = PlainTile<C>;
+  RB_SHARED typename Tile::Shared shared;
+  PlainWork work;
+  if (!find_work(p, Tile::kTile, work)) return;
+  const int column = static_cast<int>(block_z()) * kColumns;
+  PlainRow<C> rows[Tile::kEach];
+  for (PlainRow<C>& row : rows) {
+    row.top = minus_infinity<C>();
+    row.sum = 0;
+    for (C& x : row.out) x = 0;
+  }
+  // Later queries see no keys before an earlier one's first, nor end before its end.
+  const i64 first = visible_keys(p, work.span, work.first).first;
+  const i64 end = visible_keys(p, work.span, work.first + work.count - 1).end;
+  for (i64 key = first; key < end; key += Tile::kTile) {
+    C products[Tile::kEach][Tile::kEach];
+    multiply_keys<C>(p, work, key, end, shared.products, products);
+    weigh<C, kWave>(p, work, key, end, products, shared.weights, rows);
+    add_values<C>(p, work, key, end, column, shared, rows);
+  }
+  write_rows<C, kWave>(p, work, column, rows);
+}
+
+#define RB_PLAIN(lanes, wave, dtype, C)                                  \
+  RB_KERNEL(attention_plain_##dtype##_##wave, kThreads, AttentionParams, \
+            (attention_plain<C, lanes>(p)))
+RB_WAVES(RB_PLAIN, f32, float)
+RB_WAVES(RB_PLAIN, f64, double)
+
+}  // namespace gpu
+}  // namespace rbee

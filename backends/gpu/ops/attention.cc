@@ -1,0 +1,152 @@
+#include "backends/gpu/ops/attention.h"
+
+#include <algorithm>
+
+#include "backends/gpu/gpu_device.h"
+#include "rbee/core/error.h"
+
+namespace rbee::gpu {
+namespace {
+
+using shared::AttentionParams;
+using shared::AttentionStrides;
+using shared::AttentionType;
+
+constexpr int64_t kPlainColumns = 128;  // as in kernels/attention_plain.cu
+
+AttentionType type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return AttentionType::f32;
+    case DType::f16:
+      return AttentionType::f16;
+    case DType::bf16:
+      return AttentionType::bf16;
+    case DType::f64:
+      return AttentionType::f64;
+    case DType::f8e4m3:
+      return AttentionType::f8e4m3;
+    default:
+      fail(Code::internal, "attention", "no kernel reads ", dtype);
+  }
+}
+
+// (batch, heads, time, element)
+AttentionStrides dense_strides(const View& x) {
+  return {x.stride(0), x.stride(1), x.stride(2), x.stride(3)};
+}
+
+// (row, heads, element)
+AttentionStrides ragged_strides(const View& x) {
+  return {0, x.stride(1), x.stride(0), x.stride(2)};
+}
+
+// One block of threads for each tile of queries, head and part of the result's columns.
+void run_plain(const char* op, const AttentionParams& params, DType dtype, Stream& stream) {
+  const bool wide = dtype == DType::f64;
+  const int64_t tile = wide ? 32 : 64;  // as in kernels/attention_plain.cu
+  KernelName kernel("attention_plain", wide ? DType::f64 : DType::f32);
+  kernel.lanes(device_of(stream).properties().lane_count);
+  launch(stream,
+         {.op = op,
+          .family = "attention_plain",
+          .kernel = kernel,
+          .grid = {.x = static_cast<uint32_t>(query_tiles(params, tile)),
+                   .y = static_cast<uint32_t>(params.heads),
+                   .z = blocks_for(params.v_dim, kPlainColumns)},
+          .threads = 256},
+         params);
+}
+
+void run_attention(const AttentionArgs& args, Stream& stream) {
+  if (args.y.numel() == 0) return;
+  run_plain("attention", attention_params(args), args.q.dtype, stream);
+}
+
+void run_paged_attention(const PagedAttentionArgs& args, Stream& stream) {
+  if (args.y.numel() == 0) return;
+  run_plain("paged_attention", attention_params(args), args.q.dtype, stream);
+}
+
+}  // namespace
+
+AttentionParams attention_params(const AttentionArgs& args) {
+  AttentionParams params{};
+  params.q = args.q.data;
+  params.k = args.k.data;
+  params.v = args.v.data;
+  params.y = args.y.data;
+  params.q_at = dense_strides(args.q);
+  params.k_at = dense_strides(args.k);
+  params.v_at = dense_strides(args.v);
+  params.y_at = dense_strides(args.y);
+  if (args.mask) {
+    params.mask = args.mask.as<float>();
+    params.mask_at = dense_strides(args.mask);
+  }
+  if (args.alibi_slopes) {
+    params.slopes = args.alibi_slopes.as<float>();
+    params.slope_step = args.alibi_slopes.stride(0);
+  }
+  params.batch = args.q.size(0);
+  params.q_len = args.q.size(2);
+  params.kv_len = args.k.size(2);
+  params.window = args.window;
+  params.heads = static_cast<int32_t>(args.q.size(1));
+  params.kv_heads = static_cast<int32_t>(args.k.size(1));
+  params.head_dim = static_cast<int32_t>(args.q.size(3));
+  params.v_dim = static_cast<int32_t>(args.y.size(3));
+  params.scale = args.scale;
+  params.softcap = args.softcap;
+  params.q_type = type_of(args.q.dtype);
+  params.kv_type = type_of(args.k.dtype);
+  params.causal = args.causal;
+  params.splits = 1;
+  return params;
+}
+
+AttentionParams attention_params(const PagedAttentionArgs& args) {
+  AttentionParams params{};
+  params.q = args.q.data;
+  params.k = args.k_cache.data;
+  params.v = args.v_cache.data;
+  params.y = args.y.data;
+  params.q_at = ragged_strides(args.q);
+  params.k_at = dense_strides(args.k_cache);
+  params.v_at = dense_strides(args.v_cache);
+  params.y_at = ragged_strides(args.y);
+  params.seq_starts = args.seq_starts.as<int32_t>();
+  params.kv_lens = args.kv_lens.as<int32_t>();
+  params.block_table = args.block_table.as<int32_t>();
+  params.starts_step = args.seq_starts.stride(0);
+  params.lens_step = args.kv_lens.stride(0);
+  params.table_row = args.block_table.stride(0);
+  params.table_step = args.block_table.stride(1);
+  params.batch = args.kv_lens.size(0);
+  params.q_len = args.q.size(0);
+  params.block_size = args.k_cache.size(2);
+  params.kv_len = args.block_table.size(1) * params.block_size;
+  params.window = args.window;
+  params.heads = static_cast<int32_t>(args.q.size(1));
+  params.kv_heads = static_cast<int32_t>(args.k_cache.size(1));
+  params.head_dim = static_cast<int32_t>(args.q.size(2));
+  params.v_dim = params.head_dim;
+  params.scale = args.scale;
+  params.softcap = args.softcap;
+  params.q_type = type_of(args.q.dtype);
+  params.kv_type = type_of(args.k_cache.dtype);
+  params.causal = true;
+  params.splits = 1;
+  return params;
+}
+
+int64_t query_tiles(const AttentionParams& params, int64_t tile) {
+  if (params.block_table == nullptr) return params.batch * ((params.q_len + tile - 1) / tile);
+  // Every sequence ends in at most one tile that is not full, and none has fewer rows than tiles.
+  return std::min(params.q_len, params.q_len / tile + params.batch);
+}
+
+const Impl<AttentionArgs> attention{"gpu", never_refuse, run_attention};
+const Impl<PagedAttentionArgs> paged_attention{"gpu", never_refuse, run_paged_attention};
+
+}  // namespace rbee::gpu

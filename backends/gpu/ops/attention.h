@@ -1,0 +1,26 @@
+#pragma once
+
+#include "backends/api/args_attention.h"
+#include "backends/api/impl.h"
+#include "backends/shared/attention_params.h"
+
+namespace rbee::gpu {
+
+// Everything: any dtype, head size and strides.
+extern const Impl<AttentionArgs> attention;
+extern const Impl<PagedAttentionArgs> paged_attention;
+
+// Few queries for each sequence, over heads of up to 256 elements whose rows can be read 16 bytes
+// at a time; keys and values f32, f16 or bf16.
+extern const Impl<AttentionArgs> attention_decode;
+extern const Impl<PagedAttentionArgs> paged_attention_decode;
+
+// The arguments as kernels take them; for vendors' kernels too.
+shared::AttentionParams attention_params(const AttentionArgs& args);
+shared::AttentionParams attention_params(const PagedAttentionArgs& args);
+
+// The most tiles of `tile` queries that all sequences have together; what a ragged batch has fewer
+// leaves blocks without work.
+int64_t query_tiles(const shared::AttentionParams& params, int64_t tile);
+
+}  // namespace rbee::gpu

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <array>
+
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/attention.h"
+#include "backends/gpu/rows.h"
+
+namespace rbee::gpu {
+namespace {
+
+using shared::AttentionParams;
+
+constexpr int64_t kWaves = 4;         // of a block, as in kernels/attention_decode.cu
+constexpr int64_t kBlocksEach = 4;    // blocks that a multiprocessor should have
+constexpr int64_t kKeysOfSplit = 64;  // splits of fewer keys cost more than they save
+constexpr int64_t kMostSplits = 256;
+constexpr int64_t kQueriesOfSequence = 4;  // more of them are for kernels that share keys
+
+// Heads that share a key head, as the kernels come.
+int64_t heads_together(int64_t group, DType cache) {
+  if (group == 1) return 1;
+  return group <= 4 || cache == DType::f32 ? 4 : 8;
+}
+
+const char* refuse_shape(const View& k, const View& v, int64_t head_dim, int64_t v_dim) {
+  if (k.dtype != DType::f32 && k.dtype != DType::f16 && k.dtype != DType::bf16) {
+    return "keys are not f32, f16 or bf16";
+  }
+  if (std::max(head_dim, v_dim) > 256) return "heads have more than 256 elements";
+  if (!vector_rows(k) || !vector_rows(v)) return "keys cannot be read 16 bytes at a time";
+  return nullptr;
+}
+
+const char* refuse_dense(const AttentionArgs& args) {
+  if (args.q.dtype == DType::f64) return "f64 needs sums in double";
+  if (args.q.size(2) > kQueriesOfSequence) return "many queries";
+  return refuse_shape(args.k, args.v, args.q.size(3), args.y.size(3));
+}
+
+const char* refuse_paged(const PagedAttentionArgs& args) {
+  if (args.q.dtype == DType::f64) return "f64 needs sums in double";
+  if (args.q.size(0) > kQueriesOfSequence * args.kv_lens.size(0)) return "many queries";
+  return refuse_shape(args.k_cache, args.v_cache, args.q.size(2), args.q.size(2));
+}
+
+// The number of parts that fills the machine; from what the host knows, so that a recorded launch
+// stays right for every length.
+int64_t splits_for(const AttentionParams& params, int64_t blocks, const Properties& device) {
+  int64_t keys = params.kv_len;
+  if (params.window > 0) keys = std::min(keys, params.window);
+  const int64_t wanted = (device.multiprocessors * kBlocksEach + blocks - 1) / blocks;
+  const int64_t useful = std::max<int64_t>(keys / kKeysOfSplit, 1);
+  return std::min({wanted, useful, kMostSplits});
+}
+
+void run_decode(const char* op, AttentionParams params, DType cache, Stream& stream) {
+  const Properties& device = device_of(stream).properties();
+  const int64_t rows = params.block_table == nullptr ? params.batch * params.q_len : params.q_len;
+  const int64_t group = params.heads / params.kv_heads;
+  const int64_t together = heads_together(group, cache);
+  const int64_t head_blocks = params.kv_heads * ((group + together - 1) / together);
+  params.splits = static_cast<int32_t>(splits_for(params, rows * head_blocks, device));
+  const int64_t parts = params.splits == 1 ? 0 : rows * params.heads * params.splits;
+  const Scratch scratch(stream, static_cast<size_t>(parts * (params.v_dim + 2)) * sizeof(float));
+  params.partial_stats = scratch.as<float>();
+  params.partial = params.partial_stats + 2 * parts;
+
+  const int64_t dim = std::max(params.head_dim, params.v_dim);
+  KernelName kernel("attention_decode", cache);
+  kernel.part(dim <= 64 ? "d64" : dim <= 128 ? "d128" : "d256");
+  kernel.part(together == 1 ? "h1" : together == 4 ? "h4" : "h8").lanes(device.lane_count);
+  launch(stream,
+         {.op = op,
+          .family = "attention_decode",
+          .kernel = kernel,
+          .grid = {.x = static_cast<uint32_t>(rows),
+                   .y = static_cast<uint32_t>(head_blocks),
+                   .z = static_cast<uint32_t>(params.splits)},
+          .threads = static_cast<uint32_t>(kWaves * device.lane_count)},
+         params);
+  if (params.splits == 1) return;
+  launch(stream,
+         {.op = op,
+          .family = "attention_decode",
+          .kernel = KernelName("attention_combine", DType::f32),
+          .grid = {.x = static_cast<uint32_t>(rows), .y = static_cast<uint32_t>(params.heads)},
+          .threads = dim <= 64    ? 64u
+                     : dim <= 128 ? 128u
+                                  : 256u},
+         params);
+}
+
+void run_dense(const AttentionArgs& args, Stream& stream) {
+  if (args.y.numel() == 0) return;
+  run_decode("attention", attention_params(args), args.k.dtype, stream);
+}
+
+void run_paged(const PagedAttentionArgs& args, Stream& stream) {
+  if (args.y.numel() == 0) return;
+  run_decode("paged_attention", attention_params(args), args.k_cache.dtype, stream);
+}
+
+}  // namespace
+
+const Impl<AttentionArgs> attention_decode{"gpu_decode", refuse_dense, run_dense};
+const Impl<PagedAttentionArgs> paged_attention_decode{"gpu_decode", refuse_paged, run_paged};
+
+}  // namespace rbee::gpu
