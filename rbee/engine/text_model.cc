@@ -48,6 +48,7 @@ text::GgufVocab gguf_vocab(const io::Metadata& metadata) {
   if (const auto bytes = metadata.get_ints("tokenizer.ggml.precompiled_charsmap")) {
     vocab.precompiled_charsmap.assign(bytes->begin(), bytes->end());
   }
+  vocab.special_takes_space = text::is_named_phi3(metadata.get_string("general.name").value_or(""));
   vocab.remove_extra_whitespaces = metadata.get_bool("tokenizer.ggml.remove_extra_whitespaces");
   return vocab;
 }

@@ -33,7 +33,9 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::fail_write(int error) const {
-  fail(Code::io, path_.string(), "cannot be written: ", std::generic_category().message(error));
+  const std::string written = offset_ > 0 ? cat(" beyond its first ", offset_, " bytes") : "";
+  fail(Code::io, path_.string(), "cannot be written", written, ": ",
+       std::generic_category().message(error));
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {

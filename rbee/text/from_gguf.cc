@@ -169,6 +169,14 @@ void build_unigram(const GgufVocab& vocab, PipelineParts& parts) {
 
 }  // namespace
 
+bool is_named_phi3(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower.find("phi-3") != lower.npos || lower.find("phi3") != lower.npos;
+}
+
 std::unique_ptr<Tokenizer> tokenizer_from_gguf(GgufVocab vocab) {
   check_fields(vocab);
   PipelineParts parts;

@@ -93,8 +93,8 @@ struct GgufVocab {
   std::optional<TokenId> bos, eos, eot, eom, unk, pad, sep;
   std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
   std::string precompiled_charsmap;  // SentencePiece's compiled normalizer, or empty
-  // White space after a special token belongs to it, as in Phi-3. Files do not say it: readers know
-  // it of the architecture.
+  // White space after a special token belongs to it. Files do not say it: readers know it of
+  // is_named_phi3(general.name).
   bool special_takes_space = false;
 };
 
@@ -108,6 +108,8 @@ std::unique_ptr<Tokenizer> tokenizer_from_gguf(GgufVocab vocab);
 GgufVocab gguf_vocab_from_json(std::string_view tokenizer_json,
                                std::string_view tokenizer_config_json = {},
                                std::string_view special_tokens_map = {});
+// Whether a model's name says that it is a Phi-3, as llama.cpp tells.
+bool is_named_phi3(std::string_view name);
 // What stands for an id without a token: "[PAD17]".
 std::string unused_token_text(size_t id);
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,14 +10,17 @@
 
 #include "rbee/core/error.h"
 #include "rbee/io/checkpoint.h"
-#include "rbee/io/gguf_writer.h"
-#include "rbee/io/safetensors_writer.h"
+#include "tools/convert/hf_to_gguf.h"
+#include "tools/convert/metadata.h"
+#include "tools/convert/recipe.h"
+#include "tools/convert/type_plan.h"
+#include "tools/convert/write_model.h"
 #include "tools/rbee/commands.h"
-#include "tools/rbee/quantize_plan.h"
-#include "tools/rbee/tensor_rows.h"
 
 namespace rbee::tools {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kOp = "quantize";
 
@@ -26,59 +30,45 @@ struct QuantizeOptions {
   std::string type;
   int threads = 0;
   bool pure = false;
+  bool dry_run = false;
+  bool no_vocabulary = false;
   bool quiet = false;
 };
 
-// Keys that the new file says itself or that no longer hold.
-bool is_replaced(std::string_view key) {
-  return key == "general.file_type" || key == "general.quantization_version" ||
-         key.starts_with("split.") || key.starts_with("quantize.imatrix.");
-}
+std::atomic<bool> stop_asked = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 
-void copy_metadata(const io::Checkpoint& checkpoint, DType wanted, io::GgufWriter& writer) {
-  for (const io::MetaEntry& entry : checkpoint.metadata().entries()) {
-    if (!is_replaced(entry.key)) writer.copy(entry);
-  }
-  writer.set_u32("general.file_type", gguf_file_type(wanted));
-  if (is_quantized(wanted)) writer.set_u32("general.quantization_version", 2);
-}
-
-DType wanted_type(const std::string& text) {
-  const auto dtype = parse_dtype(text);
-  if (dtype && can_convert_to(*dtype)) return *dtype;
-  std::string known;
-  for (int i = 0; i < kDTypeCount; ++i) {
-    const auto each = static_cast<DType>(i);
-    if (can_convert_to(each)) known += cat(known.empty() ? "" : ", ", each);
-  }
-  fail(Code::invalid_argument, kOp, "'", text, "' is none of ", known);
-}
-
-void check_paths(const io::Checkpoint& checkpoint, const QuantizeOptions& options, DType wanted) {
-  namespace fs = std::filesystem;
-  const bool gguf = checkpoint.format() == io::Checkpoint::Format::gguf;
-  const char* extension = gguf ? ".gguf" : ".safetensors";
-  if (!gguf && (is_quantized(wanted) || fs::path(options.to).extension() == ".gguf")) {
-    fail(
-        Code::unsupported, kOp,
-        "a Hugging Face checkpoint becomes a .safetensors file of f32, f16 ",
-        "or bf16 here; convert it to a GGUF file first (llama.cpp's convert_hf_to_gguf.py), which ",
-        "takes the vocabulary along, and quantise that");
-  }
-  check(fs::path(options.to).extension() == extension, kOp, "the output ", options.to,
-        " has to end in ", extension);
+// From here on these signals end the work in order, so that no half file stays behind.
+void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { stop_asked = true; };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
 }
 
 void print_plan(const TensorPlan& plan, int64_t bytes, size_t index, size_t count) {
+  const io::TensorEntry& stored = plan.tensor->stored;
   std::printf("[%4zu/%4zu] %-44s %-7s -> %-7s %10.2f MB%s%s\n", index + 1, count,
-              plan.tensor->name.c_str(), name(plan.tensor->dtype), name(plan.to),
+              stored.name.c_str(), name(stored.dtype), name(plan.to),
               static_cast<double>(bytes) / 1e6, plan.why.empty() ? "" : "  ", plan.why.c_str());
   std::fflush(stdout);
 }
 
+void print_total(const std::vector<TensorPlan>& plans, const std::string& path) {
+  int64_t from = 0, elements = 0;
+  for (const TensorPlan& plan : plans) {
+    from += static_cast<int64_t>(plan.tensor->stored.data.size());
+    elements += numel(plan.tensor->stored.shape);
+  }
+  const auto to = static_cast<double>(planned_bytes(plans));
+  std::printf("%s: %.2f MB of tensors, from %.2f MB; %.2f bits a weight\n", path.c_str(), to / 1e6,
+              static_cast<double>(from) / 1e6,
+              elements == 0 ? 0.0 : 8 * to / static_cast<double>(elements));
+}
+
 void warn_of_second_loss(const std::vector<TensorPlan>& plans) {
   const auto lossy = [](const TensorPlan& plan) {
-    return is_quantized(plan.tensor->dtype) && plan.to != plan.tensor->dtype;
+    const DType stored = plan.tensor->stored.dtype;
+    return is_quantized(stored) && plan.to != stored;
   };
   if (!std::ranges::any_of(plans, lossy)) return;
   std::fprintf(
@@ -87,63 +77,89 @@ void warn_of_second_loss(const std::vector<TensorPlan>& plans) {
       "gives a better file\n");
 }
 
-// Writer: GgufWriter or SafetensorsWriter.
+// Writer: GgufWriter or SafetensorsWriter, with its keys set.
 template <typename Writer>
-void write_tensors(Writer& writer, const std::vector<TensorPlan>& plans,
-                   const QuantizeOptions& options) {
-  for (const TensorPlan& plan : plans) {
-    writer.add_tensor(plan.tensor->name, plan.to, plan.tensor->shape);
+void write(Writer& writer, const std::vector<TensorPlan>& plans, const QuantizeOptions& options) {
+  warn_of_second_loss(plans);
+  const auto progress = [&](const TensorPlan& plan, int64_t bytes, size_t index) {
+    if (!options.quiet) print_plan(plan, bytes, index, plans.size());
+  };
+  if (options.dry_run) {
+    for (size_t i = 0; i < plans.size(); ++i) {
+      progress(plans[i], planned_bytes(std::span(plans).subspan(i, 1)), i);
+    }
+    return print_total(plans, options.to);
   }
-  writer.begin(options.to);
-  const int threads = options.threads > 0
-                          ? options.threads
-                          : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  int64_t total_in = 0, total_out = 0;
-  for (size_t i = 0; i < plans.size(); ++i) {
-    const TensorPlan& plan = plans[i];
-    int64_t bytes = 0;
-    convert_rows(*plan.tensor, plan.to, threads, [&](std::span<const std::byte> rows) {
-      bytes += static_cast<int64_t>(rows.size());
-      writer.write(rows);
-    });
-    plan.tensor->file->dont_need(plan.tensor->data);
-    total_in += static_cast<int64_t>(plan.tensor->data.size());
-    total_out += bytes;
-    if (!options.quiet) print_plan(plan, bytes, i, plans.size());
+  check_target(plans, options.to);
+  catch_signals();
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  write_model(writer, plans,
+              {.to = options.to,
+               .threads = options.threads > 0 ? options.threads : static_cast<int>(cores),
+               .stop = &stop_asked,
+               .progress = progress});
+  print_total(plans, options.to);
+}
+
+// The last part of a path that may end in a slash.
+std::string stem_of(const fs::path& path) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  const fs::path last = whole.has_filename() ? whole : whole.parent_path();
+  return (fs::is_directory(last) ? last.filename() : last.stem()).string();
+}
+
+void write_gguf(const io::Checkpoint& checkpoint, const Recipe& recipe,
+                const QuantizeOptions& options) {
+  io::GgufWriter writer;
+  std::vector<SourceTensor> tensors;
+  if (checkpoint.format() == io::Checkpoint::Format::gguf) {
+    tensors = copy_gguf(checkpoint, writer);
+  } else {
+    const HfToGgufOptions how{.name = stem_of(options.from), .vocabulary = !options.no_vocabulary};
+    tensors = hf_to_gguf(checkpoint, how, writer);
   }
-  writer.finish();
-  std::printf("%s: %.2f MB of tensors, from %.2f MB\n", options.to.c_str(),
-              static_cast<double>(total_out) / 1e6, static_cast<double>(total_in) / 1e6);
+  set_recipe_keys(recipe, writer);
+  const PlanOptions how{.recipe = recipe, .pure = options.pure, .gqa = gqa_of(checkpoint)};
+  write(writer, plan_types(tensors, how), options);
+}
+
+void write_safetensors(const io::Checkpoint& checkpoint, const Recipe& recipe,
+                       const QuantizeOptions& options) {
+  const std::vector<SourceTensor> tensors = as_stored(checkpoint);
+  io::SafetensorsWriter writer;
+  writer.set_metadata("format", "pt");
+  write(writer, plan_types(tensors, {.recipe = recipe, .gguf = false}), options);
+  if (!options.dry_run) std::printf("put config.json and the tokenizer's files beside it\n");
 }
 
 int quantize(const QuantizeOptions& options) {
-  const DType wanted = wanted_type(options.type);
+  const Recipe& recipe = find_recipe(options.type);
+  const std::string extension = fs::path(options.to).extension().string();
+  check(extension == ".gguf" || extension == ".safetensors", kOp, "the output ", options.to,
+        " has to end in .gguf or .safetensors");
   const io::Checkpoint checkpoint = io::Checkpoint::open(options.from);
-  check_paths(checkpoint, options, wanted);
-  const std::vector<TensorPlan> plans = plan_types(checkpoint, wanted, options.pure);
-  warn_of_second_loss(plans);
-  if (checkpoint.format() == io::Checkpoint::Format::gguf) {
-    io::GgufWriter writer;
-    copy_metadata(checkpoint, wanted, writer);
-    write_tensors(writer, plans, options);
-  } else {
-    io::SafetensorsWriter writer;
-    writer.set_metadata("format", "pt");
-    write_tensors(writer, plans, options);
-    std::printf("put config.json and the tokenizer's files beside it\n");
+  if (extension == ".gguf") {
+    write_gguf(checkpoint, recipe, options);
+    return 0;
   }
+  check(checkpoint.format() == io::Checkpoint::Format::safetensors, kOp,
+        "a GGUF file becomes a GGUF file; the output ", options.to, " has to end in .gguf");
+  check(!is_quantized(recipe.base), kOp, "safetensors files hold f32, f16 and bf16; for ",
+        recipe.name, " the output has to end in .gguf");
+  write_safetensors(checkpoint, recipe, options);
   return 0;
 }
 
 constexpr const char* kFooter =
-    R"(Types: f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4.
+    R"(Types: f32 f16 bf16 q8_0 q8_k q5_0 q5_1 q4_0 q4_1 iq4_nl iq4_xs mxfp4, and the mixtures q6_k,
+q5_k_m q5_k_s, q4_k_m q4_k_s, q3_k_l q3_k_m q3_k_s, q2_k q2_k_s; q5_k, q4_k and q3_k are the _m ones.
 A GGUF file becomes one GGUF file with the same metadata and vocabulary; split files are joined.
-A Hugging Face folder becomes one .safetensors file of f32, f16 or bf16; block types need a GGUF
-file, because safetensors has none.
-In GGUF files vectors, norms and routers stay f32. The token table and the output matrix become
-q6_k or q8_0 where the wanted type is smaller, because their errors meet every token and logit
-directly; --pure gives them the wanted type too. Rows that do not divide into the type's block get
-the nearest larger type that fits. Each line says which rule was used.)";
+A Hugging Face folder becomes a GGUF file with its tokenizer and chat template, or one .safetensors
+file of f32, f16 or bf16.
+In GGUF files vectors, norms and routers stay f32. Block types keep the output matrix at q6_k at
+least, and mixtures give more bits to the matrices that need them; --pure gives every matrix the same
+type. Rows that do not divide into the type's block get the next larger type that fits. Each line
+says which rule was used.)";
 
 }  // namespace
 
@@ -153,10 +169,13 @@ Command add_quantize(CLI::App& parent) {
   app->add_option("input", options->from, "a .gguf file or a Hugging Face folder")->required();
   app->add_option("output", options->to, "the new .gguf or .safetensors file; replaced when there")
       ->required();
-  app->add_option("type", options->type, "of the weights, e.g. q4_k; see below")->required();
+  app->add_option("type", options->type, "of the weights, e.g. q4_k_m; see below")->required();
   app->add_option("-t,--threads", options->threads, "0 = one for each core")
       ->check(CLI::Range(0, 1024));
-  app->add_flag("--pure", options->pure, "the token table and the output in the wanted type too");
+  app->add_flag("--pure", options->pure, "no mixture: every matrix in the same type");
+  app->add_flag("--dry-run", options->dry_run, "print the types and sizes, write nothing");
+  app->add_flag("--no-vocabulary", options->no_vocabulary,
+                "a Hugging Face folder's weights only, without its tokenizer");
   app->add_flag("-q,--quiet", options->quiet, "no line for each tensor");
   app->footer(kFooter);
   return {app, [options] { return quantize(*options); }};

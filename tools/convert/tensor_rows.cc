@@ -1,4 +1,4 @@
-#include "tools/rbee/tensor_rows.h"
+#include "tools/convert/tensor_rows.h"
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@ namespace rbee::tools {
 namespace {
 
 constexpr const char* kOp = "convert";
-constexpr int64_t kBatchBytes = int64_t{64} << 20;
+constexpr int64_t kBatchBytes = int64_t{16} << 20;
 
 template <typename T>
 void read_plain(const std::byte* from, float* to, int64_t n) {
@@ -77,20 +77,30 @@ void on_threads(int threads, Work work) {
 
 class RowConverter {
  public:
-  RowConverter(const io::TensorEntry& tensor, DType to)
-      : tensor_(tensor),
+  RowConverter(const SourceTensor& tensor, DType to)
+      : tensor_(tensor.stored),
+        edit_(tensor.edit),
         to_(to),
-        columns_(tensor.shape.rank() == 0 ? 1 : tensor.shape[tensor.shape.rank() - 1]),
-        row_in_(row_bytes(tensor.dtype, columns_)),
-        row_out_(row_bytes(to, columns_)) {}
+        columns_(columns_of(tensor)),
+        rows_(columns_ == 0 ? 0 : numel(tensor_.shape) / columns_),
+        row_in_(row_bytes(tensor_.dtype, columns_)),
+        row_out_(row_bytes(to, columns_)) {
+    const int64_t heads = edit_.pair_heads;
+    check(heads == 0 || rows_ % (2 * heads) == 0, kOp, "tensor ", tensor_.name, " has ", rows_,
+          " rows for ", heads, " heads");
+  }
 
-  int64_t rows() const { return columns_ == 0 ? 0 : numel(tensor_.shape) / columns_; }
+  int64_t rows() const { return rows_; }
   int64_t row_out() const { return row_out_; }
 
-  // One row into `out`; `values` is room for it as f32.
+  // The new file's `row` into `out`; `values` is room for it as f32.
   void convert(int64_t row, std::vector<float>& values, std::byte* out) const {
     values.resize(static_cast<size_t>(columns_));
-    row_to_float(tensor_.dtype, tensor_.data.data() + row * row_in_, values.data(), columns_);
+    row_to_float(tensor_.dtype, tensor_.data.data() + stored_row(row) * row_in_, values.data(),
+                 columns_);
+    if (edit_.changes_values()) {
+      for (float& value : values) value = (value + edit_.offset) * edit_.scale;
+    }
     const int64_t bad = find_bad(values, to_);
     check(bad == columns_, kOp, "tensor ", tensor_.name, " has the value ",
           bad < columns_ ? values[static_cast<size_t>(bad)] : 0.0f, " in row ", row, ", column ",
@@ -99,11 +109,26 @@ class RowConverter {
   }
 
  private:
+  static int64_t columns_of(const SourceTensor& tensor) {
+    const Shape& shape = tensor.stored.shape;
+    if (shape.rank() == 0 || (shape.rank() == 1 && tensor.edit.pair_heads > 0)) return 1;
+    return shape[shape.rank() - 1];
+  }
+
+  int64_t stored_row(int64_t row) const {
+    if (edit_.pair_heads == 0) return row;
+    const int64_t head_dim = rows_ / edit_.pair_heads;
+    const int64_t head = row / head_dim, within = row % head_dim;
+    return head * head_dim + within % 2 * (head_dim / 2) + within / 2;
+  }
+
   const io::TensorEntry& tensor_;
+  RowEdit edit_;
   DType to_;
   int64_t columns_;
-  int64_t row_in_;
-  int64_t row_out_;
+  int64_t rows_;
+  int64_t row_in_;   // bytes
+  int64_t row_out_;  // bytes
 };
 
 }  // namespace
@@ -141,15 +166,26 @@ void row_from_float(DType dtype, const float* from, std::byte* to, int64_t n) {
 }
 
 bool can_convert_to(DType dtype) {
-  // q8_k holds activations between two steps of a product, not weights.
-  return (is_quantized(dtype) && dtype != DType::q8_k) || dtype == DType::f32 ||
-         dtype == DType::f16 || dtype == DType::bf16;
+  return is_quantized(dtype) || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-void convert_rows(const io::TensorEntry& tensor, DType to, int threads,
+void convert_rows(const SourceTensor& tensor, const RowOptions& options,
                   const std::function<void(std::span<const std::byte>)>& write) {
-  if (tensor.dtype == to) return write(tensor.data);
-  const RowConverter converter(tensor, to);
+  const auto check_stop = [&] {
+    if (options.stop != nullptr && *options.stop) fail(Code::cancelled, kOp, "stopped");
+  };
+  const bool edited = tensor.edit.pair_heads != 0 || tensor.edit.changes_values();
+  if (tensor.stored.dtype == options.to && !edited) {
+    std::span<const std::byte> left = tensor.stored.data;
+    while (!left.empty()) {
+      check_stop();
+      const size_t count = std::min(left.size(), static_cast<size_t>(kBatchBytes));
+      write(left.first(count));
+      left = left.subspan(count);
+    }
+    return;
+  }
+  const RowConverter converter(tensor, options.to);
   const int64_t total = converter.rows();
   const int64_t batch = std::clamp(kBatchBytes / std::max<int64_t>(converter.row_out(), 1),
                                    int64_t{1}, std::max<int64_t>(total, 1));
@@ -157,9 +193,10 @@ void convert_rows(const io::TensorEntry& tensor, DType to, int threads,
   for (int64_t first = 0; first < total; first += batch) {
     const int64_t count = std::min(batch, total - first);
     std::atomic<int64_t> next = 0;
-    on_threads(static_cast<int>(std::min<int64_t>(threads, count)), [&] {
+    on_threads(static_cast<int>(std::min<int64_t>(options.threads, count)), [&] {
       std::vector<float> values;
       for (int64_t i = next++; i < count; i = next++) {
+        check_stop();
         converter.convert(first + i, values, out.data() + i * converter.row_out());
       }
     });

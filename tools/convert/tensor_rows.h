@@ -1,12 +1,13 @@
 #pragma once
 // A tensor's rows in another type, on several threads.
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <span>
 
 #include "rbee/core/dtype.h"
-#include "rbee/io/tensor_entry.h"
+#include "tools/convert/source_tensor.h"
 
 namespace rbee::tools {
 
@@ -18,10 +19,16 @@ void row_from_float(DType dtype, const float* from, std::byte* to, int64_t n);
 // Whether convert_rows() can make `dtype`.
 bool can_convert_to(DType dtype);
 
-// Calls `write` with the rows (along the last axis) in the type `to`, in order, some at a time;
-// rows that have it already are passed as they are. Throws invalid_argument, naming the tensor and
-// row, for values that are not finite or do not fit the type.
-void convert_rows(const io::TensorEntry& tensor, DType to, int threads,
+struct RowOptions {
+  DType to = DType::f32;
+  int threads = 1;
+  const std::atomic<bool>* stop = nullptr;  // set from elsewhere: `cancelled` is thrown
+};
+
+// Calls `write` with the rows (along the last axis) edited and in the wanted type, in order, some
+// megabytes at a time. Throws invalid_argument, naming the tensor and row, for values that are not
+// finite or do not fit the type.
+void convert_rows(const SourceTensor& tensor, const RowOptions& options,
                   const std::function<void(std::span<const std::byte>)>& write);
 
 }  // namespace rbee::tools

@@ -1,0 +1,157 @@
+#include "tools/convert/gguf_form.h"
+
+#include <cmath>
+
+#include "rbee/core/error.h"
+#include "rbee/models/gemma2/config.h"
+#include "rbee/models/gemma3/config.h"
+#include "rbee/models/llama/config.h"
+#include "rbee/models/phi3/config.h"
+#include "rbee/models/qwen2/config.h"
+#include "rbee/models/qwen3/config.h"
+
+namespace rbee::tools {
+namespace {
+
+constexpr const char* kOp = "convert";
+
+// GGUF files do not say the activation: readers take the family's own.
+void check_activation(GateOp found, GateOp own) {
+  if (found == own) return;
+  fail(Code::unsupported, kOp,
+       "config.json's hidden_act is not the one that readers of GGUF files ",
+       "take for this architecture");
+}
+
+template <typename Slides>
+std::vector<int64_t> windows_where(const std::vector<int64_t>& windows, Slides slides) {
+  int64_t size = 0;
+  for (const int64_t window : windows) size = std::max(size, window);
+  std::vector<int64_t> out(windows.size(), 0);
+  for (size_t layer = 0; layer < out.size(); ++layer) {
+    if (slides(layer)) out[layer] = size;
+  }
+  return out;
+}
+
+// Config: any family's.
+template <typename Config>
+GgufForm common_form(std::string_view architecture, const Config& config) {
+  GgufForm form;
+  form.architecture = architecture;
+  form.config = config;
+  return form;
+}
+
+GgufForm llama_form(const models::ConfigReader& reader) {
+  const models::LlamaConfig config = models::read_llama_config(reader);
+  check_activation(config.activation, GateOp::silu);
+  GgufForm form = common_form("llama", config);
+  form.rope = config.rope;
+  form.windows.assign(static_cast<size_t>(config.layers), config.window);
+  form.usual_windows = form.windows;
+  form.paired_rows = true;
+  return form;
+}
+
+// Qwen2Config or Qwen3Config: from a fixed layer on windows slide.
+template <typename Config>
+GgufForm qwen_form(std::string_view architecture, const Config& config) {
+  check_activation(config.activation, GateOp::silu);
+  constexpr size_t kFirstWindowed = 28;
+  GgufForm form = common_form(architecture, config);
+  form.rope = config.rope;
+  form.windows = config.windows;
+  form.usual_windows =
+      windows_where(config.windows, [](size_t layer) { return layer >= kFirstWindowed; });
+  return form;
+}
+
+GgufForm qwen3_form(const models::ConfigReader& reader) {
+  const models::Qwen3Config config = models::read_qwen3_config(reader);
+  if (config.attention_bias != nn::Bias::none) {
+    fail(Code::unsupported, kOp, "config.json's attention_bias is true; GGUF files of qwen3 have ",
+         "no biases");
+  }
+  return qwen_form("qwen3", config);
+}
+
+GgufForm phi3_form(const models::ConfigReader& reader) {
+  const models::Phi3Config config = models::read_phi3_config(reader);
+  check_activation(config.activation, GateOp::silu);
+  GgufForm form = common_form("phi3", config);
+  form.rope = config.rope;
+  form.windows.assign(static_cast<size_t>(config.layers), config.window);
+  form.usual_windows = form.windows;
+  return form;
+}
+
+// The root of what scores are divided by: the head size, but for the largest model of a family,
+// known by its layers, the width by heads.
+float query_scale(const models::ModelConfig& config, float attention_scale, int64_t largest) {
+  const int64_t taken = config.layers == largest ? config.dim / config.heads : config.head_dim;
+  const float scale = attention_scale * std::sqrt(static_cast<float>(taken));
+  constexpr float kRounding = 1e-6f;
+  return std::fabs(scale - 1) < kRounding ? 1.0f : scale;
+}
+
+GgufForm gemma2_form(const models::ConfigReader& reader) {
+  const models::Gemma2Config config = models::read_gemma2_config(reader);
+  check_activation(config.activation, GateOp::gelu);
+  GgufForm form = common_form("gemma2", config);
+  form.rope = config.rope;
+  form.attention_softcap = config.attention_softcap;
+  form.logit_softcap = config.logit_softcap;
+  form.windows = config.windows;
+  form.usual_windows = windows_where(config.windows, [](size_t layer) { return layer % 2 == 0; });
+  form.norm_offset = config.norm_weight_offset;
+  form.query_scale = query_scale(config, config.attention_scale, 46);
+  form.query_weight = "attn_q";
+  return form;
+}
+
+GgufForm gemma3_form(const models::ConfigReader& reader) {
+  const models::Gemma3Config config = models::read_gemma3_config(reader);
+  check_activation(config.activation, GateOp::gelu);
+  GgufForm form = common_form("gemma3", config);
+  form.rope = config.global_rope;
+  form.local_rope_base = config.local_rope.base;
+  if (config.logit_softcap != 0) form.logit_softcap = config.logit_softcap;
+  form.windows = config.windows;
+  form.usual_windows =
+      windows_where(config.windows, [](size_t layer) { return (layer + 1) % 6 != 0; });
+  form.norm_offset = config.norm_weight_offset;
+  form.query_scale = query_scale(config, config.attention_scale, 62);
+  form.query_weight = "attn_q_norm";  // the norm of the heads of q undoes a scale before it
+  return form;
+}
+
+}  // namespace
+
+GgufForm read_gguf_form(const io::Checkpoint& checkpoint) {
+  const std::string architecture = checkpoint.architecture();
+  const bool gemma3 = architecture.starts_with("gemma3");
+  const models::ConfigReader reader(checkpoint, gemma3 ? "text_config" : "");
+  if (architecture == "llama" || architecture == "mistral") return llama_form(reader);
+  if (architecture == "qwen2") return qwen_form("qwen2", models::read_qwen2_config(reader));
+  if (architecture == "qwen3") return qwen3_form(reader);
+  if (architecture == "gemma2") return gemma2_form(reader);
+  if (architecture == "gemma3" || architecture == "gemma3_text") return gemma3_form(reader);
+  if (architecture == "phi3") return phi3_form(reader);
+  fail(Code::unsupported, kOp, "models of the architecture \"", architecture,
+       "\" are not turned into GGUF files");
+}
+
+RowEdit edit_of(const GgufForm& form, std::string_view name) {
+  const auto is = [&](std::string_view part) {
+    return name.ends_with(cat(".", part, ".weight")) || name.ends_with(cat(".", part, ".bias"));
+  };
+  RowEdit edit;
+  if (form.paired_rows && is("attn_q")) edit.pair_heads = form.config.heads;
+  if (form.paired_rows && is("attn_k")) edit.pair_heads = form.config.kv_heads;
+  if (name.ends_with("norm.weight")) edit.offset = form.norm_offset;
+  if (!form.query_weight.empty() && is(form.query_weight)) edit.scale = form.query_scale;
+  return edit;
+}
+
+}  // namespace rbee::tools

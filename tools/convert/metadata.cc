@@ -1,0 +1,57 @@
+#include "tools/convert/metadata.h"
+
+#include "tools/convert/gguf_form.h"
+
+namespace rbee::tools {
+namespace {
+
+// Keys that the new file says itself or that no longer hold.
+bool is_replaced(std::string_view key) {
+  return key == "general.file_type" || key == "general.quantization_version" ||
+         key.starts_with("split.") || key.starts_with("quantize.imatrix.");
+}
+
+}  // namespace
+
+std::vector<SourceTensor> as_stored(const io::Checkpoint& checkpoint) {
+  std::vector<SourceTensor> tensors;
+  tensors.reserve(checkpoint.tensors().size());
+  for (const io::TensorEntry& entry : checkpoint.tensors()) {
+    tensors.push_back({.stored = entry, .edit = {}, .made = {}});
+  }
+  return tensors;
+}
+
+std::vector<SourceTensor> copy_gguf(const io::Checkpoint& checkpoint, io::GgufWriter& writer) {
+  for (const io::MetaEntry& entry : checkpoint.metadata().entries()) {
+    if (!is_replaced(entry.key)) writer.copy(entry);
+  }
+  return as_stored(checkpoint);
+}
+
+void set_recipe_keys(const Recipe& recipe, io::GgufWriter& writer) {
+  constexpr uint32_t kQuantizationVersion = 2;
+  if (recipe.file_type) writer.set_u32("general.file_type", *recipe.file_type);
+  if (is_quantized(recipe.base)) {
+    writer.set_u32("general.quantization_version", kQuantizationVersion);
+  }
+}
+
+int64_t gqa_of(const io::Checkpoint& checkpoint) {
+  if (checkpoint.format() == io::Checkpoint::Format::safetensors) {
+    const models::ModelConfig config = read_gguf_form(checkpoint).config;
+    return config.heads / config.kv_heads;
+  }
+  const io::Metadata& metadata = checkpoint.metadata();
+  const std::string prefix = metadata.contains("general.architecture")
+                                 ? cat(checkpoint.architecture(), ".attention.head_count")
+                                 : "";
+  const auto heads_at = [&](const std::string& key) -> int64_t {
+    const io::MetaEntry* entry = metadata.find(key);
+    return entry != nullptr && io::is_integer(entry->type) ? metadata.require_i64(key) : 0;
+  };
+  const int64_t heads = heads_at(prefix), kv_heads = heads_at(prefix + "_kv");
+  return heads > 0 && kv_heads > 0 ? heads / kv_heads : 1;
+}
+
+}  // namespace rbee::tools

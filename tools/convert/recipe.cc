@@ -1,0 +1,119 @@
+#include "tools/convert/recipe.h"
+
+#include <algorithm>
+#include <string>
+
+#include "rbee/core/error.h"
+
+namespace rbee::tools {
+namespace {
+
+using enum DType;
+
+constexpr Rule kQ2K[] = {
+    {Role::attn_v, Where::shared_kv, q4_k},
+    {Role::attn_v, Where::all, q3_k},
+    {Role::ffn_down, Where::all, q3_k},
+    {Role::attn_output, Where::all, q3_k},
+};
+constexpr Rule kQ2KS[] = {
+    {Role::attn_v, Where::shared_kv, q4_k},
+    {Role::ffn_down, Where::first_eighth, q4_k},
+};
+constexpr Rule kQ3KS[] = {
+    {Role::attn_v, Where::deep_shared_kv, q5_k},
+};
+constexpr Rule kQ3KM[] = {
+    {Role::attn_v, Where::deep_shared_kv, q5_k},
+    {Role::attn_v, Where::first_two, q5_k},
+    {Role::attn_v, Where::all, q4_k},
+    {Role::ffn_down, Where::first_sixteenth, q5_k},
+    {Role::ffn_down, Where::all, q4_k},
+    {Role::attn_output, Where::all, q4_k},
+};
+constexpr Rule kQ3KL[] = {
+    {Role::attn_v, Where::all, q5_k},
+    {Role::ffn_down, Where::all, q5_k},
+    {Role::attn_output, Where::all, q5_k},
+};
+constexpr Rule kQ4KS[] = {
+    {Role::attn_v, Where::deep_shared_kv, q5_k},
+    {Role::attn_v, Where::first_four, q5_k},
+    {Role::ffn_down, Where::first_eighth, q5_k},
+};
+constexpr Rule kQ4KM[] = {
+    {Role::attn_v, Where::more_bits, q6_k},
+    {Role::attn_v, Where::deep_shared_kv, q5_k},
+    {Role::ffn_down, Where::more_bits, q6_k},
+};
+constexpr Rule kQ5KM[] = {
+    {Role::attn_v, Where::more_bits, q6_k},
+    {Role::ffn_down, Where::more_bits, q6_k},
+};
+constexpr Rule kIq4[] = {
+    {Role::attn_v, Where::shared_kv, q5_k},
+    {Role::ffn_down, Where::first_eighth, q5_k},
+};
+
+// Numbers of general.file_type are llama.cpp's; it has none for whole files of q8_k.
+constexpr Recipe kRecipes[] = {
+    {"f32", f32, 0, {}},          {"f16", f16, 1, {}},         {"bf16", bf16, 32, {}},
+    {"q8_0", q8_0, 7, {}},        {"q8_k", q8_k, {}, {}},      {"q6_k", q6_k, 18, {}},
+    {"q5_k_m", q5_k, 17, kQ5KM},  {"q5_k_s", q5_k, 16, {}},    {"q5_1", q5_1, 9, {}},
+    {"q5_0", q5_0, 8, {}},        {"q4_k_m", q4_k, 15, kQ4KM}, {"q4_k_s", q4_k, 14, kQ4KS},
+    {"q4_1", q4_1, 3, {}},        {"q4_0", q4_0, 2, {}},       {"iq4_nl", iq4_nl, 25, kIq4},
+    {"iq4_xs", iq4_xs, 30, kIq4}, {"mxfp4", mxfp4, 38, {}},    {"q3_k_l", q3_k, 13, kQ3KL},
+    {"q3_k_m", q3_k, 12, kQ3KM},  {"q3_k_s", q3_k, 11, kQ3KS}, {"q2_k", q2_k, 10, kQ2K},
+    {"q2_k_s", q2_k, 21, kQ2KS},
+};
+
+bool holds(Where where, const Place& place) {
+  const int64_t eighth = place.layers / 8;
+  switch (where) {
+    case Where::all:
+      return true;
+    case Where::shared_kv:
+      return place.gqa >= 4;
+    case Where::deep_shared_kv:
+      return place.layers == 80 && place.gqa > 1;
+    case Where::more_bits:
+      return place.layer < eighth || place.layer >= 7 * place.layers / 8 ||
+             (place.layer - eighth) % 3 == 2;
+    case Where::first_eighth:
+      return place.layer < eighth;
+    case Where::first_sixteenth:
+      return place.layer < place.layers / 16;
+    case Where::first_two:
+      return place.layer < 2;
+    case Where::first_four:
+      return place.layer < 4;
+  }
+  return false;
+}
+
+}  // namespace
+
+DType Recipe::type_of(const Place& place) const {
+  const auto rule = std::ranges::find_if(
+      rules, [&](const Rule& each) { return each.role == place.role && holds(each.where, place); });
+  return rule == rules.end() ? base : rule->type;
+}
+
+std::span<const Recipe> recipes() {
+  return kRecipes;
+}
+
+const Recipe& find_recipe(std::string_view name) {
+  std::string wanted(name);
+  std::ranges::transform(wanted, wanted.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (wanted == "q3_k" || wanted == "q4_k" || wanted == "q5_k") wanted += "_m";
+  const auto found = std::ranges::find(kRecipes, wanted, &Recipe::name);
+  if (found != std::end(kRecipes)) return *found;
+  std::string known;
+  for (const Recipe& each : kRecipes) known += cat(known.empty() ? "" : ", ", each.name);
+  fail(Code::invalid_argument, "quantize", "'", name, "' is none of ", known);
+}
+
+}  // namespace rbee::tools

@@ -1,0 +1,29 @@
+#pragma once
+// A tensor of the file to be written, and where its values come from.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rbee/io/tensor_entry.h"
+
+namespace rbee::tools {
+
+// What happens to stored values on their way.
+struct RowEdit {
+  // Within each of so many heads rows i and i + half become neighbours, as rope's interleaved
+  // layout wants them (the elements of a vector count as rows); 0 = rows stay.
+  int64_t pair_heads = 0;
+  float offset = 0;  // value -> (value + offset) * scale
+  float scale = 1;
+
+  bool changes_values() const { return offset != 0 || scale != 1; }
+};
+
+struct SourceTensor {
+  io::TensorEntry stored;  // under its name in the new file
+  RowEdit edit;
+  std::shared_ptr<const std::vector<float>> made;  // owns the values that no file has
+};
+
+}  // namespace rbee::tools

@@ -1,0 +1,136 @@
+#include "tools/convert/type_plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "rbee/core/error.h"
+
+namespace rbee::tools {
+namespace {
+
+double bits_per_element(DType dtype) {
+  return 8.0 * info(dtype).block_bytes / info(dtype).block_size;
+}
+
+bool fits(const io::TensorEntry& tensor, DType dtype) {
+  const int64_t columns = tensor.shape[tensor.shape.rank() - 1];
+  return columns % info(dtype).block_size == 0;
+}
+
+bool stays_f32(const io::TensorEntry& tensor) {
+  if (tensor.shape.rank() < 2) return true;
+  for (const char* part : {"norm", "ffn_gate_inp", "mlp.gate.weight"}) {
+    if (tensor.name.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+Role role_of(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
+  if (has(".attn_v.") || has(".attn_qkv.")) return Role::attn_v;
+  if (has(".attn_output.")) return Role::attn_output;
+  return has(".ffn_down") ? Role::ffn_down : Role::other;
+}
+
+// N of "blk.N.attn_v.weight"; 0 for tensors of no layer.
+int64_t layer_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  int64_t layer = 0;
+  if (name.starts_with(kPrefix)) {
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
+  }
+  return layer;
+}
+
+DType next_above(DType dtype) {
+  switch (dtype) {
+    case DType::q2_k:
+    case DType::q3_k:
+      return DType::q4_0;
+    case DType::iq4_xs:
+      return DType::iq4_nl;
+    case DType::q4_k:
+      return DType::q5_0;
+    case DType::q5_k:
+      return DType::q5_1;
+    case DType::q6_k:
+    case DType::q8_k:
+      return DType::q8_0;
+    default:
+      return DType::f16;
+  }
+}
+
+// `wanted`, or what takes its place where the tensor's rows do not divide into its block.
+TensorPlan fitting(const SourceTensor& tensor, DType wanted, std::string why) {
+  TensorPlan plan{&tensor, wanted, std::move(why)};
+  while (!fits(tensor.stored, plan.to)) plan.to = next_above(plan.to);
+  if (plan.to != wanted) {
+    const Shape& shape = tensor.stored.shape;
+    if (!plan.why.empty()) plan.why += "; ";
+    plan.why += cat("rows of ", shape[shape.rank() - 1], " do not divide into blocks of ",
+                    info(wanted).block_size, " for ", wanted);
+  }
+  return plan;
+}
+
+class Planner {
+ public:
+  Planner(std::span<const SourceTensor> tensors, const PlanOptions& options) : options_(options) {
+    for (const SourceTensor& each : tensors) {
+      has_output_ = has_output_ || each.stored.name == "output.weight";
+      layers_ = std::max(layers_, layer_of(each.stored.name) + 1);
+    }
+  }
+
+  TensorPlan plan(const SourceTensor& tensor) const {
+    const DType base = options_.recipe.base;
+    const io::TensorEntry& stored = tensor.stored;
+    if (is_integer(stored.dtype)) return {&tensor, stored.dtype, "integers"};
+    // Hugging Face files have vectors in the type of the rest; programs that read GGUF want f32.
+    if (options_.gguf && stays_f32(stored)) {
+      return {&tensor, DType::f32, base == DType::f32 ? "" : "a vector, norm or router"};
+    }
+    if (options_.pure || !is_quantized(base)) return fitting(tensor, base, "");
+    if (stored.name == (has_output_ ? "output.weight" : "token_embd.weight")) {
+      return plan_output(tensor);
+    }
+    const DType wanted = options_.recipe.type_of({.role = role_of(stored.name),
+                                                  .layer = layer_of(stored.name),
+                                                  .layers = layers_,
+                                                  .gqa = options_.gqa});
+    return fitting(tensor, wanted, wanted == base ? "" : "the mixture");
+  }
+
+ private:
+  TensorPlan plan_output(const SourceTensor& tensor) const {
+    const io::TensorEntry& stored = tensor.stored;
+    const bool whole_blocks = fits(stored, options_.recipe.base) && fits(stored, DType::q6_k);
+    const DType better = whole_blocks ? DType::q6_k : DType::q8_0;
+    const TensorPlan asked = fitting(tensor, options_.recipe.base, "");
+    if (bits_per_element(asked.to) >= bits_per_element(better)) return asked;
+    constexpr const char* kWhy = "meets every logit directly";
+    if (is_quantized(stored.dtype) && bits_per_element(stored.dtype) <= bits_per_element(better)) {
+      return {&tensor, stored.dtype, cat(kWhy, "; kept as stored")};
+    }
+    return fitting(tensor, better, kWhy);
+  }
+
+  PlanOptions options_;
+  bool has_output_ = false;
+  int64_t layers_ = 1;
+};
+
+}  // namespace
+
+std::vector<TensorPlan> plan_types(std::span<const SourceTensor> tensors,
+                                   const PlanOptions& options) {
+  const Planner planner(tensors, options);
+  std::vector<TensorPlan> plans;
+  plans.reserve(tensors.size());
+  for (const SourceTensor& tensor : tensors) plans.push_back(planner.plan(tensor));
+  return plans;
+}
+
+}  // namespace rbee::tools
