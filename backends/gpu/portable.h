@@ -204,6 +204,30 @@ RB_DEVICE void store128(T* to, const Pack<T>& values) {
   *reinterpret_cast<Pack<T>*>(to) = values;
 }
 
+// 4, 8 or 16 bytes, aligned to their size, that are read once: they do not push out of the caches
+// what is read again.
+template <int kWords>
+RB_DEVICE void load_once(const u8* from, u32 (&words)[kWords]) {
+  static_assert(kWords == 1 || kWords == 2 || kWords == 4, "sizes of a load");
+#if defined(__CUDACC__)
+  if constexpr (kWords == 4) {
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+        : "l"(from));
+  } else if constexpr (kWords == 2) {
+    asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+        : "=r"(words[0]), "=r"(words[1])
+        : "l"(from));
+  } else {
+    asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(words[0]) : "l"(from));
+  }
+#else
+  using Vector = u32 __attribute__((ext_vector_type(kWords)));
+  const Vector loaded = __builtin_nontemporal_load(reinterpret_cast<const Vector*>(from));
+  for (int i = 0; i < kWords; ++i) words[i] = loaded[i];
+#endif
+}
+
 // Shared memory written by a wave's lanes before is seen by its lanes after; all lanes take part.
 RB_DEVICE void wave_barrier() {
 #if defined(__CUDACC__)
@@ -342,6 +366,34 @@ RB_DEVICE i32 dot4(u32 a, u32 b, i32 c) {
   return __builtin_amdgcn_sudot4(true, static_cast<int>(a), true, static_cast<int>(b), c, false);
 #else
   return __builtin_amdgcn_sdot4(static_cast<int>(a), static_cast<int>(b), c, false);
+#endif
+}
+
+// Values of a table of 16 bytes: those that the low nibbles of the codes' bytes name, and those
+// that the high nibbles name.
+struct Looked {
+  u32 low, high;
+};
+RB_DEVICE Looked look_up(const u32 (&table)[4], u32 codes) {
+#if defined(__CUDACC__)
+  // A selector nibble of prmt names one of 8 bytes; a second prmt picks the half of the table.
+  const u32 index = codes & 0x77777777u;
+  const u32 half = 0x32103210u | ((codes & 0x88888888u) >> 1);
+  const u32 first = __byte_perm(__byte_perm(table[0], table[1], index),
+                                __byte_perm(table[2], table[3], index), half);
+  const u32 second = __byte_perm(__byte_perm(table[0], table[1], index >> 16),
+                                 __byte_perm(table[2], table[3], index >> 16), half >> 16);
+  return {__byte_perm(first, second, 0x6420), __byte_perm(first, second, 0x7531)};
+#else
+  const auto pick = [&](u32 nibbles) {
+    const u32 index = nibbles & 0x07070707u;
+    const u32 low = __builtin_amdgcn_perm(table[1], table[0], index);
+    const u32 high = __builtin_amdgcn_perm(table[3], table[2], index);
+    // Byte j of the result is byte j of low, or of high where the nibble is 8 or more.
+    const u32 half = ((nibbles >> 1) & 0x04040404u) | 0x03020100u;
+    return __builtin_amdgcn_perm(high, low, half);
+  };
+  return {pick(codes & 0x0f0f0f0fu), pick((codes >> 4) & 0x0f0f0f0fu)};
 #endif
 }
 

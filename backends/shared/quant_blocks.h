@@ -133,7 +133,7 @@ RB_FN constexpr int iq4_value(int index) {
 }
 
 // Twice the E2M1 value with these 4 bits: 0 1 2 3 4 6 8 12 and their negatives.
-RB_FN int e2m1_doubled(int code) {
+RB_FN constexpr int e2m1_doubled(int code) {
   const int magnitude = static_cast<int>((0xc8643210u >> (4 * (code & 7))) & 15u);
   return (code & 8) != 0 ? -magnitude : magnitude;
 }

@@ -1,0 +1,66 @@
+#pragma once
+// Linear layers for few rows, and the packing of their weights: see backends/api/args_matmul.h.
+
+#include "backends/shared/rb_fn.h"
+
+namespace rbee {
+namespace shared {
+
+struct PackParams {
+  const void* blocks;  // (rows, in), row-major blocks as in files
+  void* packed;        // rows as in packed_weight.h
+  i64 rows, in;
+};
+
+enum { kMatvecParts = 12, kMatvecRows = 8 };
+
+// One of the weights of a launch. Blocks of threads first_block to the next part's are its.
+struct MatvecPart {
+  const void* weight;  // (outs, in): row-major plain, or packed
+  const void* bias;    // (outs); null: none
+  void* y;             // (rows, outs)
+  i64 outs;
+  u32 first_block;
+};
+
+// A part's outs are shared out to groups of `split` waves, which cut a row of the weight.
+struct MatvecParams {
+  const void* x;  // (rows, in)
+  i64 in;
+  i32 rows;   // 1 to kMatvecRows
+  i32 split;  // 1, 2, 4 or 8
+  i32 part_count;
+  MatvecPart parts[kMatvecParts];
+};
+
+// x rounded to int8 by groups of 32, as matvec_quant.cu reads it.
+struct QuantizedX {
+  i8* quants;     // row r from r * row_bytes on, in the order of x_piece()
+  void* groups;   // XGroup (rows, in / 32)
+  i64 row_bytes;  // a multiple of two pieces of every lane of a wave
+};
+struct QuantizeXParams {
+  const void* x;  // (rows, in), contiguous
+  QuantizedX to;
+  i64 rows, in;
+};
+
+// The same with packed weights of one block type; x, bias and y are of x_type.
+struct MatvecQuantParams {
+  QuantizedX x;
+  i64 in;
+  i32 rows;
+  i32 split;
+  i32 part_count;
+  i32 x_type;  // 0: f32, 1: f16, 2: bf16
+  MatvecPart parts[kMatvecParts];
+};
+
+// 32 inputs are d * q. The sums are those of the first and the last 16 q.
+struct XGroup {
+  float d;
+  i16 sums[2];
+};
+
+}  // namespace shared
+}  // namespace rbee
