@@ -3,6 +3,12 @@
 #include <algorithm>
 
 #include "backends/cpu/cpu_backend.h"
+#ifdef RBEE_HAS_CUDA
+#include "backends/cuda/cuda_backend.h"
+#endif
+#ifdef RBEE_HAS_ROCM
+#include "backends/rocm/rocm_backend.h"
+#endif
 
 namespace rbee::harness {
 namespace {
@@ -47,6 +53,12 @@ const std::vector<OpTable>& op_tables() {
 std::vector<Device*> all_devices() {
   static const bool registered = [] {
     register_backend(cpu::cpu_backend());
+#ifdef RBEE_HAS_CUDA
+    register_backend(cuda::cuda_backend());
+#endif
+#ifdef RBEE_HAS_ROCM
+    register_backend(rocm::rocm_backend());
+#endif
     return true;
   }();
   (void)registered;

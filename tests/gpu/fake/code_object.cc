@@ -1,0 +1,69 @@
+#include "tests/gpu/fake/code_object.h"
+
+#include <elf.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <vector>
+
+namespace rbee::fake {
+namespace {
+
+constexpr uint32_t kMetadataNote = 32;  // NT_AMDGPU_METADATA
+
+uint32_t number(const nlohmann::json& kernel, const char* key) {
+  return kernel.value(key, uint32_t{0});
+}
+
+// The end of the arguments that the source declares; the compiler's hidden ones follow.
+uint32_t explicit_bytes(const nlohmann::json& kernel) {
+  uint32_t end = 0;
+  for (const nlohmann::json& argument : kernel.value(".args", nlohmann::json::array())) {
+    const std::string kind = argument.at(".value_kind");
+    if (kind.starts_with("hidden_")) continue;
+    end = std::max(end,
+                   argument.at(".offset").get<uint32_t>() + argument.at(".size").get<uint32_t>());
+  }
+  return end;
+}
+
+CodeObject from_metadata(const nlohmann::json& metadata) {
+  CodeObject out;
+  out.target = metadata.at("amdhsa.target");
+  for (const nlohmann::json& kernel : metadata.at("amdhsa.kernels")) {
+    out.kernels[kernel.at(".name")] = {
+        .params_bytes = explicit_bytes(kernel),
+        .most_threads = number(kernel, ".max_flat_workgroup_size"),
+        .shared_bytes = number(kernel, ".group_segment_fixed_size"),
+        .private_bytes = number(kernel, ".private_segment_fixed_size"),
+        .vector_registers = number(kernel, ".vgpr_count"),
+        .vector_spills = number(kernel, ".vgpr_spill_count"),
+        .scalar_spills = number(kernel, ".sgpr_spill_count")};
+  }
+  return out;
+}
+
+}  // namespace
+
+CodeObject read_code_object(const void* image) {
+  const auto* bytes = static_cast<const uint8_t*>(image);
+  if (std::memcmp(bytes, ELFMAG, SELFMAG) != 0) return {};
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes, sizeof header);
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes + header.e_phoff + static_cast<size_t>(i) * header.e_phentsize,
+                sizeof segment);
+    if (segment.p_type != PT_NOTE) continue;
+    Elf64_Nhdr note;
+    const uint8_t* at = bytes + segment.p_offset;
+    std::memcpy(&note, at, sizeof note);
+    if (note.n_type != kMetadataNote) continue;
+    const uint8_t* text = at + sizeof note + (note.n_namesz + 3) / 4 * 4;
+    return from_metadata(nlohmann::json::from_msgpack(text, text + note.n_descsz));
+  }
+  throw std::runtime_error("the code object has no metadata note");
+}
+
+}  // namespace rbee::fake

@@ -1,0 +1,33 @@
+#pragma once
+// The kernels of an AMD code object (LLVM "User Guide for AMDGPU Backend", code object v5): an ELF
+// file with a descriptor symbol <kernel>.kd for each, and a MessagePack note.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace rbee::fake {
+
+struct KernelFacts {
+  uint32_t params_bytes = 0;   // of the explicit arguments
+  uint32_t most_threads = 0;   // .max_flat_workgroup_size
+  uint32_t shared_bytes = 0;   // .group_segment_fixed_size
+  uint32_t private_bytes = 0;  // .private_segment_fixed_size: scratch for spills and arrays
+  uint32_t vector_registers = 0;
+  uint32_t vector_spills = 0;
+  uint32_t scalar_spills = 0;
+};
+
+struct CodeObject {
+  std::string target;  // e.g. "amdgcn-amd-amdhsa--gfx942"
+  std::map<std::string, KernelFacts> kernels;
+
+  bool is_elf() const { return !target.empty(); }
+};
+
+// Reads the code object at `image`, whose size its own headers tell. Not an ELF file: an empty
+// result. Throws std::runtime_error for an ELF file without the note.
+CodeObject read_code_object(const void* image);
+
+}  // namespace rbee::fake

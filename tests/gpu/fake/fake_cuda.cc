@@ -1,0 +1,230 @@
+// The fake runtime under the CUDA driver's names, as backends/cuda/driver_functions.h lists them.
+
+#include <cstring>
+
+#include "backends/cuda/driver_functions.h"
+#include "tests/gpu/fake/fake_runtime.h"
+
+using namespace rbee::fake;
+
+namespace {
+
+using rbee::cuda::DevicePtr;
+using rbee::cuda::Handle;
+
+Runtime& runtime() {
+  return Runtime::instance();
+}
+template <typename T>
+T* as(Handle handle) {
+  return reinterpret_cast<T*>(handle);
+}
+void** out(Handle* handle) {
+  return reinterpret_cast<void**>(handle);
+}
+void* pointer(DevicePtr data) {
+  return reinterpret_cast<void*>(data);
+}
+
+}  // namespace
+
+#define ENTER(call) \
+  if (const int status = runtime().enter(call)) return status
+
+extern "C" {
+
+int cuInit(unsigned) {
+  ENTER("cuInit");
+  return runtime().options.count > 0 ? kSuccess : kNoDevice;
+}
+int cuDriverGetVersion(int* version) {
+  ENTER("cuDriverGetVersion");
+  *version = 13000;
+  return kSuccess;
+}
+int cuGetErrorName(int status, const char** name) {
+  *name = status == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN";
+  return kSuccess;
+}
+int cuGetErrorString(int status, const char** text) {
+  *text = status == kOutOfMemory ? "out of memory" : "unknown error";
+  return kSuccess;
+}
+int cuDeviceGetCount(int* count) {
+  ENTER("cuDeviceGetCount");
+  *count = runtime().options.count;
+  return kSuccess;
+}
+int cuDeviceGet(int* device, int ordinal) {
+  *device = ordinal;
+  return kSuccess;
+}
+int cuDeviceGetName(char* name, int length, int) {
+  std::strncpy(name, "Fake NVIDIA GPU", static_cast<size_t>(length));
+  return kSuccess;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  ENTER("cuDeviceGetAttribute");
+  switch (attribute) {
+    case rbee::cuda::kMaxThreadsPerBlock:
+      *value = 1024;
+      return kSuccess;
+    case rbee::cuda::kMultiprocessorCount:
+      *value = 2;
+      return kSuccess;
+    case rbee::cuda::kL2CacheSize:
+      *value = 50 << 20;
+      return kSuccess;
+    case rbee::cuda::kComputeCapabilityMajor:
+      *value = 9;
+      return kSuccess;
+    case rbee::cuda::kComputeCapabilityMinor:
+      *value = 0;
+      return kSuccess;
+    case rbee::cuda::kMaxSharedMemoryPerBlockOptin:
+      *value = 227 << 10;
+      return kSuccess;
+    default:
+      return kInvalidValue;
+  }
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  *bytes = static_cast<size_t>(runtime().options.memory);
+  return kSuccess;
+}
+int cuDevicePrimaryCtxRetain(Handle* context, int device) {
+  ENTER("cuDevicePrimaryCtxRetain");
+  // Context n stands for device n - 1.
+  *context = reinterpret_cast<Handle>(static_cast<uintptr_t>(device) + 1);
+  return kSuccess;
+}
+int cuCtxSetCurrent(Handle context) {
+  ENTER("cuCtxSetCurrent");
+  return runtime().set_device(static_cast<int>(reinterpret_cast<uintptr_t>(context)) - 1);
+}
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  return runtime().memory_info(free, total);
+}
+int cuMemAlloc_v2(DevicePtr* data, size_t bytes) {
+  ENTER("cuMemAlloc_v2");
+  void* memory = nullptr;
+  const int status = runtime().allocate(&memory, bytes, false);
+  *data = reinterpret_cast<DevicePtr>(memory);
+  return status;
+}
+int cuMemFree_v2(DevicePtr data) {
+  ENTER("cuMemFree_v2");
+  return runtime().free(pointer(data), false);
+}
+int cuMemHostAlloc(void** data, size_t bytes, unsigned) {
+  ENTER("cuMemHostAlloc");
+  return runtime().allocate(data, bytes, true);
+}
+int cuMemFreeHost(void* data) {
+  ENTER("cuMemFreeHost");
+  return runtime().free(data, true);
+}
+int cuMemcpyHtoDAsync_v2(DevicePtr to, const void* from, size_t bytes, Handle stream) {
+  ENTER("cuMemcpyHtoDAsync_v2");
+  return runtime().copy(pointer(to), from, bytes, true, false, as<Stream>(stream));
+}
+int cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, size_t bytes, Handle stream) {
+  ENTER("cuMemcpyDtoHAsync_v2");
+  return runtime().copy(to, pointer(from), bytes, false, true, as<Stream>(stream));
+}
+int cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t bytes, Handle stream) {
+  ENTER("cuMemcpyDtoDAsync_v2");
+  return runtime().copy(pointer(to), pointer(from), bytes, true, true, as<Stream>(stream));
+}
+int cuMemcpyPeerAsync(DevicePtr to, Handle, DevicePtr from, Handle, size_t bytes, Handle stream) {
+  ENTER("cuMemcpyPeerAsync");
+  return runtime().copy(pointer(to), pointer(from), bytes, true, true, as<Stream>(stream));
+}
+int cuMemsetD8Async(DevicePtr data, unsigned char value, size_t bytes, Handle stream) {
+  ENTER("cuMemsetD8Async");
+  return runtime().fill(pointer(data), value, bytes, as<Stream>(stream));
+}
+int cuStreamCreate(Handle* stream, unsigned) {
+  ENTER("cuStreamCreate");
+  return runtime().create_stream(out(stream));
+}
+int cuStreamDestroy_v2(Handle stream) {
+  ENTER("cuStreamDestroy_v2");
+  return runtime().destroy_stream(as<Stream>(stream));
+}
+int cuStreamSynchronize(Handle stream) {
+  ENTER("cuStreamSynchronize");
+  return runtime().synchronize(as<Stream>(stream));
+}
+int cuStreamWaitEvent(Handle stream, Handle event, unsigned) {
+  ENTER("cuStreamWaitEvent");
+  return runtime().wait(as<Stream>(stream), as<Event>(event));
+}
+int cuEventCreate(Handle* event, unsigned) {
+  ENTER("cuEventCreate");
+  return runtime().create_event(out(event));
+}
+int cuEventDestroy_v2(Handle event) {
+  ENTER("cuEventDestroy_v2");
+  return runtime().destroy_event(as<Event>(event));
+}
+int cuEventRecord(Handle event, Handle stream) {
+  ENTER("cuEventRecord");
+  return runtime().record(as<Event>(event), as<Stream>(stream));
+}
+int cuEventSynchronize(Handle event) {
+  ENTER("cuEventSynchronize");
+  return runtime().synchronize(as<Event>(event));
+}
+int cuEventElapsedTime(float* ms, Handle start, Handle end) {
+  ENTER("cuEventElapsedTime");
+  *ms = static_cast<float>(as<Event>(end)->ms - as<Event>(start)->ms);
+  return kSuccess;
+}
+int cuModuleLoadData(Handle* module, const void* image) {
+  ENTER("cuModuleLoadData");
+  return runtime().load_module(out(module), image);
+}
+int cuModuleUnload(Handle module) {
+  ENTER("cuModuleUnload");
+  return runtime().unload_module(as<Module>(module));
+}
+int cuModuleGetFunction(Handle* kernel, Handle module, const char* name) {
+  ENTER("cuModuleGetFunction");
+  return runtime().find_kernel(out(kernel), as<Module>(module), name);
+}
+int cuFuncSetAttribute(Handle, int, int) {
+  ENTER("cuFuncSetAttribute");
+  return kSuccess;
+}
+int cuLaunchKernel(Handle kernel, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned,
+                   unsigned, unsigned shared, Handle stream, void** params, void**) {
+  ENTER("cuLaunchKernel");
+  return runtime().launch(as<Kernel>(kernel), {x, y, z}, threads, shared, as<Stream>(stream),
+                          params);
+}
+int cuStreamBeginCapture_v2(Handle stream, int) {
+  ENTER("cuStreamBeginCapture_v2");
+  return runtime().begin_capture(as<Stream>(stream));
+}
+int cuStreamEndCapture(Handle stream, Handle* graph) {
+  ENTER("cuStreamEndCapture");
+  return runtime().end_capture(as<Stream>(stream), out(graph));
+}
+int cuGraphInstantiateWithFlags(Handle* executable, Handle graph, unsigned long long) {
+  ENTER("cuGraphInstantiateWithFlags");
+  *executable = graph;
+  return kSuccess;
+}
+int cuGraphLaunch(Handle graph, Handle stream) {
+  ENTER("cuGraphLaunch");
+  return runtime().launch_graph(as<Graph>(graph), as<Stream>(stream));
+}
+int cuGraphExecDestroy(Handle graph) {
+  ENTER("cuGraphExecDestroy");
+  return runtime().destroy_graph(as<Graph>(graph));
+}
+int cuGraphDestroy(Handle) {
+  return kSuccess;  // the executable is the graph itself here
+}
+}

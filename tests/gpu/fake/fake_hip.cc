@@ -1,0 +1,209 @@
+// The fake runtime under HIP's names, as backends/rocm/hip_functions.h lists them.
+
+#include <cstring>
+
+#include "backends/rocm/hip_functions.h"
+#include "tests/gpu/fake/fake_runtime.h"
+
+using namespace rbee::fake;
+
+namespace {
+
+using rbee::rocm::Handle;
+
+Runtime& runtime() {
+  return Runtime::instance();
+}
+template <typename T>
+T* as(Handle handle) {
+  return reinterpret_cast<T*>(handle);
+}
+void** out(Handle* handle) {
+  return reinterpret_cast<void**>(handle);
+}
+void copy_text(char* to, int length, const std::string& text) {
+  std::strncpy(to, text.c_str(), static_cast<size_t>(length) - 1);
+  to[length - 1] = '\0';
+}
+
+}  // namespace
+
+#define ENTER(call) \
+  if (const int status = runtime().enter(call)) return status
+
+extern "C" {
+
+int hipInit(unsigned) {
+  ENTER("hipInit");
+  return kSuccess;
+}
+int hipRuntimeGetVersion(int* version) {
+  *version = 60443483;
+  return kSuccess;
+}
+const char* hipGetErrorName(int status) {
+  return status == kOutOfMemory ? "hipErrorOutOfMemory" : "hipErrorUnknown";
+}
+const char* hipGetErrorString(int status) {
+  return status == kOutOfMemory ? "out of memory" : "unknown error";
+}
+int hipGetDeviceCount(int* count) {
+  ENTER("hipGetDeviceCount");
+  *count = runtime().options.count;
+  return *count > 0 ? kSuccess : kNoDevice;
+}
+int hipSetDevice(int device) {
+  ENTER("hipSetDevice");
+  return runtime().set_device(device);
+}
+int hipDeviceGetName(char* name, int length, int) {
+  copy_text(name, length, "Fake AMD GPU");
+  return kSuccess;
+}
+int hipDeviceTotalMem(size_t* bytes, int) {
+  *bytes = static_cast<size_t>(runtime().options.memory);
+  return kSuccess;
+}
+int hipDeviceGetAttribute(int* value, int attribute, int) {
+  ENTER("hipDeviceGetAttribute");
+  switch (attribute) {
+    case rbee::rocm::kL2CacheSize:
+      *value = 4 << 20;
+      return kSuccess;
+    case rbee::rocm::kMaxThreadsPerBlock:
+      *value = 1024;
+      return kSuccess;
+    case rbee::rocm::kMultiprocessorCount:
+      *value = 2;
+      return kSuccess;
+    case rbee::rocm::kMaxSharedMemoryPerBlock:
+      *value = 64 << 10;
+      return kSuccess;
+    case rbee::rocm::kWarpSize:
+      *value = runtime().options.lanes;
+      return kSuccess;
+    default:
+      return kInvalidValue;
+  }
+}
+int hipGetDevicePropertiesR0600(void* properties, int) {
+  ENTER("hipGetDevicePropertiesR0600");
+  auto* bytes = static_cast<char*>(properties);
+  std::memset(bytes, 0, rbee::rocm::kPropertiesSince6.bytes);
+  copy_text(bytes + rbee::rocm::kPropertiesSince6.architecture, 256,
+            runtime().options.architecture + ":sramecc+:xnack-");
+  return kSuccess;
+}
+int hipMemGetInfo(size_t* free, size_t* total) {
+  return runtime().memory_info(free, total);
+}
+int hipMalloc(void** data, size_t bytes) {
+  ENTER("hipMalloc");
+  return runtime().allocate(data, bytes, false);
+}
+int hipFree(void* data) {
+  ENTER("hipFree");
+  return runtime().free(data, false);
+}
+int hipHostMalloc(void** data, size_t bytes, unsigned) {
+  ENTER("hipHostMalloc");
+  return runtime().allocate(data, bytes, true);
+}
+int hipHostFree(void* data) {
+  ENTER("hipHostFree");
+  return runtime().free(data, true);
+}
+int hipMemcpyAsync(void* to, const void* from, size_t bytes, int kind, Handle stream) {
+  ENTER("hipMemcpyAsync");
+  return runtime().copy(to, from, bytes, kind != rbee::rocm::kDeviceToHost,
+                        kind != rbee::rocm::kHostToDevice, as<Stream>(stream));
+}
+int hipMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, Handle stream) {
+  ENTER("hipMemcpyPeerAsync");
+  return runtime().copy(to, from, bytes, true, true, as<Stream>(stream));
+}
+int hipMemsetAsync(void* data, int value, size_t bytes, Handle stream) {
+  ENTER("hipMemsetAsync");
+  return runtime().fill(data, value, bytes, as<Stream>(stream));
+}
+int hipStreamCreateWithFlags(Handle* stream, unsigned) {
+  ENTER("hipStreamCreateWithFlags");
+  return runtime().create_stream(out(stream));
+}
+int hipStreamDestroy(Handle stream) {
+  ENTER("hipStreamDestroy");
+  return runtime().destroy_stream(as<Stream>(stream));
+}
+int hipStreamSynchronize(Handle stream) {
+  ENTER("hipStreamSynchronize");
+  return runtime().synchronize(as<Stream>(stream));
+}
+int hipStreamWaitEvent(Handle stream, Handle event, unsigned) {
+  ENTER("hipStreamWaitEvent");
+  return runtime().wait(as<Stream>(stream), as<Event>(event));
+}
+int hipEventCreateWithFlags(Handle* event, unsigned) {
+  ENTER("hipEventCreateWithFlags");
+  return runtime().create_event(out(event));
+}
+int hipEventDestroy(Handle event) {
+  ENTER("hipEventDestroy");
+  return runtime().destroy_event(as<Event>(event));
+}
+int hipEventRecord(Handle event, Handle stream) {
+  ENTER("hipEventRecord");
+  return runtime().record(as<Event>(event), as<Stream>(stream));
+}
+int hipEventSynchronize(Handle event) {
+  ENTER("hipEventSynchronize");
+  return runtime().synchronize(as<Event>(event));
+}
+int hipEventElapsedTime(float* ms, Handle start, Handle end) {
+  ENTER("hipEventElapsedTime");
+  *ms = static_cast<float>(as<Event>(end)->ms - as<Event>(start)->ms);
+  return kSuccess;
+}
+int hipModuleLoadData(Handle* module, const void* image) {
+  ENTER("hipModuleLoadData");
+  return runtime().load_module(out(module), image);
+}
+int hipModuleUnload(Handle module) {
+  ENTER("hipModuleUnload");
+  return runtime().unload_module(as<Module>(module));
+}
+int hipModuleGetFunction(Handle* kernel, Handle module, const char* name) {
+  ENTER("hipModuleGetFunction");
+  return runtime().find_kernel(out(kernel), as<Module>(module), name);
+}
+int hipModuleLaunchKernel(Handle kernel, unsigned x, unsigned y, unsigned z, unsigned threads,
+                          unsigned, unsigned, unsigned shared, Handle stream, void** params,
+                          void**) {
+  ENTER("hipModuleLaunchKernel");
+  return runtime().launch(as<Kernel>(kernel), {x, y, z}, threads, shared, as<Stream>(stream),
+                          params);
+}
+int hipStreamBeginCapture(Handle stream, int) {
+  ENTER("hipStreamBeginCapture");
+  return runtime().begin_capture(as<Stream>(stream));
+}
+int hipStreamEndCapture(Handle stream, Handle* graph) {
+  ENTER("hipStreamEndCapture");
+  return runtime().end_capture(as<Stream>(stream), out(graph));
+}
+int hipGraphInstantiate(Handle* executable, Handle graph, Handle*, char*, size_t) {
+  ENTER("hipGraphInstantiate");
+  *executable = graph;
+  return kSuccess;
+}
+int hipGraphLaunch(Handle graph, Handle stream) {
+  ENTER("hipGraphLaunch");
+  return runtime().launch_graph(as<Graph>(graph), as<Stream>(stream));
+}
+int hipGraphExecDestroy(Handle graph) {
+  ENTER("hipGraphExecDestroy");
+  return runtime().destroy_graph(as<Graph>(graph));
+}
+int hipGraphDestroy(Handle) {
+  return kSuccess;  // the executable is the graph itself here
+}
+}

@@ -1,0 +1,448 @@
+#include "tests/gpu/fake/fake_runtime.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+namespace rbee::fake {
+namespace {
+
+constexpr size_t kAlignment = 256;
+constexpr uint32_t kMostThreads = 1024;
+constexpr uint32_t kMostShared = 228 << 10;
+
+int64_t environment(const char* name, int64_t fallback) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atoll(text) : fallback;
+}
+
+// Between allocations, so that a sanitizer or block_around() sees a write past the end.
+size_t padded(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
+}
+
+}  // namespace
+
+Runtime& Runtime::instance() {
+  static auto* const runtime = new Runtime;
+  return *runtime;
+}
+
+void Runtime::reset() {
+  const std::scoped_lock lock(mutex_);
+  for (auto& [address, block] : blocks_) std::free(reinterpret_cast<void*>(address));
+  blocks_.clear();
+  for (Stream* stream : streams_) delete stream;
+  streams_.clear();
+  for (Event* event : events_) delete event;
+  events_.clear();
+  for (Module* module : modules_) delete module;
+  modules_.clear();
+  kernels_.clear();
+  for (Graph* graph : graphs_) delete graph;
+  graphs_.clear();
+  recording_.clear();
+  calls_.clear();
+  injections_.clear();
+  violation_.clear();
+  launches_ = 0;
+  sticky_ = kSuccess;
+  options = {};
+  if (const char* name = std::getenv("RBEE_FAKE_ARCH")) options.architecture = name;
+  options.lanes = static_cast<int>(
+      environment("RBEE_FAKE_LANES", options.architecture.starts_with("gfx9") ? 64 : 32));
+  options.count = static_cast<int>(environment("RBEE_FAKE_DEVICES", options.count));
+  options.memory = environment("RBEE_FAKE_MEMORY_MIB", options.memory >> 20) << 20;
+}
+
+void Runtime::violate(const std::string& what) {
+  if (violation_.empty()) violation_ = what;
+}
+
+void Runtime::fail(const std::string& call, int nth, int status, bool sticky) {
+  const std::scoped_lock lock(mutex_);
+  injections_[call] = {.countdown = nth, .status = status, .sticky = sticky};
+}
+
+int Runtime::enter(const char* call) {
+  const std::scoped_lock lock(mutex_);
+  ++calls_[call];
+  if (sticky_ != kSuccess) return sticky_;
+  const auto found = injections_.find(call);
+  if (found == injections_.end() || --found->second.countdown > 0) return kSuccess;
+  const Injection injection = found->second;
+  injections_.erase(found);
+  if (injection.sticky) sticky_ = injection.status;
+  return injection.status;
+}
+
+int Runtime::set_device(int device) {
+  if (device < 0 || device >= options.count) return kInvalidDevice;
+  current_ = device;
+  return kSuccess;
+}
+
+int Runtime::allocate(void** data, size_t bytes, bool host) {
+  const std::scoped_lock lock(mutex_);
+  if (!host && live_bytes() + static_cast<int64_t>(bytes) > options.memory) return kOutOfMemory;
+  *data = std::aligned_alloc(kAlignment, padded(bytes));
+  if (*data == nullptr) return kOutOfMemory;
+  std::memset(*data, 0xcd, padded(bytes));  // nobody may count on zeros
+  blocks_[reinterpret_cast<uintptr_t>(*data)] = {.bytes = bytes, .host = host, .device = current_};
+  return kSuccess;
+}
+
+int Runtime::free(void* data, bool host) {
+  const std::scoped_lock lock(mutex_);
+  if (data == nullptr) return kSuccess;
+  const auto found = blocks_.find(reinterpret_cast<uintptr_t>(data));
+  if (found == blocks_.end() || found->second.host != host) {
+    violate("free of memory that is not allocated");
+    return kInvalidValue;
+  }
+  const auto* tail = static_cast<const uint8_t*>(data) + found->second.bytes;
+  const auto* end = static_cast<const uint8_t*>(data) + padded(found->second.bytes);
+  for (; tail < end; ++tail) {
+    if (*tail != 0xcd) violate("something was written past the end of an allocation");
+  }
+  blocks_.erase(found);
+  std::free(data);
+  return kSuccess;
+}
+
+int64_t Runtime::live_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  int64_t bytes = 0;
+  for (const auto& [address, block] : blocks_) {
+    if (!block.host) bytes += static_cast<int64_t>(block.bytes);
+  }
+  return bytes;
+}
+
+int Runtime::memory_info(size_t* free, size_t* total) {
+  *total = static_cast<size_t>(options.memory);
+  *free = static_cast<size_t>(options.memory - live_bytes());
+  return kSuccess;
+}
+
+Runtime::Block* Runtime::block_around(const void* data, size_t bytes, const char* what) {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  auto after = blocks_.upper_bound(address);
+  if (after != blocks_.begin()) {
+    --after;
+    if (address + bytes <= after->first + after->second.bytes) return &after->second;
+  }
+  violate(std::string(what) + " of " + std::to_string(bytes) +
+          " bytes that are not within one allocation");
+  return nullptr;
+}
+
+bool Runtime::known_stream(Stream* stream) {
+  if (streams_.contains(stream)) return true;
+  violate("use of a stream that does not exist");
+  return false;
+}
+
+void Runtime::touch(Block& block, Stream* stream, bool write, const char* what) {
+  if (block.writer != nullptr && block.writer != stream &&
+      stream->clock[block.writer] < block.tick) {
+    violate(std::string(what) + " on one stream races with a write on another");
+  }
+  if (!write) return;
+  block.writer = stream;
+  block.tick = ++stream->clock[stream];
+}
+
+int Runtime::copy(void* to, const void* from, size_t bytes, bool to_device, bool from_device,
+                  Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream)) return kInvalidHandle;
+  if (from_device) {
+    Block* block = block_around(from, bytes, "copy");
+    if (block == nullptr) return kInvalidValue;
+    touch(*block, stream, false, "copy");
+  }
+  if (to_device) {
+    Block* block = block_around(to, bytes, "copy");
+    if (block == nullptr) return kInvalidValue;
+    touch(*block, stream, true, "copy");
+  }
+  std::memmove(to, from, bytes);
+  return kSuccess;
+}
+
+int Runtime::fill(void* data, int value, size_t bytes, Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream)) return kInvalidHandle;
+  Block* block = block_around(data, bytes, "fill");
+  if (block == nullptr) return kInvalidValue;
+  touch(*block, stream, true, "fill");
+  std::memset(data, value, bytes);
+  return kSuccess;
+}
+
+int Runtime::create_stream(void** stream) {
+  const std::scoped_lock lock(mutex_);
+  *stream = *streams_.insert(new Stream{.device = current_}).first;
+  return kSuccess;
+}
+
+int Runtime::destroy_stream(Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream)) return kInvalidHandle;
+  streams_.erase(stream);
+  delete stream;
+  return kSuccess;
+}
+
+int Runtime::synchronize(Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream)) return kInvalidHandle;
+  if (stream->capturing) {
+    violate("synchronize while the stream is captured");
+    return kInvalidHandle;
+  }
+  // The host has seen the stream; what the host starts from now on has, too.
+  for (Stream* other : streams_) {
+    for (const auto& [who, tick] : stream->clock) {
+      other->clock[who] = std::max(other->clock[who], tick);
+    }
+  }
+  return kSuccess;
+}
+
+int Runtime::create_event(void** event) {
+  const std::scoped_lock lock(mutex_);
+  *event = *events_.insert(new Event).first;
+  return kSuccess;
+}
+
+int Runtime::destroy_event(Event* event) {
+  const std::scoped_lock lock(mutex_);
+  if (events_.erase(event) == 0) {
+    violate("destruction of an event that does not exist");
+    return kInvalidHandle;
+  }
+  delete event;
+  return kSuccess;
+}
+
+int Runtime::record(Event* event, Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream)) return kInvalidHandle;
+  if (!events_.contains(event)) {
+    violate("record of an event that does not exist");
+    return kInvalidHandle;
+  }
+  ++stream->clock[stream];
+  event->clock = stream->clock;
+  event->recorded = true;
+  event->ms = static_cast<double>(launches_);
+  return kSuccess;
+}
+
+int Runtime::wait(Stream* stream, Event* event) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream)) return kInvalidHandle;
+  if (!events_.contains(event)) {
+    violate("wait for an event that does not exist");
+    return kInvalidHandle;
+  }
+  for (const auto& [who, tick] : event->clock) {
+    stream->clock[who] = std::max(stream->clock[who], tick);
+  }
+  return kSuccess;
+}
+
+int Runtime::synchronize(Event* event) {
+  const std::scoped_lock lock(mutex_);
+  return events_.contains(event) ? kSuccess : kInvalidHandle;
+}
+
+int Runtime::load_module(void** module, const void* image) {
+  const std::scoped_lock lock(mutex_);
+  auto loaded = std::make_unique<Module>();
+  loaded->image = image;
+  try {
+    loaded->code = read_code_object(image);
+  } catch (const std::exception& error) {
+    violate(error.what());
+    return kInvalidImage;
+  }
+  if (loaded->code.is_elf() && !loaded->code.target.ends_with("--" + options.architecture)) {
+    violate("a code object for " + loaded->code.target + " on " + options.architecture);
+    return kInvalidImage;
+  }
+  *module = *modules_.insert(loaded.release()).first;
+  return kSuccess;
+}
+
+int Runtime::unload_module(Module* module) {
+  const std::scoped_lock lock(mutex_);
+  if (modules_.erase(module) == 0) {
+    violate("unload of a module that does not exist");
+    return kInvalidHandle;
+  }
+  for (const auto& [name, kernel] : module->kernels) kernels_.erase(kernel.get());
+  delete module;
+  return kSuccess;
+}
+
+int Runtime::find_kernel(void** kernel, Module* module, const char* name) {
+  const std::scoped_lock lock(mutex_);
+  if (!modules_.contains(module)) {
+    violate("look-up in a module that does not exist");
+    return kInvalidHandle;
+  }
+  std::unique_ptr<Kernel>& known = module->kernels[name];
+  if (!known) {
+    const auto facts = module->code.kernels.find(name);
+    if (module->code.is_elf() && facts == module->code.kernels.end()) {
+      module->kernels.erase(name);
+      return kNotFound;
+    }
+    known = std::make_unique<Kernel>(Kernel{.module = module,
+                                            .name = name,
+                                            .most_threads = facts != module->code.kernels.end()
+                                                                ? facts->second.most_threads
+                                                                : kMostThreads});
+    kernels_.insert(known.get());
+  }
+  *kernel = known.get();
+  return kSuccess;
+}
+
+int Runtime::run(const RecordedLaunch& launch) {
+  ++launches_;
+  if (hook == nullptr) return kSuccess;
+  return hook(launch.kernel->module->image, launch.kernel->name.c_str(), launch.grid,
+              launch.threads, launch.shared_bytes, launch.params.data());
+}
+
+int Runtime::launch(Kernel* kernel, Dim3 grid, uint32_t threads, uint32_t shared_bytes,
+                    Stream* stream, void** params) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream)) return kInvalidHandle;
+  if (!kernels_.contains(kernel)) {
+    violate("launch of a kernel that does not exist");
+    return kInvalidHandle;
+  }
+  const bool fits = grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y < 65536 && grid.z < 65536 &&
+                    threads > 0 && threads <= kernel->most_threads && shared_bytes <= kMostShared;
+  if (!fits) {
+    violate("launch of " + kernel->name + " with " + std::to_string(threads) + " threads, grid " +
+            std::to_string(grid.x) + " x " + std::to_string(grid.y) + " x " +
+            std::to_string(grid.z) + ", " + std::to_string(shared_bytes) + " bytes shared");
+    return kInvalidValue;
+  }
+  ++stream->clock[stream];
+  RecordedLaunch recorded{.kernel = kernel,
+                          .grid = grid,
+                          .threads = threads,
+                          .shared_bytes = shared_bytes,
+                          .params = {}};
+  const auto facts = kernel->module->code.kernels.find(kernel->name);
+  if (facts != kernel->module->code.kernels.end()) {
+    const auto* first = static_cast<const std::byte*>(params[0]);
+    recorded.params.assign(first, first + facts->second.params_bytes);
+  }
+  if (!stream->capturing) return run(recorded);
+  recording_[stream]->launches.push_back(std::move(recorded));
+  return kSuccess;
+}
+
+int Runtime::begin_capture(Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream) || stream->capturing) return kInvalidHandle;
+  stream->capturing = true;
+  recording_[stream] = std::make_unique<Graph>();
+  return kSuccess;
+}
+
+int Runtime::end_capture(Stream* stream, void** graph) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream) || !stream->capturing) return kInvalidHandle;
+  stream->capturing = false;
+  *graph = *graphs_.insert(recording_[stream].release()).first;
+  recording_.erase(stream);
+  return kSuccess;
+}
+
+int Runtime::launch_graph(Graph* graph, Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream)) return kInvalidHandle;
+  if (!graphs_.contains(graph)) {
+    violate("launch of a graph that does not exist");
+    return kInvalidHandle;
+  }
+  for (const RecordedLaunch& launch : graph->launches) {
+    if (const int status = run(launch)) return status;
+  }
+  return kSuccess;
+}
+
+int Runtime::destroy_graph(Graph* graph) {
+  const std::scoped_lock lock(mutex_);
+  if (graphs_.erase(graph) == 0) {
+    violate("destruction of a graph that does not exist");
+    return kInvalidHandle;
+  }
+  delete graph;
+  return kSuccess;
+}
+
+std::string Runtime::violation() const {
+  const std::scoped_lock lock(mutex_);
+  return violation_;
+}
+
+int64_t Runtime::launches() const {
+  const std::scoped_lock lock(mutex_);
+  return launches_;
+}
+
+int64_t Runtime::calls(const std::string& name) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = calls_.find(name);
+  return found != calls_.end() ? found->second : 0;
+}
+
+}  // namespace rbee::fake
+
+using rbee::fake::Runtime;
+
+extern "C" {
+
+void rbee_fake_reset(int devices, const char* architecture, int lanes, int64_t memory_bytes) {
+  Runtime& runtime = Runtime::instance();
+  runtime.reset();
+  runtime.options = {
+      .count = devices, .architecture = architecture, .lanes = lanes, .memory = memory_bytes};
+}
+
+void rbee_fake_fail(const char* call, int nth, int status, int sticky) {
+  Runtime::instance().fail(call, nth, status, sticky != 0);
+}
+
+const char* rbee_fake_violation() {
+  static thread_local std::string text;
+  text = Runtime::instance().violation();
+  return text.c_str();
+}
+
+int64_t rbee_fake_live_bytes() {
+  return Runtime::instance().live_bytes();
+}
+
+int64_t rbee_fake_launches() {
+  return Runtime::instance().launches();
+}
+
+int64_t rbee_fake_calls(const char* name) {
+  return Runtime::instance().calls(name);
+}
+
+void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook) {
+  Runtime::instance().hook = hook;
+}
+}

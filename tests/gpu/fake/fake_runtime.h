@@ -1,0 +1,187 @@
+#pragma once
+// A GPU runtime without a GPU, for tests: fake_cuda.cc and fake_hip.cc export it under the vendors'
+// names as libraries that the backends open by path. Device memory is host memory; work runs at
+// once, in the order of its calls.
+//
+// It checks what a real driver would let pass or crash on: copies outside of an allocation, use of
+// freed memory, streams, events or modules, double frees, work on one stream that touches memory
+// another stream has not finished writing, launches of kernels a code object does not have. The
+// first such mistake is kept and told by violation(). Kernels do nothing unless a launch hook runs
+// them (tools/emulate_amd.py).
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/gpu/fake/code_object.h"
+
+namespace rbee::fake {
+
+struct Dim3 {
+  uint32_t x, y, z;
+};
+
+// Runs a kernel of a loaded code object; `params`: the address of its one parameter. Returns 0 on
+// success.
+using LaunchHook = int (*)(const void* image, const char* kernel, Dim3 grid, uint32_t threads,
+                           uint32_t shared_bytes, const void* params);
+
+struct DeviceOptions {
+  int count = 1;
+  std::string architecture = "gfx942";
+  int lanes = 64;
+  int64_t memory = int64_t{4} << 30;  // bytes of each device
+};
+
+// What a stream has seen of the others: the work of stream s up to tick clock[s].
+using Clock = std::map<const void*, uint64_t>;
+
+struct Stream {
+  int device = 0;
+  Clock clock;
+  bool capturing = false;
+};
+struct Event {
+  Clock clock;
+  double ms = 0;
+  bool recorded = false;
+};
+struct Kernel {
+  struct Module* module;
+  std::string name;
+  uint32_t most_threads;
+};
+struct Module {
+  const void* image = nullptr;
+  CodeObject code;  // empty for fat binaries, which have any kernel one asks for
+  std::map<std::string, std::unique_ptr<Kernel>> kernels;
+};
+struct RecordedLaunch {
+  const Kernel* kernel;
+  Dim3 grid;
+  uint32_t threads, shared_bytes;
+  std::vector<std::byte> params;
+};
+struct Graph {
+  std::vector<RecordedLaunch> launches;
+};
+
+// Statuses are the same numbers for both vendors.
+enum Status : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kLaunchFailed = 719,
+};
+
+class Runtime {
+ public:
+  static Runtime& instance();
+
+  // Everything back to the beginning; reads RBEE_FAKE_ARCH, RBEE_FAKE_LANES, RBEE_FAKE_DEVICES and
+  // RBEE_FAKE_MEMORY_MIB over the defaults.
+  void reset();
+  DeviceOptions options;
+  LaunchHook hook = nullptr;
+
+  // Makes the `nth` call from now on (1 = the next) whose exported name is `call` return `status`;
+  // with `sticky`, that call and every later call of any name.
+  void fail(const std::string& call, int nth, int status, bool sticky);
+  // Counts a call; a status other than success is what it must return.
+  int enter(const char* call);
+
+  int set_device(int device);
+  int device() const { return current_; }
+  int allocate(void** data, size_t bytes, bool host);
+  int free(void* data, bool host);
+  int memory_info(size_t* free, size_t* total);
+  // `from` or `to` null: fill with `value`.
+  int copy(void* to, const void* from, size_t bytes, bool to_device, bool from_device,
+           Stream* stream);
+  int fill(void* data, int value, size_t bytes, Stream* stream);
+
+  int create_stream(void** stream);
+  int destroy_stream(Stream* stream);
+  int synchronize(Stream* stream);
+  int create_event(void** event);
+  int destroy_event(Event* event);
+  int record(Event* event, Stream* stream);
+  int wait(Stream* stream, Event* event);
+  int synchronize(Event* event);
+
+  int load_module(void** module, const void* image);
+  int unload_module(Module* module);
+  int find_kernel(void** kernel, Module* module, const char* name);
+  int launch(Kernel* kernel, Dim3 grid, uint32_t threads, uint32_t shared_bytes, Stream* stream,
+             void** params);
+  int begin_capture(Stream* stream);
+  int end_capture(Stream* stream, void** graph);
+  int launch_graph(Graph* graph, Stream* stream);
+  int destroy_graph(Graph* graph);
+
+  std::string violation() const;
+  int64_t live_bytes() const;
+  int64_t launches() const;
+  int64_t calls(const std::string& name) const;
+
+ private:
+  struct Block {
+    size_t bytes;
+    bool host;
+    int device;
+    const void* writer = nullptr;  // stream of the last write, and its tick
+    uint64_t tick = 0;
+  };
+  struct Injection {
+    int countdown;
+    int status;
+    bool sticky;
+  };
+
+  Runtime() { reset(); }
+  void violate(const std::string& what);
+  // The allocation around [data, data + bytes); null and a violation when there is none.
+  Block* block_around(const void* data, size_t bytes, const char* what);
+  bool known_stream(Stream* stream);
+  void touch(Block& block, Stream* stream, bool write, const char* what);
+  int run(const RecordedLaunch& launch);
+
+  mutable std::recursive_mutex mutex_;
+  int current_ = 0;
+  int sticky_ = kSuccess;
+  std::string violation_;
+  std::map<uintptr_t, Block> blocks_;
+  std::vector<std::vector<std::byte>> graveyard_;
+  std::set<Stream*> streams_;
+  std::set<Event*> events_;
+  std::set<Module*> modules_;
+  std::set<Kernel*> kernels_;
+  std::set<Graph*> graphs_;
+  std::map<Stream*, std::unique_ptr<Graph>> recording_;
+  std::map<std::string, int64_t> calls_;
+  std::map<std::string, Injection> injections_;
+  int64_t launches_ = 0;
+};
+
+}  // namespace rbee::fake
+
+// How tests steer the library they opened.
+extern "C" {
+void rbee_fake_reset(int devices, const char* architecture, int lanes, int64_t memory_bytes);
+void rbee_fake_fail(const char* call, int nth, int status, int sticky);
+const char* rbee_fake_violation();  // empty: none
+int64_t rbee_fake_live_bytes();
+int64_t rbee_fake_launches();
+int64_t rbee_fake_calls(const char* name);
+void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook);
+}
