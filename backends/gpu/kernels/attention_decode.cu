@@ -62,6 +62,18 @@ RB_DEVICE int part_of(u32 lane, int score) {
   }
 }
 
+// Every lane gets combine() over the lanes that have parts of the same head: lane bits from kSame
+// on tell parts apart (the ones below repeat them), and of those [kSame, kStep) tell heads apart.
+template <int kWave, int kSame, int kStep, int kMask = kWave / 2, class Combine>
+RB_DEVICE float reduce_head(float x, Combine combine) {
+  if constexpr (kMask < kSame || kMask == 0) {
+    return x;
+  } else {
+    if constexpr (kMask >= kStep) x = combine(x, shuffle_xor<kWave>(x, kMask));
+    return reduce_head<kWave, kSame, kStep, kMask / 2>(x, combine);
+  }
+}
+
 // A block's query, heads and keys.
 struct DecodeWork {
   AttentionSpan span;
@@ -192,16 +204,10 @@ class Decoder {
     }
   }
 
-  // The largest of a head's scores: over the lanes that hold scores of the same head.
-  RB_DEVICE float top_of_head(float top) const {
-    constexpr int kHeadLanes = Tile::kParts < kLanes ? kLanes / Tile::kParts : 1;
-#pragma unroll
-    for (int mask = kWave / 2; mask >= 1; mask /= 2) {
-      // A lane bit below kLanes tells steps apart, then heads; the lowest may tell nothing.
-      const bool tells_head = mask < kLanes / Tile::kSteps && mask >= kHeadLanes && kHeads > 1;
-      if (!tells_head) top = Max{}(top, shuffle_xor<kWave>(top, mask));
-    }
-    return top;
+  template <class Combine>
+  RB_DEVICE static float over_head(float x, Combine combine) {
+    constexpr int kSame = Tile::kParts < kLanes ? kLanes / Tile::kParts : 1;
+    return reduce_head<kWave, kSame, kLanes / Tile::kSteps>(x, combine);
   }
 
   // Turns the scores that this lane owns into weights for the wave, relative to the new top.
@@ -242,7 +248,7 @@ class Decoder {
       float top = top_[i];
 #pragma unroll
       for (int j = i; j < Tile::kScores; j += kOwnHeads) top = Max{}(top, scores_[j]);
-      top = top_of_head(top);
+      top = over_head(top, Max{});
 #pragma unroll
       for (int j = i; j < Tile::kScores; j += kOwnHeads) new_top_[j] = top;
     }
@@ -292,17 +298,12 @@ class Decoder {
 
   RB_DEVICE void finish_sums() {
     constexpr int kOwnHeads = Tile::kScores < kHeads ? Tile::kScores : kHeads;
-    constexpr int kHeadLanes = Tile::kParts < kLanes ? kLanes / Tile::kParts : 1;
 #pragma unroll
     for (int i = 0; i < kOwnHeads; ++i) {
       float sum = 0;
 #pragma unroll
       for (int j = i; j < Tile::kScores; j += kOwnHeads) sum += sum_[j];
-#pragma unroll
-      for (int mask = kWave / 2; mask >= kHeadLanes; mask /= 2) {
-        const bool tells_head = mask < kLanes / Tile::kSteps && kHeads > 1;
-        if (!tells_head) sum += shuffle_xor<kWave>(sum, mask);
-      }
+      sum = over_head(sum, Sum{});
       const int h = part_of<kLanes / 2, Tile::kParts>(lane_, i) % kHeads;
       shared_.sum[wave_][h] = sum;
       shared_.top[wave_][h] = top_[i];
