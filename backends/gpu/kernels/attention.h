@@ -62,6 +62,38 @@ RB_DEVICE KeyRange visible_keys(const AttentionParams& p, const AttentionSpan& s
   return keys;
 }
 
+// A block's tile of queries [first, first + count) of one head.
+struct TileWork {
+  AttentionSpan span;
+  i64 first, count;
+  i32 head, kv_head;
+};
+
+// Tile `index` of all tiles of up to `tile` queries; false when there are fewer. Tiles that see the
+// most keys come first. Ragged tiles are counted through the sequences, since only the device knows
+// their lengths.
+RB_DEVICE bool find_tile(const AttentionParams& p, int tile, i64 index, u32 head, TileWork& work) {
+  work.head = static_cast<i32>(head);
+  work.kv_head = work.head / (p.heads / p.kv_heads);
+  i64 tiles = (p.q_len + tile - 1) / tile;
+  if (p.block_table == nullptr) {
+    work.span = dense_span(p, index / tiles);
+    index %= tiles;
+  } else {
+    i64 seq = 0;
+    for (; seq < p.batch; ++seq) {
+      work.span = paged_span(p, seq);
+      tiles = (work.span.q_len + tile - 1) / tile;
+      if (index < tiles) break;
+      index -= tiles;
+    }
+    if (seq == p.batch) return false;
+  }
+  work.first = (tiles - 1 - index) * tile;
+  work.count = work.span.q_len - work.first < tile ? work.span.q_len - work.first : tile;
+  return true;
+}
+
 // Offset of key or value `key` in its cache or tensor, in elements.
 RB_DEVICE i64 key_offset(const AttentionParams& p, const AttentionStrides& at,
                          const AttentionSpan& span, i64 kv_head, i64 key) {

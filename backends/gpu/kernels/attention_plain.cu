@@ -42,41 +42,9 @@ RB_DEVICE C minus_infinity() {
   return static_cast<C>(-infinity());
 }
 
-// The queries of a block.
-struct PlainWork {
-  AttentionSpan span;
-  i64 first, count;  // queries
-  i32 head, kv_head;
-};
-
-// False when the block has nothing to do. Ragged: tiles are counted through the sequences, since
-// only the device knows their lengths.
-RB_DEVICE bool find_work(const AttentionParams& p, int tile, PlainWork& work) {
-  work.head = static_cast<i32>(block_y());
-  work.kv_head = work.head / (p.heads / p.kv_heads);
-  i64 at = block_x();
-  if (p.block_table == nullptr) {
-    const i64 tiles = (p.q_len + tile - 1) / tile;
-    work.span = dense_span(p, at / tiles);
-    work.first = at % tiles * tile;
-  } else {
-    i64 seq = 0;
-    for (; seq < p.batch; ++seq) {
-      work.span = paged_span(p, seq);
-      const i64 tiles = (work.span.q_len + tile - 1) / tile;
-      if (at < tiles) break;
-      at -= tiles;
-    }
-    if (seq == p.batch) return false;
-    work.first = at * tile;
-  }
-  work.count = work.span.q_len - work.first < tile ? work.span.q_len - work.first : tile;
-  return true;
-}
-
 // products[i][j] = query ty + 16 i times key `key` + tx + 16 j, unscaled.
 template <class C>
-RB_DEVICE void multiply_keys(const AttentionParams& p, const PlainWork& work, i64 key, i64 end,
+RB_DEVICE void multiply_keys(const AttentionParams& p, const TileWork& work, i64 key, i64 end,
                              typename PlainTile<C>::Products& staged,
                              C (&products)[PlainTile<C>::kEach][PlainTile<C>::kEach]) {
   constexpr int kEach = PlainTile<C>::kEach;
@@ -128,7 +96,7 @@ struct PlainRow {
 
 // Scores of products become weights in `weights`; what was summed before is scaled to the new top.
 template <class C, int kWave>
-RB_DEVICE void weigh(const AttentionParams& p, const PlainWork& work, i64 key, i64 end,
+RB_DEVICE void weigh(const AttentionParams& p, const TileWork& work, i64 key, i64 end,
                      const C (&products)[PlainTile<C>::kEach][PlainTile<C>::kEach],
                      C (&weights)[PlainTile<C>::kTile][PlainTile<C>::kTile + 1],
                      PlainRow<C> (&rows)[PlainTile<C>::kEach]) {
@@ -167,7 +135,7 @@ RB_DEVICE void weigh(const AttentionParams& p, const PlainWork& work, i64 key, i
 }
 
 template <class C>
-RB_DEVICE void add_values(const AttentionParams& p, const PlainWork& work, i64 key, i64 end,
+RB_DEVICE void add_values(const AttentionParams& p, const TileWork& work, i64 key, i64 end,
                           int column, typename PlainTile<C>::Shared& shared,
                           PlainRow<C> (&rows)[PlainTile<C>::kEach]) {
   constexpr int kEach = PlainTile<C>::kEach;
@@ -199,7 +167,7 @@ RB_DEVICE void add_values(const AttentionParams& p, const PlainWork& work, i64 k
 }
 
 template <class C, int kWave>
-RB_DEVICE void write_rows(const AttentionParams& p, const PlainWork& work, int column,
+RB_DEVICE void write_rows(const AttentionParams& p, const TileWork& work, int column,
                           PlainRow<C> (&rows)[PlainTile<C>::kEach]) {
   const int tx = static_cast<int>(thread_x()) % kSide;
   const int ty = static_cast<int>(thread_x()) / kSide;
@@ -222,8 +190,8 @@ template <class C, int kWave>
 RB_DEVICE void attention_plain(const AttentionParams& p) {
   using Tile = PlainTile<C>;
   RB_SHARED typename Tile::Shared shared;
-  PlainWork work;
-  if (!find_work(p, Tile::kTile, work)) return;
+  TileWork work;
+  if (!find_tile(p, Tile::kTile, block_x(), block_y(), work)) return;
   const int column = static_cast<int>(block_z()) * kColumns;
   PlainRow<C> rows[Tile::kEach];
   for (PlainRow<C>& row : rows) {
