@@ -1,6 +1,8 @@
 #include "backends/gpu/gpu_kernels.h"
 
 #include "backends/gpu/ops/attention.h"
+#include "backends/gpu/ops/linear.h"
+#include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/ops/rms_norm.h"
 #include "backends/gpu/slot.h"
 
@@ -17,12 +19,18 @@ void add_norms(KernelTable& t) {
   t.add_rms_norm = slot<add_rms_norm>();
 }
 
+void add_products(KernelTable& t) {
+  t.matmul = slot<matmul>();
+  t.linear = slot<linear>();
+}
+
 }  // namespace
 
 KernelTable common_kernels() {
   KernelTable table;
   add_attention(table);
   add_norms(table);
+  add_products(table);
   return table;
 }
 

@@ -1,0 +1,45 @@
+// y = x * weight^T + bias for every kind of weight as files hold it, by plain multiply-adds in
+// float: what is left when no faster kernel takes the arguments.
+#include "backends/gpu/kernels/linear_tiles.h"
+#include "backends/shared/quant_blocks.h"
+
+namespace rbee {
+namespace gpu {
+
+// Row-major blocks as files hold them.
+template <class Block>
+struct LoadBlock {
+  const Block* data;
+  i64 depth;
+  RB_DEVICE float operator()(i64 line, i64 k) const {
+    const i64 at = line * depth + k;  // rows are whole blocks
+    return dequantize(data[at / Block::kElements], static_cast<int>(at % Block::kElements));
+  }
+};
+
+template <class T, class W>
+RB_DEVICE void linear(const LinearParams& p) {
+  linear_tiles<T>(p, LoadRow<W>{static_cast<const W*>(p.weight), p.depth});
+}
+template <class T, class Block>
+RB_DEVICE void linear_blocks(const LinearParams& p) {
+  linear_tiles<T>(p, LoadBlock<Block>{static_cast<const Block*>(p.weight), p.depth});
+}
+
+#define RB_EACH_X(M, weight, W) \
+  M(f32, float, weight, W)      \
+  M(f16, f16, weight, W)        \
+  M(bf16, bf16, weight, W)
+
+#define RB_PLAIN(x, X, weight, W) \
+  RB_KERNEL(linear_##x##_##weight, kTileThreads, LinearParams, (linear<X, W>(p)))
+#define RB_PLAIN_WEIGHT(weight, W) RB_EACH_X(RB_PLAIN, weight, W)
+RB_EACH_FLOAT_TYPE(RB_PLAIN_WEIGHT)
+
+#define RB_BLOCKS(x, X, weight, W) \
+  RB_KERNEL(linear_##x##_##weight, kTileThreads, LinearParams, (linear_blocks<X, W>(p)))
+#define RB_BLOCKS_WEIGHT(weight, W) RB_EACH_X(RB_BLOCKS, weight, W)
+RB_EACH_BLOCK(RB_BLOCKS_WEIGHT)
+
+}  // namespace gpu
+}  // namespace rbee

@@ -1,0 +1,48 @@
+#pragma once
+// Matrix products: see backends/api/args_matmul.h.
+
+#include "backends/shared/rb_fn.h"
+
+namespace rbee {
+namespace shared {
+
+enum { kProductBatchAxes = 3 };
+
+// y(batch, rows, columns) = a(batch, rows, depth) * b(batch, depth, columns); strides in elements.
+struct MatmulParams {
+  const void* a;
+  const void* b;
+  void* y;
+  i64 rows, columns, depth;
+  i64 a_row, a_step;
+  i64 b_step, b_column;
+  i64 y_row, y_column;
+  i64 batch_sizes[kProductBatchAxes];  // padded in front with 1
+  i64 a_batch[kProductBatchAxes];
+  i64 b_batch[kProductBatchAxes];
+  i64 y_batch[kProductBatchAxes];
+};
+
+// y(rows, outs) = x(rows, depth) * weight(outs, depth)^T + bias(outs). Everything is contiguous;
+// x, bias and y have one type.
+struct LinearParams {
+  const void* x;
+  const void* weight;
+  const void* bias;  // null: none
+  void* y;
+  i64 rows, outs, depth;
+};
+
+// The same for tensor cores: x has the weight's type, bias and y have y_type's. Rows of x and of
+// the weight begin on multiples of 16 bytes.
+struct GemmParams {
+  const void* x;
+  const void* weight;
+  const void* bias;  // null: none
+  void* y;
+  i32 rows, outs, depth;
+  i32 y_type;  // 0: f32, 1: f16, 2: bf16
+};
+
+}  // namespace shared
+}  // namespace rbee
