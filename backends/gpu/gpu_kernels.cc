@@ -1,6 +1,7 @@
 #include "backends/gpu/gpu_kernels.h"
 
 #include "backends/gpu/ops/attention.h"
+#include "backends/gpu/ops/elementwise.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/ops/rms_norm.h"
@@ -12,6 +13,16 @@ namespace {
 void add_attention(KernelTable& t) {
   t.attention = slot<attention_decode, attention>();
   t.paged_attention = slot<paged_attention_decode, paged_attention>();
+}
+
+void add_elementwise(KernelTable& t) {
+  t.binary = slot<binary>();
+  t.compare = slot<compare>();
+  t.where = slot<where>();
+  t.cast = slot<cast>();
+  t.copy = slot<copy>();
+  t.copy2d = slot<copy2d>();
+  t.fill = slot<fill>();
 }
 
 void add_norms(KernelTable& t) {
@@ -29,6 +40,7 @@ void add_products(KernelTable& t) {
 KernelTable common_kernels() {
   KernelTable table;
   add_attention(table);
+  add_elementwise(table);
   add_norms(table);
   add_products(table);
   return table;

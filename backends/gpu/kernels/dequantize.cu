@@ -1,0 +1,69 @@
+// y = the values of quantised blocks, as any float type. Eight elements a thread, which share a
+// scale; limited by memory.
+#include "backends/gpu/tile.h"
+#include "backends/shared/elementwise_params.h"
+#include "backends/shared/quant_blocks.h"
+
+namespace rbee {
+namespace gpu {
+
+constexpr int kRun = 8;  // divides every format's group
+
+template <class Block, class Y>
+RB_DEVICE void dequantize_run(const DequantizeParams& p) {
+  const u32 index = (block_x() * kTileThreads + thread_x()) * kRun;
+  if (index >= p.space.count) return;
+  const u64 element = p.first + index;
+  const Block& block = static_cast<const Block*>(p.x)[element / Block::kElements];
+  const int at = static_cast<int>(element % Block::kElements);
+  const BlockScale scale = scale_of(block, at / Block::kGroup);
+  TileOf<Y, kRun> tile;
+#pragma unroll
+  for (int k = 0; k < kRun; ++k) {
+    tile.values[k] = convert<Y>(apply_scale(scale, quant_of(block, at + k)));
+  }
+  Y* y = static_cast<Y*>(p.y);
+  if (p.space.packed != 0) {
+    *reinterpret_cast<TileOf<Y, kRun>*>(y + strided_offsets(p.space, index).at[0]) = tile;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kRun; ++k) y[strided_offsets(p.space, index + k).at[0]] = tile.values[k];
+}
+
+// The order of kFloats in ops/cast.cc.
+template <class Block>
+RB_DEVICE void dequantize(const DequantizeParams& p) {
+  switch (p.to) {
+    case 0:
+      return dequantize_run<Block, float>(p);
+    case 1:
+      return dequantize_run<Block, f16>(p);
+    case 2:
+      return dequantize_run<Block, bf16>(p);
+    case 3:
+      return dequantize_run<Block, double>(p);
+    default:
+      return dequantize_run<Block, f8e4m3>(p);
+  }
+}
+
+#define RB_DEQUANTIZE(dtype, Block) \
+  RB_KERNEL(dequantize_##dtype, kTileThreads, DequantizeParams, (dequantize<Block>(p)))
+RB_DEQUANTIZE(q4_0, BlockQ4_0)
+RB_DEQUANTIZE(q4_1, BlockQ4_1)
+RB_DEQUANTIZE(q5_0, BlockQ5_0)
+RB_DEQUANTIZE(q5_1, BlockQ5_1)
+RB_DEQUANTIZE(q8_0, BlockQ8_0)
+RB_DEQUANTIZE(q2_k, BlockQ2_K)
+RB_DEQUANTIZE(q3_k, BlockQ3_K)
+RB_DEQUANTIZE(q4_k, BlockQ4_K)
+RB_DEQUANTIZE(q5_k, BlockQ5_K)
+RB_DEQUANTIZE(q6_k, BlockQ6_K)
+RB_DEQUANTIZE(q8_k, BlockQ8_K)
+RB_DEQUANTIZE(iq4_nl, BlockIQ4_NL)
+RB_DEQUANTIZE(iq4_xs, BlockIQ4_XS)
+RB_DEQUANTIZE(mxfp4, BlockMXFP4)
+
+}  // namespace gpu
+}  // namespace rbee

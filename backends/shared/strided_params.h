@@ -1,0 +1,44 @@
+#pragma once
+// A space of up to five axes that element-wise kernels walk, with one stride for each operand.
+
+#include "backends/shared/rb_fn.h"
+
+namespace rbee {
+namespace shared {
+
+// Division by a number that the host knows, as multiplication (Granlund and Montgomery 1994,
+// "Division by invariant integers using multiplication", figure 4.1), for n < 2^31.
+struct Divider {
+  u32 divisor;
+  u32 factor;
+  u32 shift;
+};
+
+// divisor > 0
+RB_FN Divider make_divider(u32 divisor) {
+  u32 shift = 0;
+  while ((static_cast<u64>(1) << shift) < divisor) ++shift;
+  const u64 rest = (static_cast<u64>(1) << shift) - divisor;
+  return Divider{divisor, static_cast<u32>((rest << 32) / divisor + 1), shift};
+}
+
+// n / divisor for n < 2^31: the sum stays below 2^32.
+RB_FN u32 divide(u32 n, const RB_COPIED Divider& by) {
+  const u32 high = static_cast<u32>((static_cast<u64>(n) * by.factor) >> 32);
+  return (high + n) >> by.shift;
+}
+
+// Axes are kept innermost first.
+template <int kOperands>
+struct Strided {
+  u32 count;  // elements of the space, below 2^31
+  i32 rank;
+  // Not 0: threads take neighbouring elements, and each operand's lie one after another, aligned to
+  // that many elements, or are one and the same (stride 0).
+  u32 packed;
+  Divider sizes[5];
+  i64 strides[kOperands][5];  // elements
+};
+
+}  // namespace shared
+}  // namespace rbee
