@@ -11,12 +11,14 @@ namespace {
 using enum DType;
 
 constexpr Rule kQ2K[] = {
+    {Role::attn_v, Where::deep_shared_kv, q5_k},
     {Role::attn_v, Where::shared_kv, q4_k},
     {Role::attn_v, Where::all, q3_k},
     {Role::ffn_down, Where::all, q3_k},
     {Role::attn_output, Where::all, q3_k},
 };
 constexpr Rule kQ2KS[] = {
+    {Role::attn_v, Where::deep_widely_shared_kv, q5_k},
     {Role::attn_v, Where::shared_kv, q4_k},
     {Role::ffn_down, Where::first_eighth, q4_k},
 };
@@ -68,14 +70,17 @@ constexpr Recipe kRecipes[] = {
 };
 
 bool holds(Where where, const Place& place) {
+  constexpr int64_t kDeep = 80, kWidely = 4;
   const int64_t eighth = place.layers / 8;
   switch (where) {
     case Where::all:
       return true;
     case Where::shared_kv:
-      return place.gqa >= 4;
+      return place.gqa >= kWidely;
     case Where::deep_shared_kv:
-      return place.layers == 80 && place.gqa > 1;
+      return place.layers == kDeep && place.gqa > 1;
+    case Where::deep_widely_shared_kv:
+      return place.layers == kDeep && place.gqa >= kWidely;
     case Where::more_bits:
       return place.layer < eighth || place.layer >= 7 * place.layers / 8 ||
              (place.layer - eighth) % 3 == 2;

@@ -31,9 +31,10 @@ struct Place {
 // In which layers a rule holds.
 enum class Where : uint8_t {
   all,
-  shared_kv,       // where at least four heads share one of keys and values: little to store
-  deep_shared_kv,  // 80 layers and shared heads, the shape of Llama 2 70B
-  more_bits,       // the first and last eighth, and every third layer between
+  shared_kv,              // where at least four heads share one of keys and values: little to store
+  deep_shared_kv,         // 80 layers and shared heads, the shape of Llama 2 70B
+  deep_widely_shared_kv,  // both
+  more_bits,              // the first and last eighth, and every third layer between
   first_eighth,
   first_sixteenth,
   first_two,

@@ -25,6 +25,7 @@ SHAPES = {
     "mha": dict(arch="llama", layers=18, dim=256, heads=4, kv_heads=4, ffn=256),
     "odd": dict(arch="llama", layers=30, dim=96, heads=3, kv_heads=1, ffn=256, tied=True),
     "deep": dict(arch="llama", layers=80, dim=256, heads=8, kv_heads=4, ffn=256),
+    "deep_gqa": dict(arch="llama", layers=80, dim=256, heads=8, kv_heads=1, ffn=256),
     "fused": dict(arch="phi3", layers=32, dim=256, heads=4, kv_heads=4, ffn=512),
 }
 MIXTURES = ["Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "Q4_K_M", "Q4_K_S", "Q4_1", "Q4_0",

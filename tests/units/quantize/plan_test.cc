@@ -3,139 +3,212 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "rbee/core/error.h"
-#include "rbee/io/gguf_writer.h"
-#include "rbee/io/safetensors_writer.h"
-#include "tools/rbee/quantize_plan.h"
+#include "tools/convert/type_plan.h"
 
 namespace rbee::tools {
 namespace {
 
-namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::HasSubstr;
 
-struct Wanted {
-  const char* name;
-  Shape shape;
-  DType dtype = DType::f16;
-};
+SourceTensor tensor(std::string name, const Shape& shape, DType dtype = DType::f16) {
+  SourceTensor tensor;
+  tensor.stored.name = std::move(name);
+  tensor.stored.shape = shape;
+  tensor.stored.dtype = dtype;
+  return tensor;
+}
 
-class PlanTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "rbee-plan-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+// The plan of a file with this one tensor, and an output matrix of its own beside it.
+TensorPlan plan_of(const SourceTensor& each, const char* recipe, bool pure = false) {
+  std::vector<SourceTensor> tensors = {each};
+  if (each.stored.name != "output.weight") tensors.push_back(tensor("output.weight", {8, 256}));
+  TensorPlan plan = plan_types(tensors, {.recipe = find_recipe(recipe), .pure = pure}).at(0);
+  EXPECT_EQ(plan.tensor, &tensors[0]);
+  plan.tensor = nullptr;
+  return plan;
+}
 
-  template <typename Writer>
-  io::Checkpoint write(const char* name, const std::vector<Wanted>& tensors) const {
-    Writer writer;
-    for (const Wanted& each : tensors) writer.add_tensor(each.name, each.dtype, each.shape);
-    writer.begin(folder_ / name);
-    for (const Wanted& each : tensors) {
-      const int64_t bytes = io::tensor_bytes(each.dtype, each.shape, each.name);
-      writer.write(std::vector<std::byte>(static_cast<size_t>(bytes)));
-    }
-    writer.finish();
-    return io::Checkpoint::open(folder_ / name);
-  }
-
-  // The plan of a file with this one tensor.
-  TensorPlan plan(const Wanted& tensor, DType wanted, bool pure = false) const {
-    const io::Checkpoint checkpoint = write<io::GgufWriter>("m.gguf", {tensor});
-    TensorPlan plan = plan_types(checkpoint, wanted, pure).at(0);
-    EXPECT_EQ(plan.tensor->name, tensor.name);
-    plan.tensor = nullptr;
-    return plan;
-  }
-
- private:
-  fs::path folder_;
-};
-
-TEST_F(PlanTest, MatricesGetTheWantedType) {
-  for (const DType dtype : {DType::q4_k, DType::q8_0, DType::bf16, DType::f32, DType::mxfp4}) {
-    const TensorPlan plan = this->plan({"blk.0.attn_output.weight", {4, 256}}, dtype);
-    EXPECT_EQ(plan.to, dtype);
+TEST(PlanTest, MatricesGetTheBaseType) {
+  for (const Recipe& recipe : recipes()) {
+    const TensorPlan plan =
+        plan_of(tensor("blk.0.ffn_up.weight", {4, 256}), std::string(recipe.name).c_str());
+    EXPECT_EQ(plan.to, recipe.base);
     EXPECT_EQ(plan.why, "");
   }
-  EXPECT_EQ(plan({"blk.0.ffn_up_exps.weight", {2, 4, 256}}, DType::q4_k).to, DType::q4_k);
+  EXPECT_EQ(plan_of(tensor("blk.0.ffn_up_exps.weight", {2, 4, 256}), "q4_k").to, DType::q4_k);
 }
 
-TEST_F(PlanTest, RowsThatDoNotFit) {
-  const std::map<DType, DType> next = {
-      {DType::q2_k, DType::iq4_nl}, {DType::q3_k, DType::iq4_nl}, {DType::iq4_xs, DType::iq4_nl},
-      {DType::q4_k, DType::q5_0},   {DType::q5_k, DType::q5_1},   {DType::q6_k, DType::q8_0},
+TEST(PlanTest, RowsThatDoNotFit) {
+  const std::map<const char*, DType> next = {
+      {"q2_k", DType::q4_0},   {"q3_k_s", DType::q4_0}, {"iq4_xs", DType::iq4_nl},
+      {"q4_k_s", DType::q5_0}, {"q5_k_s", DType::q5_1}, {"q6_k", DType::q8_0},
+      {"q8_k", DType::q8_0},
   };
-  for (const auto& [wanted, got] : next) {
-    const TensorPlan plan = this->plan({"blk.0.ffn_up.weight", {4, 96}}, wanted);
-    EXPECT_EQ(plan.to, got) << name(wanted);
-    EXPECT_THAT(plan.why, testing::HasSubstr("rows of 96"));
-    EXPECT_GT(row_bytes(got, 256), row_bytes(wanted, 256)) << name(wanted);
+  for (const auto& [recipe, got] : next) {
+    const TensorPlan plan = plan_of(tensor("blk.0.ffn_up.weight", {4, 96}), recipe);
+    EXPECT_EQ(plan.to, got) << recipe;
+    EXPECT_THAT(plan.why, HasSubstr("rows of 96"));
   }
-  for (const DType wanted : {DType::q2_k, DType::q6_k, DType::q4_0, DType::mxfp4}) {
-    EXPECT_EQ(plan({"blk.0.ffn_up.weight", {4, 40}}, wanted).to, DType::f16) << name(wanted);
+  for (const char* recipe : {"q2_k", "q6_k", "q4_0", "mxfp4"}) {
+    EXPECT_EQ(plan_of(tensor("blk.0.ffn_up.weight", {4, 40}), recipe).to, DType::f16) << recipe;
   }
 }
 
-TEST_F(PlanTest, SmallAndSensitiveOnesAreF32) {
-  for (const DType wanted : {DType::q4_0, DType::f16, DType::bf16}) {
-    EXPECT_EQ(plan({"blk.0.attn_q.bias", {256}}, wanted).to, DType::f32);
-    EXPECT_EQ(plan({"blk.0.attn_norm.weight", {1, 256}}, wanted).to, DType::f32);
-    EXPECT_EQ(plan({"blk.0.ffn_gate_inp.weight", {4, 256}}, wanted).to, DType::f32);
+TEST(PlanTest, SmallAndSensitiveOnesAreF32) {
+  for (const char* recipe : {"q4_0", "f16", "bf16"}) {
+    EXPECT_EQ(plan_of(tensor("blk.0.attn_q.bias", {256}), recipe).to, DType::f32);
+    EXPECT_EQ(plan_of(tensor("blk.0.attn_norm.weight", {1, 256}), recipe).to, DType::f32);
+    EXPECT_EQ(plan_of(tensor("blk.0.ffn_gate_inp.weight", {4, 256}), recipe).to, DType::f32);
   }
-  EXPECT_EQ(plan({"scalar", {}}, DType::q4_0).to, DType::f32);
+  EXPECT_EQ(plan_of(tensor("scalar", {}), "q4_0").to, DType::f32);
 }
 
-TEST_F(PlanTest, IntegersStay) {
-  const TensorPlan plan = this->plan({"ids", {4, 256}, DType::i32}, DType::q4_0);
+TEST(PlanTest, IntegersStay) {
+  const TensorPlan plan = plan_of(tensor("ids", {4, 256}, DType::i32), "q4_0");
   EXPECT_EQ(plan.to, DType::i32);
   EXPECT_EQ(plan.why, "integers");
 }
 
-TEST_F(PlanTest, TablesAreBetterThanTheRest) {
-  for (const char* name : {"token_embd.weight", "output.weight"}) {
-    const TensorPlan plan = this->plan({name, {8, 256}}, DType::q4_k);
-    EXPECT_EQ(plan.to, DType::q6_k);
-    EXPECT_THAT(plan.why, testing::HasSubstr("directly"));
-    EXPECT_EQ(this->plan({name, {8, 96}}, DType::q4_0).to, DType::q8_0);
-    EXPECT_EQ(this->plan({name, {8, 40}}, DType::q4_0).to, DType::f16);
-    EXPECT_EQ(this->plan({name, {8, 256}}, DType::q4_k, true).to, DType::q4_k);
-    EXPECT_EQ(this->plan({name, {8, 256}}, DType::q8_0).to, DType::q8_0);
-    EXPECT_EQ(this->plan({name, {8, 256}}, DType::bf16).to, DType::bf16);
-  }
+TEST(PlanTest, TheOutputIsBetterThanTheRest) {
+  const TensorPlan plan = plan_of(tensor("output.weight", {8, 256}), "q4_k");
+  EXPECT_EQ(plan.to, DType::q6_k);
+  EXPECT_THAT(plan.why, HasSubstr("directly"));
+  EXPECT_EQ(plan_of(tensor("output.weight", {8, 96}), "q4_0").to, DType::q8_0);
+  EXPECT_EQ(plan_of(tensor("output.weight", {8, 40}), "q4_0").to, DType::f16);
+  EXPECT_EQ(plan_of(tensor("output.weight", {8, 256}), "q4_k", true).to, DType::q4_k);
+  EXPECT_EQ(plan_of(tensor("output.weight", {8, 256}), "q8_0").to, DType::q8_0);
+  EXPECT_EQ(plan_of(tensor("output.weight", {8, 256}), "bf16").to, DType::bf16);
+  EXPECT_EQ(plan_of(tensor("token_embd.weight", {8, 256}), "q4_k").to, DType::q4_k);
 }
 
 // More bits do not bring back what a coarser type lost.
-TEST_F(PlanTest, TablesInBlockTypesStayAsStored) {
-  const Wanted coarse{"token_embd.weight", {8, 256}, DType::q5_1};
-  EXPECT_EQ(plan(coarse, DType::q4_k).to, DType::q5_1);
-  EXPECT_EQ(plan(coarse, DType::q4_k, true).to, DType::q4_k);
-  const Wanted fine{"token_embd.weight", {8, 256}, DType::q8_0};
-  EXPECT_EQ(plan(fine, DType::q4_k).to, DType::q6_k);
+TEST(PlanTest, AnOutputInABlockTypeStaysAsStored) {
+  const SourceTensor coarse = tensor("output.weight", {8, 256}, DType::q5_1);
+  EXPECT_EQ(plan_of(coarse, "q4_k").to, DType::q5_1);
+  EXPECT_EQ(plan_of(coarse, "q4_k", true).to, DType::q4_k);
+  const SourceTensor fine = tensor("output.weight", {8, 256}, DType::q8_0);
+  EXPECT_EQ(plan_of(fine, "q4_k").to, DType::q6_k);
+}
+
+TEST(PlanTest, PureHasNoMixture) {
+  for (const char* name : {"blk.0.attn_v.weight", "blk.0.ffn_down.weight"}) {
+    EXPECT_EQ(plan_of(tensor(name, {4, 256}), "q4_k_m").to, DType::q6_k);
+    EXPECT_EQ(plan_of(tensor(name, {4, 256}), "q4_k_m").why, "the mixture");
+    EXPECT_EQ(plan_of(tensor(name, {4, 256}), "q4_k_m", true).to, DType::q4_k);
+  }
 }
 
 // Hugging Face files keep one type throughout.
-TEST_F(PlanTest, Safetensors) {
-  const io::Checkpoint checkpoint = write<io::SafetensorsWriter>(
-      "m.safetensors",
-      {{"model.norm.weight", {8}}, {"lm_head.weight", {8, 8}}, {"ids", {8}, DType::i64}});
-  const auto plans = plan_types(checkpoint, DType::bf16, false);
+TEST(PlanTest, Safetensors) {
+  const std::vector<SourceTensor> tensors = {tensor("model.norm.weight", {8}),
+                                             tensor("lm_head.weight", {8, 8}),
+                                             tensor("ids", {8}, DType::i64)};
+  const auto plans = plan_types(tensors, {.recipe = find_recipe("bf16"), .gguf = false});
   EXPECT_EQ(plans[0].to, DType::bf16);
   EXPECT_EQ(plans[1].to, DType::bf16);
   EXPECT_EQ(plans[2].to, DType::i64);
 }
 
-TEST(FileTypeTest, Numbers) {
-  EXPECT_EQ(gguf_file_type(DType::f32), 0u);
-  EXPECT_EQ(gguf_file_type(DType::q4_k), 14u);
-  EXPECT_EQ(gguf_file_type(DType::bf16), 32u);
-  EXPECT_THROW(gguf_file_type(DType::i32), Error);
+TEST(RecipeTest, Names) {
+  EXPECT_EQ(find_recipe("Q4_K_M").file_type, 15u);
+  EXPECT_EQ(&find_recipe("q4_k"), &find_recipe("q4_k_m"));
+  EXPECT_EQ(&find_recipe("Q5_K"), &find_recipe("q5_k_m"));
+  EXPECT_EQ(&find_recipe("q3_k"), &find_recipe("q3_k_m"));
+  EXPECT_EQ(find_recipe("q8_k").file_type, std::nullopt);
+  std::set<std::string_view> names;
+  std::set<uint32_t> numbers;
+  for (const Recipe& recipe : recipes()) {
+    EXPECT_TRUE(names.insert(recipe.name).second) << recipe.name;
+    if (recipe.file_type) {
+      EXPECT_TRUE(numbers.insert(*recipe.file_type).second) << recipe.name;
+    }
+  }
+  try {
+    find_recipe("q4_z");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("'q4_z' is none of f32, f16"));
+  }
 }
+
+// What llama-quantize chooses; tools/goldens/make_mixture_goldens.py asked it.
+const json& goldens() {
+  static const json file = [] {
+    std::ifstream in(std::string(RBEE_TEST_DATA) + "/units/quantize/data/mixtures.json");
+    return json::parse(in);
+  }();
+  return file;
+}
+
+// The matrices of a shape, as make_mixture_goldens.py makes them.
+std::vector<SourceTensor> matrices(const json& shape) {
+  const auto size = [&](const char* key) { return shape[key].get<int64_t>(); };
+  const int64_t dim = size("dim"), ffn = size("ffn");
+  const int64_t kv = size("kv_heads") * dim / size("heads");
+  const bool fused = shape["arch"] == "phi3";
+  std::vector<SourceTensor> out = {tensor("token_embd.weight", {32, dim})};
+  if (!shape.contains("tied")) out.push_back(tensor("output.weight", {32, dim}));
+  for (int64_t layer = 0; layer < size("layers"); ++layer) {
+    const auto add = [&](const char* role, int64_t rows, int64_t columns) {
+      out.push_back(tensor(cat("blk.", layer, ".", role, ".weight"), {rows, columns}));
+    };
+    if (fused) {
+      add("attn_qkv", dim + 2 * kv, dim);
+    } else {
+      add("attn_q", dim, dim);
+      add("attn_k", kv, dim);
+      add("attn_v", kv, dim);
+      add("ffn_gate", ffn, dim);
+    }
+    add("ffn_up", fused ? 2 * ffn : ffn, dim);
+    add("attn_output", dim, dim);
+    add("ffn_down", dim, ffn);
+  }
+  return out;
+}
+
+// "attn_v" of "blk.3.attn_v.weight".
+std::string role_of(const std::string& name) {
+  const size_t end = name.rfind(".weight");
+  const size_t dot = name.rfind('.', end - 1);
+  return name.substr(dot == name.npos ? 0 : dot + 1, end - (dot == name.npos ? 0 : dot + 1));
+}
+
+class MixtureTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(MixtureTest, IsLikeLlamaQuantize) {
+  const json& golden = goldens()[GetParam()];
+  const json& shape = golden["shape"];
+  const std::vector<SourceTensor> tensors = matrices(shape);
+  const int64_t gqa = shape["heads"].get<int64_t>() / shape["kv_heads"].get<int64_t>();
+  for (const auto& [recipe, wanted] : golden["mixtures"].items()) {
+    std::map<std::string, std::vector<std::string>> got;
+    for (const TensorPlan& plan :
+         plan_types(tensors, {.recipe = find_recipe(recipe), .gqa = gqa})) {
+      got[role_of(plan.tensor->stored.name)].push_back(name(plan.to));
+    }
+    EXPECT_EQ(got.size(), wanted.size());
+    for (const auto& [role, types] : wanted.items()) {
+      std::istringstream words(types.get<std::string>());
+      std::vector<std::string> listed{std::istream_iterator<std::string>(words), {}};
+      if (listed.size() == 1) listed.resize(got[role].size(), listed[0]);
+      EXPECT_EQ(got[role], listed) << recipe << " " << role;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, MixtureTest,
+                         testing::Values("gqa", "mha", "odd", "deep", "deep_gqa", "fused"),
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace rbee::tools

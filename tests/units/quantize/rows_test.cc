@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "rbee/core/error.h"
-#include "tools/rbee/tensor_rows.h"
+#include "tools/convert/tensor_rows.h"
 
 namespace rbee::tools {
 namespace {
@@ -20,18 +20,19 @@ std::vector<float> wave(int64_t n) {
   return out;
 }
 
-io::TensorEntry entry(const std::vector<float>& values, const Shape& shape) {
-  io::TensorEntry tensor;
-  tensor.name = "t";
-  tensor.dtype = DType::f32;
-  tensor.shape = shape;
-  tensor.data = std::as_bytes(std::span(values));
+SourceTensor entry(const std::vector<float>& values, const Shape& shape, RowEdit edit = {}) {
+  SourceTensor tensor;
+  tensor.stored.name = "t";
+  tensor.stored.dtype = DType::f32;
+  tensor.stored.shape = shape;
+  tensor.stored.data = std::as_bytes(std::span(values));
+  tensor.edit = edit;
   return tensor;
 }
 
-std::vector<std::byte> convert(const io::TensorEntry& tensor, DType to, int threads) {
+std::vector<std::byte> convert(const SourceTensor& tensor, DType to, int threads) {
   std::vector<std::byte> out;
-  convert_rows(tensor, to, threads, [&](std::span<const std::byte> rows) {
+  convert_rows(tensor, {.to = to, .threads = threads}, [&](std::span<const std::byte> rows) {
     out.insert(out.end(), rows.begin(), rows.end());
   });
   return out;
@@ -46,7 +47,7 @@ std::vector<DType> targets() {
 }
 
 TEST(RowsTest, EveryTargetComesBackClose) {
-  EXPECT_EQ(targets().size(), 16u);
+  EXPECT_EQ(targets().size(), 17u);
   const std::vector<float> values = wave(4 * 512);
   for (const DType dtype : targets()) {
     const std::vector<std::byte> bytes = convert(entry(values, {4, 512}), dtype, 1);
@@ -75,7 +76,7 @@ TEST(RowsTest, ThreadsDoNotMatter) {
 
 // More rows than are converted at a time.
 TEST(RowsTest, ManyRows) {
-  const int64_t rows = 70000;
+  const int64_t rows = 35000;
   const std::vector<float> values = wave(rows * 256);
   const auto bytes = convert(entry(values, {rows, 256}), DType::f16, 2);
   ASSERT_EQ(bytes.size(), values.size() * 2);
@@ -86,11 +87,47 @@ TEST(RowsTest, ManyRows) {
 
 TEST(RowsTest, TheSameTypeIsPassedThrough) {
   const std::vector<float> values = {1, std::numeric_limits<float>::infinity()};
-  const io::TensorEntry tensor = entry(values, {2});
-  convert_rows(tensor, DType::f32, 1, [&](std::span<const std::byte> rows) {
-    EXPECT_EQ(rows.data(), tensor.data.data());
-    EXPECT_EQ(rows.size(), tensor.data.size());
+  const SourceTensor tensor = entry(values, {2});
+  convert_rows(tensor, {.to = DType::f32}, [&](std::span<const std::byte> rows) {
+    EXPECT_EQ(rows.data(), tensor.stored.data.data());
+    EXPECT_EQ(rows.size(), tensor.stored.data.size());
   });
+}
+
+std::vector<float> edited(const std::vector<float>& values, const Shape& shape, RowEdit edit) {
+  const auto bytes = convert(entry(values, shape, edit), DType::f32, 2);
+  std::vector<float> out(bytes.size() / sizeof(float));
+  std::memcpy(out.data(), bytes.data(), bytes.size());
+  return out;
+}
+
+// Two heads of four: rows 0 and 2, 1 and 3 of each become neighbours.
+TEST(RowsTest, HeadsInPairs) {
+  using testing::ElementsAre;
+  const RowEdit pairs{.pair_heads = 2};
+  const std::vector<float> values = {0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_THAT(edited(values, {8, 1}, pairs), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+  EXPECT_THAT(edited(values, {8}, pairs), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+  EXPECT_THAT(edited(values, {4, 2}, {.pair_heads = 1}), ElementsAre(0, 1, 4, 5, 2, 3, 6, 7));
+  EXPECT_THROW(edited(values, {2, 4}, pairs), Error);
+}
+
+TEST(RowsTest, ValuesMovedAndScaled) {
+  EXPECT_THAT(edited({0, -2, 0.5f}, {3}, {.offset = 1, .scale = 4}),
+              testing::ElementsAre(4, -4, 6));
+}
+
+TEST(RowsTest, Stops) {
+  const std::vector<float> values = wave(4 * 256);
+  const std::atomic<bool> stop = true;
+  for (const DType to : {DType::f32, DType::q4_k}) {
+    try {
+      convert_rows(entry(values, {4, 256}), {.to = to, .stop = &stop}, [](auto) {});
+      ADD_FAILURE() << "went on with " << name(to);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::cancelled);
+    }
+  }
 }
 
 TEST(RowsTest, NoElements) {
@@ -134,7 +171,6 @@ TEST(RowsTest, Sources) {
   EXPECT_THROW(row_to_float(DType::i32, reinterpret_cast<const std::byte*>(wide), out, 2), Error);
   std::byte bytes[8];
   EXPECT_THROW(row_from_float(DType::i32, out, bytes, 2), Error);
-  EXPECT_FALSE(can_convert_to(DType::q8_k));
   EXPECT_FALSE(can_convert_to(DType::i32));
 }
 

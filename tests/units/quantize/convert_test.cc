@@ -1,0 +1,229 @@
+// Hugging Face folders as GGUF files: the model that comes back is the same, by its settings and by
+// its logits, against transformers' goldens of tests/models.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "rbee/core/error.h"
+#include "rbee/io/safetensors_writer.h"
+#include "tests/models/model_runner.h"
+#include "tests/models/npy.h"
+#include "tests/units/quantize/scratch.h"
+#include "tools/convert/hf_to_gguf.h"
+#include "tools/convert/metadata.h"
+#include "tools/convert/type_plan.h"
+#include "tools/convert/write_model.h"
+
+namespace rbee::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::HasSubstr;
+
+fs::path data_folder(std::string_view name) {
+  return fs::path(RBEE_TEST_DATA) / "models" / "data" / name;
+}
+
+class ConvertTest : public Scratch {
+ protected:
+  // The folder of a case with its config.json changed; weights are links.
+  fs::path folder(const char* name, const char* weights_of, const json& changes = json::object()) {
+    const fs::path made = path(cat("hf", count_++));
+    fs::create_directory(made);
+    std::ifstream in(data_folder(name) / "hf" / "config.json");
+    json config = json::parse(in);
+    config.merge_patch(changes);
+    std::ofstream(made / "config.json") << config;
+    for (const auto& file : fs::directory_iterator(data_folder(weights_of) / "hf")) {
+      if (file.path().filename() == "config.json") continue;
+      fs::create_symlink(file.path(), made / file.path().filename());
+    }
+    return made;
+  }
+
+  fs::path convert(const fs::path& from, const char* type, bool vocabulary = false) {
+    const io::Checkpoint checkpoint = io::Checkpoint::open(from);
+    const Recipe& recipe = find_recipe(type);
+    io::GgufWriter writer;
+    const auto tensors = hf_to_gguf(checkpoint, {.name = "tiny", .vocabulary = vocabulary}, writer);
+    set_recipe_keys(recipe, writer);
+    const fs::path to = path(cat("m", count_++, ".gguf"));
+    const auto plans = plan_types(tensors, {.recipe = recipe, .gqa = gqa_of(checkpoint)});
+    write_model(writer, plans, {.to = to});
+    return to;
+  }
+
+  // The error of converting a changed folder.
+  void expect_refused(const fs::path& from, Code code, const char* part, bool vocabulary = false) {
+    try {
+      convert(from, "f32", vocabulary);
+      ADD_FAILURE() << "nothing was thrown, wanted " << part;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  }
+
+ private:
+  int count_ = 0;
+};
+
+std::unique_ptr<models::LanguageModel> load(const fs::path& path, int64_t context) {
+  return models::load_language_model(io::Checkpoint::open(path),
+                                     {.device = &test::cpu_device(), .context = context});
+}
+
+std::vector<std::vector<int32_t>> prompts_of(const char* name) {
+  std::vector<std::vector<int32_t>> prompts;
+  const auto ids = test::read_npy<int32_t>(data_folder(name) / "ids.npy");
+  auto from = ids.values.begin();
+  for (const int32_t length : test::read_npy<int32_t>(data_folder(name) / "lengths.npy").values) {
+    prompts.emplace_back(from, from + length);
+    from += length;
+  }
+  return prompts;
+}
+
+std::vector<float> logits_of(const models::LanguageModel& model,
+                             const std::vector<std::vector<int32_t>>& prompts) {
+  test::ModelRunner runner(model, static_cast<int64_t>(prompts.size()), 32);
+  std::vector<test::Piece> pieces;
+  for (const auto& prompt : prompts) {
+    pieces.push_back({static_cast<int64_t>(pieces.size()), prompt});
+  }
+  return runner.step(pieces);
+}
+
+void expect_same_settings(const models::ModelConfig& a, const models::ModelConfig& b) {
+  EXPECT_EQ(a.vocab_size, b.vocab_size);
+  EXPECT_EQ(a.dim, b.dim);
+  EXPECT_EQ(a.layers, b.layers);
+  EXPECT_EQ(a.heads, b.heads);
+  EXPECT_EQ(a.kv_heads, b.kv_heads);
+  EXPECT_EQ(a.head_dim, b.head_dim);
+  EXPECT_EQ(a.ffn_dim, b.ffn_dim);
+  EXPECT_EQ(a.context_length, b.context_length);
+  EXPECT_EQ(a.norm_eps, b.norm_eps);
+  EXPECT_EQ(a.tied_embeddings, b.tied_embeddings);
+}
+
+// The same folder with f32 weights.
+fs::path plain_folder(const fs::path& from, const fs::path& to) {
+  fs::create_directory(to);
+  fs::copy(from / "config.json", to);
+  const io::Checkpoint checkpoint = io::Checkpoint::open(from);
+  const auto tensors = as_stored(checkpoint);
+  const auto plans = plan_types(tensors, {.recipe = find_recipe("f32"), .gguf = false});
+  io::SafetensorsWriter writer;
+  write_model(writer, plans, {.to = to / "model.safetensors"});
+  return to;
+}
+
+struct FamilyCase {
+  const char* name;
+  const char* weights_of;
+  int64_t context = 24;
+};
+
+constexpr FamilyCase kCases[] = {
+    {"llama", "llama"},
+    {"llama_bias", "llama_bias"},
+    {"smollm", "smollm"},
+    {"rope_linear", "smollm"},
+    {"rope_yarn", "smollm"},
+    {"rope_llama3", "smollm"},
+    {"mistral", "mistral"},
+    {"qwen2", "qwen2"},
+    {"qwen2_window", "qwen2"},
+    {"qwen3", "qwen3"},
+    {"gemma2", "gemma2"},
+    {"gemma2_scalar", "gemma2"},
+    {"gemma3", "gemma3"},
+    {"gemma3_linear", "gemma3"},
+    {"gemma3_multimodal", "gemma3_multimodal"},
+    {"phi3", "phi3"},
+    {"phi3_long", "phi3"},
+    {"phi3_short", "phi3", 16},
+};
+
+class FamilyTest : public ConvertTest, public testing::WithParamInterface<FamilyCase> {};
+
+// The folder's own weights as f32, so that both models run the same kernels.
+TEST_P(FamilyTest, KeepsTheLogits) {
+  const auto [name, weights_of, context] = GetParam();
+  const fs::path from = folder(name, weights_of);
+  const auto model = load(convert(from, "f32"), context);
+  expect_same_settings(model->config(), load(from, context)->config());
+  EXPECT_EQ(model->config().name, "tiny");
+  const std::vector<float> logits = logits_of(*model, prompts_of(name));
+  const auto golden = test::read_npy<float>(data_folder(name) / "logits.npy").values;
+  EXPECT_LE(test::max_difference(logits, golden), 1e-4f);
+  const auto plain = load(plain_folder(from, path("plain")), context);
+  EXPECT_LE(test::max_difference(logits, logits_of(*plain, prompts_of(name))), 1e-5f);
+}
+
+TEST_P(FamilyTest, BlockTypesLoad) {
+  const auto [name, weights_of, context] = GetParam();
+  const auto model = load(convert(folder(name, weights_of), "q8_0"), context);
+  const auto golden = test::read_npy<float>(data_folder(name) / "logits.npy").values;
+  const float difference = test::max_difference(logits_of(*model, prompts_of(name)), golden);
+  EXPECT_LE(difference, 1.5f);
+  EXPECT_GT(difference, 1e-4f);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, FamilyTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+using enum Code;
+
+TEST_F(ConvertTest, RefusesWhatGgufCannotHold) {
+  expect_refused(folder("rope_dynamic", "smollm"), unsupported, "rope scaling is dynamic");
+  expect_refused(folder("llama", "llama", {{"hidden_act", "gelu"}}), unsupported, "hidden_act");
+  expect_refused(folder("gemma2", "gemma2", {{"hidden_activation", "silu"}}), unsupported,
+                 "hidden_act");
+  expect_refused(folder("rope_yarn", "smollm", {{"rope_scaling", {{"truncate", false}}}}),
+                 unsupported, "truncate false");
+  expect_refused(folder("qwen3", "qwen3", {{"attention_bias", true}}), unsupported,
+                 "attention_bias is true");
+  expect_refused(folder("llama", "llama", {{"model_type", "mamba"}}), unsupported, "mamba");
+  expect_refused(folder("llama", "llama", {{"num_hidden_layers", 3}}), not_found,
+                 "model.layers.2.input_layernorm.weight is missing");
+  expect_refused(folder("llama", "llama", {{"vocab_size", 161}}), invalid_argument,
+                 "the token table is (160, 64)");
+  expect_refused(folder("llama", "llama"), not_found, "tokenizer.json is not beside", true);
+}
+
+// YaRN's own factor of the rotation travels as what readers multiply their formula with.
+TEST_F(ConvertTest, YarnKeepsItsAttentionFactor) {
+  const fs::path from =
+      folder("rope_yarn", "smollm",
+             {{"rope_scaling", {{"attention_factor", 0.9}, {"beta_fast", 20}, {"beta_slow", 2}}}});
+  const auto model = load(convert(from, "f32"), 24);
+  const auto plain = load(plain_folder(from, path("plain")), 24);
+  const auto prompts = prompts_of("rope_yarn");
+  EXPECT_LE(test::max_difference(logits_of(*model, prompts), logits_of(*plain, prompts)), 1e-5f);
+}
+
+// Layers without a rhythm are listed one by one.
+TEST_F(ConvertTest, AnyLayersMaySlide) {
+  const fs::path from =
+      folder("gemma3_multimodal", "gemma3_multimodal",
+             {{"text_config",
+               {{"layer_types", {"full_attention", "full_attention", "sliding_attention"}}}}});
+  const fs::path to = convert(from, "f32");
+  EXPECT_THAT(
+      *io::Checkpoint::open(to).metadata().get_bools("gemma3.attention.sliding_window_pattern"),
+      testing::ElementsAre(false, false, true));
+  const auto prompts = prompts_of("gemma3_multimodal");
+  const auto plain = load(plain_folder(from, path("plain")), 24);
+  EXPECT_LE(test::max_difference(logits_of(*load(to, 24), prompts), logits_of(*plain, prompts)),
+            1e-5f);
+}
+
+}  // namespace
+}  // namespace rbee::tools
