@@ -1,0 +1,79 @@
+#include "backends/cuda/ops/attention_mma.h"
+
+#include <algorithm>
+
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/attention.h"
+#include "backends/gpu/rows.h"
+
+namespace rbee::cuda {
+namespace {
+
+using shared::AttentionParams;
+
+constexpr int64_t kKeys = 64;  // as in kernels/attention_mma.cu
+
+// A kernel's head size and tile, as in kernels/attention_mma.cu.
+struct Tile {
+  int64_t dim;
+  const char* name;
+  int64_t rows() const { return dim <= 128 ? 128 : 64; }
+  int64_t shared_bytes() const { return (rows() + 2 * kKeys) * (dim + 8) * 2; }
+};
+
+constexpr Tile kTiles[] = {{32, "d32"},   {64, "d64"},   {96, "d96"},
+                           {128, "d128"}, {192, "d192"}, {256, "d256"}};
+
+const Tile& tile_for(const AttentionParams& params) {
+  const int64_t dim = std::max(params.head_dim, params.v_dim);
+  return *std::find_if(std::begin(kTiles), std::end(kTiles),
+                       [&](const Tile& tile) { return dim <= tile.dim; });
+}
+
+void run_mma(const char* op, const AttentionParams& params, DType keys, Stream& stream) {
+  const Tile& tile = tile_for(params);
+  gpu::launch(stream,
+              {.op = op,
+               .family = "attention_mma",
+               .kernel = gpu::KernelName("attention_mma", keys, tile.name),
+               .grid = {.x = static_cast<uint32_t>(gpu::query_tiles(params, tile.rows())),
+                        .y = static_cast<uint32_t>(params.heads)},
+               .threads = 128,
+               .shared_bytes = static_cast<uint32_t>(tile.shared_bytes())},
+              params);
+}
+
+const char* refuse_dense(const AttentionArgs& args) {
+  return refuse_attention_tiles(args.q, args.k, args.v, args.y);
+}
+
+const char* refuse_paged(const PagedAttentionArgs& args) {
+  return refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y);
+}
+
+void run_dense(const AttentionArgs& args, Stream& stream) {
+  if (args.y.numel() == 0) return;
+  run_mma("attention", gpu::attention_params(args), args.k.dtype, stream);
+}
+
+void run_paged(const PagedAttentionArgs& args, Stream& stream) {
+  if (args.y.numel() == 0) return;
+  run_mma("paged_attention", gpu::attention_params(args), args.k_cache.dtype, stream);
+}
+
+}  // namespace
+
+const char* refuse_attention_tiles(const View& q, const View& k, const View& v, const View& y) {
+  if (k.dtype != DType::f16 && k.dtype != DType::bf16) return "keys are not f16 or bf16";
+  if (q.dtype != k.dtype && q.dtype != DType::f32) return "q is neither f32 nor of the keys' type";
+  if (std::max(k.size(-1), v.size(-1)) > 256) return "heads have more than 256 elements";
+  for (const View* view : {&q, &k, &v, &y}) {
+    if (!gpu::vector_rows(*view)) return "rows cannot be read 16 bytes at a time";
+  }
+  return nullptr;
+}
+
+const Impl<AttentionArgs> attention_mma{"mma", refuse_dense, run_dense};
+const Impl<PagedAttentionArgs> paged_attention_mma{"mma", refuse_paged, run_paged};
+
+}  // namespace rbee::cuda
