@@ -6,9 +6,9 @@
 // Polynomials are interpolations at Chebyshev nodes; range reductions follow J.-M. Muller,
 // "Elementary Functions" (2016), chapters 11 and 12.
 //
-// Overloads for double call the compiler's functions; they exist for hosts and for devices with a
-// math library.
+// Overloads for double call the host's libm, or math_f64.h on devices.
 
+#include "backends/shared/math_f64.h"
 #include "backends/shared/rb_fn.h"
 
 namespace rbee {
@@ -49,33 +49,40 @@ RB_FN double floor(double x) {
 RB_FN double ceil(double x) {
   return __builtin_ceil(x);
 }
+
+#if defined(__CUDA_ARCH__) || defined(__AMDGCN__)
+#define RB_F64(name) f64::name
+#else
+#define RB_F64(name) __builtin_##name
+#endif
 RB_FN double exp(double x) {
-  return __builtin_exp(x);
+  return RB_F64(exp)(x);
 }
 RB_FN double expm1(double x) {
-  return __builtin_expm1(x);
+  return RB_F64(expm1)(x);
 }
 RB_FN double log(double x) {
-  return __builtin_log(x);
+  return RB_F64(log)(x);
 }
 RB_FN double tanh(double x) {
-  return __builtin_tanh(x);
+  return RB_F64(tanh)(x);
 }
 RB_FN double erf(double x) {
-  return __builtin_erf(x);
+  return RB_F64(erf)(x);
 }
 RB_FN double erfc(double x) {
-  return __builtin_erfc(x);
+  return RB_F64(erfc)(x);
 }
 RB_FN double sin(double x) {
-  return __builtin_sin(x);
+  return RB_F64(sin)(x);
 }
 RB_FN double cos(double x) {
-  return __builtin_cos(x);
+  return RB_F64(cos)(x);
 }
 RB_FN double pow(double x, double y) {
-  return __builtin_pow(x, y);
+  return RB_F64(pow)(x, y);
 }
+#undef RB_F64
 #endif
 
 RB_FN bool is_nan(float x) {
@@ -213,7 +220,7 @@ RB_FN float scaled_erfc(float x) {
 
 // erfc for x in [0.45, 10.1]: x^2 in two parts, because e^(x^2) magnifies its rounding error.
 RB_FN float erfc_upper(float x) {
-  const float square = x * x;
+  const float square = rounded_product(x, x);
   const float rest = fma(x, x, -square);
   const float y = scaled_erfc(x);
   return exp(-square) * (y - y * rest);
@@ -374,7 +381,7 @@ RB_FN FloatPair log2_pair(float x) {
   // log2(1 + f) = (2 / ln 2) * s * (1 + z * tail)
   const float factor = 2.88539004f;
   const float factor_rest = 3.85192607e-08f;
-  const float p = s * factor;
+  const float p = rounded_product(s, factor);
   const float p_rest = fma(s, factor, -p) + s * factor_rest + s_rest * factor;
   const float tail = p_rest + p * (z * atanh_tail(z));
   const float sum = parts.e + p;
@@ -424,7 +431,7 @@ RB_FN float pow(float x, float y) {
   }
   if (negative && kind == 0) return not_a_number();
   const FloatPair log2_a = log2_pair(a);
-  const float product = y * log2_a.hi;
+  const float product = rounded_product(y, log2_a.hi);
   float result;
   if (magnitude(product) > 200.0f) {
     result = product > 0.0f ? infinity() : 0.0f;
