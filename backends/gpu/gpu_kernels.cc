@@ -2,6 +2,7 @@
 
 #include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/elementwise.h"
+#include "backends/gpu/ops/layer_norm.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/ops/rms_norm.h"
@@ -28,6 +29,7 @@ void add_elementwise(KernelTable& t) {
 void add_norms(KernelTable& t) {
   t.rms_norm = slot<rms_norm>();
   t.add_rms_norm = slot<add_rms_norm>();
+  t.layer_norm = slot<layer_norm>();
 }
 
 void add_products(KernelTable& t) {
