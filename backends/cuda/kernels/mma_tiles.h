@@ -1,0 +1,176 @@
+#pragma once
+// Tiles of y = x * weight^T on NVIDIA's tensor cores, sm_80 and later (PTX ISA: mma.m16n8k16,
+// ldmatrix, cp.async). A step is 32 elements of the depth: 64 bytes of each row, staged in shared
+// memory with its 16-byte chunks swizzled, so that the eight rows that ldmatrix reads at once lie
+// in different banks.
+
+#include "backends/gpu/portable.h"
+#include "backends/shared/product_params.h"
+
+namespace rbee {
+namespace gpu {
+
+constexpr int kStepDepth = 32;
+constexpr int kStepBytes = 64;
+
+// kRows rows of x by kOuts rows of the weight; kWarpsM x kWarpsN warps share it.
+template <int kRows_, int kOuts_, int kWarpsM_, int kWarpsN_, int kStages_>
+struct MmaTile {
+  static constexpr int kRows = kRows_, kOuts = kOuts_, kStages = kStages_;
+  static constexpr int kWarpsM = kWarpsM_, kWarpsN = kWarpsN_;
+  static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
+  static constexpr int kM = kRows / kWarpsM / 16;  // 16 x 8 results of a warp, down
+  static constexpr int kN = kOuts / kWarpsN / 8;   // and across
+  static constexpr int kStageBytes = (kRows + kOuts) * kStepBytes;
+};
+
+RB_DEVICE u32 shared_address(const void* data) {
+  return static_cast<u32>(__cvta_generic_to_shared(data));
+}
+
+// Where chunk 0..3 of a staged row lies.
+RB_DEVICE u32 chunk_offset(int row, int chunk) {
+  return static_cast<u32>(row * kStepBytes + ((chunk ^ ((row >> 1) & 3)) << 4));
+}
+
+// 16 bytes to shared memory, zeros unless `inside`; done after wait_copies().
+RB_DEVICE void copy_async(u32 to, const void* from, bool inside) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+               "l"(__cvta_generic_to_global(from)), "r"(inside ? 16 : 0)
+               : "memory");
+}
+RB_DEVICE void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Waits until at most kPending groups of this thread are under way.
+template <int kPending>
+RB_DEVICE void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+RB_DEVICE void load_matrices(u32 (&to)[4], u32 from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+}
+
+template <class T>
+RB_DEVICE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1);
+template <>
+RB_DEVICE void multiply_add<f16>(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+template <>
+RB_DEVICE void multiply_add<bf16>(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Queues the copy of one step of kRows rows of a row-major matrix (lines, depth), from row0 and
+// depth0 on; zeros beyond its ends. depth is a multiple of 8.
+template <int kRows, int kThreads, class T>
+RB_DEVICE void stage_rows(u32 to, const T* from, int row0, int lines, int depth0, int depth) {
+  constexpr int kChunks = kRows * 4;
+  static_assert(kChunks % kThreads == 0, "every thread copies as much");
+#pragma unroll
+  for (int i = 0; i < kChunks / kThreads; ++i) {
+    const int at = i * kThreads + static_cast<int>(thread_x());
+    const int row = at / 4, chunk = at % 4;
+    const int k = depth0 + chunk * 8;
+    const bool inside = row0 + row < lines && k < depth;
+    const T* source = inside ? from + static_cast<i64>(row0 + row) * depth + k : from;
+    copy_async(to + chunk_offset(row, chunk), source, inside);
+  }
+}
+
+// Adds the products of one staged step: x and weight are where its two operands lie.
+template <class Tile, class T>
+RB_DEVICE void multiply_step(float (&sums)[Tile::kM][Tile::kN][4], u32 x, u32 weight) {
+  const int lane = static_cast<int>(thread_x()) % 32;
+  const int warp = static_cast<int>(thread_x()) / 32;
+  const int row = warp % Tile::kWarpsM * (Tile::kM * 16) + lane % 16;
+  const int out = warp / Tile::kWarpsM * (Tile::kN * 8) + lane % 8 + lane / 16 * 8;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    u32 a[Tile::kM][4];
+    u32 b[Tile::kN / 2][4];  // two neighbouring 8-column matrices each
+#pragma unroll
+    for (int m = 0; m < Tile::kM; ++m) {
+      load_matrices(a[m], x + chunk_offset(row + m * 16, half * 2 + lane / 16));
+    }
+#pragma unroll
+    for (int n = 0; n < Tile::kN / 2; ++n) {
+      load_matrices(b[n], weight + chunk_offset(out + n * 16, half * 2 + lane / 8 % 2));
+    }
+#pragma unroll
+    for (int m = 0; m < Tile::kM; ++m) {
+#pragma unroll
+      for (int n = 0; n < Tile::kN; ++n) {
+        multiply_add<T>(sums[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+      }
+    }
+  }
+}
+
+template <class Y>
+RB_DEVICE void store_pair(const GemmParams& p, int row, int out, float first, float second) {
+  if (row >= p.rows || out >= p.outs) return;
+  const Y* bias = static_cast<const Y*>(p.bias);
+  Y* y = static_cast<Y*>(p.y) + static_cast<i64>(row) * p.outs + out;
+  const bool both = out + 1 < p.outs;
+  if (bias != nullptr) {
+    first += load_value(bias[out]);
+    if (both) second += load_value(bias[out + 1]);
+  }
+  struct alignas(2 * sizeof(Y)) Pair {
+    Y values[2];
+  };
+  const Pair pair{{store_value<Y>(first), store_value<Y>(second)}};
+  if (p.outs % 2 == 0) {
+    *reinterpret_cast<Pair*>(y) = pair;
+    return;
+  }
+  y[0] = pair.values[0];
+  if (both) y[1] = pair.values[1];
+}
+
+template <class Tile, class Y>
+RB_DEVICE void store_tile(const GemmParams& p, int row0, int out0,
+                          const float (&sums)[Tile::kM][Tile::kN][4]) {
+  const int lane = static_cast<int>(thread_x()) % 32;
+  const int warp = static_cast<int>(thread_x()) / 32;
+  row0 += warp % Tile::kWarpsM * (Tile::kM * 16) + lane / 4;
+  out0 += warp / Tile::kWarpsM * (Tile::kN * 8) + lane % 4 * 2;
+#pragma unroll
+  for (int m = 0; m < Tile::kM; ++m) {
+#pragma unroll
+    for (int n = 0; n < Tile::kN; ++n) {
+      const float(&part)[4] = sums[m][n];
+      store_pair<Y>(p, row0 + m * 16, out0 + n * 8, part[0], part[1]);
+      store_pair<Y>(p, row0 + m * 16 + 8, out0 + n * 8, part[2], part[3]);
+    }
+  }
+}
+
+template <class Tile>
+RB_DEVICE void store_results(const GemmParams& p, int row0, int out0,
+                             const float (&sums)[Tile::kM][Tile::kN][4]) {
+  if (p.y_type == 0) {
+    store_tile<Tile, float>(p, row0, out0, sums);
+  } else if (p.y_type == 1) {
+    store_tile<Tile, f16>(p, row0, out0, sums);
+  } else {
+    store_tile<Tile, bf16>(p, row0, out0, sums);
+  }
+}
+
+}  // namespace gpu
+}  // namespace rbee

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "backends/api/args_matmul.h"
+#include "backends/api/impl.h"
+
+namespace rbee::cuda {
+
+// Tensor cores through mma.sync: sm_80 and later; see gpu/ops/tensor_linear.h for what it takes.
+extern const Impl<LinearArgs> linear_mma;
+
+}  // namespace rbee::cuda

@@ -1,0 +1,126 @@
+#include "backends/gpu/ops/tensor_linear.h"
+
+#include <limits>
+#include <optional>
+
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/elementwise.h"
+#include "backends/shared/product_params.h"
+
+namespace rbee::gpu {
+namespace {
+
+constexpr int64_t kFewRows = 8;  // what reading the weight once per row still serves well
+
+bool half_width(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16;
+}
+
+// The type that both operands have when they are multiplied.
+DType product_type(DType x, DType weight) {
+  if (half_width(x)) return x;
+  return half_width(weight) ? weight : DType::bf16;
+}
+
+bool aligned(const View& view, uintptr_t bytes) {
+  return reinterpret_cast<uintptr_t>(view.data) % bytes == 0;
+}
+
+const char* refuse_part(const View& x, const LinearPart& part) {
+  const View& weight = part.weight;
+  const bool packed = weight.packing != 0;
+  if (is_quantized(weight.dtype) && !packed) return "reads block types packed";
+  if (weight.dtype == DType::f32 || weight.dtype == DType::f64) return "would round the weight";
+  const int64_t run = product_type(x.dtype, weight.dtype) == weight.dtype ? 8 : 16;
+  if (!packed && weight.size(1) % run != 0) return "rows are not whole runs of 16 bytes";
+  if (!aligned(weight, 16) || !aligned(part.y, 16)) return "weight or y is not 16-byte aligned";
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
+  if (x.size(0) > kMost || weight.size(0) > kMost || weight.size(1) > kMost) {
+    return "more than 2^30 rows or columns";
+  }
+  return nullptr;
+}
+
+// Inputs in the types that the parts ask for, each made once.
+class Inputs {
+ public:
+  Inputs(const View& x, Stream& stream) : x_(x), stream_(stream) {}
+
+  const void* as(DType dtype) {
+    if (dtype == x_.dtype) return x_.data;
+    std::optional<Scratch>& copy = dtype == DType::f16 ? f16_ : bf16_;
+    if (!copy) {
+      copy.emplace(stream_, static_cast<size_t>(x_.numel() * 2));
+      View to = x_;
+      to.data = copy->as<void>();
+      to.dtype = dtype;
+      cast.run({.x = x_, .y = to}, stream_);
+    }
+    return copy->as<void>();
+  }
+
+ private:
+  const View& x_;
+  Stream& stream_;
+  std::optional<Scratch> f16_, bf16_;
+};
+
+int64_t tile_count(const TensorTile& tile, int64_t rows, int64_t outs) {
+  return (rows + tile.rows - 1) / tile.rows * ((outs + tile.outs - 1) / tile.outs);
+}
+
+int32_t code_of(DType dtype) {
+  return dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1 : 2;  // as in GemmParams
+}
+
+void run_part(const TensorTiles& tiles, const View& x, Inputs& inputs, const LinearPart& part,
+              Stream& stream) {
+  const View& weight = part.weight;
+  const DType type = product_type(x.dtype, weight.dtype);
+  const int64_t rows = x.size(0), outs = weight.size(0);
+  // Large tiles reuse more, small ones keep all of the device busy.
+  const bool large =
+      tile_count(tiles.large, rows, outs) >= device_of(stream).properties().multiprocessors;
+  const TensorTile& tile = large ? tiles.large : tiles.small;
+  KernelName kernel("gemm", type);
+  const char* family = "gemm";
+  if (weight.dtype != type) {
+    kernel.part(name(weight.dtype));
+    family = type == DType::f16 ? "gemm_convert_f16" : "gemm_convert_bf16";
+  }
+  kernel.part(large ? "large" : "small");
+  const shared::GemmParams params{.x = inputs.as(type),
+                                  .weight = weight.data,
+                                  .bias = part.bias.data,
+                                  .y = part.y.data,
+                                  .rows = static_cast<int32_t>(rows),
+                                  .outs = static_cast<int32_t>(outs),
+                                  .depth = static_cast<int32_t>(x.size(1)),
+                                  .y_type = code_of(part.y.dtype)};
+  launch(stream,
+         {.op = "linear",
+          .family = family,
+          .kernel = kernel,
+          .grid = {.x = static_cast<uint32_t>(tile_count(tile, rows, outs))},
+          .threads = tile.threads,
+          .shared_bytes = tile.shared_bytes},
+         params);
+}
+
+}  // namespace
+
+const char* refuse_tensor_linear(const LinearArgs& args) {
+  if (args.x.size(0) <= kFewRows) return "takes more than 8 rows";
+  if (!aligned(args.x, 16)) return "x is not 16-byte aligned";
+  for (const LinearPart& part : args.parts) {
+    if (const char* reason = refuse_part(args.x, part)) return reason;
+  }
+  return nullptr;
+}
+
+void run_tensor_linear(const TensorTiles& tiles, const LinearArgs& args, Stream& stream) {
+  Inputs inputs(args.x, stream);
+  for (const LinearPart& part : args.parts) run_part(tiles, args.x, inputs, part, stream);
+}
+
+}  // namespace rbee::gpu
