@@ -30,6 +30,7 @@ void add_norms(KernelTable& t) {
   t.rms_norm = slot<rms_norm>();
   t.add_rms_norm = slot<add_rms_norm>();
   t.layer_norm = slot<layer_norm>();
+  t.group_norm = slot<group_norm>();
 }
 
 void add_products(KernelTable& t) {
