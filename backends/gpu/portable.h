@@ -211,15 +211,15 @@ RB_DEVICE void load_once(const u8* from, u32 (&words)[kWords]) {
   static_assert(kWords == 1 || kWords == 2 || kWords == 4, "sizes of a load");
 #if defined(__CUDACC__)
   if constexpr (kWords == 4) {
-    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-        : "l"(from));
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "l"(from));
   } else if constexpr (kWords == 2) {
-    asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
-        : "=r"(words[0]), "=r"(words[1])
-        : "l"(from));
+    asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(words[0]), "=r"(words[1])
+                 : "l"(from));
   } else {
-    asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(words[0]) : "l"(from));
+    asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(words[0]) : "l"(from));
   }
 #else
   using Vector = u32 __attribute__((ext_vector_type(kWords)));
@@ -237,6 +237,28 @@ RB_DEVICE void wave_barrier() {
   __builtin_amdgcn_wave_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 #endif
+}
+
+// Keeps the compiler from moving the loads above to below, where their results are used: it does so
+// to save registers, and then few are under way. All lanes of a wave take part.
+RB_DEVICE void loads_before() {
+#if defined(__CUDACC__)
+  __syncwarp();
+#else
+  __builtin_amdgcn_sched_barrier(0);
+#endif
+}
+
+// Element i of words that hold neighbouring floats of type T.
+template <class T, int kWords>
+RB_DEVICE T element(const u32 (&words)[kWords], int i) {
+  if constexpr (sizeof(T) == 4) {
+    return float_of_bits(words[i]);
+  } else if constexpr (sizeof(T) == 2) {
+    return T{static_cast<u16>(words[i / 2] >> (16 * (i % 2)))};
+  } else {
+    return T{static_cast<u8>(words[i / 4] >> (8 * (i % 4)))};
+  }
 }
 
 // Exchanges between the lanes of a wave; all lanes take part.

@@ -12,7 +12,16 @@ struct PackParams {
   i64 rows, in;
 };
 
-enum { kMatvecParts = 12, kMatvecRows = 8 };
+enum { kMatvecParts = 12, kMatvecRows = 8, kMatvecThreads = 256 };
+
+// Rows of a weight that a wave works on at a time, in kernels made for `batch` rows of x.
+RB_FN constexpr int matvec_outs(int batch) {
+  return batch >= 4 ? 4 : 2;
+}
+// Loads of each row that a lane has under way: with all rows of a wave's lanes 256.
+RB_FN constexpr int matvec_steps(int wave, int batch) {
+  return 256 / (wave * matvec_outs(batch));
+}
 
 // One of the weights of a launch. Blocks of threads first_block to the next part's are its.
 struct MatvecPart {
@@ -57,7 +66,7 @@ struct MatvecQuantParams {
 };
 
 // 32 inputs are d * q. The sums are those of the first and the last 16 q.
-struct XGroup {
+struct alignas(8) XGroup {
   float d;
   i16 sums[2];
 };

@@ -1,0 +1,113 @@
+// y = x * weight^T + bias for up to 8 rows of x and plain weights. Limited by the memory that the
+// weights are read from: every byte is read once, 16 a lane, with 8 such loads of a lane under way.
+// x comes from the first-level cache.
+#include "backends/gpu/kernels/matvec_tiles.h"
+
+namespace rbee {
+namespace gpu {
+
+// kCount neighbouring elements, aligned to their size or to 16 bytes.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Span {
+  T values[kCount];
+};
+
+template <class X, class W, int kWave, int kBatch>
+struct Matvec {
+  static constexpr int kCount = Pack<W>::kCount;
+  static constexpr int kPart = kCount < 8 ? kCount : 8;  // elements that are floats at a time
+  static constexpr int kOuts = matvec_outs(kBatch);
+  static constexpr int kSteps = matvec_steps(kWave, kBatch);
+
+  const X* x[kBatch];
+  const u8* weight[kOuts];
+  i64 packs;   // of a row
+  i64 stride;  // packs from one step to the next
+  float sums[kOuts][kBatch];
+
+  // x counts as zeros where the row has ended (not live).
+  RB_DEVICE void multiply(const u32 (&words)[kOuts][4], i64 pack, bool live) {
+#pragma unroll
+    for (int first = 0; first < kCount; first += kPart) {
+      float w[kOuts][kPart];
+#pragma unroll
+      for (int o = 0; o < kOuts; ++o) {
+        for (int i = 0; i < kPart; ++i) w[o][i] = load_value(element<W>(words[o], first + i));
+      }
+#pragma unroll
+      for (int b = 0; b < kBatch; ++b) {
+        const auto in = *reinterpret_cast<const Span<X, kPart>*>(x[b] + pack * kCount + first);
+#pragma unroll
+        for (int i = 0; i < kPart; ++i) {
+          const float value = live ? load_value(in.values[i]) : 0.0f;
+          for (int o = 0; o < kOuts; ++o) sums[o][b] = fma(value, w[o][i], sums[o][b]);
+        }
+      }
+    }
+  }
+
+  // kSteps packs of each row from `first` on: all loads, then all products. Beyond the row's end
+  // its last pack is read: loads under a condition would not be moved to the front.
+  RB_DEVICE void trip(i64 first) {
+    u32 words[kSteps][kOuts][4];
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+#pragma unroll
+      for (int o = 0; o < kOuts; ++o) {
+        load_once(weight[o] + within(first + step * stride) * 16, words[step][o]);
+      }
+    }
+    loads_before();
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const i64 pack = first + step * stride;
+      multiply(words[step], within(pack), pack < packs);
+    }
+  }
+  RB_DEVICE i64 within(i64 pack) const { return pack < packs ? pack : packs - 1; }
+
+  RB_DEVICE void run(const MatvecParams& p) {
+    const MatvecTile<kWave, kOuts, kBatch> tile(p);
+    packs = p.in / kCount;
+    stride = static_cast<i64>(p.split) * kWave;
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      x[b] = static_cast<const X*>(p.x) + (b < p.rows ? b : p.rows - 1) * p.in;
+      for (int o = 0; o < kOuts; ++o) sums[o][b] = 0;
+    }
+    for (int o = 0; o < kOuts; ++o) {
+      weight[o] = static_cast<const u8*>(tile.part->weight) + tile.out(o) * packs * 16;
+    }
+    for (i64 first = tile.slice * kWave; first < packs; first += kSteps * stride) {
+      trip(first + tile.lane);
+    }
+    const X* bias = static_cast<const X*>(tile.part->bias);
+    X* y = static_cast<X*>(tile.part->y);
+    tile.finish(sums, p.rows, p.split, [&](i64 at, i64 out, float sum) {
+      y[at] = store_value<X>(bias != nullptr ? sum + load_value(bias[out]) : sum);
+    });
+  }
+};
+
+template <class X, class W, int kWave, int kBatch>
+RB_DEVICE void matvec(const MatvecParams& p) {
+  Matvec<X, W, kWave, kBatch> work;
+  work.run(p);
+}
+
+#define RB_BATCH(lanes, wave, x, X, w, W, batch)                                \
+  RB_KERNEL(matvec_##x##_##w##_b##batch##_##wave, kMatvecThreads, MatvecParams, \
+            (matvec<X, W, lanes, batch>(p)))
+#define RB_MATVEC(x, X, w, W)       \
+  RB_WAVES(RB_BATCH, x, X, w, W, 1) \
+  RB_WAVES(RB_BATCH, x, X, w, W, 4) \
+  RB_WAVES(RB_BATCH, x, X, w, W, 8)
+#define RB_WEIGHTS(x, X)      \
+  RB_MATVEC(x, X, f32, float) \
+  RB_MATVEC(x, X, f16, f16)   \
+  RB_MATVEC(x, X, bf16, bf16) \
+  RB_MATVEC(x, X, f8e4m3, f8e4m3)
+RB_EACH_FLOAT(RB_WEIGHTS)
+
+}  // namespace gpu
+}  // namespace rbee
