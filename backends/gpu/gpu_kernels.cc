@@ -4,7 +4,9 @@
 #include "backends/gpu/ops/elementwise.h"
 #include "backends/gpu/ops/layer_norm.h"
 #include "backends/gpu/ops/linear.h"
+#include "backends/gpu/ops/linear_few.h"
 #include "backends/gpu/ops/matmul.h"
+#include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/rms_norm.h"
 #include "backends/gpu/slot.h"
 
@@ -35,7 +37,9 @@ void add_norms(KernelTable& t) {
 
 void add_products(KernelTable& t) {
   t.matmul = slot<matmul>();
-  t.linear = slot<linear>();
+  t.linear = slot<linear_few, linear>();
+  t.pack_weight = slot<pack_weight>();
+  t.plan_packing = &plan_packing;
 }
 
 }  // namespace

@@ -57,6 +57,13 @@ RB_FN u16 bf16_of_float(float x) {
 }
 
 RB_FN float float_of_f8(u8 bits) {
+#if defined(__CUDA_ARCH__) || defined(__AMDGCN__)
+  // As the bits of a binary16, whose exponent has the bias 15, it is 2^-8 of the value; subnormals
+  // too. No branches.
+  const u32 half = (bits & 0x80u) << 8 | (bits & 0x7fu) << 7;
+  const float value = float_of_half(static_cast<u16>(half)) * 256.0f;
+  return (bits & 0x7fu) == 0x7fu ? float_of_bits(half << 16 | 0x7fc00000u) : value;
+#else
   const u32 sign = static_cast<u32>(bits & 0x80u) << 24;
   const u32 size = bits & 0x7fu;
   if (size == 0x7fu) return float_of_bits(sign | 0x7fc00000u);
@@ -67,6 +74,7 @@ RB_FN float float_of_f8(u8 bits) {
     return float_of_bits(bits_of_float(units) | sign);
   }
   return float_of_bits((size << 20) + 0x3c000000u) * (sign != 0 ? -1.0f : 1.0f);
+#endif
 }
 
 RB_FN u8 f8_of_float(float x) {

@@ -15,7 +15,8 @@ struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Span {
 template <class X, class W, int kWave, int kBatch>
 struct Matvec {
   static constexpr int kCount = Pack<W>::kCount;
-  static constexpr int kPart = kCount < 8 ? kCount : 8;  // elements that are floats at a time
+  // Elements that are floats at a time.
+  static constexpr int kPart = sizeof(W) == 2 ? 8 : 4;
   static constexpr int kOuts = matvec_outs(kBatch);
   static constexpr int kSteps = matvec_steps(kWave, kBatch);
 
@@ -43,6 +44,7 @@ struct Matvec {
           for (int o = 0; o < kOuts; ++o) sums[o][b] = fma(value, w[o][i], sums[o][b]);
         }
       }
+      if (kBatch > 1) loads_before();  // x of all parts at once would not fit the registers
     }
   }
 

@@ -1,0 +1,217 @@
+#include "backends/gpu/ops/linear_few.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/pack_weight.h"
+#include "backends/shared/matvec_params.h"
+
+namespace rbee::gpu {
+namespace {
+
+using shared::kMatvecThreads;
+
+constexpr const char* kOp = "linear";
+// Waves of a multiprocessor that keep its memory busy, each with 4 KiB of loads under way.
+constexpr int64_t kBusyWaves = 16;
+
+bool plain_type(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 ||
+         dtype == DType::f8e4m3;
+}
+
+bool aligned(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % 16 == 0;
+}
+
+const char* refuse(const LinearArgs& args) {
+  if (args.x.size(0) > shared::kMatvecRows) return "takes up to 8 rows";
+  if (!aligned(args.x.data)) return "reads x 16 bytes at a time";
+  for (const LinearPart& part : args.parts) {
+    const View& weight = part.weight;
+    if (is_quantized(weight.dtype)) {
+      if (weight.packing != kPlanesPacking) return "reads block types packed";
+    } else if (!plain_type(weight.dtype)) {
+      return "reads f32, f16, bf16, f8e4m3 and block types";
+    } else if (row_bytes(weight.dtype, weight.size(1)) % 16 != 0 || !aligned(weight.data)) {
+      return "reads weights 16 bytes at a time";
+    }
+  }
+  return nullptr;
+}
+
+// Rows of x that the kernel is made for.
+int batch_of(int64_t rows) {
+  if (rows == 1) return 1;
+  return rows <= 4 ? 4 : 8;
+}
+
+// How the rows of weights are shared out to waves.
+struct Tiling {
+  int64_t outs = 0;   // rows of a wave
+  int64_t waves = 0;  // of a block of threads
+  int64_t split = 1;  // waves that share rows
+  int64_t outs_of_block() const { return waves / split * outs; }
+};
+
+// Weights with few rows are cut along these rows until the device is busy, but not shorter than
+// what a wave has under way at once. `loads`: a lane's 16-byte loads (or the like) in a row.
+Tiling tile(const Properties& device, int batch, int64_t total_outs, int64_t loads) {
+  Tiling tiling{.outs = shared::matvec_outs(batch), .waves = kMatvecThreads / device.lane_count};
+  const int64_t busy = kBusyWaves * device.multiprocessors;
+  const int64_t in_trip = device.lane_count * shared::matvec_steps(device.lane_count, batch);
+  const auto groups = (total_outs + tiling.outs - 1) / tiling.outs;
+  while (2 * tiling.split <= tiling.waves && groups * tiling.split < busy &&
+         loads >= 2 * tiling.split * in_trip) {
+    tiling.split *= 2;
+  }
+  return tiling;
+}
+
+// The parts with weights of one type, in launches of at most kMatvecParts.
+template <typename Params, typename Launch>
+void launch_parts(const LinearArgs& args, DType weight, const Tiling& tiling, Params params,
+                  const Launch& start) {
+  uint32_t blocks = 0;
+  const auto flush = [&] {
+    if (params.part_count > 0) start(params, blocks);
+    params.part_count = 0;
+    blocks = 0;
+  };
+  for (const LinearPart& part : args.parts) {
+    const int64_t outs = part.weight.size(0);
+    if (part.weight.dtype != weight || outs == 0) continue;
+    if (params.part_count == shared::kMatvecParts) flush();
+    params.parts[params.part_count++] = {.weight = part.weight.data,
+                                         .bias = part.bias.data,
+                                         .y = part.y.data,
+                                         .outs = outs,
+                                         .first_block = blocks};
+    blocks += blocks_for(outs, tiling.outs_of_block());
+  }
+  flush();
+}
+
+int64_t outs_of(const LinearArgs& args, DType weight) {
+  int64_t outs = 0;
+  for (const LinearPart& part : args.parts) {
+    if (part.weight.dtype == weight) outs += part.weight.size(0);
+  }
+  return outs;
+}
+
+void run_plain(const LinearArgs& args, DType weight, Stream& stream) {
+  const Properties& device = device_of(stream).properties();
+  const View& x = args.x;
+  const int batch = batch_of(x.size(0));
+  const Tiling tiling =
+      tile(device, batch, outs_of(args, weight), row_bytes(weight, x.size(1)) / 16);
+  KernelName kernel("matvec", x.dtype, name(weight));
+  kernel.part(batch == 1 ? "b1" : batch == 4 ? "b4" : "b8").lanes(device.lane_count);
+  const shared::MatvecParams params{.x = x.data,
+                                    .in = x.size(1),
+                                    .rows = static_cast<int32_t>(x.size(0)),
+                                    .split = static_cast<int32_t>(tiling.split),
+                                    .part_count = 0,
+                                    .parts = {}};
+  launch_parts(args, weight, tiling, params,
+               [&](const shared::MatvecParams& filled, uint32_t blocks) {
+                 launch(stream,
+                        {.op = kOp,
+                         .family = "matvec",
+                         .kernel = kernel,
+                         .grid = {.x = blocks},
+                         .threads = kMatvecThreads},
+                        filled);
+               });
+}
+
+// x as int8, in memory of a call.
+class QuantizedInput {
+ public:
+  QuantizedInput(const View& x, Stream& stream)
+      : lanes_(device_of(stream).properties().lane_count),
+        row_bytes_((x.size(1) + 32 * lanes_ - 1) / (32 * lanes_) * (32 * lanes_)),
+        groups_(x.numel() / 32),
+        scratch_(stream, static_cast<size_t>(x.size(0) * row_bytes_) +
+                             static_cast<size_t>(groups_) * sizeof(shared::XGroup)) {
+    KernelName kernel("quantize_x", x.dtype);
+    launch(stream,
+           {.op = kOp,
+            .family = "quantize_x",
+            .kernel = kernel.lanes(lanes_),
+            .grid = {.x = blocks_for(groups_ * 8, kMatvecThreads)},
+            .threads = kMatvecThreads},
+           shared::QuantizeXParams{
+               .x = x.data, .to = view(x.size(0)), .rows = x.size(0), .in = x.size(1)});
+  }
+
+  shared::QuantizedX view(int64_t rows) const {
+    auto* quants = scratch_.as<int8_t>();
+    return {.quants = quants, .groups = quants + rows * row_bytes_, .row_bytes = row_bytes_};
+  }
+
+ private:
+  int lanes_;
+  int64_t row_bytes_;
+  int64_t groups_;
+  Scratch scratch_;
+};
+
+int32_t x_type(DType dtype) {
+  return dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1 : 2;
+}
+
+void run_packed(const LinearArgs& args, DType weight, const QuantizedInput& input, Stream& stream) {
+  const Properties& device = device_of(stream).properties();
+  const View& x = args.x;
+  const int batch = batch_of(x.size(0));
+  const bool bytes = weight == DType::q8_0 || weight == DType::q8_k;  // a load is 16 codes, not 32
+  const Tiling tiling = tile(device, batch, outs_of(args, weight), x.size(1) / (bytes ? 16 : 32));
+  KernelName kernel("matvec", weight, batch == 1 ? "b1" : batch == 4 ? "b4" : "b8");
+  kernel.lanes(device.lane_count);
+  const char* family = info(weight).block_size == 32 ? "matvec_small_blocks" : "matvec_k_blocks";
+  const shared::MatvecQuantParams params{.x = input.view(x.size(0)),
+                                         .in = x.size(1),
+                                         .rows = static_cast<int32_t>(x.size(0)),
+                                         .split = static_cast<int32_t>(tiling.split),
+                                         .part_count = 0,
+                                         .x_type = x_type(x.dtype),
+                                         .parts = {}};
+  launch_parts(args, weight, tiling, params,
+               [&](const shared::MatvecQuantParams& filled, uint32_t blocks) {
+                 launch(stream,
+                        {.op = kOp,
+                         .family = family,
+                         .kernel = kernel,
+                         .grid = {.x = blocks},
+                         .threads = kMatvecThreads},
+                        filled);
+               });
+}
+
+void run(const LinearArgs& args, Stream& stream) {
+  if (args.x.size(0) == 0) return;
+  std::optional<QuantizedInput> input;
+  for (size_t i = 0; i < args.parts.size(); ++i) {
+    const DType weight = args.parts[i].weight.dtype;
+    const auto earlier = args.parts.first(i);
+    if (std::any_of(earlier.begin(), earlier.end(),
+                    [&](const LinearPart& part) { return part.weight.dtype == weight; })) {
+      continue;
+    }
+    if (!is_quantized(weight)) {
+      run_plain(args, weight, stream);
+      continue;
+    }
+    if (!input) input.emplace(args.x, stream);
+    run_packed(args, weight, *input, stream);
+  }
+}
+
+}  // namespace
+
+const Impl<LinearArgs> linear_few{"gpu_few", refuse, run};
+
+}  // namespace rbee::gpu
