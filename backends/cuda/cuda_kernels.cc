@@ -1,10 +1,12 @@
 #include "backends/cuda/cuda_kernels.h"
 
+#include "backends/cuda/cublaslt.h"
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/linear_mma.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/linear.h"
+#include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/slot.h"
 
 namespace rbee::cuda {
@@ -16,7 +18,8 @@ KernelTable mma_kernels() {
   t.attention = gpu::slot<gpu::attention_decode, attention_mma, gpu::attention>();
   t.paged_attention =
       gpu::slot<gpu::paged_attention_decode, paged_attention_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<linear_mma, gpu::linear>();
+  t.linear = gpu::slot<linear_cublaslt, linear_mma, gpu::linear>();
+  t.matmul = gpu::slot<matmul_cublaslt, gpu::matmul>();
   return t;
 }
 

@@ -1,26 +1,15 @@
 #include "backends/gpu/ops/tensor_linear.h"
 
 #include <limits>
-#include <optional>
 
 #include "backends/gpu/gpu_device.h"
-#include "backends/gpu/ops/elementwise.h"
+#include "backends/gpu/ops/rounded_input.h"
 #include "backends/shared/product_params.h"
 
 namespace rbee::gpu {
 namespace {
 
 constexpr int64_t kFewRows = 8;  // what reading the weight once per row still serves well
-
-bool half_width(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16;
-}
-
-// The type that both operands have when they are multiplied.
-DType product_type(DType x, DType weight) {
-  if (half_width(x)) return x;
-  return half_width(weight) ? weight : DType::bf16;
-}
 
 bool aligned(const View& view, uintptr_t bytes) {
   return reinterpret_cast<uintptr_t>(view.data) % bytes == 0;
@@ -41,30 +30,6 @@ const char* refuse_part(const View& x, const LinearPart& part) {
   return nullptr;
 }
 
-// Inputs in the types that the parts ask for, each made once.
-class Inputs {
- public:
-  Inputs(const View& x, Stream& stream) : x_(x), stream_(stream) {}
-
-  const void* as(DType dtype) {
-    if (dtype == x_.dtype) return x_.data;
-    std::optional<Scratch>& copy = dtype == DType::f16 ? f16_ : bf16_;
-    if (!copy) {
-      copy.emplace(stream_, static_cast<size_t>(x_.numel() * 2));
-      View to = x_;
-      to.data = copy->as<void>();
-      to.dtype = dtype;
-      cast.run({.x = x_, .y = to}, stream_);
-    }
-    return copy->as<void>();
-  }
-
- private:
-  const View& x_;
-  Stream& stream_;
-  std::optional<Scratch> f16_, bf16_;
-};
-
 int64_t tile_count(const TensorTile& tile, int64_t rows, int64_t outs) {
   return (rows + tile.rows - 1) / tile.rows * ((outs + tile.outs - 1) / tile.outs);
 }
@@ -73,7 +38,7 @@ int32_t code_of(DType dtype) {
   return dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1 : 2;  // as in GemmParams
 }
 
-void run_part(const TensorTiles& tiles, const View& x, Inputs& inputs, const LinearPart& part,
+void run_part(const TensorTiles& tiles, const View& x, RoundedInput& inputs, const LinearPart& part,
               Stream& stream) {
   const View& weight = part.weight;
   const DType type = product_type(x.dtype, weight.dtype);
@@ -119,7 +84,7 @@ const char* refuse_tensor_linear(const LinearArgs& args) {
 }
 
 void run_tensor_linear(const TensorTiles& tiles, const LinearArgs& args, Stream& stream) {
-  Inputs inputs(args.x, stream);
+  RoundedInput inputs(args.x, stream);
   for (const LinearPart& part : args.parts) run_part(tiles, args.x, inputs, part, stream);
 }
 

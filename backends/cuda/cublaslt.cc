@@ -1,0 +1,50 @@
+#include "backends/cuda/cublaslt.h"
+
+#include "backends/gpu/ops/lt_products.h"
+
+namespace rbee::cuda {
+namespace {
+
+gpu::LtLibrary& library() {
+  // Never destroyed: at the end of a program the driver may be gone before us.
+  static auto* const opened = new gpu::LtLibrary(kCublasLtVendor);
+  return *opened;
+}
+
+const char* refuse_linear(const LinearArgs& args) {
+  return gpu::refuse_lt_linear(library(), args);
+}
+void run_linear(const LinearArgs& args, Stream& stream) {
+  gpu::run_lt_linear(library(), args, stream);
+}
+const char* refuse_matmul(const MatmulArgs& args) {
+  return gpu::refuse_lt_matmul(library(), args);
+}
+void run_matmul(const MatmulArgs& args, Stream& stream) {
+  gpu::run_lt_matmul(library(), args, stream);
+}
+
+}  // namespace
+
+const gpu::LtVendor kCublasLtVendor{.name = "cuBLASLt",
+                                    .prefix = "cublasLt",
+                                    .override_variable = "RBEE_CUBLASLT_LIBRARY",
+                                    .files = {"libcublasLt.so.13", "libcublasLt.so.12"},
+                                    .compute_f32 = 68,
+                                    .compute_f64 = 70,
+                                    .no_transpose = 0,
+                                    .transpose = 1,
+                                    .transpose_a = 3,
+                                    .transpose_b = 4,
+                                    .epilogue = 7,
+                                    .bias_pointer = 8,
+                                    .bias_type = 26,
+                                    .batch_count = 5,
+                                    .batch_stride = 6,
+                                    .min_alignment_a = 5,
+                                    .algorithm_bytes = 64};
+
+const Impl<LinearArgs> linear_cublaslt{"cublaslt", refuse_linear, run_linear};
+const Impl<MatmulArgs> matmul_cublaslt{"cublaslt", refuse_matmul, run_matmul};
+
+}  // namespace rbee::cuda

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "backends/api/args_matmul.h"
+#include "backends/api/impl.h"
+#include "backends/gpu/lt_library.h"
+
+namespace rbee::cuda {
+
+// cuBLASLt (see gpu/ops/lt_products.h), opened when first asked for.
+extern const gpu::LtVendor kCublasLtVendor;
+extern const Impl<LinearArgs> linear_cublaslt;
+extern const Impl<MatmulArgs> matmul_cublaslt;
+
+}  // namespace rbee::cuda

@@ -1,0 +1,196 @@
+#include "backends/gpu/lt_library.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "backends/gpu/gpu_device.h"
+#include "rbee/core/error.h"
+
+namespace rbee::gpu {
+namespace {
+
+constexpr uint64_t kMostWorkspace = uint64_t{64} << 20;
+constexpr int kWorkspaceLimit = 1;  // the preference's number in both libraries
+constexpr uint32_t kBiasEpilogue = 4;
+
+// cudaDataType and hipDataType agree.
+int number_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return 0;
+    case DType::f64:
+      return 1;
+    case DType::f16:
+      return 2;
+    case DType::bf16:
+      return 14;
+    default:
+      fail(Code::internal, "lt_library", "no number for dtype ", dtype);
+  }
+}
+
+// The largest power of two, up to 256, that divides the address: what kernels may assume.
+uint32_t alignment_of(const void* data) {
+  const auto address = reinterpret_cast<uintptr_t>(data) | 256;
+  return uint32_t{1} << std::countr_zero(address);
+}
+
+// Both libraries' heuristic result: the algorithm, its workspace and a status. The rest is unused.
+struct ResultTail {
+  size_t workspace;
+  int status;
+  float waves;
+  int reserved[4];
+};
+
+}  // namespace
+
+LtLibrary::LtLibrary(const LtVendor& vendor)
+    : vendor_(vendor), file_(vendor.override_variable, vendor.files) {
+  if (!file_) {
+    refusal_ = cat(vendor_.name, " is not installed (", file_.reason(), ")");
+    return;
+  }
+#define RB_BIND(name, parameters) file_.bind(fn_.name, cat(vendor_.prefix, #name).c_str());
+  RB_LT_FUNCTIONS(RB_BIND)
+#undef RB_BIND
+  if (!file_.missing().empty()) refusal_ = cat(file_.name(), " lacks ", file_.missing());
+}
+
+void LtLibrary::check(int status, const char* call) const {
+  if (status != 0) fail(Code::device, cat(vendor_.prefix, call), "status ", status);
+}
+
+LtHandle LtLibrary::library_of(int ordinal) {
+  LtHandle& library = libraries_[ordinal];
+  if (library == nullptr) check(fn_.Create(&library), "Create");
+  return library;
+}
+
+LtLibrary::Key LtLibrary::key_of(const LtProduct& p, int ordinal) const {
+  return {ordinal,
+          static_cast<int64_t>(p.type),
+          static_cast<int64_t>(p.result),
+          p.transpose_a,
+          p.transpose_b,
+          p.m,
+          p.n,
+          p.k,
+          p.a_pitch,
+          p.b_pitch,
+          p.d_pitch,
+          p.batch,
+          p.a_stride,
+          p.b_stride,
+          p.d_stride,
+          p.bias != nullptr,
+          alignment_of(p.a),
+          alignment_of(p.b),
+          alignment_of(p.d)};
+}
+
+LtHandle LtLibrary::make_operation(const LtProduct& p) const {
+  const bool wide = p.type == DType::f64;
+  LtHandle operation = nullptr;
+  check(fn_.MatmulDescCreate(&operation, wide ? vendor_.compute_f64 : vendor_.compute_f32,
+                             number_of(wide ? DType::f64 : DType::f32)),
+        "MatmulDescCreate");
+  const auto set = [&](int attribute, auto value) {
+    check(fn_.MatmulDescSetAttribute(operation, attribute, &value, sizeof value),
+          "MatmulDescSetAttribute");
+  };
+  set(vendor_.transpose_a, p.transpose_a ? vendor_.transpose : vendor_.no_transpose);
+  set(vendor_.transpose_b, p.transpose_b ? vendor_.transpose : vendor_.no_transpose);
+  if (p.bias != nullptr) {
+    set(vendor_.epilogue, kBiasEpilogue);
+    set(vendor_.bias_type, number_of(p.result));
+    set(vendor_.bias_pointer, p.bias);
+  }
+  return operation;
+}
+
+LtHandle LtLibrary::make_layout(DType type, int64_t rows, int64_t columns, int64_t pitch,
+                                int64_t batch, int64_t stride) const {
+  LtHandle layout = nullptr;
+  check(fn_.MatrixLayoutCreate(&layout, number_of(type), static_cast<uint64_t>(rows),
+                               static_cast<uint64_t>(columns), pitch),
+        "MatrixLayoutCreate");
+  if (batch > 1) {
+    const auto count = static_cast<int32_t>(batch);
+    check(fn_.MatrixLayoutSetAttribute(layout, vendor_.batch_count, &count, sizeof count),
+          "MatrixLayoutSetAttribute");
+    check(fn_.MatrixLayoutSetAttribute(layout, vendor_.batch_stride, &stride, sizeof stride),
+          "MatrixLayoutSetAttribute");
+  }
+  return layout;
+}
+
+LtHandle LtLibrary::make_preference(const LtProduct& p) const {
+  LtHandle preference = nullptr;
+  check(fn_.MatmulPreferenceCreate(&preference), "MatmulPreferenceCreate");
+  const auto set = [&](int attribute, auto value) {
+    check(fn_.MatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+          "MatmulPreferenceSetAttribute");
+  };
+  set(kWorkspaceLimit, kMostWorkspace);
+  if (vendor_.min_alignment_a != 0) {
+    set(vendor_.min_alignment_a, alignment_of(p.a));
+    set(vendor_.min_alignment_a + 1, alignment_of(p.b));
+    set(vendor_.min_alignment_a + 2, alignment_of(p.d));
+    set(vendor_.min_alignment_a + 3, alignment_of(p.d));
+  }
+  return preference;
+}
+
+LtLibrary::Plan LtLibrary::make_plan(const LtProduct& p, LtHandle library) const {
+  Plan plan;
+  plan.operation = make_operation(p);
+  plan.a = make_layout(p.type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.a_pitch,
+                       p.batch, p.a_stride);
+  plan.b = make_layout(p.type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.b_pitch,
+                       p.batch, p.b_stride);
+  plan.d = make_layout(p.result, p.m, p.n, p.d_pitch, p.batch, p.d_stride);
+  const LtHandle preference = make_preference(p);
+  std::vector<std::byte> result(vendor_.algorithm_bytes + sizeof(ResultTail));
+  int found = 0;
+  const int status = fn_.MatmulAlgoGetHeuristic(library, plan.operation, plan.a, plan.b, plan.d,
+                                                plan.d, preference, 1, result.data(), &found);
+  fn_.MatmulPreferenceDestroy(preference);
+  ResultTail tail;
+  std::memcpy(&tail, result.data() + vendor_.algorithm_bytes, sizeof tail);
+  // "Not supported" and its kin are answers here, not failures.
+  if (status != 0 || found == 0 || tail.status != 0) return plan;
+  result.resize(vendor_.algorithm_bytes);
+  plan.algorithm = std::move(result);
+  plan.workspace = tail.workspace;
+  return plan;
+}
+
+bool LtLibrary::run(const LtProduct& p, Stream& stream) {
+  GpuDevice& device = device_of(stream);
+  device.use();
+  const std::scoped_lock lock(mutex_);
+  const LtHandle library = library_of(device.id().ordinal);
+  const auto [place, is_new] = plans_.try_emplace(key_of(p, device.id().ordinal));
+  Plan& plan = place->second;
+  if (is_new) plan = make_plan(p, library);
+  if (plan.algorithm.empty()) return false;
+  if (p.bias != nullptr) {
+    check(fn_.MatmulDescSetAttribute(plan.operation, vendor_.bias_pointer, &p.bias, sizeof p.bias),
+          "MatmulDescSetAttribute");
+  }
+  const Scratch workspace(stream, plan.workspace);
+  const float one[2] = {1, 0};
+  const double wide_one[2] = {1, 0};
+  const bool wide = p.type == DType::f64;
+  const void* alpha = wide ? static_cast<const void*>(&wide_one[0]) : &one[0];
+  const void* beta = wide ? static_cast<const void*>(&wide_one[1]) : &one[1];
+  check(fn_.Matmul(library, plan.operation, alpha, p.a, plan.a, p.b, plan.b, beta, p.d, plan.d, p.d,
+                   plan.d, plan.algorithm.data(), workspace.as<void>(), plan.workspace,
+                   static_cast<LtHandle>(stream.handle)),
+        "Matmul");
+  return true;
+}
+
+}  // namespace rbee::gpu

@@ -1,0 +1,117 @@
+#pragma once
+// Matrix products by the vendors' libraries with cuBLASLt's interface: cuBLASLt itself (cuBLAS
+// documentation, "Using the cuBLASLt API") and hipBLASLt (its API reference). Opened at run time,
+// never linked; a program works without them.
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/api/device.h"
+#include "backends/gpu/dynamic_library.h"
+#include "rbee/core/dtype.h"
+
+namespace rbee::gpu {
+
+struct LtOpaque;
+using LtHandle = LtOpaque*;  // library, operation, layout, preference, stream
+
+// F(name after the library's prefix, parameters); all return a status, 0 = success.
+// tests/gpu/signatures compares the declarations with both vendors' headers.
+#define RB_LT_FUNCTIONS(F)                                                                     \
+  F(Create, (LtHandle*))                                                                       \
+  F(MatmulDescCreate, (LtHandle*, int compute_type, int scale_type))                           \
+  F(MatmulDescSetAttribute, (LtHandle, int attribute, const void*, size_t))                    \
+  F(MatrixLayoutCreate, (LtHandle*, int type, uint64_t rows, uint64_t columns, int64_t pitch)) \
+  F(MatrixLayoutSetAttribute, (LtHandle, int attribute, const void*, size_t))                  \
+  F(MatmulPreferenceCreate, (LtHandle*))                                                       \
+  F(MatmulPreferenceSetAttribute, (LtHandle, int attribute, const void*, size_t))              \
+  F(MatmulPreferenceDestroy, (LtHandle))                                                       \
+  F(MatmulAlgoGetHeuristic,                                                                    \
+    (LtHandle, LtHandle operation, LtHandle a, LtHandle b, LtHandle c, LtHandle d,             \
+     LtHandle preference, int wanted, void* results, int* found))                              \
+  F(Matmul, (LtHandle, LtHandle operation, const void* alpha, const void* a, LtHandle,         \
+             const void* b, LtHandle, const void* beta, const void* c, LtHandle, void* d,      \
+             LtHandle, const void* algorithm, void* workspace, size_t, LtHandle stream))
+
+// What the two libraries name and number differently.
+struct LtVendor {
+  const char* name;    // e.g. "cuBLASLt"
+  const char* prefix;  // of the functions
+  const char* override_variable;
+  std::initializer_list<const char*> files;
+  int compute_f32, compute_f64;  // full precision
+  int no_transpose, transpose;   // operations
+  int transpose_a, transpose_b;  // attributes of an operation
+  int epilogue, bias_pointer, bias_type;
+  int batch_count, batch_stride;  // attributes of a layout
+  int min_alignment_a;            // preference, also of b, c, d (+1..3); 0: there is none
+  size_t algorithm_bytes;         // of the opaque algorithm that starts a heuristic's result
+};
+
+// d(m, n) = op(a) * op(b) + bias(m): column-major, as these libraries count.
+struct LtProduct {
+  DType type;    // of a and b
+  DType result;  // of d and bias
+  bool transpose_a = false, transpose_b = false;
+  int64_t m = 0, n = 0, k = 0;
+  int64_t a_pitch = 0, b_pitch = 0, d_pitch = 0;     // elements between columns
+  int64_t batch = 1;                                 // matrices
+  int64_t a_stride = 0, b_stride = 0, d_stride = 0;  // elements between them
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* bias = nullptr;  // null: none
+  void* d = nullptr;
+};
+
+class LtLibrary {
+ public:
+  // Opens the library; `vendor` outlives the object.
+  explicit LtLibrary(const LtVendor& vendor);
+  LtLibrary(const LtLibrary&) = delete;
+  LtLibrary& operator=(const LtLibrary&) = delete;
+
+  // Why the library cannot be used, one line; null when it can.
+  const char* refusal() const { return refusal_.empty() ? nullptr : refusal_.c_str(); }
+
+  // Queues the product; legal while a step is recorded. False when the library has no algorithm for
+  // it. Throws device when a call fails.
+  bool run(const LtProduct& product, Stream& stream);
+
+ private:
+  // What the heuristic is asked, and the answer with the descriptors to use it.
+  using Key = std::vector<int64_t>;
+  struct Plan {
+    LtHandle operation = nullptr, a = nullptr, b = nullptr, d = nullptr;
+    std::vector<std::byte> algorithm;  // empty: there is none
+    size_t workspace = 0;              // bytes
+  };
+  struct Functions {
+#define RB_MEMBER(name, parameters) int(*name) parameters = nullptr;
+    RB_LT_FUNCTIONS(RB_MEMBER)
+#undef RB_MEMBER
+  };
+
+  void check(int status, const char* call) const;
+  LtHandle library_of(int ordinal);
+  Key key_of(const LtProduct& product, int ordinal) const;
+  Plan make_plan(const LtProduct& product, LtHandle library) const;
+  LtHandle make_operation(const LtProduct& product) const;
+  LtHandle make_layout(DType type, int64_t rows, int64_t columns, int64_t pitch, int64_t batch,
+                       int64_t stride) const;
+  LtHandle make_preference(const LtProduct& product) const;
+
+  const LtVendor& vendor_;
+  DynamicLibrary file_;
+  Functions fn_;
+  std::string refusal_;
+  std::mutex mutex_;  // guards everything below, and the descriptors while they are used
+  std::map<int, LtHandle> libraries_;  // by ordinal; as long-lived as the program
+  std::map<Key, Plan> plans_;
+};
+
+}  // namespace rbee::gpu

@@ -1,0 +1,155 @@
+#include "backends/gpu/ops/lt_products.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "backends/gpu/ops/linear.h"
+#include "backends/gpu/ops/matmul.h"
+#include "backends/gpu/ops/rounded_input.h"
+
+namespace rbee::gpu {
+namespace {
+
+constexpr int64_t kFewRows = 8;
+constexpr int64_t kMostSize = std::numeric_limits<int32_t>::max();
+
+bool product_dtype(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+// A row-major matrix is its transpose in columns: y^T = weight * x^T.
+bool run_part(LtLibrary& library, const View& x, RoundedInput& inputs, const LinearPart& part,
+              Stream& stream) {
+  const View& weight = part.weight;
+  const int64_t rows = x.size(0), outs = weight.size(0), depth = x.size(1);
+  return library.run({.type = weight.dtype,
+                      .result = part.y.dtype,
+                      .transpose_a = true,
+                      .m = outs,
+                      .n = rows,
+                      .k = depth,
+                      .a_pitch = depth,
+                      .b_pitch = depth,
+                      .d_pitch = outs,
+                      .a = weight.data,
+                      .b = inputs.as(weight.dtype),
+                      .bias = part.bias.data,
+                      .d = part.y.data},
+                     stream);
+}
+
+// A matrix of a row-major view as a column-major one: as it lies it is the transpose.
+struct Columns {
+  bool transpose;  // of what lies there, to get the view's transpose
+  int64_t pitch;
+};
+
+std::optional<Columns> columns_of(const View& view) {
+  const int64_t rows = view.size(-2), columns = view.size(-1);
+  // Along an axis of size 1 any stride will do.
+  if (view.stride(-1) == 1 || columns == 1) {
+    const int64_t pitch = rows == 1 ? columns : view.stride(-2);
+    if (pitch >= columns) return Columns{.transpose = false, .pitch = pitch};
+  }
+  if (view.stride(-2) == 1 || rows == 1) {
+    const int64_t pitch = columns == 1 ? rows : view.stride(-1);
+    if (pitch >= rows) return Columns{.transpose = true, .pitch = pitch};
+  }
+  return std::nullopt;
+}
+
+// Elements between neighbouring matrices where all lie evenly; 0 when there is one.
+std::optional<int64_t> batch_stride(const View& view) {
+  std::optional<int64_t> stride;
+  int64_t matrices = 1;  // in the axes so far
+  for (int axis = view.rank - 3; axis >= 0; --axis) {
+    if (view.sizes[axis] == 1) continue;
+    if (!stride) {
+      stride = view.strides[axis];
+    } else if (view.strides[axis] != *stride * matrices) {
+      return std::nullopt;
+    }
+    matrices *= view.sizes[axis];
+  }
+  return stride.value_or(0);
+}
+
+int64_t batch_of(const View& view) {
+  int64_t matrices = 1;
+  for (int axis = 0; axis + 2 < view.rank; ++axis) matrices *= view.sizes[axis];
+  return matrices;
+}
+
+const char* refuse_view(const View& view) {
+  if (!columns_of(view)) return "a matrix has no unit stride";
+  if (!batch_stride(view)) return "matrices of the batch do not lie evenly";
+  if (view.size(-1) > kMostSize || view.size(-2) > kMostSize || batch_of(view) > kMostSize) {
+    return "sizes of 2^31 and more";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args) {
+  if (library.refusal() != nullptr) return library.refusal();
+  if (args.x.size(0) <= kFewRows) return "takes more than 8 rows";
+  if (args.x.size(1) == 0) return "takes a depth of at least 1";
+  for (const LinearPart& part : args.parts) {
+    const View& weight = part.weight;
+    if (weight.packing != 0 || !product_dtype(weight.dtype)) return "takes f32, f16, bf16 weights";
+    if (product_type(args.x.dtype, weight.dtype) != weight.dtype) return "would round the weight";
+    if (weight.size(0) == 0) return "takes at least one output";
+    if (std::max({args.x.size(0), weight.size(0), weight.size(1)}) > kMostSize) {
+      return "sizes of 2^31 and more";
+    }
+  }
+  return nullptr;
+}
+
+void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream) {
+  RoundedInput inputs(args.x, stream);
+  for (const LinearPart& part : args.parts) {
+    if (run_part(library, args.x, inputs, part, stream)) continue;
+    linear.run({.x = args.x, .parts = {&part, 1}}, stream);
+  }
+}
+
+const char* refuse_lt_matmul(const LtLibrary& library, const MatmulArgs& args) {
+  if (library.refusal() != nullptr) return library.refusal();
+  if (!product_dtype(args.y.dtype) && args.y.dtype != DType::f64) {
+    return "takes f32, f64, f16 and bf16";
+  }
+  if (args.y.numel() == 0 || args.a.size(-1) == 0) return "takes matrices with elements";
+  for (const View* view : {&args.a, &args.b, &args.y}) {
+    if (const char* reason = refuse_view(*view)) return reason;
+  }
+  return columns_of(args.y)->transpose ? "writes rows only" : nullptr;
+}
+
+void run_lt_matmul(LtLibrary& library, const MatmulArgs& args, Stream& stream) {
+  // y^T = b^T * a^T, and what lies in memory are the transposes.
+  const Columns a = *columns_of(args.b), b = *columns_of(args.a), d = *columns_of(args.y);
+  const bool done = library.run({.type = args.y.dtype,
+                                 .result = args.y.dtype,
+                                 .transpose_a = a.transpose,
+                                 .transpose_b = b.transpose,
+                                 .m = args.y.size(-1),
+                                 .n = args.y.size(-2),
+                                 .k = args.a.size(-1),
+                                 .a_pitch = a.pitch,
+                                 .b_pitch = b.pitch,
+                                 .d_pitch = d.pitch,
+                                 .batch = batch_of(args.y),
+                                 .a_stride = *batch_stride(args.b),
+                                 .b_stride = *batch_stride(args.a),
+                                 .d_stride = *batch_stride(args.y),
+                                 .a = args.b.data,
+                                 .b = args.a.data,
+                                 .d = args.y.data},
+                                stream);
+  if (!done) matmul.run(args, stream);
+}
+
+}  // namespace rbee::gpu

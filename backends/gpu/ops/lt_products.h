@@ -1,0 +1,21 @@
+#pragma once
+// Matrix products and linear layers through a vendor's library (lt_library.h).
+
+#include "backends/api/args_matmul.h"
+#include "backends/api/device.h"
+#include "backends/gpu/lt_library.h"
+
+namespace rbee::gpu {
+
+// Null for more than 8 rows and plain f32, f16 or bf16 weights, where x has the weight's type or is
+// f32 and rounded to it; else why not.
+const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args);
+// Falls back to the kernels of this folder where the library has no algorithm.
+void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream);
+
+// Null for f32, f64, f16 and bf16 matrices with one unit stride each, whose batch axes step evenly;
+// else why not.
+const char* refuse_lt_matmul(const LtLibrary& library, const MatmulArgs& args);
+void run_lt_matmul(LtLibrary& library, const MatmulArgs& args, Stream& stream);
+
+}  // namespace rbee::gpu

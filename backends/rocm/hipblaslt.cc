@@ -1,0 +1,50 @@
+#include "backends/rocm/hipblaslt.h"
+
+#include "backends/gpu/ops/lt_products.h"
+
+namespace rbee::rocm {
+namespace {
+
+gpu::LtLibrary& library() {
+  // Never destroyed: at the end of a program the driver may be gone before us.
+  static auto* const opened = new gpu::LtLibrary(kHipblasLtVendor);
+  return *opened;
+}
+
+const char* refuse_linear(const LinearArgs& args) {
+  return gpu::refuse_lt_linear(library(), args);
+}
+void run_linear(const LinearArgs& args, Stream& stream) {
+  gpu::run_lt_linear(library(), args, stream);
+}
+const char* refuse_matmul(const MatmulArgs& args) {
+  return gpu::refuse_lt_matmul(library(), args);
+}
+void run_matmul(const MatmulArgs& args, Stream& stream) {
+  gpu::run_lt_matmul(library(), args, stream);
+}
+
+}  // namespace
+
+const gpu::LtVendor kHipblasLtVendor{.name = "hipBLASLt",
+                                     .prefix = "hipblasLt",
+                                     .override_variable = "RBEE_HIPBLASLT_LIBRARY",
+                                     .files = {"libhipblaslt.so.1", "libhipblaslt.so.0"},
+                                     .compute_f32 = 2,
+                                     .compute_f64 = 7,
+                                     .no_transpose = 111,
+                                     .transpose = 112,
+                                     .transpose_a = 0,
+                                     .transpose_b = 1,
+                                     .epilogue = 2,
+                                     .bias_pointer = 3,
+                                     .bias_type = 4,
+                                     .batch_count = 0,
+                                     .batch_stride = 1,
+                                     .min_alignment_a = 0,
+                                     .algorithm_bytes = 24};
+
+const Impl<LinearArgs> linear_hipblaslt{"hipblaslt", refuse_linear, run_linear};
+const Impl<MatmulArgs> matmul_hipblaslt{"hipblaslt", refuse_matmul, run_matmul};
+
+}  // namespace rbee::rocm

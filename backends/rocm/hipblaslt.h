@@ -1,0 +1,14 @@
+#pragma once
+
+#include "backends/api/args_matmul.h"
+#include "backends/api/impl.h"
+#include "backends/gpu/lt_library.h"
+
+namespace rbee::rocm {
+
+// hipBLASLt (see gpu/ops/lt_products.h), opened when first asked for.
+extern const gpu::LtVendor kHipblasLtVendor;
+extern const Impl<LinearArgs> linear_hipblaslt;
+extern const Impl<MatmulArgs> matmul_hipblaslt;
+
+}  // namespace rbee::rocm
