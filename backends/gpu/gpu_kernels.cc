@@ -7,6 +7,7 @@
 #include "backends/gpu/ops/linear_few.h"
 #include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/ops/pack_weight.h"
+#include "backends/gpu/ops/reduce.h"
 #include "backends/gpu/ops/rms_norm.h"
 #include "backends/gpu/slot.h"
 
@@ -19,6 +20,8 @@ void add_attention(KernelTable& t) {
 }
 
 void add_elementwise(KernelTable& t) {
+  t.affine = slot<affine>();
+  t.unary = slot<unary>();
   t.binary = slot<binary>();
   t.compare = slot<compare>();
   t.where = slot<where>();
@@ -26,6 +29,10 @@ void add_elementwise(KernelTable& t) {
   t.copy = slot<copy>();
   t.copy2d = slot<copy2d>();
   t.fill = slot<fill>();
+}
+
+void add_reductions(KernelTable& t) {
+  t.reduce = slot<reduce>();
 }
 
 void add_norms(KernelTable& t) {
@@ -48,6 +55,7 @@ KernelTable common_kernels() {
   KernelTable table;
   add_attention(table);
   add_elementwise(table);
+  add_reductions(table);
   add_norms(table);
   add_products(table);
   return table;

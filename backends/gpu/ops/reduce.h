@@ -1,0 +1,16 @@
+#pragma once
+// reduce.cc, softmax.cc and argsort.cc
+
+#include "backends/api/args_reduce.h"
+#include "backends/api/impl.h"
+
+namespace rbee::gpu {
+
+// Every plain dtype, any axes, any strides. Deterministic.
+extern const Impl<ReduceArgs> reduce;
+// Every float dtype, any strides.
+extern const Impl<SoftmaxArgs> softmax;
+// Every plain dtype, rows of up to 2^30 elements.
+extern const Impl<ArgsortArgs> argsort;
+
+}  // namespace rbee::gpu
