@@ -2,6 +2,7 @@
 
 #include "backends/cuda/cublaslt.h"
 #include "backends/cuda/ops/attention_mma.h"
+#include "backends/cuda/ops/attention_wgmma.h"
 #include "backends/cuda/ops/linear_mma.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/ops/attention.h"
@@ -23,12 +24,29 @@ KernelTable mma_kernels() {
   return t;
 }
 
+// For sm_90, where this build has code for it.
+KernelTable wgmma_kernels() {
+  KernelTable t = mma_kernels();
+  t.attention = gpu::slot<gpu::attention_decode, attention_wgmma, attention_mma, gpu::attention>();
+  t.paged_attention = gpu::slot<gpu::paged_attention_decode, paged_attention_wgmma,
+                                paged_attention_mma, gpu::paged_attention>();
+  return t;
+}
+
+#ifdef RBEE_CUDA_SM90A
+constexpr bool kHasWgmma = true;
+#else
+constexpr bool kHasWgmma = false;
+#endif
+
 }  // namespace
 
 const KernelTable& cuda_kernels(const gpu::Properties& device) {
   static const KernelTable plain = gpu::common_kernels();
   static const KernelTable mma = mma_kernels();
-  return device.matrix == gpu::MatrixUnit::none ? plain : mma;
+  static const KernelTable wgmma = wgmma_kernels();
+  if (device.matrix == gpu::MatrixUnit::none) return plain;
+  return kHasWgmma && device.matrix == gpu::MatrixUnit::wgmma ? wgmma : mma;
 }
 
 }  // namespace rbee::cuda

@@ -86,23 +86,10 @@ class MmaAttention {
       Pack<T> pack{};
       if (row < work_.count && at < p_.head_dim) {
         const i64 from = query_offset(p_.q_at, work_.span, work_.head, work_.first + row) + at;
-        pack = query_pack(from);
+        pack = load_query<T>(p_, from);
       }
       store128(q_ + row * Tile::kStride + at, pack);
     }
-  }
-
-  // Eight elements of q, f32 ones rounded to the keys' type.
-  RB_DEVICE Pack<T> query_pack(i64 from) const {
-    if (p_.q_type == p_.kv_type) return load128(static_cast<const T*>(p_.q) + from);
-    Pack<T> out;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const Pack<float> in = load128(static_cast<const float*>(p_.q) + from + 4 * half);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) out.values[4 * half + i] = store_value<T>(in.values[i]);
-    }
-    return out;
   }
 
   RB_DEVICE void start_bands() {
@@ -279,18 +266,10 @@ class MmaAttention {
         for (int i = 0; i < kDim / 8; ++i) {
           const int column = i * 8 + static_cast<int>(lane_) % 4 * 2;
           if (column >= p_.v_dim) continue;
-          write_pair(to + column, bands_[band].out[i][2 * half] * scale,
-                     bands_[band].out[i][2 * half + 1] * scale);
+          store_result<T>(p_, to + column, bands_[band].out[i][2 * half] * scale,
+                          bands_[band].out[i][2 * half + 1] * scale);
         }
       }
-    }
-  }
-
-  RB_DEVICE void write_pair(i64 to, float first, float second) const {
-    if (p_.q_type == p_.kv_type) {
-      *reinterpret_cast<u32*>(static_cast<T*>(p_.y) + to) = pack_pair<T>(first, second);
-    } else {
-      *reinterpret_cast<float2*>(static_cast<float*>(p_.y) + to) = {first, second};
     }
   }
 

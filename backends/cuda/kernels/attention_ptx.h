@@ -5,7 +5,7 @@
 //   b: {k 2t, column g}, {k 2t + 8, column g}, pairs along k
 //   c: {row g, columns 2t, 2t + 1}, {row g + 8, columns 2t, 2t + 1}
 
-#include "backends/gpu/portable.h"
+#include "backends/gpu/kernels/attention.h"
 
 namespace rbee {
 namespace gpu {
@@ -78,6 +78,30 @@ RB_DEVICE u32 pack_pair<bf16>(float low, float high) {
   u32 out;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
   return out;
+}
+
+// Eight elements of q from offset `from`, f32 ones rounded to the keys' type T.
+template <class T>
+RB_DEVICE Pack<T> load_query(const AttentionParams& p, i64 from) {
+  if (p.q_type == p.kv_type) return load128(static_cast<const T*>(p.q) + from);
+  Pack<T> out;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const Pack<float> in = load128(static_cast<const float*>(p.q) + from + 4 * half);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) out.values[4 * half + i] = store_value<T>(in.values[i]);
+  }
+  return out;
+}
+
+// Two neighbours of y, of q's type.
+template <class T>
+RB_DEVICE void store_result(const AttentionParams& p, i64 to, float first, float second) {
+  if (p.q_type == p.kv_type) {
+    *reinterpret_cast<u32*>(static_cast<T*>(p.y) + to) = pack_pair<T>(first, second);
+  } else {
+    *reinterpret_cast<float2*>(static_cast<float*>(p.y) + to) = {first, second};
+  }
 }
 
 }  // namespace gpu

@@ -1,0 +1,70 @@
+#include "backends/cuda/ops/attention_wgmma.h"
+
+#include <algorithm>
+
+#include "backends/cuda/ops/attention_mma.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/attention.h"
+
+namespace rbee::cuda {
+namespace {
+
+using shared::AttentionParams;
+
+// As in kernels/attention_wgmma.cu.
+constexpr int64_t kRows = 128;
+constexpr int64_t kKeys = 128;
+constexpr int64_t kStages = 2;
+
+// Queries, the stages of keys and values, the barriers' line, and room to align them.
+constexpr int64_t shared_bytes(int64_t dim) {
+  return (kRows + 2 * kStages * kKeys) * dim * 2 + 1024 + 1024;
+}
+
+void run_wgmma(const char* op, const AttentionParams& params, DType keys, Stream& stream) {
+  const bool small = std::max(params.head_dim, params.v_dim) <= 64;
+  gpu::launch(stream,
+              {.op = op,
+               .family = "attention_wgmma",
+               .kernel = gpu::KernelName("attention_wgmma", keys, small ? "d64" : "d128"),
+               .grid = {.x = static_cast<uint32_t>(gpu::query_tiles(params, kRows)),
+                        .y = static_cast<uint32_t>(params.heads)},
+               .threads = 384,
+               .shared_bytes = static_cast<uint32_t>(shared_bytes(small ? 64 : 128))},
+              params);
+}
+
+const char* refuse_scores(const View& k, const View& v, float scale, float softcap) {
+  if (std::max(k.size(-1), v.size(-1)) > 128) return "heads have more than 128 elements";
+  if (!(scale > 0)) return "the scale is not above 0";
+  if (softcap > 0) return "scores are capped";
+  return nullptr;
+}
+
+const char* refuse_dense(const AttentionArgs& args) {
+  if (args.mask || args.alibi_slopes) return "scores have a mask or ALiBi";
+  const char* reason = refuse_scores(args.k, args.v, args.scale, args.softcap);
+  return reason ? reason : refuse_attention_tiles(args.q, args.k, args.v, args.y);
+}
+
+const char* refuse_paged(const PagedAttentionArgs& args) {
+  const char* reason = refuse_scores(args.k_cache, args.v_cache, args.scale, args.softcap);
+  return reason ? reason : refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y);
+}
+
+void run_dense(const AttentionArgs& args, Stream& stream) {
+  if (args.y.numel() == 0) return;
+  run_wgmma("attention", gpu::attention_params(args), args.k.dtype, stream);
+}
+
+void run_paged(const PagedAttentionArgs& args, Stream& stream) {
+  if (args.y.numel() == 0) return;
+  run_wgmma("paged_attention", gpu::attention_params(args), args.k_cache.dtype, stream);
+}
+
+}  // namespace
+
+const Impl<AttentionArgs> attention_wgmma{"wgmma", refuse_dense, run_dense};
+const Impl<PagedAttentionArgs> paged_attention_wgmma{"wgmma", refuse_paged, run_paged};
+
+}  // namespace rbee::cuda
