@@ -55,4 +55,14 @@ struct KvAppendArgs {
   View k, v, slots, k_cache, v_cache;
 };
 
+// rope of q and k, then kv_append of the rotated keys and of v; what a decoder's layer does between
+// its projections and its attention. May be absent: rbee/ops then runs the others.
+//   q, q_out: (tokens, heads, head_dim)         k, v: (tokens, kv_heads, head_dim), dtype of q
+//   cos, sin: (positions, rot / 2) f32          positions, slots: (tokens) i32
+//   k_cache, v_cache: as in KvAppendArgs
+struct RopeAppendArgs {
+  View q, k, v, cos, sin, positions, slots, q_out, k_cache, v_cache;
+  RopeLayout layout = RopeLayout::half;
+};
+
 }  // namespace rbee

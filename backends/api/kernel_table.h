@@ -57,6 +57,7 @@ struct KernelTable {
   Slot<AttentionArgs> attention;
   Slot<PagedAttentionArgs> paged_attention;
   Slot<KvAppendArgs> kv_append;
+  Slot<RopeAppendArgs> rope_append;
   // random numbers
   Slot<RandomArgs> random;
 

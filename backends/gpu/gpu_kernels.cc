@@ -9,6 +9,7 @@
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/reduce.h"
 #include "backends/gpu/ops/rms_norm.h"
+#include "backends/gpu/ops/rope.h"
 #include "backends/gpu/slot.h"
 
 namespace rbee::gpu {
@@ -17,6 +18,9 @@ namespace {
 void add_attention(KernelTable& t) {
   t.attention = slot<attention_decode, attention>();
   t.paged_attention = slot<paged_attention_decode, paged_attention>();
+  t.rope = slot<rope>();
+  t.kv_append = slot<kv_append>();
+  t.rope_append = slot<rope_append>();
 }
 
 void add_elementwise(KernelTable& t) {

@@ -28,6 +28,11 @@ RB_FN u32 divide(u32 n, const RB_COPIED Divider& by) {
   return (high + n) >> by.shift;
 }
 
+// n / divisor for any n >= 0.
+RB_FN i64 divide_any(i64 n, const RB_COPIED Divider& by) {
+  return n < 0x80000000ll ? divide(static_cast<u32>(n), by) : n / by.divisor;
+}
+
 // Axes are kept innermost first.
 template <int kOperands>
 struct Strided {
