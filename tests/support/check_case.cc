@@ -9,6 +9,19 @@ void keep_worst(Comparison& worst, const Comparison& one, size_t output) {
   if (!one.ok) worst.first_failure = cat("output ", output, ", ", one.first_failure);
 }
 
+// The type whose tolerance an output has: a GPU's attention may round f32 queries and weights to
+// the type of 16-bit keys and values.
+DType tolerance_type(const OpCase& c, CaseRun& run, DType output) {
+  const bool rounds = c.family == Family::attention && output == DType::f32 &&
+                      run.scene().device().id().kind != DeviceKind::cpu;
+  if (!rounds) return output;
+  const std::set<DType> operands = run.scene().dtypes();
+  for (const DType half : {DType::bf16, DType::f16}) {
+    if (operands.contains(half)) return half;
+  }
+  return output;
+}
+
 }  // namespace
 
 void run_fresh(CaseRun& run, int implementation) {
@@ -44,7 +57,8 @@ Comparison compare_with_reference(const OpCase& c, CaseRun& run, CaseRun& refere
   Comparison worst;
   for (size_t i = 0; i < run.scene().outputs().size(); ++i) {
     const Scene::Output& got = run.scene().outputs()[i];
-    const Tolerance allowed = tolerance(c.family, got.view.dtype(), kind);
+    const DType type = tolerance_type(c, run, got.view.dtype());
+    const Tolerance allowed = tolerance(c.family, type, kind);
     keep_worst(worst, compare_outputs(got, reference.scene().outputs()[i], allowed), i);
   }
   return worst;

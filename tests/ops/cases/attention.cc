@@ -190,6 +190,75 @@ void add(OpTable& table, const AttentionCase& c) {
        .big = c.big});
 }
 
+// What matrix units take in tiles: head sizes and lengths that fill them, or not.
+std::vector<AttentionCase> tiled_cases() {
+  std::vector<AttentionCase> out;
+  for (const int64_t dim : {32, 40, 64, 80, 96, 128, 192, 256}) {
+    out.push_back({.heads = 4,
+                   .kv_heads = 1,
+                   .q_len = 65,
+                   .kv_len = 131,
+                   .head_dim = dim,
+                   .v_dim = dim,
+                   .causal = true});
+  }
+  for (const int64_t length : {17, 128, 300}) {
+    out.push_back({.batch = 2,
+                   .heads = 2,
+                   .kv_heads = 2,
+                   .q_len = length,
+                   .kv_len = length,
+                   .head_dim = 64,
+                   .v_dim = 64,
+                   .time_first = true});
+  }
+  const AttentionCase base{
+      .heads = 2, .q_len = 140, .kv_len = 270, .head_dim = 64, .v_dim = 64, .causal = true};
+  const auto add = [&](auto change) {
+    AttentionCase c = base;
+    change(c);
+    out.push_back(c);
+  };
+  add([](AttentionCase& c) { c.window = 50; });
+  add([](AttentionCase& c) { c.window = 50, c.causal = false; });
+  add([](AttentionCase& c) { c.softcap = 3; });
+  add([](AttentionCase& c) { c.alibi = true; });
+  add([](AttentionCase& c) { c.mask = true, c.mask_broadcast = 0b0011; });
+  add([](AttentionCase& c) { c.head_dim = 128, c.v_dim = 64; });
+  add([](AttentionCase& c) { c.head_dim = 72, c.v_dim = 136; });
+  add([](AttentionCase& c) { c.q_len = 150, c.kv_len = 70; });  // some queries see no key
+  return out;
+}
+
+// Few queries over many keys.
+std::vector<AttentionCase> decode_cases() {
+  std::vector<AttentionCase> out;
+  for (const int64_t dim : {32, 64, 72, 128, 256}) {
+    for (const int64_t heads : {1, 3, 8, 16}) {
+      out.push_back({.heads = heads,
+                     .kv_heads = 1,
+                     .kv_len = 300,
+                     .head_dim = dim,
+                     .v_dim = dim,
+                     .causal = true});
+    }
+  }
+  const AttentionCase base{.batch = 2,
+                           .heads = 4,
+                           .kv_heads = 2,
+                           .q_len = 3,
+                           .kv_len = 1025,
+                           .head_dim = 64,
+                           .v_dim = 64};
+  out.push_back(base);
+  AttentionCase shaped = base;
+  shaped.alibi = shaped.mask = shaped.causal = true;
+  shaped.softcap = 4;
+  shaped.window = 700;
+  out.push_back(shaped);
+  return out;
+}
+
 OpTable table() {
   OpTable out("attention");
   for (AttentionCase c : cases()) {
@@ -197,6 +266,25 @@ OpTable table() {
       c.dtype = dtype;
       add(out, c);
     }
+  }
+  for (const std::vector<AttentionCase>& list : {tiled_cases(), decode_cases()}) {
+    for (AttentionCase c : list) {
+      for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+        c.dtype = dtype;
+        add(out, c);
+      }
+    }
+  }
+  for (const int64_t dim : {64, 128}) {
+    add(out, {.heads = 4,
+              .kv_heads = 4,
+              .q_len = 1024,
+              .kv_len = 1024,
+              .head_dim = dim,
+              .v_dim = dim,
+              .causal = true,
+              .dtype = DType::f16,
+              .big = true});
   }
   add(out, {.heads = 8,
             .kv_heads = 2,

@@ -48,6 +48,47 @@ void append_to(std::string& out, const PagedCase& c) {
   if (c.form != Form::contiguous) out += " gaps";
 }
 
+// Head sizes, groups and lengths that fill the tiles of matrix units and of decoding, or not.
+void add_tiled(std::vector<PagedCase>& out) {
+  const std::vector<Sequence> prompts{{130, 130}, {0, 5}, {17, 300}, {1, 1025}};
+  const std::vector<Sequence> decode{{1, 300}, {1, 1025}, {0, 0}, {2, 17}, {1, 1}};
+  for (const auto& seqs : {prompts, decode}) {
+    for (const int64_t dim : {40, 64, 80, 96, 128, 256}) {
+      out.push_back({.seqs = seqs,
+                     .heads = 4,
+                     .kv_heads = 1,
+                     .head_dim = dim,
+                     .cache = DType::f16,
+                     .dtype = DType::f16});
+    }
+    for (const int64_t heads : {2, 10, 16}) {
+      out.push_back({.seqs = seqs,
+                     .heads = heads,
+                     .kv_heads = 2,
+                     .head_dim = 64,
+                     .block_size = 32,
+                     .cache = DType::bf16,
+                     .dtype = heads == 2 ? DType::f32 : DType::bf16});
+    }
+    out.push_back({.seqs = seqs,
+                   .heads = 4,
+                   .kv_heads = 2,
+                   .head_dim = 128,
+                   .block_size = 48,
+                   .cache = DType::f16,
+                   .dtype = DType::f16,
+                   .softcap = 2,
+                   .window = 77});
+    out.push_back({.seqs = seqs,
+                   .heads = 2,
+                   .kv_heads = 2,
+                   .head_dim = 128,
+                   .cache = DType::bf16,
+                   .dtype = DType::bf16,
+                   .window = 100});
+  }
+}
+
 std::vector<PagedCase> cases() {
   std::vector<PagedCase> out;
   const std::vector<Sequence> mixed{{5, 5}, {1, 77}, {0, 3}, {3, 40}, {1, 1}};
@@ -77,6 +118,7 @@ std::vector<PagedCase> cases() {
   out.push_back({.seqs = {{50, 50}}, .heads = 64, .kv_heads = 1, .head_dim = 8});
   out.push_back({.seqs = mixed, .heads = 2, .kv_heads = 2, .head_dim = 24, .form = Form::gaps});
   out.push_back({.seqs = {{0, 9}}, .heads = 2, .kv_heads = 2, .head_dim = 8});
+  add_tiled(out);
   out.push_back({.seqs = {{512, 512}},
                  .heads = 9,
                  .kv_heads = 3,
