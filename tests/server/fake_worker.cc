@@ -1,5 +1,6 @@
 // The worker's program with an engine that follows a script; --model chooses which.
 
+#include <fstream>
 #include <thread>
 
 #include "tests/server/fake_engine.h"
@@ -30,6 +31,8 @@ std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
   if (flags.model == "missing") {
     rbee::fail(rbee::Code::not_found, "open", flags.model, ": no such file");
   }
+  // Opening a pipe waits for whoever opens its other end.
+  if (flags.model.starts_with("gate:")) const std::ifstream gate(flags.model.substr(5));
   if (flags.model == "slow") std::this_thread::sleep_for(std::chrono::hours(1));
   if (flags.model == "stuck") return std::make_unique<StuckEngine>();
   return std::make_unique<FakeEngine>(Script{.hold_after = flags.model == "hold"});

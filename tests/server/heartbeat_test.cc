@@ -4,9 +4,11 @@
 
 #include <gmock/gmock.h>
 
+#include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "server/http/mailbox.h"
 #include "server/http/server.h"
-#include "tests/server/harness.h"
+#include "tests/server/hive.h"
 
 namespace rbee::testing {
 namespace {
@@ -14,44 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-class Hive {
- public:
-  explicit Hive(int status = 200, uint16_t port = 0)
-      : server_({.port = port}, routes(status), server::BearerAuth("")) {}
-
-  uint16_t port() const { return server_.port(); }
-  bool wait_messages(size_t count) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(10),
-                             [&] { return messages_.size() >= count; });
-  }
-  std::vector<std::string> messages() {
-    const std::lock_guard lock(mutex_);
-    return messages_;
-  }
-
- private:
-  server::Router routes(int status) {
-    server::Router router;
-    router.add({.method = "POST",
-                .pattern = "/base/v1/worker-heartbeat",
-                .handler =
-                    [this, status](const server::Request& request) {
-                      const std::lock_guard lock(mutex_);
-                      messages_.push_back(request.body);
-                      changed_.notify_all();
-                      return server::json_response(status, R"({"status":"ok"})");
-                    },
-                .body = server::Body::json});
-    return router;
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::string> messages_;
-  server::Server server_;
-};
 
 server::HeartbeatOptions options(uint16_t port, milliseconds interval) {
   return {.hive = server::parse_url(cat("http://127.0.0.1:", port, "/base/")),
@@ -118,7 +82,7 @@ TEST(Heartbeat, DeadHiveIsLoggedOnce) {
 }
 
 TEST(Heartbeat, RefusalOfTheHiveIsLogged) {
-  Hive hive(500);
+  Hive hive({.status = 500});
   Warnings warnings;
   server::Heartbeat heartbeat(options(hive.port(), milliseconds(1)), [] { return "{}"; });
   EXPECT_TRUE(hive.wait_messages(3));

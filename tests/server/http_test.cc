@@ -178,7 +178,8 @@ TEST(Http, MalformedRequestsGet400) {
            "GET /health HTTP/1.1\r\n\r\n",
            "GET /he\x01lth HTTP/1.1\r\nHost: localhost\r\n\r\n",
            "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
-           "POST /v1/jobs HTTP/1.1\r\nHost: 127.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n",
+           "POST /v1/jobs HTTP/1.1\r\nHost: 127.1\r\nContent-Length: 2\r\nContent-Length: "
+           "3\r\n\r\n",
            "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
            "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
            "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"

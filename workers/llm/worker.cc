@@ -62,6 +62,17 @@ server::ServerOptions server_options(const Program& program, const Flags& flags,
   return options;
 }
 
+// Until a stop is asked for. The hive hears within kTick that the worker became busy or ready.
+void watch(server::LlmService& service, server::Heartbeat* heartbeat) {
+  std::string reported = service.info().status;
+  while (!wait_for_stop(kTick)) {
+    service.tick(server::Clock::now());
+    std::string status = service.info().status;
+    if (heartbeat != nullptr && status != reported) heartbeat->send_now();
+    reported = std::move(status);
+  }
+}
+
 void serve(const Program& program, const Flags& flags) {
   const std::unique_ptr<engine::Engine> engine = program.load(flags);
   server::LlmService service(*engine, {.worker_id = flags.worker_id,
@@ -80,7 +91,7 @@ void serve(const Program& program, const Flags& flags) {
   log(LogLevel::info, "ready",
       {{"worker_id", flags.worker_id}, {"host", options.host}, {"port", cat(server.port())}});
 
-  while (!wait_for_stop(kTick)) service.tick(server::Clock::now());
+  watch(service, heartbeat.get());
 
   service.shutdown();
   if (heartbeat) heartbeat->stop();

@@ -14,14 +14,14 @@
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/engine/stepper.h"
 #include "rbee/io/checkpoint.h"
-#include "tests/units/engine/tiny_tokenizer.h"
+#include "tests/checkpoints/tiny_tokenizer.h"
 
 namespace rbee::engine {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kVocab = kTinyVocab;
+constexpr int64_t kVocab = test::kTinyVocab;
 
 Device& cpu() {
   register_backend(cpu::cpu_backend());
@@ -29,7 +29,7 @@ Device& cpu() {
 }
 
 std::unique_ptr<text::Tokenizer> tiny_tokenizer() {
-  return text::tokenizer_from_json(tiny_tokenizer_json(), kTinyTokenizerConfig);
+  return text::tokenizer_from_json(test::tiny_tokenizer_json(), test::kTinyTokenizerConfig);
 }
 
 TextModel tiny_model(int64_t context = 64) {

@@ -10,7 +10,7 @@
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/io/checkpoint.h"
-#include "tests/units/engine/tiny_tokenizer.h"
+#include "tests/checkpoints/tiny_tokenizer.h"
 
 namespace rbee::engine {
 namespace {
@@ -27,8 +27,8 @@ class TextModelTest : public testing::Test {
     folder_ = mkdtemp(pattern.data());
     fs::copy(fs::path(RBEE_TEST_DATA) / "models/data/smollm/hf", folder_,
              fs::copy_options::recursive);
-    write("tokenizer.json", tiny_tokenizer_json());
-    write("tokenizer_config.json", kTinyTokenizerConfig);
+    write("tokenizer.json", test::tiny_tokenizer_json());
+    write("tokenizer_config.json", test::kTinyTokenizerConfig);
   }
   void TearDown() override { fs::remove_all(folder_); }
 
@@ -58,7 +58,7 @@ TEST_F(TextModelTest, LoadsModelTokenizerAndTemplate) {
   EXPECT_EQ(model.info.architecture, "llama");
   EXPECT_EQ(model.info.device, "cpu:0");
   EXPECT_EQ(model.info.tokenizer_kind, "hf-json");
-  EXPECT_EQ(model.info.vocab_size, kTinyVocab);
+  EXPECT_EQ(model.info.vocab_size, test::kTinyVocab);
   EXPECT_EQ(model.info.context_length, 48);
   EXPECT_GT(model.info.parameters, 0);
   EXPECT_GT(model.info.weight_bytes, 0);

@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <string>
 
-namespace rbee::engine {
+namespace rbee::test {
 
 inline constexpr int64_t kTinyVocab = 160;
 inline constexpr const char* kTinyTokenizerConfig = R"({"bos_token": "<s>", "eos_token": "</s>"})";
 
-// Printable ASCII, a space and pairs of letters; 0 begins a text, 1 ends it.
-std::string tiny_tokenizer_json();
+// Printable ASCII, a space and pairs of letters; 0 begins a text, 1 ends it. end: the name of token
+// 1; under another name than "</s>" it ends nothing.
+std::string tiny_tokenizer_json(const std::string& end = "</s>");
 
-}  // namespace rbee::engine
+}  // namespace rbee::test

@@ -1,10 +1,10 @@
-#include "tests/units/engine/tiny_tokenizer.h"
+#include "tests/checkpoints/tiny_tokenizer.h"
 
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
 
-namespace rbee::engine {
+namespace rbee::test {
 namespace {
 
 nlohmann::json special_token(int id, const std::string& text) {
@@ -14,9 +14,9 @@ nlohmann::json special_token(int id, const std::string& text) {
 
 }  // namespace
 
-std::string tiny_tokenizer_json() {
+std::string tiny_tokenizer_json(const std::string& end) {
   using nlohmann::json;
-  json vocab = {{"<s>", 0}, {"</s>", 1}};
+  json vocab = {{"<s>", 0}, {end, 1}};
   json merges = json::array();
   for (char c = '!'; c <= '~'; ++c) vocab[std::string(1, c)] = vocab.size();
   vocab["\u0120"] = vocab.size();  // the byte alphabet's name for a space
@@ -27,7 +27,7 @@ std::string tiny_tokenizer_json() {
     }
   }
   const json tokenizer = {
-      {"added_tokens", {special_token(0, "<s>"), special_token(1, "</s>")}},
+      {"added_tokens", {special_token(0, "<s>"), special_token(1, end)}},
       {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
       {"post_processor",
        {{"type", "TemplateProcessing"},
@@ -42,4 +42,4 @@ std::string tiny_tokenizer_json() {
   return tokenizer.dump();
 }
 
-}  // namespace rbee::engine
+}  // namespace rbee::test

@@ -1,0 +1,65 @@
+#pragma once
+// A hive that only takes heartbeats, played by our own server.
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/http/server.h"
+
+namespace rbee::testing {
+
+struct HiveOptions {
+  int status = 200;  // of its answers
+  uint16_t port = 0;
+  std::function<void()> on_message;  // called for each, on the hive's thread
+};
+
+class Hive {
+ public:
+  explicit Hive(HiveOptions options = {})
+      : on_message_(std::move(options.on_message)),
+        server_({.port = options.port}, routes(options.status), server::BearerAuth("")) {}
+
+  uint16_t port() const { return server_.port(); }
+  std::string url() const { return cat("http://127.0.0.1:", port(), "/base/"); }
+  bool wait_messages(size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(60),
+                             [&] { return messages_.size() >= count; });
+  }
+  std::vector<std::string> messages() {
+    const std::lock_guard lock(mutex_);
+    return messages_;
+  }
+
+ private:
+  server::Router routes(int status) {
+    server::Router router;
+    router.add({.method = "POST",
+                .pattern = "/base/v1/worker-heartbeat",
+                .handler =
+                    [this, status](const server::Request& request) {
+                      take(request.body);
+                      return server::json_response(status, R"({"status":"ok"})");
+                    },
+                .body = server::Body::json});
+    return router;
+  }
+  void take(const std::string& message) {
+    if (on_message_) on_message_();
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(message);
+    changed_.notify_all();
+  }
+
+  const std::function<void()> on_message_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> messages_;
+  server::Server server_;  // last: it calls take()
+};
+
+}  // namespace rbee::testing

@@ -1,0 +1,119 @@
+// The CPU worker's own program over a tiny random model: many streams, and the end of running ones.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "rbee/core/cat.h"
+#include "tests/checkpoints/tiny_tokenizer.h"
+#include "tests/server/harness.h"
+#include "tests/server/process.h"
+
+namespace rbee::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A folder with a model that never ends of itself: its tokenizer names no end token.
+class RealWorker : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "rbee-real-worker-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    fs::copy(fs::path(RBEE_TEST_DATA) / "models/data/smollm/hf", folder_,
+             fs::copy_options::recursive);
+    std::ofstream(folder_ / "tokenizer.json") << test::tiny_tokenizer_json("<none>");
+    std::ofstream(folder_ / "tokenizer_config.json") << R"({"bos_token": "<s>"})";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::vector<std::string> arguments(std::string_view context) const {
+    return {"--model",   folder_.string(),     "--port",    "0",
+            "--context", std::string(context), "--threads", "1"};
+  }
+
+ private:
+  fs::path folder_;
+};
+
+using Clients = std::vector<std::unique_ptr<RawClient>>;
+
+// Creates `count` jobs and opens all their streams. prompts: how many different ones there are.
+Clients open_streams(uint16_t port, int count, int prompts, int max_tokens) {
+  Clients clients;
+  for (int i = 0; i < count; ++i) {
+    const json body = {
+        {"prompt", cat("prompt ", i % prompts)}, {"max_tokens", max_tokens}, {"temperature", 0}};
+    const RawResponse job = ask(port, request("POST", "/v1/jobs", body.dump()));
+    EXPECT_EQ(job.status, 200) << job.body;
+    clients.push_back(std::make_unique<RawClient>(port));
+    clients.back()->send(request("GET", json::parse(job.body).at("sse_url").get<std::string>()));
+  }
+  for (const auto& client : clients) EXPECT_EQ(client->read_head().status, 200);
+  return clients;
+}
+
+std::string text_of(const std::vector<std::string>& events) {
+  std::string text;
+  for (const std::string& event : events) {
+    if (!event.starts_with('{')) continue;
+    const json object = json::parse(event);
+    if (object.at("type") == "token") text += object.at("t").get<std::string>();
+  }
+  return text;
+}
+
+TEST_F(RealWorker, ServesAHundredStreamsAtOnce) {
+  constexpr int kStreams = 100;
+  constexpr int kPrompts = 7;
+  constexpr int kTokens = 40;
+  Process worker(LLM_WORKER, arguments("64"));
+  const uint16_t port = worker.port();
+  const Clients clients = open_streams(port, kStreams, kPrompts, kTokens);
+  std::map<int, std::string> texts;
+  for (int i = 0; i < kStreams; ++i) {
+    const std::string body = clients[static_cast<size_t>(i)]->read_until("data: [DONE]\n\n");
+    EXPECT_THAT(body, EndsWith("data: [DONE]\n\n")) << i;
+    EXPECT_THAT(body, Not(HasSubstr(R"("type":"error")"))) << i;
+    EXPECT_THAT(body, HasSubstr(cat(R"("type":"end","tokens_out":)", kTokens))) << i;
+    const std::string text = text_of(payloads(body));
+    EXPECT_FALSE(text.empty()) << i;
+    // Streams with one prompt say one thing.
+    EXPECT_EQ(texts.emplace(i % kPrompts, text).first->second, text) << i;
+  }
+  const std::string metrics = ask(port, request("GET", "/metrics")).body;
+  EXPECT_THAT(metrics, HasSubstr(cat("worker_requests_total{outcome=\"completed\"} ", kStreams)));
+  EXPECT_THAT(metrics, HasSubstr(cat("worker_tokens_generated_total ", kStreams * kTokens, "\n")));
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0);
+}
+
+TEST_F(RealWorker, SignalsEndRunningStreamsWithAnErrorInTime) {
+  for (const int number : {SIGTERM, SIGINT}) {
+    Process worker(LLM_WORKER, arguments("32768"));
+    // Far more tokens than this model makes in the time of the test.
+    const Clients clients = open_streams(worker.port(), 20, 20, 32'000);
+    EXPECT_THAT(clients[0]->read_until(R"("type":"token")"), HasSubstr(R"("type":"started")"));
+
+    const auto begin = std::chrono::steady_clock::now();
+    worker.signal(number);
+    for (const auto& client : clients) {
+      EXPECT_THAT(client->read_until("data: [DONE]\n\n"), HasSubstr(R"("code":"CANCELLED")"));
+    }
+    EXPECT_EQ(worker.wait(), 0);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, kStopLimit);
+    EXPECT_THAT(worker.text(), HasSubstr("\"message\":\"stopped\""));
+  }
+}
+
+}  // namespace
+}  // namespace rbee::testing
