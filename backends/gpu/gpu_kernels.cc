@@ -3,10 +3,12 @@
 #include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/elementwise.h"
 #include "backends/gpu/ops/layer_norm.h"
+#include "backends/gpu/ops/indexing.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/linear_few.h"
 #include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/ops/pack_weight.h"
+#include "backends/gpu/ops/random.h"
 #include "backends/gpu/ops/reduce.h"
 #include "backends/gpu/ops/rms_norm.h"
 #include "backends/gpu/ops/rope.h"
@@ -35,8 +37,17 @@ void add_elementwise(KernelTable& t) {
   t.fill = slot<fill>();
 }
 
+void add_indexing(KernelTable& t) {
+  t.gather = slot<gather>();
+  t.scatter = slot<scatter>();
+  t.index_select = slot<index_select>();
+  t.index_add = slot<index_add>();
+}
+
 void add_reductions(KernelTable& t) {
   t.reduce = slot<reduce>();
+  t.softmax = slot<softmax>();
+  t.argsort = slot<argsort>();
 }
 
 void add_norms(KernelTable& t) {
@@ -60,6 +71,8 @@ KernelTable common_kernels() {
   add_attention(table);
   add_elementwise(table);
   add_reductions(table);
+  add_indexing(table);
+  table.random = slot<random>();
   add_norms(table);
   add_products(table);
   return table;

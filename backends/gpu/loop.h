@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <initializer_list>
 #include <string_view>
 
 #include "backends/api/view.h"
@@ -156,18 +156,33 @@ bool widens(const Loop<kOperands>& loop, int moved, int64_t times) {
 }  // namespace detail
 
 // For operations that move elements as they are: turns neighbours of the first `moved` operands,
-// which have one size, into elements of up to 16 bytes where layouts allow it.
+// which have one size, into elements of up to 16 bytes where layouts allow it. `steps`: strides
+// that the loop does not hold and that must stay whole. Returns the old elements of a new one.
 template <int kOperands>
-void widen(Loop<kOperands>& loop, int moved) {
-  if (loop.rank == 0) return;
+int64_t widen(Loop<kOperands>& loop, int moved, std::initializer_list<int64_t> steps = {}) {
+  if (loop.rank == 0) return 1;
+  const auto fits = [&](int64_t times) {
+    return detail::widens(loop, moved, times) &&
+           std::all_of(steps.begin(), steps.end(), [&](int64_t s) { return s % times == 0; });
+  };
   int64_t times = 16 / loop.operands[0].bytes;
-  while (times > 1 && !detail::widens(loop, moved, times)) times /= 2;
-  if (times <= 1) return;
+  while (times > 1 && !fits(times)) times /= 2;
+  if (times <= 1) return 1;
   loop.sizes[0] /= times;
   for (int k = 0; k < moved; ++k) {
     loop.operands[k].bytes *= times;
     for (int axis = 1; axis < loop.rank; ++axis) loop.operands[k].strides[axis] /= times;
   }
+  return times;
+}
+
+// Kernels that move elements are named after the bytes of one: "copy_b4".
+inline KernelName sized(std::string_view op, int64_t bytes) {
+  return KernelName(op).part(bytes == 1   ? "b1"
+                             : bytes == 2 ? "b2"
+                             : bytes == 4 ? "b4"
+                             : bytes == 8 ? "b8"
+                                          : "b16");
 }
 
 // At most 2^30 elements.

@@ -11,15 +11,6 @@
 namespace rbee::gpu {
 namespace {
 
-// Kernels that move elements are named after the bytes of one: "copy_b4".
-KernelName sized(std::string_view op, int64_t bytes) {
-  return KernelName(op).part(bytes == 1   ? "b1"
-                             : bytes == 2 ? "b2"
-                             : bytes == 4 ? "b4"
-                             : bytes == 8 ? "b8"
-                                          : "b16");
-}
-
 void copy_loop(const char* op, Loop<2> loop, Stream& stream) {
   widen(loop, 2);
   const int64_t bytes = loop.operands[0].bytes;
