@@ -7,6 +7,7 @@
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/linear.h"
+#include "backends/gpu/ops/linear_few.h"
 #include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/slot.h"
 
@@ -19,7 +20,7 @@ KernelTable mma_kernels() {
   t.attention = gpu::slot<gpu::attention_decode, attention_mma, gpu::attention>();
   t.paged_attention =
       gpu::slot<gpu::paged_attention_decode, paged_attention_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<linear_cublaslt, linear_mma, gpu::linear>();
+  t.linear = gpu::slot<gpu::linear_few, linear_cublaslt, linear_mma, gpu::linear>();
   t.matmul = gpu::slot<matmul_cublaslt, gpu::matmul>();
   return t;
 }

@@ -127,6 +127,31 @@ RB_DEVICE f8e4m3 store_value<f8e4m3>(float x) {
   return from_float<f8e4m3>(x);
 }
 
+template <class A, class B>
+struct SameType {
+  static constexpr bool value = false;
+};
+template <class A>
+struct SameType<A, A> {
+  static constexpr bool value = true;
+};
+
+// Two values rounded to a 16-bit type, the first in the low half.
+template <class T>
+RB_DEVICE u32 round_pair(float first, float second) {
+#if defined(__CUDACC__)
+  u32 out;
+  if constexpr (SameType<T, f16>::value) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(second), "f"(first));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(second), "f"(first));
+  }
+  return out;
+#else
+  return store_value<T>(first).bits | (static_cast<u32>(store_value<T>(second).bits) << 16);
+#endif
+}
+
 // Where a thread stands.
 #if defined(__CUDACC__)
 RB_DEVICE u32 thread_x() {

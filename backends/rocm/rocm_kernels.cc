@@ -1,12 +1,46 @@
 #include "backends/rocm/rocm_kernels.h"
 
 #include "backends/gpu/gpu_kernels.h"
+#include "backends/gpu/ops/linear.h"
+#include "backends/gpu/ops/linear_few.h"
+#include "backends/gpu/ops/matmul.h"
+#include "backends/gpu/slot.h"
+#include "backends/rocm/hipblaslt.h"
+#include "backends/rocm/ops/linear_matrix.h"
 
 namespace rbee::rocm {
+namespace {
 
-const KernelTable& rocm_kernels(const gpu::Properties&) {
-  static const KernelTable table = gpu::common_kernels();
-  return table;
+// For gfx908, gfx90a, gfx942 and gfx950.
+KernelTable mfma_kernels() {
+  KernelTable t = gpu::common_kernels();
+  t.linear = gpu::slot<gpu::linear_few, linear_hipblaslt, linear_mfma, gpu::linear>();
+  t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
+  return t;
+}
+
+// For gfx11 and gfx12.
+KernelTable wmma_kernels() {
+  KernelTable t = gpu::common_kernels();
+  t.linear = gpu::slot<gpu::linear_few, linear_hipblaslt, linear_wmma, gpu::linear>();
+  t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
+  return t;
+}
+
+}  // namespace
+
+const KernelTable& rocm_kernels(const gpu::Properties& device) {
+  static const KernelTable plain = gpu::common_kernels();
+  static const KernelTable mfma = mfma_kernels();
+  static const KernelTable wmma = wmma_kernels();
+  switch (device.matrix) {
+    case gpu::MatrixUnit::mfma:
+      return mfma;
+    case gpu::MatrixUnit::wmma_w32:
+      return wmma;
+    default:
+      return plain;
+  }
 }
 
 }  // namespace rbee::rocm

@@ -4,14 +4,11 @@
 // memory with its 16-byte chunks swizzled, so that the eight rows that ldmatrix reads at once lie
 // in different banks.
 
-#include "backends/gpu/portable.h"
+#include "backends/gpu/kernels/gemm_stage.h"
 #include "backends/shared/product_params.h"
 
 namespace rbee {
 namespace gpu {
-
-constexpr int kStepDepth = 32;
-constexpr int kStepBytes = 64;
 
 // kRows rows of x by kOuts rows of the weight; kWarpsM x kWarpsN warps share it.
 template <int kRows_, int kOuts_, int kWarpsM_, int kWarpsN_, int kStages_>
@@ -26,11 +23,6 @@ struct MmaTile {
 
 RB_DEVICE u32 shared_address(const void* data) {
   return static_cast<u32>(__cvta_generic_to_shared(data));
-}
-
-// Where chunk 0..3 of a staged row lies.
-RB_DEVICE u32 chunk_offset(int row, int chunk) {
-  return static_cast<u32>(row * kStepBytes + ((chunk ^ ((row >> 1) & 3)) << 4));
 }
 
 // 16 bytes to shared memory, zeros unless `inside`; done after wait_copies().

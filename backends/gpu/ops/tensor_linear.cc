@@ -20,8 +20,9 @@ const char* refuse_part(const View& x, const LinearPart& part) {
   const bool packed = weight.packing != 0;
   if (is_quantized(weight.dtype) && !packed) return "reads block types packed";
   if (weight.dtype == DType::f32 || weight.dtype == DType::f64) return "would round the weight";
-  const int64_t run = product_type(x.dtype, weight.dtype) == weight.dtype ? 8 : 16;
-  if (!packed && weight.size(1) % run != 0) return "rows are not whole runs of 16 bytes";
+  // f16 and bf16 rows of x are then multiples of 16 bytes too.
+  const int64_t bytes = info(weight.dtype).block_bytes;
+  if (!packed && weight.size(1) * bytes % 16 != 0) return "rows are not multiples of 16 bytes";
   if (!aligned(weight, 16) || !aligned(part.y, 16)) return "weight or y is not 16-byte aligned";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
   if (x.size(0) > kMost || weight.size(0) > kMost || weight.size(1) > kMost) {

@@ -1,0 +1,15 @@
+// Operands of one type: see gemm_tiles.h.
+#include "backends/rocm/kernels/gemm_tiles.h"
+
+#if RB_MATRIX_UNIT
+
+namespace rbee {
+namespace gpu {
+
+RB_GEMM(f16, f16, PlainRun<f16>)
+RB_GEMM(bf16, bf16, PlainRun<bf16>)
+
+}  // namespace gpu
+}  // namespace rbee
+
+#endif

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "backends/api/args_matmul.h"
+#include "backends/api/impl.h"
+
+namespace rbee::rocm {
+
+// Matrix instructions: gfx908, gfx90a, gfx942, gfx950 (MFMA), gfx11 and gfx12 (WMMA); see
+// gpu/ops/tensor_linear.h for what it takes.
+extern const Impl<LinearArgs> linear_mfma;
+extern const Impl<LinearArgs> linear_wmma;
+
+}  // namespace rbee::rocm
