@@ -2,6 +2,7 @@
 
 #include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/elementwise.h"
+#include "backends/gpu/ops/embedding.h"
 #include "backends/gpu/ops/layer_norm.h"
 #include "backends/gpu/ops/indexing.h"
 #include "backends/gpu/ops/linear.h"
@@ -35,6 +36,7 @@ void add_elementwise(KernelTable& t) {
   t.copy = slot<copy>();
   t.copy2d = slot<copy2d>();
   t.fill = slot<fill>();
+  t.gated = slot<gated>();
 }
 
 void add_indexing(KernelTable& t) {

@@ -21,12 +21,12 @@ struct UnaryParams {
   Strided<2> space;
 };
 
-// binary and compare
+// binary, compare and gated (gate and up)
 struct BinaryParams {
   const void* a;
   const void* b;
   void* y;
-  u32 op;  // BinaryOp or CompareOp
+  u32 op;  // BinaryOp, CompareOp or GateOp
   Strided<3> space;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// binary.cc, unary.cc, cast.cc and move.cc
+// binary.cc, unary.cc, cast.cc, gated.cc and move.cc
 
 #include "backends/api/args_elementwise.h"
 #include "backends/api/impl.h"
@@ -15,6 +15,8 @@ extern const Impl<WhereArgs> where;
 extern const Impl<CopyArgs> copy;
 extern const Impl<Copy2dArgs> copy2d;
 extern const Impl<FillArgs> fill;
+// Every float dtype, any strides.
+extern const Impl<GatedArgs> gated;
 // Between plain dtypes, and from every block type to every float.
 extern const Impl<CastArgs> cast;
 
