@@ -35,6 +35,8 @@ constexpr Row kRows[] = {
     {Family::norm, DType::f64, {}, 8, 1e-14},
     {Family::product, {}, {}, 1, 1e-5},
     {Family::product, DType::f64, {}, 8, 1e-14},
+    // bf16 keeps 8 bits; over a dot product the errors of its roundings average out.
+    {Family::rounded_product, {}, {}, 1, 4e-3},
     // One step of an 8-bit block is 1/127 of its largest activation; over a dot product the errors
     // average out to below a fiftieth of the largest result.
     {Family::quant_product, {}, {}, 1, 0.02},

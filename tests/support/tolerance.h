@@ -12,14 +12,15 @@ namespace rbee::harness {
 
 // Operations whose errors have the same source.
 enum class Family : uint8_t {
-  exact,          // moves or selects elements, or computes in integers: bit for bit
-  elementwise,    // a few correctly rounded steps
-  function,       // exp, erf, ... of one element
-  reduction,      // sums of one row
-  norm,           // statistics of a row, then element-wise
-  product,        // dot products in f32: matmul, convolutions, linear with plain weights
-  quant_product,  // dot products with activations rounded to 8-bit blocks
-  attention,      // two products around a softmax
+  exact,            // moves or selects elements, or computes in integers: bit for bit
+  elementwise,      // a few correctly rounded steps
+  function,         // exp, erf, ... of one element
+  reduction,        // sums of one row
+  norm,             // statistics of a row, then element-wise
+  product,          // dot products in f32: matmul, convolutions, linear with plain weights
+  rounded_product,  // the same with one operand rounded to the other's type, f16 or bf16
+  quant_product,    // dot products with activations rounded to 8-bit blocks
+  attention,        // two products around a softmax
 };
 
 // |got - want| <= relative * |want| + of_largest * (largest finite |want|) + absolute

@@ -1,4 +1,5 @@
-// y = x * weight^T + bias over plain weights of every type. tests/linear holds packed weights.
+// y = x * weight^T + bias over weights of every type, plain and as the GPUs' kernels want them.
+// tests/linear holds the CPU's packed weights.
 #include "tests/support/op_table.h"
 
 namespace rbee::harness {
@@ -10,8 +11,50 @@ struct LinearCase {
   DType weight = DType::f32;
   DType dtype = DType::f32;  // of x, bias and y
   bool bias = false;
+  bool packed = false;  // on GPUs; the reference reads the plain weight
   bool big = false;
 };
+
+// For few and many rows of x, in one kernel's step along a row of the weight, in several, and where
+// waves share a row.
+void add_packed(DType weight, std::vector<LinearCase>& out) {
+  const int64_t block = info(weight).block_size;
+  const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs, DType dtype) {
+    out.push_back({.rows = rows,
+                   .in = in,
+                   .outs = std::move(outs),
+                   .weight = weight,
+                   .dtype = dtype,
+                   .bias = rows > 1,
+                   .packed = true});
+  };
+  add(1, block, {1}, DType::f32);
+  add(1, 1280, {35}, DType::f32);
+  add(1, 10240, {3}, DType::f16);
+  add(3, 2304, {9, 18}, DType::bf16);
+  add(4, 5120, {6}, DType::f32);
+  add(7, 768, {21}, DType::f16);
+  add(8, 4608, {5}, DType::f32);
+  add(19, 512, {33}, DType::f32);
+}
+
+// Rows for matrix instructions: parts of tiles, whole ones and several; rows of x that end inside a
+// step, and one that no 16-byte read can take.
+void add_many(DType weight, DType dtype, std::vector<LinearCase>& out) {
+  const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs) {
+    out.push_back({.rows = rows,
+                   .in = in,
+                   .outs = std::move(outs),
+                   .weight = weight,
+                   .dtype = dtype,
+                   .bias = rows < 70});
+  };
+  add(9, 16, {2});
+  add(20, 80, {24, 7});
+  add(64, 37, {5});
+  add(70, 112, {65});
+  add(130, 64, {192});
+}
 
 std::vector<LinearCase> cases() {
   std::vector<LinearCase> out;
@@ -27,6 +70,17 @@ std::vector<LinearCase> cases() {
     const int64_t block = info(weight).block_size;
     out.push_back({.rows = 1, .in = 3 * block, .outs = {19}, .weight = weight});
     out.push_back({.rows = 6, .in = block, .outs = {4, 7}, .weight = weight, .bias = true});
+    add_packed(weight, out);
+  }
+  for (const DType weight : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      out.push_back({.rows = 1, .in = 2064, .outs = {35}, .weight = weight, .dtype = dtype});
+      out.push_back({.rows = 1, .in = 5120, .outs = {3, 2}, .weight = weight, .dtype = dtype});
+      out.push_back(
+          {.rows = 4, .in = 400, .outs = {13}, .weight = weight, .dtype = dtype, .bias = true});
+      out.push_back({.rows = 8, .in = 2576, .outs = {9}, .weight = weight, .dtype = dtype});
+      add_many(weight, dtype, out);
+    }
   }
   out.push_back({.rows = 0, .in = 8, .outs = {4}});
   out.push_back({.rows = 3, .in = 8, .outs = {0, 4}});
@@ -36,11 +90,28 @@ std::vector<LinearCase> cases() {
   return out;
 }
 
+// The weight in the layout that the device's kernels want.
+View pack(const View& weight, Scene& scene) {
+  const KernelTable& kernels = scene.device().kernels();
+  const PackingPlan plan = kernels.plan_packing(weight);
+  if (plan.packing == 0) return weight;
+  const auto buffer =
+      scene.hold(std::make_shared<Buffer>(scene.device(), static_cast<size_t>(plan.bytes)));
+  View packed = weight;
+  packed.data = buffer->data();
+  packed.packing = plan.packing;
+  kernels.pack_weight.front().run({.weight = weight, .packed = packed},
+                                  scene.device().default_stream());
+  return packed;
+}
+
 LinearArgs build(const LinearCase& c, Scene& scene) {
+  const bool pack_weights = c.packed && scene.device().id().kind != DeviceKind::cpu;
   const View x = scene.input({{c.rows, c.in}}, c.dtype);
   std::vector<LinearPart> parts;
   for (const int64_t out : c.outs) {
     LinearPart part{.weight = scene.input({{out, c.in}}, c.weight)};
+    if (pack_weights) part.weight = pack(part.weight, scene);
     if (c.bias) part.bias = scene.input({{out}}, c.dtype);
     part.y = scene.output({{c.rows, out}}, c.dtype);
     scene.flops += 2.0 * static_cast<double>(c.rows * out * c.in);
@@ -71,8 +142,18 @@ std::vector<HostArray> formula(const LinearCase& c, const std::vector<HostArray>
 std::string name_of(const LinearCase& c) {
   std::string outs;
   for (const int64_t out : c.outs) outs += cat(outs.empty() ? "" : "+", out);
-  return cat(c.dtype, " (", c.rows, ", ", c.in, ") x ", c.weight, " (", outs, ')',
-             c.bias ? " + bias" : "");
+  return cat(c.dtype, " (", c.rows, ", ", c.in, ") x ", c.packed ? "packed " : "", c.weight, " (",
+             outs, ')', c.bias ? " + bias" : "");
+}
+
+// Matrix instructions take operands of one 16-bit type.
+bool may_round(const LinearCase& c) {
+  return c.rows > 8 && c.weight != c.dtype && c.weight != DType::f32 && c.weight != DType::f64;
+}
+
+Family family_of(const LinearCase& c) {
+  if (is_quantized(c.weight)) return Family::quant_product;
+  return may_round(c) ? Family::rounded_product : Family::product;
 }
 
 OpTable table() {
@@ -81,7 +162,7 @@ OpTable table() {
     out.add<LinearArgs>(
         &KernelTable::linear,
         {.name = name_of(c),
-         .family = is_quantized(c.weight) ? Family::quant_product : Family::product,
+         .family = family_of(c),
          .build = [c](Scene& scene) { return build(c, scene); },
          .formula = [c](const std::vector<HostArray>& inputs) { return formula(c, inputs); },
          .big = c.big});
