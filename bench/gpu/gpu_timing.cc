@@ -1,0 +1,51 @@
+#include "bench/gpu/gpu_timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "backends/api/registry.h"
+#include "backends/linked/linked_backends.h"
+#include "rbee/core/error.h"
+
+namespace rbee::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kLaunches = 20;  // recorded as one graph
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+Device& first_gpu() {
+  register_linked_backends();
+  for (const BackendInfo& backend : backends()) {
+    if (backend.kind != DeviceKind::cpu && backend.device_count() > 0) return backend.device(0);
+  }
+  fail(Code::not_found, "bench", "there is no GPU");
+}
+
+double time_launches(Device& device, double seconds, const std::function<void(int)>& launch) {
+  Stream& stream = device.default_stream();
+  launch(0);
+  device.synchronize(stream);
+  device.begin_capture(stream);
+  for (int i = 0; i < kLaunches; ++i) launch(i);
+  void* graph = device.end_capture(stream);
+  std::vector<double> times;
+  const auto start = Clock::now();
+  do {
+    const auto from = Clock::now();
+    device.launch_capture(graph, stream);
+    device.synchronize(stream);
+    times.push_back(seconds_since(from) / kLaunches);
+  } while (seconds_since(start) < seconds);
+  device.destroy_capture(graph);
+  std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
+  return times[times.size() / 2];
+}
+
+}  // namespace rbee::bench
