@@ -1,0 +1,107 @@
+// Times linear layers of few rows (decoding) on the first GPU: bytes of weights read in a second,
+// beside what a copy moves in the same run.
+//   linear_bench [--seconds S]
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "backends/api/kernel_table.h"
+#include "bench/gpu/gpu_timing.h"
+#include "rbee/ops/linear.h"
+
+namespace rbee::bench {
+namespace {
+
+constexpr int64_t kColdBytes = int64_t{256} << 20;  // more than any GPU's last cache
+
+struct Problem {
+  int64_t outs, in;
+  DType weight;
+  int64_t rows = 1;
+};
+
+// Bytes read and written in a second by a copy within the device.
+double copy_bandwidth(Device& device, double seconds) {
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  const Tensor from = zeros({kBytes}, DType::u8, device);
+  const Tensor to = zeros({kBytes}, DType::u8, device);
+  const double time = time_launches(device, seconds, [&](int) {
+    device.copy(to.view().data, from.view().data, kBytes, CopyKind::device_to_device,
+                device.default_stream());
+  });
+  return 2.0 * static_cast<double>(kBytes) / time;
+}
+
+// Every byte 0x2c: small finite numbers in every type.
+Tensor filled(const Shape& shape, DType dtype, Device& device) {
+  const Tensor x = empty(shape, dtype, device);
+  device.fill_bytes(x.view().data, 0x2c, static_cast<size_t>(x.bytes()), device.default_stream());
+  return x;
+}
+
+void time_problem(Device& device, double seconds, double copy_rate, const Problem& p) {
+  const int64_t bytes = p.outs * row_bytes(p.weight, p.in);
+  const auto copies = static_cast<size_t>((kColdBytes + bytes - 1) / bytes);
+  std::vector<Tensor> weights;
+  for (size_t i = 0; i < copies; ++i) {
+    weights.push_back(pack_weight(filled({p.outs, p.in}, p.weight, device)));
+  }
+  const Tensor x = filled({p.rows, p.in}, DType::bf16, device);
+  const Tensor y = empty({p.rows, p.outs}, DType::bf16, device);
+  LinearPart part{.weight = weights[0].view(), .bias = {}, .y = y.view()};
+  const LinearArgs args{.x = x.view(), .parts = {&part, 1}};
+  std::printf("%lld x %lld x %lld, weight %s\n", static_cast<long long>(p.rows),
+              static_cast<long long>(p.outs), static_cast<long long>(p.in), name(p.weight));
+  for (const Impl<LinearArgs>& impl : device.kernels().linear) {
+    if (impl.refuse(args) != nullptr) continue;
+    const double time = time_launches(device, seconds, [&](int i) {
+      part.weight = weights[static_cast<size_t>(i) % copies].view();
+      impl.run(args, device.default_stream());
+    });
+    const double rate = static_cast<double>(bytes) / time;
+    std::printf("  %-10s %9.1f us %6.0f GB/s  %5.1f %% of a copy\n", impl.name, time * 1e6,
+                rate * 1e-9, 100 * rate / copy_rate);
+  }
+}
+
+void run_all(double seconds) {
+  Device& device = first_gpu();
+  const double copy_rate = copy_bandwidth(device, seconds);
+  std::printf("%s: copies %.0f GB/s\n", device.description().c_str(), copy_rate * 1e-9);
+  const Shape shapes[] = {{4096, 4096}, {14336, 4096}, {4096, 14336}, {128256, 4096}};
+  for (const Shape& shape : shapes) {
+    for (const DType weight : {DType::bf16, DType::q8_0, DType::q4_k, DType::q4_0, DType::q6_k}) {
+      time_problem(device, seconds, copy_rate, {shape[0], shape[1], weight});
+    }
+  }
+  for (const int64_t rows : {4, 8}) {
+    for (const DType weight : {DType::bf16, DType::q4_k}) {
+      time_problem(device, seconds, copy_rate, {14336, 4096, weight, rows});
+    }
+  }
+  for (const DType weight :
+       {DType::f16, DType::f32, DType::f8e4m3, DType::q4_1, DType::q5_0, DType::q5_1, DType::q2_k,
+        DType::q3_k, DType::q5_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
+    time_problem(device, seconds, copy_rate, {14336, 4096, weight});
+  }
+}
+
+}  // namespace
+}  // namespace rbee::bench
+
+int main(int argc, char** argv) {
+  try {
+    const bool given = argc == 3 && std::string(argv[1]) == "--seconds";
+    if (argc != 1 && !given) {
+      std::fprintf(stderr, "usage: linear_bench [--seconds S]\n");
+      return 2;
+    }
+    rbee::bench::run_all(given ? std::stod(argv[2]) : 0.2);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
