@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds and runs every test: formatting, lint, the tests under ASan and UBSan, then the tests of the
-# Release build. Usage: test.sh [ctest arguments]
+# Builds and runs every test: formatting, lint, the tests under ASan and UBSan, clang-tidy over what
+# changed, then the tests of the Release build. Usage: test.sh [ctest arguments]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 step() { printf '\n== %s\n' "$1"; }
@@ -20,6 +20,9 @@ cmake --preset dev >/dev/null
 cmake --build --preset dev
 step "Tests with ASan and UBSan"
 ctest --preset dev "$@"
+
+step "clang-tidy over changed files"
+bash tools/tidy.sh --changed 30
 
 step "Build (Release)"
 cmake --preset cpu -DRBEE_TESTS=ON >/dev/null

@@ -96,6 +96,7 @@ Timing time_layer(const Shape& shape, DType dtype, int64_t rows, const Options& 
   const Tensor plain = random_weight(shape, dtype, device);
   const int64_t copies = rows > 1 ? 4 : std::max<int64_t>(4, kColdBytes / plain.bytes());
   std::vector<Tensor> weights;
+  weights.reserve(static_cast<size_t>(copies));
   for (int64_t i = 0; i < copies; ++i) weights.push_back(pack_weight(plain));
   std::vector<float> values(static_cast<size_t>(rows * shape[1]));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 61) * 0.03f - 0.9f;

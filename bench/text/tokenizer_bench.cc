@@ -48,7 +48,8 @@ int run(const std::string& path, const std::string& text_path) {
               ids.size());
   start = std::clock();
   const std::string decoded = tokenizer->decode(ids);
-  std::printf("decode    %8.2f MB/s\n", megabytes / seconds_since(start));
+  const double seconds = seconds_since(start);
+  std::printf("decode    %8.2f MB/s (%zu bytes)\n", megabytes / seconds, decoded.size());
   return 0;
 }
 

@@ -21,7 +21,7 @@ inline std::shared_ptr<const io::MappedFile> memory_file(const uint8_t* data, si
   const ssize_t written = ::write(descriptor, data, size);
   // Opened by its name while the descriptor lives; the mapping outlives both.
   const std::string name = cat("/proc/self/fd/", descriptor);
-  const auto file = written == static_cast<ssize_t>(size) ? io::MappedFile::open(name) : nullptr;
+  auto file = written == static_cast<ssize_t>(size) ? io::MappedFile::open(name) : nullptr;
   ::close(descriptor);
   if (file == nullptr) fail(Code::io, "memfd_create", "the input was not written");
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));

@@ -1,6 +1,7 @@
 // rbee perplexity: exp of the mean negative log-likelihood of a text, in chunks of the context.
 
 #include <CLI/CLI.hpp>
+#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -81,16 +82,16 @@ int perplexity(PerplexityOptions options) {
         score_chunk(stepper, chunk, model.info.vocab_size) / static_cast<double>(scored_per_chunk);
     total += score;
     squares += score * score;
-    std::printf("chunk %lld of %lld: perplexity %.4f\n", static_cast<long long>(i + 1),
-                static_cast<long long>(chunks), std::exp(-total / static_cast<double>(i + 1)));
+    std::printf("chunk %" PRId64 " of %" PRId64 ": perplexity %.4f\n", i + 1, chunks,
+                std::exp(-total / static_cast<double>(i + 1)));
     std::fflush(stdout);
   }
   const double mean = total / static_cast<double>(chunks);
   const double spread =
       std::sqrt(std::max(0.0, squares / static_cast<double>(chunks) - mean * mean) /
                 static_cast<double>(chunks));
-  std::printf("perplexity %.4f +- %.4f over %lld tokens\n", std::exp(-mean),
-              std::exp(-mean) * spread, static_cast<long long>(chunks * scored_per_chunk));
+  std::printf("perplexity %.4f +- %.4f over %" PRId64 " tokens\n", std::exp(-mean),
+              std::exp(-mean) * spread, chunks * scored_per_chunk);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "rbee/io/gguf_reader.h"
+#include "tests/fuzz/expect_reason.h"
 #include "tests/fuzz/memory_file.h"
 
 namespace {
@@ -17,7 +18,8 @@ template <typename Get>
 void ask(Get get) {
   try {
     get();
-  } catch (const rbee::Error&) {
+  } catch (const rbee::Error& error) {
+    rbee::fuzz::expect_reason(error);
   }
 }
 
@@ -51,7 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const auto& tensor : contents.tensors) {
       for (const std::byte byte : tensor.data) sum = sum + static_cast<size_t>(byte);
     }
-  } catch (const rbee::Error&) {
+  } catch (const rbee::Error& error) {
+    rbee::fuzz::expect_reason(error);
   }
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "rbee/io/safetensors_reader.h"
+#include "tests/fuzz/expect_reason.h"
 #include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -12,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const auto& tensor : rbee::io::read_safetensors(file)) {
       for (const std::byte byte : tensor.data) sum = sum + static_cast<size_t>(byte);
     }
-  } catch (const rbee::Error&) {
+  } catch (const rbee::Error& error) {
+    rbee::fuzz::expect_reason(error);
   }
   return 0;
 }

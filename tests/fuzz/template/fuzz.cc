@@ -6,6 +6,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/text/template/chat_template.h"
+#include "tests/fuzz/expect_reason.h"
 
 namespace {
 
@@ -33,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const rbee::text::ChatTemplate chat(input.substr(0, zero), kLimits);
     chat.render(own ? input.substr(zero + 1) : kVariables);
-  } catch (const rbee::Error&) {
+  } catch (const rbee::Error& error) {
+    rbee::fuzz::expect_reason(error);
   }
   return 0;
 }

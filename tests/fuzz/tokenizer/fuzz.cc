@@ -9,6 +9,7 @@
 #include "rbee/core/error.h"
 #include "rbee/text/tokenizer.h"
 #include "rbee/text/utf8.h"
+#include "tests/fuzz/expect_reason.h"
 
 namespace {
 
@@ -42,7 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (file.size() < input.size()) text = input.substr(file.size() + 1, kMaxText);
   try {
     use(*rbee::text::tokenizer_from_json(file, file), text);
-  } catch (const rbee::Error&) {
+  } catch (const rbee::Error& error) {
+    rbee::fuzz::expect_reason(error);
   }
   return 0;
 }

@@ -13,7 +13,8 @@ struct Four {
 
 // Layouts in which every input has its 16 rows by itself.
 template <typename F>
-struct OneByOne {
+class OneByOne {
+ public:
   [[gnu::always_inline]] static Four four(const std::byte* data, int64_t k) {
     Four w;
 #pragma GCC unroll 4
@@ -23,6 +24,10 @@ struct OneByOne {
     }
     return w;
   }
+
+ private:
+  OneByOne() = default;
+  friend F;
 };
 
 struct FormatF32 : OneByOne<FormatF32> {
