@@ -240,11 +240,13 @@ void add_scores(const TokenizerFile& file, GgufVocab& vocab, const Ids& ids) {
   };
   int64_t unlisted = 0;
   for (size_t id = 0; id < vocab.tokens.size(); ++id) {
+    const bool unscored = vocab.scores[id] == kUnscored;
     if (vocab.types[id] != kNormalToken) {
-      vocab.scores[id] = 0;
+      // What Gemma adds by name, runs of spaces, is merged all the same.
+      if (unscored || vocab.types[id] != kUserDefinedToken) vocab.scores[id] = 0;
       continue;
     }
-    if (vocab.scores[id] == kUnscored) score(id);
+    if (unscored) score(id);
     const std::string_view text = vocab.tokens[id];
     for (size_t cut = 1; cut < text.size(); ++cut) {
       const auto left = text.substr(0, cut), right = text.substr(cut);
