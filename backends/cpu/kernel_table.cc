@@ -23,6 +23,7 @@
 #include "backends/cpu/ref/rms_norm.h"
 #include "backends/cpu/ref/rope.h"
 #include "backends/cpu/ref/softmax.h"
+#include "backends/cpu/rope_append.h"
 #include "backends/cpu/simd/simd.h"
 
 // Entries for x86-64 only; other processors go straight to what follows.
@@ -123,6 +124,7 @@ void add_attention(KernelTable& t) {
   t.paged_attention =
       slot<RB_X86(avx512_paged_attention, avx2_paged_attention) ref_paged_attention>();
   t.kv_append = slot<RB_X86(avx512_kv_append, avx2_kv_append) ref_kv_append>();
+  t.rope_append = slot<composed_rope_append, ref_rope_append>();
 }
 
 void add_random(KernelTable& t) {

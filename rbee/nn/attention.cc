@@ -48,9 +48,7 @@ Tensor Attention::operator()(const Tensor& x, const LayerStep& step) const {
     q = query_norm_(q);
     k = key_norm_(k);
   }
-  q = rope_(q, step.positions);
-  k = rope_(k, step.positions);
-  kv_append_(k, v, step.paged.slots, step.keys, step.values);
+  q = rope_.append(q, k, v, step.positions, step.paged.slots, step.keys, step.values);
   const Tensor attended = paged_attention(q, step.keys, step.values, step.paged, spec_.scores);
   return output_(attended.reshape({x.dim(0), spec_.heads * spec_.head_dim}));
 }

@@ -54,6 +54,12 @@ class Rope {
   Tensor operator()(const Tensor& x, const Tensor& positions) const {
     return rope(x, cos_, sin_, positions, layout_);
   }
+  // Rotates q and k, (tokens, heads, head_dim) each, and writes the keys and v into the caches at
+  // `slots`; gives the rotated q.
+  Tensor append(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& positions,
+                const Tensor& slots, Tensor& k_cache, Tensor& v_cache) const {
+    return rope_append_({q, k, v, cos_, sin_, positions, slots, k_cache, v_cache, layout_});
+  }
   int64_t positions() const { return cos_.dim(0); }
 
  private:

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "rbee/ops/attention.h"
+#include "rbee/ops/attention_checks.h"
 #include "rbee/ops/checks.h"
 #include "rbee/ops/run.h"
 
@@ -86,25 +87,30 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
   return y;
 }
 
-void kv_append_(const Tensor& k, const Tensor& v, const Tensor& slots, Tensor& k_cache,
-                Tensor& v_cache) {
-  constexpr const char* kOp = "kv_append";
-  check_float(kOp, "k", k);
-  check_rank(kOp, "k", k, 3);
-  check_like(kOp, "k", k, "v", v);
-  check_shape(kOp, "v", v, k.shape());
-  check_cache(kOp, "k_cache", k, k_cache);
-  check_like(kOp, "k_cache", k_cache, "v_cache", v_cache);
-  check_shape(kOp, "v_cache", v_cache, k_cache.shape());
-  check(k_cache.dim(1) == k.dim(1), kOp, "k has ", k.dim(1), " heads, the cache ", k_cache.dim(1));
-  check_same_device(kOp, "k", k, "slots", slots);
-  check_index(kOp, "slots", slots, Shape{k.dim(0)});
+void check_append(const char* op, const Tensor& k, const Tensor& v, const Tensor& slots,
+                  const Tensor& k_cache, const Tensor& v_cache) {
+  check_float(op, "k", k);
+  check_rank(op, "k", k, 3);
+  check_like(op, "k", k, "v", v);
+  check_shape(op, "v", v, k.shape());
+  check_cache(op, "k_cache", k, k_cache);
+  check_like(op, "k_cache", k_cache, "v_cache", v_cache);
+  check_shape(op, "v_cache", v_cache, k_cache.shape());
+  check(k_cache.dim(1) == k.dim(1), op, "k has ", k.dim(1), " heads, the cache ", k_cache.dim(1));
+  check_same_device(op, "k", k, "slots", slots);
+  check_index(op, "slots", slots, Shape{k.dim(0)});
   if (k.device().host_accessible()) {
     const int64_t end = k_cache.dim(0) * k_cache.dim(2);
     for (int32_t slot : slots.to_host<int32_t>()) {
-      check(slot >= -1 && slot < end, kOp, "slot ", slot, " is outside of -1 to ", end - 1);
+      check(slot >= -1 && slot < end, op, "slot ", slot, " is outside of -1 to ", end - 1);
     }
   }
+}
+
+void kv_append_(const Tensor& k, const Tensor& v, const Tensor& slots, Tensor& k_cache,
+                Tensor& v_cache) {
+  constexpr const char* kOp = "kv_append";
+  check_append(kOp, k, v, slots, k_cache, v_cache);
   if (k.numel() == 0) return;
   run(kOp, kernels(k).kv_append,
       KvAppendArgs{k.view(), v.view(), slots.view(), k_cache.view(), v_cache.view()}, k.stream());

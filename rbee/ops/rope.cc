@@ -1,5 +1,6 @@
 #include "rbee/ops/rope.h"
 
+#include "rbee/ops/attention_checks.h"
 #include "rbee/ops/checks.h"
 #include "rbee/ops/run.h"
 
@@ -8,15 +9,15 @@ namespace {
 
 constexpr const char* kOp = "rope";
 
-void check_tables(const Tensor& x, const Tensor& cos, const Tensor& sin) {
-  check_float(kOp, "x", x);
+void check_tables(const char* op, const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  check_float(op, "x", x);
   for (const auto& [name, table] : {std::pair{"cos", &cos}, std::pair{"sin", &sin}}) {
-    check_same_device(kOp, "x", x, name, *table);
-    check_rank(kOp, name, *table, 2);
-    check(table->dtype() == DType::f32, kOp, name, " is ", *table, ", wanted f32");
+    check_same_device(op, "x", x, name, *table);
+    check_rank(op, name, *table, 2);
+    check(table->dtype() == DType::f32, op, name, " is ", *table, ", wanted f32");
   }
-  check_shape(kOp, "sin", sin, cos.shape());
-  check(2 * cos.dim(1) <= x.dim(-1), kOp, "cos is ", cos, ": twice its ", cos.dim(1),
+  check_shape(op, "sin", sin, cos.shape());
+  check(2 * cos.dim(1) <= x.dim(-1), op, "cos is ", cos, ": twice its ", cos.dim(1),
         " columns exceed the heads of x, ", x);
 }
 
@@ -37,7 +38,7 @@ void rotate(const View& x, const Tensor& cos, const Tensor& sin, const View& pos
 // Row of the tables = index along `time_axis` of x: (batch, heads, time, head_dim) in some order.
 Tensor rope_by_time(const Tensor& x, const Tensor& cos, const Tensor& sin, RopeLayout layout,
                     int time_axis) {
-  check_tables(x, cos, sin);
+  check_tables(kOp, x, cos, sin);
   check_rank(kOp, "x", x, 4);
   check(cos.dim(0) >= x.dim(time_axis), kOp, "cos is ", cos, ", x is ", x, " with ",
         x.dim(time_axis), " positions");
@@ -51,19 +52,24 @@ Tensor rope_by_time(const Tensor& x, const Tensor& cos, const Tensor& sin, RopeL
 
 }  // namespace
 
-Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& positions,
-            RopeLayout layout) {
-  check_tables(x, cos, sin);
-  check_rank(kOp, "x", x, 3);
-  check_same_device(kOp, "x", x, "positions", positions);
-  check(positions.dtype() == DType::i32, kOp, "positions are ", positions, ", wanted i32");
-  check_shape(kOp, "positions", positions, Shape{x.dim(0)});
+void check_rotation(const char* op, const Tensor& x, const Tensor& cos, const Tensor& sin,
+                    const Tensor& positions) {
+  check_tables(op, x, cos, sin);
+  check_rank(op, "x", x, 3);
+  check_same_device(op, "x", x, "positions", positions);
+  check(positions.dtype() == DType::i32, op, "positions are ", positions, ", wanted i32");
+  check_shape(op, "positions", positions, Shape{x.dim(0)});
   if (x.device().host_accessible()) {
     for (int32_t position : positions.to_host<int32_t>()) {
-      check(position >= 0 && position < cos.dim(0), kOp, "position ", position,
+      check(position >= 0 && position < cos.dim(0), op, "position ", position,
             " is outside of 0 to ", cos.dim(0) - 1);
     }
   }
+}
+
+Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& positions,
+            RopeLayout layout) {
+  check_rotation(kOp, x, cos, sin, positions);
   Tensor y = empty_like(x);
   // (tokens, heads, head_dim) as one sequence: (1, heads, tokens, head_dim)
   const auto bhtd = [](const Tensor& t) {

@@ -17,4 +17,18 @@ Tensor rope_half(const Tensor& x, const Tensor& cos, const Tensor& sin);
 Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin);
 Tensor rope_thd(const Tensor& x, const Tensor& cos, const Tensor& sin);
 
+// rope of q and k, then kv_append_ (rbee/ops/attention.h) of the rotated keys and of v; gives the
+// rotated q. One launch where the device has such a kernel.
+//   q: (tokens, heads, head_dim)   k, v: (tokens, kv_heads, head_dim), of q's dtype
+//   positions, slots: (tokens) i32
+//   k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16 or bf16
+struct RopeAppend {
+  const Tensor &q, &k, &v;
+  const Tensor &cos, &sin;
+  const Tensor &positions, &slots;
+  Tensor &k_cache, &v_cache;
+  RopeLayout layout = RopeLayout::half;
+};
+Tensor rope_append_(const RopeAppend& operands);
+
 }  // namespace rbee

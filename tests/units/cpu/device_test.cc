@@ -99,6 +99,7 @@ TEST(CpuDevice, EverySlotIsFilled) {
       !t.attention.empty(),
       !t.paged_attention.empty(),
       !t.kv_append.empty(),
+      !t.rope_append.empty(),
       !t.random.empty(),
       t.plan_packing != nullptr,
   };

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "backends/api/args_attention.h"
+#include "backends/api/impl.h"
+
+namespace rbee::cpu {
+
+// The best of the table's rope and kv_append, one after the other.
+extern const Impl<RopeAppendArgs> composed_rope_append;
+// ref's.
+extern const Impl<RopeAppendArgs> ref_rope_append;
+
+}  // namespace rbee::cpu
