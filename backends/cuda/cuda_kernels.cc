@@ -4,6 +4,7 @@
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/attention_wgmma.h"
 #include "backends/cuda/ops/linear_mma.h"
+#include "backends/cuda/ops/linear_wgmma.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/linear.h"
@@ -31,6 +32,7 @@ KernelTable wgmma_kernels() {
   t.attention = gpu::slot<gpu::attention_decode, attention_wgmma, attention_mma, gpu::attention>();
   t.paged_attention = gpu::slot<gpu::paged_attention_decode, paged_attention_wgmma,
                                 paged_attention_mma, gpu::paged_attention>();
+  t.linear = gpu::slot<gpu::linear_few, linear_cublaslt, linear_wgmma, linear_mma, gpu::linear>();
   return t;
 }
 

@@ -4,8 +4,8 @@
 // memory with its 16-byte chunks swizzled, so that the eight rows that ldmatrix reads at once lie
 // in different banks.
 
+#include "backends/cuda/kernels/gemm_store.h"
 #include "backends/gpu/kernels/gemm_stage.h"
-#include "backends/shared/product_params.h"
 
 namespace rbee {
 namespace gpu {
@@ -110,28 +110,6 @@ RB_DEVICE void multiply_step(float (&sums)[Tile::kM][Tile::kN][4], u32 x, u32 we
       }
     }
   }
-}
-
-template <class Y>
-RB_DEVICE void store_pair(const GemmParams& p, int row, int out, float first, float second) {
-  if (row >= p.rows || out >= p.outs) return;
-  const Y* bias = static_cast<const Y*>(p.bias);
-  Y* y = static_cast<Y*>(p.y) + static_cast<i64>(row) * p.outs + out;
-  const bool both = out + 1 < p.outs;
-  if (bias != nullptr) {
-    first += load_value(bias[out]);
-    if (both) second += load_value(bias[out + 1]);
-  }
-  struct alignas(2 * sizeof(Y)) Pair {
-    Y values[2];
-  };
-  const Pair pair{{store_value<Y>(first), store_value<Y>(second)}};
-  if (p.outs % 2 == 0) {
-    *reinterpret_cast<Pair*>(y) = pair;
-    return;
-  }
-  y[0] = pair.values[0];
-  if (both) y[1] = pair.values[1];
 }
 
 template <class Tile, class Y>

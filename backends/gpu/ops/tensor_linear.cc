@@ -44,17 +44,16 @@ void run_part(const TensorTiles& tiles, const View& x, RoundedInput& inputs, con
   const View& weight = part.weight;
   const DType type = product_type(x.dtype, weight.dtype);
   const int64_t rows = x.size(0), outs = weight.size(0);
-  // Large tiles reuse more, small ones keep all of the device busy.
   const bool large =
       tile_count(tiles.large, rows, outs) >= device_of(stream).properties().multiprocessors;
   const TensorTile& tile = large ? tiles.large : tiles.small;
   KernelName kernel("gemm", type);
-  const char* family = "gemm";
+  const char* family = tiles.family;
   if (weight.dtype != type) {
     kernel.part(name(weight.dtype));
     family = type == DType::f16 ? "gemm_convert_f16" : "gemm_convert_bf16";
   }
-  kernel.part(large ? "large" : "small");
+  kernel.part(tile.name);
   const shared::GemmParams params{.x = inputs.as(type),
                                   .weight = weight.data,
                                   .bias = part.bias.data,

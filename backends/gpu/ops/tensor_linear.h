@@ -7,14 +7,17 @@
 namespace rbee::gpu {
 
 struct TensorTile {
+  const char* name;
   int64_t rows, outs;  // of y
   uint32_t threads;
   uint32_t shared_bytes;
 };
 
-// The kernels of one vendor. Families "gemm" (operands of one type) and "gemm_convert_<type of x>"
-// have gemm_<type of x>[_<type of weight>]_<large or small>, each taking shared::GemmParams.
+// Kernels gemm_<type of x>[_<type of weight>]_<tile's name>, each taking shared::GemmParams, in
+// `family` for operands of one type and in gemm_convert_<type of x> for others.
 struct TensorTiles {
+  const char* family;
+  // Large tiles are taken where they keep all of the device busy.
   TensorTile large, small;
 };
 

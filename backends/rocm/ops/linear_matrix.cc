@@ -7,8 +7,9 @@ namespace {
 
 // As in kernels/gemm_tiles.h, whose shared memory is declared there.
 constexpr gpu::TensorTiles kTiles{
-    .large = {.rows = 128, .outs = 128, .threads = 256, .shared_bytes = 0},
-    .small = {.rows = 64, .outs = 64, .threads = 128, .shared_bytes = 0}};
+    .family = "gemm",
+    .large = {.name = "large", .rows = 128, .outs = 128, .threads = 256, .shared_bytes = 0},
+    .small = {.name = "small", .rows = 64, .outs = 64, .threads = 128, .shared_bytes = 0}};
 
 void run(const LinearArgs& args, Stream& stream) {
   gpu::run_tensor_linear(kTiles, args, stream);

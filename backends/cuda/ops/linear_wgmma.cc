@@ -1,0 +1,41 @@
+#include "backends/cuda/ops/linear_wgmma.h"
+
+#include "backends/gpu/ops/rounded_input.h"
+#include "backends/gpu/ops/tensor_linear.h"
+
+namespace rbee::cuda {
+namespace {
+
+// As in kernels/gemm_wgmma.cu: four stages of 128 bytes of each row, and room to align them.
+constexpr uint32_t shared_bytes(uint32_t rows) {
+  return 4 * rows * 128 + 1024;
+}
+constexpr gpu::TensorTiles kTiles{.family = "gemm_wgmma",
+                                  .large = {.name = "wide",
+                                            .rows = 128,
+                                            .outs = 256,
+                                            .threads = 256,
+                                            .shared_bytes = shared_bytes(128 + 256)},
+                                  .small = {.name = "square",
+                                            .rows = 128,
+                                            .outs = 128,
+                                            .threads = 256,
+                                            .shared_bytes = shared_bytes(128 + 128)}};
+
+const char* refuse(const LinearArgs& args) {
+  for (const LinearPart& part : args.parts) {
+    const DType weight = part.weight.dtype;
+    if (gpu::product_type(args.x.dtype, weight) != weight) return "takes operands of one type";
+  }
+  return gpu::refuse_tensor_linear(args);
+}
+
+void run(const LinearArgs& args, Stream& stream) {
+  gpu::run_tensor_linear(kTiles, args, stream);
+}
+
+}  // namespace
+
+const Impl<LinearArgs> linear_wgmma{"wgmma", refuse, run};
+
+}  // namespace rbee::cuda
