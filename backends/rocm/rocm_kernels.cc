@@ -1,11 +1,13 @@
 #include "backends/rocm/rocm_kernels.h"
 
 #include "backends/gpu/gpu_kernels.h"
+#include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/linear_few.h"
 #include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/slot.h"
 #include "backends/rocm/hipblaslt.h"
+#include "backends/rocm/ops/attention_matrix.h"
 #include "backends/rocm/ops/linear_matrix.h"
 
 namespace rbee::rocm {
@@ -14,6 +16,9 @@ namespace {
 // For gfx908, gfx90a, gfx942 and gfx950.
 KernelTable mfma_kernels() {
   KernelTable t = gpu::common_kernels();
+  t.attention = gpu::slot<gpu::attention_decode, attention_mfma, gpu::attention>();
+  t.paged_attention =
+      gpu::slot<gpu::paged_attention_decode, paged_attention_mfma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_few, linear_hipblaslt, linear_mfma, gpu::linear>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   return t;
@@ -22,6 +27,9 @@ KernelTable mfma_kernels() {
 // For gfx11 and gfx12.
 KernelTable wmma_kernels() {
   KernelTable t = gpu::common_kernels();
+  t.attention = gpu::slot<gpu::attention_decode, attention_wmma, gpu::attention>();
+  t.paged_attention =
+      gpu::slot<gpu::paged_attention_decode, paged_attention_wmma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_few, linear_hipblaslt, linear_wmma, gpu::linear>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   return t;

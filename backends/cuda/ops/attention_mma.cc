@@ -4,7 +4,6 @@
 
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/attention.h"
-#include "backends/gpu/rows.h"
 
 namespace rbee::cuda {
 namespace {
@@ -12,6 +11,7 @@ namespace {
 using shared::AttentionParams;
 
 constexpr int64_t kKeys = 64;  // as in kernels/attention_mma.cu
+constexpr int64_t kMostElements = 256;
 
 // A kernel's head size and tile, as in kernels/attention_mma.cu.
 struct Tile {
@@ -44,11 +44,11 @@ void run_mma(const char* op, const AttentionParams& params, DType keys, Stream& 
 }
 
 const char* refuse_dense(const AttentionArgs& args) {
-  return refuse_attention_tiles(args.q, args.k, args.v, args.y);
+  return gpu::refuse_attention_tiles(args.q, args.k, args.v, args.y, kMostElements);
 }
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
-  return refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y);
+  return gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
 }
 
 void run_dense(const AttentionArgs& args, Stream& stream) {
@@ -62,16 +62,6 @@ void run_paged(const PagedAttentionArgs& args, Stream& stream) {
 }
 
 }  // namespace
-
-const char* refuse_attention_tiles(const View& q, const View& k, const View& v, const View& y) {
-  if (k.dtype != DType::f16 && k.dtype != DType::bf16) return "keys are not f16 or bf16";
-  if (q.dtype != k.dtype && q.dtype != DType::f32) return "q is neither f32 nor of the keys' type";
-  if (std::max(k.size(-1), v.size(-1)) > 256) return "heads have more than 256 elements";
-  for (const View* view : {&q, &k, &v, &y}) {
-    if (!gpu::vector_rows(*view)) return "rows cannot be read 16 bytes at a time";
-  }
-  return nullptr;
-}
 
 const Impl<AttentionArgs> attention_mma{"mma", refuse_dense, run_dense};
 const Impl<PagedAttentionArgs> paged_attention_mma{"mma", refuse_paged, run_paged};

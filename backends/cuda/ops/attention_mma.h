@@ -10,7 +10,4 @@ namespace rbee::cuda {
 extern const Impl<AttentionArgs> attention_mma;
 extern const Impl<PagedAttentionArgs> paged_attention_mma;
 
-// Null when the matrix-unit kernels can read and write these operands, else the reason.
-const char* refuse_attention_tiles(const View& q, const View& k, const View& v, const View& y);
-
 }  // namespace rbee::cuda

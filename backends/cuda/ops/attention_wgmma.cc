@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/cuda/ops/attention_mma.h"
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/attention.h"
 
@@ -15,6 +14,7 @@ using shared::AttentionParams;
 constexpr int64_t kRows = 128;
 constexpr int64_t kKeys = 128;
 constexpr int64_t kStages = 2;
+constexpr int64_t kMostElements = 128;
 
 // Queries, the stages of keys and values, the barriers' line, and room to align them.
 constexpr int64_t shared_bytes(int64_t dim) {
@@ -34,8 +34,7 @@ void run_wgmma(const char* op, const AttentionParams& params, DType keys, Stream
               params);
 }
 
-const char* refuse_scores(const View& k, const View& v, float scale, float softcap) {
-  if (std::max(k.size(-1), v.size(-1)) > 128) return "heads have more than 128 elements";
+const char* refuse_scores(float scale, float softcap) {
   if (!(scale > 0)) return "the scale is not above 0";
   if (softcap > 0) return "scores are capped";
   return nullptr;
@@ -43,13 +42,15 @@ const char* refuse_scores(const View& k, const View& v, float scale, float softc
 
 const char* refuse_dense(const AttentionArgs& args) {
   if (args.mask || args.alibi_slopes) return "scores have a mask or ALiBi";
-  const char* reason = refuse_scores(args.k, args.v, args.scale, args.softcap);
-  return reason ? reason : refuse_attention_tiles(args.q, args.k, args.v, args.y);
+  const char* reason = refuse_scores(args.scale, args.softcap);
+  if (reason != nullptr) return reason;
+  return gpu::refuse_attention_tiles(args.q, args.k, args.v, args.y, kMostElements);
 }
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
-  const char* reason = refuse_scores(args.k_cache, args.v_cache, args.scale, args.softcap);
-  return reason ? reason : refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y);
+  const char* reason = refuse_scores(args.scale, args.softcap);
+  if (reason != nullptr) return reason;
+  return gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
 }
 
 void run_dense(const AttentionArgs& args, Stream& stream) {

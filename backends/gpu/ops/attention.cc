@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/rows.h"
 #include "rbee/core/error.h"
 
 namespace rbee::gpu {
@@ -144,6 +145,17 @@ int64_t query_tiles(const AttentionParams& params, int64_t tile) {
   if (params.block_table == nullptr) return params.batch * ((params.q_len + tile - 1) / tile);
   // Every sequence ends in at most one tile that is not full, and none has fewer rows than tiles.
   return std::min(params.q_len, params.q_len / tile + params.batch);
+}
+
+const char* refuse_attention_tiles(const View& q, const View& k, const View& v, const View& y,
+                                   int64_t most) {
+  if (k.dtype != DType::f16 && k.dtype != DType::bf16) return "keys are not f16 or bf16";
+  if (q.dtype != k.dtype && q.dtype != DType::f32) return "q is neither f32 nor of the keys' type";
+  if (std::max(k.size(-1), v.size(-1)) > most) return "heads have too many elements";
+  for (const View* view : {&q, &k, &v, &y}) {
+    if (!vector_rows(*view)) return "rows cannot be read 16 bytes at a time";
+  }
+  return nullptr;
 }
 
 const Impl<AttentionArgs> attention{"gpu", never_refuse, run_attention};

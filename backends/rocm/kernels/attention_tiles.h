@@ -1,0 +1,365 @@
+#pragma once
+// Attention of many queries on AMD's matrix units, dense and paged: FlashAttention-2 (Dao 2023)
+// with transposed products. Scores are computed as keys times queries, so that a lane holds scores
+// of one query alone; its weights are then, rounded, the right operand of values times weights, and
+// need no detour over shared memory. What the units differ in is the parameter Unit:
+//   kWave   lanes; kEach: elements of an operand that a lane holds; kSums: of a result
+//   first_k(lane)     a lane holds elements [first_k, first_k + kEach) of 16 along the sum, of row
+//                     (left operand) or column (right operand) lane % 16
+//   sum_row(lane, i)  the row of result element i; its column is lane % 16
+//   multiply<T>(c, a, b)
+//   right_operand<T>(sums, lane)  result elements, rounded, as a right operand summed over rows
+
+#include "backends/gpu/kernels/attention_softmax.h"
+
+namespace rbee {
+namespace gpu {
+
+constexpr int kThreads = 256;
+
+// 16-bit elements of an operand that one lane holds.
+template <int kEach>
+struct alignas(kEach < 4 ? 4 : 8) Elements {
+  u32 words[kEach / 2];
+};
+
+template <int kCount>
+struct Sums {
+  float values[kCount];
+};
+
+template <class T>
+RB_DEVICE u32 pack_pair(float low, float high) {
+  const u32 first = __builtin_bit_cast(u16, store_value<T>(low));
+  const u32 second = __builtin_bit_cast(u16, store_value<T>(high));
+  return first | second << 16;
+}
+
+template <class Unit, int kDim>
+struct AmdTile {
+  static constexpr int kWaves = kThreads / Unit::kWave;
+  static constexpr int kBands = Unit::kWave == 64 && kDim <= 128 ? 2 : 1;  // of 16 queries
+  static constexpr int kRows = kWaves * kBands * 16;
+  static constexpr int kKeys = kDim <= (Unit::kWave == 64 ? 128 : 64) ? 64 : 32;
+  // Padding that puts the rows read together into different banks.
+  static constexpr int kPad = Unit::kEach < 8 ? 4 : 8;
+  static constexpr int kKeyStride = kDim + kPad;
+  static constexpr int kValueStride = kKeys + kPad;
+  static constexpr int kParts = kDim / 8;                     // of 16 bytes, in a row
+  static constexpr int kFetched = kKeys * kParts / kThreads;  // parts of a thread
+  // Rows of values that a thread fetches one below another, to transpose them.
+  static constexpr int kTall = kFetched < 4 ? kFetched : 4;
+  static_assert(kFetched % kTall == 0 && kTall % 2 == 0, "threads share a tile evenly");
+  template <class T>
+  struct Shared {
+    alignas(16) T k[kKeys * kKeyStride];
+    alignas(16) T v[kDim * kValueStride];  // transposed
+  };
+};
+
+template <class T, class Unit, int kDim>
+class AmdAttention {
+ public:
+  using Tile = AmdTile<Unit, kDim>;
+  using Shared = typename Tile::template Shared<T>;
+  using Operand = Elements<Unit::kEach>;
+  using Result = Sums<Unit::kSums>;
+
+  RB_DEVICE AmdAttention(const AttentionParams& p, const TileWork& work, Shared& shared)
+      : p_(p),
+        work_(work),
+        rule_(score_rule(p)),
+        shared_(shared),
+        lane_(static_cast<int>(thread_x()) % Unit::kWave),
+        wave_(static_cast<int>(thread_x()) / Unit::kWave) {}
+
+  RB_DEVICE void run() {
+    start_bands();
+    const TileKeys keys = tile_keys(p_, work_);
+    if (keys.first < keys.end) fetch(keys.first, keys.end);
+    for (i64 key = keys.first; key < keys.end; key += Tile::kKeys) {
+      barrier();  // the tile before is used up
+      put();
+      barrier();
+      if (key + Tile::kKeys < keys.end) fetch(key + Tile::kKeys, keys.end);
+      const bool partly = key < keys.all_first || key + Tile::kKeys > keys.all_end;
+      add_tile(key, partly);
+    }
+    write();
+  }
+
+ private:
+  struct Band {
+    Operand q[kDim / 16];
+    Result out[kDim / 16];  // rows are elements of the head
+    float top, sum;         // of this lane's query; the sum of this lane's keys
+  };
+
+  RB_DEVICE int row_of(int band) const { return (wave_ * Tile::kBands + band) * 16 + lane_ % 16; }
+
+  RB_DEVICE void start_bands() {
+#pragma unroll
+    for (int band = 0; band < Tile::kBands; ++band) {
+#pragma unroll
+      for (int i = 0; i < kDim / 16; ++i) {
+        bands_[band].q[i] = load_query(row_of(band), i * 16 + Unit::first_k(lane_));
+        bands_[band].out[i] = {};
+      }
+      bands_[band].top = -infinity();
+      bands_[band].sum = 0;
+    }
+  }
+
+  // Elements [at, at + kEach) of a query, f32 ones rounded to the keys' type; zeros outside.
+  RB_DEVICE Operand load_query(int row, int at) const {
+    Operand out{};
+    if (row >= work_.count) return out;
+    const i64 from = query_offset(p_.q_at, work_.span, work_.head, work_.first + row);
+#pragma unroll
+    for (int i = 0; i < Unit::kEach; i += 4) {
+      if (at + i >= p_.head_dim) break;
+      u32* to = out.words + i / 2;
+      if (p_.q_type == p_.kv_type) {
+        const Elements<4> in =
+            *reinterpret_cast<const Elements<4>*>(static_cast<const T*>(p_.q) + from + at + i);
+        to[0] = in.words[0];
+        to[1] = in.words[1];
+      } else {
+        const Pack<float> in = load128(static_cast<const float*>(p_.q) + from + at + i);
+        to[0] = pack_pair<T>(in.values[0], in.values[1]);
+        to[1] = pack_pair<T>(in.values[2], in.values[3]);
+      }
+    }
+    return out;
+  }
+
+  RB_DEVICE Pack<T> load_part(const void* base, const AttentionStrides& at, int dim, i64 key,
+                              i64 end, int part) const {
+    if (key >= end || part * 8 >= dim) return Pack<T>{};
+    return load128(static_cast<const T*>(base) +
+                   key_offset(p_, at, work_.span, work_.kv_head, key) + part * 8);
+  }
+
+  // Reads a tile into registers; of values, kTall parts that lie one below another at a time.
+  RB_DEVICE void fetch(i64 first, i64 end) {
+    const int thread = static_cast<int>(thread_x());
+#pragma unroll
+    for (int i = 0; i < Tile::kFetched; ++i) {
+      const int at = thread + i * kThreads;
+      k_[i] =
+          load_part(p_.k, p_.k_at, p_.head_dim, first + at / Tile::kParts, end, at % Tile::kParts);
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::kFetched; ++i) {
+      const int at = thread + i / Tile::kTall * kThreads;
+      const int row = at / Tile::kParts * Tile::kTall + i % Tile::kTall;
+      v_[i] = load_part(p_.v, p_.v_at, p_.v_dim, first + row, end, at % Tile::kParts);
+    }
+  }
+
+  RB_DEVICE void put() {
+    const int thread = static_cast<int>(thread_x());
+#pragma unroll
+    for (int i = 0; i < Tile::kFetched; ++i) {
+      const int at = thread + i * kThreads;
+      const Elements<8> words = __builtin_bit_cast(Elements<8>, k_[i]);
+      T* to = shared_.k + at / Tile::kParts * Tile::kKeyStride + at % Tile::kParts * 8;
+      // Rows begin at multiples of eight bytes only.
+      *reinterpret_cast<Elements<4>*>(to) = {words.words[0], words.words[1]};
+      *reinterpret_cast<Elements<4>*>(to + 4) = {words.words[2], words.words[3]};
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::kFetched; i += Tile::kTall) {
+      const int at = thread + i / Tile::kTall * kThreads;
+      T* to =
+          shared_.v + at % Tile::kParts * 8 * Tile::kValueStride + at / Tile::kParts * Tile::kTall;
+#pragma unroll
+      for (int d = 0; d < 8; ++d) {
+        Elements<Tile::kTall> column;
+#pragma unroll
+        for (int row = 0; row < Tile::kTall; row += 2) {
+          column.words[row / 2] = pair(v_[i + row].values[d], v_[i + row + 1].values[d]);
+        }
+        *reinterpret_cast<Elements<Tile::kTall>*>(to + d * Tile::kValueStride) = column;
+      }
+    }
+  }
+  RB_DEVICE static u32 pair(T low, T high) {
+    return static_cast<u32>(low.bits) | static_cast<u32>(high.bits) << 16;
+  }
+
+  RB_DEVICE void add_tile(i64 key, bool partly) {
+    Result scores[Tile::kBands][Tile::kKeys / 16];
+    multiply_keys(scores);
+    Operand weights[Tile::kBands][Tile::kKeys / 16];
+#pragma unroll
+    for (int band = 0; band < Tile::kBands; ++band) {
+      weigh(band, key, partly, scores[band]);
+#pragma unroll
+      for (int i = 0; i < Tile::kKeys / 16; ++i) {
+        weights[band][i] = Unit::template right_operand<T>(scores[band][i].values, lane_);
+      }
+    }
+    multiply_values(weights);
+  }
+
+  // The left operand of a lane from 16 rows in shared memory.
+  RB_DEVICE Operand load_left(const T* rows, int stride, int at) const {
+    return *reinterpret_cast<const Operand*>(rows + lane_ % 16 * stride + at +
+                                             Unit::first_k(lane_));
+  }
+
+  RB_DEVICE void multiply_keys(Result (&scores)[Tile::kBands][Tile::kKeys / 16]) const {
+#pragma unroll
+    for (int i = 0; i < Tile::kKeys / 16; ++i) {
+#pragma unroll
+      for (int band = 0; band < Tile::kBands; ++band) scores[band][i] = {};
+#pragma unroll
+      for (int d = 0; d < kDim / 16; ++d) {
+        const Operand k =
+            load_left(shared_.k + i * 16 * Tile::kKeyStride, Tile::kKeyStride, d * 16);
+#pragma unroll
+        for (int band = 0; band < Tile::kBands; ++band) {
+          Unit::template multiply<T>(scores[band][i], k, bands_[band].q[d]);
+        }
+      }
+    }
+  }
+
+  RB_DEVICE void multiply_values(const Operand (&weights)[Tile::kBands][Tile::kKeys / 16]) {
+#pragma unroll
+    for (int d = 0; d < kDim / 16; ++d) {
+#pragma unroll
+      for (int i = 0; i < Tile::kKeys / 16; ++i) {
+        const Operand v =
+            load_left(shared_.v + d * 16 * Tile::kValueStride, Tile::kValueStride, i * 16);
+#pragma unroll
+        for (int band = 0; band < Tile::kBands; ++band) {
+          Unit::template multiply<T>(bands_[band].out[d], v, weights[band][i]);
+        }
+      }
+    }
+  }
+
+  // Every lane gets combine() over the lanes with the same query.
+  template <class Combine>
+  RB_DEVICE static float over_query(float x, Combine combine) {
+#pragma unroll
+    for (int mask = 16; mask < Unit::kWave; mask *= 2) {
+      x = combine(x, shuffle_xor<Unit::kWave>(x, mask));
+    }
+    return x;
+  }
+
+  // Turns products into weights relative to the query's new top.
+  RB_DEVICE void weigh(int band, i64 key, bool partly, Result (&scores)[Tile::kKeys / 16]) {
+    if (rule_.shaped) shape(band, key, scores);
+    if (partly) hide(band, key, scores);
+    Band& own = bands_[band];
+    float top = own.top;
+#pragma unroll
+    for (int i = 0; i < Tile::kKeys / 16; ++i) {
+#pragma unroll
+      for (int j = 0; j < Unit::kSums; ++j) top = Max{}(top, scores[i].values[j]);
+    }
+    top = over_query(top, Max{});
+    // Queries that saw no key yet: weights are 2^-inf = 0, and there is nothing to rescale.
+    const float base = top > -infinity() ? top * rule_.factor : 0.0f;
+    const float keep = fast_exp2(own.top * rule_.factor - base);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < Tile::kKeys / 16; ++i) {
+#pragma unroll
+      for (int j = 0; j < Unit::kSums; ++j) {
+        scores[i].values[j] = fast_exp2(scores[i].values[j] * rule_.factor - base);
+        sum += scores[i].values[j];
+      }
+    }
+    own.top = top;
+    own.sum = own.sum * keep + sum;
+#pragma unroll
+    for (int d = 0; d < kDim / 16; ++d) {
+#pragma unroll
+      for (int j = 0; j < Unit::kSums; ++j) own.out[d].values[j] *= keep;
+    }
+  }
+
+  RB_DEVICE void shape(int band, i64 key, Result (&scores)[Tile::kKeys / 16]) const {
+    // A mask has no elements past the last query and key.
+    if (row_of(band) >= work_.count) return;
+#pragma unroll
+    for (int i = 0; i < Tile::kKeys / 16; ++i) {
+#pragma unroll
+      for (int j = 0; j < Unit::kSums; ++j) {
+        const i64 at = key + i * 16 + Unit::sum_row(lane_, j);
+        if (at >= work_.span.kv_len) continue;
+        scores[i].values[j] =
+            shaped_score(p_, work_, work_.first + row_of(band), at, scores[i].values[j]);
+      }
+    }
+  }
+
+  RB_DEVICE void hide(int band, i64 key, Result (&scores)[Tile::kKeys / 16]) const {
+    const KeyRange seen = visible_keys(p_, work_.span, work_.first + row_of(band));
+    const int first = clamp_to_tile(seen.first - key);
+    const int end = clamp_to_tile(seen.end - key);
+#pragma unroll
+    for (int i = 0; i < Tile::kKeys / 16; ++i) {
+#pragma unroll
+      for (int j = 0; j < Unit::kSums; ++j) {
+        const int at = i * 16 + Unit::sum_row(lane_, j);
+        if (at < first || at >= end) scores[i].values[j] = -infinity();
+      }
+    }
+  }
+  RB_DEVICE static int clamp_to_tile(i64 x) {
+    return x < 0 ? 0 : x > Tile::kKeys ? Tile::kKeys : static_cast<int>(x);
+  }
+
+  RB_DEVICE void write() const {
+#pragma unroll
+    for (int band = 0; band < Tile::kBands; ++band) {
+      const float sum = over_query(bands_[band].sum, Sum{});
+      const float scale = sum > 0 ? 1.0f / sum : 0.0f;
+      if (row_of(band) >= work_.count) continue;
+      const i64 to = query_offset(p_.y_at, work_.span, work_.head, work_.first + row_of(band));
+#pragma unroll
+      for (int d = 0; d < kDim / 16; ++d) {
+#pragma unroll
+        for (int j = 0; j < Unit::kSums; ++j) {
+          const int column = d * 16 + Unit::sum_row(lane_, j);
+          if (column < p_.v_dim) store_result(to + column, bands_[band].out[d].values[j] * scale);
+        }
+      }
+    }
+  }
+
+  RB_DEVICE void store_result(i64 to, float x) const {
+    if (p_.q_type == p_.kv_type) {
+      static_cast<T*>(p_.y)[to] = store_value<T>(x);
+    } else {
+      static_cast<float*>(p_.y)[to] = x;
+    }
+  }
+
+  const AttentionParams& p_;
+  const TileWork& work_;
+  const ScoreRule rule_;
+  Shared& shared_;
+  int lane_, wave_;
+  Band bands_[Tile::kBands];
+  Pack<T> k_[Tile::kFetched], v_[Tile::kFetched];
+};
+
+template <class T, class Unit, int kDim>
+RB_DEVICE void attention_amd(const AttentionParams& p) {
+  using Attention = AmdAttention<T, Unit, kDim>;
+  RB_SHARED typename Attention::Shared shared;
+  TileWork work;
+  if (!find_tile(p, Attention::Tile::kRows, block_x(), block_y(), work)) return;
+  Attention attention(p, work, shared);
+  attention.run();
+}
+
+}  // namespace gpu
+}  // namespace rbee
