@@ -193,7 +193,8 @@ shared::Strided<kOperands> strided(const Loop<kOperands>& loop, bool packed) {
   space.rank = loop.rank;
   space.packed = packed ? 1 : 0;
   for (int axis = 0; axis < loop.rank; ++axis) {
-    space.sizes[axis] = shared::make_divider(static_cast<uint32_t>(loop.sizes[axis]));
+    const int64_t size = std::max<int64_t>(loop.sizes[axis], 1);  // an empty sum's axes have 0
+    space.sizes[axis] = shared::make_divider(static_cast<uint32_t>(size));
     for (int k = 0; k < kOperands; ++k) {
       space.strides[k][axis] = loop.operands[k].strides[axis];
     }
