@@ -1,5 +1,7 @@
 #include "backends/cuda/cuda_driver.h"
 
+#include <atomic>
+
 #include "rbee/core/error.h"
 
 namespace rbee::cuda {
@@ -20,16 +22,21 @@ std::string version_text(int version) {
   return cat(version / 1000, ".", version % 1000 / 10);
 }
 
-// Where this thread's context came from; two drivers exist only in tests.
+// What this thread made current last; more than one driver exists only in tests.
 struct Current {
-  const CudaDriver* driver = nullptr;
+  uint64_t driver = 0;
   int ordinal = -1;
 };
 thread_local Current current;
 
+uint64_t next_id() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 }  // namespace
 
-CudaDriver::CudaDriver() : library_("RBEE_CUDA_LIBRARY", {"libcuda.so.1"}) {
+CudaDriver::CudaDriver() : id_(next_id()), library_("RBEE_CUDA_LIBRARY", {"libcuda.so.1"}) {
   if (!library_) {
     fail(Code::device, "cuda", "the NVIDIA driver is not installed (", library_.reason(), ")");
   }
@@ -109,9 +116,9 @@ Handle CudaDriver::context(int ordinal) {
 }
 
 void CudaDriver::use(int ordinal) {
-  if (current.driver == this && current.ordinal == ordinal) return;
+  if (current.driver == id_ && current.ordinal == ordinal) return;
   check(fn_.cuCtxSetCurrent(context(ordinal)), "cuCtxSetCurrent");
-  current = {this, ordinal};
+  current = {id_, ordinal};
 }
 
 MemoryInfo CudaDriver::memory() {

@@ -61,6 +61,7 @@ class CudaDriver final : public gpu::Driver {
   int attribute(int ordinal, Attribute which);
   Handle context(int ordinal);
 
+  uint64_t id_;  // unlike any other driver's, also one gone
   gpu::DynamicLibrary library_;
   Functions fn_;
   std::mutex mutex_;              // guards contexts_

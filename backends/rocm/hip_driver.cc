@@ -1,5 +1,6 @@
 #include "backends/rocm/hip_driver.h"
 
+#include <atomic>
 #include <vector>
 
 #include "rbee/core/error.h"
@@ -27,15 +28,21 @@ gpu::MatrixUnit matrix_unit(std::string_view architecture) {
 }
 
 struct Current {
-  const HipDriver* driver = nullptr;
+  uint64_t driver = 0;
   int ordinal = -1;
 };
 thread_local Current current;
 
+uint64_t next_id() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 }  // namespace
 
 HipDriver::HipDriver()
-    : library_("RBEE_HIP_LIBRARY", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
+    : id_(next_id()),
+      library_("RBEE_HIP_LIBRARY", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
                                     "libamdhip64.so", "/opt/rocm/lib/libamdhip64.so"}) {
   if (!library_) {
     fail(Code::device, "rocm", "AMD's HIP runtime (libamdhip64.so) is not installed (",
@@ -108,9 +115,9 @@ gpu::Properties HipDriver::properties(int ordinal) {
 }
 
 void HipDriver::use(int ordinal) {
-  if (current.driver == this && current.ordinal == ordinal) return;
+  if (current.driver == id_ && current.ordinal == ordinal) return;
   check(fn_.hipSetDevice(ordinal), "hipSetDevice");
-  current = {this, ordinal};
+  current = {id_, ordinal};
 }
 
 MemoryInfo HipDriver::memory() {

@@ -58,6 +58,7 @@ class HipDriver final : public gpu::Driver {
   int attribute(int ordinal, Attribute which);
   std::string architecture(int ordinal);
 
+  uint64_t id_;  // unlike any other driver's, also one gone
   gpu::DynamicLibrary library_;
   Functions fn_;
   FillProperties* fill_properties_ = nullptr;

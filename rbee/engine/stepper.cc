@@ -1,6 +1,7 @@
 #include "rbee/engine/stepper.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace rbee::engine {
 namespace {
@@ -19,13 +20,8 @@ nn::KvCacheOptions cache_options(const models::ModelConfig& config, const Steppe
           .dtype = options.kv_dtype};
 }
 
-Tensor index_tensor(const std::vector<int32_t>& values, const Shape& shape, Device& device) {
-  return from_host(std::span<const int32_t>(values), shape, device);
-}
-
-int64_t ssize(const std::vector<int32_t>& values) {
-  return static_cast<int64_t>(values.size());
-}
+// Kept at most; the one unused for the longest goes first.
+constexpr size_t kRecordedSteps = 16;
 
 }  // namespace
 
@@ -44,7 +40,16 @@ std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32
            pool_.total(), " blocks of ", pool_.block_size(), " tokens are in use");
     }
   }
-  logits_ = model_.forward(make_batch(work, logit_rows), cache_);
+  logits_ = {};  // its memory may serve this step
+  if (can_record(work, logit_rows)) {
+    logits_ = run_recorded(work, logit_rows);
+  } else {
+    const Indices indices = make_indices(work, logit_rows, false);
+    const auto count = static_cast<int64_t>(indices.values.size());
+    const Tensor values =
+        from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
+    logits_ = model_.forward(make_batch(indices, values), cache_);
+  }
   for (const Work& item : work) item.sequence->cached += item.count;
   if (device_.host_accessible()) {
     return {logits_.data<float>(), static_cast<size_t>(logits_.numel())};
@@ -53,8 +58,8 @@ std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32
   return host_logits_;
 }
 
-models::ForwardBatch Stepper::make_batch(std::span<const Work> work,
-                                         std::span<const int32_t> logit_rows) const {
+Stepper::Indices Stepper::make_indices(std::span<const Work> work,
+                                       std::span<const int32_t> logit_rows, bool round_table) {
   std::vector<int32_t> ids, positions, slots, starts{0}, lengths;
   size_t widest = 1;
   for (const Work& item : work) {
@@ -68,22 +73,80 @@ models::ForwardBatch Stepper::make_batch(std::span<const Work> work,
     lengths.push_back(static_cast<int32_t>(sequence.cached + item.count));
     widest = std::max(widest, sequence.kv.blocks().size());
   }
+  if (round_table) widest = std::bit_ceil(widest);
   std::vector<int32_t> table(work.size() * widest, 0);
   for (size_t i = 0; i < work.size(); ++i) {
     std::ranges::copy(work[i].sequence->kv.blocks(),
                       table.begin() + static_cast<ptrdiff_t>(i * widest));
   }
-  const std::vector<int32_t> rows(logit_rows.begin(), logit_rows.end());
-  const auto sequences = static_cast<int64_t>(work.size());
+  Indices out{.tokens = static_cast<int64_t>(ids.size()),
+              .sequences = static_cast<int64_t>(work.size()),
+              .table_width = static_cast<int64_t>(widest),
+              .rows = static_cast<int64_t>(logit_rows.size()),
+              .values = {}};
+  const auto append = [&out](std::span<const int32_t> part) {
+    out.values.insert(out.values.end(), part.begin(), part.end());
+  };
+  for (const auto* part : {&ids, &positions, &slots, &starts, &lengths, &table}) append(*part);
+  append(logit_rows);
+  return out;
+}
+
+models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& values) {
+  int64_t at = 0;
+  const auto take = [&](const Shape& shape) {
+    const int64_t count = numel(shape);
+    at += count;
+    return values.slice(Axis{0}, at - count, count).reshape(shape);
+  };
   models::ForwardBatch batch;
-  batch.ids = index_tensor(ids, {ssize(ids)}, device_);
-  batch.positions = index_tensor(positions, {ssize(positions)}, device_);
-  batch.paged.seq_starts = index_tensor(starts, {sequences + 1}, device_);
-  batch.paged.kv_lens = index_tensor(lengths, {sequences}, device_);
-  batch.paged.block_table = index_tensor(table, {sequences, static_cast<int64_t>(widest)}, device_);
-  batch.paged.slots = index_tensor(slots, {ssize(slots)}, device_);
-  batch.logit_rows = index_tensor(rows, {ssize(rows)}, device_);
+  batch.ids = take({indices.tokens});
+  batch.positions = take({indices.tokens});
+  batch.paged.slots = take({indices.tokens});
+  batch.paged.seq_starts = take({indices.sequences + 1});
+  batch.paged.kv_lens = take({indices.sequences});
+  batch.paged.block_table = take({indices.sequences, indices.table_width});
+  batch.logit_rows = take({indices.rows});
   return batch;
+}
+
+bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
+  return Recording::supported(device_) && logit_rows.size() == work.size() &&
+         std::ranges::all_of(work, [](const Work& item) { return item.count == 1; });
+}
+
+Tensor Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows) {
+  // The table's width is rounded up, so that a growing sequence changes shape rarely.
+  const Indices indices = make_indices(work, logit_rows, true);
+  RecordedStep& step = recorded_step(indices);
+  device_.copy(step.indices.view().data, indices.values.data(),
+               indices.values.size() * sizeof(int32_t), CopyKind::host_to_device,
+               device_.default_stream());
+  step.recording.replay();
+  return step.logits;
+}
+
+Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices) {
+  const std::pair key{indices.sequences, indices.table_width};
+  if (const auto known = recorded_.find(key); known != recorded_.end()) {
+    known->second.last_use = ++recorded_uses_;
+    return known->second;
+  }
+  if (recorded_.size() >= kRecordedSteps) {
+    device_.synchronize(device_.default_stream());
+    recorded_.erase(std::ranges::min_element(
+        recorded_, {}, [](const auto& entry) { return entry.second.last_use; }));
+  }
+  RecordedStep step;
+  const auto count = static_cast<int64_t>(indices.values.size());
+  step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
+  const models::ForwardBatch batch = make_batch(indices, step.indices);
+  // Once for real: modules are loaded and libraries set up before anything is recorded. The same
+  // keys and values are written again by the replay.
+  step.logits = model_.forward(batch, cache_);
+  step.recording = Recording(device_, [&] { step.logits = model_.forward(batch, cache_); });
+  step.last_use = ++recorded_uses_;
+  return recorded_.emplace(key, std::move(step)).first->second;
 }
 
 }  // namespace rbee::engine

@@ -3,12 +3,14 @@
 // the KV cache's bookkeeping. Used by the engine, the benchmark and the perplexity tool.
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "rbee/engine/kv_blocks.h"
 #include "rbee/models/language_model.h"
 #include "rbee/nn/kv_cache.h"
+#include "rbee/tensor/recording.h"
 
 namespace rbee::engine {
 
@@ -46,8 +48,33 @@ class Stepper {
   int64_t cache_bytes() const { return cache_.bytes(); }
 
  private:
-  models::ForwardBatch make_batch(std::span<const Work> work,
-                                  std::span<const int32_t> logit_rows) const;
+  // The integers of a step in one list, so that they travel to the device in one copy.
+  struct Indices {
+    int64_t tokens = 0;
+    int64_t sequences = 0;
+    int64_t table_width = 0;  // blocks
+    int64_t rows = 0;
+    std::vector<int32_t> values;
+  };
+  // A step whose shape comes again and again: one new token for each sequence.
+  struct RecordedStep {
+    Tensor indices;
+    Tensor logits;
+    Recording recording;
+    int64_t last_use = 0;
+
+    RecordedStep() = default;
+    RecordedStep(RecordedStep&&) = default;
+    RecordedStep& operator=(RecordedStep&&) = default;
+    ~RecordedStep() { logits = {}; }  // before the recording that owns its memory
+  };
+
+  static Indices make_indices(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                              bool round_table);
+  static models::ForwardBatch make_batch(const Indices& indices, const Tensor& values);
+  bool can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
+  Tensor run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows);
+  RecordedStep& recorded_step(const Indices& indices);
 
   const models::LanguageModel& model_;
   Device& device_;
@@ -55,6 +82,9 @@ class Stepper {
   nn::KvCache cache_;
   Tensor logits_;
   std::vector<float> host_logits_;  // used where the host cannot read the device
+  // By number of sequences and width of the block table.
+  std::map<std::pair<int64_t, int64_t>, RecordedStep> recorded_;
+  int64_t recorded_uses_ = 0;
 };
 
 }  // namespace rbee::engine

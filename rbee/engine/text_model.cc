@@ -6,6 +6,7 @@
 #include "rbee/engine/fallback_template.h"
 #include "rbee/engine/generation_config.h"
 #include "rbee/io/checkpoint.h"
+#include "rbee/nn/weight_scope.h"
 
 namespace rbee::engine {
 namespace {
@@ -116,6 +117,22 @@ std::vector<text::TokenId> end_tokens_of(const io::Checkpoint& checkpoint,
   return ids;
 }
 
+// The type that most bytes of the checkpoint are in.
+DType most_common_type(const io::Checkpoint& checkpoint) {
+  nn::WeightFigures figures;
+  for (const io::TensorEntry& entry : checkpoint.tensors()) {
+    figures.bytes_by_type[static_cast<size_t>(entry.dtype)] +=
+        static_cast<int64_t>(entry.data.size());
+  }
+  return figures.most_common();
+}
+
+DType default_activations(const io::Checkpoint& checkpoint, const Device& device) {
+  if (device.host_accessible()) return DType::f32;
+  const DType weights = most_common_type(checkpoint);
+  return weights == DType::f32 || weights == DType::f16 ? weights : DType::bf16;
+}
+
 std::string token_text(const text::Tokenizer& tokenizer, std::optional<text::TokenId> id) {
   return id ? tokenizer.piece(*id, true) : std::string();
 }
@@ -149,9 +166,12 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   std::string kind;
   out.tokenizer = load_tokenizer(checkpoint, &kind);
   out.chat_template = load_chat_template(checkpoint);
-  out.model = models::load_language_model(
-      checkpoint,
-      {.device = options.device, .context = options.context, .progress = options.progress});
+  out.model = models::load_language_model(checkpoint,
+                                          {.device = options.device,
+                                           .context = options.context,
+                                           .activations = options.activations.value_or(
+                                               default_activations(checkpoint, *options.device)),
+                                           .progress = options.progress});
   check(out.tokenizer->vocab_size() <= out.model->config().vocab_size, "tokenizer", "its ",
         out.tokenizer->vocab_size(), " tokens are more than the model's ",
         out.model->config().vocab_size);

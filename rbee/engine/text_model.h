@@ -24,6 +24,9 @@ struct TextModelOptions {
   Device* device = nullptr;
   int64_t context = 0;   // tokens; 0 = the model's own, at most 4096
   std::string model_id;  // reported name; empty = from the checkpoint
+  // What layers compute in. Absent: f32 where the host computes, else f16 for f16 weights, f32 for
+  // f32 weights and bf16 for all others.
+  std::optional<DType> activations;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights loaded
 };
 

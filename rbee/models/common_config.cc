@@ -103,11 +103,6 @@ void read_attention_factor(const ConfigReader& reader, std::string_view hf, nn::
   rope.attention_factor = factor;
 }
 
-std::vector<double> to_doubles(const Tensor& x) {
-  const std::vector<float> values = x.to_host<float>();
-  return {values.begin(), values.end()};
-}
-
 }  // namespace
 
 ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaults) {
@@ -202,7 +197,9 @@ void add_rope_tensors(nn::RopeOptions& options, const nn::WeightScope& weights) 
   const int64_t width = options.rotary_dim / 2;
   const auto divisors = [&](std::string_view name, std::vector<double>& out) {
     const nn::WeightScope scope = weights / name;
-    if (scope.has("weight")) out = to_doubles(scope.vector("weight", width));
+    if (!scope.has("weight")) return;
+    const std::vector<float> values = scope.values("weight", width);
+    out.assign(values.begin(), values.end());
   };
   divisors("rope_freqs", options.frequency_divisors);
   divisors("rope_factors_short", options.short_factors);

@@ -31,6 +31,7 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
           .names = names,
           .ignored = ignored,
           .pack = options.pack_weights,
+          .activations = options.activations,
           .progress = options.progress};
 }
 
@@ -66,7 +67,8 @@ Tensor Decoder::forward(const ForwardBatch& batch, nn::KvCache& cache) const {
 }
 
 Tensor Decoder::logits(nn::Residual& x) const {
-  Tensor raw = output_(x.norm(output_norm_));
+  // In f32 whatever the activations are: rounded logits would tie.
+  Tensor raw = output_(cast(x.norm(output_norm_), DType::f32));
   if (logit_softcap_ == 0) return raw;
   const double cap = logit_softcap_;
   return affine(unary(UnaryOp::tanh, affine(raw, 1 / cap, 0)), cap, 0);

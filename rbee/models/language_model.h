@@ -57,6 +57,8 @@ struct LoadOptions {
   Device* device = nullptr;
   int64_t context = 0;       // positions to prepare rope tables for; 0 = min(trained, 4096)
   bool pack_weights = true;  // rewrite matrices for the device's kernels
+  // What layers compute in: f32, f16 or bf16. Sums, norms and softmax are f32 in any case.
+  DType activations = DType::f32;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint's tensors
 };
 

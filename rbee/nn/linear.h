@@ -20,7 +20,7 @@ struct LinearShape {
   int64_t total_rows = 0;
 };
 
-// y = x * weight^T + bias; x: (rows, in) f32, y: (rows, out)
+// y = x * weight^T + bias; x: (rows, in), y: (rows, out), both in the scope's activations
 class Linear {
  public:
   Linear() = default;

@@ -148,6 +148,10 @@ Device& WeightScope::device() const {
   return *books_->options.device;
 }
 
+DType WeightScope::activations() const {
+  return books_->options.activations;
+}
+
 const WeightFigures& WeightScope::figures() const {
   return books_->figures;
 }
@@ -171,12 +175,18 @@ const io::TensorEntry& WeightScope::take(std::string_view leaf, const Shape& wan
 Tensor WeightScope::vector(std::string_view leaf, int64_t size, float offset) const {
   const io::TensorEntry& entry = take(leaf, Shape{size});
   Tensor x = place(entry, entry.data, entry.shape, device());
-  x = offset == 0 ? cast(x, DType::f32) : affine(cast(x, DType::f32), 1.0, offset);
-  // A plain f32 vector is copied out, so that small tensors do not pin pages of the file.
-  Tensor own = empty(x.shape(), DType::f32, device());
+  x = cast(offset == 0 ? x : affine(cast(x, DType::f32), 1.0, offset), activations());
+  // A vector of that type already is copied out, so that small tensors do not pin pages of the
+  // file.
+  Tensor own = empty(x.shape(), x.dtype(), device());
   copy_(own, x);
   books_->figures.resident_bytes += own.bytes();
   return own;
+}
+
+std::vector<float> WeightScope::values(std::string_view leaf, int64_t size) const {
+  const io::TensorEntry& entry = take(leaf, Shape{size});
+  return cast(place(entry, entry.data, entry.shape, device()), DType::f32).to_host<float>();
 }
 
 Tensor WeightScope::table(std::string_view leaf, const Shape& shape) const {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rbee/io/checkpoint.h"
 #include "rbee/tensor/tensor.h"
@@ -27,6 +28,7 @@ struct WeightOptions {
   std::span<const TensorName> names;          // the family's table; must outlive the scope
   std::span<const std::string_view> ignored;  // parts of names that a model may leave unused
   bool pack = true;                           // rewrite matrices for the device's kernels
+  DType activations = DType::f32;             // f32, f16 or bf16: what layers compute in
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint
 };
 
@@ -58,8 +60,10 @@ class WeightScope {
   // and the wanted shape, invalid_argument naming both shapes, and unsupported naming a type that
   // is neither f32, f16, bf16 nor a block type.
   bool has(std::string_view leaf) const;
-  // (size) as f32, plus `offset`; memory of its own.
+  // (size) as activations(), plus `offset`; memory of its own.
   Tensor vector(std::string_view leaf, int64_t size, float offset = 0) const;
+  // (size) on the host.
+  std::vector<float> values(std::string_view leaf, int64_t size) const;
   // As stored and in place where the device reads host memory, else copied.
   Tensor table(std::string_view leaf, const Shape& shape) const;
   // (rows.count, in), packed for linear(); the mapped pages of a packed matrix are given back.
@@ -69,6 +73,7 @@ class WeightScope {
   std::string name(std::string_view leaf) const;
   bool is_gguf() const;
   Device& device() const;
+  DType activations() const;
   const WeightFigures& figures() const;
   // Ends the progress and logs the names of tensors that no call took.
   void finish() const;

@@ -2,13 +2,8 @@
 
 #include <algorithm>
 
-#include "backends/cpu/cpu_backend.h"
-#ifdef RBEE_HAS_CUDA
-#include "backends/cuda/cuda_backend.h"
-#endif
-#ifdef RBEE_HAS_ROCM
-#include "backends/rocm/rocm_backend.h"
-#endif
+#include "backends/api/registry.h"
+#include "backends/linked/linked_backends.h"
 
 namespace rbee::harness {
 namespace {
@@ -52,13 +47,7 @@ const std::vector<OpTable>& op_tables() {
 
 std::vector<Device*> all_devices() {
   static const bool registered = [] {
-    register_backend(cpu::cpu_backend());
-#ifdef RBEE_HAS_CUDA
-    register_backend(cuda::cuda_backend());
-#endif
-#ifdef RBEE_HAS_ROCM
-    register_backend(rocm::rocm_backend());
-#endif
+    register_linked_backends();
     return true;
   }();
   (void)registered;

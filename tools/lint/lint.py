@@ -17,6 +17,10 @@ MAY_INCLUDE = {
     "backends/shared": [],
     "backends/api": ["rbee/core", "backends/shared"],
     "backends/cpu": ["rbee/core", "backends/api", "backends/shared"],
+    "backends/gpu": ["rbee/core", "backends/api", "backends/shared"],
+    "backends/cuda": ["rbee/core", "backends/api", "backends/shared", "backends/gpu"],
+    "backends/rocm": ["rbee/core", "backends/api", "backends/shared", "backends/gpu"],
+    "backends/linked": ["backends"],
     "rbee/tensor": ["rbee/core", "backends/api"],
     "rbee/ops": ["rbee/core", "rbee/tensor", "backends/api"],
     "rbee/quant": ["rbee/core", "backends/shared"],
@@ -55,6 +59,9 @@ FORBIDDEN_IN_LIBRARY = [
 ]
 # No vendor above backends/.
 VENDOR = re.compile(r"\b(cuda[A-Z]\w*|hip[A-Z]\w*|__CUDA\w*|__HIP\w*|CUDA_VERSION)\b")
+# Kernels and the host side of GPU operations name no vendor either; portable.h is the place.
+VENDOR_IN_GPU = re.compile(r"\b(cuda[A-Z]\w*|cu[A-Z]\w*|hip[A-Z]\w*|__CUDA\w*|__HIP\w*|__shfl\w*|__gfx\w*|"
+                           r"__GFX\w*|__builtin_amdgcn\w*|__syncthreads|threadIdx|blockIdx|asm)\b")
 VENDOR_FREE = ("rbee/models/", "rbee/nn/", "rbee/engine/", "rbee/ops/", "rbee/tensor/", "server/")
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
@@ -139,6 +146,9 @@ def check_file(root, path, exceptions):
                     yield number, problem
         if path.startswith(VENDOR_FREE) and VENDOR.search(code):
             yield number, "names a GPU vendor outside backends/"
+        if (path.startswith("backends/gpu/") and path != "backends/gpu/portable.h"
+                and VENDOR_IN_GPU.search(code)):
+            yield number, "names a GPU vendor outside backends/gpu/portable.h"
 
 
 def read_exceptions(root):

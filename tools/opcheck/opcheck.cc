@@ -84,6 +84,22 @@ void print_result(const Options& options, CaseRun& run, int i, const Comparison&
   std::fflush(stdout);
 }
 
+// `ref` against the formula, others against `ref`. An error of the implementation is a failure of
+// the case, not of the program.
+Comparison run_and_compare(const OpCase& c, CaseRun& run, int i, CaseRun& reference) {
+  try {
+    run_fresh(run, i);
+    if (std::string_view(run.name(i)) == "ref") return compare_with_formula(c, reference);
+    return compare_with_reference(c, run, reference);
+  } catch (const Error& error) {
+    if (error.code() == Code::device) throw;  // nothing after it would run
+    Comparison failed;
+    failed.ok = false;
+    failed.first_failure = error.what();
+    return failed;
+  }
+}
+
 // Runs every implementation that takes the case.
 void check_case(const OpCase& c, const Options& options, Device& device, Tally& tally) {
   const std::unique_ptr<CaseRun> run = c.set_up(device);
@@ -101,10 +117,7 @@ void check_case(const OpCase& c, const Options& options, Device& device, Tally& 
       continue;
     }
     ++taken;
-    run_fresh(*run, i);
-    const bool is_ref = std::string_view(run->name(i)) == "ref";
-    const Comparison result =
-        is_ref ? compare_with_formula(c, *reference) : compare_with_reference(c, *run, *reference);
+    const Comparison result = run_and_compare(c, *run, i, *reference);
     if (!result.ok && options.summary) std::printf("%s\n", c.name.c_str());
     print_result(options, *run, i, result);
     tally.worst_excess = std::max(tally.worst_excess, result.worst_excess);

@@ -5,13 +5,12 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <thread>
 #include <vector>
 
-#include "backends/cpu/peak.h"
 #include "rbee/engine/stepper.h"
 #include "rbee/io/checkpoint.h"
 #include "tools/rbee/commands.h"
+#include "tools/rbee/limits.h"
 #include "tools/rbee/model_options.h"
 
 namespace rbee::tools {
@@ -24,6 +23,7 @@ struct BenchOptions {
   std::vector<int> prompts = {512};
   std::vector<int> generations = {128};
   int repetitions = 5;
+  int chunk = 0;  // prompt tokens in one step; 0 = 512 on a CPU, 2048 on a GPU
   bool json = false;
 };
 
@@ -51,12 +51,12 @@ std::vector<int32_t> some_tokens(int count, int64_t vocab) {
   return ids;
 }
 
-double time_prompt(engine::Stepper& stepper, int tokens, int64_t vocab) {
+double time_prompt(engine::Stepper& stepper, int tokens, int64_t chunk, int64_t vocab) {
   engine::Sequence sequence(stepper.pool());
   sequence.tokens = some_tokens(tokens, vocab);
   const auto start = Clock::now();
   for (int64_t left = tokens; left > 0;) {
-    const int64_t count = std::min<int64_t>(left, 512);
+    const int64_t count = std::min(left, chunk);
     const engine::Stepper::Work work[] = {{&sequence, count}};
     const int32_t rows[] = {static_cast<int32_t>(count - 1)};
     stepper.step(work, rows);
@@ -87,14 +87,14 @@ Result repeat(std::string test, int repetitions, Run run) {
 }
 
 void print_table(const std::vector<Result>& results, const engine::TextModel& model,
-                 const cpu::Peak& peak) {
+                 const Limits& limits) {
   std::printf("%s, %s, %.1f MB of weights, %.1f M parameters, %s (%s)\n", model.info.id.c_str(),
               model.info.quantization.c_str(), static_cast<double>(model.info.weight_bytes) / 1e6,
               static_cast<double>(model.info.parameters) / 1e6, model.info.device.c_str(),
               model.device->description().c_str());
-  std::printf("measured limits: read %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f, int8 %.0f GOP/s\n\n",
-              peak.read_bytes_per_second / 1e9, peak.f32_flops / 1e9, peak.bf16_flops / 1e9,
-              peak.int8_ops / 1e9);
+  std::printf("measured limits: memory %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f, int8 %.0f GOP/s\n\n",
+              limits.bytes_per_second / 1e9, limits.f32_flops / 1e9, limits.bf16_flops / 1e9,
+              limits.int8_ops / 1e9);
   std::printf("%-10s %12s %21s %12s  %s\n", "test", "tokens/s", "lowest .. highest", "limit",
               "share of the limit");
   for (const Result& r : results) {
@@ -114,24 +114,14 @@ void print_json(const std::vector<Result>& results, const engine::TextModel& mod
 }
 
 // The unit that a weight type's products could use at best.
-void set_prompt_limit(Result& result, const engine::TextModel& model, const cpu::Peak& peak) {
+void set_prompt_limit(Result& result, const engine::TextModel& model, const Limits& limits) {
   // Looking up the token table and the last row's logits cost next to nothing for a long prompt.
   const models::ModelConfig& config = model.model->config();
   const int64_t tables = (config.tied_embeddings ? 1 : 2) * config.vocab_size * config.dim;
   const double work = 2.0 * static_cast<double>(model.model->parameters() - tables);
-  const std::string& type = model.info.quantization;
-  if (type == "f32" || type == "f16") {
-    result.limit = peak.f32_flops / work;
-    result.limit_name = "f32 arithmetic";
-  } else if (type == "bf16") {
-    const bool native = peak.bf16_flops > 0;
-    result.limit = (native ? peak.bf16_flops : peak.f32_flops) / work;
-    result.limit_name = native ? "bf16 arithmetic" : "f32 arithmetic";
-  } else {
-    const bool native = peak.int8_ops > 0;
-    result.limit = (native ? peak.int8_ops : peak.f32_flops) / work;
-    result.limit_name = native ? "int8 arithmetic" : "f32 arithmetic";
-  }
+  const Unit unit = limits.unit_for(model.info.quantization);
+  result.limit = unit.operations_per_second / work;
+  result.limit_name = unit.name;
 }
 
 // Bytes of weights that one generated token needs: all but the rows of the table that it skips.
@@ -152,30 +142,28 @@ int bench(const BenchOptions& options) {
   const int64_t longest = std::max(*std::ranges::max_element(options.prompts),
                                    *std::ranges::max_element(options.generations) + 1);
   engine::Stepper stepper(*model.model, *model.device, {.cache_tokens = longest});
-  const int threads = options.model.threads > 0
-                          ? options.model.threads
-                          : static_cast<int>(std::thread::hardware_concurrency());
-  const cpu::Peak peak = cpu::measure_peak(threads);
   const int64_t vocab = model.tokenizer->vocab_size();
   const double token_bytes = bytes_per_token(options.model.model, model.model->config());
-  // Weights that fit into a cache are read from there: the limit is that of their size.
-  const double token_read = cpu::measure_read(threads, static_cast<int64_t>(token_bytes));
+  const Limits limits = measure_limits(*model.device, options.model.threads, token_bytes);
+  const int64_t chunk = options.chunk > 0                 ? options.chunk
+                        : model.device->host_accessible() ? 512
+                                                          : 2048;
   std::vector<Result> results;
   for (int tokens : options.prompts) {
     results.push_back(repeat(cat("pp", tokens), options.repetitions,
-                             [&] { return time_prompt(stepper, tokens, vocab); }));
-    set_prompt_limit(results.back(), model, peak);
+                             [&] { return time_prompt(stepper, tokens, chunk, vocab); }));
+    set_prompt_limit(results.back(), model, limits);
   }
   for (int tokens : options.generations) {
     results.push_back(repeat(cat("tg", tokens), options.repetitions,
                              [&] { return time_generation(stepper, tokens, vocab); }));
-    results.back().limit = token_read / token_bytes;
+    results.back().limit = limits.weights_bytes_per_second / token_bytes;
     results.back().limit_name = "reading the weights";
   }
   if (options.json) {
     print_json(results, model);
   } else {
-    print_table(results, model, peak);
+    print_table(results, model, limits);
   }
   return 0;
 }
@@ -190,6 +178,9 @@ Command add_bench(CLI::App& parent) {
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("-n,--generate-tokens", options->generations, "generation lengths to time")
       ->check(CLI::Range(1, 1 << 20));
+  app->add_option("--chunk", options->chunk,
+                  "prompt tokens in one step; 0 = 512 on a CPU, 2048 on a GPU")
+      ->check(CLI::Range(0, 1 << 20));
   app->add_option("-r,--repetitions", options->repetitions,
                   "timed runs of each; the median is shown")
       ->check(CLI::Range(1, 1000))

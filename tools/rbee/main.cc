@@ -4,8 +4,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "backends/api/registry.h"
-#include "backends/cpu/cpu_backend.h"
+#include "backends/linked/linked_backends.h"
 #include "rbee/core/log.h"
 #include "tools/rbee/commands.h"
 
@@ -46,7 +45,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   rbee::set_log_sink(log_to_standard_error, rbee::LogLevel::warn);
-  rbee::register_backend(rbee::cpu::cpu_backend());
+  rbee::register_linked_backends();
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

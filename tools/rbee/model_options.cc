@@ -16,6 +16,9 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
          "a .gguf file, a .safetensors file beside its config.json, or a Hugging Face folder")
       ->required();
   app.add_option("--device", options.device, "cpu, cuda:N or rocm:N")->capture_default_str();
+  app.add_option("--dtype", options.dtype, "what layers compute in")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
+      ->capture_default_str();
   app.add_option("-c,--context", options.context, "tokens; 0 = the model's own, at most 4096")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
   app.add_option("-t,--threads", options.threads, "0 = one for each core")
@@ -63,6 +66,7 @@ engine::TextModel load(const ModelOptions& options) {
   check(id.has_value(), "--device", "'", options.device, "' is none of cpu, cuda:N, rocm:N");
   cpu::set_thread_count(options.threads);
   engine::TextModelOptions load_options{.device = &get_device(*id), .context = options.context};
+  if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
   const bool show = isatty(STDERR_FILENO) != 0;
   if (show) {
     load_options.progress = [](int64_t done, int64_t total) {

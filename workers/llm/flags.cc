@@ -32,6 +32,10 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
   app.add_option("--hive-url", flags.hive_url, "Where heartbeats go, e.g. http://localhost:7835");
   app.add_option("--context", flags.context, "Tokens of context; 0 = the model's, at most 4096")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+  app.add_option("--dtype", flags.dtype,
+                 "What layers compute in; auto = f32 on a CPU, on a GPU by the weights' type")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
+      ->capture_default_str();
   app.add_option("--threads", flags.threads, "Threads; 0 = one for each core")
       ->check(CLI::Range(0, 1024));
   app.add_option("--cuda-device,--rocm-device,--metal-device", flags.device,

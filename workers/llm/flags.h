@@ -17,6 +17,7 @@ struct Flags {
   std::string hive_url;              // where heartbeats go; empty = nowhere
   int device = 0;                    // ordinal among the devices of the worker's kind
   int64_t context = 0;               // tokens; 0 = the model's own, at most 4096
+  std::string dtype = "auto";        // what layers compute in: f32, f16 or bf16
   int threads = 0;                   // 0 = one for each core
   std::vector<std::string> ignored;  // what was not understood
 };

@@ -25,8 +25,10 @@ engine::TextModel load_model(const Flags& flags, Device& device) {
     quarters = now;
     log(LogLevel::info, "loading", {{"percent", cat(now * 25)}});
   };
-  engine::TextModel model = engine::load_text_model(
-      flags.model, {.device = &device, .context = flags.context, .progress = progress});
+  engine::TextModelOptions options{
+      .device = &device, .context = flags.context, .progress = progress};
+  if (flags.dtype != "auto") options.activations = parse_dtype(flags.dtype);
+  engine::TextModel model = engine::load_text_model(flags.model, options);
   log(LogLevel::info, "the model is loaded",
       {{"id", model.info.id},
        {"architecture", model.info.architecture},

@@ -303,7 +303,7 @@ RB_DEVICE void attention_mma(const AttentionParams& p) {
   RB_MMA(dtype, T, 192)       \
   RB_MMA(dtype, T, 256)
 RB_MMA_DIMS(f16, f16)
-// RB_MMA_DIMS(bf16, bf16)
+RB_MMA_DIMS(bf16, bf16)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -1,0 +1,31 @@
+#pragma once
+// What a device could do at best, measured on it.
+
+#include <string_view>
+
+#include "backends/api/device.h"
+
+namespace rbee::tools {
+
+// The arithmetic unit that a weight type's products could use at best.
+struct Unit {
+  double operations_per_second;
+  const char* name;
+};
+
+struct Limits {
+  double bytes_per_second = 0;          // CPU: large reads; GPU: a large copy, read plus written
+  double weights_bytes_per_second = 0;  // the same for data of the weights' size
+  double f32_flops = 0;
+  double bf16_flops = 0;  // 0: no such unit
+  double int8_ops = 0;    // 0: no such unit, or not measured
+  bool gpu = false;
+
+  // `type`: the weights', e.g. "q4_1".
+  Unit unit_for(std::string_view type) const;
+};
+
+// Takes some seconds. threads: of a CPU, 0 = one for each core. weight_bytes: read for one token.
+Limits measure_limits(Device& device, int threads, double weight_bytes);
+
+}  // namespace rbee::tools

@@ -1,0 +1,16 @@
+#include "backends/cuda/cuda_backend.h"
+#include "workers/llm/load_engine.h"
+#include "workers/llm/worker.h"
+
+namespace {
+
+std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
+  return rbee::workers::load_engine(rbee::cuda::cuda_backend(), flags);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return rbee::workers::run_worker(
+      {.name = "llm-worker-rbee-cuda", .kind = rbee::DeviceKind::cuda, .load = load}, argc, argv);
+}

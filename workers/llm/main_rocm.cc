@@ -1,0 +1,16 @@
+#include "backends/rocm/rocm_backend.h"
+#include "workers/llm/load_engine.h"
+#include "workers/llm/worker.h"
+
+namespace {
+
+std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
+  return rbee::workers::load_engine(rbee::rocm::rocm_backend(), flags);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return rbee::workers::run_worker(
+      {.name = "llm-worker-rbee-rocm", .kind = rbee::DeviceKind::rocm, .load = load}, argc, argv);
+}
