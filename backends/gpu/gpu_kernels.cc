@@ -44,6 +44,7 @@ void add_indexing(KernelTable& t) {
   t.scatter = slot<scatter>();
   t.index_select = slot<index_select>();
   t.index_add = slot<index_add>();
+  t.embedding = slot<embedding>();
 }
 
 void add_reductions(KernelTable& t) {
