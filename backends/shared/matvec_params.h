@@ -12,7 +12,7 @@ struct PackParams {
   i64 rows, in;
 };
 
-enum { kMatvecParts = 12, kMatvecRows = 8, kMatvecThreads = 256 };
+enum { kMatvecParts = 4, kMatvecRows = 8, kMatvecThreads = 256 };
 
 // Rows of a weight that a wave works on at a time, in kernels made for `batch` rows of x.
 RB_FN constexpr int matvec_outs(int batch) {

@@ -45,6 +45,19 @@ RB_FN u16 read_u16(const RB_GLOBAL u8* from) {
 #endif
 }
 
+struct alignas(16) Words4 {
+  u32 words[4];
+};
+RB_FN Words4 read_words4(const RB_GLOBAL u8* from) {
+#if defined(__METAL_VERSION__) || defined(__CUDA_ARCH__) || defined(__AMDGCN__)
+  return *reinterpret_cast<const RB_GLOBAL Words4*>(from);
+#else
+  Words4 words;
+  __builtin_memcpy(&words, from, sizeof words);
+  return words;
+#endif
+}
+
 enum class CodeBook { none, iq4, e2m1 };
 
 template <int kLowBits, int kHighBits, int kCodeOffset, int kBytes, int kSpan, int kBytesSuper = 0,
@@ -194,10 +207,10 @@ RB_FN PackedScale half_pair(const RB_GLOBAL u8* scale, i64 group) {
 }
 // Q4_K and Q5_K.
 RB_FN PackedScale k_scale(const RB_GLOBAL u8* scale, i64 group) {
-  const RB_GLOBAL u8* record = scale + group / 8 * 16;
+  const Words4 record = read_words4(scale + group / 8 * 16);
   const int g = static_cast<int>(group & 7);
-  const u32 halves = read_u32(record);
-  const u32 pair = pair_of_6(read_u32(record + 4 + (g & 4)), read_u32(record + 12), g);
+  const u32 halves = record.words[0];
+  const u32 pair = pair_of_6(g < 4 ? record.words[1] : record.words[2], record.words[3], g);
   return both(float_of_half(static_cast<u16>(halves)) * static_cast<float>(pair & 63u),
               -(float_of_half(static_cast<u16>(halves >> 16)) * static_cast<float>(pair >> 6)));
 }

@@ -78,15 +78,14 @@ struct Matvec {
       for (int o = 0; o < kOuts; ++o) sums[o][b] = 0;
     }
     for (int o = 0; o < kOuts; ++o) {
-      weight[o] = static_cast<const u8*>(tile.part->weight) + tile.out(o) * packs * 16;
+      weight[o] = tile.template weight<u8>() + tile.out(o) * packs * 16;
     }
     for (i64 first = tile.slice * kWave; first < packs; first += kSteps * stride) {
       trip(first + tile.lane);
     }
-    const X* bias = static_cast<const X*>(tile.part->bias);
-    X* y = static_cast<X*>(tile.part->y);
     tile.finish(sums, p.rows, p.split, [&](i64 at, i64 out, float sum) {
-      y[at] = store_value<X>(bias != nullptr ? sum + load_value(bias[out]) : sum);
+      if (tile.part.bias != nullptr) sum += load_value(tile.template bias<X>()[out]);
+      tile.template y<X>()[at] = store_value<X>(sum);
     });
   }
 };

@@ -121,8 +121,8 @@ struct MatvecQuant {
         const auto words = *reinterpret_cast<const Bytes16*>(quants + first);
         for (int w = 0; w < 4; ++w) x[4 * half + w] = words.words[w];
       }
-      const XGroup group =
-          static_cast<const XGroup*>(p.x.groups)[row * (p.in / 32) + piece / kPerGroup];
+      const XGroup* groups = static_cast<const XGroup*>(p.x.groups);
+      const XGroup group = groups[row * (p.in / 32) + piece / kPerGroup];
 #pragma unroll
       for (int o = 0; o < kOuts; ++o) {
         const float product = multiply(codes[o], scales[o], x, group);
@@ -158,7 +158,7 @@ struct MatvecQuant {
     pieces = p.in / Piece::kElements;
 #pragma unroll
     for (int o = 0; o < kOuts; ++o) {
-      weight[o] = static_cast<const u8*>(tile.part->weight) + tile.out(o) * at.row_bytes;
+      weight[o] = tile.template weight<u8>() + tile.out(o) * at.row_bytes;
       for (int b = 0; b < kBatch; ++b) sums[o][b] = 0;
     }
     const i64 stride = static_cast<i64>(p.split) * kWave;
@@ -166,17 +166,16 @@ struct MatvecQuant {
       trip(first + tile.lane, stride);
     }
     tile.finish(sums, p.rows, p.split, [&](i64 to, i64 out, float sum) {
-      if (p.x_type == 0) return store<float>(tile.part, to, out, sum);
-      if (p.x_type == 1) return store<f16>(tile.part, to, out, sum);
-      store<bf16>(tile.part, to, out, sum);
+      if (p.x_type == 0) return store<float>(tile, to, out, sum);
+      if (p.x_type == 1) return store<f16>(tile, to, out, sum);
+      store<bf16>(tile, to, out, sum);
     });
   }
 
-  template <class T>
-  RB_DEVICE static void store(const MatvecPart* part, i64 to, i64 out, float sum) {
-    const T* bias = static_cast<const T*>(part->bias);
-    static_cast<T*>(part->y)[to] =
-        store_value<T>(bias != nullptr ? sum + load_value(bias[out]) : sum);
+  template <class T, class Tile>
+  RB_DEVICE static void store(const Tile& tile, i64 to, i64 out, float sum) {
+    if (tile.part.bias != nullptr) sum += load_value(tile.template bias<T>()[out]);
+    tile.template y<T>()[to] = store_value<T>(sum);
   }
 };
 

@@ -14,26 +14,42 @@ struct MatvecTile {
   static constexpr int kSums = kOuts * kBatch;  // one for each lane, or fewer
   static_assert(kSums <= kWave, "a lane writes one sum");
 
-  const MatvecPart* part;
+  MatvecPart part;
   i64 first_out;
   int lane, wave, slice;
 
   template <class Params>
   RB_DEVICE explicit MatvecTile(const Params& p) {
-    part = p.parts;
-    for (int i = 1; i < p.part_count; ++i) {
-      if (block_x() >= p.parts[i].first_block) part = p.parts + i;
+    part = p.parts[0];
+    // Unrolled: where parameters are indexed at run time, compilers lose sight of what pointers are
+    // to device memory, and use slower loads.
+#pragma unroll
+    for (int i = 1; i < kMatvecParts; ++i) {
+      if (i < p.part_count && block_x() >= p.parts[i].first_block) part = p.parts[i];
     }
     lane = static_cast<int>(thread_x()) % kWave;
     wave = static_cast<int>(thread_x()) / kWave;
     slice = wave % p.split;
-    const i64 block = block_x() - part->first_block;
+    const i64 block = block_x() - part.first_block;
     first_out = (block * (kWaves / p.split) + wave / p.split) * kOuts;
+  }
+
+  template <class T>
+  RB_DEVICE const T* weight() const {
+    return static_cast<const T*>(part.weight);
+  }
+  template <class T>
+  RB_DEVICE const T* bias() const {
+    return static_cast<const T*>(part.bias);
+  }
+  template <class T>
+  RB_DEVICE T* y() const {
+    return static_cast<T*>(part.y);
   }
 
   // The weight's row number `i` of this tile; past the end the last one, whose sum is not used.
   RB_DEVICE i64 out(int i) const {
-    return first_out + i < part->outs ? first_out + i : part->outs - 1;
+    return first_out + i < part.outs ? first_out + i : part.outs - 1;
   }
 
   // y = the sums of all slices + bias. All threads of the block take part.
@@ -51,9 +67,9 @@ struct MatvecTile {
     barrier();
     const i64 out = first_out + lane / kBatch;
     const int row = lane % kBatch;
-    if (slice != 0 || lane >= kSums || out >= part->outs || row >= rows) return;
+    if (slice != 0 || lane >= kSums || out >= part.outs || row >= rows) return;
     for (int i = 1; i < split; ++i) mine += partial[(wave + i) * kSums + lane];
-    store(row * part->outs + out, out, mine);
+    store(row * part.outs + out, out, mine);
   }
 };
 
