@@ -90,12 +90,13 @@ class OperandStage {
  public:
   RB_DEVICE OperandStage(const void* data, int line0, int lines, int depth) : depth_(depth) {
     const int line = line0 + static_cast<int>(thread_x()) / 2;
-    row_ = line < lines ? static_cast<const u8*>(data) + line * Run::row_bytes(depth) : nullptr;
+    within_ = line < lines;
+    row_ = static_cast<const u8*>(data) + (within_ ? line : 0) * Run::row_bytes(depth);
   }
   // Reads a step's part into registers.
   RB_DEVICE void load(int step) {
     const int column = step * kStepDepth + static_cast<int>(thread_x()) % 2 * kRun;
-    inside_ = row_ != nullptr && column < depth_;
+    inside_ = within_ && column < depth_;
     if (inside_) run_.load(row_, depth_, column);
   }
   // Writes it to the operand's place in shared memory.
@@ -111,7 +112,8 @@ class OperandStage {
   }
 
  private:
-  const u8* row_;  // null: beyond the last
+  const u8* row_;
+  bool within_;  // not beyond the last line
   int depth_;
   bool inside_ = false;
   Run run_;
