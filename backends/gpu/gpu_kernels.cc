@@ -1,6 +1,7 @@
 #include "backends/gpu/gpu_kernels.h"
 
 #include "backends/gpu/ops/attention.h"
+#include "backends/gpu/ops/conv.h"
 #include "backends/gpu/ops/elementwise.h"
 #include "backends/gpu/ops/embedding.h"
 #include "backends/gpu/ops/layer_norm.h"
@@ -53,6 +54,15 @@ void add_reductions(KernelTable& t) {
   t.argsort = slot<argsort>();
 }
 
+void add_convolutions(KernelTable& t) {
+  t.conv1d = slot<conv1d_tile, conv1d_direct>();
+  t.conv2d = slot<conv2d_tile, conv2d_direct>();
+  t.conv_transpose1d = slot<conv_transpose1d>();
+  t.conv_transpose2d = slot<conv_transpose2d>();
+  t.pool2d = slot<pool2d>();
+  t.upsample = slot<upsample>();
+}
+
 void add_norms(KernelTable& t) {
   t.rms_norm = slot<rms_norm>();
   t.add_rms_norm = slot<add_rms_norm>();
@@ -76,6 +86,7 @@ KernelTable common_kernels() {
   add_reductions(table);
   add_indexing(table);
   table.random = slot<random>();
+  add_convolutions(table);
   add_norms(table);
   add_products(table);
   return table;
