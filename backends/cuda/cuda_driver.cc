@@ -26,6 +26,7 @@ std::string version_text(int version) {
 struct Current {
   uint64_t driver = 0;
   int ordinal = -1;
+  bool overlaps = false;  // see CudaDriver::launch
 };
 thread_local Current current;
 
@@ -118,7 +119,7 @@ Handle CudaDriver::context(int ordinal) {
 void CudaDriver::use(int ordinal) {
   if (current.driver == id_ && current.ordinal == ordinal) return;
   check(fn_.cuCtxSetCurrent(context(ordinal)), "cuCtxSetCurrent");
-  current = {id_, ordinal};
+  current = {id_, ordinal, attribute(ordinal, kComputeCapabilityMajor) >= 9};
 }
 
 MemoryInfo CudaDriver::memory() {
@@ -246,9 +247,20 @@ void CudaDriver::allow_shared(void* kernel, size_t bytes) {
 void CudaDriver::launch(void* kernel, gpu::Grid grid, uint32_t threads, uint32_t shared_bytes,
                         void* stream, void* params) {
   void* arguments[] = {params};
-  check(fn_.cuLaunchKernel(handle(kernel), grid.x, grid.y, grid.z, threads, 1, 1, shared_bytes,
-                           handle(stream), arguments, nullptr),
-        "cuLaunchKernel");
+  // The next kernel may take its place on the device while this one still runs: every kernel waits
+  // for the one before it first (RB_KERNEL), which is what orders them.
+  const LaunchAttribute overlap{.id = kProgrammaticSerialization, .padding = 0, .value = {1}};
+  const LaunchConfig config{.grid_x = grid.x,
+                            .grid_y = grid.y,
+                            .grid_z = grid.z,
+                            .block_x = threads,
+                            .block_y = 1,
+                            .block_z = 1,
+                            .shared_bytes = shared_bytes,
+                            .stream = handle(stream),
+                            .attributes = &overlap,
+                            .attribute_count = current.overlaps ? 1u : 0u};
+  check(fn_.cuLaunchKernelEx(&config, handle(kernel), arguments, nullptr), "cuLaunchKernelEx");
 }
 
 void CudaDriver::begin_capture(void* stream) {

@@ -12,49 +12,63 @@ using DevicePtr = unsigned long long;  // CUdeviceptr
 struct Opaque;
 using Handle = Opaque*;  // CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec
 
+// CUlaunchAttribute and CUlaunchConfig.
+struct LaunchAttribute {
+  int id;
+  int padding;
+  int value[16];  // a union of 64 bytes; the attributes used here are one int
+};
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z;
+  unsigned block_x, block_y, block_z;
+  unsigned shared_bytes;
+  Handle stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 // F(exported name, parameters)
-#define RB_CUDA_FUNCTIONS(F)                                                                       \
-  F(cuInit, (unsigned))                                                                            \
-  F(cuDriverGetVersion, (int*))                                                                    \
-  F(cuGetErrorName, (Status, const char**))                                                        \
-  F(cuGetErrorString, (Status, const char**))                                                      \
-  F(cuDeviceGetCount, (int*))                                                                      \
-  F(cuDeviceGet, (int*, int))                                                                      \
-  F(cuDeviceGetName, (char*, int, int))                                                            \
-  F(cuDeviceGetAttribute, (int*, int, int))                                                        \
-  F(cuDeviceTotalMem_v2, (size_t*, int))                                                           \
-  F(cuDevicePrimaryCtxRetain, (Handle*, int))                                                      \
-  F(cuCtxSetCurrent, (Handle))                                                                     \
-  F(cuMemGetInfo_v2, (size_t*, size_t*))                                                           \
-  F(cuMemAlloc_v2, (DevicePtr*, size_t))                                                           \
-  F(cuMemFree_v2, (DevicePtr))                                                                     \
-  F(cuMemHostAlloc, (void**, size_t, unsigned))                                                    \
-  F(cuMemFreeHost, (void*))                                                                        \
-  F(cuMemcpyHtoDAsync_v2, (DevicePtr, const void*, size_t, Handle))                                \
-  F(cuMemcpyDtoHAsync_v2, (void*, DevicePtr, size_t, Handle))                                      \
-  F(cuMemcpyDtoDAsync_v2, (DevicePtr, DevicePtr, size_t, Handle))                                  \
-  F(cuMemcpyPeerAsync, (DevicePtr, Handle, DevicePtr, Handle, size_t, Handle))                     \
-  F(cuMemsetD8Async, (DevicePtr, unsigned char, size_t, Handle))                                   \
-  F(cuStreamCreate, (Handle*, unsigned))                                                           \
-  F(cuStreamDestroy_v2, (Handle))                                                                  \
-  F(cuStreamSynchronize, (Handle))                                                                 \
-  F(cuStreamWaitEvent, (Handle, Handle, unsigned))                                                 \
-  F(cuEventCreate, (Handle*, unsigned))                                                            \
-  F(cuEventDestroy_v2, (Handle))                                                                   \
-  F(cuEventRecord, (Handle, Handle))                                                               \
-  F(cuEventSynchronize, (Handle))                                                                  \
-  F(cuEventElapsedTime, (float*, Handle, Handle))                                                  \
-  F(cuModuleLoadData, (Handle*, const void*))                                                      \
-  F(cuModuleUnload, (Handle))                                                                      \
-  F(cuModuleGetFunction, (Handle*, Handle, const char*))                                           \
-  F(cuFuncSetAttribute, (Handle, int, int))                                                        \
-  F(cuLaunchKernel, (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
-                     Handle, void**, void**))                                                      \
-  F(cuStreamBeginCapture_v2, (Handle, int))                                                        \
-  F(cuStreamEndCapture, (Handle, Handle*))                                                         \
-  F(cuGraphInstantiateWithFlags, (Handle*, Handle, unsigned long long))                            \
-  F(cuGraphLaunch, (Handle, Handle))                                                               \
-  F(cuGraphExecDestroy, (Handle))                                                                  \
+#define RB_CUDA_FUNCTIONS(F)                                                   \
+  F(cuInit, (unsigned))                                                        \
+  F(cuDriverGetVersion, (int*))                                                \
+  F(cuGetErrorName, (Status, const char**))                                    \
+  F(cuGetErrorString, (Status, const char**))                                  \
+  F(cuDeviceGetCount, (int*))                                                  \
+  F(cuDeviceGet, (int*, int))                                                  \
+  F(cuDeviceGetName, (char*, int, int))                                        \
+  F(cuDeviceGetAttribute, (int*, int, int))                                    \
+  F(cuDeviceTotalMem_v2, (size_t*, int))                                       \
+  F(cuDevicePrimaryCtxRetain, (Handle*, int))                                  \
+  F(cuCtxSetCurrent, (Handle))                                                 \
+  F(cuMemGetInfo_v2, (size_t*, size_t*))                                       \
+  F(cuMemAlloc_v2, (DevicePtr*, size_t))                                       \
+  F(cuMemFree_v2, (DevicePtr))                                                 \
+  F(cuMemHostAlloc, (void**, size_t, unsigned))                                \
+  F(cuMemFreeHost, (void*))                                                    \
+  F(cuMemcpyHtoDAsync_v2, (DevicePtr, const void*, size_t, Handle))            \
+  F(cuMemcpyDtoHAsync_v2, (void*, DevicePtr, size_t, Handle))                  \
+  F(cuMemcpyDtoDAsync_v2, (DevicePtr, DevicePtr, size_t, Handle))              \
+  F(cuMemcpyPeerAsync, (DevicePtr, Handle, DevicePtr, Handle, size_t, Handle)) \
+  F(cuMemsetD8Async, (DevicePtr, unsigned char, size_t, Handle))               \
+  F(cuStreamCreate, (Handle*, unsigned))                                       \
+  F(cuStreamDestroy_v2, (Handle))                                              \
+  F(cuStreamSynchronize, (Handle))                                             \
+  F(cuStreamWaitEvent, (Handle, Handle, unsigned))                             \
+  F(cuEventCreate, (Handle*, unsigned))                                        \
+  F(cuEventDestroy_v2, (Handle))                                               \
+  F(cuEventRecord, (Handle, Handle))                                           \
+  F(cuEventSynchronize, (Handle))                                              \
+  F(cuEventElapsedTime, (float*, Handle, Handle))                              \
+  F(cuModuleLoadData, (Handle*, const void*))                                  \
+  F(cuModuleUnload, (Handle))                                                  \
+  F(cuModuleGetFunction, (Handle*, Handle, const char*))                       \
+  F(cuFuncSetAttribute, (Handle, int, int))                                    \
+  F(cuLaunchKernelEx, (const LaunchConfig*, Handle, void**, void**))           \
+  F(cuStreamBeginCapture_v2, (Handle, int))                                    \
+  F(cuStreamEndCapture, (Handle, Handle*))                                     \
+  F(cuGraphInstantiateWithFlags, (Handle*, Handle, unsigned long long))        \
+  F(cuGraphLaunch, (Handle, Handle))                                           \
+  F(cuGraphExecDestroy, (Handle))                                              \
   F(cuGraphDestroy, (Handle))
 
 struct Functions {
@@ -83,5 +97,6 @@ inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kFuncMaxDynamicShared = 8;
 inline constexpr int kCaptureRelaxed = 2;
+inline constexpr int kProgrammaticSerialization = 6;
 
 }  // namespace rbee::cuda

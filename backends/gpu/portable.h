@@ -14,6 +14,7 @@
 #define RB_SHARED __shared__
 #define RB_KERNEL(name, threads, Params, ...)                                                    \
   extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Params p) { \
+    ::rbee::gpu::wait_for_previous_kernel();                                                     \
     __VA_ARGS__;                                                                                 \
   }
 // M(lanes, suffix) for each wave width that the target has.
@@ -73,6 +74,16 @@
 
 namespace rbee {
 namespace gpu {
+
+#if defined(__CUDACC__)
+// Kernels are started before the one before them has ended (compute capability 9 and later), so
+// that the time of a launch is hidden. Nothing is read or written before this.
+RB_DEVICE void wait_for_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
+#endif
 
 using namespace shared;  // NOLINT: the formulas are this code's vocabulary
 

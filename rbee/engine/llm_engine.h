@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "rbee/engine/engine.h"
@@ -16,7 +17,7 @@ struct LlmOptions {
   int32_t max_waiting = 256;         // requests queued beyond those; more are refused
   int32_t chunk = 512;               // prompt tokens evaluated in one step
   int64_t block_size = 32;           // tokens in a block of the KV cache
-  DType kv_dtype = DType::f16;       // f32, f16 or bf16
+  std::optional<DType> kv_dtype;     // f32, f16 or bf16; absent: see StepperOptions
   std::function<void()> on_failure;  // called on the engine's thread when the device is lost
 };
 

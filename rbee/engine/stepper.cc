@@ -11,13 +11,16 @@ int64_t block_count(const StepperOptions& options) {
   return (options.cache_tokens + options.block_size - 1) / options.block_size;
 }
 
-nn::KvCacheOptions cache_options(const models::ModelConfig& config, const StepperOptions& options) {
+nn::KvCacheOptions cache_options(const models::LanguageModel& model,
+                                 const StepperOptions& options) {
+  const models::ModelConfig& config = model.config();
+  const DType natural = model.activations() == DType::bf16 ? DType::bf16 : DType::f16;
   return {.layers = config.layers,
           .kv_heads = config.kv_heads,
           .head_dim = config.head_dim,
           .blocks = block_count(options),
           .block_size = options.block_size,
-          .dtype = options.kv_dtype};
+          .dtype = options.kv_dtype.value_or(natural)};
 }
 
 // Kept at most; the one unused for the longest goes first.
@@ -29,7 +32,7 @@ Stepper::Stepper(const models::LanguageModel& model, Device& device, const Stepp
     : model_(model),
       device_(device),
       pool_(block_count(options), options.block_size),
-      cache_(cache_options(model.config(), options), device) {}
+      cache_(cache_options(model, options), device) {}
 
 std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32_t> logit_rows) {
   for (const Work& item : work) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,7 @@ namespace rbee::engine {
 struct StepperOptions {
   int64_t cache_tokens = 0;  // capacity of the KV cache in tokens, over all sequences
   int64_t block_size = 32;
-  DType kv_dtype = DType::f16;
+  std::optional<DType> kv_dtype;  // absent: the activations' where they have 16 bits, else f16
 };
 
 // Tokens of one sequence and how far they are in the cache.

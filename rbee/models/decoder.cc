@@ -38,6 +38,7 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
 Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec)
     : config_(config),
       logit_softcap_(spec.logit_softcap),
+      activations_(weights.activations()),
       embedding_(weights / "token_embd", config.vocab_size, config.dim, spec.embedding_scale) {
   for (int64_t layer = 0; layer < config.layers; ++layer) blocks_.push_back(spec.block(layer));
   output_norm_ = nn::RmsNorm(

@@ -40,6 +40,7 @@ class Decoder final : public LanguageModel {
 
   const ModelConfig& config() const override { return config_; }
   Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const override;
+  DType activations() const override { return activations_; }
   int64_t weight_bytes() const override { return figures_.resident_bytes; }
   int64_t parameters() const override { return figures_.parameters; }
   std::string quantization() const override { return name(figures_.most_common()); }
@@ -49,6 +50,7 @@ class Decoder final : public LanguageModel {
 
   ModelConfig config_;
   float logit_softcap_;
+  DType activations_;
   nn::Embedding embedding_;
   std::vector<std::unique_ptr<const Block>> blocks_;
   nn::RmsNorm output_norm_;

@@ -48,6 +48,7 @@ class LanguageModel {
   // the model's layers, kv_heads and head_dim. Const: one model may serve several caches.
   virtual Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
 
+  virtual DType activations() const = 0;         // what layers compute in
   virtual int64_t weight_bytes() const = 0;      // resident, packed copies included
   virtual int64_t parameters() const = 0;        // weights, tied ones once
   virtual std::string quantization() const = 0;  // most common weight type by bytes, e.g. "q4_1"

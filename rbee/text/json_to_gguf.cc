@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kName = "tokenizer.json";
 constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581 stands for a space
-constexpr int64_t kMaxTokens = 1 << 24;
+constexpr int64_t kMaxHoles = 1 << 20;              // ids without a token that a file may have
 
 using Ids = std::unordered_map<std::string_view, TokenId>;
 
@@ -28,8 +28,9 @@ using Ids = std::unordered_map<std::string_view, TokenId>;
 }
 
 void add_tokens(const TokenizerFile& file, const JsonField& root, GgufVocab& vocab) {
+  const auto limit = static_cast<int64_t>(file.vocab.size()) + kMaxHoles;
   const auto place = [&](const std::string& text, int64_t id, int32_t type) {
-    check(id >= 0 && id < kMaxTokens, kName, "the token \"", text, "\" has the id ", id);
+    check(id >= 0 && id < limit, kName, "the token \"", text, "\" has the id ", id);
     const auto at = static_cast<size_t>(id);
     if (at >= vocab.tokens.size()) {
       vocab.tokens.resize(at + 1);
@@ -43,8 +44,11 @@ void add_tokens(const TokenizerFile& file, const JsonField& root, GgufVocab& voc
   };
   for (const auto& [text, id] : file.vocab) place(text, id, kNormalToken);
   if (root.has("added_tokens")) {
+    const std::unordered_map<std::string_view, int64_t> ids(file.vocab.begin(), file.vocab.end());
     for (const JsonField& item : root.at("added_tokens").items()) {
-      place(item.text("content"), item.at("id").integer(0, kMaxTokens),
+      const std::string text = item.text("content");
+      const auto known = ids.find(text);  // the vocabulary's id counts
+      place(text, known != ids.end() ? known->second : item.at("id").integer(0, limit),
             item.flag_or("special", false) ? kControlToken : kUserDefinedToken);
     }
   }

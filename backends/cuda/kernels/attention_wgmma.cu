@@ -358,6 +358,7 @@ RB_DEVICE void attention_wgmma(const AttentionParams& p) {
 #define RB_WGMMA(dtype, T, dim)                                                     \
   extern "C" __global__ void __launch_bounds__((kConsumers + 1) * kGroup, 1)        \
       attention_wgmma_##dtype##_d##dim(const __grid_constant__ AttentionParams p) { \
+    wait_for_previous_kernel();                                                     \
     attention_wgmma<T, dim>(p);                                                     \
   }
 RB_WGMMA(f16, f16, 64)

@@ -197,10 +197,10 @@ int cuFuncSetAttribute(Handle, int, int) {
   ENTER("cuFuncSetAttribute");
   return kSuccess;
 }
-int cuLaunchKernel(Handle kernel, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned,
-                   unsigned, unsigned shared, Handle stream, void** params, void**) {
-  ENTER("cuLaunchKernel");
-  return runtime().launch(as<Kernel>(kernel), {x, y, z}, threads, shared, as<Stream>(stream),
+int cuLaunchKernelEx(const rbee::cuda::LaunchConfig* config, Handle kernel, void** params, void**) {
+  ENTER("cuLaunchKernelEx");
+  return runtime().launch(as<Kernel>(kernel), {config->grid_x, config->grid_y, config->grid_z},
+                          config->block_x, config->shared_bytes, as<Stream>(config->stream),
                           params);
 }
 int cuStreamBeginCapture_v2(Handle stream, int) {

@@ -1,0 +1,49 @@
+#pragma once
+// Opens a fake runtime for one test and steers it.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backends/gpu/driver.h"
+#include "tests/gpu/fake/fake_runtime.h"
+
+namespace rbee::harness {
+
+enum class Vendor : uint8_t { cuda, rocm };
+
+struct FakeOptions {
+  int devices = 1;
+  const char* architecture = "gfx942";
+  int lanes = 64;
+  int64_t memory = int64_t{1} << 30;  // bytes
+};
+
+class FakeLibrary {
+ public:
+  explicit FakeLibrary(Vendor vendor, const FakeOptions& options = {});
+  // No mistake was made, and every byte of device memory was given back.
+  ~FakeLibrary();
+  FakeLibrary(const FakeLibrary&) = delete;
+  FakeLibrary& operator=(const FakeLibrary&) = delete;
+
+  Vendor vendor() const { return vendor_; }
+  // The backend's driver over the fake library.
+  std::unique_ptr<gpu::Driver> open() const;
+  // The nth call from now on of what `cuda` and `rocm` name fails with `status`; sticky: so does
+  // everything after it.
+  void fail(const char* cuda, const char* rocm, int nth, int status, bool sticky = false) const;
+  int64_t calls(const char* cuda, const char* rocm) const;
+  int64_t live_bytes() const;
+  int64_t launches() const;
+  std::string violation() const;
+
+ private:
+  template <typename Function>
+  Function* find(const char* name) const;
+
+  Vendor vendor_;
+  void* library_;
+};
+
+}  // namespace rbee::harness

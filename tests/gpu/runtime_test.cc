@@ -1,0 +1,355 @@
+// The GPU runtime over the fake drivers of both vendors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "backends/cuda/cuda_driver.h"
+#include "backends/cuda/cuda_kernels.h"
+#include "backends/gpu/backend.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/rocm/hip_driver.h"
+#include "backends/rocm/rocm_kernels.h"
+#include "rbee/core/error.h"
+#include "tests/gpu/fake_library.h"
+
+namespace rbee::harness {
+namespace {
+
+using gpu::GpuDevice;
+using ::testing::HasSubstr;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// The message of the error that `action` throws; "none" when it throws nothing.
+template <typename Action>
+std::pair<Code, std::string> error_of(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+  return {Code::internal, "none"};
+}
+
+class RuntimeTest : public ::testing::TestWithParam<Vendor> {
+ protected:
+  bool cuda() const { return GetParam() == Vendor::cuda; }
+  std::string kind() const { return cuda() ? "cuda" : "rocm"; }
+
+  gpu::Vendor vendor(gpu::Driver& driver) const {
+    return {.driver = &driver,
+            .images = cuda() ? cuda::cuda_images() : rocm::rocm_images(),
+            .kernels = cuda() ? &cuda::cuda_kernels : &rocm::rocm_kernels};
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Vendors, RuntimeTest, ::testing::Values(Vendor::cuda, Vendor::rocm),
+                         [](const auto& p) { return p.param == Vendor::cuda ? "cuda" : "rocm"; });
+
+TEST_P(RuntimeTest, DescribesTheDevice) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  EXPECT_EQ(driver->device_count(), 1);
+  EXPECT_EQ(driver->kind(), cuda() ? DeviceKind::cuda : DeviceKind::rocm);
+  EXPECT_EQ(driver->version(), cuda() ? "CUDA driver 13.0" : "HIP runtime 6.4");
+  const gpu::Properties properties = driver->properties(0);
+  EXPECT_EQ(properties.architecture, cuda() ? "sm_90" : "gfx942");
+  EXPECT_EQ(properties.lane_count, cuda() ? 32 : 64);
+  EXPECT_EQ(properties.multiprocessors, 2);
+  EXPECT_EQ(properties.total_memory, 1024 * kMiB);
+  EXPECT_EQ(properties.matrix, cuda() ? gpu::MatrixUnit::wgmma : gpu::MatrixUnit::mfma);
+}
+
+TEST_P(RuntimeTest, MissingLibraryIsAReason) {
+  setenv(cuda() ? "RBEE_CUDA_LIBRARY" : "RBEE_HIP_LIBRARY", "/nowhere/lib.so", 1);
+  const auto [code, message] = error_of([&]() -> void {
+    if (cuda()) {
+      cuda::CudaDriver driver;
+    } else {
+      rocm::HipDriver driver;
+    }
+  });
+  EXPECT_EQ(code, Code::device);
+  EXPECT_THAT(message, HasSubstr("is not installed (/nowhere/lib.so"));
+}
+
+TEST_P(RuntimeTest, MachineWithoutDeviceIsAReason) {
+  const FakeLibrary library(GetParam(), {.devices = 0});
+  const auto [code, message] = error_of([&] { library.open(); });
+  EXPECT_EQ(code, Code::device);
+  EXPECT_THAT(message, HasSubstr("finds no GPU"));
+}
+
+TEST_P(RuntimeTest, LibraryWithoutTheCallsIsTooOld) {
+  setenv(cuda() ? "RBEE_CUDA_LIBRARY" : "RBEE_HIP_LIBRARY", "libm.so.6", 1);
+  const auto [code, message] = error_of([&]() -> void {
+    if (cuda()) {
+      cuda::CudaDriver driver;
+    } else {
+      rocm::HipDriver driver;
+    }
+  });
+  EXPECT_EQ(code, Code::device);
+  EXPECT_THAT(message, HasSubstr("is too old"));
+  EXPECT_THAT(message, HasSubstr(cuda() ? "it lacks cuInit, " : "it lacks hipInit, "));
+}
+
+TEST_P(RuntimeTest, CopiesThereAndBack) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  Stream& stream = device.default_stream();
+  std::vector<uint8_t> bytes(256);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 7);
+  void* first = device.allocate(256, stream);
+  void* second = device.allocate(256, stream);
+  device.copy(first, bytes.data(), 256, CopyKind::host_to_device, stream);
+  device.copy(second, first, 256, CopyKind::device_to_device, stream);
+  std::vector<uint8_t> back(256);
+  device.copy(back.data(), second, 256, CopyKind::device_to_host, stream);
+  device.synchronize(stream);
+  EXPECT_EQ(back, bytes);
+  device.fill_bytes(second, 0x41, 100, stream);
+  device.copy(back.data(), second, 256, CopyKind::device_to_host, stream);
+  EXPECT_EQ(back[99], 0x41);
+  EXPECT_EQ(back[100], bytes[100]);
+  device.free(first, 256, stream);
+  device.free(second, 256, stream);
+}
+
+TEST_P(RuntimeTest, FreedMemoryServesTheSameStreamAgain) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  Stream& stream = device.default_stream();
+  Stream other = device.create_stream();
+  void* first = device.allocate(1000, stream);
+  device.free(first, 1000, stream);
+  void* elsewhere = device.allocate(1000, other);
+  EXPECT_NE(elsewhere, first) << "another stream may run before the first has done its work";
+  EXPECT_EQ(device.allocate(1001, stream), first) << "of the same size class";
+  const gpu::AllocatorStats stats = device.allocator_stats();
+  EXPECT_EQ(stats.requests, 3u);
+  EXPECT_EQ(stats.driver_calls, 2u);
+  EXPECT_EQ(stats.in_use, 2048);
+  device.free(elsewhere, 1000, other);
+  device.free(first, 1000, stream);
+  EXPECT_EQ(device.allocator_stats().in_use, 0);
+  EXPECT_EQ(device.allocator_stats().cached, 2048);
+  device.destroy_stream(other);
+}
+
+TEST_P(RuntimeTest, TenThousandAllocationsLeakNothing) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  Stream& stream = device.default_stream();
+  for (int i = 0; i < 10000; ++i) {
+    const size_t bytes = 40000 + static_cast<size_t>(i % 7) * 100;
+    device.free(device.allocate(bytes, stream), bytes, stream);
+  }
+  EXPECT_LT(library.live_bytes(), kMiB);
+}
+
+TEST_P(RuntimeTest, OutOfMemoryGivesTheNumbersAndTheCacheFirst) {
+  const FakeLibrary library(GetParam(), {.memory = 100 * kMiB});
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  Stream& stream = device.default_stream();
+  void* held = device.allocate(20 * kMiB, stream);
+  void* cached = device.allocate(60 * kMiB, stream);
+  device.free(cached, 60 * kMiB, stream);
+  void* large = device.allocate(70 * kMiB, stream);
+  EXPECT_EQ(device.allocator_stats().times_trimmed, 1u);
+  const auto [code, message] = error_of([&] { device.allocate(50 * kMiB, stream); });
+  EXPECT_EQ(code, Code::out_of_memory);
+  EXPECT_THAT(message, HasSubstr("50 MiB (52428800 bytes) on " + kind() + ":0"));
+  EXPECT_THAT(message, HasSubstr("10 MiB of 100 MiB are free, 90 MiB are in use"));
+  // The device goes on.
+  void* small = device.allocate(kMiB, stream);
+  device.free(small, kMiB, stream);
+  device.free(held, 20 * kMiB, stream);
+  device.free(large, 70 * kMiB, stream);
+}
+
+TEST_P(RuntimeTest, FailedCallNamesItself) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  Stream& stream = device.default_stream();
+  library.fail("cuStreamSynchronize", "hipStreamSynchronize", 1, fake::kLaunchFailed, true);
+  const auto [code, message] = error_of([&] { device.synchronize(stream); });
+  EXPECT_EQ(code, Code::device);
+  EXPECT_THAT(message, HasSubstr(cuda() ? "cuStreamSynchronize" : "hipStreamSynchronize"));
+  // A lost device stays lost.
+  EXPECT_EQ(error_of([&] { device.synchronize(stream); }).first, Code::device);
+  library.fail("", "", 1, 0);
+}
+
+TEST_P(RuntimeTest, FailedLaunchNamesOpKernelAndDevice) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  Stream& stream = device.default_stream();
+  void* x = device.allocate(64, stream);
+  const View view{.data = x, .dtype = DType::f32, .rank = 2, .sizes = {1, 16}, .strides = {16, 1}};
+  const View weight{.data = x, .dtype = DType::f32, .rank = 1, .sizes = {16}, .strides = {1}};
+  library.fail("cuLaunchKernelEx", "hipModuleLaunchKernel", 1, fake::kLaunchFailed);
+  const RmsNormArgs args{view, weight, view, 1e-5f};
+  const auto [code, message] =
+      error_of([&] { device.kernels().rms_norm.front().run(args, stream); });
+  EXPECT_EQ(code, Code::device);
+  EXPECT_THAT(message, HasSubstr(cat("rms_norm: rms_norm_f32_packed1_w", cuda() ? 32 : 64, " on ",
+                                     kind(), ":0: ")));
+  device.kernels().rms_norm.front().run(args, stream);
+  EXPECT_EQ(library.launches(), 1);
+  device.free(x, 64, stream);
+}
+
+TEST_P(RuntimeTest, ModuleThatDoesNotLoadIsAnErrorOfTheOp) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  gpu::KernelCache cache(*driver, kind() + ":0", driver->properties(0).architecture,
+                         vendor(*driver).images);
+  library.fail("cuModuleLoadData", "hipModuleLoadData", 1, fake::kInvalidImage);
+  const auto [code, message] = error_of([&] { cache.find("rms_norm", "rms_norm_f32_w64", 0); });
+  EXPECT_EQ(code, Code::device);
+  EXPECT_THAT(message, HasSubstr("rms_norm: the kernels cannot be loaded on " + kind() + ":0: "));
+}
+
+TEST_P(RuntimeTest, RecordedWorkHasMemoryOfItsOwn) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  Stream& stream = device.default_stream();
+  void* before = device.allocate(4096, stream);
+  device.free(before, 4096, stream);
+  device.begin_capture(stream);
+  void* inside = device.allocate(4096, stream);
+  EXPECT_NE(inside, before);
+  device.free(inside, 4096, stream);
+  EXPECT_EQ(device.allocate(4096, stream), inside) << "reused within the recording";
+  device.free(inside, 4096, stream);
+  void* graph = device.end_capture(stream);
+  void* after = device.allocate(4096, stream);
+  EXPECT_EQ(after, before) << "a replay may write to the recording's memory at any time";
+  device.launch_capture(graph, stream);
+  const int64_t with_graph = library.live_bytes();
+  device.destroy_capture(graph);
+  EXPECT_EQ(library.live_bytes(), with_graph - 4096);
+  device.free(after, 4096, stream);
+}
+
+TEST_P(RuntimeTest, EventsOrderStreams) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  Stream first = device.create_stream();
+  Stream second = device.create_stream();
+  uint32_t value = 7;
+  void* data = device.allocate(4, first);
+  device.copy(data, &value, 4, CopyKind::host_to_device, first);
+  void* event = device.create_event();
+  device.record_event(event, first);
+  device.wait_event(event, second);
+  uint32_t back = 0;
+  device.copy(&back, data, 4, CopyKind::device_to_host, second);
+  EXPECT_EQ(back, 7u);
+  EXPECT_EQ(library.violation(), "");
+  device.destroy_event(event);
+  device.free(data, 4, first);
+  device.destroy_stream(first);
+  device.destroy_stream(second);
+}
+
+TEST_P(RuntimeTest, SeveralDevicesFromSeveralThreads) {
+  const FakeLibrary library(GetParam(), {.devices = 2});
+  const auto driver = library.open();
+  GpuDevice zero(vendor(*driver), 0);
+  GpuDevice one(vendor(*driver), 1);
+  EXPECT_EQ(cat(one.id()), kind() + ":1");
+  std::vector<std::thread> threads;
+  for (GpuDevice* device : {&zero, &one}) {
+    threads.emplace_back([device] {
+      for (int i = 0; i < 200; ++i) {
+        Stream& stream = device->default_stream();
+        void* data = device->allocate(1024, stream);
+        device->fill_bytes(data, 1, 1024, stream);
+        device->synchronize(stream);
+        device->free(data, 1024, stream);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Stream& from = zero.default_stream();
+  void* source = zero.allocate(8, from);
+  void* target = one.allocate(8, from);
+  driver->copy_peer(target, 1, source, 0, 8, from.handle);
+  zero.free(source, 8, from);
+  one.free(target, 8, from);
+}
+
+TEST(BackendTest, SaysWhichOrdinalsThereAre) {
+  const FakeLibrary library(Vendor::rocm, {.devices = 2});
+  gpu::Backend backend(
+      []() -> std::unique_ptr<gpu::Driver> { return std::make_unique<rocm::HipDriver>(); },
+      rocm::rocm_images(), &rocm::rocm_kernels);
+  EXPECT_EQ(backend.device_count(), 2);
+  EXPECT_EQ(backend.unavailable_reason(), "");
+  EXPECT_EQ(cat(backend.device(1).id()), "rocm:1");
+  const auto [code, message] = error_of([&] { backend.device(2); });
+  EXPECT_EQ(code, Code::not_found);
+  EXPECT_THAT(message, HasSubstr("rocm:2 is not there, only rocm:0 to rocm:1"));
+}
+
+TEST(BackendTest, ArchitectureWithoutCodeListsWhatIsEmbedded) {
+  const FakeLibrary library(Vendor::rocm, {.architecture = "gfx803", .lanes = 64});
+  const auto driver = library.open();
+  gpu::KernelCache cache(*driver, "rocm:0", driver->properties(0).architecture,
+                         rocm::rocm_images());
+  EXPECT_FALSE(cache.has_family("rms_norm"));
+  const auto [code, message] = error_of([&] { cache.find("rms_norm", "rms_norm_f32_w64", 0); });
+  EXPECT_EQ(code, Code::unsupported);
+  EXPECT_THAT(message, HasSubstr("no kernels for gfx803 (rocm:0); it has them for "));
+  EXPECT_THAT(message, HasSubstr("gfx942"));
+}
+
+TEST(FakeTest, FindsMistakes) {
+  const FakeLibrary library(Vendor::rocm);
+  {
+    const auto driver = library.open();
+    driver->use(0);
+    void* stream = driver->create_stream();
+    void* data = driver->allocate(100);
+    std::vector<std::byte> host(200);
+    EXPECT_THROW(driver->copy(data, host.data(), 200, CopyKind::host_to_device, stream), Error);
+    driver->free(data);
+    driver->destroy_stream(stream);
+  }
+  EXPECT_THAT(library.violation(), HasSubstr("copy of 200 bytes that are not within one"));
+  const FakeLibrary forget(Vendor::rocm);
+}
+
+TEST(FakeTest, FindsRaces) {
+  const FakeLibrary library(Vendor::cuda);
+  {
+    const auto driver = library.open();
+    driver->use(0);
+    void* writer = driver->create_stream();
+    void* reader = driver->create_stream();
+    void* data = driver->allocate(4);
+    uint32_t value = 1;
+    driver->copy(data, &value, 4, CopyKind::host_to_device, writer);
+    driver->copy(&value, data, 4, CopyKind::device_to_host, reader);
+    EXPECT_THAT(library.violation(), HasSubstr("races"));
+    driver->free(data);
+    driver->destroy_stream(writer);
+    driver->destroy_stream(reader);
+  }
+  const FakeLibrary forget(Vendor::cuda);
+}
+
+}  // namespace
+}  // namespace rbee::harness
