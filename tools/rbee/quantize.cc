@@ -151,15 +151,16 @@ int quantize(const QuantizeOptions& options) {
 }
 
 constexpr const char* kFooter =
-    R"(Types: f32 f16 bf16 q8_0 q8_k q5_0 q5_1 q4_0 q4_1 iq4_nl iq4_xs mxfp4, and the mixtures q6_k,
-q5_k_m q5_k_s, q4_k_m q4_k_s, q3_k_l q3_k_m q3_k_s, q2_k q2_k_s; q5_k, q4_k and q3_k are the _m ones.
+    R"(Types: f32 f16 bf16 q8_0 q8_k q5_0 q5_1 q4_0 q4_1 iq4_nl iq4_xs mxfp4, and the mixtures
+q6_k, q5_k_m q5_k_s, q4_k_m q4_k_s, q3_k_l q3_k_m q3_k_s, q2_k q2_k_s; q5_k, q4_k and q3_k are the
+_m ones.
 A GGUF file becomes one GGUF file with the same metadata and vocabulary; split files are joined.
 A Hugging Face folder becomes a GGUF file with its tokenizer and chat template, or one .safetensors
 file of f32, f16 or bf16.
 In GGUF files vectors, norms and routers stay f32. Block types keep the output matrix at q6_k at
-least, and mixtures give more bits to the matrices that need them; --pure gives every matrix the same
-type. Rows that do not divide into the type's block get the next larger type that fits. Each line
-says which rule was used.)";
+least, and mixtures give more bits to the matrices that need them; --pure gives every matrix the
+same type. Rows that do not divide into the type's block get the next larger type that fits. Each
+line says which rule was used.)";
 
 }  // namespace
 

@@ -183,6 +183,15 @@ TEST(JsonToGguf, IdsWithoutATokenAreFilled) {
   EXPECT_EQ(vocab.types[1303], 3);
 }
 
+TEST(JsonToGguf, TheVocabularysIdOfAnAddedTokenCounts) {
+  json file = llama_file();
+  file["added_tokens"].push_back({{"id", 1400}, {"content", "er"}, {"special", false}});
+  const GgufVocab vocab = gguf_vocab_from_json(file.dump());
+  EXPECT_EQ(vocab.tokens.size(), 1300u);
+  EXPECT_EQ(vocab.types[260], 4);
+  EXPECT_EQ(vocab.scores[260], 0);  // its rank among the merges
+}
+
 void expect_refused(const std::function<void(json&)>& change, Code code, const char* part) {
   json file = llama_file();
   change(file);
