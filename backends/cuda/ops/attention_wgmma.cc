@@ -34,23 +34,21 @@ void run_wgmma(const char* op, const AttentionParams& params, DType keys, Stream
               params);
 }
 
-const char* refuse_scores(float scale, float softcap) {
-  if (!(scale > 0)) return "the scale is not above 0";
-  if (softcap > 0) return "scores are capped";
-  return nullptr;
+template <typename Args>
+const char* refuse_scores(const Args& args) {
+  return gpu::shaped_scores(gpu::attention_params(args)) ? "scores are more than products"
+                                                         : nullptr;
 }
 
 const char* refuse_dense(const AttentionArgs& args) {
-  if (args.mask || args.alibi_slopes) return "scores have a mask or ALiBi";
-  const char* reason = refuse_scores(args.scale, args.softcap);
-  if (reason != nullptr) return reason;
-  return gpu::refuse_attention_tiles(args.q, args.k, args.v, args.y, kMostElements);
+  const char* reason = gpu::refuse_attention_tiles(args.q, args.k, args.v, args.y, kMostElements);
+  return reason != nullptr ? reason : refuse_scores(args);
 }
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
-  const char* reason = refuse_scores(args.scale, args.softcap);
-  if (reason != nullptr) return reason;
-  return gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
+  const char* reason =
+      gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
+  return reason != nullptr ? reason : refuse_scores(args);
 }
 
 void run_dense(const AttentionArgs& args, Stream& stream) {

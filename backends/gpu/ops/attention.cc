@@ -147,6 +147,11 @@ int64_t query_tiles(const AttentionParams& params, int64_t tile) {
   return std::min(params.q_len, params.q_len / tile + params.batch);
 }
 
+bool shaped_scores(const AttentionParams& params) {
+  return params.softcap > 0 || params.slopes != nullptr || params.mask != nullptr ||
+         !(params.scale > 0);
+}
+
 const char* refuse_attention_tiles(const View& q, const View& k, const View& v, const View& y,
                                    int64_t most) {
   if (k.dtype != DType::f16 && k.dtype != DType::bf16) return "keys are not f16 or bf16";

@@ -23,6 +23,10 @@ shared::AttentionParams attention_params(const PagedAttentionArgs& args);
 // leaves blocks without work.
 int64_t query_tiles(const shared::AttentionParams& params, int64_t tile);
 
+// True when scores are more than products scaled by a positive number: capped, with ALiBi or a
+// mask.
+bool shaped_scores(const shared::AttentionParams& params);
+
 // For kernels on matrix units, with 16-bit keys and values, q of their type or f32 and heads of up
 // to `most` elements: null when they can read and write these operands, else the reason.
 const char* refuse_attention_tiles(const View& q, const View& k, const View& v, const View& y,

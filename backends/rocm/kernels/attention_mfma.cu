@@ -52,10 +52,12 @@ struct Mfma {
   }
 };
 
-// attention_mfma_<dtype>_d<largest head>
-#define RB_MFMA(dtype, T, dim)                                          \
-  RB_KERNEL(attention_mfma_##dtype##_d##dim, kThreads, AttentionParams, \
-            (attention_amd<T, Mfma, dim>(p)))
+// attention_mfma_<dtype>_d<largest head>[_shaped]
+#define RB_MFMA(dtype, T, dim)                                                   \
+  RB_KERNEL(attention_mfma_##dtype##_d##dim, kThreads, AttentionParams,          \
+            (attention_amd<T, Mfma, dim, false>(p)))                             \
+  RB_KERNEL(attention_mfma_##dtype##_d##dim##_shaped, kThreads, AttentionParams, \
+            (attention_amd<T, Mfma, dim, true>(p)))
 RB_MFMA(f16, f16, 64)
 RB_MFMA(f16, f16, 128)
 RB_MFMA(f16, f16, 256)

@@ -57,7 +57,8 @@ struct AmdTile {
   };
 };
 
-template <class T, class Unit, int kDim>
+// kShaped: scores are more than scaled products. A variant of its own, since it needs registers.
+template <class T, class Unit, int kDim, bool kShaped>
 class AmdAttention {
  public:
   using Tile = AmdTile<Unit, kDim>;
@@ -68,7 +69,7 @@ class AmdAttention {
   RB_DEVICE AmdAttention(const AttentionParams& p, const TileWork& work, Shared& shared)
       : p_(p),
         work_(work),
-        rule_(score_rule(p)),
+        factor_(kShaped ? 1.0f : p.scale * kLog2E),
         shared_(shared),
         lane_(static_cast<int>(thread_x()) % Unit::kWave),
         wave_(static_cast<int>(thread_x()) / Unit::kWave) {}
@@ -253,7 +254,7 @@ class AmdAttention {
 
   // Turns products into weights relative to the query's new top.
   RB_DEVICE void weigh(int band, i64 key, bool partly, Result (&scores)[Tile::kKeys / 16]) {
-    if (rule_.shaped) shape(band, key, scores);
+    if constexpr (kShaped) shape(band, key, scores);
     if (partly) hide(band, key, scores);
     Band& own = bands_[band];
     float top = own.top;
@@ -264,14 +265,14 @@ class AmdAttention {
     }
     top = over_query(top, Max{});
     // Queries that saw no key yet: weights are 2^-inf = 0, and there is nothing to rescale.
-    const float base = top > -infinity() ? top * rule_.factor : 0.0f;
-    const float keep = fast_exp2(own.top * rule_.factor - base);
+    const float base = top > -infinity() ? top * factor_ : 0.0f;
+    const float keep = fast_exp2(own.top * factor_ - base);
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < Tile::kKeys / 16; ++i) {
 #pragma unroll
       for (int j = 0; j < Unit::kSums; ++j) {
-        scores[i].values[j] = fast_exp2(scores[i].values[j] * rule_.factor - base);
+        scores[i].values[j] = fast_exp2(scores[i].values[j] * factor_ - base);
         sum += scores[i].values[j];
       }
     }
@@ -344,16 +345,16 @@ class AmdAttention {
 
   const AttentionParams& p_;
   const TileWork& work_;
-  const ScoreRule rule_;
+  const float factor_;  // makes a product, or a shaped score, one in base 2
   Shared& shared_;
   int lane_, wave_;
   Band bands_[Tile::kBands];
   Pack<T> k_[Tile::kFetched], v_[Tile::kFetched];
 };
 
-template <class T, class Unit, int kDim>
+template <class T, class Unit, int kDim, bool kShaped>
 RB_DEVICE void attention_amd(const AttentionParams& p) {
-  using Attention = AmdAttention<T, Unit, kDim>;
+  using Attention = AmdAttention<T, Unit, kDim, kShaped>;
   RB_SHARED typename Attention::Shared shared;
   TileWork work;
   if (!find_tile(p, Attention::Tile::kRows, block_x(), block_y(), work)) return;

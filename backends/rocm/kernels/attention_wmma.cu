@@ -89,10 +89,12 @@ struct Wmma {
   }
 };
 
-// attention_wmma_<dtype>_d<largest head>
-#define RB_WMMA(dtype, T, dim)                                          \
-  RB_KERNEL(attention_wmma_##dtype##_d##dim, kThreads, AttentionParams, \
-            (attention_amd<T, Wmma, dim>(p)))
+// attention_wmma_<dtype>_d<largest head>[_shaped]
+#define RB_WMMA(dtype, T, dim)                                                   \
+  RB_KERNEL(attention_wmma_##dtype##_d##dim, kThreads, AttentionParams,          \
+            (attention_amd<T, Wmma, dim, false>(p)))                             \
+  RB_KERNEL(attention_wmma_##dtype##_d##dim##_shaped, kThreads, AttentionParams, \
+            (attention_amd<T, Wmma, dim, true>(p)))
 RB_WMMA(f16, f16, 64)
 RB_WMMA(f16, f16, 128)
 RB_WMMA(bf16, bf16, 64)

@@ -25,13 +25,12 @@ void run_tiles(const char* op, const AttentionParams& params, DType keys, Stream
   const char* family = unit == Unit::mfma ? "attention_mfma" : "attention_wmma";
   const int64_t dim = std::max(params.head_dim, params.v_dim);
   const int64_t rows = rows_of_tile(unit, dim);
+  gpu::KernelName kernel(family, keys, dim <= 64 ? "d64" : dim <= 128 ? "d128" : "d256");
+  if (gpu::shaped_scores(params)) kernel.part("shaped");
   gpu::launch(stream,
               {.op = op,
                .family = family,
-               .kernel = gpu::KernelName(family, keys,
-                                         dim <= 64    ? "d64"
-                                         : dim <= 128 ? "d128"
-                                                      : "d256"),
+               .kernel = kernel,
                .grid = {.x = static_cast<uint32_t>(gpu::query_tiles(params, rows)),
                         .y = static_cast<uint32_t>(params.heads)},
                .threads = 256},
