@@ -40,6 +40,9 @@ class Device {
   // Ordered with the stream; at least 64-byte aligned. free of null does nothing.
   virtual void* allocate(size_t bytes, Stream& stream) = 0;
   virtual void free(void* data, size_t bytes, Stream& stream) noexcept = 0;
+  // Host memory that copies to and from the device are fastest with.
+  virtual void* allocate_host(size_t bytes) = 0;
+  virtual void free_host(void* data, size_t bytes) noexcept = 0;
   virtual void copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) = 0;
   virtual void fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) = 0;
 

@@ -19,6 +19,8 @@ class CpuDevice final : public Device {
 
   void* allocate(size_t bytes, Stream&) override { return allocator_.allocate(bytes); }
   void free(void* data, size_t bytes, Stream&) noexcept override { allocator_.free(data, bytes); }
+  void* allocate_host(size_t bytes) override { return allocator_.allocate(bytes); }
+  void free_host(void* data, size_t bytes) noexcept override { allocator_.free(data, bytes); }
   void copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) override;
   void fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) override;
 

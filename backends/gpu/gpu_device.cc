@@ -51,6 +51,15 @@ void GpuDevice::free(void* data, size_t, Stream& stream) noexcept {
   allocator_.free(data, stream.handle);
 }
 
+void* GpuDevice::allocate_host(size_t bytes) {
+  use();
+  return driver_.allocate_host(bytes);
+}
+
+void GpuDevice::free_host(void* data, size_t) noexcept {
+  if (data != nullptr) driver_.free_host(data);
+}
+
 void GpuDevice::copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) {
   if (bytes == 0) return;
   use();

@@ -34,7 +34,10 @@ class GpuDevice final : public Device {
 
   void* allocate(size_t bytes, Stream& stream) override;
   void free(void* data, size_t bytes, Stream& stream) noexcept override;
-  // Pageable host memory is staged: the call returns when `from` may be changed.
+  void* allocate_host(size_t bytes) override;
+  void free_host(void* data, size_t bytes) noexcept override;
+  // Pageable host memory is staged: the call returns when `from` may be changed. Memory of
+  // allocate_host is read and written by the device itself, in stream order.
   void copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) override;
   void fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) override;
 

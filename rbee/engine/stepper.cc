@@ -57,8 +57,12 @@ std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32
   if (device_.host_accessible()) {
     return {logits_.data<float>(), static_cast<size_t>(logits_.numel())};
   }
-  host_logits_ = logits_.to_host<float>();
-  return host_logits_;
+  const auto bytes = static_cast<size_t>(logits_.bytes());
+  host_logits_.reserve(device_, bytes);
+  device_.copy(host_logits_.as<float>(), logits_.view().data, bytes, CopyKind::device_to_host,
+               logits_.stream());
+  device_.synchronize(logits_.stream());
+  return {host_logits_.as<float>(), static_cast<size_t>(logits_.numel())};
 }
 
 Stepper::Indices Stepper::make_indices(std::span<const Work> work,
@@ -122,9 +126,12 @@ Tensor Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t
   // The table's width is rounded up, so that a growing sequence changes shape rarely.
   const Indices indices = make_indices(work, logit_rows, true);
   RecordedStep& step = recorded_step(indices);
-  device_.copy(step.indices.view().data, indices.values.data(),
-               indices.values.size() * sizeof(int32_t), CopyKind::host_to_device,
-               device_.default_stream());
+  // The copy of the step before has ended: its logits were waited for.
+  const size_t bytes = indices.values.size() * sizeof(int32_t);
+  host_indices_.reserve(device_, bytes);
+  std::ranges::copy(indices.values, host_indices_.as<int32_t>());
+  device_.copy(step.indices.view().data, host_indices_.as<int32_t>(), bytes,
+               CopyKind::host_to_device, device_.default_stream());
   step.recording.replay();
   return step.logits;
 }

@@ -11,6 +11,7 @@
 #include "rbee/engine/kv_blocks.h"
 #include "rbee/models/language_model.h"
 #include "rbee/nn/kv_cache.h"
+#include "rbee/tensor/host_buffer.h"
 #include "rbee/tensor/recording.h"
 
 namespace rbee::engine {
@@ -82,7 +83,8 @@ class Stepper {
   KvBlockPool pool_;
   nn::KvCache cache_;
   Tensor logits_;
-  std::vector<float> host_logits_;  // used where the host cannot read the device
+  HostBuffer host_logits_;   // used where the host cannot read the device
+  HostBuffer host_indices_;  // of a recorded step
   // By number of sequences and width of the block table.
   std::map<std::pair<int64_t, int64_t>, RecordedStep> recorded_;
   int64_t recorded_uses_ = 0;

@@ -16,9 +16,10 @@ class FakeDevice final : public Device {
  public:
   explicit FakeDevice(DeviceId id, bool accessible) : id_(id), accessible_(accessible) {}
 
-  int allocations = 0;      // alive now
-  size_t bytes = 0;         // in them
-  size_t limit = SIZE_MAX;  // of one allocation
+  int allocations = 0;       // alive now
+  int host_allocations = 0;  // alive now
+  size_t bytes = 0;          // in them
+  size_t limit = SIZE_MAX;   // of one allocation
   std::vector<CopyKind> copies;
   std::vector<const Stream*> allocated_on;  // the stream of each allocation
 
@@ -40,6 +41,14 @@ class FakeDevice final : public Device {
     --allocations;
     bytes -= size;
     ::operator delete(data, std::align_val_t{64});
+  }
+  void* allocate_host(size_t size) override {
+    ++host_allocations;
+    return ::operator new(size);
+  }
+  void free_host(void* data, size_t) noexcept override {
+    --host_allocations;
+    ::operator delete(data);
   }
   void copy(void* to, const void* from, size_t size, CopyKind kind, Stream&) override {
     copies.push_back(kind);

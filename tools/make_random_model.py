@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Writes a Hugging Face folder of a real model's shape with random weights, for benchmarks.
+
+    tools/make_random_model.py llama-3-8b DIR [--dtype bfloat16] [--layers N]
+
+Needs PyTorch and safetensors; uses a GPU for the random numbers when there is one. The tokenizer knows single bytes
+only. Weights are normal with a deviation of 0.02, so that activations stay in range.
+"""
+import argparse
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+SHAPES = {
+    "llama-3-8b": dict(hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
+                       num_key_value_heads=8, vocab_size=128256, rope_theta=500000.0, max_position_embeddings=8192),
+    "smollm2-135m": dict(hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
+                         num_key_value_heads=3, vocab_size=49152, rope_theta=100000.0, max_position_embeddings=8192),
+}
+
+
+def byte_alphabet():
+    """GPT-2's printable stand-in for each byte."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    extra = iter(range(256, 512))
+    return [chr(b) if b in printable else chr(next(extra)) for b in range(256)]
+
+
+def write_tokenizer(folder):
+    vocab = {piece: i for i, piece in enumerate(byte_alphabet())}
+    vocab["<|end|>"] = 256
+    vocab["th"] = 257
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    tokenizer = {
+        "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None,
+        "added_tokens": [{"id": 256, "content": "<|end|>", "single_word": False, "lstrip": False, "rstrip": False,
+                          "normalized": False, "special": True}],
+        "pre_tokenizer": byte_level, "decoder": byte_level,
+        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                  "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "vocab": vocab,
+                  "merges": ["t h"]},
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|end|>"}))
+
+
+def layer_shapes(shape):
+    dim, ffn = shape["hidden_size"], shape["intermediate_size"]
+    kv = dim // shape["num_attention_heads"] * shape["num_key_value_heads"]
+    return {"self_attn.q_proj": (dim, dim), "self_attn.k_proj": (kv, dim), "self_attn.v_proj": (kv, dim),
+            "self_attn.o_proj": (dim, dim), "mlp.gate_proj": (ffn, dim), "mlp.up_proj": (ffn, dim),
+            "mlp.down_proj": (dim, ffn), "input_layernorm": (dim,), "post_attention_layernorm": (dim,)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("shape", choices=sorted(SHAPES))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--layers", type=int, help="fewer layers than the real model has")
+    options = parser.parse_args()
+    shape = dict(SHAPES[options.shape])
+    if options.layers:
+        shape["num_hidden_layers"] = options.layers
+    options.folder.mkdir(parents=True, exist_ok=True)
+    dtype = getattr(torch, options.dtype)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(0)
+
+    def weight(size):
+        if len(size) == 1:
+            return torch.ones(size, dtype=dtype)
+        return (torch.randn(size, device=device, dtype=torch.float32) * 0.02).to(dtype).cpu()
+
+    table = (shape["vocab_size"], shape["hidden_size"])
+    parts = [{"model.embed_tokens.weight": table, "lm_head.weight": table,
+              "model.norm.weight": (shape["hidden_size"],)}]
+    for layer in range(shape["num_hidden_layers"]):
+        parts.append({f"model.layers.{layer}.{name}.weight": size for name, size in layer_shapes(shape).items()})
+    names = {}
+    for i, part in enumerate(parts):
+        file = f"model-{i + 1:05d}-of-{len(parts):05d}.safetensors"
+        save_file({name: weight(size) for name, size in part.items()}, options.folder / file)
+        names.update({name: file for name in part})
+    (options.folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
+              "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "torch_dtype": options.dtype,
+              "bos_token_id": 256, "eos_token_id": 256, **shape}
+    (options.folder / "config.json").write_text(json.dumps(config))
+    write_tokenizer(options.folder)
+
+
+if __name__ == "__main__":
+    main()
