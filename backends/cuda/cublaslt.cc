@@ -41,6 +41,7 @@ const gpu::LtVendor kCublasLtVendor{.name = "cuBLASLt",
                                     .bias_type = 26,
                                     .batch_count = 5,
                                     .batch_stride = 6,
+                                    .reduction_schemes = 3,
                                     .min_alignment_a = 5,
                                     .algorithm_bytes = 64};
 

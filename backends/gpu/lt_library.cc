@@ -134,6 +134,9 @@ LtHandle LtLibrary::make_preference(const LtProduct& p) const {
           "MatmulPreferenceSetAttribute");
   };
   set(kWorkspaceLimit, kMostWorkspace);
+  // Parts of a sum are not to be rounded to the result's type before they are added up.
+  constexpr uint32_t kInPlaceOrComputeType = 3;
+  if (vendor_.reduction_schemes != 0) set(vendor_.reduction_schemes, kInPlaceOrComputeType);
   if (vendor_.min_alignment_a != 0) {
     set(vendor_.min_alignment_a, alignment_of(p.a));
     set(vendor_.min_alignment_a + 1, alignment_of(p.b));

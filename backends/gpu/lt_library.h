@@ -49,6 +49,7 @@ struct LtVendor {
   int transpose_a, transpose_b;  // attributes of an operation
   int epilogue, bias_pointer, bias_type;
   int batch_count, batch_stride;  // attributes of a layout
+  int reduction_schemes;          // preference; 0: there is none
   int min_alignment_a;            // preference, also of b, c, d (+1..3); 0: there is none
   size_t algorithm_bytes;         // of the opaque algorithm that starts a heuristic's result
 };

@@ -41,7 +41,8 @@ const gpu::LtVendor kHipblasLtVendor{.name = "hipBLASLt",
                                      .bias_type = 4,
                                      .batch_count = 0,
                                      .batch_stride = 1,
-                                     .min_alignment_a = 0,
+                                     .reduction_schemes = 0,
+                                    .min_alignment_a = 0,
                                      .algorithm_bytes = 24};
 
 const Impl<LinearArgs> linear_hipblaslt{"hipblaslt", refuse_linear, run_linear};

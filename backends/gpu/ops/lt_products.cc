@@ -101,6 +101,10 @@ const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args) {
     if (weight.packing != 0 || !product_dtype(weight.dtype)) return "takes f32, f16, bf16 weights";
     if (product_type(args.x.dtype, weight.dtype) != weight.dtype) return "would round the weight";
     if (weight.size(0) == 0) return "takes at least one output";
+    // For such sizes cuBLASLt has kernels that round the product before they add the bias.
+    if (part.bias && args.x.dtype != DType::f32 && (weight.size(0) | weight.size(1)) % 8 != 0) {
+      return "takes sizes that are multiples of 8 with a bias in 16 bits";
+    }
     if (std::max({args.x.size(0), weight.size(0), weight.size(1)}) > kMostSize) {
       return "sizes of 2^31 and more";
     }
