@@ -6,7 +6,7 @@ build=(g++ cmake ninja-build git ccache python3 python3-venv python3-pip curl ca
        libboost1.81-dev libssl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libpcre2-dev
        libicu-dev)
 test=("${build[@]}" libgtest-dev libgmock-dev libbenchmark-dev python3-jinja2)
-lint=(clang-format-19 clang-tidy-19)
+lint=(clang-format-19 clang-tidy-19 clang-19 lld-19)
 
 case "${1:-}" in
   build) wanted=("${build[@]}") ;;
