@@ -9,7 +9,7 @@ namespace rbee::rocm {
 
 using Status = int;  // hipError_t; 0 = success
 struct Opaque;
-using Handle = Opaque*;  // hipStream_t, hipEvent_t, hipModule_t, hipFunction_t, hipGraph_t and so on
+using Handle = Opaque*;  // hipStream_t, hipEvent_t, hipModule_t, hipFunction_t, hipGraph_t ...
 
 // F(exported name, parameters)
 #define RB_HIP_FUNCTIONS(F)                                                                     \

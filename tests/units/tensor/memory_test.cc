@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rbee/tensor/host_buffer.h"
 #include "rbee/tensor/tensor.h"
 #include "tests/units/tensor/fake_device.h"
 
@@ -165,6 +166,22 @@ TEST_F(MemoryTest, StreamScopeChoosesTheStreamOfItsDevice) {
     EXPECT_EQ(&x.stream(), &outer);
   }
   EXPECT_EQ(&x.stream(), &gpu_.default_stream());
+}
+
+TEST_F(MemoryTest, HostBufferGrowsAndGoesWithItsOwner) {
+  {
+    HostBuffer buffer;
+    buffer.reserve(gpu_, 8);
+    buffer.as<int32_t>()[1] = 7;
+    buffer.reserve(gpu_, 4);
+    EXPECT_EQ(buffer.as<int32_t>()[1], 7) << "room enough";
+    buffer.reserve(gpu_, 1000);
+    EXPECT_EQ(gpu_.host_allocations, 1);
+    buffer.reserve(cpu_, 10);
+    EXPECT_EQ(gpu_.host_allocations, 0) << "of another device now";
+    EXPECT_EQ(cpu_.host_allocations, 1);
+  }
+  EXPECT_EQ(cpu_.host_allocations, 0);
 }
 
 }  // namespace
