@@ -194,6 +194,7 @@ std::vector<IndexCase> dense_cases() {
       {.x = {3, 4, 6}, .ids = {3, 4, 9}, .axis = 2, .form = Form::gaps},
       {.x = {4, 7, 3}, .ids = {2, 5, 3}, .axis = 1, .form = Form::transposed},
       {.x = {4, 5}, .ids = {0, 5}},
+      {.x = {3, 40}, .ids = {3, 300}, .axis = 1},  // few long lines
   };
 }
 
@@ -201,6 +202,7 @@ std::vector<IndexCase> slice_cases() {
   return {
       {.x = {1}, .ids = {1}},
       {.x = {33, 7}, .ids = {65}},
+      {.x = {9, 32}, .ids = {5}},  // whole packs a slice
       {.x = {3, 11, 6}, .ids = {5}, .axis = 1, .form = Form::gaps},
       {.x = {4, 7, 3}, .ids = {9}, .axis = 2, .form = Form::transposed},
       {.x = {4, 5}, .ids = {0}, .axis = 1},

@@ -50,6 +50,9 @@ std::vector<ReduceCase> reduce_cases() {
     out.push_back({op, {{4, 1, 6}}, 0b010});
     out.push_back({op, {{1000, 1031}}, 0b10, DType::f32, {}, true});
     out.push_back({op, {{1031, 1000}}, 0b01, DType::f32, {}, true});
+    // Few outputs of many elements, along rows and down columns: devices cut them into slices.
+    out.push_back({op, {{1, 12288}}, 0b10});
+    out.push_back({op, {{384, 32}}, 0b01});
     if (finds_index(op)) continue;
     out.push_back({op, {{2, 3, 5, 7, 11}}, 0b10101});
     out.push_back({op, {{33, 65}}, 0b11, DType::bf16});
@@ -155,6 +158,9 @@ OpTable argsort_table() {
     cases.push_back({{{3, 0}}, descending});
     cases.push_back({{{19, 128}, Form::transposed}, descending});
     cases.push_back({{{4, 1000}, Form::contiguous, 0b01}, descending});
+    // Rows that devices merge from sorted pieces.
+    cases.push_back({{{1, 4200}}, descending});
+    cases.push_back({{{2, 2100}, Form::gaps}, descending, DType::i64});
     cases.push_back({{{64, 1024}}, descending, DType::f32, {}, true});
   }
   OpTable out("argsort");

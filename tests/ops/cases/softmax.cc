@@ -23,6 +23,7 @@ std::vector<SoftmaxCase> cases() {
     out.push_back({.x = {{17, 64}, Form::transposed}, .dtype = dtype});
     out.push_back({.x = {{0, 8}}, .dtype = dtype});
     out.push_back({.x = {{8, 0}}, .dtype = dtype});
+    out.push_back({.x = {{2, 1100}}, .dtype = dtype});
   }
   out.push_back({.x = {{2, 3, 19}, Form::contiguous, 0b010}});
   out.push_back({.x = {{5, 1024}, Form::step2}, .values = {-80, 80}});
