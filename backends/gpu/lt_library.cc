@@ -58,6 +58,16 @@ LtLibrary::LtLibrary(const LtVendor& vendor)
   if (!file_.missing().empty()) refusal_ = cat(file_.name(), " lacks ", file_.missing());
 }
 
+LtLibrary::~LtLibrary() {
+  for (const auto& [key, plan] : plans_) {
+    for (const LtHandle layout : {plan.a, plan.b, plan.d}) {
+      if (layout != nullptr) fn_.MatrixLayoutDestroy(layout);
+    }
+    if (plan.operation != nullptr) fn_.MatmulDescDestroy(plan.operation);
+  }
+  for (const auto& [ordinal, library] : libraries_) fn_.Destroy(library);
+}
+
 void LtLibrary::check(int status, const char* call) const {
   if (status != 0) fail(Code::device, cat(vendor_.prefix, call), "status ", status);
 }

@@ -24,9 +24,12 @@ using LtHandle = LtOpaque*;  // library, operation, layout, preference, stream
 // tests/gpu/signatures compares the declarations with both vendors' headers.
 #define RB_LT_FUNCTIONS(F)                                                                     \
   F(Create, (LtHandle*))                                                                       \
+  F(Destroy, (LtHandle))                                                                       \
   F(MatmulDescCreate, (LtHandle*, int compute_type, int scale_type))                           \
+  F(MatmulDescDestroy, (LtHandle))                                                             \
   F(MatmulDescSetAttribute, (LtHandle, int attribute, const void*, size_t))                    \
   F(MatrixLayoutCreate, (LtHandle*, int type, uint64_t rows, uint64_t columns, int64_t pitch)) \
+  F(MatrixLayoutDestroy, (LtHandle))                                                           \
   F(MatrixLayoutSetAttribute, (LtHandle, int attribute, const void*, size_t))                  \
   F(MatmulPreferenceCreate, (LtHandle*))                                                       \
   F(MatmulPreferenceSetAttribute, (LtHandle, int attribute, const void*, size_t))              \
@@ -73,6 +76,7 @@ class LtLibrary {
  public:
   // Opens the library; `vendor` outlives the object.
   explicit LtLibrary(const LtVendor& vendor);
+  ~LtLibrary();
   LtLibrary(const LtLibrary&) = delete;
   LtLibrary& operator=(const LtLibrary&) = delete;
 
@@ -111,7 +115,7 @@ class LtLibrary {
   Functions fn_;
   std::string refusal_;
   std::mutex mutex_;  // guards everything below, and the descriptors while they are used
-  std::map<int, LtHandle> libraries_;  // by ordinal; as long-lived as the program
+  std::map<int, LtHandle> libraries_;  // by ordinal
   std::map<Key, Plan> plans_;
 };
 

@@ -119,6 +119,20 @@ int RB_LT(Create)(void** library) {
   return kSuccess;
 }
 
+int RB_LT(Destroy)(void*) {
+  return kSuccess;
+}
+
+int RB_LT(MatmulDescDestroy)(void* operation) {
+  delete static_cast<Operation*>(operation);
+  return kSuccess;
+}
+
+int RB_LT(MatrixLayoutDestroy)(void* layout) {
+  delete static_cast<Layout*>(layout);
+  return kSuccess;
+}
+
 int RB_LT(MatmulDescCreate)(void** operation, int compute, int scale) {
   *operation = new Operation{compute, scale};
   return kSuccess;
