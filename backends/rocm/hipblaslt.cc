@@ -42,7 +42,7 @@ const gpu::LtVendor kHipblasLtVendor{.name = "hipBLASLt",
                                      .batch_count = 0,
                                      .batch_stride = 1,
                                      .reduction_schemes = 0,
-                                    .min_alignment_a = 0,
+                                     .min_alignment_a = 0,
                                      .algorithm_bytes = 24};
 
 const Impl<LinearArgs> linear_hipblaslt{"hipblaslt", refuse_linear, run_linear};
