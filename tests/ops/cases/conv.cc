@@ -225,7 +225,8 @@ std::vector<ConvCase> cases_of_two_axes() {
        .padding = {1, 1},
        .form = Form::gaps},
       {.in = 8, .out = 16, .groups = 8, .size = {9, 10}, .kernel = {5, 3}, .stride = {2, 1}},
-      {.batch = 3, .in = 37, .out = 17, .size = {5, 7}},  // a matrix product
+      {.batch = 3, .in = 37, .out = 17, .size = {5, 7}},        // a matrix product
+      {.in = 3, .out = 70, .size = {8, 13}, .kernel = {2, 2}},  // more than a tile of both
       {.batch = 2,
        .in = 6,
        .out = 26,

@@ -24,6 +24,10 @@ std::vector<EmbeddingCase> cases() {
   for (const DType result : {DType::f16, DType::bf16, DType::f64}) {
     out.push_back({.ids = ids, .table = {7, 33}, .result = result, .scale = 0.5f});
   }
+  for (const DType result : {DType::f16, DType::bf16, DType::f64, DType::f8e4m3}) {
+    out.push_back({.ids = ids, .table = {7, 256}, .dtype = DType::q4_k, .result = result});
+    out.push_back({.ids = ids, .table = {7, 64}, .dtype = DType::f16, .result = result});
+  }
   out.push_back({.ids = {}, .table = {7, 16}});
   out.push_back({.ids = {0}, .table = {1, 1}});
   return out;

@@ -12,6 +12,7 @@ struct NormCase {
   DType dtype = DType::f32;
   bool weight = true;
   bool bias = true;
+  Form vector_form = Form::step2;  // of the weight of layer_norm, of the bias of group_norm
   float eps = 1e-5f;
   bool big = false;
 };
@@ -63,6 +64,12 @@ std::vector<NormCase> layer_cases() {
   out.push_back({.x = {{0, 8}}});
   out.push_back({.x = {{5, 8}}, .weight = false, .bias = false, .eps = 1e-2f});
   out.push_back({.x = {{4, 6, 7}, Form::contiguous, 0b010}});
+  // Rows in whole packs of 16 bytes: of one a thread, of several, and of more than a block keeps.
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const int64_t dim : {72, 1024, 1032, 8200}) {
+      out.push_back({.x = {{2, dim}}, .dtype = dtype, .vector_form = Form::contiguous});
+    }
+  }
   out.push_back({.x = {{1024, 1024}}, .big = true});
   out.push_back({.x = {{1024, 1024}}, .dtype = DType::f16, .big = true});
   return out;
@@ -74,7 +81,7 @@ OpTable layer_norm_table() {
     const int64_t dim = c.x.shape[c.x.shape.rank() - 1];
     const auto build = [=](Scene& scene) {
       LayerNormArgs args{.x = scene.input(c.x, c.dtype), .eps = c.eps};
-      if (c.weight) args.weight = scene.input({{dim}, Form::step2}, c.dtype, {0.5, 1.5});
+      if (c.weight) args.weight = scene.input({{dim}, c.vector_form}, c.dtype, {0.5, 1.5});
       if (c.bias) args.bias = scene.input({{dim}}, c.dtype);
       args.y = scene.output({c.x.shape}, c.dtype);
       scene.flops = 8.0 * static_cast<double>(args.x.numel());
@@ -104,6 +111,14 @@ std::vector<NormCase> group_cases() {
   out.push_back({.x = {{0, 4, 3}}, .groups = 2});
   out.push_back({.x = {{5, 12}}, .groups = 3});
   out.push_back({.x = {{2, 4, 2, 3, 5}}, .groups = 2, .weight = false, .bias = false});
+  // Groups in runs of neighbours, of one tile and of several; and of several without runs.
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    out.push_back({.x = {{2, 64}}, .groups = 2, .dtype = dtype, .vector_form = Form::contiguous});
+    out.push_back({.x = {{2, 4, 8, 8}}, .groups = 2, .dtype = dtype});
+    out.push_back({.x = {{1, 4, 72, 64}}, .groups = 2, .dtype = dtype});
+    out.push_back({.x = {{2, 2, 33, 37}}, .dtype = dtype});
+  }
+  out.push_back({.x = {{1, 2, 33, 37}}, .dtype = DType::f64});
   out.push_back({.x = {{1, 320, 64, 64}}, .groups = 32, .big = true});
   return out;
 }
@@ -117,7 +132,7 @@ OpTable group_norm_table() {
     const auto build = [=](Scene& scene) {
       GroupNormArgs args{.x = scene.input(c.x, c.dtype), .groups = c.groups, .eps = c.eps};
       if (c.weight) args.weight = scene.input({{channels}}, c.dtype, {0.5, 1.5});
-      if (c.bias) args.bias = scene.input({{channels}, Form::step2}, c.dtype);
+      if (c.bias) args.bias = scene.input({{channels}, c.vector_form}, c.dtype);
       args.y = scene.output({c.x.shape}, c.dtype);
       scene.flops = 8.0 * static_cast<double>(args.x.numel());
       return args;
