@@ -283,6 +283,7 @@ TEST(PackedLinear, PartsOfSeveralTypes) {
   for (const DType type : types) {
     layers.push_back({.weight = pack_weight(random_tensor({24, 512}, type, state))});
   }
+  list.reserve(layers.size());
   for (const LinearWeights& layer : layers) list.push_back(&layer);
   for (const int64_t rows : {0, 1, 40}) {
     const Tensor x = random_tensor({rows, 512}, DType::f32, state);

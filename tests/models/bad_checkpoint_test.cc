@@ -194,7 +194,7 @@ TEST_F(BadCheckpointTest, RopeScaling) {
 }
 
 TEST_F(BadCheckpointTest, FamilyFields) {
-  const auto set = [](const char* key, json value) {
+  const auto set = [](const char* key, const json& value) {
     return [key, value](json& config) { config[key] = value; };
   };
   expect_error(changed_config("gemma2", set("layer_types", {"full_attention"})),

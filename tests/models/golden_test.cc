@@ -169,6 +169,7 @@ TEST_P(GoldenTest, RaggedBatchAndEachLayer) {
   ModelRunner runner = this->runner();
   runner.record = true;
   std::vector<Piece> pieces;
+  pieces.reserve(golden_.prompts.size());
   for (const auto& prompt : golden_.prompts) {
     pieces.push_back({static_cast<int64_t>(pieces.size()), prompt});
   }
