@@ -29,7 +29,7 @@ class Dim3(ctypes.Structure):
 
 
 HOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, Dim3, ctypes.c_uint32, ctypes.c_uint32,
-                        ctypes.c_void_p)
+                        ctypes.c_void_p, ctypes.c_uint32)
 
 
 def load_emulator(folder):
@@ -99,15 +99,13 @@ class CodeObject:
                 at = self.memory.find(bytes.fromhex(pattern), at + 1)
 
     def run(self, run_asm, name, grid, threads, shared, params):
+        """`params`: the bytes of the kernel's parameter; what the runtime appends begins behind them."""
         descriptor = self.symbols[name + ".kd"]
         group, private, argument_bytes = unpack("III", self.memory, descriptor)
         (entry,) = unpack("q", self.memory, descriptor + 16)
         _, _, resources, properties = unpack("IIIH", self.memory, descriptor + 44)
         hidden = struct.pack("<IIIHHHHHH", *grid, threads, 1, 1, 0, 0, 0) + bytes(40) + struct.pack("<H", 1)
-        explicit = argument_bytes
-        if argument_bytes >= 256:  # with the runtime's 256 bytes behind the source's
-            explicit = argument_bytes - 256
-        block = bytearray(ctypes.string_at(params, explicit)) + hidden
+        block = bytearray(params) + bytes(-len(params) % 8) + hidden
         block += bytes(max(argument_bytes - len(block), 0))
         arguments = ctypes.create_string_buffer(bytes(block), len(block))
         granules = (group + shared + 511) // 512
@@ -124,11 +122,12 @@ class CodeObject:
 def make_hook(run_asm, arch):
     loaded = {}
 
-    def launch(image, kernel, grid, threads, shared, params):
+    def launch(image, kernel, grid, threads, shared, params, params_bytes):
         try:
             if image not in loaded:
                 loaded[image] = CodeObject(image, arch)
-            loaded[image].run(run_asm, kernel.decode(), (grid.x, grid.y, grid.z), threads, shared, params)
+            loaded[image].run(run_asm, kernel.decode(), (grid.x, grid.y, grid.z), threads, shared,
+                              ctypes.string_at(params, params_bytes))
             return 0
         except Exception:  # an exception cannot cross into the library
             print(f"{kernel.decode()}: the emulator failed", flush=True)

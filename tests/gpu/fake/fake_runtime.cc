@@ -316,7 +316,8 @@ int Runtime::run(const RecordedLaunch& launch) {
   ++launches_;
   if (hook == nullptr) return kSuccess;
   return hook(launch.kernel->module->image, launch.kernel->name.c_str(), launch.grid,
-              launch.threads, launch.shared_bytes, launch.params.data());
+              launch.threads, launch.shared_bytes, launch.params.data(),
+              static_cast<uint32_t>(launch.params.size()));
 }
 
 int Runtime::launch(Kernel* kernel, Dim3 grid, uint32_t threads, uint32_t shared_bytes,

@@ -29,7 +29,7 @@ struct Dim3 {
 // Runs a kernel of a loaded code object; `params`: the address of its one parameter. Returns 0 on
 // success.
 using LaunchHook = int (*)(const void* image, const char* kernel, Dim3 grid, uint32_t threads,
-                           uint32_t shared_bytes, const void* params);
+                           uint32_t shared_bytes, const void* params, uint32_t params_bytes);
 
 struct DeviceOptions {
   int count = 1;
