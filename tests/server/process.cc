@@ -27,7 +27,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 Process::Process(const std::string& program, std::vector<std::string> arguments,
                  std::vector<std::string> environment) {
   // A process that ends while it is written to must not end the tests.
-  signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGPIPE, SIG_IGN);
   arguments.insert(arguments.begin(), program);
   const std::vector<char*> argv = pointers(arguments);
   const std::vector<char*> envp = pointers(environment);
