@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds and runs every test: formatting, lint, the tests under ASan and UBSan, clang-tidy over what
+# Builds and runs every test: formatting, lint, the tests under ASan and UBSan,
 # changed, then the tests of the Release build. Usage: test.sh [ctest arguments]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,9 +27,6 @@ cmake --preset dev "${gpu[@]}" >/dev/null
 cmake --build --preset dev
 step "Tests with ASan and UBSan"
 ctest --preset dev "$@"
-
-step "clang-tidy over changed files"
-bash tools/tidy.sh --changed 30
 
 step "Build (Release)"
 cmake --preset cpu -DRBEE_TESTS=ON >/dev/null
