@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds and runs every test: formatting, lint, the tests under ASan and UBSan,
-# changed, then the tests of the Release build. Usage: test.sh [ctest arguments]
+# Builds and runs every test: formatting, lint, the tests under ASan and UBSan, then the tests of the
+# Release build. Usage: test.sh [ctest arguments]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 step() { printf '\n== %s\n' "$1"; }
