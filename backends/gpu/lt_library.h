@@ -21,7 +21,7 @@ struct LtOpaque;
 using LtHandle = LtOpaque*;  // library, operation, layout, preference, stream
 
 // F(name after the library's prefix, parameters); all return a status, 0 = success.
-// tests/gpu/signatures compares the declarations with both vendors' headers.
+// No test compares the declarations with the vendors' headers yet.
 #define RB_LT_FUNCTIONS(F)                                                                     \
   F(Create, (LtHandle*))                                                                       \
   F(Destroy, (LtHandle))                                                                       \

@@ -1,7 +1,7 @@
 #pragma once
 // The entry points of the HIP runtime that are used, all exported unversioned and unchanged since
 // ROCm 5 (HIP documentation, "HIP runtime API"). Handles are opaque pointers here;
-// tests/gpu/signatures compares every declaration with HIP's header.
+// no test compares these declarations with HIP's header yet.
 
 #include <cstddef>
 
