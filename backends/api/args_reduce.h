@@ -26,4 +26,18 @@ struct ArgsortArgs {
   bool descending = false;
 };
 
+// The k largest of each row, largest first; of equal values the lower index comes first. NaN counts
+// as -infinity, and -0 equals 0.
+struct TopKArgs {
+  View x;       // (rows, n) f32, f16 or bf16
+  View scale;   // (rows) f32, for `sum`; absent: 1
+  View values;  // (rows, k) f32, 1 <= k <= n and k <= kMaxTopK
+  View ids;     // (rows, k) i32
+  // (rows) f32 or absent: sum over the row of exp(scale * (x - largest)), so that the softmax of
+  // scale * x is exp(scale * (value - largest)) / sum. 0 where all are -infinity, NaN where the
+  // largest is infinity.
+  View sum;
+};
+inline constexpr int64_t kMaxTopK = 1024;
+
 }  // namespace rbee

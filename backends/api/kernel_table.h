@@ -30,6 +30,7 @@ struct KernelTable {
   Slot<ReduceArgs> reduce;
   Slot<SoftmaxArgs> softmax;
   Slot<ArgsortArgs> argsort;
+  Slot<TopKArgs> top_k;
   // norms
   Slot<RmsNormArgs> rms_norm;
   Slot<AddRmsNormArgs> add_rms_norm;

@@ -25,6 +25,7 @@
 #include "backends/cpu/ref/softmax.h"
 #include "backends/cpu/rope_append.h"
 #include "backends/cpu/simd/simd.h"
+#include "backends/cpu/top_k.h"
 
 // Entries for x86-64 only; other processors go straight to what follows.
 #ifdef __x86_64__
@@ -83,6 +84,7 @@ void add_elementwise(KernelTable& t) {
 void add_reductions(KernelTable& t) {
   t.reduce = slot<ref_reduce>();
   t.argsort = slot<ref_argsort>();
+  t.top_k = slot<fast_top_k, ref_top_k>();
   t.softmax = slot<ref_softmax>();
 }
 

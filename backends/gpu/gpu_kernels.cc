@@ -52,6 +52,7 @@ void add_reductions(KernelTable& t) {
   t.reduce = slot<reduce>();
   t.softmax = slot<softmax>();
   t.argsort = slot<argsort>();
+  t.top_k = slot<top_k>();
 }
 
 void add_convolutions(KernelTable& t) {

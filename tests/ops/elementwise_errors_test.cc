@@ -1,10 +1,11 @@
-// Every check of the element-wise operations, copies, reductions, softmax, argsort and norms: the
-// code, the operation's name and both values in the message.
+// Every check of the element-wise operations, copies, reductions, softmax, argsort, top_k and
+// norms: the code, the operation's name and both values in the message.
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/norm.h"
 #include "rbee/ops/reduce.h"
 #include "rbee/ops/softmax.h"
 #include "rbee/ops/sort.h"
+#include "rbee/ops/top_k.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/op_table.h"
 
@@ -137,6 +138,26 @@ TEST(RowErrors, SoftmaxAndArgsort) {
   expect_error("argsort", "4294967296", "4294967295", [&] { argsort(long_row); });
   expect_error("reduce", "4294967296", "4294967295",
                [&] { reduce(ReduceOp::argmin, long_row, Axis{0}); });
+}
+
+TEST(RowErrors, TopK) {
+  const Tensor x = tensor({2, 30});
+  expect_error("top_k", "x is undefined", "", [] { top_k({}, 1); });
+  expect_error("top_k", "x is f32 (3)", "2 axes", [] { top_k(tensor({3}), 1); });
+  expect_error("top_k", "k is 31", "x is f32 (2, 30)", [&] { top_k(x, 31); });
+  expect_error("top_k", "k is 0", "at least 1", [&] { top_k(x, 0); });
+  expect_error("top_k", "k is 1025", "1024", [] { top_k(tensor({1, 2000}), 1025); });
+  expect_error("top_k", "scale is f32 (3)", "wanted (2)",
+               [&] { top_k(x, 1, RowSum::wanted, tensor({3})); });
+  expect_error("top_k", "scale is f16 (2)", "wanted f32",
+               [&] { top_k(x, 1, RowSum::wanted, tensor({2}, DType::f16)); });
+  const TopK into{.values = tensor({2, 4}), .ids = tensor({2, 4}, DType::i32), .sum = {}};
+  expect_error("top_k", "ids is f32 (2, 4)", "wanted f32 and i32",
+               [&] { top_k_({.values = into.values, .ids = into.values, .sum = {}}, x); });
+  expect_error("top_k", "ids is i32 (1, 4)", "wanted (2, 4)", [&] {
+    top_k_({.values = into.values, .ids = tensor({1, 4}, DType::i32), .sum = {}}, x);
+  });
+  EXPECT_THROW(top_k(tensor({2, 3}, DType::f64), 1), Error);
 }
 
 TEST(NormErrors, LayerNorm) {

@@ -6,5 +6,6 @@ namespace rbee::cpu {
 
 extern const Impl<ReduceArgs> ref_reduce;
 extern const Impl<ArgsortArgs> ref_argsort;
+extern const Impl<TopKArgs> ref_top_k;
 
 }  // namespace rbee::cpu

@@ -1,5 +1,5 @@
 #pragma once
-// reduce.cc, softmax.cc and argsort.cc
+// reduce.cc, softmax.cc, argsort.cc and top_k.cc
 
 #include "backends/api/args_reduce.h"
 #include "backends/api/impl.h"
@@ -12,5 +12,7 @@ extern const Impl<ReduceArgs> reduce;
 extern const Impl<SoftmaxArgs> softmax;
 // Every plain dtype, rows of up to 2^30 elements.
 extern const Impl<ArgsortArgs> argsort;
+// All that the seam promises; any strides.
+extern const Impl<TopKArgs> top_k;
 
 }  // namespace rbee::gpu

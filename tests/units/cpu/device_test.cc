@@ -77,6 +77,7 @@ TEST(CpuDevice, EverySlotIsFilled) {
       !t.reduce.empty(),
       !t.softmax.empty(),
       !t.argsort.empty(),
+      !t.top_k.empty(),
       !t.rms_norm.empty(),
       !t.add_rms_norm.empty(),
       !t.layer_norm.empty(),
