@@ -60,6 +60,13 @@ struct Running {
 
   bool in_prompt() const { return sequence.cached < prompt_tokens; }
 };
+using RunningAt = std::list<Running>::iterator;
+
+// Few different counts, so that few steps are recorded anew.
+int64_t round_leaders(int64_t count, int64_t vocab) {
+  const int64_t rounded = count <= 64 ? 64 : count <= 256 ? 256 : kMaxTopK;
+  return std::min(rounded, vocab);
+}
 
 class LlmEngine final : public Engine {
  public:
@@ -212,7 +219,7 @@ class LlmEngine final : public Engine {
   void step() {
     std::vector<Stepper::Work> work;
     std::vector<int32_t> rows;
-    std::vector<std::list<Running>::iterator> sampled;
+    std::vector<RunningAt> sampled;
     int64_t batch_rows = 0;
     for (auto it = running_.begin(); it != running_.end(); ++it) {
       const auto length = static_cast<int64_t>(it->sequence.tokens.size());
@@ -227,13 +234,10 @@ class LlmEngine final : public Engine {
     const bool prompt_step =
         std::ranges::any_of(running_, [](const Running& run) { return run.in_prompt(); });
     const auto begin = Clock::now();
-    const std::span<float> logits = stepper_.step(work, rows);
-    // Counted before the tokens are sent; the time of sampling follows.
+    const std::vector<int32_t> ids = evaluate(work, rows, sampled);
+    // Counted before the tokens are sent; the time of sending follows.
     count_step(prompt_step ? batch_rows : 0, static_cast<int64_t>(sampled.size()));
-    const auto vocab = static_cast<size_t>(text_.info.vocab_size);
-    for (size_t i = 0; i < sampled.size(); ++i) {
-      take_token(sampled[i], logits.subspan(i * vocab, vocab));
-    }
+    for (size_t i = 0; i < sampled.size(); ++i) take_token(sampled[i], ids[i]);
     const std::scoped_lock lock(mutex_);
     (prompt_step ? stats_.prompt_seconds : stats_.decode_seconds) +=
         milliseconds(Clock::now() - begin) / 1000;
@@ -246,14 +250,58 @@ class LlmEngine final : public Engine {
     stats_.kv_blocks_used = stepper_.pool().used();
   }
 
-  void take_token(std::list<Running>::iterator it, std::span<float> logits) {
+  // Padding rows of the output matrix are no tokens.
+  int64_t known_tokens() const {
+    return std::min<int64_t>(text_.tokenizer->vocab_size(), text_.info.vocab_size);
+  }
+
+  // The next token of each sampled sequence. The largest logits nearly always decide it; whole rows
+  // are read where they do not.
+  std::vector<int32_t> evaluate(std::span<const Stepper::Work> work, std::span<const int32_t> rows,
+                                std::span<const RunningAt> sampled) {
+    std::vector<float> scales;
+    LeadersWanted wanted{.count = 0, .vocab = known_tokens(), .scales = {}};
+    bool sums = false;
+    for (const RunningAt run : sampled) {
+      const Sampler::Wanted own = run->sampler.wanted(wanted.vocab);
+      wanted.count = std::max(wanted.count, own.leaders);
+      sums |= own.sum;
+      scales.push_back(run->sampler.scale());
+    }
+    LeaderRows found;
+    if (wanted.count > 0) {
+      wanted.count = round_leaders(wanted.count, wanted.vocab);
+      if (sums) wanted.scales = scales;
+      found = stepper_.step(work, rows, wanted);
+    } else {
+      stepper_.run(work, rows);
+    }
+    std::vector<int32_t> ids;
+    for (size_t i = 0; i < sampled.size(); ++i) {
+      ids.push_back(choose(*sampled[i], found, static_cast<int64_t>(i), wanted));
+    }
+    return ids;
+  }
+
+  int32_t choose(Running& run, const LeaderRows& found, int64_t row, const LeadersWanted& wanted) {
+    const auto count = static_cast<size_t>(wanted.count);
+    const auto at = static_cast<size_t>(row);
+    std::optional<int32_t> id;
+    if (count > 0) {
+      id = run.sampler.sample({.values = found.values.subspan(at * count, count),
+                               .ids = found.ids.subspan(at * count, count),
+                               .sum = found.sums.empty() ? 0.0f : found.sums[at],
+                               .vocab = wanted.vocab},
+                              run.sequence.tokens);
+    }
+    if (id) return *id;
+    const std::span<float> logits = stepper_.logit_row(row);
+    return run.sampler.sample(logits.first(static_cast<size_t>(wanted.vocab)), run.sequence.tokens);
+  }
+
+  void take_token(RunningAt it, int32_t id) {
     Running& run = *it;
-    const auto now = Clock::now();
-    if (run.tokens_out == 0) run.prompt_ms = milliseconds(now - run.start);
-    // Padding rows of the output matrix are no tokens.
-    const auto known = static_cast<size_t>(text_.tokenizer->vocab_size());
-    const int32_t id =
-        run.sampler.sample(logits.first(std::min(known, logits.size())), run.sequence.tokens);
+    if (run.tokens_out == 0) run.prompt_ms = milliseconds(Clock::now() - run.start);
     if (std::ranges::binary_search(text_.end_tokens, id)) return finish(it, StopReason::eos);
     run.sequence.tokens.push_back(id);
     ++run.tokens_out;
@@ -270,7 +318,7 @@ class LlmEngine final : public Engine {
     run.job->sink->on_token({std::move(text), run.pieces_out++});
   }
 
-  void finish(std::list<Running>::iterator it, StopReason reason) {
+  void finish(RunningAt it, StopReason reason) {
     Running& run = *it;
     if (run.stops.matched().empty()) {
       emit(run, run.stops.push(run.detokenizer.flush()));
@@ -293,7 +341,7 @@ class LlmEngine final : public Engine {
         ->sink->on_finished(finished);
   }
 
-  void fail_one(std::list<Running>::iterator it, const Error& error) {
+  void fail_one(RunningAt it, const Error& error) {
     log(LogLevel::warn, "a request failed",
         {{"job_id", it->job->request.job_id}, {"error", error.what()}});
     remove(it, &EngineStats::requests_failed)->sink->on_failed({error.code(), error.what()});
@@ -317,7 +365,7 @@ class LlmEngine final : public Engine {
   }
 
   // Before the last event: who has seen it finds the request counted and its blocks free.
-  std::shared_ptr<Job> remove(std::list<Running>::iterator it, uint64_t EngineStats::* counter) {
+  std::shared_ptr<Job> remove(RunningAt it, uint64_t EngineStats::* counter) {
     const std::shared_ptr<Job> job = it->job;
     running_.erase(it);
     const std::scoped_lock lock(mutex_);

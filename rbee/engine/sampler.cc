@@ -3,12 +3,26 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rbee/ops/top_k.h"
+
 namespace rbee::engine {
 namespace {
+
+// Relative errors that decisions from leaders allow for: of the row's sum, added in f32 by a tree,
+// and of weights that the whole row's sampler rounds once more.
+constexpr double kSumError = 4e-6;
+constexpr double kWeightError = 1e-6;
+
+// Penalised tokens that wanted() makes room for. More are rare among the leaders of one row.
+constexpr int64_t kPenalisedRoom = 128;
 
 // Uniform in [0, 1) from the top 53 bits, so that every standard library draws the same number.
 double unit_uniform(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11) * 0x1p-53;
+}
+
+void check_finite(float largest) {
+  if (!std::isfinite(largest)) fail(Code::internal, "sample", "the model gave no finite logit");
 }
 
 }  // namespace
@@ -25,12 +39,49 @@ int32_t argmax(std::span<const float> values) {
 
 Sampler::Sampler(const SamplingParams& params, uint64_t seed) : params_(params), random_(seed) {}
 
-int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> history) {
-  apply_penalties(logits, history);
-  const int32_t likeliest = argmax(logits);
-  if (likeliest < 0 || !std::isfinite(logits[static_cast<size_t>(likeliest)])) {
-    fail(Code::internal, "sample", "the model gave no finite logit");
+bool Sampler::has_penalties() const {
+  return params_.repetition_penalty != 1.0f || params_.frequency_penalty != 0 ||
+         params_.presence_penalty != 0;
+}
+
+bool Sampler::penalties_only_lower() const {
+  return params_.repetition_penalty >= 1.0f && params_.frequency_penalty >= 0 &&
+         params_.presence_penalty >= 0;
+}
+
+Sampler::Wanted Sampler::wanted(int64_t vocab) const {
+  if (!penalties_only_lower()) return {};
+  Wanted out;
+  const bool narrow = params_.top_k > 0 && params_.top_k < vocab;
+  if (params_.temperature <= 0) {
+    out.leaders = 1;
+  } else if (narrow) {
+    if (params_.top_k > kMaxTopK) return {};
+    out.leaders = params_.top_k;
+  } else if (params_.top_p < 1.0f) {
+    out = {.leaders = kMaxTopK, .sum = true};
+  } else if (params_.min_p > 0.0f) {
+    out.leaders = kMaxTopK;
+  } else {
+    return {};  // any token may be drawn
   }
+  if (has_penalties()) {
+    const int64_t window = params_.repeat_last_n > 0 ? params_.repeat_last_n : kPenalisedRoom;
+    out.leaders += std::min(window, kPenalisedRoom);
+  }
+  out.leaders = std::min({out.leaders, kMaxTopK, vocab});
+  return out;
+}
+
+int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> history) {
+  count_repeats(history);
+  for (const Repeat& repeat : repeats_) {
+    if (static_cast<size_t>(repeat.id) >= logits.size()) continue;
+    float& logit = logits[static_cast<size_t>(repeat.id)];
+    logit = penalised(logit, repeat.count);
+  }
+  const int32_t likeliest = argmax(logits);
+  check_finite(likeliest < 0 ? std::nanf("") : logits[static_cast<size_t>(likeliest)]);
   if (params_.temperature <= 0) return likeliest;
   const bool narrow = params_.top_k > 0 && static_cast<size_t>(params_.top_k) < logits.size();
   if (narrow) {
@@ -44,34 +95,53 @@ int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
   return draw();
 }
 
-void Sampler::apply_penalties(std::span<float> logits, std::span<const int32_t> history) {
-  const bool repetition = params_.repetition_penalty != 1.0f;
-  if (!repetition && params_.frequency_penalty == 0 && params_.presence_penalty == 0) return;
+std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const int32_t> history) {
+  if (leaders.values.empty() || !penalties_only_lower()) return std::nullopt;
+  count_repeats(history);
+  const MassBounds mass = penalise_leaders(leaders);
+  const size_t certain = count_certain(leaders);
+  if (certain == 0) return std::nullopt;
+  check_finite(candidates_.front().logit);
+  if (params_.temperature <= 0) return candidates_.front().id;
+  if (params_.top_k > 0 && params_.top_k < leaders.vocab) {
+    // From here on all is as with the whole row.
+    const auto kept = static_cast<size_t>(params_.top_k);
+    if (kept > certain) return std::nullopt;
+    candidates_.resize(kept);
+    normalise();
+    if (params_.top_p < 1.0f) cut_top_p();
+    if (params_.min_p > 0.0f) cut_min_p();
+    return draw();
+  }
+  const bool complete = std::ssize(leaders.values) == leaders.vocab;
+  if (!cut_leaders(certain, complete, mass)) return std::nullopt;
+  return draw_with_margin();
+}
+
+void Sampler::count_repeats(std::span<const int32_t> history) {
+  repeats_.clear();
+  if (!has_penalties()) return;
   const auto window = static_cast<size_t>(params_.repeat_last_n);
   if (window > 0 && history.size() > window) history = history.last(window);
   recent_.assign(history.begin(), history.end());
   std::sort(recent_.begin(), recent_.end());
-  for (size_t i = 0; i < recent_.size();) {
-    const int32_t id = recent_[i];
-    size_t end = i;
-    while (end < recent_.size() && recent_[end] == id) ++end;
-    const auto count = static_cast<float>(end - i);
-    i = end;
-    if (id < 0 || static_cast<size_t>(id) >= logits.size()) continue;
-    float& logit = logits[static_cast<size_t>(id)];
-    if (repetition) {
-      logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
-    }
-    logit -= count * params_.frequency_penalty + params_.presence_penalty;
+  for (const int32_t id : recent_) {
+    if (id < 0) continue;
+    if (repeats_.empty() || repeats_.back().id != id) repeats_.push_back({id, 0});
+    ++repeats_.back().count;
   }
+}
+
+float Sampler::penalised(float logit, float count) const {
+  if (params_.repetition_penalty != 1.0f) {
+    logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
+  }
+  return logit - (count * params_.frequency_penalty + params_.presence_penalty);
 }
 
 // Keeps the k largest in one pass: most values lose against the heap's smallest at once.
 void Sampler::select_top_k(std::span<const float> logits) {
   const auto k = static_cast<size_t>(params_.top_k);
-  const auto likelier = [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-  };
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {
     const float logit = logits[i];
@@ -95,23 +165,25 @@ void Sampler::keep_all(std::span<const float> logits) {
   }
 }
 
-// Probabilities at the temperature; sums to one over the candidates.
-void Sampler::normalise() {
+// Probabilities at the temperature, the likeliest token's being one.
+void Sampler::weigh() {
   float top = candidates_.front().logit;
   for (const Candidate& c : candidates_) top = std::max(top, c.logit);
-  double sum = 0;
   for (Candidate& c : candidates_) {
     c.probability = std::exp((c.logit - top) / params_.temperature);
-    sum += c.probability;
   }
+}
+
+// Probabilities that sum to one over the candidates.
+void Sampler::normalise() {
+  weigh();
+  double sum = 0;
+  for (const Candidate& c : candidates_) sum += c.probability;
   for (Candidate& c : candidates_) c.probability = static_cast<float>(c.probability / sum);
 }
 
 // Keeps the likeliest tokens until their mass reaches p; the crossing token stays.
 void Sampler::cut_top_p() {
-  const auto likelier = [](const Candidate& a, const Candidate& b) {
-    return a.probability != b.probability ? a.probability > b.probability : a.id < b.id;
-  };
   // Sorting in growing steps: the nucleus is nearly always far smaller than the vocabulary.
   size_t sorted = 0;
   double mass = 0;
@@ -140,7 +212,7 @@ void Sampler::cut_min_p() {
 int32_t Sampler::draw() {
   double total = 0;
   for (const Candidate& c : candidates_) total += c.probability;
-  const double target = unit_uniform(random_) * total;
+  const double target = uniform() * total;
   double cumulative = 0;
   int32_t chosen = -1;
   for (const Candidate& c : candidates_) {
@@ -150,6 +222,105 @@ int32_t Sampler::draw() {
     if (target < cumulative) break;
   }
   return chosen;
+}
+
+double Sampler::uniform() {
+  const double out = undrawn_ ? *undrawn_ : unit_uniform(random_);
+  undrawn_.reset();
+  return out;
+}
+
+// The leaders become candidates, likeliest first, with penalties. Returns the row's mass after
+// penalties, where Leaders::sum is known.
+Sampler::MassBounds Sampler::penalise_leaders(const Leaders& leaders) {
+  candidates_.clear();
+  for (size_t i = 0; i < leaders.values.size(); ++i) {
+    candidates_.push_back({leaders.values[i], leaders.ids[i], 0});
+  }
+  const float before = leaders.values.front();
+  double removed = 0, added = 0;  // under `before`
+  size_t outside = repeats_.size();
+  const auto weight = [&](float logit) {
+    return std::exp((double{logit} - double{before}) * double{scale()});
+  };
+  for (Candidate& c : candidates_) {
+    const auto repeat = std::ranges::lower_bound(repeats_, c.id, {}, &Repeat::id);
+    if (repeat == repeats_.end() || repeat->id != c.id) continue;
+    --outside;
+    removed += weight(c.logit);
+    c.logit = penalised(c.logit, repeat->count);
+    added += weight(c.logit);
+  }
+  std::sort(candidates_.begin(), candidates_.end(), likelier);
+  // Tokens outside of the leaders weigh no more than the last of them, and less after penalties.
+  const double unseen = static_cast<double>(outside) * weight(leaders.values.back());
+  const double mass = double{leaders.sum} - removed + added;
+  const double error = kSumError * (double{leaders.sum} + removed);
+  const double factor = 1 / weight(candidates_.front().logit);
+  return {.low = (mass - error - unseen) * factor, .high = (mass + error) * factor};
+}
+
+// Candidates in front that are the first of the whole row, in the row's order.
+size_t Sampler::count_certain(const Leaders& leaders) const {
+  if (std::ssize(leaders.values) == leaders.vocab) return candidates_.size();
+  // Nothing unseen comes before what was the last.
+  const Candidate last{leaders.values.back(), leaders.ids.back(), 0};
+  const auto end =
+      std::ranges::find_if(candidates_, [&](const Candidate& c) { return likelier(last, c); });
+  return static_cast<size_t>(end - candidates_.begin());
+}
+
+// What top-p and min-p keep of the row, without top-k. False when it is not certain.
+bool Sampler::cut_leaders(size_t certain, bool complete, const MassBounds& mass) {
+  candidates_.resize(certain);
+  weigh();
+  const bool nucleus = params_.top_p < 1.0f;
+  if (nucleus && !cut_leaders_top_p(mass)) return false;
+  if (params_.min_p > 0.0f) return cut_leaders_min_p(nucleus || complete);
+  return nucleus;
+}
+
+bool Sampler::cut_leaders_top_p(const MassBounds& mass) {
+  double sum = 0;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    sum += candidates_[i].probability;
+    if (sum >= params_.top_p * mass.high * (1 + kWeightError)) {
+      candidates_.resize(i + 1);
+      return true;
+    }
+    if (!(sum < params_.top_p * mass.low * (1 - kWeightError))) return false;
+  }
+  return false;
+}
+
+// seen: no token but the candidates can be kept.
+bool Sampler::cut_leaders_min_p(bool seen) {
+  const float least = params_.min_p * candidates_.front().probability;
+  if (!seen && !(candidates_.back().probability < least)) return false;
+  const auto close = [&](const Candidate& c) {
+    return std::abs(double{c.probability} - double{least}) <= kWeightError * double{least};
+  };
+  if (std::ranges::any_of(candidates_, close)) return false;
+  std::erase_if(candidates_, [&](const Candidate& c) { return c.probability < least; });
+  // A row that nothing has sorted is drawn from in the order of its ids.
+  if (params_.top_p >= 1.0f) std::ranges::sort(candidates_, {}, &Candidate::id);
+  return true;
+}
+
+// draw(), unless the number drawn lies so close to a border that rounding decides.
+std::optional<int32_t> Sampler::draw_with_margin() {
+  double total = 0;
+  for (const Candidate& c : candidates_) total += c.probability;
+  const double number = uniform();
+  double cumulative = 0;
+  for (const Candidate& c : candidates_) {
+    cumulative += c.probability;
+    const double left = cumulative - number * total;
+    if (std::abs(left) <= kWeightError * total) break;
+    if (left > 0) return c.id;
+  }
+  undrawn_ = number;
+  return std::nullopt;
 }
 
 }  // namespace rbee::engine

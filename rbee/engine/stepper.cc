@@ -35,6 +35,33 @@ Stepper::Stepper(const models::LanguageModel& model, Device& device, const Stepp
       cache_(cache_options(model, options), device) {}
 
 std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32_t> logit_rows) {
+  evaluate(work, logit_rows, {});
+  return to_host(logits_);
+}
+
+LeaderRows Stepper::step(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                         const LeadersWanted& wanted) {
+  RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
+  evaluate(work, logit_rows, wanted);
+  return leaders_.read(host_leaders_);
+}
+
+std::span<float> Stepper::logit_row(int64_t row) {
+  return to_host(logits_.slice(Axis{0}, row, 1));
+}
+
+std::span<float> Stepper::to_host(const Tensor& logits) {
+  const auto count = static_cast<size_t>(logits.numel());
+  if (device_.host_accessible()) return {logits.data<float>(), count};
+  host_logits_.reserve(device_, count * sizeof(float));
+  device_.copy(host_logits_.as<float>(), logits.view().data, count * sizeof(float),
+               CopyKind::device_to_host, logits.stream());
+  device_.synchronize(logits.stream());
+  return {host_logits_.as<float>(), count};
+}
+
+void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                       const LeadersWanted& wanted) {
   for (const Work& item : work) {
     RB_ASSERT(item.count > 0);
     const int64_t end = item.sequence->cached + item.count;
@@ -43,26 +70,15 @@ std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32
            pool_.total(), " blocks of ", pool_.block_size(), " tokens are in use");
     }
   }
-  logits_ = {};  // its memory may serve this step
+  logits_ = {};  // their memory may serve this step
+  leaders_ = {};
   if (can_record(work, logit_rows)) {
-    logits_ = run_recorded(work, logit_rows);
+    // The table's width is rounded up, so that a growing sequence changes shape rarely.
+    run_recorded(make_indices(work, logit_rows, true), wanted);
   } else {
-    const Indices indices = make_indices(work, logit_rows, false);
-    const auto count = static_cast<int64_t>(indices.values.size());
-    const Tensor values =
-        from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
-    logits_ = model_.forward(make_batch(indices, values), cache_);
+    run_once(make_indices(work, logit_rows, false), wanted);
   }
   for (const Work& item : work) item.sequence->cached += item.count;
-  if (device_.host_accessible()) {
-    return {logits_.data<float>(), static_cast<size_t>(logits_.numel())};
-  }
-  const auto bytes = static_cast<size_t>(logits_.bytes());
-  host_logits_.reserve(device_, bytes);
-  device_.copy(host_logits_.as<float>(), logits_.view().data, bytes, CopyKind::device_to_host,
-               logits_.stream());
-  device_.synchronize(logits_.stream());
-  return {host_logits_.as<float>(), static_cast<size_t>(logits_.numel())};
 }
 
 Stepper::Indices Stepper::make_indices(std::span<const Work> work,
@@ -122,22 +138,35 @@ bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> lo
          std::ranges::all_of(work, [](const Work& item) { return item.count == 1; });
 }
 
-Tensor Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows) {
-  // The table's width is rounded up, so that a growing sequence changes shape rarely.
-  const Indices indices = make_indices(work, logit_rows, true);
-  RecordedStep& step = recorded_step(indices);
-  // The copy of the step before has ended: its logits were waited for.
-  const size_t bytes = indices.values.size() * sizeof(int32_t);
-  host_indices_.reserve(device_, bytes);
-  std::ranges::copy(indices.values, host_indices_.as<int32_t>());
-  device_.copy(step.indices.view().data, host_indices_.as<int32_t>(), bytes,
-               CopyKind::host_to_device, device_.default_stream());
-  step.recording.replay();
-  return step.logits;
+void Stepper::run_once(const Indices& indices, const LeadersWanted& wanted) {
+  const auto count = static_cast<int64_t>(indices.values.size());
+  const Tensor values = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
+  logits_ = model_.forward(make_batch(indices, values), cache_);
+  if (wanted.count == 0) return;
+  leaders_ = LeaderTensors(indices.rows, wanted, device_);
+  leaders_.find(logits_);
 }
 
-Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices) {
-  const std::pair key{indices.sequences, indices.table_width};
+template <typename T>
+void Stepper::upload(std::span<const T> list, const Tensor& to, HostBuffer& through) {
+  through.reserve(device_, list.size_bytes());
+  std::ranges::copy(list, through.as<T>());
+  device_.copy(to.view().data, through.as<T>(), list.size_bytes(), CopyKind::host_to_device,
+               device_.default_stream());
+}
+
+void Stepper::run_recorded(const Indices& indices, const LeadersWanted& wanted) {
+  RecordedStep& step = recorded_step(indices, wanted);
+  upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
+  if (!wanted.scales.empty()) upload(wanted.scales, step.leaders.scales(), host_scales_);
+  step.recording.replay();
+  logits_ = step.logits;
+  leaders_ = step.leaders;
+}
+
+Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const LeadersWanted& wanted) {
+  const std::array key{indices.sequences, indices.table_width, wanted.count,
+                       static_cast<int64_t>(!wanted.scales.empty())};
   if (const auto known = recorded_.find(key); known != recorded_.end()) {
     known->second.last_use = ++recorded_uses_;
     return known->second;
@@ -150,11 +179,15 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices) {
   RecordedStep step;
   const auto count = static_cast<int64_t>(indices.values.size());
   step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
-  const models::ForwardBatch batch = make_batch(indices, step.indices);
+  if (wanted.count > 0) step.leaders = LeaderTensors(indices.rows, wanted, device_);
+  const auto run = [&, batch = make_batch(indices, step.indices)] {
+    step.logits = model_.forward(batch, cache_);
+    if (wanted.count > 0) step.leaders.find(step.logits);
+  };
   // Once for real: modules are loaded and libraries set up before anything is recorded. The same
   // keys and values are written again by the replay.
-  step.logits = model_.forward(batch, cache_);
-  step.recording = Recording(device_, [&] { step.logits = model_.forward(batch, cache_); });
+  run();
+  step.recording = Recording(device_, run);
   step.last_use = ++recorded_uses_;
   return recorded_.emplace(key, std::move(step)).first->second;
 }

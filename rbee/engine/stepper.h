@@ -2,6 +2,7 @@
 // Runs a language model over sequences: builds the ragged batch of a step, evaluates it, and keeps
 // the KV cache's bookkeeping. Used by the engine, the benchmark and the perplexity tool.
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "rbee/engine/kv_blocks.h"
+#include "rbee/engine/leader_rows.h"
 #include "rbee/models/language_model.h"
 #include "rbee/nn/kv_cache.h"
 #include "rbee/tensor/host_buffer.h"
@@ -45,6 +47,17 @@ class Stepper {
   // valid until the next step. Throws out_of_memory, before any change, when the cache is full.
   std::span<float> step(std::span<const Work> work, std::span<const int32_t> logit_rows);
 
+  // The same step, of which only the rows' largest logits travel to the host; valid until the next
+  // step. logit_rows is not empty.
+  LeaderRows step(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                  const LeadersWanted& wanted);
+  // The same step without waiting for its end; logit_row() does.
+  void run(std::span<const Work> work, std::span<const int32_t> logit_rows) {
+    evaluate(work, logit_rows, {});
+  }
+  // A whole row of the last step's logits, on the host; valid until the next call of any kind.
+  std::span<float> logit_row(int64_t row);
+
   KvBlockPool& pool() { return pool_; }
   const KvBlockPool& pool() const { return pool_; }
   int64_t cache_bytes() const { return cache_.bytes(); }
@@ -62,6 +75,7 @@ class Stepper {
   struct RecordedStep {
     Tensor indices;
     Tensor logits;
+    LeaderTensors leaders;
     Recording recording;
     int64_t last_use = 0;
 
@@ -75,18 +89,27 @@ class Stepper {
                               bool round_table);
   static models::ForwardBatch make_batch(const Indices& indices, const Tensor& values);
   bool can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
-  Tensor run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows);
-  RecordedStep& recorded_step(const Indices& indices);
+  // These leave logits_ and, where leaders are wanted, leaders_.
+  void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                const LeadersWanted& wanted);
+  void run_once(const Indices& indices, const LeadersWanted& wanted);
+  void run_recorded(const Indices& indices, const LeadersWanted& wanted);
+  RecordedStep& recorded_step(const Indices& indices, const LeadersWanted& wanted);
+  // `list` through host memory that the device reads; the copy of the step before has ended.
+  template <typename T>
+  void upload(std::span<const T> list, const Tensor& to, HostBuffer& through);
+  std::span<float> to_host(const Tensor& logits);
 
   const models::LanguageModel& model_;
   Device& device_;
   KvBlockPool pool_;
   nn::KvCache cache_;
-  Tensor logits_;
-  HostBuffer host_logits_;   // used where the host cannot read the device
-  HostBuffer host_indices_;  // of a recorded step
-  // By number of sequences and width of the block table.
-  std::map<std::pair<int64_t, int64_t>, RecordedStep> recorded_;
+  Tensor logits_;          // of the last step
+  LeaderTensors leaders_;  // of the last step
+  // Used where the host cannot read the device; the last two by recorded steps.
+  HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
+  // By number of sequences, width of the block table, leaders, and whether there are sums.
+  std::map<std::array<int64_t, 4>, RecordedStep> recorded_;
   int64_t recorded_uses_ = 0;
 };
 

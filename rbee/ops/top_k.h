@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/api/args_reduce.h"
 #include "rbee/tensor/tensor.h"
 
 namespace rbee {

@@ -1,0 +1,46 @@
+#pragma once
+// The largest logits of a step's rows, found on the device: what travels to the host is a few KiB
+// in place of every row.
+
+#include <cstdint>
+#include <span>
+
+#include "rbee/ops/top_k.h"
+#include "rbee/tensor/host_buffer.h"
+#include "rbee/tensor/tensor.h"
+
+namespace rbee::engine {
+
+struct LeadersWanted {
+  int64_t count = 0;              // of each row, 1 to kMaxTopK; 0 = none
+  int64_t vocab = 0;              // logits beyond are padding and left out; at least `count`
+  std::span<const float> scales;  // (rows), see top_k: sums are wanted; empty: they are not
+};
+
+// On the host.
+struct LeaderRows {
+  std::span<const float> values;  // (rows, count), largest first; of equal ones the lower id first
+  std::span<const int32_t> ids;   // (rows, count)
+  std::span<const float> sums;    // (rows) or empty
+};
+
+// On the device, all in one buffer, so that one copy brings them to the host.
+class LeaderTensors {
+ public:
+  LeaderTensors() = default;
+  LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& device);
+
+  // Queues the search in logits (rows, at least vocab) f32.
+  void find(const Tensor& logits) const;
+  // (rows) f32; undefined where there are no sums. May be written between searches.
+  const Tensor& scales() const { return scales_; }
+  // Waits for the device. The result lies in `through`, or where the host can read it, here.
+  LeaderRows read(HostBuffer& through) const;
+
+ private:
+  int64_t vocab_ = 0;
+  TopK found_;
+  Tensor scales_;
+};
+
+}  // namespace rbee::engine

@@ -1,0 +1,195 @@
+// Sampling from a row's largest logits: the same tokens as from the whole row, for every option.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "rbee/engine/sampler.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+// Leaders with what they point to.
+struct Found {
+  std::vector<float> values;
+  std::vector<int32_t> ids;
+  Leaders leaders;
+};
+
+Found find_leaders(const std::vector<float>& row, size_t count, float scale) {
+  std::vector<float> numbers = row;
+  for (float& x : numbers) x = std::isnan(x) ? kLowest : x;
+  Found out;
+  out.ids.resize(row.size());
+  std::iota(out.ids.begin(), out.ids.end(), 0);
+  std::ranges::stable_sort(out.ids, std::greater<>(),
+                           [&](int32_t id) { return numbers[static_cast<size_t>(id)]; });
+  const double top = numbers[static_cast<size_t>(out.ids[0])];
+  double sum = 0;
+  for (const float x : numbers) sum += std::exp(scale * (double{x} - top));
+  out.ids.resize(count);
+  for (const int32_t id : out.ids) out.values.push_back(numbers[static_cast<size_t>(id)]);
+  out.leaders = {.values = out.values,
+                 .ids = out.ids,
+                 .sum = static_cast<float>(sum),
+                 .vocab = static_cast<int64_t>(row.size())};
+  return out;
+}
+
+// Logits of a steep distribution with ties: most models' rows look so.
+std::vector<float> some_logits(size_t vocab, std::mt19937& random) {
+  std::normal_distribution<float> normal(0, 3);
+  std::vector<float> out(vocab);
+  for (float& x : out) x = std::round(normal(random) * 32) / 32;
+  return out;
+}
+
+struct Tally {
+  int same = 0;
+  int undecided = 0;
+};
+
+// A text of `steps` tokens drawn twice, from whole rows and from their leaders where these decide.
+Tally draw_twice(const SamplingParams& params, size_t vocab, size_t count, int steps) {
+  Sampler whole(params, 11), few(params, 11);
+  std::mt19937 random(5);
+  std::vector<int32_t> history{1, 2, 3, 2};
+  Tally tally;
+  for (int i = 0; i < steps; ++i) {
+    std::vector<float> row = some_logits(vocab, random);
+    if (i % 3 == 0) row[static_cast<size_t>(i) % vocab] = std::nanf("");
+    const Found found = find_leaders(row, count, few.scale());
+    std::optional<int32_t> id = few.sample(found.leaders, history);
+    tally.undecided += !id;
+    if (!id) {
+      std::vector<float> copy = row;
+      id = few.sample(copy, history);
+    }
+    const int32_t wanted = whole.sample(row, history);
+    tally.same += *id == wanted;
+    history.push_back(wanted);
+  }
+  return tally;
+}
+
+TEST(SamplerLeaders, GiveTheTokensOfTheWholeRow) {
+  constexpr int kSteps = 25;
+  int options = 0, undecided = 0;
+  for (const float temperature : {0.0f, 0.4f, 1.0f, 2.0f}) {
+    for (const int32_t top_k : {0, 1, 40, 900}) {
+      for (const float top_p : {1.0f, 0.9f, 0.3f, 0.0f}) {
+        for (const float min_p : {0.0f, 0.05f}) {
+          for (const float penalty : {1.0f, 1.3f, 0.8f}) {
+            for (const float presence : {0.0f, 0.5f, -0.5f}) {
+              const SamplingParams params{.temperature = temperature,
+                                          .top_k = top_k,
+                                          .top_p = top_p,
+                                          .min_p = min_p,
+                                          .repetition_penalty = penalty,
+                                          .frequency_penalty = presence / 4,
+                                          .presence_penalty = presence,
+                                          .repeat_last_n = 16,
+                                          .seed = {}};
+              const Tally tally = draw_twice(params, 600, 128, kSteps);
+              ASSERT_EQ(tally.same, kSteps)
+                  << "temperature " << temperature << " top_k " << top_k << " top_p " << top_p
+                  << " min_p " << min_p << " penalties " << penalty << ' ' << presence;
+              ++options;
+              undecided += tally.undecided == kSteps;
+            }
+          }
+        }
+      }
+    }
+  }
+  // Penalties that raise, and no cut at all, need the row; nearly everything else does not.
+  EXPECT_LT(undecided, options * 2 / 3);
+}
+
+SamplingParams options(float temperature, int32_t top_k, float top_p, float min_p) {
+  return {.temperature = temperature, .top_k = top_k, .top_p = top_p, .min_p = min_p};
+}
+
+TEST(SamplerLeaders, NearlyAlwaysDecide) {
+  SamplingParams penalised = options(0.8f, 40, 0.95f, 0);
+  penalised.repetition_penalty = 1.1f;
+  penalised.presence_penalty = 0.5f;
+  SamplingParams greedy = options(0, 0, 1, 0);
+  EXPECT_EQ(draw_twice(options(0.8f, 40, 0.95f, 0), 5000, 64, 200).undecided, 0);
+  EXPECT_EQ(draw_twice(greedy, 5000, 1, 200).undecided, 0);
+  EXPECT_EQ(draw_twice(penalised, 5000, 128, 200).undecided, 0);
+  EXPECT_LE(draw_twice(options(1, 0, 0.9f, 0), 5000, 1024, 200).undecided, 10);
+  EXPECT_LE(draw_twice(options(1, 0, 1, 0.1f), 5000, 1024, 200).undecided, 4);
+}
+
+TEST(SamplerLeaders, AreAllThereIsOfAShortRow) {
+  for (const auto& params : {options(1, 0, 0.5f, 0), options(1, 0, 1, 0.001f)}) {
+    const Tally tally = draw_twice(params, 50, 50, 200);
+    EXPECT_EQ(tally.same, 200);
+    EXPECT_LE(tally.undecided, 4);
+  }
+}
+
+TEST(SamplerLeaders, FollowTheDistribution) {
+  std::mt19937 random(3);
+  const std::vector<float> row = some_logits(3000, random);
+  const SamplingParams params = options(1, 0, 0.8f, 0);
+  const Found found = find_leaders(row, 1024, 1);
+  // The nucleus by the definition.
+  std::map<int32_t, double> expected;
+  double mass = 0;
+  for (size_t i = 0; i < found.ids.size() && mass < 0.8; ++i) {
+    const double p = std::exp(double{found.values[i]} - found.values[0]) / found.leaders.sum;
+    expected[found.ids[i]] = p;
+    mass += p;
+  }
+  constexpr int kDraws = 20000;
+  int undecided = 0;
+  Sampler sampler(params, 1);
+  std::map<int32_t, int> drawn;
+  for (int i = 0; i < kDraws; ++i) {
+    std::optional<int32_t> id = sampler.sample(found.leaders, {});
+    undecided += !id;
+    std::vector<float> copy = row;
+    ++drawn[id ? *id : sampler.sample(copy, {})];
+  }
+  EXPECT_LT(undecided, kDraws / 500);
+  for (const auto& [id, p] : expected) {
+    const double share = p / mass;
+    const double deviation = std::sqrt(share * (1 - share) / kDraws);
+    EXPECT_NEAR(drawn[id] / double{kDraws}, share, 5 * deviation + 1e-9) << "token " << id;
+  }
+  for (const auto& [id, count] : drawn) EXPECT_TRUE(expected.contains(id)) << "token " << id;
+}
+
+TEST(SamplerLeaders, SayWhatTheyNeed) {
+  const auto wanted = [](const SamplingParams& params) { return Sampler(params, 1).wanted(9000); };
+  EXPECT_EQ(wanted(options(0, 0, 1, 0)).leaders, 1);
+  EXPECT_EQ(wanted(options(1, 40, 0.9f, 0.1f)).leaders, 40);
+  EXPECT_FALSE(wanted(options(1, 40, 0.9f, 0)).sum);
+  EXPECT_EQ(wanted(options(1, 0, 0.9f, 0)).leaders, 1024);
+  EXPECT_TRUE(wanted(options(1, 0, 0.9f, 0)).sum);
+  EXPECT_EQ(wanted(options(1, 0, 1, 0)).leaders, 0);     // any token may be drawn
+  EXPECT_EQ(wanted(options(1, 2000, 1, 0)).leaders, 0);  // more than the operation finds
+  SamplingParams raising = options(0, 0, 1, 0);
+  raising.presence_penalty = -1;
+  EXPECT_EQ(wanted(raising).leaders, 0);
+  SamplingParams lowering = options(0, 0, 1, 0);
+  lowering.repetition_penalty = 1.1f;
+  EXPECT_EQ(wanted(lowering).leaders, 65);
+  EXPECT_EQ(Sampler(lowering, 1).wanted(20).leaders, 20);
+}
+
+TEST(SamplerLeaders, FailWhenNothingIsFinite) {
+  const std::vector<float> hopeless(20, std::nanf(""));
+  const Found found = find_leaders(hopeless, 5, 1);
+  EXPECT_THROW(Sampler(options(1, 3, 1, 0), 1).sample(found.leaders, {}), Error);
+}
+
+}  // namespace
+}  // namespace rbee::engine
