@@ -30,20 +30,7 @@ const gpu::LtVendor kCublasLtVendor{.name = "cuBLASLt",
                                     .prefix = "cublasLt",
                                     .override_variable = "RBEE_CUBLASLT_LIBRARY",
                                     .files = {"libcublasLt.so.13", "libcublasLt.so.12"},
-                                    .compute_f32 = 68,
-                                    .compute_f64 = 70,
-                                    .no_transpose = 0,
-                                    .transpose = 1,
-                                    .transpose_a = 3,
-                                    .transpose_b = 4,
-                                    .epilogue = 7,
-                                    .bias_pointer = 8,
-                                    .bias_type = 26,
-                                    .batch_count = 5,
-                                    .batch_stride = 6,
-                                    .reduction_schemes = 3,
-                                    .min_alignment_a = 5,
-                                    .algorithm_bytes = 64};
+                                    .numbers = gpu::kCublasLtNumbers};
 
 const Impl<LinearArgs> linear_cublaslt{"cublaslt", refuse_linear, run_linear};
 const Impl<MatmulArgs> matmul_cublaslt{"cublaslt", refuse_matmul, run_matmul};

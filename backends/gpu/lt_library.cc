@@ -11,23 +11,11 @@ namespace rbee::gpu {
 namespace {
 
 constexpr uint64_t kMostWorkspace = uint64_t{64} << 20;
-constexpr int kWorkspaceLimit = 1;  // the preference's number in both libraries
-constexpr uint32_t kBiasEpilogue = 4;
 
-// cudaDataType and hipDataType agree.
 int number_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 0;
-    case DType::f64:
-      return 1;
-    case DType::f16:
-      return 2;
-    case DType::bf16:
-      return 14;
-    default:
-      fail(Code::internal, "lt_library", "no number for dtype ", dtype);
-  }
+  const int number = lt_number(dtype);
+  if (number < 0) fail(Code::internal, "lt_library", "no number for dtype ", dtype);
+  return number;
 }
 
 // The largest power of two, up to 256, that divides the address: what kernels may assume.
@@ -36,18 +24,10 @@ uint32_t alignment_of(const void* data) {
   return uint32_t{1} << std::countr_zero(address);
 }
 
-// Both libraries' heuristic result: the algorithm, its workspace and a status. The rest is unused.
-struct ResultTail {
-  size_t workspace;
-  int status;
-  float waves;
-  int reserved[4];
-};
-
 }  // namespace
 
 LtLibrary::LtLibrary(const LtVendor& vendor)
-    : vendor_(vendor), file_(vendor.override_variable, vendor.files) {
+    : vendor_(vendor), numbers_(vendor.numbers), file_(vendor.override_variable, vendor.files) {
   if (!file_) {
     refusal_ = cat(vendor_.name, " is not installed (", file_.reason(), ")");
     return;
@@ -103,19 +83,19 @@ LtLibrary::Key LtLibrary::key_of(const LtProduct& p, int ordinal) const {
 LtHandle LtLibrary::make_operation(const LtProduct& p) const {
   const bool wide = p.type == DType::f64;
   LtHandle operation = nullptr;
-  check(fn_.MatmulDescCreate(&operation, wide ? vendor_.compute_f64 : vendor_.compute_f32,
+  check(fn_.MatmulDescCreate(&operation, wide ? numbers_.compute_f64 : numbers_.compute_f32,
                              number_of(wide ? DType::f64 : DType::f32)),
         "MatmulDescCreate");
   const auto set = [&](int attribute, auto value) {
     check(fn_.MatmulDescSetAttribute(operation, attribute, &value, sizeof value),
           "MatmulDescSetAttribute");
   };
-  set(vendor_.transpose_a, p.transpose_a ? vendor_.transpose : vendor_.no_transpose);
-  set(vendor_.transpose_b, p.transpose_b ? vendor_.transpose : vendor_.no_transpose);
+  set(numbers_.transpose_a, p.transpose_a ? numbers_.transpose : numbers_.no_transpose);
+  set(numbers_.transpose_b, p.transpose_b ? numbers_.transpose : numbers_.no_transpose);
   if (p.bias != nullptr) {
-    set(vendor_.epilogue, kBiasEpilogue);
-    set(vendor_.bias_type, number_of(p.result));
-    set(vendor_.bias_pointer, p.bias);
+    set(numbers_.epilogue, kLtBiasEpilogue);
+    set(numbers_.bias_type, number_of(p.result));
+    set(numbers_.bias_pointer, p.bias);
   }
   return operation;
 }
@@ -128,9 +108,9 @@ LtHandle LtLibrary::make_layout(DType type, int64_t rows, int64_t columns, int64
         "MatrixLayoutCreate");
   if (batch > 1) {
     const auto count = static_cast<int32_t>(batch);
-    check(fn_.MatrixLayoutSetAttribute(layout, vendor_.batch_count, &count, sizeof count),
+    check(fn_.MatrixLayoutSetAttribute(layout, numbers_.batch_count, &count, sizeof count),
           "MatrixLayoutSetAttribute");
-    check(fn_.MatrixLayoutSetAttribute(layout, vendor_.batch_stride, &stride, sizeof stride),
+    check(fn_.MatrixLayoutSetAttribute(layout, numbers_.batch_stride, &stride, sizeof stride),
           "MatrixLayoutSetAttribute");
   }
   return layout;
@@ -143,15 +123,15 @@ LtHandle LtLibrary::make_preference(const LtProduct& p) const {
     check(fn_.MatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
           "MatmulPreferenceSetAttribute");
   };
-  set(kWorkspaceLimit, kMostWorkspace);
+  set(kLtWorkspaceLimit, kMostWorkspace);
   // Parts of a sum are not to be rounded to the result's type before they are added up.
-  constexpr uint32_t kInPlaceOrComputeType = 3;
-  if (vendor_.reduction_schemes != 0) set(vendor_.reduction_schemes, kInPlaceOrComputeType);
-  if (vendor_.min_alignment_a != 0) {
-    set(vendor_.min_alignment_a, alignment_of(p.a));
-    set(vendor_.min_alignment_a + 1, alignment_of(p.b));
-    set(vendor_.min_alignment_a + 2, alignment_of(p.d));
-    set(vendor_.min_alignment_a + 3, alignment_of(p.d));
+  constexpr uint32_t kSchemes = kLtReduceInPlace | kLtReduceComputeType;
+  if (numbers_.reduction_schemes != 0) set(numbers_.reduction_schemes, kSchemes);
+  if (numbers_.min_alignment_a != 0) {
+    set(numbers_.min_alignment_a, alignment_of(p.a));
+    set(numbers_.min_alignment_a + 1, alignment_of(p.b));
+    set(numbers_.min_alignment_a + 2, alignment_of(p.d));
+    set(numbers_.min_alignment_a + 3, alignment_of(p.d));
   }
   return preference;
 }
@@ -165,16 +145,16 @@ LtLibrary::Plan LtLibrary::make_plan(const LtProduct& p, LtHandle library) const
                        p.batch, p.b_stride);
   plan.d = make_layout(p.result, p.m, p.n, p.d_pitch, p.batch, p.d_stride);
   const LtHandle preference = make_preference(p);
-  std::vector<std::byte> result(vendor_.algorithm_bytes + sizeof(ResultTail));
+  std::vector<std::byte> result(numbers_.algorithm_bytes + sizeof(LtResultTail));
   int found = 0;
   const int status = fn_.MatmulAlgoGetHeuristic(library, plan.operation, plan.a, plan.b, plan.d,
                                                 plan.d, preference, 1, result.data(), &found);
   fn_.MatmulPreferenceDestroy(preference);
-  ResultTail tail;
-  std::memcpy(&tail, result.data() + vendor_.algorithm_bytes, sizeof tail);
+  LtResultTail tail;
+  std::memcpy(&tail, result.data() + numbers_.algorithm_bytes, sizeof tail);
   // "Not supported" and its kin are answers here, not failures.
   if (status != 0 || found == 0 || tail.status != 0) return plan;
-  result.resize(vendor_.algorithm_bytes);
+  result.resize(numbers_.algorithm_bytes);
   plan.algorithm = std::move(result);
   plan.workspace = tail.workspace;
   return plan;
@@ -190,7 +170,7 @@ bool LtLibrary::run(const LtProduct& p, Stream& stream) {
   if (is_new) plan = make_plan(p, library);
   if (plan.algorithm.empty()) return false;
   if (p.bias != nullptr) {
-    check(fn_.MatmulDescSetAttribute(plan.operation, vendor_.bias_pointer, &p.bias, sizeof p.bias),
+    check(fn_.MatmulDescSetAttribute(plan.operation, numbers_.bias_pointer, &p.bias, sizeof p.bias),
           "MatmulDescSetAttribute");
   }
   const Scratch workspace(stream, plan.workspace);

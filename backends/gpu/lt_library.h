@@ -13,48 +13,18 @@
 
 #include "backends/api/device.h"
 #include "backends/gpu/dynamic_library.h"
+#include "backends/gpu/lt_numbers.h"
 #include "rbee/core/dtype.h"
 
 namespace rbee::gpu {
 
-struct LtOpaque;
-using LtHandle = LtOpaque*;  // library, operation, layout, preference, stream
-
-// F(name after the library's prefix, parameters); all return a status, 0 = success.
-// No test compares the declarations with the vendors' headers yet.
-#define RB_LT_FUNCTIONS(F)                                                                     \
-  F(Create, (LtHandle*))                                                                       \
-  F(Destroy, (LtHandle))                                                                       \
-  F(MatmulDescCreate, (LtHandle*, int compute_type, int scale_type))                           \
-  F(MatmulDescDestroy, (LtHandle))                                                             \
-  F(MatmulDescSetAttribute, (LtHandle, int attribute, const void*, size_t))                    \
-  F(MatrixLayoutCreate, (LtHandle*, int type, uint64_t rows, uint64_t columns, int64_t pitch)) \
-  F(MatrixLayoutDestroy, (LtHandle))                                                           \
-  F(MatrixLayoutSetAttribute, (LtHandle, int attribute, const void*, size_t))                  \
-  F(MatmulPreferenceCreate, (LtHandle*))                                                       \
-  F(MatmulPreferenceSetAttribute, (LtHandle, int attribute, const void*, size_t))              \
-  F(MatmulPreferenceDestroy, (LtHandle))                                                       \
-  F(MatmulAlgoGetHeuristic,                                                                    \
-    (LtHandle, LtHandle operation, LtHandle a, LtHandle b, LtHandle c, LtHandle d,             \
-     LtHandle preference, int wanted, void* results, int* found))                              \
-  F(Matmul, (LtHandle, LtHandle operation, const void* alpha, const void* a, LtHandle,         \
-             const void* b, LtHandle, const void* beta, const void* c, LtHandle, void* d,      \
-             LtHandle, const void* algorithm, void* workspace, size_t, LtHandle stream))
-
-// What the two libraries name and number differently.
+// One of the two libraries.
 struct LtVendor {
   const char* name;    // e.g. "cuBLASLt"
   const char* prefix;  // of the functions
   const char* override_variable;
   std::initializer_list<const char*> files;
-  int compute_f32, compute_f64;  // full precision
-  int no_transpose, transpose;   // operations
-  int transpose_a, transpose_b;  // attributes of an operation
-  int epilogue, bias_pointer, bias_type;
-  int batch_count, batch_stride;  // attributes of a layout
-  int reduction_schemes;          // preference; 0: there is none
-  int min_alignment_a;            // preference, also of b, c, d (+1..3); 0: there is none
-  size_t algorithm_bytes;         // of the opaque algorithm that starts a heuristic's result
+  const LtNumbers& numbers;
 };
 
 // d(m, n) = op(a) * op(b) + bias(m): column-major, as these libraries count.
@@ -111,6 +81,7 @@ class LtLibrary {
   LtHandle make_preference(const LtProduct& product) const;
 
   const LtVendor& vendor_;
+  const LtNumbers& numbers_;
   DynamicLibrary file_;
   Functions fn_;
   std::string refusal_;

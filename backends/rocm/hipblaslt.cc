@@ -30,20 +30,7 @@ const gpu::LtVendor kHipblasLtVendor{.name = "hipBLASLt",
                                      .prefix = "hipblasLt",
                                      .override_variable = "RBEE_HIPBLASLT_LIBRARY",
                                      .files = {"libhipblaslt.so.1", "libhipblaslt.so.0"},
-                                     .compute_f32 = 2,
-                                     .compute_f64 = 7,
-                                     .no_transpose = 111,
-                                     .transpose = 112,
-                                     .transpose_a = 0,
-                                     .transpose_b = 1,
-                                     .epilogue = 2,
-                                     .bias_pointer = 3,
-                                     .bias_type = 4,
-                                     .batch_count = 0,
-                                     .batch_stride = 1,
-                                     .reduction_schemes = 0,
-                                     .min_alignment_a = 0,
-                                     .algorithm_bytes = 24};
+                                     .numbers = gpu::kHipblasLtNumbers};
 
 const Impl<LinearArgs> linear_hipblaslt{"hipblaslt", refuse_linear, run_linear};
 const Impl<MatmulArgs> matmul_hipblaslt{"hipblaslt", refuse_matmul, run_matmul};

@@ -1,0 +1,61 @@
+// Compiles if backends/cuda/driver_functions.h agrees with the toolkit's cuda.h.
+
+// Every version of every function is declared, under the name that libcuda.so.1 exports.
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include <cstddef>
+
+#include "backends/cuda/driver_functions.h"
+#include "tests/gpu/signatures/same_kind.h"
+
+namespace rbee::cuda {
+
+#define RB_COMPARE(name, parameters) RB_SAME_SIGNATURE(decltype(Functions::name), ::name);
+RB_CUDA_FUNCTIONS(RB_COMPARE)
+#undef RB_COMPARE
+
+static_assert(signatures::same_kind<Status, CUresult>());
+static_assert(signatures::same_kind<DevicePtr, CUdeviceptr>());
+
+static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
+#define RB_SAME_MEMBER(ours, theirs)                                               \
+  static_assert(offsetof(LaunchConfig, ours) == offsetof(CUlaunchConfig, theirs)); \
+  static_assert(                                                                   \
+      signatures::same_kind<decltype(LaunchConfig::ours), decltype(CUlaunchConfig::theirs)>())
+RB_SAME_MEMBER(grid_x, gridDimX);
+RB_SAME_MEMBER(grid_y, gridDimY);
+RB_SAME_MEMBER(grid_z, gridDimZ);
+RB_SAME_MEMBER(block_x, blockDimX);
+RB_SAME_MEMBER(block_y, blockDimY);
+RB_SAME_MEMBER(block_z, blockDimZ);
+RB_SAME_MEMBER(shared_bytes, sharedMemBytes);
+RB_SAME_MEMBER(stream, hStream);
+static_assert(offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
+RB_SAME_MEMBER(attribute_count, numAttrs);
+
+static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(offsetof(LaunchAttribute, id) == offsetof(CUlaunchAttribute, id));
+static_assert(offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
+static_assert(offsetof(CUlaunchAttributeValue, programmaticStreamSerializationAllowed) == 0);
+static_assert(signatures::same_kind<
+              int, decltype(CUlaunchAttributeValue::programmaticStreamSerializationAllowed)>());
+
+RB_SAME_VALUE(kSuccess, CUDA_SUCCESS);
+RB_SAME_VALUE(kErrorOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
+RB_SAME_VALUE(kErrorNoDevice, CUDA_ERROR_NO_DEVICE);
+RB_SAME_VALUE(kErrorNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
+RB_SAME_VALUE(kErrorNotFound, CUDA_ERROR_NOT_FOUND);
+RB_SAME_VALUE(kMaxThreadsPerBlock, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+RB_SAME_VALUE(kMultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+RB_SAME_VALUE(kL2CacheSize, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+RB_SAME_VALUE(kComputeCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+RB_SAME_VALUE(kComputeCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+RB_SAME_VALUE(kMaxSharedMemoryPerBlockOptin, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+RB_SAME_VALUE(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
+RB_SAME_VALUE(kEventDisableTiming, CU_EVENT_DISABLE_TIMING);
+RB_SAME_VALUE(kFuncMaxDynamicShared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+RB_SAME_VALUE(kCaptureRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
+RB_SAME_VALUE(kProgrammaticSerialization, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+
+}  // namespace rbee::cuda
