@@ -1,7 +1,7 @@
 #pragma once
 // The entry points of the NVIDIA driver API that are used, as libcuda.so.1 exports them (CUDA
-// Toolkit documentation, "CUDA Driver API"). Handles are opaque pointers here; no test
-// compares these declarations with the toolkit's header yet.
+// Toolkit documentation, "CUDA Driver API"). Handles are opaque pointers here;
+// tests/gpu/signatures compares the declarations with the toolkit's header.
 
 #include <cstddef>
 

@@ -1,7 +1,7 @@
 #pragma once
 // Whether a function that we declare is called as the vendor's header declares it: as many
 // parameters, each of the same size and kind, and the same kind of result. Handles are opaque
-// pointers on our side, so a pointer to a class agrees with any other; an enumeration agrees with
+// pointers on our side, so pointers to classes agree; an enumeration agrees with
 // an integer of its size.
 
 #include <type_traits>
@@ -19,9 +19,10 @@ consteval bool same_target() {
   using B = std::remove_const_t<Theirs>;
   if constexpr (std::is_const_v<Ours> && !std::is_const_v<Theirs>) {
     return false;
-  } else if constexpr (std::is_void_v<A> || std::is_void_v<B> || std::is_function_v<B> ||
-                       std::is_class_v<A> || std::is_class_v<B>) {
+  } else if constexpr (std::is_void_v<A> || std::is_void_v<B>) {
     return true;
+  } else if constexpr (std::is_class_v<A> || std::is_class_v<B>) {
+    return std::is_class_v<A> && std::is_class_v<B>;
   } else {
     return same_kind<A, B>();
   }
