@@ -294,9 +294,19 @@ class LlmEngine final : public Engine {
                                .vocab = wanted.vocab},
                               run.sequence.tokens);
     }
-    if (id) return *id;
+    if (id) {
+      check_from_device(*id, wanted.vocab);
+      return *id;
+    }
     const std::span<float> logits = stepper_.logit_row(row);
     return run.sampler.sample(logits.first(static_cast<size_t>(wanted.vocab)), run.sequence.tokens);
+  }
+
+  // What a failing device gave must not become an index of the host's.
+  static void check_from_device(int32_t id, int64_t vocab) {
+    if (id < 0 || id >= vocab) {
+      fail(Code::internal, "sample", "token ", id, " is outside of the ", vocab, " known ones");
+    }
   }
 
   void take_token(RunningAt it, int32_t id) {
@@ -349,19 +359,24 @@ class LlmEngine final : public Engine {
 
   // A step failed: its sequences cannot go on, the engine can unless the device is lost.
   void fail_all(const Error& error) {
+    const bool lost = error.code() == Code::device;
+    // Before the events: who has seen one finds the engine unhealthy.
+    if (lost) {
+      log(LogLevel::error, "the device is lost", {{"error", error.what()}});
+      const std::scoped_lock lock(mutex_);
+      stats_.healthy = false;
+    }
     while (!running_.empty()) fail_one(running_.begin(), error);
-    if (error.code() != Code::device) return;
+    if (!lost) return;
     std::deque<std::shared_ptr<Job>> dropped;
     {
       const std::scoped_lock lock(mutex_);
-      stats_.healthy = false;
       dropped.swap(waiting_);
       stats_.requests_failed += dropped.size();
     }
     for (const std::shared_ptr<Job>& job : dropped) {
       job->sink->on_failed({error.code(), error.what()});
     }
-    if (options_.on_failure) options_.on_failure();
   }
 
   // Before the last event: who has seen it finds the request counted and its blocks free.

@@ -2,7 +2,6 @@
 // The engine of a language model: one thread, a queue in order of arrival, one step after another.
 
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,12 +12,11 @@
 namespace rbee::engine {
 
 struct LlmOptions {
-  int32_t max_running = 1;           // sequences that share a step
-  int32_t max_waiting = 256;         // requests queued beyond those; more are refused
-  int32_t chunk = 512;               // prompt tokens evaluated in one step
-  int64_t block_size = 32;           // tokens in a block of the KV cache
-  std::optional<DType> kv_dtype;     // f32, f16 or bf16; absent: see StepperOptions
-  std::function<void()> on_failure;  // called on the engine's thread when the device is lost
+  int32_t max_running = 1;        // sequences that share a step
+  int32_t max_waiting = 256;      // requests queued beyond those; more are refused
+  int32_t chunk = 512;            // prompt tokens evaluated in one step
+  int64_t block_size = 32;        // tokens in a block of the KV cache
+  std::optional<DType> kv_dtype;  // f32, f16 or bf16; absent: see StepperOptions
 };
 
 // Takes the model over and starts the engine's thread. Throws out_of_memory when the KV cache of

@@ -121,7 +121,13 @@ void FakeEngine::play(const Item& item) {
     changed_.notify_all();
   }
   cancelled = hold(script_.hold_after) || cancelled;
-  if (!cancelled && script_.failure) return item.sink->on_failed(*script_.failure);
+  if (!cancelled && script_.failure) {
+    if (script_.failure->code == Code::device) {
+      set_healthy(false);
+      refuse_with(Code::device);
+    }
+    return item.sink->on_failed(*script_.failure);
+  }
   if (cancelled) ++cancelled_;
   item.sink->on_finished({.reason = cancelled ? engine::StopReason::cancelled : script_.reason,
                           .stop_sequence = script_.stop_sequence,

@@ -21,7 +21,8 @@ struct Script {
   bool hold_after = false;   // wait for release() or a cancel after the pieces
   engine::StopReason reason = engine::StopReason::eos;
   std::string stop_sequence;
-  std::optional<engine::Failed> failure;  // instead of Finished
+  // Instead of Finished. Code::device is the end of the device: all later requests are refused.
+  std::optional<engine::Failed> failure;
 };
 
 class FakeEngine final : public engine::Engine {

@@ -35,6 +35,10 @@ std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
   if (flags.model.starts_with("gate:")) const std::ifstream gate(flags.model.substr(5));
   if (flags.model == "slow") std::this_thread::sleep_for(std::chrono::hours(1));
   if (flags.model == "stuck") return std::make_unique<StuckEngine>();
+  if (flags.model == "lost") {
+    return std::make_unique<FakeEngine>(
+        Script{.failure = rbee::engine::Failed{rbee::Code::device, "the device fell off"}});
+  }
   return std::make_unique<FakeEngine>(Script{.hold_after = flags.model == "hold"});
 }
 

@@ -78,6 +78,25 @@ TEST(Process, StuckEngineDoesNotHoldIt) {
   EXPECT_LT(steady_clock::now() - begin, kStopLimit);
 }
 
+TEST(Process, ALostDeviceEndsItWithAStatusOfItsOwn) {
+  Worker worker({"--model", "lost", "--port", "0"});
+  const uint16_t port = worker.port();
+  RawClient reader(port);
+  reader.send(request("GET", stream_of(port)));
+  const std::string events = reader.read_until("[DONE]");
+  EXPECT_THAT(events, HasSubstr("Hello"));
+  EXPECT_THAT(events, HasSubstr(R"("code":"WORKER_UNHEALTHY")"));
+  EXPECT_THAT(events, HasSubstr("the device fell off"));
+  // Who polls it still gets answers for a while.
+  EXPECT_EQ(ask(port, request("GET", "/health")).status, 503);
+  const RawResponse refused =
+      ask(port, request("POST", "/v1/inference", R"({"prompt":"Hi","max_tokens":9})"));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_THAT(refused.body, HasSubstr("WORKER_UNHEALTHY"));
+  EXPECT_EQ(worker.wait(), 3);
+  EXPECT_THAT(worker.text(), HasSubstr("the device is lost"));
+}
+
 TEST(Process, SignalWhileLoadingEndsItAtOnce) {
   Worker worker({"--model", "slow", "--port", "0"});
   worker.read_until("\"message\":\"starting\"");

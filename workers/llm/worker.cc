@@ -22,6 +22,12 @@ namespace {
 // Of kStopTime: for clients to read what is left of their streams.
 constexpr std::chrono::milliseconds kStreamGrace{700};
 constexpr std::chrono::seconds kTick{1};
+// How long a worker without a device still answers: clients read why their streams ended, and what
+// polls its health sees it. Then the process gives place to a new one.
+constexpr std::chrono::seconds kLostGrace{3};
+
+constexpr int kCannotRun = 1;
+constexpr int kDeviceLost = 3;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -62,18 +68,26 @@ server::ServerOptions server_options(const Program& program, const Flags& flags,
   return options;
 }
 
-// Until a stop is asked for. The hive hears within kTick that the worker became busy or ready.
-void watch(server::LlmService& service, server::Heartbeat* heartbeat) {
+// Until a stop is asked for, or the device is lost. The hive hears within kTick that the worker
+// became busy, ready or unable to go on. False when the device is lost.
+bool watch(server::LlmService& service, server::Heartbeat* heartbeat) {
   std::string reported = service.info().status;
   while (!wait_for_stop(kTick)) {
     service.tick(server::Clock::now());
     std::string status = service.info().status;
     if (heartbeat != nullptr && status != reported) heartbeat->send_now();
     reported = std::move(status);
+    if (service.health().healthy) continue;
+    log(LogLevel::error, "the device is lost: the worker ends",
+        {{"seconds", cat(kLostGrace.count())}});
+    wait_for_stop(kLostGrace);
+    return false;
   }
+  return true;
 }
 
-void serve(const Program& program, const Flags& flags) {
+// Returns the exit status.
+int serve(const Program& program, const Flags& flags) {
   const std::unique_ptr<engine::Engine> engine = program.load(flags);
   server::LlmService service(*engine, {.worker_id = flags.worker_id,
                                        .model_id = flags.model_ref,
@@ -91,13 +105,14 @@ void serve(const Program& program, const Flags& flags) {
   log(LogLevel::info, "ready",
       {{"worker_id", flags.worker_id}, {"host", options.host}, {"port", cat(server.port())}});
 
-  watch(service, heartbeat.get());
+  const bool whole = watch(service, heartbeat.get());
 
   service.shutdown();
   if (heartbeat) heartbeat->stop();
   server.stop(kStreamGrace);
   engine->stop();
   log(LogLevel::info, "stopped");
+  return whole ? 0 : kDeviceLost;
 }
 
 }  // namespace
@@ -119,12 +134,11 @@ int run_worker(const Program& program, int argc, const char* const* argv) {
     log(LogLevel::warn, "not a flag of this worker, ignored", {{"flag", extra}});
   }
   try {
-    serve(program, flags);
-    return 0;
+    return serve(program, flags);
   } catch (const std::exception& error) {
     log(LogLevel::error, "the worker cannot run", {{"error", error.what()}});
     std::cerr << program.name << ": " << error.what() << '\n';
-    return 1;
+    return kCannotRun;
   }
 }
 

@@ -18,7 +18,7 @@ struct Program {
 };
 
 // main(). Exit status: 0 after a signal, POST /v1/shutdown, --help or --version; 1 when the worker
-// cannot start; 2 for wrong usage.
+// cannot start; 2 for wrong usage; 3 when the device was lost while it served.
 int run_worker(const Program& program, int argc, const char* const* argv);
 
 }  // namespace rbee::workers

@@ -1,122 +1,18 @@
-// The engine's thread over a tiny random model (tests/models/data/smollm) and a tokenizer of its
-// size.
+// The engine's thread over a tiny random model, and over a device that fails.
 #include "rbee/engine/llm_engine.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <filesystem>
-#include <mutex>
 
-#include "backends/api/registry.h"
-#include "backends/cpu/cpu_backend.h"
 #include "rbee/engine/stepper.h"
-#include "rbee/io/checkpoint.h"
-#include "tests/checkpoints/tiny_tokenizer.h"
+#include "tests/units/engine/far_device.h"
+#include "tests/units/engine/tiny_engine.h"
 
 namespace rbee::engine {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int64_t kVocab = test::kTinyVocab;
-
-Device& cpu() {
-  register_backend(cpu::cpu_backend());
-  return get_device({DeviceKind::cpu, 0});
-}
-
-std::unique_ptr<text::Tokenizer> tiny_tokenizer() {
-  return text::tokenizer_from_json(test::tiny_tokenizer_json(), test::kTinyTokenizerConfig);
-}
-
-TextModel tiny_model(int64_t context = 64) {
-  TextModel out;
-  out.device = &cpu();
-  const auto path = std::filesystem::path(RBEE_TEST_DATA) / "models/data/smollm/model.gguf";
-  out.model = models::load_language_model(io::Checkpoint::open(path),
-                                          {.device = out.device, .context = context});
-  out.tokenizer = tiny_tokenizer();
-  out.info.id = "tiny";
-  out.info.vocab_size = kVocab;
-  out.info.context_length = static_cast<int32_t>(context);
-  return out;
-}
-
-class Recorder final : public EventSink {
- public:
-  void on_started(const Started& event) noexcept override {
-    const std::lock_guard lock(mutex_);
-    started = event;
-    ++starts;
-  }
-  void on_token(const TokenText& event) noexcept override {
-    const std::lock_guard lock(mutex_);
-    indices_follow &= event.index == pieces++;
-    text += event.text;
-    changed_.notify_all();
-  }
-  void on_finished(const Finished& event) noexcept override {
-    const std::lock_guard lock(mutex_);
-    finished = event;
-    ++ends;
-    changed_.notify_all();
-  }
-  void on_failed(const Failed& event) noexcept override {
-    const std::lock_guard lock(mutex_);
-    failed = event;
-    ++ends;
-    changed_.notify_all();
-  }
-  void wait() {
-    wait_for([&] { return ends > 0; });
-  }
-  void wait_for_text() {
-    wait_for([&] { return !text.empty() || ends > 0; });
-  }
-
-  Started started{};
-  std::optional<Finished> finished;
-  std::optional<Failed> failed;
-  std::string text;
-  int starts = 0;
-  int pieces = 0;
-  int ends = 0;
-  bool indices_follow = true;
-
- private:
-  template <typename Condition>
-  void wait_for(Condition condition) {
-    std::unique_lock lock(mutex_);
-    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), condition));
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-};
-
-Request greedy(std::string prompt, int32_t max_tokens = 20) {
-  Request request;
-  request.prompt = std::move(prompt);
-  request.max_tokens = max_tokens;
-  request.sampling.temperature = 0;
-  return request;
-}
-
-std::shared_ptr<Recorder> submit(Engine& engine, Request request, std::string id = "job") {
-  auto sink = std::make_shared<Recorder>();
-  request.job_id = std::move(id);
-  engine.submit(std::move(request), sink);
-  return sink;
-}
-
-std::shared_ptr<Recorder> answer(Engine& engine, Request request) {
-  auto sink = submit(engine, std::move(request));
-  sink->wait();
-  return sink;
-}
 
 // The likeliest continuation, each token from an evaluation of the whole text anew.
 std::vector<int32_t> continuation(const TextModel& model, std::vector<int32_t> tokens, int count) {
@@ -319,6 +215,69 @@ TEST(LlmEngine, StopEndsEverythingAndTakesNoNewWork) {
     EXPECT_EQ(sink->finished->reason, StopReason::cancelled);
   }
   EXPECT_THROW(submit(*engine, greedy("abc")), Error);
+}
+
+TEST(LlmEngine, ADeviceThatTheHostCannotReadGivesTheSameTexts) {
+  FarDevice far;
+  const auto here = make_llm_engine(tiny_model(), {.max_running = 2, .kv_dtype = DType::f32});
+  const auto there =
+      make_llm_engine(tiny_model(64, far), {.max_running = 2, .kv_dtype = DType::f32});
+  // Decided by leaders, by leaders and their sum, and by whole rows only.
+  const SamplingParams kinds[] = {{.temperature = 0},
+                                  {.top_k = 5, .repetition_penalty = 1.2f},
+                                  {.temperature = 0.7f, .top_k = 0, .top_p = 0.5f},
+                                  {.top_k = 0, .top_p = 1, .min_p = 0},
+                                  {.presence_penalty = -1}};
+  for (const SamplingParams& kind : kinds) {
+    Request request = greedy("some words", 30);
+    request.sampling = kind;
+    request.sampling.seed = 12;
+    const std::string wanted = answer(*here, request)->text;
+    EXPECT_EQ(answer(*there, request)->text, wanted);
+    // Beside a request that asks for something else.
+    const auto beside = submit(*there, greedy("x y z", 40), "beside");
+    EXPECT_EQ(answer(*there, request)->text, wanted);
+    beside->wait();
+  }
+}
+
+TEST(LlmEngine, ALostDeviceEndsRunningAndWaitingRequestsAndTakesNoMore) {
+  FarDevice far;
+  const auto engine = make_llm_engine(tiny_model(4096, far), {});
+  const auto running = submit(*engine, endless(), "running");
+  const auto waiting = submit(*engine, endless(), "waiting");
+  running->wait_for_text();
+  far.lose();
+  for (const auto& sink : {running, waiting}) {
+    sink->wait();
+    ASSERT_TRUE(sink->failed);
+    EXPECT_EQ(sink->failed->code, Code::device);
+    EXPECT_THAT(sink->failed->message, HasSubstr("lost as the test wants"));
+    EXPECT_EQ(sink->ends, 1);
+  }
+  EXPECT_FALSE(engine->stats().healthy);
+  EXPECT_EQ(engine->stats().requests_failed, 2u);
+  try {
+    submit(*engine, greedy("abc"));
+    FAIL() << "a request is taken without a device";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::device);
+  }
+  engine->stop();
+}
+
+TEST(LlmEngine, AStepThatFindsNoMemoryFailsItsRequestAlone) {
+  FarDevice far;
+  const auto engine = make_llm_engine(tiny_model(64, far), {});
+  const std::string wanted = answer(*engine, greedy("abc"))->text;
+  far.fail_allocation(40);
+  const auto failed = answer(*engine, greedy("abc"));
+  ASSERT_TRUE(failed->failed);
+  EXPECT_EQ(failed->failed->code, Code::out_of_memory);
+  EXPECT_THAT(failed->failed->message, HasSubstr("bytes"));
+  EXPECT_TRUE(engine->stats().healthy);
+  EXPECT_EQ(engine->stats().kv_blocks_used, 0);
+  EXPECT_EQ(answer(*engine, greedy("abc"))->text, wanted);
 }
 
 TEST(LlmEngine, OptionsOutOfRangeAreErrors) {

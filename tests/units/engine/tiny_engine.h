@@ -1,0 +1,118 @@
+#pragma once
+// A tiny random model (tests/models/data/smollm) with a tokenizer of its size, and a sink that
+// keeps what an engine says.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_backend.h"
+#include "rbee/engine/llm_engine.h"
+#include "rbee/io/checkpoint.h"
+#include "tests/checkpoints/tiny_tokenizer.h"
+
+namespace rbee::engine {
+
+inline Device& cpu() {
+  register_backend(cpu::cpu_backend());
+  return get_device({DeviceKind::cpu, 0});
+}
+
+inline std::unique_ptr<text::Tokenizer> tiny_tokenizer() {
+  return text::tokenizer_from_json(test::tiny_tokenizer_json(), test::kTinyTokenizerConfig);
+}
+
+inline TextModel tiny_model(int64_t context = 64, Device& device = cpu()) {
+  TextModel out;
+  out.device = &device;
+  const auto path = std::filesystem::path(RBEE_TEST_DATA) / "models/data/smollm/model.gguf";
+  out.model = models::load_language_model(io::Checkpoint::open(path),
+                                          {.device = out.device, .context = context});
+  out.tokenizer = tiny_tokenizer();
+  out.info.id = "tiny";
+  out.info.vocab_size = test::kTinyVocab;
+  out.info.context_length = static_cast<int32_t>(context);
+  return out;
+}
+
+class Recorder final : public EventSink {
+ public:
+  void on_started(const Started& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    started = event;
+    ++starts;
+  }
+  void on_token(const TokenText& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    indices_follow &= event.index == pieces++;
+    text += event.text;
+    changed_.notify_all();
+  }
+  void on_finished(const Finished& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    finished = event;
+    ++ends;
+    changed_.notify_all();
+  }
+  void on_failed(const Failed& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    failed = event;
+    ++ends;
+    changed_.notify_all();
+  }
+  void wait() {
+    wait_for([&] { return ends > 0; });
+  }
+  void wait_for_text() {
+    wait_for([&] { return !text.empty() || ends > 0; });
+  }
+
+  Started started{};
+  std::optional<Finished> finished;
+  std::optional<Failed> failed;
+  std::string text;
+  int starts = 0;
+  int pieces = 0;
+  int ends = 0;
+  bool indices_follow = true;
+
+ private:
+  template <typename Condition>
+  void wait_for(Condition condition) {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), condition));
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+inline Request greedy(std::string prompt, int32_t max_tokens = 20) {
+  Request request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  request.sampling.temperature = 0;
+  return request;
+}
+
+inline std::shared_ptr<Recorder> submit(Engine& engine, Request request, std::string id = "job") {
+  auto sink = std::make_shared<Recorder>();
+  request.job_id = std::move(id);
+  engine.submit(std::move(request), sink);
+  return sink;
+}
+
+inline std::shared_ptr<Recorder> answer(Engine& engine, Request request) {
+  auto sink = submit(engine, std::move(request));
+  sink->wait();
+  return sink;
+}
+
+}  // namespace rbee::engine
