@@ -1,5 +1,7 @@
 #include "rbee/engine/leader_rows.h"
 
+#include <algorithm>
+
 namespace rbee::engine {
 namespace {
 
@@ -23,6 +25,10 @@ Tensor part_of(const std::shared_ptr<Buffer>& buffer, int64_t& at, const Shape& 
 }
 
 }  // namespace
+
+int64_t lead_count(int64_t needed, int64_t vocab) {
+  return std::min(needed <= 64 ? 64 : needed <= 256 ? 256 : kMaxTopK, vocab);
+}
 
 LeaderTensors::LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& device)
     : vocab_(wanted.vocab) {

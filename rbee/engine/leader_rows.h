@@ -17,6 +17,9 @@ struct LeadersWanted {
   std::span<const float> scales;  // (rows), see top_k: sums are wanted; empty: they are not
 };
 
+// A count that is at least `needed`, of few that there are, so that few steps are recorded anew.
+int64_t lead_count(int64_t needed, int64_t vocab);
+
 // On the host.
 struct LeaderRows {
   std::span<const float> values;  // (rows, count), largest first; of equal ones the lower id first

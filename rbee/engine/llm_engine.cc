@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <list>
@@ -14,6 +15,7 @@
 #include "rbee/engine/sampler.h"
 #include "rbee/engine/stepper.h"
 #include "rbee/engine/stop_matcher.h"
+#include "rbee/engine/warm_up.h"
 
 namespace rbee::engine {
 namespace {
@@ -62,12 +64,6 @@ struct Running {
 };
 using RunningAt = std::list<Running>::iterator;
 
-// Few different counts, so that few steps are recorded anew.
-int64_t round_leaders(int64_t count, int64_t vocab) {
-  const int64_t rounded = count <= 64 ? 64 : count <= 256 ? 256 : kMaxTopK;
-  return std::min(rounded, vocab);
-}
-
 class LlmEngine final : public Engine {
  public:
   LlmEngine(TextModel model, const LlmOptions& options)
@@ -81,6 +77,7 @@ class LlmEngine final : public Engine {
           "max_running and chunk are at least 1, max_waiting at least 0");
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
     stats_.kv_blocks_total = stepper_.pool().total();
+    prepare();
     thread_ = std::thread([this] { loop(); });
   }
 
@@ -137,6 +134,15 @@ class LlmEngine final : public Engine {
   }
 
  private:
+  void prepare() {
+    const auto begin = Clock::now();
+    warm_up(
+        stepper_, *text_.device,
+        {.context = text_.info.context_length, .chunk = options_.chunk, .vocab = known_tokens()});
+    log(LogLevel::info, "warmed up",
+        {{"ms", cat(std::llround(milliseconds(Clock::now() - begin)))}});
+  }
+
   size_t idle_places() const {
     const auto places = static_cast<size_t>(options_.max_running);
     return places - std::min(places, taken_.size());
@@ -270,7 +276,7 @@ class LlmEngine final : public Engine {
     }
     LeaderRows found;
     if (wanted.count > 0) {
-      wanted.count = round_leaders(wanted.count, wanted.vocab);
+      wanted.count = lead_count(wanted.count, wanted.vocab);
       if (sums) wanted.scales = scales;
       found = stepper_.step(work, rows, wanted);
     } else {
