@@ -1,0 +1,66 @@
+"""What the machine code of kernels has to hold. Every row starts with patterns (* and ?, alternatives separated by |)
+of the family (the .cu file), the target and the kernel's name."""
+
+MOST_SHARED_BYTES = 64 << 10  # what every AMD target and CUDA's default give a block
+MOST_SCALAR_SPILLS = 96
+
+MFMA = "gfx908|gfx90a|gfx942|gfx950"
+WMMA = "gfx11*|gfx12*"
+# Targets with v_dot4 of signed bytes: all but the first of gfx9 and gfx10.
+DOT4 = "gfx906|gfx908|gfx90a|gfx942|gfx950|gfx1011|gfx1012|gfx103*|gfx11*|gfx12*"
+QUANTISED = "q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k|iq4_nl|iq4_xs|mxfp4"
+
+# A pattern that the disassembly of each such kernel holds.
+INSTRUCTIONS = [
+    ("gemm|gemm_convert_*", MFMA, "*", r"v_mfma_f32_16x16x"),
+    ("gemm|gemm_convert_*", WMMA, "*", r"v_wmma_f32_16x16x16"),
+    ("attention_mfma", MFMA, "*", r"v_mfma_f32_"),
+    ("attention_wmma", WMMA, "*", r"v_wmma_f32_16x16x16"),
+    ("matvec_k_blocks|matvec_small_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
+    ("gemm", "sm_90a|sm_8?", "*", r"H(G?)MMA"),
+    ("gemm_convert_*", "sm_90a|sm_8?", "*", r"HMMA"),
+    ("gemm_wgmma|attention_wgmma", "sm_90a", "*", r"HGMMA"),
+    ("attention_mma", "sm_90a|sm_8?", "*", r"HMMA"),
+    ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*", r"IDP\.4A"),
+]
+
+# Kernels without scratch memory and spilled vector registers.
+HOT = [
+    ("gemm*", "*", "*"),
+    ("linear_*", "*", "*"),
+    ("matvec*", "*", "*"),
+    ("attention_*", "*", "*"),
+    ("*_norm", "*", "*"),
+    ("gated", "*", "*"),
+    ("quantize_x", "*", "*"),
+    ("rope", "*", "*"),
+    ("softmax", "*", "*"),
+]
+
+# Vector registers, most: what the planned waves on a SIMD (blocks on a multiprocessor) leave.
+MOST_REGISTERS = [
+    ("gemm*", MFMA, "*", 168),  # three waves of 512 registers
+    ("gemm*", WMMA, "*", 216),  # seven of 1536
+    ("linear_*", "gfx*", "*", 128),
+    ("matvec_k_blocks|matvec_small_blocks", MFMA, "*", 256),
+    ("matvec_k_blocks|matvec_small_blocks", WMMA, "*", 192),
+    ("*_norm", "gfx*", "*", 80),
+    ("softmax", "gfx*", "*", 80),
+    ("gemm_convert_*", "sm_*", "*", 255),
+    ("*_norm", "sm_*", "*", 80),
+]
+
+# Known: at most so many bytes of scratch and so many spilled vector registers a lane.
+EXCEPTIONS = [
+    # Eight heads of 256 in one wave; the merge indexes its partial sums.
+    ("attention_decode", "gfx*", "*_d256_h8_*", 176, 11),
+    ("attention_decode", "sm_*", "*_f32_d256_h4_w32", 8, 0),
+    ("attention_mfma", MFMA, "*_d128_shaped", 0, 4),
+    ("attention_wmma", WMMA, "*_shaped", 40, 9),
+    ("attention_mma", "sm_*", "*", 144, 0),
+    ("attention_plain", "sm_*", "*_f64_*", 88, 0),
+    # Each element of f8 is taken apart by itself, for four and eight rows of x at once.
+    ("matvec", WMMA, "matvec_*_f8e4m3_b[48]_w32", 700, 181),
+    ("matvec", MFMA, "matvec_f32_f8e4m3_b8_w64", 0, 48),
+    ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*_b[48]_w32", 32, 0),
+]
