@@ -35,10 +35,17 @@ KernelTable wmma_kernels() {
   return t;
 }
 
+// For the others.
+KernelTable dot_kernels() {
+  KernelTable t = gpu::common_kernels();
+  t.linear = gpu::slot<gpu::linear_few, linear_dot, gpu::linear>();
+  return t;
+}
+
 }  // namespace
 
 const KernelTable& rocm_kernels(const gpu::Properties& device) {
-  static const KernelTable plain = gpu::common_kernels();
+  static const KernelTable dot = dot_kernels();
   static const KernelTable mfma = mfma_kernels();
   static const KernelTable wmma = wmma_kernels();
   switch (device.matrix) {
@@ -47,7 +54,7 @@ const KernelTable& rocm_kernels(const gpu::Properties& device) {
     case gpu::MatrixUnit::wmma_w32:
       return wmma;
     default:
-      return plain;
+      return dot;
   }
 }
 

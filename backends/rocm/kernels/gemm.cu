@@ -1,8 +1,6 @@
 // Operands of one type: see gemm_tiles.h.
 #include "backends/rocm/kernels/gemm_tiles.h"
 
-#if RB_MATRIX_UNIT
-
 namespace rbee {
 namespace gpu {
 
@@ -11,5 +9,3 @@ RB_GEMM(bf16, bf16, PlainRun<bf16>)
 
 }  // namespace gpu
 }  // namespace rbee
-
-#endif

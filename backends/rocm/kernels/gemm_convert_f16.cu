@@ -1,8 +1,6 @@
 // x in f16, weights of other types: see gemm_tiles.h.
 #include "backends/rocm/kernels/gemm_tiles.h"
 
-#if RB_MATRIX_UNIT
-
 namespace rbee {
 namespace gpu {
 
@@ -13,5 +11,3 @@ RB_GEMM(f16_bf16, f16, PlainRun<bf16>)
 
 }  // namespace gpu
 }  // namespace rbee
-
-#endif

@@ -19,5 +19,6 @@ void run(const LinearArgs& args, Stream& stream) {
 
 const Impl<LinearArgs> linear_mfma{"mfma", gpu::refuse_tensor_linear, run};
 const Impl<LinearArgs> linear_wmma{"wmma", gpu::refuse_tensor_linear, run};
+const Impl<LinearArgs> linear_dot{"dot", gpu::refuse_tensor_linear, run};
 
 }  // namespace rbee::rocm

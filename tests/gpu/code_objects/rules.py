@@ -6,6 +6,7 @@ MOST_SCALAR_SPILLS = 96
 
 MFMA = "gfx908|gfx90a|gfx942|gfx950"
 WMMA = "gfx11*|gfx12*"
+DOT2 = "gfx906|gfx1011|gfx1012|gfx103*"  # v_dot2 of f16, and no matrix instructions
 # Targets with v_dot4 of signed bytes: all but the first of gfx9 and gfx10.
 DOT4 = "gfx906|gfx908|gfx90a|gfx942|gfx950|gfx1011|gfx1012|gfx103*|gfx11*|gfx12*"
 QUANTISED = "q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k|iq4_nl|iq4_xs|mxfp4"
@@ -14,6 +15,7 @@ QUANTISED = "q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k|iq4_nl|iq4_xs|mxf
 INSTRUCTIONS = [
     ("gemm|gemm_convert_*", MFMA, "*", r"v_mfma_f32_16x16x"),
     ("gemm|gemm_convert_*", WMMA, "*", r"v_wmma_f32_16x16x16"),
+    ("gemm|gemm_convert_*", DOT2, "gemm_f16_*", r"v_dot2c?_f32_f16"),
     ("attention_mfma", MFMA, "*", r"v_mfma_f32_"),
     ("attention_wmma", WMMA, "*", r"v_wmma_f32_16x16x16"),
     ("matvec_k_blocks|matvec_small_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
@@ -41,6 +43,7 @@ HOT = [
 MOST_REGISTERS = [
     ("gemm*", MFMA, "*", 168),  # three waves of 512 registers
     ("gemm*", WMMA, "*", 216),  # seven of 1536
+    ("gemm*", DOT2, "*", 184),  # five of 1024
     ("linear_*", "gfx*", "*", 128),
     ("matvec_k_blocks|matvec_small_blocks", MFMA, "*", 256),
     ("matvec_k_blocks|matvec_small_blocks", WMMA, "*", 192),
