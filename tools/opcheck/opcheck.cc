@@ -5,7 +5,7 @@
 //   opcheck unary --match "gelu f32" --time  cases whose name contains the text
 //   opcheck all --device rocm:0 --summary    everything on one device, a row for each operation
 //   opcheck --table                          implementations and their types, as docs show them
-// Exit status: 0 all within tolerance, 1 a case is not, 2 wrong usage.
+// Exit status: 0 all within tolerance, 1 a case is not, 2 wrong usage, 77 --or-skip and no device.
 
 #include "tools/opcheck/opcheck.h"
 
@@ -14,12 +14,15 @@
 #include <exception>
 #include <set>
 
+#include "backends/api/registry.h"
 #include "rbee/core/error.h"
 #include "tests/support/check_case.h"
 #include "tests/support/measure.h"
 
 namespace rbee::harness {
 namespace {
+
+constexpr int kSkipped = 77;  // as CTest's SKIP_RETURN_CODE
 
 struct Options {
   std::string op;
@@ -32,6 +35,7 @@ struct Options {
   bool time = false;
   bool table = false;
   bool summary = false;
+  bool or_skip = false;
 };
 
 // Of the cases of one operation.
@@ -55,6 +59,18 @@ Device& find_device(const std::string& text) {
     if (cat(device->id()) == text) return *device;
   }
   fail(Code::not_found, "opcheck", "no device is called ", text);
+}
+
+// Why there is no device of that name, one line; empty when there is one.
+std::string missing_reason(const std::string& text) {
+  for (Device* device : all_devices()) {
+    if (cat(device->id()) == text) return "";
+  }
+  for (const BackendInfo& backend : backends()) {
+    const bool named = text.starts_with(cat(name(backend.kind), ":"));
+    if (named && backend.device_count() == 0) return backend.unavailable_reason();
+  }
+  return "this program has no such device";
 }
 
 void list_operations() {
@@ -212,12 +228,19 @@ int run_program(int argc, const char* const* argv) {
   app.add_flag("--time", options.time, "also measure the time");
   app.add_option("--most-bytes", options.most_bytes, "leave out cases with larger operands");
   app.add_flag("--summary", options.summary, "a row for each operation, and what fails");
+  app.add_flag("--or-skip", options.or_skip, "where the device is not there, say so and exit 77");
   app.add_flag("--table", options.table, "list every implementation and the types it takes");
   try {
     app.parse(argc, argv);
     if (options.op.empty() && !options.list && !options.table) throw CLI::RequiredError("op");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (options.or_skip) {
+    if (const std::string reason = missing_reason(options.device); !reason.empty()) {
+      std::printf("skipped: no %s: %s\n", options.device.c_str(), reason.c_str());
+      return kSkipped;
+    }
   }
   if (options.table) {
     print_table(find_device(options.device));
