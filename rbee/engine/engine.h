@@ -100,6 +100,9 @@ struct EngineStats {
   double decode_seconds = 0;  // engine time spent on generation
   int64_t kv_blocks_total = 0;
   int64_t kv_blocks_used = 0;
+  // Of a device with memory of its own, whoever uses it; 0 for a CPU, and when not known.
+  int64_t device_memory_bytes = 0;
+  int64_t device_memory_free_bytes = 0;
   bool healthy = true;  // false after a device error; no new work is taken
 };
 

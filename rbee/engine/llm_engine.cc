@@ -114,8 +114,11 @@ class LlmEngine final : public Engine {
   }
 
   EngineStats stats() const override {
+    const MemoryInfo memory = device_memory();
     const std::scoped_lock lock(mutex_);
     EngineStats out = stats_;
+    out.device_memory_bytes = memory.total;
+    out.device_memory_free_bytes = memory.free;
     out.running = static_cast<int32_t>(taken_.size());
     out.waiting = static_cast<int32_t>(waiting_.size());
     return out;
@@ -141,6 +144,16 @@ class LlmEngine final : public Engine {
         {.context = text_.info.context_length, .chunk = options_.chunk, .vocab = known_tokens()});
     log(LogLevel::info, "warmed up",
         {{"ms", cat(std::llround(milliseconds(Clock::now() - begin)))}});
+  }
+
+  // A lost device is not asked; the memory of a CPU is the machine's.
+  MemoryInfo device_memory() const {
+    if (lost_ || text_.device->host_accessible()) return {};
+    try {
+      return text_.device->memory();
+    } catch (const Error&) {
+      return {};
+    }
   }
 
   size_t idle_places() const {
@@ -368,6 +381,7 @@ class LlmEngine final : public Engine {
     const bool lost = error.code() == Code::device;
     // Before the events: who has seen one finds the engine unhealthy.
     if (lost) {
+      lost_ = true;
       log(LogLevel::error, "the device is lost", {{"error", error.what()}});
       const std::scoped_lock lock(mutex_);
       stats_.healthy = false;
@@ -400,6 +414,7 @@ class LlmEngine final : public Engine {
   LlmOptions options_;
   Stepper stepper_;
   std::list<Running> running_;  // engine thread only
+  std::atomic<bool> lost_ = false;
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;

@@ -43,6 +43,10 @@ void write_engine(std::string& out, const engine::EngineStats& stats) {
   single(out, "rbee_kv_cache_blocks", "gauge", "Blocks of the KV cache.", stats.kv_blocks_total);
   single(out, "rbee_kv_cache_blocks_used", "gauge", "Blocks of the KV cache in use.",
          stats.kv_blocks_used);
+  single(out, "rbee_device_memory_bytes", "gauge", "Memory of the device.",
+         stats.device_memory_bytes);
+  single(out, "rbee_device_memory_free_bytes", "gauge", "Free memory of the device.",
+         stats.device_memory_free_bytes);
   single(out, "rbee_healthy", "gauge", "0 after a device error.", stats.healthy ? 1 : 0);
 }
 

@@ -43,6 +43,8 @@ engine::EngineStats FakeEngine::stats() const {
   stats.running = alive_.size() > queue_.size() ? 1 : 0;
   stats.waiting = static_cast<int32_t>(queue_.size());
   stats.generated_tokens = tokens_;
+  stats.device_memory_bytes = 4096;
+  stats.device_memory_free_bytes = 1000;
   stats.healthy = healthy_;
   return stats;
 }

@@ -70,6 +70,8 @@ TEST(Status, MetricsCountRequests) {
            "worker_requests_total{outcome=\"completed\"} 1\n",
            "worker_tokens_generated_total 3\n",
            "worker_vram_bytes 1024\n",
+           "rbee_device_memory_bytes 4096\n",
+           "rbee_device_memory_free_bytes 1000\n",
            "worker_inference_duration_ms_bucket{le=\"50\"} 1\n",
            "worker_inference_duration_ms_sum 12\n",
            "rbee_time_per_output_token_seconds_bucket{le=\"0.0025\"} 0\n",

@@ -247,6 +247,7 @@ TEST(LlmEngine, ALostDeviceEndsRunningAndWaitingRequestsAndTakesNoMore) {
   const auto running = submit(*engine, endless(), "running");
   const auto waiting = submit(*engine, endless(), "waiting");
   running->wait_for_text();
+  EXPECT_GT(engine->stats().device_memory_bytes, 0);
   far.lose();
   for (const auto& sink : {running, waiting}) {
     sink->wait();
@@ -256,6 +257,7 @@ TEST(LlmEngine, ALostDeviceEndsRunningAndWaitingRequestsAndTakesNoMore) {
     EXPECT_EQ(sink->ends, 1);
   }
   EXPECT_FALSE(engine->stats().healthy);
+  EXPECT_EQ(engine->stats().device_memory_bytes, 0);  // a lost device is not asked
   EXPECT_EQ(engine->stats().requests_failed, 2u);
   try {
     submit(*engine, greedy("abc"));

@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""Drives a worker with requests of every kind for some minutes and watches what it holds.
+
+  soak.py --worker build/cpu/bin/llm-worker-rbee-cpu --model MODEL.gguf [--minutes 10] [-- FLAGS ...]
+
+Starts the worker (FLAGS are its own) and ends it with SIGTERM. Several clients send short and long
+prompts, every way of sampling, requests that are cancelled or whose reader goes away, and bodies that
+must be refused. Exits with 1 when an answer is not what the request should get, when the worker keeps
+blocks of its cache, when its memory or the device's grows, or when it does not end with status 0."""
+
+import argparse
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+WORDS = "the bee flies over a hill and finds one more flower of the same colour by the river".split()
+SAMPLING = [{"temperature": 0}, {}, {"top_k": 0, "top_p": 0.9}, {"top_k": 0, "top_p": 1},
+            {"repetition_penalty": 1.2, "presence_penalty": 0.4}, {"frequency_penalty": -0.5},
+            {"top_k": 0, "top_p": 1, "min_p": 0.05}, {"temperature": 1.7, "top_k": 300}]
+BAD_BODIES = ["{", "[]", "{}", '{"prompt":""}', '{"prompt":"a","temperature":9}',
+              '{"prompt":"a","max_tokens":0}', '{"prompt":"a","messages":[]}',
+              '{"prompt":"a","stop":["' + "x" * 200 + '"]}']
+
+
+class Unexpected(Exception):
+    pass
+
+
+def text(rng, words):
+    return " ".join(rng.choice(WORDS) for _ in range(words))
+
+
+class Client(threading.Thread):
+    """One after another: requests of random kinds, each with an answer that is known beforehand."""
+
+    def __init__(self, port, seed, stop):
+        super().__init__(daemon=True)
+        self.port, self.rng, self.stop = port, random.Random(seed), stop
+        self.done, self.faults = {}, []
+
+    def run(self):
+        kinds = [self.answer, self.answer, self.long_prompt, self.leave, self.cancel, self.refused,
+                 self.too_long, self.nothing_there]
+        while not self.stop.is_set():
+            kind = self.rng.choice(kinds)
+            try:
+                outcome = kind()
+                name = kind.__name__ + (" (overloaded)" if outcome == "overloaded" else "")
+                self.done[name] = self.done.get(name, 0) + 1
+            except (Unexpected, OSError, http.client.HTTPException, ValueError, KeyError) as error:
+                self.faults.append(f"{kind.__name__}: {type(error).__name__}: {error}")
+                time.sleep(0.2)
+
+    def call(self, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        return connection, connection.getresponse()
+
+    def status(self, method, path, body=None):
+        connection, reply = self.call(method, path, body)
+        content = reply.read()
+        connection.close()
+        return reply.status, content
+
+    def create(self, **fields):
+        body = {"prompt": text(self.rng, self.rng.randint(1, 30)),
+                "max_tokens": self.rng.choice([1, 5, 20, 60]), **self.rng.choice(SAMPLING), **fields}
+        status, content = self.status("POST", "/v1/jobs", json.dumps(body))
+        if status == 429:
+            time.sleep(0.5)
+            return None
+        if status != 200:
+            raise Unexpected(f"a job got {status}: {content[:200]}")
+        return json.loads(content)
+
+    def events(self, job, most=None):
+        """Types and payloads of a job's events; leaves after `most` of them."""
+        connection, reply = self.call("GET", job["sse_url"])
+        found = []
+        for line in reply:
+            line = line.strip()
+            if line == b"data: [DONE]":
+                break
+            if line.startswith(b"data: "):
+                found.append(json.loads(line[6:]))
+            if most is not None and len(found) >= most:
+                break
+        reply.close()
+        connection.close()
+        return found
+
+    def whole(self, job):
+        if job is None:
+            return "overloaded"
+        found = self.events(job)
+        if not found or found[-1]["type"] != "end":
+            raise Unexpected(f"a stream ended with {found[-1:]}")
+        return "ok"
+
+    def answer(self):
+        return self.whole(self.create())
+
+    def long_prompt(self):
+        return self.whole(self.create(prompt=text(self.rng, 600), max_tokens=8))
+
+    def leave(self):
+        job = self.create(max_tokens=400)
+        if job is None:
+            return "overloaded"
+        self.events(job, most=self.rng.randint(1, 5))
+        return "ok"
+
+    def cancel(self):
+        job = self.create(max_tokens=400)
+        if job is None:
+            return "overloaded"
+        if self.status("DELETE", f"/v1/jobs/{job['job_id']}")[0] != 202:
+            raise Unexpected("a cancelled job was not accepted")
+        last = self.events(job)[-1]
+        if last["type"] != "end" and last.get("code") != "CANCELLED":
+            raise Unexpected(f"a cancelled stream ended with {last}")
+        return "ok"
+
+    def refused(self):
+        status, content = self.status("POST", "/v1/jobs", self.rng.choice(BAD_BODIES))
+        if status != 400 or b"INVALID_REQUEST" not in content:
+            raise Unexpected(f"a bad body got {status}: {content[:200]}")
+        return "ok"
+
+    def too_long(self):
+        job = self.create(prompt=text(self.rng, 20000))
+        if job is None:
+            return "overloaded"
+        last = self.events(job)[-1]
+        if last.get("code") != "INVALID_REQUEST":
+            raise Unexpected(f"a prompt beyond the context ended with {last}")
+        return "ok"
+
+    def nothing_there(self):
+        status, _ = self.status("GET", "/v1/jobs/job-unknown/stream")
+        if status != 404:
+            raise Unexpected(f"an unknown job got {status}")
+        return "ok"
+
+
+class Worker:
+    def __init__(self, options):
+        self.process = subprocess.Popen(
+            [options.worker, "--model", options.model, "--port", "0", *options.flags],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, "LLORCH_LOG_FORMAT": "json"})
+        self.problems = []
+        self.port = self.read_port()
+        threading.Thread(target=self.read_log, daemon=True).start()
+
+    def read_port(self):
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            found = re.search(r'"message":"ready".*"port":"?(\d+)', line)
+            if found:
+                return int(found.group(1))
+        sys.exit("the worker does not start:\n" + "".join(said[-10:]))
+
+    def read_log(self):
+        for line in self.process.stdout:
+            if re.search(r'"level":"(error|critical)"', line, re.IGNORECASE):
+                self.problems.append(line.strip())
+
+    def resident_mib(self):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            for line in status:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1]) / 1024
+        return 0.0
+
+    def metrics(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", "/metrics")
+        values = {}
+        for line in connection.getresponse().read().decode().splitlines():
+            name, _, value = line.rpartition(" ")
+            if name and not line.startswith("#"):
+                values[name] = float(value)
+        connection.close()
+        return values
+
+    def device_mib(self):
+        """Of the device, in use by anybody; 0 where the worker does not tell."""
+        metrics = self.metrics()
+        return (metrics.get("rbee_device_memory_bytes", 0)
+                - metrics.get("rbee_device_memory_free_bytes", 0)) / 2**20
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return "none: it did not end within 30 s"
+
+
+def wait_idle(worker, faults):
+    for _ in range(300):
+        metrics = worker.metrics()
+        if metrics["rbee_requests_running"] + metrics["rbee_requests_waiting"] == 0:
+            break
+        time.sleep(0.2)
+    else:
+        faults.append("requests are left a minute after the last client")
+    if metrics["rbee_kv_cache_blocks_used"] != 0:
+        faults.append(f"{metrics['rbee_kv_cache_blocks_used']:.0f} blocks of the cache are kept")
+
+
+def growth(samples):
+    """From the second quarter's median to the last quarter's: the first fills caches."""
+    quarter = max(len(samples) // 4, 1)
+    return statistics.median(samples[-quarter:]) - statistics.median(samples[quarter:2 * quarter]
+                                                                     or samples)
+
+
+def watch(worker, options):
+    stop = threading.Event()
+    clients = [Client(worker.port, options.seed + i, stop) for i in range(options.clients)]
+    for client in clients:
+        client.start()
+    resident, device, faults = [], [], []
+    end = time.monotonic() + options.minutes * 60
+    while time.monotonic() < end and worker.process.poll() is None:
+        time.sleep(1)
+        try:
+            resident.append(worker.resident_mib())
+            device.append(worker.device_mib())
+        except (OSError, http.client.HTTPException) as error:
+            faults.append(f"metrics: {error}")
+            break
+    stop.set()
+    for client in clients:
+        client.join(300)
+        faults += client.faults
+        if client.is_alive():
+            faults.append("a client still waits for its answer")
+    return clients, resident, device, faults
+
+
+def report(options, clients, resident, device, faults):
+    total = {}
+    for client in clients:
+        for name, count in client.done.items():
+            total[name] = total.get(name, 0) + count
+    for name in sorted(total):
+        print(f"{total[name]:7d}  {name}")
+    for name, samples, most in (("resident", resident, options.most_growth),
+                                ("device", device, options.most_device_growth)):
+        if not any(samples):
+            continue
+        grown = growth(samples)
+        print(f"{name} memory: {samples[0]:.0f} MiB at first, {max(samples):.0f} at most, "
+              f"{samples[-1]:.0f} at last, grown by {grown:.1f}")
+        if grown > most:
+            faults.append(f"{name} memory grew by {grown:.1f} MiB, more than {most}")
+    for fault, count in sorted({f: faults.count(f) for f in faults}.items()):
+        print(f"FAULT ({count}x): {fault}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worker", required=True, help="the worker's program")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--most-growth", type=float, default=24, metavar="MiB")
+    parser.add_argument("--most-device-growth", type=float, default=64, metavar="MiB")
+    parser.add_argument("flags", nargs="*", help="flags of the worker, after --")
+    options = parser.parse_args()
+    worker = Worker(options)
+    clients, resident, device, faults = watch(worker, options)
+    if worker.process.poll() is None:
+        wait_idle(worker, faults)
+    status = worker.end()
+    if status != 0:
+        faults.append(f"the worker's exit status is {status}")
+    faults += worker.problems
+    report(options, clients, resident, device, faults)
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
