@@ -1,5 +1,7 @@
 #include "tests/gpu/fake/fake_runtime.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -53,6 +55,8 @@ void Runtime::reset() {
       environment("RBEE_FAKE_LANES", options.architecture.starts_with("gfx9") ? 64 : 32));
   options.count = static_cast<int>(environment("RBEE_FAKE_DEVICES", options.count));
   options.memory = environment("RBEE_FAKE_MEMORY_MIB", options.memory >> 20) << 20;
+  const char* lost_file = std::getenv("RBEE_FAKE_LOST");
+  lost_file_ = lost_file != nullptr ? lost_file : "";
 }
 
 void Runtime::violate(const std::string& what) {
@@ -67,6 +71,7 @@ void Runtime::fail(const std::string& call, int nth, int status, bool sticky) {
 int Runtime::enter(const char* call) {
   const std::scoped_lock lock(mutex_);
   ++calls_[call];
+  if (!lost_file_.empty() && access(lost_file_.c_str(), F_OK) == 0) sticky_ = kLaunchFailed;
   if (sticky_ != kSuccess) return sticky_;
   const auto found = injections_.find(call);
   if (found == injections_.end() || --found->second.countdown > 0) return kSuccess;

@@ -89,7 +89,8 @@ class Runtime {
   static Runtime& instance();
 
   // Everything back to the beginning; reads RBEE_FAKE_ARCH, RBEE_FAKE_LANES, RBEE_FAKE_DEVICES and
-  // RBEE_FAKE_MEMORY_MIB over the defaults.
+  // RBEE_FAKE_MEMORY_MIB over the defaults. RBEE_FAKE_LOST names a file: once it exists, the device
+  // is lost and every call fails.
   void reset();
   DeviceOptions options;
   LaunchHook hook = nullptr;
@@ -159,6 +160,7 @@ class Runtime {
   mutable std::recursive_mutex mutex_;
   int current_ = 0;
   int sticky_ = kSuccess;
+  std::string lost_file_;
   std::string violation_;
   std::map<uintptr_t, Block> blocks_;
   std::vector<std::vector<std::byte>> graveyard_;
