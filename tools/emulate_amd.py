@@ -34,10 +34,12 @@ HOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, Dim3, ct
 
 def load_emulator(folder):
     """tinygrad's run_asm. Its LDS is widened to 4 GiB of untouched pages: lanes that are switched off compute LDS
-    addresses too, and the emulator reads there."""
+    addresses too, and the emulator reads there. CDNA's atomics name sc0 what the others' name glc: to return what was
+    there."""
     sys.path.insert(0, str(folder))
     path = folder / "test/mockgpu/amd/emu.py"
     source = path.read_text().replace("max(lds_size // 4, 1), dtypes.uint32)", "1 << 30, dtypes.uint32)")
+    source = source.replace("_iattr(inst, 'glc')", "(_iattr(inst, 'glc') or _iattr(inst, 'sc0'))")
     spec = importlib.util.spec_from_loader("test.mockgpu.amd.emu", loader=None, origin=str(path))
     module = importlib.util.module_from_spec(spec)
     module.__file__ = str(path)
@@ -91,7 +93,8 @@ class CodeObject:
     def _drop_cache_instructions(self):
         """Cache write-backs and invalidates, which the emulator lacks, change nothing on host memory."""
         nop = struct.pack("<I", 0xBF800000)
-        for pattern, words in (("0000ace000000000", 2), ("0000b0e000000000", 2), ("7cc00aee", 3), ("7c000bee", 3)):
+        for pattern, words in (("0000ace000000000", 2), ("0000b0e000000000", 2), ("0080a0e000000000", 2),
+                               ("0080a4e000000000", 2), ("7cc00aee", 3), ("7c000bee", 3)):
             at = self.memory.find(bytes.fromhex(pattern))
             while at >= 0:
                 if at % 4 == 0:

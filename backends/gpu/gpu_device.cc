@@ -23,7 +23,8 @@ GpuDevice::GpuDevice(const Vendor& vendor, int ordinal)
       kernel_cache_(driver_, cat(DeviceId{driver_.kind(), ordinal}), properties_.architecture,
                     vendor.images),
       allocator_(driver_, ordinal),
-      default_stream_{this, driver_.create_stream()} {}
+      arrivals_(driver_),
+      default_stream_(create_stream()) {}
 
 GpuDevice::~GpuDevice() {
   driver_.destroy_stream(default_stream_.handle);
@@ -74,10 +75,20 @@ void GpuDevice::fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stre
 
 Stream GpuDevice::create_stream() {
   use();
-  return {this, driver_.create_stream()};
+  void* handle = driver_.create_stream();
+  try {
+    arrivals_.add(handle);
+  } catch (...) {
+    arrivals_.remove(handle);
+    driver_.destroy_stream(handle);
+    throw;
+  }
+  return {this, handle};
 }
 
 void GpuDevice::destroy_stream(Stream& stream) noexcept {
+  use();
+  arrivals_.remove(stream.handle);
   driver_.destroy_stream(std::exchange(stream.handle, nullptr));
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "backends/gpu/arrival_counters.h"
 #include "backends/gpu/device_allocator.h"
 #include "backends/gpu/driver.h"
 #include "backends/gpu/kernel_cache.h"
@@ -61,6 +62,7 @@ class GpuDevice final : public Device {
   const Properties& properties() const { return properties_; }
   Driver& driver() const { return driver_; }
   KernelCache& kernel_cache() { return kernel_cache_; }
+  const ArrivalCounters& arrivals() const { return arrivals_; }
   AllocatorStats allocator_stats() const { return allocator_.stats(); }
   // Makes the device current for the calling thread.
   void use() const { driver_.use(ordinal_); }
@@ -72,6 +74,7 @@ class GpuDevice final : public Device {
   const KernelTable* kernel_table_;
   KernelCache kernel_cache_;
   DeviceAllocator allocator_;
+  ArrivalCounters arrivals_;
   Stream default_stream_;
 };
 

@@ -17,6 +17,13 @@
     ::rbee::gpu::wait_for_previous_kernel();                                                     \
     __VA_ARGS__;                                                                                 \
   }
+// The same, for kernels of which a multiprocessor is to hold `blocks` at once.
+#define RB_KERNEL_OF(name, threads, blocks, Params, ...)        \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) \
+      name(const __grid_constant__ Params p) {                  \
+    ::rbee::gpu::wait_for_previous_kernel();                    \
+    __VA_ARGS__;                                                \
+  }
 // M(lanes, suffix) for each wave width that the target has.
 #define RB_WAVES(M, ...) M(32, w32, ##__VA_ARGS__)
 #else
@@ -28,6 +35,8 @@
   name(const Params p) {                                        \
     __VA_ARGS__;                                                \
   }
+#define RB_KERNEL_OF(name, threads, blocks, Params, ...) \
+  RB_KERNEL(name, threads, Params, __VA_ARGS__)
 #if defined(__GFX9__)
 #define RB_WAVES(M, ...) M(64, w64, ##__VA_ARGS__)
 #else
@@ -455,7 +464,24 @@ RB_DEVICE Looked look_up(const u32 (&table)[4], u32 codes) {
 #endif
 }
 
-// Adds to memory that other threads add to as well.
+// What this thread wrote before the one is seen after the other by the threads that learn of it
+// from memory of the same device, whichever block they belong to.
+RB_DEVICE void release_to_device() {
+#if defined(__CUDACC__)
+  __threadfence();
+#else
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
+#endif
+}
+RB_DEVICE void acquire_from_device() {
+#if defined(__CUDACC__)
+  __threadfence();
+#else
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
+#endif
+}
+
+// Adds to memory that other threads add to as well; returns what was there.
 RB_DEVICE void atomic_add(float* to, float x) {
 #if defined(__CUDACC__)
   atomicAdd(to, x);

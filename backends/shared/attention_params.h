@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/shared/rb_fn.h"
+#include "backends/shared/strided_params.h"
 
 namespace rbee {
 namespace shared {
@@ -30,22 +30,24 @@ struct AttentionParams {
   const i32* kv_lens;
   const i32* block_table;
   i64 starts_step, lens_step, table_row, table_step;
-  i64 batch;   // dense: entries; paged: sequences
-  i64 q_len;   // dense: queries of an entry; paged: rows of q in all
-  i64 kv_len;  // dense: keys of an entry; paged: the most that a row of the table can hold
-  i64 block_size;
-  i64 window;  // 0: all
+  i64 batch;           // dense: entries; paged: sequences
+  i64 q_len;           // dense: queries of an entry; paged: rows of q in all
+  i64 kv_len;          // dense: keys of an entry; paged: the most that a row of the table can hold
+  i64 window;          // 0: all
+  Divider block_size;  // paged
   i32 heads, kv_heads, head_dim, v_dim;
   float scale;
   float softcap;  // 0: off
   AttentionType q_type, kv_type;
   bool causal;
-  // attention_decode: parts that the keys are cut into, and where their results go when there is
-  // more than one: (row, head, split) sums of v_dim, and (row, head, split) pairs of the largest
-  // score (in base 2) and the weights' sum.
+  // attention_decode: the most parts that the keys of a query are cut into, and where their results
+  // go when there are more than one: (row, head, split) sums of v_dim, and (row, head, split) pairs
+  // of the largest score (in base 2) and the weights' sum. `arrivals` counts, for each (row, group
+  // of heads), the parts that are done; 0 before and after the kernel.
   i32 splits;
   float* partial;
   float* partial_stats;
+  u32* arrivals;
 };
 
 }  // namespace shared

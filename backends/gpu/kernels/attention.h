@@ -101,9 +101,8 @@ RB_DEVICE i64 key_offset(const AttentionParams& p, const AttentionStrides& at,
     return span.index * at.batch + kv_head * at.head + key * at.time;
   }
   // Keys of one sequence are fewer than 2^31: kv_lens are i32.
-  const u32 block_size = static_cast<u32>(p.block_size);
-  const u32 block = static_cast<u32>(key) / block_size;
-  const u32 within = static_cast<u32>(key) - block * block_size;
+  const u32 block = divide(static_cast<u32>(key), p.block_size);
+  const u32 within = static_cast<u32>(key) - block * p.block_size.divisor;
   const i64 stored = p.block_table[span.index * p.table_row + block * p.table_step];
   return stored * at.batch + kv_head * at.head + within * at.time;
 }

@@ -125,8 +125,8 @@ AttentionParams attention_params(const PagedAttentionArgs& args) {
   params.table_step = args.block_table.stride(1);
   params.batch = args.kv_lens.size(0);
   params.q_len = args.q.size(0);
-  params.block_size = args.k_cache.size(2);
-  params.kv_len = args.block_table.size(1) * params.block_size;
+  params.block_size = shared::make_divider(static_cast<uint32_t>(args.k_cache.size(2)));
+  params.kv_len = args.block_table.size(1) * args.k_cache.size(2);
   params.window = args.window;
   params.heads = static_cast<int32_t>(args.q.size(1));
   params.kv_heads = static_cast<int32_t>(args.k_cache.size(1));

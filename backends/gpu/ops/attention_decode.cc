@@ -10,16 +10,25 @@ namespace {
 
 using shared::AttentionParams;
 
-constexpr int64_t kWaves = 4;         // of a block, as in kernels/attention_decode.cu
-constexpr int64_t kBlocksEach = 4;    // blocks that a multiprocessor should have
-constexpr int64_t kKeysOfSplit = 64;  // splits of fewer keys cost more than they save
-constexpr int64_t kMostSplits = 256;
-constexpr int64_t kQueriesOfSequence = 4;  // more of them are for kernels that share keys
+constexpr int64_t kWaves = 4;                      // of a block, as in kernels/attention_decode.cu
+constexpr int64_t kKeysOfSplit = 64;               // splits of fewer keys cost more than they save
+constexpr int64_t kMostSplits = 256;               // as in kernels/attention_merge.h
+constexpr int64_t kMostBytes = int64_t{64} << 30;  // kernels count packs of 16 bytes in 32 bits
+constexpr int64_t kQueriesOfSequence = 4;          // more of them are for kernels that share keys
 
 // Heads that share a key head, as the kernels come.
 int64_t heads_together(int64_t group, DType cache) {
   if (group == 1) return 1;
   return group <= 4 || cache == DType::f32 ? 4 : 8;
+}
+
+// From a view's first element to past its last.
+int64_t span_bytes(const View& view) {
+  int64_t elements = 1;
+  for (int axis = 0; axis < view.rank; ++axis) {
+    elements += (view.size(axis) - 1) * view.stride(axis);
+  }
+  return elements * info(view.dtype).block_bytes;
 }
 
 const char* refuse_shape(const View& k, const View& v, int64_t head_dim, int64_t v_dim) {
@@ -28,6 +37,7 @@ const char* refuse_shape(const View& k, const View& v, int64_t head_dim, int64_t
   }
   if (std::max(head_dim, v_dim) > 256) return "heads have more than 256 elements";
   if (!vector_rows(k) || !vector_rows(v)) return "keys cannot be read 16 bytes at a time";
+  if (span_bytes(k) > kMostBytes || span_bytes(v) > kMostBytes) return "more than 64 GiB of keys";
   return nullptr;
 }
 
@@ -43,29 +53,43 @@ const char* refuse_paged(const PagedAttentionArgs& args) {
   return refuse_shape(args.k_cache, args.v_cache, args.q.size(2), args.q.size(2));
 }
 
+// Blocks that run on a multiprocessor at once, as the kernels' registers allow (blocks_held() in
+// kernels/attention_decode.cu); more would wait for their turn. `wide`: a lane holds two packs of a
+// key.
+int64_t blocks_each(int64_t together, bool wide, const Properties& device) {
+  const bool few = together * (wide ? 2 : 1) <= 4;
+  if (device.lane_count == 64) return few ? 2 : 1;
+  return few ? 4 : 3;
+}
+
 // The number of parts that fills the machine; from what the host knows, so that a recorded launch
 // stays right for every length.
-int64_t splits_for(const AttentionParams& params, int64_t blocks, const Properties& device) {
+int64_t splits_for(const AttentionParams& params, int64_t blocks, int64_t at_once) {
+  if (blocks > kArrivalCounters) return 1;
   int64_t keys = params.kv_len;
   if (params.window > 0) keys = std::min(keys, params.window);
-  const int64_t wanted = (device.multiprocessors * kBlocksEach + blocks - 1) / blocks;
+  const int64_t wanted = (at_once + blocks - 1) / blocks;
   const int64_t useful = std::max<int64_t>(keys / kKeysOfSplit, 1);
   return std::min({wanted, useful, kMostSplits});
 }
 
 void run_decode(const char* op, AttentionParams params, DType cache, Stream& stream) {
-  const Properties& device = device_of(stream).properties();
+  const GpuDevice& owner = device_of(stream);
+  const Properties& device = owner.properties();
   const int64_t rows = params.block_table == nullptr ? params.batch * params.q_len : params.q_len;
   const int64_t group = params.heads / params.kv_heads;
   const int64_t together = heads_together(group, cache);
   const int64_t head_blocks = params.kv_heads * ((group + together - 1) / together);
-  params.splits = static_cast<int32_t>(splits_for(params, rows * head_blocks, device));
+  const int64_t dim = std::max(params.head_dim, params.v_dim);
+  const bool wide = cache == DType::f32 && dim > 128;
+  const int64_t at_once = device.multiprocessors * blocks_each(together, wide, device);
+  params.splits = static_cast<int32_t>(splits_for(params, rows * head_blocks, at_once));
   const int64_t parts = params.splits == 1 ? 0 : rows * params.heads * params.splits;
   const Scratch scratch(stream, static_cast<size_t>(parts * (params.v_dim + 2)) * sizeof(float));
-  params.partial_stats = scratch.as<float>();
-  params.partial = params.partial_stats + 2 * parts;
+  params.partial = scratch.as<float>();
+  params.partial_stats = params.partial + parts * params.v_dim;
+  params.arrivals = owner.arrivals().of(stream.handle);
 
-  const int64_t dim = std::max(params.head_dim, params.v_dim);
   KernelName kernel("attention_decode", cache);
   kernel.part(dim <= 64 ? "d64" : dim <= 128 ? "d128" : "d256");
   kernel.part(together == 1 ? "h1" : together == 4 ? "h4" : "h8").lanes(device.lane_count);
@@ -77,16 +101,6 @@ void run_decode(const char* op, AttentionParams params, DType cache, Stream& str
                    .y = static_cast<uint32_t>(head_blocks),
                    .z = static_cast<uint32_t>(params.splits)},
           .threads = static_cast<uint32_t>(kWaves * device.lane_count)},
-         params);
-  if (params.splits == 1) return;
-  launch(stream,
-         {.op = op,
-          .family = "attention_decode",
-          .kernel = KernelName("attention_combine", DType::f32),
-          .grid = {.x = static_cast<uint32_t>(rows), .y = static_cast<uint32_t>(params.heads)},
-          .threads = dim <= 64    ? 64u
-                     : dim <= 128 ? 128u
-                                  : 256u},
          params);
 }
 
