@@ -39,6 +39,7 @@ def load_emulator(folder):
     sys.path.insert(0, str(folder))
     path = folder / "test/mockgpu/amd/emu.py"
     source = path.read_text().replace("max(lds_size // 4, 1), dtypes.uint32)", "1 << 30, dtypes.uint32)")
+    source = source.replace("self._saved | ftz_bits", "self._saved")
     source = source.replace("_iattr(inst, 'glc')", "(_iattr(inst, 'glc') or _iattr(inst, 'sc0'))")
     spec = importlib.util.spec_from_loader("test.mockgpu.amd.emu", loader=None, origin=str(path))
     module = importlib.util.module_from_spec(spec)
