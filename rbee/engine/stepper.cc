@@ -39,6 +39,11 @@ std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32
   return to_host(logits_);
 }
 
+void Stepper::run(std::span<const Work> work, std::span<const int32_t> logit_rows) {
+  evaluate(work, logit_rows, {});
+  under_way_ = true;
+}
+
 LeaderRows Stepper::step(std::span<const Work> work, std::span<const int32_t> logit_rows,
                          const LeadersWanted& wanted) {
   RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
@@ -57,6 +62,7 @@ std::span<float> Stepper::to_host(const Tensor& logits) {
   device_.copy(host_logits_.as<float>(), logits.view().data, count * sizeof(float),
                CopyKind::device_to_host, logits.stream());
   device_.synchronize(logits.stream());
+  under_way_ = false;
   return {host_logits_.as<float>(), count};
 }
 
@@ -157,6 +163,8 @@ void Stepper::upload(std::span<const T> list, const Tensor& to, HostBuffer& thro
 
 void Stepper::run_recorded(const Indices& indices, const LeadersWanted& wanted) {
   RecordedStep& step = recorded_step(indices, wanted);
+  if (under_way_) device_.synchronize(device_.default_stream());
+  under_way_ = false;
   upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
   if (!wanted.scales.empty()) upload(wanted.scales, step.leaders.scales(), host_scales_);
   step.recording.replay();

@@ -52,9 +52,7 @@ class Stepper {
   LeaderRows step(std::span<const Work> work, std::span<const int32_t> logit_rows,
                   const LeadersWanted& wanted);
   // The same step without waiting for its end; logit_row() does.
-  void run(std::span<const Work> work, std::span<const int32_t> logit_rows) {
-    evaluate(work, logit_rows, {});
-  }
+  void run(std::span<const Work> work, std::span<const int32_t> logit_rows);
   // A whole row of the last step's logits, on the host; valid until the next call of any kind.
   std::span<float> logit_row(int64_t row);
 
@@ -95,7 +93,7 @@ class Stepper {
   void run_once(const Indices& indices, const LeadersWanted& wanted);
   void run_recorded(const Indices& indices, const LeadersWanted& wanted);
   RecordedStep& recorded_step(const Indices& indices, const LeadersWanted& wanted);
-  // `list` through host memory that the device reads; the copy of the step before has ended.
+  // `list` through host memory that the device reads: the copy of the step before must have ended.
   template <typename T>
   void upload(std::span<const T> list, const Tensor& to, HostBuffer& through);
   std::span<float> to_host(const Tensor& logits);
@@ -104,8 +102,9 @@ class Stepper {
   Device& device_;
   KvBlockPool pool_;
   nn::KvCache cache_;
-  Tensor logits_;          // of the last step
-  LeaderTensors leaders_;  // of the last step
+  Tensor logits_;           // of the last step
+  LeaderTensors leaders_;   // of the last step
+  bool under_way_ = false;  // nobody has waited for the last step
   // Used where the host cannot read the device; the last two by recorded steps.
   HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
   // By number of sequences, width of the block table, leaders, and whether there are sums.

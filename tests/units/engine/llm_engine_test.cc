@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "rbee/engine/stepper.h"
 #include "tests/units/engine/far_device.h"
@@ -239,6 +240,48 @@ TEST(LlmEngine, ADeviceThatTheHostCannotReadGivesTheSameTexts) {
     EXPECT_EQ(answer(*there, request)->text, wanted);
     beside->wait();
   }
+}
+
+TEST(Stepper, LeadersAreTheLargestOfTheRows) {
+  FarDevice far;
+  const TextModel model = tiny_model(64, far);
+  Stepper stepper(*model.model, far, {.cache_tokens = 64, .block_size = 4});
+  const auto evaluate = [&](const auto& step) {
+    Sequence first(stepper.pool()), second(stepper.pool());
+    first.tokens = {0, 9, 30, 31};
+    second.tokens = {0, 77};
+    const Stepper::Work work[] = {{&first, 4}, {&second, 2}};
+    const int32_t rows[] = {3, 5};
+    step(work, rows);
+  };
+  constexpr int64_t kKnown = 150;  // the rest is padding
+  std::vector<float> logits;
+  evaluate([&](const auto& work, const auto& rows) {
+    const std::span<float> all = stepper.step(work, rows);
+    logits.assign(all.begin(), all.end());
+  });
+  const float scales[] = {1, 0.5f};
+  evaluate([&](const auto& work, const auto& rows) {
+    const LeaderRows found =
+        stepper.step(work, rows, {.count = 7, .vocab = kKnown, .scales = scales});
+    ASSERT_EQ(found.values.size(), 14u);
+    for (size_t row = 0; row < 2; ++row) {
+      const std::span<const float> whole =
+          std::span(logits).subspan(row * test::kTinyVocab, kKnown);
+      std::vector<float> sorted(whole.begin(), whole.end());
+      std::ranges::sort(sorted, std::greater<>());
+      double sum = 0;
+      for (const float x : whole) sum += std::exp(scales[row] * double{x - sorted[0]});
+      for (size_t i = 0; i < 7; ++i) {
+        EXPECT_EQ(found.values[row * 7 + i], sorted[i]);
+        EXPECT_EQ(whole[static_cast<size_t>(found.ids[row * 7 + i])], sorted[i]);
+      }
+      EXPECT_NEAR(found.sums[row], sum, sum * 1e-5);
+      const std::span<float> again = stepper.logit_row(static_cast<int64_t>(row));
+      EXPECT_EQ(again.size(), static_cast<size_t>(test::kTinyVocab));
+      EXPECT_TRUE(std::ranges::equal(again.first(kKnown), whole));
+    }
+  });
 }
 
 TEST(LlmEngine, ALostDeviceEndsRunningAndWaitingRequestsAndTakesNoMore) {
