@@ -46,6 +46,9 @@ def load_emulator(folder):
     module.__file__ = str(path)
     sys.modules[spec.name] = module
     exec(compile(source, str(path), "exec"), module.__dict__)
+    # The emulator widens signed 24-bit numbers to 64 bits without their sign.
+    module._pcode_fixes["V_MUL_HI_I32_I24"] = ("64'I(S0.i24) * 64'I(S1.i24)",
+                                               "64'I(32'I(S0.i24)) * 64'I(32'I(S1.i24))")
     return module.run_asm
 
 
