@@ -154,7 +154,9 @@ TEST_P(RuntimeTest, TenThousandAllocationsLeakNothing) {
 }
 
 TEST_P(RuntimeTest, OutOfMemoryGivesTheNumbersAndTheCacheFirst) {
-  const FakeLibrary library(GetParam(), {.memory = 100 * kMiB});
+  // Beside the counters of the default stream.
+  constexpr int64_t kCounters = gpu::kArrivalCounters * int64_t{sizeof(uint32_t)};
+  const FakeLibrary library(GetParam(), {.memory = 100 * kMiB + kCounters});
   const auto driver = library.open();
   GpuDevice device(vendor(*driver), 0);
   Stream& stream = device.default_stream();
@@ -240,6 +242,25 @@ TEST_P(RuntimeTest, RecordedWorkHasMemoryOfItsOwn) {
   device.destroy_capture(graph);
   EXPECT_EQ(library.live_bytes(), with_graph - 4096);
   device.free(after, 4096, stream);
+}
+
+TEST_P(RuntimeTest, StreamsHaveArrivalCountersOfTheirOwn) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  const int64_t before = library.live_bytes();
+  Stream other = device.create_stream();
+  uint32_t* counters = device.arrivals().of(other.handle);
+  EXPECT_NE(counters, device.arrivals().of(device.default_stream().handle));
+  std::vector<uint32_t> values(gpu::kArrivalCounters, 7);
+  device.copy(values.data(), counters, values.size() * sizeof(uint32_t), CopyKind::device_to_host,
+              other);
+  device.synchronize(other);
+  EXPECT_THAT(values, ::testing::Each(0u));
+  void* handle = other.handle;
+  device.destroy_stream(other);
+  EXPECT_EQ(library.live_bytes(), before);
+  EXPECT_EQ(error_of([&] { device.arrivals().of(handle); }).first, Code::internal);
 }
 
 TEST_P(RuntimeTest, EventsOrderStreams) {
