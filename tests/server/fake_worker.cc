@@ -14,6 +14,7 @@ using rbee::testing::Script;
 // Stands for an engine in the middle of a step that takes for ever.
 class StuckEngine final : public rbee::engine::Engine {
  public:
+  explicit StuckEngine(Script script) : inner_(std::move(script)) {}
   const rbee::engine::ModelInfo& model() const override { return inner_.model(); }
   void submit(rbee::engine::Request request,
               std::shared_ptr<rbee::engine::EventSink> sink) override {
@@ -24,7 +25,7 @@ class StuckEngine final : public rbee::engine::Engine {
   void stop() override { std::this_thread::sleep_for(std::chrono::hours(1)); }
 
  private:
-  FakeEngine inner_{Script{.hold_after = true}};
+  FakeEngine inner_;
 };
 
 std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
@@ -34,11 +35,10 @@ std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
   // Opening a pipe waits for whoever opens its other end.
   if (flags.model.starts_with("gate:")) const std::ifstream gate(flags.model.substr(5));
   if (flags.model == "slow") std::this_thread::sleep_for(std::chrono::hours(1));
-  if (flags.model == "stuck") return std::make_unique<StuckEngine>();
-  if (flags.model == "lost") {
-    return std::make_unique<FakeEngine>(
-        Script{.failure = rbee::engine::Failed{rbee::Code::device, "the device fell off"}});
-  }
+  if (flags.model == "stuck") return std::make_unique<StuckEngine>(Script{.hold_after = true});
+  const Script lost{.failure = rbee::engine::Failed{rbee::Code::device, "the device fell off"}};
+  if (flags.model == "lost") return std::make_unique<FakeEngine>(lost);
+  if (flags.model == "lost and stuck") return std::make_unique<StuckEngine>(lost);
   return std::make_unique<FakeEngine>(Script{.hold_after = flags.model == "hold"});
 }
 

@@ -97,6 +97,15 @@ TEST(Process, ALostDeviceEndsItWithAStatusOfItsOwn) {
   EXPECT_THAT(worker.text(), HasSubstr("the device is lost"));
 }
 
+TEST(Process, ALostDeviceThatDoesNotAnswerDoesNotHoldIt) {
+  Worker worker({"--model", "lost and stuck", "--port", "0"});
+  RawClient reader(worker.port());
+  reader.send(request("GET", stream_of(worker.port())));
+  EXPECT_THAT(reader.read_until("[DONE]"), HasSubstr("WORKER_UNHEALTHY"));
+  EXPECT_EQ(worker.wait(), 3);
+  EXPECT_THAT(worker.text(), HasSubstr("ended in the middle of work"));
+}
+
 TEST(Process, SignalWhileLoadingEndsItAtOnce) {
   Worker worker({"--model", "slow", "--port", "0"});
   worker.read_until("\"message\":\"starting\"");

@@ -73,6 +73,14 @@ bool wait_for_stop(std::chrono::milliseconds patience) {
   return state().changed.wait_for(lock, patience, [] { return state().asked; });
 }
 
+void end_within(std::chrono::milliseconds patience, int status) {
+  std::thread([patience, status] {
+    std::this_thread::sleep_for(patience);
+    log(LogLevel::warn, "ended in the middle of work");
+    _exit(status);
+  }).detach();
+}
+
 void ask_for_stop() {
   kill(getpid(), SIGTERM);
 }

@@ -16,6 +16,8 @@ void catch_stop_signals();
 void arm_stop_signals();
 // True once a stop was asked for; false after `patience`.
 bool wait_for_stop(std::chrono::milliseconds patience);
+// The process ends with `status` after `patience` at the latest, whatever still runs by then.
+void end_within(std::chrono::milliseconds patience, int status);
 // As a signal does.
 void ask_for_stop();
 

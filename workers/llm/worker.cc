@@ -81,6 +81,7 @@ bool watch(server::LlmService& service, server::Heartbeat* heartbeat) {
     log(LogLevel::error, "the device is lost: the worker ends",
         {{"seconds", cat(kLostGrace.count())}});
     wait_for_stop(kLostGrace);
+    end_within(kStopTime, kDeviceLost);  // calls to a lost device need not return
     return false;
   }
   return true;
