@@ -1,5 +1,7 @@
 #include "rbee/nn/kv_cache.h"
 
+#include "rbee/ops/attention.h"
+
 namespace rbee::nn {
 
 KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(options) {
@@ -10,8 +12,7 @@ KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(optio
   check(options.blocks > 0, kOp, "blocks is ", options.blocks, ", wanted at least 1");
   check(options.block_size > 0, kOp, "block_size is ", options.block_size, ", wanted at least 1");
   const DType dtype = options.dtype;
-  check(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16, kOp,
-        "a cache holds f32, f16 or bf16, not ", dtype);
+  check(is_cache_dtype(dtype), kOp, "a cache holds f32, f16, bf16 or f8e4m3, not ", dtype);
   const Shape shape{options.blocks, options.kv_heads, options.block_size, options.head_dim};
   keys_.reserve(static_cast<size_t>(options.layers));
   values_.reserve(static_cast<size_t>(options.layers));

@@ -15,7 +15,7 @@ struct KvCacheOptions {
   int64_t head_dim = 0;
   int64_t blocks = 0;        // blocks in the pool, shared by all sequences
   int64_t block_size = 32;   // positions in a block
-  DType dtype = DType::f16;  // f32, f16 or bf16
+  DType dtype = DType::f16;  // f32, f16, bf16 or f8e4m3
 };
 
 class KvCache {

@@ -35,8 +35,11 @@ struct PagedAttentionOptions {
   int64_t window = 0;  // 0 = all
 };
 
+// What keys and values are kept in: f32, f16, bf16 or f8e4m3.
+bool is_cache_dtype(DType dtype);
+
 // q: (tokens, heads, head_dim), rows may be strided   result: (tokens, heads, head_dim), contiguous
-// k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16 or bf16
+// k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16, bf16 or f8e4m3
 Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_cache,
                        const PagedBatch& batch, const PagedAttentionOptions& options);
 

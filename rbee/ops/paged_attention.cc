@@ -6,13 +6,19 @@
 #include "rbee/ops/run.h"
 
 namespace rbee {
+
+bool is_cache_dtype(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 ||
+         dtype == DType::f8e4m3;
+}
+
 namespace {
 
 void check_cache(const char* op, const char* name, const Tensor& rows, const Tensor& cache) {
   check_same_device(op, "x", rows, name, cache);
   check_rank(op, name, cache, 4);
-  check(cache.dtype() == DType::f32 || cache.dtype() == DType::f16 || cache.dtype() == DType::bf16,
-        op, name, " is ", cache, ", wanted f32, f16 or bf16");
+  check(is_cache_dtype(cache.dtype()), op, name, " is ", cache,
+        ", wanted f32, f16, bf16 or f8e4m3");
   check(cache.dim(3) == rows.dim(2), op, name, " is ", cache, ", the heads have ", rows.dim(2),
         " elements");
 }

@@ -23,7 +23,8 @@ struct BenchOptions {
   std::vector<int> prompts = {512};
   std::vector<int> generations = {128};
   int repetitions = 5;
-  int chunk = 0;  // prompt tokens in one step; 0 = 512 on a CPU, 2048 on a GPU
+  std::string cache_type = "auto";  // of keys and values
+  int chunk = 0;                    // prompt tokens in one step; 0 = 512 on a CPU, 2048 on a GPU
   bool json = false;
 };
 
@@ -162,7 +163,9 @@ int bench(const BenchOptions& options) {
   const engine::TextModel model = load(options.model);
   const int64_t longest = std::max(*std::ranges::max_element(options.prompts),
                                    *std::ranges::max_element(options.generations) + 1);
-  engine::Stepper stepper(*model.model, *model.device, {.cache_tokens = longest});
+  engine::StepperOptions stepping{.cache_tokens = longest};
+  if (options.cache_type != "auto") stepping.kv_dtype = parse_dtype(options.cache_type);
+  engine::Stepper stepper(*model.model, *model.device, stepping);
   const int64_t vocab = model.tokenizer->vocab_size();
   const double token_bytes = bytes_per_token(options.model.model, model.model->config());
   const Limits limits = measure_limits(*model.device, options.model.threads, token_bytes);
@@ -200,6 +203,9 @@ Command add_bench(CLI::App& parent) {
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("-n,--generate-tokens", options->generations, "generation lengths to time")
       ->check(CLI::Range(1, 1 << 20));
+  app->add_option("--cache-type", options->cache_type, "what keys and values are kept in")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3"}))
+      ->capture_default_str();
   app->add_option("--chunk", options->chunk,
                   "prompt tokens in one step; 0 = 512 on a CPU, 2048 on a GPU")
       ->check(CLI::Range(0, 1 << 20));

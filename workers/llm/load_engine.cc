@@ -41,7 +41,9 @@ engine::TextModel load_model(const Flags& flags, Device& device) {
 }  // namespace
 
 std::unique_ptr<engine::Engine> load_engine(const BackendInfo& backend, const Flags& flags) {
-  return engine::make_llm_engine(load_model(flags, open_device(backend, flags)), {});
+  engine::LlmOptions options;
+  if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
+  return engine::make_llm_engine(load_model(flags, open_device(backend, flags)), options);
 }
 
 }  // namespace rbee::workers

@@ -91,7 +91,7 @@ void for_each_query(const PagedAttentionArgs& args, Body body) {
 
 void run_paged_attention(const PagedAttentionArgs& args, Stream&) {
   dispatch<float, f16, bf16, double>("paged_attention", args.q.dtype, [&]<typename T>() {
-    dispatch<float, f16, bf16>("paged_attention", args.k_cache.dtype, [&]<typename KV>() {
+    dispatch<float, f16, bf16, f8e4m3>("paged_attention", args.k_cache.dtype, [&]<typename KV>() {
       for_each_query(args, [&](const Query& query) { attend<T, KV>(args, query); });
     });
   });
@@ -116,7 +116,7 @@ void append_rows(const View& rows, const View& slots, const View& cache) {
 
 void run_kv_append(const KvAppendArgs& args, Stream&) {
   dispatch<float, f16, bf16, double>("kv_append", args.k.dtype, [&]<typename T>() {
-    dispatch<float, f16, bf16>("kv_append", args.k_cache.dtype, [&]<typename KV>() {
+    dispatch<float, f16, bf16, f8e4m3>("kv_append", args.k_cache.dtype, [&]<typename KV>() {
       append_rows<T, KV>(args.k, args.slots, args.k_cache);
       append_rows<T, KV>(args.v, args.slots, args.v_cache);
     });

@@ -1,5 +1,5 @@
 #pragma once
-// Writes f32 keys and values into a paged cache of f32, f16 or bf16. Include after a vec header.
+// Writes f32 keys and values into a paged cache of f32, f16, bf16 or f8e4m3. Include after a vec header.
 
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"
@@ -62,6 +62,8 @@ void run_kv_append(const KvAppendArgs& args, Stream&) {
       return append_all<f16>(args);
     case DType::bf16:
       return append_all<bf16>(args);
+    case DType::f8e4m3:
+      return append_all<f8e4m3>(args);
     default:
       return append_all<float>(args);
   }

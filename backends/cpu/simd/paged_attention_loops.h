@@ -280,6 +280,8 @@ void run_paged_attention(const PagedAttentionArgs& args, Stream&) {
       return attend_all<f16>(args);
     case DType::bf16:
       return attend_all<bf16>(args);
+    case DType::f8e4m3:
+      return attend_all<f8e4m3>(args);
     default:
       return attend_all<float>(args);
   }

@@ -15,6 +15,18 @@ RB_INLINE __m256 load8(const bf16* p) {
   const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
 }
+// As a float's bits the value is 2^-120 of itself, the exponent's bias being 7; subnormals too.
+RB_INLINE __m256 load8(const f8e4m3* p) {
+  const __m256i bits = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(bits, _mm256_set1_epi32(0x80)), 24);
+  const __m256i size = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f));
+  const __m256 scaled =
+      _mm256_mul_ps(_mm256_castsi256_ps(_mm256_slli_epi32(size, 20)), _mm256_set1_ps(0x1p120f));
+  const __m256i nan = _mm256_cmpeq_epi32(size, _mm256_set1_epi32(0x7f));
+  const __m256i quiet = _mm256_and_si256(nan, _mm256_set1_epi32(0x7fc00000));
+  const __m256i out = _mm256_or_si256(_mm256_castps_si256(scaled), quiet);
+  return _mm256_castsi256_ps(_mm256_or_si256(out, sign));
+}
 RB_INLINE float load1(const float* p) {
   return *p;
 }
@@ -23,6 +35,13 @@ RB_INLINE float load1(const f16* p) {
 }
 RB_INLINE float load1(const bf16* p) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(p->bits) << 16);
+}
+RB_INLINE float load1(const f8e4m3* p) {
+  const float scaled =
+      __builtin_bit_cast(float, static_cast<uint32_t>(p->bits & 0x7f) << 20) * 0x1p120f;
+  const uint32_t quiet = (p->bits & 0x7f) == 0x7f ? 0x7fc00000u : 0;
+  const uint32_t sign = static_cast<uint32_t>(p->bits & 0x80) << 24;
+  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, scaled) | quiet | sign);
 }
 
 RB_INLINE void store8(float* p, __m256 x) {
@@ -45,6 +64,30 @@ RB_INLINE void store8(bf16* p, __m256 x) {
   const __m128i packed =
       _mm_packus_epi32(_mm256_castsi256_si128(out), _mm256_extracti128_si256(out, 1));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+}
+// Rounds to nearest even and saturates at 448; NaN stays NaN. Adding 2^14 to a number below 2^-6
+// leaves its mantissa in units of 2^-9, rounded.
+RB_INLINE void store8(f8e4m3* p, __m256 x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i size = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(size, 20), _mm256_set1_epi32(1));
+  const __m256i rebased = _mm256_sub_epi32(size, _mm256_set1_epi32(0x3c000000 - 0x7ffff));
+  const __m256i normal = _mm256_srli_epi32(_mm256_add_epi32(rebased, odd), 20);
+  const __m256 aligned = _mm256_add_ps(_mm256_castsi256_ps(size), _mm256_set1_ps(0x1p14f));
+  const __m256i small =
+      _mm256_sub_epi32(_mm256_castps_si256(aligned), _mm256_set1_epi32(0x46800000));
+  const auto choose = [](__m256i no, __m256i yes, __m256i mask) {
+    return _mm256_blendv_epi8(no, yes, mask);
+  };
+  const auto above = [&](int limit) { return _mm256_cmpgt_epi32(size, _mm256_set1_epi32(limit)); };
+  __m256i out = choose(small, normal, above(0x3c7fffff));
+  out = choose(out, _mm256_set1_epi32(0x7e), above(0x43e7ffff));  // 464 and more
+  out = choose(out, _mm256_set1_epi32(0x7f), above(0x7f800000));
+  out =
+      _mm256_or_si256(out, _mm256_and_si256(_mm256_srli_epi32(bits, 24), _mm256_set1_epi32(0x80)));
+  const __m128i words =
+      _mm_packus_epi32(_mm256_castsi256_si128(out), _mm256_extracti128_si256(out, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
 }
 // The first n < 8 elements.
 template <typename T>

@@ -1,8 +1,8 @@
 // Attention of few queries over many keys (decoding), dense and paged. The keys of a query are cut
 // into splits; a block takes one split of one query for all heads that share a key head, so that
-// keys and values are read from memory once, 16 bytes a lane. Waves of a block work alone and meet
-// at the end; the block of a query that ends last puts its splits together. Memory bandwidth limits
-// it.
+// keys and values are read from memory once, 16 or 8 bytes a lane. Waves of a block work alone and
+// meet at the end; the block of a query that ends last puts its splits together. Memory bandwidth
+// limits it.
 #include "backends/gpu/kernels/attention_decode.h"
 
 #include "backends/gpu/kernels/attention_merge.h"
@@ -68,16 +68,19 @@ constexpr int blocks_held(int heads, int packs) {
   RB_KERNEL_OF(attention_decode_##dtype##_d##dim##_h##heads##_##wave, kWaves* lanes, \
                blocks_held(heads, kPacks), AttentionParams,                          \
                (attention_decode<T, lanes, kLanes, kPacks, heads>(p)))
-#define RB_HALVES(dtype, T, heads)                \
+#define RB_SHORT(dtype, T, heads)                 \
   RB_WAVES(RB_HEADS, dtype, T, 64, heads, 8, 1)   \
   RB_WAVES(RB_HEADS, dtype, T, 128, heads, 16, 1) \
   RB_WAVES(RB_HEADS, dtype, T, 256, heads, 32, 1)
-RB_HALVES(f16, f16, 1)
-RB_HALVES(f16, f16, 4)
-RB_HALVES(f16, f16, 8)
-RB_HALVES(bf16, bf16, 1)
-RB_HALVES(bf16, bf16, 4)
-RB_HALVES(bf16, bf16, 8)
+RB_SHORT(f16, f16, 1)
+RB_SHORT(f16, f16, 4)
+RB_SHORT(f16, f16, 8)
+RB_SHORT(bf16, bf16, 1)
+RB_SHORT(bf16, bf16, 4)
+RB_SHORT(bf16, bf16, 8)
+RB_SHORT(f8e4m3, f8e4m3, 1)
+RB_SHORT(f8e4m3, f8e4m3, 4)
+RB_SHORT(f8e4m3, f8e4m3, 8)
 RB_WAVES(RB_HEADS, f32, float, 64, 1, 16, 1)
 RB_WAVES(RB_HEADS, f32, float, 64, 4, 16, 1)
 RB_WAVES(RB_HEADS, f32, float, 128, 1, 32, 1)

@@ -10,7 +10,12 @@ namespace gpu {
 
 constexpr int kWaves = 4;  // of a block; they share out its keys
 
-// kLanes neighbouring lanes read a key of kLanes * kPacks packs; a step of a wave is kSlots keys,
+// Neighbours that a lane reads at once: 16 bytes, of 8-bit types 8, so that sums take no more
+// registers than with 16-bit ones.
+template <class KV>
+constexpr int kRun = sizeof(KV) == 1 ? 8 : 16 / static_cast<int>(sizeof(KV));
+
+// kLanes neighbouring lanes read a key of kLanes * kPacks runs; a step of a wave is kSlots keys,
 // kSteps steps are a tile.
 template <class KV, int kWaveLanes, int kKeyLanes, int kKeyPacks, int kQueryHeads>
 struct DecodeTile {
@@ -19,7 +24,7 @@ struct DecodeTile {
   static constexpr int kLanes = kKeyLanes;
   static constexpr int kPacks = kKeyPacks;
   static constexpr int kHeads = kQueryHeads;
-  static constexpr int kCount = Pack<KV>::kCount;
+  static constexpr int kCount = kRun<KV>;
   static constexpr int kElements = kPacks * kCount;  // of a head, held by a lane
   static constexpr int kDim = kLanes * kElements;
   static constexpr int kSlots = kWave / kLanes;
@@ -31,7 +36,10 @@ struct DecodeTile {
   static constexpr int kScores = kParts > kLanes ? kParts / kLanes : 1;
   static constexpr int kOwnHeads = kScores < kHeads ? kScores : kHeads;
 
-  using Rows = Bytes16[kSteps][kPacks];
+  struct alignas(kCount * sizeof(KV)) Run {
+    u32 words[kCount * sizeof(KV) / 4];
+  };
+  using Rows = Run[kSteps][kPacks];
 
   // What the waves end with.
   struct Ends {
@@ -132,7 +140,7 @@ class Decoder {
   }
 
  private:
-  static constexpr int kChunk = 4;  // neighbours within a pack
+  static constexpr int kChunk = 4;  // neighbours within a run
 
   // Queries that a thread brings to shared memory.
   static constexpr int kThreads = kWaves * Tile::kWave;
@@ -204,16 +212,16 @@ class Decoder {
             at - block * p_.block_size.divisor};
   }
 
-  // Offset of a place's key or value, in packs: rows are whole packs, and caches less than 2^32.
-  RB_DEVICE u32 packs_before(const AttentionStrides& at, const Place& place) const {
+  // Offset of a place's key or value, in runs: rows are whole runs, and caches less than 2^32.
+  RB_DEVICE u32 runs_before(const AttentionStrides& at, const Place& place) const {
     const i64 block = p_.block_table == nullptr ? work_.span.index : place.block;
     const i64 elements = block * at.batch + work_.kv_head * at.head + place.row * at.time;
     return static_cast<u32>(static_cast<u64>(elements) / Tile::kCount);
   }
-  RB_DEVICE u32 key_places(const Place& place) const { return packs_before(p_.k_at, place); }
-  RB_DEVICE u32 value_places(const Place& place) const { return packs_before(p_.v_at, place); }
+  RB_DEVICE u32 key_places(const Place& place) const { return runs_before(p_.k_at, place); }
+  RB_DEVICE u32 value_places(const Place& place) const { return runs_before(p_.v_at, place); }
 
-  // The index within a head of this lane's element `i`: lanes' packs alternate.
+  // The index within a head of this lane's element `i`: lanes' runs alternate.
   RB_DEVICE int element(int i) const {
     return ((i / Tile::kCount) * Tile::kLanes + static_cast<int>(within_)) * Tile::kCount +
            i % Tile::kCount;
@@ -221,14 +229,14 @@ class Decoder {
 
   // Element `i` that this lane holds of a row. Rows stay words: apart, halves would take a register
   // each.
-  RB_DEVICE static float number(const Bytes16 (&row)[Tile::kPacks], int i) {
+  RB_DEVICE static float number(const typename Tile::Run (&row)[Tile::kPacks], int i) {
     return load_value(gpu::element<KV>(row[i / Tile::kCount].words, i % Tile::kCount));
   }
 
-  // `before`: this lane's key's packs_before; a row is read by the lanes of its slot. Lanes past
-  // the end of a head repeat its last pack: queries are 0 there, and results are not written.
+  // `before`: this lane's key's runs_before; a row is read by the lanes of its slot. Lanes past
+  // the end of a head repeat its last run: queries are 0 there, and results are not written.
   RB_DEVICE void load_rows(const void* base, u32 before, int dim, Rows& rows) const {
-    const auto* packs = static_cast<const Bytes16*>(base);
+    const auto* runs = static_cast<const typename Tile::Run*>(base);
     const u32 last = static_cast<u32>(dim) / Tile::kCount - 1;
 #pragma unroll
     for (int step = 0; step < Tile::kSteps; ++step) {
@@ -236,7 +244,7 @@ class Decoder {
 #pragma unroll
       for (int i = 0; i < Tile::kPacks; ++i) {
         const u32 first = static_cast<u32>(i * Tile::kLanes) + within_;
-        rows[step][i] = packs[static_cast<u64>(row) + (first < last ? first : last)];
+        rows[step][i] = runs[static_cast<u64>(row) + (first < last ? first : last)];
       }
     }
   }

@@ -170,8 +170,10 @@ RB_DEVICE void append(const AppendParams& p) {
     append_head<kCount, float>(p, x, angles, which, head, slot);
   } else if (p.cache_to == 1) {
     append_head<kCount, f16>(p, x, angles, which, head, slot);
-  } else {
+  } else if (p.cache_to == 2) {
     append_head<kCount, bf16>(p, x, angles, which, head, slot);
+  } else {
+    append_head<kCount, f8e4m3>(p, x, angles, which, head, slot);
   }
 }
 

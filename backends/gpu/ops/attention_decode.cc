@@ -13,7 +13,7 @@ using shared::AttentionParams;
 constexpr int64_t kWaves = 4;                      // of a block, as in kernels/attention_decode.cu
 constexpr int64_t kKeysOfSplit = 64;               // splits of fewer keys cost more than they save
 constexpr int64_t kMostSplits = 256;               // as in kernels/attention_merge.h
-constexpr int64_t kMostBytes = int64_t{64} << 30;  // kernels count packs of 16 bytes in 32 bits
+constexpr int64_t kMostBytes = int64_t{32} << 30;  // kernels count 8 bytes in 32 bits
 constexpr int64_t kQueriesOfSequence = 4;          // more of them are for kernels that share keys
 
 // Heads that share a key head, as the kernels come.
@@ -32,12 +32,13 @@ int64_t span_bytes(const View& view) {
 }
 
 const char* refuse_shape(const View& k, const View& v, int64_t head_dim, int64_t v_dim) {
-  if (k.dtype != DType::f32 && k.dtype != DType::f16 && k.dtype != DType::bf16) {
-    return "keys are not f32, f16 or bf16";
+  if (k.dtype != DType::f32 && k.dtype != DType::f16 && k.dtype != DType::bf16 &&
+      k.dtype != DType::f8e4m3) {
+    return "keys are not f32, f16, bf16 or f8e4m3";
   }
   if (std::max(head_dim, v_dim) > 256) return "heads have more than 256 elements";
   if (!vector_rows(k) || !vector_rows(v)) return "keys cannot be read 16 bytes at a time";
-  if (span_bytes(k) > kMostBytes || span_bytes(v) > kMostBytes) return "more than 64 GiB of keys";
+  if (span_bytes(k) > kMostBytes || span_bytes(v) > kMostBytes) return "more than 32 GiB of keys";
   return nullptr;
 }
 

@@ -88,7 +88,16 @@ void run_rope(const RopeArgs& args, Stream& stream) {
 }
 
 uint32_t cache_type(DType dtype) {
-  return dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1 : 2;
+  switch (dtype) {
+    case DType::f32:
+      return 0;
+    case DType::f16:
+      return 1;
+    case DType::bf16:
+      return 2;
+    default:
+      return 3;
+  }
 }
 
 // What kv_append and rope_append share; `heads` of q.

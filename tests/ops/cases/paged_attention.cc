@@ -92,7 +92,7 @@ void add_tiled(std::vector<PagedCase>& out) {
 std::vector<PagedCase> cases() {
   std::vector<PagedCase> out;
   const std::vector<Sequence> mixed{{5, 5}, {1, 77}, {0, 3}, {3, 40}, {1, 1}};
-  for (const DType cache : {DType::f32, DType::f16, DType::bf16}) {
+  for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3}) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
       out.push_back({.seqs = mixed,
                      .heads = 6,
@@ -239,7 +239,7 @@ constexpr int64_t kAppendBlockSize = 8;
 std::vector<AppendCase> append_cases() {
   const std::vector<int32_t> slots{9, 0, -1, 31, 8};
   std::vector<AppendCase> out;
-  for (const DType cache : {DType::f32, DType::f16, DType::bf16}) {
+  for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3}) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
       out.push_back({.slots = slots, .heads = 3, .head_dim = 24, .dtype = dtype, .cache = cache});
     }

@@ -20,7 +20,7 @@ std::vector<RopeAppendCase> cases() {
   const std::vector<int32_t> slots{9, 0, -1, 31, 8};
   std::vector<RopeAppendCase> out;
   for (const RopeLayout layout : {RopeLayout::half, RopeLayout::interleaved}) {
-    for (const DType cache : {DType::f32, DType::f16, DType::bf16}) {
+    for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3}) {
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
         // Rotated keys are rounded to their own type first, which a finer cache would show.
         const bool finer = (dtype == DType::f16 && cache == DType::f32) ||

@@ -14,7 +14,8 @@ nn::KvCacheOptions small() {
 }
 
 TEST(KvCache, ShapesAndBytes) {
-  for (const auto& [dtype, size] : {std::pair{DType::f32, 4}, {DType::f16, 2}, {DType::bf16, 2}}) {
+  for (const auto& [dtype, size] :
+       {std::pair{DType::f32, 4}, {DType::f16, 2}, {DType::bf16, 2}, {DType::f8e4m3, 1}}) {
     nn::KvCacheOptions options = small();
     options.dtype = dtype;
     nn::KvCache cache(options, cpu_device());

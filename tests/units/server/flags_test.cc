@@ -40,6 +40,7 @@ TEST(Flags, Defaults) {
   EXPECT_EQ(parsed.worker_id, "llm-worker-8080");
   EXPECT_EQ(parsed.host, "");
   EXPECT_EQ(parsed.context, 0);
+  EXPECT_EQ(parsed.cache_type, "auto");
   EXPECT_THAT(parsed.ignored, IsEmpty());
 }
 
@@ -57,6 +58,7 @@ TEST(Flags, AllOfThem) {
   EXPECT_EQ(parsed.context, 8192);
   EXPECT_EQ(parsed.threads, 3);
   EXPECT_EQ(parsed.device, 2);
+  EXPECT_EQ(flags({"--model", "m", "--cache-type", "f8e4m3"}).cache_type, "f8e4m3");
 }
 
 TEST(Flags, AsAHiveStartsIt) {
@@ -86,6 +88,7 @@ TEST(Flags, WrongUsage) {
            {"--model", "m", "--port", "http"},
            {"--model", "m", "--threads", "-1"},
            {"--model", "m", "--context", "x"},
+           {"--model", "m", "--cache-type", "q3"},
            {"--model", "m", "--rocm-device", "-1"},
            {"--model", "m", "stray"},
        }) {
