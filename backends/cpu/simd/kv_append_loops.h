@@ -1,5 +1,6 @@
 #pragma once
-// Writes f32 keys and values into a paged cache of f32, f16, bf16 or f8e4m3. Include after a vec header.
+// Writes f32 keys and values into a paged cache of f32, f16, bf16 or f8e4m3. Include after a vec
+// header.
 
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"
