@@ -7,9 +7,9 @@ CPU's reference. So one run covers the host code, the kernels' names and paramet
 
     tools/emulate_amd.py --tinygrad DIR [--arch gfx942] [--build build/rocm] [-- opcheck's arguments]
 
-By default: all operations, cases of at most 64 KiB, one row each. Emulated: gfx942 (CDNA 3), gfx90a less its
-matrix instructions, gfx1100 (RDNA 3), gfx1201 (RDNA 4). Without --tinygrad, or TINYGRAD_DIR, it says so and exits 0. A mismatch can be the emulator's: look
-at the disassembly first. About a million lane instructions a second.
+By default: all operations, cases of at most 64 KiB, one row each. Emulated: gfx942 (CDNA 3), gfx90a less its matrix
+instructions, gfx1100 (RDNA 3), gfx1201 (RDNA 4). Without --tinygrad, or TINYGRAD_DIR, it says so and exits 0. A
+mismatch can be the emulator's: look at the disassembly first. About a million lane instructions a second.
 """
 import argparse
 import ctypes
