@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "backends/api/args_elementwise.h"
 #include "backends/api/view.h"
 
 namespace rbee {
@@ -23,6 +24,21 @@ struct LinearPart {
 struct LinearArgs {
   View x;                             // (rows, in) f32, f16 or bf16; contiguous
   std::span<const LinearPart> parts;  // at least one
+};
+
+// Linear layers together with what stands before and behind them in a transformer:
+//   h = norm_weight present ? rms_norm(x, norm_weight, eps) : x
+//   y = residual + act(h * gate^T + bias) * (h * up^T + bias), each where it is asked for
+// h may be rounded to x's dtype. Kernels may leave this slot empty or refuse: the plain operations
+// do the same.
+struct FusedLinearArgs {
+  View x;                             // (rows, in) f32, f16 or bf16; contiguous
+  View norm_weight;                   // (in), x's dtype; absent = none
+  float eps = 0;                      // of the norm
+  View residual;                      // (rows, out), x's dtype, contiguous; absent = none
+  bool gated = false;                 // two parts of one size, gate and up; the first has y
+  GateOp gate = GateOp::silu;         // with gated
+  std::span<const LinearPart> parts;  // one with a residual, at least one else
 };
 
 // Rewrites a weight for the backend's linear kernels.

@@ -52,6 +52,7 @@ struct KernelTable {
   // matrix products
   Slot<MatmulArgs> matmul;
   Slot<LinearArgs> linear;
+  Slot<FusedLinearArgs> fused_linear;
   Slot<PackWeightArgs> pack_weight;
   // attention
   Slot<RopeArgs> rope;

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/cpu_features.h"
+#include "backends/cpu/fused_linear.h"
 #include "backends/cpu/linear/linear.h"
 #include "backends/cpu/ref/attention.h"
 #include "backends/cpu/ref/conv.h"
@@ -116,6 +117,7 @@ void add_products(KernelTable& t) {
   t.matmul = slot<RB_X86(avx512_matmul, avx2_matmul) ref_matmul>();
   t.linear =
       slot<RB_X86(avx512bf16_linear, avx512_linear, avx2_linear) portable_linear, ref_linear>();
+  t.fused_linear = slot<composed_fused_linear, ref_fused_linear>();
   t.pack_weight = slot<panels_pack_weight>();
   t.plan_packing = &plan_packing;
 }
