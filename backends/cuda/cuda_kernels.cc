@@ -9,6 +9,7 @@
 #include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/linear_few.h"
+#include "backends/gpu/ops/linear_one.h"
 #include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/slot.h"
 
@@ -21,7 +22,8 @@ KernelTable mma_kernels() {
   t.attention = gpu::slot<gpu::attention_decode, attention_mma, gpu::attention>();
   t.paged_attention =
       gpu::slot<gpu::paged_attention_decode, paged_attention_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_few, linear_cublaslt, linear_mma, gpu::linear>();
+  t.linear =
+      gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_mma, gpu::linear>();
   t.matmul = gpu::slot<matmul_cublaslt, gpu::matmul>();
   return t;
 }
@@ -32,7 +34,8 @@ KernelTable wgmma_kernels() {
   t.attention = gpu::slot<gpu::attention_decode, attention_wgmma, attention_mma, gpu::attention>();
   t.paged_attention = gpu::slot<gpu::paged_attention_decode, paged_attention_wgmma,
                                 paged_attention_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_few, linear_cublaslt, linear_wgmma, linear_mma, gpu::linear>();
+  t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_wgmma, linear_mma,
+                       gpu::linear>();
   return t;
 }
 

@@ -8,6 +8,7 @@
 #include "backends/gpu/ops/layer_norm.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/linear_few.h"
+#include "backends/gpu/ops/linear_one.h"
 #include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/random.h"
@@ -73,7 +74,8 @@ void add_norms(KernelTable& t) {
 
 void add_products(KernelTable& t) {
   t.matmul = slot<matmul>();
-  t.linear = slot<linear_few, linear>();
+  t.linear = slot<linear_one, linear_few, linear>();
+  t.fused_linear = slot<fused_linear_one>();
   t.pack_weight = slot<pack_weight>();
   t.plan_packing = &plan_packing;
 }

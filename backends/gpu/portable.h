@@ -24,6 +24,15 @@
     ::rbee::gpu::wait_for_previous_kernel();                    \
     __VA_ARGS__;                                                \
   }
+// Memory of the block, of the size that the launch gives.
+#define RB_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
+// The same, for kernels of which a multiprocessor is to hold `blocks` at once.
+#define RB_KERNEL_OF(name, threads, blocks, Params, ...)        \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) \
+      name(const __grid_constant__ Params p) {                  \
+    ::rbee::gpu::wait_for_previous_kernel();                    \
+    __VA_ARGS__;                                                \
+  }
 // M(lanes, suffix) for each wave width that the target has.
 #define RB_WAVES(M, ...) M(32, w32, ##__VA_ARGS__)
 #else
@@ -35,6 +44,10 @@
   name(const Params p) {                                        \
     __VA_ARGS__;                                                \
   }
+#define RB_KERNEL_OF(name, threads, blocks, Params, ...) \
+  RB_KERNEL(name, threads, Params, __VA_ARGS__)
+#define RB_DYNAMIC_SHARED(name) \
+  extern __attribute__((shared)) __attribute__((aligned(16))) unsigned char name[]
 #define RB_KERNEL_OF(name, threads, blocks, Params, ...) \
   RB_KERNEL(name, threads, Params, __VA_ARGS__)
 #if defined(__GFX9__)
@@ -433,6 +446,34 @@ RB_DEVICE i32 dot4(u32 a, u32 b, i32 c) {
   return __builtin_amdgcn_sudot4(true, static_cast<int>(a), true, static_cast<int>(b), c, false);
 #else
   return __builtin_amdgcn_sdot4(static_cast<int>(a), static_cast<int>(b), c, false);
+#endif
+}
+
+// The dot product of the nibbles of words with signed bytes: of a word's low nibbles with those of
+// `low`, of its high nibbles with those of `high`.
+class NibbleDot {
+ public:
+  RB_DEVICE void add(u32 word, u32 low, u32 high) {
+    low_ = dot4(word & 0x0f0f0f0fu, low, low_);
+#if defined(__CUDACC__)
+    // The high nibbles where they are, as unsigned bytes 16 times as large.
+    asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(high_) : "r"(word & 0xf0f0f0f0u), "r"(high));
+#else
+    low_ = dot4((word >> 4) & 0x0f0f0f0fu, high, low_);
+#endif
+  }
+  RB_DEVICE i32 sum() const { return low_ + (high_ >> 4); }
+
+ private:
+  i32 low_ = 0, high_ = 0;
+};
+
+// Asks for memory that is read soon.
+RB_DEVICE void prefetch(const void* from) {
+#if defined(__CUDACC__)
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(from));
+#else
+  __builtin_prefetch(from);
 #endif
 }
 

@@ -65,6 +65,42 @@ struct MatvecQuantParams {
   MatvecPart parts[kMatvecParts];
 };
 
+// Linear layers for one row of x, see backends/gpu/kernels/matvec_one.h.
+enum {
+  kMatvecOuts = 2,   // rows of weights that a wave works on at a time: a group
+  kMatvecBlocks = 2  // of threads, that a multiprocessor should hold at once
+};
+// Pieces of a row that a wave works on at a time: 16 bytes of a plain row, packed_piece() codes of
+// a packed one. Rows are no shorter.
+enum { kPlainTrip = 128, kPackedTrip = 64 };
+
+struct MatvecOnePart {
+  const void* weight;  // (outs, in): row-major plain, or packed
+  const void* bias;    // (outs); null: none
+  void* y;             // (outs)
+  i32 outs;
+  i32 first_group;
+};
+
+// Rows of weights are numbered in groups: pairs of neighbouring rows of a part, or, where a gate is
+// applied, the same row of both parts. A group is shared by `split` waves, which cut its rows.
+struct MatvecOneParams {
+  const void* x;            // (in)
+  const void* norm_weight;  // (in): x counts as its RMS norm; null: as it is
+  const void* residual;     // (outs), added to the only part's result; null: none
+  i64 row_bytes;            // of a weight
+  i32 high, scale, super;   // packed weights: where planes begin in a row, in bytes
+  float eps;                // of the norm
+  i32 in;
+  i32 pieces;  // of a row
+  i32 split;   // 1, 2, 4 or 8; at most the trips that a row takes
+  i32 groups;  // of all parts
+  i32 gate;    // 0: none; 1 + GateOp: y of the first part = act(gate, first part) * up
+  i32 x_type;  // of packed weights' kernels: 0: f32, 1: f16, 2: bf16
+  i32 part_count;
+  MatvecOnePart parts[kMatvecParts];
+};
+
 // 32 inputs are d * q. The sums are those of the first and the last 16 q.
 struct alignas(8) XGroup {
   float d;

@@ -25,9 +25,14 @@
 namespace rbee {
 namespace shared {
 
-// How 16-byte aligned device memory is read as words.
+// How 16-byte aligned device memory is read as words. CUDA's compiler would otherwise lose sight of
+// what memory it is.
 RB_FN u32 read_u32(const RB_GLOBAL u8* from) {
-#if defined(__METAL_VERSION__) || defined(__CUDA_ARCH__) || defined(__AMDGCN__)
+#if defined(__CUDA_ARCH__)
+  u32 word;
+  asm("ld.global.nc.u32 %0, [%1];" : "=r"(word) : "l"(from));
+  return word;
+#elif defined(__METAL_VERSION__) || defined(__AMDGCN__)
   return *reinterpret_cast<const RB_GLOBAL u32*>(from);
 #else
   u32 word;
@@ -36,7 +41,11 @@ RB_FN u32 read_u32(const RB_GLOBAL u8* from) {
 #endif
 }
 RB_FN u16 read_u16(const RB_GLOBAL u8* from) {
-#if defined(__METAL_VERSION__) || defined(__CUDA_ARCH__) || defined(__AMDGCN__)
+#if defined(__CUDA_ARCH__)
+  u16 half;
+  asm("ld.global.nc.u16 %0, [%1];" : "=h"(half) : "l"(from));
+  return half;
+#elif defined(__METAL_VERSION__) || defined(__AMDGCN__)
   return *reinterpret_cast<const RB_GLOBAL u16*>(from);
 #else
   u16 half;
@@ -49,7 +58,13 @@ struct alignas(16) Words4 {
   u32 words[4];
 };
 RB_FN Words4 read_words4(const RB_GLOBAL u8* from) {
-#if defined(__METAL_VERSION__) || defined(__CUDA_ARCH__) || defined(__AMDGCN__)
+#if defined(__CUDA_ARCH__)
+  Words4 out;
+  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(out.words[0]), "=r"(out.words[1]), "=r"(out.words[2]), "=r"(out.words[3])
+      : "l"(from));
+  return out;
+#elif defined(__METAL_VERSION__) || defined(__AMDGCN__)
   return *reinterpret_cast<const RB_GLOBAL Words4*>(from);
 #else
   Words4 words;
@@ -193,72 +208,90 @@ namespace packed {
 RB_FN PackedScale both(float d, float m) {
   return PackedScale{{d, d}, {m, m}};
 }
-RB_FN float half_at(const RB_GLOBAL u8* from) {
-  return float_of_half(read_u16(from));
+RB_FN float low_half(u32 word) {
+  return float_of_half(static_cast<u16>(word));
+}
+RB_FN float high_half(u32 word) {
+  return float_of_half(static_cast<u16>(word >> 16));
 }
 
 // One f16 for every 32 elements.
-RB_FN PackedScale half_scale(const RB_GLOBAL u8* scale, i64 group) {
-  return both(half_at(scale + 2 * group), -0.0f);
-}
-RB_FN PackedScale half_pair(const RB_GLOBAL u8* scale, i64 group) {
-  const u32 pair = read_u32(scale + 4 * group);
-  return both(float_of_half(static_cast<u16>(pair)), float_of_half(static_cast<u16>(pair >> 16)));
-}
+struct HalfScale {
+  u32 d;
+  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+    d = read_u16(scale + 2 * group);
+  }
+  RB_FN PackedScale value(int) const { return both(low_half(d), -0.0f); }
+};
+struct HalfPair {
+  u32 pair;
+  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+    pair = read_u32(scale + 4 * group);
+  }
+  RB_FN PackedScale value(int) const { return both(low_half(pair), high_half(pair)); }
+};
 // Q4_K and Q5_K.
-RB_FN PackedScale k_scale(const RB_GLOBAL u8* scale, i64 group) {
-  const Words4 record = read_words4(scale + group / 8 * 16);
-  const int g = static_cast<int>(group & 7);
-  const u32 halves = record.words[0];
-  const u32 pair = pair_of_6(g < 4 ? record.words[1] : record.words[2], record.words[3], g);
-  return both(float_of_half(static_cast<u16>(halves)) * static_cast<float>(pair & 63u),
-              -(float_of_half(static_cast<u16>(halves >> 16)) * static_cast<float>(pair >> 6)));
-}
+struct KScale {
+  Words4 record;
+  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+    record = read_words4(scale + group / 8 * 16);
+  }
+  RB_FN PackedScale value(int g) const {
+    const u32 halves = record.words[0];
+    const u32 pair = pair_of_6(g < 4 ? record.words[1] : record.words[2], record.words[3], g);
+    return both(low_half(halves) * static_cast<float>(pair & 63u),
+                -(high_half(halves) * static_cast<float>(pair >> 6)));
+  }
+};
 
 }  // namespace packed
 
-// The scale of elements 32 * group + 0..31 of a row.
+// What is stored of the scale of elements 32 * group + 0..31 of a row: load() reads it, and value()
+// with group % 8 tells what it means. Two steps, so that kernels can load ahead.
 template <class Block>
-struct PackedScaleOf;
+struct StoredScale;
 template <>
-struct PackedScaleOf<BlockQ4_0> {
-  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
-    return packed::half_scale(scale, group);
+struct StoredScale<BlockQ4_0> : packed::HalfScale {};
+template <>
+struct StoredScale<BlockQ5_0> : packed::HalfScale {};
+template <>
+struct StoredScale<BlockQ8_0> : packed::HalfScale {};
+template <>
+struct StoredScale<BlockIQ4_NL> : packed::HalfScale {};
+template <>
+struct StoredScale<BlockQ4_1> : packed::HalfPair {};
+template <>
+struct StoredScale<BlockQ5_1> : packed::HalfPair {};
+template <>
+struct StoredScale<BlockQ4_K> : packed::KScale {};
+template <>
+struct StoredScale<BlockQ5_K> : packed::KScale {};
+template <>
+struct StoredScale<BlockMXFP4> {
+  u32 d;
+  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) { d = scale[group]; }
+  RB_FN PackedScale value(int) const {
+    return packed::both(e8m0_halved(static_cast<u8>(d)), -0.0f);
   }
 };
 template <>
-struct PackedScaleOf<BlockQ5_0> : PackedScaleOf<BlockQ4_0> {};
-template <>
-struct PackedScaleOf<BlockQ8_0> : PackedScaleOf<BlockQ4_0> {};
-template <>
-struct PackedScaleOf<BlockIQ4_NL> : PackedScaleOf<BlockQ4_0> {};
-template <>
-struct PackedScaleOf<BlockQ4_1> {
-  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
-    return packed::half_pair(scale, group);
+struct StoredScale<BlockQ8_K> {
+  u32 d;
+  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+    d = read_u32(scale + group / 8 * 4);
   }
+  RB_FN PackedScale value(int) const { return packed::both(float_of_bits(d), -0.0f); }
 };
 template <>
-struct PackedScaleOf<BlockQ5_1> : PackedScaleOf<BlockQ4_1> {};
-template <>
-struct PackedScaleOf<BlockMXFP4> {
-  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
-    return packed::both(e8m0_halved(scale[group]), -0.0f);
+struct StoredScale<BlockQ2_K> {
+  u32 halves, bytes;
+  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
+    halves = read_u32(super + group / 8 * 4);
+    bytes = read_u16(scale + 2 * group);
   }
-};
-template <>
-struct PackedScaleOf<BlockQ8_K> {
-  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
-    return packed::both(float_of_bits(read_u32(scale + group / 8 * 4)), -0.0f);
-  }
-};
-template <>
-struct PackedScaleOf<BlockQ2_K> {
-  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
-    const u32 halves = read_u32(super + group / 8 * 4);
-    const float d = float_of_half(static_cast<u16>(halves));
-    const float dmin = float_of_half(static_cast<u16>(halves >> 16));
-    const u32 bytes = read_u16(scale + 2 * group);
+  RB_FN PackedScale value(int) const {
+    const float d = packed::low_half(halves);
+    const float dmin = packed::high_half(halves);
     return PackedScale{
         {d * static_cast<float>(bytes & 15u), d * static_cast<float>((bytes >> 8) & 15u)},
         {-(dmin * static_cast<float>((bytes >> 4) & 15u)),
@@ -266,52 +299,64 @@ struct PackedScaleOf<BlockQ2_K> {
   }
 };
 template <>
-struct PackedScaleOf<BlockQ3_K> {
-  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
+struct StoredScale<BlockQ3_K> {
+  u32 low, high, super_scale;
+  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
     const RB_GLOBAL u8* record = scale + group / 8 * 12;
-    const int g = static_cast<int>(group & 7);
-    const u32 pair = pair_of_6(read_u32(record + (g & 4)), read_u32(record + 8), g);
-    const float d = packed::half_at(super + group / 8 * 2);
+    low = read_u32(record + (group & 4));
+    high = read_u32(record + 8);
+    super_scale = read_u16(super + group / 8 * 2);
+  }
+  RB_FN PackedScale value(int g) const {
+    const u32 pair = pair_of_6(low, high, g);
+    const float d = packed::low_half(super_scale);
     return PackedScale{{d * static_cast<float>(static_cast<int>(pair & 63u) - 32),
                         d * static_cast<float>(static_cast<int>(pair >> 6) - 32)},
                        {-0.0f, -0.0f}};
   }
 };
 template <>
-struct PackedScaleOf<BlockQ4_K> {
-  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
-    return packed::k_scale(scale, group);
+struct StoredScale<BlockQ6_K> {
+  u32 bytes, super_scale;
+  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
+    bytes = read_u16(scale + 2 * group);
+    super_scale = read_u16(super + group / 8 * 2);
   }
-};
-template <>
-struct PackedScaleOf<BlockQ5_K> : PackedScaleOf<BlockQ4_K> {};
-template <>
-struct PackedScaleOf<BlockQ6_K> {
-  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
-    const u32 bytes = read_u16(scale + 2 * group);
-    const float d = packed::half_at(super + group / 8 * 2);
+  RB_FN PackedScale value(int) const {
+    const float d = packed::low_half(super_scale);
     return PackedScale{{d * static_cast<float>(static_cast<i8>(bytes & 255u)),
                         d * static_cast<float>(static_cast<i8>(bytes >> 8))},
                        {-0.0f, -0.0f}};
   }
 };
 template <>
-struct PackedScaleOf<BlockIQ4_XS> {
-  RB_FN static PackedScale at(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+struct StoredScale<BlockIQ4_XS> {
+  u32 halves, low_bits;  // d and scales_h, scales_l
+  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
     const RB_GLOBAL u8* record = scale + group / 8 * 8;
-    const int g = static_cast<int>(group & 7);
-    const u32 halves = read_u32(record);  // d, scales_h
-    const u32 low = (read_u32(record + 4) >> (4 * g)) & 15u;
+    halves = read_u32(record);
+    low_bits = read_u32(record + 4);
+  }
+  RB_FN PackedScale value(int g) const {
+    const u32 low = (low_bits >> (4 * g)) & 15u;
     const u32 high = (halves >> (16 + 2 * g)) & 3u;
     const int s = static_cast<int>(low | (high << 4)) - 32;
-    return packed::both(float_of_half(static_cast<u16>(halves)) * static_cast<float>(s), -0.0f);
+    return packed::both(packed::low_half(halves) * static_cast<float>(s), -0.0f);
   }
 };
 
 template <class Block>
 RB_FN PackedScale packed_scale(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at,
                                i64 group) {
-  return PackedScaleOf<Block>::at(row + at.scale, row + at.super, group);
+  StoredScale<Block> stored;
+  stored.load(row + at.scale, row + at.super, group);
+  return stored.value(static_cast<int>(group & 7));
+}
+
+// Codes that a lane reads of a row at a time where x is one row.
+template <class Block>
+RB_FN constexpr int packed_piece() {
+  return PackedFormat<Block>::kLow == 8 ? 16 : 32;
 }
 
 // Elements column + 0..7 of a packed row (16-byte aligned); `column` is a multiple of 8. The same

@@ -4,6 +4,7 @@
 // that the weights are read from. A lane takes 32 codes of a row at a time (16 of 8-bit formats);
 // x comes from the first-level cache in the order that makes a wave's reads of it adjoin.
 #include "backends/gpu/kernels/matvec_tiles.h"
+#include "backends/gpu/kernels/packed_piece.h"
 #include "backends/shared/packed_weight.h"
 
 namespace rbee {
@@ -17,57 +18,6 @@ RB_DEVICE i64 x_piece(i64 piece) {
   const i64 lane = piece % (2 * kWave) / 2;
   return (chunk * 2 * kWave + piece % 2 * kWave + lane) * 16;
 }
-
-// The value with index 4 * word + 0..3 of a code book, as the bytes of a word.
-template <CodeBook kBook>
-RB_DEVICE constexpr u32 book_word(int word) {
-  u32 bytes = 0;
-  for (int j = 0; j < 4; ++j) {
-    const int index = 4 * word + j;
-    const int value = kBook == CodeBook::iq4 ? iq4_value(index) : e2m1_doubled(index);
-    bytes |= (static_cast<u32>(value) & 255u) << (8 * j);
-  }
-  return bytes;
-}
-
-// What a lane reads of a row at a time, as the planes hold it.
-template <class Block>
-struct PackedPiece {
-  using F = PackedFormat<Block>;
-  static constexpr int kElements = F::kLow == 8 ? 16 : 32;
-  static constexpr int kLowWords = kElements * F::kLow / 32;
-  static constexpr int kHighWords = kElements * F::kHigh / 32;
-  u32 low[kLowWords];
-  u32 high[kHighWords > 0 ? kHighWords : 1];
-
-  RB_DEVICE void load(const u8* row, const PackedLayout& at, i64 piece) {
-    load_once(row + piece * (4 * kLowWords), low);
-    if constexpr (kHighWords > 0) load_once(row + at.high + piece * (4 * kHighWords), high);
-  }
-
-  // Codes as signed bytes: word w is elements 4 w + 0..3. Without kOffset's subtraction.
-  RB_DEVICE void unpack(u32 (&codes)[kElements / 4]) const {
-    if constexpr (F::kCodeBook != CodeBook::none) {
-      constexpr u32 kTable[4] = {book_word<F::kCodeBook>(0), book_word<F::kCodeBook>(1),
-                                 book_word<F::kCodeBook>(2), book_word<F::kCodeBook>(3)};
-#pragma unroll
-      for (int w = 0; w < 4; ++w) {
-        const Looked values = look_up(kTable, low[w]);
-        codes[2 * w] = values.low;
-        codes[2 * w + 1] = values.high;
-      }
-      return;
-    }
-#pragma unroll
-    for (int w = 0; w < kElements / 4; ++w) {
-      if constexpr (F::kLow == 8) codes[w] = low[w];
-      if constexpr (F::kLow == 4) codes[w] = (low[w / 2] >> (4 * (w % 2))) & 0x0f0f0f0fu;
-      if constexpr (F::kLow == 2) codes[w] = two_bit_codes(low[w / 4], w % 4);
-      if constexpr (F::kHigh == 1) codes[w] |= one_bit_codes(high[0], w) << F::kLow;
-      if constexpr (F::kHigh == 2) codes[w] |= two_bit_codes(high[w / 4], w % 4) << F::kLow;
-    }
-  }
-};
 
 template <class Block, int kWave, int kBatch>
 struct MatvecQuant {

@@ -1,0 +1,101 @@
+// matvec_one.h for plain weights: 16 bytes of a row a lane at a time, x in its own type.
+#include "backends/gpu/kernels/matvec_one.h"
+
+namespace rbee {
+namespace gpu {
+
+template <class X, class W, int kWave>
+class PlainOne {
+ public:
+  static constexpr int kTrip = kPlainTrip;
+  static constexpr bool kDeep = false;
+  static constexpr int kSteps = kTrip / kWave;
+  static constexpr int kCount = Pack<W>::kCount;  // of a piece
+  // x of a piece lies in parts of at most 16 bytes, those of neighbouring lanes side by side.
+  static constexpr int kPart = kCount < Pack<X>::kCount ? kCount : Pack<X>::kCount;
+  static constexpr int kParts = kCount / kPart;
+
+  struct Fetched {
+    u32 words[kSteps][4];
+  };
+  struct alignas(sizeof(X) * kPart) Part {
+    X values[kPart];
+  };
+
+  RB_DEVICE explicit PlainOne(const MatvecOneParams& p) : p_(p) {}
+
+  RB_DEVICE i32 trips() const { return trips_of(p_, kTrip); }
+
+  RB_DEVICE void stage() const {
+    const i32 quads = trips() * kTrip * (kCount / 4);
+    stage_x<X, kWave>(p_, kTrip * (kCount / 4), [&](i32 quad, const float (&values)[4]) {
+      if (quad >= quads) return;
+      Four<X> rounded;
+      for (int i = 0; i < 4; ++i) rounded.values[i] = store_value<X>(values[i]);
+      const i32 piece = quad * 4 / kCount;
+      const i32 part = quad * 4 % kCount / kPart;
+      const i32 to = (piece / kWave * kParts + part) * kWave + piece % kWave;
+      reinterpret_cast<Four<X>*>(staged())[to * (kPart / 4) + quad % (kPart / 4)] = rounded;
+    });
+  }
+
+  RB_DEVICE void fetch(Fetched& to, const u8* row, i32 trip, int lane) const {
+    const u8* from = row + (first_piece(p_, trip, kTrip) + lane) * 16;
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) load_once(from + step * kWave * 16, to.words[step]);
+  }
+
+  RB_DEVICE void multiply(const Fetched (&rows)[kMatvecOuts], i32 trip, int lane,
+                          float (&sums)[kMatvecOuts]) const {
+    const Part* parts = reinterpret_cast<const Part*>(staged()) + trip * kTrip * kParts + lane;
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        const Part x = parts[(step * kParts + part) * kWave];
+#pragma unroll
+        for (int i = 0; i < kPart; ++i) {
+          const float value = load_value(x.values[i]);
+#pragma unroll
+          for (int o = 0; o < kMatvecOuts; ++o) {
+            const float w = load_value(element<W>(rows[o].words[step], part * kPart + i));
+            sums[o] = fma(value, w, sums[o]);
+          }
+        }
+      }
+    }
+  }
+
+  RB_DEVICE static float bias(const MatvecOneParams&, const MatvecOnePart& part, i32 out) {
+    return OneResult<X>::bias(part, out);
+  }
+  RB_DEVICE static void write(const MatvecOneParams&, void* y, i32 out, float value) {
+    OneResult<X>::write(y, out, value);
+  }
+  RB_DEVICE static void store(const MatvecOneParams& p, const MatvecOnePart& part, i32 out,
+                              float sum) {
+    OneResult<X>::store(p, part, out, sum);
+  }
+
+ private:
+  const MatvecOneParams& p_;
+};
+
+template <class X, class W, int kWave>
+RB_DEVICE void matvec_one(const MatvecOneParams& p) {
+  MatvecOne<PlainOne<X, W, kWave>, kWave> work(p);
+  work.run();
+}
+
+#define RB_ONE(lanes, wave, x, X, w, W)                                                       \
+  RB_KERNEL_OF(matvec_one_##x##_##w##_##wave, kMatvecThreads, kMatvecBlocks, MatvecOneParams, \
+               (matvec_one<X, W, lanes>(p)))
+#define RB_WEIGHTS(x, X)                 \
+  RB_WAVES(RB_ONE, x, X, f32, float)     \
+  RB_WAVES(RB_ONE, x, X, f16, f16)       \
+  RB_WAVES(RB_ONE, x, X, bf16, bf16)     \
+  RB_WAVES(RB_ONE, x, X, f8e4m3, f8e4m3)
+RB_EACH_FLOAT(RB_WEIGHTS)
+
+}  // namespace gpu
+}  // namespace rbee

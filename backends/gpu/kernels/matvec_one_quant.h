@@ -1,0 +1,187 @@
+#pragma once
+// matvec_one.h for packed block-quantised weights (packed_weight.h): x as int8 by groups of 32,
+// integer dot products. A lane takes 32 codes of a row at a time, 16 of 8-bit formats.
+#include "backends/gpu/kernels/matvec_one.h"
+#include "backends/gpu/kernels/packed_piece.h"
+#include "backends/shared/packed_weight.h"
+
+namespace rbee {
+namespace gpu {
+
+// 32 inputs are d * q. The sums are d times those of all q, of the first and of the last 16.
+struct alignas(16) OneGroup {
+  float d, total, halves[2];
+};
+
+template <class Block, int kWave>
+class QuantOne {
+ public:
+  using F = PackedFormat<Block>;
+  using Piece = PackedPiece<Block>;
+  static constexpr int kElements = Piece::kElements;
+  static constexpr int kTrip = kPackedTrip;
+  static constexpr bool kDeep = sizeof(StoredScale<Block>) < 16;
+  static constexpr int kSteps = kTrip / kWave;
+  static constexpr int kWords = kElements / 4;
+  static constexpr int kPerGroup = 32 / kElements;
+  static constexpr bool kHalves = Block::kGroup == 16;  // two scales for 32 elements
+  static constexpr bool kMinima = F::kOffset == 0 && F::kLow < 8 && F::kCodeBook == CodeBook::none;
+  static constexpr bool kNibbles = F::kLow == 4 && F::kHigh == 0 && F::kCodeBook == CodeBook::none;
+
+  struct Fetched {
+    Piece pieces[kSteps];
+    StoredScale<Block> scales[kSteps];
+  };
+
+  RB_DEVICE explicit QuantOne(const MatvecOneParams& p) : p_(p) {}
+
+  RB_DEVICE i32 trips() const { return trips_of(p_, kTrip); }
+
+  RB_DEVICE void stage() const {
+    if (p_.x_type == 0) return stage_as<float>();
+    if (p_.x_type == 1) return stage_as<f16>();
+    stage_as<bf16>();
+  }
+
+  RB_DEVICE void fetch(Fetched& to, const u8* row, i32 trip, int lane) const {
+    const i32 first = first_piece(p_, trip, kTrip) + lane;
+    const PackedLayout at{p_.high, 0, 0, 0};
+    const u8* scale = row + p_.scale;
+    const u8* super = row + p_.super;
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      to.pieces[step].load(row, at, first + step * kWave);
+      to.scales[step].load(scale, super, (first + step * kWave) / kPerGroup);
+    }
+  }
+
+  RB_DEVICE void multiply(const Fetched (&rows)[kMatvecOuts], i32 trip, int lane,
+                          float (&sums)[kMatvecOuts]) const {
+    const auto* quants = reinterpret_cast<const Bytes16*>(staged()) + trip * kTrip * kSlots + lane;
+    const OneGroup* groups = this->groups() + (trip * kTrip + lane) / kPerGroup;
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      u32 x[kWords];
+#pragma unroll
+      for (int slot = 0; slot < kSlots; ++slot) {
+        const Bytes16 words = quants[(step * kSlots + slot) * kWave];
+        for (int w = 0; w < 4; ++w) x[4 * slot + w] = words.words[w];
+      }
+      const OneGroup group = groups[step * kWave / kPerGroup];
+#pragma unroll
+      for (int o = 0; o < kMatvecOuts; ++o) {
+        // A step is a multiple of 8 groups.
+        const PackedScale scale = rows[o].scales[step].value((lane / kPerGroup) & 7);
+        sums[o] = add(rows[o].pieces[step], scale, x, group, sums[o]);
+      }
+    }
+  }
+
+  RB_DEVICE static float bias(const MatvecOneParams& p, const MatvecOnePart& part, i32 out) {
+    if (p.x_type == 0) return OneResult<float>::bias(part, out);
+    if (p.x_type == 1) return OneResult<f16>::bias(part, out);
+    return OneResult<bf16>::bias(part, out);
+  }
+  RB_DEVICE static void write(const MatvecOneParams& p, void* y, i32 out, float value) {
+    if (p.x_type == 0) return OneResult<float>::write(y, out, value);
+    if (p.x_type == 1) return OneResult<f16>::write(y, out, value);
+    OneResult<bf16>::write(y, out, value);
+  }
+  RB_DEVICE static void store(const MatvecOneParams& p, const MatvecOnePart& part, i32 out,
+                              float sum) {
+    if (p.x_type == 0) return OneResult<float>::store(p, part, out, sum);
+    if (p.x_type == 1) return OneResult<f16>::store(p, part, out, sum);
+    OneResult<bf16>::store(p, part, out, sum);
+  }
+
+ private:
+  static constexpr int kSlots = kElements / 16;
+
+  // Behind the quants, 16 at a time. Where a lane takes two such they are in two runs, so that a
+  // wave's reads of either adjoin.
+  RB_DEVICE OneGroup* groups() const {
+    return reinterpret_cast<OneGroup*>(staged() + trips() * kTrip * kElements);
+  }
+  RB_DEVICE static i32 slot_of(i32 sixteen) {
+    const i32 piece = sixteen / kSlots;
+    return (piece / kWave * kSlots + sixteen % kSlots) * kWave + piece % kWave;
+  }
+
+  // Rounds x, eight lanes to a group: d = max |x| / 127.
+  template <class T>
+  RB_DEVICE void stage_as() const {
+    const i32 quads = trips() * kTrip * (kElements / 4);
+    stage_x<T, kWave>(p_, kTrip * (kElements / 4), [&](i32 quad, const float(&values)[4]) {
+      // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
+      u32 largest = 0;
+      for (int i = 0; i < 4; ++i) {
+        largest = Max{}(largest, bits_of_float(values[i]) & 0x7fffffffu);
+      }
+      largest = wave_reduce<kWave, 8>(largest, Max{});
+      const float d = float_of_bits(largest) / 127.0f;
+      const float inverse = d >= 1e-37f ? 1.0f / d : 0.0f;
+      u32 word = 0;
+      i32 sum = 0;
+      for (int i = 0; i < 4; ++i) {
+        const float scaled = floor(values[i] * inverse + 0.5f);
+        const bool usual = scaled >= -127.0f && scaled <= 127.0f;  // false for inf and NaN
+        const i32 q = usual ? static_cast<i32>(scaled) : 0;
+        word |= (static_cast<u32>(q) & 255u) << (8 * i);
+        sum += q;
+      }
+      sum = wave_sum<kWave, 4>(sum);
+      const i32 other = shuffle_xor<kWave>(sum, 4);
+      if (quad >= quads) return;
+      *reinterpret_cast<u32*>(staged() + slot_of(quad / 4) * 16 + quad % 4 * 4) = word;
+      if (quad % 8 == 0) {
+        const float first = d * static_cast<float>(sum), last = d * static_cast<float>(other);
+        groups()[quad / 8] = OneGroup{d, d * static_cast<float>(sum + other), {first, last}};
+      }
+    });
+  }
+
+  RB_DEVICE static float add(const Piece& from, const PackedScale& scale, const u32 (&x)[kWords],
+                             const OneGroup& group, float sum) {
+    i32 dots[2] = {0, 0};
+    if constexpr (kNibbles) {
+      NibbleDot dot;
+#pragma unroll
+      for (int w = 0; w < kWords / 2; ++w) dot.add(from.low[w], x[2 * w], x[2 * w + 1]);
+      dots[0] = dot.sum();
+    } else {
+      u32 codes[kWords];
+      from.unpack(codes);
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+        i32& dot = dots[kHalves ? w / 4 : 0];
+        dot = dot4(codes[w], x[w], dot);
+      }
+    }
+    constexpr float kOffset = F::kOffset;
+#pragma unroll
+    for (int half = 0; half < (kHalves ? 2 : 1); ++half) {
+      const float x_sum = kHalves ? group.halves[half] : group.total;
+      float product = group.d * static_cast<float>(dots[half]);
+      if (F::kOffset != 0) product = fma(-kOffset, x_sum, product);
+      sum = fma(scale.d[half], product, sum);
+      if (kMinima) sum = fma(scale.m[half], x_sum, sum);
+    }
+    return sum;
+  }
+
+  const MatvecOneParams& p_;
+};
+
+template <class Block, int kWave>
+RB_DEVICE void matvec_one_quant(const MatvecOneParams& p) {
+  MatvecOne<QuantOne<Block, kWave>, kWave> work(p);
+  work.run();
+}
+
+#define RB_ONE(lanes, wave, dtype, Block)                                                   \
+  RB_KERNEL_OF(matvec_one_##dtype##_##wave, kMatvecThreads, kMatvecBlocks, MatvecOneParams, \
+               (matvec_one_quant<Block, lanes>(p)))
+#define RB_MATVEC_ONE(dtype, Block) RB_WAVES(RB_ONE, dtype, Block)
+
+}  // namespace gpu
+}  // namespace rbee

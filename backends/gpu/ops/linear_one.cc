@@ -1,0 +1,210 @@
+#include "backends/gpu/ops/linear_one.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "backends/api/dispatch_blocks.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/pack_weight.h"
+#include "backends/shared/matvec_params.h"
+#include "backends/shared/packed_weight.h"
+
+namespace rbee::gpu {
+namespace {
+
+using shared::MatvecOneParams;
+
+// x is in shared memory while kMatvecBlocks such blocks are on a multiprocessor of any device.
+// Alone, with nothing fused, the product is faster than linear_few's from about so many outputs on
+// (docs/reference/gpu-speed.md).
+constexpr int64_t kManyOuts = 32768;
+constexpr int64_t kMostShared = int64_t{32} << 10;
+
+bool aligned(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % 16 == 0;
+}
+
+// How a weight's rows are read.
+struct Reading {
+  int64_t pieces = 0;  // of a row
+  int64_t trip = 0;    // pieces
+  int64_t inputs = 0;  // of a piece
+  int64_t trips() const { return (pieces + trip - 1) / trip; }
+};
+
+Reading reading_of(DType weight, int64_t in) {
+  Reading reading{.trip = shared::kPlainTrip};
+  if (is_quantized(weight)) {
+    reading.trip = shared::kPackedTrip;
+    dispatch_blocks("linear", weight,
+                    [&]<typename Block>() { reading.inputs = shared::packed_piece<Block>(); });
+  } else {
+    reading.inputs = 16 / info(weight).block_bytes;
+  }
+  reading.pieces = in / reading.inputs;
+  return reading;
+}
+
+// Bytes of x as the kernel keeps it.
+int64_t staged_bytes(DType x, DType weight, const Reading& reading) {
+  const int64_t inputs = reading.trips() * reading.trip * reading.inputs;
+  if (!is_quantized(weight)) return inputs * info(x).block_bytes;
+  constexpr int64_t kGroupBytes = 16;  // OneGroup of kernels/matvec_one_quant.h
+  return inputs + inputs / 32 * kGroupBytes;
+}
+
+const char* refuse_weight(const View& x, const View& weight) {
+  if (is_quantized(weight.dtype)) {
+    if (weight.packing != kPlanesPacking) return "reads block types packed";
+  } else if (weight.dtype != DType::f32 && weight.dtype != DType::f16 &&
+             weight.dtype != DType::bf16 && weight.dtype != DType::f8e4m3) {
+    return "reads f32, f16, bf16, f8e4m3 and block types";
+  } else if (row_bytes(weight.dtype, weight.size(1)) % 16 != 0 || !aligned(weight.data)) {
+    return "reads weights 16 bytes at a time";
+  }
+  const Reading reading = reading_of(weight.dtype, x.size(1));
+  if (reading.pieces < reading.trip) return "takes rows that keep a wave busy";
+  if (staged_bytes(x.dtype, weight.dtype, reading) > kMostShared) return "x is too long";
+  if (weight.size(0) > (int64_t{1} << 30)) return "takes up to 2^30 outputs";
+  return nullptr;
+}
+
+const char* refuse_input(const View& x, std::span<const LinearPart> parts) {
+  if (x.size(0) != 1) return "takes one row";
+  if (!aligned(x.data)) return "reads x 16 bytes at a time";
+  for (const LinearPart& part : parts) {
+    if (const char* reason = refuse_weight(x, part.weight)) return reason;
+  }
+  return nullptr;
+}
+
+const char* refuse(const LinearArgs& args) {
+  for (const LinearPart& part : args.parts) {
+    if (!is_quantized(part.weight.dtype) || part.weight.size(0) < kManyOuts) {
+      return "takes packed weights of many outputs";
+    }
+  }
+  return refuse_input(args.x, args.parts);
+}
+
+const char* refuse_fused(const FusedLinearArgs& args) {
+  if (args.norm_weight && !aligned(args.norm_weight.data)) return "reads norms 16 bytes at a time";
+  if (args.gated && args.parts[0].weight.dtype != args.parts[1].weight.dtype) {
+    return "takes gate and up of one type";
+  }
+  return refuse_input(args.x, args.parts);
+}
+
+// Waves that share a row: as many as make the groups come out evenly over all waves, since the last
+// round of groups takes as long as a full one. `rounds` counts in whole rows.
+int64_t split_for(int64_t groups, int64_t waves, int64_t trips, int64_t of_block) {
+  int64_t best = 1;
+  double fewest = 0;
+  for (int64_t split = 1; split <= std::min(of_block, trips); split *= 2) {
+    const int64_t at_once = waves / split;
+    const int64_t share = (trips + split - 1) / split;  // trips of a wave
+    const auto rounds = static_cast<double>((groups + at_once - 1) / at_once * share);
+    // Sharing costs a barrier: it has to gain a twentieth.
+    if (split == 1 || rounds < 0.95 * fewest) {
+      best = split;
+      fewest = rounds;
+    }
+  }
+  return best;
+}
+
+int32_t x_type(DType dtype) {
+  return dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1 : 2;
+}
+
+void set_layout(DType weight, int64_t in, MatvecOneParams& params) {
+  if (!is_quantized(weight)) {
+    params.row_bytes = row_bytes(weight, in);
+    return;
+  }
+  dispatch_blocks("linear", weight, [&]<typename Block>() {
+    const shared::PackedLayout at = shared::packed_layout<Block>(in);
+    params.row_bytes = at.row_bytes;
+    params.high = static_cast<int32_t>(at.high);
+    params.scale = static_cast<int32_t>(at.scale);
+    params.super = static_cast<int32_t>(at.super);
+  });
+}
+
+void start(const FusedLinearArgs& args, DType weight, MatvecOneParams params, Stream& stream) {
+  if (params.groups == 0) return;
+  const Properties& device = device_of(stream).properties();
+  const Reading reading = reading_of(weight, params.in);
+  const int64_t of_block = shared::kMatvecThreads / device.lane_count;
+  const int64_t blocks = int64_t{shared::kMatvecBlocks} * device.multiprocessors;
+  const int64_t split = split_for(params.groups, blocks * of_block, reading.trips(), of_block);
+  params.split = static_cast<int32_t>(split);
+  KernelName kernel = is_quantized(weight) ? KernelName("matvec_one", weight)
+                                           : KernelName("matvec_one", args.x.dtype, name(weight));
+  const char* family = !is_quantized(weight)           ? "matvec_one"
+                       : info(weight).block_size == 32 ? "matvec_one_small_blocks"
+                                                       : "matvec_one_k_blocks";
+  const int64_t tiles = (params.groups + of_block / split - 1) / (of_block / split);
+  launch(stream,
+         {.op = "linear",
+          .family = family,
+          .kernel = kernel.lanes(device.lane_count),
+          .grid = {.x = static_cast<uint32_t>(std::min(tiles, blocks))},
+          .threads = shared::kMatvecThreads,
+          .shared_bytes = static_cast<uint32_t>(staged_bytes(args.x.dtype, weight, reading))},
+         params);
+}
+
+// The parts with weights of one type, in launches of at most kMatvecParts.
+void run_type(const FusedLinearArgs& args, DType weight, Stream& stream) {
+  const int64_t in = args.x.size(1);
+  MatvecOneParams params{};
+  params.x = args.x.data;
+  params.norm_weight = args.norm_weight.data;
+  params.residual = args.residual.data;
+  params.eps = args.eps;
+  params.in = static_cast<int32_t>(in);
+  params.pieces = static_cast<int32_t>(reading_of(weight, in).pieces);
+  params.gate = args.gated ? 1 + static_cast<int32_t>(args.gate) : 0;
+  params.x_type = x_type(args.x.dtype);
+  set_layout(weight, in, params);
+  for (const LinearPart& part : args.parts) {
+    const auto outs = static_cast<int32_t>(part.weight.size(0));
+    if (part.weight.dtype != weight || outs == 0) continue;
+    if (params.part_count == shared::kMatvecParts) {
+      start(args, weight, params, stream);
+      params.part_count = 0;
+      params.groups = 0;
+    }
+    params.parts[params.part_count++] = {.weight = part.weight.data,
+                                         .bias = part.bias.data,
+                                         .y = part.y.data,
+                                         .outs = outs,
+                                         .first_group = params.groups};
+    params.groups += (outs + shared::kMatvecOuts - 1) / shared::kMatvecOuts;
+  }
+  if (args.gated) params.groups = params.parts[0].outs;
+  start(args, weight, params, stream);
+}
+
+void run_fused(const FusedLinearArgs& args, Stream& stream) {
+  for (size_t i = 0; i < args.parts.size(); ++i) {
+    const DType weight = args.parts[i].weight.dtype;
+    const auto earlier = args.parts.first(i);
+    const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
+      return part.weight.dtype == weight;
+    });
+    if (!done) run_type(args, weight, stream);
+  }
+}
+
+void run(const LinearArgs& args, Stream& stream) {
+  run_fused({.x = args.x, .norm_weight = {}, .residual = {}, .parts = args.parts}, stream);
+}
+
+}  // namespace
+
+const Impl<LinearArgs> linear_one{"gpu_one", refuse, run};
+const Impl<FusedLinearArgs> fused_linear_one{"gpu_one", refuse_fused, run_fused};
+
+}  // namespace rbee::gpu
