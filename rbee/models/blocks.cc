@@ -10,9 +10,9 @@ PreNormBlock::PreNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,
       mlp_(layer, spec.mlp) {}
 
 void PreNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
-  x.add(attention_(x.norm(attention_norm_), step));
+  x.add(attention_.output(), attention_.attend(x.normed_input(attention_norm_), step));
   x.keep_rows(step.logit_rows);
-  x.add(mlp_(x.norm(ffn_norm_)));
+  x.add(mlp_.down(), mlp_.hidden(x.normed_input(ffn_norm_)));
 }
 
 SandwichNormBlock::SandwichNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,
@@ -25,9 +25,9 @@ SandwichNormBlock::SandwichNormBlock(const nn::WeightScope& layer, const BlockSp
       post_ffn_norm_(layer / "post_ffw_norm", spec.norm) {}
 
 void SandwichNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
-  x.add(post_attention_norm_(attention_(x.norm(attention_norm_), step)));
+  x.add(post_attention_norm_(attention_(x.normed_input(attention_norm_), step)));
   x.keep_rows(step.logit_rows);
-  x.add(post_ffn_norm_(mlp_(x.norm(ffn_norm_))));
+  x.add(post_ffn_norm_(mlp_(x.normed_input(ffn_norm_))));
 }
 
 }  // namespace rbee::models

@@ -32,17 +32,17 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
   key_norm_ = RmsNorm(layer / "attn_k_norm", spec.head_norm);
 }
 
-Attention::Heads Attention::project(const Tensor& x) const {
+Attention::Heads Attention::project(const LinearInput& x) const {
   const std::array<const LinearWeights*, 3> weights{&query_.weights(), &key_.weights(),
                                                     &value_.weights()};
   const std::vector<Tensor> parts = linear_many(x, weights);
-  const int64_t tokens = x.dim(0);
+  const int64_t tokens = x.x.dim(0);
   return {.q = parts[0].reshape({tokens, spec_.heads, spec_.head_dim}),
           .k = parts[1].reshape({tokens, spec_.kv_heads, spec_.head_dim}),
           .v = parts[2].reshape({tokens, spec_.kv_heads, spec_.head_dim})};
 }
 
-Tensor Attention::operator()(const Tensor& x, const LayerStep& step) const {
+Tensor Attention::attend(const LinearInput& x, const LayerStep& step) const {
   auto [q, k, v] = project(x);
   if (spec_.qk_norm) {
     q = query_norm_(q);
@@ -50,7 +50,7 @@ Tensor Attention::operator()(const Tensor& x, const LayerStep& step) const {
   }
   q = rope_.append(q, k, v, step.positions, step.paged.slots, step.keys, step.values);
   const Tensor attended = paged_attention(q, step.keys, step.values, step.paged, spec_.scores);
-  return output_(attended.reshape({x.dim(0), spec_.heads * spec_.head_dim}));
+  return attended.reshape({attended.dim(0), spec_.heads * spec_.head_dim});
 }
 
 }  // namespace rbee::nn

@@ -6,6 +6,7 @@
 #include "rbee/nn/norm.h"
 #include "rbee/nn/rope.h"
 #include "rbee/ops/attention.h"
+#include "rbee/ops/fused_linear.h"
 
 namespace rbee::nn {
 
@@ -40,14 +41,19 @@ class Attention {
   Attention(const WeightScope& layer, const AttentionSpec& spec, const Rope& rope);
 
   // x: (tokens, dim); result: (tokens, dim). Appends the tokens' keys and values to the cache.
-  Tensor operator()(const Tensor& x, const LayerStep& step) const;
+  Tensor operator()(const LinearInput& x, const LayerStep& step) const {
+    return output_(attend(x, step));
+  }
+  // The branch in two steps: what the last layer reads, (tokens, heads * head_dim), and that layer.
+  Tensor attend(const LinearInput& x, const LayerStep& step) const;
+  const Linear& output() const { return output_; }
 
  private:
   struct Heads {
     Tensor q;     // (tokens, heads, head_dim)
     Tensor k, v;  // (tokens, kv_heads, head_dim)
   };
-  Heads project(const Tensor& x) const;
+  Heads project(const LinearInput& x) const;
 
   AttentionSpec spec_;
   Rope rope_;

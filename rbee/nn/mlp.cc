@@ -1,7 +1,5 @@
 #include "rbee/nn/mlp.h"
 
-#include <array>
-
 namespace rbee::nn {
 
 Mlp::Mlp(const WeightScope& layer, const MlpSpec& spec) : activation_(spec.activation) {
@@ -16,12 +14,6 @@ Mlp::Mlp(const WeightScope& layer, const MlpSpec& spec) : activation_(spec.activ
     up_ = Linear(layer / "ffn_up", shape);
   }
   down_ = Linear(layer / "ffn_down", {.in = spec.ffn_dim, .out = spec.dim, .bias = spec.bias});
-}
-
-Tensor Mlp::operator()(const Tensor& x) const {
-  const std::array<const LinearWeights*, 2> weights{&gate_.weights(), &up_.weights()};
-  const std::vector<Tensor> both = linear_many(x, weights);
-  return down_(gated(activation_, both[0], both[1]));
 }
 
 }  // namespace rbee::nn

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "rbee/nn/linear.h"
-#include "rbee/ops/activation.h"
+#include "rbee/ops/fused_linear.h"
 
 namespace rbee::nn {
 
@@ -19,7 +19,12 @@ class Mlp {
   // Takes ffn_gate, ffn_up and ffn_down of a layer.
   Mlp(const WeightScope& layer, const MlpSpec& spec);
 
-  Tensor operator()(const Tensor& x) const;  // (tokens, dim) to (tokens, dim)
+  Tensor operator()(const LinearInput& x) const { return down_(hidden(x)); }  // (tokens, dim) both
+  // The branch in two steps: what the last layer reads, (tokens, ffn_dim), and that layer.
+  Tensor hidden(const LinearInput& x) const {
+    return gated_linear(activation_, x, gate_.weights(), up_.weights());
+  }
+  const Linear& down() const { return down_; }
 
  private:
   GateOp activation_;

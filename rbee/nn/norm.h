@@ -1,6 +1,7 @@
 #pragma once
 
 #include "rbee/nn/weight_scope.h"
+#include "rbee/ops/fused_linear.h"
 #include "rbee/ops/norm.h"
 
 namespace rbee::nn {
@@ -20,6 +21,8 @@ class RmsNorm {
 
   bool defined() const { return weight_.defined(); }
   Tensor operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
+  // The norm of x as linear layers may take it themselves.
+  LinearInput before_linear(const Tensor& x) const { return {x, weight_, eps_}; }
   // The norm of x + residual, and that sum.
   SumAndNorm add(const Tensor& x, const Tensor& residual) const {
     return add_rms_norm(x, residual, weight_, eps_);

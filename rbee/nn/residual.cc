@@ -10,6 +10,19 @@ void Residual::add(const Tensor& branch) {
   pending_ = branch;
 }
 
+void Residual::add(const Linear& layer, const Tensor& x) {
+  if (std::optional<Tensor> sum = linear_onto(x, layer.weights(), value())) {
+    sum_ = std::move(*sum);
+  } else {
+    pending_ = layer(x);
+  }
+}
+
+LinearInput Residual::normed_input(const RmsNorm& norm) {
+  if (pending_.defined()) return this->norm(norm);
+  return norm.before_linear(sum_);
+}
+
 Tensor Residual::norm(const RmsNorm& norm) {
   if (!pending_.defined()) return norm(sum_);
   const SumAndNorm both = norm.add(pending_, sum_);

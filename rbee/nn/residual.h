@@ -1,17 +1,22 @@
 #pragma once
 
+#include "rbee/nn/linear.h"
 #include "rbee/nn/norm.h"
 
 namespace rbee::nn {
 
 // The residual stream of a transformer. A branch that was added stays pending until the next norm,
-// so that the sum and the norm are one kernel.
+// so that the sum and the norm are one kernel, unless the layer that ends the branch adds it.
 class Residual {
  public:
   explicit Residual(Tensor x) : sum_(std::move(x)) {}  // x: (tokens, dim)
 
   void add(const Tensor& branch);
+  // Adds layer(x).
+  void add(const Linear& layer, const Tensor& x);
   Tensor norm(const RmsNorm& norm);
+  // The same for linear layers, which may take the norm themselves.
+  LinearInput normed_input(const RmsNorm& norm);
   // Goes on with the rows picked by `rows`: (n) i32 only; undefined = all.
   void keep_rows(const Tensor& rows);
   const Tensor& value();

@@ -3,12 +3,24 @@
 #include <algorithm>
 
 #include "rbee/ops/checks.h"
+#include "rbee/ops/linear_checks.h"
 #include "rbee/ops/run.h"
 
 namespace rbee {
 namespace {
 
-void check_input(const char* op, const Tensor& x) {
+// Rows to pack in one step, so that their memory can be given back before the next.
+int64_t rows_at_once(const Tensor& weight, const PackingPlan& plan) {
+  constexpr int64_t kStepBytes = int64_t{8} << 20;
+  const int64_t rows = weight.dim(0);
+  if (plan.unit_rows == 0 || weight.bytes() <= kStepBytes) return rows;
+  const int64_t unit_bytes = weight.bytes() / rows * plan.unit_rows;
+  return std::max(kStepBytes / unit_bytes, int64_t{1}) * plan.unit_rows;
+}
+
+}  // namespace
+
+void check_linear_input(const char* op, const Tensor& x) {
   check_plain(op, "x", x);
   check_rank(op, "x", x, 2);
   check(x.dtype() == DType::f32 || x.dtype() == DType::f16 || x.dtype() == DType::bf16, op, "x is ",
@@ -16,7 +28,7 @@ void check_input(const char* op, const Tensor& x) {
   check(x.contiguous(), op, "x is ", x, " and not contiguous");
 }
 
-void check_weights(const char* op, const Tensor& x, const LinearWeights& layer) {
+void check_linear_weights(const char* op, const Tensor& x, const LinearWeights& layer) {
   const Tensor& weight = layer.weight;
   check_same_device(op, "x", x, "weight", weight);
   check_rank(op, "weight", weight, 2);
@@ -32,21 +44,10 @@ void check_weights(const char* op, const Tensor& x, const LinearWeights& layer) 
   check(layer.bias.contiguous(), op, "bias is ", layer.bias, " and not contiguous");
 }
 
-// Rows to pack in one step, so that their memory can be given back before the next.
-int64_t rows_at_once(const Tensor& weight, const PackingPlan& plan) {
-  constexpr int64_t kStepBytes = int64_t{8} << 20;
-  const int64_t rows = weight.dim(0);
-  if (plan.unit_rows == 0 || weight.bytes() <= kStepBytes) return rows;
-  const int64_t unit_bytes = weight.bytes() / rows * plan.unit_rows;
-  return std::max(kStepBytes / unit_bytes, int64_t{1}) * plan.unit_rows;
-}
-
-}  // namespace
-
 std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* const> weights) {
-  check_input("linear", x);
+  check_linear_input("linear", x);
   check(!weights.empty(), "linear", "x is ", x, ", and no weights are given");
-  for (const LinearWeights* layer : weights) check_weights("linear", x, *layer);
+  for (const LinearWeights* layer : weights) check_linear_weights("linear", x, *layer);
   std::vector<Tensor> results;
   std::vector<LinearPart> parts;
   results.reserve(weights.size());
@@ -62,8 +63,8 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* 
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  check_input("linear", x);
-  check_weights("linear", x, {.weight = weight, .bias = bias});
+  check_linear_input("linear", x);
+  check_linear_weights("linear", x, {.weight = weight, .bias = bias});
   Tensor y = empty({x.dim(0), weight.dim(0)}, x.dtype(), x.device());
   const LinearPart part{.weight = weight.view(), .bias = view_or_absent(bias), .y = y.view()};
   run("linear", kernels(x).linear, LinearArgs{.x = x.view(), .parts = {&part, 1}}, x.stream());

@@ -1,0 +1,108 @@
+#include "rbee/ops/fused_linear.h"
+
+#include "rbee/ops/checks.h"
+#include "rbee/ops/linear_checks.h"
+#include "rbee/ops/norm.h"
+#include "rbee/ops/run.h"
+
+namespace rbee {
+namespace {
+
+constexpr const char* kOp = "fused_linear";
+
+void check_norm(const LinearInput& input) {
+  if (!input.norm_weight.defined()) return;
+  check_like(kOp, "x", input.x, "norm weight", input.norm_weight);
+  check_shape(kOp, "norm weight", input.norm_weight, Shape{input.x.dim(1)});
+  check(input.norm_weight.contiguous(), kOp, "norm weight is ", input.norm_weight,
+        " and not contiguous");
+}
+
+// The parts of a call with their results, of which a gate leaves only the first.
+struct Parts {
+  std::vector<Tensor> results;
+  std::vector<LinearPart> parts;
+};
+
+Parts parts_of(const Tensor& x, std::span<const LinearWeights* const> weights, size_t results) {
+  Parts out;
+  for (const LinearWeights* layer : weights) {
+    check_linear_weights(kOp, x, *layer);
+    LinearPart part{.weight = layer->weight.view(), .bias = view_or_absent(layer->bias), .y = {}};
+    if (out.results.size() < results) {
+      out.results.push_back(empty({x.dim(0), layer->weight.dim(0)}, x.dtype(), x.device()));
+      part.y = out.results.back().view();
+    }
+    out.parts.push_back(part);
+  }
+  return out;
+}
+
+// Runs the first kernel that takes the arguments; false when none does.
+bool try_run(const FusedLinearArgs& args, const Tensor& x) {
+  for (const Impl<FusedLinearArgs>& impl : kernels(x).fused_linear) {
+    if (impl.refuse(args) != nullptr) continue;
+    trace_op(kOp, impl.name);
+    impl.run(args, x.stream());
+    return true;
+  }
+  return false;
+}
+
+Tensor normed(const LinearInput& input) {
+  return input.norm_weight.defined() ? rms_norm(input.x, input.norm_weight, input.eps) : input.x;
+}
+
+}  // namespace
+
+std::vector<Tensor> linear_many(const LinearInput& input,
+                                std::span<const LinearWeights* const> weights) {
+  if (!input.norm_weight.defined()) return linear_many(input.x, weights);
+  check_linear_input(kOp, input.x);
+  check_norm(input);
+  check(!weights.empty(), kOp, "x is ", input.x, ", and no weights are given");
+  Parts parts = parts_of(input.x, weights, weights.size());
+  const FusedLinearArgs args{.x = input.x.view(),
+                             .norm_weight = input.norm_weight.view(),
+                             .eps = input.eps,
+                             .residual = {},
+                             .parts = parts.parts};
+  if (try_run(args, input.x)) return std::move(parts.results);
+  return linear_many(normed(input), weights);
+}
+
+Tensor gated_linear(GateOp op, const LinearInput& input, const LinearWeights& gate,
+                    const LinearWeights& up) {
+  check_linear_input(kOp, input.x);
+  check_norm(input);
+  const LinearWeights* const both[] = {&gate, &up};
+  check(gate.weight.dim(0) == up.weight.dim(0), kOp, "gate is ", gate.weight, ", up is ",
+        up.weight);
+  Parts parts = parts_of(input.x, both, 1);
+  const FusedLinearArgs args{.x = input.x.view(),
+                             .norm_weight = view_or_absent(input.norm_weight),
+                             .eps = input.eps,
+                             .residual = {},
+                             .gated = true,
+                             .gate = op,
+                             .parts = parts.parts};
+  if (try_run(args, input.x)) return parts.results[0];
+  const std::vector<Tensor> results = linear_many(normed(input), both);
+  return gated(op, results[0], results[1]);
+}
+
+std::optional<Tensor> linear_onto(const Tensor& x, const LinearWeights& weights,
+                                  const Tensor& residual) {
+  check_linear_input(kOp, x);
+  check_like(kOp, "x", x, "residual", residual);
+  check_shape(kOp, "residual", residual, Shape{x.dim(0), weights.weight.dim(0)});
+  check(residual.contiguous(), kOp, "residual is ", residual, " and not contiguous");
+  const LinearWeights* const one[] = {&weights};
+  const Parts parts = parts_of(x, one, 1);
+  const FusedLinearArgs args{
+      .x = x.view(), .norm_weight = {}, .residual = residual.view(), .parts = parts.parts};
+  if (!try_run(args, x)) return std::nullopt;
+  return parts.results[0];
+}
+
+}  // namespace rbee

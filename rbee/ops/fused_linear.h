@@ -1,0 +1,38 @@
+#pragma once
+// Linear layers together with what stands around them in a transformer's layer. Where the device
+// has no kernel for it, the plain operations do the same.
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "rbee/ops/activation.h"
+#include "rbee/ops/linear.h"
+
+namespace rbee {
+
+// What linear layers read: x, or its RMS norm with `norm_weight`.
+struct LinearInput {
+  LinearInput(Tensor rows) : x(std::move(rows)) {}  // NOLINT: a tensor is such an input
+  LinearInput(Tensor rows, Tensor weight, float norm_eps)
+      : x(std::move(rows)), norm_weight(std::move(weight)), eps(norm_eps) {}
+
+  Tensor x;            // (rows, in) f32, f16 or bf16, contiguous
+  Tensor norm_weight;  // (in), x's dtype; undefined: no norm
+  float eps = 0;       // of the norm
+};
+
+// As the function of that name in linear.h.
+std::vector<Tensor> linear_many(const LinearInput& x,
+                                std::span<const LinearWeights* const> weights);
+
+// act(linear(x, gate)) * linear(x, up): (rows, out)
+Tensor gated_linear(GateOp op, const LinearInput& x, const LinearWeights& gate,
+                    const LinearWeights& up);
+
+// residual + linear(x, weights), where the device has a kernel that takes both; residual: (rows,
+// out), x's dtype, contiguous
+std::optional<Tensor> linear_onto(const Tensor& x, const LinearWeights& weights,
+                                  const Tensor& residual);
+
+}  // namespace rbee
