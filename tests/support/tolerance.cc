@@ -40,6 +40,8 @@ constexpr Row kRows[] = {
     // One step of an 8-bit block is 1/127 of its largest activation; over a dot product the errors
     // average out to below a fiftieth of the largest result.
     {Family::quant_product, {}, {}, 1, 0.02},
+    // The relative errors of both factors add up.
+    {Family::quant_gate, {}, {}, 1, 0.04},
     {Family::attention, {}, {}, 2, 1e-5},
     // Probabilities may be rounded to the operands' type before the second product.
     {Family::attention, DType::f16, {}, 2, 2e-3},

@@ -20,6 +20,7 @@ enum class Family : uint8_t {
   product,          // dot products in f32: matmul, convolutions, linear with plain weights
   rounded_product,  // the same with one operand rounded to the other's type, f16 or bf16
   quant_product,    // dot products with activations rounded to 8-bit blocks
+  quant_gate,       // a product of two such
   attention,        // two products around a softmax
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "tests/checkpoints/checkpoint_files.h"
 
@@ -20,10 +21,14 @@ class ResidualTest : public CheckpointFiles {
  protected:
   void SetUp() override {
     CheckpointFiles::SetUp();
-    const StoredTensor weight{"norm.weight", {kDim}, {1, 2, -1, 0.5f}};
-    const io::Checkpoint checkpoint = gguf({&weight, 1});
-    const nn::WeightScope scope(checkpoint, {.device = &cpu_device()});
+    const StoredTensor tensors[] = {
+        {"norm.weight", {kDim}, {1, 2, -1, 0.5f}},
+        {"swap.weight", {kDim, kDim}, {0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 0, 0, 3, 0}},
+        {"swap.bias", {kDim}, {0, 0, 0, 100}}};
+    checkpoint_ = gguf(tensors);
+    const nn::WeightScope scope(*checkpoint_, {.device = &cpu_device()});
     norm_ = nn::RmsNorm(scope / "norm", {.dim = kDim, .eps = 1e-6f});
+    swap_ = nn::Linear(scope / "swap", {.in = kDim, .out = kDim, .bias = nn::Bias::required});
   }
 
   static std::vector<float> normed(const std::vector<float>& x) {
@@ -47,7 +52,9 @@ class ResidualTest : public CheckpointFiles {
   const std::vector<float> start_{1, 2, 3, 4, 5, 6, 7, 8};
   const std::vector<float> branch_{10, -10, 20, -20, 1, 1, 1, 1};
   const std::vector<float> sum_{11, -8, 23, -16, 6, 7, 8, 9};
+  std::optional<io::Checkpoint> checkpoint_;
   nn::RmsNorm norm_;
+  nn::Linear swap_;  // (a, b, c, d) to (b, a, 2 d, 3 c + 100)
 };
 
 TEST_F(ResidualTest, NormOfTheStart) {
@@ -97,6 +104,29 @@ TEST_F(ResidualTest, KeepRowsOfNothingKeepsAll) {
   x.add(rows(branch_));
   x.keep_rows({});
   EXPECT_EQ(x.value().to_host<float>(), sum_);
+}
+
+TEST_F(ResidualTest, AddsALayersResult) {
+  nn::Residual x(rows(start_));
+  x.add(rows(branch_));
+  x.add(swap_, rows(start_));
+  EXPECT_THAT(x.value().to_host<float>(),
+              ElementsAre(11 + 2, -8 + 1, 23 + 8, -16 + 109, 6 + 6, 7 + 5, 8 + 16, 9 + 121));
+}
+
+TEST_F(ResidualTest, LayersReadTheNorm) {
+  const std::vector<float> n = normed(sum_);
+  const std::vector<float> wanted{n[1], n[0], 2 * n[3], 3 * n[2] + 100,
+                                  n[5], n[4], 2 * n[7], 3 * n[6] + 100};
+  const LinearWeights* const layer = &swap_.weights();
+  nn::Residual pending(rows(start_));
+  pending.add(rows(branch_));
+  nn::Residual whole(rows(sum_));
+  for (nn::Residual* x : {&pending, &whole}) {
+    const Tensor y = linear_many(x->normed_input(norm_), {&layer, 1}).front();
+    EXPECT_THAT(y.to_host<float>(), Pointwise(FloatNear(1e-5f), wanted));
+    EXPECT_EQ(x->value().to_host<float>(), sum_);
+  }
 }
 
 // The caller's tensors are not written to.
