@@ -232,13 +232,16 @@ struct HalfPair {
 };
 // Q4_K and Q5_K.
 struct KScale {
-  Words4 record;
+  u32 halves, low, high, tops;  // not an array: compilers keep such in memory
   RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
-    record = read_words4(scale + group / 8 * 16);
+    const Words4 record = read_words4(scale + group / 8 * 16);
+    halves = record.words[0];
+    low = record.words[1];
+    high = record.words[2];
+    tops = record.words[3];
   }
   RB_FN PackedScale value(int g) const {
-    const u32 halves = record.words[0];
-    const u32 pair = pair_of_6(g < 4 ? record.words[1] : record.words[2], record.words[3], g);
+    const u32 pair = pair_of_6(g < 4 ? low : high, tops, g);
     return both(low_half(halves) * static_cast<float>(pair & 63u),
                 -(high_half(halves) * static_cast<float>(pair >> 6)));
   }
