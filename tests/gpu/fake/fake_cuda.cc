@@ -113,16 +113,18 @@ int cuMemAlloc_v2(DevicePtr* data, size_t bytes) {
   return status;
 }
 int cuMemFree_v2(DevicePtr data) {
-  ENTER("cuMemFree_v2");
-  return runtime().free(pointer(data), false);
+  const int status = runtime().enter("cuMemFree_v2");
+  const int freed = runtime().free(pointer(data), false);  // a lost device's memory goes, too
+  return status != 0 ? status : freed;
 }
 int cuMemHostAlloc(void** data, size_t bytes, unsigned) {
   ENTER("cuMemHostAlloc");
   return runtime().allocate(data, bytes, true);
 }
 int cuMemFreeHost(void* data) {
-  ENTER("cuMemFreeHost");
-  return runtime().free(data, true);
+  const int status = runtime().enter("cuMemFreeHost");
+  const int freed = runtime().free(data, true);  // a lost device's memory goes, too
+  return status != 0 ? status : freed;
 }
 int cuMemcpyHtoDAsync_v2(DevicePtr to, const void* from, size_t bytes, Handle stream) {
   ENTER("cuMemcpyHtoDAsync_v2");

@@ -102,16 +102,18 @@ int hipMalloc(void** data, size_t bytes) {
   return runtime().allocate(data, bytes, false);
 }
 int hipFree(void* data) {
-  ENTER("hipFree");
-  return runtime().free(data, false);
+  const int status = runtime().enter("hipFree");
+  const int freed = runtime().free(data, false);  // a lost device's memory goes, too
+  return status != 0 ? status : freed;
 }
 int hipHostMalloc(void** data, size_t bytes, unsigned) {
   ENTER("hipHostMalloc");
   return runtime().allocate(data, bytes, true);
 }
 int hipHostFree(void* data) {
-  ENTER("hipHostFree");
-  return runtime().free(data, true);
+  const int status = runtime().enter("hipHostFree");
+  const int freed = runtime().free(data, true);  // a lost device's memory goes, too
+  return status != 0 ? status : freed;
 }
 int hipMemcpyAsync(void* to, const void* from, size_t bytes, int kind, Handle stream) {
   ENTER("hipMemcpyAsync");
