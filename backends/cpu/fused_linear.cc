@@ -9,16 +9,10 @@
 #include "backends/cpu/ref/gated.h"
 #include "backends/cpu/ref/linear.h"
 #include "backends/cpu/ref/rms_norm.h"
+#include "backends/cpu/run_first.h"
 
 namespace rbee::cpu {
 namespace {
-
-template <typename Args>
-void run_first(Slot<Args> slot, const Args& args, Stream& stream) {
-  for (const Impl<Args>& impl : slot) {
-    if (impl.refuse(args) == nullptr) return impl.run(args, stream);
-  }
-}
 
 struct Slots {
   Slot<RmsNormArgs> rms_norm;

@@ -5,16 +5,10 @@
 #include "backends/cpu/linear/scratch.h"
 #include "backends/cpu/ref/paged_attention.h"
 #include "backends/cpu/ref/rope.h"
+#include "backends/cpu/run_first.h"
 
 namespace rbee::cpu {
 namespace {
-
-template <typename Args>
-void run_first(Slot<Args> slot, const Args& args, Stream& stream) {
-  for (const Impl<Args>& impl : slot) {
-    if (impl.refuse(args) == nullptr) return impl.run(args, stream);
-  }
-}
 
 // (tokens, heads, head_dim) as one sequence: (1, heads, tokens, head_dim).
 View as_sequence(const View& rows) {

@@ -1,7 +1,6 @@
 #include "backends/gpu/ops/linear_one.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "backends/api/dispatch_blocks.h"
 #include "backends/gpu/gpu_device.h"
@@ -14,10 +13,11 @@ namespace {
 
 using shared::MatvecOneParams;
 
-// x is in shared memory while kMatvecBlocks such blocks are on a multiprocessor of any device.
 // Alone, with nothing fused, the product is faster than linear_few's from about so many outputs on
 // (docs/reference/gpu-speed.md).
 constexpr int64_t kManyOuts = 32768;
+// Bytes of x in shared memory, so that kMatvecBlocks blocks fit into a multiprocessor of any
+// device.
 constexpr int64_t kMostShared = int64_t{32} << 10;
 
 bool aligned(const void* data) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/support/op_table.h"
+#include "tests/support/packed.h"
 
 namespace rbee::harness {
 namespace {
@@ -62,21 +63,6 @@ std::vector<FusedCase> cases() {
   return out;
 }
 
-View packed(const View& weight, Scene& scene) {
-  if (!is_quantized(weight.dtype) || scene.device().id().kind == DeviceKind::cpu) return weight;
-  const KernelTable& kernels = scene.device().kernels();
-  const PackingPlan plan = kernels.plan_packing(weight);
-  if (plan.packing == 0) return weight;
-  const auto buffer =
-      scene.hold(std::make_shared<Buffer>(scene.device(), static_cast<size_t>(plan.bytes)));
-  View out = weight;
-  out.data = buffer->data();
-  out.packing = plan.packing;
-  kernels.pack_weight.front().run({.weight = weight, .packed = out},
-                                  scene.device().default_stream());
-  return out;
-}
-
 // Inputs in this order: x, norm weight, for each part weight and bias, residual.
 FusedLinearArgs build(const FusedCase& c, Scene& scene) {
   FusedLinearArgs args{};
@@ -85,13 +71,13 @@ FusedLinearArgs build(const FusedCase& c, Scene& scene) {
   args.eps = 1e-5f;
   args.gated = c.gate.has_value();
   args.gate = c.gate.value_or(GateOp::silu);
+  const bool pack_weights = scene.device().id().kind != DeviceKind::cpu;
   std::vector<int64_t> outs = c.outs;
   if (c.gate) outs.push_back(outs[0]);
   std::vector<LinearPart> parts;
   for (const int64_t out : outs) {
-    LinearPart part{.weight = packed(scene.input({{out, c.in}}, c.weight, {-0.1, 0.1}), scene),
-                    .bias = {},
-                    .y = {}};
+    LinearPart part{.weight = scene.input({{out, c.in}}, c.weight, {-0.1, 0.1})};
+    if (pack_weights) part.weight = pack(part.weight, scene);
     if (c.bias) part.bias = scene.input({{out}}, c.dtype);
     scene.flops += 2.0 * static_cast<double>(c.rows * out * c.in);
     parts.push_back(part);

@@ -1,6 +1,7 @@
 // y = x * weight^T + bias over weights of every type, plain and as the GPUs' kernels want them.
 // tests/linear holds the CPU's packed weights.
 #include "tests/support/op_table.h"
+#include "tests/support/packed.h"
 
 namespace rbee::harness {
 namespace {
@@ -88,21 +89,6 @@ std::vector<LinearCase> cases() {
   out.push_back(
       {.rows = 64, .in = 576, .outs = {576, 192, 192}, .weight = DType::q4_1, .big = true});
   return out;
-}
-
-// The weight in the layout that the device's kernels want.
-View pack(const View& weight, Scene& scene) {
-  const KernelTable& kernels = scene.device().kernels();
-  const PackingPlan plan = kernels.plan_packing(weight);
-  if (plan.packing == 0) return weight;
-  const auto buffer =
-      scene.hold(std::make_shared<Buffer>(scene.device(), static_cast<size_t>(plan.bytes)));
-  View packed = weight;
-  packed.data = buffer->data();
-  packed.packing = plan.packing;
-  kernels.pack_weight.front().run({.weight = weight, .packed = packed},
-                                  scene.device().default_stream());
-  return packed;
 }
 
 LinearArgs build(const LinearCase& c, Scene& scene) {
