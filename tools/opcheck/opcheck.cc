@@ -2,6 +2,7 @@
 // implementation is from `ref`, and `ref` from the case's formula, and how long it takes.
 //   opcheck --list                           operations
 //   opcheck unary --list                     its cases, numbered
+//   opcheck unary --list --costs             also costs and the implementations that take each
 //   opcheck unary --match "gelu f32" --time  cases whose name contains the text
 //   opcheck all --device rocm:0 --summary    everything on one device, a row for each operation
 //   opcheck --table                          implementations and their types, as docs show them
@@ -32,6 +33,7 @@ struct Options {
   int number = -1;        // of the case; -1: all
   double most_bytes = 0;  // of a case's operands; 0: any
   bool list = false;
+  bool costs = false;
   bool time = false;
   bool table = false;
   bool summary = false;
@@ -142,6 +144,24 @@ void check_case(const OpCase& c, const Options& options, Device& device, Tally& 
   ++(taken == 0 ? tally.refused : ok ? tally.passed : tally.failed);
 }
 
+std::string names_of(const std::set<DType>& dtypes) {
+  std::string out;
+  for (const DType dtype : dtypes) out += cat(out.empty() ? "" : " ", dtype);
+  return out;
+}
+
+// For programs: number, bytes, operations, operands' types, implementations that take it and name,
+// with tabs between them.
+void print_costs(size_t number, const OpCase& c, Device& device) {
+  const std::unique_ptr<CaseRun> run = c.set_up(device);
+  std::string takers;
+  for (int i = 0; i < run->implementations(); ++i) {
+    if (run->refusal(i) == nullptr) takers += cat(takers.empty() ? "" : " ", run->name(i));
+  }
+  std::printf("%zu\t%.0f\t%.0f\t%s\t%s\t%s\n", number, run->scene().bytes, run->scene().flops,
+              names_of(run->scene().dtypes()).c_str(), takers.c_str(), c.name.c_str());
+}
+
 // Returns whether every case that fits is within tolerance.
 bool check_op(const OpTable& table, const Options& options, Device& device) {
   Tally tally;
@@ -149,8 +169,9 @@ bool check_op(const OpTable& table, const Options& options, Device& device) {
     const OpCase& c = table.cases()[i];
     if (options.number >= 0 && static_cast<size_t>(options.number) != i) continue;
     if (c.name.find(options.match) == std::string::npos) continue;
-    if (!options.summary) std::printf("%3zu  %s\n", i, c.name.c_str());
+    if (!options.summary && !options.costs) std::printf("%3zu  %s\n", i, c.name.c_str());
     if (options.list) {
+      if (options.costs) print_costs(i, c, device);
       ++tally.skipped;
     } else {
       check_case(c, options, device, tally);
@@ -177,12 +198,6 @@ int check_ops(const Options& options) {
   bool ok = true;
   for (const OpTable& table : op_tables()) ok = check_op(table, options, device) && ok;
   return ok ? 0 : 1;
-}
-
-std::string names_of(const std::set<DType>& dtypes) {
-  std::string out;
-  for (const DType dtype : dtypes) out += cat(out.empty() ? "" : " ", dtype);
-  return out;
 }
 
 // One row for each implementation: how many cases it takes and the operands' types in them.
@@ -225,6 +240,7 @@ int run_program(int argc, const char* const* argv) {
   app.add_option("--match", options.match, "cases whose name contains this");
   app.add_option("--impl", options.implementation, "one implementation, e.g. avx2");
   app.add_option("--device", options.device, "e.g. cpu:0")->capture_default_str();
+  app.add_flag("--costs", options.costs, "with --list: costs and implementations, for programs");
   app.add_flag("--time", options.time, "also measure the time");
   app.add_option("--most-bytes", options.most_bytes, "leave out cases with larger operands");
   app.add_flag("--summary", options.summary, "a row for each operation, and what fails");
