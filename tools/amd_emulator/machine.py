@@ -1,0 +1,255 @@
+"""Runs AMD machine code: tinygrad's emulator (github.com/tinygrad/tinygrad, test/mockgpu/amd; MIT) compiles each
+instruction by AMD's own pseudocode; this module keeps what is compiled, also between runs, and executes waves.
+
+As on hardware, waves of a block have registers and scratch memory of their own and meet at barriers; blocks run one
+after another. As far as kernels can see, memory is always coherent.
+"""
+import ctypes
+import hashlib
+import importlib.util
+import itertools
+import mmap
+import pickle
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+from amd_emulator.mends import PSEUDOCODE, mended
+
+HERE = Path(__file__).resolve().parent
+MOST_INSTRUCTIONS = 500_000_000  # of a wave between barriers
+SHARED_WINDOW = 1 << 32
+MAP_NORESERVE = 0x4000  # Linux's, which Python 3.11 does not name
+WORD = 0xFFFFFFFF
+
+# The emulator's file of scalar registers: 128 of them, inline constants, the program counter's two words, the
+# condition and the stride of scratch memory; the last 16 words are hardware registers.
+SCALARS, COUNTER, SCRATCH_STRIDE, EXEC = 260, 256, 259, 126
+HARDWARE_ID = SCALARS - 16 + 4
+TTMP = 108
+CONSTANTS = {**{128 + i: i for i in range(65)}, **{193 + i: -(i + 1) & WORD for i in range(16)},
+             240: 0x3F000000, 241: 0xBF000000, 242: 0x3F800000, 243: 0xBF800000, 244: 0x40000000, 245: 0xC0000000,
+             246: 0x40800000, 247: 0xC0800000, 248: 0x3E22F983}
+
+# Instructions that change nothing here: write-backs and invalidates of caches, as bytes and words.
+CACHE_INSTRUCTIONS = [(bytes.fromhex(code), words) for code, words in (
+    ("0000ace000000000", 2), ("0000b0e000000000", 2), ("0080a0e000000000", 2), ("0080a4e000000000", 2),
+    ("7cc00aee", 3), ("7c000bee", 3))]
+
+PAUSED, DONE, UNKNOWN, OUTSIDE, TOO_LONG = range(5)
+
+
+class Entry(ctypes.Structure):
+    """As in native_loop.c."""
+    _fields_ = [("run", ctypes.c_void_p), ("skip", ctypes.c_uint8), ("pause", ctypes.c_uint8),
+                ("arguments", ctypes.c_uint8 * 6)]
+
+
+def family_of(arch):
+    return "cdna" if arch.startswith("gfx9") else "rdna4" if arch.startswith("gfx12") else "rdna3"
+
+
+def load_emulator(tinygrad, arch):
+    """tinygrad's module, mended. It is a checkout's test code, hence by its path."""
+    sys.path.insert(0, str(tinygrad))
+    path = Path(tinygrad) / "test/mockgpu/amd/emu.py"
+    spec = importlib.util.spec_from_loader("test.mockgpu.amd.emu", loader=None, origin=str(path))
+    module = importlib.util.module_from_spec(spec)
+    module.__file__ = str(path)
+    module.FLUSHES = arch == "gfx90a"  # of subnormal f16, by matrix instructions
+    sys.modules[spec.name] = module
+    exec(compile(mended(path.read_text()), str(path), "exec"), module.__dict__)
+    for operation, said, meant in PSEUDOCODE:
+        module._pcode_fixes[operation] = (said, meant)
+    return module
+
+
+def as_cdna3(code):
+    """gfx90a's v_mfma_f32_16x16x16bf16_1k (CDNA 2 ISA, opcode 103 of VOP3P-MAI) by the number that the same
+    operation has in CDNA 3 (97), which is what the emulator decodes."""
+    (word,) = struct.unpack_from("<I", code)
+    if word >> 16 == 0xD3E7:
+        return struct.pack("<I", (word & 0xFFFF) | 0xD3E1 << 16) + code[4:]
+    return code
+
+
+class Instructions:
+    """Compiled instructions: for each kind of instruction one function, whose fields that vary it reads from the
+    code that it executes. Kept in a file, to which new ones are appended."""
+
+    def __init__(self, tinygrad, arch, cache):
+        self.emulator = load_emulator(tinygrad, arch)
+        self.arch, self.family = arch, family_of(arch)
+        self._kinds = {}  # (class, mask, bytes) -> {the fixed bits: (address, arguments)}
+        self._programs = []
+        self._file = self._cache_file(tinygrad, cache)
+        if self._file.exists():
+            self._load()
+
+    def _cache_file(self, tinygrad, cache):
+        amd = Path(tinygrad) / "test/mockgpu/amd"
+        text = b"".join(path.read_bytes() for path in (amd / "emu.py", amd / "pcode.py", HERE / "mends.py"))
+        cache.mkdir(parents=True, exist_ok=True)
+        return cache / f"{self.arch}-{hashlib.sha256(text).hexdigest()[:16]}.pickle"
+
+    def _load(self):
+        with open(self._file, "rb") as file:
+            while True:
+                try:
+                    self._add(*pickle.load(file))
+                except (EOFError, pickle.UnpicklingError):  # the last may be cut off
+                    return
+
+    def _add(self, name, base, mask, size, elf, arguments):
+        from tinygrad.device import Device
+        program = Device["CPU"].runtime(elf)
+        self._programs.append(program)
+        entry = (program.addr, arguments)
+        self._kinds.setdefault((name, mask, size), {})[base] = entry
+        return entry
+
+    def find(self, address):
+        """The decoded instruction at an address, its function and the buffers that it takes."""
+        code = ctypes.string_at(address, 16)
+        if self.arch == "gfx90a":
+            code = as_cdna3(code)
+        inst = self.emulator.decode_inst(code, self.family)
+        size = inst.size()
+        bits = int.from_bytes(code[:size], "little")
+        name = type(inst).__name__
+        for (kind, mask, bytes_), entries in self._kinds.items():
+            if kind == name and bytes_ == size and bits & mask in entries:
+                return inst, entries[bits & mask]
+        return inst, self._compile(code[:size + 4], name)
+
+    def _compile(self, code, name):
+        self.emulator._get_runner(code, self.family)
+        _, base, mask, size, (program, _) = self.emulator._canonical_runner_cache[-1]
+        record = (name, base, mask, size, program.to_elf(), tuple(program.arg.globals))
+        with open(self._file, "ab") as file:
+            file.write(pickle.dumps(record))
+        return self._add(*record)
+
+
+class Wave:
+    """Registers and scratch memory of one wave, used again by the next blocks."""
+
+    def __init__(self, lanes, scratch_bytes):
+        self.scalars = (ctypes.c_uint32 * SCALARS)()
+        self.vectors = (ctypes.c_uint32 * (256 * lanes))()
+        self.sums = (ctypes.c_uint32 * (256 * lanes))() if lanes == 64 else self.vectors
+        self.scratch = (ctypes.c_uint8 * max(scratch_bytes * lanes, 1))()
+
+    def buffers(self, shared):
+        at = ctypes.addressof
+        return (ctypes.c_uint64 * 6)(at(self.scalars), at(self.vectors), 0, shared, at(self.scratch), at(self.sums))
+
+
+def native_loop(folder):
+    """native_loop.c, compiled."""
+    source = HERE / "native_loop.c"
+    library = folder / f"native_loop-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}.so"
+    if not library.exists():
+        unfinished = library.with_suffix(".tmp")
+        subprocess.check_call(["clang", "-shared", "-fPIC", "-O2", "-o", str(unfinished), str(source)])
+        unfinished.rename(library)
+    function = ctypes.CDLL(str(library)).rbee_run_wave
+    function.restype = ctypes.c_int
+    function.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p,
+                         ctypes.c_void_p]
+    return function
+
+
+class Machine:
+    """A processor of one architecture."""
+
+    def __init__(self, tinygrad, arch, cache):
+        self._instructions = Instructions(tinygrad, arch, cache)
+        self._run_wave = native_loop(cache)
+        self.family = family_of(arch)
+        self.lanes = 64 if self.family == "cdna" else 32
+        # Lanes that are switched off compute addresses of shared memory too, and the emulator reads there.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
+        self._shared = mmap.mmap(-1, SHARED_WINDOW, flags=flags)
+        self._shared_at = ctypes.addressof(ctypes.c_char.from_buffer(self._shared))
+        self._entries = {}  # of code objects, by base
+
+    def launch(self, code, kernel, grid, threads, shared_bytes, user_registers):
+        entries = self._entries.setdefault(code.base, (Entry * (code.size // 4 + 4))())
+        waves = [Wave(self.lanes, kernel.private_bytes) for _ in range(-(-threads // self.lanes))]
+        runs = [(wave, wave.buffers(self._shared_at)) for wave in waves]
+        for z, y, x in itertools.product(range(grid[2]), range(grid[1]), range(grid[0])):
+            for number, wave in enumerate(waves):
+                self._start(wave, kernel, number, threads, (x, y, z), user_registers)
+            ctypes.memset(self._shared_at, 0xFF, shared_bytes)
+            self._run_block(code, entries, runs)
+
+    def _start(self, wave, kernel, number, threads, block, user_registers):
+        first = number * self.lanes
+        count = min(self.lanes, threads - first)
+        # Hardware leaves what was there; a NaN shows where it is used.
+        for memory in (wave.vectors, wave.sums, wave.scratch):
+            ctypes.memset(memory, 0xFF, ctypes.sizeof(memory))
+        scalars = wave.scalars
+        ctypes.memset(scalars, 0, ctypes.sizeof(scalars))
+        for at, value in CONSTANTS.items():
+            scalars[at] = value
+        scalars[COUNTER], scalars[COUNTER + 1] = kernel.entry & WORD, kernel.entry >> 32
+        scalars[SCRATCH_STRIDE] = kernel.private_bytes
+        scalars[HARDWARE_ID] = (number & 15) | (number & 3) << 4
+        lanes = (1 << count) - 1
+        scalars[EXEC] = lanes & WORD
+        if self.lanes == 64:
+            scalars[EXEC + 1] = lanes >> 32
+        for i, value in enumerate(user_registers):
+            scalars[i] = value
+        self._tell_block(scalars, kernel, block)
+        for lane in range(count):
+            wave.vectors[lane] = first + lane
+
+    def _tell_block(self, scalars, kernel, block):
+        if self.family == "rdna4":
+            scalars[TTMP + 7] = (block[1] & 0xFFFF) | (block[2] & 0xFFFF) << 16
+            scalars[TTMP + 9] = block[0]
+            return
+        at = (kernel.resources >> 1) & 31  # user registers; the block's numbers follow them
+        for axis in range(3):
+            if kernel.resources >> (7 + axis) & 1:
+                scalars[at] = block[axis]
+                at += 1
+
+    def _run_block(self, code, entries, runs):
+        waiting = list(runs)
+        left = ctypes.c_int64()
+        while waiting:
+            still = []
+            for wave, buffers in waiting:
+                left.value = MOST_INSTRUCTIONS
+                counter = ctypes.addressof(wave.scalars) + 4 * COUNTER
+                status = UNKNOWN
+                while status == UNKNOWN:
+                    status = self._run_wave(entries, code.base, len(entries), counter, buffers, ctypes.byref(left))
+                    if status == UNKNOWN:
+                        self._fill(entries, code, wave.scalars)
+                if status == PAUSED:
+                    still.append((wave, buffers))
+                elif status != DONE:
+                    raise RuntimeError("left the code" if status == OUTSIDE else "runs without end")
+            waiting = still
+
+    def _fill(self, entries, code, scalars):
+        address = scalars[COUNTER] | scalars[COUNTER + 1] << 32
+        entry = entries[(address - code.base) // 4]
+        bytes_ = ctypes.string_at(address, 8)
+        for pattern, words in CACHE_INSTRUCTIONS:
+            if bytes_.startswith(pattern):
+                entry.skip = words
+                return
+        inst, (run, arguments) = self._instructions.find(address)
+        emulator = self._instructions.emulator
+        kind = type(inst).__name__
+        entry.pause = (kind == "SOPP" and inst.op in emulator._BARRIER_OPS
+                       or kind == "SOP1" and inst.op in emulator._BARRIER_SOP1_OPS)
+        entry.arguments[:len(arguments)] = arguments
+        entry.run = run

@@ -1,0 +1,74 @@
+"""Faults of tinygrad's emulator that our kernels met, mended in its text as it is loaded. Each was found by the
+disassembly of a kernel that differed; `reason` says what the hardware does."""
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mend:
+    old: str
+    new: str
+    reason: str
+
+
+MENDS = [
+    Mend("_iattr(inst, 'glc')", "(_iattr(inst, 'glc') or _iattr(inst, 'sc0'))",
+         "CDNA 3's atomics name sc0 what the others' name glc: to return what was there."),
+    Mend("write_hi_half = bits['d'] == 16 and",
+         "write_hi_half = ctx.wave_size == 32 and bits['d'] == 16 and",
+         "On CDNA v128 and above are registers to 16-bit operations, too; on RDNA such numbers mean high halves."),
+    Mend("if bits['s0'] == 16:  # src0 >= 384",
+         "if ctx.wave_size == 32 and bits['s0'] == 16:  # src0 >= 384", "The same, of the first source."),
+    Mend("vsrc1_hi = bits['s0'] == 16 and",
+         "vsrc1_hi = ctx.wave_size == 32 and bits['s0'] == 16 and", "The same, of the second source."),
+    Mend("    if bits['s0'] == 16:\n      vsrc1_hi = vsrc1_off",
+         "    if ctx.wave_size == 32 and bits['s0'] == 16:\n      vsrc1_hi = vsrc1_off", "The same, of comparisons."),
+    Mend("    return exp.eq(_c(0)).where(_c(0), f32_bits)",
+         "    tiny = mant.cast(dtypes.float32) * UOp.const(2.0 ** -24, dtypes.float32)\n"
+         "    tiny = (sign << _c(31)) | (_c(0) if FLUSHES else tiny.bitcast(dtypes.uint32))\n"
+         "    return exp.eq(_c(0)).where(tiny, exp.eq(_c(31)).where(f32_bits + _c(112 << 23), f32_bits))",
+         "CDNA 3's matrix units take subnormal f16 as they are, gfx90a's take them for zeros; both take infinities."),
+    Mend("raw = is_vgpr.where(ctx.rvgpr_dyn(off - _c(256 - reg_idx), read_lane),",
+         "read = ctx.raccvgpr_dyn if _iattr(inst, 'acc') & (2 if base else 1) else ctx.rvgpr_dyn\n"
+         "      raw = is_vgpr.where(read(off - _c(256 - reg_idx), read_lane),",
+         "Operands of matrix instructions can be accumulation registers, too."),
+    Mend("  src2_r = (src2_r >= 256).where(src2_r - _c(256), src2_r)\n",
+         "  src2_raw, src2_is_vgpr = src2_r, src2_r >= _c(256)\n"
+         "  src2_r = src2_is_vgpr.where(src2_r - _c(256), _c(0))\n",
+         "The third operand of WMMA can be a constant: gfx12's code begins sums with 0, which was read as v128."),
+    Mend("    mat_c = [ctx.rvgpr_dyn(src2_r + _c(vgpr), UOp.const(lane, dtypes.int)).bitcast(out_dt)",
+         "    constant = ctx.rsgpr_dyn(src2_raw, src2_is_vgpr.ne(True))\n"
+         "    mat_c = [src2_is_vgpr.where(ctx.rvgpr_dyn(src2_r + _c(vgpr), UOp.const(lane, dtypes.int)), constant)"
+         ".bitcast(out_dt)",
+         "The same."),
+    Mend("  if data_bits == 32: return [idx.store(active.where(_to_u32(val), idx))]\n",
+         "  if data_bits == 32:\n"
+         "    shift = (addr.cast(dtypes.uint32) & _c(3)) * _c(8)\n"
+         "    low, apart = _to_u32(val) << shift, shift.ne(_c(0))\n"
+         "    kept = (_c(1) << shift) - _c(1)\n"
+         "    word = apart.where((idx & kept) | low, _to_u32(val))\n"
+         "    above = mem.index((word_addr + UOp.const(1, adt)).valid(active & apart))\n"
+         "    rest = (above & (kept ^ _c(MASK32))) | (_to_u32(val) >> ((_c(32) - shift) & _c(31)))\n"
+         "    return [idx.store(active.where(word, idx)), above.store((active & apart).where(rest, above))]\n",
+         "Words are stored at any address; the emulator dropped its lowest bits."),
+    Mend("  mem = ctx.lds if is_lds else ctx.scratch if is_scratch else ctx.vmem\n",
+         "  mem = ctx.lds if is_lds else ctx.scratch if is_scratch else ctx.vmem\n"
+         "  read_data = ctx.raccvgpr_dyn if use_acc else ctx.rvgpr_dyn\n",
+         "What is written to shared memory can lie in accumulation registers."),
+    Mend("ctx.rvgpr_dyn(vdata_reg", "read_data(vdata_reg", "The same."),
+    Mend("ctx.rvgpr_dyn(data1_reg", "read_data(data1_reg", "The same."),
+]
+
+# Of single operations' pseudocode: operation, what stands there, what it means.
+PSEUDOCODE = [
+    # Signed 24-bit numbers were widened to 64 bits without their sign.
+    ("V_MUL_HI_I32_I24", "64'I(S0.i24) * 64'I(S1.i24)", "64'I(32'I(S0.i24)) * 64'I(32'I(S1.i24))"),
+]
+
+
+def mended(source):
+    """The emulator's text with all mends; raises where one no longer fits."""
+    for mend in MENDS:
+        if mend.old not in source:
+            raise RuntimeError(f"this version of tinygrad has no {mend.old!r}: see mends.py")
+        source = source.replace(mend.old, mend.new)
+    return source

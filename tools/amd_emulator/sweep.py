@@ -1,0 +1,188 @@
+"""Cases of all operations on emulated processors, widest first: one case of every operation, implementation and set
+of types, then a second of each, and so on, the cheap ones before the dear. Every result is written as it comes, and
+what is written is not run again. Cases run in a process of their own, which may crash, hang or be left without end.
+"""
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parent.parent / "emulate_amd.py"
+LEAST_BYTES = 64  # less: a case of no elements, after the others
+SECONDS_TO_START = 600
+RESULT = re.compile(r"^\s*\S+\s+(ok|FAIL)\s+absolute \S+\s+relative \S+\s+of allowed (\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Case:
+    op: str
+    number: int
+    name: str
+    implementation: str
+    types: str
+    bytes: float
+    cost: float
+
+    def key(self):
+        return (self.op, self.name, self.implementation)
+
+
+def parse_costs(op, text):
+    """The lines of `opcheck OP --list --costs`; `ref` is the CPU's and hipBLASLt is not emulated."""
+    cases = []
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) != 6:
+            continue
+        number, bytes_, operations, types, takers, name = fields
+        for implementation in takers.split():
+            cases.append(Case(op, int(number), name, implementation, types, float(bytes_),
+                              float(bytes_) + float(operations) / 4))
+    return cases
+
+
+def in_order(cases, most_bytes, rounds):
+    """Round-robin over operations, implementations and types; `rounds`: of each, 0 for all."""
+    groups = defaultdict(list)
+    for case in cases:
+        if case.bytes <= most_bytes:
+            groups[case.op, case.implementation, case.types].append(case)
+    turns = defaultdict(list)
+    for group in groups.values():
+        group.sort(key=lambda case: (case.bytes < LEAST_BYTES, case.cost, case.number))
+        for turn, case in enumerate(group[:rounds or None]):
+            turns[turn].append(case)
+    for turn in sorted(turns):
+        yield from sorted(turns[turn], key=lambda case: case.cost)
+
+
+class Worker:
+    """A process that runs cases for this one; see serve()."""
+
+    def __init__(self, arguments):
+        self._process = subprocess.Popen([sys.executable, str(SCRIPT), "--serve", *arguments],
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.ask({}, SECONDS_TO_START)
+
+    def ask(self, request, seconds):
+        """The answer, or the text `crash` or `timeout`; after one of these the worker is gone."""
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+            ready, _, _ = select.select([self._process.stdout], [], [], seconds)
+            line = self._process.stdout.readline() if ready else None
+        except BrokenPipeError:
+            line = b""
+        if line:
+            return json.loads(line)
+        self.end()
+        return "timeout" if line is None else "crash"
+
+    def end(self):
+        self._process.kill()
+        self._process.wait()
+
+
+def serve(session):
+    """Answers each line of words for opcheck with its exit status and what it printed."""
+    answers = os.fdopen(os.dup(1), "w")
+    with tempfile.TemporaryFile() as printed:
+        os.dup2(printed.fileno(), 1)
+        for line in sys.stdin:
+            printed.seek(0)
+            printed.truncate()
+            words = json.loads(line).get("words")
+            status = session.opcheck(words) if words else 0
+            sys.stdout.flush()
+            printed.seek(0)
+            answers.write(json.dumps({"status": status, "text": printed.read().decode(errors="replace")}) + "\n")
+            answers.flush()
+
+
+def judge(answer):
+    """A verdict, the error as a part of what is allowed, and what was printed where it is not ok."""
+    if isinstance(answer, str):
+        return answer, None, ""
+    found = RESULT.search(answer["text"])
+    error = float(found.group(2)) if found else None
+    if answer["status"] == 0 and found and found.group(1) == "ok":
+        return "ok", error, ""
+    return ("differs" if found and "the emulator failed" not in answer["text"] else "failed"), error, answer["text"]
+
+
+class Sweep:
+    """Of one architecture; `results`: a file with a line of JSON for each case."""
+
+    def __init__(self, arch, worker_arguments, results, options):
+        self._arch = arch
+        self._arguments = ["--arch", arch, *worker_arguments]
+        self._results = results
+        self._options = options
+        self._worker = None
+        self._done = set()
+        if results.exists():
+            for line in results.read_text().splitlines():
+                row = json.loads(line)
+                if row["arch"] == arch and not (options.again and row["verdict"] != "ok"):
+                    self._done.add((row["op"], row["name"], row["implementation"]))
+
+    def _ask(self, words, seconds):
+        if self._worker is None:
+            self._worker = Worker(self._arguments)
+        answer = self._worker.ask({"words": words}, seconds)
+        if isinstance(answer, str):
+            self._worker = None
+        return answer
+
+    def _cases(self):
+        listed = self._ask(["--list"], SECONDS_TO_START)["text"]
+        names = [line.split()[0] for line in listed.splitlines() if line.split()]
+        cases = []
+        for op in names:
+            if self._options.ops and op not in self._options.ops.split(","):
+                continue
+            answer = self._ask([op, "--list", "--costs"], SECONDS_TO_START)
+            if isinstance(answer, str):
+                raise RuntimeError(f"the cases of {op}: {answer}")
+            cases += [case for case in parse_costs(op, answer["text"])
+                      if not self._options.impl or case.implementation == self._options.impl]
+        return cases
+
+    def run(self):
+        """How many cases did not pass."""
+        bad = 0
+        end = time.monotonic() + self._options.seconds if self._options.seconds else float("inf")
+        for case in in_order(self._cases(), self._options.most_bytes, self._options.rounds):
+            if case.key() in self._done:
+                continue
+            if time.monotonic() > end:
+                break
+            bad += self._run_case(case) != "ok"
+        if self._worker is not None:
+            self._worker.end()
+        return bad
+
+    def _run_case(self, case):
+        begin = time.monotonic()
+        answer = self._ask([case.op, "--case", str(case.number), "--impl", case.implementation],
+                           self._options.case_seconds)
+        verdict, error, text = judge(answer)
+        row = {"arch": self._arch, "op": case.op, "name": case.name, "implementation": case.implementation,
+               "types": case.types, "verdict": verdict, "error": error,
+               "seconds": round(time.monotonic() - begin, 2)}
+        with open(self._results, "a") as file:
+            file.write(json.dumps(row) + "\n")
+        if verdict != "ok":
+            print(f"{self._arch} {case.op} {case.number} {case.implementation}: {case.name}: {verdict}\n{text}",
+                  flush=True)
+        if verdict == "failed" and self._worker is not None:  # its device is lost
+            self._worker.end()
+            self._worker = None
+        return verdict
