@@ -65,6 +65,9 @@ class AmdAttention {
   using Shared = typename Tile::template Shared<T>;
   using Operand = Elements<Unit::kEach>;
   using Result = Sums<Unit::kSums>;
+  // Weights are 2^kLift times what they are, which their sum takes away again: f16 ones would be
+  // subnormal from 2^-15 on, and gfx90a's matrix units take those for zeros.
+  static constexpr float kLift = __is_same(T, f16) ? 14 : 0;
 
   RB_DEVICE AmdAttention(const AttentionParams& p, const TileWork& work, Shared& shared)
       : p_(p),
@@ -265,8 +268,9 @@ class AmdAttention {
     }
     top = over_query(top, Max{});
     // Queries that saw no key yet: weights are 2^-inf = 0, and there is nothing to rescale.
-    const float base = top > -infinity() ? top * factor_ : 0.0f;
-    const float keep = fast_exp2(own.top * factor_ - base);
+    const float level = top > -infinity() ? top * factor_ : 0.0f;
+    const float keep = fast_exp2(own.top * factor_ - level);
+    const float base = level - kLift;
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < Tile::kKeys / 16; ++i) {
