@@ -152,7 +152,7 @@ def native_loop(folder):
     library = folder / f"native_loop-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}.so"
     if not library.exists():
         unfinished = library.with_suffix(".tmp")
-        subprocess.check_call(["clang", "-shared", "-fPIC", "-O2", "-o", str(unfinished), str(source)])
+        subprocess.check_call(["cc", "-shared", "-fPIC", "-O2", "-o", str(unfinished), str(source)])
         unfinished.rename(library)
     function = ctypes.CDLL(str(library)).rbee_run_wave
     function.restype = ctypes.c_int

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Tests of what needs no emulator: the order of cases, verdicts, the inner loop and the table."""
+import ctypes
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from amd_emulator import machine, sweep, table  # noqa: E402
+
+
+def row(arch, op, name, verdict):
+    return {"arch": arch, "op": op, "name": name, "implementation": "gpu", "types": "f32", "verdict": verdict}
+
+
+class Order(unittest.TestCase):
+    def setUp(self):
+        self.cases = (sweep.parse_costs("softmax", "0\t800\t400\tf32\tref gpu\tlarge\n1\t80\t40\tf32\tgpu\tsmall\n"
+                                                   "2\t0\t0\tf32\tgpu\tempty\n\n3\t90\t40\tf16\tgpu\tother\n")
+                      + sweep.parse_costs("rope", "0\t100\t0\tf32\tgpu\tturn"))
+
+    def names(self, most_bytes, rounds):
+        return [case.name for case in sweep.in_order(self.cases, most_bytes, rounds) if case.implementation == "gpu"]
+
+    def test_every_group_comes_before_any_second_case(self):
+        self.assertEqual(self.names(1000, 0), ["small", "other", "turn", "large", "empty"])
+
+    def test_limits(self):
+        self.assertEqual(self.names(1000, 1), ["small", "other", "turn"])
+        self.assertEqual(self.names(85, 1), ["small"])
+
+    def test_an_implementation_each(self):
+        self.assertEqual([c.implementation for c in self.cases if c.name == "large"], ["ref", "gpu"])
+
+
+class Verdicts(unittest.TestCase):
+    def test_of_what_opcheck_prints(self):
+        line = "  1  f32\n  gpu              {}  absolute 1e-07  relative 2e-06  of allowed {}\n"
+        self.assertEqual(sweep.judge({"status": 0, "text": line.format("ok  ", "0.25")}), ("ok", 0.25, ""))
+        bad = {"status": 1, "text": line.format("FAIL", "3.50")}
+        self.assertEqual(sweep.judge(bad), ("differs", 3.5, bad["text"]))
+        self.assertEqual(sweep.judge({"status": 1, "text": "out of memory"})[0], "failed")
+        self.assertEqual(sweep.judge({"status": 0, "text": ""})[0], "failed")
+        self.assertEqual(sweep.judge("timeout"), ("timeout", None, ""))
+
+
+class Table(unittest.TestCase):
+    def test_counts_the_last_result_of_each_case(self):
+        rows = [row("gfx942", "rope", "a", "ok"), row("gfx942", "rope", "b", "differs"),
+                row("gfx1100", "rope", "a", "timeout")]
+        self.assertEqual(table.markdown(rows).splitlines()[2:], [
+            "| rope | gpu | 1, 1 differ | 0, 1 too long |", "| all | | 1, 1 differ | 0, 1 too long |"])
+
+
+class NativeLoop(unittest.TestCase):
+    """A wave of two instructions, a barrier and an end, of functions of this test."""
+
+    def setUp(self):
+        self.calls = []
+        take = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 6)
+        self.counter = (ctypes.c_uint32 * 2)()
+        self.step = take(self.run_step)
+        self.end = take(self.run_end)
+        self.entries = (machine.Entry * 8)()
+        self.buffers = (ctypes.c_uint64 * 6)(10, 11, 12, 13, 14, 15)
+        self.left = ctypes.c_int64(100)
+
+    def run_step(self, first, *_):
+        self.calls.append(first)
+        self.counter[0] += 4
+
+    def run_end(self, *_):
+        self.counter[0] = self.counter[1] = machine.WORD
+
+    def put(self, at, function, argument=0, pause=0):
+        self.entries[at].run = ctypes.cast(function, ctypes.c_void_p).value
+        self.entries[at].arguments[0] = argument
+        self.entries[at].pause = pause
+
+    def run_wave(self):
+        with tempfile.TemporaryDirectory() as folder:
+            loop = machine.native_loop(Path(folder))
+        return loop(self.entries, 0x1000, len(self.entries), self.counter, self.buffers, ctypes.byref(self.left))
+
+    def test_runs_to_the_barrier_and_to_the_end(self):
+        self.counter[0] = 0x1000
+        self.put(0, self.step, 2)
+        self.entries[1].skip = 2
+        self.put(3, self.step, 5, pause=1)
+        self.put(4, self.end)
+        self.assertEqual(self.run_wave(), machine.PAUSED)
+        self.assertEqual((self.calls, self.counter[0]), ([12, 15], 0x1010))
+        self.assertEqual(self.run_wave(), machine.DONE)
+
+    def test_stops_where_it_cannot_go_on(self):
+        self.counter[0] = 0x1004
+        self.assertEqual(self.run_wave(), machine.UNKNOWN)
+        self.counter[0] = 0x1020
+        self.assertEqual(self.run_wave(), machine.OUTSIDE)
+        self.put(0, self.end)
+        self.counter[0], self.left.value = 0x1000, 0
+        self.assertEqual(self.run_wave(), machine.TOO_LONG)
+
+
+if __name__ == "__main__":
+    unittest.main()
