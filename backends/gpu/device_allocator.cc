@@ -160,4 +160,9 @@ AllocatorStats DeviceAllocator::stats() const {
   return stats_;
 }
 
+void DeviceAllocator::reset_peak() {
+  const std::scoped_lock lock(mutex_);
+  stats_.peak_in_use = stats_.in_use;
+}
+
 }  // namespace rbee::gpu

@@ -16,7 +16,7 @@ namespace rbee::gpu {
 struct AllocatorStats {
   int64_t in_use = 0;          // bytes handed out
   int64_t cached = 0;          // bytes kept for reuse
-  int64_t peak_in_use = 0;     // bytes
+  int64_t peak_in_use = 0;     // bytes, the most since the start or the last reset_peak
   uint64_t driver_calls = 0;   // allocations that went to the driver
   uint64_t requests = 0;       // allocations in all
   uint64_t times_trimmed = 0;  // times that memory ran out and the cache was given back
@@ -45,6 +45,7 @@ class DeviceAllocator {
   // Gives cached memory of ordinary allocations back to the driver. The device must be idle.
   void trim() noexcept;
   AllocatorStats stats() const;
+  void reset_peak();
 
  private:
   struct Block {

@@ -64,6 +64,7 @@ class GpuDevice final : public Device {
   KernelCache& kernel_cache() { return kernel_cache_; }
   const ArrivalCounters& arrivals() const { return arrivals_; }
   AllocatorStats allocator_stats() const { return allocator_.stats(); }
+  void reset_allocator_peak() { allocator_.reset_peak(); }
   // Makes the device current for the calling thread.
   void use() const { driver_.use(ordinal_); }
 

@@ -7,6 +7,7 @@
 #include "backends/api/registry.h"
 #include "backends/linked/linked_backends.h"
 #include "rbee/core/error.h"
+#include "rbee/tensor/tensor.h"
 
 namespace rbee::bench {
 namespace {
@@ -46,6 +47,17 @@ double time_launches(Device& device, double seconds, const std::function<void(in
   device.destroy_capture(graph);
   std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
   return times[times.size() / 2];
+}
+
+double copy_bandwidth(Device& device, double seconds) {
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  const Tensor from = zeros({kBytes}, DType::u8, device);
+  const Tensor to = zeros({kBytes}, DType::u8, device);
+  const double time = time_launches(device, seconds, [&](int) {
+    device.copy(to.view().data, from.view().data, kBytes, CopyKind::device_to_device,
+                device.default_stream());
+  });
+  return 2.0 * static_cast<double>(kBytes) / time;
 }
 
 }  // namespace rbee::bench

@@ -22,18 +22,6 @@ struct Problem {
   int64_t rows = 1;
 };
 
-// Bytes read and written in a second by a copy within the device.
-double copy_bandwidth(Device& device, double seconds) {
-  constexpr int64_t kBytes = int64_t{1} << 30;
-  const Tensor from = zeros({kBytes}, DType::u8, device);
-  const Tensor to = zeros({kBytes}, DType::u8, device);
-  const double time = time_launches(device, seconds, [&](int) {
-    device.copy(to.view().data, from.view().data, kBytes, CopyKind::device_to_device,
-                device.default_stream());
-  });
-  return 2.0 * static_cast<double>(kBytes) / time;
-}
-
 // Every byte 0x2c: small finite numbers in every type.
 Tensor filled(const Shape& shape, DType dtype, Device& device) {
   const Tensor x = empty(shape, dtype, device);

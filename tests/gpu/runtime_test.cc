@@ -138,6 +138,10 @@ TEST_P(RuntimeTest, FreedMemoryServesTheSameStreamAgain) {
   device.free(first, 1000, stream);
   EXPECT_EQ(device.allocator_stats().in_use, 0);
   EXPECT_EQ(device.allocator_stats().cached, 2048);
+  EXPECT_EQ(device.allocator_stats().peak_in_use, 2048);
+  device.reset_allocator_peak();
+  device.free(device.allocate(1000, stream), 1000, stream);
+  EXPECT_EQ(device.allocator_stats().peak_in_use, 1024) << "the most since the reset";
   device.destroy_stream(other);
 }
 

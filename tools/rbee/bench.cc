@@ -35,7 +35,8 @@ struct Result {
   double highest;
   double limit;  // tokens per second; 0 = not known
   const char* limit_name;
-  int prompt = 0;  // tokens that were evaluated to choose a first one; 0: the test is another
+  double work = 0;  // for a token: bytes to read (generation), operations (prompts)
+  int prompt = 0;   // tokens that were evaluated to choose a first one; 0: the test is another
 };
 
 // Until the first token's candidates are on the host, in ms.
@@ -99,7 +100,7 @@ Result repeat(std::string test, int repetitions, Run run) {
   rates.reserve(static_cast<size_t>(repetitions));
   for (int i = 0; i < repetitions; ++i) rates.push_back(run());
   std::ranges::sort(rates);
-  return {std::move(test), rates[rates.size() / 2], rates.front(), rates.back(), 0, "", 0};
+  return {std::move(test), rates[rates.size() / 2], rates.front(), rates.back(), 0, "", 0, 0};
 }
 
 void print_table(const std::vector<Result>& results, const engine::TextModel& model,
@@ -130,6 +131,7 @@ void print_json(const std::vector<Result>& results, const engine::TextModel& mod
         "\"lowest\":%.2f,\"highest\":%.2f,\"limit\":%.2f,\"limit_name\":\"%s\"",
         model.info.id.c_str(), model.info.quantization.c_str(), r.test.c_str(), r.median, r.lowest,
         r.highest, r.limit, r.limit_name);
+    std::printf(",\"%s\":%.6g", r.prompt > 0 ? "operations_per_token" : "bytes_per_token", r.work);
     if (r.prompt > 0) std::printf(",\"first_token_ms\":%.2f", first_token_ms(r));
     std::printf("}\n");
   }
@@ -140,9 +142,9 @@ void set_prompt_limit(Result& result, const engine::TextModel& model, const Limi
   // Looking up the token table and the last row's logits cost next to nothing for a long prompt.
   const models::ModelConfig& config = model.model->config();
   const int64_t tables = (config.tied_embeddings ? 1 : 2) * config.vocab_size * config.dim;
-  const double work = 2.0 * static_cast<double>(model.model->parameters() - tables);
+  result.work = 2.0 * static_cast<double>(model.model->parameters() - tables);
   const Unit unit = limits.unit_for(model.info.quantization);
-  result.limit = unit.operations_per_second / work;
+  result.limit = unit.operations_per_second / result.work;
   result.limit_name = unit.name;
 }
 
@@ -182,6 +184,7 @@ int bench(const BenchOptions& options) {
   for (int tokens : options.generations) {
     results.push_back(repeat(cat("tg", tokens), options.repetitions,
                              [&] { return time_generation(stepper, tokens, vocab); }));
+    results.back().work = token_bytes;
     results.back().limit = limits.weights_bytes_per_second / token_bytes;
     results.back().limit_name = "reading the weights";
   }
