@@ -13,6 +13,7 @@ struct AttentionCase {
   int64_t window = 0;
   bool causal = false, mask = false, alibi = false;
   uint32_t mask_broadcast = 0;
+  Values queries, values;
   bool time_first = false;  // q, k, v, y: (batch, time, heads, dim) in memory
   DType dtype = DType::f32;
   bool big = false;
@@ -82,6 +83,7 @@ std::string name_of(const AttentionCase& c) {
   if (c.softcap > 0) name += cat(" softcap ", c.softcap);
   if (c.alibi) name += " alibi";
   if (c.mask) name += cat(" mask ", c.mask_broadcast);
+  if (c.values.low > 0) name += " small weights";
   if (c.time_first) name += " time first";
   return name;
 }
@@ -104,14 +106,14 @@ View logical(const AttentionCase& c, View view) {
 }
 
 AttentionArgs build(const AttentionCase& c, Scene& scene) {
-  const auto operand = [&](int64_t heads, int64_t time, int64_t dim) {
-    return logical(c, scene.input({stored(c, heads, time, dim)}, c.dtype));
+  const auto operand = [&](int64_t heads, int64_t time, int64_t dim, const Values& values) {
+    return logical(c, scene.input({stored(c, heads, time, dim)}, c.dtype, values));
   };
   AttentionArgs args{
       .scale = scale_of(c), .softcap = c.softcap, .window = c.window, .causal = c.causal};
-  args.q = operand(c.heads, c.q_len, c.head_dim);
-  args.k = operand(c.kv_heads, c.kv_len, c.head_dim);
-  args.v = operand(c.kv_heads, c.kv_len, c.v_dim);
+  args.q = operand(c.heads, c.q_len, c.head_dim, c.queries);
+  args.k = operand(c.kv_heads, c.kv_len, c.head_dim, {});
+  args.v = operand(c.kv_heads, c.kv_len, c.v_dim, c.values);
   if (c.mask) {
     const Layout layout = {.shape = {c.batch, c.heads, c.q_len, c.kv_len},
                            .broadcast = c.mask_broadcast};
@@ -275,6 +277,14 @@ OpTable table() {
       }
     }
   }
+  // A hundredth of the sum is of weights that are subnormal in f16, below 2^-14 of the largest.
+  add(out, {.q_len = 65,
+            .kv_len = 2048,
+            .head_dim = 64,
+            .v_dim = 64,
+            .queries = {.low = -5, .high = 5},
+            .values = {.low = 1, .high = 2},
+            .dtype = DType::f16});
   for (const int64_t dim : {64, 128}) {
     add(out, {.heads = 4,
               .kv_heads = 4,
