@@ -37,7 +37,8 @@ struct AttentionArgs {
 // Attention of a ragged batch over a paged key/value cache (Kwon et al. 2023). Causal: the queries
 // of a sequence are its last tokens.
 //   q, y: (tokens, heads, head_dim)            sequences lie one after another
-//   k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16, bf16 or f8e4m3
+//   k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16, bf16, f8e4m3, or q8_0 in
+//   pages (shared/kv_page.h)
 //   seq_starts: (seqs + 1) i32                 first token of each sequence in q; last = tokens
 //   kv_lens: (seqs) i32                        keys in the cache, the queries' own included
 //   block_table: (seqs, max_blocks) i32        cache block of each block_size keys

@@ -11,7 +11,8 @@ namespace rbee {
 struct View {
   void* data = nullptr;  // null: the optional operand is absent
   DType dtype = DType::f32;
-  // Weight layout chosen by the backend's pack_weight; 0 is the plain row-major layout.
+  // Weight layout chosen by the backend's pack_weight, or kPagePacking of a q8_0 cache
+  // (shared/kv_page.h); 0 is the plain row-major layout.
   uint8_t packing = 0;
   int8_t rank = 0;
   int64_t sizes[kMaxRank] = {};    // elements, outermost first

@@ -6,7 +6,8 @@ namespace rbee {
 namespace shared {
 
 // What an attention operand holds; a kernel that stages operands picks the conversion at run time.
-enum class AttentionType : u8 { f32, f16, bf16, f64, f8e4m3 };
+// q8_0: a cache in pages (kv_page.h).
+enum class AttentionType : u8 { f32, f16, bf16, f64, f8e4m3, q8_0 };
 
 // Elements between neighbours along each axis of an operand.
 struct AttentionStrides {

@@ -48,7 +48,7 @@ struct AppendParams {
   Divider token_rows;  // heads of q, keys and values
   i32 heads, kv_heads, head_dim, block_size;
   u32 lane_bits;  // 2^lane_bits threads take a row
-  u32 cache_to;   // type of the caches' elements; 0: f32, 1: f16, 2: bf16, 3: f8e4m3
+  u32 cache_to;   // type of plain caches' elements; 0: f32, 1: f16, 2: bf16, 3: f8e4m3
 };
 
 }  // namespace shared

@@ -16,7 +16,7 @@ struct LlmOptions {
   int32_t max_waiting = 256;      // requests queued beyond those; more are refused
   int32_t chunk = 512;            // prompt tokens evaluated in one step
   int64_t block_size = 32;        // tokens in a block of the KV cache
-  std::optional<DType> kv_dtype;  // f32, f16, bf16 or f8e4m3; absent: see StepperOptions
+  std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions
 };
 
 // Takes the model over and starts the engine's thread. Throws out_of_memory when the KV cache of

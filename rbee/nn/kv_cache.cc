@@ -11,14 +11,12 @@ KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(optio
   check(options.head_dim > 0, kOp, "head_dim is ", options.head_dim, ", wanted at least 1");
   check(options.blocks > 0, kOp, "blocks is ", options.blocks, ", wanted at least 1");
   check(options.block_size > 0, kOp, "block_size is ", options.block_size, ", wanted at least 1");
-  const DType dtype = options.dtype;
-  check(is_cache_dtype(dtype), kOp, "a cache holds f32, f16, bf16 or f8e4m3, not ", dtype);
   const Shape shape{options.blocks, options.kv_heads, options.block_size, options.head_dim};
   keys_.reserve(static_cast<size_t>(options.layers));
   values_.reserve(static_cast<size_t>(options.layers));
   for (int64_t layer = 0; layer < options.layers; ++layer) {
-    keys_.push_back(empty(shape, dtype, device));
-    values_.push_back(empty(shape, dtype, device));
+    keys_.push_back(empty_cache(shape, options.dtype, device));
+    values_.push_back(empty_cache(shape, options.dtype, device));
   }
 }
 

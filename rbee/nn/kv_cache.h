@@ -15,13 +15,13 @@ struct KvCacheOptions {
   int64_t head_dim = 0;
   int64_t blocks = 0;        // blocks in the pool, shared by all sequences
   int64_t block_size = 32;   // positions in a block
-  DType dtype = DType::f16;  // f32, f16, bf16 or f8e4m3
+  DType dtype = DType::f16;  // f32, f16, bf16, f8e4m3 or q8_0
 };
 
 class KvCache {
  public:
-  // Throws invalid_argument naming a size below 1 or a dtype that caches do not take, and
-  // out_of_memory.
+  // Throws invalid_argument naming a size below 1, or a dtype that caches or heads of this size do
+  // not take, and out_of_memory.
   KvCache(const KvCacheOptions& options, Device& device);
 
   // (blocks, kv_heads, block_size, head_dim)

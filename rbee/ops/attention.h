@@ -35,11 +35,16 @@ struct PagedAttentionOptions {
   int64_t window = 0;  // 0 = all
 };
 
-// What keys and values are kept in: f32, f16, bf16 or f8e4m3.
+// What keys and values are kept in: f32, f16, bf16, f8e4m3 or q8_0.
 bool is_cache_dtype(DType dtype);
 
+// An uninitialised paged cache of (blocks, kv_heads, block_size, head_dim). Of q8_0 it lies as
+// backends/shared/kv_page.h says and head_dim is a multiple of 32; only the operations below take
+// it. Throws invalid_argument for another dtype or head_dim, and out_of_memory.
+Tensor empty_cache(const Shape& shape, DType dtype, Device& device);
+
 // q: (tokens, heads, head_dim), rows may be strided   result: (tokens, heads, head_dim), contiguous
-// k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16, bf16 or f8e4m3
+// k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) of one cache type
 Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_cache,
                        const PagedBatch& batch, const PagedAttentionOptions& options);
 

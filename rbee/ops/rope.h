@@ -21,7 +21,7 @@ Tensor rope_thd(const Tensor& x, const Tensor& cos, const Tensor& sin);
 // rotated q. One launch where the device has such a kernel.
 //   q: (tokens, heads, head_dim)   k, v: (tokens, kv_heads, head_dim), of q's dtype
 //   positions, slots: (tokens) i32
-//   k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16, bf16 or f8e4m3
+//   k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) of a cache type
 struct RopeAppend {
   const Tensor &q, &k, &v;
   const Tensor &cos, &sin;

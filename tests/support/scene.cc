@@ -1,5 +1,7 @@
 #include "tests/support/scene.h"
 
+#include "backends/shared/kv_page.h"
+#include "tests/support/kv_pages.h"
 #include "tests/support/random_values.h"
 
 namespace rbee::harness {
@@ -17,6 +19,7 @@ Shape stored_shape(const Layout& layout) {
   const int last = shape.rank() - 1;
   switch (layout.form) {
     case Form::contiguous:
+    case Form::pages:
       break;
     case Form::gaps:
       shape[last] += kGap;
@@ -45,6 +48,12 @@ Tensor view_of(const Tensor& stored, const Layout& layout) {
     case Form::step2:
       view = stored.slice(Axis{-1}, 1, 1).squeeze(Axis{-1});
       break;
+    case Form::pages: {
+      View pages = stored.view();
+      pages.packing = shared::kPagePacking;
+      view = Tensor::from_buffer(stored.buffer(), pages);
+      break;
+    }
   }
   return layout.broadcast != 0 ? view.broadcast_to(layout.shape) : view;
 }
@@ -67,7 +76,7 @@ double touched_bytes(const View& view) {
 }
 
 const char* name(Form form) {
-  constexpr const char* kNames[] = {"", " gaps", " transposed", " step2"};
+  constexpr const char* kNames[] = {"", " gaps", " transposed", " step2", " pages"};
   return kNames[static_cast<int>(form)];
 }
 
@@ -90,6 +99,7 @@ std::vector<std::byte> Scene::random_bytes(const Layout& layout, DType dtype,
                                            const Values& values) {
   std::vector<std::byte> out(bytes_of(stored_shape(layout), dtype));
   fill_random(out, dtype, values, state_);
+  if (layout.form == Form::pages) to_pages(out, layout.shape);
   return out;
 }
 
@@ -169,6 +179,12 @@ HostArray read_values(const Tensor& x) {
   x.device().synchronize(stream);
   const View& view = x.view();
   const std::byte* first = bytes.data() + (static_cast<std::byte*>(view.data) - buffer.data());
+  if (view.packing == shared::kPagePacking) {
+    for (size_t i = 0; i < out.values.size(); ++i) {
+      out.values[i] = page_element(first, view, static_cast<int64_t>(i));
+    }
+    return out;
+  }
   int64_t index[kMaxRank] = {};
   for (double& value : out.values) {
     int64_t at = 0;

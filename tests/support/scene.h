@@ -18,6 +18,7 @@ enum class Form : uint8_t {
   gaps,        // columns 1 to n of a tensor with n + 3: rows with gaps, data off by one element
   transposed,  // the last two axes swapped in memory; rank >= 2
   step2,       // every second element of the last axis; rank <= 4
+  pages,       // of a q8_0 cache: backends/shared/kv_page.h
 };
 
 struct Layout {

@@ -1,33 +1,102 @@
 #include "backends/cpu/ref/paged_attention.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "backends/cpu/ref/loop.h"
 #include "backends/cpu/ref/number.h"
+#include "backends/shared/kv_page.h"
 
 namespace rbee::cpu {
 namespace {
 
-// Where the cache row of one key or value of one sequence starts.
+// A key or value of one head in a cache of numbers, and in a q8_0 cache.
+template <typename KV>
+class Row {
+ public:
+  Row(const View& cache, int64_t element) : at_(cache.as<KV>() + element), step_(cache.stride(3)) {}
+
+  double operator[](int64_t i) const { return static_cast<double>(load(at_[i * step_])); }
+  template <typename T>
+  void write(const T* from, int64_t from_step, int64_t dim) const {
+    for (int64_t i = 0; i < dim; ++i) at_[i * step_] = store<KV>(load(from[i * from_step]));
+  }
+
+ private:
+  KV* at_;
+  int64_t step_;
+};
+
+struct Page;
+template <>
+class Row<Page> {
+ public:
+  Row(const View& cache, int64_t element) {
+    const int64_t rows = cache.size(2);
+    const int64_t dim = cache.size(3);
+    const int64_t first = element / (rows * dim) * (rows * dim);
+    auto* page = cache.as<uint8_t>() + shared::page_start(first);
+    codes_ = page + (element - first);
+    scales_ = page + shared::page_scales(rows, dim, (element - first) / dim);
+  }
+
+  double operator[](int64_t i) const {
+    uint16_t bits = 0;
+    std::memcpy(&bits, scales_ + i / shared::kPageGroup * 2, sizeof bits);
+    return static_cast<double>(to_float(shared::PageCode{codes_[i]}) * shared::float_of_half(bits));
+  }
+  template <typename T>
+  void write(const T* from, int64_t from_step, int64_t dim) const {
+    const auto value = [&](int64_t i) { return static_cast<float>(load(from[i * from_step])); };
+    for (int64_t first = 0; first < dim; first += shared::kPageGroup) {
+      float most = 0;
+      for (int64_t i = first; i < first + shared::kPageGroup; ++i) {
+        most = shared::larger_magnitude(most, value(i));
+      }
+      const shared::PageScale scale = shared::page_scale(most);
+      for (int64_t i = first; i < first + shared::kPageGroup; ++i) codes_[i] = scale.code(value(i));
+      std::memcpy(scales_ + first / shared::kPageGroup * 2, &scale.bits, sizeof scale.bits);
+    }
+  }
+
+ private:
+  uint8_t* codes_;
+  uint8_t* scales_;
+};
+
+// The element of a cache that a head's row in a slot (block * block_size + offset) begins with.
+int64_t element_of(const View& cache, int64_t slot, int64_t head) {
+  const int64_t block_size = cache.size(2);
+  return slot / block_size * cache.stride(0) + head * cache.stride(1) +
+         slot % block_size * cache.stride(2);
+}
+
+// The keys or values of one sequence and head.
+template <typename KV>
 class CacheRows {
  public:
-  CacheRows(const View& cache, const View& table, int64_t seq)
-      : cache_(cache), table_(table), seq_(seq) {}
+  CacheRows(const View& cache, const View& table, int64_t seq, int64_t head)
+      : cache_(cache), table_(table), seq_(seq), head_(head) {}
 
-  int64_t at(int64_t key, int64_t kv_head) const {
+  Row<KV> operator[](int64_t key) const {
     const int64_t block_size = cache_.size(2);
-    const int32_t block =
+    const int64_t block =
         table_.as<int32_t>()[seq_ * table_.stride(0) + key / block_size * table_.stride(1)];
-    return block * cache_.stride(0) + kv_head * cache_.stride(1) +
-           key % block_size * cache_.stride(2);
+    return {cache_, element_of(cache_, block * block_size + key % block_size, head_)};
   }
 
  private:
   const View& cache_;
   const View& table_;
-  int64_t seq_;
+  int64_t seq_, head_;
 };
+
+template <typename Body>
+void dispatch_cache(const char* op, const View& cache, Body&& body) {
+  if (cache.packing == shared::kPagePacking) return body.template operator()<Page>();
+  dispatch<float, f16, bf16, f8e4m3>(op, cache.dtype, body);
+}
 
 double capped(double score, double softcap) {
   return softcap == 0 ? score : softcap * std::tanh(score / softcap);
@@ -42,16 +111,15 @@ template <typename T, typename KV>
 void attend(const PagedAttentionArgs& args, const Query& query) {
   const int64_t dim = args.q.size(2);
   const T* q = args.q.as<T>() + query.token * args.q.stride(0) + query.head * args.q.stride(1);
-  const CacheRows keys(args.k_cache, args.block_table, query.seq);
-  const CacheRows values(args.v_cache, args.block_table, query.seq);
+  const CacheRows<KV> keys(args.k_cache, args.block_table, query.seq, query.kv_head);
+  const CacheRows<KV> values(args.v_cache, args.block_table, query.seq, query.kv_head);
   std::vector<double> weights;
   double top = -std::numeric_limits<double>::infinity();
   for (int64_t key = query.first_key; key < query.end_key; ++key) {
-    const KV* k = args.k_cache.as<KV>() + keys.at(key, query.kv_head);
+    const Row<KV> k = keys[key];
     double dot = 0;
     for (int64_t i = 0; i < dim; ++i) {
-      dot += static_cast<double>(load(q[i * args.q.stride(2)])) *
-             static_cast<double>(load(k[i * args.k_cache.stride(3)]));
+      dot += static_cast<double>(load(q[i * args.q.stride(2)])) * k[i];
     }
     weights.push_back(capped(dot * static_cast<double>(args.scale), args.softcap));
     top = std::max(top, weights.back());
@@ -62,9 +130,7 @@ void attend(const PagedAttentionArgs& args, const Query& query) {
   for (int64_t i = 0; i < dim; ++i) {
     double sum = 0;
     for (int64_t key = query.first_key; key < query.end_key; ++key) {
-      const KV* v = args.v_cache.as<KV>() + values.at(key, query.kv_head);
-      sum += weights[static_cast<size_t>(key - query.first_key)] *
-             static_cast<double>(load(v[i * args.v_cache.stride(3)]));
+      sum += weights[static_cast<size_t>(key - query.first_key)] * values[key][i];
     }
     y[i * args.y.stride(2)] = store<T>(total > 0 ? sum / total : 0);
   }
@@ -91,7 +157,7 @@ void for_each_query(const PagedAttentionArgs& args, Body body) {
 
 void run_paged_attention(const PagedAttentionArgs& args, Stream&) {
   dispatch<float, f16, bf16, double>("paged_attention", args.q.dtype, [&]<typename T>() {
-    dispatch<float, f16, bf16, f8e4m3>("paged_attention", args.k_cache.dtype, [&]<typename KV>() {
+    dispatch_cache("paged_attention", args.k_cache, [&]<typename KV>() {
       for_each_query(args, [&](const Query& query) { attend<T, KV>(args, query); });
     });
   });
@@ -99,24 +165,20 @@ void run_paged_attention(const PagedAttentionArgs& args, Stream&) {
 
 template <typename T, typename KV>
 void append_rows(const View& rows, const View& slots, const View& cache) {
-  const int64_t block_size = cache.size(2);
   for (int64_t token = 0; token < rows.size(0); ++token) {
     const int32_t slot = slots.as<int32_t>()[token * slots.stride(0)];
     if (slot < 0) continue;
     for (int64_t head = 0; head < rows.size(1); ++head) {
       const T* from = rows.as<T>() + token * rows.stride(0) + head * rows.stride(1);
-      KV* to = cache.as<KV>() + slot / block_size * cache.stride(0) + head * cache.stride(1) +
-               slot % block_size * cache.stride(2);
-      for (int64_t i = 0; i < rows.size(2); ++i) {
-        to[i * cache.stride(3)] = store<KV>(load(from[i * rows.stride(2)]));
-      }
+      const Row<KV> to(cache, element_of(cache, slot, head));
+      to.write(from, rows.stride(2), rows.size(2));
     }
   }
 }
 
 void run_kv_append(const KvAppendArgs& args, Stream&) {
   dispatch<float, f16, bf16, double>("kv_append", args.k.dtype, [&]<typename T>() {
-    dispatch<float, f16, bf16, f8e4m3>("kv_append", args.k_cache.dtype, [&]<typename KV>() {
+    dispatch_cache("kv_append", args.k_cache, [&]<typename KV>() {
       append_rows<T, KV>(args.k, args.slots, args.k_cache);
       append_rows<T, KV>(args.v, args.slots, args.v_cache);
     });

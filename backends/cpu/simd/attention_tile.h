@@ -99,14 +99,14 @@ RB_INLINE void transpose8(__m256 row[8]) {
 }
 
 // tile.keys column j = *rows[j]; null rows give zeros.
-template <typename KV>
-RB_INLINE void load_keys(const AttentionTile& tile, const KV* const rows[kKeys]) {
+template <typename Row>
+RB_INLINE void load_keys(const AttentionTile& tile, const Row rows[kKeys]) {
   for (int first = 0; first < kKeys; first += 8) {
     int64_t i = 0;
     for (; i + 8 <= tile.dim; i += 8) {
       __m256 block[8];
       for (int j = 0; j < 8; ++j) {
-        const KV* row = rows[first + j];
+        const Row row = rows[first + j];
         block[j] = row != nullptr ? load8(row + i) : _mm256_setzero_ps();
       }
       transpose8(block);
@@ -121,8 +121,8 @@ RB_INLINE void load_keys(const AttentionTile& tile, const KV* const rows[kKeys])
 }
 
 // tile.values row j = *rows[j]; null rows and the columns past dim are zeros.
-template <typename KV>
-RB_INLINE void load_values(const AttentionTile& tile, const KV* const rows[kKeys]) {
+template <typename Row>
+RB_INLINE void load_values(const AttentionTile& tile, const Row rows[kKeys]) {
   for (int j = 0; j < kKeys; ++j) {
     float* to = tile.values + j * tile.padded_dim;
     int64_t i = 0;

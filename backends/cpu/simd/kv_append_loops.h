@@ -1,9 +1,10 @@
 #pragma once
-// Writes f32 keys and values into a paged cache of f32, f16, bf16 or f8e4m3. Include after a vec
-// header.
+// Writes f32 keys and values into a paged cache of f32, f16, bf16, f8e4m3 or q8_0. Include after a
+// vec header.
 
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"
+#include "backends/cpu/simd/kv_pages.h"
 #include "backends/cpu/thread_pool.h"
 
 namespace rbee::cpu {
@@ -28,6 +29,19 @@ RB_INLINE void append_token(const View& rows, const View& cache, int64_t token, 
       for (int64_t j = i; j < dim; ++j) rest[j - i] = x[j];
       store_first8(y + i, load8(rest), dim - i);
     }
+  }
+}
+
+// The same for a q8_0 cache.
+template <>
+RB_INLINE void append_token<Q8Row>(const View& rows, const View& cache, int64_t token,
+                                   int32_t slot) {
+  const int64_t block_size = cache.sizes[2];
+  const float* from = static_cast<const float*>(rows.data) + token * rows.strides[0];
+  for (int64_t head = 0; head < rows.sizes[1]; ++head) {
+    const float* x = from + head * rows.strides[1];
+    const Q8Row y = page_row(cache, slot / block_size, head, slot % block_size);
+    for (int64_t i = 0; i < rows.sizes[2]; i += kPageGroup) store_group(y + i, x + i);
   }
 }
 
@@ -65,6 +79,8 @@ void run_kv_append(const KvAppendArgs& args, Stream&) {
       return append_all<bf16>(args);
     case DType::f8e4m3:
       return append_all<f8e4m3>(args);
+    case DType::q8_0:
+      return append_all<Q8Row>(args);
     default:
       return append_all<float>(args);
   }

@@ -6,6 +6,7 @@
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"
 #include "backends/cpu/simd/attention_tile.h"
+#include "backends/cpu/simd/kv_pages.h"
 #include "backends/cpu/thread_pool.h"
 #include "backends/cpu/workspace.h"
 
@@ -76,29 +77,37 @@ RB_INLINE void load_queries(const PagedAttentionArgs& args, const Work& work,
   }
 }
 
-// Rows [key, key + count) of a cache; the rest are null.
-template <typename KV>
-RB_INLINE void find_rows(const View& cache, const Work& work, int64_t key, int64_t count,
-                         const KV* rows[kKeys]) {
-  const int64_t block_size = cache.sizes[2];
-  const KV* head = static_cast<const KV*>(cache.data) + work.kv_head * cache.strides[1];
-  for (int64_t j = 0; j < kKeys; ++j) {
-    if (j >= count) {
-      rows[j] = nullptr;
-      continue;
-    }
-    const int64_t block = work.seq.blocks[(key + j) / block_size];
-    rows[j] = head + block * cache.strides[0] + (key + j) % block_size * cache.strides[2];
+// A row of a cache: KV* or Q8Row.
+template <typename Row>
+RB_INLINE Row cache_row(const View& cache, int64_t block, int64_t head, int64_t offset) {
+  if constexpr (__is_same(Row, Q8Row)) {
+    return page_row(cache, block, head, offset);
+  } else {
+    return static_cast<Row>(cache.data) + block * cache.strides[0] + head * cache.strides[1] +
+           offset * cache.strides[2];
   }
 }
 
-template <typename KV>
+// Rows [key, key + count) of a cache; the rest are null.
+template <typename Row>
+RB_INLINE void find_rows(const View& cache, const Work& work, int64_t key, int64_t count,
+                         Row rows[kKeys]) {
+  const int64_t block_size = cache.sizes[2];
+  for (int64_t j = 0; j < kKeys; ++j) {
+    rows[j] = nullptr;
+    if (j >= count) continue;
+    const int64_t block = work.seq.blocks[(key + j) / block_size];
+    rows[j] = cache_row<Row>(cache, block, work.kv_head, (key + j) % block_size);
+  }
+}
+
+template <typename Row>
 void attend_range(const PagedAttentionArgs& args, const Work& work, const AttentionTile& tile) {
   load_queries(args, work, tile);
   start_rows(tile, work.rows);
   for (int64_t key = work.first_key; key < work.end_key; key += kKeys) {
     const int64_t count = least(kKeys, work.end_key - key);
-    const KV* rows[kKeys];
+    Row rows[kKeys];
     find_rows(args.k_cache, work, key, count, rows);
     load_keys(tile, rows);
     score_keys(tile, work.rows);
@@ -227,7 +236,7 @@ void keep_partial(const AttentionTile& tile, int64_t rows, float* partial) {
   }
 }
 
-template <typename KV>
+template <typename Row>
 void attend_all(const PagedAttentionArgs& args) {
   ThreadPool& pool = ThreadPool::shared();
   const int64_t dim = args.q.sizes[2];
@@ -244,7 +253,7 @@ void attend_all(const PagedAttentionArgs& args) {
       const int64_t index = plan.tiles - 1 - i / plan.splits;
       const int64_t split = i % plan.splits;
       const Work work = split_of(work_at(args, plan, index), plan, split);
-      attend_range<KV>(args, work, tile);
+      attend_range<Row>(args, work, tile);
       if (plan.splits > 1) {
         keep_partial(tile, work.rows, partials + (index * plan.splits + split) * plan.partial);
         continue;
@@ -277,13 +286,15 @@ const char* refuse_paged_attention(const PagedAttentionArgs& args) {
 void run_paged_attention(const PagedAttentionArgs& args, Stream&) {
   switch (args.k_cache.dtype) {
     case DType::f16:
-      return attend_all<f16>(args);
+      return attend_all<const f16*>(args);
     case DType::bf16:
-      return attend_all<bf16>(args);
+      return attend_all<const bf16*>(args);
     case DType::f8e4m3:
-      return attend_all<f8e4m3>(args);
+      return attend_all<const f8e4m3*>(args);
+    case DType::q8_0:
+      return attend_all<Q8Row>(args);
     default:
-      return attend_all<float>(args);
+      return attend_all<const float*>(args);
   }
 }
 

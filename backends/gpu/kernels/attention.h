@@ -4,6 +4,7 @@
 
 #include "backends/gpu/portable.h"
 #include "backends/shared/attention_params.h"
+#include "backends/shared/kv_page.h"
 #include "backends/shared/scalar.h"
 
 namespace rbee {
@@ -107,6 +108,33 @@ RB_DEVICE i64 key_offset(const AttentionParams& p, const AttentionStrides& at,
   return stored * at.batch + kv_head * at.head + within * at.time;
 }
 
+RB_DEVICE float load_value(PageCode x) {
+  return to_float(x);
+}
+
+// A row of a q8_0 cache.
+struct PageRow {
+  const u8* codes;
+  const f16* scales;
+
+  RB_DEVICE f16 scale(u32 element) const { return scales[element / kPageGroup]; }
+};
+
+// Row `row` of page `page` among all: pages and their rows lie one after another.
+RB_DEVICE PageRow page_row(const AttentionParams& p, const void* cache, i64 page, u32 row) {
+  const i64 elements = static_cast<i64>(p.block_size.divisor) * p.head_dim;
+  const u8* first = static_cast<const u8*>(cache) + page * page_start(elements);
+  const u8* scales = first + page_scales(p.block_size.divisor, p.head_dim, row);
+  return {first + row * static_cast<u32>(p.head_dim), reinterpret_cast<const f16*>(scales)};
+}
+RB_DEVICE PageRow page_row(const AttentionParams& p, const void* cache, const AttentionSpan& span,
+                           i64 kv_head, i64 key) {
+  const u32 block = divide(static_cast<u32>(key), p.block_size);
+  const i64 stored = p.block_table[span.index * p.table_row + block * p.table_step];
+  return page_row(p, cache, stored * p.kv_heads + kv_head,
+                  static_cast<u32>(key) - block * p.block_size.divisor);
+}
+
 // Offset of a query's row in q, or of its result in y.
 RB_DEVICE i64 query_offset(const AttentionStrides& at, const AttentionSpan& span, i64 head,
                            i64 query) {
@@ -168,6 +196,18 @@ RB_DEVICE void store_number(void* to, AttentionType type, i64 at, C x) {
     default:
       static_cast<f8e4m3*>(to)[at] = store_value<f8e4m3>(static_cast<float>(x));
   }
+}
+
+// Element `d` of key or value `key`.
+template <class C>
+RB_DEVICE C load_cached(const AttentionParams& p, const void* from, const AttentionStrides& at,
+                        const TileWork& work, i64 key, int d) {
+  if (p.kv_type == AttentionType::q8_0) {
+    const PageRow row = page_row(p, from, work.span, work.kv_head, key);
+    return static_cast<C>(to_float(PageCode{row.codes[d]}) * to_float(row.scale(d)));
+  }
+  return load_number<C>(from, p.kv_type,
+                        key_offset(p, at, work.span, work.kv_head, key) + d * at.step);
 }
 
 }  // namespace gpu

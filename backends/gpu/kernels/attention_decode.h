@@ -15,6 +15,19 @@ constexpr int kWaves = 4;  // of a block; they share out its keys
 template <class KV>
 constexpr int kRun = sizeof(KV) == 1 ? 8 : 16 / static_cast<int>(sizeof(KV));
 
+template <class KV>
+struct alignas(kRun<KV> * sizeof(KV)) RunOf {
+  u32 words[kRun<KV> * sizeof(KV) / 4];
+};
+// Of a q8_0 cache: the codes lie together, their scale elsewhere.
+struct alignas(8) PageCodes {
+  u32 words[2];
+};
+template <>
+struct RunOf<PageCode> : PageCodes {
+  f16 scale;
+};
+
 // kLanes neighbouring lanes read a key of kLanes * kPacks runs; a step of a wave is kSlots keys,
 // kSteps steps are a tile.
 template <class KV, int kWaveLanes, int kKeyLanes, int kKeyPacks, int kQueryHeads>
@@ -36,9 +49,10 @@ struct DecodeTile {
   static constexpr int kScores = kParts > kLanes ? kParts / kLanes : 1;
   static constexpr int kOwnHeads = kScores < kHeads ? kScores : kHeads;
 
-  struct alignas(kCount * sizeof(KV)) Run {
-    u32 words[kCount * sizeof(KV) / 4];
-  };
+  static constexpr bool kPages = SameType<KV, PageCode>::value;
+  static_assert(!kPages || kPacks == 1, "a lane's elements of a key share a scale");
+
+  using Run = RunOf<KV>;
   using Rows = Run[kSteps][kPacks];
 
   // What the waves end with.
@@ -212,8 +226,13 @@ class Decoder {
             at - block * p_.block_size.divisor};
   }
 
-  // Offset of a place's key or value, in runs: rows are whole runs, and caches less than 2^32.
+  // Offset of a place's key or value, in runs: rows are whole runs, and caches less than 2^32. Of a
+  // q8_0 cache in rows of pages.
   RB_DEVICE u32 runs_before(const AttentionStrides& at, const Place& place) const {
+    if constexpr (Tile::kPages) {
+      const u32 page = static_cast<u32>(place.block * p_.kv_heads + work_.kv_head);
+      return page * p_.block_size.divisor + place.row;
+    }
     const i64 block = p_.block_table == nullptr ? work_.span.index : place.block;
     const i64 elements = block * at.batch + work_.kv_head * at.head + place.row * at.time;
     return static_cast<u32>(static_cast<u64>(elements) / Tile::kCount);
@@ -236,7 +255,6 @@ class Decoder {
   // `before`: this lane's key's runs_before; a row is read by the lanes of its slot. Lanes past
   // the end of a head repeat its last run: queries are 0 there, and results are not written.
   RB_DEVICE void load_rows(const void* base, u32 before, int dim, Rows& rows) const {
-    const auto* runs = static_cast<const typename Tile::Run*>(base);
     const u32 last = static_cast<u32>(dim) / Tile::kCount - 1;
 #pragma unroll
     for (int step = 0; step < Tile::kSteps; ++step) {
@@ -244,8 +262,18 @@ class Decoder {
 #pragma unroll
       for (int i = 0; i < Tile::kPacks; ++i) {
         const u32 first = static_cast<u32>(i * Tile::kLanes) + within_;
-        rows[step][i] = runs[static_cast<u64>(row) + (first < last ? first : last)];
+        rows[step][i] = load_run(base, row, first < last ? first : last);
       }
+    }
+  }
+  RB_DEVICE typename Tile::Run load_run(const void* base, u32 row, u32 run) const {
+    if constexpr (Tile::kPages) {
+      const u32 page = divide(row, p_.block_size);
+      const PageRow from = page_row(p_, base, page, row - page * p_.block_size.divisor);
+      const u32 first = run * Tile::kCount;
+      return {*reinterpret_cast<const PageCodes*>(from.codes + first), from.scale(first)};
+    } else {
+      return static_cast<const typename Tile::Run*>(base)[static_cast<u64>(row) + run];
     }
   }
 
@@ -269,6 +297,12 @@ class Decoder {
 #pragma unroll
           for (int h = 0; h < Tile::kHeads; ++h) parts[step * Tile::kHeads + h] += q[h][i] * k;
         }
+      }
+    }
+    if constexpr (Tile::kPages) {
+#pragma unroll
+      for (int i = 0; i < Tile::kParts; ++i) {
+        parts[i] *= to_float(rows[i / Tile::kHeads][0].scale);
       }
     }
   }
@@ -338,6 +372,7 @@ class Decoder {
 #pragma unroll
       for (int h = 0; h < Tile::kHeads; ++h) {
         weights[h] = shared_.weights[wave_][step * Tile::kSlots + slot_][h];
+        if constexpr (Tile::kPages) weights[h] *= to_float(values[step][0].scale);
       }
 #pragma unroll
       for (int i = 0; i < Tile::kElements; ++i) {

@@ -66,10 +66,7 @@ RB_DEVICE void multiply_keys(const AttentionParams& p, const TileWork& work, i64
         const i64 from = query_offset(p.q_at, work.span, work.head, work.first + r);
         q = load_number<C>(p.q, p.q_type, from + d * p.q_at.step);
       }
-      if (d < p.head_dim && key + r < end) {
-        const i64 from = key_offset(p, p.k_at, work.span, work.kv_head, key + r);
-        k = load_number<C>(p.k, p.kv_type, from + d * p.k_at.step);
-      }
+      if (d < p.head_dim && key + r < end) k = load_cached<C>(p, p.k, p.k_at, work, key + r, d);
       staged.q[d - base][r] = q;
       staged.k[d - base][r] = k;
     }
@@ -148,8 +145,7 @@ RB_DEVICE void add_values(const AttentionParams& p, const TileWork& work, i64 ke
       const int c = i % kColumns;
       C v = 0;
       if (key + base + row < end && column + c < p.v_dim) {
-        const i64 from = key_offset(p, p.v_at, work.span, work.kv_head, key + base + row);
-        v = load_number<C>(p.v, p.kv_type, from + (column + c) * p.v_at.step);
+        v = load_cached<C>(p, p.v, p.v_at, work, key + base + row, column + c);
       }
       shared.v[row][c] = v;
     }

@@ -2,6 +2,7 @@
 // in one launch. A few neighbouring threads take a head; each rotates, or copies, runs of kCount
 // elements. Limited by memory, at decode by the launch.
 #include "backends/gpu/tile.h"
+#include "backends/shared/kv_page.h"
 #include "backends/shared/rope_params.h"
 
 namespace rbee {
@@ -137,52 +138,122 @@ RB_DEVICE Head<const T> head_of(const void* data, const i64 (&strides)[3], i64 t
   return {static_cast<const T*>(data) + token * strides[0] + head * strides[1], strides[2]};
 }
 
-// A token's heads: those of q, rotated, then the keys, rotated, then the values. kRotate: without,
-// there is no q and keys are copied.
+// One of a token's heads: those of q come first, then the keys, then the values.
+struct TokenHead {
+  i64 token;
+  i32 head;   // among its kind
+  i32 which;  // 0: keys, 1: values; -1: q
+};
+
+RB_DEVICE TokenHead token_head(const AppendParams& p, i64 row) {
+  const i64 token = divide_any(row, p.token_rows);
+  const i32 head = static_cast<i32>(row - token * p.token_rows.divisor);
+  if (head < p.heads) return {token, head, -1};
+  const i32 behind = head - p.heads;
+  if (behind < p.kv_heads) return {token, behind, 0};
+  return {token, behind - p.kv_heads, 1};
+}
+
+// kRotate: without, there is no q and keys are copied.
+template <bool kRotate>
+RB_DEVICE Angles angles_of(const AppendParams& p, const TokenHead& at) {
+  if (!kRotate || at.which == 1) return Angles();
+  return Angles(p.tables, p.positions[at.token * p.positions_step]);
+}
+
+template <class T>
+RB_DEVICE Head<T> rotated_query(const AppendParams& p, const TokenHead& at) {
+  T* to = static_cast<T*>(p.q_out) + at.token * p.q_out_strides[0] + at.head * p.q_out_strides[1];
+  return {to, p.q_out_strides[2]};
+}
+
+// q is rotated, keys are rotated into their cache, values copied into theirs.
 template <class T, int kCount, bool kRotate>
 RB_DEVICE void append(const AppendParams& p) {
   const i64 row = grid_thread() >> p.lane_bits;
   if (row >= p.rows) return;
-  const i64 token = divide_any(row, p.token_rows);
-  i32 head = static_cast<i32>(row - token * p.token_rows.divisor);
-  Angles angles;
-  if constexpr (kRotate) {
-    angles = Angles(p.tables, p.positions[token * p.positions_step]);
-    if (head < p.heads) {
-      const Head<T> to{
-          static_cast<T*>(p.q_out) + token * p.q_out_strides[0] + head * p.q_out_strides[1],
-          p.q_out_strides[2]};
-      move_head<kCount>(head_of<T>(p.q, p.q_strides, token, head), to, angles, p.head_dim,
-                        p.lane_bits);
-      return;
-    }
-    head -= p.heads;
+  const TokenHead at = token_head(p, row);
+  const Angles angles = angles_of<kRotate>(p, at);
+  if (at.which < 0) {
+    move_head<kCount>(head_of<T>(p.q, p.q_strides, at.token, at.head), rotated_query<T>(p, at),
+                      angles, p.head_dim, p.lane_bits);
+    return;
   }
-  const i32 slot = p.slots[token * p.slots_step];
+  const i32 slot = p.slots[at.token * p.slots_step];
   if (slot < 0) return;
-  const int which = head >= p.kv_heads ? 1 : 0;
-  if (which == 1) {
-    head -= p.kv_heads;
-    angles.pairs = 0;
-  }
-  const auto x = head_of<T>(p.fresh[which], p.fresh_strides[which], token, head);
+  const auto x = head_of<T>(p.fresh[at.which], p.fresh_strides[at.which], at.token, at.head);
   if (p.cache_to == 0) {
-    append_head<kCount, float>(p, x, angles, which, head, slot);
+    append_head<kCount, float>(p, x, angles, at.which, at.head, slot);
   } else if (p.cache_to == 1) {
-    append_head<kCount, f16>(p, x, angles, which, head, slot);
+    append_head<kCount, f16>(p, x, angles, at.which, at.head, slot);
   } else if (p.cache_to == 2) {
-    append_head<kCount, bf16>(p, x, angles, which, head, slot);
+    append_head<kCount, bf16>(p, x, angles, at.which, at.head, slot);
   } else {
-    append_head<kCount, f8e4m3>(p, x, angles, which, head, slot);
+    append_head<kCount, f8e4m3>(p, x, angles, at.which, at.head, slot);
   }
+}
+
+// Element `at` of a head, rotated, rounded to T.
+template <class T>
+RB_DEVICE T rotated_element(const Head<const T>& x, const Angles& angles, i32 at) {
+  if (at >= 2 * angles.pairs) return x.data[at * x.step];
+  const bool interleaved = angles.interleaved != 0;
+  const bool second = interleaved ? at % 2 == 1 : at >= angles.pairs;
+  const i32 pair = interleaved ? at / 2 : at - (second ? angles.pairs : 0);
+  const i32 low = interleaved ? 2 * pair : pair;
+  const i32 high = interleaved ? low + 1 : pair + angles.pairs;
+  const auto a = load_value(x.data[low * x.step]);
+  const auto b = load_value(x.data[high * x.step]);
+  const float cos = angles.cos[pair * angles.cos_step];
+  const float sin = angles.sin[pair * angles.sin_step];
+  return store_value<T>(second ? a * sin + b * cos : a * cos - b * sin);
+}
+
+// append() for q8_0 caches: 32 lanes take a group of a head, an element each. q_out is not q.
+template <class T, int kWave, bool kRotate>
+RB_DEVICE void append_pages(const AppendParams& p) {
+  const i64 row = grid_thread() / kPageGroup;
+  if (row >= p.rows) return;
+  const TokenHead at = token_head(p, row);
+  const Angles angles = angles_of<kRotate>(p, at);
+  const i32 lane = static_cast<i32>(thread_x()) % kPageGroup;
+  const i32 element = static_cast<i32>(block_y()) * kPageGroup + lane;
+  if (at.which < 0) {
+    const auto x = head_of<T>(p.q, p.q_strides, at.token, at.head);
+    const Head<T> to = rotated_query<T>(p, at);
+    to.data[element * to.step] = rotated_element(x, angles, element);
+    return;
+  }
+  const i32 slot = p.slots[at.token * p.slots_step];
+  if (slot < 0) return;
+  const auto from = head_of<T>(p.fresh[at.which], p.fresh_strides[at.which], at.token, at.head);
+  const float x = static_cast<float>(load_value(rotated_element(from, angles, element)));
+  const PageScale scale = page_scale(wave_max<kWave, kPageGroup>(larger_magnitude(0.0f, x)));
+  const i64(&strides)[4] = p.cache_strides[at.which];
+  const i64 block = slot / p.block_size;
+  const i64 offset = slot - block * p.block_size;
+  u8* page =
+      static_cast<u8*>(p.caches[at.which]) + page_start(block * strides[0] + at.head * strides[1]);
+  page[offset * p.head_dim + element] = scale.code(x);
+  if (lane != 0) return;
+  u8* scales = page + page_scales(p.block_size, p.head_dim, offset);
+  reinterpret_cast<u16*>(scales)[element / kPageGroup] = scale.bits;
 }
 
 #define RB_ROPE(dtype, T) RB_KERNEL(rope_##dtype, kThreads, RopeParams, (rope<T, 1>(p)))
 #define RB_APPEND(dtype, T)                                                      \
   RB_KERNEL(kv_append_##dtype, kThreads, AppendParams, (append<T, 1, false>(p))) \
   RB_KERNEL(rope_append_##dtype, kThreads, AppendParams, (append<T, 1, true>(p)))
+// {kv,rope}_append_<dtype>_q8_0_<wave>
+#define RB_PAGES(lanes, wave, dtype, T)                                \
+  RB_KERNEL(kv_append_##dtype##_q8_0_##wave, kThreads, AppendParams,   \
+            (append_pages<T, lanes, false>(p)))                        \
+  RB_KERNEL(rope_append_##dtype##_q8_0_##wave, kThreads, AppendParams, \
+            (append_pages<T, lanes, true>(p)))
+#define RB_PAGES_OF(dtype, T) RB_WAVES(RB_PAGES, dtype, T)
 RB_EACH_FLOAT_TYPE(RB_ROPE)
 RB_EACH_FLOAT_TYPE(RB_APPEND)
+RB_EACH_FLOAT_TYPE(RB_PAGES_OF)
 
 #define RB_PACKED(dtype, T)                                                           \
   RB_KERNEL(rope_##dtype##_packed, kThreads, RopeParams, (rope<T, kPerThread<T>>(p))) \

@@ -27,6 +27,8 @@ AttentionType type_of(DType dtype) {
       return AttentionType::f64;
     case DType::f8e4m3:
       return AttentionType::f8e4m3;
+    case DType::q8_0:
+      return AttentionType::q8_0;
     default:
       fail(Code::internal, "attention", "no kernel reads ", dtype);
   }

@@ -11,7 +11,7 @@ extern const Impl<AttentionArgs> attention;
 extern const Impl<PagedAttentionArgs> paged_attention;
 
 // Few queries for each sequence, over heads of up to 256 elements whose rows can be read 16 bytes
-// at a time; keys and values f32, f16, bf16 or f8e4m3.
+// at a time; keys and values f32, f16, bf16, f8e4m3 or q8_0.
 extern const Impl<AttentionArgs> attention_decode;
 extern const Impl<PagedAttentionArgs> paged_attention_decode;
 

@@ -4,6 +4,7 @@
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/attention.h"
 #include "backends/gpu/rows.h"
+#include "backends/shared/kv_page.h"
 
 namespace rbee::gpu {
 namespace {
@@ -31,12 +32,21 @@ int64_t span_bytes(const View& view) {
   return elements * info(view.dtype).block_bytes;
 }
 
+// Kernels read codes 8 bytes at a time and count rows in 31 bits.
+const char* refuse_pages(const View& cache) {
+  const int64_t page = cache.size(2) * cache.size(3);
+  if (shared::page_start(page) % 8 != 0) return "pages are not multiples of 8 bytes";
+  if (cache.size(0) * cache.size(1) * cache.size(2) > INT32_MAX) return "too many rows";
+  return nullptr;
+}
+
 const char* refuse_shape(const View& k, const View& v, int64_t head_dim, int64_t v_dim) {
+  if (std::max(head_dim, v_dim) > 256) return "heads have more than 256 elements";
+  if (k.packing == shared::kPagePacking) return refuse_pages(k);
   if (k.dtype != DType::f32 && k.dtype != DType::f16 && k.dtype != DType::bf16 &&
       k.dtype != DType::f8e4m3) {
-    return "keys are not f32, f16, bf16 or f8e4m3";
+    return "keys are not f32, f16, bf16, f8e4m3 or q8_0";
   }
-  if (std::max(head_dim, v_dim) > 256) return "heads have more than 256 elements";
   if (!vector_rows(k) || !vector_rows(v)) return "keys cannot be read 16 bytes at a time";
   if (span_bytes(k) > kMostBytes || span_bytes(v) > kMostBytes) return "more than 32 GiB of keys";
   return nullptr;
@@ -75,7 +85,7 @@ int64_t splits_for(const AttentionParams& params, int64_t blocks, int64_t at_onc
 }
 
 void run_decode(const char* op, AttentionParams params, DType cache, Stream& stream) {
-  const GpuDevice& owner = device_of(stream);
+  GpuDevice& owner = device_of(stream);
   const Properties& device = owner.properties();
   const int64_t rows = params.block_table == nullptr ? params.batch * params.q_len : params.q_len;
   const int64_t group = params.heads / params.kv_heads;
@@ -89,7 +99,7 @@ void run_decode(const char* op, AttentionParams params, DType cache, Stream& str
   const Scratch scratch(stream, static_cast<size_t>(parts * (params.v_dim + 2)) * sizeof(float));
   params.partial = scratch.as<float>();
   params.partial_stats = params.partial + parts * params.v_dim;
-  params.arrivals = owner.arrivals().of(stream.handle);
+  params.arrivals = owner.streams().of(stream.handle).arrivals;
 
   KernelName kernel("attention_decode", cache);
   kernel.part(dim <= 64 ? "d64" : dim <= 128 ? "d128" : "d256");
@@ -101,7 +111,8 @@ void run_decode(const char* op, AttentionParams params, DType cache, Stream& str
           .grid = {.x = static_cast<uint32_t>(rows),
                    .y = static_cast<uint32_t>(head_blocks),
                    .z = static_cast<uint32_t>(params.splits)},
-          .threads = static_cast<uint32_t>(kWaves * device.lane_count)},
+          .threads = static_cast<uint32_t>(kWaves * device.lane_count),
+          .writes_weights = false},
          params);
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/gpu/gpu_device.h"
 #include "backends/gpu/launch.h"
 #include "backends/gpu/loop.h"
+#include "backends/shared/kv_page.h"
 #include "backends/shared/rope_params.h"
 
 namespace rbee::gpu {
@@ -61,7 +63,8 @@ void start(Stream& stream, const char* op, DType dtype, int64_t each, const Para
           .family = "rope",
           .kernel = KernelName(op, dtype, each > 1 ? "packed" : ""),
           .grid = {.x = blocks_for(params.rows << params.lane_bits, kThreads)},
-          .threads = kThreads},
+          .threads = kThreads,
+          .writes_weights = false},
          params);
 }
 
@@ -125,8 +128,26 @@ shared::AppendParams append_params(const KvAppendArgs& args, int64_t heads) {
   return params;
 }
 
+// A group of a head, which shares a scale, takes 32 threads.
+void start_pages(Stream& stream, const char* op, DType dtype, const shared::AppendParams& params) {
+  KernelName kernel(op, dtype, "q8_0");
+  kernel.lanes(device_of(stream).properties().lane_count);
+  launch(stream,
+         {.op = op,
+          .family = "rope",
+          .kernel = kernel,
+          .grid = {.x = blocks_for(params.rows * shared::kPageGroup, kThreads),
+                   .y = static_cast<uint32_t>(params.head_dim / shared::kPageGroup)},
+          .threads = kThreads,
+          .writes_weights = false},
+         params);
+}
+
 void run_kv_append(const KvAppendArgs& args, Stream& stream) {
   if (args.k.numel() == 0) return;
+  if (args.k_cache.dtype == DType::q8_0) {
+    return start_pages(stream, "kv_append", args.k.dtype, append_params(args, 0));
+  }
   const int64_t each = run_length(args.k.dtype, {&args.k, &args.v, &args.k_cache, &args.v_cache});
   shared::AppendParams params = append_params(args, 0);
   params.lane_bits = lane_bits(args.k.size(2), 0, each);
@@ -135,8 +156,6 @@ void run_kv_append(const KvAppendArgs& args, Stream& stream) {
 
 void run_rope_append(const RopeAppendArgs& args, Stream& stream) {
   if (args.q.numel() == 0 && args.k.numel() == 0) return;
-  const int64_t each = run_length(args.q.dtype, {&args.q, &args.k, &args.v, &args.q_out, &args.cos,
-                                                 &args.sin, &args.k_cache, &args.v_cache});
   shared::AppendParams params =
       append_params({args.k, args.v, args.slots, args.k_cache, args.v_cache}, args.q.size(1));
   params.q = args.q.data;
@@ -146,6 +165,11 @@ void run_rope_append(const RopeAppendArgs& args, Stream& stream) {
   params.tables = tables_of(args.cos, args.sin, args.layout);
   copy_strides(params.q_strides, args.q);
   copy_strides(params.q_out_strides, args.q_out);
+  if (args.k_cache.dtype == DType::q8_0) {
+    return start_pages(stream, "rope_append", args.q.dtype, params);
+  }
+  const int64_t each = run_length(args.q.dtype, {&args.q, &args.k, &args.v, &args.q_out, &args.cos,
+                                                 &args.sin, &args.k_cache, &args.v_cache});
   params.lane_bits = lane_bits(args.q.size(2), args.cos.size(1), each);
   start(stream, "rope_append", args.q.dtype, each, params);
 }

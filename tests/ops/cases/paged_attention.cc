@@ -39,6 +39,10 @@ struct PagedCase {
   }
 };
 
+Form cache_form(DType cache) {
+  return cache == DType::q8_0 ? Form::pages : Form::contiguous;
+}
+
 void append_to(std::string& out, const PagedCase& c) {
   for (const Sequence& seq : c.seqs) out += cat(seq.queries, '/', seq.keys, ' ');
   out += cat("heads ", c.heads, '/', c.kv_heads, " dim ", c.head_dim, " block ", c.block_size, ' ',
@@ -89,6 +93,44 @@ void add_tiled(std::vector<PagedCase>& out) {
   }
 }
 
+// Heads of whole groups only; pages whose rows are aligned for wide loads, or not.
+void add_q8(std::vector<PagedCase>& out) {
+  const std::vector<Sequence> prompts{{130, 130}, {0, 5}, {17, 300}};
+  const std::vector<Sequence> decode{{1, 300}, {1, 1025}, {0, 0}, {2, 17}, {1, 1}};
+  for (const auto& seqs : {prompts, decode}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+      out.push_back({.seqs = seqs,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 64,
+                     .cache = DType::q8_0,
+                     .dtype = dtype});
+    }
+    for (const int64_t dim : {32, 96, 128, 256}) {
+      out.push_back({.seqs = seqs,
+                     .heads = 6,
+                     .kv_heads = dim == 96 ? 6 : 1,
+                     .head_dim = dim,
+                     .block_size = 32,
+                     .cache = DType::q8_0});
+    }
+    out.push_back({.seqs = seqs,
+                   .heads = 4,
+                   .kv_heads = 1,
+                   .head_dim = 128,
+                   .block_size = 32,
+                   .cache = DType::q8_0,
+                   .softcap = 2,
+                   .window = 77});
+    out.push_back({.seqs = seqs,
+                   .heads = 2,
+                   .kv_heads = 2,
+                   .head_dim = 32,
+                   .block_size = 7,
+                   .cache = DType::q8_0});
+  }
+}
+
 std::vector<PagedCase> cases() {
   std::vector<PagedCase> out;
   const std::vector<Sequence> mixed{{5, 5}, {1, 77}, {0, 3}, {3, 40}, {1, 1}};
@@ -119,6 +161,7 @@ std::vector<PagedCase> cases() {
   out.push_back({.seqs = mixed, .heads = 2, .kv_heads = 2, .head_dim = 24, .form = Form::gaps});
   out.push_back({.seqs = {{0, 9}}, .heads = 2, .kv_heads = 2, .head_dim = 8});
   add_tiled(out);
+  add_q8(out);
   out.push_back({.seqs = {{512, 512}},
                  .heads = 9,
                  .kv_heads = 3,
@@ -154,8 +197,8 @@ PagedAttentionArgs build(const PagedCase& c, Scene& scene) {
   const Shape cache{c.blocks(), c.kv_heads, c.block_size, c.head_dim};
   scene.flops = 4.0 * products * static_cast<double>(c.heads * c.head_dim);
   return {.q = scene.input({q, c.form}, c.dtype),
-          .k_cache = scene.input({cache}, c.cache),
-          .v_cache = scene.input({cache}, c.cache),
+          .k_cache = scene.input({cache, cache_form(c.cache)}, c.cache),
+          .v_cache = scene.input({cache, cache_form(c.cache)}, c.cache),
           .seq_starts = scene.input_of<int32_t>({seqs + 1}, starts),
           .kv_lens = scene.input_of<int32_t>({seqs}, lens),
           .block_table = scene.input_of<int32_t>({seqs, c.max_blocks()}, table),
@@ -246,6 +289,17 @@ std::vector<AppendCase> append_cases() {
     out.push_back({.slots = slots, .heads = 2, .head_dim = 13, .cache = cache});
     out.push_back({.slots = slots, .heads = 2, .head_dim = 17, .cache = cache, .form = Form::gaps});
   }
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+    out.push_back(
+        {.slots = slots, .heads = 3, .head_dim = 64, .dtype = dtype, .cache = DType::q8_0});
+  }
+  for (const int64_t dim : {32, 96, 256}) {
+    out.push_back({.slots = slots,
+                   .heads = 2,
+                   .head_dim = dim,
+                   .cache = DType::q8_0,
+                   .form = dim == 96 ? Form::gaps : Form::contiguous});
+  }
   out.push_back({.slots = {}, .heads = 2, .head_dim = 8});
   return out;
 }
@@ -278,7 +332,8 @@ OpTable append_table() {
              [c](Scene& scene) {
                const auto tokens = static_cast<int64_t>(c.slots.size());
                const Layout rows{{tokens, c.heads, c.head_dim}, c.form};
-               const Layout cache{{kAppendBlocks, c.heads, kAppendBlockSize, c.head_dim}};
+               const Layout cache{{kAppendBlocks, c.heads, kAppendBlockSize, c.head_dim},
+                                  cache_form(c.cache)};
                const View k = scene.input(rows, c.dtype);
                const View v = scene.input(rows, c.dtype);
                const View slots = scene.input_of<int32_t>({tokens}, c.slots);

@@ -20,11 +20,11 @@ std::vector<RopeAppendCase> cases() {
   const std::vector<int32_t> slots{9, 0, -1, 31, 8};
   std::vector<RopeAppendCase> out;
   for (const RopeLayout layout : {RopeLayout::half, RopeLayout::interleaved}) {
-    for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3}) {
+    for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
         // Rotated keys are rounded to their own type first, which a finer cache would show.
         const bool finer = (dtype == DType::f16 && cache == DType::f32) ||
-                           (dtype == DType::bf16 && cache != DType::bf16);
+                           (dtype == DType::bf16 && cache != DType::bf16 && cache != DType::q8_0);
         if (finer) continue;
         out.push_back({.slots = slots,
                        .heads = 6,
@@ -46,6 +46,23 @@ std::vector<RopeAppendCase> cases() {
       partial.pairs = 5;
       out.push_back(partial);
     }
+    // Pairs whose halves end within groups, and elements that are only copied.
+    for (const int64_t pairs : {24, 48}) {
+      out.push_back({.slots = slots,
+                     .heads = 3,
+                     .kv_heads = 3,
+                     .head_dim = 96,
+                     .pairs = pairs,
+                     .layout = layout,
+                     .cache = DType::q8_0,
+                     .form = pairs == 24 ? Form::gaps : Form::contiguous});
+    }
+    out.push_back({.slots = {3},
+                   .head_dim = 256,
+                   .pairs = 128,
+                   .layout = layout,
+                   .dtype = DType::f16,
+                   .cache = DType::q8_0});
     out.push_back({.slots = {3}, .heads = 1, .layout = layout});
     out.push_back({.slots = {}, .heads = 2, .head_dim = 8, .pairs = 4, .layout = layout});
   }
@@ -97,7 +114,8 @@ std::vector<HostArray> formula(const RopeAppendCase& c, const std::vector<HostAr
 RopeAppendArgs build(const RopeAppendCase& c, Scene& scene) {
   const auto tokens = static_cast<int64_t>(c.slots.size());
   const Layout kv{{tokens, c.kv_heads, c.head_dim}, c.form};
-  const Layout cache{{kBlocks, c.kv_heads, kBlockSize, c.head_dim}};
+  const Layout cache{{kBlocks, c.kv_heads, kBlockSize, c.head_dim},
+                     c.cache == DType::q8_0 ? Form::pages : Form::contiguous};
   std::vector<int32_t> positions;
   for (size_t t = 0; t < c.slots.size(); ++t) {
     positions.push_back(static_cast<int32_t>(position_of(t)));

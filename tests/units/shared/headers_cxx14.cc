@@ -1,5 +1,6 @@
 // Compiled as C++14 without any standard header in reach: what the headers of backends/shared
 // promise to the compilers of devices.
+#include "backends/shared/kv_page.h"
 #include "backends/shared/math.h"
 #include "backends/shared/pack_blocks.h"
 #include "backends/shared/philox.h"

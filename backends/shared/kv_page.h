@@ -1,0 +1,66 @@
+#pragma once
+// Key/value caches in q8_0. A page is what one block of positions holds for one head: `rows`
+// positions of `dim` elements, dim a multiple of 32. It has the numbers, and as many bytes, as
+// ggml's q8_0 has, but codes and scales apart, so that a row of codes can be read 8 or 16 bytes at
+// a time:
+//
+//   codes   i8 (rows, dim)
+//   scales  f16 (rows, dim / 32), each of 32 neighbouring elements; an element is code * scale
+//
+// Pages lie one after another: (blocks, kv_heads). Offsets are in bytes.
+
+#include "backends/shared/float_types.h"
+
+namespace rbee {
+namespace shared {
+
+// View::packing of such a cache: no other operation takes it for rows of blocks.
+constexpr u8 kPagePacking = 255;
+constexpr int kPageGroup = 32;  // elements that share a scale
+
+// Where the page begins whose first element is `element` of the cache.
+RB_FN i64 page_start(i64 element) {
+  return element / kPageGroup * (kPageGroup + 2);
+}
+// Where a row's scales begin in its page; its codes begin at row * dim.
+RB_FN i64 page_scales(i64 rows, i64 dim, i64 row) {
+  return rows * dim + row * (dim / kPageGroup) * 2;
+}
+
+// How a group is rounded, from the largest magnitude in it, as ggml does: 127 steps to the largest.
+// What an f16 scale cannot hold counts as the most it can; NaN counts as 0.
+struct PageScale {
+  u16 bits;       // f16
+  float inverse;  // codes in a unit; 0 where the scale is 0
+
+  RB_FN u8 code(float x) const {
+    const float steps = x * inverse;
+    float within = steps > 127.0f ? 127.0f : steps;
+    if (!(within >= -127.0f)) within = within < 0.0f ? -127.0f : 0.0f;
+    // The last bits of a float of this size are units, rounded to nearest even.
+    return static_cast<u8>(bits_of_float(within + 12582912.0f));
+  }
+};
+RB_FN PageScale page_scale(float largest) {
+  constexpr float kMost = 65504.0f;
+  const float step = largest / 127.0f;
+  const float scale = step < kMost ? step : kMost;
+  const u16 bits = half_of_float(scale);
+  return PageScale{bits, bits == 0 ? 0.0f : 1.0f / scale};
+}
+
+// The larger magnitude; NaN counts as 0.
+RB_FN float larger_magnitude(float most, float x) {
+  const float magnitude = x < 0.0f ? -x : x;
+  return magnitude > most ? magnitude : most;
+}
+
+struct PageCode {
+  u8 bits;  // i8
+};
+RB_FN float to_float(PageCode x) {
+  return static_cast<float>(static_cast<i8>(x.bits));
+}
+
+}  // namespace shared
+}  // namespace rbee
