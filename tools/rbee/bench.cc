@@ -207,7 +207,7 @@ Command add_bench(CLI::App& parent) {
   app->add_option("-n,--generate-tokens", options->generations, "generation lengths to time")
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("--cache-type", options->cache_type, "what keys and values are kept in")
-      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3"}))
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3", "q8_0"}))
       ->capture_default_str();
   app->add_option("--chunk", options->chunk,
                   "prompt tokens in one step; 0 = 512 on a CPU, 2048 on a GPU")

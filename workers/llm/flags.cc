@@ -37,8 +37,9 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
       ->capture_default_str();
   app.add_option("--cache-type", flags.cache_type,
-                 "What keys and values are kept in; auto = 16 bits, f8e4m3 halves them")
-      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3"}))
+                 "What keys and values are kept in; auto = 16 bits, f8e4m3 and q8_0 halve "
+                 "them")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3", "q8_0"}))
       ->capture_default_str();
   app.add_option("--threads", flags.threads, "Threads; 0 = one for each core")
       ->check(CLI::Range(0, 1024));

@@ -18,7 +18,7 @@ struct Flags {
   int device = 0;                    // ordinal among the devices of the worker's kind
   int64_t context = 0;               // tokens; 0 = the model's own, at most 4096
   std::string dtype = "auto";        // what layers compute in: f32, f16 or bf16
-  std::string cache_type = "auto";   // of keys and values: f32, f16, bf16 or f8e4m3
+  std::string cache_type = "auto";   // of keys and values: see --cache-type
   int threads = 0;                   // 0 = one for each core
   std::vector<std::string> ignored;  // what was not understood
 };

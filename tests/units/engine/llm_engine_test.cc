@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "rbee/engine/stepper.h"
+#include "tests/support/expect_error.h"
 #include "tests/units/engine/far_device.h"
 #include "tests/units/engine/tiny_engine.h"
 
@@ -51,6 +52,11 @@ TEST(LlmEngine, GreedyTextIsTheLikeliestContinuation) {
     EXPECT_EQ(sink->starts, 1);
     EXPECT_TRUE(sink->indices_follow);
   }
+}
+
+TEST(LlmEngine, ACacheTypeThatHeadsDoNotFitIsRefusedAtLoad) {
+  harness::expect_error("kv_cache", "heads of 16 elements do not fit q8_0", "another type",
+                        [] { make_llm_engine(tiny_model(), {.kv_dtype = DType::q8_0}); });
 }
 
 TEST(LlmEngine, SequencesThatShareStepsDoNotDisturbEachOther) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "rbee/ops/elementwise.h"
 #include "tests/checkpoints/checkpoint_files.h"
 
 namespace rbee::test {
@@ -29,6 +30,15 @@ TEST(KvCache, ShapesAndBytes) {
     EXPECT_EQ(cache.block_size(), 4);
     EXPECT_EQ(cache.bytes(), 2 * 3 * (5 * 2 * 4 * 16) * size);
   }
+}
+
+TEST(KvCache, Q8TakesAsManyBytesAsBlocksAndIsNoTensorForOtherOperations) {
+  nn::KvCacheOptions options = small();
+  options.head_dim = 64;
+  options.dtype = DType::q8_0;
+  nn::KvCache cache(options, cpu_device());
+  EXPECT_EQ(cache.bytes(), 2 * 3 * (5 * 2 * 4 * 64) / 32 * 34);
+  expect_error(Code::invalid_argument, {"packed"}, [&] { cast(cache.keys(0), DType::f32); });
 }
 
 TEST(KvCache, DefaultsAreHalvesInBlocksOf32) {
@@ -65,7 +75,9 @@ TEST(KvCache, ErrorsNameTheSize) {
   refuse("head_dim is 0", [](nn::KvCacheOptions& o) { o.head_dim = 0; });
   refuse("blocks is 0", [](nn::KvCacheOptions& o) { o.blocks = 0; });
   refuse("block_size is 0", [](nn::KvCacheOptions& o) { o.block_size = 0; });
-  refuse("not q8_0", [](nn::KvCacheOptions& o) { o.dtype = DType::q8_0; });
+  refuse("not q4_0", [](nn::KvCacheOptions& o) { o.dtype = DType::q4_0; });
+  refuse("heads of 16 elements do not fit q8_0",
+         [](nn::KvCacheOptions& o) { o.dtype = DType::q8_0; });
   refuse("not i32", [](nn::KvCacheOptions& o) { o.dtype = DType::i32; });
   // More elements than 64 bits count.
   refuse("", [](nn::KvCacheOptions& o) { o.blocks = int64_t{1} << 61; });

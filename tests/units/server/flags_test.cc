@@ -59,6 +59,7 @@ TEST(Flags, AllOfThem) {
   EXPECT_EQ(parsed.threads, 3);
   EXPECT_EQ(parsed.device, 2);
   EXPECT_EQ(flags({"--model", "m", "--cache-type", "f8e4m3"}).cache_type, "f8e4m3");
+  EXPECT_EQ(flags({"--model", "m", "--cache-type", "q8_0"}).cache_type, "q8_0");
 }
 
 TEST(Flags, AsAHiveStartsIt) {
