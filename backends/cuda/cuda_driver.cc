@@ -100,6 +100,7 @@ gpu::Properties CudaDriver::properties(int ordinal) {
   out.matrix = major < 8    ? gpu::MatrixUnit::none
                : major == 9 ? gpu::MatrixUnit::wgmma
                             : gpu::MatrixUnit::mma;
+  out.async_copies = major >= 8;
   out.l2_bytes = attribute(ordinal, kL2CacheSize);
   out.multiprocessors = attribute(ordinal, kMultiprocessorCount);
   out.max_threads_per_block = attribute(ordinal, kMaxThreadsPerBlock);
@@ -244,23 +245,21 @@ void CudaDriver::allow_shared(void* kernel, size_t bytes) {
         "cuFuncSetAttribute");
 }
 
-void CudaDriver::launch(void* kernel, gpu::Grid grid, uint32_t threads, uint32_t shared_bytes,
-                        void* stream, void* params) {
+void CudaDriver::launch(const gpu::KernelLaunch& what, void* stream, void* params) {
   void* arguments[] = {params};
-  // The next kernel may take its place on the device while this one still runs: every kernel waits
-  // for the one before it first (RB_KERNEL), which is what orders them.
+  // Overlapping kernels are in order because each waits for the one in front (RB_KERNEL).
   const LaunchAttribute overlap{.id = kProgrammaticSerialization, .padding = 0, .value = {1}};
-  const LaunchConfig config{.grid_x = grid.x,
-                            .grid_y = grid.y,
-                            .grid_z = grid.z,
-                            .block_x = threads,
+  const LaunchConfig config{.grid_x = what.grid.x,
+                            .grid_y = what.grid.y,
+                            .grid_z = what.grid.z,
+                            .block_x = what.threads,
                             .block_y = 1,
                             .block_z = 1,
-                            .shared_bytes = shared_bytes,
+                            .shared_bytes = what.shared_bytes,
                             .stream = handle(stream),
                             .attributes = &overlap,
-                            .attribute_count = current.overlaps ? 1u : 0u};
-  check(fn_.cuLaunchKernelEx(&config, handle(kernel), arguments, nullptr), "cuLaunchKernelEx");
+                            .attribute_count = current.overlaps && what.overlap ? 1u : 0u};
+  check(fn_.cuLaunchKernelEx(&config, handle(what.kernel), arguments, nullptr), "cuLaunchKernelEx");
 }
 
 void CudaDriver::begin_capture(void* stream) {

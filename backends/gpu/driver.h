@@ -33,10 +33,21 @@ struct Properties {
   int max_threads_per_block = 1024;
   int64_t shared_per_block = 0;  // bytes, the most that a launch may ask for
   MatrixUnit matrix = MatrixUnit::none;
+  bool async_copies = false;  // kernels copy to shared memory while they go on (portable.h)
 };
 
 struct Grid {
   uint32_t x = 1, y = 1, z = 1;  // blocks
+};
+
+struct KernelLaunch {
+  void* kernel = nullptr;
+  Grid grid;
+  uint32_t threads = 0;       // per block
+  uint32_t shared_bytes = 0;  // dynamic shared memory
+  // Blocks may take their place on the device before the kernel in front has ended, where the
+  // vendor can; the kernel then waits itself (portable.h).
+  bool overlap = true;
 };
 
 class Driver {
@@ -80,8 +91,7 @@ class Driver {
   // Lets launches of the kernel use up to `bytes` of dynamic shared memory.
   virtual void allow_shared(void* kernel, size_t bytes) = 0;
   // `params`: the address of the kernel's one parameter.
-  virtual void launch(void* kernel, Grid grid, uint32_t threads, uint32_t shared_bytes,
-                      void* stream, void* params) = 0;
+  virtual void launch(const KernelLaunch& what, void* stream, void* params) = 0;
 
   // Between begin and end, work on the stream is recorded; allocation stays legal.
   virtual void begin_capture(void* stream) = 0;

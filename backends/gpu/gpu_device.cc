@@ -23,7 +23,7 @@ GpuDevice::GpuDevice(const Vendor& vendor, int ordinal)
       kernel_cache_(driver_, cat(DeviceId{driver_.kind(), ordinal}), properties_.architecture,
                     vendor.images),
       allocator_(driver_, ordinal),
-      arrivals_(driver_),
+      streams_(driver_),
       default_stream_(create_stream()) {}
 
 GpuDevice::~GpuDevice() {
@@ -77,9 +77,9 @@ Stream GpuDevice::create_stream() {
   use();
   void* handle = driver_.create_stream();
   try {
-    arrivals_.add(handle);
+    streams_.add(handle);
   } catch (...) {
-    arrivals_.remove(handle);
+    streams_.remove(handle);
     driver_.destroy_stream(handle);
     throw;
   }
@@ -88,7 +88,7 @@ Stream GpuDevice::create_stream() {
 
 void GpuDevice::destroy_stream(Stream& stream) noexcept {
   use();
-  arrivals_.remove(stream.handle);
+  streams_.remove(stream.handle);
   driver_.destroy_stream(std::exchange(stream.handle, nullptr));
 }
 

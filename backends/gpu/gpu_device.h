@@ -5,11 +5,11 @@
 #include <span>
 #include <string>
 
-#include "backends/gpu/arrival_counters.h"
 #include "backends/gpu/device_allocator.h"
 #include "backends/gpu/driver.h"
 #include "backends/gpu/kernel_cache.h"
 #include "backends/gpu/launch.h"
+#include "backends/gpu/stream_records.h"
 
 namespace rbee::gpu {
 
@@ -62,7 +62,7 @@ class GpuDevice final : public Device {
   const Properties& properties() const { return properties_; }
   Driver& driver() const { return driver_; }
   KernelCache& kernel_cache() { return kernel_cache_; }
-  const ArrivalCounters& arrivals() const { return arrivals_; }
+  StreamRecords& streams() { return streams_; }
   AllocatorStats allocator_stats() const { return allocator_.stats(); }
   void reset_allocator_peak() { allocator_.reset_peak(); }
   // Makes the device current for the calling thread.
@@ -75,7 +75,7 @@ class GpuDevice final : public Device {
   const KernelTable* kernel_table_;
   KernelCache kernel_cache_;
   DeviceAllocator allocator_;
-  ArrivalCounters arrivals_;
+  StreamRecords streams_;
   Stream default_stream_;
 };
 

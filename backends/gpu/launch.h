@@ -9,6 +9,9 @@
 
 namespace rbee::gpu {
 
+// What a kernel reads before those in front of it have ended.
+enum class ReadsAhead : uint8_t { nothing, weights, anything };
+
 struct Launch {
   const char* op;      // as errors and profiles name it
   const char* family;  // stem of the kernel's source
@@ -16,10 +19,14 @@ struct Launch {
   Grid grid;
   uint32_t threads = 256;     // per block
   uint32_t shared_bytes = 0;  // dynamic shared memory
+  ReadsAhead reads_ahead = ReadsAhead::nothing;
+  // What this kernel writes may be a weight that another reads ahead; false for activations.
+  bool writes_weights = true;
 };
 
-// Queues the kernel. Throws Error naming op, kernel and device; legal while a step is recorded. A
-// grid with a 0 does nothing.
+// Queues the kernel, which may overlap with the end of the one in front: unless it reads ahead what
+// could be under way, then it waits for all. Throws Error naming op, kernel and device; legal while
+// a step is recorded. A grid with a 0 does nothing.
 void launch_raw(Stream& stream, const Launch& launch, void* params);
 
 template <typename Params>

@@ -14,15 +14,9 @@
 #define RB_SHARED __shared__
 #define RB_KERNEL(name, threads, Params, ...)                                                    \
   extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Params p) { \
+    ::rbee::gpu::start_next_kernel();                                                            \
     ::rbee::gpu::wait_for_previous_kernel();                                                     \
     __VA_ARGS__;                                                                                 \
-  }
-// The same, for kernels of which a multiprocessor is to hold `blocks` at once.
-#define RB_KERNEL_OF(name, threads, blocks, Params, ...)        \
-  extern "C" __global__ void __launch_bounds__(threads, blocks) \
-      name(const __grid_constant__ Params p) {                  \
-    ::rbee::gpu::wait_for_previous_kernel();                    \
-    __VA_ARGS__;                                                \
   }
 // Memory of the block, of the size that the launch gives.
 #define RB_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
@@ -30,7 +24,16 @@
 #define RB_KERNEL_OF(name, threads, blocks, Params, ...)        \
   extern "C" __global__ void __launch_bounds__(threads, blocks) \
       name(const __grid_constant__ Params p) {                  \
+    ::rbee::gpu::start_next_kernel();                           \
     ::rbee::gpu::wait_for_previous_kernel();                    \
+    __VA_ARGS__;                                                \
+  }
+// The same, for kernels that call wait_for_previous_kernel() themselves: before it they read
+// nothing but weights.
+#define RB_KERNEL_AHEAD(name, threads, blocks, Params, ...)     \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) \
+      name(const __grid_constant__ Params p) {                  \
+    ::rbee::gpu::start_next_kernel();                           \
     __VA_ARGS__;                                                \
   }
 // M(lanes, suffix) for each wave width that the target has.
@@ -44,11 +47,11 @@
   name(const Params p) {                                        \
     __VA_ARGS__;                                                \
   }
-#define RB_KERNEL_OF(name, threads, blocks, Params, ...) \
-  RB_KERNEL(name, threads, Params, __VA_ARGS__)
 #define RB_DYNAMIC_SHARED(name) \
   extern __attribute__((shared)) __attribute__((aligned(16))) unsigned char name[]
 #define RB_KERNEL_OF(name, threads, blocks, Params, ...) \
+  RB_KERNEL(name, threads, Params, __VA_ARGS__)
+#define RB_KERNEL_AHEAD(name, threads, blocks, Params, ...) \
   RB_KERNEL(name, threads, Params, __VA_ARGS__)
 #if defined(__GFX9__)
 #define RB_WAVES(M, ...) M(64, w64, ##__VA_ARGS__)
@@ -97,15 +100,18 @@
 namespace rbee {
 namespace gpu {
 
-#if defined(__CUDACC__)
-// Kernels are started before the one before them has ended (compute capability 9 and later), so
-// that the time of a launch is hidden. Nothing is read or written before this.
-RB_DEVICE void wait_for_previous_kernel() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+// Kernels are started before the one before them has ended (NVIDIA, compute capability 9 and
+// later), so that the time of a launch is hidden.
+RB_DEVICE void start_next_kernel() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
+RB_DEVICE void wait_for_previous_kernel() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
 
 using namespace shared;  // NOLINT: the formulas are this code's vocabulary
 
@@ -285,6 +291,47 @@ RB_DEVICE void load_once(const u8* from, u32 (&words)[kWords]) {
   for (int i = 0; i < kWords; ++i) words[i] = loaded[i];
 #endif
 }
+
+// Copies to shared memory that go on while the thread does other things. Where the target has none
+// kernels keep what they read ahead in registers.
+#if defined(__CUDACC__)
+constexpr bool kAsyncCopies = true;
+
+RB_DEVICE u32 shared_address(const void* data) {
+  return static_cast<u32>(__cvta_generic_to_shared(data));
+}
+// The first `valid` of 16 bytes, and zeros behind them. Both addresses are multiples of 16.
+RB_DEVICE void copy_async16(u32 to, const void* from, int valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+               "l"(__cvta_generic_to_global(from)), "r"(valid)
+               : "memory");
+}
+RB_DEVICE void copy_async16_if(bool wanted, u32 to, const void* from, int valid) {
+  asm volatile(
+      "{\n\t.reg .pred wanted;\n\tsetp.ne.s32 wanted, %3, 0;\n\t"
+      "@wanted cp.async.cg.shared.global [%0], [%1], 16, %2;\n\t}" ::"r"(to),
+      "l"(__cvta_generic_to_global(from)), "r"(valid), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+// The copies since the last call become a group.
+RB_DEVICE void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Waits until at most kPending groups of this thread's copies are under way.
+template <int kPending>
+RB_DEVICE void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+#else
+constexpr bool kAsyncCopies = false;
+// For templates that name them; nothing calls them.
+u32 shared_address(const void* data);
+void copy_async16(u32 to, const void* from, int valid);
+void copy_async16_if(bool wanted, u32 to, const void* from, int valid);
+void commit_copies();
+template <int kPending>
+void wait_copies();
+#endif
 
 // Shared memory written by a wave's lanes before is seen by its lanes after; all lanes take part.
 RB_DEVICE void wave_barrier() {

@@ -232,11 +232,11 @@ void* HipDriver::find_kernel(void* module, const char* name) {
 void HipDriver::allow_shared(void*, size_t) {
 }  // AMD devices have no opt-in above their usual limit
 
-void HipDriver::launch(void* kernel, gpu::Grid grid, uint32_t threads, uint32_t shared_bytes,
-                       void* stream, void* params) {
+void HipDriver::launch(const gpu::KernelLaunch& what, void* stream, void* params) {
   void* arguments[] = {params};
-  check(fn_.hipModuleLaunchKernel(handle(kernel), grid.x, grid.y, grid.z, threads, 1, 1,
-                                  shared_bytes, handle(stream), arguments, nullptr),
+  check(fn_.hipModuleLaunchKernel(handle(what.kernel), what.grid.x, what.grid.y, what.grid.z,
+                                  what.threads, 1, 1, what.shared_bytes, handle(stream), arguments,
+                                  nullptr),
         "hipModuleLaunchKernel");
 }
 

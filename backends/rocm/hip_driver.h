@@ -45,8 +45,7 @@ class HipDriver final : public gpu::Driver {
   void unload_module(void* module) noexcept override;
   void* find_kernel(void* module, const char* name) override;
   void allow_shared(void* kernel, size_t bytes) override;
-  void launch(void* kernel, gpu::Grid grid, uint32_t threads, uint32_t shared_bytes, void* stream,
-              void* params) override;
+  void launch(const gpu::KernelLaunch& what, void* stream, void* params) override;
 
   void begin_capture(void* stream) override;
   void* end_capture(void* stream) override;

@@ -67,12 +67,15 @@ struct MatvecQuantParams {
 
 // Linear layers for one row of x, see backends/gpu/kernels/matvec_one.h.
 enum {
-  kMatvecOuts = 2,   // rows of weights that a wave works on at a time: a group
-  kMatvecBlocks = 2  // of threads, that a multiprocessor should hold at once
+  kMatvecOuts = 2,          // rows of weights that a wave works on at a time: a group
+  kMatvecOneThreads = 256,  // of the one block on each multiprocessor
+  kMatvecOneBlocks = 2      // that a multiprocessor holds at once: this kernel's and the next one's
 };
-// Pieces of a row that a wave works on at a time: 16 bytes of a plain row, packed_piece() codes of
-// a packed one. Rows are no shorter.
-enum { kPlainTrip = 128, kPackedTrip = 64 };
+// Pieces of 16 bytes of a plain row that a wave works on at a time (packed: kPackedTrip). Rows are
+// no shorter.
+enum { kPlainTrip = 128 };
+// Most trips of a wave's ring.
+enum { kMatvecMostRing = 4 };
 
 struct MatvecOnePart {
   const void* weight;  // (outs, in): row-major plain, or packed
@@ -97,6 +100,7 @@ struct MatvecOneParams {
   i32 groups;  // of all parts
   i32 gate;    // 0: none; 1 + GateOp: y of the first part = act(gate, first part) * up
   i32 x_type;  // of packed weights' kernels: 0: f32, 1: f16, 2: bf16
+  i32 ring;    // trips that a wave has on their way, 1 to kMatvecMostRing; where there are rings
   i32 part_count;
   MatvecOnePart parts[kMatvecParts];
 };

@@ -40,6 +40,9 @@ RB_FN u32 read_u32(const RB_GLOBAL u8* from) {
   return word;
 #endif
 }
+RB_FN u8 read_u8(const RB_GLOBAL u8* from) {
+  return *from;
+}
 RB_FN u16 read_u16(const RB_GLOBAL u8* from) {
 #if defined(__CUDA_ARCH__)
   u16 half;
@@ -218,14 +221,16 @@ RB_FN float high_half(u32 word) {
 // One f16 for every 32 elements.
 struct HalfScale {
   u32 d;
-  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+  template <class From>
+  RB_FN void load(From scale, From, i64 group) {
     d = read_u16(scale + 2 * group);
   }
   RB_FN PackedScale value(int) const { return both(low_half(d), -0.0f); }
 };
 struct HalfPair {
   u32 pair;
-  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+  template <class From>
+  RB_FN void load(From scale, From, i64 group) {
     pair = read_u32(scale + 4 * group);
   }
   RB_FN PackedScale value(int) const { return both(low_half(pair), high_half(pair)); }
@@ -233,7 +238,8 @@ struct HalfPair {
 // Q4_K and Q5_K.
 struct KScale {
   u32 halves, low, high, tops;  // not an array: compilers keep such in memory
-  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+  template <class From>
+  RB_FN void load(From scale, From, i64 group) {
     const Words4 record = read_words4(scale + group / 8 * 16);
     halves = record.words[0];
     low = record.words[1];
@@ -250,7 +256,8 @@ struct KScale {
 }  // namespace packed
 
 // What is stored of the scale of elements 32 * group + 0..31 of a row: load() reads it, and value()
-// with group % 8 tells what it means. Two steps, so that kernels can load ahead.
+// with group % 8 tells what it means. Two steps, so that kernels can load ahead. From: a pointer to
+// bytes, or a class like one with functions read_u8 to read_words4.
 template <class Block>
 struct StoredScale;
 template <>
@@ -272,7 +279,10 @@ struct StoredScale<BlockQ5_K> : packed::KScale {};
 template <>
 struct StoredScale<BlockMXFP4> {
   u32 d;
-  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) { d = scale[group]; }
+  template <class From>
+  RB_FN void load(From scale, From, i64 group) {
+    d = read_u8(scale + group);
+  }
   RB_FN PackedScale value(int) const {
     return packed::both(e8m0_halved(static_cast<u8>(d)), -0.0f);
   }
@@ -280,7 +290,8 @@ struct StoredScale<BlockMXFP4> {
 template <>
 struct StoredScale<BlockQ8_K> {
   u32 d;
-  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
+  template <class From>
+  RB_FN void load(From scale, From, i64 group) {
     d = read_u32(scale + group / 8 * 4);
   }
   RB_FN PackedScale value(int) const { return packed::both(float_of_bits(d), -0.0f); }
@@ -288,7 +299,8 @@ struct StoredScale<BlockQ8_K> {
 template <>
 struct StoredScale<BlockQ2_K> {
   u32 halves, bytes;
-  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
+  template <class From>
+  RB_FN void load(From scale, From super, i64 group) {
     halves = read_u32(super + group / 8 * 4);
     bytes = read_u16(scale + 2 * group);
   }
@@ -304,8 +316,9 @@ struct StoredScale<BlockQ2_K> {
 template <>
 struct StoredScale<BlockQ3_K> {
   u32 low, high, super_scale;
-  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
-    const RB_GLOBAL u8* record = scale + group / 8 * 12;
+  template <class From>
+  RB_FN void load(From scale, From super, i64 group) {
+    const From record = scale + group / 8 * 12;
     low = read_u32(record + (group & 4));
     high = read_u32(record + 8);
     super_scale = read_u16(super + group / 8 * 2);
@@ -321,7 +334,8 @@ struct StoredScale<BlockQ3_K> {
 template <>
 struct StoredScale<BlockQ6_K> {
   u32 bytes, super_scale;
-  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8* super, i64 group) {
+  template <class From>
+  RB_FN void load(From scale, From super, i64 group) {
     bytes = read_u16(scale + 2 * group);
     super_scale = read_u16(super + group / 8 * 2);
   }
@@ -335,8 +349,9 @@ struct StoredScale<BlockQ6_K> {
 template <>
 struct StoredScale<BlockIQ4_XS> {
   u32 halves, low_bits;  // d and scales_h, scales_l
-  RB_FN void load(const RB_GLOBAL u8* scale, const RB_GLOBAL u8*, i64 group) {
-    const RB_GLOBAL u8* record = scale + group / 8 * 8;
+  template <class From>
+  RB_FN void load(From scale, From, i64 group) {
+    const From record = scale + group / 8 * 8;
     halves = read_u32(record);
     low_bits = read_u32(record + 4);
   }
@@ -361,6 +376,20 @@ template <class Block>
 RB_FN constexpr int packed_piece() {
   return PackedFormat<Block>::kLow == 8 ? 16 : 32;
 }
+
+// Pieces that a wave works on at a time there. Rows are no shorter.
+enum { kPackedTrip = 64 };
+// Their bytes in the planes of a row.
+template <class Block>
+struct PackedTrip {
+  using F = PackedFormat<Block>;
+  static constexpr int kElements = kPackedTrip * packed_piece<Block>();
+  static constexpr int kLow = kElements / 8 * F::kLow;
+  static constexpr int kHigh = kElements / 8 * F::kHigh;
+  static constexpr int kScale = kElements / F::kScaleSpan * F::kScaleBytes;
+  static constexpr int kSuper = kElements / 256 * F::kSuperBytes;
+  static constexpr int kBytes = kLow + kHigh + kScale + kSuper;
+};
 
 // Elements column + 0..7 of a packed row (16-byte aligned); `column` is a multiple of 8. The same
 // values as dequantize() of the file's blocks.

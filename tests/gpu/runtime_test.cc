@@ -254,8 +254,8 @@ TEST_P(RuntimeTest, StreamsHaveArrivalCountersOfTheirOwn) {
   GpuDevice device(vendor(*driver), 0);
   const int64_t before = library.live_bytes();
   Stream other = device.create_stream();
-  uint32_t* counters = device.arrivals().of(other.handle);
-  EXPECT_NE(counters, device.arrivals().of(device.default_stream().handle));
+  uint32_t* counters = device.streams().of(other.handle).arrivals;
+  EXPECT_NE(counters, device.streams().of(device.default_stream().handle).arrivals);
   std::vector<uint32_t> values(gpu::kArrivalCounters, 7);
   device.copy(values.data(), counters, values.size() * sizeof(uint32_t), CopyKind::device_to_host,
               other);
@@ -264,7 +264,7 @@ TEST_P(RuntimeTest, StreamsHaveArrivalCountersOfTheirOwn) {
   void* handle = other.handle;
   device.destroy_stream(other);
   EXPECT_EQ(library.live_bytes(), before);
-  EXPECT_EQ(error_of([&] { device.arrivals().of(handle); }).first, Code::internal);
+  EXPECT_EQ(error_of([&] { device.streams().of(handle); }).first, Code::internal);
 }
 
 TEST_P(RuntimeTest, EventsOrderStreams) {

@@ -119,7 +119,7 @@ class MmaAttention {
       const i64 key = wanted ? first + row : end - 1;
       const T* from = static_cast<const T*>(base) +
                       key_offset(p_, at, work_.span, work_.kv_head, key) + (wanted ? chunk * 8 : 0);
-      copy_async16(shared_address(to + row * Tile::kStride + chunk * 8), from, wanted);
+      copy_async16(shared_address(to + row * Tile::kStride + chunk * 8), from, wanted ? 16 : 0);
     }
   }
 

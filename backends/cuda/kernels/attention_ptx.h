@@ -10,26 +10,6 @@
 namespace rbee {
 namespace gpu {
 
-// A shared-memory pointer as instructions take it.
-RB_DEVICE u32 shared_address(const void* pointer) {
-  return static_cast<u32>(__cvta_generic_to_shared(pointer));
-}
-
-// Starts copying 16 bytes to shared memory; zeros when `wanted` is false.
-RB_DEVICE void copy_async16(u32 to, const void* from, bool wanted) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-               "r"(wanted ? 16 : 0)
-               : "memory");
-}
-RB_DEVICE void commit_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-// Waits until at most kPending groups of this thread's copies are under way.
-template <int kPending>
-RB_DEVICE void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
 // Four 8 x 8 matrices of 16-bit elements; lane i gives the address of row i % 8 of matrix i / 8.
 RB_DEVICE void load_matrices(u32 (&out)[4], u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

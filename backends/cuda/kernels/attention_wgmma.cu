@@ -85,7 +85,7 @@ class WgmmaProducer {
       const i64 key = first + row < end ? first + row : end - 1;
       const T* from = static_cast<const T*>(base) +
                       key_offset(p_, at, work_.span, work_.kv_head, key) + (wanted ? part * 8 : 0);
-      copy_async16(start + swizzled(kKeys, row, part), from, wanted);
+      copy_async16(start + swizzled(kKeys, row, part), from, wanted ? 16 : 0);
     }
   }
 

@@ -58,7 +58,7 @@ RB_DEVICE void copy_lines(u32 to, const T* from, int line0, int lines, int depth
     const int line = i * (kThreads / kParts) + static_cast<int>(thread_x()) / kParts;
     const bool wanted = line0 + line < lines && column < depth;
     const i64 at = wanted ? static_cast<i64>(line0 + line) * depth + column : 0;
-    copy_async16(to + swizzled(kLines, line, part), from + at, wanted);
+    copy_async16(to + swizzled(kLines, line, part), from + at, wanted ? 16 : 0);
   }
 }
 

@@ -21,25 +21,6 @@ struct MmaTile {
   static constexpr int kStageBytes = (kRows + kOuts) * kStepBytes;
 };
 
-RB_DEVICE u32 shared_address(const void* data) {
-  return static_cast<u32>(__cvta_generic_to_shared(data));
-}
-
-// 16 bytes to shared memory, zeros unless `inside`; done after wait_copies().
-RB_DEVICE void copy_async(u32 to, const void* from, bool inside) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
-               "l"(__cvta_generic_to_global(from)), "r"(inside ? 16 : 0)
-               : "memory");
-}
-RB_DEVICE void commit_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-// Waits until at most kPending groups of this thread are under way.
-template <int kPending>
-RB_DEVICE void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
 RB_DEVICE void load_matrices(u32 (&to)[4], u32 from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -79,7 +60,7 @@ RB_DEVICE void stage_rows(u32 to, const T* from, int row0, int lines, int depth0
     const int k = depth0 + chunk * 8;
     const bool inside = row0 + row < lines && k < depth;
     const T* source = inside ? from + static_cast<i64>(row0 + row) * depth + k : from;
-    copy_async(to + chunk_offset(row, chunk), source, inside);
+    copy_async16(to + chunk_offset(row, chunk), source, inside ? 16 : 0);
   }
 }
 

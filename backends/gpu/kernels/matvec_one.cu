@@ -8,7 +8,7 @@ template <class X, class W, int kWave>
 class PlainOne {
  public:
   static constexpr int kTrip = kPlainTrip;
-  static constexpr bool kDeep = false;
+  static constexpr int kTripBytes = kTrip * 16;
   static constexpr int kSteps = kTrip / kWave;
   static constexpr int kCount = Pack<W>::kCount;  // of a piece
   // x of a piece lies in parts of at most 16 bytes, those of neighbouring lanes side by side.
@@ -25,10 +25,14 @@ class PlainOne {
   RB_DEVICE explicit PlainOne(const MatvecOneParams& p) : p_(p) {}
 
   RB_DEVICE i32 trips() const { return trips_of(p_, kTrip); }
+  RB_DEVICE i32 staged_bytes() const {
+    return trips() * kTrip * kCount * static_cast<i32>(sizeof(X));
+  }
+  RB_DEVICE void prefetch_norm() const { prefetch_norm_of(p_, static_cast<i32>(sizeof(X))); }
 
   RB_DEVICE void stage() const {
     const i32 quads = trips() * kTrip * (kCount / 4);
-    stage_x<X, kWave>(p_, kTrip * (kCount / 4), [&](i32 quad, const float (&values)[4]) {
+    stage_x<X, kWave>(p_, quads, [&](i32 quad, const float(&values)[4]) {
       if (quad >= quads) return;
       Four<X> rounded;
       for (int i = 0; i < 4; ++i) rounded.values[i] = store_value<X>(values[i]);
@@ -40,9 +44,30 @@ class PlainOne {
   }
 
   RB_DEVICE void fetch(Fetched& to, const u8* row, i32 trip, int lane) const {
-    const u8* from = row + (first_piece(p_, trip, kTrip) + lane) * 16;
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) load_once(from + step * kWave * 16, to.words[step]);
+    for (int step = 0; step < kSteps; ++step) {
+      const i32 piece = trip * kTrip + step * kWave + lane;
+      load_once(row + (piece < p_.pieces ? piece : p_.pieces - 1) * 16, to.words[step]);
+    }
+  }
+
+  RB_DEVICE void copy(i32 to, const u8* row, i32 trip, int lane) const {
+    const u32 at = shared_address(staged()) + static_cast<u32>(to + lane * 16);
+    const i32 first = trip * kTrip + lane;
+    const u8* from = row + static_cast<u32>(first * 16);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      copy_async16(at + step * kWave * 16, from + step * kWave * 16,
+                   first + step * kWave < p_.pieces ? 16 : 0);
+    }
+  }
+  RB_DEVICE void take(Fetched& to, i32 from, int lane) const {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const auto words =
+          *reinterpret_cast<const Bytes16*>(staged() + from + (step * kWave + lane) * 16);
+      for (int i = 0; i < 4; ++i) to.words[step][i] = words.words[i];
+    }
   }
 
   RB_DEVICE void multiply(const Fetched (&rows)[kMatvecOuts], i32 trip, int lane,
@@ -87,13 +112,13 @@ RB_DEVICE void matvec_one(const MatvecOneParams& p) {
   work.run();
 }
 
-#define RB_ONE(lanes, wave, x, X, w, W)                                                       \
-  RB_KERNEL_OF(matvec_one_##x##_##w##_##wave, kMatvecThreads, kMatvecBlocks, MatvecOneParams, \
-               (matvec_one<X, W, lanes>(p)))
-#define RB_WEIGHTS(x, X)                 \
-  RB_WAVES(RB_ONE, x, X, f32, float)     \
-  RB_WAVES(RB_ONE, x, X, f16, f16)       \
-  RB_WAVES(RB_ONE, x, X, bf16, bf16)     \
+#define RB_ONE(lanes, wave, x, X, w, W)                                                          \
+  RB_KERNEL_AHEAD(matvec_one_##x##_##w##_##wave, kOneThreads, kMatvecOneBlocks, MatvecOneParams, \
+                  (matvec_one<X, W, lanes>(p)))
+#define RB_WEIGHTS(x, X)             \
+  RB_WAVES(RB_ONE, x, X, f32, float) \
+  RB_WAVES(RB_ONE, x, X, f16, f16)   \
+  RB_WAVES(RB_ONE, x, X, bf16, bf16) \
   RB_WAVES(RB_ONE, x, X, f8e4m3, f8e4m3)
 RB_EACH_FLOAT(RB_WEIGHTS)
 

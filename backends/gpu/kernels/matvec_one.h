@@ -1,15 +1,19 @@
 #pragma once
 // Linear layers of one row of x, with the norm before them and what follows: y = residual +
-// act(gate) * up (FusedLinearArgs). Limited by the memory that the weights are read from. As many
-// blocks as the device holds at once put x into shared memory, in the form that their format wants,
-// and then go from group to group of weight rows; a wave has the loads of its next trips along its
-// rows under way while it multiplies.
+// act(gate) * up (FusedLinearArgs). Limited by the memory that the weights are read from. One block
+// a multiprocessor puts x into shared memory, in the form that the weights' format wants, and goes
+// from group to group of weight rows. Weights are asked for ahead of the products, and the first
+// before the kernel in front has ended: two such kernels fit into a multiprocessor, and the second
+// fills its ring of trips while the first still works.
 //
 // A Format says how rows are read and multiplied:
 //   Fetched                        what a lane holds of a row in a trip
-//   kDeep                          whether two trips are fetched ahead, or one: what registers hold
-//   stage()                        puts x into the block's dynamic shared memory; all threads
-//   fetch(to, row, trip, lane)     starts the loads
+//   kTripBytes                     what a row's trip takes in shared memory
+//   prefetch_norm()                asks for the norm's weight
+//   staged_bytes(), stage()        puts x into the block's dynamic shared memory; all threads
+//   fetch(to, row, trip, lane)     reads a trip into registers
+//   copy(to, row, trip, lane)      starts copying it to shared memory
+//   take(to, from, lane)           reads it there
 //   multiply(rows, trip, lane, sums)  adds the products
 //   store(p, part, out, sum)       writes a result with what is added to it
 #include "backends/gpu/kernels/gates.h"
@@ -19,7 +23,7 @@
 namespace rbee {
 namespace gpu {
 
-constexpr int kOneThreads = kMatvecThreads;
+constexpr int kOneThreads = kMatvecOneThreads;
 
 // Four neighbouring elements.
 template <class T>
@@ -27,70 +31,165 @@ struct alignas(sizeof(T) * 4) Four {
   T values[4];
 };
 
-// Trips of `trip` pieces along a row. The last is moved back to end with the row; what it repeats
-// of the one before counts as 0.
+// The block's dynamic shared memory: x, then the rings of its waves.
+RB_DEVICE u8* staged() {
+  RB_DYNAMIC_SHARED(bytes);
+  return bytes;
+}
+
+// Trips of `trip` pieces along a row; x counts as 0 behind the row's end.
 RB_DEVICE i32 trips_of(const MatvecOneParams& p, i32 trip) {
   return (p.pieces + trip - 1) / trip;
 }
-RB_DEVICE i32 first_piece(const MatvecOneParams& p, i32 trip, i32 size) {
-  const i32 first = trip * size, last = p.pieces - size;
-  return first < last ? first : last;
+
+RB_DEVICE void prefetch_norm_of(const MatvecOneParams& p, i32 element_bytes) {
+  constexpr i32 kLine = 128;
+  if (p.norm_weight == nullptr) return;
+  const i32 bytes = p.in * element_bytes;
+  for (i32 at = static_cast<i32>(thread_x()) * kLine; at < bytes; at += kOneThreads * kLine) {
+    prefetch(static_cast<const u8*>(p.norm_weight) + at);
+  }
 }
 
-// put(quad, values) for the quads (four neighbouring elements) of all trips, `of_trip` each, with
-// values of x or its norm. The threads of a wave call it together, for neighbouring quads from a
-// multiple of kWave on, also past the last.
+// put(quad, values) for `quads` quads (four neighbouring elements) with values of x or its norm.
+// The threads of a wave call it together, for neighbouring quads from a multiple of kWave on, also
+// past the last.
 template <class T, int kWave, class Put>
-RB_DEVICE void stage_x(const MatvecOneParams& p, i32 of_trip, const Put& put) {
+RB_DEVICE void stage_x(const MatvecOneParams& p, i32 quads, const Put& put) {
   constexpr int kAhead = 4;  // loads under way
+  constexpr i32 kPass = kAhead * kOneThreads;
   RB_SHARED float slots[kOneThreads / kWave];
   const auto* x = static_cast<const Four<T>*>(p.x);
   const auto* weight = static_cast<const Four<T>*>(p.norm_weight);
   const i32 filled = p.in / 4;
-  const i32 last = (filled + of_trip - 1) / of_trip * of_trip - of_trip;  // the last trip's first
-  const i32 repeated = last + of_trip - filled;
   const i32 thread = static_cast<i32>(thread_x());
+  Four<T> in[kAhead];
+  const auto load = [&](i32 first) {
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const i32 quad = first + k * kOneThreads + thread;
+      in[k] = x[quad < filled ? quad : filled - 1];
+    }
+  };
+  load(0);
   float scale = 1;
   if (weight != nullptr) {
     float squares = 0;
-#pragma unroll 4
-    for (i32 at = thread; at < filled; at += kOneThreads) {
-      prefetch(weight + at);
-      const Four<T> in = x[at];
-      for (int i = 0; i < 4; ++i) squares += load_value(in.values[i]) * load_value(in.values[i]);
+    for (i32 first = 0; first < filled; first += kPass) {
+      if (first > 0) load(first);
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        if (first + k * kOneThreads + thread >= filled) break;
+        for (int i = 0; i < 4; ++i) {
+          squares += load_value(in[k].values[i]) * load_value(in[k].values[i]);
+        }
+      }
     }
     squares = block_sum<kWave, kOneThreads>(squares, slots);
     scale = 1.0f / sqrt(squares / static_cast<float>(p.in) + p.eps);
+    if (filled > kPass) load(0);
   }
-  for (i32 first = 0; first < last + of_trip; first += kAhead * kOneThreads) {
-    Four<T> in[kAhead], by[kAhead];
+  for (i32 first = 0; first < quads; first += kPass) {
+    if (first > 0) load(first);
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
+      if (first + k * kOneThreads >= quads) break;
       const i32 quad = first + k * kOneThreads + thread;
-      i32 from = quad < last ? quad : quad - repeated;
-      from = from < filled ? from : filled - 1;
-      in[k] = x[from];
-      if (weight != nullptr) by[k] = weight[from];
-    }
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const i32 quad = first + k * kOneThreads + thread;
-      const bool live = quad < last || quad >= last + repeated;
       float values[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        float value = load_value(in[k].values[i]);
+      for (int i = 0; i < 4; ++i) values[i] = load_value(in[k].values[i]);
+      if (weight != nullptr) {
+        const Four<T> by = weight[quad < filled ? quad : filled - 1];
         // Rounded, as if the norm had been an operation of its own.
-        if (weight != nullptr) {
-          value = load_value(store_value<T>(value * scale * load_value(by[k].values[i])));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          values[i] = load_value(store_value<T>(values[i] * scale * load_value(by.values[i])));
         }
-        values[i] = live ? value : 0.0f;
       }
-      if (first + k * kOneThreads < last + of_trip) put(quad, values);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) values[i] = quad < filled ? values[i] : 0.0f;
+      put(quad, values);
     }
   }
   barrier();
 }
+
+// The trips that a wave has asked for, in the order of push(): one in registers,
+template <class Format>
+class RegistersAhead {
+ public:
+  using Rows = typename Format::Fetched[kMatvecOuts];
+
+  RB_DEVICE RegistersAhead(const MatvecOneParams&, i32, int) {}
+  RB_DEVICE i32 trips() const { return 1; }
+  RB_DEVICE void push(const Format& format, const u8* const (&rows)[kMatvecOuts], i32 trip,
+                      int lane) {
+#pragma unroll
+    for (int o = 0; o < kMatvecOuts; ++o) format.fetch(next_[o], rows[o], trip, lane);
+    loads_before();
+  }
+  // Ends a place in the order, also one that nothing was pushed to.
+  RB_DEVICE void close() {}
+  RB_DEVICE void take(const Format&, Rows& to, int) {
+#pragma unroll
+    for (int o = 0; o < kMatvecOuts; ++o) to[o] = next_[o];
+  }
+
+ private:
+  Rows next_;
+};
+
+// or p.ring of them on their way to shared memory.
+template <class Format>
+class RingAhead {
+ public:
+  using Rows = typename Format::Fetched[kMatvecOuts];
+
+  RB_DEVICE RingAhead(const MatvecOneParams& p, i32 start, int wave)
+      : trips_(p.ring), begin_(start + wave * p.ring * kPlace), at_(begin_) {}
+  RB_DEVICE i32 trips() const { return trips_; }
+  RB_DEVICE void push(const Format& format, const u8* const (&rows)[kMatvecOuts], i32 trip,
+                      int lane) {
+#pragma unroll
+    for (int o = 0; o < kMatvecOuts; ++o) {
+      format.copy(at_ + o * Format::kTripBytes, rows[o], trip, lane);
+    }
+  }
+  RB_DEVICE void close() {
+    commit_copies();
+    at_ += kPlace;
+    if (at_ == begin_ + trips_ * kPlace) at_ = begin_;
+  }
+  RB_DEVICE void take(const Format& format, Rows& to, int lane) {
+    if (trips_ == 4) {
+      wait_copies<3>();
+    } else if (trips_ == 3) {
+      wait_copies<2>();
+    } else if (trips_ == 2) {
+      wait_copies<1>();
+    } else {
+      wait_copies<0>();
+    }
+    wave_barrier();  // each lane has waited for its own copies
+#pragma unroll
+    for (int o = 0; o < kMatvecOuts; ++o) format.take(to[o], at_ + o * Format::kTripBytes, lane);
+    wave_barrier();  // before any lane copies to this place again
+  }
+
+ private:
+  static constexpr i32 kPlace = kMatvecOuts * Format::kTripBytes;
+  i32 trips_;
+  i32 begin_, at_;  // in staged()
+};
+
+template <bool kRing, class Format>
+struct AheadOf {
+  using type = RegistersAhead<Format>;
+};
+template <class Format>
+struct AheadOf<true, Format> {
+  using type = RingAhead<Format>;
+};
 
 template <class Format, int kWave>
 class MatvecOne {
@@ -100,7 +199,8 @@ class MatvecOne {
         format_(p),
         lane_(static_cast<int>(thread_x()) % kWave),
         wave_(static_cast<int>(thread_x()) / kWave),
-        slice_(wave_ % p.split) {}
+        slice_(wave_ % p.split),
+        ahead_(p, format_.staged_bytes(), wave_) {}
 
   RB_DEVICE void run() {
     const i32 of_block = kWaves / p_.split;
@@ -111,21 +211,18 @@ class MatvecOne {
     ahead_first_ = begin;
     ahead_trip_ = slice_;
     point_at(begin + mine_);
-    Rows now, then;
-    fetch_next(now);
-    if (Format::kDeep) fetch_next(then);
+    for (i32 i = 0; i < ahead_.trips(); ++i) ask_for_next();
+    format_.prefetch_norm();
+    wait_for_previous_kernel();
     format_.stage();
     bool flip = false;
     for (i32 first = begin; first < p_.groups; first += stride_) {
       float sums[kMatvecOuts] = {};
-      for (i32 trip = slice_;; trip += 2 * p_.split) {
-        turn(now, then, trip, sums);
-        if (trip + p_.split >= trips_) {
-          swap(now, then);
-          break;
-        }
-        turn(then, now, trip + p_.split, sums);
-        if (trip + 2 * p_.split >= trips_) break;
+      for (i32 trip = slice_; trip < trips_; trip += p_.split) {
+        typename Format::Fetched now[kMatvecOuts];
+        ahead_.take(format_, now, lane_);
+        ask_for_next();
+        format_.multiply(now, trip, lane_, sums);
       }
       finish(sums, first + mine_, flip);
       flip = !flip;
@@ -134,7 +231,7 @@ class MatvecOne {
 
  private:
   static constexpr int kWaves = kOneThreads / kWave;
-  using Rows = typename Format::Fetched[kMatvecOuts];
+  using Ahead = typename AheadOf<kAsyncCopies, Format>::type;
 
   struct Place {
     MatvecOnePart part;
@@ -159,8 +256,10 @@ class MatvecOne {
     rows_[0] = row_of(place.part, place.out);
     if (p_.gate != 0) {
       rows_[1] = row_of(p_.parts[1], place.out);
+      whole_end_ = p_.groups;
     } else {
       rows_[1] = place.out + 1 < place.part.outs ? rows_[0] + p_.row_bytes : rows_[0];
+      whole_end_ = place.part.first_group + place.part.outs / kMatvecOuts;
     }
   }
 
@@ -168,61 +267,53 @@ class MatvecOne {
     return static_cast<const u8*>(part.weight) + out * p_.row_bytes;
   }
 
-  RB_DEVICE void fetch(Rows& to, i32 trip) const {
-#pragma unroll
-    for (int o = 0; o < kMatvecOuts; ++o) format_.fetch(to[o], rows_[o], trip, lane_);
-  }
   // Of the wave's trips the next that was not asked for yet, if there is one.
-  RB_DEVICE void fetch_next(Rows& to) {
-    if (ahead_first_ >= p_.groups) return;
-    fetch(to, ahead_trip_);
-    ahead_trip_ += p_.split;
-    if (ahead_trip_ >= trips_) {
-      ahead_trip_ = slice_;
-      ahead_first_ += stride_;
-      point_at(ahead_first_ + mine_);
+  RB_DEVICE void ask_for_next() {
+    if (ahead_first_ < p_.groups) {
+      ahead_.push(format_, rows_, ahead_trip_, lane_);
+      ahead_trip_ += p_.split;
+      if (ahead_trip_ >= trips_) {
+        ahead_trip_ = slice_;
+        ahead_first_ += stride_;
+        move_on(ahead_first_ + mine_);
+      }
     }
-    loads_before();
+    ahead_.close();
   }
-  // Multiplies what `now` holds, with the loads of the next trip, or of the next two, under way.
-  RB_DEVICE void turn(Rows& now, Rows& then, i32 trip, float (&sums)[kMatvecOuts]) {
-    if (!Format::kDeep) fetch_next(then);
-    format_.multiply(now, trip, lane_, sums);
-    if (Format::kDeep) fetch_next(now);
-  }
-  RB_DEVICE static void swap(Rows& a, Rows& b) {
+  // From the rows of the wave's group before to those of `group`.
+  RB_DEVICE void move_on(i32 group) {
+    if (group >= whole_end_) return point_at(group);
+    const i64 step = p_.row_bytes * (p_.gate != 0 ? stride_ : stride_ * kMatvecOuts);
 #pragma unroll
-    for (int o = 0; o < kMatvecOuts; ++o) {
-      const typename Format::Fetched other = a[o];
-      a[o] = b[o];
-      b[o] = other;
-    }
+    for (int o = 0; o < kMatvecOuts; ++o) rows_[o] += step;
   }
 
   // `flip` changes from group to group, so that one barrier is enough.
-  RB_DEVICE void finish(float (&sums)[kMatvecOuts], i32 group, bool flip) {
+  RB_DEVICE void finish(const float (&sums)[kMatvecOuts], i32 group, bool flip) {
+    static_assert(kMatvecOuts == 2, "each half of a wave takes a row");
     RB_SHARED float partial[2][kWaves][kMatvecOuts];
-#pragma unroll
-    for (int o = 0; o < kMatvecOuts; ++o) sums[o] = wave_sum<kWave>(sums[o]);
+    constexpr int kHalf = kWave / 2;
+    const int row = lane_ / kHalf;
+    const float given = row == 0 ? sums[1] : sums[0];
+    float sum = (row == 0 ? sums[0] : sums[1]) + shuffle_xor<kWave>(given, kHalf);
+    sum = wave_sum<kWave, kHalf>(sum);
     if (p_.split > 1) {
-      if (lane_ < kMatvecOuts) partial[flip][wave_][lane_] = lane_ == 0 ? sums[0] : sums[1];
+      if (lane_ % kHalf == 0) partial[flip][wave_][row] = sum;
       barrier();
       if (slice_ != 0) return;
-      for (i32 s = 1; s < p_.split; ++s) {
-        for (int o = 0; o < kMatvecOuts; ++o) sums[o] += partial[flip][wave_ + s][o];
-      }
+      for (i32 s = 1; s < p_.split; ++s) sum += partial[flip][wave_ + s][row];
     }
-    if (group >= p_.groups || lane_ >= (p_.gate != 0 ? 1 : kMatvecOuts)) return;
+    const float other = shuffle_xor<kWave>(sum, kHalf);
+    if (group >= p_.groups || lane_ % kHalf != 0) return;
     const Place place = place_of(group);
     if (p_.gate == 0) {
-      const i32 out = place.out + lane_;
-      if (out < place.part.outs) {
-        format_.store(p_, place.part, out, lane_ == 0 ? sums[0] : sums[1]);
-      }
+      const i32 out = place.out + row;
+      if (out < place.part.outs) format_.store(p_, place.part, out, sum);
       return;
     }
-    const float gate = sums[0] + format_.bias(p_, place.part, place.out);
-    const float up = sums[1] + format_.bias(p_, p_.parts[1], place.out);
+    if (row != 0) return;
+    const float gate = sum + format_.bias(p_, place.part, place.out);
+    const float up = other + format_.bias(p_, p_.parts[1], place.out);
     with_gate(p_.gate - 1,
               [&](auto act) { format_.write(p_, place.part.y, place.out, act(gate) * up); });
   }
@@ -230,19 +321,15 @@ class MatvecOne {
   const MatvecOneParams& p_;
   Format format_;
   int lane_, wave_, slice_;
+  Ahead ahead_;
   i32 mine_ = 0;         // the wave's among the block's groups
   i32 stride_ = 0;       // groups from one of a wave's to its next
   i32 trips_ = 0;        // of a row
-  i32 ahead_first_ = 0;  // the block's first group and the trip that is fetched next
+  i32 ahead_first_ = 0;  // the block's first group and the trip that is asked for next
   i32 ahead_trip_ = 0;
+  i32 whole_end_ = 0;            // behind the last group of its part that has all rows
   const u8* rows_[kMatvecOuts];  // of that group
 };
-
-// The block's dynamic shared memory.
-RB_DEVICE u8* staged() {
-  RB_DYNAMIC_SHARED(bytes);
-  return bytes;
-}
 
 // What formats share: results in x's type T.
 template <class T>

@@ -20,7 +20,8 @@ class QuantOne {
   using Piece = PackedPiece<Block>;
   static constexpr int kElements = Piece::kElements;
   static constexpr int kTrip = kPackedTrip;
-  static constexpr bool kDeep = sizeof(StoredScale<Block>) < 16;
+  using Trip = PackedTrip<Block>;
+  static constexpr int kTripBytes = Trip::kBytes;
   static constexpr int kSteps = kTrip / kWave;
   static constexpr int kWords = kElements / 4;
   static constexpr int kPerGroup = 32 / kElements;
@@ -36,6 +37,9 @@ class QuantOne {
   RB_DEVICE explicit QuantOne(const MatvecOneParams& p) : p_(p) {}
 
   RB_DEVICE i32 trips() const { return trips_of(p_, kTrip); }
+  // The quants, and 16 bytes (OneGroup) for 32 of them.
+  RB_DEVICE i32 staged_bytes() const { return trips() * kTrip * (kElements + kElements / 2); }
+  RB_DEVICE void prefetch_norm() const { prefetch_norm_of(p_, p_.x_type == 0 ? 4 : 2); }
 
   RB_DEVICE void stage() const {
     if (p_.x_type == 0) return stage_as<float>();
@@ -44,14 +48,27 @@ class QuantOne {
   }
 
   RB_DEVICE void fetch(Fetched& to, const u8* row, i32 trip, int lane) const {
-    const i32 first = first_piece(p_, trip, kTrip) + lane;
-    const PackedLayout at{p_.high, 0, 0, 0};
-    const u8* scale = row + p_.scale;
-    const u8* super = row + p_.super;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      to.pieces[step].load(row, at, first + step * kWave);
-      to.scales[step].load(scale, super, (first + step * kWave) / kPerGroup);
+      const i32 at = trip * kTrip + step * kWave + lane;
+      const i32 piece = at < p_.pieces ? at : p_.pieces - 1;
+      to.pieces[step].load(row, row + p_.high, piece);
+      to.scales[step].load(row + p_.scale, row + p_.super, piece / kPerGroup);
+    }
+  }
+
+  RB_DEVICE void copy(i32 to, const u8* row, i32 trip, int lane) const {
+    if ((trip + 1) * kTrip <= p_.pieces) return copy_planes<true>(to, row, trip, lane);
+    copy_planes<false>(to, row, trip, lane);
+  }
+  RB_DEVICE void take(Fetched& to, i32 from, int lane) const {
+    const SharedBytes low{staged() + from};
+    const SharedBytes high = low + Trip::kLow, scale = high + Trip::kHigh;
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const int piece = step * kWave + lane;
+      to.pieces[step].load(low, high, piece);
+      to.scales[step].load(scale, scale + Trip::kScale, piece / kPerGroup);
     }
   }
 
@@ -97,6 +114,33 @@ class QuantOne {
  private:
   static constexpr int kSlots = kElements / 16;
 
+  // Planes lie in a ring's place one after another. kWhole: all of the trip's pieces exist, else
+  // what is behind the row's end becomes 0.
+  template <bool kWhole>
+  RB_DEVICE void copy_planes(i32 to, const u8* row, i32 trip, int lane) const {
+    const u32 at = shared_address(staged()) + static_cast<u32>(to + lane * 16);
+    copy_plane<kWhole, Trip::kLow>(at, row, trip, lane);
+    copy_plane<kWhole, Trip::kHigh>(at + Trip::kLow, row + p_.high, trip, lane);
+    copy_plane<kWhole, Trip::kScale>(at + Trip::kLow + Trip::kHigh, row + p_.scale, trip, lane);
+    copy_plane<kWhole, Trip::kSuper>(at + Trip::kLow + Trip::kHigh + Trip::kScale, row + p_.super,
+                                     trip, lane);
+  }
+  // kBytes: of a trip in the plane.
+  template <bool kWhole, int kBytes>
+  RB_DEVICE void copy_plane(u32 to, const u8* plane, i32 trip, int lane) const {
+    static_assert(kBytes % 16 == 0, "a trip is whole copies");
+    const u8* from = plane + static_cast<u32>(trip * kBytes + lane * 16);
+    // The plane's bytes from there on. Formats' blocks are whole, so that none is cut.
+    const i32 left = (p_.pieces - trip * kTrip) * kBytes / kTrip - lane * 16;
+#pragma unroll
+    for (int first = 0; first < kBytes; first += kWave * 16) {
+      const bool wanted = first + kWave * 16 <= kBytes || first + lane * 16 < kBytes;
+      i32 valid = 16;
+      if (!kWhole) valid = left < first ? 0 : left < first + 16 ? left - first : 16;
+      copy_async16_if(wanted, to + first, from + first, valid);
+    }
+  }
+
   // Behind the quants, 16 at a time. Where a lane takes two such they are in two runs, so that a
   // wave's reads of either adjoin.
   RB_DEVICE OneGroup* groups() const {
@@ -111,7 +155,7 @@ class QuantOne {
   template <class T>
   RB_DEVICE void stage_as() const {
     const i32 quads = trips() * kTrip * (kElements / 4);
-    stage_x<T, kWave>(p_, kTrip * (kElements / 4), [&](i32 quad, const float(&values)[4]) {
+    stage_x<T, kWave>(p_, quads, [&](i32 quad, const float(&values)[4]) {
       // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
       u32 largest = 0;
       for (int i = 0; i < 4; ++i) {
@@ -178,9 +222,9 @@ RB_DEVICE void matvec_one_quant(const MatvecOneParams& p) {
   work.run();
 }
 
-#define RB_ONE(lanes, wave, dtype, Block)                                                   \
-  RB_KERNEL_OF(matvec_one_##dtype##_##wave, kMatvecThreads, kMatvecBlocks, MatvecOneParams, \
-               (matvec_one_quant<Block, lanes>(p)))
+#define RB_ONE(lanes, wave, dtype, Block)                                                      \
+  RB_KERNEL_AHEAD(matvec_one_##dtype##_##wave, kOneThreads, kMatvecOneBlocks, MatvecOneParams, \
+                  (matvec_one_quant<Block, lanes>(p)))
 #define RB_MATVEC_ONE(dtype, Block) RB_WAVES(RB_ONE, dtype, Block)
 
 }  // namespace gpu

@@ -19,6 +19,32 @@ RB_DEVICE constexpr u32 book_word(int word) {
   return bytes;
 }
 
+// Shared memory that planes were copied to, with what reads them (packed_weight.h).
+struct SharedBytes {
+  const u8* data;
+  RB_DEVICE SharedBytes operator+(i64 bytes) const { return {data + bytes}; }
+};
+RB_DEVICE u8 read_u8(SharedBytes from) {
+  return *from.data;
+}
+RB_DEVICE u16 read_u16(SharedBytes from) {
+  return *reinterpret_cast<const u16*>(from.data);
+}
+RB_DEVICE u32 read_u32(SharedBytes from) {
+  return *reinterpret_cast<const u32*>(from.data);
+}
+RB_DEVICE Words4 read_words4(SharedBytes from) {
+  return *reinterpret_cast<const Words4*>(from.data);
+}
+template <int kWords>
+RB_DEVICE void load_once(SharedBytes from, u32 (&words)[kWords]) {
+  struct alignas(4 * kWords) Words {
+    u32 words[kWords];
+  };
+  const Words all = *reinterpret_cast<const Words*>(from.data);
+  for (int i = 0; i < kWords; ++i) words[i] = all.words[i];
+}
+
 // What a lane reads of a row at a time, as the planes hold it.
 template <class Block>
 struct PackedPiece {
@@ -29,9 +55,11 @@ struct PackedPiece {
   u32 low[kLowWords];
   u32 high[kHighWords > 0 ? kHighWords : 1];
 
-  RB_DEVICE void load(const u8* row, const PackedLayout& at, i64 piece) {
-    load_once(row + piece * (4 * kLowWords), low);
-    if constexpr (kHighWords > 0) load_once(row + at.high + piece * (4 * kHighWords), high);
+  // From: a pointer into device memory, or SharedBytes.
+  template <class From>
+  RB_DEVICE void load(From low_plane, From high_plane, i64 piece) {
+    load_once(low_plane + piece * (4 * kLowWords), low);
+    if constexpr (kHighWords > 0) load_once(high_plane + piece * (4 * kHighWords), high);
   }
 
   // Codes as signed bytes: word w is elements 4 w + 0..3. Without kOffset's subtraction.

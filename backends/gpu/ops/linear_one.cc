@@ -16,9 +16,11 @@ using shared::MatvecOneParams;
 // Alone, with nothing fused, the product is faster than linear_few's from about so many outputs on
 // (docs/reference/gpu-speed.md).
 constexpr int64_t kManyOuts = 32768;
-// Bytes of x in shared memory, so that kMatvecBlocks blocks fit into a multiprocessor of any
-// device.
+// Bytes of x in shared memory.
 constexpr int64_t kMostShared = int64_t{32} << 10;
+// What a multiprocessor keeps for itself of the shared memory of each block, and what the kernel
+// has besides.
+constexpr int64_t kOfBlock = int64_t{2} << 10;
 
 bool aligned(const void* data) {
   return reinterpret_cast<uintptr_t>(data) % 16 == 0;
@@ -26,18 +28,21 @@ bool aligned(const void* data) {
 
 // How a weight's rows are read.
 struct Reading {
-  int64_t pieces = 0;  // of a row
-  int64_t trip = 0;    // pieces
-  int64_t inputs = 0;  // of a piece
+  int64_t pieces = 0;      // of a row
+  int64_t trip = 0;        // pieces
+  int64_t trip_bytes = 0;  // of one row
+  int64_t inputs = 0;      // of a piece
   int64_t trips() const { return (pieces + trip - 1) / trip; }
 };
 
 Reading reading_of(DType weight, int64_t in) {
-  Reading reading{.trip = shared::kPlainTrip};
+  Reading reading{.trip = shared::kPlainTrip, .trip_bytes = shared::kPlainTrip * 16};
   if (is_quantized(weight)) {
     reading.trip = shared::kPackedTrip;
-    dispatch_blocks("linear", weight,
-                    [&]<typename Block>() { reading.inputs = shared::packed_piece<Block>(); });
+    dispatch_blocks("linear", weight, [&]<typename Block>() {
+      reading.inputs = shared::packed_piece<Block>();
+      reading.trip_bytes = shared::PackedTrip<Block>::kBytes;
+    });
   } else {
     reading.inputs = 16 / info(weight).block_bytes;
   }
@@ -131,14 +136,28 @@ void set_layout(DType weight, int64_t in, MatvecOneParams& params) {
   });
 }
 
-void start(const FusedLinearArgs& args, DType weight, MatvecOneParams params, Stream& stream) {
+// Trips that a wave has on their way in shared memory: as many as leave room for a second block.
+int64_t ring_for(const Reading& reading, int64_t staged, int64_t waves, const Properties& device) {
+  const int64_t of_trip = waves * shared::kMatvecOuts * reading.trip_bytes;
+  const int64_t room = device.shared_per_block / 2 - kOfBlock - staged;
+  return std::clamp<int64_t>(room / of_trip, 1, shared::kMatvecMostRing);
+}
+
+void start(const FusedLinearArgs& args, DType weight, MatvecOneParams params, bool fused,
+           Stream& stream) {
   if (params.groups == 0) return;
   const Properties& device = device_of(stream).properties();
   const Reading reading = reading_of(weight, params.in);
-  const int64_t of_block = shared::kMatvecThreads / device.lane_count;
-  const int64_t blocks = int64_t{shared::kMatvecBlocks} * device.multiprocessors;
+  const int64_t of_block = shared::kMatvecOneThreads / device.lane_count;
+  const int64_t blocks = device.multiprocessors;
   const int64_t split = split_for(params.groups, blocks * of_block, reading.trips(), of_block);
   params.split = static_cast<int32_t>(split);
+  int64_t shared_bytes = staged_bytes(args.x.dtype, weight, reading);
+  if (device.async_copies) {
+    const int64_t ring = ring_for(reading, shared_bytes, of_block, device);
+    params.ring = static_cast<int32_t>(ring);
+    shared_bytes += ring * of_block * shared::kMatvecOuts * reading.trip_bytes;
+  }
   KernelName kernel = is_quantized(weight) ? KernelName("matvec_one", weight)
                                            : KernelName("matvec_one", args.x.dtype, name(weight));
   const char* family = !is_quantized(weight)           ? "matvec_one"
@@ -150,13 +169,16 @@ void start(const FusedLinearArgs& args, DType weight, MatvecOneParams params, St
           .family = family,
           .kernel = kernel.lanes(device.lane_count),
           .grid = {.x = static_cast<uint32_t>(std::min(tiles, blocks))},
-          .threads = shared::kMatvecThreads,
-          .shared_bytes = static_cast<uint32_t>(staged_bytes(args.x.dtype, weight, reading))},
+          .threads = shared::kMatvecOneThreads,
+          .shared_bytes = static_cast<uint32_t>(shared_bytes),
+          // A plain product's weight may be any tensor, also one that is still being written.
+          .reads_ahead = fused ? ReadsAhead::weights : ReadsAhead::anything,
+          .writes_weights = !fused},
          params);
 }
 
 // The parts with weights of one type, in launches of at most kMatvecParts.
-void run_type(const FusedLinearArgs& args, DType weight, Stream& stream) {
+void run_type(const FusedLinearArgs& args, DType weight, bool fused, Stream& stream) {
   const int64_t in = args.x.size(1);
   MatvecOneParams params{};
   params.x = args.x.data;
@@ -172,7 +194,7 @@ void run_type(const FusedLinearArgs& args, DType weight, Stream& stream) {
     const auto outs = static_cast<int32_t>(part.weight.size(0));
     if (part.weight.dtype != weight || outs == 0) continue;
     if (params.part_count == shared::kMatvecParts) {
-      start(args, weight, params, stream);
+      start(args, weight, params, fused, stream);
       params.part_count = 0;
       params.groups = 0;
     }
@@ -184,22 +206,27 @@ void run_type(const FusedLinearArgs& args, DType weight, Stream& stream) {
     params.groups += (outs + shared::kMatvecOuts - 1) / shared::kMatvecOuts;
   }
   if (args.gated) params.groups = params.parts[0].outs;
-  start(args, weight, params, stream);
+  start(args, weight, params, fused, stream);
 }
 
-void run_fused(const FusedLinearArgs& args, Stream& stream) {
+void run_types(const FusedLinearArgs& args, bool fused, Stream& stream) {
   for (size_t i = 0; i < args.parts.size(); ++i) {
     const DType weight = args.parts[i].weight.dtype;
     const auto earlier = args.parts.first(i);
     const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
       return part.weight.dtype == weight;
     });
-    if (!done) run_type(args, weight, stream);
+    if (!done) run_type(args, weight, fused, stream);
   }
 }
 
+void run_fused(const FusedLinearArgs& args, Stream& stream) {
+  run_types(args, true, stream);
+}
+
 void run(const LinearArgs& args, Stream& stream) {
-  run_fused({.x = args.x, .norm_weight = {}, .residual = {}, .parts = args.parts}, stream);
+  const FusedLinearArgs fused{.x = args.x, .norm_weight = {}, .residual = {}, .parts = args.parts};
+  run_types(fused, false, stream);
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+#pragma once
+// What the runtime keeps for each stream.
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "backends/gpu/driver.h"
+
+namespace rbee::gpu {
+
+inline constexpr int64_t kArrivalCounters = 4096;  // of a stream
+
+struct StreamRecord {
+  // Counters by which the blocks of a kernel learn which of them ends last: kArrivalCounters words
+  // of device memory. Each stream has its own, since kernels of one stream run in order; they are 0
+  // when a kernel starts, and kernels leave them so, recorded ones too.
+  uint32_t* arrivals = nullptr;
+  // Kernels that may have written weights were queued since a kernel last waited for all in front
+  // of it (Launch::writes_weights).
+  bool weights_under_way = false;
+};
+
+class StreamRecords {
+ public:
+  explicit StreamRecords(Driver& driver) : driver_(driver) {}
+  ~StreamRecords();
+  StreamRecords(const StreamRecords&) = delete;
+  StreamRecords& operator=(const StreamRecords&) = delete;
+
+  // Makes a new stream's record; throws what the driver throws. The stream's device is current,
+  // here and below.
+  void add(void* stream);
+  void remove(void* stream) noexcept;
+  // Until remove(); for the thread that uses the stream. Throws internal for an unknown stream.
+  StreamRecord& of(void* stream);
+
+ private:
+  Driver& driver_;
+  std::mutex mutex_;  // guards records_, not what is in them
+  std::map<void*, StreamRecord> records_;
+};
+
+}  // namespace rbee::gpu
