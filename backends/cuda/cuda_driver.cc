@@ -133,7 +133,7 @@ MemoryInfo CudaDriver::memory() {
 void* CudaDriver::allocate(size_t bytes) {
   DevicePtr data = 0;
   check(fn_.cuMemAlloc_v2(&data, bytes), "cuMemAlloc");
-  return reinterpret_cast<void*>(data);
+  return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): the driver's form
 }
 
 void CudaDriver::free(void* data) noexcept {

@@ -72,6 +72,7 @@ struct LaunchConfig {
   F(cuGraphDestroy, (Handle))
 
 struct Functions {
+// A declarator takes no parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define RB_MEMBER(name, parameters) Status(*name) parameters = nullptr;
   RB_CUDA_FUNCTIONS(RB_MEMBER)
 #undef RB_MEMBER

@@ -66,6 +66,7 @@ class LtLibrary {
     size_t workspace = 0;              // bytes
   };
   struct Functions {
+// A declarator takes no parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define RB_MEMBER(name, parameters) int(*name) parameters = nullptr;
     RB_LT_FUNCTIONS(RB_MEMBER)
 #undef RB_MEMBER

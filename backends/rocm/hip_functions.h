@@ -99,6 +99,7 @@ inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kCaptureRelaxed = 2;
 
 struct Functions {
+// A declarator takes no parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define RB_MEMBER(name, parameters) ResultOf<struct name>::type(*name) parameters = nullptr;
   RB_HIP_FUNCTIONS(RB_MEMBER)
 #undef RB_MEMBER
