@@ -40,7 +40,7 @@ LtLibrary::LtLibrary(const LtVendor& vendor)
 
 LtLibrary::~LtLibrary() {
   for (const auto& [key, plan] : plans_) {
-    for (const LtHandle layout : {plan.a, plan.b, plan.d}) {
+    for (LtHandle layout : {plan.a, plan.b, plan.d}) {
       if (layout != nullptr) fn_.MatrixLayoutDestroy(layout);
     }
     if (plan.operation != nullptr) fn_.MatmulDescDestroy(plan.operation);
@@ -87,7 +87,8 @@ LtHandle LtLibrary::make_operation(const LtProduct& p) const {
                              number_of(wide ? DType::f64 : DType::f32)),
         "MatmulDescCreate");
   const auto set = [&](int attribute, auto value) {
-    check(fn_.MatmulDescSetAttribute(operation, attribute, &value, sizeof value),
+    check(fn_.MatmulDescSetAttribute(operation, attribute, static_cast<const void*>(&value),
+                                     sizeof value),
           "MatmulDescSetAttribute");
   };
   set(numbers_.transpose_a, p.transpose_a ? numbers_.transpose : numbers_.no_transpose);
@@ -120,7 +121,8 @@ LtHandle LtLibrary::make_preference(const LtProduct& p) const {
   LtHandle preference = nullptr;
   check(fn_.MatmulPreferenceCreate(&preference), "MatmulPreferenceCreate");
   const auto set = [&](int attribute, auto value) {
-    check(fn_.MatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+    check(fn_.MatmulPreferenceSetAttribute(preference, attribute, static_cast<const void*>(&value),
+                                           sizeof value),
           "MatmulPreferenceSetAttribute");
   };
   set(kLtWorkspaceLimit, kMostWorkspace);
@@ -144,7 +146,7 @@ LtLibrary::Plan LtLibrary::make_plan(const LtProduct& p, LtHandle library) const
   plan.b = make_layout(p.type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.b_pitch,
                        p.batch, p.b_stride);
   plan.d = make_layout(p.result, p.m, p.n, p.d_pitch, p.batch, p.d_stride);
-  const LtHandle preference = make_preference(p);
+  LtHandle preference = make_preference(p);
   std::vector<std::byte> result(numbers_.algorithm_bytes + sizeof(LtResultTail));
   int found = 0;
   const int status = fn_.MatmulAlgoGetHeuristic(library, plan.operation, plan.a, plan.b, plan.d,
@@ -164,13 +166,14 @@ bool LtLibrary::run(const LtProduct& p, Stream& stream) {
   GpuDevice& device = device_of(stream);
   device.use();
   const std::scoped_lock lock(mutex_);
-  const LtHandle library = library_of(device.id().ordinal);
+  LtHandle library = library_of(device.id().ordinal);
   const auto [place, is_new] = plans_.try_emplace(key_of(p, device.id().ordinal));
   Plan& plan = place->second;
   if (is_new) plan = make_plan(p, library);
   if (plan.algorithm.empty()) return false;
   if (p.bias != nullptr) {
-    check(fn_.MatmulDescSetAttribute(plan.operation, numbers_.bias_pointer, &p.bias, sizeof p.bias),
+    check(fn_.MatmulDescSetAttribute(plan.operation, numbers_.bias_pointer,
+                                     static_cast<const void*>(&p.bias), sizeof p.bias),
           "MatmulDescSetAttribute");
   }
   const Scratch workspace(stream, plan.workspace);
