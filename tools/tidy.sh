@@ -33,12 +33,19 @@ if [ "${1:-}" = "--changed" ]; then
 fi
 
 bash tools/install_deps.sh test
-# Nothing is built here; the commands are all that is needed.
-cmake -G Ninja -S . -B build/tidy -DRBEE_TESTS=ON -DRBEE_BENCH=ON >/dev/null
+# Nothing is built here; the commands are all that is needed. The GPUs' host code is among them.
+gpu=(-DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=gfx942;gfx1100")
+if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+  gpu+=(-DRBEE_CUDA=ON -DRBEE_CUDA_ARCHS=90a)
+else
+  echo "tidy: no nvcc: backends/cuda and the tests of the GPU runtime are left out"
+fi
+cmake -G Ninja -S . -B build/tidy -DRBEE_TESTS=ON -DRBEE_BENCH=ON "${gpu[@]}" >/dev/null
 mapfile -t built < <(python3 - "$PWD/" <<'PY'
 import json, sys
 entries = json.load(open("build/tidy/compile_commands.json"))
-print("\n".join(sorted({e["file"].removeprefix(sys.argv[1]) for e in entries})))
+files = {e["file"].removeprefix(sys.argv[1]) for e in entries}
+print("\n".join(sorted(f for f in files if not f.startswith("build/"))))
 PY
 )
 files=("${built[@]}")
