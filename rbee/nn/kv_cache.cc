@@ -3,6 +3,14 @@
 #include "rbee/ops/attention.h"
 
 namespace rbee::nn {
+namespace {
+
+int64_t bytes_of(const KvCacheOptions& options) {
+  const int64_t rows = options.blocks * options.kv_heads * options.block_size;
+  return 2 * options.layers * rows * row_bytes(options.dtype, options.head_dim);
+}
+
+}  // namespace
 
 KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(options) {
   constexpr const char* kOp = "kv_cache";
@@ -14,14 +22,21 @@ KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(optio
   const Shape shape{options.blocks, options.kv_heads, options.block_size, options.head_dim};
   keys_.reserve(static_cast<size_t>(options.layers));
   values_.reserve(static_cast<size_t>(options.layers));
-  for (int64_t layer = 0; layer < options.layers; ++layer) {
-    keys_.push_back(empty_cache(shape, options.dtype, device));
-    values_.push_back(empty_cache(shape, options.dtype, device));
+  try {
+    for (int64_t layer = 0; layer < options.layers; ++layer) {
+      keys_.push_back(empty_cache(shape, options.dtype, device));
+      values_.push_back(empty_cache(shape, options.dtype, device));
+    }
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+    fail(Code::out_of_memory, kOp, options.blocks * options.block_size, " tokens in ",
+         options.dtype, " take ", bytes_of(options) >> 20, " MiB (", bytes_of(options),
+         " bytes): ", error.what());
   }
 }
 
 int64_t KvCache::bytes() const {
-  return 2 * options_.layers * keys_.front().bytes();
+  return bytes_of(options_);
 }
 
 }  // namespace rbee::nn

@@ -1,74 +1,185 @@
-// The GPU workers' own programs over the fake drivers: what clients and supervisors see when the
-// device is lost.
+// The GPU workers' own programs over the fake drivers: what clients and supervisors see when memory
+// runs out, when the device is lost, and when it cannot be used.
 #include <gmock/gmock.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/checkpoints/tiny_tokenizer.h"
+#include "rbee/core/cat.h"
+#include "tests/checkpoints/model_folder.h"
+#include "tests/gpu/fake/shared_use.h"
 #include "tests/server/process.h"
 #include "tests/server/raw_client.h"
 
 namespace rbee::testing {
 namespace {
 
-namespace fs = std::filesystem;
+using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kMemory = int64_t{64} << 20;  // bytes of the device, where a test says how many
 
 struct Target {
   const char* name;
   const char* program;
   const char* driver;    // "NAME=path" of the environment
   const char* products;  // the same
+  const char* unknown;   // an architecture that there are no kernels for
+  const char* embedded;  // one that there are
 };
 
 class GpuWorker : public ::testing::TestWithParam<Target> {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "rbee-gpu-worker-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    fs::copy(fs::path(RBEE_TEST_DATA) / "models/data/smollm/hf", folder_,
-             fs::copy_options::recursive);
-    std::ofstream(folder_ / "tokenizer.json") << test::tiny_tokenizer_json("<none>");
-    std::ofstream(folder_ / "tokenizer_config.json") << R"({"bos_token": "<s>"})";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  std::string file(const char* name) const { return (model_.path() / name).string(); }
 
-  fs::path folder_;
+  // A worker over the fake driver, with these variables besides.
+  Process start(const std::vector<std::string>& environment,
+                const std::vector<std::string>& flags = {"--context", "64"}) const {
+    std::vector<std::string> all{"--model", model_.path().string(), "--port", "0"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    std::vector<std::string> variables = environment;  // the first of a name counts
+    variables.insert(variables.end(), {GetParam().driver, GetParam().products});
+    return {GetParam().program, all, variables};
+  }
+  // The same on a device of kMemory that other processes use too. Fresh memory is zeros, so that
+  // kernels that do nothing leave the logits of a text.
+  Process start_shared() const {
+    return start({"RBEE_FAKE_SHARED=" + file("use"), "RBEE_FAKE_FILL=0",
+                  cat("RBEE_FAKE_MEMORY_MIB=", kMemory >> 20)});
+  }
+
+  test::ModelFolder model_{RBEE_TEST_DATA};
 };
 
+std::string body_of(const std::string& prompt) {
+  return json{{"prompt", prompt}, {"max_tokens", 5}, {"temperature", 0}}.dump();
+}
+
+// All events of the stream of a new job.
+std::string events_of(uint16_t port, const std::string& prompt) {
+  const RawResponse job = ask(port, request("POST", "/v1/jobs", body_of(prompt)));
+  EXPECT_EQ(job.status, 200) << job.body;
+  RawClient reader(port);
+  reader.send(request("GET", json::parse(job.body).at("sse_url").get<std::string>()));
+  return reader.read_until("[DONE]");
+}
+
+int64_t metric(uint16_t port, const std::string& name) {
+  const std::string all = ask(port, request("GET", "/metrics")).body;
+  const size_t at = all.find("\n" + name + " ");
+  EXPECT_NE(at, std::string::npos) << name;
+  return at == std::string::npos ? 0 : std::stoll(all.substr(at + name.size() + 2));
+}
+
 TEST_P(GpuWorker, EndsWhenItsDeviceIsLost) {
-  const fs::path lost = folder_ / "lost";
-  Process worker(GetParam().program,
-                 {"--model", folder_.string(), "--port", "0", "--context", "64"},
-                 {GetParam().driver, GetParam().products, "RBEE_FAKE_LOST=" + lost.string()});
+  const std::string lost = file("lost");
+  Process worker = start({"RBEE_FAKE_LOST=" + lost});
   const uint16_t port = worker.port();
   EXPECT_THAT(worker.text(), HasSubstr("warmed up"));
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
 
   std::ofstream{lost};
-  const std::string_view body = R"({"prompt":"some words","max_tokens":9})";
-  const RawResponse job = ask(port, request("POST", "/v1/jobs", body));
-  ASSERT_EQ(job.status, 200) << job.body;
-  RawClient reader(port);
-  reader.send(request("GET", nlohmann::json::parse(job.body).at("sse_url").get<std::string>()));
-  const std::string events = reader.read_until("[DONE]");
-  EXPECT_THAT(events, HasSubstr(R"("code":"WORKER_UNHEALTHY")"));
+  EXPECT_THAT(events_of(port, "some words"), HasSubstr(R"("code":"WORKER_UNHEALTHY")"));
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 503);
-  const RawResponse refused = ask(port, request("POST", "/v1/jobs", body));
+  const RawResponse refused = ask(port, request("POST", "/v1/jobs", body_of("some words")));
   EXPECT_EQ(refused.status, 503);
   EXPECT_THAT(refused.body, HasSubstr("WORKER_UNHEALTHY"));
   EXPECT_EQ(worker.wait(), 3) << worker.text();
 }
 
+// Somebody else takes the device's memory but for so many bytes, wherever in a step that shows.
+TEST_P(GpuWorker, ARequestWithoutMemoryFailsAloneAndTheNextIsServed) {
+  Process worker = start_shared();
+  const uint16_t port = worker.port();
+  fake::SharedUse device(file("use").c_str());
+  int failed = 0;
+  std::string prompt = "a";
+  for (const int64_t left : {0, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10}) {
+    prompt += " bcd";  // of a length that no memory is kept for
+    const int64_t others = kMemory - left - device.bytes();
+    device.bytes() += others;
+    const std::string without = events_of(port, prompt);
+    device.bytes() -= others;
+    if (without.find(R"("type":"error")") != std::string::npos) {
+      ++failed;
+      EXPECT_THAT(without, HasSubstr(R"("code":"VRAM_OOM")"));
+      EXPECT_THAT(without, HasSubstr(" bytes) on "));
+      EXPECT_THAT(without, HasSubstr("0 MiB of 64 MiB are free"));
+    }
+    const std::string with = events_of(port, prompt);
+    EXPECT_THAT(with, HasSubstr(R"("type":"end","tokens_out":5)")) << left;
+    EXPECT_THAT(with, Not(HasSubstr(R"("type":"error")"))) << left;
+  }
+  EXPECT_GE(failed, 3);
+  EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
+  EXPECT_EQ(metric(port, "rbee_kv_blocks_used"), 0);
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0) << worker.text();
+}
+
+TEST_P(GpuWorker, TwoWorkersShareADeviceAndSeeWhatTheOtherLeaves) {
+  Process first = start_shared();
+  const int64_t before = metric(first.port(), "rbee_device_memory_free_bytes");
+  Process second = start_shared();
+  const int64_t after = metric(second.port(), "rbee_device_memory_free_bytes");
+  EXPECT_EQ(metric(first.port(), "rbee_device_memory_bytes"), kMemory);
+  EXPECT_LT(before, kMemory);
+  EXPECT_LT(after, before);
+  EXPECT_EQ(metric(first.port(), "rbee_device_memory_free_bytes"), after);
+  for (Process* worker : {&first, &second}) {
+    EXPECT_THAT(events_of(worker->port(), "some words"), HasSubstr(R"("tokens_out":5)"));
+    worker->signal(SIGTERM);
+    EXPECT_EQ(worker->wait(), 0) << worker->text();
+  }
+}
+
+TEST_P(GpuWorker, WithoutMemoryAtLoadSaysHowMuchAndWhatToDo) {
+  // Weights fit, the cache of so long a context does not.
+  Process worker = start({"RBEE_FAKE_MEMORY_MIB=4"}, {"--context", "32768"});
+  EXPECT_EQ(worker.wait(), 1);
+  EXPECT_THAT(worker.text(), HasSubstr("kv_cache: 32768 tokens in"));
+  EXPECT_THAT(worker.text(), HasSubstr("of 4 MiB are free"));
+  EXPECT_THAT(worker.text(), HasSubstr("a smaller --context, --cache-type q8_0 or f8e4m3"));
+}
+
+TEST_P(GpuWorker, WithoutCodeForTheDeviceListsWhatIsEmbedded) {
+  Process worker = start({"RBEE_FAKE_ARCH=" + std::string(GetParam().unknown)});
+  EXPECT_EQ(worker.wait(), 1);
+  EXPECT_THAT(worker.text(), HasSubstr(GetParam().unknown));
+  EXPECT_THAT(worker.text(), HasSubstr(GetParam().embedded));
+}
+
+TEST_P(GpuWorker, WithoutADeviceSaysSo) {
+  Process worker = start({"RBEE_FAKE_DEVICES=0"});
+  EXPECT_EQ(worker.wait(), 1);
+  EXPECT_THAT(worker.text(), HasSubstr("finds no GPU"));
+}
+
+// A library that lacks calls stands for a driver that is too old.
+TEST_P(GpuWorker, WithAnOldDriverSaysWhatItLacks) {
+  const std::string driver = GetParam().driver;
+  const std::string name = driver.substr(0, driver.find('='));
+  Process worker = start({name + "=libm.so.6"});
+  EXPECT_EQ(worker.wait(), 1);
+  EXPECT_THAT(worker.text(), HasSubstr("too old"));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Vendors, GpuWorker,
-    ::testing::Values(Target{"cuda", CUDA_WORKER, "RBEE_CUDA_LIBRARY=" RBEE_FAKE_CUDA,
-                             "RBEE_CUBLASLT_LIBRARY=" RBEE_FAKE_CUBLASLT},
-                      Target{"rocm", ROCM_WORKER, "RBEE_HIP_LIBRARY=" RBEE_FAKE_HIP,
-                             "RBEE_HIPBLASLT_LIBRARY=" RBEE_FAKE_HIPBLASLT}),
+    ::testing::Values(Target{.name = "cuda",
+                             .program = CUDA_WORKER,
+                             .driver = "RBEE_CUDA_LIBRARY=" RBEE_FAKE_CUDA,
+                             .products = "RBEE_CUBLASLT_LIBRARY=" RBEE_FAKE_CUBLASLT,
+                             .unknown = "sm_50",
+                             .embedded = "sm_90a"},
+                      Target{.name = "rocm",
+                             .program = ROCM_WORKER,
+                             .driver = "RBEE_HIP_LIBRARY=" RBEE_FAKE_HIP,
+                             .products = "RBEE_HIPBLASLT_LIBRARY=" RBEE_FAKE_HIPBLASLT,
+                             .unknown = "gfx700",
+                             .embedded = "gfx942"}),
     [](const auto& p) { return p.param.name; });
 
 }  // namespace

@@ -2,47 +2,32 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <stdlib.h>
 
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
-#include "tests/checkpoints/tiny_tokenizer.h"
+#include "tests/checkpoints/model_folder.h"
 #include "tests/server/harness.h"
 #include "tests/server/process.h"
 
 namespace rbee::testing {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A folder with a model that never ends of itself: its tokenizer names no end token.
 class RealWorker : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "rbee-real-worker-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    fs::copy(fs::path(RBEE_TEST_DATA) / "models/data/smollm/hf", folder_,
-             fs::copy_options::recursive);
-    std::ofstream(folder_ / "tokenizer.json") << test::tiny_tokenizer_json("<none>");
-    std::ofstream(folder_ / "tokenizer_config.json") << R"({"bos_token": "<s>"})";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::vector<std::string> arguments(std::string_view context) const {
-    return {"--model",   folder_.string(),     "--port",    "0",
-            "--context", std::string(context), "--threads", "1"};
+    return {"--model",   model_.path().string(), "--port",    "0",
+            "--context", std::string(context),   "--threads", "1"};
   }
 
  private:
-  fs::path folder_;
+  test::ModelFolder model_{RBEE_TEST_DATA};
 };
 
 using Clients = std::vector<std::unique_ptr<RawClient>>;

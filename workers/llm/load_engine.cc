@@ -43,7 +43,15 @@ engine::TextModel load_model(const Flags& flags, Device& device) {
 std::unique_ptr<engine::Engine> load_engine(const BackendInfo& backend, const Flags& flags) {
   engine::LlmOptions options;
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
-  return engine::make_llm_engine(load_model(flags, open_device(backend, flags)), options);
+  Device& device = open_device(backend, flags);
+  try {
+    return engine::make_llm_engine(load_model(flags, device), options);
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+    fail(Code::out_of_memory, "load", error.what(),
+         "; a smaller --context, --cache-type q8_0 or f8e4m3, or a smaller quantization of the "
+         "model takes less");
+  }
 }
 
 }  // namespace rbee::workers

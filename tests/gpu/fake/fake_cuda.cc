@@ -26,6 +26,12 @@ void* pointer(DevicePtr data) {
   return reinterpret_cast<void*>(data);
 }
 
+// Ten times the major number and the minor one: of "sm_75", or a Hopper's.
+int capability() {
+  const std::string& name = runtime().options.architecture;
+  return name.starts_with("sm_") ? std::stoi(name.substr(3)) : 90;
+}
+
 }  // namespace
 
 #define ENTER(call) \
@@ -76,10 +82,10 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
       *value = 50 << 20;
       return kSuccess;
     case rbee::cuda::kComputeCapabilityMajor:
-      *value = 9;
+      *value = capability() / 10;
       return kSuccess;
     case rbee::cuda::kComputeCapabilityMinor:
-      *value = 0;
+      *value = capability() % 10;
       return kSuccess;
     case rbee::cuda::kMaxSharedMemoryPerBlockOptin:
       *value = 227 << 10;
@@ -201,6 +207,7 @@ int cuFuncSetAttribute(Handle, int, int) {
 }
 int cuLaunchKernelEx(const rbee::cuda::LaunchConfig* config, Handle kernel, void** params, void**) {
   ENTER("cuLaunchKernelEx");
+  if (config->attribute_count > 0) ENTER("launch that overlaps");
   return runtime().launch(as<Kernel>(kernel), {config->grid_x, config->grid_y, config->grid_z},
                           config->block_x, config->shared_bytes, as<Stream>(config->stream),
                           params);

@@ -10,6 +10,7 @@ namespace rbee::fake {
 namespace {
 
 constexpr size_t kAlignment = 256;
+constexpr uint8_t kNobody = 0xcd;  // what padding, and fresh memory, is full of
 constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostShared = 228 << 10;
 
@@ -57,6 +58,9 @@ void Runtime::reset() {
   options.memory = environment("RBEE_FAKE_MEMORY_MIB", options.memory >> 20) << 20;
   const char* lost_file = std::getenv("RBEE_FAKE_LOST");
   lost_file_ = lost_file != nullptr ? lost_file : "";
+  const char* shared = std::getenv("RBEE_FAKE_SHARED");
+  shared_use_ = shared != nullptr ? std::make_unique<SharedUse>(shared) : nullptr;
+  fill_ = static_cast<int>(environment("RBEE_FAKE_FILL", kNobody));
 }
 
 void Runtime::violate(const std::string& what) {
@@ -89,10 +93,13 @@ int Runtime::set_device(int device) {
 
 int Runtime::allocate(void** data, size_t bytes, bool host) {
   const std::scoped_lock lock(mutex_);
-  if (!host && live_bytes() + static_cast<int64_t>(bytes) > options.memory) return kOutOfMemory;
+  const auto wanted = static_cast<int64_t>(bytes);
+  if (!host && used_bytes() + wanted > options.memory) return kOutOfMemory;
   *data = std::aligned_alloc(kAlignment, padded(bytes));
   if (*data == nullptr) return kOutOfMemory;
-  std::memset(*data, 0xcd, padded(bytes));  // nobody may count on zeros
+  std::memset(*data, kNobody, padded(bytes));  // nobody may count on zeros
+  std::memset(*data, fill_, bytes);
+  if (!host && shared_use_ != nullptr) shared_use_->bytes() += wanted;
   blocks_[reinterpret_cast<uintptr_t>(*data)] = {.bytes = bytes, .host = host, .device = current_};
   return kSuccess;
 }
@@ -108,7 +115,10 @@ int Runtime::free(void* data, bool host) {
   const auto* tail = static_cast<const uint8_t*>(data) + found->second.bytes;
   const auto* end = static_cast<const uint8_t*>(data) + padded(found->second.bytes);
   for (; tail < end; ++tail) {
-    if (*tail != 0xcd) violate("something was written past the end of an allocation");
+    if (*tail != kNobody) violate("something was written past the end of an allocation");
+  }
+  if (!host && shared_use_ != nullptr) {
+    shared_use_->bytes() -= static_cast<int64_t>(found->second.bytes);
   }
   blocks_.erase(found);
   std::free(data);
@@ -124,9 +134,13 @@ int64_t Runtime::live_bytes() const {
   return bytes;
 }
 
+int64_t Runtime::used_bytes() const {
+  return shared_use_ != nullptr ? shared_use_->bytes().load() : live_bytes();
+}
+
 int Runtime::memory_info(size_t* free, size_t* total) {
   *total = static_cast<size_t>(options.memory);
-  *free = static_cast<size_t>(options.memory - live_bytes());
+  *free = static_cast<size_t>(options.memory - used_bytes());
   return kSuccess;
 }
 

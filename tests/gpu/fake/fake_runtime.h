@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/gpu/fake/code_object.h"
+#include "tests/gpu/fake/shared_use.h"
 
 namespace rbee::fake {
 
@@ -90,7 +91,8 @@ class Runtime {
 
   // Everything back to the beginning; reads RBEE_FAKE_ARCH, RBEE_FAKE_LANES, RBEE_FAKE_DEVICES and
   // RBEE_FAKE_MEMORY_MIB over the defaults. RBEE_FAKE_LOST names a file: once it exists, the device
-  // is lost and every call fails.
+  // is lost and every call fails. RBEE_FAKE_SHARED names one in which processes count what they
+  // have of the device's memory together. RBEE_FAKE_FILL: the byte that fresh memory is full of.
   void reset();
   DeviceOptions options;
   LaunchHook hook = nullptr;
@@ -132,6 +134,7 @@ class Runtime {
 
   std::string violation() const;
   int64_t live_bytes() const;
+  int64_t used_bytes() const;  // other processes' too
   int64_t launches() const;
   int64_t calls(const std::string& name) const;
 
@@ -161,6 +164,8 @@ class Runtime {
   int current_ = 0;
   int sticky_ = kSuccess;
   std::string lost_file_;
+  std::unique_ptr<SharedUse> shared_use_;
+  int fill_ = 0;
   std::string violation_;
   std::map<uintptr_t, Block> blocks_;
   std::vector<std::vector<std::byte>> graveyard_;

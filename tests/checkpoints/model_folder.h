@@ -1,0 +1,22 @@
+#pragma once
+// A folder with a tiny random model that workers can load, gone with the object.
+
+#include <filesystem>
+
+namespace rbee::test {
+
+class ModelFolder {
+ public:
+  // The model never ends of itself: its tokenizer names no end token. `data`: RBEE_TEST_DATA.
+  explicit ModelFolder(const std::filesystem::path& data);
+  ~ModelFolder();
+  ModelFolder(const ModelFolder&) = delete;
+  ModelFolder& operator=(const ModelFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace rbee::test
