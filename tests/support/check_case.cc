@@ -10,7 +10,7 @@ void keep_worst(Comparison& worst, const Comparison& one, size_t output) {
 }
 
 // The type whose tolerance an output has: a GPU's attention may round f32 queries and weights to
-// the type of 16-bit keys and values.
+// the type of 16-bit keys and values, and 8-bit ones to f16.
 DType tolerance_type(const OpCase& c, CaseRun& run, DType output) {
   const bool rounds = c.family == Family::attention && output == DType::f32 &&
                       run.scene().device().id().kind != DeviceKind::cpu;
@@ -19,6 +19,8 @@ DType tolerance_type(const OpCase& c, CaseRun& run, DType output) {
   for (const DType half : {DType::bf16, DType::f16}) {
     if (operands.contains(half)) return half;
   }
+  const bool narrow = operands.contains(DType::f8e4m3) || operands.contains(DType::q8_0);
+  if (narrow) return DType::f16;
   return output;
 }
 

@@ -126,13 +126,15 @@ void attend(const PagedAttentionArgs& args, const Query& query) {
   }
   double total = 0;
   for (double& weight : weights) total += weight = std::exp(weight - top);
+  std::vector<double> sums(static_cast<size_t>(dim));
+  for (int64_t key = query.first_key; key < query.end_key; ++key) {
+    const Row<KV> v = values[key];
+    const double weight = weights[static_cast<size_t>(key - query.first_key)];
+    for (int64_t i = 0; i < dim; ++i) sums[static_cast<size_t>(i)] += weight * v[i];
+  }
   T* y = args.y.as<T>() + query.token * args.y.stride(0) + query.head * args.y.stride(1);
   for (int64_t i = 0; i < dim; ++i) {
-    double sum = 0;
-    for (int64_t key = query.first_key; key < query.end_key; ++key) {
-      sum += weights[static_cast<size_t>(key - query.first_key)] * values[key][i];
-    }
-    y[i * args.y.stride(2)] = store<T>(total > 0 ? sum / total : 0);
+    y[i * args.y.stride(2)] = store<T>(total > 0 ? sums[static_cast<size_t>(i)] / total : 0);
   }
 }
 

@@ -4,6 +4,7 @@
 // fetched while the values of the tile before are multiplied, and values while keys are. The
 // tensor cores and the shared memory that feeds them limit it.
 #include "backends/cuda/kernels/attention_ptx.h"
+#include "backends/gpu/kernels/attention_cache.h"
 #include "backends/gpu/kernels/attention_softmax.h"
 
 namespace rbee {
@@ -30,7 +31,9 @@ struct MmaBand {
   float top[2], sum[2];  // of rows g and g + 8; sums of this lane's columns
 };
 
-template <class T, int kDim>
+// T: what is multiplied. KV: T too, or the 8-bit type of the keys and values, which become T on
+// their way to shared memory.
+template <class T, class KV, int kDim>
 class MmaAttention {
  public:
   using Tile = MmaTile<kDim>;
@@ -108,10 +111,13 @@ class MmaAttention {
     }
   }
 
+  static constexpr int kLanes = Tile::kChunks > 16 ? 32 : 16;  // threads that share a row
+  static constexpr int kEach = kKeys * kLanes / kThreads;      // rows of a thread
+
   // Rows [first, first + 64) of keys or values; zeros from `end` on and beyond `dim`.
   RB_DEVICE void copy_rows(T* to, const void* base, const AttentionStrides& at, int dim, i64 first,
                            i64 end) const {
-    constexpr int kLanes = Tile::kChunks > 16 ? 32 : 16;  // threads that share a row
+    if constexpr (!SameType<T, KV>::value) return widen_rows(to, base, at, dim, first, end);
     const int chunk = static_cast<int>(thread_x()) % kLanes;
     if (chunk >= Tile::kChunks) return;
     for (int row = static_cast<int>(thread_x()) / kLanes; row < kKeys; row += kThreads / kLanes) {
@@ -120,6 +126,27 @@ class MmaAttention {
       const T* from = static_cast<const T*>(base) +
                       key_offset(p_, at, work_.span, work_.kv_head, key) + (wanted ? chunk * 8 : 0);
       copy_async16(shared_address(to + row * Tile::kStride + chunk * 8), from, wanted ? 16 : 0);
+    }
+  }
+
+  // The same for 8-bit elements; a thread's loads are all under way before it writes.
+  RB_DEVICE void widen_rows(T* to, const void* base, const AttentionStrides& at, int dim, i64 first,
+                            i64 end) const {
+    const int chunk = static_cast<int>(thread_x()) % kLanes;
+    const int first_row = static_cast<int>(thread_x()) / kLanes;
+    if (chunk >= Tile::kChunks) return;
+    RunOf<KV> runs[kEach];
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const i64 key = first + first_row + i * (kThreads / kLanes);
+      runs[i] = load_run<KV>(p_, base, at, work_, key < end ? key : end - 1,
+                             chunk * 8 < dim ? chunk * 8 : 0);
+    }
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int row = first_row + i * (kThreads / kLanes);
+      const bool wanted = first + row < end && chunk * 8 < dim;
+      store128(to + row * Tile::kStride + chunk * 8, wanted ? widen<T, KV>(runs[i]) : Pack<T>{});
     }
   }
 
@@ -283,27 +310,35 @@ class MmaAttention {
   MmaBand<kDim> bands_[Tile::kBands];
 };
 
-template <class T, int kDim>
+template <class T, class KV, int kDim>
 RB_DEVICE void attention_mma(const AttentionParams& p) {
   extern __shared__ __align__(16) unsigned char shared[];
   TileWork work;
   if (!find_tile(p, MmaTile<kDim>::kRows, block_x(), block_y(), work)) return;
-  MmaAttention<T, kDim> attention(p, work, reinterpret_cast<T*>(shared));
+  MmaAttention<T, KV, kDim> attention(p, work, reinterpret_cast<T*>(shared));
   attention.run();
 }
 
-// attention_mma_<dtype>_d<largest head>
-#define RB_MMA(dtype, T, dim) \
-  RB_KERNEL(attention_mma_##dtype##_d##dim, kThreads, AttentionParams, (attention_mma<T, dim>(p)))
+// attention_mma_<keys and values>_d<largest head>
+#define RB_MMA(dtype, T, KV, dim)                                      \
+  RB_KERNEL(attention_mma_##dtype##_d##dim, kThreads, AttentionParams, \
+            (attention_mma<T, KV, dim>(p)))
 #define RB_MMA_DIMS(dtype, T) \
-  RB_MMA(dtype, T, 32)        \
-  RB_MMA(dtype, T, 64)        \
-  RB_MMA(dtype, T, 96)        \
-  RB_MMA(dtype, T, 128)       \
-  RB_MMA(dtype, T, 192)       \
-  RB_MMA(dtype, T, 256)
+  RB_MMA(dtype, T, T, 32)     \
+  RB_MMA(dtype, T, T, 64)     \
+  RB_MMA(dtype, T, T, 96)     \
+  RB_MMA(dtype, T, T, 128)    \
+  RB_MMA(dtype, T, T, 192)    \
+  RB_MMA(dtype, T, T, 256)
 RB_MMA_DIMS(f16, f16)
 RB_MMA_DIMS(bf16, bf16)
+
+#define RB_MMA_NARROW(dtype, KV) \
+  RB_MMA(dtype, f16, KV, 64)     \
+  RB_MMA(dtype, f16, KV, 128)    \
+  RB_MMA(dtype, f16, KV, 256)
+RB_MMA_NARROW(f8e4m3, f8e4m3)
+RB_MMA_NARROW(q8_0, PageCode)
 
 }  // namespace gpu
 }  // namespace rbee

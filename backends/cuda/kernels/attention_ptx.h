@@ -60,10 +60,10 @@ RB_DEVICE u32 pack_pair<bf16>(float low, float high) {
   return out;
 }
 
-// Eight elements of q from offset `from`, f32 ones rounded to the keys' type T.
+// Eight elements of q from offset `from`, f32 ones rounded to T.
 template <class T>
 RB_DEVICE Pack<T> load_query(const AttentionParams& p, i64 from) {
-  if (p.q_type == p.kv_type) return load128(static_cast<const T*>(p.q) + from);
+  if (p.q_type != AttentionType::f32) return load128(static_cast<const T*>(p.q) + from);
   Pack<T> out;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -77,7 +77,7 @@ RB_DEVICE Pack<T> load_query(const AttentionParams& p, i64 from) {
 // Two neighbours of y, of q's type.
 template <class T>
 RB_DEVICE void store_result(const AttentionParams& p, i64 to, float first, float second) {
-  if (p.q_type == p.kv_type) {
+  if (p.q_type != AttentionType::f32) {
     *reinterpret_cast<u32*>(static_cast<T*>(p.y) + to) = pack_pair<T>(first, second);
   } else {
     *reinterpret_cast<float2*>(static_cast<float*>(p.y) + to) = {first, second};

@@ -17,21 +17,23 @@ constexpr int64_t kMostElements = 256;
 struct Tile {
   int64_t dim;
   const char* name;
+  bool narrow;  // for 8-bit caches too
   int64_t rows() const { return dim <= 128 ? 128 : 64; }
   int64_t shared_bytes() const { return (rows() + 2 * kKeys) * (dim + 8) * 2; }
 };
 
-constexpr Tile kTiles[] = {{32, "d32"},   {64, "d64"},   {96, "d96"},
-                           {128, "d128"}, {192, "d192"}, {256, "d256"}};
+constexpr Tile kTiles[] = {{32, "d32", false},  {64, "d64", true},    {96, "d96", false},
+                           {128, "d128", true}, {192, "d192", false}, {256, "d256", true}};
 
-const Tile& tile_for(const AttentionParams& params) {
+const Tile& tile_for(const AttentionParams& params, bool narrow) {
   const int64_t dim = std::max(params.head_dim, params.v_dim);
-  return *std::find_if(std::begin(kTiles), std::end(kTiles),
-                       [&](const Tile& tile) { return dim <= tile.dim; });
+  return *std::find_if(std::begin(kTiles), std::end(kTiles), [&](const Tile& tile) {
+    return dim <= tile.dim && (tile.narrow || !narrow);
+  });
 }
 
 void run_mma(const char* op, const AttentionParams& params, DType keys, Stream& stream) {
-  const Tile& tile = tile_for(params);
+  const Tile& tile = tile_for(params, info(keys).block_bytes != 2);
   gpu::launch(stream,
               {.op = op,
                .family = "attention_mma",
@@ -48,6 +50,7 @@ const char* refuse_dense(const AttentionArgs& args) {
 }
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
+  if (gpu::narrow_cache(args)) return gpu::refuse_narrow_cache(args, kMostElements);
   return gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
 }
 

@@ -3,30 +3,12 @@
 // Loads of the next keys are under way while scores become weights, loads of the next values while
 // the next products are made, and entries of the block table are read one step earlier still.
 
-#include "backends/gpu/kernels/attention.h"
+#include "backends/gpu/kernels/attention_cache.h"
 
 namespace rbee {
 namespace gpu {
 
 constexpr int kWaves = 4;  // of a block; they share out its keys
-
-// Neighbours that a lane reads at once: 16 bytes, of 8-bit types 8, so that sums take no more
-// registers than with 16-bit ones.
-template <class KV>
-constexpr int kRun = sizeof(KV) == 1 ? 8 : 16 / static_cast<int>(sizeof(KV));
-
-template <class KV>
-struct alignas(kRun<KV> * sizeof(KV)) RunOf {
-  u32 words[kRun<KV> * sizeof(KV) / 4];
-};
-// Of a q8_0 cache: the codes lie together, their scale elsewhere.
-struct alignas(8) PageCodes {
-  u32 words[2];
-};
-template <>
-struct RunOf<PageCode> : PageCodes {
-  f16 scale;
-};
 
 // kLanes neighbouring lanes read a key of kLanes * kPacks runs; a step of a wave is kSlots keys,
 // kSteps steps are a tile.
@@ -262,16 +244,15 @@ class Decoder {
 #pragma unroll
       for (int i = 0; i < Tile::kPacks; ++i) {
         const u32 first = static_cast<u32>(i * Tile::kLanes) + within_;
-        rows[step][i] = load_run(base, row, first < last ? first : last);
+        rows[step][i] = run_of(base, row, first < last ? first : last);
       }
     }
   }
-  RB_DEVICE typename Tile::Run load_run(const void* base, u32 row, u32 run) const {
+  RB_DEVICE typename Tile::Run run_of(const void* base, u32 row, u32 run) const {
     if constexpr (Tile::kPages) {
       const u32 page = divide(row, p_.block_size);
       const PageRow from = page_row(p_, base, page, row - page * p_.block_size.divisor);
-      const u32 first = run * Tile::kCount;
-      return {*reinterpret_cast<const PageCodes*>(from.codes + first), from.scale(first)};
+      return load_page_run(from, run * Tile::kCount);
     } else {
       return static_cast<const typename Tile::Run*>(base)[static_cast<u64>(row) + run];
     }

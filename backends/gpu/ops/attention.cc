@@ -4,6 +4,7 @@
 
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/rows.h"
+#include "backends/shared/kv_page.h"
 #include "rbee/core/error.h"
 
 namespace rbee::gpu {
@@ -163,6 +164,27 @@ const char* refuse_attention_tiles(const View& q, const View& k, const View& v, 
     if (!vector_rows(*view)) return "rows cannot be read 16 bytes at a time";
   }
   return nullptr;
+}
+
+bool narrow_cache(const PagedAttentionArgs& args) {
+  return args.k_cache.dtype == DType::f8e4m3 || args.k_cache.packing == shared::kPagePacking;
+}
+
+const char* refuse_pages(const View& cache) {
+  const int64_t page = cache.size(2) * cache.size(3);
+  if (shared::page_start(page) % 8 != 0) return "pages are not multiples of 8 bytes";
+  // Rows are counted in 31 bits.
+  if (cache.size(0) * cache.size(1) * cache.size(2) > INT32_MAX) return "too many rows";
+  return nullptr;
+}
+
+const char* refuse_narrow_cache(const PagedAttentionArgs& args, int64_t most) {
+  if (args.q.dtype != DType::f16 && args.q.dtype != DType::f32) return "q is neither f32 nor f16";
+  if (args.q.size(-1) > most) return "heads have too many elements";
+  if (!vector_rows(args.q) || !vector_rows(args.y)) return "q cannot be read 16 bytes at a time";
+  if (args.k_cache.packing == shared::kPagePacking) return refuse_pages(args.k_cache);
+  if (vector_rows(args.k_cache) && vector_rows(args.v_cache)) return nullptr;
+  return "keys cannot be read 8 bytes at a time";
 }
 
 const Impl<AttentionArgs> attention{"gpu", never_refuse, run_attention};

@@ -32,4 +32,10 @@ bool shaped_scores(const shared::AttentionParams& params);
 const char* refuse_attention_tiles(const View& q, const View& k, const View& v, const View& y,
                                    int64_t most);
 
+// For kernels that read a cache of 8-bit elements eight at a time. refuse_narrow_cache: of those on
+// matrix units, which multiply in f16, for heads of up to `most` elements.
+bool narrow_cache(const PagedAttentionArgs& args);
+const char* refuse_narrow_cache(const PagedAttentionArgs& args, int64_t most);
+const char* refuse_pages(const View& cache);
+
 }  // namespace rbee::gpu

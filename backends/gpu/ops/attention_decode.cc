@@ -32,14 +32,6 @@ int64_t span_bytes(const View& view) {
   return elements * info(view.dtype).block_bytes;
 }
 
-// Kernels read codes 8 bytes at a time and count rows in 31 bits.
-const char* refuse_pages(const View& cache) {
-  const int64_t page = cache.size(2) * cache.size(3);
-  if (shared::page_start(page) % 8 != 0) return "pages are not multiples of 8 bytes";
-  if (cache.size(0) * cache.size(1) * cache.size(2) > INT32_MAX) return "too many rows";
-  return nullptr;
-}
-
 const char* refuse_shape(const View& k, const View& v, int64_t head_dim, int64_t v_dim) {
   if (std::max(head_dim, v_dim) > 256) return "heads have more than 256 elements";
   if (k.packing == shared::kPagePacking) return refuse_pages(k);
