@@ -8,8 +8,8 @@ namespace {
 
 struct Function {
   UnaryOp op;
-  const char* name;
   Family family;
+  const char* name;
   double (*exact)(double x, double param);
   Values values = {-4, 4};
   double param = 0;
@@ -26,42 +26,42 @@ constexpr Family kExact = Family::exact, kStep = Family::elementwise, kCurve = F
 constexpr Values kPositive = {0.01, 4};
 
 const Function kFunctions[] = {
-    {UnaryOp::abs, "abs", kExact, [](double x, double) { return std::fabs(x); }},
-    {UnaryOp::ceil, "ceil", kExact, [](double x, double) { return std::ceil(x); }},
-    {UnaryOp::cos, "cos", kCurve, [](double x, double) { return std::cos(x); }, {-100, 100}},
+    {UnaryOp::abs, kExact, "abs", [](double x, double) { return std::fabs(x); }},
+    {UnaryOp::ceil, kExact, "ceil", [](double x, double) { return std::ceil(x); }},
+    {UnaryOp::cos, kCurve, "cos", [](double x, double) { return std::cos(x); }, {-100, 100}},
     {UnaryOp::elu,
-     "elu",
      kCurve,
+     "elu",
      [](double x, double a) { return x > 0 ? x : a * std::expm1(x); },
      {-4, 4},
      1.25},
-    {UnaryOp::erf, "erf", kCurve, [](double x, double) { return std::erf(x); }},
-    {UnaryOp::exp, "exp", kCurve, [](double x, double) { return std::exp(x); }},
-    {UnaryOp::floor, "floor", kExact, [](double x, double) { return std::floor(x); }},
-    {UnaryOp::gelu, "gelu", kCurve, [](double x, double) { return tanh_gelu(x); }},
-    {UnaryOp::gelu_erf, "gelu_erf", kCurve, [](double x, double) { return x * normal_cdf(x); }},
-    {UnaryOp::log, "log", kCurve, [](double x, double) { return std::log(x); }, kPositive},
-    {UnaryOp::neg, "neg", kExact, [](double x, double) { return -x; }},
-    {UnaryOp::normcdf, "normcdf", kCurve, [](double x, double) { return normal_cdf(x); }},
-    {UnaryOp::powf, "powf", kCurve, [](double x, double y) { return std::pow(x, y); }, kPositive,
+    {UnaryOp::erf, kCurve, "erf", [](double x, double) { return std::erf(x); }},
+    {UnaryOp::exp, kCurve, "exp", [](double x, double) { return std::exp(x); }},
+    {UnaryOp::floor, kExact, "floor", [](double x, double) { return std::floor(x); }},
+    {UnaryOp::gelu, kCurve, "gelu", [](double x, double) { return tanh_gelu(x); }},
+    {UnaryOp::gelu_erf, kCurve, "gelu_erf", [](double x, double) { return x * normal_cdf(x); }},
+    {UnaryOp::log, kCurve, "log", [](double x, double) { return std::log(x); }, kPositive},
+    {UnaryOp::neg, kExact, "neg", [](double x, double) { return -x; }},
+    {UnaryOp::normcdf, kCurve, "normcdf", [](double x, double) { return normal_cdf(x); }},
+    {UnaryOp::powf, kCurve, "powf", [](double x, double y) { return std::pow(x, y); }, kPositive,
      2.5},
     {UnaryOp::powf,
-     "powf_odd",
      kCurve,
+     "powf_odd",
      [](double x, double y) { return std::pow(x, y); },
      {-4, 4},
      3},
-    {UnaryOp::recip, "recip", kStep, [](double x, double) { return 1 / x; }, {0.5, 4}},
-    {UnaryOp::relu, "relu", kExact, [](double x, double) { return x < 0 ? 0 : x; }},
-    {UnaryOp::round, "round", kExact, [](double x, double) { return std::round(x); }},
-    {UnaryOp::sigmoid, "sigmoid", kCurve, [](double x, double) { return 1 / (1 + std::exp(-x)); }},
-    {UnaryOp::sign, "sign", kExact,
+    {UnaryOp::recip, kStep, "recip", [](double x, double) { return 1 / x; }, {0.5, 4}},
+    {UnaryOp::relu, kExact, "relu", [](double x, double) { return x < 0 ? 0 : x; }},
+    {UnaryOp::round, kExact, "round", [](double x, double) { return std::round(x); }},
+    {UnaryOp::sigmoid, kCurve, "sigmoid", [](double x, double) { return 1 / (1 + std::exp(-x)); }},
+    {UnaryOp::sign, kExact, "sign",
      [](double x, double) { return static_cast<double>((x > 0) - (x < 0)); }},
-    {UnaryOp::silu, "silu", kCurve, [](double x, double) { return x / (1 + std::exp(-x)); }},
-    {UnaryOp::sin, "sin", kCurve, [](double x, double) { return std::sin(x); }, {-100, 100}},
-    {UnaryOp::sqr, "sqr", kStep, [](double x, double) { return x * x; }, {-4, 4}},
-    {UnaryOp::sqrt, "sqrt", kStep, [](double x, double) { return std::sqrt(x); }, kPositive},
-    {UnaryOp::tanh, "tanh", kCurve, [](double x, double) { return std::tanh(x); }},
+    {UnaryOp::silu, kCurve, "silu", [](double x, double) { return x / (1 + std::exp(-x)); }},
+    {UnaryOp::sin, kCurve, "sin", [](double x, double) { return std::sin(x); }, {-100, 100}},
+    {UnaryOp::sqr, kStep, "sqr", [](double x, double) { return x * x; }, {-4, 4}},
+    {UnaryOp::sqrt, kStep, "sqrt", [](double x, double) { return std::sqrt(x); }, kPositive},
+    {UnaryOp::tanh, kCurve, "tanh", [](double x, double) { return std::tanh(x); }},
 };
 
 void add_case(OpTable& out, const Function& f, const Layout& x_layout, DType dtype, Values values,
