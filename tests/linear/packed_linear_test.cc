@@ -204,15 +204,15 @@ TEST(PackedLinear, BiasAndSmallFloatInputs) {
 // Where a block keeps its quants, and a byte that makes them as large as they can be.
 struct LargestQuants {
   DType weight;
-  size_t first, count;
   uint8_t byte;
+  size_t first, count;
 };
 constexpr LargestQuants kLargestQuants[] = {
-    {DType::q4_0, 2, 16, 0xff},    {DType::q4_1, 4, 16, 0xff},   {DType::q5_0, 2, 20, 0xff},
-    {DType::q5_1, 4, 20, 0xff},    {DType::q8_0, 2, 32, 0x80},   {DType::q2_k, 16, 64, 0xff},
-    {DType::q3_k, 0, 96, 0xff},    {DType::q4_k, 16, 128, 0xff}, {DType::q5_k, 16, 160, 0xff},
-    {DType::q6_k, 0, 192, 0xff},   {DType::q8_k, 4, 256, 0x80},  {DType::iq4_nl, 2, 16, 0x00},
-    {DType::iq4_xs, 8, 128, 0x00}, {DType::mxfp4, 1, 16, 0x77}};
+    {DType::q4_0, 0xff, 2, 16},    {DType::q4_1, 0xff, 4, 16},   {DType::q5_0, 0xff, 2, 20},
+    {DType::q5_1, 0xff, 4, 20},    {DType::q8_0, 0x80, 2, 32},   {DType::q2_k, 0xff, 16, 64},
+    {DType::q3_k, 0xff, 0, 96},    {DType::q4_k, 0xff, 16, 128}, {DType::q5_k, 0xff, 16, 160},
+    {DType::q6_k, 0xff, 0, 192},   {DType::q8_k, 0x80, 4, 256},  {DType::iq4_nl, 0x00, 2, 16},
+    {DType::iq4_xs, 0x00, 8, 128}, {DType::mxfp4, 0x77, 1, 16}};
 
 // 16-bit sums of products must not saturate where quants and inputs are extreme.
 TEST(PackedLinear, LargestQuantsAndInputs) {

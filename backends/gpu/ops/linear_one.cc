@@ -104,13 +104,13 @@ const char* refuse_fused(const FusedLinearArgs& args) {
 // round of groups takes as long as a full one. `rounds` counts in whole rows.
 int64_t split_for(int64_t groups, int64_t waves, int64_t trips, int64_t of_block) {
   int64_t best = 1;
-  double fewest = 0;
+  int64_t fewest = 0;
   for (int64_t split = 1; split <= std::min(of_block, trips); split *= 2) {
     const int64_t at_once = waves / split;
     const int64_t share = (trips + split - 1) / split;  // trips of a wave
-    const auto rounds = static_cast<double>((groups + at_once - 1) / at_once * share);
+    const int64_t rounds = (groups + at_once - 1) / at_once * share;
     // Sharing costs a barrier: it has to gain a twentieth.
-    if (split == 1 || rounds < 0.95 * fewest) {
+    if (split == 1 || 20 * rounds < 19 * fewest) {
       best = split;
       fewest = rounds;
     }
