@@ -37,6 +37,7 @@ template <class T, class KV, int kDim>
 class MmaAttention {
  public:
   using Tile = MmaTile<kDim>;
+  static constexpr bool kNarrow = !SameType<T, KV>::value;
 
   RB_DEVICE MmaAttention(const AttentionParams& p, const TileWork& work, T* shared)
       : p_(p),
@@ -89,7 +90,7 @@ class MmaAttention {
       Pack<T> pack{};
       if (row < work_.count && at < p_.head_dim) {
         const i64 from = query_offset(p_.q_at, work_.span, work_.head, work_.first + row) + at;
-        pack = load_query<T>(p_, from);
+        pack = kNarrow ? load_any_query<T>(p_, from) : load_query<T>(p_, from);
       }
       store128(q_ + row * Tile::kStride + at, pack);
     }
@@ -117,7 +118,7 @@ class MmaAttention {
   // Rows [first, first + 64) of keys or values; zeros from `end` on and beyond `dim`.
   RB_DEVICE void copy_rows(T* to, const void* base, const AttentionStrides& at, int dim, i64 first,
                            i64 end) const {
-    if constexpr (!SameType<T, KV>::value) return widen_rows(to, base, at, dim, first, end);
+    if constexpr (kNarrow) return widen_rows(to, base, at, dim, first, end);
     const int chunk = static_cast<int>(thread_x()) % kLanes;
     if (chunk >= Tile::kChunks) return;
     for (int row = static_cast<int>(thread_x()) / kLanes; row < kKeys; row += kThreads / kLanes) {
@@ -293,8 +294,13 @@ class MmaAttention {
         for (int i = 0; i < kDim / 8; ++i) {
           const int column = i * 8 + static_cast<int>(lane_) % 4 * 2;
           if (column >= p_.v_dim) continue;
-          store_result<T>(p_, to + column, bands_[band].out[i][2 * half] * scale,
-                          bands_[band].out[i][2 * half + 1] * scale);
+          const float(&sums)[4] = bands_[band].out[i];
+          const float pair[2] = {sums[2 * half] * scale, sums[2 * half + 1] * scale};
+          if constexpr (kNarrow) {
+            store_any_result<T>(p_, to + column, pair[0], pair[1]);
+          } else {
+            store_result<T>(p_, to + column, pair[0], pair[1]);
+          }
         }
       }
     }

@@ -84,5 +84,21 @@ RB_DEVICE void store_result(const AttentionParams& p, i64 to, float first, float
   }
 }
 
+// The same where q of any 16-bit type is multiplied as T.
+template <class T>
+RB_DEVICE Pack<T> load_any_query(const AttentionParams& p, i64 from) {
+  if (p.q_type != AttentionType::bf16) return load_query<T>(p, from);
+  const Pack<bf16> in = load128(static_cast<const bf16*>(p.q) + from);
+  Pack<T> out;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) out.values[i] = store_value<T>(to_float(in.values[i]));
+  return out;
+}
+template <class T>
+RB_DEVICE void store_any_result(const AttentionParams& p, i64 to, float first, float second) {
+  if (p.q_type != AttentionType::bf16) return store_result<T>(p, to, first, second);
+  *reinterpret_cast<u32*>(static_cast<bf16*>(p.y) + to) = pack_pair<bf16>(first, second);
+}
+
 }  // namespace gpu
 }  // namespace rbee

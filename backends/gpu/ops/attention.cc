@@ -179,7 +179,9 @@ const char* refuse_pages(const View& cache) {
 }
 
 const char* refuse_narrow_cache(const PagedAttentionArgs& args, int64_t most) {
-  if (args.q.dtype != DType::f16 && args.q.dtype != DType::f32) return "q is neither f32 nor f16";
+  if (args.q.dtype != DType::f16 && args.q.dtype != DType::bf16 && args.q.dtype != DType::f32) {
+    return "q is not f32, f16 or bf16";
+  }
   if (args.q.size(-1) > most) return "heads have too many elements";
   if (!vector_rows(args.q) || !vector_rows(args.y)) return "q cannot be read 16 bytes at a time";
   if (args.k_cache.packing == shared::kPagePacking) return refuse_pages(args.k_cache);

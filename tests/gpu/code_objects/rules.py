@@ -61,7 +61,7 @@ EXCEPTIONS = [
     # Eight heads of 256 in one wave; the merge indexes its partial sums.
     ("attention_decode", "gfx*", "*_d256_h8_*", 176, 11),
     # Two tiles of keys under way for eight heads.
-    ("attention_decode", WMMA, "*f16_d*_h8_w32", 176, 16),
+    ("attention_decode", WMMA, "*_d*_h8_w32", 176, 16),
     ("attention_decode", "sm_*", "*", 40, 0),
     ("attention_mfma", MFMA, "*_d128_shaped", 0, 4),
     ("attention_wmma", WMMA, "*_shaped", 40, 9),

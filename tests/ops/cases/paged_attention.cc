@@ -93,8 +93,8 @@ void add_tiled(std::vector<PagedCase>& out) {
   }
 }
 
-// Heads of whole groups only; pages whose rows are aligned for wide loads, or not.
-void add_q8(std::vector<PagedCase>& out) {
+// 8-bit caches. Of q8_0 heads are whole groups; rows are aligned for wide loads, or not.
+void add_narrow(std::vector<PagedCase>& out) {
   const std::vector<Sequence> prompts{{130, 130}, {0, 5}, {17, 300}};
   const std::vector<Sequence> decode{{1, 300}, {1, 1025}, {0, 0}, {2, 17}, {1, 1}};
   for (const auto& seqs : {prompts, decode}) {
@@ -129,6 +129,16 @@ void add_q8(std::vector<PagedCase>& out) {
                    .block_size = 7,
                    .cache = DType::q8_0});
   }
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    out.push_back({.seqs = prompts,
+                   .heads = 2,
+                   .kv_heads = 1,
+                   .head_dim = dtype == DType::f16   ? 256
+                               : dtype == DType::f32 ? 80
+                                                     : 64,
+                   .cache = DType::f8e4m3,
+                   .dtype = dtype});
+  }
 }
 
 std::vector<PagedCase> cases() {
@@ -161,7 +171,7 @@ std::vector<PagedCase> cases() {
   out.push_back({.seqs = mixed, .heads = 2, .kv_heads = 2, .head_dim = 24, .form = Form::gaps});
   out.push_back({.seqs = {{0, 9}}, .heads = 2, .kv_heads = 2, .head_dim = 8});
   add_tiled(out);
-  add_q8(out);
+  add_narrow(out);
   out.push_back({.seqs = {{512, 512}},
                  .heads = 9,
                  .kv_heads = 3,
