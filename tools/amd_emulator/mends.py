@@ -40,6 +40,14 @@ MENDS = [
          "    mat_c = [src2_is_vgpr.where(ctx.rvgpr_dyn(src2_r + _c(vgpr), UOp.const(lane, dtypes.int)), constant)"
          ".bitcast(out_dt)",
          "The same."),
+    Mend("    _, assigns = parse_pcode(pcode, srcs)\n"
+         "    return UOp.sink(*self.scalar_stores(assigns, sdst_reg, sdst_size), *self.inc_pc())\n",
+         "    srcs['PC'] = self.rpc().cast(dtypes.int64)\n"
+         "    _, assigns = parse_pcode(pcode, srcs)\n"
+         "    jumps = [_split64(val.cast(dtypes.uint64)) for dest, val in assigns if dest.split('.')[0] == 'PC']\n"
+         "    go = [self.wsgpr_dyn(_c(i), word) for j in jumps for i, word in zip((PC_LO_IDX, PC_HI_IDX), j)]\n"
+         "    return UOp.sink(*self.scalar_stores(assigns, sdst_reg, sdst_size), *(go or self.inc_pc()))\n",
+         "Calls read and set the program counter: s_getpc_b64, s_swappc_b64, s_setpc_b64."),
     Mend("  if data_bits == 32: return [idx.store(active.where(_to_u32(val), idx))]\n",
          "  if data_bits == 32:\n"
          "    shift = (addr.cast(dtypes.uint32) & _c(3)) * _c(8)\n"
