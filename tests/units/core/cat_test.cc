@@ -12,7 +12,7 @@ struct Point {
   int x, y;
 };
 
-void append_to(std::string& out, const Point& point) {
+static void append_to(std::string& out, const Point& point) {
   out += rbee::cat('<', point.x, ' ', point.y, '>');
 }
 

@@ -50,6 +50,7 @@ TEST(CachingAllocator, FreedMemoryServesTheNextRequestOfItsSize) {
 TEST(CachingAllocator, KeepsNoMoreThanItsLimit) {
   CachingAllocator allocator(kLimit);
   std::vector<void*> blocks;
+  blocks.reserve(6);
   constexpr size_t kBytes = size_t{3} << 20;
   for (int i = 0; i < 6; ++i) blocks.push_back(allocator.allocate(kBytes));
   EXPECT_EQ(allocator.stats().peak, allocator.stats().in_use);
@@ -92,6 +93,7 @@ TEST(CachingAllocator, ImpossibleSizesAreErrors) {
 TEST(CachingAllocator, ThreadsMayShareIt) {
   CachingAllocator allocator(kLimit);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&allocator, t] {
       for (size_t i = 0; i < 2000; ++i) {

@@ -115,6 +115,7 @@ TEST(ThreadPool, SeveralCallersTakeTurns) {
   ThreadPool pool(2);
   std::atomic<int64_t> sum{0};
   std::vector<std::thread> callers;
+  callers.reserve(4);
   for (int c = 0; c < 4; ++c) {
     callers.emplace_back([&] {
       for (int round = 0; round < 300; ++round) {

@@ -24,8 +24,11 @@ class FarDevice final : public Device {
 
   void* allocate(size_t bytes, Stream& stream) override {
     check_alive();
-    if (allocations_left_ > 0 && --allocations_left_ == 0) {
-      fail(Code::out_of_memory, "allocate", bytes, " bytes on far, of which 0 are free");
+    if (allocations_left_ > 0) {
+      const int left = --allocations_left_;
+      if (left == 0) {
+        fail(Code::out_of_memory, "allocate", bytes, " bytes on far, of which 0 are free");
+      }
     }
     return inner_.allocate(bytes, stream);
   }

@@ -62,10 +62,12 @@ TEST(LlmEngine, ACacheTypeThatHeadsDoNotFitIsRefusedAtLoad) {
 TEST(LlmEngine, SequencesThatShareStepsDoNotDisturbEachOther) {
   const std::vector<std::string> prompts{"a", "some words here", "bad cafe face deed", "x y z"};
   std::vector<std::string> alone;
+  alone.reserve(prompts.size());
   const auto one = make_llm_engine(tiny_model(), {});
   for (const std::string& prompt : prompts) alone.push_back(answer(*one, greedy(prompt))->text);
   const auto shared = make_llm_engine(tiny_model(), {.max_running = 3, .chunk = 4});
   std::vector<std::shared_ptr<Recorder>> sinks;
+  sinks.reserve(prompts.size());
   for (const std::string& prompt : prompts) sinks.push_back(submit(*shared, greedy(prompt)));
   for (size_t i = 0; i < prompts.size(); ++i) {
     sinks[i]->wait();

@@ -96,6 +96,7 @@ TEST_F(CheckpointTest, HintsAboutNothing) {
 // loose for sanitizers, without them it takes some milliseconds.
 TEST_F(CheckpointTest, LargeVocabularyOpensFast) {
   std::vector<std::string> tokens;
+  tokens.reserve(262144);
   for (int i = 0; i < 262144; ++i) tokens.push_back(cat("token ", i));
   const fs::path path = write_model(tokens);
   const std::clock_t start = std::clock();
