@@ -17,10 +17,15 @@ HOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, Dim3, ct
 LAUNCH_FAILED = 719
 
 
-def user_registers(kernel, arguments):
-    """What stands in the first scalar registers, by the bits of the descriptor's properties."""
+def words_of(address):
+    return [address & 0xFFFFFFFF, address >> 32]
+
+
+def user_registers(kernel, packet, arguments):
+    """What stands in the first scalar registers, by the bits of the descriptor's properties. `packet`: the address of
+    the dispatch packet, where the compiler's own arrays in shared memory find the block's size."""
     out = []
-    for bit, words in ((1, [0] * 4), (2, [0] * 2), (4, [0] * 2), (8, [arguments & 0xFFFFFFFF, arguments >> 32]),
+    for bit, words in ((1, [0] * 4), (2, words_of(packet)), (4, [0] * 2), (8, words_of(arguments)),
                        (16, [0] * 2), (32, [0] * 2), (64, [kernel.private_bytes])):
         if kernel.properties & bit:
             out += words
@@ -70,5 +75,7 @@ class Session:
         block = params + bytes(-len(params) % 8) + hidden
         block += bytes(max(kernel.argument_bytes - len(block), 0))
         arguments = ctypes.create_string_buffer(block, len(block))
+        sizes = struct.pack("<HHHHHHIII", 0, 1, threads, 1, 1, 0, grid[0] * threads, *grid[1:])
+        packet = ctypes.create_string_buffer(sizes, 64)  # hsa_kernel_dispatch_packet_t
         self._machine.launch(code, kernel, grid, threads, kernel.group_bytes + shared,
-                             user_registers(kernel, ctypes.addressof(arguments)))
+                             user_registers(kernel, ctypes.addressof(packet), ctypes.addressof(arguments)))
