@@ -38,7 +38,7 @@ constexpr uint64_t kHuge = ~uint64_t{0};
 class GgufHostileTest : public ScratchFolder {
  protected:
   void expect_refused(Code code, std::vector<std::string> parts, const std::string& bytes) {
-    parts.push_back("bad.gguf");
+    parts.emplace_back("bad.gguf");
     const auto path = write("bad.gguf", bytes);
     expect_error(code, parts, [&] { Checkpoint::open(path); });
   }

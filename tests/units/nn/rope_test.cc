@@ -34,6 +34,7 @@ void expect_near(const std::vector<double>& actual, const std::vector<double>& w
 
 std::vector<double> plain(double base, int64_t dim) {
   std::vector<double> radians;
+  radians.reserve(static_cast<size_t>(dim / 2));
   for (size_t i = 0; i < static_cast<size_t>(dim / 2); ++i) {
     radians.push_back(2 * kPi / wavelength(base, dim, i));
   }

@@ -93,6 +93,7 @@ std::vector<float> logits_of(const models::LanguageModel& model,
                              const std::vector<std::vector<int32_t>>& prompts) {
   test::ModelRunner runner(model, static_cast<int64_t>(prompts.size()), 32);
   std::vector<test::Piece> pieces;
+  pieces.reserve(prompts.size());
   for (const auto& prompt : prompts) {
     pieces.push_back({static_cast<int64_t>(pieces.size()), prompt});
   }

@@ -16,6 +16,7 @@ namespace {
 
 std::vector<float> wave(int64_t n) {
   std::vector<float> out;
+  out.reserve(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) out.push_back(std::sin(static_cast<float>(i) * 0.37f));
   return out;
 }

@@ -36,6 +36,13 @@ struct Worst {
   }
 };
 
+// see(from), see(from + step) and so on, below `to`.
+template <typename See>
+void for_steps(double from, double to, double step, const See& see) {
+  const auto count = static_cast<int64_t>(std::ceil((to - from) / step));
+  for (int64_t i = 0; i < count; ++i) see(from + static_cast<double>(i) * step);
+}
+
 struct Function {
   const char* name;
   double (*ours)(double);
@@ -56,7 +63,7 @@ TEST_P(SharedMathF64, StaysWithinItsBoundEverywhere) {
   for (uint64_t bits = 0; bits <= 0x7ff0000000000000u; bits += 0x0000'5a3b'71c9'e2f7u / 4) {
     see(std::bit_cast<double>(bits));
   }
-  for (double x = 0; x < 40; x += 0x1.93p-13) see(x);
+  for_steps(0, 40, 0x1.93p-13, see);
   RecordProperty("worst_ulp", std::to_string(worst.ulp));
   EXPECT_LE(worst.ulp, f.bound) << f.name << " at " << worst.at;
 }
@@ -89,12 +96,11 @@ TEST(SharedMathF64Pow, StaysWithinItsBound) {
     worst.see(error, x);
   };
   for (uint64_t bits = 1; bits < 0x7ff0000000000000u; bits += 0x0007'5a3b'71c9'e2f7u) {
-    for (double y = -40; y <= 40; y += 0.37109375) see(std::bit_cast<double>(bits), y);
+    for_steps(-40, 40, 0.37109375, [&](double y) { see(std::bit_cast<double>(bits), y); });
   }
   // Large exponents magnify the logarithm's error.
-  for (double x = 0.5; x < 2; x += 0x1.3p-9) {
-    for (double y = -1000; y <= 1000; y += 7.3) see(x, y);
-  }
+  for_steps(0.5, 2, 0x1.3p-9,
+            [&](double x) { for_steps(-1000, 1000, 7.3, [&](double y) { see(x, y); }); });
   RecordProperty("worst_ulp", std::to_string(worst.ulp));
   EXPECT_LE(worst.ulp, 1.5) << worst.at << " ^ " << exponent;
 }
