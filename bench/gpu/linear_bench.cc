@@ -33,6 +33,7 @@ void time_problem(Device& device, double seconds, double copy_rate, const Proble
   const int64_t bytes = p.outs * row_bytes(p.weight, p.in);
   const auto copies = static_cast<size_t>((kColdBytes + bytes - 1) / bytes);
   std::vector<Tensor> weights;
+  weights.reserve(copies);
   for (size_t i = 0; i < copies; ++i) {
     weights.push_back(pack_weight(filled({p.outs, p.in}, p.weight, device)));
   }
