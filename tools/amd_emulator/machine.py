@@ -53,13 +53,14 @@ def family_of(arch):
 def load_emulator(tinygrad, arch):
     """tinygrad's module, mended. It is a checkout's test code, hence by its path."""
     sys.path.insert(0, str(tinygrad))
-    path = Path(tinygrad) / "test/mockgpu/amd/emu.py"
-    spec = importlib.util.spec_from_loader("test.mockgpu.amd.emu", loader=None, origin=str(path))
-    module = importlib.util.module_from_spec(spec)
-    module.__file__ = str(path)
-    module.FLUSHES = arch == "gfx90a"  # of subnormal f16, by matrix instructions
-    sys.modules[spec.name] = module
-    exec(compile(mended(path.read_text()), str(path), "exec"), module.__dict__)
+    for file in ("pcode", "emu"):  # the second imports the first
+        path = Path(tinygrad) / f"test/mockgpu/amd/{file}.py"
+        spec = importlib.util.spec_from_loader(f"test.mockgpu.amd.{file}", loader=None, origin=str(path))
+        module = importlib.util.module_from_spec(spec)
+        module.__file__ = str(path)
+        module.FLUSHES = arch == "gfx90a"  # of subnormal f16, by matrix instructions
+        sys.modules[spec.name] = module
+        exec(compile(mended(file, path.read_text()), str(path), "exec"), module.__dict__)
     for operation, said, meant in PSEUDOCODE:
         module._pcode_fixes[operation] = (said, meant)
     return module

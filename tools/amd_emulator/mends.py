@@ -8,6 +8,7 @@ class Mend:
     old: str
     new: str
     reason: str
+    file: str = "emu"
 
 
 MENDS = [
@@ -48,6 +49,18 @@ MENDS = [
          "    go = [self.wsgpr_dyn(_c(i), word) for j in jumps for i, word in zip((PC_LO_IDX, PC_HI_IDX), j)]\n"
          "    return UOp.sink(*self.scalar_stores(assigns, sdst_reg, sdst_size), *(go or self.inc_pc()))\n",
          "Calls read and set the program counter: s_getpc_b64, s_swappc_b64, s_setpc_b64."),
+    Mend("    s0 = _sdwa_select(s0_raw, src0_sel, src0_sext)\n",
+         "    s0 = _sdwa_mods(inst, 's0', _sdwa_select(s0_raw, src0_sel, src0_sext))\n",
+         "Sources of SDWA instructions have signs to change or to take away."),
+    Mend("  s0 = _sdwa_select(s0_raw, src0_sel, src0_sext)\n  if",
+         "  s0 = _sdwa_mods(inst, 's0', _sdwa_select(s0_raw, src0_sel, src0_sext))\n  if", "The same."),
+    Mend("s1 = _sdwa_select(s1_raw, src1_sel, src1_sext)\n",
+         "s1 = _sdwa_mods(inst, 's1', _sdwa_select(s1_raw, src1_sel, src1_sext))\n", "The same."),
+    Mend("def _compile_sdwa(inst",
+         "def _sdwa_mods(inst, operand, x):\n"
+         "  away, change = (_iattr(inst, f'src{operand[1]}_{word}') for word in ('abs', 'neg'))\n"
+         "  return _apply_src_mods(x, 0, away, change, inst.canonical_op_bits[operand])\n\n"
+         "def _compile_sdwa(inst", "The same."),
     Mend("  if data_bits == 32: return [idx.store(active.where(_to_u32(val), idx))]\n",
          "  if data_bits == 32:\n"
          "    shift = (addr.cast(dtypes.uint32) & _c(3)) * _c(8)\n"
@@ -58,6 +71,12 @@ MENDS = [
          "    rest = (above & (kept ^ _c(MASK32))) | (_to_u32(val) >> ((_c(32) - shift) & _c(31)))\n"
          "    return [idx.store(active.where(word, idx)), above.store((active & apart).where(rest, above))]\n",
          "Words are stored at any address; the emulator dropped its lowest bits."),
+    Mend("        val = (val >> (((addr >> _const(adt, 1)) & _const(adt, 1)).cast(dtypes.uint32) * _u32(16))) & _u32(0xFFFF)\n",
+         "        byte = (addr & _const(adt, 3)).cast(dtypes.uint32)\n"
+         "        word = idx.cast(dtypes.int64) + byte.eq(_u32(3)).cast(dtypes.int64)\n"
+         "        both = val.cast(dtypes.uint64) | (mindex(word).cast(dtypes.uint64) << _u64(32))\n"
+         "        val = (both >> (byte.cast(dtypes.uint64) * _u64(8))).cast(dtypes.uint32) & _u32(0xFFFF)\n",
+         "Half words are read at any address, too: bytes of packed blocks are read in twos.", "pcode"),
     Mend("  mem = ctx.lds if is_lds else ctx.scratch if is_scratch else ctx.vmem\n",
          "  mem = ctx.lds if is_lds else ctx.scratch if is_scratch else ctx.vmem\n"
          "  read_data = ctx.raccvgpr_dyn if use_acc else ctx.rvgpr_dyn\n",
@@ -73,9 +92,9 @@ PSEUDOCODE = [
 ]
 
 
-def mended(source):
-    """The emulator's text with all mends; raises where one no longer fits."""
-    for mend in MENDS:
+def mended(file, source):
+    """The text of one of the emulator's files with all mends; raises where one no longer fits."""
+    for mend in [mend for mend in MENDS if mend.file == file]:
         if mend.old not in source:
             raise RuntimeError(f"this version of tinygrad has no {mend.old!r}: see mends.py")
         source = source.replace(mend.old, mend.new)
