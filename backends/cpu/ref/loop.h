@@ -65,9 +65,9 @@ inline View rows_of(const View& view) {
 
 // The view with a new axis of size 1 before `axis`; rank stays within kMaxRank.
 inline View with_axis(View view, int axis) {
-  for (int i = view.rank; i > axis; --i) {
-    view.sizes[i] = view.sizes[i - 1];
-    view.strides[i] = view.strides[i - 1];
+  for (int i = view.rank - 1; i >= axis; --i) {
+    view.sizes[i + 1] = view.sizes[i];
+    view.strides[i + 1] = view.strides[i];
   }
   view.sizes[axis] = 1;
   view.strides[axis] = 0;

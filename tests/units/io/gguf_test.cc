@@ -40,7 +40,7 @@ TEST_F(GgufTest, VersionTwo) {
                       text("general.architecture") + raw(uint32_t{8}) + text("old") + text("t") +
                       raw(uint32_t{2}, uint64_t{3}, uint64_t{2}, uint32_t{0}, uint64_t{0});
   bytes.resize((bytes.size() + 31) / 32 * 32);
-  for (float value = 0; value < 6; ++value) bytes += raw(value);
+  for (int value = 0; value < 6; ++value) bytes += raw(static_cast<float>(value));
   const Checkpoint checkpoint = Checkpoint::open(write("v2.gguf", bytes));
   EXPECT_EQ(checkpoint.architecture(), "old");
   const TensorEntry& tensor = checkpoint.require("t");

@@ -194,7 +194,7 @@ TEST_P(MixtureTest, IsLikeLlamaQuantize) {
     std::map<std::string, std::vector<std::string>> got;
     for (const TensorPlan& plan :
          plan_types(tensors, {.recipe = find_recipe(recipe), .gqa = gqa})) {
-      got[role_of(plan.tensor->stored.name)].push_back(name(plan.to));
+      got[role_of(plan.tensor->stored.name)].emplace_back(name(plan.to));
     }
     EXPECT_EQ(got.size(), wanted.size());
     for (const auto& [role, types] : wanted.items()) {

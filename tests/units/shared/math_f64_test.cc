@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "tests/units/shared/steps.h"
+
 namespace rbee {
 namespace {
 
@@ -35,13 +37,6 @@ struct Worst {
     at = x;
   }
 };
-
-// see(from), see(from + step) and so on, below `to`.
-template <typename See>
-void for_steps(double from, double to, double step, const See& see) {
-  const auto count = static_cast<int64_t>(std::ceil((to - from) / step));
-  for (int64_t i = 0; i < count; ++i) see(from + static_cast<double>(i) * step);
-}
 
 struct Function {
   const char* name;

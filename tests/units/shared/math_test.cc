@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "tests/units/shared/steps.h"
+
 namespace rbee {
 namespace {
 
@@ -70,25 +72,21 @@ INSTANTIATE_TEST_SUITE_P(Functions, SharedMath,
 TEST(SharedMathPow, StaysWithinItsBound) {
   double most = 0;
   float at_x = 0, at_y = 0;
+  const auto see = [&](float x, float y) {
+    const double error = ulps(shared::pow(x, y), std::pow(double{x}, double{y}));
+    if (error <= most) return;
+    most = error;
+    at_x = x;
+    at_y = y;
+  };
   for (uint64_t bits = 1; bits < 0x7f800000u; bits += 1'299'709) {
-    for (double y = -40; y <= 40; y += 0.37109375) {
-      const float x = std::bit_cast<float>(static_cast<uint32_t>(bits));
-      const double error = ulps(shared::pow(x, static_cast<float>(y)), std::pow(x, y));
-      if (error <= most) continue;
-      most = error;
-      at_x = x;
-      at_y = static_cast<float>(y);
-    }
+    const auto x = std::bit_cast<float>(static_cast<uint32_t>(bits));
+    for_steps(-40, 40, 0.37109375, [&](double y) { see(x, static_cast<float>(y)); });
   }
-  for (float x = 0.5f; x < 2; x += 0x1.3p-12f) {  // large exponents magnify log2's error
-    for (float y = -120; y <= 120; y += 7.3f) {
-      const double error = ulps(shared::pow(x, y), std::pow(double{x}, double{y}));
-      if (error <= most) continue;
-      most = error;
-      at_x = x;
-      at_y = y;
-    }
-  }
+  // Large exponents magnify log2's error.
+  for_steps(0.5, 2, 0x1.3p-12, [&](double x) {
+    for_steps(-120, 120, 7.3, [&](double y) { see(static_cast<float>(x), static_cast<float>(y)); });
+  });
   RecordProperty("worst_ulp", std::to_string(most));
   EXPECT_LE(most, 2) << at_x << " ^ " << at_y;
 }

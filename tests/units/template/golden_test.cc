@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "rbee/core/cat.h"
 #include "rbee/core/error.h"
 #include "rbee/text/template/chat_template.h"
 
@@ -61,7 +62,7 @@ TEST(TemplateGolden, ChatFamilies) {
   for (const Json& golden : file["cases"]) {
     const std::string family = golden["template"];
     const std::string conversation = golden["conversation"];
-    SCOPED_TRACE(family + " with " + conversation);
+    SCOPED_TRACE(cat(family, " with ", conversation));
     expect_golden(golden, read(folder() / "templates" / (family + ".jinja")),
                   file["conversations"][conversation].dump());
   }

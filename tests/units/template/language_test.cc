@@ -118,6 +118,7 @@ TEST(ChatTemplate, IsSharedByThreads) {
       "{% set ns.t = ns.t ~ i %}{% endfor %}{{ ns.t | length }}");
   std::vector<std::string> results(4);
   std::vector<std::thread> threads;
+  threads.reserve(results.size());
   for (std::string& result : results) {
     threads.emplace_back([&] {
       for (int i = 0; i < 20; ++i) result = chat.render(R"({"n": 100})");

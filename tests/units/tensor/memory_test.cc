@@ -53,7 +53,7 @@ TEST_F(MemoryTest, LivesAsLongAsItsLastView) {
 
 TEST_F(MemoryTest, CopiesOfATensorShareTheBuffer) {
   const Tensor x = floats(cpu_, {1, 2}, {2});
-  const Tensor y = x;
+  const Tensor y = x;  // NOLINT(performance-unnecessary-copy-initialization): it is the subject
   y.data<float>()[0] = 7;
   EXPECT_THAT(x.to_host<float>(), ElementsAre(7, 2));
   EXPECT_EQ(cpu_.allocations, 1);
