@@ -55,15 +55,26 @@ struct Mfma {
 // attention_mfma_<dtype>_d<largest head>[_shaped]
 #define RB_MFMA(dtype, T, dim)                                                   \
   RB_KERNEL(attention_mfma_##dtype##_d##dim, kThreads, AttentionParams,          \
-            (attention_amd<T, Mfma, dim, false>(p)))                             \
+            (attention_amd<T, T, Mfma, dim, false>(p)))                          \
   RB_KERNEL(attention_mfma_##dtype##_d##dim##_shaped, kThreads, AttentionParams, \
-            (attention_amd<T, Mfma, dim, true>(p)))
+            (attention_amd<T, T, Mfma, dim, true>(p)))
 RB_MFMA(f16, f16, 64)
 RB_MFMA(f16, f16, 128)
 RB_MFMA(f16, f16, 256)
 RB_MFMA(bf16, bf16, 64)
 RB_MFMA(bf16, bf16, 128)
 RB_MFMA(bf16, bf16, 256)
+
+// Over 8-bit caches, as f16.
+#define RB_MFMA_NARROW(dtype, KV, dim)                                  \
+  RB_KERNEL(attention_mfma_##dtype##_d##dim, kThreads, AttentionParams, \
+            (attention_amd<f16, KV, Mfma, dim, false>(p)))
+RB_MFMA_NARROW(f8e4m3, f8e4m3, 64)
+RB_MFMA_NARROW(f8e4m3, f8e4m3, 128)
+RB_MFMA_NARROW(f8e4m3, f8e4m3, 256)
+RB_MFMA_NARROW(q8_0, PageCode, 64)
+RB_MFMA_NARROW(q8_0, PageCode, 128)
+RB_MFMA_NARROW(q8_0, PageCode, 256)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -10,6 +10,7 @@
 //   multiply<T>(c, a, b)
 //   right_operand<T>(sums, lane)  result elements, rounded, as a right operand summed over rows
 
+#include "backends/gpu/kernels/attention_cache.h"
 #include "backends/gpu/kernels/attention_softmax.h"
 
 namespace rbee {
@@ -57,10 +58,24 @@ struct AmdTile {
   };
 };
 
-// kShaped: scores are more than scaled products. A variant of its own, since it needs registers.
-template <class T, class Unit, int kDim, bool kShaped>
+// Eight elements of a key or value as they are fetched; 8-bit ones become T at the way to shared
+// memory.
+template <class T, class KV>
+struct PartOf {
+  using type = RunOf<KV>;
+};
+template <class T>
+struct PartOf<T, T> {
+  using type = Pack<T>;
+};
+
+// T: what is multiplied. KV: T too, or the 8-bit type of the keys and values. kShaped: scores are
+// more than scaled products. A variant of its own, since it needs registers.
+template <class T, class KV, class Unit, int kDim, bool kShaped>
 class AmdAttention {
  public:
+  static constexpr bool kNarrow = !SameType<T, KV>::value;
+  using Part = typename PartOf<T, KV>::type;
   using Tile = AmdTile<Unit, kDim>;
   using Shared = typename Tile::template Shared<T>;
   using Operand = Elements<Unit::kEach>;
@@ -123,11 +138,11 @@ class AmdAttention {
     for (int i = 0; i < Unit::kEach; i += 4) {
       if (at + i >= p_.head_dim) break;
       u32* to = out.words + i / 2;
-      if (p_.q_type == p_.kv_type) {
+      if (p_.q_type != AttentionType::f32) {
         const Elements<4> in =
             *reinterpret_cast<const Elements<4>*>(static_cast<const T*>(p_.q) + from + at + i);
-        to[0] = in.words[0];
-        to[1] = in.words[1];
+        to[0] = as_multiplied(in.words[0]);
+        to[1] = as_multiplied(in.words[1]);
       } else {
         const Pack<float> in = load128(static_cast<const float*>(p_.q) + from + at + i);
         to[0] = pack_pair<T>(in.values[0], in.values[1]);
@@ -137,11 +152,28 @@ class AmdAttention {
     return out;
   }
 
-  RB_DEVICE Pack<T> load_part(const void* base, const AttentionStrides& at, int dim, i64 key,
-                              i64 end, int part) const {
-    if (key >= end || part * 8 >= dim) return Pack<T>{};
-    return load128(static_cast<const T*>(base) +
-                   key_offset(p_, at, work_.span, work_.kv_head, key) + part * 8);
+  // Two neighbours of q, of a 16-bit type, as T. Over 8-bit keys they may be another than T.
+  RB_DEVICE u32 as_multiplied(u32 two) const {
+    if (!kNarrow || p_.q_type != AttentionType::bf16) return two;
+    return pack_pair<T>(float_of_bf16(static_cast<u16>(two)), float_of_bits(two & 0xffff0000u));
+  }
+
+  RB_DEVICE Part load_part(const void* base, const AttentionStrides& at, int dim, i64 key, i64 end,
+                           int part) const {
+    if (key >= end || part * 8 >= dim) return Part{};
+    if constexpr (kNarrow) {
+      return load_run<KV>(p_, base, at, work_, key, part * 8);
+    } else {
+      return load128(static_cast<const T*>(base) +
+                     key_offset(p_, at, work_.span, work_.kv_head, key) + part * 8);
+    }
+  }
+  RB_DEVICE static Pack<T> elements_of(const Part& part) {
+    if constexpr (kNarrow) {
+      return widen<T, KV>(part);
+    } else {
+      return part;
+    }
   }
 
   // Reads a tile into registers; of values, kTall parts that lie one below another at a time.
@@ -166,7 +198,7 @@ class AmdAttention {
 #pragma unroll
     for (int i = 0; i < Tile::kFetched; ++i) {
       const int at = thread + i * kThreads;
-      const Elements<8> words = __builtin_bit_cast(Elements<8>, k_[i]);
+      const Elements<8> words = __builtin_bit_cast(Elements<8>, elements_of(k_[i]));
       T* to = shared_.k + at / Tile::kParts * Tile::kKeyStride + at % Tile::kParts * 8;
       // Rows begin at multiples of eight bytes only.
       *reinterpret_cast<Elements<4>*>(to) = {words.words[0], words.words[1]};
@@ -177,12 +209,15 @@ class AmdAttention {
       const int at = thread + i / Tile::kTall * kThreads;
       T* to =
           shared_.v + at % Tile::kParts * 8 * Tile::kValueStride + at / Tile::kParts * Tile::kTall;
+      Pack<T> rows[Tile::kTall];
+#pragma unroll
+      for (int row = 0; row < Tile::kTall; ++row) rows[row] = elements_of(v_[i + row]);
 #pragma unroll
       for (int d = 0; d < 8; ++d) {
         Elements<Tile::kTall> column;
 #pragma unroll
         for (int row = 0; row < Tile::kTall; row += 2) {
-          column.words[row / 2] = pair(v_[i + row].values[d], v_[i + row + 1].values[d]);
+          column.words[row / 2] = pair(rows[row].values[d], rows[row + 1].values[d]);
         }
         *reinterpret_cast<Elements<Tile::kTall>*>(to + d * Tile::kValueStride) = column;
       }
@@ -340,10 +375,12 @@ class AmdAttention {
   }
 
   RB_DEVICE void store_result(i64 to, float x) const {
-    if (p_.q_type == p_.kv_type) {
-      static_cast<T*>(p_.y)[to] = store_value<T>(x);
-    } else {
+    if (p_.q_type == AttentionType::f32) {
       static_cast<float*>(p_.y)[to] = x;
+    } else if (kNarrow && p_.q_type == AttentionType::bf16) {
+      static_cast<bf16*>(p_.y)[to] = store_value<bf16>(x);
+    } else {
+      static_cast<T*>(p_.y)[to] = store_value<T>(x);
     }
   }
 
@@ -353,12 +390,12 @@ class AmdAttention {
   Shared& shared_;
   int lane_, wave_;
   Band bands_[Tile::kBands];
-  Pack<T> k_[Tile::kFetched], v_[Tile::kFetched];
+  Part k_[Tile::kFetched], v_[Tile::kFetched];
 };
 
-template <class T, class Unit, int kDim, bool kShaped>
+template <class T, class KV, class Unit, int kDim, bool kShaped>
 RB_DEVICE void attention_amd(const AttentionParams& p) {
-  using Attention = AmdAttention<T, Unit, kDim, kShaped>;
+  using Attention = AmdAttention<T, KV, Unit, kDim, kShaped>;
   RB_SHARED typename Attention::Shared shared;
   TileWork work;
   if (!find_tile(p, Attention::Tile::kRows, block_x(), block_y(), work)) return;

@@ -92,13 +92,22 @@ struct Wmma {
 // attention_wmma_<dtype>_d<largest head>[_shaped]
 #define RB_WMMA(dtype, T, dim)                                                   \
   RB_KERNEL(attention_wmma_##dtype##_d##dim, kThreads, AttentionParams,          \
-            (attention_amd<T, Wmma, dim, false>(p)))                             \
+            (attention_amd<T, T, Wmma, dim, false>(p)))                          \
   RB_KERNEL(attention_wmma_##dtype##_d##dim##_shaped, kThreads, AttentionParams, \
-            (attention_amd<T, Wmma, dim, true>(p)))
+            (attention_amd<T, T, Wmma, dim, true>(p)))
 RB_WMMA(f16, f16, 64)
 RB_WMMA(f16, f16, 128)
 RB_WMMA(bf16, bf16, 64)
 RB_WMMA(bf16, bf16, 128)
+
+// Over 8-bit caches, as f16.
+#define RB_WMMA_NARROW(dtype, KV, dim)                                  \
+  RB_KERNEL(attention_wmma_##dtype##_d##dim, kThreads, AttentionParams, \
+            (attention_amd<f16, KV, Wmma, dim, false>(p)))
+RB_WMMA_NARROW(f8e4m3, f8e4m3, 64)
+RB_WMMA_NARROW(f8e4m3, f8e4m3, 128)
+RB_WMMA_NARROW(q8_0, PageCode, 64)
+RB_WMMA_NARROW(q8_0, PageCode, 128)
 
 }  // namespace gpu
 }  // namespace rbee
