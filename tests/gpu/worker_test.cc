@@ -114,7 +114,7 @@ TEST_P(GpuWorker, ARequestWithoutMemoryFailsAloneAndTheNextIsServed) {
   }
   EXPECT_GE(failed, 3);
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
-  EXPECT_EQ(metric(port, "rbee_kv_blocks_used"), 0);
+  EXPECT_EQ(metric(port, "rbee_kv_cache_blocks_used"), 0);
   worker.signal(SIGTERM);
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
