@@ -296,6 +296,7 @@ class LlmEngine final : public Engine {
       stepper_.run(work, rows);
     }
     std::vector<int32_t> ids;
+    ids.reserve(sampled.size());
     for (size_t i = 0; i < sampled.size(); ++i) {
       ids.push_back(choose(*sampled[i], found, static_cast<int64_t>(i), wanted));
     }

@@ -78,6 +78,7 @@ class Program {
       std::vector<std::string> words = {RBEE_PROGRAM, "quantize"};
       words.insert(words.end(), arguments.begin(), arguments.end());
       std::vector<char*> argv;
+      argv.reserve(words.size() + 1);
       for (std::string& word : words) argv.push_back(word.data());
       argv.push_back(nullptr);
       execv(argv[0], argv.data());

@@ -177,7 +177,7 @@ TEST(TokenizerGguf, CharactersWithoutATokenAreUnknown) {
 TEST(TokenizerGguf, UnigramTakesTheBestPath) {
   GgufVocab vocab = tiny_gguf();
   vocab.model = "t5";
-  vocab.tokens.push_back("</s>");
+  vocab.tokens.emplace_back("</s>");
   vocab.scores.push_back(0);
   vocab.types.push_back(3);
   vocab.eos = 4;

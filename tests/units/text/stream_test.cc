@@ -50,6 +50,7 @@ TEST_P(Stream, ThreadsShareATokenizer) {
   const auto wanted = tokenizer_->encode(text);
   std::vector<std::thread> threads;
   std::vector<int> equal(4);
+  threads.reserve(equal.size());
   for (int& one : equal) {
     threads.emplace_back([&] {
       one = 1;
