@@ -59,10 +59,9 @@ def load_emulator(tinygrad, arch):
         module = importlib.util.module_from_spec(spec)
         module.__file__ = str(path)
         module.FLUSHES = arch == "gfx90a"  # of subnormal f16, by matrix instructions
+        module.PSEUDOCODE = PSEUDOCODE
         sys.modules[spec.name] = module
         exec(compile(mended(file, path.read_text()), str(path), "exec"), module.__dict__)
-    for operation, said, meant in PSEUDOCODE:
-        module._pcode_fixes[operation] = (said, meant)
     return module
 
 

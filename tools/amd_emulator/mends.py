@@ -61,6 +61,10 @@ MENDS = [
          "  away, change = (_iattr(inst, f'src{operand[1]}_{word}') for word in ('abs', 'neg'))\n"
          "  return _apply_src_mods(x, 0, away, change, inst.canonical_op_bits[operand])\n\n"
          "def _compile_sdwa(inst", "The same."),
+    Mend("  if fix_name in _pcode_fixes: pcode",
+         "  for name, said, meant in PSEUDOCODE:\n"
+         "    if name == fix_name: pcode = pcode.replace(said, meant)\n"
+         "  if fix_name in _pcode_fixes: pcode", "See PSEUDOCODE."),
     Mend("  if data_bits == 32: return [idx.store(active.where(_to_u32(val), idx))]\n",
          "  if data_bits == 32:\n"
          "    shift = (addr.cast(dtypes.uint32) & _c(3)) * _c(8)\n"
@@ -89,6 +93,9 @@ MENDS = [
 PSEUDOCODE = [
     # Signed 24-bit numbers were widened to 64 bits without their sign.
     ("V_MUL_HI_I32_I24", "64'I(S0.i24) * 64'I(S1.i24)", "64'I(32'I(S0.i24)) * 64'I(32'I(S1.i24))"),
+    # Infinities and NaN of f16 are bits; they were taken for wider ones.
+    ("V_DIV_FIXUP_F16", "sign_out ? -INF.f16 : +INF.f16", "sign_out ? (16'0xfc00).f16 : (16'0x7c00).f16"),
+    ("V_DIV_FIXUP_F16", "16'F(0xfe00)", "(16'0xfe00).f16"),
 ]
 
 
