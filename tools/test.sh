@@ -19,8 +19,9 @@ python3 tools/lint/test_lint.py
 python3 tools/lint/lint.py
 
 step "Build with ASan and UBSan"
-# GPU kernels are compiled for one architecture of each kind; the host side runs over fake drivers.
-gpu=(-DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=gfx942;gfx1100")
+# Kernels are compiled for one CUDA architecture and for AMD's four families; the host side runs over
+# fake drivers.
+gpu=(-DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=gfx90a;gfx942;gfx1100;gfx1201")
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   gpu+=(-DRBEE_CUDA=ON -DRBEE_CUDA_ARCHS=90a)
 else
