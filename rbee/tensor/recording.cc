@@ -12,7 +12,7 @@ Recording::Recording(Device& device, const std::function<void()>& work) : device
   } catch (...) {
     try {
       device.destroy_capture(device.end_capture(stream));
-    } catch (const Error&) {
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
       // What broke the recording is told by the first error.
     }
     throw;

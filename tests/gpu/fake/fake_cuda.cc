@@ -23,7 +23,7 @@ void** out(Handle* handle) {
   return reinterpret_cast<void**>(handle);
 }
 void* pointer(DevicePtr data) {
-  return reinterpret_cast<void*>(data);
+  return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as the driver's are
 }
 
 // Ten times the major number and the minor one: of "sm_75", or a Hopper's.
@@ -100,7 +100,7 @@ int cuDeviceTotalMem_v2(size_t* bytes, int) {
 }
 int cuDevicePrimaryCtxRetain(Handle* context, int device) {
   ENTER("cuDevicePrimaryCtxRetain");
-  // Context n stands for device n - 1.
+  // Context n stands for device n - 1. NOLINTNEXTLINE(performance-no-int-to-ptr)
   *context = reinterpret_cast<Handle>(static_cast<uintptr_t>(device) + 1);
   return kSuccess;
 }

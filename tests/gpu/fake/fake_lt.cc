@@ -105,7 +105,7 @@ bool sound(const Operation& o, const Layout& a, const Layout& b, const Layout& d
 template <typename T>
 int set(T& to, const void* value, size_t bytes) {
   if (bytes != sizeof to) return kInvalid;
-  std::memcpy(&to, value, bytes);
+  std::memcpy(static_cast<void*>(&to), value, bytes);
   return kSuccess;
 }
 

@@ -33,7 +33,9 @@ Runtime& Runtime::instance() {
 
 void Runtime::reset() {
   const std::scoped_lock lock(mutex_);
-  for (auto& [address, block] : blocks_) std::free(reinterpret_cast<void*>(address));
+  for (auto& [address, block] : blocks_) {
+    std::free(reinterpret_cast<void*>(address));  // NOLINT(performance-no-int-to-ptr): ordered keys
+  }
   blocks_.clear();
   for (Stream* stream : streams_) delete stream;
   streams_.clear();
