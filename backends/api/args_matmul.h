@@ -17,7 +17,7 @@ struct MatmulArgs {
 struct LinearPart {
   View weight;  // (out, in), plain dtype, block type, or packed by pack_weight
   View bias;    // (out), y's dtype; absent = none
-  View y;       // (rows, out)
+  View y;       // (rows, out), contiguous
 };
 
 // Linear layers with one input. Sharing lets a kernel convert x once (e.g. to 8-bit blocks).

@@ -4,6 +4,7 @@
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/attention_wgmma.h"
 #include "backends/cuda/ops/linear_mma.h"
+#include "backends/cuda/ops/linear_slabs.h"
 #include "backends/cuda/ops/linear_wgmma.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/ops/attention.h"
@@ -22,8 +23,8 @@ KernelTable mma_kernels() {
   t.attention = gpu::slot<gpu::attention_decode, attention_mma, gpu::attention>();
   t.paged_attention =
       gpu::slot<gpu::paged_attention_decode, paged_attention_mma, gpu::paged_attention>();
-  t.linear =
-      gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_mma, gpu::linear>();
+  t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_mma,
+                       linear_mma, gpu::linear>();
   t.matmul = gpu::slot<matmul_cublaslt, gpu::matmul>();
   return t;
 }
@@ -34,8 +35,8 @@ KernelTable wgmma_kernels() {
   t.attention = gpu::slot<gpu::attention_decode, attention_wgmma, attention_mma, gpu::attention>();
   t.paged_attention = gpu::slot<gpu::paged_attention_decode, paged_attention_wgmma,
                                 paged_attention_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_wgmma, linear_mma,
-                       gpu::linear>();
+  t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_wgmma,
+                       linear_wgmma, linear_mma, gpu::linear>();
   return t;
 }
 

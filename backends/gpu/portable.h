@@ -324,13 +324,13 @@ RB_DEVICE void wait_copies() {
 }
 #else
 constexpr bool kAsyncCopies = false;
-// For templates that name them; nothing calls them.
-u32 shared_address(const void* data);
-void copy_async16(u32 to, const void* from, int valid);
-void copy_async16_if(bool wanted, u32 to, const void* from, int valid);
-void commit_copies();
+// Named by templates; nothing calls them.
+__attribute__((device)) u32 shared_address(const void* data);
+__attribute__((device)) void copy_async16(u32 to, const void* from, int valid);
+__attribute__((device)) void copy_async16_if(bool wanted, u32 to, const void* from, int valid);
+__attribute__((device)) void commit_copies();
 template <int kPending>
-void wait_copies();
+__attribute__((device)) void wait_copies();
 #endif
 
 // Shared memory written by a wave's lanes before is seen by its lanes after; all lanes take part.

@@ -20,8 +20,8 @@ KernelTable mfma_kernels() {
   t.attention = gpu::slot<gpu::attention_decode, attention_mfma, gpu::attention>();
   t.paged_attention =
       gpu::slot<gpu::paged_attention_decode, paged_attention_mfma, gpu::paged_attention>();
-  t.linear =
-      gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_mfma, gpu::linear>();
+  t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_slabs,
+                       linear_mfma, gpu::linear>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   return t;
 }
@@ -32,8 +32,8 @@ KernelTable wmma_kernels() {
   t.attention = gpu::slot<gpu::attention_decode, attention_wmma, gpu::attention>();
   t.paged_attention =
       gpu::slot<gpu::paged_attention_decode, paged_attention_wmma, gpu::paged_attention>();
-  t.linear =
-      gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_wmma, gpu::linear>();
+  t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_slabs,
+                       linear_wmma, gpu::linear>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   return t;
 }
@@ -41,7 +41,8 @@ KernelTable wmma_kernels() {
 // For the others.
 KernelTable dot_kernels() {
   KernelTable t = gpu::common_kernels();
-  t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_dot, gpu::linear>();
+  t.linear =
+      gpu::slot<gpu::linear_one, gpu::linear_few, linear_slabs_dot, linear_dot, gpu::linear>();
   return t;
 }
 

@@ -12,6 +12,14 @@ struct PackParams {
   i64 rows, in;
 };
 
+enum { kUnpackEach = 8 };  // elements of a thread
+struct UnpackParams {
+  const void* packed;  // (rows, in)
+  void* plain;         // the same, row-major
+  i32 rows, in;        // rows * in < 2^32
+  i32 type;            // of plain, 0: f16, 1: bf16
+};
+
 enum { kMatvecParts = 4, kMatvecRows = 8, kMatvecThreads = 256 };
 
 // Rows of a weight that a wave works on at a time, in kernels made for `batch` rows of x.
@@ -66,11 +74,10 @@ struct MatvecQuantParams {
 };
 
 // Linear layers for one row of x, see backends/gpu/kernels/matvec_one.h.
-enum {
-  kMatvecOuts = 2,          // rows of weights that a wave works on at a time: a group
-  kMatvecOneThreads = 256,  // of the one block on each multiprocessor
-  kMatvecOneBlocks = 2      // that a multiprocessor holds at once: this kernel's and the next one's
-};
+enum { kMatvecOuts = 2 };  // rows of weights that a wave works on at a time: a group
+// Threads of a block, and blocks that a multiprocessor should hold at once: two for plain weights,
+// one for packed ones, where what a block does to x costs more.
+enum { kPlainOneThreads = 256, kPlainOneBlocks = 2, kPackedOneThreads = 512 };
 // Pieces of 16 bytes of a plain row that a wave works on at a time (packed: kPackedTrip). Rows are
 // no shorter.
 enum { kPlainTrip = 128 };
@@ -100,7 +107,7 @@ struct MatvecOneParams {
   i32 groups;  // of all parts
   i32 gate;    // 0: none; 1 + GateOp: y of the first part = act(gate, first part) * up
   i32 x_type;  // of packed weights' kernels: 0: f32, 1: f16, 2: bf16
-  i32 ring;    // trips that a wave has on their way, 1 to kMatvecMostRing; where there are rings
+  i32 ring;    // trips that a wave has on their way, 1 to kMatvecMostRing; with rings
   i32 part_count;
   MatvecOnePart parts[kMatvecParts];
 };

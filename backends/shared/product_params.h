@@ -23,14 +23,15 @@ struct MatmulParams {
   i64 y_batch[kProductBatchAxes];
 };
 
-// y(rows, outs) = x(rows, depth) * weight(outs, depth)^T + bias(outs). Everything is contiguous;
-// x, bias and y have one type.
+// y(rows, outs) = x(rows, depth) * weight(outs, depth)^T + bias(outs). Everything is contiguous but
+// for y's rows; x, bias and y have one type.
 struct LinearParams {
   const void* x;
   const void* weight;
   const void* bias;  // null: none
   void* y;
   i64 rows, outs, depth;
+  i64 y_row;  // elements between rows of y
 };
 
 // The same for tensor cores: x has the weight's type, bias and y have y_type's. Rows of x and of
@@ -42,6 +43,7 @@ struct GemmParams {
   void* y;
   i32 rows, outs, depth;
   i32 y_type;  // 0: f32, 1: f16, 2: bf16
+  i64 y_row;   // elements between rows of y
 };
 
 }  // namespace shared

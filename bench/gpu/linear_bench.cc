@@ -1,5 +1,5 @@
-// Times linear layers of few rows (decoding) on the first GPU: bytes of weights read in a second,
-// beside what a copy moves in the same run.
+// Times linear layers of few rows (decoding), and of many on packed weights, on the first GPU:
+// bytes of weights read in a second, beside what a copy moves in the same run.
 //   linear_bench [--seconds S]
 #include <algorithm>
 #include <cstdio>
@@ -50,8 +50,9 @@ void time_problem(Device& device, double seconds, double copy_rate, const Proble
       impl.run(args, device.default_stream());
     });
     const double rate = static_cast<double>(bytes) / time;
-    std::printf("  %-10s %9.1f us %6.0f GB/s  %5.1f %% of a copy\n", impl.name, time * 1e6,
-                rate * 1e-9, 100 * rate / copy_rate);
+    const double flops = 2.0 * static_cast<double>(p.rows * p.outs * p.in) / time;
+    std::printf("  %-10s %9.1f us %6.0f GB/s  %5.1f %% of a copy  %6.1f TFLOP/s\n", impl.name,
+                time * 1e6, rate * 1e-9, 100 * rate / copy_rate, flops * 1e-12);
   }
 }
 
@@ -67,6 +68,11 @@ void run_all(double seconds) {
   }
   for (const int64_t rows : {4, 8}) {
     for (const DType weight : {DType::bf16, DType::q4_k}) {
+      time_problem(device, seconds, copy_rate, {14336, 4096, weight, rows});
+    }
+  }
+  for (const int64_t rows : {16, 32, 64, 128, 256, 512, 2048}) {
+    for (const DType weight : {DType::q8_0, DType::q4_k}) {
       time_problem(device, seconds, copy_rate, {14336, 4096, weight, rows});
     }
   }

@@ -9,6 +9,7 @@
 #include "backends/cuda/cuda_kernels.h"
 #include "backends/gpu/backend.h"
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/launch.h"
 #include "backends/rocm/hip_driver.h"
 #include "backends/rocm/rocm_kernels.h"
 #include "rbee/core/error.h"
@@ -265,6 +266,38 @@ TEST_P(RuntimeTest, StreamsHaveArrivalCountersOfTheirOwn) {
   device.destroy_stream(other);
   EXPECT_EQ(library.live_bytes(), before);
   EXPECT_EQ(error_of([&] { device.streams().of(handle); }).first, Code::internal);
+}
+
+// Only NVIDIA's kernels overlap, from compute capability 9 on.
+TEST(LaunchTest, WeightsAreReadAheadWhenNothingMayBeWritingThem) {
+  const FakeLibrary library(Vendor::cuda);
+  const auto driver = library.open();
+  GpuDevice device(
+      {.driver = driver.get(), .images = cuda::cuda_images(), .kernels = &cuda::cuda_kernels}, 0);
+  Stream other = device.create_stream();
+  const auto overlaps = [&](Stream& stream, gpu::ReadsAhead reads, bool writes) {
+    const int64_t before = library.calls("launch that overlaps", "");
+    gpu::launch(stream,
+                {.op = "test",
+                 .family = "cast",
+                 .kernel = gpu::KernelName("cast_f32_f16"),
+                 .grid = {},
+                 .reads_ahead = reads,
+                 .writes_weights = writes},
+                int64_t{0});
+    return library.calls("launch that overlaps", "") > before;
+  };
+  using enum gpu::ReadsAhead;
+  Stream& stream = device.default_stream();
+  EXPECT_TRUE(overlaps(stream, weights, false)) << "nothing was queued";
+  EXPECT_TRUE(overlaps(stream, nothing, true));
+  EXPECT_TRUE(overlaps(stream, nothing, false)) << "it waits itself";
+  EXPECT_TRUE(overlaps(other, weights, false)) << "another stream's";
+  EXPECT_FALSE(overlaps(stream, weights, false)) << "the kernel before the last may write weights";
+  EXPECT_TRUE(overlaps(stream, weights, false));
+  EXPECT_FALSE(overlaps(stream, anything, true));
+  EXPECT_FALSE(overlaps(stream, weights, false)) << "the last may write weights";
+  device.destroy_stream(other);
 }
 
 TEST_P(RuntimeTest, EventsOrderStreams) {

@@ -12,7 +12,7 @@ template <class Y>
 RB_DEVICE void store_pair(const GemmParams& p, int row, int out, float first, float second) {
   if (row >= p.rows || out >= p.outs) return;
   const Y* bias = static_cast<const Y*>(p.bias);
-  Y* y = static_cast<Y*>(p.y) + static_cast<i64>(row) * p.outs + out;
+  Y* y = static_cast<Y*>(p.y) + row * p.y_row + out;
   const bool both = out + 1 < p.outs;
   if (bias != nullptr) {
     first += load_value(bias[out]);
@@ -22,7 +22,7 @@ RB_DEVICE void store_pair(const GemmParams& p, int row, int out, float first, fl
     Y values[2];
   };
   const Pair pair{{store_value<Y>(first), store_value<Y>(second)}};
-  if (p.outs % 2 == 0) {
+  if (both && p.y_row % 2 == 0) {
     *reinterpret_cast<Pair*>(y) = pair;
     return;
   }

@@ -1,6 +1,5 @@
 #include "backends/cuda/ops/linear_wgmma.h"
 
-#include "backends/gpu/ops/rounded_input.h"
 #include "backends/gpu/ops/tensor_linear.h"
 
 namespace rbee::cuda {
@@ -22,20 +21,12 @@ constexpr gpu::TensorTiles kTiles{.family = "gemm_wgmma",
                                             .threads = 256,
                                             .shared_bytes = shared_bytes(128 + 128)}};
 
-const char* refuse(const LinearArgs& args) {
-  for (const LinearPart& part : args.parts) {
-    const DType weight = part.weight.dtype;
-    if (gpu::product_type(args.x.dtype, weight) != weight) return "takes operands of one type";
-  }
-  return gpu::refuse_tensor_linear(args);
-}
-
 void run(const LinearArgs& args, Stream& stream) {
   gpu::run_tensor_linear(kTiles, args, stream);
 }
 
 }  // namespace
 
-const Impl<LinearArgs> linear_wgmma{"wgmma", refuse, run};
+const Impl<LinearArgs> linear_wgmma{"wgmma", gpu::refuse_tensor_linear, run};
 
 }  // namespace rbee::cuda

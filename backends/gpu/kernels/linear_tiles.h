@@ -21,10 +21,10 @@ template <class T>
 struct StoreWithBias {
   T* y;
   const T* bias;
-  i64 outs;
+  i64 y_row;
   RB_DEVICE void operator()(i64 row, i64 out, float sum) const {
     if (bias != nullptr) sum += load_value(bias[out]);
-    y[row * outs + out] = store_value<T>(sum);
+    y[row * y_row + out] = store_value<T>(sum);
   }
 };
 
@@ -34,7 +34,7 @@ RB_DEVICE void linear_tiles(const LinearParams& p, const Weight& weight) {
   const i64 tiles = (p.rows + kTile - 1) / kTile * across;
   const ProductShape shape{p.rows, p.outs, p.depth, true, true};
   const LoadRow<T> x{static_cast<const T*>(p.x), p.depth};
-  const StoreWithBias<T> store{static_cast<T*>(p.y), static_cast<const T*>(p.bias), p.outs};
+  const StoreWithBias<T> store{static_cast<T*>(p.y), static_cast<const T*>(p.bias), p.y_row};
   for (i64 tile = block_x(); tile < tiles; tile += blocks_x()) {
     tile_product<float>(shape, tile / across * kTile, tile % across * kTile, x, weight, store);
   }

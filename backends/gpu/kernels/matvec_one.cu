@@ -8,7 +8,8 @@ template <class X, class W, int kWave>
 class PlainOne {
  public:
   static constexpr int kTrip = kPlainTrip;
-  static constexpr int kTripBytes = kTrip * 16;
+  static constexpr int kThreads = kPlainOneThreads;
+  static constexpr bool kRing = false;  // costs more instructions than it saves waiting
   static constexpr int kSteps = kTrip / kWave;
   static constexpr int kCount = Pack<W>::kCount;  // of a piece
   // x of a piece lies in parts of at most 16 bytes, those of neighbouring lanes side by side.
@@ -28,18 +29,28 @@ class PlainOne {
   RB_DEVICE i32 staged_bytes() const {
     return trips() * kTrip * kCount * static_cast<i32>(sizeof(X));
   }
-  RB_DEVICE void prefetch_norm() const { prefetch_norm_of(p_, static_cast<i32>(sizeof(X))); }
+  RB_DEVICE void prefetch_norm() const {}
 
   RB_DEVICE void stage() const {
-    const i32 quads = trips() * kTrip * (kCount / 4);
-    stage_x<X, kWave>(p_, quads, [&](i32 quad, const float(&values)[4]) {
-      if (quad >= quads) return;
-      Four<X> rounded;
-      for (int i = 0; i < 4; ++i) rounded.values[i] = store_value<X>(values[i]);
-      const i32 piece = quad * 4 / kCount;
-      const i32 part = quad * 4 % kCount / kPart;
-      const i32 to = (piece / kWave * kParts + part) * kWave + piece % kWave;
-      reinterpret_cast<Four<X>*>(staged())[to * (kPart / 4) + quad % (kPart / 4)] = rounded;
+    constexpr int kEach = kCount < 8 ? kCount : 8;
+    constexpr int kRunParts = kEach < kPart ? 1 : kEach / kPart;
+    using Stored = Run<X, kEach / kRunParts>;  // a part, or as much of it as a run has
+    const i32 runs = trips() * kTrip * (kCount / kEach);
+    stage_x<X, kEach, kWave, kThreads>(p_, runs, [&](i32 run, const float(&values)[kEach]) {
+      if (run >= runs) return;
+#pragma unroll
+      for (int r = 0; r < kRunParts; ++r) {
+        Stored rounded;
+        for (int i = 0; i < kEach / kRunParts; ++i) {
+          rounded.values[i] = store_value<X>(values[r * (kEach / kRunParts) + i]);
+        }
+        const i32 element = run * kEach + r * (kEach / kRunParts);
+        const i32 piece = element / kCount;
+        const i32 part = element % kCount / kPart;
+        const i32 to = (piece / kWave * kParts + part) * kWave + piece % kWave;
+        auto* start = reinterpret_cast<X*>(staged()) + to * kPart + element % kPart;
+        *reinterpret_cast<Stored*>(start) = rounded;
+      }
     });
   }
 
@@ -48,25 +59,6 @@ class PlainOne {
     for (int step = 0; step < kSteps; ++step) {
       const i32 piece = trip * kTrip + step * kWave + lane;
       load_once(row + (piece < p_.pieces ? piece : p_.pieces - 1) * 16, to.words[step]);
-    }
-  }
-
-  RB_DEVICE void copy(i32 to, const u8* row, i32 trip, int lane) const {
-    const u32 at = shared_address(staged()) + static_cast<u32>(to + lane * 16);
-    const i32 first = trip * kTrip + lane;
-    const u8* from = row + static_cast<u32>(first * 16);
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      copy_async16(at + step * kWave * 16, from + step * kWave * 16,
-                   first + step * kWave < p_.pieces ? 16 : 0);
-    }
-  }
-  RB_DEVICE void take(Fetched& to, i32 from, int lane) const {
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      const auto words =
-          *reinterpret_cast<const Bytes16*>(staged() + from + (step * kWave + lane) * 16);
-      for (int i = 0; i < 4; ++i) to.words[step][i] = words.words[i];
     }
   }
 
@@ -112,9 +104,9 @@ RB_DEVICE void matvec_one(const MatvecOneParams& p) {
   work.run();
 }
 
-#define RB_ONE(lanes, wave, x, X, w, W)                                                          \
-  RB_KERNEL_AHEAD(matvec_one_##x##_##w##_##wave, kOneThreads, kMatvecOneBlocks, MatvecOneParams, \
-                  (matvec_one<X, W, lanes>(p)))
+#define RB_ONE(lanes, wave, x, X, w, W)                                                           \
+  RB_KERNEL_OF(matvec_one_##x##_##w##_##wave, kPlainOneThreads, kPlainOneBlocks, MatvecOneParams, \
+               (matvec_one<X, W, lanes>(p)))
 #define RB_WEIGHTS(x, X)             \
   RB_WAVES(RB_ONE, x, X, f32, float) \
   RB_WAVES(RB_ONE, x, X, f16, f16)   \

@@ -1,19 +1,21 @@
 #pragma once
 // Linear layers of one row of x, with the norm before them and what follows: y = residual +
-// act(gate) * up (FusedLinearArgs). Limited by the memory that the weights are read from. One block
-// a multiprocessor puts x into shared memory, in the form that the weights' format wants, and goes
-// from group to group of weight rows. Weights are asked for ahead of the products, and the first
-// before the kernel in front has ended: two such kernels fit into a multiprocessor, and the second
-// fills its ring of trips while the first still works.
+// act(gate) * up (FusedLinearArgs). Limited by the memory that the weights are read from. As many
+// blocks as the device holds at once put x into shared memory, in the form that the weights' format
+// wants, and then go from group to group of weight rows. A wave has the loads of its next trips
+// along its rows under way while it multiplies: in registers, or in a ring in shared memory, which
+// is filled before the kernel in front has ended.
 //
 // A Format says how rows are read and multiplied:
+//   kThreads                       of a block
+//   kRing                          whether trips lie in a ring, else in registers
 //   Fetched                        what a lane holds of a row in a trip
-//   kTripBytes                     what a row's trip takes in shared memory
-//   prefetch_norm()                asks for the norm's weight
 //   staged_bytes(), stage()        puts x into the block's dynamic shared memory; all threads
-//   fetch(to, row, trip, lane)     reads a trip into registers
-//   copy(to, row, trip, lane)      starts copying it to shared memory
-//   take(to, from, lane)           reads it there
+//   prefetch_norm()                asks for the norm's weight
+//   fetch(to, row, trip, lane)     without kRing: reads a trip
+//   kTripBytes                     with it: what a row's trip takes there,
+//   copy(to, row, trip, lane)      starts copying it
+//   take(to, from, lane)           and reads it
 //   multiply(rows, trip, lane, sums)  adds the products
 //   store(p, part, out, sum)       writes a result with what is added to it
 #include "backends/gpu/kernels/gates.h"
@@ -23,12 +25,10 @@
 namespace rbee {
 namespace gpu {
 
-constexpr int kOneThreads = kMatvecOneThreads;
-
-// Four neighbouring elements.
-template <class T>
-struct alignas(sizeof(T) * 4) Four {
-  T values[4];
+// Neighbouring elements, loaded 16 bytes at a time where there are so many.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Run {
+  T values[kCount];
 };
 
 // The block's dynamic shared memory: x, then the rings of its waves.
@@ -42,33 +42,34 @@ RB_DEVICE i32 trips_of(const MatvecOneParams& p, i32 trip) {
   return (p.pieces + trip - 1) / trip;
 }
 
+template <int kThreads>
 RB_DEVICE void prefetch_norm_of(const MatvecOneParams& p, i32 element_bytes) {
   constexpr i32 kLine = 128;
   if (p.norm_weight == nullptr) return;
   const i32 bytes = p.in * element_bytes;
-  for (i32 at = static_cast<i32>(thread_x()) * kLine; at < bytes; at += kOneThreads * kLine) {
+  for (i32 at = static_cast<i32>(thread_x()) * kLine; at < bytes; at += kThreads * kLine) {
     prefetch(static_cast<const u8*>(p.norm_weight) + at);
   }
 }
 
-// put(quad, values) for `quads` quads (four neighbouring elements) with values of x or its norm.
-// The threads of a wave call it together, for neighbouring quads from a multiple of kWave on, also
-// past the last.
-template <class T, int kWave, class Put>
-RB_DEVICE void stage_x(const MatvecOneParams& p, i32 quads, const Put& put) {
-  constexpr int kAhead = 4;  // loads under way
-  constexpr i32 kPass = kAhead * kOneThreads;
-  RB_SHARED float slots[kOneThreads / kWave];
-  const auto* x = static_cast<const Four<T>*>(p.x);
-  const auto* weight = static_cast<const Four<T>*>(p.norm_weight);
-  const i32 filled = p.in / 4;
+// put(run, values) for `runs` runs of kEach neighbouring elements with values of x or its norm, 0
+// behind x's end. The threads of a wave call it together, for neighbouring runs from a multiple of
+// kWave on, also past the last.
+template <class T, int kEach, int kWave, int kThreads, class Put>
+RB_DEVICE void stage_x(const MatvecOneParams& p, i32 runs, const Put& put) {
+  constexpr int kAhead = 32 / kEach;  // loads under way
+  constexpr i32 kPass = kAhead * kThreads;
+  RB_SHARED float slots[kThreads / kWave];
+  const auto* x = static_cast<const Run<T, kEach>*>(p.x);
+  const auto* weight = static_cast<const Run<T, kEach>*>(p.norm_weight);
+  const i32 filled = p.in / kEach;
   const i32 thread = static_cast<i32>(thread_x());
-  Four<T> in[kAhead];
+  Run<T, kEach> in[kAhead];
   const auto load = [&](i32 first) {
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
-      const i32 quad = first + k * kOneThreads + thread;
-      in[k] = x[quad < filled ? quad : filled - 1];
+      const i32 run = first + k * kThreads + thread;
+      if (run < filled) in[k] = x[run];
     }
   };
   load(0);
@@ -79,36 +80,36 @@ RB_DEVICE void stage_x(const MatvecOneParams& p, i32 quads, const Put& put) {
       if (first > 0) load(first);
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        if (first + k * kOneThreads + thread >= filled) break;
-        for (int i = 0; i < 4; ++i) {
+        if (first + k * kThreads + thread >= filled) break;
+        for (int i = 0; i < kEach; ++i) {
           squares += load_value(in[k].values[i]) * load_value(in[k].values[i]);
         }
       }
     }
-    squares = block_sum<kWave, kOneThreads>(squares, slots);
+    squares = block_sum<kWave, kThreads>(squares, slots);
     scale = 1.0f / sqrt(squares / static_cast<float>(p.in) + p.eps);
     if (filled > kPass) load(0);
   }
-  for (i32 first = 0; first < quads; first += kPass) {
+  for (i32 first = 0; first < runs; first += kPass) {
     if (first > 0) load(first);
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
-      if (first + k * kOneThreads >= quads) break;
-      const i32 quad = first + k * kOneThreads + thread;
-      float values[4];
+      if (first + k * kThreads >= runs) break;
+      const i32 run = first + k * kThreads + thread;
+      float values[kEach] = {};
+      if (run < filled) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) values[i] = load_value(in[k].values[i]);
-      if (weight != nullptr) {
-        const Four<T> by = weight[quad < filled ? quad : filled - 1];
-        // Rounded, as if the norm had been an operation of its own.
+        for (int i = 0; i < kEach; ++i) values[i] = load_value(in[k].values[i]);
+        if (weight != nullptr) {
+          const Run<T, kEach> by = weight[run];
+          // Rounded, as if the norm had been an operation of its own.
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          values[i] = load_value(store_value<T>(values[i] * scale * load_value(by.values[i])));
+          for (int i = 0; i < kEach; ++i) {
+            values[i] = load_value(store_value<T>(values[i] * scale * load_value(by.values[i])));
+          }
         }
       }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) values[i] = quad < filled ? values[i] : 0.0f;
-      put(quad, values);
+      put(run, values);
     }
   }
   barrier();
@@ -212,8 +213,10 @@ class MatvecOne {
     ahead_trip_ = slice_;
     point_at(begin + mine_);
     for (i32 i = 0; i < ahead_.trips(); ++i) ask_for_next();
-    format_.prefetch_norm();
-    wait_for_previous_kernel();
+    if (Format::kRing) {
+      format_.prefetch_norm();
+      wait_for_previous_kernel();
+    }
     format_.stage();
     bool flip = false;
     for (i32 first = begin; first < p_.groups; first += stride_) {
@@ -230,8 +233,8 @@ class MatvecOne {
   }
 
  private:
-  static constexpr int kWaves = kOneThreads / kWave;
-  using Ahead = typename AheadOf<kAsyncCopies, Format>::type;
+  static constexpr int kWaves = Format::kThreads / kWave;
+  using Ahead = typename AheadOf<Format::kRing, Format>::type;
 
   struct Place {
     MatvecOnePart part;

@@ -20,6 +20,8 @@ class QuantOne {
   using Piece = PackedPiece<Block>;
   static constexpr int kElements = Piece::kElements;
   static constexpr int kTrip = kPackedTrip;
+  static constexpr int kThreads = kPackedOneThreads;
+  static constexpr bool kRing = kAsyncCopies;
   using Trip = PackedTrip<Block>;
   static constexpr int kTripBytes = Trip::kBytes;
   static constexpr int kSteps = kTrip / kWave;
@@ -39,7 +41,7 @@ class QuantOne {
   RB_DEVICE i32 trips() const { return trips_of(p_, kTrip); }
   // The quants, and 16 bytes (OneGroup) for 32 of them.
   RB_DEVICE i32 staged_bytes() const { return trips() * kTrip * (kElements + kElements / 2); }
-  RB_DEVICE void prefetch_norm() const { prefetch_norm_of(p_, p_.x_type == 0 ? 4 : 2); }
+  RB_DEVICE void prefetch_norm() const { prefetch_norm_of<kThreads>(p_, p_.x_type == 0 ? 4 : 2); }
 
   RB_DEVICE void stage() const {
     if (p_.x_type == 0) return stage_as<float>();
@@ -151,35 +153,41 @@ class QuantOne {
     return (piece / kWave * kSlots + sixteen % kSlots) * kWave + piece % kWave;
   }
 
-  // Rounds x, eight lanes to a group: d = max |x| / 127.
+  // Rounds x, two lanes to a group: d = max |x| / 127.
   template <class T>
   RB_DEVICE void stage_as() const {
-    const i32 quads = trips() * kTrip * (kElements / 4);
-    stage_x<T, kWave>(p_, quads, [&](i32 quad, const float(&values)[4]) {
+    const i32 runs = trips() * kTrip * kSlots;
+    stage_x<T, 16, kWave, kThreads>(p_, runs, [&](i32 run, const float(&values)[16]) {
       // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
       u32 largest = 0;
-      for (int i = 0; i < 4; ++i) {
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
         largest = Max{}(largest, bits_of_float(values[i]) & 0x7fffffffu);
       }
-      largest = wave_reduce<kWave, 8>(largest, Max{});
-      const float d = float_of_bits(largest) / 127.0f;
+      largest = Max{}(largest, shuffle_xor<kWave>(largest, 1));
+      const float d = float_of_bits(largest) * (1.0f / 127.0f);
       const float inverse = d >= 1e-37f ? 1.0f / d : 0.0f;
-      u32 word = 0;
+      // Added, it leaves the nearest integer in the low bits.
+      constexpr float kRounds = 12582912.0f;  // 3 * 2^22
+      Bytes16 quants;
       i32 sum = 0;
-      for (int i = 0; i < 4; ++i) {
-        const float scaled = floor(values[i] * inverse + 0.5f);
-        const bool usual = scaled >= -127.0f && scaled <= 127.0f;  // false for inf and NaN
-        const i32 q = usual ? static_cast<i32>(scaled) : 0;
-        word |= (static_cast<u32>(q) & 255u) << (8 * i);
-        sum += q;
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        u32 word = 0;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const u32 bits = bits_of_float(fma(values[4 * w + i], inverse, kRounds));
+          word |= (bits & 255u) << (8 * i);
+        }
+        sum = dot4(word, 0x01010101u, sum);
+        quants.words[w] = word;
       }
-      sum = wave_sum<kWave, 4>(sum);
-      const i32 other = shuffle_xor<kWave>(sum, 4);
-      if (quad >= quads) return;
-      *reinterpret_cast<u32*>(staged() + slot_of(quad / 4) * 16 + quad % 4 * 4) = word;
-      if (quad % 8 == 0) {
+      const i32 other = shuffle_xor<kWave>(sum, 1);
+      if (run >= runs) return;
+      reinterpret_cast<Bytes16*>(staged())[slot_of(run)] = quants;
+      if (run % 2 == 0) {
         const float first = d * static_cast<float>(sum), last = d * static_cast<float>(other);
-        groups()[quad / 8] = OneGroup{d, d * static_cast<float>(sum + other), {first, last}};
+        groups()[run / 2] = OneGroup{d, d * static_cast<float>(sum + other), {first, last}};
       }
     });
   }
@@ -222,8 +230,8 @@ RB_DEVICE void matvec_one_quant(const MatvecOneParams& p) {
   work.run();
 }
 
-#define RB_ONE(lanes, wave, dtype, Block)                                                      \
-  RB_KERNEL_AHEAD(matvec_one_##dtype##_##wave, kOneThreads, kMatvecOneBlocks, MatvecOneParams, \
+#define RB_ONE(lanes, wave, dtype, Block)                                             \
+  RB_KERNEL_AHEAD(matvec_one_##dtype##_##wave, kPackedOneThreads, 1, MatvecOneParams, \
                   (matvec_one_quant<Block, lanes>(p)))
 #define RB_MATVEC_ONE(dtype, Block) RB_WAVES(RB_ONE, dtype, Block)
 

@@ -14,7 +14,8 @@ void run_part(const View& x, const LinearPart& part, Stream& stream) {
                                     .y = part.y.data,
                                     .rows = x.size(0),
                                     .outs = part.weight.size(0),
-                                    .depth = x.size(1)};
+                                    .depth = x.size(1),
+                                    .y_row = part.y.stride(0)};
   const bool packed = part.weight.packing != 0;
   launch(
       stream,

@@ -18,8 +18,7 @@ using shared::MatvecOneParams;
 constexpr int64_t kManyOuts = 32768;
 // Bytes of x in shared memory.
 constexpr int64_t kMostShared = int64_t{32} << 10;
-// What a multiprocessor keeps for itself of the shared memory of each block, and what the kernel
-// has besides.
+// Shared memory that the kernel has besides.
 constexpr int64_t kOfBlock = int64_t{2} << 10;
 
 bool aligned(const void* data) {
@@ -136,10 +135,10 @@ void set_layout(DType weight, int64_t in, MatvecOneParams& params) {
   });
 }
 
-// Trips that a wave has on their way in shared memory: as many as leave room for a second block.
+// Trips that a wave has on their way in shared memory.
 int64_t ring_for(const Reading& reading, int64_t staged, int64_t waves, const Properties& device) {
   const int64_t of_trip = waves * shared::kMatvecOuts * reading.trip_bytes;
-  const int64_t room = device.shared_per_block / 2 - kOfBlock - staged;
+  const int64_t room = device.shared_per_block - kOfBlock - staged;
   return std::clamp<int64_t>(room / of_trip, 1, shared::kMatvecMostRing);
 }
 
@@ -147,20 +146,23 @@ void start(const FusedLinearArgs& args, DType weight, MatvecOneParams params, bo
            Stream& stream) {
   if (params.groups == 0) return;
   const Properties& device = device_of(stream).properties();
+  const bool packed = is_quantized(weight);
   const Reading reading = reading_of(weight, params.in);
-  const int64_t of_block = shared::kMatvecOneThreads / device.lane_count;
-  const int64_t blocks = device.multiprocessors;
+  const int64_t threads = packed ? shared::kPackedOneThreads : shared::kPlainOneThreads;
+  const int64_t of_block = threads / device.lane_count;
+  const int64_t blocks = device.multiprocessors * int64_t{packed ? 1 : shared::kPlainOneBlocks};
   const int64_t split = split_for(params.groups, blocks * of_block, reading.trips(), of_block);
   params.split = static_cast<int32_t>(split);
   int64_t shared_bytes = staged_bytes(args.x.dtype, weight, reading);
-  if (device.async_copies) {
-    const int64_t ring = ring_for(reading, shared_bytes, of_block, device);
-    params.ring = static_cast<int32_t>(ring);
-    shared_bytes += ring * of_block * shared::kMatvecOuts * reading.trip_bytes;
+  const bool ring = packed && device.async_copies;
+  if (ring) {
+    const int64_t trips = ring_for(reading, shared_bytes, of_block, device);
+    params.ring = static_cast<int32_t>(trips);
+    shared_bytes += trips * of_block * shared::kMatvecOuts * reading.trip_bytes;
   }
-  KernelName kernel = is_quantized(weight) ? KernelName("matvec_one", weight)
-                                           : KernelName("matvec_one", args.x.dtype, name(weight));
-  const char* family = !is_quantized(weight)           ? "matvec_one"
+  KernelName kernel = packed ? KernelName("matvec_one", weight)
+                             : KernelName("matvec_one", args.x.dtype, name(weight));
+  const char* family = !packed                         ? "matvec_one"
                        : info(weight).block_size == 32 ? "matvec_one_small_blocks"
                                                        : "matvec_one_k_blocks";
   const int64_t tiles = (params.groups + of_block / split - 1) / (of_block / split);
@@ -169,10 +171,12 @@ void start(const FusedLinearArgs& args, DType weight, MatvecOneParams params, bo
           .family = family,
           .kernel = kernel.lanes(device.lane_count),
           .grid = {.x = static_cast<uint32_t>(std::min(tiles, blocks))},
-          .threads = shared::kMatvecOneThreads,
+          .threads = static_cast<uint32_t>(threads),
           .shared_bytes = static_cast<uint32_t>(shared_bytes),
           // A plain product's weight may be any tensor, also one that is still being written.
-          .reads_ahead = fused ? ReadsAhead::weights : ReadsAhead::anything,
+          .reads_ahead = !ring   ? ReadsAhead::nothing
+                         : fused ? ReadsAhead::weights
+                                 : ReadsAhead::anything,
           .writes_weights = !fused},
          params);
 }

@@ -31,7 +31,7 @@ bool run_part(LtLibrary& library, const View& x, RoundedInput& inputs, const Lin
                       .k = depth,
                       .a_pitch = depth,
                       .b_pitch = depth,
-                      .d_pitch = outs,
+                      .d_pitch = std::max(part.y.stride(0), outs),
                       .a = weight.data,
                       .b = inputs.as(weight.dtype),
                       .bias = part.bias.data,

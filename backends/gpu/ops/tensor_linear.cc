@@ -17,12 +17,8 @@ bool aligned(const View& view, uintptr_t bytes) {
 
 const char* refuse_part(const View& x, const LinearPart& part) {
   const View& weight = part.weight;
-  const bool packed = weight.packing != 0;
-  if (is_quantized(weight.dtype) && !packed) return "reads block types packed";
-  if (weight.dtype == DType::f32 || weight.dtype == DType::f64) return "would round the weight";
-  // f16 and bf16 rows of x are then multiples of 16 bytes too.
-  const int64_t bytes = info(weight.dtype).block_bytes;
-  if (!packed && weight.size(1) * bytes % 16 != 0) return "rows are not multiples of 16 bytes";
+  // Rows of 16-bit operands are then multiples of 16 bytes.
+  if (weight.size(1) % 8 != 0) return "rows are not multiples of 16 bytes";
   if (!aligned(weight, 16) || !aligned(part.y, 16)) return "weight or y is not 16-byte aligned";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
   if (x.size(0) > kMost || weight.size(0) > kMost || weight.size(1) > kMost) {
@@ -42,18 +38,11 @@ int32_t code_of(DType dtype) {
 void run_part(const TensorTiles& tiles, const View& x, RoundedInput& inputs, const LinearPart& part,
               Stream& stream) {
   const View& weight = part.weight;
-  const DType type = product_type(x.dtype, weight.dtype);
+  const DType type = weight.dtype;
   const int64_t rows = x.size(0), outs = weight.size(0);
   const bool large =
       tile_count(tiles.large, rows, outs) >= device_of(stream).properties().multiprocessors;
   const TensorTile& tile = large ? tiles.large : tiles.small;
-  KernelName kernel("gemm", type);
-  const char* family = tiles.family;
-  if (weight.dtype != type) {
-    kernel.part(name(weight.dtype));
-    family = type == DType::f16 ? "gemm_convert_f16" : "gemm_convert_bf16";
-  }
-  kernel.part(tile.name);
   const shared::GemmParams params{.x = inputs.as(type),
                                   .weight = weight.data,
                                   .bias = part.bias.data,
@@ -61,11 +50,12 @@ void run_part(const TensorTiles& tiles, const View& x, RoundedInput& inputs, con
                                   .rows = static_cast<int32_t>(rows),
                                   .outs = static_cast<int32_t>(outs),
                                   .depth = static_cast<int32_t>(x.size(1)),
-                                  .y_type = code_of(part.y.dtype)};
+                                  .y_type = code_of(part.y.dtype),
+                                  .y_row = part.y.stride(0)};
   launch(stream,
          {.op = "linear",
-          .family = family,
-          .kernel = kernel,
+          .family = tiles.family,
+          .kernel = KernelName("gemm", type, tile.name),
           .grid = {.x = static_cast<uint32_t>(tile_count(tile, rows, outs))},
           .threads = tile.threads,
           .shared_bytes = tile.shared_bytes},
@@ -74,13 +64,22 @@ void run_part(const TensorTiles& tiles, const View& x, RoundedInput& inputs, con
 
 }  // namespace
 
-const char* refuse_tensor_linear(const LinearArgs& args) {
+const char* refuse_tensor_shapes(const LinearArgs& args) {
   if (args.x.size(0) <= kFewRows) return "takes more than 8 rows";
   if (!aligned(args.x, 16)) return "x is not 16-byte aligned";
   for (const LinearPart& part : args.parts) {
     if (const char* reason = refuse_part(args.x, part)) return reason;
   }
   return nullptr;
+}
+
+const char* refuse_tensor_linear(const LinearArgs& args) {
+  for (const LinearPart& part : args.parts) {
+    const DType weight = part.weight.dtype;
+    if (weight != DType::f16 && weight != DType::bf16) return "takes f16 and bf16 weights";
+    if (product_type(args.x.dtype, weight) != weight) return "takes operands of one type";
+  }
+  return refuse_tensor_shapes(args);
 }
 
 void run_tensor_linear(const TensorTiles& tiles, const LinearArgs& args, Stream& stream) {

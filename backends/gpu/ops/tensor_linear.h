@@ -13,17 +13,16 @@ struct TensorTile {
   uint32_t shared_bytes;
 };
 
-// Kernels gemm_<type of x>[_<type of weight>]_<tile's name>, each taking shared::GemmParams, in
-// `family` for operands of one type and in gemm_convert_<type of x> for others.
+// Kernels gemm_<type>_<tile's name> in `family`, each taking shared::GemmParams.
 struct TensorTiles {
   const char* family;
   // Large tiles are taken where they keep all of the device busy.
   TensorTile large, small;
 };
 
-// Null for more than 8 rows and weights that are not f32 or f64, whose rows can be read 16 bytes at
-// a time; else why not. f32 inputs are rounded to the weight's type, or bf16 for packed weights and
-// f8.
+// Null for more than 8 rows that can be read 16 bytes at a time; else why not.
+const char* refuse_tensor_shapes(const LinearArgs& args);
+// Null where besides that weights are f16 or bf16, and x is of their type or f32, which is rounded.
 const char* refuse_tensor_linear(const LinearArgs& args);
 void run_tensor_linear(const TensorTiles& tiles, const LinearArgs& args, Stream& stream);
 

@@ -120,7 +120,7 @@ RB_DEVICE void store_tile(const GemmParams& p, TilePlace place, const typename T
     for (int m = 0; m < Tile::kM; ++m) {
       const int row = row0 + m * Tile::kThreadsM;
       if (row >= p.rows) break;
-      Y* y = static_cast<Y*>(p.y) + static_cast<i64>(row) * p.outs + out;
+      Y* y = static_cast<Y*>(p.y) + row * p.y_row + out;
       *y = store_value<Y>(sums[m][n] + bias);
     }
   }

@@ -66,7 +66,7 @@ RB_DEVICE void store_tile(const GemmParams& p, TilePlace place, const typename T
       for (int i = 0; i < kCount; ++i) {
         const int row = row0 + m * 16 + result_row(i, lane);
         if (row >= p.rows) continue;
-        Y* y = static_cast<Y*>(p.y) + static_cast<i64>(row) * p.outs + out;
+        Y* y = static_cast<Y*>(p.y) + row * p.y_row + out;
         *y = store_value<Y>(sums[m][n][i] + bias);
       }
     }

@@ -1,8 +1,6 @@
 #pragma once
-// y = x * weight^T + bias on AMD's matrix instructions, or dot products where a target has none,
-// for every kind of weight: a step of both operands is read one step ahead into registers and
-// converted on its way into shared memory. Large products are limited by the matrix units where x
-// has the weight's type; converting blocks costs about half as much again.
+// y = x * weight^T + bias on AMD's matrix instructions, or dot products where a target has none: a
+// step of both operands is read one step ahead into registers on its way into shared memory.
 
 #include "backends/gpu/kernels/gemm_order.h"
 #include "backends/rocm/kernels/gemm_dot.h"
@@ -12,19 +10,19 @@
 namespace rbee {
 namespace gpu {
 
-template <class Tile, class T, class Run>
+template <class Tile, class T>
 RB_DEVICE void gemm(const GemmParams& p) {
   alignas(16) RB_SHARED u8 stages[2][2 * Tile::kOperandBytes];
   const TilePlace place = tile_place<Tile::kLines, Tile::kLines>(block_x(), p.rows, p.outs);
-  OperandStage<PlainRun<T>> x(p.x, place.row, p.rows, p.depth);
-  OperandStage<Run> weight(p.weight, place.out, p.outs, p.depth);
+  OperandStage<T> x(p.x, place.row, p.rows, p.depth);
+  OperandStage<T> weight(p.weight, place.out, p.outs, p.depth);
   const auto load = [&](int step) {
     x.load(step);
     weight.load(step);
   };
   const auto store = [&](u8* stage) {
-    x.template store<T>(stage);
-    weight.template store<T>(stage + Tile::kOperandBytes);
+    x.store(stage);
+    weight.store(stage + Tile::kOperandBytes);
   };
   const int steps = (p.depth + kStepDepth - 1) / kStepDepth;
   typename Tile::Sums sums = {};
@@ -46,9 +44,9 @@ RB_DEVICE void gemm(const GemmParams& p) {
   }
 }
 
-#define RB_GEMM(suffix, X, Run)                                                                   \
-  RB_KERNEL(gemm_##suffix##_large, LargeTile::kThreads, GemmParams, (gemm<LargeTile, X, Run>(p))) \
-  RB_KERNEL(gemm_##suffix##_small, SmallTile::kThreads, GemmParams, (gemm<SmallTile, X, Run>(p)))
+#define RB_GEMM(suffix, X)                                                                   \
+  RB_KERNEL(gemm_##suffix##_large, LargeTile::kThreads, GemmParams, (gemm<LargeTile, X>(p))) \
+  RB_KERNEL(gemm_##suffix##_small, SmallTile::kThreads, GemmParams, (gemm<SmallTile, X>(p)))
 
 }  // namespace gpu
 }  // namespace rbee

@@ -1,6 +1,8 @@
 #include "backends/rocm/ops/linear_matrix.h"
 
+#include "backends/gpu/ops/linear_slabs.h"
 #include "backends/gpu/ops/tensor_linear.h"
+#include "backends/rocm/hipblaslt.h"
 
 namespace rbee::rocm {
 namespace {
@@ -15,10 +17,21 @@ void run(const LinearArgs& args, Stream& stream) {
   gpu::run_tensor_linear(kTiles, args, stream);
 }
 
+void run_slabs(const LinearArgs& args, Stream& stream) {
+  gpu::run_linear_slabs({.library = linear_hipblaslt, .kernel = linear_mfma}, args, stream);
+}
+
+// hipBLASLt knows none of these targets.
+void run_slabs_dot(const LinearArgs& args, Stream& stream) {
+  gpu::run_linear_slabs({.library = linear_dot, .kernel = linear_dot}, args, stream);
+}
+
 }  // namespace
 
 const Impl<LinearArgs> linear_mfma{"mfma", gpu::refuse_tensor_linear, run};
 const Impl<LinearArgs> linear_wmma{"wmma", gpu::refuse_tensor_linear, run};
 const Impl<LinearArgs> linear_dot{"dot", gpu::refuse_tensor_linear, run};
+const Impl<LinearArgs> linear_slabs{"slabs", gpu::refuse_linear_slabs, run_slabs};
+const Impl<LinearArgs> linear_slabs_dot{"slabs", gpu::refuse_linear_slabs, run_slabs_dot};
 
 }  // namespace rbee::rocm

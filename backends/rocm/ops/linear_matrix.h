@@ -10,5 +10,9 @@ namespace rbee::rocm {
 extern const Impl<LinearArgs> linear_mfma;
 extern const Impl<LinearArgs> linear_wmma;
 extern const Impl<LinearArgs> linear_dot;
+// Weights of other types under many rows, on matrix instructions and on dot products:
+// gpu/ops/linear_slabs.h.
+extern const Impl<LinearArgs> linear_slabs;
+extern const Impl<LinearArgs> linear_slabs_dot;
 
 }  // namespace rbee::rocm

@@ -1,0 +1,118 @@
+#include "backends/gpu/ops/linear_slabs.h"
+
+#include <algorithm>
+
+#include "backends/api/dispatch_blocks.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/pack_weight.h"
+#include "backends/gpu/ops/rounded_input.h"
+#include "backends/gpu/ops/tensor_linear.h"
+#include "backends/shared/matvec_params.h"
+#include "backends/shared/packed_weight.h"
+
+namespace rbee::gpu {
+namespace {
+
+// Slabs are cut at multiples of so many outputs, which every tile divides.
+constexpr int64_t kOuts = 256;
+constexpr int64_t kThreads = 256;  // as in kernels/pack_weight.cu
+
+int64_t slab_outs(int64_t in) {
+  return std::max(kSlabBytes / (2 * in) / kOuts * kOuts, kOuts);
+}
+
+void unpack(const View& weight, int64_t first, const View& slab, Stream& stream) {
+  const int64_t in = weight.size(1);
+  const int64_t outs = slab.size(0);
+  int64_t row_bytes = 0;
+  dispatch_blocks("linear", weight.dtype, [&]<typename Block>() {
+    row_bytes = shared::packed_layout<Block>(in).row_bytes;
+  });
+  launch(
+      stream,
+      {.op = "linear",
+       .family = "pack_weight",
+       .kernel = KernelName("unpack_weight", weight.dtype),
+       .grid = {.x = blocks_for(outs * (in / shared::kUnpackEach), kThreads)},
+       .threads = kThreads},
+      shared::UnpackParams{.packed = static_cast<const std::byte*>(weight.data) + first * row_bytes,
+                           .plain = slab.data,
+                           .rows = static_cast<int32_t>(outs),
+                           .in = static_cast<int32_t>(in),
+                           .type = slab.dtype == DType::f16 ? 0 : 1});
+}
+
+// Rows first to first + outs of the weight in `type`, in `memory` where they have another now.
+View slab_of(const View& weight, int64_t first, int64_t outs, DType type, void* memory,
+             Stream& stream) {
+  View slab = weight;
+  slab.dtype = type;
+  slab.packing = 0;
+  slab.data = memory;
+  slab.sizes[0] = outs;
+  slab.strides[0] = weight.size(1);
+  slab.strides[1] = 1;
+  if (weight.packing != 0) {
+    unpack(weight, first, slab, stream);
+    return slab;
+  }
+  View rows = slab;
+  rows.dtype = weight.dtype;
+  rows.data = static_cast<std::byte*>(weight.data) +
+              first * weight.size(1) * info(weight.dtype).block_bytes;
+  if (weight.dtype == type) return rows;
+  cast.run({.x = rows, .y = slab}, stream);
+  return slab;
+}
+
+// Elements first to first + outs of the last axis.
+View columns(View view, int64_t first, int64_t outs) {
+  if (!view) return view;
+  view.data = static_cast<std::byte*>(view.data) + first * info(view.dtype).block_bytes;
+  view.sizes[view.rank - 1] = outs;
+  return view;
+}
+
+void run_part(const SlabProducts& products, const View& x, const LinearPart& part, void* memory,
+              Stream& stream) {
+  const DType type = product_type(x.dtype, part.weight.dtype);
+  const int64_t outs = part.weight.size(0);
+  const int64_t most = slab_outs(x.size(1));
+  for (int64_t first = 0; first < outs; first += most) {
+    const int64_t count = std::min(most, outs - first);
+    const LinearPart slab{.weight = slab_of(part.weight, first, count, type, memory, stream),
+                          .bias = columns(part.bias, first, count),
+                          .y = columns(part.y, first, count)};
+    const LinearArgs args{.x = x, .parts = {&slab, 1}};
+    const bool by_library = products.library.refuse(args) == nullptr;
+    (by_library ? products.library : products.kernel).run(args, stream);
+  }
+}
+
+}  // namespace
+
+const char* refuse_linear_slabs(const LinearArgs& args) {
+  bool other = false;
+  for (const LinearPart& part : args.parts) {
+    const View& weight = part.weight;
+    if (weight.dtype == DType::f32 || weight.dtype == DType::f64) return "would round the weight";
+    if (is_quantized(weight.dtype) && weight.packing != kPlanesPacking) {
+      return "reads block types packed";
+    }
+    if (weight.size(1) > kSlabBytes / (2 * kOuts)) return "rows are too long for a slab";
+    other = other || product_type(args.x.dtype, weight.dtype) != weight.dtype;
+  }
+  return other ? refuse_tensor_shapes(args) : "takes weights of another type than x";
+}
+
+void run_linear_slabs(const SlabProducts& products, const LinearArgs& args, Stream& stream) {
+  int64_t outs = 0;
+  for (const LinearPart& part : args.parts) outs = std::max(outs, part.weight.size(0));
+  const int64_t in = args.x.size(1);
+  const Scratch memory(stream, static_cast<size_t>(std::min(outs, slab_outs(in)) * in * 2));
+  for (const LinearPart& part : args.parts) {
+    run_part(products, args.x, part, memory.as<void>(), stream);
+  }
+}
+
+}  // namespace rbee::gpu

@@ -1,0 +1,23 @@
+#pragma once
+// Linear layers of many rows on weights of another type than the product's, packed ones and f8: a
+// slab of the weight, kSlabBytes at most, is converted and multiplied as any weight, then the next.
+// That costs less than converting operands on their way into a product's tiles again and again.
+
+#include "backends/api/args_matmul.h"
+#include "backends/api/impl.h"
+
+namespace rbee::gpu {
+
+inline constexpr int64_t kSlabBytes = int64_t{64} << 20;
+
+// What multiplies a slab: the library where it takes the arguments, else the kernel.
+struct SlabProducts {
+  const Impl<LinearArgs>& library;
+  const Impl<LinearArgs>& kernel;
+};
+
+// Null for more than 8 rows, f16 or bf16 products, and a weight of another type, else why not.
+const char* refuse_linear_slabs(const LinearArgs& args);
+void run_linear_slabs(const SlabProducts& products, const LinearArgs& args, Stream& stream);
+
+}  // namespace rbee::gpu
