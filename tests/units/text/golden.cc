@@ -62,12 +62,12 @@ void expect_golden(const Tokenizer& tokenizer, const std::string& name,
     whole += blocks[i];
     const auto ids = tokenizer.encode(blocks[i], how);
     const std::string hash = hash_ids(ids).substr(8);
-    if (hash == golden["blocks"][i]) continue;
+    if (hash == golden["blocks"][i].get<std::string>()) continue;
     ++wrong;
     ADD_FAILURE() << name << ": block " << i << " differs:\n" << utf8_repaired(blocks[i]);
   }
   if (wrong > 0) return;
-  EXPECT_EQ(hash_ids(tokenizer.encode(whole, how)), golden["whole"]) << name;
+  EXPECT_EQ(hash_ids(tokenizer.encode(whole, how)), golden["whole"].get<std::string>()) << name;
 }
 
 }  // namespace rbee::text::testing
