@@ -65,6 +65,9 @@ MENDS = [
          "  for name, said, meant in PSEUDOCODE:\n"
          "    if name == fix_name: pcode = pcode.replace(said, meant)\n"
          "  if fix_name in _pcode_fixes: pcode", "See PSEUDOCODE."),
+    Mend("saddr_reg = _c(0), _c(0), ctx.optional_field(inst, 'saddr')",
+         "saddr_reg = _c(0), _c(0), None if 'FLAT' == type(inst).__name__ else ctx.optional_field(inst, 'saddr')",
+         "FLAT instructions of CDNA have no scalar address; the bits where GLOBAL ones have it are 0."),
     Mend("  if data_bits == 32: return [idx.store(active.where(_to_u32(val), idx))]\n",
          "  if data_bits == 32:\n"
          "    shift = (addr.cast(dtypes.uint32) & _c(3)) * _c(8)\n"
