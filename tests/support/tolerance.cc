@@ -1,6 +1,7 @@
 #include "tests/support/tolerance.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -75,7 +76,8 @@ Resolution resolution(DType dtype) {
 }
 
 bool same_bits(double a, double b) {
-  return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) ||
+         (std::isnan(a) && std::isnan(b));
 }
 
 void compare_one(Comparison& out, int64_t i, double got, double want, double allowed) {
@@ -117,6 +119,12 @@ std::vector<int64_t> element_offsets(const Scene::Output& output) {
   return offsets;
 }
 
+// True where x becomes infinite in `dtype`.
+bool overflows(double x, DType dtype) {
+  if (dtype == DType::f16) return std::fabs(x) >= 65520;
+  return (dtype == DType::f32 || dtype == DType::bf16) && std::fabs(x) > 3.4028235e38;
+}
+
 }  // namespace
 
 Tolerance tolerance(Family family, DType dtype, DeviceKind device) {
@@ -137,9 +145,7 @@ HostArray within_range(HostArray exact, DType dtype) {
     if (std::isnan(x)) continue;
     if (dtype == DType::f8e4m3) {
       x = std::clamp(x, -448.0, 448.0);
-    } else if (dtype == DType::f16 && std::fabs(x) >= 65520) {
-      x = std::copysign(INFINITY, x);
-    } else if ((dtype == DType::f32 || dtype == DType::bf16) && std::fabs(x) > 3.4028235e38) {
+    } else if (overflows(x, dtype)) {
       x = std::copysign(INFINITY, x);
     } else if (is_integer(dtype)) {
       x += 0.0;
