@@ -12,8 +12,8 @@ class Mend:
 
 
 MENDS = [
-    Mend("_iattr(inst, 'glc')", "(_iattr(inst, 'glc') or _iattr(inst, 'sc0'))",
-         "CDNA 3's atomics name sc0 what the others' name glc: to return what was there."),
+    Mend("_iattr(inst, 'glc')", "(_iattr(inst, 'glc') or _iattr(inst, 'sc0') or _iattr(inst, 'th') & 1)",
+         "To return what was there, CDNA 3's atomics have sc0 and RDNA 4's the first bit of th for glc."),
     Mend("write_hi_half = bits['d'] == 16 and",
          "write_hi_half = ctx.wave_size == 32 and bits['d'] == 16 and",
          "On CDNA v128 and above are registers to 16-bit operations, too; on RDNA such numbers mean high halves."),
@@ -68,6 +68,13 @@ MENDS = [
     Mend("saddr_reg = _c(0), _c(0), ctx.optional_field(inst, 'saddr')",
          "saddr_reg = _c(0), _c(0), None if 'FLAT' == type(inst).__name__ else ctx.optional_field(inst, 'saddr')",
          "FLAT instructions of CDNA have no scalar address; the bits where GLOBAL ones have it are 0."),
+    Mend("      stores.extend(ctx.wmask_lane_bit(_c(VCC_LO.offset), lane, val, exec_mask))\n  if vcc_val",
+         "      bits = ctx.unroll_lanes(lambda l, v=val: _to_u32(v.substitute({lane: l})) & _c(1), exec_mask)\n"
+         "      masks.extend(ctx.wmask(_c(VCC_LO.offset), bits))\n  if vcc_val",
+         "Carries of SDWA additions: each lane wrote its bit into the mask as it was before the instruction."),
+    Mend("  stores = []\n  vcc_val = None\n", "  stores, masks = [], []\n  vcc_val = None\n", "The same."),
+    Mend("  if stores:\n    return UOp.sink(UOp.sink(*stores).end(lane), *ctx.inc_pc())\n",
+         "  if stores:\n    return UOp.sink(*masks, UOp.sink(*stores).end(lane), *ctx.inc_pc())\n", "The same."),
     Mend("  if data_bits == 32: return [idx.store(active.where(_to_u32(val), idx))]\n",
          "  if data_bits == 32:\n"
          "    shift = (addr.cast(dtypes.uint32) & _c(3)) * _c(8)\n"
