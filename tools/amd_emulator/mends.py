@@ -75,6 +75,8 @@ MENDS = [
     Mend("  stores = []\n  vcc_val = None\n", "  stores, masks = [], []\n  vcc_val = None\n", "The same."),
     Mend("  if stores:\n    return UOp.sink(UOp.sink(*stores).end(lane), *ctx.inc_pc())\n",
          "  if stores:\n    return UOp.sink(*masks, UOp.sink(*stores).end(lane), *ctx.inc_pc())\n", "The same."),
+    Mend("irc.DS, ir4.VSCRATCH)) and 'Calc'", "irc.DS, ir4.VSCRATCH, ir4.VFLAT)) and 'Calc'",
+         "Addresses of RDNA 4's FLAT instructions are computed like the others'."),
     Mend("  if data_bits == 32: return [idx.store(active.where(_to_u32(val), idx))]\n",
          "  if data_bits == 32:\n"
          "    shift = (addr.cast(dtypes.uint32) & _c(3)) * _c(8)\n"
