@@ -35,6 +35,7 @@ CONSTANTS = {**{128 + i: i for i in range(65)}, **{193 + i: -(i + 1) & WORD for 
 # Instructions that change nothing here: write-backs and invalidates of caches, as bytes and words.
 CACHE_INSTRUCTIONS = [(bytes.fromhex(code), words) for code, words in (
     ("0000ace000000000", 2), ("0000b0e000000000", 2), ("0080a0e000000000", 2), ("0080a4e000000000", 2),
+    ("0000a0e000000000", 2), ("0000a4e000000000", 2), ("0000fce000000000", 2),
     ("7cc00aee", 3), ("7c000bee", 3))]
 
 PAUSED, DONE, UNKNOWN, OUTSIDE, TOO_LONG = range(5)
