@@ -80,7 +80,7 @@ TEST_P(GpuWorker, EndsWhenItsDeviceIsLost) {
   EXPECT_THAT(worker.text(), HasSubstr("warmed up"));
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
 
-  std::ofstream{lost};
+  std::ofstream(lost).close();
   EXPECT_THAT(events_of(port, "some words"), HasSubstr(R"("code":"WORKER_UNHEALTHY")"));
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 503);
   const RawResponse refused = ask(port, request("POST", "/v1/jobs", body_of("some words")));
