@@ -66,13 +66,15 @@ def load_emulator(tinygrad, arch):
     return module
 
 
+# gfx90a's instructions by the numbers of CDNA 3's, which the emulator decodes (CDNA 2 and 3 ISA): the upper halves of
+# first words. v_mfma_f32_16x16x16bf16_1k has another number there. v_mad_f32 is gone; its product is rounded as
+# v_fma_f32's is not, but clang has it in divisions of integers alone, whose quotients come out the same.
+CDNA2_NUMBERS = {0xD3E7: 0xD3E1, 0xD1C1: 0xD1CB}
+
+
 def as_cdna3(code):
-    """gfx90a's v_mfma_f32_16x16x16bf16_1k (CDNA 2 ISA, opcode 103 of VOP3P-MAI) by the number that the same
-    operation has in CDNA 3 (97), which is what the emulator decodes."""
     (word,) = struct.unpack_from("<I", code)
-    if word >> 16 == 0xD3E7:
-        return struct.pack("<I", (word & 0xFFFF) | 0xD3E1 << 16) + code[4:]
-    return code
+    return struct.pack("<I", CDNA2_NUMBERS.get(word >> 16, word >> 16) << 16 | word & 0xFFFF) + code[4:]
 
 
 class Instructions:
