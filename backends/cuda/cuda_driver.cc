@@ -222,7 +222,9 @@ void* CudaDriver::load_module(std::span<const std::byte> image) {
   Handle module = nullptr;
   const Status status = fn_.cuModuleLoadData(&module, image.data());
   if (status == kErrorNoBinaryForGpu) {
-    fail(Code::unsupported, "cuModuleLoadData", "no code for this GPU is embedded");
+    fail(Code::unsupported, "cuModuleLoadData",
+         "this program has no code for the GPU; it has it for compute "
+         "capability " RBEE_CUDA_TARGETS);
   }
   check(status, "cuModuleLoadData");
   return module;

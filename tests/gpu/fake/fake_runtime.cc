@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -142,7 +143,7 @@ int64_t Runtime::used_bytes() const {
 
 int Runtime::memory_info(size_t* free, size_t* total) {
   *total = static_cast<size_t>(options.memory);
-  *free = static_cast<size_t>(options.memory - used_bytes());
+  *free = static_cast<size_t>(std::max<int64_t>(options.memory - used_bytes(), 0));
   return kSuccess;
 }
 
@@ -294,6 +295,8 @@ int Runtime::load_module(void** module, const void* image) {
     violate("a code object for " + loaded->code.target + " on " + options.architecture);
     return kInvalidImage;
   }
+  const std::string& target = options.architecture;
+  if (!loaded->code.is_elf() && target.starts_with("sm_") && target < "sm_80") return kNoBinary;
   *module = *modules_.insert(loaded.release()).first;
   return kSuccess;
 }

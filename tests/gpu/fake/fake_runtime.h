@@ -80,6 +80,7 @@ enum Status : int {
   kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidImage = 200,
+  kNoBinary = 209,  // a fat binary holds no code for the device
   kInvalidHandle = 400,
   kNotFound = 500,
   kLaunchFailed = 719,
@@ -93,6 +94,7 @@ class Runtime {
   // RBEE_FAKE_MEMORY_MIB over the defaults. RBEE_FAKE_LOST names a file: once it exists, the device
   // is lost and every call fails. RBEE_FAKE_SHARED names one in which processes count what they
   // have of the device's memory together. RBEE_FAKE_FILL: the byte that fresh memory is full of.
+  // Architectures before sm_80 find no code in fat binaries.
   void reset();
   DeviceOptions options;
   LaunchHook hook = nullptr;
