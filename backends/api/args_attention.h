@@ -1,8 +1,14 @@
 #pragma once
 
 #include "backends/api/view.h"
+#include "backends/shared/kv_page.h"
 
 namespace rbee {
+
+// Of key/value caches in q8_0, whose layout backends/shared/kv_page.h defines: their
+// View::packing, and the elements of a row that share a scale.
+inline constexpr uint8_t kPagePacking = shared::kPagePacking;
+inline constexpr int64_t kPageGroup = shared::kPageGroup;
 
 enum class RopeLayout : uint8_t {
   half,         // pairs (i, i + rot/2): GPT-NeoX, Hugging Face

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "backends/shared/kv_page.h"
+#include "backends/api/args_attention.h"
 #include "rbee/ops/attention.h"
 #include "rbee/ops/attention_checks.h"
 #include "rbee/ops/checks.h"
@@ -19,12 +19,12 @@ Tensor empty_cache(const Shape& shape, DType dtype, Device& device) {
   check(shape.rank() == 4, kOp, "its shape is (", shape,
         "), wanted blocks, kv_heads, block_size and head_dim");
   if (dtype != DType::q8_0) return empty(shape, dtype, device);
-  check(shape[3] % shared::kPageGroup == 0, kOp, "heads of ", shape[3],
-        " elements do not fit q8_0, which takes multiples of ", shared::kPageGroup,
+  check(shape[3] % kPageGroup == 0, kOp, "heads of ", shape[3],
+        " elements do not fit q8_0, which takes multiples of ", kPageGroup,
         "; choose another type for the cache");
   const Tensor made = empty(shape, dtype, device);
   View pages = made.view();
-  pages.packing = shared::kPagePacking;
+  pages.packing = kPagePacking;
   return Tensor::from_buffer(made.buffer(), pages);
 }
 
@@ -36,7 +36,7 @@ void check_cache(const char* op, const char* name, const Tensor& rows, const Ten
   check(is_cache_dtype(cache.dtype()), op, name, " is ", cache,
         ", wanted f32, f16, bf16, f8e4m3 or q8_0");
   const bool pages = cache.dtype() == DType::q8_0;
-  check(cache.packing() == (pages ? shared::kPagePacking : 0), op, name, " is ", cache,
+  check(cache.packing() == (pages ? kPagePacking : 0), op, name, " is ", cache,
         " and no cache; empty_cache makes one");
   check(cache.dim(3) == rows.dim(2), op, name, " is ", cache, ", the heads have ", rows.dim(2),
         " elements");
