@@ -117,6 +117,7 @@ RopeAppendArgs build(const RopeAppendCase& c, Scene& scene) {
   const Layout cache{{kBlocks, c.kv_heads, kBlockSize, c.head_dim},
                      c.cache == DType::q8_0 ? Form::pages : Form::contiguous};
   std::vector<int32_t> positions;
+  positions.reserve(c.slots.size());
   for (size_t t = 0; t < c.slots.size(); ++t) {
     positions.push_back(static_cast<int32_t>(position_of(t)));
   }

@@ -12,7 +12,7 @@ class SafetensorsHostileTest : public ScratchFolder {
  protected:
   void expect_refused(Code code, std::vector<std::string> parts, const std::string& header,
                       size_t data) {
-    parts.push_back("bad.safetensors");
+    parts.emplace_back("bad.safetensors");
     SCOPED_TRACE(header.substr(0, 200));
     const auto path =
         write("bad.safetensors", raw(uint64_t{header.size()}) + header + std::string(data, '\1'));

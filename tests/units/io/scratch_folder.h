@@ -31,7 +31,7 @@ class ScratchFolder : public testing::Test {
 
 // Runs `action` and checks that it throws an Error of this code whose text has all of `parts`.
 template <typename Action>
-void expect_error(Code code, const std::vector<std::string>& parts, Action action) {
+void expect_error(Code code, const std::vector<std::string>& parts, const Action& action) {
   try {
     action();
     ADD_FAILURE() << "no error; wanted one with " << testing::PrintToString(parts);

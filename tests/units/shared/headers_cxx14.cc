@@ -10,6 +10,10 @@
 namespace rbee {
 namespace shared {
 
+float use_formulas(float x);
+float use_blocks(const BlockQ4_K& a, const BlockMXFP4& b);
+float use_packed(const BlockQ6_K& from, u8* row);
+
 // One use of each formula, so that templates are checked too.
 float use_formulas(float x) {
   return silu(x) + gelu(x) + gelu_erf(x) + sigmoid(x) + normcdf(x) + relu(x) + elu(x, 1.0f) +
