@@ -10,9 +10,7 @@
 namespace rbee {
 namespace shared {
 
-float use_formulas(float x);
-float use_blocks(const BlockQ4_K& a, const BlockMXFP4& b);
-float use_packed(const BlockQ6_K& from, u8* row);
+// NOLINTBEGIN(misc-use-internal-linkage): static, they would be unused functions
 
 // One use of each formula, so that templates are checked too.
 float use_formulas(float x) {
@@ -30,6 +28,8 @@ float use_packed(const BlockQ6_K& from, u8* row) {
   dequantize_packed8<BlockQ6_K>(row, at, 0, values);
   return values[0];
 }
+
+// NOLINTEND(misc-use-internal-linkage)
 
 }  // namespace shared
 }  // namespace rbee
