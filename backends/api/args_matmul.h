@@ -30,7 +30,9 @@ struct LinearArgs {
 //   h = norm_weight present ? rms_norm(x, norm_weight, eps) : x
 //   y = residual + act(h * gate^T + bias) * (h * up^T + bias), each where it is asked for
 // h may be rounded to x's dtype. Kernels may leave this slot empty or refuse: the plain operations
-// do the same.
+// do the same. Weights and norm_weight are a model's: GPUs may read them before the operations in
+// front have ended, but wait for such as pack, convert or copy; so none is a result of this
+// operation, of a rotation or of attention.
 struct FusedLinearArgs {
   View x;                             // (rows, in) f32, f16 or bf16; contiguous
   View norm_weight;                   // (in), x's dtype; absent = none

@@ -20,7 +20,8 @@ struct Launch {
   uint32_t threads = 256;     // per block
   uint32_t shared_bytes = 0;  // dynamic shared memory
   ReadsAhead reads_ahead = ReadsAhead::nothing;
-  // What this kernel writes may be a weight that another reads ahead; false for activations.
+  // What this kernel writes may be a weight that another reads ahead; false where it never is
+  // (FusedLinearArgs).
   bool writes_weights = true;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // Linear layers together with what stands around them in a transformer's layer. Where the device
-// has no kernel for it, the plain operations do the same.
+// has no kernel for it, the plain operations do the same. Weights are a model's, not results of
+// these operations, of rope or of attention (FusedLinearArgs).
 
 #include <optional>
 #include <span>

@@ -10,7 +10,8 @@ namespace rbee::gpu {
 
 inline constexpr int64_t kSlabBytes = int64_t{64} << 20;
 
-// What multiplies a slab: the library where it takes the arguments, else the kernel.
+// What multiplies a slab: the library where it takes the arguments, else the kernel. Both write
+// rows of y that are y.stride(0) elements apart, since a slab's results are some columns of y.
 struct SlabProducts {
   const Impl<LinearArgs>& library;
   const Impl<LinearArgs>& kernel;
