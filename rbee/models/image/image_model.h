@@ -1,0 +1,102 @@
+#pragma once
+// Text-to-image models: a folder in diffusers' layout, or one file, as the parts that make
+// pictures.
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "rbee/models/image/parts.h"
+
+namespace rbee::models {
+
+enum class ImageFamily : uint8_t { sd1, sd2, sdxl, sdxl_refiner, sd3, flux };
+const char* name(ImageFamily family);  // "sd1", ...
+
+// The noise that the model was trained with: scheduler_config.json, or what the family uses.
+struct SchedulerSettings {
+  std::string class_name;  // diffusers' name, e.g. "PNDMScheduler"
+  int64_t train_timesteps = 1000;
+  double beta_start = 0.00085;
+  double beta_end = 0.012;
+  std::string beta_schedule = "scaled_linear";  // linear, scaled_linear, squaredcos_cap_v2
+  std::string prediction_type = "epsilon";      // epsilon, v_prediction, sample, flow_prediction
+  std::string timestep_spacing = "leading";     // leading, linspace, trailing
+  int64_t steps_offset = 0;
+  bool set_alpha_to_one = true;
+  bool rescale_betas_zero_snr = false;
+  // Flow models
+  double shift = 1;
+  bool use_dynamic_shifting = false;
+  double base_shift = 0.5, max_shift = 1.15;       // at the two lengths below
+  int64_t base_seq_len = 256, max_seq_len = 4096;  // tokens of the picture
+};
+
+// The files that describe a tokenizer, as their texts; empty where there is none.
+struct TokenizerFiles {
+  std::string tokenizer_json;
+  std::string vocab_json, merges;  // CLIP's older form
+  std::string tokenizer_config_json;
+  std::string special_tokens_map;
+};
+
+struct TextPart {
+  std::unique_ptr<TextEncoder> encoder;
+  // Empty for single files, whose readers bring the tokenizer of CLIP or T5 along.
+  TokenizerFiles tokenizer;
+};
+
+// How the encoders' results become one TextStates.
+enum class TextJoin : uint8_t {
+  single,  // the only encoder's states
+  widths,  // side by side along the width (SDXL); pooled: the last encoder's
+  sd3,     // the CLIPs side by side, zeros up to T5's width, then T5's tokens; pooled side by side
+  flux,    // T5's states; pooled: CLIP's
+};
+
+struct ImageModel {
+  ImageFamily family = ImageFamily::sd1;
+  std::string model_name;  // the folder's or file's name
+  std::vector<TextPart> text;
+  TextJoin join = TextJoin::single;
+  std::unique_ptr<Denoiser> denoiser;
+  std::unique_ptr<Vae> vae;
+  SchedulerSettings scheduler;
+  // SDXL: an absent negative prompt has zeros for states (force_zeros_for_empty_prompt).
+  bool zeros_for_empty_negative = false;
+  Device* device = nullptr;
+  DType activations = DType::f32;
+  int64_t weight_bytes = 0;  // resident, packed copies included
+  int64_t parameters = 0;
+
+  int64_t default_size() const;  // pixels along each side that the model was trained with
+};
+
+// One TextStates of the encoders' results, in the order of model.text; encodings of one batch. A
+// prompt of several chunks comes with its chunks' hidden states already one after another.
+TextStates join_text(TextJoin join, std::span<const TextEncoding> encodings);
+
+struct LoraSource {
+  std::filesystem::path path;  // .safetensors
+  float weight = 1;            // multiplies the file's own scale
+};
+
+struct ImageLoadOptions {
+  Device* device = nullptr;
+  DType activations = DType::f32;  // f32, f16 or bf16; sums and statistics are f32 in any case
+  // For the VAE alone: SDXL's original overflows in f16. Absent: f32 where its config says
+  // force_upcast and activations are f16, else as activations.
+  std::optional<DType> vae_activations;
+  bool pack_weights = true;
+  std::filesystem::path vae;  // another VAE (folder or file); empty = the model's own
+  std::vector<LoraSource> loras;
+  std::optional<std::string> prediction_type;                 // overrides what the files say
+  std::function<void(int64_t done, int64_t total)> progress;  // bytes of all parts
+};
+
+// Throws not_found naming a missing file, part, tensor or field; unsupported for pickled weights
+// and classes or settings that are not implemented, with a remedy; invalid_argument naming a tensor
+// or field with a wrong shape or value.
+ImageModel load_image_model(const std::filesystem::path& path, const ImageLoadOptions& options);
+
+}  // namespace rbee::models

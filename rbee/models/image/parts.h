@@ -1,0 +1,128 @@
+#pragma once
+// The parts of an image model as an engine sees them, whatever family they are of. All tensors that
+// cross this interface are f32, contiguous and on the model's device; pictures and latents have
+// their channels last. Parts are immutable after loading and may serve several pictures at once.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rbee/tensor/tensor.h"
+
+namespace rbee::models {
+
+// What one text encoder says about a batch of prompts.
+struct TextEncoding {
+  Tensor hidden;  // (batch, tokens, width): the states that the denoiser reads
+  Tensor pooled;  // (batch, pooled_width), or undefined when the encoder has none
+};
+
+// A token's vector that takes the place of the table's (textual inversion, Gal et al. 2022).
+struct TokenVector {
+  int64_t at = 0;              // index into ids
+  std::span<const float> row;  // (width)
+};
+
+struct TextInput {
+  std::span<const int32_t> ids;  // (batch * tokens), each prompt padded to the same length
+  int64_t batch = 1;
+  // The n-th last layer's states; 0 = the layer that the model was trained with.
+  int64_t clip_skip = 0;
+  std::span<const TokenVector> vectors = {};
+};
+
+class TextEncoder {
+ public:
+  virtual ~TextEncoder() = default;
+
+  // Throws invalid_argument naming an id outside the vocabulary, a length that is not a multiple of
+  // the batch or above max_tokens(), or a clip_skip beyond the layers.
+  virtual TextEncoding operator()(const TextInput& input) const = 0;
+
+  virtual int64_t width() const = 0;
+  virtual int64_t pooled_width() const = 0;  // 0 = none
+  virtual int64_t max_tokens() const = 0;    // 77 for CLIP
+  virtual int64_t vocab_size() const = 0;
+  virtual int64_t layers() const = 0;
+};
+
+// What a denoiser is told about a batch of prompts.
+struct TextStates {
+  Tensor context;  // (batch, tokens, context_width)
+  Tensor pooled;   // (batch, pooled_width) where the denoiser wants it
+  // SDXL: (batch, 6) original height, width, crop top, left, target height, width, in pixels; the
+  // refiner: (batch, 5), the first four and the aesthetic score.
+  Tensor size_ids;
+  // Distilled guidance: FLUX dev's scale, or LCM's scale minus one; (batch), where it is wanted.
+  Tensor guidance;
+};
+
+// What prepare() computes once a prompt; only the denoiser that made it can read it.
+class Conditioning {
+ public:
+  virtual ~Conditioning() = default;
+};
+
+// Additions of a ControlNet (Zhang et al. 2023) to the skips and the middle of a UNet, channels
+// last, already scaled.
+struct ControlStates {
+  std::vector<Tensor> skips;
+  Tensor middle;
+};
+
+struct DenoiserInfo {
+  int64_t in_channels = 4;   // 4; 9: latent, mask, masked picture's latent; 8: latent, picture's
+  int64_t out_channels = 4;  // latent channels
+  int64_t context_width = 0;
+  int64_t pooled_width = 0;  // 0: TextStates::pooled is not read
+  int64_t size_ids = 0;      // numbers a sample in TextStates::size_ids; 0: not read
+  bool guidance = false;     // TextStates::guidance is read
+  int64_t patch = 1;         // height and width of x are multiples of it
+  int64_t sample_size = 0;   // latent height and width in training; 0 = unknown
+};
+
+class Denoiser {
+ public:
+  virtual ~Denoiser() = default;
+
+  virtual const DenoiserInfo& info() const = 0;
+  // Throws invalid_argument naming a tensor that is missing or of a wrong shape.
+  virtual std::unique_ptr<Conditioning> prepare(const TextStates& text) const = 0;
+  // x: (batch, height, width, in_channels)   timesteps: (batch), 0 ... 1000, fractions allowed
+  // result: (batch, height, width, out_channels): noise, velocity or flow, as the model was
+  // trained. The conditioning's batch is x's. `control` is for UNets.
+  virtual Tensor operator()(const Tensor& x, const Tensor& timesteps,
+                            const Conditioning& conditioning,
+                            const ControlStates* control = nullptr) const = 0;
+};
+
+struct VaeInfo {
+  int64_t latent_channels = 4;
+  int64_t scale = 8;  // pixels to a latent along height and width
+  // What denoisers see is (z - shift_factor) * scaling_factor for an encoder's z.
+  float scaling_factor = 1;
+  float shift_factor = 0;
+};
+
+// A normal distribution of latents, (batch, height, width, latent_channels) each.
+struct LatentDistribution {
+  Tensor mean;
+  Tensor log_variance;  // within [-30, 20]; undefined: the encoder is deterministic
+};
+
+class Vae {
+ public:
+  virtual ~Vae() = default;
+
+  virtual const VaeInfo& info() const = 0;
+  // image: (batch, height, width, 3) in [-1, 1], sizes multiples of info().scale. Throws
+  // unsupported when the checkpoint holds a decoder alone.
+  virtual LatentDistribution encode(const Tensor& image) const = 0;
+  // latent: (batch, height, width, latent_channels), unscaled (see VaeInfo); result: (batch, height
+  // * scale, width * scale, 3), about [-1, 1], not clamped.
+  virtual Tensor decode(const Tensor& latent) const = 0;
+};
+
+}  // namespace rbee::models
