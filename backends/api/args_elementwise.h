@@ -24,7 +24,8 @@ enum class UnaryOp : uint8_t {
   log,
   neg,
   normcdf,
-  powf,  // x ^ param
+  powf,        // x ^ param
+  quick_gelu,  // x * sigmoid(1.702 x)
   recip,
   relu,
   round,  // half away from zero
@@ -36,7 +37,7 @@ enum class UnaryOp : uint8_t {
   sqrt,
   tanh,
 };
-inline constexpr int kUnaryOpCount = 23;
+inline constexpr int kUnaryOpCount = 24;
 
 struct UnaryArgs {
   UnaryOp op;

@@ -5,6 +5,7 @@
 #include "backends/api/args_attention.h"
 #include "backends/api/args_conv.h"
 #include "backends/api/args_elementwise.h"
+#include "backends/api/args_image.h"
 #include "backends/api/args_indexing.h"
 #include "backends/api/args_matmul.h"
 #include "backends/api/args_norm.h"
@@ -43,6 +44,9 @@ struct KernelTable {
   Slot<ConvTranspose2dArgs> conv_transpose2d;
   Slot<Pool2dArgs> pool2d;
   Slot<UpsampleArgs> upsample;
+  // channels last
+  Slot<ImageConvArgs> image_conv;
+  Slot<ImageGroupNormArgs> image_group_norm;
   // indexing
   Slot<GatherArgs> gather;
   Slot<ScatterArgs> scatter;  // scatter and scatter-add

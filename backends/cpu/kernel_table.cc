@@ -14,6 +14,7 @@
 #include "backends/cpu/ref/elementwise.h"
 #include "backends/cpu/ref/embedding.h"
 #include "backends/cpu/ref/gated.h"
+#include "backends/cpu/ref/image.h"
 #include "backends/cpu/ref/indexing.h"
 #include "backends/cpu/ref/layer_norm.h"
 #include "backends/cpu/ref/linear.h"
@@ -105,6 +106,11 @@ void add_convolutions(KernelTable& t) {
   t.upsample = slot<ref_upsample>();
 }
 
+void add_images(KernelTable& t) {
+  t.image_conv = slot<ref_image_conv>();
+  t.image_group_norm = slot<ref_image_group_norm>();
+}
+
 void add_indexing(KernelTable& t) {
   t.gather = slot<ref_gather>();
   t.scatter = slot<ref_scatter>();
@@ -144,6 +150,7 @@ const KernelTable& cpu_kernels() {
     add_reductions(t);
     add_norms(t);
     add_convolutions(t);
+    add_images(t);
     add_indexing(t);
     add_products(t);
     add_attention(t);

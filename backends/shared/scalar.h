@@ -40,6 +40,12 @@ RB_FN T gelu(T x) {
   return x * sigmoid(T(2) * inner);
 }
 
+// The same paper's other approximation, as the text encoders of CLIP have it.
+template <class T>
+RB_FN T quick_gelu(T x) {
+  return x * sigmoid(T(1.702) * x);
+}
+
 template <class T>
 RB_FN T relu(T x) {
   return x < T(0) ? T(0) : x;

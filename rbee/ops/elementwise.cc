@@ -13,9 +13,9 @@ bool has_integer_form(UnaryOp op) {
 
 const char* name(UnaryOp op) {
   constexpr const char* kNames[kUnaryOpCount] = {
-      "abs",      "ceil", "cos",  "elu",     "erf",  "exp",   "floor", "gelu",
-      "gelu_erf", "log",  "neg",  "normcdf", "powf", "recip", "relu",  "round",
-      "sigmoid",  "sign", "silu", "sin",     "sqr",  "sqrt",  "tanh"};
+      "abs",      "ceil",    "cos",  "elu",     "erf",  "exp",        "floor", "gelu",
+      "gelu_erf", "log",     "neg",  "normcdf", "powf", "quick_gelu", "recip", "relu",
+      "round",    "sigmoid", "sign", "silu",    "sin",  "sqr",        "sqrt",  "tanh"};
   return kNames[static_cast<size_t>(op)];
 }
 

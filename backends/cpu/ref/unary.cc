@@ -36,6 +36,8 @@ T apply(UnaryOp op, T x, T param) {
       return shared::normcdf(x);
     case UnaryOp::powf:
       return shared::pow(x, param);
+    case UnaryOp::quick_gelu:
+      return shared::quick_gelu(x);
     case UnaryOp::recip:
       return 1 / x;
     case UnaryOp::relu:

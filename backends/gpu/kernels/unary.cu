@@ -44,16 +44,17 @@ struct Unary {
       RB_CASE(10, -v)
       RB_CASE(11, normcdf(v))
       RB_CASE(12, pow(v, a))
-      RB_CASE(13, C(1) / v)
-      RB_CASE(14, relu(v))
-      RB_CASE(15, round_away(v))
-      RB_CASE(16, sigmoid(v))
-      RB_CASE(17, sign(v))
-      RB_CASE(18, silu(v))
-      RB_CASE(19, sin(v))
-      RB_CASE(20, v * v)
-      RB_CASE(21, sqrt(v))
-      RB_CASE(22, tanh(v))
+      RB_CASE(13, quick_gelu(v))
+      RB_CASE(14, C(1) / v)
+      RB_CASE(15, relu(v))
+      RB_CASE(16, round_away(v))
+      RB_CASE(17, sigmoid(v))
+      RB_CASE(18, sign(v))
+      RB_CASE(19, silu(v))
+      RB_CASE(20, sin(v))
+      RB_CASE(21, v * v)
+      RB_CASE(22, sqrt(v))
+      RB_CASE(23, tanh(v))
 #undef RB_CASE
       default:
         break;
@@ -81,11 +82,11 @@ struct UnaryInteger {
         return static_cast<T>(below_zero(x) ? -wide : wide);
       case 10:
         return static_cast<T>(-wide);
-      case 14:
+      case 15:
         return below_zero(x) ? T(0) : x;
-      case 17:
+      case 18:
         return static_cast<T>(below_zero(x) ? -1 : x != 0);
-      default:  // 20; the host lets no other through
+      default:  // 21; the host lets no other through
         return static_cast<T>(wide * wide);
     }
   }

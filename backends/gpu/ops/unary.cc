@@ -6,7 +6,7 @@ namespace rbee::gpu {
 namespace {
 
 void run_unary(const UnaryArgs& args, Stream& stream) {
-  static_assert(kUnaryOpCount == 23 && static_cast<int>(UnaryOp::tanh) == 22,
+  static_assert(kUnaryOpCount == 24 && static_cast<int>(UnaryOp::tanh) == 23,
                 "kernels/unary.cu has this order");
   const KernelName kernel("unary", args.x.dtype);
   const int each = elements_per_thread(info(args.x.dtype).block_bytes);

@@ -1,4 +1,4 @@
-// unary (23 functions, elu and powf with parameters) and affine.
+// unary (24 functions, elu and powf with parameters) and affine.
 #include <cmath>
 
 #include "tests/support/op_table.h"
@@ -51,6 +51,8 @@ const Function kFunctions[] = {
      [](double x, double y) { return std::pow(x, y); },
      {-4, 4},
      3},
+    {UnaryOp::quick_gelu, kCurve, "quick_gelu",
+     [](double x, double) { return x / (1 + std::exp(-1.702 * x)); }},
     {UnaryOp::recip, kStep, "recip", [](double x, double) { return 1 / x; }, {0.5, 4}},
     {UnaryOp::relu, kExact, "relu", [](double x, double) { return x < 0 ? 0 : x; }},
     {UnaryOp::round, kExact, "round", [](double x, double) { return std::round(x); }},

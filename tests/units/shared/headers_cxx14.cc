@@ -14,8 +14,8 @@ namespace shared {
 
 // One use of each formula, so that templates are checked too.
 float use_formulas(float x) {
-  return silu(x) + gelu(x) + gelu_erf(x) + sigmoid(x) + normcdf(x) + relu(x) + elu(x, 1.0f) +
-         sign(x) + round_away(x);
+  return silu(x) + gelu(x) + gelu_erf(x) + quick_gelu(x) + sigmoid(x) + normcdf(x) + relu(x) +
+         elu(x, 1.0f) + sign(x) + round_away(x);
 }
 float use_blocks(const BlockQ4_K& a, const BlockMXFP4& b) {
   return dequantize(a, 7) + dequantize(b, 7);
