@@ -1,0 +1,180 @@
+#include "rbee/diffusion/names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "rbee/core/error.h"
+
+namespace rbee::diffusion {
+namespace {
+
+using std::string_view;
+
+constexpr string_view kEuler[] = {"EulerDiscreteScheduler", "FlowMatchEulerDiscreteScheduler",
+                                  "flow_euler", "k_euler"};
+constexpr string_view kEulerA[] = {"euler_ancestral", "EulerAncestralDiscreteScheduler",
+                                   "k_euler_a"};
+constexpr string_view kHeun[] = {"HeunDiscreteScheduler", "FlowMatchHeunDiscreteScheduler",
+                                 "flow_heun", "k_heun"};
+constexpr string_view kDpm2[] = {"dpm_2", "KDPM2DiscreteScheduler", "k_dpm_2"};
+constexpr string_view kDpm2A[] = {"dpm_2_ancestral", "dpm2_ancestral",
+                                  "KDPM2AncestralDiscreteScheduler", "k_dpm_2_a"};
+constexpr string_view k2SA[] = {"dpmpp_2s_ancestral", "dpm++2s_a", "k_dpmpp_2s_a", "dpmpp2s_a"};
+constexpr string_view k2M[] = {
+    "dpmpp_2m", "dpmpp2m",   "DPMSolverMultistepScheduler", "dpm_solver_multistep", "dpm++",
+    "dpmpp",    "k_dpmpp_2m"};
+constexpr string_view k2MSde[] = {"dpmpp_2m_sde", "dpmpp_2m_sde_gpu", "k_dpmpp_2m_sde"};
+constexpr string_view k3MSde[] = {"dpmpp_3m_sde", "dpmpp_3m_sde_gpu", "k_dpmpp_3m_sde"};
+constexpr string_view kSde[] = {"dpmpp_sde", "dpmpp_sde_gpu", "DPMSolverSDEScheduler",
+                                "k_dpmpp_sde"};
+constexpr string_view kLms[] = {"LMSDiscreteScheduler", "k_lms"};
+constexpr string_view kDdim[] = {"DDIMScheduler"};
+constexpr string_view kDdpm[] = {"DDPMScheduler"};
+constexpr string_view kPlms[] = {"PNDM", "PNDMScheduler"};
+constexpr string_view kUniPc[] = {"uni_pc", "uni_pc_bh2", "UniPCMultistepScheduler"};
+constexpr string_view kLcm[] = {"LCMScheduler"};
+constexpr string_view kTcd[] = {"TCDScheduler"};
+constexpr string_view kEulerPp[] = {"euler_cfg_pp"};
+constexpr string_view kEulerAPp[] = {"euler_ancestral_cfg_pp", "euler_a_cfg_pp"};
+constexpr string_view kDdimPp[] = {"ddim_cfg_pp"};
+
+constexpr std::array<SamplerName, 20> kSamplers = {{
+    {Sampler::euler, "Euler", kEuler},
+    {Sampler::euler_ancestral, "Euler a", kEulerA},
+    {Sampler::heun, "Heun", kHeun},
+    {Sampler::dpm2, "DPM2", kDpm2},
+    {Sampler::dpm2_ancestral, "DPM2 a", kDpm2A},
+    {Sampler::dpmpp_2s_ancestral, "DPM++ 2S a", k2SA},
+    {Sampler::dpmpp_2m, "DPM++ 2M", k2M},
+    {Sampler::dpmpp_2m_sde, "DPM++ 2M SDE", k2MSde},
+    {Sampler::dpmpp_3m_sde, "DPM++ 3M SDE", k3MSde},
+    {Sampler::dpmpp_sde, "DPM++ SDE", kSde},
+    {Sampler::lms, "LMS", kLms},
+    {Sampler::ddim, "DDIM", kDdim},
+    {Sampler::ddpm, "DDPM", kDdpm},
+    {Sampler::plms, "PLMS", kPlms},
+    {Sampler::unipc, "UniPC", kUniPc},
+    {Sampler::lcm, "LCM", kLcm},
+    {Sampler::tcd, "TCD", kTcd},
+    {Sampler::euler_cfg_pp, "Euler CFG++", kEulerPp},
+    {Sampler::euler_ancestral_cfg_pp, "Euler a CFG++", kEulerAPp},
+    {Sampler::ddim_cfg_pp, "DDIM CFG++", kDdimPp},
+}};
+
+constexpr string_view kAutomatic[] = {"default", "auto"};
+constexpr string_view kNormal[] = {"Uniform", "discrete"};
+constexpr string_view kDdimUniform[] = {"DDIM"};
+constexpr string_view kAys[] = {"ays", "align_your_steps"};
+
+constexpr std::array<ScheduleName, 15> kSchedules = {{
+    {Schedule::automatic, "Automatic", kAutomatic},
+    {Schedule::normal, "Normal", kNormal},
+    {Schedule::karras, "Karras", {}},
+    {Schedule::exponential, "Exponential", {}},
+    {Schedule::polyexponential, "Polyexponential", {}},
+    {Schedule::sgm_uniform, "SGM Uniform", {}},
+    {Schedule::simple, "Simple", {}},
+    {Schedule::ddim_uniform, "DDIM Uniform", kDdimUniform},
+    {Schedule::beta, "Beta", {}},
+    {Schedule::beta_timesteps, "Beta Timesteps", {}},
+    {Schedule::kl_optimal, "KL Optimal", {}},
+    {Schedule::align_your_steps, "Align Your Steps", kAys},
+    {Schedule::linspace, "Linspace", {}},
+    {Schedule::leading, "Leading", {}},
+    {Schedule::trailing, "Trailing", {}},
+}};
+
+// "DPM++ 2M SDE" and "dpmpp_2m_sde" alike become "dpmpp2msde".
+std::string folded(string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ' ' || c == '_' || c == '-') continue;
+    if (c == '+') {
+      out += 'p';
+    } else {
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return out;
+}
+
+template <typename Entry>
+const Entry* find(std::span<const Entry> entries, const std::string& key) {
+  for (const Entry& entry : entries) {
+    if (folded(entry.name) == key) return &entry;
+    for (const string_view alias : entry.aliases) {
+      if (folded(alias) == key) return &entry;
+    }
+  }
+  return nullptr;
+}
+
+template <typename Entry>
+std::string listed(std::span<const Entry> entries) {
+  std::string out;
+  for (const Entry& entry : entries) {
+    if (!out.empty()) out += ", ";
+    out += entry.name;
+  }
+  return out;
+}
+
+// "dpmpp2mkarras" is the sampler "dpmpp2m" and the schedule "karras".
+std::optional<SamplerChoice> split_combined(const std::string& key) {
+  for (const ScheduleName& schedule : kSchedules) {
+    const std::string ending = folded(schedule.name);
+    if (!key.ends_with(ending)) continue;
+    const auto* found = find(sampler_names(), key.substr(0, key.size() - ending.size()));
+    if (found != nullptr) return SamplerChoice{found->sampler, schedule.schedule};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::span<const SamplerName> sampler_names() {
+  return kSamplers;
+}
+
+std::span<const ScheduleName> schedule_names() {
+  return kSchedules;
+}
+
+string_view name(Sampler sampler) {
+  return kSamplers[static_cast<size_t>(sampler)].name;
+}
+
+string_view name(Schedule schedule) {
+  return kSchedules[static_cast<size_t>(schedule)].name;
+}
+
+SamplerChoice parse_sampler(string_view text) {
+  const std::string key = folded(text);
+  if (const auto* found = find(sampler_names(), key)) return {found->sampler, std::nullopt};
+  if (const auto combined = split_combined(key)) return *combined;
+  fail(Code::invalid_argument, "sampler", "\"", text, "\" is none of ", listed(sampler_names()));
+}
+
+Schedule parse_schedule(string_view text) {
+  if (const auto* found = find(schedule_names(), folded(text))) return found->schedule;
+  fail(Code::invalid_argument, "schedule", "\"", text, "\" is none of ", listed(schedule_names()));
+}
+
+Schedule customary_schedule(Sampler sampler) {
+  switch (sampler) {
+    case Sampler::dpm2:
+    case Sampler::dpm2_ancestral:
+    case Sampler::dpmpp_2s_ancestral:
+    case Sampler::dpmpp_2m:
+    case Sampler::dpmpp_sde:
+      return Schedule::karras;
+    case Sampler::dpmpp_2m_sde:
+    case Sampler::dpmpp_3m_sde:
+      return Schedule::exponential;
+    default:
+      return Schedule::normal;
+  }
+}
+
+}  // namespace rbee::diffusion

@@ -1,0 +1,86 @@
+#pragma once
+// Samplers and noise schedules by the names that AUTOMATIC1111, ComfyUI, diffusers and
+// stable-diffusion.cpp give them.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rbee::diffusion {
+
+// On models of flow matching every one of these takes its steps along the same flow; "flow Euler"
+// and "flow Heun" are euler and heun there.
+enum class Sampler : uint8_t {
+  euler,
+  euler_ancestral,
+  heun,
+  dpm2,
+  dpm2_ancestral,
+  dpmpp_2s_ancestral,
+  dpmpp_2m,
+  dpmpp_2m_sde,
+  dpmpp_3m_sde,
+  dpmpp_sde,
+  lms,
+  ddim,
+  ddpm,
+  plms,
+  unipc,
+  lcm,
+  tcd,
+  euler_cfg_pp,
+  euler_ancestral_cfg_pp,
+  ddim_cfg_pp,
+};
+
+enum class Schedule : uint8_t {
+  automatic,  // the model's own, from its scheduler's configuration
+  normal,     // timesteps from the last to 0, evenly; "Uniform" of A1111, "discrete"
+  karras,
+  exponential,
+  polyexponential,
+  sgm_uniform,
+  simple,
+  ddim_uniform,
+  beta,            // noise levels at the quantiles of Beta(0.6, 0.6), as diffusers and A1111
+  beta_timesteps,  // timesteps at those quantiles, as ComfyUI and stable-diffusion.cpp
+  kl_optimal,
+  align_your_steps,
+  linspace,  // diffusers' spacings of timesteps
+  leading,
+  trailing,
+};
+
+struct SamplerName {
+  Sampler sampler;
+  std::string_view name;  // as A1111 writes it in a picture's parameters
+  std::span<const std::string_view> aliases;
+};
+struct ScheduleName {
+  Schedule schedule;
+  std::string_view name;
+  std::span<const std::string_view> aliases;
+};
+
+// Every sampler and schedule once, in the order of the enumerations.
+std::span<const SamplerName> sampler_names();
+std::span<const ScheduleName> schedule_names();
+std::string_view name(Sampler sampler);
+std::string_view name(Schedule schedule);
+
+struct SamplerChoice {
+  Sampler sampler = Sampler::euler;
+  std::optional<Schedule> schedule;  // of combined names such as "DPM++ 2M Karras"
+};
+// Letter case, spaces, "_" and "-" do not matter. Throws invalid_argument listing the names that
+// are understood.
+SamplerChoice parse_sampler(std::string_view text);
+Schedule parse_schedule(std::string_view text);
+
+// The schedule that A1111's "Automatic" means for a sampler: karras, exponential or normal.
+Schedule customary_schedule(Sampler sampler);
+
+}  // namespace rbee::diffusion

@@ -1,0 +1,200 @@
+#pragma once
+// What a server sees of an image model: submit a request, receive events, cancel, read figures.
+// Implemented by make_image_engine (image_engine.h); tests of the server implement it with a
+// script.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rbee/core/error.h"
+
+namespace rbee::engine {
+
+// How weights are written into a prompt. a1111: (x:1.2), [x], BREAK; the states are scaled and
+// their mean restored. comfy: (x:1.2); the states move away from those of the empty prompt. none:
+// as it is.
+enum class PromptRule : uint8_t { a1111, comfy, none };
+// Which generator's numbers a seed means. torch: PyTorch's on a CPU (diffusers, ComfyUI). philox:
+// PyTorch's on an NVIDIA GPU (AUTOMATIC1111).
+enum class NoiseSource : uint8_t { torch, philox };
+// What stands under the mask before sampling: the picture itself, its noise alone, or nothing.
+enum class MaskFill : uint8_t { original, noise, nothing };
+// How many of `steps` a strength below 1 runs. part: int(steps * strength), as diffusers.
+// a1111: int(steps * strength) + 1 of them, as AUTOMATIC1111. all: exactly `steps`.
+enum class StrengthRule : uint8_t { part, a1111, all };
+
+struct LoraUse {
+  std::string path;       // file, or a name below the model's folder of adapters
+  float strength = 1.0f;  // -10 to 10
+};
+
+// A second pass at a larger size, started from the enlarged result of the first.
+struct HiresFix {
+  float scale = 2.0f;     // 1 to 4, of both sides; the product is rounded to multiples of 8
+  int32_t steps = 0;      // 0 = as the first pass
+  float strength = 0.7f;  // 0 to 1: how far the enlarged latent is noised again
+};
+
+// "0" and "absent" stand for the model's own default unless said otherwise.
+struct ImageRequest {
+  std::string job_id;
+  std::string prompt;
+  std::string negative_prompt;
+  PromptRule prompt_rule = PromptRule::a1111;
+  int32_t clip_skip = 0;  // layers of the text encoder left out at its end, 1 = none; 0 to 12
+
+  int32_t width = 0;  // pixels, multiple of 8, 64 to 2048; 0 = the input image's or the model's own
+  int32_t height = 0;                   // the same
+  int32_t steps = 0;                    // 1 to 150
+  std::optional<float> guidance_scale;  // 0 to 30; 1 and below = the prompt alone
+  float guidance_rescale = 0.0f;        // 0 to 1; 0 = off
+  std::string sampler;                  // as A1111, diffusers or stable-diffusion.cpp call it
+  std::string schedule;                 // of the noise levels, e.g. "karras"
+  std::optional<float> eta;             // 0 to 1: share of fresh noise of samplers that add some
+
+  std::optional<uint64_t> seed;  // of the first image; fresh and reported when absent
+  NoiseSource noise_source = NoiseSource::torch;
+  int32_t count = 1;  // images, 1 to 16; image i has seed + i
+  int32_t batch = 0;  // images that share a step at most; 0 = the engine's choice
+
+  std::string init_image;  // bytes of a PNG or JPEG file; empty = from noise alone
+  std::string mask_image;  // bytes of a PNG or JPEG file of the size of init_image, or empty.
+                           // Where it has transparent pixels those are repainted, else white ones.
+  bool mask_invert = false;
+  int32_t mask_blur = 0;  // pixels, 0 to 64: standard deviation of the mask's soft edge
+  MaskFill mask_fill = MaskFill::original;
+  float strength = 0.8f;  // 0 to 1: share of the noise that init_image gets
+  StrengthRule strength_rule = StrengthRule::part;
+  std::optional<HiresFix> hires;
+
+  std::vector<LoraUse> loras;
+  int32_t preview_interval = 0;  // a Preview after every so many steps; 0 = none
+  bool tiled_vae = false;        // decodes in overlapping tiles, for less memory
+};
+
+struct ImageStarted {
+  std::string model;
+  uint64_t seed = 0;  // of the first image
+  int32_t width = 0;  // of the images that come
+  int32_t height = 0;
+  int32_t steps = 0;  // in all, over every batch and pass
+  int32_t count = 0;
+  std::string sampler;  // names as this project reports them, e.g. "DPM++ 2M", "karras"
+  std::string schedule;
+  float guidance_scale = 0;
+};
+struct ImageProgress {
+  int32_t step = 0;              // done so far, 1-based
+  int32_t total = 0;             // as ImageStarted::steps
+  double seconds = 0;            // since ImageStarted
+  double steps_per_second = 0;   // of the running batch
+  double images_per_second = 0;  // at this pace, sampling alone; 0 = not known yet
+};
+struct ImagePreview {
+  std::string png;  // a small picture of the state after `step`
+  int32_t step = 0;
+  int32_t index = 0;  // of the image it shows
+};
+struct ImageReady {
+  std::string png;         // with its settings as text, see `parameters`
+  std::string parameters;  // in AUTOMATIC1111's form
+  uint64_t seed = 0;
+  int32_t index = 0;
+  int32_t width = 0;
+  int32_t height = 0;
+};
+struct ImageFinished {
+  bool cancelled = false;
+  int32_t images = 0;  // sent
+  int32_t steps = 0;   // run
+  double text_ms = 0;  // wall time of the text encoders, of sampling, of the VAE and the PNGs
+  double sample_ms = 0;
+  double decode_ms = 0;
+};
+struct ImageFailed {
+  Code code;
+  std::string message;
+};
+
+// Receives one request's events, in order: started, then progress, preview and image as they come,
+// then finished or failed exactly once. Called on the engine's thread; must return at once and must
+// not throw.
+class ImageSink {
+ public:
+  virtual ~ImageSink() = default;
+  virtual void on_started(const ImageStarted&) noexcept = 0;
+  virtual void on_progress(const ImageProgress&) noexcept = 0;
+  virtual void on_preview(const ImagePreview&) noexcept = 0;
+  virtual void on_image(const ImageReady&) noexcept = 0;
+  virtual void on_finished(const ImageFinished&) noexcept = 0;
+  virtual void on_failed(const ImageFailed&) noexcept = 0;
+};
+
+struct ImageModelInfo {
+  std::string id;            // reported name
+  std::string architecture;  // e.g. "sd1", "sdxl"
+  std::string device;        // e.g. "cpu:0"
+  std::string dtype;         // of the denoiser's weights, e.g. "f16"
+  int32_t default_width = 0;
+  int32_t default_height = 0;
+  int32_t max_side = 0;  // pixels
+  int32_t default_steps = 0;
+  float default_guidance = 0;
+  std::string default_sampler;
+  std::string default_schedule;
+  bool inpainting = false;  // the denoiser reads a mask; others repaint by blending
+  int64_t parameters = 0;
+  int64_t weight_bytes = 0;
+};
+
+// Figures since start; a consistent snapshot.
+struct ImageStats {
+  int32_t running = 0;
+  int32_t waiting = 0;
+  uint64_t requests_finished = 0;
+  uint64_t requests_failed = 0;
+  uint64_t requests_cancelled = 0;
+  uint64_t images = 0;
+  uint64_t steps = 0;  // calls of the denoiser
+  double text_seconds = 0;
+  double sample_seconds = 0;
+  double decode_seconds = 0;
+  // Of a device with memory of its own, whoever uses it; 0 for a CPU, and when not known.
+  int64_t device_memory_bytes = 0;
+  int64_t device_memory_free_bytes = 0;
+  bool healthy = true;  // false after a device error; no new work is taken
+};
+
+class ImageEngine {
+ public:
+  virtual ~ImageEngine() = default;
+  virtual const ImageModelInfo& model() const = 0;
+  // Queues the request; thread-safe. Throws invalid_argument for values out of range and images
+  // that do not decode (the message names field and range), out_of_memory when the queue is full,
+  // and unsupported when the engine takes no new work or the model cannot do what is asked.
+  virtual void submit(ImageRequest request, std::shared_ptr<ImageSink> sink) = 0;
+  // Ends the request with ImageFinished::cancelled, waiting or running, at the next step.
+  // Thread-safe; false when no such request is waiting or running.
+  virtual bool cancel(const std::string& job_id) = 0;
+  virtual ImageStats stats() const = 0;
+  // Takes no new work, cancels everything, and joins the engine's thread. Idempotent.
+  virtual void stop() = 0;
+};
+
+// Throws invalid_argument naming field, value and range, for what no model could do. Names of
+// samplers and schedules and the contents of images are checked by submit().
+void validate(const ImageRequest& request);
+
+// What `sampler` and `schedule` may be, by the names of AUTOMATIC1111 and the aliases understood.
+struct NamedChoice {
+  std::string name;
+  std::vector<std::string> aliases;
+};
+const std::vector<NamedChoice>& sampler_choices();
+const std::vector<NamedChoice>& schedule_choices();
+
+}  // namespace rbee::engine
