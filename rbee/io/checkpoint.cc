@@ -91,6 +91,26 @@ Checkpoint Checkpoint::open(const fs::path& path) {
   return checkpoint;
 }
 
+Checkpoint Checkpoint::open(const std::vector<WeightFile>& files, const fs::path& folder) {
+  Checkpoint checkpoint;
+  checkpoint.path_ = checkpoint.folder_ = folder;
+  checkpoint.open_safetensors(files);
+  checkpoint.build_index();
+  return checkpoint;
+}
+
+Checkpoint Checkpoint::of(std::vector<TensorEntry> tensors, std::string_view source) {
+  Checkpoint checkpoint;
+  checkpoint.format_ = Format::safetensors;
+  checkpoint.path_ = source;
+  for (const TensorEntry& tensor : tensors) {
+    checkpoint.file_bytes_ += static_cast<int64_t>(tensor.data.size());
+  }
+  checkpoint.tensors_ = std::move(tensors);
+  checkpoint.build_index();
+  return checkpoint;
+}
+
 void Checkpoint::open_gguf(const fs::path& path) {
   format_ = Format::gguf;
   const auto first = MappedFile::open(path);
@@ -129,8 +149,8 @@ void Checkpoint::build_index() {
   index_.reserve(tensors_.size());
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const auto [at, added] = index_.emplace(tensors_[i].name, i);
-    check(added, tensors_[i].file->path().string(), "the tensor ", tensors_[i].name,
-          " comes twice; the first is in ", tensors_[at->second].file->path().filename().string());
+    check(added, tensors_[i].source(), "the tensor ", tensors_[i].name,
+          " comes twice; the first is in ", tensors_[at->second].source());
   }
 }
 

@@ -31,6 +31,12 @@ class Checkpoint {
   // implemented.
   static Checkpoint open(const std::filesystem::path& path);
 
+  // The tensors of these safetensors files; `folder` is where text_file() looks.
+  static Checkpoint open(const std::vector<WeightFile>& files, const std::filesystem::path& folder);
+  // Tensors that lie elsewhere, under other names or in other shapes than their file says.
+  // `source` names them in errors. Throws invalid_argument when a name comes twice.
+  static Checkpoint of(std::vector<TensorEntry> tensors, std::string_view source);
+
   Format format() const { return format_; }
   const std::vector<TensorEntry>& tensors() const { return tensors_; }
   const TensorEntry* find(std::string_view name) const;

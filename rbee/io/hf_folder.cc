@@ -30,8 +30,9 @@ bool is_plain_name(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
-std::vector<WeightFile> read_index(const fs::path& folder, const std::string& text) {
-  const std::string source = (folder / kIndexName).string();
+std::vector<WeightFile> read_index(const fs::path& folder, const std::string& name,
+                                   const std::string& text) {
+  const std::string source = (folder / name).string();
   const json index = parse_json(text, source);
   const json* map = nullptr;
   if (index.is_object() && index.contains("weight_map")) map = &index["weight_map"];
@@ -41,15 +42,15 @@ std::vector<WeightFile> read_index(const fs::path& folder, const std::string& te
     check(file.is_string() && is_plain_name(file.get_ref<const std::string&>()), source,
           "weight_map places ", tensor, " in ",
           file.dump(-1, ' ', true, json::error_handler_t::replace), ", which is no file name");
-    const auto& name = file.get_ref<const std::string&>();
-    WeightFile& entry = files[name];
-    entry.path = folder / name;
+    const auto& listed = file.get_ref<const std::string&>();
+    WeightFile& entry = files[listed];
+    entry.path = folder / listed;
     entry.wanted.push_back(tensor);
   }
   std::vector<WeightFile> out;
-  for (auto& [name, file] : files) {
+  for (auto& [listed, file] : files) {
     if (!fs::exists(file.path)) {
-      fail(Code::not_found, source, "it lists ", name, ", which is not in the folder");
+      fail(Code::not_found, source, "it lists ", listed, ", which is not in the folder");
     }
     out.push_back(std::move(file));
   }
@@ -68,7 +69,7 @@ std::vector<WeightFile> read_index(const fs::path& folder, const std::string& te
 
 std::vector<WeightFile> find_weight_files(const fs::path& folder) {
   if (const auto text = read_text(folder / kIndexName, kMaxIndexBytes)) {
-    std::vector<WeightFile> listed = read_index(folder, *text);
+    std::vector<WeightFile> listed = read_index(folder, kIndexName, *text);
     if (listed.empty()) fail_empty(folder, {});
     return listed;
   }
@@ -83,6 +84,14 @@ std::vector<WeightFile> find_weight_files(const fs::path& folder) {
   if (files.empty()) fail_empty(folder, gguf);
   std::ranges::sort(files, {}, &WeightFile::path);
   return files;
+}
+
+std::vector<WeightFile> read_weight_index(const fs::path& folder, const std::string& index_name) {
+  const auto text = read_text(folder / index_name, kMaxIndexBytes);
+  if (!text) fail(Code::not_found, (folder / index_name).string(), "there is no such file");
+  std::vector<WeightFile> listed = read_index(folder, index_name, *text);
+  if (listed.empty()) fail_empty(folder, {});
+  return listed;
 }
 
 std::optional<std::string> read_text(const fs::path& path, uintmax_t limit) {

@@ -19,6 +19,10 @@ struct WeightFile {
 // not_found when there is none or a listed one is missing, and invalid_argument on a bad index.
 std::vector<WeightFile> find_weight_files(const std::filesystem::path& folder);
 
+// The files that an index of that name lists. Throws as above, and not_found without the index.
+std::vector<WeightFile> read_weight_index(const std::filesystem::path& folder,
+                                          const std::string& index_name);
+
 // Reads a whole file as text; nothing when there is none. Throws invalid_argument above `limit`
 // bytes and io when it cannot be read.
 std::optional<std::string> read_text(const std::filesystem::path& path, uintmax_t limit);

@@ -7,6 +7,10 @@
 
 namespace rbee::io {
 
+std::string TensorEntry::source() const {
+  return file ? file->path().string() : "memory";
+}
+
 int64_t tensor_bytes(DType dtype, const Shape& shape, std::string_view what) {
   int64_t elements = 1;
   for (const int64_t size : shape) {

@@ -19,6 +19,10 @@ struct TensorEntry {
   Shape shape;                      // outermost first, e.g. (rows, columns)
   std::span<const std::byte> data;  // row-major; block types: whole blocks along the last axis
   std::shared_ptr<const MappedFile> file;
+  // Keeps `data` alive where that was made in memory; `file` is null then.
+  std::shared_ptr<const void> owner;
+
+  std::string source() const;  // the file's path, or "memory"
 };
 
 // Bytes of a tensor. Throws invalid_argument, naming `what`, when the sizes overflow or the last

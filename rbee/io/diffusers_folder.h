@@ -1,0 +1,64 @@
+#pragma once
+// A folder in the layout of Hugging Face's diffusers: model_index.json names the parts of a
+// pipeline and their classes; each part is a sub-folder with its settings and weights.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rbee/io/checkpoint.h"
+#include "rbee/io/json_config.h"
+
+namespace rbee::io {
+
+struct PipelinePart {
+  std::string name;        // the sub-folder, e.g. "text_encoder_2"
+  std::string library;     // "diffusers" or "transformers"
+  std::string class_name;  // e.g. "UNet2DConditionModel"
+};
+
+class DiffusersFolder {
+ public:
+  static bool is_one(const std::filesystem::path& path);  // a folder that has a model_index.json
+
+  // Throws not_found and io for missing or unreadable files, and invalid_argument naming file and
+  // field for malformed ones.
+  static DiffusersFolder open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  // model_index.json itself.
+  const JsonConfig& index() const { return index_; }
+  std::string pipeline() const;  // its _class_name, e.g. "StableDiffusionXLPipeline"
+  const std::vector<PipelinePart>& parts() const { return parts_; }
+  // The part of this name; nullptr when model_index.json lacks it or says that it is null.
+  const PipelinePart* find(std::string_view name) const;
+  // Throws not_found, naming the parts that there are.
+  const PipelinePart& require(std::string_view name) const;
+
+  // The part's config.json, or the given file of it.
+  JsonConfig config(std::string_view part, std::string_view file = "config.json") const;
+  // The text of a file of the part; nothing when it is not there.
+  std::optional<std::string> text_file(std::string_view part, std::string_view file) const;
+  Checkpoint weights(std::string_view part) const;
+
+ private:
+  DiffusersFolder(std::filesystem::path path, JsonConfig index);
+
+  std::filesystem::path path_;
+  JsonConfig index_;
+  std::vector<PipelinePart> parts_;
+};
+
+// The weights of one part, a folder that holds them under a name that diffusers or transformers
+// gives: diffusion_pytorch_model or model, as one file or by an index, in full precision or else as
+// the fp16 or bf16 variant. Throws not_found when there are none, and unsupported when there are
+// pickled ones (.bin, .ckpt) alone, saying what to do.
+Checkpoint open_part_weights(const std::filesystem::path& folder);
+
+// Throws unsupported, with a remedy, when the name is one of a pickled checkpoint: .ckpt, .pt, .pth
+// or .bin. Reading those runs programs that the file brings along.
+void refuse_pickle(const std::filesystem::path& file);
+
+}  // namespace rbee::io
