@@ -1,0 +1,15 @@
+#pragma once
+// Convolutions of images with the channels last as matrix products with packed weights: one driver
+// for every instruction set, with the kernels of the linear layers.
+
+#include "backends/api/args_image.h"
+#include "backends/api/impl.h"
+
+namespace rbee::cpu {
+
+extern const Impl<ImageConvArgs> portable_image_conv;
+extern const Impl<ImageConvArgs> avx2_image_conv;
+extern const Impl<ImageConvArgs> avx512_image_conv;
+extern const Impl<ImageConvArgs> avx512bf16_image_conv;
+
+}  // namespace rbee::cpu
