@@ -1,0 +1,30 @@
+#pragma once
+// The tokenizer of CLIP's text encoders (Radford et al. 2021, section 2.4): lower-cased, byte-level
+// BPE whose last piece of a word ends in "</w>". Read from tokenizer.json, or from the older pair
+// vocab.json and merges.txt, with the ids of Hugging Face's CLIPTokenizer.
+
+#include "rbee/text/tokenizer.h"
+
+namespace rbee::text {
+
+// The texts of the files; those that are not there are empty.
+struct ClipTokenizerFiles {
+  std::string_view tokenizer_json;
+  std::string_view vocab_json;  // used with merges when there is no tokenizer.json
+  std::string_view merges;
+  std::string_view tokenizer_config_json;
+  std::string_view special_tokens_map;
+};
+
+struct ClipTokenizer {
+  std::unique_ptr<Tokenizer> tokenizer;
+  // Around a prompt and after it; what the files name, so of any value.
+  TokenId bos = 0, eos = 0, pad = 0;
+  int64_t max_tokens = 77;  // bos and eos included
+};
+
+// Throws not_found when neither form is complete, invalid_argument naming file and field, and
+// unsupported naming the component.
+ClipTokenizer clip_tokenizer(const ClipTokenizerFiles& files);
+
+}  // namespace rbee::text
