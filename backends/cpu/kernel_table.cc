@@ -111,7 +111,8 @@ void add_images(KernelTable& t) {
   t.image_conv =
       slot<RB_X86(avx512bf16_image_conv, avx512_image_conv, avx2_image_conv) portable_image_conv,
            ref_image_conv>();
-  t.image_group_norm = slot<ref_image_group_norm>();
+  t.image_group_norm =
+      slot<RB_X86(avx512_image_group_norm, avx2_image_group_norm) ref_image_group_norm>();
 }
 
 void add_indexing(KernelTable& t) {

@@ -4,6 +4,7 @@
 #include "backends/api/args_attention.h"
 #include "backends/api/args_conv.h"
 #include "backends/api/args_elementwise.h"
+#include "backends/api/args_image.h"
 #include "backends/api/args_matmul.h"
 #include "backends/api/args_norm.h"
 #include "backends/api/impl.h"
@@ -15,6 +16,8 @@ extern const Impl<Conv2dArgs> avx2_conv2d, avx512_conv2d;
 extern const Impl<MatmulArgs> avx2_matmul, avx512_matmul;
 extern const Impl<RmsNormArgs> avx2_rms_norm, avx512_rms_norm;
 extern const Impl<AddRmsNormArgs> avx2_add_rms_norm, avx512_add_rms_norm;
+extern const Impl<ImageGroupNormArgs> avx2_image_group_norm, avx512_image_group_norm;
+extern const Impl<AttentionArgs> avx2_attention, avx512_attention;
 extern const Impl<GatedArgs> avx2_gated, avx512_gated;
 extern const Impl<RopeArgs> avx2_rope, avx512_rope;
 extern const Impl<KvAppendArgs> avx2_kv_append, avx512_kv_append;
