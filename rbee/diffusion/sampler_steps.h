@@ -1,0 +1,66 @@
+#pragma once
+// What the files of the samplers share.
+
+#include <cmath>
+
+#include "rbee/diffusion/samplers.h"
+
+namespace rbee::diffusion {
+
+// One sampler at work on a plan: levels by index, registers by role.
+struct Steps {
+  const NoiseModel& noise;
+  const Levels& levels;
+  double eta;
+  PlanWriter writer;
+
+  int32_t count() const { return levels.steps(); }
+  double sigma(int32_t i) const { return levels.sigmas[static_cast<size_t>(i)]; }
+  double alpha(int32_t i) const { return noise.alpha(sigma(i)); }
+  double lambda(int32_t i) const { return noise.lambda(sigma(i)); }
+  bool ends_at(int32_t i) const { return sigma(i + 1) <= 0; }
+
+  // denoised = the model's estimate for x at level i
+  void evaluate(Register denoised, int32_t i, Register unguided = -1) {
+    writer.evaluate(denoised, kX, sigma(i), levels.times[static_cast<size_t>(i)], unguided);
+  }
+  // The same for another register and a level between those of the list.
+  void evaluate_between(Register denoised, Register source, double level) {
+    writer.evaluate(denoised, source, level, noise.time(level));
+  }
+};
+
+// target = x moved from `from` to `to` along the line through x and the denoised picture:
+// to / from * x + (alpha' - alpha to / from) * denoised.
+inline void move_straight(Steps& steps, Register target, double from, double to,
+                          Register denoised) {
+  const double ratio = to / from;
+  const double weight = steps.noise.alpha(to) - steps.noise.alpha(from) * ratio;
+  steps.writer.combine(target, {{kX, ratio}, {denoised, weight}});
+}
+
+// A step from `from` to `to` as a straight one down to `down`, then x = keep * x + fresh * noise.
+struct Ancestral {
+  double down = 0, keep = 1, fresh = 0;
+};
+Ancestral ancestral(const NoiseModel& noise, double from, double to, double eta);
+
+// After a straight move to `split.down`: the fresh noise, if any.
+void add_fresh(Steps& steps, Register normals, const Ancestral& split);
+
+void euler(Steps& steps, bool ancestral_steps);
+void euler_cfg_pp(Steps& steps, bool ancestral_steps);
+void heun(Steps& steps);
+void dpm2(Steps& steps, bool ancestral_steps);
+void dpmpp_2s_ancestral(Steps& steps);
+void dpmpp_2m(Steps& steps);
+void dpmpp_2m_sde(Steps& steps);
+void dpmpp_3m_sde(Steps& steps);
+void dpmpp_sde(Steps& steps);
+void lms(Steps& steps);
+void plms(Steps& steps);
+void unipc(Steps& steps);
+void lcm(Steps& steps);
+void tcd(Steps& steps);
+
+}  // namespace rbee::diffusion

@@ -1,0 +1,94 @@
+#include "rbee/diffusion/samplers.h"
+
+#include <algorithm>
+
+#include "rbee/core/error.h"
+#include "rbee/diffusion/sampler_steps.h"
+
+namespace rbee::diffusion {
+namespace {
+
+double customary_eta(Sampler sampler) {
+  if (sampler == Sampler::ddim || sampler == Sampler::ddim_cfg_pp) return 0;
+  return sampler == Sampler::tcd ? 0.3 : 1;
+}
+
+void write_steps(Steps& steps, Sampler sampler) {
+  switch (sampler) {
+    case Sampler::euler:
+      return euler(steps, false);
+    case Sampler::euler_ancestral:
+    case Sampler::ddim:
+    case Sampler::ddpm:
+      return euler(steps, true);
+    case Sampler::euler_cfg_pp:
+      return euler_cfg_pp(steps, false);
+    case Sampler::euler_ancestral_cfg_pp:
+    case Sampler::ddim_cfg_pp:
+      return euler_cfg_pp(steps, true);
+    case Sampler::heun:
+      return heun(steps);
+    case Sampler::dpm2:
+      return dpm2(steps, false);
+    case Sampler::dpm2_ancestral:
+      return dpm2(steps, true);
+    case Sampler::dpmpp_2s_ancestral:
+      return dpmpp_2s_ancestral(steps);
+    case Sampler::dpmpp_2m:
+      return dpmpp_2m(steps);
+    case Sampler::dpmpp_2m_sde:
+      return dpmpp_2m_sde(steps);
+    case Sampler::dpmpp_3m_sde:
+      return dpmpp_3m_sde(steps);
+    case Sampler::dpmpp_sde:
+      return dpmpp_sde(steps);
+    case Sampler::lms:
+      return lms(steps);
+    case Sampler::plms:
+      return plms(steps);
+    case Sampler::unipc:
+      return unipc(steps);
+    case Sampler::lcm:
+      return lcm(steps);
+    case Sampler::tcd:
+      return tcd(steps);
+  }
+}
+
+}  // namespace
+
+// Of discrete models the variances add up. A flow also loses signal on its way up again, so that
+// what is kept shrinks (the form of ComfyUI and stable-diffusion.cpp).
+Ancestral ancestral(const NoiseModel& noise, double from, double to, double eta) {
+  if (eta <= 0 || to <= 0) return {.down = to};
+  if (!noise.is_flow()) {
+    const double up = std::min(to, eta * to * std::sqrt(from * from - to * to) / from);
+    return {.down = std::sqrt(to * to - up * up), .keep = 1, .fresh = up};
+  }
+  const double down = to * (1 + (to / from - 1) * eta);
+  const double keep = (1 - to) / (1 - down);
+  const double kept = down * keep;
+  return {.down = down, .keep = keep, .fresh = std::sqrt(std::max(to * to - kept * kept, 0.0))};
+}
+
+void add_fresh(Steps& steps, Register normals, const Ancestral& split) {
+  if (split.fresh <= 0) return;
+  steps.writer.draw(normals);
+  steps.writer.combine(kX, {{kX, split.keep}, {normals, split.fresh}});
+}
+
+Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptions& options) {
+  check(levels.steps() >= 1 && levels.sigmas.size() == levels.times.size() + 1, "sampler",
+        "there are no levels");
+  Steps steps{noise, levels, options.eta.value_or(customary_eta(options.sampler)), {}};
+  check(steps.eta >= 0 && steps.eta <= 1, "eta", steps.eta, " is outside of 0 to 1");
+  write_steps(steps, options.sampler);
+  return steps.writer.finish(levels.final_scale);
+}
+
+bool needs_unguided(Sampler sampler) {
+  return sampler == Sampler::euler_cfg_pp || sampler == Sampler::euler_ancestral_cfg_pp ||
+         sampler == Sampler::ddim_cfg_pp;
+}
+
+}  // namespace rbee::diffusion

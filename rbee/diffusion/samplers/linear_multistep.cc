@@ -1,0 +1,102 @@
+// Adams-Bashforth methods on the noise direction d = (x - alpha denoised) / sigma: of uneven steps
+// (LMS), and of even ones after a trapezoidal start (PLMS, Liu et al. 2022 without Runge-Kutta).
+
+#include <algorithm>
+#include <array>
+
+#include "rbee/diffusion/sampler_steps.h"
+
+namespace rbee::diffusion {
+namespace {
+
+constexpr int32_t kOrder = 4;
+
+// Direction registers in a ring; the newest is written in place of the oldest.
+struct Directions {
+  explicit Directions(PlanWriter& writer) {
+    for (Register& r : ring) r = writer.add_register();
+  }
+  Register at(int32_t i) const { return ring[static_cast<size_t>(i % kOrder)]; }
+
+  std::array<Register, kOrder> ring{};
+};
+
+// Of flows (x - denoised) / sigma is the velocity, so this holds for both.
+void set_direction(Steps& steps, Register target, double sigma, Register denoised) {
+  steps.writer.combine(target, {{kX, 1 / sigma}, {denoised, -1 / sigma}});
+}
+
+// The integral over step i of Lagrange's polynomial that is 1 at level i - j and 0 at the other
+// levels i - k, k < order. Gauss-Legendre with two points is exact up to degree 3.
+double lagrange_integral(const Steps& steps, int32_t i, int32_t j, int32_t order) {
+  const double from = steps.sigma(i);
+  const double half = (steps.sigma(i + 1) - from) / 2;
+  double sum = 0;
+  for (const double node : {-std::sqrt(1.0 / 3), std::sqrt(1.0 / 3)}) {
+    const double at = from + half * (1 + node);
+    double value = 1;
+    for (int32_t k = 0; k < order; ++k) {
+      if (k == j) continue;
+      value *= (at - steps.sigma(i - k)) / (steps.sigma(i - j) - steps.sigma(i - k));
+    }
+    sum += value;
+  }
+  return sum * half;
+}
+
+}  // namespace
+
+void lms(Steps& steps) {
+  PlanWriter& writer = steps.writer;
+  const Register denoised = writer.add_register();
+  const Directions directions(writer);
+  for (int32_t i = 0; i < steps.count(); ++i) {
+    steps.evaluate(denoised, i);
+    set_direction(steps, directions.at(i), steps.sigma(i), denoised);
+    const int32_t order = std::min(i + 1, kOrder);
+    std::vector<Term> terms{{kX, 1}};
+    for (int32_t j = 0; j < order; ++j) {
+      terms.push_back({directions.at(i - j), lagrange_integral(steps, i, j, order)});
+    }
+    writer.combine(kX, std::move(terms));
+    writer.end_step(denoised, steps.sigma(i + 1));
+  }
+}
+
+// The first step calls the model at both its ends and goes along the mean of the directions.
+void plms(Steps& steps) {
+  static constexpr std::array<std::array<double, kOrder>, kOrder> kFactors = {
+      {{1, 0, 0, 0},
+       {3.0 / 2, -1.0 / 2, 0, 0},
+       {23.0 / 12, -16.0 / 12, 5.0 / 12, 0},
+       {55.0 / 24, -59.0 / 24, 37.0 / 24, -9.0 / 24}}};
+  PlanWriter& writer = steps.writer;
+  const Register denoised = writer.add_register();
+  const Register ahead = writer.add_register();
+  const Directions directions(writer);
+  for (int32_t i = 0; i < steps.count(); ++i) {
+    const double now = steps.sigma(i);
+    const double h = steps.sigma(i + 1) - now;
+    steps.evaluate(denoised, i);
+    set_direction(steps, directions.at(i), now, denoised);
+    if (i == 0 && steps.count() > 1) {
+      const double next = steps.sigma(1);
+      writer.combine(ahead, {{kX, 1}, {directions.at(0), h}});
+      writer.evaluate(denoised, ahead, next, steps.levels.times[1]);
+      const double half = h / 2;
+      writer.combine(
+          kX, {{kX, 1}, {directions.at(0), half}, {ahead, half / next}, {denoised, -half / next}});
+    } else {
+      const int32_t order = std::min(i + 1, kOrder);
+      std::vector<Term> terms{{kX, 1}};
+      for (int32_t j = 0; j < order; ++j) {
+        const double factor = kFactors[static_cast<size_t>(order) - 1][static_cast<size_t>(j)];
+        terms.push_back({directions.at(i - j), h * factor});
+      }
+      writer.combine(kX, std::move(terms));
+    }
+    writer.end_step(denoised, steps.sigma(i + 1));
+  }
+}
+
+}  // namespace rbee::diffusion

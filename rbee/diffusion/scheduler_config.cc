@@ -1,0 +1,140 @@
+#include "rbee/diffusion/scheduler_config.h"
+
+#include "rbee/core/error.h"
+#include "rbee/io/json_parse.h"
+
+namespace rbee::diffusion {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFile = "scheduler_config.json";
+constexpr int32_t kMaxTrainSteps = 100000;
+
+template <typename T>
+T value_or(const json& config, const char* key, T fallback) {
+  const auto found = config.find(key);
+  if (found == config.end() || found->is_null()) return fallback;
+  try {
+    return found->get<T>();
+  } catch (const json::exception&) {
+    fail(Code::invalid_argument, kFile, key, " has the wrong type");
+  }
+}
+
+[[noreturn]] void fail_value(const char* key, const std::string& value) {
+  fail(Code::unsupported, kFile, key, " \"", value, "\" is not implemented");
+}
+
+// What a class assumes where its file is silent.
+struct ClassDefaults {
+  Schedule spacing;
+  int32_t steps_offset;
+};
+
+ClassDefaults defaults_of(Sampler sampler) {
+  switch (sampler) {
+    case Sampler::euler:
+    case Sampler::heun:
+    case Sampler::lms:
+    case Sampler::dpm2:
+    case Sampler::dpm2_ancestral:
+    case Sampler::euler_ancestral:
+    case Sampler::dpmpp_2m:
+    case Sampler::dpmpp_sde:
+    case Sampler::unipc:
+      return {Schedule::linspace, 0};
+    default:
+      return {Schedule::leading, 0};
+  }
+}
+
+Sampler sampler_of(const json& config) {
+  const std::string named = value_or<std::string>(config, "_class_name", "PNDMScheduler");
+  for (const SamplerName& entry : sampler_names()) {
+    for (const std::string_view alias : entry.aliases) {
+      if (alias != named) continue;
+      const bool sde = value_or<std::string>(config, "algorithm_type", "") == "sde-dpmsolver++";
+      return sde ? Sampler::dpmpp_2m_sde : entry.sampler;
+    }
+  }
+  fail_value("_class_name", named);
+}
+
+BetaCurve curve_of(const json& config) {
+  const std::string named = value_or<std::string>(config, "beta_schedule", "linear");
+  if (named == "linear") return BetaCurve::linear;
+  if (named == "scaled_linear") return BetaCurve::scaled_linear;
+  if (named == "squaredcos_cap_v2") return BetaCurve::squared_cosine;
+  fail_value("beta_schedule", named);
+}
+
+Prediction prediction_of(const json& config) {
+  const bool flow = value_or<std::string>(config, "_class_name", "").starts_with("FlowMatch");
+  const std::string named =
+      value_or<std::string>(config, "prediction_type", flow ? "flow_prediction" : "epsilon");
+  if (named == "epsilon") return Prediction::epsilon;
+  if (named == "v_prediction") return Prediction::v_prediction;
+  if (named == "sample") return Prediction::sample;
+  if (named == "flow_prediction") return Prediction::flow;
+  fail_value("prediction_type", named);
+}
+
+std::optional<Schedule> sigma_schedule_of(const json& config) {
+  if (value_or(config, "use_karras_sigmas", false)) return Schedule::karras;
+  if (value_or(config, "use_exponential_sigmas", false)) return Schedule::exponential;
+  if (value_or(config, "use_beta_sigmas", false)) return Schedule::beta;
+  return std::nullopt;
+}
+
+FlowShift flow_of(const json& config) {
+  const std::string type = value_or<std::string>(config, "time_shift_type", "exponential");
+  if (type != "exponential") fail_value("time_shift_type", type);
+  FlowShift flow;
+  flow.shift = value_or(config, "shift", value_or(config, "flow_shift", flow.shift));
+  flow.dynamic = value_or(config, "use_dynamic_shifting", false);
+  flow.base_shift = value_or(config, "base_shift", flow.base_shift);
+  flow.max_shift = value_or(config, "max_shift", flow.max_shift);
+  flow.base_tokens = value_or(config, "base_image_seq_len", flow.base_tokens);
+  flow.max_tokens = value_or(config, "max_image_seq_len", flow.max_tokens);
+  check(flow.shift > 0 && flow.base_tokens < flow.max_tokens, kFile,
+        "shift is not above 0, or base_image_seq_len not below max_image_seq_len");
+  return flow;
+}
+
+}  // namespace
+
+SchedulerConfig parse_scheduler_config(std::string_view text) {
+  const json config = io::parse_json(text, kFile);
+  check(config.is_object(), kFile, "it is no JSON object");
+  SchedulerConfig out;
+  out.sampler = sampler_of(config);
+  out.prediction = prediction_of(config);
+  out.train_steps = value_or(config, "num_train_timesteps", 1000);
+  check(out.train_steps >= 2 && out.train_steps <= kMaxTrainSteps, kFile, "num_train_timesteps ",
+        out.train_steps, " is outside of 2 to ", kMaxTrainSteps);
+  out.beta_start = value_or(config, "beta_start", 0.0001);
+  out.beta_end = value_or(config, "beta_end", 0.02);
+  check(out.beta_start > 0 && out.beta_start <= out.beta_end && out.beta_end < 1, kFile,
+        "beta_start ", out.beta_start, " and beta_end ", out.beta_end,
+        " do not rise within 0 to 1");
+  out.beta_curve = curve_of(config);
+  out.trained_betas = value_or(config, "trained_betas", std::vector<double>{});
+  out.zero_terminal_snr = value_or(config, "rescale_betas_zero_snr", false);
+  const ClassDefaults defaults = defaults_of(out.sampler);
+  const auto spacing = value_or<std::string>(config, "timestep_spacing", "");
+  out.spacing = spacing.empty() ? defaults.spacing : parse_schedule(spacing);
+  out.steps_offset = value_or(config, "steps_offset", defaults.steps_offset);
+  out.sigma_schedule = sigma_schedule_of(config);
+  if (const auto found = config.find("set_alpha_to_one"); found != config.end()) {
+    out.ends_at_alpha_one = value_or(config, "set_alpha_to_one", true);
+  }
+  out.consistency_steps = value_or(config, "original_inference_steps", 50);
+  check(out.consistency_steps >= 1 && out.consistency_steps <= out.train_steps, kFile,
+        "original_inference_steps ", out.consistency_steps, " is outside of 1 to ",
+        out.train_steps);
+  out.flow = flow_of(config);
+  return out;
+}
+
+}  // namespace rbee::diffusion

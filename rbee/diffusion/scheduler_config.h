@@ -1,0 +1,49 @@
+#pragma once
+// How a model was trained to see noise, and how its authors sample it: diffusers'
+// scheduler/scheduler_config.json.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rbee/diffusion/names.h"
+
+namespace rbee::diffusion {
+
+// What the model's output means: the noise, v = sqrt(a) noise - sqrt(1 - a) picture (Salimans and
+// Ho 2022), the picture, or the velocity noise - picture of a straight flow (Lipman et al. 2022).
+enum class Prediction : uint8_t { epsilon, v_prediction, sample, flow };
+enum class BetaCurve : uint8_t { linear, scaled_linear, squared_cosine };
+
+struct FlowShift {
+  double shift = 1.0;    // t -> shift t / (1 + (shift - 1) t)
+  bool dynamic = false;  // by the picture's size instead: exp(mu), mu linear in the tokens
+  double base_shift = 0.5, max_shift = 1.15;
+  int64_t base_tokens = 256, max_tokens = 4096;
+};
+
+// Defaults are Stable Diffusion 1's.
+struct SchedulerConfig {
+  Sampler sampler = Sampler::plms;
+  Prediction prediction = Prediction::epsilon;
+  int32_t train_steps = 1000;
+  double beta_start = 0.00085, beta_end = 0.012;
+  BetaCurve beta_curve = BetaCurve::scaled_linear;
+  std::vector<double> trained_betas;       // instead of a curve when not empty
+  bool zero_terminal_snr = false;          // Lin et al. 2023
+  Schedule spacing = Schedule::leading;    // linspace, leading or trailing
+  std::optional<Schedule> sigma_schedule;  // karras, exponential or beta within that spacing
+  int32_t steps_offset = 1;                // added to timesteps of leading spacing
+  std::optional<bool> ends_at_alpha_one;   // set_alpha_to_one; absent: the sampler's custom
+  int32_t consistency_steps = 50;          // original_inference_steps of LCM and TCD
+  FlowShift flow;
+};
+
+// Reads the JSON text of the file. Keys that are missing have the defaults of the class that the
+// file names. Throws invalid_argument naming the key, and unsupported for classes and modes that
+// are not implemented.
+SchedulerConfig parse_scheduler_config(std::string_view json);
+
+}  // namespace rbee::diffusion
