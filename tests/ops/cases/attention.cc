@@ -232,6 +232,39 @@ std::vector<AttentionCase> tiled_cases() {
   return out;
 }
 
+// What image models ask for: heads side by side in a pixel, pixels that attend to each other and to
+// the tokens of a prompt, a text encoder's causal rows, and the single wide head of a VAE.
+std::vector<AttentionCase> image_cases() {
+  std::vector<AttentionCase> out;
+  const auto add = [&](int64_t heads, int64_t q_len, int64_t kv_len, int64_t dim, bool causal) {
+    out.push_back({.batch = 2,
+                   .heads = heads,
+                   .kv_heads = heads,
+                   .q_len = q_len,
+                   .kv_len = kv_len,
+                   .head_dim = dim,
+                   .v_dim = dim,
+                   .causal = causal,
+                   .time_first = true});
+  };
+  add(3, 64, 64, 32, false);
+  add(2, 100, 77, 40, false);
+  add(2, 50, 50, 80, false);
+  add(1, 64, 77, 160, false);
+  add(2, 77, 77, 64, true);
+  add(1, 70, 70, 512, false);
+  out.push_back({.heads = 2,
+                 .kv_heads = 2,
+                 .q_len = 49,
+                 .kv_len = 33,
+                 .head_dim = 64,
+                 .v_dim = 64,
+                 .mask = true,
+                 .mask_broadcast = 0b0110,
+                 .time_first = true});
+  return out;
+}
+
 // Few queries over many keys.
 std::vector<AttentionCase> decode_cases() {
   std::vector<AttentionCase> out;
@@ -269,7 +302,7 @@ OpTable table() {
       add(out, c);
     }
   }
-  for (const std::vector<AttentionCase>& list : {tiled_cases(), decode_cases()}) {
+  for (const std::vector<AttentionCase>& list : {tiled_cases(), image_cases(), decode_cases()}) {
     for (AttentionCase c : list) {
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         c.dtype = dtype;
@@ -296,6 +329,14 @@ OpTable table() {
               .dtype = DType::f16,
               .big = true});
   }
+  add(out, {.heads = 8,
+            .kv_heads = 8,
+            .q_len = 1024,
+            .kv_len = 1024,
+            .head_dim = 40,
+            .v_dim = 40,
+            .time_first = true,
+            .big = true});
   add(out, {.heads = 8,
             .kv_heads = 2,
             .q_len = 256,

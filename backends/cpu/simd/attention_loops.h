@@ -1,0 +1,138 @@
+#pragma once
+// Dense attention of f32, any strides between rows: tiles of one head's queries, the heads and
+// tiles shared out to threads. Include after a vec header.
+
+#include "backends/api/args_attention.h"
+#include "backends/api/impl.h"
+#include "backends/cpu/simd/attention_tile.h"
+#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/workspace.h"
+
+namespace rbee::cpu {
+namespace {
+
+constexpr int64_t kDenseGrain = 65536;  // multiplications below which one thread does it all
+
+RB_INLINE int64_t within(int64_t x, int64_t low, int64_t high) {
+  return x < low ? low : x > high ? high : x;
+}
+
+// Queries [first, first + rows) of one head.
+struct HeadRows {
+  const AttentionArgs& args;
+  int64_t batch, head, first, rows;
+
+  RB_INLINE const float* row(const View& view, int64_t of_head, int64_t i) const {
+    return static_cast<const float*>(view.data) + batch * view.strides[0] +
+           of_head * view.strides[1] + i * view.strides[2];
+  }
+  RB_INLINE int64_t kv_head() const { return head / (args.q.sizes[1] / args.k.sizes[1]); }
+  // The keys [first_of, end_of) that query r sees.
+  RB_INLINE int64_t place(int64_t r) const { return first + r + args.k.sizes[2] - args.q.sizes[2]; }
+  RB_INLINE int64_t end_of(int64_t r) const {
+    const int64_t keys = args.k.sizes[2];
+    return args.causal ? within(place(r) + 1, 0, keys) : keys;
+  }
+  RB_INLINE int64_t first_of(int64_t r) const {
+    return args.window > 0 ? within(place(r) + 1 - args.window, 0, args.k.sizes[2]) : 0;
+  }
+};
+
+RB_INLINE void load_queries(const HeadRows& work, const AttentionTile& tile) {
+  for (int64_t r = 0; r < work.rows; ++r) {
+    const float* from = work.row(work.args.q, work.head, work.first + r);
+    float* to = tile.q + r * tile.dim;
+    for (int64_t i = 0; i < tile.dim; ++i) to[i] = from[i] * work.args.scale;
+  }
+}
+
+// Rows [key, key + count) of one head; the rest are null.
+RB_INLINE void find_rows(const HeadRows& work, const View& view, int64_t key, int64_t count,
+                         const float* rows[kKeys]) {
+  const int64_t head = work.kv_head();
+  for (int64_t j = 0; j < kKeys; ++j) {
+    rows[j] = j < count ? work.row(view, head, key + j) : nullptr;
+  }
+}
+
+RB_INLINE void add_mask(const HeadRows& work, int64_t r, int64_t key, int64_t count,
+                        float* scores) {
+  const float* mask = work.row(work.args.mask, work.head, work.first + r);
+  const int64_t step = work.args.mask.strides[3];
+  for (int64_t j = 0; j < count; ++j) scores[j] += mask[(key + j) * step];
+}
+
+// Scores of one tile of keys become weights, row by row.
+RB_INLINE void weigh_rows(const HeadRows& work, const AttentionTile& tile, int64_t key,
+                          int64_t count) {
+  for (int64_t r = 0; r < work.rows; ++r) {
+    float* scores = tile.scores + r * kKeys;
+    if (work.args.mask.data != nullptr) add_mask(work, r, key, count, scores);
+    const int64_t first = work.first_of(r) - key;
+    const int64_t end = work.end_of(r) - key < count ? work.end_of(r) - key : count;
+    if (first > 0 || end < kKeys) hide_keys(scores, first, end);
+    update_row(tile, r);
+  }
+}
+
+void attend_rows(const HeadRows& work, const AttentionTile& tile) {
+  load_queries(work, tile);
+  start_rows(tile, work.rows);
+  const int64_t end = work.end_of(work.rows - 1);
+  for (int64_t key = work.first_of(0); key < end; key += kKeys) {
+    const int64_t count = end - key < kKeys ? end - key : kKeys;
+    const float* rows[kKeys];
+    find_rows(work, work.args.k, key, count, rows);
+    load_keys(tile, rows);
+    score_keys(tile, work.rows);
+    if (work.args.softcap != 0) cap_scores(tile.scores, work.rows, work.args.softcap);
+    weigh_rows(work, tile, key, count);
+    find_rows(work, work.args.v, key, count, rows);
+    load_values(tile, rows);
+    add_values(tile, work.rows);
+  }
+  for (int64_t r = 0; r < work.rows; ++r) {
+    const float factor = tile.total[r] > 0 ? 1.0f / tile.total[r] : 0.0f;
+    const float* out = tile.out + r * tile.padded_dim;
+    float* y = const_cast<float*>(work.row(work.args.y, work.head, work.first + r));
+    for (int64_t i = 0; i < tile.dim; ++i) y[i] = out[i] * factor;
+  }
+}
+
+const char* refuse_attention(const AttentionArgs& args) {
+  if (args.q.dtype != DType::f32) return "takes f32";
+  if (args.q.sizes[3] != args.v.sizes[3]) return "takes keys and values of one size";
+  if (args.alibi_slopes.data != nullptr) return "has no ALiBi";
+  for (const View* view : {&args.q, &args.k, &args.v, &args.y}) {
+    if (view->strides[3] != 1) return "takes heads without gaps";
+  }
+  return nullptr;
+}
+
+void run_attention(const AttentionArgs& args, Stream&) {
+  const int64_t queries = args.q.sizes[2], heads = args.q.sizes[1], dim = args.q.sizes[3];
+  const int64_t all_heads = args.q.sizes[0] * heads;
+  if (queries == 0 || all_heads == 0) return;
+  const int64_t tiles = (queries + kMaxRows - 1) / kMaxRows;
+  const int64_t height = (queries + tiles - 1) / tiles;  // of a tile, about the same for all
+  ThreadPool& pool = ThreadPool::shared();
+  const int64_t tile_floats = (AttentionTile::floats(dim) + 15) / 16 * 16;
+  auto* memory = reinterpret_cast<float*>(
+      thread_workspace(pool.threads() * tile_floats * static_cast<int64_t>(sizeof(float))));
+  const int64_t count = all_heads * tiles;
+  const bool small = all_heads * queries * args.k.sizes[2] * dim < kDenseGrain;
+  pool.parallel_for(count, small ? count : 1, [&](int64_t begin, int64_t end, int thread) {
+    const AttentionTile tile = AttentionTile::in(memory + thread * tile_floats, dim);
+    for (int64_t i = begin; i < end; ++i) {
+      // The last queries may see the most keys: they go first.
+      const int64_t first = (tiles - 1 - i / all_heads) * height;
+      const int64_t head = i % all_heads;
+      const int64_t rows = queries - first < height ? queries - first : height;
+      if (rows <= 0) continue;
+      attend_rows({args, head / heads, head % heads, first, rows}, tile);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace rbee::cpu
