@@ -28,6 +28,8 @@ class Linear {
   Linear(const WeightScope& scope, const LinearShape& shape);
 
   Tensor operator()(const Tensor& x) const { return linear(x, weights_.weight, weights_.bias); }
+  // The same over the last axis: x (..., in), any strides, to (..., out).
+  Tensor over_last(const Tensor& x) const;
   // For layers that share an input, see linear_many().
   const LinearWeights& weights() const { return weights_; }
 

@@ -5,6 +5,7 @@
 
 #include "rbee/core/log.h"
 #include "rbee/ops/elementwise.h"
+#include "rbee/ops/image.h"
 #include "rbee/ops/linear.h"
 
 namespace rbee::nn {
@@ -44,7 +45,8 @@ bool aligned(const std::byte* data, DType dtype) {
 Tensor place(const io::TensorEntry& entry, std::span<const std::byte> bytes, const Shape& shape,
              Device& device) {
   if (device.host_accessible() && aligned(bytes.data(), entry.dtype)) {
-    return from_memory(bytes, shape, entry.dtype, device, entry.file);
+    const std::shared_ptr<const void> file = entry.file;
+    return from_memory(bytes, shape, entry.dtype, device, file ? file : entry.owner);
   }
   Tensor x = empty(shape, entry.dtype, device);
   if (!bytes.empty()) {
@@ -53,6 +55,13 @@ Tensor place(const io::TensorEntry& entry, std::span<const std::byte> bytes, con
     device.synchronize(x.stream());
   }
   return x;
+}
+
+// Without the sizes of 1 at the end.
+Shape trimmed(const Shape& shape) {
+  int rank = shape.rank();
+  while (rank > 1 && shape[rank - 1] == 1) --rank;
+  return Shape(std::span(shape.data(), static_cast<size_t>(rank)));
 }
 
 }  // namespace
@@ -70,7 +79,7 @@ struct WeightScope::Books {
 
   // Finds the tensor's name in this checkpoint; empty when the format has no such tensor.
   std::string translate(std::string_view role, int64_t layer) const {
-    if (gguf()) return numbered(role, layer);
+    if (gguf() || options.own_names) return numbered(role, layer);
     const auto row = std::ranges::find(options.names, role, &TensorName::gguf);
     if (row == options.names.end() || row->hf.empty()) return {};
     return nest(nesting, numbered(row->hf, layer));
@@ -162,8 +171,8 @@ const io::TensorEntry& WeightScope::take(std::string_view leaf, const Shape& wan
   if (entry == nullptr) {
     fail(Code::not_found, kOp, "tensor ", full, " (", wanted, ") is missing from the checkpoint");
   }
-  check(entry->shape == wanted, kOp, "tensor ", full, " is (", entry->shape, "), wanted (", wanted,
-        ")");
+  check(trimmed(entry->shape) == trimmed(wanted), kOp, "tensor ", full, " is (", entry->shape,
+        "), wanted (", wanted, ")");
   if (!usable(entry->dtype)) {
     fail(Code::unsupported, kOp, "tensor ", full, " is stored as ", entry->dtype,
          "; weights are read as f32, f16, bf16 or a block type");
@@ -172,42 +181,73 @@ const io::TensorEntry& WeightScope::take(std::string_view leaf, const Shape& wan
   return *entry;
 }
 
+bool WeightScope::patched(std::string_view leaf) const {
+  const WeightPatch* patch = books_->options.patch;
+  return patch != nullptr && patch->touches(name(leaf));
+}
+
+Tensor WeightScope::stored(std::string_view leaf, const Shape& shape) const {
+  const io::TensorEntry& entry = take(leaf, shape);
+  const Tensor x = place(entry, entry.data, shape, device());
+  if (!patched(leaf)) return x;
+  std::vector<float> values = cast(x, DType::f32).to_host<float>();
+  books_->options.patch->apply(name(leaf), shape, values);
+  const DType type = is_quantized(entry.dtype) ? DType::f16 : entry.dtype;
+  return cast(from_host<float>(values, shape, device()), type);
+}
+
 Tensor WeightScope::vector(std::string_view leaf, int64_t size, float offset) const {
-  const io::TensorEntry& entry = take(leaf, Shape{size});
-  Tensor x = place(entry, entry.data, entry.shape, device());
-  x = cast(offset == 0 ? x : affine(cast(x, DType::f32), 1.0, offset), activations());
-  // A vector of that type already is copied out, so that small tensors do not pin pages of the
-  // file.
-  Tensor own = empty(x.shape(), x.dtype(), device());
+  if (offset == 0) return array(leaf, Shape{size});
+  const Tensor x = cast(stored(leaf, Shape{size}), DType::f32);
+  const Tensor own = cast(affine(x, 1.0, offset), activations());
+  books_->figures.resident_bytes += own.bytes();
+  return own;
+}
+
+Tensor WeightScope::array(std::string_view leaf, const Shape& shape) const {
+  const Tensor x = cast(stored(leaf, shape), activations());
+  // A tensor of that type already is copied out, so that small ones do not pin pages of the file.
+  Tensor own = empty(shape, x.dtype(), device());
   copy_(own, x);
   books_->figures.resident_bytes += own.bytes();
   return own;
 }
 
+Tensor WeightScope::conv(std::string_view leaf, const Shape& shape) const {
+  const Tensor packed = pack_conv_weight(cast(stored(leaf, shape), activations()));
+  books_->figures.resident_bytes += static_cast<int64_t>(packed.buffer()->bytes());
+  return packed;
+}
+
 std::vector<float> WeightScope::values(std::string_view leaf, int64_t size) const {
-  const io::TensorEntry& entry = take(leaf, Shape{size});
-  return cast(place(entry, entry.data, entry.shape, device()), DType::f32).to_host<float>();
+  return cast(stored(leaf, Shape{size}), DType::f32).to_host<float>();
 }
 
 Tensor WeightScope::table(std::string_view leaf, const Shape& shape) const {
-  const io::TensorEntry& entry = take(leaf, shape);
-  Tensor x = place(entry, entry.data, shape, device());
+  Tensor x = stored(leaf, shape);
   books_->figures.resident_bytes += x.bytes();
   return x;
 }
 
 Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) const {
-  const io::TensorEntry& entry = take(leaf, Shape{rows.total, in});
   RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
+  if (patched(leaf)) {
+    const Tensor whole = stored(leaf, Shape{rows.total, in});
+    return pack(whole.slice(Axis{0}, rows.first, rows.count), {});
+  }
+  const io::TensorEntry& entry = take(leaf, Shape{rows.total, in});
   const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
   const std::span<const std::byte> bytes = entry.data.subspan(
       static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
   if (entry.file) entry.file->will_need(bytes);
-  const Tensor plain = place(entry, bytes, Shape{rows.count, in}, device());
-  const auto give_back = [&](int64_t done) {
+  return pack(place(entry, bytes, Shape{rows.count, in}, device()), [&](int64_t done) {
     if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));
-  };
-  const Tensor packed = books_->options.pack ? pack_weight(plain, give_back) : plain;
+  });
+}
+
+Tensor WeightScope::pack(const Tensor& plain,
+                         const std::function<void(int64_t rows)>& on_packed) const {
+  const Tensor packed = books_->options.pack ? pack_weight(plain, on_packed) : plain;
   books_->figures.resident_bytes +=
       packed.packing() != 0 ? static_cast<int64_t>(packed.buffer()->bytes()) : plain.bytes();
   return packed;

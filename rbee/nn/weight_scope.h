@@ -23,12 +23,24 @@ struct TensorName {
   std::string_view hf;
 };
 
+// Changes of weights while they are loaded (LoRA). Names are those of the checkpoint.
+class WeightPatch {
+ public:
+  virtual ~WeightPatch() = default;
+  virtual bool touches(std::string_view name) const = 0;
+  // values: the tensor's, row-major. Throws invalid_argument where the patch does not fit the
+  // shape.
+  virtual void apply(std::string_view name, const Shape& shape, std::span<float> values) const = 0;
+};
+
 struct WeightOptions {
   Device* device = nullptr;
   std::span<const TensorName> names;          // the family's table; must outlive the scope
+  bool own_names = false;                     // paths are names of the checkpoint, without a table
   std::span<const std::string_view> ignored;  // parts of names that a model may leave unused
   bool pack = true;                           // rewrite matrices for the device's kernels
   DType activations = DType::f32;             // f32, f16 or bf16: what layers compute in
+  const WeightPatch* patch = nullptr;         // must outlive the scope
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint
 };
 
@@ -58,10 +70,15 @@ class WeightScope {
 
   // The calls below take a leaf, "weight" or "bias". They throw not_found naming a missing tensor
   // and the wanted shape, invalid_argument naming both shapes, and unsupported naming a type that
-  // is neither f32, f16, bf16 nor a block type.
+  // is neither f32, f16, bf16 nor a block type. Sizes of 1 at the end of a shape do not count: a
+  // convolution of one pixel is a matrix too.
   bool has(std::string_view leaf) const;
   // (size) as activations(), plus `offset`; memory of its own.
   Tensor vector(std::string_view leaf, int64_t size, float offset = 0) const;
+  // Of any shape, as activations(); memory of its own.
+  Tensor array(std::string_view leaf, const Shape& shape) const;
+  // (out, in, kernel_h, kernel_w) as activations(), packed for image_conv().
+  Tensor conv(std::string_view leaf, const Shape& shape) const;
   // (size) on the host.
   std::vector<float> values(std::string_view leaf, int64_t size) const;
   // As stored and in place where the device reads host memory, else copied.
@@ -82,6 +99,10 @@ class WeightScope {
   struct Books;
   WeightScope(std::shared_ptr<Books> books, std::string path, int64_t layer);
   const io::TensorEntry& take(std::string_view leaf, const Shape& wanted) const;
+  // With the patch where it touches the tensor, else in place where that can be.
+  Tensor stored(std::string_view leaf, const Shape& shape) const;
+  bool patched(std::string_view leaf) const;
+  Tensor pack(const Tensor& plain, const std::function<void(int64_t rows)>& on_packed) const;
 
   std::shared_ptr<Books> books_;
   std::string path_;

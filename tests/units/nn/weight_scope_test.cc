@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "rbee/core/log.h"
+#include "rbee/ops/elementwise.h"
 #include "rbee/ops/linear.h"
 #include "tests/checkpoints/checkpoint_files.h"
 
@@ -179,6 +180,58 @@ TEST_F(WeightScopeTest, MatricesAreRowsOfFusedTensors) {
 }
 
 // Large weights are packed in steps, so that the file's pages can be given back in between.
+// Image models call tensors by the checkpoint's own names.
+TEST_F(WeightScopeTest, OwnNamesNeedNoTable) {
+  const StoredTensor tensors[] = {stored("mid_block.resnets.0.conv1.weight", {4, 2, 3, 3}),
+                                  stored("mid_block.proj.weight", {4, 2, 1, 1}),
+                                  stored("mid_block.scale", {2, 3})};
+  const io::Checkpoint checkpoint = safetensors(tensors);
+  const WeightScope root(checkpoint, {.device = &cpu_device(), .own_names = true});
+  const WeightScope mid = root / "mid_block";
+  EXPECT_EQ((mid / "resnets" / "0" / "conv1").name("weight"), "mid_block.resnets.0.conv1.weight");
+  EXPECT_TRUE((mid / "proj").has("weight"));
+  EXPECT_FALSE((mid / "proj").has("bias"));
+  EXPECT_EQ(mid.array("scale", {2, 3}).to_host<float>(), tensors[2].values);
+  // A convolution of one pixel is a matrix, and the other way round.
+  const Tensor matrix = (mid / "proj").matrix("weight", {.count = 4, .total = 4}, 2);
+  EXPECT_EQ(matrix.shape(), (Shape{4, 2}));
+  const Tensor conv = (mid / "resnets" / "0" / "conv1").conv("weight", {4, 2, 3, 3});
+  EXPECT_EQ(conv.shape(), (Shape{4, 3, 3, 2}));
+  expect_error(Code::invalid_argument, {"mid_block.proj.weight", "4, 2, 1, 1", "2, 4"},
+               [&] { (mid / "proj").matrix("weight", {.count = 2, .total = 2}, 4); });
+}
+
+class AddOne final : public nn::WeightPatch {
+ public:
+  bool touches(std::string_view name) const override { return name == "a.weight"; }
+  void apply(std::string_view, const Shape& shape, std::span<float> values) const override {
+    EXPECT_EQ(shape, (Shape{4, 2}));
+    for (float& value : values) value += 1;
+  }
+};
+
+TEST_F(WeightScopeTest, PatchesChangeTheTensorsThatTheyTouch) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const StoredTensor tensors[] = {stored("a.weight", {4, 2}, dtype),
+                                    stored("b.weight", {4, 2}, dtype)};
+    const io::Checkpoint checkpoint = safetensors(tensors);
+    const AddOne patch;
+    const WeightScope root(
+        checkpoint, {.device = &cpu_device(), .own_names = true, .pack = false, .patch = &patch});
+    std::vector<float> wanted = stored_values(tensors[0]);
+    for (float& value : wanted) value += 1;
+    const auto read = [&](const char* name) {
+      const Tensor rows = (root / name).matrix("weight", {.first = 2, .count = 2, .total = 4}, 2);
+      EXPECT_EQ(rows.dtype(), dtype);
+      return cast(rows, DType::f32).to_host<float>();
+    };
+    EXPECT_THAT(read("a"), Pointwise(FloatNear(1e-3f), std::span(wanted).subspan(4)));
+    EXPECT_EQ(read("b").front(), stored_values(tensors[1])[4]);
+    EXPECT_THAT((root / "a").array("weight", {4, 2}).to_host<float>(),
+                Pointwise(FloatNear(1e-3f), wanted));
+  }
+}
+
 TEST(PackWeight, InStepsToTheSameBytes) {
   constexpr int64_t kRows = 5003, kIn = 512;  // 10 MB
   const Tensor weight = device_tensor(random_values(kRows * kIn, 11), {kRows, kIn});
