@@ -78,6 +78,11 @@ bool JsonConfig::is_list(std::string_view field) const {
   return value != nullptr && value->is_array();
 }
 
+bool JsonConfig::is_null(std::string_view field) const {
+  const auto at = tree_->root.find(field);
+  return at != tree_->root.end() && at->is_null();
+}
+
 std::vector<std::string> JsonConfig::fields() const {
   std::vector<std::string> names;
   for (const auto& [name, value] : tree_->root.items()) names.push_back(name);
@@ -161,6 +166,39 @@ std::vector<int64_t> JsonConfig::integer_each(std::string_view field, size_t cou
     fail_kind(describe(field), *value, cat("a number, or a list of ", count));
   }
   return out;
+}
+
+std::vector<std::vector<int64_t>> JsonConfig::integer_lists(std::string_view field, size_t count,
+                                                            IntegerRange range,
+                                                            int64_t fallback) const {
+  const json* value = tree_->find(field);
+  if (value == nullptr || !value->is_array()) {
+    return std::vector<std::vector<int64_t>>(count, {integer_or(field, fallback, range)});
+  }
+  if (value->size() != count) {
+    fail_kind(describe(field), *value, cat("a number, or a list of ", count));
+  }
+  std::vector<std::vector<int64_t>> out;
+  for (const json& item : *value) {
+    std::vector<int64_t>& numbers = out.emplace_back();
+    if (!item.is_array()) numbers.push_back(integer_of(item, describe(field), range));
+    for (const json& inner : item.is_array() ? item : json::array()) {
+      numbers.push_back(integer_of(inner, describe(field), range));
+    }
+    if (numbers.empty()) fail_kind(describe(field), *value, "a list without empty lists");
+  }
+  return out;
+}
+
+bool JsonConfig::any_flag(std::string_view field) const {
+  const json* value = tree_->find(field);
+  if (value == nullptr) return false;
+  bool any = false;
+  for (const json& item : *value) {
+    if (!item.is_boolean()) fail_kind(describe(field), *value, "a list of true and false");
+    any = any || item.get<bool>();
+  }
+  return any;
 }
 
 JsonConfig JsonConfig::section(std::string_view field) const {

@@ -27,6 +27,7 @@ class JsonConfig {
   const std::string& source() const;
   bool has(std::string_view field) const;
   bool is_list(std::string_view field) const;
+  bool is_null(std::string_view field) const;  // there, and null
   std::vector<std::string> fields() const;
 
   int64_t integer(std::string_view field, IntegerRange range = {}) const;
@@ -42,6 +43,12 @@ class JsonConfig {
   // A list of `count` numbers, or one number that stands for all of them.
   std::vector<int64_t> integer_each(std::string_view field, size_t count, IntegerRange range = {},
                                     int64_t fallback = 0) const;
+  // A list of `count` items, each a number or a list of them, or one number that stands for all.
+  std::vector<std::vector<int64_t>> integer_lists(std::string_view field, size_t count,
+                                                  IntegerRange range = {},
+                                                  int64_t fallback = 0) const;
+  // A list of true and false that has a true.
+  bool any_flag(std::string_view field) const;
   // The object in a field; an empty one when it is absent.
   JsonConfig section(std::string_view field) const;
 

@@ -1,0 +1,90 @@
+#include "rbee/models/image/layers.h"
+
+#include <cmath>
+
+#include "rbee/ops/concat.h"
+#include "rbee/ops/elementwise.h"
+#include "rbee/ops/upsample.h"
+
+namespace rbee::models {
+
+Tensor embedding_frequencies(int64_t width, double shift, Device& device) {
+  const int64_t half = width / 2;
+  std::vector<float> values;
+  for (int64_t i = 0; i < half; ++i) {
+    const double exponent = static_cast<double>(i) / (static_cast<double>(half) - shift);
+    values.push_back(static_cast<float>(std::exp(-std::log(10000.0) * exponent)));
+  }
+  return from_host<float>(values, {half}, device);
+}
+
+Tensor sinusoids(const Tensor& values, const Tensor& frequencies, SinusoidOrder order) {
+  const Tensor angles = values.unsqueeze(Axis{1}) * frequencies.unsqueeze(Axis{0});
+  const Tensor cosines = unary(UnaryOp::cos, angles), sines = unary(UnaryOp::sin, angles);
+  if (order == SinusoidOrder::cos_first) return concat({cosines, sines}, Axis{1});
+  return concat({sines, cosines}, Axis{1});
+}
+
+VectorMlp::VectorMlp(const nn::WeightScope& scope, int64_t in, int64_t width)
+    : activations_(scope.activations()),
+      first_(scope / "linear_1", {.in = in, .out = width, .bias = nn::Bias::required}),
+      second_(scope / "linear_2", {.in = width, .out = width, .bias = nn::Bias::required}) {}
+
+Tensor VectorMlp::operator()(const Tensor& x) const {
+  return second_(unary(UnaryOp::silu, first_(cast(x, activations_))));
+}
+
+PictureResnet::PictureResnet(const nn::WeightScope& scope, const ResnetSpec& spec)
+    : timed_(spec.time_width > 0) {
+  const auto norm = [&](int64_t channels) {
+    return nn::GroupNormSpec{.channels = channels,
+                             .groups = spec.groups,
+                             .eps = spec.eps,
+                             .activation = NormActivation::silu};
+  };
+  norm1_ = nn::GroupNorm(scope / "norm1", norm(spec.in));
+  conv1_ = nn::Conv2d(scope / "conv1", {.in = spec.in, .out = spec.out});
+  norm2_ = nn::GroupNorm(scope / "norm2", norm(spec.out));
+  conv2_ = nn::Conv2d(scope / "conv2", {.in = spec.out, .out = spec.out});
+  if (timed_) {
+    time_ = nn::Linear(scope / "time_emb_proj",
+                       {.in = spec.time_width, .out = spec.out, .bias = nn::Bias::required});
+  }
+  if (spec.in != spec.out) {
+    shortcut_ = nn::Conv2d(scope / "conv_shortcut", {.in = spec.in, .out = spec.out, .kernel = 1});
+  }
+}
+
+Tensor PictureResnet::operator()(const Tensor& x, const Tensor& time) const {
+  ImageConvOptions first = padded(1);
+  if (timed_) first.channel_add = time_(time);
+  const Tensor h = conv1_(norm1_(x), first);
+  ImageConvOptions second = padded(1);
+  second.residual = shortcut_.defined() ? shortcut_(x) : x;
+  return conv2_(norm2_(h), second);
+}
+
+Tensor upsample_conv(const Tensor& x, const nn::Conv2d& conv, int64_t height, int64_t width) {
+  if (height == 2 * x.dim(1) && width == 2 * x.dim(2)) {
+    ImageConvOptions options = padded(conv.padding());
+    options.upsample = true;
+    return conv(x, options);
+  }
+  // The convolution sees zeros beyond the cut, so that has to come first.
+  const Tensor planes = x.permute({0, 3, 1, 2});
+  const Tensor larger = upsample_nearest2d(planes, 2 * x.dim(1), 2 * x.dim(2));
+  const Tensor cut = larger.slice(Axis{2}, 0, height).slice(Axis{3}, 0, width);
+  return conv(contiguous(cut.permute({0, 2, 3, 1})));
+}
+
+Tensor split_heads(const Tensor& x, int64_t heads) {
+  const auto [batch, tokens, width] = x.dims<3>();
+  return x.reshape({batch, tokens, heads, width / heads}).permute({0, 2, 1, 3});
+}
+
+Tensor join_heads(const Tensor& x) {
+  const auto [batch, heads, tokens, dim] = x.dims<4>();
+  return contiguous(x.permute({0, 2, 1, 3})).reshape({batch, tokens, heads * dim});
+}
+
+}  // namespace rbee::models

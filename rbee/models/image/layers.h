@@ -1,0 +1,70 @@
+#pragma once
+// Layers that the families of image models share.
+
+#include <vector>
+
+#include "rbee/nn/conv2d.h"
+#include "rbee/nn/group_norm.h"
+#include "rbee/nn/linear.h"
+
+namespace rbee::models {
+
+// Frequencies of a sinusoidal embedding (Vaswani et al. 2017, section 3.5) of `width` numbers:
+// 10000^(-i / (width / 2 - shift)), (width / 2) f32
+Tensor embedding_frequencies(int64_t width, double shift, Device& device);
+
+enum class SinusoidOrder : uint8_t { cos_first, sin_first };
+
+// values: (n) f32   frequencies: (width / 2)   result: (n, width) f32
+Tensor sinusoids(const Tensor& values, const Tensor& frequencies, SinusoidOrder order);
+
+// Linear, SiLU, linear: what makes a vector of a time step, a size or a pooled prompt.
+class VectorMlp {
+ public:
+  VectorMlp() = default;
+  // Takes linear_1 and linear_2.
+  VectorMlp(const nn::WeightScope& scope, int64_t in, int64_t width);
+
+  bool defined() const { return first_.weights().weight.defined(); }
+  // x: (batch, in), any float dtype   result: (batch, width) in the scope's activations
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  DType activations_ = DType::f32;
+  nn::Linear first_, second_;
+};
+
+struct ResnetSpec {
+  int64_t in = 0;
+  int64_t out = 0;
+  int64_t time_width = 0;  // of the vector that every pixel gets; 0 = none
+  int64_t groups = 32;
+  float eps = 1e-5f;
+};
+
+// He et al. 2016 with the norm and SiLU before each convolution.
+class PictureResnet {
+ public:
+  // Takes norm1, conv1, time_emb_proj, norm2, conv2 and, where channels change, conv_shortcut.
+  PictureResnet(const nn::WeightScope& scope, const ResnetSpec& spec);
+
+  // x: (batch, height, width, in)   time: silu of (batch, time_width), or undefined
+  Tensor operator()(const Tensor& x, const Tensor& time) const;
+
+ private:
+  nn::GroupNorm norm1_, norm2_;
+  nn::Conv2d conv1_, conv2_, shortcut_;
+  nn::Linear time_;
+  bool timed_;
+};
+
+// A convolution of the picture twice as large, by nearest neighbour, cut to (height, width): twice
+// x's, or one pixel less along either axis.
+Tensor upsample_conv(const Tensor& x, const nn::Conv2d& conv, int64_t height, int64_t width);
+
+// (batch, pixels or tokens, heads * dim) as (batch, heads, tokens, dim), and back; the first is a
+// view.
+Tensor split_heads(const Tensor& x, int64_t heads);
+Tensor join_heads(const Tensor& x);
+
+}  // namespace rbee::models
