@@ -27,25 +27,16 @@ T value_or(const json& config, const char* key, T fallback) {
 }
 
 // What a class assumes where its file is silent.
-struct ClassDefaults {
-  Schedule spacing;
-  int32_t steps_offset;
-};
-
-ClassDefaults defaults_of(Sampler sampler) {
+Schedule customary_spacing(Sampler sampler) {
   switch (sampler) {
-    case Sampler::euler:
-    case Sampler::heun:
-    case Sampler::lms:
-    case Sampler::dpm2:
-    case Sampler::dpm2_ancestral:
-    case Sampler::euler_ancestral:
-    case Sampler::dpmpp_2m:
-    case Sampler::dpmpp_sde:
-    case Sampler::unipc:
-      return {Schedule::linspace, 0};
+    case Sampler::ddim:
+    case Sampler::ddpm:
+    case Sampler::plms:
+    case Sampler::lcm:
+    case Sampler::tcd:
+      return Schedule::leading;
     default:
-      return {Schedule::leading, 0};
+      return Schedule::linspace;
   }
 }
 
@@ -121,10 +112,9 @@ SchedulerConfig parse_scheduler_config(std::string_view text) {
   out.beta_curve = curve_of(config);
   out.trained_betas = value_or(config, "trained_betas", std::vector<double>{});
   out.zero_terminal_snr = value_or(config, "rescale_betas_zero_snr", false);
-  const ClassDefaults defaults = defaults_of(out.sampler);
   const auto spacing = value_or<std::string>(config, "timestep_spacing", "");
-  out.spacing = spacing.empty() ? defaults.spacing : parse_schedule(spacing);
-  out.steps_offset = value_or(config, "steps_offset", defaults.steps_offset);
+  out.spacing = spacing.empty() ? customary_spacing(out.sampler) : parse_schedule(spacing);
+  out.steps_offset = value_or(config, "steps_offset", 0);
   out.sigma_schedule = sigma_schedule_of(config);
   if (const auto found = config.find("set_alpha_to_one"); found != config.end()) {
     out.ends_at_alpha_one = value_or(config, "set_alpha_to_one", true);

@@ -1,0 +1,130 @@
+// Samplers against diffusers' schedulers and, where diffusers has none, against their formulas in
+// float64 (tools/goldens/make_diffusion_goldens.py).
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "rbee/core/cat.h"
+#include "rbee/diffusion/random.h"
+#include "rbee/diffusion/samplers.h"
+#include "rbee/io/json_parse.h"
+
+namespace rbee::diffusion {
+namespace {
+
+using nlohmann::json;
+using Latent = std::vector<double>;
+
+constexpr size_t kCount = 64;
+
+json cases() {
+  const std::ifstream file(RBEE_TEST_DATA "/units/diffusion/data/samplers.json");
+  std::stringstream text;
+  text << file.rdbuf();
+  return io::parse_json(text.str(), "samplers.json");
+}
+
+Latent normals(Normals& source, double scale) {
+  std::vector<float> drawn(kCount);
+  source.fill(drawn);
+  Latent out(drawn.begin(), drawn.end());
+  for (double& value : out) value *= scale;
+  return out;
+}
+
+// The made-up model of the goldens, seen through its parametrisation.
+Latent denoised(const NoiseModel& noise, const Latent& x, const Instruction& at, double factor) {
+  const Scaling scaling = noise.scaling(at.sigma);
+  Latent out(kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    const double output = std::tanh(0.6 * scaling.in * x[i]) + 0.1 * std::sin(at.time / 150);
+    out[i] = scaling.skip * x[i] + scaling.out * factor * output;
+  }
+  return out;
+}
+
+struct Interpreter {
+  const NoiseModel& noise;
+  Normals& source;
+  double guidance;  // 1 = none; the unguided half is 0.9 of the model
+  std::vector<Latent> registers = {};
+
+  Latent& at(Register r) { return registers[static_cast<size_t>(r)]; }
+
+  void run(const Instruction& instruction) {
+    if (instruction.kind == Instruction::Kind::draw) {
+      at(instruction.target) = normals(source, 1);
+    } else if (instruction.kind == Instruction::Kind::evaluate) {
+      evaluate(instruction);
+    } else {
+      Latent sum(kCount);
+      for (const Term& term : instruction.terms) {
+        for (size_t i = 0; i < kCount; ++i) sum[i] += term.factor * at(term.source).at(i);
+      }
+      at(instruction.target) = sum;
+    }
+  }
+
+  void evaluate(const Instruction& instruction) {
+    Latent guided = denoised(noise, at(instruction.source), instruction, 1);
+    const Latent unguided = denoised(noise, at(instruction.source), instruction, 0.9);
+    for (size_t i = 0; i < kCount && guidance != 1; ++i) {
+      guided[i] = unguided[i] + guidance * (guided[i] - unguided[i]);
+    }
+    at(instruction.target) = guided;
+    if (instruction.unguided >= 0) at(instruction.unguided) = unguided;
+  }
+};
+
+class Golden : public testing::TestWithParam<json> {};
+
+TEST_P(Golden, EndsWhereItsReferenceEnds) {
+  const json& wanted = GetParam();
+  const SchedulerConfig config = parse_scheduler_config(wanted["config"].dump());
+  const NoiseModel noise(config, wanted.value("image_tokens", int64_t{0}));
+  const Sampler sampler = parse_sampler(wanted["sampler"].get<std::string>()).sampler;
+  const Levels levels =
+      make_levels(noise, config,
+                  {.sampler = sampler,
+                   .schedule = parse_schedule(wanted.value("schedule", "automatic")),
+                   .steps = wanted["steps"].get<int32_t>(),
+                   .even_flow = wanted.value("even_flow", false)});
+  SamplerOptions options{.sampler = sampler};
+  if (wanted.contains("eta")) options.eta = wanted["eta"].get<double>();
+  const Plan plan = make_plan(noise, levels, options);
+
+  TorchNormals source(wanted["seed"].get<uint64_t>());
+  Interpreter interpreter{noise, source, wanted.value("guidance", 1.0)};
+  interpreter.registers.resize(static_cast<size_t>(plan.registers));
+  interpreter.at(kX) = normals(source, levels.initial_scale);
+  for (const PlanStep& step : plan.steps) {
+    for (const Instruction& instruction : step.work) interpreter.run(instruction);
+  }
+  const auto result = wanted["result"].get<Latent>();
+  double worst = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    worst = std::max(worst, std::abs(interpreter.at(kX)[i] * plan.final_scale - result[i]));
+  }
+  EXPECT_LT(worst, 1e-4);
+  if (wanted.contains("timesteps") && plan.evaluations() == levels.steps()) {
+    const auto times = wanted["timesteps"].get<std::vector<double>>();
+    ASSERT_EQ(levels.times.size(), times.size());
+    for (size_t i = 0; i < times.size(); ++i) EXPECT_NEAR(levels.times[i], times[i], 1e-2) << i;
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<json>& info) {
+  std::string out = cat(info.index, "_");
+  for (const char c : info.param["sampler"].get<std::string>()) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) out += c;
+  }
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Samplers, Golden, testing::ValuesIn(cases()), name_of);
+
+}  // namespace
+}  // namespace rbee::diffusion

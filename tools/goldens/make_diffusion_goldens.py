@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Makes tests/units/diffusion/data/samplers.json: what diffusers' schedulers make of seeded noise with
+a made-up model, and for samplers that diffusers lacks what their formulas make of it in float64.
+
+The model is model(x, t) = tanh(0.6 x) + 0.1 sin(t / 150) for 64 values; with guidance its unguided
+half is 0.9 of that. Noise is torch.randn(1, 1, 8, 8) of one generator on the CPU.
+
+Run from the repository root (wrote the committed file with the versions below):
+    python3 -m venv venv && venv/bin/pip install torch==2.15.0 diffusers==0.42.1 scipy==1.17.1
+    venv/bin/python tools/goldens/make_diffusion_goldens.py tests/units/diffusion/data
+"""
+
+import json
+import math
+import pathlib
+import sys
+
+import diffusers
+import numpy as np
+import torch
+
+SD = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear",
+      "num_train_timesteps": 1000}
+SHAPE = (1, 1, 8, 8)
+cases = []
+
+
+def model(x, t):
+    return torch.tanh(0.6 * x) + 0.1 * math.sin(float(t) / 150)
+
+
+def add(sampler, config, steps, x, **more):
+    cases.append({"sampler": sampler, "config": config, "steps": steps,
+                  "result": [float(f"{v:.7g}") for v in np.asarray(x, dtype=np.float64).ravel()],
+                  **more})
+
+
+def run(sampler, name, steps, config=None, step_options=None, set_options=None, **more):
+    config = {**SD, **(config or {})} if not name.startswith("FlowMatch") else (config or {})
+    scheduler = getattr(diffusers, name)(**config)
+    scheduler.set_timesteps(steps, **(set_options or {}))
+    seed = 100 + len(cases)
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(SHAPE, generator=generator)
+    x = x * getattr(scheduler, "init_noise_sigma", 1.0)
+    options = dict(step_options or {})
+    if "generator" in scheduler.step.__code__.co_varnames:
+        options["generator"] = generator
+    for t in scheduler.timesteps:
+        scaled = x if name.startswith("FlowMatch") else scheduler.scale_model_input(x, t)
+        # KDPM2Ancestral also draws numbers in its first half steps, which it does not use.
+        unused = name.startswith("KDPM2A") and scheduler.state_in_first_order
+        state = generator.get_state()
+        x = scheduler.step(model(scaled, t), t, x, **options).prev_sample
+        if unused:
+            generator.set_state(state)
+    add(sampler, {"_class_name": name, **config}, steps, x, seed=seed,
+        timesteps=[float(t) for t in scheduler.timesteps], **more)
+
+
+def diffusers_cases():
+    for spacing in ("leading", "trailing", "linspace"):
+        offset = {"timestep_spacing": spacing, "steps_offset": 1 if spacing == "leading" else 0}
+        run("Euler", "EulerDiscreteScheduler", 10, offset)
+        run("Euler a", "EulerAncestralDiscreteScheduler", 10, offset)
+        run("DPM++ 2M", "DPMSolverMultistepScheduler", 10, offset)
+        run("UniPC", "UniPCMultistepScheduler", 10, offset)
+        run("LMS", "LMSDiscreteScheduler", 10, offset)
+        run("Heun", "HeunDiscreteScheduler", 10, offset)
+    sd = {"timestep_spacing": "leading", "steps_offset": 1, "set_alpha_to_one": False}
+    run("DDIM", "DDIMScheduler", 10, {**sd, "clip_sample": False})
+    run("DDIM", "DDIMScheduler", 10, {**sd, "clip_sample": False}, {"eta": 0.6}, eta=0.6)
+    run("DDIM", "DDIMScheduler", 10, {"clip_sample": False, "timestep_spacing": "trailing"})
+    run("DDPM", "DDPMScheduler", 10, {"clip_sample": False, "steps_offset": 1})
+    run("PLMS", "PNDMScheduler", 10, {**sd, "skip_prk_steps": True})
+    run("PLMS", "PNDMScheduler", 1, {**sd, "skip_prk_steps": True})
+    run("DPM2", "KDPM2DiscreteScheduler", 10)
+    run("DPM2 a", "KDPM2AncestralDiscreteScheduler", 10)
+    run("DPM++ 2M SDE", "DPMSolverMultistepScheduler", 10, {"algorithm_type": "sde-dpmsolver++"})
+    run("LCM", "LCMScheduler", 4, {**sd, "clip_sample": False})
+    run("TCD", "TCDScheduler", 4, {**sd, "clip_sample": False}, {"eta": 0.3})
+    run("TCD", "TCDScheduler", 4, {**sd, "clip_sample": False}, {"eta": 0.0}, eta=0.0)
+    for flag in ("use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas"):
+        run("Euler", "EulerDiscreteScheduler", 10, {flag: True, "timestep_spacing": "leading",
+                                                     "steps_offset": 1})
+    # Under the other two diffusers cuts the solver's times to whole ones, which nobody would ask for.
+    run("DPM++ 2M", "DPMSolverMultistepScheduler", 10, {"use_karras_sigmas": True})
+    v = {"prediction_type": "v_prediction", "rescale_betas_zero_snr": True,
+         "timestep_spacing": "trailing"}
+    run("Euler", "EulerDiscreteScheduler", 10, v)
+    run("DDIM", "DDIMScheduler", 10, {"prediction_type": "v_prediction", "clip_sample": False,
+                                      "timestep_spacing": "trailing"})
+    run("UniPC", "UniPCMultistepScheduler", 3, {"prediction_type": "sample"})
+    run("DDIM", "DDIMScheduler", 10, {"beta_schedule": "squaredcos_cap_v2", "clip_sample": False})
+    run("Euler", "EulerDiscreteScheduler", 10, {"beta_schedule": "linear", "beta_start": 0.0001,
+                                                "beta_end": 0.02})
+    run("Euler", "FlowMatchEulerDiscreteScheduler", 10, {"shift": 3.0})
+    flux = {"shift": 3.0, "use_dynamic_shifting": True}
+    run("Euler", "FlowMatchEulerDiscreteScheduler", 4, flux, None,
+        {"mu": 1.15, "sigmas": np.linspace(1, 0.25, 4)}, image_tokens=4096, even_flow=True)
+
+
+class Table:
+    """The noise levels of SD 1.5, in float64."""
+
+    def __init__(self):
+        betas = np.linspace(0.00085**0.5, 0.012**0.5, 1000) ** 2
+        alphas = np.cumprod(1 - betas)
+        self.log_sigmas = 0.5 * np.log((1 - alphas) / alphas)
+
+    def time(self, sigma):
+        return float(np.interp(math.log(sigma), self.log_sigmas, np.arange(1000)))
+
+    def karras(self, n):
+        low, high = math.exp(self.log_sigmas[0]), math.exp(self.log_sigmas[-1])
+        ramp = np.linspace(0, 1, n)
+        return [*(high ** (1 / 7) + ramp * (low ** (1 / 7) - high ** (1 / 7))) ** 7, 0.0]
+
+    def denoised(self, x, sigma, factor=1.0):
+        scaled = x / math.sqrt(1 + sigma**2)
+        return x - sigma * factor * (np.tanh(0.6 * scaled) + 0.1 * math.sin(self.time(sigma) / 150))
+
+
+def split(now, following, eta=1.0):
+    up = min(following, eta * math.sqrt(following**2 * (now**2 - following**2) / now**2))
+    return math.sqrt(following**2 - up**2), up
+
+
+def two_s(table, x, sigmas, normal):
+    for now, following in zip(sigmas, sigmas[1:]):
+        d = table.denoised(x, now)
+        down, up = split(now, following)
+        if down == 0:
+            x = x + (x - d) / now * (down - now)
+            continue
+        t, target = -math.log(now), -math.log(down)
+        h = target - t
+        s = t + h / 2
+        middle = math.exp(t - s) * x - math.expm1(-h / 2) * d
+        x = math.exp(-h) * x - math.expm1(-h) * table.denoised(middle, math.exp(-s))
+        x = x + normal() * up
+    return x
+
+
+def sde(table, x, sigmas, normal):
+    for now, following in zip(sigmas, sigmas[1:]):
+        d = table.denoised(x, now)
+        if following == 0:
+            x = x + (x - d) / now * (following - now)
+            continue
+        t, target = -math.log(now), -math.log(following)
+        half = math.exp(-(t + target) / 2)
+        down, up = split(now, half)
+        path = normal() * math.sqrt(now - half)  # Brownian motion from `now` to `half`
+        middle = down / now * x - math.expm1(math.log(down / now)) * d
+        middle = middle + path / math.sqrt(now - half) * up
+        d = table.denoised(middle, half)
+        down, up = split(now, following)
+        path = path + normal() * math.sqrt(half - following)
+        x = down / now * x - math.expm1(math.log(down / now)) * d
+        x = x + path / math.sqrt(now - following) * up
+    return x
+
+
+def three_m(table, x, sigmas, normal):
+    earlier, steps = [], []  # newest first
+    for now, following in zip(sigmas, sigmas[1:]):
+        d = table.denoised(x, now)
+        if following == 0:
+            x = d
+            continue
+        h = math.log(now / following)
+        whole = 2 * h
+        x = math.exp(-whole) * x - math.expm1(-whole) * d
+        phi2 = math.expm1(-whole) / whole + 1
+        if len(earlier) >= 2:
+            r0, r1 = steps[0] / h, steps[1] / h
+            first = (d - earlier[0]) / r0
+            second = (earlier[0] - earlier[1]) / r1
+            slope = first + (first - second) * r0 / (r0 + r1)
+            x = x + phi2 * slope - (phi2 / whole - 0.5) * (first - second) / (r0 + r1)
+        elif earlier:
+            x = x + phi2 * (d - earlier[0]) / (steps[0] / h)
+        x = x + normal() * following * math.sqrt(-math.expm1(-2 * h))
+        earlier, steps = [d, *earlier], [h, *steps]
+    return x
+
+
+def cfg_pp(table, x, sigmas, normal, eta):
+    scale = 1.5
+    for now, following in zip(sigmas, sigmas[1:]):
+        guided_half, unguided = table.denoised(x, now), table.denoised(x, now, 0.9)
+        d = unguided + scale * (guided_half - unguided)
+        down, up = split(now, following, eta)
+        x = d + (x - unguided) / now * down
+        if up > 0:
+            x = x + normal() * up
+    return x
+
+
+def formula_cases():
+    table = Table()
+    config = {"_class_name": "EulerDiscreteScheduler", **SD}
+
+    def formula(sampler, function, levels, *arguments, **more):
+        seed = 100 + len(cases)
+        generator = torch.Generator().manual_seed(seed)
+
+        def normal():
+            return torch.randn(SHAPE, generator=generator).double().numpy()
+
+        x = function(table, normal() * levels[0], levels, normal, *arguments)
+        add(sampler, config, 8, x, seed=seed, schedule="Karras", **more)
+
+    formula("DPM++ 2S a", two_s, table.karras(8))
+    formula("DPM++ SDE", sde, table.karras(8))
+    # One level more, of which the last but one is left out.
+    formula("DPM++ 3M SDE", three_m, [*table.karras(9)[:-2], 0.0])
+    formula("Euler CFG++", cfg_pp, table.karras(8), 0.0, guidance=1.5)
+    formula("Euler a CFG++", cfg_pp, table.karras(8), 1.0, guidance=1.5)
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    diffusers_cases()
+    formula_cases()
+    with open(out / "samplers.json", "w", encoding="ascii") as file:
+        file.write("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
+    print(f"{len(cases)} cases")
+
+
+if __name__ == "__main__":
+    main()
