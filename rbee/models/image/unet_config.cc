@@ -73,7 +73,7 @@ std::vector<std::string> block_types(const JsonConfig& config, const char* field
 
 struct Depths {
   std::vector<std::vector<int64_t>> down, up;  // by level, by resnet
-  std::vector<int64_t> middle;
+  int64_t middle = 0;
 };
 
 // An item is one depth for all resnets of a level, or a list of one for each.
@@ -103,7 +103,7 @@ Depths read_depths(const JsonConfig& config, const std::vector<int64_t>& layers)
           " depths");
     out.up.push_back(spread(config, kUp, up[i], resnets));
   }
-  out.middle = {down.back().front()};
+  out.middle = down.back().front();
   return out;
 }
 
@@ -115,14 +115,14 @@ void read_added(const JsonConfig& config, UnetConfig& out) {
   out.added_width = config.integer("projection_class_embeddings_input_dim", {1, 1 << 20});
 }
 
-void read_middle(const JsonConfig& config, const std::vector<int64_t>& depths, UnetConfig& out) {
+void read_middle(const JsonConfig& config, int64_t depth, UnetConfig& out) {
   // Absent and null differ: a distilled model without a middle says null.
   const std::string type = config.is_null("mid_block_type")
                                ? ""
                                : config.text_or("mid_block_type", "UNetMidBlock2DCrossAttn");
   out.has_middle = !type.empty();
   if (type == "UNetMidBlock2DCrossAttn") {
-    out.middle_depths = depths;
+    out.middle_depth = depth;
   } else if (!type.empty() && type != "UNetMidBlock2D") {
     fail_setting(config, "mid_block_type", cat("\"", type, "\""));
   }

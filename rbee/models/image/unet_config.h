@@ -25,7 +25,7 @@ struct UnetConfig {
   std::vector<UnetLevel> down;  // from the full size to the smallest
   std::vector<UnetLevel> up;    // back again
   bool has_middle = true;
-  std::vector<int64_t> middle_depths;  // transformer blocks of the middle; empty: resnets alone
+  int64_t middle_depth = 0;  // transformer blocks of the middle; 0: one resnet and no more
   int64_t groups = 32;
   float eps = 1e-5f;
   bool sin_first = false;  // flip_sin_to_cos is false
@@ -35,6 +35,9 @@ struct UnetConfig {
   // the pooled prompt.
   int64_t size_width = 0;   // 0 = no such vector
   int64_t added_width = 0;  // of all that together
+
+  // Of the pooled prompt in that; set by who knows the encoders. The rest of added_width are sizes.
+  int64_t pooled_width = 0;
 
   int64_t time_width() const { return 4 * down.front().channels; }
 
