@@ -3,11 +3,13 @@
 #include "backends/cuda/cublaslt.h"
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/attention_wgmma.h"
+#include "backends/cuda/ops/image_conv_mma.h"
 #include "backends/cuda/ops/linear_mma.h"
 #include "backends/cuda/ops/linear_slabs.h"
 #include "backends/cuda/ops/linear_wgmma.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/ops/attention.h"
+#include "backends/gpu/ops/image_conv.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/linear_few.h"
 #include "backends/gpu/ops/linear_one.h"
@@ -26,6 +28,7 @@ KernelTable mma_kernels() {
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_mma,
                        linear_mma, gpu::linear>();
   t.matmul = gpu::slot<matmul_cublaslt, gpu::matmul>();
+  t.image_conv = gpu::slot<image_conv_mma, gpu::image_conv_plain>();
   return t;
 }
 

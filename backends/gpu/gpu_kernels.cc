@@ -4,6 +4,8 @@
 #include "backends/gpu/ops/conv.h"
 #include "backends/gpu/ops/elementwise.h"
 #include "backends/gpu/ops/embedding.h"
+#include "backends/gpu/ops/image_conv.h"
+#include "backends/gpu/ops/image_norm.h"
 #include "backends/gpu/ops/indexing.h"
 #include "backends/gpu/ops/layer_norm.h"
 #include "backends/gpu/ops/linear.h"
@@ -63,6 +65,7 @@ void add_convolutions(KernelTable& t) {
   t.conv_transpose2d = slot<conv_transpose2d>();
   t.pool2d = slot<pool2d>();
   t.upsample = slot<upsample>();
+  t.image_conv = slot<image_conv_plain>();
 }
 
 void add_norms(KernelTable& t) {
@@ -70,6 +73,7 @@ void add_norms(KernelTable& t) {
   t.add_rms_norm = slot<add_rms_norm>();
   t.layer_norm = slot<layer_norm>();
   t.group_norm = slot<group_norm>();
+  t.image_group_norm = slot<image_group_norm>();
 }
 
 void add_products(KernelTable& t) {

@@ -2,6 +2,7 @@
 
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/ops/attention.h"
+#include "backends/gpu/ops/image_conv.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/linear_few.h"
 #include "backends/gpu/ops/linear_one.h"
@@ -9,6 +10,7 @@
 #include "backends/gpu/slot.h"
 #include "backends/rocm/hipblaslt.h"
 #include "backends/rocm/ops/attention_matrix.h"
+#include "backends/rocm/ops/image_conv_matrix.h"
 #include "backends/rocm/ops/linear_matrix.h"
 
 namespace rbee::rocm {
@@ -23,6 +25,7 @@ KernelTable mfma_kernels() {
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_slabs,
                        linear_mfma, gpu::linear>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
+  t.image_conv = gpu::slot<image_conv_mfma, gpu::image_conv_plain>();
   return t;
 }
 
@@ -35,6 +38,7 @@ KernelTable wmma_kernels() {
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_slabs,
                        linear_wmma, gpu::linear>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
+  t.image_conv = gpu::slot<image_conv_wmma, gpu::image_conv_plain>();
   return t;
 }
 
@@ -43,6 +47,7 @@ KernelTable dot_kernels() {
   KernelTable t = gpu::common_kernels();
   t.linear =
       gpu::slot<gpu::linear_one, gpu::linear_few, linear_slabs_dot, linear_dot, gpu::linear>();
+  t.image_conv = gpu::slot<image_conv_dot, gpu::image_conv_plain>();
   return t;
 }
 

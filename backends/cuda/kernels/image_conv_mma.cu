@@ -1,0 +1,97 @@
+// Convolutions of images with the channels last in f16 and bf16 on tensor cores, without a copy of
+// the patches: each step of 32 elements of the filters is gathered into shared memory several steps
+// ahead, 8 channels of a pixel at a time. As gemm.cu besides.
+#include "backends/cuda/kernels/image_store.h"
+#include "backends/cuda/kernels/mma_tiles.h"
+#include "backends/gpu/kernels/gemm_order.h"
+
+namespace rbee {
+namespace gpu {
+
+using LargeTile = MmaTile<128, 128, 2, 4, 4>;
+using SmallTile = MmaTile<64, 64, 2, 2, 4>;
+
+// A thread's chunks of the patches: always the same chunk of a step, of pixels a fourth of the
+// threads apart.
+template <class Tile, class T>
+class PatchStage {
+ public:
+  RB_DEVICE PatchStage(const ImageConvParams& p, int pixel0)
+      : p_(p), place_(p, thread_x() % 4 * 8) {
+#pragma unroll
+    for (int i = 0; i < kLines; ++i) windows_[i] = Window<T>(p, pixel0 + line(i));
+  }
+  // Queues the copies of the next step.
+  RB_DEVICE void copy(u32 to) {
+#pragma unroll
+    for (int i = 0; i < kLines; ++i) {
+      const T* from = windows_[i].at(p_, place_);
+      copy_async16(to + chunk_offset(line(i), static_cast<int>(thread_x()) % 4),
+                   from != nullptr ? from : p_.x, from != nullptr ? 16 : 0);
+    }
+    place_.forward(p_, kStepDepth);
+  }
+
+ private:
+  static constexpr int kLines = Tile::kRows * 4 / Tile::kThreads;
+  RB_DEVICE static int line(int i) {
+    return i * (Tile::kThreads / 4) + static_cast<int>(thread_x()) / 4;
+  }
+
+  const ImageConvParams& p_;
+  FilterPlace place_;
+  Window<T> windows_[kLines];
+};
+
+template <class Tile, class T>
+RB_DEVICE void image_conv(const ImageConvParams& p) {
+  extern __shared__ __align__(128) u8 stages[];
+  const TilePlace place = tile_place<Tile::kRows, Tile::kOuts>(block_x(), p.pixels, p.outs);
+  const T* weight = static_cast<const T*>(p.weight);
+  const u32 base = shared_address(stages);
+  const int steps = (p.depth + kStepDepth - 1) / kStepDepth;
+  PatchStage<Tile, T> patches(p, place.row);
+  const auto stage = [&](int step) {
+    if (step < steps) {
+      const u32 to = base + static_cast<u32>(step % Tile::kStages * Tile::kStageBytes);
+      patches.copy(to);
+      stage_rows<Tile::kOuts, Tile::kThreads>(to + Tile::kRows * kStepBytes, weight, place.out,
+                                              p.outs, step * kStepDepth, p.depth);
+    }
+    commit_copies();  // empty groups too, so that counting them counts steps
+  };
+  float sums[Tile::kM][Tile::kN][4] = {};
+#pragma unroll
+  for (int step = 0; step < Tile::kStages - 1; ++step) stage(step);
+  for (int step = 0; step < steps; ++step) {
+    wait_copies<Tile::kStages - 2>();
+    barrier();  // this step is there for all, and nobody reads the stage that is filled next
+    stage(step + Tile::kStages - 1);
+    const u32 from = base + static_cast<u32>(step % Tile::kStages * Tile::kStageBytes);
+    multiply_step<Tile, T>(sums, from, from + Tile::kRows * kStepBytes);
+  }
+  const int lane = static_cast<int>(thread_x()) % 32;
+  const int warp = static_cast<int>(thread_x()) / 32;
+  const int pixel = place.row + warp % Tile::kWarpsM * (Tile::kM * 16) + lane / 4;
+  const int out = place.out + warp / Tile::kWarpsM * (Tile::kN * 8) + lane % 4 * 2;
+#pragma unroll
+  for (int m = 0; m < Tile::kM; ++m) {
+#pragma unroll
+    for (int n = 0; n < Tile::kN; ++n) {
+      const float(&part)[4] = sums[m][n];
+      store_outputs<T>(p, pixel + m * 16, out + n * 8, part[0], part[1]);
+      store_outputs<T>(p, pixel + m * 16 + 8, out + n * 8, part[2], part[3]);
+    }
+  }
+}
+
+#define RB_CONV(dtype, T)                                                     \
+  RB_KERNEL(image_conv_##dtype##_large, LargeTile::kThreads, ImageConvParams, \
+            (image_conv<LargeTile, T>(p)))                                    \
+  RB_KERNEL(image_conv_##dtype##_small, SmallTile::kThreads, ImageConvParams, \
+            (image_conv<SmallTile, T>(p)))
+RB_CONV(f16, f16)
+RB_CONV(bf16, bf16)
+
+}  // namespace gpu
+}  // namespace rbee

@@ -1,0 +1,122 @@
+// Convolutions of images with the channels last in f16 and bf16 on AMD's matrix instructions, or
+// dot products where a target has none: a step of the patches is gathered one step ahead into
+// registers, 8 channels of a pixel at a time. As gemm_tiles.h besides.
+#include "backends/gpu/kernels/image_window.h"
+#include "backends/rocm/kernels/gemm_dot.h"
+#include "backends/rocm/kernels/gemm_matrix.h"
+
+namespace rbee {
+namespace gpu {
+
+// A thread's part of the patches: half a step of pixel thread_x() / 2 of a tile.
+template <class T>
+class PatchStage {
+ public:
+  RB_DEVICE PatchStage(const ImageConvParams& p, int pixel0)
+      : p_(p),
+        window_(p, pixel0 + static_cast<int>(thread_x()) / 2),
+        place_(p, thread_x() % 2 * kRun) {}
+  // Reads the next step's part into registers.
+  RB_DEVICE void load() {
+    FilterPlace at = place_;
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const T* from = window_.at(p_, at);
+      packs_[i] = from != nullptr ? load128(from) : Pack<T>{};
+      at.forward(p_, Pack<T>::kCount);
+    }
+    place_.forward(p_, kStepDepth);
+  }
+  // Writes it to the operand's place in shared memory.
+  RB_DEVICE void store(u8* to) const {
+    const int line = static_cast<int>(thread_x()) / 2;
+    const int chunk = static_cast<int>(thread_x()) % 2 * kPacks;
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      *reinterpret_cast<Pack<T>*>(to + chunk_offset(line, chunk + i)) = packs_[i];
+    }
+  }
+
+ private:
+  static constexpr int kPacks = kRun / Pack<T>::kCount;
+  const ImageConvParams& p_;
+  Window<T> window_;
+  FilterPlace place_;
+  Pack<T> packs_[kPacks] = {};
+};
+
+// store(pixel, out, sum) for each result of the thread.
+#if RB_MATRIX_UNIT
+template <class Tile, class Store>
+RB_DEVICE void each_result(TilePlace place, const typename Tile::Sums& sums, Store store) {
+  const int lane = static_cast<int>(thread_x()) % kWave;
+  const int wave = static_cast<int>(thread_x()) / kWave;
+  const int row0 = place.row + wave % Tile::kWavesM * (Tile::kM * 16);
+  const int out0 = place.out + wave / Tile::kWavesM * (Tile::kN * 16) + lane % 16;
+  constexpr int kCount = sizeof(Results) / sizeof(float);
+#pragma unroll
+  for (int m = 0; m < Tile::kM; ++m) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+      for (int n = 0; n < Tile::kN; ++n) {
+        store(row0 + m * 16 + result_row(i, lane), out0 + n * 16, sums[m][n][i]);
+      }
+    }
+  }
+}
+#else
+template <class Tile, class Store>
+RB_DEVICE void each_result(TilePlace place, const typename Tile::Sums& sums, Store store) {
+  const int row0 = place.row + static_cast<int>(thread_x()) / Tile::kThreadsN;
+  const int out0 = place.out + static_cast<int>(thread_x()) % Tile::kThreadsN;
+#pragma unroll
+  for (int m = 0; m < Tile::kM; ++m) {
+#pragma unroll
+    for (int n = 0; n < Tile::kN; ++n) {
+      store(row0 + m * Tile::kThreadsM, out0 + n * Tile::kThreadsN, sums[m][n]);
+    }
+  }
+}
+#endif
+
+template <class Tile, class T>
+RB_DEVICE void image_conv(const ImageConvParams& p) {
+  alignas(16) RB_SHARED u8 stages[2][2 * Tile::kOperandBytes];
+  const TilePlace place = tile_place<Tile::kLines, Tile::kLines>(block_x(), p.pixels, p.outs);
+  PatchStage<T> patches(p, place.row);
+  OperandStage<T> weight(p.weight, place.out, p.outs, p.depth);
+  const auto load = [&](int step) {
+    patches.load();
+    weight.load(step);
+  };
+  const auto store = [&](u8* stage) {
+    patches.store(stage);
+    weight.store(stage + Tile::kOperandBytes);
+  };
+  const int steps = (p.depth + kStepDepth - 1) / kStepDepth;
+  typename Tile::Sums sums = {};
+  load(0);
+  store(stages[0]);
+  for (int step = 0; step < steps; ++step) {
+    barrier();  // this step is there, and nobody reads the other stage
+    load(step + 1);
+    const u8* stage = stages[step % 2];
+    multiply_step<Tile, T>(sums, stage, stage + Tile::kOperandBytes);
+    store(stages[(step + 1) % 2]);
+  }
+  each_result<Tile>(place, sums, [&](int pixel, int out, float sum) {
+    if (pixel < p.pixels && out < p.outs) store_result<T>(p, pixel, out, sum);
+  });
+}
+
+#define RB_CONV(dtype, T)                                                     \
+  RB_KERNEL(image_conv_##dtype##_large, LargeTile::kThreads, ImageConvParams, \
+            (image_conv<LargeTile, T>(p)))                                    \
+  RB_KERNEL(image_conv_##dtype##_small, SmallTile::kThreads, ImageConvParams, \
+            (image_conv<SmallTile, T>(p)))
+RB_CONV(f16, f16)
+RB_CONV(bf16, bf16)
+
+}  // namespace gpu
+}  // namespace rbee

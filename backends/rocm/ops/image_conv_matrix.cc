@@ -1,0 +1,24 @@
+#include "backends/rocm/ops/image_conv_matrix.h"
+
+#include "backends/gpu/ops/image_conv.h"
+
+namespace rbee::rocm {
+namespace {
+
+// As in kernels/gemm_matrix.h and gemm_dot.h, whose shared memory is declared there.
+constexpr gpu::TensorTiles kTiles{
+    .family = "image_conv_matrix",
+    .large = {.name = "large", .rows = 128, .outs = 128, .threads = 256, .shared_bytes = 0},
+    .small = {.name = "small", .rows = 64, .outs = 64, .threads = 128, .shared_bytes = 0}};
+
+void run(const ImageConvArgs& args, Stream& stream) {
+  gpu::run_tensor_image_conv(kTiles, args, stream);
+}
+
+}  // namespace
+
+const Impl<ImageConvArgs> image_conv_mfma{"mfma", gpu::refuse_tensor_image_conv, run};
+const Impl<ImageConvArgs> image_conv_wmma{"wmma", gpu::refuse_tensor_image_conv, run};
+const Impl<ImageConvArgs> image_conv_dot{"dot", gpu::refuse_tensor_image_conv, run};
+
+}  // namespace rbee::rocm
