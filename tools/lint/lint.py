@@ -49,6 +49,9 @@ EXTERNAL_ONLY_IN = {
     "spdlog/": ["workers", "tools"],
     "pcre2": ["rbee/text"],
     "unicode/": ["rbee/text", "tests"],
+    "png.h": ["rbee/io/image"],
+    "jpeglib.h": ["rbee/io/image"],
+    "zlib.h": ["rbee/io/image"],
 }
 
 LIBRARY = ("rbee/", "backends/", "server/")

@@ -1,0 +1,82 @@
+#include "rbee/io/image/base64.h"
+
+#include <array>
+#include <cstdint>
+
+#include "rbee/core/error.h"
+
+namespace rbee::io {
+namespace {
+
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr int8_t kNoDigit = -1;
+constexpr int8_t kBlank = -2;
+
+constexpr std::array<int8_t, 256> digits() {
+  std::array<int8_t, 256> out{};
+  out.fill(kNoDigit);
+  for (size_t i = 0; i < kAlphabet.size(); ++i) {
+    out[static_cast<uint8_t>(kAlphabet[i])] = static_cast<int8_t>(i);
+  }
+  out['-'] = out['+'];
+  out['_'] = out['/'];
+  for (const char c : {' ', '\t', '\r', '\n'}) out[static_cast<uint8_t>(c)] = kBlank;
+  return out;
+}
+constexpr std::array<int8_t, 256> kDigits = digits();
+
+std::string_view without_url(std::string_view text, std::string_view field) {
+  if (!text.starts_with("data:")) return text;
+  constexpr std::string_view kMark = ";base64,";
+  const size_t comma = text.find(',');
+  const size_t mark = text.find(kMark);
+  check(mark != std::string_view::npos && mark + kMark.size() == comma + 1, field,
+        "a data: URL that is not in base64");
+  return text.substr(comma + 1);
+}
+
+}  // namespace
+
+std::string encode_base64(std::string_view bytes) {
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const std::string_view group = bytes.substr(i, 3);
+    uint32_t bits = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      bits = bits << 8 | (k < group.size() ? static_cast<uint8_t>(group[k]) : 0u);
+    }
+    for (size_t k = 0; k < 4; ++k) {
+      out += k <= group.size() ? kAlphabet[bits >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return out;
+}
+
+std::string decode_base64(std::string_view text, std::string_view field) {
+  const std::string_view body = without_url(text, field);
+  std::string out;
+  out.reserve(body.size() / 4 * 3 + 3);
+  uint32_t bits = 0;
+  int held = 0;  // bits of `bits` that are not in `out` yet
+  bool ended = false;
+  for (size_t i = 0; i < body.size(); ++i) {
+    const int8_t digit = kDigits[static_cast<uint8_t>(body[i])];
+    if (digit == kBlank) continue;
+    if (body[i] == '=') {
+      ended = true;
+      continue;
+    }
+    check(digit != kNoDigit && !ended, field, "character ", i, " is not base64");
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    out += static_cast<char>(bits >> held & 0xff);
+  }
+  check(held < 6, field, "the base64 text ends within a byte");
+  return out;
+}
+
+}  // namespace rbee::io

@@ -1,0 +1,115 @@
+#include "rbee/io/image/jpeg.h"
+
+#include <csetjmp>
+#include <cstdio>
+// Needs <cstdio> before it.
+#include <jpeglib.h>
+
+#include <array>
+
+#include "rbee/core/error.h"
+
+namespace rbee::io {
+namespace {
+
+// libjpeg leaves its functions by longjmp. Nothing with a destructor lives in a frame between
+// guarded() and libjpeg.
+struct Failure {
+  jpeg_error_mgr manager;
+  std::jmp_buf resume;
+  std::array<char, JMSG_LENGTH_MAX> message;
+};
+
+[[noreturn]] void leave(j_common_ptr common) {
+  auto* failure = reinterpret_cast<Failure*>(common->err);
+  common->err->format_message(common, failure->message.data());
+  std::longjmp(failure->resume, 1);
+}
+
+// A warning means that the data is damaged; libjpeg would go on with grey.
+void leave_at_warning(j_common_ptr common, int level) {
+  if (level < 0) leave(common);
+}
+
+void no_output(j_common_ptr /*common*/) {}
+
+struct Decoder {
+  Decoder() {
+    state.err = jpeg_std_error(&failure.manager);
+    failure.manager.error_exit = leave;
+    failure.manager.emit_message = leave_at_warning;
+    failure.manager.output_message = no_output;
+    failure.message.fill('\0');
+  }
+  ~Decoder() { jpeg_destroy_decompress(&state); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  jpeg_decompress_struct state{};
+  Failure failure{};
+};
+
+// Runs `step`; false when libjpeg failed within.
+bool guarded(Decoder& decoder, void (*step)(Decoder&, void*), void* argument) {
+  if (setjmp(decoder.failure.resume) != 0) return false;
+  step(decoder, argument);
+  return true;
+}
+
+void read_header(Decoder& decoder, void* bytes) {
+  const auto& data = *static_cast<const std::string_view*>(bytes);
+  jpeg_create_decompress(&decoder.state);
+  jpeg_mem_src(&decoder.state, reinterpret_cast<const unsigned char*>(data.data()), data.size());
+  jpeg_read_header(&decoder.state, TRUE);
+}
+
+void start(Decoder& decoder, void* /*unused*/) {
+  decoder.state.out_color_space = JCS_RGB;
+  jpeg_start_decompress(&decoder.state);
+}
+
+void read_rows(Decoder& decoder, void* pixels) {
+  auto* row = static_cast<uint8_t*>(pixels);
+  const size_t stride = size_t{decoder.state.output_width} * 3;
+  while (decoder.state.output_scanline < decoder.state.output_height) {
+    JSAMPROW rows[] = {row};
+    jpeg_read_scanlines(&decoder.state, rows, 1);
+    row += stride;
+  }
+  jpeg_finish_decompress(&decoder.state);
+}
+
+void open(Decoder& decoder, std::string_view bytes, std::string_view field) {
+  const bool opened = guarded(decoder, read_header, &bytes);
+  check(opened, field, "it is no JPEG file that can be read: ", decoder.failure.message.data());
+}
+
+}  // namespace
+
+ImageHeader read_jpeg_header(std::string_view bytes, std::string_view field) {
+  Decoder decoder;
+  open(decoder, bytes, field);
+  return {ImageFormat::jpeg, static_cast<int32_t>(decoder.state.image_width),
+          static_cast<int32_t>(decoder.state.image_height)};
+}
+
+Pixels decode_jpeg(std::string_view bytes, std::string_view field) {
+  Decoder decoder;
+  open(decoder, bytes, field);
+  const J_COLOR_SPACE space = decoder.state.jpeg_color_space;
+  if (space == JCS_CMYK || space == JCS_YCCK) {
+    fail(Code::unsupported, field, "a JPEG file in CMYK; save it in RGB");
+  }
+  const bool started = guarded(decoder, start, nullptr);
+  check(started, field, "it is no JPEG file that can be read: ", decoder.failure.message.data());
+  Pixels out{.width = static_cast<int32_t>(decoder.state.output_width),
+             .height = static_cast<int32_t>(decoder.state.output_height),
+             .channels = 3,
+             .values = {}};
+  out.values.resize(size_t{decoder.state.output_width} * decoder.state.output_height * 3);
+  const bool read = guarded(decoder, read_rows, out.values.data());
+  check(read, field, "it is no whole JPEG file: ", decoder.failure.message.data());
+  return out;
+}
+
+}  // namespace rbee::io

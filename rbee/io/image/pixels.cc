@@ -1,0 +1,35 @@
+#include "rbee/io/image/pixels.h"
+
+#include "rbee/core/error.h"
+#include "rbee/io/image/jpeg.h"
+#include "rbee/io/image/png.h"
+
+namespace rbee::io {
+namespace {
+
+ImageHeader header_of(std::string_view bytes, std::string_view field) {
+  if (bytes.starts_with(kPngSignature)) return read_png_header(bytes, field);
+  if (bytes.starts_with(kJpegSignature)) return read_jpeg_header(bytes, field);
+  fail(Code::invalid_argument, field, "its ", bytes.size(), " bytes are neither PNG nor JPEG");
+}
+
+}  // namespace
+
+ImageHeader read_image_header(std::string_view bytes, std::string_view field,
+                              const ImageLimits& limits) {
+  const ImageHeader header = header_of(bytes, field);
+  const bool sides = header.width >= 1 && header.width <= limits.side && header.height >= 1 &&
+                     header.height <= limits.side;
+  check(sides, field, header.width, " x ", header.height, " pixels are outside of 1 to ",
+        limits.side, " on a side");
+  check(int64_t{header.width} * header.height <= limits.pixels, field, header.width, " x ",
+        header.height, " pixels are more than ", limits.pixels);
+  return header;
+}
+
+Pixels decode_image(std::string_view bytes, std::string_view field, const ImageLimits& limits) {
+  const ImageHeader header = read_image_header(bytes, field, limits);
+  return header.format == ImageFormat::png ? decode_png(bytes, field) : decode_jpeg(bytes, field);
+}
+
+}  // namespace rbee::io

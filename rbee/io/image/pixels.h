@@ -1,0 +1,42 @@
+#pragma once
+// Pictures in memory, and the files that they come in.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rbee::io {
+
+// 8 bits a channel, sRGB, rows from the top without gaps, channels last.
+struct Pixels {
+  int32_t width = 0;
+  int32_t height = 0;
+  int32_t channels = 3;  // 3 or 4; the fourth is opacity, not premultiplied
+  std::vector<uint8_t> values;
+};
+
+enum class ImageFormat : uint8_t { png, jpeg };
+
+// What a file says of itself before anything is decoded.
+struct ImageHeader {
+  ImageFormat format = ImageFormat::png;
+  int32_t width = 0;
+  int32_t height = 0;
+};
+
+// Held against the header, so that a small file cannot ask for much memory.
+struct ImageLimits {
+  int32_t side = 8192;
+  int64_t pixels = int64_t{1} << 25;
+};
+
+// Throws invalid_argument in the name of `field` (say "init_image") for bytes that are no whole PNG
+// or JPEG, and for sizes beyond the limits.
+ImageHeader read_image_header(std::string_view bytes, std::string_view field,
+                              const ImageLimits& limits = {});
+// Also throws unsupported for JPEG files in CMYK. Greys become colours; 16 bits become 8; opacity
+// that a file has, also of one colour, becomes the fourth channel.
+Pixels decode_image(std::string_view bytes, std::string_view field, const ImageLimits& limits = {});
+
+}  // namespace rbee::io

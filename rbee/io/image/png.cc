@@ -1,0 +1,168 @@
+#include "rbee/io/image/png.h"
+
+#include <png.h>
+#include <zlib.h>
+
+#include <algorithm>
+
+#include "rbee/core/error.h"
+
+namespace rbee::io {
+namespace {
+
+constexpr size_t kChunkFrame = 12;  // length, type, checksum
+constexpr size_t kHeaderEnd = 8 + kChunkFrame + 13;
+constexpr size_t kLongestKey = 79;
+
+// libpng's simplified interface, released on every path.
+struct PngImage {
+  PngImage() { image.version = PNG_IMAGE_VERSION; }
+  ~PngImage() { png_image_free(&image); }
+  PngImage(const PngImage&) = delete;
+  PngImage& operator=(const PngImage&) = delete;
+
+  png_image image{};
+};
+
+uint32_t big_endian(std::string_view bytes) {
+  uint32_t value = 0;
+  for (const char c : bytes.substr(0, 4)) value = value << 8 | static_cast<uint8_t>(c);
+  return value;
+}
+
+std::string big_endian(uint32_t value) {
+  std::string out;
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
+  return out;
+}
+
+std::string chunk(std::string_view type, const std::string& data) {
+  std::string body(type);
+  body += data;
+  const auto checksum =
+      crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
+  return big_endian(static_cast<uint32_t>(data.size())) + body +
+         big_endian(static_cast<uint32_t>(checksum));
+}
+
+bool is_ascii(std::string_view text) {
+  return std::ranges::none_of(text, [](char c) { return (c & 0x80) != 0; });
+}
+
+std::string text_chunk(const PngText& text) {
+  const bool printable = std::ranges::all_of(text.key, [](char c) { return c >= ' ' && c <= '~'; });
+  check(!text.key.empty() && text.key.size() <= kLongestKey && printable, "png", "a text's key of ",
+        text.key.size(), " characters is not 1 to ", kLongestKey, " of printable ASCII");
+  std::string value = text.value;
+  std::erase(value, '\0');  // ends no text
+  std::string data = text.key + '\0';
+  if (is_ascii(value)) return chunk("tEXt", data + value);
+  data += std::string(2, '\0');  // not compressed, by method 0
+  data += std::string(2, '\0');  // no language, no translated key
+  return chunk("iTXt", data + value);
+}
+
+std::string utf8_of_latin1(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (byte < 0x80) {
+      out += c;
+    } else {
+      out += static_cast<char>(0xc0 | byte >> 6);
+      out += static_cast<char>(0x80 | (byte & 0x3f));
+    }
+  }
+  return out;
+}
+
+std::optional<std::string> itxt_value(std::string_view data) {
+  const bool compressed = data.size() < 2 || data[0] != 0;
+  if (compressed) return std::nullopt;
+  data.remove_prefix(2);
+  for (int i = 0; i < 2; ++i) {  // language, translated key
+    const size_t end = data.find('\0');
+    if (end == std::string_view::npos) return std::nullopt;
+    data.remove_prefix(end + 1);
+  }
+  return std::string(data);
+}
+
+std::optional<std::string> text_value(std::string_view type, std::string_view data,
+                                      std::string_view key) {
+  if (type != "tEXt" && type != "iTXt") return std::nullopt;
+  const size_t end = data.find('\0');
+  if (end == std::string_view::npos || data.substr(0, end) != key) return std::nullopt;
+  const std::string_view value = data.substr(end + 1);
+  return type == "tEXt" ? utf8_of_latin1(value) : itxt_value(value);
+}
+
+void begin(PngImage& png, std::string_view bytes, std::string_view field) {
+  const bool begun = png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()) != 0;
+  check(begun, field, "it is no PNG file that can be read: ", png.image.message);
+  png.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // where nothing says that 16 bits are linear
+}
+
+}  // namespace
+
+std::string encode_png(const Pixels& pixels, const std::vector<PngText>& texts) {
+  const bool sound = pixels.width > 0 && pixels.height > 0 &&
+                     (pixels.channels == 3 || pixels.channels == 4) &&
+                     pixels.values.size() == static_cast<size_t>(pixels.width) *
+                                                 static_cast<size_t>(pixels.height) *
+                                                 static_cast<size_t>(pixels.channels);
+  check(sound, "png", pixels.values.size(), " values are not ", pixels.width, " x ", pixels.height,
+        " pixels of ", pixels.channels, " channels");
+  PngImage png;
+  png.image.width = static_cast<png_uint_32>(pixels.width);
+  png.image.height = static_cast<png_uint_32>(pixels.height);
+  png.image.format = pixels.channels == 4 ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png.image);
+  std::string out(size, '\0');
+  const bool written = png_image_write_to_memory(&png.image, out.data(), &size, 0,
+                                                 pixels.values.data(), 0, nullptr) != 0;
+  if (!written) fail(Code::internal, "png", png.image.message);
+  out.resize(size);
+  std::string chunks;
+  for (const PngText& text : texts) chunks += text_chunk(text);
+  return out.insert(kHeaderEnd, chunks);
+}
+
+std::optional<std::string> png_text(std::string_view bytes, std::string_view key) {
+  if (!bytes.starts_with(kPngSignature)) return std::nullopt;
+  bytes.remove_prefix(kPngSignature.size());
+  while (bytes.size() >= kChunkFrame) {
+    const size_t length = big_endian(bytes);
+    if (length > bytes.size() - kChunkFrame) return std::nullopt;
+    if (auto value = text_value(bytes.substr(4, 4), bytes.substr(8, length), key)) return value;
+    bytes.remove_prefix(length + kChunkFrame);
+  }
+  return std::nullopt;
+}
+
+ImageHeader read_png_header(std::string_view bytes, std::string_view field) {
+  check(bytes.size() > kHeaderEnd && bytes.substr(12, 4) == "IHDR", field,
+        "it is no PNG file that can be read: the header is missing");
+  const uint32_t width = big_endian(bytes.substr(16));
+  const uint32_t height = big_endian(bytes.substr(20));
+  constexpr uint32_t kMost = 0x7fffffff;
+  check(width <= kMost && height <= kMost, field, "it is no PNG file that can be read: its size");
+  return {ImageFormat::png, static_cast<int32_t>(width), static_cast<int32_t>(height)};
+}
+
+Pixels decode_png(std::string_view bytes, std::string_view field) {
+  PngImage png;
+  begin(png, bytes, field);
+  const bool opacity = (png.image.format & PNG_FORMAT_FLAG_ALPHA) != 0;
+  png.image.format = opacity ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
+  Pixels out{.width = static_cast<int32_t>(png.image.width),
+             .height = static_cast<int32_t>(png.image.height),
+             .channels = opacity ? 4 : 3,
+             .values = {}};
+  out.values.resize(PNG_IMAGE_SIZE(png.image));
+  const bool read = png_image_finish_read(&png.image, nullptr, out.values.data(), 0, nullptr) != 0;
+  check(read, field, "it is no whole PNG file: ", png.image.message);
+  return out;
+}
+
+}  // namespace rbee::io

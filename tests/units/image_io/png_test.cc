@@ -1,0 +1,69 @@
+#include "rbee/io/image/png.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/expect_error.h"
+
+namespace rbee::io {
+namespace {
+
+Pixels sample(int32_t channels) {
+  Pixels out{.width = 5, .height = 3, .channels = channels, .values = {}};
+  for (int i = 0; i < 15 * channels; ++i) out.values.push_back(static_cast<uint8_t>(i * 7));
+  return out;
+}
+
+TEST(Png, KeepsPixels) {
+  for (const int32_t channels : {3, 4}) {
+    const Pixels pixels = sample(channels);
+    const Pixels again = decode_image(encode_png(pixels), "image");
+    EXPECT_EQ(again.width, 5);
+    EXPECT_EQ(again.height, 3);
+    EXPECT_EQ(again.channels, channels);
+    EXPECT_EQ(again.values, pixels.values);
+  }
+}
+
+TEST(Png, KeepsTexts) {
+  const std::string parameters = "a cat\nNegative prompt: dog\nSteps: 20";
+  const std::string bytes = encode_png(
+      sample(3), {{"parameters", parameters}, {"note", "\xc3\xa9t\xc3\xa9 \xe2\x98\x83"}});
+  EXPECT_EQ(png_text(bytes, "parameters"), parameters);
+  EXPECT_EQ(png_text(bytes, "note"), "\xc3\xa9t\xc3\xa9 \xe2\x98\x83");
+  EXPECT_EQ(png_text(bytes, "other"), std::nullopt);
+  EXPECT_EQ(decode_image(bytes, "image").values, sample(3).values);
+}
+
+// Written by Pillow: Latin-1 in tEXt, UTF-8 in iTXt.
+TEST(Png, ReadsTextsOfOthers) {
+  std::ifstream in(RBEE_TEST_DATA "/units/image_io/data/texts.png", std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  EXPECT_EQ(png_text(bytes, "parameters"), "caf\xc3\xa9\nSteps: 20");
+  EXPECT_EQ(png_text(bytes, "other"), "na\xc3\xafve \xe2\x98\x83");
+}
+
+TEST(Png, FindsNoTextInDamagedFiles) {
+  const std::string bytes = encode_png(sample(3), {{"parameters", "x"}});
+  for (size_t length = 0; length < 45; ++length) {
+    EXPECT_EQ(png_text(std::string_view(bytes).substr(0, length), "parameters"), std::nullopt);
+  }
+  std::string huge = bytes;
+  huge.replace(33, 4, "\xff\xff\xff\xff");
+  EXPECT_EQ(png_text(huge, "parameters"), std::nullopt);
+  EXPECT_EQ(png_text("no PNG", "parameters"), std::nullopt);
+}
+
+TEST(Png, RefusesWhatItCannotWrite) {
+  Pixels wrong = sample(3);
+  wrong.values.pop_back();
+  harness::expect_error("png", "44", "5 x 3", [&] { static_cast<void>(encode_png(wrong)); });
+  harness::expect_error("png", "80", "79", [] {
+    static_cast<void>(encode_png(sample(3), {{std::string(80, 'k'), "x"}}));
+  });
+}
+
+}  // namespace
+}  // namespace rbee::io
