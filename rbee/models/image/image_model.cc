@@ -1,0 +1,213 @@
+#include "rbee/models/image/image_model.h"
+
+#include "rbee/io/diffusers_folder.h"
+#include "rbee/models/image/autoencoder.h"
+#include "rbee/models/image/clip_text.h"
+#include "rbee/models/image/model_files.h"
+#include "rbee/models/image/tiny_autoencoder.h"
+#include "rbee/models/image/unet.h"
+#include "rbee/ops/concat.h"
+
+namespace rbee::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Tensors that some writers keep and no model reads.
+constexpr std::string_view kIgnored[] = {"position_ids", "logit_scale"};
+
+// What a family reads of its text encoders.
+ClipTextUse clip_use(ImageFamily family, bool last) {
+  using Pooled = ClipTextUse::Pooled;
+  switch (family) {
+    case ImageFamily::sd1:
+    case ImageFamily::sd2:
+      return {};
+    case ImageFamily::sdxl:
+    case ImageFamily::sdxl_refiner:
+      return {
+          .clip_skip = 2, .final_norm = false, .pooled = last ? Pooled::projection : Pooled::none};
+    case ImageFamily::sd3:
+      return {.clip_skip = 2, .final_norm = false, .pooled = Pooled::projection};
+    case ImageFamily::flux:
+      return {.pooled = Pooled::norm};
+  }
+  return {};
+}
+
+[[noreturn]] void fail_class(const ModelPart& part, std::string_view known) {
+  fail(Code::unsupported, part.config.source(), part.name, " is a ", part.class_name,
+       ", which is not implemented; known: ", known);
+}
+
+// Loads parts one after another and adds up what they take.
+class Loader {
+ public:
+  Loader(const ModelFiles& files, const ImageLoadOptions& options)
+      : files_(files), options_(options) {
+    for (const ModelPart& part : files.parts) total_ += part.weights.file_bytes();
+  }
+
+  ImageModel load();
+
+ private:
+  nn::WeightScope scope(const ModelPart& part, DType activations);
+  void close(const ModelPart& part, const nn::WeightScope& scope);
+  void load_text(const ModelPart& part, bool last);
+  void load_denoiser();
+  void load_vae(const ModelPart& part);
+
+  const ModelFiles& files_;
+  const ImageLoadOptions& options_;
+  ImageModel model_;
+  int64_t done_ = 0, total_ = 0;  // bytes of all parts
+};
+
+nn::WeightScope Loader::scope(const ModelPart& part, DType activations) {
+  nn::WeightOptions weights{.device = options_.device,
+                            .own_names = true,
+                            .ignored = kIgnored,
+                            .pack = options_.pack_weights,
+                            .activations = activations};
+  if (options_.progress) {
+    weights.progress = [this](int64_t done, int64_t) { options_.progress(done_ + done, total_); };
+  }
+  return {part.weights, weights};
+}
+
+void Loader::close(const ModelPart& part, const nn::WeightScope& scope) {
+  scope.finish();
+  done_ += part.weights.file_bytes();
+  model_.weight_bytes += scope.figures().resident_bytes;
+  model_.parameters += scope.figures().parameters;
+}
+
+void Loader::load_text(const ModelPart& part, bool last) {
+  if (part.class_name != "CLIPTextModel" && part.class_name != "CLIPTextModelWithProjection") {
+    fail_class(part, "CLIPTextModel, CLIPTextModelWithProjection");
+  }
+  const nn::WeightScope weights = scope(part, options_.activations);
+  TextPart text;
+  text.encoder = std::make_unique<ClipTextEncoder>(weights, ClipTextConfig::read(part.config),
+                                                   clip_use(files_.family, last));
+  text.tokenizer = part.tokenizer;
+  model_.text.push_back(std::move(text));
+  close(part, weights);
+}
+
+void Loader::load_denoiser() {
+  const ModelPart& part = files_.require("unet");
+  if (part.class_name != "UNet2DConditionModel") fail_class(part, "UNet2DConditionModel");
+  UnetConfig config = UnetConfig::read(part.config);
+  config.pooled_width = model_.text.back().encoder->pooled_width();
+  const nn::WeightScope weights = scope(part, options_.activations);
+  model_.denoiser = std::make_unique<Unet>(weights, config);
+  close(part, weights);
+}
+
+void Loader::load_vae(const ModelPart& part) {
+  if (part.class_name == "AutoencoderTiny") {
+    const nn::WeightScope weights =
+        scope(part, options_.vae_activations.value_or(options_.activations));
+    model_.vae =
+        std::make_unique<TinyAutoencoder>(weights, TinyAutoencoderConfig::read(part.config));
+    return close(part, weights);
+  }
+  if (part.class_name != "AutoencoderKL") fail_class(part, "AutoencoderKL, AutoencoderTiny");
+  const AutoencoderConfig config = AutoencoderConfig::read(part.config);
+  const bool overflows = config.force_upcast && options_.activations == DType::f16;
+  const DType activations =
+      options_.vae_activations.value_or(overflows ? DType::f32 : options_.activations);
+  const nn::WeightScope weights = scope(part, activations);
+  model_.vae = std::make_unique<Autoencoder>(weights, config);
+  close(part, weights);
+}
+
+ImageModel Loader::load() {
+  model_.family = files_.family;
+  model_.model_name = files_.name;
+  model_.scheduler = files_.scheduler;
+  if (options_.prediction_type) model_.scheduler.prediction_type = *options_.prediction_type;
+  model_.zeros_for_empty_negative = files_.zeros_for_empty_negative;
+  model_.device = options_.device;
+  model_.activations = options_.activations;
+  std::vector<const ModelPart*> encoders;
+  for (const ModelPart& part : files_.parts) {
+    if (part.name.starts_with("text_encoder")) encoders.push_back(&part);
+  }
+  if (encoders.empty()) fail(Code::not_found, files_.name, "the model has no text_encoder");
+  for (const ModelPart* part : encoders) load_text(*part, part == encoders.back());
+  model_.join = encoders.size() > 1 ? TextJoin::widths : TextJoin::single;
+  load_denoiser();
+  load_vae(files_.require("vae"));
+  if (options_.progress) options_.progress(total_, total_);
+  return std::move(model_);
+}
+
+void check_options(const ImageLoadOptions& options) {
+  constexpr const char* kOp = "load_image_model";
+  check(options.device != nullptr, kOp, "no device is given");
+  for (const DType type : {options.activations, options.vae_activations.value_or(DType::f32)}) {
+    check(type == DType::f32 || type == DType::f16 || type == DType::bf16, kOp, "activations are ",
+          type, ", wanted f32, f16 or bf16");
+  }
+}
+
+ModelFiles read_model(const fs::path& path) {
+  if (!fs::exists(path)) {
+    fail(Code::not_found, path.string(), "there is no such file or folder");
+  }
+  io::refuse_pickle(path);
+  return read_diffusers_folder(path);
+}
+
+}  // namespace
+
+const char* name(ImageFamily family) {
+  switch (family) {
+    case ImageFamily::sd1:
+      return "sd1";
+    case ImageFamily::sd2:
+      return "sd2";
+    case ImageFamily::sdxl:
+      return "sdxl";
+    case ImageFamily::sdxl_refiner:
+      return "sdxl_refiner";
+    case ImageFamily::sd3:
+      return "sd3";
+    case ImageFamily::flux:
+      return "flux";
+  }
+  return "unknown";
+}
+
+int64_t ImageModel::default_size() const {
+  constexpr int64_t kSmall = 512, kLarge = 1024;
+  const int64_t sample = denoiser->info().sample_size;
+  if (sample > 0) return sample * vae->info().scale;
+  return family == ImageFamily::sd1 || family == ImageFamily::sd2 ? kSmall : kLarge;
+}
+
+TextStates join_text(TextJoin join, std::span<const TextEncoding> encodings) {
+  constexpr const char* kOp = "join_text";
+  check(!encodings.empty(), kOp, "there are no text encodings");
+  if (join == TextJoin::single) {
+    check(encodings.size() == 1, kOp, encodings.size(), " encodings, wanted one");
+    return {.context = encodings.front().hidden, .pooled = encodings.front().pooled};
+  }
+  std::vector<Tensor> hidden;
+  for (const TextEncoding& encoding : encodings) hidden.push_back(encoding.hidden);
+  return {.context = concat(hidden, Axis{-1}), .pooled = encodings.back().pooled};
+}
+
+ImageModel load_image_model(const fs::path& path, const ImageLoadOptions& options) {
+  check_options(options);
+  ModelFiles files = read_model(path);
+  if (!options.vae.empty()) {
+    std::erase_if(files.parts, [](const ModelPart& part) { return part.name == "vae"; });
+    files.parts.push_back(read_vae_folder(options.vae));
+  }
+  return Loader(files, options).load();
+}
+
+}  // namespace rbee::models

@@ -1,0 +1,113 @@
+#include "rbee/models/image/model_files.h"
+
+#include <algorithm>
+#include <array>
+
+#include "rbee/core/error.h"
+#include "rbee/io/diffusers_folder.h"
+#include "rbee/io/hf_folder.h"
+
+namespace rbee::models {
+namespace {
+
+namespace fs = std::filesystem;
+using io::DiffusersFolder;
+
+constexpr uintmax_t kMaxConfigBytes = uintmax_t{16} << 20;
+
+ImageFamily unet_family(const DiffusersFolder& folder) {
+  if (folder.find("text_encoder_2") != nullptr) {
+    return folder.find("text_encoder") != nullptr ? ImageFamily::sdxl : ImageFamily::sdxl_refiner;
+  }
+  constexpr int64_t kOpenClipWidth = 1024;
+  const auto widths = folder.config("unet").integer_each("cross_attention_dim", 1);
+  return widths.front() == kOpenClipWidth ? ImageFamily::sd2 : ImageFamily::sd1;
+}
+
+ImageFamily family_of(const DiffusersFolder& folder) {
+  if (folder.find("unet") != nullptr) return unet_family(folder);
+  const std::string denoiser = folder.require("transformer").class_name;
+  if (denoiser == "SD3Transformer2DModel") return ImageFamily::sd3;
+  if (denoiser == "FluxTransformer2DModel") return ImageFamily::flux;
+  fail(Code::unsupported, folder.index().describe("transformer"), denoiser,
+       " is not implemented; known are UNet2DConditionModel, SD3Transformer2DModel and "
+       "FluxTransformer2DModel");
+}
+
+// "text_encoder_2" has "tokenizer_2".
+TokenizerFiles read_tokenizer(const DiffusersFolder& folder, std::string_view encoder) {
+  const std::string part =
+      cat("tokenizer", encoder.substr(std::string_view("text_encoder").size()));
+  TokenizerFiles files;
+  if (folder.find(part) == nullptr) return files;
+  const auto read = [&](const char* file) { return folder.text_file(part, file).value_or(""); };
+  files.tokenizer_json = read("tokenizer.json");
+  files.vocab_json = read("vocab.json");
+  files.merges = read("merges.txt");
+  files.tokenizer_config_json = read("tokenizer_config.json");
+  files.special_tokens_map = read("special_tokens_map.json");
+  return files;
+}
+
+}  // namespace
+
+const ModelPart* ModelFiles::find(std::string_view part) const {
+  const auto found = std::ranges::find(parts, part, &ModelPart::name);
+  return found == parts.end() ? nullptr : &*found;
+}
+
+const ModelPart& ModelFiles::require(std::string_view part) const {
+  if (const ModelPart* found = find(part)) return *found;
+  fail(Code::not_found, name, "the model has no ", part);
+}
+
+SchedulerSettings read_scheduler(const io::JsonConfig& config) {
+  SchedulerSettings out;
+  out.class_name = config.text_or("_class_name", "");
+  out.train_timesteps = config.integer_or("num_train_timesteps", 1000, {1, 1 << 20});
+  out.beta_start = config.number_or("beta_start", 0.0001);
+  out.beta_end = config.number_or("beta_end", 0.02);
+  out.beta_schedule = config.text_or("beta_schedule", "linear");
+  const bool flow = out.class_name.starts_with("FlowMatch");
+  out.prediction_type = config.text_or("prediction_type", flow ? "flow_prediction" : "epsilon");
+  out.timestep_spacing = config.text_or("timestep_spacing", "leading");
+  out.steps_offset = config.integer_or("steps_offset", 0, {0, 1 << 20});
+  out.set_alpha_to_one = config.flag_or("set_alpha_to_one", true);
+  out.rescale_betas_zero_snr = config.flag_or("rescale_betas_zero_snr", false);
+  out.shift = config.number_or("shift", 1);
+  out.use_dynamic_shifting = config.flag_or("use_dynamic_shifting", false);
+  out.base_shift = config.number_or("base_shift", 0.5);
+  out.max_shift = config.number_or("max_shift", 1.15);
+  out.base_seq_len = config.integer_or("base_image_seq_len", 256);
+  out.max_seq_len = config.integer_or("max_image_seq_len", 4096);
+  return out;
+}
+
+ModelFiles read_diffusers_folder(const fs::path& path) {
+  const DiffusersFolder folder = DiffusersFolder::open(path);
+  ModelFiles files;
+  files.family = family_of(folder);
+  files.name = fs::absolute(path).lexically_normal().filename().string();
+  files.zeros_for_empty_negative = folder.index().flag_or("force_zeros_for_empty_prompt", false);
+  for (const char* name :
+       {"text_encoder", "text_encoder_2", "text_encoder_3", "unet", "transformer", "vae"}) {
+    const io::PipelinePart* part = folder.find(name);
+    if (part == nullptr) continue;
+    ModelPart read{part->name, part->class_name, folder.config(name), folder.weights(name), {}};
+    if (part->name.starts_with("text_encoder")) read.tokenizer = read_tokenizer(folder, name);
+    files.parts.push_back(std::move(read));
+  }
+  files.scheduler = read_scheduler(folder.config("scheduler", "scheduler_config.json"));
+  return files;
+}
+
+ModelPart read_vae_folder(const fs::path& path) {
+  const fs::path file = path / "config.json";
+  const auto text = io::read_text(file, kMaxConfigBytes);
+  if (!text) fail(Code::not_found, file.string(), "there is no such file");
+  io::JsonConfig config(*text, file.string());
+  const std::string class_name = config.text_or("_class_name", "AutoencoderKL");
+  return {"vae", class_name, std::move(config), io::open_part_weights(path), {}};
+}
+
+}  // namespace rbee::models
