@@ -4,6 +4,7 @@
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/attention_wgmma.h"
 #include "backends/cuda/ops/image_conv_mma.h"
+#include "backends/cuda/ops/image_conv_wgmma.h"
 #include "backends/cuda/ops/linear_mma.h"
 #include "backends/cuda/ops/linear_slabs.h"
 #include "backends/cuda/ops/linear_wgmma.h"
@@ -40,6 +41,7 @@ KernelTable wgmma_kernels() {
                                 paged_attention_mma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_wgmma,
                        linear_wgmma, linear_mma, gpu::linear>();
+  t.image_conv = gpu::slot<image_conv_wgmma, image_conv_mma, gpu::image_conv_plain>();
   return t;
 }
 

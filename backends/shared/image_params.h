@@ -25,6 +25,10 @@ struct ImageConvParams {
   u32 weight_type;  // 0: f32, 1: f16, 2: bf16, 3: f64, 4: f8e4m3
   Divider out_width, out_height, out_pixels;
   Divider by_channels, by_kernel_w;
+  // Where blocks share the depth: each sums split_depth of it into partials (splits, pixels, outs),
+  // and a second kernel joins them. Else null, one split.
+  float* partials;
+  i32 split_depth, splits;
 };
 
 // Group norm of (images, pixels, channels) in three steps: the moments of each chunk of pixels, for

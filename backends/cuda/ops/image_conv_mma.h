@@ -5,8 +5,7 @@
 
 namespace rbee::cuda {
 
-// Tensor cores: mma.sync on sm_80 and later, wgmma on sm_90a; see gpu/ops/image_conv.h for what
-// they take.
+// Tensor cores through mma.sync: sm_80 and later; see gpu/ops/image_conv.h for what it takes.
 extern const Impl<ImageConvArgs> image_conv_mma;
 
 }  // namespace rbee::cuda

@@ -16,13 +16,17 @@ INSTRUCTIONS = [
     ("gemm", MFMA, "*", r"v_mfma_f32_16x16x"),
     ("gemm", WMMA, "*", r"v_wmma_f32_16x16x16"),
     ("gemm", DOT2, "gemm_f16_*", r"v_dot2c?_f32_f16"),
+    ("image_conv_matrix", MFMA, "*", r"v_mfma_f32_16x16x"),
+    ("image_conv_matrix", WMMA, "*", r"v_wmma_f32_16x16x16"),
+    ("image_conv_matrix", DOT2, "image_conv_f16_*", r"v_dot2c?_f32_f16"),
     ("attention_mfma", MFMA, "*", r"v_mfma_f32_"),
     ("attention_wmma", WMMA, "*", r"v_wmma_f32_16x16x16"),
     ("matvec_k_blocks|matvec_small_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
     ("matvec_one_*_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
     ("gemm", "sm_90a|sm_8?", "*", r"H(G?)MMA"),
     ("gemm_wgmma|attention_wgmma", "sm_90a", "*", r"HGMMA"),
-    ("attention_mma", "sm_90a|sm_8?", "*", r"HMMA"),
+    ("image_conv_wgmma", "sm_90a", "*_wide|*_middle|*_square", r"HGMMA"),
+    ("attention_mma|image_conv_mma", "sm_90a|sm_8?", "*", r"HMMA"),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*", r"IDP\.4A"),
     ("matvec_one_*_blocks", "sm_*", "*", r"IDP\.4A"),
 ]
@@ -30,6 +34,7 @@ INSTRUCTIONS = [
 # Kernels without scratch memory and spilled vector registers.
 HOT = [
     ("gemm*", "*", "*"),
+    ("image_*", "*", "*"),
     ("linear_*", "*", "*"),
     ("matvec*", "*", "*"),
     ("attention_*", "*", "*"),
@@ -42,9 +47,9 @@ HOT = [
 
 # Vector registers, most: what the planned waves on a SIMD (blocks on a multiprocessor) leave.
 MOST_REGISTERS = [
-    ("gemm*", MFMA, "*", 168),  # three waves of 512 registers
-    ("gemm*", WMMA, "*", 216),  # seven of 1536
-    ("gemm*", DOT2, "*", 184),  # five of 1024
+    ("gemm*|image_conv_matrix", MFMA, "*", 168),  # three waves of 512 registers
+    ("gemm*|image_conv_matrix", WMMA, "*", 216),  # seven of 1536
+    ("gemm*|image_conv_matrix", DOT2, "*", 184),  # five of 1024
     ("linear_*", "gfx*", "*", 128),
     ("matvec_k_blocks|matvec_small_blocks", MFMA, "*", 256),
     ("matvec_k_blocks|matvec_small_blocks", WMMA, "*", 192),
