@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "backends/cpu/copy_rows.h"
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/cpu_features.h"
 #include "backends/cpu/fused_linear.h"
@@ -73,12 +74,12 @@ auto slot() {
 
 void add_elementwise(KernelTable& t) {
   t.affine = slot<ref_affine>();
-  t.unary = slot<ref_unary>();
-  t.binary = slot<ref_binary>();
+  t.unary = slot<RB_X86(avx512_unary, avx2_unary) ref_unary>();
+  t.binary = slot<RB_X86(avx512_binary, avx2_binary) ref_binary>();
   t.compare = slot<ref_compare>();
   t.where = slot<ref_where>();
   t.cast = slot<ref_cast>();
-  t.copy = slot<ref_copy>();
+  t.copy = slot<rows_copy, ref_copy>();
   t.copy2d = slot<ref_copy2d>();
   t.fill = slot<ref_fill>();
   t.gated = slot<RB_X86(avx512_gated, avx2_gated) ref_gated>();
@@ -92,7 +93,7 @@ void add_reductions(KernelTable& t) {
 }
 
 void add_norms(KernelTable& t) {
-  t.layer_norm = slot<ref_layer_norm>();
+  t.layer_norm = slot<RB_X86(avx512_layer_norm, avx2_layer_norm) ref_layer_norm>();
   t.group_norm = slot<ref_group_norm>();
   t.rms_norm = slot<RB_X86(avx512_rms_norm, avx2_rms_norm) ref_rms_norm>();
   t.add_rms_norm = slot<RB_X86(avx512_add_rms_norm, avx2_add_rms_norm) ref_add_rms_norm>();

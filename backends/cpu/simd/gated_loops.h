@@ -15,10 +15,9 @@ RB_INLINE Vec activate(Vec x) {
   if constexpr (kOp == GateOp::silu) {
     return x / (splat(1.0f) + exp(-x));
   } else if constexpr (kOp == GateOp::gelu) {
-    // 1 + tanh(u) = 2 * sigmoid(2 u)
-    constexpr float kTwiceRoot = 1.59576912f;  // 2 * sqrt(2 / pi)
-    const Vec cubic = fma(x * x * x, splat(0.044715f), x);
-    return x / (splat(1.0f) + exp(cubic * splat(-kTwiceRoot)));
+    return gelu(x);
+  } else if constexpr (kOp == GateOp::gelu_erf) {
+    return x * normcdf(x);
   } else if constexpr (kOp == GateOp::relu) {
     return max(splat(0.0f), x);
   } else {
@@ -38,7 +37,6 @@ RB_INLINE void gate_row(const float* gate, const float* up, float* y, int64_t di
 }
 
 const char* refuse_gated(const GatedArgs& args) {
-  if (args.op == GateOp::gelu_erf) return "has no erf";
   for (const View* view : {&args.gate, &args.up, &args.y}) {
     if (view->dtype != DType::f32 || view->strides[1] != 1) return "takes f32 rows without gaps";
   }
@@ -73,6 +71,8 @@ void run_gated(const GatedArgs& args, Stream&) {
       return gate_rows<GateOp::silu>(args);
     case GateOp::gelu:
       return gate_rows<GateOp::gelu>(args);
+    case GateOp::gelu_erf:
+      return gate_rows<GateOp::gelu_erf>(args);
     case GateOp::relu:
       return gate_rows<GateOp::relu>(args);
     default:
