@@ -1,0 +1,235 @@
+#include "rbee/engine/image_canvas.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "rbee/core/error.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr double kLobes = 3;
+
+double lanczos(double x) {
+  if (x == 0) return 1;
+  if (std::abs(x) >= kLobes) return 0;
+  const double angle = std::numbers::pi * x;
+  return kLobes * std::sin(angle) * std::sin(angle / kLobes) / (angle * angle);
+}
+
+// What one pixel of the result takes from a line of the source.
+struct Taps {
+  int32_t first = 0;
+  std::vector<float> weights;
+};
+
+std::vector<Taps> taps(int32_t from, int32_t to) {
+  const double ratio = static_cast<double>(from) / to;
+  const double width = std::max(ratio, 1.0);
+  std::vector<Taps> out;
+  for (int32_t i = 0; i < to; ++i) {
+    const double centre = (i + 0.5) * ratio;
+    const auto first = std::max(static_cast<int32_t>(centre - kLobes * width), 0);
+    const auto last = std::min(static_cast<int32_t>(std::ceil(centre + kLobes * width)), from);
+    Taps tap{.first = first, .weights = {}};
+    double sum = 0;
+    for (int32_t k = first; k < last; ++k) {
+      const double weight = lanczos((k + 0.5 - centre) / width);
+      tap.weights.push_back(static_cast<float>(weight));
+      sum += weight;
+    }
+    for (float& weight : tap.weights) weight = static_cast<float>(weight / sum);
+    out.push_back(std::move(tap));
+  }
+  return out;
+}
+
+// Lines of `count` pixels become lines of taps.size() pixels, and rows and columns change places.
+std::vector<float> resample(const std::vector<float>& values, int32_t lines, int32_t count,
+                            int32_t channels, const std::vector<Taps>& all) {
+  const auto to = static_cast<int32_t>(all.size());
+  std::vector<float> out(static_cast<size_t>(lines) * all.size() * static_cast<size_t>(channels));
+  for (int32_t line = 0; line < lines; ++line) {
+    for (int32_t i = 0; i < to; ++i) {
+      const Taps& tap = all[static_cast<size_t>(i)];
+      const float* in = values.data() + (int64_t{line} * count + tap.first) * channels;
+      float* sum = out.data() + (int64_t{i} * lines + line) * channels;
+      for (size_t k = 0; k < tap.weights.size() * static_cast<size_t>(channels); ++k) {
+        sum[k % static_cast<size_t>(channels)] +=
+            tap.weights[k / static_cast<size_t>(channels)] * in[k];
+      }
+    }
+  }
+  return out;
+}
+
+uint8_t byte_of(float value) {
+  return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0f, 255.0f)));
+}
+
+bool has_transparency(const io::Pixels& pixels) {
+  if (pixels.channels != 4) return false;
+  for (size_t i = 3; i < pixels.values.size(); i += 4) {
+    if (pixels.values[i] < 255) return true;
+  }
+  return false;
+}
+
+float signed_value(uint8_t value) {
+  return static_cast<float>(value) / 127.5f - 1;
+}
+
+// Every line of `values` through the kernel, and rows and columns change places.
+std::vector<float> smooth(const std::vector<float>& values, int32_t lines, int32_t count,
+                          const std::vector<float>& kernel) {
+  const auto reach = static_cast<int32_t>(kernel.size() / 2);
+  std::vector<float> out(values.size());
+  for (int32_t line = 0; line < lines; ++line) {
+    const float* in = values.data() + int64_t{line} * count;
+    for (int32_t i = 0; i < count; ++i) {
+      float sum = 0;
+      for (int32_t k = -reach; k <= reach; ++k) {
+        sum += kernel[static_cast<size_t>(k + reach)] * in[std::clamp(i + k, 0, count - 1)];
+      }
+      out[static_cast<size_t>(i) * static_cast<size_t>(lines) + static_cast<size_t>(line)] = sum;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+io::Pixels resized(const io::Pixels& pixels, int32_t width, int32_t height) {
+  if (pixels.width == width && pixels.height == height) return pixels;
+  const std::vector<float> values(pixels.values.begin(), pixels.values.end());
+  const std::vector<float> wide =
+      resample(values, pixels.height, pixels.width, pixels.channels, taps(pixels.width, width));
+  const std::vector<float> done =
+      resample(wide, width, pixels.height, pixels.channels, taps(pixels.height, height));
+  io::Pixels out{.width = width, .height = height, .channels = pixels.channels, .values = {}};
+  out.values.resize(done.size());
+  std::ranges::transform(done, out.values.begin(), byte_of);
+  return out;
+}
+
+Mask mask_of(const io::Pixels& pixels, bool invert) {
+  Mask out{.width = pixels.width, .height = pixels.height, .values = {}};
+  const bool by_opacity = has_transparency(pixels);
+  const auto step = static_cast<size_t>(pixels.channels);
+  for (size_t i = 0; i < pixels.values.size(); i += step) {
+    const uint8_t* p = pixels.values.data() + i;
+    const double bright = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
+    const bool repaint = by_opacity ? p[3] < 128 : bright >= 127.5;
+    out.values.push_back(repaint != invert ? 1.0f : 0.0f);
+  }
+  return out;
+}
+
+Mask blurred(const Mask& mask, int32_t pixels) {
+  if (pixels == 0) return mask;
+  std::vector<float> kernel;
+  const int32_t reach = 3 * pixels;
+  float sum = 0;
+  for (int32_t k = -reach; k <= reach; ++k) {
+    const float x = static_cast<float>(k) / static_cast<float>(pixels);
+    kernel.push_back(std::exp(-x * x / 2));
+    sum += kernel.back();
+  }
+  for (float& weight : kernel) weight /= sum;
+  Mask out = mask;
+  out.values =
+      smooth(smooth(mask.values, mask.height, mask.width, kernel), mask.width, mask.height, kernel);
+  return out;
+}
+
+Tensor latent_mask(const Mask& mask, int32_t scale, Device& device) {
+  const int32_t height = mask.height / scale;
+  const int32_t width = mask.width / scale;
+  std::vector<float> values;
+  for (int32_t y = 0; y < height; ++y) {
+    for (int32_t x = 0; x < width; ++x) {
+      values.push_back(
+          mask.values[static_cast<size_t>(y) * static_cast<size_t>(scale * mask.width) +
+                      static_cast<size_t>(x) * static_cast<size_t>(scale)]);
+    }
+  }
+  return from_host<float>(values, {1, height, width, 1}, device);
+}
+
+Tensor image_tensor(const io::Pixels& pixels, Device& device) {
+  const Mask nothing{
+      pixels.width, pixels.height,
+      std::vector<float>(static_cast<size_t>(pixels.width) * static_cast<size_t>(pixels.height))};
+  return masked_tensor(pixels, nothing, device);
+}
+
+Tensor masked_tensor(const io::Pixels& pixels, const Mask& mask, Device& device) {
+  std::vector<float> values;
+  values.reserve(mask.values.size() * 3);
+  for (size_t i = 0; i < mask.values.size(); ++i) {
+    const uint8_t* p = pixels.values.data() + i * static_cast<size_t>(pixels.channels);
+    for (int c = 0; c < 3; ++c) values.push_back(mask.values[i] < 0.5f ? signed_value(p[c]) : 0);
+  }
+  return from_host<float>(values, {1, pixels.height, pixels.width, 3}, device);
+}
+
+io::Pixels pixels_of(std::span<const float> values, int32_t width, int32_t height) {
+  if (!std::ranges::all_of(values, [](float v) { return std::isfinite(v); })) {
+    fail(Code::unsupported, "vae",
+         "the decoded picture has values that are not finite; run with activations of f32 or bf16, "
+         "or with a VAE that was made for f16");
+  }
+  io::Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
+  out.values.resize(values.size());
+  std::ranges::transform(values, out.values.begin(),
+                         [](float v) { return byte_of((v / 2 + 0.5f) * 255); });
+  return out;
+}
+
+io::Pixels composed(const io::Pixels& painted, const io::Pixels& original, const Mask& mask) {
+  io::Pixels out = painted;
+  for (size_t i = 0; i < mask.values.size(); ++i) {
+    const uint8_t* kept = original.values.data() + i * static_cast<size_t>(original.channels);
+    for (size_t c = 0; c < 3; ++c) {
+      uint8_t& value = out.values[i * 3 + c];
+      value = byte_of(mask.values[i] * value + (1 - mask.values[i]) * kept[c]);
+    }
+  }
+  return out;
+}
+
+std::vector<float> enlarged(std::span<const float> values, const Shape& from, int64_t height,
+                            int64_t width) {
+  const int64_t rows = from[1];
+  const int64_t columns = from[2];
+  const int64_t channels = from[3];
+  std::vector<float> out(static_cast<size_t>(from[0] * height * width * channels));
+  const auto place = [](int64_t i, int64_t to, int64_t count) {
+    const double at =
+        (static_cast<double>(i) + 0.5) * static_cast<double>(count) / static_cast<double>(to) - 0.5;
+    return std::clamp(at, 0.0, static_cast<double>(count - 1));
+  };
+  size_t index = 0;
+  for (int64_t i = 0; i < from[0] * height * width; ++i) {
+    const double y = place(i / width % height, height, rows);
+    const double x = place(i % width, width, columns);
+    const auto top = static_cast<int64_t>(y);
+    const auto left = static_cast<int64_t>(x);
+    const float down = static_cast<float>(y - static_cast<double>(top));
+    const float right = static_cast<float>(x - static_cast<double>(left));
+    const auto at = [&](int64_t row, int64_t column, int64_t c) {
+      const int64_t line = i / (width * height) * rows + std::min(row, rows - 1);
+      const int64_t pixel = line * columns + std::min(column, columns - 1);
+      return values[static_cast<size_t>(pixel * channels + c)];
+    };
+    for (int64_t c = 0; c < channels; ++c) {
+      const float upper = at(top, left, c) * (1 - right) + at(top, left + 1, c) * right;
+      const float lower = at(top + 1, left, c) * (1 - right) + at(top + 1, left + 1, c) * right;
+      out[index++] = upper * (1 - down) + lower * down;
+    }
+  }
+  return out;
+}
+
+}  // namespace rbee::engine

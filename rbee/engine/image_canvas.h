@@ -1,0 +1,47 @@
+#pragma once
+// Pictures between files and tensors: sizes, masks, and what is kept of a picture.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rbee/io/image/pixels.h"
+#include "rbee/tensor/tensor.h"
+
+namespace rbee::engine {
+
+// One value a pixel, 0 to 1; rows from the top.
+struct Mask {
+  int32_t width = 0;
+  int32_t height = 0;
+  std::vector<float> values;
+};
+
+// Lanczos' kernel of three lobes, widened where the picture shrinks.
+io::Pixels resized(const io::Pixels& pixels, int32_t width, int32_t height);
+
+// What is to be repainted: where `pixels` is transparent, or without any transparency where it is
+// bright (Rec. 601); 0 or 1 with the border at one half.
+Mask mask_of(const io::Pixels& pixels, bool invert);
+// A Gaussian of that standard deviation in pixels; at the borders their values go on.
+Mask blurred(const Mask& mask, int32_t pixels);
+// The mask's value at the upper left pixel of each latent (nearest neighbour), (1, h, w, 1).
+Tensor latent_mask(const Mask& mask, int32_t scale, Device& device);
+
+// (1, height, width, 3) in [-1, 1]; the opacity is left out.
+Tensor image_tensor(const io::Pixels& pixels, Device& device);
+// The same with masked pixels at 0, mid-grey.
+Tensor masked_tensor(const io::Pixels& pixels, const Mask& mask, Device& device);
+// Values in [-1, 1], channels last, as pixels; beyond is clamped. Throws unsupported with a remedy
+// when some value is not finite.
+io::Pixels pixels_of(std::span<const float> values, int32_t width, int32_t height);
+
+// result = share of `painted` by the mask, of `original` by the rest. Both without opacity and of
+// the mask's size.
+io::Pixels composed(const io::Pixels& painted, const io::Pixels& original, const Mask& mask);
+
+// Bilinear, of (batch, height, width, channels) on the host; pixel centres are aligned.
+std::vector<float> enlarged(std::span<const float> values, const Shape& from, int64_t height,
+                            int64_t width);
+
+}  // namespace rbee::engine

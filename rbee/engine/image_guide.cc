@@ -1,0 +1,73 @@
+#include "rbee/engine/image_guide.h"
+
+#include <array>
+
+#include "rbee/ops/concat.h"
+#include "rbee/ops/elementwise.h"
+#include "rbee/ops/reduce.h"
+
+namespace rbee::engine {
+namespace {
+
+using diffusion::weighted_sum;
+
+// Sums over all axes but the first, which stay with size 1.
+Tensor sample_sums(const Tensor& x) {
+  constexpr std::array kAxes = {Axis{1}, Axis{2}, Axis{3}};
+  return reduce(ReduceOp::sum, x, kAxes);
+}
+
+// The standard deviation of each sample, (batch, 1, 1, 1).
+Tensor deviation(const Tensor& x) {
+  const auto count = static_cast<double>(x.numel() / x.dim(0));
+  const Tensor centred = x - affine(sample_sums(x), 1 / count, 0);
+  return unary(UnaryOp::sqrt, affine(sample_sums(unary(UnaryOp::sqr, centred)), 1 / count, 0));
+}
+
+Tensor filled(int64_t count, double value, Device& device) {
+  Tensor out = empty({count}, DType::f32, device);
+  fill_(out, value);
+  return out;
+}
+
+}  // namespace
+
+Guide::Guide(const models::Denoiser& denoiser, const diffusion::NoiseModel& noise,
+             const PromptStates& states, int64_t batch, const GuideOptions& options)
+    : denoiser_(denoiser),
+      noise_(noise),
+      options_(options),
+      both_(options.scale > 1 || options.unguided) {
+  const models::TextStates positive = repeated(states.positive, batch);
+  conditioning_ =
+      denoiser.prepare(both_ ? joined(repeated(states.negative, batch), positive) : positive);
+}
+
+diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time,
+                                      bool unguided) const {
+  const diffusion::Scaling scaling = noise_.scaling(sigma);
+  Tensor input = affine(x, scaling.in, 0);
+  if (options_.extra.defined()) input = concat({input, options_.extra}, Axis{3});
+  const int64_t batch = x.dim(0);
+  if (both_) input = concat({input, input}, Axis{0});
+  const Tensor times = filled(input.dim(0), time, x.device());
+  const Tensor output = denoiser_(input, times, *conditioning_);
+  const auto picture = [&](const Tensor& seen) {
+    if (scaling.skip == 0) return affine(seen, scaling.out, 0);
+    return weighted_sum({{&x, scaling.skip}, {&seen, scaling.out}});
+  };
+  if (!both_) return {picture(output), {}};
+  const Tensor negative = output.slice(Axis{0}, 0, batch);
+  const Tensor positive = output.slice(Axis{0}, batch, batch);
+  Tensor guided =
+      weighted_sum({{&negative, 1.0 - options_.scale}, {&positive, double{options_.scale}}});
+  if (options_.rescale > 0) guided = with_deviation_of(guided, positive, options_.rescale);
+  return {picture(guided), unguided ? picture(negative) : Tensor{}};
+}
+
+Tensor with_deviation_of(const Tensor& x, const Tensor& like, double amount) {
+  const Tensor moved = x * (deviation(like) / deviation(x));
+  return weighted_sum({{&moved, amount}, {&x, 1 - amount}});
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,155 @@
+#include "rbee/engine/image_settings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace rbee::engine {
+namespace {
+
+constexpr int32_t kSideStep = 8;
+constexpr int32_t kMinSide = 64;
+constexpr float kAlmostWhole = 0.999f;  // A1111's bound of a strength
+
+// Below 2^53, so that a JavaScript client can send it back.
+uint64_t fresh_seed() {
+  std::random_device device;
+  return ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
+}
+
+int32_t whole_steps(float side) {
+  return static_cast<int32_t>(std::lround(side / kSideStep)) * kSideStep;
+}
+
+void check_model_side(const ImageSource& source, const char* field, int32_t side) {
+  const auto step =
+      static_cast<int32_t>(source.model.vae->info().scale * source.model.denoiser->info().patch);
+  check(side >= kMinSide && side <= source.info.max_side, field, side, " is outside of ", kMinSide,
+        " to ", source.info.max_side);
+  check(side % step == 0, field, side, " is not a multiple of ", step, ", as this model needs");
+}
+
+void set_names(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
+  out.sampler = source.scheduler.sampler;
+  if (!request.sampler.empty()) {
+    const auto choice = diffusion::parse_sampler(request.sampler);
+    out.sampler = choice.sampler;
+    if (choice.schedule) out.schedule = *choice.schedule;
+  }
+  if (!request.schedule.empty()) out.schedule = diffusion::parse_schedule(request.schedule);
+}
+
+void set_pictures(const ImageRequest& request, ImageSettings& out) {
+  if (request.init_image.empty()) return;
+  io::Pixels init = io::decode_image(request.init_image, "init_image");
+  if (out.width == 0) out.width = std::max(init.width / kSideStep * kSideStep, kMinSide);
+  if (out.height == 0) out.height = std::max(init.height / kSideStep * kSideStep, kMinSide);
+  if (!request.mask_image.empty()) {
+    const io::Pixels mask = io::decode_image(request.mask_image, "mask_image");
+    check(mask.width == init.width && mask.height == init.height, "mask_image", mask.width, " x ",
+          mask.height, " pixels, init_image has ", init.width, " x ", init.height);
+    out.mask = mask_of(resized(mask, out.width, out.height), request.mask_invert);
+  }
+  out.init = resized(init, out.width, out.height);
+}
+
+void set_hires(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
+  out.final_width = out.width;
+  out.final_height = out.height;
+  if (!request.hires) return;
+  check(request.mask_image.empty(), "hires", "it does not go together with mask_image");
+  out.has_hires = true;
+  out.final_width = whole_steps(static_cast<float>(out.width) * request.hires->scale);
+  out.final_height = whole_steps(static_cast<float>(out.height) * request.hires->scale);
+  check_model_side(source, "hires.scale: width", out.final_width);
+  check_model_side(source, "hires.scale: height", out.final_height);
+}
+
+void check_abilities(const ImageSource& source, const ImageRequest& request) {
+  if (source.info.inpainting && request.mask_image.empty()) {
+    fail(Code::unsupported, "mask_image",
+         "this model repaints pictures: it needs init_image and "
+         "mask_image");
+  }
+  if (!request.loras.empty() && !source.reload) {
+    fail(Code::unsupported, "loras", "this model takes none");
+  }
+  for (const LoraUse& lora : request.loras) find_lora(source.lora_folder, lora.path);
+}
+
+void append_field(std::string& out, const char* key, const std::string& value) {
+  out += cat(", ", key, ": ", value);
+}
+
+}  // namespace
+
+ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
+  validate(request);
+  check_abilities(source, request);
+  ImageSettings out;
+  out.width = request.width;
+  out.height = request.height;
+  set_names(source, request, out);
+  set_pictures(request, out);
+  if (out.width == 0) out.width = source.info.default_width;
+  if (out.height == 0) out.height = source.info.default_height;
+  check_model_side(source, "width", out.width);
+  check_model_side(source, "height", out.height);
+  set_hires(source, request, out);
+  out.steps = request.steps != 0 ? request.steps : source.info.default_steps;
+  out.guidance = request.guidance_scale.value_or(source.info.default_guidance);
+  out.seed = request.seed ? *request.seed : fresh_seed();
+  const int32_t customary = source.device->host_accessible() ? 1 : 4;
+  out.batch = std::min(request.batch != 0 ? request.batch : customary, request.count);
+  return out;
+}
+
+Start start_of(StrengthRule rule, int32_t steps, float strength) {
+  const float bounded = std::min(strength, kAlmostWhole);
+  const auto share = [&](float of) { return static_cast<int32_t>(static_cast<float>(steps) * of); };
+  switch (rule) {
+    case StrengthRule::part:
+      return {steps, std::min(steps - std::min(share(strength), steps), steps - 1)};
+    case StrengthRule::a1111:
+      return {steps, steps - share(bounded) - 1};
+    case StrengthRule::all: {
+      constexpr int32_t kMost = 1000;
+      const float wanted = static_cast<float>(steps) / std::max(bounded, 1.0f / kMost);
+      const auto levels = std::min(static_cast<int32_t>(wanted), kMost);
+      return {levels, std::max(levels - steps, 0)};
+    }
+  }
+  return {steps, 0};
+}
+
+std::string parameters_text(const ImageRequest& request, const ImageSettings& settings,
+                            const ImageModelInfo& model, int32_t index) {
+  std::string out = request.prompt;
+  if (!request.negative_prompt.empty()) {
+    out += cat("\nNegative prompt: ", request.negative_prompt);
+  }
+  out += cat("\nSteps: ", settings.steps);
+  append_field(out, "Sampler", std::string(diffusion::name(settings.sampler)));
+  append_field(out, "Schedule type", std::string(diffusion::name(settings.schedule)));
+  append_field(out, "CFG scale", cat(settings.guidance));
+  append_field(out, "Seed", cat(settings.seed + static_cast<uint64_t>(index)));
+  append_field(out, "Size", cat(settings.width, "x", settings.height));
+  append_field(out, "Model", model.id);
+  append_field(out, "RNG", request.noise_source == NoiseSource::philox ? "NV" : "CPU");
+  if (request.clip_skip > 1) append_field(out, "Clip skip", cat(request.clip_skip));
+  if (request.guidance_rescale > 0) append_field(out, "CFG Rescale", cat(request.guidance_rescale));
+  if (request.eta) append_field(out, "Eta", cat(*request.eta));
+  if (settings.init) append_field(out, "Denoising strength", cat(request.strength));
+  if (settings.mask && request.mask_blur > 0)
+    append_field(out, "Mask blur", cat(request.mask_blur));
+  if (settings.has_hires) {
+    append_field(out, "Denoising strength", cat(request.hires->strength));
+    append_field(out, "Hires upscale", cat(request.hires->scale));
+    if (request.hires->steps > 0) append_field(out, "Hires steps", cat(request.hires->steps));
+    append_field(out, "Hires upscaler", "Latent");
+  }
+  append_field(out, "Version", "rbee.cpp");
+  return out;
+}
+
+}  // namespace rbee::engine

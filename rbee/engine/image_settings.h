@@ -1,0 +1,44 @@
+#pragma once
+// A request with every default filled in and every picture decoded.
+
+#include <optional>
+
+#include "rbee/diffusion/samplers.h"
+#include "rbee/engine/image_canvas.h"
+#include "rbee/engine/image_source.h"
+
+namespace rbee::engine {
+
+struct ImageSettings {
+  int32_t width = 0;  // pixels, of the first pass
+  int32_t height = 0;
+  int32_t steps = 0;
+  float guidance = 1;
+  diffusion::Sampler sampler = diffusion::Sampler::euler;
+  diffusion::Schedule schedule = diffusion::Schedule::automatic;
+  uint64_t seed = 0;
+  int32_t batch = 1;
+  std::optional<io::Pixels> init;  // of width and height
+  std::optional<Mask> mask;        // of width and height
+
+  bool has_hires = false;
+  int32_t final_width = 0;  // after the second pass, if any
+  int32_t final_height = 0;
+};
+
+// Throws as ImageEngine::submit says. Reads what does not change while the engine runs, so any
+// thread may call it.
+ImageSettings resolve(const ImageSource& source, const ImageRequest& request);
+
+// The step at which sampling starts from a picture, and how many levels there must be for it.
+struct Start {
+  int32_t levels = 0;
+  int32_t first = 0;
+};
+Start start_of(StrengthRule rule, int32_t steps, float strength);
+
+// The settings that made image `index`, as AUTOMATIC1111 writes them into its pictures.
+std::string parameters_text(const ImageRequest& request, const ImageSettings& settings,
+                            const ImageModelInfo& model, int32_t index);
+
+}  // namespace rbee::engine

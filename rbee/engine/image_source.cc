@@ -1,0 +1,170 @@
+#include "rbee/engine/image_source.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <iterator>
+
+#include "rbee/core/log.h"
+#include "rbee/text/clip_tokenizer.h"
+
+namespace rbee::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using models::ImageFamily;
+
+constexpr int32_t kMaxSide = 2048;
+constexpr const char* kAdapter = ".safetensors";
+
+DType customary_activations(const Device& device) {
+  return device.host_accessible() ? DType::f32 : DType::f16;
+}
+
+diffusion::Sampler sampler_of(const std::string& class_name) {
+  for (const diffusion::SamplerName& entry : diffusion::sampler_names()) {
+    for (const std::string_view alias : entry.aliases) {
+      if (alias == class_name) return entry.sampler;
+    }
+  }
+  log(LogLevel::warn, "an unknown scheduler, Euler takes its place", {{"class", class_name}});
+  return diffusion::Sampler::euler;
+}
+
+// Of models without a scheduler_config.json: what their loader knows of the family.
+diffusion::SchedulerConfig config_of(const models::SchedulerSettings& settings) {
+  diffusion::SchedulerConfig out;
+  out.sampler = sampler_of(settings.class_name);
+  out.train_steps = static_cast<int32_t>(settings.train_timesteps);
+  out.beta_start = settings.beta_start;
+  out.beta_end = settings.beta_end;
+  if (settings.beta_schedule == "linear") out.beta_curve = diffusion::BetaCurve::linear;
+  if (settings.beta_schedule == "squaredcos_cap_v2") {
+    out.beta_curve = diffusion::BetaCurve::squared_cosine;
+  }
+  out.spacing = diffusion::parse_schedule(settings.timestep_spacing);
+  out.steps_offset = static_cast<int32_t>(settings.steps_offset);
+  out.ends_at_alpha_one = settings.set_alpha_to_one;
+  out.zero_terminal_snr = settings.rescale_betas_zero_snr;
+  out.flow = {.shift = settings.shift,
+              .dynamic = settings.use_dynamic_shifting,
+              .base_shift = settings.base_shift,
+              .max_shift = settings.max_shift,
+              .base_tokens = settings.base_seq_len,
+              .max_tokens = settings.max_seq_len};
+  return out;
+}
+
+diffusion::Prediction prediction_of(const std::string& named) {
+  using diffusion::Prediction;
+  if (named == "epsilon") return Prediction::epsilon;
+  if (named == "v_prediction") return Prediction::v_prediction;
+  if (named == "sample") return Prediction::sample;
+  if (named == "flow_prediction") return Prediction::flow;
+  fail(Code::invalid_argument, "prediction_type", "\"", named,
+       "\" is none of epsilon, v_prediction, sample, flow_prediction");
+}
+
+diffusion::SchedulerConfig scheduler_of(const fs::path& path, const models::ImageModel& model) {
+  diffusion::SchedulerConfig out = config_of(model.scheduler);
+  std::ifstream file(path / "scheduler" / "scheduler_config.json");
+  if (file) {
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    out = diffusion::parse_scheduler_config(text);
+  }
+  out.prediction = prediction_of(model.scheduler.prediction_type);
+  return out;
+}
+
+PromptTokenizer tokenizer_of(const models::TokenizerFiles& files) {
+  text::ClipTokenizer clip =
+      text::clip_tokenizer({.tokenizer_json = files.tokenizer_json,
+                            .vocab_json = files.vocab_json,
+                            .merges = files.merges,
+                            .tokenizer_config_json = files.tokenizer_config_json,
+                            .special_tokens_map = files.special_tokens_map});
+  return {std::move(clip.tokenizer), clip.bos, clip.eos, clip.pad};
+}
+
+// Few-step models say so in their names alone.
+bool is_distilled(const ImageSource& source) {
+  std::string id = source.model.model_name;
+  std::ranges::transform(id, id.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto has = [&](const char* word) { return id.find(word) != std::string::npos; };
+  const bool consistency = source.scheduler.sampler == diffusion::Sampler::lcm ||
+                           source.scheduler.sampler == diffusion::Sampler::tcd;
+  return consistency || has("turbo") || has("schnell") || has("lightning") || has("lcm");
+}
+
+float customary_guidance(const ImageSource& source) {
+  if (is_distilled(source)) return 1.0f;
+  switch (source.model.family) {
+    case ImageFamily::sd3:
+      return 5.0f;
+    case ImageFamily::flux:
+      return 3.5f;
+    default:
+      return 7.5f;
+  }
+}
+
+}  // namespace
+
+void fill_model_info(ImageSource& source, const std::string& model_id) {
+  const models::ImageModel& model = source.model;
+  ImageModelInfo& info = source.info;
+  info.id = model_id.empty() ? model.model_name : model_id;
+  info.architecture = models::name(model.family);
+  info.device = cat(source.device->id());
+  info.dtype = cat(model.activations);
+  info.default_width = info.default_height = static_cast<int32_t>(model.default_size());
+  info.max_side = kMaxSide;
+  const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
+  info.default_steps = is_distilled(source) ? 4 : (flow ? 28 : 20);
+  info.default_guidance = customary_guidance(source);
+  info.default_sampler = std::string(diffusion::name(source.scheduler.sampler));
+  info.default_schedule = std::string(diffusion::name(diffusion::Schedule::automatic));
+  const auto& denoiser = model.denoiser->info();
+  info.inpainting = denoiser.in_channels == 2 * denoiser.out_channels + 1;
+  info.parameters = model.parameters;
+  info.weight_bytes = model.weight_bytes;
+}
+
+ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& options) {
+  check(options.device != nullptr, "load_image_source", "no device is given");
+  models::ImageLoadOptions load;
+  load.device = options.device;
+  load.activations = options.activations.value_or(customary_activations(*options.device));
+  load.vae = options.vae;
+  load.prediction_type = options.prediction_type;
+  load.progress = options.progress;
+  ImageSource out;
+  out.device = options.device;
+  out.model = models::load_image_model(path, load);
+  out.scheduler = scheduler_of(path, out.model);
+  for (const models::TextPart& part : out.model.text) {
+    out.tokenizers.push_back(tokenizer_of(part.tokenizer));
+  }
+  out.lora_folder = options.lora_folder.empty() ? path / "loras" : options.lora_folder;
+  load.progress = nullptr;
+  out.reload = [path, load](const std::vector<models::LoraSource>& loras) {
+    models::ImageLoadOptions with = load;
+    with.loras = loras;
+    return models::load_image_model(path, with);
+  };
+  fill_model_info(out, options.model_id);
+  return out;
+}
+
+fs::path find_lora(const fs::path& folder, const std::string& name) {
+  const fs::path relative(name);
+  const bool inside = relative.is_relative() &&
+                      std::ranges::none_of(relative, [](const fs::path& p) { return p == ".."; });
+  check(inside, "loras.path", "\"", name, "\" is not below the folder of LoRAs");
+  for (const fs::path& candidate : {folder / relative, folder / (name + kAdapter)}) {
+    if (fs::is_regular_file(candidate)) return candidate;
+  }
+  fail(Code::not_found, "loras.path", "there is no \"", name, "\" below ", folder.string());
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,59 @@
+#pragma once
+// An image model with everything needed to make pictures: parts, tokenizers, noise, defaults.
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/api/device.h"
+#include "rbee/diffusion/scheduler_config.h"
+#include "rbee/engine/image_api.h"
+#include "rbee/models/image/image_model.h"
+#include "rbee/text/tokenizer.h"
+
+namespace rbee::engine {
+
+// A text encoder's tokenizer and the ids around its prompts.
+struct PromptTokenizer {
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::optional<text::TokenId> start;
+  text::TokenId end = 0;
+  text::TokenId pad = 0;
+};
+
+struct ImageSource {
+  Device* device = nullptr;
+  models::ImageModel model;
+  std::vector<PromptTokenizer> tokenizers;  // one for each of model.text
+  diffusion::SchedulerConfig scheduler;
+  ImageModelInfo info;
+  // The same model with other LoRAs, for requests that name some. Empty: they are refused.
+  std::function<models::ImageModel(const std::vector<models::LoraSource>&)> reload;
+  std::filesystem::path lora_folder;  // where requests' LoRAs are looked up by name
+};
+
+struct ImageSourceOptions {
+  Device* device = nullptr;
+  std::string model_id;  // reported name; empty = the folder's or file's
+  // What layers compute in. Absent: f32 where the host computes, else f16.
+  std::optional<DType> activations;
+  std::filesystem::path vae;          // another VAE; empty = the model's own
+  std::filesystem::path lora_folder;  // empty = <model>/loras
+  std::optional<std::string> prediction_type;
+  std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights loaded
+};
+
+// path: what load_image_model takes. Throws as it does, and what its tokenizers throw.
+ImageSource load_image_source(const std::filesystem::path& path, const ImageSourceOptions& options);
+
+// Fills info's settings from what is known of the model. device, model and scheduler are set.
+void fill_model_info(ImageSource& source, const std::string& model_id);
+
+// The file of a LoRA that a request names: `path` below the folder, with or without
+// ".safetensors". Throws invalid_argument for names that leave the folder and not_found.
+std::filesystem::path find_lora(const std::filesystem::path& folder, const std::string& name);
+
+}  // namespace rbee::engine

@@ -1,0 +1,192 @@
+#include "rbee/engine/image_text.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "rbee/ops/concat.h"
+#include "rbee/ops/elementwise.h"
+
+namespace rbee::engine {
+namespace {
+
+using diffusion::PromptChunk;
+using models::TextEncoding;
+using models::TextStates;
+
+diffusion::PromptSyntax syntax_of(PromptRule rule) {
+  switch (rule) {
+    case PromptRule::a1111:
+      return diffusion::PromptSyntax::a1111;
+    case PromptRule::comfy:
+      return diffusion::PromptSyntax::comfy;
+    case PromptRule::none:
+      return diffusion::PromptSyntax::none;
+  }
+  return diffusion::PromptSyntax::none;
+}
+
+// One encoder's share of both prompts.
+struct Encoded {
+  TextEncoding positive;
+  TextEncoding negative;
+};
+
+class PromptEncoder {
+ public:
+  PromptEncoder(const ImageSource& source, const ImageRequest& request, size_t index)
+      : source_(source),
+        request_(request),
+        tokens_(source.tokenizers.at(index)),
+        encoder_(*source.model.text.at(index).encoder) {
+    options_.length = static_cast<int32_t>(encoder_.max_tokens());
+    options_.start = tokens_.start;
+    options_.end = tokens_.end;
+    options_.pad = tokens_.pad;
+    if (request.prompt_rule == PromptRule::a1111) {
+      options_.comma = tokens_.tokenizer->find(",</w>");
+    }
+  }
+
+  std::vector<PromptChunk> chunks(const std::string& prompt) const {
+    const auto encode = [&](std::string_view text) {
+      return tokens_.tokenizer->encode(text, {.add_special = false, .parse_special = false});
+    };
+    const auto parts = diffusion::parse_prompt(prompt, syntax_of(request_.prompt_rule));
+    return diffusion::chunk_prompt(parts, encode, options_);
+  }
+
+  // Both lists are filled up with empty chunks to `count`.
+  Encoded encode(std::vector<PromptChunk> positive, std::vector<PromptChunk> negative,
+                 size_t count) const {
+    const PromptChunk empty = chunks("").front();
+    positive.resize(count, empty);
+    negative.resize(count, empty);
+    std::vector<PromptChunk> all = std::move(positive);
+    all.insert(all.end(), negative.begin(), negative.end());
+    const bool weighted = std::ranges::any_of(all, &PromptChunk::weighted);
+    const bool against_empty = weighted && request_.prompt_rule == PromptRule::comfy;
+    if (against_empty) all.push_back(empty);
+    const auto rows = static_cast<int64_t>(2 * count);
+    TextEncoding states = run(all);
+    if (weighted) states.hidden = weighed(states.hidden, all, rows, against_empty);
+    return {part(states, 0, rows / 2), part(states, rows / 2, rows / 2)};
+  }
+
+ private:
+  TextEncoding run(const std::vector<PromptChunk>& all) const {
+    std::vector<int32_t> ids;
+    for (const PromptChunk& chunk : all) ids.insert(ids.end(), chunk.ids.begin(), chunk.ids.end());
+    return encoder_(
+        {.ids = ids, .batch = static_cast<int64_t>(all.size()), .clip_skip = request_.clip_skip});
+  }
+
+  Tensor weighed(const Tensor& hidden, const std::vector<PromptChunk>& all, int64_t rows,
+                 bool against_empty) const {
+    std::vector<float> values = hidden.to_host<float>();
+    const size_t size = values.size() / all.size();
+    const std::span<float> states(values);
+    for (size_t i = 0; i < static_cast<size_t>(rows); ++i) {
+      const std::span<float> chunk = states.subspan(i * size, size);
+      if (against_empty) {
+        weigh_states(chunk, all[i].weights, states.last(size));
+      } else if (all[i].weighted()) {
+        weigh_states(chunk, all[i].weights);
+      }
+    }
+    return from_host<float>(values, hidden.shape(), *source_.device);
+  }
+
+  // Chunks `first` on of one prompt as one row: their states one after another, the first one's
+  // pooled vector.
+  static TextEncoding part(const TextEncoding& states, int64_t first, int64_t count) {
+    const int64_t tokens = states.hidden.dim(1);
+    const int64_t width = states.hidden.dim(2);
+    TextEncoding out;
+    out.hidden = states.hidden.slice(Axis{0}, first, count).reshape({1, count * tokens, width});
+    if (states.pooled.defined()) out.pooled = states.pooled.slice(Axis{0}, first, 1);
+    return out;
+  }
+
+  const ImageSource& source_;
+  const ImageRequest& request_;
+  const PromptTokenizer& tokens_;
+  const models::TextEncoder& encoder_;
+  diffusion::ChunkOptions options_;
+};
+
+Tensor zero_like(const Tensor& x) {
+  return x.defined() ? zeros(x.shape(), x.dtype(), x.device()) : x;
+}
+
+Tensor repeated_rows(const Tensor& x, int64_t count) {
+  if (!x.defined() || count == 1) return x;
+  const std::vector<Tensor> rows(static_cast<size_t>(count), x);
+  return concat(rows, Axis{0});
+}
+
+Tensor joined_rows(const Tensor& a, const Tensor& b) {
+  return a.defined() ? concat({a, b}, Axis{0}) : a;
+}
+
+double mean(std::span<const float> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request) {
+  const size_t encoders = source.model.text.size();
+  std::vector<PromptEncoder> parts;
+  std::vector<std::vector<PromptChunk>> positive;
+  std::vector<std::vector<PromptChunk>> negative;
+  size_t count = 1;
+  for (size_t i = 0; i < encoders; ++i) {
+    parts.emplace_back(source, request, i);
+    positive.push_back(parts.back().chunks(request.prompt));
+    negative.push_back(parts.back().chunks(request.negative_prompt));
+    count = std::max({count, positive.back().size(), negative.back().size()});
+  }
+  std::vector<TextEncoding> prompts;
+  std::vector<TextEncoding> negatives;
+  for (size_t i = 0; i < encoders; ++i) {
+    Encoded encoded = parts[i].encode(std::move(positive[i]), std::move(negative[i]), count);
+    prompts.push_back(std::move(encoded.positive));
+    negatives.push_back(std::move(encoded.negative));
+  }
+  PromptStates out{models::join_text(source.model.join, prompts),
+                   models::join_text(source.model.join, negatives)};
+  if (source.model.zeros_for_empty_negative && request.negative_prompt.empty()) {
+    out.negative.context = zero_like(out.negative.context);
+    out.negative.pooled = zero_like(out.negative.pooled);
+  }
+  return out;
+}
+
+TextStates repeated(const TextStates& states, int64_t count) {
+  return {repeated_rows(states.context, count), repeated_rows(states.pooled, count),
+          repeated_rows(states.size_ids, count), repeated_rows(states.guidance, count)};
+}
+
+TextStates joined(const TextStates& a, const TextStates& b) {
+  return {joined_rows(a.context, b.context), joined_rows(a.pooled, b.pooled),
+          joined_rows(a.size_ids, b.size_ids), joined_rows(a.guidance, b.guidance)};
+}
+
+void weigh_states(std::span<float> hidden, std::span<const float> weights) {
+  const double before = mean(hidden);
+  const size_t width = hidden.size() / weights.size();
+  for (size_t i = 0; i < hidden.size(); ++i) hidden[i] *= weights[i / width];
+  const double after = mean(hidden);
+  if (after == 0) return;
+  for (float& value : hidden) value *= static_cast<float>(before / after);
+}
+
+void weigh_states(std::span<float> hidden, std::span<const float> weights,
+                  std::span<const float> empty) {
+  const size_t width = hidden.size() / weights.size();
+  for (size_t i = 0; i < hidden.size(); ++i) {
+    hidden[i] = empty[i] + weights[i / width] * (hidden[i] - empty[i]);
+  }
+}
+
+}  // namespace rbee::engine

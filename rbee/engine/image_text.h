@@ -1,0 +1,32 @@
+#pragma once
+// From prompts to what a denoiser reads: weights, chunks, the text encoders, and their states for
+// guidance.
+
+#include "rbee/diffusion/prompt.h"
+#include "rbee/engine/image_source.h"
+
+namespace rbee::engine {
+
+// States of the prompt and of the negative prompt, one row each (batch 1).
+struct PromptStates {
+  models::TextStates positive;
+  models::TextStates negative;
+};
+
+// Both prompts through every encoder, with as many chunks as the longer one has. Throws
+// invalid_argument for clip_skip beyond the layers and what the encoders throw.
+PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request);
+
+// The states of `count` samples of one prompt: rows repeated.
+models::TextStates repeated(const models::TextStates& states, int64_t count);
+// Rows of `a`, then rows of `b`.
+models::TextStates joined(const models::TextStates& a, const models::TextStates& b);
+
+// Scales token i's states by weights[i], and the whole so that its mean stays (A1111).
+// hidden: tokens * width values.
+void weigh_states(std::span<float> hidden, std::span<const float> weights);
+// Moves token i's states away from those of the empty prompt, weights[i] times as far (ComfyUI).
+void weigh_states(std::span<float> hidden, std::span<const float> weights,
+                  std::span<const float> empty);
+
+}  // namespace rbee::engine
