@@ -70,7 +70,7 @@ std::vector<NormCase> layer_cases() {
       out.push_back({.x = {{2, dim}}, .dtype = dtype, .vector_form = Form::contiguous});
     }
   }
-  out.push_back({.x = {{1024, 1024}}, .big = true});
+  out.push_back({.x = {{1024, 1024}}, .vector_form = Form::contiguous, .big = true});
   out.push_back({.x = {{1024, 1024}}, .dtype = DType::f16, .big = true});
   return out;
 }
