@@ -1,0 +1,335 @@
+#include "rbee/engine/image_pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "rbee/diffusion/run_plan.h"
+#include "rbee/engine/image_guide.h"
+#include "rbee/engine/image_noise.h"
+#include "rbee/ops/concat.h"
+#include "rbee/ops/elementwise.h"
+
+namespace rbee::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using diffusion::weighted_sum;
+using models::ImageFamily;
+
+// Adds the time until it is destroyed.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& milliseconds) : milliseconds_(milliseconds) {}
+  ~Stopwatch() {
+    milliseconds_ += std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& milliseconds_;
+  Clock::time_point start_ = Clock::now();
+};
+
+// One sampling from noise, or from a latent that is noised again.
+struct Pass {
+  int32_t width = 0;  // pixels
+  int32_t height = 0;
+  int32_t steps = 0;
+  Tensor from;  // (batch, h, w, channels), or undefined
+  float strength = 1;
+  StrengthRule rule = StrengthRule::part;
+};
+
+// What the pixels under a mask keep.
+struct Inpaint {
+  Tensor mask;    // (1, h, w, 1), 1 = repainted
+  Tensor latent;  // of the whole picture, (batch, h, w, channels)
+  Tensor noise;   // what it is noised with
+  Tensor extra;   // (batch, h, w, c) for denoisers that read a mask
+};
+
+Pass first_pass(const ImageRequest& request, const ImageSettings& settings) {
+  return {.width = settings.width,
+          .height = settings.height,
+          .steps = settings.steps,
+          .from = {},
+          .strength = request.strength,
+          .rule = request.strength_rule};
+}
+
+Pass second_pass(const ImageRequest& request, const ImageSettings& settings) {
+  const HiresFix& hires = *request.hires;
+  return {.width = settings.final_width,
+          .height = settings.final_height,
+          .steps = hires.steps > 0 ? hires.steps : settings.steps,
+          .from = {},
+          .strength = hires.strength,
+          .rule = StrengthRule::part};
+}
+
+// The noise levels of a pass; `restarts`: from a latent.
+diffusion::Levels levels_of(const ImageSource& source, const ImageSettings& settings,
+                            const diffusion::NoiseModel& noise, const Pass& pass, bool restarts) {
+  Start start{pass.steps, 0};
+  if (restarts) start = start_of(pass.rule, pass.steps, pass.strength);
+  const ImageFamily family = source.model.family;
+  const auto all = diffusion::make_levels(
+      noise, source.scheduler,
+      {.sampler = settings.sampler,
+       .schedule = settings.schedule,
+       .steps = start.levels,
+       .even_flow = family == ImageFamily::flux,
+       .large_model = family == ImageFamily::sdxl || family == ImageFamily::sdxl_refiner});
+  if (!restarts) return all;
+  return diffusion::levels_from(all, std::min(start.first, all.steps() - 1));
+}
+
+diffusion::NoiseModel noise_of(const ImageSource& source, const Pass& pass) {
+  const int64_t unit = source.model.vae->info().scale * source.model.denoiser->info().patch;
+  return diffusion::NoiseModel(source.scheduler, pass.width / unit * (pass.height / unit));
+}
+
+Tensor rows(const std::vector<Tensor>& parts) {
+  return parts.size() == 1 ? parts.front() : concat(parts, Axis{0});
+}
+
+// One batch of images from noise to pixels.
+class Batch {
+ public:
+  Batch(const ImageSource& source, const ImageRequest& request, const ImageSettings& settings,
+        const PromptStates& states, int32_t first, int32_t count)
+      : source_(source),
+        request_(request),
+        settings_(settings),
+        states_(states),
+        count_(count),
+        noise_(request.noise_source, settings.seed + static_cast<uint64_t>(first), count) {}
+
+  using AfterStep = std::function<bool(const Tensor& denoised)>;
+
+  // Undefined when `after_step` ended it.
+  Tensor sample(const AfterStep& after_step, PipelineTimes& times) {
+    Pass pass = first_pass(request_, settings_);
+    Inpaint inpaint;
+    if (settings_.init) {
+      const auto found = source_.model.vae->encode(image_tensor(*settings_.init, device()));
+      pass.from = latents_of(found);
+      if (settings_.mask) inpaint = prepare_mask(pass);
+    }
+    Tensor latent = run(pass, inpaint, after_step, times);
+    if (!latent.defined() || !settings_.has_hires) return latent;
+    pass = second_pass(request_, settings_);
+    const Shape size = shape_of(pass);
+    const auto values = enlarged(latent.to_host<float>(), latent.shape(), size[1], size[2]);
+    pass.from = from_host<float>(values, size, device());
+    return run(pass, {}, after_step, times);
+  }
+
+ private:
+  Device& device() const { return *source_.device; }
+
+  Shape shape_of(const Pass& pass) const {
+    const int64_t scale = source_.model.vae->info().scale;
+    return {count_, pass.height / scale, pass.width / scale,
+            source_.model.denoiser->info().out_channels};
+  }
+
+  // A1111 takes the mean; diffusers draws from each image's generator.
+  Tensor latents_of(const models::LatentDistribution& found) {
+    std::vector<Tensor> parts;
+    for (int64_t i = 0; i < count_; ++i) {
+      const bool draws = request_.noise_source == NoiseSource::torch;
+      parts.push_back(latent_of(source_.model.vae->info(), found, draws ? &noise_.of(i) : nullptr));
+    }
+    return rows(parts);
+  }
+
+  Inpaint prepare_mask(Pass& pass) {
+    Inpaint out;
+    const auto scale = static_cast<int32_t>(source_.model.vae->info().scale);
+    out.mask = latent_mask(*settings_.mask, scale, device());
+    out.latent = pass.from;
+    const Tensor kept = pass.from * affine(out.mask, -1, 1);
+    if (request_.mask_fill == MaskFill::nothing) pass.from = kept;
+    if (request_.mask_fill == MaskFill::noise) {
+      pass.from = kept + noise_.draw(shape_of(pass), device()) * out.mask;
+    }
+    out.noise = noise_.draw(shape_of(pass), device());
+    if (source_.info.inpainting) {
+      const auto found =
+          source_.model.vae->encode(masked_tensor(*settings_.init, *settings_.mask, device()));
+      const std::vector<Tensor> masks(static_cast<size_t>(count_), out.mask);
+      out.extra = concat({rows(masks), latents_of(found)}, Axis{3});
+    }
+    return out;
+  }
+
+  // What denoisers are told besides the text.
+  PromptStates with_sizes(const Pass& pass) const {
+    PromptStates out = states_;
+    const models::DenoiserInfo& info = source_.model.denoiser->info();
+    const auto width = static_cast<float>(pass.width);
+    const auto height = static_cast<float>(pass.height);
+    for (models::TextStates* states : {&out.positive, &out.negative}) {
+      std::vector<float> sizes = {height, width, 0, 0};
+      if (info.size_ids == 6) sizes.insert(sizes.end(), {height, width});
+      if (info.size_ids == 5) sizes.push_back(states == &out.positive ? 6.0f : 2.5f);
+      if (info.size_ids > 0) {
+        states->size_ids = from_host<float>(sizes, {1, info.size_ids}, device());
+      }
+      if (info.guidance) states->guidance = from_host<float>(distilled_guidance(), {1}, device());
+    }
+    return out;
+  }
+
+  std::vector<float> distilled_guidance() const {
+    const bool flux = source_.model.family == ImageFamily::flux;
+    return {flux ? settings_.guidance : settings_.guidance - 1};
+  }
+
+  Guide guide_of(const Pass& pass, const diffusion::NoiseModel& noise,
+                 const Inpaint& inpaint) const {
+    const bool distilled = source_.model.denoiser->info().guidance;
+    return Guide(*source_.model.denoiser, noise, with_sizes(pass), count_,
+                 {.scale = distilled ? 1 : settings_.guidance,
+                  .rescale = request_.guidance_rescale,
+                  .unguided = diffusion::needs_unguided(settings_.sampler),
+                  .extra = inpaint.extra});
+  }
+
+  Tensor start_of_pass(const Pass& pass, const diffusion::NoiseModel& noise,
+                       const diffusion::Levels& levels, const Inpaint& inpaint) {
+    const Tensor drawn =
+        inpaint.noise.defined() ? inpaint.noise : noise_.draw(shape_of(pass), device());
+    if (!pass.from.defined()) return affine(drawn, levels.initial_scale, 0);
+    const double sigma = levels.sigmas.front();
+    return weighted_sum({{&pass.from, noise.alpha(sigma)}, {&drawn, sigma}});
+  }
+
+  Tensor run(Pass pass, const Inpaint& inpaint, const AfterStep& after_step, PipelineTimes& times) {
+    // A mask at full strength starts from noise alone, as in diffusers.
+    if (inpaint.mask.defined() && pass.strength >= 1) pass.from = {};
+    const diffusion::NoiseModel noise = noise_of(source_, pass);
+    const auto levels = levels_of(source_, settings_, noise, pass, pass.from.defined());
+    diffusion::SamplerOptions sampler{.sampler = settings_.sampler};
+    if (request_.eta) sampler.eta = *request_.eta;
+    const diffusion::Plan plan = diffusion::make_plan(noise, levels, sampler);
+    const Guide guide = guide_of(pass, noise, inpaint);
+    bool ended = false;
+    diffusion::PlanHooks hooks;
+    hooks.evaluate = [&](const Tensor& x, double sigma, double time, bool unguided) {
+      ++times.evaluations;
+      return guide.evaluate(x, sigma, time, unguided);
+    };
+    hooks.draw = [&] { return noise_.draw(shape_of(pass), device()); };
+    hooks.after_step = [&](int32_t step, Tensor& x, const Tensor& denoised) {
+      if (inpaint.mask.defined() && !inpaint.extra.defined()) {
+        x = kept_outside(x, inpaint, noise, plan, step);
+      }
+      device().synchronize(x.stream());  // so that steps are told when they are done
+      ended = !after_step(denoised);
+      return !ended;
+    };
+    Tensor x = start_of_pass(pass, noise, levels, inpaint);
+    x = diffusion::run_plan(plan, std::move(x), hooks);
+    return ended ? Tensor{} : x;
+  }
+
+  // Outside of the mask the picture's own latent, with the noise of x.
+  static Tensor kept_outside(const Tensor& x, const Inpaint& inpaint,
+                             const diffusion::NoiseModel& noise, const diffusion::Plan& plan,
+                             int32_t step) {
+    const auto index = static_cast<size_t>(step);
+    const bool last = index + 1 == plan.steps.size();
+    const double sigma = last ? 0 : plan.steps[index].sigma;
+    const double alpha = last ? 1 / plan.final_scale : noise.alpha(sigma);
+    const Tensor own = weighted_sum({{&inpaint.latent, alpha}, {&inpaint.noise, sigma}});
+    return x * inpaint.mask + own * affine(inpaint.mask, -1, 1);
+  }
+
+  const ImageSource& source_;
+  const ImageRequest& request_;
+  const ImageSettings& settings_;
+  const PromptStates& states_;
+  int64_t count_;
+  BatchNoise noise_;
+};
+
+}  // namespace
+
+int32_t ImagePipeline::total_steps(const ImageRequest& request,
+                                   const ImageSettings& settings) const {
+  const auto steps_of = [&](const Pass& pass, bool restarts) {
+    return levels_of(source_, settings, noise_of(source_, pass), pass, restarts).steps();
+  };
+  const bool whole_mask = settings.mask && request.strength >= 1;
+  int32_t of_batch = steps_of(first_pass(request, settings), settings.init && !whole_mask);
+  if (settings.has_hires) of_batch += steps_of(second_pass(request, settings), true);
+  const int32_t batches = (request.count + settings.batch - 1) / settings.batch;
+  return batches * of_batch;
+}
+
+bool ImagePipeline::run(const ImageRequest& request, const ImageSettings& settings,
+                        const PipelineHooks& hooks, PipelineTimes& times) {
+  PromptStates states;
+  {
+    const Stopwatch watch(times.text_ms);
+    states = encode_prompts(source_, request);
+    source_.device->synchronize(source_.device->default_stream());
+  }
+  int32_t steps_done = 0;
+  for (int32_t first = 0; first < request.count; first += settings.batch) {
+    const int32_t count = std::min(settings.batch, request.count - first);
+    const auto after_step = [&](const Tensor& denoised) {
+      ++steps_done;
+      if (!hooks.step(steps_done)) return false;
+      const int32_t every = request.preview_interval;
+      if (every == 0 || steps_done % every != 0) return true;
+      return show_preview(denoised, steps_done, first, hooks);
+    };
+    Tensor latents;
+    {
+      const Stopwatch watch(times.sample_ms);
+      latents = Batch(source_, request, settings, states, first, count).sample(after_step, times);
+    }
+    if (!latents.defined()) return false;
+    if (hooks.latents) hooks.latents(latents, first);
+    if (!decode(latents, request, settings, first, hooks, times)) return false;
+  }
+  return true;
+}
+
+bool ImagePipeline::show_preview(const Tensor& denoised, int32_t steps_done, int32_t index,
+                                 const PipelineHooks& hooks) {
+  if (!preview_map_) {
+    preview_map_ = std::make_unique<PreviewMap>(*source_.model.vae, *source_.device);
+  }
+  const std::vector<float> values = contiguous(denoised.slice(Axis{0}, 0, 1)).to_host<float>();
+  check_finite(values);
+  const auto width = static_cast<int32_t>(denoised.dim(2));
+  const auto height = static_cast<int32_t>(denoised.dim(1));
+  return hooks.preview((*preview_map_)(values, width, height), steps_done, index);
+}
+
+bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
+                           const ImageSettings& settings, int32_t first, const PipelineHooks& hooks,
+                           PipelineTimes& times) {
+  for (int64_t i = 0; i < latents.dim(0); ++i) {
+    io::Pixels image;
+    {
+      const Stopwatch watch(times.decode_ms);
+      const Tensor latent = contiguous(latents.slice(Axis{0}, i, 1));
+      check_finite(latent.to_host<float>());
+      image = decode_latent(*source_.model.vae, latent, {.tiled = request.tiled_vae});
+      if (settings.mask) {
+        image = composed(image, *settings.init, blurred(*settings.mask, request.mask_blur));
+      }
+    }
+    if (!hooks.image(std::move(image), first + static_cast<int32_t>(i))) return false;
+  }
+  return true;
+}
+
+}  // namespace rbee::engine

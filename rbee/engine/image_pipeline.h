@@ -1,0 +1,49 @@
+#pragma once
+// From settings to pictures: text, sampling, VAE. Single-threaded; knows no queue.
+
+#include <functional>
+
+#include "rbee/engine/image_decode.h"
+#include "rbee/engine/image_settings.h"
+#include "rbee/engine/image_text.h"
+
+namespace rbee::engine {
+
+// Called between steps; those that give a bool may end the run with false.
+struct PipelineHooks {
+  std::function<bool(int32_t steps_done)> step;  // over all batches and passes
+  std::function<bool(const io::Pixels& preview, int32_t steps_done, int32_t index)> preview;
+  std::function<bool(io::Pixels image, int32_t index)> image;
+  // What sampling ended with, (batch, h, w, channels), of images `first` on; may be empty.
+  std::function<void(const Tensor& latents, int32_t first)> latents;
+};
+
+struct PipelineTimes {
+  double text_ms = 0;
+  double sample_ms = 0;
+  double decode_ms = 0;
+  int32_t evaluations = 0;  // calls of the denoiser
+};
+
+class ImagePipeline {
+ public:
+  // `source` outlives the pipeline.
+  explicit ImagePipeline(const ImageSource& source) : source_(source) {}
+
+  // Steps that run() will report.
+  int32_t total_steps(const ImageRequest& request, const ImageSettings& settings) const;
+  // False when a hook ended it. Throws what the parts throw.
+  bool run(const ImageRequest& request, const ImageSettings& settings, const PipelineHooks& hooks,
+           PipelineTimes& times);
+
+ private:
+  bool show_preview(const Tensor& denoised, int32_t steps_done, int32_t index,
+                    const PipelineHooks& hooks);
+  bool decode(const Tensor& latents, const ImageRequest& request, const ImageSettings& settings,
+              int32_t first, const PipelineHooks& hooks, PipelineTimes& times);
+
+  const ImageSource& source_;
+  std::unique_ptr<PreviewMap> preview_map_;  // made at the first preview
+};
+
+}  // namespace rbee::engine
