@@ -26,7 +26,8 @@ void check_model_side(const ImageSource& source, const char* field, int32_t side
       static_cast<int32_t>(source.model.vae->info().scale * source.model.denoiser->info().patch);
   check(side >= kMinSide && side <= source.info.max_side, field, side, " is outside of ", kMinSide,
         " to ", source.info.max_side);
-  check(side % step == 0, field, side, " is not a multiple of ", step, ", as this model needs");
+  check(side % source.side_step == 0, field, side, " is not a multiple of ", source.side_step,
+        ", as this model needs");
 }
 
 void set_names(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {

@@ -126,6 +126,7 @@ void fill_model_info(ImageSource& source, const std::string& model_id) {
   info.default_schedule = std::string(diffusion::name(diffusion::Schedule::automatic));
   const auto& denoiser = model.denoiser->info();
   info.inpainting = denoiser.in_channels == 2 * denoiser.out_channels + 1;
+  source.side_step = static_cast<int32_t>(model.vae->info().scale * denoiser.patch);
   info.parameters = model.parameters;
   info.weight_bytes = model.weight_bytes;
 }

@@ -30,6 +30,7 @@ struct ImageSource {
   std::vector<PromptTokenizer> tokenizers;  // one for each of model.text
   diffusion::SchedulerConfig scheduler;
   ImageModelInfo info;
+  int32_t side_step = 8;  // pixels; widths and heights are multiples of it
   // The same model with other LoRAs, for requests that name some. Empty: they are refused.
   std::function<models::ImageModel(const std::vector<models::LoraSource>&)> reload;
   std::filesystem::path lora_folder;  // where requests' LoRAs are looked up by name
@@ -49,7 +50,7 @@ struct ImageSourceOptions {
 // path: what load_image_model takes. Throws as it does, and what its tokenizers throw.
 ImageSource load_image_source(const std::filesystem::path& path, const ImageSourceOptions& options);
 
-// Fills info's settings from what is known of the model. device, model and scheduler are set.
+// Fills info and side_step from what is known of the model; device, model and scheduler are set.
 void fill_model_info(ImageSource& source, const std::string& model_id);
 
 // The file of a LoRA that a request names: `path` below the folder, with or without

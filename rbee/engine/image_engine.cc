@@ -1,0 +1,336 @@
+#include "rbee/engine/image_engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "rbee/core/log.h"
+#include "rbee/engine/image_pipeline.h"
+#include "rbee/io/image/png.h"
+
+namespace rbee::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One request, from the queue to its last event.
+struct ImageJob {
+  ImageRequest request;
+  ImageSettings settings;
+  std::shared_ptr<ImageSink> sink;
+  std::atomic<bool> cancelled{false};
+};
+
+// Tells a sink how far its job is.
+class Progress {
+ public:
+  Progress(ImageSink& sink, int32_t total, int32_t images)
+      : sink_(sink), total_(total), images_(images) {}
+
+  void step(int32_t done) {
+    const double now = std::chrono::duration<double>(Clock::now() - start_).count();
+    ImageProgress event{.step = done, .total = total_, .seconds = now};
+    // Of the steps since the first, which also loads kernels.
+    if (done > 1 && now > first_) event.steps_per_second = (done - 1) / (now - first_);
+    if (done == 1) first_ = now;
+    event.images_per_second = event.steps_per_second * images_ / total_;
+    sink_.on_progress(event);
+  }
+
+ private:
+  ImageSink& sink_;
+  int32_t total_;
+  int32_t images_;
+  Clock::time_point start_ = Clock::now();
+  double first_ = 0;
+};
+
+class QueuedImageEngine final : public ImageEngine {
+ public:
+  QueuedImageEngine(ImageSource source, const ImageEngineOptions& options)
+      : source_(std::move(source)), options_(options), pipeline_(source_) {
+    check(options.max_waiting >= 0, "image_engine", "max_waiting is negative");
+    if (options.warm_up) warm_up();
+    thread_ = std::thread([this] { loop(); });
+  }
+
+  ~QueuedImageEngine() override { stop(); }
+
+  const ImageModelInfo& model() const override { return source_.info; }
+
+  void submit(ImageRequest request, std::shared_ptr<ImageSink> sink) override {
+    auto job = std::make_shared<ImageJob>();
+    job->settings = resolve(source_, request);
+    job->request = std::move(request);
+    job->sink = std::move(sink);
+    const std::scoped_lock lock(mutex_);
+    if (!stats_.healthy) fail(Code::device, "engine", "the device has failed");
+    if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
+    const size_t idle = running_ == nullptr ? 1 : 0;
+    if (waiting_.size() >= static_cast<size_t>(options_.max_waiting) + idle) {
+      fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
+    }
+    waiting_.push_back(std::move(job));
+    wake_.notify_one();
+  }
+
+  bool cancel(const std::string& job_id) override {
+    const std::scoped_lock lock(mutex_);
+    if (running_ != nullptr && running_->request.job_id == job_id) {
+      running_->cancelled = true;
+      return true;
+    }
+    const auto found = std::ranges::find_if(
+        waiting_, [&](const auto& job) { return job->request.job_id == job_id; });
+    if (found == waiting_.end()) return false;
+    (*found)->cancelled = true;
+    wake_.notify_one();
+    return true;
+  }
+
+  ImageStats stats() const override {
+    const MemoryInfo memory = device_memory();
+    const std::scoped_lock lock(mutex_);
+    ImageStats out = stats_;
+    out.device_memory_bytes = memory.total;
+    out.device_memory_free_bytes = memory.free;
+    out.running = running_ != nullptr ? 1 : 0;
+    out.waiting = static_cast<int32_t>(waiting_.size());
+    return out;
+  }
+
+  void stop() override {
+    {
+      const std::scoped_lock lock(mutex_);
+      stopping_ = true;
+      for (const auto& job : waiting_) job->cancelled = true;
+      if (running_ != nullptr) running_->cancelled = true;
+      wake_.notify_one();
+    }
+    const std::scoped_lock lock(join_mutex_);
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  // Kernels are loaded, libraries choose their algorithms, memory is touched. A model that cannot
+  // make a picture of its own size says so at the first request instead.
+  void warm_up() {
+    const auto begin = Clock::now();
+    try {
+      ImageRequest request;
+      request.steps = 1;
+      request.seed = 0;
+      if (source_.info.inpainting) return;
+      PipelineTimes times;
+      const PipelineHooks hooks{.step = [](int32_t) { return true; },
+                                .preview = {},
+                                .image = [](io::Pixels, int32_t) { return true; },
+                                .latents = {}};
+      pipeline_.run(request, resolve(source_, request), hooks, times);
+    } catch (const Error& error) {
+      if (error.code() == Code::device) throw;
+      log(LogLevel::warn, "the warm-up failed", {{"error", error.what()}});
+    }
+    const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+    log(LogLevel::info, "warmed up", {{"ms", cat(spent.count())}});
+  }
+
+  // A lost device is not asked; the memory of a CPU is the machine's.
+  MemoryInfo device_memory() const {
+    if (lost_ || source_.device->host_accessible()) return {};
+    try {
+      return source_.device->memory();
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
+  void loop() {
+    while (const std::shared_ptr<ImageJob> job = next()) {
+      try {
+        run(*job);
+      } catch (const Error& error) {
+        fail_job(*job, error);
+      } catch (const std::bad_alloc&) {
+        fail_job(*job, Error(Code::out_of_memory, "engine", "the host has no memory left"));
+      } catch (const std::exception& error) {
+        fail_job(*job, Error(Code::internal, "engine", error.what()));
+      }
+    }
+  }
+
+  // Null: time to end.
+  std::shared_ptr<ImageJob> next() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+      lock.unlock();
+      drop_cancelled();
+      lock.lock();
+      if (!waiting_.empty()) break;
+      if (stopping_) return nullptr;
+    }
+    running_ = waiting_.front();
+    waiting_.pop_front();
+    return running_;
+  }
+
+  // Those that wait need not wait for the running one to be told.
+  void drop_cancelled() {
+    std::vector<std::shared_ptr<ImageJob>> dropped;
+    {
+      const std::scoped_lock lock(mutex_);
+      std::erase_if(waiting_, [&](const auto& job) {
+        if (job->cancelled) dropped.push_back(job);
+        return job->cancelled.load();
+      });
+      stats_.requests_cancelled += dropped.size();
+    }
+    for (const auto& job : dropped) job->sink->on_finished({.cancelled = true});
+  }
+
+  void run(ImageJob& job) {
+    set_loras(job.request);
+    const int32_t total = pipeline_.total_steps(job.request, job.settings);
+    job.sink->on_started(started(job, total));
+    Progress progress(*job.sink, total, job.request.count);
+    ImageFinished finished;
+    const auto going_on = [&] { return !job.cancelled; };
+    PipelineHooks hooks;
+    hooks.step = [&](int32_t done) {
+      finished.steps = done;
+      progress.step(done);
+      drop_cancelled();
+      return going_on();
+    };
+    hooks.preview = [&](const io::Pixels& preview, int32_t done, int32_t index) {
+      job.sink->on_preview({io::encode_png(preview), done, index});
+      return going_on();
+    };
+    PipelineTimes times;
+    hooks.image = [&](io::Pixels image, int32_t index) {
+      send(job, image, index);
+      finished.images = index + 1;
+      return going_on();
+    };
+    const bool whole = pipeline_.run(job.request, job.settings, hooks, times);
+    finished.cancelled = !whole && finished.images < job.request.count;
+    finished.text_ms = times.text_ms;
+    finished.sample_ms = times.sample_ms;
+    finished.decode_ms = times.decode_ms;
+    count(times, finished.images);
+    finish(job, finished);
+  }
+
+  ImageStarted started(const ImageJob& job, int32_t total) const {
+    const ImageSettings& settings = job.settings;
+    return {.model = source_.info.id,
+            .seed = settings.seed,
+            .width = settings.final_width,
+            .height = settings.final_height,
+            .steps = total,
+            .count = job.request.count,
+            .sampler = std::string(diffusion::name(settings.sampler)),
+            .schedule = std::string(diffusion::name(settings.schedule)),
+            .guidance_scale = settings.guidance};
+  }
+
+  void send(const ImageJob& job, const io::Pixels& image, int32_t index) const {
+    ImageReady ready;
+    ready.parameters = parameters_text(job.request, job.settings, source_.info, index);
+    ready.png = io::encode_png(image, {{"parameters", ready.parameters}});
+    ready.seed = job.settings.seed + static_cast<uint64_t>(index);
+    ready.index = index;
+    ready.width = image.width;
+    ready.height = image.height;
+    job.sink->on_image(ready);
+  }
+
+  // LoRAs are part of the weights: another set of them means another load.
+  void set_loras(const ImageRequest& request) {
+    std::vector<models::LoraSource> wanted;
+    for (const LoraUse& lora : request.loras) {
+      wanted.push_back({find_lora(source_.lora_folder, lora.path), lora.strength});
+    }
+    const auto same = [](const models::LoraSource& a, const models::LoraSource& b) {
+      return a.path == b.path && a.weight == b.weight;
+    };
+    if (std::ranges::equal(wanted, loras_, same)) return;
+    log(LogLevel::info, "loading the model with other LoRAs", {{"loras", cat(wanted.size())}});
+    source_.model = source_.reload(wanted);
+    loras_ = std::move(wanted);
+  }
+
+  void count(const PipelineTimes& times, int32_t images) {
+    const std::scoped_lock lock(mutex_);
+    stats_.images += static_cast<uint64_t>(images);
+    stats_.steps += static_cast<uint64_t>(times.evaluations);
+    stats_.text_seconds += times.text_ms / 1000;
+    stats_.sample_seconds += times.sample_ms / 1000;
+    stats_.decode_seconds += times.decode_ms / 1000;
+  }
+
+  // Before the last event: who has seen it finds the request counted and gone.
+  void finish(ImageJob& job, const ImageFinished& finished) {
+    leave(finished.cancelled ? &ImageStats::requests_cancelled : &ImageStats::requests_finished);
+    job.sink->on_finished(finished);
+  }
+
+  void fail_job(ImageJob& job, const Error& error) {
+    log(LogLevel::warn, "a request failed",
+        {{"job_id", job.request.job_id}, {"error", error.what()}});
+    const bool lost = error.code() == Code::device;
+    if (lost) lost_ = true;
+    leave(&ImageStats::requests_failed);
+    job.sink->on_failed({error.code(), error.what()});
+    if (lost) drop_waiting(error);
+  }
+
+  void leave(uint64_t ImageStats::* counter) {
+    const std::scoped_lock lock(mutex_);
+    running_ = nullptr;
+    ++(stats_.*counter);
+    if (lost_) stats_.healthy = false;
+  }
+
+  void drop_waiting(const Error& error) {
+    log(LogLevel::error, "the device is lost", {{"error", error.what()}});
+    std::deque<std::shared_ptr<ImageJob>> dropped;
+    {
+      const std::scoped_lock lock(mutex_);
+      dropped.swap(waiting_);
+      stats_.requests_failed += dropped.size();
+    }
+    for (const auto& job : dropped) job->sink->on_failed({error.code(), error.what()});
+  }
+
+  ImageSource source_;
+  ImageEngineOptions options_;
+  ImagePipeline pipeline_;
+  std::vector<models::LoraSource> loras_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<ImageJob>> waiting_;
+  std::shared_ptr<ImageJob> running_;
+  ImageStats stats_;
+  bool stopping_ = false;
+  std::atomic<bool> lost_{false};
+
+  std::mutex join_mutex_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<ImageEngine> make_image_engine(ImageSource source,
+                                               const ImageEngineOptions& options) {
+  return std::make_unique<QueuedImageEngine>(std::move(source), options);
+}
+
+}  // namespace rbee::engine
