@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Makes the tiny random image models of tests/models/data_image and what diffusers makes of them.
 
-Each case is a folder in diffusers' layout with weights from a fixed seed; diffusers and transformers
-run its parts in float32, and inputs and outputs of each part are stored beside it as .npy. A small
-CLIP tokenizer is trained on the spot; all cases share it.
+Each case is a folder in diffusers' layout; diffusers and transformers run its parts in float32, and
+inputs and outputs of each part are stored beside it as .npy. Weights are a function of a tensor's
+name and shape, see weight_values(), so that tensors.json with the shapes stands for a weights file;
+tests/models/image_folder.cc makes the file of it. A small CLIP tokenizer is trained when there is
+none yet (ties between merges make each training another one); all cases share it.
 
 Run from the repository root (wrote the committed files with the versions below):
     python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0 \
@@ -14,9 +16,13 @@ Run from the repository root (wrote the committed files with the versions below)
 import json
 import pathlib
 import random
+import shutil
 import sys
 
+import diffusers
+import numpy as np
 import tokenizers
+import torch
 import transformers
 
 VOCAB = 1024
@@ -74,6 +80,12 @@ def train_tokenizer():
     return vocab, merges
 
 
+def read_tokenizer(folder):
+    if not (folder / "vocab.json").exists():
+        write_tokenizer(folder)
+    return transformers.CLIPTokenizer.from_pretrained(folder)
+
+
 def write_tokenizer(folder):
     vocab, merges = train_tokenizer()
     folder.mkdir(parents=True, exist_ok=True)
@@ -88,12 +100,241 @@ def write_tokenizer(folder):
     tokenizer = transformers.CLIPTokenizer(vocab=vocab, merges=merges, pad_token="!")
     texts = ODD + prompts(200 - len(ODD), 2)
     save_json(folder / "golden.json", [[t, tokenizer(t)["input_ids"]] for t in texts])
-    return tokenizer
+
+
+# Sizes are as small as they can be without two of them being equal by chance; sides of latents are
+# odd, so that halving rounds. unet, vae, text: changes of the bases below; None: no such part.
+TEXT = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=3,
+            num_attention_heads=4, max_position_embeddings=TOKENS, hidden_act="quick_gelu",
+            projection_dim=24, bos_token_id=VOCAB - 2, eos_token_id=VOCAB - 1, pad_token_id=0)
+UNET = dict(sample_size=16, in_channels=4, out_channels=4, layers_per_block=1,
+            block_out_channels=(16, 24, 32), cross_attention_dim=32, attention_head_dim=4,
+            norm_num_groups=4,
+            down_block_types=("CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "DownBlock2D"),
+            up_block_types=("UpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D"))
+VAE = dict(block_out_channels=(8, 12, 16), layers_per_block=1, norm_num_groups=4, latent_channels=4,
+           down_block_types=("DownEncoderBlock2D",) * 3, up_block_types=("UpDecoderBlock2D",) * 3)
+SCHEDULER = dict(_class_name="PNDMScheduler", num_train_timesteps=1000, beta_start=0.00085,
+                 beta_end=0.012, beta_schedule="scaled_linear", steps_offset=1,
+                 set_alpha_to_one=False, skip_prk_steps=True)
+
+CASES = {
+    "sd1": dict(pipeline="StableDiffusionPipeline", variant="fp16",
+                text=[{}], unet=dict(layers_per_block=2), vae={}, scheduler={}),
+    "sd2": dict(pipeline="StableDiffusionPipeline",
+                text=[dict(hidden_act="gelu", num_hidden_layers=2)],
+                unet=dict(use_linear_projection=True, attention_head_dim=[2, 3, 4],
+                          upcast_attention=True),
+                vae=dict(scaling_factor=0.25),
+                scheduler=dict(_class_name="DDIMScheduler", prediction_type="v_prediction",
+                               rescale_betas_zero_snr=True, timestep_spacing="trailing")),
+    "sdxl": dict(pipeline="StableDiffusionXLPipeline", shards=True,
+                 text=[{}, dict(hidden_act="gelu", hidden_size=40, num_attention_heads=5,
+                                projection_dim=20)],
+                 unet=dict(block_out_channels=(16, 32), cross_attention_dim=72,
+                           down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+                           up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+                           attention_head_dim=[2, 4], transformer_layers_per_block=[1, 2],
+                           use_linear_projection=True, addition_embed_type="text_time",
+                           addition_time_embed_dim=6, projection_class_embeddings_input_dim=56),
+                 vae=dict(force_upcast=True, scaling_factor=0.13025),
+                 scheduler=dict(_class_name="EulerDiscreteScheduler")),
+    "inpaint": dict(pipeline="StableDiffusionInpaintPipeline", text=[dict(eos_token_id=2)],
+                    unet=dict(in_channels=9, layers_per_block=[1, 2, 1], freq_shift=1,
+                              flip_sin_to_cos=False),
+                    vae=dict(mid_block_add_attention=False, latent_channels=4), scheduler={}),
+    "lcm": dict(pipeline="LatentConsistencyModelPipeline", text=[{}],
+                unet=dict(time_cond_proj_dim=12, mid_block_type=None),
+                vae=dict(latent_channels=16, use_quant_conv=False, use_post_quant_conv=False,
+                         shift_factor=0.0609), scheduler=dict(_class_name="LCMScheduler")),
+    "taesd": dict(tiny=dict(encoder_block_out_channels=(8,) * 3, decoder_block_out_channels=(8,) * 3,
+                            num_encoder_blocks=(1, 2, 1), num_decoder_blocks=(2, 1, 1))),
+}
+
+
+def weight_values(name, shape):
+    """Uniform numbers from splitmix64 (Steele et al. 2014), whose state starts at the FNV-1a hash of
+    the name; wide enough that every weight matters, rounded to f16, which the files hold."""
+    state = 0xCBF29CE484222325
+    for byte in name.encode():
+        state = (state ^ byte) * 0x100000001B3 % 2 ** 64
+    count = int(np.prod(shape))
+    with np.errstate(over="ignore"):
+        z = np.uint64(state) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    uniform = (z >> np.uint64(40)).astype(np.float32) * np.float32(2 ** -23) - np.float32(1)
+    if len(shape) == 1:
+        values = uniform * np.float32(0.25) + np.float32(name.endswith("weight"))
+    elif "embedding" in name.split(".")[-2]:
+        values = uniform * np.float32(0.5)
+    else:
+        values = uniform * np.float32((3 / (count // shape[0])) ** 0.5)
+    return values.reshape(shape).astype(np.float16)
+
+
+def fill_weights(model):
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            if tensor.is_floating_point():
+                tensor.copy_(torch.from_numpy(weight_values(name, tuple(tensor.shape))))
+    return model.eval()
+
+
+def save_weights(model, folder, stem, case):
+    shapes = {k: list(v.shape) for k, v in model.state_dict().items() if v.is_floating_point()}
+    variant = f".{case['variant']}" if "variant" in case else ""
+    files = {f"{stem}{variant}.safetensors": shapes}
+    if case.get("shards") and len(shapes) > 100:
+        names = sorted(shapes)
+        files = {f"{stem}-0000{i + 1}-of-00002.safetensors": {k: shapes[k] for k in names[i::2]}
+                 for i in range(2)}
+        save_json(folder / f"{stem}.safetensors.index.json",
+                  {"metadata": {}, "weight_map": {k: f for f, part in files.items() for k in part}})
+    save_json(folder / "tensors.json", files, separators=(",", ":"))
+
+
+def save_part(model, folder, case, stem):
+    folder.mkdir(parents=True, exist_ok=True)
+    config = json.loads(model.config.to_json_string()) if stem == "model" else dict(model.config)
+    if stem != "model":
+        config["_class_name"] = type(model).__name__
+    save_json(folder / "config.json", config, indent=1)
+    save_weights(model, folder, stem, case)
+
+
+def store(folder, name, tensor):
+    """Channels last where there are pictures."""
+    x = tensor.detach()
+    if x.ndim == 4:
+        x = x.permute(0, 2, 3, 1)
+    np.save(folder / f"{name}.npy", np.ascontiguousarray(x.float().numpy()))
+
+
+def token_rows(tokenizer, texts, length):
+    rows = [tokenizer(t)["input_ids"] for t in texts]
+    return torch.tensor([row + [0] * (length - len(row)) for row in rows])
+
+
+def make_text(case, golden, folder, tokenizer):
+    ids = token_rows(tokenizer, ["a red cat on a table", "a tiny glowing owl, at sunset!"], 14)
+    np.save(golden / "ids.npy", ids.numpy().astype(np.int32))
+    encodings = []
+    for i, changes in enumerate(case["text"]):
+        config = transformers.CLIPTextConfig(**dict(TEXT, **changes))
+        last = len(case["text"]) > 1 and i == 1
+        kind = transformers.CLIPTextModelWithProjection if last else transformers.CLIPTextModel
+        model = fill_weights(kind(config))
+        name = f"text_encoder{'' if i == 0 else f'_{i + 1}'}"
+        save_part(model, folder / name, case, "model")
+        out = model(ids, output_hidden_states=True)
+        inner = model.text_model if last else model
+        if len(case["text"]) == 1:  # Stable Diffusion 1 and 2: the final norm over the states
+            states = {0: out.last_hidden_state}
+            states[2] = inner.final_layer_norm(out.hidden_states[-2])
+        else:
+            states = {0: out.hidden_states[-2], 3: out.hidden_states[-3]}
+        for skip, value in states.items():
+            store(golden, f"{name}.skip{skip}", value)
+        if last:
+            store(golden, f"{name}.pooled", out.text_embeds)
+        encodings.append((states[0], out.text_embeds if last else None))
+        (folder / name.replace("text_encoder", "tokenizer")).mkdir(exist_ok=True)
+    return encodings
+
+
+def make_unet(case, golden, folder, encodings, seed):
+    changes = dict(case["unet"])
+    model = diffusers.UNet2DConditionModel(**dict(UNET, **changes))
+    fill_weights(model)
+    save_part(model, folder / "unet", case, "diffusion_pytorch_model")
+    generator = torch.Generator().manual_seed(seed + 1)
+    x = torch.randn(2, model.config.in_channels, 7, 10, generator=generator)
+    steps = torch.tensor([981.0, 20.5])
+    store(golden, "unet.x", x)
+    store(golden, "unet.steps", steps)
+    options = {}
+    if model.config.addition_embed_type:
+        sizes = torch.tensor([[512, 640, 0, 8, 512, 640], [1024, 768, 16, 0, 896, 1024]],
+                             dtype=torch.float32)
+        store(golden, "unet.size_ids", sizes)
+        options["added_cond_kwargs"] = dict(text_embeds=encodings[-1][1], time_ids=sizes)
+    if model.config.time_cond_proj_dim:
+        guidance = torch.tensor([7.5, 0.5])
+        store(golden, "unet.guidance", guidance)
+        embed = diffusers.LatentConsistencyModelPipeline.get_guidance_scale_embedding
+        options["timestep_cond"] = embed(None, guidance, model.config.time_cond_proj_dim)
+    context = torch.cat([e[0] for e in encodings], dim=-1)
+    store(golden, "unet.out", model(x, steps, context, **options).sample)
+
+
+def make_vae(case, golden, folder, seed):
+    model = fill_weights(diffusers.AutoencoderKL(**dict(VAE, **case["vae"])))
+    save_part(model, folder / "vae", case, "diffusion_pytorch_model")
+    run_vae(model, golden, seed, model.config.latent_channels)
+    distribution = model.encode(torch.from_numpy(np.load(golden / "vae.image.npy"))
+                                .permute(0, 3, 1, 2)).latent_dist
+    store(golden, "vae.mean", distribution.mean)
+    store(golden, "vae.log_variance", distribution.logvar)
+
+
+def run_vae(model, golden, seed, channels):
+    generator = torch.Generator().manual_seed(seed + 1)
+    image = torch.rand(2, 3, 20, 12, generator=generator) * 2 - 1
+    latent = torch.randn(2, channels, 5, 3, generator=generator) * 2
+    store(golden, "vae.image", image)
+    store(golden, "vae.latent", latent)
+    store(golden, "vae.decoded", model.decode(latent).sample)
+
+
+def make_tiny(case, out, seed):
+    model = fill_weights(diffusers.AutoencoderTiny(**case["tiny"]))
+    save_part(model, out / "model", case, "diffusion_pytorch_model")
+    run_vae(model, out, seed, 4)
+    image = torch.from_numpy(np.load(out / "vae.image.npy")).permute(0, 3, 1, 2)
+    store(out, "vae.mean", model.encode(image).latents)
+
+
+def write_index(case, folder):
+    index = dict(_class_name=case["pipeline"], _diffusers_version=diffusers.__version__,
+                 scheduler=["diffusers", dict(SCHEDULER, **case["scheduler"])["_class_name"]],
+                 unet=["diffusers", "UNet2DConditionModel"], vae=["diffusers", "AutoencoderKL"],
+                 safety_checker=[None, None], requires_safety_checker=False)
+    for i in range(len(case["text"])):
+        suffix = "" if i == 0 else f"_{i + 1}"
+        kind = "CLIPTextModel" + ("WithProjection" if i else "")
+        index[f"text_encoder{suffix}"] = ["transformers", kind]
+        index[f"tokenizer{suffix}"] = ["transformers", "CLIPTokenizer"]
+    if len(case["text"]) > 1:
+        index["force_zeros_for_empty_prompt"] = True
+    save_json(folder / "model_index.json", index, indent=1)
+    (folder / "scheduler").mkdir(exist_ok=True)
+    save_json(folder / "scheduler" / "scheduler_config.json", dict(SCHEDULER, **case["scheduler"]),
+              indent=1)
+
+
+def make_case(name, case, out, tokenizer):
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    seed = SEED
+    if "tiny" in case:
+        return make_tiny(case, out, seed)
+    folder = out / "model"
+    folder.mkdir()
+    with torch.no_grad():
+        encodings = make_text(case, out, folder, tokenizer)
+        make_unet(case, out, folder, encodings, seed + 10)
+        make_vae(case, out, folder, seed + 20)
+    write_index(case, folder)
 
 
 def main():
     out = pathlib.Path(sys.argv[1])
-    write_tokenizer(out / "tokenizer")
+    tokenizer = read_tokenizer(out / "tokenizer")
+    for name, case in CASES.items():
+        if len(sys.argv) == 2 or name in sys.argv[2:]:
+            make_case(name, case, out / name, tokenizer)
 
 
 if __name__ == "__main__":
