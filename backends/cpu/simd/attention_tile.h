@@ -14,7 +14,7 @@ constexpr float kNothing = -__builtin_inff();
 // Buffers of one thread; all floats.
 struct AttentionTile {
   int64_t dim;         // of a head
-  int64_t padded_dim;  // dim, up to whole panels
+  int64_t padded_dim;  // dim, up to whole vectors
   float* q;            // (kMaxRows, dim), scaled
   float* keys;         // (dim, kKeys): transposed
   float* values;       // (kKeys, padded_dim)
@@ -23,15 +23,16 @@ struct AttentionTile {
   float* top;          // (kMaxRows) largest score so far
   float* total;        // (kMaxRows) sum of exp(score - top)
 
+  static int64_t padded(int64_t dim) { return (dim + kLanes - 1) / kLanes * kLanes; }
   static int64_t floats(int64_t dim) {
-    const int64_t padded = (dim + kPanel - 1) / kPanel * kPanel;
+    const int64_t padded = AttentionTile::padded(dim);
     return kMaxRows * (dim + kKeys + padded + 2) + kKeys * (dim + padded);
   }
   // Cuts `memory` of floats(dim) up; 64-byte aligned parts as far as dim allows.
   static AttentionTile in(float* memory, int64_t dim) {
     AttentionTile tile;
     tile.dim = dim;
-    tile.padded_dim = (dim + kPanel - 1) / kPanel * kPanel;
+    tile.padded_dim = padded(dim);
     tile.keys = memory;
     tile.values = tile.keys + kKeys * dim;
     tile.scores = tile.values + kKeys * tile.padded_dim;
@@ -43,40 +44,40 @@ struct AttentionTile {
   }
 };
 
-// c (kRows, 32) = or += a (kRows, k) * b (k, 32)
-template <int kRows, bool kAdd>
+// c (kRows, kVecs vectors) = or += a (kRows, k) * b (k, kVecs vectors)
+template <int kRows, int kVecs, bool kAdd>
 RB_INLINE void multiply_panel(const float* a, int64_t a_step, const float* b, int64_t b_step,
                               float* c, int64_t c_step, int64_t k) {
-  Vec acc[kRows][kPanelVecs];
+  Vec acc[kRows][kVecs];
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kPanelVecs; ++v) {
+    for (int v = 0; v < kVecs; ++v) {
       acc[r][v] = kAdd ? load(c + r * c_step + v * kLanes) : splat(0.0f);
     }
   }
   for (int64_t i = 0; i < k; ++i) {
     Vec left[kRows];
     for (int r = 0; r < kRows; ++r) left[r] = splat(a[r * a_step + i]);
-    for (int v = 0; v < kPanelVecs; ++v) {
+    for (int v = 0; v < kVecs; ++v) {
       const Vec right = load(b + i * b_step + v * kLanes);
       for (int r = 0; r < kRows; ++r) acc[r][v] = fma(left[r], right, acc[r][v]);
     }
   }
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kPanelVecs; ++v) store(c + r * c_step + v * kLanes, acc[r][v]);
+    for (int v = 0; v < kVecs; ++v) store(c + r * c_step + v * kLanes, acc[r][v]);
   }
 }
 
 // Whole register tiles first, then halves of them.
-template <int kRows, bool kAdd>
+template <int kRows, int kVecs, bool kAdd>
 void multiply_rows(const float* a, int64_t a_step, const float* b, int64_t b_step, float* c,
                    int64_t c_step, int64_t rows, int64_t k) {
   for (; rows >= kRows; rows -= kRows) {
-    multiply_panel<kRows, kAdd>(a, a_step, b, b_step, c, c_step, k);
+    multiply_panel<kRows, kVecs, kAdd>(a, a_step, b, b_step, c, c_step, k);
     a += kRows * a_step;
     c += kRows * c_step;
   }
   if constexpr (kRows > 1) {
-    if (rows > 0) multiply_rows<kRows / 2, kAdd>(a, a_step, b, b_step, c, c_step, rows, k);
+    if (rows > 0) multiply_rows<kRows / 2, kVecs, kAdd>(a, a_step, b, b_step, c, c_step, rows, k);
   }
 }
 
@@ -187,15 +188,27 @@ RB_INLINE void start_rows(const AttentionTile& tile, int64_t rows) {
 }
 
 RB_INLINE void score_keys(const AttentionTile& tile, int64_t rows) {
-  multiply_rows<kTileRows, false>(tile.q, tile.dim, tile.keys, kKeys, tile.scores, kKeys, rows,
-                                  tile.dim);
+  multiply_rows<kTileRows, kPanelVecs, false>(tile.q, tile.dim, tile.keys, kKeys, tile.scores,
+                                              kKeys, rows, tile.dim);
+}
+
+// kVecs vectors of columns of the result, in register tiles of as many sums as whole panels have.
+template <int kVecs>
+RB_INLINE void add_columns(const AttentionTile& tile, int64_t rows, int64_t column) {
+  constexpr int kRows = kTileRows * kPanelVecs / kVecs;
+  multiply_rows<kRows, kVecs, true>(tile.scores, kKeys, tile.values + column, tile.padded_dim,
+                                    tile.out + column, tile.padded_dim, rows, kKeys);
 }
 
 RB_INLINE void add_values(const AttentionTile& tile, int64_t rows) {
-  for (int64_t panel = 0; panel < tile.padded_dim; panel += kPanel) {
-    multiply_rows<kTileRows, true>(tile.scores, kKeys, tile.values + panel, tile.padded_dim,
-                                   tile.out + panel, tile.padded_dim, rows, kKeys);
+  int64_t column = 0;
+  for (; column + kPanel <= tile.padded_dim; column += kPanel) {
+    add_columns<kPanelVecs>(tile, rows, column);
   }
+  for (; column + 2 * kLanes <= tile.padded_dim; column += 2 * kLanes) {
+    add_columns<2>(tile, rows, column);
+  }
+  if (column < tile.padded_dim) add_columns<1>(tile, rows, column);
 }
 
 }  // namespace

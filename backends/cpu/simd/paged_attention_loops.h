@@ -161,7 +161,7 @@ Plan plan_tiles(const PagedAttentionArgs& args, int64_t threads) {
   plan.splits = plan.tiles >= wanted || plan.tiles == 0
                     ? 1
                     : least((wanted + plan.tiles - 1) / plan.tiles, most(longest / kSplitKeys, 1));
-  const int64_t padded = (args.q.sizes[2] + kPanel - 1) / kPanel * kPanel;
+  const int64_t padded = AttentionTile::padded(args.q.sizes[2]);
   plan.partial = kMaxRows * (padded + 2);
   return plan;
 }
@@ -201,7 +201,7 @@ Work split_of(Work work, const Plan& plan, int64_t split) {
 void merge_splits(const PagedAttentionArgs& args, const Plan& plan, const Work& work,
                   const float* partials, float* out) {
   const int64_t dim = args.q.sizes[2];
-  const int64_t padded = (dim + kPanel - 1) / kPanel * kPanel;
+  const int64_t padded = AttentionTile::padded(dim);
   for (int64_t r = 0; r < work.rows; ++r) {
     float top = kNothing;
     for (int64_t s = 0; s < plan.splits; ++s) {
