@@ -23,7 +23,8 @@ namespace {
 // For sm_80 and later.
 KernelTable mma_kernels() {
   KernelTable t = gpu::common_kernels();
-  t.attention = gpu::slot<gpu::attention_decode, attention_mma, gpu::attention>();
+  t.attention =
+      gpu::slot<gpu::attention_decode, attention_mma, gpu::attention_wide, gpu::attention>();
   t.paged_attention =
       gpu::slot<gpu::paged_attention_decode, paged_attention_mma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_mma,
@@ -36,7 +37,8 @@ KernelTable mma_kernels() {
 // For sm_90, where this build has code for it.
 KernelTable wgmma_kernels() {
   KernelTable t = mma_kernels();
-  t.attention = gpu::slot<gpu::attention_decode, attention_wgmma, attention_mma, gpu::attention>();
+  t.attention = gpu::slot<gpu::attention_decode, attention_wgmma, attention_mma,
+                          gpu::attention_wide, gpu::attention>();
   t.paged_attention = gpu::slot<gpu::paged_attention_decode, paged_attention_wgmma,
                                 paged_attention_mma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_wgmma,

@@ -19,7 +19,8 @@ namespace {
 // For gfx908, gfx90a, gfx942 and gfx950.
 KernelTable mfma_kernels() {
   KernelTable t = gpu::common_kernels();
-  t.attention = gpu::slot<gpu::attention_decode, attention_mfma, gpu::attention>();
+  t.attention =
+      gpu::slot<gpu::attention_decode, attention_mfma, gpu::attention_wide, gpu::attention>();
   t.paged_attention =
       gpu::slot<gpu::paged_attention_decode, paged_attention_mfma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_slabs,
@@ -32,7 +33,8 @@ KernelTable mfma_kernels() {
 // For gfx11 and gfx12.
 KernelTable wmma_kernels() {
   KernelTable t = gpu::common_kernels();
-  t.attention = gpu::slot<gpu::attention_decode, attention_wmma, gpu::attention>();
+  t.attention =
+      gpu::slot<gpu::attention_decode, attention_wmma, gpu::attention_wide, gpu::attention>();
   t.paged_attention =
       gpu::slot<gpu::paged_attention_decode, paged_attention_wmma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_slabs,

@@ -15,6 +15,9 @@ extern const Impl<PagedAttentionArgs> paged_attention;
 extern const Impl<AttentionArgs> attention_decode;
 extern const Impl<PagedAttentionArgs> paged_attention_decode;
 
+// f16 and bf16, heads of more than 256 elements, no mask: products of the device's linear layers.
+extern const Impl<AttentionArgs> attention_wide;
+
 // The arguments as kernels take them; for vendors' kernels too.
 shared::AttentionParams attention_params(const AttentionArgs& args);
 shared::AttentionParams attention_params(const PagedAttentionArgs& args);

@@ -1,0 +1,16 @@
+#pragma once
+// For operations that a GPU composes of others.
+
+#include "backends/api/impl.h"
+
+namespace rbee::gpu {
+
+// Runs the first implementation of the slot that takes the arguments.
+template <typename Args>
+void run_first(Slot<Args> slot, const Args& args, Stream& stream) {
+  for (const Impl<Args>& impl : slot) {
+    if (impl.refuse(args) == nullptr) return impl.run(args, stream);
+  }
+}
+
+}  // namespace rbee::gpu
