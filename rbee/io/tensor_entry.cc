@@ -1,6 +1,7 @@
 #include "rbee/io/tensor_entry.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "rbee/core/error.h"
@@ -9,6 +10,33 @@ namespace rbee::io {
 
 std::string TensorEntry::source() const {
   return file ? file->path().string() : "memory";
+}
+
+namespace {
+
+// Data in files may lie at any byte.
+template <typename T, typename Convert>
+std::vector<float> converted(std::span<const std::byte> data, const Convert& convert) {
+  std::vector<float> out(data.size() / sizeof(T));
+  for (size_t i = 0; i < out.size(); ++i) {
+    T value;
+    std::memcpy(&value, &data[i * sizeof(T)], sizeof(T));
+    out[i] = convert(value);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<float> read_floats(const TensorEntry& entry) {
+  const auto widen = [](auto value) { return to_float(value); };
+  if (entry.dtype == DType::f16) return converted<f16>(entry.data, widen);
+  if (entry.dtype == DType::bf16) return converted<bf16>(entry.data, widen);
+  if (entry.dtype == DType::f32) {
+    return converted<float>(entry.data, [](float value) { return value; });
+  }
+  fail(Code::unsupported, entry.source(), "tensor ", entry.name, " is stored as ", entry.dtype,
+       ", wanted f32, f16 or bf16");
 }
 
 int64_t tensor_bytes(DType dtype, const Shape& shape, std::string_view what) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rbee/core/dtype.h"
 #include "rbee/core/shape.h"
@@ -28,6 +29,9 @@ struct TensorEntry {
 // Bytes of a tensor. Throws invalid_argument, naming `what`, when the sizes overflow or the last
 // axis is not a multiple of the type's block.
 int64_t tensor_bytes(DType dtype, const Shape& shape, std::string_view what);
+
+// All elements, of f32, f16 or bf16. Throws unsupported for another type, naming the tensor.
+std::vector<float> read_floats(const TensorEntry& entry);
 
 // Throws invalid_argument when two of the tensors, all of one file, share bytes.
 void check_no_overlap(std::span<const TensorEntry> tensors, std::string_view source);

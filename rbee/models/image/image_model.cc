@@ -3,7 +3,9 @@
 #include "rbee/io/diffusers_folder.h"
 #include "rbee/models/image/autoencoder.h"
 #include "rbee/models/image/clip_text.h"
+#include "rbee/models/image/lora.h"
 #include "rbee/models/image/model_files.h"
+#include "rbee/models/image/single_file.h"
 #include "rbee/models/image/tiny_autoencoder.h"
 #include "rbee/models/image/unet.h"
 #include "rbee/ops/concat.h"
@@ -14,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Tensors that some writers keep and no model reads.
-constexpr std::string_view kIgnored[] = {"position_ids", "logit_scale"};
+constexpr std::string_view kIgnored[] = {"position_ids", "logit_scale", "text_projection"};
 
 // What a family reads of its text encoders.
 ClipTextUse clip_use(ImageFamily family, bool last) {
@@ -44,7 +46,7 @@ ClipTextUse clip_use(ImageFamily family, bool last) {
 class Loader {
  public:
   Loader(const ModelFiles& files, const ImageLoadOptions& options)
-      : files_(files), options_(options) {
+      : files_(files), options_(options), loras_(files, options.loras, *options.device) {
     for (const ModelPart& part : files.parts) total_ += part.weights.file_bytes();
   }
 
@@ -59,6 +61,7 @@ class Loader {
 
   const ModelFiles& files_;
   const ImageLoadOptions& options_;
+  LoraSet loras_;
   ImageModel model_;
   int64_t done_ = 0, total_ = 0;  // bytes of all parts
 };
@@ -68,7 +71,8 @@ nn::WeightScope Loader::scope(const ModelPart& part, DType activations) {
                             .own_names = true,
                             .ignored = kIgnored,
                             .pack = options_.pack_weights,
-                            .activations = activations};
+                            .activations = activations,
+                            .patch = loras_.patch(part.name)};
   if (options_.progress) {
     weights.progress = [this](int64_t done, int64_t) { options_.progress(done_ + done, total_); };
   }
@@ -158,7 +162,7 @@ ModelFiles read_model(const fs::path& path) {
     fail(Code::not_found, path.string(), "there is no such file or folder");
   }
   io::refuse_pickle(path);
-  return read_diffusers_folder(path);
+  return fs::is_directory(path) ? read_diffusers_folder(path) : read_single_file(path);
 }
 
 }  // namespace
@@ -204,9 +208,16 @@ ImageModel load_image_model(const fs::path& path, const ImageLoadOptions& option
   check_options(options);
   ModelFiles files = read_model(path);
   if (!options.vae.empty()) {
+    io::refuse_pickle(options.vae);
     std::erase_if(files.parts, [](const ModelPart& part) { return part.name == "vae"; });
-    files.parts.push_back(read_vae_folder(options.vae));
+    files.parts.push_back(fs::is_directory(options.vae) ? read_vae_folder(options.vae)
+                                                        : read_vae_file(options.vae, files.family));
   }
+  return load_image_model(files, options);
+}
+
+ImageModel load_image_model(const ModelFiles& files, const ImageLoadOptions& options) {
+  check_options(options);
   return Loader(files, options).load();
 }
 

@@ -39,4 +39,7 @@ ModelFiles read_diffusers_folder(const std::filesystem::path& path);
 // A VAE of its own: a folder with config.json and weights.
 ModelPart read_vae_folder(const std::filesystem::path& path);
 
+// As load_image_model(path, ...); options.vae is not looked at.
+ImageModel load_image_model(const ModelFiles& files, const ImageLoadOptions& options);
+
 }  // namespace rbee::models

@@ -1,0 +1,60 @@
+#pragma once
+// Low-rank adapters (Hu et al. 2021): weight + strength * alpha / rank * up * down, added while the
+// weights are loaded.
+
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "rbee/models/image/model_files.h"
+#include "rbee/nn/weight_scope.h"
+
+namespace rbee::models {
+
+// The adapters of one part of a model.
+class LoraPatch final : public nn::WeightPatch {
+ public:
+  struct Update {
+    io::TensorEntry up;    // (out, rank), or a convolution of one pixel
+    io::TensorEntry down;  // (rank, in), or (rank, in, kernel_h, kernel_w)
+    float factor = 1;      // strength * alpha / rank
+  };
+
+  explicit LoraPatch(Device& device) : device_(&device) {}
+
+  void add(const std::string& name, Update update) { updates_[name].push_back(std::move(update)); }
+  bool touches(std::string_view name) const override;
+  void apply(std::string_view name, const Shape& shape, std::span<float> values) const override;
+
+ private:
+  Device* device_;
+  std::unordered_map<std::string, std::vector<Update>> updates_;
+};
+
+class LoraSet {
+ public:
+  // Reads adapters whose keys are in the form of kohya's scripts (diffusers' or the original
+  // names), of diffusers or of PEFT. Keys that no layer of the model goes by are logged with their
+  // number. Throws invalid_argument naming the file when it has no layer of this model, or a
+  // strength that is not finite, and what Checkpoint::open throws.
+  LoraSet(const ModelFiles& files, std::span<const LoraSource> sources, Device& device);
+
+  // nullptr when no adapter changes the part.
+  const nn::WeightPatch* patch(const std::string& part) const;
+
+ private:
+  struct Target {
+    std::string part;
+    std::string tensor;
+  };
+  using Targets = std::unordered_map<std::string, Target>;
+
+  static Targets find_targets(const ModelFiles& files);
+  void read(const LoraSource& source, const Targets& targets, Device& device);
+
+  std::map<std::string, LoraPatch> patches_;  // by part
+};
+
+}  // namespace rbee::models

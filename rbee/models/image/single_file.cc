@@ -1,0 +1,243 @@
+#include "rbee/models/image/single_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "rbee/core/error.h"
+#include "rbee/models/image/inferred_config.h"
+#include "rbee/models/image/original_names.h"
+
+namespace rbee::models {
+namespace {
+
+namespace fs = std::filesystem;
+using io::TensorEntry;
+
+constexpr const char* kUnet = "model.diffusion_model.";
+constexpr const char* kVae = "first_stage_model.";
+
+struct Encoder {
+  const char* part;    // its sub-folder in diffusers
+  const char* prefix;  // of its names
+  ClipNames names;
+  int64_t layers_dropped = 0;
+  const char* class_name = "CLIPTextModel";
+};
+
+struct Layout {
+  ImageFamily family;
+  std::vector<Encoder> encoders;
+};
+
+const std::vector<Layout>& layouts() {
+  using enum ClipNames;
+  constexpr const char* kProjected = "CLIPTextModelWithProjection";
+  static const std::vector<Layout> kLayouts = {
+      {ImageFamily::sdxl,
+       {{"text_encoder", "conditioner.embedders.0.transformer.text_model.", hugging_face},
+        {"text_encoder_2", "conditioner.embedders.1.model.", open_clip, 0, kProjected}}},
+      {ImageFamily::sdxl_refiner,
+       {{"text_encoder_2", "conditioner.embedders.0.model.", open_clip, 0, kProjected}}},
+      // Stable Diffusion 2 reads the states before the last layer.
+      {ImageFamily::sd2, {{"text_encoder", "cond_stage_model.model.", open_clip, 1}}},
+      {ImageFamily::sd1,
+       {{"text_encoder", "cond_stage_model.transformer.text_model.", hugging_face}}},
+  };
+  return kLayouts;
+}
+
+bool has_prefix(const io::Checkpoint& file, std::string_view prefix) {
+  return std::ranges::any_of(file.tensors(), [&](const TensorEntry& entry) {
+    return std::string_view(entry.name).starts_with(prefix);
+  });
+}
+
+const Layout& find_layout(const io::Checkpoint& file, const std::string& source) {
+  for (const Layout& layout : layouts()) {
+    if (has_prefix(file, layout.encoders.front().prefix) &&
+        has_prefix(file, layout.encoders.back().prefix)) {
+      return layout;
+    }
+  }
+  if (has_prefix(file, kUnet)) {
+    fail(Code::not_found, source, "the file has a denoiser but none of the known text encoders; ",
+         "give a file that holds the whole model, or a diffusers folder");
+  }
+  fail(Code::unsupported, source, "the file is no whole model of a known family; known are ",
+       "Stable Diffusion 1, 2 and XL and XL's refiner");
+}
+
+ShapeOf shapes_behind(const io::Checkpoint& file, std::string prefix) {
+  return [&file, prefix = std::move(prefix)](std::string_view name) -> std::optional<Shape> {
+    const TensorEntry* entry = file.find(cat(prefix, name));
+    if (entry == nullptr) return std::nullopt;
+    return entry->shape;
+  };
+}
+
+// A third of the rows of a fused tensor, in place.
+TensorEntry third(const TensorEntry& entry, size_t index, std::string name) {
+  check(entry.shape.rank() >= 1 && entry.shape[0] % 3 == 0, entry.name, "its shape (", entry.shape,
+        ") does not hold three matrices");
+  TensorEntry part = entry;
+  part.name = std::move(name);
+  part.shape[0] /= 3;
+  const size_t bytes = entry.data.size() / 3;
+  part.data = entry.data.subspan(index * bytes, bytes);
+  return part;
+}
+
+// Columns as rows, in memory of its own.
+TensorEntry transposed(const TensorEntry& entry, std::string name) {
+  if (entry.shape.rank() != 2 || is_quantized(entry.dtype)) {
+    fail(Code::unsupported, entry.name, "a projection of ", entry.dtype, " (", entry.shape,
+         ") cannot be transposed");
+  }
+  const auto rows = static_cast<size_t>(entry.shape[0]), cols = static_cast<size_t>(entry.shape[1]);
+  const auto size = static_cast<size_t>(info(entry.dtype).block_bytes);
+  auto bytes = std::make_shared<std::vector<std::byte>>(entry.data.size());
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t col = 0; col < cols; ++col) {
+      std::memcpy(&(*bytes)[(col * rows + row) * size], &entry.data[(row * cols + col) * size],
+                  size);
+    }
+  }
+  TensorEntry out{std::move(name), entry.dtype, Shape{entry.shape[1], entry.shape[0]}, *bytes};
+  out.owner = bytes;
+  return out;
+}
+
+void add_open_clip(const TensorEntry& entry, const std::string& name,
+                   std::vector<TensorEntry>& out) {
+  for (const std::string_view leaf : {"weight", "bias"}) {
+    const std::string fused = cat("in_proj_", leaf);
+    if (!name.ends_with(fused)) continue;
+    const std::string head = name.substr(0, name.size() - fused.size());
+    size_t index = 0;
+    for (const char* projection : {"q_proj.", "k_proj.", "v_proj."}) {
+      out.push_back(third(entry, index++, cat(head, projection, leaf)));
+    }
+    return;
+  }
+  if (name == "text_projection") {
+    out.push_back(transposed(entry, "text_projection.weight"));
+    return;
+  }
+  out.push_back(entry);
+  out.back().name = name;
+}
+
+// Tensors behind `prefix` under the names that `rename` gives them.
+template <typename Rename>
+std::vector<TensorEntry> renamed(const io::Checkpoint& file, std::string_view prefix,
+                                 const Rename& rename) {
+  std::vector<TensorEntry> out;
+  for (const TensorEntry& entry : file.tensors()) {
+    const std::string_view full = entry.name;
+    if (!full.starts_with(prefix)) continue;
+    const std::string name = rename(full.substr(prefix.size()));
+    if (!name.empty()) add_open_clip(entry, name, out);
+  }
+  return out;
+}
+
+ModelPart read_encoder(const io::Checkpoint& file, const Encoder& encoder,
+                       const std::string& source) {
+  const auto rename = [&](std::string_view name) {
+    return encoder.names == ClipNames::open_clip ? open_clip_name(name) : std::string(name);
+  };
+  io::JsonConfig config = clip_config(shapes_behind(file, encoder.prefix), encoder.names,
+                                      encoder.layers_dropped, source);
+  std::vector<TensorEntry> tensors = renamed(file, encoder.prefix, rename);
+  const std::string dropped = cat("encoder.layers.", config.integer("num_hidden_layers"), ".");
+  std::erase_if(tensors, [&](const TensorEntry& entry) { return entry.name.starts_with(dropped); });
+  return {encoder.part,
+          encoder.class_name,
+          std::move(config),
+          io::Checkpoint::of(std::move(tensors), source),
+          {}};
+}
+
+ModelPart read_unet(const io::Checkpoint& file, const std::string& source) {
+  const ShapeOf shapes = shapes_behind(file, kUnet);
+  const UnetBlockCounts counts = unet_block_counts(shapes);
+  auto tensors = renamed(file, kUnet, [&](std::string_view n) { return unet_name(n, counts); });
+  return {"unet",
+          "UNet2DConditionModel",
+          unet_config(shapes, source),
+          io::Checkpoint::of(std::move(tensors), source),
+          {}};
+}
+
+ModelPart read_vae(const io::Checkpoint& file, std::string_view prefix, ImageFamily family,
+                   const std::string& source) {
+  const ShapeOf shapes = shapes_behind(file, std::string(prefix));
+  const int64_t levels = vae_levels(shapes);
+  auto tensors = renamed(file, prefix, [&](std::string_view n) { return vae_name(n, levels); });
+  return {"vae",
+          "AutoencoderKL",
+          vae_config(shapes, family, source),
+          io::Checkpoint::of(std::move(tensors), source),
+          {}};
+}
+
+double deviation(std::span<const float> values) {
+  double sum = 0, squares = 0;
+  for (const float value : values) {
+    sum += value;
+    squares += double{value} * value;
+  }
+  const auto count = static_cast<double>(values.size());
+  const double mean = sum / count;
+  return std::sqrt(std::max(0.0, squares / count - mean * mean));
+}
+
+// Files do not say it. In Stable Diffusion 2 trained for velocities this bias spreads wider, which
+// ComfyUI tells them by; fine-tunes of XL bring an empty tensor along.
+std::string prediction_type(const io::Checkpoint& file, ImageFamily family) {
+  constexpr double kWide = 0.09;
+  const TensorEntry* bias =
+      file.find("model.diffusion_model.output_blocks.11.1.transformer_blocks.0.norm1.bias");
+  const bool readable = bias != nullptr && numel(bias->shape) > 0 && !is_quantized(bias->dtype);
+  if (family == ImageFamily::sd2 && readable && deviation(io::read_floats(*bias)) > kWide) {
+    return "v_prediction";
+  }
+  return file.find("v_pred") != nullptr ? "v_prediction" : "epsilon";
+}
+
+SchedulerSettings scheduler_of(const io::Checkpoint& file, ImageFamily family) {
+  SchedulerSettings settings;
+  settings.class_name = "EulerDiscreteScheduler";
+  settings.steps_offset = 1;
+  settings.set_alpha_to_one = false;
+  settings.prediction_type = prediction_type(file, family);
+  settings.rescale_betas_zero_snr = file.find("ztsnr") != nullptr;
+  return settings;
+}
+
+}  // namespace
+
+ModelFiles read_single_file(const fs::path& path) {
+  const io::Checkpoint file = io::Checkpoint::open(path);
+  const std::string source = path.string();
+  const Layout& layout = find_layout(file, source);
+  ModelFiles files;
+  files.family = layout.family;
+  files.name = path.stem().string();
+  for (const Encoder& encoder : layout.encoders) {
+    files.parts.push_back(read_encoder(file, encoder, source));
+  }
+  files.parts.push_back(read_unet(file, source));
+  files.parts.push_back(read_vae(file, kVae, layout.family, source));
+  files.scheduler = scheduler_of(file, layout.family);
+  return files;
+}
+
+ModelPart read_vae_file(const fs::path& path, ImageFamily family) {
+  const io::Checkpoint file = io::Checkpoint::open(path);
+  const std::string_view prefix = has_prefix(file, kVae) ? kVae : "";
+  return read_vae(file, prefix, family, path.string());
+}
+
+}  // namespace rbee::models

@@ -1,0 +1,39 @@
+#pragma once
+// Compares loaded image models with what diffusers made of the same weights.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "rbee/models/image/image_model.h"
+
+namespace rbee::test {
+
+// Largest difference that rounding in another order explains, in f32.
+constexpr float kImageTolerance = 2e-4f;
+
+// The stored inputs and outputs of a case.
+class ImageGolden {
+ public:
+  explicit ImageGolden(const std::string& case_name);
+
+  bool has(const std::string& name) const;
+  Tensor tensor(const std::string& name) const;
+  std::vector<int32_t> ids() const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+models::ImageModel load_on_cpu(const std::filesystem::path& path,
+                               models::ImageLoadOptions options = {});
+
+void expect_close(const Tensor& found, const Tensor& wanted, float tolerance, const char* what);
+void expect_text(const models::ImageModel& model, const ImageGolden& golden,
+                 float tolerance = kImageTolerance);
+void expect_denoiser(const models::ImageModel& model, const ImageGolden& golden,
+                     float tolerance = kImageTolerance);
+void expect_vae(const models::Vae& vae, const ImageGolden& golden,
+                float tolerance = kImageTolerance);
+
+}  // namespace rbee::test

@@ -1,0 +1,267 @@
+// A folder's tensors written as one file, under the names of the original repositories, make the
+// same pictures.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "rbee/models/image/model_files.h"
+#include "rbee/models/image/single_file.h"
+#include "tests/checkpoints/checkpoint_files.h"
+#include "tests/models/image_folder.h"
+#include "tests/models/image_golden.h"
+
+namespace rbee::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Replacements = std::vector<std::pair<std::string, std::string>>;
+
+// The first of the texts that is in `name`, replaced.
+std::string replaced(std::string name, const Replacements& list) {
+  for (const auto& [from, to] : list) {
+    const size_t at = name.find(from);
+    if (at != std::string::npos) return name.replace(at, from.size(), to);
+  }
+  return name;
+}
+
+// Original names of a UNet's layers, written out block by block.
+std::string original_unet(const std::string& name, int64_t levels, int64_t resnets,
+                          const std::vector<bool>& attends) {
+  static const Replacements kInner = {
+      {"norm1", "in_layers.0"},  {"conv1", "in_layers.2"},  {"time_emb_proj", "emb_layers.1"},
+      {"norm2", "out_layers.0"}, {"conv2", "out_layers.3"}, {"conv_shortcut", "skip_connection"}};
+  Replacements blocks = {{"time_embedding.linear_1", "time_embed.0"},
+                         {"time_embedding.linear_2", "time_embed.2"},
+                         {"add_embedding.linear_1", "label_emb.0.0"},
+                         {"add_embedding.linear_2", "label_emb.0.2"},
+                         {"conv_norm_out", "out.0"},
+                         {"conv_out", "out.2"},
+                         {"conv_in", "input_blocks.0.0"},
+                         {"mid_block.resnets.0", "middle_block.0"},
+                         {"mid_block.attentions.0", "middle_block.1"},
+                         {"mid_block.resnets.1", "middle_block.2"}};
+  int64_t in = 1, out = 0;
+  for (int64_t i = 0; i < levels; ++i) {
+    const std::string down = cat("down_blocks.", i), up = cat("up_blocks.", i);
+    for (int64_t j = 0; j < resnets; ++j, ++in) {
+      blocks.push_back({cat(down, ".resnets.", j, "."), cat("input_blocks.", in, ".0.")});
+      blocks.push_back({cat(down, ".attentions.", j, "."), cat("input_blocks.", in, ".1.")});
+    }
+    blocks.push_back({down + ".downsamplers.0.conv", cat("input_blocks.", in++, ".0.op")});
+    for (int64_t j = 0; j <= resnets; ++j, ++out) {
+      blocks.push_back({cat(up, ".resnets.", j, "."), cat("output_blocks.", out, ".0.")});
+      blocks.push_back({cat(up, ".attentions.", j, "."), cat("output_blocks.", out, ".1.")});
+    }
+    const bool attention = attends[static_cast<size_t>(levels - 1 - i)];
+    blocks.push_back(
+        {up + ".upsamplers.0", cat("output_blocks.", out - 1, attention ? ".2" : ".1")});
+  }
+  const std::string moved = replaced(name, blocks);
+  return name.find("resnets") != std::string::npos ? replaced(moved, kInner) : moved;
+}
+
+std::string original_vae(const std::string& name, int64_t levels) {
+  Replacements blocks = {{"mid_block.resnets.0", "mid.block_1"},
+                         {"mid_block.resnets.1", "mid.block_2"},
+                         {"mid_block.attentions.0.group_norm", "mid.attn_1.norm"},
+                         {"mid_block.attentions.0.to_q", "mid.attn_1.q"},
+                         {"mid_block.attentions.0.to_k", "mid.attn_1.k"},
+                         {"mid_block.attentions.0.to_v", "mid.attn_1.v"},
+                         {"mid_block.attentions.0.to_out.0", "mid.attn_1.proj_out"},
+                         {"conv_norm_out", "norm_out"}};
+  for (int64_t i = 0; i < levels; ++i) {
+    const std::string down = cat("down.", i), up = cat("up.", levels - 1 - i);
+    blocks.push_back({cat("down_blocks.", i, ".resnets"), down + ".block"});
+    blocks.push_back({cat("down_blocks.", i, ".downsamplers.0"), down + ".downsample"});
+    blocks.push_back({cat("up_blocks.", i, ".resnets"), up + ".block"});
+    blocks.push_back({cat("up_blocks.", i, ".upsamplers.0"), up + ".upsample"});
+  }
+  return replaced(replaced(name, blocks), {{"conv_shortcut", "nin_shortcut"}});
+}
+
+std::string original_clip(const std::string& name) {
+  const std::string plain = replaced(name, {{"text_model.", ""}});
+  return replaced(replaced(plain, {{"embeddings.token_embedding", "token_embedding"},
+                                   {"embeddings.position_embedding.weight", "positional_embedding"},
+                                   {"encoder.layers", "transformer.resblocks"},
+                                   {"final_layer_norm", "ln_final"},
+                                   {"text_projection.weight", "text_projection"}}),
+                  {{"layer_norm1", "ln_1"},
+                   {"layer_norm2", "ln_2"},
+                   {"self_attn", "attn"},
+                   {"mlp.fc1", "mlp.c_fc"},
+                   {"mlp.fc2", "mlp.c_proj"}});
+}
+
+class SingleFileTest : public testing::Test {
+ protected:
+  void open(const std::string& name) {
+    folder_ = std::make_unique<ImageFolder>(name);
+    golden_ = std::make_unique<ImageGolden>(name);
+  }
+
+  void add(const std::string& prefix, const std::string& part, const auto& rename) {
+    for (MadeTensor& tensor : made_part(folder_->path() / part)) {
+      tensor.name = prefix + rename(tensor.name);
+      tensors_.push_back(std::move(tensor));
+    }
+  }
+  void add_unet(int64_t levels, int64_t resnets, const std::vector<bool>& attends) {
+    add("model.diffusion_model.", "unet",
+        [&](const std::string& name) { return original_unet(name, levels, resnets, attends); });
+    add("first_stage_model.", "vae", [](const std::string& name) { return original_vae(name, 3); });
+  }
+
+  MadeTensor take(const std::string& name) {
+    const auto at = std::ranges::find(tensors_, name, &MadeTensor::name);
+    EXPECT_NE(at, tensors_.end()) << name;
+    MadeTensor tensor = *at;
+    tensors_.erase(at);
+    return tensor;
+  }
+
+  // Fuses q, k and v and turns the projection, as OpenCLIP has them.
+  void add_open_clip(const std::string& prefix, const std::string& part, int64_t layers) {
+    add(prefix, part, original_clip);
+    for (int64_t i = 0; i < layers; ++i) {
+      const std::string attention = cat(prefix, "transformer.resblocks.", i, ".attn.");
+      for (const char* leaf : {"weight", "bias"}) {
+        MadeTensor fused = take(attention + "q_proj." + leaf);
+        for (const char* other : {"k_proj.", "v_proj."}) {
+          const MadeTensor more = take(attention + other + leaf);
+          fused.values.insert(fused.values.end(), more.values.begin(), more.values.end());
+        }
+        fused.name = attention + "in_proj_" + leaf;
+        fused.shape[0] *= 3;
+        tensors_.push_back(std::move(fused));
+      }
+    }
+  }
+  void turn_projection(const std::string& name) {
+    MadeTensor tensor = take(name);
+    MadeTensor turned{name, Shape{tensor.shape[1], tensor.shape[0]}, tensor.values};
+    const auto rows = static_cast<size_t>(tensor.shape[0]);
+    const auto cols = static_cast<size_t>(tensor.shape[1]);
+    for (size_t i = 0; i < tensor.values.size(); ++i) {
+      turned.values[i % cols * rows + i / cols] = tensor.values[i];
+    }
+    tensors_.push_back(std::move(turned));
+  }
+
+  // The file with the settings that no tensor says taken from the folder.
+  models::ImageModel load() {
+    const fs::path file = folder_->path() / "whole.safetensors";
+    write_safetensors(file, tensors_);
+    models::ModelFiles files = models::read_single_file(file);
+    const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
+    family_ = files.family;
+    EXPECT_EQ(files.parts.size(), wanted.parts.size());
+    for (models::ModelPart& part : files.parts) {
+      const models::ModelPart& other = wanted.require(part.name);
+      EXPECT_EQ(part.class_name, other.class_name);
+      if (part.name == "unet") expect_same_shape(part.config, other.config);
+      part.config = other.config;
+    }
+    return load_image_model(files, {.device = &cpu_device()});
+  }
+
+  static void expect_same_shape(const io::JsonConfig& found, const io::JsonConfig& wanted) {
+    EXPECT_EQ(found.integers("block_out_channels"), wanted.integers("block_out_channels"));
+    for (const char* field : {"down_block_types", "up_block_types"}) {
+      EXPECT_EQ(found.texts(field), wanted.texts(field));
+    }
+    for (const char* field :
+         {"in_channels", "out_channels", "layers_per_block", "cross_attention_dim"}) {
+      EXPECT_EQ(found.integer(field), wanted.integer(field)) << field;
+    }
+    EXPECT_EQ(found.integer_or("projection_class_embeddings_input_dim", 0),
+              wanted.integer_or("projection_class_embeddings_input_dim", 0));
+  }
+
+  void expect_same() {
+    const models::ImageModel model = load();
+    expect_text(model, *golden_);
+    expect_denoiser(model, *golden_);
+    expect_vae(*model.vae, *golden_);
+  }
+
+  std::unique_ptr<ImageFolder> folder_;
+  std::unique_ptr<ImageGolden> golden_;
+  std::vector<MadeTensor> tensors_;
+  models::ImageFamily family_{};
+};
+
+TEST_F(SingleFileTest, StableDiffusion1) {
+  open("sd1");
+  add_unet(3, 2, {true, true, false});
+  add("cond_stage_model.transformer.text_model.", "text_encoder",
+      [](const std::string& name) { return name; });
+  tensors_.push_back({"alphas_cumprod", {4}, {1, 2, 3, 4}});
+  expect_same();
+  EXPECT_EQ(family_, models::ImageFamily::sd1);
+}
+
+TEST_F(SingleFileTest, StableDiffusion2DropsTheLastLayer) {
+  open("sd2");
+  add_unet(3, 1, {true, true, false});
+  const std::string prefix = "cond_stage_model.model.";
+  add_open_clip(prefix, "text_encoder", 2);
+  // The file's own last layer, which nobody reads.
+  const std::vector<MadeTensor> so_far = tensors_;
+  for (MadeTensor tensor : so_far) {
+    const size_t at = tensor.name.find("resblocks.1.");
+    if (at == std::string::npos) continue;
+    tensor.name.replace(at, 12, "resblocks.2.");
+    for (float& value : tensor.values) value = 0.5f;
+    tensors_.push_back(std::move(tensor));
+  }
+  expect_same();
+  EXPECT_EQ(family_, models::ImageFamily::sd2);
+}
+
+TEST_F(SingleFileTest, StableDiffusionXl) {
+  open("sdxl");
+  add_unet(2, 1, {false, true});
+  add("conditioner.embedders.0.transformer.text_model.", "text_encoder",
+      [](const std::string& name) { return name; });
+  const std::string prefix = "conditioner.embedders.1.model.";
+  add_open_clip(prefix, "text_encoder_2", 3);
+  turn_projection(prefix + "text_projection");
+  expect_same();
+  EXPECT_EQ(family_, models::ImageFamily::sdxl);
+}
+
+TEST_F(SingleFileTest, PartsThatAreMissingAreNamed) {
+  open("sd1");
+  add_unet(3, 2, {true, true, false});
+  expect_error(Code::not_found, {"whole.safetensors", "none of the known text encoders"},
+               [&] { load(); });
+  tensors_.resize(1);
+  tensors_.front().name = "x.weight";
+  expect_error(Code::unsupported, {"whole.safetensors", "known are"}, [&] { load(); });
+  expect_error(Code::unsupported, {"v1.ckpt", "pickled"}, [&] {
+    std::filesystem::copy(folder_->path() / "model_index.json", folder_->path() / "v1.ckpt");
+    load_on_cpu(folder_->path() / "v1.ckpt");
+  });
+}
+
+TEST_F(SingleFileTest, VaesInFilesOfTheirOwn) {
+  open("sd1");
+  for (const char* prefix : {"", "first_stage_model."}) {
+    tensors_.clear();
+    add(prefix, "vae", [](const std::string& name) { return original_vae(name, 3); });
+    const fs::path file = folder_->path() / "vae.safetensors";
+    write_safetensors(file, tensors_);
+    const models::ModelPart part = models::read_vae_file(file, models::ImageFamily::sdxl);
+    EXPECT_EQ(part.config.integers("block_out_channels"), (std::vector<int64_t>{8, 12, 16}));
+    EXPECT_EQ(part.config.integer("layers_per_block"), 1);
+    EXPECT_EQ(part.config.number_or("scaling_factor", 0), 0.13025);
+    EXPECT_NE(part.weights.find("decoder.up_blocks.0.resnets.0.conv1.weight"), nullptr);
+    EXPECT_EQ(part.weights.tensors().size(), tensors_.size());
+  }
+}
+
+}  // namespace
+}  // namespace rbee::test
