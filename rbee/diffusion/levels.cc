@@ -234,7 +234,8 @@ Levels make_levels(const NoiseModel& noise, const SchedulerConfig& config,
   const bool automatic = options.schedule == Schedule::automatic;
   if (!automatic && !is_spacing(options.schedule)) return named_levels(noise, options);
   if (noise.is_flow()) return flow_levels(noise, options);
-  return spaced_levels(noise, config, automatic ? config.spacing : options.schedule, options);
+  const Schedule own = config.spacing.value_or(customary_spacing(options.sampler));
+  return spaced_levels(noise, config, automatic ? own : options.schedule, options);
 }
 
 Levels levels_from(const Levels& levels, int32_t first) {

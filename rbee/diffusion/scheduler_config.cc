@@ -26,20 +26,6 @@ T value_or(const json& config, const char* key, T fallback) {
   fail(Code::unsupported, kFile, key, " \"", value, "\" is not implemented");
 }
 
-// What a class assumes where its file is silent.
-Schedule customary_spacing(Sampler sampler) {
-  switch (sampler) {
-    case Sampler::ddim:
-    case Sampler::ddpm:
-    case Sampler::plms:
-    case Sampler::lcm:
-    case Sampler::tcd:
-      return Schedule::leading;
-    default:
-      return Schedule::linspace;
-  }
-}
-
 Sampler sampler_of(const json& config) {
   const std::string named = value_or<std::string>(config, "_class_name", "PNDMScheduler");
   for (const SamplerName& entry : sampler_names()) {
@@ -113,7 +99,7 @@ SchedulerConfig parse_scheduler_config(std::string_view text) {
   out.trained_betas = value_or(config, "trained_betas", std::vector<double>{});
   out.zero_terminal_snr = value_or(config, "rescale_betas_zero_snr", false);
   const auto spacing = value_or<std::string>(config, "timestep_spacing", "");
-  out.spacing = spacing.empty() ? customary_spacing(out.sampler) : parse_schedule(spacing);
+  if (!spacing.empty()) out.spacing = parse_schedule(spacing);
   out.steps_offset = value_or(config, "steps_offset", 0);
   out.sigma_schedule = sigma_schedule_of(config);
   if (const auto found = config.find("set_alpha_to_one"); found != config.end()) {

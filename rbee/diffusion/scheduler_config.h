@@ -31,9 +31,9 @@ struct SchedulerConfig {
   int32_t train_steps = 1000;
   double beta_start = 0.00085, beta_end = 0.012;
   BetaCurve beta_curve = BetaCurve::scaled_linear;
-  std::vector<double> trained_betas;       // instead of a curve when not empty
-  bool zero_terminal_snr = false;          // Lin et al. 2023
-  Schedule spacing = Schedule::leading;    // linspace, leading or trailing
+  std::vector<double> trained_betas;  // instead of a curve when not empty
+  bool zero_terminal_snr = false;     // Lin et al. 2023
+  std::optional<Schedule> spacing;    // linspace, leading or trailing; absent: the sampler's own
   std::optional<Schedule> sigma_schedule;  // karras, exponential or beta within that spacing
   int32_t steps_offset = 1;                // added to timesteps of leading spacing
   std::optional<bool> ends_at_alpha_one;   // set_alpha_to_one; absent: the sampler's custom
@@ -41,9 +41,8 @@ struct SchedulerConfig {
   FlowShift flow;
 };
 
-// Reads the JSON text of the file. Keys that are missing have the defaults of the class that the
-// file names. Throws invalid_argument naming the key, and unsupported for classes and modes that
-// are not implemented.
+// Reads the JSON text of the file. Keys that are missing have diffusers' defaults. Throws
+// invalid_argument naming the key, and unsupported for classes and modes that are not implemented.
 SchedulerConfig parse_scheduler_config(std::string_view json);
 
 }  // namespace rbee::diffusion

@@ -67,6 +67,11 @@ Grid grid_of(Sampler sampler) {
   }
 }
 
+Schedule customary_spacing(Sampler sampler) {
+  const Grid grid = grid_of(sampler);
+  return grid == Grid::whole || grid == Grid::consistency ? Schedule::leading : Schedule::linspace;
+}
+
 std::vector<double> timesteps(const TimestepOptions& options) {
   check(options.steps < options.train_steps, "steps", options.steps, " are not less than the ",
         options.train_steps, " timesteps of the model");

@@ -18,6 +18,9 @@ enum class Grid : uint8_t {
 };
 Grid grid_of(Sampler sampler);
 
+// The spacing of the sampler's class in diffusers where a configuration names none.
+Schedule customary_spacing(Sampler sampler);
+
 struct TimestepOptions {
   Schedule spacing = Schedule::leading;  // linspace, leading or trailing
   Grid grid = Grid::whole;

@@ -113,11 +113,13 @@ class Batch {
   Tensor sample(const AfterStep& after_step, PipelineTimes& times) {
     Pass pass = first_pass(request_, settings_);
     Inpaint inpaint;
-    if (settings_.init) {
+    // At full strength a denoiser that reads the masked picture needs no more of it.
+    const bool repaints_all = source_.info.inpainting && pass.strength >= 1;
+    if (settings_.init && !repaints_all) {
       const auto found = source_.model.vae->encode(image_tensor(*settings_.init, device()));
       pass.from = latents_of(found);
-      if (settings_.mask) inpaint = prepare_mask(pass);
     }
+    if (settings_.mask) inpaint = prepare_mask(pass);
     Tensor latent = run(pass, inpaint, after_step, times);
     if (!latent.defined() || !settings_.has_hires) return latent;
     pass = second_pass(request_, settings_);
@@ -151,11 +153,7 @@ class Batch {
     const auto scale = static_cast<int32_t>(source_.model.vae->info().scale);
     out.mask = latent_mask(*settings_.mask, scale, device());
     out.latent = pass.from;
-    const Tensor kept = pass.from * affine(out.mask, -1, 1);
-    if (request_.mask_fill == MaskFill::nothing) pass.from = kept;
-    if (request_.mask_fill == MaskFill::noise) {
-      pass.from = kept + noise_.draw(shape_of(pass), device()) * out.mask;
-    }
+    if (pass.from.defined()) pass.from = filled_in(pass, out.mask);
     out.noise = noise_.draw(shape_of(pass), device());
     if (source_.info.inpainting) {
       const auto found =
@@ -164,6 +162,14 @@ class Batch {
       out.extra = concat({rows(masks), latents_of(found)}, Axis{3});
     }
     return out;
+  }
+
+  // The picture's latent with what mask_fill puts under the mask.
+  Tensor filled_in(const Pass& pass, const Tensor& mask) {
+    if (request_.mask_fill == MaskFill::original) return pass.from;
+    const Tensor kept = pass.from * affine(mask, -1, 1);
+    if (request_.mask_fill == MaskFill::nothing) return kept;
+    return kept + noise_.draw(shape_of(pass), device()) * mask;
   }
 
   // What denoisers are told besides the text.

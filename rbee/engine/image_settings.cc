@@ -22,8 +22,6 @@ int32_t whole_steps(float side) {
 }
 
 void check_model_side(const ImageSource& source, const char* field, int32_t side) {
-  const auto step =
-      static_cast<int32_t>(source.model.vae->info().scale * source.model.denoiser->info().patch);
   check(side >= kMinSide && side <= source.info.max_side, field, side, " is outside of ", kMinSide,
         " to ", source.info.max_side);
   check(side % source.side_step == 0, field, side, " is not a multiple of ", source.side_step,

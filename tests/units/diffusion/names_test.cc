@@ -56,7 +56,7 @@ TEST(SchedulerConfig, ReadsWhatStableDiffusionsFoldersHold) {
       "skip_prk_steps": true, "steps_offset": 1, "trained_betas": null, "clip_sample": false})");
   EXPECT_EQ(config.sampler, Sampler::plms);
   EXPECT_EQ(config.beta_curve, BetaCurve::scaled_linear);
-  EXPECT_EQ(config.spacing, Schedule::leading);
+  EXPECT_EQ(config.spacing, std::nullopt);
   EXPECT_EQ(config.steps_offset, 1);
   EXPECT_EQ(config.ends_at_alpha_one, false);
 }

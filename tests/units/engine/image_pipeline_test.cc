@@ -1,0 +1,125 @@
+// The whole pipeline with the tiny models of tests/models/data_image, against diffusers' pipelines
+// (tools/goldens/make_pipeline_goldens.py).
+
+#include "rbee/engine/image_pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_backend.h"
+#include "rbee/io/image/png.h"
+#include "rbee/io/json_parse.h"
+#include "tests/models/image_folder.h"
+
+namespace rbee::engine {
+namespace {
+
+using nlohmann::json;
+
+constexpr int32_t kWidth = 72;
+constexpr int32_t kHeight = 64;
+
+json cases() {
+  std::ifstream file(RBEE_TEST_DATA "/units/engine/data/pipelines.json");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return io::parse_json(text, "pipelines.json");
+}
+
+template <typename Value>
+std::string picture(Value&& value) {
+  io::Pixels out{.width = kWidth, .height = kHeight, .channels = 3, .values = {}};
+  for (int y = 0; y < kHeight; ++y) {
+    for (int x = 0; x < kWidth; ++x) {
+      for (int c = 0; c < 3; ++c) out.values.push_back(static_cast<uint8_t>(value(x, y, c)));
+    }
+  }
+  return io::encode_png(out);
+}
+
+std::string init_image() {
+  return picture([](int x, int y, int c) { return c == 0 ? x * 3 : (c == 1 ? y * 4 : x + y); });
+}
+
+std::string mask_image() {
+  return picture([](int x, int y, int) { return y >= 8 && y < 40 && x >= 20 && x < 56 ? 255 : 0; });
+}
+
+ImageRequest request_of(const json& wanted) {
+  const json& asked = wanted["request"];
+  ImageRequest out;
+  out.prompt = "a tiny golden dragon on a table";
+  if (wanted["model"] != "lcm") out.negative_prompt = "misty portrait";
+  out.prompt_rule = PromptRule::none;
+  out.width = kWidth;
+  out.height = kHeight;
+  out.seed = wanted["seed"].get<uint64_t>();
+  out.steps = asked["steps"].get<int32_t>();
+  out.sampler = asked.value("sampler", "");
+  out.count = asked.value("count", 1);
+  out.guidance_scale = asked.value("guidance_scale", 7.5f);
+  out.guidance_rescale = asked.value("guidance_rescale", 0.0f);
+  out.strength = asked.value("strength", 0.8f);
+  if (asked.contains("init")) out.init_image = init_image();
+  if (asked.contains("mask")) out.mask_image = mask_image();
+  return out;
+}
+
+ImageSource source_of(const std::string& model) {
+  register_backend(cpu::cpu_backend());
+  const test::ImageFolder folder(model);
+  for (const char* part : {"tokenizer", "tokenizer_2"}) {
+    std::filesystem::copy(test::image_data("tokenizer"), folder.path() / part,
+                          std::filesystem::copy_options::recursive);
+  }
+  ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0})};
+  const test::ImageFolder other("sd1");
+  if (model == "lcm") options.vae = other.path() / "vae";  // its own has more channels
+  return load_image_source(folder.path(), options);
+}
+
+// A case by its place in the file, which keeps failures short.
+class PipelineGolden : public testing::TestWithParam<size_t> {};
+
+TEST_P(PipelineGolden, EndsWithTheLatentsOfDiffusers) {
+  const json wanted = cases().at(GetParam());
+  const ImageSource source = source_of(wanted["model"].get<std::string>());
+  ImageRequest request = request_of(wanted);
+  ImagePipeline pipeline(source);
+  const auto expected = wanted["latents"].get<std::vector<float>>();
+  // In one batch, and one image after another.
+  for (int32_t batch = 1; batch <= request.count; ++batch) {
+    request.batch = batch;
+    std::vector<float> got;
+    int32_t steps = 0;
+    int32_t images = 0;
+    PipelineHooks hooks;
+    hooks.step = [&](int32_t done) { return done == ++steps; };
+    hooks.image = [&](const io::Pixels& image, int32_t index) {
+      EXPECT_EQ(image.width, kWidth);
+      EXPECT_EQ(image.height, kHeight);
+      return index == images++;
+    };
+    hooks.latents = [&](const Tensor& latents, int32_t) {
+      const auto values = latents.to_host<float>();
+      got.insert(got.end(), values.begin(), values.end());
+    };
+    PipelineTimes times;
+    const ImageSettings settings = resolve(source, request);
+    EXPECT_TRUE(pipeline.run(request, settings, hooks, times));
+    EXPECT_EQ(images, request.count);
+    EXPECT_EQ(steps, pipeline.total_steps(request, settings));
+    ASSERT_EQ(got.size(), expected.size());
+    float worst = 0;
+    for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::abs(got[i] - expected[i]));
+    EXPECT_LT(worst, 2e-3f) << "batch " << batch;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, PipelineGolden, testing::Range<size_t>(0, cases().size()));
+
+}  // namespace
+}  // namespace rbee::engine

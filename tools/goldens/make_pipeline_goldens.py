@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Makes tests/units/engine/data/pipelines.json: the latents that diffusers' pipelines end with for the
+tiny models of tests/models/data_image, on the CPU in float32, one generator for each image.
+
+Run from the repository root (wrote the committed file with the versions below):
+    python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0 \
+        diffusers==0.42.1 peft tokenizers safetensors numpy pillow
+    venv/bin/python tools/goldens/make_pipeline_goldens.py tests/units/engine/data
+"""
+
+import json
+import pathlib
+import sys
+
+import diffusers
+import numpy as np
+import torch
+import transformers
+from PIL import Image
+
+import make_image_goldens as tiny
+
+DATA = pathlib.Path("tests/models/data_image")
+PROMPT = "a tiny golden dragon on a table"
+NEGATIVE = "misty portrait"
+WIDTH, HEIGHT = 72, 64
+cases = []
+
+
+def parts(name):
+    case = tiny.CASES[name]
+    out = {"tokenizer": tiny.read_tokenizer(DATA / "tokenizer")}
+    for i, changes in enumerate(case["text"]):
+        config = transformers.CLIPTextConfig(**dict(tiny.TEXT, **changes))
+        last = len(case["text"]) > 1 and i == 1
+        kind = transformers.CLIPTextModelWithProjection if last else transformers.CLIPTextModel
+        out["text_encoder" + ("" if i == 0 else "_2")] = tiny.fill_weights(kind(config))
+        if i == 1:
+            out["tokenizer_2"] = out["tokenizer"]
+    out["unet"] = tiny.fill_weights(
+        diffusers.UNet2DConditionModel(**dict(tiny.UNET, **case["unet"])))
+    out["vae"] = tiny.fill_weights(diffusers.AutoencoderKL(**dict(tiny.VAE, **case["vae"])))
+    out["scheduler"] = dict(tiny.SCHEDULER, **case["scheduler"])
+    return out
+
+
+def scheduler_of(config, name, changes):
+    config = {k: v for k, v in config.items() if k != "_class_name" or name is None}
+    name = name or config.pop("_class_name")
+    return getattr(diffusers, name).from_config(
+        {**config, "clip_sample": False, **changes})
+
+
+def init_image():
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    return Image.fromarray(np.stack([x * 3, y * 4, (x + y) % 256], -1).astype(np.uint8))
+
+
+def mask_image():
+    mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+    mask[8:40, 20:56] = 255
+    return Image.fromarray(mask)
+
+
+def run(model, pipeline, request, scheduler=None, changes=None, **options):
+    """request: what the test asks of the engine; options: what diffusers is asked for."""
+    kit = parts(model)
+    if model == "lcm":  # whose own VAE is of another number of channels
+        kit["vae"] = parts("sd1")["vae"]
+    kit["scheduler"] = scheduler_of(kit["scheduler"], scheduler, changes or {})
+    kind = getattr(diffusers, pipeline)
+    extra = {} if "XL" in pipeline else {"safety_checker": None, "feature_extractor": None}
+    if "XL" in pipeline or "Latent" in pipeline:
+        extra.pop("safety_checker", None)
+    if "Latent" in pipeline:
+        extra = {"safety_checker": None, "feature_extractor": None}
+    if "XL" not in pipeline:
+        extra["requires_safety_checker"] = False
+    pipe = kind(**kit, **extra)
+    pipe.set_progress_bar_config(disable=True)
+    count = request.get("count", 1)
+    seed = 7 + len(cases)
+    generators = [torch.Generator().manual_seed(seed + i) for i in range(count)]
+    options.setdefault("guidance_scale", request.get("guidance_scale", 7.5))
+    negative = {} if "Latent" in pipeline else {"negative_prompt": NEGATIVE}
+    if "Img2Img" not in pipeline:
+        options.update(width=WIDTH, height=HEIGHT)
+    with torch.no_grad():
+        latents = pipe(PROMPT, num_inference_steps=request["steps"], generator=generators,
+                       num_images_per_prompt=count, output_type="latent", **negative,
+                       **options).images
+    latents = latents.permute(0, 2, 3, 1).reshape(-1).tolist()
+    cases.append({"model": model, "seed": seed, "request": request,
+                  "latents": [float(f"{v:.6g}") for v in latents]})
+    print(model, pipeline, request, max(abs(v) for v in latents))
+
+
+def main():
+    plain = "StableDiffusionPipeline"
+    run("sd1", plain, {"steps": 4})
+    run("sd1", plain, {"steps": 4, "sampler": "Euler a", "count": 2},
+        "EulerAncestralDiscreteScheduler")
+    run("sd1", plain, {"steps": 5, "sampler": "DPM++ 2M", "guidance_rescale": 0.5},
+        "DPMSolverMultistepScheduler", guidance_rescale=0.5)
+    run("sd1", plain, {"steps": 4, "sampler": "DDIM", "guidance_scale": 1.0}, "DDIMScheduler")
+    run("sd1", plain, {"steps": 5, "sampler": "UniPC"}, "UniPCMultistepScheduler")
+    run("sd2", plain, {"steps": 4})
+    run("sdxl", "StableDiffusionXLPipeline", {"steps": 4})
+    run("lcm", "LatentConsistencyModelPipeline", {"steps": 3, "guidance_scale": 4.5})
+    image, mask = init_image(), mask_image()
+    run("sd1", "StableDiffusionImg2ImgPipeline",
+        {"steps": 6, "sampler": "DDIM", "strength": 0.6, "init": True}, "DDIMScheduler",
+        image=image, strength=0.6)
+    run("sd1", "StableDiffusionInpaintPipeline",
+        {"steps": 5, "sampler": "Euler", "strength": 1.0, "init": True, "mask": True},
+        "EulerDiscreteScheduler", image=image, mask_image=mask, strength=1.0)
+    run("sd1", "StableDiffusionInpaintPipeline",
+        {"steps": 5, "sampler": "DDIM", "strength": 0.7, "init": True, "mask": True},
+        "DDIMScheduler", image=image, mask_image=mask, strength=0.7)
+    run("inpaint", "StableDiffusionInpaintPipeline",
+        {"steps": 4, "sampler": "DDIM", "strength": 1.0, "init": True, "mask": True},
+        "DDIMScheduler", image=image, mask_image=mask, strength=1.0)
+    out = pathlib.Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / "pipelines.json", "w", encoding="ascii") as file:
+        file.write("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
+
+
+if __name__ == "__main__":
+    main()
