@@ -1,0 +1,194 @@
+// Adapters in every form of keys change a model as the sums of their matrices do.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "rbee/core/log.h"
+#include "tests/checkpoints/checkpoint_files.h"
+#include "tests/models/image_folder.h"
+#include "tests/models/image_golden.h"
+
+namespace rbee::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kUnetFile = "unet/diffusion_pytorch_model.fp16.safetensors";
+constexpr const char* kTextFile = "text_encoder/model.fp16.safetensors";
+
+// How a file calls one layer.
+struct Form {
+  const char* part;
+  const char* tensor;  // in the folder, without ".weight"
+  std::string up, down;
+  std::string alpha{};
+  bool pixel = false;  // matrices as convolutions of one pixel
+};
+
+Form kohya(const char* part, const char* tensor, const std::string& name, bool pixel = false) {
+  return {part, tensor, name + ".lora_up.weight", name + ".lora_down.weight", name + ".alpha",
+          pixel};
+}
+
+const Form kForms[] = {
+    kohya("unet", "down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q",
+          "lora_unet_down_blocks_0_attentions_0_transformer_blocks_0_attn1_to_q"),
+    kohya("unet", "down_blocks.0.attentions.1.proj_in", "lora_unet_input_blocks_2_1_proj_in", true),
+    kohya("unet", "up_blocks.1.attentions.2.transformer_blocks.0.attn2.to_out.0",
+          "lora_unet_output_blocks_5_1_transformer_blocks_0_attn2_to_out_0"),
+    kohya("unet", "mid_block.resnets.1.conv2", "lora_unet_middle_block_2_out_layers_3"),
+    kohya("unet", "up_blocks.1.upsamplers.0.conv", "lora_unet_output_blocks_5_2_conv"),
+    kohya("unet", "down_blocks.1.downsamplers.0.conv", "lora_unet_input_blocks_6_0_op"),
+    kohya("unet", "down_blocks.0.resnets.0.conv1", "lora_unet_down_blocks_0_resnets_0_conv1"),
+    kohya("unet", "time_embedding.linear_1", "lora_unet_time_embed_0"),
+    {"unet", "mid_block.attentions.0.transformer_blocks.0.attn2.to_k",
+     "unet.mid_block.attentions.0.transformer_blocks.0.attn2.to_k.lora_B.weight",
+     "unet.mid_block.attentions.0.transformer_blocks.0.attn2.to_k.lora_A.weight"},
+    {"unet", "mid_block.attentions.0.transformer_blocks.0.ff.net.0.proj",
+     "unet.mid_block.attentions.0.transformer_blocks.0.ff.net.0.proj.lora.up.weight",
+     "unet.mid_block.attentions.0.transformer_blocks.0.ff.net.0.proj.lora.down.weight"},
+    {"unet", "up_blocks.2.attentions.0.transformer_blocks.0.attn1.to_out.0",
+     "unet.up_blocks.2.attentions.0.transformer_blocks.0.attn1.processor.to_out_lora.up.weight",
+     "unet.up_blocks.2.attentions.0.transformer_blocks.0.attn1.processor.to_out_lora.down.weight"},
+    kohya("text_encoder", "encoder.layers.0.self_attn.q_proj",
+          "lora_te_text_model_encoder_layers_0_self_attn_q_proj"),
+    {"text_encoder", "encoder.layers.1.mlp.fc1",
+     "text_encoder.text_model.encoder.layers.1.mlp.fc1.lora_linear_layer.up.weight",
+     "text_encoder.text_model.encoder.layers.1.mlp.fc1.lora_linear_layer.down.weight"},
+    {"text_encoder", "encoder.layers.2.self_attn.v_proj",
+     "text_encoder.text_model.encoder.layers.2.self_attn.v_proj.lora_B.weight",
+     "text_encoder.text_model.encoder.layers.2.self_attn.v_proj.lora_A.weight"},
+};
+
+constexpr int64_t kRank = 2;
+constexpr float kAlpha = 3;
+
+class LoraTest : public testing::Test {
+ protected:
+  std::vector<MadeTensor>& part(const std::string& name) { return name == "unet" ? unet_ : text_; }
+
+  // The matrices of `form`, appended to `file`, and their product added to the model's tensor.
+  void add(const Form& form, float strength, std::vector<MadeTensor>& file) {
+    const auto at =
+        std::ranges::find(part(form.part), std::string(form.tensor) + ".weight", &MadeTensor::name);
+    ASSERT_NE(at, part(form.part).end()) << form.tensor;
+    const int64_t out = at->shape[0], in = numel(at->shape) / out;
+    Shape down_shape = at->shape, up_shape{out, kRank};
+    down_shape[0] = kRank;
+    if (form.pixel || at->shape.rank() == 4) up_shape = Shape{out, kRank, 1, 1};
+    const MadeTensor up{form.up, up_shape, made_weights(form.up + "x", up_shape)};
+    const MadeTensor down{form.down, down_shape, made_weights(form.down + "x", down_shape)};
+    const float factor = strength * (form.alpha.empty() ? 1.0f : kAlpha / float{kRank});
+    for (int64_t i = 0; i < out * in; ++i) {
+      float sum = 0;
+      for (int64_t r = 0; r < kRank; ++r) {
+        sum += up.values[static_cast<size_t>(i / in * kRank + r)] *
+               down.values[static_cast<size_t>(r * in + i % in)];
+      }
+      at->values[static_cast<size_t>(i)] += factor * sum;
+    }
+    file.push_back(up);
+    file.push_back(down);
+    if (!form.alpha.empty()) file.push_back({form.alpha, Shape{1}, {kAlpha}});
+  }
+
+  fs::path write(const std::string& name, const std::vector<MadeTensor>& tensors) {
+    const fs::path path = folder_.path() / name;
+    write_safetensors(path, tensors);
+    return path;
+  }
+
+  struct Outputs {
+    std::vector<float> hidden, denoised;
+  };
+  Outputs run(const models::ImageModel& model) {
+    const std::vector<int32_t> ids = golden_.ids();
+    const auto text = (*model.text[0].encoder)({.ids = ids, .batch = 2});
+    const auto prompt = model.denoiser->prepare({.context = text.hidden});
+    const Tensor out =
+        (*model.denoiser)(golden_.tensor("unet.x"), golden_.tensor("unet.steps"), *prompt);
+    return {text.hidden.to_host<float>(), out.to_host<float>()};
+  }
+
+  static float difference(const std::vector<float>& a, const std::vector<float>& b) {
+    float largest = 0;
+    for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+    return largest;
+  }
+
+  ImageFolder folder_{"sd1"};
+  ImageGolden golden_{"sd1"};
+  std::vector<MadeTensor> unet_ = made_part(image_data("sd1") / "model" / "unet");
+  std::vector<MadeTensor> text_ = made_part(image_data("sd1") / "model" / "text_encoder");
+};
+
+TEST_F(LoraTest, EveryFormOfKeysIsMerged) {
+  const Outputs plain = run(load_on_cpu(folder_.path()));
+  std::vector<MadeTensor> first, second;
+  for (const Form& form : kForms) add(form, 0.5f, first);
+  add(kForms[0], -0.7f, second);
+  const models::LoraSource loras[] = {{write("a.safetensors", first), 0.5f},
+                                      {write("b.safetensors", second), -0.7f}};
+  const Outputs merged = run(load_on_cpu(folder_.path(), {.loras = {loras[0], loras[1]}}));
+  write(kUnetFile, unet_);
+  write(kTextFile, text_);
+  const Outputs wanted = run(load_on_cpu(folder_.path()));
+  EXPECT_LE(difference(merged.hidden, wanted.hidden), 2e-3f);
+  EXPECT_LE(difference(merged.denoised, wanted.denoised), 2e-3f);
+  EXPECT_GE(difference(merged.hidden, plain.hidden), 0.1f);
+  EXPECT_GE(difference(merged.denoised, plain.denoised), 0.1f);
+}
+
+// Each form on its own: none of them may be lost among the others.
+TEST_F(LoraTest, EachFormFindsItsLayer) {
+  for (const Form& form : kForms) {
+    SCOPED_TRACE(form.up);
+    std::vector<MadeTensor> file;
+    add(form, 1, file);
+    const models::LoraSource lora{write("one.safetensors", file), 1};
+    EXPECT_NO_THROW(load_on_cpu(folder_.path(), {.loras = {lora}}));
+    file.pop_back();
+    if (!form.alpha.empty()) file.pop_back();
+    const models::LoraSource half{write("half.safetensors", file), 1};
+    expect_error(Code::invalid_argument, {"half.safetensors", "another family"},
+                 [&] { load_on_cpu(folder_.path(), {.loras = {half}}); });
+  }
+}
+
+TEST_F(LoraTest, WrongAdaptersAreNamed) {
+  std::vector<MadeTensor> file;
+  add(kForms[0], 1, file);
+  file[0].shape = Shape{8, 4};
+  const models::LoraSource wide{write("wide.safetensors", file), 1};
+  expect_error(Code::invalid_argument, {"attn1.to_q.weight", "8, 4", "another model"},
+               [&] { load_on_cpu(folder_.path(), {.loras = {wide}}); });
+  const models::LoraSource endless{wide.path, INFINITY};
+  expect_error(Code::invalid_argument, {"wide.safetensors", "strength is inf"},
+               [&] { load_on_cpu(folder_.path(), {.loras = {endless}}); });
+  const models::LoraSource gone{folder_.path() / "gone.safetensors", 1};
+  expect_error(Code::not_found, {"gone.safetensors"},
+               [&] { load_on_cpu(folder_.path(), {.loras = {gone}}); });
+}
+
+TEST_F(LoraTest, UnknownKeysAreCounted) {
+  std::vector<MadeTensor> file;
+  add(kForms[0], 1, file);
+  file.push_back({"lora_unet_nowhere.lora_up.weight", Shape{2, 2}, {1, 2, 3, 4}});
+  file.push_back({"lora_unet_nowhere.lora_down.weight", Shape{2, 2}, {1, 2, 3, 4}});
+  file.push_back({"something.dora_scale", Shape{2}, {1, 2}});
+  const models::LoraSource lora{write("some.safetensors", file), 1};
+  std::string text;
+  set_log_sink(
+      [&](LogLevel, std::string_view, std::span<const LogField> fields) {
+        for (const LogField& field : fields) text += cat(field.key, "=", field.value, " ");
+      },
+      LogLevel::warn);
+  load_on_cpu(folder_.path(), {.loras = {lora}});
+  set_log_sink({}, LogLevel::error);
+  EXPECT_NE(text.find("layers used=1 unknown=2"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace rbee::test
