@@ -88,6 +88,8 @@ TEST(CpuDevice, EverySlotIsFilled) {
       !t.conv_transpose2d.empty(),
       !t.pool2d.empty(),
       !t.upsample.empty(),
+      !t.image_conv.empty(),
+      !t.image_group_norm.empty(),
       !t.gather.empty(),
       !t.scatter.empty(),
       !t.index_select.empty(),
