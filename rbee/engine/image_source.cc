@@ -17,6 +17,11 @@ using models::ImageFamily;
 constexpr int32_t kMaxSide = 2048;
 constexpr const char* kAdapter = ".safetensors";
 
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 DType customary_activations(const Device& device) {
   return device.host_accessible() ? DType::f32 : DType::f16;
 }
@@ -67,13 +72,22 @@ diffusion::Prediction prediction_of(const std::string& named) {
 
 diffusion::SchedulerConfig scheduler_of(const fs::path& path, const models::ImageModel& model) {
   diffusion::SchedulerConfig out = config_of(model.scheduler);
-  std::ifstream file(path / "scheduler" / "scheduler_config.json");
-  if (file) {
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    out = diffusion::parse_scheduler_config(text);
-  }
+  const std::string text = text_of(path / "scheduler" / "scheduler_config.json");
+  if (!text.empty()) out = diffusion::parse_scheduler_config(text);
   out.prediction = prediction_of(model.scheduler.prediction_type);
   return out;
+}
+
+models::TokenizerFiles tokenizer_in(const fs::path& folder) {
+  return {.tokenizer_json = text_of(folder / "tokenizer.json"),
+          .vocab_json = text_of(folder / "vocab.json"),
+          .merges = text_of(folder / "merges.txt"),
+          .tokenizer_config_json = text_of(folder / "tokenizer_config.json"),
+          .special_tokens_map = text_of(folder / "special_tokens_map.json")};
+}
+
+bool is_empty(const models::TokenizerFiles& files) {
+  return files.tokenizer_json.empty() && files.vocab_json.empty();
 }
 
 PromptTokenizer tokenizer_of(const models::TokenizerFiles& files) {
@@ -82,7 +96,8 @@ PromptTokenizer tokenizer_of(const models::TokenizerFiles& files) {
                             .vocab_json = files.vocab_json,
                             .merges = files.merges,
                             .tokenizer_config_json = files.tokenizer_config_json,
-                            .special_tokens_map = files.special_tokens_map});
+                            .special_tokens_map = files.special_tokens_map,
+                            .standard = files.standard});
   return {std::move(clip.tokenizer), clip.bos, clip.eos, clip.pad};
 }
 
@@ -143,10 +158,13 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   out.device = options.device;
   out.model = models::load_image_model(path, load);
   out.scheduler = scheduler_of(path, out.model);
+  const fs::path home = fs::is_directory(path) ? path : path.parent_path();
+  const fs::path beside = options.tokenizer.empty() ? home / "tokenizer" : options.tokenizer;
   for (const models::TextPart& part : out.model.text) {
-    out.tokenizers.push_back(tokenizer_of(part.tokenizer));
+    out.tokenizers.push_back(
+        tokenizer_of(is_empty(part.tokenizer) ? tokenizer_in(beside) : part.tokenizer));
   }
-  out.lora_folder = options.lora_folder.empty() ? path / "loras" : options.lora_folder;
+  out.lora_folder = options.lora_folder.empty() ? home / "loras" : options.lora_folder;
   load.progress = nullptr;
   out.reload = [path, load](const std::vector<models::LoraSource>& loras) {
     models::ImageLoadOptions with = load;

@@ -1,6 +1,7 @@
 #include "rbee/text/clip_tokenizer.h"
 
 #include "rbee/core/error.h"
+#include "rbee/text/clip_vocabulary.h"
 #include "rbee/text/json_file.h"
 
 namespace rbee::text {
@@ -88,9 +89,10 @@ std::string combine(const ClipTokenizerFiles& files, const TokenNames& names) {
   const std::string bos = names.text("bos_token", kBos), eos = names.text("eos_token", kEos);
   json file;
   file["added_tokens"] = {added_token(bos, vocab), added_token(eos, vocab)};
-  // There a padding token, "!" in some models, is special in a prompt too.
+  // There a padding token, "!" in some models, is special in a prompt too. Programs that read
+  // single files do not have it so.
   const std::string pad = names.text("pad_token", eos);
-  if (pad != eos) file["added_tokens"].push_back(added_token(pad, vocab));
+  if (pad != eos && !files.standard) file["added_tokens"].push_back(added_token(pad, vocab));
   file["normalizer"] = {{"type", "Sequence"},
                         {"normalizers",
                          {{{"type", "NFC"}},
@@ -137,7 +139,14 @@ ClipTokenizer clip_tokenizer(const ClipTokenizerFiles& files) {
   const TokenNames names(files.tokenizer_config_json, files.special_tokens_map);
   std::string combined;
   std::string_view text = files.tokenizer_json;
-  if (text.empty()) {
+  if (text.empty() && files.standard) {
+    const std::string vocab = standard_clip_vocab();
+    ClipTokenizerFiles known = files;
+    known.vocab_json = vocab;
+    known.merges = standard_clip_merges();
+    combined = combine(known, names);
+    text = combined;
+  } else if (text.empty()) {
     if (files.vocab_json.empty() || files.merges.empty()) {
       fail(Code::not_found, "CLIP tokenizer",
            "neither tokenizer.json nor vocab.json and merges.txt are there");

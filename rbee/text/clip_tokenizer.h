@@ -14,6 +14,8 @@ struct ClipTokenizerFiles {
   std::string_view merges;
   std::string_view tokenizer_config_json;
   std::string_view special_tokens_map;
+  // Neither of the above is there: the vocabulary that OpenAI published (clip_vocabulary.h).
+  bool standard = false;
 };
 
 struct ClipTokenizer {

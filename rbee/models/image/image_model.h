@@ -38,11 +38,11 @@ struct TokenizerFiles {
   std::string vocab_json, merges;  // CLIP's older form
   std::string tokenizer_config_json;
   std::string special_tokens_map;
+  bool standard = false;  // CLIP's published vocabulary, which single files do not bring along
 };
 
 struct TextPart {
   std::unique_ptr<TextEncoder> encoder;
-  // Empty for single files, whose readers bring the tokenizer of CLIP or T5 along.
   TokenizerFiles tokenizer;
 };
 

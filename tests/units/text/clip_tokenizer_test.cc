@@ -66,6 +66,19 @@ TEST_F(ClipTokenizerTest, SpecialIdsComeFromTheFiles) {
   EXPECT_EQ(other.bos, other.tokenizer->find("a</w>"));
 }
 
+// Ids that models were trained with, as published with them.
+TEST(StandardClipTokenizerTest, HasThePublishedIds) {
+  const ClipTokenizer clip = clip_tokenizer({.standard = true});
+  EXPECT_EQ(clip.tokenizer->vocab_size(), 49408);
+  EXPECT_EQ(clip.bos, 49406);
+  EXPECT_EQ(clip.eos, 49407);
+  EXPECT_EQ(clip.pad, 49407);
+  EXPECT_EQ(clip.tokenizer->encode("a photo of a Cat"),
+            (std::vector<TokenId>{49406, 320, 1125, 539, 320, 2368, 49407}));
+  EXPECT_EQ(
+      clip_tokenizer({.tokenizer_config_json = R"({"pad_token": "!"})", .standard = true}).pad, 0);
+}
+
 TEST_F(ClipTokenizerTest, WrongFilesAreNamed) {
   const std::string merges = merges_;
   merges_ = "#version: 0.2\na b\na b c\n";
