@@ -49,7 +49,8 @@ HOT = [
 MOST_REGISTERS = [
     ("gemm*|image_conv_matrix", MFMA, "*", 168),  # three waves of 512 registers
     ("gemm*|image_conv_matrix", WMMA, "*", 216),  # seven of 1536
-    ("gemm*|image_conv_matrix", DOT2, "*", 184),  # five of 1024
+    ("gemm*", DOT2, "*", 184),  # five of 1024
+    ("image_conv_matrix", DOT2, "*", 248),  # four of 1024
     ("linear_*", "gfx*", "*", 128),
     ("matvec_k_blocks|matvec_small_blocks", MFMA, "*", 256),
     ("matvec_k_blocks|matvec_small_blocks", WMMA, "*", 192),
