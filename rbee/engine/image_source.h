@@ -41,8 +41,11 @@ struct ImageSourceOptions {
   std::string model_id;  // reported name; empty = the folder's or file's
   // What layers compute in. Absent: f32 where the host computes, else f16.
   std::optional<DType> activations;
-  std::filesystem::path vae;          // another VAE; empty = the model's own
-  std::filesystem::path lora_folder;  // empty = <model>/loras
+  std::filesystem::path vae;  // another VAE; empty = the model's own
+  // The files of CLIP's tokenizer for a model in one file, which has none; empty = the folder
+  // "tokenizer" beside that file.
+  std::filesystem::path tokenizer;
+  std::filesystem::path lora_folder;  // empty = <model>/loras, or "loras" beside a single file
   std::optional<std::string> prediction_type;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights loaded
 };

@@ -1,0 +1,90 @@
+#pragma once
+// An image model whose parts are a few lines each, and a sink that keeps what an engine says.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "rbee/engine/image_engine.h"
+
+namespace rbee::engine {
+
+// Each token's state is its id, twice.
+class FakeTextEncoder final : public models::TextEncoder {
+ public:
+  models::TextEncoding operator()(const models::TextInput& input) const override;
+  int64_t width() const override { return 2; }
+  int64_t pooled_width() const override { return 0; }
+  int64_t max_tokens() const override { return 77; }
+  int64_t vocab_size() const override { return 1024; }
+  int64_t layers() const override { return 2; }
+};
+
+// Says what `output` says; `output` may also wait, throw, or give values that are not finite.
+class FakeDenoiser final : public models::Denoiser {
+ public:
+  using Output = std::function<Tensor(const Tensor& x)>;
+  explicit FakeDenoiser(Output output) : output_(std::move(output)) {}
+
+  const models::DenoiserInfo& info() const override { return info_; }
+  std::unique_ptr<models::Conditioning> prepare(const models::TextStates& text) const override;
+  Tensor operator()(const Tensor& x, const Tensor& timesteps,
+                    const models::Conditioning& conditioning,
+                    const models::ControlStates* control) const override;
+
+ private:
+  Output output_;
+  models::DenoiserInfo info_{.context_width = 2, .sample_size = 8};
+};
+
+// Three colours of 8 x 8 pixels in three of four channels; nothing is random.
+class FakeVae final : public models::Vae {
+ public:
+  const models::VaeInfo& info() const override { return info_; }
+  models::LatentDistribution encode(const Tensor& image) const override;
+  Tensor decode(const Tensor& latent) const override;
+
+ private:
+  models::VaeInfo info_{};
+};
+
+// 64 x 64 pixels at its own size, 20 steps, on the CPU.
+ImageSource fake_source(FakeDenoiser::Output output);
+// An `output` that takes half of x for noise.
+Tensor half_noise(const Tensor& x);
+
+class ImageRecorder final : public ImageSink {
+ public:
+  void on_started(const ImageStarted& event) noexcept override;
+  void on_progress(const ImageProgress& event) noexcept override;
+  void on_preview(const ImagePreview& event) noexcept override;
+  void on_image(const ImageReady& event) noexcept override;
+  void on_finished(const ImageFinished& event) noexcept override;
+  void on_failed(const ImageFailed& event) noexcept override;
+
+  // Waits for the last event; false after 60 seconds without it.
+  bool wait();
+
+  // To be read after wait().
+  std::vector<std::string> order;  // names of events; progress once for a row of them
+  ImageStarted started;
+  std::vector<ImageProgress> progress;
+  std::vector<ImagePreview> previews;
+  std::vector<ImageReady> images;
+  ImageFinished finished;
+  std::vector<ImageFailed> failures;
+
+ private:
+  void note(const char* event);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+};
+
+}  // namespace rbee::engine

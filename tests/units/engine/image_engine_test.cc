@@ -1,0 +1,333 @@
+#include "rbee/engine/image_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "rbee/io/image/png.h"
+#include "rbee/ops/elementwise.h"
+#include "tests/support/expect_error.h"
+#include "tests/units/engine/fake_image_model.h"
+
+namespace rbee::engine {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ImageRequest small_request() {
+  ImageRequest out;
+  out.job_id = "job";
+  out.prompt = "a red cat";
+  out.steps = 4;
+  out.sampler = "Euler";
+  out.seed = 5;
+  return out;
+}
+
+std::unique_ptr<ImageEngine> engine_of(FakeDenoiser::Output output, int32_t max_waiting = 4) {
+  return make_image_engine(fake_source(std::move(output)),
+                           {.max_waiting = max_waiting, .warm_up = false});
+}
+
+std::shared_ptr<ImageRecorder> made(ImageEngine& engine, ImageRequest request) {
+  auto sink = std::make_shared<ImageRecorder>();
+  engine.submit(std::move(request), sink);
+  EXPECT_TRUE(sink->wait());
+  return sink;
+}
+
+std::string uniform_png(int32_t width, int32_t height, uint8_t value) {
+  io::Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
+  out.values.assign(static_cast<size_t>(width * height * 3), value);
+  return io::encode_png(out);
+}
+
+// A denoiser that stands still at its first call until it is told to go on.
+struct Gate {
+  std::promise<void> reached;
+  std::promise<void> open;
+  std::atomic<bool> first{true};
+
+  FakeDenoiser::Output output() {
+    return [this](const Tensor& x) {
+      if (first.exchange(false)) {
+        reached.set_value();
+        open.get_future().wait();
+      }
+      return half_noise(x);
+    };
+  }
+};
+
+TEST(ImageEngine, TellsEverythingInOrder) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  request.count = 2;
+  request.preview_interval = 2;
+  const auto sink = made(*engine, request);
+  EXPECT_THAT(sink->order,
+              ElementsAre("started", "progress", "preview", "progress", "preview", "image",
+                          "progress", "preview", "progress", "preview", "image", "finished"));
+  EXPECT_EQ(sink->started.model, "fake");
+  EXPECT_EQ(sink->started.steps, 8);
+  EXPECT_EQ(sink->started.width, 64);
+  EXPECT_EQ(sink->started.seed, 5u);
+  EXPECT_EQ(sink->started.sampler, "Euler");
+  ASSERT_EQ(sink->progress.size(), 8u);
+  EXPECT_EQ(sink->progress.back().step, 8);
+  EXPECT_EQ(sink->progress.back().total, 8);
+  EXPECT_GT(sink->progress.back().images_per_second, 0);
+  EXPECT_EQ(sink->finished.images, 2);
+  EXPECT_EQ(sink->finished.steps, 8);
+  EXPECT_FALSE(sink->finished.cancelled);
+  const ImageStats stats = engine->stats();
+  EXPECT_EQ(stats.requests_finished, 1u);
+  EXPECT_EQ(stats.images, 2u);
+  EXPECT_EQ(stats.steps, 8u);
+}
+
+TEST(ImageEngine, PicturesTellHowTheyWereMade) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  request.negative_prompt = "blurry";
+  request.sampler = "DPM++ 2M Karras";
+  request.count = 2;
+  const auto sink = made(*engine, request);
+  ASSERT_EQ(sink->images.size(), 2u);
+  const ImageReady& second = sink->images[1];
+  EXPECT_EQ(second.seed, 6u);
+  EXPECT_EQ(io::png_text(second.png, "parameters"), second.parameters);
+  EXPECT_EQ(second.parameters,
+            "a red cat\nNegative prompt: blurry\nSteps: 4, Sampler: DPM++ 2M, Schedule type: "
+            "Karras, CFG scale: 7.5, Seed: 6, Size: 64x64, Model: fake, RNG: CPU, Version: "
+            "rbee.cpp");
+  const io::Pixels pixels = io::decode_image(second.png, "png");
+  EXPECT_EQ(pixels.width, 64);
+  EXPECT_EQ(pixels.height, 64);
+}
+
+TEST(ImageEngine, SameSeedsGiveSamePictures) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  request.sampler = "Euler a";
+  const auto once = made(*engine, request);
+  request.count = 3;
+  request.batch = 3;
+  const auto together = made(*engine, request);
+  ASSERT_EQ(together->images.size(), 3u);
+  EXPECT_EQ(together->images[0].png, once->images[0].png);
+  request.seed = 7;
+  request.count = 1;
+  const auto third = made(*engine, request);
+  EXPECT_EQ(io::decode_image(third->images[0].png, "png").values,
+            io::decode_image(together->images[2].png, "png").values);
+  request.noise_source = NoiseSource::philox;
+  EXPECT_NE(io::decode_image(made(*engine, request)->images[0].png, "png").values,
+            io::decode_image(third->images[0].png, "png").values);
+}
+
+TEST(ImageEngine, CancelsBetweenSteps) {
+  Gate gate;
+  const auto engine = engine_of(gate.output());
+  const auto running = std::make_shared<ImageRecorder>();
+  engine->submit(small_request(), running);
+  gate.reached.get_future().wait();
+  ImageRequest next = small_request();
+  next.job_id = "next";
+  const auto waiting = std::make_shared<ImageRecorder>();
+  engine->submit(next, waiting);
+  EXPECT_EQ(engine->stats().waiting, 1);
+  EXPECT_TRUE(engine->cancel("next"));
+  EXPECT_TRUE(engine->cancel("job"));
+  EXPECT_FALSE(engine->cancel("other"));
+  gate.open.set_value();
+  ASSERT_TRUE(running->wait());
+  ASSERT_TRUE(waiting->wait());
+  EXPECT_TRUE(running->finished.cancelled);
+  EXPECT_EQ(running->finished.steps, 1);
+  EXPECT_TRUE(running->images.empty());
+  EXPECT_THAT(waiting->order, ElementsAre("finished"));
+  EXPECT_TRUE(waiting->finished.cancelled);
+  EXPECT_EQ(engine->stats().requests_cancelled, 2u);
+  EXPECT_FALSE(made(*engine, small_request())->images.empty());
+}
+
+TEST(ImageEngine, RefusesMoreThanItsQueueHolds) {
+  Gate gate;
+  const auto engine = engine_of(gate.output(), 1);
+  const auto running = std::make_shared<ImageRecorder>();
+  engine->submit(small_request(), running);
+  gate.reached.get_future().wait();
+  const auto waiting = std::make_shared<ImageRecorder>();
+  engine->submit(small_request(), waiting);
+  try {
+    engine->submit(small_request(), std::make_shared<ImageRecorder>());
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::out_of_memory);
+  }
+  gate.open.set_value();
+  ASSERT_TRUE(waiting->wait());
+  EXPECT_EQ(waiting->images.size(), 1u);
+}
+
+TEST(ImageEngine, StopsInTheMiddle) {
+  Gate gate;
+  const auto engine = engine_of(gate.output());
+  const auto running = std::make_shared<ImageRecorder>();
+  engine->submit(small_request(), running);
+  gate.reached.get_future().wait();
+  const auto waiting = std::make_shared<ImageRecorder>();
+  engine->submit(small_request(), waiting);
+  auto stopping = std::async(std::launch::async, [&] { engine->stop(); });
+  gate.open.set_value();
+  stopping.wait();
+  ASSERT_TRUE(running->wait());
+  ASSERT_TRUE(waiting->wait());
+  EXPECT_EQ(waiting->order.back(), "finished");
+  EXPECT_EQ(engine->stats().running, 0);
+  try {
+    engine->submit(small_request(), std::make_shared<ImageRecorder>());
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("stopping"));
+  }
+}
+
+TEST(ImageEngine, ReportsValuesThatAreNotFiniteAndGoesOn) {
+  std::atomic<bool> broken{true};
+  const auto engine =
+      engine_of([&](const Tensor& x) { return affine(x, broken ? std::nan("") : 0.5, 0); });
+  const auto sink = made(*engine, small_request());
+  ASSERT_EQ(sink->failures.size(), 1u);
+  EXPECT_EQ(sink->failures[0].code, Code::unsupported);
+  EXPECT_THAT(sink->failures[0].message, HasSubstr("bf16"));
+  EXPECT_EQ(engine->stats().requests_failed, 1u);
+  broken = false;
+  EXPECT_EQ(made(*engine, small_request())->images.size(), 1u);
+}
+
+TEST(ImageEngine, IsUnhealthyWithoutItsDevice) {
+  const auto engine =
+      engine_of([](const Tensor&) -> Tensor { fail(Code::device, "gpu", "fell off the bus"); });
+  const auto sink = made(*engine, small_request());
+  ASSERT_EQ(sink->failures.size(), 1u);
+  EXPECT_EQ(sink->failures[0].code, Code::device);
+  EXPECT_FALSE(engine->stats().healthy);
+  EXPECT_THROW(engine->submit(small_request(), std::make_shared<ImageRecorder>()), Error);
+}
+
+TEST(ImageEngine, StartsFromPictures) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  request.init_image = uniform_png(80, 70, 200);
+  request.strength = 0.5f;
+  const auto sink = made(*engine, request);
+  EXPECT_EQ(sink->started.steps, 2);
+  EXPECT_EQ(sink->started.width, 80);
+  EXPECT_EQ(sink->started.height, 64);  // the multiple of 8 below
+  EXPECT_THAT(sink->images[0].parameters, HasSubstr("Denoising strength: 0.5"));
+  request.strength_rule = StrengthRule::a1111;
+  EXPECT_EQ(made(*engine, request)->started.steps, 3);
+  request.strength_rule = StrengthRule::all;
+  EXPECT_EQ(made(*engine, request)->started.steps, 4);
+}
+
+TEST(ImageEngine, KeepsWhatTheMaskDoesNotCover) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  request.init_image = uniform_png(64, 64, 200);
+  io::Pixels mask{.width = 64, .height = 64, .channels = 3, .values = {}};
+  for (int i = 0; i < 64 * 64 * 3; ++i) mask.values.push_back(i % 192 < 96 ? 255 : 0);
+  request.mask_image = io::encode_png(mask);
+  const auto sink = made(*engine, request);
+  const io::Pixels pixels = io::decode_image(sink->images[0].png, "png");
+  const auto at = [&](int x, int y) { return pixels.values[static_cast<size_t>(y * 64 + x) * 3]; };
+  int changed = 0;
+  for (int y = 0; y < 64; ++y) {
+    for (int x = 32; x < 64; ++x) EXPECT_EQ(at(x, y), 200);
+    for (int x = 0; x < 32; ++x) changed += at(x, y) != 200 ? 1 : 0;
+  }
+  EXPECT_GT(changed, 1000);
+  request.mask_invert = true;
+  const io::Pixels inverted = io::decode_image(made(*engine, request)->images[0].png, "png");
+  EXPECT_EQ(inverted.values[0], 200);
+}
+
+TEST(ImageEngine, MakesASecondPassAtALargerSize) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  request.hires = HiresFix{.scale = 1.5f, .steps = 6, .strength = 0.5f};
+  const auto sink = made(*engine, request);
+  EXPECT_EQ(sink->started.steps, 4 + 3);
+  EXPECT_EQ(sink->started.width, 96);
+  ASSERT_EQ(sink->images.size(), 1u);
+  EXPECT_EQ(sink->images[0].width, 96);
+  EXPECT_EQ(sink->images[0].height, 96);
+  EXPECT_THAT(sink->images[0].parameters, HasSubstr("Size: 64x64"));
+  EXPECT_THAT(sink->images[0].parameters, HasSubstr("Hires upscale: 1.5, Hires steps: 6"));
+}
+
+TEST(ImageEngine, RefusesBadRequestsByFieldAndRange) {
+  const auto engine = engine_of(half_noise);
+  const auto refused = [&](const char* field, const char* what, auto&& change) {
+    ImageRequest request = small_request();
+    change(request);
+    harness::expect_error(field, what, "",
+                          [&] { engine->submit(request, std::make_shared<ImageRecorder>()); });
+  };
+  refused("steps", "1 to 150", [](ImageRequest& r) { r.steps = 151; });
+  refused("width", "multiple of 8", [](ImageRequest& r) { r.width = 65; });
+  refused("height", "64 to 2048", [](ImageRequest& r) { r.height = 4096; });
+  refused("guidance_scale", "0 to 30", [](ImageRequest& r) { r.guidance_scale = NAN; });
+  refused("strength", "0 to 1", [](ImageRequest& r) { r.strength = 1.5f; });
+  refused("count", "1 to 16", [](ImageRequest& r) { r.count = 17; });
+  refused("sampler", "DPM++ 2M", [](ImageRequest& r) { r.sampler = "best"; });
+  refused("schedule", "Karras", [](ImageRequest& r) { r.schedule = "best"; });
+  refused("init_image", "neither PNG nor JPEG", [](ImageRequest& r) { r.init_image = "x"; });
+  refused("mask_image", "no init_image", [](ImageRequest& r) { r.mask_image = "x"; });
+  refused("mask_image", "32 x 32 pixels, init_image has 64 x 64", [](ImageRequest& r) {
+    r.init_image = uniform_png(64, 64, 9);
+    r.mask_image = uniform_png(32, 32, 9);
+  });
+  refused("hires.scale: width", "2048", [](ImageRequest& r) {
+    r.width = 1024;
+    r.hires = HiresFix{.scale = 4};
+  });
+  EXPECT_FALSE(made(*engine, small_request())->images.empty());
+}
+
+TEST(ImageEngine, LoadsTheModelAgainForOtherLoras) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "rbee_loras";
+  std::filesystem::create_directories(folder);
+  {
+    std::ofstream(folder / "style.safetensors") << "x";
+  }
+  std::vector<size_t> loads;
+  ImageSource source = fake_source(half_noise);
+  source.lora_folder = folder;
+  source.reload = [&](const std::vector<models::LoraSource>& loras) {
+    loads.push_back(loras.size());
+    return std::move(fake_source(half_noise).model);
+  };
+  const auto engine = make_image_engine(std::move(source), {.warm_up = false});
+  ImageRequest request = small_request();
+  request.loras = {{"style", 0.5f}};
+  EXPECT_FALSE(made(*engine, request)->images.empty());
+  EXPECT_FALSE(made(*engine, request)->images.empty());
+  EXPECT_FALSE(made(*engine, small_request())->images.empty());
+  EXPECT_THAT(loads, ElementsAre(1, 0));
+  request.loras = {{"../style", 0.5f}};
+  harness::expect_error("loras.path", "../style", "folder",
+                        [&] { engine->submit(request, std::make_shared<ImageRecorder>()); });
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace rbee::engine

@@ -1,0 +1,200 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "rbee/engine/image_decode.h"
+#include "rbee/engine/image_guide.h"
+#include "rbee/engine/image_noise.h"
+#include "rbee/engine/image_settings.h"
+#include "tests/support/expect_error.h"
+#include "tests/units/engine/fake_image_model.h"
+
+namespace rbee::engine {
+namespace {
+
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::Pointwise;
+
+Device& device() {
+  static const ImageSource source = fake_source(half_noise);
+  return *source.device;
+}
+
+io::Pixels uniform(int32_t width, int32_t height, std::vector<uint8_t> pixel) {
+  io::Pixels out{.width = width,
+                 .height = height,
+                 .channels = static_cast<int32_t>(pixel.size()),
+                 .values = {}};
+  for (int i = 0; i < width * height; ++i) {
+    out.values.insert(out.values.end(), pixel.begin(), pixel.end());
+  }
+  return out;
+}
+
+TEST(Canvas, ResizingKeepsColoursAndEdges) {
+  const io::Pixels same = resized(uniform(13, 7, {10, 120, 250}), 40, 3);
+  EXPECT_EQ(same.width, 40);
+  EXPECT_EQ(same.height, 3);
+  EXPECT_EQ(same.values, uniform(40, 3, {10, 120, 250}).values);
+  io::Pixels halves = uniform(32, 4, {0, 0, 0});
+  for (size_t i = 0; i < halves.values.size(); ++i) halves.values[i] = i % 96 < 48 ? 0 : 255;
+  const io::Pixels small = resized(halves, 8, 1);
+  EXPECT_LT(small.values[1 * 3], 20);
+  EXPECT_GT(small.values[6 * 3], 235);
+}
+
+TEST(Canvas, MasksAreReadByOpacityOrBrightness) {
+  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255}), false).values, ElementsAre(1, 1));
+  EXPECT_THAT(mask_of(uniform(2, 1, {90, 90, 90}), false).values, ElementsAre(0, 0));
+  EXPECT_THAT(mask_of(uniform(2, 1, {90, 90, 90}), true).values, ElementsAre(1, 1));
+  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255, 255}), false).values, ElementsAre(1, 1));
+  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255, 0}), false).values, ElementsAre(1, 1));
+  io::Pixels part = uniform(2, 1, {255, 255, 255, 255});
+  part.values[7] = 0;  // opaque white stays, the transparent pixel is repainted
+  EXPECT_THAT(mask_of(part, false).values, ElementsAre(0, 1));
+}
+
+TEST(Canvas, BlurringKeepsTheMean) {
+  Mask mask{.width = 40, .height = 30, .values = std::vector<float>(1200)};
+  mask.values[15 * 40 + 20] = 1;
+  const Mask soft = blurred(mask, 2);
+  float sum = 0;
+  for (const float value : soft.values) sum += value;
+  EXPECT_NEAR(sum, 1, 1e-4);
+  EXPECT_NEAR(soft.values[15 * 40 + 20] / soft.values[15 * 40 + 22], std::exp(0.5f), 1e-3);
+  EXPECT_NEAR(soft.values[17 * 40 + 20], soft.values[15 * 40 + 22], 1e-6);
+  EXPECT_EQ(blurred(mask, 0).values, mask.values);
+}
+
+TEST(Canvas, MasksOfLatentsAreTheUpperLeftPixels) {
+  Mask mask{.width = 16, .height = 8, .values = std::vector<float>(128)};
+  mask.values[8] = 1;
+  const Tensor latent = latent_mask(mask, 8, device());
+  EXPECT_EQ(latent.shape(), (Shape{1, 1, 2, 1}));
+  EXPECT_THAT(latent.to_host<float>(), ElementsAre(0, 1));
+}
+
+TEST(Canvas, EnlargingAlignsCentres) {
+  const std::vector<float> row = {0, 4};
+  EXPECT_THAT(enlarged(row, {1, 1, 2, 1}, 1, 4), ElementsAre(0, 1, 3, 4));
+  const std::vector<float> two = {1, 2, 3, 4,
+                                  5, 6, 7, 8};  // two images of 2 x 1 pixels, 2 channels
+  EXPECT_THAT(enlarged(two, {2, 2, 1, 2}, 2, 1), Pointwise(FloatNear(1e-6f), two));
+}
+
+TEST(Canvas, ValuesThatAreNotFiniteAreNoPicture) {
+  const std::vector<float> bad = {0, NAN, 0};
+  try {
+    static_cast<void>(pixels_of(bad, 1, 1));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("bf16"));
+  }
+  const std::vector<float> good = {-2, 0, 1};
+  EXPECT_THAT(pixels_of(good, 1, 1).values, ElementsAre(0, 128, 255));
+}
+
+TEST(Decode, TilesCoverEverythingOnce) {
+  EXPECT_THAT(tile_starts(64, 64, 16), ElementsAre(0));
+  EXPECT_THAT(tile_starts(100, 64, 16), ElementsAre(0, 36));
+  EXPECT_THAT(tile_starts(160, 64, 16), ElementsAre(0, 48, 96));
+}
+
+// The fake VAE looks at one latent at a time, so tiles make the same picture.
+TEST(Decode, TilesGiveTheWholePicture) {
+  const FakeVae vae;
+  diffusion::TorchNormals normals(3);
+  const Tensor latent = normal_latent(normals, {1, 20, 29, 4}, device());
+  const io::Pixels whole = decode_latent(vae, latent);
+  const io::Pixels tiled = decode_latent(vae, latent, {.tiled = true, .tile = 12, .overlap = 4});
+  ASSERT_EQ(whole.values.size(), tiled.values.size());
+  for (size_t i = 0; i < whole.values.size(); ++i) {
+    ASSERT_NEAR(whole.values[i], tiled.values[i], 1) << i;
+  }
+}
+
+// The fake VAE is linear: the preview is its picture, one pixel a latent.
+TEST(Decode, PreviewsAreFittedToTheVae) {
+  const FakeVae vae;
+  const PreviewMap map(vae, device());
+  diffusion::TorchNormals normals(3);
+  const Tensor latent = normal_latent(normals, {1, 4, 6, 4}, device());
+  const io::Pixels preview = map(latent.to_host<float>(), 6, 4);
+  const io::Pixels whole = decode_latent(vae, latent);
+  for (int y = 0; y < 4; ++y) {
+    for (int x = 0; x < 6 * 3; ++x) {
+      const auto at = static_cast<size_t>((y * 8 * 48 + x / 3 * 8) * 3 + x % 3);
+      ASSERT_NEAR(preview.values[static_cast<size_t>(y * 18 + x)], whole.values[at], 2);
+    }
+  }
+}
+
+TEST(Decode, SolvesSystemsThatNeedPivots) {
+  EXPECT_THAT(solved({0, 2, 4, 0}, {6, 8}, 2), ElementsAre(2, 3));
+}
+
+TEST(Noise, HasTheOrderOfChannelsFirst) {
+  diffusion::TorchNormals normals(11);
+  diffusion::TorchNormals plain(11);
+  std::vector<float> drawn(24);
+  plain.fill(drawn);
+  const auto latent = normal_latent(normals, {1, 2, 3, 4}, device()).to_host<float>();
+  EXPECT_EQ(latent[0 * 4 + 1], drawn[6]);
+  EXPECT_EQ(latent[5 * 4 + 3], drawn[3 * 6 + 5]);
+}
+
+TEST(Start, FollowsTheRules) {
+  const auto check_start = [](StrengthRule rule, float strength, int32_t levels, int32_t first) {
+    const Start start = start_of(rule, 20, strength);
+    EXPECT_EQ(start.levels, levels);
+    EXPECT_EQ(start.first, first);
+  };
+  check_start(StrengthRule::part, 0.75f, 20, 5);
+  check_start(StrengthRule::part, 1, 20, 0);
+  check_start(StrengthRule::part, 0, 20, 19);
+  check_start(StrengthRule::a1111, 0.75f, 20, 4);
+  check_start(StrengthRule::a1111, 1, 20, 0);
+  check_start(StrengthRule::all, 0.5f, 40, 20);
+  check_start(StrengthRule::all, 1, 20, 0);
+  check_start(StrengthRule::all, 0, 1000, 980);
+}
+
+TEST(Weights, ScaleStatesAndKeepTheMean) {
+  std::vector<float> hidden = {1, 1, 2, 4};
+  const std::vector<float> weights = {1, 3};
+  weigh_states(hidden, weights);  // 1 1 6 12, whose mean is 5 instead of 2
+  EXPECT_THAT(hidden, Pointwise(FloatNear(1e-5f), {0.4f, 0.4f, 2.4f, 4.8f}));
+  std::vector<float> against = {1, 1, 2, 4};
+  const std::vector<float> empty = {0, 0, 1, 1};
+  weigh_states(against, weights, empty);
+  EXPECT_THAT(against, ElementsAre(1, 1, 4, 10));
+}
+
+TEST(Weights, MakeStatesOfLongPromptsWithTheirChunks) {
+  const ImageSource source = fake_source(half_noise);
+  ImageRequest request;
+  request.prompt = "a cat BREAK a dog";
+  const PromptStates states = encode_prompts(source, request);
+  EXPECT_EQ(states.positive.context.shape(), (Shape{1, 154, 2}));
+  EXPECT_EQ(states.negative.context.shape(), (Shape{1, 154, 2}));
+  request.prompt = "a (cat:1.5)";
+  const auto weighted = encode_prompts(source, request).positive.context.to_host<float>();
+  request.prompt_rule = PromptRule::none;
+  EXPECT_NE(encode_prompts(source, request).positive.context.to_host<float>(), weighted);
+}
+
+TEST(Guide, RescalesByTheDeviation) {
+  const std::vector<float> values = {1, -1, 3, -3, 2, 2, 6, 6};
+  const std::vector<float> like = {2, -2, 6, -6, 1, 1, 3, 3};
+  const Tensor x = from_host<float>(values, {2, 2, 2, 1}, device());
+  const Tensor target = from_host<float>(like, {2, 2, 2, 1}, device());
+  EXPECT_THAT(with_deviation_of(x, target, 1).to_host<float>(),
+              Pointwise(FloatNear(1e-5f), {2.f, -2.f, 6.f, -6.f, 1.f, 1.f, 3.f, 3.f}));
+  EXPECT_THAT(with_deviation_of(x, target, 0.5).to_host<float>()[0], FloatNear(1.5f, 1e-5f));
+}
+
+}  // namespace
+}  // namespace rbee::engine
