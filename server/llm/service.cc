@@ -1,8 +1,5 @@
 #include "server/llm/service.h"
 
-#include "rbee/core/log.h"
-#include "server/http/ids.h"
-
 namespace rbee::server {
 namespace {
 
@@ -31,58 +28,18 @@ engine::Request to_engine(const GenerateRequest& wire, const std::string& job_id
   return request;
 }
 
-// What an engine's refusal to queue means to the client.
-[[noreturn]] void refuse(const Error& error) {
-  using Why = Refused::Why;
-  switch (error.code()) {
-    case Code::out_of_memory:
-      throw Refused(Why::overloaded, error.what());
-    case Code::unsupported:
-      throw Refused(Why::stopping, error.what());
-    case Code::device:
-      throw Refused(Why::unhealthy, error.what());
-    default:
-      throw error;
-  }
-}
-
 }  // namespace
 
-LlmService::LlmService(engine::Engine& engine, ServiceOptions options)
-    : engine_(engine), options_(std::move(options)), store_(options_.jobs) {}
-
-std::string LlmService::new_job_id() const {
-  return "job-" + uuid4();
-}
-
-std::function<void()> LlmService::canceller(std::string id) {
-  return [this, id = std::move(id)] { cancel(id); };
-}
-
-std::shared_ptr<Job> LlmService::make_job(std::string id, std::unique_ptr<Reply> reply,
-                                          std::shared_ptr<EventQueue> events) const {
+std::shared_ptr<LlmJob> LlmService::make_job(std::string id, std::unique_ptr<Reply> reply,
+                                             std::shared_ptr<EventQueue> events) const {
   const engine::ModelInfo& model = engine_.model();
-  return std::make_shared<Job>(std::move(id), std::move(reply), std::move(events),
-                               model.weight_bytes + model.kv_cache_bytes, metrics_);
+  return std::make_shared<LlmJob>(std::move(id), std::move(reply), std::move(events),
+                                  model.weight_bytes + model.kv_cache_bytes, metrics_);
 }
 
-std::shared_ptr<Job> LlmService::submit(const GenerateRequest& request, std::shared_ptr<Job> job) {
-  try {
-    if (stopping_) throw Refused(Refused::Why::stopping, "the worker is stopping");
-    if (!store_.add(job)) {
-      throw Refused(Refused::Why::overloaded, "too many jobs wait for somebody to read them");
-    }
-    engine_.submit(to_engine(request, job->id()), job);
-  } catch (const Error& error) {
-    store_.remove(job->id());
-    metrics_->count(Outcome::rejected);
-    refuse(error);
-  } catch (const Refused&) {
-    metrics_->count(Outcome::rejected);
-    throw;
-  }
-  // A shutdown that began meanwhile has not seen this job.
-  if (stopping_) job->end_with(Code::cancelled, "the worker is stopping");
+std::shared_ptr<Job> LlmService::submit(const GenerateRequest& request,
+                                        std::shared_ptr<LlmJob> job) {
+  admit(job, [&] { engine_.submit(to_engine(request, job->id()), job); });
   return job;
 }
 
@@ -111,52 +68,31 @@ void LlmService::cancel(const std::string& id) {
   engine_.cancel(id);
 }
 
-WorkerInfo LlmService::info() const {
+WorkerService::State LlmService::state() const {
   const engine::ModelInfo& model = engine_.model();
   const engine::EngineStats stats = engine_.stats();
-  const bool busy = stats.running + stats.waiting > 0;
-  return {.id = options_.worker_id,
-          .model_id = options_.model_id.empty() ? model.id : options_.model_id,
+  return {.model = model.id,
           .device = model.device,
-          .port = port_,
-          .status = stopping_ || !stats.healthy ? "stopping"
-                    : busy                      ? "busy"
-                                                : "ready",
-          .implementation = options_.implementation,
-          .version = options_.version};
+          .busy = stats.running + stats.waiting > 0,
+          .healthy = stats.healthy};
 }
 
-Health LlmService::health() const {
+std::string LlmService::health_json() const {
   const engine::ModelInfo& model = engine_.model();
-  return {.healthy = engine_.stats().healthy && !stopping_,
-          .model = options_.model_id.empty() ? model.id : options_.model_id,
-          .architecture = model.architecture,
-          .quantization = model.quantization,
-          .tokenizer_kind = model.tokenizer_kind,
-          .vocab_size = model.vocab_size,
-          .context_length = model.context_length,
-          .parameters = model.parameters,
-          .memory_bytes = model.weight_bytes + model.kv_cache_bytes,
-          .uptime_seconds = std::chrono::duration<double>(Clock::now() - start_).count()};
+  return to_json(Health{.healthy = healthy(),
+                        .model = model_id(),
+                        .architecture = model.architecture,
+                        .quantization = model.quantization,
+                        .tokenizer_kind = model.tokenizer_kind,
+                        .vocab_size = model.vocab_size,
+                        .context_length = model.context_length,
+                        .parameters = model.parameters,
+                        .memory_bytes = model.weight_bytes + model.kv_cache_bytes,
+                        .uptime_seconds = uptime_seconds()});
 }
 
 std::string LlmService::metrics() const {
-  return metrics_->render(engine_.model(), engine_.stats(),
-                          std::chrono::duration<double>(Clock::now() - start_).count());
-}
-
-void LlmService::tick(Clock::time_point now) {
-  for (const std::shared_ptr<Job>& job : store_.purge(now)) {
-    log(LogLevel::info, "nobody read a job", {{"job_id", job->id()}});
-    cancel(job->id());
-  }
-}
-
-void LlmService::shutdown() {
-  stopping_ = true;
-  for (const std::shared_ptr<Job>& job : store_.all()) {
-    job->end_with(Code::cancelled, "the worker is stopping");
-  }
+  return metrics_->render(engine_.model(), engine_.stats(), uptime_seconds());
 }
 
 }  // namespace rbee::server

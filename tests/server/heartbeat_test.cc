@@ -1,6 +1,6 @@
 // Messages to a hive, which is played by our own server.
 
-#include "server/llm/heartbeat.h"
+#include "server/worker/heartbeat.h"
 
 #include <gmock/gmock.h>
 

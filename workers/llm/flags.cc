@@ -89,8 +89,4 @@ std::variant<Flags, int> parse_flags(int argc, const char* const* argv, const ch
   return flags;
 }
 
-std::string default_host(bool has_token) {
-  return has_token ? "0.0.0.0" : "127.0.0.1";
-}
-
 }  // namespace rbee::workers

@@ -11,6 +11,6 @@ std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return rbee::workers::run_worker(
-      {.name = "llm-worker-rbee-cpu", .kind = rbee::DeviceKind::cpu, .load = load}, argc, argv);
+  return rbee::workers::run_llm_worker(
+      {.name = "llm-worker-rbee-cpu", .kind = rbee::DeviceKind::cpu}, load, argc, argv);
 }

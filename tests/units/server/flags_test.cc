@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "rbee/core/log.h"
-#include "workers/llm/logging.h"
+#include "workers/common/logging.h"
 
 namespace rbee::workers {
 namespace {

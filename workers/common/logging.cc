@@ -1,4 +1,4 @@
-#include "workers/llm/logging.h"
+#include "workers/common/logging.h"
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>

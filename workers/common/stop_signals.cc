@@ -1,4 +1,4 @@
-#include "workers/llm/stop_signals.h"
+#include "workers/common/stop_signals.h"
 
 #include <signal.h>
 #include <unistd.h>

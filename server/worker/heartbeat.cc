@@ -1,4 +1,4 @@
-#include "server/llm/heartbeat.h"
+#include "server/worker/heartbeat.h"
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"

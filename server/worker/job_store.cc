@@ -1,4 +1,4 @@
-#include "server/llm/job_store.h"
+#include "server/worker/job_store.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "server/llm/job.h"
+#include "server/worker/job.h"
 
 namespace rbee::server {
 

@@ -1,0 +1,72 @@
+#pragma once
+// One request from its arrival to its last event, whatever the worker makes.
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rbee/core/error.h"
+#include "server/http/mailbox.h"
+
+namespace rbee::server {
+
+using Clock = std::chrono::steady_clock;
+
+enum class JobState : uint8_t { queued, running, completed, failed, cancelled };
+
+class Job {
+ public:
+  // events: handed to the first reader; null when the client that sent the request has the reply.
+  Job(std::string id, std::shared_ptr<EventQueue> events)
+      : id_(std::move(id)), events_(std::move(events)) {}
+  virtual ~Job() = default;
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  const std::string& id() const { return id_; }
+  JobState state() const;
+  bool unread() const;
+  Clock::time_point created() const { return created_; }
+  std::optional<Clock::time_point> ended() const;
+  // The stream, once; null afterwards.
+  std::shared_ptr<EventQueue> take_events();
+  // Ends the job for the client without waiting for the engine, whose events are ignored from then
+  // on.
+  void end_with(Code code, std::string_view message);
+
+ protected:
+  // All below are called with mutex_ held.
+  bool over() const { return ended_.has_value(); }
+  double seconds_since_arrival() const;
+  void start() { state_ = JobState::running; }
+  void end(JobState state);
+  // Tells the client and calls end().
+  virtual void fail(Code code, std::string_view message) = 0;
+
+  // Runs one step of a reply. An engine's callback must not throw; out of memory is all that can
+  // happen in it, and it costs the client an event.
+  template <typename Step>
+  void quietly(Step step) noexcept {
+    try {
+      step();
+    } catch (const std::exception& error) {
+      note_lost_event(error);
+    }
+  }
+
+  mutable std::mutex mutex_;
+
+ private:
+  void note_lost_event(const std::exception& error) const noexcept;
+
+  const std::string id_;
+  const Clock::time_point created_ = Clock::now();
+  std::shared_ptr<EventQueue> events_;
+  JobState state_ = JobState::queued;
+  std::optional<Clock::time_point> ended_;
+};
+
+}  // namespace rbee::server

@@ -1,0 +1,49 @@
+#pragma once
+// Prometheus' text format 0.0.4, and the counts that workers of every kind keep.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rbee/core/cat.h"
+
+namespace rbee::server {
+
+enum class Outcome : uint8_t { completed, failed, cancelled, rejected };
+inline constexpr int kOutcomes = 4;
+using OutcomeCounts = std::array<uint64_t, kOutcomes>;
+
+// Counts of values at or below each bound.
+class Histogram {
+ public:
+  explicit Histogram(std::vector<double> bounds);  // ascending
+  void add(double value);
+  void write(std::string& out, std::string_view name) const;
+  // With its HELP and TYPE lines.
+  void write(std::string& out, std::string_view name, std::string_view help) const;
+
+ private:
+  std::vector<double> bounds_;
+  std::vector<uint64_t> counts_;  // one more than bounds, each value counted once
+  double sum_ = 0;
+  uint64_t total_ = 0;
+};
+
+// The HELP and TYPE lines of a metric.
+void describe_metric(std::string& out, std::string_view name, std::string_view type,
+                     std::string_view help);
+// A metric without labels.
+template <typename T>
+void write_metric(std::string& out, std::string_view name, std::string_view type,
+                  std::string_view help, T value) {
+  describe_metric(out, name, type, help);
+  out += cat(name, " ", value, "\n");
+}
+// worker_requests_total by outcome.
+void write_outcomes(std::string& out, const OutcomeCounts& counts);
+// A label's value: backslash, quote and line feed are escaped.
+std::string metric_label(std::string_view value);
+
+}  // namespace rbee::server

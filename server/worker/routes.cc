@@ -1,0 +1,152 @@
+#include "server/worker/routes.h"
+
+#include "server/contract/error_map.h"
+#include "server/contract/responses.h"
+
+namespace rbee::server {
+namespace {
+
+bool accepts(const Request& request, std::string_view type) {
+  return request.header("accept").find(type) != std::string_view::npos;
+}
+
+Response refused(const Refused& error) {
+  switch (error.why()) {
+    case Refused::Why::overloaded: {
+      Response response = error_response(429, "OVERLOADED", error.what());
+      response.headers.emplace_back("Retry-After", "1");
+      return response;
+    }
+    case Refused::Why::stopping:
+      return error_response(503, "STOPPING", error.what());
+    case Refused::Why::unhealthy:
+      break;
+  }
+  const WireError wire = wire_error(Code::device);
+  return error_response(wire.status, wire.code, error.what());
+}
+
+Response welcome(const WorkerService& service, const Request& request) {
+  if (!accepts(request, "text/html")) return json_response(200, welcome_json(service.info()));
+  Response page = text_response(200, service.page());
+  page.content_type = "text/html; charset=utf-8";
+  return page;
+}
+
+Response health(const WorkerService& service, const Request& request) {
+  const bool healthy = service.healthy();
+  const int status = healthy ? 200 : 503;
+  if (accepts(request, "text/plain") && !accepts(request, "application/json")) {
+    return text_response(status, healthy ? "ok" : "unhealthy");
+  }
+  return json_response(status, service.health_json());
+}
+
+Response ready(const WorkerService& service) {
+  const WorkerInfo info = service.info();
+  const bool ready = info.status != "stopping";
+  const std::string_view state = !ready ? "error" : info.status == "busy" ? "busy" : "idle";
+  return json_response(ready ? 200 : 503, ready_json(ready, state));
+}
+
+Response metrics(const WorkerService& service) {
+  Response response = text_response(200, service.metrics());
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  return response;
+}
+
+Response stream(const WorkerService& service, const Request& request) {
+  const std::string id(request.param("job_id"));
+  const std::shared_ptr<Job> job = service.find_job(id);
+  if (!job) return text_response(404, cat("Job ", id, " not found"));
+  Response response = event_stream();
+  if (request.method == "HEAD") return response;
+  response.events = job->take_events();
+  if (!response.events) return text_response(500, cat("Job ", id, " has no token receiver"));
+  return response;
+}
+
+Response cancel(WorkerService& service, const std::string& id) {
+  service.cancel(id);
+  return json_response(202, cancel_json(id));
+}
+
+void add_status_routes(Router& router, WorkerService& service) {
+  const auto open = [&](const char* path, Handler handler) {
+    router.add({.method = "GET",
+                .pattern = path,
+                .handler = std::move(handler),
+                .access = Access::anyone});
+  };
+  const auto closed = [&](const char* path, Handler handler) {
+    router.add({.method = "GET", .pattern = path, .handler = std::move(handler)});
+  };
+  open("/", [&](const Request& request) { return welcome(service, request); });
+  open("/health", [&](const Request& request) { return health(service, request); });
+  closed("/info", [&](const Request&) { return json_response(200, to_json(service.info())); });
+  closed("/metrics", [&](const Request&) { return metrics(service); });
+  closed("/v1/ready", [&](const Request&) { return ready(service); });
+  closed("/v1/loading/progress",
+         [](const Request&) { return text_response(503, "Model not loading"); });
+}
+
+void add_job_routes(Router& router, WorkerService& service) {
+  // Both names stand for the same jobs.
+  for (const std::string base : {"/v1/jobs", "/v1/inference"}) {
+    router.add({.method = "GET",
+                .pattern = base + "/{job_id}/stream",
+                .handler = [&](const Request& request) { return stream(service, request); }});
+    router.add(
+        {.method = "DELETE", .pattern = base + "/{job_id}", .handler = [&](const Request& request) {
+           return cancel(service, std::string(request.param("job_id")));
+         }});
+  }
+  router.add(
+      {.method = "POST",
+       .pattern = "/v1/cancel",
+       .handler =
+           [&](const Request& request) { return cancel(service, parse_cancel(request.body)); },
+       .body = Body::json});
+}
+
+}  // namespace
+
+Response job_created(const Job& job) {
+  return json_response(200, job_json(job.id(), cat("/v1/jobs/", job.id(), "/stream")));
+}
+
+Response event_stream(std::shared_ptr<EventQueue> events) {
+  Response response;
+  response.content_type = "text/event-stream";
+  response.events = std::move(events);
+  return response;
+}
+
+Response error_answer(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const InvalidBody& error) {
+    return json_response(wire_error(Code::invalid_argument).status, invalid_body_json(error));
+  } catch (const Refused& error) {
+    return refused(error);
+  } catch (const Error& error) {
+    const WireError wire = wire_error(error.code());
+    return json_response(wire.status, error_json(wire.code, error.what()));
+  }
+}
+
+void add_worker_routes(Router& router, WorkerService& service, std::function<void()> shutdown) {
+  router.set_error_answer(error_answer);
+  add_status_routes(router, service);
+  add_job_routes(router, service);
+  if (shutdown) {
+    router.add({.method = "POST",
+                .pattern = "/v1/shutdown",
+                .handler = [shutdown = std::move(shutdown)](const Request&) {
+                  shutdown();
+                  return json_response(202, R"({"status":"stopping"})");
+                }});
+  }
+}
+
+}  // namespace rbee::server

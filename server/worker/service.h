@@ -1,0 +1,87 @@
+#pragma once
+// The worker behind its routes, whatever it makes: keeps jobs, reports the worker's state.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "server/contract/responses.h"
+#include "server/worker/job_store.h"
+
+namespace rbee::server {
+
+struct ServiceOptions {
+  std::string worker_id;
+  std::string model_id;        // reported; empty = the engine's
+  std::string implementation;  // e.g. "llm-worker-rbee-cpu"
+  std::string version;
+  JobStoreOptions jobs;
+};
+
+// Thrown when a valid request is not taken now.
+class Refused : public std::runtime_error {
+ public:
+  enum class Why : uint8_t { overloaded, stopping, unhealthy };
+  Refused(Why why, const std::string& message) : std::runtime_error(message), why_(why) {}
+  Why why() const { return why_; }
+
+ private:
+  Why why_;
+};
+
+class WorkerService {
+ public:
+  explicit WorkerService(ServiceOptions options)
+      : options_(std::move(options)), store_(options_.jobs) {}
+  virtual ~WorkerService() = default;
+  WorkerService(const WorkerService&) = delete;
+  WorkerService& operator=(const WorkerService&) = delete;
+
+  std::shared_ptr<Job> find_job(const std::string& id) const { return store_.find(id); }
+  // Nothing happens when there is no such job, or it is over.
+  virtual void cancel(const std::string& id) = 0;
+
+  WorkerInfo info() const;
+  bool healthy() const { return state().healthy && !stopping_; }
+  virtual std::string health_json() const = 0;
+  virtual std::string metrics() const = 0;
+  // What a browser sees at "/".
+  virtual std::string page() const;
+  void set_port(uint16_t port) { port_ = port; }
+  bool stopping() const { return stopping_; }
+
+  // Forgets old jobs; to be called about once a second.
+  void tick(Clock::time_point now);
+  // Takes no new request and ends every job's stream with a CANCELLED error. Does not wait for the
+  // engine.
+  void shutdown();
+
+ protected:
+  struct State {
+    std::string model;   // the engine's name of it
+    std::string device;  // e.g. "cpu:0"
+    bool busy = false;
+    bool healthy = true;
+  };
+  virtual State state() const = 0;
+  virtual void count_rejected() = 0;
+
+  std::string model_id() const;
+  double uptime_seconds() const;
+  std::string new_job_id() const;
+  std::function<void()> canceller(std::string id);
+  // Keeps the job and hands it to the engine by `submit`. Throws Refused, or Error for values that
+  // the engine does not take.
+  void admit(const std::shared_ptr<Job>& job, const std::function<void()>& submit);
+
+ private:
+  const ServiceOptions options_;
+  const Clock::time_point start_ = Clock::now();
+  JobStore store_;
+  std::atomic<uint16_t> port_ = 0;
+  std::atomic<bool> stopping_ = false;
+};
+
+}  // namespace rbee::server

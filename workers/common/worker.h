@@ -1,0 +1,55 @@
+#pragma once
+// A worker's program, whatever it makes and on which device: log, signals, server; the model is
+// loaded before anything listens.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rbee/core/device_id.h"
+#include "rbee/core/log.h"
+#include "server/http/router.h"
+#include "server/worker/service.h"
+
+namespace rbee::workers {
+
+// Flags that workers of every kind have.
+struct CommonFlags {
+  std::string worker_id;
+  uint16_t port = 8080;              // 0 = any free one
+  std::string host;                  // empty = by default_host()
+  std::string hive_url;              // where heartbeats go; empty = nowhere
+  int device = 0;                    // ordinal among the devices of the worker's kind
+  int threads = 0;                   // 0 = one for each core
+  std::vector<std::string> ignored;  // what was not understood
+};
+
+// An engine and its service.
+class Served {
+ public:
+  virtual ~Served() = default;
+  virtual server::WorkerService& service() = 0;
+  // shutdown: as add_worker_routes() takes it.
+  virtual server::Router routes(std::function<void()> shutdown) = 0;
+  // Of a request; larger ones are refused.
+  virtual size_t max_body_bytes() const { return size_t{1} << 20; }
+  // Ends the engine.
+  virtual void stop() = 0;
+};
+
+// What tells one executable from another.
+struct Program {
+  const char* name;  // e.g. "llm-worker-rbee-cpu"
+  DeviceKind kind;   // of the device that the model runs on
+};
+
+// main() after the command line. model: as given, for the log. Exit status: 0 after a signal or
+// POST /v1/shutdown; 1 when the worker cannot start; 3 when the device was lost while it served.
+int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
+               const std::function<std::unique_ptr<Served>()>& load);
+
+// Everybody's address when a token guards the worker, else only this machine's.
+std::string default_host(bool has_token);
+
+}  // namespace rbee::workers
