@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "rbee/core/cat.h"
+
 namespace rbee::server {
 namespace {
 
@@ -39,6 +41,13 @@ void EventQueue::push_data(std::string_view payload) {
   pending_ += "data: ";
   pending_ += payload;
   pending_ += kEventEnd;
+  wake_locked();
+}
+
+void EventQueue::push_event(std::string_view name, std::string_view payload) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  pending_ += cat("event: ", name, "\ndata: ", payload, kEventEnd);
   wake_locked();
 }
 

@@ -44,6 +44,8 @@ class EventQueue : public Mailbox {
 
   // Adds one event with this payload, which holds no line break. Dropped after close().
   void push_data(std::string_view payload);
+  // The same under a name, which holds no line break either.
+  void push_event(std::string_view name, std::string_view payload);
   void close();
 
   struct Piece {

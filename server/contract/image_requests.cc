@@ -1,0 +1,322 @@
+#include "server/contract/image_requests.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "rbee/core/cat.h"
+#include "server/contract/json_object.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+
+// Ranges of rbee/engine/image_api.h.
+constexpr Range<int32_t> kSide{64, 2048};
+constexpr Range<int32_t> kSteps{1, 150};
+constexpr Range<int32_t> kCount{1, 16};
+constexpr Range<int32_t> kClipSkip{0, 12};
+constexpr Range<int32_t> kBlur{0, 64};
+constexpr Range<int32_t> kPartials{0, 3};
+constexpr Range<double> kGuidance{0, 30};
+constexpr Range<double> kUnit{0, 1};
+constexpr Range<double> kLora{-10, 10};
+constexpr Range<double> kHiresScale{1, 4};
+constexpr size_t kMaxLoras = 16;
+
+// The first of several names for the same thing that is there.
+const char* present(const ObjectReader& reader, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (reader.find(name) != nullptr) return name;
+  }
+  return *names.begin();
+}
+
+std::string choice(ObjectReader& reader, const char* name,
+                   std::initializer_list<std::string_view> allowed) {
+  std::optional<std::string> value = reader.text(name);
+  if (!value || std::find(allowed.begin(), allowed.end(), *value) != allowed.end()) {
+    return std::move(value).value_or("");
+  }
+  std::string list;
+  for (const std::string_view entry : allowed) list += cat(list.empty() ? "" : ", ", entry);
+  reader.note(name, cat("one_of(", list, ")"), cat("must be one of ", list), reader.find(name));
+  return "";
+}
+
+std::optional<int32_t> side(ObjectReader& reader, const char* name) {
+  const std::optional<int32_t> value = reader.integer(name, kSide);
+  if (value && *value % 8 != 0) {
+    reader.note(name, "multiple_of(8)", "must be a multiple of 8", reader.find(name));
+  }
+  return value;
+}
+
+SentImage image(ObjectReader& reader, const char* name, bool required) {
+  std::optional<std::string> text = reader.text(name);
+  if (text && text->empty()) reader.note(name, "non_empty", "is empty", reader.find(name));
+  if (required && reader.find(name) == nullptr) {
+    reader.note(name, "required", "is missing: a PNG or JPEG file as base64", nullptr);
+  }
+  return {.data = std::move(text).value_or("")};
+}
+
+void read_prompt(ObjectReader& reader, ImageBody& out) {
+  std::optional<std::string> prompt = reader.text("prompt");
+  if (reader.find("prompt") == nullptr) reader.note("prompt", "required", "is missing", nullptr);
+  out.prompt = std::move(prompt).value_or("");
+  out.negative_prompt = reader.text("negative_prompt").value_or("");
+}
+
+// Negative numbers stand for a fresh seed, as clients of AUTOMATIC1111 send -1.
+std::optional<uint64_t> seed(ObjectReader& reader) {
+  const json* value = reader.find("seed");
+  if (value != nullptr && value->is_number_integer() && !value->is_number_unsigned()) {
+    return std::nullopt;
+  }
+  return reader.unsigned_integer("seed");
+}
+
+std::vector<SentLora> loras(ObjectReader& reader, const char* name,
+                            std::vector<FieldError>& errors) {
+  std::vector<SentLora> out;
+  const json* list = reader.find(name);
+  if (list == nullptr) return out;
+  if (!list->is_array() || list->size() > kMaxLoras) {
+    reader.note(name, cat("type(array), max_count(", kMaxLoras, ")"),
+                cat("must be an array of at most ", kMaxLoras), list);
+    return out;
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    const json& entry = (*list)[i];
+    if (!entry.is_object()) {
+      reader.note(cat(name, "[", i, "]"), "type(object)", "must be an object", &entry);
+      continue;
+    }
+    ObjectReader fields(entry, cat(name, "[", i, "]."), errors);
+    const char* path = present(fields, {"path", "name"});
+    std::optional<std::string> text = fields.text(path);
+    if (fields.find(path) == nullptr) fields.note("path", "required", "is missing", nullptr);
+    const char* strength = present(fields, {"strength", "multiplier", "weight"});
+    out.push_back({std::move(text).value_or(""), fields.number(strength, kLora).value_or(1.0f)});
+  }
+  return out;
+}
+
+// What all APIs call by the same names.
+void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out) {
+  read_prompt(reader, out);
+  out.prompt_rule = choice(reader, "prompt_rule", {"a1111", "comfy", "none"});
+  out.clip_skip = reader.integer("clip_skip", kClipSkip);
+  out.steps = reader.integer(present(reader, {"steps", "num_inference_steps"}), kSteps);
+  out.guidance_scale = reader.number(present(reader, {"guidance_scale", "cfg_scale"}), kGuidance);
+  out.guidance_rescale = reader.number("guidance_rescale", kUnit);
+  out.sampler = reader.text(present(reader, {"sampler", "sampler_name"})).value_or("");
+  out.schedule = reader.text(present(reader, {"schedule", "scheduler"})).value_or("");
+  out.eta = reader.number("eta", kUnit);
+  out.seed = seed(reader);
+  out.noise_source = choice(reader, "noise_source", {"torch", "philox"});
+  out.loras = loras(reader, present(reader, {"loras", "lora"}), errors);
+  out.preview_interval = reader.integer("preview_interval", {0, kSteps.high});
+  out.tiled_vae = reader.boolean("tiled_vae").value_or(false);
+  out.mask_invert = reader.boolean("mask_invert").value_or(false);
+  out.mask_blur = reader.integer("mask_blur", kBlur);
+  out.mask_fill = choice(reader, "mask_fill", {"original", "noise", "nothing"});
+  out.strength = reader.number(present(reader, {"strength", "denoising_strength"}), kUnit);
+  out.strength_rule = choice(reader, "strength_rule", {"part", "a1111", "all"});
+}
+
+void read_hires(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out) {
+  const json* value = reader.find("hires");
+  if (value == nullptr) return;
+  if (!value->is_object()) {
+    reader.note("hires", "type(object)", "must be an object", value);
+    return;
+  }
+  ObjectReader fields(*value, "hires.", errors);
+  out.hires = SentHires{.scale = fields.number("scale", kHiresScale),
+                        .steps = fields.integer("steps", {0, kSteps.high}),
+                        .strength = fields.number("strength", kUnit)};
+}
+
+// "1024x768", or "auto" for the model's own.
+void read_size(ObjectReader& reader, ImageBody& out) {
+  const std::optional<std::string> size = reader.text("size");
+  if (!size || *size == "auto") return;
+  const char* const end = size->data() + size->size();
+  int32_t width = 0, height = 0;
+  const auto first = std::from_chars(size->data(), end, width);
+  const bool split = first.ec == std::errc() && first.ptr != end && *first.ptr == 'x';
+  const auto second = split ? std::from_chars(first.ptr + 1, end, height) : first;
+  const auto fits = [](int32_t v) { return v >= kSide.low && v <= kSide.high && v % 8 == 0; };
+  if (!split || second.ec != std::errc() || second.ptr != end || !fits(width) || !fits(height)) {
+    reader.note("size", cat("<width>x<height>, range(", kSide.low, "..=", kSide.high, ")"),
+                cat("must be auto or <width>x<height>, multiples of 8 from ", kSide.low, " to ",
+                    kSide.high),
+                reader.find("size"));
+    return;
+  }
+  out.width = width;
+  out.height = height;
+}
+
+// What OpenAI's image API has on top; of its answers' forms we have one.
+void read_openai(ObjectReader& reader, ImageBody& out) {
+  read_size(reader, out);
+  out.count = reader.integer("n", kCount);
+  out.stream = reader.boolean("stream").value_or(false);
+  out.partials = reader.integer("partial_images", kPartials);
+  out.as_url = choice(reader, "response_format", {"b64_json", "url"}) == "url";
+  choice(reader, "output_format", {"png"});
+}
+
+void finish(std::vector<FieldError>& errors) {
+  if (!errors.empty()) throw InvalidBody(std::move(errors));
+}
+
+std::optional<ImageOperation> operation_of(ObjectReader& reader) {
+  const std::optional<std::string> name = reader.text("operation");
+  if (name == "image_generation") return ImageOperation::generation;
+  if (name == "image_transform") return ImageOperation::transform;
+  if (name == "image_inpaint") return ImageOperation::inpaint;
+  constexpr const char* kAll = "image_generation, image_transform, image_inpaint";
+  reader.note("operation", cat("one_of(", kAll, ")"), cat("must be one of ", kAll),
+              reader.find("operation"));
+  return std::nullopt;
+}
+
+// A multipart field as the JSON value that it means.
+json field_value(const std::string& name, const std::string& text) {
+  constexpr std::array<std::string_view, 13> kTexts = {
+      "prompt",       "negative_prompt", "size",         "response_format", "output_format",
+      "sampler",      "sampler_name",    "schedule",     "scheduler",       "prompt_rule",
+      "noise_source", "mask_fill",       "strength_rule"};
+  if (std::find(kTexts.begin(), kTexts.end(), name) != kTexts.end()) return text;
+  json value = json::parse(text, nullptr, false);
+  return value.is_number() || value.is_boolean() ? value : json(text);
+}
+
+void read_hires_fields(ObjectReader& reader, ImageBody& out) {
+  if (!reader.boolean("enable_hr").value_or(false)) return;
+  out.hires = SentHires{.scale = reader.number("hr_scale", kHiresScale),
+                        .steps = reader.integer("hr_second_pass_steps", {0, kSteps.high}),
+                        .strength = reader.number("denoising_strength", kUnit)};
+}
+
+// init_images: a list of which the first is used.
+void read_init_images(ObjectReader& reader, ImageBody& out) {
+  const json* list = reader.find("init_images");
+  const bool good = list != nullptr && list->is_array() && !list->empty() && (*list)[0].is_string();
+  if (!good) {
+    reader.note("init_images", "type(array), non_empty", "must be an array with a base64 picture",
+                list);
+    return;
+  }
+  out.init_image.data = (*list)[0].get<std::string>();
+  out.mask_image.data = reader.text("mask").value_or("");
+  out.mask_invert = reader.integer("inpainting_mask_invert", {0, 1}).value_or(0) == 1;
+  constexpr std::array<const char*, 4> kFills = {"original", "original", "noise", "nothing"};
+  const auto fill = reader.integer("inpainting_fill", {0, 3}).value_or(1);
+  out.mask_fill = kFills[static_cast<size_t>(fill)];
+}
+
+}  // namespace
+
+ImageJobBody parse_image_job(std::string_view body) {
+  const json object = parse_object(body);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  ImageJobBody out;
+  out.operation = operation_of(reader).value_or(ImageOperation::generation);
+  read_common(reader, errors, out.image);
+  out.image.count = reader.integer(present(reader, {"count", "num_images"}), kCount);
+  out.image.batch = reader.integer("batch", {0, kCount.high});
+  if (out.operation == ImageOperation::generation) {
+    out.image.width = side(reader, "width");
+    out.image.height = side(reader, "height");
+    read_hires(reader, errors, out.image);
+  } else {
+    const char* name = present(
+        reader, out.operation == ImageOperation::transform
+                    ? std::initializer_list<const char*>{"input_image", "init_image", "image"}
+                    : std::initializer_list<const char*>{"init_image", "input_image", "image"});
+    out.image.init_image = image(reader, name, true);
+  }
+  if (out.operation == ImageOperation::inpaint) {
+    out.image.mask_image = image(reader, present(reader, {"mask_image", "mask"}), true);
+    if (!out.image.strength) out.image.strength = 1.0f;
+  }
+  finish(errors);
+  return out;
+}
+
+ImageBody parse_openai_generation(std::string_view body) {
+  const json object = parse_object(body);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  ImageBody out;
+  read_common(reader, errors, out);
+  read_openai(reader, out);
+  read_hires(reader, errors, out);
+  finish(errors);
+  return out;
+}
+
+ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string>>& fields,
+                            const std::vector<std::pair<std::string, std::string>>& files) {
+  json object = json::object();
+  for (const auto& [name, text] : fields) object[name] = field_value(name, text);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  ImageBody out;
+  read_common(reader, errors, out);
+  read_openai(reader, out);
+  for (const auto& [name, bytes] : files) {
+    SentImage sent{.data = bytes, .base64 = false};
+    const bool picture = name == "image" || name == "image[]";
+    if (picture && out.init_image.empty()) {
+      out.init_image = std::move(sent);
+    } else if (picture) {
+      reader.note("image", "max_count(1)", "can be given once to this model", nullptr);
+    } else if (name == "mask") {
+      out.mask_image = std::move(sent);
+    }
+  }
+  if (out.init_image.empty()) reader.note("image", "required", "is missing: a file", nullptr);
+  if (!out.strength && !out.mask_image.empty()) out.strength = 1.0f;
+  finish(errors);
+  return out;
+}
+
+ImageBody parse_sdapi(std::string_view body, bool img2img) {
+  const json object = parse_object(body);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  ImageBody out;
+  read_common(reader, errors, out);
+  out.width = side(reader, "width");
+  out.height = side(reader, "height");
+  const int32_t rounds = reader.integer("n_iter", kCount).value_or(1);
+  const int32_t batch = reader.integer("batch_size", kCount).value_or(1);
+  if (rounds * batch > kCount.high) {
+    reader.note("n_iter", cat("n_iter * batch_size <= ", kCount.high),
+                cat("times batch_size must be at most ", kCount.high), reader.find("n_iter"));
+  }
+  out.count = rounds * batch;
+  out.batch = batch;
+  out.send_images = reader.boolean("send_images").value_or(true);
+  if (out.noise_source.empty()) out.noise_source = "philox";
+  if (img2img) {
+    read_init_images(reader, out);
+    if (!out.strength) out.strength = 0.75f;
+    if (out.strength_rule.empty()) out.strength_rule = "a1111";
+  } else {
+    out.strength.reset();
+    read_hires_fields(reader, out);
+  }
+  finish(errors);
+  return out;
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,89 @@
+#pragma once
+// Bodies that ask for pictures, of three APIs: jobs, OpenAI's and AUTOMATIC1111's. All become one
+// struct; unknown fields are ignored. The parsers throw InvalidBody with everything that is wrong.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/contract/requests.h"
+
+namespace rbee::server {
+
+// A picture as it was sent.
+struct SentImage {
+  std::string data;    // bytes of the file, or their base64 form
+  bool base64 = true;  // a "data:" URL counts as such
+  bool empty() const { return data.empty(); }
+};
+
+struct SentLora {
+  std::string path;
+  float strength = 1;
+};
+
+struct SentHires {
+  std::optional<float> scale;
+  std::optional<int32_t> steps;
+  std::optional<float> strength;
+};
+
+// Fields that were absent or null are empty; ranges are those of rbee/engine/image_api.h. Of the
+// choices below "" stands for absent.
+struct ImageBody {
+  std::string prompt;
+  std::string negative_prompt;
+  std::string prompt_rule;  // "a1111", "comfy" or "none"
+  std::optional<int32_t> clip_skip;
+  std::optional<int32_t> width, height;  // pixels
+  std::optional<int32_t> steps;
+  std::optional<float> guidance_scale;
+  std::optional<float> guidance_rescale;
+  std::string sampler;
+  std::string schedule;
+  std::optional<float> eta;
+  std::optional<uint64_t> seed;
+  std::string noise_source;  // "torch" or "philox"
+  std::optional<int32_t> count;
+  std::optional<int32_t> batch;
+  SentImage init_image;
+  SentImage mask_image;
+  bool mask_invert = false;
+  std::optional<int32_t> mask_blur;
+  std::string mask_fill;  // "original", "noise" or "nothing"
+  std::optional<float> strength;
+  std::string strength_rule;  // "part", "a1111" or "all"
+  std::optional<SentHires> hires;
+  std::vector<SentLora> loras;
+  std::optional<int32_t> preview_interval;
+  bool tiled_vae = false;
+  bool stream = false;              // OpenAI: events instead of one answer
+  std::optional<int32_t> partials;  // OpenAI: pictures before the last one
+  bool as_url = false;              // OpenAI: "data:" URLs instead of base64
+  bool send_images = true;          // AUTOMATIC1111
+};
+
+enum class ImageOperation : uint8_t { generation, transform, inpaint };
+
+struct ImageJobBody {
+  ImageOperation operation = ImageOperation::generation;
+  ImageBody image;
+};
+
+// POST /v1/jobs: {"operation": "image_generation" | "image_transform" | "image_inpaint", ...}
+ImageJobBody parse_image_job(std::string_view body);
+
+// POST /v1/images/generations
+ImageBody parse_openai_generation(std::string_view body);
+// POST /v1/images/edits as JSON fields; the fields of a multipart body are given as (name, value),
+// its files as (name, bytes).
+ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string>>& fields,
+                            const std::vector<std::pair<std::string, std::string>>& files);
+
+// POST /sdapi/v1/txt2img and img2img
+ImageBody parse_sdapi(std::string_view body, bool img2img);
+
+}  // namespace rbee::server

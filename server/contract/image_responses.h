@@ -1,0 +1,97 @@
+#pragma once
+// What an image worker sends, as JSON on one line. Pictures are given as base64 of PNG files.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rbee::server {
+
+struct ImageHealth {
+  bool healthy = true;
+  std::string model;
+  std::string architecture;
+  std::string dtype;
+  std::string device;
+  int32_t default_width = 0, default_height = 0;  // pixels
+  int32_t default_steps = 0;
+  bool inpainting = false;
+  int64_t parameters = 0;
+  int64_t memory_bytes = 0;
+  double uptime_seconds = 0;
+};
+
+struct ImageStartedEvent {
+  std::string job_id;
+  std::string model;
+  std::string started_at;  // ISO 8601
+  uint64_t seed = 0;
+  int32_t width = 0, height = 0;
+  int32_t steps = 0;
+  int32_t count = 0;
+  std::string sampler;
+  std::string schedule;
+  float guidance_scale = 0;
+};
+
+struct ImageProgressEvent {
+  int32_t step = 0;
+  int32_t total = 0;
+  double seconds = 0;
+  double steps_per_second = 0;
+  double images_per_second = 0;
+};
+
+struct ImageResult {
+  std::string base64;
+  std::string parameters;  // its settings in AUTOMATIC1111's form
+  uint64_t seed = 0;
+  int32_t index = 0;
+  int32_t width = 0, height = 0;
+};
+
+struct ImageTimes {
+  double text_ms = 0, sample_ms = 0, decode_ms = 0;
+  double total_ms = 0;  // since the request's arrival
+};
+
+std::string to_json(const ImageHealth& health);
+
+// Payloads of a job's stream.
+std::string to_json(const ImageStartedEvent& event);
+std::string to_json(const ImageProgressEvent& event);
+std::string preview_json(const ImageProgressEvent& progress, std::string_view base64,
+                         int32_t index);
+std::string complete_json(const std::vector<ImageResult>& images, const ImageTimes& times);
+
+// OpenAI's forms. created: seconds since 1970.
+std::string openai_images_json(const std::vector<ImageResult>& images, int64_t created,
+                               bool as_url);
+std::string openai_partial_json(std::string_view base64, int32_t index, int64_t created);
+std::string openai_completed_json(const ImageResult& image, int64_t created);
+std::string openai_models_json(std::string_view model, int64_t created);
+
+// AUTOMATIC1111's forms.
+std::string sdapi_images_json(const std::vector<ImageResult>& images, std::string_view request,
+                              bool with_images);
+struct SdapiProgress {
+  bool busy = false;
+  int32_t jobs = 0;  // running and waiting
+  std::string job{};
+  ImageProgressEvent progress{};
+  std::string preview{};  // base64; empty: none
+};
+std::string sdapi_progress_json(const SdapiProgress& progress);
+struct SdapiName {
+  std::string name;
+  std::vector<std::string> aliases;
+};
+std::string sdapi_samplers_json(const std::vector<SdapiName>& names);
+std::string sdapi_schedulers_json(const std::vector<SdapiName>& names);
+std::string sdapi_models_json(std::string_view model);
+std::string sdapi_options_json(std::string_view model);
+std::string sdapi_upscalers_json();
+
+}  // namespace rbee::server

@@ -1,0 +1,48 @@
+#pragma once
+// One request for pictures: turns the engine's events into the client's.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rbee/engine/image_api.h"
+#include "server/image/metrics.h"
+#include "server/image/reply.h"
+#include "server/worker/job.h"
+
+namespace rbee::server {
+
+class ImageJob final : public Job, public engine::ImageSink {
+ public:
+  // events: see Job. metrics outlives the job.
+  ImageJob(std::string id, std::unique_ptr<ImageReply> reply, std::shared_ptr<EventQueue> events,
+           std::shared_ptr<ImageMetrics> metrics);
+
+  // How far it is, and its last preview as base64.
+  struct Snapshot {
+    JobState state = JobState::queued;
+    ImageProgressEvent progress;
+    std::string preview;
+  };
+  Snapshot snapshot() const;
+
+  void on_started(const engine::ImageStarted& event) noexcept override;
+  void on_progress(const engine::ImageProgress& event) noexcept override;
+  void on_preview(const engine::ImagePreview& event) noexcept override;
+  void on_image(const engine::ImageReady& event) noexcept override;
+  void on_finished(const engine::ImageFinished& event) noexcept override;
+  void on_failed(const engine::ImageFailed& event) noexcept override;
+
+ private:
+  void fail(Code code, std::string_view message) override;
+  void finish(JobState state);
+
+  const std::shared_ptr<ImageMetrics> metrics_;
+  std::unique_ptr<ImageReply> reply_;
+  std::vector<ImageResult> images_;
+  JobState shown_ = JobState::queued;
+  ImageProgressEvent progress_;
+  std::string preview_;
+};
+
+}  // namespace rbee::server

@@ -1,0 +1,126 @@
+#include "server/image/routes.h"
+
+#include <chrono>
+
+#include "server/contract/image_responses.h"
+#include "server/http/multipart.h"
+#include "server/worker/routes.h"
+
+namespace rbee::server {
+namespace {
+
+Response answer(ImageService& service, const ImageBody& body) {
+  if (body.stream) return event_stream(service.openai_stream(body));
+  Response response;
+  response.later = service.openai_images(body);
+  return response;
+}
+
+Response edit(ImageService& service, const Request& request) {
+  const std::string_view type = request.header("content-type");
+  if (!is_form_type(type)) {
+    return error_response(415, "UNSUPPORTED_MEDIA_TYPE",
+                          "the Content-Type must be multipart/form-data");
+  }
+  std::vector<std::pair<std::string, std::string>> fields, files;
+  for (FormPart& part : parse_form(type, request.body)) {
+    const bool file =
+        !part.filename.empty() || part.name.starts_with("image") || part.name == "mask";
+    (file ? files : fields).emplace_back(std::move(part.name), std::move(part.data));
+  }
+  return answer(service, parse_openai_edit(fields, files));
+}
+
+Response sdapi(ImageService& service, const Request& request, bool img2img) {
+  Response response;
+  ImageBody body = parse_sdapi(request.body, img2img);
+  // Pictures are not sent back.
+  std::string repeated = img2img ? std::string("{}") : request.body;
+  response.later = service.sdapi_images(std::move(body), std::move(repeated));
+  return response;
+}
+
+std::vector<SdapiName> names(const std::vector<engine::NamedChoice>& choices) {
+  std::vector<SdapiName> out;
+  for (const engine::NamedChoice& choice : choices) out.push_back({choice.name, choice.aliases});
+  return out;
+}
+
+void add_get(Router& router, const char* path, Handler handler) {
+  router.add({.method = "GET", .pattern = path, .handler = std::move(handler)});
+}
+
+void add_post(Router& router, const char* path, Handler handler, Body body) {
+  router.add({.method = "POST", .pattern = path, .handler = std::move(handler), .body = body});
+}
+
+void add_openai_routes(Router& router, ImageService& service) {
+  const int64_t created = std::chrono::duration_cast<std::chrono::seconds>(
+                              std::chrono::system_clock::now().time_since_epoch())
+                              .count();
+  add_get(router, "/v1/models", [&service, created](const Request&) {
+    return json_response(200, openai_models_json(service.model(), created));
+  });
+  add_post(
+      router, "/v1/images/generations",
+      [&](const Request& request) {
+        return answer(service, parse_openai_generation(request.body));
+      },
+      Body::json);
+  add_post(
+      router, "/v1/images/edits", [&](const Request& request) { return edit(service, request); },
+      Body::none);
+}
+
+void add_sdapi_routes(Router& router, ImageService& service) {
+  for (const bool img2img : {false, true}) {
+    add_post(
+        router, img2img ? "/sdapi/v1/img2img" : "/sdapi/v1/txt2img",
+        [&service, img2img](const Request& request) { return sdapi(service, request, img2img); },
+        Body::json);
+  }
+  for (const char* path : {"/sdapi/v1/interrupt", "/sdapi/v1/skip"}) {
+    add_post(
+        router, path,
+        [&](const Request&) {
+          service.interrupt();
+          return json_response(200, "{}");
+        },
+        Body::none);
+  }
+  // One model is served with fixed options: what is sent is taken and changes nothing.
+  add_post(
+      router, "/sdapi/v1/options", [](const Request&) { return json_response(200, "{}"); },
+      Body::json);
+  const auto get = [&](const char* path, std::function<std::string()> make) {
+    add_get(router, path,
+            [make = std::move(make)](const Request&) { return json_response(200, make()); });
+  };
+  get("/sdapi/v1/progress", [&] { return sdapi_progress_json(service.progress()); });
+  get("/sdapi/v1/samplers", [] { return sdapi_samplers_json(names(engine::sampler_choices())); });
+  get("/sdapi/v1/schedulers",
+      [] { return sdapi_schedulers_json(names(engine::schedule_choices())); });
+  get("/sdapi/v1/sd-models", [&] { return sdapi_models_json(service.model()); });
+  get("/sdapi/v1/options", [&] { return sdapi_options_json(service.model()); });
+  get("/sdapi/v1/upscalers", [] { return sdapi_upscalers_json(); });
+}
+
+}  // namespace
+
+Router image_routes(ImageService& service, std::function<void()> shutdown) {
+  Router router;
+  add_worker_routes(router, service, std::move(shutdown));
+  for (const char* path : {"/v1/jobs", "/v1/inference"}) {
+    add_post(
+        router, path,
+        [&](const Request& request) {
+          return job_created(*service.create_job(parse_image_job(request.body)));
+        },
+        Body::json);
+  }
+  add_openai_routes(router, service);
+  add_sdapi_routes(router, service);
+  return router;
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,191 @@
+#include "server/image/service.h"
+
+#include "rbee/io/image/base64.h"
+#include "server/image/page.h"
+
+namespace rbee::server {
+namespace {
+
+// Previews of a job that asks for none, and of clients that poll for progress.
+constexpr int32_t kPreviewInterval = 5;
+
+engine::PromptRule prompt_rule(std::string_view name) {
+  if (name == "comfy") return engine::PromptRule::comfy;
+  return name == "none" ? engine::PromptRule::none : engine::PromptRule::a1111;
+}
+
+engine::MaskFill mask_fill(std::string_view name) {
+  if (name == "noise") return engine::MaskFill::noise;
+  return name == "nothing" ? engine::MaskFill::nothing : engine::MaskFill::original;
+}
+
+engine::StrengthRule strength_rule(std::string_view name) {
+  if (name == "a1111") return engine::StrengthRule::a1111;
+  return name == "all" ? engine::StrengthRule::all : engine::StrengthRule::part;
+}
+
+std::string file_of(const SentImage& sent, std::string_view field) {
+  return sent.base64 ? io::decode_base64(sent.data, field) : sent.data;
+}
+
+engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id) {
+  engine::ImageRequest request;
+  const auto set = [](auto& field, const auto& value) {
+    if (value) field = *value;
+  };
+  request.job_id = job_id;
+  request.prompt = body.prompt;
+  request.negative_prompt = body.negative_prompt;
+  request.prompt_rule = prompt_rule(body.prompt_rule);
+  set(request.clip_skip, body.clip_skip);
+  set(request.width, body.width);
+  set(request.height, body.height);
+  set(request.steps, body.steps);
+  request.guidance_scale = body.guidance_scale;
+  set(request.guidance_rescale, body.guidance_rescale);
+  request.sampler = body.sampler;
+  request.schedule = body.schedule;
+  request.eta = body.eta;
+  request.seed = body.seed;
+  if (body.noise_source == "philox") request.noise_source = engine::NoiseSource::philox;
+  set(request.count, body.count);
+  set(request.batch, body.batch);
+  request.init_image = file_of(body.init_image, "init_image");
+  request.mask_image = file_of(body.mask_image, "mask_image");
+  request.mask_invert = body.mask_invert;
+  set(request.mask_blur, body.mask_blur);
+  request.mask_fill = mask_fill(body.mask_fill);
+  set(request.strength, body.strength);
+  request.strength_rule = strength_rule(body.strength_rule);
+  if (body.hires) {
+    request.hires.emplace();
+    set(request.hires->scale, body.hires->scale);
+    set(request.hires->steps, body.hires->steps);
+    set(request.hires->strength, body.hires->strength);
+  }
+  for (const SentLora& lora : body.loras) request.loras.push_back({lora.path, lora.strength});
+  set(request.preview_interval, body.preview_interval);
+  request.tiled_vae = body.tiled_vae;
+  return request;
+}
+
+}  // namespace
+
+std::shared_ptr<ImageJob> ImageService::make_job(std::string id, std::unique_ptr<ImageReply> reply,
+                                                 std::shared_ptr<EventQueue> events) const {
+  return std::make_shared<ImageJob>(std::move(id), std::move(reply), std::move(events), metrics_);
+}
+
+std::shared_ptr<ImageJob> ImageService::submit(const ImageBody& body,
+                                               std::shared_ptr<ImageJob> job) {
+  admit(job, [&] { engine_.submit(to_engine(body, job->id()), job); });
+  const std::lock_guard lock(mutex_);
+  std::erase_if(recent_, [](const std::weak_ptr<ImageJob>& entry) { return entry.expired(); });
+  recent_.push_back(job);
+  return job;
+}
+
+std::shared_ptr<Job> ImageService::create_job(const ImageJobBody& body) {
+  std::string id = new_job_id();
+  auto events = std::make_shared<EventQueue>(canceller(id));
+  auto reply = std::make_unique<ImageJobStream>(events);
+  ImageBody image = body.image;
+  if (!image.preview_interval) image.preview_interval = kPreviewInterval;
+  return submit(image, make_job(std::move(id), std::move(reply), std::move(events)));
+}
+
+std::shared_ptr<EventQueue> ImageService::openai_stream(ImageBody body) {
+  std::string id = new_job_id();
+  auto events = std::make_shared<EventQueue>(canceller(id));
+  if (const int32_t partials = body.partials.value_or(0); partials > 0) {
+    const int32_t steps = body.steps.value_or(engine_.model().default_steps);
+    body.preview_interval = std::max(1, steps / (partials + 1));
+  }
+  submit(body, make_job(std::move(id), std::make_unique<OpenAiImageStream>(events), nullptr));
+  return events;
+}
+
+std::shared_ptr<DelayedResponse> ImageService::openai_images(const ImageBody& body) {
+  std::string id = new_job_id();
+  auto response = std::make_shared<DelayedResponse>(canceller(id));
+  auto reply = std::make_unique<OpenAiImages>(response, body.as_url);
+  submit(body, make_job(std::move(id), std::move(reply), nullptr));
+  return response;
+}
+
+std::shared_ptr<DelayedResponse> ImageService::sdapi_images(ImageBody body, std::string request) {
+  std::string id = new_job_id();
+  auto response = std::make_shared<DelayedResponse>(canceller(id));
+  auto reply = std::make_unique<SdapiImages>(response, std::move(request), body.send_images);
+  if (!body.preview_interval) body.preview_interval = kPreviewInterval;
+  submit(body, make_job(std::move(id), std::move(reply), nullptr));
+  return response;
+}
+
+void ImageService::cancel(const std::string& id) {
+  engine_.cancel(id);
+}
+
+std::shared_ptr<ImageJob> ImageService::current() const {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<ImageJob> waiting;
+  for (const std::weak_ptr<ImageJob>& entry : recent_) {
+    std::shared_ptr<ImageJob> job = entry.lock();
+    if (!job) continue;
+    const JobState state = job->state();
+    if (state == JobState::running) return job;
+    if (state == JobState::queued && !waiting) waiting = std::move(job);
+  }
+  return waiting;
+}
+
+void ImageService::interrupt() {
+  if (const std::shared_ptr<ImageJob> job = current()) cancel(job->id());
+}
+
+SdapiProgress ImageService::progress() const {
+  const engine::ImageStats stats = engine_.stats();
+  const std::shared_ptr<ImageJob> job = current();
+  if (!job) return {.jobs = stats.running + stats.waiting};
+  ImageJob::Snapshot now = job->snapshot();
+  return {.busy = true,
+          .jobs = stats.running + stats.waiting,
+          .job = job->id(),
+          .progress = now.progress,
+          .preview = std::move(now.preview)};
+}
+
+WorkerService::State ImageService::state() const {
+  const engine::ImageModelInfo& model = engine_.model();
+  const engine::ImageStats stats = engine_.stats();
+  return {.model = model.id,
+          .device = model.device,
+          .busy = stats.running + stats.waiting > 0,
+          .healthy = stats.healthy};
+}
+
+std::string ImageService::health_json() const {
+  const engine::ImageModelInfo& model = engine_.model();
+  return to_json(ImageHealth{.healthy = healthy(),
+                             .model = model_id(),
+                             .architecture = model.architecture,
+                             .dtype = model.dtype,
+                             .device = model.device,
+                             .default_width = model.default_width,
+                             .default_height = model.default_height,
+                             .default_steps = model.default_steps,
+                             .inpainting = model.inpainting,
+                             .parameters = model.parameters,
+                             .memory_bytes = model.weight_bytes,
+                             .uptime_seconds = uptime_seconds()});
+}
+
+std::string ImageService::metrics() const {
+  return metrics_->render(engine_.model(), engine_.stats(), uptime_seconds());
+}
+
+std::string ImageService::page() const {
+  return std::string(kImagePage);
+}
+
+}  // namespace rbee::server

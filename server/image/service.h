@@ -1,0 +1,56 @@
+#pragma once
+// The image worker behind its routes: turns requests into jobs of the engine.
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "rbee/engine/image_api.h"
+#include "server/contract/image_requests.h"
+#include "server/image/job.h"
+#include "server/image/metrics.h"
+#include "server/worker/service.h"
+
+namespace rbee::server {
+
+class ImageService final : public WorkerService {
+ public:
+  // The engine outlives the service; the service outlives the server that calls it.
+  ImageService(engine::ImageEngine& engine, ServiceOptions options)
+      : WorkerService(std::move(options)), engine_(engine) {}
+
+  // Each throws Refused, or Error for values that the engine does not take.
+  std::shared_ptr<Job> create_job(const ImageJobBody& body);  // read through take_events()
+  std::shared_ptr<EventQueue> openai_stream(ImageBody body);
+  std::shared_ptr<DelayedResponse> openai_images(const ImageBody& body);
+  // request: the body as it came, which the answer repeats without its pictures.
+  std::shared_ptr<DelayedResponse> sdapi_images(ImageBody body, std::string request);
+
+  void cancel(const std::string& id) override;
+  // Cancels what runs.
+  void interrupt();
+  // Of the job that runs, if there is one.
+  SdapiProgress progress() const;
+  std::string model() const { return model_id(); }
+
+  std::string health_json() const override;
+  std::string metrics() const override;
+  std::string page() const override;
+
+ private:
+  State state() const override;
+  void count_rejected() override { metrics_->count_rejected(); }
+  std::shared_ptr<ImageJob> submit(const ImageBody& body, std::shared_ptr<ImageJob> job);
+  std::shared_ptr<ImageJob> make_job(std::string id, std::unique_ptr<ImageReply> reply,
+                                     std::shared_ptr<EventQueue> events) const;
+  // The job that runs, or else waits, the longest; null: none.
+  std::shared_ptr<ImageJob> current() const;
+
+  engine::ImageEngine& engine_;
+  const std::shared_ptr<ImageMetrics> metrics_ = std::make_shared<ImageMetrics>();
+  mutable std::mutex mutex_;
+  mutable std::vector<std::weak_ptr<ImageJob>> recent_;  // oldest first
+};
+
+}  // namespace rbee::server

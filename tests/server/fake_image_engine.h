@@ -1,0 +1,67 @@
+#pragma once
+// An image engine that follows a script instead of a model: one thread, requests in order.
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "rbee/engine/image_api.h"
+
+namespace rbee::testing {
+
+struct ImageScript {
+  int32_t steps = 4;  // when the request does not say
+  bool hold = false;  // wait for release() or a cancel after the first step
+  std::string png = "not really a PNG";
+  std::optional<engine::ImageFailed> failure{};  // instead of pictures
+};
+
+class FakeImageEngine final : public engine::ImageEngine {
+ public:
+  explicit FakeImageEngine(ImageScript script = {});
+  ~FakeImageEngine() override { stop(); }
+
+  const engine::ImageModelInfo& model() const override { return model_; }
+  void submit(engine::ImageRequest request, std::shared_ptr<engine::ImageSink> sink) override;
+  bool cancel(const std::string& job_id) override;
+  engine::ImageStats stats() const override;
+  void stop() override;
+
+  void release();
+  // What submit() throws from now on.
+  void refuse_with(Code code) { refusal_ = code; }
+  // Waits until a request is held; false after a minute.
+  bool wait_held() const;
+  engine::ImageRequest last_request() const;
+
+ private:
+  struct Item {
+    engine::ImageRequest request;
+    std::shared_ptr<engine::ImageSink> sink;
+  };
+  void loop();
+  // False when the request was cancelled.
+  bool play_steps(const Item& item, int32_t steps);
+  void play(const Item& item);
+
+  const ImageScript script_;
+  engine::ImageModelInfo model_;
+  std::atomic<std::optional<Code>> refusal_{std::nullopt};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::deque<Item> queue_;
+  std::set<std::string> alive_;  // waiting or running
+  std::set<std::string> cancel_ids_;
+  engine::ImageRequest last_;
+  bool held_ = false;
+  bool released_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace rbee::testing

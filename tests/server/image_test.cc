@@ -1,0 +1,336 @@
+// The image worker over the wire: jobs, OpenAI's and AUTOMATIC1111's paths.
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "rbee/core/cat.h"
+#include "rbee/io/image/base64.h"
+#include "server/http/server.h"
+#include "server/image/routes.h"
+#include "server/image/service.h"
+#include "tests/server/fake_image_engine.h"
+#include "tests/server/raw_client.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+struct ImageWorker {
+  explicit ImageWorker(ImageScript script = {}, server::JobStoreOptions jobs = {})
+      : engine(std::move(script)),
+        service(engine, {.worker_id = "sd-1",
+                         .model_id = "",
+                         .implementation = "sd-worker-test",
+                         .version = "1.2.3",
+                         .jobs = jobs}),
+        server({}, server::image_routes(service, nullptr), server::BearerAuth("")) {
+    service.set_port(server.port());
+  }
+
+  uint16_t port() const { return server.port(); }
+  RawResponse get(std::string_view path, std::string_view headers = {}) const {
+    return ask(port(), request("GET", path, {}, headers));
+  }
+  RawResponse post(std::string_view path, std::string_view body) const {
+    return ask(port(), request("POST", path, body));
+  }
+  json get_json(std::string_view path) const { return json::parse(get(path).body); }
+  std::string new_stream(std::string_view body) const {
+    const RawResponse response = post("/v1/jobs", body);
+    EXPECT_EQ(response.status, 200) << response.body;
+    return json::parse(response.body).at("sse_url").get<std::string>();
+  }
+
+  FakeImageEngine engine;
+  server::ImageService service;
+  server::Server server;
+};
+
+struct Event {
+  std::string name;  // empty: the event has none
+  std::string data;
+};
+
+std::vector<Event> events_of(const std::string& body) {
+  std::vector<Event> out;
+  size_t at = 0;
+  for (size_t end; (end = body.find("\n\n", at)) != std::string::npos; at = end + 2) {
+    const std::string block = body.substr(at, end - at);
+    const size_t data = block.find("data: ");
+    if (data == std::string::npos) continue;  // a comment
+    out.push_back({data == 0 ? "" : block.substr(7, data - 8), block.substr(data + 6)});
+  }
+  return out;
+}
+
+std::vector<std::string> names_of(const std::vector<Event>& events) {
+  std::vector<std::string> names;
+  for (const Event& event : events) names.push_back(event.name);
+  return names;
+}
+
+std::string error_of(const RawResponse& response) {
+  return json::parse(response.body).at("error").at("message");
+}
+
+constexpr const char* kCat = R"({"operation":"image_generation","prompt":"a cat"})";
+
+TEST(ImageJobs, StreamHasNamedEventsAndEndsWithDone) {
+  ImageWorker worker;
+  const RawResponse response = worker.get(worker.new_stream(
+      R"({"operation":"image_generation","hive_id":"h","model":"m","prompt":"a cat",
+          "steps":5,"seed":7,"width":256,"height":256,"guidance_scale":3})"));
+  EXPECT_EQ(response.headers.at("content-type"), "text/event-stream");
+  const std::vector<Event> events = events_of(response.body);
+  EXPECT_THAT(names_of(events), ElementsAre("started", "progress", "progress", "progress",
+                                            "progress", "progress", "preview", "complete", ""));
+  const json started = json::parse(events[0].data);
+  EXPECT_EQ(started.at("type"), "started");
+  EXPECT_EQ(started.at("seed"), 7);
+  EXPECT_EQ(started.at("width"), 256);
+  EXPECT_EQ(started.at("guidance_scale"), 3);
+  const json step = json::parse(events[2].data);
+  EXPECT_EQ(step.at("type"), "progress");
+  EXPECT_EQ(step.at("step"), 2);
+  EXPECT_EQ(step.at("total"), 5);
+  EXPECT_EQ(step.at("percent"), 40);
+  EXPECT_EQ(step.at("images_per_second"), 0.4);
+  const json preview = json::parse(events[6].data);
+  EXPECT_EQ(io::decode_base64(preview.at("image").get<std::string>(), "image"), "small");
+  EXPECT_EQ(preview.at("step"), 5);
+  const json complete = json::parse(events[7].data);
+  EXPECT_EQ(complete.at("type"), "complete");
+  EXPECT_EQ(complete.at("format"), "png");
+  EXPECT_EQ(io::decode_base64(complete.at("image").get<std::string>(), "image"),
+            "not really a PNG");
+  EXPECT_EQ(complete.at("parameters"), "a cat\nSteps: 4");
+  EXPECT_EQ(events[8].data, "[DONE]");
+}
+
+TEST(ImageJobs, SeveralPicturesComeWithTheirSeeds) {
+  ImageWorker worker;
+  const RawResponse response = worker.get(
+      worker.new_stream(R"({"operation":"image_generation","prompt":"a cat","seed":7,"count":3})"));
+  const std::vector<Event> events = events_of(response.body);
+  const json images = json::parse(events[events.size() - 2].data).at("images");
+  ASSERT_THAT(images, SizeIs(3));
+  EXPECT_EQ(images[2].at("seed"), 9);
+  EXPECT_TRUE(images[2].contains("image"));
+}
+
+TEST(ImageJobs, TransformAndInpaintDecodeTheirPictures) {
+  ImageWorker worker;
+  const std::string picture = io::encode_base64("picture"), mask = io::encode_base64("mask");
+  worker.get(worker.new_stream(json{{"operation", "image_transform"},
+                                    {"prompt", "x"},
+                                    {"input_image", picture},
+                                    {"strength", 0.25}}
+                                   .dump()));
+  EXPECT_EQ(worker.engine.last_request().init_image, "picture");
+  EXPECT_EQ(worker.engine.last_request().strength, 0.25f);
+  worker.get(worker.new_stream(json{
+      {"operation", "image_inpaint"},
+      {"prompt", "x"},
+      {"init_image", "data:image/png;base64," + picture},
+      {"mask_image", mask}}.dump()));
+  EXPECT_EQ(worker.engine.last_request().init_image, "picture");
+  EXPECT_EQ(worker.engine.last_request().mask_image, "mask");
+  EXPECT_EQ(worker.engine.last_request().strength, 1.0f);
+}
+
+TEST(ImageJobs, WrongBodiesNameFieldAndRange) {
+  ImageWorker worker;
+  const auto message = [&](std::string_view body) {
+    const RawResponse response = worker.post("/v1/jobs", body);
+    EXPECT_EQ(response.status, 400) << body;
+    return error_of(response);
+  };
+  EXPECT_THAT(message(R"({"prompt":"x"})"), HasSubstr("operation must be one of"));
+  EXPECT_THAT(message(R"({"operation":"image_generation"})"), HasSubstr("prompt is missing"));
+  EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x","width":100})"),
+              HasSubstr("width must be a multiple of 8"));
+  EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x","steps":0})"),
+              HasSubstr("steps must be from 1 to 150"));
+  EXPECT_THAT(message(R"({"operation":"image_transform","prompt":"x"})"),
+              HasSubstr("input_image is missing"));
+  EXPECT_THAT(message(R"({"operation":"image_transform","prompt":"x","input_image":"%%%"})"),
+              HasSubstr("init_image"));
+  EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x","loras":[{"strength":99}]})"),
+              HasSubstr("loras[0].path is missing"));
+}
+
+TEST(ImageJobs, FailureAndCancelEndTheStreamWithAnError) {
+  ImageWorker failing({.failure = engine::ImageFailed{Code::out_of_memory, "no room"}});
+  const std::vector<Event> failed = events_of(failing.get(failing.new_stream(kCat)).body);
+  EXPECT_THAT(names_of(failed), ElementsAre("started", "error", ""));
+  EXPECT_EQ(json::parse(failed[1].data).at("message"), "no room");
+
+  ImageWorker holding({.hold = true});
+  const std::string path = holding.new_stream(kCat);
+  RawClient client(holding.port());
+  client.send(request("GET", path));
+  ASSERT_TRUE(holding.engine.wait_held());
+  const std::string job = path.substr(0, path.rfind('/'));
+  EXPECT_EQ(ask(holding.port(), request("DELETE", job)).status, 202);
+  EXPECT_THAT(client.read_until("[DONE]\n\n"), HasSubstr("\"code\":\"CANCELLED\""));
+}
+
+TEST(ImageJobs, FullQueueIs429) {
+  ImageWorker worker;
+  worker.engine.refuse_with(Code::out_of_memory);
+  const RawResponse response = worker.post("/v1/jobs", kCat);
+  EXPECT_EQ(response.status, 429);
+  EXPECT_EQ(response.headers.at("retry-after"), "1");
+}
+
+TEST(OpenAiImages, GenerationsAnswerBase64) {
+  ImageWorker worker;
+  const RawResponse response =
+      worker.post("/v1/images/generations",
+                  R"({"prompt":"a cat","n":2,"size":"256x256","seed":5,"cfg_scale":2})");
+  ASSERT_EQ(response.status, 200) << response.body;
+  const json body = json::parse(response.body);
+  ASSERT_THAT(body.at("data"), SizeIs(2));
+  EXPECT_EQ(io::decode_base64(body["data"][1].at("b64_json").get<std::string>(), "b64_json"),
+            "not really a PNG");
+  EXPECT_GT(body.at("created"), 1'700'000'000);
+  EXPECT_EQ(body.at("size"), "256x256");
+  EXPECT_EQ(worker.engine.last_request().guidance_scale, 2.0f);
+}
+
+TEST(OpenAiImages, StreamSendsPartialAndCompletedPictures) {
+  ImageWorker worker;
+  const RawResponse response = worker.post(
+      "/v1/images/generations",
+      R"({"prompt":"a cat","stream":true,"partial_images":1,"steps":4,"response_format":"url"})");
+  EXPECT_THAT(names_of(events_of(response.body)),
+              ElementsAre("image_generation.partial_image", "image_generation.partial_image",
+                          "image_generation.completed", ""));
+}
+
+TEST(OpenAiImages, WrongSizesAreErrors) {
+  ImageWorker worker;
+  for (const char* size : {"256", "x", "256x", "255x256", "256x256x", "4096x64", "-8x64"}) {
+    const RawResponse response =
+        worker.post("/v1/images/generations", json{{"prompt", "x"}, {"size", size}}.dump());
+    EXPECT_EQ(response.status, 400) << size;
+    EXPECT_THAT(error_of(response), HasSubstr("size must be")) << size;
+  }
+}
+
+std::string form(const std::vector<std::pair<std::string, std::string>>& parts) {
+  std::string body;
+  for (const auto& [head, data] : parts) {
+    body += cat("--xyz\r\nContent-Disposition: form-data; ", head, "\r\n\r\n", data, "\r\n");
+  }
+  return body + "--xyz--\r\n";
+}
+
+RawResponse send_form(const ImageWorker& worker, const std::string& body) {
+  return ask(worker.port(),
+             cat("POST /v1/images/edits HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                 "Content-Type: multipart/form-data; boundary=\"xyz\"\r\nContent-Length: ",
+                 body.size(), "\r\n\r\n", body));
+}
+
+TEST(OpenAiImages, EditsTakeAFormWithPictureAndMask) {
+  ImageWorker worker;
+  const RawResponse response =
+      send_form(worker, form({{"name=\"prompt\"", "7"},
+                              {"name=\"n\"", "2"},
+                              {"name=\"image\"; filename=\"a.png\"", std::string("\x89P\r\n\0", 5)},
+                              {"name=\"mask\"; filename=\"m.png\"", "mask"}}));
+  ASSERT_EQ(response.status, 200) << response.body;
+  const engine::ImageRequest request = worker.engine.last_request();
+  EXPECT_EQ(request.prompt, "7");
+  EXPECT_EQ(request.count, 2);
+  EXPECT_EQ(request.init_image, std::string("\x89P\r\n\0", 5));
+  EXPECT_EQ(request.mask_image, "mask");
+}
+
+TEST(OpenAiImages, EditsWithoutPictureOrFormAreErrors) {
+  ImageWorker worker;
+  EXPECT_THAT(error_of(send_form(worker, form({{"name=\"prompt\"", "x"}}))),
+              HasSubstr("image is missing"));
+  EXPECT_EQ(send_form(worker, "--xyz\r\n").status, 400);
+  EXPECT_EQ(worker.post("/v1/images/edits", "{}").status, 415);
+}
+
+TEST(Sdapi, TextToImageRepeatsTheRequestAndTellsSeeds) {
+  ImageWorker worker;
+  const RawResponse response = worker.post(
+      "/sdapi/v1/txt2img",
+      R"({"prompt":"a cat","seed":-1,"n_iter":2,"sampler_name":"Euler a","width":256})");
+  ASSERT_EQ(response.status, 200) << response.body;
+  const json body = json::parse(response.body);
+  EXPECT_THAT(body.at("images"), SizeIs(2));
+  EXPECT_EQ(body.at("parameters").at("sampler_name"), "Euler a");
+  const json info = json::parse(body.at("info").get<std::string>());
+  EXPECT_THAT(info.at("all_seeds"), ElementsAre(42, 43));
+  EXPECT_THAT(info.at("infotexts")[0].get<std::string>(), StartsWith("a cat"));
+  EXPECT_EQ(worker.engine.last_request().noise_source, engine::NoiseSource::philox);
+  EXPECT_FALSE(worker.engine.last_request().seed);
+}
+
+TEST(Sdapi, ImageToImageTakesTheFirstPicture) {
+  ImageWorker worker;
+  const json body = {{"prompt", "x"},
+                     {"init_images", json::array({io::encode_base64("picture")})},
+                     {"mask", io::encode_base64("mask")},
+                     {"inpainting_mask_invert", 1}};
+  EXPECT_EQ(worker.post("/sdapi/v1/img2img", body.dump()).status, 200);
+  const engine::ImageRequest request = worker.engine.last_request();
+  EXPECT_EQ(request.init_image, "picture");
+  EXPECT_EQ(request.strength, 0.75f);
+  EXPECT_EQ(request.strength_rule, engine::StrengthRule::a1111);
+  EXPECT_TRUE(request.mask_invert);
+  EXPECT_EQ(worker.post("/sdapi/v1/img2img", R"({"prompt":"x"})").status, 400);
+}
+
+TEST(Sdapi, ProgressAndInterruptReachTheRunningJob) {
+  ImageWorker worker({.hold = true});
+  EXPECT_EQ(worker.get_json("/sdapi/v1/progress").at("progress"), 0);
+  RawClient client(worker.port());
+  client.send(request("POST", "/sdapi/v1/txt2img", R"({"prompt":"x","preview_interval":1})"));
+  ASSERT_TRUE(worker.engine.wait_held());
+  const json progress = worker.get_json("/sdapi/v1/progress");
+  EXPECT_EQ(progress.at("progress"), 0.25);
+  EXPECT_EQ(progress.at("eta_relative"), 1.5);
+  EXPECT_EQ(progress.at("state").at("sampling_steps"), 4);
+  EXPECT_EQ(progress.at("current_image"), io::encode_base64("small"));
+  EXPECT_EQ(worker.post("/sdapi/v1/interrupt", "{}").status, 200);
+  EXPECT_EQ(client.read_response().status, 499);
+}
+
+TEST(Sdapi, ListsHaveTheFormOfAutomatic1111) {
+  ImageWorker worker;
+  const json samplers = worker.get_json("/sdapi/v1/samplers");
+  ASSERT_GT(samplers.size(), 10u);
+  EXPECT_TRUE(samplers[0].contains("aliases"));
+  EXPECT_TRUE(samplers[0].contains("options"));
+  EXPECT_GT(worker.get_json("/sdapi/v1/schedulers").size(), 5u);
+  EXPECT_EQ(worker.get_json("/sdapi/v1/sd-models")[0].at("model_name"), "fake-pictures");
+  EXPECT_EQ(worker.get_json("/sdapi/v1/options").at("sd_model_checkpoint"), "fake-pictures");
+  EXPECT_EQ(worker.get_json("/v1/models").at("data")[0].at("id"), "fake-pictures");
+}
+
+TEST(ImageStatus, HealthMetricsAndPage) {
+  ImageWorker worker;
+  const json health = worker.get_json("/health");
+  EXPECT_EQ(health.at("status"), "healthy");
+  EXPECT_EQ(health.at("architecture"), "sd1");
+  EXPECT_EQ(health.at("default_width"), 512);
+  EXPECT_THAT(worker.get("/metrics").body, HasSubstr("rbee_images_total 3\n"));
+  const RawResponse page = worker.get("/", "Accept: text/html\r\n");
+  EXPECT_THAT(page.body, StartsWith("<!doctype html>"));
+  EXPECT_THAT(page.body, HasSubstr("/v1/jobs"));
+}
+
+}  // namespace
+}  // namespace rbee::testing

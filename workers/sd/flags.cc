@@ -1,0 +1,119 @@
+#include "workers/sd/flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "rbee/core/cat.h"
+
+namespace rbee::workers {
+namespace {
+
+constexpr const char* kBuildInfo = RBEE_VERSION " (" RBEE_BUILD_TYPE ", compiler " __VERSION__ ")";
+
+// Names that hives give models, and their other spellings.
+const std::vector<std::string>& versions() {
+  static const std::vector<std::string> names = {
+      "v1-5",         "v1.5",       "1.5",       "v1-5-inpaint", "v1.5-inpaint",
+      "v2-1",         "v2.1",       "2.1",       "v2-inpaint",   "v2.1-inpaint",
+      "xl",           "xl-inpaint", "turbo",     "3-medium",     "3.5-medium",
+      "flux-dev",     "flux.1-dev", "flux1-dev", "flux-schnell", "flux.1-schnell",
+      "flux1-schnell"};
+  return names;
+}
+
+// Flags that hives pass and this worker has no use for.
+struct Tolerated {
+  std::string callback_url;
+  bool flash_attention = false;
+  bool f16 = false;
+};
+
+void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
+  app.add_option("--model-path,--model", flags.model,
+                 "Folder in diffusers' layout, or a single .safetensors or .gguf file")
+      ->envname("MODEL_PATH")
+      ->required();
+  app.add_option("--sd-version", flags.version,
+                 "What the model is, as hives call it; the files decide, a difference is logged")
+      ->envname("SD_VERSION")
+      ->check(CLI::IsMember(versions()));
+  app.add_option("--model-ref", flags.model_ref, "Name reported for the model");
+  app.add_option("--worker-id", flags.worker_id, "Name of this worker")
+      ->envname("WORKER_ID")
+      ->default_str("sd-worker-<port>");
+  app.add_option("--port", flags.port, "Port to listen on; 0 = any free one")
+      ->envname("PORT")
+      ->capture_default_str();
+  app.add_option("--host", flags.host,
+                 "Address to listen on; by default 127.0.0.1, and 0.0.0.0 when LLORCH_API_TOKEN "
+                 "is set");
+  app.add_option("--hive-url", flags.hive_url, "Where heartbeats go, e.g. http://localhost:7835");
+  app.add_option("--callback-url", tolerated.callback_url, "Where heartbeats go without --hive-url")
+      ->envname("CALLBACK_URL");
+  app.add_option("--vae", flags.vae, "Another VAE, folder or file");
+  app.add_option("--loras", flags.loras, "Folder of LoRAs that requests may name")
+      ->default_str("<model>/loras");
+  app.add_option("--prediction", flags.prediction,
+                 "What the denoiser predicts; auto = as the files say, or what the family uses")
+      ->check(CLI::IsMember({"auto", "epsilon", "v_prediction"}))
+      ->capture_default_str();
+  app.add_option("--dtype", flags.dtype, "What layers compute in; auto = f32 on a CPU, f16 else")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--threads", flags.threads, "Threads; 0 = one for each core")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--cuda-device,--rocm-device,--metal-device", flags.device,
+                 "Which device of the worker's kind")
+      ->check(CLI::Range(0, 1023));
+  app.add_flag("--use-f16", tolerated.f16, "As --dtype f16")->envname("USE_F16");
+  app.add_flag("--use-flash-attn", tolerated.flash_attention, "Always so; not used")
+      ->envname("USE_FLASH_ATTN");
+}
+
+// CLI11 reads one variable for an option; here each kind of device has its own.
+void device_from_environment(const CLI::App& app, SdFlags& flags) {
+  if (app.count("--cuda-device") > 0) return;
+  for (const char* name : {"CUDA_DEVICE", "ROCM_DEVICE", "METAL_DEVICE"}) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    if (!CLI::detail::lexical_cast(text, flags.device) || flags.device < 0 || flags.device > 1023) {
+      throw CLI::ValidationError(name, cat("\"", text, "\" is not a number from 0 to 1023"));
+    }
+    return;
+  }
+}
+
+void apply(const Tolerated& tolerated, const CLI::App& app, SdFlags& flags) {
+  if (flags.worker_id.empty()) flags.worker_id = cat("sd-worker-", flags.port);
+  if (flags.hive_url.empty()) flags.hive_url = tolerated.callback_url;
+  if (tolerated.f16 && app.count("--dtype") == 0) flags.dtype = "f16";
+  flags.ignored = app.remaining();
+}
+
+}  // namespace
+
+std::variant<SdFlags, int> parse_sd_flags(int argc, const char* const* argv, const char* program) {
+  CLI::App app("Serves an image model over HTTP.", program);
+  SdFlags flags;
+  flags.port = 8081;
+  Tolerated tolerated;
+  add_flags(app, flags, tolerated);
+  app.set_version_flag("--version", std::string(program) + " " RBEE_VERSION);
+  app.add_flag_callback("--build-info", [] { throw CLI::CallForVersion(kBuildInfo, 0); })
+      ->group("");
+  app.allow_extras();
+  try {
+    app.parse(argc, argv);
+    // Only what looks like a flag, or follows one, may be unknown.
+    const std::vector<std::string> rest = app.remaining();
+    if (!rest.empty() && !rest.front().starts_with("-")) {
+      throw CLI::ExtrasError(std::vector<std::string>{rest.front()});
+    }
+    device_from_environment(app, flags);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  apply(tolerated, app, flags);
+  return flags;
+}
+
+}  // namespace rbee::workers

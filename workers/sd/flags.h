@@ -1,0 +1,26 @@
+#pragma once
+// The command line of an image worker. Every flag is also read from the environment, as hives set
+// it: WORKER_ID, SD_VERSION, PORT, CALLBACK_URL, MODEL_PATH, CUDA_DEVICE, ROCM_DEVICE,
+// METAL_DEVICE, USE_FLASH_ATTN, USE_F16.
+
+#include <string>
+#include <variant>
+
+#include "workers/common/worker.h"
+
+namespace rbee::workers {
+
+struct SdFlags : CommonFlags {      // worker_id: "sd-worker-<port>" when not given; port: 8081
+  std::string model;                // folder in diffusers' layout, or one file
+  std::string model_ref;            // reported name; empty = the model's own
+  std::string version;              // what --sd-version says the model is; empty = not said
+  std::string vae;                  // another VAE; empty = the model's own
+  std::string loras;                // folder of adapters; empty = <model>/loras
+  std::string prediction = "auto";  // epsilon or v_prediction
+  std::string dtype = "auto";       // what layers compute in: f32, f16 or bf16
+};
+
+// As parse_flags() of the chat worker.
+std::variant<SdFlags, int> parse_sd_flags(int argc, const char* const* argv, const char* program);
+
+}  // namespace rbee::workers

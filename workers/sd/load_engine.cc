@@ -1,0 +1,62 @@
+#include "workers/sd/load_engine.h"
+
+#include "backends/cpu/cpu_backend.h"
+#include "rbee/core/log.h"
+#include "rbee/engine/image_engine.h"
+
+namespace rbee::workers {
+namespace {
+
+Device& open_device(const BackendInfo& backend, const SdFlags& flags) {
+  cpu::set_thread_count(flags.threads);
+  register_backend(cpu::cpu_backend());
+  register_backend(backend);
+  // There is one CPU, whatever number a hive gives it.
+  return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
+}
+
+// Which architecture a hive means by a version; empty: any.
+std::string_view expected_architecture(std::string_view version) {
+  if (version.starts_with("flux")) return "flux";
+  if (version.starts_with("3")) return "sd3";
+  if (version.starts_with("xl") || version == "turbo") return "sdxl";
+  if (version.find('2') != std::string_view::npos) return "sd2";
+  return version.empty() ? "" : "sd1";
+}
+
+engine::ImageSource load_source(const SdFlags& flags, Device& device) {
+  log(LogLevel::info, "loading the model",
+      {{"model", flags.model}, {"device", device.description()}});
+  engine::ImageSourceOptions options{.device = &device,
+                                     .model_id = flags.model_ref,
+                                     .activations = std::nullopt,
+                                     .vae = flags.vae,
+                                     .lora_folder = flags.loras,
+                                     .prediction_type = std::nullopt,
+                                     .progress = {}};
+  if (flags.dtype != "auto") options.activations = parse_dtype(flags.dtype);
+  if (flags.prediction != "auto") options.prediction_type = flags.prediction;
+  engine::ImageSource source = engine::load_image_source(flags.model, options);
+  const std::string_view expected = expected_architecture(flags.version);
+  if (!expected.empty() && expected != source.info.architecture) {
+    log(LogLevel::warn, "the model is not what --sd-version says",
+        {{"version", flags.version}, {"architecture", source.info.architecture}});
+  }
+  log(LogLevel::info, "the model is loaded",
+      {{"id", source.info.id},
+       {"architecture", source.info.architecture},
+       {"dtype", source.info.dtype},
+       {"parameters", cat(source.info.parameters)},
+       {"bytes", cat(source.info.weight_bytes)}});
+  return source;
+}
+
+}  // namespace
+
+std::unique_ptr<engine::ImageEngine> load_image_engine(const BackendInfo& backend,
+                                                       const SdFlags& flags) {
+  Device& device = open_device(backend, flags);
+  return engine::make_image_engine(load_source(flags, device));
+}
+
+}  // namespace rbee::workers

@@ -1,0 +1,16 @@
+#include "backends/cpu/cpu_backend.h"
+#include "workers/sd/load_engine.h"
+#include "workers/sd/worker.h"
+
+namespace {
+
+std::unique_ptr<rbee::engine::ImageEngine> load(const rbee::workers::SdFlags& flags) {
+  return rbee::workers::load_image_engine(rbee::cpu::cpu_backend(), flags);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return rbee::workers::run_sd_worker({.name = "sd-worker-cpu", .kind = rbee::DeviceKind::cpu},
+                                      load, argc, argv);
+}

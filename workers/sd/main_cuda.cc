@@ -1,0 +1,16 @@
+#include "backends/cuda/cuda_backend.h"
+#include "workers/sd/load_engine.h"
+#include "workers/sd/worker.h"
+
+namespace {
+
+std::unique_ptr<rbee::engine::ImageEngine> load(const rbee::workers::SdFlags& flags) {
+  return rbee::workers::load_image_engine(rbee::cuda::cuda_backend(), flags);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return rbee::workers::run_sd_worker({.name = "sd-worker-cuda", .kind = rbee::DeviceKind::cuda},
+                                      load, argc, argv);
+}

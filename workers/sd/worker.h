@@ -1,0 +1,17 @@
+#pragma once
+// The image worker, whatever its device.
+
+#include <memory>
+
+#include "rbee/engine/image_api.h"
+#include "workers/common/worker.h"
+#include "workers/sd/flags.h"
+
+namespace rbee::workers {
+
+using LoadImageEngine = std::unique_ptr<engine::ImageEngine> (*)(const SdFlags&);
+
+// main(). Exit status: 0 after --help or --version, 2 for wrong usage, else run_worker()'s.
+int run_sd_worker(const Program& program, LoadImageEngine load, int argc, const char* const* argv);
+
+}  // namespace rbee::workers
