@@ -24,5 +24,6 @@ Command add_tokenize(CLI::App& parent);
 Command add_inspect(CLI::App& parent);
 Command add_quantize(CLI::App& parent);
 Command add_devices(CLI::App& parent);
+Command add_imagine(CLI::App& parent);
 
 }  // namespace rbee::tools

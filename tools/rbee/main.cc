@@ -21,7 +21,7 @@ void log_to_standard_error(rbee::LogLevel level, std::string_view message,
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("rbee: language models on this machine");
+  CLI::App app("rbee: language models and pictures on this machine");
   app.set_version_flag("--version", "rbee " RBEE_VERSION);
   app.require_subcommand(1);
   const rbee::tools::Command commands[] = {
@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
       rbee::tools::add_bench(app),    rbee::tools::add_perplexity(app),
       rbee::tools::add_tokenize(app), rbee::tools::add_inspect(app),
       rbee::tools::add_quantize(app), rbee::tools::add_devices(app),
+      rbee::tools::add_imagine(app),
   };
   try {
     app.parse(argc, argv);

@@ -1,0 +1,243 @@
+// rbee imagine: pictures from a prompt, written as PNG files.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <mutex>
+
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_backend.h"
+#include "rbee/engine/image_engine.h"
+#include "rbee/io/hf_folder.h"
+#include "rbee/io/output_file.h"
+#include "tools/rbee/commands.h"
+
+namespace rbee::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uintmax_t kMaxPicture = uintmax_t{64} << 20;  // bytes of an input file
+
+struct ImagineOptions {
+  engine::ImageRequest request;
+  std::string model;
+  std::string device = "cpu";
+  std::string dtype = "auto";
+  std::string vae;
+  std::string loras;
+  std::vector<std::string> lora;  // "name" or "name:strength"
+  std::string out = "picture.png";
+  std::string init, mask;
+  std::string prompt_rule = "a1111", noise = "torch";
+  float guidance = -1;
+  float hires = 0;
+  int64_t seed = -1;
+  int threads = 0;
+  bool quiet = false;
+};
+
+// Writes pictures as they come, shows a progress bar and lets the caller wait for the end.
+class PictureSink final : public engine::ImageSink {
+ public:
+  PictureSink(std::string out, int32_t count, bool quiet)
+      : out_(std::move(out)),
+        count_(count),
+        bar_(!quiet && isatty(STDERR_FILENO) != 0),
+        quiet_(quiet) {}
+
+  void on_started(const engine::ImageStarted& event) noexcept override {
+    if (quiet_) return;
+    std::fprintf(stderr, "%s: %d x %d, %s, %s, guidance %g, seed %llu\n", event.model.c_str(),
+                 event.width, event.height, event.sampler.c_str(), event.schedule.c_str(),
+                 static_cast<double>(event.guidance_scale),
+                 static_cast<unsigned long long>(event.seed));
+  }
+  void on_progress(const engine::ImageProgress& event) noexcept override {
+    if (!bar_) return;
+    constexpr int kWidth = 32;
+    const int done = event.total > 0 ? event.step * kWidth / event.total : 0;
+    std::fprintf(stderr, "\r[%.*s%.*s] %d/%d %.2f steps/s ", done,
+                 "################################", kWidth - done,
+                 "................................", event.step, event.total,
+                 event.steps_per_second);
+  }
+  void on_preview(const engine::ImagePreview&) noexcept override {}
+  void on_image(const engine::ImageReady& event) noexcept override;
+  void on_finished(const engine::ImageFinished& event) noexcept override {
+    end_bar();
+    const std::lock_guard lock(mutex_);
+    finished_ = event;
+    ended_.notify_all();
+  }
+  void on_failed(const engine::ImageFailed& event) noexcept override {
+    end_bar();
+    const std::lock_guard lock(mutex_);
+    failed_ = event;
+    ended_.notify_all();
+  }
+
+  // Blocks until the end. Throws the request's Error, or of a file that could not be written.
+  engine::ImageFinished wait();
+
+ private:
+  void end_bar() const {
+    if (bar_) std::fprintf(stderr, "\n");
+  }
+
+  const std::string out_;
+  const int32_t count_;
+  const bool bar_;
+  const bool quiet_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::optional<engine::ImageFinished> finished_;
+  std::optional<engine::ImageFailed> failed_;
+  std::optional<engine::ImageFailed> unwritten_;
+};
+
+// "a.png", or of several pictures "a-0.png", "a-1.png", ...
+std::string file_of(const std::string& out, int32_t index, int32_t count) {
+  if (count == 1) return out;
+  const fs::path path(out);
+  return (path.parent_path() / cat(path.stem().string(), "-", index, path.extension().string()))
+      .string();
+}
+
+void PictureSink::on_image(const engine::ImageReady& event) noexcept {
+  try {
+    const std::string path = file_of(out_, event.index, count_);
+    io::OutputFile file(path);
+    file.write(std::as_bytes(std::span(event.png)));
+    file.finish();
+    end_bar();
+    std::printf("%s\n", path.c_str());
+  } catch (const Error& error) {
+    unwritten_ = engine::ImageFailed{error.code(), error.what()};
+  }
+}
+
+engine::ImageFinished PictureSink::wait() {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return finished_ || failed_; });
+  if (failed_) fail(failed_->code, "imagine", failed_->message);
+  if (unwritten_) fail(unwritten_->code, "imagine", unwritten_->message);
+  return *finished_;
+}
+
+std::string read_picture(const std::string& path) {
+  if (path.empty()) return {};
+  std::optional<std::string> bytes = io::read_text(path, kMaxPicture);
+  if (!bytes) fail(Code::not_found, "imagine", path, ": no such file");
+  return std::move(*bytes);
+}
+
+// "name" or "name:0.8"; a name may have a colon when no number follows it.
+engine::LoraUse lora_of(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  float strength = 1;
+  if (colon == std::string::npos || !CLI::detail::lexical_cast(text.substr(colon + 1), strength)) {
+    return {text, 1};
+  }
+  return {text.substr(0, colon), strength};
+}
+
+engine::ImageRequest request_of(const ImagineOptions& options) {
+  engine::ImageRequest request = options.request;
+  request.job_id = "terminal";
+  if (options.guidance >= 0) request.guidance_scale = options.guidance;
+  if (options.seed >= 0) request.seed = static_cast<uint64_t>(options.seed);
+  if (options.hires > 0) request.hires = engine::HiresFix{.scale = options.hires};
+  if (options.noise == "philox") request.noise_source = engine::NoiseSource::philox;
+  if (options.prompt_rule == "comfy") request.prompt_rule = engine::PromptRule::comfy;
+  if (options.prompt_rule == "none") request.prompt_rule = engine::PromptRule::none;
+  for (const std::string& text : options.lora) request.loras.push_back(lora_of(text));
+  request.init_image = read_picture(options.init);
+  request.mask_image = read_picture(options.mask);
+  engine::validate(request);
+  return request;
+}
+
+int run(const ImagineOptions& options) {
+  engine::ImageRequest request = request_of(options);
+  const std::optional<DeviceId> id = parse_device_id(options.device);
+  check(id.has_value(), "imagine", "--device ", options.device,
+        " is not cpu, cuda:<number> or rocm:<number>");
+  cpu::set_thread_count(options.threads);
+  engine::ImageSourceOptions source{.device = &get_device(*id),
+                                    .model_id = {},
+                                    .activations = std::nullopt,
+                                    .vae = options.vae,
+                                    .lora_folder = options.loras,
+                                    .prediction_type = std::nullopt,
+                                    .progress = {}};
+  if (options.dtype != "auto") source.activations = parse_dtype(options.dtype);
+  const auto engine = engine::make_image_engine(engine::load_image_source(options.model, source),
+                                                {.warm_up = false});
+  auto sink = std::make_shared<PictureSink>(options.out, request.count, options.quiet);
+  engine->submit(std::move(request), sink);
+  const engine::ImageFinished finished = sink->wait();
+  if (!options.quiet) {
+    std::fprintf(stderr, "[text %.2f s, %d steps %.2f s, decoding %.2f s]\n",
+                 finished.text_ms / 1000, finished.steps, finished.sample_ms / 1000,
+                 finished.decode_ms / 1000);
+  }
+  return 0;
+}
+
+void add_sampling(CLI::App& app, ImagineOptions& options) {
+  engine::ImageRequest& request = options.request;
+  app.add_option("-n,--negative", request.negative_prompt, "what shall not be in the picture");
+  app.add_option("--width", request.width, "pixels, a multiple of 8; default: the model's own");
+  app.add_option("--height", request.height, "the same");
+  app.add_option("--steps", request.steps, "1 to 150; default: the model's own");
+  app.add_option("--guidance", options.guidance, "0 to 30; default: the model's own");
+  app.add_option("--guidance-rescale", request.guidance_rescale, "0 to 1");
+  app.add_option("--sampler", request.sampler, "e.g. \"euler a\", \"dpm++ 2m\", \"unipc\"");
+  app.add_option("--schedule", request.schedule, "e.g. karras, exponential, sgm_uniform");
+  app.add_option("--seed", options.seed, "of the first picture; below 0 = fresh")
+      ->capture_default_str();
+  app.add_option("--noise", options.noise, "whose numbers a seed means")
+      ->check(CLI::IsMember({"torch", "philox"}))
+      ->capture_default_str();
+  app.add_option("--count", request.count, "pictures; they get seed, seed + 1, ...")
+      ->capture_default_str();
+  app.add_option("--clip-skip", request.clip_skip, "layers left out at the text encoder's end");
+  app.add_option("--prompt-rule", options.prompt_rule, "how (words:1.2) are weighted")
+      ->check(CLI::IsMember({"a1111", "comfy", "none"}))
+      ->capture_default_str();
+  app.add_option("--init", options.init, "PNG or JPEG to start from");
+  app.add_option("--mask", options.mask, "PNG whose white or transparent part is repainted");
+  app.add_option("--strength", request.strength, "how far --init is changed, 0 to 1")
+      ->capture_default_str();
+  app.add_option("--hires", options.hires, "a second pass at so many times the size, 1 to 4");
+  app.add_flag("--tiled-vae", request.tiled_vae, "decode in tiles, for less memory");
+}
+
+}  // namespace
+
+Command add_imagine(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("imagine", "draw a picture from a prompt");
+  auto options = std::make_shared<ImagineOptions>();
+  app->add_option("prompt", options->request.prompt, "what to draw")->required();
+  app->add_option("-m,--model", options->model, "diffusers folder, or one file")->required();
+  app->add_option("-o,--out", options->out, "PNG file; several get -0, -1, ... before the ending")
+      ->capture_default_str();
+  app->add_option("--device", options->device, "cpu, cuda:0, rocm:0")->capture_default_str();
+  app->add_option("--dtype", options->dtype, "what layers compute in")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
+      ->capture_default_str();
+  app->add_option("-t,--threads", options->threads, "0 = one for each core")
+      ->check(CLI::Range(0, 1024));
+  app->add_option("--vae", options->vae, "another VAE, folder or file");
+  app->add_option("--lora", options->lora, "name or name:strength; may be given several times");
+  app->add_option("--loras", options->loras, "folder of LoRAs; default: <model>/loras");
+  app->add_flag("-q,--quiet", options->quiet, "only the file's name");
+  add_sampling(*app, *options);
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace rbee::tools
