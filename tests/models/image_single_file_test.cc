@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "rbee/models/image/model_files.h"
 #include "rbee/models/image/single_file.h"
+#include "rbee/quant/quant.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
 #include "tests/models/image_golden.h"
@@ -152,8 +154,8 @@ class SingleFileTest : public testing::Test {
 
   // The file with the settings that no tensor says taken from the folder.
   models::ImageModel load() {
-    const fs::path file = folder_->path() / "whole.safetensors";
-    write_safetensors(file, tensors_);
+    const fs::path file = folder_->path() / (gguf_ ? "whole.gguf" : "whole.safetensors");
+    gguf_ ? write_gguf(file) : write_safetensors(file, tensors_);
     models::ModelFiles files = models::read_single_file(file);
     const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
     family_ = files.family;
@@ -181,17 +183,45 @@ class SingleFileTest : public testing::Test {
               wanted.integer_or("projection_class_embeddings_input_dim", 0));
   }
 
-  void expect_same() {
+  // As stable-diffusion.cpp writes them: matrices quantised, the rest in f16.
+  void write_gguf(const fs::path& file) const {
+    constexpr int64_t kBlock = 32;
+    io::GgufWriter writer;
+    std::vector<std::vector<std::byte>> data;
+    for (const MadeTensor& tensor : tensors_) {
+      const int64_t columns = tensor.shape[tensor.shape.rank() - 1];
+      const bool blocks = tensor.shape.rank() == 2 && columns % kBlock == 0;
+      const DType type = blocks ? DType::q8_0 : DType::f16;
+      writer.add_tensor(tensor.name, type, tensor.shape);
+      const auto elements = static_cast<int64_t>(tensor.values.size());
+      std::vector<std::byte>& bytes =
+          data.emplace_back(static_cast<size_t>(elements / columns * row_bytes(type, columns)));
+      if (blocks) {
+        quant::quantize_row(type, tensor.values.data(), bytes.data(), elements);
+        continue;
+      }
+      for (size_t i = 0; i < tensor.values.size(); ++i) {
+        const f16 half = to_f16(tensor.values[i]);
+        std::memcpy(&bytes[2 * i], &half, 2);
+      }
+    }
+    writer.begin(file);
+    for (const auto& bytes : data) writer.write(bytes);
+    writer.finish();
+  }
+
+  void expect_same(float tolerance = kImageTolerance) {
     const models::ImageModel model = load();
-    expect_text(model, *golden_);
-    expect_denoiser(model, *golden_);
-    expect_vae(*model.vae, *golden_);
+    expect_text(model, *golden_, tolerance);
+    expect_denoiser(model, *golden_, tolerance);
+    expect_vae(*model.vae, *golden_, tolerance);
   }
 
   std::unique_ptr<ImageFolder> folder_;
   std::unique_ptr<ImageGolden> golden_;
   std::vector<MadeTensor> tensors_;
   models::ImageFamily family_{};
+  bool gguf_ = false;
 };
 
 TEST_F(SingleFileTest, StableDiffusion1) {
@@ -232,6 +262,15 @@ TEST_F(SingleFileTest, StableDiffusionXl) {
   turn_projection(prefix + "text_projection");
   expect_same();
   EXPECT_EQ(family_, models::ImageFamily::sdxl);
+}
+
+TEST_F(SingleFileTest, QuantisedGguf) {
+  open("sd1");
+  add_unet(3, 2, {true, true, false});
+  add("cond_stage_model.transformer.text_model.", "text_encoder",
+      [](const std::string& name) { return name; });
+  gguf_ = true;
+  expect_same(0.1f);
 }
 
 TEST_F(SingleFileTest, PartsThatAreMissingAreNamed) {

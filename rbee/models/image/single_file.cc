@@ -152,11 +152,16 @@ ModelPart read_encoder(const io::Checkpoint& file, const Encoder& encoder,
   std::vector<TensorEntry> tensors = renamed(file, encoder.prefix, rename);
   const std::string dropped = cat("encoder.layers.", config.integer("num_hidden_layers"), ".");
   std::erase_if(tensors, [&](const TensorEntry& entry) { return entry.name.starts_with(dropped); });
-  return {encoder.part,
-          encoder.class_name,
-          std::move(config),
-          io::Checkpoint::of(std::move(tensors), source),
-          {}};
+  ModelPart part{encoder.part,
+                 encoder.class_name,
+                 std::move(config),
+                 io::Checkpoint::of(std::move(tensors), source),
+                 {.standard = true}};
+  // OpenCLIP pads with zeros, which are the token "!".
+  if (encoder.names == ClipNames::open_clip) {
+    part.tokenizer.tokenizer_config_json = R"({"pad_token": "!"})";
+  }
+  return part;
 }
 
 ModelPart read_unet(const io::Checkpoint& file, const std::string& source) {
