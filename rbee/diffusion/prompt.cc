@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -12,6 +11,7 @@ namespace rbee::diffusion {
 namespace {
 
 constexpr float kStep = 1.1f;
+constexpr float kMost = 1000;  // of a weight, so that products of nested ones stay finite
 constexpr std::string_view kBreak = "BREAK";
 constexpr size_t kNone = std::string_view::npos;
 
@@ -33,8 +33,8 @@ std::optional<float> number(std::string_view text) {
   const std::string whole(text);
   char* end = nullptr;
   const float value = std::strtof(whole.c_str(), &end);
-  if (end != whole.c_str() + whole.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  if (end != whole.c_str() + whole.size()) return std::nullopt;
+  return std::clamp(value, -kMost, kMost);
 }
 
 // AUTOMATIC1111's rules, one character after another.
@@ -109,7 +109,8 @@ class WeightParser {
 
   void close(Stack& open, float factor) {
     for (size_t i = open.back(); i < parts_.size(); ++i) {
-      if (!parts_[i].ends_chunk) parts_[i].weight *= factor;
+      if (parts_[i].ends_chunk) continue;
+      parts_[i].weight = std::clamp(parts_[i].weight * factor, -kMost, kMost);
     }
     open.pop_back();
   }
@@ -164,7 +165,7 @@ void parse_comfy(std::string_view text, float weight, int depth, std::vector<Pro
     }
     flush();
     std::string_view inside = text.substr(i + 1, end - i - 1);
-    float inner = weight * kStep;
+    float inner = std::min(weight * kStep, kMost);
     const size_t colon = inside.rfind(':');
     if (colon != kNone && colon > 0) {
       if (const auto given = number(inside.substr(colon + 1))) {

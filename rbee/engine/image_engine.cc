@@ -26,6 +26,10 @@ struct ImageJob {
   std::atomic<bool> cancelled{false};
 };
 
+bool is_same_lora(const models::LoraSource& a, const models::LoraSource& b) {
+  return a.path == b.path && a.weight == b.weight;
+}
+
 // Tells a sink how far its job is.
 class Progress {
  public:
@@ -194,38 +198,7 @@ class QueuedImageEngine final : public ImageEngine {
     for (const auto& job : dropped) job->sink->on_finished({.cancelled = true});
   }
 
-  void run(ImageJob& job) {
-    set_loras(job.request);
-    const int32_t total = pipeline_.total_steps(job.request, job.settings);
-    job.sink->on_started(started(job, total));
-    Progress progress(*job.sink, total, job.request.count);
-    ImageFinished finished;
-    const auto going_on = [&] { return !job.cancelled; };
-    PipelineHooks hooks;
-    hooks.step = [&](int32_t done) {
-      finished.steps = done;
-      progress.step(done);
-      drop_cancelled();
-      return going_on();
-    };
-    hooks.preview = [&](const io::Pixels& preview, int32_t done, int32_t index) {
-      job.sink->on_preview({io::encode_png(preview), done, index});
-      return going_on();
-    };
-    PipelineTimes times;
-    hooks.image = [&](io::Pixels image, int32_t index) {
-      send(job, image, index);
-      finished.images = index + 1;
-      return going_on();
-    };
-    const bool whole = pipeline_.run(job.request, job.settings, hooks, times);
-    finished.cancelled = !whole && finished.images < job.request.count;
-    finished.text_ms = times.text_ms;
-    finished.sample_ms = times.sample_ms;
-    finished.decode_ms = times.decode_ms;
-    count(times, finished.images);
-    finish(job, finished);
-  }
+  void run(ImageJob& job);
 
   ImageStarted started(const ImageJob& job, int32_t total) const {
     const ImageSettings& settings = job.settings;
@@ -257,10 +230,7 @@ class QueuedImageEngine final : public ImageEngine {
     for (const LoraUse& lora : request.loras) {
       wanted.push_back({find_lora(source_.lora_folder, lora.path), lora.strength});
     }
-    const auto same = [](const models::LoraSource& a, const models::LoraSource& b) {
-      return a.path == b.path && a.weight == b.weight;
-    };
-    if (std::ranges::equal(wanted, loras_, same)) return;
+    if (std::ranges::equal(wanted, loras_, is_same_lora)) return;
     log(LogLevel::info, "loading the model with other LoRAs", {{"loras", cat(wanted.size())}});
     source_.model = source_.reload(wanted);
     loras_ = std::move(wanted);
@@ -325,6 +295,39 @@ class QueuedImageEngine final : public ImageEngine {
   std::mutex join_mutex_;
   std::thread thread_;
 };
+
+void QueuedImageEngine::run(ImageJob& job) {
+  set_loras(job.request);
+  const int32_t total = pipeline_.total_steps(job.request, job.settings);
+  job.sink->on_started(started(job, total));
+  Progress progress(*job.sink, total, job.request.count);
+  ImageFinished finished;
+  const auto going_on = [&] { return !job.cancelled; };
+  PipelineHooks hooks;
+  hooks.step = [&](int32_t done) {
+    finished.steps = done;
+    progress.step(done);
+    drop_cancelled();
+    return going_on();
+  };
+  hooks.preview = [&](const io::Pixels& preview, int32_t done, int32_t index) {
+    job.sink->on_preview({io::encode_png(preview), done, index});
+    return going_on();
+  };
+  PipelineTimes times;
+  hooks.image = [&](io::Pixels image, int32_t index) {
+    send(job, image, index);
+    finished.images = index + 1;
+    return going_on();
+  };
+  const bool whole = pipeline_.run(job.request, job.settings, hooks, times);
+  finished.cancelled = !whole && finished.images < job.request.count;
+  finished.text_ms = times.text_ms;
+  finished.sample_ms = times.sample_ms;
+  finished.decode_ms = times.decode_ms;
+  count(times, finished.images);
+  finish(job, finished);
+}
 
 }  // namespace
 

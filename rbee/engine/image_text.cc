@@ -47,13 +47,7 @@ class PromptEncoder {
     }
   }
 
-  std::vector<PromptChunk> chunks(const std::string& prompt) const {
-    const auto encode = [&](std::string_view text) {
-      return tokens_.tokenizer->encode(text, {.add_special = false, .parse_special = false});
-    };
-    const auto parts = diffusion::parse_prompt(prompt, syntax_of(request_.prompt_rule));
-    return diffusion::chunk_prompt(parts, encode, options_);
-  }
+  std::vector<PromptChunk> chunks(const std::string& prompt) const;
 
   // Both lists are filled up with empty chunks to `count`.
   Encoded encode(std::vector<PromptChunk> positive, std::vector<PromptChunk> negative,
@@ -113,6 +107,14 @@ class PromptEncoder {
   const models::TextEncoder& encoder_;
   diffusion::ChunkOptions options_;
 };
+
+std::vector<PromptChunk> PromptEncoder::chunks(const std::string& prompt) const {
+  const auto encode = [&](std::string_view text) {
+    return tokens_.tokenizer->encode(text, {.add_special = false, .parse_special = false});
+  };
+  const auto parts = diffusion::parse_prompt(prompt, syntax_of(request_.prompt_rule));
+  return diffusion::chunk_prompt(parts, encode, options_);
+}
 
 Tensor zero_like(const Tensor& x) {
   return x.defined() ? zeros(x.shape(), x.dtype(), x.device()) : x;

@@ -57,6 +57,12 @@ TEST(Prompt, WeightsAreThoseOfComfy) {
   expect_parts("[x] \\(y\\) (z", comfy, {{"[x] (y) (z", 1}});
 }
 
+TEST(Prompt, WeightsStayFinite) {
+  expect_parts("((((a:999999999):999999999):0):9)", PromptSyntax::a1111, {{"a", 0}});
+  expect_parts("(((a:999999999):999999999):9)", PromptSyntax::a1111, {{"a", 1000}});
+  expect_parts("(a:-999999999)", PromptSyntax::comfy, {{"a", -1000}});
+}
+
 TEST(Prompt, NoneTakesEverythingAsText) {
   expect_parts("(a:2) BREAK [b]", PromptSyntax::none, {{"(a:2) BREAK [b]", 1}});
 }
