@@ -16,6 +16,7 @@ struct ImageConvParams {
   const void* residual;
   void* y;  // contiguous
   i64 x_strides[4], residual_strides[4];
+  i32 row_stride, pixel_stride;  // of x, where 32 bits count an image's elements
   i64 bias_step, channel_strides[2];
   i32 pixels, outs, depth;           // pixels: of all images
   i32 channels, kernel_h, kernel_w;  // of the filters

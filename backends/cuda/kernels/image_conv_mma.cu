@@ -25,7 +25,7 @@ class PatchStage {
   RB_DEVICE void copy(u32 to) {
 #pragma unroll
     for (int i = 0; i < kLines; ++i) {
-      const T* from = windows_[i].at(p_, place_);
+      const T* from = windows_[i].run_at(p_, place_);
       copy_async16(to + chunk_offset(line(i), static_cast<int>(thread_x()) % 4),
                    from != nullptr ? from : p_.x, from != nullptr ? 16 : 0);
     }

@@ -23,7 +23,7 @@ class PatchCopy {
   RB_DEVICE void next(u32 to) {
 #pragma unroll
     for (int i = 0; i < kLines; ++i) {
-      const T* from = windows_[i].at(p_, place_);
+      const T* from = windows_[i].run_at(p_, place_);
       copy_async16(to + swizzled(kRows, line(i), static_cast<int>(thread_x()) % kParts),
                    from != nullptr ? from : p_.x, from != nullptr ? 16 : 0);
     }

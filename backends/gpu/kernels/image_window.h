@@ -47,15 +47,26 @@ struct Window {
     column = static_cast<i32>(pixel - line * p.out_width.divisor) * p.stride - p.padding[1];
     if (!within) row = -(1 << 30);
   }
+  RB_DEVICE bool inside(const ImageConvParams& p, const FilterPlace& place) const {
+    return place.row < p.kernel_h &&
+           static_cast<u32>(row + place.row) < static_cast<u32>(p.size[0]) &&
+           static_cast<u32>(column + place.column) < static_cast<u32>(p.size[1]);
+  }
   // Where the filters' element meets the image; null in the padding and beyond the filters.
   RB_DEVICE const T* at(const ImageConvParams& p, const FilterPlace& place) const {
+    if (!inside(p, place)) return nullptr;
     const i32 from_row = row + place.row, from_column = column + place.column;
-    const bool inside = place.row < p.kernel_h &&
-                        static_cast<u32>(from_row) < static_cast<u32>(p.size[0]) &&
-                        static_cast<u32>(from_column) < static_cast<u32>(p.size[1]);
-    if (!inside) return nullptr;
     return image + (from_row >> p.enlarged) * p.x_strides[1] +
            (from_column >> p.enlarged) * p.x_strides[2] + place.channel * p.x_strides[3];
+  }
+  // The same for images whose channels adjoin, counted in 32 bits.
+  RB_DEVICE const T* run_at(const ImageConvParams& p, const FilterPlace& place) const {
+    const u32 from_row = static_cast<u32>((row + place.row) >> p.enlarged);
+    const u32 from_column = static_cast<u32>((column + place.column) >> p.enlarged);
+    const u32 offset = from_row * static_cast<u32>(p.row_stride) +
+                       from_column * static_cast<u32>(p.pixel_stride) +
+                       static_cast<u32>(place.channel);
+    return inside(p, place) ? image + static_cast<i32>(offset) : nullptr;
   }
 };
 

@@ -87,6 +87,8 @@ shared::ImageConvParams image_conv_params(const ImageConvArgs& args) {
       .y = y.data,
       .x_strides = {},
       .residual_strides = {},
+      .row_stride = narrow(x.stride(1)),
+      .pixel_stride = narrow(x.stride(2)),
       .bias_step = args.bias.strides[0],
       .channel_strides = {args.channel_add.strides[0], args.channel_add.strides[1]},
       .pixels = narrow(pixels_of(y)),
@@ -122,6 +124,8 @@ const char* refuse_tensor_image_conv(const ImageConvArgs& args) {
     if (x.stride(axis) % 8 != 0) return "takes pixels on multiples of 16 bytes";
   }
   if (x.stride(3) != 1) return "takes pixels without gaps";
+  const int64_t span = (x.size(1) - 1) * x.stride(1) + x.size(2) * x.stride(2);
+  if (span > std::numeric_limits<int32_t>::max()) return "counts an image's elements in 32 bits";
   for (const View* view : {&args.bias, &args.channel_add, &args.residual}) {
     if (*view && !view->contiguous()) return "adds what has no gaps";
   }

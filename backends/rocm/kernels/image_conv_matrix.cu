@@ -21,7 +21,7 @@ class PatchStage {
     FilterPlace at = place_;
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      const T* from = window_.at(p_, at);
+      const T* from = window_.run_at(p_, at);
       packs_[i] = from != nullptr ? load128(from) : Pack<T>{};
       at.forward(p_, Pack<T>::kCount);
     }
