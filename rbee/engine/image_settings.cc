@@ -135,6 +135,8 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
   append_field(out, "Size", cat(settings.width, "x", settings.height));
   append_field(out, "Model", model.id);
   append_field(out, "RNG", request.noise_source == NoiseSource::philox ? "NV" : "CPU");
+  if (request.prompt_rule == PromptRule::none) append_field(out, "Emphasis", "None");
+  if (request.prompt_rule == PromptRule::comfy) append_field(out, "Emphasis", "Comfy");
   if (request.clip_skip > 1) append_field(out, "Clip skip", cat(request.clip_skip));
   if (request.guidance_rescale > 0) append_field(out, "CFG Rescale", cat(request.guidance_rescale));
   if (request.eta) append_field(out, "Eta", cat(*request.eta));

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <future>
 
+#include "rbee/engine/image_parameters.h"
 #include "rbee/io/image/png.h"
 #include "rbee/ops/elementwise.h"
 #include "tests/support/expect_error.h"
@@ -110,6 +111,25 @@ TEST(ImageEngine, PicturesTellHowTheyWereMade) {
   const io::Pixels pixels = io::decode_image(second.png, "png");
   EXPECT_EQ(pixels.width, 64);
   EXPECT_EQ(pixels.height, 64);
+}
+
+TEST(ImageEngine, PicturesCanBeMadeAgainFromTheirFiles) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  request.prompt = "a (red:1.2) cat\nin two lines";
+  request.negative_prompt = "dog";
+  request.sampler = "DPM++ 2M SDE";
+  request.schedule = "Exponential";
+  request.guidance_scale = 3.25f;
+  request.guidance_rescale = 0.3f;
+  request.prompt_rule = PromptRule::comfy;
+  request.hires = HiresFix{.scale = 1.5f, .steps = 3, .strength = 0.8f};
+  request.count = 2;
+  const auto first = made(*engine, request);
+  const std::string& png = first->images[1].png;
+  const auto again = made(*engine, parse_parameters(*io::png_text(png, "parameters")));
+  ASSERT_EQ(again->images.size(), 1u);
+  EXPECT_EQ(again->images[0].png, png);
 }
 
 TEST(ImageEngine, SameSeedsGiveSamePictures) {

@@ -1,0 +1,102 @@
+#include "rbee/engine/image_parameters.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace rbee::engine {
+namespace {
+
+constexpr std::string_view kNegative = "Negative prompt: ";
+constexpr std::string_view kSteps = "Steps: ";
+
+template <typename T>
+T number(std::string_view key, std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  check(error == std::errc{} && end == text.data() + text.size(), key, "\"", text,
+        "\" is no number of its kind");
+  return value;
+}
+
+void set_size(ImageRequest& request, std::string_view value) {
+  const size_t cross = value.find('x');
+  check(cross != std::string_view::npos, "Size", "\"", value, "\" is not of the form 512x512");
+  request.width = number<int32_t>("Size", value.substr(0, cross));
+  request.height = number<int32_t>("Size", value.substr(cross + 1));
+}
+
+HiresFix& hires_of(ImageRequest& request) {
+  if (!request.hires) request.hires.emplace();
+  return *request.hires;
+}
+
+void set_field(ImageRequest& request, std::string_view key, std::string_view value) {
+  if (key == "Steps") request.steps = number<int32_t>(key, value);
+  if (key == "Sampler") request.sampler = value;
+  if (key == "Schedule type") request.schedule = value;
+  if (key == "CFG scale") request.guidance_scale = number<float>(key, value);
+  if (key == "CFG Rescale") request.guidance_rescale = number<float>(key, value);
+  if (key == "Seed") request.seed = number<uint64_t>(key, value);
+  if (key == "Size") set_size(request, value);
+  if (key == "RNG" && value == "CPU") request.noise_source = NoiseSource::torch;
+  if (key == "Emphasis" && value == "None") request.prompt_rule = PromptRule::none;
+  if (key == "Emphasis" && value == "Comfy") request.prompt_rule = PromptRule::comfy;
+  if (key == "Clip skip") request.clip_skip = number<int32_t>(key, value);
+  if (key == "Eta") request.eta = number<float>(key, value);
+  if (key == "Denoising strength") request.strength = number<float>(key, value);
+  if (key == "Mask blur") request.mask_blur = number<int32_t>(key, value);
+  if (key == "Hires upscale") hires_of(request).scale = number<float>(key, value);
+  if (key == "Hires steps") hires_of(request).steps = number<int32_t>(key, value);
+}
+
+// The end of a value that begins at `at`: a comma, but not within quotes.
+size_t value_end(std::string_view line, size_t at) {
+  bool quoted = false;
+  for (; at < line.size(); ++at) {
+    if (line[at] == '\\' && quoted) {
+      ++at;
+    } else if (line[at] == '"') {
+      quoted = !quoted;
+    } else if (line[at] == ',' && !quoted) {
+      return at;
+    }
+  }
+  return line.size();
+}
+
+// "Steps: 20, Sampler: Euler a, ..."
+void set_fields(ImageRequest& request, std::string_view line) {
+  while (!line.empty()) {
+    const size_t colon = line.find(": ");
+    if (colon == std::string_view::npos) return;
+    const size_t end = value_end(line, colon + 2);
+    set_field(request, line.substr(0, colon), line.substr(colon + 2, end - colon - 2));
+    line.remove_prefix(std::min(line.size(), end + 1));
+    while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
+  }
+}
+
+}  // namespace
+
+ImageRequest parse_parameters(std::string_view text) {
+  ImageRequest out;
+  out.noise_source = NoiseSource::philox;
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  const size_t last_line = text.rfind('\n') + 1;  // npos + 1 is 0
+  std::string_view prompts = text;
+  if (text.substr(last_line).starts_with(kSteps)) {
+    set_fields(out, text.substr(last_line));
+    prompts = text.substr(0, last_line == 0 ? 0 : last_line - 1);
+  }
+  const std::string in_lines = cat("\n", prompts);
+  const size_t negative = in_lines.find(cat("\n", kNegative));
+  if (negative != std::string::npos) {
+    out.negative_prompt = in_lines.substr(negative + 1 + kNegative.size());
+  }
+  if (negative != 0) out.prompt = in_lines.substr(1, negative - 1);
+  // One key for both: with a second pass it is that pass's.
+  if (out.hires) out.hires->strength = out.strength;
+  return out;
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,83 @@
+#include "rbee/engine/image_api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rbee/engine/image_parameters.h"
+#include "tests/support/expect_error.h"
+
+namespace rbee::engine {
+namespace {
+
+using testing::Contains;
+using testing::Field;
+
+TEST(ImageApi, ListsWhatItUnderstands) {
+  EXPECT_THAT(sampler_choices(), Contains(Field(&NamedChoice::name, "DPM++ 2M SDE")));
+  EXPECT_THAT(schedule_choices(), Contains(Field(&NamedChoice::name, "Karras")));
+  EXPECT_EQ(sampler_choices().size(), 20u);
+}
+
+TEST(ImageApi, ChecksRangesByField) {
+  const auto refused = [](const char* field, const char* what, auto&& change) {
+    ImageRequest request;
+    change(request);
+    harness::expect_error(field, what, "", [&] { validate(request); });
+  };
+  EXPECT_NO_THROW(validate({}));
+  refused("clip_skip", "0 to 12", [](ImageRequest& r) { r.clip_skip = 13; });
+  refused("eta", "0 to 1", [](ImageRequest& r) { r.eta = -0.1f; });
+  refused("guidance_rescale", "0 to 1", [](ImageRequest& r) { r.guidance_rescale = 2; });
+  refused("mask_blur", "0 to 64", [](ImageRequest& r) { r.mask_blur = 65; });
+  refused("hires.scale", "1 to 4", [](ImageRequest& r) { r.hires = HiresFix{.scale = 5}; });
+  refused("loras.strength", "-10 to 10", [](ImageRequest& r) { r.loras = {{"x", 11}}; });
+  refused("prompt", "65536", [](ImageRequest& r) { r.prompt.assign(70000, 'x'); });
+}
+
+TEST(Parameters, AreReadBack) {
+  const ImageRequest request = parse_parameters(
+      "a cat,\nNegative prompts are odd: yes\nNegative prompt: dog,\nblurry\nSteps: 30, Sampler: "
+      "DPM++ 2M, Schedule type: Karras, CFG scale: 6.5, Seed: 18446744073709551615, Size: 640x448, "
+      "Model: some, RNG: CPU, Clip skip: 2, Lora hashes: \"a: 1, Steps: 3\", Eta: 0.5, Version: "
+      "v1.10");
+  EXPECT_EQ(request.prompt, "a cat,\nNegative prompts are odd: yes");
+  EXPECT_EQ(request.negative_prompt, "dog,\nblurry");
+  EXPECT_EQ(request.steps, 30);
+  EXPECT_EQ(request.sampler, "DPM++ 2M");
+  EXPECT_EQ(request.schedule, "Karras");
+  EXPECT_EQ(request.guidance_scale, 6.5f);
+  EXPECT_EQ(request.seed, UINT64_MAX);
+  EXPECT_EQ(request.width, 640);
+  EXPECT_EQ(request.height, 448);
+  EXPECT_EQ(request.noise_source, NoiseSource::torch);
+  EXPECT_EQ(request.clip_skip, 2);
+  EXPECT_EQ(request.eta, 0.5f);
+  EXPECT_FALSE(request.hires);
+}
+
+TEST(Parameters, OfSecondPassesGiveItTheStrength) {
+  const ImageRequest request = parse_parameters(
+      "Negative prompt: dog\nSteps: 4, Denoising strength: 0.4, Hires upscale: 1.5, Hires steps: "
+      "8");
+  EXPECT_EQ(request.prompt, "");
+  EXPECT_EQ(request.negative_prompt, "dog");
+  ASSERT_TRUE(request.hires);
+  EXPECT_EQ(request.hires->strength, 0.4f);
+  EXPECT_EQ(request.hires->scale, 1.5f);
+  EXPECT_EQ(request.hires->steps, 8);
+  EXPECT_EQ(request.noise_source, NoiseSource::philox);
+}
+
+TEST(Parameters, OfAnyTextAreAPrompt) {
+  EXPECT_EQ(parse_parameters("just words").prompt, "just words");
+  EXPECT_EQ(parse_parameters("").prompt, "");
+  EXPECT_EQ(parse_parameters("Steps: 3").steps, 3);
+  EXPECT_EQ(parse_parameters("Steps: 3, broken").steps, 3);
+  harness::expect_error("Seed", "-1", "number",
+                        [] { static_cast<void>(parse_parameters("Steps: 3, Seed: -1")); });
+  harness::expect_error("Size", "512", "512x512",
+                        [] { static_cast<void>(parse_parameters("Steps: 3, Size: 512")); });
+}
+
+}  // namespace
+}  // namespace rbee::engine
