@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "rbee/engine/engine.h"
+#include "rbee/engine/image_api.h"
+#include "server/contract/image_requests.h"
 #include "server/contract/requests.h"
 #include "server/contract/responses.h"
 
@@ -49,11 +51,36 @@ void generate(std::string_view body) {
   engine::validate(checked);  // throws when the two disagree on what is valid
 }
 
+// The numbers of a body for pictures, as the engine would get them.
+void validate_image(const server::ImageBody& body) {
+  engine::ImageRequest checked;
+  checked.clip_skip = body.clip_skip.value_or(0);
+  checked.width = body.width.value_or(0);
+  checked.height = body.height.value_or(0);
+  checked.steps = body.steps.value_or(0);
+  checked.guidance_scale = body.guidance_scale;
+  checked.guidance_rescale = body.guidance_rescale.value_or(0);
+  checked.eta = body.eta;
+  checked.count = body.count.value_or(1);
+  checked.batch = body.batch.value_or(0);
+  checked.strength = body.strength.value_or(0);
+  checked.preview_interval = body.preview_interval.value_or(0);
+  for (const server::SentLora& lora : body.loras) {
+    if (!lora.path.empty()) checked.loras.push_back({lora.path, lora.strength});
+  }
+  engine::validate(checked);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   parse_or_report([body] { generate(body); });
   parse_or_report([body] { server::parse_cancel(body); });
+  parse_or_report([body] { validate_image(server::parse_image_job(body).image); });
+  parse_or_report([body] { validate_image(server::parse_openai_generation(body)); });
+  for (const bool img2img : {false, true}) {
+    parse_or_report([=] { validate_image(server::parse_sdapi(body, img2img)); });
+  }
   return 0;
 }
