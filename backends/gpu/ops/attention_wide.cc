@@ -1,5 +1,7 @@
 // Attention with heads too wide for tiles in registers, as in the middle of an image model's
-// autoencoder: two products and a softmax, some queries at a time so that their scores stay small.
+// autoencoder: two products and a softmax, some queries at a time so that their scores take little
+// memory. Queries and weights go through f32, which the products round to the operands' type, so
+// that scores are kept as they were summed.
 #include <algorithm>
 
 #include "backends/api/kernel_table.h"
@@ -10,9 +12,9 @@
 namespace rbee::gpu {
 namespace {
 
-constexpr int64_t kMostTiled = 256;         // elements of a head; wider ones come here
-constexpr int64_t kFewestQueries = 32;      // below, products are too small to gain
-constexpr int64_t kMostScores = 16L << 20;  // at a time
+constexpr int64_t kMostTiled = 256;        // elements of a head; wider ones come here
+constexpr int64_t kFewestQueries = 32;     // below, products are too small to gain
+constexpr int64_t kMostScores = 8L << 20;  // at a time
 
 const char* refuse(const AttentionArgs& args) {
   if (args.q.dtype != DType::f16 && args.q.dtype != DType::bf16) return "takes f16 and bf16";
@@ -60,10 +62,10 @@ class WideHeads {
         chunk_(std::clamp<int64_t>(kMostScores / args.k.size(2), 1, args.q.size(2))),
         keys_(stream, bytes(args.k.size(2) * args.k.size(3))),
         values_(stream, bytes(args.v.size(2) * args.v.size(3))),
-        queries_(stream, bytes(chunk_ * args.q.size(3))),
-        scores_(stream, bytes(chunk_ * args.k.size(2))),
-        weights_(stream, bytes(chunk_ * args.k.size(2))),
-        results_(stream, bytes(chunk_ * args.v.size(3))) {}
+        queries_(stream, float_bytes(chunk_ * args.q.size(3))),
+        scores_(stream, float_bytes(chunk_ * args.k.size(2))),
+        weights_(stream, float_bytes(chunk_ * args.k.size(2))),
+        results_(stream, float_bytes(chunk_ * args.v.size(3))) {}
 
   // Keys and values are copied first: products may read their second operand ahead of all but
   // copies (FusedLinearArgs).
@@ -86,22 +88,27 @@ class WideHeads {
   size_t bytes(int64_t elements) const {
     return static_cast<size_t>(elements * info(args_.q.dtype).block_bytes);
   }
+  static size_t float_bytes(int64_t elements) {
+    return static_cast<size_t>(elements) * sizeof(float);
+  }
   void multiply(const View& x, const View& weight, const View& y) {
     const LinearPart part{.weight = weight, .bias = {}, .y = y};
     run_first(kernels_.linear, LinearArgs{.x = x, .parts = {&part, 1}}, stream_);
   }
   void attend_rows(const View& q, const View& keys, const View& values, const View& y) {
     const int64_t rows = q.size(0);
-    const View scaled = matrix(queries_.as<void>(), q.dtype, rows, q.size(1));
-    const View scores = matrix(scores_.as<void>(), q.dtype, rows, keys.size(0));
-    const View weights = matrix(weights_.as<void>(), q.dtype, rows, keys.size(0));
-    const View result = matrix(results_.as<void>(), q.dtype, rows, values.size(0));
-    const AffineArgs scaling{.x = q, .y = scaled, .mul = static_cast<double>(args_.scale)};
+    const auto floats = [&](const Scratch& memory, int64_t columns) {
+      return matrix(memory.as<void>(), DType::f32, rows, columns);
+    };
+    const View queries = floats(queries_, q.size(1)), scores = floats(scores_, keys.size(0));
+    const View weights = floats(weights_, keys.size(0)), result = floats(results_, values.size(0));
+    run_first(kernels_.cast, CastArgs{.x = q, .y = queries}, stream_);
+    multiply(queries, keys, scores);
+    const AffineArgs scaling{.x = scores, .y = scores, .mul = static_cast<double>(args_.scale)};
     run_first(kernels_.affine, scaling, stream_);
-    multiply(scaled, keys, scores);
     run_first(kernels_.softmax, SoftmaxArgs{.x = scores, .y = weights}, stream_);
     multiply(weights, values, result);
-    run_first(kernels_.copy, CopyArgs{.x = result, .y = y}, stream_);
+    run_first(kernels_.cast, CastArgs{.x = result, .y = y}, stream_);
   }
 
   const AttentionArgs& args_;
