@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "rbee/models/image/control_net.h"
 #include "rbee/models/image/image_model.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
@@ -50,6 +51,28 @@ TEST(ImageModelTest, TinyAutoencodersReplaceTheModelsOwn) {
   const ImageModel model = load_on_cpu(folder.path(), {.vae = tiny.path()});
   expect_vae(*model.vae, ImageGolden("taesd"));
   EXPECT_EQ(model.vae->info().scaling_factor, 1.0f);
+}
+
+TEST(ImageModelTest, ControlNetsSteerUnets) {
+  const ImageFolder folder("sd1"), control_folder("control");
+  const ImageGolden golden("control");
+  const ImageModel model = load_on_cpu(folder.path());
+  const auto control = load_control_net(control_folder.path(), model);
+  const models::TextStates text{.context = golden.tensor("context")};
+  const models::ControlCall call{golden.tensor("x"), golden.tensor("steps"), golden.tensor("hint"),
+                                 0.75f};
+  const models::ControlStates states = (*control)(call, *control->prepare(text));
+  expect_close(states.skips.back(), golden.tensor("last_skip"), kImageTolerance, "last skip");
+  expect_close(states.middle, golden.tensor("middle"), kImageTolerance, "middle");
+  const auto prompt = model.denoiser->prepare(text);
+  expect_close((*model.denoiser)(call.x, call.timesteps, *prompt, &states), golden.tensor("out"),
+               kImageTolerance, "steered");
+  models::ControlCall wrong = call;
+  wrong.hint = call.x;
+  expect_error(Code::invalid_argument, {"hint", "2, 14, 20, 3"},
+               [&] { (*control)(wrong, *control->prepare(text)); });
+  expect_error(Code::unsupported, {"UNet2DConditionModel", "ControlNetModel"},
+               [&] { load_control_net(folder.path() / "unet", model); });
 }
 
 TEST(ImageModelTest, SettingsComeFromTheFolder) {

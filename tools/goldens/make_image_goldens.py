@@ -149,6 +149,8 @@ CASES = {
                          shift_factor=0.0609), scheduler=dict(_class_name="LCMScheduler")),
     "taesd": dict(tiny=dict(encoder_block_out_channels=(8,) * 3, decoder_block_out_channels=(8,) * 3,
                             num_encoder_blocks=(1, 2, 1), num_decoder_blocks=(2, 1, 1))),
+    # Steers the UNet of sd1.
+    "control": dict(control=dict(conditioning_embedding_out_channels=(4, 6), layers_per_block=2)),
 }
 
 
@@ -296,6 +298,27 @@ def make_tiny(case, out, seed):
     store(out, "vae.mean", model.encode(image).latents)
 
 
+def make_control(case, out, seed):
+    shared = {k: v for k, v in UNET.items()
+              if k not in ("sample_size", "out_channels", "up_block_types")}
+    model = fill_weights(diffusers.ControlNetModel(**dict(shared, **case["control"])))
+    save_part(model, out / "model", case, "diffusion_pytorch_model")
+    unet = fill_weights(diffusers.UNet2DConditionModel(**dict(UNET, layers_per_block=2)))
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(2, 4, 7, 10, generator=generator)
+    hint = torch.rand(2, 3, 14, 20, generator=generator)
+    context = torch.randn(2, 5, 32, generator=generator)
+    steps = torch.tensor([981.0, 20.5])
+    for name, value in dict(x=x, hint=hint, context=context, steps=steps).items():
+        store(out, name, value)
+    with torch.no_grad():
+        skips, middle = model(x, steps, context, hint, 0.75, return_dict=False)
+        store(out, "last_skip", skips[-1])
+        store(out, "middle", middle)
+        store(out, "out", unet(x, steps, context, down_block_additional_residuals=skips,
+                               mid_block_additional_residual=middle).sample)
+
+
 def write_index(case, folder):
     index = dict(_class_name=case["pipeline"], _diffusers_version=diffusers.__version__,
                  scheduler=["diffusers", dict(SCHEDULER, **case["scheduler"])["_class_name"]],
@@ -320,6 +343,8 @@ def make_case(name, case, out, tokenizer):
     seed = SEED
     if "tiny" in case:
         return make_tiny(case, out, seed)
+    if "control" in case:
+        return make_control(case, out, seed)
     folder = out / "model"
     folder.mkdir()
     with torch.no_grad():

@@ -210,8 +210,10 @@ ImageModel load_image_model(const fs::path& path, const ImageLoadOptions& option
   if (!options.vae.empty()) {
     io::refuse_pickle(options.vae);
     std::erase_if(files.parts, [](const ModelPart& part) { return part.name == "vae"; });
-    files.parts.push_back(fs::is_directory(options.vae) ? read_vae_folder(options.vae)
-                                                        : read_vae_file(options.vae, files.family));
+    files.parts.push_back(fs::is_directory(options.vae)
+                              ? read_part_folder(options.vae, "AutoencoderKL")
+                              : read_vae_file(options.vae, files.family));
+    files.parts.back().name = "vae";
   }
   return load_image_model(files, options);
 }

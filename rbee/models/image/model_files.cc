@@ -101,13 +101,13 @@ ModelFiles read_diffusers_folder(const fs::path& path) {
   return files;
 }
 
-ModelPart read_vae_folder(const fs::path& path) {
+ModelPart read_part_folder(const fs::path& path, const std::string& class_name) {
   const fs::path file = path / "config.json";
   const auto text = io::read_text(file, kMaxConfigBytes);
   if (!text) fail(Code::not_found, file.string(), "there is no such file");
   io::JsonConfig config(*text, file.string());
-  const std::string class_name = config.text_or("_class_name", "AutoencoderKL");
-  return {"vae", class_name, std::move(config), io::open_part_weights(path), {}};
+  const std::string found = config.text_or("_class_name", class_name);
+  return {path.filename().string(), found, std::move(config), io::open_part_weights(path), {}};
 }
 
 }  // namespace rbee::models

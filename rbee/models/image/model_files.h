@@ -36,8 +36,8 @@ SchedulerSettings read_scheduler(const io::JsonConfig& config);
 // Throws not_found, invalid_argument and unsupported naming file and field.
 ModelFiles read_diffusers_folder(const std::filesystem::path& path);
 
-// A VAE of its own: a folder with config.json and weights.
-ModelPart read_vae_folder(const std::filesystem::path& path);
+// A part of its own, a folder with config.json and weights; `class_name` for configs without one.
+ModelPart read_part_folder(const std::filesystem::path& path, const std::string& class_name);
 
 // As load_image_model(path, ...); options.vae is not looked at.
 ImageModel load_image_model(const ModelFiles& files, const ImageLoadOptions& options);

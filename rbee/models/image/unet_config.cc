@@ -128,7 +128,7 @@ void read_middle(const JsonConfig& config, int64_t depth, UnetConfig& out) {
   }
 }
 
-void read_levels(const JsonConfig& config, UnetConfig& out) {
+void read_levels(const JsonConfig& config, UnetPaths paths, UnetConfig& out) {
   const std::vector<int64_t> channels = config.integers("block_out_channels", {1, 1 << 16});
   const size_t levels = channels.size();
   check(levels >= 1 && levels <= kMaxLevels, config.describe("block_out_channels"), "it lists ",
@@ -140,7 +140,9 @@ void read_levels(const JsonConfig& config, UnetConfig& out) {
   const auto heads = config.integer_each(heads_field, levels, {1, 4096}, 8);
   const auto context = config.integer_each("cross_attention_dim", levels, {1, 1 << 16}, 1280);
   const auto down_types = block_types(config, "down_block_types", levels);
-  const auto up_types = block_types(config, "up_block_types", levels);
+  const bool goes_up = paths == UnetPaths::both;
+  const auto up_types =
+      goes_up ? block_types(config, "up_block_types", levels) : std::vector<std::string>{};
   const Depths depths = read_depths(config, layers);
   for (size_t i = 0; i < levels; ++i) {
     const size_t back = levels - 1 - i;
@@ -150,6 +152,7 @@ void read_levels(const JsonConfig& config, UnetConfig& out) {
                         has_attention(config, "down_block_types", down_types[i], "DownBlock2D",
                                       "CrossAttnDownBlock2D"),
                         heads[i], context[i], depths.down[i]});
+    if (!goes_up) continue;
     out.up.push_back(
         {channels[back],
          has_attention(config, "up_block_types", up_types[i], "UpBlock2D", "CrossAttnUpBlock2D"),
@@ -160,7 +163,7 @@ void read_levels(const JsonConfig& config, UnetConfig& out) {
 
 }  // namespace
 
-UnetConfig UnetConfig::read(const JsonConfig& config) {
+UnetConfig UnetConfig::read(const JsonConfig& config, UnetPaths paths) {
   refuse_unknown(config);
   UnetConfig out;
   out.in_channels = config.integer_or("in_channels", 4, {1, 1 << 12});
@@ -169,7 +172,7 @@ UnetConfig UnetConfig::read(const JsonConfig& config) {
     out.sample_size = config.is_list("sample_size") ? config.integers("sample_size").front()
                                                     : config.integer("sample_size");
   }
-  read_levels(config, out);
+  read_levels(config, paths, out);
   out.groups = config.integer_or("norm_num_groups", 32);
   out.eps = static_cast<float>(config.number_or("norm_eps", 1e-5));
   out.sin_first = !config.flag_or("flip_sin_to_cos", true);

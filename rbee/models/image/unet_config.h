@@ -18,12 +18,15 @@ struct UnetLevel {
   std::vector<int64_t> depths;  // transformer blocks behind each resnet
 };
 
+// A ControlNet has the way down and the middle alone.
+enum class UnetPaths : uint8_t { both, down };
+
 struct UnetConfig {
   int64_t in_channels = 4;
   int64_t out_channels = 4;
   int64_t sample_size = 0;      // latent height and width in training; 0 = unknown
   std::vector<UnetLevel> down;  // from the full size to the smallest
-  std::vector<UnetLevel> up;    // back again
+  std::vector<UnetLevel> up;    // back again; empty for a ControlNet
   bool has_middle = true;
   int64_t middle_depth = 0;  // transformer blocks of the middle; 0: one resnet and no more
   int64_t groups = 32;
@@ -42,7 +45,7 @@ struct UnetConfig {
   int64_t time_width() const { return 4 * down.front().channels; }
 
   // Throws not_found, invalid_argument and unsupported naming the field and its value.
-  static UnetConfig read(const io::JsonConfig& config);
+  static UnetConfig read(const io::JsonConfig& config, UnetPaths paths = UnetPaths::both);
 };
 
 }  // namespace rbee::models

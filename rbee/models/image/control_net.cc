@@ -1,0 +1,101 @@
+#include "rbee/models/image/control_net.h"
+
+#include "rbee/models/image/model_files.h"
+
+namespace rbee::models {
+namespace {
+
+constexpr const char* kOp = "ControlNet";
+constexpr int64_t kColours = 3;
+
+UnetConfig read_config(const io::JsonConfig& config, int64_t pooled_width) {
+  const std::string order = config.text_or("controlnet_conditioning_channel_order", "rgb");
+  if (order != "rgb") {
+    fail(Code::unsupported, config.describe("controlnet_conditioning_channel_order"), "\"", order,
+         "\" is not implemented");
+  }
+  if (config.flag_or("global_pool_conditions", false)) {
+    fail(Code::unsupported, config.describe("global_pool_conditions"), "true is not implemented");
+  }
+  config.integer_or("conditioning_channels", kColours, {kColours, kColours});
+  UnetConfig out = UnetConfig::read(config, UnetPaths::down);
+  out.pooled_width = pooled_width;
+  return out;
+}
+
+}  // namespace
+
+ControlNet::ControlNet(const nn::WeightScope& scope, const io::JsonConfig& config,
+                       int64_t pooled_width)
+    : trunk_(scope, read_config(config, pooled_width)) {
+  auto channels = config.integers("conditioning_embedding_out_channels", {1, 1 << 16});
+  if (channels.empty()) channels = {16, 32, 96, 256};
+  const nn::WeightScope hint = scope / "controlnet_cond_embedding";
+  hint_in_ = nn::Conv2d(hint / "conv_in", {.in = kColours, .out = channels.front()});
+  for (size_t i = 0; i + 1 < channels.size(); ++i) {
+    const nn::WeightScope blocks = hint / "blocks";
+    hint_blocks_.emplace_back(blocks / cat(2 * i),
+                              nn::Conv2dShape{.in = channels[i], .out = channels[i]});
+    hint_blocks_.emplace_back(blocks / cat(2 * i + 1),
+                              nn::Conv2dShape{.in = channels[i], .out = channels[i + 1]});
+  }
+  hint_out_ =
+      nn::Conv2d(hint / "conv_out", {.in = channels.back(), .out = trunk_.skip_channels(0)});
+  const auto pixel = [](int64_t width) {
+    return nn::Conv2dShape{.in = width, .out = width, .kernel = 1};
+  };
+  for (size_t i = 0; i < trunk_.skips(); ++i) {
+    skips_.emplace_back(scope / "controlnet_down_blocks" / cat(i), pixel(trunk_.skip_channels(i)));
+  }
+  middle_ =
+      nn::Conv2d(scope / "controlnet_mid_block", pixel(trunk_.skip_channels(skips_.size() - 1)));
+}
+
+std::unique_ptr<Conditioning> ControlNet::prepare(const TextStates& text) const {
+  return trunk_.prepare(text);
+}
+
+Tensor ControlNet::read_hint(const Tensor& hint) const {
+  ImageConvOptions halved = padded(1);
+  halved.stride = 2;
+  Tensor h = unary(UnaryOp::silu, hint_in_(cast(hint, trunk_.activations())));
+  for (size_t i = 0; i < hint_blocks_.size(); ++i) {
+    h = unary(UnaryOp::silu, i % 2 == 0 ? hint_blocks_[i](h) : hint_blocks_[i](h, halved));
+  }
+  return hint_out_(h);
+}
+
+ControlStates ControlNet::operator()(const ControlCall& call,
+                                     const Conditioning& conditioning) const {
+  const UnetPrompt& prompt = trunk_.check_call(call.x, call.timesteps, conditioning);
+  const int64_t factor = int64_t{1} << (hint_blocks_.size() / 2);
+  const Shape wanted{call.x.dim(0), call.x.dim(1) * factor, call.x.dim(2) * factor, kColours};
+  check(call.hint.defined() && call.hint.shape() == wanted, kOp, "the hint is ", call.hint,
+        ", wanted (", wanted, ")");
+  UnetPass pass = trunk_.start(call.timesteps, prompt);
+  const Tensor entered = trunk_.enter(call.x) + read_hint(call.hint);
+  const std::vector<Tensor> skips = trunk_.go_down(entered, pass);
+  ControlStates out;
+  for (size_t i = 0; i < skips.size(); ++i) {
+    out.skips.push_back(affine(skips_[i](skips[i]), call.scale, 0));
+  }
+  out.middle = affine(middle_(trunk_.middle(skips.back(), pass)), call.scale, 0);
+  return out;
+}
+
+std::unique_ptr<ControlNet> load_control_net(const std::filesystem::path& path,
+                                             const ImageModel& model) {
+  const ModelPart part = read_part_folder(path, "ControlNetModel");
+  if (part.class_name != "ControlNetModel") {
+    fail(Code::unsupported, part.config.source(), "the part is a ", part.class_name,
+         ", wanted a ControlNetModel");
+  }
+  const nn::WeightScope scope(
+      part.weights, {.device = model.device, .own_names = true, .activations = model.activations});
+  auto net =
+      std::make_unique<ControlNet>(scope, part.config, model.text.back().encoder->pooled_width());
+  scope.finish();
+  return net;
+}
+
+}  // namespace rbee::models
