@@ -59,7 +59,8 @@ class QueuedImageEngine final : public ImageEngine {
   QueuedImageEngine(ImageSource source, const ImageEngineOptions& options)
       : source_(std::move(source)), options_(options), pipeline_(source_) {
     check(options.max_waiting >= 0, "image_engine", "max_waiting is negative");
-    if (options.warm_up) warm_up();
+    const bool nothing_to_warm = source_.device->host_accessible() || source_.info.inpainting;
+    if (options.warm_up && !nothing_to_warm) warm_up();
     thread_ = std::thread([this] { loop(); });
   }
 
@@ -129,7 +130,6 @@ class QueuedImageEngine final : public ImageEngine {
       ImageRequest request;
       request.steps = 1;
       request.seed = 0;
-      if (source_.info.inpainting) return;
       PipelineTimes times;
       const PipelineHooks hooks{.step = [](int32_t) { return true; },
                                 .preview = {},

@@ -10,7 +10,8 @@ namespace rbee::engine {
 
 struct ImageEngineOptions {
   int32_t max_waiting = 64;  // requests queued beyond the running one; more are refused
-  bool warm_up = true;       // one step at the model's own size before there are requests
+  // One step at the model's own size before there are requests; on devices with kernels to load.
+  bool warm_up = true;
 };
 
 // Takes the model over and starts the engine's thread.

@@ -90,6 +90,13 @@ bool is_empty(const models::TokenizerFiles& files) {
   return files.tokenizer_json.empty() && files.vocab_json.empty();
 }
 
+// A single file has none: those of the folder, else CLIP's published vocabulary.
+models::TokenizerFiles files_of(const models::TokenizerFiles& own, const fs::path& folder) {
+  if (!is_empty(own)) return own;
+  models::TokenizerFiles found = tokenizer_in(folder);
+  return is_empty(found) ? own : found;
+}
+
 PromptTokenizer tokenizer_of(const models::TokenizerFiles& files) {
   text::ClipTokenizer clip =
       text::clip_tokenizer({.tokenizer_json = files.tokenizer_json,
@@ -112,6 +119,8 @@ bool is_distilled(const ImageSource& source) {
 }
 
 float customary_guidance(const ImageSource& source) {
+  const bool flux = source.model.family == ImageFamily::flux;
+  if (source.model.denoiser->info().guidance && !flux) return 8.5f;  // LCM, distilled with it
   if (is_distilled(source)) return 1.0f;
   switch (source.model.family) {
     case ImageFamily::sd3:
@@ -161,8 +170,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   const fs::path home = fs::is_directory(path) ? path : path.parent_path();
   const fs::path beside = options.tokenizer.empty() ? home / "tokenizer" : options.tokenizer;
   for (const models::TextPart& part : out.model.text) {
-    out.tokenizers.push_back(
-        tokenizer_of(is_empty(part.tokenizer) ? tokenizer_in(beside) : part.tokenizer));
+    out.tokenizers.push_back(tokenizer_of(files_of(part.tokenizer, beside)));
   }
   out.lora_folder = options.lora_folder.empty() ? home / "loras" : options.lora_folder;
   load.progress = nullptr;

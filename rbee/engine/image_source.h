@@ -42,8 +42,8 @@ struct ImageSourceOptions {
   // What layers compute in. Absent: f32 where the host computes, else f16.
   std::optional<DType> activations;
   std::filesystem::path vae;  // another VAE; empty = the model's own
-  // The files of CLIP's tokenizer for a model in one file, which has none; empty = the folder
-  // "tokenizer" beside that file.
+  // A folder with CLIP's tokenizer for a model in one file, which has none; empty = "tokenizer"
+  // beside that file, else the vocabulary that OpenAI published.
   std::filesystem::path tokenizer;
   std::filesystem::path lora_folder;  // empty = <model>/loras, or "loras" beside a single file
   std::optional<std::string> prediction_type;
