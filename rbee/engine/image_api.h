@@ -53,8 +53,10 @@ struct ImageRequest {
   std::optional<float> guidance_scale;  // 0 to 30; 1 and below = the prompt alone
   float guidance_rescale = 0.0f;        // 0 to 1; 0 = off
   std::string sampler;                  // as A1111, diffusers or stable-diffusion.cpp call it
-  std::string schedule;                 // of the noise levels, e.g. "karras"
-  std::optional<float> eta;             // 0 to 1: share of fresh noise of samplers that add some
+  // Of the noise levels, e.g. "karras". Empty or "automatic": the model's own; with philox numbers
+  // what A1111 means by it, which depends on the sampler.
+  std::string schedule;
+  std::optional<float> eta;  // 0 to 1: share of fresh noise of samplers that add some
 
   std::optional<uint64_t> seed;  // of the first image; fresh and reported when absent
   NoiseSource noise_source = NoiseSource::torch;

@@ -36,6 +36,12 @@ void set_names(const ImageSource& source, const ImageRequest& request, ImageSett
     if (choice.schedule) out.schedule = *choice.schedule;
   }
   if (!request.schedule.empty()) out.schedule = diffusion::parse_schedule(request.schedule);
+  // Who asks for A1111's numbers means A1111's "Automatic".
+  const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
+  const bool a1111 = request.noise_source == NoiseSource::philox && !flow;
+  if (a1111 && out.schedule == diffusion::Schedule::automatic) {
+    out.schedule = diffusion::customary_schedule(out.sampler);
+  }
 }
 
 void set_pictures(const ImageRequest& request, ImageSettings& out) {

@@ -162,6 +162,20 @@ TEST(Start, FollowsTheRules) {
   check_start(StrengthRule::all, 0, 1000, 980);
 }
 
+TEST(Settings, OfA1111HaveItsSchedules) {
+  const ImageSource source = fake_source(half_noise);
+  ImageRequest request;
+  request.sampler = "DPM++ 2M";
+  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::automatic);
+  request.noise_source = NoiseSource::philox;
+  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::karras);
+  request.sampler = "Euler a";
+  request.schedule = "Automatic";
+  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::normal);
+  request.schedule = "Simple";
+  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::simple);
+}
+
 TEST(Weights, ScaleStatesAndKeepTheMean) {
   std::vector<float> hidden = {1, 1, 2, 4};
   const std::vector<float> weights = {1, 3};
