@@ -87,14 +87,15 @@ models::TokenizerFiles tokenizer_in(const fs::path& folder) {
 }
 
 bool is_empty(const models::TokenizerFiles& files) {
-  return files.tokenizer_json.empty() && files.vocab_json.empty();
+  return files.tokenizer_json.empty() && files.merges.empty();
 }
 
-// A single file has none: those of the folder, else CLIP's published vocabulary.
+// A single file has none but its settings: those of the folder that it lies in.
 models::TokenizerFiles files_of(const models::TokenizerFiles& own, const fs::path& folder) {
   if (!is_empty(own)) return own;
   models::TokenizerFiles found = tokenizer_in(folder);
-  return is_empty(found) ? own : found;
+  if (found.tokenizer_config_json.empty()) found.tokenizer_config_json = own.tokenizer_config_json;
+  return found;
 }
 
 PromptTokenizer tokenizer_of(const models::TokenizerFiles& files) {
@@ -103,8 +104,7 @@ PromptTokenizer tokenizer_of(const models::TokenizerFiles& files) {
                             .vocab_json = files.vocab_json,
                             .merges = files.merges,
                             .tokenizer_config_json = files.tokenizer_config_json,
-                            .special_tokens_map = files.special_tokens_map,
-                            .standard = files.standard});
+                            .special_tokens_map = files.special_tokens_map});
   return {std::move(clip.tokenizer), clip.bos, clip.eos, clip.pad};
 }
 

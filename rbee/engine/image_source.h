@@ -43,7 +43,7 @@ struct ImageSourceOptions {
   std::optional<DType> activations;
   std::filesystem::path vae;  // another VAE; empty = the model's own
   // A folder with CLIP's tokenizer for a model in one file, which has none; empty = "tokenizer"
-  // beside that file, else the vocabulary that OpenAI published.
+  // beside that file (tools/get_clip_vocabulary.sh puts it there).
   std::filesystem::path tokenizer;
   std::filesystem::path lora_folder;  // empty = <model>/loras, or "loras" beside a single file
   std::optional<std::string> prediction_type;

@@ -83,16 +83,16 @@ json read_merges(std::string_view text) {
 }
 
 // What Hugging Face's CLIPTokenizer builds of the two files.
-std::string combine(const ClipTokenizerFiles& files, const TokenNames& names) {
+std::string combine(const ClipTokenizerFiles& files, const TokenNames& names, bool pad_special) {
   const json vocab = json::parse(files.vocab_json, nullptr, false);
   check(vocab.is_object(), "vocab.json", "it does not hold an object");
   const std::string bos = names.text("bos_token", kBos), eos = names.text("eos_token", kEos);
   json file;
   file["added_tokens"] = {added_token(bos, vocab), added_token(eos, vocab)};
-  // There a padding token, "!" in some models, is special in a prompt too. Programs that read
+  // In folders a padding token, "!" in some models, is special in a prompt too. Programs that read
   // single files do not have it so.
   const std::string pad = names.text("pad_token", eos);
-  if (pad != eos && !files.standard) file["added_tokens"].push_back(added_token(pad, vocab));
+  if (pad != eos && pad_special) file["added_tokens"].push_back(added_token(pad, vocab));
   file["normalizer"] = {{"type", "Sequence"},
                         {"normalizers",
                          {{{"type", "NFC"}},
@@ -139,19 +139,16 @@ ClipTokenizer clip_tokenizer(const ClipTokenizerFiles& files) {
   const TokenNames names(files.tokenizer_config_json, files.special_tokens_map);
   std::string combined;
   std::string_view text = files.tokenizer_json;
-  if (text.empty() && files.standard) {
-    const std::string vocab = standard_clip_vocab();
-    ClipTokenizerFiles known = files;
-    known.vocab_json = vocab;
-    known.merges = standard_clip_merges();
-    combined = combine(known, names);
-    text = combined;
-  } else if (text.empty()) {
-    if (files.vocab_json.empty() || files.merges.empty()) {
+  if (text.empty()) {
+    if (files.merges.empty()) {
       fail(Code::not_found, "CLIP tokenizer",
-           "neither tokenizer.json nor vocab.json and merges.txt are there");
+           "neither tokenizer.json nor merges.txt is there; beside a checkpoint in one file "
+           "tools/get_clip_vocabulary.sh FOLDER puts the published one");
     }
-    combined = combine(files, names);
+    const std::string vocab = files.vocab_json.empty() ? clip_vocab_of(files.merges) : "";
+    ClipTokenizerFiles known = files;
+    if (files.vocab_json.empty()) known.vocab_json = vocab;
+    combined = combine(known, names, !files.vocab_json.empty());
     text = combined;
   }
   ClipTokenizer out;

@@ -10,12 +10,11 @@ namespace rbee::text {
 // The texts of the files; those that are not there are empty.
 struct ClipTokenizerFiles {
   std::string_view tokenizer_json;
-  std::string_view vocab_json;  // used with merges when there is no tokenizer.json
+  // Used with merges when there is no tokenizer.json; follows from them when it is missing.
+  std::string_view vocab_json;
   std::string_view merges;
   std::string_view tokenizer_config_json;
   std::string_view special_tokens_map;
-  // Neither of the above is there: the vocabulary that OpenAI published (clip_vocabulary.h).
-  bool standard = false;
 };
 
 struct ClipTokenizer {

@@ -1,23 +1,9 @@
 #include "rbee/text/clip_vocabulary.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "rbee/text/byte_alphabet.h"
-
-// RBEE_CLIP_MERGES is the path of data/clip_merges.txt.
-__asm__(
-    ".section .rodata\n"
-    "rbee_clip_merges_begin:\n"
-    ".incbin \"" RBEE_CLIP_MERGES
-    "\"\n"
-    "rbee_clip_merges_end:\n"
-    ".byte 0\n"
-    ".text\n"
-    ".global rbee_clip_merges_begin\n"
-    ".global rbee_clip_merges_end\n");
-
-extern "C" const char rbee_clip_merges_begin[];
-extern "C" const char rbee_clip_merges_end[];
 
 namespace rbee::text {
 namespace {
@@ -29,18 +15,14 @@ bool is_plain(int byte) {
 
 std::string without_space(std::string_view rule) {
   std::string token(rule);
-  token.erase(token.find(' '), 1);
+  std::erase(token, ' ');
+  std::erase(token, '\r');
   return token;
 }
 
 }  // namespace
 
-std::string_view standard_clip_merges() {
-  return {rbee_clip_merges_begin,
-          static_cast<size_t>(rbee_clip_merges_end - rbee_clip_merges_begin)};
-}
-
-std::string standard_clip_vocab() {
+std::string clip_vocab_of(std::string_view merges) {
   nlohmann::json vocab;
   int32_t next = 0;
   const auto add = [&](const std::string& token) { vocab[token] = next++; };
@@ -52,12 +34,11 @@ std::string standard_clip_vocab() {
       }
     }
   }
-  std::string_view rest = standard_clip_merges();
-  rest.remove_prefix(rest.find('\n') + 1);  // the version
-  while (!rest.empty()) {
-    const size_t end = rest.find('\n');
-    add(without_space(rest.substr(0, end)));
-    rest.remove_prefix(end + 1);
+  while (!merges.empty()) {
+    const size_t end = std::min(merges.find('\n'), merges.size());
+    const std::string_view line = merges.substr(0, end);
+    merges.remove_prefix(std::min(end + 1, merges.size()));
+    if (!line.empty() && !line.starts_with("#version")) add(without_space(line));
   }
   add("<|startoftext|>");
   add("<|endoftext|>");

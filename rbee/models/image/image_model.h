@@ -32,13 +32,13 @@ struct SchedulerSettings {
   int64_t base_seq_len = 256, max_seq_len = 4096;  // tokens of the picture
 };
 
-// The files that describe a tokenizer, as their texts; empty where there is none.
+// The files that describe a tokenizer, as their texts; empty where there is none, as in single
+// files.
 struct TokenizerFiles {
   std::string tokenizer_json;
   std::string vocab_json, merges;  // CLIP's older form
   std::string tokenizer_config_json;
   std::string special_tokens_map;
-  bool standard = false;  // CLIP's published vocabulary, which single files do not bring along
 };
 
 struct TextPart {

@@ -156,7 +156,7 @@ ModelPart read_encoder(const io::Checkpoint& file, const Encoder& encoder,
                  encoder.class_name,
                  std::move(config),
                  io::Checkpoint::of(std::move(tensors), source),
-                 {.standard = true}};
+                 {}};
   // OpenCLIP pads with zeros, which are the token "!".
   if (encoder.names == ClipNames::open_clip) {
     part.tokenizer.tokenizer_config_json = R"({"pad_token": "!"})";

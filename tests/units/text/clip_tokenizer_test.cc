@@ -66,17 +66,17 @@ TEST_F(ClipTokenizerTest, SpecialIdsComeFromTheFiles) {
   EXPECT_EQ(other.bos, other.tokenizer->find("a</w>"));
 }
 
-// Ids that models were trained with, as published with them.
-TEST(StandardClipTokenizerTest, HasThePublishedIds) {
-  const ClipTokenizer clip = clip_tokenizer({.standard = true});
-  EXPECT_EQ(clip.tokenizer->vocab_size(), 49408);
-  EXPECT_EQ(clip.bos, 49406);
-  EXPECT_EQ(clip.eos, 49407);
-  EXPECT_EQ(clip.pad, 49407);
-  EXPECT_EQ(clip.tokenizer->encode("a photo of a Cat"),
-            (std::vector<TokenId>{49406, 320, 1125, 539, 320, 2368, 49407}));
+// The order of ids that CLIP was published with: "a</w>" is 320 there too.
+TEST(ClipVocabularyTest, FollowsFromTheMerges) {
+  constexpr std::string_view kMerges = "#version: 0.2\nc a\nca t</w>\n";
+  const ClipTokenizer clip = clip_tokenizer({.merges = kMerges});
+  EXPECT_EQ(clip.tokenizer->vocab_size(), 516);
+  EXPECT_EQ(clip.bos, 514);
+  EXPECT_EQ(clip.eos, 515);
+  EXPECT_EQ(clip.pad, 515);
+  EXPECT_EQ(clip.tokenizer->encode("a Cat"), (std::vector<TokenId>{514, 320, 513, 515}));
   EXPECT_EQ(
-      clip_tokenizer({.tokenizer_config_json = R"({"pad_token": "!"})", .standard = true}).pad, 0);
+      clip_tokenizer({.merges = kMerges, .tokenizer_config_json = R"({"pad_token": "!"})"}).pad, 0);
 }
 
 TEST_F(ClipTokenizerTest, WrongFilesAreNamed) {
@@ -84,7 +84,7 @@ TEST_F(ClipTokenizerTest, WrongFilesAreNamed) {
   merges_ = "#version: 0.2\na b\na b c\n";
   expect_error("merges.txt: line 3");
   merges_.clear();
-  expect_error("neither tokenizer.json nor vocab.json and merges.txt");
+  expect_error("neither tokenizer.json nor merges.txt");
   merges_ = merges;
   vocab_ = "{";
   expect_error("vocab.json: it does not hold an object");
