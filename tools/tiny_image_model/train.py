@@ -5,7 +5,8 @@
 
 Writes a diffusers folder (AutoencoderKL, CLIPTextModel, UNet2DConditionModel, float16) after each
 stage and now and then in between. Needs torch, diffusers and transformers. Stages are bounded by
-time, and their learning rates follow the time that has passed.
+time, and their learning rates follow the time that has passed. With --state DIR and --pause-after
+the second stage stops where it is, and the same command goes on from there.
 """
 import argparse
 import copy
@@ -105,12 +106,16 @@ class Course:
     def __init__(self, name, minutes, optimizer, peak, warm_up):
         self.name, self.seconds, self.optimizer = name, minutes * 60, optimizer
         self.peak, self.warm_up, self.step, self.start = peak, warm_up, 0, None
+        self.before = 0.0  # seconds, of earlier processes
+
+    def elapsed(self):
+        return self.before + (time.time() - self.start if self.start else 0)
 
     def go_on(self, loss):
         if self.start is None:  # the first step compiles
             self.start = time.time()
         self.step += 1
-        part = (time.time() - self.start) / self.seconds
+        part = self.elapsed() / self.seconds
         rate = self.peak * min(1, self.step / self.warm_up) * (
             0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(part, 1))))
         for group in self.optimizer.param_groups:
@@ -201,7 +206,7 @@ def noise_levels(device):
 
 
 def train_unet(args, device, latents, ids, models, save):
-    """Predicts the noise; text encoder and UNet learn together. Gives back averages of both."""
+    """Predicts the noise; text encoder and UNet learn together. Saves averages of both."""
     unet, text = models
     unet = unet.to(device, memory_format=torch.channels_last)
     text = text.to(device)
@@ -239,16 +244,29 @@ def train_unet(args, device, latents, ids, models, save):
         optimizer.step()
         shown.copy_(loss.detach())
 
+    state = f"{args.state}/unet.pt" if args.state else None
+    keepers = {"unet": unet, "text": text, "average unet": average.copies[0],
+               "average text": average.copies[1], "optimizer": optimizer}
+    if state and os.path.exists(state):
+        saved = torch.load(state, map_location=device)
+        for name, keeper in keepers.items():
+            keeper.load_state_dict(saved[name])
+        average.steps = course.step = saved["step"]
+        course.before = saved["seconds"]
     step_at_once = record(step, device)
-    going, saved = True, time.time()
+    going, pause, kept = True, args.pause_after * 60, time.time()
     while going:
         step_at_once()
         average.update()
-        going = course.go_on(shown)
-        if time.time() - saved > 100:
+        going = course.go_on(shown) and course.elapsed() - course.before < pause
+        if time.time() - kept > 100:
             save(*average.copies)
-            saved = time.time()
+            kept = time.time()
     save(*average.copies)
+    print(f"{course.step} steps in {course.elapsed():.0f} s", flush=True)
+    if state:
+        torch.save({name: keeper.state_dict() for name, keeper in keepers.items()} |
+                   {"step": course.step, "seconds": course.elapsed()}, state)
 
 
 def write_json(path, value):
@@ -277,26 +295,11 @@ def save_part(module, path):
     copy.deepcopy(module).half().save_pretrained(path, max_shard_size="16MB")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bank", required=True)
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--vae-minutes", type=float, default=6)
-    parser.add_argument("--unet-minutes", type=float, default=16)
-    parser.add_argument("--vae-batch", type=int, default=64)
-    parser.add_argument("--unet-batch", type=int, default=512)
-    parser.add_argument("--vae-rate", type=float, default=6e-4)
-    parser.add_argument("--rate", type=float, default=6e-4, help="of the UNet")
-    parser.add_argument("--scenes", type=int, default=786432)
-    parser.add_argument("--vae-from", help="a model whose VAE goes on; --vae-minutes 0 keeps it")
-    parser.add_argument("--unet-from", help="a model whose tokenizer, text encoder and UNet go on")
-    parser.add_argument("--eager", action="store_true", help="compile nothing")
-    args = parser.parse_args()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.manual_seed(1)
-    torch.set_float32_matmul_precision("high")
-    torch.backends.cudnn.benchmark = True
-    torch._dynamo.config.suppress_errors = True  # eager where the compiler fails
+def prepare(args, device):
+    """Trains the VAE; gives the latents and the captions' ids of all scenes, and keeps them."""
+    kept = f"{args.state}/scenes.pt" if args.state else None
+    if kept and os.path.exists(kept):
+        return torch.load(kept, map_location=device)
     images, items = scenery.load_bank(args.bank)
     all_scenes = scenery.draw_scenes(args.scenes, len(items), seed=1)
     sample = scenery.captions(scenery.part(all_scenes, 0, 100000), items, 0, 1)
@@ -319,6 +322,35 @@ def main():
         latents = encode_all(vae, painter, args.scenes, 512)
         save_part(vae, f"{args.out}/vae")
         ids = torch.from_numpy(np.concatenate(captions.get())).to(device)
+    if kept:
+        os.makedirs(args.state, exist_ok=True)
+        torch.save((latents, ids), kept)
+    return latents, ids
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--bank", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--vae-minutes", type=float, default=6)
+    parser.add_argument("--unet-minutes", type=float, default=16)
+    parser.add_argument("--vae-batch", type=int, default=64)
+    parser.add_argument("--unet-batch", type=int, default=512)
+    parser.add_argument("--vae-rate", type=float, default=6e-4)
+    parser.add_argument("--rate", type=float, default=6e-4, help="of the UNet")
+    parser.add_argument("--scenes", type=int, default=786432)
+    parser.add_argument("--vae-from", help="a model whose VAE goes on; --vae-minutes 0 keeps it")
+    parser.add_argument("--unet-from", help="a model whose tokenizer, text encoder and UNet go on")
+    parser.add_argument("--state", help="a folder for what a pause has to keep")
+    parser.add_argument("--pause-after", type=float, default=math.inf, help="minutes of the UNet")
+    parser.add_argument("--eager", action="store_true", help="compile nothing")
+    args = parser.parse_args()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(1)
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.benchmark = True
+    torch._dynamo.config.suppress_errors = True  # eager where the compiler fails
+    latents, ids = prepare(args, device)
     if args.unet_from:
         models = (UNet2DConditionModel.from_pretrained(f"{args.unet_from}/unet").float(),
                   CLIPTextModel.from_pretrained(f"{args.unet_from}/text_encoder").float())
