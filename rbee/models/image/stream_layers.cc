@@ -1,0 +1,150 @@
+#include "rbee/models/image/stream_layers.h"
+
+#include <array>
+
+#include "rbee/ops/attention.h"
+#include "rbee/ops/concat.h"
+#include "rbee/ops/elementwise.h"
+#include "rbee/ops/rope.h"
+
+namespace rbee::models {
+namespace {
+
+constexpr int64_t kSinusoidWidth = 256;
+constexpr double kGuidanceScale = 1000;
+
+// (batch, width) as a factor of each token of a stream
+Tensor for_tokens(const Tensor& x) {
+  return x.unsqueeze(Axis{1});
+}
+
+}  // namespace
+
+Modulation::Modulation(const nn::WeightScope& scope, int64_t width, int64_t parts)
+    : parts_(parts),
+      linear_(scope / "linear", {.in = width, .out = parts * width, .bias = nn::Bias::required}) {}
+
+std::vector<Tensor> Modulation::operator()(const Tensor& vector) const {
+  const Tensor all = linear_(vector);
+  const int64_t width = all.dim(1) / parts_;
+  std::vector<Tensor> out;
+  for (int64_t i = 0; i < parts_; ++i) out.push_back(all.slice(Axis{1}, i * width, width));
+  return out;
+}
+
+Tensor modulated_norm(const Tensor& x, const Tensor& shift, const Tensor& scale) {
+  const Tensor factor = affine(scale, 1, 1);
+  if (x.dim(0) == 1) {  // one sample's scale and shift are a norm's weight and bias
+    const Shape width{x.dim(2)};
+    return layer_norm(x, factor.reshape(width), contiguous(shift).reshape(width), kStreamNormEps);
+  }
+  return layer_norm(x, {}, {}, kStreamNormEps) * for_tokens(factor) + for_tokens(shift);
+}
+
+Tensor gated_sum(const Tensor& x, const Tensor& gate, const Tensor& y) {
+  return x + y * for_tokens(gate);
+}
+
+StreamMlp::StreamMlp(const nn::WeightScope& scope, int64_t width, int64_t inner)
+    : up_(scope / "net.0.proj", {.in = width, .out = inner, .bias = nn::Bias::required}),
+      down_(scope / "net.2", {.in = inner, .out = width, .bias = nn::Bias::required}) {}
+
+Tensor StreamMlp::operator()(const Tensor& x) const {
+  return down_.over_last(unary(UnaryOp::gelu, up_.over_last(x)));
+}
+
+StreamProjections::StreamProjections(const nn::WeightScope& scope, const StreamHeadsSpec& spec)
+    : heads_(spec.heads) {
+  const nn::LinearShape square{.in = spec.width, .out = spec.width, .bias = nn::Bias::required};
+  query_ = nn::Linear(scope / spec.query, square);
+  key_ = nn::Linear(scope / spec.key, square);
+  value_ = nn::Linear(scope / spec.value, square);
+  if (!spec.norms) return;
+  const nn::NormOptions norm{.dim = spec.width / spec.heads, .eps = kStreamNormEps};
+  query_norm_ = nn::RmsNorm(scope / spec.query_norm, norm);
+  key_norm_ = nn::RmsNorm(scope / spec.key_norm, norm);
+}
+
+StreamHeads StreamProjections::operator()(const Tensor& x) const {
+  const auto [batch, tokens, width] = x.dims<3>();
+  const std::array layers{&query_.weights(), &key_.weights(), &value_.weights()};
+  const std::vector<Tensor> rows =
+      linear_many(contiguous(x).reshape({batch * tokens, width}), layers);
+  const Shape heads{batch, tokens, heads_, width / heads_};
+  const auto normed = [&](const nn::RmsNorm& norm, const Tensor& y) {
+    return norm.defined() ? norm(y.reshape(heads)) : y.reshape(heads);
+  };
+  return {normed(query_norm_, rows[0]), normed(key_norm_, rows[1]), rows[2].reshape(heads)};
+}
+
+StreamHeadsSpec text_heads(StreamHeadsSpec picture) {
+  picture.query = "add_q_proj";
+  picture.key = "add_k_proj";
+  picture.value = "add_v_proj";
+  picture.query_norm = "norm_added_q";
+  picture.key_norm = "norm_added_k";
+  return picture;
+}
+
+Tensor stream_attention(std::span<const StreamHeads> streams, const StreamRotation* rotation) {
+  const auto all = [&](Tensor StreamHeads::* part) {
+    std::vector<Tensor> parts;
+    for (const StreamHeads& stream : streams) parts.push_back(stream.*part);
+    const Tensor joined = parts.size() == 1 ? parts.front() : concat(parts, Axis{1});
+    return joined.permute({0, 2, 1, 3});
+  };
+  Tensor query = all(&StreamHeads::query), key = all(&StreamHeads::key);
+  if (rotation != nullptr) {
+    query = rope_interleaved(query, rotation->cos, rotation->sin);
+    key = rope_interleaved(key, rotation->cos, rotation->sin);
+  }
+  return join_heads(attention(query, key, all(&StreamHeads::value), {}));
+}
+
+StreamVector::StreamVector(const nn::WeightScope& scope, int64_t pooled_width, int64_t width,
+                           bool guidance)
+    : frequencies_(embedding_frequencies(kSinusoidWidth, 0, scope.device())),
+      time_(scope / "timestep_embedder", kSinusoidWidth, width),
+      text_(scope / "text_embedder", pooled_width, width) {
+  if (guidance) guidance_ = VectorMlp(scope / "guidance_embedder", kSinusoidWidth, width);
+}
+
+Tensor StreamVector::embed(const VectorMlp& mlp, const Tensor& values) const {
+  return mlp(sinusoids(values, frequencies_, SinusoidOrder::cos_first));
+}
+
+Tensor StreamVector::prepare(const TextStates& text) const {
+  const Tensor out = text_(text.pooled);
+  if (!guidance_.defined()) return out;
+  return out + embed(guidance_, affine(text.guidance, kGuidanceScale, 0));
+}
+
+Tensor StreamVector::operator()(const Tensor& timesteps, const Tensor& prepared) const {
+  return unary(UnaryOp::silu, embed(time_, timesteps) + prepared);
+}
+
+void check_stream_text(const char* op, const DenoiserInfo& info, const TextStates& text) {
+  check(text.context.defined() && text.context.rank() == 3 &&
+            text.context.dim(2) == info.context_width,
+        op, "the prompt's states are no (batch, tokens, ", info.context_width, ")");
+  const int64_t batch = text.context.dim(0);
+  check(text.pooled.defined() && text.pooled.shape() == Shape{batch, info.pooled_width}, op,
+        "the pooled prompt is no (", batch, ", ", info.pooled_width, ")");
+  check(!info.guidance || (text.guidance.defined() && text.guidance.shape() == Shape{batch}), op,
+        "the guidance is no (", batch, ")");
+}
+
+const StreamPrompt& check_stream_call(const char* op, const DenoiserInfo& info, const Tensor& x,
+                                      const Tensor& timesteps, const Conditioning& conditioning) {
+  const auto* prompt = dynamic_cast<const StreamPrompt*>(&conditioning);
+  check(prompt != nullptr, op, "the conditioning is of another denoiser");
+  check(x.rank() == 4 && x.dim(0) == prompt->batch && x.dim(3) == info.in_channels, op, "x is ", x,
+        ", wanted (", prompt->batch, ", height, width, ", info.in_channels, ")");
+  check(x.dim(1) % info.patch == 0 && x.dim(2) % info.patch == 0, op, "x is ", x,
+        ", whose height and width have to be multiples of ", info.patch);
+  check(timesteps.shape() == Shape{prompt->batch}, op, "the time steps are ", timesteps,
+        ", wanted (", prompt->batch, ")");
+  return *prompt;
+}
+
+}  // namespace rbee::models

@@ -1,0 +1,124 @@
+#pragma once
+// What diffusion transformers with a stream of text and one of the picture are made of (Esser et
+// al. 2024, section 4): Stable Diffusion 3's and FLUX's. Streams are (batch, tokens, width).
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rbee/models/image/layers.h"
+#include "rbee/models/image/parts.h"
+#include "rbee/nn/norm.h"
+
+namespace rbee::models {
+
+// What a block makes of the vector of time step and prompt: `parts` rows of the width for each
+// sample, by which norms are scaled and shifted and results are weighted.
+class Modulation {
+ public:
+  Modulation() = default;
+  // Takes "linear" of the scope.
+  Modulation(const nn::WeightScope& scope, int64_t width, int64_t parts);
+
+  // vector: silu of (batch, width)   result: `parts` tensors of (batch, width)
+  std::vector<Tensor> operator()(const Tensor& vector) const;
+
+ private:
+  int64_t parts_ = 0;
+  nn::Linear linear_;
+};
+
+// layer_norm(x) * (1 + scale) + shift; scale, shift: (batch, width)
+Tensor modulated_norm(const Tensor& x, const Tensor& shift, const Tensor& scale);
+// x + gate * y; gate: (batch, width)
+Tensor gated_sum(const Tensor& x, const Tensor& gate, const Tensor& y);
+
+// Linear, GELU (tanh), linear.
+class StreamMlp {
+ public:
+  StreamMlp() = default;
+  // Takes net.0.proj and net.2.
+  StreamMlp(const nn::WeightScope& scope, int64_t width, int64_t inner);
+
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  nn::Linear up_, down_;
+};
+
+// Queries, keys and values, (batch, tokens, heads, head_dim) each.
+struct StreamHeads {
+  Tensor query, key, value;
+};
+
+struct StreamHeadsSpec {
+  // Names of the layers, as diffusers has them.
+  const char *query = "to_q", *key = "to_k", *value = "to_v";
+  const char *query_norm = "norm_q", *key_norm = "norm_k";
+  int64_t width = 0;
+  int64_t heads = 0;
+  bool norms = false;  // an RMS norm over each head's query and key
+};
+inline constexpr float kStreamNormEps = 1e-6f;
+
+// A stream's share of an attention.
+class StreamProjections {
+ public:
+  StreamProjections() = default;
+  StreamProjections(const nn::WeightScope& scope, const StreamHeadsSpec& spec);
+
+  StreamHeads operator()(const Tensor& x) const;
+
+ private:
+  int64_t heads_ = 0;
+  nn::Linear query_, key_, value_;
+  nn::RmsNorm query_norm_, key_norm_;
+};
+// The names of the text's stream.
+StreamHeadsSpec text_heads(StreamHeadsSpec picture);
+
+// Rotations of queries and keys by the tokens' places, (tokens, head_dim / 2) f32 each.
+struct StreamRotation {
+  Tensor cos, sin;
+};
+
+// Attention of all streams over all of them, tokens of the first stream first; (batch, tokens,
+// heads * head_dim).
+Tensor stream_attention(std::span<const StreamHeads> streams, const StreamRotation* rotation);
+
+// The vector of the time step, the pooled prompt and, where a model was distilled with it, the
+// guidance.
+class StreamVector {
+ public:
+  StreamVector() = default;
+  // Takes timestep_embedder, text_embedder and, with guidance, guidance_embedder.
+  StreamVector(const nn::WeightScope& scope, int64_t pooled_width, int64_t width, bool guidance);
+
+  // What does not depend on the time step, (batch, width).
+  Tensor prepare(const TextStates& text) const;
+  // silu of the sum; timesteps: (batch) f32, 0 ... 1000
+  Tensor operator()(const Tensor& timesteps, const Tensor& prepared) const;
+
+ private:
+  Tensor embed(const VectorMlp& mlp, const Tensor& values) const;
+
+  Tensor frequencies_;
+  VectorMlp time_, text_, guidance_;
+};
+
+// What both models compute once a prompt.
+struct StreamPrompt final : Conditioning {
+  Tensor context;  // (batch, tokens, width): the stream of text before the first block
+  Tensor vector;   // of StreamVector::prepare
+  int64_t batch = 0;
+};
+
+// The prompt's tensors, as the model wants them. Throws invalid_argument naming one that does not
+// fit.
+void check_stream_text(const char* op, const DenoiserInfo& info, const TextStates& text);
+// The conditioning as what prepare() gave. Throws invalid_argument where x or the time steps do not
+// fit it, or x does not fit the patches.
+const StreamPrompt& check_stream_call(const char* op, const DenoiserInfo& info, const Tensor& x,
+                                      const Tensor& timesteps, const Conditioning& conditioning);
+
+}  // namespace rbee::models
