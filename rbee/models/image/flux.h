@@ -1,0 +1,99 @@
+#pragma once
+// The denoiser of FLUX.1 (Black Forest Labs 2024) with the settings and names of diffusers'
+// FluxTransformer2DModel: blocks with a stream of text and one of the picture, then blocks with one
+// stream of both, whose queries and keys are turned by the tokens' places.
+
+#include <array>
+#include <mutex>
+
+#include "rbee/io/json_config.h"
+#include "rbee/models/image/parts.h"
+#include "rbee/models/image/stream_layers.h"
+
+namespace rbee::models {
+
+struct FluxConfig {
+  int64_t channels = 16;  // of latents; tokens are patches of two by two
+  int64_t double_layers = 0;
+  int64_t single_layers = 0;
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+  int64_t context_width = 4096;
+  int64_t pooled_width = 768;
+  bool guidance = false;                    // distilled with it (dev)
+  std::array<int64_t, 3> axes{16, 56, 56};  // of a head, turned by kind of token, row and column
+
+  int64_t width() const { return heads * head_dim; }
+  // Throws invalid_argument naming a field and its value, and unsupported for denoisers that read
+  // more than a latent.
+  static FluxConfig read(const io::JsonConfig& config);
+};
+
+// Both streams attend to each other and have their own layers.
+class FluxDoubleBlock {
+ public:
+  FluxDoubleBlock(const nn::WeightScope& scope, const FluxConfig& config);
+
+  // Both streams, changed in place of the arguments.
+  void operator()(Tensor& text, Tensor& picture, const Tensor& vector,
+                  const StreamRotation& rotation) const;
+
+ private:
+  Modulation picture_norm_, text_norm_;
+  StreamProjections picture_heads_, text_heads_;
+  nn::Linear picture_out_, text_out_;
+  StreamMlp picture_mlp_, text_mlp_;
+};
+
+// Attention and MLP side by side.
+class FluxSingleBlock {
+ public:
+  FluxSingleBlock(const nn::WeightScope& scope, const FluxConfig& config);
+
+  Tensor operator()(const Tensor& x, const Tensor& vector, const StreamRotation& rotation) const;
+
+ private:
+  Modulation norm_;
+  StreamProjections heads_;
+  nn::Linear mlp_, out_;
+};
+
+// The tables of the last size that was asked for; several pictures may ask at once.
+class FluxPlaces {
+ public:
+  FluxPlaces(const FluxConfig& config, Device& device) : axes_(config.axes), device_(&device) {}
+
+  // For `text` tokens that all stand at 0, then rows times cols patches.
+  StreamRotation operator()(int64_t text, int64_t rows, int64_t cols) const;
+
+ private:
+  StreamRotation compute(const std::array<int64_t, 3>& size) const;
+
+  std::array<int64_t, 3> axes_;
+  Device* device_;
+  mutable std::mutex mutex_;
+  mutable std::array<int64_t, 3> last_size_{};
+  mutable StreamRotation last_;
+};
+
+class Flux final : public Denoiser {
+ public:
+  Flux(const nn::WeightScope& scope, const FluxConfig& config);
+
+  const DenoiserInfo& info() const override { return info_; }
+  std::unique_ptr<Conditioning> prepare(const TextStates& text) const override;
+  Tensor operator()(const Tensor& x, const Tensor& timesteps, const Conditioning& conditioning,
+                    const ControlStates* control) const override;
+
+ private:
+  DenoiserInfo info_;
+  DType activations_;
+  FluxPlaces places_;
+  nn::Linear in_, context_, out_;
+  StreamVector vector_;
+  std::vector<FluxDoubleBlock> double_blocks_;
+  std::vector<FluxSingleBlock> single_blocks_;
+  Modulation out_norm_;
+};
+
+}  // namespace rbee::models
