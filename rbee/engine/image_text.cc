@@ -155,8 +155,8 @@ PromptStates encode_prompts(const ImageSource& source, const ImageRequest& reque
     prompts.push_back(std::move(encoded.positive));
     negatives.push_back(std::move(encoded.negative));
   }
-  PromptStates out{models::join_text(source.model.join, prompts),
-                   models::join_text(source.model.join, negatives)};
+  PromptStates out{models::join_text(source.model, prompts),
+                   models::join_text(source.model, negatives)};
   if (source.model.zeros_for_empty_negative && request.negative_prompt.empty()) {
     out.negative.context = zero_like(out.negative.context);
     out.negative.pooled = zero_like(out.negative.pooled);

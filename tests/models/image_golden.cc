@@ -28,7 +28,7 @@ models::TextStates golden_states(const ImageModel& model, const ImageGolden& gol
     encoding.hidden = golden.tensor(name + ".skip0");
     if (golden.has(name + ".pooled")) encoding.pooled = golden.tensor(name + ".pooled");
   }
-  models::TextStates states = join_text(model.join, encodings);
+  models::TextStates states = join_text(model, encodings);
   if (golden.has("unet.size_ids")) states.size_ids = golden.tensor("unet.size_ids");
   if (golden.has("unet.guidance")) states.guidance = golden.tensor("unet.guidance");
   return states;

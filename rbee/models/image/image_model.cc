@@ -3,12 +3,14 @@
 #include "rbee/io/diffusers_folder.h"
 #include "rbee/models/image/autoencoder.h"
 #include "rbee/models/image/clip_text.h"
+#include "rbee/models/image/flux.h"
 #include "rbee/models/image/lora.h"
+#include "rbee/models/image/mmdit.h"
 #include "rbee/models/image/model_files.h"
 #include "rbee/models/image/single_file.h"
+#include "rbee/models/image/t5_text.h"
 #include "rbee/models/image/tiny_autoencoder.h"
 #include "rbee/models/image/unet.h"
-#include "rbee/ops/concat.h"
 
 namespace rbee::models {
 namespace {
@@ -37,6 +39,19 @@ ClipTextUse clip_use(ImageFamily family, bool last) {
   return {};
 }
 
+TextJoin join_of(ImageFamily family, size_t encoders) {
+  if (family == ImageFamily::sd3) return TextJoin::sd3;
+  if (family == ImageFamily::flux) return TextJoin::flux;
+  return encoders > 1 ? TextJoin::widths : TextJoin::single;
+}
+
+// What a model reads of T5: FLUX schnell, which has no guidance, less than dev.
+int64_t t5_tokens(const ModelFiles& files) {
+  constexpr int64_t kLong = 512, kShort = 256;
+  if (files.family == ImageFamily::sd3) return kSd3T5Tokens;
+  return files.require("transformer").config.flag_or("guidance_embeds", false) ? kLong : kShort;
+}
+
 [[noreturn]] void fail_class(const ModelPart& part, std::string_view known) {
   fail(Code::unsupported, part.config.source(), part.name, " is a ", part.class_name,
        ", which is not implemented; known: ", known);
@@ -56,7 +71,10 @@ class Loader {
   nn::WeightScope scope(const ModelPart& part, DType activations);
   void close(const ModelPart& part, const nn::WeightScope& scope);
   void load_text(const ModelPart& part, bool last);
+  std::unique_ptr<TextEncoder> load_clip(const ModelPart& part, bool last);
+  std::unique_ptr<TextEncoder> load_t5(const ModelPart& part);
   void load_denoiser();
+  std::unique_ptr<Denoiser> make_denoiser(const ModelPart& part, const nn::WeightScope& weights);
   void load_vae(const ModelPart& part);
 
   const ModelFiles& files_;
@@ -86,26 +104,58 @@ void Loader::close(const ModelPart& part, const nn::WeightScope& scope) {
   model_.parameters += scope.figures().parameters;
 }
 
-void Loader::load_text(const ModelPart& part, bool last) {
-  if (part.class_name != "CLIPTextModel" && part.class_name != "CLIPTextModelWithProjection") {
-    fail_class(part, "CLIPTextModel, CLIPTextModelWithProjection");
-  }
+std::unique_ptr<TextEncoder> Loader::load_clip(const ModelPart& part, bool last) {
   const nn::WeightScope weights = scope(part, options_.activations);
-  TextPart text;
-  text.encoder = std::make_unique<ClipTextEncoder>(weights, ClipTextConfig::read(part.config),
+  auto encoder = std::make_unique<ClipTextEncoder>(weights, ClipTextConfig::read(part.config),
                                                    clip_use(files_.family, last));
-  text.tokenizer = part.tokenizer;
-  model_.text.push_back(std::move(text));
   close(part, weights);
+  return encoder;
+}
+
+// Its states leave the range of f16.
+std::unique_ptr<TextEncoder> Loader::load_t5(const ModelPart& part) {
+  const bool overflows = options_.activations == DType::f16;
+  const nn::WeightScope weights = scope(part, overflows ? DType::bf16 : options_.activations);
+  auto encoder =
+      std::make_unique<T5TextEncoder>(weights, T5TextConfig::read(part.config), t5_tokens(files_));
+  close(part, weights);
+  return encoder;
+}
+
+void Loader::load_text(const ModelPart& part, bool last) {
+  TextPart& text = model_.text.emplace_back();
+  text.tokenizer = part.tokenizer;
+  if (part.class_name == "T5EncoderModel") {
+    text.encoder = load_t5(part);
+  } else if (part.class_name == "CLIPTextModel" ||
+             part.class_name == "CLIPTextModelWithProjection") {
+    text.encoder = load_clip(part, last);
+  } else {
+    fail_class(part, "CLIPTextModel, CLIPTextModelWithProjection, T5EncoderModel");
+  }
+}
+
+std::unique_ptr<Denoiser> Loader::make_denoiser(const ModelPart& part,
+                                                const nn::WeightScope& weights) {
+  if (part.class_name == "SD3Transformer2DModel") {
+    return std::make_unique<Mmdit>(weights, MmditConfig::read(part.config));
+  }
+  if (part.class_name == "FluxTransformer2DModel") {
+    return std::make_unique<Flux>(weights, FluxConfig::read(part.config));
+  }
+  if (part.class_name != "UNet2DConditionModel") {
+    fail_class(part, "UNet2DConditionModel, SD3Transformer2DModel, FluxTransformer2DModel");
+  }
+  UnetConfig config = UnetConfig::read(part.config);
+  config.pooled_width = model_.text.back().encoder->pooled_width();
+  return std::make_unique<Unet>(weights, config);
 }
 
 void Loader::load_denoiser() {
-  const ModelPart& part = files_.require("unet");
-  if (part.class_name != "UNet2DConditionModel") fail_class(part, "UNet2DConditionModel");
-  UnetConfig config = UnetConfig::read(part.config);
-  config.pooled_width = model_.text.back().encoder->pooled_width();
+  const ModelPart* transformer = files_.find("transformer");
+  const ModelPart& part = transformer != nullptr ? *transformer : files_.require("unet");
   const nn::WeightScope weights = scope(part, options_.activations);
-  model_.denoiser = std::make_unique<Unet>(weights, config);
+  model_.denoiser = make_denoiser(part, weights);
   close(part, weights);
 }
 
@@ -141,7 +191,7 @@ ImageModel Loader::load() {
   }
   if (encoders.empty()) fail(Code::not_found, files_.name, "the model has no text_encoder");
   for (const ModelPart* part : encoders) load_text(*part, part == encoders.back());
-  model_.join = encoders.size() > 1 ? TextJoin::widths : TextJoin::single;
+  model_.join = join_of(files_.family, encoders.size());
   load_denoiser();
   load_vae(files_.require("vae"));
   if (options_.progress) options_.progress(total_, total_);
@@ -190,18 +240,6 @@ int64_t ImageModel::default_size() const {
   const int64_t sample = denoiser->info().sample_size;
   if (sample > 0) return sample * vae->info().scale;
   return family == ImageFamily::sd1 || family == ImageFamily::sd2 ? kSmall : kLarge;
-}
-
-TextStates join_text(TextJoin join, std::span<const TextEncoding> encodings) {
-  constexpr const char* kOp = "join_text";
-  check(!encodings.empty(), kOp, "there are no text encodings");
-  if (join == TextJoin::single) {
-    check(encodings.size() == 1, kOp, encodings.size(), " encodings, wanted one");
-    return {.context = encodings.front().hidden, .pooled = encodings.front().pooled};
-  }
-  std::vector<Tensor> hidden;
-  for (const TextEncoding& encoding : encodings) hidden.push_back(encoding.hidden);
-  return {.context = concat(hidden, Axis{-1}), .pooled = encodings.back().pooled};
 }
 
 ImageModel load_image_model(const fs::path& path, const ImageLoadOptions& options) {

@@ -37,6 +37,7 @@ struct SchedulerSettings {
 struct TokenizerFiles {
   std::string tokenizer_json;
   std::string vocab_json, merges;  // CLIP's older form
+  std::string spiece_model;        // T5's older form: SentencePiece's file
   std::string tokenizer_config_json;
   std::string special_tokens_map;
 };
@@ -72,9 +73,12 @@ struct ImageModel {
   int64_t default_size() const;  // pixels along each side that the model was trained with
 };
 
+// What Stable Diffusion 3 reads of T5, zeros where a model comes without it.
+inline constexpr int64_t kSd3T5Tokens = 256;
+
 // One TextStates of the encoders' results, in the order of model.text; encodings of one batch. A
 // prompt of several chunks comes with its chunks' hidden states already one after another.
-TextStates join_text(TextJoin join, std::span<const TextEncoding> encodings);
+TextStates join_text(const ImageModel& model, std::span<const TextEncoding> encodings);
 
 struct LoraSource {
   std::filesystem::path path;  // .safetensors

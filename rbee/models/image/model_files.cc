@@ -44,6 +44,7 @@ TokenizerFiles read_tokenizer(const DiffusersFolder& folder, std::string_view en
   files.tokenizer_json = read("tokenizer.json");
   files.vocab_json = read("vocab.json");
   files.merges = read("merges.txt");
+  files.spiece_model = read("spiece.model");
   files.tokenizer_config_json = read("tokenizer_config.json");
   files.special_tokens_map = read("special_tokens_map.json");
   return files;

@@ -1,0 +1,60 @@
+// join_text(): the results of several text encoders as what a denoiser reads.
+
+#include "rbee/models/image/image_model.h"
+#include "rbee/ops/concat.h"
+
+namespace rbee::models {
+namespace {
+
+constexpr const char* kOp = "join_text";
+
+using Encodings = std::span<const TextEncoding>;
+
+Tensor side_by_side(Encodings encodings, Tensor TextEncoding::* part) {
+  std::vector<Tensor> parts;
+  for (const TextEncoding& encoding : encodings) parts.push_back(encoding.*part);
+  return concat(parts, Axis{-1});
+}
+
+// With zeros up to `width`.
+Tensor widened(const Tensor& x, int64_t width) {
+  const auto [batch, tokens, own] = x.dims<3>();
+  check(own <= width, kOp, "CLIP's states are ", own, " wide, the denoiser reads ", width);
+  if (own == width) return x;
+  return concat({x, zeros({batch, tokens, width - own}, x.dtype(), x.device())}, Axis{-1});
+}
+
+// Both CLIPs, then T5; zeros where there is none.
+TextStates join_sd3(Encodings encodings, int64_t width) {
+  check(encodings.size() == 2 || encodings.size() == 3, kOp, encodings.size(),
+        " encodings, wanted two CLIPs' and perhaps T5's");
+  const Encodings clips = encodings.first(2);
+  const Tensor clip = widened(side_by_side(clips, &TextEncoding::hidden), width);
+  const Tensor t5 = encodings.size() == 3
+                        ? encodings.back().hidden
+                        : zeros({clip.dim(0), kSd3T5Tokens, width}, clip.dtype(), clip.device());
+  return {.context = concat({clip, t5}, Axis{1}),
+          .pooled = side_by_side(clips, &TextEncoding::pooled)};
+}
+
+}  // namespace
+
+TextStates join_text(const ImageModel& model, Encodings encodings) {
+  check(!encodings.empty(), kOp, "there are no text encodings");
+  switch (model.join) {
+    case TextJoin::single:
+      check(encodings.size() == 1, kOp, encodings.size(), " encodings, wanted one");
+      return {.context = encodings.front().hidden, .pooled = encodings.front().pooled};
+    case TextJoin::widths:
+      return {.context = side_by_side(encodings, &TextEncoding::hidden),
+              .pooled = encodings.back().pooled};
+    case TextJoin::sd3:
+      return join_sd3(encodings, model.denoiser->info().context_width);
+    case TextJoin::flux:
+      check(encodings.size() == 2, kOp, encodings.size(), " encodings, wanted CLIP's and T5's");
+      return {.context = encodings.back().hidden, .pooled = encodings.front().pooled};
+  }
+  return {};
+}
+
+}  // namespace rbee::models
