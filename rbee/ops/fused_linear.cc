@@ -42,7 +42,7 @@ Parts parts_of(const Tensor& x, std::span<const LinearWeights* const> weights, s
 bool try_run(const FusedLinearArgs& args, const Tensor& x) {
   for (const Impl<FusedLinearArgs>& impl : kernels(x).fused_linear) {
     if (impl.refuse(args) != nullptr) continue;
-    trace_op(kOp, impl.name);
+    trace_op(kOp, impl.name, args);
     impl.run(args, x.stream());
     return true;
   }

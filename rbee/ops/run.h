@@ -13,7 +13,7 @@ template <typename Args>
 void run(const char* op, Slot<Args> slot, const Args& args, Stream& stream) {
   for (const Impl<Args>& impl : slot) {
     if (impl.refuse(args) != nullptr) continue;
-    trace_op(op, impl.name);
+    trace_op(op, impl.name, args);
     return impl.run(args, stream);
   }
   std::string refusals;

@@ -3,7 +3,7 @@
 namespace rbee {
 namespace {
 
-using Sink = std::function<void(const char*, const char*)>;
+using Sink = std::function<void(const TracedOp&)>;
 
 Sink& sink() {
   static Sink instance;
@@ -16,8 +16,8 @@ namespace detail {
 
 std::atomic<bool> op_trace_enabled{false};
 
-void trace_op_slow(const char* op, const char* implementation) {
-  sink()(op, implementation);
+void trace_op_slow(const TracedOp& op) {
+  sink()(op);
 }
 
 }  // namespace detail

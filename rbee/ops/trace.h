@@ -1,24 +1,66 @@
 #pragma once
-// Optional record of which implementation each operation took (`--list-kernels`, tests).
+// Optional record of which implementation each operation took (`--list-kernels`, tests,
+// benchmarks).
 
 #include <atomic>
 #include <functional>
 
+#include "backends/api/view.h"
+
 namespace rbee {
 
-// Called for every operation while set; an empty function turns tracing off. Not thread-safe
-// against running operations.
-void set_op_trace(std::function<void(const char* op, const char* implementation)> sink);
+// Called for every operation while set, before it runs; an empty function turns tracing off. Not
+// thread-safe against running operations.
+struct TracedOp {
+  const char* op;
+  const char* implementation;
+  const View* x = nullptr;      // the first operand, where the operation has one
+  const View* other = nullptr;  // the weight or the second operand
+};
+void set_op_trace(std::function<void(const TracedOp&)> sink);
 
 namespace detail {
+
 extern std::atomic<bool> op_trace_enabled;
-void trace_op_slow(const char* op, const char* implementation);
+void trace_op_slow(const TracedOp& op);
+
+template <typename Args>
+const View* first_operand(const Args& args) {
+  if constexpr (requires { args.x.rank; }) {
+    return &args.x;
+  } else if constexpr (requires { args.q.rank; }) {
+    return &args.q;
+  } else if constexpr (requires { args.a.rank; }) {
+    return &args.a;
+  } else if constexpr (requires { args.y.rank; }) {
+    return &args.y;
+  } else {
+    return nullptr;
+  }
+}
+
+template <typename Args>
+const View* second_operand(const Args& args) {
+  if constexpr (requires { args.parts.front().weight.rank; }) {
+    return &args.parts.front().weight;
+  } else if constexpr (requires { args.weight.rank; }) {
+    return &args.weight;
+  } else if constexpr (requires { args.k.rank; }) {
+    return &args.k;
+  } else if constexpr (requires { args.b.rank; }) {
+    return &args.b;
+  } else {
+    return nullptr;
+  }
+}
+
 }  // namespace detail
 
-inline void trace_op(const char* op, const char* implementation) {
-  if (detail::op_trace_enabled.load(std::memory_order_relaxed)) {
-    detail::trace_op_slow(op, implementation);
-  }
+template <typename Args>
+void trace_op(const char* op, const char* implementation, const Args& args) {
+  if (!detail::op_trace_enabled.load(std::memory_order_relaxed)) return;
+  detail::trace_op_slow(
+      {op, implementation, detail::first_operand(args), detail::second_operand(args)});
 }
 
 }  // namespace rbee

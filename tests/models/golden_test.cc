@@ -132,9 +132,10 @@ class GoldenTest : public testing::TestWithParam<Param> {
   float tolerance() const { return rounded_to_bf16_ ? 0.15f : 1e-3f; }
 
   void watch_kernels() {
-    set_op_trace([this](const char* op, const char* kernel) {
-      if (std::string_view(op) != "linear") return;
-      if (std::string_view(kernel).find("bf16") != std::string_view::npos) rounded_to_bf16_ = true;
+    set_op_trace([this](const TracedOp& op) {
+      if (std::string_view(op.op) != "linear") return;
+      const std::string_view kernel = op.implementation;
+      if (kernel.find("bf16") != std::string_view::npos) rounded_to_bf16_ = true;
     });
   }
 

@@ -199,9 +199,9 @@ TEST_P(GoldenTest, MatchesPyTorch) {
   Golden golden = goldens().at(GetParam());
   const Runner& runner = kRunners.at(GetParam().substr(0, GetParam().find('.')));
   std::set<std::string> implementations;
-  set_op_trace([&](const char* op, const char* name) {
+  set_op_trace([&](const TracedOp& op) {
     // Copies have no arithmetic that another implementation could do differently.
-    if (std::string_view(op) != "copy") implementations.insert(name);
+    if (std::string_view(op.op) != "copy") implementations.insert(op.implementation);
   });
   const Results results = runner.run(golden);
   set_op_trace({});
