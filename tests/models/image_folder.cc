@@ -66,7 +66,8 @@ std::vector<float> made_weights(const std::string& name, const Shape& shape) {
   const int64_t count = numel(shape);
   if (shape.rank() == 1) {
     offset = name.ends_with("weight") ? 1.0f : 0.0f;
-  } else if (module_of(name).find("embedding") != std::string::npos) {
+  } else if (module_of(name).find("embedding") != std::string::npos ||
+             name.ends_with("pos_embed.pos_embed")) {
     factor = 0.5f;
   } else {
     factor = static_cast<float>(std::sqrt(3.0 / static_cast<double>(count / shape[0])));

@@ -19,7 +19,7 @@ class ImageGolden {
 
   bool has(const std::string& name) const;
   Tensor tensor(const std::string& name) const;
-  std::vector<int32_t> ids() const;
+  std::vector<int32_t> ids(const std::string& name = "ids") const;
 
  private:
   std::filesystem::path folder_;
