@@ -12,6 +12,7 @@ constexpr int32_t kMaxCount = 16;
 constexpr size_t kMaxPromptBytes = 64 << 10;
 constexpr size_t kMaxImageBytes = size_t{64} << 20;
 constexpr size_t kMaxLoras = 32;
+constexpr size_t kMaxControls = 8;
 
 // NaN is in no range.
 void check_range(const char* field, double value, double low, double high) {
@@ -32,6 +33,14 @@ void check_second_pass(const HiresFix& hires) {
   check_range("hires.scale", hires.scale, 1, 4);
   check_range("hires.steps", hires.steps, 0, 150);
   check_range("hires.strength", hires.strength, 0, 1);
+}
+
+void check_control(const ControlUse& control) {
+  check(!control.image.empty(), "control.image", "it is empty");
+  check_bytes("control.image", control.image, kMaxImageBytes);
+  check_range("control.scale", control.scale, 0, 2);
+  check_range("control.start", control.start, 0, 1);
+  check_range("control.finish", control.finish, control.start, 1);
 }
 
 template <typename Names>
@@ -71,6 +80,9 @@ void validate(const ImageRequest& request) {
     check(!lora.path.empty(), "loras.path", "it is empty");
     check_range("loras.strength", lora.strength, -10, 10);
   }
+  check(request.controls.size() <= kMaxControls, "control", request.controls.size(),
+        " are more than ", kMaxControls);
+  for (const ControlUse& control : request.controls) check_control(control);
 }
 
 const std::vector<NamedChoice>& sampler_choices() {

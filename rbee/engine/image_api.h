@@ -32,6 +32,15 @@ struct LoraUse {
   float strength = 1.0f;  // -10 to 10
 };
 
+// A picture such as edges or a pose that a ControlNet (Zhang et al. 2023) steers by.
+struct ControlUse {
+  std::string name;     // of a network that the engine was given; empty = the only one
+  std::string image;    // bytes of a PNG or JPEG file; resized to the picture that is made
+  float scale = 1.0f;   // 0 to 2: of what the network adds
+  float start = 0.0f;   // 0 to 1: share of the steps at which it begins
+  float finish = 1.0f;  // start to 1: share of the steps at which it ends
+};
+
 // A second pass at a larger size, started from the enlarged result of the first.
 struct HiresFix {
   float scale = 2.0f;     // 1 to 4, of both sides; the product is rounded to multiples of 8
@@ -74,6 +83,7 @@ struct ImageRequest {
   std::optional<HiresFix> hires;
 
   std::vector<LoraUse> loras;
+  std::vector<ControlUse> controls;
   int32_t preview_interval = 0;  // a Preview after every so many steps; 0 = none
   bool tiled_vae = false;        // decodes in overlapping tiles, for less memory
 };
@@ -148,7 +158,8 @@ struct ImageModelInfo {
   float default_guidance = 0;
   std::string default_sampler;
   std::string default_schedule;
-  bool inpainting = false;  // the denoiser reads a mask; others repaint by blending
+  bool inpainting = false;            // the denoiser reads a mask; others repaint by blending
+  std::vector<std::string> controls;  // names of the ControlNets
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
 };

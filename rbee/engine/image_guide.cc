@@ -38,23 +38,29 @@ Guide::Guide(const models::Denoiser& denoiser, const diffusion::NoiseModel& nois
       noise_(noise),
       options_(options),
       both_(options.scale > 1 || options.unguided) {
-  const models::TextStates positive = repeated(states.positive, batch);
-  conditioning_ =
-      denoiser.prepare(both_ ? joined(repeated(states.negative, batch), positive) : positive);
+  models::TextStates text = repeated(states.positive, batch);
+  if (both_) text = joined(repeated(states.negative, batch), text);
+  conditioning_ = denoiser.prepare(text);
+  controls_ = ControlPass(options.controls, text);
 }
 
-diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time,
-                                      bool unguided) const {
+diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time, bool unguided,
+                                      StepPlace place) const {
   const diffusion::Scaling scaling = noise_.scaling(sigma);
-  Tensor input = affine(x, scaling.in, 0);
-  if (options_.extra.defined()) input = concat({input, options_.extra}, Axis{3});
   const int64_t batch = x.dim(0);
-  if (both_) input = concat({input, input}, Axis{0});
-  const Tensor times = filled(input.dim(0), time, x.device());
-  const Tensor output = denoiser_(input, times, *conditioning_);
-  const auto picture = [&](const Tensor& seen) {
-    if (scaling.skip == 0) return affine(seen, scaling.out, 0);
-    return weighted_sum({{&x, scaling.skip}, {&seen, scaling.out}});
+  const auto halves = [&](const Tensor& half) {
+    return both_ ? concat({half, half}, Axis{0}) : half;
+  };
+  const Tensor scaled = affine(x, scaling.in, 0);
+  const Tensor seen = halves(scaled);
+  const Tensor times = filled(seen.dim(0), time, x.device());
+  const std::optional<models::ControlStates> control = controls_(seen, times, place);
+  const Tensor input =
+      options_.extra.defined() ? halves(concat({scaled, options_.extra}, Axis{3})) : seen;
+  const Tensor output = denoiser_(input, times, *conditioning_, control ? &*control : nullptr);
+  const auto picture = [&](const Tensor& said) {
+    if (scaling.skip == 0) return affine(said, scaling.out, 0);
+    return weighted_sum({{&x, scaling.skip}, {&said, scaling.out}});
   };
   if (!both_) return {picture(output), {}};
   const Tensor negative = output.slice(Axis{0}, 0, batch);

@@ -3,6 +3,7 @@
 
 #include "rbee/diffusion/noise_model.h"
 #include "rbee/diffusion/run_plan.h"
+#include "rbee/engine/image_control.h"
 #include "rbee/engine/image_text.h"
 
 namespace rbee::engine {
@@ -13,6 +14,7 @@ struct GuideOptions {
       0;  // share of the output that gets the prompted half's deviation (Lin et al. 2023)
   bool unguided = false;  // the sampler asks for both halves whatever the scale
   Tensor extra;           // (batch, h, w, c): what an inpainting denoiser reads behind the latent
+  std::vector<ControlHint> controls;
 };
 
 class Guide {
@@ -23,7 +25,8 @@ class Guide {
         const PromptStates& states, int64_t batch, const GuideOptions& options);
 
   // x: (batch, h, w, channels)
-  diffusion::Evaluation evaluate(const Tensor& x, double sigma, double time, bool unguided) const;
+  diffusion::Evaluation evaluate(const Tensor& x, double sigma, double time, bool unguided,
+                                 StepPlace place) const;
 
  private:
   const models::Denoiser& denoiser_;
@@ -31,6 +34,7 @@ class Guide {
   GuideOptions options_;
   bool both_;  // halves
   std::unique_ptr<models::Conditioning> conditioning_;
+  ControlPass controls_;
 };
 
 // x, of which the share `amount` has the standard deviation of `like` in each sample.

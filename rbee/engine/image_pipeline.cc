@@ -195,6 +195,20 @@ class Batch {
     return {flux ? settings_.guidance : settings_.guidance - 1};
   }
 
+  std::vector<ControlHint> hints_of(const Pass& pass) const {
+    std::vector<ControlHint> out;
+    for (size_t i = 0; i < settings_.controls.size(); ++i) {
+      const ControlUse& use = request_.controls[i];
+      const io::Pixels picture = resized(settings_.controls[i], pass.width, pass.height);
+      out.push_back({.net = &find_control(source_, use.name),
+                     .picture = affine(image_tensor(picture, device()), 0.5, 0.5),
+                     .scale = use.scale,
+                     .start = use.start,
+                     .finish = use.finish});
+    }
+    return out;
+  }
+
   Guide guide_of(const Pass& pass, const diffusion::NoiseModel& noise,
                  const Inpaint& inpaint) const {
     const bool distilled = source_.model.denoiser->info().guidance;
@@ -202,7 +216,8 @@ class Batch {
                  {.scale = distilled ? 1 : settings_.guidance,
                   .rescale = request_.guidance_rescale,
                   .unguided = diffusion::needs_unguided(settings_.sampler),
-                  .extra = inpaint.extra});
+                  .extra = inpaint.extra,
+                  .controls = hints_of(pass)});
   }
 
   Tensor start_of_pass(const Pass& pass, const diffusion::NoiseModel& noise,
@@ -223,17 +238,19 @@ class Batch {
     if (request_.eta) sampler.eta = *request_.eta;
     const diffusion::Plan plan = diffusion::make_plan(noise, levels, sampler);
     const Guide guide = guide_of(pass, noise, inpaint);
+    StepPlace place{0, static_cast<int32_t>(plan.steps.size())};
     bool ended = false;
     diffusion::PlanHooks hooks;
     hooks.evaluate = [&](const Tensor& x, double sigma, double time, bool unguided) {
       ++times.evaluations;
-      return guide.evaluate(x, sigma, time, unguided);
+      return guide.evaluate(x, sigma, time, unguided, place);
     };
     hooks.draw = [&] { return noise_.draw(shape_of(pass), device()); };
     hooks.after_step = [&](int32_t step, Tensor& x, const Tensor& denoised) {
       if (inpaint.mask.defined() && !inpaint.extra.defined()) {
         x = kept_outside(x, inpaint, noise, plan, step);
       }
+      place.index = step + 1;
       device().synchronize(x.stream());  // so that steps are told when they are done
       ended = !after_step(denoised);
       return !ended;

@@ -58,6 +58,13 @@ void set_pictures(const ImageRequest& request, ImageSettings& out) {
   out.init = resized(init, out.width, out.height);
 }
 
+void set_controls(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
+  for (const ControlUse& control : request.controls) {
+    find_control(source, control.name);
+    out.controls.push_back(io::decode_image(control.image, "control.image"));
+  }
+}
+
 void set_hires(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
   out.final_width = out.width;
   out.final_height = out.height;
@@ -101,6 +108,7 @@ ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
   check_model_side(source, "width", out.width);
   check_model_side(source, "height", out.height);
   set_hires(source, request, out);
+  set_controls(source, request, out);
   out.steps = request.steps != 0 ? request.steps : source.info.default_steps;
   out.guidance = request.guidance_scale.value_or(source.info.default_guidance);
   out.seed = request.seed ? *request.seed : fresh_seed();

@@ -21,6 +21,8 @@ struct ImageSettings {
   std::optional<io::Pixels> init;  // of width and height
   std::optional<Mask> mask;        // of width and height
 
+  std::vector<io::Pixels> controls;  // of the request's controls, as they were sent
+
   bool has_hires = false;
   int32_t final_width = 0;  // after the second pass, if any
   int32_t final_height = 0;

@@ -132,6 +132,18 @@ float customary_guidance(const ImageSource& source) {
   }
 }
 
+std::vector<NamedControlNet> load_controls(const std::vector<fs::path>& paths,
+                                           const models::ImageModel& model) {
+  std::vector<NamedControlNet> out;
+  for (const fs::path& path : paths) {
+    std::string name = control_name(path);
+    const bool taken = std::ranges::any_of(out, [&](const auto& n) { return n.name == name; });
+    check(!taken, "control_net", "two networks are called \"", name, "\"; rename one of them");
+    out.push_back({std::move(name), models::load_control_net(path, model)});
+  }
+  return out;
+}
+
 }  // namespace
 
 void fill_model_info(ImageSource& source, const std::string& model_id) {
@@ -151,6 +163,8 @@ void fill_model_info(ImageSource& source, const std::string& model_id) {
   const auto& denoiser = model.denoiser->info();
   info.inpainting = denoiser.in_channels == 2 * denoiser.out_channels + 1;
   source.side_step = static_cast<int32_t>(model.vae->info().scale * denoiser.patch);
+  info.controls.clear();
+  for (const NamedControlNet& control : source.controls) info.controls.push_back(control.name);
   info.parameters = model.parameters;
   info.weight_bytes = model.weight_bytes;
 }
@@ -179,8 +193,28 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
     with.loras = loras;
     return models::load_image_model(path, with);
   };
+  out.controls = load_controls(options.control_nets, out.model);
   fill_model_info(out, options.model_id);
   return out;
+}
+
+std::string control_name(const fs::path& path) {
+  const fs::path plain = fs::absolute(path).lexically_normal();
+  const fs::path last = plain.has_filename() ? plain : plain.parent_path();
+  return (fs::is_directory(path) ? last.filename() : last.stem()).string();
+}
+
+const models::ControlNet& find_control(const ImageSource& source, const std::string& name) {
+  if (source.controls.empty()) {
+    fail(Code::unsupported, "control", "there is no ControlNet; start with --control-net PATH");
+  }
+  if (name.empty() && source.controls.size() == 1) return *source.controls.front().net;
+  std::string known;
+  for (const NamedControlNet& control : source.controls) {
+    if (control.name == name) return *control.net;
+    known += cat(known.empty() ? "" : ", ", control.name);
+  }
+  fail(Code::invalid_argument, "control.model", "\"", name, "\" is none of ", known);
 }
 
 fs::path find_lora(const fs::path& folder, const std::string& name) {

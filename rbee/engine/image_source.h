@@ -11,6 +11,7 @@
 #include "backends/api/device.h"
 #include "rbee/diffusion/scheduler_config.h"
 #include "rbee/engine/image_api.h"
+#include "rbee/models/image/control_net.h"
 #include "rbee/models/image/image_model.h"
 #include "rbee/text/tokenizer.h"
 
@@ -24,6 +25,11 @@ struct PromptTokenizer {
   text::TokenId pad = 0;
 };
 
+struct NamedControlNet {
+  std::string name;  // see control_name
+  std::unique_ptr<models::ControlNet> net;
+};
+
 struct ImageSource {
   Device* device = nullptr;
   models::ImageModel model;
@@ -31,6 +37,7 @@ struct ImageSource {
   diffusion::SchedulerConfig scheduler;
   ImageModelInfo info;
   int32_t side_step = 8;  // pixels; widths and heights are multiples of it
+  std::vector<NamedControlNet> controls;
   // The same model with other LoRAs, for requests that name some. Empty: they are refused.
   std::function<models::ImageModel(const std::vector<models::LoraSource>&)> reload;
   std::filesystem::path lora_folder;  // where requests' LoRAs are looked up by name
@@ -41,6 +48,7 @@ struct ImageSourceOptions {
   std::string model_id;  // reported name; empty = the folder's or file's
   // What layers compute in. Absent: f32 where the host computes, else f16.
   std::optional<DType> activations;
+  std::vector<std::filesystem::path> control_nets;
   std::filesystem::path vae;  // another VAE; empty = the model's own
   // A folder with CLIP's tokenizer for a model in one file, which has none; empty = "tokenizer"
   // beside that file (tools/get_clip_vocabulary.sh puts it there).
@@ -55,6 +63,12 @@ ImageSource load_image_source(const std::filesystem::path& path, const ImageSour
 
 // Fills info and side_step from what is known of the model; device, model and scheduler are set.
 void fill_model_info(ImageSource& source, const std::string& model_id);
+
+// What a ControlNet at this path is called: its folder's name, or its file's without the ending.
+std::string control_name(const std::filesystem::path& path);
+// The network that a request names; an empty name is for the only one. Throws invalid_argument
+// naming those that there are.
+const models::ControlNet& find_control(const ImageSource& source, const std::string& name);
 
 // The file of a LoRA that a request names: `path` below the folder, with or without
 // ".safetensors". Throws invalid_argument for names that leave the folder and not_found.

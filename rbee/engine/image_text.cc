@@ -120,12 +120,6 @@ Tensor zero_like(const Tensor& x) {
   return x.defined() ? zeros(x.shape(), x.dtype(), x.device()) : x;
 }
 
-Tensor repeated_rows(const Tensor& x, int64_t count) {
-  if (!x.defined() || count == 1) return x;
-  const std::vector<Tensor> rows(static_cast<size_t>(count), x);
-  return concat(rows, Axis{0});
-}
-
 Tensor joined_rows(const Tensor& a, const Tensor& b) {
   return a.defined() ? concat({a, b}, Axis{0}) : a;
 }
@@ -162,6 +156,12 @@ PromptStates encode_prompts(const ImageSource& source, const ImageRequest& reque
     out.negative.pooled = zero_like(out.negative.pooled);
   }
   return out;
+}
+
+Tensor repeated_rows(const Tensor& x, int64_t count) {
+  if (!x.defined() || count == 1) return x;
+  const std::vector<Tensor> rows(static_cast<size_t>(count), x);
+  return concat(rows, Axis{0});
 }
 
 TextStates repeated(const TextStates& states, int64_t count) {

@@ -17,6 +17,8 @@ struct PromptStates {
 // invalid_argument for clip_skip beyond the layers and what the encoders throw.
 PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request);
 
+// x, `count` times one after another along the first axis; undefined stays so.
+Tensor repeated_rows(const Tensor& x, int64_t count);
 // The states of `count` samples of one prompt: rows repeated.
 models::TextStates repeated(const models::TextStates& states, int64_t count);
 // Rows of `a`, then rows of `b`.

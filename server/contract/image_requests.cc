@@ -23,7 +23,9 @@ constexpr Range<double> kGuidance{0, 30};
 constexpr Range<double> kUnit{0, 1};
 constexpr Range<double> kLora{-10, 10};
 constexpr Range<double> kHiresScale{1, 4};
+constexpr Range<double> kControl{0, 2};
 constexpr size_t kMaxLoras = 16;
+constexpr size_t kMaxControls = 8;
 
 // The first of several names for the same thing that is there.
 const char* present(const ObjectReader& reader, std::initializer_list<const char*> names) {
@@ -78,15 +80,16 @@ std::optional<uint64_t> seed(ObjectReader& reader) {
   return reader.unsigned_integer("seed");
 }
 
-std::vector<SentLora> loras(ObjectReader& reader, const char* name,
-                            std::vector<FieldError>& errors) {
-  std::vector<SentLora> out;
+// Calls `read` with each entry of a list of objects; notes what is none.
+template <typename Read>
+void each_object(ObjectReader& reader, const char* name, size_t most,
+                 std::vector<FieldError>& errors, const Read& read) {
   const json* list = reader.find(name);
-  if (list == nullptr) return out;
-  if (!list->is_array() || list->size() > kMaxLoras) {
-    reader.note(name, cat("type(array), max_count(", kMaxLoras, ")"),
-                cat("must be an array of at most ", kMaxLoras), list);
-    return out;
+  if (list == nullptr) return;
+  if (!list->is_array() || list->size() > most) {
+    reader.note(name, cat("type(array), max_count(", most, ")"),
+                cat("must be an array of at most ", most), list);
+    return;
   }
   for (size_t i = 0; i < list->size(); ++i) {
     const json& entry = (*list)[i];
@@ -95,11 +98,40 @@ std::vector<SentLora> loras(ObjectReader& reader, const char* name,
       continue;
     }
     ObjectReader fields(entry, cat(name, "[", i, "]."), errors);
-    const char* path = present(fields, {"path", "name"});
-    std::optional<std::string> text = fields.text(path);
-    if (fields.find(path) == nullptr) fields.note("path", "required", "is missing", nullptr);
-    const char* strength = present(fields, {"strength", "multiplier", "weight"});
-    out.push_back({std::move(text).value_or(""), fields.number(strength, kLora).value_or(1.0f)});
+    read(fields);
+  }
+}
+
+SentLora lora(ObjectReader& fields) {
+  const char* path = present(fields, {"path", "name"});
+  std::optional<std::string> text = fields.text(path);
+  if (fields.find(path) == nullptr) fields.note("path", "required", "is missing", nullptr);
+  const char* strength = present(fields, {"strength", "multiplier", "weight"});
+  return {std::move(text).value_or(""), fields.number(strength, kLora).value_or(1.0f)};
+}
+
+// Our own names, and those of AUTOMATIC1111's extension. Pictures are taken as they are: there are
+// no detectors that would make edges or poses of a photograph.
+SentControl control(ObjectReader& fields) {
+  SentControl out;
+  out.model = fields.text("model").value_or("");
+  // A1111 adds a hash: "canny [d14c016b]".
+  if (out.model.ends_with(']') && out.model.find(" [") != std::string::npos) {
+    out.model.resize(out.model.rfind(" ["));
+  }
+  if (out.model == "None") out.model.clear();
+  out.image = image(fields, present(fields, {"image", "input_image"}), true);
+  out.scale = fields.number(present(fields, {"scale", "weight"}), kControl);
+  out.start = fields.number(present(fields, {"start", "guidance_start"}), kUnit);
+  out.finish = fields.number(present(fields, {"end", "guidance_end"}), kUnit);
+  if (out.finish && *out.finish < out.start.value_or(0)) {
+    fields.note("end", "start <= end", "must not be before the start", fields.find("end"));
+  }
+  const std::string module = fields.text("module").value_or("none");
+  if (module != "none" && module != "None") {
+    fields.note("module", "one_of(none)",
+                "must be none: send the picture that the network reads, such as edges or a pose",
+                fields.find("module"));
   }
   return out;
 }
@@ -117,7 +149,10 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
   out.eta = reader.number("eta", kUnit);
   out.seed = seed(reader);
   out.noise_source = choice(reader, "noise_source", {"torch", "philox"});
-  out.loras = loras(reader, present(reader, {"loras", "lora"}), errors);
+  each_object(reader, present(reader, {"loras", "lora"}), kMaxLoras, errors,
+              [&](ObjectReader& fields) { out.loras.push_back(lora(fields)); });
+  each_object(reader, "control", kMaxControls, errors,
+              [&](ObjectReader& fields) { out.controls.push_back(control(fields)); });
   out.preview_interval = reader.integer("preview_interval", {0, kSteps.high});
   out.tiled_vae = reader.boolean("tiled_vae").value_or(false);
   out.mask_invert = reader.boolean("mask_invert").value_or(false);
@@ -221,6 +256,20 @@ void read_init_images(ObjectReader& reader, ImageBody& out) {
   out.mask_fill = kFills[static_cast<size_t>(fill)];
 }
 
+// {"alwayson_scripts": {"controlnet": {"args": [...]}}}
+void read_control_script(const json& object, std::vector<FieldError>& errors, ImageBody& out) {
+  const json* at = &object;
+  for (const char* name : {"alwayson_scripts", "controlnet"}) {
+    const auto found = at->is_object() ? at->find(name) : at->end();
+    if (found == at->end() || !found->is_object()) return;
+    at = &*found;
+  }
+  ObjectReader script(*at, "alwayson_scripts.controlnet.", errors);
+  each_object(script, "args", kMaxControls, errors, [&](ObjectReader& fields) {
+    if (fields.boolean("enabled").value_or(true)) out.controls.push_back(control(fields));
+  });
+}
+
 }  // namespace
 
 ImageJobBody parse_image_job(std::string_view body) {
@@ -306,6 +355,7 @@ ImageBody parse_sdapi(std::string_view body, bool img2img) {
   out.count = rounds * batch;
   out.batch = batch;
   out.send_images = reader.boolean("send_images").value_or(true);
+  read_control_script(object, errors, out);
   if (out.noise_source.empty()) out.noise_source = "philox";
   if (img2img) {
     read_init_images(reader, out);

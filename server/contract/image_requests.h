@@ -25,6 +25,13 @@ struct SentLora {
   float strength = 1;
 };
 
+// What a ControlNet steers by.
+struct SentControl {
+  std::string model;  // empty: the only one
+  SentImage image;
+  std::optional<float> scale, start, finish;
+};
+
 struct SentHires {
   std::optional<float> scale;
   std::optional<int32_t> steps;
@@ -58,6 +65,7 @@ struct ImageBody {
   std::string strength_rule;  // "part", "a1111" or "all"
   std::optional<SentHires> hires;
   std::vector<SentLora> loras;
+  std::vector<SentControl> controls;
   std::optional<int32_t> preview_interval;
   bool tiled_vae = false;
   bool stream = false;              // OpenAI: events instead of one answer

@@ -230,4 +230,12 @@ std::string sdapi_upscalers_json() {
                             {"scale", 2}}}));
 }
 
+std::string controlnet_models_json(const std::vector<std::string>& names) {
+  return dump({{"model_list", names}});
+}
+
+std::string controlnet_modules_json() {
+  return dump({{"module_list", Json::array({"none"})}});
+}
+
 }  // namespace rbee::server

@@ -93,5 +93,7 @@ std::string sdapi_schedulers_json(const std::vector<SdapiName>& names);
 std::string sdapi_models_json(std::string_view model);
 std::string sdapi_options_json(std::string_view model);
 std::string sdapi_upscalers_json();
+std::string controlnet_models_json(const std::vector<std::string>& names);
+std::string controlnet_modules_json();
 
 }  // namespace rbee::server

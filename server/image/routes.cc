@@ -103,6 +103,10 @@ void add_sdapi_routes(Router& router, ImageService& service) {
   get("/sdapi/v1/sd-models", [&] { return sdapi_models_json(service.model()); });
   get("/sdapi/v1/options", [&] { return sdapi_options_json(service.model()); });
   get("/sdapi/v1/upscalers", [] { return sdapi_upscalers_json(); });
+  // Of AUTOMATIC1111's extension, which clients ask before they offer ControlNets.
+  get("/controlnet/model_list", [&] { return controlnet_models_json(service.controls()); });
+  get("/controlnet/module_list", [] { return controlnet_modules_json(); });
+  get("/controlnet/version", [] { return std::string(R"({"version":2})"); });
 }
 
 }  // namespace

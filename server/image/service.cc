@@ -28,6 +28,16 @@ std::string file_of(const SentImage& sent, std::string_view field) {
   return sent.base64 ? io::decode_base64(sent.data, field) : sent.data;
 }
 
+engine::ControlUse to_engine(const SentControl& sent) {
+  engine::ControlUse out;
+  out.name = sent.model;
+  out.image = file_of(sent.image, "control.image");
+  if (sent.scale) out.scale = *sent.scale;
+  if (sent.start) out.start = *sent.start;
+  if (sent.finish) out.finish = *sent.finish;
+  return out;
+}
+
 engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id) {
   engine::ImageRequest request;
   const auto set = [](auto& field, const auto& value) {
@@ -64,6 +74,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
     set(request.hires->strength, body.hires->strength);
   }
   for (const SentLora& lora : body.loras) request.loras.push_back({lora.path, lora.strength});
+  for (const SentControl& sent : body.controls) request.controls.push_back(to_engine(sent));
   set(request.preview_interval, body.preview_interval);
   request.tiled_vae = body.tiled_vae;
   return request;

@@ -33,6 +33,7 @@ class ImageService final : public WorkerService {
   // Of the job that runs, if there is one.
   SdapiProgress progress() const;
   std::string model() const { return model_id(); }
+  const std::vector<std::string>& controls() const { return engine_.model().controls; }
 
   std::string health_json() const override;
   std::string metrics() const override;

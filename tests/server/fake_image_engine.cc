@@ -17,6 +17,7 @@ FakeImageEngine::FakeImageEngine(ImageScript script) : script_(std::move(script)
             .default_sampler = "Euler",
             .default_schedule = "normal",
             .inpainting = false,
+            .controls = {"canny"},
             .parameters = 860,
             .weight_bytes = 1720};
   thread_ = std::thread([this] { loop(); });

@@ -320,6 +320,58 @@ TEST(Sdapi, ListsHaveTheFormOfAutomatic1111) {
   EXPECT_EQ(worker.get_json("/v1/models").at("data")[0].at("id"), "fake-pictures");
 }
 
+json control_use(const char* model) {
+  return {{"image", io::encode_base64("edges")},
+          {"model", model},
+          {"weight", 0.5},
+          {"guidance_start", 0.25},
+          {"guidance_end", 0.75}};
+}
+
+TEST(Controls, AreReadFromOurListAndFromTheExtensionOfAutomatic1111) {
+  ImageWorker worker;
+  const json own = {
+      {"operation", "image_generation"},
+      {"prompt", "x"},
+      {"control", json::array({control_use("canny"), json{{"image", io::encode_base64("b")}}})}};
+  worker.get(worker.new_stream(own.dump()));
+  std::vector<engine::ControlUse> got = worker.engine.last_request().controls;
+  ASSERT_THAT(got, SizeIs(2));
+  EXPECT_EQ(got[0].name, "canny");
+  EXPECT_EQ(got[0].image, "edges");
+  EXPECT_EQ(got[0].scale, 0.5f);
+  EXPECT_EQ(got[0].start, 0.25f);
+  EXPECT_EQ(got[0].finish, 0.75f);
+  EXPECT_EQ(got[1].name, "");
+  EXPECT_EQ(got[1].scale, 1.0f);
+
+  json off = control_use("depth");
+  off["enabled"] = false;
+  const json args = json::array({off, control_use("canny [d14c016b]")});
+  const json script = {{"prompt", "x"}, {"alwayson_scripts", {{"controlnet", {{"args", args}}}}}};
+  EXPECT_EQ(worker.post("/sdapi/v1/txt2img", script.dump()).status, 200);
+  got = worker.engine.last_request().controls;
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(got[0].name, "canny");
+}
+
+TEST(Controls, WrongOnesAreNamed) {
+  ImageWorker worker;
+  const auto message = [&](const char* field, const json& value) {
+    json use = control_use("canny");
+    use[field] = value;
+    return error_of(worker.post(
+        "/v1/jobs",
+        json{{"operation", "image_generation"}, {"prompt", "x"}, {"control", json::array({use})}}
+            .dump()));
+  };
+  EXPECT_THAT(message("weight", 3), HasSubstr("control[0].weight must be"));
+  EXPECT_THAT(message("image", nullptr), HasSubstr("control[0].image is missing"));
+  EXPECT_THAT(message("guidance_end", 0.1), HasSubstr("must not be before the start"));
+  EXPECT_THAT(message("module", "canny"), HasSubstr("send the picture that the network reads"));
+  EXPECT_EQ(worker.get_json("/controlnet/model_list").at("model_list"), json::array({"canny"}));
+}
+
 TEST(ImageStatus, HealthMetricsAndPage) {
   ImageWorker worker;
   const json health = worker.get_json("/health");

@@ -151,6 +151,10 @@ CASES = {
                             num_encoder_blocks=(1, 2, 1), num_decoder_blocks=(2, 1, 1))),
     # Steers the UNet of sd1.
     "control": dict(control=dict(conditioning_embedding_out_channels=(4, 6), layers_per_block=2)),
+    # For whole pipelines, whose hints are four times the latents' size.
+    "steer": dict(of="sd1", steer=dict(conditioning_embedding_out_channels=(4, 6, 8),
+                                       layers_per_block=2)),
+    "steer_xl": dict(of="sdxl", steer=dict(conditioning_embedding_out_channels=(4, 5, 6))),
 }
 
 
@@ -298,10 +302,19 @@ def make_tiny(case, out, seed):
     store(out, "vae.mean", model.encode(image).latents)
 
 
-def make_control(case, out, seed):
-    shared = {k: v for k, v in UNET.items()
+def control_net(unet, changes):
+    shared = {k: v for k, v in dict(UNET, **unet).items()
               if k not in ("sample_size", "out_channels", "up_block_types")}
-    model = fill_weights(diffusers.ControlNetModel(**dict(shared, **case["control"])))
+    return fill_weights(diffusers.ControlNetModel(**dict(shared, **changes)))
+
+
+def steering_net(name):
+    case = CASES[name]
+    return control_net(CASES[case["of"]]["unet"], case["steer"])
+
+
+def make_control(case, out, seed):
+    model = control_net({}, case["control"])
     save_part(model, out / "model", case, "diffusion_pytorch_model")
     unet = fill_weights(diffusers.UNet2DConditionModel(**dict(UNET, layers_per_block=2)))
     generator = torch.Generator().manual_seed(seed)
@@ -345,6 +358,8 @@ def make_case(name, case, out, tokenizer):
         return make_tiny(case, out, seed)
     if "control" in case:
         return make_control(case, out, seed)
+    if "steer" in case:
+        return save_part(steering_net(name), out / "model", case, "diffusion_pytorch_model")
     folder = out / "model"
     folder.mkdir()
     with torch.no_grad():

@@ -62,12 +62,27 @@ def mask_image():
     return Image.fromarray(mask)
 
 
+def controls(request, pipeline):
+    """The networks' arguments; one network's are not in lists."""
+    uses = request["control"]
+    picture = "control_image" if "Img2Img" in pipeline else "image"
+    out = {picture: [init_image()] * len(uses),
+           "controlnet_conditioning_scale": [use.get("scale", 1.0) for use in uses],
+           "control_guidance_start": [use.get("start", 0.0) for use in uses],
+           "control_guidance_end": [use.get("finish", 1.0) for use in uses]}
+    return out if len(uses) > 1 else {name: values[0] for name, values in out.items()}
+
+
 def run(model, pipeline, request, scheduler=None, changes=None, **options):
     """request: what the test asks of the engine; options: what diffusers is asked for."""
     kit = parts(model)
     if model == "lcm":  # whose own VAE is of another number of channels
         kit["vae"] = parts("sd1")["vae"]
     kit["scheduler"] = scheduler_of(kit["scheduler"], scheduler, changes or {})
+    if "control" in request:
+        nets = [tiny.steering_net(use["net"]) for use in request["control"]]
+        options.update(controls(request, pipeline))
+        kit["controlnet"] = nets[0] if len(nets) == 1 else nets
     kind = getattr(diffusers, pipeline)
     extra = {} if "XL" in pipeline else {"safety_checker": None, "feature_extractor": None}
     if "XL" in pipeline or "Latent" in pipeline:
@@ -120,6 +135,18 @@ def main():
     run("inpaint", "StableDiffusionInpaintPipeline",
         {"steps": 4, "sampler": "DDIM", "strength": 1.0, "init": True, "mask": True},
         "DDIMScheduler", image=image, mask_image=mask, strength=1.0)
+    control = "StableDiffusionControlNetPipeline"
+    run("sd1", control, {"steps": 4, "control": [{"net": "steer", "scale": 0.8}]})
+    run("sd1", control,
+        {"steps": 6, "sampler": "DDIM", "count": 2,
+         "control": [{"net": "steer", "scale": 0.5, "finish": 0.5},
+                     {"net": "steer", "scale": 1.25, "start": 0.3}]}, "DDIMScheduler")
+    run("sd1", "StableDiffusionControlNetImg2ImgPipeline",
+        {"steps": 6, "sampler": "DDIM", "strength": 0.6, "init": True,
+         "control": [{"net": "steer", "finish": 0.7}]}, "DDIMScheduler", image=image, strength=0.6,
+        width=WIDTH, height=HEIGHT)
+    run("sdxl", "StableDiffusionXLControlNetPipeline",
+        {"steps": 4, "control": [{"net": "steer_xl"}]})
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "pipelines.json", "w", encoding="ascii") as file:

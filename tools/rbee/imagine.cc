@@ -29,7 +29,9 @@ struct ImagineOptions {
   std::string dtype = "auto";
   std::string vae;
   std::string loras;
-  std::vector<std::string> lora;  // "name" or "name:strength"
+  std::vector<std::string> lora;                          // "name" or "name:strength"
+  std::vector<std::string> control_nets, control_images;  // one picture for each network
+  engine::ControlUse control;                             // of all of them
   std::string out = "picture.png";
   std::string init, mask;
   std::string prompt_rule = "a1111", noise = "torch";
@@ -145,6 +147,20 @@ engine::LoraUse lora_of(const std::string& text) {
   return {text.substr(0, colon), strength};
 }
 
+// The networks' names are those that the engine gives them, in the order of their paths.
+std::vector<engine::ControlUse> controls_of(const ImagineOptions& options) {
+  check(options.control_nets.size() == options.control_images.size(), "imagine",
+        options.control_nets.size(), " --control-net need as many --control-image, not ",
+        options.control_images.size());
+  std::vector<engine::ControlUse> out;
+  for (size_t i = 0; i < options.control_nets.size(); ++i) {
+    out.push_back(options.control);
+    out.back().name = engine::control_name(options.control_nets[i]);
+    out.back().image = read_picture(options.control_images[i]);
+  }
+  return out;
+}
+
 engine::ImageRequest request_of(const ImagineOptions& options) {
   engine::ImageRequest request = options.request;
   request.job_id = "terminal";
@@ -155,6 +171,7 @@ engine::ImageRequest request_of(const ImagineOptions& options) {
   if (options.prompt_rule == "comfy") request.prompt_rule = engine::PromptRule::comfy;
   if (options.prompt_rule == "none") request.prompt_rule = engine::PromptRule::none;
   for (const std::string& text : options.lora) request.loras.push_back(lora_of(text));
+  request.controls = controls_of(options);
   request.init_image = read_picture(options.init);
   request.mask_image = read_picture(options.mask);
   engine::validate(request);
@@ -167,13 +184,15 @@ int run(const ImagineOptions& options) {
   check(id.has_value(), "imagine", "--device ", options.device,
         " is not cpu, cuda:<number> or rocm:<number>");
   cpu::set_thread_count(options.threads);
-  engine::ImageSourceOptions source{.device = &get_device(*id),
-                                    .model_id = {},
-                                    .activations = std::nullopt,
-                                    .vae = options.vae,
-                                    .lora_folder = options.loras,
-                                    .prediction_type = std::nullopt,
-                                    .progress = {}};
+  engine::ImageSourceOptions source{
+      .device = &get_device(*id),
+      .model_id = {},
+      .activations = std::nullopt,
+      .control_nets = {options.control_nets.begin(), options.control_nets.end()},
+      .vae = options.vae,
+      .lora_folder = options.loras,
+      .prediction_type = std::nullopt,
+      .progress = {}};
   if (options.dtype != "auto") source.activations = parse_dtype(options.dtype);
   const auto engine = engine::make_image_engine(engine::load_image_source(options.model, source),
                                                 {.warm_up = false});
@@ -217,6 +236,16 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   app.add_flag("--tiled-vae", request.tiled_vae, "decode in tiles, for less memory");
 }
 
+void add_control(CLI::App& app, ImagineOptions& options) {
+  app.add_option("--control-net", options.control_nets, "ControlNet, folder or file; repeatable");
+  app.add_option("--control-image", options.control_images,
+                 "PNG or JPEG that it reads, such as edges or a pose; one for each network");
+  app.add_option("--control-scale", options.control.scale, "0 to 2")->capture_default_str();
+  app.add_option("--control-start", options.control.start, "share of the steps, 0 to 1")
+      ->capture_default_str();
+  app.add_option("--control-end", options.control.finish, "the same")->capture_default_str();
+}
+
 }  // namespace
 
 Command add_imagine(CLI::App& parent) {
@@ -237,6 +266,7 @@ Command add_imagine(CLI::App& parent) {
   app->add_option("--loras", options->loras, "folder of LoRAs; default: <model>/loras");
   app->add_flag("-q,--quiet", options->quiet, "only the file's name");
   add_sampling(*app, *options);
+  add_control(*app, *options);
   return {app, [options] { return run(*options); }};
 }
 

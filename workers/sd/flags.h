@@ -5,19 +5,21 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "workers/common/worker.h"
 
 namespace rbee::workers {
 
-struct SdFlags : CommonFlags {      // worker_id: "sd-worker-<port>" when not given; port: 8081
-  std::string model;                // folder in diffusers' layout, or one file
-  std::string model_ref;            // reported name; empty = the model's own
-  std::string version;              // what --sd-version says the model is; empty = not said
-  std::string vae;                  // another VAE; empty = the model's own
-  std::string loras;                // folder of adapters; empty = <model>/loras
-  std::string prediction = "auto";  // epsilon or v_prediction
-  std::string dtype = "auto";       // what layers compute in: f32, f16 or bf16
+struct SdFlags : CommonFlags {  // worker_id: "sd-worker-<port>" when not given; port: 8081
+  std::string model;            // folder in diffusers' layout, or one file
+  std::string model_ref;        // reported name; empty = the model's own
+  std::string version;          // what --sd-version says the model is; empty = not said
+  std::string vae;              // another VAE; empty = the model's own
+  std::vector<std::string> control_nets;  // folders or files
+  std::string loras;                      // folder of adapters; empty = <model>/loras
+  std::string prediction = "auto";        // epsilon or v_prediction
+  std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16
 };
 
 // As parse_flags() of the chat worker.

@@ -27,13 +27,15 @@ std::string_view expected_architecture(std::string_view version) {
 engine::ImageSource load_source(const SdFlags& flags, Device& device) {
   log(LogLevel::info, "loading the model",
       {{"model", flags.model}, {"device", device.description()}});
-  engine::ImageSourceOptions options{.device = &device,
-                                     .model_id = flags.model_ref,
-                                     .activations = std::nullopt,
-                                     .vae = flags.vae,
-                                     .lora_folder = flags.loras,
-                                     .prediction_type = std::nullopt,
-                                     .progress = {}};
+  engine::ImageSourceOptions options{
+      .device = &device,
+      .model_id = flags.model_ref,
+      .activations = std::nullopt,
+      .control_nets = {flags.control_nets.begin(), flags.control_nets.end()},
+      .vae = flags.vae,
+      .lora_folder = flags.loras,
+      .prediction_type = std::nullopt,
+      .progress = {}};
   if (flags.dtype != "auto") options.activations = parse_dtype(flags.dtype);
   if (flags.prediction != "auto") options.prediction_type = flags.prediction;
   engine::ImageSource source = engine::load_image_source(flags.model, options);

@@ -1,6 +1,6 @@
 #include "rbee/models/image/control_net.h"
 
-#include "rbee/models/image/model_files.h"
+#include "rbee/models/image/control_file.h"
 
 namespace rbee::models {
 namespace {
@@ -21,6 +21,10 @@ UnetConfig read_config(const io::JsonConfig& config, int64_t pooled_width) {
   UnetConfig out = UnetConfig::read(config, UnetPaths::down);
   out.pooled_width = pooled_width;
   return out;
+}
+
+bool takes_control(ImageFamily family) {
+  return family == ImageFamily::sd1 || family == ImageFamily::sd2 || family == ImageFamily::sdxl;
 }
 
 }  // namespace
@@ -85,7 +89,16 @@ ControlStates ControlNet::operator()(const ControlCall& call,
 
 std::unique_ptr<ControlNet> load_control_net(const std::filesystem::path& path,
                                              const ImageModel& model) {
-  const ModelPart part = read_part_folder(path, "ControlNetModel");
+  if (!std::filesystem::exists(path)) {
+    fail(Code::not_found, path.string(), "there is no such file or folder");
+  }
+  if (model.text.empty() || !takes_control(model.family)) {
+    fail(Code::unsupported, path.string(), "ControlNets are for Stable Diffusion 1, 2 and XL, not ",
+         name(model.family));
+  }
+  const ModelPart part = std::filesystem::is_directory(path)
+                             ? read_part_folder(path, "ControlNetModel")
+                             : read_control_file(path);
   if (part.class_name != "ControlNetModel") {
     fail(Code::unsupported, part.config.source(), "the part is a ", part.class_name,
          ", wanted a ControlNetModel");

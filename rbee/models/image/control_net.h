@@ -35,8 +35,8 @@ class ControlNet {
   nn::Conv2d middle_;
 };
 
-// A folder with config.json and weights, for `model`, whose device and activations it takes. Throws
-// as load_image_model does.
+// A folder with config.json and weights, or one file (control_file.h), for `model`, whose device
+// and activations it takes. Throws as load_image_model does.
 std::unique_ptr<ControlNet> load_control_net(const std::filesystem::path& path,
                                              const ImageModel& model);
 

@@ -78,6 +78,23 @@ struct LatentScale {
   double scaling, shift;
 };
 
+// But the out_channels.
+json unet_settings(const ShapeOf& shape_of) {
+  json config;
+  add_levels(shape_of, config);
+  config["in_channels"] = require(shape_of, "input_blocks.0.0.weight")[1];
+  if (const auto guidance = shape_of("time_embed.cond_proj.weight")) {
+    config["time_cond_proj_dim"] = (*guidance)[1];
+  }
+  if (const auto added = shape_of("label_emb.0.0.weight")) {
+    constexpr int64_t kSizeWidth = 256;
+    config["addition_embed_type"] = "text_time";
+    config["addition_time_embed_dim"] = kSizeWidth;
+    config["projection_class_embeddings_input_dim"] = (*added)[1];
+  }
+  return config;
+}
+
 LatentScale latent_scale(ImageFamily family) {
   switch (family) {
     case ImageFamily::sd1:
@@ -107,18 +124,17 @@ UnetBlockCounts unet_block_counts(const ShapeOf& shape_of) {
 }
 
 io::JsonConfig unet_config(const ShapeOf& shape_of, const std::string& source) {
-  json config;
-  add_levels(shape_of, config);
-  config["in_channels"] = require(shape_of, "input_blocks.0.0.weight")[1];
+  json config = unet_settings(shape_of);
   config["out_channels"] = require(shape_of, "out.2.weight")[0];
-  if (const auto guidance = shape_of("time_embed.cond_proj.weight")) {
-    config["time_cond_proj_dim"] = (*guidance)[1];
-  }
-  if (const auto added = shape_of("label_emb.0.0.weight")) {
-    constexpr int64_t kSizeWidth = 256;
-    config["addition_embed_type"] = "text_time";
-    config["addition_time_embed_dim"] = kSizeWidth;
-    config["projection_class_embeddings_input_dim"] = (*added)[1];
+  return {config.dump(), source};
+}
+
+io::JsonConfig control_config(const ShapeOf& shape_of, int64_t hints, const std::string& source) {
+  json config = unet_settings(shape_of);
+  config["conditioning_embedding_out_channels"] = json::array();
+  for (int64_t i = 0; i + 1 < hints; i += 2) {
+    const Shape shape = require(shape_of, cat("input_hint_block.", 2 * i, ".weight"));
+    config["conditioning_embedding_out_channels"].push_back(shape[0]);
   }
   return {config.dump(), source};
 }

@@ -21,6 +21,8 @@ using ShapeOf = std::function<std::optional<Shape>(std::string_view name)>;
 // Throw not_found naming a tensor without which the settings are unknown.
 UnetBlockCounts unet_block_counts(const ShapeOf& shape_of);
 io::JsonConfig unet_config(const ShapeOf& shape_of, const std::string& source);
+// `hints`: convolutions of input_hint_block, every other number.
+io::JsonConfig control_config(const ShapeOf& shape_of, int64_t hints, const std::string& source);
 io::JsonConfig vae_config(const ShapeOf& shape_of, ImageFamily family, const std::string& source);
 int64_t vae_levels(const ShapeOf& shape_of);
 

@@ -65,10 +65,17 @@ ImageRequest request_of(const json& wanted) {
   out.strength = asked.value("strength", 0.8f);
   if (asked.contains("init")) out.init_image = init_image();
   if (asked.contains("mask")) out.mask_image = mask_image();
+  for (const json& use : asked.value("control", json::array())) {
+    out.controls.push_back({.name = "",
+                            .image = init_image(),
+                            .scale = use.value("scale", 1.0f),
+                            .start = use.value("start", 0.0f),
+                            .finish = use.value("finish", 1.0f)});
+  }
   return out;
 }
 
-ImageSource source_of(const std::string& model) {
+ImageSource source_of(const std::string& model, const std::string& control = "") {
   register_backend(cpu::cpu_backend());
   const test::ImageFolder folder(model);
   for (const char* part : {"tokenizer", "tokenizer_2"}) {
@@ -78,7 +85,15 @@ ImageSource source_of(const std::string& model) {
   ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0})};
   const test::ImageFolder other("sd1");
   if (model == "lcm") options.vae = other.path() / "vae";  // its own has more channels
+  if (control.empty()) return load_image_source(folder.path(), options);
+  const test::ImageFolder net(control);
+  options.control_nets = {net.path()};
   return load_image_source(folder.path(), options);
+}
+
+std::string control_of(const json& wanted) {
+  const json& asked = wanted["request"];
+  return asked.contains("control") ? asked["control"][0]["net"].get<std::string>() : "";
 }
 
 // A case by its place in the file, which keeps failures short.
@@ -86,7 +101,7 @@ class PipelineGolden : public testing::TestWithParam<size_t> {};
 
 TEST_P(PipelineGolden, EndsWithTheLatentsOfDiffusers) {
   const json wanted = cases().at(GetParam());
-  const ImageSource source = source_of(wanted["model"].get<std::string>());
+  const ImageSource source = source_of(wanted["model"].get<std::string>(), control_of(wanted));
   ImageRequest request = request_of(wanted);
   ImagePipeline pipeline(source);
   const auto expected = wanted["latents"].get<std::vector<float>>();
