@@ -214,7 +214,16 @@ Tensor WeightScope::array(std::string_view leaf, const Shape& shape) const {
 }
 
 Tensor WeightScope::conv(std::string_view leaf, const Shape& shape) const {
-  const Tensor packed = pack_conv_weight(cast(stored(leaf, shape), activations()));
+  Tensor plain = stored(leaf, shape);
+  // CPUs widen 16-bit weights as they go: half the memory, and less to read.
+  const bool kept = device().host_accessible() &&
+                    (plain.dtype() == DType::f16 || plain.dtype() == DType::bf16);
+  if (!kept) plain = cast(plain, activations());
+  const Tensor packed = pack_conv_weight(plain);
+  if (!patched(leaf)) {
+    const io::TensorEntry& entry = take(leaf, shape);
+    if (entry.file) entry.file->dont_need(entry.data);
+  }
   books_->figures.resident_bytes += static_cast<int64_t>(packed.buffer()->bytes());
   return packed;
 }

@@ -77,7 +77,8 @@ class WeightScope {
   Tensor vector(std::string_view leaf, int64_t size, float offset = 0) const;
   // Of any shape, as activations(); memory of its own.
   Tensor array(std::string_view leaf, const Shape& shape) const;
-  // (out, in, kernel_h, kernel_w) as activations(), packed for image_conv().
+  // (out, in, kernel_h, kernel_w), packed for image_conv(): as activations(), or 16 bits as stored
+  // where the device reads host memory; mapped pages are given back.
   Tensor conv(std::string_view leaf, const Shape& shape) const;
   // (size) on the host.
   std::vector<float> values(std::string_view leaf, int64_t size) const;
