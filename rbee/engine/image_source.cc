@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "rbee/core/log.h"
-#include "rbee/text/clip_tokenizer.h"
 
 namespace rbee::engine {
 namespace {
@@ -76,36 +75,6 @@ diffusion::SchedulerConfig scheduler_of(const fs::path& path, const models::Imag
   if (!text.empty()) out = diffusion::parse_scheduler_config(text);
   out.prediction = prediction_of(model.scheduler.prediction_type);
   return out;
-}
-
-models::TokenizerFiles tokenizer_in(const fs::path& folder) {
-  return {.tokenizer_json = text_of(folder / "tokenizer.json"),
-          .vocab_json = text_of(folder / "vocab.json"),
-          .merges = text_of(folder / "merges.txt"),
-          .tokenizer_config_json = text_of(folder / "tokenizer_config.json"),
-          .special_tokens_map = text_of(folder / "special_tokens_map.json")};
-}
-
-bool is_empty(const models::TokenizerFiles& files) {
-  return files.tokenizer_json.empty() && files.merges.empty();
-}
-
-// A single file has none but its settings: those of the folder that it lies in.
-models::TokenizerFiles files_of(const models::TokenizerFiles& own, const fs::path& folder) {
-  if (!is_empty(own)) return own;
-  models::TokenizerFiles found = tokenizer_in(folder);
-  if (found.tokenizer_config_json.empty()) found.tokenizer_config_json = own.tokenizer_config_json;
-  return found;
-}
-
-PromptTokenizer tokenizer_of(const models::TokenizerFiles& files) {
-  text::ClipTokenizer clip =
-      text::clip_tokenizer({.tokenizer_json = files.tokenizer_json,
-                            .vocab_json = files.vocab_json,
-                            .merges = files.merges,
-                            .tokenizer_config_json = files.tokenizer_config_json,
-                            .special_tokens_map = files.special_tokens_map});
-  return {std::move(clip.tokenizer), clip.bos, clip.eos, clip.pad};
 }
 
 // Few-step models say so in their names alone.
@@ -184,7 +153,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   const fs::path home = fs::is_directory(path) ? path : path.parent_path();
   const fs::path beside = options.tokenizer.empty() ? home / "tokenizer" : options.tokenizer;
   for (const models::TextPart& part : out.model.text) {
-    out.tokenizers.push_back(tokenizer_of(files_of(part.tokenizer, beside)));
+    out.tokenizers.push_back(load_tokenizer(part.tokenizer, beside));
   }
   out.lora_folder = options.lora_folder.empty() ? home / "loras" : options.lora_folder;
   load.progress = nullptr;

@@ -11,19 +11,11 @@
 #include "backends/api/device.h"
 #include "rbee/diffusion/scheduler_config.h"
 #include "rbee/engine/image_api.h"
+#include "rbee/engine/image_tokenizers.h"
 #include "rbee/models/image/control_net.h"
 #include "rbee/models/image/image_model.h"
-#include "rbee/text/tokenizer.h"
 
 namespace rbee::engine {
-
-// A text encoder's tokenizer and the ids around its prompts.
-struct PromptTokenizer {
-  std::unique_ptr<text::Tokenizer> tokenizer;
-  std::optional<text::TokenId> start;
-  text::TokenId end = 0;
-  text::TokenId pad = 0;
-};
 
 struct NamedControlNet {
   std::string name;  // see control_name
@@ -51,7 +43,7 @@ struct ImageSourceOptions {
   std::vector<std::filesystem::path> control_nets;
   std::filesystem::path vae;  // another VAE; empty = the model's own
   // A folder with CLIP's tokenizer for a model in one file, which has none; empty = "tokenizer"
-  // beside that file (tools/get_clip_vocabulary.sh puts it there).
+  // beside that file (tools/get_clip_vocabulary.sh puts it there). T5's: see load_tokenizer().
   std::filesystem::path tokenizer;
   std::filesystem::path lora_folder;  // empty = <model>/loras, or "loras" beside a single file
   std::optional<std::string> prediction_type;

@@ -42,6 +42,7 @@ class PromptEncoder {
     options_.start = tokens_.start;
     options_.end = tokens_.end;
     options_.pad = tokens_.pad;
+    options_.single = tokens_.single;
     if (request.prompt_rule == PromptRule::a1111) {
       options_.comma = tokens_.tokenizer->find(",</w>");
     }
@@ -49,9 +50,10 @@ class PromptEncoder {
 
   std::vector<PromptChunk> chunks(const std::string& prompt) const;
 
-  // Both lists are filled up with empty chunks to `count`.
+  // Both lists are filled up with empty chunks to `count`, where there may be several.
   Encoded encode(std::vector<PromptChunk> positive, std::vector<PromptChunk> negative,
                  size_t count) const {
+    if (options_.single) count = 1;
     const PromptChunk empty = chunks("").front();
     positive.resize(count, empty);
     negative.resize(count, empty);

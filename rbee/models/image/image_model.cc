@@ -127,6 +127,7 @@ void Loader::load_text(const ModelPart& part, bool last) {
   text.tokenizer = part.tokenizer;
   if (part.class_name == "T5EncoderModel") {
     text.encoder = load_t5(part);
+    text.tokenizer.kind = TokenizerFiles::Kind::t5;
   } else if (part.class_name == "CLIPTextModel" ||
              part.class_name == "CLIPTextModelWithProjection") {
     text.encoder = load_clip(part, last);

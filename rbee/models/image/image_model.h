@@ -35,11 +35,14 @@ struct SchedulerSettings {
 // The files that describe a tokenizer, as their texts; empty where there is none, as in single
 // files.
 struct TokenizerFiles {
+  enum class Kind : uint8_t { clip, t5 };
+  Kind kind = Kind::clip;
   std::string tokenizer_json;
   std::string vocab_json, merges;  // CLIP's older form
   std::string spiece_model;        // T5's older form: SentencePiece's file
   std::string tokenizer_config_json;
   std::string special_tokens_map;
+  std::filesystem::path gguf;  // the encoder's own file, where that has the vocabulary
 };
 
 struct TextPart {

@@ -1,0 +1,91 @@
+#include "rbee/engine/image_tokenizers.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "rbee/core/error.h"
+#include "rbee/engine/gguf_vocab.h"
+#include "rbee/io/checkpoint.h"
+#include "rbee/text/clip_tokenizer.h"
+#include "rbee/text/sentencepiece.h"
+
+namespace rbee::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using models::TokenizerFiles;
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TokenizerFiles tokenizer_in(const fs::path& folder) {
+  return {.tokenizer_json = text_of(folder / "tokenizer.json"),
+          .vocab_json = text_of(folder / "vocab.json"),
+          .merges = text_of(folder / "merges.txt"),
+          .spiece_model = text_of(folder / "spiece.model"),
+          .tokenizer_config_json = text_of(folder / "tokenizer_config.json"),
+          .special_tokens_map = text_of(folder / "special_tokens_map.json"),
+          .gguf = {}};
+}
+
+bool is_empty(const TokenizerFiles& files) {
+  return files.tokenizer_json.empty() && files.merges.empty() && files.spiece_model.empty() &&
+         files.gguf.empty();
+}
+
+// A single file has none but its settings: those of a folder beside it.
+TokenizerFiles files_of(const TokenizerFiles& own, const fs::path& folder) {
+  if (!is_empty(own)) return own;
+  TokenizerFiles found = tokenizer_in(folder);
+  found.kind = own.kind;
+  if (found.tokenizer_config_json.empty()) found.tokenizer_config_json = own.tokenizer_config_json;
+  return found;
+}
+
+PromptTokenizer clip_tokenizer(const TokenizerFiles& files) {
+  text::ClipTokenizer clip =
+      text::clip_tokenizer({.tokenizer_json = files.tokenizer_json,
+                            .vocab_json = files.vocab_json,
+                            .merges = files.merges,
+                            .tokenizer_config_json = files.tokenizer_config_json,
+                            .special_tokens_map = files.special_tokens_map});
+  return {std::move(clip.tokenizer), clip.bos, clip.eos, clip.pad};
+}
+
+std::unique_ptr<text::Tokenizer> t5_reader(const TokenizerFiles& files, const fs::path& folder) {
+  if (!files.tokenizer_json.empty()) {
+    return text::tokenizer_from_json(files.tokenizer_json, files.tokenizer_config_json,
+                                     files.special_tokens_map);
+  }
+  if (!files.spiece_model.empty()) {
+    return text::tokenizer_from_gguf(text::vocab_from_sentencepiece(files.spiece_model));
+  }
+  if (!files.gguf.empty()) {
+    return text::tokenizer_from_gguf(gguf_vocab(io::Checkpoint::open(files.gguf).metadata()));
+  }
+  fail(Code::not_found, folder.string(),
+       "T5 has no tokenizer: put tokenizer.json or spiece.model of the model's folder there");
+}
+
+PromptTokenizer t5_tokenizer(const TokenizerFiles& files, const fs::path& folder) {
+  PromptTokenizer out;
+  out.tokenizer = t5_reader(files, folder);
+  const auto end = out.tokenizer->eos() ? out.tokenizer->eos() : out.tokenizer->find("</s>");
+  check(end.has_value(), "T5's tokenizer", "it has no </s> to end a prompt with");
+  out.end = *end;
+  out.pad = out.tokenizer->find("<pad>").value_or(0);
+  out.single = true;
+  return out;
+}
+
+}  // namespace
+
+PromptTokenizer load_tokenizer(const TokenizerFiles& own, const fs::path& beside) {
+  if (own.kind == TokenizerFiles::Kind::clip) return clip_tokenizer(files_of(own, beside));
+  const fs::path folder = beside.parent_path() / (beside.filename().string() + "_t5");
+  return t5_tokenizer(files_of(own, folder), folder);
+}
+
+}  // namespace rbee::engine
