@@ -211,9 +211,8 @@ class Batch {
 
   Guide guide_of(const Pass& pass, const diffusion::NoiseModel& noise,
                  const Inpaint& inpaint) const {
-    const bool distilled = source_.model.denoiser->info().guidance;
     return Guide(*source_.model.denoiser, noise, with_sizes(pass), count_,
-                 {.scale = distilled ? 1 : settings_.guidance,
+                 {.scale = is_guided(source_) ? settings_.guidance : 1,
                   .rescale = request_.guidance_rescale,
                   .unguided = diffusion::needs_unguided(settings_.sampler),
                   .extra = inpaint.extra,

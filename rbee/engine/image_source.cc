@@ -115,6 +115,10 @@ std::vector<NamedControlNet> load_controls(const std::vector<fs::path>& paths,
 
 }  // namespace
 
+bool is_guided(const ImageSource& source) {
+  return !source.model.denoiser->info().guidance && source.model.family != ImageFamily::flux;
+}
+
 void fill_model_info(ImageSource& source, const std::string& model_id) {
   const models::ImageModel& model = source.model;
   ImageModelInfo& info = source.info;

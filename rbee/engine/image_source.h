@@ -53,6 +53,10 @@ struct ImageSourceOptions {
 // path: what load_image_model takes. Throws as it does, and what its tokenizers throw.
 ImageSource load_image_source(const std::filesystem::path& path, const ImageSourceOptions& options);
 
+// Whether the model is guided by a negative prompt; not those that were distilled with guidance,
+// nor any FLUX.
+bool is_guided(const ImageSource& source);
+
 // Fills info and side_step from what is known of the model; device, model and scheduler are set.
 void fill_model_info(ImageSource& source, const std::string& model_id);
 

@@ -50,22 +50,24 @@ class PromptEncoder {
 
   std::vector<PromptChunk> chunks(const std::string& prompt) const;
 
-  // Both lists are filled up with empty chunks to `count`, where there may be several.
+  // Both lists are filled up with empty chunks to `count`, where there may be several. Without any
+  // chunk of a negative prompt its states are the prompt's.
   Encoded encode(std::vector<PromptChunk> positive, std::vector<PromptChunk> negative,
                  size_t count) const {
     if (options_.single) count = 1;
     const PromptChunk empty = chunks("").front();
+    const bool both = !negative.empty();
     positive.resize(count, empty);
-    negative.resize(count, empty);
+    if (both) negative.resize(count, empty);
     std::vector<PromptChunk> all = std::move(positive);
     all.insert(all.end(), negative.begin(), negative.end());
     const bool weighted = std::ranges::any_of(all, &PromptChunk::weighted);
     const bool against_empty = weighted && request_.prompt_rule == PromptRule::comfy;
     if (against_empty) all.push_back(empty);
-    const auto rows = static_cast<int64_t>(2 * count);
+    const auto share = static_cast<int64_t>(count), rows = both ? 2 * share : share;
     TextEncoding states = run(all);
     if (weighted) states.hidden = weighed(states.hidden, all, rows, against_empty);
-    return {part(states, 0, rows / 2), part(states, rows / 2, rows / 2)};
+    return {part(states, 0, share), part(states, rows - share, share)};
   }
 
  private:
@@ -134,6 +136,7 @@ double mean(std::span<const float> values) {
 
 PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request) {
   const size_t encoders = source.model.text.size();
+  const bool guided = is_guided(source);
   std::vector<PromptEncoder> parts;
   std::vector<std::vector<PromptChunk>> positive;
   std::vector<std::vector<PromptChunk>> negative;
@@ -141,8 +144,9 @@ PromptStates encode_prompts(const ImageSource& source, const ImageRequest& reque
   for (size_t i = 0; i < encoders; ++i) {
     parts.emplace_back(source, request, i);
     positive.push_back(parts.back().chunks(request.prompt));
-    negative.push_back(parts.back().chunks(request.negative_prompt));
-    count = std::max({count, positive.back().size(), negative.back().size()});
+    auto& other = negative.emplace_back();
+    if (guided) other = parts.back().chunks(request.negative_prompt);
+    count = std::max({count, positive.back().size(), other.size()});
   }
   std::vector<TextEncoding> prompts;
   std::vector<TextEncoding> negatives;
@@ -153,7 +157,7 @@ PromptStates encode_prompts(const ImageSource& source, const ImageRequest& reque
   }
   PromptStates out{models::join_text(source.model, prompts),
                    models::join_text(source.model, negatives)};
-  if (source.model.zeros_for_empty_negative && request.negative_prompt.empty()) {
+  if (guided && source.model.zeros_for_empty_negative && request.negative_prompt.empty()) {
     out.negative.context = zero_like(out.negative.context);
     out.negative.pooled = zero_like(out.negative.pooled);
   }

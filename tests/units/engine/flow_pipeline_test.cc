@@ -1,0 +1,142 @@
+// The whole pipeline with tiny models of Stable Diffusion 3 and FLUX, against diffusers' pipelines
+// (tools/goldens/make_flow_pipeline_goldens.py).
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_backend.h"
+#include "rbee/engine/image_pipeline.h"
+#include "rbee/io/image/png.h"
+#include "rbee/io/json_parse.h"
+#include "tests/models/image_folder.h"
+
+namespace rbee::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int32_t kWidth = 72;
+constexpr int32_t kHeight = 64;
+
+json cases() {
+  std::ifstream file(RBEE_TEST_DATA "/units/engine/data/flow_pipelines.json");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return io::parse_json(text, "flow_pipelines.json");
+}
+
+std::string init_image() {
+  io::Pixels out{.width = kWidth, .height = kHeight, .channels = 3, .values = {}};
+  for (int y = 0; y < kHeight; ++y) {
+    for (int x = 0; x < kWidth; ++x) {
+      for (const int value : {x * 3, y * 4, x + y}) {
+        out.values.push_back(static_cast<uint8_t>(value));
+      }
+    }
+  }
+  return io::encode_png(out);
+}
+
+ImageRequest request_of(const json& wanted) {
+  const json& asked = wanted["request"];
+  ImageRequest out;
+  out.prompt = "a tiny golden dragon on a table";
+  out.negative_prompt = "misty portrait";
+  out.prompt_rule = PromptRule::none;
+  out.width = kWidth;
+  out.height = kHeight;
+  out.seed = wanted["seed"].get<uint64_t>();
+  out.steps = asked["steps"].get<int32_t>();
+  out.count = asked.value("count", 1);
+  out.guidance_scale = asked.value("guidance_scale", 3.5f);
+  out.strength = asked.value("strength", 0.8f);
+  if (asked.contains("init")) out.init_image = init_image();
+  return out;
+}
+
+// Tokenizers where the folder's model_index.json says, or all of them beside the model.
+ImageSource source_of(const std::string& model) {
+  register_backend(cpu::cpu_backend());
+  const test::ImageFolder folder(model);
+  const bool flux = !model.starts_with("sd3");
+  const auto put = [&](const char* from, const char* to) {
+    fs::copy(test::image_data(from), folder.path() / to, fs::copy_options::recursive);
+  };
+  put("tokenizer", "tokenizer");
+  put(flux ? "t5_tokenizer" : "tokenizer", "tokenizer_2");
+  if (!flux) put("t5_tokenizer", "tokenizer_3");
+  return load_image_source(folder.path(), {.device = &get_device({DeviceKind::cpu, 0})});
+}
+
+std::vector<float> latents_of(const ImageSource& source, const ImageRequest& request) {
+  std::vector<float> out;
+  PipelineHooks hooks;
+  hooks.step = [](int32_t) { return true; };
+  hooks.image = [](const io::Pixels&, int32_t) { return true; };
+  hooks.latents = [&](const Tensor& latents, int32_t) {
+    const auto values = latents.to_host<float>();
+    out.insert(out.end(), values.begin(), values.end());
+  };
+  PipelineTimes times;
+  EXPECT_TRUE(ImagePipeline(source).run(request, resolve(source, request), hooks, times));
+  return out;
+}
+
+float worst_of(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  float worst = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    worst = std::max(worst, std::abs(a[i] - b[i]));
+  }
+  return worst;
+}
+
+// A case by its place in the file, which keeps failures short.
+class FlowPipelineGolden : public testing::TestWithParam<size_t> {};
+
+TEST_P(FlowPipelineGolden, EndsWithTheLatentsOfDiffusers) {
+  const json wanted = cases().at(GetParam());
+  const ImageSource source = source_of(wanted["model"].get<std::string>());
+  ImageRequest request = request_of(wanted);
+  const auto expected = wanted["latents"].get<std::vector<float>>();
+  for (request.batch = 1; request.batch <= request.count; ++request.batch) {
+    EXPECT_LT(worst_of(latents_of(source, request), expected), 2e-3f) << "batch " << request.batch;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, FlowPipelineGolden, testing::Range<size_t>(0, cases().size()));
+
+TEST(FlowPipelineTest, SettingsAreTheFamilys) {
+  const ImageSource sd3 = source_of("sd3"), flux = source_of("flux"),
+                    schnell = source_of("schnell");
+  EXPECT_EQ(sd3.info.default_sampler, "Euler");
+  EXPECT_EQ(sd3.info.default_steps, 28);
+  EXPECT_FLOAT_EQ(sd3.info.default_guidance, 5);
+  EXPECT_EQ(sd3.side_step, 8);  // pixels of a latent here, times the patch
+  EXPECT_FLOAT_EQ(flux.info.default_guidance, 3.5f);
+  EXPECT_EQ(flux.info.default_width, 512);
+  EXPECT_EQ(schnell.info.default_steps, 4);
+  EXPECT_FLOAT_EQ(schnell.info.default_guidance, 1);
+}
+
+// CLIP reads a long prompt in several chunks, T5 in one that is as long as a short prompt's.
+TEST(FlowPipelineTest, LongPromptsAreRead) {
+  const ImageSource source = source_of("sd3");
+  ImageRequest request;
+  request.prompt = "a red cat";
+  const PromptStates brief = encode_prompts(source, request);
+  for (int i = 0; i < 60; ++i) request.prompt += " on a table";
+  const PromptStates lengthy = encode_prompts(source, request);
+  EXPECT_EQ(brief.positive.context.dim(1), 77 + models::kSd3T5Tokens);
+  const int64_t clip = lengthy.positive.context.dim(1) - models::kSd3T5Tokens;
+  EXPECT_GT(clip, 77);
+  EXPECT_EQ(clip % 77, 0);
+  EXPECT_EQ(lengthy.negative.context.shape(), lengthy.positive.context.shape());
+}
+
+}  // namespace
+}  // namespace rbee::engine
