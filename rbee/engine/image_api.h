@@ -146,6 +146,12 @@ class ImageSink {
   virtual void on_failed(const ImageFailed&) noexcept = 0;
 };
 
+// A word of textual inversion, which stands for as many tokens.
+struct EmbeddingInfo {
+  std::string word;
+  int32_t vectors = 0;
+};
+
 struct ImageModelInfo {
   std::string id;            // reported name
   std::string architecture;  // e.g. "sd1", "sdxl"
@@ -160,6 +166,8 @@ struct ImageModelInfo {
   std::string default_schedule;
   bool inpainting = false;            // the denoiser reads a mask; others repaint by blending
   std::vector<std::string> controls;  // names of the ControlNets
+  std::vector<EmbeddingInfo> embeddings;
+  std::vector<std::string> skipped_embeddings;  // files that do not fit the model, by name
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
 };
@@ -194,6 +202,8 @@ class ImageEngine {
   // Thread-safe; false when no such request is waiting or running.
   virtual bool cancel(const std::string& job_id) = 0;
   virtual ImageStats stats() const = 0;
+  // Names that LoraUse::path may have now.
+  virtual std::vector<std::string> loras() const = 0;
   // Takes no new work, cancels everything, and joins the engine's thread. Idempotent.
   virtual void stop() = 0;
 };

@@ -109,6 +109,8 @@ class QueuedImageEngine final : public ImageEngine {
     return out;
   }
 
+  std::vector<std::string> loras() const override { return lora_names(source_.lora_folder); }
+
   void stop() override {
     {
       const std::scoped_lock lock(mutex_);

@@ -113,6 +113,31 @@ std::vector<NamedControlNet> load_controls(const std::vector<fs::path>& paths,
   return out;
 }
 
+void add_embedding(const fs::path& path, ImageSource& source) {
+  models::TextEmbedding read = models::read_embedding(path, source.model);
+  source.info.embeddings.push_back({read.word, static_cast<int32_t>(read.count)});
+  source.embeddings.push_back(std::move(read));
+}
+
+void load_embeddings(const fs::path& path, ImageSource& source) {
+  if (!fs::is_directory(path)) return add_embedding(path, source);
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    const fs::path ending = entry.path().extension();
+    const bool known = ending == kAdapter || ending == ".pt" || ending == ".bin";
+    if (entry.is_regular_file() && known) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  for (const fs::path& file : files) {
+    try {
+      add_embedding(file, source);
+    } catch (const Error& error) {
+      log(LogLevel::warn, "a textual inversion is left out", {{"reason", error.what()}});
+      source.info.skipped_embeddings.push_back(file.stem().string());
+    }
+  }
+}
+
 }  // namespace
 
 bool is_guided(const ImageSource& source) {
@@ -167,6 +192,9 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
     return models::load_image_model(path, with);
   };
   out.controls = load_controls(options.control_nets, out.model);
+  const bool named = !options.embeddings.empty();
+  const fs::path embeddings = named ? options.embeddings : home / "embeddings";
+  if (named || fs::is_directory(embeddings)) load_embeddings(embeddings, out);
   fill_model_info(out, options.model_id);
   return out;
 }
@@ -188,6 +216,17 @@ const models::ControlNet& find_control(const ImageSource& source, const std::str
     known += cat(known.empty() ? "" : ", ", control.name);
   }
   fail(Code::invalid_argument, "control.model", "\"", name, "\" is none of ", known);
+}
+
+std::vector<std::string> lora_names(const fs::path& folder) {
+  std::vector<std::string> out;
+  std::error_code absent;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, absent)) {
+    if (!entry.is_regular_file() || entry.path().extension() != kAdapter) continue;
+    out.push_back(entry.path().lexically_relative(folder).replace_extension().generic_string());
+  }
+  std::ranges::sort(out);
+  return out;
 }
 
 fs::path find_lora(const fs::path& folder, const std::string& name) {

@@ -13,6 +13,7 @@
 #include "rbee/engine/image_api.h"
 #include "rbee/engine/image_tokenizers.h"
 #include "rbee/models/image/control_net.h"
+#include "rbee/models/image/embedding.h"
 #include "rbee/models/image/image_model.h"
 
 namespace rbee::engine {
@@ -30,6 +31,7 @@ struct ImageSource {
   ImageModelInfo info;
   int32_t side_step = 8;  // pixels; widths and heights are multiples of it
   std::vector<NamedControlNet> controls;
+  std::vector<models::TextEmbedding> embeddings;
   // The same model with other LoRAs, for requests that name some. Empty: they are refused.
   std::function<models::ImageModel(const std::vector<models::LoraSource>&)> reload;
   std::filesystem::path lora_folder;  // where requests' LoRAs are looked up by name
@@ -46,6 +48,9 @@ struct ImageSourceOptions {
   // beside that file (tools/get_clip_vocabulary.sh puts it there). T5's: see load_tokenizer().
   std::filesystem::path tokenizer;
   std::filesystem::path lora_folder;  // empty = <model>/loras, or "loras" beside a single file
+  // A folder of textual inversions, of which those that do not fit are logged and left out, or one
+  // file, which has to fit; empty = "embeddings", where lora_folder has "loras".
+  std::filesystem::path embeddings;
   std::optional<std::string> prediction_type;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights loaded
 };
@@ -65,6 +70,9 @@ std::string control_name(const std::filesystem::path& path);
 // The network that a request names; an empty name is for the only one. Throws invalid_argument
 // naming those that there are.
 const models::ControlNet& find_control(const ImageSource& source, const std::string& name);
+
+// Names that requests may give, without their ending; in the order of the alphabet.
+std::vector<std::string> lora_names(const std::filesystem::path& folder);
 
 // The file of a LoRA that a request names: `path` below the folder, with or without
 // ".safetensors". Throws invalid_argument for names that leave the folder and not_found.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "rbee/engine/image_words.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
 
@@ -43,6 +44,7 @@ class PromptEncoder {
     options_.end = tokens_.end;
     options_.pad = tokens_.pad;
     options_.single = tokens_.single;
+    words_ = EmbeddedWords(source.embeddings, index, static_cast<int32_t>(encoder_.vocab_size()));
     if (request.prompt_rule == PromptRule::a1111) {
       options_.comma = tokens_.tokenizer->find(",</w>");
     }
@@ -74,8 +76,11 @@ class PromptEncoder {
   TextEncoding run(const std::vector<PromptChunk>& all) const {
     std::vector<int32_t> ids;
     for (const PromptChunk& chunk : all) ids.insert(ids.end(), chunk.ids.begin(), chunk.ids.end());
-    return encoder_(
-        {.ids = ids, .batch = static_cast<int64_t>(all.size()), .clip_skip = request_.clip_skip});
+    const std::vector<models::TokenVector> vectors = words_.take(ids, tokens_.pad);
+    return encoder_({.ids = ids,
+                     .batch = static_cast<int64_t>(all.size()),
+                     .clip_skip = request_.clip_skip,
+                     .vectors = vectors});
   }
 
   Tensor weighed(const Tensor& hidden, const std::vector<PromptChunk>& all, int64_t rows,
@@ -110,12 +115,14 @@ class PromptEncoder {
   const PromptTokenizer& tokens_;
   const models::TextEncoder& encoder_;
   diffusion::ChunkOptions options_;
+  EmbeddedWords words_;
 };
 
 std::vector<PromptChunk> PromptEncoder::chunks(const std::string& prompt) const {
-  const auto encode = [&](std::string_view text) {
+  const auto plain = [&](std::string_view text) {
     return tokens_.tokenizer->encode(text, {.add_special = false, .parse_special = false});
   };
+  const auto encode = [&](std::string_view text) { return words_.encode(text, plain); };
   const auto parts = diffusion::parse_prompt(prompt, syntax_of(request_.prompt_rule));
   return diffusion::chunk_prompt(parts, encode, options_);
 }

@@ -8,6 +8,7 @@ Run from the repository root (wrote the committed file with the versions below):
     venv/bin/python tools/goldens/make_pipeline_goldens.py tests/units/engine/data
 """
 
+import copy
 import json
 import pathlib
 import sys
@@ -22,6 +23,7 @@ import make_image_goldens as tiny
 
 DATA = pathlib.Path("tests/models/data_image")
 PROMPT = "a tiny golden dragon on a table"
+WORDS = " with an <owl-toy>, inkwash"
 NEGATIVE = "misty portrait"
 WIDTH, HEIGHT = 72, 64
 cases = []
@@ -73,6 +75,25 @@ def controls(request, pipeline):
     return out if len(uses) > 1 else {name: values[0] for name, values in out.items()}
 
 
+def vectors(name, count, width):
+    """The tests make the same."""
+    return torch.from_numpy(tiny.weight_values(f"token_embedding.{name}", (count, width))).float()
+
+
+def learn_words(pipe):
+    """Textual inversions: a token of three vectors, and for one encoder a word of one."""
+    pipe.tokenizer = copy.deepcopy(pipe.tokenizer)
+    width = pipe.text_encoder.config.hidden_size
+    pipe.load_textual_inversion({"<owl-toy>": vectors("owl", 3, width)})
+    if not hasattr(pipe, "text_encoder_2"):
+        pipe.load_textual_inversion({"emb_params": vectors("style", 1, width)}, token="inkwash")
+        return
+    pipe.tokenizer_2 = copy.deepcopy(tiny.read_tokenizer(DATA / "tokenizer"))
+    width = pipe.text_encoder_2.config.hidden_size
+    pipe.load_textual_inversion({"<owl-toy>": vectors("large", 3, width)},
+                                text_encoder=pipe.text_encoder_2, tokenizer=pipe.tokenizer_2)
+
+
 def run(model, pipeline, request, scheduler=None, changes=None, **options):
     """request: what the test asks of the engine; options: what diffusers is asked for."""
     kit = parts(model)
@@ -93,6 +114,8 @@ def run(model, pipeline, request, scheduler=None, changes=None, **options):
         extra["requires_safety_checker"] = False
     pipe = kind(**kit, **extra)
     pipe.set_progress_bar_config(disable=True)
+    if request.get("words"):
+        learn_words(pipe)
     count = request.get("count", 1)
     seed = 7 + len(cases)
     generators = [torch.Generator().manual_seed(seed + i) for i in range(count)]
@@ -100,8 +123,9 @@ def run(model, pipeline, request, scheduler=None, changes=None, **options):
     negative = {} if "Latent" in pipeline else {"negative_prompt": NEGATIVE}
     if "Img2Img" not in pipeline:
         options.update(width=WIDTH, height=HEIGHT)
+    prompt = PROMPT + WORDS if request.get("words") else PROMPT
     with torch.no_grad():
-        latents = pipe(PROMPT, num_inference_steps=request["steps"], generator=generators,
+        latents = pipe(prompt, num_inference_steps=request["steps"], generator=generators,
                        num_images_per_prompt=count, output_type="latent", **negative,
                        **options).images
     latents = latents.permute(0, 2, 3, 1).reshape(-1).tolist()
@@ -147,6 +171,8 @@ def main():
         width=WIDTH, height=HEIGHT)
     run("sdxl", "StableDiffusionXLControlNetPipeline",
         {"steps": 4, "control": [{"net": "steer_xl"}]})
+    run("sd1", plain, {"steps": 3, "words": True})
+    run("sdxl", "StableDiffusionXLPipeline", {"steps": 3, "words": True})
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "pipelines.json", "w", encoding="ascii") as file:

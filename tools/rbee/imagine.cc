@@ -29,6 +29,7 @@ struct ImagineOptions {
   std::string dtype = "auto";
   std::string vae;
   std::string loras;
+  std::string embeddings;
   std::vector<std::string> lora;                          // "name" or "name:strength"
   std::vector<std::string> control_nets, control_images;  // one picture for each network
   engine::ControlUse control;                             // of all of them
@@ -191,6 +192,7 @@ int run(const ImagineOptions& options) {
       .control_nets = {options.control_nets.begin(), options.control_nets.end()},
       .vae = options.vae,
       .lora_folder = options.loras,
+      .embeddings = options.embeddings,
       .prediction_type = std::nullopt,
       .progress = {}};
   if (options.dtype != "auto") source.activations = parse_dtype(options.dtype);
@@ -264,6 +266,8 @@ Command add_imagine(CLI::App& parent) {
   app->add_option("--vae", options->vae, "another VAE, folder or file");
   app->add_option("--lora", options->lora, "name or name:strength; may be given several times");
   app->add_option("--loras", options->loras, "folder of LoRAs; default: <model>/loras");
+  app->add_option("--embeddings", options->embeddings,
+                  "folder of textual inversions, or one file; default: <model>/embeddings");
   app->add_flag("-q,--quiet", options->quiet, "only the file's name");
   add_sampling(*app, *options);
   add_control(*app, *options);

@@ -52,6 +52,9 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
   app.add_option("--vae", flags.vae, "Another VAE, folder or file");
   app.add_option("--loras", flags.loras, "Folder of LoRAs that requests may name")
       ->default_str("<model>/loras");
+  app.add_option("--embeddings", flags.embeddings,
+                 "Textual inversions that prompts may use: a folder, or one file")
+      ->default_str("<model>/embeddings");
   app.add_option("--control-net", flags.control_nets,
                  "ControlNet that requests may name, folder or file; may be given several times");
   app.add_option("--prediction", flags.prediction,

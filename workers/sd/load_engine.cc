@@ -34,6 +34,7 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
       .control_nets = {flags.control_nets.begin(), flags.control_nets.end()},
       .vae = flags.vae,
       .lora_folder = flags.loras,
+      .embeddings = flags.embeddings,
       .prediction_type = std::nullopt,
       .progress = {}};
   if (flags.dtype != "auto") options.activations = parse_dtype(flags.dtype);

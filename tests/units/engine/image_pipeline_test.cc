@@ -52,6 +52,7 @@ ImageRequest request_of(const json& wanted) {
   const json& asked = wanted["request"];
   ImageRequest out;
   out.prompt = "a tiny golden dragon on a table";
+  if (asked.contains("words")) out.prompt += " with an <owl-toy>, inkwash";
   if (wanted["model"] != "lcm") out.negative_prompt = "misty portrait";
   out.prompt_rule = PromptRule::none;
   out.width = kWidth;
@@ -75,6 +76,30 @@ ImageRequest request_of(const json& wanted) {
   return out;
 }
 
+void write_vectors(const std::filesystem::path& file,
+                   const std::vector<std::pair<const char*, test::MadeTensor>>& named) {
+  std::vector<test::MadeTensor> tensors;
+  for (const auto& [key, made] : named) {
+    const auto values = test::made_weights("token_embedding." + made.name, made.shape);
+    tensors.push_back({key, made.shape, values});
+  }
+  test::write_safetensors(file, tensors);
+}
+
+// Words of two kinds of files, beside two that are left out.
+void write_words(const std::filesystem::path& folder, bool large) {
+  std::filesystem::create_directories(folder);
+  if (large) {
+    write_vectors(folder / "<owl-toy>.safetensors",
+                  {{"clip_l", {"owl", {3, 32}, {}}}, {"clip_g", {"large", {3, 40}, {}}}});
+  } else {
+    write_vectors(folder / "toy.safetensors", {{"<owl-toy>", {"owl", {3, 32}, {}}}});
+    write_vectors(folder / "InkWash.safetensors", {{"emb_params", {"style", {1, 32}, {}}}});
+  }
+  write_vectors(folder / "wide.safetensors", {{"emb_params", {"style", {1, 33}, {}}}});
+  std::ofstream(folder / "old.pt") << "pickled";
+}
+
 ImageSource source_of(const std::string& model, const std::string& control = "") {
   register_backend(cpu::cpu_backend());
   const test::ImageFolder folder(model);
@@ -83,6 +108,7 @@ ImageSource source_of(const std::string& model, const std::string& control = "")
                           std::filesystem::copy_options::recursive);
   }
   ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0})};
+  write_words(folder.path() / "embeddings", model == "sdxl");
   const test::ImageFolder other("sd1");
   if (model == "lcm") options.vae = other.path() / "vae";  // its own has more channels
   if (control.empty()) return load_image_source(folder.path(), options);
@@ -132,6 +158,15 @@ TEST_P(PipelineGolden, EndsWithTheLatentsOfDiffusers) {
     for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::abs(got[i] - expected[i]));
     EXPECT_LT(worst, 2e-3f) << "batch " << batch;
   }
+}
+
+TEST(ImageSource, NamesWordsThatFitAndThoseThatDoNot) {
+  const ImageSource source = source_of("sd1");
+  ASSERT_EQ(source.info.embeddings.size(), 2u);
+  EXPECT_EQ(source.info.embeddings[0].word, "InkWash");
+  EXPECT_EQ(source.info.embeddings[1].word, "<owl-toy>");
+  EXPECT_EQ(source.info.embeddings[1].vectors, 3);
+  EXPECT_EQ(source.info.skipped_embeddings, (std::vector<std::string>{"old", "wide"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, PipelineGolden, testing::Range<size_t>(0, cases().size()));

@@ -1,0 +1,47 @@
+#pragma once
+// Words of textual inversion in prompts: they become tokens beyond the vocabulary, whose vectors an
+// encoder is then given.
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rbee/models/image/embedding.h"
+#include "rbee/text/tokenizer.h"
+
+namespace rbee::engine {
+
+class EmbeddedWords {
+ public:
+  EmbeddedWords() = default;
+  // Of one encoder; `first_id`: the vocabulary's size. The embeddings outlive the words. Those
+  // without vectors for the encoder stay text.
+  EmbeddedWords(std::span<const models::TextEmbedding> embeddings, size_t encoder,
+                text::TokenId first_id);
+
+  using Encode = std::function<std::vector<text::TokenId>(std::string_view)>;
+  // The ids of a text, in which words that stand alone, in upper or lower case, with or without
+  // ComfyUI's "embedding:" before them, are their vectors' ids. Of several words the longest
+  // counts.
+  std::vector<text::TokenId> encode(std::string_view text, const Encode& encode) const;
+
+  // Replaces ids beyond the vocabulary by `stand_in` and returns the vectors that take their
+  // places.
+  std::vector<models::TokenVector> take(std::span<text::TokenId> ids, text::TokenId stand_in) const;
+
+ private:
+  struct Word {
+    std::string text;  // lower case
+    text::TokenId first = 0;
+    int64_t count = 0;
+    const float* vectors = nullptr;
+    size_t width = 0;
+  };
+  const Word* at(std::string_view lower, size_t place) const;
+
+  text::TokenId first_id_ = 0;
+  std::vector<Word> words_;  // the longest first
+};
+
+}  // namespace rbee::engine
