@@ -1,15 +1,14 @@
 #include "backends/cpu/image_conv.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "backends/cpu/cpu_features.h"
+#include "backends/cpu/image_conv_parts.h"
 #include "backends/cpu/linear/kernels.h"
 #include "backends/cpu/linear/pack.h"
 #include "backends/cpu/linear/scratch.h"
 #include "backends/cpu/thread_pool.h"
 #include "rbee/core/dtype.h"
-#include "rbee/core/half.h"
 
 namespace rbee::cpu {
 namespace {
@@ -26,40 +25,6 @@ constexpr int64_t kMinPanels = 4;
 constexpr int64_t kTasksPerThread = 4;  // so that slow threads take fewer
 constexpr int64_t kGrain = 1 << 18;     // multiplications below which one thread does it all
 
-const PanelKernels* kernels_of(const LinearIsa& isa, DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return isa.f32;
-    case DType::f16:
-      return isa.f16;
-    case DType::bf16:
-      return isa.bf16;
-    default:
-      return nullptr;
-  }
-}
-
-float as_float(float x) {
-  return x;
-}
-float as_float(f16 x) {
-  return to_float(x);
-}
-float as_float(bf16 x) {
-  return to_float(x);
-}
-
-template <typename T>
-void copy_run(const T* from, int64_t step, int64_t count, float* to) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (step == 1) {
-      std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
-      return;
-    }
-  }
-  for (int64_t i = 0; i < count; ++i) to[i] = as_float(from[i * step]);
-}
-
 // The image as a matrix: row p is what the filters of output pixel p see, (kernel_h, kernel_w, in).
 class Patches {
  public:
@@ -68,7 +33,8 @@ class Patches {
         in_(args.x.size(3)),
         kernel_w_(args.weight.size(2)),
         depth_(args.weight.size(1) * kernel_w_ * in_),
-        scale_(args.upsample ? 2 : 1) {}
+        scale_(args.upsample ? 2 : 1),
+        element_bytes_(info(args.x.dtype).block_bytes) {}
 
   int64_t depth() const { return depth_; }
 
@@ -85,23 +51,10 @@ class Patches {
 
   // Inputs [k, k + count) of rows [first, first + rows), `count` floats each; 0 beyond the depth.
   void gather(int64_t first, int64_t rows, int64_t k, int64_t count, float* out) const {
-    switch (args_.x.dtype) {
-      case DType::f16:
-        return gather_rows<f16>(first, rows, k, count, out);
-      case DType::bf16:
-        return gather_rows<bf16>(first, rows, k, count, out);
-      default:
-        return gather_rows<float>(first, rows, k, count, out);
-    }
-  }
-
- private:
-  template <typename T>
-  void gather_rows(int64_t first, int64_t rows, int64_t k, int64_t count, float* out) const {
     const int64_t height = args_.y.size(1), width = args_.y.size(2);
     const int64_t end = std::min(k + count, depth_);
     for (int64_t p = first; p < first + rows; ++p, out += count) {
-      const T* image = args_.x.as<T>() + p / (height * width) * args_.x.stride(0);
+      const std::byte* image = at(p / (height * width) * args_.x.stride(0));
       const int64_t row = p / width % height * args_.stride - args_.pad_top;
       const int64_t column = p % width * args_.stride - args_.pad_left;
       float* to = gather_row(image, row, column, k, end, out);
@@ -109,9 +62,14 @@ class Patches {
     }
   }
 
+ private:
+  // Element `offset` of x.
+  const std::byte* at(int64_t offset) const {
+    return args_.x.as<std::byte>() + offset * element_bytes_;
+  }
+
   // Inputs [k, end) of the patch whose first pixel is (row, column); returns where they end.
-  template <typename T>
-  float* gather_row(const T* image, int64_t row, int64_t column, int64_t k, int64_t end,
+  float* gather_row(const std::byte* image, int64_t row, int64_t column, int64_t k, int64_t end,
                     float* to) const {
     const View& x = args_.x;
     const int64_t line = kernel_w_ * in_;  // a line of the patch
@@ -123,8 +81,9 @@ class Patches {
       const int64_t count = std::min(longest - k % longest, end - k);
       const bool inside = i >= 0 && i < x.size(1) * scale_ && j >= 0 && j < x.size(2) * scale_;
       if (inside) {
-        const T* pixel = image + i / scale_ * x.stride(1) + j / scale_ * x.stride(2);
-        copy_run(pixel + k % in_ * x.stride(3), x.stride(3), count, to);
+        const int64_t pixel = i / scale_ * x.stride(1) + j / scale_ * x.stride(2);
+        const int64_t offset = pixel + k % in_ * x.stride(3);
+        copy_channels(x.dtype, image + offset * element_bytes_, x.stride(3), count, to);
       } else {
         std::fill_n(to, count, 0.0f);
       }
@@ -135,44 +94,8 @@ class Patches {
   }
 
   const ImageConvArgs& args_;
-  int64_t in_, kernel_w_, depth_, scale_;
+  int64_t in_, kernel_w_, depth_, scale_, element_bytes_;
 };
-
-// An optional operand's row of channels as floats.
-template <typename T>
-void add_row(const View& view, const T* row, int64_t step, int64_t count, float* sums) {
-  if (!view) return;
-  for (int64_t c = 0; c < count; ++c) sums[c] += as_float(row[c * step]);
-}
-
-template <typename T>
-void store_row(const float* sums, int64_t count, T* y) {
-  for (int64_t c = 0; c < count; ++c) {
-    if constexpr (std::is_same_v<T, float>) {
-      y[c] = sums[c];
-    } else if constexpr (std::is_same_v<T, f16>) {
-      y[c] = to_f16(sums[c]);
-    } else {
-      y[c] = to_bf16(sums[c]);
-    }
-  }
-}
-
-// Sums of pixel p from channel `first` on, with all that is added to them, to y.
-template <typename T>
-void finish_pixel(const ImageConvArgs& args, int64_t p, int64_t first, int64_t count, float* sums) {
-  const View &y = args.y, &channels = args.channel_add, &residual = args.residual;
-  const int64_t n = p / (y.size(1) * y.size(2));
-  const int64_t row = p / y.size(2) % y.size(1), column = p % y.size(2);
-  const int64_t bias_step = args.bias.strides[0];
-  add_row(args.bias, args.bias.as<T>() + first * bias_step, bias_step, count, sums);
-  add_row(channels, channels.as<T>() + n * channels.strides[0] + first * channels.strides[1],
-          channels.strides[1], count, sums);
-  const int64_t at = n * residual.strides[0] + row * residual.strides[1] +
-                     column * residual.strides[2] + first * residual.strides[3];
-  add_row(residual, residual.as<T>() + at, residual.strides[3], count, sums);
-  store_row(sums, count, y.as<T>() + p * y.size(3) + first);
-}
 
 // How the work is cut: blocks of pixels, and for each of them groups of panels.
 struct Plan {
@@ -231,13 +154,7 @@ class Task {
     const int64_t count = std::min(panels_ * kPanelRows, y.size(3) - channel);
     for (int64_t r = 0; r < rows_; ++r) {
       float* sums = sums_ + r * panels_ * kPanelRows;
-      if (y.dtype == DType::f16) {
-        finish_pixel<f16>(job_.args, first_ + r, channel, count, sums);
-      } else if (y.dtype == DType::bf16) {
-        finish_pixel<bf16>(job_.args, first_ + r, channel, count, sums);
-      } else {
-        finish_pixel<float>(job_.args, first_ + r, channel, count, sums);
-      }
+      finish_pixel(job_.args, first_ + r, channel, count, sums);
     }
   }
 
@@ -296,32 +213,16 @@ class Task {
 };
 
 thread_local Scratch task_scratch;
-thread_local Scratch weight_scratch;
-
-// The weight (out, depth) in panels: as it is, or packed for this call.
-const std::byte* panels_of(const View& weight, int64_t panels) {
-  if (weight.packing == kPanelPacking) return weight.as<std::byte>();
-  View matrix = weight;
-  matrix.rank = 2;
-  matrix.sizes[1] = weight.size(1) * weight.size(2) * weight.size(3);
-  matrix.strides[0] = matrix.sizes[1];
-  matrix.strides[1] = 1;
-  const int64_t bytes = panels * panel_bytes(weight.dtype, matrix.sizes[1]);
-  std::byte* packed = weight_scratch.reserve(static_cast<size_t>(bytes));
-  pack_panels(matrix, packed);
-  return packed;
-}
-
 void run_conv(const ImageConvArgs& args, const LinearIsa& isa) {
   if (args.y.numel() == 0) return;
   ThreadPool& pool = ThreadPool::shared();
   const Plan plan = plan_of(args, pool.threads());
   const Job job{.args = args,
                 .isa = isa,
-                .kernels = *kernels_of(isa, args.weight.dtype),
+                .kernels = *conv_kernels(isa, args.weight.dtype),
                 .plan = plan,
                 .patches = Patches(args),
-                .weight = panels_of(args.weight, plan.panels)};
+                .weight = conv_panels(args.weight)};
   const int64_t tasks = plan.blocks * plan.groups;
   const bool small = args.y.numel() * job.patches.depth() < kGrain;
   pool.parallel_for(tasks, small ? tasks : 1, [&](int64_t begin, int64_t end, int) {
@@ -332,7 +233,7 @@ void run_conv(const ImageConvArgs& args, const LinearIsa& isa) {
 const char* refuse(const ImageConvArgs& args, const LinearIsa& isa, Isa needed) {
   const DType x = args.x.dtype;
   if (x != DType::f32 && x != DType::f16 && x != DType::bf16) return "takes f32, f16 and bf16";
-  if (kernels_of(isa, args.weight.dtype) == nullptr) return "has no kernel for the weight's type";
+  if (conv_kernels(isa, args.weight.dtype) == nullptr) return "has no kernel for the weight's type";
   if (args.weight.numel() == 0) return "wants inputs";
   return missing_isa(needed);
 }

@@ -10,6 +10,7 @@
 #include "backends/cpu/cpu_features.h"
 #include "backends/cpu/fused_linear.h"
 #include "backends/cpu/image_conv.h"
+#include "backends/cpu/image_winograd.h"
 #include "backends/cpu/linear/linear.h"
 #include "backends/cpu/ref/attention.h"
 #include "backends/cpu/ref/conv.h"
@@ -109,9 +110,9 @@ void add_convolutions(KernelTable& t) {
 }
 
 void add_images(KernelTable& t) {
-  t.image_conv =
-      slot<RB_X86(avx512bf16_image_conv, avx512_image_conv, avx2_image_conv) portable_image_conv,
-           ref_image_conv>();
+  t.image_conv = slot<RB_X86(avx512_winograd_conv, avx2_winograd_conv, avx512bf16_image_conv,
+                             avx512_image_conv, avx2_image_conv) portable_image_conv,
+                      ref_image_conv>();
   t.image_group_norm =
       slot<RB_X86(avx512_image_group_norm, avx2_image_group_norm) ref_image_group_norm>();
 }

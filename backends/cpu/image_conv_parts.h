@@ -1,0 +1,24 @@
+#pragma once
+// What the forms of image_conv on CPUs share: weights in panels, rows of channels as floats, and
+// what is added to sums on their way to y.
+
+#include "backends/api/args_image.h"
+#include "backends/cpu/linear/kernels.h"
+
+namespace rbee::cpu {
+
+// Null where the instruction set has no kernel for the type, and for what is not a plain float.
+const PanelKernels* conv_kernels(const LinearIsa& isa, DType dtype);
+
+// f32, f16 or bf16: `count` elements from `from` on, `step` elements apart, as floats.
+void copy_channels(DType dtype, const void* from, int64_t step, int64_t count, float* to);
+
+// Sums of output pixel p (of all images) for outputs [first, first + count), with all that is added
+// to them, to y. `sums` is changed.
+void finish_pixel(const ImageConvArgs& args, int64_t p, int64_t first, int64_t count, float* sums);
+
+// The weight (out, depth) in panels: as it is, or packed for this call into memory of the calling
+// thread.
+const std::byte* conv_panels(const View& weight);
+
+}  // namespace rbee::cpu

@@ -1,0 +1,309 @@
+#include "backends/cpu/image_winograd.h"
+
+#include <algorithm>
+
+#include "backends/cpu/cpu_features.h"
+#include "backends/cpu/image_conv_parts.h"
+#include "backends/cpu/linear/pack.h"
+#include "backends/cpu/linear/scratch.h"
+#include "backends/cpu/simd/winograd.h"
+#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/workspace.h"
+#include "rbee/core/dtype.h"
+
+#ifdef __x86_64__
+
+namespace rbee::cpu {
+namespace {
+
+constexpr int64_t kPlaces = kWinogradPlaces;
+// Transformed inputs that are kept at a time: they stay in the last-level cache.
+constexpr int64_t kBlockBytes = 12 << 20;
+// A task's tiles, panels and inputs at a time: their sums and transformed weights stay in the
+// second-level cache.
+constexpr int64_t kTaskTiles = 96;
+constexpr int64_t kTaskPanels = 1;
+constexpr int64_t kChunk = 128;
+constexpr int64_t kTileUnit = 12;  // a multiple of the row tiles, 4, 6 and 12
+constexpr int64_t kTasksPerThread = 4;
+// Below these the transforms of the weights cost more than they save.
+constexpr int64_t kMinTiles = 16;
+constexpr int64_t kMinChannels = 32;
+
+struct Isas {
+  const LinearIsa& linear;
+  const WinogradKernels& winograd;
+};
+
+// Tiles of all images, in the order of pixels.
+struct Grid {
+  explicit Grid(const View& y)
+      : rows((y.size(1) + kWinogradSide - 1) / kWinogradSide),
+        columns((y.size(2) + kWinogradSide - 1) / kWinogradSide),
+        tiles(y.size(0) * rows * columns) {}
+
+  int64_t rows, columns, tiles;
+};
+
+struct TilePlace {
+  int64_t n, row, column;  // image, first pixel of the result
+};
+
+TilePlace place_of(const Grid& grid, int64_t tile) {
+  const int64_t in_image = tile % (grid.rows * grid.columns);
+  return {tile / (grid.rows * grid.columns), in_image / grid.columns * kWinogradSide,
+          in_image % grid.columns * kWinogradSide};
+}
+
+// What all tasks share. Transformed inputs are (place, tile of the block, input).
+struct Job {
+  const ImageConvArgs& args;
+  const Isas& isas;
+  Grid grid;
+  int64_t in, panels;
+  const std::byte* weight;       // packed
+  float* inputs = nullptr;       // of the block
+  int64_t first = 0, block = 0;  // tiles of the block
+};
+
+// Transforms tiles' inputs; each thread has one.
+class InputReader {
+ public:
+  InputReader(const Job& job, Scratch& scratch) : job_(job) {
+    const View& x = job.args.x;
+    direct_ = x.dtype == DType::f32 && x.stride(3) == 1;
+    const int64_t rows = direct_ ? 1 : 1 + kPlaces;
+    zeros_ = reinterpret_cast<float*>(
+        scratch.reserve(static_cast<size_t>(rows * job.in) * sizeof(float)));
+    std::fill_n(zeros_, job.in, 0.0f);
+  }
+
+  // Tile `tile` of the block.
+  void transform(int64_t tile) const {
+    const View& x = job_.args.x;
+    const TilePlace place = place_of(job_.grid, job_.first + tile);
+    const int64_t scale = job_.args.upsample ? 2 : 1;
+    const float* rows[kPlaces];
+    for (int64_t p = 0; p < kPlaces; ++p) {
+      const int64_t i = place.row - job_.args.pad_top + p / kWinogradInput;
+      const int64_t j = place.column - job_.args.pad_left + p % kWinogradInput;
+      const bool inside = i >= 0 && i < x.size(1) * scale && j >= 0 && j < x.size(2) * scale;
+      const int64_t offset =
+          place.n * x.stride(0) + i / scale * x.stride(1) + j / scale * x.stride(2);
+      rows[p] = inside ? pixel(p, offset) : zeros_;
+    }
+    job_.isas.winograd.input(rows, job_.in, job_.inputs + tile * job_.in, job_.block * job_.in);
+  }
+
+ private:
+  const float* pixel(int64_t p, int64_t offset) const {
+    const View& x = job_.args.x;
+    if (direct_) return x.as<float>() + offset;
+    float* copy = zeros_ + (1 + p) * job_.in;
+    copy_channels(x.dtype, x.as<std::byte>() + offset * info(x.dtype).block_bytes, x.stride(3),
+                  job_.in, copy);
+    return copy;
+  }
+
+  const Job& job_;
+  bool direct_;
+  float* zeros_;  // a pixel outside of the image, then copies
+};
+
+// Tiles [tile, tile + tiles) of the block with panels [panel, panel + panels).
+class Task {
+ public:
+  Task(const Job& job, int64_t tile, int64_t tiles, int64_t panel)
+      : job_(job),
+        kernels_(*conv_kernels(job.isas.linear, job.args.weight.dtype)),
+        tile_(tile),
+        tiles_(tiles),
+        panel_(panel),
+        panels_(std::min(kTaskPanels, job.panels - panel)) {}
+
+  void run(Scratch& scratch) {
+    Carver counter(nullptr);
+    carve(counter);
+    Carver carver(scratch.reserve(counter.used()));
+    carve(carver);
+    for (int64_t k = 0; k < job_.in; k += kChunk) multiply(k, std::min(kChunk, job_.in - k));
+    for (int64_t p = 0; p < panels_; ++p) {
+      for (int64_t t = 0; t < tiles_; ++t) finish(p, t);
+    }
+  }
+
+ private:
+  void carve(Carver& carver) {
+    sums_ = carver.take<float>(kPlaces * panels_ * tiles_ * kPanelRows);
+    weights_ = carver.take<float>(kPlaces * panels_ * kChunk * kPanelRows);
+    if (kernels_.unpack != nullptr) {
+      unpacked_ = carver.take<float>(kWinogradTaps * kChunk * kPanelRows);
+    }
+  }
+
+  // Inputs [k, k + count) of panel p of the weight, transformed.
+  void transform_weight(int64_t p, int64_t k, int64_t count) {
+    const DType dtype = job_.args.weight.dtype;
+    const std::byte* panel =
+        job_.weight + (panel_ + p) * panel_bytes(dtype, kWinogradTaps * job_.in);
+    const float* taps[kWinogradTaps];
+    for (int64_t tap = 0; tap < kWinogradTaps; ++tap) {
+      const std::byte* from = panel + panel_bytes(dtype, tap * job_.in + k);
+      float* plain = unpacked_ + tap * kChunk * kPanelRows;
+      if (kernels_.unpack != nullptr) kernels_.unpack(from, count, {.f32 = plain});
+      taps[tap] = kernels_.unpack != nullptr ? plain : reinterpret_cast<const float*>(from);
+    }
+    job_.isas.winograd.weight(taps, count, weights_ + p * kPlaces * kChunk * kPanelRows);
+  }
+
+  float* sums_of(int64_t place, int64_t p) const {
+    return sums_ + (place * panels_ + p) * tiles_ * kPanelRows;
+  }
+
+  void multiply(int64_t k, int64_t count) {
+    for (int64_t p = 0; p < panels_; ++p) transform_weight(p, k, count);
+    for (int64_t place = 0; place < kPlaces; ++place) {
+      const float* inputs = job_.inputs + (place * job_.block + tile_) * job_.in + k;
+      for (int64_t p = 0; p < panels_; ++p) {
+        const float* weights = weights_ + (p * kPlaces * kChunk + place * count) * kPanelRows;
+        job_.isas.linear.f32->rows({.x = {.f32 = inputs, .stride = job_.in},
+                                    .rows = tiles_,
+                                    .in = count,
+                                    .packed = reinterpret_cast<const std::byte*>(weights),
+                                    .y = sums_of(place, p),
+                                    .y_stride = kPanelRows,
+                                    .accumulate = k > 0});
+      }
+    }
+  }
+
+  // The outputs of a tile: straight to y where all is f32 and whole, else pixel by pixel.
+  void finish(int64_t p, int64_t t) {
+    const ImageConvArgs& args = job_.args;
+    const int64_t first = (panel_ + p) * kPanelRows;
+    const int64_t count = std::min<int64_t>(kPanelRows, args.y.size(3) - first);
+    const TilePlace place = place_of(job_.grid, job_.first + tile_ + t);
+    const bool plain_residual = !args.residual || args.residual.stride(3) == 1;
+    const bool direct = args.y.dtype == DType::f32 && count == kPanelRows && plain_residual;
+    float add[kPanelRows] = {}, outputs[kWinogradOutputs][kPanelRows];
+    if (direct) add_channels(place.n, first, add);
+    WinogradTarget target{.add = add, .residual = {}, .y = {}};
+    int64_t pixels[kWinogradOutputs];
+    for (int o = 0; o < kWinogradOutputs; ++o) {
+      const int64_t i = place.row + o / kWinogradSide, j = place.column + o % kWinogradSide;
+      if (i >= args.y.size(1) || j >= args.y.size(2)) continue;
+      pixels[o] = (place.n * args.y.size(1) + i) * args.y.size(2) + j;
+      target.y[o] = direct ? args.y.as<float>() + pixels[o] * args.y.size(3) + first : outputs[o];
+      if (direct && args.residual) {
+        const View& residual = args.residual;
+        target.residual[o] = residual.as<float>() + place.n * residual.stride(0) +
+                             i * residual.stride(1) + j * residual.stride(2) + first;
+      }
+    }
+    const int64_t step = panels_ * tiles_ * kPanelRows;
+    job_.isas.winograd.output(sums_of(0, p) + t * kPanelRows, step, target);
+    if (direct) return;
+    for (int o = 0; o < kWinogradOutputs; ++o) {
+      if (target.y[o] != nullptr) finish_pixel(args, pixels[o], first, count, outputs[o]);
+    }
+  }
+
+  // Bias and channel_add of a whole panel of f32.
+  void add_channels(int64_t n, int64_t first, float* add) const {
+    const View &bias = job_.args.bias, &channels = job_.args.channel_add;
+    for (int64_t c = 0; c < kPanelRows; ++c) {
+      if (bias) add[c] += bias.as<float>()[(first + c) * bias.stride(0)];
+      if (channels) {
+        add[c] += channels.as<float>()[n * channels.stride(0) + (first + c) * channels.stride(1)];
+      }
+    }
+  }
+
+  const Job& job_;
+  const PanelKernels& kernels_;
+  int64_t tile_, tiles_;       // of the block
+  int64_t panel_, panels_;     // of the weight
+  float* sums_ = nullptr;      // (place, panel, tile, 16)
+  float* weights_ = nullptr;   // (panel, place, input of the chunk, 16)
+  float* unpacked_ = nullptr;  // (tap, input of the chunk, 16)
+};
+
+thread_local Scratch task_scratch;
+
+// `most` at most, all of about the same size.
+int64_t even_share(int64_t count, int64_t most) {
+  const int64_t shares = (count + most - 1) / most;
+  const int64_t share = (count + shares - 1) / shares;
+  return std::min(count, (share + kTileUnit - 1) / kTileUnit * kTileUnit);
+}
+
+void run_block(const Job& job) {
+  ThreadPool& pool = ThreadPool::shared();
+  pool.parallel_for(job.block, 4, [&](int64_t begin, int64_t end, int) {
+    const InputReader reader(job, task_scratch);
+    for (int64_t tile = begin; tile < end; ++tile) reader.transform(tile);
+  });
+  const int64_t groups = (job.panels + kTaskPanels - 1) / kTaskPanels;
+  const int64_t wanted = (kTasksPerThread * pool.threads() + groups - 1) / groups;
+  const int64_t most = std::clamp((job.block + wanted - 1) / wanted, kTileUnit, kTaskTiles);
+  const int64_t tiles = even_share(job.block, most);
+  const int64_t pieces = (job.block + tiles - 1) / tiles;
+  pool.parallel_for(groups * pieces, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t tile = i % pieces * tiles;
+      Task task(job, tile, std::min(tiles, job.block - tile), i / pieces * kTaskPanels);
+      task.run(task_scratch);
+    }
+  });
+}
+
+void run_winograd(const ImageConvArgs& args, const Isas& isas) {
+  Job job{.args = args,
+          .isas = isas,
+          .grid = Grid(args.y),
+          .in = args.x.size(3),
+          .panels = (args.y.size(3) + kPanelRows - 1) / kPanelRows,
+          .weight = conv_panels(args.weight)};
+  const int64_t tile_bytes = kPlaces * job.in * static_cast<int64_t>(sizeof(float));
+  const int64_t most = std::max(kBlockBytes / tile_bytes, 2 * kTileUnit);
+  const int64_t block = even_share(job.grid.tiles, most);
+  job.inputs = reinterpret_cast<float*>(thread_workspace(block * tile_bytes));
+  for (; job.first < job.grid.tiles; job.first += block) {
+    job.block = std::min(block, job.grid.tiles - job.first);
+    run_block(job);
+  }
+}
+
+const char* refuse(const ImageConvArgs& args, const LinearIsa& linear, Isa needed) {
+  const DType x = args.x.dtype;
+  if (x != DType::f32 && x != DType::f16 && x != DType::bf16) return "takes f32, f16 and bf16";
+  if (conv_kernels(linear, args.weight.dtype) == nullptr) return "has no kernel for the weight";
+  if (args.weight.size(1) != 3 || args.weight.size(2) != 3) return "takes filters of 3 x 3";
+  if (args.stride != 1) return "takes strides of 1";
+  if (args.x.size(3) % kWinogradLanes != 0) return "takes inputs in sixteens";
+  if (args.x.size(3) < kMinChannels || args.y.size(3) < kPanelRows) return "wants more channels";
+  const Grid grid(args.y);
+  if (grid.tiles < kMinTiles) return "wants more pixels";
+  if (grid.tiles * kPlaces > 5 * args.y.size(0) * args.y.size(1) * args.y.size(2)) {
+    return "wants sizes that make tiles of 4 x 4";
+  }
+  return missing_isa(needed);
+}
+
+constexpr Isas kAvx2{linear_avx2, winograd_avx2};
+constexpr Isas kAvx512{linear_avx512, winograd_avx512};
+
+}  // namespace
+
+const Impl<ImageConvArgs> avx2_winograd_conv{
+    .name = "winograd_avx2",
+    .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_avx2, Isa::avx2); },
+    .run = [](const ImageConvArgs& args, Stream&) { run_winograd(args, kAvx2); }};
+const Impl<ImageConvArgs> avx512_winograd_conv{
+    .name = "winograd_avx512",
+    .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_avx512, Isa::avx512); },
+    .run = [](const ImageConvArgs& args, Stream&) { run_winograd(args, kAvx512); }};
+
+}  // namespace rbee::cpu
+
+#endif  // __x86_64__
