@@ -270,6 +270,15 @@ void read_control_script(const json& object, std::vector<FieldError>& errors, Im
   });
 }
 
+// Of {"override_settings": {...}} what changes a picture here; one model is served.
+void read_overrides(const json& object, std::vector<FieldError>& errors, ImageBody& out) {
+  const auto found = object.find("override_settings");
+  if (found == object.end() || !found->is_object()) return;
+  ObjectReader reader(*found, "override_settings.", errors);
+  const auto skip = reader.integer("CLIP_stop_at_last_layers", kClipSkip);
+  if (skip) out.clip_skip = skip;
+}
+
 }  // namespace
 
 ImageJobBody parse_image_job(std::string_view body) {
@@ -338,6 +347,15 @@ ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string
   return out;
 }
 
+std::string parse_png_info(std::string_view body) {
+  const json object = parse_object(body);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  SentImage sent = image(reader, "image", true);
+  finish(errors);
+  return std::move(sent.data);
+}
+
 ImageBody parse_sdapi(std::string_view body, bool img2img) {
   const json object = parse_object(body);
   std::vector<FieldError> errors;
@@ -356,6 +374,7 @@ ImageBody parse_sdapi(std::string_view body, bool img2img) {
   out.batch = batch;
   out.send_images = reader.boolean("send_images").value_or(true);
   read_control_script(object, errors, out);
+  read_overrides(object, errors, out);
   if (out.noise_source.empty()) out.noise_source = "philox";
   if (img2img) {
     read_init_images(reader, out);

@@ -93,5 +93,7 @@ ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string
 
 // POST /sdapi/v1/txt2img and img2img
 ImageBody parse_sdapi(std::string_view body, bool img2img);
+// POST /sdapi/v1/png-info: the base64 form of a file.
+std::string parse_png_info(std::string_view body);
 
 }  // namespace rbee::server

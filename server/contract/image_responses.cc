@@ -34,6 +34,26 @@ Json progress_fields(const char* type, const ImageProgressEvent& event) {
           {"images_per_second", rounded(event.images_per_second)}};
 }
 
+// What there is nothing of here. Clients that fill their lists from these paths want an answer.
+struct FixedAnswer {
+  std::string_view path;
+  std::string_view json;
+};
+constexpr FixedAnswer kFixedAnswers[] = {
+    {"/sdapi/v1/latent-upscale-modes", R"([{"name":"Latent"}])"},
+    {"/sdapi/v1/sd-vae", "[]"},
+    {"/sdapi/v1/sd-modules", "[]"},
+    {"/sdapi/v1/hypernetworks", "[]"},
+    {"/sdapi/v1/face-restorers", "[]"},
+    {"/sdapi/v1/realesrgan-models", "[]"},
+    {"/sdapi/v1/prompt-styles", "[]"},
+    {"/sdapi/v1/script-info", "[]"},
+    {"/sdapi/v1/scripts", R"({"txt2img":["controlnet"],"img2img":["controlnet"]})"},
+    {"/sdapi/v1/cmd-flags", "{}"},
+    {"/controlnet/module_list", R"({"module_list":["none"]})"},
+    {"/controlnet/version", R"({"version":2})"},
+};
+
 std::string data_url(std::string_view base64) {
   return cat("data:image/png;base64,", base64);
 }
@@ -133,20 +153,26 @@ std::string openai_images_json(const std::vector<ImageResult>& images, int64_t c
   return dump(json);
 }
 
-std::string openai_partial_json(std::string_view base64, int32_t index, int64_t created) {
-  return dump({{"type", "image_generation.partial_image"},
+std::string openai_partial_json(std::string_view operation, std::string_view base64, int32_t index,
+                                int64_t created) {
+  return dump({{"type", cat(operation, ".partial_image")},
                {"b64_json", base64},
                {"partial_image_index", index},
                {"created_at", created},
+               {"background", "opaque"},
+               {"quality", "auto"},
                {"output_format", "png"}});
 }
 
-std::string openai_completed_json(const ImageResult& image, int64_t created) {
-  return dump({{"type", "image_generation.completed"},
+std::string openai_completed_json(std::string_view operation, const ImageResult& image,
+                                  int64_t created) {
+  return dump({{"type", cat(operation, ".completed")},
                {"b64_json", image.base64},
                {"created_at", created},
                {"size", cat(image.width, "x", image.height)},
                {"seed", image.seed},
+               {"background", "opaque"},
+               {"quality", "auto"},
                {"output_format", "png"}});
 }
 
@@ -166,15 +192,25 @@ std::string sdapi_images_json(const std::vector<ImageResult>& images, std::strin
     seeds.push_back(image.seed);
     texts.push_back(image.parameters);
   }
-  Json info = {{"all_seeds", seeds}, {"infotexts", texts}};
+  const Json sent = Json::parse(request, nullptr, false);
+  const auto words = [&](const char* name) {
+    const bool there = sent.is_object() && sent.contains(name) && sent[name].is_string();
+    return there ? sent[name].get<std::string>() : std::string();
+  };
+  const std::string prompt = words("prompt"), negative = words("negative_prompt");
+  Json info = {{"prompt", prompt},
+               {"all_prompts", std::vector<std::string>(images.size(), prompt)},
+               {"negative_prompt", negative},
+               {"all_negative_prompts", std::vector<std::string>(images.size(), negative)},
+               {"all_seeds", seeds},
+               {"infotexts", texts}};
   if (!images.empty()) {
     info["seed"] = images.front().seed;
     info["width"] = images.front().width;
     info["height"] = images.front().height;
   }
-  const Json parameters = Json::parse(request, nullptr, false);
   return dump({{"images", std::move(pictures)},
-               {"parameters", parameters.is_discarded() ? Json::object() : parameters},
+               {"parameters", sent.is_discarded() ? Json::object() : sent},
                {"info", dump(info)}});
 }
 
@@ -230,12 +266,59 @@ std::string sdapi_upscalers_json() {
                             {"scale", 2}}}));
 }
 
-std::string controlnet_models_json(const std::vector<std::string>& names) {
-  return dump({{"model_list", names}});
+std::vector<std::string_view> sdapi_fixed_paths() {
+  std::vector<std::string_view> out;
+  for (const FixedAnswer& answer : kFixedAnswers) out.push_back(answer.path);
+  return out;
 }
 
-std::string controlnet_modules_json() {
-  return dump({{"module_list", Json::array({"none"})}});
+std::string sdapi_fixed_json(std::string_view path) {
+  const auto found = std::ranges::find(kFixedAnswers, path, &FixedAnswer::path);
+  return found == std::end(kFixedAnswers) ? std::string() : std::string(found->json);
+}
+
+std::string sdapi_png_info_json(const SdapiPngInfo& info) {
+  Json items = Json::object(), parameters = Json::object();
+  if (!info.text.empty()) {
+    items["parameters"] = info.text;
+    parameters = {{"Prompt", info.prompt}, {"Negative prompt", info.negative_prompt}};
+    const auto add = [&](const char* name, const auto& value) {
+      if (value) parameters[name] = *value;
+    };
+    add("Steps", info.steps);
+    if (!info.sampler.empty()) parameters["Sampler"] = info.sampler;
+    if (!info.schedule.empty()) parameters["Schedule type"] = info.schedule;
+    add("CFG scale", info.guidance_scale);
+    add("Seed", info.seed);
+    add("Size-1", info.width);
+    add("Size-2", info.height);
+    add("Clip skip", info.clip_skip);
+  }
+  return dump({{"info", info.text}, {"items", items}, {"parameters", parameters}});
+}
+
+std::string sdapi_embeddings_json(const SdapiEmbeddings& embeddings) {
+  const Json unknown = {
+      {"step", nullptr}, {"sd_checkpoint", nullptr}, {"sd_checkpoint_name", nullptr}};
+  Json loaded = Json::object(), skipped = Json::object();
+  for (const auto& [word, vectors] : embeddings.loaded) {
+    loaded[word] = unknown;
+    loaded[word]["vectors"] = vectors;
+  }
+  for (const std::string& word : embeddings.skipped) skipped[word] = unknown;
+  return dump({{"loaded", std::move(loaded)}, {"skipped", std::move(skipped)}});
+}
+
+std::string sdapi_loras_json(const std::vector<std::string>& names) {
+  Json list = Json::array();
+  for (const std::string& name : names) {
+    list.push_back({{"name", name}, {"alias", name}, {"path", name}, {"metadata", Json::object()}});
+  }
+  return dump(list);
+}
+
+std::string controlnet_models_json(const std::vector<std::string>& names) {
+  return dump({{"model_list", names}});
 }
 
 }  // namespace rbee::server

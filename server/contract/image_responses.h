@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rbee::server {
@@ -69,8 +70,11 @@ std::string complete_json(const std::vector<ImageResult>& images, const ImageTim
 // OpenAI's forms. created: seconds since 1970.
 std::string openai_images_json(const std::vector<ImageResult>& images, int64_t created,
                                bool as_url);
-std::string openai_partial_json(std::string_view base64, int32_t index, int64_t created);
-std::string openai_completed_json(const ImageResult& image, int64_t created);
+// operation: what begins the events' types, "image_generation" or "image_edit".
+std::string openai_partial_json(std::string_view operation, std::string_view base64, int32_t index,
+                                int64_t created);
+std::string openai_completed_json(std::string_view operation, const ImageResult& image,
+                                  int64_t created);
 std::string openai_models_json(std::string_view model, int64_t created);
 
 // AUTOMATIC1111's forms.
@@ -93,7 +97,23 @@ std::string sdapi_schedulers_json(const std::vector<SdapiName>& names);
 std::string sdapi_models_json(std::string_view model);
 std::string sdapi_options_json(std::string_view model);
 std::string sdapi_upscalers_json();
+// Lists that clients ask for and that are the same for every worker; empty: not such a path.
+std::string sdapi_fixed_json(std::string_view path);
+std::vector<std::string_view> sdapi_fixed_paths();
+struct SdapiPngInfo {
+  std::string text;  // as the file has it; empty: none
+  std::string prompt, negative_prompt, sampler, schedule;
+  std::optional<int32_t> steps, width, height, clip_skip;
+  std::optional<float> guidance_scale;
+  std::optional<uint64_t> seed;
+};
+std::string sdapi_png_info_json(const SdapiPngInfo& info);
+struct SdapiEmbeddings {
+  std::vector<std::pair<std::string, int32_t>> loaded;  // word and vectors
+  std::vector<std::string> skipped;
+};
+std::string sdapi_embeddings_json(const SdapiEmbeddings& embeddings);
+std::string sdapi_loras_json(const std::vector<std::string>& names);
 std::string controlnet_models_json(const std::vector<std::string>& names);
-std::string controlnet_modules_json();
 
 }  // namespace rbee::server

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "rbee/core/cat.h"
 #include "server/contract/responses.h"
 
 namespace rbee::server {
@@ -46,12 +47,13 @@ void ImageJobStream::error(const WireError& error, std::string_view message) {
 }
 
 void OpenAiImageStream::preview(const ImageProgressEvent&, std::string_view base64, int32_t) {
-  queue_->push_event("image_generation.partial_image",
-                     openai_partial_json(base64, partials_++, now()));
+  queue_->push_event(cat(operation_, ".partial_image"),
+                     openai_partial_json(operation_, base64, partials_++, now()));
 }
 
 void OpenAiImageStream::image(const ImageResult& image) {
-  queue_->push_event("image_generation.completed", openai_completed_json(image, now()));
+  queue_->push_event(cat(operation_, ".completed"),
+                     openai_completed_json(operation_, image, now()));
 }
 
 void OpenAiImageStream::end(const std::vector<ImageResult>&, const ImageTimes&) {

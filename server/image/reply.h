@@ -39,7 +39,9 @@ class ImageJobStream final : public ImageReply {
 // OpenAI's events: partial pictures, then each picture.
 class OpenAiImageStream final : public ImageReply {
  public:
-  explicit OpenAiImageStream(std::shared_ptr<EventQueue> queue) : queue_(std::move(queue)) {}
+  // operation: "image_generation" or "image_edit"
+  OpenAiImageStream(std::shared_ptr<EventQueue> queue, std::string operation)
+      : queue_(std::move(queue)), operation_(std::move(operation)) {}
   void preview(const ImageProgressEvent& progress, std::string_view base64, int32_t index) override;
   void image(const ImageResult& image) override;
   void end(const std::vector<ImageResult>& images, const ImageTimes& times) override;
@@ -47,6 +49,7 @@ class OpenAiImageStream final : public ImageReply {
 
  private:
   std::shared_ptr<EventQueue> queue_;
+  std::string operation_;
   int32_t partials_ = 0;
 };
 

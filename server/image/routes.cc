@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "rbee/core/cat.h"
 #include "server/contract/image_responses.h"
 #include "server/http/multipart.h"
 #include "server/worker/routes.h"
@@ -103,10 +104,25 @@ void add_sdapi_routes(Router& router, ImageService& service) {
   get("/sdapi/v1/sd-models", [&] { return sdapi_models_json(service.model()); });
   get("/sdapi/v1/options", [&] { return sdapi_options_json(service.model()); });
   get("/sdapi/v1/upscalers", [] { return sdapi_upscalers_json(); });
+  get("/sdapi/v1/embeddings", [&] { return sdapi_embeddings_json(service.embeddings()); });
+  get("/sdapi/v1/loras", [&] { return sdapi_loras_json(service.loras()); });
   // Of AUTOMATIC1111's extension, which clients ask before they offer ControlNets.
   get("/controlnet/model_list", [&] { return controlnet_models_json(service.controls()); });
-  get("/controlnet/module_list", [] { return controlnet_modules_json(); });
-  get("/controlnet/version", [] { return std::string(R"({"version":2})"); });
+  for (const std::string_view path : sdapi_fixed_paths()) {
+    get(path.data(), [path] { return sdapi_fixed_json(path); });
+  }
+  for (const char* what : {"checkpoints", "vae", "loras", "embeddings"}) {
+    add_post(
+        router, cat("/sdapi/v1/refresh-", what).c_str(),
+        [](const Request&) { return json_response(200, "{}"); }, Body::none);
+  }
+  add_post(
+      router, "/sdapi/v1/png-info",
+      [](const Request& request) {
+        const std::string image = parse_png_info(request.body);
+        return json_response(200, sdapi_png_info_json(ImageService::png_info(image)));
+      },
+      Body::json);
 }
 
 }  // namespace

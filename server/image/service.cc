@@ -1,6 +1,8 @@
 #include "server/image/service.h"
 
+#include "rbee/engine/image_parameters.h"
 #include "rbee/io/image/base64.h"
+#include "rbee/io/image/png.h"
 #include "server/image/page.h"
 
 namespace rbee::server {
@@ -112,7 +114,9 @@ std::shared_ptr<EventQueue> ImageService::openai_stream(ImageBody body) {
     const int32_t steps = body.steps.value_or(engine_.model().default_steps);
     body.preview_interval = std::max(1, steps / (partials + 1));
   }
-  submit(body, make_job(std::move(id), std::make_unique<OpenAiImageStream>(events), nullptr));
+  const char* operation = body.init_image.empty() ? "image_generation" : "image_edit";
+  auto reply = std::make_unique<OpenAiImageStream>(events, operation);
+  submit(body, make_job(std::move(id), std::move(reply), nullptr));
   return events;
 }
 
@@ -164,6 +168,37 @@ SdapiProgress ImageService::progress() const {
           .job = job->id(),
           .progress = now.progress,
           .preview = std::move(now.preview)};
+}
+
+SdapiPngInfo ImageService::png_info(std::string_view base64) {
+  const std::string bytes = io::decode_base64(base64, "image");
+  SdapiPngInfo out;
+  out.text = io::png_text(bytes, "parameters").value_or("");
+  if (out.text.empty()) return out;
+  const engine::ImageRequest request = engine::parse_parameters(out.text);
+  const auto given = [](int32_t value) {
+    return value == 0 ? std::nullopt : std::optional<int32_t>(value);
+  };
+  out.prompt = request.prompt;
+  out.negative_prompt = request.negative_prompt;
+  out.sampler = request.sampler;
+  out.schedule = request.schedule;
+  out.steps = given(request.steps);
+  out.width = given(request.width);
+  out.height = given(request.height);
+  out.clip_skip = given(request.clip_skip);
+  out.guidance_scale = request.guidance_scale;
+  out.seed = request.seed;
+  return out;
+}
+
+SdapiEmbeddings ImageService::embeddings() const {
+  const engine::ImageModelInfo& model = engine_.model();
+  SdapiEmbeddings out{.loaded = {}, .skipped = model.skipped_embeddings};
+  for (const engine::EmbeddingInfo& entry : model.embeddings) {
+    out.loaded.emplace_back(entry.word, entry.vectors);
+  }
+  return out;
 }
 
 WorkerService::State ImageService::state() const {

@@ -33,6 +33,11 @@ class ImageService final : public WorkerService {
   // Of the job that runs, if there is one.
   SdapiProgress progress() const;
   std::string model() const { return model_id(); }
+  // The settings in a PNG. Throws Error for what is no base64, and for settings that are no
+  // numbers.
+  static SdapiPngInfo png_info(std::string_view base64);
+  SdapiEmbeddings embeddings() const;
+  std::vector<std::string> loras() const { return engine_.loras(); }
   const std::vector<std::string>& controls() const { return engine_.model().controls; }
 
   std::string health_json() const override;

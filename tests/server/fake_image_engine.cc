@@ -18,6 +18,8 @@ FakeImageEngine::FakeImageEngine(ImageScript script) : script_(std::move(script)
             .default_schedule = "normal",
             .inpainting = false,
             .controls = {"canny"},
+            .embeddings = {{"owl", 2}},
+            .skipped_embeddings = {"other"},
             .parameters = 860,
             .weight_bytes = 1720};
   thread_ = std::thread([this] { loop(); });

@@ -30,6 +30,7 @@ class FakeImageEngine final : public engine::ImageEngine {
   void submit(engine::ImageRequest request, std::shared_ptr<engine::ImageSink> sink) override;
   bool cancel(const std::string& job_id) override;
   engine::ImageStats stats() const override;
+  std::vector<std::string> loras() const override { return {"styles/ink"}; }
   void stop() override;
 
   void release();

@@ -6,6 +6,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/io/image/base64.h"
+#include "rbee/io/image/png.h"
 #include "server/http/server.h"
 #include "server/image/routes.h"
 #include "server/image/service.h"
@@ -254,6 +255,17 @@ TEST(OpenAiImages, EditsTakeAFormWithPictureAndMask) {
   EXPECT_EQ(request.mask_image, "mask");
 }
 
+TEST(OpenAiImages, EventsOfEditsAreNamedSo) {
+  ImageWorker worker;
+  const RawResponse response =
+      send_form(worker, form({{"name=\"prompt\"", "x"},
+                              {"name=\"stream\"", "true"},
+                              {"name=\"image[]\"; filename=\"a.png\"", "picture"}}));
+  const std::vector<Event> events = events_of(response.body);
+  EXPECT_THAT(names_of(events), ElementsAre("image_edit.completed", ""));
+  EXPECT_EQ(json::parse(events[0].data).at("type"), "image_edit.completed");
+}
+
 TEST(OpenAiImages, EditsWithoutPictureOrFormAreErrors) {
   ImageWorker worker;
   EXPECT_THAT(error_of(send_form(worker, form({{"name=\"prompt\"", "x"}}))),
@@ -308,6 +320,51 @@ TEST(Sdapi, ProgressAndInterruptReachTheRunningJob) {
   EXPECT_EQ(client.read_response().status, 499);
 }
 
+// Open WebUI, SillyTavern and webuiapi ask for these before they draw.
+TEST(Sdapi, WhatClientsAskForIsAnswered) {
+  ImageWorker worker;
+  for (const char* path : {"latent-upscale-modes", "sd-vae", "sd-modules", "hypernetworks",
+                           "face-restorers", "realesrgan-models", "prompt-styles", "upscalers"}) {
+    EXPECT_TRUE(worker.get_json(cat("/sdapi/v1/", path)).is_array()) << path;
+  }
+  EXPECT_TRUE(worker.get_json("/sdapi/v1/scripts").at("txt2img").is_array());
+  EXPECT_EQ(worker.get_json("/controlnet/version").at("version"), 2);
+  EXPECT_EQ(worker.post("/sdapi/v1/refresh-loras", "").status, 200);
+  EXPECT_EQ(worker.post("/sdapi/v1/options", R"({"sd_model_checkpoint":"x"})").status, 200);
+  const json body = {{"prompt", "x"}, {"override_settings", {{"CLIP_stop_at_last_layers", 2}}}};
+  const RawResponse drawn = worker.post("/sdapi/v1/txt2img", body.dump());
+  EXPECT_EQ(worker.engine.last_request().clip_skip, 2);
+  const json info = json::parse(json::parse(drawn.body).at("info").get<std::string>());
+  EXPECT_EQ(info.at("all_prompts"), json::array({"x"}));
+}
+
+TEST(Sdapi, PngInfoReadsSettings) {
+  ImageWorker worker;
+  const io::Pixels pixels{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
+  const std::string text =
+      "a cat\nNegative prompt: dog\nSteps: 9, Sampler: Euler a, Schedule type: Karras, "
+      "CFG scale: 6.5, Seed: 12, Size: 64x72";
+  const auto ask_for = [&](const std::string& png) {
+    const json body = {{"image", "data:image/png;base64," + io::encode_base64(png)}};
+    return worker.post("/sdapi/v1/png-info", body.dump());
+  };
+  const json found = json::parse(ask_for(io::encode_png(pixels, {{"parameters", text}})).body);
+  EXPECT_EQ(found.at("info"), text);
+  const json& parameters = found.at("parameters");
+  EXPECT_EQ(parameters.at("Prompt"), "a cat");
+  EXPECT_EQ(parameters.at("Negative prompt"), "dog");
+  EXPECT_EQ(parameters.at("Steps"), 9);
+  EXPECT_EQ(parameters.at("Sampler"), "Euler a");
+  EXPECT_EQ(parameters.at("Schedule type"), "Karras");
+  EXPECT_EQ(parameters.at("CFG scale"), 6.5);
+  EXPECT_EQ(parameters.at("Seed"), 12);
+  EXPECT_EQ(parameters.at("Size-2"), 72);
+  const json nothing = json::parse(ask_for(io::encode_png(pixels)).body);
+  EXPECT_EQ(nothing.at("info"), "");
+  EXPECT_TRUE(nothing.at("parameters").empty());
+  EXPECT_EQ(ask_for(io::encode_png(pixels, {{"parameters", "x\nSteps: many"}})).status, 400);
+}
+
 TEST(Sdapi, ListsHaveTheFormOfAutomatic1111) {
   ImageWorker worker;
   const json samplers = worker.get_json("/sdapi/v1/samplers");
@@ -317,6 +374,10 @@ TEST(Sdapi, ListsHaveTheFormOfAutomatic1111) {
   EXPECT_GT(worker.get_json("/sdapi/v1/schedulers").size(), 5u);
   EXPECT_EQ(worker.get_json("/sdapi/v1/sd-models")[0].at("model_name"), "fake-pictures");
   EXPECT_EQ(worker.get_json("/sdapi/v1/options").at("sd_model_checkpoint"), "fake-pictures");
+  const json embeddings = worker.get_json("/sdapi/v1/embeddings");
+  EXPECT_EQ(embeddings.at("loaded").at("owl").at("vectors"), 2);
+  EXPECT_TRUE(embeddings.at("skipped").contains("other"));
+  EXPECT_EQ(worker.get_json("/sdapi/v1/loras")[0].at("name"), "styles/ink");
   EXPECT_EQ(worker.get_json("/v1/models").at("data")[0].at("id"), "fake-pictures");
 }
 

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""The page of a picture worker in headless Chromium. Usage: page.py URL FOLDER_FOR_SCREENSHOTS
+
+Ends with status 77 and a line that says why when there is no Chromium or no Python package
+`playwright`."""
+
+import base64
+import json
+import pathlib
+import shutil
+import sys
+import time
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+try:
+    from playwright.sync_api import sync_playwright
+except ImportError:
+    print("SKIP: the Python package playwright is not installed")
+    sys.exit(77)
+if BROWSER is None:
+    print("SKIP: chromium is not installed")
+    sys.exit(77)
+
+PATIENCE = 60_000  # milliseconds
+
+DROP = """([name, data]) => {
+  const bytes = Uint8Array.from(atob(data), c => c.charCodeAt(0));
+  const list = new DataTransfer();
+  list.items.add(new File([bytes], name, {type: "image/png"}));
+  return list;
+}"""
+
+
+class Visit:
+    def __init__(self, page, url, folder):
+        self.page = page
+        self.folder = folder
+        self.sent = []  # bodies of jobs
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: self.fail(f"the page's script: {error}"))
+        page.on("request", self.note)
+        page.goto(url)
+        page.wait_for_function("!document.title.includes('connecting') && "
+                               "!document.getElementById('about').textContent.includes('connecting')")
+
+    @staticmethod
+    def fail(what):
+        raise AssertionError(what)
+
+    def note(self, request):
+        if request.method == "POST" and request.url.endswith("/v1/jobs"):
+            self.sent.append(json.loads(request.post_data))
+
+    def status(self):
+        return self.page.inner_text("#status")
+
+    def figures(self):
+        return self.page.locator("#gallery figure").count()
+
+    def wait_until(self, what, condition):
+        end = time.monotonic() + PATIENCE / 1000
+        while not condition():
+            if time.monotonic() > end:
+                self.fail(f"{what}: not within a minute; the page says {self.status()!r}")
+            self.page.wait_for_timeout(20)
+
+    def draw(self):
+        before = self.figures()
+        self.page.click("#go")
+        self.wait_until("a picture in the gallery", lambda: self.figures() > before)
+        self.wait_until("the end", lambda: self.status().startswith("done"))
+
+    def shoot(self, name):
+        self.page.screenshot(path=self.folder / f"{name}.png", full_page=True)
+
+    def newest(self):
+        source = self.page.locator("#gallery figure img").first.get_attribute("src")
+        assert source.startswith("data:image/png;base64,"), source[:40]
+        return source.split(",", 1)[1]
+
+    def drop(self, data):
+        list_of_files = self.page.evaluate_handle(DROP, ["dropped.png", data])
+        self.page.dispatch_event("#drop", "drop", {"dataTransfer": list_of_files})
+        self.page.wait_for_selector("#source:not([hidden])")
+
+
+def check_drawing(visit):
+    page = visit.page
+    page.fill("#prompt", "a red cat on a table")
+    page.fill("#steps", "40")
+    page.fill("#seed", "7")
+    page.fill("#width", "64")
+    page.fill("#height", "72")
+    page.click("#go")
+    page.wait_for_selector("#bar:not([hidden])")
+    page.wait_for_selector("#picture:not([hidden])")  # a preview: the gallery is still empty
+    visit.wait_until("a step's figures", lambda: "steps/s" in visit.status())
+    assert visit.figures() == 0, "no preview came before the picture"
+    visit.shoot("page_preview")
+    visit.wait_until("a picture in the gallery", lambda: visit.figures() == 1)
+    visit.wait_until("the end", lambda: visit.status().startswith("done"))
+    data = base64.b64decode(visit.newest())
+    assert data.startswith(b"\x89PNG") and b"Seed: 7" in data
+    caption = page.inner_text("#gallery figcaption")
+    assert "a red cat on a table" in caption and "7" in caption, caption
+
+
+def check_settings(visit):
+    """The settings of a dropped picture."""
+    page = visit.page
+    page.fill("#prompt", "something else")
+    page.fill("#seed", "")
+    visit.drop(visit.newest())
+    page.wait_for_selector("#reuse:not([hidden])")
+    page.click("#reuse")
+    assert page.input_value("#prompt") == "a red cat on a table"
+    assert page.input_value("#seed") == "7" and page.input_value("#steps") == "40"
+
+
+def check_from_picture(visit):
+    page = visit.page
+    page.fill("#steps", "4")
+    visit.draw()
+    assert visit.sent[-1]["operation"] == "image_transform", visit.sent[-1]["operation"]
+    box = page.locator("#canvas").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.4)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.5, steps=8)
+    page.mouse.up()
+    visit.draw()
+    assert visit.sent[-1]["operation"] == "image_inpaint", visit.sent[-1]["operation"]
+    assert len(visit.sent[-1]["mask_image"]) > 100
+    visit.shoot("page")
+    page.click("#drain")
+    page.wait_for_selector("#source", state="hidden")
+
+
+def check_errors(visit):
+    page = visit.page
+    page.evaluate("""() => { const list = document.getElementById("sampler");
+                             list.add(new Option("magic")); list.value = "magic"; }""")
+    page.click("#go")
+    page.wait_for_selector("#status.bad")
+    assert "sampler" in visit.status() and "magic" in visit.status(), visit.status()
+    page.select_option("#sampler", "")
+
+
+def check_cancelling(visit):
+    page = visit.page
+    before = visit.figures()
+    page.fill("#steps", "150")
+    page.fill("#count", "16")
+    page.click("#go")
+    visit.wait_until("a step's figures", lambda: "steps/s" in visit.status())
+    page.click("#stop")
+    visit.wait_until("the end", lambda: "cancelled" in visit.status())
+    page.wait_for_selector("#go:enabled")
+    assert visit.figures() == before
+    page.fill("#count", "1")
+    page.fill("#steps", "2")
+    visit.draw()
+
+
+def main():
+    url, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1180, "height": 820})
+        visit = Visit(page, url, folder)
+        for check in (check_drawing, check_settings, check_from_picture, check_errors,
+                      check_cancelling):
+            check(visit)
+            print(check.__name__, "passed", flush=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

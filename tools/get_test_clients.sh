@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Makes a virtual environment with the Python packages of tests/server/clients.
+# Usage: get_test_clients.sh [folder]   (default: build/clients)
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+folder=${1:-$root/build/clients}
+[ -x "$folder/bin/python" ] || python3 -m venv "$folder"
+"$folder/bin/pip" install --quiet playwright openai
+echo "$folder: $("$folder/bin/pip" list --format freeze | grep -E '^(playwright|openai)==' | xargs)"
+command -v chromium >/dev/null || echo "chromium is not installed: the test of the page is skipped"
