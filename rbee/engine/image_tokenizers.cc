@@ -1,11 +1,9 @@
 #include "rbee/engine/image_tokenizers.h"
 
-#include <fstream>
-#include <iterator>
-
 #include "rbee/core/error.h"
 #include "rbee/engine/gguf_vocab.h"
 #include "rbee/io/checkpoint.h"
+#include "rbee/models/image/model_files.h"
 #include "rbee/text/clip_tokenizer.h"
 #include "rbee/text/sentencepiece.h"
 
@@ -15,21 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 using models::TokenizerFiles;
 
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-TokenizerFiles tokenizer_in(const fs::path& folder) {
-  return {.tokenizer_json = text_of(folder / "tokenizer.json"),
-          .vocab_json = text_of(folder / "vocab.json"),
-          .merges = text_of(folder / "merges.txt"),
-          .spiece_model = text_of(folder / "spiece.model"),
-          .tokenizer_config_json = text_of(folder / "tokenizer_config.json"),
-          .special_tokens_map = text_of(folder / "special_tokens_map.json"),
-          .gguf = {}};
-}
-
 bool is_empty(const TokenizerFiles& files) {
   return files.tokenizer_json.empty() && files.merges.empty() && files.spiece_model.empty() &&
          files.gguf.empty();
@@ -38,7 +21,7 @@ bool is_empty(const TokenizerFiles& files) {
 // A single file has none but its settings: those of a folder beside it.
 TokenizerFiles files_of(const TokenizerFiles& own, const fs::path& folder) {
   if (!is_empty(own)) return own;
-  TokenizerFiles found = tokenizer_in(folder);
+  TokenizerFiles found = models::read_tokenizer_folder(folder);
   found.kind = own.kind;
   if (found.tokenizer_config_json.empty()) found.tokenizer_config_json = own.tokenizer_config_json;
   return found;

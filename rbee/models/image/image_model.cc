@@ -1,8 +1,11 @@
 #include "rbee/models/image/image_model.h"
 
+#include <algorithm>
+
 #include "rbee/io/diffusers_folder.h"
 #include "rbee/models/image/autoencoder.h"
 #include "rbee/models/image/clip_text.h"
+#include "rbee/models/image/encoder_file.h"
 #include "rbee/models/image/flux.h"
 #include "rbee/models/image/lora.h"
 #include "rbee/models/image/mmdit.h"
@@ -106,8 +109,11 @@ void Loader::close(const ModelPart& part, const nn::WeightScope& scope) {
 
 std::unique_ptr<TextEncoder> Loader::load_clip(const ModelPart& part, bool last) {
   const nn::WeightScope weights = scope(part, options_.activations);
-  auto encoder = std::make_unique<ClipTextEncoder>(weights, ClipTextConfig::read(part.config),
-                                                   clip_use(files_.family, last));
+  ClipTextUse use = clip_use(files_.family, last);
+  // Stability AI's files leave CLIP-L's projection out, which is the identity.
+  const bool plain = part.class_name == "CLIPTextModel";
+  if (files_.family == ImageFamily::sd3 && plain) use.pooled = ClipTextUse::Pooled::norm;
+  auto encoder = std::make_unique<ClipTextEncoder>(weights, ClipTextConfig::read(part.config), use);
   close(part, weights);
   return encoder;
 }
@@ -191,6 +197,7 @@ ImageModel Loader::load() {
     if (part.name.starts_with("text_encoder")) encoders.push_back(&part);
   }
   if (encoders.empty()) fail(Code::not_found, files_.name, "the model has no text_encoder");
+  std::ranges::sort(encoders, {}, &ModelPart::name);
   for (const ModelPart* part : encoders) load_text(*part, part == encoders.back());
   model_.join = join_of(files_.family, encoders.size());
   load_denoiser();
@@ -206,6 +213,42 @@ void check_options(const ImageLoadOptions& options) {
     check(type == DType::f32 || type == DType::f16 || type == DType::bf16, kOp, "activations are ",
           type, ", wanted f32, f16 or bf16");
   }
+}
+
+void replace_part(ModelFiles& files, ModelPart part) {
+  std::erase_if(files.parts, [&](const ModelPart& old) { return old.name == part.name; });
+  files.parts.push_back(std::move(part));
+}
+
+// What a transformer's file may lack and users can give.
+void require_parts(const ModelFiles& files) {
+  const auto require = [&](const std::string& part, std::string_view what) {
+    if (files.find(part) != nullptr) return;
+    fail(Code::not_found, files.name, "the model has no ", part, ": ", what);
+  };
+  for (const EncoderRole role : {EncoderRole::clip_l, EncoderRole::clip_g, EncoderRole::t5xxl}) {
+    const auto part = encoder_part(files.family, role);
+    // Stable Diffusion 3 was trained to do without T5.
+    const bool optional = files.family == ImageFamily::sd3 && role == EncoderRole::t5xxl;
+    if (part && !optional) require(*part, cat("give the text encoder ", name(role), " besides"));
+  }
+  require("vae", "give a VAE besides");
+}
+
+void add_parts(const ImageLoadOptions& options, ModelFiles& files) {
+  if (!options.vae.empty()) {
+    io::refuse_pickle(options.vae);
+    ModelPart vae = fs::is_directory(options.vae) ? read_part_folder(options.vae, "AutoencoderKL")
+                                                  : read_vae_file(options.vae, files.family);
+    vae.name = "vae";
+    replace_part(files, std::move(vae));
+  }
+  for (const auto& [role, path] : {std::pair{EncoderRole::clip_l, &options.clip_l},
+                                   {EncoderRole::clip_g, &options.clip_g},
+                                   {EncoderRole::t5xxl, &options.t5xxl}}) {
+    if (!path->empty()) replace_part(files, read_encoder(*path, files.family, role));
+  }
+  require_parts(files);
 }
 
 ModelFiles read_model(const fs::path& path) {
@@ -246,14 +289,7 @@ int64_t ImageModel::default_size() const {
 ImageModel load_image_model(const fs::path& path, const ImageLoadOptions& options) {
   check_options(options);
   ModelFiles files = read_model(path);
-  if (!options.vae.empty()) {
-    io::refuse_pickle(options.vae);
-    std::erase_if(files.parts, [](const ModelPart& part) { return part.name == "vae"; });
-    files.parts.push_back(fs::is_directory(options.vae)
-                              ? read_part_folder(options.vae, "AutoencoderKL")
-                              : read_vae_file(options.vae, files.family));
-    files.parts.back().name = "vae";
-  }
+  add_parts(options, files);
   return load_image_model(files, options);
 }
 

@@ -96,6 +96,9 @@ struct ImageLoadOptions {
   std::optional<DType> vae_activations;
   bool pack_weights = true;
   std::filesystem::path vae;  // another VAE (folder or file); empty = the model's own
+  // Text encoders of Stable Diffusion 3 and FLUX (folders or files), in place of the model's own or
+  // where it has none.
+  std::filesystem::path clip_l, clip_g, t5xxl;
   std::vector<LoraSource> loras;
   std::optional<std::string> prediction_type;                 // overrides what the files say
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of all parts

@@ -168,7 +168,7 @@ io::JsonConfig vae_config(const ShapeOf& shape_of, ImageFamily family, const std
 }
 
 io::JsonConfig clip_config(const ShapeOf& shape_of, ClipNames names, int64_t layers_dropped,
-                           const std::string& source) {
+                           const std::string& source, std::string_view activation) {
   const bool open = names == ClipNames::open_clip;
   const std::string layers = open ? "transformer.resblocks." : "encoder.layers.";
   const Shape tokens =
@@ -185,7 +185,7 @@ io::JsonConfig clip_config(const ShapeOf& shape_of, ClipNames names, int64_t lay
   config["num_hidden_layers"] =
       count(shape_of, layers, open ? ".ln_1.weight" : ".layer_norm1.weight") - layers_dropped;
   config["num_attention_heads"] = std::max<int64_t>(1, tokens[1] / kHeadDim);
-  config["hidden_act"] = open ? "gelu" : "quick_gelu";
+  config["hidden_act"] = !activation.empty() ? activation : open ? "gelu" : "quick_gelu";
   config["eos_token_id"] = tokens[0] - 1;
   const auto projection = shape_of(open ? "text_projection" : "text_projection.weight");
   if (projection) config["projection_dim"] = (*projection)[open ? 1 : 0];

@@ -27,8 +27,9 @@ io::JsonConfig vae_config(const ShapeOf& shape_of, ImageFamily family, const std
 int64_t vae_levels(const ShapeOf& shape_of);
 
 enum class ClipNames : uint8_t { hugging_face, open_clip };
-// `layers_dropped`: at the end, which the model does not read.
+// `layers_dropped`: at the end, which the model does not read. `activation`: empty = what models
+// with such names have.
 io::JsonConfig clip_config(const ShapeOf& shape_of, ClipNames names, int64_t layers_dropped,
-                           const std::string& source);
+                           const std::string& source, std::string_view activation = {});
 
 }  // namespace rbee::models

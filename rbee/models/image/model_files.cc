@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 using io::DiffusersFolder;
 
 constexpr uintmax_t kMaxConfigBytes = uintmax_t{16} << 20;
+constexpr uintmax_t kMaxTokenizerBytes = uintmax_t{256} << 20;
 
 ImageFamily unet_family(const DiffusersFolder& folder) {
   if (folder.find("text_encoder_2") != nullptr) {
@@ -34,13 +35,10 @@ ImageFamily family_of(const DiffusersFolder& folder) {
        "FluxTransformer2DModel");
 }
 
-// "text_encoder_2" has "tokenizer_2".
-TokenizerFiles read_tokenizer(const DiffusersFolder& folder, std::string_view encoder) {
-  const std::string part =
-      cat("tokenizer", encoder.substr(std::string_view("text_encoder").size()));
+// Names a file of a tokenizer and takes its text.
+template <typename Read>
+TokenizerFiles tokenizer_files(const Read& read) {
   TokenizerFiles files;
-  if (folder.find(part) == nullptr) return files;
-  const auto read = [&](const char* file) { return folder.text_file(part, file).value_or(""); };
   files.tokenizer_json = read("tokenizer.json");
   files.vocab_json = read("vocab.json");
   files.merges = read("merges.txt");
@@ -48,6 +46,15 @@ TokenizerFiles read_tokenizer(const DiffusersFolder& folder, std::string_view en
   files.tokenizer_config_json = read("tokenizer_config.json");
   files.special_tokens_map = read("special_tokens_map.json");
   return files;
+}
+
+// "text_encoder_2" has "tokenizer_2".
+TokenizerFiles read_tokenizer(const DiffusersFolder& folder, std::string_view encoder) {
+  const std::string part =
+      cat("tokenizer", encoder.substr(std::string_view("text_encoder").size()));
+  if (folder.find(part) == nullptr) return {};
+  return tokenizer_files(
+      [&](const char* file) { return folder.text_file(part, file).value_or(""); });
 }
 
 }  // namespace
@@ -109,6 +116,12 @@ ModelPart read_part_folder(const fs::path& path, const std::string& class_name) 
   io::JsonConfig config(*text, file.string());
   const std::string found = config.text_or("_class_name", class_name);
   return {path.filename().string(), found, std::move(config), io::open_part_weights(path), {}};
+}
+
+TokenizerFiles read_tokenizer_folder(const fs::path& path) {
+  return tokenizer_files([&](const char* file) {
+    return io::read_text(path / file, kMaxTokenizerBytes).value_or("");
+  });
 }
 
 }  // namespace rbee::models

@@ -39,7 +39,10 @@ ModelFiles read_diffusers_folder(const std::filesystem::path& path);
 // A part of its own, a folder with config.json and weights; `class_name` for configs without one.
 ModelPart read_part_folder(const std::filesystem::path& path, const std::string& class_name);
 
-// As load_image_model(path, ...); options.vae is not looked at.
+// The tokenizer's files of a folder, as far as they are there.
+TokenizerFiles read_tokenizer_folder(const std::filesystem::path& path);
+
+// As load_image_model(path, ...); the paths of other parts in the options are not looked at.
 ImageModel load_image_model(const ModelFiles& files, const ImageLoadOptions& options);
 
 }  // namespace rbee::models

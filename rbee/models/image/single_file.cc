@@ -5,8 +5,11 @@
 #include <cstring>
 
 #include "rbee/core/error.h"
+#include "rbee/models/image/encoder_file.h"
+#include "rbee/models/image/entry_parts.h"
 #include "rbee/models/image/inferred_config.h"
 #include "rbee/models/image/original_names.h"
+#include "rbee/models/image/transformer_file.h"
 
 namespace rbee::models {
 namespace {
@@ -16,6 +19,7 @@ using io::TensorEntry;
 
 constexpr const char* kUnet = "model.diffusion_model.";
 constexpr const char* kVae = "first_stage_model.";
+constexpr const char* kOtherVae = "vae.";  // ComfyUI's
 
 struct Encoder {
   const char* part;    // its sub-folder in diffusers
@@ -65,7 +69,7 @@ const Layout& find_layout(const io::Checkpoint& file, const std::string& source)
          "give a file that holds the whole model, or a diffusers folder");
   }
   fail(Code::unsupported, source, "the file is no whole model of a known family; known are ",
-       "Stable Diffusion 1, 2 and XL and XL's refiner");
+       "Stable Diffusion 1, 2, XL, XL's refiner and 3, and FLUX");
 }
 
 ShapeOf shapes_behind(const io::Checkpoint& file, std::string prefix) {
@@ -74,18 +78,6 @@ ShapeOf shapes_behind(const io::Checkpoint& file, std::string prefix) {
     if (entry == nullptr) return std::nullopt;
     return entry->shape;
   };
-}
-
-// A third of the rows of a fused tensor, in place.
-TensorEntry third(const TensorEntry& entry, size_t index, std::string name) {
-  check(entry.shape.rank() >= 1 && entry.shape[0] % 3 == 0, entry.name, "its shape (", entry.shape,
-        ") does not hold three matrices");
-  TensorEntry part = entry;
-  part.name = std::move(name);
-  part.shape[0] /= 3;
-  const size_t bytes = entry.data.size() / 3;
-  part.data = entry.data.subspan(index * bytes, bytes);
-  return part;
 }
 
 // Columns as rows, in memory of its own.
@@ -114,9 +106,10 @@ void add_open_clip(const TensorEntry& entry, const std::string& name,
     const std::string fused = cat("in_proj_", leaf);
     if (!name.ends_with(fused)) continue;
     const std::string head = name.substr(0, name.size() - fused.size());
-    size_t index = 0;
+    RowShare third{.first = 0, .count = 1, .shares = 3};
     for (const char* projection : {"q_proj.", "k_proj.", "v_proj."}) {
-      out.push_back(third(entry, index++, cat(head, projection, leaf)));
+      out.push_back(rows_of(entry, third, cat(head, projection, leaf)));
+      ++third.first;
     }
     return;
   }
@@ -221,11 +214,39 @@ SchedulerSettings scheduler_of(const io::Checkpoint& file, ImageFamily family) {
   return settings;
 }
 
+std::string_view vae_prefix(const io::Checkpoint& file) {
+  for (const char* prefix : {kVae, kOtherVae}) {
+    if (has_prefix(file, prefix)) return prefix;
+  }
+  return "";
+}
+
+// A transformer with those of the other parts that the file has.
+ModelFiles read_transformer_file(const io::Checkpoint& file, const TransformerLayout& layout,
+                                 const fs::path& path) {
+  const std::string source = path.string();
+  ModelFiles files;
+  files.family = layout.family;
+  files.name = path.stem().string();
+  for (const auto role : {EncoderRole::clip_l, EncoderRole::clip_g, EncoderRole::t5xxl}) {
+    auto encoder = find_encoder(file, layout.family, role, source);
+    if (encoder) files.parts.push_back(std::move(*encoder));
+  }
+  files.parts.push_back(read_transformer(file, layout, source));
+  const std::string_view vae = vae_prefix(file);
+  if (!vae.empty()) files.parts.push_back(read_vae(file, vae, layout.family, source));
+  files.scheduler = transformer_scheduler(layout.family, files.require("transformer"));
+  return files;
+}
+
 }  // namespace
 
 ModelFiles read_single_file(const fs::path& path) {
   const io::Checkpoint file = io::Checkpoint::open(path);
   const std::string source = path.string();
+  if (const auto transformer = find_transformer(file)) {
+    return read_transformer_file(file, *transformer, path);
+  }
   const Layout& layout = find_layout(file, source);
   ModelFiles files;
   files.family = layout.family;
@@ -241,8 +262,7 @@ ModelFiles read_single_file(const fs::path& path) {
 
 ModelPart read_vae_file(const fs::path& path, ImageFamily family) {
   const io::Checkpoint file = io::Checkpoint::open(path);
-  const std::string_view prefix = has_prefix(file, kVae) ? kVae : "";
-  return read_vae(file, prefix, family, path.string());
+  return read_vae(file, vae_prefix(file), family, path.string());
 }
 
 }  // namespace rbee::models
