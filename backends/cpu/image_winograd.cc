@@ -21,7 +21,7 @@ constexpr int64_t kPlaces = kWinogradPlaces;
 constexpr int64_t kBlockBytes = 12 << 20;
 // A task's tiles, panels and inputs at a time: their sums and transformed weights stay in the
 // second-level cache.
-constexpr int64_t kTaskTiles = 96;
+constexpr int64_t kTaskTiles = 144;
 constexpr int64_t kTaskPanels = 1;
 constexpr int64_t kChunk = 128;
 constexpr int64_t kTileUnit = 12;  // a multiple of the row tiles, 4, 6 and 12

@@ -155,6 +155,27 @@ std::vector<ImageConvCase> shapes() {
        .form = Form::transposed},
       // More depth than a step takes, more pixels than a block.
       with(same, [](C& c) { c.in = 160, c.out = 20, c.size[0] = 14, c.size[1] = 15; }),
+      // Tiles of 4 x 4 outputs, the last of them cut; inputs in more than one piece.
+      with(same,
+           [](C& c) {
+             c.batch = 2, c.in = 144, c.out = 40, c.size[0] = 13, c.size[1] = 15;
+             c.channel_add = c.residual = true;
+           }),
+      {.batch = 3,
+       .in = 32,
+       .out = 35,
+       .size = {17, 12},
+       .kernel = {3, 3},
+       .before = {2, 0},
+       .after = {1, 3},
+       .residual = true,
+       .form = Form::gaps},
+      with(same,
+           [](C& c) {
+             c.in = 48, c.out = 16, c.size[0] = 9, c.size[1] = 8;
+             c.upsample = c.residual = true;
+             c.form = Form::transposed;
+           }),
       {.batch = 0, .in = 3, .out = 2, .size = {5, 4}, .kernel = {2, 2}},
       {.in = 8, .out = 4, .size = {2, 2}, .kernel = {2, 2}, .before = {3, 0}, .bias = false},
   };
@@ -187,6 +208,17 @@ OpTable table() {
       c.weight = types.weight;
       add(c);
     }
+  }
+  // More tiles than are transformed at a time.
+  ImageConvCase blocks{
+      .in = 512, .out = 16, .size = {48, 60}, .kernel = {3, 3}, .before = {1, 1}, .after = {1, 1}};
+  add(blocks);
+  for (const int64_t channels : {320, 640}) {
+    blocks.in = blocks.out = channels;
+    blocks.size[0] = blocks.size[1] = 10240 / channels;
+    blocks.weight = DType::f16;
+    blocks.big = true;
+    add(blocks);
   }
   for (const DType dtype : {DType::f32, DType::f16}) {
     add({.in = 64,
