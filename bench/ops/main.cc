@@ -31,21 +31,24 @@ void measure(const std::string& name, CaseRun& run, int implementation, const cp
               100 * bytes / peak.read_bytes_per_second, flops * 1e-9, 100 * flops / peak.f32_flops);
 }
 
-void measure_table(const OpTable& table, const cpu::Peak& peak) {
+void measure_table(const OpTable& table, const cpu::Peak& peak, const std::string& only) {
   for (const OpCase& c : table.cases()) {
     if (!c.big) continue;
     const std::unique_ptr<CaseRun> run = c.set_up(*all_devices().front());
     for (int i = 0; i < run->implementations(); ++i) {
-      if (run->refusal(i) == nullptr) measure(cat(table.op(), ' ', c.name), *run, i, peak);
+      if (run->refusal(i) != nullptr || cat(run->name(i)).find(only) == std::string::npos) continue;
+      measure(cat(table.op(), ' ', c.name), *run, i, peak);
     }
   }
 }
 
 int run_program(int argc, char** argv) {
   std::vector<std::string> ops;
+  std::string only;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   CLI::App app("Times the big cases of the operations' tables");
   app.add_option("op", ops, "operations; all when none is named");
+  app.add_option("--only", only, "implementations whose names contain this");
   app.add_option("--threads", threads, "threads")->capture_default_str();
   try {
     app.parse(argc, argv);
@@ -57,7 +60,7 @@ int run_program(int argc, char** argv) {
   print_limits(peak, threads);
   for (const OpTable& table : op_tables()) {
     if (ops.empty() || std::find(ops.begin(), ops.end(), table.op()) != ops.end()) {
-      measure_table(table, peak);
+      measure_table(table, peak, only);
     }
   }
   return 0;

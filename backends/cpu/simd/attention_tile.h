@@ -162,7 +162,7 @@ RB_INLINE void update_row(const AttentionTile& tile, int64_t row) {
   }
   Vec added = splat(0.0f);
   for (int j = 0; j < kKeys; j += kLanes) {
-    const Vec weight = exp(load(scores + j) - splat(top));
+    const Vec weight = exp_of_negative(load(scores + j) - splat(top));
     store(scores + j, weight);
     added = added + weight;
   }

@@ -25,6 +25,23 @@ RB_INLINE Vec exp(Vec x) {
   return p * power_of_two(half) * power_of_two(n - half);
 }
 
+// e^x of x <= 0, for the weights of attention: seven terms, good to 2e-7; 0 below -87 and for
+// minus infinity, keeps NaN.
+RB_INLINE Vec exp_of_negative(Vec x) {
+  const Vec bounded = max(splat(-87.0f), x);
+  const Vec n = round_even(bounded * splat(1.44269504f));
+  Vec r = fma(n, splat(-0.693145752f), bounded);
+  r = fma(n, splat(-1.42860677e-6f), r);
+  Vec p = splat(1.0f / 720);
+  p = fma(p, r, splat(1.0f / 120));
+  p = fma(p, r, splat(1.0f / 24));
+  p = fma(p, r, splat(1.0f / 6));
+  p = fma(p, r, splat(0.5f));
+  p = fma(p, r, splat(1.0f));
+  p = fma(p, r, splat(1.0f));
+  return zero_below(p * power_of_two(n), x, -87.0f);
+}
+
 RB_INLINE Vec sigmoid(Vec x) {
   return splat(1.0f) / (splat(1.0f) + exp(-x));
 }
