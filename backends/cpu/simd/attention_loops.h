@@ -12,6 +12,11 @@ namespace rbee::cpu {
 namespace {
 
 constexpr int64_t kDenseGrain = 65536;  // multiplications below which one thread does it all
+// Every tile reads and turns all its keys: the more rows, the better, as long as they stay in the
+// second-level cache.
+constexpr int64_t kMostRows = 192;
+constexpr int64_t kRowFloats = 48 * 1024;  // of queries and results together
+constexpr int64_t kTilesPerThread = 4;
 
 RB_INLINE int64_t within(int64_t x, int64_t low, int64_t high) {
   return x < low ? low : x > high ? high : x;
@@ -109,20 +114,32 @@ const char* refuse_attention(const AttentionArgs& args) {
   return nullptr;
 }
 
+// Rows of a tile, about the same for all tiles of a head. Where rows see different keys, a tall
+// tile would multiply many that most of its rows do not see.
+RB_INLINE int64_t tile_height(const AttentionArgs& args, int64_t threads) {
+  const int64_t queries = args.q.sizes[2], dim = args.q.sizes[3];
+  const int64_t all_heads = args.q.sizes[0] * args.q.sizes[1];
+  const bool same_keys = !args.causal && args.window == 0;
+  const int64_t share = same_keys ? all_heads * queries / (kTilesPerThread * threads) : 0;
+  const int64_t rows = within(share, kMaxRows, within(kRowFloats / (2 * dim), kMaxRows, kMostRows));
+  const int64_t tiles = (queries + rows - 1) / rows;
+  return (queries + tiles - 1) / tiles;
+}
+
 void run_attention(const AttentionArgs& args, Stream&) {
   const int64_t queries = args.q.sizes[2], heads = args.q.sizes[1], dim = args.q.sizes[3];
   const int64_t all_heads = args.q.sizes[0] * heads;
   if (queries == 0 || all_heads == 0) return;
-  const int64_t tiles = (queries + kMaxRows - 1) / kMaxRows;
-  const int64_t height = (queries + tiles - 1) / tiles;  // of a tile, about the same for all
   ThreadPool& pool = ThreadPool::shared();
-  const int64_t tile_floats = (AttentionTile::floats(dim) + 15) / 16 * 16;
+  const int64_t height = tile_height(args, pool.threads());
+  const int64_t tiles = (queries + height - 1) / height;
+  const int64_t tile_floats = (AttentionTile::floats(dim, height) + 15) / 16 * 16;
   auto* memory = reinterpret_cast<float*>(
       thread_workspace(pool.threads() * tile_floats * static_cast<int64_t>(sizeof(float))));
   const int64_t count = all_heads * tiles;
   const bool small = all_heads * queries * args.k.sizes[2] * dim < kDenseGrain;
   pool.parallel_for(count, small ? count : 1, [&](int64_t begin, int64_t end, int thread) {
-    const AttentionTile tile = AttentionTile::in(memory + thread * tile_floats, dim);
+    const AttentionTile tile = AttentionTile::in(memory + thread * tile_floats, dim, height);
     for (int64_t i = begin; i < end; ++i) {
       // The last queries may see the most keys: they go first.
       const int64_t first = (tiles - 1 - i / all_heads) * height;

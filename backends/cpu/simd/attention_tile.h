@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kKeys = 32;     // keys of a tile
 constexpr int kPanel = 32;    // columns that one register tile covers
-constexpr int kMaxRows = 48;  // query rows of a tile
+constexpr int kMaxRows = 48;  // query rows of a tile, unless the caller has more
 constexpr int kPanelVecs = kPanel / kLanes;
 constexpr float kNothing = -__builtin_inff();
 
@@ -15,31 +15,31 @@ constexpr float kNothing = -__builtin_inff();
 struct AttentionTile {
   int64_t dim;         // of a head
   int64_t padded_dim;  // dim, up to whole vectors
-  float* q;            // (kMaxRows, dim), scaled
+  float* q;            // (rows, dim), scaled
   float* keys;         // (dim, kKeys): transposed
   float* values;       // (kKeys, padded_dim)
-  float* scores;       // (kMaxRows, kKeys)
-  float* out;          // (kMaxRows, padded_dim), not yet divided by `total`
-  float* top;          // (kMaxRows) largest score so far
-  float* total;        // (kMaxRows) sum of exp(score - top)
+  float* scores;       // (rows, kKeys)
+  float* out;          // (rows, padded_dim), not yet divided by `total`
+  float* top;          // (rows) largest score so far
+  float* total;        // (rows) sum of exp(score - top)
 
   static int64_t padded(int64_t dim) { return (dim + kLanes - 1) / kLanes * kLanes; }
-  static int64_t floats(int64_t dim) {
+  static int64_t floats(int64_t dim, int64_t rows = kMaxRows) {
     const int64_t padded = AttentionTile::padded(dim);
-    return kMaxRows * (dim + kKeys + padded + 2) + kKeys * (dim + padded);
+    return rows * (dim + kKeys + padded + 2) + kKeys * (dim + padded);
   }
-  // Cuts `memory` of floats(dim) up; 64-byte aligned parts as far as dim allows.
-  static AttentionTile in(float* memory, int64_t dim) {
+  // Cuts `memory` of floats(dim, rows) up; 64-byte aligned parts as far as dim allows.
+  static AttentionTile in(float* memory, int64_t dim, int64_t rows = kMaxRows) {
     AttentionTile tile;
     tile.dim = dim;
     tile.padded_dim = padded(dim);
     tile.keys = memory;
     tile.values = tile.keys + kKeys * dim;
     tile.scores = tile.values + kKeys * tile.padded_dim;
-    tile.out = tile.scores + kMaxRows * kKeys;
-    tile.q = tile.out + kMaxRows * tile.padded_dim;
-    tile.top = tile.q + kMaxRows * dim;
-    tile.total = tile.top + kMaxRows;
+    tile.out = tile.scores + rows * kKeys;
+    tile.q = tile.out + rows * tile.padded_dim;
+    tile.top = tile.q + rows * dim;
+    tile.total = tile.top + rows;
     return tile;
   }
 };
