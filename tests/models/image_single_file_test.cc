@@ -4,29 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "rbee/models/image/model_files.h"
 #include "rbee/models/image/single_file.h"
-#include "rbee/quant/quant.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
 #include "tests/models/image_golden.h"
+#include "tests/models/original_layout.h"
 
 namespace rbee::test {
 namespace {
 
 namespace fs = std::filesystem;
-using Replacements = std::vector<std::pair<std::string, std::string>>;
-
-// The first of the texts that is in `name`, replaced.
-std::string replaced(std::string name, const Replacements& list) {
-  for (const auto& [from, to] : list) {
-    const size_t at = name.find(from);
-    if (at != std::string::npos) return name.replace(at, from.size(), to);
-  }
-  return name;
-}
 
 // Original names of a UNet's layers, written out block by block.
 std::string original_unet(const std::string& name, int64_t levels, int64_t resnets,
@@ -62,25 +51,6 @@ std::string original_unet(const std::string& name, int64_t levels, int64_t resne
   }
   const std::string moved = replaced(name, blocks);
   return name.find("resnets") != std::string::npos ? replaced(moved, kInner) : moved;
-}
-
-std::string original_vae(const std::string& name, int64_t levels) {
-  Replacements blocks = {{"mid_block.resnets.0", "mid.block_1"},
-                         {"mid_block.resnets.1", "mid.block_2"},
-                         {"mid_block.attentions.0.group_norm", "mid.attn_1.norm"},
-                         {"mid_block.attentions.0.to_q", "mid.attn_1.q"},
-                         {"mid_block.attentions.0.to_k", "mid.attn_1.k"},
-                         {"mid_block.attentions.0.to_v", "mid.attn_1.v"},
-                         {"mid_block.attentions.0.to_out.0", "mid.attn_1.proj_out"},
-                         {"conv_norm_out", "norm_out"}};
-  for (int64_t i = 0; i < levels; ++i) {
-    const std::string down = cat("down.", i), up = cat("up.", levels - 1 - i);
-    blocks.push_back({cat("down_blocks.", i, ".resnets"), down + ".block"});
-    blocks.push_back({cat("down_blocks.", i, ".downsamplers.0"), down + ".downsample"});
-    blocks.push_back({cat("up_blocks.", i, ".resnets"), up + ".block"});
-    blocks.push_back({cat("up_blocks.", i, ".upsamplers.0"), up + ".upsample"});
-  }
-  return replaced(replaced(name, blocks), {{"conv_shortcut", "nin_shortcut"}});
 }
 
 std::string original_clip(const std::string& name) {
@@ -155,7 +125,7 @@ class SingleFileTest : public testing::Test {
   // The file with the settings that no tensor says taken from the folder.
   models::ImageModel load() {
     const fs::path file = folder_->path() / (gguf_ ? "whole.gguf" : "whole.safetensors");
-    gguf_ ? write_gguf(file) : write_safetensors(file, tensors_);
+    gguf_ ? write_gguf(file, tensors_) : write_safetensors(file, tensors_);
     models::ModelFiles files = models::read_single_file(file);
     const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
     family_ = files.family;
@@ -180,33 +150,6 @@ class SingleFileTest : public testing::Test {
     }
     EXPECT_EQ(found.integer_or("projection_class_embeddings_input_dim", 0),
               wanted.integer_or("projection_class_embeddings_input_dim", 0));
-  }
-
-  // As stable-diffusion.cpp writes them: matrices quantised, the rest in f16.
-  void write_gguf(const fs::path& file) const {
-    constexpr int64_t kBlock = 32;
-    io::GgufWriter writer;
-    std::vector<std::vector<std::byte>> data;
-    for (const MadeTensor& tensor : tensors_) {
-      const int64_t columns = tensor.shape[tensor.shape.rank() - 1];
-      const bool blocks = tensor.shape.rank() == 2 && columns % kBlock == 0;
-      const DType type = blocks ? DType::q8_0 : DType::f16;
-      writer.add_tensor(tensor.name, type, tensor.shape);
-      const auto elements = static_cast<int64_t>(tensor.values.size());
-      std::vector<std::byte>& bytes =
-          data.emplace_back(static_cast<size_t>(elements / columns * row_bytes(type, columns)));
-      if (blocks) {
-        quant::quantize_row(type, tensor.values.data(), bytes.data(), elements);
-        continue;
-      }
-      for (size_t i = 0; i < tensor.values.size(); ++i) {
-        const f16 half = to_f16(tensor.values[i]);
-        std::memcpy(&bytes[2 * i], &half, 2);
-      }
-    }
-    writer.begin(file);
-    for (const auto& bytes : data) writer.write(bytes);
-    writer.finish();
   }
 
   void expect_same(float tolerance = kImageTolerance) {

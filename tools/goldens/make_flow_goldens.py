@@ -37,9 +37,9 @@ CLIP_G = dict(kind="CLIPTextModelWithProjection", hidden_act="gelu", hidden_size
 SD3 = dict(sample_size=16, patch_size=2, in_channels=8, out_channels=8, num_layers=3,
            attention_head_dim=8, num_attention_heads=3, joint_attention_dim=80,
            caption_projection_dim=24, pooled_projection_dim=44, pos_embed_max_size=12)
-FLUX = dict(in_channels=32, num_layers=2, num_single_layers=2, attention_head_dim=16,
+FLUX = dict(in_channels=32, num_layers=2, num_single_layers=2, attention_head_dim=32,
             num_attention_heads=2, joint_attention_dim=80, pooled_projection_dim=32,
-            axes_dims_rope=(4, 6, 6))
+            axes_dims_rope=(4, 14, 14))
 VAE = dict(latent_channels=8, use_quant_conv=False, use_post_quant_conv=False)
 SD3_VAE = dict(VAE, scaling_factor=1.5305, shift_factor=0.0609)
 FLUX_VAE = dict(VAE, scaling_factor=0.3611, shift_factor=0.1159)

@@ -1,0 +1,336 @@
+// Tiny models of Stable Diffusion 3 and FLUX written in their authors' layouts, whole or in parts,
+// make the same pictures.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "rbee/models/image/encoder_file.h"
+#include "rbee/models/image/model_files.h"
+#include "rbee/models/image/single_file.h"
+#include "tests/checkpoints/checkpoint_files.h"
+#include "tests/models/image_folder.h"
+#include "tests/models/image_golden.h"
+#include "tests/models/original_layout.h"
+
+namespace rbee::test {
+namespace {
+
+namespace fs = std::filesystem;
+using models::EncoderRole;
+
+// The original layer, and the layers of diffusers that lie in it from the top.
+using Layers = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+void add_vector_layers(const std::string& from, const std::string& to, const char* first,
+                       const char* second, Layers& out) {
+  const std::string head = cat("time_text_embed.", to, "_embedder.");
+  out.push_back({from + first, {head + "linear_1"}});
+  out.push_back({from + second, {head + "linear_2"}});
+}
+
+Layers flux_layers() {
+  Layers out = {{"img_in", {"x_embedder"}},
+                {"txt_in", {"context_embedder"}},
+                {"final_layer.linear", {"proj_out"}}};
+  add_vector_layers("time_in", "timestep", ".in_layer", ".out_layer", out);
+  add_vector_layers("vector_in", "text", ".in_layer", ".out_layer", out);
+  add_vector_layers("guidance_in", "guidance", ".in_layer", ".out_layer", out);
+  for (int i = 0; i < 2; ++i) {
+    const std::string a = cat("double_blocks.", i, "."), b = cat("transformer_blocks.", i, ".");
+    out.push_back({a + "img_mod.lin", {b + "norm1.linear"}});
+    out.push_back({a + "txt_mod.lin", {b + "norm1_context.linear"}});
+    out.push_back({a + "img_attn.qkv", {b + "attn.to_q", b + "attn.to_k", b + "attn.to_v"}});
+    out.push_back({a + "txt_attn.qkv",
+                   {b + "attn.add_q_proj", b + "attn.add_k_proj", b + "attn.add_v_proj"}});
+    out.push_back({a + "img_attn.norm.query_norm", {b + "attn.norm_q"}});
+    out.push_back({a + "img_attn.norm.key_norm", {b + "attn.norm_k"}});
+    out.push_back({a + "txt_attn.norm.query_norm", {b + "attn.norm_added_q"}});
+    out.push_back({a + "txt_attn.norm.key_norm", {b + "attn.norm_added_k"}});
+    out.push_back({a + "img_attn.proj", {b + "attn.to_out.0"}});
+    out.push_back({a + "txt_attn.proj", {b + "attn.to_add_out"}});
+    out.push_back({a + "img_mlp.0", {b + "ff.net.0.proj"}});
+    out.push_back({a + "img_mlp.2", {b + "ff.net.2"}});
+    out.push_back({a + "txt_mlp.0", {b + "ff_context.net.0.proj"}});
+    out.push_back({a + "txt_mlp.2", {b + "ff_context.net.2"}});
+    const std::string c = cat("single_blocks.", i, ".");
+    const std::string d = cat("single_transformer_blocks.", i, ".");
+    out.push_back({c + "modulation.lin", {d + "norm.linear"}});
+    out.push_back(
+        {c + "linear1", {d + "attn.to_q", d + "attn.to_k", d + "attn.to_v", d + "proj_mlp"}});
+    out.push_back({c + "linear2", {d + "proj_out"}});
+    out.push_back({c + "norm.query_norm", {d + "attn.norm_q"}});
+    out.push_back({c + "norm.key_norm", {d + "attn.norm_k"}});
+  }
+  return out;
+}
+
+Layers sd3_layers() {
+  Layers out = {{"x_embedder.proj", {"pos_embed.proj"}},
+                {"context_embedder", {"context_embedder"}},
+                {"final_layer.linear", {"proj_out"}}};
+  add_vector_layers("t_embedder", "timestep", ".mlp.0", ".mlp.2", out);
+  add_vector_layers("y_embedder", "text", ".mlp.0", ".mlp.2", out);
+  for (int i = 0; i < 3; ++i) {
+    const std::string a = cat("joint_blocks.", i, ".x_block.");
+    const std::string c = cat("joint_blocks.", i, ".context_block.");
+    const std::string b = cat("transformer_blocks.", i, ".");
+    for (const std::string attn : {"attn", "attn2"}) {
+      const std::string to = b + attn;
+      out.push_back({a + attn + ".qkv", {to + ".to_q", to + ".to_k", to + ".to_v"}});
+      out.push_back({a + attn + ".proj", {to + ".to_out.0"}});
+      out.push_back({a + attn + ".ln_q", {to + ".norm_q"}});
+      out.push_back({a + attn + ".ln_k", {to + ".norm_k"}});
+    }
+    out.push_back(
+        {c + "attn.qkv", {b + "attn.add_q_proj", b + "attn.add_k_proj", b + "attn.add_v_proj"}});
+    out.push_back({c + "attn.proj", {b + "attn.to_add_out"}});
+    out.push_back({c + "attn.ln_q", {b + "attn.norm_added_q"}});
+    out.push_back({c + "attn.ln_k", {b + "attn.norm_added_k"}});
+    out.push_back({a + "adaLN_modulation.1", {b + "norm1.linear"}});
+    out.push_back({c + "adaLN_modulation.1", {b + "norm1_context.linear"}});
+    out.push_back({a + "mlp.fc1", {b + "ff.net.0.proj"}});
+    out.push_back({a + "mlp.fc2", {b + "ff.net.2"}});
+    out.push_back({c + "mlp.fc1", {b + "ff_context.net.0.proj"}});
+    out.push_back({c + "mlp.fc2", {b + "ff_context.net.2"}});
+  }
+  return out;
+}
+
+void swap_halves(MadeTensor& tensor) {
+  const auto half = static_cast<std::ptrdiff_t>(tensor.values.size() / 2);
+  std::ranges::rotate(tensor.values, tensor.values.begin() + half);
+}
+
+class TransformerFileTest : public testing::Test {
+ protected:
+  void open(const std::string& name) {
+    folder_ = std::make_unique<ImageFolder>(name);
+    golden_ = std::make_unique<ImageGolden>(name);
+  }
+
+  // Layers on top of each other; what the model does not have is left out.
+  void add_transformer(const std::string& prefix, const Layers& layers) {
+    std::map<std::string, MadeTensor> made;
+    for (MadeTensor& tensor : made_part(folder_->path() / "transformer")) {
+      made[tensor.name] = std::move(tensor);
+    }
+    for (const auto& [name, parts] : layers) {
+      for (const std::string leaf : {"weight", "bias"}) {
+        if (!made.contains(cat(parts.front(), ".", leaf))) continue;
+        const bool norm = name.ends_with("_norm");
+        MadeTensor whole{cat(prefix, name, norm ? ".scale" : "." + leaf), {}, {}};
+        for (const std::string& part : parts) append(made.at(cat(part, ".", leaf)), whole);
+        const bool last = name == "joint_blocks.2.context_block.adaLN_modulation.1";
+        if (last) swap_halves(whole);
+        tensors_.push_back(std::move(whole));
+      }
+    }
+    for (const char* leaf : {"weight", "bias"}) {
+      MadeTensor norm = made.at(cat("norm_out.linear.", leaf));
+      norm.name = cat(prefix, "final_layer.adaLN_modulation.1.", leaf);
+      swap_halves(norm);
+      tensors_.push_back(std::move(norm));
+    }
+    if (const auto places = made.find("pos_embed.pos_embed"); places != made.end()) {
+      tensors_.push_back(places->second);
+      tensors_.back().name = prefix + "pos_embed";
+    }
+  }
+
+  static void append(const MadeTensor& part, MadeTensor& whole) {
+    const int64_t rows = whole.values.empty() ? 0 : whole.shape[0];
+    whole.shape = part.shape;
+    whole.shape[0] += rows;
+    whole.values.insert(whole.values.end(), part.values.begin(), part.values.end());
+  }
+
+  void add(const std::string& prefix, const std::string& part, const auto& rename) {
+    for (MadeTensor& tensor : made_part(folder_->path() / part)) {
+      tensor.name = prefix + rename(tensor.name);
+      tensors_.push_back(std::move(tensor));
+    }
+  }
+  void add_clip(const std::string& role, const std::string& part) {
+    add(cat("text_encoders.", role, ".transformer."), part, [](const std::string& name) {
+      const bool plain = name.starts_with("text_");
+      return plain ? name : "text_model." + name;
+    });
+  }
+  void add_t5(const std::string& part) {
+    add("text_encoders.t5xxl.transformer.", part, [](const std::string& name) { return name; });
+  }
+  void add_vae(const std::string& prefix) {
+    add(prefix, "vae", [](const std::string& name) { return original_vae(name, 3); });
+  }
+
+  fs::path file(const char* name) const { return folder_->path() / name; }
+
+  // With the settings that no tensor says taken from the folder.
+  models::ImageModel load_whole() {
+    write_safetensors(file("whole.safetensors"), tensors_);
+    models::ModelFiles files = models::read_single_file(file("whole.safetensors"));
+    const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
+    EXPECT_EQ(files.family, wanted.family);
+    EXPECT_EQ(files.parts.size(), wanted.parts.size());
+    for (models::ModelPart& part : files.parts) {
+      const models::ModelPart& other = wanted.require(part.name);
+      EXPECT_EQ(part.class_name, other.class_name);
+      part.config = other.config;
+    }
+    return load_image_model(files, {.device = &cpu_device()});
+  }
+
+  void expect_same(const models::ImageModel& model, float tolerance = kImageTolerance) {
+    expect_text(model, *golden_, tolerance);
+    expect_denoiser(model, *golden_, tolerance);
+    expect_vae(*model.vae, *golden_, tolerance);
+  }
+
+  models::ImageLoadOptions folders_for_flux() const {
+    return {.vae = file("vae"), .clip_l = file("text_encoder"), .t5xxl = file("text_encoder_2")};
+  }
+
+  std::unique_ptr<ImageFolder> folder_;
+  std::unique_ptr<ImageGolden> golden_;
+  std::vector<MadeTensor> tensors_;
+};
+
+TEST_F(TransformerFileTest, FluxAloneWithPartsBesides) {
+  open("flux");
+  add_transformer("", flux_layers());
+  write_safetensors(file("flux1.safetensors"), tensors_);
+  const models::ImageModel model = load_on_cpu(file("flux1.safetensors"), folders_for_flux());
+  expect_same(model);
+  EXPECT_EQ(model.model_name, "flux1");
+  EXPECT_TRUE(model.scheduler.use_dynamic_shifting);
+  EXPECT_EQ(model.scheduler.prediction_type, "flow_prediction");
+  EXPECT_EQ(model.text[1].encoder->max_tokens(), 512);
+}
+
+TEST_F(TransformerFileTest, SchnellIsToldByItsTensors) {
+  open("schnell");
+  add_transformer("model.diffusion_model.", flux_layers());
+  write_safetensors(file("s.safetensors"), tensors_);
+  const models::ImageModel model = load_on_cpu(file("s.safetensors"), folders_for_flux());
+  expect_same(model);
+  EXPECT_FALSE(model.scheduler.use_dynamic_shifting);
+  EXPECT_EQ(model.scheduler.shift, 1);
+  EXPECT_EQ(model.text[1].encoder->max_tokens(), 256);
+}
+
+TEST_F(TransformerFileTest, QuantisedFlux) {
+  open("flux");
+  add_transformer("", flux_layers());
+  write_gguf(file("flux1.gguf"), tensors_);
+  const models::ImageModel model = load_on_cpu(file("flux1.gguf"), folders_for_flux());
+  expect_denoiser(model, *golden_, 0.1f);
+}
+
+TEST_F(TransformerFileTest, WholeFlux) {
+  open("flux");
+  add_transformer("model.diffusion_model.", flux_layers());
+  add_clip("clip_l", "text_encoder");
+  add_t5("text_encoder_2");
+  add_vae("vae.");
+  expect_same(load_whole());
+}
+
+TEST_F(TransformerFileTest, WholeStableDiffusion3) {
+  open("sd3");
+  add_transformer("model.diffusion_model.", sd3_layers());
+  add_clip("clip_l", "text_encoder");
+  add_clip("clip_g", "text_encoder_2");
+  add_t5("text_encoder_3");
+  add_vae("first_stage_model.");
+  expect_same(load_whole());
+}
+
+TEST_F(TransformerFileTest, StableDiffusion35WithoutT5) {
+  open("sd35");
+  add_transformer("model.diffusion_model.", sd3_layers());
+  add_clip("clip_l", "text_encoder");
+  add_clip("clip_g", "text_encoder_2");
+  add_vae("first_stage_model.");
+  expect_same(load_whole());
+  const models::ModelFiles files = models::read_single_file(file("whole.safetensors"));
+  EXPECT_EQ(files.scheduler.shift, 3);
+  const models::ModelPart& found = files.require("transformer");
+  const models::ModelFiles folder = models::read_diffusers_folder(folder_->path());
+  const io::JsonConfig& wanted = folder.require("transformer").config;
+  for (const char* field : {"num_layers", "attention_head_dim", "num_attention_heads",
+                            "joint_attention_dim", "pooled_projection_dim", "pos_embed_max_size"}) {
+    EXPECT_EQ(found.config.integer(field), wanted.integer(field)) << field;
+  }
+  EXPECT_EQ(found.config.integers("dual_attention_layers", {0, 2}), (std::vector<int64_t>{0, 1}));
+}
+
+// llama.cpp's names of T5's encoder.
+std::string gguf_t5(const std::string& name) {
+  return replaced(replaced(name, {{"shared.", "token_embd."},
+                                  {"encoder.final_layer_norm", "enc.output_norm"},
+                                  {"encoder.block.", "enc.blk."}}),
+                  {{"layer.0.SelfAttention.relative_attention_bias", "attn_rel_b"},
+                   {"layer.0.SelfAttention.", "attn_"},
+                   {"layer.0.layer_norm", "attn_norm"},
+                   {"layer.1.layer_norm", "ffn_norm"},
+                   {"layer.1.DenseReluDense.wi_0", "ffn_gate"},
+                   {"layer.1.DenseReluDense.wi_1", "ffn_up"},
+                   {"layer.1.DenseReluDense.wo", "ffn_down"}});
+}
+
+TEST_F(TransformerFileTest, T5OfLlamaCpp) {
+  open("flux");
+  add("", "text_encoder_2", gguf_t5);
+  write_gguf(file("t5.gguf"), tensors_, {"<pad>", "</s>", "<unk>"});
+  const models::ModelPart part =
+      models::read_encoder(file("t5.gguf"), models::ImageFamily::flux, EncoderRole::t5xxl);
+  EXPECT_EQ(part.tokenizer.gguf, file("t5.gguf"));
+  EXPECT_EQ(part.name, "text_encoder_2");
+  models::ModelFiles files = models::read_diffusers_folder(folder_->path());
+  for (models::ModelPart& old : files.parts) {
+    if (old.name != part.name) continue;
+    for (const char* field : {"vocab_size", "d_model", "d_kv", "num_heads", "d_ff", "num_layers",
+                              "relative_attention_num_buckets"}) {
+      EXPECT_EQ(part.config.integer(field), old.config.integer(field)) << field;
+    }
+    old.weights = part.weights;
+  }
+  expect_text(load_image_model(files, {.device = &cpu_device()}), *golden_, 0.1f);
+}
+
+TEST_F(TransformerFileTest, AbsentProjectionsAreTheIdentity) {
+  open("sd3");
+  add_clip("clip_l", "text_encoder");
+  std::erase_if(tensors_, [](const MadeTensor& tensor) {
+    return tensor.name.find("text_projection") != std::string::npos;
+  });
+  write_safetensors(file("clip_l.safetensors"), tensors_);
+  const models::ImageModel model =
+      load_on_cpu(folder_->path(), {.clip_l = file("clip_l.safetensors")});
+  EXPECT_EQ(model.text[0].encoder->pooled_width(), 32);
+}
+
+TEST_F(TransformerFileTest, PartsThatAreMissingAreNamed) {
+  open("flux");
+  add_transformer("", flux_layers());
+  const fs::path flux = file("flux1.safetensors");
+  write_safetensors(flux, tensors_);
+  expect_error(Code::not_found, {"flux1", "text_encoder", "clip_l"}, [&] { load_on_cpu(flux); });
+  models::ImageLoadOptions options = folders_for_flux();
+  options.t5xxl.clear();
+  expect_error(Code::not_found, {"text_encoder_2", "t5xxl"}, [&] { load_on_cpu(flux, options); });
+  options = folders_for_flux();
+  options.vae.clear();
+  expect_error(Code::not_found, {"VAE"}, [&] { load_on_cpu(flux, options); });
+  options = folders_for_flux();
+  options.clip_g = options.clip_l;
+  expect_error(Code::invalid_argument, {"clip_g", "flux"}, [&] { load_on_cpu(flux, options); });
+  options = folders_for_flux();
+  options.clip_l = flux;
+  expect_error(Code::unsupported, {"flux1", "clip_l"}, [&] { load_on_cpu(flux, options); });
+}
+
+}  // namespace
+}  // namespace rbee::test
