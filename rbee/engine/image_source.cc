@@ -173,6 +173,9 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   load.device = options.device;
   load.activations = options.activations.value_or(customary_activations(*options.device));
   load.vae = options.vae;
+  load.clip_l = options.clip_l;
+  load.clip_g = options.clip_g;
+  load.t5xxl = options.t5xxl;
   load.prediction_type = options.prediction_type;
   load.progress = options.progress;
   ImageSource out;

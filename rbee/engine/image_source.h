@@ -47,6 +47,8 @@ struct ImageSourceOptions {
   // A folder with CLIP's tokenizer for a model in one file, which has none; empty = "tokenizer"
   // beside that file (tools/get_clip_vocabulary.sh puts it there). T5's: see load_tokenizer().
   std::filesystem::path tokenizer;
+  // Text encoders of Stable Diffusion 3 and FLUX, see ImageLoadOptions; empty = the model's own.
+  std::filesystem::path clip_l, clip_g, t5xxl;
   std::filesystem::path lora_folder;  // empty = <model>/loras, or "loras" beside a single file
   // A folder of textual inversions, of which those that do not fit are logged and left out, or one
   // file, which has to fit; empty = "embeddings", where lora_folder has "loras".

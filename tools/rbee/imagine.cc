@@ -28,6 +28,7 @@ struct ImagineOptions {
   std::string device = "cpu";
   std::string dtype = "auto";
   std::string vae;
+  std::string clip_l, clip_g, t5xxl;
   std::string loras;
   std::string embeddings;
   std::vector<std::string> lora;                          // "name" or "name:strength"
@@ -191,6 +192,9 @@ int run(const ImagineOptions& options) {
       .activations = std::nullopt,
       .control_nets = {options.control_nets.begin(), options.control_nets.end()},
       .vae = options.vae,
+      .clip_l = options.clip_l,
+      .clip_g = options.clip_g,
+      .t5xxl = options.t5xxl,
       .lora_folder = options.loras,
       .embeddings = options.embeddings,
       .prediction_type = std::nullopt,
@@ -264,6 +268,10 @@ Command add_imagine(CLI::App& parent) {
   app->add_option("-t,--threads", options->threads, "0 = one for each core")
       ->check(CLI::Range(0, 1024));
   app->add_option("--vae", options->vae, "another VAE, folder or file");
+  app->add_option("--clip-l,--clip_l", options->clip_l,
+                  "CLIP-L of Stable Diffusion 3 or FLUX, folder or file");
+  app->add_option("--clip-g,--clip_g", options->clip_g, "CLIP-G of Stable Diffusion 3");
+  app->add_option("--t5xxl", options->t5xxl, "T5 of Stable Diffusion 3 or FLUX");
   app->add_option("--lora", options->lora, "name or name:strength; may be given several times");
   app->add_option("--loras", options->loras, "folder of LoRAs; default: <model>/loras");
   app->add_option("--embeddings", options->embeddings,

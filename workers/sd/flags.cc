@@ -50,6 +50,10 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
   app.add_option("--callback-url", tolerated.callback_url, "Where heartbeats go without --hive-url")
       ->envname("CALLBACK_URL");
   app.add_option("--vae", flags.vae, "Another VAE, folder or file");
+  app.add_option("--clip-l,--clip_l", flags.clip_l,
+                 "CLIP-L of Stable Diffusion 3 or FLUX, folder or file");
+  app.add_option("--clip-g,--clip_g", flags.clip_g, "CLIP-G of Stable Diffusion 3");
+  app.add_option("--t5xxl", flags.t5xxl, "T5 of Stable Diffusion 3 or FLUX");
   app.add_option("--loras", flags.loras, "Folder of LoRAs that requests may name")
       ->default_str("<model>/loras");
   app.add_option("--embeddings", flags.embeddings,

@@ -16,6 +16,8 @@ struct SdFlags : CommonFlags {  // worker_id: "sd-worker-<port>" when not given;
   std::string model_ref;        // reported name; empty = the model's own
   std::string version;          // what --sd-version says the model is; empty = not said
   std::string vae;              // another VAE; empty = the model's own
+  // Text encoders; empty = the model's own.
+  std::string clip_l, clip_g, t5xxl;
   std::string embeddings;  // folder of textual inversions, or a file; empty = <model>/embeddings
   std::vector<std::string> control_nets;  // folders or files
   std::string loras;                      // folder of adapters; empty = <model>/loras
