@@ -3,11 +3,10 @@
 #include <CLI/CLI.hpp>
 
 #include "rbee/core/cat.h"
+#include "workers/common/flags.h"
 
 namespace rbee::workers {
 namespace {
-
-constexpr const char* kBuildInfo = RBEE_VERSION " (" RBEE_BUILD_TYPE ", compiler " __VERSION__ ")";
 
 // Names that hives give models, and their other spellings.
 const std::vector<std::string>& versions() {
@@ -37,16 +36,9 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
       ->envname("SD_VERSION")
       ->check(CLI::IsMember(versions()));
   app.add_option("--model-ref", flags.model_ref, "Name reported for the model");
-  app.add_option("--worker-id", flags.worker_id, "Name of this worker")
-      ->envname("WORKER_ID")
-      ->default_str("sd-worker-<port>");
-  app.add_option("--port", flags.port, "Port to listen on; 0 = any free one")
-      ->envname("PORT")
-      ->capture_default_str();
-  app.add_option("--host", flags.host,
-                 "Address to listen on; by default 127.0.0.1, and 0.0.0.0 when LLORCH_API_TOKEN "
-                 "is set");
-  app.add_option("--hive-url", flags.hive_url, "Where heartbeats go, e.g. http://localhost:7835");
+  add_common_flags(app, flags);
+  app.get_option("--worker-id")->envname("WORKER_ID");
+  app.get_option("--port")->envname("PORT");
   app.add_option("--callback-url", tolerated.callback_url, "Where heartbeats go without --hive-url")
       ->envname("CALLBACK_URL");
   app.add_option("--vae", flags.vae, "Another VAE, folder or file");
@@ -54,6 +46,8 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
                  "CLIP-L of Stable Diffusion 3 or FLUX, folder or file");
   app.add_option("--clip-g,--clip_g", flags.clip_g, "CLIP-G of Stable Diffusion 3");
   app.add_option("--t5xxl", flags.t5xxl, "T5 of Stable Diffusion 3 or FLUX");
+  app.add_option("--taesd", flags.taesd,
+                 "Tiny autoencoder for previews, folder or file beside its config.json");
   app.add_option("--loras", flags.loras, "Folder of LoRAs that requests may name")
       ->default_str("<model>/loras");
   app.add_option("--embeddings", flags.embeddings,
@@ -68,11 +62,6 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
   app.add_option("--dtype", flags.dtype, "What layers compute in; auto = f32 on a CPU, f16 else")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
       ->capture_default_str();
-  app.add_option("--threads", flags.threads, "Threads; 0 = one for each core")
-      ->check(CLI::Range(0, 1024));
-  app.add_option("--cuda-device,--rocm-device,--metal-device", flags.device,
-                 "Which device of the worker's kind")
-      ->check(CLI::Range(0, 1023));
   app.add_flag("--use-f16", tolerated.f16, "As --dtype f16")->envname("USE_F16");
   app.add_flag("--use-flash-attn", tolerated.flash_attention, "Always so; not used")
       ->envname("USE_FLASH_ATTN");
@@ -92,10 +81,8 @@ void device_from_environment(const CLI::App& app, SdFlags& flags) {
 }
 
 void apply(const Tolerated& tolerated, const CLI::App& app, SdFlags& flags) {
-  if (flags.worker_id.empty()) flags.worker_id = cat("sd-worker-", flags.port);
   if (flags.hive_url.empty()) flags.hive_url = tolerated.callback_url;
   if (tolerated.f16 && app.count("--dtype") == 0) flags.dtype = "f16";
-  flags.ignored = app.remaining();
 }
 
 }  // namespace
@@ -106,21 +93,9 @@ std::variant<SdFlags, int> parse_sd_flags(int argc, const char* const* argv, con
   flags.port = 8081;
   Tolerated tolerated;
   add_flags(app, flags, tolerated);
-  app.set_version_flag("--version", std::string(program) + " " RBEE_VERSION);
-  app.add_flag_callback("--build-info", [] { throw CLI::CallForVersion(kBuildInfo, 0); })
-      ->group("");
-  app.allow_extras();
-  try {
-    app.parse(argc, argv);
-    // Only what looks like a flag, or follows one, may be unknown.
-    const std::vector<std::string> rest = app.remaining();
-    if (!rest.empty() && !rest.front().starts_with("-")) {
-      throw CLI::ExtrasError(std::vector<std::string>{rest.front()});
-    }
-    device_from_environment(app, flags);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const auto status = parse_command_line(app, argc, argv, "sd-worker", flags,
+                                         [&] { device_from_environment(app, flags); });
+  if (status) return *status;
   apply(tolerated, app, flags);
   return flags;
 }

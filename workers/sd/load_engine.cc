@@ -33,6 +33,7 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
       .activations = std::nullopt,
       .control_nets = {flags.control_nets.begin(), flags.control_nets.end()},
       .vae = flags.vae,
+      .taesd = flags.taesd,
       .clip_l = flags.clip_l,
       .clip_g = flags.clip_g,
       .t5xxl = flags.t5xxl,
