@@ -21,8 +21,9 @@ enum class PromptRule : uint8_t { a1111, comfy, none };
 // Which generator's numbers a seed means. torch: PyTorch's on a CPU (diffusers, ComfyUI). philox:
 // PyTorch's on an NVIDIA GPU (AUTOMATIC1111).
 enum class NoiseSource : uint8_t { torch, philox };
-// What stands under the mask before sampling: the picture itself, its noise alone, or nothing.
-enum class MaskFill : uint8_t { original, noise, nothing };
+// What stands under the mask before sampling: the picture itself, its noise alone, nothing, or
+// colours that run in from its surroundings.
+enum class MaskFill : uint8_t { original, noise, nothing, surroundings };
 // How many of `steps` a strength below 1 runs. part: int(steps * strength), as diffusers.
 // a1111: int(steps * strength) + 1 of them, as AUTOMATIC1111. all: exactly `steps`.
 enum class StrengthRule : uint8_t { part, a1111, all };
@@ -78,7 +79,11 @@ struct ImageRequest {
   bool mask_invert = false;
   int32_t mask_blur = 0;  // pixels, 0 to 64: standard deviation of the mask's soft edge
   MaskFill mask_fill = MaskFill::original;
-  float strength = 0.8f;  // 0 to 1: share of the noise that init_image gets
+  // Only the part of init_image around the mask is painted, at width and height (0 = the model's
+  // own), and put back into the picture, whose size stays.
+  bool mask_only = false;
+  int32_t mask_padding = 32;  // pixels of init_image around the mask, 0 to 512
+  float strength = 0.8f;      // 0 to 1: share of the noise that init_image gets
   StrengthRule strength_rule = StrengthRule::part;
   std::optional<HiresFix> hires;
 

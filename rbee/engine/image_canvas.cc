@@ -187,6 +187,17 @@ io::Pixels pixels_of(std::span<const float> values, int32_t width, int32_t heigh
   return out;
 }
 
+Mask resized(const Mask& mask, int32_t width, int32_t height) {
+  const Shape from{1, mask.height, mask.width, 1};
+  return {width, height, enlarged(mask.values, from, height, width)};
+}
+
+Mask binary(const Mask& mask) {
+  Mask out = mask;
+  for (float& value : out.values) value = value >= 0.5f ? 1.0f : 0.0f;
+  return out;
+}
+
 io::Pixels composed(const io::Pixels& painted, const io::Pixels& original, const Mask& mask) {
   io::Pixels out = painted;
   for (size_t i = 0; i < mask.values.size(); ++i) {

@@ -36,6 +36,11 @@ Tensor masked_tensor(const io::Pixels& pixels, const Mask& mask, Device& device)
 // when some value is not finite.
 io::Pixels pixels_of(std::span<const float> values, int32_t width, int32_t height);
 
+// Bilinear, of masks; pixel centres are aligned.
+Mask resized(const Mask& mask, int32_t width, int32_t height);
+// 0 or 1 with the border at one half.
+Mask binary(const Mask& mask);
+
 // result = share of `painted` by the mask, of `original` by the rest. Both without opacity and of
 // the mask's size.
 io::Pixels composed(const io::Pixels& painted, const io::Pixels& original, const Mask& mask);

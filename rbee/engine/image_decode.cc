@@ -65,8 +65,8 @@ std::vector<float> decode_tiles(const models::Vae& vae, const Tensor& latent,
   for (const int64_t top : tile_starts(height, high, options.overlap)) {
     for (const int64_t left : tile_starts(width, wide, options.overlap)) {
       const Tensor tile = contiguous(latent.slice(Axis{1}, top, high).slice(Axis{2}, left, wide));
-      mosaic.add(vae.decode(tile).to_host<float>(), left * scale, top * scale, wide * scale,
-                 high * scale);
+      mosaic.add(vae.decode(tile, options.between).to_host<float>(), left * scale, top * scale,
+                 wide * scale, high * scale);
     }
   }
   return mosaic.finish();
@@ -96,8 +96,9 @@ io::Pixels decode_latent(const models::Vae& vae, const Tensor& latent,
                          const DecodeOptions& options) {
   const Tensor z = for_decoder(vae.info(), latent);
   const bool small = latent.dim(1) <= options.tile && latent.dim(2) <= options.tile;
-  const std::vector<float> values =
-      options.tiled && !small ? decode_tiles(vae, z, options) : vae.decode(z).to_host<float>();
+  const std::vector<float> values = options.tiled && !small
+                                        ? decode_tiles(vae, z, options)
+                                        : vae.decode(z, options.between).to_host<float>();
   const auto side = [&](int axis) {
     return static_cast<int32_t>(latent.dim(axis) * vae.info().scale);
   };

@@ -20,6 +20,7 @@ struct DecodeOptions {
   bool tiled = false;
   int64_t tile = 64;  // latents on a side
   int64_t overlap = 16;
+  models::Between between;  // called between tiles and between a decoder's blocks
 };
 // latent: (1, h, w, channels), scaled for the denoiser. Tiles are faded into each other over their
 // overlap. Throws unsupported with a remedy when values are not finite.

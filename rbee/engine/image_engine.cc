@@ -136,6 +136,7 @@ class QueuedImageEngine final : public ImageEngine {
       const PipelineHooks hooks{.step = [](int32_t) { return true; },
                                 .preview = {},
                                 .image = [](io::Pixels, int32_t) { return true; },
+                                .going_on = {},
                                 .latents = {}};
       pipeline_.run(request, resolve(source_, request), hooks, times);
     } catch (const Error& error) {
@@ -226,15 +227,18 @@ class QueuedImageEngine final : public ImageEngine {
     job.sink->on_image(ready);
   }
 
-  // LoRAs are part of the weights: another set of them means another load.
+  // LoRAs are part of the weights: with another set of them parts of the model are read again.
   void set_loras(const ImageRequest& request) {
     std::vector<models::LoraSource> wanted;
     for (const LoraUse& lora : request.loras) {
       wanted.push_back({find_lora(source_.lora_folder, lora.path), lora.strength});
     }
-    if (std::ranges::equal(wanted, loras_, is_same_lora)) return;
-    log(LogLevel::info, "loading the model with other LoRAs", {{"loras", cat(wanted.size())}});
-    source_.model = source_.reload(wanted);
+    if (!unsure_ && std::ranges::equal(wanted, loras_, is_same_lora)) return;
+    log(LogLevel::info, "the model gets other LoRAs", {{"loras", cat(wanted.size())}});
+    // After a failure the model has the old ones or none; the next request asks again.
+    unsure_ = true;
+    source_.change_loras(source_.model, wanted);
+    unsure_ = false;
     loras_ = std::move(wanted);
   }
 
@@ -285,6 +289,7 @@ class QueuedImageEngine final : public ImageEngine {
   ImageEngineOptions options_;
   ImagePipeline pipeline_;
   std::vector<models::LoraSource> loras_;
+  bool unsure_ = false;  // whether the model has loras_
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
@@ -316,6 +321,7 @@ void QueuedImageEngine::run(ImageJob& job) {
     job.sink->on_preview({io::encode_png(preview), done, index});
     return going_on();
   };
+  hooks.going_on = going_on;
   PipelineTimes times;
   hooks.image = [&](io::Pixels image, int32_t index) {
     send(job, image, index);

@@ -30,6 +30,12 @@ HiresFix& hires_of(ImageRequest& request) {
   return *request.hires;
 }
 
+MaskFill fill_of(std::string_view name) {
+  if (name == "fill") return MaskFill::surroundings;
+  if (name == "latent noise") return MaskFill::noise;
+  return name == "latent nothing" ? MaskFill::nothing : MaskFill::original;
+}
+
 void set_field(ImageRequest& request, std::string_view key, std::string_view value) {
   if (key == "Steps") request.steps = number<int32_t>(key, value);
   if (key == "Sampler") request.sampler = value;
@@ -45,6 +51,9 @@ void set_field(ImageRequest& request, std::string_view key, std::string_view val
   if (key == "Eta") request.eta = number<float>(key, value);
   if (key == "Denoising strength") request.strength = number<float>(key, value);
   if (key == "Mask blur") request.mask_blur = number<int32_t>(key, value);
+  if (key == "Masked content") request.mask_fill = fill_of(value);
+  if (key == "Inpaint area") request.mask_only = value == "Only masked";
+  if (key == "Masked area padding") request.mask_padding = number<int32_t>(key, value);
   if (key == "Hires upscale") hires_of(request).scale = number<float>(key, value);
   if (key == "Hires steps") hires_of(request).steps = number<int32_t>(key, value);
 }

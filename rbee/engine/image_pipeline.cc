@@ -32,6 +32,9 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
+// Leaves a decoder in the middle of a picture.
+struct Ended {};
+
 // One sampling from noise, or from a latent that is noised again.
 struct Pass {
   int32_t width = 0;  // pixels
@@ -166,7 +169,9 @@ class Batch {
 
   // The picture's latent with what mask_fill puts under the mask.
   Tensor filled_in(const Pass& pass, const Tensor& mask) {
-    if (request_.mask_fill == MaskFill::original) return pass.from;
+    const bool painted_in =
+        request_.mask_fill == MaskFill::original || request_.mask_fill == MaskFill::surroundings;
+    if (painted_in) return pass.from;
     const Tensor kept = pass.from * affine(mask, -1, 1);
     if (request_.mask_fill == MaskFill::nothing) return kept;
     return kept + noise_.draw(shape_of(pass), device()) * mask;
@@ -295,6 +300,15 @@ int32_t ImagePipeline::total_steps(const ImageRequest& request,
 
 bool ImagePipeline::run(const ImageRequest& request, const ImageSettings& settings,
                         const PipelineHooks& hooks, PipelineTimes& times) {
+  try {
+    return run_batches(request, settings, hooks, times);
+  } catch (const Ended&) {
+    return false;
+  }
+}
+
+bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings& settings,
+                                const PipelineHooks& hooks, PipelineTimes& times) {
   PromptStates states;
   {
     const Stopwatch watch(times.text_ms);
@@ -325,11 +339,15 @@ bool ImagePipeline::run(const ImageRequest& request, const ImageSettings& settin
 
 bool ImagePipeline::show_preview(const Tensor& denoised, int32_t steps_done, int32_t index,
                                  const PipelineHooks& hooks) {
+  const Tensor first = contiguous(denoised.slice(Axis{0}, 0, 1));
+  const std::vector<float> values = first.to_host<float>();
+  check_finite(values);
+  if (source_.preview_vae) {
+    return hooks.preview(decode_latent(*source_.preview_vae, first), steps_done, index);
+  }
   if (!preview_map_) {
     preview_map_ = std::make_unique<PreviewMap>(*source_.model.vae, *source_.device);
   }
-  const std::vector<float> values = contiguous(denoised.slice(Axis{0}, 0, 1)).to_host<float>();
-  check_finite(values);
   const auto width = static_cast<int32_t>(denoised.dim(2));
   const auto height = static_cast<int32_t>(denoised.dim(1));
   return hooks.preview((*preview_map_)(values, width, height), steps_done, index);
@@ -338,15 +356,20 @@ bool ImagePipeline::show_preview(const Tensor& denoised, int32_t steps_done, int
 bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
                            const ImageSettings& settings, int32_t first, const PipelineHooks& hooks,
                            PipelineTimes& times) {
+  const auto between = [&] {
+    if (hooks.going_on && !hooks.going_on()) throw Ended();
+  };
   for (int64_t i = 0; i < latents.dim(0); ++i) {
     io::Pixels image;
     {
       const Stopwatch watch(times.decode_ms);
       const Tensor latent = contiguous(latents.slice(Axis{0}, i, 1));
       check_finite(latent.to_host<float>());
-      image = decode_latent(*source_.model.vae, latent, {.tiled = request.tiled_vae});
+      image = decode_latent(*source_.model.vae, latent,
+                            {.tiled = request.tiled_vae, .between = between});
       if (settings.mask) {
-        image = composed(image, *settings.init, blurred(*settings.mask, request.mask_blur));
+        const Repainted& back = settings.repainted;
+        image = composed(pasted(image, back.whole, back.region), back.whole, back.share);
       }
     }
     if (!hooks.image(std::move(image), first + static_cast<int32_t>(i))) return false;

@@ -14,6 +14,7 @@ struct PipelineHooks {
   std::function<bool(int32_t steps_done)> step;  // over all batches and passes
   std::function<bool(const io::Pixels& preview, int32_t steps_done, int32_t index)> preview;
   std::function<bool(io::Pixels image, int32_t index)> image;
+  std::function<bool()> going_on;  // asked while a picture is decoded; may be empty
   // What sampling ended with, (batch, h, w, channels), of images `first` on; may be empty.
   std::function<void(const Tensor& latents, int32_t first)> latents;
 };
@@ -37,6 +38,8 @@ class ImagePipeline {
            PipelineTimes& times);
 
  private:
+  bool run_batches(const ImageRequest& request, const ImageSettings& settings,
+                   const PipelineHooks& hooks, PipelineTimes& times);
   bool show_preview(const Tensor& denoised, int32_t steps_done, int32_t index,
                     const PipelineHooks& hooks);
   bool decode(const Tensor& latents, const ImageRequest& request, const ImageSettings& settings,

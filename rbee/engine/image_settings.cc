@@ -44,18 +44,46 @@ void set_names(const ImageSource& source, const ImageRequest& request, ImageSett
   }
 }
 
-void set_pictures(const ImageRequest& request, ImageSettings& out) {
-  if (request.init_image.empty()) return;
-  io::Pixels init = io::decode_image(request.init_image, "init_image");
-  if (out.width == 0) out.width = std::max(init.width / kSideStep * kSideStep, kMinSide);
-  if (out.height == 0) out.height = std::max(init.height / kSideStep * kSideStep, kMinSide);
-  if (!request.mask_image.empty()) {
-    const io::Pixels mask = io::decode_image(request.mask_image, "mask_image");
-    check(mask.width == init.width && mask.height == init.height, "mask_image", mask.width, " x ",
-          mask.height, " pixels, init_image has ", init.width, " x ", init.height);
-    out.mask = mask_of(resized(mask, out.width, out.height), request.mask_invert);
+int32_t side_of(int32_t pixels) {
+  return std::max(pixels / kSideStep * kSideStep, kMinSide);
+}
+
+// The picture and the mask as they are painted, and how the result goes back.
+void set_mask(const ImageRequest& request, const io::Pixels& init, ImageSettings& out) {
+  const io::Pixels sent = io::decode_image(request.mask_image, "mask_image");
+  check(sent.width == init.width && sent.height == init.height, "mask_image", sent.width, " x ",
+        sent.height, " pixels, init_image has ", init.width, " x ", init.height);
+  Repainted& back = out.repainted;
+  if (!request.mask_only) {
+    back.whole = *out.init;
+    back.region = {0, 0, out.width, out.height};
+    out.mask = mask_of(resized(sent, out.width, out.height), request.mask_invert);
+    const Mask soft = blurred(*out.mask, request.mask_blur);
+    back.share = request.mask_blur > 0 ? widened(soft) : soft;
+  } else {
+    back.whole = init;
+    const Mask whole = mask_of(sent, request.mask_invert);
+    back.share = blurred(whole, request.mask_blur);
+    back.region = region_around(whole, request.mask_padding, out.width, out.height);
+    out.init = resized(cropped(init, back.region), out.width, out.height);
+    out.mask = binary(resized(cropped(whole, back.region), out.width, out.height));
   }
-  out.init = resized(init, out.width, out.height);
+  if (request.mask_fill == MaskFill::surroundings) {
+    out.init = filled_around(*out.init, *out.mask);
+  }
+}
+
+void set_pictures(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
+  std::optional<io::Pixels> init;
+  if (!request.init_image.empty()) init = io::decode_image(request.init_image, "init_image");
+  const bool sized = init && !request.mask_only;
+  if (out.width == 0) out.width = sized ? side_of(init->width) : source.info.default_width;
+  if (out.height == 0) out.height = sized ? side_of(init->height) : source.info.default_height;
+  check_model_side(source, "width", out.width);
+  check_model_side(source, "height", out.height);
+  if (!init) return;
+  out.init = resized(*init, out.width, out.height);
+  if (!request.mask_image.empty()) set_mask(request, *init, out);
 }
 
 void set_controls(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
@@ -66,8 +94,8 @@ void set_controls(const ImageSource& source, const ImageRequest& request, ImageS
 }
 
 void set_hires(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
-  out.final_width = out.width;
-  out.final_height = out.height;
+  out.final_width = out.mask ? out.repainted.whole.width : out.width;
+  out.final_height = out.mask ? out.repainted.whole.height : out.height;
   if (!request.hires) return;
   check(request.mask_image.empty(), "hires", "it does not go together with mask_image");
   out.has_hires = true;
@@ -83,7 +111,7 @@ void check_abilities(const ImageSource& source, const ImageRequest& request) {
          "this model repaints pictures: it needs init_image and "
          "mask_image");
   }
-  if (!request.loras.empty() && !source.reload) {
+  if (!request.loras.empty() && !source.change_loras) {
     fail(Code::unsupported, "loras", "this model takes none");
   }
   for (const LoraUse& lora : request.loras) find_lora(source.lora_folder, lora.path);
@@ -91,6 +119,17 @@ void check_abilities(const ImageSource& source, const ImageRequest& request) {
 
 void append_field(std::string& out, const char* key, const std::string& value) {
   out += cat(", ", key, ": ", value);
+}
+
+void append_mask(std::string& out, const ImageRequest& request) {
+  constexpr const char* kFills[] = {"original", "latent noise", "latent nothing", "fill"};
+  if (request.mask_blur > 0) append_field(out, "Mask blur", cat(request.mask_blur));
+  if (request.mask_fill != MaskFill::original) {
+    append_field(out, "Masked content", kFills[static_cast<size_t>(request.mask_fill)]);
+  }
+  if (!request.mask_only) return;
+  append_field(out, "Inpaint area", "Only masked");
+  append_field(out, "Masked area padding", cat(request.mask_padding));
 }
 
 }  // namespace
@@ -102,11 +141,7 @@ ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
   out.width = request.width;
   out.height = request.height;
   set_names(source, request, out);
-  set_pictures(request, out);
-  if (out.width == 0) out.width = source.info.default_width;
-  if (out.height == 0) out.height = source.info.default_height;
-  check_model_side(source, "width", out.width);
-  check_model_side(source, "height", out.height);
+  set_pictures(source, request, out);
   set_hires(source, request, out);
   set_controls(source, request, out);
   out.steps = request.steps != 0 ? request.steps : source.info.default_steps;
@@ -155,8 +190,7 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
   if (request.guidance_rescale > 0) append_field(out, "CFG Rescale", cat(request.guidance_rescale));
   if (request.eta) append_field(out, "Eta", cat(*request.eta));
   if (settings.init) append_field(out, "Denoising strength", cat(request.strength));
-  if (settings.mask && request.mask_blur > 0)
-    append_field(out, "Mask blur", cat(request.mask_blur));
+  if (settings.mask) append_mask(out, request);
   if (settings.has_hires) {
     append_field(out, "Denoising strength", cat(request.hires->strength));
     append_field(out, "Hires upscale", cat(request.hires->scale));

@@ -4,10 +4,17 @@
 #include <optional>
 
 #include "rbee/diffusion/samplers.h"
-#include "rbee/engine/image_canvas.h"
+#include "rbee/engine/image_repaint.h"
 #include "rbee/engine/image_source.h"
 
 namespace rbee::engine {
+
+// Where a repainted part goes.
+struct Repainted {
+  io::Pixels whole;  // the picture that keeps what is not painted
+  Region region;     // of it
+  Mask share;        // of the painted in `whole`
+};
 
 struct ImageSettings {
   int32_t width = 0;  // pixels, of the first pass
@@ -19,12 +26,13 @@ struct ImageSettings {
   uint64_t seed = 0;
   int32_t batch = 1;
   std::optional<io::Pixels> init;  // of width and height
-  std::optional<Mask> mask;        // of width and height
+  std::optional<Mask> mask;        // of width and height, 0 or 1
+  Repainted repainted;             // where there is a mask
 
   std::vector<io::Pixels> controls;  // of the request's controls, as they were sent
 
   bool has_hires = false;
-  int32_t final_width = 0;  // after the second pass, if any
+  int32_t final_width = 0;  // of the pictures that come
   int32_t final_height = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "rbee/core/log.h"
+#include "rbee/models/image/tiny_autoencoder.h"
 
 namespace rbee::engine {
 namespace {
@@ -189,12 +190,16 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   }
   out.lora_folder = options.lora_folder.empty() ? home / "loras" : options.lora_folder;
   load.progress = nullptr;
-  out.reload = [path, load](const std::vector<models::LoraSource>& loras) {
+  out.change_loras = [path, load](models::ImageModel& model,
+                                  const std::vector<models::LoraSource>& loras) {
     models::ImageLoadOptions with = load;
     with.loras = loras;
-    return models::load_image_model(path, with);
+    models::change_loras(model, path, with);
   };
   out.controls = load_controls(options.control_nets, out.model);
+  if (!options.taesd.empty()) {
+    out.preview_vae = models::load_tiny_autoencoder(options.taesd, out.model);
+  }
   const bool named = !options.embeddings.empty();
   const fs::path embeddings = named ? options.embeddings : home / "embeddings";
   if (named || fs::is_directory(embeddings)) load_embeddings(embeddings, out);

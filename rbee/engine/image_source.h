@@ -32,8 +32,9 @@ struct ImageSource {
   int32_t side_step = 8;  // pixels; widths and heights are multiples of it
   std::vector<NamedControlNet> controls;
   std::vector<models::TextEmbedding> embeddings;
-  // The same model with other LoRAs, for requests that name some. Empty: they are refused.
-  std::function<models::ImageModel(const std::vector<models::LoraSource>&)> reload;
+  std::unique_ptr<models::Vae> preview_vae;  // TAESD or its kin; null: colours are guessed
+  // Gives the model other LoRAs. Empty: requests that name some are refused.
+  std::function<void(models::ImageModel&, const std::vector<models::LoraSource>&)> change_loras;
   std::filesystem::path lora_folder;  // where requests' LoRAs are looked up by name
 };
 
@@ -43,7 +44,8 @@ struct ImageSourceOptions {
   // What layers compute in. Absent: f32 where the host computes, else f16.
   std::optional<DType> activations;
   std::vector<std::filesystem::path> control_nets;
-  std::filesystem::path vae;  // another VAE; empty = the model's own
+  std::filesystem::path vae;    // another VAE; empty = the model's own
+  std::filesystem::path taesd;  // of previews; empty = none
   // A folder with CLIP's tokenizer for a model in one file, which has none; empty = "tokenizer"
   // beside that file (tools/get_clip_vocabulary.sh puts it there). T5's: see load_tokenizer().
   std::filesystem::path tokenizer;

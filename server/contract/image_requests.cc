@@ -18,6 +18,7 @@ constexpr Range<int32_t> kSteps{1, 150};
 constexpr Range<int32_t> kCount{1, 16};
 constexpr Range<int32_t> kClipSkip{0, 12};
 constexpr Range<int32_t> kBlur{0, 64};
+constexpr Range<int32_t> kPadding{0, 512};
 constexpr Range<int32_t> kPartials{0, 3};
 constexpr Range<double> kGuidance{0, 30};
 constexpr Range<double> kUnit{0, 1};
@@ -45,6 +46,14 @@ std::string choice(ObjectReader& reader, const char* name,
   for (const std::string_view entry : allowed) list += cat(list.empty() ? "" : ", ", entry);
   reader.note(name, cat("one_of(", list, ")"), cat("must be one of ", list), reader.find(name));
   return "";
+}
+
+// true and false, or 1 and 0.
+std::optional<bool> flag(ObjectReader& reader, const char* name) {
+  const json* value = reader.find(name);
+  if (value == nullptr || value->is_boolean()) return reader.boolean(name);
+  const std::optional<int32_t> number = reader.integer(name, {0, 1});
+  return number ? std::optional<bool>(*number == 1) : std::nullopt;
 }
 
 std::optional<int32_t> side(ObjectReader& reader, const char* name) {
@@ -157,7 +166,9 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
   out.tiled_vae = reader.boolean("tiled_vae").value_or(false);
   out.mask_invert = reader.boolean("mask_invert").value_or(false);
   out.mask_blur = reader.integer("mask_blur", kBlur);
-  out.mask_fill = choice(reader, "mask_fill", {"original", "noise", "nothing"});
+  out.mask_fill = choice(reader, "mask_fill", {"original", "noise", "nothing", "surroundings"});
+  out.mask_only = reader.boolean("mask_only").value_or(false);
+  out.mask_padding = reader.integer("mask_padding", kPadding);
   out.strength = reader.number(present(reader, {"strength", "denoising_strength"}), kUnit);
   out.strength_rule = choice(reader, "strength_rule", {"part", "a1111", "all"});
 }
@@ -239,6 +250,18 @@ void read_hires_fields(ObjectReader& reader, ImageBody& out) {
                         .strength = reader.number("denoising_strength", kUnit)};
 }
 
+// AUTOMATIC1111's defaults are others than ours.
+void read_inpainting(ObjectReader& reader, ImageBody& out) {
+  constexpr int32_t kBlurred = 4;
+  out.mask_invert = flag(reader, "inpainting_mask_invert").value_or(false);
+  constexpr std::array<const char*, 4> kFills = {"surroundings", "original", "noise", "nothing"};
+  const auto fill = reader.integer("inpainting_fill", {0, 3}).value_or(0);
+  out.mask_fill = kFills[static_cast<size_t>(fill)];
+  out.mask_only = flag(reader, "inpaint_full_res").value_or(true);
+  out.mask_padding = reader.integer("inpaint_full_res_padding", kPadding).value_or(0);
+  if (!out.mask_blur) out.mask_blur = kBlurred;
+}
+
 // init_images: a list of which the first is used.
 void read_init_images(ObjectReader& reader, ImageBody& out) {
   const json* list = reader.find("init_images");
@@ -250,10 +273,7 @@ void read_init_images(ObjectReader& reader, ImageBody& out) {
   }
   out.init_image.data = (*list)[0].get<std::string>();
   out.mask_image.data = reader.text("mask").value_or("");
-  out.mask_invert = reader.integer("inpainting_mask_invert", {0, 1}).value_or(0) == 1;
-  constexpr std::array<const char*, 4> kFills = {"original", "original", "noise", "nothing"};
-  const auto fill = reader.integer("inpainting_fill", {0, 3}).value_or(1);
-  out.mask_fill = kFills[static_cast<size_t>(fill)];
+  if (!out.mask_image.empty()) read_inpainting(reader, out);
 }
 
 // {"alwayson_scripts": {"controlnet": {"args": [...]}}}

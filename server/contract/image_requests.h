@@ -60,7 +60,9 @@ struct ImageBody {
   SentImage mask_image;
   bool mask_invert = false;
   std::optional<int32_t> mask_blur;
-  std::string mask_fill;  // "original", "noise" or "nothing"
+  std::string mask_fill;  // "original", "noise", "nothing" or "surroundings"
+  bool mask_only = false;
+  std::optional<int32_t> mask_padding;  // pixels
   std::optional<float> strength;
   std::string strength_rule;  // "part", "a1111" or "all"
   std::optional<SentHires> hires;

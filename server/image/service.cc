@@ -18,6 +18,7 @@ engine::PromptRule prompt_rule(std::string_view name) {
 
 engine::MaskFill mask_fill(std::string_view name) {
   if (name == "noise") return engine::MaskFill::noise;
+  if (name == "surroundings") return engine::MaskFill::surroundings;
   return name == "nothing" ? engine::MaskFill::nothing : engine::MaskFill::original;
 }
 
@@ -67,6 +68,8 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   request.mask_invert = body.mask_invert;
   set(request.mask_blur, body.mask_blur);
   request.mask_fill = mask_fill(body.mask_fill);
+  request.mask_only = body.mask_only;
+  set(request.mask_padding, body.mask_padding);
   set(request.strength, body.strength);
   request.strength_rule = strength_rule(body.strength_rule);
   if (body.hires) {

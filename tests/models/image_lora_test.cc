@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_device.h"
 #include "rbee/core/log.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
@@ -188,6 +190,64 @@ TEST_F(LoraTest, UnknownKeysAreCounted) {
   load_on_cpu(folder_.path(), {.loras = {lora}});
   set_log_sink({}, LogLevel::error);
   EXPECT_NE(text.find("layers used=1 unknown=2"), std::string::npos) << text;
+}
+
+size_t bytes_in_use() {
+  return static_cast<cpu::CpuDevice&>(get_device({DeviceKind::cpu, 0})).allocator().stats().in_use;
+}
+
+TEST_F(LoraTest, OtherAdaptersTakeTheirPlaceWithoutASecondModel) {
+  std::vector<MadeTensor> first, second;
+  for (const Form& form : kForms) add(form, 1, first);
+  const fs::path whole = write("whole.safetensors", first);
+  add(kForms[0], 1, second);
+  const fs::path unet_only = write("unet.safetensors", second);
+  models::ImageModel model = load_on_cpu(folder_.path());
+  const Outputs plain = run(model);
+  models::ImageLoadOptions options;
+  options.device = &get_device({DeviceKind::cpu, 0});
+  const auto change = [&](std::vector<models::LoraSource> loras) {
+    options.loras = std::move(loras);
+    models::change_loras(model, folder_.path(), options);
+  };
+  // Reads of each part start with how much is there: no more than the model was.
+  const size_t before = bytes_in_use();
+  size_t most = 0;
+  options.progress = [&](int64_t, int64_t) { most = std::max(most, bytes_in_use()); };
+  change({{whole, 0.5f}});
+  EXPECT_LE(most, before + before / 10);
+  EXPECT_EQ(model.adapted, (std::vector<std::string>{"text_encoder", "unet"}));
+  const Outputs fresh = run(load_on_cpu(folder_.path(), {.loras = {{whole, 0.5f}}}));
+  EXPECT_EQ(difference(run(model).denoised, fresh.denoised), 0);
+  EXPECT_EQ(difference(run(model).hidden, fresh.hidden), 0);
+
+  const models::Vae* vae = model.vae.get();
+  change({{unet_only, 1}});
+  EXPECT_EQ(difference(run(model).hidden, plain.hidden), 0);  // the text encoder's are gone
+  const models::TextEncoder* text = model.text[0].encoder.get();
+  change({});
+  EXPECT_EQ(difference(run(model).denoised, plain.denoised), 0);
+  EXPECT_EQ(model.text[0].encoder.get(), text);  // it had none and was left alone
+  EXPECT_EQ(model.vae.get(), vae);
+  EXPECT_TRUE(model.adapted.empty());
+}
+
+TEST_F(LoraTest, AdaptersThatDoNotFitChangeNothing) {
+  std::vector<MadeTensor> good, bad;
+  add(kForms[0], 1, good);
+  models::ImageModel model = load_on_cpu(folder_.path());
+  models::ImageLoadOptions options;
+  options.device = &get_device({DeviceKind::cpu, 0});
+  options.loras = {{write("good.safetensors", good), 1}};
+  models::change_loras(model, folder_.path(), options);
+  const Outputs before = run(model);
+  bad = good;
+  bad[0].shape = Shape{bad[0].shape[0] / 2, bad[0].shape[1] * 2};
+  options.loras = {{write("bad.safetensors", bad), 1}};
+  expect_error(Code::invalid_argument, {"bad.safetensors", "another model"},
+               [&] { models::change_loras(model, folder_.path(), options); });
+  EXPECT_EQ(difference(run(model).denoised, before.denoised), 0);
+  EXPECT_EQ(model.adapted, (std::vector<std::string>{"unet"}));
 }
 
 }  // namespace

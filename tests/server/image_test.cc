@@ -302,6 +302,20 @@ TEST(Sdapi, ImageToImageTakesTheFirstPicture) {
   EXPECT_EQ(request.strength, 0.75f);
   EXPECT_EQ(request.strength_rule, engine::StrengthRule::a1111);
   EXPECT_TRUE(request.mask_invert);
+  EXPECT_EQ(request.mask_fill, engine::MaskFill::surroundings);  // A1111's own defaults
+  EXPECT_TRUE(request.mask_only);
+  EXPECT_EQ(request.mask_padding, 0);
+  EXPECT_EQ(request.mask_blur, 4);
+  json other = body;
+  other.update({{"inpainting_fill", 2},
+                {"inpaint_full_res", false},
+                {"inpaint_full_res_padding", 9},
+                {"mask_blur", 1}});
+  EXPECT_EQ(worker.post("/sdapi/v1/img2img", other.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().mask_fill, engine::MaskFill::noise);
+  EXPECT_FALSE(worker.engine.last_request().mask_only);
+  EXPECT_EQ(worker.engine.last_request().mask_padding, 9);
+  EXPECT_EQ(worker.engine.last_request().mask_blur, 1);
   EXPECT_EQ(worker.post("/sdapi/v1/img2img", R"({"prompt":"x"})").status, 400);
 }
 

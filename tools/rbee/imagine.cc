@@ -11,7 +11,9 @@
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/engine/image_engine.h"
+#include "rbee/engine/image_parameters.h"
 #include "rbee/io/hf_folder.h"
+#include "rbee/io/image/png.h"
 #include "rbee/io/output_file.h"
 #include "tools/rbee/commands.h"
 
@@ -34,6 +36,7 @@ struct ImagineOptions {
   std::vector<std::string> lora;                          // "name" or "name:strength"
   std::vector<std::string> control_nets, control_images;  // one picture for each network
   engine::ControlUse control;                             // of all of them
+  std::string from;                                       // a PNG with settings
   std::string out = "picture.png";
   std::string init, mask;
   std::string prompt_rule = "a1111", noise = "torch";
@@ -163,7 +166,43 @@ std::vector<engine::ControlUse> controls_of(const ImagineOptions& options) {
   return out;
 }
 
-engine::ImageRequest request_of(const ImagineOptions& options) {
+// Whether a flag was on the command line.
+using Given = std::function<bool(const char* flag)>;
+
+// The settings in a picture's file, below those of the command line.
+engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequest request,
+                                      const Given& given) {
+  using Request = engine::ImageRequest;
+  const std::optional<std::string> text = io::png_text(read_picture(path), "parameters");
+  if (!text) fail(Code::invalid_argument, "imagine", path, ": it has no settings (\"parameters\")");
+  const Request from = engine::parse_parameters(*text);
+  const auto take = [&](const char* flag, auto member) {
+    if (!given(flag)) request.*member = from.*member;
+  };
+  take("prompt", &Request::prompt);
+  take("--negative", &Request::negative_prompt);
+  take("--prompt-rule", &Request::prompt_rule);
+  take("--clip-skip", &Request::clip_skip);
+  take("--width", &Request::width);
+  take("--height", &Request::height);
+  take("--steps", &Request::steps);
+  take("--guidance", &Request::guidance_scale);
+  take("--guidance-rescale", &Request::guidance_rescale);
+  take("--sampler", &Request::sampler);
+  take("--schedule", &Request::schedule);
+  take("--seed", &Request::seed);
+  take("--noise", &Request::noise_source);
+  take("--strength", &Request::strength);
+  take("--hires", &Request::hires);
+  take("--mask-blur", &Request::mask_blur);
+  take("--mask-only", &Request::mask_only);
+  take("--mask-padding", &Request::mask_padding);
+  request.mask_fill = from.mask_fill;
+  request.eta = from.eta;
+  return request;
+}
+
+engine::ImageRequest request_of(const ImagineOptions& options, const Given& given) {
   engine::ImageRequest request = options.request;
   request.job_id = "terminal";
   if (options.guidance >= 0) request.guidance_scale = options.guidance;
@@ -172,6 +211,7 @@ engine::ImageRequest request_of(const ImagineOptions& options) {
   if (options.noise == "philox") request.noise_source = engine::NoiseSource::philox;
   if (options.prompt_rule == "comfy") request.prompt_rule = engine::PromptRule::comfy;
   if (options.prompt_rule == "none") request.prompt_rule = engine::PromptRule::none;
+  if (!options.from.empty()) request = with_settings_of(options.from, std::move(request), given);
   for (const std::string& text : options.lora) request.loras.push_back(lora_of(text));
   request.controls = controls_of(options);
   request.init_image = read_picture(options.init);
@@ -180,8 +220,8 @@ engine::ImageRequest request_of(const ImagineOptions& options) {
   return request;
 }
 
-int run(const ImagineOptions& options) {
-  engine::ImageRequest request = request_of(options);
+int run(const ImagineOptions& options, const Given& given) {
+  engine::ImageRequest request = request_of(options, given);
   const std::optional<DeviceId> id = parse_device_id(options.device);
   check(id.has_value(), "imagine", "--device ", options.device,
         " is not cpu, cuda:<number> or rocm:<number>");
@@ -236,6 +276,10 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
       ->capture_default_str();
   app.add_option("--init", options.init, "PNG or JPEG to start from");
   app.add_option("--mask", options.mask, "PNG whose white or transparent part is repainted");
+  app.add_option("--mask-blur", request.mask_blur, "pixels, 0 to 64")->capture_default_str();
+  app.add_flag("--mask-only", request.mask_only,
+               "paint the part around the mask alone, at --width and --height, and put it back");
+  app.add_option("--mask-padding", request.mask_padding, "pixels around it")->capture_default_str();
   app.add_option("--strength", request.strength, "how far --init is changed, 0 to 1")
       ->capture_default_str();
   app.add_option("--hires", options.hires, "a second pass at so many times the size, 1 to 4");
@@ -257,7 +301,12 @@ void add_control(CLI::App& app, ImagineOptions& options) {
 Command add_imagine(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("imagine", "draw a picture from a prompt");
   auto options = std::make_shared<ImagineOptions>();
-  app->add_option("prompt", options->request.prompt, "what to draw")->required();
+  CLI::Option* prompt = app->add_option("prompt", options->request.prompt, "what to draw");
+  app->add_option("--from", options->from,
+                  "PNG whose settings are taken, but those of the command line");
+  app->final_callback([app, prompt] {
+    if (prompt->empty() && app->count("--from") == 0) throw CLI::RequiredError("prompt or --from");
+  });
   app->add_option("-m,--model", options->model, "diffusers folder, or one file")->required();
   app->add_option("-o,--out", options->out, "PNG file; several get -0, -1, ... before the ending")
       ->capture_default_str();
@@ -279,7 +328,9 @@ Command add_imagine(CLI::App& parent) {
   app->add_flag("-q,--quiet", options->quiet, "only the file's name");
   add_sampling(*app, *options);
   add_control(*app, *options);
-  return {app, [options] { return run(*options); }};
+  return {app, [app, options] {
+            return run(*options, [&](const char* flag) { return app->count(flag) > 0; });
+          }};
 }
 
 }  // namespace rbee::tools

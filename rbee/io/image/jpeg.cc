@@ -6,11 +6,15 @@
 #include <jpeglib.h>
 
 #include <array>
+#include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/io/image/exif.h"
 
 namespace rbee::io {
 namespace {
+
+constexpr int kExifMarker = JPEG_APP0 + 1;
 
 // libjpeg leaves its functions by longjmp. Nothing with a destructor lives in a frame between
 // guarded() and libjpeg.
@@ -60,6 +64,8 @@ void read_header(Decoder& decoder, void* bytes) {
   const auto& data = *static_cast<const std::string_view*>(bytes);
   jpeg_create_decompress(&decoder.state);
   jpeg_mem_src(&decoder.state, reinterpret_cast<const unsigned char*>(data.data()), data.size());
+  constexpr unsigned kLongest = 0xFFFF;
+  jpeg_save_markers(&decoder.state, kExifMarker, kLongest);
   jpeg_read_header(&decoder.state, TRUE);
 }
 
@@ -84,13 +90,25 @@ void open(Decoder& decoder, std::string_view bytes, std::string_view field) {
   check(opened, field, "it is no JPEG file that can be read: ", decoder.failure.message.data());
 }
 
+int orientation_of(const Decoder& decoder) {
+  for (const auto* marker = decoder.state.marker_list; marker != nullptr; marker = marker->next) {
+    const std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
+    const int found = marker->marker == kExifMarker ? exif_orientation(data) : 1;
+    if (found != 1) return found;
+  }
+  return 1;
+}
+
 }  // namespace
 
 ImageHeader read_jpeg_header(std::string_view bytes, std::string_view field) {
   Decoder decoder;
   open(decoder, bytes, field);
-  return {ImageFormat::jpeg, static_cast<int32_t>(decoder.state.image_width),
-          static_cast<int32_t>(decoder.state.image_height)};
+  auto width = static_cast<int32_t>(decoder.state.image_width);
+  auto height = static_cast<int32_t>(decoder.state.image_height);
+  constexpr int kTurned = 5;  // and above
+  if (orientation_of(decoder) >= kTurned) std::swap(width, height);
+  return {ImageFormat::jpeg, width, height};
 }
 
 Pixels decode_jpeg(std::string_view bytes, std::string_view field) {
@@ -100,6 +118,7 @@ Pixels decode_jpeg(std::string_view bytes, std::string_view field) {
   if (space == JCS_CMYK || space == JCS_YCCK) {
     fail(Code::unsupported, field, "a JPEG file in CMYK; save it in RGB");
   }
+  const int orientation = orientation_of(decoder);  // markers go with the end of decoding
   const bool started = guarded(decoder, start, nullptr);
   check(started, field, "it is no JPEG file that can be read: ", decoder.failure.message.data());
   Pixels out{.width = static_cast<int32_t>(decoder.state.output_width),
@@ -109,7 +128,7 @@ Pixels decode_jpeg(std::string_view bytes, std::string_view field) {
   out.values.resize(size_t{decoder.state.output_width} * decoder.state.output_height * 3);
   const bool read = guarded(decoder, read_rows, out.values.data());
   check(read, field, "it is no whole JPEG file: ", decoder.failure.message.data());
-  return out;
+  return upright(std::move(out), orientation);
 }
 
 }  // namespace rbee::io

@@ -127,11 +127,14 @@ AutoencoderHalf::AutoencoderHalf(const nn::WeightScope& scope, const Autoencoder
                     {.in = before, .out = encodes ? 2 * config.latent_channels : kColours});
 }
 
-Tensor AutoencoderHalf::through_levels(Tensor x) const {
+Tensor AutoencoderHalf::through_levels(Tensor x, const Between& between) const {
   // The encoder's halving pads the right and the bottom alone.
   const ImageConvOptions halved{.stride = 2, .pad_bottom = 1, .pad_right = 1};
   for (size_t i = 0; i < levels_.size(); ++i) {
-    for (const PictureResnet& resnet : levels_[i]) x = resnet(x, {});
+    for (const PictureResnet& resnet : levels_[i]) {
+      if (between) between();
+      x = resnet(x, {});
+    }
     if (i == resamplers_.size()) continue;
     x = direction_ == Direction::encoder
             ? resamplers_[i](x, halved)
@@ -140,12 +143,12 @@ Tensor AutoencoderHalf::through_levels(Tensor x) const {
   return x;
 }
 
-Tensor AutoencoderHalf::operator()(const Tensor& x) const {
+Tensor AutoencoderHalf::operator()(const Tensor& x, const Between& between) const {
   Tensor h = in_(x);
   if (direction_ == Direction::encoder) {
-    h = (*middle_)(through_levels(h));
+    h = (*middle_)(through_levels(h, between));
   } else {
-    h = through_levels((*middle_)(h));
+    h = through_levels((*middle_)(h), between);
   }
   return out_(out_norm_(h));
 }
@@ -187,12 +190,12 @@ LatentDistribution Autoencoder::encode(const Tensor& image) const {
           clamped(log_variance, kLowestLogVariance, kHighestLogVariance)};
 }
 
-Tensor Autoencoder::decode(const Tensor& latent) const {
+Tensor Autoencoder::decode(const Tensor& latent, const Between& between) const {
   check(latent.rank() == 4 && latent.dim(3) == info_.latent_channels, kOp, "the latent is ", latent,
         ", wanted (batch, height, width, ", info_.latent_channels, ")");
   Tensor x = cast(latent, activations_);
   if (post_quant_.defined()) x = post_quant_(x);
-  return cast((*decoder_)(x), DType::f32);
+  return cast((*decoder_)(x, between), DType::f32);
 }
 
 }  // namespace rbee::models

@@ -47,10 +47,10 @@ class AutoencoderHalf {
   AutoencoderHalf(const nn::WeightScope& scope, const AutoencoderConfig& config,
                   Direction direction);
 
-  Tensor operator()(const Tensor& x) const;
+  Tensor operator()(const Tensor& x, const Between& between = {}) const;
 
  private:
-  Tensor through_levels(Tensor x) const;
+  Tensor through_levels(Tensor x, const Between& between) const;
 
   Direction direction_;
   nn::Conv2d in_, out_;
@@ -67,7 +67,7 @@ class Autoencoder final : public Vae {
 
   const VaeInfo& info() const override { return info_; }
   LatentDistribution encode(const Tensor& image) const override;
-  Tensor decode(const Tensor& latent) const override;
+  Tensor decode(const Tensor& latent, const Between& between) const override;
 
  private:
   VaeInfo info_;

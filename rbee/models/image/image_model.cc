@@ -69,11 +69,15 @@ class Loader {
   }
 
   ImageModel load();
+  // Reads parts of a model again that the old or the new adapters change.
+  void reload(ImageModel& model);
 
  private:
   nn::WeightScope scope(const ModelPart& part, DType activations);
   void close(const ModelPart& part, const nn::WeightScope& scope);
-  void load_text(const ModelPart& part, bool last);
+  std::vector<const ModelPart*> text_parts() const;
+  const ModelPart& denoiser_part() const;
+  void load_text(const ModelPart& part, bool last, TextPart& text);
   std::unique_ptr<TextEncoder> load_clip(const ModelPart& part, bool last);
   std::unique_ptr<TextEncoder> load_t5(const ModelPart& part);
   void load_denoiser();
@@ -128,8 +132,7 @@ std::unique_ptr<TextEncoder> Loader::load_t5(const ModelPart& part) {
   return encoder;
 }
 
-void Loader::load_text(const ModelPart& part, bool last) {
-  TextPart& text = model_.text.emplace_back();
+void Loader::load_text(const ModelPart& part, bool last, TextPart& text) {
   text.tokenizer = part.tokenizer;
   if (part.class_name == "T5EncoderModel") {
     text.encoder = load_t5(part);
@@ -158,9 +161,13 @@ std::unique_ptr<Denoiser> Loader::make_denoiser(const ModelPart& part,
   return std::make_unique<Unet>(weights, config);
 }
 
-void Loader::load_denoiser() {
+const ModelPart& Loader::denoiser_part() const {
   const ModelPart* transformer = files_.find("transformer");
-  const ModelPart& part = transformer != nullptr ? *transformer : files_.require("unet");
+  return transformer != nullptr ? *transformer : files_.require("unet");
+}
+
+void Loader::load_denoiser() {
+  const ModelPart& part = denoiser_part();
   const nn::WeightScope weights = scope(part, options_.activations);
   model_.denoiser = make_denoiser(part, weights);
   close(part, weights);
@@ -192,18 +199,55 @@ ImageModel Loader::load() {
   model_.zeros_for_empty_negative = files_.zeros_for_empty_negative;
   model_.device = options_.device;
   model_.activations = options_.activations;
-  std::vector<const ModelPart*> encoders;
-  for (const ModelPart& part : files_.parts) {
-    if (part.name.starts_with("text_encoder")) encoders.push_back(&part);
+  const std::vector<const ModelPart*> encoders = text_parts();
+  for (const ModelPart* part : encoders) {
+    load_text(*part, part == encoders.back(), model_.text.emplace_back());
   }
-  if (encoders.empty()) fail(Code::not_found, files_.name, "the model has no text_encoder");
-  std::ranges::sort(encoders, {}, &ModelPart::name);
-  for (const ModelPart* part : encoders) load_text(*part, part == encoders.back());
   model_.join = join_of(files_.family, encoders.size());
   load_denoiser();
   load_vae(files_.require("vae"));
+  model_.adapted = loras_.parts();
   if (options_.progress) options_.progress(total_, total_);
   return std::move(model_);
+}
+
+void Loader::reload(ImageModel& model) {
+  const std::vector<std::string> before = std::move(model.adapted), now = loras_.parts();
+  const auto changed = [&](const ModelPart& part) {
+    return std::ranges::find(before, part.name) != before.end() ||
+           std::ranges::find(now, part.name) != now.end();
+  };
+  model_ = std::move(model);
+  const int64_t bytes = model_.weight_bytes, parameters = model_.parameters;
+  // Also when a part cannot be read: the rest stays the caller's.
+  struct GiveBack {
+    ImageModel &from, &to;
+    ~GiveBack() { to = std::move(from); }
+  } give_back{model_, model};
+  model_.adapted = before;
+  const std::vector<const ModelPart*> encoders = text_parts();
+  for (size_t i = 0; i < encoders.size(); ++i) {
+    if (!changed(*encoders[i])) continue;
+    model_.text[i].encoder.reset();
+    load_text(*encoders[i], encoders[i] == encoders.back(), model_.text[i]);
+  }
+  if (changed(denoiser_part())) {
+    model_.denoiser.reset();
+    load_denoiser();
+  }
+  model_.adapted = now;
+  model_.weight_bytes = bytes;
+  model_.parameters = parameters;
+}
+
+std::vector<const ModelPart*> Loader::text_parts() const {
+  std::vector<const ModelPart*> out;
+  for (const ModelPart& part : files_.parts) {
+    if (part.name.starts_with("text_encoder")) out.push_back(&part);
+  }
+  if (out.empty()) fail(Code::not_found, files_.name, "the model has no text_encoder");
+  std::ranges::sort(out, {}, &ModelPart::name);
+  return out;
 }
 
 void check_options(const ImageLoadOptions& options) {
@@ -296,6 +340,23 @@ ImageModel load_image_model(const fs::path& path, const ImageLoadOptions& option
 ImageModel load_image_model(const ModelFiles& files, const ImageLoadOptions& options) {
   check_options(options);
   return Loader(files, options).load();
+}
+
+void change_loras(ImageModel& model, const fs::path& path, const ImageLoadOptions& options) {
+  check_options(options);
+  ModelFiles files = read_model(path);
+  add_parts(options, files);
+  Loader loader(files, options);
+  try {
+    loader.reload(model);
+  } catch (...) {
+    // Whatever of it was read has the new ones.
+    for (const ModelPart& part : files.parts) model.adapted.push_back(part.name);
+    ImageLoadOptions plain = options;
+    plain.loras.clear();
+    Loader(files, plain).reload(model);
+    throw;
+  }
 }
 
 }  // namespace rbee::models

@@ -72,6 +72,7 @@ struct ImageModel {
   DType activations = DType::f32;
   int64_t weight_bytes = 0;  // resident, packed copies included
   int64_t parameters = 0;
+  std::vector<std::string> adapted;  // parts that adapters have changed, by diffusers' names
 
   int64_t default_size() const;  // pixels along each side that the model was trained with
 };
@@ -108,5 +109,12 @@ struct ImageLoadOptions {
 // and classes or settings that are not implemented, with a remedy; invalid_argument naming a tensor
 // or field with a wrong shape or value.
 ImageModel load_image_model(const std::filesystem::path& path, const ImageLoadOptions& options);
+
+// Gives a model, loaded from `path` with `options`, the adapters of options.loras in place of those
+// that it has. Parts that neither change stay; each other one is let go before it is read again, so
+// there is never a second copy of it. Throws as load_image_model: what is wrong with the adapters
+// before anything is changed; after any other failure the model has no adapters.
+void change_loras(ImageModel& model, const std::filesystem::path& path,
+                  const ImageLoadOptions& options);
 
 }  // namespace rbee::models

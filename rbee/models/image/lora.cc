@@ -110,6 +110,17 @@ Tensor as_matrix(const TensorEntry& entry, Device& device) {
   return from_host<float>(values, {rows, numel(entry.shape) / std::max<int64_t>(rows, 1)}, device);
 }
 
+// Before anything is changed, so that a model is not left between two sets of adapters.
+void check_fit(const std::string& path, const Layer& layer, const std::string& name,
+               const Shape& shape) {
+  const Shape &up = layer.up->shape, &down = layer.down->shape;
+  const int64_t rank = down[0];
+  const bool fits = numel(up) == up[0] * rank && up[0] == shape[0] &&
+                    up[0] * (numel(down) / rank) == numel(shape);
+  check(fits, path, layer.up->name, " is (", up, "), ", layer.down->name, " (", down,
+        "), which is no change of ", name, " (", shape, "): the adapter is for another model");
+}
+
 void report_unknown(const LoraSource& source, const std::vector<std::string>& unknown,
                     size_t used) {
   if (unknown.empty()) return;
@@ -131,14 +142,10 @@ bool LoraPatch::touches(std::string_view name) const {
   return updates_.contains(std::string(name));
 }
 
-void LoraPatch::apply(std::string_view name, const Shape& shape, std::span<float> values) const {
+void LoraPatch::apply(std::string_view name, const Shape& /*shape*/,
+                      std::span<float> values) const {
   for (const Update& update : updates_.at(std::string(name))) {
     const Tensor up = as_matrix(update.up, *device_), down = as_matrix(update.down, *device_);
-    const bool fits = up.dim(1) == down.dim(0) && up.dim(0) == shape[0] &&
-                      up.dim(0) * down.dim(1) == static_cast<int64_t>(values.size());
-    check(fits, update.up.source(), update.up.name, " is (", update.up.shape, "), ",
-          update.down.name, " (", update.down.shape, "), which is no change of ", name, " (", shape,
-          "): the adapter is for another model");
     const std::vector<float> change = matmul(up, down).to_host<float>();
     for (size_t i = 0; i < values.size(); ++i) values[i] += update.factor * change[i];
   }
@@ -166,7 +173,7 @@ LoraSet::Targets LoraSet::find_targets(const ModelFiles& files) {
       const auto spellings = unet ? unet_spellings(module, {.resnets = resnets})
                                   : text_spellings(part.name, text_encoders, module);
       for (const std::string& spelling : spellings) {
-        targets.emplace(spelling, Target{part.name, entry.name});
+        targets.emplace(spelling, Target{part.name, entry.name, entry.shape});
       }
     }
     if (text) ++text_encoders;
@@ -190,6 +197,7 @@ void LoraSet::read(const LoraSource& source, const Targets& targets, Device& dev
     const int64_t rank = layer.down->shape.rank() > 0 ? layer.down->shape[0] : 0;
     check(rank > 0 && layer.up->shape.rank() >= 2 && layer.down->shape.rank() >= 2, path,
           layer.down->name, " is (", layer.down->shape, "), which has no rank");
+    check_fit(path, layer, target->second.tensor, target->second.shape);
     const float alpha = layer.alpha.value_or(static_cast<float>(rank));
     LoraPatch& patch = patches_.try_emplace(target->second.part, device).first->second;
     patch.add(target->second.tensor,
@@ -199,6 +207,12 @@ void LoraSet::read(const LoraSource& source, const Targets& targets, Device& dev
   check(used > 0, path, "none of its ", keys.unknown.size(), " layers is one of this ",
         "model's: it is for another family, or no adapter");
   report_unknown(source, keys.unknown, used);
+}
+
+std::vector<std::string> LoraSet::parts() const {
+  std::vector<std::string> out;
+  for (const auto& [part, patch] : patches_) out.push_back(part);
+  return out;
 }
 
 const nn::WeightPatch* LoraSet::patch(const std::string& part) const {

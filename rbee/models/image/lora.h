@@ -38,9 +38,11 @@ class LoraSet {
   // Reads adapters whose keys are in the form of kohya's scripts (diffusers' or the original
   // names), of diffusers or of PEFT. Keys that no layer of the model goes by are logged with their
   // number. Throws invalid_argument naming the file when it has no layer of this model, or a
-  // strength that is not finite, and what Checkpoint::open throws.
+  // strength that is not finite, or a matrix that does not fit its layer, and what
+  // Checkpoint::open throws.
   LoraSet(const ModelFiles& files, std::span<const LoraSource> sources, Device& device);
 
+  std::vector<std::string> parts() const;  // that some adapter changes
   // nullptr when no adapter changes the part.
   const nn::WeightPatch* patch(const std::string& part) const;
 
@@ -48,6 +50,7 @@ class LoraSet {
   struct Target {
     std::string part;
     std::string tensor;
+    Shape shape;
   };
   using Targets = std::unordered_map<std::string, Target>;
 

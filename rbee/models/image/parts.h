@@ -4,6 +4,7 @@
 // their channels last. Parts are immutable after loading and may serve several pictures at once.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -112,6 +113,9 @@ struct LatentDistribution {
   Tensor log_variance;  // within [-30, 20]; undefined: the encoder is deterministic
 };
 
+// Called between the blocks of a long call; may end it by throwing.
+using Between = std::function<void()>;
+
 class Vae {
  public:
   virtual ~Vae() = default;
@@ -122,7 +126,7 @@ class Vae {
   virtual LatentDistribution encode(const Tensor& image) const = 0;
   // latent: (batch, height, width, latent_channels), unscaled (see VaeInfo); result: (batch, height
   // * scale, width * scale, 3), about [-1, 1], not clamped.
-  virtual Tensor decode(const Tensor& latent) const = 0;
+  virtual Tensor decode(const Tensor& latent, const Between& between = {}) const = 0;
 };
 
 }  // namespace rbee::models

@@ -1,6 +1,7 @@
 #include "rbee/models/image/tiny_autoencoder.h"
 
 #include "rbee/models/image/layers.h"
+#include "rbee/models/image/model_files.h"
 #include "rbee/ops/elementwise.h"
 
 namespace rbee::models {
@@ -117,9 +118,12 @@ Tensor TinyHalf::run(const Step& step, const Tensor& x) {
   return unary(UnaryOp::relu, step.third(h, onto));
 }
 
-Tensor TinyHalf::operator()(const Tensor& x) const {
+Tensor TinyHalf::operator()(const Tensor& x, const Between& between) const {
   Tensor h = x;
-  for (const Step& step : steps_) h = run(step, h);
+  for (const Step& step : steps_) {
+    if (between) between();
+    h = run(step, h);
+  }
   return h;
 }
 
@@ -147,12 +151,32 @@ LatentDistribution TinyAutoencoder::encode(const Tensor& image) const {
   return {cast(encoder_(affine(cast(image, activations_), 0.5, 0.5)), DType::f32), {}};
 }
 
-Tensor TinyAutoencoder::decode(const Tensor& latent) const {
+Tensor TinyAutoencoder::decode(const Tensor& latent, const Between& between) const {
   check(latent.rank() == 4 && latent.dim(3) == info_.latent_channels, kOp, "the latent is ", latent,
         ", wanted (batch, height, width, ", info_.latent_channels, ")");
   const Tensor bent =
       affine(unary(UnaryOp::tanh, affine(latent, 1 / kMagnitude, 0)), kMagnitude, 0);
-  return affine(cast(decoder_(cast(bent, activations_)), DType::f32), 2, -1);
+  return affine(cast(decoder_(cast(bent, activations_), between), DType::f32), 2, -1);
+}
+
+std::unique_ptr<Vae> load_tiny_autoencoder(const std::filesystem::path& path,
+                                           const ImageModel& model) {
+  const bool folder = std::filesystem::is_directory(path);
+  const ModelPart part = read_part_folder(folder ? path : path.parent_path(), "AutoencoderTiny");
+  if (part.class_name != "AutoencoderTiny") {
+    fail(Code::unsupported, part.config.source(), "the part is a ", part.class_name,
+         ", wanted an AutoencoderTiny");
+  }
+  const nn::WeightScope scope(
+      part.weights, {.device = model.device, .own_names = true, .activations = model.activations});
+  auto vae = std::make_unique<TinyAutoencoder>(scope, TinyAutoencoderConfig::read(part.config));
+  scope.finish();
+  const VaeInfo &own = model.vae->info(), &tiny = vae->info();
+  check(tiny.latent_channels == own.latent_channels && tiny.scale == own.scale,
+        part.config.source(), "its latents have ", tiny.latent_channels, " channels at 1/",
+        tiny.scale, ", the model's ", own.latent_channels, " at 1/", own.scale,
+        ": it is for another family");
+  return vae;
 }
 
 }  // namespace rbee::models

@@ -2,8 +2,10 @@
 // TAESD (Bohan 2023), an autoencoder a fortieth of the size of latent diffusion's: diffusers'
 // AutoencoderTiny. For previews, and for pictures in a hurry.
 
+#include <filesystem>
+
 #include "rbee/io/json_config.h"
-#include "rbee/models/image/parts.h"
+#include "rbee/models/image/image_model.h"
 #include "rbee/nn/conv2d.h"
 
 namespace rbee::models {
@@ -27,7 +29,7 @@ class TinyHalf {
   static TinyHalf decoder(const nn::WeightScope& scope, const TinyAutoencoderConfig& config);
 
   bool defined() const { return !steps_.empty(); }
-  Tensor operator()(const Tensor& x) const;
+  Tensor operator()(const Tensor& x, const Between& between = {}) const;
 
  private:
   enum class Kind : uint8_t { conv, relu_conv, halving, doubling, block };
@@ -49,12 +51,18 @@ class TinyAutoencoder final : public Vae {
 
   const VaeInfo& info() const override { return info_; }
   LatentDistribution encode(const Tensor& image) const override;
-  Tensor decode(const Tensor& latent) const override;
+  Tensor decode(const Tensor& latent, const Between& between) const override;
 
  private:
   VaeInfo info_;
   DType activations_;
   TinyHalf encoder_, decoder_;
 };
+
+// A folder with config.json and weights, or a file beside such a config.json, for the latents of
+// `model`, whose device and activations it takes. Throws as load_image_model does, and
+// invalid_argument when the latents are not alike.
+std::unique_ptr<Vae> load_tiny_autoencoder(const std::filesystem::path& path,
+                                           const ImageModel& model);
 
 }  // namespace rbee::models

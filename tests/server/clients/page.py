@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page of a picture worker in headless Chromium. Usage: page.py URL FOLDER_FOR_SCREENSHOTS
+"""The page of a picture worker in headless Chromium. Usage: page.py URL FOLDER_FOR_SCREENSHOTS [PROMPT]
 
 Ends with status 77 and a line that says why when there is no Chromium or no Python package
 `playwright`."""
@@ -22,6 +22,7 @@ if BROWSER is None:
     sys.exit(77)
 
 PATIENCE = 60_000  # milliseconds
+PROMPT = sys.argv[3] if len(sys.argv) > 3 else "a red cat on a table"
 
 DROP = """([name, data]) => {
   const bytes = Uint8Array.from(atob(data), c => c.charCodeAt(0));
@@ -86,7 +87,7 @@ class Visit:
 
 def check_drawing(visit):
     page = visit.page
-    page.fill("#prompt", "a red cat on a table")
+    page.fill("#prompt", PROMPT)
     page.fill("#steps", "40")
     page.fill("#seed", "7")
     page.fill("#width", "64")
@@ -102,7 +103,7 @@ def check_drawing(visit):
     data = base64.b64decode(visit.newest())
     assert data.startswith(b"\x89PNG") and b"Seed: 7" in data
     caption = page.inner_text("#gallery figcaption")
-    assert "a red cat on a table" in caption and "7" in caption, caption
+    assert PROMPT in caption and "7" in caption, caption
 
 
 def check_settings(visit):
@@ -113,7 +114,7 @@ def check_settings(visit):
     visit.drop(visit.newest())
     page.wait_for_selector("#reuse:not([hidden])")
     page.click("#reuse")
-    assert page.input_value("#prompt") == "a red cat on a table"
+    assert page.input_value("#prompt") == PROMPT
     assert page.input_value("#seed") == "7" and page.input_value("#steps") == "40"
 
 

@@ -61,7 +61,8 @@ models::LatentDistribution FakeVae::encode(const Tensor& image) const {
   return {from_host<float>(latent, {1, height, width, 4}, image.device()), {}};
 }
 
-Tensor FakeVae::decode(const Tensor& latent) const {
+Tensor FakeVae::decode(const Tensor& latent, const models::Between& between) const {
+  if (between) between();
   const int64_t height = latent.dim(1) * kScale;
   const int64_t width = latent.dim(2) * kScale;
   const std::vector<float> values = latent.to_host<float>();

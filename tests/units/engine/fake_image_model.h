@@ -47,7 +47,7 @@ class FakeVae final : public models::Vae {
  public:
   const models::VaeInfo& info() const override { return info_; }
   models::LatentDistribution encode(const Tensor& image) const override;
-  Tensor decode(const Tensor& latent) const override;
+  Tensor decode(const Tensor& latent, const models::Between& between) const override;
 
  private:
   models::VaeInfo info_{};

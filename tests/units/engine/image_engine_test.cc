@@ -323,7 +323,7 @@ TEST(ImageEngine, RefusesBadRequestsByFieldAndRange) {
   EXPECT_FALSE(made(*engine, small_request())->images.empty());
 }
 
-TEST(ImageEngine, LoadsTheModelAgainForOtherLoras) {
+TEST(ImageEngine, ChangesLorasBetweenRequests) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "rbee_loras";
   std::filesystem::create_directories(folder);
   {
@@ -332,9 +332,10 @@ TEST(ImageEngine, LoadsTheModelAgainForOtherLoras) {
   std::vector<size_t> loads;
   ImageSource source = fake_source(half_noise);
   source.lora_folder = folder;
-  source.reload = [&](const std::vector<models::LoraSource>& loras) {
+  bool broken = false;
+  source.change_loras = [&](models::ImageModel&, const std::vector<models::LoraSource>& loras) {
     loads.push_back(loras.size());
-    return std::move(fake_source(half_noise).model);
+    if (broken) fail(Code::invalid_argument, "style", "it is broken");
   };
   const auto engine = make_image_engine(std::move(source), {.warm_up = false});
   ImageRequest request = small_request();
@@ -343,6 +344,12 @@ TEST(ImageEngine, LoadsTheModelAgainForOtherLoras) {
   EXPECT_FALSE(made(*engine, request)->images.empty());
   EXPECT_FALSE(made(*engine, small_request())->images.empty());
   EXPECT_THAT(loads, ElementsAre(1, 0));
+  // What the model has after a failure is not known: the next request sets it, whatever it is.
+  broken = true;
+  EXPECT_EQ(made(*engine, request)->failures.size(), 1u);
+  broken = false;
+  EXPECT_FALSE(made(*engine, small_request())->images.empty());
+  EXPECT_THAT(loads, ElementsAre(1, 0, 1, 0));
   request.loras = {{"../style", 0.5f}};
   harness::expect_error("loras.path", "../style", "folder",
                         [&] { engine->submit(request, std::make_shared<ImageRecorder>()); });

@@ -13,6 +13,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/json_parse.h"
+#include "rbee/models/image/tiny_autoencoder.h"
 #include "tests/models/image_folder.h"
 
 namespace rbee::engine {
@@ -158,6 +159,58 @@ TEST_P(PipelineGolden, EndsWithTheLatentsOfDiffusers) {
     for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::abs(got[i] - expected[i]));
     EXPECT_LT(worst, 2e-3f) << "batch " << batch;
   }
+}
+
+ImageRequest small_request() {
+  ImageRequest out;
+  out.prompt = "a tiny dragon";
+  out.width = kWidth;
+  out.height = kHeight;
+  out.steps = 2;
+  out.seed = 1;
+  return out;
+}
+
+// The first preview of a run.
+io::Pixels preview_of(const ImageSource& source) {
+  ImageRequest request = small_request();
+  request.preview_interval = 1;
+  io::Pixels out;
+  PipelineHooks hooks;
+  hooks.step = [](int32_t) { return true; };
+  hooks.preview = [&](const io::Pixels& preview, int32_t, int32_t) {
+    out = preview;
+    return false;
+  };
+  PipelineTimes times;
+  ImagePipeline pipeline(source);
+  EXPECT_FALSE(pipeline.run(request, resolve(source, request), hooks, times));
+  return out;
+}
+
+TEST(Previews, AreDrawnByATinyAutoencoderWhereThereIsOne) {
+  ImageSource source = source_of("sd1");
+  EXPECT_EQ(preview_of(source).width, kWidth / 4);  // a pixel for each latent
+  const test::ImageFolder tiny("taesd"), own("sd1");
+  source.preview_vae = models::load_tiny_autoencoder(tiny.path() / "config.json", source.model);
+  EXPECT_EQ(preview_of(source).width, kWidth);
+  EXPECT_THROW(models::load_tiny_autoencoder(own.path() / "vae", source.model), Error);
+}
+
+TEST(Decoding, EndsBetweenTheBlocksOfTheVae) {
+  const ImageSource source = source_of("sd1");
+  const ImageRequest request = small_request();
+  ImagePipeline pipeline(source);
+  int asked = 0;
+  bool made = false;
+  PipelineHooks hooks;
+  hooks.step = [](int32_t) { return true; };
+  hooks.going_on = [&] { return ++asked < 4; };
+  hooks.image = [&](const io::Pixels&, int32_t) { return made = true; };
+  PipelineTimes times;
+  EXPECT_FALSE(pipeline.run(request, resolve(source, request), hooks, times));
+  EXPECT_EQ(asked, 4);
+  EXPECT_FALSE(made);
 }
 
 TEST(ImageSource, NamesWordsThatFitAndThoseThatDoNot) {

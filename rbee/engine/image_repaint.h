@@ -1,0 +1,33 @@
+#pragma once
+// What repainting a part of a picture needs: the part around a mask, what stands under the mask
+// before sampling, and putting the result back. As AUTOMATIC1111 does these.
+
+#include "rbee/engine/image_canvas.h"
+
+namespace rbee::engine {
+
+struct Region {
+  int32_t left = 0, top = 0;  // pixels
+  int32_t width = 0, height = 0;
+};
+
+// The box around the mask's values above 0 with `padding` pixels on each side, made longer on one
+// axis to have the ratio of width to height as far as the picture reaches. Of an empty mask the
+// whole picture.
+Region region_around(const Mask& mask, int32_t padding, int32_t width, int32_t height);
+
+io::Pixels cropped(const io::Pixels& pixels, const Region& region);
+Mask cropped(const Mask& mask, const Region& region);
+
+// `part`, resized to the region, in its place in `whole`; without opacity.
+io::Pixels pasted(const io::Pixels& part, const io::Pixels& whole, const Region& region);
+
+// The picture, of which under the mask colours of its surroundings run in from the edge: blurred
+// copies of what the mask leaves, finer ones over coarser ones. `mask`: of the picture's size.
+io::Pixels filled_around(const io::Pixels& pixels, const Mask& mask);
+
+// How much of the painted picture shows where the softened mask has a value: all of it within the
+// mask's edge, less and less beyond.
+Mask widened(const Mask& softened);
+
+}  // namespace rbee::engine

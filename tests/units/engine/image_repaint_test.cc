@@ -1,0 +1,150 @@
+#include "rbee/engine/image_repaint.h"
+
+#include <gtest/gtest.h>
+
+#include "rbee/engine/image_settings.h"
+#include "rbee/io/image/png.h"
+#include "tests/units/engine/fake_image_model.h"
+
+namespace rbee::engine {
+namespace {
+
+io::Pixels halves(int32_t width, int32_t height) {
+  io::Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
+  for (int32_t i = 0; i < width * height; ++i) {
+    const bool left = i % width < width / 2;
+    out.values.insert(out.values.end(), {static_cast<uint8_t>(left ? 200 : 10), 40,
+                                         static_cast<uint8_t>(left ? 10 : 200)});
+  }
+  return out;
+}
+
+Mask box(int32_t width, int32_t height, const Region& region) {
+  Mask out{width, height, {}};
+  for (int32_t i = 0; i < width * height; ++i) {
+    const int32_t x = i % width - region.left, y = i / width - region.top;
+    out.values.push_back(x >= 0 && x < region.width && y >= 0 && y < region.height ? 1.0f : 0.0f);
+  }
+  return out;
+}
+
+void expect_region(const Region& got, const Region& wanted) {
+  EXPECT_EQ(got.left, wanted.left);
+  EXPECT_EQ(got.top, wanted.top);
+  EXPECT_EQ(got.width, wanted.width);
+  EXPECT_EQ(got.height, wanted.height);
+}
+
+TEST(Repaint, RegionsHaveTheRatioOfWhatIsPainted) {
+  const Mask wide = box(100, 80, {40, 30, 20, 10});
+  expect_region(region_around(wide, 0, 64, 64), {40, 25, 20, 20});
+  expect_region(region_around(wide, 5, 64, 64), {35, 20, 30, 30});
+  expect_region(region_around(wide, 5, 128, 64), {30, 25, 40, 20});
+  // At the border, and where the picture ends.
+  expect_region(region_around(box(100, 80, {0, 70, 30, 10}), 0, 64, 64), {0, 50, 30, 30});
+  expect_region(region_around(box(100, 80, {0, 0, 100, 10}), 32, 64, 64), {0, 0, 100, 80});
+  expect_region(region_around(box(100, 80, {0, 0, 0, 0}), 32, 64, 64), {0, 0, 100, 80});
+}
+
+TEST(Repaint, WhatIsCutOutGoesBackToItsPlace) {
+  const io::Pixels whole = halves(20, 10);
+  const Region region{8, 2, 6, 4};
+  const io::Pixels part = cropped(whole, region);
+  EXPECT_EQ(part.width, 6);
+  EXPECT_EQ(pasted(part, whole, region).values, whole.values);
+  io::Pixels white{.width = 3, .height = 2, .channels = 3, .values = std::vector<uint8_t>(18, 255)};
+  const io::Pixels changed = pasted(white, whole, region);
+  for (int32_t i = 0; i < 200; ++i) {
+    const bool inside = i % 20 >= 8 && i % 20 < 14 && i / 20 >= 2 && i / 20 < 6;
+    EXPECT_EQ(changed.values[static_cast<size_t>(i) * 3 + 1], inside ? 255 : 40) << i;
+  }
+}
+
+TEST(Repaint, SurroundingsRunIntoTheMask) {
+  const io::Pixels whole = halves(64, 48);
+  const Region hole{16, 8, 32, 32};
+  const io::Pixels filled = filled_around(whole, box(64, 48, hole));
+  const auto red = [&](int32_t x, int32_t y) {
+    return int{filled.values[static_cast<size_t>(y * 64 + x) * 3]};
+  };
+  for (int32_t i = 0; i < 64 * 48; ++i) {
+    const int32_t x = i % 64 - hole.left, y = i / 64 - hole.top;
+    const bool inside = x >= 0 && x < hole.width && y >= 0 && y < hole.height;
+    const auto at = static_cast<size_t>(i) * 3;
+    if (!inside) EXPECT_EQ(filled.values[at], whole.values[at]) << i;
+    EXPECT_NEAR(filled.values[at + 1], 40, 1) << i;  // one colour stays that colour
+  }
+  EXPECT_GT(red(17, 24), 190);
+  EXPECT_LT(red(46, 24), 20);
+  EXPECT_GT(red(24, 24), red(32, 24));
+  EXPECT_GT(red(32, 24), red(40, 24));
+}
+
+TEST(Repaint, SoftEdgesReachOutwards) {
+  const Mask soft = blurred(box(40, 40, {10, 10, 20, 20}), 2);
+  const Mask wide = widened(soft);
+  const size_t inside = 20 * 40 + 10, outside = 20 * 40 + 8;
+  EXPECT_EQ(wide.values[inside], 1);
+  EXPECT_NEAR(wide.values[outside], 2 * soft.values[outside], 1e-6f);
+  EXPECT_GT(wide.values[outside], 0.2f);
+}
+
+ImageRequest repaint(bool only) {
+  ImageRequest out;
+  out.prompt = "x";
+  out.init_image = io::encode_png(halves(200, 120));
+  io::Pixels mask{.width = 200, .height = 120, .channels = 3, .values = {}};
+  for (const float value : box(200, 120, {100, 40, 20, 20}).values) {
+    mask.values.insert(mask.values.end(), 3, value > 0 ? 255 : 0);
+  }
+  out.mask_image = io::encode_png(mask);
+  out.mask_only = only;
+  out.mask_padding = 4;
+  return out;
+}
+
+TEST(Repaint, OnlyWhatIsAroundTheMaskIsPaintedWhenAskedFor) {
+  const ImageSource source = fake_source(half_noise);
+  const ImageSettings part = resolve(source, repaint(true));
+  EXPECT_EQ(part.width, 64);  // the model's own
+  EXPECT_EQ(part.height, 64);
+  EXPECT_EQ(part.final_width, 200);
+  EXPECT_EQ(part.final_height, 120);
+  expect_region(part.repainted.region, {96, 36, 28, 28});
+  EXPECT_EQ(part.mask->width, 64);
+  EXPECT_EQ(part.mask->values.front(), 0);
+  EXPECT_EQ(part.mask->values[32 * 64 + 32], 1);
+  const ImageSettings whole = resolve(source, repaint(false));
+  EXPECT_EQ(whole.width, 200);
+  EXPECT_EQ(whole.final_height, 120);
+}
+
+TEST(Repaint, PicturesKeepTheirSizeAndWhatIsNotMasked) {
+  const auto engine = make_image_engine(fake_source(half_noise), {.warm_up = false});
+  auto sink = std::make_shared<ImageRecorder>();
+  ImageRequest request = repaint(true);
+  request.steps = 2;
+  engine->submit(request, sink);
+  ASSERT_TRUE(sink->wait());
+  ASSERT_EQ(sink->images.size(), 1u);
+  const io::Pixels got = io::decode_image(sink->images[0].png, "png");
+  const io::Pixels sent = halves(200, 120);
+  ASSERT_EQ(got.width, 200);
+  ASSERT_EQ(got.height, 120);
+  size_t changed = 0;
+  for (int32_t i = 0; i < 200 * 120; ++i) {
+    const auto at = static_cast<size_t>(i) * 3;
+    const bool inside = i % 200 >= 100 && i % 200 < 120 && i / 200 >= 40 && i / 200 < 60;
+    const bool same = std::equal(got.values.begin() + static_cast<int64_t>(at),
+                                 got.values.begin() + static_cast<int64_t>(at) + 3,
+                                 sent.values.begin() + static_cast<int64_t>(at));
+    if (!inside) EXPECT_TRUE(same) << i;
+    if (!same) ++changed;
+  }
+  EXPECT_GT(changed, 300u);
+  EXPECT_NE(sink->images[0].parameters.find("Inpaint area: Only masked, Masked area padding: 4"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace rbee::engine
