@@ -78,8 +78,10 @@ diffusion::SchedulerConfig scheduler_of(const fs::path& path, const models::Imag
   return out;
 }
 
-// Few-step models say so in their names alone.
+// Few-step models say so in their names alone, but FLUX schnell is the one without guidance.
 bool is_distilled(const ImageSource& source) {
+  const bool flux = source.model.family == ImageFamily::flux;
+  if (flux) return !source.model.denoiser->info().guidance;
   std::string id = source.model.model_name;
   std::ranges::transform(id, id.begin(), [](unsigned char c) { return std::tolower(c); });
   const auto has = [&](const char* word) { return id.find(word) != std::string::npos; };

@@ -42,6 +42,16 @@ TEST_F(SdFlagsTest, Defaults) {
   EXPECT_EQ(parsed.dtype, "auto");
 }
 
+// Both spellings of stable-diffusion.cpp's users.
+TEST_F(SdFlagsTest, PartsInFilesOfTheirOwn) {
+  const SdFlags parsed = flags({"--model", "flux.gguf", "--clip_l", "l", "--clip-g", "g",
+                                "--t5xxl", "t.gguf", "--vae", "ae.safetensors"});
+  EXPECT_EQ(parsed.clip_l, "l");
+  EXPECT_EQ(parsed.clip_g, "g");
+  EXPECT_EQ(parsed.t5xxl, "t.gguf");
+  EXPECT_EQ(parsed.vae, "ae.safetensors");
+}
+
 TEST_F(SdFlagsTest, WhatAHivePasses) {
   const SdFlags parsed =
       flags({"--worker-id", "w", "--sd-version", "v1-5", "--port", "9000", "--callback-url",
