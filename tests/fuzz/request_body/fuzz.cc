@@ -68,6 +68,15 @@ void validate_image(const server::ImageBody& body) {
   for (const server::SentLora& lora : body.loras) {
     if (!lora.path.empty()) checked.loras.push_back({lora.path, lora.strength});
   }
+  checked.mask_blur = body.mask_blur.value_or(0);
+  checked.mask_padding = body.mask_padding.value_or(0);
+  for (const server::SentControl& control : body.controls) {
+    checked.controls.push_back({.name = control.model,
+                                .image = "x",
+                                .scale = control.scale.value_or(1),
+                                .start = control.start.value_or(0),
+                                .finish = control.finish.value_or(1)});
+  }
   engine::validate(checked);
 }
 
@@ -79,6 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   parse_or_report([body] { server::parse_cancel(body); });
   parse_or_report([body] { validate_image(server::parse_image_job(body).image); });
   parse_or_report([body] { validate_image(server::parse_openai_generation(body)); });
+  parse_or_report([body] { server::parse_png_info(body); });
   for (const bool img2img : {false, true}) {
     parse_or_report([=] { validate_image(server::parse_sdapi(body, img2img)); });
   }
