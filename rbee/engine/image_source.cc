@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/image_defaults.h"
 #include "rbee/models/image/tiny_autoencoder.h"
 
 namespace rbee::engine {
@@ -206,6 +207,10 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   const fs::path embeddings = named ? options.embeddings : home / "embeddings";
   if (named || fs::is_directory(embeddings)) load_embeddings(embeddings, out);
   fill_model_info(out, options.model_id);
+  const std::string defaults = text_of(home / "generation_config.json");
+  if (fs::is_directory(path) && !defaults.empty()) {
+    read_defaults(defaults, (home / "generation_config.json").string(), out.info);
+  }
   return out;
 }
 
