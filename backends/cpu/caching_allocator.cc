@@ -61,7 +61,7 @@ CachingAllocator::~CachingAllocator() {
 void* CachingAllocator::take_cached_large(size_t bytes) {
   const auto found = large_.lower_bound(bytes);
   if (found == large_.end() || found->first > bytes + bytes / 4) return nullptr;
-  void* data = found->second;
+  void* data = found->second.data;
   stats_.cached -= found->first;
   stats_.in_use += found->first;
   mapped_.emplace(data, found->first);
@@ -128,12 +128,19 @@ void CachingAllocator::free(void* data, size_t bytes) noexcept {
     return;
   }
   stats_.cached += size;
-  large_.emplace(size, data);
+  large_.emplace(size, Freed{data, frees_++});
 }
 
 bool CachingAllocator::make_room(size_t bytes) noexcept {
   if (bytes > cache_limit_) return false;
-  if (stats_.cached + bytes > cache_limit_) trim_locked();
+  while (stats_.cached + bytes > cache_limit_ && !large_.empty()) {
+    const auto oldest =
+        std::ranges::min_element(large_, {}, [](const auto& entry) { return entry.second.order; });
+    stats_.cached -= oldest->first;
+    munmap(oldest->second.data, oldest->first);
+    large_.erase(oldest);
+  }
+  if (stats_.cached + bytes > cache_limit_) drop_small();
   return true;
 }
 
@@ -143,12 +150,20 @@ void CachingAllocator::trim() noexcept {
 }
 
 void CachingAllocator::trim_locked() noexcept {
+  for (const auto& [size, freed] : large_) {
+    munmap(freed.data, size);
+    stats_.cached -= size;
+  }
+  large_.clear();
+  drop_small();
+}
+
+// Large pieces are gone already: nothing is left.
+void CachingAllocator::drop_small() noexcept {
   for (std::vector<void*>& kept : small_) {
     for (void* data : kept) std::free(data);
     kept.clear();
   }
-  for (const auto& [size, data] : large_) munmap(data, size);
-  large_.clear();
   stats_.cached = 0;
 }
 

@@ -39,16 +39,23 @@ class CachingAllocator {
 
   void* take_cached_large(size_t bytes);
   void trim_locked() noexcept;
-  // Whether `bytes` more may be kept. Drops all that is kept where the limit would be passed: sizes
-  // that nobody asks for again must not keep the others out.
+  // Whether `bytes` more may be kept. Where the limit would be passed, large pieces go, those that
+  // were freed first before the others, and then all small ones: sizes that nobody asks for again
+  // must not keep the others out.
   bool make_room(size_t bytes) noexcept;
+  void drop_small() noexcept;
 
   mutable std::mutex mutex_;
   size_t cache_limit_;
   Stats stats_;
   std::vector<void*> small_[kClasses];
-  std::multimap<size_t, void*> large_;  // by mapped bytes
-  std::map<void*, size_t> mapped_;      // mapped bytes of each large allocation in use
+  struct Freed {
+    void* data;
+    uint64_t order;  // of its freeing among all
+  };
+  std::multimap<size_t, Freed> large_;  // by mapped bytes
+  uint64_t frees_ = 0;
+  std::map<void*, size_t> mapped_;  // mapped bytes of each large allocation in use
 };
 
 }  // namespace rbee::cpu

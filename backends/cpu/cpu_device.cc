@@ -15,7 +15,9 @@
 namespace rbee::cpu {
 namespace {
 
-constexpr size_t kCacheLimit = size_t{64} << 20;
+// The activations of a picture's widest layers: pages that go back to the system must be cleared
+// before they are used again.
+constexpr size_t kCacheLimit = size_t{256} << 20;
 
 std::optional<int64_t> number_in(const char* path) {
   std::ifstream file(path);

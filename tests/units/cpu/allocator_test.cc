@@ -76,6 +76,23 @@ TEST(CachingAllocator, SizesOfThePastMakeRoomForNewOnes) {
   EXPECT_GE(allocator.stats().cached, kNew);  // too large to be kept itself
 }
 
+TEST(CachingAllocator, WhatWasFreedFirstGoesFirst) {
+  CachingAllocator allocator(kLimit);
+  constexpr size_t kFirst = size_t{2} << 20, kSecond = size_t{4} << 20, kThird = size_t{3} << 20;
+  void* first = allocator.allocate(kFirst);
+  void* second = allocator.allocate(kSecond);
+  void* third = allocator.allocate(kThird);
+  allocator.free(first, kFirst);
+  allocator.free(second, kSecond);
+  EXPECT_EQ(allocator.stats().cached, kFirst + kSecond);
+  allocator.free(third, kThird);
+  EXPECT_EQ(allocator.stats().cached, kSecond + kThird);
+  EXPECT_EQ(allocator.allocate(kSecond), second);
+  EXPECT_EQ(allocator.allocate(kThird), third);
+  allocator.free(second, kSecond);
+  allocator.free(third, kThird);
+}
+
 TEST(CachingAllocator, ImpossibleSizesAreErrors) {
   CachingAllocator allocator(kLimit);
   EXPECT_THROW(allocator.allocate(SIZE_MAX), Error);
