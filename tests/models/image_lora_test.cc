@@ -250,5 +250,57 @@ TEST_F(LoraTest, AdaptersThatDoNotFitChangeNothing) {
   EXPECT_EQ(model.adapted, (std::vector<std::string>{"unet"}));
 }
 
+// Transformers: a layer of the authors' is several of diffusers', each with its rows of the result.
+TEST(TransformerLoraTest, LayersThatAreFusedGetTheirRows) {
+  const ImageFolder folder("flux");
+  const ImageGolden golden("flux");
+  constexpr int64_t kWidth = 64, kMlp = 4 * kWidth;
+  const auto denoised = [&](const std::vector<MadeTensor>& file) {
+    const fs::path path = folder.path() / "lora.safetensors";
+    models::ImageLoadOptions options;
+    if (!file.empty()) {
+      write_safetensors(path, file);
+      options.loras = {{path, 0.5f}};
+    }
+    const models::ImageModel model = load_on_cpu(folder.path(), options);
+    const auto prompt = model.denoiser->prepare({.context = golden.tensor("text_encoder_2.skip0"),
+                                                 .pooled = golden.tensor("text_encoder.pooled"),
+                                                 .guidance = golden.tensor("unet.guidance")});
+    return (*model.denoiser)(golden.tensor("unet.x"), golden.tensor("unet.steps"), *prompt)
+        .to_host<float>();
+  };
+  const auto made = [](const std::string& name, int64_t rows, int64_t cols) {
+    return MadeTensor{name, Shape{rows, cols}, made_weights(name, Shape{rows, cols})};
+  };
+  const auto part = [&](const MadeTensor& up, int64_t first, int64_t rows,
+                        const std::string& name) {
+    const auto begin = up.values.begin() + first * kRank;
+    return MadeTensor{name, Shape{rows, kRank}, {begin, begin + rows * kRank}};
+  };
+  const MadeTensor down = made("lora_unet_single_blocks_1_linear1.lora_down.weight", kRank, kWidth);
+  const MadeTensor up =
+      made("lora_unet_single_blocks_1_linear1.lora_up.weight", 3 * kWidth + kMlp, kRank);
+  std::vector<MadeTensor> split;
+  int64_t first = 0;
+  for (const auto& [layer, rows] : {std::pair{"attn.to_q", kWidth},
+                                    {"attn.to_k", kWidth},
+                                    {"attn.to_v", kWidth},
+                                    {"proj_mlp", kMlp}}) {
+    const std::string name = cat("transformer.single_transformer_blocks.1.", layer, ".lora_");
+    split.push_back(part(up, first, rows, name + "B.weight"));
+    split.push_back({name + "A.weight", down.shape, down.values});
+    first += rows;
+  }
+  const std::vector<float> fused = denoised({up, down}), wanted = denoised(split);
+  const std::vector<float> plain = denoised({});
+  float difference = 0, change = 0;
+  for (size_t i = 0; i < fused.size(); ++i) {
+    difference = std::max(difference, std::abs(fused[i] - wanted[i]));
+    change = std::max(change, std::abs(fused[i] - plain[i]));
+  }
+  EXPECT_LE(difference, 1e-4f);
+  EXPECT_GE(change, 0.1f);
+}
+
 }  // namespace
 }  // namespace rbee::test

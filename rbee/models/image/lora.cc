@@ -8,6 +8,7 @@
 #include "rbee/core/log.h"
 #include "rbee/io/diffusers_folder.h"
 #include "rbee/models/image/original_names.h"
+#include "rbee/models/image/transformer_names.h"
 #include "rbee/ops/matmul.h"
 
 namespace rbee::models {
@@ -104,6 +105,34 @@ std::vector<std::string> text_spellings(const std::string& part, size_t index,
   return out;
 }
 
+// The names that files call a layer of a transformer by, in diffusers' words.
+std::vector<std::string> transformer_spellings(const std::string& module) {
+  return {"transformer." + module, module, "base_model.model." + module,
+          "lora_transformer_" + underscored(module), "lora_unet_" + underscored(module)};
+}
+
+// The same in its authors' words, in which one adapter may be for several layers.
+struct OriginalLayer {
+  std::string name;
+  std::vector<LayerPart> parts;
+};
+
+std::vector<OriginalLayer> original_layers(const ModelPart& part) {
+  const int64_t blocks = part.config.integer("num_layers", {0, 1024});
+  std::vector<OriginalLayer> out;
+  if (part.class_name == "FluxTransformer2DModel") {
+    const int64_t singles = part.config.integer("num_single_layers", {0, 1024});
+    for (const std::string& name : flux_layers(blocks, singles)) {
+      out.push_back({name, flux_layer(name)});
+    }
+  } else {
+    for (const std::string& name : sd3_layers(blocks)) {
+      out.push_back({name, sd3_layer(name, blocks - 1)});
+    }
+  }
+  return out;
+}
+
 Tensor as_matrix(const TensorEntry& entry, Device& device) {
   const std::vector<float> values = io::read_floats(entry);
   const int64_t rows = entry.shape[0];
@@ -111,13 +140,13 @@ Tensor as_matrix(const TensorEntry& entry, Device& device) {
 }
 
 // Before anything is changed, so that a model is not left between two sets of adapters.
-void check_fit(const std::string& path, const Layer& layer, const std::string& name,
-               const Shape& shape) {
-  const Shape &up = layer.up->shape, &down = layer.down->shape;
+void check_fit(const std::string& path, const TensorEntry& up_part, const TensorEntry& down_part,
+               const std::string& name, const Shape& shape) {
+  const Shape &up = up_part.shape, &down = down_part.shape;
   const int64_t rank = down[0];
   const bool fits = numel(up) == up[0] * rank && up[0] == shape[0] &&
                     up[0] * (numel(down) / rank) == numel(shape);
-  check(fits, path, layer.up->name, " is (", up, "), ", layer.down->name, " (", down,
+  check(fits, path, up_part.name, " is (", up, "), ", down_part.name, " (", down,
         "), which is no change of ", name, " (", shape, "): the adapter is for another model");
 }
 
@@ -162,6 +191,7 @@ LoraSet::Targets LoraSet::find_targets(const ModelFiles& files) {
   Targets targets;
   size_t text_encoders = 0;
   for (const ModelPart& part : files.parts) {
+    if (part.name == "transformer") add_transformer(part, targets);
     const bool unet = part.name == "unet", text = part.name.starts_with("text_encoder");
     if (!unet && !text) continue;
     const auto resnets = part.config.is_list("layers_per_block")
@@ -173,12 +203,36 @@ LoraSet::Targets LoraSet::find_targets(const ModelFiles& files) {
       const auto spellings = unet ? unet_spellings(module, {.resnets = resnets})
                                   : text_spellings(part.name, text_encoders, module);
       for (const std::string& spelling : spellings) {
-        targets.emplace(spelling, Target{part.name, entry.name, entry.shape});
+        targets.try_emplace(spelling, 1, Target{part.name, entry.name, entry.shape, {}});
       }
     }
     if (text) ++text_encoders;
   }
   return targets;
+}
+
+void LoraSet::add_transformer(const ModelPart& part, Targets& targets) {
+  constexpr std::string_view kWeight = ".weight";
+  for (const TensorEntry& entry : part.weights.tensors()) {
+    if (!entry.name.ends_with(kWeight) || entry.shape.rank() < 2) continue;
+    const std::string module = entry.name.substr(0, entry.name.size() - kWeight.size());
+    for (const std::string& spelling : transformer_spellings(module)) {
+      targets.try_emplace(spelling, 1, Target{part.name, entry.name, entry.shape, {}});
+    }
+  }
+  for (const OriginalLayer& layer : original_layers(part)) {
+    std::vector<Target> found;
+    for (const LayerPart& piece : layer.parts) {
+      const TensorEntry* entry = part.weights.find(cat(piece.module, kWeight));
+      if (entry == nullptr || entry->shape.rank() < 2 || piece.halves_swapped) continue;
+      found.push_back({part.name, entry->name, entry->shape, piece.rows});
+    }
+    if (found.size() != layer.parts.size() || found.empty()) continue;
+    for (const std::string& spelling :
+         {"lora_unet_" + underscored(layer.name), "diffusion_model." + layer.name, layer.name}) {
+      targets.try_emplace(spelling, found);
+    }
+  }
 }
 
 void LoraSet::read(const LoraSource& source, const Targets& targets, Device& device) {
@@ -197,11 +251,13 @@ void LoraSet::read(const LoraSource& source, const Targets& targets, Device& dev
     const int64_t rank = layer.down->shape.rank() > 0 ? layer.down->shape[0] : 0;
     check(rank > 0 && layer.up->shape.rank() >= 2 && layer.down->shape.rank() >= 2, path,
           layer.down->name, " is (", layer.down->shape, "), which has no rank");
-    check_fit(path, layer, target->second.tensor, target->second.shape);
     const float alpha = layer.alpha.value_or(static_cast<float>(rank));
-    LoraPatch& patch = patches_.try_emplace(target->second.part, device).first->second;
-    patch.add(target->second.tensor,
-              {*layer.up, *layer.down, source.weight * alpha / static_cast<float>(rank)});
+    for (const Target& each : target->second) {
+      const TensorEntry up = rows_of(*layer.up, each.rows, layer.up->name);
+      check_fit(path, up, *layer.down, each.tensor, each.shape);
+      LoraPatch& patch = patches_.try_emplace(each.part, device).first->second;
+      patch.add(each.tensor, {up, *layer.down, source.weight * alpha / static_cast<float>(rank)});
+    }
     ++used;
   }
   check(used > 0, path, "none of its ", keys.unknown.size(), " layers is one of this ",

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rbee/models/image/entry_parts.h"
 #include "rbee/models/image/model_files.h"
 #include "rbee/nn/weight_scope.h"
 
@@ -51,10 +52,12 @@ class LoraSet {
     std::string part;
     std::string tensor;
     Shape shape;
+    RowShare rows;  // of the adapter's result, where that is for several layers
   };
-  using Targets = std::unordered_map<std::string, Target>;
+  using Targets = std::unordered_map<std::string, std::vector<Target>>;
 
   static Targets find_targets(const ModelFiles& files);
+  static void add_transformer(const ModelPart& part, Targets& targets);
   void read(const LoraSource& source, const Targets& targets, Device& device);
 
   std::map<std::string, LoraPatch> patches_;  // by part

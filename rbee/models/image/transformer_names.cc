@@ -72,6 +72,12 @@ std::optional<Block> block_of(std::string_view module, std::string_view prefix) 
   return out;
 }
 
+void add_names(std::string_view head, std::span<const Fused> fused, std::span<const Rule> rules,
+               std::vector<std::string>& out) {
+  for (const Fused& rule : fused) out.push_back(cat(head, rule.from));
+  for (const Rule& rule : rules) out.push_back(cat(head, rule.from));
+}
+
 constexpr Fused kFluxDouble[] = {
     {"img_attn.qkv", {"attn.to_q", "attn.to_k", "attn.to_v", ""}},
     {"txt_attn.qkv", {"attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj", ""}},
@@ -168,6 +174,27 @@ std::vector<LayerPart> sd3_layer(std::string_view module, int64_t last) {
       layer(cat("transformer_blocks.", block->number, "."), block->rest, kSd3Block, kSd3BlockRules);
   const bool text_norm = block->rest == "context_block.adaLN_modulation.1";
   if (block->number == last && text_norm) out.front().halves_swapped = true;
+  return out;
+}
+
+std::vector<std::string> flux_layers(int64_t double_blocks, int64_t single_blocks) {
+  std::vector<std::string> out{std::string(kLastNorm)};
+  add_names("", {}, kFluxRoot, out);
+  for (int64_t i = 0; i < double_blocks; ++i) {
+    add_names(cat("double_blocks.", i, "."), kFluxDouble, kFluxDoubleRules, out);
+  }
+  for (int64_t i = 0; i < single_blocks; ++i) {
+    add_names(cat("single_blocks.", i, "."), kFluxSingle, kFluxSingleRules, out);
+  }
+  return out;
+}
+
+std::vector<std::string> sd3_layers(int64_t blocks) {
+  std::vector<std::string> out{std::string(kLastNorm)};
+  add_names("", {}, kSd3Root, out);
+  for (int64_t i = 0; i < blocks; ++i) {
+    add_names(cat("joint_blocks.", i, "."), kSd3Block, kSd3BlockRules, out);
+  }
   return out;
 }
 

@@ -23,4 +23,8 @@ struct LayerPart {
 std::vector<LayerPart> flux_layer(std::string_view module);
 std::vector<LayerPart> sd3_layer(std::string_view module, int64_t last);
 
+// The names of all layers that a model may have.
+std::vector<std::string> flux_layers(int64_t double_blocks, int64_t single_blocks);
+std::vector<std::string> sd3_layers(int64_t blocks);
+
 }  // namespace rbee::models

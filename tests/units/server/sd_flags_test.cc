@@ -44,8 +44,8 @@ TEST_F(SdFlagsTest, Defaults) {
 
 // Both spellings of stable-diffusion.cpp's users.
 TEST_F(SdFlagsTest, PartsInFilesOfTheirOwn) {
-  const SdFlags parsed = flags({"--model", "flux.gguf", "--clip_l", "l", "--clip-g", "g",
-                                "--t5xxl", "t.gguf", "--vae", "ae.safetensors"});
+  const SdFlags parsed = flags({"--model", "flux.gguf", "--clip_l", "l", "--clip-g", "g", "--t5xxl",
+                                "t.gguf", "--vae", "ae.safetensors"});
   EXPECT_EQ(parsed.clip_l, "l");
   EXPECT_EQ(parsed.clip_g, "g");
   EXPECT_EQ(parsed.t5xxl, "t.gguf");
