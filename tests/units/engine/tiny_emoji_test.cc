@@ -1,0 +1,86 @@
+// The trained model of this repository draws what it is asked for, as diffusers does
+// (tools/goldens/make_tiny_emoji_golden.py).
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_backend.h"
+#include "rbee/engine/image_pipeline.h"
+
+namespace rbee::engine {
+namespace {
+
+class TinyEmoji : public testing::Test {
+ protected:
+  TinyEmoji() {
+    register_backend(cpu::cpu_backend());
+    const ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0})};
+    source_ = load_image_source(RBEE_TEST_DATA "/../models/tiny-emoji", options);
+  }
+
+  io::Pixels draw(const std::string& prompt, int32_t steps) {
+    ImageRequest request;
+    request.prompt = prompt;
+    request.steps = steps;
+    request.seed = 1;
+    io::Pixels out;
+    PipelineHooks hooks;
+    hooks.step = [](int32_t) { return true; };
+    hooks.image = [&](io::Pixels image, int32_t) {
+      out = std::move(image);
+      return true;
+    };
+    PipelineTimes times;
+    ImagePipeline pipeline(source_);
+    EXPECT_TRUE(pipeline.run(request, resolve(source_, request), hooks, times));
+    return out;
+  }
+
+  ImageSource source_;
+};
+
+std::array<double, 3> mean_of_top_rows(const io::Pixels& image) {
+  std::array<double, 3> sum{};
+  const size_t pixels = static_cast<size_t>(image.width) * 8;
+  for (size_t i = 0; i < pixels * 3; ++i) sum[i % 3] += image.values[i];
+  for (double& value : sum) value /= static_cast<double>(pixels);
+  return sum;
+}
+
+TEST_F(TinyEmoji, SaysHowItWantsToBeRun) {
+  EXPECT_EQ(source_.info.default_guidance, 4);
+  EXPECT_EQ(source_.info.default_steps, 20);
+  EXPECT_EQ(source_.info.default_width, 128);
+  EXPECT_EQ(source_.info.default_sampler, "DPM++ 2M");
+}
+
+TEST_F(TinyEmoji, DrawsWhatDiffusersDraws) {
+  std::ifstream file(RBEE_TEST_DATA "/units/engine/data/tiny_emoji.png", std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  const io::Pixels wanted = io::decode_image(bytes, "tiny_emoji.png");
+  const io::Pixels got = draw("a dog face on a blue background", 10);
+  ASSERT_EQ(got.values.size(), wanted.values.size());
+  double squares = 0;
+  for (size_t i = 0; i < got.values.size(); ++i) {
+    squares += std::pow(got.values[i] - wanted.values[i], 2);
+  }
+  const double mean = squares / static_cast<double>(got.values.size());
+  EXPECT_GT(10 * std::log10(255 * 255 / std::max(mean, 1e-9)), 40);  // PSNR, dB
+}
+
+TEST_F(TinyEmoji, PaintsTheBackgroundThatThePromptNames) {
+  const auto near = [](double value) { return testing::DoubleNear(value, 30); };
+  using testing::ElementsAre;
+  EXPECT_THAT(mean_of_top_rows(draw("a small key at the bottom on a red background", 6)),
+              ElementsAre(near(220), near(30), near(40)));
+  EXPECT_THAT(mean_of_top_rows(draw("a small key at the bottom on a green background", 6)),
+              ElementsAre(near(40), near(160), near(60)));
+}
+
+}  // namespace
+}  // namespace rbee::engine
