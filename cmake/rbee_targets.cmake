@@ -56,20 +56,31 @@ function(rbee_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 endfunction()
 
-# rbee_test(name SRCS a.cc … [DEPS targets…] [LABELS labels…] [TIMEOUT seconds])
-# One GoogleTest program, one CTest entry. RBEE_TEST_DATA is tests/ in the source tree.
+# rbee_test(name SRCS a.cc … [DEPS targets…] [LABELS labels…] [TIMEOUT seconds] [SHARDS count])
+# One GoogleTest program; one CTest entry, or `count` that share its tests and may run side by side.
+# RBEE_TEST_DATA is tests/ in the source tree.
 function(rbee_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;SHARDS" "SRCS;DEPS;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE rbee_flags ${ARG_DEPS} GTest::gmock GTest::gtest
                                         GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE RBEE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests")
-  add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+    return()
+  endif()
+  math(EXPR last "${ARG_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${name}_${shard} COMMAND ${name})
+    set_tests_properties(
+      ${name}_${shard} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT
+      "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()
 
 # rbee_fuzzer(name SRCS fuzz.cc [DEPS targets…] CORPUS dir): a libFuzzer program when RBEE_FUZZ is
