@@ -23,10 +23,6 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-DType customary_activations(const Device& device) {
-  return device.host_accessible() ? DType::f32 : DType::f16;
-}
-
 diffusion::Sampler sampler_of(const std::string& class_name) {
   for (const diffusion::SamplerName& entry : diffusion::sampler_names()) {
     for (const std::string_view alias : entry.aliases) {
@@ -175,7 +171,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   check(options.device != nullptr, "load_image_source", "no device is given");
   models::ImageLoadOptions load;
   load.device = options.device;
-  load.activations = options.activations.value_or(customary_activations(*options.device));
+  load.activations = options.activations;
   load.vae = options.vae;
   load.clip_l = options.clip_l;
   load.clip_g = options.clip_g;

@@ -41,7 +41,7 @@ struct ImageSource {
 struct ImageSourceOptions {
   Device* device = nullptr;
   std::string model_id;  // reported name; empty = the folder's or file's
-  // What layers compute in. Absent: f32 where the host computes, else f16.
+  // What layers compute in. Absent: see customary_activations().
   std::optional<DType> activations;
   std::vector<std::filesystem::path> control_nets;
   std::filesystem::path vae;    // another VAE; empty = the model's own

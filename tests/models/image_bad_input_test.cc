@@ -121,6 +121,13 @@ TEST(ImageBadFilesTest, OptionsAreChecked) {
                [&] { load_on_cpu(folder.path(), {.vae = folder.path() / "scheduler"}); });
 }
 
+TEST(ImageOptionsTest, FamiliesComputeInWhatHoldsTheirStates) {
+  using models::customary_activations, models::ImageFamily;
+  EXPECT_EQ(customary_activations(ImageFamily::flux, true), DType::f32);
+  EXPECT_EQ(customary_activations(ImageFamily::flux, false), DType::bf16);
+  EXPECT_EQ(customary_activations(ImageFamily::sdxl, false), DType::f16);
+}
+
 class ImageBadCallsTest : public testing::Test {
  protected:
   static Tensor picture(const Shape& shape) { return zeros(shape, DType::f32, cpu_device()); }

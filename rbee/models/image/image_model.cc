@@ -64,7 +64,11 @@ int64_t t5_tokens(const ModelFiles& files) {
 class Loader {
  public:
   Loader(const ModelFiles& files, const ImageLoadOptions& options)
-      : files_(files), options_(options), loras_(files, options.loras, *options.device) {
+      : files_(files),
+        options_(options),
+        activations_(options.activations.value_or(
+            customary_activations(files.family, options.device->host_accessible()))),
+        loras_(files, options.loras, *options.device) {
     for (const ModelPart& part : files.parts) total_ += part.weights.file_bytes();
   }
 
@@ -86,6 +90,7 @@ class Loader {
 
   const ModelFiles& files_;
   const ImageLoadOptions& options_;
+  DType activations_;
   LoraSet loras_;
   ImageModel model_;
   int64_t done_ = 0, total_ = 0;  // bytes of all parts
@@ -112,7 +117,7 @@ void Loader::close(const ModelPart& part, const nn::WeightScope& scope) {
 }
 
 std::unique_ptr<TextEncoder> Loader::load_clip(const ModelPart& part, bool last) {
-  const nn::WeightScope weights = scope(part, options_.activations);
+  const nn::WeightScope weights = scope(part, activations_);
   ClipTextUse use = clip_use(files_.family, last);
   // Stability AI's files leave CLIP-L's projection out, which is the identity.
   const bool plain = part.class_name == "CLIPTextModel";
@@ -124,8 +129,8 @@ std::unique_ptr<TextEncoder> Loader::load_clip(const ModelPart& part, bool last)
 
 // Its states leave the range of f16.
 std::unique_ptr<TextEncoder> Loader::load_t5(const ModelPart& part) {
-  const bool overflows = options_.activations == DType::f16;
-  const nn::WeightScope weights = scope(part, overflows ? DType::bf16 : options_.activations);
+  const bool overflows = activations_ == DType::f16;
+  const nn::WeightScope weights = scope(part, overflows ? DType::bf16 : activations_);
   auto encoder =
       std::make_unique<T5TextEncoder>(weights, T5TextConfig::read(part.config), t5_tokens(files_));
   close(part, weights);
@@ -168,24 +173,23 @@ const ModelPart& Loader::denoiser_part() const {
 
 void Loader::load_denoiser() {
   const ModelPart& part = denoiser_part();
-  const nn::WeightScope weights = scope(part, options_.activations);
+  const nn::WeightScope weights = scope(part, activations_);
   model_.denoiser = make_denoiser(part, weights);
   close(part, weights);
 }
 
 void Loader::load_vae(const ModelPart& part) {
   if (part.class_name == "AutoencoderTiny") {
-    const nn::WeightScope weights =
-        scope(part, options_.vae_activations.value_or(options_.activations));
+    const nn::WeightScope weights = scope(part, options_.vae_activations.value_or(activations_));
     model_.vae =
         std::make_unique<TinyAutoencoder>(weights, TinyAutoencoderConfig::read(part.config));
     return close(part, weights);
   }
   if (part.class_name != "AutoencoderKL") fail_class(part, "AutoencoderKL, AutoencoderTiny");
   const AutoencoderConfig config = AutoencoderConfig::read(part.config);
-  const bool overflows = config.force_upcast && options_.activations == DType::f16;
+  const bool overflows = config.force_upcast && activations_ == DType::f16;
   const DType activations =
-      options_.vae_activations.value_or(overflows ? DType::f32 : options_.activations);
+      options_.vae_activations.value_or(overflows ? DType::f32 : activations_);
   const nn::WeightScope weights = scope(part, activations);
   model_.vae = std::make_unique<Autoencoder>(weights, config);
   close(part, weights);
@@ -198,7 +202,7 @@ ImageModel Loader::load() {
   if (options_.prediction_type) model_.scheduler.prediction_type = *options_.prediction_type;
   model_.zeros_for_empty_negative = files_.zeros_for_empty_negative;
   model_.device = options_.device;
-  model_.activations = options_.activations;
+  model_.activations = activations_;
   const std::vector<const ModelPart*> encoders = text_parts();
   for (const ModelPart* part : encoders) {
     load_text(*part, part == encoders.back(), model_.text.emplace_back());
@@ -253,7 +257,8 @@ std::vector<const ModelPart*> Loader::text_parts() const {
 void check_options(const ImageLoadOptions& options) {
   constexpr const char* kOp = "load_image_model";
   check(options.device != nullptr, kOp, "no device is given");
-  for (const DType type : {options.activations, options.vae_activations.value_or(DType::f32)}) {
+  for (const auto& asked : {options.activations, options.vae_activations}) {
+    const DType type = asked.value_or(DType::f32);
     check(type == DType::f32 || type == DType::f16 || type == DType::bf16, kOp, "activations are ",
           type, ", wanted f32, f16 or bf16");
   }
@@ -328,6 +333,11 @@ int64_t ImageModel::default_size() const {
   const int64_t sample = denoiser->info().sample_size;
   if (sample > 0) return sample * vae->info().scale;
   return family == ImageFamily::sd1 || family == ImageFamily::sd2 ? kSmall : kLarge;
+}
+
+DType customary_activations(ImageFamily family, bool host_computes) {
+  if (host_computes) return DType::f32;
+  return family == ImageFamily::flux ? DType::bf16 : DType::f16;
 }
 
 ImageModel load_image_model(const fs::path& path, const ImageLoadOptions& options) {

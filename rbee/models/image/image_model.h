@@ -89,9 +89,14 @@ struct LoraSource {
   float weight = 1;            // multiplies the file's own scale
 };
 
+// What a family computes in when nobody says: f32 where the host computes, else 16 bits; FLUX,
+// whose states leave the range of f16, in bf16.
+DType customary_activations(ImageFamily family, bool host_computes);
+
 struct ImageLoadOptions {
   Device* device = nullptr;
-  DType activations = DType::f32;  // f32, f16 or bf16; sums and statistics are f32 in any case
+  // f32, f16 or bf16; sums and statistics are f32 in any case. Absent: the family's custom.
+  std::optional<DType> activations;
   // For the VAE alone: SDXL's original overflows in f16. Absent: f32 where its config says
   // force_upcast and activations are f16, else as activations.
   std::optional<DType> vae_activations;
