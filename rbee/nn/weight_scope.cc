@@ -216,8 +216,8 @@ Tensor WeightScope::array(std::string_view leaf, const Shape& shape) const {
 Tensor WeightScope::conv(std::string_view leaf, const Shape& shape) const {
   Tensor plain = stored(leaf, shape);
   // CPUs widen 16-bit weights as they go: half the memory, and less to read.
-  const bool kept = device().host_accessible() &&
-                    (plain.dtype() == DType::f16 || plain.dtype() == DType::bf16);
+  const bool kept =
+      device().host_accessible() && (plain.dtype() == DType::f16 || plain.dtype() == DType::bf16);
   if (!kept) plain = cast(plain, activations());
   const Tensor packed = pack_conv_weight(plain);
   if (!patched(leaf)) {
