@@ -84,11 +84,12 @@ void ImageJob::on_finished(const engine::ImageFinished& event) noexcept {
   if (over()) return;
   quietly([&] {
     if (event.cancelled) return fail(Code::cancelled, "the job was cancelled");
+    finish(JobState::completed);
     reply_->end(images_, {.text_ms = event.text_ms,
                           .sample_ms = event.sample_ms,
                           .decode_ms = event.decode_ms,
                           .total_ms = seconds_since_arrival() * 1000});
-    finish(JobState::completed);
+    let_go();
   });
 }
 
@@ -99,15 +100,20 @@ void ImageJob::on_failed(const engine::ImageFailed& event) noexcept {
 }
 
 void ImageJob::fail(Code code, std::string_view message) {
-  reply_->error(wire_error(code), message);
   finish(code == Code::cancelled ? JobState::cancelled : JobState::failed);
+  reply_->error(wire_error(code), message);
+  let_go();
 }
 
+// Before the client is told, who may ask for the figures at once.
 void ImageJob::finish(JobState state) {
   end(state);
   shown_ = state;
   metrics_->count(outcome_of(state), seconds_since_arrival());
-  // A job is kept for a while after its end; its pictures are with the client.
+}
+
+// A job is kept for a while after its end; its pictures are with the client.
+void ImageJob::let_go() {
   images_ = {};
   preview_ = {};
 }

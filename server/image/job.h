@@ -36,6 +36,7 @@ class ImageJob final : public Job, public engine::ImageSink {
  private:
   void fail(Code code, std::string_view message) override;
   void finish(JobState state);
+  void let_go();
 
   const std::shared_ptr<ImageMetrics> metrics_;
   std::unique_ptr<ImageReply> reply_;

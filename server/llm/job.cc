@@ -50,6 +50,7 @@ void LlmJob::on_finished(const engine::Finished& event) noexcept {
     const double speed = event.tokens_out > 1 && event.decode_ms > 0
                              ? (event.tokens_out - 1) * 1000 / event.decode_ms
                              : 0;
+    finish(JobState::completed, &event);
     reply_->end({.tokens_out = event.tokens_out,
                  .decode_ms = event.decode_ms,
                  .prompt_tokens = event.prompt_tokens,
@@ -63,7 +64,6 @@ void LlmJob::on_finished(const engine::Finished& event) noexcept {
                  .tokens_per_second = speed,
                  .memory_bytes = memory_bytes_},
                 seconds_since_arrival() * 1000);
-    finish(JobState::completed, &event);
   });
 }
 
@@ -74,10 +74,11 @@ void LlmJob::on_failed(const engine::Failed& event) noexcept {
 }
 
 void LlmJob::fail(Code code, std::string_view message) {
-  reply_->error(wire_error(code), message);
   finish(code == Code::cancelled ? JobState::cancelled : JobState::failed, nullptr);
+  reply_->error(wire_error(code), message);
 }
 
+// Before the client is told, who may ask for the figures at once.
 void LlmJob::finish(JobState state, const engine::Finished* finished) {
   end(state);
   RequestTimes times{.first_token = first_token_, .total = seconds_since_arrival()};
