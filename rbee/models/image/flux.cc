@@ -175,12 +175,7 @@ Flux::Flux(const nn::WeightScope& scope, const FluxConfig& config)
 }
 
 std::unique_ptr<Conditioning> Flux::prepare(const TextStates& text) const {
-  check_stream_text(kOp, info_, text);
-  auto prompt = std::make_unique<StreamPrompt>();
-  prompt->batch = text.context.dim(0);
-  prompt->context = context_.over_last(cast(text.context, activations_));
-  prompt->vector = vector_.prepare(text);
-  return prompt;
+  return prepare_stream(kOp, info_, text, context_, vector_, activations_);
 }
 
 Tensor Flux::operator()(const Tensor& x, const Tensor& timesteps, const Conditioning& conditioning,

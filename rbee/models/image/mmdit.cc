@@ -116,12 +116,7 @@ Mmdit::Mmdit(const nn::WeightScope& scope, const MmditConfig& config)
 }
 
 std::unique_ptr<Conditioning> Mmdit::prepare(const TextStates& text) const {
-  check_stream_text(kOp, info_, text);
-  auto prompt = std::make_unique<StreamPrompt>();
-  prompt->batch = text.context.dim(0);
-  prompt->context = context_.over_last(cast(text.context, activations_));
-  prompt->vector = vector_.prepare(text);
-  return prompt;
+  return prepare_stream(kOp, info_, text, context_, vector_, activations_);
 }
 
 // (batch, patches, width), with the middle of the table of places

@@ -123,7 +123,9 @@ Tensor StreamVector::operator()(const Tensor& timesteps, const Tensor& prepared)
   return unary(UnaryOp::silu, embed(time_, timesteps) + prepared);
 }
 
-void check_stream_text(const char* op, const DenoiserInfo& info, const TextStates& text) {
+std::unique_ptr<Conditioning> prepare_stream(const char* op, const DenoiserInfo& info,
+                                             const TextStates& text, const nn::Linear& context,
+                                             const StreamVector& vector, DType activations) {
   check(text.context.defined() && text.context.rank() == 3 &&
             text.context.dim(2) == info.context_width,
         op, "the prompt's states are no (batch, tokens, ", info.context_width, ")");
@@ -132,6 +134,11 @@ void check_stream_text(const char* op, const DenoiserInfo& info, const TextState
         "the pooled prompt is no (", batch, ", ", info.pooled_width, ")");
   check(!info.guidance || (text.guidance.defined() && text.guidance.shape() == Shape{batch}), op,
         "the guidance is no (", batch, ")");
+  auto prompt = std::make_unique<StreamPrompt>();
+  prompt->batch = batch;
+  prompt->context = context.over_last(cast(text.context, activations));
+  prompt->vector = vector.prepare(text);
+  return prompt;
 }
 
 const StreamPrompt& check_stream_call(const char* op, const DenoiserInfo& info, const Tensor& x,

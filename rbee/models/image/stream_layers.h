@@ -113,9 +113,11 @@ struct StreamPrompt final : Conditioning {
   int64_t batch = 0;
 };
 
-// The prompt's tensors, as the model wants them. Throws invalid_argument naming one that does not
-// fit.
-void check_stream_text(const char* op, const DenoiserInfo& info, const TextStates& text);
+// A StreamPrompt; `context` brings the text's states to the stream's width. Throws invalid_argument
+// naming a tensor of the prompt that does not fit the model.
+std::unique_ptr<Conditioning> prepare_stream(const char* op, const DenoiserInfo& info,
+                                             const TextStates& text, const nn::Linear& context,
+                                             const StreamVector& vector, DType activations);
 // The conditioning as what prepare() gave. Throws invalid_argument where x or the time steps do not
 // fit it, or x does not fit the patches.
 const StreamPrompt& check_stream_call(const char* op, const DenoiserInfo& info, const Tensor& x,
