@@ -1,4 +1,5 @@
 #pragma once
+// What tokenizers need of a GGUF file, for chat models and for text encoders of pictures.
 
 #include "rbee/io/metadata.h"
 #include "rbee/text/tokenizer.h"
