@@ -99,6 +99,10 @@ MENDS = [
          "What is written to shared memory can lie in accumulation registers."),
     Mend("ctx.rvgpr_dyn(vdata_reg", "read_data(vdata_reg", "The same."),
     Mend("ctx.rvgpr_dyn(data1_reg", "read_data(data1_reg", "The same."),
+    Mend("              return (dest, (val[0], cnd.where(val[1], val[1])))\n",
+         "              at = val[0].valid(cnd) if dest.startswith('VGPR[') else val[0]\n"
+         "              return (dest, (at, val[1]))\n",
+         "Lanes that are off keep their registers: ds_bpermute and ds_permute wrote those lanes' results, too.", "pcode"),
 ]
 
 # Of single operations' pseudocode: operation, what stands there, what it means.
