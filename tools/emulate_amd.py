@@ -11,7 +11,8 @@ CPU's reference. So one run covers the host code, the kernels' names and paramet
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 -- softmax --case 3       opcheck's arguments instead
     tools/emulate_amd.py --table                                                the results so far
 
-A sweep appends its results to --results and can be interrupted: what is there is not run again. Emulated: gfx90a and
+A sweep appends its results to --results and can be interrupted: what is there of the same program is not run again.
+After a rebuild that changed it, results begin anew, in the table too. Emulated: gfx90a and
 gfx942 (CDNA), gfx1100 (RDNA 3), gfx1201 (RDNA 4). Without --tinygrad, or TINYGRAD_DIR, it says so and exits 0. A
 mismatch can be the emulator's: look at the disassembly first; amd_emulator/mends.py has those found so far.
 """
@@ -49,7 +50,7 @@ def main():
     results = options.results or build / "emulated.jsonl"
     from amd_emulator import sweep, table
     if options.table:
-        print(table.markdown(table.read_results(results)))
+        print(table.markdown(table.read_results(results, sweep.digest_of(build))))
         return 0
     if not options.tinygrad:
         print("skipped: no emulator; --tinygrad names a checkout of github.com/tinygrad/tinygrad")
@@ -61,7 +62,8 @@ def main():
         session = Session(tinygrad, archs[0], build, build / "emulator")
         return sweep.serve(session) if options.serve else session.opcheck(options.opcheck)
     arguments = ["--tinygrad", str(tinygrad), "--build", str(build)]
-    return 1 if sum(sweep.Sweep(arch, arguments, results, options).run() for arch in archs) else 0
+    program = sweep.digest_of(build)
+    return 1 if sum(sweep.Sweep(arch, program, arguments, results, options).run() for arch in archs) else 0
 
 
 if __name__ == "__main__":

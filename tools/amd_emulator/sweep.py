@@ -1,7 +1,9 @@
 """Cases of all operations on emulated processors, widest first: one case of every operation, implementation and set
 of types, then a second of each, and so on, the cheap ones before the dear. Every result is written as it comes, and
-what is written is not run again. Cases run in a process of their own, which may crash, hang or be left without end.
+what is written of the same program is not run again. Cases run in a process of their own, which may crash, hang or be
+left without end.
 """
+import hashlib
 import json
 import os
 import re
@@ -14,10 +16,18 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from amd_emulator import table
+
 SCRIPT = Path(__file__).resolve().parent.parent / "emulate_amd.py"
 LEAST_BYTES = 64  # less: a case of no elements, after the others
 SECONDS_TO_START = 600
+PROGRAM = ("tools/opcheck/librbee_opcheck_emulated.so", "tests/gpu/fake/librbee_fake_hip.so")
 RESULT = re.compile(r"^\s*\S+\s+(ok|FAIL)\s+absolute \S+\s+relative \S+\s+of allowed (\S+)", re.MULTILINE)
+
+
+def digest_of(build):
+    """Names what a build's results are of: the host code, the code objects in it, and the runtime below."""
+    return hashlib.sha256(b"".join((build / file).read_bytes() for file in PROGRAM)).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -118,20 +128,18 @@ def judge(answer):
 
 
 class Sweep:
-    """Of one architecture; `results`: a file with a line of JSON for each case."""
+    """Of one architecture; `results`: a file with a line of JSON for each case; `program`: digest_of() the build."""
 
-    def __init__(self, arch, worker_arguments, results, options):
+    def __init__(self, arch, program, worker_arguments, results, options):
         self._arch = arch
+        self._program = program
         self._arguments = ["--arch", arch, *worker_arguments]
         self._results = results
         self._options = options
         self._worker = None
-        self._done = set()
-        if results.exists():
-            for line in results.read_text().splitlines():
-                row = json.loads(line)
-                if row["arch"] == arch and not (options.again and row["verdict"] != "ok"):
-                    self._done.add((row["op"], row["name"], row["implementation"]))
+        self._done = {(row["op"], row["name"], row["implementation"])
+                      for row in table.read_results(results, program)
+                      if row["arch"] == arch and not (options.again and row["verdict"] != "ok")}
 
     def _ask(self, words, seconds):
         if self._worker is None:
@@ -174,7 +182,7 @@ class Sweep:
         answer = self._ask([case.op, "--case", str(case.number), "--impl", case.implementation],
                            self._options.case_seconds)
         verdict, error, text = judge(answer)
-        row = {"arch": self._arch, "op": case.op, "name": case.name, "implementation": case.implementation,
+        row = {"program": self._program, "arch": self._arch, "op": case.op, "name": case.name, "implementation": case.implementation,
                "types": case.types, "verdict": verdict, "error": error,
                "seconds": round(time.monotonic() - begin, 2)}
         with open(self._results, "a") as file:

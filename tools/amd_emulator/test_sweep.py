@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of what needs no emulator: the order of cases, verdicts, the inner loop and the table."""
 import ctypes
+import json
 import sys
 import tempfile
 import unittest
@@ -51,6 +52,30 @@ class Table(unittest.TestCase):
                 row("gfx1100", "rope", "a", "timeout")]
         self.assertEqual(table.markdown(rows).splitlines()[2:], [
             "| rope | gpu | 1, 1 differ | 0, 1 too long |", "| all | | 1, 1 differ | 0, 1 too long |"])
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.build = Path(self.folder.name)
+        for file in sweep.PROGRAM:
+            (self.build / file).parent.mkdir(parents=True, exist_ok=True)
+            (self.build / file).write_text(file)
+
+    def test_of_other_sources_do_not_count(self):
+        before = sweep.digest_of(self.build)
+        results = self.build / "emulated.jsonl"
+        results.write_text("".join(json.dumps(line) + "\n" for line in (
+            row("gfx942", "rope", "a", "ok"),  # of a time without digests
+            {**row("gfx942", "rope", "b", "differs"), "program": before},
+            {**row("gfx942", "rope", "b", "ok"), "program": before})))
+        self.assertEqual([(r["name"], r["verdict"]) for r in table.read_results(results, before)], [("b", "ok")])
+        (self.build / sweep.PROGRAM[0]).write_text("another kernel")
+        self.assertEqual(table.read_results(results, sweep.digest_of(self.build)), [])
+
+    def test_none_yet(self):
+        self.assertEqual(table.read_results(self.build / "none.jsonl", "x"), [])
 
 
 class NativeLoop(unittest.TestCase):
