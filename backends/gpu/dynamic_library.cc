@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "rbee/core/cat.h"
 
@@ -17,8 +18,10 @@ DynamicLibrary::DynamicLibrary(const char* override_variable,
       reason_.clear();
       return true;
     }
-    const char* why = dlerror();
-    if (reason_.empty()) reason_ = why != nullptr ? why : name;
+    const char* error = dlerror();
+    const std::string_view why = error != nullptr ? error : name;
+    // Not about the name itself: the file is there, and something of it is missing or wrong.
+    if (reason_.empty() || !why.starts_with(name)) reason_ = why;
     return false;
   };
   const char* chosen = std::getenv(override_variable);

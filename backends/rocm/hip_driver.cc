@@ -40,10 +40,17 @@ uint64_t next_id() {
 
 }  // namespace
 
+// AMD's packages do not tell the loader of their folders: /opt/rocm/lib, and from ROCm 7.13 on
+// /opt/rocm/core/lib.
 HipDriver::HipDriver()
     : id_(next_id()),
-      library_("RBEE_HIP_LIBRARY", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
-                                    "libamdhip64.so", "/opt/rocm/lib/libamdhip64.so"}) {
+      library_(
+          "RBEE_HIP_LIBRARY",
+          {"libamdhip64.so.7", "libamdhip64.so.10", "libamdhip64.so.6", "libamdhip64.so.5",
+           "libamdhip64.so", "/opt/rocm/lib/libamdhip64.so.7", "/opt/rocm/lib/libamdhip64.so.10",
+           "/opt/rocm/lib/libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so.5",
+           "/opt/rocm/lib/libamdhip64.so", "/opt/rocm/core/lib/libamdhip64.so.10",
+           "/opt/rocm/core/lib/libamdhip64.so.7", "/opt/rocm/core/lib/libamdhip64.so"}) {
   if (!library_) {
     fail(Code::device, "rocm", "AMD's HIP runtime (libamdhip64.so) is not installed (",
          library_.reason(), ")");

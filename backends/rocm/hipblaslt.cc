@@ -26,11 +26,13 @@ void run_matmul(const MatmulArgs& args, Stream& stream) {
 
 }  // namespace
 
-const gpu::LtVendor kHipblasLtVendor{.name = "hipBLASLt",
-                                     .prefix = "hipblasLt",
-                                     .override_variable = "RBEE_HIPBLASLT_LIBRARY",
-                                     .files = {"libhipblaslt.so.1", "libhipblaslt.so.0"},
-                                     .numbers = gpu::kHipblasLtNumbers};
+const gpu::LtVendor kHipblasLtVendor{
+    .name = "hipBLASLt",
+    .prefix = "hipblasLt",
+    .override_variable = "RBEE_HIPBLASLT_LIBRARY",
+    .files = {"libhipblaslt.so.1", "libhipblaslt.so.0", "/opt/rocm/lib/libhipblaslt.so.1",
+              "/opt/rocm/lib/libhipblaslt.so.0", "/opt/rocm/core/lib/libhipblaslt.so.1"},
+    .numbers = gpu::kHipblasLtNumbers};
 
 const Impl<LinearArgs> linear_hipblaslt{"hipblaslt", refuse_linear, run_linear};
 const Impl<MatmulArgs> matmul_hipblaslt{"hipblaslt", refuse_matmul, run_matmul};
