@@ -1,6 +1,7 @@
 #include "rbee/engine/image_api.h"
 
 #include "rbee/diffusion/names.h"
+#include "rbee/engine/image_loras.h"
 
 namespace rbee::engine {
 namespace {
@@ -43,6 +44,14 @@ void check_control(const ControlUse& control) {
   check_range("control.finish", control.finish, control.start, 1);
 }
 
+void check_loras(const std::vector<LoraUse>& loras) {
+  check(loras.size() <= kMaxLoras, "loras", loras.size(), " are more than ", kMaxLoras);
+  for (const LoraUse& lora : loras) {
+    check(!lora.path.empty(), "loras.path", "it is empty");
+    check_range("loras.strength", lora.strength, -10, 10);
+  }
+}
+
 template <typename Names>
 std::vector<NamedChoice> choices(const Names& names) {
   std::vector<NamedChoice> out;
@@ -75,12 +84,7 @@ void validate(const ImageRequest& request) {
   check(request.mask_image.empty() || !request.init_image.empty(), "mask_image",
         "there is no init_image that it masks");
   if (request.hires) check_second_pass(*request.hires);
-  check(request.loras.size() <= kMaxLoras, "loras", request.loras.size(), " are more than ",
-        kMaxLoras);
-  for (const LoraUse& lora : request.loras) {
-    check(!lora.path.empty(), "loras.path", "it is empty");
-    check_range("loras.strength", lora.strength, -10, 10);
-  }
+  check_loras(prompt_loras(request).loras);
   check(request.controls.size() <= kMaxControls, "control", request.controls.size(),
         " are more than ", kMaxControls);
   for (const ControlUse& control : request.controls) check_control(control);

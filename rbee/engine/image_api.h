@@ -52,7 +52,7 @@ struct HiresFix {
 // "0" and "absent" stand for the model's own default unless said otherwise.
 struct ImageRequest {
   std::string job_id;
-  std::string prompt;
+  std::string prompt;  // may name LoRAs, see image_loras.h
   std::string negative_prompt;
   PromptRule prompt_rule = PromptRule::a1111;
   int32_t clip_skip = 0;  // layers of the text encoder left out at its end, 1 = none; 0 to 12

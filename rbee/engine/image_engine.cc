@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_pipeline.h"
 #include "rbee/io/image/png.h"
 
@@ -230,7 +231,7 @@ class QueuedImageEngine final : public ImageEngine {
   // LoRAs are part of the weights: with another set of them parts of the model are read again.
   void set_loras(const ImageRequest& request) {
     std::vector<models::LoraSource> wanted;
-    for (const LoraUse& lora : request.loras) {
+    for (const LoraUse& lora : prompt_loras(request).loras) {
       wanted.push_back({find_lora(source_.lora_folder, lora.path), lora.strength});
     }
     if (!unsure_ && std::ranges::equal(wanted, loras_, is_same_lora)) return;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <random>
 
+#include "rbee/engine/image_loras.h"
+
 namespace rbee::engine {
 namespace {
 
@@ -111,10 +113,11 @@ void check_abilities(const ImageSource& source, const ImageRequest& request) {
          "this model repaints pictures: it needs init_image and "
          "mask_image");
   }
-  if (!request.loras.empty() && !source.change_loras) {
+  const std::vector<LoraUse> loras = prompt_loras(request).loras;
+  if (!loras.empty() && !source.change_loras) {
     fail(Code::unsupported, "loras", "this model takes none");
   }
-  for (const LoraUse& lora : request.loras) find_lora(source.lora_folder, lora.path);
+  for (const LoraUse& lora : loras) find_lora(source.lora_folder, lora.path);
 }
 
 void append_field(std::string& out, const char* key, const std::string& value) {
@@ -173,6 +176,12 @@ Start start_of(StrengthRule rule, int32_t steps, float strength) {
 std::string parameters_text(const ImageRequest& request, const ImageSettings& settings,
                             const ImageModelInfo& model, int32_t index) {
   std::string out = request.prompt;
+  // As tags, which a prompt of this text is read with again.
+  for (const LoraUse& lora : request.loras) {
+    if (request.prompt_rule != PromptRule::none) {
+      out += cat(" <lora:", lora.path, ":", lora.strength, ">");
+    }
+  }
   if (!request.negative_prompt.empty()) {
     out += cat("\nNegative prompt: ", request.negative_prompt);
   }

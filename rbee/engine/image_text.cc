@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_words.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
@@ -147,10 +148,11 @@ PromptStates encode_prompts(const ImageSource& source, const ImageRequest& reque
   std::vector<PromptEncoder> parts;
   std::vector<std::vector<PromptChunk>> positive;
   std::vector<std::vector<PromptChunk>> negative;
+  const std::string prompt = prompt_loras(request).prompt;
   size_t count = 1;
   for (size_t i = 0; i < encoders; ++i) {
     parts.emplace_back(source, request, i);
-    positive.push_back(parts.back().chunks(request.prompt));
+    positive.push_back(parts.back().chunks(prompt));
     auto& other = negative.emplace_back();
     if (guided) other = parts.back().chunks(request.negative_prompt);
     count = std::max({count, positive.back().size(), other.size()});

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_parameters.h"
 #include "tests/support/expect_error.h"
 
@@ -32,6 +33,31 @@ TEST(ImageApi, ChecksRangesByField) {
   refused("hires.scale", "1 to 4", [](ImageRequest& r) { r.hires = HiresFix{.scale = 5}; });
   refused("loras.strength", "-10 to 10", [](ImageRequest& r) { r.loras = {{"x", 11}}; });
   refused("prompt", "65536", [](ImageRequest& r) { r.prompt.assign(70000, 'x'); });
+}
+
+TEST(PromptLoras, AreTakenOutOfPrompts) {
+  const PromptLoras split =
+      split_loras("<lora:a/b>a <b> <lora: c d :-0.5>cat<lyco:e:2><hypernet:x:1><lora:open");
+  EXPECT_EQ(split.prompt, "a <b> cat<hypernet:x:1><lora:open");
+  ASSERT_EQ(split.loras.size(), 3u);
+  EXPECT_EQ(split.loras[0].path, "a/b");
+  EXPECT_EQ(split.loras[0].strength, 1);
+  EXPECT_EQ(split.loras[1].path, "c d");
+  EXPECT_EQ(split.loras[1].strength, -0.5f);
+  EXPECT_EQ(split.loras[2].path, "e");
+  EXPECT_EQ(split.loras[2].strength, 2);
+}
+
+TEST(PromptLoras, SayWhatIsWrongWithThem) {
+  for (const char* tag : {"<lora:>", "<lora: :1>", "<lora:a:>", "<lora:a:x>", "<lora:a:1:2>"}) {
+    harness::expect_error("prompt", tag, "", [&] { split_loras(tag); });
+  }
+  ImageRequest request;
+  request.prompt = "<lora:a:11>";
+  harness::expect_error("loras.strength", "11", "", [&] { validate(request); });
+  request.prompt_rule = PromptRule::none;
+  EXPECT_NO_THROW(validate(request));
+  EXPECT_EQ(prompt_loras(request).prompt, request.prompt);
 }
 
 TEST(Parameters, AreReadBack) {

@@ -350,6 +350,25 @@ TEST(ImageEngine, ChangesLorasBetweenRequests) {
   broken = false;
   EXPECT_FALSE(made(*engine, small_request())->images.empty());
   EXPECT_THAT(loads, ElementsAre(1, 0, 1, 0));
+  // A tag is the same request, and the text encoders do not read it.
+  request.loras = {};
+  request.prompt = "a red cat <lora:style:0.5>";
+  const auto tagged = made(*engine, request);
+  ASSERT_EQ(tagged->images.size(), 1u);
+  EXPECT_THAT(loads, ElementsAre(1, 0, 1, 0, 1));
+  EXPECT_THAT(tagged->images[0].parameters, HasSubstr("a red cat <lora:style:0.5>\nSteps"));
+  request.prompt = "a red cat";
+  request.loras = {{"style", 0.5f}};
+  EXPECT_EQ(made(*engine, request)->images.at(0).parameters, tagged->images[0].parameters);
+  request.prompt = "<lora:absent>";
+  request.loras = {};
+  try {
+    engine->submit(request, std::make_shared<ImageRecorder>());
+    ADD_FAILURE() << "no such LoRA was missed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::not_found);
+    EXPECT_THAT(error.what(), HasSubstr("\"absent\""));
+  }
   request.loras = {{"../style", 0.5f}};
   harness::expect_error("loras.path", "../style", "folder",
                         [&] { engine->submit(request, std::make_shared<ImageRecorder>()); });

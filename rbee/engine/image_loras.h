@@ -1,0 +1,26 @@
+#pragma once
+// LoRAs that a prompt names: <lora:name>, <lora:name:0.8>, as AUTOMATIC1111 and
+// stable-diffusion.cpp read them.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rbee/engine/image_api.h"
+
+namespace rbee::engine {
+
+struct PromptLoras {
+  std::string prompt;  // without its tags
+  std::vector<LoraUse> loras;
+};
+
+// "lyco" is another word for "lora"; a strength that is absent is 1. Throws invalid_argument naming
+// a tag without a name or whose strength is no number.
+PromptLoras split_loras(std::string_view prompt);
+
+// What a request's encoders read, and every adapter that it asks for: those of its field, then
+// those of its prompt, which has no tags with PromptRule::none. Throws as split_loras.
+PromptLoras prompt_loras(const ImageRequest& request);
+
+}  // namespace rbee::engine
