@@ -57,19 +57,19 @@ def write_tokenizer(folder):
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
 
 
-def random_value(name, shape, dtype):
+def random_value(name, shape, dtype, device):
     if name.endswith("position_ids"):
         return torch.arange(shape[-1]).expand(shape).contiguous()
     if len(shape) < 2:
         return (torch.zeros if name.endswith("bias") else torch.ones)(shape, dtype=dtype)
     inputs = shape[1:].numel() if "embedding.weight" not in name else 1000
-    return (torch.randn(shape) * inputs**-0.5).to(dtype)
+    return (torch.randn(shape, device=device) * inputs**-0.5).to(dtype).cpu()
 
 
-def write_part(folder, config, model, file, dtype):
+def write_part(folder, config, model, file, dtype, device):
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config, indent=1))
-    save_file({name: random_value(name, value.shape, dtype) for name, value in model.state_dict().items()},
+    save_file({name: random_value(name, value.shape, dtype, device) for name, value in model.state_dict().items()},
               folder / file, metadata={"format": "pt"})
 
 
@@ -78,6 +78,7 @@ def main():
     parser.add_argument("shape", choices=sorted(SHAPES))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dtype", default="float16")
+    parser.add_argument("--device", default="cpu", help="where the random numbers are made")
     options = parser.parse_args()
     shape, folder, dtype = SHAPES[options.shape], options.folder, getattr(torch, options.dtype)
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,13 +96,14 @@ def main():
         with torch.device("meta"):
             model = kind(config)
         write_part(folder / f"text_encoder{suffix}", dict(config.to_dict(), architectures=[kind.__name__]), model,
-                   "model.safetensors", dtype)
+                   "model.safetensors", dtype, options.device)
         write_tokenizer(folder / f"tokenizer{suffix}")
         index[f"text_encoder{suffix}"] = ["transformers", kind.__name__]
         index[f"tokenizer{suffix}"] = ["transformers", "CLIPTokenizer"]
     for name, model in (("unet", unet), ("vae", vae)):
         config = dict(model.config, _class_name=type(model).__name__)
-        write_part(folder / name, config, model, "diffusion_pytorch_model.safetensors", dtype)
+        write_part(folder / name, config, model, "diffusion_pytorch_model.safetensors", dtype,
+                   options.device)
     scheduler = {"_class_name": "EulerDiscreteScheduler", "beta_start": 0.00085, "beta_end": 0.012,
                  "beta_schedule": "scaled_linear", "num_train_timesteps": 1000, "prediction_type": "epsilon",
                  "steps_offset": 1, "timestep_spacing": "leading"}

@@ -1,11 +1,12 @@
 #pragma once
-// Where the time of a model's run goes: by operation, implementation and shape. For devices that
-// run an operation where it is asked for, as CPUs do.
+// Where the time of a model's run goes: by operation, implementation and shape. A device that
+// queues its work is waited for after each operation, and what an empty one takes is taken off.
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "backends/api/device.h"
 #include "rbee/ops/trace.h"
 
 namespace rbee::bench {
@@ -13,7 +14,7 @@ namespace rbee::bench {
 // Times operations while it lives; what follows an operation until the next one counts as its.
 class Profile {
  public:
-  Profile();
+  explicit Profile(Device& device);
   ~Profile();
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
@@ -34,6 +35,8 @@ class Profile {
  private:
   void start(const TracedOp& op);
 
+  Device& device_;
+  double empty_ = 0;  // seconds of an operation that does nothing
   std::map<std::string, Row> rows_;
   Row* current_ = nullptr;
   double since_ = 0;
