@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "rbee/core/log.h"
+#include "rbee/nn/weight_stash.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/image.h"
 #include "rbee/ops/linear.h"
@@ -120,6 +121,7 @@ DType WeightFigures::most_common() const {
 WeightScope::WeightScope(const io::Checkpoint& checkpoint, const WeightOptions& options)
     : books_(std::make_shared<Books>()) {
   check(options.device != nullptr, kOp, "no device is given");
+  if (options.stash != nullptr) options.stash->rewind();
   books_->checkpoint = &checkpoint;
   books_->options = options;
   for (const io::TensorEntry& entry : checkpoint.tensors()) {
@@ -196,36 +198,52 @@ Tensor WeightScope::stored(std::string_view leaf, const Shape& shape) const {
   return cast(from_host<float>(values, shape, device()), type);
 }
 
+template <typename Make>
+Tensor WeightScope::remembered(const Make& make) const {
+  WeightStash* stash = books_->options.stash;
+  if (stash == nullptr) return make();
+  if (stash->filled()) return stash->next();
+  const Tensor made = make();
+  stash->add(made);
+  return made;
+}
+
 Tensor WeightScope::vector(std::string_view leaf, int64_t size, float offset) const {
   if (offset == 0) return array(leaf, Shape{size});
-  const Tensor x = cast(stored(leaf, Shape{size}), DType::f32);
-  const Tensor own = cast(affine(x, 1.0, offset), activations());
-  books_->figures.resident_bytes += own.bytes();
-  return own;
+  return remembered([&] {
+    const Tensor x = cast(stored(leaf, Shape{size}), DType::f32);
+    const Tensor own = cast(affine(x, 1.0, offset), activations());
+    books_->figures.resident_bytes += own.bytes();
+    return own;
+  });
 }
 
 Tensor WeightScope::array(std::string_view leaf, const Shape& shape) const {
-  const Tensor x = cast(stored(leaf, shape), activations());
-  // A tensor of that type already is copied out, so that small ones do not pin pages of the file.
-  Tensor own = empty(shape, x.dtype(), device());
-  copy_(own, x);
-  books_->figures.resident_bytes += own.bytes();
-  return own;
+  return remembered([&] {
+    const Tensor x = cast(stored(leaf, shape), activations());
+    // A tensor of that type already is copied out, so that small ones do not pin pages of the file.
+    Tensor own = empty(shape, x.dtype(), device());
+    copy_(own, x);
+    books_->figures.resident_bytes += own.bytes();
+    return own;
+  });
 }
 
 Tensor WeightScope::conv(std::string_view leaf, const Shape& shape) const {
-  Tensor plain = stored(leaf, shape);
-  // CPUs widen 16-bit weights as they go: half the memory, and less to read.
-  const bool kept =
-      device().host_accessible() && (plain.dtype() == DType::f16 || plain.dtype() == DType::bf16);
-  if (!kept) plain = cast(plain, activations());
-  const Tensor packed = pack_conv_weight(plain);
-  if (!patched(leaf)) {
-    const io::TensorEntry& entry = take(leaf, shape);
-    if (entry.file) entry.file->dont_need(entry.data);
-  }
-  books_->figures.resident_bytes += static_cast<int64_t>(packed.buffer()->bytes());
-  return packed;
+  return remembered([&] {
+    Tensor plain = stored(leaf, shape);
+    // CPUs widen 16-bit weights as they go: half the memory, and less to read.
+    const bool kept =
+        device().host_accessible() && (plain.dtype() == DType::f16 || plain.dtype() == DType::bf16);
+    if (!kept) plain = cast(plain, activations());
+    const Tensor packed = pack_conv_weight(plain);
+    if (!patched(leaf)) {
+      const io::TensorEntry& entry = take(leaf, shape);
+      if (entry.file) entry.file->dont_need(entry.data);
+    }
+    books_->figures.resident_bytes += static_cast<int64_t>(packed.buffer()->bytes());
+    return packed;
+  });
 }
 
 std::vector<float> WeightScope::values(std::string_view leaf, int64_t size) const {
@@ -233,24 +251,28 @@ std::vector<float> WeightScope::values(std::string_view leaf, int64_t size) cons
 }
 
 Tensor WeightScope::table(std::string_view leaf, const Shape& shape) const {
-  Tensor x = stored(leaf, shape);
-  books_->figures.resident_bytes += x.bytes();
-  return x;
+  return remembered([&] {
+    Tensor x = stored(leaf, shape);
+    books_->figures.resident_bytes += x.bytes();
+    return x;
+  });
 }
 
 Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) const {
-  RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
-  if (patched(leaf)) {
-    const Tensor whole = stored(leaf, Shape{rows.total, in});
-    return pack(whole.slice(Axis{0}, rows.first, rows.count), {});
-  }
-  const io::TensorEntry& entry = take(leaf, Shape{rows.total, in});
-  const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
-  const std::span<const std::byte> bytes = entry.data.subspan(
-      static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
-  if (entry.file) entry.file->will_need(bytes);
-  return pack(place(entry, bytes, Shape{rows.count, in}, device()), [&](int64_t done) {
-    if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));
+  return remembered([&] {
+    RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
+    if (patched(leaf)) {
+      const Tensor whole = stored(leaf, Shape{rows.total, in});
+      return pack(whole.slice(Axis{0}, rows.first, rows.count), {});
+    }
+    const io::TensorEntry& entry = take(leaf, Shape{rows.total, in});
+    const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
+    const std::span<const std::byte> bytes = entry.data.subspan(
+        static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
+    if (entry.file) entry.file->will_need(bytes);
+    return pack(place(entry, bytes, Shape{rows.count, in}, device()), [&](int64_t done) {
+      if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));
+    });
   });
 }
 
@@ -264,6 +286,8 @@ Tensor WeightScope::pack(const Tensor& plain,
 
 void WeightScope::finish() const {
   if (books_->options.progress) books_->options.progress(books_->total, books_->total);
+  const WeightStash* stash = books_->options.stash;
+  if (stash != nullptr && stash->filled()) return;
   int64_t unused = 0;
   std::string names;
   for (const io::TensorEntry& entry : books_->checkpoint->tensors()) {

@@ -16,6 +16,8 @@
 
 namespace rbee::nn {
 
+class WeightStash;
+
 // One role in a model under its GGUF name, by which model code calls it, and its Hugging Face name.
 // '*' stands for the layer's number; ".weight" and ".bias" are left out. Empty: not in that format.
 struct TensorName {
@@ -39,8 +41,11 @@ struct WeightOptions {
   bool own_names = false;                     // paths are names of the checkpoint, without a table
   std::span<const std::string_view> ignored;  // parts of names that a model may leave unused
   bool pack = true;                           // rewrite matrices for the device's kernels
-  DType activations = DType::f32;             // f32, f16 or bf16: what layers compute in
-  const WeightPatch* patch = nullptr;         // must outlive the scope
+  DType activations = DType::f32;      // f32, f16 or bf16: what layers compute in
+  const WeightPatch* patch = nullptr;  // must outlive the scope
+  // Remembers what the calls below give; a filled one gives it in place of the checkpoint. Must
+  // outlive the scope.
+  WeightStash* stash = nullptr;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint
 };
 
@@ -103,6 +108,9 @@ class WeightScope {
   // With the patch where it touches the tensor, else in place where that can be.
   Tensor stored(std::string_view leaf, const Shape& shape) const;
   bool patched(std::string_view leaf) const;
+  // What `make` gives, or what it gave when the stash was filled.
+  template <typename Make>
+  Tensor remembered(const Make& make) const;
   Tensor pack(const Tensor& plain, const std::function<void(int64_t rows)>& on_packed) const;
 
   std::shared_ptr<Books> books_;

@@ -136,7 +136,7 @@ class SingleFileTest : public testing::Test {
       if (part.name == "unet") expect_same_shape(part.config, other.config);
       part.config = other.config;
     }
-    return load_image_model(files, {.device = &cpu_device()});
+    return load_image_model(std::move(files), {.device = &cpu_device()});
   }
 
   static void expect_same_shape(const io::JsonConfig& found, const io::JsonConfig& wanted) {

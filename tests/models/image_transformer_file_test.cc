@@ -179,7 +179,7 @@ class TransformerFileTest : public testing::Test {
       EXPECT_EQ(part.class_name, other.class_name);
       part.config = other.config;
     }
-    return load_image_model(files, {.device = &cpu_device()});
+    return load_image_model(std::move(files), {.device = &cpu_device()});
   }
 
   void expect_same(const models::ImageModel& model, float tolerance = kImageTolerance) {
@@ -297,7 +297,7 @@ TEST_F(TransformerFileTest, T5OfLlamaCpp) {
     }
     old.weights = part.weights;
   }
-  expect_text(load_image_model(files, {.device = &cpu_device()}), *golden_, 0.1f);
+  expect_text(load_image_model(std::move(files), {.device = &cpu_device()}), *golden_, 0.1f);
 }
 
 TEST_F(TransformerFileTest, AbsentProjectionsAreTheIdentity) {

@@ -1,12 +1,14 @@
 #include "rbee/models/image/image_model.h"
 
 #include <algorithm>
+#include <map>
 
 #include "rbee/io/diffusers_folder.h"
 #include "rbee/models/image/autoencoder.h"
 #include "rbee/models/image/clip_text.h"
 #include "rbee/models/image/encoder_file.h"
 #include "rbee/models/image/flux.h"
+#include "rbee/models/image/held_parts.h"
 #include "rbee/models/image/lora.h"
 #include "rbee/models/image/mmdit.h"
 #include "rbee/models/image/model_files.h"
@@ -60,98 +62,111 @@ int64_t t5_tokens(const ModelFiles& files) {
        ", which is not implemented; known: ", known);
 }
 
-// Loads parts one after another and adds up what they take.
-class Loader {
+// Loads parts, the first time and whenever one comes back; kept by the parts that it made.
+class Loader : public std::enable_shared_from_this<Loader> {
  public:
-  Loader(const ModelFiles& files, const ImageLoadOptions& options)
-      : files_(files),
+  Loader(std::shared_ptr<const ModelFiles> files, const ImageLoadOptions& options)
+      : files_(std::move(files)),
         options_(options),
         activations_(options.activations.value_or(
-            customary_activations(files.family, options.device->host_accessible()))),
-        loras_(files, options.loras, *options.device) {
-    for (const ModelPart& part : files.parts) total_ += part.weights.file_bytes();
+            customary_activations(files_->family, options.device->host_accessible()))),
+        loras_(*files_, options.loras, *options.device) {
+    for (const ModelPart& part : files_->parts) total_ += part.weights.file_bytes();
   }
 
   ImageModel load();
-  // Reads parts of a model again that the old or the new adapters change.
-  void reload(ImageModel& model);
+  // From now on the parts that the old or the new adapters change are this loader's.
+  void take_over(ImageModel& model, bool now);
 
  private:
-  nn::WeightScope scope(const ModelPart& part, DType activations);
+  nn::WeightScope scope(const ModelPart& part, DType activations, nn::WeightStash* stash);
   void close(const ModelPart& part, const nn::WeightScope& scope);
   std::vector<const ModelPart*> text_parts() const;
   const ModelPart& denoiser_part() const;
-  void load_text(const ModelPart& part, bool last, TextPart& text);
-  std::unique_ptr<TextEncoder> load_clip(const ModelPart& part, bool last);
-  std::unique_ptr<TextEncoder> load_t5(const ModelPart& part);
-  void load_denoiser();
-  std::unique_ptr<Denoiser> make_denoiser(const ModelPart& part, const nn::WeightScope& weights);
-  void load_vae(const ModelPart& part);
+  PartStay stay(bool leaves) const;
 
-  const ModelFiles& files_;
-  const ImageLoadOptions& options_;
+  Holder<TextEncoder>::Make text_maker(const ModelPart& part, bool last);
+  Holder<Denoiser>::Make denoiser_maker(int64_t pooled_width);
+  Holder<Vae>::Make vae_maker();
+  std::unique_ptr<TextEncoder> make_clip(const ModelPart& part, bool last, nn::WeightStash* stash);
+  std::unique_ptr<TextEncoder> make_t5(const ModelPart& part, nn::WeightStash* stash);
+  std::unique_ptr<Denoiser> make_denoiser(int64_t pooled_width, nn::WeightStash* stash);
+  std::unique_ptr<Denoiser> make_denoiser(const ModelPart& part, const nn::WeightScope& weights,
+                                          int64_t pooled_width) const;
+  std::unique_ptr<Vae> make_vae(nn::WeightStash* stash);
+  DType customary_vae_activations(bool force_upcast) const;
+
+  std::shared_ptr<const ModelFiles> files_;
+  ImageLoadOptions options_;
   DType activations_;
   LoraSet loras_;
-  ImageModel model_;
-  int64_t done_ = 0, total_ = 0;  // bytes of all parts
+  std::map<std::string, nn::WeightFigures> figures_;  // by part
+  int64_t done_ = 0, total_ = 0;                      // bytes of all parts
 };
 
-nn::WeightScope Loader::scope(const ModelPart& part, DType activations) {
+nn::WeightScope Loader::scope(const ModelPart& part, DType activations, nn::WeightStash* stash) {
   nn::WeightOptions weights{.device = options_.device,
                             .own_names = true,
                             .ignored = kIgnored,
                             .pack = options_.pack_weights,
                             .activations = activations,
-                            .patch = loras_.patch(part.name)};
+                            .patch = loras_.patch(part.name),
+                            .stash = stash};
   if (options_.progress) {
     weights.progress = [this](int64_t done, int64_t) { options_.progress(done_ + done, total_); };
   }
   return {part.weights, weights};
 }
 
+// A part that comes back is the same size.
 void Loader::close(const ModelPart& part, const nn::WeightScope& scope) {
   scope.finish();
   done_ += part.weights.file_bytes();
-  model_.weight_bytes += scope.figures().resident_bytes;
-  model_.parameters += scope.figures().parameters;
+  figures_.try_emplace(part.name, scope.figures());
 }
 
-std::unique_ptr<TextEncoder> Loader::load_clip(const ModelPart& part, bool last) {
-  const nn::WeightScope weights = scope(part, activations_);
-  ClipTextUse use = clip_use(files_.family, last);
+PartStay Loader::stay(bool leaves) const {
+  if (!leaves) return PartStay::always;
+  return options_.device->host_accessible() ? PartStay::reread : PartStay::stashed;
+}
+
+std::unique_ptr<TextEncoder> Loader::make_clip(const ModelPart& part, bool last,
+                                               nn::WeightStash* stash) {
+  const nn::WeightScope weights = scope(part, activations_, stash);
+  ClipTextUse use = clip_use(files_->family, last);
   // Stability AI's files leave CLIP-L's projection out, which is the identity.
   const bool plain = part.class_name == "CLIPTextModel";
-  if (files_.family == ImageFamily::sd3 && plain) use.pooled = ClipTextUse::Pooled::norm;
+  if (files_->family == ImageFamily::sd3 && plain) use.pooled = ClipTextUse::Pooled::norm;
   auto encoder = std::make_unique<ClipTextEncoder>(weights, ClipTextConfig::read(part.config), use);
   close(part, weights);
   return encoder;
 }
 
 // Its states leave the range of f16.
-std::unique_ptr<TextEncoder> Loader::load_t5(const ModelPart& part) {
+std::unique_ptr<TextEncoder> Loader::make_t5(const ModelPart& part, nn::WeightStash* stash) {
   const bool overflows = activations_ == DType::f16;
-  const nn::WeightScope weights = scope(part, overflows ? DType::bf16 : activations_);
+  const nn::WeightScope weights = scope(part, overflows ? DType::bf16 : activations_, stash);
   auto encoder =
-      std::make_unique<T5TextEncoder>(weights, T5TextConfig::read(part.config), t5_tokens(files_));
+      std::make_unique<T5TextEncoder>(weights, T5TextConfig::read(part.config), t5_tokens(*files_));
   close(part, weights);
   return encoder;
 }
 
-void Loader::load_text(const ModelPart& part, bool last, TextPart& text) {
-  text.tokenizer = part.tokenizer;
+Holder<TextEncoder>::Make Loader::text_maker(const ModelPart& part, bool last) {
+  const auto self = shared_from_this();
   if (part.class_name == "T5EncoderModel") {
-    text.encoder = load_t5(part);
-    text.tokenizer.kind = TokenizerFiles::Kind::t5;
-  } else if (part.class_name == "CLIPTextModel" ||
-             part.class_name == "CLIPTextModelWithProjection") {
-    text.encoder = load_clip(part, last);
-  } else {
-    fail_class(part, "CLIPTextModel, CLIPTextModelWithProjection, T5EncoderModel");
+    return [self, &part](nn::WeightStash* stash) { return self->make_t5(part, stash); };
   }
+  if (part.class_name == "CLIPTextModel" || part.class_name == "CLIPTextModelWithProjection") {
+    return
+        [self, &part, last](nn::WeightStash* stash) { return self->make_clip(part, last, stash); };
+  }
+  fail_class(part, "CLIPTextModel, CLIPTextModelWithProjection, T5EncoderModel");
 }
 
 std::unique_ptr<Denoiser> Loader::make_denoiser(const ModelPart& part,
-                                                const nn::WeightScope& weights) {
+                                                const nn::WeightScope& weights,
+                                                int64_t pooled_width) const {
   if (part.class_name == "SD3Transformer2DModel") {
     return std::make_unique<Mmdit>(weights, MmditConfig::read(part.config));
   }
@@ -162,94 +177,129 @@ std::unique_ptr<Denoiser> Loader::make_denoiser(const ModelPart& part,
     fail_class(part, "UNet2DConditionModel, SD3Transformer2DModel, FluxTransformer2DModel");
   }
   UnetConfig config = UnetConfig::read(part.config);
-  config.pooled_width = model_.text.back().encoder->pooled_width();
+  config.pooled_width = pooled_width;
   return std::make_unique<Unet>(weights, config);
 }
 
 const ModelPart& Loader::denoiser_part() const {
-  const ModelPart* transformer = files_.find("transformer");
-  return transformer != nullptr ? *transformer : files_.require("unet");
+  const ModelPart* transformer = files_->find("transformer");
+  return transformer != nullptr ? *transformer : files_->require("unet");
 }
 
-void Loader::load_denoiser() {
+std::unique_ptr<Denoiser> Loader::make_denoiser(int64_t pooled_width, nn::WeightStash* stash) {
   const ModelPart& part = denoiser_part();
-  const nn::WeightScope weights = scope(part, activations_);
-  model_.denoiser = make_denoiser(part, weights);
+  const nn::WeightScope weights = scope(part, activations_, stash);
+  std::unique_ptr<Denoiser> denoiser = make_denoiser(part, weights, pooled_width);
   close(part, weights);
+  return denoiser;
 }
 
-void Loader::load_vae(const ModelPart& part) {
+Holder<Denoiser>::Make Loader::denoiser_maker(int64_t pooled_width) {
+  return [self = shared_from_this(), pooled_width](nn::WeightStash* stash) {
+    return self->make_denoiser(pooled_width, stash);
+  };
+}
+
+// SDXL's first autoencoder leaves the range of f16.
+DType Loader::customary_vae_activations(bool force_upcast) const {
+  const bool xl =
+      files_->family == ImageFamily::sdxl || files_->family == ImageFamily::sdxl_refiner;
+  if (!xl || !force_upcast || activations_ != DType::f16) return activations_;
+  return options_.device->host_accessible() ? DType::f32 : DType::bf16;
+}
+
+std::unique_ptr<Vae> Loader::make_vae(nn::WeightStash* stash) {
+  const ModelPart& part = files_->require("vae");
   if (part.class_name == "AutoencoderTiny") {
-    const nn::WeightScope weights = scope(part, options_.vae_activations.value_or(activations_));
-    model_.vae =
-        std::make_unique<TinyAutoencoder>(weights, TinyAutoencoderConfig::read(part.config));
-    return close(part, weights);
+    const DType activations = options_.vae_activations.value_or(activations_);
+    const nn::WeightScope weights = scope(part, activations, stash);
+    auto vae = std::make_unique<TinyAutoencoder>(weights, TinyAutoencoderConfig::read(part.config));
+    close(part, weights);
+    return vae;
   }
   if (part.class_name != "AutoencoderKL") fail_class(part, "AutoencoderKL, AutoencoderTiny");
   const AutoencoderConfig config = AutoencoderConfig::read(part.config);
-  const bool overflows = config.force_upcast && activations_ == DType::f16;
   const DType activations =
-      options_.vae_activations.value_or(overflows ? DType::f32 : activations_);
-  const nn::WeightScope weights = scope(part, activations);
-  model_.vae = std::make_unique<Autoencoder>(weights, config);
+      options_.vae_activations.value_or(customary_vae_activations(config.force_upcast));
+  const nn::WeightScope weights = scope(part, activations, stash);
+  auto vae = std::make_unique<Autoencoder>(weights, config);
   close(part, weights);
+  return vae;
+}
+
+Holder<Vae>::Make Loader::vae_maker() {
+  return [self = shared_from_this()](nn::WeightStash* stash) { return self->make_vae(stash); };
 }
 
 ImageModel Loader::load() {
-  model_.family = files_.family;
-  model_.model_name = files_.name;
-  model_.scheduler = files_.scheduler;
-  if (options_.prediction_type) model_.scheduler.prediction_type = *options_.prediction_type;
-  model_.zeros_for_empty_negative = files_.zeros_for_empty_negative;
-  model_.device = options_.device;
-  model_.activations = activations_;
+  ImageModel model;
+  model.family = files_->family;
+  model.model_name = files_->name;
+  model.scheduler = files_->scheduler;
+  if (options_.prediction_type) model.scheduler.prediction_type = *options_.prediction_type;
+  model.zeros_for_empty_negative = files_->zeros_for_empty_negative;
+  model.device = options_.device;
+  model.activations = activations_;
+  const auto held = std::make_shared<HeldParts>();
+  const OffloadedParts& offload = options_.offload;
   const std::vector<const ModelPart*> encoders = text_parts();
   for (const ModelPart* part : encoders) {
-    load_text(*part, part == encoders.back(), model_.text.emplace_back());
+    held->text.push_back(std::make_unique<Holder<TextEncoder>>(
+        held->turns, stay(offload.text), text_maker(*part, part == encoders.back())));
+    TextPart& text =
+        model.text.emplace_back(held_encoder(held, held->text.size() - 1), part->tokenizer);
+    if (part->class_name == "T5EncoderModel") text.tokenizer.kind = TokenizerFiles::Kind::t5;
   }
-  model_.join = join_of(files_.family, encoders.size());
-  load_denoiser();
-  load_vae(files_.require("vae"));
-  model_.adapted = loras_.parts();
+  model.join = join_of(files_->family, encoders.size());
+  held->denoiser =
+      std::make_unique<Holder<Denoiser>>(held->turns, stay(offload.denoiser),
+                                         denoiser_maker(model.text.back().encoder->pooled_width()));
+  model.denoiser = held_denoiser(held);
+  held->vae = std::make_unique<Holder<Vae>>(held->turns, stay(offload.vae), vae_maker());
+  model.vae = held_vae(held);
+  held->turns.enter(nullptr);
+  for (const auto& [part, figures] : figures_) {
+    model.weight_bytes += figures.resident_bytes;
+    model.parameters += figures.parameters;
+  }
+  model.adapted = loras_.parts();
+  model.held = held;
   if (options_.progress) options_.progress(total_, total_);
-  return std::move(model_);
+  options_.progress = nullptr;
+  return model;
 }
 
-void Loader::reload(ImageModel& model) {
-  const std::vector<std::string> before = std::move(model.adapted), now = loras_.parts();
+void Loader::take_over(ImageModel& model, bool now) {
+  const std::vector<std::string> before = model.adapted, after = loras_.parts();
   const auto changed = [&](const ModelPart& part) {
     return std::ranges::find(before, part.name) != before.end() ||
-           std::ranges::find(now, part.name) != now.end();
+           std::ranges::find(after, part.name) != after.end();
   };
-  model_ = std::move(model);
-  const int64_t bytes = model_.weight_bytes, parameters = model_.parameters;
-  // Also when a part cannot be read: the rest stays the caller's.
-  struct GiveBack {
-    ImageModel &from, &to;
-    ~GiveBack() { to = std::move(from); }
-  } give_back{model_, model};
-  model_.adapted = before;
+  const auto replace = [&](auto& holder, auto make) {
+    holder.replace(std::move(make));
+    if (now) holder.use();
+  };
+  HeldParts& held = *model.held;
+  // Also what is left of a failure half way has adapters.
+  model.adapted.insert(model.adapted.end(), after.begin(), after.end());
   const std::vector<const ModelPart*> encoders = text_parts();
   for (size_t i = 0; i < encoders.size(); ++i) {
-    if (!changed(*encoders[i])) continue;
-    model_.text[i].encoder.reset();
-    load_text(*encoders[i], encoders[i] == encoders.back(), model_.text[i]);
+    const ModelPart& part = *encoders[i];
+    if (changed(part)) replace(*held.text[i], text_maker(part, i + 1 == encoders.size()));
   }
   if (changed(denoiser_part())) {
-    model_.denoiser.reset();
-    load_denoiser();
+    replace(*held.denoiser, denoiser_maker(model.text.back().encoder->pooled_width()));
   }
-  model_.adapted = now;
-  model_.weight_bytes = bytes;
-  model_.parameters = parameters;
+  model.adapted = after;
+  options_.progress = nullptr;
 }
 
 std::vector<const ModelPart*> Loader::text_parts() const {
   std::vector<const ModelPart*> out;
-  for (const ModelPart& part : files_.parts) {
+  for (const ModelPart& part : files_->parts) {
     if (part.name.starts_with("text_encoder")) out.push_back(&part);
   }
-  if (out.empty()) fail(Code::not_found, files_.name, "the model has no text_encoder");
+  if (out.empty()) fail(Code::not_found, files_->name, "the model has no text_encoder");
   std::ranges::sort(out, {}, &ModelPart::name);
   return out;
 }
@@ -344,27 +394,25 @@ ImageModel load_image_model(const fs::path& path, const ImageLoadOptions& option
   check_options(options);
   ModelFiles files = read_model(path);
   add_parts(options, files);
-  return load_image_model(files, options);
+  return load_image_model(std::move(files), options);
 }
 
-ImageModel load_image_model(const ModelFiles& files, const ImageLoadOptions& options) {
+ImageModel load_image_model(ModelFiles&& files, const ImageLoadOptions& options) {
   check_options(options);
-  return Loader(files, options).load();
+  return std::make_shared<Loader>(std::make_shared<ModelFiles>(std::move(files)), options)->load();
 }
 
 void change_loras(ImageModel& model, const fs::path& path, const ImageLoadOptions& options) {
   check_options(options);
-  ModelFiles files = read_model(path);
-  add_parts(options, files);
-  Loader loader(files, options);
+  const auto files = std::make_shared<ModelFiles>(read_model(path));
+  add_parts(options, *files);
+  const auto loader = std::make_shared<Loader>(files, options);
+  ImageLoadOptions plain = options;
+  plain.loras.clear();
   try {
-    loader.reload(model);
+    loader->take_over(model, true);
   } catch (...) {
-    // Whatever of it was read has the new ones.
-    for (const ModelPart& part : files.parts) model.adapted.push_back(part.name);
-    ImageLoadOptions plain = options;
-    plain.loras.clear();
-    Loader(files, plain).reload(model);
+    std::make_shared<Loader>(files, plain)->take_over(model, false);
     throw;
   }
 }

@@ -58,6 +58,8 @@ enum class TextJoin : uint8_t {
   flux,    // T5's states; pooled: CLIP's
 };
 
+struct HeldParts;
+
 struct ImageModel {
   ImageFamily family = ImageFamily::sd1;
   std::string model_name;  // the folder's or file's name
@@ -73,6 +75,7 @@ struct ImageModel {
   int64_t weight_bytes = 0;  // resident, packed copies included
   int64_t parameters = 0;
   std::vector<std::string> adapted;  // parts that adapters have changed, by diffusers' names
+  std::shared_ptr<HeldParts> held;   // the parts above, as change_loras() reaches them
 
   int64_t default_size() const;  // pixels along each side that the model was trained with
 };
@@ -93,14 +96,24 @@ struct LoraSource {
 // whose states leave the range of f16, in bf16.
 DType customary_activations(ImageFamily family, bool host_computes);
 
+// Parts that leave the device between their uses: only the one used last is there, until another
+// part is used. Where the host may not read the device's memory, their weights wait in its own;
+// elsewhere they are read again, from pages of files that the system keeps as it sees fit.
+struct OffloadedParts {
+  bool text = false;  // all text encoders
+  bool denoiser = false;
+  bool vae = false;
+};
+
 struct ImageLoadOptions {
   Device* device = nullptr;
   // f32, f16 or bf16; sums and statistics are f32 in any case. Absent: the family's custom.
   std::optional<DType> activations;
-  // For the VAE alone: SDXL's original overflows in f16. Absent: f32 where its config says
-  // force_upcast and activations are f16, else as activations.
+  // For the VAE alone. Absent: as activations; but where those are f16 and the model is an SDXL whose
+  // config says force_upcast, its VAE overflows in f16: f32 where the host computes, else bf16.
   std::optional<DType> vae_activations;
   bool pack_weights = true;
+  OffloadedParts offload;
   std::filesystem::path vae;  // another VAE (folder or file); empty = the model's own
   // Text encoders of Stable Diffusion 3 and FLUX (folders or files), in place of the model's own or
   // where it has none.
@@ -118,7 +131,8 @@ ImageModel load_image_model(const std::filesystem::path& path, const ImageLoadOp
 // Gives a model, loaded from `path` with `options`, the adapters of options.loras in place of those
 // that it has. Parts that neither change stay; each other one is let go before it is read again, so
 // there is never a second copy of it. Throws as load_image_model: what is wrong with the adapters
-// before anything is changed; after any other failure the model has no adapters.
+// before anything is changed; after any other failure the model has no adapters, and what was let
+// go is read at its next use.
 void change_loras(ImageModel& model, const std::filesystem::path& path,
                   const ImageLoadOptions& options);
 

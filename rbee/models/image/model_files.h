@@ -43,6 +43,6 @@ ModelPart read_part_folder(const std::filesystem::path& path, const std::string&
 TokenizerFiles read_tokenizer_folder(const std::filesystem::path& path);
 
 // As load_image_model(path, ...); the paths of other parts in the options are not looked at.
-ImageModel load_image_model(const ModelFiles& files, const ImageLoadOptions& options);
+ImageModel load_image_model(ModelFiles&& files, const ImageLoadOptions& options);
 
 }  // namespace rbee::models

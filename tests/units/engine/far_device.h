@@ -3,6 +3,7 @@
 // out of memory when a test says so.
 
 #include <atomic>
+#include <new>
 
 #include "backends/cpu/cpu_device.h"
 #include "rbee/core/error.h"
@@ -15,6 +16,10 @@ class FarDevice final : public Device {
   void lose() { lost_ = true; }
   // The nth allocation from now on fails, once.
   void fail_allocation(int nth) { allocations_left_ = nth; }
+  // The next allocation of host memory fails, once.
+  void fail_host_allocation() { host_fails_ = true; }
+  // Bytes of its own memory, without the host's.
+  size_t in_use() const { return inner_.allocator().stats().in_use; }
 
   DeviceId id() const override { return {DeviceKind::cpu, 1}; }
   std::string description() const override { return "far"; }
@@ -35,8 +40,13 @@ class FarDevice final : public Device {
   void free(void* data, size_t bytes, Stream& stream) noexcept override {
     inner_.free(data, bytes, stream);
   }
-  void* allocate_host(size_t bytes) override { return inner_.allocate_host(bytes); }
-  void free_host(void* data, size_t bytes) noexcept override { inner_.free_host(data, bytes); }
+  void* allocate_host(size_t bytes) override {
+    if (host_fails_.exchange(false)) {
+      fail(Code::out_of_memory, "allocate", bytes, " bytes of host memory");
+    }
+    return ::operator new(bytes);
+  }
+  void free_host(void* data, size_t) noexcept override { ::operator delete(data); }
   void copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) override {
     check_alive();
     inner_.copy(to, from, bytes, kind, stream);
@@ -72,6 +82,7 @@ class FarDevice final : public Device {
   Stream stream_{this, nullptr};
   std::atomic<bool> lost_ = false;
   std::atomic<int> allocations_left_ = 0;
+  std::atomic<bool> host_fails_ = false;
 };
 
 }  // namespace rbee::engine
