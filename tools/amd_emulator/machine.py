@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import itertools
 import mmap
+import os
 import pickle
 import struct
 import subprocess
@@ -154,7 +155,7 @@ def native_loop(folder):
     source = HERE / "native_loop.c"
     library = folder / f"native_loop-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}.so"
     if not library.exists():
-        unfinished = library.with_suffix(".tmp")
+        unfinished = library.with_suffix(f".{os.getpid()}")  # sweeps of several targets may begin together
         subprocess.check_call(["cc", "-shared", "-fPIC", "-O2", "-o", str(unfinished), str(source)])
         unfinished.rename(library)
     function = ctypes.CDLL(str(library)).rbee_run_wave

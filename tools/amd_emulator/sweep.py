@@ -149,17 +149,19 @@ class Sweep:
             self._worker = None
         return answer
 
+    def _listed(self, *words):
+        answer = self._ask(words, SECONDS_TO_START)
+        if isinstance(answer, str):
+            raise RuntimeError(f"opcheck {' '.join(words)}: {answer}")
+        return answer["text"]
+
     def _cases(self):
-        listed = self._ask(["--list"], SECONDS_TO_START)["text"]
-        names = [line.split()[0] for line in listed.splitlines() if line.split()]
+        names = [line.split()[0] for line in self._listed("--list").splitlines() if line.split()]
         cases = []
         for op in names:
             if self._options.ops and op not in self._options.ops.split(","):
                 continue
-            answer = self._ask([op, "--list", "--costs"], SECONDS_TO_START)
-            if isinstance(answer, str):
-                raise RuntimeError(f"the cases of {op}: {answer}")
-            cases += [case for case in parse_costs(op, answer["text"])
+            cases += [case for case in parse_costs(op, self._listed(op, "--list", "--costs"))
                       if not self._options.impl or case.implementation == self._options.impl]
         return cases
 
