@@ -10,9 +10,10 @@ struct NamedType {
 
 // The first name of a type is the one that is written.
 constexpr NamedType kTypes[] = {
-    {"F64", DType::f64}, {"F32", DType::f32},        {"F16", DType::f16}, {"BF16", DType::bf16},
-    {"I64", DType::i64}, {"I32", DType::i32},        {"I16", DType::i16}, {"U32", DType::u32},
-    {"U8", DType::u8},   {"F8_E4M3", DType::f8e4m3}, {"BOOL", DType::u8},
+    {"F64", DType::f64},        {"F32", DType::f32}, {"F16", DType::f16},
+    {"BF16", DType::bf16},      {"I64", DType::i64}, {"I32", DType::i32},
+    {"I16", DType::i16},        {"U32", DType::u32}, {"U8", DType::u8},
+    {"F8_E4M3", DType::f8e4m3}, {"BOOL", DType::u8}, {kSafetensorsE5m2, DType::u8},
 };
 
 }  // namespace

@@ -178,6 +178,7 @@ TensorEntry make_entry(const RawTensor& tensor, std::span<const std::byte> data,
          safetensors_type_names());
   }
   entry.dtype = *dtype;
+  entry.is_e5m2 = tensor.dtype == kSafetensorsE5m2;
   entry.shape = shape_of(tensor, what);
   const uint64_t first = tensor.offsets[0], end = tensor.offsets[1];
   check(first <= end && end <= data.size(), what, "its data_offsets are ", first, " and ", end,

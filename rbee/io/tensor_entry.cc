@@ -1,6 +1,7 @@
 #include "rbee/io/tensor_entry.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -26,9 +27,38 @@ std::vector<float> converted(std::span<const std::byte> data, const Convert& con
   return out;
 }
 
+float value_of(uint8_t byte, const TensorEntry& entry) {
+  const float stored =
+      entry.is_e5m2 ? to_float(f16{static_cast<uint16_t>(byte << 8)}) : to_float(f8e4m3{byte});
+  return entry.scale * stored;
+}
+
 }  // namespace
 
+bool is_fp8(const TensorEntry& entry) {
+  return entry.is_e5m2 || entry.dtype == DType::f8e4m3;
+}
+
+TensorEntry widened(const TensorEntry& entry, DType dtype) {
+  check(is_fp8(entry) && (dtype == DType::f16 || dtype == DType::bf16), entry.name, entry.dtype,
+        " is not widened to ", dtype);
+  std::array<uint16_t, 256> table;
+  for (size_t byte = 0; byte < table.size(); ++byte) {
+    const float value = value_of(static_cast<uint8_t>(byte), entry);
+    table[byte] = dtype == DType::f16 ? to_f16(value).bits : to_bf16(value).bits;
+  }
+  auto values = std::make_shared<std::vector<uint16_t>>(entry.data.size());
+  std::ranges::transform(entry.data, values->begin(),
+                         [&](std::byte byte) { return table[static_cast<size_t>(byte)]; });
+  TensorEntry out{entry.name, dtype, entry.shape, std::as_bytes(std::span(*values))};
+  out.owner = values;
+  return out;
+}
+
 std::vector<float> read_floats(const TensorEntry& entry) {
+  if (is_fp8(entry)) {
+    return converted<uint8_t>(entry.data, [&](uint8_t byte) { return value_of(byte, entry); });
+  }
   const auto widen = [](auto value) { return to_float(value); };
   if (entry.dtype == DType::f16) return converted<f16>(entry.data, widen);
   if (entry.dtype == DType::bf16) return converted<bf16>(entry.data, widen);
@@ -36,7 +66,7 @@ std::vector<float> read_floats(const TensorEntry& entry) {
     return converted<float>(entry.data, [](float value) { return value; });
   }
   fail(Code::unsupported, entry.source(), "tensor ", entry.name, " is stored as ", entry.dtype,
-       ", wanted f32, f16 or bf16");
+       ", wanted f32, f16, bf16 or a float of one byte");
 }
 
 int64_t tensor_bytes(DType dtype, const Shape& shape, std::string_view what) {

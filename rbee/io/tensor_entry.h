@@ -22,6 +22,9 @@ struct TensorEntry {
   std::shared_ptr<const MappedFile> file;
   // Keeps `data` alive where that was made in memory; `file` is null then.
   std::shared_ptr<const void> owner;
+  // Bytes are the upper halves of f16 numbers (F8_E5M2), which no DType stands for: `dtype` is u8.
+  bool is_e5m2 = false;
+  float scale = 1;  // of floats of one byte: what the stored values are multiplied by
 
   std::string source() const;  // the file's path, or "memory"
 };
@@ -30,7 +33,15 @@ struct TensorEntry {
 // axis is not a multiple of the type's block.
 int64_t tensor_bytes(DType dtype, const Shape& shape, std::string_view what);
 
-// All elements, of f32, f16 or bf16. Throws unsupported for another type, naming the tensor.
+// Whether elements are floats of one byte (Micikevicius et al. 2022).
+bool is_fp8(const TensorEntry& entry);
+
+// Floats of one byte, times their scale, as f16 or bf16 in memory of their own: exact for a scale
+// of one, else rounded.
+TensorEntry widened(const TensorEntry& entry, DType dtype);
+
+// All elements, of f32, f16, bf16 or floats of one byte. Throws unsupported for another type,
+// naming the tensor.
 std::vector<float> read_floats(const TensorEntry& entry);
 
 // Throws invalid_argument when two of the tensors, all of one file, share bytes.

@@ -175,12 +175,18 @@ const io::TensorEntry& WeightScope::take(std::string_view leaf, const Shape& wan
   }
   check(trimmed(entry->shape) == trimmed(wanted), kOp, "tensor ", full, " is (", entry->shape,
         "), wanted (", wanted, ")");
-  if (!usable(entry->dtype)) {
+  if (!usable(entry->dtype) && !(books_->options.widen_fp8 && io::is_fp8(*entry))) {
     fail(Code::unsupported, kOp, "tensor ", full, " is stored as ", entry->dtype,
          "; weights are read as f32, f16, bf16 or a block type");
   }
   books_->enter(*entry);
   return *entry;
+}
+
+// Kernels read no floats of one byte: they become what layers compute in, where that has 16 bits.
+io::TensorEntry WeightScope::readable(io::TensorEntry entry) const {
+  if (!io::is_fp8(entry)) return entry;
+  return io::widened(entry, activations() == DType::f16 ? DType::f16 : DType::bf16);
 }
 
 bool WeightScope::patched(std::string_view leaf) const {
@@ -189,7 +195,7 @@ bool WeightScope::patched(std::string_view leaf) const {
 }
 
 Tensor WeightScope::stored(std::string_view leaf, const Shape& shape) const {
-  const io::TensorEntry& entry = take(leaf, shape);
+  const io::TensorEntry entry = readable(take(leaf, shape));
   const Tensor x = place(entry, entry.data, shape, device());
   if (!patched(leaf)) return x;
   std::vector<float> values = cast(x, DType::f32).to_host<float>();
@@ -270,7 +276,10 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
     const std::span<const std::byte> bytes = entry.data.subspan(
         static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
     if (entry.file) entry.file->will_need(bytes);
-    return pack(place(entry, bytes, Shape{rows.count, in}, device()), [&](int64_t done) {
+    io::TensorEntry share = entry;
+    share.data = bytes;
+    share = readable(std::move(share));
+    return pack(place(share, share.data, Shape{rows.count, in}, device()), [&](int64_t done) {
       if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));
     });
   });

@@ -41,6 +41,8 @@ struct WeightOptions {
   bool own_names = false;                     // paths are names of the checkpoint, without a table
   std::span<const std::string_view> ignored;  // parts of names that a model may leave unused
   bool pack = true;                           // rewrite matrices for the device's kernels
+  // Floats of one byte are read, as 16 bits, with the scale that their entries say.
+  bool widen_fp8 = false;
   DType activations = DType::f32;      // f32, f16 or bf16: what layers compute in
   const WeightPatch* patch = nullptr;  // must outlive the scope
   // Remembers what the calls below give; a filled one gives it in place of the checkpoint. Must
@@ -105,6 +107,7 @@ class WeightScope {
   struct Books;
   WeightScope(std::shared_ptr<Books> books, std::string path, int64_t layer);
   const io::TensorEntry& take(std::string_view leaf, const Shape& wanted) const;
+  io::TensorEntry readable(io::TensorEntry entry) const;
   // With the patch where it touches the tensor, else in place where that can be.
   Tensor stored(std::string_view leaf, const Shape& shape) const;
   bool patched(std::string_view leaf) const;

@@ -90,11 +90,17 @@ void expect_text(const ImageModel& model, const ImageGolden& golden, float of_mo
   }
 }
 
-void expect_denoiser(const ImageModel& model, const ImageGolden& golden, float tolerance) {
+Tensor text_states(const ImageModel& model, size_t encoder, const ImageGolden& golden) {
+  return encode(model, encoder, golden, 0).hidden;
+}
+
+Tensor denoised(const ImageModel& model, const ImageGolden& golden) {
   const auto conditioning = model.denoiser->prepare(golden_states(model, golden));
-  const Tensor out =
-      (*model.denoiser)(golden.tensor("unet.x"), golden.tensor("unet.steps"), *conditioning);
-  expect_close(out, golden.tensor("unet.out"), tolerance, "unet.out");
+  return (*model.denoiser)(golden.tensor("unet.x"), golden.tensor("unet.steps"), *conditioning);
+}
+
+void expect_denoiser(const ImageModel& model, const ImageGolden& golden, float tolerance) {
+  expect_close(denoised(model, golden), golden.tensor("unet.out"), tolerance, "unet.out");
 }
 
 void expect_vae(const models::Vae& vae, const ImageGolden& golden, float tolerance) {

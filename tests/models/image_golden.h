@@ -29,6 +29,10 @@ models::ImageModel load_on_cpu(const std::filesystem::path& path,
                                models::ImageLoadOptions options = {});
 
 void expect_close(const Tensor& found, const Tensor& wanted, float tolerance, const char* what);
+// What a model makes of a case's inputs.
+Tensor text_states(const models::ImageModel& model, size_t encoder, const ImageGolden& golden);
+Tensor denoised(const models::ImageModel& model, const ImageGolden& golden);
+
 void expect_text(const models::ImageModel& model, const ImageGolden& golden,
                  float tolerance = kImageTolerance);
 void expect_denoiser(const models::ImageModel& model, const ImageGolden& golden,

@@ -1,12 +1,16 @@
 // A folder's tensors written as one file, under the names of the original repositories, make the
 // same pictures.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
+#include "rbee/models/image/encoder_file.h"
 #include "rbee/models/image/model_files.h"
 #include "rbee/models/image/single_file.h"
+#include "rbee/models/image/tiny_autoencoder.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
 #include "tests/models/image_golden.h"
@@ -206,6 +210,27 @@ TEST_F(SingleFileTest, StableDiffusionXl) {
   EXPECT_EQ(family_, models::ImageFamily::sdxl);
 }
 
+TEST_F(SingleFileTest, OpenClipInAFileOfItsOwn) {
+  open("sdxl");
+  add_open_clip("", "text_encoder_2", 3);
+  turn_projection("text_projection");
+  tensors_.push_back({"visual.conv1.weight", {1, 1}, {0}});
+  tensors_.push_back({"logit_scale", {1}, {0}});
+  const fs::path file = folder_->path() / "clip_g.safetensors";
+  write_safetensors(file, tensors_);
+  const models::ModelPart found =
+      models::read_encoder(file, models::ImageFamily::sd3, models::EncoderRole::clip_g);
+  EXPECT_EQ(found.class_name, "CLIPTextModelWithProjection");
+  EXPECT_EQ(found.config.text_or("hidden_act", ""), "gelu");
+  EXPECT_THAT(found.tokenizer.tokenizer_config_json, testing::HasSubstr("\"!\""));
+  const std::vector<MadeTensor> wanted = made_part(folder_->path() / "text_encoder_2");
+  EXPECT_EQ(found.weights.tensors().size(), wanted.size());
+  for (const MadeTensor& tensor : wanted) {
+    const std::string name = replaced(tensor.name, {{"text_model.", ""}});
+    EXPECT_EQ(io::read_floats(found.weights.require(name)), tensor.values) << name;
+  }
+}
+
 TEST_F(SingleFileTest, QuantisedGguf) {
   open("sd1");
   add_unet(3, 2, {true, true, false});
@@ -243,6 +268,53 @@ TEST_F(SingleFileTest, VaesInFilesOfTheirOwn) {
     EXPECT_NE(part.weights.find("decoder.up_blocks.0.resnets.0.conv1.weight"), nullptr);
     EXPECT_EQ(part.weights.tensors().size(), tensors_.size());
   }
+}
+
+// The authors' name of a tiny autoencoder's layer, whose decoder has one layer more.
+std::string original_tiny(const std::string& name, const char* encoder, const char* decoder) {
+  constexpr const char* kNumbered = "coder.layers.";
+  const size_t number = name.find(kNumbered) + std::string_view(kNumbered).size();
+  const size_t dot = name.find('.', number);
+  const int layer = std::stoi(name.substr(number, dot - number));
+  const bool decodes = name.starts_with("decoder");
+  return cat(decodes ? decoder : encoder, decodes ? layer + 1 : layer, name.substr(dot));
+}
+
+TEST_F(SingleFileTest, TinyAutoencodersUnderEveryName) {
+  open("taesd");
+  const fs::path file = folder_->path() / "alone" / "taesd.safetensors";
+  fs::create_directories(file.parent_path());
+  const ImageFolder model("sd1");
+  const auto add_named = [&](const char* encoder, const char* decoder) {
+    tensors_.clear();
+    add("", "", [&](const std::string& name) { return original_tiny(name, encoder, decoder); });
+  };
+  for (const auto& [encoder, decoder] :
+       {std::pair{"encoder.", "decoder."}, std::pair{"taesd_encoder.", "taesd_decoder."}}) {
+    add_named(encoder, decoder);
+    write_safetensors(file, tensors_);
+    expect_vae(*load_on_cpu(model.path(), {.vae = file}).vae, *golden_);
+  }
+  add_named("e.", "d.");
+  std::map<char, std::vector<MadeTensor>> halves;
+  for (const MadeTensor& tensor : tensors_) {
+    halves[tensor.name.front()].push_back({tensor.name.substr(2), tensor.shape, tensor.values});
+  }
+  const fs::path decoder = file.parent_path() / "taesd_decoder.safetensors";
+  const fs::path encoder = file.parent_path() / "taesd_encoder.safetensors";
+  write_safetensors(encoder, halves['e']);
+  expect_error(Code::not_found, {"taesd_encoder", "no decoder"},
+               [&] { load_on_cpu(model.path(), {.vae = encoder}); });
+  write_safetensors(decoder, halves['d']);
+  expect_vae(*load_on_cpu(model.path(), {.vae = decoder}).vae, *golden_);
+  fs::remove(encoder);
+  const models::ImageModel loaded = load_on_cpu(model.path());
+  const auto alone = models::load_tiny_autoencoder(decoder, loaded);
+  expect_close(alone->decode(golden_->tensor("vae.latent"), {}), golden_->tensor("vae.decoded"),
+               kImageTolerance, "decoded by a file's half");
+  write_safetensors(file, {{"encoder.conv_in.weight", {1}, {0}}});
+  expect_error(Code::unsupported, {"taesd.safetensors", "tiny"},
+               [&] { models::load_tiny_autoencoder(file, loaded); });
 }
 
 }  // namespace

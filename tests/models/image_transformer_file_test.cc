@@ -8,6 +8,7 @@
 
 #include "rbee/models/image/encoder_file.h"
 #include "rbee/models/image/model_files.h"
+#include "rbee/models/image/scaled_file.h"
 #include "rbee/models/image/single_file.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
@@ -226,6 +227,59 @@ TEST_F(TransformerFileTest, QuantisedFlux) {
   write_gguf(file("flux1.gguf"), tensors_);
   const models::ImageModel model = load_on_cpu(file("flux1.gguf"), folders_for_flux());
   expect_denoiser(model, *golden_, 0.1f);
+}
+
+void expect_values(const models::ModelPart& found, const models::ModelPart& wanted) {
+  ASSERT_EQ(found.weights.tensors().size(), wanted.weights.tensors().size());
+  for (const io::TensorEntry& entry : wanted.weights.tensors()) {
+    EXPECT_EQ(io::read_floats(found.weights.require(entry.name)), io::read_floats(entry))
+        << entry.name;
+  }
+}
+
+TEST_F(TransformerFileTest, FluxOfOneByteFloats) {
+  open("flux");
+  for (const Fp8 kind : {Fp8::e4m3, Fp8::e5m2, Fp8::scaled}) {
+    tensors_.clear();
+    add_transformer("", flux_layers());
+    write_fp8(file("fp8.safetensors"), tensors_, kind);
+    write_safetensors(file("wide.safetensors"), tensors_, DType::f32);
+    expect_values(models::read_single_file(file("fp8.safetensors")).require("transformer"),
+                  models::read_single_file(file("wide.safetensors")).require("transformer"));
+    const models::ImageModel model = load_on_cpu(file("fp8.safetensors"), folders_for_flux());
+    const models::ImageModel wide = load_on_cpu(file("wide.safetensors"), folders_for_flux());
+    expect_close(denoised(model, *golden_), denoised(wide, *golden_), kImageTolerance, "flux");
+  }
+}
+
+TEST_F(TransformerFileTest, T5OfOneByteFloats) {
+  open("flux");
+  for (const Fp8 kind : {Fp8::e4m3, Fp8::scaled}) {
+    tensors_.clear();
+    add("", "text_encoder_2", [](const std::string& name) { return name; });
+    write_fp8(file("t5.safetensors"), tensors_, kind);
+    write_safetensors(file("wide.safetensors"), tensors_, DType::f32);
+    const models::ImageModel model =
+        load_on_cpu(folder_->path(), {.t5xxl = file("t5.safetensors")});
+    const models::ImageModel wide =
+        load_on_cpu(folder_->path(), {.t5xxl = file("wide.safetensors")});
+    expect_close(text_states(model, 1, *golden_), text_states(wide, 1, *golden_),
+                 10 * kImageTolerance, "t5");
+    const auto family = models::ImageFamily::flux;
+    expect_values(models::read_encoder(file("t5.safetensors"), family, EncoderRole::t5xxl),
+                  models::read_encoder(file("wide.safetensors"), family, EncoderRole::t5xxl));
+  }
+}
+
+TEST_F(TransformerFileTest, ScalesAreOneNumberOfABytesMatrix) {
+  const fs::path path = fs::path(testing::TempDir()) / "scales.safetensors";
+  const std::vector<float> one = {0.5f}, two = {0.5f, 0.25f};
+  write_safetensors(path, {{"a.weight", {1, 1}, one}, {"a.scale_weight", {2}, two}});
+  expect_error(Code::unsupported, {"a.scale_weight", "one number"},
+               [&] { models::open_scaled(path); });
+  write_safetensors(path, {{"a.weight", {1, 1}, one}, {"a.weight_scale", {1}, one}});
+  expect_error(Code::invalid_argument, {"a.weight", "f16"}, [&] { models::open_scaled(path); });
+  fs::remove(path);
 }
 
 TEST_F(TransformerFileTest, WholeFlux) {

@@ -1,6 +1,7 @@
 #include "tests/models/original_layout.h"
 
 #include <cstring>
+#include <fstream>
 
 #include "rbee/core/cat.h"
 #include "rbee/core/half.h"
@@ -64,6 +65,69 @@ void write_gguf(const fs::path& file, const std::vector<MadeTensor>& tensors,
   writer.begin(file);
   for (const auto& bytes : data) writer.write(bytes);
   writer.finish();
+}
+
+namespace {
+
+// A file's header and data as they grow.
+struct RawFile {
+  std::string header, data;
+
+  void add(const std::string& name, const char* type, const Shape& shape, const void* bytes,
+           size_t size) {
+    std::string sizes;
+    for (const int64_t n : shape) sizes += cat(sizes.empty() ? "" : ",", n);
+    header += cat(header.empty() ? "{\"" : ",\"", name, "\":{\"dtype\":\"", type, "\",\"shape\":[",
+                  sizes, "],\"data_offsets\":[", data.size(), ",", data.size() + size, "]}");
+    data.append(static_cast<const char*>(bytes), size);
+  }
+  void write(const std::filesystem::path& path) {
+    header += '}';
+    const uint64_t length = header.size();
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(&length), sizeof length) << header << data;
+  }
+};
+
+// The upper half of an f16, rounded to the even one.
+uint8_t to_e5m2(float value) {
+  const uint32_t bits = to_f16(value).bits;
+  return static_cast<uint8_t>((bits + 0x7fu + ((bits >> 8) & 1u)) >> 8);
+}
+
+float from_e5m2(uint8_t byte) {
+  return to_float(f16{static_cast<uint16_t>(byte << 8)});
+}
+
+}  // namespace
+
+void write_fp8(const std::filesystem::path& file, std::vector<MadeTensor>& tensors, Fp8 kind) {
+  RawFile out;
+  for (MadeTensor& tensor : tensors) {
+    if (tensor.shape.rank() < 2) {
+      std::vector<f16> halves;
+      for (const float value : tensor.values) halves.push_back(to_f16(value));
+      out.add(tensor.name, "F16", tensor.shape, halves.data(), 2 * halves.size());
+      continue;
+    }
+    constexpr float kScale = 1.0f / 256;
+    const float scale = kind == Fp8::scaled ? kScale : 1;
+    std::vector<uint8_t> bytes;
+    for (float& value : tensor.values) {
+      const bool e5m2 = kind == Fp8::e5m2;
+      bytes.push_back(e5m2 ? to_e5m2(value) : to_f8e4m3(value / scale).bits);
+      value = e5m2 ? from_e5m2(bytes.back()) : scale * to_float(f8e4m3{bytes.back()});
+    }
+    const char* type = kind == Fp8::e5m2 ? "F8_E5M2" : "F8_E4M3";
+    out.add(tensor.name, type, tensor.shape, bytes.data(), bytes.size());
+    const bool weight = tensor.name.ends_with(".weight");
+    if (kind != Fp8::scaled || !weight) continue;
+    const std::string layer = tensor.name.substr(0, tensor.name.rfind('.'));
+    out.add(layer + ".scale_weight", "F32", Shape{}, &scale, sizeof scale);
+    out.add(layer + ".scale_input", "F32", Shape{1}, &scale, sizeof scale);
+  }
+  if (kind == Fp8::scaled) out.add("scaled_fp8", "F8_E4M3", Shape{0}, "", 0);
+  out.write(file);
 }
 
 }  // namespace rbee::test

@@ -23,4 +23,10 @@ std::string original_vae(const std::string& name, int64_t levels);
 void write_gguf(const std::filesystem::path& file, const std::vector<MadeTensor>& tensors,
                 const std::vector<std::string>& tokens = {});
 
+// Matrices as floats of one byte, the rest in f16. scaled: those of e4m3 with a scale besides, as
+// ComfyUI writes them.
+enum class Fp8 : uint8_t { e4m3, e5m2, scaled };
+// Gives the tensors the values that the file stands for.
+void write_fp8(const std::filesystem::path& file, std::vector<MadeTensor>& tensors, Fp8 kind);
+
 }  // namespace rbee::test

@@ -7,6 +7,8 @@
 #include "rbee/core/error.h"
 #include "rbee/io/diffusers_folder.h"
 #include "rbee/models/image/inferred_config.h"
+#include "rbee/models/image/open_clip_file.h"
+#include "rbee/models/image/scaled_file.h"
 
 namespace rbee::models {
 namespace {
@@ -17,6 +19,10 @@ using nlohmann::json;
 
 constexpr const char* kText = "text_model.";
 constexpr const char* kProjection = "text_projection.weight";
+constexpr const char* kSdxlPrefix = "conditioner.embedders.1.model.";  // of its OpenCLIP
+constexpr const char* kOpenClipMark = "transformer.resblocks.0.attn.in_proj_weight";
+// OpenCLIP pads with zeros, which are the token "!".
+constexpr const char* kZeroPadding = R"({"pad_token": "!"})";
 
 struct Rename {
   std::string_view from;
@@ -93,10 +99,25 @@ ModelPart clip_part(io::Checkpoint tensors, EncoderRole role, const std::string&
                  std::move(config),
                  std::move(tensors),
                  {}};
-  // OpenCLIP pads with zeros, which are the token "!".
-  if (role == EncoderRole::clip_g) {
-    part.tokenizer.tokenizer_config_json = R"({"pad_token": "!"})";
-  }
+  if (role == EncoderRole::clip_g) part.tokenizer.tokenizer_config_json = kZeroPadding;
+  return part;
+}
+
+// Under OpenCLIP's own names.
+ModelPart open_clip_part(const io::Checkpoint& file, const std::string& prefix,
+                         const std::string& source) {
+  const ShapeOf shapes = [&](std::string_view name) -> std::optional<Shape> {
+    const TensorEntry* entry = file.find(cat(prefix, name));
+    if (entry == nullptr) return std::nullopt;
+    return entry->shape;
+  };
+  io::JsonConfig config = clip_config(shapes, ClipNames::open_clip, 0, source);
+  ModelPart part{"",
+                 "CLIPTextModelWithProjection",
+                 std::move(config),
+                 io::Checkpoint::of(open_clip_tensors(file, prefix), source),
+                 {}};
+  part.tokenizer.tokenizer_config_json = kZeroPadding;
   return part;
 }
 
@@ -129,15 +150,18 @@ ModelPart t5_part(io::Checkpoint tensors, const std::string& source) {
 
 bool is_encoder(const io::Checkpoint& file, std::string_view prefix, EncoderRole role) {
   const auto has = [&](std::string_view name) { return file.find(cat(prefix, name)) != nullptr; };
+  if (role == EncoderRole::clip_g && has(kOpenClipMark)) return true;
   if (role != EncoderRole::t5xxl) return has("text_model.embeddings.token_embedding.weight");
   return has("encoder.block.0.layer.0.SelfAttention.q.weight") || has("enc.blk.0.attn_q.weight");
 }
 
 ModelPart part_behind(const io::Checkpoint& file, const std::string& prefix, ImageFamily family,
                       EncoderRole role, const std::string& source) {
+  const bool open_clip = file.find(cat(prefix, kOpenClipMark)) != nullptr;
   ModelPart part = role == EncoderRole::t5xxl
                        ? t5_part(renamed(file, prefix, source, t5_name), source)
-                       : clip_part(renamed(file, prefix, source, same), role, source);
+                   : open_clip ? open_clip_part(file, prefix, source)
+                               : clip_part(renamed(file, prefix, source, same), role, source);
   part.name = *encoder_part(family, role);
   return part;
 }
@@ -204,8 +228,8 @@ ModelPart read_encoder(const fs::path& path, ImageFamily family, EncoderRole rol
     part.name = *part_name;
     return part;
   }
-  const io::Checkpoint file = io::Checkpoint::open(path);
-  for (const std::string& prefix : {std::string(), prefix_of(role)}) {
+  const io::Checkpoint file = open_scaled(path);
+  for (const std::string& prefix : {std::string(), prefix_of(role), std::string(kSdxlPrefix)}) {
     if (!is_encoder(file, prefix, role)) continue;
     ModelPart part = part_behind(file, prefix, family, role, source);
     if (file.metadata().get_strings("tokenizer.ggml.tokens")) part.tokenizer.gguf = path;

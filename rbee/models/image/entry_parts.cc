@@ -22,14 +22,23 @@ TensorEntry rows_of(const TensorEntry& entry, const RowShare& share, std::string
   return part;
 }
 
+TensorEntry with_bytes(const TensorEntry& entry, std::string name, const Shape& shape,
+                       std::shared_ptr<std::vector<std::byte>> bytes) {
+  TensorEntry out = entry;
+  out.name = std::move(name);
+  out.shape = shape;
+  out.data = *bytes;
+  out.file = nullptr;
+  out.owner = std::move(bytes);
+  return out;
+}
+
 TensorEntry halves_swapped(const TensorEntry& entry, std::string name) {
   const TensorEntry first = rows_of(entry, {.first = 0, .count = 1, .shares = 2}, name);
   const TensorEntry second = rows_of(entry, {.first = 1, .count = 1, .shares = 2}, name);
   auto bytes = std::make_shared<std::vector<std::byte>>(second.data.begin(), second.data.end());
   bytes->insert(bytes->end(), first.data.begin(), first.data.end());
-  TensorEntry out{std::move(name), entry.dtype, entry.shape, *bytes};
-  out.owner = bytes;
-  return out;
+  return with_bytes(entry, std::move(name), entry.shape, std::move(bytes));
 }
 
 }  // namespace rbee::models

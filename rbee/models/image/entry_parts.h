@@ -16,6 +16,10 @@ struct RowShare {
 };
 io::TensorEntry rows_of(const io::TensorEntry& entry, const RowShare& share, std::string name);
 
+// An entry's numbers in another order, in memory of their own.
+io::TensorEntry with_bytes(const io::TensorEntry& entry, std::string name, const Shape& shape,
+                           std::shared_ptr<std::vector<std::byte>> bytes);
+
 // The second half of the rows before the first, in memory of its own.
 io::TensorEntry halves_swapped(const io::TensorEntry& entry, std::string name);
 

@@ -109,6 +109,7 @@ nn::WeightScope Loader::scope(const ModelPart& part, DType activations, nn::Weig
                             .own_names = true,
                             .ignored = kIgnored,
                             .pack = options_.pack_weights,
+                            .widen_fp8 = true,
                             .activations = activations,
                             .patch = loras_.patch(part.name),
                             .stash = stash};

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "rbee/core/error.h"
 #include "rbee/models/image/encoder_file.h"
-#include "rbee/models/image/entry_parts.h"
 #include "rbee/models/image/inferred_config.h"
+#include "rbee/models/image/open_clip_file.h"
 #include "rbee/models/image/original_names.h"
+#include "rbee/models/image/scaled_file.h"
+#include "rbee/models/image/tiny_file.h"
 #include "rbee/models/image/transformer_file.h"
 
 namespace rbee::models {
@@ -80,47 +81,6 @@ ShapeOf shapes_behind(const io::Checkpoint& file, std::string prefix) {
   };
 }
 
-// Columns as rows, in memory of its own.
-TensorEntry transposed(const TensorEntry& entry, std::string name) {
-  if (entry.shape.rank() != 2 || is_quantized(entry.dtype)) {
-    fail(Code::unsupported, entry.name, "a projection of ", entry.dtype, " (", entry.shape,
-         ") cannot be transposed");
-  }
-  const auto rows = static_cast<size_t>(entry.shape[0]), cols = static_cast<size_t>(entry.shape[1]);
-  const auto size = static_cast<size_t>(info(entry.dtype).block_bytes);
-  auto bytes = std::make_shared<std::vector<std::byte>>(entry.data.size());
-  for (size_t row = 0; row < rows; ++row) {
-    for (size_t col = 0; col < cols; ++col) {
-      std::memcpy(&(*bytes)[(col * rows + row) * size], &entry.data[(row * cols + col) * size],
-                  size);
-    }
-  }
-  TensorEntry out{std::move(name), entry.dtype, Shape{entry.shape[1], entry.shape[0]}, *bytes};
-  out.owner = bytes;
-  return out;
-}
-
-void add_open_clip(const TensorEntry& entry, const std::string& name,
-                   std::vector<TensorEntry>& out) {
-  for (const std::string_view leaf : {"weight", "bias"}) {
-    const std::string fused = cat("in_proj_", leaf);
-    if (!name.ends_with(fused)) continue;
-    const std::string head = name.substr(0, name.size() - fused.size());
-    RowShare third{.first = 0, .count = 1, .shares = 3};
-    for (const char* projection : {"q_proj.", "k_proj.", "v_proj."}) {
-      out.push_back(rows_of(entry, third, cat(head, projection, leaf)));
-      ++third.first;
-    }
-    return;
-  }
-  if (name == "text_projection") {
-    out.push_back(transposed(entry, "text_projection.weight"));
-    return;
-  }
-  out.push_back(entry);
-  out.back().name = name;
-}
-
 // Tensors behind `prefix` under the names that `rename` gives them.
 template <typename Rename>
 std::vector<TensorEntry> renamed(const io::Checkpoint& file, std::string_view prefix,
@@ -130,19 +90,21 @@ std::vector<TensorEntry> renamed(const io::Checkpoint& file, std::string_view pr
     const std::string_view full = entry.name;
     if (!full.starts_with(prefix)) continue;
     const std::string name = rename(full.substr(prefix.size()));
-    if (!name.empty()) add_open_clip(entry, name, out);
+    if (name.empty()) continue;
+    out.push_back(entry);
+    out.back().name = name;
   }
   return out;
 }
 
 ModelPart read_encoder(const io::Checkpoint& file, const Encoder& encoder,
                        const std::string& source) {
-  const auto rename = [&](std::string_view name) {
-    return encoder.names == ClipNames::open_clip ? open_clip_name(name) : std::string(name);
-  };
   io::JsonConfig config = clip_config(shapes_behind(file, encoder.prefix), encoder.names,
                                       encoder.layers_dropped, source);
-  std::vector<TensorEntry> tensors = renamed(file, encoder.prefix, rename);
+  const auto same = [](std::string_view name) { return std::string(name); };
+  std::vector<TensorEntry> tensors = encoder.names == ClipNames::open_clip
+                                         ? open_clip_tensors(file, encoder.prefix)
+                                         : renamed(file, encoder.prefix, same);
   const std::string dropped = cat("encoder.layers.", config.integer("num_hidden_layers"), ".");
   std::erase_if(tensors, [&](const TensorEntry& entry) { return entry.name.starts_with(dropped); });
   ModelPart part{encoder.part,
@@ -242,7 +204,7 @@ ModelFiles read_transformer_file(const io::Checkpoint& file, const TransformerLa
 }  // namespace
 
 ModelFiles read_single_file(const fs::path& path) {
-  const io::Checkpoint file = io::Checkpoint::open(path);
+  const io::Checkpoint file = open_scaled(path);
   const std::string source = path.string();
   if (const auto transformer = find_transformer(file)) {
     return read_transformer_file(file, *transformer, path);
@@ -261,7 +223,8 @@ ModelFiles read_single_file(const fs::path& path) {
 }
 
 ModelPart read_vae_file(const fs::path& path, ImageFamily family) {
-  const io::Checkpoint file = io::Checkpoint::open(path);
+  if (auto tiny = find_tiny_file(path)) return std::move(*tiny);
+  const io::Checkpoint file = open_scaled(path);
   return read_vae(file, vae_prefix(file), family, path.string());
 }
 

@@ -1,7 +1,9 @@
 #include "rbee/models/image/tiny_autoencoder.h"
 
+#include "rbee/io/diffusers_folder.h"
 #include "rbee/models/image/layers.h"
 #include "rbee/models/image/model_files.h"
+#include "rbee/models/image/tiny_file.h"
 #include "rbee/ops/elementwise.h"
 
 namespace rbee::models {
@@ -29,6 +31,13 @@ int64_t read_width(const io::JsonConfig& config) {
     }
   }
   return width;
+}
+
+ModelPart read_tiny(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path)) return read_part_folder(path, "AutoencoderTiny");
+  io::refuse_pickle(path);
+  if (auto part = find_tiny_file(path)) return std::move(*part);
+  fail(Code::unsupported, path.string(), "the file has no tensors of a tiny autoencoder");
 }
 
 }  // namespace
@@ -161,8 +170,7 @@ Tensor TinyAutoencoder::decode(const Tensor& latent, const Between& between) con
 
 std::unique_ptr<Vae> load_tiny_autoencoder(const std::filesystem::path& path,
                                            const ImageModel& model) {
-  const bool folder = std::filesystem::is_directory(path);
-  const ModelPart part = read_part_folder(folder ? path : path.parent_path(), "AutoencoderTiny");
+  const ModelPart part = read_tiny(path);
   if (part.class_name != "AutoencoderTiny") {
     fail(Code::unsupported, part.config.source(), "the part is a ", part.class_name,
          ", wanted an AutoencoderTiny");

@@ -59,9 +59,9 @@ class TinyAutoencoder final : public Vae {
   TinyHalf encoder_, decoder_;
 };
 
-// A folder with config.json and weights, or a file beside such a config.json, for the latents of
-// `model`, whose device and activations it takes. Throws as load_image_model does, and
-// invalid_argument when the latents are not alike.
+// A folder with config.json and weights, or a file (tiny_file.h), for the latents of `model`, whose
+// device and activations it takes. Throws as load_image_model does, and invalid_argument when the
+// latents are not alike.
 std::unique_ptr<Vae> load_tiny_autoencoder(const std::filesystem::path& path,
                                            const ImageModel& model);
 

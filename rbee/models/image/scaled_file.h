@@ -1,0 +1,15 @@
+#pragma once
+// Files whose matrices are floats of one byte times a number ("scaled fp8" of ComfyUI and Kijai).
+
+#include <filesystem>
+
+#include "rbee/io/checkpoint.h"
+
+namespace rbee::models {
+
+// As Checkpoint::open, but "<layer>.scale_weight" or "<layer>.weight_scale" is the scale of
+// "<layer>.weight", and what else tells how another program multiplies with these is left out.
+// Throws as that, and unsupported naming a scale that is no single number.
+io::Checkpoint open_scaled(const std::filesystem::path& path);
+
+}  // namespace rbee::models
