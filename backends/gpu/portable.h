@@ -354,6 +354,16 @@ RB_DEVICE void loads_before() {
 #endif
 }
 
+// Loads words whether they are used or not: clang moves a load that only a choice uses behind a
+// branch, each behind one of its own.
+template <int kWords>
+RB_DEVICE void load_anyway(u32 (&words)[kWords]) {
+#if !defined(__CUDACC__)
+#pragma unroll
+  for (u32& word : words) asm volatile("" : "+v"(word));
+#endif
+}
+
 // Element i of words that hold neighbouring floats of type T.
 template <class T, int kWords>
 RB_DEVICE T element(const u32 (&words)[kWords], int i) {
@@ -481,6 +491,17 @@ RB_DEVICE float fast_exp2(float x) {
   return out;
 #else
   return __builtin_amdgcn_exp2f(x);
+#endif
+}
+
+// 1 / x with the hardware's accuracy (1 ulp).
+RB_DEVICE float fast_reciprocal(float x) {
+#if defined(__CUDACC__)
+  float out;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+#else
+  return __builtin_amdgcn_rcpf(x);
 #endif
 }
 

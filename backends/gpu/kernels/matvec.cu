@@ -6,10 +6,10 @@
 namespace rbee {
 namespace gpu {
 
-// kCount neighbouring elements, aligned to their size or to 16 bytes.
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Span {
-  T values[kCount];
+// Neighbouring elements of kBytes, aligned to their size or to 16 bytes.
+template <int kBytes>
+struct alignas(kBytes < 16 ? kBytes : 16) Span {
+  u32 values[kBytes / 4];
 };
 
 template <class X, class W, int kWave, int kBatch>
@@ -19,6 +19,7 @@ struct Matvec {
   static constexpr int kPart = sizeof(W) == 2 ? 8 : 4;
   static constexpr int kOuts = matvec_outs(kBatch);
   static constexpr int kSteps = matvec_steps(kWave, kBatch);
+  using Words = Span<kPart * sizeof(X)>;  // of x
 
   const X* x[kBatch];
   const u8* weight[kOuts];
@@ -37,10 +38,13 @@ struct Matvec {
       }
 #pragma unroll
       for (int b = 0; b < kBatch; ++b) {
-        const auto in = *reinterpret_cast<const Span<X, kPart>*>(x[b] + pack * kCount + first);
+        auto in = *reinterpret_cast<const Words*>(x[b] + pack * kCount + first);
+        load_anyway(in.values);
+#pragma unroll
+        for (u32& word : in.values) word = live ? word : 0;
 #pragma unroll
         for (int i = 0; i < kPart; ++i) {
-          const float value = live ? load_value(in.values[i]) : 0.0f;
+          const float value = load_value(element<X>(in.values, i));
           for (int o = 0; o < kOuts; ++o) sums[o][b] = fma(value, w[o][i], sums[o][b]);
         }
       }

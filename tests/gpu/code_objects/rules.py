@@ -52,6 +52,8 @@ MOST_REGISTERS = [
     ("gemm*", DOT2, "*", 184),  # five of 1024
     ("image_conv_matrix", DOT2, "*", 248),  # four of 1024
     ("linear_*", "gfx*", "*", 128),
+    ("matvec", MFMA, "*", 192),
+    ("matvec", "gfx1[012]*", "*", 128),  # twelve waves of 1536
     ("matvec_k_blocks|matvec_small_blocks", MFMA, "*", 256),
     ("matvec_k_blocks|matvec_small_blocks", WMMA, "*", 192),
     ("matvec_one*", "sm_*", "*", 128),  # two blocks of 65536
@@ -71,9 +73,6 @@ EXCEPTIONS = [
     ("attention_wmma", WMMA, "*_shaped", 40, 9),
     ("attention_mma", "sm_*", "*", 144, 0),
     ("attention_plain", "sm_*", "*_f64_*", 88, 0),
-    # Each element of f8 is taken apart by itself, for four and eight rows of x at once.
-    ("matvec", WMMA, "matvec_*_f8e4m3_b[48]_w32", 700, 181),
-    ("matvec", MFMA, "matvec_f32_f8e4m3_b8_w64", 0, 48),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*_b[48]_w32", 32, 0),
     # 128 registers, so that two blocks fit; the next trip's loads are held in some of them.
     ("matvec_one", "sm_*", "matvec_one_*_f8e4m3_w32", 56, 0),
