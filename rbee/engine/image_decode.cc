@@ -16,62 +16,6 @@ Tensor for_decoder(const models::VaeInfo& info, const Tensor& latent) {
   return affine(latent, 1.0 / info.scaling_factor, info.shift_factor);
 }
 
-// 1 inside a tile, falling towards edges that another tile shares.
-float fade(int64_t at, int64_t length, int64_t ramp, bool first, bool last) {
-  float weight = 1;
-  const auto rising = [&](int64_t from_edge) {
-    return std::min(1.0f, (static_cast<float>(from_edge) + 0.5f) / static_cast<float>(ramp));
-  };
-  if (!first) weight *= rising(at);
-  if (!last) weight *= rising(length - 1 - at);
-  return weight;
-}
-
-// A picture under construction from tiles of it.
-struct Mosaic {
-  int64_t width, height, ramp;
-  std::vector<float> sums = std::vector<float>(static_cast<size_t>(width * height) * kColours);
-  std::vector<float> weights = std::vector<float>(static_cast<size_t>(width * height));
-
-  void add(std::span<const float> tile, int64_t left, int64_t top, int64_t wide, int64_t high) {
-    for (int64_t y = 0; y < high; ++y) {
-      const float down = fade(y, high, ramp, top == 0, top + high == height);
-      for (int64_t x = 0; x < wide; ++x) {
-        const float weight = down * fade(x, wide, ramp, left == 0, left + wide == width);
-        const auto to = static_cast<size_t>((top + y) * width + left + x);
-        const auto from = static_cast<size_t>(y * wide + x);
-        for (size_t c = 0; c < kColours; ++c) {
-          sums[to * kColours + c] += weight * tile[from * kColours + c];
-        }
-        weights[to] += weight;
-      }
-    }
-  }
-
-  std::vector<float> finish() {
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] /= weights[i / kColours];
-    return std::move(sums);
-  }
-};
-
-std::vector<float> decode_tiles(const models::Vae& vae, const Tensor& latent,
-                                const DecodeOptions& options) {
-  const int64_t scale = vae.info().scale;
-  const int64_t height = latent.dim(1);
-  const int64_t width = latent.dim(2);
-  const int64_t high = std::min(options.tile, height);
-  const int64_t wide = std::min(options.tile, width);
-  Mosaic mosaic{width * scale, height * scale, options.overlap * scale};
-  for (const int64_t top : tile_starts(height, high, options.overlap)) {
-    for (const int64_t left : tile_starts(width, wide, options.overlap)) {
-      const Tensor tile = contiguous(latent.slice(Axis{1}, top, high).slice(Axis{2}, left, wide));
-      mosaic.add(vae.decode(tile, options.between).to_host<float>(), left * scale, top * scale,
-                 wide * scale, high * scale);
-    }
-  }
-  return mosaic.finish();
-}
-
 }  // namespace
 
 Tensor latent_of(const models::VaeInfo& vae, const models::LatentDistribution& found,
@@ -84,21 +28,8 @@ Tensor latent_of(const models::VaeInfo& vae, const models::LatentDistribution& f
   return affine(z, vae.scaling_factor, -double{vae.shift_factor} * vae.scaling_factor);
 }
 
-std::vector<int64_t> tile_starts(int64_t length, int64_t tile, int64_t overlap) {
-  std::vector<int64_t> out{0};
-  while (out.back() + tile < length) {
-    out.push_back(std::min(out.back() + tile - overlap, length - tile));
-  }
-  return out;
-}
-
-io::Pixels decode_latent(const models::Vae& vae, const Tensor& latent,
-                         const DecodeOptions& options) {
-  const Tensor z = for_decoder(vae.info(), latent);
-  const bool small = latent.dim(1) <= options.tile && latent.dim(2) <= options.tile;
-  const std::vector<float> values = options.tiled && !small
-                                        ? decode_tiles(vae, z, options)
-                                        : vae.decode(z, options.between).to_host<float>();
+io::Pixels decode_latent(const models::Vae& vae, const Tensor& latent, const TileOptions& options) {
+  const std::vector<float> values = decode_in_tiles(vae, for_decoder(vae.info(), latent), options);
   const auto side = [&](int axis) {
     return static_cast<int32_t>(latent.dim(axis) * vae.info().scale);
   };

@@ -1,9 +1,9 @@
 #pragma once
-// Between latents as denoisers see them and pictures: the VAE, whole or in tiles, and a cheap map
-// for previews.
+// Between latents as denoisers see them and pictures: the VAE, and a cheap map for previews.
 
 #include "rbee/diffusion/random.h"
 #include "rbee/engine/image_canvas.h"
+#include "rbee/engine/image_tiles.h"
 #include "rbee/models/image/parts.h"
 
 namespace rbee::engine {
@@ -13,19 +13,10 @@ namespace rbee::engine {
 Tensor latent_of(const models::VaeInfo& vae, const models::LatentDistribution& found,
                  diffusion::Normals* normals);
 
-// Tiles that cover `length` units: their first units, `overlap` units or more shared by neighbours.
-std::vector<int64_t> tile_starts(int64_t length, int64_t tile, int64_t overlap);
-
-struct DecodeOptions {
-  bool tiled = false;
-  int64_t tile = 64;  // latents on a side
-  int64_t overlap = 16;
-  models::Between between;  // called between tiles and between a decoder's blocks
-};
-// latent: (1, h, w, channels), scaled for the denoiser. Tiles are faded into each other over their
-// overlap. Throws unsupported with a remedy when values are not finite.
+// latent: (1, h, w, channels), scaled for the denoiser. Throws as decode_in_tiles(), and
+// unsupported with a remedy when values are not finite.
 io::Pixels decode_latent(const models::Vae& vae, const Tensor& latent,
-                         const DecodeOptions& options = {});
+                         const TileOptions& options = {});
 
 // Throws unsupported with a remedy when a value is not finite.
 void check_finite(std::span<const float> latent);

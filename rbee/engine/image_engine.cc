@@ -238,6 +238,7 @@ class QueuedImageEngine final : public ImageEngine {
     log(LogLevel::info, "the model gets other LoRAs", {{"loras", cat(wanted.size())}});
     // After a failure the model has the old ones or none; the next request asks again.
     unsure_ = true;
+    pipeline_.forget_prompts();
     source_.change_loras(source_.model, wanted);
     unsure_ = false;
     loras_ = std::move(wanted);

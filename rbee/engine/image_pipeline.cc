@@ -94,6 +94,10 @@ diffusion::NoiseModel noise_of(const ImageSource& source, const Pass& pass) {
   return diffusion::NoiseModel(source.scheduler, pass.width / unit * (pass.height / unit));
 }
 
+bool is_tiled(const ImageSource& source, const ImageRequest& request) {
+  return source.tiled_vae || request.tiled_vae;
+}
+
 Tensor rows(const std::vector<Tensor>& parts) {
   return parts.size() == 1 ? parts.front() : concat(parts, Axis{0});
 }
@@ -119,7 +123,7 @@ class Batch {
     // At full strength a denoiser that reads the masked picture needs no more of it.
     const bool repaints_all = source_.info.inpainting && pass.strength >= 1;
     if (settings_.init && !repaints_all) {
-      const auto found = source_.model.vae->encode(image_tensor(*settings_.init, device()));
+      const auto found = encode(image_tensor(*settings_.init, device()));
       pass.from = latents_of(found);
     }
     if (settings_.mask) inpaint = prepare_mask(pass);
@@ -141,6 +145,10 @@ class Batch {
             source_.model.denoiser->info().out_channels};
   }
 
+  models::LatentDistribution encode(const Tensor& picture) const {
+    return encode_in_tiles(*source_.model.vae, picture, {.tiled = is_tiled(source_, request_)});
+  }
+
   // A1111 takes the mean; diffusers draws from each image's generator.
   Tensor latents_of(const models::LatentDistribution& found) {
     std::vector<Tensor> parts;
@@ -159,8 +167,7 @@ class Batch {
     if (pass.from.defined()) pass.from = filled_in(pass, out.mask);
     out.noise = noise_.draw(shape_of(pass), device());
     if (source_.info.inpainting) {
-      const auto found =
-          source_.model.vae->encode(masked_tensor(*settings_.init, *settings_.mask, device()));
+      const auto found = encode(masked_tensor(*settings_.init, *settings_.mask, device()));
       const std::vector<Tensor> masks(static_cast<size_t>(count_), out.mask);
       out.extra = concat({rows(masks), latents_of(found)}, Axis{3});
     }
@@ -312,7 +319,7 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
   PromptStates states;
   {
     const Stopwatch watch(times.text_ms);
-    states = encode_prompts(source_, request);
+    states = prompts_.get(request, [&] { return encode_prompts(source_, request); });
     source_.device->synchronize(source_.device->default_stream());
   }
   int32_t steps_done = 0;
@@ -366,7 +373,7 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
       const Tensor latent = contiguous(latents.slice(Axis{0}, i, 1));
       check_finite(latent.to_host<float>());
       image = decode_latent(*source_.model.vae, latent,
-                            {.tiled = request.tiled_vae, .between = between});
+                            {.tiled = is_tiled(source_, request), .between = between});
       if (settings.mask) {
         const Repainted& back = settings.repainted;
         image = composed(pasted(image, back.whole, back.region), back.whole, back.share);

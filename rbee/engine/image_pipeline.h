@@ -5,7 +5,7 @@
 
 #include "rbee/engine/image_decode.h"
 #include "rbee/engine/image_settings.h"
-#include "rbee/engine/image_text.h"
+#include "rbee/engine/image_text_cache.h"
 
 namespace rbee::engine {
 
@@ -36,6 +36,8 @@ class ImagePipeline {
   // False when a hook ended it. Throws what the parts throw.
   bool run(const ImageRequest& request, const ImageSettings& settings, const PipelineHooks& hooks,
            PipelineTimes& times);
+  // For a source whose text encoders have changed.
+  void forget_prompts() { prompts_.clear(); }
 
  private:
   bool run_batches(const ImageRequest& request, const ImageSettings& settings,
@@ -46,6 +48,7 @@ class ImagePipeline {
               int32_t first, const PipelineHooks& hooks, PipelineTimes& times);
 
   const ImageSource& source_;
+  PromptCache prompts_;
   std::unique_ptr<PreviewMap> preview_map_;  // made at the first preview
 };
 

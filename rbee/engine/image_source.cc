@@ -172,6 +172,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   models::ImageLoadOptions load;
   load.device = options.device;
   load.activations = options.activations;
+  load.offload = options.offload;
   load.vae = options.vae;
   load.clip_l = options.clip_l;
   load.clip_g = options.clip_g;
@@ -180,6 +181,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   load.progress = options.progress;
   ImageSource out;
   out.device = options.device;
+  out.tiled_vae = options.tiled_vae;
   out.model = models::load_image_model(path, load);
   out.scheduler = scheduler_of(path, out.model);
   const fs::path home = fs::is_directory(path) ? path : path.parent_path();

@@ -32,6 +32,7 @@ struct ImageSource {
   int32_t side_step = 8;  // pixels; widths and heights are multiples of it
   std::vector<NamedControlNet> controls;
   std::vector<models::TextEmbedding> embeddings;
+  bool tiled_vae = false;                    // also for requests that do not ask for it
   std::unique_ptr<models::Vae> preview_vae;  // TAESD or its kin; null: colours are guessed
   // Gives the model other LoRAs. Empty: requests that name some are refused.
   std::function<void(models::ImageModel&, const std::vector<models::LoraSource>&)> change_loras;
@@ -43,6 +44,8 @@ struct ImageSourceOptions {
   std::string model_id;  // reported name; empty = the folder's or file's
   // What layers compute in. Absent: see customary_activations().
   std::optional<DType> activations;
+  models::OffloadedParts offload;
+  bool tiled_vae = false;  // always; else where a request asks for it or memory runs out
   std::vector<std::filesystem::path> control_nets;
   std::filesystem::path vae;    // another VAE; empty = the model's own
   std::filesystem::path taesd;  // of previews; empty = none

@@ -8,7 +8,6 @@
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
 #include "tests/models/image_golden.h"
-#include "tests/support/expect_error.h"
 #include "tests/units/engine/far_device.h"
 
 namespace rbee::test {

@@ -24,7 +24,20 @@ struct Tolerated {
   std::string callback_url;
   bool flash_attention = false;
   bool f16 = false;
+  bool offload_all = false;
 };
+
+void add_memory_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
+  app.add_option("--offload", flags.offload,
+                 "Parts that leave the device between their uses, for less memory: text, denoiser, "
+                 "vae (separated by commas), or all")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"text", "denoiser", "vae", "all"}));
+  app.add_flag("--offload-to-cpu", tolerated.offload_all, "As --offload all");
+  app.add_flag("--vae-tiling", flags.vae_tiling,
+               "The VAE works on tiles of every picture; else where a request asks for it, or "
+               "memory runs out");
+}
 
 void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
   app.add_option("--model-path,--model", flags.model,
@@ -62,6 +75,7 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
   app.add_option("--dtype", flags.dtype, "What layers compute in; auto = f32 on a CPU, f16 else")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
       ->capture_default_str();
+  add_memory_flags(app, flags, tolerated);
   app.add_flag("--use-f16", tolerated.f16, "As --dtype f16")->envname("USE_F16");
   app.add_flag("--use-flash-attn", tolerated.flash_attention, "Always so; not used")
       ->envname("USE_FLASH_ATTN");
@@ -82,6 +96,7 @@ void device_from_environment(const CLI::App& app, SdFlags& flags) {
 
 void apply(const Tolerated& tolerated, const CLI::App& app, SdFlags& flags) {
   if (flags.hive_url.empty()) flags.hive_url = tolerated.callback_url;
+  if (tolerated.offload_all) flags.offload.emplace_back("all");
   if (tolerated.f16 && app.count("--dtype") == 0) flags.dtype = "f16";
 }
 

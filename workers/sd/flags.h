@@ -24,6 +24,9 @@ struct SdFlags : CommonFlags {  // worker_id: "sd-worker-<port>" when not given;
   std::string loras;                      // folder of adapters; empty = <model>/loras
   std::string prediction = "auto";        // epsilon or v_prediction
   std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16
+  // Parts that leave the device between their uses: text, denoiser, vae, or all.
+  std::vector<std::string> offload;
+  bool vae_tiling = false;  // for every picture
 };
 
 // As parse_flags() of the chat worker.

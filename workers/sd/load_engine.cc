@@ -1,5 +1,7 @@
 #include "workers/sd/load_engine.h"
 
+#include <algorithm>
+
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/image_engine.h"
@@ -24,6 +26,14 @@ std::string_view expected_architecture(std::string_view version) {
   return version.empty() ? "" : "sd1";
 }
 
+models::OffloadedParts offloaded(const SdFlags& flags) {
+  const auto named = [&](const char* part) {
+    return std::ranges::any_of(flags.offload,
+                               [&](const std::string& n) { return n == part || n == "all"; });
+  };
+  return {.text = named("text"), .denoiser = named("denoiser"), .vae = named("vae")};
+}
+
 engine::ImageSource load_source(const SdFlags& flags, Device& device) {
   log(LogLevel::info, "loading the model",
       {{"model", flags.model}, {"device", device.description()}});
@@ -31,6 +41,8 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
       .device = &device,
       .model_id = flags.model_ref,
       .activations = std::nullopt,
+      .offload = offloaded(flags),
+      .tiled_vae = flags.vae_tiling,
       .control_nets = {flags.control_nets.begin(), flags.control_nets.end()},
       .vae = flags.vae,
       .taesd = flags.taesd,

@@ -83,6 +83,16 @@ TEST_F(SdFlagsTest, EverythingFromTheEnvironment) {
   EXPECT_EQ(flags({"--cuda-device", "1"}).device, 1);
 }
 
+TEST_F(SdFlagsTest, LessMemory) {
+  EXPECT_TRUE(flags({"--model", "m"}).offload.empty());
+  const SdFlags some = flags({"--model", "m", "--offload", "text,vae", "--vae-tiling"});
+  EXPECT_THAT(some.offload, ::testing::ElementsAre("text", "vae"));
+  EXPECT_TRUE(some.vae_tiling);
+  const SdFlags all = flags({"--model", "m", "--offload-to-cpu"});
+  EXPECT_THAT(all.offload, ::testing::ElementsAre("all"));
+  EXPECT_EQ(status({"--model", "m", "--offload", "unet"}), 2);
+}
+
 TEST_F(SdFlagsTest, WrongUsageIsTwo) {
   EXPECT_EQ(status({}), 2);
   EXPECT_EQ(status({"--model-path", "m", "--sd-version", "v9"}), 2);

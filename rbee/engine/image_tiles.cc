@@ -1,0 +1,169 @@
+#include "rbee/engine/image_tiles.h"
+
+#include <algorithm>
+
+#include "rbee/core/error.h"
+#include "rbee/core/log.h"
+#include "rbee/ops/elementwise.h"
+
+namespace rbee::engine {
+namespace {
+
+using models::LatentDistribution;
+
+// 1 inside a tile, falling towards edges that another tile shares.
+float fade(int64_t at, int64_t length, int64_t ramp, bool first, bool last) {
+  float weight = 1;
+  const auto rising = [&](int64_t from_edge) {
+    return std::min(1.0f, (static_cast<float>(from_edge) + 0.5f) / static_cast<float>(ramp));
+  };
+  if (!first) weight *= rising(at);
+  if (!last) weight *= rising(length - 1 - at);
+  return weight;
+}
+
+struct Area {
+  int64_t left, top, width, height;
+};
+
+// A picture, or its latent, under construction from tiles of it.
+class Mosaic {
+ public:
+  // ramp: units over which neighbours are faded into each other
+  Mosaic(int64_t width, int64_t height, int64_t channels, int64_t ramp)
+      : width_(width),
+        height_(height),
+        channels_(static_cast<size_t>(channels)),
+        ramp_(ramp),
+        sums_(static_cast<size_t>(width * height) * channels_),
+        weights_(static_cast<size_t>(width * height)) {}
+
+  void add(std::span<const float> tile, const Area& area) {
+    for (int64_t y = 0; y < area.height; ++y) {
+      const bool last_row = area.top + area.height == height_;
+      const float down = fade(y, area.height, ramp_, area.top == 0, last_row);
+      for (int64_t x = 0; x < area.width; ++x) {
+        const bool last = area.left + area.width == width_;
+        const float weight = down * fade(x, area.width, ramp_, area.left == 0, last);
+        const auto to = static_cast<size_t>((area.top + y) * width_ + area.left + x);
+        const auto from = static_cast<size_t>(y * area.width + x);
+        for (size_t c = 0; c < channels_; ++c) {
+          sums_[to * channels_ + c] += weight * tile[from * channels_ + c];
+        }
+        weights_[to] += weight;
+      }
+    }
+  }
+
+  std::vector<float> finish() {
+    for (size_t i = 0; i < sums_.size(); ++i) sums_[i] /= weights_[i / channels_];
+    return std::move(sums_);
+  }
+
+ private:
+  int64_t width_, height_;
+  size_t channels_;
+  int64_t ramp_;
+  std::vector<float> sums_, weights_;
+};
+
+// Tiles of a picture of height x width units.
+std::vector<Area> areas_of(int64_t height, int64_t width, int64_t tile, int64_t overlap) {
+  std::vector<Area> out;
+  const int64_t high = std::min(tile, height), wide = std::min(tile, width);
+  for (const int64_t top : tile_starts(height, high, overlap)) {
+    for (const int64_t left : tile_starts(width, wide, overlap)) {
+      out.push_back({left, top, wide, high});
+    }
+  }
+  return out;
+}
+
+Tensor cut(const Tensor& x, const Area& area, int64_t scale) {
+  return contiguous(x.slice(Axis{1}, area.top * scale, area.height * scale)
+                        .slice(Axis{2}, area.left * scale, area.width * scale));
+}
+
+// `run` with tiles of so many latents on a side, smaller ones while memory does not suffice.
+// side: latents on the longer side of the whole.
+template <typename Run>
+auto with_memory(int64_t side, const TileOptions& options, const Run& run) {
+  int64_t tile = options.tiled ? options.tile : std::max(side, options.tile);
+  while (true) {
+    try {
+      return run(tile);
+    } catch (const Error& error) {
+      const int64_t next = tile > options.tile ? options.tile : std::min(tile, side) / 2;
+      if (error.code() != Code::out_of_memory || next < 2 * options.overlap) throw;
+      log(LogLevel::info, "the VAE goes on with smaller tiles",
+          {{"latents", cat(next)}, {"reason", error.what()}});
+      tile = next;
+    }
+  }
+}
+
+std::vector<float> decode(const models::Vae& vae, const Tensor& latent, int64_t tile,
+                          const TileOptions& options) {
+  const int64_t height = latent.dim(1), width = latent.dim(2), scale = vae.info().scale;
+  if (height <= tile && width <= tile) {
+    return vae.decode(latent, options.between).to_host<float>();
+  }
+  constexpr int64_t kColours = 3;
+  Mosaic mosaic(width * scale, height * scale, kColours, options.overlap * scale);
+  for (const Area& area : areas_of(height, width, tile, options.overlap)) {
+    const Tensor picture = vae.decode(cut(latent, area, 1), options.between);
+    mosaic.add(picture.to_host<float>(),
+               {area.left * scale, area.top * scale, area.width * scale, area.height * scale});
+  }
+  return mosaic.finish();
+}
+
+LatentDistribution encode(const models::Vae& vae, const Tensor& image, int64_t tile,
+                          const TileOptions& options) {
+  const int64_t scale = vae.info().scale, channels = vae.info().latent_channels;
+  const int64_t height = image.dim(1) / scale, width = image.dim(2) / scale;
+  if (height <= tile && width <= tile) return vae.encode(image);
+  Mosaic mean(width, height, channels, options.overlap);
+  Mosaic log_variance = mean;
+  bool random = false;
+  for (const Area& area : areas_of(height, width, tile, options.overlap)) {
+    if (options.between) options.between();
+    const LatentDistribution found = vae.encode(cut(image, area, scale));
+    mean.add(found.mean.to_host<float>(), area);
+    random = found.log_variance.defined();
+    if (random) log_variance.add(contiguous(found.log_variance).to_host<float>(), area);
+  }
+  const Shape shape{1, height, width, channels};
+  const auto on_device = [&](Mosaic& mosaic) {
+    return from_host<float>(mosaic.finish(), shape, image.device());
+  };
+  LatentDistribution out{.mean = on_device(mean), .log_variance = {}};
+  if (random) out.log_variance = on_device(log_variance);
+  return out;
+}
+
+}  // namespace
+
+std::vector<int64_t> tile_starts(int64_t length, int64_t tile, int64_t overlap) {
+  std::vector<int64_t> out{0};
+  while (out.back() + tile < length) {
+    out.push_back(std::min(out.back() + tile - overlap, length - tile));
+  }
+  return out;
+}
+
+std::vector<float> decode_in_tiles(const models::Vae& vae, const Tensor& latent,
+                                   const TileOptions& options) {
+  const int64_t side = std::max(latent.dim(1), latent.dim(2));
+  return with_memory(side, options,
+                     [&](int64_t tile) { return decode(vae, latent, tile, options); });
+}
+
+LatentDistribution encode_in_tiles(const models::Vae& vae, const Tensor& image,
+                                   const TileOptions& options) {
+  const int64_t side = std::max(image.dim(1), image.dim(2)) / vae.info().scale;
+  return with_memory(side, options,
+                     [&](int64_t tile) { return encode(vae, image, tile, options); });
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,12 @@
+#pragma once
+// Models of the sizes that people use, without their weights: names, shapes and settings of
+// Stable Diffusion 1.5 and XL in f16 over memory that nothing reads.
+
+#include "rbee/models/image/model_files.h"
+
+namespace rbee::test {
+
+// For devices that copy nothing; `family`: sd1 or sdxl.
+models::ModelFiles true_size_model(models::ImageFamily family);
+
+}  // namespace rbee::test

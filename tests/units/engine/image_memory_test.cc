@@ -1,0 +1,201 @@
+// Pictures in little memory: tiles where a VAE's memory runs out, prompts that are not encoded
+// twice, and parts that leave the device while requests come and go.
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "rbee/engine/image_decode.h"
+#include "rbee/engine/image_noise.h"
+#include "rbee/engine/image_pipeline.h"
+#include "rbee/engine/image_text_cache.h"
+#include "tests/checkpoints/checkpoint_files.h"
+#include "tests/models/image_folder.h"
+#include "tests/units/engine/fake_image_model.h"
+#include "tests/units/engine/far_device.h"
+
+namespace rbee::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+
+// Has memory for so many latents, and keeps the sizes that were asked of it.
+class NarrowVae final : public models::Vae {
+ public:
+  explicit NarrowVae(int64_t latents) : latents_(latents) {}
+
+  const models::VaeInfo& info() const override { return inner_.info(); }
+  models::LatentDistribution encode(const Tensor& image) const override {
+    enter(image.dim(1) / info().scale, image.dim(2) / info().scale);
+    models::LatentDistribution out = inner_.encode(image);
+    out.log_variance = out.mean;
+    return out;
+  }
+  Tensor decode(const Tensor& latent, const models::Between& between) const override {
+    enter(latent.dim(1), latent.dim(2));
+    return inner_.decode(latent, between);
+  }
+
+  mutable std::vector<int64_t> heights;
+
+ private:
+  void enter(int64_t height, int64_t width) const {
+    heights.push_back(height);
+    if (height * width > latents_) fail(Code::out_of_memory, "allocate", "as the test wants");
+  }
+
+  FakeVae inner_;
+  int64_t latents_;
+};
+
+Device& host() {
+  return *fake_source(half_noise).device;
+}
+
+Tensor some_latent(int64_t height, int64_t width) {
+  diffusion::TorchNormals normals(3);
+  return normal_latent(normals, {1, height, width, 4}, host());
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& wanted) {
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], wanted[i], 1e-5f) << i;
+}
+
+TEST(Tiles, ArePickedWhenMemoryRunsOut) {
+  const Tensor latent = some_latent(70, 40);
+  const NarrowVae wide(70 * 40), tiles(64 * 40), small(32 * 32), none(31 * 31);
+  const std::vector<float> whole = decode_in_tiles(wide, latent);
+  EXPECT_THAT(wide.heights, ElementsAre(70));
+  expect_near(decode_in_tiles(tiles, latent), whole);
+  EXPECT_THAT(tiles.heights, ElementsAre(70, 64, 64));
+  expect_near(decode_in_tiles(small, latent), whole);
+  EXPECT_EQ(small.heights.size(), 2U + 4 * 2);
+  test::expect_error(Code::out_of_memory, {"as the test wants"},
+                     [&] { decode_in_tiles(none, latent); });
+  EXPECT_THAT(none.heights, ElementsAre(70, 64, 32));
+}
+
+TEST(Tiles, OfSmallPicturesAreHalves) {
+  const NarrowVae vae(32 * 32);
+  const Tensor latent = some_latent(64, 64);
+  expect_near(decode_in_tiles(vae, latent), decode_in_tiles(NarrowVae(64 * 64), latent));
+  EXPECT_THAT(vae.heights, testing::Each(testing::AnyOf(64, 32)));
+}
+
+TEST(Tiles, AlsoReadPictures) {
+  const Tensor picture = from_host<float>(decode_in_tiles(NarrowVae(70 * 40), some_latent(70, 40)),
+                                          {1, 560, 320, 3}, host());
+  const models::LatentDistribution whole = encode_in_tiles(NarrowVae(70 * 40), picture);
+  for (const bool asked : {true, false}) {
+    const NarrowVae vae(64 * 40);
+    const models::LatentDistribution found = encode_in_tiles(vae, picture, {.tiled = asked});
+    expect_near(found.mean.to_host<float>(), whole.mean.to_host<float>());
+    expect_near(found.log_variance.to_host<float>(), whole.log_variance.to_host<float>());
+    EXPECT_EQ(vae.heights.size(), asked ? 2U : 3U);
+  }
+}
+
+TEST(Tiles, OtherErrorsAreNoReasonForThem) {
+  const NarrowVae vae(64 * 64);
+  const Tensor latent = some_latent(64, 64);
+  int calls = 0;
+  TileOptions options;
+  options.between = [&] {
+    ++calls;
+    fail(Code::device, "far", "lost");
+  };
+  test::expect_error(Code::device, {"lost"}, [&] { decode_in_tiles(vae, latent, options); });
+  EXPECT_EQ(calls, 1);
+}
+
+ImageRequest request_of(const std::string& prompt) {
+  ImageRequest out;
+  out.prompt = prompt;
+  return out;
+}
+
+TEST(PromptCacheTest, KeepsTheLastOnes) {
+  PromptCache cache(2);
+  int encoded = 0;
+  const auto get = [&](const ImageRequest& request) {
+    cache.get(request, [&] {
+      ++encoded;
+      return PromptStates{};
+    });
+    return encoded;
+  };
+  EXPECT_EQ(get(request_of("a")), 1);
+  EXPECT_EQ(get(request_of("b")), 2);
+  EXPECT_EQ(get(request_of("a")), 2);
+  EXPECT_EQ(get(request_of("c")), 3);  // "b" was used least
+  EXPECT_EQ(get(request_of("a")), 3);
+  EXPECT_EQ(get(request_of("b")), 4);
+  ImageRequest other = request_of("b");
+  other.clip_skip = 2;
+  EXPECT_EQ(get(other), 5);
+  other.negative_prompt = "x";
+  EXPECT_EQ(get(other), 6);
+  other.prompt_rule = PromptRule::comfy;
+  EXPECT_EQ(get(other), 7);
+  cache.clear();
+  EXPECT_EQ(get(other), 8);
+}
+
+// A tiny SDXL on a device of its own, behind an engine.
+class OffloadedEngine : public testing::Test {
+ protected:
+  OffloadedEngine() {
+    for (const char* part : {"tokenizer", "tokenizer_2"}) {
+      fs::copy(test::image_data("tokenizer"), folder_.path() / part, fs::copy_options::recursive);
+    }
+  }
+
+  std::unique_ptr<ImageEngine> engine(const models::OffloadedParts& offload) {
+    ImageSourceOptions options{.device = &far_};
+    options.activations = DType::f32;
+    options.offload = offload;
+    return make_image_engine(load_image_source(folder_.path(), options), {.warm_up = false});
+  }
+
+  static std::shared_ptr<ImageRecorder> run(ImageEngine& engine, const std::string& prompt) {
+    auto recorder = std::make_shared<ImageRecorder>();
+    ImageRequest request = request_of(prompt);
+    request.width = request.height = 64;
+    request.steps = 2;
+    request.seed = 1;
+    engine.submit(request, recorder);
+    EXPECT_TRUE(recorder->wait());
+    return recorder;
+  }
+
+  test::ImageFolder folder_{"sdxl"};
+  FarDevice far_;
+};
+
+TEST_F(OffloadedEngine, MakesTheSamePictures) {
+  const auto resident = engine({});
+  const auto offloaded = engine({.text = true, .denoiser = true, .vae = true});
+  for (const char* prompt : {"a tiny dragon", "an owl", "a tiny dragon"}) {
+    const auto wanted = run(*resident, prompt), found = run(*offloaded, prompt);
+    ASSERT_EQ(found->images.size(), 1U);
+    EXPECT_EQ(found->images[0].png, wanted->images[0].png);
+  }
+}
+
+TEST_F(OffloadedEngine, GoesOnAfterAPartFoundNoRoom) {
+  const auto offloaded = engine({.text = true, .denoiser = true, .vae = true});
+  const auto before = run(*offloaded, "a tiny dragon");
+  far_.fail_allocation(5);
+  const auto failed = run(*offloaded, "an owl");
+  ASSERT_EQ(failed->failures.size(), 1U);
+  EXPECT_EQ(failed->failures[0].code, Code::out_of_memory);
+  const auto after = run(*offloaded, "a tiny dragon");
+  ASSERT_EQ(after->images.size(), 1U);
+  EXPECT_EQ(after->images[0].png, before->images[0].png);
+  EXPECT_TRUE(offloaded->stats().healthy);
+}
+
+}  // namespace
+}  // namespace rbee::engine
