@@ -354,16 +354,6 @@ RB_DEVICE void loads_before() {
 #endif
 }
 
-// Loads words whether they are used or not: clang moves a load that only a choice uses behind a
-// branch, each behind one of its own.
-template <int kWords>
-RB_DEVICE void load_anyway(u32 (&words)[kWords]) {
-#if !defined(__CUDACC__)
-#pragma unroll
-  for (u32& word : words) asm volatile("" : "+v"(word));
-#endif
-}
-
 // Element i of words that hold neighbouring floats of type T.
 template <class T, int kWords>
 RB_DEVICE T element(const u32 (&words)[kWords], int i) {

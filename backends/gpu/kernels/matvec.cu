@@ -12,6 +12,16 @@ struct alignas(kBytes < 16 ? kBytes : 16) Span {
   u32 values[kBytes / 4];
 };
 
+// Loads words whether they are used or not: clang moves a load that only a choice uses behind a
+// branch, each behind one of its own.
+template <int kWords>
+RB_DEVICE void load_anyway(u32 (&words)[kWords]) {
+#if !defined(__CUDACC__)
+#pragma unroll
+  for (u32& word : words) asm volatile("" : "+v"(word));
+#endif
+}
+
 template <class X, class W, int kWave, int kBatch>
 struct Matvec {
   static constexpr int kCount = Pack<W>::kCount;
