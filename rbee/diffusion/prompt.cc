@@ -209,6 +209,8 @@ class Chunker {
       cut(after_comma_);
     }
     if (ids_.size() == capacity_) cut(capacity_);
+    const size_t whole = options_.together ? options_.together(id) : 1;
+    if (whole <= capacity_ && ids_.size() + whole > capacity_) end_chunk();
     ids_.push_back(id);
     weights_.push_back(weight);
   }

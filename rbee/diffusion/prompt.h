@@ -44,6 +44,9 @@ struct ChunkOptions {
   // before the place where it must be cut.
   std::optional<int32_t> comma;
   int32_t look_back = 20;
+  // How many ids, beginning with this one, stand for one word that is not cut: it begins the next
+  // chunk where it does not fit, unless it is longer than any. Empty: every id is on its own.
+  std::function<size_t(int32_t id)> together;
 };
 using Encode = std::function<std::vector<int32_t>(std::string_view)>;  // without special ids
 

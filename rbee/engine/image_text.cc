@@ -27,6 +27,9 @@ diffusion::PromptSyntax syntax_of(PromptRule rule) {
   return diffusion::PromptSyntax::none;
 }
 
+// ComfyUI cuts words of so many tokens.
+constexpr size_t kLongWord = 8;
+
 // One encoder's share of both prompts.
 struct Encoded {
   TextEncoding positive;
@@ -125,7 +128,13 @@ std::vector<PromptChunk> PromptEncoder::chunks(const std::string& prompt) const 
   };
   const auto encode = [&](std::string_view text) { return words_.encode(text, plain); };
   const auto parts = diffusion::parse_prompt(prompt, syntax_of(request_.prompt_rule));
-  return diffusion::chunk_prompt(parts, encode, options_);
+  diffusion::ChunkOptions options = options_;
+  const bool comfy = request_.prompt_rule == PromptRule::comfy;
+  options.together = [&, comfy](int32_t id) -> size_t {
+    const size_t vectors = words_.vectors_from(id);
+    return comfy && vectors >= kLongWord ? 1 : vectors;
+  };
+  return diffusion::chunk_prompt(parts, encode, options);
 }
 
 Tensor zero_like(const Tensor& x) {

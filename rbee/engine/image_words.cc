@@ -81,6 +81,11 @@ std::vector<text::TokenId> EmbeddedWords::encode(std::string_view text,
   return out;
 }
 
+size_t EmbeddedWords::vectors_from(text::TokenId id) const {
+  const auto found = std::ranges::find(words_, id, &Word::first);
+  return found == words_.end() ? 1 : static_cast<size_t>(found->count);
+}
+
 std::vector<models::TokenVector> EmbeddedWords::take(std::span<text::TokenId> ids,
                                                      text::TokenId stand_in) const {
   std::vector<models::TokenVector> out;

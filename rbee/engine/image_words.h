@@ -26,6 +26,9 @@ class EmbeddedWords {
   // counts.
   std::vector<text::TokenId> encode(std::string_view text, const Encode& encode) const;
 
+  // How many vectors the word has whose first one this id is; 1 for every other id.
+  size_t vectors_from(text::TokenId id) const;
+
   // Replaces ids beyond the vocabulary by `stand_in` and returns the vectors that take their
   // places.
   std::vector<models::TokenVector> take(std::span<text::TokenId> ids, text::TokenId stand_in) const;

@@ -118,6 +118,20 @@ TEST(Chunks, AreCutAfterANearComma) {
               ElementsAre(1, 'a', ',', 'b', 'c', 2));
 }
 
+TEST(Chunks, KeepWordsOfSeveralIdsWhole) {
+  ChunkOptions whole = small_chunks();
+  whole.together = [](int32_t id) -> size_t { return id == 'x' ? 3 : 1; };
+  const auto moved = chunk_prompt({{"abxyzc", 1}}, letters, whole);
+  ASSERT_EQ(moved.size(), 2u);
+  EXPECT_THAT(moved[0].ids, ElementsAre(1, 'a', 'b', 2, 3, 3));
+  EXPECT_THAT(moved[1].ids, ElementsAre(1, 'x', 'y', 'z', 'c', 2));
+  EXPECT_EQ(chunk_prompt({{"axyz", 1}}, letters, whole).size(), 1u);
+  // No chunk holds it.
+  whole.together = [](int32_t id) -> size_t { return id == 'x' ? 5 : 1; };
+  EXPECT_THAT(chunk_prompt({{"axyzuv", 1}}, letters, whole)[0].ids,
+              ElementsAre(1, 'a', 'x', 'y', 'z', 2));
+}
+
 TEST(Chunks, EndAtBreaks) {
   const auto chunks =
       chunk_prompt(parse_prompt("a BREAK b", PromptSyntax::a1111), letters, small_chunks());
