@@ -28,6 +28,10 @@ enum class MaskFill : uint8_t { original, noise, nothing, surroundings };
 // a1111: int(steps * strength) + 1 of them, as AUTOMATIC1111. all: exactly `steps`.
 enum class StrengthRule : uint8_t { part, a1111, all };
 
+// How a running request is hurried: its pictures are taken as they are after the next step.
+// pictures: those in work; the others are made as asked. request: no others are made.
+enum class Hurry : uint8_t { none, pictures, request };
+
 struct LoraUse {
   std::string path;       // file, or a name below the model's folder of adapters
   float strength = 1.0f;  // -10 to 10
@@ -206,6 +210,9 @@ class ImageEngine {
   // Ends the request with ImageFinished::cancelled, waiting or running, at the next step.
   // Thread-safe; false when no such request is waiting or running.
   virtual bool cancel(const std::string& job_id) = 0;
+  // Takes the pictures that the request is at as they are, at the next step; those that wait count
+  // as running. Thread-safe; false when no such request is waiting or running.
+  virtual bool hurry(const std::string& job_id, Hurry how) = 0;
   virtual ImageStats stats() const = 0;
   // Names that LoraUse::path may have now.
   virtual std::vector<std::string> loras() const = 0;

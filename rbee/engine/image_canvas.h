@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "rbee/io/image/pixels.h"
+#include "rbee/io/image/resize.h"
 #include "rbee/tensor/tensor.h"
 
 namespace rbee::engine {
@@ -17,9 +17,6 @@ struct Mask {
   std::vector<float> values;
 };
 
-// Lanczos' kernel of three lobes, widened where the picture shrinks.
-io::Pixels resized(const io::Pixels& pixels, int32_t width, int32_t height);
-
 // What is to be repainted: where `pixels` is transparent, or without any transparency where it is
 // bright (Rec. 601); 0 or 1 with the border at one half.
 Mask mask_of(const io::Pixels& pixels, bool invert);
@@ -27,6 +24,9 @@ Mask mask_of(const io::Pixels& pixels, bool invert);
 Mask blurred(const Mask& mask, int32_t pixels);
 // The mask's value at the upper left pixel of each latent (nearest neighbour), (1, h, w, 1).
 Tensor latent_mask(const Mask& mask, int32_t scale, Device& device);
+
+// The mask's pixels at each latent, row by row, as channels: (1, h, w, scale * scale).
+Tensor mask_pixels(const Mask& mask, int32_t scale, Device& device);
 
 // (1, height, width, 3) in [-1, 1]; the opacity is left out.
 Tensor image_tensor(const io::Pixels& pixels, Device& device);

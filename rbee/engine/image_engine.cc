@@ -25,6 +25,13 @@ struct ImageJob {
   ImageSettings settings;
   std::shared_ptr<ImageSink> sink;
   std::atomic<bool> cancelled{false};
+  std::atomic<Hurry> hurry{Hurry::none};
+
+  // What it is told once of some pictures, of all from then on.
+  Hurry take_hurry() {
+    Hurry pictures = Hurry::pictures;
+    return hurry.compare_exchange_strong(pictures, Hurry::none) ? Hurry::pictures : hurry.load();
+  }
 };
 
 bool is_same_lora(const models::LoraSource& a, const models::LoraSource& b) {
@@ -87,15 +94,18 @@ class QueuedImageEngine final : public ImageEngine {
 
   bool cancel(const std::string& job_id) override {
     const std::scoped_lock lock(mutex_);
-    if (running_ != nullptr && running_->request.job_id == job_id) {
-      running_->cancelled = true;
-      return true;
-    }
-    const auto found = std::ranges::find_if(
-        waiting_, [&](const auto& job) { return job->request.job_id == job_id; });
-    if (found == waiting_.end()) return false;
-    (*found)->cancelled = true;
+    const std::shared_ptr<ImageJob> job = find(job_id);
+    if (!job) return false;
+    job->cancelled = true;
     wake_.notify_one();
+    return true;
+  }
+
+  bool hurry(const std::string& job_id, Hurry how) override {
+    const std::scoped_lock lock(mutex_);
+    const std::shared_ptr<ImageJob> job = find(job_id);
+    if (!job) return false;
+    job->hurry = how;
     return true;
   }
 
@@ -125,6 +135,14 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
  private:
+  // Running or waiting; null: neither. mutex_ is held.
+  std::shared_ptr<ImageJob> find(const std::string& job_id) const {
+    if (running_ != nullptr && running_->request.job_id == job_id) return running_;
+    const auto found = std::ranges::find_if(
+        waiting_, [&](const auto& job) { return job->request.job_id == job_id; });
+    return found == waiting_.end() ? nullptr : *found;
+  }
+
   // Kernels are loaded, libraries choose their algorithms, memory is touched. A model that cannot
   // make a picture of its own size says so at the first request instead.
   void warm_up() {
@@ -138,6 +156,7 @@ class QueuedImageEngine final : public ImageEngine {
                                 .preview = {},
                                 .image = [](io::Pixels, int32_t) { return true; },
                                 .going_on = {},
+                                .hurry = {},
                                 .latents = {}};
       pipeline_.run(request, resolve(source_, request), hooks, times);
     } catch (const Error& error) {
@@ -324,6 +343,7 @@ void QueuedImageEngine::run(ImageJob& job) {
     return going_on();
   };
   hooks.going_on = going_on;
+  hooks.hurry = [&] { return job.take_hurry(); };
   PipelineTimes times;
   hooks.image = [&](io::Pixels image, int32_t index) {
     send(job, image, index);

@@ -76,7 +76,8 @@ Pass second_pass(const ImageRequest& request, const ImageSettings& settings) {
 diffusion::Levels levels_of(const ImageSource& source, const ImageSettings& settings,
                             const diffusion::NoiseModel& noise, const Pass& pass, bool restarts) {
   Start start{pass.steps, 0};
-  if (restarts) start = start_of(pass.rule, pass.steps, pass.strength);
+  const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
+  if (restarts) start = start_of(pass.rule, pass.steps, pass.strength, flow);
   const ImageFamily family = source.model.family;
   const auto all = diffusion::make_levels(
       noise, source.scheduler,
@@ -114,9 +115,11 @@ class Batch {
         count_(count),
         noise_(request.noise_source, settings.seed + static_cast<uint64_t>(first), count) {}
 
-  using AfterStep = std::function<bool(const Tensor& denoised)>;
+  enum class Next : uint8_t { step, take, drop };
+  using AfterStep = std::function<Next(const Tensor& denoised)>;
 
-  // Undefined when `after_step` ended it.
+  // Undefined when `after_step` dropped it; what was denoised when it took that, without a second
+  // pass.
   Tensor sample(const AfterStep& after_step, PipelineTimes& times) {
     Pass pass = first_pass(request_, settings_);
     Inpaint inpaint;
@@ -128,7 +131,7 @@ class Batch {
     }
     if (settings_.mask) inpaint = prepare_mask(pass);
     Tensor latent = run(pass, inpaint, after_step, times);
-    if (!latent.defined() || !settings_.has_hires) return latent;
+    if (next_ != Next::step || !settings_.has_hires) return latent;
     pass = second_pass(request_, settings_);
     const Shape size = shape_of(pass);
     const auto values = enlarged(latent.to_host<float>(), latent.shape(), size[1], size[2]);
@@ -250,7 +253,7 @@ class Batch {
     const diffusion::Plan plan = diffusion::make_plan(noise, levels, sampler);
     const Guide guide = guide_of(pass, noise, inpaint);
     StepPlace place{0, static_cast<int32_t>(plan.steps.size())};
-    bool ended = false;
+    Tensor taken;
     diffusion::PlanHooks hooks;
     hooks.evaluate = [&](const Tensor& x, double sigma, double time, bool unguided) {
       ++times.evaluations;
@@ -263,12 +266,13 @@ class Batch {
       }
       place.index = step + 1;
       device().synchronize(x.stream());  // so that steps are told when they are done
-      ended = !after_step(denoised);
-      return !ended;
+      next_ = after_step(denoised);
+      if (next_ == Next::take) taken = denoised;
+      return next_ == Next::step;
     };
     Tensor x = start_of_pass(pass, noise, levels, inpaint);
     x = diffusion::run_plan(plan, std::move(x), hooks);
-    return ended ? Tensor{} : x;
+    return next_ == Next::step ? x : taken;
   }
 
   // Outside of the mask the picture's own latent, with the noise of x.
@@ -301,6 +305,7 @@ int32_t ImagePipeline::total_steps(const ImageRequest& request,
   const bool whole_mask = settings.mask && request.strength >= 1;
   int32_t of_batch = steps_of(first_pass(request, settings), settings.init && !whole_mask);
   if (settings.has_hires) of_batch += steps_of(second_pass(request, settings), true);
+  Next next_ = Next::step;  // what the last step said
   const int32_t batches = (request.count + settings.batch - 1) / settings.batch;
   return batches * of_batch;
 }
@@ -327,16 +332,20 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
     const int32_t count = std::min(settings.batch, request.count - first);
     const auto after_step = [&](const Tensor& denoised) {
       ++steps_done;
-      if (!hooks.step(steps_done)) return false;
+      if (!hooks.step(steps_done)) return Batch::Next::drop;
+      if (hooks.hurry) hurry = hooks.hurry();
+      if (hurry != Hurry::none) return Batch::Next::take;
       const int32_t every = request.preview_interval;
-      if (every == 0 || steps_done % every != 0) return true;
-      return show_preview(denoised, steps_done, first, hooks);
+      if (every == 0 || steps_done % every != 0) return Batch::Next::step;
+      const bool goes_on = show_preview(denoised, steps_done, first, hooks);
+      return goes_on ? Batch::Next::step : Batch::Next::drop;
     };
     Tensor latents;
     {
       const Stopwatch watch(times.sample_ms);
       latents = Batch(source_, request, settings, states, first, count).sample(after_step, times);
     }
+    Hurry hurry = Hurry::none;
     if (!latents.defined()) return false;
     if (hooks.latents) hooks.latents(latents, first);
     if (!decode(latents, request, settings, first, hooks, times)) return false;
@@ -352,6 +361,7 @@ bool ImagePipeline::show_preview(const Tensor& denoised, int32_t steps_done, int
   if (source_.preview_vae) {
     return hooks.preview(decode_latent(*source_.preview_vae, first), steps_done, index);
   }
+    if (hurry == Hurry::request) return true;
   if (!preview_map_) {
     preview_map_ = std::make_unique<PreviewMap>(*source_.model.vae, *source_.device);
   }

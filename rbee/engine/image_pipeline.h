@@ -15,6 +15,8 @@ struct PipelineHooks {
   std::function<bool(const io::Pixels& preview, int32_t steps_done, int32_t index)> preview;
   std::function<bool(io::Pixels image, int32_t index)> image;
   std::function<bool()> going_on;  // asked while a picture is decoded; may be empty
+  // Asked after a step, whether its pictures are taken as they are; may be empty.
+  std::function<Hurry()> hurry;
   // What sampling ended with, (batch, h, w, channels), of images `first` on; may be empty.
   std::function<void(const Tensor& latents, int32_t first)> latents;
 };
@@ -33,7 +35,8 @@ class ImagePipeline {
 
   // Steps that run() will report.
   int32_t total_steps(const ImageRequest& request, const ImageSettings& settings) const;
-  // False when a hook ended it. Throws what the parts throw.
+  // False when a hook ended it; not when one hurried it, then fewer images may have come. Throws
+  // what the parts throw.
   bool run(const ImageRequest& request, const ImageSettings& settings, const PipelineHooks& hooks,
            PipelineTimes& times);
   // For a source whose text encoders have changed.

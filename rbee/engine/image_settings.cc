@@ -1,6 +1,7 @@
 #include "rbee/engine/image_settings.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <random>
 
@@ -12,6 +13,14 @@ namespace {
 constexpr int32_t kSideStep = 8;
 constexpr int32_t kMinSide = 64;
 constexpr float kAlmostWhole = 0.999f;  // A1111's bound of a strength
+
+// The double of the same decimal digits: others count steps with it, and 100 * 0.29 is below 29.
+double as_written(float value) {
+  const std::string digits = cat(value);
+  double out = value;
+  std::from_chars(digits.data(), digits.data() + digits.size(), out);
+  return out;
+}
 
 // Below 2^53, so that a JavaScript client can send it back.
 uint64_t fresh_seed() {
@@ -155,18 +164,20 @@ ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
   return out;
 }
 
-Start start_of(StrengthRule rule, int32_t steps, float strength) {
-  const float bounded = std::min(strength, kAlmostWhole);
-  const auto share = [&](float of) { return static_cast<int32_t>(static_cast<float>(steps) * of); };
+Start start_of(StrengthRule rule, int32_t steps, float strength, bool flow) {
+  const double bounded = as_written(std::min(strength, kAlmostWhole));
   switch (rule) {
-    case StrengthRule::part:
-      return {steps, std::min(steps - std::min(share(strength), steps), steps - 1)};
+    case StrengthRule::part: {
+      const double run = steps * as_written(strength);
+      const auto first = static_cast<int32_t>(flow ? steps - run : steps - std::floor(run));
+      return {steps, std::clamp(first, 0, steps - 1)};
+    }
     case StrengthRule::a1111:
-      return {steps, steps - share(bounded) - 1};
+      return {steps, steps - static_cast<int32_t>(steps * bounded) - 1};
     case StrengthRule::all: {
       constexpr int32_t kMost = 1000;
-      const float wanted = static_cast<float>(steps) / std::max(bounded, 1.0f / kMost);
-      const auto levels = std::min(static_cast<int32_t>(wanted), kMost);
+      const double wanted = steps / std::max(bounded, 1.0 / kMost);
+      const auto levels = static_cast<int32_t>(std::min(wanted, double{kMost}));
       return {levels, std::max(levels - steps, 0)};
     }
   }

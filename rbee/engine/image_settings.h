@@ -45,7 +45,8 @@ struct Start {
   int32_t levels = 0;
   int32_t first = 0;
 };
-Start start_of(StrengthRule rule, int32_t steps, float strength);
+// `flow`: StrengthRule::part rounds the steps up, as diffusers does for models of that kind alone.
+Start start_of(StrengthRule rule, int32_t steps, float strength, bool flow);
 
 // The settings that made image `index`, as AUTOMATIC1111 writes them into its pictures.
 std::string parameters_text(const ImageRequest& request, const ImageSettings& settings,

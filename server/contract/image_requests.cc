@@ -376,6 +376,25 @@ std::string parse_png_info(std::string_view body) {
   return std::move(sent.data);
 }
 
+SdapiUpscale parse_sdapi_upscale(std::string_view body) {
+  constexpr Range<double> kFactor{0.05, 8};
+  constexpr Range<int32_t> kPixels{1, 4096};
+  const json object = parse_object(body);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  SdapiUpscale out;
+  out.image = image(reader, "image", true).data;
+  out.upscaler = choice(reader, "upscaler_1", {"None", "Lanczos", "Nearest"});
+  if (out.upscaler.empty()) out.upscaler = "None";
+  out.to_size = reader.integer("resize_mode", {0, 1}).value_or(0) == 1;
+  out.factor = reader.number("upscaling_resize", kFactor).value_or(out.factor);
+  out.width = reader.integer("upscaling_resize_w", kPixels).value_or(out.width);
+  out.height = reader.integer("upscaling_resize_h", kPixels).value_or(out.height);
+  out.crop = flag(reader, "upscaling_crop").value_or(out.crop);
+  finish(errors);
+  return out;
+}
+
 ImageBody parse_sdapi(std::string_view body, bool img2img) {
   const json object = parse_object(body);
   std::vector<FieldError> errors;

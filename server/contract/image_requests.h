@@ -98,4 +98,16 @@ ImageBody parse_sdapi(std::string_view body, bool img2img);
 // POST /sdapi/v1/png-info: the base64 form of a file.
 std::string parse_png_info(std::string_view body);
 
+struct SdapiUpscale {
+  std::string image;     // base64 of a file
+  std::string upscaler;  // "None", "Lanczos" or "Nearest"
+  bool to_size = false;  // until it covers width and height; else by `factor`
+  double factor = 2;
+  int32_t width = 512;
+  int32_t height = 512;
+  bool crop = true;  // what is beyond width and height
+};
+// POST /sdapi/v1/extra-single-image
+SdapiUpscale parse_sdapi_upscale(std::string_view body);
+
 }  // namespace rbee::server

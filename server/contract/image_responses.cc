@@ -259,11 +259,28 @@ std::string sdapi_options_json(std::string_view model) {
 }
 
 std::string sdapi_upscalers_json() {
-  return dump(Json::array({{{"name", "Latent"},
-                            {"model_name", nullptr},
-                            {"model_path", nullptr},
-                            {"model_url", nullptr},
-                            {"scale", 2}}}));
+  Json list = Json::array();
+  for (const char* name : {"None", "Lanczos", "Nearest", "Latent"}) {
+    list.push_back({{"name", name},
+                    {"model_name", nullptr},
+                    {"model_path", nullptr},
+                    {"model_url", nullptr},
+                    {"scale", 2}});
+  }
+  return dump(list);
+}
+
+std::string sdapi_extra_image_json(std::string_view base64) {
+  return dump({{"html_info", ""}, {"image", base64}});
+}
+
+std::string sdapi_memory_json(int64_t total, int64_t free) {
+  const Json unknown = {{"error", "unavailable"}};
+  Json device = unknown;
+  if (total > 0) {
+    device = {{"system", {{"free", free}, {"used", total - free}, {"total", total}}}};
+  }
+  return dump({{"ram", unknown}, {"cuda", std::move(device)}});
 }
 
 std::vector<std::string_view> sdapi_fixed_paths() {

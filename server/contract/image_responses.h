@@ -97,6 +97,9 @@ std::string sdapi_schedulers_json(const std::vector<SdapiName>& names);
 std::string sdapi_models_json(std::string_view model);
 std::string sdapi_options_json(std::string_view model);
 std::string sdapi_upscalers_json();
+std::string sdapi_extra_image_json(std::string_view base64);
+// Bytes of a device with memory of its own; a total of 0: there is none.
+std::string sdapi_memory_json(int64_t total, int64_t free);
 // Lists that clients ask for and that are the same for every worker; empty: not such a path.
 std::string sdapi_fixed_json(std::string_view path);
 std::vector<std::string_view> sdapi_fixed_paths();

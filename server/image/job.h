@@ -25,6 +25,7 @@ class ImageJob final : public Job, public engine::ImageSink {
     std::string preview;
   };
   Snapshot snapshot() const;
+  bool takes_unfinished() const { return reply_->takes_unfinished(); }
 
   void on_started(const engine::ImageStarted& event) noexcept override;
   void on_progress(const engine::ImageProgress& event) noexcept override;
@@ -39,7 +40,7 @@ class ImageJob final : public Job, public engine::ImageSink {
   void let_go();
 
   const std::shared_ptr<ImageMetrics> metrics_;
-  std::unique_ptr<ImageReply> reply_;
+  const std::unique_ptr<ImageReply> reply_;
   std::vector<ImageResult> images_;
   JobState shown_ = JobState::queued;
   ImageProgressEvent progress_;

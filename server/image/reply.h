@@ -20,6 +20,8 @@ class ImageReply {
   virtual void image(const ImageResult&) {}
   virtual void end(const std::vector<ImageResult>& images, const ImageTimes& times) = 0;
   virtual void error(const WireError& error, std::string_view message) = 0;
+  // Whether an interrupted request is answered with its pictures so far, rather than an error.
+  virtual bool takes_unfinished() const { return false; }
 };
 
 // Named events and [DONE], for /v1/jobs. A step has a preview or progress, not both.
@@ -74,6 +76,7 @@ class SdapiImages final : public ImageReply {
       : response_(std::move(response)), request_(std::move(request)), with_images_(with_images) {}
   void end(const std::vector<ImageResult>& images, const ImageTimes& times) override;
   void error(const WireError& error, std::string_view message) override;
+  bool takes_unfinished() const override { return true; }
 
  private:
   std::shared_ptr<DelayedResponse> response_;

@@ -5,6 +5,7 @@
 #include "rbee/core/cat.h"
 #include "server/contract/image_responses.h"
 #include "server/http/multipart.h"
+#include "server/image/upscale.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -80,11 +81,13 @@ void add_sdapi_routes(Router& router, ImageService& service) {
         [&service, img2img](const Request& request) { return sdapi(service, request, img2img); },
         Body::json);
   }
-  for (const char* path : {"/sdapi/v1/interrupt", "/sdapi/v1/skip"}) {
+  using engine::Hurry;
+  for (const auto& [path, how] : {std::pair{"/sdapi/v1/interrupt", Hurry::request},
+                                  std::pair{"/sdapi/v1/skip", Hurry::pictures}}) {
     add_post(
         router, path,
-        [&](const Request&) {
-          service.interrupt();
+        [&service, how = how](const Request&) {
+          service.interrupt(how);
           return json_response(200, "{}");
         },
         Body::none);
@@ -111,6 +114,10 @@ void add_sdapi_routes(Router& router, ImageService& service) {
   for (const std::string_view path : sdapi_fixed_paths()) {
     get(path.data(), [path] { return sdapi_fixed_json(path); });
   }
+  get("/sdapi/v1/memory", [&] {
+    const auto [total, free] = service.device_memory();
+    return sdapi_memory_json(total, free);
+  });
   for (const char* what : {"checkpoints", "vae", "loras", "embeddings"}) {
     add_post(
         router, cat("/sdapi/v1/refresh-", what).c_str(),
@@ -121,6 +128,13 @@ void add_sdapi_routes(Router& router, ImageService& service) {
       [](const Request& request) {
         const std::string image = parse_png_info(request.body);
         return json_response(200, sdapi_png_info_json(ImageService::png_info(image)));
+      },
+      Body::json);
+  add_post(
+      router, "/sdapi/v1/extra-single-image",
+      [](const Request& request) {
+        const SdapiUpscale wanted = parse_sdapi_upscale(request.body);
+        return json_response(200, sdapi_extra_image_json(upscaled(wanted)));
       },
       Body::json);
 }

@@ -157,8 +157,14 @@ std::shared_ptr<ImageJob> ImageService::current() const {
   return waiting;
 }
 
-void ImageService::interrupt() {
-  if (const std::shared_ptr<ImageJob> job = current()) cancel(job->id());
+void ImageService::interrupt(engine::Hurry how) {
+  const std::shared_ptr<ImageJob> job = current();
+  if (!job) return;
+  if (job->takes_unfinished()) {
+    engine_.hurry(job->id(), how);
+  } else {
+    cancel(job->id());
+  }
 }
 
 SdapiProgress ImageService::progress() const {
@@ -193,6 +199,11 @@ SdapiPngInfo ImageService::png_info(std::string_view base64) {
   out.guidance_scale = request.guidance_scale;
   out.seed = request.seed;
   return out;
+}
+
+std::pair<int64_t, int64_t> ImageService::device_memory() const {
+  const engine::ImageStats stats = engine_.stats();
+  return {stats.device_memory_bytes, stats.device_memory_free_bytes};
 }
 
 SdapiEmbeddings ImageService::embeddings() const {

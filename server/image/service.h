@@ -29,7 +29,7 @@ class ImageService final : public WorkerService {
 
   void cancel(const std::string& id) override;
   // Cancels what runs.
-  void interrupt();
+  void interrupt(engine::Hurry how);
   // Of the job that runs, if there is one.
   SdapiProgress progress() const;
   std::string model() const { return model_id(); }
@@ -37,6 +37,8 @@ class ImageService final : public WorkerService {
   // numbers.
   static SdapiPngInfo png_info(std::string_view base64);
   SdapiEmbeddings embeddings() const;
+  // Bytes, in all and free; 0 without a device that has memory of its own.
+  std::pair<int64_t, int64_t> device_memory() const;
   std::vector<std::string> loras() const { return engine_.loras(); }
   const std::vector<std::string>& controls() const { return engine_.model().controls; }
 

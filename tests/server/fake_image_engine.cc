@@ -45,12 +45,22 @@ bool FakeImageEngine::cancel(const std::string& job_id) {
   return true;
 }
 
+bool FakeImageEngine::hurry(const std::string& job_id, engine::Hurry how) {
+  const std::lock_guard lock(mutex_);
+  if (!alive_.contains(job_id)) return false;
+  hurried_[job_id] = how;
+  changed_.notify_all();
+  return true;
+}
+
 engine::ImageStats FakeImageEngine::stats() const {
   const std::lock_guard lock(mutex_);
   engine::ImageStats stats;
   stats.running = alive_.size() > queue_.size() ? 1 : 0;
   stats.waiting = static_cast<int32_t>(queue_.size());
   stats.images = 3;
+  stats.device_memory_bytes = 1000;
+  stats.device_memory_free_bytes = 400;
   return stats;
 }
 
@@ -111,11 +121,20 @@ bool FakeImageEngine::play_steps(const Item& item, int32_t steps) {
     if (script_.hold && step == 1) {
       held_ = true;
       changed_.notify_all();
-      changed_.wait(lock, [&] { return released_ || stopping_ || cancel_ids_.contains(id); });
+      changed_.wait(lock, [&] {
+        return released_ || stopping_ || cancel_ids_.contains(id) || hurried_.contains(id);
+      });
     }
     if (stopping_ || cancel_ids_.contains(id)) return false;
   }
   return true;
+}
+
+int32_t FakeImageEngine::images_of(const engine::ImageRequest& request) const {
+  const std::lock_guard lock(mutex_);
+  const auto hurried = hurried_.find(request.job_id);
+  const bool all = hurried != hurried_.end() && hurried->second == engine::Hurry::request;
+  return all ? 1 : request.count;
 }
 
 void FakeImageEngine::play(const Item& item) {
@@ -134,7 +153,8 @@ void FakeImageEngine::play(const Item& item) {
                          .guidance_scale = request.guidance_scale.value_or(7.5f)});
   if (script_.failure) return item.sink->on_failed(*script_.failure);
   if (!play_steps(item, steps)) return item.sink->on_finished({.cancelled = true});
-  for (int32_t i = 0; i < request.count; ++i) {
+  const int32_t count = images_of(request);
+  for (int32_t i = 0; i < count; ++i) {
     item.sink->on_image({.png = script_.png,
                          .parameters = request.prompt + "\nSteps: 4",
                          .seed = seed + static_cast<uint64_t>(i),
@@ -143,7 +163,7 @@ void FakeImageEngine::play(const Item& item) {
                          .height = width});
   }
   item.sink->on_finished({.cancelled = false,
-                          .images = request.count,
+                          .images = count,
                           .steps = steps,
                           .text_ms = 1,
                           .sample_ms = 2,

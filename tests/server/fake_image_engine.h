@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -29,6 +30,7 @@ class FakeImageEngine final : public engine::ImageEngine {
   const engine::ImageModelInfo& model() const override { return model_; }
   void submit(engine::ImageRequest request, std::shared_ptr<engine::ImageSink> sink) override;
   bool cancel(const std::string& job_id) override;
+  bool hurry(const std::string& job_id, engine::Hurry how) override;
   engine::ImageStats stats() const override;
   std::vector<std::string> loras() const override { return {"styles/ink"}; }
   void stop() override;
@@ -49,6 +51,8 @@ class FakeImageEngine final : public engine::ImageEngine {
   // False when the request was cancelled.
   bool play_steps(const Item& item, int32_t steps);
   void play(const Item& item);
+  // One picture is made at a time.
+  int32_t images_of(const engine::ImageRequest& request) const;
 
   const ImageScript script_;
   engine::ImageModelInfo model_;
@@ -58,6 +62,7 @@ class FakeImageEngine final : public engine::ImageEngine {
   std::deque<Item> queue_;
   std::set<std::string> alive_;  // waiting or running
   std::set<std::string> cancel_ids_;
+  std::map<std::string, engine::Hurry> hurried_;
   engine::ImageRequest last_;
   bool held_ = false;
   bool released_ = false;

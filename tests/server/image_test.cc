@@ -331,7 +331,78 @@ TEST(Sdapi, ProgressAndInterruptReachTheRunningJob) {
   EXPECT_EQ(progress.at("state").at("sampling_steps"), 4);
   EXPECT_EQ(progress.at("current_image"), io::encode_base64("small"));
   EXPECT_EQ(worker.post("/sdapi/v1/interrupt", "{}").status, 200);
+  const auto answer = client.read_response();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(json::parse(answer.body).at("images").size(), 1u);
+}
+
+TEST(Sdapi, InterruptEndsARequestAndSkipAPicture) {
+  for (const auto& [path, images] :
+       {std::pair{"/sdapi/v1/interrupt", 1u}, std::pair{"/sdapi/v1/skip", 2u}}) {
+    ImageWorker worker({.hold = true});
+    RawClient client(worker.port());
+    client.send(request("POST", "/sdapi/v1/txt2img", R"({"prompt":"x","n_iter":2})"));
+    ASSERT_TRUE(worker.engine.wait_held());
+    EXPECT_EQ(worker.post(path, "{}").status, 200);
+    EXPECT_EQ(json::parse(client.read_response().body).at("images").size(), images) << path;
+  }
+}
+
+// Its client asked for whole pictures.
+TEST(Sdapi, InterruptCancelsRequestsOfOtherForms) {
+  ImageWorker worker({.hold = true});
+  RawClient client(worker.port());
+  client.send(request("POST", "/v1/images/generations", R"({"prompt":"x"})"));
+  ASSERT_TRUE(worker.engine.wait_held());
+  EXPECT_EQ(worker.post("/sdapi/v1/interrupt", "{}").status, 200);
   EXPECT_EQ(client.read_response().status, 499);
+}
+
+std::string red_dot(int32_t width, int32_t height) {
+  io::Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
+  for (int32_t i = 0; i < width * height; ++i) {
+    out.values.insert(out.values.end(), {static_cast<uint8_t>(i == 0 ? 255 : 0), 0, 0});
+  }
+  return io::encode_base64(io::encode_png(out));
+}
+
+TEST(Sdapi, PicturesAreEnlargedWithoutAModel) {
+  ImageWorker worker;
+  const auto enlarged = [&](json body) {
+    body["image"] = red_dot(3, 2);
+    const auto answer = worker.post("/sdapi/v1/extra-single-image", body.dump());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    const std::string bytes = json::parse(answer.body).at("image");
+    return io::decode_image(io::decode_base64(bytes, "image"), "image");
+  };
+  const io::Pixels twice = enlarged({{"upscaler_1", "Nearest"}, {"upscaling_resize", 2}});
+  EXPECT_EQ(twice.width, 6);
+  EXPECT_EQ(twice.height, 4);
+  EXPECT_EQ(twice.values[3 * 7], 255);
+  EXPECT_EQ(twice.values[3 * 8], 0);
+  json to_size = {{"upscaler_1", "Lanczos"},
+                  {"resize_mode", 1},
+                  {"upscaling_resize_w", 12},
+                  {"upscaling_resize_h", 10}};
+  EXPECT_EQ(enlarged(to_size).width, 12);
+  EXPECT_EQ(enlarged(to_size).height, 10);
+  to_size["upscaling_crop"] = false;
+  EXPECT_EQ(enlarged(to_size).width, 15);
+  EXPECT_EQ(enlarged({{"upscaling_resize", 4}}).width, 3);
+  for (const char* body :
+       {R"({"upscaler_1":"Lanczos"})", R"({"image":"eA==","upscaler_1":"ESRGAN"})",
+        R"({"image":"eA==","upscaler_1":"Lanczos"})", R"({"image":"eA==","upscaling_resize":9})"}) {
+    EXPECT_EQ(worker.post("/sdapi/v1/extra-single-image", body).status, 400) << body;
+  }
+  json huge = {{"image", red_dot(600, 1)}, {"upscaler_1", "Lanczos"}, {"upscaling_resize", 8}};
+  EXPECT_EQ(worker.post("/sdapi/v1/extra-single-image", huge.dump()).status, 400);
+}
+
+TEST(Sdapi, MemoryIsTheDevices) {
+  ImageWorker worker;
+  const json memory = worker.get_json("/sdapi/v1/memory");
+  EXPECT_EQ(memory.at("cuda").at("system").at("total"), 1000);
+  EXPECT_EQ(memory.at("cuda").at("system").at("used"), 600);
 }
 
 // Open WebUI, SillyTavern and webuiapi ask for these before they draw.

@@ -178,6 +178,50 @@ TEST(ImageEngine, CancelsBetweenSteps) {
   EXPECT_FALSE(made(*engine, small_request())->images.empty());
 }
 
+TEST(ImageEngine, HurriedRequestsGiveTheirPicturesAsTheyAre) {
+  struct Case {
+    Hurry how;
+    size_t images;
+    int32_t steps;
+  };
+  for (const Case& wanted : {Case{Hurry::pictures, 3, 1 + 4 + 4}, Case{Hurry::request, 1, 1}}) {
+    Gate gate;
+    const auto engine = engine_of(gate.output());
+    auto sink = std::make_shared<ImageRecorder>();
+    ImageRequest request = small_request();
+    request.count = 3;
+    engine->submit(request, sink);
+    gate.reached.get_future().wait();
+    EXPECT_FALSE(engine->hurry("another", wanted.how));
+    EXPECT_TRUE(engine->hurry("job", wanted.how));
+    gate.open.set_value();
+    ASSERT_TRUE(sink->wait());
+    EXPECT_EQ(sink->images.size(), wanted.images);
+    EXPECT_EQ(sink->finished.steps, wanted.steps);
+    EXPECT_FALSE(sink->finished.cancelled);
+    EXPECT_EQ(engine->stats().requests_finished, 1u);
+  }
+}
+
+// What the model took the noise for, not the noise that is left.
+TEST(ImageEngine, AHurriedPictureIsTheDenoisedOne) {
+  Gate gate;
+  const auto engine = engine_of([&](const Tensor& x) {
+    gate.output()(x);
+    return x;
+  });
+  auto sink = std::make_shared<ImageRecorder>();
+  engine->submit(small_request(), sink);
+  gate.reached.get_future().wait();
+  engine->hurry("job", Hurry::request);
+  gate.open.set_value();
+  ASSERT_TRUE(sink->wait());
+  ASSERT_EQ(sink->images.size(), 1u);
+  const io::Pixels found = io::decode_image(sink->images[0].png, "png");
+  const auto [low, high] = std::ranges::minmax(found.values);
+  EXPECT_LT(high - low, 100);
+}
+
 TEST(ImageEngine, RefusesMoreThanItsQueueHolds) {
   Gate gate;
   const auto engine = engine_of(gate.output(), 1);

@@ -192,7 +192,7 @@ TEST(Previews, AreDrawnByATinyAutoencoderWhereThereIsOne) {
   ImageSource source = source_of("sd1");
   EXPECT_EQ(preview_of(source).width, kWidth / 4);  // a pixel for each latent
   const test::ImageFolder tiny("taesd"), own("sd1");
-  source.preview_vae = models::load_tiny_autoencoder(tiny.path() / "config.json", source.model);
+  source.preview_vae = models::load_tiny_autoencoder(tiny.path(), source.model);
   EXPECT_EQ(preview_of(source).width, kWidth);
   EXPECT_THROW(models::load_tiny_autoencoder(own.path() / "vae", source.model), Error);
 }

@@ -1,0 +1,109 @@
+#include "rbee/io/image/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace rbee::io {
+namespace {
+
+constexpr double kLobes = 3;
+
+double lanczos(double x) {
+  if (x == 0) return 1;
+  if (std::abs(x) >= kLobes) return 0;
+  const double angle = std::numbers::pi * x;
+  return kLobes * std::sin(angle) * std::sin(angle / kLobes) / (angle * angle);
+}
+
+// What one pixel of the result takes from a line of the source.
+struct Taps {
+  int32_t first = 0;
+  std::vector<float> weights;
+};
+
+std::vector<Taps> taps(int32_t from, int32_t to) {
+  const double ratio = static_cast<double>(from) / to;
+  const double width = std::max(ratio, 1.0);
+  std::vector<Taps> out;
+  for (int32_t i = 0; i < to; ++i) {
+    const double centre = (i + 0.5) * ratio;
+    const auto first = std::max(static_cast<int32_t>(centre - kLobes * width), 0);
+    const auto last = std::min(static_cast<int32_t>(std::ceil(centre + kLobes * width)), from);
+    Taps tap{.first = first, .weights = {}};
+    double sum = 0;
+    for (int32_t k = first; k < last; ++k) {
+      const double weight = lanczos((k + 0.5 - centre) / width);
+      tap.weights.push_back(static_cast<float>(weight));
+      sum += weight;
+    }
+    for (float& weight : tap.weights) weight = static_cast<float>(weight / sum);
+    out.push_back(std::move(tap));
+  }
+  return out;
+}
+
+// Lines of `count` pixels become lines of taps.size() pixels, and rows and columns change places.
+std::vector<float> resample(const std::vector<float>& values, int32_t lines, int32_t count,
+                            int32_t channels, const std::vector<Taps>& all) {
+  const auto to = static_cast<int32_t>(all.size());
+  std::vector<float> out(static_cast<size_t>(lines) * all.size() * static_cast<size_t>(channels));
+  for (int32_t line = 0; line < lines; ++line) {
+    for (int32_t i = 0; i < to; ++i) {
+      const Taps& tap = all[static_cast<size_t>(i)];
+      const float* in = values.data() + (int64_t{line} * count + tap.first) * channels;
+      float* sum = out.data() + (int64_t{i} * lines + line) * channels;
+      for (size_t k = 0; k < tap.weights.size() * static_cast<size_t>(channels); ++k) {
+        sum[k % static_cast<size_t>(channels)] +=
+            tap.weights[k / static_cast<size_t>(channels)] * in[k];
+      }
+    }
+  }
+  return out;
+}
+
+uint8_t byte_of(float value) {
+  return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0f, 255.0f)));
+}
+
+Pixels smoothly_resized(const Pixels& pixels, int32_t width, int32_t height) {
+  const std::vector<float> values(pixels.values.begin(), pixels.values.end());
+  const std::vector<float> wide =
+      resample(values, pixels.height, pixels.width, pixels.channels, taps(pixels.width, width));
+  const std::vector<float> done =
+      resample(wide, width, pixels.height, pixels.channels, taps(pixels.height, height));
+  Pixels out{.width = width, .height = height, .channels = pixels.channels, .values = {}};
+  out.values.resize(done.size());
+  std::ranges::transform(done, out.values.begin(), byte_of);
+  return out;
+}
+
+// The pixel of `from` ones that the centre of pixel i of `to` lies in.
+int64_t nearest(int32_t i, int32_t from, int32_t to) {
+  return (2 * int64_t{i} + 1) * from / (2 * int64_t{to});
+}
+
+Pixels coarsely_resized(const Pixels& pixels, int32_t width, int32_t height) {
+  Pixels out{.width = width, .height = height, .channels = pixels.channels, .values = {}};
+  out.values.reserve(static_cast<size_t>(width) * static_cast<size_t>(height) *
+                     static_cast<size_t>(pixels.channels));
+  for (int32_t y = 0; y < height; ++y) {
+    const int64_t row = nearest(y, pixels.height, height) * pixels.width;
+    for (int32_t x = 0; x < width; ++x) {
+      const int64_t at = (row + nearest(x, pixels.width, width)) * pixels.channels;
+      const auto first = pixels.values.begin() + at;
+      out.values.insert(out.values.end(), first, first + pixels.channels);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Pixels resized(const Pixels& pixels, int32_t width, int32_t height, Resampler resampler) {
+  if (pixels.width == width && pixels.height == height) return pixels;
+  return resampler == Resampler::lanczos ? smoothly_resized(pixels, width, height)
+                                         : coarsely_resized(pixels, width, height);
+}
+
+}  // namespace rbee::io

@@ -1,0 +1,52 @@
+#include "server/image/upscale.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rbee/core/error.h"
+#include "rbee/io/image/base64.h"
+#include "rbee/io/image/png.h"
+#include "rbee/io/image/resize.h"
+
+namespace rbee::server {
+namespace {
+
+constexpr int32_t kMaxSide = 4096;
+
+int32_t side(int32_t from, double factor) {
+  const double wanted = from * factor;
+  check(wanted <= kMaxSide, "upscaling_resize", std::lround(wanted), " pixels are more than ",
+        kMaxSide);
+  return std::max(static_cast<int32_t>(std::lround(wanted)), 1);
+}
+
+// The middle of a picture that is at least as large.
+io::Pixels middle(const io::Pixels& from, int32_t width, int32_t height) {
+  io::Pixels out{.width = width, .height = height, .channels = from.channels, .values = {}};
+  const int32_t top = (from.height - height) / 2, left = (from.width - width) / 2;
+  for (int32_t y = 0; y < height; ++y) {
+    const auto row = from.values.begin() + (int64_t{y + top} * from.width + left) * from.channels;
+    out.values.insert(out.values.end(), row, row + int64_t{width} * from.channels);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string upscaled(const SdapiUpscale& wanted) {
+  io::Pixels picture = io::decode_image(io::decode_base64(wanted.image, "image"), "image");
+  if (wanted.upscaler != "None") {
+    const bool nearest = wanted.upscaler == "Nearest";
+    double factor = wanted.factor;
+    if (wanted.to_size) {
+      factor = std::max(static_cast<double>(wanted.width) / picture.width,
+                        static_cast<double>(wanted.height) / picture.height);
+    }
+    picture = io::resized(picture, side(picture.width, factor), side(picture.height, factor),
+                          nearest ? io::Resampler::nearest : io::Resampler::lanczos);
+    if (wanted.to_size && wanted.crop) picture = middle(picture, wanted.width, wanted.height);
+  }
+  return io::encode_base64(io::encode_png(picture));
+}
+
+}  // namespace rbee::server
