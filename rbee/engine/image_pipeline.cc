@@ -123,8 +123,9 @@ class Batch {
   Tensor sample(const AfterStep& after_step, PipelineTimes& times) {
     Pass pass = first_pass(request_, settings_);
     Inpaint inpaint;
-    // At full strength a denoiser that reads the masked picture needs no more of it.
-    const bool repaints_all = source_.info.inpainting && pass.strength >= 1;
+    // At full strength a denoiser that reads the masked picture needs no more of it. diffusers
+    // still draws for its latent with FLUX Fill, and so do we.
+    const bool repaints_all = mask_channels() == 1 && pass.strength >= 1;
     if (settings_.init && !repaints_all) {
       const auto found = encode(image_tensor(*settings_.init, device()));
       pass.from = latents_of(found);
@@ -171,10 +172,21 @@ class Batch {
     out.noise = noise_.draw(shape_of(pass), device());
     if (source_.info.inpainting) {
       const auto found = encode(masked_tensor(*settings_.init, *settings_.mask, device()));
-      const std::vector<Tensor> masks(static_cast<size_t>(count_), out.mask);
-      out.extra = concat({rows(masks), latents_of(found)}, Axis{3});
+      out.extra = mask_and_picture(latents_of(found), out.mask);
     }
     return out;
+  }
+
+  int64_t mask_channels() const { return source_.model.denoiser->info().mask_channels(); }
+
+  // Stable Diffusion reads the mask of latents first, FLUX Fill the mask's pixels last.
+  Tensor mask_and_picture(const Tensor& picture, const Tensor& mask) const {
+    const auto of_all = [&](const Tensor& one) {
+      return rows(std::vector<Tensor>(static_cast<size_t>(count_), one));
+    };
+    if (mask_channels() == 1) return concat({of_all(mask), picture}, Axis{3});
+    const auto scale = static_cast<int32_t>(source_.model.vae->info().scale);
+    return concat({picture, of_all(mask_pixels(*settings_.mask, scale, device()))}, Axis{3});
   }
 
   // The picture's latent with what mask_fill puts under the mask.
@@ -251,7 +263,7 @@ class Batch {
     diffusion::SamplerOptions sampler{.sampler = settings_.sampler};
     if (request_.eta) sampler.eta = *request_.eta;
     const diffusion::Plan plan = diffusion::make_plan(noise, levels, sampler);
-    const Guide guide = guide_of(pass, noise, inpaint);
+    Guide guide = guide_of(pass, noise, inpaint);
     StepPlace place{0, static_cast<int32_t>(plan.steps.size())};
     Tensor taken;
     diffusion::PlanHooks hooks;
@@ -293,6 +305,7 @@ class Batch {
   const PromptStates& states_;
   int64_t count_;
   BatchNoise noise_;
+  Next next_ = Next::step;  // what the last step said
 };
 
 }  // namespace
@@ -305,7 +318,6 @@ int32_t ImagePipeline::total_steps(const ImageRequest& request,
   const bool whole_mask = settings.mask && request.strength >= 1;
   int32_t of_batch = steps_of(first_pass(request, settings), settings.init && !whole_mask);
   if (settings.has_hires) of_batch += steps_of(second_pass(request, settings), true);
-  Next next_ = Next::step;  // what the last step said
   const int32_t batches = (request.count + settings.batch - 1) / settings.batch;
   return batches * of_batch;
 }
@@ -330,6 +342,7 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
   int32_t steps_done = 0;
   for (int32_t first = 0; first < request.count; first += settings.batch) {
     const int32_t count = std::min(settings.batch, request.count - first);
+    Hurry hurry = Hurry::none;
     const auto after_step = [&](const Tensor& denoised) {
       ++steps_done;
       if (!hooks.step(steps_done)) return Batch::Next::drop;
@@ -345,10 +358,10 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
       const Stopwatch watch(times.sample_ms);
       latents = Batch(source_, request, settings, states, first, count).sample(after_step, times);
     }
-    Hurry hurry = Hurry::none;
     if (!latents.defined()) return false;
     if (hooks.latents) hooks.latents(latents, first);
     if (!decode(latents, request, settings, first, hooks, times)) return false;
+    if (hurry == Hurry::request) return true;
   }
   return true;
 }
@@ -361,7 +374,6 @@ bool ImagePipeline::show_preview(const Tensor& denoised, int32_t steps_done, int
   if (source_.preview_vae) {
     return hooks.preview(decode_latent(*source_.preview_vae, first), steps_done, index);
   }
-    if (hurry == Hurry::request) return true;
   if (!preview_map_) {
     preview_map_ = std::make_unique<PreviewMap>(*source_.model.vae, *source_.device);
   }

@@ -94,8 +94,8 @@ float customary_guidance(const ImageSource& source) {
   switch (source.model.family) {
     case ImageFamily::sd3:
       return 5.0f;
-    case ImageFamily::flux:
-      return 3.5f;
+    case ImageFamily::flux:  // Fill learned it with far stronger guidance
+      return source.model.denoiser->info().mask_channels() > 0 ? 30.0f : 3.5f;
     default:
       return 7.5f;
   }
@@ -159,7 +159,7 @@ void fill_model_info(ImageSource& source, const std::string& model_id) {
   info.default_sampler = std::string(diffusion::name(source.scheduler.sampler));
   info.default_schedule = std::string(diffusion::name(diffusion::Schedule::automatic));
   const auto& denoiser = model.denoiser->info();
-  info.inpainting = denoiser.in_channels == 2 * denoiser.out_channels + 1;
+  info.inpainting = denoiser.mask_channels() > 0;
   source.side_step = static_cast<int32_t>(model.vae->info().scale * denoiser.patch);
   info.controls.clear();
   for (const NamedControlNet& control : source.controls) info.controls.push_back(control.name);

@@ -44,7 +44,7 @@ TEST_P(ImageGoldenTest, HalfPrecisionIsClose) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, ImageGoldenTest,
                          testing::Values("sd1", "sd2", "sdxl", "inpaint", "lcm", "sd3", "sd35",
-                                         "flux", "schnell"),
+                                         "flux", "schnell", "flux_control", "flux_fill"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST(ImageModelTest, TinyAutoencodersReplaceTheModelsOwn) {

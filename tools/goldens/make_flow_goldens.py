@@ -56,6 +56,15 @@ CASES = {
                  transformer=dict(FLUX, guidance_embeds=True), vae=FLUX_VAE, scheduler=DYNAMIC),
     "schnell": dict(pipeline="FluxPipeline", clips=[dict(kind="CLIPTextModel")], t5=True,
                     transformer=FLUX, vae=FLUX_VAE, scheduler=dict(shift=1.0)),
+    # Two latents; two latents and the 4 x 4 pixels of a mask.
+    "flux_control": dict(pipeline="FluxPipeline", clips=[dict(kind="CLIPTextModel")], t5=True,
+                         transformer=dict(FLUX, in_channels=64, out_channels=32,
+                                          guidance_embeds=True),
+                         vae=FLUX_VAE, scheduler=DYNAMIC),
+    "flux_fill": dict(pipeline="FluxPipeline", clips=[dict(kind="CLIPTextModel")], t5=True,
+                      transformer=dict(FLUX, in_channels=128, out_channels=32,
+                                       guidance_embeds=True),
+                      vae=FLUX_VAE, scheduler=DYNAMIC),
 }
 
 
@@ -160,15 +169,16 @@ def run_flux(model, x, steps, context, pooled, guidance):
     places = pipeline._prepare_latent_image_ids(batch, height // 2, width // 2, "cpu", x.dtype)
     made = model(packed, context, pooled, steps / 1000, places, torch.zeros(context.shape[1], 3),
                  guidance).sample
-    made = made.reshape(batch, height // 2, width // 2, channels, 2, 2)
-    return made.permute(0, 3, 1, 4, 2, 5).reshape(x.shape)
+    made = made.reshape(batch, height // 2, width // 2, -1, 2, 2)
+    return made.permute(0, 3, 1, 4, 2, 5).reshape(batch, -1, height, width)
 
 
 def make_denoiser(case, out, folder, context, pooled, seed):
     model = transformer(case)
     base.save_part(model, folder / "transformer", case, "diffusion_pytorch_model")
     generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(2, 8, 6, 10, generator=generator)
+    channels = case["transformer"]["in_channels"] // (4 if case["pipeline"] == "FluxPipeline" else 1)
+    x = torch.randn(2, channels, 6, 10, generator=generator)
     steps = torch.tensor([981.0, 20.5])
     base.store(out, "unet.x", x)
     base.store(out, "unet.steps", steps)

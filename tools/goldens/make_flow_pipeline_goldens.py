@@ -69,6 +69,15 @@ def main():
     run("flux", "FluxImg2ImgPipeline", {"steps": 6, "strength": 0.5, "init": True}, image=image,
         strength=0.5)
     run("schnell", "FluxPipeline", {"steps": 3}, max_sequence_length=256)
+    # 3.3 steps: these pipelines round up.
+    for model, pipeline in (("sd3", "StableDiffusion3Img2ImgPipeline"),
+                            ("flux", "FluxImg2ImgPipeline")):
+        run(model, pipeline, {"steps": 6, "strength": 0.55, "init": True}, image=image,
+            strength=0.55)
+    for strength in (1.0, 0.7):
+        run("flux_fill", "FluxFillPipeline",
+            {"steps": 5, "strength": strength, "init": True, "mask": True, "guidance_scale": 30.0},
+            image=image, mask_image=plain.mask_image(), strength=strength)
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "flow_pipelines.json", "w", encoding="ascii") as file:

@@ -25,10 +25,11 @@ Tensor split_patches(const Tensor& x) {
       .reshape({batch, rows * cols, channels * kPatch * kPatch});
 }
 
-Tensor join_patches(const Tensor& patches, const Shape& picture) {
-  const int64_t rows = picture[1] / kPatch, cols = picture[2] / kPatch;
-  const Tensor split = patches.reshape({picture[0] * rows, cols, picture[3], kPatch, kPatch});
-  return contiguous(split.permute({0, 3, 1, 4, 2})).reshape(picture);
+Tensor join_patches(const Tensor& patches, int64_t height, int64_t width) {
+  const int64_t batch = patches.dim(0), channels = patches.dim(2) / (kPatch * kPatch);
+  const int64_t rows = height / kPatch, cols = width / kPatch;
+  const Tensor split = patches.reshape({batch * rows, cols, channels, kPatch, kPatch});
+  return contiguous(split.permute({0, 3, 1, 4, 2})).reshape({batch, height, width, channels});
 }
 
 }  // namespace
@@ -37,14 +38,13 @@ FluxConfig FluxConfig::read(const io::JsonConfig& config) {
   FluxConfig out;
   const int64_t in = config.integer_or("in_channels", 64);
   const int64_t made = config.integer_or("out_channels", in);
-  if (in != made) {
-    fail(Code::unsupported, config.describe("in_channels"), in, " channels for ", made,
-         " that are made: denoisers that read a second picture (Fill, Depth, Canny) are not "
-         "implemented");
-  }
-  check(in % (kPatch * kPatch) == 0 && config.integer_or("patch_size", 1) == 1,
+  constexpr int64_t kPixels = kPatch * kPatch;
+  check(in % kPixels == 0 && made % kPixels == 0 && config.integer_or("patch_size", 1) == 1,
         config.describe("in_channels"), in, " are no patches of two by two");
-  out.channels = in / (kPatch * kPatch);
+  check(in == made || in >= 2 * made, config.describe("in_channels"), in, " channels for ", made,
+        " that are made are neither a latent nor two");
+  out.channels = made / kPixels;
+  out.read_channels = in / kPixels;
   out.double_layers = config.integer_or("num_layers", 19, {0, 1024});
   out.single_layers = config.integer_or("num_single_layers", 38, {0, 1024});
   out.heads = config.integer_or("num_attention_heads", 24);
@@ -150,7 +150,7 @@ StreamRotation FluxPlaces::compute(const std::array<int64_t, 3>& size) const {
 }
 
 Flux::Flux(const nn::WeightScope& scope, const FluxConfig& config)
-    : info_{.in_channels = config.channels,
+    : info_{.in_channels = config.read_channels,
             .out_channels = config.channels,
             .context_width = config.context_width,
             .pooled_width = config.pooled_width,
@@ -160,7 +160,9 @@ Flux::Flux(const nn::WeightScope& scope, const FluxConfig& config)
       activations_(scope.activations()),
       places_(config, scope.device()) {
   const int64_t width = config.width(), patch = config.channels * kPatch * kPatch;
-  in_ = nn::Linear(scope / "x_embedder", {.in = patch, .out = width, .bias = nn::Bias::required});
+  in_ = nn::Linear(
+      scope / "x_embedder",
+      {.in = config.read_channels * kPatch * kPatch, .out = width, .bias = nn::Bias::required});
   context_ = nn::Linear(scope / "context_embedder",
                         {.in = config.context_width, .out = width, .bias = nn::Bias::required});
   vector_ = StreamVector(scope / "time_text_embed", config.pooled_width, width, config.guidance);
@@ -193,7 +195,7 @@ Tensor Flux::operator()(const Tensor& x, const Tensor& timesteps, const Conditio
   const Tensor end = contiguous(both.slice(Axis{1}, tokens, pixels));
   const std::vector<Tensor> parts = out_norm_(vector);
   const Tensor patches = out_.over_last(modulated_norm(end, parts[1], parts[0]));
-  return cast(join_patches(patches, x.shape()), DType::f32);
+  return cast(join_patches(patches, x.dim(1), x.dim(2)), DType::f32);
 }
 
 }  // namespace rbee::models

@@ -14,6 +14,9 @@ namespace rbee::models {
 
 struct FluxConfig {
   int64_t channels = 16;  // of latents; tokens are patches of two by two
+  // What it reads: the latent alone; with a picture's latent behind it (Depth, Canny); with the
+  // masked picture's latent and the mask's pixels behind it (Fill).
+  int64_t read_channels = 16;
   int64_t double_layers = 0;
   int64_t single_layers = 0;
   int64_t heads = 0;
@@ -24,8 +27,7 @@ struct FluxConfig {
   std::array<int64_t, 3> axes{16, 56, 56};  // of a head, turned by kind of token, row and column
 
   int64_t width() const { return heads * head_dim; }
-  // Throws invalid_argument naming a field and its value, and unsupported for denoisers that read
-  // more than a latent.
+  // Throws invalid_argument naming a field and its value.
   static FluxConfig read(const io::JsonConfig& config);
 };
 

@@ -3,6 +3,7 @@
 // cross this interface are f32, contiguous and on the model's device; pictures and latents have
 // their channels last. Parts are immutable after loading and may serve several pictures at once.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -74,7 +75,9 @@ struct ControlStates {
 };
 
 struct DenoiserInfo {
-  int64_t in_channels = 4;   // 4; 9: latent, mask, masked picture's latent; 8: latent, picture's
+  // Of latents with 4: 4; 9: latent, mask, masked picture's latent; 8: latent, picture's. Of FLUX's
+  // with 16: 16; 32: latent, picture's; 96: latent, masked picture's, the mask's 8 x 8 pixels.
+  int64_t in_channels = 4;
   int64_t out_channels = 4;  // latent channels
   int64_t context_width = 0;
   int64_t pooled_width = 0;  // 0: TextStates::pooled is not read
@@ -82,6 +85,9 @@ struct DenoiserInfo {
   bool guidance = false;     // TextStates::guidance is read
   int64_t patch = 1;         // height and width of x are multiples of it
   int64_t sample_size = 0;   // latent height and width in training; 0 = unknown
+
+  // Channels of a mask that is read besides two latents; 0: none is.
+  int64_t mask_channels() const { return std::max<int64_t>(in_channels - 2 * out_channels, 0); }
 };
 
 class Denoiser {

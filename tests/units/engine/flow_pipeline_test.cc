@@ -41,6 +41,17 @@ std::string init_image() {
   return io::encode_png(out);
 }
 
+std::string mask_image() {
+  io::Pixels out{.width = kWidth, .height = kHeight, .channels = 3, .values = {}};
+  for (int y = 0; y < kHeight; ++y) {
+    for (int x = 0; x < kWidth; ++x) {
+      const bool inside = y >= 8 && y < 40 && x >= 20 && x < 56;
+      out.values.insert(out.values.end(), 3, static_cast<uint8_t>(inside ? 255 : 0));
+    }
+  }
+  return io::encode_png(out);
+}
+
 ImageRequest request_of(const json& wanted) {
   const json& asked = wanted["request"];
   ImageRequest out;
@@ -55,6 +66,7 @@ ImageRequest request_of(const json& wanted) {
   out.guidance_scale = asked.value("guidance_scale", 3.5f);
   out.strength = asked.value("strength", 0.8f);
   if (asked.contains("init")) out.init_image = init_image();
+  if (asked.contains("mask")) out.mask_image = mask_image();
   return out;
 }
 

@@ -76,6 +76,14 @@ TEST(Canvas, MasksOfLatentsAreTheUpperLeftPixels) {
   EXPECT_THAT(latent.to_host<float>(), ElementsAre(0, 1));
 }
 
+TEST(Canvas, PixelsOfMasksAreChannels) {
+  const ImageSource source = fake_source(half_noise);
+  const Mask mask{4, 2, {1, 2, 3, 4, 5, 6, 7, 8}};
+  const Tensor found = mask_pixels(mask, 2, *source.device);
+  EXPECT_EQ(found.shape(), (Shape{1, 1, 2, 4}));
+  EXPECT_THAT(found.to_host<float>(), ElementsAre(1, 2, 5, 6, 3, 4, 7, 8));
+}
+
 TEST(Canvas, EnlargingAlignsCentres) {
   const std::vector<float> row = {0, 4};
   EXPECT_THAT(enlarged(row, {1, 1, 2, 1}, 1, 4), ElementsAre(0, 1, 3, 4));
@@ -148,7 +156,7 @@ TEST(Noise, HasTheOrderOfChannelsFirst) {
 
 TEST(Start, FollowsTheRules) {
   const auto check_start = [](StrengthRule rule, float strength, int32_t levels, int32_t first) {
-    const Start start = start_of(rule, 20, strength);
+    const Start start = start_of(rule, 20, strength, false);
     EXPECT_EQ(start.levels, levels);
     EXPECT_EQ(start.first, first);
   };
@@ -160,6 +168,20 @@ TEST(Start, FollowsTheRules) {
   check_start(StrengthRule::all, 0.5f, 40, 20);
   check_start(StrengthRule::all, 1, 20, 0);
   check_start(StrengthRule::all, 0, 1000, 980);
+}
+
+// Python's int(100 * 0.29) is 28, and 100 - 28.999... is 71.000...
+TEST(Start, CountsWithTheDigitsThatWereSent) {
+  EXPECT_EQ(start_of(StrengthRule::part, 100, 0.29f, false).first, 72);
+  EXPECT_EQ(start_of(StrengthRule::part, 100, 0.29f, true).first, 71);
+  EXPECT_EQ(start_of(StrengthRule::a1111, 100, 0.29f, false).first, 71);
+}
+
+TEST(Start, RoundsTheStepsOfFlowsUp) {
+  EXPECT_EQ(start_of(StrengthRule::part, 6, 0.55f, false).first, 3);
+  EXPECT_EQ(start_of(StrengthRule::part, 6, 0.55f, true).first, 2);
+  EXPECT_EQ(start_of(StrengthRule::part, 6, 0, true).first, 5);
+  EXPECT_EQ(start_of(StrengthRule::part, 6, 1, true).first, 0);
 }
 
 TEST(Settings, OfA1111HaveItsSchedules) {
@@ -198,6 +220,22 @@ TEST(Weights, MakeStatesOfLongPromptsWithTheirChunks) {
   const auto weighted = encode_prompts(source, request).positive.context.to_host<float>();
   request.prompt_rule = PromptRule::none;
   EXPECT_NE(encode_prompts(source, request).positive.context.to_host<float>(), weighted);
+}
+
+TEST(Words, AreNotCutBetweenChunks) {
+  constexpr int32_t kPad = 7;
+  ImageSource source = fake_source(half_noise);
+  source.tokenizers[0].pad = kPad;
+  source.embeddings.push_back({"zz", 3, {{1, 2, 3, 4, 5, 6}}});
+  ImageRequest request;
+  for (int i = 0; i < 74; ++i) request.prompt += "a ";
+  request.prompt += "zz";
+  const auto states = encode_prompts(source, request).positive.context.to_host<float>();
+  ASSERT_EQ(states.size(), 2u * 154);
+  // Start, 74 words and the end; the vectors, for which the padding stands in, are in the next one.
+  EXPECT_EQ(states[2 * 75], static_cast<float>(source.tokenizers[0].end));
+  EXPECT_EQ(states[2 * (77 + 1)], kPad);
+  EXPECT_EQ(states[2 * (77 + 4)], static_cast<float>(source.tokenizers[0].end));
 }
 
 TEST(Guide, RescalesByTheDeviation) {
