@@ -52,7 +52,7 @@ MOST_REGISTERS = [
     ("gemm*", DOT2, "*", 184),  # five of 1024
     ("image_conv_matrix", DOT2, "*", 248),  # four of 1024
     ("linear_*", "gfx*", "*", 128),
-    ("matvec", MFMA, "*", 192),
+    ("matvec", MFMA, "*", 256),
     ("matvec", "gfx1[012]*", "*", 128),  # twelve waves of 1536
     ("matvec_k_blocks|matvec_small_blocks", MFMA, "*", 256),
     ("matvec_k_blocks|matvec_small_blocks", WMMA, "*", 192),
