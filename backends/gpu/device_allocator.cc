@@ -13,11 +13,13 @@ constexpr size_t kAlignment = 512;
 constexpr size_t kMiB = size_t{1} << 20;
 
 // Sizes are rounded up so that similar requests share blocks: four classes for each power of two up
-// to 32 MiB, whole MiB above.
+// to 512 KiB, sixteen up to 32 MiB, where weights would lose a tenth of their memory to four, and
+// whole MiB above.
 size_t size_class(size_t bytes) {
   if (bytes <= kAlignment) return kAlignment;
   if (bytes > 32 * kMiB) return (bytes + kMiB - 1) / kMiB * kMiB;
-  const size_t step = std::max(std::bit_floor(bytes - 1) / 4, kAlignment);
+  const size_t classes = bytes > kMiB / 2 ? 16 : 4;
+  const size_t step = std::max(std::bit_floor(bytes - 1) / classes, kAlignment);
   return (bytes + step - 1) / step * step;
 }
 
