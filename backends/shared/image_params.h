@@ -32,8 +32,12 @@ struct ImageConvParams {
   i32 split_depth, splits;
 };
 
+// Most groups of a block that normalises them alone.
+constexpr i32 kMostNormGroups = 64;
+
 // Group norm of (images, pixels, channels) in three steps: the moments of each chunk of pixels, for
-// parts of groups; those of the groups of an image; the result.
+// parts of groups; those of the groups of an image; the result. In one step, all pixels are one
+// chunk and a range is whole groups.
 struct ImageNormParams {
   const void* x;
   const void* weight;   // null: 1
@@ -45,7 +49,7 @@ struct ImageNormParams {
   i64 weight_step, bias_step;
   i32 pixels, channels, groups, width;  // width: channels of a group
   i32 part;                           // channels whose moments one thread joins: divides the width
-  i32 range;                          // channels that a block takes at once: whole parts
+  i32 range, ranges;                  // channels of a block, whole parts; blocks for all channels
   i32 chunk, chunks;                  // pixels of a chunk, chunks of an image
   double by_part, by_chunk, by_last;  // 1 / part, 1 / chunk, 1 / pixels of the last chunk
   float eps;

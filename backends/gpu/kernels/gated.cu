@@ -21,7 +21,7 @@ RB_DEVICE void gate(const BinaryParams& p, Act act) {
 
 template <class T>
 RB_DEVICE void gated(const BinaryParams& p) {
-  with_gate(p.op, [&](auto act) { gate<T>(p, act); });
+  with_gate<T>(p.op, [&](auto act) { gate<T>(p, act); });
 }
 
 #define RB_GATED(dtype, T) RB_KERNEL(gated_##dtype, kTileThreads, BinaryParams, (gated<T>(p)))

@@ -15,9 +15,12 @@ namespace {
 constexpr int64_t kThreads = 384;
 constexpr uint32_t kJoinThreads = 64;
 
-constexpr int64_t kMostPart = 16;   // what one thread joins in a while
-constexpr int64_t kRounds = 8;      // pixels that a thread takes at least, one after another
-constexpr int64_t kBlocksEach = 4;  // of a multiprocessor, so that all are busy to the end
+constexpr int64_t kMostPart = 16;      // what one thread joins in a while
+constexpr int64_t kRounds = 4;         // pixels that a thread takes at least, one after another
+constexpr int64_t kBlocksEach = 4;     // of a multiprocessor, so that all are busy to the end
+constexpr int64_t kMostRuns = 64;      // read side by side of a pixel by one block
+constexpr int64_t kFewestRuns = 4;     // the same, where that is for the block to choose
+constexpr int64_t kMostPixels = 1024;  // of an image that one step serves well
 
 // Pixels that can be read 16 bytes at a time.
 bool packed(const ImageGroupNormArgs& args) {
@@ -34,21 +37,43 @@ int64_t part_of(int64_t width) {
 }
 
 struct Cut {
-  int64_t part, range, chunk, chunks;
+  bool whole;  // in one step
+  int64_t part, range, ranges, chunk, chunks;
 };
+
+int64_t pieces(int64_t count, int64_t size) {
+  return (count + size - 1) / size;
+}
+
+// Ranges of whole groups, all pixels one chunk; a range of 0 channels where that does not serve.
+Cut cut_whole(const ImageGroupNormArgs& args, int64_t each) {
+  const int64_t pixels = args.x.size(1), channels = args.x.size(2);
+  const int64_t width = channels / args.groups, unit = std::lcm(width, each);
+  const int64_t range = std::min(pieces(kFewestRuns * each, unit) * unit, channels);
+  const bool fits = range / each <= kThreads && range / width <= shared::kMostNormGroups;
+  if (pixels > kMostPixels || !fits) return {};
+  return {.whole = true,
+          .part = width,
+          .range = range,
+          .ranges = pieces(channels, range),
+          .chunk = pixels,
+          .chunks = 1};
+}
 
 // `each`: channels that a thread reads at a time.
 Cut cut(const ImageGroupNormArgs& args, int64_t each, int64_t multiprocessors) {
+  Cut out = cut_whole(args, each);
+  if (out.whole) return out;
   const int64_t pixels = args.x.size(1), channels = args.x.size(2);
-  Cut out{};
   out.part = part_of(channels / args.groups);
   const int64_t unit = std::lcm(out.part, each);
-  out.range = std::min(kThreads * each / unit * unit, channels);
+  out.range = std::min(std::max<int64_t>(kMostRuns * each / unit, 1) * unit, channels);
+  out.ranges = pieces(channels, out.range);
   const int64_t side = kThreads / (out.range / each);  // pixels read side by side
   const int64_t wanted =
-      std::max<int64_t>(kBlocksEach * multiprocessors / args.x.size(0), 1);  // chunks
-  out.chunk = std::max((pixels + wanted - 1) / wanted, std::min(side * kRounds, pixels));
-  out.chunks = (pixels + out.chunk - 1) / out.chunk;
+      std::max<int64_t>(kBlocksEach * multiprocessors / (args.x.size(0) * out.ranges), 1);
+  out.chunk = std::max(pieces(pixels, wanted), std::min(side * kRounds, pixels));
+  out.chunks = pieces(pixels, out.chunk);
   return out;
 }
 
@@ -72,6 +97,7 @@ shared::ImageNormParams params_of(const ImageGroupNormArgs& args, const Cut& cut
           .width = narrow(x.size(2) / args.groups),
           .part = narrow(cut.part),
           .range = narrow(cut.range),
+          .ranges = narrow(cut.ranges),
           .chunk = narrow(cut.chunk),
           .chunks = narrow(cut.chunks),
           .by_part = 1.0 / static_cast<double>(cut.part),
@@ -97,13 +123,7 @@ void run(const ImageGroupNormArgs& args, Stream& stream) {
   const int64_t each = fast ? 16 / info(dtype).block_bytes : 1;
   const Cut pieces = cut(args, each, device.multiprocessors);
   shared::ImageNormParams params = params_of(args, pieces);
-  const int64_t images = args.x.size(0), blocks = images * pieces.chunks;
-  const size_t moment = 2 * (dtype == DType::f64 ? sizeof(double) : sizeof(float));
-  const int64_t parts = args.x.size(2) / pieces.part;
-  const Scratch chunks(stream, static_cast<size_t>(blocks * parts) * moment);
-  const Scratch groups(stream, static_cast<size_t>(images * args.groups) * moment);
-  params.chunk_moments = chunks.as<void>();
-  params.moments = groups.as<void>();
+  const int64_t images = args.x.size(0), blocks = images * pieces.chunks * pieces.ranges;
   const auto start = [&](const KernelName& kernel, int64_t count, int64_t threads) {
     launch(stream,
            {.op = "image_group_norm",
@@ -114,6 +134,17 @@ void run(const ImageGroupNormArgs& args, Stream& stream) {
            params);
   };
   const char* variant = fast ? "packed" : "";
+  if (pieces.whole) {
+    start(KernelName("image_norm", dtype, variant).part("whole").lanes(device.lane_count), blocks,
+          kThreads);
+    return;
+  }
+  const size_t moment = 2 * (dtype == DType::f64 ? sizeof(double) : sizeof(float));
+  const int64_t parts = args.x.size(2) / pieces.part;
+  const Scratch chunks(stream, static_cast<size_t>(images * pieces.chunks * parts) * moment);
+  const Scratch groups(stream, static_cast<size_t>(images * args.groups) * moment);
+  params.chunk_moments = chunks.as<void>();
+  params.moments = groups.as<void>();
   start(KernelName("image_norm", dtype, variant).part("sums"), blocks, kThreads);
   start(KernelName("image_norm", dtype).part("join").lanes(device.lane_count), images * args.groups,
         kJoinThreads);

@@ -96,6 +96,11 @@ std::vector<ImageNormCase> cases() {
     out.push_back({.x = {{2, 70, 96}}, .groups = 4, .dtype = dtype});
     out.push_back({.x = {{1, 33, 33}}, .groups = 11, .dtype = dtype});
     out.push_back({.x = {{1, 5000, 64}}, .groups = 32, .dtype = dtype});
+    // Too many pixels for one step, and more channels than a block takes.
+    out.push_back({.x = {{1, 1030, 1280}}, .groups = 32, .activation = kSilu, .dtype = dtype});
+    out.push_back({.x = {{2, 1025, 33}}, .groups = 11, .activation = kSilu, .dtype = dtype});
+    // Groups of one channel.
+    out.push_back({.x = {{2, 40, 128}}, .groups = 128, .dtype = dtype});
   }
   // The mean of squares minus the square of the mean would keep few digits.
   out.push_back({.x = {{1, 500, 64}}, .groups = 8, .centre = 300});
