@@ -17,6 +17,12 @@ const char* refuse_linear(const LinearArgs& args) {
 void run_linear(const LinearArgs& args, Stream& stream) {
   gpu::run_lt_linear(library(), args, stream);
 }
+const char* refuse_fused(const FusedLinearArgs& args) {
+  return gpu::refuse_lt_fused_linear(library(), args);
+}
+void run_fused(const FusedLinearArgs& args, Stream& stream) {
+  gpu::run_lt_fused_linear(library(), args, stream);
+}
 const char* refuse_matmul(const MatmulArgs& args) {
   return gpu::refuse_lt_matmul(library(), args);
 }
@@ -33,6 +39,7 @@ const gpu::LtVendor kCublasLtVendor{.name = "cuBLASLt",
                                     .numbers = gpu::kCublasLtNumbers};
 
 const Impl<LinearArgs> linear_cublaslt{"cublaslt", refuse_linear, run_linear};
+const Impl<FusedLinearArgs> fused_linear_cublaslt{"cublaslt", refuse_fused, run_fused};
 const Impl<MatmulArgs> matmul_cublaslt{"cublaslt", refuse_matmul, run_matmul};
 
 }  // namespace rbee::cuda

@@ -29,6 +29,7 @@ KernelTable mma_kernels() {
       gpu::slot<gpu::paged_attention_decode, paged_attention_mma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_mma,
                        linear_mma, gpu::linear>();
+  t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_cublaslt>();
   t.matmul = gpu::slot<matmul_cublaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mma, gpu::image_conv_plain>();
   return t;

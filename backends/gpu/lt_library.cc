@@ -24,6 +24,11 @@ uint32_t alignment_of(const void* data) {
   return uint32_t{1} << std::countr_zero(address);
 }
 
+// Without one, the factor 0 keeps d from being read.
+const void* added_of(const LtProduct& p) {
+  return p.added != nullptr ? p.added : p.d;
+}
+
 }  // namespace
 
 LtLibrary::LtLibrary(const LtVendor& vendor)
@@ -75,8 +80,10 @@ LtLibrary::Key LtLibrary::key_of(const LtProduct& p, int ordinal) const {
           p.b_stride,
           p.d_stride,
           p.bias != nullptr,
+          p.added != nullptr,
           alignment_of(p.a),
           alignment_of(p.b),
+          alignment_of(added_of(p)),
           alignment_of(p.d)};
 }
 
@@ -132,7 +139,7 @@ LtHandle LtLibrary::make_preference(const LtProduct& p) const {
   if (numbers_.min_alignment_a != 0) {
     set(numbers_.min_alignment_a, alignment_of(p.a));
     set(numbers_.min_alignment_a + 1, alignment_of(p.b));
-    set(numbers_.min_alignment_a + 2, alignment_of(p.d));
+    set(numbers_.min_alignment_a + 2, alignment_of(added_of(p)));
     set(numbers_.min_alignment_a + 3, alignment_of(p.d));
   }
   return preference;
@@ -177,13 +184,14 @@ bool LtLibrary::run(const LtProduct& p, Stream& stream) {
           "MatmulDescSetAttribute");
   }
   const Scratch workspace(stream, plan.workspace);
-  const float one[2] = {1, 0};
-  const double wide_one[2] = {1, 0};
+  const float added = p.added != nullptr ? 1 : 0;
+  const float factors[2] = {1, added};
+  const double wide_factors[2] = {1, added};
   const bool wide = p.type == DType::f64;
-  const void* alpha = wide ? static_cast<const void*>(&wide_one[0]) : &one[0];
-  const void* beta = wide ? static_cast<const void*>(&wide_one[1]) : &one[1];
-  check(fn_.Matmul(library, plan.operation, alpha, p.a, plan.a, p.b, plan.b, beta, p.d, plan.d, p.d,
-                   plan.d, plan.algorithm.data(), workspace.as<void>(), plan.workspace,
+  const void* alpha = wide ? static_cast<const void*>(&wide_factors[0]) : &factors[0];
+  const void* beta = wide ? static_cast<const void*>(&wide_factors[1]) : &factors[1];
+  check(fn_.Matmul(library, plan.operation, alpha, p.a, plan.a, p.b, plan.b, beta, added_of(p),
+                   plan.d, p.d, plan.d, plan.algorithm.data(), workspace.as<void>(), plan.workspace,
                    static_cast<LtHandle>(stream.handle)),
         "Matmul");
   return true;

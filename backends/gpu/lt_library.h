@@ -27,7 +27,7 @@ struct LtVendor {
   const LtNumbers& numbers;
 };
 
-// d(m, n) = op(a) * op(b) + bias(m): column-major, as these libraries count.
+// d(m, n) = op(a) * op(b) + bias(m) + added(m, n): column-major, as these libraries count.
 struct LtProduct {
   DType type;    // of a and b
   DType result;  // of d and bias
@@ -38,7 +38,8 @@ struct LtProduct {
   int64_t a_stride = 0, b_stride = 0, d_stride = 0;  // elements between them
   const void* a = nullptr;
   const void* b = nullptr;
-  const void* bias = nullptr;  // null: none
+  const void* bias = nullptr;   // null: none
+  const void* added = nullptr;  // as d lies and of its type; null: none
   void* d = nullptr;
 };
 

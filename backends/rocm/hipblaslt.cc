@@ -17,6 +17,12 @@ const char* refuse_linear(const LinearArgs& args) {
 void run_linear(const LinearArgs& args, Stream& stream) {
   gpu::run_lt_linear(library(), args, stream);
 }
+const char* refuse_fused(const FusedLinearArgs& args) {
+  return gpu::refuse_lt_fused_linear(library(), args);
+}
+void run_fused(const FusedLinearArgs& args, Stream& stream) {
+  gpu::run_lt_fused_linear(library(), args, stream);
+}
 const char* refuse_matmul(const MatmulArgs& args) {
   return gpu::refuse_lt_matmul(library(), args);
 }
@@ -35,6 +41,7 @@ const gpu::LtVendor kHipblasLtVendor{
     .numbers = gpu::kHipblasLtNumbers};
 
 const Impl<LinearArgs> linear_hipblaslt{"hipblaslt", refuse_linear, run_linear};
+const Impl<FusedLinearArgs> fused_linear_hipblaslt{"hipblaslt", refuse_fused, run_fused};
 const Impl<MatmulArgs> matmul_hipblaslt{"hipblaslt", refuse_matmul, run_matmul};
 
 }  // namespace rbee::rocm

@@ -25,6 +25,7 @@ KernelTable mfma_kernels() {
       gpu::slot<gpu::paged_attention_decode, paged_attention_mfma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_slabs,
                        linear_mfma, gpu::linear>();
+  t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mfma, gpu::image_conv_plain>();
   return t;
@@ -39,6 +40,7 @@ KernelTable wmma_kernels() {
       gpu::slot<gpu::paged_attention_decode, paged_attention_wmma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_slabs,
                        linear_wmma, gpu::linear>();
+  t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_wmma, gpu::image_conv_plain>();
   return t;

@@ -1,6 +1,7 @@
 #include "rbee/nn/linear.h"
 
 #include "rbee/ops/elementwise.h"
+#include "rbee/ops/fused_linear.h"
 
 namespace rbee::nn {
 
@@ -20,6 +21,16 @@ Tensor Linear::over_last(const Tensor& x) const {
   const Tensor y = (*this)(contiguous(x).reshape({rows, in}));
   shape[shape.rank() - 1] = y.dim(1);
   return y.reshape(shape);
+}
+
+Tensor Linear::onto(const Tensor& residual, const Tensor& x) const {
+  const int64_t in = x.dim(-1), out = residual.dim(-1);
+  const Tensor rows = contiguous(x).reshape({in == 0 ? 0 : x.numel() / in, in});
+  const Tensor onto = residual.reshape({rows.dim(0), out});
+  if (std::optional<Tensor> sum = linear_onto(rows, weights_, onto)) {
+    return sum->reshape(residual.shape());
+  }
+  return residual + (*this)(rows).reshape(residual.shape());
 }
 
 }  // namespace rbee::nn

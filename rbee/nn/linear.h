@@ -30,6 +30,8 @@ class Linear {
   Tensor operator()(const Tensor& x) const { return linear(x, weights_.weight, weights_.bias); }
   // The same over the last axis: x (..., in), any strides, to (..., out).
   Tensor over_last(const Tensor& x) const;
+  // residual + over_last(x); residual: (..., out), contiguous.
+  Tensor onto(const Tensor& residual, const Tensor& x) const;
   // For layers that share an input, see linear_many().
   const LinearWeights& weights() const { return weights_; }
 

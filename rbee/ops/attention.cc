@@ -69,7 +69,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   }
   const View slopes = f32_operand("alibi_slopes", options.alibi_slopes, q, {n.heads});
   const float usual_scale = 1.0f / std::sqrt(static_cast<float>(n.head_dim));
-  Tensor y = empty({n.batch, n.heads, n.q_len, n.v_dim}, q.dtype(), q.device());
+  Tensor y =
+      empty({n.batch, n.q_len, n.heads, n.v_dim}, q.dtype(), q.device()).permute({0, 2, 1, 3});
   const AttentionArgs args{.q = q.view(),
                            .k = k.view(),
                            .v = v.view(),

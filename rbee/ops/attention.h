@@ -16,7 +16,8 @@ struct AttentionOptions {
 // Scaled dot-product attention; heads % kv_heads == 0 (GQA, MQA)
 //   q: (batch, heads, q_len, head_dim)   k: (batch, kv_heads, kv_len, head_dim)
 //   v: (batch, kv_heads, kv_len, v_dim)  result: (batch, heads, q_len, v_dim)
-// Query i stands at place i + kv_len - q_len among the keys. A query that sees no key, or none
+// The result lies as (batch, q_len, heads, v_dim), for the projection that follows. Query i stands
+// at place i + kv_len - q_len among the keys. A query that sees no key, or none
 // whose score is above -inf, gives zeros. q, k, v: one float dtype, any strides.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options);

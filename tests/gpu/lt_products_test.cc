@@ -160,7 +160,7 @@ TEST_P(LtProductsTest, RefusesWhatLibrariesCannotSay) {
                "writes rows only");
 }
 
-TEST_P(LtProductsTest, ComputesLinearLayersWithBias) {
+TEST_P(LtProductsTest, ComputesLinearLayersWithBiasAndResidual) {
   constexpr int64_t kRows = 9, kDepth = 6;
   const Matrix<float> x = rows<float>(1, 1, kRows, kDepth);
   View flat = x.view;
@@ -169,9 +169,12 @@ TEST_P(LtProductsTest, ComputesLinearLayersWithBias) {
   flat.sizes[1] = kDepth;
   flat.strides[0] = kDepth;
   flat.strides[1] = 1;
-  for (const bool with_bias : {false, true, false}) {
+  for (const int kind : {0, 1, 2, 3, 0}) {
+    const bool with_bias = kind % 2 == 1, with_residual = kind >= 2;
     std::vector<float> weight(5 * kDepth), bias{1, -2, 3, -4, 5}, y(kRows * 5, -1.0f);
+    std::vector<float> residual(kRows * 5);
     for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(i % 7) - 3;
+    for (size_t i = 0; i < residual.size(); ++i) residual[i] = static_cast<float>(i % 13) - 6;
     LinearPart part{.weight = flat, .bias = {}, .y = flat};
     part.weight.data = weight.data();
     part.weight.sizes[0] = 5;
@@ -180,12 +183,23 @@ TEST_P(LtProductsTest, ComputesLinearLayersWithBias) {
     if (with_bias) {
       part.bias = {.data = bias.data(), .rank = 1, .sizes = {5}, .strides = {1}};
     }
-    const LinearArgs args{.x = flat, .parts = {&part, 1}};
-    ASSERT_STREQ(gpu::refuse_lt_linear(library(), args), nullptr);
-    gpu::run_lt_linear(library(), args, device_.default_stream());
+    Stream& stream = device_.default_stream();
+    if (with_residual) {
+      View added = part.y;
+      added.data = residual.data();
+      const FusedLinearArgs args{
+          .x = flat, .norm_weight = {}, .residual = added, .parts = {&part, 1}};
+      ASSERT_STREQ(gpu::refuse_lt_fused_linear(library(), args), nullptr);
+      gpu::run_lt_fused_linear(library(), args, stream);
+    } else {
+      const LinearArgs args{.x = flat, .parts = {&part, 1}};
+      ASSERT_STREQ(gpu::refuse_lt_linear(library(), args), nullptr);
+      gpu::run_lt_linear(library(), args, stream);
+    }
     for (int64_t row = 0; row < kRows; ++row) {
       for (int64_t out = 0; out < 5; ++out) {
         double sum = with_bias ? bias[static_cast<size_t>(out)] : 0.0;
+        if (with_residual) sum += residual[static_cast<size_t>(row * 5 + out)];
         for (int64_t k = 0; k < kDepth; ++k) {
           sum += x.at(0, 0, row, k) * weight[static_cast<size_t>(out * kDepth + k)];
         }

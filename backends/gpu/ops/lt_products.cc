@@ -18,9 +18,9 @@ bool product_dtype(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-// A row-major matrix is its transpose in columns: y^T = weight * x^T.
+// A row-major matrix is its transpose in columns: y^T = weight * x^T + residual^T.
 bool run_part(LtLibrary& library, const View& x, RoundedInput& inputs, const LinearPart& part,
-              Stream& stream) {
+              const View& residual, Stream& stream) {
   const View& weight = part.weight;
   const int64_t rows = x.size(0), outs = weight.size(0), depth = x.size(1);
   return library.run({.type = weight.dtype,
@@ -35,6 +35,7 @@ bool run_part(LtLibrary& library, const View& x, RoundedInput& inputs, const Lin
                       .a = weight.data,
                       .b = inputs.as(weight.dtype),
                       .bias = part.bias.data,
+                      .added = residual.data,
                       .d = part.y.data},
                      stream);
 }
@@ -115,9 +116,23 @@ const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args) {
 void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream) {
   RoundedInput inputs(args.x, stream);
   for (const LinearPart& part : args.parts) {
-    if (run_part(library, args.x, inputs, part, stream)) continue;
+    if (run_part(library, args.x, inputs, part, View{}, stream)) continue;
     linear.run({.x = args.x, .parts = {&part, 1}}, stream);
   }
+}
+
+const char* refuse_lt_fused_linear(const LtLibrary& library, const FusedLinearArgs& args) {
+  if (args.norm_weight || args.gated || !args.residual) return "adds a residual and nothing else";
+  if (!args.parts[0].y.contiguous()) return "writes results without gaps";
+  return refuse_lt_linear(library, {.x = args.x, .parts = args.parts});
+}
+
+void run_lt_fused_linear(LtLibrary& library, const FusedLinearArgs& args, Stream& stream) {
+  RoundedInput inputs(args.x, stream);
+  const LinearPart& part = args.parts[0];
+  if (run_part(library, args.x, inputs, part, args.residual, stream)) return;
+  linear.run({.x = args.x, .parts = args.parts}, stream);
+  binary.run({.op = BinaryOp::add, .a = part.y, .b = args.residual, .y = part.y}, stream);
 }
 
 const char* refuse_lt_matmul(const LtLibrary& library, const MatmulArgs& args) {

@@ -13,6 +13,10 @@ const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args);
 // Falls back to the kernels of this folder where the library has no algorithm.
 void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream);
 
+// The same for one layer that adds a residual and nothing else.
+const char* refuse_lt_fused_linear(const LtLibrary& library, const FusedLinearArgs& args);
+void run_lt_fused_linear(LtLibrary& library, const FusedLinearArgs& args, Stream& stream);
+
 // Null for f32, f64, f16 and bf16 matrices with one unit stride each, whose batch axes step evenly;
 // else why not.
 const char* refuse_lt_matmul(const LtLibrary& library, const MatmulArgs& args);

@@ -78,15 +78,14 @@ Tensor TransformerBlock::attend_self(const Tensor& x) const {
 
 // GEGLU (Shazeer 2020)
 Tensor TransformerBlock::feed_forward(const Tensor& x) const {
-  const Tensor hidden = gated_linear(GateOp::gelu_erf, flat(x), gate_.weights(), up_.weights());
-  return down_(hidden).reshape(x.shape());
+  return gated_linear(GateOp::gelu_erf, flat(x), gate_.weights(), up_.weights());
 }
 
 Tensor TransformerBlock::operator()(const Tensor& x, const KeysValues& prompt) const {
-  Tensor h = x + self_output_.over_last(attend_self(norm1_(x)));
+  Tensor h = self_output_.onto(x, attend_self(norm1_(x)));
   const Tensor query = split_heads(query_.over_last(norm2_(h)), heads_);
-  h = h + output_.over_last(join_heads(attention(query, prompt.keys, prompt.values, {})));
-  return h + feed_forward(norm3_(h));
+  h = output_.onto(h, join_heads(attention(query, prompt.keys, prompt.values, {})));
+  return down_.onto(h, feed_forward(norm3_(h)));
 }
 
 SpatialTransformer::SpatialTransformer(const nn::WeightScope& scope, const TransformerSpec& spec) {
@@ -111,7 +110,7 @@ Tensor SpatialTransformer::operator()(const Tensor& x, std::span<const KeysValue
     h = block(h, prompt.front());
     prompt = prompt.subspan(1);
   }
-  return x + out_.over_last(h).reshape(x.shape());
+  return out_.onto(x, h);
 }
 
 UnetLayers::UnetLayers(const nn::WeightScope& scope, const UnetLevel& level, const Widths& widths,

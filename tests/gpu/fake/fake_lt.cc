@@ -200,18 +200,19 @@ int RB_LT(MatmulAlgoGetHeuristic)(void*, void* operation, void* a, void* b, void
 }
 
 int RB_LT(Matmul)(void*, void* operation, const void* alpha, const void* a, void* a_layout,
-                  const void* b, void* b_layout, const void* beta, const void*, void*, void* d,
-                  void* d_layout, const void* algorithm, void* workspace, size_t workspace_bytes,
-                  void*) {
+                  const void* b, void* b_layout, const void* beta, const void* c, void* c_layout,
+                  void* d, void* d_layout, const void* algorithm, void* workspace,
+                  size_t workspace_bytes, void*) {
   const auto& o = *static_cast<Operation*>(operation);
   const auto& la = *static_cast<Layout*>(a_layout);
   const auto& lb = *static_cast<Layout*>(b_layout);
   const auto& ld = *static_cast<Layout*>(d_layout);
   const std::vector<unsigned char> known(kAlgorithmBytes, kMark);
   if (std::memcmp(algorithm, known.data(), kAlgorithmBytes) != 0 || !sound(o, la, lb, ld) ||
-      workspace_bytes < kWorkspace || load(o.scale, alpha, 0) != 1 || load(o.scale, beta, 0) != 0) {
+      workspace_bytes < kWorkspace || load(o.scale, alpha, 0) != 1 || c_layout != d_layout) {
     return kInvalid;
   }
+  const double added = load(o.scale, beta, 0);
   std::memset(workspace, kMark, workspace_bytes);
   const auto depth = static_cast<int64_t>(columns_of(la, o.transpose_a));
   for (int64_t matrix = 0; matrix < ld.batch; ++matrix) {
@@ -222,7 +223,9 @@ int RB_LT(Matmul)(void*, void* operation, const void* alpha, const void* a, void
           sum += element(la, o.transpose_a, a, matrix, row, k) *
                  element(lb, o.transpose_b, b, matrix, k, column);
         }
-        store(ld.type, d, matrix * ld.stride + column * ld.pitch + row, sum);
+        const int64_t at = matrix * ld.stride + column * ld.pitch + row;
+        if (added != 0) sum += added * load(ld.type, c, at);
+        store(ld.type, d, at, sum);
       }
     }
   }

@@ -48,6 +48,18 @@ std::vector<FusedCase> cases() {
     out.push_back({.in = 1024, .outs = {9}, .norm = true, .bias = true, .gate = gate});
     out.push_back({.rows = 2, .in = 24, .outs = {5}, .gate = gate});
   }
+  // More rows than a mat-vec takes.
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    out.push_back({.rows = 40,
+                   .in = 64,
+                   .outs = {72},
+                   .weight = dtype,
+                   .dtype = dtype,
+                   .bias = true,
+                   .residual = true});
+    out.push_back(
+        {.rows = 9, .in = 24, .outs = {20}, .weight = dtype, .dtype = dtype, .residual = true});
+  }
   // As many groups as keep several waves of a device busy, and rows that waves share.
   out.push_back({.in = 1024, .outs = {9001}, .weight = DType::f16, .dtype = DType::f16});
   out.push_back({.in = 11008, .outs = {130}, .weight = DType::q8_0, .residual = true});
