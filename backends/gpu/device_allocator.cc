@@ -74,6 +74,10 @@ void* DeviceAllocator::allocate(size_t bytes, void* stream) {
   const uint64_t pool = open_pool_ != 0 && stream == pool_stream_ ? open_pool_ : 0;
   const Place place{.stream = pool != 0 ? nullptr : stream, .pool = pool};
   void* data = take_cached(place, rounded);
+  if (data == nullptr && pool != 0) {
+    data = take_cached({.stream = stream, .pool = 0}, rounded);
+    if (data != nullptr) blocks_[data].pool = pool;
+  }
   if (data == nullptr) {
     data = allocate_new(rounded, bytes, lock);
     blocks_[data] = {.bytes = rounded, .pool = pool};
@@ -105,6 +109,7 @@ void DeviceAllocator::begin_pool(void* stream) {
   RB_ASSERT(open_pool_ == 0);
   open_pool_ = ++last_pool_;
   pool_stream_ = stream;
+  pool_streams_[open_pool_] = stream;
 }
 
 uint64_t DeviceAllocator::end_pool() {
@@ -117,21 +122,24 @@ uint64_t DeviceAllocator::end_pool() {
 
 void DeviceAllocator::release_pool(uint64_t pool) noexcept {
   const std::scoped_lock lock(mutex_);
-  const auto lists = cached_.find(Place{.stream = nullptr, .pool = pool});
-  if (lists != cached_.end()) {
-    for (const auto& [bytes, list] : lists->second) {
-      for (void* data : list) {
-        stats_.cached -= static_cast<int64_t>(bytes);
-        blocks_.erase(data);
-        driver_.free(data);
-      }
-    }
-    cached_.erase(lists);
-  }
-  // Blocks still in use turn ordinary, and are reused once their tensors are gone.
   for (auto& [data, block] : blocks_) {
     if (block.pool == pool) block.pool = 0;
   }
+  const auto stream = pool_streams_.find(pool);
+  if (stream == pool_streams_.end()) return;
+  const auto lists = cached_.find(Place{.stream = nullptr, .pool = pool});
+  if (lists != cached_.end()) {
+    try {
+      FreeLists& kept = cached_[{.stream = stream->second, .pool = 0}];
+      for (const auto& [bytes, list] : lists->second) {
+        kept[bytes].insert(kept[bytes].end(), list.begin(), list.end());
+      }
+      cached_.erase(lists);
+    } catch (const std::bad_alloc&) {
+      log(LogLevel::warn, "device memory is not kept for reuse: the host has no memory left");
+    }
+  }
+  pool_streams_.erase(stream);
 }
 
 void DeviceAllocator::trim_locked() noexcept {

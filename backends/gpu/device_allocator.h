@@ -36,8 +36,9 @@ class DeviceAllocator {
   void free(void* data, void* stream) noexcept;
 
   // From begin_pool until end_pool, allocations of `stream` come from a pool of their own, so that
-  // a recorded graph's addresses belong to nobody else. The pool's memory goes back to the driver
-  // by release_pool, after the graph and every tensor in it are gone.
+  // a recorded graph's addresses belong to nobody else; the graph runs on that stream. The pool
+  // grows by what is kept for the stream, then by new memory. release_pool, after the graph and
+  // every tensor in it are gone, gives its memory back to what is kept for the stream.
   void begin_pool(void* stream);
   uint64_t end_pool();
   void release_pool(uint64_t pool) noexcept;
@@ -52,9 +53,9 @@ class DeviceAllocator {
     size_t bytes = 0;
     uint64_t pool = 0;  // 0: ordinary
   };
-  // Freed blocks by place (the stream, or the pool) and size.
+  // Freed blocks by place and size.
   struct Place {
-    void* stream = nullptr;
+    void* stream = nullptr;  // of a pool: null
     uint64_t pool = 0;
     bool operator<(const Place& other) const {
       return pool != other.pool ? pool < other.pool : stream < other.stream;
@@ -71,6 +72,7 @@ class DeviceAllocator {
   mutable std::mutex mutex_;
   std::unordered_map<void*, Block> blocks_;
   std::map<Place, FreeLists> cached_;
+  std::map<uint64_t, void*> pool_streams_;
   void* pool_stream_ = nullptr;
   uint64_t open_pool_ = 0;
   uint64_t last_pool_ = 0;

@@ -32,20 +32,42 @@ Tensor filled(int64_t count, double value, Device& device) {
 
 }  // namespace
 
-Guide::Guide(const models::Denoiser& denoiser, const diffusion::NoiseModel& noise,
-             const PromptStates& states, int64_t batch, const GuideOptions& options)
-    : denoiser_(denoiser),
-      noise_(noise),
-      options_(options),
-      both_(options.scale > 1 || options.unguided) {
-  models::TextStates text = repeated(states.positive, batch);
-  if (both_) text = joined(repeated(states.negative, batch), text);
-  conditioning_ = denoiser.prepare(text);
-  controls_ = ControlPass(options.controls, text);
+Tensor RepeatedDenoiser::operator()(const Tensor& x, const Tensor& times, int64_t calls_left) {
+  constexpr int64_t kWorthRecording = 4;  // recording takes about as long as a step
+  if (!recording_) {
+    const bool records = warm_ && calls_left >= kWorthRecording;
+    warm_ = true;
+    if (!records || !Recording::supported(x.device())) {
+      return denoiser_(x, times, conditioning_);
+    }
+    record(x, times);
+  }
+  copy_(x_, x);
+  copy_(times_, times);
+  recording_.replay();
+  return result_;
 }
 
+void RepeatedDenoiser::record(const Tensor& x, const Tensor& times) {
+  x_ = empty(x.shape(), x.dtype(), x.device());
+  times_ = empty(times.shape(), times.dtype(), times.device());
+  recording_ = Recording(x.device(), [&] { result_ = denoiser_(x_, times_, conditioning_); });
+}
+
+Guide::Guide(const models::Denoiser& denoiser, const diffusion::NoiseModel& noise,
+             const PromptStates& states, int64_t batch, const GuideOptions& options)
+    : noise_(noise),
+      options_(options),
+      both_(options.scale > 1 || options.unguided),
+      text_(both_ ? joined(repeated(states.negative, batch), repeated(states.positive, batch))
+                  : repeated(states.positive, batch)),
+      conditioning_(denoiser.prepare(text_)),
+      denoiser_(denoiser),
+      repeated_(denoiser, *conditioning_),
+      controls_(options.controls, text_) {}
+
 diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time, bool unguided,
-                                      StepPlace place) const {
+                                      StepPlace place) {
   const diffusion::Scaling scaling = noise_.scaling(sigma);
   const int64_t batch = x.dim(0);
   const auto halves = [&](const Tensor& half) {
@@ -57,7 +79,9 @@ diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time
   const std::optional<models::ControlStates> control = controls_(seen, times, place);
   const Tensor input =
       options_.extra.defined() ? halves(concat({scaled, options_.extra}, Axis{3})) : seen;
-  const Tensor output = denoiser_(input, times, *conditioning_, control ? &*control : nullptr);
+  // What a control adds is computed anew for each step.
+  const Tensor output = control ? denoiser_(input, times, *conditioning_, &*control)
+                                : repeated_(input, times, place.count - place.index);
   const auto picture = [&](const Tensor& said) {
     if (scaling.skip == 0) return affine(said, scaling.out, 0);
     return weighted_sum({{&x, scaling.skip}, {&said, scaling.out}});

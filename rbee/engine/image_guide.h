@@ -5,6 +5,7 @@
 #include "rbee/diffusion/run_plan.h"
 #include "rbee/engine/image_control.h"
 #include "rbee/engine/image_text.h"
+#include "rbee/tensor/recording.h"
 
 namespace rbee::engine {
 
@@ -17,6 +18,29 @@ struct GuideOptions {
   std::vector<ControlHint> controls;
 };
 
+// Calls a denoiser for one prompt and one size; on devices that can record, from the second call on
+// as a recording, because the host takes longer to queue a step's kernels than small pictures take
+// to compute.
+class RepeatedDenoiser {
+ public:
+  // Both outlive the object.
+  RepeatedDenoiser(const models::Denoiser& denoiser, const models::Conditioning& conditioning)
+      : denoiser_(denoiser), conditioning_(conditioning) {}
+
+  // As Denoiser's call. `calls_left`: of the same size, this one included, as far as is known. The
+  // result is overwritten by the next call.
+  Tensor operator()(const Tensor& x, const Tensor& times, int64_t calls_left);
+
+ private:
+  void record(const Tensor& x, const Tensor& times);
+
+  const models::Denoiser& denoiser_;
+  const models::Conditioning& conditioning_;
+  bool warm_ = false;  // the first call loads kernels and fills caches, which cannot be recorded
+  Recording recording_;
+  Tensor x_, times_, result_;  // of the recording
+};
+
 class Guide {
  public:
   // `states` are of one sample and are repeated for the batch. Both halves share calls of the
@@ -26,14 +50,16 @@ class Guide {
 
   // x: (batch, h, w, channels)
   diffusion::Evaluation evaluate(const Tensor& x, double sigma, double time, bool unguided,
-                                 StepPlace place) const;
+                                 StepPlace place);
 
  private:
-  const models::Denoiser& denoiser_;
   const diffusion::NoiseModel& noise_;
   GuideOptions options_;
-  bool both_;  // halves
+  bool both_;                // halves
+  models::TextStates text_;  // of all rows
   std::unique_ptr<models::Conditioning> conditioning_;
+  const models::Denoiser& denoiser_;
+  RepeatedDenoiser repeated_;
   ControlPass controls_;
 };
 

@@ -96,7 +96,10 @@ ModelFiles read_diffusers_folder(const fs::path& path) {
   ModelFiles files;
   files.family = family_of(folder);
   files.name = fs::absolute(path).lexically_normal().filename().string();
-  files.zeros_for_empty_negative = folder.index().flag_or("force_zeros_for_empty_prompt", false);
+  // diffusers' pipelines of SDXL do so when their index does not say.
+  const bool custom =
+      files.family == ImageFamily::sdxl || files.family == ImageFamily::sdxl_refiner;
+  files.zeros_for_empty_negative = folder.index().flag_or("force_zeros_for_empty_prompt", custom);
   for (const char* name :
        {"text_encoder", "text_encoder_2", "text_encoder_3", "unet", "transformer", "vae"}) {
     const io::PipelinePart* part = folder.find(name);

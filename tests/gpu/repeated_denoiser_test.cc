@@ -1,0 +1,82 @@
+// A denoiser that is called step after step is recorded on devices that can record, and replayed.
+#include <gtest/gtest.h>
+
+#include "backends/cuda/cuda_driver.h"
+#include "backends/cuda/cuda_kernels.h"
+#include "backends/gpu/backend.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/rocm/hip_driver.h"
+#include "backends/rocm/rocm_kernels.h"
+#include "rbee/engine/image_guide.h"
+#include "rbee/ops/elementwise.h"
+#include "tests/gpu/fake_library.h"
+
+namespace rbee::harness {
+namespace {
+
+class Prompt final : public models::Conditioning {};
+
+class DoublingDenoiser final : public models::Denoiser {
+ public:
+  const models::DenoiserInfo& info() const override { return info_; }
+  std::unique_ptr<models::Conditioning> prepare(const models::TextStates&) const override {
+    return std::make_unique<Prompt>();
+  }
+  Tensor operator()(const Tensor& x, const Tensor&, const models::Conditioning&,
+                    const models::ControlStates*) const override {
+    ++calls;
+    return affine(x, 2, 0);
+  }
+
+  mutable int calls = 0;
+
+ private:
+  models::DenoiserInfo info_;
+};
+
+class RepeatedDenoiserTest : public ::testing::TestWithParam<Vendor> {
+ protected:
+  RepeatedDenoiserTest() : library_(GetParam()), driver_(library_.open()) {
+    const bool cuda = GetParam() == Vendor::cuda;
+    const gpu::Vendor vendor{.driver = driver_.get(),
+                             .images = cuda ? cuda::cuda_images() : rocm::rocm_images(),
+                             .kernels = cuda ? &cuda::cuda_kernels : &rocm::rocm_kernels};
+    device_ = std::make_unique<gpu::GpuDevice>(vendor, 0);
+  }
+  // Calls it as a sampler of so many steps does. Returns how often the denoiser was asked.
+  int run(int steps) {
+    const DoublingDenoiser denoiser;
+    const Prompt prompt;
+    engine::RepeatedDenoiser repeated(denoiser, prompt);
+    for (int step = 0; step < steps; ++step) {
+      const Tensor x = zeros({2, 4, 4, 4}, DType::f32, *device_);
+      const Tensor times = zeros({2}, DType::f32, *device_);
+      repeated(x, times, steps - step);
+    }
+    device_->synchronize(device_->default_stream());
+    return denoiser.calls;
+  }
+  int64_t replays() const { return library_.calls("cuGraphLaunch", "hipGraphLaunch"); }
+
+  FakeLibrary library_;
+  std::unique_ptr<gpu::Driver> driver_;
+  std::unique_ptr<gpu::GpuDevice> device_;
+};
+
+TEST_P(RepeatedDenoiserTest, IsRecordedAtTheSecondCall) {
+  EXPECT_EQ(run(20), 2) << "once as it is, once for the recording";
+  EXPECT_EQ(replays(), 19);
+}
+
+TEST_P(RepeatedDenoiserTest, IsCalledWhereFewStepsAreLeft) {
+  EXPECT_EQ(run(4), 4);
+  EXPECT_EQ(replays(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(BothDrivers, RepeatedDenoiserTest,
+                         ::testing::Values(Vendor::cuda, Vendor::rocm), [](const auto& info) {
+                           return info.param == Vendor::cuda ? "cuda" : "rocm";
+                         });
+
+}  // namespace
+}  // namespace rbee::harness
