@@ -19,6 +19,7 @@ from pathlib import Path
 import rules
 
 SKIPPED = 77
+LLVM_VERSIONS = ("-21", "-20", "-19", "")  # as the build looks for clang; 19 cannot read gfx950's code
 
 
 @dataclass
@@ -141,8 +142,8 @@ def needs_code(kernels):
 
 
 def check_amd(folder, checker):
-    readelf = find_tool("llvm-readelf-19", "llvm-readelf")
-    objdump = find_tool("llvm-objdump-19", "llvm-objdump")
+    readelf, objdump = (find_tool(*(f"llvm-{tool}{version}" for version in LLVM_VERSIONS))
+                        for tool in ("readelf", "objdump"))
     count = 0
     for file in sorted(folder.glob("*.co")):
         kernels = read_amd(readelf, file)
