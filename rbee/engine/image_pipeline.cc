@@ -224,6 +224,7 @@ class Batch {
 
   std::vector<ControlHint> hints_of(const Pass& pass) const {
     std::vector<ControlHint> out;
+    if (reads_control(source_)) return out;
     for (size_t i = 0; i < settings_.controls.size(); ++i) {
       const ControlUse& use = request_.controls[i];
       const io::Pixels picture = resized(settings_.controls[i], pass.width, pass.height);
@@ -255,7 +256,13 @@ class Batch {
     return weighted_sum({{&pass.from, noise.alpha(sigma)}, {&drawn, sigma}});
   }
 
-  Tensor run(Pass pass, const Inpaint& inpaint, const AfterStep& after_step, PipelineTimes& times) {
+  // Of the picture that the denoiser follows.
+  Tensor control_latents(const Pass& pass) {
+    const io::Pixels picture = resized(settings_.controls.front(), pass.width, pass.height);
+    return latents_of(encode(image_tensor(picture, device())));
+  }
+
+  Tensor run(Pass pass, Inpaint inpaint, const AfterStep& after_step, PipelineTimes& times) {
     // A mask at full strength starts from noise alone, as in diffusers.
     if (inpaint.mask.defined() && pass.strength >= 1) pass.from = {};
     const diffusion::NoiseModel noise = noise_of(source_, pass);
@@ -263,6 +270,7 @@ class Batch {
     diffusion::SamplerOptions sampler{.sampler = settings_.sampler};
     if (request_.eta) sampler.eta = *request_.eta;
     const diffusion::Plan plan = diffusion::make_plan(noise, levels, sampler);
+    if (reads_control(source_)) inpaint.extra = control_latents(pass);
     Guide guide = guide_of(pass, noise, inpaint);
     StepPlace place{0, static_cast<int32_t>(plan.steps.size())};
     Tensor taken;
@@ -273,7 +281,7 @@ class Batch {
     };
     hooks.draw = [&] { return noise_.draw(shape_of(pass), device()); };
     hooks.after_step = [&](int32_t step, Tensor& x, const Tensor& denoised) {
-      if (inpaint.mask.defined() && !inpaint.extra.defined()) {
+      if (inpaint.mask.defined() && mask_channels() == 0) {
         x = kept_outside(x, inpaint, noise, plan, step);
       }
       place.index = step + 1;

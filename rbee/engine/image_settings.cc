@@ -99,7 +99,7 @@ void set_pictures(const ImageSource& source, const ImageRequest& request, ImageS
 
 void set_controls(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
   for (const ControlUse& control : request.controls) {
-    find_control(source, control.name);
+    if (!reads_control(source)) find_control(source, control.name);
     out.controls.push_back(io::decode_image(control.image, "control.image"));
   }
 }
@@ -121,6 +121,10 @@ void check_abilities(const ImageSource& source, const ImageRequest& request) {
     fail(Code::unsupported, "mask_image",
          "this model repaints pictures: it needs init_image and "
          "mask_image");
+  }
+  if (reads_control(source) && request.controls.size() != 1) {
+    fail(Code::unsupported, "control",
+         "this model follows a picture, such as edges or depths: it needs one control");
   }
   const std::vector<LoraUse> loras = prompt_loras(request).loras;
   if (!loras.empty() && !source.change_loras) {

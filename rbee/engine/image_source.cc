@@ -94,8 +94,9 @@ float customary_guidance(const ImageSource& source) {
   switch (source.model.family) {
     case ImageFamily::sd3:
       return 5.0f;
-    case ImageFamily::flux:  // Fill learned it with far stronger guidance
-      return source.model.denoiser->info().mask_channels() > 0 ? 30.0f : 3.5f;
+    case ImageFamily::flux:  // those that read pictures learned it with far stronger guidance
+      if (source.model.denoiser->info().mask_channels() > 0) return 30.0f;
+      return reads_control(source) ? 10.0f : 3.5f;
     default:
       return 7.5f;
   }
@@ -142,6 +143,11 @@ void load_embeddings(const fs::path& path, ImageSource& source) {
 
 bool is_guided(const ImageSource& source) {
   return !source.model.denoiser->info().guidance && source.model.family != ImageFamily::flux;
+}
+
+bool reads_control(const ImageSource& source) {
+  const models::DenoiserInfo& info = source.model.denoiser->info();
+  return source.model.family == ImageFamily::flux && info.in_channels == 2 * info.out_channels;
 }
 
 void fill_model_info(ImageSource& source, const std::string& model_id) {

@@ -69,6 +69,9 @@ ImageSource load_image_source(const std::filesystem::path& path, const ImageSour
 // nor any FLUX.
 bool is_guided(const ImageSource& source);
 
+// Whether the denoiser itself reads the picture that a request's control sends (FLUX Depth, Canny).
+bool reads_control(const ImageSource& source);
+
 // Fills info and side_step from what is known of the model; device, model and scheduler are set.
 void fill_model_info(ImageSource& source, const std::string& model_id);
 

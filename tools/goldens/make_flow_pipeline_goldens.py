@@ -78,6 +78,7 @@ def main():
         run("flux_fill", "FluxFillPipeline",
             {"steps": 5, "strength": strength, "init": True, "mask": True, "guidance_scale": 30.0},
             image=image, mask_image=plain.mask_image(), strength=strength)
+    run("flux_control", "FluxControlPipeline", {"steps": 4, "control": True}, control_image=image)
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "flow_pipelines.json", "w", encoding="ascii") as file:

@@ -66,6 +66,7 @@ ImageRequest request_of(const json& wanted) {
   out.guidance_scale = asked.value("guidance_scale", 3.5f);
   out.strength = asked.value("strength", 0.8f);
   if (asked.contains("init")) out.init_image = init_image();
+  if (asked.contains("control")) out.controls = {{.name = "", .image = init_image()}};
   if (asked.contains("mask")) out.mask_image = mask_image();
   return out;
 }
@@ -136,6 +137,18 @@ TEST(FlowPipelineTest, SettingsAreTheFamilys) {
 }
 
 // CLIP reads a long prompt in several chunks, T5 in one that is as long as a short prompt's.
+TEST(FlowPipelineTest, ModelsThatFollowAPictureNeedOne) {
+  const ImageSource source = source_of("flux_control");
+  try {
+    resolve(source, {});
+    ADD_FAILURE() << "a request without a control was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_NE(std::string(error.what()).find("control"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(source_of("flux_fill").info.inpainting);
+}
+
 TEST(FlowPipelineTest, LongPromptsAreRead) {
   const ImageSource source = source_of("sd3");
   ImageRequest request;
