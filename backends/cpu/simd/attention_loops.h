@@ -1,10 +1,11 @@
 #pragma once
-// Dense attention of f32, any strides between rows: tiles of one head's queries, the heads and
+// Dense attention, any strides between rows: tiles of one head's queries, the heads and
 // tiles shared out to threads. Include after a vec header.
 
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"
 #include "backends/cpu/simd/attention_tile.h"
+#include "backends/cpu/simd/storage.h"
 #include "backends/cpu/thread_pool.h"
 #include "backends/cpu/workspace.h"
 
@@ -27,9 +28,10 @@ struct HeadRows {
   const AttentionArgs& args;
   int64_t batch, head, first, rows;
 
-  RB_INLINE const float* row(const View& view, int64_t of_head, int64_t i) const {
-    return static_cast<const float*>(view.data) + batch * view.strides[0] +
-           of_head * view.strides[1] + i * view.strides[2];
+  template <typename T>
+  RB_INLINE T* row(const View& view, int64_t of_head, int64_t i) const {
+    return static_cast<T*>(view.data) + batch * view.strides[0] + of_head * view.strides[1] +
+           i * view.strides[2];
   }
   RB_INLINE int64_t kv_head() const { return head / (args.q.sizes[1] / args.k.sizes[1]); }
   // The keys [first_of, end_of) that query r sees.
@@ -43,26 +45,28 @@ struct HeadRows {
   }
 };
 
+template <typename T>
 RB_INLINE void load_queries(const HeadRows& work, const AttentionTile& tile) {
   for (int64_t r = 0; r < work.rows; ++r) {
-    const float* from = work.row(work.args.q, work.head, work.first + r);
+    const T* from = work.row<T>(work.args.q, work.head, work.first + r);
     float* to = tile.q + r * tile.dim;
-    for (int64_t i = 0; i < tile.dim; ++i) to[i] = from[i] * work.args.scale;
+    for (int64_t i = 0; i < tile.dim; ++i) to[i] = load1(from + i) * work.args.scale;
   }
 }
 
 // Rows [key, key + count) of one head; the rest are null.
+template <typename T>
 RB_INLINE void find_rows(const HeadRows& work, const View& view, int64_t key, int64_t count,
-                         const float* rows[kKeys]) {
+                         const T* rows[kKeys]) {
   const int64_t head = work.kv_head();
   for (int64_t j = 0; j < kKeys; ++j) {
-    rows[j] = j < count ? work.row(view, head, key + j) : nullptr;
+    rows[j] = j < count ? work.row<T>(view, head, key + j) : nullptr;
   }
 }
 
 RB_INLINE void add_mask(const HeadRows& work, int64_t r, int64_t key, int64_t count,
                         float* scores) {
-  const float* mask = work.row(work.args.mask, work.head, work.first + r);
+  const float* mask = work.row<const float>(work.args.mask, work.head, work.first + r);
   const int64_t step = work.args.mask.strides[3];
   for (int64_t j = 0; j < count; ++j) scores[j] += mask[(key + j) * step];
 }
@@ -80,13 +84,14 @@ RB_INLINE void weigh_rows(const HeadRows& work, const AttentionTile& tile, int64
   }
 }
 
+template <typename T>
 void attend_rows(const HeadRows& work, const AttentionTile& tile) {
-  load_queries(work, tile);
+  load_queries<T>(work, tile);
   start_rows(tile, work.rows);
   const int64_t end = work.end_of(work.rows - 1);
   for (int64_t key = work.first_of(0); key < end; key += kKeys) {
     const int64_t count = end - key < kKeys ? end - key : kKeys;
-    const float* rows[kKeys];
+    const T* rows[kKeys];
     find_rows(work, work.args.k, key, count, rows);
     load_keys(tile, rows);
     score_keys(tile, work.rows);
@@ -99,13 +104,13 @@ void attend_rows(const HeadRows& work, const AttentionTile& tile) {
   for (int64_t r = 0; r < work.rows; ++r) {
     const float factor = tile.total[r] > 0 ? 1.0f / tile.total[r] : 0.0f;
     const float* out = tile.out + r * tile.padded_dim;
-    float* y = const_cast<float*>(work.row(work.args.y, work.head, work.first + r));
-    for (int64_t i = 0; i < tile.dim; ++i) y[i] = out[i] * factor;
+    T* y = work.row<T>(work.args.y, work.head, work.first + r);
+    for (int64_t i = 0; i < tile.dim; ++i) store1(y + i, out[i] * factor);
   }
 }
 
 const char* refuse_attention(const AttentionArgs& args) {
-  if (args.q.dtype != DType::f32) return "takes f32";
+  if (!is_storage(args.q.dtype)) return "takes f32, f16 and bf16";
   if (args.q.sizes[3] != args.v.sizes[3]) return "takes keys and values of one size";
   if (args.alibi_slopes.data != nullptr) return "has no ALiBi";
   for (const View* view : {&args.q, &args.k, &args.v, &args.y}) {
@@ -126,7 +131,8 @@ RB_INLINE int64_t tile_height(const AttentionArgs& args, int64_t threads) {
   return (queries + tiles - 1) / tiles;
 }
 
-void run_attention(const AttentionArgs& args, Stream&) {
+template <typename T>
+void attend_heads(const AttentionArgs& args) {
   const int64_t queries = args.q.sizes[2], heads = args.q.sizes[1], dim = args.q.sizes[3];
   const int64_t all_heads = args.q.sizes[0] * heads;
   if (queries == 0 || all_heads == 0) return;
@@ -146,9 +152,13 @@ void run_attention(const AttentionArgs& args, Stream&) {
       const int64_t head = i % all_heads;
       const int64_t rows = queries - first < height ? queries - first : height;
       if (rows <= 0) continue;
-      attend_rows({args, head / heads, head % heads, first, rows}, tile);
+      attend_rows<T>({args, head / heads, head % heads, first, rows}, tile);
     }
   });
+}
+
+void run_attention(const AttentionArgs& args, Stream&) {
+  with_storage(args.q.dtype, [&]<typename T>() { attend_heads<T>(args); });
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 #pragma once
-// Activations and arithmetic of f32. Include after a vec header.
+// Activations and arithmetic. Include after a vec header.
 
 #include "backends/api/args_elementwise.h"
 #include "backends/api/impl.h"
 #include "backends/cpu/merged_axes.h"
+#include "backends/cpu/simd/storage.h"
 #include "backends/cpu/thread_pool.h"
 
 namespace rbee::cpu {
@@ -39,8 +40,8 @@ RB_INLINE Vec apply(Vec a, Vec b) {
   }
 }
 
-template <UnaryOp kOp>
-RB_INLINE void unary_run(const float* x, float* y, int64_t count) {
+template <UnaryOp kOp, typename T>
+RB_INLINE void unary_run(const T* x, T* y, int64_t count) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) store(y + i, apply<kOp>(load(x + i)));
   if (i == count) return;
@@ -48,15 +49,17 @@ RB_INLINE void unary_run(const float* x, float* y, int64_t count) {
 }
 
 // An operand whose neighbours adjoin, or which is one value for the whole run (step 0).
-RB_INLINE Vec operand(const float* from, int64_t i, int64_t step) {
-  return step == 0 ? splat(*from) : load(from + i);
+template <typename T>
+RB_INLINE Vec operand(const T* from, int64_t i, int64_t step) {
+  return step == 0 ? splat(load1(from)) : load(from + i);
 }
-RB_INLINE Vec operand_first(const float* from, int64_t i, int64_t step, int64_t n) {
-  return step == 0 ? splat(*from) : load_first(from + i, n);
+template <typename T>
+RB_INLINE Vec operand_first(const T* from, int64_t i, int64_t step, int64_t n) {
+  return step == 0 ? splat(load1(from)) : load_first(from + i, n);
 }
 
-template <BinaryOp kOp>
-RB_INLINE void binary_run(const float* a, int64_t a_step, const float* b, int64_t b_step, float* y,
+template <BinaryOp kOp, typename T>
+RB_INLINE void binary_run(const T* a, int64_t a_step, const T* b, int64_t b_step, T* y,
                           int64_t count) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -83,35 +86,34 @@ RB_INLINE void for_pieces(const MergedAxes<kViews>& axes, Body&& body) {
       });
 }
 
-template <UnaryOp kOp>
-void unary_all(const UnaryArgs& args) {
+template <UnaryOp kOp, typename T>
+void unary_rows(const UnaryArgs& args) {
   const View* const views[] = {&args.y, &args.x};
   const MergedAxes<2> axes = merged_axes(views);
-  const auto* x = static_cast<const float*>(args.x.data);
-  auto* y = static_cast<float*>(args.y.data);
+  const auto* x = static_cast<const T*>(args.x.data);
+  auto* y = static_cast<T*>(args.y.data);
   for_pieces(axes, [&](int64_t row, int64_t column, int64_t count) {
-    unary_run<kOp>(x + axes.row_offset(1, row) + column, y + axes.row_offset(0, row) + column,
-                   count);
+    unary_run<kOp, T>(x + axes.row_offset(1, row) + column, y + axes.row_offset(0, row) + column,
+                      count);
   });
 }
 
-template <BinaryOp kOp>
-void binary_all(const BinaryArgs& args) {
+template <BinaryOp kOp, typename T>
+void binary_rows(const BinaryArgs& args) {
   const View* const views[] = {&args.y, &args.a, &args.b};
   const MergedAxes<3> axes = merged_axes(views);
   const int64_t a_step = axes.column_step(1), b_step = axes.column_step(2);
-  const auto *a = static_cast<const float*>(args.a.data),
-             *b = static_cast<const float*>(args.b.data);
-  auto* y = static_cast<float*>(args.y.data);
+  const auto *a = static_cast<const T*>(args.a.data), *b = static_cast<const T*>(args.b.data);
+  auto* y = static_cast<T*>(args.y.data);
   for_pieces(axes, [&](int64_t row, int64_t column, int64_t count) {
-    binary_run<kOp>(a + axes.row_offset(1, row) + column * a_step, a_step,
-                    b + axes.row_offset(2, row) + column * b_step, b_step,
-                    y + axes.row_offset(0, row) + column, count);
+    binary_run<kOp, T>(a + axes.row_offset(1, row) + column * a_step, a_step,
+                       b + axes.row_offset(2, row) + column * b_step, b_step,
+                       y + axes.row_offset(0, row) + column, count);
   });
 }
 
 const char* refuse_unary(const UnaryArgs& args) {
-  if (args.x.dtype != DType::f32) return "takes f32";
+  if (!is_storage(args.x.dtype)) return "takes f32, f16 and bf16";
   switch (args.op) {
     case UnaryOp::silu:
     case UnaryOp::quick_gelu:
@@ -128,23 +130,28 @@ const char* refuse_unary(const UnaryArgs& args) {
   return runs ? nullptr : "takes neighbours that adjoin";
 }
 
-void run_unary(const UnaryArgs& args, Stream&) {
+template <typename T>
+void unary_all(const UnaryArgs& args) {
   switch (args.op) {
     case UnaryOp::silu:
-      return unary_all<UnaryOp::silu>(args);
+      return unary_rows<UnaryOp::silu, T>(args);
     case UnaryOp::quick_gelu:
-      return unary_all<UnaryOp::quick_gelu>(args);
+      return unary_rows<UnaryOp::quick_gelu, T>(args);
     case UnaryOp::gelu:
-      return unary_all<UnaryOp::gelu>(args);
+      return unary_rows<UnaryOp::gelu, T>(args);
     case UnaryOp::gelu_erf:
-      return unary_all<UnaryOp::gelu_erf>(args);
+      return unary_rows<UnaryOp::gelu_erf, T>(args);
     default:
-      return unary_all<UnaryOp::sigmoid>(args);
+      return unary_rows<UnaryOp::sigmoid, T>(args);
   }
 }
 
+void run_unary(const UnaryArgs& args, Stream&) {
+  with_storage(args.x.dtype, [&]<typename T>() { unary_all<T>(args); });
+}
+
 const char* refuse_binary(const BinaryArgs& args) {
-  if (args.y.dtype != DType::f32) return "takes f32";
+  if (!is_storage(args.y.dtype)) return "takes f32, f16 and bf16";
   if (args.op == BinaryOp::minimum || args.op == BinaryOp::maximum) return "has + - * / only";
   const View* const views[] = {&args.y, &args.a, &args.b};
   const MergedAxes<3> axes = merged_axes(views);
@@ -156,17 +163,22 @@ const char* refuse_binary(const BinaryArgs& args) {
   return nullptr;
 }
 
-void run_binary(const BinaryArgs& args, Stream&) {
+template <typename T>
+void binary_all(const BinaryArgs& args) {
   switch (args.op) {
     case BinaryOp::add:
-      return binary_all<BinaryOp::add>(args);
+      return binary_rows<BinaryOp::add, T>(args);
     case BinaryOp::sub:
-      return binary_all<BinaryOp::sub>(args);
+      return binary_rows<BinaryOp::sub, T>(args);
     case BinaryOp::mul:
-      return binary_all<BinaryOp::mul>(args);
+      return binary_rows<BinaryOp::mul, T>(args);
     default:
-      return binary_all<BinaryOp::div>(args);
+      return binary_rows<BinaryOp::div, T>(args);
   }
+}
+
+void run_binary(const BinaryArgs& args, Stream&) {
+  with_storage(args.y.dtype, [&]<typename T>() { binary_all<T>(args); });
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 #pragma once
-// act(gate) * up over rows of f32. Include after a vec header.
+// act(gate) * up over rows. Include after a vec header.
 
 #include "backends/api/args_elementwise.h"
 #include "backends/api/impl.h"
+#include "backends/cpu/simd/storage.h"
 #include "backends/cpu/thread_pool.h"
 
 namespace rbee::cpu {
@@ -25,8 +26,8 @@ RB_INLINE Vec activate(Vec x) {
   }
 }
 
-template <GateOp kOp>
-RB_INLINE void gate_row(const float* gate, const float* up, float* y, int64_t dim) {
+template <GateOp kOp, typename T>
+RB_INLINE void gate_row(const T* gate, const T* up, T* y, int64_t dim) {
   int64_t i = 0;
   for (; i + kLanes <= dim; i += kLanes) {
     store(y + i, activate<kOp>(load(gate + i)) * load(up + i));
@@ -38,12 +39,13 @@ RB_INLINE void gate_row(const float* gate, const float* up, float* y, int64_t di
 
 const char* refuse_gated(const GatedArgs& args) {
   for (const View* view : {&args.gate, &args.up, &args.y}) {
-    if (view->dtype != DType::f32 || view->strides[1] != 1) return "takes f32 rows without gaps";
+    if (!is_storage(view->dtype) || view->dtype != args.y.dtype) return "takes floats of one type";
+    if (view->strides[1] != 1) return "takes rows without gaps";
   }
   return nullptr;
 }
 
-template <GateOp kOp>
+template <GateOp kOp, typename T>
 void gate_rows(const GatedArgs& args) {
   const int64_t rows = args.y.sizes[0];
   const int64_t dim = args.y.sizes[1];
@@ -51,7 +53,7 @@ void gate_rows(const GatedArgs& args) {
   const int64_t width = dim < 1024 ? dim : 1024;
   const int64_t pieces = (dim + width - 1) / width;
   const auto at = [](const View& view, int64_t row, int64_t column) {
-    return static_cast<float*>(view.data) + row * view.strides[0] + column;
+    return static_cast<T*>(view.data) + row * view.strides[0] + column;
   };
   ThreadPool::shared().parallel_for(
       rows * pieces, kGatedGrain / width + 1, [&](int64_t begin, int64_t end, int) {
@@ -59,25 +61,30 @@ void gate_rows(const GatedArgs& args) {
           const int64_t row = i / pieces;
           const int64_t column = i % pieces * width;
           const int64_t count = dim - column < width ? dim - column : width;
-          gate_row<kOp>(at(args.gate, row, column), at(args.up, row, column),
-                        at(args.y, row, column), count);
+          gate_row<kOp, T>(at(args.gate, row, column), at(args.up, row, column),
+                           at(args.y, row, column), count);
         }
       });
 }
 
-void run_gated(const GatedArgs& args, Stream&) {
+template <typename T>
+void gate_all(const GatedArgs& args) {
   switch (args.op) {
     case GateOp::silu:
-      return gate_rows<GateOp::silu>(args);
+      return gate_rows<GateOp::silu, T>(args);
     case GateOp::gelu:
-      return gate_rows<GateOp::gelu>(args);
+      return gate_rows<GateOp::gelu, T>(args);
     case GateOp::gelu_erf:
-      return gate_rows<GateOp::gelu_erf>(args);
+      return gate_rows<GateOp::gelu_erf, T>(args);
     case GateOp::relu:
-      return gate_rows<GateOp::relu>(args);
+      return gate_rows<GateOp::relu, T>(args);
     default:
-      return gate_rows<GateOp::sigmoid>(args);
+      return gate_rows<GateOp::sigmoid, T>(args);
   }
+}
+
+void run_gated(const GatedArgs& args, Stream&) {
+  with_storage(args.y.dtype, [&]<typename T>() { gate_all<T>(args); });
 }
 
 }  // namespace
