@@ -1,15 +1,18 @@
 #pragma once
-// Device memory, kept for reuse: freed blocks serve later requests of their size on the stream that
-// freed them, since work on one stream runs in order. Thread-safe.
+// Device memory, kept for reuse: freed blocks serve later requests on the stream that freed them,
+// since work on one stream runs in order. Small blocks are the driver's, one by one, and serve
+// requests of their size; large ones are cut from segments (segment_heap.h). Thread-safe.
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "backends/gpu/driver.h"
+#include "backends/gpu/segment_heap.h"
 
 namespace rbee::gpu {
 
@@ -53,25 +56,24 @@ class DeviceAllocator {
     size_t bytes = 0;
     uint64_t pool = 0;  // 0: ordinary
   };
-  // Freed blocks by place and size.
-  struct Place {
-    void* stream = nullptr;  // of a pool: null
-    uint64_t pool = 0;
-    bool operator<(const Place& other) const {
-      return pool != other.pool ? pool < other.pool : stream < other.stream;
-    }
-  };
   using FreeLists = std::map<size_t, std::vector<void*>>;
 
-  void* take_cached(const Place& place, size_t bytes);
-  void* allocate_new(size_t bytes, size_t wanted, std::unique_lock<std::mutex>& lock);
+  static bool is_large(size_t bytes);
+  void* take(const MemoryPlace& place, size_t bytes);
+  void* take_small(const MemoryPlace& place, size_t bytes);
+  void grow(const MemoryPlace& place, size_t bytes, size_t wanted,
+            std::unique_lock<std::mutex>& lock);
+  void* try_driver(size_t bytes);
+  void give(void* data, size_t bytes, const MemoryPlace& place);
   void trim_locked() noexcept;
 
   Driver& driver_;
   int ordinal_;
   mutable std::mutex mutex_;
-  std::unordered_map<void*, Block> blocks_;
-  std::map<Place, FreeLists> cached_;
+  std::unordered_map<void*, Block> blocks_;  // in use
+  std::map<MemoryPlace, FreeLists> small_;   // freed ones by size
+  SegmentHeap large_;
+  std::unordered_set<void*> small_allocations_;  // of the driver
   std::map<uint64_t, void*> pool_streams_;
   void* pool_stream_ = nullptr;
   uint64_t open_pool_ = 0;
