@@ -347,6 +347,11 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
     states = prompts_.get(request, [&] { return encode_prompts(source_, request); });
     source_.device->synchronize(source_.device->default_stream());
   }
+  // Ahead of the steps: were the VAE used between two of them, a denoiser that leaves would have to,
+  // and a recording of it would read weights that are gone.
+  if (request.preview_interval > 0 && !source_.preview_vae && !preview_map_) {
+    preview_map_ = std::make_unique<PreviewMap>(*source_.model.vae, *source_.device);
+  }
   int32_t steps_done = 0;
   for (int32_t first = 0; first < request.count; first += settings.batch) {
     const int32_t count = std::min(settings.batch, request.count - first);
@@ -381,9 +386,6 @@ bool ImagePipeline::show_preview(const Tensor& denoised, int32_t steps_done, int
   check_finite(values);
   if (source_.preview_vae) {
     return hooks.preview(decode_latent(*source_.preview_vae, first), steps_done, index);
-  }
-  if (!preview_map_) {
-    preview_map_ = std::make_unique<PreviewMap>(*source_.model.vae, *source_.device);
   }
   const auto width = static_cast<int32_t>(denoised.dim(2));
   const auto height = static_cast<int32_t>(denoised.dim(1));

@@ -143,6 +143,33 @@ TEST(PromptCacheTest, KeepsTheLastOnes) {
   EXPECT_EQ(get(other), 8);
 }
 
+// A denoiser that leaves the device may be recorded: it has to stay from the first step to the
+// last.
+TEST(Previews, DoNotUseTheVaeBetweenSteps) {
+  auto vae = std::make_unique<NarrowVae>(64 * 64);
+  const NarrowVae& uses = *vae;
+  std::vector<size_t> used;
+  ImageSource source = fake_source([&](const Tensor& x) {
+    used.push_back(uses.heights.size());
+    return half_noise(x);
+  });
+  source.model.vae = std::move(vae);
+  ImageRequest request = request_of("a");
+  request.steps = 3;
+  request.sampler = "euler";
+  request.preview_interval = 1;
+  int previews = 0;
+  PipelineHooks hooks;
+  hooks.step = [](int32_t) { return true; };
+  hooks.preview = [&](const io::Pixels&, int32_t, int32_t) { return ++previews > 0; };
+  hooks.image = [](const io::Pixels&, int32_t) { return true; };
+  ImagePipeline pipeline(source);
+  PipelineTimes times;
+  EXPECT_TRUE(pipeline.run(request, resolve(source, request), hooks, times));
+  EXPECT_EQ(previews, 3);
+  EXPECT_THAT(used, ElementsAre(1, 1, 1));  // the map of previews, before
+}
+
 // A tiny SDXL on a device of its own, behind an engine.
 class OffloadedEngine : public testing::Test {
  protected:
