@@ -347,8 +347,8 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
     states = prompts_.get(request, [&] { return encode_prompts(source_, request); });
     source_.device->synchronize(source_.device->default_stream());
   }
-  // Ahead of the steps: were the VAE used between two of them, a denoiser that leaves would have to,
-  // and a recording of it would read weights that are gone.
+  // Ahead of the steps: were the VAE used between two of them, a denoiser that leaves would have
+  // to, and a recording of it would read weights that are gone.
   if (request.preview_interval > 0 && !source_.preview_vae && !preview_map_) {
     preview_map_ = std::make_unique<PreviewMap>(*source_.model.vae, *source_.device);
   }

@@ -318,7 +318,7 @@ class MatvecOne {
     const float gate = sum + format_.bias(p_, place.part, place.out);
     const float up = other + format_.bias(p_, p_.parts[1], place.out);
     with_gate<float>(p_.gate - 1,
-              [&](auto act) { format_.write(p_, place.part.y, place.out, act(gate) * up); });
+                     [&](auto act) { format_.write(p_, place.part.y, place.out, act(gate) * up); });
   }
 
   const MatvecOneParams& p_;

@@ -109,8 +109,9 @@ struct ImageLoadOptions {
   Device* device = nullptr;
   // f32, f16 or bf16; sums and statistics are f32 in any case. Absent: the family's custom.
   std::optional<DType> activations;
-  // For the VAE alone. Absent: as activations; but where those are f16 and the model is an SDXL whose
-  // config says force_upcast, its VAE overflows in f16: f32 where the host computes, else bf16.
+  // For the VAE alone. Absent: as activations; but where those are f16 and the model is an SDXL
+  // whose config says force_upcast, its VAE overflows in f16: f32 where the host computes, else
+  // bf16.
   std::optional<DType> vae_activations;
   bool pack_weights = true;
   OffloadedParts offload;
