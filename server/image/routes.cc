@@ -74,7 +74,7 @@ void add_openai_routes(Router& router, ImageService& service) {
       Body::none);
 }
 
-void add_sdapi_routes(Router& router, ImageService& service) {
+void add_sdapi_requests(Router& router, ImageService& service) {
   for (const bool img2img : {false, true}) {
     add_post(
         router, img2img ? "/sdapi/v1/img2img" : "/sdapi/v1/txt2img",
@@ -92,6 +92,24 @@ void add_sdapi_routes(Router& router, ImageService& service) {
         },
         Body::none);
   }
+  add_post(
+      router, "/sdapi/v1/png-info",
+      [](const Request& request) {
+        const std::string image = parse_png_info(request.body);
+        return json_response(200, sdapi_png_info_json(ImageService::png_info(image)));
+      },
+      Body::json);
+  add_post(
+      router, "/sdapi/v1/extra-single-image",
+      [](const Request& request) {
+        const SdapiUpscale wanted = parse_sdapi_upscale(request.body);
+        return json_response(200, sdapi_extra_image_json(upscaled(wanted)));
+      },
+      Body::json);
+}
+
+// What the server has and what it is doing.
+void add_sdapi_facts(Router& router, ImageService& service) {
   // One model is served with fixed options: what is sent is taken and changes nothing.
   add_post(
       router, "/sdapi/v1/options", [](const Request&) { return json_response(200, "{}"); },
@@ -123,20 +141,6 @@ void add_sdapi_routes(Router& router, ImageService& service) {
         router, cat("/sdapi/v1/refresh-", what).c_str(),
         [](const Request&) { return json_response(200, "{}"); }, Body::none);
   }
-  add_post(
-      router, "/sdapi/v1/png-info",
-      [](const Request& request) {
-        const std::string image = parse_png_info(request.body);
-        return json_response(200, sdapi_png_info_json(ImageService::png_info(image)));
-      },
-      Body::json);
-  add_post(
-      router, "/sdapi/v1/extra-single-image",
-      [](const Request& request) {
-        const SdapiUpscale wanted = parse_sdapi_upscale(request.body);
-        return json_response(200, sdapi_extra_image_json(upscaled(wanted)));
-      },
-      Body::json);
 }
 
 }  // namespace
@@ -153,7 +157,8 @@ Router image_routes(ImageService& service, std::function<void()> shutdown) {
         Body::json);
   }
   add_openai_routes(router, service);
-  add_sdapi_routes(router, service);
+  add_sdapi_requests(router, service);
+  add_sdapi_facts(router, service);
   return router;
 }
 

@@ -4,6 +4,7 @@
 // fetched while the values of the tile before are multiplied, and values while keys are. The
 // tensor cores and the shared memory that feeds them limit it.
 #include "backends/cuda/kernels/attention_ptx.h"
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_cache.h"
 #include "backends/gpu/kernels/attention_softmax.h"
 

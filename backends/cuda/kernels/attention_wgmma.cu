@@ -5,6 +5,7 @@
 // that one's softmax runs beside the other's products. Exponentials and tensor cores limit it
 // alike. Rows are fetched by cp.async, which serves paged caches as well as dense tensors.
 #include "backends/cuda/kernels/attention_wgmma.h"
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_softmax.h"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -3,6 +3,7 @@
 // Loads of the next keys are under way while scores become weights, loads of the next values while
 // the next products are made, and entries of the block table are read one step earlier still.
 
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_cache.h"
 
 namespace rbee {

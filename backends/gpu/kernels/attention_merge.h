@@ -3,6 +3,7 @@
 // one result. A block's waves meet in shared memory; of the blocks, the one that arrives last reads
 // what the others have left.
 
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_decode.h"
 
 namespace rbee {

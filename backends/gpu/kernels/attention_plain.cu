@@ -2,6 +2,7 @@
 // others in float, by fused multiply-adds, with the softmax taken in passing (Milakov and
 // Gimelshein 2018; Dao et al. 2022, algorithm 1). A block has kTile queries of one head and up to
 // kColumns columns of the result. Arithmetic limits it; matrix units have kernels of their own.
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention.h"
 
 namespace rbee {

@@ -1,6 +1,7 @@
 #pragma once
 // The softmax of a tile of scores, as the matrix-unit kernels take it: in base 2 and in passing.
 
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention.h"
 
 namespace rbee {

@@ -1,6 +1,7 @@
 // y = x * weight^T + bias for up to 8 rows of x and plain weights. Limited by the memory that the
 // weights are read from: every byte is read once, 16 a lane, with 8 such loads of a lane under way.
 // x comes from the first-level cache.
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_tiles.h"
 
 namespace rbee {
@@ -11,16 +12,6 @@ template <int kBytes>
 struct alignas(kBytes < 16 ? kBytes : 16) Span {
   u32 values[kBytes / 4];
 };
-
-// Loads words whether they are used or not: clang moves a load that only a choice uses behind a
-// branch, each behind one of its own.
-template <int kWords>
-RB_DEVICE void load_anyway(u32 (&words)[kWords]) {
-#if !defined(__CUDACC__)
-#pragma unroll
-  for (u32& word : words) asm volatile("" : "+v"(word));
-#endif
-}
 
 template <class X, class W, int kWave, int kBatch>
 struct Matvec {

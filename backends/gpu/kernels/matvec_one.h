@@ -18,8 +18,8 @@
 //   take(to, from, lane)           and reads it
 //   multiply(rows, trip, lane, sums)  adds the products
 //   store(p, part, out, sum)       writes a result with what is added to it
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/gates.h"
-#include "backends/gpu/portable.h"
 #include "backends/shared/matvec_params.h"
 
 namespace rbee {

@@ -1,6 +1,7 @@
 #pragma once
 // matvec_one.h for packed block-quantised weights (packed_weight.h): x as int8 by groups of 32,
 // integer dot products. A lane takes 32 codes of a row at a time, 16 of 8-bit formats.
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_one.h"
 #include "backends/gpu/kernels/packed_piece.h"
 #include "backends/shared/packed_weight.h"

@@ -3,6 +3,7 @@
 // (packed_weight.h), with x as int8 by groups of 32 and integer dot products. Limited by the memory
 // that the weights are read from. A lane takes 32 codes of a row at a time (16 of 8-bit formats);
 // x comes from the first-level cache in the order that makes a wave's reads of it adjoin.
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_tiles.h"
 #include "backends/gpu/kernels/packed_piece.h"
 #include "backends/shared/packed_weight.h"

@@ -1,7 +1,7 @@
 #pragma once
 // What a lane reads of a row of a packed weight (packed_weight.h) at a time: 32 codes, 16 of 8-bit
 // formats.
-#include "backends/gpu/portable.h"
+#include "backends/gpu/instructions.h"
 #include "backends/shared/packed_weight.h"
 
 namespace rbee {

@@ -10,6 +10,7 @@
 //   multiply<T>(c, a, b)
 //   right_operand<T>(sums, lane)  result elements, rounded, as a right operand summed over rows
 
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_cache.h"
 #include "backends/gpu/kernels/attention_softmax.h"
 

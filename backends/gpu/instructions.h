@@ -1,0 +1,111 @@
+#pragma once
+// Single instructions that both vendors have under other names, beside what portable.h says of
+// threads and memory.
+
+#include "backends/gpu/portable.h"
+
+namespace rbee {
+namespace gpu {
+
+// 2^x with the hardware's accuracy (about 2 ulp); for softmax, where the result is a weight.
+RB_DEVICE float fast_exp2(float x) {
+#if defined(__CUDACC__)
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+#else
+  return __builtin_amdgcn_exp2f(x);
+#endif
+}
+
+// 1 / x with the hardware's accuracy (1 ulp).
+RB_DEVICE float fast_reciprocal(float x) {
+#if defined(__CUDACC__)
+  float out;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+#else
+  return __builtin_amdgcn_rcpf(x);
+#endif
+}
+
+// c + the dot product of four signed bytes.
+RB_DEVICE i32 dot4(u32 a, u32 b, i32 c) {
+#if defined(__CUDACC__)
+  return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
+#elif defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) || \
+    defined(__gfx1103__) || defined(__gfx1150__) || defined(__gfx1151__) || defined(__GFX12__)
+  return __builtin_amdgcn_sudot4(true, static_cast<int>(a), true, static_cast<int>(b), c, false);
+#else
+  return __builtin_amdgcn_sdot4(static_cast<int>(a), static_cast<int>(b), c, false);
+#endif
+}
+
+// The dot product of the nibbles of words with signed bytes: of a word's low nibbles with those of
+// `low`, of its high nibbles with those of `high`.
+class NibbleDot {
+ public:
+  RB_DEVICE void add(u32 word, u32 low, u32 high) {
+    low_ = dot4(word & 0x0f0f0f0fu, low, low_);
+#if defined(__CUDACC__)
+    // The high nibbles where they are, as unsigned bytes 16 times as large.
+    asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(high_) : "r"(word & 0xf0f0f0f0u), "r"(high));
+#else
+    low_ = dot4((word >> 4) & 0x0f0f0f0fu, high, low_);
+#endif
+  }
+  RB_DEVICE i32 sum() const { return low_ + (high_ >> 4); }
+
+ private:
+  i32 low_ = 0, high_ = 0;
+};
+
+// Asks for memory that is read soon.
+RB_DEVICE void prefetch(const void* from) {
+#if defined(__CUDACC__)
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(from));
+#else
+  __builtin_prefetch(from);
+#endif
+}
+
+// Values of a table of 16 bytes: those that the low nibbles of the codes' bytes name, and those
+// that the high nibbles name.
+struct Looked {
+  u32 low, high;
+};
+RB_DEVICE Looked look_up(const u32 (&table)[4], u32 codes) {
+#if defined(__CUDACC__)
+  // A selector nibble of prmt names one of 8 bytes; a second prmt picks the half of the table.
+  const u32 index = codes & 0x77777777u;
+  const u32 half = 0x32103210u | ((codes & 0x88888888u) >> 1);
+  const u32 first = __byte_perm(__byte_perm(table[0], table[1], index),
+                                __byte_perm(table[2], table[3], index), half);
+  const u32 second = __byte_perm(__byte_perm(table[0], table[1], index >> 16),
+                                 __byte_perm(table[2], table[3], index >> 16), half >> 16);
+  return {__byte_perm(first, second, 0x6420), __byte_perm(first, second, 0x7531)};
+#else
+  const auto pick = [&](u32 nibbles) {
+    const u32 index = nibbles & 0x07070707u;
+    const u32 low = __builtin_amdgcn_perm(table[1], table[0], index);
+    const u32 high = __builtin_amdgcn_perm(table[3], table[2], index);
+    // Byte j of the result is byte j of low, or of high where the nibble is 8 or more.
+    const u32 half = ((nibbles >> 1) & 0x04040404u) | 0x03020100u;
+    return __builtin_amdgcn_perm(high, low, half);
+  };
+  return {pick(codes & 0x0f0f0f0fu), pick((codes >> 4) & 0x0f0f0f0fu)};
+#endif
+}
+
+// Loads words whether they are used or not: clang moves a load that only a choice uses behind a
+// branch, each behind one of its own.
+template <int kWords>
+RB_DEVICE void load_anyway(u32 (&words)[kWords]) {
+#if !defined(__CUDACC__)
+#pragma unroll
+  for (u32& word : words) asm volatile("" : "+v"(word));
+#endif
+}
+
+}  // namespace gpu
+}  // namespace rbee
