@@ -8,7 +8,8 @@ the device's measured arithmetic allows, and what is to be reached.
 
   compare_diffusers.py --rbee build/cuda/bin/rbee --model DIR@512 --pictures
 
-With --pictures both draw the same prompt in f32 with the same seed and the pictures are compared.
+With --pictures both draw the same prompt with the same seed, the peer in f32 and ours in --dtype, and
+the pictures are compared.
 DIR is a folder in diffusers' layout; @512 are the pixels along each side.
 
 Exit status: 0, or 1 where a row misses what is to be reached or pictures differ, or 2 where nothing
@@ -27,7 +28,6 @@ from peers.report import Row, Target, table
 # Milliseconds that an H200 has to reach, by the shape's operations: SD 1.5 at 512, SDXL at 1024.
 H200 = {("denoiser", 512): 8, ("denoiser", 1024): 45, ("vae", 512): 20, ("vae", 1024): 90}
 PICTURE = {"prompt": "a red cube on a table", "steps": 8, "guidance": 5.0, "seed": 7}
-MOST_DIFFERENCE = 1.0  # of 255, on average
 
 
 class Failed(Exception):
@@ -91,10 +91,11 @@ def rows_of(name, size, part, rounds, peer, product):
     rows = []
     for kind in ("compiled", "eager"):
         if peer and kind in peer:
-            rows.append(Row(work=what, unit="ms", ours=figures, peer_name=kind,
+            rows.append(Row(work=what, unit="ms", falling=True, ours=figures, peer_name=kind,
                             peer=[peer[kind]] * len(figures), limit=limit,
                             target=target if not rows else None))
-    return rows or [Row(work=what, unit="ms", ours=figures, limit=limit, target=target)]
+    return rows or [Row(work=what, unit="ms", falling=True, ours=figures, limit=limit,
+                        target=target)]
 
 
 def compare_speed(options):
@@ -123,8 +124,8 @@ def draw(options, folder, size):
 
     with tempfile.TemporaryDirectory() as directory:
         file = os.path.join(directory, "picture.png")
-        run([options.rbee, "imagine", "-m", folder, "--device", "cuda:0", "--dtype", "f32",
-             "--width", str(size), "--height", str(size), "--steps", str(PICTURE["steps"]),
+        run([options.rbee, "imagine", "-m", folder, "--device", "cuda:0", "--dtype",
+             options.dtype, "--width", str(size), "--height", str(size), "--steps", str(PICTURE["steps"]),
              "--sampler", "euler", "--guidance", str(PICTURE["guidance"]),
              "--seed", str(PICTURE["seed"]), PICTURE["prompt"], "-o", file])
         return numpy.asarray(Image.open(file).convert("RGB"), dtype=numpy.float32)
@@ -143,10 +144,10 @@ def compare_pictures(options):
         diffusers_peer.release()
         off = numpy.abs(mine - theirs)
         flat = numpy.abs(theirs - theirs.mean()).mean()
-        print(f"{os.path.basename(os.path.normpath(folder))} {size} x {size}: mean difference "
+        print(f"{os.path.basename(os.path.normpath(folder))} {size} x {size}, {options.dtype}: mean difference "
               f"{off.mean():.3f} of 255, largest {off.max():.1f}; the picture's own mean deviation "
               f"{flat:.1f}")
-        different += off.mean() > MOST_DIFFERENCE
+        different += off.mean() > options.most_difference
     return 1 if different else 0
 
 
@@ -162,6 +163,9 @@ def main(arguments=None):
     parser.add_argument("--no-torch", action="store_true", help="our figures only")
     parser.add_argument("--no-compile", action="store_true", help="the eager peer only")
     parser.add_argument("--pictures", action="store_true", help="compare pictures, not times")
+    parser.add_argument("--dtype", default="f32", help="ours, of pictures")
+    parser.add_argument("--most-difference", type=float, default=1,
+                        help="of pictures, of 255, on average")
     parser.add_argument("--json", metavar="FILE", help="every round's figures")
     options = parser.parse_args(arguments)
     try:

@@ -36,13 +36,17 @@ class Row:
     peer: list = field(default_factory=list)
     limit: float = 0.0  # 0: there is none
     target: Target | None = None
+    falling: bool = False  # smaller figures are better: the limit is the least possible
 
     def figure(self, of):
         """The figure that a target speaks of; None where it was not measured."""
         if of == "ours":
             return statistics.median(self.ours)
         if of == "share":
-            return statistics.median(self.ours) / self.limit if self.limit else None
+            if not self.limit:
+                return None
+            share = statistics.median(self.ours) / self.limit
+            return 1 / share if self.falling else share
         if not self.peer:
             return None
         return statistics.median(mine / other for mine, other in zip(self.ours, self.peer))
