@@ -103,6 +103,18 @@ TEST(ImageModelTest, SettingsComeFromTheFolder) {
   EXPECT_GT(model.parameters, 400000);
 }
 
+// Of an absent negative prompt: true unless SDXL's index says otherwise, as in diffusers.
+TEST(ImageModelTest, ZerosForEmptyPromptsAreTheCustomOfSdxl) {
+  const std::string said = R"("force_zeros_for_empty_prompt": true)";
+  const ImageFolder silent("sdxl");
+  silent.edit("model_index.json", said, R"("_comment": "")");
+  EXPECT_TRUE(load_on_cpu(silent.path()).zeros_for_empty_negative);
+  const ImageFolder refusing("sdxl");
+  refusing.edit("model_index.json", said, R"("force_zeros_for_empty_prompt": false)");
+  EXPECT_FALSE(load_on_cpu(refusing.path()).zeros_for_empty_negative);
+  EXPECT_FALSE(load_on_cpu(ImageFolder("sd1").path()).zeros_for_empty_negative);
+}
+
 TEST(ImageModelTest, SchedulersAndFamiliesOfOtherFolders) {
   const ImageFolder sd2("sd2"), lcm("lcm"), inpaint("inpaint");
   const ImageModel v = load_on_cpu(sd2.path());
