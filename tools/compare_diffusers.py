@@ -18,31 +18,15 @@ was measured."""
 import argparse
 import json
 import os
-import shlex
-import subprocess
 import sys
 import tempfile
 
+from peers.programs import Failed, run
 from peers.report import Row, Target, table
 
 # Milliseconds that an H200 has to reach, by the shape's operations: SD 1.5 at 512, SDXL at 1024.
 H200 = {("denoiser", 512): 8, ("denoiser", 1024): 45, ("vae", 512): 20, ("vae", 1024): 90}
 PICTURE = {"prompt": "a red cube on a table", "steps": 8, "guidance": 5.0, "seed": 7}
-
-
-class Failed(Exception):
-    """Nothing can be measured; says why."""
-
-
-def run(command):
-    try:
-        done = subprocess.run(shlex.split(command[0]) + command[1:], capture_output=True, text=True,
-                              check=False)
-    except OSError as error:
-        raise Failed(f"{command[0]}: {error.strerror}") from error
-    if done.returncode != 0:
-        raise Failed(f"{shlex.join(command)} failed:\n{done.stderr[-2000:]}")
-    return done.stdout
 
 
 def split_model(text):

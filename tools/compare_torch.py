@@ -16,28 +16,13 @@ nothing was measured: no CUDA device, or a program that failed."""
 import argparse
 import json
 import os
-import shlex
-import subprocess
 import sys
 
 from peers import work
+from peers.programs import Failed, run
 from peers.report import table
 
 PEER_TYPES = {"bf16": "bfloat16", "f16": "float16"}
-
-
-class Failed(Exception):
-    """Nothing can be measured; says why."""
-
-
-def run(command):
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise Failed(f"{command[0]}: {error.strerror}") from error
-    if done.returncode != 0:
-        raise Failed(f"{shlex.join(command)} failed:\n{done.stderr[-2000:]}")
-    return done.stdout
 
 
 def load_torch(options):
