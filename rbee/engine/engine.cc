@@ -8,6 +8,7 @@ namespace {
 constexpr size_t kMaxStops = 16;
 constexpr size_t kMaxStopBytes = 100;
 constexpr int32_t kMaxRepeat = 1 << 20;
+constexpr int32_t kMaxPriority = 1000;
 
 // NaN is in no range.
 void check_range(const char* field, double value, double low, double high) {
@@ -35,6 +36,7 @@ std::string_view wire_name(StopReason reason) {
 void validate(const Request& request) {
   check(!request.prompt.empty() || !request.messages.empty(), "prompt", "it is empty");
   check(request.max_tokens >= 1, "max_tokens", request.max_tokens, " is below 1");
+  check_range("priority", request.priority, -kMaxPriority, kMaxPriority);
   const SamplingParams& sampling = request.sampling;
   check_range("temperature", sampling.temperature, 0, 2);
   check_range("top_p", sampling.top_p, 0, 1);

@@ -37,6 +37,8 @@ struct Request {
   int32_t max_tokens = 512;           // tokens generated at most
   SamplingParams sampling;
   std::vector<std::string> stop;  // generation ends before any of these texts
+  std::string client;             // whose it is: clients take turns
+  int32_t priority = 0;           // -1000 to 1000; lower goes first
 };
 
 enum class StopReason : uint8_t { eos, max_tokens, stop_sequence, context_full, cancelled };
@@ -96,10 +98,14 @@ struct EngineStats {
   uint64_t requests_cancelled = 0;
   uint64_t prompt_tokens = 0;
   uint64_t generated_tokens = 0;
-  double prompt_seconds = 0;  // engine time spent on prompts
-  double decode_seconds = 0;  // engine time spent on generation
+  double prompt_seconds = 0;    // engine time, shared by a step's tokens: of prompts
+  double decode_seconds = 0;    // of generation
+  uint64_t preemptions = 0;     // requests that lost their blocks to others, for a while
+  uint64_t prefix_queries = 0;  // tokens looked up in the cache when requests began
+  uint64_t prefix_hits = 0;     // of these, tokens that were there
   int64_t kv_blocks_total = 0;
-  int64_t kv_blocks_used = 0;
+  int64_t kv_blocks_used = 0;  // by running requests
+  int64_t kv_blocks_kept = 0;  // by texts that may come again; given up when needed
   // Of a device with memory of its own, whoever uses it; 0 for a CPU, and when not known.
   int64_t device_memory_bytes = 0;
   int64_t device_memory_free_bytes = 0;

@@ -1,24 +1,77 @@
 #pragma once
-// Which blocks of the paged KV cache belong to which sequence. Blocks hold `block_size` tokens.
+// Which blocks of the paged KV cache belong to which sequence, and which hold beginnings of texts
+// that may come again. Blocks hold `block_size` tokens. Sharing of blocks: Kwon et al. 2023,
+// section 4.4; blocks found by the texts that end in them: Zheng et al. 2024 (RadixAttention).
 
 #include <cstdint>
+#include <list>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace rbee::engine {
 
-// The free blocks of one cache.
+// The blocks of one cache. A block is free, or used (sequences refer to it), or kept: nobody
+// refers to it, but its tokens may be asked for again. Kept blocks are taken like free ones, the
+// one unused for the longest first.
 class KvBlockPool {
  public:
   KvBlockPool(int64_t blocks, int64_t block_size);
 
-  int64_t total() const { return total_; }
-  int64_t used() const { return total_ - static_cast<int64_t>(free_.size()); }
+  int64_t total() const { return static_cast<int64_t>(blocks_.size()); }
+  int64_t used() const { return total() - available(); }
+  int64_t kept() const { return static_cast<int64_t>(kept_.size()); }
+  // Blocks that can be taken, free and kept.
+  int64_t available() const { return static_cast<int64_t>(free_.size() + kept_.size()); }
   int64_t block_size() const { return block_size_; }
 
  private:
   friend class KvTable;
+
+  // A text: what its last block holds, and the node of the text before that block. Nodes are
+  // numbers that never come again, so that equal texts are equal, not just their hashes.
+  struct Text {
+    uint64_t before = 0;
+    std::vector<int32_t> tokens;
+  };
+  struct TextView {
+    uint64_t before;
+    std::span<const int32_t> tokens;
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const TextView& text) const;
+    size_t operator()(const Text& text) const {
+      return (*this)(TextView{text.before, text.tokens});
+    }
+  };
+  struct Equal {
+    using is_transparent = void;
+    static TextView view(const Text& text) { return {text.before, text.tokens}; }
+    static TextView view(const TextView& text) { return text; }
+    bool operator()(const auto& a, const auto& b) const { return same(view(a), view(b)); }
+    static bool same(const TextView& a, const TextView& b);
+  };
+  struct Known {
+    uint64_t node;
+    int32_t block;
+  };
+  using Texts = std::unordered_map<Text, Known, Hash, Equal>;
+  struct Block {
+    int32_t references = 0;
+    const Text* text = nullptr;         // its key in texts_; null: nobody can find it
+    std::list<int32_t>::iterator kept;  // its place in kept_, when it is there
+  };
+
+  int32_t take();  // available() > 0
+  void refer(int32_t block);
+  void give_back(int32_t block);
+
+  std::vector<Block> blocks_;
   std::vector<int32_t> free_;
-  int64_t total_;
+  std::list<int32_t> kept_;  // the one unused for the longest first
+  Texts texts_;
+  uint64_t last_node_ = 0;  // 0 is the empty text
   int64_t block_size_;
 };
 
@@ -30,6 +83,11 @@ class KvTable {
   KvTable(const KvTable&) = delete;
   KvTable& operator=(const KvTable&) = delete;
 
+  // Of a table without blocks: takes the blocks that hold the beginning of `tokens`, all but the
+  // last token at most. Returns how many tokens they hold.
+  int64_t adopt(std::span<const int32_t> tokens);
+  // Lets others adopt the blocks that `tokens` fill. tokens: what the cache holds of the sequence.
+  void publish(std::span<const int32_t> tokens);
   // Makes room for `tokens` in all; false, and nothing changed, when the pool has too few blocks.
   bool reserve(int64_t tokens);
   void release();
@@ -40,6 +98,8 @@ class KvTable {
  private:
   KvBlockPool* pool_;
   std::vector<int32_t> blocks_;
+  size_t published_ = 0;  // leading blocks that publish() is done with
+  uint64_t node_ = 0;     // of the text that they hold
 };
 
 }  // namespace rbee::engine

@@ -1,80 +1,73 @@
 #include "rbee/engine/llm_engine.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <deque>
-#include <list>
 #include <mutex>
-#include <random>
 #include <thread>
 
 #include "rbee/core/log.h"
-#include "rbee/engine/sampler.h"
+#include "rbee/engine/llm_job.h"
+#include "rbee/engine/scheduler.h"
 #include "rbee/engine/stepper.h"
-#include "rbee/engine/stop_matcher.h"
 #include "rbee/engine/warm_up.h"
 
 namespace rbee::engine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using JobPtr = std::shared_ptr<LlmJob>;
+using Parts = std::vector<Scheduler::Part>;
 
-double milliseconds(Clock::duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
+// Of a step's tokens, those of prompts where others generate: one in this many.
+constexpr int64_t kBesideShare = 4;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Below 2^53, so that a JavaScript client can send it back.
-uint64_t fresh_seed() {
-  std::random_device device;
-  return ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
+LlmJob& job_of(const TicketPtr& ticket) {
+  return static_cast<LlmJob&>(*ticket);  // the engine makes no others
 }
 
-// One request, from the queue to its last event. Owned by the engine's thread once taken.
-struct Job {
-  Request request;
-  std::shared_ptr<EventSink> sink;
-  std::atomic<bool> cancelled{false};
-};
-
-// A request that takes part in steps.
-struct Running {
-  Running(std::shared_ptr<Job> the_job, const text::Tokenizer& tokenizer, KvBlockPool& pool,
-          uint64_t seed)
-      : job(std::move(the_job)),
-        sequence(pool),
-        sampler(job->request.sampling, seed),
-        detokenizer(tokenizer),
-        stops(job->request.stop) {}
-
-  std::shared_ptr<Job> job;
-  Sequence sequence;
-  Sampler sampler;
-  text::DecodeStream detokenizer;
-  StopMatcher stops;
-  int32_t prompt_tokens = 0;
-  int32_t tokens_out = 0;
-  int32_t pieces_out = 0;
-  Clock::time_point start = Clock::now();
-  double prompt_ms = 0;
-
-  bool in_prompt() const { return sequence.cached < prompt_tokens; }
-};
-using RunningAt = std::list<Running>::iterator;
+LlmOptions resolve(const TextModel& text, LlmOptions options) {
+  const int64_t context = text.info.context_length;
+  check(options.max_running >= 1, "max_running", options.max_running, " is below 1");
+  check(options.max_waiting >= 0, "max_waiting", options.max_waiting, " is negative");
+  check(options.step_tokens >= 0, "step_tokens", options.step_tokens, " is negative");
+  check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
+  if (options.step_tokens == 0) {
+    options.step_tokens =
+        std::max<int64_t>(text.device->host_accessible() ? 512 : 2048, options.max_running);
+  }
+  const int64_t most = INT32_MAX - options.block_size;  // slots are 32-bit numbers
+  if (options.cache_tokens == 0) {
+    const int64_t share = text.device->host_accessible() ? 8 : 2;
+    const int64_t fits =
+        text.device->memory().free / share / cache_token_bytes(*text.model, options.kv_dtype);
+    const int64_t wanted = context * options.max_running;
+    options.cache_tokens = std::clamp(std::min(fits, wanted), context, most);
+  }
+  check(options.cache_tokens >= context && options.cache_tokens <= most, "cache_tokens",
+        options.cache_tokens, " is outside of ", context, " (the context) to ", most);
+  return options;
+}
 
 class LlmEngine final : public Engine {
  public:
   LlmEngine(TextModel model, const LlmOptions& options)
       : text_(std::move(model)),
-        options_(options),
+        options_(resolve(text_, options)),
         stepper_(*text_.model, *text_.device,
-                 {.cache_tokens = int64_t{text_.info.context_length} * options.max_running,
-                  .block_size = options.block_size,
-                  .kv_dtype = options.kv_dtype}) {
-    check(options.max_running >= 1 && options.max_waiting >= 0 && options.chunk >= 1, "engine",
-          "max_running and chunk are at least 1, max_waiting at least 0");
+                 {.cache_tokens = options_.cache_tokens,
+                  .block_size = options_.block_size,
+                  .kv_dtype = options_.kv_dtype}),
+        scheduler_(stepper_.pool(),
+                   {.max_running = options_.max_running,
+                    .step_tokens = options_.step_tokens,
+                    .beside_tokens = std::max<int64_t>(options_.step_tokens / kBesideShare, 1)}) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
     stats_.kv_blocks_total = stepper_.pool().total();
     prepare();
@@ -87,28 +80,28 @@ class LlmEngine final : public Engine {
 
   void submit(Request request, std::shared_ptr<EventSink> sink) override {
     validate(request);
-    auto job = std::make_shared<Job>();
-    job->request = std::move(request);
-    job->sink = std::move(sink);
+    auto job =
+        std::make_shared<LlmJob>(std::move(request), std::move(sink), stepper_.pool(), text_);
     const std::scoped_lock lock(mutex_);
     if (!stats_.healthy) fail(Code::device, "engine", "the device has failed");
     if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
-    if (waiting_.size() >= static_cast<size_t>(options_.max_waiting) + idle_places()) {
+    const auto places =
+        static_cast<size_t>(options_.max_waiting) + static_cast<size_t>(options_.max_running);
+    if (jobs_.size() >= places) {
       fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
     }
-    waiting_.push_back(std::move(job));
+    jobs_.push_back(job);
+    arrived_.push_back(std::move(job));
     wake_.notify_one();
   }
 
   bool cancel(const std::string& job_id) override {
     const std::scoped_lock lock(mutex_);
-    for (const auto* list : {&waiting_, &taken_}) {
-      for (const std::shared_ptr<Job>& job : *list) {
-        if (job->request.job_id != job_id) continue;
-        job->cancelled = true;
-        wake_.notify_one();
-        return true;
-      }
+    for (const JobPtr& job : jobs_) {
+      if (job->request().job_id != job_id) continue;
+      job->cancelled = true;
+      cancels_ = true;
+      return true;
     }
     return false;
   }
@@ -119,8 +112,7 @@ class LlmEngine final : public Engine {
     EngineStats out = stats_;
     out.device_memory_bytes = memory.total;
     out.device_memory_free_bytes = memory.free;
-    out.running = static_cast<int32_t>(taken_.size());
-    out.waiting = static_cast<int32_t>(waiting_.size());
+    out.waiting = static_cast<int32_t>(jobs_.size()) - out.running;
     return out;
   }
 
@@ -128,8 +120,8 @@ class LlmEngine final : public Engine {
     {
       const std::scoped_lock lock(mutex_);
       stopping_ = true;
-      for (const std::shared_ptr<Job>& job : waiting_) job->cancelled = true;
-      for (const std::shared_ptr<Job>& job : taken_) job->cancelled = true;
+      for (const JobPtr& job : jobs_) job->cancelled = true;
+      cancels_ = true;
       wake_.notify_one();
     }
     const std::scoped_lock lock(join_mutex_);
@@ -139,11 +131,12 @@ class LlmEngine final : public Engine {
  private:
   void prepare() {
     const auto begin = Clock::now();
-    warm_up(
-        stepper_, *text_.device,
-        {.context = text_.info.context_length, .chunk = options_.chunk, .vocab = known_tokens()});
-    log(LogLevel::info, "warmed up",
-        {{"ms", cat(std::llround(milliseconds(Clock::now() - begin)))}});
+    warm_up(stepper_, *text_.device,
+            {.context = text_.info.context_length,
+             .chunk = options_.step_tokens,
+             .sequences = options_.max_running,
+             .vocab = known_tokens()});
+    log(LogLevel::info, "warmed up", {{"ms", cat(std::llround(seconds_since(begin) * 1000))}});
   }
 
   // A lost device is not asked; the memory of a CPU is the machine's.
@@ -156,117 +149,128 @@ class LlmEngine final : public Engine {
     }
   }
 
-  size_t idle_places() const {
-    const auto places = static_cast<size_t>(options_.max_running);
-    return places - std::min(places, taken_.size());
-  }
-
   void loop() {
-    while (admit()) {
+    while (take_in()) {
       drop_cancelled();
-      if (running_.empty()) continue;
-      try {
-        step();
-      } catch (const Error& error) {
-        fail_all(error);
-      } catch (const std::bad_alloc&) {
-        fail_all(Error(Code::out_of_memory, "engine", "the host has no memory left"));
-      } catch (const std::exception& error) {
-        fail_all(Error(Code::internal, "engine", error.what()));
-      }
+      // What fails here has nothing to do with one request or another.
+      guarded([&](const Error& error) { fail_all(error); },
+              [&] {
+                let_join();
+                step(scheduler_.plan());
+              });
     }
   }
 
-  // Waits for work and moves what fits from the queue into running_. False: time to end.
-  bool admit() {
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return stopping_ || !waiting_.empty() || !running_.empty(); });
-    if (stopping_ && waiting_.empty() && running_.empty()) return false;
-    while (!waiting_.empty() && running_.size() < static_cast<size_t>(options_.max_running)) {
-      std::shared_ptr<Job> job = std::move(waiting_.front());
-      waiting_.pop_front();
-      taken_.push_back(job);
-      lock.unlock();
-      start(std::move(job));
-      lock.lock();
-    }
-    return true;
-  }
-
-  void start(std::shared_ptr<Job> job) {
-    const uint64_t seed = job->request.sampling.seed.value_or(fresh_seed());
-    running_.emplace_back(std::move(job), *text_.tokenizer, stepper_.pool(), seed);
-    const auto it = std::prev(running_.end());
+  // Runs the work; what it throws is for `failed`, as an Error.
+  template <typename Failed, typename Work>
+  static void guarded(Failed failed, Work work) {
     try {
-      Running& run = *it;
-      run.sequence.tokens = text_.encode(run.job->request);
-      const auto length = static_cast<int64_t>(run.sequence.tokens.size());
-      check(length > 0, "prompt", "it has no tokens");
-      check(length < text_.info.context_length, "prompt", "its ", length,
-            " tokens leave no room in the context of ", text_.info.context_length);
-      run.prompt_tokens = static_cast<int32_t>(length);
-      run.job->sink->on_started({text_.info.id, seed, run.prompt_tokens});
+      work();
     } catch (const Error& error) {
-      fail_one(it, error);
+      failed(error);
+    } catch (const std::bad_alloc&) {
+      failed(Error(Code::out_of_memory, "engine", "the host has no memory left"));
     } catch (const std::exception& error) {
-      fail_one(it, Error(Code::internal, "engine", error.what()));
+      failed(Error(Code::internal, "engine", error.what()));
     }
+  }
+
+  // Waits for work and gives it to the scheduler. False: time to end.
+  bool take_in() {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    for (JobPtr& job : arrived_) scheduler_.add(std::move(job));
+    arrived_.clear();
+    return !stopping_ || !jobs_.empty();
   }
 
   void drop_cancelled() {
-    for (const std::shared_ptr<Job>& job : cancelled_waiting()) {
-      job->sink->on_finished({.reason = StopReason::cancelled});
+    std::vector<JobPtr> cancelled;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!std::exchange(cancels_, false)) return;
+      std::ranges::copy_if(jobs_, std::back_inserter(cancelled),
+                           [](const JobPtr& job) { return job->cancelled.load(); });
     }
-    for (auto it = running_.begin(); it != running_.end();) {
-      const auto here = it++;
-      if (here->job->cancelled) finish(here, StopReason::cancelled);
+    for (const JobPtr& job : cancelled) finish(*job, StopReason::cancelled);
+  }
+
+  void let_join() {
+    while (const TicketPtr ticket = scheduler_.next()) {
+      LlmJob& job = job_of(ticket);
+      bool ready = false;
+      guarded([&](const Error& error) { fail_one(job, error); },
+              [&] {
+                job.encode();
+                ready = true;
+              });
+      if (!ready) continue;
+      if (!scheduler_.join()) break;
+      note_scheduler();
+      job.start();
     }
   }
 
-  std::vector<std::shared_ptr<Job>> cancelled_waiting() {
-    const std::scoped_lock lock(mutex_);
-    std::vector<std::shared_ptr<Job>> out;
-    std::erase_if(waiting_, [&](const std::shared_ptr<Job>& job) {
-      if (job->cancelled) out.push_back(job);
-      return job->cancelled.load();
-    });
-    stats_.requests_cancelled += out.size();
+  // Evaluates the parts. What cannot be evaluated together is evaluated apart, so that a request
+  // fails for itself alone.
+  void step(const Parts& parts) {
+    if (parts.empty()) return;
+    std::vector<int64_t> cached;
+    for (const Scheduler::Part& part : parts) cached.push_back(part.ticket->sequence.cached);
+    const auto failed = [&](const Error& error) {
+      if (error.code() == Code::device) return fail_all(error);
+      for (size_t i = 0; i < parts.size(); ++i) parts[i].ticket->sequence.cached = cached[i];
+      if (parts.size() > 1) log(LogLevel::warn, "a shared step failed", {{"error", error.what()}});
+      for (const Scheduler::Part& part : parts) {
+        if (!scheduler_.runs(*part.ticket)) continue;  // it came to its end meanwhile
+        if (parts.size() == 1) return fail_one(job_of(part.ticket), error);
+        step({part});
+      }
+    };
+    guarded(failed, [&] { run(parts, cached); });
+  }
+
+  struct Batch {
+    std::vector<Stepper::Work> work;
+    std::vector<int32_t> rows;  // of the sampled
+    std::vector<LlmJob*> sampled;
+    int64_t tokens = 0;
+  };
+
+  static Batch make_batch(const Parts& parts) {
+    Batch out;
+    for (const Scheduler::Part& part : parts) {
+      Sequence& sequence = part.ticket->sequence;
+      out.work.push_back({&sequence, part.count});
+      out.tokens += part.count;
+      if (sequence.cached + part.count == sequence.length()) {
+        out.rows.push_back(static_cast<int32_t>(out.tokens - 1));
+        out.sampled.push_back(&job_of(part.ticket));
+      }
+    }
     return out;
   }
 
-  // Every running sequence takes part: prompts by chunks, others by their last token.
-  void step() {
-    std::vector<Stepper::Work> work;
-    std::vector<int32_t> rows;
-    std::vector<RunningAt> sampled;
-    int64_t batch_rows = 0;
-    for (auto it = running_.begin(); it != running_.end(); ++it) {
-      const auto length = static_cast<int64_t>(it->sequence.tokens.size());
-      const int64_t count = std::min<int64_t>(length - it->sequence.cached, options_.chunk);
-      work.push_back({&it->sequence, count});
-      batch_rows += count;
-      if (it->sequence.cached + count == length) {
-        rows.push_back(static_cast<int32_t>(batch_rows - 1));
-        sampled.push_back(it);
-      }
-    }
-    const bool prompt_step =
-        std::ranges::any_of(running_, [](const Running& run) { return run.in_prompt(); });
+  // cached: of each part before the step.
+  void run(const Parts& parts, std::span<const int64_t> cached) {
     const auto begin = Clock::now();
-    const std::vector<int32_t> ids = evaluate(work, rows, sampled);
+    const Batch batch = make_batch(parts);
+    LeadersWanted wanted{.count = 0, .vocab = known_tokens(), .scales = {}};
+    std::vector<float> scales;
+    const LeaderRows found = evaluate(batch, wanted, scales);
+    std::vector<std::optional<int32_t>> ids;
+    ids.reserve(batch.sampled.size());
+    for (size_t i = 0; i < batch.sampled.size(); ++i) {
+      ids.push_back(choose(*batch.sampled[i], found, static_cast<int64_t>(i), wanted));
+      if (lost_) return;
+    }
+    Scheduler::publish(parts);
     // Counted before the tokens are sent; the time of sending follows.
-    count_step(prompt_step ? batch_rows : 0, static_cast<int64_t>(sampled.size()));
-    for (size_t i = 0; i < sampled.size(); ++i) take_token(sampled[i], ids[i]);
-    const std::scoped_lock lock(mutex_);
-    (prompt_step ? stats_.prompt_seconds : stats_.decode_seconds) +=
-        milliseconds(Clock::now() - begin) / 1000;
-  }
-
-  void count_step(int64_t prompt_tokens, int64_t generated) {
-    const std::scoped_lock lock(mutex_);
-    stats_.prompt_tokens += static_cast<uint64_t>(prompt_tokens);
-    stats_.generated_tokens += static_cast<uint64_t>(generated);
-    stats_.kv_blocks_used = stepper_.pool().used();
+    count_step(parts, cached, batch);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i]) take_token(*batch.sampled[i], *ids[i]);
+    }
+    add_time(parts, batch, seconds_since(begin));
   }
 
   // Padding rows of the output matrix are no tokens.
@@ -274,52 +278,52 @@ class LlmEngine final : public Engine {
     return std::min<int64_t>(text_.tokenizer->vocab_size(), text_.info.vocab_size);
   }
 
-  // The next token of each sampled sequence. The largest logits nearly always decide it; whole rows
-  // are read where they do not.
-  std::vector<int32_t> evaluate(std::span<const Stepper::Work> work, std::span<const int32_t> rows,
-                                std::span<const RunningAt> sampled) {
-    std::vector<float> scales;
-    LeadersWanted wanted{.count = 0, .vocab = known_tokens(), .scales = {}};
+  // The largest logits of the sampled rows, which nearly always decide the next token. wanted:
+  // what there is of each row. scales: its memory.
+  LeaderRows evaluate(const Batch& batch, LeadersWanted& wanted, std::vector<float>& scales) {
     bool sums = false;
-    for (const RunningAt run : sampled) {
-      const Sampler::Wanted own = run->sampler.wanted(wanted.vocab);
+    for (LlmJob* job : batch.sampled) {
+      const Sampler::Wanted own = job->sampler().wanted(wanted.vocab);
       wanted.count = std::max(wanted.count, own.leaders);
       sums |= own.sum;
-      scales.push_back(run->sampler.scale());
+      scales.push_back(job->sampler().scale());
     }
-    LeaderRows found;
-    if (wanted.count > 0) {
-      wanted.count = lead_count(wanted.count, wanted.vocab);
-      if (sums) wanted.scales = scales;
-      found = stepper_.step(work, rows, wanted);
-    } else {
-      stepper_.run(work, rows);
+    if (wanted.count == 0) {
+      stepper_.run(batch.work, batch.rows);
+      return {};
     }
-    std::vector<int32_t> ids;
-    ids.reserve(sampled.size());
-    for (size_t i = 0; i < sampled.size(); ++i) {
-      ids.push_back(choose(*sampled[i], found, static_cast<int64_t>(i), wanted));
-    }
-    return ids;
+    wanted.count = lead_count(wanted.count, wanted.vocab);
+    if (sums) wanted.scales = scales;
+    return stepper_.step(batch.work, batch.rows, wanted);
   }
 
-  int32_t choose(Running& run, const LeaderRows& found, int64_t row, const LeadersWanted& wanted) {
+  // The next token of a sampled sequence; whole rows are read where the leaders do not decide it.
+  // Absent when the request failed by it.
+  std::optional<int32_t> choose(LlmJob& job, const LeaderRows& found, int64_t row,
+                                const LeadersWanted& wanted) {
+    std::optional<int32_t> id;
+    const auto failed = [&](const Error& error) {
+      if (error.code() == Code::device) return fail_all(error);
+      fail_one(job, error);
+    };
+    guarded(failed, [&] {
+      if (wanted.count > 0)
+        id = job.sampler().sample(row_of(found, row, wanted), job.sequence.tokens);
+      if (id) return check_from_device(*id, wanted.vocab);
+      const std::span<float> logits = stepper_.logit_row(row);
+      id = job.sampler().sample(logits.first(static_cast<size_t>(wanted.vocab)),
+                                job.sequence.tokens);
+    });
+    return id;
+  }
+
+  static Leaders row_of(const LeaderRows& found, int64_t row, const LeadersWanted& wanted) {
     const auto count = static_cast<size_t>(wanted.count);
     const auto at = static_cast<size_t>(row);
-    std::optional<int32_t> id;
-    if (count > 0) {
-      id = run.sampler.sample({.values = found.values.subspan(at * count, count),
-                               .ids = found.ids.subspan(at * count, count),
-                               .sum = found.sums.empty() ? 0.0f : found.sums[at],
-                               .vocab = wanted.vocab},
-                              run.sequence.tokens);
-    }
-    if (id) {
-      check_from_device(*id, wanted.vocab);
-      return *id;
-    }
-    const std::span<float> logits = stepper_.logit_row(row);
-    return run.sampler.sample(logits.first(static_cast<size_t>(wanted.vocab)), run.sequence.tokens);
+    return {.values = found.values.subspan(at * count, count),
+            .ids = found.ids.subspan(at * count, count),
+            .sum = found.sums.empty() ? 0.0f : found.sums[at],
+            .vocab = wanted.vocab};
   }
 
   // What a failing device gave must not become an index of the host's.
@@ -329,98 +333,101 @@ class LlmEngine final : public Engine {
     }
   }
 
-  void take_token(RunningAt it, int32_t id) {
-    Running& run = *it;
-    if (run.tokens_out == 0) run.prompt_ms = milliseconds(Clock::now() - run.start);
-    if (std::ranges::binary_search(text_.end_tokens, id)) return finish(it, StopReason::eos);
-    run.sequence.tokens.push_back(id);
-    ++run.tokens_out;
-    emit(run, run.stops.push(run.detokenizer.push(id)));
-    if (!run.stops.matched().empty()) return finish(it, StopReason::stop_sequence);
-    if (run.tokens_out >= run.job->request.max_tokens) return finish(it, StopReason::max_tokens);
-    if (static_cast<int64_t>(run.sequence.tokens.size()) >= text_.info.context_length) {
-      finish(it, StopReason::context_full);
+  void take_token(LlmJob& job, int32_t id) {
+    if (const std::optional<StopReason> reason = job.take(id)) finish(job, *reason);
+  }
+
+  void count_step(const Parts& parts, std::span<const int64_t> cached, const Batch& batch) {
+    int64_t prompt_tokens = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      prompt_tokens += job_of(parts[i].ticket).count_prompt_tokens(cached[i]);
     }
-  }
-
-  static void emit(Running& run, std::string text) {
-    if (text.empty()) return;
-    run.job->sink->on_token({std::move(text), run.pieces_out++});
-  }
-
-  void finish(RunningAt it, StopReason reason) {
-    Running& run = *it;
-    if (run.stops.matched().empty()) {
-      emit(run, run.stops.push(run.detokenizer.flush()));
-      if (run.stops.matched().empty()) {
-        emit(run, run.stops.flush());
-      } else {
-        reason = StopReason::stop_sequence;
-      }
-    }
-    const double total = milliseconds(Clock::now() - run.start);
-    const double prompt = run.prompt_ms > 0 ? run.prompt_ms : total;
-    const Finished finished{.reason = reason,
-                            .stop_sequence = run.stops.matched(),
-                            .prompt_tokens = run.prompt_tokens,
-                            .tokens_out = run.tokens_out,
-                            .prompt_ms = prompt,
-                            .decode_ms = total - prompt};
-    remove(it, reason == StopReason::cancelled ? &EngineStats::requests_cancelled
-                                               : &EngineStats::requests_finished)
-        ->sink->on_finished(finished);
-  }
-
-  void fail_one(RunningAt it, const Error& error) {
-    log(LogLevel::warn, "a request failed",
-        {{"job_id", it->job->request.job_id}, {"error", error.what()}});
-    remove(it, &EngineStats::requests_failed)->sink->on_failed({error.code(), error.what()});
-  }
-
-  // A step failed: its sequences cannot go on, the engine can unless the device is lost.
-  void fail_all(const Error& error) {
-    const bool lost = error.code() == Code::device;
-    // Before the events: who has seen one finds the engine unhealthy.
-    if (lost) {
-      lost_ = true;
-      log(LogLevel::error, "the device is lost", {{"error", error.what()}});
-      const std::scoped_lock lock(mutex_);
-      stats_.healthy = false;
-    }
-    while (!running_.empty()) fail_one(running_.begin(), error);
-    if (!lost) return;
-    std::deque<std::shared_ptr<Job>> dropped;
     {
       const std::scoped_lock lock(mutex_);
-      dropped.swap(waiting_);
-      stats_.requests_failed += dropped.size();
+      stats_.prompt_tokens += static_cast<uint64_t>(prompt_tokens);
+      stats_.generated_tokens += batch.sampled.size();
     }
-    for (const std::shared_ptr<Job>& job : dropped) {
-      job->sink->on_failed({error.code(), error.what()});
+    note_scheduler();
+  }
+
+  void add_time(const Parts& parts, const Batch& batch, double seconds) {
+    const auto ones =
+        std::ranges::count_if(parts, [](const Scheduler::Part& part) { return part.count == 1; });
+    const double generation = static_cast<double>(ones) / static_cast<double>(batch.tokens);
+    const std::scoped_lock lock(mutex_);
+    stats_.decode_seconds += seconds * generation;
+    stats_.prompt_seconds += seconds * (1 - generation);
+  }
+
+  void note_scheduler() {
+    const KvBlockPool& pool = stepper_.pool();
+    const SchedulerCounts& counts = scheduler_.counts();
+    const std::scoped_lock lock(mutex_);
+    stats_.running = static_cast<int32_t>(scheduler_.running().size());
+    stats_.preemptions = counts.preemptions;
+    stats_.prefix_queries = counts.prefix_queries;
+    stats_.prefix_hits = counts.prefix_hits;
+    stats_.kv_blocks_used = pool.used();
+    stats_.kv_blocks_kept = pool.kept();
+  }
+
+  void finish(LlmJob& job, StopReason reason) {
+    const Finished finished = job.finish(reason);
+    remove(job, finished.reason == StopReason::cancelled ? &EngineStats::requests_cancelled
+                                                         : &EngineStats::requests_finished)
+        ->sink()
+        .on_finished(finished);
+  }
+
+  void fail_one(LlmJob& job, const Error& error) {
+    log(LogLevel::warn, "a request failed",
+        {{"job_id", job.request().job_id}, {"error", error.what()}});
+    remove(job, &EngineStats::requests_failed)->sink().on_failed({error.code(), error.what()});
+  }
+
+  // Nothing that runs can go on. The engine can, with what waits, unless the device is lost.
+  void fail_all(const Error& error) {
+    if (error.code() != Code::device) {
+      const std::vector<TicketPtr> running = scheduler_.running();
+      for (const TicketPtr& ticket : running) fail_one(job_of(ticket), error);
+      return;
     }
+    lost_ = true;
+    log(LogLevel::error, "the device is lost", {{"error", error.what()}});
+    std::deque<JobPtr> jobs;
+    {
+      // Before the events: who has seen one finds the engine unhealthy.
+      const std::scoped_lock lock(mutex_);
+      stats_.healthy = false;
+      jobs = jobs_;
+    }
+    for (const JobPtr& job : jobs) fail_one(*job, error);
   }
 
   // Before the last event: who has seen it finds the request counted and its blocks free.
-  std::shared_ptr<Job> remove(RunningAt it, uint64_t EngineStats::* counter) {
-    const std::shared_ptr<Job> job = it->job;
-    running_.erase(it);
+  JobPtr remove(LlmJob& job, uint64_t EngineStats::* counter) {
+    scheduler_.remove(job);
+    note_scheduler();
     const std::scoped_lock lock(mutex_);
-    std::erase(taken_, job);
+    const auto at = std::ranges::find(jobs_, &job, &JobPtr::get);
+    JobPtr held = std::move(*at);
+    jobs_.erase(at);
+    std::erase(arrived_, held);
     ++(stats_.*counter);
-    stats_.kv_blocks_used = stepper_.pool().used();
-    return job;
+    return held;
   }
 
   TextModel text_;
-  LlmOptions options_;
+  const LlmOptions options_;
   Stepper stepper_;
-  std::list<Running> running_;  // engine thread only
+  Scheduler scheduler_;  // engine thread only
   std::atomic<bool> lost_ = false;
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;
-  std::deque<std::shared_ptr<Job>> waiting_;
-  std::deque<std::shared_ptr<Job>> taken_;
+  std::deque<JobPtr> jobs_;     // all that have had no last event
+  std::deque<JobPtr> arrived_;  // of these, what the scheduler does not know yet
+  bool cancels_ = false;        // somebody cancelled since the engine looked
   EngineStats stats_;
   bool stopping_ = false;
 

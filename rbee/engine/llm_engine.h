@@ -1,10 +1,9 @@
 #pragma once
-// The engine of a language model: one thread, a queue in order of arrival, one step after another.
+// The engine of a language model: one thread, one step after another, each shared by the requests
+// that run (continuous batching, see scheduler.h).
 
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "rbee/engine/engine.h"
 #include "rbee/engine/text_model.h"
@@ -12,15 +11,21 @@
 namespace rbee::engine {
 
 struct LlmOptions {
-  int32_t max_running = 1;        // sequences that share a step
-  int32_t max_waiting = 256;      // requests queued beyond those; more are refused
-  int32_t chunk = 512;            // prompt tokens evaluated in one step
+  int32_t max_running = 32;   // requests that share a step
+  int32_t max_waiting = 256;  // requests queued beyond those; more are refused
+  // Tokens evaluated in one step at most, a quarter of them prompts' where others generate.
+  // 0 = 512 where the host computes, else 2048; at least max_running.
+  int64_t step_tokens = 0;
+  // Tokens that the KV cache holds, of running requests and of texts that may come again; at least
+  // the model's context. 0 = a context for each of max_running, or what an eighth of the free
+  // memory holds (of a device with its own: half), but one context at least.
+  int64_t cache_tokens = 0;
   int64_t block_size = 32;        // tokens in a block of the KV cache
   std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions
 };
 
-// Takes the model over and starts the engine's thread. Throws out_of_memory when the KV cache of
-// the model's context does not fit.
+// Takes the model over and starts the engine's thread. Throws invalid_argument for options out of
+// range, and out_of_memory when the KV cache does not fit.
 std::unique_ptr<Engine> make_llm_engine(TextModel model, const LlmOptions& options);
 
 }  // namespace rbee::engine

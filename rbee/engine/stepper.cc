@@ -11,22 +11,40 @@ int64_t block_count(const StepperOptions& options) {
   return (options.cache_tokens + options.block_size - 1) / options.block_size;
 }
 
+DType cache_type(const models::LanguageModel& model, std::optional<DType> wanted) {
+  return wanted.value_or(model.activations() == DType::bf16 ? DType::bf16 : DType::f16);
+}
+
 nn::KvCacheOptions cache_options(const models::LanguageModel& model,
                                  const StepperOptions& options) {
   const models::ModelConfig& config = model.config();
-  const DType natural = model.activations() == DType::bf16 ? DType::bf16 : DType::f16;
   return {.layers = config.layers,
           .kv_heads = config.kv_heads,
           .head_dim = config.head_dim,
           .blocks = block_count(options),
           .block_size = options.block_size,
-          .dtype = options.kv_dtype.value_or(natural)};
+          .dtype = cache_type(model, options.kv_dtype)};
 }
 
-// Kept at most; the one unused for the longest goes first.
-constexpr size_t kRecordedSteps = 16;
+// Kept at most, in steps and in the sequences of all of them, which is what their logits take
+// memory by; the one unused for the longest goes first.
+constexpr size_t kRecordedSteps = 64;
+constexpr int64_t kRecordedSequences = 512;
 
 }  // namespace
+
+int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype) {
+  const models::ModelConfig& config = model.config();
+  const DTypeInfo& type = info(cache_type(model, kv_dtype));
+  return 2 * config.layers * config.kv_heads * config.head_dim * type.block_bytes / type.block_size;
+}
+
+// Few enough numbers that each is recorded soon, and none wastes more than a third of a step.
+int64_t recorded_sequences(int64_t sequences) {
+  if (sequences <= 8) return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sequences)));
+  const int64_t step = sequences <= 32 ? 8 : sequences <= 128 ? 32 : 64;
+  return (sequences + step - 1) / step * step;
+}
 
 Stepper::Stepper(const models::LanguageModel& model, Device& device, const StepperOptions& options)
     : model_(model),
@@ -48,7 +66,14 @@ LeaderRows Stepper::step(std::span<const Work> work, std::span<const int32_t> lo
                          const LeadersWanted& wanted) {
   RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
   evaluate(work, logit_rows, wanted);
-  return leaders_.read(host_leaders_);
+  LeaderRows found = leaders_.read(host_leaders_);
+  under_way_ = false;
+  // Without the rows that rounded up a recorded step.
+  const size_t count = logit_rows.size() * static_cast<size_t>(wanted.count);
+  found.values = found.values.first(count);
+  found.ids = found.ids.first(count);
+  if (!found.sums.empty()) found.sums = found.sums.first(logit_rows.size());
+  return found;
 }
 
 std::span<float> Stepper::logit_row(int64_t row) {
@@ -79,46 +104,73 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   logits_ = {};  // their memory may serve this step
   leaders_ = {};
   if (can_record(work, logit_rows)) {
-    // The table's width is rounded up, so that a growing sequence changes shape rarely.
-    run_recorded(make_indices(work, logit_rows, true), wanted);
+    run_recorded(make_recorded_indices(work, logit_rows), wanted);
   } else {
-    run_once(make_indices(work, logit_rows, false), wanted);
+    run_once(make_indices(work, logit_rows), wanted);
   }
   for (const Work& item : work) item.sequence->cached += item.count;
 }
 
-Stepper::Indices Stepper::make_indices(std::span<const Work> work,
-                                       std::span<const int32_t> logit_rows, bool round_table) {
-  std::vector<int32_t> ids, positions, slots, starts{0}, lengths;
-  size_t widest = 1;
+Stepper::IndexLists Stepper::list_indices(std::span<const Work> work) {
+  IndexLists out;
   for (const Work& item : work) {
     const Sequence& sequence = *item.sequence;
     for (int64_t i = sequence.cached; i < sequence.cached + item.count; ++i) {
-      ids.push_back(sequence.tokens[static_cast<size_t>(i)]);
-      positions.push_back(static_cast<int32_t>(i));
-      slots.push_back(sequence.kv.slot(i));
+      out.ids.push_back(sequence.tokens[static_cast<size_t>(i)]);
+      out.positions.push_back(static_cast<int32_t>(i));
+      out.slots.push_back(sequence.kv.slot(i));
     }
-    starts.push_back(static_cast<int32_t>(ids.size()));
-    lengths.push_back(static_cast<int32_t>(sequence.cached + item.count));
-    widest = std::max(widest, sequence.kv.blocks().size());
+    out.starts.push_back(static_cast<int32_t>(out.ids.size()));
+    out.lengths.push_back(static_cast<int32_t>(sequence.cached + item.count));
+    out.widest = std::max(out.widest, sequence.kv.blocks().size());
   }
-  if (round_table) widest = std::bit_ceil(widest);
-  std::vector<int32_t> table(work.size() * widest, 0);
+  return out;
+}
+
+Stepper::Indices Stepper::join(const IndexLists& lists, std::span<const Work> work,
+                               std::span<const int32_t> logit_rows) {
+  std::vector<int32_t> table(lists.lengths.size() * lists.widest, 0);
   for (size_t i = 0; i < work.size(); ++i) {
     std::ranges::copy(work[i].sequence->kv.blocks(),
-                      table.begin() + static_cast<ptrdiff_t>(i * widest));
+                      table.begin() + static_cast<ptrdiff_t>(i * lists.widest));
   }
-  Indices out{.tokens = static_cast<int64_t>(ids.size()),
-              .sequences = static_cast<int64_t>(work.size()),
-              .table_width = static_cast<int64_t>(widest),
+  Indices out{.tokens = static_cast<int64_t>(lists.ids.size()),
+              .sequences = static_cast<int64_t>(lists.lengths.size()),
+              .table_width = static_cast<int64_t>(lists.widest),
               .rows = static_cast<int64_t>(logit_rows.size()),
               .values = {}};
   const auto append = [&out](std::span<const int32_t> part) {
     out.values.insert(out.values.end(), part.begin(), part.end());
   };
-  for (const auto* part : {&ids, &positions, &slots, &starts, &lengths, &table}) append(*part);
+  for (const auto* part :
+       {&lists.ids, &lists.positions, &lists.slots, &lists.starts, &lists.lengths}) {
+    append(*part);
+  }
+  append(table);
   append(logit_rows);
   return out;
+}
+
+Stepper::Indices Stepper::make_indices(std::span<const Work> work,
+                                       std::span<const int32_t> logit_rows) {
+  return join(list_indices(work), work, logit_rows);
+}
+
+Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
+                                                std::span<const int32_t> logit_rows) {
+  IndexLists lists = list_indices(work);
+  lists.widest = std::bit_ceil(lists.widest);
+  std::vector<int32_t> rows(logit_rows.begin(), logit_rows.end());
+  const auto sequences = static_cast<size_t>(recorded_sequences(std::ssize(work)));
+  while (lists.ids.size() < sequences) {
+    rows.push_back(static_cast<int32_t>(lists.ids.size()));
+    lists.ids.push_back(0);
+    lists.positions.push_back(0);
+    lists.slots.push_back(-1);
+    lists.starts.push_back(static_cast<int32_t>(lists.ids.size()));
+    lists.lengths.push_back(1);
+  }
+  return join(lists, work, rows);
 }
 
 models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& values) {
@@ -162,11 +214,16 @@ void Stepper::upload(std::span<const T> list, const Tensor& to, HostBuffer& thro
 }
 
 void Stepper::run_recorded(const Indices& indices, const LeadersWanted& wanted) {
-  RecordedStep& step = recorded_step(indices, wanted);
+  // Of the rows that round up the step too.
+  std::vector<float> scales(wanted.scales.begin(), wanted.scales.end());
+  if (!scales.empty()) scales.resize(static_cast<size_t>(indices.rows), 1.0f);
+  LeadersWanted all = wanted;
+  all.scales = scales;
+  RecordedStep& step = recorded_step(indices, all);
   if (under_way_) device_.synchronize(device_.default_stream());
   under_way_ = false;
   upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
-  if (!wanted.scales.empty()) upload(wanted.scales, step.leaders.scales(), host_scales_);
+  if (!all.scales.empty()) upload(all.scales, step.leaders.scales(), host_scales_);
   step.recording.replay();
   logits_ = step.logits;
   leaders_ = step.leaders;
@@ -179,11 +236,7 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const Lead
     known->second.last_use = ++recorded_uses_;
     return known->second;
   }
-  if (recorded_.size() >= kRecordedSteps) {
-    device_.synchronize(device_.default_stream());
-    recorded_.erase(std::ranges::min_element(
-        recorded_, {}, [](const auto& entry) { return entry.second.last_use; }));
-  }
+  forget_recorded(indices.sequences);
   RecordedStep step;
   const auto count = static_cast<int64_t>(indices.values.size());
   step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
@@ -198,6 +251,19 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const Lead
   step.recording = Recording(device_, run);
   step.last_use = ++recorded_uses_;
   return recorded_.emplace(key, std::move(step)).first->second;
+}
+
+// Makes room for another.
+void Stepper::forget_recorded(int64_t rows_to_come) {
+  int64_t rows = rows_to_come;
+  for (const auto& [key, step] : recorded_) rows += key[0];
+  while (!recorded_.empty() && (recorded_.size() >= kRecordedSteps || rows > kRecordedSequences)) {
+    device_.synchronize(device_.default_stream());
+    const auto oldest = std::ranges::min_element(
+        recorded_, {}, [](const auto& entry) { return entry.second.last_use; });
+    rows -= oldest->first[0];
+    recorded_.erase(oldest);
+  }
 }
 
 }  // namespace rbee::engine

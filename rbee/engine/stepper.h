@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "rbee/engine/kv_blocks.h"
 #include "rbee/engine/leader_rows.h"
+#include "rbee/engine/sequence.h"
 #include "rbee/models/language_model.h"
 #include "rbee/nn/kv_cache.h"
 #include "rbee/tensor/host_buffer.h"
@@ -24,15 +24,8 @@ struct StepperOptions {
   std::optional<DType> kv_dtype;  // absent: the activations' where they have 16 bits, else f16
 };
 
-// Tokens of one sequence and how far they are in the cache.
-class Sequence {
- public:
-  explicit Sequence(KvBlockPool& pool) : kv(pool) {}
-
-  std::vector<int32_t> tokens;  // prompt, then generated
-  int64_t cached = 0;           // leading tokens whose keys and values are in the cache
-  KvTable kv;
-};
+// Bytes that the cache of a Stepper with this kv_dtype takes for a token, in all layers.
+int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype);
 
 class Stepper {
  public:
@@ -69,6 +62,11 @@ class Stepper {
     int64_t rows = 0;
     std::vector<int32_t> values;
   };
+  // The parts of such a list.
+  struct IndexLists {
+    std::vector<int32_t> ids, positions, slots, starts{0}, lengths;
+    size_t widest = 1;  // blocks of a sequence
+  };
   // A step whose shape comes again and again: one new token for each sequence.
   struct RecordedStep {
     Tensor indices;
@@ -83,8 +81,14 @@ class Stepper {
     ~RecordedStep() { logits = {}; }  // before the recording that owns its memory
   };
 
-  static Indices make_indices(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                              bool round_table);
+  static IndexLists list_indices(std::span<const Work> work);
+  static Indices join(const IndexLists& lists, std::span<const Work> work,
+                      std::span<const int32_t> logit_rows);
+  static Indices make_indices(std::span<const Work> work, std::span<const int32_t> logit_rows);
+  // Shapes that come again: the table's width and the number of sequences are rounded up, the
+  // latter by sequences of one token that nobody asks for and that leave the cache as it is.
+  static Indices make_recorded_indices(std::span<const Work> work,
+                                       std::span<const int32_t> logit_rows);
   static models::ForwardBatch make_batch(const Indices& indices, const Tensor& values);
   bool can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
   // These leave logits_ and, where leaders are wanted, leaders_.
@@ -93,6 +97,7 @@ class Stepper {
   void run_once(const Indices& indices, const LeadersWanted& wanted);
   void run_recorded(const Indices& indices, const LeadersWanted& wanted);
   RecordedStep& recorded_step(const Indices& indices, const LeadersWanted& wanted);
+  void forget_recorded(int64_t rows_to_come);
   // `list` through host memory that the device reads: the copy of the step before must have ended.
   template <typename T>
   void upload(std::span<const T> list, const Tensor& to, HostBuffer& through);
@@ -111,5 +116,8 @@ class Stepper {
   std::map<std::array<int64_t, 4>, RecordedStep> recorded_;
   int64_t recorded_uses_ = 0;
 };
+
+// The number of sequences that a recorded step of `sequences` is made for.
+int64_t recorded_sequences(int64_t sequences);
 
 }  // namespace rbee::engine

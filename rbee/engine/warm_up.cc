@@ -1,6 +1,8 @@
 #include "rbee/engine/warm_up.h"
 
 #include <algorithm>
+#include <deque>
+#include <vector>
 
 namespace rbee::engine {
 namespace {
@@ -8,14 +10,20 @@ namespace {
 // Kernels differ by the rows of a step. Beside a whole chunk: a question of a line or two.
 constexpr int64_t kShortPrompt = 40;
 
-// Evaluates the last `count` tokens of a sequence of `length`. Those before count as cached: what
+// Evaluates the last `count` tokens of sequences of `length`. Those before count as cached: what
 // the cache holds there is of no interest.
-void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& options) {
-  Sequence sequence(stepper.pool());
-  sequence.tokens.assign(static_cast<size_t>(length), 0);
-  sequence.cached = length - count;
-  const Stepper::Work work[] = {{&sequence, count}};
-  const int32_t rows[] = {static_cast<int32_t>(count - 1)};
+void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& options,
+         int64_t sequences = 1) {
+  std::deque<Sequence> kept;
+  std::vector<Stepper::Work> work;
+  std::vector<int32_t> rows;
+  while (std::ssize(kept) < sequences) {
+    Sequence& sequence = kept.emplace_back(stepper.pool());
+    sequence.tokens.assign(static_cast<size_t>(length), 0);
+    sequence.cached = length - count;
+    work.push_back({&sequence, count});
+    rows.push_back(static_cast<int32_t>(std::ssize(kept) * count - 1));
+  }
   stepper.step(work, rows,
                {.count = lead_count(1, options.vocab), .vocab = options.vocab, .scales = {}});
 }
@@ -35,6 +43,9 @@ void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& option
     run(stepper, length, 1, options);
   }
   run(stepper, options.context, 1, options);
+  // As many as there are blocks for: each sequence has one.
+  const int64_t most = std::min(options.sequences, stepper.pool().available());
+  for (int64_t n = 2; n <= most; n = recorded_sequences(n) + 1) run(stepper, 1, 1, options, n);
 }
 
 }  // namespace rbee::engine

@@ -6,14 +6,15 @@
 namespace rbee::engine {
 
 struct WarmUpOptions {
-  int64_t context = 0;  // tokens of the longest sequence
-  int64_t chunk = 0;    // prompt tokens of a step at most
-  int64_t vocab = 0;    // tokens
+  int64_t context = 0;    // tokens of the longest sequence
+  int64_t chunk = 0;      // prompt tokens of a step at most
+  int64_t sequences = 1;  // that share a step at most
+  int64_t vocab = 0;      // tokens
 };
 
-// Evaluates prompts of typical lengths and steps of a lone sequence: kernels are loaded, libraries
-// choose their algorithms, steps are recorded, memory is touched. Results are dropped; afterwards
-// the cache is as empty as before. Throws what a step throws.
+// Evaluates prompts of typical lengths, and steps of a lone sequence and of several: kernels are
+// loaded, libraries choose their algorithms, steps are recorded, memory is touched. Results are
+// dropped; afterwards the cache is as empty as before. Throws what a step throws.
 void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& options);
 
 }  // namespace rbee::engine

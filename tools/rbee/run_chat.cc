@@ -65,7 +65,7 @@ engine::Finished answer(engine::Engine& engine, engine::Request request, const R
 
 int run(const RunOptions& options) {
   const std::string prompt = options.prompt.empty() ? read_standard_input() : options.prompt;
-  const auto engine = engine::make_llm_engine(load(options.model), {});
+  const auto engine = engine::make_llm_engine(load(options.model), {.max_running = 1});
   engine::Request request;
   if (options.raw) {
     request.prompt = prompt;
@@ -98,7 +98,7 @@ int chat(const RunOptions& options) {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  const auto engine = engine::make_llm_engine(load(options.model), {});
+  const auto engine = engine::make_llm_engine(load(options.model), {.max_running = 1});
   cancel_on_interrupt(*engine);
   std::fprintf(stderr, "%s. Ctrl-C stops an answer, Ctrl-D or /exit ends, /clear starts again.\n",
                engine->model().id.c_str());

@@ -40,8 +40,9 @@ TEST(LlmEngine, GreedyTextIsTheLikeliestContinuation) {
   const std::vector<int32_t> ids = model.tokenizer->encode(prompt);
   const std::string wanted = model.tokenizer->decode(continuation(model, ids, 20));
   for (const int32_t chunk : {1, 3, 512}) {
-    const auto engine =
-        make_llm_engine(tiny_model(), {.chunk = chunk, .block_size = 4, .kv_dtype = DType::f32});
+    const auto engine = make_llm_engine(
+        tiny_model(),
+        {.max_running = 1, .step_tokens = chunk, .block_size = 4, .kv_dtype = DType::f32});
     const auto sink = answer(*engine, greedy(prompt));
     EXPECT_EQ(sink->text, wanted) << "chunks of " << chunk;
     ASSERT_TRUE(sink->finished);
@@ -65,7 +66,7 @@ TEST(LlmEngine, SequencesThatShareStepsDoNotDisturbEachOther) {
   alone.reserve(prompts.size());
   const auto one = make_llm_engine(tiny_model(), {});
   for (const std::string& prompt : prompts) alone.push_back(answer(*one, greedy(prompt))->text);
-  const auto shared = make_llm_engine(tiny_model(), {.max_running = 3, .chunk = 4});
+  const auto shared = make_llm_engine(tiny_model(), {.max_running = 3, .step_tokens = 4});
   std::vector<std::shared_ptr<Recorder>> sinks;
   sinks.reserve(prompts.size());
   for (const std::string& prompt : prompts) sinks.push_back(submit(*shared, greedy(prompt)));
@@ -175,7 +176,7 @@ Request endless() {
 }
 
 TEST(LlmEngine, CancelEndsRunningAndWaitingRequests) {
-  const auto engine = make_llm_engine(tiny_model(4096), {});
+  const auto engine = make_llm_engine(tiny_model(4096), {.max_running = 1});
   const auto running = submit(*engine, endless(), "running");
   const auto waiting = submit(*engine, endless(), "waiting");
   const auto last = submit(*engine, greedy("abc", 2), "last");
@@ -197,7 +198,7 @@ TEST(LlmEngine, CancelEndsRunningAndWaitingRequests) {
 }
 
 TEST(LlmEngine, AFullQueueRefusesMore) {
-  const auto engine = make_llm_engine(tiny_model(4096), {.max_waiting = 2});
+  const auto engine = make_llm_engine(tiny_model(4096), {.max_running = 1, .max_waiting = 2});
   const auto running = submit(*engine, endless(), "running");
   running->wait_for_text();
   submit(*engine, endless());
@@ -212,7 +213,7 @@ TEST(LlmEngine, AFullQueueRefusesMore) {
 }
 
 TEST(LlmEngine, StopEndsEverythingAndTakesNoNewWork) {
-  const auto engine = make_llm_engine(tiny_model(4096), {});
+  const auto engine = make_llm_engine(tiny_model(4096), {.max_running = 1});
   const auto running = submit(*engine, endless());
   const auto waiting = submit(*engine, endless());
   running->wait_for_text();
@@ -294,7 +295,7 @@ TEST(Stepper, LeadersAreTheLargestOfTheRows) {
 
 TEST(LlmEngine, ALostDeviceEndsRunningAndWaitingRequestsAndTakesNoMore) {
   FarDevice far;
-  const auto engine = make_llm_engine(tiny_model(4096, far), {});
+  const auto engine = make_llm_engine(tiny_model(4096, far), {.max_running = 1});
   const auto running = submit(*engine, endless(), "running");
   const auto waiting = submit(*engine, endless(), "waiting");
   running->wait_for_text();
@@ -335,7 +336,7 @@ TEST(LlmEngine, AStepThatFindsNoMemoryFailsItsRequestAlone) {
 
 TEST(LlmEngine, OptionsOutOfRangeAreErrors) {
   EXPECT_THROW(make_llm_engine(tiny_model(), {.max_running = 0}), Error);
-  EXPECT_THROW(make_llm_engine(tiny_model(), {.chunk = 0}), Error);
+  EXPECT_THROW(make_llm_engine(tiny_model(), {.step_tokens = -1}), Error);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// A tiny random model (tests/models/data/smollm) with a tokenizer of its size, and a sink that
+// Tiny random models (tests/models/data) with a tokenizer of their size, and a sink that
 // keeps what an engine says.
 
 #include <gtest/gtest.h>
@@ -29,10 +29,11 @@ inline std::unique_ptr<text::Tokenizer> tiny_tokenizer() {
   return text::tokenizer_from_json(test::tiny_tokenizer_json(), test::kTinyTokenizerConfig);
 }
 
-inline TextModel tiny_model(int64_t context = 64, Device& device = cpu()) {
+inline TextModel tiny_model(int64_t context = 64, Device& device = cpu(),
+                            const std::string& family = "smollm") {
   TextModel out;
   out.device = &device;
-  const auto path = std::filesystem::path(RBEE_TEST_DATA) / "models/data/smollm/model.gguf";
+  const auto path = std::filesystem::path(RBEE_TEST_DATA) / "models/data" / family / "model.gguf";
   out.model = models::load_language_model(io::Checkpoint::open(path),
                                           {.device = out.device, .context = context});
   out.tokenizer = tiny_tokenizer();

@@ -1,0 +1,93 @@
+#include "rbee/engine/llm_job.h"
+
+#include <algorithm>
+#include <random>
+
+namespace rbee::engine {
+namespace {
+
+// Below 2^53, so that a JavaScript client can send it back.
+uint64_t fresh_seed() {
+  std::random_device device;
+  return ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
+}
+
+}  // namespace
+
+LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& pool,
+               const TextModel& model)
+    : Ticket(pool, request.client, request.priority),
+      model_(model),
+      request_(std::move(request)),
+      sink_(std::move(sink)),
+      seed_(request_.sampling.seed ? *request_.sampling.seed : fresh_seed()),
+      sampler_(request_.sampling, seed_),
+      detokenizer_(*model.tokenizer),
+      stops_(request_.stop) {}
+
+void LlmJob::encode() {
+  if (prompt_tokens_ > 0) return;
+  std::vector<text::TokenId> tokens = model_.encode(request_);
+  const int64_t length = std::ssize(tokens);
+  check(length > 0, "prompt", "it has no tokens");
+  check(length < model_.info.context_length, "prompt", "its ", length,
+        " tokens leave no room in the context of ", model_.info.context_length);
+  sequence.tokens = std::move(tokens);
+  prompt_tokens_ = length;
+}
+
+void LlmJob::start() {
+  if (start_) return;
+  start_ = Clock::now();
+  sink_->on_started({model_.info.id, seed_, static_cast<int32_t>(prompt_tokens_)});
+}
+
+std::optional<StopReason> LlmJob::take(int32_t id) {
+  if (tokens_out_ == 0) prompt_ms_ = since_start();
+  if (std::ranges::binary_search(model_.end_tokens, id)) return StopReason::eos;
+  sequence.tokens.push_back(id);
+  ++tokens_out_;
+  emit(stops_.push(detokenizer_.push(id)));
+  if (!stops_.matched().empty()) return StopReason::stop_sequence;
+  if (tokens_out_ >= request_.max_tokens) return StopReason::max_tokens;
+  if (sequence.length() >= model_.info.context_length) return StopReason::context_full;
+  return std::nullopt;
+}
+
+Finished LlmJob::finish(StopReason reason) {
+  if (!start_) return {.reason = reason};
+  if (stops_.matched().empty()) {
+    emit(stops_.push(detokenizer_.flush()));
+    if (stops_.matched().empty()) {
+      emit(stops_.flush());
+    } else {
+      reason = StopReason::stop_sequence;
+    }
+  }
+  const double total = since_start();
+  const double prompt = prompt_ms_ > 0 ? prompt_ms_ : total;
+  return {.reason = reason,
+          .stop_sequence = stops_.matched(),
+          .prompt_tokens = static_cast<int32_t>(prompt_tokens_),
+          .tokens_out = tokens_out_,
+          .prompt_ms = prompt,
+          .decode_ms = total - prompt};
+}
+
+int64_t LlmJob::count_prompt_tokens(int64_t first) {
+  const int64_t end = std::min(sequence.cached, prompt_tokens_);
+  const int64_t count = std::max<int64_t>(end - std::max(first, prompt_counted_), 0);
+  prompt_counted_ = std::max(prompt_counted_, end);
+  return count;
+}
+
+double LlmJob::since_start() const {
+  return std::chrono::duration<double, std::milli>(Clock::now() - *start_).count();
+}
+
+void LlmJob::emit(std::string text) {
+  if (text.empty()) return;
+  sink_->on_token({std::move(text), pieces_out_++});
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,61 @@
+#pragma once
+// One request for text, from the queue to its last event.
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+
+#include "rbee/engine/engine.h"
+#include "rbee/engine/sampler.h"
+#include "rbee/engine/stop_matcher.h"
+#include "rbee/engine/text_model.h"
+#include "rbee/engine/waiting_queue.h"
+
+namespace rbee::engine {
+
+class LlmJob final : public Ticket {
+ public:
+  // A fresh seed where the request has none. `model` outlives the job.
+  LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& pool,
+         const TextModel& model);
+
+  const Request& request() const { return request_; }
+  EventSink& sink() const { return *sink_; }
+  Sampler& sampler() { return sampler_; }
+  std::atomic<bool> cancelled{false};
+
+  // What follows is for the engine's thread.
+
+  // Makes tokens of the request, once. Throws invalid_argument.
+  void encode();
+  // The request has a place; its first tells the client.
+  void start();
+  // Takes the next token and sends what can be sent. The reason when it was the last one.
+  std::optional<StopReason> take(int32_t id);
+  // Sends the rest of the text. The event is for the caller to send.
+  Finished finish(StopReason reason);
+  // Of the tokens evaluated up to sequence.cached: the prompt's that were not counted before.
+  int64_t count_prompt_tokens(int64_t first);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  double since_start() const;
+  void emit(std::string text);
+
+  const TextModel& model_;
+  const Request request_;
+  const std::shared_ptr<EventSink> sink_;
+  const uint64_t seed_;
+  Sampler sampler_;
+  text::DecodeStream detokenizer_;
+  StopMatcher stops_;
+  int64_t prompt_tokens_ = 0;
+  int64_t prompt_counted_ = 0;
+  int32_t tokens_out_ = 0;
+  int32_t pieces_out_ = 0;
+  std::optional<Clock::time_point> start_;
+  double prompt_ms_ = 0;
+};
+
+}  // namespace rbee::engine

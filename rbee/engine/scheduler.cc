@@ -1,0 +1,143 @@
+#include "rbee/engine/scheduler.h"
+
+#include <algorithm>
+
+#include "rbee/core/error.h"
+
+namespace rbee::engine {
+namespace {
+
+// Prompts that share a step's budget at least, before more are let in.
+constexpr int64_t kPromptsTogether = 4;
+
+int64_t tokens_left(const Ticket& ticket) {
+  return ticket.sequence.length() - ticket.sequence.cached;
+}
+
+bool generates(const TicketPtr& ticket) {
+  return tokens_left(*ticket) == 1;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(KvBlockPool& pool, const SchedulerOptions& options)
+    : pool_(pool), options_(options) {
+  check(options.max_running >= 1, "max_running", options.max_running, " is below 1");
+  check(options.step_tokens >= options.max_running, "step_tokens", options.step_tokens,
+        " is below the ", options.max_running, " requests that share a step");
+  check(options.beside_tokens >= 1, "beside_tokens", options.beside_tokens, " is below 1");
+}
+
+int64_t Scheduler::prompt_budget() const {
+  const int64_t generating = std::ranges::count_if(running_, generates);
+  if (generating == 0) return options_.step_tokens;
+  // One at least, so that a prompt goes on whatever else runs.
+  return std::clamp<int64_t>(options_.step_tokens - generating, 1, options_.beside_tokens);
+}
+
+TicketPtr Scheduler::next() const {
+  if (running_.size() >= static_cast<size_t>(options_.max_running)) return nullptr;
+  const int64_t budget = prompt_budget();
+  const int64_t share = std::max<int64_t>(budget / kPromptsTogether, 1);
+  int64_t work = 0;
+  for (const TicketPtr& ticket : running_) {
+    if (!generates(ticket)) work += std::min(tokens_left(*ticket), share);
+  }
+  return work < budget ? waiting_.front() : nullptr;
+}
+
+bool Scheduler::join() {
+  TicketPtr ticket = waiting_.front();
+  Sequence& sequence = ticket->sequence;
+  const int64_t found = sequence.kv.adopt(sequence.tokens);
+  // A block is left to each of the others, or the newcomer would soon be thrown out again.
+  const auto spare = static_cast<int64_t>(running_.size());
+  if (!sequence.kv.reserve(sequence.length()) || pool_.available() < spare) {
+    sequence.kv.release();
+    return false;
+  }
+  sequence.cached = found;
+  counts_.prefix_queries += static_cast<uint64_t>(sequence.length());
+  counts_.prefix_hits += static_cast<uint64_t>(found);
+  waiting_.pop_front();
+  const auto at = std::ranges::upper_bound(
+      running_, ticket->priority, {}, [](const TicketPtr& running) { return running->priority; });
+  running_.insert(at, std::move(ticket));
+  return true;
+}
+
+void Scheduler::preempt_last() {
+  TicketPtr last = std::move(running_.back());
+  running_.pop_back();
+  last->sequence.kv.release();
+  last->sequence.cached = 0;
+  ++counts_.preemptions;
+  waiting_.put_back(std::move(last));
+}
+
+// Blocks for the next token of all that generate; prompts have theirs since they joined.
+void Scheduler::make_room() {
+  for (size_t i = 0; i < running_.size(); ++i) {
+    while (i < running_.size() &&
+           !running_[i]->sequence.kv.reserve(running_[i]->sequence.length())) {
+      preempt_last();
+    }
+  }
+}
+
+// Half of the budget is for the first prompt, so that every prompt comes to its end; the other
+// half for those with the fewest tokens left, so that none waits for the end of a long one.
+void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
+  if (prompts.empty()) return;
+  const auto give = [&](Part& part, int64_t most) {
+    const int64_t count = std::min({tokens_left(*part.ticket) - part.count, most, budget});
+    part.count += count;
+    budget -= count;
+  };
+  give(prompts.front(), (budget + 1) / 2);
+  std::vector<Part*> shortest;
+  for (Part& part : prompts) shortest.push_back(&part);
+  std::ranges::stable_sort(
+      shortest, {}, [](const Part* part) { return tokens_left(*part->ticket) - part->count; });
+  for (Part* part : shortest) give(*part, budget);
+  std::erase_if(prompts, [](const Part& part) { return part.count == 0; });
+}
+
+std::vector<Scheduler::Part> Scheduler::plan() {
+  make_room();
+  std::vector<Part> parts, prompts;
+  for (const TicketPtr& ticket : running_) {
+    if (generates(ticket)) {
+      parts.push_back({ticket, 1});
+    } else {
+      prompts.push_back({ticket, 0});
+    }
+  }
+  share_out(prompt_budget(), prompts);
+  std::ranges::move(prompts, std::back_inserter(parts));
+  return parts;
+}
+
+void Scheduler::publish(std::span<const Part> parts) {
+  for (const Part& part : parts) {
+    Sequence& sequence = part.ticket->sequence;
+    sequence.kv.publish(std::span(sequence.tokens).first(static_cast<size_t>(sequence.cached)));
+  }
+}
+
+bool Scheduler::runs(const Ticket& ticket) const {
+  return std::ranges::find(running_, &ticket, &TicketPtr::get) != running_.end();
+}
+
+void Scheduler::remove(const Ticket& ticket) {
+  const auto at = std::ranges::find(running_, &ticket, &TicketPtr::get);
+  if (at == running_.end()) {
+    waiting_.remove(ticket);
+    return;
+  }
+  const TicketPtr held = std::move(*at);
+  running_.erase(at);
+  held->sequence.kv.release();
+}
+
+}  // namespace rbee::engine

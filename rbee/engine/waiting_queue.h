@@ -1,0 +1,61 @@
+#pragma once
+// Requests that wait for a place, in the order in which they get one: those of a lower priority
+// number first; among equals those that had a place and lost it, then clients in turn, each with
+// its oldest request.
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "rbee/engine/sequence.h"
+
+namespace rbee::engine {
+
+// A request as the scheduler sees it.
+struct Ticket {
+  Ticket(KvBlockPool& pool, std::string the_client, int32_t the_priority)
+      : sequence(pool), client(std::move(the_client)), priority(the_priority) {}
+  virtual ~Ticket() = default;
+  Ticket(const Ticket&) = delete;
+  Ticket& operator=(const Ticket&) = delete;
+
+  Sequence sequence;
+  const std::string client;
+  const int32_t priority;  // lower goes first
+};
+using TicketPtr = std::shared_ptr<Ticket>;
+
+class WaitingQueue {
+ public:
+  void add(TicketPtr ticket);
+  // Of one that lost its place. Such tickets come back in the order opposite to their calls.
+  void put_back(TicketPtr ticket);
+  // Null when nobody waits.
+  TicketPtr front() const;
+  // front() goes, and its client's turn is over.
+  void pop_front();
+  // False when it does not wait.
+  bool remove(const Ticket& ticket);
+  size_t size() const { return size_; }
+
+ private:
+  struct Client {
+    std::string name;
+    std::deque<TicketPtr> tickets;  // not empty
+  };
+  struct Level {
+    std::deque<TicketPtr> returned;
+    std::list<Client> clients;  // the one whose turn it is first
+  };
+  using Levels = std::map<int32_t, Level>;
+
+  void drop_if_empty(Levels::iterator level);
+
+  Levels levels_;  // none is empty
+  size_t size_ = 0;
+};
+
+}  // namespace rbee::engine

@@ -1,0 +1,258 @@
+// Who shares a step, without any model: a step evaluates what plan() says and gives each sequence
+// that it completes a token.
+#include "rbee/engine/scheduler.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "tests/support/expect_error.h"
+
+namespace rbee::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct Named final : Ticket {
+  Named(KvBlockPool& pool, std::string the_name, const std::string& the_client, int32_t level)
+      : Ticket(pool, the_client, level), name(std::move(the_name)) {}
+  const std::string name;
+};
+
+class SchedulerTest : public ::testing::Test {
+ protected:
+  void start(int64_t blocks, int64_t block_size, const SchedulerOptions& options) {
+    pool_.emplace(blocks, block_size);
+    scheduler_.emplace(*pool_, options);
+  }
+  void TearDown() override {
+    tickets_.clear();
+    scheduler_.reset();
+  }
+
+  struct Submitted {
+    int64_t tokens = 1;
+    std::string client = "c";
+    int32_t priority = 0;
+    int32_t first_token = -1;  // of tokens that count up; negative: its own
+  };
+  void submit(const std::string& name, const Submitted& options) {
+    auto ticket = std::make_shared<Named>(*pool_, name, options.client, options.priority);
+    const int32_t first =
+        options.first_token >= 0 ? options.first_token : 10000 * (1 + std::ssize(tickets_));
+    for (int32_t i = 0; i < options.tokens; ++i) ticket->sequence.tokens.push_back(first + i);
+    tickets_[name] = ticket;
+    scheduler_->add(ticket);
+  }
+  void let_join() {
+    while (scheduler_->next() && scheduler_->join()) {
+    }
+  }
+  // One step: "name count" of each part.
+  std::vector<std::string> step() {
+    let_join();
+    std::vector<std::string> out;
+    const std::vector<Scheduler::Part> parts = scheduler_->plan();
+    for (const Scheduler::Part& part : parts) {
+      Sequence& sequence = part.ticket->sequence;
+      out.push_back(static_cast<const Named&>(*part.ticket).name + " " +
+                    std::to_string(part.count));
+      EXPECT_LE((sequence.cached + part.count - 1) / pool_->block_size(),
+                std::ssize(sequence.kv.blocks()) - 1);
+      sequence.cached += part.count;
+    }
+    Scheduler::publish(parts);
+    for (const Scheduler::Part& part : parts) {
+      Sequence& sequence = part.ticket->sequence;
+      if (sequence.cached == sequence.length()) sequence.tokens.push_back(7);
+    }
+    return out;
+  }
+  void remove(const std::string& name) { scheduler_->remove(*tickets_.at(name)); }
+  std::vector<std::string> running() const {
+    std::vector<std::string> out;
+    for (const TicketPtr& ticket : scheduler_->running()) {
+      out.push_back(static_cast<const Named&>(*ticket).name);
+    }
+    return out;
+  }
+  // The order in which all that wait get the only place.
+  std::vector<std::string> turns() {
+    std::vector<std::string> out;
+    while (scheduler_->next()) {
+      EXPECT_TRUE(scheduler_->join());
+      out.push_back(running().front());
+      remove(out.back());
+    }
+    return out;
+  }
+
+  std::optional<KvBlockPool> pool_;
+  std::optional<Scheduler> scheduler_;
+  std::map<std::string, std::shared_ptr<Named>> tickets_;
+};
+
+TEST_F(SchedulerTest, RequestsJoinAndLeaveBetweenSteps) {
+  start(64, 4, {.max_running = 2, .step_tokens = 16, .beside_tokens = 4});
+  submit("a", {.tokens = 3});
+  EXPECT_THAT(step(), ElementsAre("a 3"));
+  submit("b", {.tokens = 2});
+  submit("c", {.tokens = 2});
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 2"));
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1"));
+  EXPECT_EQ(scheduler_->waiting(), 1u);  // both places are taken
+  remove("a");
+  EXPECT_THAT(step(), ElementsAre("b 1", "c 2"));
+  remove("b");
+  remove("c");
+  EXPECT_THAT(step(), IsEmpty());
+  EXPECT_EQ(pool_->used(), 0);
+}
+
+TEST_F(SchedulerTest, ALongPromptGoesInChunksAndHoldsNobodyUp) {
+  start(64, 4, {.max_running = 4, .step_tokens = 16, .beside_tokens = 4});
+  submit("long", {.tokens = 40});
+  EXPECT_THAT(step(), ElementsAre("long 16"));  // nobody generates: the whole step
+  submit("short", {.tokens = 3});
+  EXPECT_THAT(step(), ElementsAre("long 13", "short 3"));
+  EXPECT_THAT(step(), ElementsAre("short 1", "long 4"));
+  EXPECT_THAT(step(), ElementsAre("short 1", "long 4"));
+  EXPECT_THAT(step(), ElementsAre("short 1", "long 3"));
+  EXPECT_THAT(step(), ElementsAre("long 1", "short 1"));
+}
+
+TEST_F(SchedulerTest, TheFirstPromptHasHalfAndTheShortestTheRest) {
+  start(64, 4, {.max_running = 8, .step_tokens = 16, .beside_tokens = 4});
+  submit("first", {.tokens = 60});
+  submit("second", {.tokens = 50});
+  submit("third", {.tokens = 5});
+  EXPECT_THAT(step(), ElementsAre("first 8", "second 3", "third 5"));
+  EXPECT_THAT(step(), ElementsAre("third 1", "first 2", "second 2"));
+}
+
+TEST_F(SchedulerTest, PromptsAreLetInOnlyWhenTheNextStepHasRoomForThem) {
+  start(64, 4, {.max_running = 8, .step_tokens = 16, .beside_tokens = 4});
+  for (const char* name : {"a", "b", "c", "d", "e"}) submit(name, {.tokens = 20});
+  let_join();
+  EXPECT_THAT(running(), ElementsAre("a", "b", "c", "d"));  // a quarter of the step for each
+}
+
+TEST_F(SchedulerTest, StepsOfManyThatGenerateStillCarryPromptsOn) {
+  start(64, 4, {.max_running = 4, .step_tokens = 4, .beside_tokens = 4});
+  for (const char* name : {"a", "b", "c"}) submit(name, {});
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1"));
+  submit("prompt", {.tokens = 2});
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1", "prompt 1"));
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1", "prompt 1"));
+}
+
+TEST_F(SchedulerTest, ClientsTakeTurnsWithinAPriority) {
+  start(16, 4, {.max_running = 1});
+  for (const char* name : {"a1", "a2", "a3"}) submit(name, {.client = "a"});
+  submit("b1", {.client = "b"});
+  for (const char* name : {"c1", "c2"}) submit(name, {.client = "c"});
+  submit("b2", {.client = "b", .priority = -1});
+  submit("a4", {.client = "a", .priority = 5});
+  EXPECT_THAT(turns(), ElementsAre("b2", "a1", "b1", "c1", "a2", "c2", "a3", "a4"));
+}
+
+TEST_F(SchedulerTest, WhoWaitsCanLeave) {
+  start(16, 4, {.max_running = 1});
+  for (const char* name : {"a1", "a2"}) submit(name, {.client = "a"});
+  for (const char* name : {"b1", "b2"}) submit(name, {.client = "b"});
+  remove("a1");
+  remove("b1");
+  remove("b2");
+  EXPECT_EQ(scheduler_->waiting(), 1u);
+  remove("b2");  // again: nothing happens
+  EXPECT_THAT(turns(), ElementsAre("a2"));
+}
+
+TEST_F(SchedulerTest, WithoutBlocksTheLastLosesItsOwnAndIsEvaluatedAnew) {
+  start(4, 4, {.max_running = 2, .step_tokens = 16, .beside_tokens = 16});
+  submit("old", {.tokens = 6});
+  submit("new", {.tokens = 4});
+  EXPECT_THAT(step(), ElementsAre("old 6", "new 4"));
+  EXPECT_THAT(step(), ElementsAre("old 1", "new 1"));  // four blocks
+  EXPECT_THAT(step(), ElementsAre("old 1", "new 1"));
+  EXPECT_EQ(pool_->available(), 0);
+  EXPECT_THAT(step(), ElementsAre("old 1"));  // its ninth token needs a third block
+  EXPECT_EQ(scheduler_->counts().preemptions, 1u);
+  EXPECT_EQ(scheduler_->waiting(), 1u);
+  submit("later", {});
+  EXPECT_THAT(step(), ElementsAre("old 1"));  // the preempted goes first, and there is no room
+  remove("old");
+  // Its first block is still there; its three others are evaluated again.
+  const auto again = step();
+  EXPECT_THAT(again, ElementsAre("later 1", "new 3"));
+  EXPECT_EQ(tickets_["new"]->sequence.length(), 8);
+  EXPECT_EQ(scheduler_->counts().preemptions, 1u);
+}
+
+TEST_F(SchedulerTest, ThePriorityDecidesWhoIsPreempted) {
+  start(5, 4, {.max_running = 2, .step_tokens = 16, .beside_tokens = 16});
+  submit("lowly", {.tokens = 7, .priority = 1});
+  EXPECT_THAT(step(), ElementsAre("lowly 7"));
+  submit("urgent", {.tokens = 7, .priority = 0});
+  EXPECT_THAT(step(), ElementsAre("lowly 1", "urgent 7"));
+  EXPECT_THAT(step(), ElementsAre("urgent 1", "lowly 1"));
+  EXPECT_EQ(pool_->available(), 0);
+  EXPECT_THAT(step(), ElementsAre("urgent 1"));  // which wants a third block
+  EXPECT_THAT(running(), ElementsAre("urgent"));
+}
+
+TEST_F(SchedulerTest, WhoIsPreemptedCanBeCancelled) {
+  start(2, 4, {.max_running = 2});
+  submit("a", {.tokens = 4});
+  submit("b", {.tokens = 3});
+  step();
+  step();
+  EXPECT_THAT(running(), ElementsAre("a"));
+  remove("b");
+  EXPECT_EQ(scheduler_->waiting(), 0u);
+  remove("a");
+  EXPECT_EQ(pool_->used(), 0);
+}
+
+TEST_F(SchedulerTest, BeginningsAreSharedAndCounted) {
+  start(16, 4, {.max_running = 4, .step_tokens = 64, .beside_tokens = 64});
+  submit("a", {.tokens = 10, .first_token = 0});
+  EXPECT_THAT(step(), ElementsAre("a 10"));
+  submit("b", {.tokens = 12, .first_token = 0});
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 4"));
+  EXPECT_EQ(pool_->used(), 4);  // two shared, one each
+  EXPECT_EQ(scheduler_->counts().prefix_queries, 22u);
+  EXPECT_EQ(scheduler_->counts().prefix_hits, 8u);
+  remove("a");
+  remove("b");
+  EXPECT_EQ(pool_->used(), 0);
+  submit("c", {.tokens = 13, .first_token = 0});
+  EXPECT_THAT(step(), ElementsAre("c 1"));
+  EXPECT_EQ(scheduler_->counts().prefix_hits, 20u);
+}
+
+TEST_F(SchedulerTest, NobodyJoinsWhoWouldTakeTheBlocksThatOthersNeedNext) {
+  start(3, 4, {.max_running = 4});
+  submit("a", {.tokens = 8});
+  step();
+  submit("b", {.tokens = 4});
+  EXPECT_THAT(step(), ElementsAre("a 1"));  // with the third block
+  EXPECT_EQ(scheduler_->waiting(), 1u);
+  EXPECT_EQ(scheduler_->counts().preemptions, 0u);
+  remove("a");
+  EXPECT_THAT(step(), ElementsAre("b 4"));
+}
+
+TEST(Scheduler, RefusesOptionsOutOfRange) {
+  KvBlockPool pool(4, 4);
+  harness::expect_error("max_running", "0 is below 1", "",
+                        [&] { Scheduler(pool, {.max_running = 0}); });
+  harness::expect_error("step_tokens", "7 is below the 8", "",
+                        [&] { Scheduler(pool, {.max_running = 8, .step_tokens = 7}); });
+  harness::expect_error("beside_tokens", "0 is below 1", "",
+                        [&] { Scheduler(pool, {.max_running = 1, .beside_tokens = 0}); });
+}
+
+}  // namespace
+}  // namespace rbee::engine
