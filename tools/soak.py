@@ -212,10 +212,15 @@ class Worker:
             return "none: it did not end within 30 s"
 
 
+# Of pictures, and of chat.
+BUSY = ("rbee_requests_running", "rbee_requests_waiting",
+        "vllm:num_requests_running", "vllm:num_requests_waiting")
+
+
 def wait_idle(worker, faults):
     for _ in range(300):
         metrics = worker.metrics()
-        if metrics["rbee_requests_running"] + metrics["rbee_requests_waiting"] == 0:
+        if sum(value for name, value in metrics.items() if name.partition("{")[0] in BUSY) == 0:
             break
         time.sleep(0.2)
     else:

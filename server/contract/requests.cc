@@ -13,6 +13,8 @@ using nlohmann::json;
 constexpr size_t kMaxStops = 16;
 constexpr size_t kMaxStopBytes = 100;
 constexpr int32_t kMaxRepeat = 1 << 20;
+constexpr size_t kMaxUserBytes = 256;
+constexpr int32_t kMaxPriority = 1000;
 
 std::string summary(const std::vector<FieldError>& errors) {
   std::string text;
@@ -103,6 +105,18 @@ std::vector<std::string> read_stop(ObjectReader& reader) {
   return stops;
 }
 
+// Who asks, and how urgently.
+void read_turn(ObjectReader& reader, GenerateRequest& request) {
+  request.priority = reader.integer("priority", {-kMaxPriority, kMaxPriority});
+  request.user = reader.text("user");
+  if (!request.user) return;
+  if (request.user->empty()) reader.note("user", "non_empty", "is empty", reader.find("user"));
+  if (request.user->size() > kMaxUserBytes) {
+    reader.note("user", cat("max_length(", kMaxUserBytes, ")"),
+                cat("is longer than ", kMaxUserBytes, " bytes"), reader.find("user"));
+  }
+}
+
 void read_sampling(ObjectReader& reader, GenerateRequest& request) {
   request.temperature = reader.number("temperature", {0, 2});
   request.top_p = reader.number("top_p", {0, 1});
@@ -129,6 +143,7 @@ GenerateRequest parse_generate(std::string_view body) {
   read_input(reader, errors, request);
   request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
   read_sampling(reader, request);
+  read_turn(reader, request);
   request.stop = read_stop(reader);
   request.stream = reader.boolean("stream");
   if (!errors.empty()) throw InvalidBody(std::move(errors));

@@ -49,6 +49,8 @@ struct GenerateRequest {
   std::optional<uint64_t> seed;
   std::vector<std::string> stop;
   std::optional<bool> stream;
+  std::optional<std::string> user;  // whose turn it is among those who wait
+  std::optional<int32_t> priority;
 };
 
 // A body of POST /v1/jobs, /v1/inference or /v1/infer: {"operation":"infer", ...} or the same

@@ -50,7 +50,7 @@ std::string ImageMetrics::render(const engine::ImageModelInfo& model,
   write_engine(out, stats);
   const std::lock_guard lock(mutex_);
   write_outcomes(out, outcomes_);
-  total_.write(out, "rbee_request_duration_seconds", "From arrival to the last event.");
+  write_histogram(out, "rbee_request_duration_seconds", "From arrival to the last event.", total_);
   return out;
 }
 

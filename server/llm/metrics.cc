@@ -1,11 +1,32 @@
 #include "server/llm/metrics.h"
 
+#include <algorithm>
+
 namespace rbee::server {
 namespace {
 
+// Under the names of vLLM, where a figure means the same there: dashboards know them.
+// label: names the model.
+void write_batching(std::string& out, const engine::EngineStats& stats, const std::string& label) {
+  const auto write = [&](const char* name, const char* type, const char* help, auto value) {
+    write_metric(out, name, type, help, value, label);
+  };
+  write("vllm:num_requests_running", "gauge", "Requests that share the engine's steps.",
+        stats.running);
+  write("vllm:num_requests_waiting", "gauge", "Requests that wait for a place.", stats.waiting);
+  const double total = static_cast<double>(std::max<int64_t>(stats.kv_blocks_total, 1));
+  write("vllm:kv_cache_usage_perc", "gauge", "Share of the KV cache that requests use; 1 is all.",
+        static_cast<double>(stats.kv_blocks_used) / total);
+  write("vllm:num_preemptions_total", "counter", "Requests that lost their blocks, for a while.",
+        stats.preemptions);
+  write("vllm:prefix_cache_queries_total", "counter", "Tokens looked up in the KV cache.",
+        stats.prefix_queries);
+  write("vllm:prefix_cache_hits_total", "counter", "Of these, tokens that were there.",
+        stats.prefix_hits);
+  write("vllm:generation_tokens_total", "counter", "Tokens generated.", stats.generated_tokens);
+}
+
 void write_engine(std::string& out, const engine::EngineStats& stats) {
-  write_metric(out, "rbee_requests_running", "gauge", "Requests in generation.", stats.running);
-  write_metric(out, "rbee_requests_waiting", "gauge", "Requests in the queue.", stats.waiting);
   write_metric(out, "worker_tokens_in_total", "counter", "Prompt tokens evaluated.",
                stats.prompt_tokens);
   write_metric(out, "worker_tokens_generated_total", "counter", "Tokens generated.",
@@ -16,8 +37,10 @@ void write_engine(std::string& out, const engine::EngineStats& stats) {
                stats.decode_seconds);
   write_metric(out, "rbee_kv_cache_blocks", "gauge", "Blocks of the KV cache.",
                stats.kv_blocks_total);
-  write_metric(out, "rbee_kv_cache_blocks_used", "gauge", "Blocks of the KV cache in use.",
+  write_metric(out, "rbee_kv_cache_blocks_used", "gauge", "Blocks that running requests use.",
                stats.kv_blocks_used);
+  write_metric(out, "rbee_kv_cache_blocks_kept", "gauge",
+               "Blocks of texts that may come again; given up when needed.", stats.kv_blocks_kept);
   write_metric(out, "rbee_device_memory_bytes", "gauge", "Memory of the device.",
                stats.device_memory_bytes);
   write_metric(out, "rbee_device_memory_free_bytes", "gauge", "Free memory of the device.",
@@ -58,16 +81,20 @@ std::string Metrics::render(const engine::ModelInfo& model, const engine::Engine
                uptime_seconds);
   write_metric(out, "worker_vram_bytes", "gauge", "Device memory of weights and KV cache.",
                model.weight_bytes + model.kv_cache_bytes);
+  const std::string label = cat("model_name=\"", metric_label(model.id), "\"");
+  write_batching(out, stats, label);
   write_engine(out, stats);
 
   const std::lock_guard lock(mutex_);
   write_outcomes(out, outcomes_);
-  generation_ms_.write(out, "worker_inference_duration_ms",
-                       "Engine's time on a request, prompt and tokens.");
-  first_token_.write(out, "rbee_time_to_first_token_seconds", "From arrival to the first text.");
-  per_token_.write(out, "rbee_time_per_output_token_seconds",
-                   "Mean of the tokens after the first.");
-  total_.write(out, "rbee_request_duration_seconds", "From arrival to the last event.");
+  write_histogram(out, "worker_inference_duration_ms",
+                  "Engine's time on a request, prompt and tokens.", generation_ms_);
+  write_histogram(out, "vllm:time_to_first_token_seconds", "From arrival to the first text.",
+                  first_token_, label);
+  write_histogram(out, "vllm:request_time_per_output_token_seconds",
+                  "Mean of the tokens after the first.", per_token_, label);
+  write_histogram(out, "vllm:e2e_request_latency_seconds", "From arrival to the last event.",
+                  total_, label);
   return out;
 }
 

@@ -25,6 +25,8 @@ engine::Request to_engine(const GenerateRequest& wire, const std::string& job_id
   set(sampling.repeat_last_n, wire.repeat_last_n);
   sampling.seed = wire.seed;
   request.stop = wire.stop;
+  set(request.client, wire.user);
+  set(request.priority, wire.priority);
   return request;
 }
 

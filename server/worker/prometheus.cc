@@ -20,19 +20,22 @@ void Histogram::add(double value) {
   ++total_;
 }
 
-void Histogram::write(std::string& out, std::string_view name) const {
+void Histogram::write(std::string& out, std::string_view name, std::string_view labels) const {
+  const std::string all = labels.empty() ? "" : cat("{", labels, "}");
+  const std::string more = labels.empty() ? "" : cat(labels, ",");
   uint64_t below = 0;
   for (size_t i = 0; i < bounds_.size(); ++i) {
     below += counts_[i];
-    out += cat(name, "_bucket{le=\"", bounds_[i], "\"} ", below, "\n");
+    out += cat(name, "_bucket{", more, "le=\"", bounds_[i], "\"} ", below, "\n");
   }
-  out += cat(name, "_bucket{le=\"+Inf\"} ", total_, "\n", name, "_sum ", sum_, "\n", name,
-             "_count ", total_, "\n");
+  out += cat(name, "_bucket{", more, "le=\"+Inf\"} ", total_, "\n", name, "_sum", all, " ", sum_,
+             "\n", name, "_count", all, " ", total_, "\n");
 }
 
-void Histogram::write(std::string& out, std::string_view name, std::string_view help) const {
+void write_histogram(std::string& out, std::string_view name, std::string_view help,
+                     const Histogram& histogram, std::string_view labels) {
   describe_metric(out, name, "histogram", help);
-  write(out, name);
+  histogram.write(out, name, labels);
 }
 
 void describe_metric(std::string& out, std::string_view name, std::string_view type,

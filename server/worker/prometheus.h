@@ -20,9 +20,8 @@ class Histogram {
  public:
   explicit Histogram(std::vector<double> bounds);  // ascending
   void add(double value);
-  void write(std::string& out, std::string_view name) const;
-  // With its HELP and TYPE lines.
-  void write(std::string& out, std::string_view name, std::string_view help) const;
+  // labels: those of every line, e.g. model="a"; empty: none.
+  void write(std::string& out, std::string_view name, std::string_view labels = {}) const;
 
  private:
   std::vector<double> bounds_;
@@ -34,13 +33,16 @@ class Histogram {
 // The HELP and TYPE lines of a metric.
 void describe_metric(std::string& out, std::string_view name, std::string_view type,
                      std::string_view help);
-// A metric without labels.
+// A metric of one line. labels: as of Histogram::write.
 template <typename T>
 void write_metric(std::string& out, std::string_view name, std::string_view type,
-                  std::string_view help, T value) {
+                  std::string_view help, T value, std::string_view labels = {}) {
   describe_metric(out, name, type, help);
-  out += cat(name, " ", value, "\n");
+  const bool bare = labels.empty();
+  out += cat(name, bare ? "" : "{", labels, bare ? "" : "}", " ", value, "\n");
 }
+void write_histogram(std::string& out, std::string_view name, std::string_view help,
+                     const Histogram& histogram, std::string_view labels = {});
 // worker_requests_total by outcome.
 void write_outcomes(std::string& out, const OutcomeCounts& counts);
 // A label's value: backslash, quote and line feed are escaped.

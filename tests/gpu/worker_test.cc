@@ -142,7 +142,8 @@ TEST_P(GpuWorker, WithoutMemoryAtLoadSaysHowMuchAndWhatToDo) {
   EXPECT_EQ(worker.wait(), 1);
   EXPECT_THAT(worker.text(), HasSubstr("kv_cache: 32768 tokens in"));
   EXPECT_THAT(worker.text(), HasSubstr("of 4 MiB are free"));
-  EXPECT_THAT(worker.text(), HasSubstr("a smaller --context, --cache-type q8_0 or f8e4m3"));
+  EXPECT_THAT(worker.text(),
+              HasSubstr("a smaller --context or --cache-tokens, --cache-type q8_0 or f8e4m3"));
 }
 
 TEST_P(GpuWorker, WithoutCodeForTheDeviceListsWhatIsEmbedded) {

@@ -84,7 +84,8 @@ TEST(Jobs, EveryFieldReachesTheEngine) {
   Worker worker;
   worker.post("/v1/jobs", R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":11,
       "temperature":0.1,"top_k":7,"top_p":0.2,"min_p":0.3,"repetition_penalty":1.5,
-      "frequency_penalty":-1,"presence_penalty":2,"repeat_last_n":5,"seed":9,"stop":["a","b"]})");
+      "frequency_penalty":-1,"presence_penalty":2,"repeat_last_n":5,"seed":9,"stop":["a","b"],
+      "user":"somebody","priority":-3})");
   const engine::Request request = worker.engine.last_request();
   EXPECT_EQ(request.messages.at(0).content, "Hi");
   EXPECT_EQ(request.max_tokens, 11);
@@ -98,6 +99,17 @@ TEST(Jobs, EveryFieldReachesTheEngine) {
   EXPECT_EQ(request.sampling.repeat_last_n, 5);
   EXPECT_EQ(request.sampling.seed, 9u);
   EXPECT_EQ(request.stop, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(request.client, "somebody");
+  EXPECT_EQ(request.priority, -3);
+}
+
+TEST(Jobs, WhoDoesNotSayWhoAsksIsKnownByTheAddress) {
+  Worker worker;
+  for (const char* path : {"/v1/jobs", "/v1/infer"}) {
+    worker.post(path, R"({"prompt":"Hi"})");
+    EXPECT_EQ(worker.engine.last_request().client, "127.0.0.1") << path;
+    EXPECT_EQ(worker.engine.last_request().priority, 0) << path;
+  }
 }
 
 TEST(Jobs, TextIsEscapedAndStaysUtf8) {

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "rbee/core/cat.h"
 #include "tests/checkpoints/model_folder.h"
@@ -21,9 +22,12 @@ using ::testing::Not;
 
 class RealWorker : public ::testing::Test {
  protected:
-  std::vector<std::string> arguments(std::string_view context) const {
-    return {"--model",   model_.path().string(), "--port",    "0",
-            "--context", std::string(context),   "--threads", "1"};
+  std::vector<std::string> arguments(std::string_view context,
+                                     std::vector<std::string> more = {}) const {
+    std::vector<std::string> out{"--model",   model_.path().string(), "--port",    "0",
+                                 "--context", std::string(context),   "--threads", "1"};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
   }
 
  private:
@@ -45,6 +49,22 @@ Clients open_streams(uint16_t port, int count, int prompts, int max_tokens) {
   }
   for (const auto& client : clients) EXPECT_EQ(client->read_head().status, 200);
   return clients;
+}
+
+double metric(uint16_t port, const std::string& name) {
+  const std::string all = "\n" + ask(port, request("GET", "/metrics")).body;
+  const size_t at = all.find("\n" + name);
+  if (at == std::string::npos) return -1;
+  return std::stod(all.substr(all.find(' ', at)));
+}
+
+// Waits, a minute at most.
+bool comes_to(uint16_t port, const std::string& name, double wanted) {
+  for (int i = 0; i < 600; ++i) {
+    if (metric(port, name) == wanted) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return false;
 }
 
 std::string text_of(const std::vector<std::string>& events) {
@@ -78,6 +98,57 @@ TEST_F(RealWorker, ServesAHundredStreamsAtOnce) {
   const std::string metrics = ask(port, request("GET", "/metrics")).body;
   EXPECT_THAT(metrics, HasSubstr(cat("worker_requests_total{outcome=\"completed\"} ", kStreams)));
   EXPECT_THAT(metrics, HasSubstr(cat("worker_tokens_generated_total ", kStreams * kTokens, "\n")));
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0);
+}
+
+TEST_F(RealWorker, ClientsThatLeaveMidStreamGiveTheirPlacesToOthers) {
+  Process worker(LLM_WORKER, arguments("32768", {"--max-running", "4"}));
+  const uint16_t port = worker.port();
+  Clients leaving = open_streams(port, 4, 4, 32'000);
+  for (const auto& client : leaving) client->read_until(R"("type":"token")");
+  EXPECT_EQ(metric(port, "vllm:num_requests_running"), 4);
+  EXPECT_GT(metric(port, "vllm:kv_cache_usage_perc"), 0);
+  const Clients waiting = open_streams(port, 2, 2, 5);
+  EXPECT_EQ(metric(port, "vllm:num_requests_waiting"), 2);
+  for (const auto& client : leaving) client->close();
+  for (const auto& client : waiting) {
+    EXPECT_THAT(client->read_until("data: [DONE]\n\n"), HasSubstr(R"("tokens_out":5)"));
+  }
+  EXPECT_TRUE(comes_to(port, "vllm:num_requests_running", 0));
+  EXPECT_EQ(metric(port, "rbee_kv_cache_blocks_used"), 0);
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0);
+}
+
+TEST_F(RealWorker, AFullQueueIs429AndAShareOfTheCacheIsEnough) {
+  Process worker(LLM_WORKER, arguments("64", {"--max-running", "8", "--max-waiting", "8",
+                                              "--cache-tokens", "96", "--step-tokens", "32"}));
+  const uint16_t port = worker.port();
+  const Clients clients = open_streams(port, 12, 12, 40);
+  int refused = 0;
+  std::vector<std::string> streams;
+  for (int i = 0; i < 30; ++i) {
+    const RawResponse job =
+        ask(port, request("POST", "/v1/jobs", R"({"prompt":"more","max_tokens":30})"));
+    if (job.status == 429) {
+      ++refused;
+      EXPECT_EQ(job.headers.at("retry-after"), "1");
+      EXPECT_THAT(job.body, HasSubstr("the queue of 8 is full"));
+    } else {
+      streams.push_back(json::parse(job.body).at("sse_url").get<std::string>());
+    }
+  }
+  EXPECT_GT(refused, 0);
+  for (const auto& client : clients) {
+    EXPECT_THAT(client->read_until("data: [DONE]\n\n"), HasSubstr(R"("tokens_out":40)"));
+  }
+  for (const std::string& stream : streams) {
+    EXPECT_THAT(ask(port, request("GET", stream)).body, HasSubstr(R"("tokens_out":30)"));
+  }
+  // Three blocks for eight that want two each: some waited for others, none failed.
+  EXPECT_GT(metric(port, "vllm:num_preemptions_total"), 0);
+  EXPECT_TRUE(comes_to(port, "vllm:num_requests_running", 0));
   worker.signal(SIGTERM);
   EXPECT_EQ(worker.wait(), 0);
 }

@@ -74,10 +74,12 @@ TEST(Status, MetricsCountRequests) {
            "rbee_device_memory_free_bytes 1000\n",
            "worker_inference_duration_ms_bucket{le=\"50\"} 1\n",
            "worker_inference_duration_ms_sum 12\n",
-           "rbee_time_per_output_token_seconds_bucket{le=\"0.0025\"} 0\n",
-           "rbee_time_per_output_token_seconds_bucket{le=\"0.005\"} 1\n",
-           "rbee_time_to_first_token_seconds_count 1\n",
-           "# TYPE rbee_request_duration_seconds histogram\n",
+           "vllm:request_time_per_output_token_seconds_bucket{model_name=\"fake-model\",le=\"0."
+           "0025\"} 0\n",
+           "vllm:request_time_per_output_token_seconds_bucket{model_name=\"fake-model\",le=\"0."
+           "005\"} 1\n",
+           "vllm:time_to_first_token_seconds_count{model_name=\"fake-model\"} 1\n",
+           "# TYPE vllm:e2e_request_latency_seconds histogram\n",
        }) {
     EXPECT_THAT(response.body, HasSubstr(line));
   }

@@ -16,6 +16,21 @@ struct Tolerated {
   bool local_mode = false;
 };
 
+void add_batching_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--max-running", flags.max_running, "Requests answered at the same time")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--max-waiting", flags.max_waiting, "Requests queued beyond those")
+      ->check(CLI::Range(0, 65536))
+      ->capture_default_str();
+  app.add_option("--step-tokens", flags.step_tokens,
+                 "Tokens evaluated at once at most; 0 = 512 on a CPU, else 2048")
+      ->check(CLI::Range(int64_t{0}, int64_t{65536}));
+  app.add_option("--cache-tokens", flags.cache_tokens,
+                 "Tokens whose keys and values are kept, of all requests; 0 = as memory allows")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+}
+
 void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
   add_common_flags(app, flags);
   app.add_option("--model", flags.model, "GGUF or safetensors file, or Hugging Face folder")
@@ -32,6 +47,7 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
                  "them")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3", "q8_0"}))
       ->capture_default_str();
+  add_batching_flags(app, flags);
   app.add_option("--device", tolerated.device, "Same, as hives call it");
   app.add_option("--backend", tolerated.backend, "Label; not used");
   app.add_option("--queen-url", tolerated.queen_url, "Where heartbeats go without --hive-url");

@@ -15,6 +15,10 @@ struct Flags : CommonFlags {        // worker_id: "llm-worker-<port>" when not g
   int64_t context = 0;              // tokens; 0 = the model's own, at most 4096
   std::string dtype = "auto";       // what layers compute in: f32, f16 or bf16
   std::string cache_type = "auto";  // of keys and values: see --cache-type
+  int64_t cache_tokens = 0;         // that the cache holds; 0 = see engine::LlmOptions
+  int32_t max_running = 32;         // requests that share a step
+  int32_t max_waiting = 256;        // requests queued beyond those
+  int64_t step_tokens = 0;          // of a step at most; 0 = see engine::LlmOptions
 };
 
 // Reads the command line; prints help, version or what is wrong. An int is the exit status to end

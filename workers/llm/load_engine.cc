@@ -41,7 +41,10 @@ engine::TextModel load_model(const Flags& flags, Device& device) {
 }  // namespace
 
 std::unique_ptr<engine::Engine> load_engine(const BackendInfo& backend, const Flags& flags) {
-  engine::LlmOptions options;
+  engine::LlmOptions options{.max_running = flags.max_running,
+                             .max_waiting = flags.max_waiting,
+                             .step_tokens = flags.step_tokens,
+                             .cache_tokens = flags.cache_tokens};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
   Device& device = open_device(backend, flags);
   try {
@@ -49,7 +52,8 @@ std::unique_ptr<engine::Engine> load_engine(const BackendInfo& backend, const Fl
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
     fail(Code::out_of_memory, "load", error.what(),
-         "; a smaller --context, --cache-type q8_0 or f8e4m3, or a smaller quantization of the "
+         "; a smaller --context or --cache-tokens, --cache-type q8_0 or f8e4m3, or a smaller "
+         "quantization of the "
          "model takes less");
   }
 }

@@ -41,6 +41,10 @@ TEST(Flags, Defaults) {
   EXPECT_EQ(parsed.host, "");
   EXPECT_EQ(parsed.context, 0);
   EXPECT_EQ(parsed.cache_type, "auto");
+  EXPECT_EQ(parsed.max_running, 32);
+  EXPECT_EQ(parsed.max_waiting, 256);
+  EXPECT_EQ(parsed.step_tokens, 0);
+  EXPECT_EQ(parsed.cache_tokens, 0);
   EXPECT_THAT(parsed.ignored, IsEmpty());
 }
 
@@ -60,6 +64,12 @@ TEST(Flags, AllOfThem) {
   EXPECT_EQ(parsed.device, 2);
   EXPECT_EQ(flags({"--model", "m", "--cache-type", "f8e4m3"}).cache_type, "f8e4m3");
   EXPECT_EQ(flags({"--model", "m", "--cache-type", "q8_0"}).cache_type, "q8_0");
+  const Flags batching = flags({"--model", "m", "--max-running", "1024", "--max-waiting", "0",
+                                "--step-tokens", "4096", "--cache-tokens", "100000"});
+  EXPECT_EQ(batching.max_running, 1024);
+  EXPECT_EQ(batching.max_waiting, 0);
+  EXPECT_EQ(batching.step_tokens, 4096);
+  EXPECT_EQ(batching.cache_tokens, 100000);
 }
 
 TEST(Flags, AsAHiveStartsIt) {
@@ -90,6 +100,10 @@ TEST(Flags, WrongUsage) {
            {"--model", "m", "--threads", "-1"},
            {"--model", "m", "--context", "x"},
            {"--model", "m", "--cache-type", "q3"},
+           {"--model", "m", "--max-running", "0"},
+           {"--model", "m", "--max-waiting", "-1"},
+           {"--model", "m", "--step-tokens", "65537"},
+           {"--model", "m", "--cache-tokens", "-1"},
            {"--model", "m", "--rocm-device", "-1"},
            {"--model", "m", "stray"},
        }) {

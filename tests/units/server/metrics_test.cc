@@ -30,17 +30,37 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
   engine::ModelInfo model;
   model.id = "a\"b\\c\nd";
   model.weight_bytes = 10;
-  const std::string text = metrics.render(model, {.prompt_tokens = 7}, 1.5);
+  const std::string text = metrics.render(model,
+                                          {.running = 5,
+                                           .waiting = 6,
+                                           .prompt_tokens = 7,
+                                           .preemptions = 2,
+                                           .prefix_queries = 80,
+                                           .prefix_hits = 48,
+                                           .kv_blocks_total = 8,
+                                           .kv_blocks_used = 2,
+                                           .kv_blocks_kept = 3},
+                                          1.5);
   EXPECT_THAT(text, HasSubstr(R"(model="a\"b\\c\nd")"));
   EXPECT_THAT(text, HasSubstr("worker_tokens_in_total 7\n"));
   EXPECT_THAT(text, HasSubstr("worker_uptime_seconds 1.5\n"));
   EXPECT_THAT(text, HasSubstr("worker_requests_total{outcome=\"completed\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("worker_requests_total{outcome=\"rejected\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("rbee_request_duration_seconds_count 1\n"));
+  const std::string label = R"(model_name="a\"b\\c\nd")";
+  EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_count{" + label + "} 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("vllm:e2e_request_latency_seconds_bucket{" + label + ",le=\"1\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:num_requests_running{" + label + "} 5\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:num_requests_waiting{" + label + "} 6\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_cache_usage_perc{" + label + "} 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:num_preemptions_total{" + label + "} 2\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:prefix_cache_queries_total{" + label + "} 80\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:prefix_cache_hits_total{" + label + "} 48\n"));
+  EXPECT_THAT(text, HasSubstr("rbee_kv_cache_blocks_kept 3\n"));
   EXPECT_THAT(text, HasSubstr("worker_inference_duration_ms_count 0\n"));
 
-  const char* const comment = "# (HELP [a-z_]+ .+|TYPE [a-z_]+ (counter|gauge|histogram))";
-  const char* const sample = R"([a-z_]+(\{([a-z]+="([^"\\]|\\.)*",?)+\})? [0-9.e+-]+)";
+  const char* const comment = "# (HELP [a-z_0-9:]+ .+|TYPE [a-z_0-9:]+ (counter|gauge|histogram))";
+  const char* const sample = R"([a-z_0-9:]+(\{([a-z_]+="([^"\\]|\\.)*",?)+\})? [0-9.e+-]+)";
   std::istringstream lines(text);
   std::string line;
   std::string described;

@@ -65,6 +65,9 @@ TEST(ParseGenerate, EdgesOfRangesAreInside) {
                             R"("seed":0)",
                             R"("seed":18446744073709551615)",
                             R"("stop":"x")",
+                            R"("user":"x")",
+                            R"("priority":-1000)",
+                            R"("priority":1000)",
                             R"("stop":[])",
                             R"("operation":"infer")"}) {
     EXPECT_THAT(errors_of(with(field)), SizeIs(0)) << field;
@@ -90,6 +93,10 @@ TEST(ParseGenerate, OutsideOfRanges) {
            {R"("frequency_penalty":-2.1)", "range(-2..=2)"},
            {R"("presence_penalty":3)", "range(-2..=2)"},
            {R"("repeat_last_n":1048577)", "range(0..=1048576)"},
+           {R"("user":"")", "non_empty"},
+           {R"("user":7)", "type(string)"},
+           {R"("priority":-1001)", "range(-1000..=1000)"},
+           {R"("priority":1001)", "range(-1000..=1000)"},
            {R"("seed":-1)", "type(u64)"},
            {R"("seed":1.5)", "type(u64)"},
            {R"("seed":18446744073709551616)", "type(u64)"},
