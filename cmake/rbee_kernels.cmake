@@ -76,11 +76,28 @@ function(rbee_cuda_images target)
   rbee_embed(${target} cuda cuda_images IMAGES ${images})
 endfunction()
 
+# find_program's validator: clang 19 or later, with the linker that it calls.
+function(rbee_clang_serves answer clang)
+  execute_process(COMMAND "${clang}" --version OUTPUT_VARIABLE version ERROR_QUIET)
+  execute_process(COMMAND "${clang}" -print-prog-name=ld.lld OUTPUT_VARIABLE linker ERROR_QUIET
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  string(REGEX MATCH "clang version ([0-9]+)" version "${version}")
+  find_program(found NAMES "${linker}" NO_CACHE)
+  if(NOT version OR CMAKE_MATCH_1 LESS 19 OR NOT found)
+    set(${answer} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
 # rbee_rocm_images(target FAMILIES a.cu…): code objects for RBEE_ROCM_ARCHS, embedded as
 # rbee::rocm::rocm_images(). Architectures that the compiler does not know are left out with a line.
 function(rbee_rocm_images target)
   cmake_parse_arguments(ARG "" "" "FAMILIES" ${ARGN})
-  find_program(RBEE_HIP_CLANG NAMES clang++-21 clang++-20 clang++-19 REQUIRED)
+  find_program(RBEE_HIP_CLANG NAMES clang++-21 clang++-20 clang++-19 clang++
+               VALIDATOR rbee_clang_serves)
+  if(NOT RBEE_HIP_CLANG)
+    message(FATAL_ERROR "AMD's kernels need clang 19 or later and its lld: "
+                        "tools/install_deps.sh rocm installs Debian's; RBEE_HIP_CLANG names another")
+  endif()
   set(images "")
   foreach(arch IN LISTS RBEE_ROCM_ARCHS)
     execute_process(COMMAND "${RBEE_HIP_CLANG}" --target=amdgcn-amd-amdhsa "-mcpu=${arch}" -nogpulib

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing. Usage: install_deps.sh build|test
+# Installs the Debian packages that are missing. Usage: install_deps.sh build|rocm|test
 set -euo pipefail
 
 build=(g++ cmake ninja-build git ccache python3 python3-venv python3-pip curl ca-certificates unzip
        libboost1.81-dev libssl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libpcre2-dev
        libicu-dev libpng-dev libjpeg62-turbo-dev zlib1g-dev)
-test=("${build[@]}" libgtest-dev libgmock-dev libbenchmark-dev python3-jinja2)
-lint=(clang-format-19 clang-tidy-19 clang-19 lld-19)
+rocm=("${build[@]}" clang-19 lld-19)
+test=("${rocm[@]}" libgtest-dev libgmock-dev libbenchmark-dev python3-jinja2)
+lint=(clang-format-19 clang-tidy-19 llvm-19)
 
 case "${1:-}" in
   build) wanted=("${build[@]}") ;;
+  rocm) wanted=("${rocm[@]}") ;;
   test) wanted=("${test[@]}" "${lint[@]}") ;;
-  *) echo "usage: $0 build|test" >&2; exit 2 ;;
+  *) echo "usage: $0 build|rocm|test" >&2; exit 2 ;;
 esac
 
 missing=()
