@@ -4,11 +4,13 @@ them, no scratch memory and no spilled registers in hot kernels, shared memory a
 occupancy leaves. `rules.py` holds the limits and the known exceptions.
 
     check_code_objects.py amd FOLDER       over FOLDER/*.co, by llvm-readelf and llvm-objdump
-    check_code_objects.py nvidia FOLDER    over FOLDER/*.fatbin, by cuobjdump
+    check_code_objects.py nvidia FOLDER    over FOLDER/*.fatbin, by cuobjdump and nvdisasm: the CUDA toolkit's
+                                           or those that tools/get_cuda_readers.sh fetched
 
 Exit status: 0 all hold, 1 a finding (one line each), 77 the tools are not there.
 """
 import fnmatch
+import os
 import re
 import shutil
 import subprocess
@@ -157,7 +159,9 @@ def check_amd(folder, checker):
 
 
 def check_nvidia(folder, checker):
-    cuobjdump = find_tool("cuobjdump", folders=["/usr/local/cuda/bin"])
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    fetched = (cache / "rbee/cuda-readers").glob("nvidia/*/bin")
+    cuobjdump = find_tool("cuobjdump", folders=["/usr/local/cuda/bin", *fetched])
     count = 0
     for file in sorted(folder.glob("*.fatbin")):
         kernels = read_nvidia(cuobjdump, file)
