@@ -2,7 +2,7 @@
 // What the attention kernels share: where a sequence's rows lie, which keys a query sees, and how a
 // product becomes a score.
 
-#include "backends/gpu/portable.h"
+#include "backends/gpu/instructions.h"
 #include "backends/shared/attention_params.h"
 #include "backends/shared/kv_page.h"
 #include "backends/shared/scalar.h"
@@ -11,6 +11,14 @@ namespace rbee {
 namespace gpu {
 
 constexpr float kLog2E = 1.44269504f;
+
+// x, of which clang does not know that it is the same each time: addresses of slopes and masks,
+// which few calls have, would be made before the loop and held in registers.
+RB_DEVICE int stays_in_loop(int x) {
+  u32 words[] = {static_cast<u32>(x)};
+  load_anyway(words);
+  return static_cast<int>(words[0]);
+}
 
 // One batch entry or sequence.
 struct AttentionSpan {

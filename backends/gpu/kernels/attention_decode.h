@@ -95,6 +95,18 @@ RB_DEVICE float reduce_head(float x, Combine combine) {
   }
 }
 
+// Keeps clang from moving the products of sums to where the sums are used: behind the next loads,
+// which then need registers beside those of the factors.
+template <int kCount>
+RB_DEVICE void sums_before(float (&sums)[kCount]) {
+  u32 words[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) words[i] = bits_of_float(sums[i]);
+  load_anyway(words);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) sums[i] = float_of_bits(words[i]);
+}
+
 // A block's query, heads and keys.
 struct DecodeWork {
   i64 index;  // of the query's heads that share a key head, among all
@@ -159,6 +171,7 @@ class Decoder {
       const bool more = key + kStride < work_.keys.end;
       float parts[Tile::kParts];
       multiply(keys, parts);
+      sums_before(parts);
       if (more) load_rows(p_.k, key_places(place), p_.head_dim, keys);
       loads_before();
       sum_parts<Tile::kWave, Tile::kLanes / 2, Tile::kParts>(parts, lane_);
@@ -305,7 +318,7 @@ class Decoder {
 #pragma unroll
     for (int i = 0; i < Tile::kScores; ++i) {
       const int row = part(i) / Tile::kHeads * Tile::kSlots + slot_;
-      const int h = part(i) % Tile::kHeads;
+      const int h = stays_in_loop(part(i) % Tile::kHeads);
       scores[i] = -infinity();
       if (first + row < work_.keys.end && h < work_.heads) {
         scores[i] = kLog2E * attention_score<float>(p_, work_.span, work_.first_head + h,

@@ -328,11 +328,12 @@ class AmdAttention {
   RB_DEVICE void shape(int band, i64 key, Result (&scores)[Tile::kKeys / 16]) const {
     // A mask has no elements past the last query and key.
     if (row_of(band) >= work_.count) return;
+    const int lane = stays_in_loop(lane_);
 #pragma unroll
     for (int i = 0; i < Tile::kKeys / 16; ++i) {
 #pragma unroll
       for (int j = 0; j < Unit::kSums; ++j) {
-        const i64 at = key + i * 16 + Unit::sum_row(lane_, j);
+        const i64 at = key + i * 16 + Unit::sum_row(lane, j);
         if (at >= work_.span.kv_len) continue;
         scores[i].values[j] =
             shaped_score(p_, work_, work_.first + row_of(band), at, scores[i].values[j]);

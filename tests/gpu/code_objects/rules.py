@@ -59,20 +59,19 @@ MOST_REGISTERS = [
     ("matvec_one*", "sm_*", "*", 128),  # two blocks of 65536
     ("*_norm", "gfx*", "*", 80),
     ("softmax", "gfx*", "*", 80),
-    ("*_norm", "sm_*", "*", 80),
+    ("group_norm|layer_norm|rms_norm", "sm_*", "*", 80),
+    ("image_norm", "sm_*", "*_sums|*_apply|*_join_*", 80),
+    ("image_norm", "sm_*", "*_whole_*", 168),  # one block of 65536: images for it are small
 ]
 
 # Known: at most so many bytes of scratch and so many spilled vector registers a lane.
 EXCEPTIONS = [
-    # Eight heads of 256 in one wave; the merge indexes its partial sums.
-    ("attention_decode", "gfx*", "*_d256_h8_*", 176, 11),
-    # Two tiles of keys under way for eight heads.
-    ("attention_decode", WMMA, "*_d*_h8_w32", 176, 16),
     ("attention_decode", "sm_*", "*", 40, 0),
-    ("attention_mfma", MFMA, "*_d128_shaped", 0, 12),  # into accumulation registers
-    ("attention_wmma", WMMA, "*_shaped", 40, 9),
+    ("attention_mfma", "gfx950", "*_d128_shaped", 0, 4),  # into accumulation registers
     ("attention_mma", "sm_*", "*", 144, 0),
     ("attention_plain", "sm_*", "*_f64_*", 88, 0),
+    ("image_norm", "sm_*", "*_f64_*", 8, 0),
+    ("rope", "sm_*", "*_append_bf16_packed", 8, 0),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*_b[48]_w32", 32, 0),
     # 128 registers, so that two blocks fit; the next trip's loads are held in some of them.
     ("matvec_one", "sm_*", "matvec_one_*_f8e4m3_w32", 56, 0),
