@@ -1,41 +1,135 @@
 #!/usr/bin/env python3
-"""Writes a diffusers folder of a real image model's shape with random weights, for benchmarks.
+"""Writes a diffusers folder of a real image model's shape with random weights, for benchmarks and comparisons.
 
-    tools/make_random_image_model.py sd15 DIR [--dtype float16]
+    tools/make_random_image_model.py sd15 DIR [--dtype float16] [--device cuda]
+    tools/make_random_image_model.py flux-dev DIR --dtype bfloat16 --fp8 FLUX.safetensors
 
 Needs PyTorch, diffusers, transformers and safetensors. Weights are normal with a deviation of 1 / sqrt(inputs), norms
-are ones, biases zeros, so that activations stay in range. The tokenizer knows single bytes only.
+are ones, biases zeros, so that activations stay in range. CLIP's tokenizer knows single bytes only, T5's is that of the
+tests. sd3 has no T5, which its pipelines do without. controlnet-sd15 is the network alone. With --tiny everything is
+narrow and shallow, to try programs on.
+
+--fp8 also writes FLUX's transformer to a file of its own in the original layout, matrices as float8_e4m3 with a scale;
+the folder then holds the same values.
 """
 import argparse
 import json
+import shutil
 from pathlib import Path
 
 import torch
-from diffusers import AutoencoderKL, UNet2DConditionModel
+from diffusers import (AutoencoderKL, ControlNetModel, FluxTransformer2DModel, SD3Transformer2DModel,
+                       UNet2DConditionModel)
 from safetensors.torch import save_file
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
+from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, T5Config, T5EncoderModel
+
+T5_TOKENIZER = Path(__file__).parent.parent / "tests/models/data_image/t5_tokenizer"
 
 CLIP_L = dict(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12,
               hidden_act="quick_gelu", projection_dim=768)
+CLIP_H = dict(hidden_size=1024, intermediate_size=4096, num_hidden_layers=23, num_attention_heads=16,
+              hidden_act="gelu", projection_dim=512)
 CLIP_BIGG = dict(hidden_size=1280, intermediate_size=5120, num_hidden_layers=32, num_attention_heads=20,
                  hidden_act="gelu", projection_dim=1280)
+T5_XXL = dict(vocab_size=32128, d_model=4096, d_kv=64, num_heads=64, d_ff=10240, num_layers=24,
+              relative_attention_num_buckets=32, relative_attention_max_distance=128,
+              feed_forward_proj="gated-gelu", tie_word_embeddings=False)
 VAE = dict(block_out_channels=[128, 256, 512, 512], down_block_types=["DownEncoderBlock2D"] * 4,
            up_block_types=["UpDecoderBlock2D"] * 4, layers_per_block=2, latent_channels=4)
+VAE16 = dict(VAE, latent_channels=16, sample_size=1024, use_quant_conv=False, use_post_quant_conv=False)
+UNET1 = dict(sample_size=64, block_out_channels=[320, 640, 1280, 1280], cross_attention_dim=768, attention_head_dim=8)
+XL_BLOCKS = dict(down_block_types=["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
+                 up_block_types=["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"])
+FLUX = dict(in_channels=64, num_layers=19, num_single_layers=38, attention_head_dim=128, num_attention_heads=24,
+            joint_attention_dim=4096, pooled_projection_dim=768, axes_dims_rope=[16, 56, 56])
+CHECKER = ["safety_checker", "feature_extractor"]
+EULER = {"_class_name": "EulerDiscreteScheduler", "beta_start": 0.00085, "beta_end": 0.012,
+         "beta_schedule": "scaled_linear", "num_train_timesteps": 1000, "prediction_type": "epsilon",
+         "steps_offset": 1, "timestep_spacing": "leading"}
+FLOW = {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0}
+DYNAMIC = dict(FLOW, use_dynamic_shifting=True, base_shift=0.5, max_shift=1.15, base_image_seq_len=256,
+               max_image_seq_len=4096)
+CLIP, CLIP_P, T5 = CLIPTextModel, CLIPTextModelWithProjection, T5EncoderModel
+FLUX_PARTS = dict(pipeline="FluxPipeline", text=[(CLIP, CLIP_L), (T5, T5_XXL)],
+                  vae=dict(VAE16, scaling_factor=0.3611, shift_factor=0.1159))
 SHAPES = {
     "sd15": dict(
-        pipeline="StableDiffusionPipeline", text=[CLIP_L], vae=dict(VAE, sample_size=512, scaling_factor=0.18215),
-        unet=dict(sample_size=64, block_out_channels=[320, 640, 1280, 1280], cross_attention_dim=768,
-                  attention_head_dim=8)),
+        pipeline="StableDiffusionPipeline", absent=CHECKER, text=[(CLIP, CLIP_L)],
+        denoiser=(UNet2DConditionModel, UNET1),
+        vae=dict(VAE, sample_size=512, scaling_factor=0.18215), scheduler=EULER),
+    "sd21": dict(
+        pipeline="StableDiffusionPipeline", absent=CHECKER, text=[(CLIP, CLIP_H)],
+        denoiser=(UNet2DConditionModel, dict(UNET1, sample_size=96, cross_attention_dim=1024,
+                                             attention_head_dim=[5, 10, 20, 20], use_linear_projection=True)),
+        vae=dict(VAE, sample_size=768, scaling_factor=0.18215),
+        scheduler=dict(EULER, prediction_type="v_prediction")),
     "sdxl": dict(
-        pipeline="StableDiffusionXLPipeline", text=[CLIP_L, CLIP_BIGG],
-        vae=dict(VAE, sample_size=1024, scaling_factor=0.13025),
-        unet=dict(sample_size=128, block_out_channels=[320, 640, 1280], cross_attention_dim=2048,
-                  attention_head_dim=[5, 10, 20], transformer_layers_per_block=[1, 2, 10],
-                  down_block_types=["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
-                  up_block_types=["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"],
-                  use_linear_projection=True, addition_embed_type="text_time", addition_time_embed_dim=256,
-                  projection_class_embeddings_input_dim=2816)),
+        pipeline="StableDiffusionXLPipeline", text=[(CLIP, CLIP_L), (CLIP_P, CLIP_BIGG)],
+        denoiser=(UNet2DConditionModel, dict(
+            XL_BLOCKS, sample_size=128, block_out_channels=[320, 640, 1280], cross_attention_dim=2048,
+            attention_head_dim=[5, 10, 20], transformer_layers_per_block=[1, 2, 10], use_linear_projection=True,
+            addition_embed_type="text_time", addition_time_embed_dim=256,
+            projection_class_embeddings_input_dim=2816)),
+        vae=dict(VAE, sample_size=1024, scaling_factor=0.13025), scheduler=EULER),
+    "sd3": dict(
+        pipeline="StableDiffusion3Pipeline", text=[(CLIP_P, CLIP_L), (CLIP_P, CLIP_BIGG)],
+        absent=["text_encoder_3", "tokenizer_3"],
+        denoiser=(SD3Transformer2DModel, dict(
+            sample_size=128, patch_size=2, in_channels=16, out_channels=16, num_layers=24, attention_head_dim=64,
+            num_attention_heads=24, joint_attention_dim=4096, caption_projection_dim=1536,
+            pooled_projection_dim=2048, pos_embed_max_size=192)),
+        vae=dict(VAE16, scaling_factor=1.5305, shift_factor=0.0609), scheduler=FLOW),
+    "flux-dev": dict(FLUX_PARTS, denoiser=(FluxTransformer2DModel, dict(FLUX, guidance_embeds=True)),
+                     scheduler=DYNAMIC),
+    "flux-schnell": dict(FLUX_PARTS, denoiser=(FluxTransformer2DModel, FLUX), scheduler=dict(FLOW, shift=1.0)),
+    "controlnet-sd15": dict(controlnet=dict(
+        block_out_channels=UNET1["block_out_channels"], cross_attention_dim=768, attention_head_dim=8)),
 }
+# What a part has less of, by a setting's name.
+TINY = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, d_model=64, d_kv=16, num_heads=4, d_ff=96,
+            caption_projection_dim=64, pos_embed_max_size=32, transformer_layers_per_block=[1, 1, 2])
+TINY_WIDTHS = {"UNet2DConditionModel": [32, 64, 64, 64], "ControlNetModel": [32, 64, 64, 64],
+               "AutoencoderKL": [32, 32, 64, 64]}
+
+
+def tiny(kind, config, text_width):
+    """The same settings with few and narrow layers; `text_width`: of the states that a denoiser reads."""
+    small = {name: TINY.get(name, value) for name, value in config.items()}
+    if kind is T5:
+        small["num_layers"] = 2
+    elif "block_out_channels" in config:
+        small["block_out_channels"] = TINY_WIDTHS[kind.__name__][:len(config["block_out_channels"])]
+        if "attention_head_dim" in config:
+            heads = config["attention_head_dim"]
+            small["attention_head_dim"] = 4 if isinstance(heads, int) else [2, 4, 4, 4][:len(heads)]
+    elif "num_attention_heads" in config:
+        small.update(num_attention_heads=4)
+        if "num_layers" in config:
+            small.update(num_layers=2, attention_head_dim=16, joint_attention_dim=text_width)
+        if "num_single_layers" in config:
+            small.update(num_single_layers=2, attention_head_dim=32, axes_dims_rope=[4, 14, 14])
+        if kind is CLIP:
+            small.update(projection_dim=64)
+    if "cross_attention_dim" in config:
+        small["cross_attention_dim"] = text_width
+    return small
+
+
+def tiny_shape(shape):
+    out = dict(shape)
+    width = 64 * (2 if shape.get("pipeline") == "StableDiffusionXLPipeline" else 1)
+    if "controlnet" in shape:
+        return {"controlnet": tiny(ControlNetModel, shape["controlnet"], 64)}
+    if shape["pipeline"] == "StableDiffusion3Pipeline":
+        width = 160  # both CLIPs side by side and zeros
+    out["text"] = [(kind, tiny(kind, config, 0)) for kind, config in shape["text"]]
+    kind, config = shape["denoiser"]
+    config = tiny(kind, config, width)
+    if kind is FluxTransformer2DModel:
+        config["pooled_projection_dim"] = TINY["hidden_size"]
+    out["denoiser"] = (kind, config)
+    out["vae"] = tiny(AutoencoderKL, shape["vae"], 0)
+    return out
 
 
 def byte_alphabet():
@@ -45,7 +139,7 @@ def byte_alphabet():
     return [chr(b) if b in printable else chr(next(extra)) for b in range(256)]
 
 
-def write_tokenizer(folder):
+def write_clip_tokenizer(folder):
     folder.mkdir(exist_ok=True)
     pieces = byte_alphabet()
     vocab = {piece: i for i, piece in enumerate(pieces + [piece + "</w>" for piece in pieces])}
@@ -57,20 +151,150 @@ def write_tokenizer(folder):
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
 
 
-def random_value(name, shape, dtype, device):
+def write_t5_tokenizer(folder):
+    folder.mkdir(exist_ok=True)
+    for file in ("spiece.model", "tokenizer.json"):
+        shutil.copyfile(T5_TOKENIZER / file, folder / file)
+    config = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "extra_ids": 0,
+              "model_max_length": 512, "tokenizer_class": "T5Tokenizer"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+
+
+def deviation(name, shape, head_dim):
+    if name.endswith("pos_embed"):
+        return 0.5
+    inputs = 1000 if "embedding.weight" in name else shape[1:].numel()
+    # T5 does not divide its scores by the root of a head's width; its queries are that much smaller.
+    return (inputs * (head_dim if ".SelfAttention.q." in name else 1)) ** -0.5
+
+
+def random_value(name, shape, options, head_dim):
     if name.endswith("position_ids"):
         return torch.arange(shape[-1]).expand(shape).contiguous()
+    dtype = getattr(torch, options.dtype)
     if len(shape) < 2:
         return (torch.zeros if name.endswith("bias") else torch.ones)(shape, dtype=dtype)
-    inputs = shape[1:].numel() if "embedding.weight" not in name else 1000
-    return (torch.randn(shape, device=device) * inputs**-0.5).to(dtype).cpu()
+    value = torch.randn(shape, device=options.device) * deviation(name, shape, head_dim)
+    return value.to(dtype).cpu()
 
 
-def write_part(folder, config, model, file, dtype, device):
+def save(state, file):
+    save_file(state, file, metadata={"format": "pt"})
+
+
+def random_state(model, options, head_dim=1):
+    # T5's table of tokens has two names.
+    return {name: random_value(name, value.shape, options, head_dim) for name, value in model.state_dict().items()
+            if name != "encoder.embed_tokens.weight"}
+
+
+def write_part(folder, config, state, file):
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config, indent=1))
-    save_file({name: random_value(name, value.shape, dtype, device) for name, value in model.state_dict().items()},
-              folder / file, metadata={"format": "pt"})
+    save(state, folder / file)
+
+
+def diffusers_part(folder, kind, config, options, change=lambda state: None):
+    with torch.device("meta"):
+        model = kind.from_config(config)
+    state = random_state(model, options)
+    change(state)
+    write_part(folder, dict(model.config, _class_name=kind.__name__), state,
+               "diffusion_pytorch_model.safetensors")
+
+
+def write_text(folder, number, kind, settings, options):
+    suffix = f"_{number + 1}" if number > 0 else ""
+    if kind is T5:
+        config = T5Config(**settings)
+        write_t5_tokenizer(folder / f"tokenizer{suffix}")
+    else:
+        config = CLIPTextConfig(vocab_size=49408, max_position_embeddings=77, bos_token_id=49406,
+                                eos_token_id=49407, **settings)
+        write_clip_tokenizer(folder / f"tokenizer{suffix}")
+    with torch.device("meta"):
+        model = kind(config)
+    write_part(folder / f"text_encoder{suffix}", dict(config.to_dict(), architectures=[kind.__name__]),
+               random_state(model, options, settings.get("d_kv", 1)), "model.safetensors")
+    tokenizer = "T5TokenizerFast" if kind is T5 else "CLIPTokenizer"
+    return {f"text_encoder{suffix}": ["transformers", kind.__name__],
+            f"tokenizer{suffix}": ["transformers", tokenizer]}
+
+
+FP8_SCALE = 2.0**-8  # a power of two: 16-bit floats hold the products
+
+FLUX_DOUBLE = {"img_attn.qkv": ["attn.to_q", "attn.to_k", "attn.to_v"],
+               "txt_attn.qkv": ["attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj"],
+               "img_attn.norm.query_norm": ["attn.norm_q"], "img_attn.norm.key_norm": ["attn.norm_k"],
+               "txt_attn.norm.query_norm": ["attn.norm_added_q"], "txt_attn.norm.key_norm": ["attn.norm_added_k"],
+               "img_attn.proj": ["attn.to_out.0"], "txt_attn.proj": ["attn.to_add_out"],
+               "img_mod.lin": ["norm1.linear"], "txt_mod.lin": ["norm1_context.linear"],
+               "img_mlp.0": ["ff.net.0.proj"], "img_mlp.2": ["ff.net.2"],
+               "txt_mlp.0": ["ff_context.net.0.proj"], "txt_mlp.2": ["ff_context.net.2"]}
+FLUX_SINGLE = {"linear1": ["attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp"], "linear2": ["proj_out"],
+               "modulation.lin": ["norm.linear"], "norm.query_norm": ["attn.norm_q"],
+               "norm.key_norm": ["attn.norm_k"]}
+FLUX_ROOT = {"img_in": ["x_embedder"], "txt_in": ["context_embedder"], "final_layer.linear": ["proj_out"],
+             "final_layer.adaLN_modulation.1": ["norm_out.linear"],
+             **{f"{mine}_in.{side}_layer": [f"time_text_embed.{theirs}_embedder.linear_{i}"]
+                for mine, theirs in (("time", "timestep"), ("vector", "text"), ("guidance", "guidance"))
+                for i, side in ((1, "in"), (2, "out"))}}
+
+
+def original_flux_layers(config):
+    """{layer of the original file: layers of diffusers, one on top of the other}."""
+    layers = {name: of for name, of in FLUX_ROOT.items()
+              if config.get("guidance_embeds") or not name.startswith("guidance")}
+    for theirs, mine, table, count in (
+            ("double_blocks", "transformer_blocks", FLUX_DOUBLE, config["num_layers"]),
+            ("single_blocks", "single_transformer_blocks", FLUX_SINGLE, config["num_single_layers"])):
+        for i in range(count):
+            layers.update({f"{theirs}.{i}.{name}": [f"{mine}.{i}.{of}" for of in parts]
+                           for name, parts in table.items()})
+    return layers
+
+
+def original_value(name, layer, state, kind):
+    value = torch.cat([state.pop(f"{part}.{kind}") for part in layer])
+    # The last norm has its shift before its scale.
+    return torch.cat(value.chunk(2)[::-1]) if name == "final_layer.adaLN_modulation.1" else value
+
+
+def write_fp8(state, config, file):
+    """Rounds the matrices of `state` and writes them as the original file has them."""
+    for name, value in state.items():
+        if value.dim() == 2:
+            state[name] = (value / FP8_SCALE).to(torch.float8_e4m3fn).to(value.dtype) * FP8_SCALE
+    left, out = dict(state), {}
+    for name, layer in original_flux_layers(config).items():
+        value = original_value(name, layer, left, "weight")
+        if value.dim() == 2:
+            out[f"{name}.weight"] = (value / FP8_SCALE).to(torch.float8_e4m3fn)
+            out[f"{name}.scale_weight"] = torch.tensor(FP8_SCALE)
+        else:
+            out[f"{name}.scale"] = value
+        if f"{layer[0]}.bias" in left:
+            out[f"{name}.bias"] = original_value(name, layer, left, "bias")
+    assert not left, f"the original layout has no place for {sorted(left)}"
+    out["scaled_fp8"] = torch.zeros(0, dtype=torch.float8_e4m3fn)
+    save(out, file)
+
+
+def write_model(shape, folder, options):
+    index = {"_class_name": shape["pipeline"], "vae": ["diffusers", "AutoencoderKL"],
+             "scheduler": ["diffusers", shape["scheduler"]["_class_name"]]}
+    for i, (kind, settings) in enumerate(shape["text"]):
+        index.update(write_text(folder, i, kind, settings, options))
+    kind, config = shape["denoiser"]
+    name = "unet" if kind is UNet2DConditionModel else "transformer"
+    index[name] = ["diffusers", kind.__name__]
+    index.update({absent: [None, None] for absent in shape.get("absent", [])})
+    change = (lambda state: write_fp8(state, config, options.fp8)) if options.fp8 else (lambda state: None)
+    diffusers_part(folder / name, kind, config, options, change)
+    diffusers_part(folder / "vae", AutoencoderKL, shape["vae"], options)
+    (folder / "scheduler").mkdir(exist_ok=True)
+    (folder / "scheduler" / "scheduler_config.json").write_text(json.dumps(shape["scheduler"]))
+    (folder / "model_index.json").write_text(json.dumps(index))
 
 
 def main():
@@ -79,37 +303,18 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dtype", default="float16")
     parser.add_argument("--device", default="cpu", help="where the random numbers are made")
+    parser.add_argument("--fp8", type=Path, metavar="FILE", help="FLUX's transformer in this file too")
+    parser.add_argument("--tiny", action="store_true", help="few and narrow layers")
     options = parser.parse_args()
-    shape, folder, dtype = SHAPES[options.shape], options.folder, getattr(torch, options.dtype)
-    folder.mkdir(parents=True, exist_ok=True)
+    if options.fp8 and not options.shape.startswith("flux"):
+        parser.error("--fp8 is for FLUX")
+    shape = tiny_shape(SHAPES[options.shape]) if options.tiny else SHAPES[options.shape]
+    options.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
-    index = {"_class_name": shape["pipeline"], "unet": ["diffusers", "UNet2DConditionModel"],
-             "vae": ["diffusers", "AutoencoderKL"], "scheduler": ["diffusers", "EulerDiscreteScheduler"]}
-    with torch.device("meta"):
-        unet = UNet2DConditionModel.from_config(shape["unet"])
-        vae = AutoencoderKL.from_config(shape["vae"])
-    for i, text in enumerate(shape["text"]):
-        suffix = f"_{i + 1}" if i > 0 else ""
-        kind = CLIPTextModelWithProjection if i > 0 else CLIPTextModel
-        config = CLIPTextConfig(vocab_size=49408, max_position_embeddings=77, bos_token_id=49406,
-                                eos_token_id=49407, **text)
-        with torch.device("meta"):
-            model = kind(config)
-        write_part(folder / f"text_encoder{suffix}", dict(config.to_dict(), architectures=[kind.__name__]), model,
-                   "model.safetensors", dtype, options.device)
-        write_tokenizer(folder / f"tokenizer{suffix}")
-        index[f"text_encoder{suffix}"] = ["transformers", kind.__name__]
-        index[f"tokenizer{suffix}"] = ["transformers", "CLIPTokenizer"]
-    for name, model in (("unet", unet), ("vae", vae)):
-        config = dict(model.config, _class_name=type(model).__name__)
-        write_part(folder / name, config, model, "diffusion_pytorch_model.safetensors", dtype,
-                   options.device)
-    scheduler = {"_class_name": "EulerDiscreteScheduler", "beta_start": 0.00085, "beta_end": 0.012,
-                 "beta_schedule": "scaled_linear", "num_train_timesteps": 1000, "prediction_type": "epsilon",
-                 "steps_offset": 1, "timestep_spacing": "leading"}
-    (folder / "scheduler").mkdir(exist_ok=True)
-    (folder / "scheduler" / "scheduler_config.json").write_text(json.dumps(scheduler))
-    (folder / "model_index.json").write_text(json.dumps(index))
+    if "controlnet" in shape:
+        diffusers_part(options.folder, ControlNetModel, shape["controlnet"], options)
+    else:
+        write_model(shape, options.folder, options)
 
 
 if __name__ == "__main__":

@@ -171,14 +171,22 @@ void measure_text(const models::ImageModel& model, const Bench& bench) {
   }
 }
 
+// Of one prompt, as the denoiser reads it.
+int64_t context_tokens(const models::ImageModel& model) {
+  const models::TextEncoder& first = *model.text.front().encoder;
+  const models::TextEncoder& last = *model.text.back().encoder;
+  if (model.join == models::TextJoin::sd3) return first.max_tokens() + models::kSd3T5Tokens;
+  if (model.join == models::TextJoin::flux) return last.max_tokens();
+  return first.max_tokens();
+}
+
 void measure_denoiser(const models::ImageModel& model, const Bench& bench) {
   Device& device = bench.device;
   const models::DenoiserInfo& info = model.denoiser->info();
   const int64_t batch = bench.options.batch, side = bench.options.size / model.vae->info().scale;
-  models::TextStates text{.context = normal({batch, 77, info.context_width}, device),
-                          .pooled = {},
-                          .size_ids = {},
-                          .guidance = {}};
+  const Shape context{batch, context_tokens(model), info.context_width};
+  models::TextStates text{
+      .context = normal(context, device), .pooled = {}, .size_ids = {}, .guidance = {}};
   if (info.pooled_width > 0) text.pooled = normal({batch, info.pooled_width}, device);
   if (info.size_ids > 0) text.size_ids = normal({batch, info.size_ids}, device);
   if (info.guidance) text.guidance = normal({batch}, device);

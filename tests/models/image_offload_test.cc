@@ -8,6 +8,7 @@
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
 #include "tests/models/image_golden.h"
+#include "tests/support/expect_error.h"
 #include "tests/units/engine/far_device.h"
 
 namespace rbee::test {
@@ -186,6 +187,18 @@ TEST(OffloadOnTheHost, PartsGiveTheirMemoryBack) {
   EXPECT_EQ(in_use(), before);
   EXPECT_EQ(run(model), wanted);
   EXPECT_EQ(run(model), wanted);
+}
+
+TEST(OffloadedParts, AreNamed) {
+  const auto parts = [](std::vector<std::string> names) {
+    const OffloadedParts out = models::offloaded_parts(names);
+    return std::array{out.text, out.denoiser, out.vae};
+  };
+  EXPECT_EQ(parts({}), (std::array{false, false, false}));
+  EXPECT_EQ(parts({"vae", "text"}), (std::array{true, false, true}));
+  EXPECT_EQ(parts({"denoiser"}), (std::array{false, true, false}));
+  EXPECT_EQ(parts({"all"}), (std::array{true, true, true}));
+  harness::expect_error("offload", "\"unet\"", "denoiser", [&] { parts({"unet"}); });
 }
 
 }  // namespace

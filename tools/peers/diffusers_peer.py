@@ -2,15 +2,23 @@
 where torch and diffusers are installed."""
 
 import gc
+import json
+import pathlib
 import statistics
+import time
 
 import torch
-from diffusers import AutoencoderKL, DiffusionPipeline, UNet2DConditionModel
+from diffusers import (AutoencoderKL, ControlNetModel, DiffusionPipeline, FluxPipeline,
+                       FluxTransformer2DModel, SD3Transformer2DModel,
+                       StableDiffusionControlNetPipeline, UNet2DConditionModel)
 from torch.utils.flop_counter import FlopCounterMode
 
 from peers.torch_peer import timed
 
-PROMPT_TOKENS = 77
+CLIP_TOKENS = 77
+SD3_TOKENS = CLIP_TOKENS + 256
+FLUX_TOKENS = {True: 512, False: 256}  # by whether it has guidance: dev, schnell
+DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
 def operations(work):
@@ -21,74 +29,155 @@ def operations(work):
     return counter.get_total_flops()
 
 
-class Part:
-    """A part in f16 with its channels last; `inputs` are what it is called with."""
+def seconds_of(device, calls, work):
+    if device != "cpu":
+        return timed(device, calls, work)
+    work()
+    start = time.perf_counter()
+    for _ in range(calls):
+        work()
+    return (time.perf_counter() - start) / calls
 
-    def __init__(self, module, call):
+
+class Where:
+    """A device and the type that parts compute in."""
+
+    def __init__(self, device, dtype):
+        self.device = device
+        self.dtype = DTYPES[dtype]
+
+    def load(self, kind, folder, part):
+        module = kind.from_pretrained(folder, subfolder=part, torch_dtype=self.dtype)
+        return module.to(self.device, memory_format=torch.channels_last).eval()
+
+    def normal(self, *shape):
+        return torch.randn(shape, dtype=self.dtype, device=self.device)
+
+    def filled(self, value, *shape):
+        return torch.full(shape, value, dtype=self.dtype, device=self.device)
+
+
+class Part:
+    """A part with its channels last; `call` runs it on inputs of its own."""
+
+    def __init__(self, where, module, call, by_block=False):
+        self.device = where.device
         self.module = module
         self.call = call
+        self.by_block = by_block  # compiling the whole takes minutes: its blocks are, each once
 
     @torch.inference_mode()
     def seconds(self, compiled, rounds=5, calls=10):
-        """Of one call: the median of the rounds. Compiled steps are recorded as a graph."""
+        """Of one call: the median of the rounds. Steps that are compiled as a whole are recorded
+        as a graph."""
         step = self.call
-        if compiled:
+        if compiled and self.by_block:
+            self.module.compile_repeated_blocks(fullgraph=True)
+        elif compiled:
             step = torch.compile(self.call, mode="reduce-overhead", fullgraph=True)
+        if compiled:
             for _ in range(3):
                 step()
-        return statistics.median(timed("cuda:0", calls, step) for _ in range(rounds))
+        return statistics.median(seconds_of(self.device, calls, step) for _ in range(rounds))
 
     @torch.inference_mode()
     def operations(self):
         return operations(self.call)
 
 
-def on_device(module):
-    return module.to("cuda:0", torch.float16, memory_format=torch.channels_last).eval()
-
-
-def normal(*shape):
-    return torch.randn(shape, dtype=torch.float16, device="cuda:0")
-
-
-def denoiser(folder, size, batch):
-    """The UNet of a folder in diffusers' layout, for pictures of `size` pixels along each side."""
-    unet = on_device(UNet2DConditionModel.from_pretrained(folder, subfolder="unet"))
-    side = size // 8
-    x = normal(batch, unet.config.in_channels, side, side).to(memory_format=torch.channels_last)
-    text = normal(batch, PROMPT_TOKENS, unet.config.cross_attention_dim)
-    time = torch.full((batch,), 500, device="cuda:0")
-    added = None
-    if unet.config.addition_embed_type == "text_time":
-        width = (unet.config.projection_class_embeddings_input_dim
-                 - 6 * unet.config.addition_time_embed_dim)
-        added = {"text_embeds": normal(batch, width), "time_ids": normal(batch, 6)}
-    return Part(unet, lambda: unet(x, time, text, added_cond_kwargs=added, return_dict=False)[0])
-
-
-def decoder(folder, size):
-    vae = on_device(AutoencoderKL.from_pretrained(folder, subfolder="vae"))
-    latent = normal(1, vae.config.latent_channels, size // 8, size // 8).to(
+def unet(where, folder, size, batch):
+    model = where.load(UNet2DConditionModel, folder, "unet")
+    config = model.config
+    x = where.normal(batch, config.in_channels, size // 8, size // 8).to(
         memory_format=torch.channels_last)
-    return Part(vae, lambda: vae.decode(latent, return_dict=False)[0])
+    text = where.normal(batch, CLIP_TOKENS, config.cross_attention_dim)
+    step = torch.full((batch,), 500, device=where.device)
+    added = None
+    if config.addition_embed_type == "text_time":
+        width = config.projection_class_embeddings_input_dim - 6 * config.addition_time_embed_dim
+        added = {"text_embeds": where.normal(batch, width), "time_ids": where.normal(batch, 6)}
+    return Part(where, model,
+                lambda: model(x, step, text, added_cond_kwargs=added, return_dict=False)[0])
+
+
+def mmdit(where, folder, size, batch):
+    model = where.load(SD3Transformer2DModel, folder, "transformer")
+    config = model.config
+    inputs = {"hidden_states": where.normal(batch, config.in_channels, size // 8, size // 8),
+              "encoder_hidden_states": where.normal(batch, SD3_TOKENS, config.joint_attention_dim),
+              "pooled_projections": where.normal(batch, config.pooled_projection_dim),
+              "timestep": where.filled(500, batch)}
+    return Part(where, model, lambda: model(**inputs, return_dict=False)[0])
+
+
+def flux(where, folder, size, batch):
+    model = where.load(FluxTransformer2DModel, folder, "transformer")
+    config = model.config
+    side, tokens = size // 16, FLUX_TOKENS[config.guidance_embeds]
+    places = torch.zeros(side, side, 3, dtype=where.dtype, device=where.device)
+    places[..., 1] += torch.arange(side, device=where.device)[:, None]
+    places[..., 2] += torch.arange(side, device=where.device)[None, :]
+    inputs = {"hidden_states": where.normal(batch, side * side, config.in_channels),
+              "encoder_hidden_states": where.normal(batch, tokens, config.joint_attention_dim),
+              "pooled_projections": where.normal(batch, config.pooled_projection_dim),
+              "timestep": where.filled(0.5, batch), "img_ids": places.reshape(-1, 3),
+              "txt_ids": where.filled(0, tokens, 3),
+              "guidance": where.filled(3.5, batch) if config.guidance_embeds else None}
+    return Part(where, model, lambda: model(**inputs, return_dict=False)[0], by_block=True)
+
+
+DENOISERS = {"StableDiffusion3Pipeline": mmdit, "FluxPipeline": flux}
+
+
+def denoiser(where, pipeline, folder, size, batch):
+    """The denoiser of a folder in diffusers' layout whose index names `pipeline`, for `batch`
+    pictures of `size` pixels along each side."""
+    return DENOISERS.get(pipeline, unet)(where, folder, size, batch)
+
+
+def decoder(where, folder, size):
+    vae = where.load(AutoencoderKL, folder, "vae")
+    latent = where.normal(1, vae.config.latent_channels, size // 8, size // 8).to(
+        memory_format=torch.channels_last)
+    return Part(where, vae, lambda: vae.decode(latent, return_dict=False)[0])
 
 
 def release():
     torch.compiler.reset()
     gc.collect()
-    torch.cuda.empty_cache()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def load_pipeline(folder, control_net):
+    index = json.loads((pathlib.Path(folder) / "model_index.json").read_text(encoding="utf-8"))
+    parts = {name: None for name, of in index.items() if of == [None, None]}
+    kind = DiffusionPipeline
+    if control_net:
+        kind = StableDiffusionControlNetPipeline
+        parts["controlnet"] = ControlNetModel.from_pretrained(control_net,
+                                                              torch_dtype=torch.float32)
+    return kind.from_pretrained(folder, torch_dtype=torch.float32, **parts)
 
 
 @torch.inference_mode()
-def picture(folder, prompt, size, steps, guidance, seed):
-    """The whole pipeline in f32 without rounded products: (height, width, 3) of 0 ... 255."""
+def pictures(folder, device, dtypes, settings, control_net="", control_image=None):
+    """The whole pipeline without rounded products, in each of the types in turn, which files of
+    that type or a narrower one lose nothing by: {type: (height, width, 3) of 0 ... 255}.
+    settings: prompt, size, steps, guidance, seed."""
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    pipeline = DiffusionPipeline.from_pretrained(folder, torch_dtype=torch.float32,
-                                                 safety_checker=None)
+    pipeline = load_pipeline(folder, control_net)
     pipeline.set_progress_bar_config(disable=True)
-    pipeline.to("cuda:0")
-    made = pipeline(prompt, height=size, width=size, num_inference_steps=steps,
-                    guidance_scale=guidance, output_type="np",
-                    generator=torch.Generator("cpu").manual_seed(seed)).images[0]
-    return 255 * made
+    asked = {"image": control_image} if control_net else {}
+    if isinstance(pipeline, FluxPipeline):
+        asked["max_sequence_length"] = FLUX_TOKENS[pipeline.transformer.config.guidance_embeds]
+    out = {}
+    for dtype in dtypes:
+        pipeline.to(device, DTYPES[dtype])
+        made = pipeline(settings["prompt"], height=settings["size"], width=settings["size"],
+                        num_inference_steps=settings["steps"], guidance_scale=settings["guidance"],
+                        generator=torch.Generator("cpu").manual_seed(settings["seed"]),
+                        output_type="np", **asked)
+        out[dtype] = 255 * made.images[0]
+    return out

@@ -3,6 +3,7 @@
 
 import contextlib
 import io
+import json
 import os
 import stat
 import sys
@@ -38,21 +39,42 @@ class CompareTest(unittest.TestCase):
         os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
         return path
 
+    def model(self, pipeline="StableDiffusionPipeline", size=512):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "sd15")
+        os.mkdir(path)
+        with open(os.path.join(path, "model_index.json"), "w", encoding="utf-8") as index:
+            json.dump({"_class_name": pipeline}, index)
+        return f"{path}@{size}"
+
     def test_recorded_steps_are_held_to_the_goal(self):
-        status, out, _ = run_main("--bench", self.bench("0.0077"), "--model", "/m/sd15@512",
+        status, out, _ = run_main("--bench", self.bench("0.0077"), "--model", self.model(),
                                   "--no-torch")
         self.assertEqual(status, 0)
         self.assertIn("sd15 512 x 512, step of 2 samples, ms", out)
         self.assertIn("<= 8.0", out)
 
     def test_a_missed_figure_is_exit_status_1(self):
-        status, out, _ = run_main("--bench", self.bench("0.0085"), "--model", "/m/sd15@512",
+        status, out, _ = run_main("--bench", self.bench("0.0085"), "--model", self.model(),
                                   "--no-torch")
         self.assertEqual(status, 1)
         self.assertIn("<= 8.0 MISSED", out)
 
+    def test_goals_are_those_of_a_pipeline_at_its_size(self):
+        for model in (self.model("StableDiffusion3Pipeline"), self.model(size=768)):
+            status, out, _ = run_main("--bench", self.bench("0.0085"), "--model", model,
+                                      "--no-torch")
+            self.assertEqual(status, 0)
+            self.assertNotIn("<=", out)
+
+    def test_flux_has_no_second_sample_for_guidance(self):
+        _, out, _ = run_main("--bench", self.bench("0.2"), "--model", self.model("FluxPipeline"),
+                             "--no-torch")
+        self.assertIn("step of 1 sample, ms", out)
+
     def test_what_cannot_be_measured_is_exit_status_2(self):
-        for model, program in (("/m/sd15", self.bench("1")), ("/m/sd15@512", "/none/bench_image")):
+        for model, program in (("/m/sd15", self.bench("1")), (self.model(), "/none/bench_image")):
             status, _, errors = run_main("--bench", program, "--model", model, "--no-torch")
             self.assertEqual(status, 2)
             self.assertTrue(errors.strip())

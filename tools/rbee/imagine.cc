@@ -31,6 +31,7 @@ struct ImagineOptions {
   std::string dtype = "auto";
   std::string vae;
   std::string clip_l, clip_g, t5xxl;
+  std::vector<std::string> offload;
   std::string loras;
   std::string embeddings;
   std::vector<std::string> lora;                          // "name" or "name:strength"
@@ -230,6 +231,7 @@ int run(const ImagineOptions& options, const Given& given) {
       .device = &get_device(*id),
       .model_id = {},
       .activations = std::nullopt,
+      .offload = models::offloaded_parts(options.offload),
       .control_nets = {options.control_nets.begin(), options.control_nets.end()},
       .vae = options.vae,
       .clip_l = options.clip_l,
@@ -314,6 +316,11 @@ Command add_imagine(CLI::App& parent) {
   app->add_option("--dtype", options->dtype, "what layers compute in")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
       ->capture_default_str();
+  app->add_option("--offload", options->offload,
+                  "parts that leave the device between their uses, for less memory: text, "
+                  "denoiser, vae (separated by commas), or all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app->add_option("-t,--threads", options->threads, "0 = one for each core")
       ->check(CLI::Range(0, 1024));
   app->add_option("--vae", options->vae, "another VAE, folder or file");

@@ -1,7 +1,5 @@
 #include "workers/sd/load_engine.h"
 
-#include <algorithm>
-
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/image_engine.h"
@@ -26,14 +24,6 @@ std::string_view expected_architecture(std::string_view version) {
   return version.empty() ? "" : "sd1";
 }
 
-models::OffloadedParts offloaded(const SdFlags& flags) {
-  const auto named = [&](const char* part) {
-    return std::ranges::any_of(flags.offload,
-                               [&](const std::string& n) { return n == part || n == "all"; });
-  };
-  return {.text = named("text"), .denoiser = named("denoiser"), .vae = named("vae")};
-}
-
 engine::ImageSource load_source(const SdFlags& flags, Device& device) {
   log(LogLevel::info, "loading the model",
       {{"model", flags.model}, {"device", device.description()}});
@@ -41,7 +31,7 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
       .device = &device,
       .model_id = flags.model_ref,
       .activations = std::nullopt,
-      .offload = offloaded(flags),
+      .offload = models::offloaded_parts(flags.offload),
       .tiled_vae = flags.vae_tiling,
       .control_nets = {flags.control_nets.begin(), flags.control_nets.end()},
       .vae = flags.vae,

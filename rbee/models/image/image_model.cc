@@ -391,6 +391,19 @@ DType customary_activations(ImageFamily family, bool host_computes) {
   return family == ImageFamily::flux ? DType::bf16 : DType::f16;
 }
 
+OffloadedParts offloaded_parts(std::span<const std::string> names) {
+  OffloadedParts out;
+  for (const std::string& part : names) {
+    const bool all = part == "all";
+    check(all || part == "text" || part == "denoiser" || part == "vae", "offload", "\"", part,
+          "\" is none of text, denoiser, vae, all");
+    out.text = out.text || all || part == "text";
+    out.denoiser = out.denoiser || all || part == "denoiser";
+    out.vae = out.vae || all || part == "vae";
+  }
+  return out;
+}
+
 ImageModel load_image_model(const fs::path& path, const ImageLoadOptions& options) {
   check_options(options);
   ModelFiles files = read_model(path);

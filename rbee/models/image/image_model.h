@@ -104,6 +104,8 @@ struct OffloadedParts {
   bool denoiser = false;
   bool vae = false;
 };
+// By name: text, denoiser, vae, all. Throws invalid_argument naming another.
+OffloadedParts offloaded_parts(std::span<const std::string> names);
 
 struct ImageLoadOptions {
   Device* device = nullptr;
