@@ -5,7 +5,6 @@
 #include "rbee/core/cat.h"
 #include "server/contract/image_responses.h"
 #include "server/http/multipart.h"
-#include "server/image/upscale.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -101,9 +100,10 @@ void add_sdapi_requests(Router& router, ImageService& service) {
       Body::json);
   add_post(
       router, "/sdapi/v1/extra-single-image",
-      [](const Request& request) {
-        const SdapiUpscale wanted = parse_sdapi_upscale(request.body);
-        return json_response(200, sdapi_extra_image_json(upscaled(wanted)));
+      [&](const Request& request) {
+        Response response;
+        response.later = service.enlarged(parse_sdapi_upscale(request.body));
+        return response;
       },
       Body::json);
 }

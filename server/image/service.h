@@ -10,6 +10,7 @@
 #include "server/contract/image_requests.h"
 #include "server/image/job.h"
 #include "server/image/metrics.h"
+#include "server/image/upscale.h"
 #include "server/worker/service.h"
 
 namespace rbee::server {
@@ -26,6 +27,10 @@ class ImageService final : public WorkerService {
   std::shared_ptr<DelayedResponse> openai_images(const ImageBody& body);
   // request: the body as it came, which the answer repeats without its pictures.
   std::shared_ptr<DelayedResponse> sdapi_images(ImageBody body, std::string request);
+
+  std::shared_ptr<DelayedResponse> enlarged(SdapiUpscale wanted) {
+    return upscaler_.submit(std::move(wanted));
+  }
 
   void cancel(const std::string& id) override;
   // Cancels what runs.
@@ -59,6 +64,7 @@ class ImageService final : public WorkerService {
   const std::shared_ptr<ImageMetrics> metrics_ = std::make_shared<ImageMetrics>();
   mutable std::mutex mutex_;
   mutable std::vector<std::weak_ptr<ImageJob>> recent_;  // oldest first
+  Upscaler upscaler_;
 };
 
 }  // namespace rbee::server

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
@@ -10,6 +12,7 @@
 #include "server/http/server.h"
 #include "server/image/routes.h"
 #include "server/image/service.h"
+#include "server/image/upscale.h"
 #include "tests/server/fake_image_engine.h"
 #include "tests/server/raw_client.h"
 
@@ -396,6 +399,42 @@ TEST(Sdapi, PicturesAreEnlargedWithoutAModel) {
   }
   json huge = {{"image", red_dot(600, 1)}, {"upscaler_1", "Lanczos"}, {"upscaling_resize", 8}};
   EXPECT_EQ(worker.post("/sdapi/v1/extra-single-image", huge.dump()).status, 400);
+}
+
+// The first picture is held until the rest have been looked at.
+TEST(Upscaler, OneWorksWhileABoundedNumberWaits) {
+  std::promise<void> begun, go_on;
+  std::atomic<int> made = 0;
+  const auto work = [&](const server::SdapiUpscale& wanted) {
+    if (made++ == 0) {
+      begun.set_value();
+      go_on.get_future().wait();
+    }
+    if (wanted.image == "bad") fail(Code::invalid_argument, "image", "it is bad");
+    return wanted.image;
+  };
+  std::vector<std::shared_ptr<server::DelayedResponse>> responses;
+  {
+    server::Upscaler upscaler(work);
+    responses.push_back(upscaler.submit({.image = "first"}));
+    begun.get_future().wait();
+    EXPECT_FALSE(responses.front()->take());
+    for (size_t i = 0; i < server::Upscaler::kMostWaiting; ++i) {
+      responses.push_back(upscaler.submit({.image = i == 1 ? "bad" : "next"}));
+    }
+    EXPECT_THROW(upscaler.submit({.image = "one more"}), server::Refused);
+    responses.back()->abandon();
+    responses.back() = upscaler.submit({.image = "last"});
+    std::promise<void> done;
+    responses.back()->attach([&] { done.set_value(); });
+    EXPECT_FALSE(responses.back()->take());
+    go_on.set_value();
+    done.get_future().wait();
+  }
+  EXPECT_EQ(json::parse(responses.at(0)->take()->body).at("image"), "first");
+  EXPECT_EQ(responses.at(2)->take()->status, 400);
+  EXPECT_EQ(json::parse(responses.back()->take()->body).at("image"), "last");
+  EXPECT_EQ(made, 1 + static_cast<int>(server::Upscaler::kMostWaiting));
 }
 
 TEST(Sdapi, MemoryIsTheDevices) {
