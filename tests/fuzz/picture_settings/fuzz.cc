@@ -1,0 +1,49 @@
+// Texts that tell how a picture is made: the settings in strangers' files, and prompts that name
+// LoRAs. What is read can be checked as any request.
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string_view>
+
+#include "rbee/core/error.h"
+#include "rbee/engine/image_loras.h"
+#include "rbee/engine/image_parameters.h"
+
+namespace {
+
+using namespace rbee;
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::logic_error(what);
+}
+
+void split(std::string_view text) {
+  try {
+    const engine::PromptLoras found = engine::split_loras(text);
+    const auto tags = static_cast<size_t>(std::ranges::count(text, '>'));
+    require(found.loras.size() <= tags, "more LoRAs than tags");
+    require(found.loras.empty() ? found.prompt == text : found.prompt.size() < text.size(),
+            "another prompt");
+    for (const engine::LoraUse& lora : found.loras) require(!lora.path.empty(), "no name");
+  } catch (const Error&) {
+  }
+}
+
+void read_settings(std::string_view text) {
+  try {
+    engine::ImageRequest request = engine::parse_parameters(text);
+    request.job_id = "fuzz";
+    engine::validate(request);
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  split(text);
+  read_settings(text);
+  return 0;
+}
