@@ -101,8 +101,10 @@ void write_safetensors(const fs::path& file, const std::vector<MadeTensor>& tens
       writer.write(std::as_bytes(std::span(tensor.values)));
       continue;
     }
-    std::vector<f16> halves;
-    for (const float value : tensor.values) halves.push_back(to_f16(value));
+    std::vector<uint16_t> halves;
+    for (const float value : tensor.values) {
+      halves.push_back(dtype == DType::bf16 ? to_bf16(value).bits : to_f16(value).bits);
+    }
     writer.write(std::as_bytes(std::span(halves)));
   }
   writer.finish();
