@@ -5,8 +5,11 @@
 #include <fstream>
 
 #include "rbee/models/image/control_file.h"
+#include "rbee/models/image/control_net.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
+#include "tests/models/image_golden.h"
+#include "tests/models/original_layout.h"
 
 namespace rbee::test {
 namespace {
@@ -61,6 +64,24 @@ TEST_P(ControlFilePrefix, HasTheTensorsAndSettingsOfItsFolder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, ControlFilePrefix, testing::Values("", "control_model."));
+
+TEST_F(ControlFileTest, OfOneByteFloats) {
+  for (const Fp8 kind : {Fp8::e4m3, Fp8::e5m2, Fp8::scaled}) {
+    std::vector<MadeTensor> renamed = tensors_;
+    for (MadeTensor& tensor : renamed) tensor.name = original(tensor.name);
+    write_fp8(file_, renamed, kind);
+    const models::ModelPart part = models::read_control_file(file_);
+    ASSERT_EQ(part.weights.tensors().size(), tensors_.size());
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      EXPECT_EQ(io::read_floats(part.weights.require(tensors_[i].name)), renamed[i].values)
+          << tensors_[i].name;
+    }
+  }
+  write_fp8(folder_.path() / "diffusion_pytorch_model.safetensors", tensors_, Fp8::e4m3);
+  const ImageFolder model_folder("sd1");
+  const models::ImageModel model = load_on_cpu(model_folder.path());
+  EXPECT_NO_THROW(models::load_control_net(folder_.path(), model));
+}
 
 TEST_F(ControlFileTest, OfDiffusersHaveTheirSettingsBeside) {
   const models::ModelPart part =

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/cpu_device.h"
 #include "rbee/models/image/image_model.h"
+#include "rbee/ops/trace.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
 #include "tests/models/image_golden.h"
@@ -187,6 +188,31 @@ TEST(OffloadOnTheHost, PartsGiveTheirMemoryBack) {
   EXPECT_EQ(in_use(), before);
   EXPECT_EQ(run(model), wanted);
   EXPECT_EQ(run(model), wanted);
+}
+
+// The type that a VAE's convolutions compute in, of a model whose layers compute in f16.
+DType type_of_vae(const char* folder_name, Device& device) {
+  const ImageFolder folder(folder_name);
+  models::ImageLoadOptions options;
+  options.device = &device;
+  options.activations = DType::f16;
+  const ImageModel model = load_image_model(folder.path(), options);
+  std::optional<DType> type;
+  set_op_trace([&](const TracedOp& op) {
+    if (std::string_view(op.op) != "image_conv") return;
+    EXPECT_EQ(type.value_or(op.x->dtype), op.x->dtype);
+    type = op.x->dtype;
+  });
+  decode(model);
+  set_op_trace({});
+  return type.value();
+}
+
+TEST(VaeActivations, OfXlKeepTheRangeOfF32) {
+  FarDevice far;
+  EXPECT_EQ(type_of_vae("sdxl", far), DType::bf16);
+  EXPECT_EQ(type_of_vae("sdxl", cpu_device()), DType::f32);
+  EXPECT_EQ(type_of_vae("sd1", far), DType::f16);
 }
 
 TEST(OffloadedParts, AreNamed) {

@@ -6,6 +6,7 @@
 #include "rbee/core/error.h"
 #include "rbee/io/diffusers_folder.h"
 #include "rbee/models/image/inferred_config.h"
+#include "rbee/models/image/scaled_file.h"
 
 namespace rbee::models {
 namespace {
@@ -94,7 +95,7 @@ ModelPart read_control_file(const fs::path& path) {
   io::refuse_pickle(path);
   const fs::path settings = path.parent_path() / "config.json";
   if (fs::exists(settings)) return read_part_folder(path.parent_path(), "ControlNetModel");
-  return ControlFile(io::Checkpoint::open(path), path.string()).read();
+  return ControlFile(open_scaled(path), path.string()).read();
 }
 
 }  // namespace rbee::models

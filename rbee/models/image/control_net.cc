@@ -103,8 +103,10 @@ std::unique_ptr<ControlNet> load_control_net(const std::filesystem::path& path,
     fail(Code::unsupported, part.config.source(), "the part is a ", part.class_name,
          ", wanted a ControlNetModel");
   }
-  const nn::WeightScope scope(
-      part.weights, {.device = model.device, .own_names = true, .activations = model.activations});
+  const nn::WeightScope scope(part.weights, {.device = model.device,
+                                             .own_names = true,
+                                             .widen_fp8 = true,
+                                             .activations = model.activations});
   auto net =
       std::make_unique<ControlNet>(scope, part.config, model.text.back().encoder->pooled_width());
   scope.finish();
