@@ -176,14 +176,6 @@ std::string openai_completed_json(std::string_view operation, const ImageResult&
                {"output_format", "png"}});
 }
 
-std::string openai_models_json(std::string_view model, int64_t created) {
-  return dump(
-      {{"object", "list"},
-       {"data",
-        Json::array(
-            {{{"id", model}, {"object", "model"}, {"created", created}, {"owned_by", "rbee"}}})}});
-}
-
 std::string sdapi_images_json(const std::vector<ImageResult>& images, std::string_view request,
                               bool with_images) {
   Json pictures = Json::array(), seeds = Json::array(), texts = Json::array();

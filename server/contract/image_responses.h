@@ -75,7 +75,6 @@ std::string openai_partial_json(std::string_view operation, std::string_view bas
                                 int64_t created);
 std::string openai_completed_json(std::string_view operation, const ImageResult& image,
                                   int64_t created);
-std::string openai_models_json(std::string_view model, int64_t created);
 
 // AUTOMATIC1111's forms.
 std::string sdapi_images_json(const std::vector<ImageResult>& images, std::string_view request,

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/cat.h"
-#include "server/contract/json_object.h"
+#include "server/contract/generate_fields.h"
 
 namespace rbee::server {
 namespace {
@@ -73,7 +73,8 @@ void read_input(ObjectReader& reader, std::vector<FieldError>& errors, GenerateR
   request.messages = read_messages(reader, errors);
 }
 
-// One text or a list of them.
+}  // namespace
+
 std::vector<std::string> read_stop(ObjectReader& reader) {
   std::vector<std::string> stops;
   const json* value = reader.find("stop");
@@ -105,7 +106,6 @@ std::vector<std::string> read_stop(ObjectReader& reader) {
   return stops;
 }
 
-// Who asks, and how urgently.
 void read_turn(ObjectReader& reader, GenerateRequest& request) {
   request.priority = reader.integer("priority", {-kMaxPriority, kMaxPriority});
   request.user = reader.text("user");
@@ -128,8 +128,6 @@ void read_sampling(ObjectReader& reader, GenerateRequest& request) {
   request.repeat_last_n = reader.integer("repeat_last_n", {0, kMaxRepeat});
   request.seed = reader.unsigned_integer("seed");
 }
-
-}  // namespace
 
 InvalidBody::InvalidBody(std::vector<FieldError> errors)
     : std::runtime_error(summary(errors)), errors_(std::move(errors)) {}

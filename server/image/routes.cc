@@ -4,6 +4,7 @@
 
 #include "rbee/core/cat.h"
 #include "server/contract/image_responses.h"
+#include "server/contract/openai_responses.h"
 #include "server/http/multipart.h"
 #include "server/worker/routes.h"
 

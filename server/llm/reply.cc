@@ -44,6 +44,37 @@ void InferStream::error(const WireError& error, std::string_view message) {
   finish(*queue_);
 }
 
+void OpenAiStream::started(const StartedEvent&) {
+  if (answer_.chat) queue_->push_data(openai_role_json(answer_));
+}
+
+void OpenAiStream::token(std::string_view text, int32_t) {
+  queue_->push_data(openai_piece_json(answer_, text));
+}
+
+void OpenAiStream::end(const EndEvent& event, const MetricsEvent&, double) {
+  queue_->push_data(openai_finish_json(answer_, event));
+  if (include_usage_) queue_->push_data(openai_usage_json(answer_, event));
+  finish(*queue_);
+}
+
+void OpenAiStream::error(const WireError& error, std::string_view message) {
+  queue_->push_data(openai_error_json(error.status, error.code, message));
+  finish(*queue_);
+}
+
+void OpenAiText::token(std::string_view text, int32_t) {
+  text_ += text;
+}
+
+void OpenAiText::end(const EndEvent& event, const MetricsEvent&, double) {
+  response_->set(json_response(200, openai_text_json(answer_, text_, event)));
+}
+
+void OpenAiText::error(const WireError& error, std::string_view message) {
+  response_->set(json_response(error.status, openai_error_json(error.status, error.code, message)));
+}
+
 void InferText::token(std::string_view text, int32_t) {
   text_ += text;
 }

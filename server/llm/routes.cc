@@ -1,5 +1,8 @@
 #include "server/llm/routes.h"
 
+#include <chrono>
+
+#include "server/contract/openai_responses.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -24,6 +27,43 @@ Response infer(LlmService& service, const Request& request) {
   return response;
 }
 
+std::string openai_error(int status, std::string_view code, const std::exception& error) {
+  const auto* invalid = dynamic_cast<const InvalidBody*>(&error);
+  const std::string param = invalid != nullptr ? invalid->errors().front().field : "";
+  return openai_error_json(status, code, error.what(), param);
+}
+
+Response openai(LlmService& service, const Request& request,
+                OpenAiRequest (*parse)(std::string_view)) {
+  try {
+    OpenAiRequest body = parse(request.body);
+    if (!body.generate.user) body.generate.user = request.remote;
+    if (*body.generate.stream) return event_stream(service.openai_stream(body));
+    Response response;
+    response.later = service.openai_text(body);
+    return response;
+  } catch (const std::exception&) {
+    return error_answer(std::current_exception(), openai_error);
+  }
+}
+
+void add_openai_routes(Router& router, LlmService& service) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const int64_t created = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  router.add(
+      {.method = "GET", .pattern = "/v1/models", .handler = [&service, created](const Request&) {
+         return json_response(200, openai_models_json(service.model_id(), created));
+       }});
+  for (const auto& [path, parse] : {std::pair{"/v1/chat/completions", &parse_openai_chat},
+                                    std::pair{"/v1/completions", &parse_openai_completion}}) {
+    router.add({.method = "POST",
+                .pattern = path,
+                .handler = [&service, parse = parse](
+                               const Request& request) { return openai(service, request, parse); },
+                .body = Body::json});
+  }
+}
+
 }  // namespace
 
 Router llm_routes(LlmService& service, std::function<void()> shutdown) {
@@ -38,6 +78,7 @@ Router llm_routes(LlmService& service, std::function<void()> shutdown) {
       return job_created(*service.create_job(read_body(request)));
     });
   }
+  add_openai_routes(router, service);
   post("/v1/infer", [&](const Request& request) { return infer(service, request); });
   return router;
 }

@@ -1,5 +1,7 @@
 #include "server/llm/service.h"
 
+#include <chrono>
+
 namespace rbee::server {
 namespace {
 
@@ -63,6 +65,31 @@ std::shared_ptr<DelayedResponse> LlmService::infer_text(const GenerateRequest& r
   std::string id = new_job_id();
   auto response = std::make_shared<DelayedResponse>(canceller(id));
   submit(request, make_job(std::move(id), std::make_unique<InferText>(response), nullptr));
+  return response;
+}
+
+OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::string& id) const {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.chat = request.chat,
+          .id = (request.chat ? "chatcmpl-" : "cmpl-") + id,
+          .model = model_id(),
+          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
+}
+
+std::shared_ptr<EventQueue> LlmService::openai_stream(const OpenAiRequest& request) {
+  std::string id = new_job_id();
+  auto events = std::make_shared<EventQueue>(canceller(id));
+  auto reply =
+      std::make_unique<OpenAiStream>(events, openai_answer(request, id), request.include_usage);
+  submit(request.generate, make_job(std::move(id), std::move(reply), nullptr));
+  return events;
+}
+
+std::shared_ptr<DelayedResponse> LlmService::openai_text(const OpenAiRequest& request) {
+  std::string id = new_job_id();
+  auto response = std::make_shared<DelayedResponse>(canceller(id));
+  auto reply = std::make_unique<OpenAiText>(response, openai_answer(request, id));
+  submit(request.generate, make_job(std::move(id), std::move(reply), nullptr));
   return response;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "rbee/engine/engine.h"
-#include "server/contract/requests.h"
+#include "server/contract/openai_requests.h"
 #include "server/llm/job.h"
 #include "server/llm/metrics.h"
 #include "server/worker/service.h"
@@ -22,6 +22,8 @@ class LlmService final : public WorkerService {
   std::shared_ptr<Job> create_job(const GenerateRequest& request);  // read through take_events()
   std::shared_ptr<EventQueue> infer_stream(const GenerateRequest& request);
   std::shared_ptr<DelayedResponse> infer_text(const GenerateRequest& request);
+  std::shared_ptr<EventQueue> openai_stream(const OpenAiRequest& request);
+  std::shared_ptr<DelayedResponse> openai_text(const OpenAiRequest& request);
 
   void cancel(const std::string& id) override;
   std::string health_json() const override;
@@ -29,6 +31,7 @@ class LlmService final : public WorkerService {
 
  private:
   State state() const override;
+  OpenAiAnswer openai_answer(const OpenAiRequest& request, const std::string& id) const;
   void count_rejected() override { metrics_->count(Outcome::rejected); }
   std::shared_ptr<Job> submit(const GenerateRequest& request, std::shared_ptr<LlmJob> job);
   std::shared_ptr<LlmJob> make_job(std::string id, std::unique_ptr<Reply> reply,

@@ -10,20 +10,27 @@ bool accepts(const Request& request, std::string_view type) {
   return request.header("accept").find(type) != std::string_view::npos;
 }
 
-Response refused(const Refused& error) {
+struct Refusal {
+  int status;
+  std::string_view code;
+};
+
+Refusal refusal_of(const Refused& error) {
   switch (error.why()) {
-    case Refused::Why::overloaded: {
-      Response response = error_response(429, "OVERLOADED", error.what());
-      response.headers.emplace_back("Retry-After", "1");
-      return response;
-    }
+    case Refused::Why::overloaded:
+      return {429, "OVERLOADED"};
     case Refused::Why::stopping:
-      return error_response(503, "STOPPING", error.what());
+      return {503, "STOPPING"};
     case Refused::Why::unhealthy:
       break;
   }
   const WireError wire = wire_error(Code::device);
-  return error_response(wire.status, wire.code, error.what());
+  return {wire.status, wire.code};
+}
+
+std::string own_body(std::string_view code, const std::exception& error) {
+  const auto* invalid = dynamic_cast<const InvalidBody*>(&error);
+  return invalid != nullptr ? invalid_body_json(*invalid) : error_json(code, error.what());
 }
 
 Response welcome(const WorkerService& service, const Request& request) {
@@ -122,21 +129,28 @@ Response event_stream(std::shared_ptr<EventQueue> events) {
   return response;
 }
 
-Response error_answer(const std::exception_ptr& thrown) {
+Response error_answer(const std::exception_ptr& thrown, const ErrorBody& body) {
+  const auto answer = [&](int status, std::string_view code, const std::exception& error) {
+    return json_response(status, body ? body(status, code, error) : own_body(code, error));
+  };
   try {
     std::rethrow_exception(thrown);
   } catch (const InvalidBody& error) {
-    return json_response(wire_error(Code::invalid_argument).status, invalid_body_json(error));
+    const WireError wire = wire_error(Code::invalid_argument);
+    return answer(wire.status, wire.code, error);
   } catch (const Refused& error) {
-    return refused(error);
+    const Refusal refusal = refusal_of(error);
+    Response response = answer(refusal.status, refusal.code, error);
+    if (refusal.status == 429) response.headers.emplace_back("Retry-After", "1");
+    return response;
   } catch (const Error& error) {
     const WireError wire = wire_error(error.code());
-    return json_response(wire.status, error_json(wire.code, error.what()));
+    return answer(wire.status, wire.code, error);
   }
 }
 
 void add_worker_routes(Router& router, WorkerService& service, std::function<void()> shutdown) {
-  router.set_error_answer(error_answer);
+  router.set_error_answer([](const std::exception_ptr& thrown) { return error_answer(thrown); });
   add_status_routes(router, service);
   add_job_routes(router, service);
   if (shutdown) {

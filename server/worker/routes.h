@@ -17,7 +17,10 @@ void add_worker_routes(Router& router, WorkerService& service, std::function<voi
 Response job_created(const Job& job);
 // An answer whose body is a stream of events.
 Response event_stream(std::shared_ptr<EventQueue> events = nullptr);
-// What a client is told of an exception that a handler threw.
-Response error_answer(const std::exception_ptr& thrown);
+// Writes the body of an error's answer.
+using ErrorBody =
+    std::function<std::string(int status, std::string_view code, const std::exception& error)>;
+// What a client is told of an exception that a handler threw; without `body` in the project's form.
+Response error_answer(const std::exception_ptr& thrown, const ErrorBody& body = nullptr);
 
 }  // namespace rbee::server

@@ -47,6 +47,8 @@ class WorkerService {
   bool healthy() const { return state().healthy && !stopping_; }
   virtual std::string health_json() const = 0;
   virtual std::string metrics() const = 0;
+  // The name that is reported.
+  std::string model_id() const;
   // What a browser sees at "/".
   virtual std::string page() const;
   void set_port(uint16_t port) { port_ = port; }
@@ -68,7 +70,6 @@ class WorkerService {
   virtual State state() const = 0;
   virtual void count_rejected() = 0;
 
-  std::string model_id() const;
   double uptime_seconds() const;
   std::string new_job_id() const;
   std::function<void()> canceller(std::string id);

@@ -1,4 +1,4 @@
-// Other people's programs against the CPU picture worker over a tiny random model; see clients/.
+// Other people's programs against the CPU workers over tiny random models; see clients/.
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "rbee/core/cat.h"
+#include "tests/checkpoints/model_folder.h"
 #include "tests/models/image_folder.h"
 #include "tests/server/process.h"
 
@@ -27,6 +28,16 @@ std::string variable(const char* name) {
   return cat(name, "=", value == nullptr ? "" : value);
 }
 
+void run_client(Process& worker, const char* script, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {(fs::path(CLIENTS) / script).string(),
+                                        cat("http://127.0.0.1:", worker.port())};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  Process client(python(), arguments, {variable("PATH"), variable("HOME"), "NO_PROXY=*"});
+  const int status = client.wait();
+  if (status == kSkipped) GTEST_SKIP() << client.text();
+  EXPECT_EQ(status, 0) << client.text();
+}
+
 class Clients : public ::testing::Test {
  protected:
   Clients() {
@@ -37,13 +48,7 @@ class Clients : public ::testing::Test {
   void run(const char* script, const std::vector<std::string>& more = {}) {
     Process worker(SD_WORKER,
                    {"--model-path", model_.path().string(), "--port", "0", "--threads", "1"});
-    std::vector<std::string> arguments = {(fs::path(CLIENTS) / script).string(),
-                                          cat("http://127.0.0.1:", worker.port())};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    Process client(python(), arguments, {variable("PATH"), variable("HOME"), "NO_PROXY=*"});
-    const int status = client.wait();
-    if (status == kSkipped) GTEST_SKIP() << client.text();
-    EXPECT_EQ(status, 0) << client.text();
+    run_client(worker, script, more);
   }
 
   test::ImageFolder model_{"sd1"};
@@ -55,6 +60,13 @@ TEST_F(Clients, OpenAisOwnPythonClient) {
 
 TEST_F(Clients, ThePageInABrowser) {
   run("page.py", {(model_.path() / "screenshots").string()});
+}
+
+TEST(ChatClients, OpenAisOwnPythonClient) {
+  const test::ModelFolder model(RBEE_TEST_DATA);
+  Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",
+                              "--context", "256", "--model-ref", "hf:tiny/chat"});
+  run_client(worker, "openai_chat_client.py");
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+#pragma once
+// Fields that several forms of a request for text have. Internal to server/contract.
+
+#include <string>
+#include <vector>
+
+#include "server/contract/json_object.h"
+
+namespace rbee::server {
+
+// "stop": one text or a list of them.
+std::vector<std::string> read_stop(ObjectReader& reader);
+// "temperature" and what else chooses tokens.
+void read_sampling(ObjectReader& reader, GenerateRequest& request);
+// "user" and "priority": who asks, and how urgently.
+void read_turn(ObjectReader& reader, GenerateRequest& request);
+
+}  // namespace rbee::server

@@ -1,0 +1,166 @@
+#include "server/contract/openai_requests.h"
+
+#include <algorithm>
+
+#include "rbee/core/cat.h"
+#include "server/contract/generate_fields.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+
+constexpr int32_t kCompletionTokens = 16;  // OpenAI's default
+
+// What only its neutral values are taken of.
+struct Neutral {
+  const char* field;
+  std::vector<json> values;
+};
+
+const std::vector<Neutral>& neutral_fields() {
+  static const std::vector<Neutral> fields = {
+      {"n", {1}},
+      {"best_of", {1}},
+      {"echo", {false}},
+      {"suffix", {""}},
+      {"logprobs", {false}},
+      {"top_logprobs", {0}},
+      {"logit_bias", {json::object()}},
+      {"tools", {json::array()}},
+      {"functions", {json::array()}},
+      {"response_format", {{{"type", "text"}}}},
+      {"modalities", {json::array({"text"})}},
+      {"audio", {}},
+  };
+  return fields;
+}
+
+void refuse_what_is_not_done(ObjectReader& reader) {
+  for (const Neutral& neutral : neutral_fields()) {
+    const json* value = reader.find(neutral.field);
+    if (value == nullptr || std::ranges::count(neutral.values, *value) > 0) continue;
+    reader.note(neutral.field, "unsupported", "asks for what this worker does not do", value);
+  }
+}
+
+// A text, or a list of parts that are texts.
+std::string read_content(const json& value, ObjectReader& message) {
+  if (value.is_string()) return value.get<std::string>();
+  std::string out;
+  for (const json& part : value.is_array() ? value : json::array({value})) {
+    const bool text = part.is_object() && part.value("type", json()) == "text" &&
+                      part.value("text", json()).is_string();
+    if (!text) {
+      message.note("content", "type(string)", "must be a string or an array of parts of text",
+                   &value);
+      return {};
+    }
+    out += part.at("text").get_ref<const std::string&>();
+  }
+  return out;
+}
+
+Message read_message(const json& entry, const std::string& prefix,
+                     std::vector<FieldError>& errors) {
+  ObjectReader fields(entry, prefix, errors);
+  Message out;
+  out.role = fields.text("role").value_or("");
+  if (fields.find("role") == nullptr || out.role.empty()) {
+    fields.note("role", "required", "is missing", nullptr);
+  }
+  if (out.role == "developer") out.role = "system";  // the newer name
+  if (fields.find("tool_calls") != nullptr) {
+    fields.note("tool_calls", "unsupported", "asks for what this worker does not do", nullptr);
+  }
+  if (const json* content = fields.find("content")) {
+    out.content = read_content(*content, fields);
+  } else {
+    fields.note("content", "required", "is missing", nullptr);
+  }
+  return out;
+}
+
+void read_messages(ObjectReader& reader, std::vector<FieldError>& errors,
+                   GenerateRequest& request) {
+  const json* list = reader.find("messages");
+  if (list == nullptr || !list->is_array() || list->empty()) {
+    reader.note("messages", list == nullptr ? "required" : "type(array), non_empty",
+                "must be an array of at least one message", list);
+    return;
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    const json& entry = (*list)[i];
+    if (entry.is_object()) {
+      request.messages.push_back(read_message(entry, cat("messages[", i, "]."), errors));
+    } else {
+      reader.note(cat("messages[", i, "]"), "type(object)", "must be an object", &entry);
+    }
+  }
+}
+
+void read_prompt(ObjectReader& reader, GenerateRequest& request) {
+  const json* value = reader.find("prompt");
+  if (value != nullptr && value->is_array() && value->size() == 1) value = &value->front();
+  if (value == nullptr) {
+    reader.note("prompt", "required", "is missing", nullptr);
+  } else if (!value->is_string()) {
+    reader.note("prompt", "type(string)", "must be a string, or an array of one", value);
+  } else if (value->get_ref<const std::string&>().empty()) {
+    reader.note("prompt", "non_empty", "is empty", value);
+  } else {
+    request.prompt = value->get<std::string>();
+  }
+}
+
+void read_stream(ObjectReader& reader, std::vector<FieldError>& errors, OpenAiRequest& request) {
+  request.generate.stream = reader.boolean("stream").value_or(false);
+  const json* options = reader.find("stream_options");
+  if (options == nullptr) return;
+  if (!options->is_object()) {
+    return reader.note("stream_options", "type(object)", "must be an object", options);
+  }
+  ObjectReader fields(*options, "stream_options.", errors);
+  request.include_usage = fields.boolean("include_usage").value_or(false);
+}
+
+OpenAiRequest parse(std::string_view body, bool chat) {
+  const json object = parse_object(body);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  OpenAiRequest out{.generate = {}, .chat = chat, .include_usage = false};
+  GenerateRequest& request = out.generate;
+  if (chat) {
+    read_messages(reader, errors, request);
+  } else {
+    read_prompt(reader, request);
+  }
+  refuse_what_is_not_done(reader);
+  reader.text("model");  // there is one, whatever it is called
+  request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
+  if (!request.max_tokens) {
+    request.max_tokens = reader.integer("max_completion_tokens", {1, INT32_MAX});
+  }
+  if (!request.max_tokens) request.max_tokens = chat ? INT32_MAX : kCompletionTokens;
+  read_sampling(reader, request);
+  if (!request.temperature) request.temperature = 1.0f;
+  if (!request.top_p) request.top_p = 1.0f;
+  if (!request.top_k) request.top_k = 0;
+  read_turn(reader, request);
+  request.stop = read_stop(reader);
+  read_stream(reader, errors, out);
+  if (!errors.empty()) throw InvalidBody(std::move(errors));
+  return out;
+}
+
+}  // namespace
+
+OpenAiRequest parse_openai_chat(std::string_view body) {
+  return parse(body, true);
+}
+
+OpenAiRequest parse_openai_completion(std::string_view body) {
+  return parse(body, false);
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,35 @@
+#pragma once
+// OpenAI's answers, as JSON on one line.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "server/contract/responses.h"
+
+namespace rbee::server {
+
+// What all parts of one answer have in common.
+struct OpenAiAnswer {
+  bool chat = false;  // of chat completions, else of completions
+  std::string id;
+  std::string model;
+  int64_t created = 0;  // seconds since 1970
+};
+
+// The whole answer, with its usage.
+std::string openai_text_json(const OpenAiAnswer& answer, std::string_view text,
+                             const EndEvent& end);
+// Pieces of a stream: the first of a chat, which says who speaks; text; the last one's reason; and
+// the count of tokens.
+std::string openai_role_json(const OpenAiAnswer& answer);
+std::string openai_piece_json(const OpenAiAnswer& answer, std::string_view text);
+std::string openai_finish_json(const OpenAiAnswer& answer, const EndEvent& end);
+std::string openai_usage_json(const OpenAiAnswer& answer, const EndEvent& end);
+
+std::string openai_models_json(std::string_view model, int64_t created);
+// status: decides the error's type. param: the field that is wrong; empty: none.
+std::string openai_error_json(int status, std::string_view code, std::string_view message,
+                              std::string_view param = {});
+
+}  // namespace rbee::server

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""OpenAI's own Python client against a chat worker. Usage: openai_chat_client.py URL
+
+The model is tiny and random: what it says means nothing, but the same request says the same.
+Ends with status 77 and a line that says why when the package `openai` is not installed."""
+
+import concurrent.futures
+import sys
+
+try:
+    import openai
+except ImportError:
+    print("SKIP: the Python package openai is not installed")
+    sys.exit(77)
+
+CHAT = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello there"}]
+GREEDY = {"temperature": 0, "max_tokens": 12}
+
+
+def check_chat(client, model):
+    answer = client.chat.completions.create(model=model, messages=CHAT, **GREEDY)
+    choice = answer.choices[0]
+    assert answer.model == model and answer.object == "chat.completion", answer
+    assert choice.message.role == "assistant" and choice.finish_reason == "length", answer
+    assert answer.usage.completion_tokens == 12, answer
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + 12, answer
+    return choice.message.content
+
+
+def check_chat_stream(client, model, wanted):
+    pieces = list(client.chat.completions.create(
+        model=model, messages=CHAT, stream=True, stream_options={"include_usage": True}, **GREEDY))
+    assert pieces[0].choices[0].delta.role == "assistant", pieces[0]
+    text = "".join(piece.choices[0].delta.content or "" for piece in pieces[:-1])
+    assert text == wanted, (text, wanted)
+    assert pieces[-2].choices[0].finish_reason == "length", pieces[-2]
+    assert pieces[-1].choices == [] and pieces[-1].usage.completion_tokens == 12, pieces[-1]
+
+
+def check_stop(client, model, whole):
+    stop = whole[2:5]
+    answer = client.chat.completions.create(model=model, messages=CHAT, stop=[stop], **GREEDY)
+    assert answer.choices[0].finish_reason == "stop", answer
+    assert answer.choices[0].message.content == whole[:whole.find(stop)], (answer, whole)
+
+
+def check_completions(client, model):
+    answer = client.completions.create(model=model, prompt="Once upon a time", temperature=0)
+    assert answer.object == "text_completion" and answer.usage.completion_tokens == 16, answer
+    streamed = client.completions.create(model=model, prompt="Once upon a time", temperature=0,
+                                         stream=True)
+    assert "".join(piece.choices[0].text for piece in streamed) == answer.choices[0].text
+
+
+def check_seed(client, model):
+    def text(seed):
+        answer = client.chat.completions.create(model=model, messages=CHAT, max_tokens=20,
+                                                temperature=1.5, seed=seed)
+        return answer.choices[0].message.content
+
+    assert text(1) == text(1)
+    assert text(1) != text(2)
+
+
+def check_errors(client, model):
+    try:
+        client.chat.completions.create(model=model, messages=CHAT, temperature=3)
+    except openai.BadRequestError as error:
+        assert error.param == "temperature" and error.type == "invalid_request_error", error.body
+    else:
+        raise AssertionError("a temperature of 3 was taken")
+    long = [{"role": "user", "content": "x" * 5000}]
+    try:
+        client.chat.completions.create(model=model, messages=long)
+    except openai.BadRequestError as error:
+        assert "context" in error.message, error.body
+    else:
+        raise AssertionError("a prompt beyond the context was taken")
+    try:
+        for _ in client.chat.completions.create(model=model, messages=long, stream=True):
+            pass
+    except openai.APIError as error:
+        assert "context" in error.message, error.body
+    else:
+        raise AssertionError("a stream of a prompt beyond the context ended well")
+
+
+def check_many(client, model, wanted):
+    def ask(_):
+        answer = client.chat.completions.create(model=model, messages=CHAT, **GREEDY)
+        return answer.choices[0].message.content
+
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        texts = list(pool.map(ask, range(48)))
+    assert texts == [wanted] * 48, set(texts)
+
+
+def main():
+    client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="none", max_retries=0)
+    models = [entry.id for entry in client.models.list()]
+    assert models == ["hf:tiny/chat"], models
+    text = check_chat(client, models[0])
+    check_chat_stream(client, models[0], text)
+    check_stop(client, models[0], text)
+    check_completions(client, models[0])
+    check_seed(client, models[0])
+    check_errors(client, models[0])
+    check_many(client, models[0], text)
+    print("ok")
+
+
+main()

@@ -1,0 +1,208 @@
+// OpenAI's API on the chat worker, over an engine that follows a script.
+
+#include <gmock/gmock.h>
+
+#include "tests/server/harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+constexpr const char* kChat = "/v1/chat/completions";
+constexpr const char* kCompletions = "/v1/completions";
+constexpr const char* kHello = R"({"messages":[{"role":"user","content":"Hi"}])";
+
+std::string hello(std::string_view more) {
+  return cat(kHello, more.empty() ? "" : ",", more, "}");
+}
+
+TEST(OpenAi, ModelsListsTheOne) {
+  Worker worker;
+  const json list = json::parse(worker.get("/v1/models").body);
+  EXPECT_EQ(list.at("object"), "list");
+  ASSERT_EQ(list.at("data").size(), 1u);
+  EXPECT_EQ(list.at("data")[0].at("id"), "hf:fake");
+  EXPECT_EQ(list.at("data")[0].at("object"), "model");
+  EXPECT_GT(list.at("data")[0].at("created").get<int64_t>(), 1'600'000'000);
+}
+
+TEST(OpenAi, AChatsAnswerInOnePiece) {
+  Worker worker;
+  const RawResponse response = worker.post(kChat, hello(""));
+  EXPECT_EQ(response.status, 200);
+  const json answer = json::parse(response.body);
+  EXPECT_THAT(answer.at("id").get<std::string>(), MatchesRegex("chatcmpl-job-.+"));
+  EXPECT_EQ(answer.at("object"), "chat.completion");
+  EXPECT_EQ(answer.at("model"), "hf:fake");
+  const json wanted = json::parse(R"([{"index":0,"message":{"role":"assistant",
+      "content":"Hello, world","refusal":null},"logprobs":null,"finish_reason":"stop"}])");
+  EXPECT_EQ(answer.at("choices"), wanted);
+  const json usage = {{"prompt_tokens", 5}, {"completion_tokens", 3}, {"total_tokens", 8}};
+  EXPECT_EQ(answer.at("usage"), usage);
+}
+
+TEST(OpenAi, ACompletionsAnswerInOnePiece) {
+  Worker worker({.script = {.reason = engine::StopReason::max_tokens}});
+  const json answer = json::parse(worker.post(kCompletions, R"({"prompt":["Once"]})").body);
+  EXPECT_THAT(answer.at("id").get<std::string>(), MatchesRegex("cmpl-job-.+"));
+  EXPECT_EQ(answer.at("object"), "text_completion");
+  const json wanted = json::parse(
+      R"([{"index":0,"text":"Hello, world","logprobs":null,"finish_reason":"length"}])");
+  EXPECT_EQ(answer.at("choices"), wanted);
+  EXPECT_EQ(worker.engine.last_request().prompt, "Once");
+  EXPECT_EQ(worker.engine.last_request().max_tokens, 16);
+}
+
+TEST(OpenAi, AChatsStream) {
+  Worker worker;
+  const RawResponse response =
+      worker.post(kChat, hello(R"("stream":true,"stream_options":{"include_usage":true})"));
+  EXPECT_EQ(response.headers.at("content-type"), "text/event-stream");
+  const std::vector<std::string> events = payloads(response.body);
+  ASSERT_EQ(events.size(), 7u);
+  const auto choice = [&](size_t i) { return json::parse(events[i]).at("choices").at(0); };
+  EXPECT_EQ(choice(0).at("delta"), json::parse(R"({"role":"assistant","content":""})"));
+  EXPECT_EQ(choice(1).at("delta"), json::parse(R"({"content":"Hello"})"));
+  EXPECT_EQ(choice(1).at("finish_reason"), nullptr);
+  EXPECT_EQ(choice(3).at("delta").at("content"), "world");
+  EXPECT_EQ(choice(4).at("delta"), json::object());
+  EXPECT_EQ(choice(4).at("finish_reason"), "stop");
+  const json usage = json::parse(events[5]);
+  EXPECT_EQ(usage.at("choices"), json::array());
+  EXPECT_EQ(usage.at("usage").at("total_tokens"), 8);
+  EXPECT_EQ(events[6], "[DONE]");
+  for (size_t i = 0; i < 6; ++i) {
+    const json event = json::parse(events[i]);
+    EXPECT_EQ(event.at("object"), "chat.completion.chunk");
+    EXPECT_EQ(event.at("id"), json::parse(events[0]).at("id"));
+  }
+}
+
+TEST(OpenAi, ACompletionsStreamWithoutUsage) {
+  Worker worker;
+  const std::vector<std::string> events =
+      payloads(worker.post(kCompletions, R"({"prompt":"Once","stream":true})").body);
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(json::parse(events[0]).at("choices").at(0).at("text"), "Hello");
+  EXPECT_EQ(json::parse(events[3]).at("choices").at(0).at("text"), "");
+  EXPECT_EQ(json::parse(events[3]).at("choices").at(0).at("finish_reason"), "stop");
+  EXPECT_EQ(events[4], "[DONE]");
+}
+
+TEST(OpenAi, EveryFieldReachesTheEngine) {
+  Worker worker;
+  const RawResponse response = worker.post(kChat, R"({"messages":[
+      {"role":"developer","content":"Be brief"},
+      {"role":"user","content":[{"type":"text","text":"Hi "},{"type":"text","text":"you"}]}],
+      "max_completion_tokens":11,"temperature":0.5,"top_p":0.25,"top_k":7,"min_p":0.125,
+      "repetition_penalty":1.5,"frequency_penalty":-1,"presence_penalty":2,"seed":9,
+      "stop":"###","user":"somebody","priority":4,"n":1,"tools":[],"logit_bias":{},
+      "response_format":{"type":"text"},"logprobs":false,"unknown":[1]})");
+  EXPECT_EQ(response.status, 200) << response.body;
+  const engine::Request request = worker.engine.last_request();
+  ASSERT_EQ(request.messages.size(), 2u);
+  EXPECT_EQ(request.messages[0].role, "system");
+  EXPECT_EQ(request.messages[1].content, "Hi you");
+  EXPECT_EQ(request.max_tokens, 11);
+  EXPECT_EQ(request.sampling.temperature, 0.5f);
+  EXPECT_EQ(request.sampling.top_p, 0.25f);
+  EXPECT_EQ(request.sampling.top_k, 7);
+  EXPECT_EQ(request.sampling.min_p, 0.125f);
+  EXPECT_EQ(request.sampling.repetition_penalty, 1.5f);
+  EXPECT_EQ(request.sampling.frequency_penalty, -1);
+  EXPECT_EQ(request.sampling.presence_penalty, 2);
+  EXPECT_EQ(request.sampling.seed, 9u);
+  EXPECT_EQ(request.stop, std::vector<std::string>{"###"});
+  EXPECT_EQ(request.client, "somebody");
+  EXPECT_EQ(request.priority, 4);
+}
+
+TEST(OpenAi, DefaultsAreOpenAis) {
+  Worker worker;
+  worker.post(kChat, hello(""));
+  const engine::Request request = worker.engine.last_request();
+  EXPECT_EQ(request.sampling.temperature, 1);
+  EXPECT_EQ(request.sampling.top_p, 1);
+  EXPECT_EQ(request.sampling.top_k, 0);
+  EXPECT_EQ(request.max_tokens, INT32_MAX);  // the context ends it
+  EXPECT_EQ(request.client, "127.0.0.1");
+}
+
+TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
+  Worker worker;
+  for (const auto& [body, param] : std::vector<std::pair<std::string, std::string>>{
+           {hello(R"("temperature":3)"), "temperature"},
+           {hello(R"("n":2)"), "n"},
+           {hello(R"("logprobs":true)"), "logprobs"},
+           {hello(R"("tools":[{"type":"function"}])"), "tools"},
+           {hello(R"("response_format":{"type":"json_object"})"), "response_format"},
+           {hello(R"("logit_bias":{"5":1})"), "logit_bias"},
+           {hello(R"("stream_options":7)"), "stream_options"},
+           {hello(R"("stream_options":{"include_usage":7})"), "stream_options.include_usage"},
+           {hello(R"("model":7)"), "model"},
+           {hello(R"("max_completion_tokens":0)"), "max_completion_tokens"},
+           {R"({"messages":[]})", "messages"},
+           {R"({"prompt":"x"})", "messages"},
+           {R"({"messages":["x"]})", "messages[0]"},
+           {R"({"messages":[{"content":"x"}]})", "messages[0].role"},
+           {R"({"messages":[{"role":"user"}]})", "messages[0].content"},
+           {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
+            "messages[0].content"},
+           {R"({"messages":[{"role":"user","content":{"type":7}}]})", "messages[0].content"},
+           {"[]", "body"},
+       }) {
+    const RawResponse response = worker.post(kChat, body);
+    EXPECT_EQ(response.status, 400) << body;
+    const json error = json::parse(response.body).at("error");
+    EXPECT_EQ(error.at("param"), param) << response.body;
+    EXPECT_EQ(error.at("type"), "invalid_request_error");
+    EXPECT_EQ(error.at("code"), "INVALID_REQUEST");
+    EXPECT_THAT(error.at("message").get<std::string>(), HasSubstr(param));
+  }
+  for (const char* body :
+       {R"({})", R"({"prompt":""})", R"({"prompt":["a","b"]})", R"({"prompt":[1,2]})"}) {
+    const RawResponse response = worker.post(kCompletions, body);
+    EXPECT_EQ(response.status, 400) << body;
+    EXPECT_EQ(json::parse(response.body).at("error").at("param"), "prompt") << body;
+  }
+}
+
+TEST(OpenAi, RefusalsAndFailuresHaveTheirStatus) {
+  Worker full;
+  full.engine.refuse_with(Code::out_of_memory);
+  const RawResponse refused = full.post(kChat, hello(R"("stream":true)"));
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.headers.at("retry-after"), "1");
+  EXPECT_EQ(json::parse(refused.body).at("error").at("type"), "rate_limit_error");
+  EXPECT_EQ(json::parse(refused.body).at("error").at("param"), nullptr);
+
+  const engine::Failed failure{.code = Code::internal, .message = "it broke"};
+  Worker broken({.script = {.failure = failure}});
+  const RawResponse failed = broken.post(kChat, hello(""));
+  EXPECT_EQ(failed.status, 500);
+  EXPECT_EQ(json::parse(failed.body).at("error").at("type"), "server_error");
+  const std::vector<std::string> events =
+      payloads(broken.post(kChat, hello(R"("stream":true)")).body);
+  ASSERT_GE(events.size(), 2u);
+  EXPECT_THAT(json::parse(events[events.size() - 2]).at("error").at("message").get<std::string>(),
+              HasSubstr("it broke"));
+  EXPECT_EQ(events.back(), "[DONE]");
+}
+
+TEST(OpenAi, AClientThatLeavesCancels) {
+  Worker worker({.script = {.hold_after = true}});
+  for (const char* stream : {"true", "false"}) {
+    RawClient client(worker.port());
+    client.send(request("POST", kChat, hello(cat("\"stream\":", stream))));
+    EXPECT_TRUE(worker.engine.wait_spoken(stream == std::string("true") ? 1 : 2));
+    client.close();
+  }
+  EXPECT_TRUE(worker.engine.wait_ended(2));
+  EXPECT_EQ(worker.engine.cancelled(), 2);
+}
+
+}  // namespace
+}  // namespace rbee::testing
