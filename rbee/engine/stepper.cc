@@ -39,7 +39,7 @@ int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DTyp
   return 2 * config.layers * config.kv_heads * config.head_dim * type.block_bytes / type.block_size;
 }
 
-// Few enough numbers that each is recorded soon, and none wastes more than a third of a step.
+// Few enough numbers that each is recorded soon, and none wastes half of a step.
 int64_t recorded_sequences(int64_t sequences) {
   if (sequences <= 8) return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sequences)));
   const int64_t step = sequences <= 32 ? 8 : sequences <= 128 ? 32 : 64;

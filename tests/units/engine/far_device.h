@@ -10,7 +10,7 @@
 
 namespace rbee::engine {
 
-class FarDevice final : public Device {
+class FarDevice : public Device {
  public:
   // Every call that can fail does, from now on.
   void lose() { lost_ = true; }

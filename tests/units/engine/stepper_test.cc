@@ -1,0 +1,164 @@
+// Steps that are recorded for a number of sequences and replayed for fewer, over a device whose
+// recordings evaluate the model again.
+#include "rbee/engine/stepper.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+
+#include "tests/units/engine/far_device.h"
+#include "tests/units/engine/tiny_engine.h"
+
+namespace rbee::engine {
+namespace {
+
+// Remembers the last batch that it evaluated.
+class RecallingModel final : public models::LanguageModel {
+ public:
+  struct Call {
+    models::ForwardBatch batch;
+    nn::KvCache* cache = nullptr;
+    Tensor logits;
+  };
+
+  explicit RecallingModel(const models::LanguageModel& model) : model_(model) {}
+  const models::ModelConfig& config() const override { return model_.config(); }
+  Tensor forward(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
+    ++forwards;
+    last = {batch, &cache, model_.forward(batch, cache)};
+    return last.logits;
+  }
+  // With what now lies where the batch lay; the result goes where it went.
+  void again(const Call& call) const {
+    const Tensor logits = model_.forward(call.batch, *call.cache);
+    std::memcpy(call.logits.view().data, logits.view().data,
+                static_cast<size_t>(logits.numel()) * sizeof(float));
+  }
+  DType activations() const override { return model_.activations(); }
+  int64_t weight_bytes() const override { return model_.weight_bytes(); }
+  int64_t parameters() const override { return model_.parameters(); }
+  std::string quantization() const override { return model_.quantization(); }
+
+  mutable Call last;
+  mutable int forwards = 0;
+
+ private:
+  const models::LanguageModel& model_;
+};
+
+class RecallingDevice final : public FarDevice {
+ public:
+  const RecallingModel* model = nullptr;
+  int replays = 0;
+
+  bool supports_capture() const override { return true; }
+  void begin_capture(Stream&) override {}
+  void* end_capture(Stream&) override { return new RecallingModel::Call(model->last); }
+  void launch_capture(void* captured, Stream&) override {
+    ++replays;
+    model->again(*static_cast<RecallingModel::Call*>(captured));
+  }
+  void destroy_capture(void* captured) noexcept override {
+    delete static_cast<RecallingModel::Call*>(captured);
+  }
+};
+
+constexpr int64_t kVocab = test::kTinyVocab;
+
+// Prompts of `count` sequences one by one, then `steps` shared steps of a token each. Returns the
+// logits of the shared steps.
+std::vector<float> shared_steps(Stepper& stepper, int count, int steps) {
+  std::deque<Sequence> sequences;
+  for (int i = 0; i < count; ++i) {
+    Sequence& sequence = sequences.emplace_back(stepper.pool());
+    for (int j = 0; j <= i; ++j) sequence.tokens.push_back(10 + 7 * i + 3 * j);
+    const Stepper::Work work[] = {{&sequence, sequence.length()}};
+    const int32_t rows[] = {static_cast<int32_t>(sequence.length() - 1)};
+    stepper.step(work, rows);
+  }
+  std::vector<float> out;
+  for (int step = 0; step < steps; ++step) {
+    std::vector<Stepper::Work> work;
+    std::vector<int32_t> rows;
+    for (Sequence& sequence : sequences) {
+      rows.push_back(static_cast<int32_t>(std::ssize(rows)));
+      sequence.tokens.push_back(static_cast<int32_t>((20 + 11 * step + 5 * rows.back()) % kVocab));
+      work.push_back({&sequence, 1});
+    }
+    stepper.run(work, rows);
+    for (int row = 0; row < count; ++row) {
+      const std::span<float> logits = stepper.logit_row(row);
+      out.insert(out.end(), logits.begin(), logits.end());
+    }
+  }
+  return out;
+}
+
+TEST(RecordedSteps, AreRoundedUpAndGiveWhatStepsOfTheirSizeGive) {
+  const StepperOptions options{.cache_tokens = 256, .block_size = 4, .kv_dtype = DType::f32};
+  const TextModel plain = tiny_model();
+  RecallingDevice device;
+  const TextModel far = tiny_model(64, device);
+  const RecallingModel recalling(*far.model);
+  device.model = &recalling;
+  for (const int count : {1, 2, 3, 5, 9}) {
+    Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
+    const int before = device.replays;
+    const std::vector<float> one = shared_steps(wanted, count, 12);
+    const std::vector<float> two = shared_steps(recorded, count, 12);
+    EXPECT_GE(device.replays - before, 12) << count;
+    ASSERT_EQ(one.size(), two.size());
+    for (size_t i = 0; i < one.size(); ++i) {
+      ASSERT_NEAR(one[i], two[i], 1e-4f) << count << " sequences, at " << i;
+    }
+    EXPECT_EQ(recalling.last.batch.ids.dim(0), recorded_sequences(count));
+    EXPECT_EQ(recorded.pool().used(), 0);
+  }
+}
+
+TEST(RecordedSteps, TheLeadersOfRowsThatRoundUpAreLeftOut) {
+  RecallingDevice device;
+  const TextModel far = tiny_model(64, device);
+  const RecallingModel recalling(*far.model);
+  device.model = &recalling;
+  Stepper stepper(recalling, device, {.cache_tokens = 64, .block_size = 4});
+  std::deque<Sequence> sequences;
+  std::vector<Stepper::Work> work;
+  for (const int32_t token : {5, 6, 7}) {
+    sequences.emplace_back(stepper.pool()).tokens = {token};
+    work.push_back({&sequences.back(), 1});
+  }
+  const int32_t rows[] = {0, 1, 2};
+  const float scales[] = {1, 1, 0.5f};
+  const LeaderRows found =
+      stepper.step(work, rows, {.count = 4, .vocab = kVocab, .scales = scales});
+  EXPECT_EQ(found.values.size(), 12u);
+  EXPECT_EQ(found.ids.size(), 12u);
+  ASSERT_EQ(found.sums.size(), 3u);
+  for (int row = 0; row < 3; ++row) {
+    const std::vector<float> values(found.values.begin() + row * 4,
+                                    found.values.begin() + row * 4 + 4);
+    const std::vector<int32_t> ids(found.ids.begin() + row * 4, found.ids.begin() + row * 4 + 4);
+    const std::span<float> logits = stepper.logit_row(row);
+    EXPECT_EQ(values[0], *std::ranges::max_element(logits));
+    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(logits[static_cast<size_t>(ids[i])], values[i]);
+  }
+}
+
+TEST(RecordedSteps, OfFewSizesAreMade) {
+  int64_t last = 0, sizes = 0;
+  for (int64_t n = 1; n <= 1024; ++n) {
+    const int64_t size = recorded_sequences(n);
+    EXPECT_GE(size, n);
+    EXPECT_GE(size, last);
+    EXPECT_LE(size, 2 * n - 1) << n;
+    if (size != last) ++sizes;
+    last = size;
+  }
+  EXPECT_EQ(recorded_sequences(1), 1);
+  EXPECT_EQ(last, 1024);
+  EXPECT_LE(sizes, 32);
+}
+
+}  // namespace
+}  // namespace rbee::engine
