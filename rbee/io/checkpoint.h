@@ -21,6 +21,12 @@ class Checkpoint {
  public:
   enum class Format : uint8_t { gguf, safetensors };
 
+  // Not copied: the index refers to the names in its own tensors, which moving leaves in place.
+  Checkpoint(const Checkpoint&) = delete;
+  Checkpoint& operator=(const Checkpoint&) = delete;
+  Checkpoint(Checkpoint&&) = default;
+  Checkpoint& operator=(Checkpoint&&) = default;
+
   // Opens one of
   //  - a .gguf file; of a split one the first part, its siblings are found by their names;
   //  - a .safetensors file with its config.json beside it;

@@ -350,7 +350,7 @@ TEST_F(TransformerFileTest, T5OfLlamaCpp) {
   open("flux");
   add("", "text_encoder_2", gguf_t5);
   write_gguf(file("t5.gguf"), tensors_, {"<pad>", "</s>", "<unk>"});
-  const models::ModelPart part =
+  models::ModelPart part =
       models::read_encoder(file("t5.gguf"), models::ImageFamily::flux, EncoderRole::t5xxl);
   EXPECT_EQ(part.tokenizer.gguf, file("t5.gguf"));
   EXPECT_EQ(part.name, "text_encoder_2");
@@ -361,7 +361,7 @@ TEST_F(TransformerFileTest, T5OfLlamaCpp) {
                               "relative_attention_num_buckets"}) {
       EXPECT_EQ(part.config.integer(field), old.config.integer(field)) << field;
     }
-    old.weights = part.weights;
+    old.weights = std::move(part.weights);
   }
   expect_text(load_image_model(std::move(files), {.device = &cpu_device()}), *golden_, 0.1f);
 }

@@ -2,6 +2,7 @@
 
 #include <ctime>
 #include <memory>
+#include <type_traits>
 
 #include "rbee/io/checkpoint.h"
 #include "rbee/io/gguf_writer.h"
@@ -37,6 +38,9 @@ TEST_F(CheckpointTest, FindAndRequire) {
   expect_error(Code::not_found, {"m.gguf", "tensor c is missing"},
                [&] { checkpoint.require("c"); });
 }
+
+// A copy's index would refer to the names of the original.
+static_assert(!std::is_copy_constructible_v<Checkpoint> && !std::is_copy_assignable_v<Checkpoint>);
 
 TEST_F(CheckpointTest, Moves) {
   Checkpoint first = Checkpoint::open(write_model());
