@@ -9,6 +9,7 @@ CPU's reference. So one run covers the host code, the kernels' names and paramet
     cmake --build --preset rocm --target rbee_opcheck_emulated rbee_fake_hip
     tools/emulate_amd.py --tinygrad DIR [--arch gfx942,gfx1100] [--rounds 2]    cases of every operation
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 -- softmax --case 3       opcheck's arguments instead
+    tools/emulate_amd.py --tinygrad DIR --arch gfx942 --rbee -- run -m MODEL --device rocm:0 "..."    rbee's command
     tools/emulate_amd.py --table                                                the results so far
 
 A sweep appends its results to --results and can be interrupted: what is there of the same program is not run again.
@@ -40,7 +41,8 @@ def parse_arguments():
     parser.add_argument("--again", action="store_true", help="run what did not pass again")
     parser.add_argument("--table", action="store_true", help="print the results")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)  # see amd_emulator/sweep.py
-    parser.add_argument("opcheck", nargs="*", help="arguments of opcheck instead of a sweep")
+    parser.add_argument("--rbee", action="store_true", help="the arguments are those of rbee (target rbee_emulated)")
+    parser.add_argument("words", nargs="*", help="arguments of opcheck, or of rbee, instead of a sweep")
     return parser.parse_args()
 
 
@@ -57,10 +59,12 @@ def main():
         return 0
     tinygrad = Path(options.tinygrad).resolve()
     archs = options.arch.split(",")
-    if options.serve or options.opcheck:
+    if options.serve or options.words:
         from amd_emulator.session import Session
         session = Session(tinygrad, archs[0], build, build / "emulator")
-        return sweep.serve(session) if options.serve else session.opcheck(options.opcheck)
+        if options.serve:
+            return sweep.serve(session)
+        return session.rbee(options.words) if options.rbee else session.opcheck(options.words)
     arguments = ["--tinygrad", str(tinygrad), "--build", str(build)]
     program = sweep.digest_of(build)
     return 1 if sum(sweep.Sweep(arch, program, arguments, results, options).run() for arch in archs) else 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a Hugging Face folder of a real model's shape with random weights, for benchmarks.
+"""Writes a Hugging Face folder of a real model's shape, or a tiny one, with random weights.
 
     tools/make_random_model.py llama-3-8b DIR [--dtype bfloat16] [--layers N]
 
@@ -18,6 +18,8 @@ SHAPES = {
                        num_key_value_heads=8, vocab_size=128256, rope_theta=500000.0, max_position_embeddings=8192),
     "smollm2-135m": dict(hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
                          num_key_value_heads=3, vocab_size=49152, rope_theta=100000.0, max_position_embeddings=8192),
+    "tiny": dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+                 num_key_value_heads=2, vocab_size=258, rope_theta=10000.0, max_position_embeddings=128),  # emulators
 }
 
 

@@ -1,4 +1,5 @@
-"""opcheck in this process, whose AMD device is the fake HIP runtime (tests/gpu/fake) with an emulated processor."""
+"""opcheck or rbee in this process, whose AMD device is the fake HIP runtime (tests/gpu/fake) with an emulated
+processor."""
 import ctypes
 import os
 import struct
@@ -44,13 +45,20 @@ class Session:
         self._runtime = ctypes.CDLL(str(fake))
         self._runtime.rbee_fake_set_launch_hook(self._hook)
         self._runtime.rbee_fake_violation.restype = ctypes.c_char_p
-        self._program = ctypes.CDLL(str(build / "tools/opcheck/librbee_opcheck_emulated.so"))
+        self._build = build
 
     def opcheck(self, words):
         """Its exit status."""
-        words = ["opcheck", *words, "--device", "rocm:0"]
+        return self._call("tools/opcheck/librbee_opcheck_emulated.so", "rbee_opcheck",
+                          ["opcheck", *words, "--device", "rocm:0"])
+
+    def rbee(self, words):
+        """Its exit status."""
+        return self._call("tools/rbee/librbee_emulated.so", "rbee_command_line", ["rbee", *words])
+
+    def _call(self, library, function, words):
         arguments = (ctypes.c_char_p * (len(words) + 1))(*[word.encode() for word in words], None)
-        status = self._program.rbee_opcheck(len(words), arguments)
+        status = getattr(ctypes.CDLL(str(self._build / library)), function)(len(words), arguments)
         violation = self._runtime.rbee_fake_violation().decode()
         if violation:
             print("the runtime was misused:", violation, flush=True)
