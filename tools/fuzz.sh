@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for some seconds each. Usage: fuzz.sh [SECONDS]
-# Findings are left in build/fuzz/findings.
+# Needs the packages clang-19 and libclang-rt-19-dev. Findings are left in build/fuzz/findings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds="${1:-60}"
