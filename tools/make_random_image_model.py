@@ -260,16 +260,20 @@ def original_value(name, layer, state, kind):
     return torch.cat(value.chunk(2)[::-1]) if name == "final_layer.adaLN_modulation.1" else value
 
 
-def write_fp8(state, config, file):
+def one_byte(value, device):
+    return (value.to(device) / FP8_SCALE).to(torch.float8_e4m3fn)
+
+
+def write_fp8(state, config, file, device):
     """Rounds the matrices of `state` and writes them as the original file has them."""
     for name, value in state.items():
         if value.dim() == 2:
-            state[name] = (value / FP8_SCALE).to(torch.float8_e4m3fn).to(value.dtype) * FP8_SCALE
+            state[name] = (one_byte(value, device).to(value.dtype) * FP8_SCALE).cpu()
     left, out = dict(state), {}
     for name, layer in original_flux_layers(config).items():
         value = original_value(name, layer, left, "weight")
         if value.dim() == 2:
-            out[f"{name}.weight"] = (value / FP8_SCALE).to(torch.float8_e4m3fn)
+            out[f"{name}.weight"] = one_byte(value, device).cpu()
             out[f"{name}.scale_weight"] = torch.tensor(FP8_SCALE)
         else:
             out[f"{name}.scale"] = value
@@ -289,7 +293,11 @@ def write_model(shape, folder, options):
     name = "unet" if kind is UNet2DConditionModel else "transformer"
     index[name] = ["diffusers", kind.__name__]
     index.update({absent: [None, None] for absent in shape.get("absent", [])})
-    change = (lambda state: write_fp8(state, config, options.fp8)) if options.fp8 else (lambda state: None)
+
+    def change(state):
+        if options.fp8:
+            write_fp8(state, config, options.fp8, options.device)
+
     diffusers_part(folder / name, kind, config, options, change)
     diffusers_part(folder / "vae", AutoencoderKL, shape["vae"], options)
     (folder / "scheduler").mkdir(exist_ok=True)
