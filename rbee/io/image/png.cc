@@ -97,6 +97,18 @@ std::optional<std::string> text_value(std::string_view type, std::string_view da
   return type == "tEXt" ? utf8_of_latin1(value) : itxt_value(value);
 }
 
+// libpng makes room for a chunk, and clears it, before it sees that the file ends within.
+void check_chunks(std::string_view bytes, std::string_view field) {
+  bytes.remove_prefix(std::min(kPngSignature.size(), bytes.size()));
+  constexpr size_t kHead = 8;  // length, type
+  while (bytes.size() >= kHead && bytes.substr(4, 4) != "IEND") {
+    const size_t length = big_endian(bytes), left = bytes.size() - kHead;
+    check(length + (kChunkFrame - kHead) <= left, field, "it is no whole PNG file: a chunk of ",
+          length, " bytes, of which ", left, " are there");
+    bytes.remove_prefix(length + kChunkFrame);
+  }
+}
+
 void begin(PngImage& png, std::string_view bytes, std::string_view field) {
   const bool begun = png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()) != 0;
   check(begun, field, "it is no PNG file that can be read: ", png.image.message);
@@ -151,6 +163,7 @@ ImageHeader read_png_header(std::string_view bytes, std::string_view field) {
 }
 
 Pixels decode_png(std::string_view bytes, std::string_view field) {
+  check_chunks(bytes, field);
   PngImage png;
   begin(png, bytes, field);
   const bool opacity = (png.image.format & PNG_FORMAT_FLAG_ALPHA) != 0;

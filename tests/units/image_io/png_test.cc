@@ -56,6 +56,17 @@ TEST(Png, FindsNoTextInDamagedFiles) {
   EXPECT_EQ(png_text("no PNG", "parameters"), std::nullopt);
 }
 
+// A text of 1.3 GB, for which there would be room before the file's end is seen.
+TEST(Png, RefusesChunksBeyondTheEndOfTheFile) {
+  constexpr size_t kHeaderEnd = 33;
+  const std::string whole = encode_png(sample(3)), head("\x52\0\0\x14iTXt", 8);
+  for (const std::string& rest : {whole.substr(kHeaderEnd), std::string()}) {
+    harness::expect_error("image", "no whole PNG", "a chunk of 1375731732 bytes", [&] {
+      static_cast<void>(decode_image(whole.substr(0, kHeaderEnd) + head + rest, "image"));
+    });
+  }
+}
+
 TEST(Png, RefusesWhatItCannotWrite) {
   Pixels wrong = sample(3);
   wrong.values.pop_back();
