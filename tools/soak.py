@@ -6,7 +6,10 @@
 Starts the worker (FLAGS are its own) and ends it with SIGTERM. Several clients send short and long
 prompts, every way of sampling, requests that are cancelled or whose reader goes away, and bodies that
 must be refused. Exits with 1 when an answer is not what the request should get, when the worker keeps
-blocks of its cache, when its memory or the device's grows, or when it does not end with status 0."""
+blocks of its cache, when its memory or the device's grows, or when it does not end with status 0.
+
+A CPU's cache has its memory once all of it was used: give a chat worker `-- --cache-tokens 8192`, so
+that this is soon."""
 
 import argparse
 import http.client
