@@ -96,6 +96,7 @@ void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
   };
   give(prompts.front(), (budget + 1) / 2);
   std::vector<Part*> shortest;
+  shortest.reserve(prompts.size());
   for (Part& part : prompts) shortest.push_back(&part);
   std::ranges::stable_sort(
       shortest, {}, [](const Part* part) { return tokens_left(*part->ticket) - part->count; });
