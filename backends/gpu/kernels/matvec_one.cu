@@ -34,9 +34,13 @@ class PlainOne {
   RB_DEVICE void stage() const {
     constexpr int kEach = kCount < 8 ? kCount : 8;
     constexpr int kRunParts = kEach < kPart ? 1 : kEach / kPart;
-    using Stored = Run<X, kEach / kRunParts>;  // a part, or as much of it as a run has
+    // A part, or as much of it as a run has.
+    struct alignas(sizeof(X) * (kEach / kRunParts)) Stored {
+      X values[kEach / kRunParts];
+    };
     const i32 runs = trips() * kTrip * (kCount / kEach);
-    stage_x<X, kEach, kWave, kThreads>(p_, runs, [&](i32 run, const float(&values)[kEach]) {
+    StagedX<X, kEach, kWave, kThreads> x(p_, runs);
+    x.each([&](i32 run, const float(&values)[kEach]) {
       if (run >= runs) return;
 #pragma unroll
       for (int r = 0; r < kRunParts; ++r) {
@@ -52,6 +56,7 @@ class PlainOne {
         *reinterpret_cast<Stored*>(start) = rounded;
       }
     });
+    barrier();
   }
 
   RB_DEVICE void fetch(Fetched& to, const u8* row, i32 trip, int lane) const {

@@ -25,10 +25,12 @@
 namespace rbee {
 namespace gpu {
 
-// Neighbouring elements, loaded 16 bytes at a time where there are so many.
+// Neighbouring elements, loaded 16 bytes at a time where there are so many. They stay words: apart,
+// halves would take a register each.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Run {
-  T values[kCount];
+  u32 words[sizeof(T) * kCount / 4];
+  RB_DEVICE float value(int i) const { return load_value(element<T>(words, i)); }
 };
 
 // The block's dynamic shared memory: x, then the rings of its waves.
@@ -52,68 +54,85 @@ RB_DEVICE void prefetch_norm_of(const MatvecOneParams& p, i32 element_bytes) {
   }
 }
 
-// put(run, values) for `runs` runs of kEach neighbouring elements with values of x or its norm, 0
-// behind x's end. The threads of a wave call it together, for neighbouring runs from a multiple of
-// kWave on, also past the last.
-template <class T, int kEach, int kWave, int kThreads, class Put>
-RB_DEVICE void stage_x(const MatvecOneParams& p, i32 runs, const Put& put) {
-  constexpr int kAhead = 32 / kEach;  // loads under way
-  constexpr i32 kPass = kAhead * kThreads;
-  RB_SHARED float slots[kThreads / kWave];
-  const auto* x = static_cast<const Run<T, kEach>*>(p.x);
-  const auto* weight = static_cast<const Run<T, kEach>*>(p.norm_weight);
-  const i32 filled = p.in / kEach;
-  const i32 thread = static_cast<i32>(thread_x());
-  Run<T, kEach> in[kAhead];
-  const auto load = [&](i32 first) {
+// x as the threads of a block read it: `runs` runs of kEach neighbouring elements, 0 behind its
+// end.
+template <class T, int kEach, int kWave, int kThreads>
+class StagedX {
+ public:
+  RB_DEVICE StagedX(const MatvecOneParams& p, i32 runs)
+      : p_(p), runs_(runs), filled_(p.in / kEach), thread_(static_cast<i32>(thread_x())) {}
+
+  // put(run, values) for each run, of x or its norm. The threads of a wave call it together, for
+  // neighbouring runs from a multiple of kWave on, also past the last.
+  template <class Put>
+  RB_DEVICE void each(const Put& put) {
+    if (p_.norm_weight != nullptr) return normed(put);
+    for (i32 first = 0; first < runs_; first += kPass) {
+      Some x;
+      load(p_.x, first, x);
+      put_some(first, put, [&](int k, int i) { return x[k].value(i); });
+    }
+  }
+
+ private:
+  static constexpr int kAhead = 32 / kEach;  // loads under way
+  static constexpr i32 kPass = kAhead * kThreads;
+  using Some = Run<T, kEach>[kAhead];
+
+  RB_DEVICE i32 run_of(i32 first, int k) const { return first + k * kThreads + thread_; }
+  RB_DEVICE void load(const void* from, i32 first, Some& to) const {
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
-      const i32 run = first + k * kThreads + thread;
-      if (run < filled) in[k] = x[run];
+      const i32 run = run_of(first, k);
+      if (run < filled_) to[k] = static_cast<const Run<T, kEach>*>(from)[run];
     }
-  };
-  load(0);
-  float scale = 1;
-  if (weight != nullptr) {
+  }
+
+  template <class Put>
+  RB_DEVICE void normed(const Put& put) {
+    RB_SHARED float slots[kThreads / kWave];
+    Some x;
+    load(p_.x, 0, x);
     float squares = 0;
-    for (i32 first = 0; first < filled; first += kPass) {
-      if (first > 0) load(first);
+    for (i32 first = 0; first < filled_; first += kPass) {
+      if (first > 0) load(p_.x, first, x);
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        if (first + k * kThreads + thread >= filled) break;
-        for (int i = 0; i < kEach; ++i) {
-          squares += load_value(in[k].values[i]) * load_value(in[k].values[i]);
-        }
+        if (run_of(first, k) >= filled_) break;
+        for (int i = 0; i < kEach; ++i) squares += x[k].value(i) * x[k].value(i);
       }
     }
     squares = block_sum<kWave, kThreads>(squares, slots);
-    scale = 1.0f / sqrt(squares / static_cast<float>(p.in) + p.eps);
-    if (filled > kPass) load(0);
+    const float scale = 1.0f / sqrt(squares / static_cast<float>(p_.in) + p_.eps);
+    for (i32 first = 0; first < runs_; first += kPass) {
+      if (filled_ > kPass) load(p_.x, first, x);
+      Some weight;
+      load(p_.norm_weight, first, weight);
+      // Rounded, as if the norm had been an operation of its own.
+      put_some(first, put, [&](int k, int i) {
+        return load_value(store_value<T>(x[k].value(i) * scale * weight[k].value(i)));
+      });
+    }
   }
-  for (i32 first = 0; first < runs; first += kPass) {
-    if (first > 0) load(first);
+
+  template <class Put, class Value>
+  RB_DEVICE void put_some(i32 first, const Put& put, const Value& value) const {
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
-      if (first + k * kThreads >= runs) break;
-      const i32 run = first + k * kThreads + thread;
+      if (first + k * kThreads >= runs_) break;
+      const i32 run = run_of(first, k);
       float values[kEach] = {};
-      if (run < filled) {
+      if (run < filled_) {
 #pragma unroll
-        for (int i = 0; i < kEach; ++i) values[i] = load_value(in[k].values[i]);
-        if (weight != nullptr) {
-          const Run<T, kEach> by = weight[run];
-          // Rounded, as if the norm had been an operation of its own.
-#pragma unroll
-          for (int i = 0; i < kEach; ++i) {
-            values[i] = load_value(store_value<T>(values[i] * scale * load_value(by.values[i])));
-          }
-        }
+        for (int i = 0; i < kEach; ++i) values[i] = value(k, i);
       }
       put(run, values);
     }
   }
-  barrier();
-}
+
+  const MatvecOneParams& p_;
+  i32 runs_, filled_, thread_;
+};
 
 // The trips that a wave has asked for, in the order of push(): one in registers,
 template <class Format>

@@ -158,7 +158,8 @@ class QuantOne {
   template <class T>
   RB_DEVICE void stage_as() const {
     const i32 runs = trips() * kTrip * kSlots;
-    stage_x<T, 16, kWave, kThreads>(p_, runs, [&](i32 run, const float(&values)[16]) {
+    StagedX<T, 16, kWave, kThreads> x(p_, runs);
+    x.each([&](i32 run, const float(&values)[16]) {
       // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
       u32 largest = 0;
 #pragma unroll
@@ -167,7 +168,7 @@ class QuantOne {
       }
       largest = Max{}(largest, shuffle_xor<kWave>(largest, 1));
       const float d = float_of_bits(largest) * (1.0f / 127.0f);
-      const float inverse = d >= 1e-37f ? 1.0f / d : 0.0f;
+      const float inverse = d >= 1e-37f ? fast_reciprocal(d) : 0.0f;
       // Added, it leaves the nearest integer in the low bits.
       constexpr float kRounds = 12582912.0f;  // 3 * 2^22
       Bytes16 quants;
@@ -191,6 +192,7 @@ class QuantOne {
         groups()[run / 2] = OneGroup{d, d * static_cast<float>(sum + other), {first, last}};
       }
     });
+    barrier();
   }
 
   RB_DEVICE static float add(const Piece& from, const PackedScale& scale, const u32 (&x)[kWords],
