@@ -95,6 +95,49 @@ class Recorder final : public EventSink {
   std::condition_variable changed_;
 };
 
+// Holds the engine's thread in the delivery of an event, so that what a test does meanwhile is done
+// between two steps, however slow the machine is.
+class Holder final : public EventSink {
+ public:
+  // At a piece of text, or at the start.
+  explicit Holder(std::optional<int> piece = std::nullopt) : piece_(piece) {}
+  void on_started(const Started& event) noexcept override {
+    events.on_started(event);
+    if (!piece_) hold();
+  }
+  void on_token(const TokenText& event) noexcept override {
+    events.on_token(event);
+    if (event.index == piece_) hold();
+  }
+  void on_finished(const Finished& event) noexcept override { events.on_finished(event); }
+  void on_failed(const Failed& event) noexcept override { events.on_failed(event); }
+
+  void wait_until_it_holds() {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [&] { return holds_; }));
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    free_ = true;
+    changed_.notify_all();
+  }
+
+  Recorder events;
+
+ private:
+  void hold() {
+    std::unique_lock lock(mutex_);
+    holds_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, std::chrono::seconds(60), [&] { return free_; });
+  }
+
+  const std::optional<int> piece_;
+  bool holds_ = false, free_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
 inline Request greedy(std::string prompt, int32_t max_tokens = 20) {
   Request request;
   request.prompt = std::move(prompt);
@@ -107,6 +150,16 @@ inline std::shared_ptr<Recorder> submit(Engine& engine, Request request, std::st
   auto sink = std::make_shared<Recorder>();
   request.job_id = std::move(id);
   engine.submit(std::move(request), sink);
+  return sink;
+}
+
+// The request holds the engine's thread when this returns.
+inline std::shared_ptr<Holder> hold(Engine& engine, Request request, std::string id = "holder",
+                                    std::optional<int> piece = std::nullopt) {
+  auto sink = std::make_shared<Holder>(piece);
+  request.job_id = std::move(id);
+  engine.submit(std::move(request), sink);
+  sink->wait_until_it_holds();
   return sink;
 }
 
