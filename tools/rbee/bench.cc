@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "rbee/engine/stepper.h"
@@ -22,6 +24,8 @@ struct BenchOptions {
   ModelOptions model;
   std::vector<int> prompts = {512};
   std::vector<int> generations = {128};
+  std::vector<int> batches = {1};  // sequences that generate at once
+  int depth = 0;                   // tokens that each of them has before
   int repetitions = 5;
   std::string cache_type = "auto";  // of keys and values
   int chunk = 0;                    // prompt tokens in one step; 0 = 512 on a CPU, 2048 on a GPU
@@ -82,15 +86,28 @@ double time_prompt(engine::Stepper& stepper, int tokens, int64_t chunk, int64_t 
   return tokens_per_second(tokens, start);
 }
 
-double time_generation(engine::Stepper& stepper, int tokens, int64_t vocab) {
-  engine::Sequence sequence(stepper.pool());
-  sequence.tokens = some_tokens(tokens + 1, vocab);
-  const int32_t rows[] = {0};
-  const engine::Stepper::Work work[] = {{&sequence, 1}};
+// What generation is timed of.
+struct Generation {
+  int tokens;     // of each sequence
+  int sequences;  // at once
+  int depth;      // tokens of each before; what the cache holds of them is of no interest
+};
+
+double time_generation(engine::Stepper& stepper, const Generation& of, int64_t vocab) {
+  std::deque<engine::Sequence> sequences;
+  std::vector<engine::Stepper::Work> work;
+  std::vector<int32_t> rows;
+  for (int i = 0; i < of.sequences; ++i) {
+    engine::Sequence& sequence = sequences.emplace_back(stepper.pool());
+    sequence.tokens = some_tokens(of.depth + of.tokens + 1, vocab);
+    sequence.cached = of.depth;
+    work.push_back({&sequence, 1});
+    rows.push_back(i);
+  }
   stepper.step(work, rows, likeliest(vocab));  // pays for first-touched memory
   const auto start = Clock::now();
-  for (int i = 0; i < tokens; ++i) stepper.step(work, rows, likeliest(vocab));
-  return tokens_per_second(tokens, start);
+  for (int i = 0; i < of.tokens; ++i) stepper.step(work, rows, likeliest(vocab));
+  return tokens_per_second(of.tokens * of.sequences, start);
 }
 
 template <typename Run>
@@ -112,10 +129,10 @@ void print_table(const std::vector<Result>& results, const engine::TextModel& mo
   std::printf("measured limits: memory %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f, int8 %.0f GOP/s\n\n",
               limits.bytes_per_second / 1e9, limits.f32_flops / 1e9, limits.bf16_flops / 1e9,
               limits.int8_ops / 1e9);
-  std::printf("%-10s %12s %21s %12s  %s\n", "test", "tokens/s", "lowest .. highest", "limit",
+  std::printf("%-14s %12s %21s %12s  %s\n", "test", "tokens/s", "lowest .. highest", "limit",
               "share of the limit");
   for (const Result& r : results) {
-    std::printf("%-10s %12.1f %10.1f ..%9.1f %12.1f  %.0f %% of %s\n", r.test.c_str(), r.median,
+    std::printf("%-14s %12.1f %10.1f ..%9.1f %12.1f  %.0f %% of %s\n", r.test.c_str(), r.median,
                 r.lowest, r.highest, r.limit, r.median * 100 / r.limit, r.limit_name);
   }
   for (const Result& r : results) {
@@ -137,12 +154,16 @@ void print_json(const std::vector<Result>& results, const engine::TextModel& mod
   }
 }
 
-// The unit that a weight type's products could use at best.
-void set_prompt_limit(Result& result, const engine::TextModel& model, const Limits& limits) {
-  // Looking up the token table and the last row's logits cost next to nothing for a long prompt.
+// Products of one token without the logits, which a long prompt has of its last token alone.
+double operations_per_token(const engine::TextModel& model) {
   const models::ModelConfig& config = model.model->config();
   const int64_t tables = (config.tied_embeddings ? 1 : 2) * config.vocab_size * config.dim;
-  result.work = 2.0 * static_cast<double>(model.model->parameters() - tables);
+  return 2.0 * static_cast<double>(model.model->parameters() - tables);
+}
+
+// The unit that a weight type's products could use at best.
+void set_prompt_limit(Result& result, const engine::TextModel& model, const Limits& limits) {
+  result.work = operations_per_token(model);
   const Unit unit = limits.unit_for(model.info.quantization);
   result.limit = unit.operations_per_second / result.work;
   result.limit_name = unit.name;
@@ -161,40 +182,102 @@ double bytes_per_token(const std::string& path, const models::ModelConfig& confi
   return bytes;
 }
 
-int bench(const BenchOptions& options) {
-  const engine::TextModel model = load(options.model);
-  const int64_t longest = std::max(*std::ranges::max_element(options.prompts),
-                                   *std::ranges::max_element(options.generations) + 1);
-  engine::StepperOptions stepping{.cache_tokens = longest};
-  if (options.cache_type != "auto") stepping.kv_dtype = parse_dtype(options.cache_type);
-  engine::Stepper stepper(*model.model, *model.device, stepping);
-  const int64_t vocab = model.tokenizer->vocab_size();
-  const double token_bytes = bytes_per_token(options.model.model, model.model->config());
-  const Limits limits = measure_limits(*model.device, options.model.threads, token_bytes);
-  const int64_t chunk = options.chunk > 0                 ? options.chunk
-                        : model.device->host_accessible() ? 512
-                                                          : 2048;
-  std::vector<Result> results;
-  for (int tokens : options.prompts) {
-    results.push_back(repeat(cat("pp", tokens), options.repetitions,
-                             [&] { return time_prompt(stepper, tokens, chunk, vocab); }));
-    results.back().prompt = tokens;
-    set_prompt_limit(results.back(), model, limits);
-  }
-  for (int tokens : options.generations) {
-    results.push_back(repeat(cat("tg", tokens), options.repetitions,
-                             [&] { return time_generation(stepper, tokens, vocab); }));
-    results.back().work = token_bytes;
-    results.back().limit = limits.weights_bytes_per_second / token_bytes;
-    results.back().limit_name = "reading the weights";
-  }
-  if (options.json) {
-    print_json(results, model);
-  } else {
-    print_table(results, model, limits);
-  }
-  return 0;
+// Reading the weights and the keys and values of half of the way, or the products where those of
+// many sequences take longer.
+void set_generation_limit(Result& result, const Generation& of, double weight_bytes,
+                          double cached_token_bytes, const engine::TextModel& model,
+                          const Limits& limits) {
+  const models::ModelConfig& config = model.model->config();
+  const double sequences = of.sequences;
+  const double cached = sequences * (of.depth + of.tokens / 2.0) * cached_token_bytes;
+  result.work = (weight_bytes + cached) / sequences;
+  result.limit = limits.weights_bytes_per_second / result.work;
+  result.limit_name = of.sequences == 1 && of.depth == 0 ? "reading the weights" : "reading";
+  const double logits = 2.0 * static_cast<double>(config.vocab_size * config.dim);
+  const Unit unit = limits.unit_for(model.info.quantization);
+  const double products = unit.operations_per_second / (operations_per_token(model) + logits);
+  if (products >= result.limit) return;
+  result.limit = products;
+  result.limit_name = unit.name;
 }
+
+// tg128, tg128x32 (32 sequences), tg128@512 (each with 512 tokens before).
+std::string name_of(const Generation& of) {
+  std::string name = cat("tg", of.tokens);
+  if (of.sequences > 1) name += cat("x", of.sequences);
+  if (of.depth > 0) name += cat("@", of.depth);
+  return name;
+}
+
+class Bench {
+ public:
+  explicit Bench(const BenchOptions& options)
+      : options_(options),
+        model_(load(options.model)),
+        vocab_(model_.tokenizer->vocab_size()),
+        weight_bytes_(bytes_per_token(options.model.model, model_.model->config())) {
+    const int64_t longest =
+        std::max(*std::ranges::max_element(options.prompts),
+                 options.depth + *std::ranges::max_element(options.generations) + 1);
+    check(longest <= model_.info.context_length, "--context", model_.info.context_length,
+          " tokens are too few for ", longest);
+    if (options.cache_type != "auto") kv_dtype_ = parse_dtype(options.cache_type);
+    stepper_.emplace(*model_.model, *model_.device,
+                     engine::StepperOptions{.cache_tokens = cache_tokens(), .kv_dtype = kv_dtype_});
+    limits_ = measure_limits(*model_.device, options.model.threads, weight_bytes_);
+  }
+
+  int run() {
+    for (const int tokens : options_.prompts) time_prompt_of(tokens);
+    for (const int tokens : options_.generations) {
+      for (const int sequences : options_.batches) {
+        time_generation_of({.tokens = tokens, .sequences = sequences, .depth = options_.depth});
+      }
+    }
+    if (options_.json) {
+      print_json(results_, model_);
+    } else {
+      print_table(results_, model_, limits_);
+    }
+    return 0;
+  }
+
+ private:
+  // Each sequence begins a block of its own.
+  int64_t cache_tokens() const {
+    const int64_t block = engine::StepperOptions{}.block_size;
+    const int64_t each = options_.depth + *std::ranges::max_element(options_.generations) + 1;
+    const int64_t sequences = *std::ranges::max_element(options_.batches);
+    const int64_t prompt = *std::ranges::max_element(options_.prompts);
+    return std::max(prompt, (each + block - 1) / block * block * sequences);
+  }
+
+  void time_prompt_of(int tokens) {
+    const int64_t chunk = options_.chunk > 0                 ? options_.chunk
+                          : model_.device->host_accessible() ? 512
+                                                             : 2048;
+    results_.push_back(repeat(cat("pp", tokens), options_.repetitions,
+                              [&] { return time_prompt(*stepper_, tokens, chunk, vocab_); }));
+    results_.back().prompt = tokens;
+    set_prompt_limit(results_.back(), model_, limits_);
+  }
+
+  void time_generation_of(const Generation& of) {
+    results_.push_back(repeat(name_of(of), options_.repetitions,
+                              [&] { return time_generation(*stepper_, of, vocab_); }));
+    const auto cached = static_cast<double>(engine::cache_token_bytes(*model_.model, kv_dtype_));
+    set_generation_limit(results_.back(), of, weight_bytes_, cached, model_, limits_);
+  }
+
+  const BenchOptions& options_;
+  const engine::TextModel model_;
+  const int64_t vocab_;
+  const double weight_bytes_;
+  std::optional<DType> kv_dtype_;
+  std::optional<engine::Stepper> stepper_;
+  Limits limits_;
+  std::vector<Result> results_;
+};
 
 }  // namespace
 
@@ -206,6 +289,11 @@ Command add_bench(CLI::App& parent) {
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("-n,--generate-tokens", options->generations, "generation lengths to time")
       ->check(CLI::Range(1, 1 << 20));
+  app->add_option("-b,--batch", options->batches, "sequences that generate at once, to time")
+      ->check(CLI::Range(1, 4096));
+  app->add_option("-d,--depth", options->depth, "tokens that each of them has before")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   app->add_option("--cache-type", options->cache_type, "what keys and values are kept in")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3", "q8_0"}))
       ->capture_default_str();
@@ -217,7 +305,7 @@ Command add_bench(CLI::App& parent) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app->add_flag("--json", options->json, "one JSON object a line");
-  return {app, [options] { return bench(*options); }};
+  return {app, [options] { return Bench(*options).run(); }};
 }
 
 }  // namespace rbee::tools
