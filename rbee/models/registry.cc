@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rbee/models/gemma/model.h"
 #include "rbee/models/gemma2/model.h"
 #include "rbee/models/gemma3/model.h"
 #include "rbee/models/llama/model.h"
@@ -13,10 +14,11 @@ namespace rbee::models {
 namespace {
 
 constexpr Family kFamilies[] = {
-    {"llama", load_llama, llama_tensor_names},    {"mistral", load_llama, llama_tensor_names},
-    {"qwen2", load_qwen2, qwen2_tensor_names},    {"qwen3", load_qwen3, qwen3_tensor_names},
-    {"gemma2", load_gemma2, gemma2_tensor_names}, {"gemma3", load_gemma3, gemma3_tensor_names},
-    {"phi3", load_phi3, phi3_tensor_names},       {"gemma3_text", load_gemma3, gemma3_tensor_names},
+    {"llama", load_llama, llama_tensor_names},         {"mistral", load_llama, llama_tensor_names},
+    {"qwen2", load_qwen2, qwen2_tensor_names},         {"qwen3", load_qwen3, qwen3_tensor_names},
+    {"gemma2", load_gemma2, gemma2_tensor_names},      {"gemma3", load_gemma3, gemma3_tensor_names},
+    {"gemma", load_gemma, gemma_tensor_names},         {"phi3", load_phi3, phi3_tensor_names},
+    {"gemma3_text", load_gemma3, gemma3_tensor_names},
 };
 
 }  // namespace

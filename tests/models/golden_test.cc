@@ -44,6 +44,8 @@ constexpr GoldenCase kCases[] = {
     {.name = "phi3", .gguf = true},
     {.name = "phi3_long", .weights_of = "phi3", .gguf = true},
     {.name = "phi3_short", .weights_of = "phi3", .context = 16},
+    {.name = "gemma", .gguf = true},
+    {.name = "phi4_mini", .gguf = true},
 };
 
 fs::path data_folder(std::string_view name) {

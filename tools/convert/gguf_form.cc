@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "rbee/core/error.h"
+#include "rbee/models/gemma/config.h"
 #include "rbee/models/gemma2/config.h"
 #include "rbee/models/gemma3/config.h"
 #include "rbee/models/llama/config.h"
@@ -95,6 +96,17 @@ float query_scale(const models::ModelConfig& config, float attention_scale, int6
   return std::fabs(scale - 1) < kRounding ? 1.0f : scale;
 }
 
+GgufForm gemma_form(const models::ConfigReader& reader) {
+  const models::GemmaConfig config = models::read_gemma_config(reader);
+  check_activation(config.activation, GateOp::gelu);
+  GgufForm form = common_form("gemma", config);
+  form.rope = config.rope;
+  form.windows.assign(static_cast<size_t>(config.layers), 0);
+  form.usual_windows = form.windows;
+  form.norm_offset = config.norm_weight_offset;
+  return form;
+}
+
 GgufForm gemma2_form(const models::ConfigReader& reader) {
   const models::Gemma2Config config = models::read_gemma2_config(reader);
   check_activation(config.activation, GateOp::gelu);
@@ -135,6 +147,7 @@ GgufForm read_gguf_form(const io::Checkpoint& checkpoint) {
   if (architecture == "llama" || architecture == "mistral") return llama_form(reader);
   if (architecture == "qwen2") return qwen_form("qwen2", models::read_qwen2_config(reader));
   if (architecture == "qwen3") return qwen3_form(reader);
+  if (architecture == "gemma") return gemma_form(reader);
   if (architecture == "gemma2") return gemma2_form(reader);
   if (architecture == "gemma3" || architecture == "gemma3_text") return gemma3_form(reader);
   if (architecture == "phi3") return phi3_form(reader);

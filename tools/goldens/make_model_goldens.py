@@ -133,6 +133,15 @@ CASES = {
     "phi3_short": dict(
         type="phi3", weights_of="phi3", changes=LONGROPE, prompts=[16, 7, 11],
         ablations=[dict(rope_scaling=None)]),
+    "gemma": dict(
+        type="gemma", config=base_config(head_dim=24, rms_norm_eps=1e-6, num_key_value_heads=1,
+                                         tie_word_embeddings=True, hidden_act="gelu_pytorch_tanh"),
+        gguf=True, ablations=[dict(hidden_act="silu"), dict(rope_theta=500.0)]),
+    "phi4_mini": dict(
+        type="phi3", config=base_config(
+            partial_rotary_factor=0.75, tie_word_embeddings=True, pad_token_id=0, bos_token_id=1,
+            eos_token_id=2, num_key_value_heads=1, **LONGROPE), gguf=True, prompts=[24, 17, 20],
+        ablations=[dict(rope_scaling=None), dict(partial_rotary_factor=1.0, rope_scaling=None)]),
 }
 
 

@@ -142,6 +142,7 @@ constexpr FamilyCase kCases[] = {
     {"qwen2", "qwen2"},
     {"qwen2_window", "qwen2"},
     {"qwen3", "qwen3"},
+    {"gemma", "gemma"},
     {"gemma2", "gemma2"},
     {"gemma2_scalar", "gemma2"},
     {"gemma3", "gemma3"},
@@ -150,6 +151,7 @@ constexpr FamilyCase kCases[] = {
     {"phi3", "phi3"},
     {"phi3_long", "phi3"},
     {"phi3_short", "phi3", 16},
+    {"phi4_mini", "phi4_mini"},
 };
 
 class FamilyTest : public ConvertTest, public testing::WithParamInterface<FamilyCase> {};
