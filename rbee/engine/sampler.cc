@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "rbee/ops/top_k.h"
 
@@ -15,6 +16,8 @@ constexpr double kWeightError = 1e-6;
 
 // Penalised tokens that wanted() makes room for. More are rare among the leaders of one row.
 constexpr int64_t kPenalisedRoom = 128;
+// Leaders beyond the usual number that wanted() asks for under a mask, which may allow few of them.
+constexpr int64_t kMaskedRoom = 192;
 
 // Uniform in [0, 1) from the top 53 bits, so that every standard library draws the same number.
 double unit_uniform(std::mt19937_64& random) {
@@ -69,11 +72,13 @@ Sampler::Wanted Sampler::wanted(int64_t vocab) const {
     const int64_t window = params_.repeat_last_n > 0 ? params_.repeat_last_n : kPenalisedRoom;
     out.leaders += std::min(window, kPenalisedRoom);
   }
+  if (!mask_.all()) out.leaders += kMaskedRoom;
   out.leaders = std::min({out.leaders, kMaxTopK, vocab});
   return out;
 }
 
 int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> history) {
+  apply_mask(logits);
   count_repeats(history);
   for (const Repeat& repeat : repeats_) {
     if (static_cast<size_t>(repeat.id) >= logits.size()) continue;
@@ -98,22 +103,23 @@ int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
 std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const int32_t> history) {
   if (leaders.values.empty() || !penalties_only_lower()) return std::nullopt;
   count_repeats(history);
+  const bool complete = allow_leaders(leaders);
+  if (candidates_.empty()) return std::nullopt;
   const MassBounds mass = penalise_leaders(leaders);
-  const size_t certain = count_certain(leaders);
+  const size_t certain = count_certain(leaders, complete);
   if (certain == 0) return std::nullopt;
   check_finite(candidates_.front().logit);
   if (params_.temperature <= 0) return candidates_.front().id;
   if (params_.top_k > 0 && params_.top_k < leaders.vocab) {
     // From here on all is as with the whole row.
     const auto kept = static_cast<size_t>(params_.top_k);
-    if (kept > certain) return std::nullopt;
-    candidates_.resize(kept);
+    if (kept > certain && !complete) return std::nullopt;
+    candidates_.resize(std::min(kept, certain));
     normalise();
     if (params_.top_p < 1.0f) cut_top_p();
     if (params_.min_p > 0.0f) cut_min_p();
     return draw();
   }
-  const bool complete = std::ssize(leaders.values) == leaders.vocab;
   if (!cut_leaders(certain, complete, mass)) return std::nullopt;
   return draw_with_margin();
 }
@@ -230,18 +236,47 @@ double Sampler::uniform() {
   return out;
 }
 
-// The leaders become candidates, likeliest first, with penalties. Returns the row's mass after
-// penalties, where Leaders::sum is known.
-Sampler::MassBounds Sampler::penalise_leaders(const Leaders& leaders) {
+void Sampler::apply_mask(std::span<float> logits) const {
+  if (mask_.all()) return;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (!mask_.has(static_cast<int32_t>(i))) logits[i] = -std::numeric_limits<float>::infinity();
+  }
+}
+
+// The leaders that may come become candidates. True when no other token may.
+bool Sampler::allow_leaders(const Leaders& leaders) {
   candidates_.clear();
   for (size_t i = 0; i < leaders.values.size(); ++i) {
-    candidates_.push_back({leaders.values[i], leaders.ids[i], 0});
+    if (mask_.has(leaders.ids[i])) candidates_.push_back({leaders.values[i], leaders.ids[i], 0});
   }
-  const float before = leaders.values.front();
-  double removed = 0, added = 0;  // under `before`
+  if (std::ssize(leaders.values) == leaders.vocab) return true;
+  return !mask_.all() && std::ssize(candidates_) == mask_.count;
+}
+
+// Of the row that may come, before penalties, in weights under the first leader's.
+Sampler::MassBounds Sampler::bound_mass(const Leaders& leaders) const {
+  const double error = kSumError * double{leaders.sum};
+  if (mask_.all()) return {.low = double{leaders.sum} - error, .high = double{leaders.sum} + error};
+  const auto weight = [&](float logit) {
+    return std::exp((double{logit} - double{leaders.values.front()}) * double{scale()});
+  };
+  double seen = 0, allowed = 0;
+  for (const float value : leaders.values) seen += weight(value);
+  for (const Candidate& c : candidates_) allowed += weight(c.logit);
+  const double unseen = static_cast<double>(mask_.count - std::ssize(candidates_));
+  const double rest = std::min(std::max(double{leaders.sum} + error - seen, 0.0),
+                               unseen * weight(leaders.values.back()));
+  return {.low = allowed * (1 - kSumError), .high = allowed * (1 + kSumError) + rest};
+}
+
+// Candidates with penalties, likeliest first. Returns the mass after penalties of the row that may
+// come, where Leaders::sum is known.
+Sampler::MassBounds Sampler::penalise_leaders(const Leaders& leaders) {
+  const MassBounds before = bound_mass(leaders);
+  double removed = 0, added = 0;  // under the first leader's
   size_t outside = repeats_.size();
   const auto weight = [&](float logit) {
-    return std::exp((double{logit} - double{before}) * double{scale()});
+    return std::exp((double{logit} - double{leaders.values.front()}) * double{scale()});
   };
   for (Candidate& c : candidates_) {
     const auto repeat = std::ranges::lower_bound(repeats_, c.id, {}, &Repeat::id);
@@ -254,15 +289,15 @@ Sampler::MassBounds Sampler::penalise_leaders(const Leaders& leaders) {
   std::sort(candidates_.begin(), candidates_.end(), likelier);
   // Tokens outside of the leaders weigh no more than the last of them, and less after penalties.
   const double unseen = static_cast<double>(outside) * weight(leaders.values.back());
-  const double mass = double{leaders.sum} - removed + added;
-  const double error = kSumError * (double{leaders.sum} + removed);
+  const double error = kSumError * removed;
   const double factor = 1 / weight(candidates_.front().logit);
-  return {.low = (mass - error - unseen) * factor, .high = (mass + error) * factor};
+  return {.low = (before.low - removed + added - error - unseen) * factor,
+          .high = (before.high - removed + added + error) * factor};
 }
 
 // Candidates in front that are the first of the whole row, in the row's order.
-size_t Sampler::count_certain(const Leaders& leaders) const {
-  if (std::ssize(leaders.values) == leaders.vocab) return candidates_.size();
+size_t Sampler::count_certain(const Leaders& leaders, bool complete) const {
+  if (complete) return candidates_.size();
   // Nothing unseen comes before what was the last.
   const Candidate last{leaders.values.back(), leaders.ids.back(), 0};
   const auto end =

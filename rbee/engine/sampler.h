@@ -7,6 +7,8 @@
 // penalties that only lower leave the logits it has not seen below the least one it has; top-k and
 // min-p look no further than that; and top-p needs the sum over the row, which is known within an
 // error. Where the proof fails it asks for the row.
+//
+// Under a mask the row is what the mask allows: the leaders that it allows are the first of that.
 
 #include <cstdint>
 #include <optional>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "rbee/engine/engine.h"
+#include "rbee/engine/token_mask.h"
 
 namespace rbee::engine {
 
@@ -40,7 +43,11 @@ class Sampler {
   // 1 / temperature, the scale of Leaders::sum.
   float scale() const { return params_.temperature > 0 ? 1 / params_.temperature : 1.0f; }
 
-  // logits: (vocab), changed in place by the penalties. history: the sequence so far, prompt
+  // Only these tokens may come next, until it is called again; the bits must stay. At least one is
+  // allowed. Without a call all are.
+  void allow(const TokenMask& mask) { mask_ = mask; }
+
+  // logits: (vocab), changed in place by mask and penalties. history: the sequence so far, prompt
   // included, oldest first. Throws internal when no logit is finite.
   int32_t sample(std::span<float> logits, std::span<const int32_t> history);
   // The token that sample() above gives for the whole row. Absent when the leaders do not decide
@@ -77,8 +84,11 @@ class Sampler {
   void cut_min_p();
   int32_t draw();
 
+  void apply_mask(std::span<float> logits) const;
+  bool allow_leaders(const Leaders& leaders);
+  MassBounds bound_mass(const Leaders& leaders) const;
   MassBounds penalise_leaders(const Leaders& leaders);
-  size_t count_certain(const Leaders& leaders) const;
+  size_t count_certain(const Leaders& leaders, bool complete) const;
   bool cut_leaders(size_t certain, bool complete, const MassBounds& mass);
   bool cut_leaders_top_p(const MassBounds& mass);
   bool cut_leaders_min_p(bool seen);
@@ -86,6 +96,7 @@ class Sampler {
   double uniform();
 
   SamplingParams params_;
+  TokenMask mask_;
   std::mt19937_64 random_;
   std::optional<double> undrawn_;      // a number that a draw from leaders did not use
   std::vector<Candidate> candidates_;  // likeliest first once selected

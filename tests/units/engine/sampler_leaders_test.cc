@@ -135,6 +135,54 @@ TEST(SamplerLeaders, AreAllThereIsOfAShortRow) {
   }
 }
 
+// Every `stride`-th token, from the first on.
+std::vector<uint64_t> every_nth(size_t vocab, size_t stride) {
+  std::vector<uint64_t> bits((vocab + 63) / 64);
+  for (size_t i = 0; i < vocab; i += stride) bits[i / 64] |= uint64_t{1} << (i % 64);
+  return bits;
+}
+
+TEST(SamplerLeaders, DecideUnderAMaskAsTheRowDoes) {
+  constexpr size_t kVocab = 600;
+  constexpr int kSteps = 40;
+  int decided = 0;
+  SamplingParams penalised = options(0.8f, 0, 0.9f, 0.02f);
+  penalised.repetition_penalty = 1.2f;
+  for (const SamplingParams& params :
+       {options(0, 0, 1, 0), options(1, 5, 1, 0), options(1, 40, 0.9f, 0), options(1, 0, 0.7f, 0),
+        options(1, 0, 1, 0.05f), options(2, 0, 0.95f, 0.01f), penalised}) {
+    for (const size_t stride : {1, 2, 7, 50, 300, 599}) {
+      const std::vector<uint64_t> bits = every_nth(kVocab, stride);
+      const TokenMask mask{bits, static_cast<int64_t>((kVocab + stride - 1) / stride)};
+      Sampler whole(params, 7), few(params, 7);
+      whole.allow(mask);
+      few.allow(mask);
+      std::mt19937 random(9);
+      std::vector<int32_t> history{7, 14, 300, 7};
+      for (int i = 0; i < kSteps; ++i) {
+        std::vector<float> row = some_logits(kVocab, random);
+        const Found found = find_leaders(row, 200, few.scale());
+        std::optional<int32_t> id = few.sample(found.leaders, history);
+        decided += id.has_value();
+        std::vector<float> copy = row;
+        if (!id) id = few.sample(copy, history);
+        ASSERT_EQ(*id % static_cast<int32_t>(stride), 0);
+        ASSERT_EQ(*id, whole.sample(row, history)) << "stride " << stride << " step " << i;
+        history.push_back(*id);
+      }
+    }
+  }
+  EXPECT_GT(decided, 7 * 6 * kSteps / 3);
+}
+
+TEST(SamplerLeaders, UnderAMaskMoreOfThemAreWanted) {
+  const std::vector<uint64_t> bits = every_nth(9000, 2);
+  Sampler sampler(options(0, 0, 1, 0), 1);
+  sampler.allow({bits, 4500});
+  EXPECT_GT(sampler.wanted(9000).leaders, 64);
+  EXPECT_EQ(sampler.wanted(50).leaders, 50);
+}
+
 TEST(SamplerLeaders, FollowTheDistribution) {
   std::mt19937 random(3);
   const std::vector<float> row = some_logits(3000, random);
