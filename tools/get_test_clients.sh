@@ -6,6 +6,6 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/build/clients}
 [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
-"$folder/bin/pip" install --quiet playwright openai
-echo "$folder: $("$folder/bin/pip" list --format freeze | grep -E '^(playwright|openai)==' | xargs)"
-command -v chromium >/dev/null || echo "chromium is not installed: the test of the page is skipped"
+"$folder/bin/pip" install --quiet playwright openai anthropic
+echo "$folder: $("$folder/bin/pip" list --format freeze | grep -E '^(playwright|openai|anthropic)==' | xargs)"
+command -v chromium >/dev/null || echo "chromium is not installed: the tests of the pages are skipped"

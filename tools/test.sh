@@ -8,10 +8,11 @@ step() { printf '\n== %s\n' "$1"; }
 step "Packages"
 bash tools/install_deps.sh test
 
-# Without them the tests of signatures, and of NVIDIA's machine code, that need them say that they
-# are skipped.
+# Without them the tests of signatures, of NVIDIA's machine code and with other people's clients,
+# that need them, say that they are skipped.
 bash tools/get_vendor_headers.sh || true
 bash tools/get_cuda_readers.sh || true
+bash tools/get_test_clients.sh || true
 
 step "Format"
 git ls-files -z '*.h' '*.cc' | xargs -0 clang-format-19 --dry-run -Werror

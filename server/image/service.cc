@@ -244,8 +244,8 @@ std::string ImageService::metrics() const {
   return metrics_->render(engine_.model(), engine_.stats(), uptime_seconds());
 }
 
-std::string ImageService::page() const {
-  return std::string(kImagePage);
+Page ImageService::page() const {
+  return {.html = std::string(kImagePage), .policy = std::string(kImagePagePolicy)};
 }
 
 }  // namespace rbee::server

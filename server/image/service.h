@@ -49,7 +49,7 @@ class ImageService final : public WorkerService {
 
   std::string health_json() const override;
   std::string metrics() const override;
-  std::string page() const override;
+  Page page() const override;
 
  private:
   State state() const override;

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "server/contract/openai_responses.h"
+#include "server/llm/page.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -69,6 +70,7 @@ void add_openai_routes(Router& router, LlmService& service) {
 Router llm_routes(LlmService& service, std::function<void()> shutdown) {
   Router router;
   add_worker_routes(router, service, std::move(shutdown));
+  add_page_routes(router);
   const auto post = [&](const char* path, Handler handler) {
     router.add(
         {.method = "POST", .pattern = path, .handler = std::move(handler), .body = Body::json});

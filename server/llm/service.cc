@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "server/llm/page.h"
+
 namespace rbee::server {
 namespace {
 
@@ -122,6 +124,10 @@ std::string LlmService::health_json() const {
 
 std::string LlmService::metrics() const {
   return metrics_->render(engine_.model(), engine_.stats(), uptime_seconds());
+}
+
+Page LlmService::page() const {
+  return {.html = std::string(kChatPage), .policy = std::string(kChatPagePolicy)};
 }
 
 }  // namespace rbee::server

@@ -28,6 +28,7 @@ class LlmService final : public WorkerService {
   void cancel(const std::string& id) override;
   std::string health_json() const override;
   std::string metrics() const override;
+  Page page() const override;
 
  private:
   State state() const override;

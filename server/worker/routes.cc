@@ -35,9 +35,13 @@ std::string own_body(std::string_view code, const std::exception& error) {
 
 Response welcome(const WorkerService& service, const Request& request) {
   if (!accepts(request, "text/html")) return json_response(200, welcome_json(service.info()));
-  Response page = text_response(200, service.page());
-  page.content_type = "text/html; charset=utf-8";
-  return page;
+  Page page = service.page();
+  Response response = text_response(200, std::move(page.html));
+  response.content_type = "text/html; charset=utf-8";
+  response.headers = {{"Content-Security-Policy", std::move(page.policy)},
+                      {"Cache-Control", "no-cache"},
+                      {"Referrer-Policy", "no-referrer"}};
+  return response;
 }
 
 Response health(const WorkerService& service, const Request& request) {

@@ -71,14 +71,6 @@ WorkerInfo WorkerService::info() const {
           .version = options_.version};
 }
 
-std::string WorkerService::page() const {
-  const WorkerInfo worker = info();
-  return cat("<!doctype html><title>", worker.implementation, "</title><h1>", worker.implementation,
-             " ", worker.version,
-             "</h1><p>This worker answers over HTTP: <a href=\"/health\">health</a>, "
-             "<a href=\"/info\">info</a>, <a href=\"/metrics\">metrics</a>.\n");
-}
-
 void WorkerService::tick(Clock::time_point now) {
   for (const std::shared_ptr<Job>& job : store_.purge(now)) {
     log(LogLevel::info, "nobody read a job", {{"job_id", job->id()}});

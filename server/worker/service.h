@@ -12,6 +12,12 @@
 
 namespace rbee::server {
 
+// What a browser sees at "/".
+struct Page {
+  std::string html;
+  std::string policy;  // value of Content-Security-Policy
+};
+
 struct ServiceOptions {
   std::string worker_id;
   std::string model_id;        // reported; empty = the engine's
@@ -49,8 +55,7 @@ class WorkerService {
   virtual std::string metrics() const = 0;
   // The name that is reported.
   std::string model_id() const;
-  // What a browser sees at "/".
-  virtual std::string page() const;
+  virtual Page page() const = 0;
   void set_port(uint16_t port) { port_ = port; }
   bool stopping() const { return stopping_; }
 

@@ -62,6 +62,15 @@ TEST_F(Clients, ThePageInABrowser) {
   run("page.py", {(model_.path() / "screenshots").string()});
 }
 
+// The engine says what it is told, so that the test knows what the page must show.
+TEST(ChatClients, ThePageInABrowser) {
+  Process worker(FAKE_WORKER, {"--model", "echo", "--port", "0", "--model-ref", "hf:tiny/chat"},
+                 {"LLORCH_API_TOKEN=page secret"});
+  const fs::path shots = fs::temp_directory_path() / cat("rbee-page-", worker.port());
+  run_client(worker, "chat_page.py", {shots.string(), "page secret"});
+  fs::remove_all(shots);
+}
+
 TEST(ChatClients, OpenAisOwnPythonClient) {
   const test::ModelFolder model(RBEE_TEST_DATA);
   Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",

@@ -4,6 +4,28 @@ namespace rbee::testing {
 
 constexpr std::chrono::seconds kPatience{60};
 
+namespace {
+
+// A text in pieces of four characters.
+std::vector<std::string> pieces_of(const std::string& text) {
+  std::vector<std::string> pieces;
+  int characters = 0;
+  for (const char c : text) {
+    const bool begins = (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    if (begins && characters++ % 4 == 0) pieces.emplace_back();
+    pieces.back() += c;
+  }
+  return pieces;
+}
+
+std::string text_to_repeat(const engine::Request& request) {
+  if (request.messages.empty()) return request.prompt;
+  const engine::ChatMessage& first = request.messages.front();
+  return first.role == "system" ? first.content : request.messages.back().content;
+}
+
+}  // namespace
+
 FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
   model_ = {.id = "fake-model",
             .architecture = "llama",
@@ -109,12 +131,15 @@ void FakeEngine::play(const Item& item) {
     if (wanted) changed_.wait(lock, [&] { return released_ || is_cancelled(id); });
     return is_cancelled(id);
   };
+  const std::string text = script_.echo ? text_to_repeat(item.request) : "";
+  const auto pieces = script_.echo ? pieces_of(text) : script_.pieces;
   int32_t sent = 0;
   bool cancelled = hold(script_.hold_before);
   if (!cancelled) item.sink->on_started({model_.id, item.request.sampling.seed.value_or(7), 5});
-  for (const std::string& piece : script_.pieces) {
+  for (const std::string& piece : pieces) {
     if (cancelled || sent >= item.request.max_tokens) break;
     item.sink->on_token({piece, sent++});
+    std::this_thread::sleep_for(script_.pause);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -122,7 +147,7 @@ void FakeEngine::play(const Item& item) {
     tokens_ += static_cast<uint64_t>(sent);
     changed_.notify_all();
   }
-  cancelled = hold(script_.hold_after) || cancelled;
+  cancelled = hold(script_.hold_after || text.starts_with("hold")) || cancelled;
   if (!cancelled && script_.failure) {
     if (script_.failure->code == Code::device) {
       set_healthy(false);

@@ -2,6 +2,7 @@
 // An engine that follows a script instead of a model: one thread, requests in order.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -17,8 +18,12 @@ namespace rbee::testing {
 
 struct Script {
   std::vector<std::string> pieces = {"Hello", ", ", "world"};
-  bool hold_before = false;  // wait for release() before the first event
-  bool hold_after = false;   // wait for release() or a cancel after the pieces
+  // Says the system prompt instead of the pieces, or without one the last message, and holds after
+  // what begins with "hold".
+  bool echo = false;
+  std::chrono::milliseconds pause{0};  // after each piece
+  bool hold_before = false;            // wait for release() before the first event
+  bool hold_after = false;             // wait for release() or a cancel after the pieces
   engine::StopReason reason = engine::StopReason::eos;
   std::string stop_sequence;
   // Instead of Finished. Code::device is the end of the device: all later requests are refused.

@@ -39,6 +39,10 @@ std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
   const Script lost{.failure = rbee::engine::Failed{rbee::Code::device, "the device fell off"}};
   if (flags.model == "lost") return std::make_unique<FakeEngine>(lost);
   if (flags.model == "lost and stuck") return std::make_unique<StuckEngine>(lost);
+  if (flags.model == "echo") {
+    return std::make_unique<FakeEngine>(
+        Script{.echo = true, .pause = std::chrono::milliseconds(5)});
+  }
   return std::make_unique<FakeEngine>(Script{.hold_after = flags.model == "hold"});
 }
 

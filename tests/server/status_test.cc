@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <regex>
+
 #include "tests/server/harness.h"
 
 namespace rbee::testing {
@@ -10,6 +12,8 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr const char* kUuid = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}";
 
@@ -20,7 +24,26 @@ TEST(Status, RootAnswersHives) {
   EXPECT_EQ(json::parse(response.body).at("name"), "llm-worker-rbee-test");
   const RawResponse page = worker.get("/", "Accept: text/html,*/*\r\n");
   EXPECT_EQ(page.headers.at("content-type"), "text/html; charset=utf-8");
-  EXPECT_THAT(page.body, HasSubstr("<h1>llm-worker-rbee-test 1.2.3</h1>"));
+  EXPECT_THAT(page.body, StartsWith("<!doctype html>"));
+  EXPECT_THAT(page.headers.at("content-security-policy"), HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page.headers.at("content-security-policy"), Not(HasSubstr("unsafe")));
+}
+
+TEST(Status, ThePageLoadsNothingFromElsewhere) {
+  Worker worker({.token = "secret"});
+  const std::string page = worker.get("/", "Accept: text/html\r\n").body;
+  const std::regex link(R"re((?:src|href)="([^"#][^"]*)")re");
+  int loaded = 0;
+  for (std::sregex_iterator it(page.begin(), page.end(), link), end; it != end; ++it) {
+    const std::string target = (*it)[1];
+    if (target == "data:,") continue;
+    ++loaded;
+    const RawResponse file = worker.get(target);
+    EXPECT_EQ(file.status, 200) << target;
+    EXPECT_GT(file.body.size(), 500U) << target;
+    EXPECT_THAT(file.headers.at("cache-control"), HasSubstr("immutable")) << target;
+  }
+  EXPECT_EQ(loaded, 5);
 }
 
 TEST(Status, Health) {

@@ -1,0 +1,24 @@
+#pragma once
+// The chat worker's page at "/" and what it loads.
+
+#include <string>
+#include <string_view>
+
+#include "server/http/router.h"
+
+namespace rbee::server {
+
+// The page itself.
+extern const std::string_view kChatPage;
+
+// What the page may load, for the header Content-Security-Policy: nothing from elsewhere, and no
+// script or style that stands in the page or in a model's text.
+inline constexpr std::string_view kChatPagePolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+// Adds /page/{version}/NAME for every file of the page, for anyone. A browser may keep them: the
+// version changes with the files.
+void add_page_routes(Router& router);
+
+}  // namespace rbee::server

@@ -1,0 +1,381 @@
+// The page of the chat worker.
+import {allChats, dropAll, dropChat, loadSettings, saveChat, saveSettings} from "./store.js";
+import {toHtml} from "./markdown.js";
+import {Refused, complete, health} from "./worker.js";
+
+const $ = id => document.getElementById(id);
+let settings = loadSettings();
+let chats = [];
+let chat = null;     // the one that is shown; null: a new one, not kept yet
+let running = null;  // {chat, message, abort} of the answer that is being written
+let editing = -1;    // index of the message that is being edited
+
+function make(tag, properties = {}, ...children) {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
+}
+
+function say(text, bad = false) {
+  $("status").textContent = text;
+  $("status").classList.toggle("bad", bad);
+}
+
+async function keep(what) {
+  try {
+    await saveChat(what);
+  } catch (error) {
+    say(`this chat could not be kept: ${error.message}`, true);
+  }
+}
+
+// ---- the list of chats
+
+function dropButton(entry) {
+  const button = make("button", {className: "drop", textContent: "Delete"});
+  button.onclick = async () => {
+    if (button.textContent === "Delete") {
+      button.textContent = "Sure?";
+      button.onblur = () => { button.textContent = "Delete"; };
+      return;
+    }
+    if (running?.chat === entry) stop();
+    await dropChat(entry.id);
+    chats = chats.filter(other => other !== entry);
+    if (chat === entry) show(null);
+    showList();
+  };
+  return button;
+}
+
+function showList() {
+  const wanted = $("find").value.trim().toLowerCase();
+  const found = chats.filter(entry => !wanted || entry.title.toLowerCase().includes(wanted) ||
+    entry.messages.some(message => message.content.toLowerCase().includes(wanted)));
+  $("chats").replaceChildren(...found.map(entry => {
+    const open = make("button", {className: "open", textContent: entry.title, title: entry.title});
+    open.onclick = () => { show(entry); drawer(false); };
+    const row = make("div", {className: entry === chat ? "now" : ""}, open, dropButton(entry));
+    if (entry === chat) open.setAttribute("aria-current", "true");
+    return row;
+  }));
+}
+
+function drawer(open) {
+  $("side").classList.toggle("shown", open);
+  $("shade").hidden = !open;
+}
+
+// ---- messages
+
+function figures(message) {
+  if (!message.tokens) return "";
+  const speed = message.speed ? `, ${message.speed.toFixed(1)} tokens/s` : "";
+  const cut = message.reason === "length" ? ", cut off at the limit" : "";
+  return `${message.tokens} tokens${speed}${cut}`;
+}
+
+async function copy(text, button) {
+  const before = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Not allowed";
+  }
+  setTimeout(() => { button.textContent = before; }, 1200);
+}
+
+function tool(name, act) {
+  const button = make("button", {type: "button", textContent: name});
+  button.onclick = () => act(button);
+  return button;
+}
+
+function toolsOf(message, index) {
+  const row = make("div", {className: "tools"});
+  if (running?.message === message) return row;
+  if (message.content) row.append(tool("Copy", button => copy(message.content, button)));
+  if (message.role === "user") {
+    row.append(tool("Edit", () => { editing = index; showMessages(); }));
+  } else {
+    row.append(tool("Regenerate", () => answerFrom(index)));
+    row.append(make("span", {className: "figures", textContent: figures(message)}));
+  }
+  return row;
+}
+
+function editor(message, index) {
+  const text = make("textarea", {value: message.content, rows: 3});
+  text.setAttribute("aria-label", "Edit the message");
+  const cancel = make("button", {type: "button", textContent: "Cancel"});
+  const done = make("button", {type: "button", className: "main", textContent: "Send"});
+  cancel.onclick = () => { editing = -1; showMessages(); };
+  done.onclick = () => {
+    if (!text.value.trim()) return;
+    editing = -1;
+    message.content = text.value.trim();
+    if (index === 0) chat.title = titleOf(message.content);
+    answerFrom(index + 1);
+  };
+  text.onkeydown = event => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      done.click();
+    } else if (event.key === "Escape") {
+      event.stopPropagation();
+      cancel.click();
+    }
+  };
+  setTimeout(() => text.focus());
+  return make("div", {className: "message user editing"}, text,
+    make("div", {className: "row"}, cancel, done));
+}
+
+function messageNode(message, index) {
+  if (index === editing) return editor(message, index);
+  const user = message.role === "user";
+  const node = make("div", {className: `message ${user ? "user" : "answer"}`});
+  const body = make("div", {className: "body"});
+  if (user) {
+    body.textContent = message.content;
+  } else {
+    body.innerHTML = toHtml(message.content);
+    body.classList.toggle("waiting", running?.message === message && !message.content);
+  }
+  node.append(body);
+  if (message.failure) {
+    node.append(make("div", {className: "failure", textContent: message.failure}));
+  }
+  node.append(toolsOf(message, index));
+  return node;
+}
+
+function showMessages() {
+  const messages = chat?.messages ?? [];
+  $("empty").hidden = messages.length > 0;
+  $("messages").replaceChildren(...messages.map(messageNode));
+  $("send").hidden = running !== null;
+  $("stop").hidden = running === null;
+}
+
+function show(other) {
+  chat = other;
+  editing = -1;
+  showMessages();
+  showList();
+  toEnd();
+  $("text").focus();
+}
+
+const atEnd = () => $("scroll").scrollHeight - $("scroll").scrollTop - $("scroll").clientHeight < 60;
+function toEnd() { $("scroll").scrollTop = $("scroll").scrollHeight; }
+
+// Draws only the message that grows, at most once for each picture of the screen.
+let drawn = false;
+function redraw(message) {
+  if (drawn) return;
+  drawn = true;
+  requestAnimationFrame(() => {
+    drawn = false;
+    if (running?.message !== message || running.chat !== chat) return;
+    const follow = atEnd();
+    $("messages").lastChild.replaceWith(messageNode(message, chat.messages.length - 1));
+    if (follow) toEnd();
+  });
+}
+
+// ---- answers
+
+const titleOf = text => text.replace(/\s+/g, " ").slice(0, 60);
+
+async function write(target, message, abort) {
+  let first = 0, last = 0, pieces = 0;
+  const history = target.messages.slice(0, -1).filter(each => each.content)
+    .map(({role, content}) => ({role, content}));
+  try {
+    for await (const piece of complete(history, settings, abort.signal)) {
+      if (piece.text) {
+        last = performance.now();
+        first ||= last;
+        ++pieces;
+        message.content += piece.text;
+        say(`${pieces} pieces`);
+        redraw(message);
+      } else {
+        message.reason = piece.reason;
+        message.tokens = piece.usage?.completion_tokens ?? pieces;
+      }
+    }
+  } catch (error) {
+    if (error.name !== "AbortError") fail(message, error);
+    message.tokens ||= pieces;
+  }
+  const seconds = (last - first) / 1000;
+  if (message.tokens > 1 && seconds > 0) message.speed = (message.tokens - 1) / seconds;
+  say("");
+}
+
+function fail(message, error) {
+  message.failure = error.message;
+  if (!(error instanceof Refused) || error.status !== 401) return;
+  message.failure = "This worker wants an API key: set it in the settings.";
+  $("key-label").classList.add("wanted");
+  $("settings").showModal();
+  $("s-key").focus();
+}
+
+// Drops the messages from `index` on and has the model answer the one before.
+async function answerFrom(index) {
+  if (running) return;
+  const target = chat, message = {role: "assistant", content: ""}, abort = new AbortController();
+  target.messages.length = index;
+  target.messages.push(message);
+  target.changed = Date.now();
+  chats = [target, ...chats.filter(other => other !== target)];
+  running = {chat: target, message, abort};
+  showMessages();
+  showList();
+  toEnd();
+  await keep(target);
+  await write(target, message, abort);
+  running = null;
+  if (chats.includes(target)) await keep(target);
+  const follow = atEnd();
+  showMessages();
+  if (follow) toEnd();
+}
+
+function stop() { running?.abort.abort(); }
+
+function send() {
+  const content = $("text").value.trim();
+  if (!content || running) return;
+  $("text").value = "";
+  grow();
+  chat ??= {id: `${Date.now()}-${Math.random().toString(36).slice(2)}`, title: titleOf(content),
+    messages: []};
+  chat.messages.push({role: "user", content});
+  answerFrom(chat.messages.length);
+}
+
+// ---- settings
+
+const inputs = [...document.querySelectorAll("[id^='s-']")];
+
+function readSettings() {
+  settings = {theme: settings.theme};
+  for (const input of inputs) {
+    if (input.value === "" || !input.validity.valid) continue;
+    settings[input.id.slice(2)] = input.type === "number" ? Number(input.value) : input.value;
+  }
+  $("key-label").classList.toggle("wanted", false);
+  saveSettings(settings);
+}
+
+function showSettings() {
+  for (const input of inputs) input.value = settings[input.id.slice(2)] ?? "";
+}
+
+const themes = {auto: "light", light: "dark", dark: "auto"};
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+function showTheme() {
+  const theme = settings.theme ?? "auto";
+  document.documentElement.dataset.theme =
+    theme === "auto" ? (dark.matches ? "dark" : "light") : theme;
+  $("theme").title = `Theme: ${theme === "auto" ? "the system's" : theme}`;
+}
+
+function exportChats() {
+  const file = new Blob([JSON.stringify(chats, null, 1)], {type: "application/json"});
+  const link = make("a", {href: URL.createObjectURL(file), download: "rbee-chats.json"});
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+// ---- what the reader does
+
+function grow() {
+  $("text").style.height = "auto";
+  $("text").style.height = `${$("text").scrollHeight}px`;
+}
+
+function newChat() {
+  show(null);
+  drawer(false);
+}
+
+function onKey(event) {
+  if (event.key === "Escape" && !$("settings").open) {
+    running ? stop() : drawer(false);
+  } else if (event.key.toLowerCase() === "o" && event.shiftKey && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    newChat();
+  } else if (event.key === "/" && !event.target.closest("input, textarea")) {
+    event.preventDefault();
+    $("text").focus();
+  }
+}
+
+function wire() {
+  $("composer").onsubmit = event => { event.preventDefault(); send(); };
+  $("text").oninput = grow;
+  $("text").onkeydown = event => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    send();
+  };
+  $("stop").onclick = stop;
+  $("new").onclick = newChat;
+  $("menu").onclick = () => drawer(true);
+  $("hide").onclick = $("shade").onclick = () => drawer(false);
+  $("find").oninput = showList;
+  $("down").onclick = toEnd;
+  $("scroll").onscroll = () => { $("down").hidden = atEnd(); };
+  $("messages").onclick = event => {
+    const button = event.target.closest(".copy-code");
+    if (button) copy(button.closest(".code").querySelector("code").textContent, button);
+  };
+  $("open-settings").onclick = () => { showSettings(); $("settings").showModal(); };
+  $("settings").onclose = readSettings;
+  $("export").onclick = exportChats;
+  $("forget").onclick = async () => {
+    stop();
+    await dropAll();
+    chats = [];
+    show(null);
+    say("all chats are deleted");
+  };
+  $("theme").onclick = () => {
+    settings.theme = themes[settings.theme ?? "auto"];
+    saveSettings(settings);
+    showTheme();
+  };
+  dark.onchange = showTheme;
+  document.onkeydown = onKey;
+}
+
+async function begin() {
+  showTheme();
+  showSettings();
+  wire();
+  try {
+    const facts = await health();
+    $("model").textContent = facts.model;
+    $("device").textContent = `${facts.architecture}, ${facts.quant_kind}, ` +
+      `${facts.context_length} tokens of context`;
+    document.title = `${facts.model} - rbee chat`;
+    $("where").textContent = location.host;
+  } catch {
+    $("model").textContent = "the worker does not answer";
+  }
+  try {
+    chats = await allChats();
+  } catch (error) {
+    say(`chats cannot be kept in this browser: ${error.message}`, true);
+  }
+  show(null);
+}
+
+begin();

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""The chat worker's page in headless Chromium. Usage: chat_page.py URL FOLDER_FOR_SCREENSHOTS KEY
+
+The worker's engine repeats the system prompt, or without one what it is told, and holds after a
+text that begins with "hold". Ends with status 77 and a line that says why when there is no Chromium or no Python package
+`playwright`."""
+
+import pathlib
+import re
+import shutil
+import sys
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+try:
+    from playwright.sync_api import expect, sync_playwright
+except ImportError:
+    print("SKIP: the Python package playwright is not installed")
+    sys.exit(77)
+if BROWSER is None:
+    print("SKIP: chromium is not installed")
+    sys.exit(77)
+
+URL, FOLDER, KEY = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+PATIENCE = 30_000  # milliseconds
+
+RICH = """## Reading a file by lines
+
+A *short* example, with `with` so that the file is **closed** again:
+
+```python
+def lines(path):
+    # one at a time: the file may be large
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            yield number, line.rstrip("\\n")
+```
+
+| Way | Memory | Note |
+|---|---|---|
+| `for line in file` | a line | the usual one |
+| `file.readlines()` | the file | simple, for small ones |
+
+1. Blanks at the end stay, as only the line break is cut off.
+2. See [the manual](https://docs.python.org/3/library/io.html)."""
+
+NASTY = """<img src=x onerror="window.hurt=1"> <script>window.hurt=2</script>
+
+[click](javascript:window.hurt=3) ![x](http://127.0.0.1:9/pixel.png)
+
+```html
+<img src=x onerror="window.hurt=4"><script>window.hurt=5</script>
+```
+
+```"><img src=x onerror=window.hurt=6>
+text
+```"""
+
+
+class Visit:
+    """One browser profile with the page open."""
+
+    def __init__(self, browser, **options):
+        self.context = browser.new_context(**options)
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.outside, self.errors, self.sent = [], [], []
+        self.page.on("request", self.note)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self.note_console)
+        self.page.goto(URL)
+        expect(self.page.locator("#model")).to_have_text("hf:tiny/chat")
+
+    def note(self, request):
+        if not request.url.startswith((URL, "data:", "blob:")):
+            self.outside.append(request.url)
+        if request.url.endswith("/v1/chat/completions"):
+            self.sent.append(request.post_data_json)
+
+    def note_console(self, message):
+        if message.type == "error" and "401" not in message.text:
+            self.errors.append(message.text)
+
+    def send(self, text):
+        self.page.fill("#text", text)
+        self.page.press("#text", "Enter")
+
+    def ask(self, text):
+        count = self.answers().count()
+        self.send(text)
+        expect(self.answers()).to_have_count(count + 1)
+        self.finished()
+
+    def answers(self):
+        return self.page.locator(".answer")
+
+    def system_prompt(self, text):
+        self.page.click("#open-settings")
+        self.page.fill("#s-system", text)
+        self.page.click("#settings button[value=done]")
+
+    def finished(self):
+        expect(self.page.locator("#send")).to_be_visible()
+
+    def shoot(self, name):
+        self.page.screenshot(path=FOLDER / f"{name}.png")
+
+    def end(self):
+        assert not self.errors, self.errors
+        assert not self.outside, self.outside
+        self.context.close()
+
+
+def give_key(visit):
+    page = visit.page
+    visit.send("hello")
+    expect(page.locator("#settings")).to_be_visible()
+    expect(page.locator("#s-key")).to_be_focused()
+    page.fill("#s-key", KEY)
+    page.click("#settings button[value=done]")
+    expect(page.locator(".failure")).to_contain_text("API key")
+    page.locator(".answer .tools button", has_text="Regenerate").click()
+    expect(page.locator(".answer .body")).to_have_text("hello")
+    visit.finished()
+    assert visit.page.locator(".failure").count() == 0
+
+
+def check_markdown(visit):
+    page = visit.page
+    page.click("#new")
+    visit.system_prompt(RICH)
+    visit.ask("How do I read a large file line by line in Python?")
+    visit.system_prompt("")
+    answer = visit.answers().last
+    expect(answer.locator("h2")).to_have_text("Reading a file by lines")
+    expect(answer.locator("td")).to_have_count(6)
+    expect(answer.locator(".code .hljs-keyword").first).to_have_text("def")
+    expect(answer.locator(".figures")).to_contain_text("tokens/s")
+    link = answer.locator("a")
+    assert link.get_attribute("rel") == "noopener noreferrer"
+    answer.locator(".copy-code").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("def lines(path):\n    # one") and copied.endswith('"\\n")\n'), copied
+
+
+def check_injection(visit):
+    page = visit.page
+    page.click("#new")
+    visit.ask(NASTY)
+    answer = visit.answers().last
+    assert answer.locator("img, script, iframe").count() == 0
+    assert answer.locator("a[href^='javascript']").count() == 0
+    expect(answer.locator("a", has_text=re.compile("^x$"))).to_have_count(1)  # the picture
+    page.wait_for_timeout(100)
+    assert page.evaluate("window.hurt") is None
+
+
+def check_stop(visit):
+    page = visit.page
+    page.click("#new")
+    visit.send("hold on")
+    expect(visit.answers().locator(".body")).to_have_text("hold on")
+    expect(page.locator("#stop")).to_be_visible()
+    page.press("#text", "Escape")
+    visit.finished()
+    expect(visit.answers().locator(".body")).to_have_text("hold on")
+    assert page.locator(".failure").count() == 0
+    visit.send("hold again")
+    page.locator("#stop").click()
+    visit.finished()
+
+
+def check_regenerate_and_edit(visit):
+    page = visit.page
+    page.click("#new")
+    visit.ask("first")
+    visit.ask("second")
+    assert [m["content"] for m in visit.sent[-1]["messages"]] == ["first", "first", "second"]
+    visit.answers().last.locator("button", has_text="Regenerate").click()
+    visit.finished()
+    assert [m["content"] for m in visit.sent[-1]["messages"]] == ["first", "first", "second"]
+    page.locator(".user").first.locator("button", has_text="Edit").click()
+    page.fill(".editing textarea", "changed")
+    page.press(".editing textarea", "Enter")
+    expect(visit.answers()).to_have_count(1)
+    expect(visit.answers().locator(".body")).to_have_text("changed")
+    visit.finished()
+    expect(page.locator("#chats .now .open")).to_have_text("changed")
+
+
+def check_settings(visit):
+    page = visit.page
+    page.click("#open-settings")
+    page.fill("#s-system", "Be brief.")
+    page.fill("#s-temperature", "0.5")
+    page.fill("#s-top_k", "7")
+    page.fill("#s-max_tokens", "2")
+    visit.shoot("chat_settings")
+    page.click("#settings button[value=done]")
+    visit.ask("twelve letters")
+    sent = visit.sent[-1]
+    assert sent["messages"][0] == {"role": "system", "content": "Be brief."}, sent
+    assert (sent["temperature"], sent["top_k"], sent["max_tokens"]) == (0.5, 7, 2), sent
+    assert "top_p" not in sent and "seed" not in sent, sent
+    expect(visit.answers().last.locator(".body")).to_have_text("Be brief")
+    page.click("#open-settings")
+    for name in ("system", "temperature", "top_k", "max_tokens"):
+        page.fill(f"#s-{name}", "")
+    page.click("#settings button[value=done]")
+
+
+def check_kept(visit):
+    page = visit.page
+    before = page.locator("#chats .open").all_text_contents()
+    assert len(before) >= 4, before
+    page.reload()
+    expect(page.locator("#chats .open")).to_have_count(len(before))
+    assert page.locator("#chats .open").all_text_contents() == before
+    page.fill("#find", "**closed**")
+    expect(page.locator("#chats .open")).to_have_count(1)
+    page.locator("#chats .open").click()
+    expect(visit.answers().locator("h2")).to_have_text("Reading a file by lines")
+    page.fill("#find", "")
+    row = page.locator("#chats div", has_text="hold on")
+    row.hover()
+    row.locator(".drop").click()
+    row.locator(".drop").click()
+    expect(page.locator("#chats .open")).to_have_count(len(before) - 1)
+
+
+def check_themes(visit):
+    page = visit.page
+    page.locator("#chats .open", has_text="How do I read").click()
+    expect(visit.answers()).to_have_count(1)
+    visit.shoot("chat_light")
+    page.click("#theme")
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert max(map(int, re.findall(r"\d+", background)[:3])) < 60, background
+    visit.shoot("chat_dark")
+    page.keyboard.press("Control+Shift+O")
+    expect(page.locator("#empty")).to_be_visible()
+    visit.shoot("chat_empty")
+
+
+def check_phone(browser):
+    visit = Visit(browser, viewport={"width": 390, "height": 844}, device_scale_factor=2,
+                  has_touch=True, is_mobile=True)
+    page = visit.page
+    give_key(visit)
+    expect(page.locator("#side")).not_to_be_visible()
+    page.tap("#menu")
+    expect(page.locator("#side")).to_be_visible()
+    page.tap("#new")
+    expect(page.locator("#side")).not_to_be_visible()
+    visit.system_prompt(RICH)
+    visit.ask("How do I read a large file line by line in Python?")
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 390, width
+    assert page.evaluate("document.documentElement.scrollHeight") <= 844
+    expect(page.locator("#text")).to_be_in_viewport()
+    visit.shoot("chat_phone")
+    page.tap("#menu")
+    page.wait_for_timeout(300)
+    visit.shoot("chat_phone_list")
+    visit.end()
+
+
+def main():
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        visit = Visit(browser, viewport={"width": 1180, "height": 780}, color_scheme="light")
+        for check in (give_key, check_markdown, check_injection, check_stop,
+                      check_regenerate_and_edit, check_settings, check_kept, check_themes):
+            check(visit)
+            print(check.__name__, "passed", flush=True)
+        visit.end()
+        check_phone(browser)
+        print("check_phone passed")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
