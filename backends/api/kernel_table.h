@@ -5,6 +5,7 @@
 #include "backends/api/args_attention.h"
 #include "backends/api/args_conv.h"
 #include "backends/api/args_elementwise.h"
+#include "backends/api/args_experts.h"
 #include "backends/api/args_image.h"
 #include "backends/api/args_indexing.h"
 #include "backends/api/args_matmul.h"
@@ -58,6 +59,10 @@ struct KernelTable {
   Slot<LinearArgs> linear;
   Slot<FusedLinearArgs> fused_linear;
   Slot<PackWeightArgs> pack_weight;
+  // mixtures of experts
+  Slot<RouteExpertsArgs> route_experts;
+  Slot<ExpertLinearArgs> expert_linear;
+  Slot<ExpertSumArgs> expert_sum;
   // attention
   Slot<RopeArgs> rope;
   Slot<AttentionArgs> attention;

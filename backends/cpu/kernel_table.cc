@@ -8,6 +8,7 @@
 #include "backends/cpu/copy_rows.h"
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/cpu_features.h"
+#include "backends/cpu/experts.h"
 #include "backends/cpu/fused_linear.h"
 #include "backends/cpu/image_conv.h"
 #include "backends/cpu/image_winograd.h"
@@ -16,6 +17,7 @@
 #include "backends/cpu/ref/conv.h"
 #include "backends/cpu/ref/elementwise.h"
 #include "backends/cpu/ref/embedding.h"
+#include "backends/cpu/ref/experts.h"
 #include "backends/cpu/ref/gated.h"
 #include "backends/cpu/ref/image.h"
 #include "backends/cpu/ref/indexing.h"
@@ -134,6 +136,12 @@ void add_products(KernelTable& t) {
   t.plan_packing = &plan_packing;
 }
 
+void add_experts(KernelTable& t) {
+  t.route_experts = slot<ref_route_experts>();
+  t.expert_linear = slot<grouped_expert_linear, ref_expert_linear>();
+  t.expert_sum = slot<rows_expert_sum, ref_expert_sum>();
+}
+
 void add_attention(KernelTable& t) {
   t.attention = slot<RB_X86(avx512_attention, avx2_attention) ref_attention>();
   t.rope = slot<RB_X86(avx512_rope, avx2_rope) ref_rope>();
@@ -159,6 +167,7 @@ const KernelTable& cpu_kernels() {
     add_images(t);
     add_indexing(t);
     add_products(t);
+    add_experts(t);
     add_attention(t);
     add_random(t);
     return t;

@@ -15,6 +15,19 @@ void PreNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const 
   x.add(mlp_.down(), mlp_.hidden(x.normed_input(ffn_norm_)));
 }
 
+MoeBlock::MoeBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn::MoeSpec& moe,
+                   const nn::Rope& rope)
+    : attention_norm_(layer / "attn_norm", spec.norm),
+      attention_(layer, spec.attention, rope),
+      ffn_norm_(layer / "ffn_norm", spec.norm),
+      moe_(layer, moe) {}
+
+void MoeBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
+  x.add(attention_.output(), attention_.attend(x.normed_input(attention_norm_), step));
+  x.keep_rows(step.logit_rows);
+  x.add(moe_(x.norm(ffn_norm_)));
+}
+
 SandwichNormBlock::SandwichNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,
                                      const nn::Rope& rope)
     : attention_norm_(layer / "attn_norm", spec.norm),

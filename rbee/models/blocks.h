@@ -1,8 +1,9 @@
 #pragma once
-// The two layer shapes in use; families differ in the specs they give.
+// The layer shapes in use; families differ in the specs they give.
 
 #include "rbee/models/decoder.h"
 #include "rbee/nn/mlp.h"
+#include "rbee/nn/moe.h"
 
 namespace rbee::models {
 
@@ -24,6 +25,23 @@ class PreNormBlock final : public Block {
   nn::Attention attention_;
   nn::RmsNorm ffn_norm_;
   nn::Mlp mlp_;
+};
+
+// The same with a mixture of experts for the MLP: Jiang et al. 2024, "Mixtral of Experts",
+// section 2.
+class MoeBlock final : public Block {
+ public:
+  // Takes what a pre-norm block takes, with the weights of nn::Moe for the MLP's; spec.mlp is not
+  // read.
+  MoeBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn::MoeSpec& moe,
+           const nn::Rope& rope);
+  void operator()(nn::Residual& x, const nn::LayerStep& step) const override;
+
+ private:
+  nn::RmsNorm attention_norm_;
+  nn::Attention attention_;
+  nn::RmsNorm ffn_norm_;
+  nn::Moe moe_;
 };
 
 // x + norm(attention(norm(x))), then x + norm(mlp(norm(x))): Gemma Team 2024, section 2.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/api/args_experts.h"
 #include "rbee/core/log.h"
 
 namespace rbee::models {
@@ -48,18 +49,19 @@ int64_t read_head_dim(const ConfigReader& reader, const ModelConfig& config, int
   return head_dim;
 }
 
-void refuse_unsupported(const ConfigReader& reader) {
+constexpr Field kExperts{"expert_count", "num_local_experts|num_experts|n_routed_experts"};
+
+void refuse_unsupported(const ConfigReader& reader, const ConfigDefaults& family) {
   constexpr Field kQuantization{"", "quantization_config"};
   if (reader.has(kQuantization)) {
     const std::string method = reader.text({"", "quantization_config.quant_method"}, "unknown");
     fail(Code::unsupported, kOp, "weights quantised by the method \"", method,
          "\" are not read; take the original weights or a GGUF file");
   }
-  constexpr Field kExperts{"expert_count", "num_local_experts|num_experts"};
   const int64_t experts = reader.integer(kExperts, 0, {0, int64_t{1} << 20});
-  if (experts > 0) {
+  if (experts > 0 && !family.experts) {
     fail(Code::unsupported, kOp, reader.describe(kExperts), " is ", experts,
-         "; mixtures of experts are not implemented");
+         "; experts are not implemented for this architecture");
   }
 }
 
@@ -106,7 +108,7 @@ void read_attention_factor(const ConfigReader& reader, std::string_view hf, nn::
 }  // namespace
 
 ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaults) {
-  refuse_unsupported(reader);
+  refuse_unsupported(reader, defaults);
   ModelConfig config;
   config.architecture = reader.architecture();
   if (reader.is_gguf()) {
@@ -138,6 +140,16 @@ ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaul
                                ? reader.checkpoint().find("output.weight") == nullptr
                                : reader.flag({"", "tie_word_embeddings"}, defaults.tied_embeddings);
   return config;
+}
+
+ExpertCounts read_experts(const ConfigReader& reader) {
+  constexpr Field kChosen{"expert_used_count", "num_experts_per_tok"};
+  const Limits limits{1, kMaxExperts};
+  const ExpertCounts counts{.all = reader.integer(kExperts, limits),
+                            .chosen = reader.integer(kChosen, limits)};
+  check(counts.chosen <= counts.all, kOp, reader.describe(kChosen), " is ", counts.chosen,
+        ", wanted at most the ", counts.all, " experts");
+  return counts;
 }
 
 GateOp read_activation(const ConfigReader& reader, std::string_view fallback) {

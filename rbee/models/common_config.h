@@ -27,10 +27,19 @@ struct ConfigDefaults {
   int64_t context_length = 0;
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
+  bool experts = false;  // the family has layers of experts, see read_experts()
 };
 
 // Throws as ConfigReader does, and invalid_argument for sizes that contradict each other.
 ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaults);
+
+// How many experts a layer has, and how many of them a token takes.
+struct ExpertCounts {
+  int64_t all = 0;
+  int64_t chosen = 0;
+};
+// Throws as ConfigReader does, and invalid_argument where more are chosen than there are.
+ExpertCounts read_experts(const ConfigReader& reader);
 
 // The gate's activation by its Hugging Face name ("hidden_act" or "hidden_activation"); GGUF files
 // do not say and take `fallback`. Throws unsupported for another.

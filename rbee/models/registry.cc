@@ -6,19 +6,30 @@
 #include "rbee/models/gemma2/model.h"
 #include "rbee/models/gemma3/model.h"
 #include "rbee/models/llama/model.h"
+#include "rbee/models/mixtral/model.h"
 #include "rbee/models/phi3/model.h"
 #include "rbee/models/qwen2/model.h"
 #include "rbee/models/qwen3/model.h"
+#include "rbee/models/qwen_moe/model.h"
 
 namespace rbee::models {
 namespace {
 
 constexpr Family kFamilies[] = {
-    {"llama", load_llama, llama_tensor_names},         {"mistral", load_llama, llama_tensor_names},
-    {"qwen2", load_qwen2, qwen2_tensor_names},         {"qwen3", load_qwen3, qwen3_tensor_names},
-    {"gemma2", load_gemma2, gemma2_tensor_names},      {"gemma3", load_gemma3, gemma3_tensor_names},
-    {"gemma", load_gemma, gemma_tensor_names},         {"phi3", load_phi3, phi3_tensor_names},
+    {"llama", load_llama, llama_tensor_names},
+    {"mistral", load_llama, llama_tensor_names},
+    {"qwen2", load_qwen2, qwen2_tensor_names},
+    {"qwen3", load_qwen3, qwen3_tensor_names},
+    {"gemma2", load_gemma2, gemma2_tensor_names},
+    {"gemma3", load_gemma3, gemma3_tensor_names},
+    {"gemma", load_gemma, gemma_tensor_names},
+    {"phi3", load_phi3, phi3_tensor_names},
     {"gemma3_text", load_gemma3, gemma3_tensor_names},
+    {"mixtral", load_mixtral, mixtral_tensor_names},
+    {"qwen2moe", load_qwen2_moe, qwen_moe_tensor_names},
+    {"qwen2_moe", load_qwen2_moe, qwen_moe_tensor_names},
+    {"qwen3moe", load_qwen3_moe, qwen_moe_tensor_names},
+    {"qwen3_moe", load_qwen3_moe, qwen_moe_tensor_names},
 };
 
 }  // namespace

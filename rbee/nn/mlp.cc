@@ -3,17 +3,19 @@
 namespace rbee::nn {
 
 Mlp::Mlp(const WeightScope& layer, const MlpSpec& spec) : activation_(spec.activation) {
+  const auto name = [&](std::string_view part) { return cat(part, spec.suffix); };
   LinearShape shape{.in = spec.dim, .out = spec.ffn_dim, .bias = spec.bias};
   if (spec.fused) {
     shape.total_rows = 2 * spec.ffn_dim;
-    gate_ = Linear(layer / "ffn_up", shape);
+    gate_ = Linear(layer / name("ffn_up"), shape);
     shape.first_row = spec.ffn_dim;
-    up_ = Linear(layer / "ffn_up", shape);
+    up_ = Linear(layer / name("ffn_up"), shape);
   } else {
-    gate_ = Linear(layer / "ffn_gate", shape);
-    up_ = Linear(layer / "ffn_up", shape);
+    gate_ = Linear(layer / name("ffn_gate"), shape);
+    up_ = Linear(layer / name("ffn_up"), shape);
   }
-  down_ = Linear(layer / "ffn_down", {.in = spec.ffn_dim, .out = spec.dim, .bias = spec.bias});
+  down_ =
+      Linear(layer / name("ffn_down"), {.in = spec.ffn_dim, .out = spec.dim, .bias = spec.bias});
 }
 
 }  // namespace rbee::nn

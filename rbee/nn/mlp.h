@@ -10,7 +10,8 @@ struct MlpSpec {
   int64_t ffn_dim = 0;
   GateOp activation = GateOp::silu;
   Bias bias = Bias::none;
-  bool fused = false;  // "ffn_up" holds the rows of gate, then up
+  bool fused = false;            // "ffn_up" holds the rows of gate, then up
+  std::string_view suffix = {};  // of the three names, e.g. "_shexp"
 };
 
 // down(act(gate(x)) * up(x)): Shazeer 2020, "GLU Variants Improve Transformer", equation 6

@@ -6,6 +6,7 @@
 #include "rbee/core/log.h"
 #include "rbee/nn/weight_stash.h"
 #include "rbee/ops/elementwise.h"
+#include "rbee/ops/experts.h"
 #include "rbee/ops/image.h"
 #include "rbee/ops/linear.h"
 
@@ -58,11 +59,12 @@ Tensor place(const io::TensorEntry& entry, std::span<const std::byte> bytes, con
   return x;
 }
 
-// Without the sizes of 1 at the end.
+// Without the sizes of 1 at the ends.
 Shape trimmed(const Shape& shape) {
-  int rank = shape.rank();
-  while (rank > 1 && shape[rank - 1] == 1) --rank;
-  return Shape(std::span(shape.data(), static_cast<size_t>(rank)));
+  int first = 0, end = shape.rank();
+  while (end > 1 && shape[end - 1] == 1) --end;
+  while (end - first > 1 && shape[first] == 1) ++first;
+  return Shape(std::span(shape.data() + first, static_cast<size_t>(end - first)));
 }
 
 }  // namespace
@@ -168,7 +170,10 @@ const WeightFigures& WeightScope::figures() const {
 }
 
 const io::TensorEntry& WeightScope::take(std::string_view leaf, const Shape& wanted) const {
-  const std::string full = name(leaf);
+  return take_named(name(leaf), wanted);
+}
+
+const io::TensorEntry& WeightScope::take_named(const std::string& full, const Shape& wanted) const {
   const io::TensorEntry* entry = books_->checkpoint->find(full);
   if (entry == nullptr) {
     fail(Code::not_found, kOp, "tensor ", full, " (", wanted, ") is missing from the checkpoint");
@@ -283,6 +288,49 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
       if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));
     });
   });
+}
+
+Tensor WeightScope::experts(std::string_view leaf, const Shape& shape) const {
+  const std::string pattern = name(leaf);
+  const size_t mark = pattern.find('#');
+  const auto layout = books_->options.pack ? ExpertLayout::packed : ExpertLayout::plain;
+  std::span<const std::byte> read;  // of the expert before, which is not needed any more
+  const io::TensorEntry* from = nullptr;
+  const auto let_go = [&] {
+    if (from != nullptr && from->file) from->file->dont_need(read);
+  };
+  return remembered([&] {
+    const Tensor stack = pack_experts(
+        shape[0],
+        [&](int64_t expert) {
+          let_go();
+          const bool alone = mark != std::string::npos;
+          const std::string full =
+              alone ? cat(pattern.substr(0, mark), expert, pattern.substr(mark + 1)) : pattern;
+          refuse_patch(full);
+          const Shape matrix{shape[1], shape[2]};
+          from = &take_named(full, alone ? matrix : shape);
+          io::TensorEntry one = *from;
+          if (!alone) {
+            const size_t bytes = one.data.size() / static_cast<size_t>(shape[0]);
+            one.data = one.data.subspan(static_cast<size_t>(expert) * bytes, bytes);
+          }
+          read = one.data;
+          one = readable(std::move(one));
+          return place(one, one.data, matrix, device());
+        },
+        layout);
+    let_go();
+    books_->figures.resident_bytes += static_cast<int64_t>(stack.buffer()->bytes());
+    return stack;
+  });
+}
+
+void WeightScope::refuse_patch(const std::string& full) const {
+  const WeightPatch* patch = books_->options.patch;
+  if (patch == nullptr || !patch->touches(full)) return;
+  fail(Code::unsupported, kOp, "tensor ", full, " belongs to an expert; adapters of those are not ",
+       "implemented");
 }
 
 Tensor WeightScope::pack(const Tensor& plain,

@@ -19,7 +19,8 @@ namespace rbee::nn {
 class WeightStash;
 
 // One role in a model under its GGUF name, by which model code calls it, and its Hugging Face name.
-// '*' stands for the layer's number; ".weight" and ".bias" are left out. Empty: not in that format.
+// '*' stands for the layer's number, '#' in Hugging Face names for the expert's; ".weight" and
+// ".bias" are left out. Empty: not in that format.
 struct TensorName {
   std::string_view gguf;
   std::string_view hf;
@@ -77,8 +78,8 @@ class WeightScope {
 
   // The calls below take a leaf, "weight" or "bias". They throw not_found naming a missing tensor
   // and the wanted shape, invalid_argument naming both shapes, and unsupported naming a type that
-  // is neither f32, f16, bf16 nor a block type. Sizes of 1 at the end of a shape do not count: a
-  // convolution of one pixel is a matrix too.
+  // is neither f32, f16, bf16 nor a block type. Sizes of 1 at the ends of a shape do not count: a
+  // convolution of one pixel is a matrix too, and a matrix of one row a vector.
   bool has(std::string_view leaf) const;
   // (size) as activations(), plus `offset`; memory of its own.
   Tensor vector(std::string_view leaf, int64_t size, float offset = 0) const;
@@ -93,6 +94,9 @@ class WeightScope {
   Tensor table(std::string_view leaf, const Shape& shape) const;
   // (rows.count, in), packed for linear(); the mapped pages of a packed matrix are given back.
   Tensor matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
+  // (experts, out, in), packed for expert_linear(): one tensor in GGUF files, one for each expert
+  // under a Hugging Face name with '#'. Throws unsupported where a patch touches one.
+  Tensor experts(std::string_view leaf, const Shape& shape) const;
 
   // The full name in the checkpoint's own words, e.g. "model.layers.3.self_attn.q_proj.weight".
   std::string name(std::string_view leaf) const;
@@ -107,10 +111,12 @@ class WeightScope {
   struct Books;
   WeightScope(std::shared_ptr<Books> books, std::string path, int64_t layer);
   const io::TensorEntry& take(std::string_view leaf, const Shape& wanted) const;
+  const io::TensorEntry& take_named(const std::string& full, const Shape& wanted) const;
   io::TensorEntry readable(io::TensorEntry entry) const;
   // With the patch where it touches the tensor, else in place where that can be.
   Tensor stored(std::string_view leaf, const Shape& shape) const;
   bool patched(std::string_view leaf) const;
+  void refuse_patch(const std::string& full) const;
   // What `make` gives, or what it gave when the stash was filled.
   template <typename Make>
   Tensor remembered(const Make& make) const;

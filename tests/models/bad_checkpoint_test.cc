@@ -213,6 +213,34 @@ TEST_F(BadCheckpointTest, FamilyFields) {
                {"text_config is not an object"});
 }
 
+TEST_F(BadCheckpointTest, Experts) {
+  const auto set = [](const char* key, const json& value) {
+    return [key, value](json& config) { config[key] = value; };
+  };
+  expect_error(changed_config("mixtral", set("num_experts_per_tok", 6)), Code::invalid_argument,
+               {"num_experts_per_tok is 6", "the 5 experts"});
+  expect_error(changed_config("mixtral", set("num_local_experts", 2000)), Code::invalid_argument,
+               {"num_local_experts is 2000", "1 to 1024"});
+  expect_error(changed_config("mixtral", set("num_experts_per_tok", nullptr)), Code::not_found,
+               {"num_experts_per_tok is missing"});
+  expect_error(changed_config("mixtral", set("num_local_experts", 6)), Code::invalid_argument,
+               {"model.layers.0.block_sparse_moe.gate.weight", "(5, 64)", "(6, 64)"});
+  expect_error(changed_config("qwen2_moe", set("use_sliding_window", true)), Code::unsupported,
+               {"use_sliding_window is true"});
+  expect_error(changed_config("qwen3_moe_mixed", set("mlp_only_layers", {3})),
+               Code::invalid_argument, {"mlp_only_layers has 3", "0 to 2"});
+  expect_error(changed_config("qwen3_moe", set("moe_intermediate_size", 33)),
+               Code::invalid_argument,
+               {"model.layers.0.mlp.experts.0.gate_proj.weight", "(32, 64)", "(33, 64)"});
+  expect_error(
+      changed_gguf("mixtral",
+                   [](std::string& b) { rename(b, "blk.1.ffn_up_exps", "blk.1.ffn_up_expx"); }),
+      Code::not_found, {"blk.1.ffn_up_exps.weight", "(5, 32, 64)", "missing"});
+  expect_error(
+      changed_gguf("mixtral", [](std::string& b) { set_u32(b, "llama.expert_used_count", 9); }),
+      Code::invalid_argument, {"llama.expert_used_count is 9", "5 experts"});
+}
+
 TEST_F(BadCheckpointTest, ConfigThatIsNoConfig) {
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "{\"a\":";

@@ -46,6 +46,10 @@ constexpr GoldenCase kCases[] = {
     {.name = "phi3_short", .weights_of = "phi3", .context = 16},
     {.name = "gemma", .gguf = true},
     {.name = "phi4_mini", .gguf = true},
+    {.name = "mixtral", .gguf = true},
+    {.name = "qwen2_moe", .gguf = true},
+    {.name = "qwen3_moe", .gguf = true},
+    {.name = "qwen3_moe_mixed"},
 };
 
 fs::path data_folder(std::string_view name) {

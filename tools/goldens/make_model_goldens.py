@@ -142,6 +142,26 @@ CASES = {
             partial_rotary_factor=0.75, tie_word_embeddings=True, pad_token_id=0, bos_token_id=1,
             eos_token_id=2, num_key_value_heads=1, **LONGROPE), gguf=True, prompts=[24, 17, 20],
         ablations=[dict(rope_scaling=None), dict(partial_rotary_factor=1.0, rope_scaling=None)]),
+    "mixtral": dict(
+        type="mixtral", config=base_config(num_local_experts=5, num_experts_per_tok=2,
+                                           intermediate_size=32), gguf=True,
+        ablations=[dict(num_experts_per_tok=1), dict(num_experts_per_tok=5)]),
+    "qwen2_moe": dict(
+        type="qwen2_moe", config=base_config(
+            num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32, norm_topk_prob=False,
+            shared_expert_intermediate_size=48, decoder_sparse_step=1), gguf=True,
+        ablations=[dict(norm_topk_prob=True), dict(num_experts_per_tok=2)]),
+    "qwen3_moe": dict(
+        type="qwen3_moe", config=base_config(
+            head_dim=24, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32,
+            norm_topk_prob=True, decoder_sparse_step=1), gguf=True,
+        ablations=[dict(norm_topk_prob=False), dict(num_experts_per_tok=2)]),
+    "qwen3_moe_mixed": dict(
+        type="qwen3_moe", config=base_config(
+            head_dim=16, num_hidden_layers=3, num_experts=4, num_experts_per_tok=1,
+            moe_intermediate_size=32, intermediate_size=48, norm_topk_prob=False,
+            decoder_sparse_step=1, mlp_only_layers=[1]),
+        ablations=[dict(norm_topk_prob=True)]),
 }
 
 
@@ -186,7 +206,8 @@ def random_state(name, case, config, seed):
             values = values * (1.0 / math.sqrt(shape[1]) if tied else 1.0)
         else:
             gain = 2.0 if any(k in key for k in ("q_proj", "k_proj", "qkv_proj")) else 1.0
-            values = values * gain / math.sqrt(shape[1])
+            gain = 4.0 if key.endswith("mlp.gate.weight") else gain
+            values = values * gain / math.sqrt(shape[-1])
         dtype = case.get("dtype", torch.float16)
         state[key] = torch.from_numpy(values.astype(np.float32)).to(dtype)
     return state
@@ -224,6 +245,41 @@ def check_ablations(name, case, config, state, prompts, logits):
         print(f"  {name}: without {change}: logits differ by {difference:.2f}")
 
 
+# Names of experts' matrices on published checkpoints, gate, up and down; transformers 5 stacks them.
+MIXTRAL_EXPERTS = ("w1", "w3", "w2")
+EXPERTS = ("gate_proj", "up_proj", "down_proj")
+
+
+def split_experts(state):
+    """The state with gate and up apart: (experts, rows, columns) under GGUF's role names."""
+    out = {}
+    for key, value in state.items():
+        if key.endswith("experts.gate_up_proj"):
+            half = value.shape[1] // 2
+            out[key.replace("gate_up_proj", EXPERTS[0])] = value[:, :half]
+            out[key.replace("gate_up_proj", EXPERTS[1])] = value[:, half:]
+        else:
+            out[key] = value
+    return out
+
+
+def published(case, state):
+    """The state under the names of published checkpoints: a tensor for each expert."""
+    mixtral = case["type"] == "mixtral"
+    out = {}
+    for key, value in split_experts(state).items():
+        if mixtral:
+            key = key.replace(".mlp.", ".block_sparse_moe.")
+        role = key.rsplit(".", 1)[1]
+        if ".experts." not in key or role not in EXPERTS:
+            out[key] = value
+            continue
+        name = MIXTRAL_EXPERTS[EXPERTS.index(role)] if mixtral else role
+        for expert, matrix in enumerate(value):
+            out[f"{key.rsplit('.', 1)[0]}.{expert}.{name}.weight"] = matrix.contiguous()
+    return out
+
+
 def hf_config(case, config):
     """config.json in the spelling found on published checkpoints, or as transformers 5 saves it."""
     out = dict(config, model_type=case["type"])
@@ -243,6 +299,7 @@ def save_hf(folder, case, config, state):
     (folder / "config.json").write_text(json.dumps(hf_config(case, config), indent=1) + "\n")
     if state is None:
         return
+    state = published(case, state)
     if case.get("multimodal"):
         state = {f"language_model.{key}": value for key, value in state.items()}
         state["vision_tower.vision_model.embeddings.patch_embedding.weight"] = torch.zeros(4, 4)
@@ -330,12 +387,21 @@ def add_keys(writer, arch, config):
     if arch == "gemma2":
         writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])
+    experts = config.get("num_local_experts", config.get("num_experts"))
+    if experts:
+        writer.add_expert_count(experts)
+        writer.add_expert_used_count(config["num_experts_per_tok"])
+    if "moe_intermediate_size" in config:
+        writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+    if "shared_expert_intermediate_size" in config:
+        writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
     if arch == "gemma3":
         writer.add_float32("gemma3.rope.freq_base_swa", config["rope_local_base_freq"])
 
 
 def save_gguf(path, case, config, state):
-    arch = {"mistral": "llama", "gemma3_text": "gemma3"}.get(case["type"], case["type"])
+    arch = {"mistral": "llama", "mixtral": "llama", "gemma3_text": "gemma3",
+            "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe"}.get(case["type"], case["type"])
     writer = gguf.GGUFWriter(path, arch)
     add_keys(writer, arch, config)
     extra = add_rope(writer, config, config.get("rope_scaling"))
@@ -343,7 +409,7 @@ def save_gguf(path, case, config, state):
         writer.add_tensor(name, values)
     names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, arch.upper()),
                                      config["num_hidden_layers"])
-    for key, tensor in state.items():
+    for key, tensor in split_experts(state).items():
         values = tensor.float().numpy()
         if arch == "llama" and ("q_proj" in key or "k_proj" in key):
             values = interleave(values, config["num_attention_heads" if "q_proj" in key
@@ -352,6 +418,8 @@ def save_gguf(path, case, config, state):
             values = values + 1
         name = names.get_name(key, try_suffixes=(".weight", ".bias"))
         assert name, key
+        if name.endswith("_exps"):
+            name += ".weight"
         if values.ndim == 1 or tensor.dtype == torch.float32:
             writer.add_tensor(name, np.ascontiguousarray(values, dtype=np.float32))
         elif tensor.dtype == torch.bfloat16:

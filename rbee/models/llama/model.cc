@@ -2,6 +2,7 @@
 
 #include "rbee/models/blocks.h"
 #include "rbee/models/llama/config.h"
+#include "rbee/models/mixtral/model.h"
 
 namespace rbee::models {
 namespace {
@@ -47,7 +48,12 @@ std::span<const nn::TensorName> llama_tensor_names() {
 
 std::unique_ptr<LanguageModel> load_llama(const io::Checkpoint& checkpoint,
                                           const LoadOptions& options) {
-  LlamaConfig config = read_llama_config(ConfigReader(checkpoint));
+  const ConfigReader reader(checkpoint);
+  if (reader.is_gguf() && reader.has({"expert_count", ""}) &&
+      reader.integer({"expert_count", ""}, {0, kMaxExperts}) > 0) {
+    return load_mixtral(checkpoint, options);
+  }
+  LlamaConfig config = read_llama_config(reader);
   const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
   add_rope_tensors(config.rope, weights);
   const nn::Rope rope(config.rope, context_positions(config, options), *options.device);

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "rbee/nn/mlp.h"
+#include "rbee/ops/experts.h"
+
+namespace rbee::nn {
+
+struct MoeSpec {
+  int64_t dim = 0;
+  int64_t experts = 0;
+  int64_t ffn_dim = 0;  // of an expert
+  GateOp activation = GateOp::silu;
+  RouteOptions route;            // without its bias
+  bool choice_bias = false;      // "exp_probs_b" counts for the choice (DeepSeek-V3)
+  int64_t shared_ffn_dim = 0;    // of an expert that every token takes; 0 = none
+  bool shared_is_gated = false;  // its result times sigmoid(ffn_gate_inp_shexp(x))
+};
+
+// The sum of a few of many feed-forward networks for each token (Shazeer et al. 2017; Fedus et al.
+// 2021), each down(act(gate(x)) * up(x)), weighted by the router's scores.
+class Moe {
+ public:
+  // Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps and ffn_down_exps of a layer; as the spec says,
+  // exp_probs_b, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp.
+  Moe(const WeightScope& layer, const MoeSpec& spec);
+
+  Tensor operator()(const Tensor& x) const;  // (tokens, dim) both
+
+ private:
+  Tensor shared(const Tensor& x) const;
+
+  MoeSpec spec_;
+  Linear router_, shared_gate_;
+  LinearWeights gate_, up_, down_;  // (experts, out, in)
+  std::vector<Mlp> shared_;         // one or none
+};
+
+}  // namespace rbee::nn
