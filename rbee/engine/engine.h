@@ -9,21 +9,9 @@
 #include <vector>
 
 #include "rbee/core/error.h"
+#include "rbee/engine/sampling.h"
 
 namespace rbee::engine {
-
-// Neutral values are given as "x = off".
-struct SamplingParams {
-  float temperature = 0.8f;         // 0 = always the likeliest token
-  int32_t top_k = 40;               // likeliest tokens kept; 0 = off
-  float top_p = 0.95f;              // nucleus mass kept; 1 = off
-  float min_p = 0.0f;               // smallest probability, relative to the likeliest; 0 = off
-  float repetition_penalty = 1.0f;  // divides positive and multiplies negative logits; 1 = off
-  float frequency_penalty = 0.0f;   // subtracted per occurrence; 0 = off
-  float presence_penalty = 0.0f;    // subtracted once per token that occurred; 0 = off
-  int32_t repeat_last_n = 64;       // tokens looked back by the penalties; 0 = whole history
-  std::optional<uint64_t> seed;     // fresh and reported when absent
-};
 
 struct ChatMessage {
   std::string role;

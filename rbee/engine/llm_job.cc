@@ -34,6 +34,36 @@ void LlmJob::encode() {
         " tokens leave no room in the context of ", model_.info.context_length);
   sequence.tokens = std::move(tokens);
   prompt_tokens_ = length;
+  sampler_.set_rules(token_rules());
+}
+
+TokenRules LlmJob::token_rules() const {
+  const SamplingParams& sampling = request_.sampling;
+  TokenRules out{.biases = {},
+                 .end_tokens = model_.end_tokens,
+                 .bad_words = {},
+                 .prompt_tokens = prompt_tokens_,
+                 .piece = [this](int32_t id) { return model_.tokenizer->piece(id); }};
+  const auto tokens = [&](const std::string& text) {
+    return model_.tokenizer->encode(text, {.add_special = false});
+  };
+  for (const LogitBias& entry : sampling.logit_bias) {
+    if (entry.id >= 0) {
+      check(entry.id < model_.info.vocab_size, "logit_bias", "token ", entry.id,
+            " is outside of the ", model_.info.vocab_size, " known ones");
+      out.biases.emplace_back(entry.id, entry.bias);
+    } else {
+      for (const int32_t id : tokens(entry.text)) out.biases.emplace_back(id, entry.bias);
+    }
+  }
+  // A word inside of a text begins with its space.
+  for (const std::string& word : sampling.bad_words) {
+    for (const std::string& form : {word, " " + word}) {
+      std::vector<int32_t> ids = tokens(form);
+      if (!ids.empty()) out.bad_words.push_back(std::move(ids));
+    }
+  }
+  return out;
 }
 
 void LlmJob::start() {

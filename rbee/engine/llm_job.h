@@ -40,6 +40,7 @@ class LlmJob final : public Ticket {
  private:
   using Clock = std::chrono::steady_clock;
 
+  TokenRules token_rules() const;
   double since_start() const;
   void emit(std::string text);
 

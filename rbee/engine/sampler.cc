@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "rbee/core/error.h"
 #include "rbee/ops/top_k.h"
 
 namespace rbee::engine {
@@ -14,15 +14,8 @@ namespace {
 constexpr double kSumError = 4e-6;
 constexpr double kWeightError = 1e-6;
 
-// Penalised tokens that wanted() makes room for. More are rare among the leaders of one row.
-constexpr int64_t kPenalisedRoom = 128;
 // Leaders beyond the usual number that wanted() asks for under a mask, which may allow few of them.
 constexpr int64_t kMaskedRoom = 192;
-
-// Uniform in [0, 1) from the top 53 bits, so that every standard library draws the same number.
-double unit_uniform(std::mt19937_64& random) {
-  return static_cast<double>(random() >> 11) * 0x1p-53;
-}
 
 void check_finite(float largest) {
   if (!std::isfinite(largest)) fail(Code::internal, "sample", "the model gave no finite logit");
@@ -40,322 +33,276 @@ int32_t argmax(std::span<const float> values) {
   return best;
 }
 
-Sampler::Sampler(const SamplingParams& params, uint64_t seed) : params_(params), random_(seed) {}
-
-bool Sampler::has_penalties() const {
-  return params_.repetition_penalty != 1.0f || params_.frequency_penalty != 0 ||
-         params_.presence_penalty != 0;
+Sampler::Sampler(const SamplingParams& params, uint64_t seed)
+    : params_(params), changes_(params), mirostat_(params), random_(seed) {
+  for (const SamplerKind kind : params.samplers) {
+    if (cuts(kind) || kind == SamplerKind::temperature) chain_.push_back(kind);
+  }
+  if (mirostat_.on()) chain_ = {SamplerKind::temperature};
 }
 
-bool Sampler::penalties_only_lower() const {
-  return params_.repetition_penalty >= 1.0f && params_.frequency_penalty >= 0 &&
-         params_.presence_penalty >= 0;
+bool Sampler::cuts(SamplerKind kind) const {
+  switch (kind) {
+    case SamplerKind::top_n_sigma:
+      return params_.top_n_sigma > 0;
+    case SamplerKind::top_k:
+      return params_.top_k > 0;
+    case SamplerKind::typical_p:
+      return params_.typical_p < 1;
+    case SamplerKind::top_p:
+      return params_.top_p < 1;
+    case SamplerKind::min_p:
+      return params_.min_p > 0;
+    case SamplerKind::xtc:
+      return params_.xtc_probability > 0 && params_.xtc_threshold <= 0.5f;
+    case SamplerKind::penalties:
+    case SamplerKind::dry:
+    case SamplerKind::temperature:
+      return false;
+  }
+  return false;
+}
+
+// The place in the chain of the first sampler that cuts a row.
+size_t Sampler::first_cut(int64_t vocab) const {
+  const auto found = std::ranges::find_if(chain_, [&](SamplerKind kind) {
+    return kind == SamplerKind::top_k ? params_.top_k < vocab : cuts(kind);
+  });
+  return static_cast<size_t>(found - chain_.begin());
+}
+
+float Sampler::scale() const {
+  const auto top_p = std::ranges::find(chain_, SamplerKind::top_p);
+  const auto temperature = std::find(chain_.begin(), top_p, SamplerKind::temperature);
+  return temperature != top_p && params_.temperature > 0 ? 1 / params_.temperature : 1.0f;
 }
 
 Sampler::Wanted Sampler::wanted(int64_t vocab) const {
-  if (!penalties_only_lower()) return {};
   Wanted out;
-  const bool narrow = params_.top_k > 0 && params_.top_k < vocab;
   if (params_.temperature <= 0) {
     out.leaders = 1;
-  } else if (narrow) {
-    if (params_.top_k > kMaxTopK) return {};
-    out.leaders = params_.top_k;
-  } else if (params_.top_p < 1.0f) {
-    out = {.leaders = kMaxTopK, .sum = true};
-  } else if (params_.min_p > 0.0f) {
-    out.leaders = kMaxTopK;
   } else {
-    return {};  // any token may be drawn
-  }
-  if (has_penalties()) {
-    const int64_t window = params_.repeat_last_n > 0 ? params_.repeat_last_n : kPenalisedRoom;
-    out.leaders += std::min(window, kPenalisedRoom);
+    const size_t cut = first_cut(vocab);
+    const auto warm = std::find(chain_.begin(), chain_.begin() + static_cast<ptrdiff_t>(cut),
+                                SamplerKind::temperature);
+    const bool entropy_first =
+        params_.dynatemp_range > 0 && warm != chain_.begin() + static_cast<ptrdiff_t>(cut);
+    if (cut == chain_.size() || entropy_first) return {};  // all tokens count
+    if (chain_[cut] == SamplerKind::top_k && params_.top_k <= kMaxTopK) {
+      out.leaders = params_.top_k;
+    } else if (chain_[cut] == SamplerKind::top_p) {
+      out = {.leaders = kMaxTopK, .sum = true};
+    } else if (chain_[cut] == SamplerKind::min_p) {
+      out.leaders = kMaxTopK;
+    } else {
+      return {};
+    }
   }
   if (!mask_.all()) out.leaders += kMaskedRoom;
-  out.leaders = std::min({out.leaders, kMaxTopK, vocab});
+  out.leaders = std::min({out.leaders + changes_.expected(), kMaxTopK, vocab});
   return out;
 }
 
 int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> history) {
-  apply_mask(logits);
-  count_repeats(history);
-  for (const Repeat& repeat : repeats_) {
-    if (static_cast<size_t>(repeat.id) >= logits.size()) continue;
-    float& logit = logits[static_cast<size_t>(repeat.id)];
-    logit = penalised(logit, repeat.count);
+  for (size_t i = 0; !mask_.all() && i < logits.size(); ++i) {
+    if (!mask_.has(static_cast<int32_t>(i))) logits[i] = -INFINITY;
+  }
+  for (const LogitChanges::Change& change : changes_.prepare(history)) {
+    if (static_cast<size_t>(change.id) >= logits.size()) continue;
+    float& logit = logits[static_cast<size_t>(change.id)];
+    logit = changes_.apply(logit, change);
   }
   const int32_t likeliest = argmax(logits);
   check_finite(likeliest < 0 ? std::nanf("") : logits[static_cast<size_t>(likeliest)]);
   if (params_.temperature <= 0) return likeliest;
-  const bool narrow = params_.top_k > 0 && static_cast<size_t>(params_.top_k) < logits.size();
-  if (narrow) {
-    select_top_k(logits);
+  const bool top_k_first = !chain_.empty() && chain_.front() == SamplerKind::top_k &&
+                           static_cast<size_t>(params_.top_k) < logits.size();
+  if (top_k_first) {
+    candidates_.take_top_k(logits, static_cast<size_t>(params_.top_k));
   } else {
-    keep_all(logits);
+    candidates_.take_all(logits);
   }
-  normalise();
-  if (params_.top_p < 1.0f) cut_top_p();
-  if (params_.min_p > 0.0f) cut_min_p();
-  return draw();
+  run(top_k_first ? 1 : 0);
+  return draw(std::ssize(logits));
 }
 
 std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const int32_t> history) {
-  if (leaders.values.empty() || !penalties_only_lower()) return std::nullopt;
-  count_repeats(history);
-  const bool complete = allow_leaders(leaders);
-  if (candidates_.empty()) return std::nullopt;
-  const MassBounds mass = penalise_leaders(leaders);
-  const size_t certain = count_certain(leaders, complete);
-  if (certain == 0) return std::nullopt;
-  check_finite(candidates_.front().logit);
-  if (params_.temperature <= 0) return candidates_.front().id;
-  if (params_.top_k > 0 && params_.top_k < leaders.vocab) {
-    // From here on all is as with the whole row.
-    const auto kept = static_cast<size_t>(params_.top_k);
-    if (kept > certain && !complete) return std::nullopt;
-    candidates_.resize(std::min(kept, certain));
-    normalise();
-    if (params_.top_p < 1.0f) cut_top_p();
-    if (params_.min_p > 0.0f) cut_min_p();
-    return draw();
-  }
-  if (!cut_leaders(certain, complete, mass)) return std::nullopt;
-  return draw_with_margin();
+  if (leaders.values.empty()) return std::nullopt;
+  const Changed changed = change_leaders(leaders, history);
+  if (changed.certain == 0) return std::nullopt;
+  check_finite(candidates_.list().front().logit);
+  if (params_.temperature <= 0) return candidates_.list().front().id;
+  const size_t cut = first_cut(leaders.vocab);
+  if (!cut_leaders(cut, changed)) return std::nullopt;
+  run(cut + 1);
+  return draw(leaders.vocab);
 }
 
-void Sampler::count_repeats(std::span<const int32_t> history) {
-  repeats_.clear();
-  if (!has_penalties()) return;
-  const auto window = static_cast<size_t>(params_.repeat_last_n);
-  if (window > 0 && history.size() > window) history = history.last(window);
-  recent_.assign(history.begin(), history.end());
-  std::sort(recent_.begin(), recent_.end());
-  for (const int32_t id : recent_) {
-    if (id < 0) continue;
-    if (repeats_.empty() || repeats_.back().id != id) repeats_.push_back({id, 0});
-    ++repeats_.back().count;
-  }
-}
-
-float Sampler::penalised(float logit, float count) const {
-  if (params_.repetition_penalty != 1.0f) {
-    logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
-  }
-  return logit - (count * params_.frequency_penalty + params_.presence_penalty);
-}
-
-// Keeps the k largest in one pass: most values lose against the heap's smallest at once.
-void Sampler::select_top_k(std::span<const float> logits) {
-  const auto k = static_cast<size_t>(params_.top_k);
-  candidates_.clear();
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const float logit = logits[i];
-    if (std::isnan(logit)) continue;
-    if (candidates_.size() < k) {
-      candidates_.push_back({logit, static_cast<int32_t>(i), 0});
-      std::push_heap(candidates_.begin(), candidates_.end(), likelier);
-    } else if (logit > candidates_.front().logit) {
-      std::pop_heap(candidates_.begin(), candidates_.end(), likelier);
-      candidates_.back() = {logit, static_cast<int32_t>(i), 0};
-      std::push_heap(candidates_.begin(), candidates_.end(), likelier);
-    }
-  }
-  std::sort(candidates_.begin(), candidates_.end(), likelier);
-}
-
-void Sampler::keep_all(std::span<const float> logits) {
-  candidates_.clear();
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (!std::isnan(logits[i])) candidates_.push_back({logits[i], static_cast<int32_t>(i), 0});
-  }
-}
-
-// Probabilities at the temperature, the likeliest token's being one.
-void Sampler::weigh() {
-  float top = candidates_.front().logit;
-  for (const Candidate& c : candidates_) top = std::max(top, c.logit);
-  for (Candidate& c : candidates_) {
-    c.probability = std::exp((c.logit - top) / params_.temperature);
-  }
-}
-
-// Probabilities that sum to one over the candidates.
-void Sampler::normalise() {
-  weigh();
-  double sum = 0;
-  for (const Candidate& c : candidates_) sum += c.probability;
-  for (Candidate& c : candidates_) c.probability = static_cast<float>(c.probability / sum);
-}
-
-// Keeps the likeliest tokens until their mass reaches p; the crossing token stays.
-void Sampler::cut_top_p() {
-  // Sorting in growing steps: the nucleus is nearly always far smaller than the vocabulary.
-  size_t sorted = 0;
-  double mass = 0;
-  for (size_t step = 256; sorted < candidates_.size(); step *= 4) {
-    const size_t end = std::min(candidates_.size(), sorted + step);
-    std::partial_sort(candidates_.begin() + static_cast<ptrdiff_t>(sorted),
-                      candidates_.begin() + static_cast<ptrdiff_t>(end), candidates_.end(),
-                      likelier);
-    for (; sorted < end; ++sorted) {
-      mass += candidates_[sorted].probability;
-      if (mass >= params_.top_p) {
-        candidates_.resize(sorted + 1);
-        return;
-      }
+void Sampler::run(size_t from) {
+  for (size_t i = from; i < chain_.size(); ++i) {
+    switch (chain_[i]) {
+      case SamplerKind::top_n_sigma:
+        candidates_.cut_top_n_sigma(params_.top_n_sigma);
+        break;
+      case SamplerKind::top_k:
+        if (static_cast<size_t>(params_.top_k) < candidates_.size()) {
+          candidates_.cut_top_k(static_cast<size_t>(params_.top_k));
+        }
+        break;
+      case SamplerKind::typical_p:
+        candidates_.cut_typical_p(params_.typical_p);
+        break;
+      case SamplerKind::top_p:
+        candidates_.cut_top_p(params_.top_p);
+        break;
+      case SamplerKind::min_p:
+        candidates_.cut_min_p(params_.min_p);
+        break;
+      case SamplerKind::xtc:
+        if (uniform() < params_.xtc_probability) candidates_.cut_xtc(params_.xtc_threshold);
+        break;
+      case SamplerKind::temperature:
+        candidates_.divide(temperature());
+        break;
+      case SamplerKind::penalties:
+      case SamplerKind::dry:
+        break;
     }
   }
 }
 
-void Sampler::cut_min_p() {
-  float top = 0;
-  for (const Candidate& c : candidates_) top = std::max(top, c.probability);
-  std::erase_if(candidates_,
-                [&](const Candidate& c) { return c.probability < params_.min_p * top; });
+// By the entropy of what is left, where that is wanted.
+float Sampler::temperature() {
+  if (params_.dynatemp_range <= 0 || candidates_.size() < 2) return params_.temperature;
+  const float low = std::max(params_.temperature - params_.dynatemp_range, 0.0f);
+  const float high = params_.temperature + params_.dynatemp_range;
+  const double share = candidates_.entropy() / std::log(static_cast<double>(candidates_.size()));
+  const double power = std::pow(share, double{params_.dynatemp_exponent});
+  // A temperature of 0 is approached, not reached: the likeliest token is then all there is.
+  return std::max(low + (high - low) * static_cast<float>(power), 1e-6f);
 }
 
-int32_t Sampler::draw() {
-  double total = 0;
-  for (const Candidate& c : candidates_) total += c.probability;
-  const double target = uniform() * total;
-  double cumulative = 0;
-  int32_t chosen = -1;
-  for (const Candidate& c : candidates_) {
-    if (c.probability <= 0) continue;
-    chosen = c.id;
-    cumulative += c.probability;
-    if (target < cumulative) break;
-  }
-  return chosen;
-}
-
+// In [0, 1) from the top 53 bits, so that every standard library draws the same number.
 double Sampler::uniform() {
-  const double out = undrawn_ ? *undrawn_ : unit_uniform(random_);
-  undrawn_.reset();
-  return out;
+  return static_cast<double>(random_() >> 11) * 0x1p-53;
 }
 
-void Sampler::apply_mask(std::span<float> logits) const {
-  if (mask_.all()) return;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (!mask_.has(static_cast<int32_t>(i))) logits[i] = -std::numeric_limits<float>::infinity();
-  }
+int32_t Sampler::draw(int64_t vocab) {
+  if (mirostat_.on()) mirostat_.cut(candidates_, vocab);
+  const Candidate drawn = candidates_.draw(uniform());
+  if (mirostat_.on()) mirostat_.learn(drawn);
+  return drawn.id;
 }
 
-// The leaders that may come become candidates. True when no other token may.
-bool Sampler::allow_leaders(const Leaders& leaders) {
-  candidates_.clear();
-  for (size_t i = 0; i < leaders.values.size(); ++i) {
-    if (mask_.has(leaders.ids[i])) candidates_.push_back({leaders.values[i], leaders.ids[i], 0});
-  }
-  if (std::ssize(leaders.values) == leaders.vocab) return true;
-  return !mask_.all() && std::ssize(candidates_) == mask_.count;
-}
-
-// Of the row that may come, before penalties, in weights under the first leader's.
+// Of the row that may come, before changes, in weights under the first leader's. The candidates
+// are the leaders that may come.
 Sampler::MassBounds Sampler::bound_mass(const Leaders& leaders) const {
-  const double error = kSumError * double{leaders.sum};
-  if (mask_.all()) return {.low = double{leaders.sum} - error, .high = double{leaders.sum} + error};
+  const double sum = leaders.sum, error = kSumError * sum;
+  if (mask_.all()) return {.low = sum - error, .high = sum + error};
   const auto weight = [&](float logit) {
     return std::exp((double{logit} - double{leaders.values.front()}) * double{scale()});
   };
   double seen = 0, allowed = 0;
   for (const float value : leaders.values) seen += weight(value);
-  for (const Candidate& c : candidates_) allowed += weight(c.logit);
-  const double unseen = static_cast<double>(mask_.count - std::ssize(candidates_));
-  const double rest = std::min(std::max(double{leaders.sum} + error - seen, 0.0),
-                               unseen * weight(leaders.values.back()));
+  for (const Candidate& c : candidates_.list()) allowed += weight(c.logit);
+  const auto unseen = static_cast<double>(mask_.count - std::ssize(candidates_.list()));
+  const double rest =
+      std::min(std::max(sum + error - seen, 0.0), unseen * weight(leaders.values.back()));
   return {.low = allowed * (1 - kSumError), .high = allowed * (1 + kSumError) + rest};
 }
 
-// Candidates with penalties, likeliest first. Returns the mass after penalties of the row that may
-// come, where Leaders::sum is known.
-Sampler::MassBounds Sampler::penalise_leaders(const Leaders& leaders) {
+// The leaders that may come become candidates, likeliest first.
+Sampler::Changed Sampler::change_leaders(const Leaders& leaders, std::span<const int32_t> history) {
+  std::vector<Candidate>& list = candidates_.take_sorted();
+  for (size_t i = 0; i < leaders.values.size(); ++i) {
+    if (mask_.has(leaders.ids[i])) list.push_back({leaders.values[i], leaders.ids[i], 0});
+  }
+  const bool complete = std::ssize(leaders.values) == leaders.vocab ||
+                        (!mask_.all() && std::ssize(list) == mask_.count);
   const MassBounds before = bound_mass(leaders);
-  double removed = 0, added = 0;  // under the first leader's
-  size_t outside = repeats_.size();
-  const auto weight = [&](float logit) {
-    return std::exp((double{logit} - double{leaders.values.front()}) * double{scale()});
+  const float first = leaders.values.front(), last = leaders.values.back();
+  const auto weight = [&, scale = double{scale()}](float logit) {
+    return std::exp((double{logit} - double{first}) * scale);
   };
-  for (Candidate& c : candidates_) {
-    const auto repeat = std::ranges::lower_bound(repeats_, c.id, {}, &Repeat::id);
-    if (repeat == repeats_.end() || repeat->id != c.id) continue;
-    --outside;
+  const std::vector<LogitChanges::Change>& changes = changes_.prepare(history);
+  std::vector<char> seen(changes.size(), 0);
+  double removed = 0, added = 0;  // under the first leader's
+  for (Candidate& c : list) {
+    const auto change = std::ranges::lower_bound(changes, c.id, {}, &LogitChanges::Change::id);
+    if (change == changes.end() || change->id != c.id) continue;
+    seen[static_cast<size_t>(change - changes.begin())] = 1;
     removed += weight(c.logit);
-    c.logit = penalised(c.logit, repeat->count);
+    c.logit = changes_.apply(c.logit, *change);
     added += weight(c.logit);
   }
-  std::sort(candidates_.begin(), candidates_.end(), likelier);
-  // Tokens outside of the leaders weigh no more than the last of them, and less after penalties.
-  const double unseen = static_cast<double>(outside) * weight(leaders.values.back());
-  const double error = kSumError * removed;
-  const double factor = 1 / weight(candidates_.front().logit);
-  return {.low = (before.low - removed + added - error - unseen) * factor,
-          .high = (before.high - removed + added + error) * factor};
+  std::erase_if(list, [](const Candidate& c) { return c.logit == -INFINITY; });
+  std::sort(list.begin(), list.end(), likelier);
+  // Tokens outside of the leaders are no likelier than the last of them, before and after changes.
+  float raised = -INFINITY;
+  double unseen_removed = 0, unseen_added = 0;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    if (seen[i] != 0 || changes[i].id >= leaders.vocab) continue;
+    const float most = changes_.apply(last, changes[i]);
+    unseen_removed += weight(last);
+    if (most <= last) continue;
+    raised = std::max(raised, most);
+    unseen_added += weight(most);
+  }
+  const Candidate least{last, leaders.ids.back(), 0};
+  const auto end = std::ranges::find_if(list, [&](const Candidate& c) {
+    return !complete && (likelier(least, c) || (raised > last && c.logit <= raised));
+  });
+  const double error = kSumError * (removed + added);
+  const double factor = list.empty() ? 1 : 1 / weight(list.front().logit);
+  return {.complete = complete,
+          .certain = static_cast<size_t>(end - list.begin()),
+          .mass = {.low = (before.low - removed + added - error - unseen_removed) * factor,
+                   .high = (before.high - removed + added + error + unseen_added) * factor}};
 }
 
-// Candidates in front that are the first of the whole row, in the row's order.
-size_t Sampler::count_certain(const Leaders& leaders, bool complete) const {
-  if (complete) return candidates_.size();
-  // Nothing unseen comes before what was the last.
-  const Candidate last{leaders.values.back(), leaders.ids.back(), 0};
-  const auto end =
-      std::ranges::find_if(candidates_, [&](const Candidate& c) { return likelier(last, c); });
-  return static_cast<size_t>(end - candidates_.begin());
-}
-
-// What top-p and min-p keep of the row, without top-k. False when it is not certain.
-bool Sampler::cut_leaders(size_t certain, bool complete, const MassBounds& mass) {
-  candidates_.resize(certain);
-  weigh();
-  const bool nucleus = params_.top_p < 1.0f;
-  if (nucleus && !cut_leaders_top_p(mass)) return false;
-  if (params_.min_p > 0.0f) return cut_leaders_min_p(nucleus || complete);
-  return nucleus;
+// Makes candidates_ what is left of the whole row after the chain's first cut. False when it is
+// not certain what that is.
+bool Sampler::cut_leaders(size_t cut, const Changed& changed) {
+  if (cut == chain_.size()) return false;
+  candidates_.cut_top_k(changed.certain);
+  for (size_t i = 0; i < cut; ++i) {
+    if (chain_[i] != SamplerKind::temperature) continue;
+    if (params_.dynatemp_range > 0) return false;
+    candidates_.divide(params_.temperature);
+  }
+  const std::vector<Candidate>& list = candidates_.list();
+  switch (chain_[cut]) {
+    case SamplerKind::top_k:
+      if (static_cast<size_t>(params_.top_k) > list.size() && !changed.complete) return false;
+      candidates_.cut_top_k(static_cast<size_t>(params_.top_k));
+      return true;
+    case SamplerKind::top_p:
+      return cut_leaders_top_p(changed.mass);
+    case SamplerKind::min_p:
+      if (!changed.complete &&
+          list.back().logit >= Candidates::least_logit(list.front().logit, params_.min_p)) {
+        return false;
+      }
+      candidates_.cut_min_p(params_.min_p);
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool Sampler::cut_leaders_top_p(const MassBounds& mass) {
+  candidates_.weigh();
+  const std::vector<Candidate>& list = candidates_.list();
   double sum = 0;
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    sum += candidates_[i].probability;
+  for (size_t i = 0; i < list.size(); ++i) {
+    sum += list[i].probability;
     if (sum >= params_.top_p * mass.high * (1 + kWeightError)) {
-      candidates_.resize(i + 1);
+      candidates_.cut_top_k(i + 1);
       return true;
     }
     if (!(sum < params_.top_p * mass.low * (1 - kWeightError))) return false;
   }
   return false;
-}
-
-// seen: no token but the candidates can be kept.
-bool Sampler::cut_leaders_min_p(bool seen) {
-  const float least = params_.min_p * candidates_.front().probability;
-  if (!seen && !(candidates_.back().probability < least)) return false;
-  const auto close = [&](const Candidate& c) {
-    return std::abs(double{c.probability} - double{least}) <= kWeightError * double{least};
-  };
-  if (std::ranges::any_of(candidates_, close)) return false;
-  std::erase_if(candidates_, [&](const Candidate& c) { return c.probability < least; });
-  // A row that nothing has sorted is drawn from in the order of its ids.
-  if (params_.top_p >= 1.0f) std::ranges::sort(candidates_, {}, &Candidate::id);
-  return true;
-}
-
-// draw(), unless the number drawn lies so close to a border that rounding decides.
-std::optional<int32_t> Sampler::draw_with_margin() {
-  double total = 0;
-  for (const Candidate& c : candidates_) total += c.probability;
-  const double number = uniform();
-  double cumulative = 0;
-  for (const Candidate& c : candidates_) {
-    cumulative += c.probability;
-    const double left = cumulative - number * total;
-    if (std::abs(left) <= kWeightError * total) break;
-    if (left > 0) return c.id;
-  }
-  undrawn_ = number;
-  return std::nullopt;
 }
 
 }  // namespace rbee::engine

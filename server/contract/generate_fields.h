@@ -10,8 +10,6 @@ namespace rbee::server {
 
 // "stop": one text or a list of them.
 std::vector<std::string> read_stop(ObjectReader& reader);
-// "temperature" and what else chooses tokens.
-void read_sampling(ObjectReader& reader, GenerateRequest& request);
 // "user" and "priority": who asks, and how urgently.
 void read_turn(ObjectReader& reader, GenerateRequest& request);
 

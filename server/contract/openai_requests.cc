@@ -26,7 +26,6 @@ const std::vector<Neutral>& neutral_fields() {
       {"suffix", {""}},
       {"logprobs", {false}},
       {"top_logprobs", {0}},
-      {"logit_bias", {json::object()}},
       {"tools", {json::array()}},
       {"functions", {json::array()}},
       {"response_format", {{{"type", "text"}}}},

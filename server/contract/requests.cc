@@ -12,7 +12,6 @@ using nlohmann::json;
 
 constexpr size_t kMaxStops = 16;
 constexpr size_t kMaxStopBytes = 100;
-constexpr int32_t kMaxRepeat = 1 << 20;
 constexpr size_t kMaxUserBytes = 256;
 constexpr int32_t kMaxPriority = 1000;
 
@@ -115,18 +114,6 @@ void read_turn(ObjectReader& reader, GenerateRequest& request) {
     reader.note("user", cat("max_length(", kMaxUserBytes, ")"),
                 cat("is longer than ", kMaxUserBytes, " bytes"), reader.find("user"));
   }
-}
-
-void read_sampling(ObjectReader& reader, GenerateRequest& request) {
-  request.temperature = reader.number("temperature", {0, 2});
-  request.top_p = reader.number("top_p", {0, 1});
-  request.min_p = reader.number("min_p", {0, 1});
-  request.top_k = reader.integer("top_k", {0, INT32_MAX});
-  request.repetition_penalty = reader.number("repetition_penalty", {0, 2, true});
-  request.frequency_penalty = reader.number("frequency_penalty", {-2, 2});
-  request.presence_penalty = reader.number("presence_penalty", {-2, 2});
-  request.repeat_last_n = reader.integer("repeat_last_n", {0, kMaxRepeat});
-  request.seed = reader.unsigned_integer("seed");
 }
 
 InvalidBody::InvalidBody(std::vector<FieldError> errors)

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/contract/sampling_fields.h"
+
 namespace rbee::server {
 
 // One thing that is wrong with a body.
@@ -34,19 +36,10 @@ struct Message {
 };
 
 // Fields that were absent or null are empty; ranges are those of engine.h.
-struct GenerateRequest {
+struct GenerateRequest : SamplingFields {
   std::string prompt;  // exactly one of prompt and messages
   std::vector<Message> messages;
   std::optional<int32_t> max_tokens;
-  std::optional<float> temperature;
-  std::optional<float> top_p;
-  std::optional<float> min_p;
-  std::optional<int32_t> top_k;
-  std::optional<float> repetition_penalty;
-  std::optional<float> frequency_penalty;
-  std::optional<float> presence_penalty;
-  std::optional<int32_t> repeat_last_n;
-  std::optional<uint64_t> seed;
   std::vector<std::string> stop;
   std::optional<bool> stream;
   std::optional<std::string> user;  // whose turn it is among those who wait

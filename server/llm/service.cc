@@ -3,11 +3,12 @@
 #include <chrono>
 
 #include "server/llm/page.h"
+#include "server/llm/sampling.h"
 
 namespace rbee::server {
 namespace {
 
-engine::Request to_engine(const GenerateRequest& wire, const std::string& job_id) {
+engine::Request engine_request(const GenerateRequest& wire, const std::string& job_id) {
   engine::Request request;
   request.job_id = job_id;
   request.prompt = wire.prompt;
@@ -18,16 +19,7 @@ engine::Request to_engine(const GenerateRequest& wire, const std::string& job_id
     if (value) field = *value;
   };
   set(request.max_tokens, wire.max_tokens);
-  engine::SamplingParams& sampling = request.sampling;
-  set(sampling.temperature, wire.temperature);
-  set(sampling.top_k, wire.top_k);
-  set(sampling.top_p, wire.top_p);
-  set(sampling.min_p, wire.min_p);
-  set(sampling.repetition_penalty, wire.repetition_penalty);
-  set(sampling.frequency_penalty, wire.frequency_penalty);
-  set(sampling.presence_penalty, wire.presence_penalty);
-  set(sampling.repeat_last_n, wire.repeat_last_n);
-  sampling.seed = wire.seed;
+  request.sampling = to_engine(wire);
   request.stop = wire.stop;
   set(request.client, wire.user);
   set(request.priority, wire.priority);
@@ -45,7 +37,7 @@ std::shared_ptr<LlmJob> LlmService::make_job(std::string id, std::unique_ptr<Rep
 
 std::shared_ptr<Job> LlmService::submit(const GenerateRequest& request,
                                         std::shared_ptr<LlmJob> job) {
-  admit(job, [&] { engine_.submit(to_engine(request, job->id()), job); });
+  admit(job, [&] { engine_.submit(engine_request(request, job->id()), job); });
   return job;
 }
 

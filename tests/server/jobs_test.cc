@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "tests/server/harness.h"
 
 namespace rbee::testing {
@@ -101,6 +103,43 @@ TEST(Jobs, EveryFieldReachesTheEngine) {
   EXPECT_EQ(request.stop, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(request.client, "somebody");
   EXPECT_EQ(request.priority, -3);
+}
+
+TEST(Jobs, EverySamplerReachesTheEngine) {
+  Worker worker;
+  worker.post("/v1/jobs",
+              R"({"prompt":"Hi","typical_p":0.5,"top_n_sigma":1.5,"xtc_probability":0.25,
+      "xtc_threshold":0.125,"dry_multiplier":0.75,"dry_base":1.5,"dry_allowed_length":3,
+      "dry_penalty_last_n":100,"dry_sequence_breakers":["x"],"dynatemp_range":0.5,
+      "dynatemp_exponent":2,"mirostat":2,"mirostat_tau":4,"mirostat_eta":0.5,
+      "logit_bias":[[7,1.5],["word",false]],"min_tokens":4,"ignore_eos":true,"bad_words":["bad"],
+      "samplers":["dry","top_p","temperature"]})");
+  const engine::SamplingParams sampling = worker.engine.last_request().sampling;
+  EXPECT_EQ(sampling.typical_p, 0.5f);
+  EXPECT_EQ(sampling.top_n_sigma, 1.5f);
+  EXPECT_EQ(sampling.xtc_probability, 0.25f);
+  EXPECT_EQ(sampling.xtc_threshold, 0.125f);
+  EXPECT_EQ(sampling.dry_multiplier, 0.75f);
+  EXPECT_EQ(sampling.dry_base, 1.5f);
+  EXPECT_EQ(sampling.dry_allowed_length, 3);
+  EXPECT_EQ(sampling.dry_penalty_last_n, 100);
+  EXPECT_EQ(sampling.dry_sequence_breakers, std::vector<std::string>{"x"});
+  EXPECT_EQ(sampling.dynatemp_range, 0.5f);
+  EXPECT_EQ(sampling.dynatemp_exponent, 2);
+  EXPECT_EQ(sampling.mirostat, 2);
+  EXPECT_EQ(sampling.mirostat_tau, 4);
+  EXPECT_EQ(sampling.mirostat_eta, 0.5f);
+  ASSERT_EQ(sampling.logit_bias.size(), 2u);
+  EXPECT_EQ(sampling.logit_bias[0].id, 7);
+  EXPECT_EQ(sampling.logit_bias[0].bias, 1.5f);
+  EXPECT_EQ(sampling.logit_bias[1].text, "word");
+  EXPECT_TRUE(std::isinf(sampling.logit_bias[1].bias));
+  EXPECT_EQ(sampling.min_tokens, 4);
+  EXPECT_TRUE(sampling.ignore_eos);
+  EXPECT_EQ(sampling.bad_words, std::vector<std::string>{"bad"});
+  using engine::SamplerKind;
+  EXPECT_EQ(sampling.samplers,
+            (std::vector{SamplerKind::dry, SamplerKind::top_p, SamplerKind::temperature}));
 }
 
 TEST(Jobs, WhoDoesNotSayWhoAsksIsKnownByTheAddress) {

@@ -99,7 +99,7 @@ TEST(OpenAi, EveryFieldReachesTheEngine) {
       {"role":"user","content":[{"type":"text","text":"Hi "},{"type":"text","text":"you"}]}],
       "max_completion_tokens":11,"temperature":0.5,"top_p":0.25,"top_k":7,"min_p":0.125,
       "repetition_penalty":1.5,"frequency_penalty":-1,"presence_penalty":2,"seed":9,
-      "stop":"###","user":"somebody","priority":4,"n":1,"tools":[],"logit_bias":{},
+      "stop":"###","user":"somebody","priority":4,"n":1,"tools":[],"logit_bias":{"5":-100},
       "response_format":{"type":"text"},"logprobs":false,"unknown":[1]})");
   EXPECT_EQ(response.status, 200) << response.body;
   const engine::Request request = worker.engine.last_request();
@@ -115,6 +115,9 @@ TEST(OpenAi, EveryFieldReachesTheEngine) {
   EXPECT_EQ(request.sampling.frequency_penalty, -1);
   EXPECT_EQ(request.sampling.presence_penalty, 2);
   EXPECT_EQ(request.sampling.seed, 9u);
+  ASSERT_EQ(request.sampling.logit_bias.size(), 1u);
+  EXPECT_EQ(request.sampling.logit_bias[0].id, 5);
+  EXPECT_EQ(request.sampling.logit_bias[0].bias, -100);
   EXPECT_EQ(request.stop, std::vector<std::string>{"###"});
   EXPECT_EQ(request.client, "somebody");
   EXPECT_EQ(request.priority, 4);
@@ -139,7 +142,7 @@ TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
            {hello(R"("logprobs":true)"), "logprobs"},
            {hello(R"("tools":[{"type":"function"}])"), "tools"},
            {hello(R"("response_format":{"type":"json_object"})"), "response_format"},
-           {hello(R"("logit_bias":{"5":1})"), "logit_bias"},
+           {hello(R"("logit_bias":{"5":200})"), "logit_bias.5"},
            {hello(R"("stream_options":7)"), "stream_options"},
            {hello(R"("stream_options":{"include_usage":7})"), "stream_options.include_usage"},
            {hello(R"("model":7)"), "model"},

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 
 #include "backends/api/registry.h"
@@ -24,6 +25,92 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("-t,--threads", options.threads, "0 = one for each core")
       ->check(CLI::Range(0, 1024));
 }
+
+namespace {
+
+void add_cut_options(CLI::App& app, engine::SamplingParams& p) {
+  app.add_option("--typical-p", p.typical_p, "mass of locally typical tokens kept; 1 = off")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--top-n-sigma", p.top_n_sigma,
+                 "kept: within n standard deviations of the largest logit; 0 = off")
+      ->check(CLI::Range(-1.0, 100.0));
+  app.add_option("--xtc-probability", p.xtc_probability,
+                 "how often the likeliest tokens are left out; 0 = off")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--xtc-threshold", p.xtc_threshold, "their least probability")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--dynatemp-range", p.dynatemp_range,
+                 "the temperature moves by this with the entropy; 0 = off")
+      ->check(CLI::Range(0.0, 2.0));
+  app.add_option("--dynatemp-exponent", p.dynatemp_exponent, "how it follows the entropy")
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str();
+  app.add_option("--mirostat", p.mirostat, "1 or 2, in place of the samplers that cut; 0 = off")
+      ->check(CLI::Range(0, 2));
+  app.add_option("--mirostat-tau", p.mirostat_tau, "surprise aimed at, bits")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  app.add_option("--mirostat-eta", p.mirostat_eta, "learning rate")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+}
+
+void add_dry_options(CLI::App& app, engine::SamplingParams& p) {
+  app.add_option("--dry-multiplier", p.dry_multiplier, "penalty of repetitions; 0 = off")
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--dry-base", p.dry_base, "how it grows with their length")
+      ->check(CLI::Range(1.0, 100.0))
+      ->capture_default_str();
+  app.add_option("--dry-allowed-length", p.dry_allowed_length, "tokens from which on it counts")
+      ->check(CLI::Range(1, engine::kMaxLookBack))
+      ->capture_default_str();
+  app.add_option("--dry-penalty-last-n", p.dry_penalty_last_n, "tokens looked back; -1 = all")
+      ->check(CLI::Range(-1, engine::kMaxLookBack))
+      ->capture_default_str();
+  app.add_option("--dry-sequence-breaker", p.dry_sequence_breakers,
+                 "a text that ends repetitions; may be given several times")
+      ->allow_extra_args(false);
+}
+
+void add_rule_options(CLI::App& app, SamplingFlags& flags) {
+  app.add_option("--min-tokens", flags.params.min_tokens, "the answer does not end before")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--ignore-eos", flags.params.ignore_eos, "the answer does not end by itself");
+  app.add_option("--bad-word", flags.params.bad_words,
+                 "a text that never comes; may be given several times")
+      ->allow_extra_args(false);
+  app.add_option("--logit-bias", flags.biases, "ID=BIAS, -100 to 100; may be given several times")
+      ->allow_extra_args(false);
+  app.add_option("--samplers", flags.samplers,
+                 "their order, separated by semicolons; what is not named is off: " +
+                     std::string(engine::kSamplerNames));
+}
+
+engine::LogitBias parse_bias(const std::string& text) {
+  engine::LogitBias out;
+  const char* end = text.data() + text.size();
+  const auto id = std::from_chars(text.data(), end, out.id);
+  check(id.ec == std::errc() && id.ptr != end && *id.ptr == '=' && out.id >= 0, "--logit-bias", "'",
+        text, "' is not ID=BIAS");
+  const auto bias = std::from_chars(id.ptr + 1, end, out.bias);
+  check(bias.ec == std::errc() && bias.ptr == end, "--logit-bias", "'", text, "' is not ID=BIAS");
+  return out;
+}
+
+std::vector<engine::SamplerKind> parse_samplers(std::string_view names) {
+  std::vector<engine::SamplerKind> out;
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(';'));
+    const auto kind = engine::parse_sampler(name);
+    check(kind.has_value(), "--samplers", "'", name, "' is none of ", engine::kSamplerNames);
+    out.push_back(*kind);
+    names.remove_prefix(std::min(name.size() + 1, names.size()));
+  }
+  return out;
+}
+
+}  // namespace
 
 void add_sampling_options(CLI::App& app, SamplingFlags& flags) {
   engine::SamplingParams& p = flags.params;
@@ -51,12 +138,17 @@ void add_sampling_options(CLI::App& app, SamplingFlags& flags) {
   app.add_option("--repeat-last-n", p.repeat_last_n, "tokens the penalties look back; 0 = all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  add_cut_options(app, p);
+  add_dry_options(app, p);
+  add_rule_options(app, flags);
   app.add_option("-s,--seed", flags.seed, "below 0 = a fresh one, which is shown")
       ->capture_default_str();
 }
 
 engine::SamplingParams sampling_of(const SamplingFlags& flags) {
   engine::SamplingParams params = flags.params;
+  for (const std::string& bias : flags.biases) params.logit_bias.push_back(parse_bias(bias));
+  if (!flags.samplers.empty()) params.samplers = parse_samplers(flags.samplers);
   if (flags.seed >= 0) params.seed = static_cast<uint64_t>(flags.seed);
   return params;
 }

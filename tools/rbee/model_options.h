@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "rbee/engine/engine.h"
 #include "rbee/engine/text_model.h"
@@ -23,7 +24,9 @@ struct ModelOptions {
 
 struct SamplingFlags {
   engine::SamplingParams params;
-  int64_t seed = -1;  // below 0 = fresh
+  int64_t seed = -1;                // below 0 = fresh
+  std::vector<std::string> biases;  // "ID=BIAS"
+  std::string samplers;             // names separated by semicolons; empty = the usual ones
 };
 
 void add_model_options(CLI::App& app, ModelOptions& options);

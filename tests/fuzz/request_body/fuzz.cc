@@ -10,6 +10,7 @@
 #include "server/contract/image_requests.h"
 #include "server/contract/requests.h"
 #include "server/contract/responses.h"
+#include "server/llm/sampling.h"
 
 namespace {
 
@@ -38,16 +39,8 @@ void generate(std::string_view body) {
     checked.messages.push_back({message.role, message.content});
   }
   checked.stop = request.stop;
-  engine::SamplingParams& sampling = checked.sampling;
   checked.max_tokens = request.max_tokens.value_or(1);
-  sampling.temperature = request.temperature.value_or(0);
-  sampling.top_p = request.top_p.value_or(0);
-  sampling.min_p = request.min_p.value_or(0);
-  sampling.top_k = request.top_k.value_or(0);
-  sampling.repetition_penalty = request.repetition_penalty.value_or(1);
-  sampling.frequency_penalty = request.frequency_penalty.value_or(0);
-  sampling.presence_penalty = request.presence_penalty.value_or(0);
-  sampling.repeat_last_n = request.repeat_last_n.value_or(0);
+  checked.sampling = server::to_engine(request);
   engine::validate(checked);  // throws when the two disagree on what is valid
 }
 

@@ -120,6 +120,30 @@ TEST(LlmEngine, AnEndTokenEndsTheAnswer) {
   EXPECT_EQ(sink->text, wanted);
 }
 
+TEST(LlmEngine, TheRequestsRulesHoldInTheModelsTokens) {
+  TextModel model = tiny_model();
+  const std::vector<int32_t> ids = model.tokenizer->encode("hello");
+  const std::vector<int32_t> usual = continuation(model, ids, 4);
+  model.end_tokens = {usual[0]};
+  const auto engine = make_llm_engine(std::move(model), {.kv_dtype = DType::f32});
+  EXPECT_EQ(answer(*engine, greedy("hello"))->finished->tokens_out, 0);
+  Request longer = greedy("hello", 12);
+  longer.sampling.min_tokens = 5;
+  EXPECT_GE(answer(*engine, longer)->finished->tokens_out, 5);
+  Request endless = greedy("hello", 12);
+  endless.sampling.ignore_eos = true;
+  EXPECT_EQ(answer(*engine, endless)->finished->reason, StopReason::max_tokens);
+  Request ended = greedy("hello", 12);
+  ended.sampling.logit_bias = {{usual[0], "", -INFINITY}, {-1, "cafe", 100}};
+  EXPECT_EQ(answer(*engine, ended)->text.find_first_not_of("cafe"), std::string::npos);
+  Request unknown = greedy("hello");
+  unknown.sampling.logit_bias = {{test::kTinyVocab, "", 1}};
+  const auto refused = answer(*engine, unknown);
+  ASSERT_TRUE(refused->failed);
+  EXPECT_EQ(refused->failed->code, Code::invalid_argument);
+  EXPECT_THAT(refused->failed->message, HasSubstr("logit_bias"));
+}
+
 TEST(LlmEngine, AFullContextEndsTheAnswer) {
   const auto engine = make_llm_engine(tiny_model(32), {});
   const auto sink = answer(*engine, greedy("abc", 1000));

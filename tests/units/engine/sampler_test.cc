@@ -1,4 +1,5 @@
 #include "rbee/engine/sampler.h"
+#include "rbee/core/error.h"
 
 #include <gmock/gmock.h>
 
@@ -127,6 +128,104 @@ TEST(Sampler, PenaltiesLookBackNoFurtherThanAsked) {
   params.repeat_last_n = 0;  // the whole history
   logits = {1.0f, 1.5f};
   EXPECT_EQ(Sampler(params, 1).sample(logits, std::vector<int32_t>{1, 5, -3}), 0);
+}
+
+int32_t greedy_by(const SamplingParams& params, const TokenRules& rules, std::vector<float> logits,
+                  const std::vector<int32_t>& history) {
+  Sampler sampler(params, 1);
+  sampler.set_rules(rules);
+  return sampler.sample(logits, history);
+}
+
+TEST(Sampler, BiasesAddUpAndBan) {
+  const std::vector<float> logits = {1.0f, 1.5f, 0.5f};
+  EXPECT_EQ(greedy_by(plain(0), {.biases = {{2, 1.5f}}}, logits, {}), 2);
+  EXPECT_EQ(greedy_by(plain(0), {.biases = {{1, -1}}}, logits, {}), 0);
+  EXPECT_EQ(greedy_by(plain(0), {.biases = {{2, 0.6f}, {2, 0.6f}}}, logits, {}), 2);
+  EXPECT_EQ(greedy_by(plain(0), {.biases = {{1, -INFINITY}, {0, -INFINITY}}}, logits, {}), 2);
+}
+
+TEST(Sampler, TheEndWaitsForTheLeastLength) {
+  const TokenRules rules{.end_tokens = {1}, .prompt_tokens = 2};
+  const std::vector<float> logits = {1.0f, 1.5f};
+  SamplingParams params = plain(0);
+  params.min_tokens = 2;
+  EXPECT_EQ(greedy_by(params, rules, logits, {0, 0}), 0);
+  EXPECT_EQ(greedy_by(params, rules, logits, {0, 0, 0}), 0);
+  EXPECT_EQ(greedy_by(params, rules, logits, {0, 0, 0, 0}), 1);
+  params = plain(0);
+  EXPECT_EQ(greedy_by(params, rules, logits, {0, 0}), 1);
+  params.ignore_eos = true;
+  EXPECT_EQ(greedy_by(params, rules, logits, {0, 0, 0, 0}), 0);
+}
+
+TEST(Sampler, BadWordsNeverComeWhole) {
+  const TokenRules rules{.bad_words = {{1, 2}}, .prompt_tokens = 0};
+  const std::vector<float> logits = {1.0f, 1.5f, 2.0f};
+  EXPECT_EQ(greedy_by(plain(0), rules, logits, {0, 1}), 1);
+  EXPECT_EQ(greedy_by(plain(0), rules, logits, {1, 0}), 2);
+  EXPECT_EQ(greedy_by(plain(0), rules, logits, {}), 2);
+}
+
+TEST(Sampler, DryTurnsAwayFromARepetition) {
+  SamplingParams params = plain(0);
+  params.dry_multiplier = 1;
+  const std::vector<float> logits = {0, 0, 0.9f, 0};
+  const std::vector<int32_t> repeating = {3, 1, 2, 3, 1};
+  EXPECT_EQ(greedy_by(params, {}, logits, repeating), 0);
+  EXPECT_EQ(greedy_by(params, {}, logits, {3, 1, 2, 0, 1}), 2);  // one token is no repetition yet
+  params.samplers = {SamplerKind::penalties};
+  EXPECT_EQ(greedy_by(params, {}, logits, repeating), 2);  // off
+}
+
+TEST(Sampler, TheOrderOfSamplersCounts) {
+  // At temperature 2 the nucleus of 0.6 has two tokens, at 1 it has one.
+  const std::vector<float> logits = {std::log(0.64f), std::log(0.32f), std::log(0.04f)};
+  SamplingParams params = plain(2);
+  params.top_p = 0.6f;
+  EXPECT_THAT(support(params, logits), ElementsAre(0));
+  params.samplers = {SamplerKind::temperature, SamplerKind::top_p};
+  EXPECT_THAT(support(params, logits), ElementsAre(0, 1));
+  params.samplers = {SamplerKind::temperature};
+  EXPECT_THAT(support(params, logits), ElementsAre(0, 1, 2));
+}
+
+TEST(Sampler, XtcLeavesTheTopOutAsOftenAsAsked) {
+  SamplingParams params = plain(1);
+  params.xtc_probability = 0.25f;
+  const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.15f),
+                                     std::log(0.05f)};
+  constexpr int kDraws = 20000;
+  const auto drawn = draw(params, logits, kDraws);
+  // With the threshold 0.1 only the last of the first three stays: 0.15 against 0.05.
+  const double expected = 0.75 * 0.15 + 0.25 * 0.75;
+  EXPECT_NEAR(drawn.at(2) / double{kDraws}, expected, 0.015);
+  EXPECT_NEAR(drawn.at(0) / double{kDraws}, 0.75 * 0.5, 0.018);
+}
+
+TEST(Sampler, MirostatKeepsTheSurpriseNearItsTarget) {
+  for (const int32_t version : {1, 2}) {
+    SamplingParams params = plain(1);
+    params.mirostat = version;
+    params.mirostat_tau = 3;
+    std::vector<float> logits(500);
+    for (size_t i = 0; i < logits.size(); ++i) {
+      logits[i] = -1.1f * std::log(static_cast<float>(i + 1));  // Zipf's law
+    }
+    Sampler sampler(params, 5);
+    std::map<int32_t, int> drawn;
+    constexpr int kDraws = 4000;
+    for (int i = 0; i < kDraws; ++i) {
+      std::vector<float> copy = logits;
+      ++drawn[sampler.sample(copy, {})];
+    }
+    // The entropy of what comes out; without Mirostat it is above 6 bits.
+    double bits = 0;
+    for (const auto& [id, count] : drawn) {
+      bits -= count / double{kDraws} * std::log2(count / double{kDraws});
+    }
+    EXPECT_NEAR(bits, 3, 0.5) << version;
+  }
 }
 
 TEST(Sampler, RepeatsItselfForASeed) {

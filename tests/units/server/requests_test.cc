@@ -117,6 +117,71 @@ TEST(ParseGenerate, OutsideOfRanges) {
   EXPECT_EQ(constraint(with(R"("stop":")" + std::string(100, 'x') + '"')), "0");
 }
 
+TEST(ParseGenerate, EdgesOfSamplersAreInside) {
+  for (const char* field : {R"("typical_p":0)",
+                            R"("typical_p":1)",
+                            R"("top_n_sigma":-1)",
+                            R"("xtc_probability":1)",
+                            R"("xtc_threshold":0.5)",
+                            R"("dry_multiplier":0)",
+                            R"("dry_base":1)",
+                            R"("dry_allowed_length":1)",
+                            R"("dry_penalty_last_n":-1)",
+                            R"("dry_sequence_breakers":[])",
+                            R"("dynatemp_range":2)",
+                            R"("dynatemp_exponent":10)",
+                            R"("mirostat":2)",
+                            R"("mirostat_tau":100)",
+                            R"("mirostat_eta":1)",
+                            R"("min_tokens":0)",
+                            R"("ignore_eos":true)",
+                            R"("bad_words":["x"])",
+                            R"("logit_bias":{"0":-100,"2147483647":100})",
+                            R"("logit_bias":[[5,false],["word",1.5]])",
+                            R"("samplers":["dry","penalties","xtc","top_k","typical_p"])",
+                            R"("samplers":[])"}) {
+    EXPECT_THAT(errors_of(with(field)), SizeIs(0)) << field;
+  }
+}
+
+TEST(ParseGenerate, SamplersOutsideOfRanges) {
+  for (const auto& [field, wanted] : std::vector<std::pair<const char*, const char*>>{
+           {R"("typical_p":1.1)", "range(0..=1)"},
+           {R"("top_n_sigma":101)", "range(-1..=100)"},
+           {R"("xtc_probability":-0.1)", "range(0..=1)"},
+           {R"("xtc_threshold":2)", "range(0..=1)"},
+           {R"("dry_multiplier":-1)", "range(0..=100)"},
+           {R"("dry_base":0.9)", "range(1..=100)"},
+           {R"("dry_allowed_length":0)", "range(1..=1048576)"},
+           {R"("dry_penalty_last_n":-2)", "range(-1..=1048576)"},
+           {R"("dry_sequence_breakers":"x")", "type(array)"},
+           {R"("dry_sequence_breakers":[7])", "type(string)"},
+           {R"("dry_sequence_breakers":[""])", "non_empty"},
+           {R"("dynatemp_range":2.5)", "range(0..=2)"},
+           {R"("dynatemp_exponent":-1)", "range(0..=10)"},
+           {R"("mirostat":3)", "range(0..=2)"},
+           {R"("mirostat_tau":101)", "range(0..=100)"},
+           {R"("mirostat_eta":1.5)", "range(0..=1)"},
+           {R"("min_tokens":-1)", "range(0..=2147483647)"},
+           {R"("ignore_eos":1)", "type(boolean)"},
+           {R"("bad_words":[""])", "non_empty"},
+           {R"("logit_bias":7)", "type(object)"},
+           {R"("logit_bias":{"x":1})", "type(token)"},
+           {R"("logit_bias":{"-5":1})", "type(token)"},
+           {R"("logit_bias":{"5":101})", "range(-100..=100)"},
+           {R"("logit_bias":{"5":true})", "range(-100..=100)"},
+           {R"("logit_bias":[5])", "type(array)"},
+           {R"("logit_bias":[["",1]])", "type(array)"},
+           {R"("logit_bias":[[-1,1]])", "type(array)"},
+           {R"("samplers":["top_k","top_k"])", "unique"},
+           {R"("samplers":["top_k","dry"])", "order"},
+           {R"("samplers":"top_k")", "type(array)"},
+       }) {
+    EXPECT_EQ(constraint(with(field)), wanted) << field;
+  }
+  EXPECT_THAT(constraint(with(R"("samplers":["best"])")), HasSubstr("one_of(penalties"));
+}
+
 TEST(ParseGenerate, MessagesNameTheFieldAndWhatItTakes) {
   const auto message = [](std::string_view body) {
     const std::vector<FieldError> errors = errors_of(body);

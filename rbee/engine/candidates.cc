@@ -1,0 +1,183 @@
+#include "rbee/engine/candidates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rbee/core/error.h"
+
+namespace rbee::engine {
+
+void Candidates::take_all(std::span<const float> logits) {
+  list_.clear();
+  sorted_ = false;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] > -INFINITY) list_.push_back({logits[i], static_cast<int32_t>(i), 0});
+  }
+}
+
+// The k largest in one pass: most values lose against the heap's smallest at once.
+void Candidates::take_top_k(std::span<const float> logits, size_t k) {
+  list_.clear();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const float logit = logits[i];
+    if (!(logit > -INFINITY)) continue;
+    if (list_.size() < k) {
+      list_.push_back({logit, static_cast<int32_t>(i), 0});
+      std::push_heap(list_.begin(), list_.end(), likelier);
+    } else if (logit > list_.front().logit) {
+      std::pop_heap(list_.begin(), list_.end(), likelier);
+      list_.back() = {logit, static_cast<int32_t>(i), 0};
+      std::push_heap(list_.begin(), list_.end(), likelier);
+    }
+  }
+  std::sort(list_.begin(), list_.end(), likelier);
+  sorted_ = true;
+}
+
+std::vector<Candidate>& Candidates::take_sorted() {
+  list_.clear();
+  sorted_ = true;
+  return list_;
+}
+
+void Candidates::sort() {
+  if (!sorted_) std::sort(list_.begin(), list_.end(), likelier);
+  sorted_ = true;
+}
+
+float Candidates::largest() const {
+  RB_ASSERT(!list_.empty());
+  return sorted_ ? list_.front().logit
+                 : std::ranges::max_element(list_, {}, &Candidate::logit)->logit;
+}
+
+double Candidates::weigh() {
+  const float top = largest();
+  double sum = 0;
+  for (Candidate& c : list_) {
+    c.probability = std::exp(c.logit - top);
+    sum += c.probability;
+  }
+  return sum;
+}
+
+void Candidates::softmax() {
+  const double sum = weigh();
+  for (Candidate& c : list_) c.probability = static_cast<float>(c.probability / sum);
+}
+
+double Candidates::entropy() {
+  softmax();
+  double out = 0;
+  for (const Candidate& c : list_) {
+    if (c.probability > 0) out -= double{c.probability} * std::log(double{c.probability});
+  }
+  return out;
+}
+
+void Candidates::cut_top_k(size_t k) {
+  if (k < list_.size() && !sorted_) {
+    std::nth_element(list_.begin(), list_.begin() + static_cast<ptrdiff_t>(k), list_.end(),
+                     likelier);
+  }
+  if (k < list_.size()) list_.resize(std::max<size_t>(k, 1));
+  sort();
+}
+
+void Candidates::cut_top_p(float p) {
+  softmax();
+  // Sorting in growing steps: the nucleus is nearly always far smaller than the vocabulary.
+  size_t done = 0;
+  double mass = 0;
+  for (size_t step = 256; done < list_.size(); step *= 4) {
+    const size_t end = std::min(list_.size(), done + step);
+    if (!sorted_) {
+      std::partial_sort(list_.begin() + static_cast<ptrdiff_t>(done),
+                        list_.begin() + static_cast<ptrdiff_t>(end), list_.end(), likelier);
+    }
+    for (; done < end; ++done) {
+      mass += list_[done].probability;
+      if (mass >= p) {
+        list_.resize(done + 1);
+        sorted_ = true;
+        return;
+      }
+    }
+  }
+  sorted_ = true;
+}
+
+float Candidates::least_logit(float largest, float p) {
+  return largest + std::log(p);
+}
+
+void Candidates::cut_min_p(float p) {
+  const float top = largest();
+  const float least = std::min(least_logit(top, p), top);
+  std::erase_if(list_, [&](const Candidate& c) { return c.logit < least; });
+  sort();
+}
+
+void Candidates::cut_typical_p(float p) {
+  sort();
+  const double expected = entropy();
+  const auto distance = [&](const Candidate& c) {
+    return c.probability > 0 ? std::abs(-std::log(double{c.probability}) - expected) : INFINITY;
+  };
+  std::ranges::stable_sort(list_, {}, distance);
+  double mass = 0;
+  for (size_t i = 0; i < list_.size(); ++i) {
+    mass += list_[i].probability;
+    if (mass > p) list_.resize(i + 1);
+  }
+  sorted_ = false;
+  sort();
+}
+
+void Candidates::cut_top_n_sigma(float n) {
+  const auto count = static_cast<double>(list_.size());
+  double sum = 0, squares = 0;
+  for (const Candidate& c : list_) sum += c.logit;
+  const double mean = sum / count;
+  for (const Candidate& c : list_) squares += (c.logit - mean) * (c.logit - mean);
+  const double least = largest() - n * std::sqrt(squares / count);
+  std::erase_if(list_, [&](const Candidate& c) { return double{c.logit} < least; });
+  sort();
+}
+
+void Candidates::cut_xtc(float threshold) {
+  sort();
+  softmax();
+  const auto end =
+      std::ranges::find_if(list_, [&](const Candidate& c) { return c.probability < threshold; });
+  if (end - list_.begin() > 1) list_.erase(list_.begin(), end - 1);
+}
+
+void Candidates::cut_surprise(float bits) {
+  sort();
+  softmax();
+  const auto end = std::ranges::find_if(
+      list_, [&](const Candidate& c) { return -std::log2(c.probability) > bits; });
+  list_.erase(std::max(end, list_.begin() + 1), list_.end());
+}
+
+void Candidates::divide(float temperature) {
+  const float top = largest();
+  for (Candidate& c : list_) c.logit = (c.logit - top) / temperature;
+}
+
+Candidate Candidates::draw(double number) {
+  const double sum = weigh();
+  double cumulative = 0;
+  Candidate chosen = list_.front();
+  for (const Candidate& c : list_) {
+    if (c.probability <= 0) continue;
+    chosen = c;
+    cumulative += c.probability;
+    if (number * sum < cumulative) break;
+  }
+  chosen.probability = static_cast<float>(chosen.probability / sum);
+  return chosen;
+}
+
+}  // namespace rbee::engine

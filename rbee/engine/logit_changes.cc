@@ -1,0 +1,115 @@
+#include "rbee/engine/logit_changes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rbee::engine {
+namespace {
+
+// Changed tokens that LogitChanges::expected() makes room for at most.
+constexpr int64_t kChangedRoom = 128;
+
+bool names(const SamplingParams& params, SamplerKind kind) {
+  return std::ranges::count(params.samplers, kind) > 0;
+}
+
+}  // namespace
+
+LogitChanges::LogitChanges(const SamplingParams& params)
+    : params_(params),
+      dry_(params),
+      penalties_on_(names(params, SamplerKind::penalties)),
+      dry_on_(names(params, SamplerKind::dry) && dry_.on()) {}
+
+void LogitChanges::set_rules(TokenRules rules) {
+  rules_ = std::move(rules);
+  dry_.set_piece(rules_.piece);
+}
+
+bool LogitChanges::has_penalties() const {
+  return penalties_on_ && (params_.repetition_penalty != 1.0f || params_.frequency_penalty != 0 ||
+                           params_.presence_penalty != 0);
+}
+
+int64_t LogitChanges::expected() const {
+  int64_t out = std::ssize(rules_.biases) + std::ssize(rules_.bad_words);
+  if (params_.ignore_eos || params_.min_tokens > 0) out += std::ssize(rules_.end_tokens);
+  if (has_penalties()) out += params_.repeat_last_n > 0 ? params_.repeat_last_n : kChangedRoom;
+  if (dry_on_) out += 1;
+  return std::min(out, kChangedRoom);
+}
+
+float LogitChanges::apply(float logit, const Change& change) const {
+  logit += change.bias;
+  if (change.count > 0) {
+    if (params_.repetition_penalty != 1.0f) {
+      logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
+    }
+    logit -= change.count * params_.frequency_penalty + params_.presence_penalty;
+  }
+  return logit - change.subtract;
+}
+
+const std::vector<LogitChanges::Change>& LogitChanges::prepare(std::span<const int32_t> history) {
+  changes_.clear();
+  add_biases();
+  add_bans(history);
+  count_repeats(history);
+  if (dry_on_) {
+    for (const Dry::Penalty& penalty : dry_.penalties(history)) {
+      changes_.push_back({.id = penalty.id, .subtract = penalty.subtract});
+    }
+  }
+  merge();
+  return changes_;
+}
+
+void LogitChanges::add_biases() {
+  for (const auto& [id, bias] : rules_.biases) changes_.push_back({.id = id, .bias = bias});
+}
+
+void LogitChanges::add_bans(std::span<const int32_t> history) {
+  const int64_t generated = std::ssize(history) - rules_.prompt_tokens;
+  if (params_.ignore_eos || generated < params_.min_tokens) {
+    for (const int32_t id : rules_.end_tokens) changes_.push_back({.id = id, .bias = -INFINITY});
+  }
+  for (const std::vector<int32_t>& word : rules_.bad_words) {
+    const std::span<const int32_t> before(word.data(), word.size() - 1);
+    if (before.size() <= history.size() &&
+        std::ranges::equal(before, history.last(before.size()))) {
+      changes_.push_back({.id = word.back(), .bias = -INFINITY});
+    }
+  }
+}
+
+void LogitChanges::count_repeats(std::span<const int32_t> history) {
+  if (!has_penalties()) return;
+  const auto window = static_cast<size_t>(params_.repeat_last_n);
+  if (window > 0 && history.size() > window) history = history.last(window);
+  recent_.assign(history.begin(), history.end());
+  std::sort(recent_.begin(), recent_.end());
+  for (size_t i = 0; i < recent_.size();) {
+    const size_t first = i;
+    while (i < recent_.size() && recent_[i] == recent_[first]) ++i;
+    if (recent_[first] >= 0) {
+      changes_.push_back({.id = recent_[first], .count = static_cast<float>(i - first)});
+    }
+  }
+}
+
+void LogitChanges::merge() {
+  std::ranges::stable_sort(changes_, {}, &Change::id);
+  size_t kept = 0;
+  for (const Change& change : changes_) {
+    if (kept > 0 && changes_[kept - 1].id == change.id) {
+      changes_[kept - 1].bias += change.bias;
+      changes_[kept - 1].count += change.count;
+      changes_[kept - 1].subtract += change.subtract;
+    } else {
+      changes_[kept++] = change;
+    }
+  }
+  changes_.resize(kept);
+}
+
+}  // namespace rbee::engine

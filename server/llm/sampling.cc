@@ -1,0 +1,48 @@
+#include "server/llm/sampling.h"
+
+namespace rbee::server {
+
+engine::SamplingParams to_engine(const SamplingFields& fields) {
+  engine::SamplingParams out;
+  const auto set = [](auto& value, const auto& field) {
+    if (field) value = *field;
+  };
+  set(out.temperature, fields.temperature);
+  set(out.top_k, fields.top_k);
+  set(out.top_p, fields.top_p);
+  set(out.min_p, fields.min_p);
+  set(out.repetition_penalty, fields.repetition_penalty);
+  set(out.frequency_penalty, fields.frequency_penalty);
+  set(out.presence_penalty, fields.presence_penalty);
+  set(out.repeat_last_n, fields.repeat_last_n);
+  out.seed = fields.seed;
+  set(out.typical_p, fields.typical_p);
+  set(out.top_n_sigma, fields.top_n_sigma);
+  set(out.xtc_probability, fields.xtc_probability);
+  set(out.xtc_threshold, fields.xtc_threshold);
+  set(out.dry_multiplier, fields.dry_multiplier);
+  set(out.dry_base, fields.dry_base);
+  set(out.dry_allowed_length, fields.dry_allowed_length);
+  set(out.dry_penalty_last_n, fields.dry_penalty_last_n);
+  set(out.dry_sequence_breakers, fields.dry_sequence_breakers);
+  set(out.dynatemp_range, fields.dynatemp_range);
+  set(out.dynatemp_exponent, fields.dynatemp_exponent);
+  set(out.mirostat, fields.mirostat);
+  set(out.mirostat_tau, fields.mirostat_tau);
+  set(out.mirostat_eta, fields.mirostat_eta);
+  for (const SamplingFields::Bias& bias : fields.logit_bias) {
+    out.logit_bias.push_back({bias.id, bias.text, bias.bias});
+  }
+  set(out.min_tokens, fields.min_tokens);
+  set(out.ignore_eos, fields.ignore_eos);
+  out.bad_words = fields.bad_words;
+  if (fields.samplers) {
+    out.samplers.clear();
+    for (const std::string& name : *fields.samplers) {
+      if (const auto kind = engine::parse_sampler(name)) out.samplers.push_back(*kind);
+    }
+  }
+  return out;
+}
+
+}  // namespace rbee::server
