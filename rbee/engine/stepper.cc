@@ -23,7 +23,8 @@ nn::KvCacheOptions cache_options(const models::LanguageModel& model,
           .head_dim = config.head_dim,
           .blocks = block_count(options),
           .block_size = options.block_size,
-          .dtype = cache_type(model, options.kv_dtype)};
+          .dtype = cache_type(model, options.kv_dtype),
+          .one_tensor = config.one_cache};
 }
 
 // Kept at most, in steps and in the sequences of all of them, which is what their logits take
@@ -36,7 +37,8 @@ constexpr int64_t kRecordedSequences = 512;
 int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype) {
   const models::ModelConfig& config = model.config();
   const DTypeInfo& type = info(cache_type(model, kv_dtype));
-  return 2 * config.layers * config.kv_heads * config.head_dim * type.block_bytes / type.block_size;
+  const int64_t tensors = config.one_cache ? config.layers : 2 * config.layers;
+  return tensors * config.kv_heads * config.head_dim * type.block_bytes / type.block_size;
 }
 
 // Few enough numbers that each is recorded soon, and none wastes half of a step.

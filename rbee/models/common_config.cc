@@ -49,6 +49,16 @@ int64_t read_head_dim(const ConfigReader& reader, const ModelConfig& config, int
   return head_dim;
 }
 
+void read_head_sizes(const ConfigReader& reader, const ConfigDefaults& defaults,
+                     ModelConfig& config) {
+  constexpr Field kKvHeads{"attention.head_count_kv", "num_key_value_heads"};
+  const bool like_heads = defaults.kv_heads == 0 || reader.is_gguf();
+  config.kv_heads = reader.integer(kKvHeads, like_heads ? config.heads : defaults.kv_heads, kCount);
+  check(config.heads % config.kv_heads == 0, kOp, reader.describe(kKvHeads), " is ",
+        config.kv_heads, ", wanted a divisor of the ", config.heads, " heads");
+  config.head_dim = read_head_dim(reader, config, defaults.head_dim);
+}
+
 constexpr Field kExperts{"expert_count", "num_local_experts|num_experts|n_routed_experts"};
 
 void refuse_unsupported(const ConfigReader& reader, const ConfigDefaults& family) {
@@ -121,12 +131,7 @@ ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaul
   config.layers = read_size(reader, {"block_count", "num_hidden_layers"}, defaults.layers, kCount);
   config.heads =
       read_size(reader, {"attention.head_count", "num_attention_heads"}, defaults.heads, kCount);
-  constexpr Field kKvHeads{"attention.head_count_kv", "num_key_value_heads"};
-  const bool like_heads = defaults.kv_heads == 0 || reader.is_gguf();
-  config.kv_heads = reader.integer(kKvHeads, like_heads ? config.heads : defaults.kv_heads, kCount);
-  check(config.heads % config.kv_heads == 0, kOp, reader.describe(kKvHeads), " is ",
-        config.kv_heads, ", wanted a divisor of the ", config.heads, " heads");
-  config.head_dim = read_head_dim(reader, config, defaults.head_dim);
+  if (!defaults.head_sizes) read_head_sizes(reader, defaults, config);
   config.ffn_dim =
       read_size(reader, {"feed_forward_length", "intermediate_size"}, defaults.ffn_dim, kWidth);
   config.context_length = read_size(reader, {"context_length", "max_position_embeddings"},

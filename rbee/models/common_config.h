@@ -27,7 +27,8 @@ struct ConfigDefaults {
   int64_t context_length = 0;
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
-  bool experts = false;  // the family has layers of experts, see read_experts()
+  bool experts = false;     // the family has layers of experts, see read_experts()
+  bool head_sizes = false;  // the family sets head_dim and kv_heads itself
 };
 
 // Throws as ConfigReader does, and invalid_argument for sizes that contradict each other.

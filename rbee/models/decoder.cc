@@ -8,7 +8,7 @@ namespace {
 void check_cache(const ModelConfig& config, const nn::KvCache& cache) {
   const nn::KvCacheOptions& has = cache.options();
   check(has.layers == config.layers && has.kv_heads == config.kv_heads &&
-            has.head_dim == config.head_dim,
+            has.head_dim == config.head_dim && has.one_tensor == config.one_cache,
         "forward", "the cache has ", has.layers, " layers of ", has.kv_heads, " heads of ",
         has.head_dim, ", the model ", config.layers, " of ", config.kv_heads, " of ",
         config.head_dim);

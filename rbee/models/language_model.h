@@ -37,6 +37,7 @@ struct ModelConfig {
   int64_t context_length = 0;  // trained positions
   float norm_eps = 0;
   bool tied_embeddings = false;  // the token table is also the output matrix
+  bool one_cache = false;  // values are kept with the keys, see nn::KvCacheOptions::one_tensor
 };
 
 class LanguageModel {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rbee/models/deepseek/model.h"
 #include "rbee/models/gemma/model.h"
 #include "rbee/models/gemma2/model.h"
 #include "rbee/models/gemma3/model.h"
@@ -25,6 +26,9 @@ constexpr Family kFamilies[] = {
     {"gemma", load_gemma, gemma_tensor_names},
     {"phi3", load_phi3, phi3_tensor_names},
     {"gemma3_text", load_gemma3, gemma3_tensor_names},
+    {"deepseek2", load_deepseek, deepseek_tensor_names},
+    {"deepseek_v2", load_deepseek, deepseek_tensor_names},
+    {"deepseek_v3", load_deepseek, deepseek_tensor_names},
     {"mixtral", load_mixtral, mixtral_tensor_names},
     {"qwen2moe", load_qwen2_moe, qwen_moe_tensor_names},
     {"qwen2_moe", load_qwen2_moe, qwen_moe_tensor_names},

@@ -7,7 +7,8 @@ namespace {
 
 int64_t bytes_of(const KvCacheOptions& options) {
   const int64_t rows = options.blocks * options.kv_heads * options.block_size;
-  return 2 * options.layers * rows * row_bytes(options.dtype, options.head_dim);
+  return (options.one_tensor ? 1 : 2) * options.layers * rows *
+         row_bytes(options.dtype, options.head_dim);
 }
 
 }  // namespace
@@ -25,7 +26,8 @@ KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(optio
   try {
     for (int64_t layer = 0; layer < options.layers; ++layer) {
       keys_.push_back(empty_cache(shape, options.dtype, device));
-      values_.push_back(empty_cache(shape, options.dtype, device));
+      values_.push_back(options.one_tensor ? keys_.back()
+                                           : empty_cache(shape, options.dtype, device));
     }
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;

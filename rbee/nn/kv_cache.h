@@ -16,6 +16,7 @@ struct KvCacheOptions {
   int64_t blocks = 0;        // blocks in the pool, shared by all sequences
   int64_t block_size = 32;   // positions in a block
   DType dtype = DType::f16;  // f32, f16, bf16, f8e4m3 or q8_0
+  bool one_tensor = false;   // values are the keys: latent attention
 };
 
 class KvCache {

@@ -16,7 +16,9 @@ Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
       down_{(layer / "ffn_down_exps").experts("weight", {spec.experts, spec.dim, spec.ffn_dim}),
             {}} {
   if (spec.choice_bias) {
-    const std::vector<float> bias = (layer / "exp_probs_b").values("bias", spec.experts);
+    const std::vector<float> bias =
+        layer.is_gguf() ? (layer / "exp_probs_b").values("bias", spec.experts)
+                        : (layer / "ffn_gate_inp").values("e_score_correction_bias", spec.experts);
     spec_.route.bias = from_host<float>(bias, {spec.experts}, layer.device());
   }
   if (spec.shared_ffn_dim == 0) return;

@@ -241,6 +241,38 @@ TEST_F(BadCheckpointTest, Experts) {
       Code::invalid_argument, {"llama.expert_used_count is 9", "5 experts"});
 }
 
+TEST_F(BadCheckpointTest, LatentAttention) {
+  const auto set = [](const char* key, const json& value) {
+    return [key, value](json& config) { config[key] = value; };
+  };
+  expect_error(changed_config("deepseek_v2", set("kv_lora_rank", nullptr)), Code::not_found,
+               {"kv_lora_rank is missing"});
+  expect_error(changed_config("deepseek_v2", set("v_head_dim", 13)), Code::invalid_argument,
+               {"model.layers.0.self_attn.kv_b_proj.weight", "(112, 32)", "(116, 32)"});
+  expect_error(changed_config("deepseek_v2", set("qk_rope_head_dim", 7)), Code::invalid_argument,
+               {"7"});
+  expect_error(changed_config("deepseek_v2", set("n_group", 3)), Code::invalid_argument,
+               {"3 of 8 experts", "3 groups"});
+  expect_error(changed_config("deepseek_v2", set("topk_group", 5)), Code::invalid_argument,
+               {"topk_group is 5", "1 to 4"});
+  expect_error(changed_config("deepseek_v2", set("moe_layer_freq", 2)), Code::unsupported,
+               {"moe_layer_freq is 2"});
+  expect_error(changed_config("deepseek_v3", set("attention_bias", true)), Code::unsupported,
+               {"attention_bias is true"});
+  expect_error(
+      changed_gguf("deepseek_v3",
+                   [](std::string& b) { set_u32(b, "deepseek2.attention.key_length", 8); }),
+      Code::invalid_argument, {"keys of 8 elements", "8 that are rotated"});
+  expect_error(changed_gguf("deepseek_v3",
+                            [](std::string& b) { set_u32(b, "deepseek2.expert_gating_func", 4); }),
+               Code::invalid_argument, {"expert_gating_func is 4"});
+  expect_error(changed_gguf("deepseek_v3",
+                            [](std::string& b) {
+                              rename(b, "blk.1.exp_probs_b.bias", "blk.1.exp_probs_x.bias");
+                            }),
+               Code::not_found, {"blk.1.exp_probs_b.bias", "(8)"});
+}
+
 TEST_F(BadCheckpointTest, ConfigThatIsNoConfig) {
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "{\"a\":";

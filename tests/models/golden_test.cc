@@ -50,6 +50,8 @@ constexpr GoldenCase kCases[] = {
     {.name = "qwen2_moe", .gguf = true},
     {.name = "qwen3_moe", .gguf = true},
     {.name = "qwen3_moe_mixed"},
+    {.name = "deepseek_v2", .gguf = true},
+    {.name = "deepseek_v3", .gguf = true},
 };
 
 fs::path data_folder(std::string_view name) {

@@ -30,7 +30,8 @@ ModelRunner::ModelRunner(const models::LanguageModel& model, int64_t sequences, 
               .head_dim = model.config().head_dim,
               .blocks = sequences * blocks_each_,
               .block_size = kBlockSize,
-              .dtype = kv_dtype},
+              .dtype = kv_dtype,
+              .one_tensor = model.config().one_cache},
              cpu_device()),
       lengths_(static_cast<size_t>(sequences), 0) {}
 

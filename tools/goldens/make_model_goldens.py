@@ -47,6 +47,15 @@ def gemma_config(**changes):
     return config
 
 
+def deepseek_config(**changes):
+    config = base_config(num_key_value_heads=4, rms_norm_eps=1e-6,
+                         kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12,
+                         n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32,
+                         first_k_dense_replace=1, n_group=4, topk_group=2, moe_layer_freq=1)
+    config.update(changes)
+    return config
+
+
 def rope(**scaling):
     return {"rope_scaling": scaling}
 
@@ -162,6 +171,21 @@ CASES = {
             moe_intermediate_size=32, intermediate_size=48, norm_topk_prob=False,
             decoder_sparse_step=1, mlp_only_layers=[1]),
         ablations=[dict(norm_topk_prob=True)]),
+    "deepseek_v2": dict(
+        type="deepseek_v2", config=deepseek_config(
+            q_lora_rank=None, topk_method="group_limited_greedy", norm_topk_prob=False,
+            routed_scaling_factor=1.5, n_shared_experts=2,
+            **rope(type="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32,
+                   beta_slow=1, mscale=0.707, mscale_all_dim=0.707)),
+        gguf=True,
+        ablations=[dict(rope_scaling=None), dict(topk_method="greedy"), dict(topk_group=1),
+                   dict(routed_scaling_factor=1.0)]),
+    "deepseek_v3": dict(
+        type="deepseek_v3", config=deepseek_config(
+            q_lora_rank=24, norm_topk_prob=True, routed_scaling_factor=2.5, n_shared_experts=1),
+        gguf=True, joined_latents=True,
+        ablations=[dict(norm_topk_prob=False), dict(topk_group=1), dict(n_group=1, topk_group=1),
+                   dict(num_experts_per_tok=1)]),
 }
 
 
@@ -378,7 +402,8 @@ def add_keys(writer, arch, config):
     writer.add_head_count_kv(config["num_key_value_heads"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(config["rope_theta"])
-    writer.add_rope_dimension_count(int(head_dim * config.get("partial_rotary_factor", 1.0)))
+    rotated = config.get("qk_rope_head_dim", head_dim)
+    writer.add_rope_dimension_count(int(rotated * config.get("partial_rotary_factor", 1.0)))
     if "head_dim" in config:
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
@@ -399,17 +424,69 @@ def add_keys(writer, arch, config):
         writer.add_float32("gemma3.rope.freq_base_swa", config["rope_local_base_freq"])
 
 
+def add_deepseek_keys(writer, case, config):
+    """joined_latents: as files before attn_k_b and attn_v_b have it."""
+    v3 = case["type"] == "deepseek_v3"
+    rank, rotated = config["kv_lora_rank"], config["qk_rope_head_dim"]
+    key, value = config["qk_nope_head_dim"] + rotated, config["v_head_dim"]
+    if case.get("joined_latents"):
+        writer.add_key_length(key)
+        writer.add_value_length(value)
+    else:
+        writer.add_key_length(rank + rotated)
+        writer.add_value_length(rank)
+        writer.add_key_length_mla(key)
+        writer.add_value_length_mla(value)
+    writer.add_kv_lora_rank(rank)
+    if config["q_lora_rank"]:
+        writer.add_q_lora_rank(config["q_lora_rank"])
+    writer.add_leading_dense_block_count(config["first_k_dense_replace"])
+    writer.add_expert_count(config["n_routed_experts"])
+    writer.add_expert_used_count(config["num_experts_per_tok"])
+    writer.add_expert_shared_count(config["n_shared_experts"])
+    writer.add_expert_weights_scale(config["routed_scaling_factor"])
+    writer.add_expert_weights_norm(config["norm_topk_prob"])
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID if v3
+                                  else gguf.ExpertGatingFuncType.SOFTMAX)
+    writer.add_expert_group_count(config["n_group"])
+    writer.add_expert_group_used_count(config["topk_group"])
+    scaling = config.get("rope_scaling")
+    if scaling:
+        writer.add_rope_scaling_yarn_log_mul(0.1 * scaling["mscale_all_dim"])
+
+
+def split_latents(config, state):
+    """kv_b_proj as the two matrices of each head that it holds, the keys' transposed."""
+    out = {}
+    for key, value in state.items():
+        if "kv_b_proj" not in key:
+            out[key] = value
+            continue
+        heads, plain = config["num_attention_heads"], config["qk_nope_head_dim"]
+        both = value.reshape(heads, plain + config["v_head_dim"], -1)
+        out[key.replace("kv_b_proj", "k_b_proj")] = both[:, :plain].transpose(1, 2).contiguous()
+        out[key.replace("kv_b_proj", "v_b_proj")] = both[:, plain:].contiguous()
+    return out
+
+
 def save_gguf(path, case, config, state):
     arch = {"mistral": "llama", "mixtral": "llama", "gemma3_text": "gemma3",
-            "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe"}.get(case["type"], case["type"])
+            "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "deepseek_v2": "deepseek2",
+            "deepseek_v3": "deepseek2"}.get(case["type"], case["type"])
     writer = gguf.GGUFWriter(path, arch)
     add_keys(writer, arch, config)
+    if arch == "deepseek2":
+        add_deepseek_keys(writer, case, config)
     extra = add_rope(writer, config, config.get("rope_scaling"))
     for name, values in extra.items():
         writer.add_tensor(name, values)
     names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, arch.upper()),
                                      config["num_hidden_layers"])
-    for key, tensor in split_experts(state).items():
+    state = split_experts(state)
+    if arch == "deepseek2" and not case.get("joined_latents"):
+        state = split_latents(config, state)
+    for key, tensor in state.items():
+        key = key.replace("e_score_correction_bias", "e_score_correction.bias")
         values = tensor.float().numpy()
         if arch == "llama" and ("q_proj" in key or "k_proj" in key):
             values = interleave(values, config["num_attention_heads" if "q_proj" in key

@@ -41,6 +41,16 @@ TEST(KvCache, Q8TakesAsManyBytesAsBlocksAndIsNoTensorForOtherOperations) {
   expect_error(Code::invalid_argument, {"packed"}, [&] { cast(cache.keys(0), DType::f32); });
 }
 
+TEST(KvCache, OfOneTensorHoldsValuesAsKeys) {
+  nn::KvCacheOptions options = small();
+  options.dtype = DType::f32;
+  options.one_tensor = true;
+  nn::KvCache cache(options, cpu_device());
+  EXPECT_EQ(cache.bytes(), 3 * (5 * 2 * 4 * 16) * 4);
+  EXPECT_EQ(cache.keys(1).data<float>(), cache.values(1).data<float>());
+  EXPECT_NE(cache.keys(1).data<float>(), cache.keys(2).data<float>());
+}
+
 TEST(KvCache, DefaultsAreHalvesInBlocksOf32) {
   const nn::KvCacheOptions options;
   EXPECT_EQ(options.dtype, DType::f16);
