@@ -4,6 +4,7 @@
 #include "backends/gpu/ops/conv.h"
 #include "backends/gpu/ops/elementwise.h"
 #include "backends/gpu/ops/embedding.h"
+#include "backends/gpu/ops/experts.h"
 #include "backends/gpu/ops/image_conv.h"
 #include "backends/gpu/ops/image_norm.h"
 #include "backends/gpu/ops/indexing.h"
@@ -84,6 +85,12 @@ void add_products(KernelTable& t) {
   t.plan_packing = &plan_packing;
 }
 
+void add_experts(KernelTable& t) {
+  t.route_experts = slot<route_experts>();
+  t.expert_linear = slot<expert_matvec, expert_tiles>();
+  t.expert_sum = slot<expert_sum>();
+}
+
 }  // namespace
 
 KernelTable common_kernels() {
@@ -96,6 +103,7 @@ KernelTable common_kernels() {
   add_convolutions(table);
   add_norms(table);
   add_products(table);
+  add_experts(table);
   return table;
 }
 

@@ -5,6 +5,7 @@
 
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/pack_weight.h"
+#include "backends/gpu/ops/quantized_input.h"
 #include "backends/shared/matvec_params.h"
 
 namespace rbee::gpu {
@@ -127,38 +128,6 @@ void run_plain(const LinearArgs& args, DType weight, Stream& stream) {
                });
 }
 
-// x as int8, in memory of a call.
-class QuantizedInput {
- public:
-  QuantizedInput(const View& x, Stream& stream)
-      : lanes_(device_of(stream).properties().lane_count),
-        row_bytes_((x.size(1) + 32 * lanes_ - 1) / (32 * lanes_) * (32 * lanes_)),
-        groups_(x.numel() / 32),
-        scratch_(stream, static_cast<size_t>(x.size(0) * row_bytes_) +
-                             static_cast<size_t>(groups_) * sizeof(shared::XGroup)) {
-    KernelName kernel("quantize_x", x.dtype);
-    launch(stream,
-           {.op = kOp,
-            .family = "quantize_x",
-            .kernel = kernel.lanes(lanes_),
-            .grid = {.x = blocks_for(groups_ * 8, kMatvecThreads)},
-            .threads = kMatvecThreads},
-           shared::QuantizeXParams{
-               .x = x.data, .to = view(x.size(0)), .rows = x.size(0), .in = x.size(1)});
-  }
-
-  shared::QuantizedX view(int64_t rows) const {
-    auto* quants = scratch_.as<int8_t>();
-    return {.quants = quants, .groups = quants + rows * row_bytes_, .row_bytes = row_bytes_};
-  }
-
- private:
-  int lanes_;
-  int64_t row_bytes_;
-  int64_t groups_;
-  Scratch scratch_;
-};
-
 int32_t x_type(DType dtype) {
   return dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1 : 2;
 }
@@ -205,7 +174,7 @@ void run(const LinearArgs& args, Stream& stream) {
       run_plain(args, weight, stream);
       continue;
     }
-    if (!input) input.emplace(args.x, stream);
+    if (!input) input.emplace(kOp, args.x, stream);
     run_packed(args, weight, *input, stream);
   }
 }
