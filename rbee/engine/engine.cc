@@ -37,6 +37,7 @@ void validate(const Request& request) {
   check(request.max_tokens >= 1, "max_tokens", request.max_tokens, " is below 1");
   check_range("priority", request.priority, -kMaxPriority, kMaxPriority);
   validate(request.sampling);
+  if (request.logprobs) check_range("logprobs", *request.logprobs, 0, kMaxLogprobs);
   check(request.stop.size() <= kMaxStops, "stop", request.stop.size(), " texts are more than ",
         kMaxStops);
   for (const std::string& stop : request.stop) {

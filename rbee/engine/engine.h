@@ -25,8 +25,10 @@ struct Request {
   int32_t max_tokens = 512;           // tokens generated at most
   SamplingParams sampling;
   std::vector<std::string> stop;  // generation ends before any of these texts
-  std::string client;             // whose it is: clients take turns
-  int32_t priority = 0;           // -1000 to 1000; lower goes first
+  // Log probabilities of every token, and those of so many of the likeliest beside it.
+  std::optional<int32_t> logprobs;
+  std::string client;    // whose it is: clients take turns
+  int32_t priority = 0;  // -1000 to 1000; lower goes first
 };
 
 enum class StopReason : uint8_t { eos, max_tokens, stop_sequence, context_full, cancelled };
@@ -36,9 +38,22 @@ struct Started {
   uint64_t seed;
   int32_t prompt_tokens;
 };
+// A token with its log probability by the model, before anything that samplers change.
+struct ScoredToken {
+  int32_t id = 0;
+  std::string text;  // bytes, perhaps half a character; of special tokens too
+  float logprob = 0;
+};
+struct ScoredChoice {
+  ScoredToken chosen;
+  std::vector<ScoredToken> top;  // the likeliest of all tokens, the likeliest first
+};
 struct TokenText {
   std::string text;  // whole UTF-8 characters
   int32_t index;     // 0-based count of text pieces
+  // Where the request asks for them: of the tokens since the last piece. The text of a last piece
+  // may be empty for them.
+  std::vector<ScoredChoice> tokens = {};
 };
 struct Finished {
   StopReason reason = StopReason::eos;
@@ -117,6 +132,7 @@ class Engine {
 
 // "EOS", "MAX_TOKENS", "STOP_SEQUENCE", "CONTEXT_FULL", "CANCELLED".
 std::string_view wire_name(StopReason reason);
+inline constexpr int32_t kMaxLogprobs = 20;
 // Throws invalid_argument naming field, value and range.
 void validate(const Request& request);
 

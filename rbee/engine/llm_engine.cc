@@ -258,17 +258,17 @@ class LlmEngine final : public Engine {
     LeadersWanted wanted{.count = 0, .vocab = known_tokens(), .scales = {}};
     std::vector<float> scales;
     const LeaderRows found = evaluate(batch, wanted, scales);
-    std::vector<std::optional<int32_t>> ids;
-    ids.reserve(batch.sampled.size());
+    std::vector<std::optional<Chosen>> chosen;
+    chosen.reserve(batch.sampled.size());
     for (size_t i = 0; i < batch.sampled.size(); ++i) {
-      ids.push_back(choose(*batch.sampled[i], found, static_cast<int64_t>(i), wanted));
+      chosen.push_back(choose(*batch.sampled[i], found, static_cast<int64_t>(i), wanted));
       if (lost_) return;
     }
     Scheduler::publish(parts);
     // Counted before the tokens are sent; the time of sending follows.
     count_step(parts, cached, batch);
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i]) take_token(*batch.sampled[i], *ids[i]);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      if (chosen[i]) take_token(*batch.sampled[i], *chosen[i]);
     }
     add_time(parts, batch, seconds_since(begin));
   }
@@ -284,9 +284,9 @@ class LlmEngine final : public Engine {
     bool sums = false;
     for (LlmJob* job : batch.sampled) {
       const Sampler::Wanted own = job->sampler().wanted(wanted.vocab);
-      wanted.count = std::max(wanted.count, own.leaders);
-      sums |= own.sum;
-      scales.push_back(job->sampler().scale());
+      wanted.count = std::max({wanted.count, own.leaders, scored_leaders(*job, own)});
+      sums |= own.sum || job->request().logprobs;
+      scales.push_back(own.sum ? job->sampler().scale() : 1.0f);
     }
     if (wanted.count == 0) {
       stepper_.run(batch.work, batch.rows);
@@ -297,24 +297,63 @@ class LlmEngine final : public Engine {
     return stepper_.step(batch.work, batch.rows, wanted);
   }
 
+  // What log probabilities take of a row whose leaders are looked for anyway.
+  static int64_t scored_leaders(const LlmJob& job, const Sampler::Wanted& own) {
+    if (own.leaders == 0) return 0;
+    return std::max(job.request().logprobs.value_or(0), 1);
+  }
+
+  struct Chosen {
+    int32_t id;
+    std::optional<RowLogprobs> scored;
+  };
+
   // The next token of a sampled sequence; whole rows are read where the leaders do not decide it.
   // Absent when the request failed by it.
-  std::optional<int32_t> choose(LlmJob& job, const LeaderRows& found, int64_t row,
-                                const LeadersWanted& wanted) {
-    std::optional<int32_t> id;
+  std::optional<Chosen> choose(LlmJob& job, const LeaderRows& found, int64_t row,
+                               const LeadersWanted& wanted) {
+    std::optional<Chosen> out;
     const auto failed = [&](const Error& error) {
       if (error.code() == Code::device) return fail_all(error);
       fail_one(job, error);
     };
     guarded(failed, [&] {
-      if (wanted.count > 0)
-        id = job.sampler().sample(row_of(found, row, wanted), job.sequence.tokens);
-      if (id) return check_from_device(*id, wanted.vocab);
-      const std::span<float> logits = stepper_.logit_row(row);
-      id = job.sampler().sample(logits.first(static_cast<size_t>(wanted.vocab)),
-                                job.sequence.tokens);
+      out = choose_from_leaders(job, found, row, wanted);
+      if (!out) out = choose_from_row(job, row, wanted.vocab);
     });
-    return id;
+    return out;
+  }
+
+  std::optional<Chosen> choose_from_leaders(LlmJob& job, const LeaderRows& found, int64_t row,
+                                            const LeadersWanted& wanted) {
+    if (wanted.count == 0) return std::nullopt;
+    const Leaders leaders = row_of(found, row, wanted);
+    const std::optional<int32_t> id = job.sampler().sample(leaders, job.sequence.tokens);
+    if (!id) return std::nullopt;
+    check_from_device(*id, wanted.vocab);
+    Chosen out{*id, {}};
+    if (const std::optional<int32_t> count = job.request().logprobs) {
+      // The sum is at another scale where the nucleus is cut after the temperature.
+      const bool unscaled = wanted.scales.empty() || wanted.scales[static_cast<size_t>(row)] == 1;
+      out.scored = unscaled && *count <= wanted.count
+                       ? logprobs_of(leaders, *id, *count)
+                       : logprobs_of(whole_row(row, wanted.vocab), *id, *count);
+    }
+    return out;
+  }
+
+  Chosen choose_from_row(LlmJob& job, int64_t row, int64_t vocab) {
+    const std::span<float> logits = whole_row(row, vocab);
+    const std::optional<int32_t> count = job.request().logprobs;
+    std::vector<float> unchanged;  // by the sampler
+    if (count) unchanged.assign(logits.begin(), logits.end());
+    Chosen out{job.sampler().sample(logits, job.sequence.tokens), {}};
+    if (count) out.scored = logprobs_of(unchanged, out.id, *count);
+    return out;
+  }
+
+  std::span<float> whole_row(int64_t row, int64_t vocab) {
+    return stepper_.logit_row(row).first(static_cast<size_t>(vocab));
   }
 
   static Leaders row_of(const LeaderRows& found, int64_t row, const LeadersWanted& wanted) {
@@ -333,8 +372,9 @@ class LlmEngine final : public Engine {
     }
   }
 
-  void take_token(LlmJob& job, int32_t id) {
-    if (const std::optional<StopReason> reason = job.take(id)) finish(job, *reason);
+  void take_token(LlmJob& job, const Chosen& chosen) {
+    const RowLogprobs* scored = chosen.scored ? &*chosen.scored : nullptr;
+    if (const std::optional<StopReason> reason = job.take(chosen.id, scored)) finish(job, *reason);
   }
 
   void count_step(const Parts& parts, std::span<const int64_t> cached, const Batch& batch) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 namespace rbee::engine {
 namespace {
@@ -72,11 +73,19 @@ void LlmJob::start() {
   sink_->on_started({model_.info.id, seed_, static_cast<int32_t>(prompt_tokens_)});
 }
 
-std::optional<StopReason> LlmJob::take(int32_t id) {
+ScoredToken LlmJob::name(const TokenLogprob& token) const {
+  return {token.id, model_.tokenizer->piece(token.id, true), token.logprob};
+}
+
+std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   if (tokens_out_ == 0) prompt_ms_ = since_start();
   if (std::ranges::binary_search(model_.end_tokens, id)) return StopReason::eos;
   sequence.tokens.push_back(id);
   ++tokens_out_;
+  if (scored != nullptr) {
+    scored_.push_back({name(scored->chosen), {}});
+    for (const TokenLogprob& token : scored->top) scored_.back().top.push_back(name(token));
+  }
   emit(stops_.push(detokenizer_.push(id)));
   if (!stops_.matched().empty()) return StopReason::stop_sequence;
   if (tokens_out_ >= request_.max_tokens) return StopReason::max_tokens;
@@ -94,6 +103,7 @@ Finished LlmJob::finish(StopReason reason) {
       reason = StopReason::stop_sequence;
     }
   }
+  if (!scored_.empty()) send("");
   const double total = since_start();
   const double prompt = prompt_ms_ > 0 ? prompt_ms_ : total;
   return {.reason = reason,
@@ -116,8 +126,11 @@ double LlmJob::since_start() const {
 }
 
 void LlmJob::emit(std::string text) {
-  if (text.empty()) return;
-  sink_->on_token({std::move(text), pieces_out_++});
+  if (!text.empty()) send(std::move(text));
+}
+
+void LlmJob::send(std::string text) {
+  sink_->on_token({std::move(text), pieces_out_++, std::exchange(scored_, {})});
 }
 
 }  // namespace rbee::engine

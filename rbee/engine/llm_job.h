@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "rbee/engine/engine.h"
+#include "rbee/engine/logprobs.h"
 #include "rbee/engine/sampler.h"
 #include "rbee/engine/stop_matcher.h"
 #include "rbee/engine/text_model.h"
@@ -31,7 +32,8 @@ class LlmJob final : public Ticket {
   // The request has a place; its first tells the client.
   void start();
   // Takes the next token and sends what can be sent. The reason when it was the last one.
-  std::optional<StopReason> take(int32_t id);
+  // scored: of the token, where the request asks for it.
+  std::optional<StopReason> take(int32_t id, const RowLogprobs* scored = nullptr);
   // Sends the rest of the text. The event is for the caller to send.
   Finished finish(StopReason reason);
   // Of the tokens evaluated up to sequence.cached: the prompt's that were not counted before.
@@ -43,6 +45,8 @@ class LlmJob final : public Ticket {
   TokenRules token_rules() const;
   double since_start() const;
   void emit(std::string text);
+  void send(std::string text);
+  ScoredToken name(const TokenLogprob& token) const;
 
   const TextModel& model_;
   const Request request_;
@@ -55,6 +59,7 @@ class LlmJob final : public Ticket {
   int64_t prompt_counted_ = 0;
   int32_t tokens_out_ = 0;
   int32_t pieces_out_ = 0;
+  std::vector<ScoredChoice> scored_;  // since the last piece
   std::optional<Clock::time_point> start_;
   double prompt_ms_ = 0;
 };

@@ -69,6 +69,7 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
        [](Request& r) { r.sampling.samplers = {SamplerKind::top_k, SamplerKind::dry}; }},
       {"samplers",
        [](Request& r) { r.sampling.samplers = {SamplerKind::top_k, SamplerKind::top_k}; }},
+      {"logprobs", [](Request& r) { r.logprobs = 21; }},
       {"stop", [](Request& r) { r.stop = {""}; }},
       {"stop", [](Request& r) { r.stop = {std::string(101, 'x')}; }},
       {"stop", [](Request& r) { r.stop.assign(17, "x"); }},

@@ -54,6 +54,7 @@ class Recorder final : public EventSink {
     const std::lock_guard lock(mutex_);
     indices_follow &= event.index == pieces++;
     text += event.text;
+    tokens.insert(tokens.end(), event.tokens.begin(), event.tokens.end());
     changed_.notify_all();
   }
   void on_finished(const Finished& event) noexcept override {
@@ -79,6 +80,7 @@ class Recorder final : public EventSink {
   std::optional<Finished> finished;
   std::optional<Failed> failed;
   std::string text;
+  std::vector<ScoredChoice> tokens;
   int starts = 0;
   int pieces = 0;
   int ends = 0;

@@ -1,0 +1,40 @@
+#include "rbee/engine/logprobs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rbee/core/error.h"
+
+namespace rbee::engine {
+
+RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen, int64_t count) {
+  Candidates candidates;
+  candidates.take_top_k(logits, static_cast<size_t>(std::max<int64_t>(count, 1)));
+  const double largest = candidates.list().front().logit;
+  double sum = 0;
+  for (const float x : logits) sum += std::isnan(x) ? 0 : std::exp(double{x} - largest);
+  const double log_sum = largest + std::log(sum);
+  RowLogprobs out{
+      .chosen = {chosen, static_cast<float>(double{logits[static_cast<size_t>(chosen)]} - log_sum)},
+      .top = {}};
+  for (const Candidate& c : candidates.list()) {
+    if (std::ssize(out.top) == count) break;
+    out.top.push_back({c.id, static_cast<float>(double{c.logit} - log_sum)});
+  }
+  return out;
+}
+
+RowLogprobs logprobs_of(const Leaders& leaders, int32_t chosen, int64_t count) {
+  const double log_sum = double{leaders.values.front()} + std::log(double{leaders.sum});
+  const auto logprob = [&](size_t i) {
+    return static_cast<float>(double{leaders.values[i]} - log_sum);
+  };
+  const auto at = static_cast<size_t>(std::ranges::find(leaders.ids, chosen) - leaders.ids.begin());
+  RB_ASSERT(at < leaders.ids.size());
+  RowLogprobs out{.chosen = {chosen, logprob(at)}, .top = {}};
+  const auto most = std::min(static_cast<size_t>(count), leaders.values.size());
+  for (size_t i = 0; i < most; ++i) out.top.push_back({leaders.ids[i], logprob(i)});
+  return out;
+}
+
+}  // namespace rbee::engine

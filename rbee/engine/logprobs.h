@@ -1,0 +1,29 @@
+#pragma once
+// Log probabilities of tokens by the model: the log-softmax of a row of logits as the model gave
+// it, before anything that samplers change.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rbee/engine/sampler.h"
+
+namespace rbee::engine {
+
+struct TokenLogprob {
+  int32_t id;
+  float logprob;
+};
+
+struct RowLogprobs {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob> top;  // the likeliest tokens, the likeliest first
+};
+
+// Of a row as the model gave it, with `count` likeliest tokens.
+RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen, int64_t count);
+// The same from the row's largest logits. Leaders::sum is at the scale 1; `chosen` is one of the
+// leaders, of which there are at least `count`.
+RowLogprobs logprobs_of(const Leaders& leaders, int32_t chosen, int64_t count);
+
+}  // namespace rbee::engine

@@ -1,0 +1,97 @@
+// Log probabilities against the definition, on rows of numbers and of a tiny model.
+
+#include "rbee/engine/logprobs.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "rbee/engine/stepper.h"
+#include "tests/units/engine/tiny_engine.h"
+
+namespace rbee::engine {
+namespace {
+
+TEST(Logprobs, AreTheLogSoftmax) {
+  const std::vector<float> row = {std::log(0.5f) + 3, std::log(0.2f) + 3, std::nanf(""),
+                                  std::log(0.3f) + 3};
+  const RowLogprobs found = logprobs_of(row, 1, 2);
+  EXPECT_NEAR(found.chosen.logprob, std::log(0.2), 1e-6);
+  ASSERT_EQ(found.top.size(), 2u);
+  EXPECT_EQ(found.top[0].id, 0);
+  EXPECT_NEAR(found.top[0].logprob, std::log(0.5), 1e-6);
+  EXPECT_EQ(found.top[1].id, 3);
+  EXPECT_NEAR(found.top[1].logprob, std::log(0.3), 1e-6);
+  EXPECT_TRUE(logprobs_of(row, 1, 0).top.empty());
+}
+
+TEST(Logprobs, FromLeadersAreTheRows) {
+  const std::vector<float> row = {0.5f, 2.0f, -1.0f, 1.5f, 0.0f};
+  const std::vector<float> values = {2.0f, 1.5f, 0.5f};
+  const std::vector<int32_t> ids = {1, 3, 0};
+  float sum = 0;
+  for (const float x : row) sum += std::exp(x - 2);
+  const Leaders leaders{.values = values, .ids = ids, .sum = sum, .vocab = 5};
+  const RowLogprobs few = logprobs_of(leaders, 0, 2), whole = logprobs_of(row, 0, 2);
+  EXPECT_NEAR(few.chosen.logprob, whole.chosen.logprob, 1e-6);
+  ASSERT_EQ(few.top.size(), whole.top.size());
+  for (size_t i = 0; i < few.top.size(); ++i) {
+    EXPECT_EQ(few.top[i].id, whole.top[i].id);
+    EXPECT_NEAR(few.top[i].logprob, whole.top[i].logprob, 1e-6);
+  }
+}
+
+// The log-softmax of the row after `tokens`, in double.
+std::vector<double> log_softmax_after(const TextModel& model, const std::vector<int32_t>& tokens) {
+  Stepper stepper(*model.model, *model.device,
+                  {.cache_tokens = 128, .block_size = 16, .kv_dtype = DType::f32});
+  Sequence sequence(stepper.pool());
+  sequence.tokens = tokens;
+  const Stepper::Work work[] = {{&sequence, sequence.length()}};
+  const int32_t rows[] = {static_cast<int32_t>(sequence.length() - 1)};
+  const std::span<float> logits =
+      stepper.step(work, rows).first(static_cast<size_t>(model.tokenizer->vocab_size()));
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(double{x});
+  std::vector<double> out;
+  for (const float x : logits) out.push_back(double{x} - std::log(sum));
+  return out;
+}
+
+// However the token is chosen, the figures are the model's own.
+TEST(Logprobs, OfARequestAreTheModelsWhateverTheSamplersDo) {
+  const TextModel model = tiny_model();
+  std::vector<Request> requests(4, greedy("hello", 6));
+  requests[1].sampling = {.temperature = 1.5f, .top_k = 10};  // from leaders, without a sum
+  requests[2].sampling = {.temperature = 0.7f, .top_k = 0, .top_p = 1};  // from the row
+  requests[2].sampling.logit_bias = {{7, "", 5}};
+  requests[3].sampling = {.temperature = 0.7f, .top_k = 0, .top_p = 0.9f};
+  requests[3].sampling.samplers = {SamplerKind::temperature, SamplerKind::top_p};
+  for (Request& request : requests) {
+    request.sampling.seed = 5;
+    const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
+    const std::string plain = answer(*engine, request)->text;
+    request.logprobs = 3;
+    const auto sink = answer(*engine, request);
+    EXPECT_EQ(sink->text, plain);
+    ASSERT_EQ(sink->tokens.size(), 6u);
+    std::vector<int32_t> tokens = model.tokenizer->encode("hello");
+    std::string text;
+    for (const ScoredChoice& choice : sink->tokens) {
+      const std::vector<double> wanted = log_softmax_after(model, tokens);
+      EXPECT_NEAR(choice.chosen.logprob, wanted[static_cast<size_t>(choice.chosen.id)], 1e-4);
+      ASSERT_EQ(choice.top.size(), 3u);
+      EXPECT_NEAR(choice.top[0].logprob, *std::ranges::max_element(wanted), 1e-4);
+      for (const ScoredToken& token : choice.top) {
+        EXPECT_NEAR(token.logprob, wanted[static_cast<size_t>(token.id)], 1e-4);
+        EXPECT_EQ(token.text, model.tokenizer->piece(token.id, true));
+      }
+      tokens.push_back(choice.chosen.id);
+      text += choice.chosen.text;
+    }
+    EXPECT_EQ(text, sink->text);
+  }
+}
+
+}  // namespace
+}  // namespace rbee::engine
