@@ -29,6 +29,9 @@ struct Request {
   std::optional<int32_t> logprobs;
   std::string client;    // whose it is: clients take turns
   int32_t priority = 0;  // -1000 to 1000; lower goes first
+  // Waits until the request of this job_id, which follows nobody, has its prompt in the cache or
+  // has ended.
+  std::string follows;
 };
 
 enum class StopReason : uint8_t { eos, max_tokens, stop_sequence, context_full, cancelled };

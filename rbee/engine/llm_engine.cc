@@ -179,9 +179,23 @@ class LlmEngine final : public Engine {
   bool take_in() {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-    for (JobPtr& job : arrived_) scheduler_.add(std::move(job));
+    std::ranges::move(arrived_, std::back_inserter(following_));
     arrived_.clear();
+    std::erase_if(following_, [&](const JobPtr& job) {
+      if (follows_silence(*job)) return false;
+      scheduler_.add(job);
+      return true;
+    });
     return !stopping_ || !jobs_.empty();
+  }
+
+  // Under the lock. Whom it follows has yet to come to the end of its prompt.
+  bool follows_silence(const LlmJob& job) const {
+    const std::string& leader = job.request().follows;
+    if (leader.empty()) return false;
+    const auto found = std::ranges::find(
+        jobs_, leader, [](const JobPtr& other) { return other->request().job_id; });
+    return found != jobs_.end() && found->get() != &job && !(*found)->speaks();
   }
 
   void drop_cancelled() {
@@ -453,6 +467,7 @@ class LlmEngine final : public Engine {
     JobPtr held = std::move(*at);
     jobs_.erase(at);
     std::erase(arrived_, held);
+    std::erase(following_, held);
     ++(stats_.*counter);
     return held;
   }
@@ -460,7 +475,8 @@ class LlmEngine final : public Engine {
   TextModel text_;
   const LlmOptions options_;
   Stepper stepper_;
-  Scheduler scheduler_;  // engine thread only
+  Scheduler scheduler_;           // engine thread only
+  std::deque<JobPtr> following_;  // engine thread only: the scheduler does not know them yet
   std::atomic<bool> lost_ = false;
 
   mutable std::mutex mutex_;  // guards everything below

@@ -34,6 +34,8 @@ class LlmJob final : public Ticket {
   // Takes the next token and sends what can be sent. The reason when it was the last one.
   // scored: of the token, where the request asks for it.
   std::optional<StopReason> take(int32_t id, const RowLogprobs* scored = nullptr);
+  // Its prompt has been evaluated.
+  bool speaks() const { return prompt_ms_ > 0; }
   // Sends the rest of the text. The event is for the caller to send.
   Finished finish(StopReason reason);
   // Of the tokens evaluated up to sequence.cached: the prompt's that were not counted before.

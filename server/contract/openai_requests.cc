@@ -11,6 +11,8 @@ namespace {
 using nlohmann::json;
 
 constexpr int32_t kCompletionTokens = 16;  // OpenAI's default
+constexpr int32_t kMaxLogprobs = 20;
+constexpr int32_t kMaxChoices = 32;
 
 // What only its neutral values are taken of.
 struct Neutral {
@@ -20,12 +22,8 @@ struct Neutral {
 
 const std::vector<Neutral>& neutral_fields() {
   static const std::vector<Neutral> fields = {
-      {"n", {1}},
-      {"best_of", {1}},
       {"echo", {false}},
       {"suffix", {""}},
-      {"logprobs", {false}},
-      {"top_logprobs", {0}},
       {"tools", {json::array()}},
       {"functions", {json::array()}},
       {"response_format", {{{"type", "text"}}}},
@@ -123,6 +121,34 @@ void read_stream(ObjectReader& reader, std::vector<FieldError>& errors, OpenAiRe
   request.include_usage = fields.boolean("include_usage").value_or(false);
 }
 
+// Of a chat a boolean and how many of the likeliest, of a completion only the latter.
+void read_logprobs(ObjectReader& reader, OpenAiRequest& request) {
+  if (!request.chat) {
+    request.generate.logprobs = reader.integer("logprobs", {0, kMaxLogprobs});
+    return;
+  }
+  const bool wanted = reader.boolean("logprobs").value_or(false);
+  const std::optional<int32_t> top = reader.integer("top_logprobs", {0, kMaxLogprobs});
+  if (top.value_or(0) > 0 && !wanted) {
+    reader.note("top_logprobs", "requires(logprobs)", "needs logprobs to be true",
+                reader.find("top_logprobs"));
+  }
+  if (wanted) request.generate.logprobs = top.value_or(0);
+}
+
+void read_choices(ObjectReader& reader, OpenAiRequest& request) {
+  request.choices = reader.integer("n", {1, kMaxChoices}).value_or(1);
+  request.best_of = request.choices;
+  if (request.chat) return;
+  request.best_of = reader.integer("best_of", {1, kMaxChoices}).value_or(request.choices);
+  const json* value = reader.find("best_of");
+  if (request.best_of < request.choices) {
+    reader.note("best_of", "min(n)", "must be at least n", value);
+  } else if (request.best_of > request.choices && *request.generate.stream) {
+    reader.note("best_of", "exclusive(stream)", "above n cannot be streamed", value);
+  }
+}
+
 OpenAiRequest parse(std::string_view body, bool chat) {
   const json object = parse_object(body);
   std::vector<FieldError> errors;
@@ -148,6 +174,8 @@ OpenAiRequest parse(std::string_view body, bool chat) {
   read_turn(reader, request);
   request.stop = read_stop(reader);
   read_stream(reader, errors, out);
+  read_logprobs(reader, out);
+  read_choices(reader, out);
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return out;
 }

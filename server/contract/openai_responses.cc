@@ -17,10 +17,10 @@ Json finish_reason(const EndEvent& end) {
   return stopped ? "stop" : "length";
 }
 
-Json usage(const EndEvent& end) {
-  return {{"prompt_tokens", end.prompt_tokens},
-          {"completion_tokens", end.tokens_out},
-          {"total_tokens", int64_t{end.prompt_tokens} + end.tokens_out}};
+Json usage_json(const OpenAiUsage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
 }
 
 Json envelope(const OpenAiAnswer& answer, const char* chat_object) {
@@ -30,16 +30,38 @@ Json envelope(const OpenAiAnswer& answer, const char* chat_object) {
           {"model", answer.model}};
 }
 
-// A piece of a stream with one choice. delta: of a chat; text: else.
-Json piece(const OpenAiAnswer& answer, const Json& delta, std::string_view text,
-           const Json& reason) {
-  Json choice = {{"index", 0}};
-  answer.chat ? choice["delta"] = delta : choice["text"] = text;
-  choice["logprobs"] = nullptr;
-  choice["finish_reason"] = reason;
+Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
+  Json out = {{"index", choice.index}};
+  if (answer.chat) {
+    out["message"] = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+  } else {
+    out["text"] = choice.text;
+  }
+  out["logprobs"] = logprobs_json(answer.chat, choice.logprobs);
+  out["finish_reason"] = finish_reason(choice.end);
+  return out;
+}
+
+// What differs between the pieces of a choice.
+struct Piece {
+  Json delta;             // of a chat
+  std::string_view text;  // else
+  Json reason = nullptr;
+  Json logprobs = nullptr;
+};
+
+std::string piece_json(const OpenAiAnswer& answer, int32_t index, Piece piece) {
+  Json choice = {{"index", index}};
+  if (answer.chat) {
+    choice["delta"] = std::move(piece.delta);
+  } else {
+    choice["text"] = piece.text;
+  }
+  choice["logprobs"] = std::move(piece.logprobs);
+  choice["finish_reason"] = std::move(piece.reason);
   Json out = envelope(answer, "chat.completion.chunk");
   out["choices"] = Json::array({std::move(choice)});
-  return out;
+  return dump(out);
 }
 
 std::string_view error_type(int status) {
@@ -49,38 +71,36 @@ std::string_view error_type(int status) {
 
 }  // namespace
 
-std::string openai_text_json(const OpenAiAnswer& answer, std::string_view text,
-                             const EndEvent& end) {
-  Json choice = {{"index", 0}};
-  if (answer.chat) {
-    choice["message"] = {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}};
-  } else {
-    choice["text"] = text;
-  }
-  choice["logprobs"] = nullptr;
-  choice["finish_reason"] = finish_reason(end);
+std::string openai_text_json(const OpenAiAnswer& answer, const std::vector<OpenAiChoice>& choices,
+                             const OpenAiUsage& usage) {
   Json out = envelope(answer, "chat.completion");
-  out["choices"] = Json::array({std::move(choice)});
-  out["usage"] = usage(end);
+  out["choices"] = Json::array();
+  for (const OpenAiChoice& choice : choices) out["choices"].push_back(choice_json(answer, choice));
+  out["usage"] = usage_json(usage);
   return dump(out);
 }
 
-std::string openai_role_json(const OpenAiAnswer& answer) {
-  return dump(piece(answer, {{"role", "assistant"}, {"content", ""}}, "", nullptr));
+std::string openai_role_json(const OpenAiAnswer& answer, int32_t index) {
+  return piece_json(answer, index, {.delta = {{"role", "assistant"}, {"content", ""}}, .text = ""});
 }
 
-std::string openai_piece_json(const OpenAiAnswer& answer, std::string_view text) {
-  return dump(piece(answer, {{"content", text}}, text, nullptr));
+std::string openai_piece_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
+                              const OpenAiLogprobs& logprobs) {
+  return piece_json(answer, index,
+                    {.delta = {{"content", text}},
+                     .text = text,
+                     .logprobs = logprobs_json(answer.chat, logprobs)});
 }
 
-std::string openai_finish_json(const OpenAiAnswer& answer, const EndEvent& end) {
-  return dump(piece(answer, Json::object(), "", finish_reason(end)));
+std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const EndEvent& end) {
+  return piece_json(answer, index,
+                    {.delta = Json::object(), .text = "", .reason = finish_reason(end)});
 }
 
-std::string openai_usage_json(const OpenAiAnswer& answer, const EndEvent& end) {
+std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage) {
   Json out = envelope(answer, "chat.completion.chunk");
   out["choices"] = Json::array();
-  out["usage"] = usage(end);
+  out["usage"] = usage_json(usage);
   return dump(out);
 }
 

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "server/contract/openai_logprobs.h"
 #include "server/contract/responses.h"
 
 namespace rbee::server {
@@ -17,15 +19,28 @@ struct OpenAiAnswer {
   int64_t created = 0;  // seconds since 1970
 };
 
-// The whole answer, with its usage.
-std::string openai_text_json(const OpenAiAnswer& answer, std::string_view text,
-                             const EndEvent& end);
-// Pieces of a stream: the first of a chat, which says who speaks; text; the last one's reason; and
-// the count of tokens.
-std::string openai_role_json(const OpenAiAnswer& answer);
-std::string openai_piece_json(const OpenAiAnswer& answer, std::string_view text);
-std::string openai_finish_json(const OpenAiAnswer& answer, const EndEvent& end);
-std::string openai_usage_json(const OpenAiAnswer& answer, const EndEvent& end);
+struct OpenAiUsage {
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;  // of all choices
+};
+
+struct OpenAiChoice {
+  int32_t index = 0;
+  std::string text;
+  EndEvent end;
+  OpenAiLogprobs logprobs;
+};
+
+// The whole answer.
+std::string openai_text_json(const OpenAiAnswer& answer, const std::vector<OpenAiChoice>& choices,
+                             const OpenAiUsage& usage);
+// Pieces of a stream, each of the choice `index`: the first of a chat, which says who speaks; text;
+// the last one's reason; and the count of tokens.
+std::string openai_role_json(const OpenAiAnswer& answer, int32_t index);
+std::string openai_piece_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
+                              const OpenAiLogprobs& logprobs);
+std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const EndEvent& end);
+std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage);
 
 std::string openai_models_json(std::string_view model, int64_t created);
 // status: decides the error's type. param: the field that is wrong; empty: none.

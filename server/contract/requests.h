@@ -42,6 +42,7 @@ struct GenerateRequest : SamplingFields {
   std::optional<int32_t> max_tokens;
   std::vector<std::string> stop;
   std::optional<bool> stream;
+  std::optional<int32_t> logprobs;  // likeliest tokens shown beside each; OpenAI's routes only
   std::optional<std::string> user;  // whose turn it is among those who wait
   std::optional<int32_t> priority;
 };

@@ -10,6 +10,19 @@ Outcome outcome_of(JobState state) {
   return state == JobState::cancelled ? Outcome::cancelled : Outcome::failed;
 }
 
+OpenAiToken to_wire(const engine::ScoredToken& token) {
+  return {token.text, token.logprob};
+}
+
+std::vector<OpenAiScored> to_wire(const std::vector<engine::ScoredChoice>& choices) {
+  std::vector<OpenAiScored> out;
+  for (const engine::ScoredChoice& choice : choices) {
+    out.push_back({to_wire(choice.chosen), {}});
+    for (const engine::ScoredToken& token : choice.top) out.back().top.push_back(to_wire(token));
+  }
+  return out;
+}
+
 }  // namespace
 
 LlmJob::LlmJob(std::string id, std::unique_ptr<Reply> reply, std::shared_ptr<EventQueue> events,
@@ -37,7 +50,10 @@ void LlmJob::on_token(const engine::TokenText& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   if (first_token_ < 0) first_token_ = seconds_since_arrival();
-  quietly([&] { reply_->token(event.text, event.index); });
+  quietly([&] {
+    if (!event.tokens.empty()) reply_->scored(to_wire(event.tokens));
+    reply_->token(event.text, event.index);
+  });
 }
 
 void LlmJob::on_finished(const engine::Finished& event) noexcept {

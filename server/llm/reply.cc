@@ -5,12 +5,12 @@ namespace {
 
 constexpr std::string_view kDone = "[DONE]";
 
-void finish(EventQueue& queue) {
+}  // namespace
+
+void finish_stream(EventQueue& queue) {
   queue.push_data(kDone);
   queue.close();
 }
-
-}  // namespace
 
 void JobStream::started(const StartedEvent& event) {
   queue_->push_data(to_json(event));
@@ -23,12 +23,12 @@ void JobStream::token(std::string_view text, int32_t index) {
 void JobStream::end(const EndEvent& event, const MetricsEvent& metrics, double) {
   queue_->push_data(to_json(metrics));
   queue_->push_data(to_json(event));
-  finish(*queue_);
+  finish_stream(*queue_);
 }
 
 void JobStream::error(const WireError& error, std::string_view message) {
   queue_->push_data(error_event_json(error, message));
-  finish(*queue_);
+  finish_stream(*queue_);
 }
 
 void InferStream::token(std::string_view text, int32_t) {
@@ -36,43 +36,12 @@ void InferStream::token(std::string_view text, int32_t) {
 }
 
 void InferStream::end(const EndEvent&, const MetricsEvent&, double) {
-  finish(*queue_);
+  finish_stream(*queue_);
 }
 
 void InferStream::error(const WireError& error, std::string_view message) {
   queue_->push_data(error_json(error.code, message));
-  finish(*queue_);
-}
-
-void OpenAiStream::started(const StartedEvent&) {
-  if (answer_.chat) queue_->push_data(openai_role_json(answer_));
-}
-
-void OpenAiStream::token(std::string_view text, int32_t) {
-  queue_->push_data(openai_piece_json(answer_, text));
-}
-
-void OpenAiStream::end(const EndEvent& event, const MetricsEvent&, double) {
-  queue_->push_data(openai_finish_json(answer_, event));
-  if (include_usage_) queue_->push_data(openai_usage_json(answer_, event));
-  finish(*queue_);
-}
-
-void OpenAiStream::error(const WireError& error, std::string_view message) {
-  queue_->push_data(openai_error_json(error.status, error.code, message));
-  finish(*queue_);
-}
-
-void OpenAiText::token(std::string_view text, int32_t) {
-  text_ += text;
-}
-
-void OpenAiText::end(const EndEvent& event, const MetricsEvent&, double) {
-  response_->set(json_response(200, openai_text_json(answer_, text_, event)));
-}
-
-void OpenAiText::error(const WireError& error, std::string_view message) {
-  response_->set(json_response(error.status, openai_error_json(error.status, error.code, message)));
+  finish_stream(*queue_);
 }
 
 void InferText::token(std::string_view text, int32_t) {

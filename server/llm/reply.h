@@ -3,16 +3,22 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "server/contract/openai_responses.h"
 #include "server/http/mailbox.h"
 
 namespace rbee::server {
 
+// The end of every stream.
+void finish_stream(EventQueue& queue);
+
 class Reply {
  public:
   virtual ~Reply() = default;
   virtual void started(const StartedEvent& event) = 0;
+  // Before token(): what the text's tokens scored, where the request asks for it.
+  virtual void scored(std::vector<OpenAiScored>) {}
   virtual void token(std::string_view text, int32_t index) = 0;
   // duration_ms: since the request's arrival.
   virtual void end(const EndEvent& event, const MetricsEvent& metrics, double duration_ms) = 0;
@@ -43,38 +49,6 @@ class InferStream final : public Reply {
 
  private:
   std::shared_ptr<EventQueue> queue_;
-};
-
-// OpenAI's pieces and [DONE].
-class OpenAiStream final : public Reply {
- public:
-  OpenAiStream(std::shared_ptr<EventQueue> queue, OpenAiAnswer answer, bool include_usage)
-      : queue_(std::move(queue)), answer_(std::move(answer)), include_usage_(include_usage) {}
-  void started(const StartedEvent&) override;
-  void token(std::string_view text, int32_t index) override;
-  void end(const EndEvent& event, const MetricsEvent& metrics, double duration_ms) override;
-  void error(const WireError& error, std::string_view message) override;
-
- private:
-  std::shared_ptr<EventQueue> queue_;
-  const OpenAiAnswer answer_;
-  const bool include_usage_;
-};
-
-// OpenAI's answer in one response.
-class OpenAiText final : public Reply {
- public:
-  OpenAiText(std::shared_ptr<DelayedResponse> response, OpenAiAnswer answer)
-      : response_(std::move(response)), answer_(std::move(answer)) {}
-  void started(const StartedEvent&) override {}
-  void token(std::string_view text, int32_t index) override;
-  void end(const EndEvent& event, const MetricsEvent& metrics, double duration_ms) override;
-  void error(const WireError& error, std::string_view message) override;
-
- private:
-  std::shared_ptr<DelayedResponse> response_;
-  const OpenAiAnswer answer_;
-  std::string text_;
 };
 
 // The whole text in one response, for /v1/infer.

@@ -21,9 +21,15 @@ engine::Request engine_request(const GenerateRequest& wire, const std::string& j
   set(request.max_tokens, wire.max_tokens);
   request.sampling = to_engine(wire);
   request.stop = wire.stop;
+  request.logprobs = wire.logprobs;
   set(request.client, wire.user);
   set(request.priority, wire.priority);
   return request;
+}
+
+// Of an answer's job; the first one's is the answer's own.
+std::string choice_id(const std::string& id, int32_t index) {
+  return index == 0 ? id : cat(id, "-", index);
 }
 
 }  // namespace
@@ -70,20 +76,61 @@ OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
 }
 
+std::shared_ptr<OpenAiChoices> LlmService::make_choices(const OpenAiRequest& request,
+                                                        const std::string& id) {
+  auto out = std::make_shared<OpenAiChoices>();
+  out->answer = openai_answer(request, id);
+  out->include_usage = request.include_usage;
+  out->logprobs = request.generate.logprobs.has_value();
+  out->wanted = static_cast<size_t>(request.choices);
+  out->left = static_cast<size_t>(request.best_of);
+  out->cancel = choices_canceller(id, request.best_of);
+  return out;
+}
+
+std::function<void()> LlmService::choices_canceller(const std::string& id, int32_t count) {
+  return [this, id, count] {
+    for (int32_t i = 0; i < count; ++i) cancel(choice_id(id, i));
+  };
+}
+
+// All or none of the choices: the others wait for the first one's prompt, to share it.
+void LlmService::submit_choices(
+    const OpenAiRequest& request, const std::string& id,
+    const std::function<std::unique_ptr<Reply>(int32_t index)>& make_reply) {
+  GenerateRequest generate = request.generate;
+  if (request.best_of > request.choices && !generate.logprobs) generate.logprobs = 0;
+  try {
+    for (int32_t i = 0; i < request.best_of; ++i) {
+      auto job = make_job(choice_id(id, i), make_reply(i), nullptr);
+      engine::Request one = engine_request(generate, job->id());
+      if (one.sampling.seed) *one.sampling.seed += static_cast<uint64_t>(i);
+      if (i > 0) one.follows = id;
+      admit(job, [&] { engine_.submit(std::move(one), job); });
+    }
+  } catch (...) {
+    choices_canceller(id, request.best_of)();
+    throw;
+  }
+}
+
 std::shared_ptr<EventQueue> LlmService::openai_stream(const OpenAiRequest& request) {
-  std::string id = new_job_id();
-  auto events = std::make_shared<EventQueue>(canceller(id));
-  auto reply =
-      std::make_unique<OpenAiStream>(events, openai_answer(request, id), request.include_usage);
-  submit(request.generate, make_job(std::move(id), std::move(reply), nullptr));
+  const std::string id = new_job_id();
+  auto events = std::make_shared<EventQueue>(choices_canceller(id, request.best_of));
+  const auto choices = make_choices(request, id);
+  submit_choices(request, id, [&](int32_t index) {
+    return std::make_unique<OpenAiStream>(events, choices, index);
+  });
   return events;
 }
 
 std::shared_ptr<DelayedResponse> LlmService::openai_text(const OpenAiRequest& request) {
-  std::string id = new_job_id();
-  auto response = std::make_shared<DelayedResponse>(canceller(id));
-  auto reply = std::make_unique<OpenAiText>(response, openai_answer(request, id));
-  submit(request.generate, make_job(std::move(id), std::move(reply), nullptr));
+  const std::string id = new_job_id();
+  auto response = std::make_shared<DelayedResponse>(choices_canceller(id, request.best_of));
+  const auto choices = make_choices(request, id);
+  submit_choices(request, id, [&](int32_t index) {
+    return std::make_unique<OpenAiText>(response, choices, index);
+  });
   return response;
 }
 

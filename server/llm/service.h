@@ -8,6 +8,7 @@
 #include "server/contract/openai_requests.h"
 #include "server/llm/job.h"
 #include "server/llm/metrics.h"
+#include "server/llm/openai_reply.h"
 #include "server/worker/service.h"
 
 namespace rbee::server {
@@ -35,6 +36,10 @@ class LlmService final : public WorkerService {
   OpenAiAnswer openai_answer(const OpenAiRequest& request, const std::string& id) const;
   void count_rejected() override { metrics_->count(Outcome::rejected); }
   std::shared_ptr<Job> submit(const GenerateRequest& request, std::shared_ptr<LlmJob> job);
+  std::shared_ptr<OpenAiChoices> make_choices(const OpenAiRequest& request, const std::string& id);
+  std::function<void()> choices_canceller(const std::string& id, int32_t count);
+  void submit_choices(const OpenAiRequest& request, const std::string& id,
+                      const std::function<std::unique_ptr<Reply>(int32_t index)>& make_reply);
   std::shared_ptr<LlmJob> make_job(std::string id, std::unique_ptr<Reply> reply,
                                    std::shared_ptr<EventQueue> events) const;
 

@@ -138,7 +138,10 @@ void FakeEngine::play(const Item& item) {
   if (!cancelled) item.sink->on_started({model_.id, item.request.sampling.seed.value_or(7), 5});
   for (const std::string& piece : pieces) {
     if (cancelled || sent >= item.request.max_tokens) break;
-    item.sink->on_token({piece, sent++});
+    const auto at = static_cast<size_t>(sent);
+    const bool wanted = item.request.logprobs && at < script_.tokens.size();
+    item.sink->on_token(
+        {piece, sent++, wanted ? script_.tokens[at] : decltype(script_.tokens[at]){}});
     std::this_thread::sleep_for(script_.pause);
   }
   {

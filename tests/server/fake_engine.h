@@ -21,9 +21,10 @@ struct Script {
   // Says the system prompt instead of the pieces, or without one the last message, and holds after
   // what begins with "hold".
   bool echo = false;
-  std::chrono::milliseconds pause{0};  // after each piece
-  bool hold_before = false;            // wait for release() before the first event
-  bool hold_after = false;             // wait for release() or a cancel after the pieces
+  std::chrono::milliseconds pause{0};                          // after each piece
+  std::vector<std::vector<engine::ScoredChoice>> tokens = {};  // of each piece
+  bool hold_before = false;  // wait for release() before the first event
+  bool hold_after = false;   // wait for release() or a cancel after the pieces
   engine::StopReason reason = engine::StopReason::eos;
   std::string stop_sequence;
   // Instead of Finished. Code::device is the end of the device: all later requests are refused.

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+
 #include "tests/server/harness.h"
 
 namespace rbee::testing {
@@ -138,8 +142,11 @@ TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
   Worker worker;
   for (const auto& [body, param] : std::vector<std::pair<std::string, std::string>>{
            {hello(R"("temperature":3)"), "temperature"},
-           {hello(R"("n":2)"), "n"},
-           {hello(R"("logprobs":true)"), "logprobs"},
+           {hello(R"("n":0)"), "n"},
+           {hello(R"("n":33)"), "n"},
+           {hello(R"("logprobs":3)"), "logprobs"},
+           {hello(R"("logprobs":true,"top_logprobs":21)"), "top_logprobs"},
+           {hello(R"("top_logprobs":2)"), "top_logprobs"},
            {hello(R"("tools":[{"type":"function"}])"), "tools"},
            {hello(R"("response_format":{"type":"json_object"})"), "response_format"},
            {hello(R"("logit_bias":{"5":200})"), "logit_bias.5"},
@@ -165,12 +172,119 @@ TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
     EXPECT_EQ(error.at("code"), "INVALID_REQUEST");
     EXPECT_THAT(error.at("message").get<std::string>(), HasSubstr(param));
   }
+  for (const auto& [field, param] : std::vector<std::pair<std::string, std::string>>{
+           {R"("logprobs":21)", "logprobs"},
+           {R"("n":3,"best_of":2)", "best_of"},
+           {R"("best_of":2,"stream":true)", "best_of"},
+           {R"("best_of":33)", "best_of"},
+       }) {
+    const RawResponse response = worker.post(kCompletions, cat(R"({"prompt":"x",)", field, "}"));
+    EXPECT_EQ(response.status, 400) << field;
+    EXPECT_EQ(json::parse(response.body).at("error").at("param"), param) << response.body;
+  }
   for (const char* body :
        {R"({})", R"({"prompt":""})", R"({"prompt":["a","b"]})", R"({"prompt":[1,2]})"}) {
     const RawResponse response = worker.post(kCompletions, body);
     EXPECT_EQ(response.status, 400) << body;
     EXPECT_EQ(json::parse(response.body).at("error").at("param"), "prompt") << body;
   }
+}
+
+engine::ScoredChoice scored(std::string text, float logprob) {
+  return {{1, text, logprob}, {{2, "top", -0.25f}, {1, std::move(text), logprob}}};
+}
+
+TEST(OpenAi, LogProbabilitiesOfAChat) {
+  // A character of two bytes in two tokens.
+  const std::vector<std::vector<engine::ScoredChoice>> tokens = {
+      {scored("Hel", -0.5f), scored("lo", -1)},
+      {},
+      {scored("\xc3", -2), scored("\xa9", -INFINITY)}};
+  Worker worker({.script = {.pieces = {"Hello", ", ", "\xc3\xa9"}, .tokens = tokens}});
+  const json answer =
+      json::parse(worker.post(kChat, hello(R"("logprobs":true,"top_logprobs":2)")).body);
+  EXPECT_EQ(worker.engine.last_request().logprobs, 2);
+  const json content = answer.at("choices")[0].at("logprobs").at("content");
+  ASSERT_EQ(content.size(), 4u);
+  EXPECT_EQ(content[0], json::parse(R"({"token":"Hel","logprob":-0.5,"bytes":[72,101,108],
+      "top_logprobs":[{"token":"top","logprob":-0.25,"bytes":[116,111,112]},
+                      {"token":"Hel","logprob":-0.5,"bytes":[72,101,108]}]})"));
+  EXPECT_EQ(content[2].at("token"), "\xef\xbf\xbd");
+  EXPECT_EQ(content[2].at("bytes"), json::parse("[195]"));
+  EXPECT_EQ(content[3].at("logprob"), -9999);
+
+  const std::vector<std::string> events =
+      payloads(worker.post(kChat, hello(R"("logprobs":true,"stream":true)")).body);
+  EXPECT_EQ(worker.engine.last_request().logprobs, 0);
+  const auto pieces = [&](size_t i) { return json::parse(events[i]).at("choices")[0]; };
+  EXPECT_EQ(pieces(1).at("logprobs").at("content").size(), 2u);
+  EXPECT_EQ(pieces(2).at("logprobs"), nullptr);
+  EXPECT_EQ(pieces(3).at("logprobs").at("content").size(), 2u);
+}
+
+TEST(OpenAi, LogProbabilitiesOfACompletion) {
+  const std::vector<std::vector<engine::ScoredChoice>> tokens = {{scored("\xc3\xa9t", -0.5f)},
+                                                                 {scored("e", -1)}};
+  Worker worker({.script = {.pieces = {"\xc3\xa9t", "e"}, .tokens = tokens}});
+  const std::string body = R"({"prompt":"x","logprobs":2)";
+  const json answer = json::parse(worker.post(kCompletions, body + "}").body);
+  const json wanted = json::parse(R"({"tokens":["\u00e9t","e"],"token_logprobs":[-0.5,-1.0],
+      "top_logprobs":[{"top":-0.25,"\u00e9t":-0.5},{"top":-0.25,"e":-1.0}],"text_offset":[0,2]})");
+  EXPECT_EQ(answer.at("choices")[0].at("logprobs"), wanted);
+  const std::vector<std::string> events =
+      payloads(worker.post(kCompletions, body + R"(,"stream":true})").body);
+  EXPECT_EQ(json::parse(events[1]).at("choices")[0].at("logprobs").at("text_offset"),
+            json::parse("[2]"));
+}
+
+TEST(OpenAi, SeveralChoicesAreOneAnswer) {
+  Worker worker;
+  const json answer = json::parse(worker.post(kChat, hello(R"("n":3,"seed":5)")).body);
+  ASSERT_EQ(answer.at("choices").size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(answer.at("choices")[i].at("index"), i);
+    EXPECT_EQ(answer.at("choices")[i].at("message").at("content"), "Hello, world");
+  }
+  const json usage = {{"prompt_tokens", 5}, {"completion_tokens", 9}, {"total_tokens", 14}};
+  EXPECT_EQ(answer.at("usage"), usage);
+  const engine::Request last = worker.engine.last_request();
+  EXPECT_EQ(last.sampling.seed, 7u);
+  EXPECT_EQ(cat(last.follows, "-2"), last.job_id);
+
+  const std::vector<std::string> events = payloads(
+      worker.post(kChat, hello(R"("n":2,"stream":true,"stream_options":{"include_usage":true})"))
+          .body);
+  std::map<int, std::string> texts;
+  int reasons = 0;
+  for (size_t i = 0; i + 2 < events.size(); ++i) {
+    const json choice = json::parse(events[i]).at("choices").at(0);
+    texts[choice.at("index")] += choice.at("delta").value("content", "");
+    reasons += choice.at("finish_reason") == "stop";
+  }
+  EXPECT_EQ(texts, (std::map<int, std::string>{{0, "Hello, world"}, {1, "Hello, world"}}));
+  EXPECT_EQ(reasons, 2);
+  EXPECT_EQ(json::parse(events[events.size() - 2]).at("usage").at("completion_tokens"), 6);
+  EXPECT_EQ(events.back(), "[DONE]");
+}
+
+TEST(OpenAi, TheBestOfSeveralIsGiven) {
+  Worker worker({.script = {.tokens = {{scored("Hello", -1)}, {}, {}}}});
+  const json answer =
+      json::parse(worker.post(kCompletions, R"({"prompt":"x","n":2,"best_of":4})").body);
+  ASSERT_EQ(answer.at("choices").size(), 2u);
+  EXPECT_EQ(answer.at("choices")[1].at("index"), 1);
+  EXPECT_EQ(answer.at("choices")[0].at("logprobs"), nullptr);
+  EXPECT_EQ(answer.at("usage").at("completion_tokens"), 12);
+  EXPECT_EQ(worker.engine.last_request().logprobs, 0);
+}
+
+TEST(OpenAi, AFailureOfOneChoiceEndsTheAnswer) {
+  const engine::Failed failure{.code = Code::internal, .message = "it broke"};
+  Worker broken({.script = {.failure = failure}});
+  EXPECT_EQ(broken.post(kChat, hello(R"("n":3)")).status, 500);
+  const std::vector<std::string> events =
+      payloads(broken.post(kChat, hello(R"("n":3,"stream":true)")).body);
+  EXPECT_EQ(std::ranges::count(events, "[DONE]"), 1);
 }
 
 TEST(OpenAi, RefusalsAndFailuresHaveTheirStatus) {

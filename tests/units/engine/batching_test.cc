@@ -116,6 +116,41 @@ TEST(Batching, ABeginningThatWasEvaluatedIsNotEvaluatedAgain) {
   EXPECT_EQ(stats.prompt_tokens, 2 * length - stats.prefix_hits);
 }
 
+TEST(Batching, WhoFollowsSharesThePrompt) {
+  const auto engine = make_llm_engine(tiny_model(), {.max_running = 8, .block_size = 4});
+  Request request = greedy("some words here and there, bad cafe", 8);
+  const auto held = hold(*engine, greedy("x", 4));  // so that all of them come together
+  const auto first = submit(*engine, request, "first");
+  request.follows = "first";
+  std::vector<std::shared_ptr<Recorder>> others;
+  for (int i = 0; i < 3; ++i) others.push_back(submit(*engine, request, cat("first-", i)));
+  request.follows = "nobody";
+  const auto stranger = submit(*engine, greedy("y", 2), "stranger");
+  held->let_go();
+  first->wait();
+  stranger->wait();
+  const int64_t length = first->started.prompt_tokens;
+  for (const auto& other : others) {
+    other->wait();
+    EXPECT_EQ(other->text, first->text);
+  }
+  // All full blocks but the one that the last token is in.
+  EXPECT_EQ(engine->stats().prefix_hits, static_cast<uint64_t>(3 * ((length - 1) / 4 * 4)));
+}
+
+TEST(Batching, WhoFollowsACancelledRequestGoesOn) {
+  const auto engine = make_llm_engine(tiny_model(), {.max_running = 1, .block_size = 4});
+  const auto held = hold(*engine, greedy("x", 4));
+  const auto first = submit(*engine, greedy("some words", 8), "first");
+  Request request = greedy("some words", 8);
+  request.follows = "first";
+  const auto second = submit(*engine, request, "second");
+  engine->cancel("first");
+  held->let_go();
+  second->wait();
+  EXPECT_EQ(second->finished->tokens_out, 8);
+}
+
 TEST(Batching, AChatThatGoesOnFindsItsAnswerInTheCache) {
   const auto engine = make_llm_engine(tiny_model(), {.max_running = 1, .block_size = 4});
   const std::string prompt = "hello there";

@@ -1,0 +1,98 @@
+#include "server/llm/openai_reply.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rbee::server {
+namespace {
+
+// The prompt counts once, whatever the number of choices.
+void add(OpenAiUsage& usage, const EndEvent& end) {
+  usage.prompt_tokens = end.prompt_tokens;
+  usage.completion_tokens += end.tokens_out;
+}
+
+double mean_logprob(const OpenAiChoice& choice) {
+  double sum = 0;
+  for (const OpenAiScored& scored : choice.logprobs.tokens) sum += scored.chosen.logprob;
+  return sum / static_cast<double>(std::max<size_t>(choice.logprobs.tokens.size(), 1));
+}
+
+// The best ones, numbered in their order; all where all are wanted.
+std::vector<OpenAiChoice> best_of(std::vector<OpenAiChoice> all, size_t wanted) {
+  std::ranges::sort(all, {}, &OpenAiChoice::index);
+  if (wanted >= all.size()) return all;
+  std::ranges::stable_sort(all, std::greater<>(), mean_logprob);
+  all.resize(wanted);
+  for (size_t i = 0; i < all.size(); ++i) all[i].index = static_cast<int32_t>(i);
+  return all;
+}
+
+// Of the failures of one answer's choices the first is told, and ends the others.
+bool fails_first(OpenAiChoices& choices) {
+  const std::lock_guard lock(choices.mutex);
+  return !std::exchange(choices.failed, true);
+}
+
+}  // namespace
+
+void OpenAiStream::started(const StartedEvent&) {
+  if (choices_->answer.chat) queue_->push_data(openai_role_json(choices_->answer, index_));
+}
+
+void OpenAiStream::scored(std::vector<OpenAiScored> tokens) {
+  logprobs_.tokens = std::move(tokens);
+}
+
+void OpenAiStream::token(std::string_view text, int32_t) {
+  queue_->push_data(openai_piece_json(choices_->answer, index_, text, logprobs_));
+  logprobs_.offset += character_count(logprobs_.tokens);
+  logprobs_.tokens.clear();
+}
+
+void OpenAiStream::end(const EndEvent& event, const MetricsEvent&, double) {
+  queue_->push_data(openai_finish_json(choices_->answer, index_, event));
+  const std::lock_guard lock(choices_->mutex);
+  add(choices_->usage, event);
+  if (--choices_->left > 0 || choices_->failed) return;
+  if (choices_->include_usage) {
+    queue_->push_data(openai_usage_json(choices_->answer, choices_->usage));
+  }
+  finish_stream(*queue_);
+}
+
+void OpenAiStream::error(const WireError& error, std::string_view message) {
+  if (!fails_first(*choices_)) return;
+  queue_->push_data(openai_error_json(error.status, error.code, message));
+  finish_stream(*queue_);
+  choices_->cancel();
+}
+
+void OpenAiText::scored(std::vector<OpenAiScored> tokens) {
+  std::ranges::move(tokens, std::back_inserter(choice_.logprobs.tokens));
+}
+
+void OpenAiText::token(std::string_view text, int32_t) {
+  choice_.text += text;
+}
+
+void OpenAiText::end(const EndEvent& event, const MetricsEvent&, double) {
+  choice_.end = event;
+  const std::lock_guard lock(choices_->mutex);
+  add(choices_->usage, event);
+  choices_->done.push_back(std::move(choice_));
+  if (--choices_->left > 0 || choices_->failed) return;
+  std::vector<OpenAiChoice> shown = best_of(std::move(choices_->done), choices_->wanted);
+  for (OpenAiChoice& choice : shown) {
+    if (!choices_->logprobs) choice.logprobs.tokens.clear();
+  }
+  response_->set(json_response(200, openai_text_json(choices_->answer, shown, choices_->usage)));
+}
+
+void OpenAiText::error(const WireError& error, std::string_view message) {
+  if (!fails_first(*choices_)) return;
+  response_->set(json_response(error.status, openai_error_json(error.status, error.code, message)));
+  choices_->cancel();
+}
+
+}  // namespace rbee::server
