@@ -25,8 +25,8 @@ KernelTable mma_kernels() {
   KernelTable t = gpu::common_kernels();
   t.attention =
       gpu::slot<gpu::attention_decode, attention_mma, gpu::attention_wide, gpu::attention>();
-  t.paged_attention =
-      gpu::slot<gpu::paged_attention_decode, paged_attention_mma, gpu::paged_attention>();
+  t.paged_attention = gpu::slot<gpu::paged_attention_split, gpu::paged_attention_decode,
+                                paged_attention_mma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_mma,
                        linear_mma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_cublaslt>();
@@ -40,8 +40,8 @@ KernelTable wgmma_kernels() {
   KernelTable t = mma_kernels();
   t.attention = gpu::slot<gpu::attention_decode, attention_wgmma, attention_mma,
                           gpu::attention_wide, gpu::attention>();
-  t.paged_attention = gpu::slot<gpu::paged_attention_decode, paged_attention_wgmma,
-                                paged_attention_mma, gpu::paged_attention>();
+  t.paged_attention = gpu::slot<gpu::paged_attention_split, gpu::paged_attention_decode,
+                                paged_attention_wgmma, paged_attention_mma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_wgmma,
                        linear_wgmma, linear_mma, gpu::linear>();
   t.image_conv = gpu::slot<image_conv_wgmma, image_conv_mma, gpu::image_conv_plain>();

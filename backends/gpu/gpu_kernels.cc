@@ -25,7 +25,7 @@ namespace {
 
 void add_attention(KernelTable& t) {
   t.attention = slot<attention_decode, attention>();
-  t.paged_attention = slot<paged_attention_decode, paged_attention>();
+  t.paged_attention = slot<paged_attention_split, paged_attention_decode, paged_attention>();
   t.rope = slot<rope>();
   t.kv_append = slot<kv_append>();
   t.rope_append = slot<rope_append>();

@@ -21,8 +21,8 @@ KernelTable mfma_kernels() {
   KernelTable t = gpu::common_kernels();
   t.attention =
       gpu::slot<gpu::attention_decode, attention_mfma, gpu::attention_wide, gpu::attention>();
-  t.paged_attention =
-      gpu::slot<gpu::paged_attention_decode, paged_attention_mfma, gpu::paged_attention>();
+  t.paged_attention = gpu::slot<gpu::paged_attention_split, gpu::paged_attention_decode,
+                                paged_attention_mfma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_slabs,
                        linear_mfma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
@@ -36,8 +36,8 @@ KernelTable wmma_kernels() {
   KernelTable t = gpu::common_kernels();
   t.attention =
       gpu::slot<gpu::attention_decode, attention_wmma, gpu::attention_wide, gpu::attention>();
-  t.paged_attention =
-      gpu::slot<gpu::paged_attention_decode, paged_attention_wmma, gpu::paged_attention>();
+  t.paged_attention = gpu::slot<gpu::paged_attention_split, gpu::paged_attention_decode,
+                                paged_attention_wmma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_hipblaslt, linear_slabs,
                        linear_wmma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();

@@ -157,8 +157,17 @@ class LlmEngine final : public Engine {
               [&] {
                 let_join();
                 step(scheduler_.plan());
+                if (sends_at_once() || scheduler_.running().empty()) send_texts();
               });
     }
+  }
+
+  // Where a device computes by itself, texts go out while it is at the next step.
+  bool sends_at_once() const { return text_.device->host_accessible(); }
+
+  void send_texts() {
+    for (const JobPtr& job : unsent_) job->send();
+    unsent_.clear();
   }
 
   // Runs the work; what it throws is for `failed`, as an Error.
@@ -247,7 +256,7 @@ class LlmEngine final : public Engine {
   struct Batch {
     std::vector<Stepper::Work> work;
     std::vector<int32_t> rows;  // of the sampled
-    std::vector<LlmJob*> sampled;
+    std::vector<JobPtr> sampled;
     int64_t tokens = 0;
   };
 
@@ -259,7 +268,7 @@ class LlmEngine final : public Engine {
       out.tokens += part.count;
       if (sequence.cached + part.count == sequence.length()) {
         out.rows.push_back(static_cast<int32_t>(out.tokens - 1));
-        out.sampled.push_back(&job_of(part.ticket));
+        out.sampled.push_back(std::static_pointer_cast<LlmJob>(part.ticket));
       }
     }
     return out;
@@ -282,7 +291,7 @@ class LlmEngine final : public Engine {
     // Counted before the tokens are sent; the time of sending follows.
     count_step(parts, cached, batch);
     for (size_t i = 0; i < chosen.size(); ++i) {
-      if (chosen[i]) take_token(*batch.sampled[i], *chosen[i]);
+      if (chosen[i]) take_token(batch.sampled[i], *chosen[i]);
     }
     add_time(parts, batch, seconds_since(begin));
   }
@@ -296,7 +305,7 @@ class LlmEngine final : public Engine {
   // what there is of each row. scales: its memory.
   LeaderRows evaluate(const Batch& batch, LeadersWanted& wanted, std::vector<float>& scales) {
     bool sums = false;
-    for (LlmJob* job : batch.sampled) {
+    for (const JobPtr& job : batch.sampled) {
       const Sampler::Wanted own = job->sampler().wanted(wanted.vocab);
       wanted.count = std::max({wanted.count, own.leaders, scored_leaders(*job, own)});
       sums |= own.sum || job->request().logprobs;
@@ -304,11 +313,14 @@ class LlmEngine final : public Engine {
     }
     if (wanted.count == 0) {
       stepper_.run(batch.work, batch.rows);
+      send_texts();
       return {};
     }
     wanted.count = lead_count(wanted.count, wanted.vocab);
     if (sums) wanted.scales = scales;
-    return stepper_.step(batch.work, batch.rows, wanted);
+    stepper_.begin(batch.work, batch.rows, wanted);
+    send_texts();
+    return stepper_.leaders();
   }
 
   // What log probabilities take of a row whose leaders are looked for anyway.
@@ -386,9 +398,12 @@ class LlmEngine final : public Engine {
     }
   }
 
-  void take_token(LlmJob& job, const Chosen& chosen) {
+  void take_token(const JobPtr& job, const Chosen& chosen) {
     const RowLogprobs* scored = chosen.scored ? &*chosen.scored : nullptr;
-    if (const std::optional<StopReason> reason = job.take(chosen.id, scored)) finish(job, *reason);
+    if (const std::optional<StopReason> reason = job->take(chosen.id, scored)) {
+      return finish(*job, *reason);
+    }
+    unsent_.push_back(job);
   }
 
   void count_step(const Parts& parts, std::span<const int64_t> cached, const Batch& batch) {
@@ -434,6 +449,7 @@ class LlmEngine final : public Engine {
   }
 
   void fail_one(LlmJob& job, const Error& error) {
+    job.send();
     log(LogLevel::warn, "a request failed",
         {{"job_id", job.request().job_id}, {"error", error.what()}});
     remove(job, &EngineStats::requests_failed)->sink().on_failed({error.code(), error.what()});
@@ -477,6 +493,7 @@ class LlmEngine final : public Engine {
   Stepper stepper_;
   Scheduler scheduler_;           // engine thread only
   std::deque<JobPtr> following_;  // engine thread only: the scheduler does not know them yet
+  std::vector<JobPtr> unsent_;  // engine thread only: jobs with text to send
   std::atomic<bool> lost_ = false;
 
   mutable std::mutex mutex_;  // guards everything below

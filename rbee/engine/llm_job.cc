@@ -86,7 +86,7 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
     scored_.push_back({name(scored->chosen), {}});
     for (const TokenLogprob& token : scored->top) scored_.back().top.push_back(name(token));
   }
-  emit(stops_.push(detokenizer_.push(id)));
+  unsent_ += stops_.push(detokenizer_.push(id));
   if (!stops_.matched().empty()) return StopReason::stop_sequence;
   if (tokens_out_ >= request_.max_tokens) return StopReason::max_tokens;
   if (sequence.length() >= model_.info.context_length) return StopReason::context_full;
@@ -96,14 +96,14 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
 Finished LlmJob::finish(StopReason reason) {
   if (!start_) return {.reason = reason};
   if (stops_.matched().empty()) {
-    emit(stops_.push(detokenizer_.flush()));
+    unsent_ += stops_.push(detokenizer_.flush());
     if (stops_.matched().empty()) {
-      emit(stops_.flush());
+      unsent_ += stops_.flush();
     } else {
       reason = StopReason::stop_sequence;
     }
   }
-  if (!scored_.empty()) send("");
+  send(true);
   const double total = since_start();
   const double prompt = prompt_ms_ > 0 ? prompt_ms_ : total;
   return {.reason = reason,
@@ -125,12 +125,9 @@ double LlmJob::since_start() const {
   return std::chrono::duration<double, std::milli>(Clock::now() - *start_).count();
 }
 
-void LlmJob::emit(std::string text) {
-  if (!text.empty()) send(std::move(text));
-}
-
-void LlmJob::send(std::string text) {
-  sink_->on_token({std::move(text), pieces_out_++, std::exchange(scored_, {})});
+void LlmJob::send(bool last) {
+  if (unsent_.empty() && (!last || scored_.empty())) return;
+  sink_->on_token({std::exchange(unsent_, {}), pieces_out_++, std::exchange(scored_, {})});
 }
 
 }  // namespace rbee::engine

@@ -31,9 +31,11 @@ class LlmJob final : public Ticket {
   void encode();
   // The request has a place; its first tells the client.
   void start();
-  // Takes the next token and sends what can be sent. The reason when it was the last one.
+  // Takes the next token; its text is for send(). The reason when it was the last one.
   // scored: of the token, where the request asks for it.
   std::optional<StopReason> take(int32_t id, const RowLogprobs* scored = nullptr);
+  // Sends the text that has come since and can be sent. last: and what is known of tokens without.
+  void send(bool last = false);
   // Its prompt has been evaluated.
   bool speaks() const { return prompt_ms_ > 0; }
   // Sends the rest of the text. The event is for the caller to send.
@@ -46,8 +48,6 @@ class LlmJob final : public Ticket {
 
   TokenRules token_rules() const;
   double since_start() const;
-  void emit(std::string text);
-  void send(std::string text);
   ScoredToken name(const TokenLogprob& token) const;
 
   const TextModel& model_;
@@ -62,6 +62,7 @@ class LlmJob final : public Ticket {
   int32_t tokens_out_ = 0;
   int32_t pieces_out_ = 0;
   std::vector<ScoredChoice> scored_;  // since the last piece
+  std::string unsent_;
   std::optional<Clock::time_point> start_;
   double prompt_ms_ = 0;
 };

@@ -32,6 +32,13 @@ nn::KvCacheOptions cache_options(const models::LanguageModel& model,
 constexpr size_t kRecordedSteps = 64;
 constexpr int64_t kRecordedSequences = 512;
 
+// Of sequences that begin at these rows, those in front that have one row each.
+int64_t count_single_queries(std::span<const int32_t> starts) {
+  const auto longer = std::ranges::adjacent_find(
+      starts, [](int32_t first, int32_t end) { return end - first != 1; });
+  return longer == starts.end() ? std::ssize(starts) - 1 : longer - starts.begin();
+}
+
 }  // namespace
 
 int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype) {
@@ -64,17 +71,23 @@ void Stepper::run(std::span<const Work> work, std::span<const int32_t> logit_row
   under_way_ = true;
 }
 
-LeaderRows Stepper::step(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                         const LeadersWanted& wanted) {
+void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                    const LeadersWanted& wanted) {
   RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
   evaluate(work, logit_rows, wanted);
+  leader_rows_ = logit_rows.size();
+  leader_count_ = static_cast<size_t>(wanted.count);
+  under_way_ = true;
+}
+
+LeaderRows Stepper::leaders() {
   LeaderRows found = leaders_.read(host_leaders_);
   under_way_ = false;
   // Without the rows that rounded up a recorded step.
-  const size_t count = logit_rows.size() * static_cast<size_t>(wanted.count);
+  const size_t count = leader_rows_ * leader_count_;
   found.values = found.values.first(count);
   found.ids = found.ids.first(count);
-  if (!found.sums.empty()) found.sums = found.sums.first(logit_rows.size());
+  if (!found.sums.empty()) found.sums = found.sums.first(leader_rows_);
   return found;
 }
 
@@ -140,6 +153,7 @@ Stepper::Indices Stepper::join(const IndexLists& lists, std::span<const Work> wo
               .sequences = static_cast<int64_t>(lists.lengths.size()),
               .table_width = static_cast<int64_t>(lists.widest),
               .rows = static_cast<int64_t>(logit_rows.size()),
+              .single_queries = count_single_queries(lists.starts),
               .values = {}};
   const auto append = [&out](std::span<const int32_t> part) {
     out.values.insert(out.values.end(), part.begin(), part.end());
@@ -190,6 +204,7 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
   batch.paged.kv_lens = take({indices.sequences});
   batch.paged.block_table = take({indices.sequences, indices.table_width});
   batch.logit_rows = take({indices.rows});
+  batch.paged.single_queries = indices.single_queries;
   return batch;
 }
 

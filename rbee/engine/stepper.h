@@ -40,10 +40,17 @@ class Stepper {
   // valid until the next step. Throws out_of_memory, before any change, when the cache is full.
   std::span<float> step(std::span<const Work> work, std::span<const int32_t> logit_rows);
 
-  // The same step, of which only the rows' largest logits travel to the host; valid until the next
-  // step. logit_rows is not empty.
+  // The same step, of which only the rows' largest logits travel to the host. logit_rows is not
+  // empty. A device of its own may still be at work when begin() returns; leaders() waits for it.
+  // Valid until the next step.
+  void begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
+             const LeadersWanted& wanted);
+  LeaderRows leaders();
   LeaderRows step(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                  const LeadersWanted& wanted);
+                  const LeadersWanted& wanted) {
+    begin(work, logit_rows, wanted);
+    return leaders();
+  }
   // The same step without waiting for its end; logit_row() does.
   void run(std::span<const Work> work, std::span<const int32_t> logit_rows);
   // A whole row of the last step's logits, on the host; valid until the next call of any kind.
@@ -60,6 +67,7 @@ class Stepper {
     int64_t sequences = 0;
     int64_t table_width = 0;  // blocks
     int64_t rows = 0;
+    int64_t single_queries = 0;  // see PagedBatch
     std::vector<int32_t> values;
   };
   // The parts of such a list.
@@ -107,9 +115,10 @@ class Stepper {
   Device& device_;
   KvBlockPool pool_;
   nn::KvCache cache_;
-  Tensor logits_;           // of the last step
-  LeaderTensors leaders_;   // of the last step
-  bool under_way_ = false;  // nobody has waited for the last step
+  Tensor logits_;                              // of the last step
+  LeaderTensors leaders_;                      // of the last step
+  size_t leader_rows_ = 0, leader_count_ = 0;  // asked of it: rows, logits of each
+  bool under_way_ = false;                     // nobody has waited for the last step
   // Used where the host cannot read the device; the last two by recorded steps.
   HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
   // By number of sequences, width of the block table, leaders, and whether there are sums.

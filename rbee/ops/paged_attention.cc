@@ -1,4 +1,5 @@
 #include <cmath>
+#include <utility>
 
 #include "backends/api/args_attention.h"
 #include "rbee/ops/attention.h"
@@ -60,6 +61,8 @@ void check_batch(const char* op, const PagedBatch& batch, int64_t tokens, int64_
     const int64_t queries = int64_t{starts[seq + 1]} - starts[seq];
     check(queries >= 0 && lens[seq] >= queries, op, "sequence ", seq, " has ", queries,
           " queries and ", lens[seq], " keys");
+    check(queries == 1 || std::cmp_less_equal(batch.single_queries, seq), op, "sequence ", seq,
+          " has ", queries, " queries, the first ", batch.single_queries, " have one each");
     const int64_t used = (lens[seq] + block_size - 1) / block_size;
     check(used <= max_blocks, op, "sequence ", seq, " has ", lens[seq], " keys, its ", max_blocks,
           " blocks hold ", max_blocks * block_size);
@@ -90,6 +93,8 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
   check_index(kOp, "seq_starts", batch.seq_starts, Shape{seqs + 1});
   check_rank(kOp, "block_table", batch.block_table, 2);
   check_index(kOp, "block_table", batch.block_table, Shape{seqs, batch.block_table.dim(1)});
+  check(batch.single_queries >= 0 && batch.single_queries <= seqs, kOp, "single_queries is ",
+        batch.single_queries, ", wanted 0 to ", seqs);
   check(options.window >= 0, kOp, "window is ", options.window, ", wanted 0 (all) or more");
   if (q.device().host_accessible()) {
     check_batch(kOp, batch, q.dim(0), k_cache.dim(0), k_cache.dim(2));
@@ -105,6 +110,7 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
                          .kv_lens = batch.kv_lens.view(),
                          .block_table = batch.block_table.view(),
                          .y = y.view(),
+                         .single_queries = batch.single_queries,
                          .scale = options.scale == 0 ? head_scale : options.scale,
                          .softcap = options.softcap,
                          .window = options.window},

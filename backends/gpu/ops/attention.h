@@ -15,6 +15,9 @@ extern const Impl<PagedAttentionArgs> paged_attention;
 extern const Impl<AttentionArgs> attention_decode;
 extern const Impl<PagedAttentionArgs> paged_attention_decode;
 
+// Sequences of one query each in front of others: the device's kernels for either, apart.
+extern const Impl<PagedAttentionArgs> paged_attention_split;
+
 // f16 and bf16, heads of more than 256 elements, no mask: products of the device's linear layers.
 extern const Impl<AttentionArgs> attention_wide;
 

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/api/kernel_table.h"
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/attention.h"
 #include "backends/gpu/rows.h"
+#include "backends/gpu/run_first.h"
 #include "backends/shared/kv_page.h"
 
 namespace rbee::gpu {
@@ -118,9 +120,43 @@ void run_paged(const PagedAttentionArgs& args, Stream& stream) {
   run_decode("paged_attention", attention_params(args), args.k_cache.dtype, stream);
 }
 
+// Rows of a view along its first axis.
+View rows_of(View view, int64_t first, int64_t count) {
+  view.data = view.as<std::byte>() + first * view.stride(0) * info(view.dtype).block_bytes;
+  view.sizes[0] = count;
+  return view;
+}
+
+// Sequences [first, first + count). q and y stay whole: seq_starts names their rows.
+PagedAttentionArgs sequences_of(PagedAttentionArgs args, int64_t first, int64_t count) {
+  args.seq_starts = rows_of(args.seq_starts, first, count + 1);
+  args.kv_lens = rows_of(args.kv_lens, first, count);
+  args.block_table = rows_of(args.block_table, first, count);
+  args.single_queries = 0;
+  return args;
+}
+
+const char* refuse_split(const PagedAttentionArgs& args) {
+  const int64_t others = args.kv_lens.size(0) - args.single_queries;
+  if (args.single_queries == 0 || others == 0) return "sequences are of one kind";
+  if (args.q.size(0) - args.single_queries <= kQueriesOfSequence * others) return "few queries";
+  return nullptr;
+}
+
+void run_split(const PagedAttentionArgs& args, Stream& stream) {
+  const Slot<PagedAttentionArgs> kernels = stream.device->kernels().paged_attention;
+  const int64_t singles = args.single_queries;
+  PagedAttentionArgs decode = sequences_of(args, 0, singles);
+  decode.q = rows_of(decode.q, 0, singles);
+  decode.y = rows_of(decode.y, 0, singles);
+  run_first(kernels, decode, stream);
+  run_first(kernels, sequences_of(args, singles, args.kv_lens.size(0) - singles), stream);
+}
+
 }  // namespace
 
 const Impl<AttentionArgs> attention_decode{"gpu_decode", refuse_dense, run_dense};
 const Impl<PagedAttentionArgs> paged_attention_decode{"gpu_decode", refuse_paged, run_paged};
+const Impl<PagedAttentionArgs> paged_attention_split{"gpu_split", refuse_split, run_split};
 
 }  // namespace rbee::gpu

@@ -20,6 +20,7 @@ struct PagedCase {
   float softcap = 0;
   int64_t window = 0;
   Form form = Form::contiguous;
+  int64_t single_queries = 0;
   bool big = false;
 
   int64_t tokens() const {
@@ -49,6 +50,7 @@ void append_to(std::string& out, const PagedCase& c) {
              c.dtype, " on ", c.cache);
   if (c.softcap != 0) out += cat(" softcap ", c.softcap);
   if (c.window != 0) out += cat(" window ", c.window);
+  if (c.single_queries != 0) out += cat(" single ", c.single_queries);
   if (c.form != Form::contiguous) out += " gaps";
 }
 
@@ -91,6 +93,40 @@ void add_tiled(std::vector<PagedCase>& out) {
                    .dtype = DType::bf16,
                    .window = 100});
   }
+}
+
+// Generation beside prompts, as an engine's step has them.
+void add_mixed(std::vector<PagedCase>& out) {
+  const std::vector<Sequence> seqs{{1, 300}, {1, 1025}, {1, 1}, {70, 300}, {130, 130}};
+  for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
+    for (const int64_t dim : {64, 128, 256}) {
+      out.push_back({.seqs = seqs,
+                     .heads = 8,
+                     .kv_heads = 2,
+                     .head_dim = dim,
+                     .block_size = 32,
+                     .cache = cache,
+                     .dtype = cache == DType::bf16 ? DType::bf16 : DType::f16,
+                     .softcap = dim == 256 ? 2.0f : 0.0f,
+                     .window = dim == 64 ? 77 : 0,
+                     .single_queries = 3});
+    }
+  }
+  // Two have one query; one is known to.
+  out.push_back({.seqs = {{1, 300}, {1, 40}, {40, 40}},
+                 .heads = 2,
+                 .kv_heads = 2,
+                 .head_dim = 32,
+                 .cache = DType::f16,
+                 .dtype = DType::f32,
+                 .single_queries = 1});
+  out.push_back({.seqs = {{1, 300}, {3, 40}},
+                 .heads = 2,
+                 .kv_heads = 1,
+                 .head_dim = 64,
+                 .cache = DType::f16,
+                 .dtype = DType::f16,
+                 .single_queries = 1});
 }
 
 // 8-bit caches. Of q8_0 heads are whole groups; rows are aligned for wide loads, or not.
@@ -172,6 +208,7 @@ std::vector<PagedCase> cases() {
   out.push_back({.seqs = {{0, 9}}, .heads = 2, .kv_heads = 2, .head_dim = 8});
   add_tiled(out);
   add_narrow(out);
+  add_mixed(out);
   out.push_back({.seqs = {{512, 512}},
                  .heads = 9,
                  .kv_heads = 3,
@@ -213,6 +250,7 @@ PagedAttentionArgs build(const PagedCase& c, Scene& scene) {
           .kv_lens = scene.input_of<int32_t>({seqs}, lens),
           .block_table = scene.input_of<int32_t>({seqs, c.max_blocks()}, table),
           .y = scene.output({q}, c.dtype),
+          .single_queries = c.single_queries,
           .scale = 0.3f,
           .softcap = c.softcap,
           .window = c.window};
