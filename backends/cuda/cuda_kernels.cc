@@ -1,10 +1,12 @@
 #include "backends/cuda/cuda_kernels.h"
 
 #include "backends/cuda/cublaslt.h"
+#include "backends/cuda/ops/attention_decode_mma.h"
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/attention_wgmma.h"
 #include "backends/cuda/ops/image_conv_mma.h"
 #include "backends/cuda/ops/image_conv_wgmma.h"
+#include "backends/cuda/ops/linear_few_mma.h"
 #include "backends/cuda/ops/linear_mma.h"
 #include "backends/cuda/ops/linear_slabs.h"
 #include "backends/cuda/ops/linear_wgmma.h"
@@ -23,12 +25,13 @@ namespace {
 // For sm_80 and later.
 KernelTable mma_kernels() {
   KernelTable t = gpu::common_kernels();
-  t.attention =
-      gpu::slot<gpu::attention_decode, attention_mma, gpu::attention_wide, gpu::attention>();
-  t.paged_attention = gpu::slot<gpu::paged_attention_split, gpu::paged_attention_decode,
-                                paged_attention_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_mma,
-                       linear_mma, gpu::linear>();
+  t.attention = gpu::slot<attention_decode_mma, gpu::attention_decode, attention_mma,
+                          gpu::attention_wide, gpu::attention>();
+  t.paged_attention =
+      gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma, gpu::paged_attention_decode,
+                paged_attention_mma, gpu::paged_attention>();
+  t.linear = gpu::slot<gpu::linear_one, linear_few_mma, gpu::linear_few, linear_cublaslt,
+                       linear_slabs_mma, linear_mma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_cublaslt>();
   t.matmul = gpu::slot<matmul_cublaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mma, gpu::image_conv_plain>();
@@ -38,12 +41,13 @@ KernelTable mma_kernels() {
 // For sm_90, where this build has code for it.
 KernelTable wgmma_kernels() {
   KernelTable t = mma_kernels();
-  t.attention = gpu::slot<gpu::attention_decode, attention_wgmma, attention_mma,
-                          gpu::attention_wide, gpu::attention>();
-  t.paged_attention = gpu::slot<gpu::paged_attention_split, gpu::paged_attention_decode,
-                                paged_attention_wgmma, paged_attention_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_cublaslt, linear_slabs_wgmma,
-                       linear_wgmma, linear_mma, gpu::linear>();
+  t.attention = gpu::slot<attention_decode_mma, gpu::attention_decode, attention_wgmma,
+                          attention_mma, gpu::attention_wide, gpu::attention>();
+  t.paged_attention =
+      gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma, gpu::paged_attention_decode,
+                paged_attention_wgmma, paged_attention_mma, gpu::paged_attention>();
+  t.linear = gpu::slot<gpu::linear_one, linear_few_mma, gpu::linear_few, linear_cublaslt,
+                       linear_slabs_wgmma, linear_wgmma, linear_mma, gpu::linear>();
   t.image_conv = gpu::slot<image_conv_wgmma, image_conv_mma, gpu::image_conv_plain>();
   return t;
 }

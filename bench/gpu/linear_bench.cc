@@ -66,12 +66,12 @@ void run_all(double seconds) {
       time_problem(device, seconds, copy_rate, {shape[0], shape[1], weight});
     }
   }
-  for (const int64_t rows : {4, 8}) {
-    for (const DType weight : {DType::bf16, DType::q4_k}) {
-      time_problem(device, seconds, copy_rate, {14336, 4096, weight, rows});
+  for (const int64_t rows : {2, 4, 8, 12, 16, 32}) {
+    for (const Shape& shape : shapes) {
+      time_problem(device, seconds, copy_rate, {shape[0], shape[1], DType::bf16, rows});
     }
   }
-  for (const int64_t rows : {16, 32, 64, 128, 256, 512, 2048}) {
+  for (const int64_t rows : {2, 4, 8, 16, 32, 64, 128, 256, 512, 2048}) {
     for (const DType weight : {DType::q8_0, DType::q4_k}) {
       time_problem(device, seconds, copy_rate, {14336, 4096, weight, rows});
     }

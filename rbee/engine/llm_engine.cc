@@ -21,8 +21,13 @@ using Clock = std::chrono::steady_clock;
 using JobPtr = std::shared_ptr<LlmJob>;
 using Parts = std::vector<Scheduler::Part>;
 
-// Of a step's tokens, those of prompts where others generate: one in this many.
+// Of a step's tokens, those of prompts where others generate: one in this many. A GPU takes few
+// tokens nearly as long as many.
 constexpr int64_t kBesideShare = 4;
+constexpr int64_t kBesideShareOfGpu = 2;
+
+// Rows of a tile that GPUs multiply by.
+constexpr int64_t kRowTileOfGpu = 128;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -55,6 +60,15 @@ LlmOptions resolve(const TextModel& text, LlmOptions options) {
   return options;
 }
 
+SchedulerOptions scheduling(const LlmOptions& options, const Device& device) {
+  const bool host = device.host_accessible();
+  const int64_t share = host ? kBesideShare : kBesideShareOfGpu;
+  return {.max_running = options.max_running,
+          .step_tokens = options.step_tokens,
+          .beside_tokens = std::max<int64_t>(options.step_tokens / share, 1),
+          .row_tile = host ? 1 : kRowTileOfGpu};
+}
+
 class LlmEngine final : public Engine {
  public:
   LlmEngine(TextModel model, const LlmOptions& options)
@@ -64,10 +78,7 @@ class LlmEngine final : public Engine {
                  {.cache_tokens = options_.cache_tokens,
                   .block_size = options_.block_size,
                   .kv_dtype = options_.kv_dtype}),
-        scheduler_(stepper_.pool(),
-                   {.max_running = options_.max_running,
-                    .step_tokens = options_.step_tokens,
-                    .beside_tokens = std::max<int64_t>(options_.step_tokens / kBesideShare, 1)}) {
+        scheduler_(stepper_.pool(), scheduling(options_, *text_.device)) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
     stats_.kv_blocks_total = stepper_.pool().total();
     prepare();

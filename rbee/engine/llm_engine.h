@@ -13,7 +13,8 @@ namespace rbee::engine {
 struct LlmOptions {
   int32_t max_running = 32;   // requests that share a step
   int32_t max_waiting = 256;  // requests queued beyond those; more are refused
-  // Tokens evaluated in one step at most, a quarter of them prompts' where others generate.
+  // Tokens evaluated in one step at most, a quarter of them (of a GPU half) prompts' where
+  // others generate.
   // 0 = 512 where the host computes, else 2048; at least max_running.
   int64_t step_tokens = 0;
   // Tokens that the KV cache holds, of running requests and of texts that may come again; at least

@@ -26,13 +26,16 @@ Scheduler::Scheduler(KvBlockPool& pool, const SchedulerOptions& options)
   check(options.step_tokens >= options.max_running, "step_tokens", options.step_tokens,
         " is below the ", options.max_running, " requests that share a step");
   check(options.beside_tokens >= 1, "beside_tokens", options.beside_tokens, " is below 1");
+  check(options.row_tile >= 1, "row_tile", options.row_tile, " is below 1");
 }
 
 int64_t Scheduler::prompt_budget() const {
   const int64_t generating = std::ranges::count_if(running_, generates);
   if (generating == 0) return options_.step_tokens;
+  const int64_t room = std::min(options_.step_tokens - generating, options_.beside_tokens);
+  const int64_t beyond = (room + generating) % options_.row_tile;
   // One at least, so that a prompt goes on whatever else runs.
-  return std::clamp<int64_t>(options_.step_tokens - generating, 1, options_.beside_tokens);
+  return std::max<int64_t>(room > beyond ? room - beyond : room, 1);
 }
 
 TicketPtr Scheduler::next() const {

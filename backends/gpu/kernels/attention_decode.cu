@@ -10,51 +10,9 @@
 namespace rbee {
 namespace gpu {
 
-// `share`: the keys of a split, equal shares of what the query sees in whole tiles of all waves.
-template <int kHeads>
-RB_DEVICE DecodeWork decode_work(const AttentionParams& p, int tile, i64& share) {
-  DecodeWork work;
-  const i64 row = block_x();
-  if (p.block_table != nullptr) {
-    work.span = paged_span(p, sequence_of(p, row));
-    work.query = row - work.span.first_row;
-  } else {
-    work.span = dense_span(p, row / p.q_len);
-    work.query = row % p.q_len;
-  }
-  const int group = p.heads / p.kv_heads;
-  const int parts = (group + kHeads - 1) / kHeads;
-  work.index = row * p.kv_heads * parts + block_y();
-  work.kv_head = static_cast<i32>(block_y()) / parts;
-  const int begin = static_cast<i32>(block_y()) % parts * kHeads;
-  work.first_head = work.kv_head * group + begin;
-  work.heads = group - begin < kHeads ? group - begin : kHeads;
-  work.keys = visible_keys(p, work.span, work.query);
-  // Keys of one sequence are fewer than 2^31.
-  const u32 each = static_cast<u32>(work.keys.end - work.keys.first + p.splits - 1) / p.splits;
-  share = static_cast<i64>((each + tile - 1) / tile) * tile;
-  return work;
-}
-
 template <class KV, int kWave, int kLanes, int kPacks, int kHeads>
 RB_DEVICE void attention_decode(const AttentionParams& p) {
-  using Tile = DecodeTile<KV, kWave, kLanes, kPacks, kHeads>;
-  RB_SHARED union {
-    typename Tile::Shared tile;
-    typename Merger<Tile>::Shared merge;
-  } shared;
-  i64 share;
-  DecodeWork work = decode_work<kHeads>(p, kWaves * Tile::kKeys, share);
-  const i32 used = splits_used(work.keys, share);
-  if (static_cast<i32>(block_z()) >= used) return;
-  work.keys.first += block_z() * share;
-  if (work.keys.first + share < work.keys.end) work.keys.end = work.keys.first + share;
-
-  Decoder<Tile> decoder(p, work, shared.tile);
-  decoder.run();
-  const Merger<Tile> merger(p, work);
-  merger.waves(shared.tile.ends, used == 1);
-  if (used > 1 && merger.arrive(used, shared.merge)) merger.splits(used, shared.merge);
+  decode<Decoder<DecodeTile<KV, kWave, kLanes, kPacks, kHeads>>>(p);
 }
 
 // Blocks that a multiprocessor is to hold, so that enough loads are under way: blocks_each() in

@@ -116,11 +116,85 @@ struct DecodeWork {
   KeyRange keys;
 };
 
-template <class Tile>
+// Where keys and values lie; a wave finds kKeys at once, each lane one.
+template <class KV, int kKeys>
+class CachePlaces {
+ public:
+  // A key's block of the cache and its row there; dense: the key.
+  struct Place {
+    i32 block;
+    u32 row;
+  };
+
+  RB_DEVICE CachePlaces(const AttentionParams& p, const DecodeWork& work, u32 lane)
+      : p_(p), work_(work), within_(lane % kKeys) {}
+
+  // Of key `first` + lane. Keys past the last stand where the last does; their weights are 0.
+  RB_DEVICE Place find(i64 first) const {
+    const i64 last = work_.keys.end - 1;
+    const i64 key = first + within_;
+    const u32 at = static_cast<u32>(key < last ? key : last);
+    if (p_.block_table == nullptr) return {0, at};
+    const u32 block = divide(at, p_.block_size);
+    return {p_.block_table[work_.span.index * p_.table_row + block * p_.table_step],
+            at - block * p_.block_size.divisor};
+  }
+
+  // Offset of a place's key or value, in runs: rows are whole runs, and caches less than 2^32. Of a
+  // q8_0 cache in rows of pages.
+  RB_DEVICE u32 keys(const Place& place) const { return runs_before(p_.k_at, place); }
+  RB_DEVICE u32 values(const Place& place) const { return runs_before(p_.v_at, place); }
+
+ private:
+  RB_DEVICE u32 runs_before(const AttentionStrides& at, const Place& place) const {
+    if constexpr (SameType<KV, PageCode>::value) {
+      const u32 page = static_cast<u32>(place.block * p_.kv_heads + work_.kv_head);
+      return page * p_.block_size.divisor + place.row;
+    }
+    const i64 block = p_.block_table == nullptr ? work_.span.index : place.block;
+    const i64 elements = block * at.batch + work_.kv_head * at.head + place.row * at.time;
+    return static_cast<u32>(static_cast<u64>(elements) / kRun<KV>);
+  }
+
+  const AttentionParams& p_;
+  const DecodeWork& work_;
+  u32 within_;
+};
+
+// Row block_x() of q and the heads of block_y(). `share`: the keys of a split, equal shares of what
+// the query sees in whole tiles of all waves.
+template <int kHeads>
+RB_DEVICE DecodeWork decode_work(const AttentionParams& p, int tile, i64& share) {
+  DecodeWork work;
+  const i64 row = block_x();
+  if (p.block_table != nullptr) {
+    work.span = paged_span(p, sequence_of(p, row));
+    work.query = row - work.span.first_row;
+  } else {
+    work.span = dense_span(p, row / p.q_len);
+    work.query = row % p.q_len;
+  }
+  const int group = p.heads / p.kv_heads;
+  const int parts = (group + kHeads - 1) / kHeads;
+  work.index = row * p.kv_heads * parts + block_y();
+  work.kv_head = static_cast<i32>(block_y()) / parts;
+  const int begin = static_cast<i32>(block_y()) % parts * kHeads;
+  work.first_head = work.kv_head * group + begin;
+  work.heads = group - begin < kHeads ? group - begin : kHeads;
+  work.keys = visible_keys(p, work.span, work.query);
+  // Keys of one sequence are fewer than 2^31.
+  const u32 each = static_cast<u32>(work.keys.end - work.keys.first + p.splits - 1) / p.splits;
+  share = static_cast<i64>((each + tile - 1) / tile) * tile;
+  return work;
+}
+
+template <class OfTile>
 class Decoder {
  public:
+  using Tile = OfTile;
   using KV = typename Tile::Cached;
   using Rows = typename Tile::Rows;
+  using Places = CachePlaces<KV, Tile::kKeys>;
 
   RB_DEVICE Decoder(const AttentionParams& p, const DecodeWork& work, typename Tile::Shared& shared)
       : p_(p),
@@ -129,6 +203,7 @@ class Decoder {
         lane_(thread_x() % Tile::kWave),
         wave_(thread_x() / Tile::kWave),
         within_(lane_ % Tile::kLanes),
+        places_(p, work, lane_),
         slot_(static_cast<int>(lane_) / Tile::kLanes) {
 #pragma unroll
     for (int h = 0; h < Tile::kHeads; ++h) {
@@ -158,30 +233,30 @@ class Decoder {
   RB_DEVICE void pass_keys() {
     constexpr i64 kStride = static_cast<i64>(kWaves) * Tile::kKeys;
     i64 key = work_.keys.first + wave_ * Tile::kKeys;
-    Place place = find(key);
+    typename Places::Place place = places_.find(key);
     float fresh[kFresh];
     read_queries(fresh);
     Rows keys, values;
-    load_rows(p_.k, key_places(place), p_.head_dim, keys);
-    load_rows(p_.v, value_places(place), p_.v_dim, values);
+    load_rows(p_.k, places_.keys(place), p_.head_dim, keys);
+    load_rows(p_.v, places_.values(place), p_.v_dim, values);
     loads_before();
-    place = find(key + kStride);
+    place = places_.find(key + kStride);
     share_queries(fresh);
     for (; key < work_.keys.end; key += kStride) {
       const bool more = key + kStride < work_.keys.end;
       float parts[Tile::kParts];
       multiply(keys, parts);
       sums_before(parts);
-      if (more) load_rows(p_.k, key_places(place), p_.head_dim, keys);
+      if (more) load_rows(p_.k, places_.keys(place), p_.head_dim, keys);
       loads_before();
       sum_parts<Tile::kWave, Tile::kLanes / 2, Tile::kParts>(parts, lane_);
       weigh(key, parts);
       wave_barrier();
       add(values);
       wave_barrier();
-      if (more) load_rows(p_.v, value_places(place), p_.v_dim, values);
+      if (more) load_rows(p_.v, places_.values(place), p_.v_dim, values);
       loads_before();
-      place = find(key + 2 * kStride);
+      place = places_.find(key + 2 * kStride);
     }
   }
 
@@ -204,37 +279,6 @@ class Decoder {
     }
     barrier();
   }
-
-  // Where key `first` + lane lies: its block of the cache and its row there; dense: the key.
-  struct Place {
-    i32 block;
-    u32 row;
-  };
-
-  // Keys past the last stand where the last does; their weights are 0.
-  RB_DEVICE Place find(i64 first) const {
-    const i64 last = work_.keys.end - 1;
-    const i64 key = first + lane_ % Tile::kKeys;
-    const u32 at = static_cast<u32>(key < last ? key : last);
-    if (p_.block_table == nullptr) return {0, at};
-    const u32 block = divide(at, p_.block_size);
-    return {p_.block_table[work_.span.index * p_.table_row + block * p_.table_step],
-            at - block * p_.block_size.divisor};
-  }
-
-  // Offset of a place's key or value, in runs: rows are whole runs, and caches less than 2^32. Of a
-  // q8_0 cache in rows of pages.
-  RB_DEVICE u32 runs_before(const AttentionStrides& at, const Place& place) const {
-    if constexpr (Tile::kPages) {
-      const u32 page = static_cast<u32>(place.block * p_.kv_heads + work_.kv_head);
-      return page * p_.block_size.divisor + place.row;
-    }
-    const i64 block = p_.block_table == nullptr ? work_.span.index : place.block;
-    const i64 elements = block * at.batch + work_.kv_head * at.head + place.row * at.time;
-    return static_cast<u32>(static_cast<u64>(elements) / Tile::kCount);
-  }
-  RB_DEVICE u32 key_places(const Place& place) const { return runs_before(p_.k_at, place); }
-  RB_DEVICE u32 value_places(const Place& place) const { return runs_before(p_.v_at, place); }
 
   // The index within a head of this lane's element `i`: lanes' runs alternate.
   RB_DEVICE int element(int i) const {
@@ -409,6 +453,7 @@ class Decoder {
   const DecodeWork& work_;
   typename Tile::Shared& shared_;
   u32 lane_, wave_, within_;
+  Places places_;
   int slot_;
   float out_[Tile::kHeads][Tile::kElements];
   float top_[Tile::kScores], sum_[Tile::kScores];

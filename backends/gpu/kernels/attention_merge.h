@@ -158,5 +158,27 @@ class Merger {
   int lane_, wave_;
 };
 
+// A block's part of the result: what AnyDecoder leaves of each wave, put together.
+template <class AnyDecoder>
+RB_DEVICE void decode(const AttentionParams& p) {
+  using Tile = typename AnyDecoder::Tile;
+  RB_SHARED union {
+    typename Tile::Shared tile;
+    typename Merger<Tile>::Shared merge;
+  } shared;
+  i64 share;
+  DecodeWork work = decode_work<Tile::kHeads>(p, kWaves * Tile::kKeys, share);
+  const i32 used = splits_used(work.keys, share);
+  if (static_cast<i32>(block_z()) >= used) return;
+  work.keys.first += block_z() * share;
+  if (work.keys.first + share < work.keys.end) work.keys.end = work.keys.first + share;
+
+  AnyDecoder decoder(p, work, shared.tile);
+  decoder.run();
+  const Merger<Tile> merger(p, work);
+  merger.waves(shared.tile.ends, used == 1);
+  if (used > 1 && merger.arrive(used, shared.merge)) merger.splits(used, shared.merge);
+}
+
 }  // namespace gpu
 }  // namespace rbee

@@ -2,6 +2,7 @@
 
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"
+#include "backends/gpu/kernel_name.h"
 #include "backends/shared/attention_params.h"
 
 namespace rbee::gpu {
@@ -14,6 +15,16 @@ extern const Impl<PagedAttentionArgs> paged_attention;
 // at a time; keys and values f32, f16, bf16, f8e4m3 or q8_0.
 extern const Impl<AttentionArgs> attention_decode;
 extern const Impl<PagedAttentionArgs> paged_attention_decode;
+
+// A kernel that takes what attention_decode does, for `heads` that share a key head at a time.
+struct DecodeKernel {
+  const char* family;
+  KernelName name;
+  int64_t heads;
+  int64_t blocks_each;  // that a multiprocessor holds
+};
+void launch_decode(const char* op, shared::AttentionParams params, const DecodeKernel& kernel,
+                   Stream& stream);
 
 // Sequences of one query each in front of others: the device's kernels for either, apart.
 extern const Impl<PagedAttentionArgs> paged_attention_split;

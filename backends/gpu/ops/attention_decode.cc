@@ -78,46 +78,31 @@ int64_t splits_for(const AttentionParams& params, int64_t blocks, int64_t at_onc
   return std::min({wanted, useful, kMostSplits});
 }
 
-void run_decode(const char* op, AttentionParams params, DType cache, Stream& stream) {
-  GpuDevice& owner = device_of(stream);
-  const Properties& device = owner.properties();
-  const int64_t rows = params.block_table == nullptr ? params.batch * params.q_len : params.q_len;
-  const int64_t group = params.heads / params.kv_heads;
-  const int64_t together = heads_together(group, cache);
-  const int64_t head_blocks = params.kv_heads * ((group + together - 1) / together);
+DecodeKernel decode_kernel(const AttentionParams& params, DType cache, const Properties& device) {
+  const int64_t together = heads_together(params.heads / params.kv_heads, cache);
   const int64_t dim = std::max(params.head_dim, params.v_dim);
   const bool wide = cache == DType::f32 && dim > 128;
-  const int64_t at_once = device.multiprocessors * blocks_each(together, wide, device);
-  params.splits = static_cast<int32_t>(splits_for(params, rows * head_blocks, at_once));
-  const int64_t parts = params.splits == 1 ? 0 : rows * params.heads * params.splits;
-  const Scratch scratch(stream, static_cast<size_t>(parts * (params.v_dim + 2)) * sizeof(float));
-  params.partial = scratch.as<float>();
-  params.partial_stats = params.partial + parts * params.v_dim;
-  params.arrivals = owner.streams().of(stream.handle).arrivals;
+  DecodeKernel kernel{.family = "attention_decode",
+                      .name = KernelName("attention_decode", cache),
+                      .heads = together,
+                      .blocks_each = blocks_each(together, wide, device)};
+  kernel.name.part(dim <= 64 ? "d64" : dim <= 128 ? "d128" : "d256");
+  kernel.name.part(together == 1 ? "h1" : together == 4 ? "h4" : "h8").lanes(device.lane_count);
+  return kernel;
+}
 
-  KernelName kernel("attention_decode", cache);
-  kernel.part(dim <= 64 ? "d64" : dim <= 128 ? "d128" : "d256");
-  kernel.part(together == 1 ? "h1" : together == 4 ? "h4" : "h8").lanes(device.lane_count);
-  launch(stream,
-         {.op = op,
-          .family = "attention_decode",
-          .kernel = kernel,
-          .grid = {.x = static_cast<uint32_t>(rows),
-                   .y = static_cast<uint32_t>(head_blocks),
-                   .z = static_cast<uint32_t>(params.splits)},
-          .threads = static_cast<uint32_t>(kWaves * device.lane_count),
-          .writes_weights = false},
-         params);
+void run(const char* op, const AttentionParams& params, DType cache, Stream& stream) {
+  launch_decode(op, params, decode_kernel(params, cache, device_of(stream).properties()), stream);
 }
 
 void run_dense(const AttentionArgs& args, Stream& stream) {
   if (args.y.numel() == 0) return;
-  run_decode("attention", attention_params(args), args.k.dtype, stream);
+  run("attention", attention_params(args), args.k.dtype, stream);
 }
 
 void run_paged(const PagedAttentionArgs& args, Stream& stream) {
   if (args.y.numel() == 0) return;
-  run_decode("paged_attention", attention_params(args), args.k_cache.dtype, stream);
+  run("paged_attention", attention_params(args), args.k_cache.dtype, stream);
 }
 
 // Rows of a view along its first axis.
@@ -154,6 +139,32 @@ void run_split(const PagedAttentionArgs& args, Stream& stream) {
 }
 
 }  // namespace
+
+void launch_decode(const char* op, AttentionParams params, const DecodeKernel& kernel,
+                   Stream& stream) {
+  GpuDevice& owner = device_of(stream);
+  const Properties& device = owner.properties();
+  const int64_t rows = params.block_table == nullptr ? params.batch * params.q_len : params.q_len;
+  const int64_t group = params.heads / params.kv_heads;
+  const int64_t head_blocks = params.kv_heads * ((group + kernel.heads - 1) / kernel.heads);
+  const int64_t at_once = device.multiprocessors * kernel.blocks_each;
+  params.splits = static_cast<int32_t>(splits_for(params, rows * head_blocks, at_once));
+  const int64_t parts = params.splits == 1 ? 0 : rows * params.heads * params.splits;
+  const Scratch scratch(stream, static_cast<size_t>(parts * (params.v_dim + 2)) * sizeof(float));
+  params.partial = scratch.as<float>();
+  params.partial_stats = params.partial + parts * params.v_dim;
+  params.arrivals = owner.streams().of(stream.handle).arrivals;
+  launch(stream,
+         {.op = op,
+          .family = kernel.family,
+          .kernel = kernel.name,
+          .grid = {.x = static_cast<uint32_t>(rows),
+                   .y = static_cast<uint32_t>(head_blocks),
+                   .z = static_cast<uint32_t>(params.splits)},
+          .threads = static_cast<uint32_t>(kWaves * device.lane_count),
+          .writes_weights = false},
+         params);
+}
 
 const Impl<AttentionArgs> attention_decode{"gpu_decode", refuse_dense, run_dense};
 const Impl<PagedAttentionArgs> paged_attention_decode{"gpu_decode", refuse_paged, run_paged};

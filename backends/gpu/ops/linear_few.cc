@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/matvec_parts.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/quantized_input.h"
-#include "backends/shared/matvec_params.h"
 
 namespace rbee::gpu {
 namespace {
@@ -14,16 +14,10 @@ namespace {
 using shared::kMatvecThreads;
 
 constexpr const char* kOp = "linear";
-// Waves of a multiprocessor that keep its memory busy, each with 4 KiB of loads under way.
-constexpr int64_t kBusyWaves = 16;
 
 bool plain_type(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 ||
          dtype == DType::f8e4m3;
-}
-
-bool aligned(const void* data) {
-  return reinterpret_cast<uintptr_t>(data) % 16 == 0;
 }
 
 const char* refuse(const LinearArgs& args) {
@@ -48,14 +42,6 @@ int batch_of(int64_t rows) {
   return rows <= 4 ? 4 : 8;
 }
 
-// How the rows of weights are shared out to waves.
-struct Tiling {
-  int64_t outs = 0;   // rows of a wave
-  int64_t waves = 0;  // of a block of threads
-  int64_t split = 1;  // waves that share rows
-  int64_t outs_of_block() const { return waves / split * outs; }
-};
-
 // Weights with few rows are cut along these rows until the device is busy, but not shorter than
 // what a wave has under way at once. `loads`: a lane's 16-byte loads (or the like) in a row.
 Tiling tile(const Properties& device, int batch, int64_t total_outs, int64_t loads) {
@@ -68,38 +54,6 @@ Tiling tile(const Properties& device, int batch, int64_t total_outs, int64_t loa
     tiling.split *= 2;
   }
   return tiling;
-}
-
-// The parts with weights of one type, in launches of at most kMatvecParts.
-template <typename Params, typename Launch>
-void launch_parts(const LinearArgs& args, DType weight, const Tiling& tiling, Params params,
-                  const Launch& start) {
-  uint32_t blocks = 0;
-  const auto flush = [&] {
-    if (params.part_count > 0) start(params, blocks);
-    params.part_count = 0;
-    blocks = 0;
-  };
-  for (const LinearPart& part : args.parts) {
-    const int64_t outs = part.weight.size(0);
-    if (part.weight.dtype != weight || outs == 0) continue;
-    if (params.part_count == shared::kMatvecParts) flush();
-    params.parts[params.part_count++] = {.weight = part.weight.data,
-                                         .bias = part.bias.data,
-                                         .y = part.y.data,
-                                         .outs = outs,
-                                         .first_block = blocks};
-    blocks += blocks_for(outs, tiling.outs_of_block());
-  }
-  flush();
-}
-
-int64_t outs_of(const LinearArgs& args, DType weight) {
-  int64_t outs = 0;
-  for (const LinearPart& part : args.parts) {
-    if (part.weight.dtype == weight) outs += part.weight.size(0);
-  }
-  return outs;
 }
 
 void run_plain(const LinearArgs& args, DType weight, Stream& stream) {

@@ -27,6 +27,7 @@ INSTRUCTIONS = [
     ("gemm_wgmma|attention_wgmma", "sm_90a", "*", r"HGMMA"),
     ("image_conv_wgmma", "sm_90a", "*_wide|*_middle|*_square", r"HGMMA"),
     ("attention_mma|image_conv_mma", "sm_90a|sm_8?", "*", r"HMMA"),
+    ("attention_decode_mma|matvec_mma", "sm_90a|sm_8?", "*", r"HMMA"),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*", r"IDP\.4A"),
     ("matvec_one_*_blocks", "sm_*", "*", r"IDP\.4A"),
 ]
@@ -56,7 +57,8 @@ MOST_REGISTERS = [
     ("matvec", "gfx1[012]*", "*", 128),  # twelve waves of 1536
     ("matvec_k_blocks|matvec_small_blocks", MFMA, "*", 256),
     ("matvec_k_blocks|matvec_small_blocks", WMMA, "*", 192),
-    ("matvec_one*", "sm_*", "*", 128),  # two blocks of 65536
+    ("matvec_one*|matvec_mma", "sm_*", "*", 128),  # two blocks of 65536
+    ("attention_decode_mma", "sm_*", "*", 168),  # three of 128 threads
     ("*_norm", "gfx*", "*", 80),
     ("softmax", "gfx*", "*", 80),
     ("group_norm|layer_norm|rms_norm", "sm_*", "*", 80),

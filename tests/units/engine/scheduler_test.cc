@@ -122,6 +122,26 @@ TEST_F(SchedulerTest, ALongPromptGoesInChunksAndHoldsNobodyUp) {
   EXPECT_THAT(step(), ElementsAre("long 1", "short 1"));
 }
 
+TEST_F(SchedulerTest, GenerationBesidePromptsFillsTiles) {
+  start(64, 4, {.max_running = 4, .step_tokens = 40, .beside_tokens = 10, .row_tile = 8});
+  submit("a", {.tokens = 1});
+  submit("b", {.tokens = 1});
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1"));
+  submit("long", {.tokens = 30});
+  // 12 would be allowed: a tile of 8, and another that would be half empty.
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "long 6"));
+  remove("a");
+  EXPECT_THAT(step(), ElementsAre("b 1", "long 7"));
+}
+
+TEST_F(SchedulerTest, AStepBelowATileIsNotCut) {
+  start(64, 4, {.max_running = 4, .step_tokens = 40, .beside_tokens = 3, .row_tile = 8});
+  submit("a", {.tokens = 1});
+  step();
+  submit("long", {.tokens = 30});
+  EXPECT_THAT(step(), ElementsAre("a 1", "long 3"));
+}
+
 TEST_F(SchedulerTest, TheFirstPromptHasHalfAndTheShortestTheRest) {
   start(64, 4, {.max_running = 8, .step_tokens = 16, .beside_tokens = 4});
   submit("first", {.tokens = 60});

@@ -1,0 +1,59 @@
+#pragma once
+// Linear layers for few rows: how the rows of weights are shared out to waves. Parts with weights
+// of one type go in one launch.
+
+#include <cstdint>
+
+#include "backends/api/args_matmul.h"
+#include "backends/gpu/launch.h"
+#include "backends/shared/matvec_params.h"
+
+namespace rbee::gpu {
+
+// Waves of a multiprocessor that keep its memory busy, each with 4 KiB of loads under way.
+inline constexpr int64_t kBusyWaves = 16;
+
+inline bool aligned(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % 16 == 0;
+}
+
+struct Tiling {
+  int64_t outs = 0;   // rows of a wave
+  int64_t waves = 0;  // of a block of threads
+  int64_t split = 1;  // waves that share rows
+  int64_t outs_of_block() const { return waves / split * outs; }
+};
+
+inline int64_t outs_of(const LinearArgs& args, DType weight) {
+  int64_t outs = 0;
+  for (const LinearPart& part : args.parts) {
+    if (part.weight.dtype == weight) outs += part.weight.size(0);
+  }
+  return outs;
+}
+
+// The parts with weights of one type, in launches of at most kMatvecParts.
+template <typename Params, typename Launch>
+void launch_parts(const LinearArgs& args, DType weight, const Tiling& tiling, Params params,
+                  const Launch& start) {
+  uint32_t blocks = 0;
+  const auto flush = [&] {
+    if (params.part_count > 0) start(params, blocks);
+    params.part_count = 0;
+    blocks = 0;
+  };
+  for (const LinearPart& part : args.parts) {
+    const int64_t outs = part.weight.size(0);
+    if (part.weight.dtype != weight || outs == 0) continue;
+    if (params.part_count == shared::kMatvecParts) flush();
+    params.parts[params.part_count++] = {.weight = part.weight.data,
+                                         .bias = part.bias.data,
+                                         .y = part.y.data,
+                                         .outs = outs,
+                                         .first_block = blocks};
+    blocks += blocks_for(outs, tiling.outs_of_block());
+  }
+  flush();
+}
+
+}  // namespace rbee::gpu
