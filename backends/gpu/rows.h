@@ -31,6 +31,11 @@ inline int64_t row_count(const View& view) {
   return rows;
 }
 
+// To 16 bytes.
+inline bool aligned(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % 16 == 0;
+}
+
 // True when rows can be read 16 bytes at a time: neighbours adjoin, and every row begins and ends
 // on a multiple of 16 bytes.
 inline bool vector_rows(const View& view) {
@@ -39,7 +44,7 @@ inline bool vector_rows(const View& view) {
   for (int axis = 0; axis + 1 < view.rank; ++axis) {
     if (view.sizes[axis] > 1 && view.strides[axis] % each != 0) return false;
   }
-  return reinterpret_cast<uintptr_t>(view.data) % 16 == 0;
+  return aligned(view.data);
 }
 
 }  // namespace rbee::gpu

@@ -504,7 +504,7 @@ class LlmEngine final : public Engine {
   Stepper stepper_;
   Scheduler scheduler_;           // engine thread only
   std::deque<JobPtr> following_;  // engine thread only: the scheduler does not know them yet
-  std::vector<JobPtr> unsent_;  // engine thread only: jobs with text to send
+  std::vector<JobPtr> unsent_;    // engine thread only: jobs with text to send
   std::atomic<bool> lost_ = false;
 
   mutable std::mutex mutex_;  // guards everything below

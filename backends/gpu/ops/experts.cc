@@ -8,6 +8,7 @@
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/quantized_input.h"
 #include "backends/gpu/product_tiles.h"
+#include "backends/gpu/rows.h"
 #include "backends/shared/expert_params.h"
 #include "backends/shared/packed_weight.h"
 
@@ -21,10 +22,6 @@ constexpr const char* kOp = "expert_linear";
 constexpr int64_t kFewTokens = 8;
 constexpr int64_t kFewOfExpert = 2;
 constexpr int64_t kMostChoices = 65535;  // of a grid's second axis
-
-bool aligned(const void* data) {
-  return reinterpret_cast<uintptr_t>(data) % 16 == 0;
-}
 
 int64_t expert_bytes(const View& weight) {
   const int64_t outs = weight.size(1), in = weight.size(2);

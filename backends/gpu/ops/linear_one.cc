@@ -5,6 +5,7 @@
 #include "backends/api/dispatch_blocks.h"
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/pack_weight.h"
+#include "backends/gpu/rows.h"
 #include "backends/shared/matvec_params.h"
 #include "backends/shared/packed_weight.h"
 
@@ -20,10 +21,6 @@ constexpr int64_t kManyOuts = 32768;
 constexpr int64_t kMostShared = int64_t{32} << 10;
 // Shared memory that the kernel has besides.
 constexpr int64_t kOfBlock = int64_t{2} << 10;
-
-bool aligned(const void* data) {
-  return reinterpret_cast<uintptr_t>(data) % 16 == 0;
-}
 
 // How a weight's rows are read.
 struct Reading {

@@ -6,16 +6,13 @@
 
 #include "backends/api/args_matmul.h"
 #include "backends/gpu/launch.h"
+#include "backends/gpu/rows.h"
 #include "backends/shared/matvec_params.h"
 
 namespace rbee::gpu {
 
 // Waves of a multiprocessor that keep its memory busy, each with 4 KiB of loads under way.
 inline constexpr int64_t kBusyWaves = 16;
-
-inline bool aligned(const void* data) {
-  return reinterpret_cast<uintptr_t>(data) % 16 == 0;
-}
 
 struct Tiling {
   int64_t outs = 0;   // rows of a wave
