@@ -18,6 +18,11 @@ struct ChatMessage {
   std::string content;
 };
 
+struct TokenizeOptions {
+  bool add_special = false;   // tokens at the ends, as the model wants them
+  bool parse_special = true;  // text such as "<|im_end|>" becomes its token
+};
+
 struct Request {
   std::string job_id;
   std::string prompt;                 // raw text, used when `messages` is empty
@@ -129,6 +134,15 @@ class Engine {
   // Thread-safe; false when no such request is waiting or running.
   virtual bool cancel(const std::string& job_id) = 0;
   virtual EngineStats stats() const = 0;
+  // What the model makes of text, without evaluating it; thread-safe.
+  virtual std::vector<int32_t> tokenize(std::string_view text,
+                                        const TokenizeOptions& options) const = 0;
+  // The text of tokens, special ones included, as valid UTF-8; unknown ids give nothing.
+  virtual std::string detokenize(const std::vector<int32_t>& ids) const = 0;
+  // Bytes of one token, perhaps half a character.
+  virtual std::string token_bytes(int32_t id) const = 0;
+  // The text that is evaluated for `messages`. Throws invalid_argument.
+  virtual std::string render(const std::vector<ChatMessage>& messages) const = 0;
   // Takes no new work, cancels everything, and joins the engine's thread. Idempotent.
   virtual void stop() = 0;
 };

@@ -127,6 +127,19 @@ class LlmEngine final : public Engine {
     return out;
   }
 
+  std::vector<int32_t> tokenize(std::string_view text,
+                                const TokenizeOptions& options) const override {
+    return text_.tokenizer->encode(
+        text, {.add_special = options.add_special, .parse_special = options.parse_special});
+  }
+  std::string detokenize(const std::vector<int32_t>& ids) const override {
+    return text_.tokenizer->decode(ids, true);
+  }
+  std::string token_bytes(int32_t id) const override { return text_.tokenizer->piece(id, true); }
+  std::string render(const std::vector<ChatMessage>& messages) const override {
+    return text_.render(messages);
+  }
+
   void stop() override {
     {
       const std::scoped_lock lock(mutex_);

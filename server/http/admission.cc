@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/cat.h"
+#include "server/http/cors.h"
 #include "server/http/local_host.h"
 
 namespace rbee::server {
@@ -80,10 +81,14 @@ Admission admit(const Request& request, bool http_1_0, const ConnectionContext& 
   }
   out.refusal = refuse_head(request, http_1_0, context);
   if (out.refusal) return out;
+  out.refusal = preflight(request, context.options.cors_origins);
+  if (out.refusal) return out;
   Router::Match match = context.router.find(request.method, request.path);
   if (match.route == nullptr || match.route->access == Access::token) {
-    out.refusal = context.auth.refuse(request);
+    ApiKeys::Verdict verdict = context.keys.judge(request);
+    out.refusal = std::move(verdict.refusal);
     if (out.refusal) return out;
+    out.key_name = std::move(verdict.name);
   }
   if (match.route == nullptr) {
     out.refusal = no_route(request, match.allow);

@@ -3,6 +3,7 @@
 // Internal to server/http.
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "server/http/connection_context.h"
@@ -12,7 +13,8 @@ namespace rbee::server {
 struct Admission {
   const Route* route = nullptr;     // null when refused
   Headers params;                   // of the route's pattern
-  std::optional<Response> refusal;  // why not
+  std::optional<Response> refusal;  // why not, or a preflight's answer
+  std::string key_name;             // whose key it came with; empty when none is asked for
   bool last = false;                // where the request ends is unknown: no other can follow it
 };
 

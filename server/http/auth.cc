@@ -4,12 +4,18 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "rbee/core/error.h"
 
 namespace rbee::server {
 namespace {
 
 constexpr size_t kMaxHeaderBytes = 8192;
 constexpr std::string_view kScheme = "Bearer ";
+constexpr std::string_view kHashed = "sha256:";
+constexpr size_t kMaxNameBytes = 64;
 
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -31,43 +37,107 @@ Response unauthorized(std::string_view code, std::string_view message) {
   return response;
 }
 
-}  // namespace
-
-BearerAuth::BearerAuth(std::string_view token) {
-  if (const std::string_view trimmed = trim(token); !trimmed.empty()) digest_ = digest(trimmed);
+// What the client sent: nothing when no header has a key, empty when one is malformed.
+std::optional<std::string_view> key_of(const Request& request) {
+  std::optional<std::string_view> found;
+  for (const auto& [name, value] : request.headers) {
+    const bool bearer = name == "authorization";
+    if (!bearer && name != "x-api-key") continue;
+    if (found) return "";  // which one counts is not ours to guess
+    const bool formed = value.size() <= kMaxHeaderBytes && (!bearer || value.starts_with(kScheme));
+    found = formed ? trim(std::string_view(value).substr(bearer ? kScheme.size() : 0)) : "";
+  }
+  return found;
 }
 
-BearerAuth::Digest BearerAuth::digest(std::string_view text) {
+bool valid_name(std::string_view name) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
+  };
+  return !name.empty() && name.size() <= kMaxNameBytes &&
+         std::all_of(name.begin(), name.end(), plain);
+}
+
+}  // namespace
+
+ApiKeys::ApiKeys(std::string_view token) {
+  const std::string_view trimmed = trim(token);
+  if (!trimmed.empty()) add(kOwnKey, digest_of(trimmed));
+}
+
+void ApiKeys::add(std::string_view name, const Digest& digest) {
+  check(valid_name(name), "name", "must be 1 to ", kMaxNameBytes,
+        " letters, digits, '.', '_' and '-'");
+  for (const Key& key : keys_) check(key.name != name, "name", name, " is there already");
+  keys_.push_back({std::string(name), digest});
+}
+
+void ApiKeys::add_file(std::string_view text, std::string_view source) {
+  const size_t before = keys_.size();
+  int number = 0;
+  while (!text.empty()) {
+    ++number;
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trim(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line.front() == '#') continue;
+    const size_t gap = std::min(line.find_first_of(" \t"), line.size());
+    const std::string_view key = trim(line.substr(gap));
+    try {
+      check(!key.empty() && !has_control(key), "key", "is missing, or holds control characters");
+      add(line.substr(0, gap), key.starts_with(kHashed) ? parse_digest(key) : digest_of(key));
+    } catch (const Error& error) {
+      fail(Code::invalid_argument, "api keys", source, " line ", number, ": ", error.what());
+    }
+  }
+  check(keys_.size() > before, "api keys", source, " holds no key");
+}
+
+ApiKeys::Digest ApiKeys::parse_digest(std::string_view text) {
+  text.remove_prefix(kHashed.size());
+  Digest out;
+  check(text.size() == 2 * out.size(), "key", "must have 64 hex digits after ", kHashed);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const char* pair = text.data() + 2 * i;
+    const auto [end, error] = std::from_chars(pair, pair + 2, out[i], 16);
+    check(error == std::errc() && end == pair + 2, "key", "must have 64 hex digits after ",
+          kHashed);
+  }
+  return out;
+}
+
+ApiKeys::Digest ApiKeys::digest_of(std::string_view text) {
   Digest out;
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), out.data());
   return out;
 }
 
-std::optional<Response> BearerAuth::refuse(const Request& request) const {
-  if (!digest_) return std::nullopt;
-  const auto is_authorization = [](const auto& header) { return header.first == "authorization"; };
-  const auto count =
-      std::count_if(request.headers.begin(), request.headers.end(), is_authorization);
-  if (count == 0) return unauthorized("MISSING_API_KEY", "Missing API key");
-
-  const std::string_view value = request.header("authorization");
-  const bool formed = count == 1 && value.size() <= kMaxHeaderBytes && value.starts_with(kScheme);
-  const std::string_view token = formed ? trim(value.substr(kScheme.size())) : std::string_view{};
-  const bool usable = !token.empty() && !has_control(token);
-  // Digests have one length, so the comparison tells nothing of the token's.
-  const Digest sent = digest(token);
-  if (!usable || CRYPTO_memcmp(sent.data(), digest_->data(), sent.size()) != 0) {
-    return unauthorized("INVALID_API_KEY", "Invalid or missing API key");
+ApiKeys::Verdict ApiKeys::judge(const Request& request) const {
+  if (!enabled()) return {};
+  const std::optional<std::string_view> key = key_of(request);
+  if (!key) return {.refusal = unauthorized("MISSING_API_KEY", "Missing API key"), .name = {}};
+  // Digests have one length, so the comparison tells nothing of a key's; all are compared.
+  const Digest sent = digest_of(*key);
+  const Key* found = nullptr;
+  for (const Key& own : keys_) {
+    if (CRYPTO_memcmp(sent.data(), own.digest.data(), sent.size()) == 0) found = &own;
   }
-  return std::nullopt;
+  if (key->empty() || has_control(*key) || found == nullptr) {
+    return {.refusal = unauthorized("INVALID_API_KEY", "Invalid or missing API key"), .name = {}};
+  }
+  return {.refusal = std::nullopt, .name = found->name};
 }
 
-std::string BearerAuth::fingerprint() const {
+std::string ApiKeys::describe() const {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  for (size_t i = 0; digest_ && i < 3; ++i) {
-    out += kHex[(*digest_)[i] >> 4];
-    out += kHex[(*digest_)[i] & 15];
+  for (const Key& key : keys_) {
+    out += cat(out.empty() ? "" : ", ", key.name, " (");
+    for (size_t i = 0; i < 3; ++i) {
+      out += kHex[key.digest[i] >> 4];
+      out += kHex[key.digest[i] & 15];
+    }
+    out += ')';
   }
   return out;
 }

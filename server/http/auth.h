@@ -1,32 +1,53 @@
 #pragma once
-// The bearer token that a worker may ask for (RFC 6750 section 2.1).
+// The keys that a worker may ask for: as bearer token (RFC 6750 section 2.1), or in the header
+// x-api-key, where Anthropic's clients put theirs.
 
 #include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/http/message.h"
 
 namespace rbee::server {
 
-class BearerAuth {
- public:
-  // token: what clients must send; empty (after trimming) = everybody is let in.
-  explicit BearerAuth(std::string_view token);
+// The name of the key that whoever started the worker gave it.
+inline constexpr std::string_view kOwnKey = "token";
 
-  bool enabled() const { return digest_.has_value(); }
-  // The 401 to send, or nothing when the request may pass. Takes the same time for every wrong
-  // token of a length.
-  std::optional<Response> refuse(const Request& request) const;
-  // First six hex digits of the token's SHA-256: the only form in which it may be logged.
-  std::string fingerprint() const;
+class ApiKeys {
+ public:
+  // token: the key kOwnKey; empty (after trimming) = none. Without any key everybody is let in.
+  explicit ApiKeys(std::string_view token = {});
+
+  // Adds the keys of a file's text, one a line: a name (1 to 64 letters, digits, '.', '_', '-'),
+  // blanks, and the key itself or "sha256:" and its SHA-256 in hex. Empty lines and those that
+  // begin with '#' are passed over. Throws invalid_argument naming `source` and the line, also when
+  // there is no key.
+  void add_file(std::string_view text, std::string_view source);
+
+  bool enabled() const { return !keys_.empty(); }
+  struct Verdict {
+    std::optional<Response> refusal;  // the 401 to send
+    std::string name;                 // of the key; empty when none is asked for
+  };
+  // Takes the same time for every wrong key of a length.
+  Verdict judge(const Request& request) const;
+  // "name (abc123), ...": the first six hex digits of a key's SHA-256 are the only form in which it
+  // may be logged.
+  std::string describe() const;
 
  private:
   using Digest = std::array<unsigned char, 32>;
-  static Digest digest(std::string_view text);
+  struct Key {
+    std::string name;
+    Digest digest;
+  };
+  static Digest digest_of(std::string_view text);
+  static Digest parse_digest(std::string_view text);
+  void add(std::string_view name, const Digest& digest);
 
-  std::optional<Digest> digest_;
+  std::vector<Key> keys_;
 };
 
 }  // namespace rbee::server

@@ -14,6 +14,7 @@
 #include "rbee/core/cat.h"
 #include "rbee/core/log.h"
 #include "server/http/admission.h"
+#include "server/http/cors.h"
 #include "server/http/ids.h"
 #include "server/http/mailbox.h"
 
@@ -83,6 +84,7 @@ class HttpConnection final : public Connection,
   void dispatch();
   void reject(const Response& response);
   void respond(Response response);
+  std::string head_of(const Response& response) const;
   void write_response(const Response& response);
   void start_events(const Response& response);
   void on_wake();
@@ -295,6 +297,7 @@ bool HttpConnection::on_head() {
     return false;
   }
   route_ = admission.route;
+  request_.key_name = std::move(admission.key_name);
   request_.params = std::move(admission.params);
   if (!http_1_0_ && !parser_->is_done() && expects_continue(request_)) {
     output_ = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -339,13 +342,19 @@ void HttpConnection::respond(Response response) {
   write_response(response);
 }
 
+std::string HttpConnection::head_of(const Response& response) const {
+  return serialize_head(response, request_,
+                        {.http_1_0 = http_1_0_,
+                         .keep_alive = keep_alive_,
+                         .server = options().name,
+                         .origin = allowed_origin(request_, options().cors_origins)});
+}
+
 void HttpConnection::write_response(const Response& response) {
   state_ = State::answering;
   status_ = response.status;
   keep_alive_ = keep_alive_ && !finishing_ && !context_.stopping;
-  output_ =
-      serialize_head(response, request_,
-                     {.http_1_0 = http_1_0_, .keep_alive = keep_alive_, .server = options().name});
+  output_ = head_of(response);
   if (request_.method != "HEAD") output_ += response.body;
   write(&HttpConnection::end_of_response);
 }
@@ -357,9 +366,7 @@ void HttpConnection::start_events(const Response& response) {
   events_ = response.events;
   const bool head_only = request_.method == "HEAD";
   if (head_only) release_mailbox();
-  output_ =
-      serialize_head(response, request_,
-                     {.http_1_0 = http_1_0_, .keep_alive = keep_alive_, .server = options().name});
+  output_ = head_of(response);
   if (events_) {
     events_->attach(make_wake());
     read_more();
@@ -447,6 +454,7 @@ void HttpConnection::log_request(int status) const {
        {"status", cat(status)},
        {"ms", cat(std::round(elapsed.count() * 1000) / 1000)},
        {"remote", request_.remote},
+       {"key", request_.key_name},
        {"correlation_id", request_.correlation_id}});
 }
 

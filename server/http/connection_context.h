@@ -11,7 +11,7 @@ namespace rbee::server {
 struct ConnectionContext {
   ServerOptions options;
   Router router;
-  BearerAuth auth;
+  ApiKeys keys;
   bool stopping = false;
   // Answers only to names of this machine: it is open to whoever runs on it, not to web pages.
   bool local_names_only = false;

@@ -55,6 +55,8 @@ std::string_view reason_phrase(int status) {
       return "OK";
     case 202:
       return "Accepted";
+    case 204:
+      return "No Content";
     case 400:
       return "Bad Request";
     case 401:
@@ -138,11 +140,16 @@ std::string serialize_head(const Response& response, const Request& request,
     if (!options.http_1_0) add("Transfer-Encoding", "chunked");
   } else {
     add("Content-Type", response.content_type);
-    add("Content-Length", cat(response.body.size()));
+    if (response.status != 204) add("Content-Length", cat(response.body.size()));
   }
   add("X-Content-Type-Options", "nosniff");
   if (!request.correlation_id.empty()) add("X-Correlation-ID", request.correlation_id);
   for (const auto& [name, value] : response.headers) add(name, value);
+  if (!options.origin.empty()) {
+    add("Access-Control-Allow-Origin", options.origin);
+    add("Access-Control-Expose-Headers", "X-Correlation-ID, Retry-After");
+    if (options.origin != "*") add("Vary", "Origin");
+  }
   if (!options.keep_alive) {
     add("Connection", "close");
   } else if (options.http_1_0) {

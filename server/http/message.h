@@ -25,6 +25,10 @@ struct Request {
   Headers params;              // values of the route's {name} segments
   std::string correlation_id;  // the client's when valid, else a fresh UUID
   std::string remote;          // peer address, for logs
+  std::string key_name;        // of the key that it came with; empty when none is asked for
+
+  // Who asks, where the request does not say: the key's name, else the address.
+  const std::string& sender() const { return key_name.empty() ? remote : key_name; }
 
   // Value of the first such header (name in lower case); empty when absent.
   std::string_view header(std::string_view name) const;
@@ -59,6 +63,7 @@ struct HeadOptions {
   bool http_1_0 = false;    // version of the request
   bool keep_alive = false;  // whether the connection stays open
   std::string server;       // value of the Server header
+  std::string origin;       // of Access-Control-Allow-Origin; empty = none
 };
 // Status line and headers, with the final empty line. Events of an HTTP/1.1 request are chunked;
 // those of HTTP/1.0 end with the connection.

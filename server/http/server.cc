@@ -22,12 +22,18 @@ using boost::system::error_code;
 constexpr size_t kRefusalsAtOnce = 64;
 constexpr std::chrono::milliseconds kAcceptRetry{100};
 
+std::string address_of(const tcp::socket& socket) {
+  error_code gone;
+  const tcp::endpoint peer = socket.remote_endpoint(gone);
+  return gone ? "" : peer.address().to_string();
+}
+
 }  // namespace
 
 class Server::Impl {
  public:
-  Impl(ServerOptions options, Router router, const BearerAuth& auth)
-      : context_{.options = std::move(options), .router = std::move(router), .auth = auth},
+  Impl(ServerOptions options, Router router, const ApiKeys& keys)
+      : context_{.options = std::move(options), .router = std::move(router), .keys = keys},
         acceptor_(io_),
         timer_(io_) {
     listen();
@@ -40,6 +46,10 @@ class Server::Impl {
 
   uint16_t port() const { return port_; }
 
+  void set_keys(ApiKeys keys) {
+    asio::post(io_, [this, keys = std::move(keys)]() mutable { context_.keys = std::move(keys); });
+  }
+
   void stop(std::chrono::milliseconds grace) {
     if (!thread_.joinable()) return;
     asio::post(io_, [this, grace] { begin_stop(grace); });
@@ -51,13 +61,14 @@ class Server::Impl {
   void accept();
   void on_accept(const error_code& error, tcp::socket socket);
   void begin_stop(std::chrono::milliseconds grace);
-  void forget(uint64_t id, bool refused);
+  void forget(uint64_t id, bool refused, const std::string& address);
 
   ConnectionContext context_;
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
   asio::steady_timer timer_;  // accept's retry; the grace of a stop
   std::unordered_map<uint64_t, std::shared_ptr<Connection>> connections_;
+  std::unordered_map<std::string, size_t> clients_;  // open connections, without those refused
   size_t refused_ = 0;  // those of connections_ that only get their 503
   uint64_t next_id_ = 0;
   uint16_t port_ = 0;
@@ -76,7 +87,7 @@ void Server::Impl::listen() {
     acceptor_.listen(asio::socket_base::max_listen_connections);
     port_ = acceptor_.local_endpoint().port();
     context_.local_names_only =
-        acceptor_.local_endpoint().address().is_loopback() && !context_.auth.enabled();
+        acceptor_.local_endpoint().address().is_loopback() && !context_.keys.enabled();
   } catch (const boost::system::system_error& error) {
     fail(Code::io, "listen", options.host, " port ", options.port, ": ", error.code().message());
   }
@@ -98,21 +109,25 @@ void Server::Impl::on_accept(const error_code& error, tcp::socket socket) {
     });
     return;
   }
-  const bool refused = connections_.size() - refused_ >= context_.options.max_connections;
+  const std::string address = address_of(socket);
+  const size_t most_of_client = context_.options.max_client_connections;
+  const bool refused = connections_.size() - refused_ >= context_.options.max_connections ||
+                       (most_of_client > 0 && clients_[address] >= most_of_client);
   if (!refused || refused_ < kRefusalsAtOnce) {
     const uint64_t id = next_id_++;
     const auto connection = make_connection(std::move(socket), context_);
     connections_.emplace(id, connection);
-    if (refused) ++refused_;
-    const auto closed = [this, id, refused] { forget(id, refused); };
+    refused ? ++refused_ : ++clients_[address];
+    const auto closed = [this, id, refused, address] { forget(id, refused, address); };
     refused ? connection->start_refused(closed) : connection->start(closed);
   }
   accept();
 }
 
-void Server::Impl::forget(uint64_t id, bool refused) {
+void Server::Impl::forget(uint64_t id, bool refused, const std::string& address) {
   connections_.erase(id);
-  if (refused) --refused_;
+  refused ? --refused_ : --clients_[address];
+  if (clients_[address] == 0) clients_.erase(address);
   if (context_.stopping && connections_.empty()) timer_.cancel();
 }
 
@@ -132,13 +147,17 @@ void Server::Impl::begin_stop(std::chrono::milliseconds grace) {
   timer_.async_wait([walk](const error_code&) { walk(&Connection::close); });
 }
 
-Server::Server(ServerOptions options, Router router, const BearerAuth& auth)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(router), auth)) {}
+Server::Server(ServerOptions options, Router router, const ApiKeys& keys)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(router), keys)) {}
 
 Server::~Server() = default;
 
 uint16_t Server::port() const {
   return impl_->port();
+}
+
+void Server::set_keys(ApiKeys keys) {
+  impl_->set_keys(std::move(keys));
 }
 
 void Server::stop(std::chrono::milliseconds grace) {

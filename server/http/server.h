@@ -15,10 +15,12 @@
 namespace rbee::server {
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";  // address or name to listen on
-  uint16_t port = 0;               // 0 = any free one
-  std::string name = "rbee";       // value of the Server header
-  size_t max_connections = 512;    // more get 503
+  std::string host = "127.0.0.1";         // address or name to listen on
+  uint16_t port = 0;                      // 0 = any free one
+  std::string name = "rbee";              // value of the Server header
+  size_t max_connections = 512;           // more get 503
+  size_t max_client_connections = 0;      // of one address, the same; 0 = no such limit
+  std::vector<std::string> cors_origins;  // web pages that may ask (Fetch, section 3.2); "*" = all
   size_t max_header_bytes = 16 * 1024;
   size_t max_header_fields = 100;
   size_t max_body_bytes = 1024 * 1024;
@@ -32,12 +34,14 @@ struct ServerOptions {
 class Server {
  public:
   // Listens and starts the thread. Throws io when the address cannot be bound.
-  Server(ServerOptions options, Router router, const BearerAuth& auth);
+  Server(ServerOptions options, Router router, const ApiKeys& keys);
   ~Server();  // stop(0)
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   uint16_t port() const;
+  // Requests from here on are judged by these. Whether a key is asked for at all stays.
+  void set_keys(ApiKeys keys);
   // Accepts no new connection, closes idle ones, lets running answers end within `grace`, closes
   // the rest and joins the thread. Idempotent.
   void stop(std::chrono::milliseconds grace);

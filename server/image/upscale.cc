@@ -8,9 +8,7 @@
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
-#include "server/contract/error_map.h"
 #include "server/contract/image_responses.h"
-#include "server/worker/service.h"
 
 namespace rbee::server {
 namespace {
@@ -35,18 +33,6 @@ io::Pixels middle(const io::Pixels& from, int32_t width, int32_t height) {
   return out;
 }
 
-Response answer_to(const Upscaler::Work& work, const SdapiUpscale& wanted) {
-  try {
-    return json_response(200, sdapi_extra_image_json(work(wanted)));
-  } catch (const Error& error) {
-    const WireError wire = wire_error(error.code());
-    return json_response(wire.status, error_json(wire.code, error.what()));
-  } catch (const std::exception& error) {
-    const WireError wire = wire_error(Code::internal);
-    return json_response(wire.status, error_json(wire.code, error.what()));
-  }
-}
-
 }  // namespace
 
 std::string upscaled(const SdapiUpscale& wanted) {
@@ -65,45 +51,10 @@ std::string upscaled(const SdapiUpscale& wanted) {
   return io::encode_base64(io::encode_png(picture));
 }
 
-Upscaler::Upscaler(Work work) : work_(std::move(work)), thread_([this] { run(); }) {}
-
-Upscaler::~Upscaler() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
-
 std::shared_ptr<DelayedResponse> Upscaler::submit(SdapiUpscale wanted) {
-  auto abandoned = std::make_shared<std::atomic<bool>>(false);
-  auto response = std::make_shared<DelayedResponse>([abandoned] { *abandoned = true; });
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(waiting_, [](const Task& task) { return task.abandoned->load(); });
-    if (waiting_.size() >= kMostWaiting) {
-      throw Refused(Refused::Why::overloaded,
-                    cat(kMostWaiting, " pictures wait to be enlarged already"));
-    }
-    waiting_.push_back({std::move(wanted), response, std::move(abandoned)});
-  }
-  changed_.notify_all();
-  return response;
-}
-
-void Upscaler::run() {
-  while (true) {
-    Task task;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-      if (stopping_) return;
-      task = std::move(waiting_.front());
-      waiting_.pop_front();
-    }
-    if (!task.abandoned->load()) task.response->set(answer_to(work_, task.wanted));
-  }
+  return side_work_.submit([this, wanted = std::move(wanted)] {
+    return json_response(200, sdapi_extra_image_json(work_(wanted)));
+  });
 }
 
 }  // namespace rbee::server

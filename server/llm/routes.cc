@@ -3,7 +3,10 @@
 #include <chrono>
 
 #include "server/contract/openai_responses.h"
+#include "server/llm/anthropic.h"
 #include "server/llm/page.h"
+#include "server/llm/responses_api.h"
+#include "server/llm/text_routes.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -12,10 +15,10 @@ namespace {
 // The default of worker-contract for /v1/infer.
 constexpr float kInferTemperature = 0.7f;
 
-// Who does not say who asks is known by the address.
+// Who does not say who asks is known by the key, else by the address.
 GenerateRequest read_body(const Request& request) {
   GenerateRequest body = parse_generate(request.body);
-  if (!body.user) body.user = request.remote;
+  if (!body.user) body.user = request.sender();
   return body;
 }
 
@@ -38,7 +41,7 @@ Response openai(LlmService& service, const Request& request,
                 OpenAiRequest (*parse)(std::string_view)) {
   try {
     OpenAiRequest body = parse(request.body);
-    if (!body.generate.user) body.generate.user = request.remote;
+    if (!body.generate.user) body.generate.user = request.sender();
     if (*body.generate.stream) return event_stream(service.openai_stream(body));
     Response response;
     response.later = service.openai_text(body);
@@ -71,6 +74,9 @@ Router llm_routes(LlmService& service, std::function<void()> shutdown) {
   Router router;
   add_worker_routes(router, service, std::move(shutdown));
   add_page_routes(router);
+  add_text_routes(router, service);
+  add_anthropic_routes(router, service);
+  add_responses_route(router, service);
   const auto post = [&](const char* path, Handler handler) {
     router.add(
         {.method = "POST", .pattern = path, .handler = std::move(handler), .body = Body::json});

@@ -12,9 +12,7 @@ engine::Request engine_request(const GenerateRequest& wire, const std::string& j
   engine::Request request;
   request.job_id = job_id;
   request.prompt = wire.prompt;
-  for (const Message& message : wire.messages) {
-    request.messages.push_back({message.role, message.content});
-  }
+  request.messages = to_engine(wire.messages);
   const auto set = [](auto& field, const auto& value) {
     if (value) field = *value;
   };
@@ -33,6 +31,13 @@ std::string choice_id(const std::string& id, int32_t index) {
 }
 
 }  // namespace
+
+std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages) {
+  std::vector<engine::ChatMessage> out;
+  out.reserve(messages.size());
+  for (const Message& message : messages) out.push_back({message.role, message.content});
+  return out;
+}
 
 std::shared_ptr<LlmJob> LlmService::make_job(std::string id, std::unique_ptr<Reply> reply,
                                              std::shared_ptr<EventQueue> events) const {
@@ -55,17 +60,16 @@ std::shared_ptr<Job> LlmService::create_job(const GenerateRequest& request) {
 }
 
 std::shared_ptr<EventQueue> LlmService::infer_stream(const GenerateRequest& request) {
-  std::string id = new_job_id();
-  auto events = std::make_shared<EventQueue>(canceller(id));
-  submit(request, make_job(std::move(id), std::make_unique<InferStream>(events), nullptr));
-  return events;
+  return start<EventQueue>(request, [](const std::string&, std::shared_ptr<EventQueue> events) {
+    return std::make_unique<InferStream>(std::move(events));
+  });
 }
 
 std::shared_ptr<DelayedResponse> LlmService::infer_text(const GenerateRequest& request) {
-  std::string id = new_job_id();
-  auto response = std::make_shared<DelayedResponse>(canceller(id));
-  submit(request, make_job(std::move(id), std::make_unique<InferText>(response), nullptr));
-  return response;
+  return start<DelayedResponse>(request,
+                                [](const std::string&, std::shared_ptr<DelayedResponse> response) {
+                                  return std::make_unique<InferText>(std::move(response));
+                                });
 }
 
 OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::string& id) const {

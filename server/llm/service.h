@@ -10,8 +10,11 @@
 #include "server/llm/metrics.h"
 #include "server/llm/openai_reply.h"
 #include "server/worker/service.h"
+#include "server/worker/side_work.h"
 
 namespace rbee::server {
+
+std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages);
 
 class LlmService final : public WorkerService {
  public:
@@ -26,6 +29,23 @@ class LlmService final : public WorkerService {
   std::shared_ptr<EventQueue> openai_stream(const OpenAiRequest& request);
   std::shared_ptr<DelayedResponse> openai_text(const OpenAiRequest& request);
 
+  // Answers in a form of their own: `make` gets the job's id and where the answer goes.
+  template <typename To>
+  using MakeReply =
+      std::function<std::unique_ptr<Reply>(const std::string& id, std::shared_ptr<To> to)>;
+  std::shared_ptr<EventQueue> stream(const GenerateRequest& request,
+                                     const MakeReply<EventQueue>& make) {
+    return start(request, make);
+  }
+  std::shared_ptr<DelayedResponse> whole(const GenerateRequest& request,
+                                         const MakeReply<DelayedResponse>& make) {
+    return start(request, make);
+  }
+  // What needs the model's tokenizer or template alone, on a thread of its own.
+  std::shared_ptr<DelayedResponse> beside(std::function<Response(const engine::Engine&)> work) {
+    return side_work_.submit([this, work = std::move(work)] { return work(engine_); });
+  }
+
   void cancel(const std::string& id) override;
   std::string health_json() const override;
   std::string metrics() const override;
@@ -35,6 +55,14 @@ class LlmService final : public WorkerService {
   State state() const override;
   OpenAiAnswer openai_answer(const OpenAiRequest& request, const std::string& id) const;
   void count_rejected() override { metrics_->count(Outcome::rejected); }
+  template <typename To>
+  std::shared_ptr<To> start(const GenerateRequest& request, const MakeReply<To>& make) {
+    std::string id = new_job_id();
+    auto to = std::make_shared<To>(canceller(id));
+    auto reply = make(id, to);
+    submit(request, make_job(std::move(id), std::move(reply), nullptr));
+    return to;
+  }
   std::shared_ptr<Job> submit(const GenerateRequest& request, std::shared_ptr<LlmJob> job);
   std::shared_ptr<OpenAiChoices> make_choices(const OpenAiRequest& request, const std::string& id);
   std::function<void()> choices_canceller(const std::string& id, int32_t count);
@@ -45,6 +73,7 @@ class LlmService final : public WorkerService {
 
   engine::Engine& engine_;
   const std::shared_ptr<Metrics> metrics_ = std::make_shared<Metrics>();
+  SideWork side_work_{64};
 };
 
 }  // namespace rbee::server

@@ -2,6 +2,7 @@
 
 #include "server/contract/error_map.h"
 #include "server/contract/responses.h"
+#include "server/http/auth.h"
 
 namespace rbee::server {
 namespace {
@@ -97,6 +98,8 @@ void add_status_routes(Router& router, WorkerService& service) {
   closed("/info", [&](const Request&) { return json_response(200, to_json(service.info())); });
   closed("/metrics", [&](const Request&) { return metrics(service); });
   closed("/v1/ready", [&](const Request&) { return ready(service); });
+  open("/health/live", [&](const Request& request) { return health(service, request); });
+  open("/health/ready", [&](const Request&) { return ready(service); });
   closed("/v1/loading/progress",
          [](const Request&) { return text_response(503, "Model not loading"); });
 }
@@ -160,7 +163,10 @@ void add_worker_routes(Router& router, WorkerService& service, std::function<voi
   if (shutdown) {
     router.add({.method = "POST",
                 .pattern = "/v1/shutdown",
-                .handler = [shutdown = std::move(shutdown)](const Request&) {
+                .handler = [shutdown = std::move(shutdown)](const Request& request) {
+                  if (request.key_name != kOwnKey) {
+                    return error_response(403, "FORBIDDEN", "Only the worker's token may stop it");
+                  }
                   shutdown();
                   return json_response(202, R"({"status":"stopping"})");
                 }});

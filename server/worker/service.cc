@@ -41,7 +41,7 @@ std::function<void()> WorkerService::canceller(std::string id) {
 
 void WorkerService::admit(const std::shared_ptr<Job>& job, const std::function<void()>& submit) {
   try {
-    if (stopping_) throw Refused(Refused::Why::stopping, "the worker is stopping");
+    if (stopping_ || draining_) throw Refused(Refused::Why::stopping, "the worker is stopping");
     if (!store_.add(job)) {
       throw Refused(Refused::Why::overloaded, "too many jobs wait for somebody to read them");
     }
@@ -64,9 +64,9 @@ WorkerInfo WorkerService::info() const {
           .model_id = options_.model_id.empty() ? now.model : options_.model_id,
           .device = now.device,
           .port = port_,
-          .status = stopping_ || !now.healthy ? "stopping"
-                    : now.busy                ? "busy"
-                                              : "ready",
+          .status = stopping_ || draining_ || !now.healthy ? "stopping"
+                    : now.busy                             ? "busy"
+                                                           : "ready",
           .implementation = options_.implementation,
           .version = options_.version};
 }

@@ -58,6 +58,10 @@ class WorkerService {
   virtual Page page() const = 0;
   void set_port(uint16_t port) { port_ = port; }
   bool stopping() const { return stopping_; }
+  // True while something runs or waits.
+  bool busy() const { return state().busy; }
+  // Takes no new request; those that run go on.
+  void drain() { draining_ = true; }
 
   // Forgets old jobs; to be called about once a second.
   void tick(Clock::time_point now);
@@ -87,6 +91,7 @@ class WorkerService {
   const Clock::time_point start_ = Clock::now();
   JobStore store_;
   std::atomic<uint16_t> port_ = 0;
+  std::atomic<bool> draining_ = false;
   std::atomic<bool> stopping_ = false;
 };
 

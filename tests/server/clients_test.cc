@@ -78,5 +78,14 @@ TEST(ChatClients, OpenAisOwnPythonClient) {
   run_client(worker, "openai_chat_client.py");
 }
 
+TEST(ChatClients, AnthropicsOwnPythonClient) {
+  const test::ModelFolder model(RBEE_TEST_DATA);
+  Process worker(LLM_WORKER,
+                 {"--model", model.path().string(), "--port", "0", "--threads", "1", "--context",
+                  "256", "--model-ref", "hf:tiny/chat"},
+                 {"LLORCH_API_TOKEN=secret"});
+  run_client(worker, "anthropic_client.py");
+}
+
 }  // namespace
 }  // namespace rbee::testing

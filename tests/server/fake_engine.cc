@@ -80,6 +80,32 @@ void FakeEngine::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+std::vector<int32_t> FakeEngine::tokenize(std::string_view text,
+                                          const engine::TokenizeOptions& options) const {
+  std::vector<int32_t> ids;
+  if (options.add_special) ids.push_back(1);
+  for (const char c : text) ids.push_back(1000 + static_cast<unsigned char>(c));
+  return ids;
+}
+
+std::string FakeEngine::detokenize(const std::vector<int32_t>& ids) const {
+  std::string text;
+  for (const int32_t id : ids) text += token_bytes(id);
+  return text;
+}
+
+std::string FakeEngine::token_bytes(int32_t id) const {
+  return id < 1000 ? "<s>" : std::string(1, static_cast<char>(id - 1000));
+}
+
+std::string FakeEngine::render(const std::vector<engine::ChatMessage>& messages) const {
+  std::string text;
+  for (const engine::ChatMessage& message : messages) {
+    text += cat(message.role, ": ", message.content, "\n");
+  }
+  return text;
+}
+
 void FakeEngine::release() {
   const std::lock_guard lock(mutex_);
   released_ = true;

@@ -41,6 +41,13 @@ class FakeEngine final : public engine::Engine {
   bool cancel(const std::string& job_id) override;
   engine::EngineStats stats() const override;
   void stop() override;
+  // A token is a byte, its id the byte plus 1000; options.add_special puts 1 in front.
+  std::vector<int32_t> tokenize(std::string_view text,
+                                const engine::TokenizeOptions& options) const override;
+  std::string detokenize(const std::vector<int32_t>& ids) const override;
+  std::string token_bytes(int32_t id) const override;
+  // "role: content" on a line each.
+  std::string render(const std::vector<engine::ChatMessage>& messages) const override;
 
   // Lets everything go on that the script holds, now and later.
   void release();

@@ -22,6 +22,17 @@ class StuckEngine final : public rbee::engine::Engine {
   }
   bool cancel(const std::string&) override { return true; }
   rbee::engine::EngineStats stats() const override { return inner_.stats(); }
+  std::vector<int32_t> tokenize(std::string_view text,
+                                const rbee::engine::TokenizeOptions& options) const override {
+    return inner_.tokenize(text, options);
+  }
+  std::string detokenize(const std::vector<int32_t>& ids) const override {
+    return inner_.detokenize(ids);
+  }
+  std::string token_bytes(int32_t id) const override { return inner_.token_bytes(id); }
+  std::string render(const std::vector<rbee::engine::ChatMessage>& messages) const override {
+    return inner_.render(messages);
+  }
   void stop() override { std::this_thread::sleep_for(std::chrono::hours(1)); }
 
  private:
@@ -39,6 +50,14 @@ std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
   const Script lost{.failure = rbee::engine::Failed{rbee::Code::device, "the device fell off"}};
   if (flags.model == "lost") return std::make_unique<FakeEngine>(lost);
   if (flags.model == "lost and stuck") return std::make_unique<StuckEngine>(lost);
+  if (flags.model.starts_with("release:")) {  // holds until somebody opens the pipe
+    auto engine = std::make_unique<FakeEngine>(Script{.hold_after = true});
+    std::thread([engine = engine.get(), pipe = flags.model.substr(8)] {
+      const std::ifstream gate(pipe);
+      engine->release();
+    }).detach();
+    return engine;
+  }
   if (flags.model == "echo") {
     return std::make_unique<FakeEngine>(
         Script{.echo = true, .pause = std::chrono::milliseconds(5)});

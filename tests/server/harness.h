@@ -30,7 +30,7 @@ struct Worker {
                          .version = "1.2.3",
                          .jobs = options.jobs}),
         server(options.server, server::llm_routes(service, options.shutdown),
-               server::BearerAuth(options.token)) {
+               server::ApiKeys(options.token)) {
     service.set_port(server.port());
   }
 

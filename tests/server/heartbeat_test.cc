@@ -101,7 +101,7 @@ TEST(Heartbeat, StopDoesNotWaitForASilentHive) {
                 asked = true;
                 return response;
               }});
-  server::Server hive({}, std::move(router), server::BearerAuth(""));
+  server::Server hive({}, std::move(router), server::ApiKeys());
   server::Heartbeat heartbeat({.hive = {.host = "127.0.0.1", .port = hive.port(), .path = ""},
                                .last_timeout = milliseconds(50)},
                               [] { return "{}"; });

@@ -21,7 +21,7 @@ class Hive {
  public:
   explicit Hive(HiveOptions options = {})
       : on_message_(std::move(options.on_message)),
-        server_({.port = options.port}, routes(options.status), server::BearerAuth("")) {}
+        server_({.port = options.port}, routes(options.status), server::ApiKeys()) {}
 
   uint16_t port() const { return server_.port(); }
   std::string url() const { return cat("http://127.0.0.1:", port(), "/base/"); }

@@ -215,16 +215,41 @@ TEST(Http, HandlersThatThrowGive500) {
                 throw std::runtime_error("secret detail");
                 return server::Response{};
               }});
-  server::Server server({}, std::move(router), server::BearerAuth(""));
+  server::Server server({}, std::move(router), server::ApiKeys());
   const RawResponse response = ask(server.port(), request("GET", "/"));
   EXPECT_EQ(response.status, 500);
   EXPECT_EQ(response.body, R"({"error":{"code":"INTERNAL","message":"Internal error"}})");
 }
 
+TEST(Http, PagesOfAllowedOriginsMayAsk) {
+  Worker worker({.server = {.cors_origins = {"https://a.example"}}, .token = "secret"});
+  const std::string ask_for =
+      "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n";
+  const auto preflight = [&](std::string_view origin) {
+    return ask(worker.port(),
+               request("OPTIONS", "/v1/infer", {}, cat("Origin: ", origin, "\r\n", ask_for)));
+  };
+  const RawResponse yes = preflight("https://a.example");
+  EXPECT_EQ(yes.status, 204);
+  EXPECT_EQ(yes.headers.at("access-control-allow-origin"), "https://a.example");
+  EXPECT_EQ(yes.headers.at("access-control-allow-headers"), "authorization");
+  EXPECT_EQ(yes.headers.at("vary"), "Origin");
+  EXPECT_EQ(yes.headers.count("content-length"), 0U);
+  const RawResponse no = preflight("https://b.example");
+  EXPECT_EQ(no.status, 401);
+  EXPECT_EQ(no.headers.count("access-control-allow-origin"), 0U);
+  const std::string origin = "Origin: https://a.example\r\n";
+  EXPECT_EQ(worker.get("/health", origin).headers.at("access-control-allow-origin"),
+            "https://a.example");
+  EXPECT_EQ(worker.get("/health").headers.count("access-control-allow-origin"), 0U);
+  Worker open({.server = {.cors_origins = {"*"}}});
+  EXPECT_EQ(open.get("/health", origin).headers.at("access-control-allow-origin"), "*");
+}
+
 TEST(Http, BusyPortIsAnError) {
   Worker worker;
   try {
-    server::Server second({.port = worker.port()}, server::Router(), server::BearerAuth(""));
+    server::Server second({.port = worker.port()}, server::Router(), server::ApiKeys());
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::io);

@@ -33,7 +33,7 @@ struct ImageWorker {
                          .implementation = "sd-worker-test",
                          .version = "1.2.3",
                          .jobs = jobs}),
-        server({}, server::image_routes(service, nullptr), server::BearerAuth("")) {
+        server({}, server::image_routes(service, nullptr), server::ApiKeys()) {
     service.set_port(server.port());
   }
 

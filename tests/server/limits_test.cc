@@ -119,6 +119,25 @@ TEST(Limits, TooManyConnectionsGet503) {
   FAIL() << "no place became free";
 }
 
+TEST(Limits, ConnectionsOfOneClientAreCounted) {
+  Worker worker({.server = {.max_client_connections = 2}});
+  RawClient first(worker.port());
+  RawClient second(worker.port());
+  first.send(request("GET", "/health"));
+  EXPECT_EQ(first.read_response().status, 200);
+  second.send(request("GET", "/health"));
+  EXPECT_EQ(second.read_response().status, 200);
+  EXPECT_EQ(ask(worker.port(), request("GET", "/health")).status, 503);
+  first.send(request("GET", "/health", {}, "Connection: close\r\n"));
+  EXPECT_EQ(first.read_response().status, 200);
+  first.close();
+  int status = 503;
+  for (int i = 0; i < 1000 && status == 503; ++i) {
+    status = ask(worker.port(), request("GET", "/health")).status;
+  }
+  EXPECT_EQ(status, 200);
+}
+
 TEST(Limits, ClientThatReadsNothingIsLeft) {
   Worker worker({.script = {.pieces = std::vector<std::string>(300, std::string(20'000, 'x')),
                             .hold_after = true},

@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
@@ -153,6 +157,86 @@ TEST(Process, TokenComesFromTheEnvironment) {
   EXPECT_THAT(worker.text(), Not(HasSubstr("secret")));
   EXPECT_EQ(ask(port, request("POST", "/v1/shutdown", {}, header)).status, 202);
   EXPECT_EQ(worker.wait(), 0);
+}
+
+// The path of a file of its own for a test's keys, which goes with it.
+class KeyFile {
+ public:
+  explicit KeyFile(std::string_view text) { write(text); }
+  ~KeyFile() { std::filesystem::remove(path_); }
+  KeyFile(const KeyFile&) = delete;
+  KeyFile& operator=(const KeyFile&) = delete;
+  void write(std::string_view text) const { std::ofstream(path_) << text; }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_ =
+      std::filesystem::temp_directory_path() / cat("rbee-keys-", ::getpid(), ".txt");
+};
+
+TEST(Process, KeysComeFromAFileAndAreReadAgain) {
+  const KeyFile file("ann first-key\n");
+  Worker worker({"--model", "m", "--port", "0", "--api-keys", file.path()});
+  const uint16_t port = worker.port();
+  const auto status = [&](const char* key) {
+    return ask(port, request("GET", "/info", {}, cat("Authorization: Bearer ", key, "\r\n")))
+        .status;
+  };
+  EXPECT_EQ(status("first-key"), 200);
+  EXPECT_EQ(status("second-key"), 401);
+  worker.read_until("\"key\":\"ann\"");
+  EXPECT_EQ(ask(port, request("POST", "/v1/shutdown", {}, "X-Api-Key: first-key\r\n")).status, 404);
+  file.write("bob second-key\n");
+  worker.signal(SIGHUP);
+  worker.read_until("keys are read again");
+  EXPECT_EQ(status("first-key"), 401);
+  EXPECT_EQ(status("second-key"), 200);
+  file.write("bob\n");
+  worker.signal(SIGHUP);
+  worker.read_until("line 1");
+  EXPECT_EQ(status("second-key"), 200);
+  EXPECT_THAT(worker.text(), Not(HasSubstr("first-key")));
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0);
+}
+
+TEST(Process, AFileOfKeysMustHoldOne) {
+  const KeyFile file("# nobody\n");
+  Worker worker({"--model", "m", "--port", "0", "--api-keys", file.path()});
+  EXPECT_EQ(worker.wait(), 1);
+  EXPECT_THAT(worker.text(), HasSubstr("holds no key"));
+}
+
+TEST(Process, ADrainLetsAnswersEnd) {
+  const std::string pipe = std::filesystem::temp_directory_path() / cat("rbee-pipe-", ::getpid());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  Worker worker({"--model", "release:" + pipe, "--port", "0", "--drain-seconds", "600"});
+  const uint16_t port = worker.port();
+  RawClient running(port);
+  running.send(request("POST", "/v1/infer", R"({"prompt":"Hi","stream":true})"));
+  running.read_until("world");
+  worker.signal(SIGTERM);
+  worker.read_until("draining");
+  EXPECT_EQ(ask(port, request("POST", "/v1/infer", R"({"prompt":"Hi"})")).status, 503);
+  EXPECT_EQ(ask(port, request("GET", "/health/ready")).status, 503);
+  EXPECT_EQ(ask(port, request("GET", "/health/live")).status, 200);
+  std::ofstream(pipe).close();
+  std::filesystem::remove(pipe);
+  EXPECT_NE(running.read_until("[DONE]").find("[DONE]"), std::string::npos);
+  EXPECT_EQ(worker.wait(), 0);
+  EXPECT_THAT(worker.text(), HasSubstr("\"message\":\"stopped\""));
+}
+
+TEST(Process, ASecondSignalEndsADrain) {
+  Worker worker({"--model", "hold", "--port", "0", "--drain-seconds", "600"});
+  RawClient running(worker.port());
+  running.send(request("POST", "/v1/infer", R"({"prompt":"Hi","stream":true})"));
+  running.read_until("world");
+  worker.signal(SIGTERM);
+  worker.read_until("draining");
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0);
+  EXPECT_THAT(worker.text(), HasSubstr("in the middle of work"));
 }
 
 TEST(Process, ListensToThisMachineWithoutAToken) {

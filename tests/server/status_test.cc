@@ -46,6 +46,19 @@ TEST(Status, ThePageLoadsNothingFromElsewhere) {
   EXPECT_EQ(loaded, 5);
 }
 
+TEST(Status, LiveAndReady) {
+  Worker worker({.script = {.hold_before = true}, .token = "secret"});
+  EXPECT_EQ(worker.get("/health/live").status, 200);
+  EXPECT_EQ(worker.get("/health/ready").status, 200);
+  worker.service.drain();
+  EXPECT_EQ(worker.get("/health/live").status, 200);
+  EXPECT_EQ(worker.get("/health/ready").status, 503);
+  const RawResponse refused = ask(worker.port(), request("POST", "/v1/infer", R"({"prompt":"Hi"})",
+                                                         "Authorization: Bearer secret\r\n"));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_THAT(refused.body, HasSubstr("STOPPING"));
+}
+
 TEST(Status, Health) {
   Worker worker;
   const json health = json::parse(worker.get("/health", "Accept: */*\r\n").body);

@@ -13,7 +13,8 @@ class App;
 
 namespace rbee::workers {
 
-// Adds --worker-id, --port, --host, --hive-url, --threads and the device's number to `app`.
+// Adds --worker-id, --port, --host, --hive-url, --threads, what limits and guards the server, and
+// the device's number to `app`.
 void add_common_flags(CLI::App& app, CommonFlags& flags);
 
 // Reads the command line; prints help, version or what is wrong. Flags that nobody knows are kept

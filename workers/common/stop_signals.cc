@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "rbee/core/log.h"
 
@@ -18,6 +19,8 @@ struct State {
   std::condition_variable changed;
   bool armed = false;
   bool asked = false;
+  bool reload = false;
+  std::chrono::milliseconds patience = kStopTime;  // from a signal to the end at the latest
 };
 
 // Never destroyed: the thread that waits for signals outlives main.
@@ -34,21 +37,36 @@ sigset_t stop_signals() {
   return set;
 }
 
-void wait_for_signals() {
-  const sigset_t set = stop_signals();
-  int signal = 0;
-  sigwait(&set, &signal);
+// The first signal to stop.
+int next_stop(bool reloads) {
+  sigset_t set = stop_signals();
+  if (reloads) sigaddset(&set, SIGHUP);
+  while (true) {
+    int signal = 0;
+    sigwait(&set, &signal);
+    if (signal != SIGHUP) return signal;
+    const std::lock_guard lock(state().mutex);
+    state().reload = true;
+    state().changed.notify_all();
+  }
+}
+
+void wait_for_signals(bool reloads) {
+  const int signal = next_stop(reloads);
   log(LogLevel::info, "stopping", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
+  std::chrono::milliseconds most{0};
   {
     const std::lock_guard lock(state().mutex);
     if (!state().armed) _exit(0);  // still loading: nobody waits for anything
     state().asked = true;
     state().changed.notify_all();
+    most = state().patience;
   }
-  constexpr auto kSeconds = std::chrono::duration_cast<std::chrono::seconds>(kStopTime);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
   timespec patience{};
-  patience.tv_sec = kSeconds.count();
-  patience.tv_nsec = std::chrono::nanoseconds(kStopTime - kSeconds).count();
+  patience.tv_sec = seconds.count();
+  patience.tv_nsec = std::chrono::nanoseconds(most - seconds).count();
+  const sigset_t set = stop_signals();
   sigtimedwait(&set, nullptr, &patience);
   log(LogLevel::warn, "stopped in the middle of work");
   _exit(0);
@@ -56,21 +74,30 @@ void wait_for_signals() {
 
 }  // namespace
 
-void catch_stop_signals() {
+void catch_stop_signals(Hangup hangup) {
   signal(SIGPIPE, SIG_IGN);
-  const sigset_t set = stop_signals();
+  const bool reloads = hangup == Hangup::reloads;
+  sigset_t set = stop_signals();
+  if (reloads) sigaddset(&set, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);  // inherited by every later thread
-  std::thread(wait_for_signals).detach();
+  std::thread(wait_for_signals, reloads).detach();
 }
 
-void arm_stop_signals() {
+void arm_stop_signals(std::chrono::seconds drain) {
   const std::lock_guard lock(state().mutex);
   state().armed = true;
+  state().patience = drain + kStopTime;
+}
+
+bool take_reload() {
+  const std::lock_guard lock(state().mutex);
+  return std::exchange(state().reload, false);
 }
 
 bool wait_for_stop(std::chrono::milliseconds patience) {
   std::unique_lock lock(state().mutex);
-  return state().changed.wait_for(lock, patience, [] { return state().asked; });
+  state().changed.wait_for(lock, patience, [] { return state().asked || state().reload; });
+  return state().asked;
 }
 
 void end_within(std::chrono::milliseconds patience, int status) {

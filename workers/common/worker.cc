@@ -4,7 +4,10 @@
 
 #include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <iostream>
+#include <iterator>
+#include <thread>
 
 #include "rbee/core/log.h"
 #include "server/http/clock.h"
@@ -20,6 +23,7 @@ namespace {
 // Of kStopTime: for clients to read what is left of their streams.
 constexpr std::chrono::milliseconds kStreamGrace{700};
 constexpr std::chrono::seconds kTick{1};
+constexpr std::chrono::milliseconds kDrainTick{50};
 // How long a worker without a device still answers: clients read why their streams ended, and what
 // polls its health sees it. Then the process gives place to a new one.
 constexpr std::chrono::seconds kLostGrace{3};
@@ -50,13 +54,16 @@ std::unique_ptr<server::Heartbeat> start_heartbeat(const CommonFlags& flags,
 }
 
 server::ServerOptions server_options(const Program& program, const CommonFlags& flags,
-                                     const server::BearerAuth& auth) {
+                                     const server::ApiKeys& keys) {
   server::ServerOptions options;
-  options.host = flags.host.empty() ? default_host(auth.enabled()) : flags.host;
+  options.host = flags.host.empty() ? default_host(keys.enabled()) : flags.host;
   options.port = flags.port;
   options.name = cat(program.name, "/", RBEE_VERSION);
-  if (auth.enabled()) {
-    log(LogLevel::info, "a bearer token is needed", {{"fingerprint", auth.fingerprint()}});
+  options.max_connections = flags.max_connections;
+  options.max_client_connections = flags.max_client_connections;
+  options.cors_origins = flags.cors_origins;
+  if (keys.enabled()) {
+    log(LogLevel::info, "a key is needed", {{"keys", keys.describe()}});
   } else if (!server::is_loopback_host(options.host)) {
     log(LogLevel::warn,
         "ANYBODY WHO REACHES THIS ADDRESS MAY USE THE WORKER: set LLORCH_API_TOKEN, or listen on "
@@ -66,11 +73,46 @@ server::ServerOptions server_options(const Program& program, const CommonFlags& 
   return options;
 }
 
+// Throws io, and invalid_argument for a file that is not one of keys.
+server::ApiKeys read_keys(const CommonFlags& flags) {
+  server::ApiKeys keys(environment("LLORCH_API_TOKEN"));
+  if (flags.api_keys.empty()) return keys;
+  std::ifstream file(flags.api_keys, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) fail(Code::io, "api keys", "cannot read ", flags.api_keys);
+  keys.add_file(text, flags.api_keys);
+  return keys;
+}
+
+// A file that cannot be used leaves the keys as they are.
+void reload(const CommonFlags& flags, server::Server& server) {
+  try {
+    const server::ApiKeys keys = read_keys(flags);
+    log(LogLevel::info, "keys are read again", {{"keys", keys.describe()}});
+    server.set_keys(keys);
+  } catch (const Error& error) {
+    log(LogLevel::error, "the keys stay as they were", {{"error", error.what()}});
+  }
+}
+
+// Lets running answers end, while new ones are refused.
+void drain(server::WorkerService& service, std::chrono::seconds patience) {
+  service.drain();
+  const auto end = server::Clock::now() + patience;
+  log(LogLevel::info, "draining", {{"seconds", cat(patience.count())}});
+  while (service.busy() && server::Clock::now() < end) {
+    service.tick(server::Clock::now());
+    std::this_thread::sleep_for(kDrainTick);
+  }
+}
+
 // Until a stop is asked for, or the device is lost. The hive hears within kTick that the worker
 // became busy, ready or unable to go on. False when the device is lost.
-bool watch(server::WorkerService& service, server::Heartbeat* heartbeat) {
+bool watch(const CommonFlags& flags, server::Server& server, server::WorkerService& service,
+           server::Heartbeat* heartbeat) {
   std::string reported = service.info().status;
   while (!wait_for_stop(kTick)) {
+    if (take_reload()) reload(flags, server);
     service.tick(server::Clock::now());
     std::string status = service.info().status;
     if (heartbeat != nullptr && status != reported) heartbeat->send_now();
@@ -91,19 +133,25 @@ int serve(const Program& program, const CommonFlags& flags,
   const std::unique_ptr<Served> served = load();
   server::WorkerService& service = served->service();
   service.set_port(flags.port);
-  const server::BearerAuth auth(environment("LLORCH_API_TOKEN"));
+  const server::ApiKeys keys = read_keys(flags);
   // Without a token any web page of this machine's browser could stop the worker.
-  const std::function<void()> shutdown = auth.enabled() ? ask_for_stop : nullptr;
-  server::ServerOptions options = server_options(program, flags, auth);
+  const bool has_token = server::ApiKeys(environment("LLORCH_API_TOKEN")).enabled();
+  const std::function<void()> shutdown = has_token ? ask_for_stop : nullptr;
+  server::ServerOptions options = server_options(program, flags, keys);
   options.max_body_bytes = served->max_body_bytes();
-  server::Server server(options, served->routes(shutdown), auth);
+  server::Server server(options, served->routes(shutdown), keys);
   service.set_port(server.port());
-  arm_stop_signals();
+  const std::chrono::seconds patience(flags.drain_seconds);
+  arm_stop_signals(patience);
   const std::unique_ptr<server::Heartbeat> heartbeat = start_heartbeat(flags, service);
   log(LogLevel::info, "ready",
       {{"worker_id", flags.worker_id}, {"host", options.host}, {"port", cat(server.port())}});
 
-  const bool whole = watch(service, heartbeat.get());
+  const bool whole = watch(flags, server, service, heartbeat.get());
+  if (whole && patience.count() > 0) {
+    if (heartbeat) heartbeat->send_now();
+    drain(service, patience);
+  }
 
   service.shutdown();
   if (heartbeat) heartbeat->stop();
@@ -119,7 +167,7 @@ int run_worker(const Program& program, const CommonFlags& flags, const std::stri
                const std::function<std::unique_ptr<Served>()>& load) {
   const LogFormat usual = isatty(STDOUT_FILENO) != 0 ? LogFormat::pretty : LogFormat::json;
   start_logging(log_format(environment("LLORCH_LOG_FORMAT"), usual), environment("RUST_LOG"));
-  catch_stop_signals();
+  catch_stop_signals(flags.api_keys.empty() ? Hangup::ends : Hangup::reloads);
   log(LogLevel::info, "starting",
       {{"worker_id", flags.worker_id},
        {"model", model},

@@ -17,12 +17,17 @@ namespace rbee::workers {
 // Flags that workers of every kind have.
 struct CommonFlags {
   std::string worker_id;
-  uint16_t port = 8080;              // 0 = any free one
-  std::string host;                  // empty = by default_host()
-  std::string hive_url;              // where heartbeats go; empty = nowhere
-  int device = 0;                    // ordinal among the devices of the worker's kind
-  int threads = 0;                   // 0 = one for each core
-  std::vector<std::string> ignored;  // what was not understood
+  uint16_t port = 8080;                   // 0 = any free one
+  std::string host;                       // empty = by default_host()
+  std::string hive_url;                   // where heartbeats go; empty = nowhere
+  int device = 0;                         // ordinal among the devices of the worker's kind
+  int threads = 0;                        // 0 = one for each core
+  std::string api_keys;                   // file of keys, see ApiKeys::add_file(); empty = none
+  std::vector<std::string> cors_origins;  // web pages that may ask; "*" = all
+  int drain_seconds = 0;                  // for running answers to end after a signal
+  size_t max_connections = 512;
+  size_t max_client_connections = 0;  // of one address; 0 = no limit of its own
+  std::vector<std::string> ignored;   // what was not understood
 };
 
 // An engine and its service.

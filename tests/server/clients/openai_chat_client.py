@@ -52,6 +52,25 @@ def check_completions(client, model):
     assert "".join(piece.choices[0].text for piece in streamed) == answer.choices[0].text
 
 
+def check_responses(client, model, wanted):
+    fields = dict(model=model, instructions="Be brief.", input="Hello there", temperature=0,
+                  max_output_tokens=12)
+    answer = client.responses.create(**fields)
+    assert answer.output_text == wanted, (answer.output_text, wanted)
+    assert answer.status == "incomplete" and answer.usage.output_tokens == 12, answer
+    with client.responses.stream(**fields) as stream:
+        events = list(stream)
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert text == wanted == events[-1].response.output_text, events[-1]
+    assert events[-1].type == "response.incomplete", events[-1]
+    try:
+        client.responses.create(**fields, previous_response_id="resp_1")
+    except openai.BadRequestError as error:
+        assert error.param == "previous_response_id", error.body
+    else:
+        raise AssertionError("a response that is not stored was taken")
+
+
 def check_seed(client, model):
     def text(seed):
         answer = client.chat.completions.create(model=model, messages=CHAT, max_tokens=20,
@@ -103,6 +122,7 @@ def main():
     check_chat_stream(client, models[0], text)
     check_stop(client, models[0], text)
     check_completions(client, models[0])
+    check_responses(client, models[0], text)
     check_seed(client, models[0])
     check_errors(client, models[0])
     check_many(client, models[0], text)

@@ -51,32 +51,69 @@ TEST(LocalHost, ReadsTheHostHeader) {
   EXPECT_FALSE(names_this_machine("", ""));
 }
 
-TEST(BearerAuth, LetsEverybodyInWithoutAToken) {
+TEST(ApiKeys, LetEverybodyInWithoutAKey) {
   for (const char* token : {"", "  ", "\n"}) {
-    EXPECT_FALSE(BearerAuth(token).enabled());
-    EXPECT_FALSE(BearerAuth(token).refuse({}));
-    EXPECT_EQ(BearerAuth(token).fingerprint(), "");
+    EXPECT_FALSE(ApiKeys(token).enabled());
+    EXPECT_FALSE(ApiKeys(token).judge({}).refusal);
+    EXPECT_EQ(ApiKeys(token).describe(), "");
   }
 }
 
-TEST(BearerAuth, TakesExactlyTheToken) {
-  const BearerAuth auth("abc\n");
-  EXPECT_FALSE(auth.refuse(with_authorization({"Bearer abc"})));
-  EXPECT_FALSE(auth.refuse(with_authorization({"Bearer   abc \t"})));
+TEST(ApiKeys, TakeExactlyTheToken) {
+  const ApiKeys keys("abc\n");
+  EXPECT_FALSE(keys.judge(with_authorization({"Bearer abc"})).refusal);
+  EXPECT_FALSE(keys.judge(with_authorization({"Bearer   abc \t"})).refusal);
   for (const char* value : {"Bearer ab", "Bearer abcd", "Bearer ABC", "bearer abc", "Bearer", "abc",
                             "Bearer ", "Basic abc", "Bearer a\x01", ""}) {
-    const auto refusal = auth.refuse(with_authorization({value}));
+    const auto refusal = keys.judge(with_authorization({value})).refusal;
     ASSERT_TRUE(refusal) << value;
     EXPECT_EQ(refusal->status, 401);
     EXPECT_THAT(refusal->body, HasSubstr("INVALID_API_KEY"));
   }
-  EXPECT_THAT(auth.refuse({})->body, HasSubstr("MISSING_API_KEY"));
-  EXPECT_TRUE(auth.refuse(with_authorization({"Bearer abc", "Bearer abc"})));
-  EXPECT_TRUE(auth.refuse(with_authorization({"Bearer " + std::string(8192, 'a')})));
+  EXPECT_THAT(keys.judge({}).refusal->body, HasSubstr("MISSING_API_KEY"));
+  EXPECT_TRUE(keys.judge(with_authorization({"Bearer abc", "Bearer abc"})).refusal);
+  EXPECT_TRUE(keys.judge(with_authorization({"Bearer " + std::string(8192, 'a')})).refusal);
 }
 
-TEST(BearerAuth, FingerprintIsTheHashsBegin) {
-  EXPECT_EQ(BearerAuth("abc").fingerprint(), "ba7816");  // FIPS 180-2, appendix B.1
+TEST(ApiKeys, MayComeInTheHeaderOfAnthropicsClients) {
+  const ApiKeys keys("abc");
+  EXPECT_FALSE(keys.judge({.headers = {{"x-api-key", "abc"}}}).refusal);
+  EXPECT_TRUE(keys.judge({.headers = {{"x-api-key", "abd"}}}).refusal);
+  const Headers both = {{"x-api-key", "abc"}, {"authorization", "Bearer abc"}};
+  EXPECT_TRUE(keys.judge({.headers = both}).refusal);
+}
+
+// The hash of "abc" is that of FIPS 180-2, appendix B.1.
+TEST(ApiKeys, OfAFileHaveNames) {
+  ApiKeys keys("own");
+  keys.add_file(
+      "# people\n\nann  plain key\r\n"
+      "bob sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+      "keys.txt");
+  EXPECT_EQ(keys.judge(with_authorization({"Bearer own"})).name, "token");
+  EXPECT_EQ(keys.judge(with_authorization({"Bearer plain key"})).name, "ann");
+  EXPECT_EQ(keys.judge(with_authorization({"Bearer abc"})).name, "bob");
+  EXPECT_TRUE(keys.judge(with_authorization({"Bearer plain"})).refusal);
+  EXPECT_THAT(keys.describe(), HasSubstr("bob (ba7816)"));
+  EXPECT_THAT(keys.describe(), Not(HasSubstr("plain")));
+}
+
+TEST(ApiKeys, WhatIsWrongWithAFileIsSaid) {
+  const auto said = [](std::string_view text) -> std::string {
+    try {
+      ApiKeys().add_file(text, "keys.txt");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_THAT(said(""), HasSubstr("keys.txt holds no key"));
+  EXPECT_THAT(said("# none\n"), HasSubstr("holds no key"));
+  EXPECT_THAT(said("ann x\nbob"), HasSubstr("keys.txt line 2: key"));
+  EXPECT_THAT(said("a/b x"), HasSubstr("line 1: name"));
+  EXPECT_THAT(said("ann x\nann y"), HasSubstr("ann is there already"));
+  EXPECT_THAT(said("ann sha256:00"), HasSubstr("64 hex digits"));
+  EXPECT_THAT(said("ann sha256:" + std::string(64, 'g')), HasSubstr("64 hex digits"));
 }
 
 TEST(Router, MatchesSegments) {

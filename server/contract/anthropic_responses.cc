@@ -1,0 +1,107 @@
+#include "server/contract/anthropic_responses.h"
+
+#include <nlohmann/json.hpp>
+
+namespace rbee::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string_view stop_reason(const EndEvent& end) {
+  if (end.stop_reason == "EOS") return "end_turn";
+  if (end.stop_reason == "STOP_SEQUENCE") return "stop_sequence";
+  return end.stop_reason == "CONTEXT_FULL" ? "model_context_window_exceeded" : "max_tokens";
+}
+
+Json stop_sequence(const EndEvent& end) {
+  return end.stop_sequence.empty() ? Json(nullptr) : Json(end.stop_sequence);
+}
+
+Json message(const AnthropicAnswer& answer) {
+  return {{"id", answer.id},         {"type", "message"},        {"role", "assistant"},
+          {"model", answer.model},   {"content", Json::array()}, {"stop_reason", nullptr},
+          {"stop_sequence", nullptr}};
+}
+
+std::string_view error_type(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status < 499 ? "invalid_request_error" : "api_error";
+  }
+}
+
+}  // namespace
+
+std::string anthropic_message_json(const AnthropicAnswer& answer, std::string_view text,
+                                   const EndEvent& end) {
+  Json out = message(answer);
+  out["content"].push_back({{"type", "text"}, {"text", text}});
+  out["stop_reason"] = stop_reason(end);
+  out["stop_sequence"] = stop_sequence(end);
+  out["usage"] = {{"input_tokens", end.prompt_tokens}, {"output_tokens", end.tokens_out}};
+  return dump(out);
+}
+
+std::string anthropic_start_json(const AnthropicAnswer& answer, int32_t prompt_tokens) {
+  Json out = {{"type", "message_start"}};
+  out["message"] = message(answer);
+  out["message"]["usage"] = {{"input_tokens", prompt_tokens}, {"output_tokens", 0}};
+  return dump(out);
+}
+
+std::string anthropic_block_start_json() {
+  Json out = {{"type", "content_block_start"}, {"index", 0}};
+  out["content_block"] = {{"type", "text"}, {"text", ""}};
+  return dump(out);
+}
+
+std::string anthropic_delta_json(std::string_view text) {
+  Json out = {{"type", "content_block_delta"}, {"index", 0}};
+  out["delta"] = {{"type", "text_delta"}, {"text", text}};
+  return dump(out);
+}
+
+std::string anthropic_block_stop_json() {
+  return dump({{"type", "content_block_stop"}, {"index", 0}});
+}
+
+std::string anthropic_message_delta_json(const EndEvent& end) {
+  Json out = {{"type", "message_delta"}};
+  out["delta"] = {{"stop_reason", stop_reason(end)}, {"stop_sequence", stop_sequence(end)}};
+  out["usage"] = {{"input_tokens", end.prompt_tokens}, {"output_tokens", end.tokens_out}};
+  return dump(out);
+}
+
+std::string anthropic_message_stop_json() {
+  return R"({"type":"message_stop"})";
+}
+
+std::string anthropic_error_json(int status, std::string_view message) {
+  Json out = {{"type", "error"}};
+  out["error"] = {{"type", error_type(status)}, {"message", message}};
+  return dump(out);
+}
+
+std::string anthropic_count_json(size_t input_tokens) {
+  Json out;
+  out["input_tokens"] = input_tokens;
+  return dump(out);
+}
+
+}  // namespace rbee::server

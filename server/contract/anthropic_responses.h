@@ -1,0 +1,32 @@
+#pragma once
+// Anthropic's answers (Messages API, version 2023-06-01), as JSON on one line.
+
+#include <string>
+#include <string_view>
+
+#include "server/contract/responses.h"
+
+namespace rbee::server {
+
+// What all parts of one answer have in common.
+struct AnthropicAnswer {
+  std::string id;
+  std::string model;
+};
+
+std::string anthropic_message_json(const AnthropicAnswer& answer, std::string_view text,
+                                   const EndEvent& end);
+
+// Payloads of a stream, each sent under the name that is its `type`.
+std::string anthropic_start_json(const AnthropicAnswer& answer, int32_t prompt_tokens);
+std::string anthropic_block_start_json();
+std::string anthropic_delta_json(std::string_view text);
+std::string anthropic_block_stop_json();
+std::string anthropic_message_delta_json(const EndEvent& end);
+std::string anthropic_message_stop_json();
+
+// {"type":"error","error":{"type","message"}}; status: decides the error's type.
+std::string anthropic_error_json(int status, std::string_view message);
+std::string anthropic_count_json(size_t input_tokens);
+
+}  // namespace rbee::server

@@ -1,0 +1,126 @@
+#include "server/contract/text_requests.h"
+
+#include "rbee/core/cat.h"
+#include "server/contract/json_object.h"
+#include "server/contract/openai_requests.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)json(text).dump();
+    return true;
+  } catch (const json::type_error&) {
+    return false;
+  }
+}
+
+Json piece_json(const std::string& bytes) {
+  if (is_utf8(bytes)) return bytes;
+  Json out = Json::array();
+  for (const char byte : bytes) out.push_back(static_cast<unsigned char>(byte));
+  return out;
+}
+
+Json ids_json(const std::vector<TokenPiece>& tokens) {
+  Json ids = Json::array();
+  for (const TokenPiece& token : tokens) ids.push_back(token.id);
+  return ids;
+}
+
+}  // namespace
+
+TokenizeRequest parse_tokenize(std::string_view body) {
+  const json object = parse_object(body);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  TokenizeRequest out;
+  if (reader.find("content") != nullptr) {
+    out.text = reader.text("content").value_or("");
+    out.add_special = reader.boolean("add_special").value_or(false);
+    out.parse_special = reader.boolean("parse_special").value_or(true);
+    out.pieces = reader.boolean("with_pieces").value_or(false);
+  } else {
+    out.form = TextForm::vllm;
+    const bool chat = reader.find("messages") != nullptr;
+    if (chat) {
+      out.messages = parse_apply_template(body);
+    } else if (reader.find("prompt") != nullptr) {
+      out.text = reader.text("prompt").value_or("");
+    } else {
+      reader.note("content", "required", "is missing (or give prompt or messages)", nullptr);
+    }
+    out.add_special = reader.boolean("add_special_tokens").value_or(!chat);
+    out.pieces = reader.boolean("return_token_strs").value_or(false);
+  }
+  if (!errors.empty()) throw InvalidBody(std::move(errors));
+  return out;
+}
+
+std::vector<int32_t> parse_detokenize(std::string_view body) {
+  const json object = parse_object(body);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  std::vector<int32_t> ids;
+  const json* list = reader.find("tokens");
+  if (list == nullptr || !list->is_array()) {
+    reader.note("tokens", list == nullptr ? "required" : "type(array)",
+                "must be an array of token ids", list);
+  }
+  for (size_t i = 0; errors.empty() && list != nullptr && i < list->size(); ++i) {
+    const json& id = (*list)[i];
+    const bool fits = id.is_number_unsigned() && id.get<uint64_t>() <= INT32_MAX;
+    if (fits) {
+      ids.push_back(id.get<int32_t>());
+    } else {
+      reader.note(cat("tokens[", i, "]"), cat("range(0..=", INT32_MAX, ")"),
+                  cat("must be an integer from 0 to ", INT32_MAX), &id);
+    }
+  }
+  if (!errors.empty()) throw InvalidBody(std::move(errors));
+  return ids;
+}
+
+std::vector<Message> parse_apply_template(std::string_view body) {
+  return parse_openai_chat(body).generate.messages;
+}
+
+std::string tokens_json(const std::vector<TokenPiece>& tokens, bool pieces) {
+  Json out;
+  out["tokens"] = pieces ? Json::array() : ids_json(tokens);
+  if (pieces) {
+    for (const TokenPiece& token : tokens) {
+      out["tokens"].push_back({{"id", token.id}, {"piece", piece_json(token.bytes)}});
+    }
+  }
+  return dump(out);
+}
+
+std::string vllm_tokens_json(const std::vector<TokenPiece>& tokens, int32_t context, bool pieces) {
+  Json out = {{"count", tokens.size()}, {"max_model_len", context}, {"tokens", ids_json(tokens)}};
+  out["token_strs"] = pieces ? Json::array() : Json(nullptr);
+  for (size_t i = 0; pieces && i < tokens.size(); ++i) {
+    out["token_strs"].push_back(tokens[i].bytes);
+  }
+  return dump(out);
+}
+
+std::string detokenized_json(std::string_view text) {
+  return dump({{"content", text}, {"prompt", text}});
+}
+
+std::string prompt_json(std::string_view prompt) {
+  Json out;
+  out["prompt"] = prompt;
+  return dump(out);
+}
+
+}  // namespace rbee::server

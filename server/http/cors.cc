@@ -1,0 +1,27 @@
+#include "server/http/cors.h"
+
+#include <algorithm>
+
+namespace rbee::server {
+
+std::string allowed_origin(const Request& request, const std::vector<std::string>& allowed) {
+  const std::string_view origin = request.header("origin");
+  if (origin.empty()) return {};
+  if (std::ranges::find(allowed, "*") != allowed.end()) return "*";
+  return std::ranges::find(allowed, origin) != allowed.end() ? std::string(origin) : "";
+}
+
+std::optional<Response> preflight(const Request& request, const std::vector<std::string>& allowed) {
+  const std::string_view method = request.header("access-control-request-method");
+  if (request.method != "OPTIONS" || method.empty()) return std::nullopt;
+  if (allowed_origin(request, allowed).empty()) return std::nullopt;
+  Response response;
+  response.status = 204;
+  response.headers = {{"Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE"},
+                      {"Access-Control-Max-Age", "600"}};
+  const std::string_view headers = request.header("access-control-request-headers");
+  if (!headers.empty()) response.headers.emplace_back("Access-Control-Allow-Headers", headers);
+  return response;
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,20 @@
+#pragma once
+// Which web pages may read answers (Fetch standard, section 3.2).
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/http/message.h"
+
+namespace rbee::server {
+
+// The value of Access-Control-Allow-Origin for a request; empty: its page may not read the answer,
+// or it comes from none. allowed: origins such as "https://example.com"; "*" = all.
+std::string allowed_origin(const Request& request, const std::vector<std::string>& allowed);
+
+// The answer to a browser's question whether its page may send a request; nothing when the request
+// is none, or the page may not. It needs no key: browsers send none with it.
+std::optional<Response> preflight(const Request& request, const std::vector<std::string>& allowed);
+
+}  // namespace rbee::server

@@ -1,0 +1,123 @@
+#include "server/llm/anthropic.h"
+
+#include "server/contract/anthropic_requests.h"
+#include "server/contract/anthropic_responses.h"
+#include "server/worker/routes.h"
+
+namespace rbee::server {
+namespace {
+
+// Events as they come; the queue is closed after message_stop or an error.
+class AnthropicStream final : public Reply {
+ public:
+  AnthropicStream(std::shared_ptr<EventQueue> queue, AnthropicAnswer answer)
+      : queue_(std::move(queue)), answer_(std::move(answer)) {}
+
+  void started(const StartedEvent& event) override {
+    queue_->push_event("message_start", anthropic_start_json(answer_, event.prompt_tokens));
+    queue_->push_event("content_block_start", anthropic_block_start_json());
+    queue_->push_event("ping", R"({"type":"ping"})");
+  }
+  void token(std::string_view text, int32_t) override {
+    queue_->push_event("content_block_delta", anthropic_delta_json(text));
+  }
+  void end(const EndEvent& event, const MetricsEvent&, double) override {
+    queue_->push_event("content_block_stop", anthropic_block_stop_json());
+    queue_->push_event("message_delta", anthropic_message_delta_json(event));
+    queue_->push_event("message_stop", anthropic_message_stop_json());
+    queue_->close();
+  }
+  void error(const WireError& error, std::string_view message) override {
+    queue_->push_event("error", anthropic_error_json(error.status, message));
+    queue_->close();
+  }
+
+ private:
+  std::shared_ptr<EventQueue> queue_;
+  const AnthropicAnswer answer_;
+};
+
+// The answer in one response.
+class AnthropicText final : public Reply {
+ public:
+  AnthropicText(std::shared_ptr<DelayedResponse> response, AnthropicAnswer answer)
+      : response_(std::move(response)), answer_(std::move(answer)) {}
+
+  void started(const StartedEvent&) override {}
+  void token(std::string_view text, int32_t) override { text_ += text; }
+  void end(const EndEvent& event, const MetricsEvent&, double) override {
+    response_->set(json_response(200, anthropic_message_json(answer_, text_, event)));
+  }
+  void error(const WireError& error, std::string_view message) override {
+    response_->set(json_response(error.status, anthropic_error_json(error.status, message)));
+  }
+
+ private:
+  std::shared_ptr<DelayedResponse> response_;
+  const AnthropicAnswer answer_;
+  std::string text_;
+};
+
+// In Anthropic's form, whatever was thrown.
+Response failed() {
+  return error_answer(std::current_exception(),
+                      [](int status, std::string_view, const std::exception& error) {
+                        return anthropic_error_json(status, error.what());
+                      });
+}
+
+Response messages(LlmService& service, const Request& request) {
+  try {
+    GenerateRequest body = parse_anthropic(request.body);
+    if (!body.user) body.user = request.sender();
+    const auto answer = [&](const std::string& id) {
+      return AnthropicAnswer{.id = "msg_" + id, .model = service.model_id()};
+    };
+    if (*body.stream) {
+      return event_stream(
+          service.stream(body, [&](const std::string& id, std::shared_ptr<EventQueue> queue) {
+            return std::make_unique<AnthropicStream>(std::move(queue), answer(id));
+          }));
+    }
+    Response response;
+    response.later =
+        service.whole(body, [&](const std::string& id, std::shared_ptr<DelayedResponse> later) {
+          return std::make_unique<AnthropicText>(std::move(later), answer(id));
+        });
+    return response;
+  } catch (const std::exception&) {
+    return failed();
+  }
+}
+
+Response counted(const engine::Engine& engine, std::string_view body) {
+  try {
+    const std::string text = engine.render(to_engine(parse_anthropic_count(body)));
+    return json_response(200, anthropic_count_json(engine.tokenize(text, {}).size()));
+  } catch (const std::exception&) {
+    return failed();
+  }
+}
+
+}  // namespace
+
+void add_anthropic_routes(Router& router, LlmService& service) {
+  router.add({.method = "POST",
+              .pattern = "/v1/messages",
+              .handler = [&service](const Request& request) { return messages(service, request); },
+              .body = Body::json});
+  router.add({.method = "POST",
+              .pattern = "/v1/messages/count_tokens",
+              .handler =
+                  [&service](const Request& request) {
+                    Response response;
+                    response.later =
+                        service.beside([body = request.body](const engine::Engine& engine) {
+                          return counted(engine, body);
+                        });
+                    return response;
+                  },
+              .body = Body::json});
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,53 @@
+#include "server/llm/text_routes.h"
+
+#include "server/contract/text_requests.h"
+
+namespace rbee::server {
+namespace {
+
+std::vector<int32_t> tokens_of(const engine::Engine& engine, const TokenizeRequest& request) {
+  const std::string text =
+      request.messages.empty() ? request.text : engine.render(to_engine(request.messages));
+  return engine.tokenize(
+      text, {.add_special = request.add_special, .parse_special = request.parse_special});
+}
+
+std::string tokenized(const engine::Engine& engine, const TokenizeRequest& request) {
+  std::vector<TokenPiece> tokens;
+  for (const int32_t id : tokens_of(engine, request)) {
+    tokens.push_back({id, request.pieces ? engine.token_bytes(id) : ""});
+  }
+  if (request.form == TextForm::llama_server) return tokens_json(tokens, request.pieces);
+  return vllm_tokens_json(tokens, engine.model().context_length, request.pieces);
+}
+
+}  // namespace
+
+void add_text_routes(Router& router, LlmService& service) {
+  const auto post = [&](const char* path,
+                        std::string (*answer)(const engine::Engine&, std::string_view)) {
+    router.add({.method = "POST",
+                .pattern = path,
+                .handler =
+                    [&service, answer](const Request& request) {
+                      Response response;
+                      response.later = service.beside(
+                          [answer, body = request.body](const engine::Engine& engine) {
+                            return json_response(200, answer(engine, body));
+                          });
+                      return response;
+                    },
+                .body = Body::json});
+  };
+  post("/tokenize", [](const engine::Engine& engine, std::string_view body) {
+    return tokenized(engine, parse_tokenize(body));
+  });
+  post("/detokenize", [](const engine::Engine& engine, std::string_view body) {
+    return detokenized_json(engine.detokenize(parse_detokenize(body)));
+  });
+  post("/apply-template", [](const engine::Engine& engine, std::string_view body) {
+    return prompt_json(engine.render(to_engine(parse_apply_template(body))));
+  });
+}
+
+}  // namespace rbee::server

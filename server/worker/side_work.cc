@@ -1,0 +1,66 @@
+#include "server/worker/side_work.h"
+
+#include "rbee/core/cat.h"
+#include "server/contract/error_map.h"
+#include "server/worker/routes.h"
+#include "server/worker/service.h"
+
+namespace rbee::server {
+namespace {
+
+Response answer_of(const SideWork::Work& work) {
+  try {
+    try {
+      return work();
+    } catch (const std::exception&) {
+      return error_answer(std::current_exception());
+    }
+  } catch (const std::exception& error) {
+    const WireError wire = wire_error(Code::internal);
+    return json_response(wire.status, error_json(wire.code, error.what()));
+  }
+}
+
+}  // namespace
+
+SideWork::SideWork(size_t most_waiting) : most_waiting_(most_waiting), thread_([this] { run(); }) {}
+
+SideWork::~SideWork() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+std::shared_ptr<DelayedResponse> SideWork::submit(Work work) {
+  auto abandoned = std::make_shared<std::atomic<bool>>(false);
+  auto response = std::make_shared<DelayedResponse>([abandoned] { *abandoned = true; });
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(waiting_, [](const Task& task) { return task.abandoned->load(); });
+    if (waiting_.size() >= most_waiting_) {
+      throw Refused(Refused::Why::overloaded, cat(most_waiting_, " such requests wait already"));
+    }
+    waiting_.push_back({std::move(work), response, std::move(abandoned)});
+  }
+  changed_.notify_all();
+  return response;
+}
+
+void SideWork::run() {
+  while (true) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+      if (stopping_) return;
+      task = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    if (!task.abandoned->load()) task.response->set(answer_of(task.work));
+  }
+}
+
+}  // namespace rbee::server

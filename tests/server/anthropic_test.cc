@@ -1,0 +1,146 @@
+// Anthropic's Messages API over an engine that follows a script.
+
+#include <gmock/gmock.h>
+
+#include "tests/server/harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kMessages = "/v1/messages";
+
+json hello() {
+  return {
+      {"model", "any"}, {"max_tokens", 64}, {"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
+}
+
+// Names and payloads of a stream's events.
+std::vector<std::pair<std::string, json>> events(const std::string& body) {
+  std::vector<std::pair<std::string, json>> out;
+  for (size_t at = 0; (at = body.find("event: ", at)) != std::string::npos;) {
+    const size_t line = body.find('\n', at), end = body.find("\n\n", at);
+    out.emplace_back(body.substr(at + 7, line - at - 7),
+                     json::parse(body.substr(line + 7, end - line - 7)));
+    at = end;
+  }
+  return out;
+}
+
+TEST(Anthropic, AnAnswerInOnePiece) {
+  Worker worker;
+  json body = hello();
+  body["system"] = {{{"type", "text"}, {"text", "Be brief."}}};
+  body["stop_sequences"] = {"END"};
+  body["top_k"] = 5;
+  const RawResponse response = worker.post(kMessages, body.dump());
+  ASSERT_EQ(response.status, 200) << response.body;
+  json answer = json::parse(response.body);
+  EXPECT_THAT(answer.at("id").get<std::string>(), StartsWith("msg_"));
+  answer.erase("id");
+  EXPECT_EQ(answer, json::parse(R"({"type":"message","role":"assistant","model":"hf:fake",
+      "content":[{"type":"text","text":"Hello, world"}],"stop_reason":"end_turn",
+      "stop_sequence":null,"usage":{"input_tokens":5,"output_tokens":3}})"));
+  const engine::Request asked = worker.engine.last_request();
+  ASSERT_EQ(asked.messages.size(), 2U);
+  EXPECT_EQ(asked.messages[0].role, "system");
+  EXPECT_EQ(asked.messages[0].content, "Be brief.");
+  EXPECT_THAT(asked.stop, ElementsAre("END"));
+  EXPECT_EQ(asked.sampling.top_k, 5);
+  EXPECT_EQ(asked.sampling.temperature, 1);
+  EXPECT_EQ(asked.max_tokens, 64);
+}
+
+TEST(Anthropic, ReasonsToStop) {
+  const auto end = [](engine::StopReason reason, const std::string& sequence) {
+    Worker worker({.script = {.reason = reason, .stop_sequence = sequence}});
+    return json::parse(worker.post(kMessages, hello().dump()).body);
+  };
+  EXPECT_EQ(end(engine::StopReason::max_tokens, "").at("stop_reason"), "max_tokens");
+  EXPECT_EQ(end(engine::StopReason::context_full, "").at("stop_reason"),
+            "model_context_window_exceeded");
+  const json stopped = end(engine::StopReason::stop_sequence, "END");
+  EXPECT_EQ(stopped.at("stop_reason"), "stop_sequence");
+  EXPECT_EQ(stopped.at("stop_sequence"), "END");
+}
+
+TEST(Anthropic, AStream) {
+  Worker worker({.script = {.pieces = {"Hel", "lo"}}});
+  json body = hello();
+  body["stream"] = true;
+  const auto got = events(worker.post(kMessages, body.dump()).body);
+  std::vector<std::string> names;
+  for (const auto& [name, payload] : got) {
+    names.push_back(name);
+    EXPECT_EQ(payload.at("type"), name);
+  }
+  ASSERT_THAT(names, ElementsAre("message_start", "content_block_start", "ping",
+                                 "content_block_delta", "content_block_delta", "content_block_stop",
+                                 "message_delta", "message_stop"));
+  EXPECT_EQ(got[0].second.at("message").at("usage").at("input_tokens"), 5);
+  EXPECT_EQ(got[3].second.at("delta"), json({{"type", "text_delta"}, {"text", "Hel"}}));
+  EXPECT_EQ(got[6].second.at("delta").at("stop_reason"), "end_turn");
+  EXPECT_EQ(got[6].second.at("usage").at("output_tokens"), 2);
+}
+
+TEST(Anthropic, AStreamThatFails) {
+  Worker worker({.script = {.failure = engine::Failed{Code::out_of_memory, "no room"}}});
+  json body = hello();
+  body["stream"] = true;
+  const auto got = events(worker.post(kMessages, body.dump()).body);
+  EXPECT_EQ(got.back().first, "error");
+  EXPECT_EQ(got.back().second.at("error").at("type"), "overloaded_error");
+  EXPECT_EQ(got.back().second.at("error").at("message"), "no room");
+}
+
+TEST(Anthropic, WhatIsWrongIsNamed) {
+  Worker worker;
+  const auto message = [&](const char* key, const json& value) {
+    json body = hello();
+    value.is_null() ? body.erase(key) : (body[key] = value, size_t{0});
+    const RawResponse response = worker.post(kMessages, body.dump());
+    EXPECT_EQ(response.status, 400) << body;
+    const json answer = json::parse(response.body);
+    EXPECT_EQ(answer.at("type"), "error");
+    EXPECT_EQ(answer.at("error").at("type"), "invalid_request_error");
+    return answer.at("error").at("message").get<std::string>();
+  };
+  EXPECT_THAT(message("max_tokens", nullptr), HasSubstr("max_tokens is missing"));
+  EXPECT_THAT(message("temperature", 1.5), HasSubstr("temperature must be from 0 to 1"));
+  EXPECT_THAT(message("messages", json::array()), HasSubstr("messages must be"));
+  EXPECT_THAT(message("messages", {{{"role", "tool"}, {"content", "x"}}}),
+              HasSubstr("messages[0].role"));
+  EXPECT_THAT(message("stop_sequences", {""}), HasSubstr("stop_sequences[0]"));
+  EXPECT_THAT(message("metadata", {{"user_id", std::string(300, 'x')}}),
+              HasSubstr("metadata.user_id"));
+  const json image = {{{"type", "image"}, {"source", {{"type", "base64"}}}}};
+  EXPECT_THAT(message("messages", {{{"role", "user"}, {"content", image}}}),
+              HasSubstr("messages[0].content"));
+  EXPECT_THAT(message("thinking", {{"type", "enabled"}, {"budget_tokens", 9}}),
+              HasSubstr("thinking"));
+}
+
+TEST(Anthropic, AFullQueueIsARateLimit) {
+  Worker worker;
+  worker.engine.refuse_with(Code::out_of_memory);
+  const RawResponse response = worker.post(kMessages, hello().dump());
+  EXPECT_EQ(response.status, 429);
+  EXPECT_EQ(response.headers.at("retry-after"), "1");
+  EXPECT_EQ(json::parse(response.body).at("error").at("type"), "rate_limit_error");
+}
+
+TEST(Anthropic, CountsTokensOfThePrompt) {
+  Worker worker;
+  const RawResponse response = worker.post("/v1/messages/count_tokens", hello().dump());
+  EXPECT_EQ(response.body, R"({"input_tokens":9})");  // "user: Hi\n"
+  const RawResponse wrong = worker.post("/v1/messages/count_tokens", "{}");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(json::parse(wrong.body).at("error").at("type"), "invalid_request_error");
+}
+
+}  // namespace
+}  // namespace rbee::testing

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Anthropic's own Python client against a chat worker. Usage: anthropic_client.py URL
+
+The model is tiny and random: what it says means nothing, but the same request says the same.
+Ends with status 77 and a line that says why when the package `anthropic` is not installed."""
+
+import sys
+
+try:
+    import anthropic
+except ImportError:
+    print("SKIP: the Python package anthropic is not installed")
+    sys.exit(77)
+
+CHAT = {"model": "tiny", "system": "Be brief.", "max_tokens": 12,
+        "extra_body": {"temperature": 0},
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Hello there"}]}]}
+
+
+def check_message(client):
+    answer = client.messages.create(**CHAT)
+    assert answer.type == "message" and answer.role == "assistant", answer
+    assert answer.model == "hf:tiny/chat" and answer.stop_reason == "max_tokens", answer
+    assert answer.usage.output_tokens == 12 and answer.usage.input_tokens > 0, answer
+    return answer.content[0].text
+
+
+def check_stream(client, wanted):
+    with client.messages.stream(**CHAT) as stream:
+        text = "".join(stream.text_stream)
+        final = stream.get_final_message()
+    assert text == wanted, (text, wanted)
+    assert final.content[0].text == wanted and final.stop_reason == "max_tokens", final
+    assert final.usage.output_tokens == 12, final
+
+
+def check_stop(client, whole):
+    stop = whole[2:5]
+    answer = client.messages.create(**CHAT, stop_sequences=[stop])
+    assert answer.stop_reason == "stop_sequence" and answer.stop_sequence == stop, answer
+    assert answer.content[0].text == whole[:whole.find(stop)], (answer, whole)
+
+
+def check_count(client):
+    counted = client.messages.count_tokens(model="tiny", system=CHAT["system"],
+                                           messages=CHAT["messages"])
+    answer = client.messages.create(**CHAT)
+    assert counted.input_tokens == answer.usage.input_tokens, (counted, answer.usage)
+
+
+def check_errors(client):
+    try:
+        client.messages.create(**{**CHAT, "extra_body": {"temperature": 3}})
+    except anthropic.BadRequestError as error:
+        assert "temperature" in error.body["error"]["message"], error.body
+        assert error.body["error"]["type"] == "invalid_request_error", error.body
+    else:
+        raise AssertionError("a temperature of 3 was taken")
+    stranger = anthropic.Anthropic(base_url=sys.argv[1], api_key="wrong", max_retries=0)
+    try:
+        stranger.messages.create(**CHAT)
+    except anthropic.AuthenticationError:
+        pass
+    else:
+        raise AssertionError("a wrong key was taken")
+
+
+def main():
+    client = anthropic.Anthropic(base_url=sys.argv[1], api_key="secret", max_retries=0)
+    text = check_message(client)
+    check_stream(client, text)
+    check_stop(client, text)
+    check_count(client)
+    check_errors(client)
+    print("Anthropic's Python client", anthropic.__version__, "is content")
+
+
+main()

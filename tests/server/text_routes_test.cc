@@ -1,0 +1,70 @@
+// /tokenize, /detokenize and /apply-template over an engine whose tokens are bytes.
+
+#include <gmock/gmock.h>
+
+#include "tests/server/harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+
+json ask_json(const Worker& worker, std::string_view path, const json& body) {
+  const RawResponse response = worker.post(path, body.dump());
+  EXPECT_EQ(response.status, 200) << response.body;
+  return json::parse(response.body);
+}
+
+TEST(TextRoutes, LlamaServersForms) {
+  Worker worker;
+  EXPECT_EQ(ask_json(worker, "/tokenize", {{"content", "Hi"}}), json({{"tokens", {1072, 1105}}}));
+  const json all = {{"content", "H\xc3\xa9"}, {"add_special", true}, {"with_pieces", true}};
+  const json wanted = json::parse(R"({"tokens":[{"id":1,"piece":"<s>"},{"id":1072,"piece":"H"},
+      {"id":1195,"piece":[195]},{"id":1169,"piece":[169]}]})");
+  EXPECT_EQ(ask_json(worker, "/tokenize", all), wanted);
+  EXPECT_EQ(ask_json(worker, "/tokenize", {{"content", ""}}).at("tokens"), json::array());
+}
+
+TEST(TextRoutes, VllmsForms) {
+  Worker worker;
+  const json plain = ask_json(worker, "/tokenize", {{"model", "x"}, {"prompt", "Hi"}});
+  EXPECT_EQ(plain, json::parse(R"({"count":3,"max_model_len":2048,"tokens":[1,1072,1105],
+                                   "token_strs":null})"));
+  const json chat = {{"messages", {{{"role", "u"}, {"content", "x"}}}},
+                     {"return_token_strs", true}};
+  EXPECT_EQ(ask_json(worker, "/tokenize", chat).at("token_strs"), json({"u", ":", " ", "x", "\n"}));
+}
+
+TEST(TextRoutes, DetokenizeAnswersUnderBothNames) {
+  Worker worker;
+  const json wanted = {{"content", "Hi"}, {"prompt", "Hi"}};
+  EXPECT_EQ(ask_json(worker, "/detokenize", {{"tokens", {1072, 1105}}}), wanted);
+}
+
+TEST(TextRoutes, ApplyTemplateShowsThePrompt) {
+  Worker worker;
+  const json body = {
+      {"messages",
+       {{{"role", "system"}, {"content", "Be brief."}}, {{"role", "user"}, {"content", "Hi"}}}}};
+  EXPECT_EQ(ask_json(worker, "/apply-template", body).at("prompt"),
+            "system: Be brief.\nuser: Hi\n");
+}
+
+TEST(TextRoutes, WrongBodiesAreNamed) {
+  Worker worker;
+  const auto field = [&](const char* path, const char* body) {
+    const RawResponse response = worker.post(path, body);
+    EXPECT_EQ(response.status, 400) << body;
+    return json::parse(response.body).at("error").at("fields").at(0).at("field");
+  };
+  EXPECT_EQ(field("/tokenize", "{}"), "content");
+  EXPECT_EQ(field("/tokenize", R"({"content":7})"), "content");
+  EXPECT_EQ(field("/tokenize", R"({"prompt":[1]})"), "prompt");
+  EXPECT_EQ(field("/detokenize", "{}"), "tokens");
+  EXPECT_EQ(field("/detokenize", R"({"tokens":[1,-1]})"), "tokens[1]");
+  EXPECT_EQ(field("/detokenize", R"({"tokens":[4294967296]})"), "tokens[0]");
+  EXPECT_EQ(field("/apply-template", R"({"messages":[]})"), "messages");
+}
+
+}  // namespace
+}  // namespace rbee::testing
