@@ -1,0 +1,146 @@
+#include "rbee/grammar/automaton.h"
+
+#include <algorithm>
+
+#include "rbee/core/error.h"
+#include "rbee/grammar/nfa.h"
+
+namespace rbee::grammar {
+
+Automaton::Automaton(const Grammar& grammar, const AutomatonLimits& limits) : root_(grammar.root) {
+  if (std::ssize(grammar.rules) > limits.max_rules) {
+    fail(Code::unsupported, "grammar", "its ", grammar.rules.size(), " rules are more than ",
+         limits.max_rules);
+  }
+  int64_t expanded = limits.max_expanded, work = limits.max_work;
+  for (const Rule& rule : grammar.rules) {
+    const std::vector<DfaState> states = determinise(Nfa(rule, expanded), rule, work);
+    const auto first = static_cast<int32_t>(nodes_.size());
+    starts_.push_back(first);
+    for (const DfaState& state : states) {
+      nodes_.push_back({.bytes = static_cast<uint32_t>(bytes_.size()),
+                        .calls = static_cast<uint32_t>(calls_.size()),
+                        .byte_count = static_cast<uint32_t>(state.bytes.size()),
+                        .call_count = static_cast<uint32_t>(state.calls.size()),
+                        .accepting = state.accepting});
+      for (const ByteEdge& e : state.bytes) bytes_.push_back({e.low, e.high, first + e.to});
+      for (const CallEdge& e : state.calls) calls_.push_back({e.rule, first + e.to});
+    }
+  }
+  remove_dead_ends(grammar);
+  refuse_left_recursion(grammar);
+}
+
+// The states from which the end of their rule can be reached: by any text, or by the empty text.
+std::vector<bool> Automaton::that_can_end(bool by_bytes) const {
+  struct Use {
+    int32_t from, to;
+  };
+  std::vector<std::vector<int32_t>> before(nodes_.size());    // by bytes
+  std::vector<std::vector<Use>> uses(starts_.size());         // calls of a rule
+  std::vector<std::vector<CallEdge>> returns(nodes_.size());  // by `to`: {rule, from}
+  std::vector<std::vector<int32_t>> started(nodes_.size());   // rules that start there
+  for (int32_t i = 0; i < size(); ++i) {
+    const State at = state(i);
+    if (by_bytes) {
+      for (const ByteEdge& e : at.bytes) before[static_cast<size_t>(e.to)].push_back(i);
+    }
+    for (const CallEdge& e : at.calls) {
+      uses[static_cast<size_t>(e.rule)].push_back({i, e.to});
+      returns[static_cast<size_t>(e.to)].push_back({e.rule, i});
+    }
+  }
+  for (size_t r = 0; r < starts_.size(); ++r) {
+    started[static_cast<size_t>(starts_[r])].push_back(static_cast<int32_t>(r));
+  }
+  std::vector<bool> ends(nodes_.size());
+  std::vector<int32_t> work;
+  const auto mark = [&](int32_t i) {
+    if (ends[static_cast<size_t>(i)]) return;
+    ends[static_cast<size_t>(i)] = true;
+    work.push_back(i);
+  };
+  for (int32_t i = 0; i < size(); ++i) {
+    if (state(i).accepting) mark(i);
+  }
+  while (!work.empty()) {
+    const auto at = static_cast<size_t>(work.back());
+    work.pop_back();
+    for (const int32_t from : before[at]) mark(from);
+    for (const CallEdge& e : returns[at]) {
+      if (ends[static_cast<size_t>(start(e.rule))]) mark(e.to);
+    }
+    for (const int32_t rule : started[at]) {
+      for (const Use& use : uses[static_cast<size_t>(rule)]) {
+        if (ends[static_cast<size_t>(use.to)]) mark(use.from);
+      }
+    }
+  }
+  return ends;
+}
+
+void Automaton::remove_dead_ends(const Grammar& grammar) {
+  const std::vector<bool> ends = that_can_end(true);
+  const auto lives = [&](int32_t i) { return static_cast<bool>(ends[static_cast<size_t>(i)]); };
+  const Rule& top = grammar.rules[static_cast<size_t>(root_)];
+  check(lives(root()), "grammar", "no text fits it: the rule ", top.name, " never comes to an end");
+  for (Node& node : nodes_) {
+    const auto bytes = std::span(bytes_).subspan(node.bytes, node.byte_count);
+    const auto calls = std::span(calls_).subspan(node.calls, node.call_count);
+    node.byte_count -= static_cast<uint32_t>(
+        std::ranges::remove_if(bytes, [&](const ByteEdge& e) { return !lives(e.to); }).size());
+    node.call_count -= static_cast<uint32_t>(std::ranges::remove_if(calls, [&](const CallEdge& e) {
+                                               return !lives(e.to) || !lives(start(e.rule));
+                                             }).size());
+  }
+}
+
+// The rules that a rule calls before it has read a byte.
+std::vector<int32_t> Automaton::first_calls(int32_t rule, const std::vector<bool>& nullable) const {
+  std::vector<int32_t> out, seen{start(rule)};
+  for (size_t i = 0; i < seen.size(); ++i) {
+    for (const CallEdge& e : state(seen[i]).calls) {
+      out.push_back(e.rule);
+      const bool passes = nullable[static_cast<size_t>(start(e.rule))];
+      if (passes && std::ranges::find(seen, e.to) == seen.end()) seen.push_back(e.to);
+    }
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+void Automaton::refuse_left_recursion(const Grammar& grammar) const {
+  const std::vector<bool> nullable = that_can_end(false);
+  std::vector<std::vector<int32_t>> calls;
+  for (size_t r = 0; r < starts_.size(); ++r) {
+    calls.push_back(first_calls(static_cast<int32_t>(r), nullable));
+  }
+  enum class Mark : uint8_t { none, open, done };
+  std::vector<Mark> marks(starts_.size());
+  struct Place {
+    size_t rule;
+    size_t next = 0;
+  };
+  for (size_t r = 0; r < starts_.size(); ++r) {
+    if (marks[r] != Mark::none) continue;
+    std::vector<Place> path{{r}};
+    marks[r] = Mark::open;
+    while (!path.empty()) {
+      Place& place = path.back();
+      if (place.next == calls[place.rule].size()) {
+        marks[place.rule] = Mark::done;
+        path.pop_back();
+        continue;
+      }
+      const auto called = static_cast<size_t>(calls[place.rule][place.next++]);
+      check(marks[called] != Mark::open, "grammar", "the rule ", grammar.rules[called].name,
+            " begins with itself (left recursion): write the repetition as ( ... )*");
+      if (marks[called] == Mark::done) continue;
+      marks[called] = Mark::open;
+      path.push_back({called});
+    }
+  }
+}
+
+}  // namespace rbee::grammar

@@ -1,0 +1,57 @@
+#pragma once
+// Grammars as trees: what notations (GBNF, regular expressions, JSON schemas) are turned into.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace rbee::grammar {
+
+// Code points low to high.
+struct CharRange {
+  char32_t low;
+  char32_t high;
+};
+
+struct Expr;
+using ExprPtr = std::shared_ptr<const Expr>;
+
+inline constexpr int64_t kUnlimited = -1;
+
+struct Expr {
+  enum class Kind : uint8_t { literal, chars, rule, sequence, choice, repeat };
+  Kind kind = Kind::sequence;
+  std::string bytes;              // literal
+  std::vector<CharRange> ranges;  // chars: one character of these, in UTF-8
+  int32_t rule = 0;               // index into Grammar::rules
+  std::vector<ExprPtr> parts;     // of sequence and choice; one of repeat
+  int64_t min = 0;                // of repeat
+  int64_t max = kUnlimited;
+};
+
+ExprPtr literal(std::string bytes);
+ExprPtr chars(std::vector<CharRange> ranges);
+// Every character but those of the ranges.
+ExprPtr chars_except(std::vector<CharRange> ranges);
+ExprPtr rule(int32_t index);
+ExprPtr sequence(std::vector<ExprPtr> parts);  // none: the empty text
+ExprPtr choice(std::vector<ExprPtr> parts);    // none: nothing matches
+// max: kUnlimited, or at least min.
+ExprPtr repeat(ExprPtr part, int64_t min, int64_t max);
+ExprPtr optional(ExprPtr part);
+
+// All Unicode scalar values that are in none of the ranges, in order.
+std::vector<CharRange> complement(std::vector<CharRange> ranges);
+
+struct Rule {
+  std::string name;
+  ExprPtr body;
+};
+
+struct Grammar {
+  std::vector<Rule> rules;
+  int32_t root = 0;
+};
+
+}  // namespace rbee::grammar

@@ -1,0 +1,57 @@
+#pragma once
+// A text that is read by a grammar, token by token, and the tokens that may come next.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rbee/grammar/stacks.h"
+#include "rbee/grammar/token_masks.h"
+
+namespace rbee::grammar {
+
+// A grammar made ready for a vocabulary. Shared between matchers and threads.
+class CompiledGrammar {
+ public:
+  // vocabulary: outlives it. Throws as Automaton does.
+  CompiledGrammar(const Grammar& grammar, std::shared_ptr<const Vocabulary> vocabulary,
+                  const AutomatonLimits& limits = {})
+      : automaton_(grammar, limits),
+        vocabulary_(std::move(vocabulary)),
+        masks_(automaton_, *vocabulary_) {}
+
+  const Automaton& automaton() const { return automaton_; }
+  const Vocabulary& vocabulary() const { return *vocabulary_; }
+  TokenMasks& masks() const { return masks_; }
+
+ private:
+  const Automaton automaton_;
+  const std::shared_ptr<const Vocabulary> vocabulary_;
+  mutable TokenMasks masks_;  // what it keeps is no part of its value
+};
+
+class Matcher {
+ public:
+  explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
+
+  // Goes on by the bytes. False, and nothing changes, when the grammar does not allow them. Throws
+  // unsupported when the text can be read in too many ways.
+  bool accept(std::string_view bytes);
+  // Of a token; one that ends the text is accepted where the text may end.
+  bool accept_token(int32_t id);
+  bool complete() const { return complete_; }          // the text may end here
+  bool can_go_on() const { return !places_.empty(); }  // some byte may follow
+
+  // Sets `bits` ((vocabulary + 63) / 64 words) to the tokens that may come next; returns how many.
+  int64_t fill(std::span<uint64_t> bits) const;
+
+ private:
+  std::shared_ptr<const CompiledGrammar> grammar_;
+  Stacks stacks_;
+  std::vector<Place> places_;
+  bool complete_ = false;
+};
+
+}  // namespace rbee::grammar

@@ -1,0 +1,51 @@
+#pragma once
+// A rule's tree as an automaton with choices, and that made deterministic. Internal to the folder.
+
+#include <cstdint>
+#include <vector>
+
+#include "rbee/grammar/automaton.h"
+
+namespace rbee::grammar {
+
+class Nfa {
+ public:
+  // Builds the rule's automaton. budget: states that may be made, lowered by those that were.
+  // Throws unsupported when it does not do.
+  Nfa(const Rule& rule, int64_t& budget);
+
+  struct State {
+    std::vector<Automaton::ByteEdge> bytes;
+    std::vector<Automaton::CallEdge> calls;
+    std::vector<int32_t> empty;  // states that are reached without reading
+  };
+  const State& state(int32_t index) const { return states_[static_cast<size_t>(index)]; }
+  int32_t size() const { return static_cast<int32_t>(states_.size()); }
+  static constexpr int32_t kStart = 0;
+  int32_t end() const { return end_; }
+
+ private:
+  int32_t add_state();
+  int32_t build(const Expr& expr, int32_t from);
+  int32_t build_literal(const Expr& expr, int32_t from);
+  int32_t build_chars(const Expr& expr, int32_t from);
+  int32_t build_choice(const Expr& expr, int32_t from);
+  int32_t build_repeat(const Expr& expr, int32_t from);
+  void link(int32_t from, int32_t to) { states_[static_cast<size_t>(from)].empty.push_back(to); }
+
+  const Rule& rule_;
+  int64_t& budget_;
+  std::vector<State> states_;
+  int32_t end_;
+};
+
+// A deterministic state whose edges lead to states of the same list.
+struct DfaState {
+  std::vector<Automaton::ByteEdge> bytes;
+  std::vector<Automaton::CallEdge> calls;
+  bool accepting = false;
+};
+// The first is the start. budget: of AutomatonLimits::max_work, as above.
+std::vector<DfaState> determinise(const Nfa& nfa, const Rule& rule, int64_t& budget);
+
+}  // namespace rbee::grammar

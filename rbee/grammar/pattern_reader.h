@@ -1,0 +1,61 @@
+#pragma once
+// What the parsers of GBNF and of regular expressions share: reading characters, repetitions and
+// numbers, with errors that say where. Internal to the folder.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rbee/core/error.h"
+#include "rbee/grammar/expression.h"
+
+namespace rbee::grammar {
+
+// Deeper groups are refused, so that no text can use up the stack.
+inline constexpr int kMaxNesting = 100;
+inline constexpr int64_t kMaxRepeat = 100'000;
+
+class PatternReader {
+ public:
+  // where: begins the messages. text: is checked to be valid UTF-8.
+  PatternReader(std::string_view where, std::string_view text);
+
+  bool done() const { return at_ == text_.size(); }
+  size_t at() const { return at_; }
+  // The byte at a distance; 0 behind the end.
+  char look(size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  bool starts_with(std::string_view text) const { return text_.substr(at_).starts_with(text); }
+  void advance(size_t bytes = 1) { at_ += bytes; }
+  bool skip(std::string_view text) {
+    if (!starts_with(text)) return false;
+    at_ += text.size();
+    return true;
+  }
+  std::string_view text() const { return text_; }
+  // A whole character; not at the end.
+  char32_t next_char();
+  // Exactly so many hexadecimal digits.
+  char32_t hex(int digits);
+  // {m}, {m,}, {,n}, {m,n}, behind the opening brace and up to behind the closing one.
+  struct Bounds {
+    int64_t min, max;
+  };
+  Bounds bounds();
+
+  template <typename... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail(Code::invalid_argument, where_, place(), ": ", parts...);
+  }
+
+ private:
+  std::optional<int64_t> number();
+  std::string place() const;
+
+  std::string_view where_;
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+}  // namespace rbee::grammar

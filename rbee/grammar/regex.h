@@ -1,0 +1,23 @@
+#pragma once
+// Regular expressions, of which the whole text has to match: what is regular in RE2's notation.
+// Characters, `.` (all but a newline), classes, \d \w \s and their opposites (ASCII), \t \n \r \f
+// \v
+// \0 \xHH \x{...} \uHHHH, groups (also named and non-capturing), |, * + ? {m} {m,} {m,n} with or
+// without a lazy ?, and ^ and $ at the ends, where they change nothing. Refused by name:
+// references, looking around, \b, Unicode classes, flags and possessive repetitions.
+
+#include <functional>
+#include <string_view>
+
+#include "rbee/grammar/expression.h"
+
+namespace rbee::grammar {
+
+// How the characters of a match are written in the text. Absent: as they are.
+using CharWriter = std::function<ExprPtr(std::vector<CharRange>)>;
+
+// where: begins the messages. Throws invalid_argument or unsupported with the place.
+ExprPtr parse_regex(std::string_view where, std::string_view pattern,
+                    const CharWriter& writer = {});
+
+}  // namespace rbee::grammar

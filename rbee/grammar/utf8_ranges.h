@@ -1,0 +1,29 @@
+#pragma once
+// Ranges of code points as ranges of bytes: what UTF-8 (RFC 3629) makes of them.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "rbee/grammar/expression.h"
+
+namespace rbee::grammar {
+
+struct ByteRange {
+  uint8_t low;
+  uint8_t high;
+};
+
+// One to four ranges that follow each other.
+struct ByteRanges {
+  std::array<ByteRange, 4> parts;
+  int count = 0;
+};
+
+// The encodings of the range's scalar values; surrogates and what lies above U+10FFFF are left out.
+std::vector<ByteRanges> utf8_ranges(CharRange range);
+
+// Appends the encoding of a scalar value.
+void append_utf8(std::string& out, char32_t c);
+
+}  // namespace rbee::grammar

@@ -1,0 +1,49 @@
+#pragma once
+// The tokens of a vocabulary as a tree over their bytes, in one list: a node's descendants follow
+// it.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rbee::grammar {
+
+class Vocabulary {
+ public:
+  // tokens: their bytes by id; those without bytes can never come. ends: tokens that end the text;
+  // their bytes do not count.
+  Vocabulary(const std::vector<std::string>& tokens, std::span<const int32_t> ends);
+
+  struct Node {
+    int32_t after = 0;        // the node behind the last descendant
+    int32_t first_token = 0;  // of the tokens that are spelled out here
+    int32_t token_count = 0;
+    uint8_t byte = 0;
+  };
+  int64_t size() const { return size_; }  // tokens
+  int32_t node_count() const { return static_cast<int32_t>(nodes_.size()); }
+  const Node& node(int32_t index) const { return nodes_[static_cast<size_t>(index)]; }
+  static constexpr int32_t kRoot = 0;  // has no byte
+  std::span<const int32_t> tokens(const Node& node) const {
+    return std::span(ids_).subspan(static_cast<size_t>(node.first_token),
+                                   static_cast<size_t>(node.token_count));
+  }
+  const std::vector<int32_t>& ends() const { return ends_; }
+  std::string_view bytes(int32_t id) const;  // empty for tokens that can never come
+
+ private:
+  struct Entry {
+    std::string_view text;
+    int32_t id;
+  };
+  void add_children(std::span<const Entry> entries, size_t depth);
+
+  int64_t size_;
+  std::vector<std::string> texts_;
+  std::vector<Node> nodes_;
+  std::vector<int32_t> ids_;
+  std::vector<int32_t> ends_;  // sorted
+};
+
+}  // namespace rbee::grammar

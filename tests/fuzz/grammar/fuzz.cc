@@ -1,0 +1,73 @@
+// Constraints of any bytes: the first says the notation (g: GBNF, r: regular expression, otherwise
+// JSON schema), then comes the text, and behind a byte of zero what is read by it. At each byte the
+// mask has to agree with the matcher, and there is a way on or an end.
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "rbee/core/error.h"
+#include "rbee/grammar/gbnf.h"
+#include "rbee/grammar/json_schema.h"
+#include "rbee/grammar/matcher.h"
+#include "rbee/grammar/regex.h"
+#include "tests/fuzz/expect_reason.h"
+
+namespace {
+
+using namespace rbee;
+
+// Small, so that the fuzzer's time goes into many grammars.
+constexpr grammar::AutomatonLimits kLimits = {
+    .max_rules = 100, .max_expanded = 5000, .max_work = 50'000};
+constexpr size_t kMaxRead = 64;
+
+grammar::Grammar parse(char notation, std::string_view text) {
+  if (notation == 'g') return grammar::parse_gbnf(text);
+  if (notation == 'r') {
+    return {.rules = {{"regex", grammar::parse_regex("regex", text)}}, .root = 0};
+  }
+  return grammar::parse_json_schema(text);
+}
+
+const std::shared_ptr<const grammar::Vocabulary>& bytes() {
+  static const auto vocabulary = [] {
+    std::vector<std::string> tokens;
+    for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+    return std::make_shared<const grammar::Vocabulary>(tokens, std::span<const int32_t>());
+  }();
+  return vocabulary;
+}
+
+void read(const grammar::Grammar& grammar, std::string_view text) {
+  grammar::Matcher matcher(
+      std::make_shared<const grammar::CompiledGrammar>(grammar, bytes(), kLimits));
+  for (const char c : text.substr(0, kMaxRead)) {
+    uint64_t bits[4];
+    const int64_t count = matcher.fill(bits);
+    if (count == 0 && !matcher.complete()) throw std::logic_error("a dead end");
+    const auto byte = static_cast<uint8_t>(c);
+    const bool allowed = ((bits[byte / 64] >> (byte % 64)) & 1) != 0;
+    if (matcher.accept(std::string_view(&c, 1)) != allowed) {
+      throw std::logic_error("the mask and the matcher do not agree");
+    }
+    if (!allowed) return;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const size_t zero = input.find('\0');
+  try {
+    const grammar::Grammar grammar = parse(input[0], input.substr(1, zero - 1));
+    read(grammar, zero == std::string_view::npos ? "" : input.substr(zero + 1));
+  } catch (const Error& error) {
+    fuzz::expect_reason(error);
+  }
+  return 0;
+}

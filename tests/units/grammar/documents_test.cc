@@ -1,0 +1,100 @@
+// Texts drawn at random by masks alone are what was asked for: judged by Python's `jsonschema` and
+// `re`, which know nothing of this project.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+
+#include "rbee/core/cat.h"
+#include "rbee/grammar/json_schema.h"
+#include "rbee/grammar/regex.h"
+#include "tests/units/grammar/grammar_text.h"
+
+namespace rbee::grammar {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::some_tokens;
+
+constexpr int kDraws = 25;
+constexpr int kMaxTokens = 3000;
+constexpr int kSkipped = 77;
+
+// A text of the grammar; nothing when it has not ended by itself.
+std::optional<std::string> draw(const std::shared_ptr<const CompiledGrammar>& grammar,
+                                std::mt19937& random) {
+  const std::vector<std::string> tokens = some_tokens();
+  const size_t quote = '"', bracket = ']';
+  Matcher matcher(grammar);
+  std::string out;
+  for (int step = 0; step < kMaxTokens; ++step) {
+    std::vector<uint64_t> bits((tokens.size() + 63) / 64);
+    EXPECT_GT(matcher.fill(bits), 0) << "a dead end after " << out;
+    std::vector<size_t> allowed;
+    for (size_t id = 0; id < tokens.size(); ++id) {
+      if (((bits[id / 64] >> (id % 64)) & 1) != 0) allowed.push_back(id);
+    }
+    if (allowed.empty()) return std::nullopt;
+    size_t id = allowed[random() % allowed.size()];
+    // Strings and lists end in time.
+    for (const size_t closing : {quote, bracket, tokens.size() - 1}) {
+      if (random() % 4 == 0 && std::ranges::count(allowed, closing) > 0) id = closing;
+    }
+    if (id + 1 == tokens.size()) return out;
+    EXPECT_TRUE(matcher.accept_token(static_cast<int32_t>(id)));
+    out += tokens[id];
+    if (!matcher.can_go_on()) return out;
+  }
+  return std::nullopt;
+}
+
+json read(const char* name) {
+  std::ifstream file(fs::path(RBEE_TEST_DATA) / "units/grammar/data" / name);
+  return json::parse(file);
+}
+
+// kind: "schema" or "regex".
+void judge(const char* kind, const json& rules,
+           const std::function<Grammar(const json&)>& to_grammar) {
+  json work = json::array();
+  std::mt19937 random(4);
+  for (const json& rule : rules) {
+    const auto grammar = testing::compile(to_grammar(rule));
+    json texts = json::array();
+    for (int i = 0; i < kDraws; ++i) {
+      if (const auto text = draw(grammar, random)) texts.push_back(*text);
+    }
+    EXPECT_GE(texts.size(), size_t{kDraws} / 2) << rule;
+    work.push_back({{kind, rule}, {"texts", texts}});
+  }
+  const fs::path path = fs::temp_directory_path() / cat("rbee-documents-", kind, "-", getpid());
+  std::ofstream(path) << work.dump(-1, ' ', false);
+  const fs::path script = fs::path(RBEE_TEST_DATA) / "units/grammar/judge.py";
+  const int status = std::system(cat("python3 ", script.string(), " ", path.string()).c_str());
+  fs::remove(path);
+  if (WEXITSTATUS(status) == kSkipped) GTEST_SKIP() << "Python's jsonschema is not installed";
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Documents, AreValidUnderTheirSchemas) {
+  judge("schema", read("schemas.json"),
+        [](const json& rule) { return parse_json_schema(rule.dump()); });
+}
+
+TEST(Documents, MatchTheirRegularExpressions) {
+  judge("regex", read("regexes.json"), [](const json& rule) {
+    return Grammar{.rules = {{"regex", parse_regex("regex", rule.get<std::string>())}}, .root = 0};
+  });
+}
+
+}  // namespace
+}  // namespace rbee::grammar

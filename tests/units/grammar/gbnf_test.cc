@@ -1,0 +1,125 @@
+// Grammars in GBNF: what they accept, and what is wrong with them.
+#include "rbee/grammar/gbnf.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/units/grammar/grammar_text.h"
+
+namespace rbee::grammar {
+namespace {
+
+using testing::compile;
+using testing::matches;
+
+struct Case {
+  const char* grammar;
+  std::vector<std::string> accepted;
+  std::vector<std::string> rejected;
+};
+
+TEST(Gbnf, TextsAreAcceptedOrNot) {
+  const std::vector<Case> cases = {
+      {"root ::= \"yes\" | \"no\"", {"yes", "no"}, {"", "ye", "yesno", "Yes"}},
+      {"root ::= \"a\" \"b\"? \"c\"*", {"a", "ab", "abccc", "acc"}, {"b", "abb", "acb"}},
+      {"root ::= [a-cx]{2,3}", {"ab", "xxx"}, {"a", "abca", "ad"}},
+      {"root ::= [0-9]{2}", {"42"}, {"4", "421"}},
+      {"root ::= [0-9]{2,}", {"42", "421111"}, {"4"}},
+      {"root ::= [0-9]{,2}", {"", "4", "42"}, {"421"}},
+      {"root ::= [^\"\\\\\\n]+", {"abc", "\xC3\xA9"}, {"", "a\"", "a\\", "\n", "\xC3"}},
+      {"root ::= .", {"a", "\n", "\xE2\x82\xAC", "\xF0\x9F\x99\x82"}, {"", "ab", "\xE2\x82"}},
+      {"root ::= \"\\x41\\u00e9\\U0001F642\\t\\\"\"", {"A\xC3\xA9\xF0\x9F\x99\x82\t\""}, {"A"}},
+      {"root ::= [\\u00e0-\\u00ff\\]-]", {"\xC3\xA9", "]", "-"}, {"\xC3", "a", "\xC3\x97"}},
+      {"# a comment\nroot ::= first # more\n  second\n\nfirst ::= \"1\"\nsecond ::= \"2\" | (\n"
+       "  \"3\" | # three\n  \"4\" )\n",
+       {"12", "13", "14"},
+       {"1", "2"}},
+      {"root ::= \"a\"\n  | \"b\"\n", {"a", "b"}, {"ab"}},
+      {"root ::= \"(\" root \")\" | \"x\"", {"x", "((x))"}, {"(x", "x)", "()"}},
+      {"root ::= item (\",\" item)*\nitem ::= [a-z]+ | \"[\" root \"]\"",
+       {"a,b", "[a,[b]],c"},
+       {"a,", "[a"}},
+      // The empty text repeated, and parts that may be empty.
+      {"root ::= (\"\")* (a b)* \"!\"\na ::= \"x\"?\nb ::= \"y\"*", {"!", "xxy!", "yyx!"}, {"z!"}},
+      // Ambiguous.
+      {"root ::= (\"a\" | \"a\" \"a\" | \"aa\")* \"b\"", {"b", "aaaaaaab"}, {"a"}},
+      {"root ::= s\ns ::= \"a\" s | \"a\" s s | \"\"", {"", "aaaa"}, {"b"}},
+      {"root ::= \"a\" root | \"\"", {"", "aaa"}, {"ab"}},
+      // What can never end is not gone into.
+      {"root ::= \"a\" (endless | \"b\")\nendless ::= \"c\" endless", {"ab"}, {"ac", "a"}},
+  };
+  for (const Case& c : cases) {
+    const auto grammar = compile(parse_gbnf(c.grammar));
+    for (const std::string& text : c.accepted)
+      EXPECT_TRUE(matches(grammar, text)) << c.grammar << '\n' << text;
+    for (const std::string& text : c.rejected)
+      EXPECT_FALSE(matches(grammar, text)) << c.grammar << '\n' << text;
+  }
+}
+
+TEST(Gbnf, FaultsAreNamedWithTheirPlace) {
+  const auto expect = [](const char* text, const char* first, const char* second) {
+    harness::expect_error("grammar", first, second, [&] { compile(parse_gbnf(text)); });
+  };
+  expect("root ::= \"a\"\nb ::= [z-a]\n", "line 2, column 11", "range ends before");
+  expect("root ::= \"a", "at byte 11", "ends too early");
+  expect("root ::= other", "other", "not defined");
+  expect("top ::= \"a\"", "root", "no rule");
+  expect("root ::= \"a\"\nroot ::= \"b\"", "root", "twice");
+  expect("root ::= (\"a\"", "expected )", "byte");
+  expect("root ::= \"a\"{3,2}", "at most 2", "at least 3");
+  expect("root ::= \"a\"{x}", "number of repetitions", "byte 13");
+  expect("root ::= \"a\"{200000}", "100000", "repetitions");
+  expect("root ::= \"\\q\"", "unknown escape", "byte");
+  expect("root ::= \"\\ud800\"", "no character", "byte");
+  expect("root ::= \"\xFF\"", "UTF-8", "byte 10");
+  expect("root = \"a\"", "expected ::=", "byte 5");
+  expect("root ::= <a>", "unexpected <", "byte 9");
+  expect("", "root", "no rule");
+  expect(("root ::= " + std::string(200, '(')).c_str(), "groups in each other", "100");
+}
+
+TEST(Gbnf, WhatCannotBeReadForwardIsRefused) {
+  const auto expect = [](const char* text, const char* first, const char* second) {
+    harness::expect_error("grammar", first, second, [&] { compile(parse_gbnf(text)); });
+  };
+  expect("root ::= root \"a\" | \"b\"", "root", "left recursion");
+  expect("root ::= a\na ::= b \"x\"\nb ::= a | \"y\"", "left recursion", "begins with itself");
+  expect("root ::= empty root | \"a\"\nempty ::= \"\"", "root", "left recursion");
+  expect("root ::= \"a\" root", "no text fits", "root");
+  expect("root ::= []", "no text fits", "root");
+}
+
+// The unsupported error's message.
+std::string refusal(const std::string& text) {
+  try {
+    compile(parse_gbnf(text));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Gbnf, SizesAreBounded) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(refusal("root ::= ([a-z]{1000}){1000}"), HasSubstr("too large"));
+  EXPECT_THAT(refusal("root ::= (((\"\"{1000}){1000}){1000}){1000}"), HasSubstr("too large"));
+  EXPECT_THAT(refusal("root ::= (\"a\"?){60000}"), HasSubstr("too large"));
+  // What an automaton that knows the last 30 characters would need.
+  EXPECT_THAT(refusal("root ::= [ab]* \"a\" [ab]{30}"), HasSubstr("too large"));
+  std::string many = "root ::= \"a\"\n";
+  for (int i = 0; i < 6000; ++i) many += cat("r", i, " ::= \"a\"\n");
+  EXPECT_THAT(refusal(many), HasSubstr("6001 rules"));
+}
+
+TEST(Gbnf, TooManyReadingsEndTheText) {
+  // Each character doubles the stacks that are possible.
+  const auto grammar = compile(
+      parse_gbnf("root ::= s\ns ::= x \"b\" | y \"c\" | \"d\"\nx ::= \"a\" s\ny ::= \"a\" s"));
+  Matcher matcher(grammar);
+  EXPECT_THROW(matcher.accept(std::string(40, 'a')), Error);
+}
+
+}  // namespace
+}  // namespace rbee::grammar

@@ -1,0 +1,81 @@
+// Regular expressions: what they match as a whole, and what is refused.
+#include "rbee/grammar/regex.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/units/grammar/grammar_text.h"
+
+namespace rbee::grammar {
+namespace {
+
+using testing::compile;
+using testing::matches;
+
+std::shared_ptr<const CompiledGrammar> regex(const std::string& pattern) {
+  return compile({.rules = {{"regex", parse_regex("regex", pattern)}}, .root = 0});
+}
+
+struct Case {
+  const char* pattern;
+  std::vector<std::string> accepted;
+  std::vector<std::string> rejected;
+};
+
+TEST(Regex, TextsAreAcceptedOrNot) {
+  const std::vector<Case> cases = {
+      {"abc", {"abc"}, {"", "ab", "abcd", "xabc"}},
+      {"a|bc|", {"a", "bc", ""}, {"b"}},
+      {"(?:ab)+c?", {"ab", "ababc"}, {"", "abcc"}},
+      {"(?P<year>\\d{4})-(?<month>0[1-9]|1[0-2])", {"2024-12"}, {"2024-13", "24-12"}},
+      {"[^a-c\\d]", {"d", "\xC3\xA9"}, {"a", "5", "de"}},
+      {"[]a-]+", {"]a-"}, {"b"}},
+      {"\\w+\\s\\W\\S", {"a_9 !x"}, {"a_9!!x"}},
+      {".", {"a", "\xE2\x82\xAC"}, {"\n", ""}},
+      {"\\x41\\u00e9\\x{1F642}\\.\\/", {"A\xC3\xA9\xF0\x9F\x99\x82./"}, {"A"}},
+      {"^a$|^b$", {"a", "b"}, {"ab"}},
+      {"^(?:a|b)$", {"a", "b"}, {"c"}},
+      {"(^a|b$)", {"a", "b"}, {""}},
+      {"a{2}b{1,2}c{0,}d{,1}", {"aab", "aabbccd"}, {"ab", "aabbb"}},
+      {"a*?b+?c??", {"b", "aabbc"}, {"a"}},
+      {"(a|ab)(c|bcd)", {"ac", "abcd", "abc"}, {"ab"}},
+      {"}]", {"}]"}, {"}"}},
+  };
+  for (const Case& c : cases) {
+    const auto grammar = regex(c.pattern);
+    for (const std::string& text : c.accepted)
+      EXPECT_TRUE(matches(grammar, text)) << c.pattern << '\n' << text;
+    for (const std::string& text : c.rejected)
+      EXPECT_FALSE(matches(grammar, text)) << c.pattern << '\n' << text;
+  }
+}
+
+TEST(Regex, WhatIsNotRegularIsRefused) {
+  const auto expect = [](const char* pattern, const char* first, const char* second) {
+    harness::expect_error("regex", first, second, [&] { regex(pattern); });
+  };
+  expect("(a)\\1", "references", "at byte 5");
+  expect("(?P<n>a)(?P=n)", "references", "byte");
+  expect("(?=a)b", "only (?:...)", "byte 2");
+  expect("(?<=a)b", "only (?:...)", "byte");
+  expect("(?<!a)b", "only (?:...)", "byte");
+  expect("(?i)a", "only (?:...)", "byte");
+  expect("a\\b", "\\b is not supported", "byte 3");
+  expect("\\p{L}", "\\p is not supported", "byte 2");
+  expect("[[:alpha:]]", "named classes", "byte");
+  expect("a++", "possessive", "byte");
+  expect("a**", "repetition of a repetition", "byte");
+  expect("*a", "nothing to repeat", "byte");
+  expect("(a", "expected )", "byte 2");
+  expect("a)", "unexpected )", "byte 1");
+  expect("a^b", "ends of the pattern", "byte 1");
+  expect("(a$)b", "ends of the pattern", "byte 2");
+  expect("[b-a]", "no range", "byte");
+  expect("[a", "too early", "byte 2");
+  expect("a\\", "too early", "byte 2");
+  expect("a{3,1}", "at most 1", "byte");
+  expect("\\x{}", "hexadecimal", "byte");
+}
+
+}  // namespace
+}  // namespace rbee::grammar
