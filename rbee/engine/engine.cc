@@ -8,10 +8,24 @@ namespace {
 constexpr size_t kMaxStops = 16;
 constexpr size_t kMaxStopBytes = 100;
 constexpr int32_t kMaxPriority = 1000;
+constexpr size_t kMaxConstraintBytes = 1 << 18;
+constexpr size_t kMaxChoices = 1000;
 
 // NaN is in no range.
 void check_range(const char* field, double value, double low, double high) {
   check(value >= low && value <= high, field, value, " is outside of ", low, " to ", high);
+}
+
+void check_constraint(const Constraint& constraint) {
+  check(constraint.text.size() <= kMaxConstraintBytes, "constraint", "its ", constraint.text.size(),
+        " bytes are more than ", kMaxConstraintBytes);
+  if (constraint.kind != Constraint::Kind::choice) return;
+  check(!constraint.choices.empty() && constraint.choices.size() <= kMaxChoices, "choice",
+        constraint.choices.size(), " texts are outside of 1 to ", kMaxChoices);
+  for (const std::string& choice : constraint.choices) {
+    check(!choice.empty() && choice.size() <= kMaxConstraintBytes, "choice", "a text of ",
+          choice.size(), " bytes is outside of 1 to ", kMaxConstraintBytes);
+  }
 }
 
 }  // namespace
@@ -38,6 +52,7 @@ void validate(const Request& request) {
   check_range("priority", request.priority, -kMaxPriority, kMaxPriority);
   validate(request.sampling);
   if (request.logprobs) check_range("logprobs", *request.logprobs, 0, kMaxLogprobs);
+  check_constraint(request.constraint);
   check(request.stop.size() <= kMaxStops, "stop", request.stop.size(), " texts are more than ",
         kMaxStops);
   for (const std::string& stop : request.stop) {

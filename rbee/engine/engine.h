@@ -23,6 +23,15 @@ struct TokenizeOptions {
   bool parse_special = true;  // text such as "<|im_end|>" becomes its token
 };
 
+// The form that an answer has to have; see docs/design/structured-output.md.
+struct Constraint {
+  enum class Kind : uint8_t { none, json_object, json_schema, regex, choice, grammar };
+  Kind kind = Kind::none;
+  std::string text;                  // a JSON schema, a regular expression, or GBNF
+  std::vector<std::string> choices;  // of Kind::choice
+  friend bool operator==(const Constraint&, const Constraint&) = default;
+};
+
 struct Request {
   std::string job_id;
   std::string prompt;                 // raw text, used when `messages` is empty
@@ -30,6 +39,7 @@ struct Request {
   int32_t max_tokens = 512;           // tokens generated at most
   SamplingParams sampling;
   std::vector<std::string> stop;  // generation ends before any of these texts
+  Constraint constraint;
   // Log probabilities of every token, and those of so many of the likeliest beside it.
   std::optional<int32_t> logprobs;
   std::string client;    // whose it is: clients take turns
@@ -70,6 +80,8 @@ struct Finished {
   int32_t tokens_out = 0;
   double prompt_ms = 0;  // wall time of the prompt's evaluation
   double decode_ms = 0;  // wall time of generation after the prompt
+  // Of an answer with a constraint: whether it is a whole one; max_tokens, for one, can cut it off.
+  std::optional<bool> complete;
 };
 struct Failed {
   Code code;

@@ -73,6 +73,7 @@ class LlmEngine final : public Engine {
  public:
   LlmEngine(TextModel model, const LlmOptions& options)
       : text_(std::move(model)),
+        constraints_(*text_.tokenizer, text_.end_tokens, known_tokens()),
         options_(resolve(text_, options)),
         stepper_(*text_.model, *text_.device,
                  {.cache_tokens = options_.cache_tokens,
@@ -91,8 +92,10 @@ class LlmEngine final : public Engine {
 
   void submit(Request request, std::shared_ptr<EventSink> sink) override {
     validate(request);
-    auto job =
-        std::make_shared<LlmJob>(std::move(request), std::move(sink), stepper_.pool(), text_);
+    // On the caller's thread: a large grammar does not hold up the others' answers.
+    auto grammar = constraints_.compile(request.constraint);
+    auto job = std::make_shared<LlmJob>(std::move(request), std::move(sink), stepper_.pool(), text_,
+                                        std::move(grammar));
     const std::scoped_lock lock(mutex_);
     if (!stats_.healthy) fail(Code::device, "engine", "the device has failed");
     if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
@@ -424,10 +427,11 @@ class LlmEngine final : public Engine {
 
   void take_token(const JobPtr& job, const Chosen& chosen) {
     const RowLogprobs* scored = chosen.scored ? &*chosen.scored : nullptr;
-    if (const std::optional<StopReason> reason = job->take(chosen.id, scored)) {
-      return finish(*job, *reason);
-    }
-    unsent_.push_back(job);
+    guarded([&](const Error& error) { fail_one(*job, error); },
+            [&] {
+              if (const auto reason = job->take(chosen.id, scored)) return finish(*job, *reason);
+              unsent_.push_back(job);
+            });
   }
 
   void count_step(const Parts& parts, std::span<const int64_t> cached, const Batch& batch) {
@@ -513,6 +517,7 @@ class LlmEngine final : public Engine {
   }
 
   TextModel text_;
+  ConstraintCompiler constraints_;
   const LlmOptions options_;
   Stepper stepper_;
   Scheduler scheduler_;           // engine thread only

@@ -16,15 +16,20 @@ uint64_t fresh_seed() {
 }  // namespace
 
 LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& pool,
-               const TextModel& model)
+               const TextModel& model, std::shared_ptr<const grammar::CompiledGrammar> grammar)
     : Ticket(pool, request.client, request.priority),
       model_(model),
       request_(std::move(request)),
       sink_(std::move(sink)),
       seed_(request_.sampling.seed ? *request_.sampling.seed : fresh_seed()),
       sampler_(request_.sampling, seed_),
-      detokenizer_(*model.tokenizer),
-      stops_(request_.stop) {}
+      detokenizer_(*model.tokenizer, grammar ? text::DecodeStream::LeadingSpaces::kept
+                                             : text::DecodeStream::LeadingSpaces::dropped),
+      stops_(request_.stop) {
+  if (!grammar) return;
+  constrained_.emplace(std::move(grammar));
+  sampler_.allow(constrained_->mask());
+}
 
 void LlmJob::encode() {
   if (prompt_tokens_ > 0) return;
@@ -86,8 +91,14 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
     scored_.push_back({name(scored->chosen), {}});
     for (const TokenLogprob& token : scored->top) scored_.back().top.push_back(name(token));
   }
+  if (constrained_) {
+    constrained_->accept(id);
+    sampler_.allow(constrained_->mask());
+  }
   unsent_ += stops_.push(detokenizer_.push(id));
   if (!stops_.matched().empty()) return StopReason::stop_sequence;
+  // Nothing can follow: the model is not asked for an end token.
+  if (constrained_ && !constrained_->can_go_on()) return StopReason::eos;
   if (tokens_out_ >= request_.max_tokens) return StopReason::max_tokens;
   if (sequence.length() >= model_.info.context_length) return StopReason::context_full;
   return std::nullopt;
@@ -111,7 +122,8 @@ Finished LlmJob::finish(StopReason reason) {
           .prompt_tokens = static_cast<int32_t>(prompt_tokens_),
           .tokens_out = tokens_out_,
           .prompt_ms = prompt,
-          .decode_ms = total - prompt};
+          .decode_ms = total - prompt,
+          .complete = constrained_ ? std::optional(constrained_->complete()) : std::nullopt};
 }
 
 int64_t LlmJob::count_prompt_tokens(int64_t first) {

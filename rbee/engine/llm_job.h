@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 
+#include "rbee/engine/constraint.h"
 #include "rbee/engine/engine.h"
 #include "rbee/engine/logprobs.h"
 #include "rbee/engine/sampler.h"
@@ -16,9 +17,10 @@ namespace rbee::engine {
 
 class LlmJob final : public Ticket {
  public:
-  // A fresh seed where the request has none. `model` outlives the job.
+  // A fresh seed where the request has none. `model` outlives the job. grammar: null for requests
+  // without a constraint. Throws unsupported as ConstrainedText does.
   LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& pool,
-         const TextModel& model);
+         const TextModel& model, std::shared_ptr<const grammar::CompiledGrammar> grammar);
 
   const Request& request() const { return request_; }
   EventSink& sink() const { return *sink_; }
@@ -32,7 +34,8 @@ class LlmJob final : public Ticket {
   // The request has a place; its first tells the client.
   void start();
   // Takes the next token; its text is for send(). The reason when it was the last one.
-  // scored: of the token, where the request asks for it.
+  // scored: of the token, where the request asks for it. Throws unsupported where the constraint
+  // cannot be followed any more.
   std::optional<StopReason> take(int32_t id, const RowLogprobs* scored = nullptr);
   // Sends the text that has come since and can be sent. last: and what is known of tokens without.
   void send(bool last = false);
@@ -55,6 +58,7 @@ class LlmJob final : public Ticket {
   const std::shared_ptr<EventSink> sink_;
   const uint64_t seed_;
   Sampler sampler_;
+  std::optional<ConstrainedText> constrained_;
   text::DecodeStream detokenizer_;
   StopMatcher stops_;
   int64_t prompt_tokens_ = 0;

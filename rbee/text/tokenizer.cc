@@ -13,8 +13,12 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool special) const 
   return out + stream.flush();
 }
 
-DecodeStream::DecodeStream(const Tokenizer& tokenizer)
-    : tokenizer_(&tokenizer), spaces_to_drop_(tokenizer.leading_spaces_dropped()) {}
+DecodeStream::DecodeStream(const Tokenizer& tokenizer, LeadingSpaces spaces)
+    : tokenizer_(&tokenizer), spaces_(spaces), spaces_to_drop_(leading_spaces()) {}
+
+int DecodeStream::leading_spaces() const {
+  return spaces_ == LeadingSpaces::kept ? 0 : tokenizer_->leading_spaces_dropped();
+}
 
 std::string DecodeStream::push(TokenId id) {
   return push_bytes(tokenizer_->piece(id));
@@ -49,7 +53,7 @@ std::string DecodeStream::push_bytes(std::string_view bytes) {
 std::string DecodeStream::flush() {
   std::string out = utf8_repaired(pending_);
   pending_.clear();
-  spaces_to_drop_ = tokenizer_->leading_spaces_dropped();
+  spaces_to_drop_ = leading_spaces();
   return out;
 }
 

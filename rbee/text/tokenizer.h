@@ -60,7 +60,9 @@ class Tokenizer {
 // inside a character. `tokenizer` must outlive the stream.
 class DecodeStream {
  public:
-  explicit DecodeStream(const Tokenizer& tokenizer);
+  // Kept: the pieces are those of the tokens, also where decode() drops what encode() adds.
+  enum class LeadingSpaces : uint8_t { dropped, kept };
+  explicit DecodeStream(const Tokenizer& tokenizer, LeadingSpaces spaces = LeadingSpaces::dropped);
 
   std::string push(TokenId id);
   std::string flush();  // the rest, U+FFFD for a broken tail; the stream starts over
@@ -69,7 +71,10 @@ class DecodeStream {
   friend class Tokenizer;
   std::string push_bytes(std::string_view bytes);
 
+  int leading_spaces() const;
+
   const Tokenizer* tokenizer_;
+  LeadingSpaces spaces_;
   int spaces_to_drop_;
   std::string pending_;  // start of a character whose end has not come yet
 };

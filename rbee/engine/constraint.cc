@@ -1,0 +1,97 @@
+#include "rbee/engine/constraint.h"
+
+#include <algorithm>
+
+#include "rbee/core/error.h"
+#include "rbee/grammar/gbnf.h"
+#include "rbee/grammar/json_schema.h"
+#include "rbee/grammar/regex.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr size_t kKept = 32;
+// Nodes of the vocabulary's tree that are visited ahead; some tens of milliseconds.
+constexpr int64_t kStepsAhead = 4'000'000;
+
+}  // namespace
+
+grammar::Grammar to_grammar(const Constraint& constraint) {
+  switch (constraint.kind) {
+    case Constraint::Kind::json_schema:
+      return grammar::parse_json_schema(constraint.text);
+    case Constraint::Kind::grammar:
+      return grammar::parse_gbnf(constraint.text);
+    case Constraint::Kind::regex:
+      return {.rules = {{"regex", grammar::parse_regex("regex", constraint.text)}}, .root = 0};
+    case Constraint::Kind::choice: {
+      std::vector<grammar::ExprPtr> ways;
+      for (const std::string& text : constraint.choices) ways.push_back(grammar::literal(text));
+      return {.rules = {{"choice", grammar::choice(std::move(ways))}}, .root = 0};
+    }
+    case Constraint::Kind::json_object:
+    case Constraint::Kind::none:
+      break;
+  }
+  return grammar::json_object_grammar();
+}
+
+ConstraintCompiler::ConstraintCompiler(const text::Tokenizer& tokenizer,
+                                       std::vector<text::TokenId> ends, int64_t vocab)
+    : tokenizer_(tokenizer), ends_(std::move(ends)), vocab_(vocab) {}
+
+std::shared_ptr<const grammar::CompiledGrammar> ConstraintCompiler::compile(
+    const Constraint& constraint) {
+  if (constraint.kind == Constraint::Kind::none) return nullptr;
+  if (Compiled known = find(constraint)) return known;
+  // Without the lock: others' grammars are found meanwhile.
+  auto made =
+      std::make_shared<const grammar::CompiledGrammar>(to_grammar(constraint), vocabulary());
+  made->masks().prepare(kStepsAhead);
+  const std::scoped_lock lock(mutex_);
+  kept_.push_front({constraint, made});
+  if (kept_.size() > kKept) kept_.pop_back();
+  return made;
+}
+
+ConstraintCompiler::Compiled ConstraintCompiler::find(const Constraint& constraint) {
+  const std::scoped_lock lock(mutex_);
+  const auto at = std::ranges::find(kept_, constraint, &Kept::constraint);
+  if (at == kept_.end()) return nullptr;
+  kept_.splice(kept_.begin(), kept_, at);
+  return at->grammar;
+}
+
+// Made with the first grammar: most workers never need it.
+std::shared_ptr<const grammar::Vocabulary> ConstraintCompiler::vocabulary() {
+  const std::scoped_lock lock(mutex_);
+  if (!vocabulary_) {
+    std::vector<std::string> tokens(static_cast<size_t>(vocab_));
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = tokenizer_.piece(static_cast<text::TokenId>(i));
+    }
+    vocabulary_ = std::make_shared<const grammar::Vocabulary>(tokens, ends_);
+  }
+  return vocabulary_;
+}
+
+ConstrainedText::ConstrainedText(std::shared_ptr<const grammar::CompiledGrammar> grammar)
+    : matcher_(grammar), bits_((static_cast<size_t>(grammar->vocabulary().size()) + 63) / 64) {
+  update();
+}
+
+void ConstrainedText::accept(int32_t id) {
+  if (!matcher_.accept_token(id)) {
+    fail(Code::internal, "grammar", "token ", id, " was drawn but is not allowed");
+  }
+  update();
+}
+
+void ConstrainedText::update() {
+  count_ = matcher_.fill(bits_);
+  if (count_ > 0 || !matcher_.can_go_on()) return;
+  fail(Code::unsupported, "grammar",
+       "no token of the model's vocabulary continues the text as the grammar wants it");
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,71 @@
+#pragma once
+// Answers that have to have a form: grammars made ready for a model's vocabulary, and one answer's
+// way through its grammar.
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rbee/engine/engine.h"
+#include "rbee/engine/token_mask.h"
+#include "rbee/grammar/matcher.h"
+#include "rbee/text/tokenizer.h"
+
+namespace rbee::engine {
+
+// Makes grammars, and keeps those that were used last. Thread-safe.
+class ConstraintCompiler {
+ public:
+  // tokenizer: outlives it. ends: tokens that end an answer. vocab: tokens that logits are of.
+  ConstraintCompiler(const text::Tokenizer& tokenizer, std::vector<text::TokenId> ends,
+                     int64_t vocab);
+
+  // Null for Kind::none. Throws invalid_argument or unsupported: the message names the kind, and
+  // the place in its text.
+  std::shared_ptr<const grammar::CompiledGrammar> compile(const Constraint& constraint);
+
+ private:
+  using Compiled = std::shared_ptr<const grammar::CompiledGrammar>;
+  struct Kept {
+    Constraint constraint;
+    Compiled grammar;
+  };
+  std::shared_ptr<const grammar::Vocabulary> vocabulary();
+  Compiled find(const Constraint& constraint);
+
+  const text::Tokenizer& tokenizer_;
+  const std::vector<text::TokenId> ends_;
+  const int64_t vocab_;
+  std::mutex mutex_;      // guards everything below
+  std::list<Kept> kept_;  // the one used last comes first
+  std::shared_ptr<const grammar::Vocabulary> vocabulary_;
+};
+
+// Throws as compile() does, without a model: what is wrong with the constraint's text.
+grammar::Grammar to_grammar(const Constraint& constraint);
+
+// How far an answer is in its grammar.
+class ConstrainedText {
+ public:
+  // Each throws unsupported where no token of the vocabulary goes on.
+  explicit ConstrainedText(std::shared_ptr<const grammar::CompiledGrammar> grammar);
+  // A token of mask().
+  void accept(int32_t id);
+
+  TokenMask mask() const { return {bits_, count_}; }
+  bool complete() const { return matcher_.complete(); }    // the answer may end here
+  bool can_go_on() const { return matcher_.can_go_on(); }  // something may follow
+
+ private:
+  void update();
+
+  grammar::Matcher matcher_;
+  std::vector<uint64_t> bits_;
+  int64_t count_ = 0;
+};
+
+}  // namespace rbee::engine

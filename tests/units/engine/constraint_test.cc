@@ -1,0 +1,162 @@
+// Answers of a tiny random model that have to have a form.
+#include "rbee/engine/constraint.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/expect_error.h"
+#include "tests/units/engine/tiny_engine.h"
+
+namespace rbee::engine {
+namespace {
+
+using Kind = Constraint::Kind;
+
+Request constrained(Kind kind, std::string text, int32_t max_tokens = 200) {
+  Request request = greedy("abc", max_tokens);
+  request.sampling.temperature = 2;
+  request.sampling.top_k = 0;
+  request.sampling.top_p = 1;
+  request.constraint.kind = kind;
+  if (kind == Kind::choice) {
+    request.constraint.choices = {"yes", "no", "maybe so"};
+  } else {
+    request.constraint.text = std::move(text);
+  }
+  return request;
+}
+
+constexpr const char* kPerson =
+    R"({"type":"object","properties":{"name":{"type":"string","maxLength":8},
+        "age":{"type":"integer","minimum":0,"maximum":150},
+        "kind":{"enum":["a","b"]}},"required":["name","age","kind"],"additionalProperties":false})";
+
+void expect_person(const std::string& text) {
+  const auto value = nlohmann::json::parse(text);
+  ASSERT_EQ(value.size(), 3u) << text;
+  EXPECT_LE(value.at("age").get<int>(), 150);
+  EXPECT_LE(value.at("name").get<std::string>().size(), 8u);
+  EXPECT_THAT(value.at("kind").get<std::string>(), ::testing::AnyOf("a", "b"));
+}
+
+TEST(Constraint, AnswersHaveTheFormAtEveryTemperature) {
+  const auto engine = make_llm_engine(tiny_model(512), {});
+  for (const float temperature : {0.0f, 0.7f, 2.0f}) {
+    for (const int32_t top_k : {0, 5}) {
+      Request request = constrained(Kind::json_schema, kPerson);
+      request.sampling.temperature = temperature;
+      request.sampling.top_k = top_k;
+      const auto sink = answer(*engine, request);
+      ASSERT_TRUE(sink->finished) << (sink->failed ? sink->failed->message : "");
+      EXPECT_EQ(sink->finished->reason, StopReason::eos);
+      EXPECT_EQ(sink->finished->complete, true);
+      expect_person(sink->text);
+    }
+  }
+  const auto choice = answer(*engine, constrained(Kind::choice, ""));
+  EXPECT_THAT(choice->text, ::testing::AnyOf("yes", "no", "maybe so"));
+  const auto regex = answer(*engine, constrained(Kind::regex, "[a-f]{3}-\\d+"));
+  EXPECT_EQ(regex->text.find_first_not_of("abcdef"), 3u) << regex->text;
+  EXPECT_EQ(regex->text[3], '-');
+  EXPECT_EQ(regex->text.find_first_not_of("0123456789", 4), std::string::npos) << regex->text;
+  const auto gbnf =
+      answer(*engine, constrained(Kind::grammar, "root ::= \"<\" [a-z]{2,4} (\",\" root)? \">\""));
+  EXPECT_TRUE(gbnf->text.starts_with('<') && gbnf->text.ends_with('>')) << gbnf->text;
+}
+
+TEST(Constraint, WhatIsCutOffSaysSo) {
+  const auto engine = make_llm_engine(tiny_model(512), {});
+  const auto sink = answer(*engine, constrained(Kind::json_schema, kPerson, 4));
+  ASSERT_TRUE(sink->finished);
+  EXPECT_EQ(sink->finished->reason, StopReason::max_tokens);
+  EXPECT_EQ(sink->finished->complete, false);
+  EXPECT_EQ(sink->text.front(), '{');
+  EXPECT_FALSE(answer(*engine, greedy("abc"))->finished->complete.has_value());
+}
+
+TEST(Constraint, EndTokensEndWhatIsComplete) {
+  // Only the end token can follow three letters; before, it cannot come.
+  TextModel model = tiny_model(512);
+  model.end_tokens = {1};
+  const auto engine = make_llm_engine(std::move(model), {});
+  int ended = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Request request = constrained(Kind::regex, "[a-z]{3}(x{30})?");
+    request.sampling.seed = seed;
+    const auto sink = answer(*engine, request);
+    ASSERT_TRUE(sink->finished);
+    EXPECT_EQ(sink->finished->complete, true);
+    EXPECT_TRUE(sink->text.size() == 3 || sink->text.size() == 33) << sink->text;
+    ended += sink->text.size() == 3;
+  }
+  EXPECT_GT(ended, 0);
+}
+
+TEST(Constraint, AnswersInABatchKeepTheirFormThroughPreemptions) {
+  // Blocks for two long answers at once.
+  const auto engine = make_llm_engine(
+      tiny_model(128), {.max_running = 8, .step_tokens = 16, .cache_tokens = 160, .block_size = 8});
+  std::vector<std::shared_ptr<Recorder>> persons, others;
+  for (int i = 0; i < 6; ++i) {
+    Request request = constrained(Kind::json_schema, kPerson);
+    request.sampling.seed = static_cast<uint64_t>(i);
+    persons.push_back(submit(*engine, request, cat("person", i)));
+    others.push_back(submit(*engine, greedy("some words here", 60), cat("other", i)));
+  }
+  for (const auto& sink : persons) {
+    sink->wait();
+    ASSERT_TRUE(sink->finished) << (sink->failed ? sink->failed->message : "");
+    expect_person(sink->text);
+  }
+  for (const auto& sink : others) {
+    sink->wait();
+    EXPECT_TRUE(sink->finished);
+  }
+  EXPECT_GT(engine->stats().preemptions, 0u);
+}
+
+TEST(Constraint, FaultsAreRefusedAtTheDoor) {
+  const auto engine = make_llm_engine(tiny_model(), {});
+  const auto refuse = [&](Kind kind, const char* text, const char* op, const char* what) {
+    harness::expect_error(op, what, "", [&] { submit(*engine, constrained(kind, text)); });
+  };
+  refuse(Kind::json_schema, R"({"properties":{"a":{"type":"x"}}})", "json_schema",
+         "#/properties/a");
+  refuse(Kind::regex, "(a", "regex", "expected )");
+  refuse(Kind::grammar, "root ::= x", "grammar", "not defined");
+  Request none = constrained(Kind::choice, "");
+  none.constraint.choices.clear();
+  harness::expect_error("choice", "0 texts", "", [&] { submit(*engine, none); });
+  none.constraint = {.kind = Kind::grammar, .text = std::string(1 << 19, ' '), .choices = {}};
+  harness::expect_error("constraint", "bytes", "", [&] { submit(*engine, none); });
+  EXPECT_TRUE(answer(*engine, greedy("abc", 3))->finished);
+}
+
+TEST(Constraint, TextsThatNoTokenSpellsFailAlone) {
+  const auto engine = make_llm_engine(tiny_model(), {});
+  // The tiny vocabulary is ASCII.
+  EXPECT_THROW(submit(*engine, constrained(Kind::regex, "\xC3\xA9")), Error);
+  const auto sink = answer(*engine, constrained(Kind::regex, "ab\xC3\xA9"));
+  ASSERT_TRUE(sink->failed);
+  EXPECT_EQ(sink->failed->code, Code::unsupported);
+  EXPECT_THAT(sink->failed->message, ::testing::HasSubstr("no token"));
+  EXPECT_TRUE(answer(*engine, greedy("abc", 3))->finished);
+}
+
+TEST(ConstraintCompiler, GrammarsAreKept) {
+  const auto tokenizer = tiny_tokenizer();
+  ConstraintCompiler compiler(*tokenizer, {1}, test::kTinyVocab);
+  const auto of = [](int i) {
+    return Constraint{.kind = Kind::regex, .text = cat("a{", i, "}"), .choices = {}};
+  };
+  const auto first = compiler.compile(of(1));
+  EXPECT_EQ(compiler.compile(of(1)), first);
+  EXPECT_NE(compiler.compile(of(2)), first);
+  for (int i = 3; i < 40; ++i) compiler.compile(of(i));
+  EXPECT_NE(compiler.compile(of(1)), first);  // not used for long
+  EXPECT_EQ(compiler.compile({}), nullptr);
+}
+
+}  // namespace
+}  // namespace rbee::engine
