@@ -25,6 +25,7 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
     key_ = Linear(layer / "attn_k", kv);
     value_ = Linear(layer / "attn_v", kv);
   }
+  adjoin({&query_, &key_, &value_});
   output_ =
       Linear(layer / "attn_output", {.in = q_rows, .out = spec.dim, .bias = spec.output_bias});
   if (!spec.qk_norm) return;
@@ -36,10 +37,9 @@ Attention::Heads Attention::project(const LinearInput& x) const {
   const std::array<const LinearWeights*, 3> weights{&query_.weights(), &key_.weights(),
                                                     &value_.weights()};
   const std::vector<Tensor> parts = linear_many(x, weights);
-  const int64_t tokens = x.x.dim(0);
-  return {.q = parts[0].reshape({tokens, spec_.heads, spec_.head_dim}),
-          .k = parts[1].reshape({tokens, spec_.kv_heads, spec_.head_dim}),
-          .v = parts[2].reshape({tokens, spec_.kv_heads, spec_.head_dim})};
+  return {.q = parts[0].split_last(spec_.heads),
+          .k = parts[1].split_last(spec_.kv_heads),
+          .v = parts[2].split_last(spec_.kv_heads)};
 }
 
 Tensor Attention::attend(const LinearInput& x, const LayerStep& step) const {

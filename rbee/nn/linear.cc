@@ -33,4 +33,47 @@ Tensor Linear::onto(const Tensor& residual, const Tensor& x) const {
   return residual + (*this)(rows).reshape(residual.shape());
 }
 
+namespace {
+
+bool may_adjoin(const LinearWeights& a, const LinearWeights& b) {
+  return b.weight.dtype() == a.weight.dtype() && b.weight.dim(1) == a.weight.dim(1) &&
+         b.bias.defined() == a.bias.defined();
+}
+
+// Copies of the tensors, rows of one.
+std::vector<Tensor> one_after_another(std::span<const Tensor* const> parts) {
+  Shape shape = parts[0]->shape();
+  shape[0] = 0;
+  for (const Tensor* part : parts) shape[0] += part->dim(0);
+  const Tensor whole = empty(shape, parts[0]->dtype(), parts[0]->device());
+  std::vector<Tensor> out;
+  int64_t first = 0;
+  for (const Tensor* part : parts) {
+    out.push_back(whole.slice(Axis{0}, first, part->dim(0)));
+    copy_(out.back(), *part);
+    first += part->dim(0);
+  }
+  return out;
+}
+
+}  // namespace
+
+void adjoin(std::initializer_list<Linear*> layers) {
+  const LinearWeights& first = (*layers.begin())->weights_;
+  if (first.weight.device().host_accessible() || !is_float(first.weight.dtype())) return;
+  std::vector<const Tensor*> weights, biases;
+  for (const Linear* layer : layers) {
+    if (layer->weights_.weight.packing() != 0 || !may_adjoin(first, layer->weights_)) return;
+    weights.push_back(&layer->weights_.weight);
+    biases.push_back(&layer->weights_.bias);
+  }
+  const std::vector<Tensor> moved = one_after_another(weights);
+  const std::vector<Tensor> moved_biases =
+      first.bias.defined() ? one_after_another(biases) : std::vector<Tensor>(layers.size());
+  for (size_t i = 0; Linear * layer : layers) {
+    layer->weights_ = {.weight = moved[i], .bias = moved_biases[i], .adjoins = i > 0};
+    ++i;
+  }
+}
+
 }  // namespace rbee::nn

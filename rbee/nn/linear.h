@@ -1,5 +1,7 @@
 #pragma once
 
+#include <initializer_list>
+
 #include "rbee/nn/weight_scope.h"
 #include "rbee/ops/linear.h"
 
@@ -36,7 +38,14 @@ class Linear {
   const LinearWeights& weights() const { return weights_; }
 
  private:
+  friend void adjoin(std::initializer_list<Linear*> layers);
+
   LinearWeights weights_;
 };
+
+// Lays plain weights of layers with one input behind one another where the device has memory of its
+// own: linear_many() then makes one product of them. Does nothing to packed weights, nor where
+// types or biases are mixed. Throws out_of_memory.
+void adjoin(std::initializer_list<Linear*> layers);
 
 }  // namespace rbee::nn

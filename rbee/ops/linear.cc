@@ -18,6 +18,47 @@ int64_t rows_at_once(const Tensor& weight, const PackingPlan& plan) {
   return std::max(kStepBytes / unit_bytes, int64_t{1}) * plan.unit_rows;
 }
 
+// Whether `next` lies behind the end of `x`, or neither is there.
+bool lies_behind(const Tensor& x, const Tensor& next) {
+  if (!x.defined() || !next.defined()) return !x.defined() && !next.defined();
+  const auto* end = static_cast<const std::byte*>(x.view().data) + x.bytes();
+  return x.dtype() == next.dtype() && next.view().data == end;
+}
+
+bool all_adjoin(std::span<const LinearWeights* const> weights) {
+  for (size_t i = 1; i < weights.size(); ++i) {
+    if (!weights[i]->adjoins) return false;
+    RB_ASSERT(lies_behind(weights[i - 1]->weight, weights[i]->weight) &&
+              lies_behind(weights[i - 1]->bias, weights[i]->bias));
+  }
+  return weights.size() > 1;
+}
+
+// Rows of all of them, from the first's on.
+View with_rows(View view, int64_t rows) {
+  view.sizes[0] = rows;
+  return view;
+}
+
+// One product for weights that lie behind one another; results are columns of one tensor.
+std::vector<Tensor> linear_joined(const Tensor& x, std::span<const LinearWeights* const> weights) {
+  int64_t outs = 0;
+  for (const LinearWeights* layer : weights) outs += layer->weight.dim(0);
+  const Tensor y = empty({x.dim(0), outs}, x.dtype(), x.device());
+  const LinearWeights& first = *weights[0];
+  const LinearPart part{.weight = with_rows(first.weight.view(), outs),
+                        .bias = first.bias.defined() ? with_rows(first.bias.view(), outs) : View{},
+                        .y = y.view()};
+  run("linear", kernels(x).linear, LinearArgs{.x = x.view(), .parts = {&part, 1}}, x.stream());
+  std::vector<Tensor> results;
+  int64_t at = 0;
+  for (const LinearWeights* layer : weights) {
+    results.push_back(y.slice(Axis{1}, at, layer->weight.dim(0)));
+    at += layer->weight.dim(0);
+  }
+  return results;
+}
+
 }  // namespace
 
 void check_linear_input(const char* op, const Tensor& x) {
@@ -48,6 +89,8 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* 
   check_linear_input("linear", x);
   check(!weights.empty(), "linear", "x is ", x, ", and no weights are given");
   for (const LinearWeights* layer : weights) check_linear_weights("linear", x, *layer);
+  // Of one row kernels take all parts at once, and results lie one after another.
+  if (x.dim(0) > 1 && all_adjoin(weights)) return linear_joined(x, weights);
   std::vector<Tensor> results;
   std::vector<LinearPart> parts;
   results.reserve(weights.size());

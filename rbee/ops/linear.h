@@ -18,8 +18,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 struct LinearWeights {
   Tensor weight;  // (out, in)
   Tensor bias;    // (out) or undefined
+  // Both lie behind those of the layer before this one, wherever layers are listed.
+  bool adjoins = false;
 };
-// Several linear layers of one input, computed together; as many results as weights.
+// Several linear layers of one input, computed together; as many results as weights. Where all but
+// the first adjoin, results of several rows are columns of one tensor.
 std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* const> weights);
 
 // The weight in the layout that this device's linear kernels read fastest; shares the plain weight

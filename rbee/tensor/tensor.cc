@@ -127,6 +127,22 @@ Tensor Tensor::slice(Axis axis, int64_t start, int64_t length) const {
   return from_buffer(buffer_, view);
 }
 
+Tensor Tensor::split_last(int64_t outer) const {
+  check(view_.packing == 0, "split_last", "a packed weight has no other shape");
+  check(rank() > 0 && rank() < kMaxRank, "split_last", *this, " has ", rank(), " axes");
+  const int last = rank() - 1;
+  check(outer > 0 && view_.sizes[last] % outer == 0, "split_last", *this,
+        "'s last size is not a multiple of ", outer);
+  check(!is_quantized(dtype()), "split_last", *this, " is in blocks");
+  View view = view_;
+  view.rank = rank() + 1;
+  view.sizes[last] = outer;
+  view.sizes[last + 1] = view_.sizes[last] / outer;
+  view.strides[last] = view.sizes[last + 1] * view_.strides[last];
+  view.strides[last + 1] = view_.strides[last];
+  return from_buffer(buffer_, view);
+}
+
 Tensor Tensor::transpose(Axis a, Axis b) const {
   const int i = resolve(a, *this, "transpose");
   const int j = resolve(b, *this, "transpose");

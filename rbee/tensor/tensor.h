@@ -69,6 +69,8 @@ class Tensor {
   // Views; no copy. Throw invalid_argument naming the shapes.
   Tensor reshape(const Shape& shape) const;  // x must be contiguous
   Tensor slice(Axis axis, int64_t start, int64_t length) const;
+  // The last axis of size n becomes (outer, n / outer); any strides.
+  Tensor split_last(int64_t outer) const;
   Tensor transpose(Axis a, Axis b) const;
   Tensor permute(std::initializer_list<int> order) const;
   Tensor unsqueeze(Axis axis) const;  // new axis of size 1 before `axis`

@@ -295,5 +295,33 @@ TEST(PackedLinear, PartsOfSeveralTypes) {
   }
 }
 
+// Layers whose weights lie behind one another are one product, with columns as results.
+TEST(PackedLinear, AdjoiningLayers) {
+  uint64_t state = 22;
+  const Tensor weights = random_tensor({40, 64}, DType::f16, state);
+  const Tensor biases = random_tensor({40}, DType::f32, state);
+  for (const bool biased : {false, true}) {
+    std::vector<LinearWeights> layers;
+    int64_t first = 0;
+    for (const int64_t outs : {24, 8, 8}) {
+      layers.push_back({.weight = weights.slice(Axis{0}, first, outs),
+                        .bias = biased ? biases.slice(Axis{0}, first, outs) : Tensor{},
+                        .adjoins = first > 0});
+      first += outs;
+    }
+    const std::vector<const LinearWeights*> list{&layers[0], &layers[1], &layers[2]};
+    for (const int64_t rows : {1, 2, 40}) {
+      const Tensor x = random_tensor({rows, 64}, DType::f32, state);
+      const std::vector<Tensor> together = linear_many(x, list);
+      for (size_t i = 0; i < layers.size(); ++i) {
+        EXPECT_EQ(together[i].to_host<float>(),
+                  linear(x, layers[i].weight, layers[i].bias).to_host<float>())
+            << i << ", " << rows << " rows";
+        EXPECT_EQ(together[i].contiguous(), rows == 1);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rbee::harness

@@ -122,6 +122,19 @@ TEST_F(ViewTest, UnsqueezeAndSqueezeAreInverse) {
   EXPECT_THAT(message_of([&] { counted({1, 1, 1, 1, 1}).unsqueeze(kFirst); }), HasSubstr("5"));
 }
 
+TEST_F(ViewTest, TheLastAxisSplitsWhateverItsStrides) {
+  const Tensor x = counted({2, 6}).slice(kLast, 2, 4).split_last(2);
+  EXPECT_EQ(x.shape(), (Shape{2, 2, 2}));
+  EXPECT_THAT(x.to_host<int32_t>(), ElementsAre(2, 3, 4, 5, 8, 9, 10, 11));
+  EXPECT_EQ(cpu_.allocations, 1);
+  EXPECT_THAT(counted({2, 3}).transpose(kFirst, kLast).split_last(2).to_host<int32_t>(),
+              ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_THAT(message_of([&] { counted({2, 3}).split_last(2); }), HasSubstr("multiple of 2"));
+  EXPECT_THAT(message_of([&] { counted({2, 3}).split_last(0); }), HasSubstr("multiple of 0"));
+  EXPECT_THAT(message_of([&] { zeros({4, 64}, DType::q8_0, cpu_).split_last(2); }),
+              HasSubstr("blocks"));
+}
+
 TEST_F(ViewTest, BroadcastRepeatsWithoutACopy) {
   const Tensor x = counted({2, 1}).broadcast_to({3, 2, 2});
   EXPECT_EQ(x.strides(), (Strides{0, 1, 0}));
