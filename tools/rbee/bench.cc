@@ -285,6 +285,8 @@ Command add_bench(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("bench", "prompt and generation speed beside the limits");
   auto options = std::make_shared<BenchOptions>();
   add_model_options(*app, options->model);
+  const Command serve = add_bench_serve(*app);
+  app->get_option("--model")->required(false);  // of a server there is none to load
   app->add_option("-p,--prompt-tokens", options->prompts, "prompt lengths to time")
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("-n,--generate-tokens", options->generations, "generation lengths to time")
@@ -305,7 +307,11 @@ Command add_bench(CLI::App& parent) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app->add_flag("--json", options->json, "one JSON object a line");
-  return {app, [options] { return Bench(*options).run(); }};
+  return {app, [options, serve] {
+            if (serve.app->parsed()) return serve.run();
+            check(!options->model.model.empty(), "--model", "is required");
+            return Bench(*options).run();
+          }};
 }
 
 }  // namespace rbee::tools
