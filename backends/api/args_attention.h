@@ -48,9 +48,12 @@ struct AttentionArgs {
 //   seq_starts: (seqs + 1) i32                 first token of each sequence in q; last = tokens
 //   kv_lens: (seqs) i32                        keys in the cache, the queries' own included
 //   block_table: (seqs, max_blocks) i32        cache block of each block_size keys
+//   sinks: (heads) f32                         a score that takes part in the softmax and has no
+//   value (Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks", section
+//   3.2); absent = none. Contiguous.
 //   single_queries: so many sequences in front have one query each; of the others nothing is known
 struct PagedAttentionArgs {
-  View q, k_cache, v_cache, seq_starts, kv_lens, block_table, y;
+  View q, k_cache, v_cache, seq_starts, kv_lens, block_table, sinks, y;
   int64_t single_queries = 0;
   float scale = 1;
   float softcap = 0;   // 0 = off

@@ -19,7 +19,7 @@ MoeBlock::MoeBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn
                    const nn::Rope& rope)
     : attention_norm_(layer / "attn_norm", spec.norm),
       attention_(layer, spec.attention, rope),
-      ffn_norm_(layer / "ffn_norm", spec.norm),
+      ffn_norm_(layer / spec.ffn_norm, spec.norm),
       moe_(layer, moe) {}
 
 void MoeBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {

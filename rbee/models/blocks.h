@@ -11,6 +11,7 @@ struct BlockSpec {
   nn::NormOptions norm;  // of all norms of the layer
   nn::AttentionSpec attention;
   nn::MlpSpec mlp;
+  std::string_view ffn_norm = "ffn_norm";  // the name of a MoeBlock's second norm
 };
 
 // x + attention(norm(x)), then x + mlp(norm(x)): Touvron et al. 2023, section 2.2.

@@ -65,8 +65,11 @@ void refuse_unsupported(const ConfigReader& reader, const ConfigDefaults& family
   constexpr Field kQuantization{"", "quantization_config"};
   if (reader.has(kQuantization)) {
     const std::string method = reader.text({"", "quantization_config.quant_method"}, "unknown");
-    fail(Code::unsupported, kOp, "weights quantised by the method \"", method,
-         "\" are not read; take the original weights or a GGUF file");
+    const bool read = method == "mxfp4" && family.mxfp4;
+    if (!read) {
+      fail(Code::unsupported, kOp, "weights quantised by the method \"", method,
+           "\" are not read; take the original weights or a GGUF file");
+    }
   }
   const int64_t experts = reader.integer(kExperts, 0, {0, int64_t{1} << 20});
   if (experts > 0 && !family.experts) {

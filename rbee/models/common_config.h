@@ -28,6 +28,7 @@ struct ConfigDefaults {
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
   bool experts = false;     // the family has layers of experts, see read_experts()
+  bool mxfp4 = false;       // the family reads quantization_config's mxfp4
   bool head_sizes = false;  // the family sets head_dim and kv_heads itself
 };
 

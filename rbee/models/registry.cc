@@ -6,6 +6,7 @@
 #include "rbee/models/gemma/model.h"
 #include "rbee/models/gemma2/model.h"
 #include "rbee/models/gemma3/model.h"
+#include "rbee/models/gpt_oss/model.h"
 #include "rbee/models/llama/model.h"
 #include "rbee/models/mixtral/model.h"
 #include "rbee/models/phi3/model.h"
@@ -29,6 +30,8 @@ constexpr Family kFamilies[] = {
     {"deepseek2", load_deepseek, deepseek_tensor_names},
     {"deepseek_v2", load_deepseek, deepseek_tensor_names},
     {"deepseek_v3", load_deepseek, deepseek_tensor_names},
+    {"gpt-oss", load_gpt_oss, gpt_oss_tensor_names},
+    {"gpt_oss", load_gpt_oss, gpt_oss_tensor_names},
     {"mixtral", load_mixtral, mixtral_tensor_names},
     {"qwen2moe", load_qwen2_moe, qwen_moe_tensor_names},
     {"qwen2_moe", load_qwen2_moe, qwen_moe_tensor_names},

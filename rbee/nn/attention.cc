@@ -28,6 +28,12 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
   adjoin({&query_, &key_, &value_});
   output_ =
       Linear(layer / "attn_output", {.in = q_rows, .out = spec.dim, .bias = spec.output_bias});
+  if (spec.sinks) {
+    const std::vector<float> sinks = layer.is_gguf()
+                                         ? (layer / "attn_sinks").values("weight", spec.heads)
+                                         : (layer / "self_attn").values("sinks", spec.heads);
+    spec_.scores.sinks = from_host<float>(sinks, {spec.heads}, layer.device());
+  }
   if (!spec.qk_norm) return;
   query_norm_ = RmsNorm(layer / "attn_q_norm", spec.head_norm);
   key_norm_ = RmsNorm(layer / "attn_k_norm", spec.head_norm);

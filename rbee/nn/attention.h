@@ -30,14 +30,15 @@ struct AttentionSpec {
   bool fused = false;              // "attn_qkv" holds the rows of q, k and v
   bool qk_norm = false;            // RMS norm of each head of q and k before the rotation
   NormOptions head_norm{};         // with qk_norm; dim is head_dim
+  bool sinks = false;              // "attn_sinks" holds a score of each head without a value
   PagedAttentionOptions scores{};  // scale, softcap, window
 };
 
 // Causal self-attention with grouped queries (Ainslie et al. 2023) over a paged cache.
 class Attention {
  public:
-  // Takes attn_q, attn_k, attn_v (or attn_qkv), attn_output, attn_q_norm and attn_k_norm of a
-  // layer.
+  // Takes attn_q, attn_k, attn_v (or attn_qkv), attn_output, attn_q_norm, attn_k_norm and
+  // attn_sinks of a layer.
   Attention(const WeightScope& layer, const AttentionSpec& spec, const Rope& rope);
 
   // x: (tokens, dim); result: (tokens, dim). Appends the tokens' keys and values to the cache.

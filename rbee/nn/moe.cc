@@ -9,12 +9,15 @@ namespace rbee::nn {
 
 Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
     : spec_(spec),
-      router_(layer / "ffn_gate_inp", {.in = spec.dim, .out = spec.experts}),
-      gate_{(layer / "ffn_gate_exps").experts("weight", {spec.experts, spec.ffn_dim, spec.dim}),
-            {}},
-      up_{(layer / "ffn_up_exps").experts("weight", {spec.experts, spec.ffn_dim, spec.dim}), {}},
-      down_{(layer / "ffn_down_exps").experts("weight", {spec.experts, spec.dim, spec.ffn_dim}),
-            {}} {
+      router_(layer / "ffn_gate_inp",
+              {.in = spec.dim,
+               .out = spec.experts,
+               .bias = spec.swiglu_limit > 0 ? Bias::required : Bias::none}) {
+  if (spec.swiglu_limit > 0) {
+    take_biased_experts(layer);
+  } else {
+    take_experts(layer);
+  }
   if (spec.choice_bias) {
     const std::vector<float> bias =
         layer.is_gguf() ? (layer / "exp_probs_b").values("bias", spec.experts)
@@ -31,6 +34,50 @@ Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
   }
 }
 
+void Moe::take_experts(const WeightScope& layer) {
+  const Shape in{spec_.experts, spec_.ffn_dim, spec_.dim},
+      out{spec_.experts, spec_.dim, spec_.ffn_dim};
+  gate_.weight = (layer / "ffn_gate_exps").experts("weight", in);
+  up_.weight = (layer / "ffn_up_exps").experts("weight", in);
+  down_.weight = (layer / "ffn_down_exps").experts("weight", out);
+}
+
+// Hugging Face has the rows of gate and up in turn.
+void Moe::take_biased_experts(const WeightScope& layer) {
+  const int64_t experts = spec_.experts, ffn = spec_.ffn_dim;
+  if (layer.is_gguf()) {
+    take_experts(layer);
+    gate_.bias = (layer / "ffn_gate_exps").array("bias", {experts, ffn});
+    up_.bias = (layer / "ffn_up_exps").array("bias", {experts, ffn});
+    down_.bias = (layer / "ffn_down_exps").array("bias", {experts, spec_.dim});
+  } else {
+    const WeightScope all = layer / "experts";
+    gate_.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 0, 2);
+    up_.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 1, 2);
+    down_.weight = all.mxfp4_experts("down_proj", {experts, spec_.dim, ffn}, 0, 1);
+    const Tensor both =
+        all.array("gate_up_proj_bias", {experts, 2 * ffn}).reshape({experts, ffn, 2});
+    const auto part = [&](int64_t first) {
+      return contiguous(both.slice(Axis{2}, first, 1)).reshape({experts, ffn});
+    };
+    gate_.bias = part(0);
+    up_.bias = part(1);
+    down_.bias = all.array("down_proj_bias", {experts, spec_.dim});
+  }
+  const float limits[] = {spec_.swiglu_limit, -spec_.swiglu_limit};
+  const Tensor both = cast(from_host<float>(limits, {2}, layer.device()), layer.activations());
+  limit_ = both.slice(Axis{0}, 0, 1);
+  lower_limit_ = both.slice(Axis{0}, 1, 1);
+}
+
+Tensor Moe::activated(const Tensor& gate, const Tensor& up) const {
+  if (!limit_.defined()) return gated(spec_.activation, gate, up);
+  const Tensor clamped =
+      binary(BinaryOp::maximum, binary(BinaryOp::minimum, up, limit_), lower_limit_);
+  return affine(clamped, 1, 1) *
+         unary(UnaryOp::quick_gelu, binary(BinaryOp::minimum, gate, limit_));
+}
+
 Tensor Moe::shared(const Tensor& x) const {
   const Tensor y = shared_.front()(x);
   return spec_.shared_is_gated ? y * unary(UnaryOp::sigmoid, shared_gate_(x)) : y;
@@ -41,8 +88,7 @@ Tensor Moe::operator()(const Tensor& x) const {
   const std::array<const LinearWeights*, 2> gate_and_up{&gate_, &up_};
   const std::vector<Tensor> parts = expert_linear(x, routing.ids, gate_and_up);
   const std::array<const LinearWeights*, 1> down{&down_};
-  const Tensor each =
-      expert_linear(gated(spec_.activation, parts[0], parts[1]), routing.ids, down).front();
+  const Tensor each = expert_linear(activated(parts[0], parts[1]), routing.ids, down).front();
   const Tensor y = expert_sum(each, routing.weights);
   return shared_.empty() ? y : y + shared(x);
 }

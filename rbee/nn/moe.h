@@ -10,9 +10,12 @@ struct MoeSpec {
   int64_t experts = 0;
   int64_t ffn_dim = 0;  // of an expert
   GateOp activation = GateOp::silu;
-  RouteOptions route;            // without its bias
-  bool choice_bias = false;      // "exp_probs_b" counts for the choice (DeepSeek-V3)
-  int64_t shared_ffn_dim = 0;    // of an expert that every token takes; 0 = none
+  RouteOptions route;          // without its bias
+  bool choice_bias = false;    // "exp_probs_b" counts for the choice (DeepSeek-V3)
+  int64_t shared_ffn_dim = 0;  // of an expert that every token takes; 0 = none
+  // GPT-OSS: biases everywhere, and (min(up, limit) + 1) * quick_gelu(min(gate, limit)), with up
+  // above -limit as well. 0 = neither.
+  float swiglu_limit = 0;
   bool shared_is_gated = false;  // its result times sigmoid(ffn_gate_inp_shexp(x))
 };
 
@@ -21,17 +24,21 @@ struct MoeSpec {
 class Moe {
  public:
   // Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps and ffn_down_exps of a layer; as the spec says,
-  // exp_probs_b, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp.
+  // their biases, exp_probs_b, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp.
   Moe(const WeightScope& layer, const MoeSpec& spec);
 
   Tensor operator()(const Tensor& x) const;  // (tokens, dim) both
 
  private:
+  void take_experts(const WeightScope& layer);
+  void take_biased_experts(const WeightScope& layer);
+  Tensor activated(const Tensor& gate, const Tensor& up) const;
   Tensor shared(const Tensor& x) const;
 
   MoeSpec spec_;
   Linear router_, shared_gate_;
   LinearWeights gate_, up_, down_;  // (experts, out, in)
+  Tensor limit_, lower_limit_;      // (1): of swiglu_limit
   std::vector<Mlp> shared_;         // one or none
 };
 

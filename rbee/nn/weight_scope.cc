@@ -9,6 +9,7 @@
 #include "rbee/ops/experts.h"
 #include "rbee/ops/image.h"
 #include "rbee/ops/linear.h"
+#include "rbee/quant/mxfp4_rows.h"
 
 namespace rbee::nn {
 namespace {
@@ -173,13 +174,27 @@ const io::TensorEntry& WeightScope::take(std::string_view leaf, const Shape& wan
   return take_named(name(leaf), wanted);
 }
 
-const io::TensorEntry& WeightScope::take_named(const std::string& full, const Shape& wanted) const {
+const io::TensorEntry& WeightScope::find_shaped(const std::string& full,
+                                                const Shape& wanted) const {
   const io::TensorEntry* entry = books_->checkpoint->find(full);
   if (entry == nullptr) {
     fail(Code::not_found, kOp, "tensor ", full, " (", wanted, ") is missing from the checkpoint");
   }
   check(trimmed(entry->shape) == trimmed(wanted), kOp, "tensor ", full, " is (", entry->shape,
         "), wanted (", wanted, ")");
+  return *entry;
+}
+
+const io::TensorEntry& WeightScope::take_bytes(const std::string& full, const Shape& wanted) const {
+  const io::TensorEntry& entry = find_shaped(full, wanted);
+  check(entry.dtype == DType::u8, kOp, "tensor ", full, " is stored as ", entry.dtype,
+        ", wanted u8");
+  books_->enter(entry);
+  return entry;
+}
+
+const io::TensorEntry& WeightScope::take_named(const std::string& full, const Shape& wanted) const {
+  const io::TensorEntry* entry = &find_shaped(full, wanted);
   if (!usable(entry->dtype) && !(books_->options.widen_fp8 && io::is_fp8(*entry))) {
     fail(Code::unsupported, kOp, "tensor ", full, " is stored as ", entry->dtype,
          "; weights are read as f32, f16, bf16 or a block type");
@@ -321,6 +336,40 @@ Tensor WeightScope::experts(std::string_view leaf, const Shape& shape) const {
         },
         layout);
     let_go();
+    books_->figures.resident_bytes += static_cast<int64_t>(stack.buffer()->bytes());
+    return stack;
+  });
+}
+
+Tensor WeightScope::mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first,
+                                  int64_t step) const {
+  constexpr int64_t kGroup = 32, kCodeBytes = 16;
+  const std::string full = name(leaf);
+  check(shape[2] % kGroup == 0, kOp, "rows of ", full, " have ", shape[2],
+        " inputs, wanted a multiple of ", kGroup);
+  const int64_t rows = step * shape[1], groups = shape[2] / kGroup;
+  const io::TensorEntry& codes = take_bytes(full + "_blocks", {shape[0], rows, groups, kCodeBytes});
+  const io::TensorEntry& scales = take_bytes(full + "_scales", {shape[0], rows, groups});
+  refuse_patch(codes.name);
+  const auto share = [&](const io::TensorEntry& entry, int64_t expert) {
+    const size_t bytes = entry.data.size() / static_cast<size_t>(shape[0]);
+    return entry.data.subspan(static_cast<size_t>(expert) * bytes, bytes);
+  };
+  return remembered([&] {
+    const Tensor stack = pack_experts(
+        shape[0],
+        [&](int64_t expert) {
+          const auto blocks = std::make_shared<const std::vector<std::byte>>(
+              quant::mxfp4_blocks({.codes = share(codes, expert),
+                                   .scales = share(scales, expert),
+                                   .rows = rows,
+                                   .groups = groups,
+                                   .first = first,
+                                   .step = step}));
+          const io::TensorEntry one{.name = codes.name, .dtype = DType::mxfp4, .owner = blocks};
+          return place(one, *blocks, Shape{shape[1], shape[2]}, device());
+        },
+        books_->options.pack ? ExpertLayout::packed : ExpertLayout::plain);
     books_->figures.resident_bytes += static_cast<int64_t>(stack.buffer()->bytes());
     return stack;
   });

@@ -97,6 +97,10 @@ class WeightScope {
   // (experts, out, in), packed for expert_linear(): one tensor in GGUF files, one for each expert
   // under a Hugging Face name with '#'. Throws unsupported where a patch touches one.
   Tensor experts(std::string_view leaf, const Shape& shape) const;
+  // The same from Hugging Face's MXFP4: `leaf`_blocks and `leaf`_scales hold (experts, step * out,
+  // in), of which rows first, first + step, ... are taken.
+  Tensor mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first,
+                       int64_t step) const;
 
   // The full name in the checkpoint's own words, e.g. "model.layers.3.self_attn.q_proj.weight".
   std::string name(std::string_view leaf) const;
@@ -112,6 +116,8 @@ class WeightScope {
   WeightScope(std::shared_ptr<Books> books, std::string path, int64_t layer);
   const io::TensorEntry& take(std::string_view leaf, const Shape& wanted) const;
   const io::TensorEntry& take_named(const std::string& full, const Shape& wanted) const;
+  const io::TensorEntry& find_shaped(const std::string& full, const Shape& wanted) const;
+  const io::TensorEntry& take_bytes(const std::string& full, const Shape& wanted) const;
   io::TensorEntry readable(io::TensorEntry entry) const;
   // With the patch where it touches the tensor, else in place where that can be.
   Tensor stored(std::string_view leaf, const Shape& shape) const;

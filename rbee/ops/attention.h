@@ -36,6 +36,8 @@ struct PagedAttentionOptions {
   float scale = 0;     // 0 = 1 / sqrt(head_dim)
   float softcap = 0;   // 0 = off
   int64_t window = 0;  // 0 = all
+  Tensor sinks;        // (heads) f32, contiguous: a score of each head without a value; undefined =
+                       // none
 };
 
 // What keys and values are kept in: f32, f16, bf16, f8e4m3 or q8_0.

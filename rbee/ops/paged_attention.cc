@@ -96,6 +96,12 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
   check(batch.single_queries >= 0 && batch.single_queries <= seqs, kOp, "single_queries is ",
         batch.single_queries, ", wanted 0 to ", seqs);
   check(options.window >= 0, kOp, "window is ", options.window, ", wanted 0 (all) or more");
+  if (options.sinks.defined()) {
+    check_same_device(kOp, "q", q, "sinks", options.sinks);
+    check_shape(kOp, "sinks", options.sinks, Shape{q.dim(1)});
+    check(options.sinks.dtype() == DType::f32 && options.sinks.contiguous(), kOp, "sinks is ",
+          options.sinks, ", wanted contiguous f32");
+  }
   if (q.device().host_accessible()) {
     check_batch(kOp, batch, q.dim(0), k_cache.dim(0), k_cache.dim(2));
   }
@@ -109,6 +115,7 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
                          .seq_starts = batch.seq_starts.view(),
                          .kv_lens = batch.kv_lens.view(),
                          .block_table = batch.block_table.view(),
+                         .sinks = view_or_absent(options.sinks),
                          .y = y.view(),
                          .single_queries = batch.single_queries,
                          .scale = options.scale == 0 ? head_scale : options.scale,

@@ -273,6 +273,26 @@ TEST_F(BadCheckpointTest, LatentAttention) {
                Code::not_found, {"blk.1.exp_probs_b.bias", "(8)"});
 }
 
+TEST_F(BadCheckpointTest, GptOss) {
+  const auto set = [](const char* key, const json& value) {
+    return [key, value](json& config) { config[key] = value; };
+  };
+  expect_error(changed_config("gpt_oss", set("swiglu_alpha", 2)), Code::unsupported,
+               {"swiglu_alpha is 2", "1.702"});
+  expect_error(changed_config("gpt_oss", set("swiglu_limit", 0)), Code::invalid_argument,
+               {"swiglu_limit is 0"});
+  expect_error(changed_config("gpt_oss", set("quantization_config", {{"quant_method", "awq"}})),
+               Code::unsupported, {"awq"});
+  expect_error(
+      changed_config("gpt_oss", set("intermediate_size", 64)), Code::invalid_argument,
+      {"model.layers.0.mlp.experts.gate_up_proj_blocks", "(5, 64, 2, 16)", "(5, 128, 2, 16)"});
+  expect_error(changed_gguf("gpt_oss",
+                            [](std::string& b) {
+                              rename(b, "blk.1.attn_sinks.weight", "blk.1.attn_sinkx.weight");
+                            }),
+               Code::not_found, {"blk.1.attn_sinks.weight", "(4)"});
+}
+
 TEST_F(BadCheckpointTest, ConfigThatIsNoConfig) {
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "{\"a\":";

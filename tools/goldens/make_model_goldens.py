@@ -186,6 +186,15 @@ CASES = {
         gguf=True, joined_latents=True,
         ablations=[dict(norm_topk_prob=False), dict(topk_group=1), dict(n_group=1, topk_group=1),
                    dict(num_experts_per_tok=1)]),
+    "gpt_oss": dict(
+        type="gpt_oss", config=base_config(
+            head_dim=16, num_local_experts=5, num_experts_per_tok=2, intermediate_size=32,
+            sliding_window=8, swiglu_limit=7.0, rope_theta=150000.0,
+            layer_types=["sliding_attention", "full_attention"],
+            **rope(rope_type="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0,
+                   beta_slow=1.0, truncate=False)), gguf=True, mxfp4=True,
+        ablations=[dict(swiglu_limit=70.0), dict(rope_scaling=None), dict(num_experts_per_tok=1),
+                   dict(layer_types=["full_attention"] * 2)]),
 }
 
 
@@ -194,6 +203,37 @@ def config_of(name):
     config = copy.deepcopy(CASES[case.get("weights_of", name)]["config"])
     config.update(copy.deepcopy(case.get("changes", {})))
     return config
+
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def random_mxfp4(rng, experts, rows, columns):
+    """Codes (experts, rows, columns), scales (experts, rows, columns / 32), and their values."""
+    codes = rng.integers(0, 16, (experts, rows, columns)).astype(np.uint8)
+    scales = rng.integers(121, 124, (experts, rows, columns // 32)).astype(np.uint8)
+    factors = np.repeat(2.0 ** (scales.astype(np.float64) - 127), 32, axis=2)
+    return codes, scales, (E2M1[codes] * factors).astype(np.float32)
+
+
+def add_mxfp4(state, key, rng, shape):
+    """An expert's matrices, (experts, columns, rows) in transformers, and how folders hold them."""
+    experts, columns, rows = shape
+    codes, scales, values = random_mxfp4(rng, experts, rows, columns)
+    pairs = codes[:, :, 0::2] | codes[:, :, 1::2] << 4
+    state[key] = torch.from_numpy(values.swapaxes(1, 2).copy())
+    state[key + "_blocks"] = torch.from_numpy(pairs.reshape(experts, rows, columns // 32, 16))
+    state[key + "_scales"] = torch.from_numpy(scales)
+
+
+def gguf_mxfp4(state, key, part):
+    """Rows `part` of all experts as ggml's blocks: the scale, then codes i and i + 16 in a byte."""
+    pairs = state[key + "_blocks"].numpy()[:, part]
+    codes = np.stack([pairs & 15, pairs >> 4], axis=-1).reshape(*pairs.shape[:3], 32)
+    packed = codes[..., :16] | codes[..., 16:] << 4
+    scales = state[key + "_scales"].numpy()[:, part, :, None]
+    blocks = np.concatenate([scales, packed], axis=-1)
+    return np.ascontiguousarray(blocks.reshape(*blocks.shape[:2], -1))
 
 
 def build(case, config, state=None):
@@ -221,16 +261,23 @@ def random_state(name, case, config, seed):
         if tied and key == "lm_head.weight":
             continue
         shape = tuple(parameter.shape)
+        if case.get("mxfp4") and key.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            add_mxfp4(state, key, rng, shape)
+            continue
         values = rng.standard_normal(shape)
         if key.endswith("norm.weight") or "layernorm" in key:
             values = 0.3 * values + (0.0 if gemma else 1.0)
-        elif key.endswith(".bias"):
+        elif key.endswith("gate_up_proj_bias"):
+            values = 4.0 * values  # GPT-OSS: some beyond its limit
+        elif key.endswith((".bias", "_proj_bias")):
             values = 0.5 * values
+        elif key.endswith(".sinks"):
+            values = 1.0 + values
         elif "embed_tokens" in key:
             values = values * (1.0 / math.sqrt(shape[1]) if tied else 1.0)
         else:
             gain = 2.0 if any(k in key for k in ("q_proj", "k_proj", "qkv_proj")) else 1.0
-            gain = 4.0 if key.endswith("mlp.gate.weight") else gain
+            gain = 4.0 if key.endswith(("mlp.gate.weight", "mlp.router.weight")) else gain
             values = values * gain / math.sqrt(shape[-1])
         dtype = case.get("dtype", torch.float16)
         state[key] = torch.from_numpy(values.astype(np.float32)).to(dtype)
@@ -278,6 +325,8 @@ def split_experts(state):
     """The state with gate and up apart: (experts, rows, columns) under GGUF's role names."""
     out = {}
     for key, value in state.items():
+        if value.dtype == torch.uint8 or key + "_blocks" in state:
+            continue
         if key.endswith("experts.gate_up_proj"):
             half = value.shape[1] // 2
             out[key.replace("gate_up_proj", EXPERTS[0])] = value[:, :half]
@@ -290,7 +339,7 @@ def split_experts(state):
 def published(case, state):
     """The state under the names of published checkpoints: a tensor for each expert."""
     mixtral = case["type"] == "mixtral"
-    out = {}
+    out = {key: value for key, value in state.items() if value.dtype == torch.uint8}
     for key, value in split_experts(state).items():
         if mixtral:
             key = key.replace(".mlp.", ".block_sparse_moe.")
@@ -307,6 +356,8 @@ def published(case, state):
 def hf_config(case, config):
     """config.json in the spelling found on published checkpoints, or as transformers 5 saves it."""
     out = dict(config, model_type=case["type"])
+    if case.get("mxfp4"):
+        out["quantization_config"] = {"quant_method": "mxfp4"}
     if case.get("saved_by_v5"):
         made = transformers.AutoConfig.for_model(case["type"], **copy.deepcopy(config))
         return json.loads(made.to_json_string(use_diff=False))
@@ -420,6 +471,8 @@ def add_keys(writer, arch, config):
         writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
     if "shared_expert_intermediate_size" in config:
         writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
+    if arch == "gpt-oss":
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
     if arch == "gemma3":
         writer.add_float32("gemma3.rope.freq_base_swa", config["rope_local_base_freq"])
 
@@ -469,10 +522,24 @@ def split_latents(config, state):
     return out
 
 
+def add_gguf_mxfp4(writer, config, state):
+    """The experts of GPT-OSS: gate and up, whose rows folders have in turn, apart."""
+    for layer in range(config["num_hidden_layers"]):
+        source = f"model.layers.{layer}.mlp.experts."
+        for role, key, part in (("gate", "gate_up_proj", slice(0, None, 2)),
+                                ("up", "gate_up_proj", slice(1, None, 2)),
+                                ("down", "down_proj", slice(None))):
+            name = f"blk.{layer}.ffn_{role}_exps"
+            writer.add_tensor(name + ".weight", gguf_mxfp4(state, source + key, part),
+                              raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+            bias = state[source + key + "_bias"].float().numpy()[:, part]
+            writer.add_tensor(name + ".bias", np.ascontiguousarray(bias))
+
+
 def save_gguf(path, case, config, state):
     arch = {"mistral": "llama", "mixtral": "llama", "gemma3_text": "gemma3",
             "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "deepseek_v2": "deepseek2",
-            "deepseek_v3": "deepseek2"}.get(case["type"], case["type"])
+            "deepseek_v3": "deepseek2", "gpt_oss": "gpt-oss"}.get(case["type"], case["type"])
     writer = gguf.GGUFWriter(path, arch)
     add_keys(writer, arch, config)
     if arch == "deepseek2":
@@ -480,13 +547,18 @@ def save_gguf(path, case, config, state):
     extra = add_rope(writer, config, config.get("rope_scaling"))
     for name, values in extra.items():
         writer.add_tensor(name, values)
-    names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, arch.upper()),
+    names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, arch.upper().replace("-", "_")),
                                      config["num_hidden_layers"])
+    if case.get("mxfp4"):
+        add_gguf_mxfp4(writer, config, state)
     state = split_experts(state)
     if arch == "deepseek2" and not case.get("joined_latents"):
         state = split_latents(config, state)
     for key, tensor in state.items():
         key = key.replace("e_score_correction_bias", "e_score_correction.bias")
+        if ".experts." in key and case.get("mxfp4"):
+            continue
+        key = key.replace(".sinks", ".sinks.weight")
         values = tensor.float().numpy()
         if arch == "llama" and ("q_proj" in key or "k_proj" in key):
             values = interleave(values, config["num_attention_heads" if "q_proj" in key
@@ -519,7 +591,7 @@ def make(root, name, states):
     state = states[owner]
     rng = np.random.default_rng(1000 + list(CASES).index(name))
     prompts = [rng.integers(0, VOCAB, n).tolist() for n in case.get("prompts", [24, 9, 17])]
-    floats = {key: value.float() for key, value in state.items()}
+    floats = {key: value.float() for key, value in state.items() if value.dtype != torch.uint8}
     logits, hidden = run(build(case, config, floats), prompts)
     assert np.isfinite(logits).all()
     check_ablations(name, case, config, floats, prompts, logits)

@@ -126,6 +126,7 @@ void attend(const PagedAttentionArgs& args, const Query& query) {
   }
   double total = 0;
   for (double& weight : weights) total += weight = std::exp(weight - top);
+  if (args.sinks) total += std::exp(double{args.sinks.as<float>()[query.head]} - top);
   std::vector<double> sums(static_cast<size_t>(dim));
   for (int64_t key = query.first_key; key < query.end_key; ++key) {
     const Row<KV> v = values[key];

@@ -56,14 +56,18 @@ struct Work {
   }
 };
 
+RB_INLINE int64_t head_of(const Work& work, int64_t row) {
+  return work.kv_head * work.group + (work.first_row + row) % work.group;
+}
+
 RB_INLINE const float* query_row(const PagedAttentionArgs& args, const Work& work, int64_t row) {
-  const int64_t head = work.kv_head * work.group + (work.first_row + row) % work.group;
+  const int64_t head = head_of(work, row);
   return static_cast<const float*>(args.q.data) +
          (work.seq.first_token + work.token_of(row)) * args.q.strides[0] + head * args.q.strides[1];
 }
 
 RB_INLINE float* result_row(const PagedAttentionArgs& args, const Work& work, int64_t row) {
-  const int64_t head = work.kv_head * work.group + (work.first_row + row) % work.group;
+  const int64_t head = head_of(work, row);
   return static_cast<float*>(args.y.data) +
          (work.seq.first_token + work.token_of(row)) * args.y.strides[0] + head * args.y.strides[1];
 }
@@ -124,8 +128,18 @@ void attend_range(const PagedAttentionArgs& args, const Work& work, const Attent
   }
 }
 
+// The weight of a row's sink under its largest score.
+RB_INLINE float sink_weight(const PagedAttentionArgs& args, const Work& work, int64_t row,
+                            float top) {
+  if (args.sinks.data == nullptr) return 0.0f;
+  float weights[kLanes];
+  store(weights, exp(splat(static_cast<const float*>(args.sinks.data)[head_of(work, row)] - top)));
+  return weights[0];
+}
+
 RB_INLINE void write_result(const PagedAttentionArgs& args, const Work& work, int64_t row,
-                            const float* out, float total) {
+                            const float* out, float top, float total) {
+  total += sink_weight(args, work, row, top);
   const float factor = total > 0 ? 1.0f / total : 0.0f;
   float* y = result_row(args, work, row);
   for (int64_t i = 0; i < args.q.sizes[2]; ++i) y[i] = out[i] * factor;
@@ -221,7 +235,7 @@ void merge_splits(const PagedAttentionArgs& args, const Plan& plan, const Work& 
         store(out + i, fma(load(part + r * padded + i), factor, load(out + i)));
       }
     }
-    write_result(args, work, r, out, total);
+    write_result(args, work, r, out, top, total);
   }
 }
 
@@ -259,7 +273,7 @@ void attend_all(const PagedAttentionArgs& args) {
         continue;
       }
       for (int64_t r = 0; r < work.rows; ++r) {
-        write_result(args, work, r, tile.out + r * tile.padded_dim, tile.total[r]);
+        write_result(args, work, r, tile.out + r * tile.padded_dim, tile.top[r], tile.total[r]);
       }
     }
   };

@@ -50,6 +50,7 @@ const char* refuse_dense(const AttentionArgs& args) {
 }
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
+  if (args.sinks) return "takes no sinks";
   if (gpu::narrow_cache(args)) return gpu::refuse_narrow_cache(args, kMostElements);
   return gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
 }

@@ -46,6 +46,7 @@ const char* refuse_dense(const AttentionArgs& args) {
 }
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
+  if (args.sinks) return "takes no sinks";
   const char* reason =
       gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
   return reason != nullptr ? reason : refuse_scores(args);

@@ -170,7 +170,11 @@ RB_DEVICE void write_rows(const AttentionParams& p, const TileWork& work, int co
   const int ty = static_cast<int>(thread_x()) / kSide;
 #pragma unroll
   for (int i = 0; i < PlainTile<C>::kEach; ++i) {
-    const C sum = wave_sum<kWave, kSide>(rows[i].sum);
+    C sum = wave_sum<kWave, kSide>(rows[i].sum);
+    // Rows that see no key stay zeros: their top is -infinity.
+    if (p.sinks != nullptr && sum > 0) {
+      sum += weight_of(static_cast<C>(p.sinks[work.head]) - rows[i].top);
+    }
     const C scale = sum > 0 ? C(1) / sum : C(0);
     if (ty + kSide * i >= work.count) continue;
     const i64 to = query_offset(p.y_at, work.span, work.head, work.first + ty + kSide * i);

@@ -21,6 +21,7 @@ struct PagedCase {
   int64_t window = 0;
   Form form = Form::contiguous;
   int64_t single_queries = 0;
+  bool sinks = false;
   bool big = false;
 
   int64_t tokens() const {
@@ -52,6 +53,7 @@ void append_to(std::string& out, const PagedCase& c) {
   if (c.window != 0) out += cat(" window ", c.window);
   if (c.single_queries != 0) out += cat(" single ", c.single_queries);
   if (c.form != Form::contiguous) out += " gaps";
+  if (c.sinks) out += " sinks";
 }
 
 // Head sizes, groups and lengths that fill the tiles of matrix units and of decoding, or not.
@@ -206,6 +208,16 @@ std::vector<PagedCase> cases() {
   out.push_back({.seqs = {{50, 50}}, .heads = 64, .kv_heads = 1, .head_dim = 8});
   out.push_back({.seqs = mixed, .heads = 2, .kv_heads = 2, .head_dim = 24, .form = Form::gaps});
   out.push_back({.seqs = {{0, 9}}, .heads = 2, .kv_heads = 2, .head_dim = 8});
+  for (const DType cache : {DType::f32, DType::f16, DType::q8_0}) {
+    out.push_back({.seqs = {{5, 5}, {1, 77}, {0, 3}, {3, 40}, {70, 90}},
+                   .heads = 6,
+                   .kv_heads = 2,
+                   .head_dim = 64,
+                   .cache = cache,
+                   .window = cache == DType::f16 ? 33 : 0,
+                   .sinks = true});
+  }
+  out.push_back({.seqs = {{1, 900}}, .heads = 4, .kv_heads = 1, .head_dim = 32, .sinks = true});
   add_tiled(out);
   add_narrow(out);
   add_mixed(out);
@@ -249,6 +261,7 @@ PagedAttentionArgs build(const PagedCase& c, Scene& scene) {
           .seq_starts = scene.input_of<int32_t>({seqs + 1}, starts),
           .kv_lens = scene.input_of<int32_t>({seqs}, lens),
           .block_table = scene.input_of<int32_t>({seqs, c.max_blocks()}, table),
+          .sinks = c.sinks ? scene.input({{c.heads}}, DType::f32, {-3, 6}) : View{},
           .y = scene.output({q}, c.dtype),
           .single_queries = c.single_queries,
           .scale = 0.3f,
@@ -280,6 +293,7 @@ void attend(const PagedCase& c, const std::vector<HostArray>& in, int64_t seq, i
     weights.push_back(std::exp(cap == 0 ? score : cap * std::tanh(score / cap)));
     total += weights.back();
   }
+  if (c.sinks) total += std::exp(in[6][row % c.heads]);
   for (int64_t i = 0; i < c.head_dim; ++i) {
     double sum = 0;
     for (int64_t key = first; key < end_key; ++key) {
