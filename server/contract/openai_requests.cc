@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/cat.h"
+#include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
 
 namespace rbee::server {
@@ -26,7 +27,6 @@ const std::vector<Neutral>& neutral_fields() {
       {"suffix", {""}},
       {"tools", {json::array()}},
       {"functions", {json::array()}},
-      {"response_format", {{{"type", "text"}}}},
       {"modalities", {json::array({"text"})}},
       {"audio", {}},
   };
@@ -173,6 +173,7 @@ OpenAiRequest parse(std::string_view body, bool chat) {
   if (!request.top_k) request.top_k = 0;
   read_turn(reader, request);
   request.stop = read_stop(reader);
+  request.constraint = read_constraint(reader, body, errors);
   read_stream(reader, errors, out);
   read_logprobs(reader, out);
   read_choices(reader, out);

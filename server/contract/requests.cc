@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/cat.h"
+#include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
 
 namespace rbee::server {
@@ -130,6 +131,7 @@ GenerateRequest parse_generate(std::string_view body) {
   read_sampling(reader, request);
   read_turn(reader, request);
   request.stop = read_stop(reader);
+  request.constraint = read_constraint(reader, body, errors);
   request.stream = reader.boolean("stream");
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return request;

@@ -35,12 +35,20 @@ struct Message {
   std::string content;
 };
 
+// The form that an answer has to have; see engine.h.
+struct ConstraintFields {
+  std::string kind;  // json_object, json_schema, regex, choice or grammar; empty: none is asked for
+  std::string text;
+  std::vector<std::string> choices;
+};
+
 // Fields that were absent or null are empty; ranges are those of engine.h.
 struct GenerateRequest : SamplingFields {
   std::string prompt;  // exactly one of prompt and messages
   std::vector<Message> messages;
   std::optional<int32_t> max_tokens;
   std::vector<std::string> stop;
+  ConstraintFields constraint;
   std::optional<bool> stream;
   std::optional<int32_t> logprobs;  // likeliest tokens shown beside each; OpenAI's routes only
   std::optional<std::string> user;  // whose turn it is among those who wait

@@ -31,6 +31,7 @@ Json end_fields(const EndEvent& event) {
                {"stop_reason", event.stop_reason}};
   if (!event.stop_sequence.empty()) json["stop_sequence_matched"] = event.stop_sequence;
   json["seed"] = event.seed;
+  if (event.complete) json["complete"] = *event.complete;
   return json;
 }
 

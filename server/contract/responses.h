@@ -3,6 +3,7 @@
 // comes out with U+FFFD.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,7 @@ struct EndEvent {
   std::string stop_reason;
   std::string stop_sequence;  // empty: none matched
   uint64_t seed = 0;
+  std::optional<bool> complete;  // of an answer that has to have a form: whether it is a whole one
 };
 
 struct MetricsEvent {

@@ -1,5 +1,7 @@
 #include "server/llm/service.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "server/llm/page.h"
@@ -7,6 +9,20 @@
 
 namespace rbee::server {
 namespace {
+
+engine::Constraint to_engine(const ConstraintFields& wire) {
+  using Kind = engine::Constraint::Kind;
+  constexpr std::array<std::pair<std::string_view, Kind>, 5> kKinds{
+      {{"json_object", Kind::json_object},
+       {"json_schema", Kind::json_schema},
+       {"regex", Kind::regex},
+       {"choice", Kind::choice},
+       {"grammar", Kind::grammar}}};
+  const auto at = std::ranges::find(kKinds, wire.kind, &std::pair<std::string_view, Kind>::first);
+  return {.kind = at == kKinds.end() ? Kind::none : at->second,
+          .text = wire.text,
+          .choices = wire.choices};
+}
 
 engine::Request engine_request(const GenerateRequest& wire, const std::string& job_id) {
   engine::Request request;
@@ -19,6 +35,7 @@ engine::Request engine_request(const GenerateRequest& wire, const std::string& j
   set(request.max_tokens, wire.max_tokens);
   request.sampling = to_engine(wire);
   request.stop = wire.stop;
+  request.constraint = to_engine(wire.constraint);
   request.logprobs = wire.logprobs;
   set(request.client, wire.user);
   set(request.priority, wire.priority);

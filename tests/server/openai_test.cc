@@ -138,6 +138,27 @@ TEST(OpenAi, DefaultsAreOpenAis) {
   EXPECT_EQ(request.client, "127.0.0.1");
 }
 
+TEST(OpenAi, TheFormOfAnAnswerReachesTheEngine) {
+  using Kind = engine::Constraint::Kind;
+  Worker worker;
+  const auto asked = [&](const char* path, const std::string& body) {
+    EXPECT_EQ(worker.post(path, body).status, 200) << body;
+    return worker.engine.last_request().constraint;
+  };
+  EXPECT_EQ(asked(kChat, hello("")).kind, Kind::none);
+  EXPECT_EQ(asked(kChat, hello(R"("response_format":{"type":"json_object"})")).kind,
+            Kind::json_object);
+  const engine::Constraint schema =
+      asked(kChat, hello(R"("response_format":{"type":"json_schema","json_schema":{"schema":
+          {"properties":{"z":true,"a":true}}}})"));
+  EXPECT_EQ(schema.kind, Kind::json_schema);
+  EXPECT_EQ(schema.text, R"({"properties":{"z":true,"a":true}})");
+  EXPECT_EQ(asked(kCompletions, R"({"prompt":"x","guided_regex":"a+"})").kind, Kind::regex);
+  EXPECT_EQ(asked("/v1/infer", R"({"prompt":"x","grammar":"root ::= \"a\""})").kind, Kind::grammar);
+  EXPECT_THAT(asked("/v1/infer", R"({"prompt":"x","guided_choice":["a","b"]})").choices,
+              ::testing::ElementsAre("a", "b"));
+}
+
 TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
   Worker worker;
   for (const auto& [body, param] : std::vector<std::pair<std::string, std::string>>{
@@ -148,7 +169,7 @@ TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
            {hello(R"("logprobs":true,"top_logprobs":21)"), "top_logprobs"},
            {hello(R"("top_logprobs":2)"), "top_logprobs"},
            {hello(R"("tools":[{"type":"function"}])"), "tools"},
-           {hello(R"("response_format":{"type":"json_object"})"), "response_format"},
+           {hello(R"("response_format":{"type":"xml"})"), "response_format.type"},
            {hello(R"("logit_bias":{"5":200})"), "logit_bias.5"},
            {hello(R"("stream_options":7)"), "stream_options"},
            {hello(R"("stream_options":{"include_usage":7})"), "stream_options.include_usage"},

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -23,6 +24,7 @@ struct RunOptions {
   std::string prompt;
   std::string system;
   std::vector<std::string> stop;
+  std::string grammar, json_schema, regex;  // at most one is not empty
   int32_t max_tokens = 512;
   bool raw = false;
   bool quiet = false;
@@ -37,12 +39,32 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--system", options->system, "system message");
   app.add_option("--stop", options->stop, "text that ends the answer; may be given several times");
+  auto* form = app.add_option_group("form", "the form that the answer has to have");
+  form->add_option("--grammar", options->grammar, "a file with a grammar in GBNF")
+      ->check(CLI::ExistingFile);
+  form->add_option("--json-schema", options->json_schema, "a file with a JSON schema")
+      ->check(CLI::ExistingFile);
+  form->add_option("--regex", options->regex, "a regular expression for the whole answer");
+  form->require_option(0, 1);
   app.add_flag("-q,--quiet", options->quiet, "only the answer");
   return options;
 }
 
 std::string read_standard_input() {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+engine::Constraint constraint_of(const RunOptions& options) {
+  using Kind = engine::Constraint::Kind;
+  if (!options.grammar.empty()) return {Kind::grammar, read_file(options.grammar), {}};
+  if (!options.json_schema.empty()) return {Kind::json_schema, read_file(options.json_schema), {}};
+  if (!options.regex.empty()) return {Kind::regex, options.regex, {}};
+  return {};
 }
 
 engine::Finished answer(engine::Engine& engine, engine::Request request, const RunOptions& options,
@@ -52,6 +74,7 @@ engine::Finished answer(engine::Engine& engine, engine::Request request, const R
   request.max_tokens = options.max_tokens;
   request.sampling = sampling_of(options.sampling);
   request.stop = options.stop;
+  request.constraint = constraint_of(options);
   engine.submit(std::move(request), sink);
   const engine::Finished finished = sink->wait();
   std::printf("\n");

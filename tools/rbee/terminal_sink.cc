@@ -42,7 +42,9 @@ std::string summary(const engine::Finished& finished, uint64_t seed) {
       finished.prompt_tokens,
       finished.prompt_ms > 0 ? finished.prompt_tokens * 1000 / finished.prompt_ms : 0.0,
       finished.tokens_out, finished.decode_ms > 0 ? decoded * 1000 / finished.decode_ms : 0.0);
-  return cat(rates, " (", engine::wire_name(finished.reason), "), seed ", seed);
+  const bool cut_off = finished.complete == false;
+  return cat(rates, " (", engine::wire_name(finished.reason),
+             cut_off ? ", the form is not complete" : "", "), seed ", seed);
 }
 
 }  // namespace rbee::tools

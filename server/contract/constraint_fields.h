@@ -1,0 +1,18 @@
+#pragma once
+// The fields of a request that ask for an answer of a form, in the spellings of OpenAI,
+// llama-server and vLLM. Internal to server/contract.
+
+#include <string_view>
+#include <vector>
+
+#include "server/contract/json_object.h"
+
+namespace rbee::server {
+
+// response_format, grammar, json_schema, guided_* and structured_outputs, of which one may be
+// given. body: what the reader's object was read from; the order of a schema's properties is taken
+// from it.
+ConstraintFields read_constraint(ObjectReader& reader, std::string_view body,
+                                 std::vector<FieldError>& errors);
+
+}  // namespace rbee::server
