@@ -42,8 +42,9 @@ struct Request {
   Constraint constraint;
   // Log probabilities of every token, and those of so many of the likeliest beside it.
   std::optional<int32_t> logprobs;
-  std::string client;    // whose it is: clients take turns
-  int32_t priority = 0;  // -1000 to 1000; lower goes first
+  std::optional<bool> speculative;  // guess tokens ahead; absent: as the engine's options say
+  std::string client;               // whose it is: clients take turns
+  int32_t priority = 0;             // -1000 to 1000; lower goes first
   // Waits until the request of this job_id, which follows nobody, has its prompt in the cache or
   // has ended.
   std::string follows;
@@ -121,11 +122,14 @@ struct EngineStats {
   uint64_t requests_cancelled = 0;
   uint64_t prompt_tokens = 0;
   uint64_t generated_tokens = 0;
-  double prompt_seconds = 0;    // engine time, shared by a step's tokens: of prompts
-  double decode_seconds = 0;    // of generation
-  uint64_t preemptions = 0;     // requests that lost their blocks to others, for a while
-  uint64_t prefix_queries = 0;  // tokens looked up in the cache when requests began
-  uint64_t prefix_hits = 0;     // of these, tokens that were there
+  double prompt_seconds = 0;     // engine time, shared by a step's tokens: of prompts
+  double decode_seconds = 0;     // of generation
+  uint64_t drafts = 0;           // steps of a request with tokens guessed ahead
+  uint64_t draft_tokens = 0;     // tokens guessed
+  uint64_t accepted_tokens = 0;  // of these, tokens that came
+  uint64_t preemptions = 0;      // requests that lost their blocks to others, for a while
+  uint64_t prefix_queries = 0;   // tokens looked up in the cache when requests began
+  uint64_t prefix_hits = 0;      // of these, tokens that were there
   int64_t kv_blocks_total = 0;
   int64_t kv_blocks_used = 0;  // by running requests
   int64_t kv_blocks_kept = 0;  // by texts that may come again; given up when needed

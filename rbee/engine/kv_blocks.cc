@@ -78,7 +78,7 @@ int64_t KvTable::adopt(std::span<const int32_t> tokens) {
 
 void KvTable::publish(std::span<const int32_t> tokens) {
   const auto size = static_cast<size_t>(pool_->block_size_);
-  for (; (published_ + 1) * size <= tokens.size(); ++published_) {
+  for (; published_ < blocks_.size() && (published_ + 1) * size <= tokens.size(); ++published_) {
     const std::span<const int32_t> held = tokens.subspan(published_ * size, size);
     const int32_t index = blocks_[published_];
     const auto [known, added] = pool_->texts_.try_emplace(

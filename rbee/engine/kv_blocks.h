@@ -87,6 +87,7 @@ class KvTable {
   // last token at most. Returns how many tokens they hold.
   int64_t adopt(std::span<const int32_t> tokens);
   // Lets others adopt the blocks that `tokens` fill. tokens: what the cache holds of the sequence.
+  // Nothing happens after release().
   void publish(std::span<const int32_t> tokens);
   // Makes room for `tokens` in all; false, and nothing changed, when the pool has too few blocks.
   bool reserve(int64_t tokens);

@@ -12,6 +12,7 @@
 #include "rbee/engine/llm_job.h"
 #include "rbee/engine/scheduler.h"
 #include "rbee/engine/stepper.h"
+#include "rbee/engine/token_choice.h"
 #include "rbee/engine/warm_up.h"
 
 namespace rbee::engine {
@@ -25,6 +26,9 @@ using Parts = std::vector<Scheduler::Part>;
 // tokens nearly as long as many.
 constexpr int64_t kBesideShare = 4;
 constexpr int64_t kBesideShareOfGpu = 2;
+
+// Tokens guessed ahead at most.
+constexpr int32_t kMaxDraft = 64;
 
 // Rows of a tile that GPUs multiply by.
 constexpr int64_t kRowTileOfGpu = 128;
@@ -42,6 +46,8 @@ LlmOptions resolve(const TextModel& text, LlmOptions options) {
   check(options.max_running >= 1, "max_running", options.max_running, " is below 1");
   check(options.max_waiting >= 0, "max_waiting", options.max_waiting, " is negative");
   check(options.step_tokens >= 0, "step_tokens", options.step_tokens, " is negative");
+  check(options.draft_tokens >= 1 && options.draft_tokens <= kMaxDraft, "draft_tokens",
+        options.draft_tokens, " is outside of 1 to ", kMaxDraft);
   check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
   if (options.step_tokens == 0) {
     options.step_tokens =
@@ -94,8 +100,11 @@ class LlmEngine final : public Engine {
     validate(request);
     // On the caller's thread: a large grammar does not hold up the others' answers.
     auto grammar = constraints_.compile(request.constraint);
-    auto job = std::make_shared<LlmJob>(std::move(request), std::move(sink), stepper_.pool(), text_,
-                                        std::move(grammar));
+    const bool speculative = request.speculative.value_or(options_.speculative);
+    auto job = std::make_shared<LlmJob>(
+        std::move(request), std::move(sink), stepper_.pool(), text_,
+        LlmJobOptions{.grammar = std::move(grammar),
+                      .draft_tokens = speculative ? options_.draft_tokens : 0});
     const std::scoped_lock lock(mutex_);
     if (!stats_.healthy) fail(Code::device, "engine", "the device has failed");
     if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
@@ -183,7 +192,7 @@ class LlmEngine final : public Engine {
       guarded([&](const Error& error) { fail_all(error); },
               [&] {
                 let_join();
-                step(scheduler_.plan());
+                step(with_drafts(scheduler_.plan()));
                 if (sends_at_once() || scheduler_.running().empty()) send_texts();
               });
     }
@@ -261,6 +270,28 @@ class LlmEngine final : public Engine {
     }
   }
 
+  // Parts that generate get tokens guessed ahead, as far as the step and the cache have room that
+  // nobody else needs.
+  Parts with_drafts(Parts parts) {
+    int64_t room = options_.step_tokens;
+    for (const Scheduler::Part& part : parts) room -= part.count;
+    for (Scheduler::Part& part : parts) {
+      LlmJob& job = job_of(part.ticket);
+      Sequence& sequence = job.sequence;
+      if (sequence.cached + 1 != sequence.length()) continue;
+      const int64_t count = job.draft(std::min<int64_t>(room, kMaxDraft));
+      if (count == 0) continue;
+      const auto others = std::ssize(scheduler_.running());
+      if (stepper_.pool().available() <= others || !sequence.kv.reserve(sequence.length())) {
+        job.drop_draft();
+        continue;
+      }
+      part.count += count;
+      room -= count;
+    }
+    return parts;
+  }
+
   // Evaluates the parts. What cannot be evaluated together is evaluated apart, so that a request
   // fails for itself alone.
   void step(const Parts& parts) {
@@ -269,9 +300,15 @@ class LlmEngine final : public Engine {
     for (const Scheduler::Part& part : parts) cached.push_back(part.ticket->sequence.cached);
     const auto failed = [&](const Error& error) {
       if (error.code() == Code::device) return fail_all(error);
-      for (size_t i = 0; i < parts.size(); ++i) parts[i].ticket->sequence.cached = cached[i];
+      Parts again = parts;
+      for (size_t i = 0; i < parts.size(); ++i) {
+        LlmJob& job = job_of(parts[i].ticket);
+        job.sequence.cached = cached[i];
+        again[i].count -= job.drafted();
+        job.drop_draft();
+      }
       if (parts.size() > 1) log(LogLevel::warn, "a shared step failed", {{"error", error.what()}});
-      for (const Scheduler::Part& part : parts) {
+      for (const Scheduler::Part& part : again) {
         if (!scheduler_.runs(*part.ticket)) continue;  // it came to its end meanwhile
         if (parts.size() == 1) return fail_one(job_of(part.ticket), error);
         step({part});
@@ -280,11 +317,16 @@ class LlmEngine final : public Engine {
     guarded(failed, [&] { run(parts, cached); });
   }
 
+  struct Sampled {
+    JobPtr job;
+    int64_t first_row;  // of Batch::rows: one for the token to come, and one behind each guess
+  };
   struct Batch {
     std::vector<Stepper::Work> work;
-    std::vector<int32_t> rows;  // of the sampled
-    std::vector<JobPtr> sampled;
+    std::vector<int32_t> rows;
+    std::vector<Sampled> sampled;
     int64_t tokens = 0;
+    int64_t generated = 0;  // of these, tokens of generation
   };
 
   static Batch make_batch(const Parts& parts) {
@@ -293,9 +335,12 @@ class LlmEngine final : public Engine {
       Sequence& sequence = part.ticket->sequence;
       out.work.push_back({&sequence, part.count});
       out.tokens += part.count;
-      if (sequence.cached + part.count == sequence.length()) {
-        out.rows.push_back(static_cast<int32_t>(out.tokens - 1));
-        out.sampled.push_back(std::static_pointer_cast<LlmJob>(part.ticket));
+      LlmJob& job = job_of(part.ticket);
+      if (part.count == 1 + job.drafted()) out.generated += part.count;
+      if (sequence.cached + part.count < sequence.length()) continue;
+      out.sampled.push_back({std::static_pointer_cast<LlmJob>(part.ticket), std::ssize(out.rows)});
+      for (int64_t row = out.tokens - 1 - job.drafted(); row < out.tokens; ++row) {
+        out.rows.push_back(static_cast<int32_t>(row));
       }
     }
     return out;
@@ -308,19 +353,17 @@ class LlmEngine final : public Engine {
     LeadersWanted wanted{.count = 0, .vocab = known_tokens(), .scales = {}};
     std::vector<float> scales;
     const LeaderRows found = evaluate(batch, wanted, scales);
-    std::vector<std::optional<Chosen>> chosen;
+    std::vector<std::vector<Chosen>> chosen;
     chosen.reserve(batch.sampled.size());
-    for (size_t i = 0; i < batch.sampled.size(); ++i) {
-      chosen.push_back(choose(*batch.sampled[i], found, static_cast<int64_t>(i), wanted));
+    for (const Sampled& sampled : batch.sampled) {
+      chosen.push_back(choose_all(sampled, {stepper_, found, wanted}));
       if (lost_) return;
     }
     Scheduler::publish(parts);
     // Counted before the tokens are sent; the time of sending follows.
-    count_step(parts, cached, batch);
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      if (chosen[i]) take_token(batch.sampled[i], *chosen[i]);
-    }
-    add_time(parts, batch, seconds_since(begin));
+    count_step(parts, cached, chosen);
+    for (size_t i = 0; i < chosen.size(); ++i) take_tokens(batch.sampled[i].job, chosen[i]);
+    add_time(batch, seconds_since(begin));
   }
 
   // Padding rows of the output matrix are no tokens.
@@ -332,11 +375,13 @@ class LlmEngine final : public Engine {
   // what there is of each row. scales: its memory.
   LeaderRows evaluate(const Batch& batch, LeadersWanted& wanted, std::vector<float>& scales) {
     bool sums = false;
-    for (const JobPtr& job : batch.sampled) {
-      const Sampler::Wanted own = job->sampler().wanted(wanted.vocab);
-      wanted.count = std::max({wanted.count, own.leaders, scored_leaders(*job, own)});
-      sums |= own.sum || job->request().logprobs;
-      scales.push_back(own.sum ? job->sampler().scale() : 1.0f);
+    for (const Sampled& sampled : batch.sampled) {
+      LlmJob& job = *sampled.job;
+      const Sampler::Wanted own = job.sampler().wanted(wanted.vocab);
+      wanted.count = std::max({wanted.count, own.leaders, scored_leaders(job, own)});
+      sums |= own.sum || job.request().logprobs;
+      scales.resize(scales.size() + static_cast<size_t>(1 + job.drafted()),
+                    own.sum ? job.sampler().scale() : 1.0f);
     }
     if (wanted.count == 0) {
       stepper_.run(batch.work, batch.rows);
@@ -350,107 +395,81 @@ class LlmEngine final : public Engine {
     return stepper_.leaders();
   }
 
-  // What log probabilities take of a row whose leaders are looked for anyway.
-  static int64_t scored_leaders(const LlmJob& job, const Sampler::Wanted& own) {
-    if (own.leaders == 0) return 0;
-    return std::max(job.request().logprobs.value_or(0), 1);
+  // The next tokens of a sampled sequence: those behind a guess count as long as it is the token
+  // that is chosen anyway, so that guesses change nothing but the number of steps. Empty when the
+  // request failed by it.
+  std::vector<Chosen> choose_all(const Sampled& sampled, const StepLogits& logits) {
+    LlmJob& job = *sampled.job;
+    const std::vector<int32_t> tokens = job.sequence.tokens;
+    const auto known = static_cast<size_t>(job.sequence.length() - job.drafted());
+    std::vector<Chosen> out;
+    bool goes_on = true;
+    for (size_t i = known; goes_on && i <= tokens.size(); ++i) {
+      const LogitRow row{.index = sampled.first_row + static_cast<int64_t>(i - known),
+                         .history = std::span(tokens).first(i)};
+      std::optional<Chosen> chosen = choose(job, logits, row);
+      if (!chosen) return {};
+      goes_on = i < tokens.size() && chosen->id == tokens[i];
+      out.push_back(std::move(*chosen));
+    }
+    count_draft(job.drafted(), std::ssize(out) - 1);
+    job.settle_draft(std::ssize(out) - 1);
+    return out;
   }
 
-  struct Chosen {
-    int32_t id;
-    std::optional<RowLogprobs> scored;
-  };
-
-  // The next token of a sampled sequence; whole rows are read where the leaders do not decide it.
   // Absent when the request failed by it.
-  std::optional<Chosen> choose(LlmJob& job, const LeaderRows& found, int64_t row,
-                               const LeadersWanted& wanted) {
+  std::optional<Chosen> choose(LlmJob& job, const StepLogits& logits, const LogitRow& row) {
     std::optional<Chosen> out;
     const auto failed = [&](const Error& error) {
       if (error.code() == Code::device) return fail_all(error);
       fail_one(job, error);
     };
-    guarded(failed, [&] {
-      out = choose_from_leaders(job, found, row, wanted);
-      if (!out) out = choose_from_row(job, row, wanted.vocab);
-    });
+    guarded(failed, [&] { out = choose_token(job, logits, row); });
     return out;
   }
 
-  std::optional<Chosen> choose_from_leaders(LlmJob& job, const LeaderRows& found, int64_t row,
-                                            const LeadersWanted& wanted) {
-    if (wanted.count == 0) return std::nullopt;
-    const Leaders leaders = row_of(found, row, wanted);
-    const std::optional<int32_t> id = job.sampler().sample(leaders, job.sequence.tokens);
-    if (!id) return std::nullopt;
-    check_from_device(*id, wanted.vocab);
-    Chosen out{*id, {}};
-    if (const std::optional<int32_t> count = job.request().logprobs) {
-      // The sum is at another scale where the nucleus is cut after the temperature.
-      const bool unscaled = wanted.scales.empty() || wanted.scales[static_cast<size_t>(row)] == 1;
-      out.scored = unscaled && *count <= wanted.count
-                       ? logprobs_of(leaders, *id, *count)
-                       : logprobs_of(whole_row(row, wanted.vocab), *id, *count);
-    }
-    return out;
-  }
-
-  Chosen choose_from_row(LlmJob& job, int64_t row, int64_t vocab) {
-    const std::span<float> logits = whole_row(row, vocab);
-    const std::optional<int32_t> count = job.request().logprobs;
-    std::vector<float> unchanged;  // by the sampler
-    if (count) unchanged.assign(logits.begin(), logits.end());
-    Chosen out{job.sampler().sample(logits, job.sequence.tokens), {}};
-    if (count) out.scored = logprobs_of(unchanged, out.id, *count);
-    return out;
-  }
-
-  std::span<float> whole_row(int64_t row, int64_t vocab) {
-    return stepper_.logit_row(row).first(static_cast<size_t>(vocab));
-  }
-
-  static Leaders row_of(const LeaderRows& found, int64_t row, const LeadersWanted& wanted) {
-    const auto count = static_cast<size_t>(wanted.count);
-    const auto at = static_cast<size_t>(row);
-    return {.values = found.values.subspan(at * count, count),
-            .ids = found.ids.subspan(at * count, count),
-            .sum = found.sums.empty() ? 0.0f : found.sums[at],
-            .vocab = wanted.vocab};
-  }
-
-  // What a failing device gave must not become an index of the host's.
-  static void check_from_device(int32_t id, int64_t vocab) {
-    if (id < 0 || id >= vocab) {
-      fail(Code::internal, "sample", "token ", id, " is outside of the ", vocab, " known ones");
-    }
-  }
-
-  void take_token(const JobPtr& job, const Chosen& chosen) {
-    const RowLogprobs* scored = chosen.scored ? &*chosen.scored : nullptr;
+  void take_tokens(const JobPtr& job, const std::vector<Chosen>& chosen) {
+    if (chosen.empty()) return;
+    // Guesses that came are in the sequence already; they are taken like all others.
+    Sequence& sequence = job->sequence;
+    sequence.tokens.resize(sequence.tokens.size() + 1 - chosen.size());
     guarded([&](const Error& error) { fail_one(*job, error); },
             [&] {
-              if (const auto reason = job->take(chosen.id, scored)) return finish(*job, *reason);
+              for (const Chosen& one : chosen) {
+                const RowLogprobs* scored = one.scored ? &*one.scored : nullptr;
+                if (const auto reason = job->take(one.id, scored)) return finish(*job, *reason);
+              }
               unsent_.push_back(job);
             });
   }
 
-  void count_step(const Parts& parts, std::span<const int64_t> cached, const Batch& batch) {
+  void count_draft(int64_t drafted, int64_t accepted) {
+    if (drafted == 0) return;
+    const std::scoped_lock lock(mutex_);
+    ++stats_.drafts;
+    stats_.draft_tokens += static_cast<uint64_t>(drafted);
+    stats_.accepted_tokens += static_cast<uint64_t>(accepted);
+  }
+
+  void count_step(const Parts& parts, std::span<const int64_t> cached,
+                  const std::vector<std::vector<Chosen>>& chosen) {
     int64_t prompt_tokens = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
       prompt_tokens += job_of(parts[i].ticket).count_prompt_tokens(cached[i]);
     }
+    size_t generated = 0;
+    for (const std::vector<Chosen>& tokens : chosen) generated += tokens.size();
     {
       const std::scoped_lock lock(mutex_);
       stats_.prompt_tokens += static_cast<uint64_t>(prompt_tokens);
-      stats_.generated_tokens += batch.sampled.size();
+      stats_.generated_tokens += generated;
     }
     note_scheduler();
   }
 
-  void add_time(const Parts& parts, const Batch& batch, double seconds) {
-    const auto ones =
-        std::ranges::count_if(parts, [](const Scheduler::Part& part) { return part.count == 1; });
-    const double generation = static_cast<double>(ones) / static_cast<double>(batch.tokens);
+  void add_time(const Batch& batch, double seconds) {
+    const double generation =
+        static_cast<double>(batch.generated) / static_cast<double>(batch.tokens);
     const std::scoped_lock lock(mutex_);
     stats_.decode_seconds += seconds * generation;
     stats_.prompt_seconds += seconds * (1 - generation);

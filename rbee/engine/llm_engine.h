@@ -22,6 +22,8 @@ struct LlmOptions {
   // memory holds (of a device with its own: half), but one context at least.
   int64_t cache_tokens = 0;
   int64_t block_size = 32;        // tokens in a block of the KV cache
+  bool speculative = false;       // guess tokens ahead, where a request does not say
+  int32_t draft_tokens = 8;       // guessed at most, 1 to 64
   std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions
 };
 

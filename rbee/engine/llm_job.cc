@@ -16,18 +16,20 @@ uint64_t fresh_seed() {
 }  // namespace
 
 LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& pool,
-               const TextModel& model, std::shared_ptr<const grammar::CompiledGrammar> grammar)
+               const TextModel& model, LlmJobOptions options)
     : Ticket(pool, request.client, request.priority),
       model_(model),
       request_(std::move(request)),
       sink_(std::move(sink)),
       seed_(request_.sampling.seed ? *request_.sampling.seed : fresh_seed()),
       sampler_(request_.sampling, seed_),
-      detokenizer_(*model.tokenizer, grammar ? text::DecodeStream::LeadingSpaces::kept
-                                             : text::DecodeStream::LeadingSpaces::dropped),
-      stops_(request_.stop) {
-  if (!grammar) return;
-  constrained_.emplace(std::move(grammar));
+      detokenizer_(*model.tokenizer, options.grammar ? text::DecodeStream::LeadingSpaces::kept
+                                                     : text::DecodeStream::LeadingSpaces::dropped),
+      stops_(request_.stop),
+      // What a constraint allows is known for the next token only.
+      draft_length_(options.grammar ? 0 : options.draft_tokens) {
+  if (!options.grammar) return;
+  constrained_.emplace(std::move(options.grammar));
   sampler_.allow(constrained_->mask());
 }
 
@@ -76,6 +78,31 @@ void LlmJob::start() {
   if (start_) return;
   start_ = Clock::now();
   sink_->on_started({model_.info.id, seed_, static_cast<int32_t>(prompt_tokens_)});
+}
+
+int64_t LlmJob::draft(int64_t most) {
+  // The step's own token comes beside the guesses.
+  const int64_t room = std::min<int64_t>(request_.max_tokens - tokens_out_,
+                                         model_.info.context_length - sequence.length());
+  const std::vector<int32_t> tokens =
+      ngram_draft(sequence.tokens, std::min({most, room - 1, draft_length_.next()}));
+  sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
+  drafted_ = std::ssize(tokens);
+  return drafted_;
+}
+
+void LlmJob::settle_draft(int64_t accepted) {
+  if (drafted_ == 0) return;
+  draft_length_.learn(drafted_, accepted);
+  const int64_t wrong = drafted_ - accepted;
+  sequence.tokens.resize(static_cast<size_t>(sequence.length() - wrong));
+  sequence.cached -= wrong;  // the places in the cache are written again
+  drafted_ = 0;
+}
+
+void LlmJob::drop_draft() {
+  sequence.tokens.resize(static_cast<size_t>(sequence.length() - drafted_));
+  drafted_ = 0;
 }
 
 ScoredToken LlmJob::name(const TokenLogprob& token) const {

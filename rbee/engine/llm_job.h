@@ -8,6 +8,7 @@
 #include "rbee/engine/constraint.h"
 #include "rbee/engine/engine.h"
 #include "rbee/engine/logprobs.h"
+#include "rbee/engine/ngram_draft.h"
 #include "rbee/engine/sampler.h"
 #include "rbee/engine/stop_matcher.h"
 #include "rbee/engine/text_model.h"
@@ -15,12 +16,17 @@
 
 namespace rbee::engine {
 
+struct LlmJobOptions {
+  std::shared_ptr<const grammar::CompiledGrammar> grammar;  // null: no constraint
+  int64_t draft_tokens = 0;                                 // guessed ahead at most; 0: none
+};
+
 class LlmJob final : public Ticket {
  public:
-  // A fresh seed where the request has none. `model` outlives the job. grammar: null for requests
-  // without a constraint. Throws unsupported as ConstrainedText does.
+  // A fresh seed where the request has none. `model` outlives the job. Throws unsupported as
+  // ConstrainedText does.
   LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& pool,
-         const TextModel& model, std::shared_ptr<const grammar::CompiledGrammar> grammar);
+         const TextModel& model, LlmJobOptions options = {});
 
   const Request& request() const { return request_; }
   EventSink& sink() const { return *sink_; }
@@ -33,6 +39,14 @@ class LlmJob final : public Ticket {
   void encode();
   // The request has a place; its first tells the client.
   void start();
+  // Appends tokens that may come next to the sequence, `most` at most, for one step. Returns how
+  // many.
+  int64_t draft(int64_t most);
+  int64_t drafted() const { return drafted_; }
+  // Of the drafted tokens the first `accepted` have come, the others leave the sequence.
+  void settle_draft(int64_t accepted);
+  // The drafted tokens leave the sequence as if there had been none.
+  void drop_draft();
   // Takes the next token; its text is for send(). The reason when it was the last one.
   // scored: of the token, where the request asks for it. Throws unsupported where the constraint
   // cannot be followed any more.
@@ -65,6 +79,8 @@ class LlmJob final : public Ticket {
   int64_t prompt_counted_ = 0;
   int32_t tokens_out_ = 0;
   int32_t pieces_out_ = 0;
+  DraftLength draft_length_;
+  int64_t drafted_ = 0;               // tokens at the end of the sequence that are guesses
   std::vector<ScoredChoice> scored_;  // since the last piece
   std::string unsent_;
   std::optional<Clock::time_point> start_;

@@ -10,7 +10,7 @@ namespace rbee::server {
 
 // "stop": one text or a list of them.
 std::vector<std::string> read_stop(ObjectReader& reader);
-// "user" and "priority": who asks, and how urgently.
+// "user", "priority" and "speculative": who asks, how urgently, and how steps are made for it.
 void read_turn(ObjectReader& reader, GenerateRequest& request);
 
 }  // namespace rbee::server

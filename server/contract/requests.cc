@@ -108,6 +108,7 @@ std::vector<std::string> read_stop(ObjectReader& reader) {
 
 void read_turn(ObjectReader& reader, GenerateRequest& request) {
   request.priority = reader.integer("priority", {-kMaxPriority, kMaxPriority});
+  request.speculative = reader.boolean("speculative");
   request.user = reader.text("user");
   if (!request.user) return;
   if (request.user->empty()) reader.note("user", "non_empty", "is empty", reader.find("user"));

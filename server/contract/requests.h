@@ -50,6 +50,7 @@ struct GenerateRequest : SamplingFields {
   std::vector<std::string> stop;
   ConstraintFields constraint;
   std::optional<bool> stream;
+  std::optional<bool> speculative;
   std::optional<int32_t> logprobs;  // likeliest tokens shown beside each; OpenAI's routes only
   std::optional<std::string> user;  // whose turn it is among those who wait
   std::optional<int32_t> priority;

@@ -23,6 +23,12 @@ void write_batching(std::string& out, const engine::EngineStats& stats, const st
         stats.prefix_queries);
   write("vllm:prefix_cache_hits_total", "counter", "Of these, tokens that were there.",
         stats.prefix_hits);
+  write("vllm:spec_decode_num_drafts_total", "counter", "Steps of requests with guessed tokens.",
+        stats.drafts);
+  write("vllm:spec_decode_num_draft_tokens_total", "counter", "Tokens guessed ahead.",
+        stats.draft_tokens);
+  write("vllm:spec_decode_num_accepted_tokens_total", "counter", "Of these, tokens that came.",
+        stats.accepted_tokens);
   write("vllm:generation_tokens_total", "counter", "Tokens generated.", stats.generated_tokens);
 }
 

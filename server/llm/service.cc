@@ -37,6 +37,7 @@ engine::Request engine_request(const GenerateRequest& wire, const std::string& j
   request.stop = wire.stop;
   request.constraint = to_engine(wire.constraint);
   request.logprobs = wire.logprobs;
+  request.speculative = wire.speculative;
   set(request.client, wire.user);
   set(request.priority, wire.priority);
   return request;

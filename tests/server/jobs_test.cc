@@ -113,7 +113,8 @@ TEST(Jobs, EverySamplerReachesTheEngine) {
       "dry_penalty_last_n":100,"dry_sequence_breakers":["x"],"dynatemp_range":0.5,
       "dynatemp_exponent":2,"mirostat":2,"mirostat_tau":4,"mirostat_eta":0.5,
       "logit_bias":[[7,1.5],["word",false]],"min_tokens":4,"ignore_eos":true,"bad_words":["bad"],
-      "samplers":["dry","top_p","temperature"]})");
+      "samplers":["dry","top_p","temperature"],"speculative":false})");
+  EXPECT_EQ(worker.engine.last_request().speculative, false);
   const engine::SamplingParams sampling = worker.engine.last_request().sampling;
   EXPECT_EQ(sampling.typical_p, 0.5f);
   EXPECT_EQ(sampling.top_n_sigma, 1.5f);

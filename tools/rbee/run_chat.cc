@@ -28,6 +28,8 @@ struct RunOptions {
   int32_t max_tokens = 512;
   bool raw = false;
   bool quiet = false;
+  std::string speculative = "off";
+  int32_t draft_tokens = 8;
 };
 
 std::shared_ptr<RunOptions> add_options(CLI::App& app) {
@@ -46,6 +48,12 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
       ->check(CLI::ExistingFile);
   form->add_option("--regex", options->regex, "a regular expression for the whole answer");
   form->require_option(0, 1);
+  app.add_option("--speculative", options->speculative, "guess tokens ahead from the text")
+      ->check(CLI::IsMember({"off", "ngram"}))
+      ->capture_default_str();
+  app.add_option("--speculative-tokens", options->draft_tokens, "guessed at most")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_flag("-q,--quiet", options->quiet, "only the answer");
   return options;
 }
@@ -86,9 +94,16 @@ engine::Finished answer(engine::Engine& engine, engine::Request request, const R
   return finished;
 }
 
+std::unique_ptr<engine::Engine> make_engine(const RunOptions& options) {
+  return engine::make_llm_engine(load(options.model),
+                                 {.max_running = 1,
+                                  .speculative = options.speculative == "ngram",
+                                  .draft_tokens = options.draft_tokens});
+}
+
 int run(const RunOptions& options) {
   const std::string prompt = options.prompt.empty() ? read_standard_input() : options.prompt;
-  const auto engine = engine::make_llm_engine(load(options.model), {.max_running = 1});
+  const auto engine = make_engine(options);
   engine::Request request;
   if (options.raw) {
     request.prompt = prompt;
@@ -121,7 +136,7 @@ int chat(const RunOptions& options) {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  const auto engine = engine::make_llm_engine(load(options.model), {.max_running = 1});
+  const auto engine = make_engine(options);
   cancel_on_interrupt(*engine);
   std::fprintf(stderr, "%s. Ctrl-C stops an answer, Ctrl-D or /exit ends, /clear starts again.\n",
                engine->model().id.c_str());

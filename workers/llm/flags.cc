@@ -23,6 +23,13 @@ void add_batching_flags(CLI::App& app, Flags& flags) {
   app.add_option("--max-waiting", flags.max_waiting, "Requests queued beyond those")
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
+  app.add_option("--speculative", flags.speculative,
+                 "Guess tokens ahead from the text, where a request does not say")
+      ->check(CLI::IsMember({"off", "ngram"}))
+      ->capture_default_str();
+  app.add_option("--speculative-tokens", flags.draft_tokens, "Tokens guessed ahead at most")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_option("--step-tokens", flags.step_tokens,
                  "Tokens evaluated at once at most; 0 = 512 on a CPU, else 2048")
       ->check(CLI::Range(int64_t{0}, int64_t{65536}));

@@ -18,6 +18,8 @@ struct Flags : CommonFlags {        // worker_id: "llm-worker-<port>" when not g
   int64_t cache_tokens = 0;         // that the cache holds; 0 = see engine::LlmOptions
   int32_t max_running = 32;         // requests that share a step
   int32_t max_waiting = 256;        // requests queued beyond those
+  std::string speculative = "off";  // ngram: tokens are guessed from the text
+  int32_t draft_tokens = 8;         // guessed at most
   int64_t step_tokens = 0;          // of a step at most; 0 = see engine::LlmOptions
 };
 

@@ -44,7 +44,9 @@ std::unique_ptr<engine::Engine> load_engine(const BackendInfo& backend, const Fl
   engine::LlmOptions options{.max_running = flags.max_running,
                              .max_waiting = flags.max_waiting,
                              .step_tokens = flags.step_tokens,
-                             .cache_tokens = flags.cache_tokens};
+                             .cache_tokens = flags.cache_tokens,
+                             .speculative = flags.speculative == "ngram",
+                             .draft_tokens = flags.draft_tokens};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
   Device& device = open_device(backend, flags);
   try {

@@ -152,6 +152,16 @@ TEST(PrefixCache, EqualTextsOfTwoSequencesAreKeptOnceAndGoOnTogether) {
   EXPECT_EQ(c.adopt(std::vector<int32_t>{1, 2, 3, 4, 5}), 4);
 }
 
+TEST(PrefixCache, ATableWithoutBlocksPublishesNothing) {
+  KvBlockPool pool(4, 2);
+  KvTable table(pool);
+  EXPECT_TRUE(table.reserve(4));
+  table.release();
+  table.publish(std::vector<int32_t>{1, 2, 3, 4});
+  EXPECT_EQ(pool.kept(), 0);
+  EXPECT_EQ(table.adopt(std::vector<int32_t>{1, 2, 3, 4}), 0);
+}
+
 TEST(PrefixCache, WhatIsNotPublishedIsNotKept) {
   KvBlockPool pool(4, 2);
   {

@@ -34,6 +34,9 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
                                           {.running = 5,
                                            .waiting = 6,
                                            .prompt_tokens = 7,
+                                           .drafts = 11,
+                                           .draft_tokens = 40,
+                                           .accepted_tokens = 23,
                                            .preemptions = 2,
                                            .prefix_queries = 80,
                                            .prefix_hits = 48,
@@ -56,6 +59,9 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
   EXPECT_THAT(text, HasSubstr("vllm:num_preemptions_total{" + label + "} 2\n"));
   EXPECT_THAT(text, HasSubstr("vllm:prefix_cache_queries_total{" + label + "} 80\n"));
   EXPECT_THAT(text, HasSubstr("vllm:prefix_cache_hits_total{" + label + "} 48\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:spec_decode_num_drafts_total{" + label + "} 11\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:spec_decode_num_draft_tokens_total{" + label + "} 40\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:spec_decode_num_accepted_tokens_total{" + label + "} 23\n"));
   EXPECT_THAT(text, HasSubstr("rbee_kv_cache_blocks_kept 3\n"));
   EXPECT_THAT(text, HasSubstr("worker_inference_duration_ms_count 0\n"));
 

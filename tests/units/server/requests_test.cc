@@ -164,6 +164,7 @@ TEST(ParseGenerate, SamplersOutsideOfRanges) {
            {R"("mirostat_eta":1.5)", "range(0..=1)"},
            {R"("min_tokens":-1)", "range(0..=2147483647)"},
            {R"("ignore_eos":1)", "type(boolean)"},
+           {R"("speculative":"ngram")", "type(boolean)"},
            {R"("bad_words":[""])", "non_empty"},
            {R"("logit_bias":7)", "type(object)"},
            {R"("logit_bias":{"x":1})", "type(token)"},

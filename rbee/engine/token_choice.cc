@@ -1,0 +1,72 @@
+#include "rbee/engine/token_choice.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace rbee::engine {
+namespace {
+
+Leaders row_of(const StepLogits& logits, int64_t row) {
+  const auto count = static_cast<size_t>(logits.wanted.count);
+  const auto at = static_cast<size_t>(row);
+  const LeaderRows& found = logits.found;
+  return {.values = found.values.subspan(at * count, count),
+          .ids = found.ids.subspan(at * count, count),
+          .sum = found.sums.empty() ? 0.0f : found.sums[at],
+          .vocab = logits.wanted.vocab};
+}
+
+std::span<float> whole_row(const StepLogits& logits, int64_t row) {
+  return logits.stepper.logit_row(row).first(static_cast<size_t>(logits.wanted.vocab));
+}
+
+// What a failing device gave must not become an index of the host's.
+void check_from_device(int32_t id, int64_t vocab) {
+  if (id < 0 || id >= vocab) {
+    fail(Code::internal, "sample", "token ", id, " is outside of the ", vocab, " known ones");
+  }
+}
+
+std::optional<Chosen> choose_from_leaders(LlmJob& job, const StepLogits& logits,
+                                          const LogitRow& row) {
+  const LeadersWanted& wanted = logits.wanted;
+  if (wanted.count == 0) return std::nullopt;
+  const Leaders leaders = row_of(logits, row.index);
+  const std::optional<int32_t> id = job.sampler().sample(leaders, row.history);
+  if (!id) return std::nullopt;
+  check_from_device(*id, wanted.vocab);
+  Chosen out{*id, {}};
+  if (const std::optional<int32_t> count = job.request().logprobs) {
+    // The sum is at another scale where the nucleus is cut after the temperature.
+    const bool unscaled =
+        wanted.scales.empty() || wanted.scales[static_cast<size_t>(row.index)] == 1;
+    out.scored = unscaled && *count <= wanted.count
+                     ? logprobs_of(leaders, *id, *count)
+                     : logprobs_of(whole_row(logits, row.index), *id, *count);
+  }
+  return out;
+}
+
+Chosen choose_from_row(LlmJob& job, const StepLogits& logits, const LogitRow& row) {
+  const std::span<float> all = whole_row(logits, row.index);
+  const std::optional<int32_t> count = job.request().logprobs;
+  std::vector<float> unchanged;  // by the sampler
+  if (count) unchanged.assign(all.begin(), all.end());
+  Chosen out{job.sampler().sample(all, row.history), {}};
+  if (count) out.scored = logprobs_of(unchanged, out.id, *count);
+  return out;
+}
+
+}  // namespace
+
+int64_t scored_leaders(const LlmJob& job, const Sampler::Wanted& wanted) {
+  if (wanted.leaders == 0) return 0;
+  return std::max(job.request().logprobs.value_or(0), 1);
+}
+
+Chosen choose_token(LlmJob& job, const StepLogits& logits, const LogitRow& row) {
+  const std::optional<Chosen> chosen = choose_from_leaders(job, logits, row);
+  return chosen ? *chosen : choose_from_row(job, logits, row);
+}
+
+}  // namespace rbee::engine

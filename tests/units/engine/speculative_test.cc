@@ -1,0 +1,217 @@
+// Tokens guessed ahead change the number of steps and nothing else.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <map>
+
+#include "rbee/engine/ngram_draft.h"
+#include "rbee/engine/stepper.h"
+#include "tests/units/engine/tiny_engine.h"
+
+namespace rbee::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(NgramDraft, IsWhatFollowedTheLongestEndThatCameBefore) {
+  const auto draft = [](std::vector<int32_t> history, int64_t most) {
+    return ngram_draft(history, most);
+  };
+  EXPECT_THAT(draft({1, 2, 3, 4, 1, 2}, 8), ElementsAre(3, 4, 1, 2));
+  EXPECT_THAT(draft({1, 2, 3, 4, 1, 2}, 1), ElementsAre(3));
+  EXPECT_THAT(draft({1, 2, 3, 9, 1, 2, 4, 9, 1, 2}, 1), ElementsAre(4));     // the latest
+  EXPECT_THAT(draft({7, 1, 2, 3, 9, 1, 2, 4, 7, 1, 2}, 1), ElementsAre(3));  // the longest
+  EXPECT_THAT(draft({5, 5, 5}, 4), ElementsAre(5));                          // overlapping
+  EXPECT_THAT(draft({1, 2, 3, 4, 2}, 4), IsEmpty());                         // one token only
+  EXPECT_THAT(draft({1, 2, 1, 2}, 0), IsEmpty());
+  EXPECT_THAT(draft({}, 4), IsEmpty());
+}
+
+TEST(DraftLength, FollowsWhatComes) {
+  DraftLength length(8);
+  EXPECT_EQ(length.next(), 8);
+  length.learn(8, 2);
+  EXPECT_EQ(length.next(), 3);
+  length.learn(3, 3);
+  EXPECT_EQ(length.next(), 6);
+  length.learn(6, 6);
+  EXPECT_EQ(length.next(), 8);
+  length.learn(8, 0);
+  EXPECT_EQ(length.next(), 0);  // for one token
+  EXPECT_EQ(length.next(), 1);
+  length.learn(1, 0);
+  EXPECT_EQ(length.next(), 0);  // for two
+  EXPECT_EQ(length.next(), 0);
+  EXPECT_EQ(length.next(), 1);
+  length.learn(1, 1);
+  EXPECT_EQ(length.next(), 2);
+}
+
+LlmOptions plain() {
+  return {.max_running = 8, .block_size = 4, .kv_dtype = DType::f32};
+}
+
+LlmOptions guessing() {
+  LlmOptions options = plain();
+  options.speculative = true;
+  return options;
+}
+
+const std::vector<std::string> kPrompts = {"bad cafe bad cafe bad", "hello hello hello", "x",
+                                           "some words and some words and"};
+
+// Of two tokens only, so that everything has been there before.
+Request repetitive(const std::string& prompt, int32_t tokens) {
+  Request request = greedy(prompt, tokens);
+  request.sampling.top_k = 2;
+  request.sampling.top_p = 1;
+  request.sampling.logit_bias = {{-1, "cafe", 100}};
+  return request;
+}
+
+TEST(Speculative, GreedyTextsAreTheSame) {
+  const auto without = make_llm_engine(tiny_model(128), plain());
+  const auto with = make_llm_engine(tiny_model(128), guessing());
+  for (const std::string& prompt : kPrompts) {
+    const auto wanted = answer(*without, repetitive(prompt, 60)),
+               found = answer(*with, repetitive(prompt, 60));
+    EXPECT_EQ(found->text, wanted->text) << prompt;
+    EXPECT_EQ(found->finished->tokens_out, wanted->finished->tokens_out);
+    EXPECT_TRUE(found->indices_follow);
+  }
+  const EngineStats stats = with->stats();
+  EXPECT_EQ(stats.generated_tokens, without->stats().generated_tokens);
+  EXPECT_GT(stats.drafts, 0u);
+  EXPECT_GT(stats.accepted_tokens, stats.drafts / 2);
+  EXPECT_LE(stats.accepted_tokens, stats.draft_tokens);
+  EXPECT_EQ(without->stats().drafts, 0u);
+  EXPECT_EQ(stats.kv_blocks_used, 0);
+}
+
+Request sampled(const std::string& prompt, uint64_t seed, int32_t tokens) {
+  Request request = greedy(prompt, tokens);
+  request.sampling = {.temperature = 0.8f, .top_k = 5, .top_p = 0.95f, .seed = seed};
+  request.sampling.dry_multiplier = 0.01f;  // state that grows with the text
+  return request;
+}
+
+TEST(Speculative, ASeedGivesTheSameTextAlsoBesideOthersAndInTurns) {
+  const auto without = make_llm_engine(tiny_model(128), plain());
+  // Blocks for three of the requests: some lose theirs in between.
+  LlmOptions tight = guessing();
+  tight.cache_tokens = 160;
+  const auto with = make_llm_engine(tiny_model(128), tight);
+  std::vector<std::string> wanted;
+  std::vector<std::shared_ptr<Recorder>> found;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const Request request = sampled(kPrompts[seed % kPrompts.size()], seed, 50);
+    wanted.push_back(answer(*without, request)->text);
+    found.push_back(submit(*with, request, cat("job-", seed)));
+  }
+  for (size_t i = 0; i < found.size(); ++i) {
+    found[i]->wait();
+    EXPECT_EQ(found[i]->text, wanted[i]) << i;
+  }
+  EXPECT_GT(with->stats().accepted_tokens, 0u);
+  EXPECT_LT(with->stats().accepted_tokens, with->stats().draft_tokens);  // some were wrong
+}
+
+TEST(Speculative, StopsAndLogprobsAreThoseOfEachToken) {
+  const auto without = make_llm_engine(tiny_model(128), plain());
+  const auto with = make_llm_engine(tiny_model(128), guessing());
+  Request request = repetitive(kPrompts[0], 40);
+  request.logprobs = 2;
+  const auto wanted = answer(*without, request), found = answer(*with, request);
+  ASSERT_EQ(found->tokens.size(), wanted->tokens.size());
+  for (size_t i = 0; i < found->tokens.size(); ++i) {
+    EXPECT_EQ(found->tokens[i].chosen.id, wanted->tokens[i].chosen.id);
+    EXPECT_NEAR(found->tokens[i].chosen.logprob, wanted->tokens[i].chosen.logprob, 1e-4);
+  }
+  for (const int32_t tokens : {1, 2, 7, 23}) {
+    request.max_tokens = tokens;
+    EXPECT_EQ(answer(*with, request)->text, answer(*without, request)->text);
+  }
+  request.max_tokens = 40;
+  request.stop = {wanted->text.substr(wanted->text.size() / 2, 3)};
+  EXPECT_EQ(answer(*with, request)->text, answer(*without, request)->text);
+}
+
+TEST(Speculative, ARequestSaysWhetherToGuess) {
+  const auto on = make_llm_engine(tiny_model(128), guessing());
+  Request request = repetitive(kPrompts[0], 30);
+  request.speculative = false;
+  answer(*on, request);
+  EXPECT_EQ(on->stats().drafts, 0u);
+  const auto off = make_llm_engine(tiny_model(128), plain());
+  request.speculative = true;
+  answer(*off, request);
+  EXPECT_GT(off->stats().drafts, 0u);
+  LlmOptions options = plain();
+  options.draft_tokens = 65;
+  EXPECT_THROW(make_llm_engine(tiny_model(), options), Error);
+}
+
+// Probabilities of all texts of `length` tokens out of two, at temperature 1.
+std::map<std::vector<int32_t>, double> texts_of(const TextModel& model,
+                                                const std::vector<int32_t>& prompt,
+                                                const std::vector<int32_t>& two, size_t length) {
+  if (length == 0) return {{{}, 1.0}};
+  Stepper stepper(*model.model, *model.device,
+                  {.cache_tokens = 128, .block_size = 16, .kv_dtype = DType::f32});
+  Sequence sequence(stepper.pool());
+  sequence.tokens = prompt;
+  const Stepper::Work work[] = {{&sequence, sequence.length()}};
+  const int32_t rows[] = {static_cast<int32_t>(sequence.length() - 1)};
+  const std::span<float> logits = stepper.step(work, rows);
+  const auto logit = [&](int32_t id) { return double{logits[static_cast<size_t>(id)]}; };
+  const double first = 1 / (1 + std::exp(logit(two[1]) - logit(two[0])));
+  std::map<std::vector<int32_t>, double> out;
+  for (const int32_t id : two) {
+    std::vector<int32_t> longer = prompt;
+    longer.push_back(id);
+    for (const auto& [rest, p] : texts_of(model, longer, two, length - 1)) {
+      std::vector<int32_t> text{id};
+      text.insert(text.end(), rest.begin(), rest.end());
+      out[text] = p * (id == two[0] ? first : 1 - first);
+    }
+  }
+  return out;
+}
+
+TEST(Speculative, DrawsFollowTheModelsDistribution) {
+  const TextModel model = tiny_model(128);
+  const std::vector<int32_t> two = model.tokenizer->encode("cafe", {.add_special = false});
+  ASSERT_EQ(two.size(), 2u);
+  // Every pair came before, so that there is always a guess, right or wrong.
+  const std::string prompt = "cafefecacafeca";
+  const auto expected = texts_of(model, model.tokenizer->encode(prompt), two, 3);
+  const auto engine = make_llm_engine(tiny_model(128), guessing());
+  constexpr uint64_t kDraws = 500;
+  std::map<std::vector<int32_t>, int> drawn;
+  for (uint64_t seed = 0; seed < kDraws; ++seed) {
+    Request request = repetitive(prompt, 5);
+    request.sampling.temperature = 1;
+    request.sampling.seed = seed;
+    request.logprobs = 0;
+    const auto sink = answer(*engine, request);
+    ASSERT_EQ(sink->tokens.size(), 5u);
+    std::vector<int32_t> text;
+    for (size_t i = 0; i < 3; ++i) text.push_back(sink->tokens[i].chosen.id);
+    ++drawn[text];
+  }
+  double chi_square = 0;
+  ASSERT_EQ(expected.size(), 8u);
+  for (const auto& [text, p] : expected) {
+    const double wanted = p * kDraws;
+    chi_square += (drawn[text] - wanted) * (drawn[text] - wanted) / wanted;
+  }
+  EXPECT_LT(chi_square, 24.3);  // 7 degrees of freedom: exceeded once in a thousand
+  const EngineStats stats = engine->stats();
+  EXPECT_GT(stats.accepted_tokens, kDraws / 5);
+  EXPECT_GT(stats.draft_tokens - stats.accepted_tokens, kDraws / 5);
+}
+
+}  // namespace
+}  // namespace rbee::engine
