@@ -70,7 +70,7 @@ std::string body_of(const ServeOptions& options, const std::string& text, int ou
 class WordCount {
  public:
   WordCount(const ServeOptions& options, const LoadTarget& target) {
-    constexpr int kFew = 32, kMany = 160;
+    constexpr int kFew = 8;
     const auto count = [&](int words) {
       std::mt19937_64 random(options.seed);
       const LoadRequest request{.at = 0, .body = body_of(options, some_words(words, random), 1)};
@@ -81,8 +81,10 @@ class WordCount {
       }
       return static_cast<double>(answer.prompt_tokens);
     };
-    const double few = count(kFew), many = count(kMany);
-    tokens_each_ = std::max((many - few) / (kMany - kFew), 0.1);
+    const double few = count(kFew);
+    // What stands around the words counts for them here: so these are not too many.
+    const int more = std::max(static_cast<int>(options.input_tokens * kFew / few), 2 * kFew);
+    tokens_each_ = std::max((count(more) - few) / (more - kFew), 0.1);
     around_ = few - kFew * tokens_each_;
   }
   int of(double tokens) const {
