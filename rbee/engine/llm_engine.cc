@@ -400,7 +400,7 @@ class LlmEngine final : public Engine {
   // request failed by it.
   std::vector<Chosen> choose_all(const Sampled& sampled, const StepLogits& logits) {
     LlmJob& job = *sampled.job;
-    const std::vector<int32_t> tokens = job.sequence.tokens;
+    const std::vector<int32_t>& tokens = job.sequence.tokens;
     const auto known = static_cast<size_t>(job.sequence.length() - job.drafted());
     std::vector<Chosen> out;
     bool goes_on = true;
