@@ -97,7 +97,19 @@ Request sampled(const std::string& prompt, uint64_t seed, int32_t tokens) {
   return request;
 }
 
-TEST(Speculative, ASeedGivesTheSameTextAlsoBesideOthersAndInTurns) {
+TEST(Speculative, ASeedGivesTheSameText) {
+  const auto without = make_llm_engine(tiny_model(128), plain());
+  const auto with = make_llm_engine(tiny_model(128), guessing());
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const Request request = sampled(kPrompts[seed % kPrompts.size()], seed, 50);
+    EXPECT_EQ(answer(*with, request)->text, answer(*without, request)->text) << seed;
+  }
+  EXPECT_GT(with->stats().accepted_tokens, 0u);
+  EXPECT_LT(with->stats().accepted_tokens, with->stats().draft_tokens);  // some were wrong
+}
+
+// How many guesses there is room for depends on who comes when; the texts do not.
+TEST(Speculative, ASeedGivesTheSameTextBesideOthersAndInTurns) {
   const auto without = make_llm_engine(tiny_model(128), plain());
   // Blocks for three of the requests: some lose theirs in between.
   LlmOptions tight = guessing();
@@ -114,8 +126,6 @@ TEST(Speculative, ASeedGivesTheSameTextAlsoBesideOthersAndInTurns) {
     found[i]->wait();
     EXPECT_EQ(found[i]->text, wanted[i]) << i;
   }
-  EXPECT_GT(with->stats().accepted_tokens, 0u);
-  EXPECT_LT(with->stats().accepted_tokens, with->stats().draft_tokens);  // some were wrong
 }
 
 TEST(Speculative, StopsAndLogprobsAreThoseOfEachToken) {
