@@ -450,9 +450,7 @@ void rbee_fake_fail(const char* call, int nth, int status, int sticky) {
 }
 
 const char* rbee_fake_violation() {
-  // Not of a thread: g++ 12's leak checker may take such memory of a loaded library for a header of
-  // glibc 2.19's, and what lies in it for an address.
-  static std::string text;
+  static thread_local std::string text;
   text = Runtime::instance().violation();
   return text.c_str();
 }
