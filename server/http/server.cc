@@ -4,6 +4,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <future>
 #include <thread>
 #include <unordered_map>
 
@@ -47,7 +48,12 @@ class Server::Impl {
   uint16_t port() const { return port_; }
 
   void set_keys(ApiKeys keys) {
-    asio::post(io_, [this, keys = std::move(keys)]() mutable { context_.keys = std::move(keys); });
+    std::promise<void> taken;
+    asio::post(io_, [&] {
+      context_.keys = std::move(keys);
+      taken.set_value();
+    });
+    taken.get_future().wait();
   }
 
   void stop(std::chrono::milliseconds grace) {

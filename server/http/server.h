@@ -40,7 +40,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   uint16_t port() const;
-  // Requests from here on are judged by these. Whether a key is asked for at all stays.
+  // Requests after its return are judged by these; whether a key is asked for at all stays. Not for
+  // handlers, whose thread it waits for, nor after stop().
   void set_keys(ApiKeys keys);
   // Accepts no new connection, closes idle ones, lets running answers end within `grace`, closes
   // the rest and joins the thread. Idempotent.

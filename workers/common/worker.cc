@@ -88,8 +88,8 @@ server::ApiKeys read_keys(const CommonFlags& flags) {
 void reload(const CommonFlags& flags, server::Server& server) {
   try {
     const server::ApiKeys keys = read_keys(flags);
-    log(LogLevel::info, "keys are read again", {{"keys", keys.describe()}});
     server.set_keys(keys);
+    log(LogLevel::info, "keys are read again", {{"keys", keys.describe()}});
   } catch (const Error& error) {
     log(LogLevel::error, "the keys stay as they were", {{"error", error.what()}});
   }
