@@ -102,8 +102,9 @@ Admission admit(const Request& request, bool http_1_0, const ConnectionContext& 
 }
 
 void set_target(Request& request, std::string_view target) {
-  if (target.starts_with("http://")) {  // RFC 9112 section 3.2.2
-    target.remove_prefix(std::min(target.find('/', 7), target.size()));
+  for (const std::string_view scheme : {"http://", "https://"}) {  // RFC 9112 section 3.2.2
+    if (!target.starts_with(scheme)) continue;
+    target.remove_prefix(std::min(target.find('/', scheme.size()), target.size()));
     if (target.empty()) target = "/";
   }
   const size_t query = std::min(target.find('?'), target.size());

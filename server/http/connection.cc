@@ -4,7 +4,6 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <cctype>
@@ -52,11 +51,13 @@ std::string printable(std::string text) {
 class HttpConnection final : public Connection,
                              public std::enable_shared_from_this<HttpConnection> {
  public:
-  HttpConnection(tcp::socket socket, const ConnectionContext& context)
-      : context_(context), socket_(std::move(socket)), timer_(socket_.get_executor()) {
+  HttpConnection(std::unique_ptr<Transport> transport, const ConnectionContext& context)
+      : context_(context),
+        transport_(std::move(transport)),
+        timer_(transport_->socket().get_executor()) {
     error_code ignored;
-    socket_.set_option(tcp::no_delay(true), ignored);
-    const auto peer = socket_.remote_endpoint(ignored);
+    transport_->socket().set_option(tcp::no_delay(true), ignored);
+    const auto peer = transport_->socket().remote_endpoint(ignored);
     if (!ignored) remote_ = peer.address().to_string();
   }
   ~HttpConnection() override { release_mailbox(); }
@@ -72,6 +73,9 @@ class HttpConnection final : public Connection,
 
   const ServerOptions& options() const { return context_.options; }
 
+  void open(Step then);
+  void first_request();
+  void refuse();
   void next_request();
   void read_more();
   void on_read(const error_code& error, size_t bytes);
@@ -102,7 +106,7 @@ class HttpConnection final : public Connection,
   void disarm();
 
   const ConnectionContext& context_;
-  tcp::socket socket_;
+  const std::unique_ptr<Transport> transport_;
   asio::steady_timer timer_;  // the one deadline of the current state
   uint64_t timer_epoch_ = 0;  // tells an expired timer from one that was replaced
   std::function<void()> closed_;
@@ -128,13 +132,30 @@ class HttpConnection final : public Connection,
 
 void HttpConnection::start(std::function<void()> closed) {
   closed_ = std::move(closed);
+  open(&HttpConnection::first_request);
+}
+
+// A new client has no reason to wait before its first byte.
+void HttpConnection::open(Step then) {
+  arm(options().header_timeout, &HttpConnection::close);
+  transport_->open([self = shared_from_this(), then](const error_code& error) {
+    if (self->state_ == State::closed) return;
+    if (error) return self->close();
+    ((*self).*then)();
+  });
+}
+
+void HttpConnection::first_request() {
   next_request();
-  // A new client has no reason to wait before its first byte.
   if (state_ == State::head) arm(options().header_timeout, &HttpConnection::on_request_timeout);
 }
 
 void HttpConnection::start_refused(std::function<void()> closed) {
   closed_ = std::move(closed);
+  open(&HttpConnection::refuse);
+}
+
+void HttpConnection::refuse() {
   Response busy = error_response(503, "TOO_MANY_CONNECTIONS", "Too many connections");
   busy.headers.emplace_back("Retry-After", "1");
   reject(busy);
@@ -151,8 +172,7 @@ void HttpConnection::close() {
   state_ = State::closed;
   if (unanswered) log_request(499);
   disarm();
-  error_code ignored;
-  socket_.close(ignored);
+  transport_->close();
   release_mailbox();
   if (closed_) closed_();
 }
@@ -200,17 +220,20 @@ void HttpConnection::next_request() {
 void HttpConnection::read_more() {
   if (reading_) return;
   reading_ = true;
-  socket_.async_read_some(asio::buffer(chunk_),
-                          [self = shared_from_this()](const error_code& error, size_t bytes) {
-                            self->reading_ = false;
-                            self->on_read(error, bytes);
-                          });
+  transport_->read_some(asio::buffer(chunk_),
+                        [self = shared_from_this()](const error_code& error, size_t bytes) {
+                          self->reading_ = false;
+                          self->on_read(error, bytes);
+                        });
 }
 
 void HttpConnection::on_read(const error_code& error, size_t bytes) {
   if (state_ == State::closed) return;
   if (error) return on_read_end();
-  if (state_ == State::lingering) return read_more();
+  if (state_ == State::lingering) {
+    if (transport_->reads_after_finish()) read_more();
+    return;
+  }
   const bool first = state_ == State::head && input_.empty() && !parser_->got_some();
   input_.append(chunk_.data(), bytes);
   if (state_ == State::head || state_ == State::body) {
@@ -298,6 +321,8 @@ bool HttpConnection::on_head() {
   }
   route_ = admission.route;
   request_.key_name = std::move(admission.key_name);
+  // Whoever started the worker may speak for others.
+  if (request_.key_name == kOwnKey) request_.behalf = request_.header("x-rbee-sender");
   request_.params = std::move(admission.params);
   if (!http_1_0_ && !parser_->is_done() && expects_continue(request_)) {
     output_ = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -376,7 +401,7 @@ void HttpConnection::start_events(const Response& response) {
 
 // Called by producers, on their threads.
 std::function<void()> HttpConnection::make_wake() {
-  return [weak = weak_from_this(), executor = socket_.get_executor()] {
+  return [weak = weak_from_this(), executor = transport_->socket().get_executor()] {
     asio::post(executor, [weak] {
       if (const auto self = weak.lock()) self->on_wake();
     });
@@ -393,7 +418,7 @@ void HttpConnection::on_later() {
   if (!response) return;
   later_->detach();
   later_.reset();
-  write_response(*response);
+  respond(std::move(*response));
 }
 
 void HttpConnection::pump() {
@@ -403,6 +428,11 @@ void HttpConnection::pump() {
   }
   output_ = http_1_0_ || piece.text.empty() ? piece.text : chunk(piece.text);
   if (piece.last) {
+    if (piece.broken) {
+      events_->detach();
+      events_.reset();
+      return write(&HttpConnection::close);
+    }
     if (!http_1_0_) output_ += chunk({});
     events_->detach();
     events_.reset();
@@ -421,7 +451,7 @@ void HttpConnection::write_comment() {
 void HttpConnection::write(Step then) {
   writing_ = true;
   arm(options().write_timeout, &HttpConnection::close);
-  asio::async_write(socket_, asio::buffer(output_),
+  transport_->write(asio::buffer(output_),
                     [self = shared_from_this(), then](const error_code& error, size_t) {
                       self->writing_ = false;
                       if (self->state_ == State::closed) return;
@@ -438,11 +468,12 @@ void HttpConnection::end_of_response() {
 
 void HttpConnection::linger() {
   state_ = State::lingering;
-  error_code error;
-  socket_.shutdown(tcp::socket::shutdown_send, error);
-  if (error) return close();
   arm(kLinger, &HttpConnection::close);
-  read_more();
+  transport_->finish([self = shared_from_this()](const error_code& error) {
+    if (self->state_ == State::closed) return;
+    if (error || !self->transport_->reads_after_finish()) return self->close();
+    self->read_more();
+  });
 }
 
 void HttpConnection::log_request(int status) const {
@@ -460,8 +491,9 @@ void HttpConnection::log_request(int status) const {
 
 }  // namespace
 
-std::shared_ptr<Connection> make_connection(tcp::socket socket, const ConnectionContext& context) {
-  return std::make_shared<HttpConnection>(std::move(socket), context);
+std::shared_ptr<Connection> make_connection(std::unique_ptr<Transport> transport,
+                                            const ConnectionContext& context) {
+  return std::make_shared<HttpConnection>(std::move(transport), context);
 }
 
 }  // namespace rbee::server

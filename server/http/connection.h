@@ -1,11 +1,11 @@
 #pragma once
 // One client's connection. Internal to server/http: all calls on the server's thread.
 
-#include <boost/asio/ip/tcp.hpp>
 #include <functional>
 #include <memory>
 
 #include "server/http/connection_context.h"
+#include "server/http/transport.h"
 
 namespace rbee::server {
 
@@ -23,7 +23,7 @@ class Connection {
   virtual void close() = 0;
 };
 
-std::shared_ptr<Connection> make_connection(boost::asio::ip::tcp::socket socket,
+std::shared_ptr<Connection> make_connection(std::unique_ptr<Transport> transport,
                                             const ConnectionContext& context);
 
 }  // namespace rbee::server

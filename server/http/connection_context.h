@@ -4,6 +4,7 @@
 #include "server/http/auth.h"
 #include "server/http/router.h"
 #include "server/http/server.h"
+#include "server/http/transport.h"
 
 namespace rbee::server {
 
@@ -12,6 +13,7 @@ struct ConnectionContext {
   ServerOptions options;
   Router router;
   ApiKeys keys;
+  std::shared_ptr<boost::asio::ssl::context> tls;  // null: plain HTTP
   bool stopping = false;
   // Answers only to names of this machine: it is open to whoever runs on it, not to web pages.
   bool local_names_only = false;

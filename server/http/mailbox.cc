@@ -1,5 +1,6 @@
 #include "server/http/mailbox.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rbee/core/cat.h"
@@ -51,6 +52,19 @@ void EventQueue::push_event(std::string_view name, std::string_view payload) {
   wake_locked();
 }
 
+void EventQueue::push_text(std::string_view events) {
+  const std::lock_guard lock(mutex_);
+  if (closed_ || events.empty()) return;
+  pending_ += events;
+  wake_locked();
+}
+
+void EventQueue::fail() {
+  const std::lock_guard lock(mutex_);
+  closed_ = failed_ = true;
+  wake_locked();
+}
+
 void EventQueue::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
@@ -66,11 +80,13 @@ EventQueue::Piece EventQueue::take(size_t max_bytes) {
     taken_ = 0;
   } else {
     const size_t from = max_bytes < kEventEnd.size() ? 0 : max_bytes - kEventEnd.size();
-    const size_t end = pending_.find(kEventEnd, taken_ + from) + kEventEnd.size();
+    const size_t found = pending_.find(kEventEnd, taken_ + from);
+    const size_t end = std::min(found, pending_.size() - kEventEnd.size()) + kEventEnd.size();
     piece.text = pending_.substr(taken_, end - taken_);
     taken_ = end;
   }
   piece.last = closed_ && taken_ == pending_.size();
+  piece.broken = piece.last && failed_;
   starved_ = piece.text.empty() && !piece.last;
   return piece;
 }

@@ -46,11 +46,16 @@ class EventQueue : public Mailbox {
   void push_data(std::string_view payload);
   // The same under a name, which holds no line break either.
   void push_event(std::string_view name, std::string_view payload);
+  // Adds whole events as they are sent, each with the empty line behind it. Dropped after close().
+  void push_text(std::string_view events);
   void close();
+  // As close(), but the client sees its connection break off: the stream has no proper end.
+  void fail();
 
   struct Piece {
-    std::string text;   // whole events; empty when there is nothing now
-    bool last = false;  // nothing follows
+    std::string text;     // whole events; empty when there is nothing now
+    bool last = false;    // nothing follows
+    bool broken = false;  // of the last: because of fail()
   };
   // At most about `max_bytes`, but at least one event when there is any.
   Piece take(size_t max_bytes);
@@ -59,6 +64,7 @@ class EventQueue : public Mailbox {
   std::string pending_;
   size_t taken_ = 0;  // leading bytes of pending_ that are gone
   bool closed_ = false;
+  bool failed_ = false;
 };
 
 // A response that is not known yet.

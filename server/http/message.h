@@ -27,8 +27,13 @@ struct Request {
   std::string remote;          // peer address, for logs
   std::string key_name;        // of the key that it came with; empty when none is asked for
 
-  // Who asks, where the request does not say: the key's name, else the address.
-  const std::string& sender() const { return key_name.empty() ? remote : key_name; }
+  std::string behalf;  // whom it is for, in the header X-Rbee-Sender with the own token
+
+  // Who asks, where the request does not say: whom it is for, the key's name, else the address.
+  const std::string& sender() const {
+    if (!behalf.empty()) return behalf;
+    return key_name.empty() ? remote : key_name;
+  }
 
   // Value of the first such header (name in lower case); empty when absent.
   std::string_view header(std::string_view name) const;
@@ -37,7 +42,7 @@ struct Request {
 };
 
 // At most one of `events` and `later` is set; with `events`, `body` is unused; with `later`, the
-// whole response is replaced by the one that comes.
+// whole response is replaced by the one that comes, which may have events.
 struct Response {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <optional>
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
@@ -47,6 +46,10 @@ void Router::add(Route route) {
   routes_.push_back(std::move(route));
 }
 
+void Router::set_fallback(Handler handler) {
+  fallback_ = Route{.method = {}, .pattern = "*", .handler = std::move(handler)};
+}
+
 Router::Match Router::find(std::string_view method, std::string_view path) const {
   Match found;
   if (!path.starts_with('/')) return found;
@@ -60,6 +63,7 @@ Router::Match Router::find(std::string_view method, std::string_view path) const
     found.allow +=
         cat(found.allow.empty() ? "" : ", ", route.method, route.method == "GET" ? ", HEAD" : "");
   }
+  if (found.allow.empty() && fallback_) found.route = &*fallback_;
   return found;
 }
 

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,9 @@ class Router {
   // Throws invalid_argument for a pattern that does not begin with '/'.
   void add(Route route);
 
+  // Answers what no route matches, any method of any path; needs the token.
+  void set_fallback(Handler handler);
+
   // The default tells nothing of the exception: 500 INTERNAL.
   void set_error_answer(ErrorAnswer answer) { error_answer_ = std::move(answer); }
 
@@ -55,6 +59,7 @@ class Router {
 
  private:
   std::vector<Route> routes_;
+  std::optional<Route> fallback_;
   ErrorAnswer error_answer_;
 };
 

@@ -37,6 +37,7 @@ class Server::Impl {
       : context_{.options = std::move(options), .router = std::move(router), .keys = keys},
         acceptor_(io_),
         timer_(io_) {
+    context_.tls = read_tls();
     listen();
     accept();
     thread_ = std::thread([this] { io_.run(); });
@@ -48,12 +49,11 @@ class Server::Impl {
   uint16_t port() const { return port_; }
 
   void set_keys(ApiKeys keys) {
-    std::promise<void> taken;
-    asio::post(io_, [&] {
-      context_.keys = std::move(keys);
-      taken.set_value();
-    });
-    taken.get_future().wait();
+    change([&] { context_.keys = std::move(keys); });
+  }
+
+  void reload_tls() {
+    change([&, tls = read_tls()] { context_.tls = tls; });
   }
 
   void stop(std::chrono::milliseconds grace) {
@@ -63,10 +63,18 @@ class Server::Impl {
   }
 
  private:
+  // Null where there is none to be.
+  std::shared_ptr<asio::ssl::context> read_tls() const {
+    const ServerOptions& options = context_.options;
+    if (options.tls_certificate.empty()) return nullptr;
+    return tls_context(options.tls_certificate, options.tls_key);
+  }
   void listen();
   void accept();
   void on_accept(const error_code& error, tcp::socket socket);
   void begin_stop(std::chrono::milliseconds grace);
+  // Runs `step` on the server's thread and waits for it.
+  void change(const std::function<void()>& step);
   void forget(uint64_t id, bool refused, const std::string& address);
 
   ConnectionContext context_;
@@ -121,7 +129,8 @@ void Server::Impl::on_accept(const error_code& error, tcp::socket socket) {
                        (most_of_client > 0 && clients_[address] >= most_of_client);
   if (!refused || refused_ < kRefusalsAtOnce) {
     const uint64_t id = next_id_++;
-    const auto connection = make_connection(std::move(socket), context_);
+    const auto connection =
+        make_connection(make_transport(std::move(socket), context_.tls), context_);
     connections_.emplace(id, connection);
     refused ? ++refused_ : ++clients_[address];
     const auto closed = [this, id, refused, address] { forget(id, refused, address); };
@@ -135,6 +144,15 @@ void Server::Impl::forget(uint64_t id, bool refused, const std::string& address)
   refused ? --refused_ : --clients_[address];
   if (clients_[address] == 0) clients_.erase(address);
   if (context_.stopping && connections_.empty()) timer_.cancel();
+}
+
+void Server::Impl::change(const std::function<void()>& step) {
+  std::promise<void> done;
+  asio::post(io_, [&] {
+    step();
+    done.set_value();
+  });
+  done.get_future().wait();
 }
 
 void Server::Impl::begin_stop(std::chrono::milliseconds grace) {
@@ -160,6 +178,10 @@ Server::~Server() = default;
 
 uint16_t Server::port() const {
   return impl_->port();
+}
+
+void Server::reload_tls() {
+  impl_->reload_tls();
 }
 
 void Server::set_keys(ApiKeys keys) {

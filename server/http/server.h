@@ -15,11 +15,14 @@
 namespace rbee::server {
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";         // address or name to listen on
-  uint16_t port = 0;                      // 0 = any free one
-  std::string name = "rbee";              // value of the Server header
-  size_t max_connections = 512;           // more get 503
-  size_t max_client_connections = 0;      // of one address, the same; 0 = no such limit
+  std::string host = "127.0.0.1";     // address or name to listen on
+  uint16_t port = 0;                  // 0 = any free one
+  std::string name = "rbee";          // value of the Server header
+  size_t max_connections = 512;       // more get 503
+  size_t max_client_connections = 0;  // of one address, the same; 0 = no such limit
+  // Files in PEM form, see tls_context(); empty = plain HTTP.
+  std::string tls_certificate;
+  std::string tls_key;
   std::vector<std::string> cors_origins;  // web pages that may ask (Fetch, section 3.2); "*" = all
   size_t max_header_bytes = 16 * 1024;
   size_t max_header_fields = 100;
@@ -33,13 +36,16 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Listens and starts the thread. Throws io when the address cannot be bound.
+  // Listens and starts the thread. Throws io when the address cannot be bound, and invalid_argument
+  // for files of TLS that are none.
   Server(ServerOptions options, Router router, const ApiKeys& keys);
   ~Server();  // stop(0)
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   uint16_t port() const;
+  // Reads the files of TLS again, for later connections. Throws invalid_argument.
+  void reload_tls();
   // Requests after its return are judged by these; whether a key is asked for at all stays. Not for
   // handlers, whose thread it waits for, nor after stop().
   void set_keys(ApiKeys keys);

@@ -74,6 +74,16 @@ TEST(Limits, SlowHeadersGet408) {
   EXPECT_TRUE(silent.wait_closed(milliseconds(2000)));
 }
 
+TEST(Limits, HeadersThatTrickleAreCutOff) {
+  Worker worker({.server = {.max_header_bytes = 1 << 20, .header_timeout = milliseconds(300)}});
+  RawClient trickle(worker.port());
+  trickle.send("GET /health HTTP/1.1\r\nHost: localhost\r\nX: ");
+  // The deadline does not move with the bytes that come.
+  int pieces = 0;
+  while (pieces < 1000 && trickle.send("y") && !trickle.wait_closed(milliseconds(10))) ++pieces;
+  EXPECT_LT(pieces, 100);
+}
+
 TEST(Limits, SlowBodiesGet408) {
   Worker worker({.server = {.body_timeout = milliseconds(100)}});
   const std::string head =

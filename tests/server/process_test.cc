@@ -188,7 +188,7 @@ TEST(Process, KeysComeFromAFileAndAreReadAgain) {
   EXPECT_EQ(ask(port, request("POST", "/v1/shutdown", {}, "X-Api-Key: first-key\r\n")).status, 404);
   file.write("bob second-key\n");
   worker.signal(SIGHUP);
-  worker.read_until("keys are read again");
+  worker.read_until("files are read again");
   EXPECT_EQ(status("first-key"), 401);
   EXPECT_EQ(status("second-key"), 200);
   file.write("bob\n");
@@ -205,6 +205,25 @@ TEST(Process, AFileOfKeysMustHoldOne) {
   Worker worker({"--model", "m", "--port", "0", "--api-keys", file.path()});
   EXPECT_EQ(worker.wait(), 1);
   EXPECT_THAT(worker.text(), HasSubstr("holds no key"));
+}
+
+TEST(Process, LimitsComeFromFlags) {
+  Worker worker({"--model", "m", "--port", "0", "--max-body-bytes", "40", "--max-header-bytes",
+                 "1024", "--header-seconds", "1"});
+  const uint16_t port = worker.port();
+  const auto post = [&](const char* body) {
+    return ask(port, request("POST", "/v1/infer", body)).status;
+  };
+  EXPECT_EQ(post(R"({"prompt":"Hi"})"), 200);
+  EXPECT_EQ(post(R"({"prompt":"Hello, I am longer than that"})"), 413);
+  const std::string long_header = cat("X-Long: ", std::string(1024, 'x'), "\r\n");
+  EXPECT_EQ(ask(port, request("GET", "/health", {}, long_header)).status, 431);
+  RawClient slow(port);
+  slow.send("GET /health HTTP/1.1\r\n");
+  EXPECT_EQ(slow.read_response().status, 408);
+  Worker wrong({"--model", "m", "--max-header-bytes", "3"});
+  EXPECT_EQ(wrong.wait(), 2);
+  EXPECT_THAT(wrong.text(), HasSubstr("--max-header-bytes"));
 }
 
 TEST(Process, ADrainLetsAnswersEnd) {

@@ -2,16 +2,12 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <thread>
 
 #include "rbee/core/log.h"
 #include "server/http/clock.h"
-#include "server/http/local_host.h"
 #include "server/http/server.h"
 #include "server/worker/heartbeat.h"
 #include "workers/common/logging.h"
@@ -31,11 +27,6 @@ constexpr std::chrono::seconds kLostGrace{3};
 constexpr int kCannotRun = 1;
 constexpr int kDeviceLost = 3;
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 // Null when there is no hive to report to.
 std::unique_ptr<server::Heartbeat> start_heartbeat(const CommonFlags& flags,
                                                    const server::WorkerService& service) {
@@ -50,48 +41,6 @@ std::unique_ptr<server::Heartbeat> start_heartbeat(const CommonFlags& flags,
     log(LogLevel::warn, "no heartbeats: the hive's address is not usable",
         {{"error", error.what()}});
     return nullptr;
-  }
-}
-
-server::ServerOptions server_options(const Program& program, const CommonFlags& flags,
-                                     const server::ApiKeys& keys) {
-  server::ServerOptions options;
-  options.host = flags.host.empty() ? default_host(keys.enabled()) : flags.host;
-  options.port = flags.port;
-  options.name = cat(program.name, "/", RBEE_VERSION);
-  options.max_connections = flags.max_connections;
-  options.max_client_connections = flags.max_client_connections;
-  options.cors_origins = flags.cors_origins;
-  if (keys.enabled()) {
-    log(LogLevel::info, "a key is needed", {{"keys", keys.describe()}});
-  } else if (!server::is_loopback_host(options.host)) {
-    log(LogLevel::warn,
-        "ANYBODY WHO REACHES THIS ADDRESS MAY USE THE WORKER: set LLORCH_API_TOKEN, or listen on "
-        "127.0.0.1",
-        {{"host", options.host}});
-  }
-  return options;
-}
-
-// Throws io, and invalid_argument for a file that is not one of keys.
-server::ApiKeys read_keys(const CommonFlags& flags) {
-  server::ApiKeys keys(environment("LLORCH_API_TOKEN"));
-  if (flags.api_keys.empty()) return keys;
-  std::ifstream file(flags.api_keys, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) fail(Code::io, "api keys", "cannot read ", flags.api_keys);
-  keys.add_file(text, flags.api_keys);
-  return keys;
-}
-
-// A file that cannot be used leaves the keys as they are.
-void reload(const CommonFlags& flags, server::Server& server) {
-  try {
-    const server::ApiKeys keys = read_keys(flags);
-    server.set_keys(keys);
-    log(LogLevel::info, "keys are read again", {{"keys", keys.describe()}});
-  } catch (const Error& error) {
-    log(LogLevel::error, "the keys stay as they were", {{"error", error.what()}});
   }
 }
 
@@ -137,8 +86,9 @@ int serve(const Program& program, const CommonFlags& flags,
   // Without a token any web page of this machine's browser could stop the worker.
   const bool has_token = server::ApiKeys(environment("LLORCH_API_TOKEN")).enabled();
   const std::function<void()> shutdown = has_token ? ask_for_stop : nullptr;
-  server::ServerOptions options = server_options(program, flags, keys);
-  options.max_body_bytes = served->max_body_bytes();
+  server::ServerOptions options = server_options(cat(program.name, "/", RBEE_VERSION), flags, keys);
+  options.max_body_bytes =
+      flags.max_body_bytes > 0 ? flags.max_body_bytes : served->max_body_bytes();
   server::Server server(options, served->routes(shutdown), keys);
   service.set_port(server.port());
   const std::chrono::seconds patience(flags.drain_seconds);
@@ -167,7 +117,8 @@ int run_worker(const Program& program, const CommonFlags& flags, const std::stri
                const std::function<std::unique_ptr<Served>()>& load) {
   const LogFormat usual = isatty(STDOUT_FILENO) != 0 ? LogFormat::pretty : LogFormat::json;
   start_logging(log_format(environment("LLORCH_LOG_FORMAT"), usual), environment("RUST_LOG"));
-  catch_stop_signals(flags.api_keys.empty() ? Hangup::ends : Hangup::reloads);
+  catch_stop_signals(flags.api_keys.empty() && flags.tls_cert.empty() ? Hangup::ends
+                                                                      : Hangup::reloads);
   log(LogLevel::info, "starting",
       {{"worker_id", flags.worker_id},
        {"model", model},
@@ -184,10 +135,6 @@ int run_worker(const Program& program, const CommonFlags& flags, const std::stri
     std::cerr << program.name << ": " << error.what() << '\n';
     return kCannotRun;
   }
-}
-
-std::string default_host(bool has_token) {
-  return has_token ? "0.0.0.0" : "127.0.0.1";
 }
 
 }  // namespace rbee::workers

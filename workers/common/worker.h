@@ -11,23 +11,17 @@
 #include "rbee/core/log.h"
 #include "server/http/router.h"
 #include "server/worker/service.h"
+#include "workers/common/server_flags.h"
 
 namespace rbee::workers {
 
 // Flags that workers of every kind have.
-struct CommonFlags {
+struct CommonFlags : ServerFlags {
   std::string worker_id;
-  uint16_t port = 8080;                   // 0 = any free one
-  std::string host;                       // empty = by default_host()
-  std::string hive_url;                   // where heartbeats go; empty = nowhere
-  int device = 0;                         // ordinal among the devices of the worker's kind
-  int threads = 0;                        // 0 = one for each core
-  std::string api_keys;                   // file of keys, see ApiKeys::add_file(); empty = none
-  std::vector<std::string> cors_origins;  // web pages that may ask; "*" = all
-  int drain_seconds = 0;                  // for running answers to end after a signal
-  size_t max_connections = 512;
-  size_t max_client_connections = 0;  // of one address; 0 = no limit of its own
-  std::vector<std::string> ignored;   // what was not understood
+  std::string hive_url;              // where heartbeats go; empty = nowhere
+  int device = 0;                    // ordinal among the devices of the worker's kind
+  int threads = 0;                   // 0 = one for each core
+  std::vector<std::string> ignored;  // what was not understood
 };
 
 // An engine and its service.
@@ -53,8 +47,5 @@ struct Program {
 // POST /v1/shutdown; 1 when the worker cannot start; 3 when the device was lost while it served.
 int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
                const std::function<std::unique_ptr<Served>()>& load);
-
-// Everybody's address when a token guards the worker, else only this machine's.
-std::string default_host(bool has_token);
 
 }  // namespace rbee::workers

@@ -1,0 +1,45 @@
+#pragma once
+// A connection's bytes, plain or through TLS. Internal to server/http: all calls, and all that is
+// called, on the server's thread.
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace boost::asio::ssl {
+class context;
+}
+
+namespace rbee::server {
+
+class Transport {
+ public:
+  using Opened = std::function<void(const boost::system::error_code&)>;
+  using Moved = std::function<void(const boost::system::error_code&, size_t bytes)>;
+
+  virtual ~Transport() = default;
+  // Before all else: TLS's handshake.
+  virtual void open(Opened done) = 0;
+  virtual void read_some(boost::asio::mutable_buffer to, Moved done) = 0;
+  virtual void write(boost::asio::const_buffer from, Moved done) = 0;
+  // Tells the other side that nothing follows. Plain: `done` at once, and what still comes can be
+  // read. TLS: `done` when the other side has said the same; nothing is read any more.
+  virtual void finish(Opened done) = 0;
+  // False after finish(), where it reads no more.
+  virtual bool reads_after_finish() const = 0;
+  virtual void close() = 0;
+  virtual boost::asio::ip::tcp::socket& socket() = 0;
+};
+
+// tls: from tls_context(); null = plain.
+std::unique_ptr<Transport> make_transport(boost::asio::ip::tcp::socket socket,
+                                          const std::shared_ptr<boost::asio::ssl::context>& tls);
+
+// TLS 1.2 and 1.3. certificate: file in PEM form, the server's own and those that vouch for it;
+// key: its private key, in PEM form, without a password. Throws invalid_argument naming the file.
+std::shared_ptr<boost::asio::ssl::context> tls_context(const std::string& certificate,
+                                                       const std::string& key);
+
+}  // namespace rbee::server

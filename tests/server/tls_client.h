@@ -1,0 +1,57 @@
+#pragma once
+// A client of TLS that counts the bytes on the wire and may break off after any of them.
+
+#include <openssl/ssl.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace rbee::testing {
+
+class TlsClient {
+ public:
+  // Trusts anybody. May send `budget` bytes in all, those of the handshake among them, then it
+  // breaks off: closes the socket.
+  explicit TlsClient(uint16_t port, size_t budget = SIZE_MAX);
+  ~TlsClient();
+  TlsClient(const TlsClient&) = delete;
+  TlsClient& operator=(const TlsClient&) = delete;
+
+  // False when the connection ended before, or the budget did.
+  bool handshake();
+  bool send(std::string_view text);
+  // What the server says up to and including `mark`; less when the connection ends or a minute
+  // passes.
+  std::string read_until(std::string_view mark);
+  // Drops `count` bytes of what the server sends, as they are on the wire.
+  void skip_raw(size_t count) const;
+  size_t sent() const { return sent_; }
+  size_t received() const { return received_; }
+  // reset: the server sees an error, not an end.
+  void close(bool reset);
+
+ private:
+  bool flush();
+  bool fill();
+
+  std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context_;
+  std::unique_ptr<SSL, void (*)(SSL*)> ssl_;
+  BIO* in_;   // owned by ssl_
+  BIO* out_;  // owned by ssl_
+  int socket_ = -1;
+  size_t budget_;
+  size_t sent_ = 0;
+  size_t received_ = 0;
+  std::string text_;
+};
+
+// A socket connected to a port of this machine. Throws.
+int connect_to(uint16_t port);
+// Closes it; reset: the other side sees an error, not an end.
+void close_socket(int socket, bool reset);
+// Drops exactly `count` bytes of what comes, or less when the connection ends.
+void skip_bytes(int socket, size_t count);
+
+}  // namespace rbee::testing

@@ -1,0 +1,115 @@
+#include "workers/common/server_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "rbee/core/error.h"
+#include "rbee/core/log.h"
+#include "server/http/local_host.h"
+
+namespace rbee::workers {
+
+void add_server_flags(CLI::App& app, ServerFlags& flags) {
+  app.add_option("--port", flags.port, "Port to listen on; 0 = any free one")
+      ->capture_default_str();
+  app.add_option("--host", flags.host,
+                 "Address to listen on; by default 127.0.0.1, and 0.0.0.0 when LLORCH_API_TOKEN "
+                 "is set");
+  app.add_option("--api-keys", flags.api_keys,
+                 "File of keys that clients may send, NAME KEY a line; read again on SIGHUP")
+      ->check(CLI::ExistingFile);
+  CLI::Option* certificate =
+      app.add_option("--tls-cert", flags.tls_cert,
+                     "Certificate and those that vouch for it, PEM; read again on SIGHUP")
+          ->check(CLI::ExistingFile);
+  app.add_option("--tls-key", flags.tls_key, "Private key of --tls-cert, PEM, without a password")
+      ->check(CLI::ExistingFile)
+      ->needs(certificate);
+  certificate->needs("--tls-key");
+  app.add_option("--cors-origin", flags.cors_origins,
+                 "Web pages of this origin may ask; may be given several times; * = all");
+  app.add_option("--drain-seconds", flags.drain_seconds,
+                 "After a signal, time for running answers to end")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
+  app.add_option("--max-connections", flags.max_connections, "Open connections at most")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app.add_option("--max-client-connections", flags.max_client_connections,
+                 "Open connections of one address at most; 0 = no such limit")
+      ->check(CLI::Range(0, 65536))
+      ->capture_default_str();
+  app.add_option("--max-body-bytes", flags.max_body_bytes,
+                 "Size of a request's body at most; 0 = what the worker's kind takes")
+      ->check(CLI::Range(size_t{0}, size_t{1} << 30))
+      ->capture_default_str();
+  app.add_option("--max-header-bytes", flags.max_header_bytes, "Size of a request's head at most")
+      ->check(CLI::Range(1024, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--header-seconds", flags.header_seconds,
+                 "Time for a request's head to arrive, from its first byte")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+}
+
+server::ApiKeys read_keys(const ServerFlags& flags) {
+  server::ApiKeys keys(environment("LLORCH_API_TOKEN"));
+  if (flags.api_keys.empty()) return keys;
+  std::ifstream file(flags.api_keys, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) fail(Code::io, "api keys", "cannot read ", flags.api_keys);
+  keys.add_file(text, flags.api_keys);
+  return keys;
+}
+
+server::ServerOptions server_options(const std::string& name, const ServerFlags& flags,
+                                     const server::ApiKeys& keys) {
+  server::ServerOptions options;
+  options.host = flags.host.empty() ? default_host(keys.enabled()) : flags.host;
+  options.port = flags.port;
+  options.name = name;
+  options.max_connections = flags.max_connections;
+  options.max_client_connections = flags.max_client_connections;
+  options.max_header_bytes = flags.max_header_bytes;
+  options.header_timeout = std::chrono::seconds(flags.header_seconds);
+  options.cors_origins = flags.cors_origins;
+  options.tls_certificate = flags.tls_cert;
+  options.tls_key = flags.tls_key;
+  if (keys.enabled()) {
+    log(LogLevel::info, "a key is needed", {{"keys", keys.describe()}});
+  } else if (!server::is_loopback_host(options.host)) {
+    log(LogLevel::warn,
+        "ANYBODY WHO REACHES THIS ADDRESS MAY USE THE WORKER: set LLORCH_API_TOKEN, or listen on "
+        "127.0.0.1",
+        {{"host", options.host}});
+  }
+  return options;
+}
+
+Hangup hangup_of(const ServerFlags& flags) {
+  return flags.api_keys.empty() && flags.tls_cert.empty() ? Hangup::ends : Hangup::reloads;
+}
+
+void reload(const ServerFlags& flags, server::Server& server) {
+  try {
+    const server::ApiKeys keys = read_keys(flags);
+    server.reload_tls();
+    server.set_keys(keys);
+    log(LogLevel::info, "files are read again", {{"keys", keys.describe()}});
+  } catch (const Error& error) {
+    log(LogLevel::error, "keys and certificate stay as they were", {{"error", error.what()}});
+  }
+}
+
+std::string default_host(bool has_token) {
+  return has_token ? "0.0.0.0" : "127.0.0.1";
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace rbee::workers
