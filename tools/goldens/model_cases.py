@@ -1,0 +1,185 @@
+"""The cases of make_model_goldens.py: sizes, features and what each must notice.
+
+type: model_type of config.json; weights_of: the case that owns the weights; prompts: lengths;
+ablations: changes of the config that must show in the logits. Seeds follow the order, so new cases
+go to the end.
+"""
+
+import copy
+
+import torch
+
+VOCAB = 160
+DIM = 64
+
+
+def base_config(**changes):
+    config = dict(vocab_size=VOCAB, hidden_size=DIM, intermediate_size=96, num_hidden_layers=2,
+                  num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
+                  rms_norm_eps=1e-5, rope_theta=10000.0, tie_word_embeddings=False)
+    config.update(changes)
+    return config
+
+
+def gemma_config(**changes):
+    config = base_config(head_dim=16, rms_norm_eps=1e-6, tie_word_embeddings=True,
+                         hidden_activation="gelu_pytorch_tanh", sliding_window=8,
+                         query_pre_attn_scalar=16)
+    config.update(changes)
+    return config
+
+
+def deepseek_config(**changes):
+    config = base_config(num_key_value_heads=4, rms_norm_eps=1e-6,
+                         kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12,
+                         n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32,
+                         first_k_dense_replace=1, n_group=4, topk_group=2, moe_layer_freq=1)
+    config.update(changes)
+    return config
+
+
+def rope(**scaling):
+    return {"rope_scaling": scaling}
+
+
+LONGROPE = rope(rope_type="longrope", short_factor=[1.0, 1.1, 1.2, 1.4, 1.6, 1.9],
+                long_factor=[1.5, 2.0, 3.0, 4.5, 6.0, 9.0])
+LONGROPE["original_max_position_embeddings"] = 16
+
+CASES = {
+    "llama": dict(
+        type="llama", config=base_config(), dtype=torch.float32, shards=2, gguf=True,
+        ablations=[dict(rope_theta=500.0), dict(rms_norm_eps=0.1)]),
+    "llama_bias": dict(
+        type="llama", config=base_config(attention_bias=True, mlp_bias=True), gguf=True,
+        ablations=[]),
+    "smollm": dict(
+        type="llama", config=base_config(num_attention_heads=3, num_key_value_heads=1, head_dim=16,
+                                         hidden_size=48, tie_word_embeddings=True),
+        gguf=True, ablations=[]),
+    "rope_linear": dict(
+        type="llama", weights_of="smollm", gguf=True,
+        changes=rope(rope_type="linear", factor=4.0), ablations=[dict(rope_scaling=None)]),
+    "rope_dynamic": dict(
+        type="llama", weights_of="smollm", prompts=[24, 24, 24],
+        changes=dict(rope(type="dynamic", factor=4.0), max_position_embeddings=12),
+        ablations=[dict(rope_scaling=None)]),
+    "rope_yarn": dict(
+        type="llama", weights_of="smollm", gguf=True,
+        changes=dict(rope(type="yarn", factor=4.0, original_max_position_embeddings=512),
+                     max_position_embeddings=2048),
+        ablations=[dict(rope_scaling=None),
+                   rope(type="linear", factor=4.0),
+                   rope(type="yarn", factor=4.0, original_max_position_embeddings=512,
+                        attention_factor=1.0)]),
+    "rope_llama3": dict(
+        type="llama", weights_of="smollm", gguf=True, saved_by_v5=True,
+        changes=rope(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                     original_max_position_embeddings=64) | dict(max_position_embeddings=512),
+        ablations=[dict(rope_scaling=None), rope(rope_type="linear", factor=8.0)]),
+    "mistral": dict(
+        type="mistral", config=base_config(head_dim=24, sliding_window=8), gguf=True,
+        ablations=[dict(sliding_window=None), dict(sliding_window=7)]),
+    "qwen2": dict(type="qwen2", config=base_config(), gguf=True, ablations=[]),
+    "qwen2_window": dict(
+        type="qwen2", weights_of="qwen2",
+        changes=dict(use_sliding_window=True, sliding_window=6, max_window_layers=1),
+        ablations=[dict(use_sliding_window=False), dict(max_window_layers=0)]),
+    "qwen3": dict(
+        type="qwen3", config=base_config(head_dim=32, tie_word_embeddings=True),
+        dtype=torch.bfloat16, gguf=True, ablations=[]),
+    "gemma2": dict(
+        type="gemma2", config=gemma_config(num_hidden_layers=3, attn_logit_softcapping=4.0,
+                                           final_logit_softcapping=6.0), gguf=True,
+        ablations=[dict(attn_logit_softcapping=None), dict(final_logit_softcapping=None),
+                   dict(sliding_window=64), dict(sliding_window=9)]),
+    "gemma2_scalar": dict(
+        type="gemma2", weights_of="gemma2", changes=dict(query_pre_attn_scalar=40),
+        ablations=[dict(query_pre_attn_scalar=16)]),
+    "gemma3": dict(
+        type="gemma3_text", config=gemma_config(
+            num_hidden_layers=7, num_key_value_heads=1, intermediate_size=64,
+            rope_theta=1000000.0, rope_local_base_freq=100.0), gguf=True,
+        ablations=[dict(rope_local_base_freq=1000000.0), dict(rope_theta=100.0),
+                   dict(sliding_window=64), dict(sliding_window_pattern=5)]),
+    "gemma3_linear": dict(
+        type="gemma3_text", weights_of="gemma3", changes=rope(rope_type="linear", factor=8.0),
+        saved_by_v5=True,
+        ablations=[dict(rope_scaling=None)]),
+    "gemma3_multimodal": dict(
+        type="gemma3_text", config=gemma_config(
+            num_hidden_layers=3, num_key_value_heads=1, intermediate_size=64,
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            rope_theta=1000000.0, rope_local_base_freq=100.0), multimodal=True,
+        ablations=[dict(layer_types=["full_attention"] * 3)]),
+    "phi3": dict(
+        type="phi3", config=base_config(partial_rotary_factor=0.75, sliding_window=10, pad_token_id=0,
+                                        bos_token_id=1, eos_token_id=2), gguf=True,
+        ablations=[dict(partial_rotary_factor=1.0), dict(sliding_window=None)]),
+    "phi3_long": dict(
+        type="phi3", weights_of="phi3", changes=LONGROPE, gguf=True, prompts=[24, 17, 20],
+        ablations=[dict(rope_scaling=None)]),
+    "phi3_short": dict(
+        type="phi3", weights_of="phi3", changes=LONGROPE, prompts=[16, 7, 11],
+        ablations=[dict(rope_scaling=None)]),
+    "gemma": dict(
+        type="gemma", config=base_config(head_dim=24, rms_norm_eps=1e-6, num_key_value_heads=1,
+                                         tie_word_embeddings=True, hidden_act="gelu_pytorch_tanh"),
+        gguf=True, ablations=[dict(hidden_act="silu"), dict(rope_theta=500.0)]),
+    "phi4_mini": dict(
+        type="phi3", config=base_config(
+            partial_rotary_factor=0.75, tie_word_embeddings=True, pad_token_id=0, bos_token_id=1,
+            eos_token_id=2, num_key_value_heads=1, **LONGROPE), gguf=True, prompts=[24, 17, 20],
+        ablations=[dict(rope_scaling=None), dict(partial_rotary_factor=1.0, rope_scaling=None)]),
+    "mixtral": dict(
+        type="mixtral", config=base_config(num_local_experts=5, num_experts_per_tok=2,
+                                           intermediate_size=32), gguf=True,
+        ablations=[dict(num_experts_per_tok=1), dict(num_experts_per_tok=5)]),
+    "qwen2_moe": dict(
+        type="qwen2_moe", config=base_config(
+            num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32, norm_topk_prob=False,
+            shared_expert_intermediate_size=48, decoder_sparse_step=1), gguf=True,
+        ablations=[dict(norm_topk_prob=True), dict(num_experts_per_tok=2)]),
+    "qwen3_moe": dict(
+        type="qwen3_moe", config=base_config(
+            head_dim=24, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32,
+            norm_topk_prob=True, decoder_sparse_step=1), gguf=True,
+        ablations=[dict(norm_topk_prob=False), dict(num_experts_per_tok=2)]),
+    "qwen3_moe_mixed": dict(
+        type="qwen3_moe", config=base_config(
+            head_dim=16, num_hidden_layers=3, num_experts=4, num_experts_per_tok=1,
+            moe_intermediate_size=32, intermediate_size=48, norm_topk_prob=False,
+            decoder_sparse_step=1, mlp_only_layers=[1]),
+        ablations=[dict(norm_topk_prob=True)]),
+    "deepseek_v2": dict(
+        type="deepseek_v2", config=deepseek_config(
+            q_lora_rank=None, topk_method="group_limited_greedy", norm_topk_prob=False,
+            routed_scaling_factor=1.5, n_shared_experts=2,
+            **rope(type="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32,
+                   beta_slow=1, mscale=0.707, mscale_all_dim=0.707)),
+        gguf=True,
+        ablations=[dict(rope_scaling=None), dict(topk_method="greedy"), dict(topk_group=1),
+                   dict(routed_scaling_factor=1.0)]),
+    "deepseek_v3": dict(
+        type="deepseek_v3", config=deepseek_config(
+            q_lora_rank=24, norm_topk_prob=True, routed_scaling_factor=2.5, n_shared_experts=1),
+        gguf=True, joined_latents=True,
+        ablations=[dict(norm_topk_prob=False), dict(topk_group=1), dict(n_group=1, topk_group=1),
+                   dict(num_experts_per_tok=1)]),
+    "gpt_oss": dict(
+        type="gpt_oss", config=base_config(
+            head_dim=16, num_local_experts=5, num_experts_per_tok=2, intermediate_size=32,
+            sliding_window=8, swiglu_limit=7.0, rope_theta=150000.0,
+            layer_types=["sliding_attention", "full_attention"],
+            **rope(rope_type="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0,
+                   beta_slow=1.0, truncate=False)), gguf=True, mxfp4=True,
+        ablations=[dict(swiglu_limit=70.0), dict(rope_scaling=None), dict(num_experts_per_tok=1),
+                   dict(layer_types=["full_attention"] * 2)]),
+}
+
+
+def config_of(name):
+    case = CASES[name]
+    config = copy.deepcopy(CASES[case.get("weights_of", name)]["config"])
+    config.update(copy.deepcopy(case.get("changes", {})))
+    return config
