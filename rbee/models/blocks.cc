@@ -7,12 +7,14 @@ PreNormBlock::PreNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,
     : attention_norm_(layer / "attn_norm", spec.norm),
       attention_(layer, spec.attention, rope),
       ffn_norm_(layer / "ffn_norm", spec.norm),
-      mlp_(layer, spec.mlp) {}
+      mlp_(layer, spec.mlp),
+      branch_scale_(spec.branch_scale) {}
 
 void PreNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
-  x.add(attention_.output(), attention_.attend(x.normed_input(attention_norm_), step));
+  const Tensor attended = attention_.attend(x.normed_input(attention_norm_), step);
+  x.add(attention_.output(), attended, branch_scale_);
   x.keep_rows(step.logit_rows);
-  x.add(mlp_.down(), mlp_.hidden(x.normed_input(ffn_norm_)));
+  x.add(mlp_.down(), mlp_.hidden(x.normed_input(ffn_norm_)), branch_scale_);
 }
 
 MoeBlock::MoeBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn::MoeSpec& moe,
@@ -26,6 +28,19 @@ void MoeBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
   x.add(attention_.output(), attention_.attend(x.normed_input(attention_norm_), step));
   x.keep_rows(step.logit_rows);
   x.add(moe_(x.norm(ffn_norm_)));
+}
+
+PostNormBlock::PostNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,
+                             const nn::Rope& rope)
+    : attention_(layer, spec.attention, rope),
+      post_attention_norm_(layer / "post_attention_norm", spec.norm),
+      mlp_(layer, spec.mlp),
+      post_ffn_norm_(layer / "post_ffw_norm", spec.norm) {}
+
+void PostNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
+  x.add(post_attention_norm_(attention_(x.value(), step)));
+  x.keep_rows(step.logit_rows);
+  x.add(post_ffn_norm_(mlp_(x.value())));
 }
 
 SandwichNormBlock::SandwichNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,

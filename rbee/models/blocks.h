@@ -12,6 +12,7 @@ struct BlockSpec {
   nn::AttentionSpec attention;
   nn::MlpSpec mlp;
   std::string_view ffn_norm = "ffn_norm";  // the name of a MoeBlock's second norm
+  float branch_scale = 1;                  // of what a PreNormBlock's branches add
 };
 
 // x + attention(norm(x)), then x + mlp(norm(x)): Touvron et al. 2023, section 2.2.
@@ -26,6 +27,7 @@ class PreNormBlock final : public Block {
   nn::Attention attention_;
   nn::RmsNorm ffn_norm_;
   nn::Mlp mlp_;
+  float branch_scale_;
 };
 
 // The same with a mixture of experts for the MLP: Jiang et al. 2024, "Mixtral of Experts",
@@ -43,6 +45,20 @@ class MoeBlock final : public Block {
   nn::Attention attention_;
   nn::RmsNorm ffn_norm_;
   nn::Moe moe_;
+};
+
+// x + norm(attention(x)), then x + norm(mlp(x)): OLMo Team 2025, "2 OLMo 2 Furious", section 3.2.
+// Takes post_attention_norm and post_ffw_norm beside what attention and MLP take.
+class PostNormBlock final : public Block {
+ public:
+  PostNormBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn::Rope& rope);
+  void operator()(nn::Residual& x, const nn::LayerStep& step) const override;
+
+ private:
+  nn::Attention attention_;
+  nn::RmsNorm post_attention_norm_;
+  nn::Mlp mlp_;
+  nn::RmsNorm post_ffn_norm_;
 };
 
 // x + norm(attention(norm(x))), then x + norm(mlp(norm(x))): Gemma Team 2024, section 2.

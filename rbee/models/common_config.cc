@@ -118,6 +118,16 @@ void read_attention_factor(const ConfigReader& reader, std::string_view hf, nn::
   rope.attention_factor = factor;
 }
 
+float read_norm_eps(const ConfigReader& reader, const ConfigDefaults& defaults) {
+  constexpr Field kRms{"attention.layer_norm_rms_epsilon", "rms_norm_eps"};
+  constexpr Field kLayer{"attention.layer_norm_epsilon", "layer_norm_eps"};
+  const Field field = defaults.layer_norm ? kLayer : kRms;
+  const double eps =
+      reader.is_gguf() ? reader.number(field) : reader.number(field, defaults.norm_eps);
+  check(eps >= 0 && eps < 1, kOp, reader.describe(field), " is ", eps, ", wanted from 0 to 1");
+  return static_cast<float>(eps);
+}
+
 }  // namespace
 
 ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaults) {
@@ -139,11 +149,7 @@ ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaul
       read_size(reader, {"feed_forward_length", "intermediate_size"}, defaults.ffn_dim, kWidth);
   config.context_length = read_size(reader, {"context_length", "max_position_embeddings"},
                                     defaults.context_length, kPositions);
-  constexpr Field kEps{"attention.layer_norm_rms_epsilon", "rms_norm_eps"};
-  const double eps =
-      reader.is_gguf() ? reader.number(kEps) : reader.number(kEps, defaults.norm_eps);
-  check(eps >= 0 && eps < 1, kOp, reader.describe(kEps), " is ", eps, ", wanted from 0 to 1");
-  config.norm_eps = static_cast<float>(eps);
+  config.norm_eps = read_norm_eps(reader, defaults);
   config.tied_embeddings = reader.is_gguf()
                                ? reader.checkpoint().find("output.weight") == nullptr
                                : reader.flag({"", "tie_word_embeddings"}, defaults.tied_embeddings);

@@ -30,6 +30,7 @@ struct ConfigDefaults {
   bool experts = false;     // the family has layers of experts, see read_experts()
   bool mxfp4 = false;       // the family reads quantization_config's mxfp4
   bool head_sizes = false;  // the family sets head_dim and kv_heads itself
+  bool layer_norm = false;  // norm_eps is of layer norms, which have names of their own
 };
 
 // Throws as ConfigReader does, and invalid_argument for sizes that contradict each other.

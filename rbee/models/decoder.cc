@@ -37,13 +37,18 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
 
 Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec)
     : config_(config),
+      logit_scale_(spec.logit_scale),
       logit_softcap_(spec.logit_softcap),
       activations_(weights.activations()),
       embedding_(weights / "token_embd", config.vocab_size, config.dim, spec.embedding_scale) {
   for (int64_t layer = 0; layer < config.layers; ++layer) blocks_.push_back(spec.block(layer));
-  output_norm_ = nn::RmsNorm(
-      weights / "output_norm",
-      {.dim = config.dim, .eps = config.norm_eps, .weight_offset = spec.norm_weight_offset});
+  const nn::NormOptions norm{
+      .dim = config.dim, .eps = config.norm_eps, .weight_offset = spec.norm_weight_offset};
+  if (spec.layer_norm) {
+    output_norm_ = nn::LayerNorm(weights / "output_norm", norm);
+  } else {
+    output_norm_ = nn::RmsNorm(weights / "output_norm", norm);
+  }
   output_ = nn::Linear(weights / (config.tied_embeddings ? "token_embd" : "output"),
                        {.in = config.dim, .out = config.vocab_size});
   weights.finish();
@@ -69,7 +74,9 @@ Tensor Decoder::forward(const ForwardBatch& batch, nn::KvCache& cache) const {
 
 Tensor Decoder::logits(nn::Residual& x) const {
   // In f32 whatever the activations are: rounded logits would tie.
-  Tensor raw = output_(cast(x.norm(output_norm_), DType::f32));
+  const Tensor normed = std::visit([&](const auto& norm) { return x.norm(norm); }, output_norm_);
+  Tensor raw = output_(cast(normed, DType::f32));
+  if (logit_scale_ != 1) raw = affine(raw, logit_scale_, 0);
   if (logit_softcap_ == 0) return raw;
   const double cap = logit_softcap_;
   return affine(unary(UnaryOp::tanh, affine(raw, 1 / cap, 0)), cap, 0);

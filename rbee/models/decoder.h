@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "rbee/models/language_model.h"
@@ -25,6 +26,8 @@ class Block {
 struct DecoderSpec {
   float embedding_scale = 1;     // of the token embedding
   float norm_weight_offset = 0;  // of the final norm, see nn::NormOptions
+  bool layer_norm = false;       // the final norm is a layer norm, else an RMS norm
+  float logit_scale = 1;         // of the logits, before the cap
   float logit_softcap = 0;       // softcap * tanh(logit / softcap); 0 = off
   std::function<std::unique_ptr<const Block>(int64_t layer)> block;
 };
@@ -49,11 +52,11 @@ class Decoder final : public LanguageModel {
   Tensor logits(nn::Residual& x) const;
 
   ModelConfig config_;
-  float logit_softcap_;
+  float logit_scale_, logit_softcap_;
   DType activations_;
   nn::Embedding embedding_;
   std::vector<std::unique_ptr<const Block>> blocks_;
-  nn::RmsNorm output_norm_;
+  std::variant<nn::RmsNorm, nn::LayerNorm> output_norm_;
   nn::Linear output_;
   nn::WeightFigures figures_;
 };

@@ -9,10 +9,12 @@
 #include "rbee/models/gpt_oss/model.h"
 #include "rbee/models/llama/model.h"
 #include "rbee/models/mixtral/model.h"
+#include "rbee/models/olmo2/model.h"
 #include "rbee/models/phi3/model.h"
 #include "rbee/models/qwen2/model.h"
 #include "rbee/models/qwen3/model.h"
 #include "rbee/models/qwen_moe/model.h"
+#include "rbee/models/stablelm/model.h"
 
 namespace rbee::models {
 namespace {
@@ -20,6 +22,10 @@ namespace {
 constexpr Family kFamilies[] = {
     {"llama", load_llama, llama_tensor_names},
     {"mistral", load_llama, llama_tensor_names},
+    {"granite", load_llama, llama_tensor_names},
+    {"smollm3", load_llama, llama_tensor_names},
+    {"olmo2", load_olmo2, olmo2_tensor_names},
+    {"stablelm", load_stablelm, stablelm_tensor_names},
     {"qwen2", load_qwen2, qwen2_tensor_names},
     {"qwen3", load_qwen3, qwen3_tensor_names},
     {"gemma2", load_gemma2, gemma2_tensor_names},

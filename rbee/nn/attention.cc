@@ -34,27 +34,60 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
                                          : (layer / "self_attn").values("sinks", spec.heads);
     spec_.scores.sinks = from_host<float>(sinks, {spec.heads}, layer.device());
   }
-  if (!spec.qk_norm) return;
-  query_norm_ = RmsNorm(layer / "attn_q_norm", spec.head_norm);
-  key_norm_ = RmsNorm(layer / "attn_k_norm", spec.head_norm);
+  take_norms(layer);
+}
+
+void Attention::take_norms(const WeightScope& layer) {
+  if (spec_.qk_norm == QkNorm::none) return;
+  const WeightScope q = layer / "attn_q_norm", k = layer / "attn_k_norm";
+  NormOptions norm = spec_.head_norm;
+  norm.dim = spec_.head_dim;
+  if (spec_.qk_norm == QkNorm::each_head) {
+    query_head_norm_ = HeadLayerNorm(q, spec_.heads, norm);
+    key_head_norm_ = HeadLayerNorm(k, spec_.kv_heads, norm);
+    return;
+  }
+  const bool row = spec_.qk_norm == QkNorm::row;
+  if (row) norm.dim = spec_.heads * spec_.head_dim;
+  query_norm_ = RmsNorm(q, norm);
+  if (row) norm.dim = spec_.kv_heads * spec_.head_dim;
+  key_norm_ = RmsNorm(k, norm);
 }
 
 Attention::Heads Attention::project(const LinearInput& x) const {
   const std::array<const LinearWeights*, 3> weights{&query_.weights(), &key_.weights(),
                                                     &value_.weights()};
-  const std::vector<Tensor> parts = linear_many(x, weights);
-  return {.q = parts[0].split_last(spec_.heads),
-          .k = parts[1].split_last(spec_.kv_heads),
-          .v = parts[2].split_last(spec_.kv_heads)};
+  std::vector<Tensor> parts = linear_many(x, weights);
+  if (spec_.qk_norm == QkNorm::row) {
+    parts[0] = query_norm_(parts[0]);
+    parts[1] = key_norm_(parts[1]);
+  }
+  Heads heads{.q = parts[0].split_last(spec_.heads),
+              .k = parts[1].split_last(spec_.kv_heads),
+              .v = parts[2].split_last(spec_.kv_heads)};
+  if (spec_.qk_norm == QkNorm::head) {
+    heads.q = query_norm_(heads.q);
+    heads.k = key_norm_(heads.k);
+  } else if (spec_.qk_norm == QkNorm::each_head) {
+    heads.q = query_head_norm_(heads.q);
+    heads.k = key_head_norm_(heads.k);
+  }
+  return heads;
+}
+
+// Writes keys and values to the cache; gives the q that reads them.
+Tensor Attention::append(Heads& heads, const LayerStep& step) const {
+  if (spec_.rotated) {
+    return rope_.append(heads.q, heads.k, heads.v, step.positions, step.paged.slots, step.keys,
+                        step.values);
+  }
+  kv_append_(heads.k, heads.v, step.paged.slots, step.keys, step.values);
+  return heads.q;
 }
 
 Tensor Attention::attend(const LinearInput& x, const LayerStep& step) const {
-  auto [q, k, v] = project(x);
-  if (spec_.qk_norm) {
-    q = query_norm_(q);
-    k = key_norm_(k);
-  }
-  q = rope_.append(q, k, v, step.positions, step.paged.slots, step.keys, step.values);
+  Heads heads = project(x);
+  const Tensor q = append(heads, step);
   const Tensor attended = paged_attention(q, step.keys, step.values, step.paged, spec_.scores);
   return attended.reshape({attended.dim(0), spec_.heads * spec_.head_dim});
 }

@@ -20,6 +20,13 @@ struct LayerStep {
   Tensor logit_rows;
 };
 
+enum class QkNorm : uint8_t {
+  none,
+  head,       // RMS norm of each head, one weight for all
+  row,        // RMS norm of all heads together
+  each_head,  // layer norm of each head with a weight of its own, without biases
+};
+
 struct AttentionSpec {
   int64_t dim = 0;
   int64_t heads = 0;
@@ -28,8 +35,9 @@ struct AttentionSpec {
   Bias qkv_bias = Bias::none;
   Bias output_bias = Bias::none;
   bool fused = false;              // "attn_qkv" holds the rows of q, k and v
-  bool qk_norm = false;            // RMS norm of each head of q and k before the rotation
-  NormOptions head_norm{};         // with qk_norm; dim is head_dim
+  QkNorm qk_norm = QkNorm::none;   // of q and k before the rotation
+  NormOptions head_norm{};         // with qk_norm; dim is not read
+  bool rotated = true;             // false: positions are not told (Kazemnejad et al. 2023)
   bool sinks = false;              // "attn_sinks" holds a score of each head without a value
   PagedAttentionOptions scores{};  // scale, softcap, window
 };
@@ -54,12 +62,15 @@ class Attention {
     Tensor q;     // (tokens, heads, head_dim)
     Tensor k, v;  // (tokens, kv_heads, head_dim)
   };
+  void take_norms(const WeightScope& layer);
   Heads project(const LinearInput& x) const;
+  Tensor append(Heads& heads, const LayerStep& step) const;
 
   AttentionSpec spec_;
   Rope rope_;
   Linear query_, key_, value_, output_;
   RmsNorm query_norm_, key_norm_;
+  HeadLayerNorm query_head_norm_, key_head_norm_;  // of QkNorm::each_head
 };
 
 }  // namespace rbee::nn

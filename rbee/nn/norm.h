@@ -1,6 +1,7 @@
 #pragma once
 
 #include "rbee/nn/weight_scope.h"
+#include "rbee/ops/elementwise.h"
 #include "rbee/ops/fused_linear.h"
 #include "rbee/ops/norm.h"
 
@@ -48,6 +49,22 @@ class LayerNorm {
  private:
   Tensor weight_;
   Tensor bias_;
+  float eps_ = 0;
+};
+
+// A layer norm of each head, with a weight for each and no biases.
+class HeadLayerNorm {
+ public:
+  HeadLayerNorm() = default;
+  // Takes "weight", (heads, options.dim).
+  HeadLayerNorm(const WeightScope& scope, int64_t heads, const NormOptions& options)
+      : weight_(scope.stack("weight", Shape{heads, options.dim})), eps_(options.eps) {}
+
+  // x: (tokens, heads, dim)
+  Tensor operator()(const Tensor& x) const { return layer_norm(x, {}, {}, eps_) * weight_; }
+
+ private:
+  Tensor weight_;
   float eps_ = 0;
 };
 

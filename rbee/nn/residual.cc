@@ -10,7 +10,8 @@ void Residual::add(const Tensor& branch) {
   pending_ = branch;
 }
 
-void Residual::add(const Linear& layer, const Tensor& x) {
+void Residual::add(const Linear& layer, const Tensor& x, float scale) {
+  if (scale != 1) return add(affine(layer(x), scale, 0));
   if (std::optional<Tensor> sum = linear_onto(x, layer.weights(), value())) {
     sum_ = std::move(*sum);
   } else {

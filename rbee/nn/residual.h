@@ -12,9 +12,10 @@ class Residual {
   explicit Residual(Tensor x) : sum_(std::move(x)) {}  // x: (tokens, dim)
 
   void add(const Tensor& branch);
-  // Adds layer(x).
-  void add(const Linear& layer, const Tensor& x);
+  // Adds scale * layer(x).
+  void add(const Linear& layer, const Tensor& x, float scale = 1);
   Tensor norm(const RmsNorm& norm);
+  Tensor norm(const LayerNorm& norm) { return norm(value()); }
   // The same for linear layers, which may take the norm themselves.
   LinearInput normed_input(const RmsNorm& norm);
   // Goes on with the rows picked by `rows`: (n) i32 only; undefined = all.

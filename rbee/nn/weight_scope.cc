@@ -255,6 +255,24 @@ Tensor WeightScope::array(std::string_view leaf, const Shape& shape) const {
   });
 }
 
+Tensor WeightScope::stack(std::string_view leaf, const Shape& shape) const {
+  const std::string pattern = name(leaf);
+  const size_t mark = pattern.find('#');
+  if (mark == std::string::npos) return array(leaf, shape);
+  return remembered([&] {
+    Tensor own = empty(shape, activations(), device());
+    for (int64_t i = 0; i < shape[0]; ++i) {
+      const std::string full = cat(pattern.substr(0, mark), i, pattern.substr(mark + 1));
+      const io::TensorEntry entry = readable(take_named(full, Shape{shape[1]}));
+      const Tensor row = place(entry, entry.data, Shape{1, shape[1]}, device());
+      Tensor to = own.slice(Axis{0}, i, 1);
+      copy_(to, cast(row, activations()));
+    }
+    books_->figures.resident_bytes += own.bytes();
+    return own;
+  });
+}
+
 Tensor WeightScope::conv(std::string_view leaf, const Shape& shape) const {
   return remembered([&] {
     Tensor plain = stored(leaf, shape);

@@ -19,7 +19,8 @@ namespace rbee::nn {
 class WeightStash;
 
 // One role in a model under its GGUF name, by which model code calls it, and its Hugging Face name.
-// '*' stands for the layer's number, '#' in Hugging Face names for the expert's; ".weight" and
+// '*' stands for the layer's number, '#' in Hugging Face names for an expert's or a head's;
+// ".weight" and
 // ".bias" are left out. Empty: not in that format.
 struct TensorName {
   std::string_view gguf;
@@ -85,6 +86,9 @@ class WeightScope {
   Tensor vector(std::string_view leaf, int64_t size, float offset = 0) const;
   // Of any shape, as activations(); memory of its own.
   Tensor array(std::string_view leaf, const Shape& shape) const;
+  // (rows, size) as activations(), memory of its own: one tensor in GGUF files, one for each row
+  // under a Hugging Face name with '#'.
+  Tensor stack(std::string_view leaf, const Shape& shape) const;
   // (out, in, kernel_h, kernel_w), packed for image_conv(): as activations(), or 16 bits as stored
   // where the device reads host memory; mapped pages are given back.
   Tensor conv(std::string_view leaf, const Shape& shape) const;

@@ -211,6 +211,16 @@ TEST_F(BadCheckpointTest, FamilyFields) {
                {"sliding_window is -8"});
   expect_error(changed_config("gemma3_multimodal", set("text_config", 7)), Code::invalid_argument,
                {"text_config is not an object"});
+  expect_error(changed_config("granite", set("residual_multiplier", 0)), Code::invalid_argument,
+               {"residual_multiplier is 0"});
+  expect_error(changed_config("smollm3", set("no_rope_layers", {1, 1})), Code::invalid_argument,
+               {"no_rope_layers has 2 entries for 4 layers"});
+  expect_error(changed_config("smollm3", set("use_sliding_window", true)), Code::unsupported,
+               {"use_sliding_window is true"});
+  expect_error(changed_config("stablelm", set("layer_norm_eps", 2)), Code::invalid_argument,
+               {"layer_norm_eps is 2"});
+  expect_error(changed_config("stablelm", set("qk_layernorm", true)), Code::not_found,
+               {"model.layers.0.self_attn.q_layernorm.norms.0.weight", "(16)"});
 }
 
 TEST_F(BadCheckpointTest, Experts) {

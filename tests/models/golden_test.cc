@@ -55,6 +55,12 @@ constexpr GoldenCase kCases[] = {
     {.name = "deepseek_v2", .gguf = true},
     {.name = "deepseek_v3", .gguf = true},
     {.name = "gpt_oss", .gguf = true, .packed_tolerance = 0.6f},
+    {.name = "granite", .gguf = true},
+    {.name = "smollm3", .gguf = true},
+    {.name = "smollm3_list", .weights_of = "smollm3"},
+    {.name = "olmo2", .gguf = true},
+    {.name = "stablelm", .gguf = true},
+    {.name = "stablelm_parallel", .gguf = true},
 };
 
 fs::path data_folder(std::string_view name) {

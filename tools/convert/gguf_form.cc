@@ -7,6 +7,7 @@
 #include "rbee/models/gemma2/config.h"
 #include "rbee/models/gemma3/config.h"
 #include "rbee/models/llama/config.h"
+#include "rbee/models/olmo2/config.h"
 #include "rbee/models/phi3/config.h"
 #include "rbee/models/qwen2/config.h"
 #include "rbee/models/qwen3/config.h"
@@ -44,14 +45,45 @@ GgufForm common_form(std::string_view architecture, const Config& config) {
   return form;
 }
 
-GgufForm llama_form(const models::ConfigReader& reader) {
+// Readers take every fourth layer of SmolLM3 for the one without rope.
+void check_rotated(const std::vector<bool>& rotated) {
+  for (size_t layer = 0; layer < rotated.size(); ++layer) {
+    if (rotated[layer] == ((layer + 1) % 4 != 0)) continue;
+    fail(Code::unsupported, kOp, "config.json's no_rope_layers are not every fourth layer, which ",
+         "GGUF files of smollm3 cannot say");
+  }
+}
+
+// architecture: llama, granite or smollm3.
+GgufForm llama_form(std::string_view architecture, const models::ConfigReader& reader) {
   const models::LlamaConfig config = models::read_llama_config(reader);
   check_activation(config.activation, GateOp::silu);
-  GgufForm form = common_form("llama", config);
+  GgufForm form = common_form(architecture, config);
+  if (architecture == "smollm3") check_rotated(config.rotated);
+  if (architecture == "granite") {
+    form.scales = {{"embedding_scale", config.embedding_scale},
+                   {"residual_scale", config.branch_scale},
+                   {"attention.scale", config.attention_scale},
+                   {"logit_scale", 1 / config.logit_scale}};
+  }
   form.rope = config.rope;
   form.windows.assign(static_cast<size_t>(config.layers), config.window);
   form.usual_windows = form.windows;
   form.paired_rows = true;
+  return form;
+}
+
+GgufForm olmo2_form(const models::ConfigReader& reader) {
+  const models::Olmo2Config config = models::read_olmo2_config(reader);
+  check_activation(config.activation, GateOp::silu);
+  if (config.attention_bias != nn::Bias::none) {
+    fail(Code::unsupported, kOp, "config.json's attention_bias is true; GGUF files of olmo2 have ",
+         "no biases");
+  }
+  GgufForm form = common_form("olmo2", config);
+  form.rope = config.rope;
+  form.windows.assign(static_cast<size_t>(config.layers), 0);
+  form.usual_windows = form.windows;
   return form;
 }
 
@@ -144,7 +176,11 @@ GgufForm read_gguf_form(const io::Checkpoint& checkpoint) {
   const std::string architecture = checkpoint.architecture();
   const bool gemma3 = architecture.starts_with("gemma3");
   const models::ConfigReader reader(checkpoint, gemma3 ? "text_config" : "");
-  if (architecture == "llama" || architecture == "mistral") return llama_form(reader);
+  if (architecture == "llama" || architecture == "mistral") return llama_form("llama", reader);
+  if (architecture == "granite" || architecture == "smollm3") {
+    return llama_form(architecture, reader);
+  }
+  if (architecture == "olmo2") return olmo2_form(reader);
   if (architecture == "qwen2") return qwen_form("qwen2", models::read_qwen2_config(reader));
   if (architecture == "qwen3") return qwen3_form(reader);
   if (architecture == "gemma") return gemma_form(reader);

@@ -24,7 +24,8 @@ struct GgufForm {
   std::vector<int64_t> windows;            // keys a token sees, by layer; 0 = all
   std::vector<int64_t> usual_windows;      // what readers take when the file has the size only
   bool paired_rows = false;                // q and k as rope's interleaved layout wants them
-  float norm_offset = 0;                   // Gemma's norms are stored less one
+  std::vector<std::pair<std::string_view, float>> scales;  // Granite: keys and values of its own
+  float norm_offset = 0;                                   // Gemma's norms are stored less one
   // Readers take the scale of the scores from the sizes; what it differs by goes into this weight.
   float query_scale = 1;
   std::string_view query_weight;  // "attn_q" or "attn_q_norm"

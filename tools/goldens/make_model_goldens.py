@@ -60,7 +60,7 @@ def random_state(name, case, config, seed):
             add_mxfp4(state, key, rng, shape)
             continue
         values = rng.standard_normal(shape)
-        if key.endswith("norm.weight") or "layernorm" in key:
+        if key.endswith("norm.weight") or "layernorm" in key and not key.endswith(".bias"):
             values = 0.3 * values + (0.0 if gemma else 1.0)
         elif key.endswith("gate_up_proj_bias"):
             values = 4.0 * values  # GPT-OSS: some beyond its limit

@@ -38,6 +38,12 @@ def deepseek_config(**changes):
     return config
 
 
+def stablelm_config(**changes):
+    config = base_config(layer_norm_eps=1e-5, **changes)
+    del config["rms_norm_eps"]
+    return config
+
+
 def rope(**scaling):
     return {"rope_scaling": scaling}
 
@@ -175,6 +181,32 @@ CASES = {
                    beta_slow=1.0, truncate=False)), gguf=True, mxfp4=True,
         ablations=[dict(swiglu_limit=70.0), dict(rope_scaling=None), dict(num_experts_per_tok=1),
                    dict(layer_types=["full_attention"] * 2)]),
+    "granite": dict(
+        type="granite", config=base_config(
+            embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.1,
+            logits_scaling=1.7, tie_word_embeddings=True), gguf=True,
+        ablations=[dict(embedding_multiplier=1.0), dict(residual_multiplier=1.0),
+                   dict(attention_multiplier=0.25), dict(logits_scaling=1.0)]),
+    "smollm3": dict(
+        type="smollm3", config=base_config(num_hidden_layers=4, intermediate_size=64,
+                                           tie_word_embeddings=True, rope_theta=2000000.0,
+                                           pad_token_id=0, no_rope_layer_interval=4), gguf=True,
+        ablations=[dict(no_rope_layer_interval=1), dict(no_rope_layer_interval=5),
+                   dict(rope_theta=500.0)]),
+    "smollm3_list": dict(
+        type="smollm3", weights_of="smollm3", changes=dict(no_rope_layers=[0, 1, 1, 0]),
+        saved_by_v5=True, ablations=[dict(no_rope_layers=[1, 1, 1, 0])]),
+    "olmo2": dict(
+        type="olmo2", config=base_config(pad_token_id=0, rope_theta=500000.0), gguf=True,
+        ablations=[dict(rope_theta=500.0), dict(rms_norm_eps=0.1)]),
+    "stablelm": dict(
+        type="stablelm", config=stablelm_config(use_qkv_bias=True, partial_rotary_factor=0.25),
+        gguf=True,
+        ablations=[dict(partial_rotary_factor=1.0), dict(layer_norm_eps=0.1)]),
+    "stablelm_parallel": dict(
+        type="stablelm", config=stablelm_config(
+            use_parallel_residual=True, qk_layernorm=True, partial_rotary_factor=0.5),
+        gguf=True, ablations=[dict(partial_rotary_factor=1.0)]),
 }
 
 

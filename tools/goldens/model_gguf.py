@@ -66,7 +66,10 @@ def add_keys(writer, arch, config):
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(heads)
     writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    if "layer_norm_eps" in config:
+        writer.add_layer_norm_eps(config["layer_norm_eps"])
+    else:
+        writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(config["rope_theta"])
     rotated = config.get("qk_rope_head_dim", head_dim)
     writer.add_rope_dimension_count(int(rotated * config.get("partial_rotary_factor", 1.0)))
@@ -88,6 +91,13 @@ def add_keys(writer, arch, config):
         writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
     if arch == "gpt-oss":
         writer.add_expert_feed_forward_length(config["intermediate_size"])
+    if arch == "granite":
+        writer.add_embedding_scale(config["embedding_multiplier"])
+        writer.add_residual_scale(config["residual_multiplier"])
+        writer.add_attention_scale(config["attention_multiplier"])
+        writer.add_logit_scale(config["logits_scaling"])
+    if arch == "stablelm":
+        writer.add_parallel_residual(config.get("use_parallel_residual", False))
     if arch == "gemma3":
         writer.add_float32("gemma3.rope.freq_base_swa", config["rope_local_base_freq"])
 
@@ -137,6 +147,18 @@ def split_latents(config, state):
     return out
 
 
+def stack_head_norms(state):
+    """StableLM's norms of each head as one tensor, where GGUF files have them."""
+    out = {}
+    for key, value in state.items():
+        if ".norms." not in key:
+            out[key] = value
+            continue
+        name = key.split("norms.")[0][:-1] + ".weight"
+        out[name] = torch.cat([out[name], value[None]]) if name in out else value[None]
+    return out
+
+
 def add_gguf_mxfp4(writer, config, state):
     """The experts of GPT-OSS: gate and up, whose rows folders have in turn, apart."""
     for layer in range(config["num_hidden_layers"]):
@@ -166,7 +188,7 @@ def save_gguf(path, case, config, state):
                                      config["num_hidden_layers"])
     if case.get("mxfp4"):
         add_gguf_mxfp4(writer, config, state)
-    state = split_experts(state)
+    state = stack_head_norms(split_experts(state))
     if arch == "deepseek2" and not case.get("joined_latents"):
         state = split_latents(config, state)
     for key, tensor in state.items():
@@ -175,7 +197,7 @@ def save_gguf(path, case, config, state):
             continue
         key = key.replace(".sinks", ".sinks.weight")
         values = tensor.float().numpy()
-        if arch == "llama" and ("q_proj" in key or "k_proj" in key):
+        if arch in ("llama", "granite", "smollm3") and ("q_proj" in key or "k_proj" in key):
             values = interleave(values, config["num_attention_heads" if "q_proj" in key
                                                else "num_key_value_heads"])
         if arch.startswith("gemma") and key.endswith("norm.weight"):

@@ -38,7 +38,7 @@ BlockSpec block_spec(const Gemma3Config& config, int64_t index) {
                     .heads = config.heads,
                     .kv_heads = config.kv_heads,
                     .head_dim = config.head_dim,
-                    .qk_norm = true,
+                    .qk_norm = nn::QkNorm::head,
                     .head_norm = {.dim = config.head_dim,
                                   .eps = config.norm_eps,
                                   .weight_offset = config.norm_weight_offset},

@@ -23,7 +23,7 @@ constexpr nn::TensorName kNames[] = {
 };
 constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
-BlockSpec block_spec(const LlamaConfig& config) {
+BlockSpec block_spec(const LlamaConfig& config, int64_t index) {
   return {
       .norm = {.dim = config.dim, .eps = config.norm_eps},
       .attention = {.dim = config.dim,
@@ -32,11 +32,13 @@ BlockSpec block_spec(const LlamaConfig& config) {
                     .head_dim = config.head_dim,
                     .qkv_bias = config.attention_bias,
                     .output_bias = config.attention_bias,
-                    .scores = {.window = config.window}},
+                    .rotated = config.rotated[static_cast<size_t>(index)],
+                    .scores = {.scale = config.attention_scale, .window = config.window}},
       .mlp = {.dim = config.dim,
               .ffn_dim = config.ffn_dim,
               .activation = config.activation,
               .bias = config.mlp_bias},
+      .branch_scale = config.branch_scale,
   };
 }
 
@@ -58,9 +60,13 @@ std::unique_ptr<LanguageModel> load_llama(const io::Checkpoint& checkpoint,
   add_rope_tensors(config.rope, weights);
   const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
   const auto block = [&](int64_t layer) {
-    return std::make_unique<const PreNormBlock>(weights.layer(layer), block_spec(config), rope);
+    return std::make_unique<const PreNormBlock>(weights.layer(layer), block_spec(config, layer),
+                                                rope);
   };
-  return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
+  return std::make_unique<Decoder>(config, weights,
+                                   DecoderSpec{.embedding_scale = config.embedding_scale,
+                                               .logit_scale = config.logit_scale,
+                                               .block = block});
 }
 
 }  // namespace rbee::models

@@ -33,7 +33,7 @@ BlockSpec block_spec(const Qwen3Config& config, int64_t index) {
                     .head_dim = config.head_dim,
                     .qkv_bias = config.attention_bias,
                     .output_bias = config.attention_bias,
-                    .qk_norm = true,
+                    .qk_norm = nn::QkNorm::head,
                     .head_norm = {.dim = config.head_dim, .eps = config.norm_eps},
                     .scores = {.window = config.windows[static_cast<size_t>(index)]}},
       .mlp = {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation},

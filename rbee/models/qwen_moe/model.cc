@@ -41,7 +41,7 @@ BlockSpec block_spec(const QwenMoeConfig& config) {
                     .head_dim = config.head_dim,
                     .qkv_bias = config.qkv_bias,
                     .output_bias = config.output_bias,
-                    .qk_norm = config.qk_norm,
+                    .qk_norm = config.qk_norm ? nn::QkNorm::head : nn::QkNorm::none,
                     .head_norm = {.dim = config.head_dim, .eps = config.norm_eps}},
       .mlp = {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation},
   };

@@ -175,7 +175,7 @@ class AttentionTest : public CheckpointFiles {
                                    .kv_heads = kKvHeads,
                                    .head_dim = kHeadDim,
                                    .fused = variant.fused,
-                                   .qk_norm = variant.qk_norm,
+                                   .qk_norm = variant.qk_norm ? nn::QkNorm::head : nn::QkNorm::none,
                                    .head_norm = {.dim = kHeadDim, .eps = static_cast<float>(kEps)},
                                    .scores = {.window = variant.window}},
                                   rope);

@@ -152,6 +152,9 @@ constexpr FamilyCase kCases[] = {
     {"phi3_long", "phi3"},
     {"phi3_short", "phi3", 16},
     {"phi4_mini", "phi4_mini"},
+    {"granite", "granite"},
+    {"smollm3", "smollm3"},
+    {"olmo2", "olmo2"},
 };
 
 class FamilyTest : public ConvertTest, public testing::WithParamInterface<FamilyCase> {};
@@ -193,6 +196,10 @@ TEST_F(ConvertTest, RefusesWhatGgufCannotHold) {
                  unsupported, "truncate false");
   expect_refused(folder("qwen3", "qwen3", {{"attention_bias", true}}), unsupported,
                  "attention_bias is true");
+  expect_refused(folder("smollm3_list", "smollm3"), unsupported, "no_rope_layers are not every");
+  expect_refused(folder("olmo2", "olmo2", {{"attention_bias", true}}), unsupported,
+                 "attention_bias is true");
+  expect_refused(folder("stablelm", "stablelm"), unsupported, "stablelm");
   expect_refused(folder("llama", "llama", {{"model_type", "mamba"}}), unsupported, "mamba");
   expect_refused(folder("llama", "llama", {{"num_hidden_layers", 3}}), not_found,
                  "model.layers.2.input_layernorm.weight is missing");

@@ -1,0 +1,60 @@
+#include "rbee/models/olmo2/model.h"
+
+#include "rbee/models/blocks.h"
+#include "rbee/models/olmo2/config.h"
+
+namespace rbee::models {
+namespace {
+
+constexpr nn::TensorName kNames[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
+    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
+    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
+    {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_norm"},
+    {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_norm"},
+    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
+    {"blk.*.post_attention_norm", "model.layers.*.post_attention_layernorm"},
+    {"blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"},
+    {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
+    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
+    {"blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm"},
+};
+constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
+
+BlockSpec block_spec(const Olmo2Config& config) {
+  return {
+      .norm = {.dim = config.dim, .eps = config.norm_eps},
+      .attention = {.dim = config.dim,
+                    .heads = config.heads,
+                    .kv_heads = config.kv_heads,
+                    .head_dim = config.head_dim,
+                    .qkv_bias = config.attention_bias,
+                    .output_bias = config.attention_bias,
+                    .qk_norm = nn::QkNorm::row,
+                    .head_norm = {.eps = config.norm_eps}},
+      .mlp = {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation},
+  };
+}
+
+}  // namespace
+
+std::span<const nn::TensorName> olmo2_tensor_names() {
+  return kNames;
+}
+
+std::unique_ptr<LanguageModel> load_olmo2(const io::Checkpoint& checkpoint,
+                                          const LoadOptions& options) {
+  Olmo2Config config = read_olmo2_config(ConfigReader(checkpoint));
+  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
+  add_rope_tensors(config.rope, weights);
+  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
+  const auto block = [&](int64_t layer) {
+    return std::make_unique<const PostNormBlock>(weights.layer(layer), block_spec(config), rope);
+  };
+  return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
+}
+
+}  // namespace rbee::models

@@ -1,0 +1,95 @@
+#include "rbee/models/stablelm/model.h"
+
+#include "rbee/models/blocks.h"
+#include "rbee/models/stablelm/config.h"
+
+namespace rbee::models {
+namespace {
+
+constexpr nn::TensorName kNames[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
+    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
+    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
+    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
+    {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_layernorm.norms.#"},
+    {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_layernorm.norms.#"},
+    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
+    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
+    {"blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"},
+    {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
+    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
+};
+constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
+
+BlockSpec block_spec(const StableLmConfig& config) {
+  return {
+      .norm = {.dim = config.dim, .eps = config.norm_eps},
+      .attention = {.dim = config.dim,
+                    .heads = config.heads,
+                    .kv_heads = config.kv_heads,
+                    .head_dim = config.head_dim,
+                    .qkv_bias = config.qkv_bias,
+                    .qk_norm = config.qk_norm ? nn::QkNorm::each_head : nn::QkNorm::none,
+                    .head_norm = {.eps = config.norm_eps}},
+      .mlp = {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation},
+  };
+}
+
+// x + attention(norm(x)), then x + mlp(norm(x)); or, in parallel, x + attention(y) + mlp(y) with
+// y = norm(x). Norms are layer norms.
+class StableLmBlock final : public Block {
+ public:
+  StableLmBlock(const nn::WeightScope& layer, const StableLmConfig& config, const nn::Rope& rope)
+      : StableLmBlock(layer, block_spec(config), config.parallel, rope) {}
+
+  void operator()(nn::Residual& x, const nn::LayerStep& step) const override {
+    Tensor normed = x.norm(attention_norm_);
+    x.add(attention_.output(), attention_.attend(normed, step));
+    if (parallel_) {
+      x.add(mlp_(normed));
+      x.keep_rows(step.logit_rows);
+      return;
+    }
+    x.keep_rows(step.logit_rows);
+    x.add(mlp_.down(), mlp_.hidden(x.norm(mlp_norm_)));
+  }
+
+ private:
+  StableLmBlock(const nn::WeightScope& layer, const BlockSpec& spec, bool parallel,
+                const nn::Rope& rope)
+      : parallel_(parallel),
+        attention_norm_(layer / "attn_norm", spec.norm),
+        attention_(layer, spec.attention, rope),
+        mlp_(layer, spec.mlp) {
+    if (!parallel) mlp_norm_ = nn::LayerNorm(layer / "ffn_norm", spec.norm);
+  }
+
+  bool parallel_;
+  nn::LayerNorm attention_norm_;
+  nn::Attention attention_;
+  nn::LayerNorm mlp_norm_;  // not in parallel
+  nn::Mlp mlp_;
+};
+
+}  // namespace
+
+std::span<const nn::TensorName> stablelm_tensor_names() {
+  return kNames;
+}
+
+std::unique_ptr<LanguageModel> load_stablelm(const io::Checkpoint& checkpoint,
+                                             const LoadOptions& options) {
+  const StableLmConfig config = read_stablelm_config(ConfigReader(checkpoint));
+  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
+  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
+  const auto block = [&](int64_t layer) {
+    return std::make_unique<const StableLmBlock>(weights.layer(layer), config, rope);
+  };
+  return std::make_unique<Decoder>(config, weights,
+                                   DecoderSpec{.layer_norm = true, .block = block});
+}
+
+}  // namespace rbee::models
