@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seeds of tests/fuzz/gguf and tests/fuzz/safetensors: small files, valid and broken.
+"""Writes the seeds of tests/fuzz/gguf, safetensors, scaled_file and tiny_file: small files, valid and
+broken.
 
 The valid ones come from the formats' own packages (gguf 0.19, safetensors 0.8, numpy), so that they
 are also files of another program; the broken ones are changed copies. Usage: make_io_seeds.py
@@ -107,6 +108,88 @@ def safetensors_seeds():
     write("safetensors", "deep.safetensors", safetensors_bytes(b'{"a":' + b"[" * 200, b""))
 
 
+def header_of(tensors):
+    """The header of {name: (dtype, shape, bytes)}, whose data lie one after the other."""
+    header, at = {}, 0
+    for name, (dtype, shape, size) in tensors.items():
+        header[name] = entry(dtype, shape, [at, at + size])
+        at += size
+    return json.dumps(header, separators=(",", ":")).encode(), at
+
+
+def scaled_seeds():
+    matrix = {"a.weight": ("F8_E4M3", [2, 2], 4)}
+    half = struct.pack("<f", 0.5)
+    cases = {
+        "scaled": ({**matrix, "a.scale_weight": ("F32", [], 4), "a.scale_input": ("F32", [], 4),
+                    "scaled_fp8": ("F8_E4M3", [0], 0)}, half * 2),
+        "comfy": ({"a.weight": ("F8_E5M2", [2, 2], 4), "a.weight_scale": ("BF16", [1], 2),
+                   "a.comfy_quant": ("U8", [2], 2)}, b"\x80\x3e{}"),
+        "two_scales": ({**matrix, "a.weight_scale": ("F16", [2], 4)}, half),
+        "no_number": ({**matrix, "a.weight_scale": ("F32", [1], 4)}, b"\0\0\xc0\x7f"),
+        "wide": ({"a.weight": ("F16", [1, 2], 4), "a.scale_weight": ("F32", [1], 4)}, half),
+        "plain": ({"a.weight": ("F32", [1], 4)}, b""),
+    }
+    for name, (tensors, data) in cases.items():
+        write("scaled_file", name, header_of(tensors)[0] + b"\0" + bytes([56, 60, 184, 0]) + data)
+
+    def with_scale(writer):
+        writer.add_tensor("a.weight", np.ones((2, 2), np.float32))
+        writer.add_tensor("a.scale_weight", np.ones(1, np.float32))
+
+    write("scaled_file", "scale.gguf", gguf_bytes(with_scale))
+
+
+def tiny_layers(first, resizing, last, blocks, prefix, shift=0, width=2, channels=1):
+    """The tensors of one half whose layers `resizing` have no bias."""
+    out = {}
+
+    def conv(name, rows, columns, bias=True):
+        out[f"{prefix}{name}.weight"] = ("F16", [rows, columns, 3, 3], 18 * rows * columns)
+        if bias:
+            out[f"{prefix}{name}.bias"] = ("F16", [rows], 2 * rows)
+
+    conv(shift, width, first)
+    for i in blocks:
+        for part in (0, 2, 4):
+            conv(f"{i + shift}.conv.{part}", width, width)
+    for i in resizing:
+        conv(i + shift, width, width, bias=False)
+    conv(max([*blocks, *resizing]) + 1 + shift, last, width)
+    return out
+
+
+def tiny_seeds():
+    # One block, a change of size, one block, at a width of 2 with one latent channel.
+    def encoder(prefix):
+        return tiny_layers(3, [2], 1, [1, 3], prefix)
+
+    def decoder(prefix, shift=0):
+        return tiny_layers(1, [4], 3, [2, 5], prefix, shift)
+
+    config = {"_class_name": "AutoencoderTiny", "num_encoder_blocks": [1, 1],
+              "num_decoder_blocks": [1, 1], "encoder_block_out_channels": [2, 2],
+              "decoder_block_out_channels": [2, 2], "latent_channels": 1, "scaling_factor": 0.5}
+    cases = {
+        "diffusers": ({**encoder("encoder.layers."), **decoder("decoder.layers.")}, {}, config),
+        "no_config": ({**encoder("encoder.layers."), **decoder("decoder.layers.")}, {}, None),
+        "authors": ({**encoder("encoder."), **decoder("decoder.", 1)}, {}, None),
+        "comfy": (decoder("taesd_decoder.", 1), {}, None),
+        "halves": (decoder("", 1), encoder(""), None),
+        "other": ({"conv_in.weight": ("F16", [1], 2)}, {}, {"_class_name": "AutoencoderKL"}),
+        "many_levels": (tiny_layers(1, range(3, 131, 2), 3, [], "decoder.layers.", width=1), {},
+                        {**config, "num_decoder_blocks": [0] * 65, "num_encoder_blocks": [0] * 65,
+                         "encoder_block_out_channels": [1], "decoder_block_out_channels": [1]}),
+    }
+    for name, (one, other, beside) in cases.items():
+        (first, size), second = header_of(one), header_of(other) if other else (b"", 0)
+        text = json.dumps(beside, separators=(",", ":")).encode() if beside else b""
+        data = bytes(max(size, second[1]))
+        write("tiny_file", name, b"\0".join([first, second[0], text, data]))
+
+
 if __name__ == "__main__":
     gguf_seeds()
     safetensors_seeds()
+    scaled_seeds()
+    tiny_seeds()

@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* kOp = "tiny VAE";
 constexpr int64_t kColours = 3;
-constexpr double kMagnitude = 3;  // of latents: larger ones are bent below it
+constexpr size_t kMostLevels = 8;  // pictures are 2^7 times as large as latents
+constexpr double kMagnitude = 3;   // of latents: larger ones are bent below it
 
 std::vector<int64_t> read_blocks(const io::JsonConfig& config, const char* field,
                                  std::vector<int64_t> fallback) {
@@ -55,6 +56,8 @@ TinyAutoencoderConfig TinyAutoencoderConfig::read(const io::JsonConfig& config) 
   check(out.encoder_blocks.size() == out.decoder_blocks.size(),
         config.describe("num_decoder_blocks"), "it lists ", out.decoder_blocks.size(),
         " levels, num_encoder_blocks ", out.encoder_blocks.size());
+  check(out.decoder_blocks.size() <= kMostLevels, config.describe("num_decoder_blocks"),
+        "it lists ", out.decoder_blocks.size(), " levels, wanted at most ", kMostLevels);
   out.width = read_width(config);
   out.latent_channels = config.integer_or("latent_channels", 4, {1, 1 << 10});
   out.scaling_factor = static_cast<float>(config.number_or("scaling_factor", 1));
