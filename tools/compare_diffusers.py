@@ -11,9 +11,10 @@ sample, its blocks compiled one by one; everything else in f16.
 
 With --pictures both draw the same prompt with the same seed, the peer in f32 and ours in each
 --dtype, and the pictures are compared; beside a 16-bit one stands how far the peer's own is from
-its f32 one. --control-net adds a network and a picture of edges to both. With --again ours is drawn
-once more with other arguments of `rbee imagine` ("--offload all", "-m FILE --vae DIR/vae ..."; DIR
-is the folder) and has to be the same to the byte.
+its f32 one, both from f32's noise. Models for inpainting get a picture and a mask. --control-net
+adds a network and a picture of edges to both. With --again ours is drawn once more with other
+arguments of `rbee imagine` ("--offload all", "-m FILE --vae DIR/vae ..."; DIR is the folder) and
+has to be the same to the byte; with --near, for files whose products round otherwise, nearly so.
 DIR is a folder in diffusers' layout; @512 are the pixels along each side.
 
 Exit status: 0, or 1 where a row misses what is to be reached or pictures differ, or 2 where nothing
@@ -38,9 +39,14 @@ class Family:
     dtype: str = "f16"
     batch: int = 2  # samples of a step
     guidance: float = 5.0
+    sampler: str = "euler"
+    inpaints: bool = False
 
 
-FAMILIES = {"FluxPipeline": Family(dtype="bf16", batch=1, guidance=3.5)}
+FAMILIES = {"FluxPipeline": Family(dtype="bf16", batch=1, guidance=3.5),
+            "FluxFillPipeline": Family(dtype="bf16", batch=1, guidance=30, inpaints=True),
+            "LatentConsistencyModelPipeline": Family(batch=1, sampler="lcm"),
+            "StableDiffusionInpaintPipeline": Family(inpaints=True)}
 # Milliseconds that an H200 has to reach, by the pipeline, its size and the part.
 H200 = {("StableDiffusionPipeline", 512): {"denoiser": 8, "vae": 20},
         ("StableDiffusionXLPipeline", 1024): {"denoiser": 45, "vae": 90}}
@@ -146,14 +152,48 @@ def edges(size):
     return image
 
 
+def slope(size):
+    """A picture to paint on: colours that change slowly."""
+    from PIL import Image
+
+    across = Image.linear_gradient("L").resize((size, size))
+    return Image.merge("RGB", [across, across.rotate(90), across.rotate(180)])
+
+
+def painted(size):
+    """The corners of what a mask lets paint."""
+    return size // 4, size // 4, 3 * size // 4, size // 2
+
+
+def middle(size):
+    """A mask: white is painted."""
+    from PIL import Image, ImageDraw
+
+    mask = Image.new("L", (size, size))
+    left, top, right, bottom = painted(size)
+    ImageDraw.Draw(mask).rectangle([left, top, right - 1, bottom - 1], fill=255)
+    return mask
+
+
 class Drawing:
     """One prompt, drawn by `rbee imagine` in several ways."""
 
     def __init__(self, options, model, folder):
         self.options, self.model, self.folder = options, model, folder
-        self.control = edges(model.size) if options.control_net else None
-        if self.control:
-            self.control.save(os.path.join(folder, "edges.png"))
+        self.given, self.flags = {}, []  # pictures: the peer's by name, and our arguments
+        if options.control_net:
+            self.give("image", edges(model.size), "--control-image")
+            self.flags += ["--control-net", options.control_net]
+        if model.family.inpaints:
+            self.give("image", slope(model.size), "--init")
+            self.give("mask_image", middle(model.size), "--mask")
+            self.flags += ["--strength", "1"]
+
+    def give(self, name, picture, flag):
+        file = os.path.join(self.folder, f"{name}.png")
+        picture.save(file)
+        self.given[name] = picture
+        self.flags += [flag, file]
 
     def settings(self):
         return {"prompt": PROMPT, "seed": SEED, "size": self.model.size,
@@ -167,23 +207,30 @@ class Drawing:
         asked, file = self.settings(), os.path.join(self.folder, "picture.png")
         command = [self.options.rbee, "imagine", "--device", self.options.device, "--dtype", dtype,
                    "--width", str(asked["size"]), "--height", str(asked["size"]), "--steps",
-                   str(asked["steps"]), "--sampler", "euler", "--guidance", str(asked["guidance"]),
-                   "--seed", str(asked["seed"]), asked["prompt"], "-o", file, *more]
+                   str(asked["steps"]), "--sampler", self.model.family.sampler, "--guidance",
+                   str(asked["guidance"]), "--seed", str(asked["seed"]), asked["prompt"], "-o",
+                   file, *self.flags, *more]
         if "-m" not in more:
             command += ["-m", self.model.folder]
-        if self.control:
-            command += ["--control-net", self.options.control_net, "--control-image",
-                        os.path.join(self.folder, "edges.png")]
         run(command)
-        return numpy.asarray(Image.open(file).convert("RGB"), dtype=numpy.float32)
+        return self.compared(numpy.asarray(Image.open(file).convert("RGB"), dtype=numpy.float32))
+
+    def compared(self, picture):
+        """Where both paint: ours keeps the rest as it was, the peer does not."""
+        if not self.model.family.inpaints:
+            return picture
+        left, top, right, bottom = painted(self.model.size)
+        return picture[top:bottom, left:right]
 
     def theirs(self):
         from peers import diffusers_peer
 
         types = ["f32"] + [dtype for dtype in self.options.dtype if dtype != "f32"]
         try:
-            return diffusers_peer.pictures(self.model.folder, self.options.device, types,
-                                           self.settings(), self.options.control_net, self.control)
+            pictures = diffusers_peer.pictures(self.model.folder, self.options.device, types,
+                                               self.settings(), self.options.control_net,
+                                               self.given)
+            return {dtype: self.compared(picture) for dtype, picture in pictures.items()}
         finally:
             diffusers_peer.release()
 
@@ -194,12 +241,13 @@ def distance(a, b):
 
 
 def compare_again(drawing, dtype, mine):
-    different = 0
-    for text in drawing.options.again:
+    different, options = 0, drawing.options
+    for text, most in [(text, 0) for text in options.again] + [
+            (text, options.most_difference) for text in options.near]:
         more = shlex.split(text.replace("DIR", drawing.model.folder))
         off, words = distance(mine, drawing.draw(dtype, more))
         print(f"{drawing.model}, {dtype}, {text}: {words} from ours without")
-        different += off > 0
+        different += off > most
     return different
 
 
@@ -223,8 +271,19 @@ def compare_model(options, model, folder):
     return different
 
 
+def tell_noise(dtypes):
+    from peers import diffusers_peer
+
+    for dtype in dtypes:
+        if dtype != "f32":
+            mean, largest = diffusers_peer.noise_difference(dtype, SEED)
+            print(f"PyTorch's noise in {dtype} differs from f32's by {mean:.3g} in the mean, "
+                  f"at most {largest:.3g}")
+
+
 def compare_pictures(options):
     options.dtype = options.dtype or ["f32"]
+    tell_noise(options.dtype)
     different = 0
     for model in map(Model, options.model):
         with tempfile.TemporaryDirectory() as folder:
@@ -251,6 +310,8 @@ def main(arguments=None):
     parser.add_argument("--control-net", default="", metavar="DIR", help="of pictures")
     parser.add_argument("--again", action="append", default=[], metavar="ARGUMENTS",
                         help="of pictures, in the last --dtype; may be given several times")
+    parser.add_argument("--near", action="append", default=[], metavar="ARGUMENTS",
+                        help="as --again, but held to --most-difference")
     parser.add_argument("--most-difference", type=float, default=1,
                         help="of pictures, of 255, on average; in 16 bits up to 4 times as much "
                              "where the peer's own differ as well")

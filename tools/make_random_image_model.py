@@ -3,20 +3,22 @@
 
     tools/make_random_image_model.py sd15 DIR [--dtype float16] [--device cuda]
     tools/make_random_image_model.py flux-dev DIR --dtype bfloat16 --fp8 FLUX.safetensors
+    tools/make_random_image_model.py flux-fill DIR --dtype bfloat16 --gguf FLUX.gguf --gguf-type q4_0
 
-Needs PyTorch, diffusers, transformers and safetensors. Weights are normal with a deviation of 1 / sqrt(inputs), norms
-are ones, biases zeros, so that activations stay in range. CLIP's tokenizer knows single bytes only, T5's is that of the
-tests. sd3 has no T5, which its pipelines do without. controlnet-sd15 is the network alone. With --tiny everything is
-narrow and shallow, to try programs on.
+Needs PyTorch, diffusers, transformers and safetensors, for --gguf gguf besides. Weights are normal with a deviation of
+1 / sqrt(inputs), norms are ones, biases zeros, so that activations stay in range. CLIP's tokenizer knows single bytes
+only, T5's is that of the tests. sd3 and sd35-medium have no T5, which their pipelines do without. controlnet-sd15 is
+the network alone. With --tiny everything is narrow and shallow, to try programs on.
 
 --fp8 also writes FLUX's transformer to a file of its own in the original layout, matrices as float8_e4m3 with a scale;
-the folder then holds the same values.
+the folder then holds the same values. --gguf does so with matrices in blocks of 32.
 """
 import argparse
 import json
 import shutil
 from pathlib import Path
 
+import diffusers
 import torch
 from diffusers import (AutoencoderKL, ControlNetModel, FluxTransformer2DModel, SD3Transformer2DModel,
                        UNet2DConditionModel)
@@ -50,13 +52,26 @@ FLOW = {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps":
 DYNAMIC = dict(FLOW, use_dynamic_shifting=True, base_shift=0.5, max_shift=1.15, base_image_seq_len=256,
                max_image_seq_len=4096)
 CLIP, CLIP_P, T5 = CLIPTextModel, CLIPTextModelWithProjection, T5EncoderModel
+LCM = {"_class_name": "LCMScheduler", "beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear",
+       "num_train_timesteps": 1000, "prediction_type": "epsilon", "original_inference_steps": 50,
+       "timestep_scaling": 10.0}
+SD3 = dict(sample_size=128, patch_size=2, in_channels=16, out_channels=16, num_layers=24, attention_head_dim=64,
+           num_attention_heads=24, joint_attention_dim=4096, caption_projection_dim=1536, pooled_projection_dim=2048)
+SD3_PARTS = dict(
+    pipeline="StableDiffusion3Pipeline", text=[(CLIP_P, CLIP_L), (CLIP_P, CLIP_BIGG)],
+    absent=["text_encoder_3", "tokenizer_3"], vae=dict(VAE16, scaling_factor=1.5305, shift_factor=0.0609),
+    scheduler=FLOW)
+SD15_PARTS = dict(absent=CHECKER, text=[(CLIP, CLIP_L)], vae=dict(VAE, sample_size=512, scaling_factor=0.18215))
 FLUX_PARTS = dict(pipeline="FluxPipeline", text=[(CLIP, CLIP_L), (T5, T5_XXL)],
                   vae=dict(VAE16, scaling_factor=0.3611, shift_factor=0.1159))
 SHAPES = {
-    "sd15": dict(
-        pipeline="StableDiffusionPipeline", absent=CHECKER, text=[(CLIP, CLIP_L)],
-        denoiser=(UNet2DConditionModel, UNET1),
-        vae=dict(VAE, sample_size=512, scaling_factor=0.18215), scheduler=EULER),
+    "sd15": dict(SD15_PARTS, pipeline="StableDiffusionPipeline", denoiser=(UNet2DConditionModel, UNET1),
+                 scheduler=EULER),
+    # Latents, a mask, and the latents of what is kept.
+    "sd15-inpaint": dict(SD15_PARTS, pipeline="StableDiffusionInpaintPipeline",
+                         denoiser=(UNet2DConditionModel, dict(UNET1, in_channels=9)), scheduler=EULER),
+    "lcm-sd15": dict(SD15_PARTS, pipeline="LatentConsistencyModelPipeline",
+                     denoiser=(UNet2DConditionModel, dict(UNET1, time_cond_proj_dim=256)), scheduler=LCM),
     "sd21": dict(
         pipeline="StableDiffusionPipeline", absent=CHECKER, text=[(CLIP, CLIP_H)],
         denoiser=(UNet2DConditionModel, dict(UNET1, sample_size=96, cross_attention_dim=1024,
@@ -71,23 +86,22 @@ SHAPES = {
             addition_embed_type="text_time", addition_time_embed_dim=256,
             projection_class_embeddings_input_dim=2816)),
         vae=dict(VAE, sample_size=1024, scaling_factor=0.13025), scheduler=EULER),
-    "sd3": dict(
-        pipeline="StableDiffusion3Pipeline", text=[(CLIP_P, CLIP_L), (CLIP_P, CLIP_BIGG)],
-        absent=["text_encoder_3", "tokenizer_3"],
-        denoiser=(SD3Transformer2DModel, dict(
-            sample_size=128, patch_size=2, in_channels=16, out_channels=16, num_layers=24, attention_head_dim=64,
-            num_attention_heads=24, joint_attention_dim=4096, caption_projection_dim=1536,
-            pooled_projection_dim=2048, pos_embed_max_size=192)),
-        vae=dict(VAE16, scaling_factor=1.5305, shift_factor=0.0609), scheduler=FLOW),
+    "sd3": dict(SD3_PARTS, denoiser=(SD3Transformer2DModel, dict(SD3, pos_embed_max_size=192))),
+    "sd35-medium": dict(SD3_PARTS, denoiser=(SD3Transformer2DModel, dict(
+        SD3, pos_embed_max_size=384, dual_attention_layers=list(range(13)), qk_norm="rms_norm"))),
     "flux-dev": dict(FLUX_PARTS, denoiser=(FluxTransformer2DModel, dict(FLUX, guidance_embeds=True)),
                      scheduler=DYNAMIC),
+    # Latents, those of what is kept, and the 8 x 8 pixels of a mask, four places each.
+    "flux-fill": dict(FLUX_PARTS, pipeline="FluxFillPipeline", scheduler=DYNAMIC, denoiser=(
+        FluxTransformer2DModel, dict(FLUX, in_channels=384, out_channels=64, guidance_embeds=True))),
     "flux-schnell": dict(FLUX_PARTS, denoiser=(FluxTransformer2DModel, FLUX), scheduler=dict(FLOW, shift=1.0)),
     "controlnet-sd15": dict(controlnet=dict(
         block_out_channels=UNET1["block_out_channels"], cross_attention_dim=768, attention_head_dim=8)),
 }
 # What a part has less of, by a setting's name.
 TINY = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, d_model=64, d_kv=16, num_heads=4, d_ff=96,
-            caption_projection_dim=64, pos_embed_max_size=32, transformer_layers_per_block=[1, 1, 2])
+            caption_projection_dim=64, pos_embed_max_size=32, transformer_layers_per_block=[1, 1, 2],
+            dual_attention_layers=[0])
 TINY_WIDTHS = {"UNet2DConditionModel": [32, 64, 64, 64], "ControlNetModel": [32, 64, 64, 64],
                "AutoencoderKL": [32, 32, 64, 64]}
 
@@ -221,6 +235,7 @@ def write_text(folder, number, kind, settings, options):
             f"tokenizer{suffix}": ["transformers", tokenizer]}
 
 
+GGUF_BLOCK = 32
 FP8_SCALE = 2.0**-8  # a power of two: 16-bit floats hold the products
 
 FLUX_DOUBLE = {"img_attn.qkv": ["attn.to_q", "attn.to_k", "attn.to_v"],
@@ -284,9 +299,64 @@ def write_fp8(state, config, file, device):
     save(out, file)
 
 
+def blocks_of(value, largest):
+    """(blocks, 32) whole numbers and the blocks' scales, powers of two: 16-bit floats hold the products."""
+    blocks = value.float().reshape(-1, GGUF_BLOCK)
+    most = blocks.abs().amax(1, keepdim=True).clamp(min=2.0**-14)
+    scale = torch.exp2(torch.ceil(torch.log2(most / largest)))
+    return torch.round(blocks / scale), scale
+
+
+LARGEST = {"q8_0": 127, "q4_0": 7}
+
+
+def block_bytes(numbers, scale, kind):
+    """As ggml stores them, a scale in f16 before each block."""
+    if kind == "q4_0":
+        shifted = (numbers + 8).to(torch.uint8)
+        packed = shifted[:, :GGUF_BLOCK // 2] | shifted[:, GGUF_BLOCK // 2:] << 4
+    else:
+        packed = numbers.to(torch.int8).view(torch.uint8)
+    return torch.cat([scale.half().view(torch.uint8), packed], 1)
+
+
+def add_gguf_tensor(writer, name, value, options):
+    import gguf
+
+    if value.dim() != 2:
+        writer.add_tensor(name, value.float().numpy())
+        return
+    kind = options.gguf_type
+    numbers, scale = blocks_of(value.to(options.device), LARGEST[kind])
+    rows = block_bytes(numbers, scale, kind).reshape(value.shape[0], -1).cpu().numpy()
+    writer.add_tensor(name, rows, raw_dtype=gguf.GGMLQuantizationType[kind.upper()])
+
+
+def write_gguf(state, config, options):
+    """Rounds the matrices of `state` and writes them as the original file has them."""
+    import gguf
+
+    for name, value in state.items():
+        if value.dim() == 2:
+            numbers, scale = blocks_of(value.to(options.device), LARGEST[options.gguf_type])
+            state[name] = (numbers * scale).reshape(value.shape).to(value.dtype).cpu()
+    left = dict(state)
+    writer = gguf.GGUFWriter(options.gguf, "flux")
+    for name, layer in original_flux_layers(config).items():
+        value = original_value(name, layer, left, "weight")
+        add_gguf_tensor(writer, f"{name}.weight" if value.dim() == 2 else f"{name}.scale", value, options)
+        if f"{layer[0]}.bias" in left:
+            add_gguf_tensor(writer, f"{name}.bias", original_value(name, layer, left, "bias"), options)
+    assert not left, f"the original layout has no place for {sorted(left)}"
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def write_model(shape, folder, options):
-    index = {"_class_name": shape["pipeline"], "vae": ["diffusers", "AutoencoderKL"],
-             "scheduler": ["diffusers", shape["scheduler"]["_class_name"]]}
+    index = {"_class_name": shape["pipeline"], "_diffusers_version": diffusers.__version__,
+             "vae": ["diffusers", "AutoencoderKL"], "scheduler": ["diffusers", shape["scheduler"]["_class_name"]]}
     for i, (kind, settings) in enumerate(shape["text"]):
         index.update(write_text(folder, i, kind, settings, options))
     kind, config = shape["denoiser"]
@@ -297,6 +367,8 @@ def write_model(shape, folder, options):
     def change(state):
         if options.fp8:
             write_fp8(state, config, options.fp8, options.device)
+        if options.gguf:
+            write_gguf(state, config, options)
 
     diffusers_part(folder / name, kind, config, options, change)
     diffusers_part(folder / "vae", AutoencoderKL, shape["vae"], options)
@@ -312,10 +384,14 @@ def main():
     parser.add_argument("--dtype", default="float16")
     parser.add_argument("--device", default="cpu", help="where the random numbers are made")
     parser.add_argument("--fp8", type=Path, metavar="FILE", help="FLUX's transformer in this file too")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="FLUX's transformer in this file too")
+    parser.add_argument("--gguf-type", choices=sorted(LARGEST), default="q8_0", help="of its matrices")
     parser.add_argument("--tiny", action="store_true", help="few and narrow layers")
     options = parser.parse_args()
-    if options.fp8 and not options.shape.startswith("flux"):
-        parser.error("--fp8 is for FLUX")
+    if (options.fp8 or options.gguf) and not options.shape.startswith("flux"):
+        parser.error("--fp8 and --gguf are for FLUX")
+    if options.fp8 and options.gguf:
+        parser.error("the folder holds the values of one of --fp8 and --gguf")
     shape = tiny_shape(SHAPES[options.shape]) if options.tiny else SHAPES[options.shape]
     options.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)

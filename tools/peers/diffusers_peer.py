@@ -1,6 +1,7 @@
 """What diffusers does with the parts of a text-to-image folder on the same device. Imported only
 where torch and diffusers are installed."""
 
+import contextlib
 import gc
 import json
 import pathlib
@@ -8,8 +9,8 @@ import statistics
 import time
 
 import torch
-from diffusers import (AutoencoderKL, ControlNetModel, DiffusionPipeline, FluxPipeline,
-                       FluxTransformer2DModel, SD3Transformer2DModel,
+from diffusers import (AutoencoderKL, ControlNetModel, DiffusionPipeline, FluxFillPipeline,
+                       FluxPipeline, FluxTransformer2DModel, SD3Transformer2DModel,
                        StableDiffusionControlNetPipeline, UNet2DConditionModel)
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -92,12 +93,15 @@ def unet(where, folder, size, batch):
         memory_format=torch.channels_last)
     text = where.normal(batch, CLIP_TOKENS, config.cross_attention_dim)
     step = torch.full((batch,), 500, device=where.device)
+    guided = config.time_cond_proj_dim  # LCM's guidance is an input
+    guidance = where.normal(batch, guided) if guided else None
     added = None
     if config.addition_embed_type == "text_time":
         width = config.projection_class_embeddings_input_dim - 6 * config.addition_time_embed_dim
         added = {"text_embeds": where.normal(batch, width), "time_ids": where.normal(batch, 6)}
     return Part(where, model,
-                lambda: model(x, step, text, added_cond_kwargs=added, return_dict=False)[0])
+                lambda: model(x, step, text, timestep_cond=guidance, added_cond_kwargs=added,
+                              return_dict=False)[0])
 
 
 def mmdit(where, folder, size, batch):
@@ -126,7 +130,7 @@ def flux(where, folder, size, batch):
     return Part(where, model, lambda: model(**inputs, return_dict=False)[0], by_block=True)
 
 
-DENOISERS = {"StableDiffusion3Pipeline": mmdit, "FluxPipeline": flux}
+DENOISERS = {"StableDiffusion3Pipeline": mmdit, "FluxPipeline": flux, "FluxFillPipeline": flux}
 
 
 def denoiser(where, pipeline, folder, size, batch):
@@ -160,24 +164,51 @@ def load_pipeline(folder, control_net):
     return kind.from_pretrained(folder, torch_dtype=torch.float32, **parts)
 
 
+@contextlib.contextmanager
+def noise_as_in_f32():
+    """Noise of 16 bits is that of f32 rounded, as ours is, whatever numbers this PyTorch draws."""
+    drawn = torch.randn
+
+    def randn(*size, dtype=None, **options):
+        return drawn(*size, dtype=torch.float32, **options).to(dtype or torch.float32)
+
+    torch.randn = randn
+    try:
+        yield
+    finally:
+        torch.randn = drawn
+
+
+def noise_difference(dtype, seed):
+    """How far this PyTorch's noise of a type is from that of f32: (mean, largest) difference."""
+    one, other = (torch.randn(1 << 16, generator=torch.Generator().manual_seed(seed), dtype=kind)
+                  for kind in (torch.float32, DTYPES[dtype]))
+    off = (one - other.float()).abs()
+    return off.mean().item(), off.max().item()
+
+
 @torch.inference_mode()
-def pictures(folder, device, dtypes, settings, control_net="", control_image=None):
+def pictures(folder, device, dtypes, settings, control_net="", given=None):
     """The whole pipeline without rounded products, in each of the types in turn, which files of
     that type or a narrower one lose nothing by: {type: (height, width, 3) of 0 ... 255}.
-    settings: prompt, size, steps, guidance, seed."""
+    settings: prompt, size, steps, guidance, seed. given: pictures for the pipeline by name."""
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     pipeline = load_pipeline(folder, control_net)
     pipeline.set_progress_bar_config(disable=True)
-    asked = {"image": control_image} if control_net else {}
-    if isinstance(pipeline, FluxPipeline):
+    asked = dict(given or {})
+    if "mask_image" in asked:
+        asked["strength"] = 1.0
+    if isinstance(pipeline, (FluxPipeline, FluxFillPipeline)):
         asked["max_sequence_length"] = FLUX_TOKENS[pipeline.transformer.config.guidance_embeds]
     out = {}
     for dtype in dtypes:
         pipeline.to(device, DTYPES[dtype])
-        made = pipeline(settings["prompt"], height=settings["size"], width=settings["size"],
-                        num_inference_steps=settings["steps"], guidance_scale=settings["guidance"],
-                        generator=torch.Generator("cpu").manual_seed(settings["seed"]),
-                        output_type="np", **asked)
+        with noise_as_in_f32():
+            made = pipeline(prompt=settings["prompt"], height=settings["size"],
+                            width=settings["size"], num_inference_steps=settings["steps"],
+                            guidance_scale=settings["guidance"],
+                            generator=torch.Generator("cpu").manual_seed(settings["seed"]),
+                            output_type="np", **asked)
         out[dtype] = 255 * made.images[0]
     return out
