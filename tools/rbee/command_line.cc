@@ -25,7 +25,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   const Command commands[] = {
       add_run(app),     add_chat(app),     add_bench(app),   add_perplexity(app), add_tokenize(app),
-      add_inspect(app), add_quantize(app), add_devices(app), add_imagine(app),
+      add_inspect(app), add_quantize(app), add_devices(app), add_imagine(app),    add_serve(app),
   };
   try {
     app.parse(argc, argv);

@@ -26,6 +26,7 @@ Command add_inspect(CLI::App& parent);
 Command add_quantize(CLI::App& parent);
 Command add_devices(CLI::App& parent);
 Command add_imagine(CLI::App& parent);
+Command add_serve(CLI::App& parent);
 
 // All of them, as the program has them; the exit status.
 int run_command_line(int argc, char** argv);

@@ -1,0 +1,266 @@
+#include "server/front/front.h"
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <future>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "rbee/core/cat.h"
+#include "server/front/pool.h"
+
+namespace rbee::server {
+namespace {
+
+namespace asio = boost::asio;
+using nlohmann::json;
+
+std::string front_metrics(const FrontCounts& counts, const std::vector<Pool::Member>& members) {
+  std::string out;
+  const auto head = [&out](std::string_view name, std::string_view type, std::string_view help) {
+    out += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+  };
+  const auto single = [&](std::string_view name, std::string_view type, std::string_view help,
+                          auto value) {
+    head(name, type, help);
+    out += cat(name, " ", value, "\n");
+  };
+  head("rbee_front_requests_total", "counter", "Requests that are over, by how they ended.");
+  for (const auto& [outcome, count] :
+       {std::pair{"answered", counts.answered}, std::pair{"refused", counts.refused},
+        std::pair{"broken", counts.broken}, std::pair{"left", counts.left}}) {
+    out += cat("rbee_front_requests_total{outcome=\"", outcome, "\"} ", count, "\n");
+  }
+  single("rbee_front_retries_total", "counter", "Requests sent again, their worker had ended.",
+         counts.retries);
+  single("rbee_front_requests_running", "gauge", "Requests that are not over.", counts.running);
+  single("rbee_front_requests_waiting", "gauge", "Requests that wait for a worker.",
+         counts.waiting);
+  const auto each = [&](std::string_view name, auto value) {
+    for (const auto& member : members) {
+      out += cat(name, "{worker=\"", member.replica->name(), "\"} ", value(*member.replica), "\n");
+    }
+  };
+  head("rbee_front_worker_up", "gauge", "1 while the worker is ready.");
+  each("rbee_front_worker_up",
+       [](const Replica& replica) { return replica.state() == ReplicaState::ready ? 1 : 0; });
+  head("rbee_front_worker_restarts_total", "counter", "Starts after the first.");
+  each("rbee_front_worker_restarts_total",
+       [](const Replica& replica) { return replica.restarts(); });
+  head("rbee_front_worker_running", "gauge", "Requests that the worker has from the front.");
+  each("rbee_front_worker_running", [](const Replica& replica) { return replica.busy; });
+  return out;
+}
+
+json facts_of(const Replica& replica) {
+  json facts = {{"name", replica.name()},
+                {"state", state_name(replica.state())},
+                {"restarts", replica.restarts()},
+                {"running", replica.busy}};
+  if (replica.running()) facts["pid"] = replica.pid();
+  if (!replica.problem().empty()) facts["last_end"] = replica.problem();
+  return facts;
+}
+
+}  // namespace
+
+class Front::Impl {
+ public:
+  explicit Impl(FrontOptions options)
+      : options_(std::move(options)),
+        pool_(io_, options_.config, options_.environment),
+        work_(io_.get_executor()) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    created_ = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    // The workers end with the thread that starts them.
+    thread_ = std::thread([this] {
+      pool_.start();
+      io_.run();
+    });
+  }
+  // Without the memory to tell the thread to stop, ending the process is all that is left.
+  ~Impl() { stop(std::chrono::milliseconds(0)); }  // NOLINT(bugprone-exception-escape)
+
+  Router routes();
+  bool busy() const { return running_ > 0; }
+  bool given_up() {
+    return ask<bool>([this] {
+      const auto& members = pool_.members();
+      return std::all_of(members.begin(), members.end(), [](const Pool::Member& member) {
+        return member.replica->state() == ReplicaState::given_up;
+      });
+    });
+  }
+  void drain() { draining_ = true; }
+  void stop(std::chrono::milliseconds patience) {
+    if (!thread_.joinable()) return;
+    draining_ = true;
+    asio::post(io_, [this, patience] {
+      pool_.abandon_all();
+      pool_.stop(patience, [this] {
+        work_.reset();
+        io_.stop();
+      });
+    });
+    thread_.join();
+  }
+
+ private:
+  // Runs `question` on the pool's thread.
+  template <typename T>
+  T ask(std::function<T()> question) {
+    std::promise<T> answer;
+    asio::post(io_, [&] { answer.set_value(question()); });
+    return answer.get_future().get();
+  }
+  // An answer that comes from the pool's thread.
+  Response later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
+  Response pass(const Request& request);
+  Response models() const;
+  Response health();
+  Response readiness();
+  Response metrics();
+  json models_json() const;
+  bool ready() const;
+
+  const FrontOptions options_;
+  asio::io_context io_{1};
+  Pool pool_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::thread thread_;
+  std::atomic<int64_t> running_ = 0;
+  std::atomic<bool> draining_ = false;
+  int64_t created_ = 0;
+};
+
+Response Front::Impl::later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step) {
+  Response response;
+  response.later = std::make_shared<DelayedResponse>(nullptr);
+  asio::post(io_, [step = std::move(step), later = response.later] { step(later); });
+  return response;
+}
+
+Response Front::Impl::pass(const Request& request) {
+  if (draining_) {
+    Response response = error_response(503, "STOPPING", "The server is stopping");
+    response.headers.emplace_back("Retry-After", "1");
+    return response;
+  }
+  ++running_;
+  // Counted as long as it lives.
+  const std::shared_ptr<Exchange> exchange(new Exchange, [this](Exchange* over) {
+    delete over;
+    --running_;
+  });
+  exchange->request = request;
+  Response response;
+  response.later = exchange->later = std::make_shared<DelayedResponse>(pool_.leaver(exchange));
+  asio::post(io_, [this, exchange] { pool_.begin(exchange); });
+  return response;
+}
+
+Response Front::Impl::models() const {
+  json list = json::array();
+  for (const ModelConfig& model : options_.config.models) {
+    list.push_back({{"id", model.name},
+                    {"object", "model"},
+                    {"created", created_},
+                    {"owned_by", "rbee"},
+                    {"kind", kind_name(model.kind)}});
+  }
+  return json_response(200, json{{"object", "list"}, {"data", list}}.dump());
+}
+
+// On the pool's thread. Every model has a worker that is ready.
+bool Front::Impl::ready() const {
+  std::vector<bool> served(options_.config.models.size());
+  for (const Pool::Member& member : pool_.members()) {
+    if (member.replica->state() == ReplicaState::ready) served[member.model] = true;
+  }
+  return !draining_ && std::all_of(served.begin(), served.end(), [](bool one) { return one; });
+}
+
+json Front::Impl::models_json() const {
+  json models = json::array();
+  for (const ModelConfig& model : options_.config.models) {
+    models.push_back(
+        {{"name", model.name}, {"kind", kind_name(model.kind)}, {"workers", json::array()}});
+  }
+  for (const Pool::Member& member : pool_.members()) {
+    models[member.model]["workers"].push_back(facts_of(*member.replica));
+  }
+  return models;
+}
+
+Response Front::Impl::health() {
+  return later([this](const std::shared_ptr<DelayedResponse>& out) {
+    const json body = {{"status", ready() ? "healthy" : "degraded"},
+                       {"version", options_.version},
+                       {"models", models_json()}};
+    out->set(json_response(200, body.dump()));
+  });
+}
+
+Response Front::Impl::readiness() {
+  return later([this](const std::shared_ptr<DelayedResponse>& out) {
+    const bool all = ready();
+    out->set(json_response(all ? 200 : 503, json{{"ready", all}}.dump()));
+  });
+}
+
+Response Front::Impl::metrics() {
+  return later([this](const std::shared_ptr<DelayedResponse>& out) {
+    pool_.gather_metrics([this, out](const Pool::Texts& texts) {
+      Response response =
+          text_response(200, front_metrics(pool_.counts(), pool_.members()) + merge_metrics(texts));
+      response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+      out->set(std::move(response));
+    });
+  });
+}
+
+Router Front::Impl::routes() {
+  Router router;
+  const auto get = [&](const char* path, Access access, Handler handler) {
+    router.add({.method = "GET", .pattern = path, .handler = std::move(handler), .access = access});
+  };
+  get("/health", Access::anyone,
+      [](const Request&) { return json_response(200, R"({"status":"healthy"})"); });
+  get("/health/live", Access::anyone,
+      [](const Request&) { return json_response(200, R"({"status":"healthy"})"); });
+  get("/health/ready", Access::anyone, [this](const Request&) { return readiness(); });
+  get("/workers", Access::token, [this](const Request&) { return health(); });
+  get("/v1/models", Access::token, [this](const Request&) { return models(); });
+  get("/metrics", Access::token, [this](const Request&) { return metrics(); });
+  // The page asks for the key itself.
+  const auto page = [this](const Request& request) { return pass(request); };
+  get("/", Access::anyone, page);
+  get("/page/{version}/{name}", Access::anyone, page);
+  router.set_fallback([this](const Request& request) { return pass(request); });
+  return router;
+}
+
+Front::Front(FrontOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Front::~Front() = default;
+
+Router Front::routes() {
+  return impl_->routes();
+}
+bool Front::busy() const {
+  return impl_->busy();
+}
+bool Front::given_up() const {
+  return impl_->given_up();
+}
+void Front::drain() {
+  impl_->drain();
+}
+void Front::stop(std::chrono::milliseconds patience) {
+  impl_->stop(patience);
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,376 @@
+#include "server/front/pool.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "rbee/core/log.h"
+#include "server/http/ids.h"
+
+namespace rbee::server {
+namespace {
+
+namespace asio = boost::asio;
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kTick{50};
+constexpr milliseconds kMetricsPatience{2000};
+constexpr size_t kMostJobs = 10'000;  // whose worker is remembered
+constexpr std::string_view kEventEnd = "\n\n";
+
+Response unavailable(std::string_view code, std::string_view message) {
+  Response response = error_response(503, code, message);
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+std::vector<std::string> command_of(const ModelConfig& model, int index) {
+  std::vector<std::string> command{model.program, "--model", model.model, "--model-ref",
+                                   model.name};
+  if (!model.devices.empty()) {
+    const size_t turn = static_cast<size_t>(index) % model.devices.size();
+    command.insert(command.end(), {"--cuda-device", cat(model.devices[turn])});
+  }
+  command.insert(command.end(), model.flags.begin(), model.flags.end());
+  return command;
+}
+
+}  // namespace
+
+Pool::Pool(boost::asio::io_context& io, const FrontConfig& config,
+           std::vector<std::string> environment)
+    : io_(io), config_(config), timer_(io) {
+  // The workers' ports are open to whoever uses this machine; the token is the front's alone.
+  const std::string token = uuid4();
+  environment.push_back("LLORCH_API_TOKEN=" + token);
+  for (size_t i = 0; i < config.models.size(); ++i) {
+    for (int replica = 0; replica < config.models[i].replicas; ++replica) {
+      members_.push_back({.model = i,
+                          .replica = std::make_shared<Replica>(
+                              io, config,
+                              ReplicaOptions{.name = cat(config.models[i].name, "-", replica),
+                                             .command = command_of(config.models[i], replica),
+                                             .environment = environment,
+                                             .token = token},
+                              [this] { on_change(); })});
+    }
+  }
+}
+
+void Pool::start() {
+  for (const Member& member : members_) member.replica->start();
+}
+
+void Pool::stop(milliseconds patience, std::function<void()> done) {
+  stopped_ = std::move(done);
+  for (const Member& member : members_) member.replica->stop(patience);
+  on_change();
+}
+
+void Pool::on_change() {
+  const bool all_over = std::all_of(members_.begin(), members_.end(), [](const Member& member) {
+    return !member.replica->running();
+  });
+  if (stopped_ && all_over) std::exchange(stopped_, nullptr)();
+  // The state of a worker may change within a call that walks the waiting ones.
+  asio::post(io_, [this] { place_waiting(); });
+}
+
+std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
+  const auto& models = config_.models;
+  for (size_t i = 0; i < models.size(); ++i) {
+    if (!wanted.model.empty() ? models[i].name == wanted.model
+                              : !wanted.kind || models[i].kind == *wanted.kind) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+void Pool::begin(const Held& exchange) {
+  if (exchange->over) return;
+  running_.insert(exchange);
+  if (abandoned_) return refuse(exchange, unavailable("STOPPING", "The server is stopping"));
+  const std::optional<Wanted> wanted = wanted_by(exchange->request);
+  if (!wanted) return refuse(exchange, error_response(404, "NOT_FOUND", "There is no such path"));
+  exchange->wanted = *wanted;
+  exchange->deadline = steady_clock::now() + config_.wait;
+  if (!wanted->job.empty()) {
+    const auto found = jobs_.find(wanted->job);
+    exchange->replica = found == jobs_.end() ? nullptr : found->second.lock();
+    if (!exchange->replica) {
+      return refuse(exchange, text_response(404, cat("Job ", wanted->job, " not found")));
+    }
+  } else {
+    const std::optional<size_t> model = find_model(*wanted);
+    if (!model) {
+      const std::string message = wanted->model.empty()
+                                      ? cat("No model of this kind is served here")
+                                      : cat("The model '", wanted->model, "' does not exist");
+      return refuse(exchange, error_response(404, "MODEL_NOT_FOUND", message));
+    }
+    exchange->model = *model;
+  }
+  place(exchange);
+}
+
+std::shared_ptr<Replica> Pool::choose(size_t model) const {
+  std::shared_ptr<Replica> best;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const Member& member = members_[(i + turn_) % members_.size()];
+    const bool serves = member.model == model && member.replica->state() == ReplicaState::ready;
+    if (serves && (!best || member.replica->busy < best->busy)) best = member.replica;
+  }
+  ++turn_;
+  return best;
+}
+
+// True when no worker will ever take it.
+bool Pool::hopeless(const Exchange& exchange) const {
+  return std::all_of(members_.begin(), members_.end(), [&](const Member& member) {
+    const bool bound = !exchange.wanted.job.empty();
+    const bool may = bound ? member.replica == exchange.replica : member.model == exchange.model;
+    return !may || member.replica->state() == ReplicaState::given_up;
+  });
+}
+
+void Pool::place(const Held& exchange) {
+  if (hopeless(*exchange)) {
+    return refuse(exchange, unavailable("MODEL_UNAVAILABLE",
+                                        "The model's workers cannot be started; the log says why"));
+  }
+  const bool bound = !exchange->wanted.job.empty();
+  const std::shared_ptr<Replica> replica = bound ? exchange->replica : choose(exchange->model);
+  if (replica && replica->state() == ReplicaState::ready) return send(exchange, replica);
+  wait(exchange);
+}
+
+void Pool::wait(const Held& exchange) {
+  if (waiting_.size() >= static_cast<size_t>(config_.max_waiting)) {
+    Response response = error_response(429, "OVERLOADED", "Too many requests wait for a worker");
+    response.headers.emplace_back("Retry-After", "1");
+    return refuse(exchange, std::move(response));
+  }
+  waiting_.push_back(exchange);
+  tick();
+}
+
+// Places what waits, again and again as long as anything does.
+void Pool::tick() {
+  if (ticking_) return;
+  ticking_ = true;
+  timer_.expires_after(kTick);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    ticking_ = false;
+    if (!error) place_waiting();
+  });
+}
+
+void Pool::place_waiting() {
+  const std::list<Held> waiting = std::exchange(waiting_, {});
+  for (const Held& exchange : waiting) {
+    if (exchange->over) continue;
+    if (steady_clock::now() < exchange->deadline) {
+      place(exchange);
+    } else {
+      refuse(exchange, unavailable("MODEL_UNAVAILABLE", "No worker of the model became ready"));
+    }
+  }
+}
+
+void Pool::send(const Held& exchange, const std::shared_ptr<Replica>& replica) {
+  exchange->replica = replica;
+  ++replica->busy;
+  exchange->head = {};
+  exchange->body.clear();
+  exchange->upstream = start_upstream(
+      io_, {.port = replica->port(),
+            .bytes = upstream_bytes(*exchange, *replica),
+            .head_only = upstream_method(*exchange) == "HEAD",
+            .on_head = [exchange](UpstreamHead head) { exchange->head = std::move(head); },
+            .on_data = [this, exchange](const std::string& data) { on_data(exchange, data); },
+            .on_end = [this, exchange](UpstreamEnd end) { on_end(exchange, end); }});
+}
+
+void Pool::on_data(const Held& exchange, const std::string& data) {
+  exchange->body += data;
+  if (!exchange->streams()) return;
+  // Whole events only: the connection may put comments between them.
+  const size_t end = exchange->body.rfind(kEventEnd);
+  if (end == std::string::npos) return;
+  if (!exchange->events) begin_events(exchange);
+  exchange->events->push_text(std::string_view(exchange->body).substr(0, end + kEventEnd.size()));
+  exchange->body.erase(0, end + kEventEnd.size());
+}
+
+void Pool::begin_events(const Held& exchange) {
+  exchange->events = std::make_shared<EventQueue>(leaver(exchange));
+  Response response = response_of(exchange->head);
+  response.events = exchange->events;
+  exchange->later->set(std::move(response));
+}
+
+std::function<void()> Pool::leaver(const Held& exchange) {
+  return [this, weak = std::weak_ptr(exchange)] {
+    asio::post(io_, [this, weak] {
+      if (const Held held = weak.lock()) leave(held);
+    });
+  };
+}
+
+void Pool::on_end(const Held& exchange, UpstreamEnd end) {
+  const std::shared_ptr<Replica> replica = exchange->replica;
+  release(*exchange);
+  if (end != UpstreamEnd::whole) return on_broken(exchange, end);
+  // A worker that stops or has lost its device: another one may take it.
+  const bool refused = exchange->head.status == 503 && exchange->wanted.job.empty();
+  if (refused && ++exchange->tries < config_.max_tries) return try_again(exchange);
+  ++counts_.answered;
+  if (exchange->streams()) {
+    if (!exchange->events) begin_events(exchange);
+    exchange->events->push_text(exchange->body);
+    exchange->events->close();
+    return finish(exchange);
+  }
+  if (exchange->wanted.makes_job) note_job(exchange->body, replica);
+  Response response = response_of(exchange->head);
+  response.body = std::move(exchange->body);
+  answer(exchange, std::move(response));
+}
+
+void Pool::on_broken(const Held& exchange, UpstreamEnd end) {
+  if (exchange->events) {
+    ++counts_.broken;
+    exchange->events->fail();
+    return finish(exchange);
+  }
+  if (end == UpstreamEnd::broken) ++exchange->tries;
+  if (exchange->tries < config_.max_tries) return try_again(exchange);
+  refuse(exchange, error_response(502, "WORKER_LOST",
+                                  cat("The model's worker ended while it worked on this request, ",
+                                      exchange->tries, " times")));
+}
+
+void Pool::try_again(const Held& exchange) {
+  ++counts_.retries;
+  wait(exchange);
+}
+
+void Pool::note_job(const std::string& text, const std::shared_ptr<Replica>& replica) {
+  const json body = json::parse(text, nullptr, false);
+  if (!body.is_object() || !body.contains("job_id") || !body["job_id"].is_string()) return;
+  const auto& id = body["job_id"].get_ref<const std::string&>();
+  jobs_[id] = replica;
+  job_order_.push_back(id);
+  if (job_order_.size() <= kMostJobs) return;
+  jobs_.erase(job_order_.front());
+  job_order_.pop_front();
+}
+
+void Pool::refuse(const Held& exchange, Response response) {
+  ++counts_.refused;
+  answer(exchange, std::move(response));
+}
+
+void Pool::answer(const Held& exchange, Response response) {
+  exchange->later->set(std::move(response));
+  finish(exchange);
+}
+
+void Pool::finish(const Held& exchange) {
+  exchange->over = true;
+  running_.erase(exchange);
+}
+
+// Its worker is free of it.
+void Pool::release(Exchange& exchange) {
+  if (!exchange.upstream) return;
+  exchange.upstream->cancel();
+  exchange.upstream.reset();
+  --exchange.replica->busy;
+  if (exchange.wanted.job.empty()) exchange.replica.reset();
+}
+
+void Pool::leave(const Held& exchange) {
+  if (exchange->over) return;
+  ++counts_.left;
+  release(*exchange);
+  finish(exchange);
+}
+
+void Pool::abandon_all() {
+  abandoned_ = true;
+  const std::set<Held> running = running_;
+  for (const Held& exchange : running) {
+    release(*exchange);
+    if (exchange->events) {
+      ++counts_.broken;
+      exchange->events->fail();
+      finish(exchange);
+    } else {
+      refuse(exchange, unavailable("STOPPING", "The server is stopping"));
+    }
+  }
+  waiting_.clear();
+}
+
+FrontCounts Pool::counts() const {
+  FrontCounts counts = counts_;
+  counts.running = static_cast<int64_t>(running_.size());
+  counts.waiting = static_cast<int64_t>(waiting_.size());
+  return counts;
+}
+
+namespace {
+
+// Answers to one question that all workers are asked.
+struct Gather {
+  explicit Gather(asio::io_context& io) : timer(io) {}
+  Pool::Texts texts;
+  std::vector<std::shared_ptr<Upstream>> open;
+  size_t missing = 0;
+  asio::steady_timer timer;
+  std::function<void(Pool::Texts)> done;
+
+  void end() {
+    if (!done) return;
+    for (const auto& upstream : open) upstream->cancel();
+    timer.cancel();
+    std::exchange(done, nullptr)(std::move(texts));
+  }
+};
+
+}  // namespace
+
+void Pool::gather_metrics(std::function<void(Texts)> done) {
+  const auto gather = std::make_shared<Gather>(io_);
+  gather->done = std::move(done);
+  for (const Member& member : members_) {
+    const Replica& replica = *member.replica;
+    if (replica.state() != ReplicaState::ready) continue;
+    const size_t index = gather->texts.size();
+    gather->texts.emplace_back(replica.name(), "");
+    ++gather->missing;
+    gather->open.push_back(start_upstream(
+        io_, {.port = replica.port(),
+              .bytes = cat("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n",
+                           "Authorization: Bearer ", replica.token(), "\r\n\r\n"),
+              .on_head = [](const UpstreamHead&) {},
+              .on_data = [gather,
+                          index](const std::string& data) { gather->texts[index].second += data; },
+              .on_end =
+                  [gather](UpstreamEnd) {
+                    if (--gather->missing == 0) gather->end();
+                  }}));
+  }
+  if (gather->missing == 0) return gather->end();
+  gather->timer.expires_after(kMetricsPatience);
+  gather->timer.async_wait([gather](const boost::system::error_code& error) {
+    if (!error) gather->end();
+  });
+}
+
+}  // namespace rbee::server

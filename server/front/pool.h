@@ -1,0 +1,92 @@
+#pragma once
+// All workers of the front, and the requests that go to them. Internal to server/front: all on the
+// io_context's thread.
+//
+// A request goes to the ready worker of its model that works on the fewest. One whose worker ends
+// before the answer is whole, or its first event is there, goes to another worker, or to the same
+// when it is back; one whose events have begun breaks off. Without a ready worker it waits.
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "server/front/exchange.h"
+#include "server/front/metrics.h"
+
+namespace rbee::server {
+
+class Pool {
+ public:
+  // environment: of the workers, without a token.
+  Pool(boost::asio::io_context& io, const FrontConfig& config,
+       std::vector<std::string> environment);
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  void start();
+  // SIGTERM to all, SIGKILL after `patience`; `done` when all are over.
+  void stop(std::chrono::milliseconds patience, std::function<void()> done);
+  // Finds whose it is and sends it.
+  void begin(const std::shared_ptr<Exchange>& exchange);
+  // What a mailbox calls when its client is gone; from any thread.
+  std::function<void()> leaver(const std::shared_ptr<Exchange>& exchange);
+  // Its client is gone.
+  void leave(const std::shared_ptr<Exchange>& exchange);
+  // Ends all that run and wait with 503.
+  void abandon_all();
+
+  using Texts = std::vector<std::pair<std::string, std::string>>;
+  // What each ready worker says at /metrics, of those that answer in time.
+  void gather_metrics(std::function<void(Texts)> done);
+  FrontCounts counts() const;
+  struct Member {
+    size_t model;
+    std::shared_ptr<Replica> replica;
+  };
+  const std::vector<Member>& members() const { return members_; }
+
+ private:
+  using Held = std::shared_ptr<Exchange>;
+
+  std::optional<size_t> find_model(const Wanted& wanted) const;
+  void place(const Held& exchange);
+  std::shared_ptr<Replica> choose(size_t model) const;
+  bool hopeless(const Exchange& exchange) const;
+  void send(const Held& exchange, const std::shared_ptr<Replica>& replica);
+  void on_data(const Held& exchange, const std::string& data);
+  void on_end(const Held& exchange, UpstreamEnd end);
+  void on_broken(const Held& exchange, UpstreamEnd end);
+  void try_again(const Held& exchange);
+  void begin_events(const Held& exchange);
+  void note_job(const std::string& body, const std::shared_ptr<Replica>& replica);
+  void wait(const Held& exchange);
+  void refuse(const Held& exchange, Response response);
+  void answer(const Held& exchange, Response response);
+  void finish(const Held& exchange);
+  void release(Exchange& exchange);
+  void place_waiting();
+  void tick();
+  void on_change();
+
+  boost::asio::io_context& io_;
+  const FrontConfig& config_;
+  std::vector<Member> members_;
+  std::set<Held> running_;
+  std::list<Held> waiting_;
+  boost::asio::steady_timer timer_;  // of those that wait
+  bool ticking_ = false;
+  bool abandoned_ = false;
+  std::unordered_map<std::string, std::weak_ptr<Replica>> jobs_;
+  std::deque<std::string> job_order_;  // oldest first
+  mutable size_t turn_ = 0;            // among workers that are equally busy
+  FrontCounts counts_;
+  std::function<void()> stopped_;
+};
+
+}  // namespace rbee::server

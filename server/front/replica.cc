@@ -1,0 +1,183 @@
+#include "server/front/replica.h"
+
+#include <signal.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "rbee/core/error.h"
+#include "rbee/core/log.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+using std::chrono::steady_clock;
+
+constexpr int kWrongUsage = 2;      // the exit status of a worker whose flags are wrong
+constexpr int kMostSilent = 3;      // probes without an answer before the worker is killed
+constexpr size_t kShownLine = 500;  // of what a worker says outside of its log
+
+LogLevel level_of(const json& record) {
+  const std::string level = record.value("level", "INFO");
+  if (level == "ERROR") return LogLevel::error;
+  if (level == "WARN") return LogLevel::warn;
+  return level == "INFO" ? LogLevel::info : LogLevel::debug;
+}
+
+// A worker's record in the front's log: the rest of its fields as JSON.
+void pass_on(const std::string& worker, json record) {
+  const std::string message = record.value("message", "");
+  // The front has a record of its own of each request.
+  const LogLevel level = message == "request" ? LogLevel::debug : level_of(record);
+  for (const char* field : {"message", "level", "timestamp"}) record.erase(field);
+  log(level, "a worker says", {{"worker", worker}, {"text", message}, {"fields", record.dump()}});
+}
+
+}  // namespace
+
+std::string_view state_name(ReplicaState state) {
+  switch (state) {
+    case ReplicaState::starting:
+      return "starting";
+    case ReplicaState::ready:
+      return "ready";
+    case ReplicaState::paused:
+      return "paused";
+    default:
+      return "given_up";
+  }
+}
+
+Replica::Replica(boost::asio::io_context& io, const FrontConfig& config, ReplicaOptions options,
+                 std::function<void()> on_change)
+    : io_(io),
+      config_(config),
+      options_(std::move(options)),
+      on_change_(std::move(on_change)),
+      timer_(io),
+      health_timer_(io) {}
+
+void Replica::start() {
+  std::vector<std::string> command = options_.command;
+  command.insert(command.end(),
+                 {"--worker-id", options_.name, "--host", "127.0.0.1", "--port", "0"});
+  last_line_.clear();
+  try {
+    child_ = Child::start(io_, {.command = std::move(command),
+                                .environment = options_.environment,
+                                .on_line = [this](std::string_view line) { on_line(line); },
+                                .on_exit = [this](int status) { on_exit(status); }});
+  } catch (const Error& error) {
+    last_line_ = error.what();
+    return on_exit(127);
+  }
+  log(LogLevel::info, "worker started", {{"worker", name()}, {"pid", cat(pid())}});
+  change(ReplicaState::starting);
+}
+
+void Replica::stop(std::chrono::milliseconds patience) {
+  stopping_ = true;
+  health_timer_.cancel();
+  timer_.cancel();
+  if (probe_) probe_->cancel();
+  if (!child_) return change(ReplicaState::given_up);
+  child_->signal(SIGTERM);
+  after(patience, &Replica::kill_now);
+}
+
+void Replica::kill_now() {
+  if (child_) child_->signal(SIGKILL);
+}
+
+void Replica::after(std::chrono::milliseconds pause, void (Replica::*step)()) {
+  timer_.expires_after(pause);
+  timer_.async_wait([self = shared_from_this(), step](const boost::system::error_code& error) {
+    if (!error) ((*self).*step)();
+  });
+}
+
+void Replica::on_line(std::string_view line) {
+  json record = json::parse(line, nullptr, false);
+  if (!record.is_object()) {
+    last_line_ = line.substr(0, kShownLine);
+    return log(LogLevel::warn, "a worker says", {{"worker", name()}, {"text", last_line_}});
+  }
+  if (record.value("message", "") == "ready" && record.contains("port")) {
+    on_ready(record["port"].get<std::string>());
+  }
+  pass_on(name(), std::move(record));
+}
+
+void Replica::on_ready(std::string_view port) {
+  if (state_ != ReplicaState::starting) return;
+  std::from_chars(port.data(), port.data() + port.size(), port_);
+  ready_at_ = steady_clock::now();
+  silent_ = 0;
+  change(ReplicaState::ready);
+  stand();
+}
+
+// Asks for its health when it is time.
+void Replica::stand() {
+  health_timer_.expires_after(config_.health_interval);
+  health_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && self->state_ == ReplicaState::ready) self->check_health();
+  });
+}
+
+void Replica::check_health() {
+  if (steady_clock::now() - ready_at_ >= config_.stable) in_a_row_ = 0;
+  probe_ = start_upstream(
+      io_, {.port = port_,
+            .bytes = "GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+            .on_head = [](const UpstreamHead&) {},
+            .on_data = [](const std::string&) {},
+            .on_end = [this](UpstreamEnd end) { on_health(end == UpstreamEnd::whole); }});
+  health_timer_.expires_after(config_.health_timeout);
+  health_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->on_health(false);
+  });
+}
+
+void Replica::on_health(bool healthy) {
+  if (!probe_) return;
+  probe_->cancel();
+  probe_.reset();
+  if (state_ != ReplicaState::ready || stopping_) return;
+  silent_ = healthy ? 0 : silent_ + 1;
+  if (silent_ < kMostSilent) return stand();
+  log(LogLevel::error, "a worker does not answer: it is killed", {{"worker", name()}});
+  child_->signal(SIGKILL);
+}
+
+void Replica::on_exit(int status) {
+  health_timer_.cancel();
+  timer_.cancel();
+  child_.reset();
+  port_ = 0;
+  problem_ = cat("exit status ", status, last_line_.empty() ? "" : ": ", last_line_);
+  const bool stood =
+      state_ == ReplicaState::ready && steady_clock::now() - ready_at_ >= config_.stable;
+  if (stood) in_a_row_ = 0;
+  if (stopping_) return change(ReplicaState::given_up);
+  if (status == kWrongUsage || in_a_row_ >= config_.max_restarts) {
+    log(LogLevel::error, "a worker is given up", {{"worker", name()}, {"problem", problem_}});
+    return change(ReplicaState::given_up);
+  }
+  const std::chrono::milliseconds pause = back_off_of(config_, in_a_row_);
+  ++in_a_row_;
+  ++restarts_;
+  log(LogLevel::warn, "a worker ended: it is started again",
+      {{"worker", name()}, {"problem", problem_}, {"pause_ms", cat(pause.count())}});
+  after(pause, &Replica::start);
+  change(ReplicaState::paused);
+}
+
+void Replica::change(ReplicaState state) {
+  state_ = state;
+  on_change_();
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,83 @@
+#pragma once
+// A worker's process that is kept alive: started, watched, started again after a growing pause, and
+// given up after too many ends one after another. Internal to server/front: all on the
+// io_context's thread.
+
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <string>
+
+#include "server/front/child.h"
+#include "server/front/config.h"
+#include "server/front/upstream.h"
+
+namespace rbee::server {
+
+enum class ReplicaState : uint8_t {
+  starting,  // its process loads the model
+  ready,
+  paused,    // its process ended; the next one is to come
+  given_up,  // no other process follows
+};
+std::string_view state_name(ReplicaState state);
+
+struct ReplicaOptions {
+  std::string name;                      // e.g. "chat-0"
+  std::vector<std::string> command;      // of the worker; id, host and port are added
+  std::vector<std::string> environment;  // of the worker, its token among it
+  std::string token;                     // that the worker asks for
+};
+
+class Replica : public std::enable_shared_from_this<Replica> {
+ public:
+  // config: outlives it. on_change: called after each change of state().
+  Replica(boost::asio::io_context& io, const FrontConfig& config, ReplicaOptions options,
+          std::function<void()> on_change);
+
+  void start();
+  // SIGTERM, and after `patience` SIGKILL; on_change follows when the process is over.
+  void stop(std::chrono::milliseconds patience);
+
+  const std::string& name() const { return options_.name; }
+  const std::string& token() const { return options_.token; }
+  ReplicaState state() const { return state_; }
+  bool running() const { return child_ != nullptr; }
+  uint16_t port() const { return port_; }
+  pid_t pid() const { return child_ ? child_->pid() : 0; }
+  int restarts() const { return restarts_; }
+  // Why its last process ended; empty before.
+  const std::string& problem() const { return problem_; }
+
+  int busy = 0;  // requests that it works on, kept by whoever sends them
+
+ private:
+  void on_line(std::string_view line);
+  void on_ready(std::string_view port);
+  void on_exit(int status);
+  void after(std::chrono::milliseconds pause, void (Replica::*step)());
+  void stand();
+  void check_health();
+  void on_health(bool healthy);
+  void kill_now();
+  void change(ReplicaState state);
+
+  boost::asio::io_context& io_;
+  const FrontConfig& config_;
+  const ReplicaOptions options_;
+  const std::function<void()> on_change_;
+  boost::asio::steady_timer timer_;
+  boost::asio::steady_timer health_timer_;
+  std::shared_ptr<Child> child_;
+  std::shared_ptr<Upstream> probe_;
+  ReplicaState state_ = ReplicaState::paused;
+  std::chrono::steady_clock::time_point ready_at_;
+  std::string problem_;
+  std::string last_line_;
+  uint16_t port_ = 0;
+  int restarts_ = 0;  // in all
+  int in_a_row_ = 0;  // ends since it last stood for long
+  int silent_ = 0;    // probes without an answer, one after another
+  bool stopping_ = false;
+};
+
+}  // namespace rbee::server

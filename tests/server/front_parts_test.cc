@@ -1,0 +1,81 @@
+// The parts of the front that decide: whose a request is, how long a pause, one text of metrics.
+
+#include <gmock/gmock.h>
+
+#include "server/front/config.h"
+#include "server/front/metrics.h"
+#include "server/front/routing.h"
+
+namespace rbee::testing {
+namespace {
+
+using server::FrontConfig;
+using server::ModelKind;
+using server::Request;
+using std::chrono::milliseconds;
+
+Request asked(const char* path, std::string body = {}, const char* type = "application/json") {
+  Request request;
+  request.method = "POST";
+  request.path = path;
+  request.headers = {{"content-type", type}};
+  request.body = std::move(body);
+  return request;
+}
+
+TEST(Routing, PathsTellTheKind) {
+  const auto kind = [](const char* path) { return server::wanted_by(asked(path))->kind; };
+  EXPECT_EQ(kind("/v1/chat/completions"), ModelKind::chat);
+  EXPECT_EQ(kind("/v1/messages/count_tokens"), ModelKind::chat);
+  EXPECT_EQ(kind("/sdapi/v1/txt2img"), ModelKind::image);
+  EXPECT_EQ(kind("/v1/images/edits"), ModelKind::image);
+  EXPECT_EQ(kind("/v1/embeddings"), ModelKind::embedding);
+  EXPECT_EQ(kind("/v1/inference"), std::nullopt);
+  for (const char* path : {"/info", "/v1/shutdown", "/v2/chat", "/v1/jobsX", "*"}) {
+    EXPECT_FALSE(server::wanted_by(asked(path))) << path;
+  }
+}
+
+TEST(Routing, BodiesTellTheModel) {
+  const auto model = [](const Request& request) { return server::wanted_by(request)->model; };
+  EXPECT_EQ(model(asked("/v1/completions", R"({"model":"m","prompt":"x"})")), "m");
+  EXPECT_EQ(model(asked("/v1/completions", R"({"model":7})")), "");
+  EXPECT_EQ(model(asked("/v1/completions", "not json")), "");
+  EXPECT_EQ(
+      model(asked("/sdapi/v1/txt2img", R"({"override_settings":{"sd_model_checkpoint":"sd"}})")),
+      "sd");
+  const std::string form =
+      "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nsd\r\n--b--\r\n";
+  EXPECT_EQ(model(asked("/v1/images/edits", form, "multipart/form-data; boundary=b")), "sd");
+  EXPECT_EQ(model(asked("/v1/images/edits", "broken", "multipart/form-data; boundary=b")), "");
+}
+
+TEST(Routing, Jobs) {
+  const auto made = server::wanted_by(asked("/v1/jobs", R"({"operation":"image_generation"})"));
+  EXPECT_TRUE(made->makes_job);
+  EXPECT_EQ(made->kind, ModelKind::image);
+  EXPECT_EQ(server::wanted_by(asked("/v1/jobs/j-1/stream"))->job, "j-1");
+  EXPECT_EQ(server::wanted_by(asked("/v1/inference/j-2"))->job, "j-2");
+  EXPECT_EQ(server::wanted_by(asked("/v1/cancel", R"({"job_id":"j-3"})"))->job, "j-3");
+}
+
+TEST(BackOff, DoublesUpToTheMost) {
+  FrontConfig config;
+  config.back_off = milliseconds(100);
+  config.max_back_off = milliseconds(1000);
+  EXPECT_EQ(back_off_of(config, 0), milliseconds(100));
+  EXPECT_EQ(back_off_of(config, 3), milliseconds(800));
+  EXPECT_EQ(back_off_of(config, 4), milliseconds(1000));
+  EXPECT_EQ(back_off_of(config, 1000), milliseconds(1000));
+}
+
+TEST(Metrics, FamiliesStandTogetherWithTheirWorkers) {
+  const std::string one = "# HELP a What.\n# TYPE a counter\na 1\n# TYPE b gauge\nb{x=\"y\"} 2\n";
+  const std::string two = "# TYPE b gauge\nb{} 3\n# HELP a What.\n# TYPE a counter\na 4\n";
+  EXPECT_EQ(server::merge_metrics({{"w0", one}, {"w1", two}}),
+            "# HELP a What.\n# TYPE a counter\na{worker=\"w0\"} 1\na{worker=\"w1\"} 4\n"
+            "# TYPE b gauge\nb{worker=\"w0\",x=\"y\"} 2\nb{worker=\"w1\"} 3\n");
+}
+
+}  // namespace
+}  // namespace rbee::testing

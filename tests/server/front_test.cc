@@ -1,0 +1,421 @@
+// rbee serve: workers as child processes behind one port. Those of most tests have a scripted
+// engine, so that a test decides when a model is loaded and when an answer ends.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "rbee/core/cat.h"
+#include "tests/checkpoints/model_folder.h"
+#include "tests/server/process.h"
+#include "tests/server/raw_client.h"
+
+namespace rbee::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A folder for a test's pipes and files, gone with it.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "rbee-front-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string pipe(const char* name) const {
+    const std::string path = (path_ / name).string();
+    if (mkfifo(path.c_str(), 0600) != 0) throw std::runtime_error("no fifo");
+    return path;
+  }
+  std::string file(const char* name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+
+ private:
+  fs::path path_;
+};
+
+json fake(const std::string& name, const std::string& script, int replicas = 1) {
+  return {{"name", name}, {"program", FAKE_WORKER}, {"model", script}, {"replicas", replicas}};
+}
+
+class Front {
+ public:
+  explicit Front(const json& models, json config = json::object(),
+                 const std::vector<std::string>& flags = {},
+                 std::vector<std::string> environment = {}) {
+    config["models"] = models;
+    if (!config.contains("back_off_ms")) config["back_off_ms"] = 10;
+    std::vector<std::string> arguments{"serve", "--port", "0", "--config",
+                                       folder_.file("serve.json", config.dump())};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    process_ = std::make_unique<Process>(RBEE, arguments, std::move(environment));
+  }
+
+  Process& process() { return *process_; }
+  uint16_t port() { return process_->port(); }
+  RawResponse get(std::string_view path) { return ask(port(), request("GET", path)); }
+  RawResponse post(std::string_view path, const json& body) {
+    return ask(port(), request("POST", path, body.dump()));
+  }
+  // Waits until every model has a worker.
+  void wait_ready() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (get("/health/ready").status != 200) {
+      if (std::chrono::steady_clock::now() > end) throw std::runtime_error(process_->text());
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  // What GET /workers says of the workers of model `index`, once `count` of them are ready.
+  json workers(size_t index, size_t count) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (true) {
+      json all = json::parse(get("/workers").body).at("models").at(index).at("workers");
+      size_t ready = 0;
+      for (const json& worker : all) ready += worker.at("state") == "ready" ? 1 : 0;
+      if (ready >= count) return all;
+      if (std::chrono::steady_clock::now() > end) throw std::runtime_error(all.dump());
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  double metric(const std::string& name) {
+    const std::string all = "\n" + get("/metrics").body;
+    const size_t at = all.find("\n" + name + " ");
+    return at == std::string::npos ? -1 : std::stod(all.substr(at + name.size() + 2));
+  }
+
+ private:
+  Folder folder_;
+  std::unique_ptr<Process> process_;
+};
+
+json chat(const std::string& model, const std::string& text, bool stream = false) {
+  return {
+      {"model", model}, {"stream", stream}, {"messages", {{{"role", "user"}, {"content", text}}}}};
+}
+
+std::string said(const RawResponse& response) {
+  return json::parse(response.body)["choices"][0]["message"]["content"];
+}
+
+void wait_gone(pid_t pid) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (kill(pid, 0) == 0) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << pid << " still runs";
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+TEST(Front, RoutesByModelAndPath) {
+  Front front(json::array({fake("a", "echo"), fake("b", "any")}));
+  front.wait_ready();
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("a", "parrot"))), "parrot");
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("b", "parrot"))), "Hello, world");
+  json unnamed = chat("a", "first");
+  unnamed.erase("model");
+  EXPECT_EQ(said(front.post("/v1/chat/completions", unnamed)), "first");
+  const RawResponse unknown = front.post("/v1/chat/completions", chat("c", "Hi"));
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_THAT(unknown.body, HasSubstr("'c' does not exist"));
+  EXPECT_EQ(front.post("/v1/images/generations", {{"prompt", "x"}}).status, 404);
+  // What is not for the front's clients does not reach a worker.
+  EXPECT_EQ(front.post("/v1/shutdown", json::object()).status, 404);
+  const json models = json::parse(front.get("/v1/models").body);
+  ASSERT_EQ(models.at("data").size(), 2);
+  EXPECT_EQ(models["data"][1]["id"], "b");
+  EXPECT_EQ(models["data"][1]["kind"], "chat");
+  EXPECT_THAT(front.get("/health").body, HasSubstr("healthy"));
+  EXPECT_THAT(front.post("/v1/chat/completions", json{{"model", "a"}, {"messages", 3}}).body,
+              HasSubstr("messages"));
+}
+
+TEST(Front, StreamsPassWhole) {
+  Front front(json::array({fake("a", "any")}));
+  front.wait_ready();
+  const RawResponse stream = front.post("/v1/chat/completions", chat("a", "Hi", true));
+  EXPECT_EQ(stream.headers.at("content-type"), "text/event-stream");
+  EXPECT_THAT(stream.body, HasSubstr("world"));
+  EXPECT_TRUE(stream.body.ends_with("data: [DONE]\n\n")) << stream.body;
+  RawClient client(front.port());
+  client.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})", "X-Correlation-ID: c-1\r\n"));
+  EXPECT_EQ(client.read_response().headers.at("x-correlation-id"), "c-1");
+}
+
+TEST(Front, JobsStayWithTheirWorker) {
+  Front front(json::array({fake("a", "any", 3)}));
+  front.workers(0, 3);
+  for (int i = 0; i < 6; ++i) {
+    const RawResponse job = front.post("/v1/jobs", {{"prompt", "Hi"}});
+    ASSERT_EQ(job.status, 200) << job.body;
+    const std::string path = json::parse(job.body).at("sse_url");
+    EXPECT_THAT(front.get(path).body, HasSubstr("world"));
+  }
+  EXPECT_EQ(front.get("/v1/jobs/job-none/stream").status, 404);
+}
+
+TEST(Front, EqualWorkersShareAndLeftRequestsAreCancelled) {
+  Front front(json::array({fake("a", "hold", 2)}));
+  front.workers(0, 2);
+  RawClient first(front.port());
+  RawClient second(front.port());
+  for (RawClient* client : {&first, &second}) {
+    client->send(request("POST", "/v1/infer", R"({"prompt":"Hi","stream":true})"));
+    EXPECT_THAT(client->read_until("world"), HasSubstr("Hello"));
+  }
+  EXPECT_EQ(front.metric(R"(rbee_front_worker_running{worker="a-0"})"), 1);
+  EXPECT_EQ(front.metric(R"(rbee_front_worker_running{worker="a-1"})"), 1);
+  EXPECT_EQ(front.metric(R"(worker_requests_total{worker="a-0",outcome="cancelled"})"), 0);
+  first.close();
+  second.close();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (front.metric(R"(worker_requests_total{worker="a-0",outcome="cancelled"})") < 1) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+  }
+  EXPECT_EQ(front.metric("rbee_front_requests_total{outcome=\"left\"}"), 2);
+}
+
+TEST(Front, RequestsWaitForASlowStart) {
+  const Folder folder;
+  const std::string gate = folder.pipe("gate");
+  Front front(json::array({fake("a", "gate:" + gate)}));
+  EXPECT_EQ(front.get("/health/ready").status, 503);
+  RawClient early(front.port());
+  early.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  while (front.metric("rbee_front_requests_waiting") < 1) {
+  }
+  std::ofstream(gate) << "open";
+  const RawResponse answer = early.read_response();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_THAT(answer.body, HasSubstr("world"));
+}
+
+TEST(Front, AKilledWorkerLosesOnlyWhatHasBegunToStream) {
+  const Folder folder;
+  const std::string gate = folder.pipe("gate");
+  Front front(json::array({fake("a", "release:" + gate)}));
+  const pid_t pid = front.workers(0, 1)[0].at("pid");
+  RawClient stream(front.port());
+  stream.send(request("POST", "/v1/infer", R"({"prompt":"Hi","stream":true})"));
+  stream.read_until("world");
+  RawClient whole(front.port());
+  whole.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  while (front.metric(R"(rbee_front_worker_running{worker="a-0"})") < 2) {
+  }
+  kill(pid, SIGKILL);
+  EXPECT_THAT(stream.read_until("[DONE]"), Not(HasSubstr("[DONE]")));
+  std::ofstream(gate) << "open";  // waits for the next worker
+  const RawResponse answer = whole.read_response();
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_THAT(answer.body, HasSubstr("world"));
+  const json again = front.workers(0, 1)[0];
+  EXPECT_NE(again.at("pid"), pid);
+  EXPECT_EQ(again.at("restarts"), 1);
+  EXPECT_EQ(again.at("last_end"), "exit status 137");
+  EXPECT_EQ(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), 1);
+  EXPECT_GE(front.metric("rbee_front_retries_total"), 1);
+}
+
+TEST(Front, UnderLoadAKilledWorkerFailsNoRequestThatHadNotBegun) {
+  Front front(json::array({fake("a", "echo", 2)}), {{"max_restarts", 100}, {"max_tries", 50}});
+  front.workers(0, 2);
+  const uint16_t port = front.port();
+  std::atomic<int> failed = 0;
+  std::atomic<int> broken = 0;
+  std::atomic<int> done = 0;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&, stream = i % 2 == 1] {
+      for (int n = 0; n < 30; ++n) {
+        RawClient client(port);
+        client.send(
+            request("POST", "/v1/chat/completions", chat("a", "some words to say", stream).dump()));
+        const RawResponse answer = client.read_response();
+        if (answer.status != 200) {
+          ++failed;
+        } else if (stream && answer.body.find("[DONE]") == std::string::npos) {
+          ++broken;
+          if (answer.body.find("data: ") == std::string::npos) ++failed;
+        } else if (!stream && answer.body.find("some words to say") == std::string::npos) {
+          ++failed;
+        }
+        ++done;
+      }
+    });
+  }
+  for (int kills = 1; kills <= 4; ++kills) {
+    while (done < kills * 40) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const json workers = front.workers(0, 2);
+    kill(workers[static_cast<size_t>(kills % 2)].at("pid").get<pid_t>(), SIGKILL);
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(failed, 0);
+  const json workers = front.workers(0, 2);
+  EXPECT_EQ(workers[0].at("restarts").get<int>() + workers[1].at("restarts").get<int>(), 4);
+  EXPECT_EQ(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), broken.load());
+}
+
+TEST(Front, ARequestThatEndsItsWorkersIsGivenUp) {
+  Front front(json::array({fake("a", "hold")}), {{"max_tries", 2}});
+  front.workers(0, 1);
+  RawClient client(front.port());
+  client.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  for (int i = 0; i < 2; ++i) {
+    while (front.metric(R"(rbee_front_worker_running{worker="a-0"})") < 1) {
+    }
+    kill(front.workers(0, 1)[0].at("pid").get<pid_t>(), SIGKILL);
+  }
+  const RawResponse answer = client.read_response();
+  EXPECT_EQ(answer.status, 502);
+  EXPECT_THAT(answer.body, HasSubstr("2 times"));
+}
+
+TEST(Front, WorkersThatCannotStartAreGivenUp) {
+  Front mixed(json::array({fake("good", "any"), fake("bad", "missing")}), {{"max_restarts", 2}});
+  const RawResponse answer = mixed.post("/v1/infer", {{"model", "bad"}, {"prompt", "Hi"}});
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("MODEL_UNAVAILABLE"));
+  EXPECT_EQ(mixed.post("/v1/infer", {{"model", "good"}, {"prompt", "Hi"}}).status, 200);
+  const json bad = json::parse(mixed.get("/workers").body).at("models")[1].at("workers")[0];
+  EXPECT_EQ(bad.at("state"), "given_up");
+  EXPECT_EQ(bad.at("restarts"), 2);
+  EXPECT_THAT(bad.at("last_end").get<std::string>(), HasSubstr("no such file"));
+
+  Front alone(json::array({fake("bad", "missing")}), {{"max_restarts", 0}});
+  EXPECT_EQ(alone.process().wait(), 1);
+  json usage = fake("bad", "any");
+  usage["flags"] = {"--max-connections", "none"};
+  Front wrong(json::array({usage}));
+  EXPECT_EQ(wrong.process().wait(), 1);
+  EXPECT_THAT(wrong.process().text(), HasSubstr("--max-connections"));
+}
+
+TEST(Front, ADrainLetsAnswersEndBeforeWorkersAreStopped) {
+  const Folder folder;
+  const std::string gate = folder.pipe("gate");
+  Front front(json::array({fake("a", "release:" + gate)}), json::object(),
+              {"--drain-seconds", "600"});
+  const pid_t pid = front.workers(0, 1)[0].at("pid");
+  RawClient running(front.port());
+  running.send(request("POST", "/v1/infer", R"({"prompt":"Hi","stream":true})"));
+  running.read_until("world");
+  front.process().signal(SIGTERM);
+  front.process().read_until("draining");
+  EXPECT_EQ(front.post("/v1/infer", {{"prompt", "Hi"}}).status, 503);
+  EXPECT_EQ(front.get("/health/ready").status, 503);
+  EXPECT_EQ(front.get("/health/live").status, 200);
+  EXPECT_EQ(kill(pid, 0), 0);
+  std::ofstream(gate) << "open";
+  EXPECT_THAT(running.read_until("[DONE]"), HasSubstr("[DONE]"));
+  EXPECT_EQ(front.process().wait(), 0);
+  EXPECT_NE(kill(pid, 0), 0);
+  const std::string& log = front.process().text();
+  EXPECT_LT(log.find("\"draining\""), log.find("\"text\":\"stopped\""));
+  EXPECT_LT(log.find("\"text\":\"stopped\""), log.find("\"message\":\"stopped\""));
+}
+
+TEST(Front, AStopEndsStuckWorkersToo) {
+  Front front(json::array({fake("a", "stuck", 2)}));
+  const json workers = front.workers(0, 2);
+  RawClient running(front.port());
+  running.send(request("POST", "/v1/infer", R"({"prompt":"Hi","stream":true})"));
+  running.read_until("world");
+  front.process().signal(SIGTERM);
+  EXPECT_EQ(front.process().wait(), 0);
+  for (const json& worker : workers) EXPECT_NE(kill(worker.at("pid").get<pid_t>(), 0), 0);
+}
+
+TEST(Front, WorkersEndWithAKilledFront) {
+  pid_t pid = 0;
+  {
+    Front front(json::array({fake("a", "any")}));
+    pid = front.workers(0, 1)[0].at("pid");
+    front.process().signal(SIGKILL);
+    EXPECT_EQ(front.process().wait(), 137);
+  }
+  wait_gone(pid);
+}
+
+TEST(Front, KeysGuardItAndItsWorkers) {
+  Front front(json::array({fake("a", "any")}), json::object(), {}, {"LLORCH_API_TOKEN=secret"});
+  const std::string key = "Authorization: Bearer secret\r\n";
+  const uint16_t port = front.port();
+  EXPECT_EQ(ask(port, request("GET", "/v1/models")).status, 401);
+  EXPECT_EQ(ask(port, request("POST", "/v1/infer", R"({"prompt":"Hi"})")).status, 401);
+  EXPECT_EQ(ask(port, request("POST", "/v1/infer", R"({"prompt":"Hi"})", key)).status, 200);
+  // The worker's own port takes neither no key nor the client's.
+  const std::string mark = R"(\"port\":\")";
+  const std::string& log = front.process().read_until(R"("path":"/v1/infer","status":"200")");
+  const size_t at = log.find(mark, log.find(R"("text":"ready")"));
+  const auto worker = static_cast<uint16_t>(std::stoi(log.substr(at + mark.size())));
+  EXPECT_EQ(ask(worker, request("GET", "/info")).status, 401);
+  EXPECT_EQ(ask(worker, request("GET", "/info", {}, key)).status, 401);
+}
+
+TEST(Front, BadConfigurationsNameTheField) {
+  const Folder folder;
+  const auto complaint = [&](const std::string& text) {
+    Process process(RBEE, {"serve", "--config", folder.file("bad.json", text)});
+    EXPECT_EQ(process.wait(), 1) << text;
+    return process.text();
+  };
+  EXPECT_THAT(complaint("{"), HasSubstr("is not JSON"));
+  EXPECT_THAT(complaint("{}"), HasSubstr("models must be an array"));
+  EXPECT_THAT(complaint(R"({"models":[{"name":"a"}]})"), HasSubstr("models[0].model is required"));
+  EXPECT_THAT(complaint(R"({"models":[{"name":"a","model":"m","replicas":0}]})"),
+              HasSubstr("models[0].replicas must be an integer from 1 to 64"));
+  EXPECT_THAT(complaint(R"({"models":[{"name":"a","model":"m","kind":"sound"}]})"),
+              HasSubstr("models[0].kind must be one of chat, image, embedding"));
+  EXPECT_THAT(complaint(R"({"models":[{"name":"a","model":"m"},{"name":"a","model":"m"}]})"),
+              HasSubstr("models[1].name is another model's too"));
+  EXPECT_THAT(complaint(R"({"models":[{"name":"a","model":"m","colour":1}]})"),
+              HasSubstr("models[0].colour is not known"));
+  EXPECT_THAT(complaint(R"({"models":[{"name":"a","model":"m","program":"/none"}]})"),
+              HasSubstr("the program of a cannot be run: /none"));
+  Process neither(RBEE, {"serve"});
+  EXPECT_EQ(neither.wait(), 2);
+  EXPECT_THAT(neither.text(), HasSubstr("--config or --model"));
+}
+
+TEST(Front, ChatAndPicturesOfRealModels) {
+  const test::ModelFolder model(RBEE_TEST_DATA);
+  const json models =
+      json::array({{{"name", "chat"},
+                    {"program", LLM_WORKER},
+                    {"model", model.path().string()},
+                    {"flags", {"--threads", "1", "--context", "256"}}},
+                   {{"name", "emoji"},
+                    {"kind", "image"},
+                    {"program", SD_WORKER},
+                    {"model", fs::path(RBEE_TEST_DATA).parent_path() / "models/tiny-emoji"},
+                    {"flags", {"--threads", "1"}}}});
+  Front front(models);
+  front.wait_ready();
+  json question = chat("chat", "Hi");
+  question["max_tokens"] = 4;
+  EXPECT_EQ(front.post("/v1/chat/completions", question).status, 200);
+  const json drawing = {{"prompt", "a red heart"}, {"steps", 1}, {"width", 64}, {"height", 64}};
+  const RawResponse picture = front.post("/sdapi/v1/txt2img", drawing);
+  EXPECT_EQ(picture.status, 200) << picture.body;
+  EXPECT_EQ(json::parse(picture.body).at("images").size(), 1);
+  const std::string metrics = front.get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr(R"({worker="chat-0",outcome="completed"} 1)"));
+  EXPECT_THAT(metrics, HasSubstr(R"({worker="emoji-0",outcome="completed"} 1)"));
+  EXPECT_THAT(front.get("/").body, HasSubstr("chat"));
+}
+
+}  // namespace
+}  // namespace rbee::testing
