@@ -63,9 +63,17 @@ PipelineTokenizer::PipelineTokenizer(PipelineParts parts) : parts_(std::move(par
 void PipelineTokenizer::find_end_tokens() {
   end_tokens_ = parts_.end_tokens;
   if (eos_) end_tokens_.push_back(*eos_);
-  for (const std::string_view text : kTurnEnds) {
+  const auto special = [&](std::string_view text) {
     const auto id = find(text);
-    if (id && is_special(*id)) end_tokens_.push_back(*id);
+    return id && is_special(*id) ? id : std::nullopt;
+  };
+  // GPT-OSS writes several messages in a turn: <|end|> is behind each.
+  const auto call = special("<|call|>"), result = special("<|return|>");
+  const bool harmony = call && result;
+  if (harmony) end_tokens_.insert(end_tokens_.end(), {*call, *result});
+  for (const std::string_view text : kTurnEnds) {
+    const auto id = special(text);
+    if (id && !(harmony && text == "<|end|>")) end_tokens_.push_back(*id);
   }
   std::sort(end_tokens_.begin(), end_tokens_.end());
   end_tokens_.erase(std::unique(end_tokens_.begin(), end_tokens_.end()), end_tokens_.end());

@@ -24,6 +24,10 @@ std::string DecodeStream::push(TokenId id) {
   return push_bytes(tokenizer_->piece(id));
 }
 
+std::string DecodeStream::push_special(TokenId id) {
+  return push_bytes(tokenizer_->piece(id, true));
+}
+
 std::string DecodeStream::push_bytes(std::string_view bytes) {
   if (spaces_to_drop_ != 0 && !bytes.empty()) {
     const bool first_token_only = spaces_to_drop_ < 0;

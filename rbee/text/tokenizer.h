@@ -65,6 +65,8 @@ class DecodeStream {
   explicit DecodeStream(const Tokenizer& tokenizer, LeadingSpaces spaces = LeadingSpaces::dropped);
 
   std::string push(TokenId id);
+  // The same with the text of a special token.
+  std::string push_special(TokenId id);
   std::string flush();  // the rest, U+FFFD for a broken tail; the stream starts over
 
  private:

@@ -1,0 +1,77 @@
+#pragma once
+// One call of a function as JSON, read while it comes. Internal to the folder.
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "rbee/text/output/stage.h"
+
+namespace rbee::text {
+
+// Where a JSON value ends, by its brackets and strings; what is between is not judged.
+class JsonEnd {
+ public:
+  enum class At : uint8_t { inside, last, past };
+  // last: the value ends with this byte; past: it has ended before.
+  At next(char c);
+  bool begun() const { return begun_; }
+
+ private:
+  int depth_ = 0;
+  bool begun_ = false, in_string_ = false, escaped_ = false;
+};
+
+// The value of "arguments": an object as it comes; a string that holds one, decoded at its end.
+class ArgumentsReader {
+ public:
+  enum class Status : uint8_t { more, done };
+  // Reads up to the value's end. Emits by `emit`.
+  Status read(std::string_view& text, const std::function<void(std::string_view)>& emit);
+  // Where no more comes.
+  void finish(const std::function<void(std::string_view)>& emit);
+
+ private:
+  JsonEnd end_;
+  std::string scalar_;
+  bool is_scalar_ = false, done_ = false;
+};
+
+// {"name": ..., "arguments" or "parameters": {...}}, in any order, other members skipped.
+class CallReader {
+ public:
+  enum class Status : uint8_t { more, done, broken };
+  // functions: the names that count; null: all do, and members of any name are skipped.
+  explicit CallReader(const std::vector<OutputFunction>* functions = nullptr)
+      : functions_(functions) {}
+
+  // Takes the object from the front of `text`; last: no more comes. broken: no call has begun, and
+  // raw() is what was taken. more: the text is used up.
+  Status read_all(std::string_view& text, bool last, Output& out);
+  const std::string& raw() const { return raw_; }
+
+ private:
+  enum class At : uint8_t { open, key, in_key, colon, name, arguments, other, behind, over };
+  Status step(std::string_view& text, Output& out);
+  Status step_outside(char c, Output& out);
+  Status step_token(std::string_view& text, Output& out);
+  Status finish(Output& out);
+  Status begin_value();
+  Status end_name(Output& out);
+  Status behind_value(char c, Output& out);
+  void emit(std::string_view json, Output& out);
+
+  const std::vector<OutputFunction>* functions_;
+  At at_ = At::open;
+  JsonEnd end_;
+  std::string token_;  // a key, or the name
+  std::string early_;  // arguments in front of the name
+  std::string raw_;    // until the call has begun
+  ArgumentsReader arguments_;
+  bool begun_ = false, any_arguments_ = false;
+};
+
+// The text of a JSON string; absent when it is none.
+std::optional<std::string> json_string(std::string_view json);
+
+}  // namespace rbee::text

@@ -1,0 +1,67 @@
+#pragma once
+// The forms in which models write their reasoning and their calls of functions.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rbee::text {
+
+enum class ToolFormat : uint8_t {
+  none,
+  hermes,         // <tool_call>{"name", "arguments"}</tool_call>: Hermes 2 Pro, Qwen 2.5 and 3
+  llama3,         // {"name", "parameters"}, alone or behind <|python_tag|>: Llama 3.1 to 3.3
+  mistral,        // [TOOL_CALLS][{"name", "arguments"}, ...]
+  mistral_named,  // [TOOL_CALLS]name[ARGS]{...}: Mistral from the eleventh tokenizer on
+  deepseek_v3,    // name and a block of JSON between tokens: DeepSeek V3, R1
+  deepseek_v31,   // name and JSON between tokens
+  qwen3_coder,    // <function=name><parameter=key>value</parameter></function>
+  harmony,        // a channel to functions.name: GPT-OSS
+};
+
+enum class ReasoningFormat : uint8_t {
+  none,
+  think,    // <think>...</think>
+  mistral,  // [THINK]...[/THINK]: Magistral
+  harmony,  // the channel `analysis`
+};
+
+struct OutputFormat {
+  ToolFormat tools = ToolFormat::none;
+  ReasoningFormat reasoning = ReasoningFormat::none;
+  friend bool operator==(const OutputFormat&, const OutputFormat&) = default;
+};
+
+// What the chat template writes for earlier turns is what the model writes itself.
+OutputFormat detect_output_format(std::string_view chat_template);
+
+std::optional<ToolFormat> parse_tool_format(std::string_view name);
+std::optional<ReasoningFormat> parse_reasoning_format(std::string_view name);
+// Their names, for messages.
+inline constexpr std::string_view kToolFormatNames =
+    "none, hermes, llama3, mistral, mistral_named, deepseek_v3, deepseek_v31, qwen3_coder, harmony";
+inline constexpr std::string_view kReasoningFormatNames = "none, think, mistral, harmony";
+std::string_view name_of(ToolFormat format);
+std::string_view name_of(ReasoningFormat format);
+
+// The marks around reasoning, of the forms that have two.
+struct ReasoningMarks {
+  std::string_view open, close;
+};
+std::optional<ReasoningMarks> marks_of(ReasoningFormat format);
+
+// Marks of DeepSeek's calls. U+FF5C and U+2581 stand for | and _ in them.
+namespace deepseek {
+#define RB_MARK(words) "<\xEF\xBD\x9C" words "\xEF\xBD\x9C>"
+#define RB_GAP "\xE2\x96\x81"
+inline constexpr std::string_view kCallsBegin = RB_MARK("tool" RB_GAP "calls" RB_GAP "begin");
+inline constexpr std::string_view kCallsEnd = RB_MARK("tool" RB_GAP "calls" RB_GAP "end");
+inline constexpr std::string_view kCallBegin = RB_MARK("tool" RB_GAP "call" RB_GAP "begin");
+inline constexpr std::string_view kCallEnd = RB_MARK("tool" RB_GAP "call" RB_GAP "end");
+inline constexpr std::string_view kSeparator = RB_MARK("tool" RB_GAP "sep");
+#undef RB_MARK
+#undef RB_GAP
+}  // namespace deepseek
+
+}  // namespace rbee::text

@@ -1,0 +1,113 @@
+#include "rbee/text/output/output_parser.h"
+
+#include <algorithm>
+#include <array>
+
+#include "rbee/text/output/stage.h"
+
+namespace rbee::text {
+namespace {
+
+std::unique_ptr<Stage> call_stage(const OutputParserOptions& options) {
+  switch (options.format.tools) {
+    case ToolFormat::hermes:
+      return hermes_stage();
+    case ToolFormat::llama3:
+      return llama_stage(options.functions);
+    case ToolFormat::mistral:
+    case ToolFormat::mistral_named:
+      return mistral_stage();
+    case ToolFormat::deepseek_v3:
+    case ToolFormat::deepseek_v31:
+      return deepseek_stage();
+    case ToolFormat::qwen3_coder:
+      return xml_stage(options.functions);
+    case ToolFormat::harmony:
+      return harmony_stage();
+    case ToolFormat::none:
+      break;
+  }
+  return plain_stage();
+}
+
+bool is_harmony(const OutputFormat& format) {
+  return format.reasoning == ReasoningFormat::harmony || format.tools == ToolFormat::harmony;
+}
+
+std::vector<std::string_view> marks(const OutputFormat& format) {
+  if (is_harmony(format)) {
+    return {"<|start|>",     "<|channel|>", "<|message|>", "<|end|>",
+            "<|constrain|>", "<|call|>",    "<|return|>"};
+  }
+  std::vector<std::string_view> out;
+  if (const auto around = marks_of(format.reasoning)) out = {around->open, around->close};
+  const auto add = [&](std::initializer_list<std::string_view> more) {
+    out.insert(out.end(), more);
+  };
+  switch (format.tools) {
+    case ToolFormat::hermes:
+    case ToolFormat::qwen3_coder:
+      add({"<tool_call>", "</tool_call>"});
+      break;
+    case ToolFormat::llama3:
+      add({"<|python_tag|>"});
+      break;
+    case ToolFormat::mistral:
+    case ToolFormat::mistral_named:
+      add({"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"});
+      break;
+    case ToolFormat::deepseek_v3:
+    case ToolFormat::deepseek_v31:
+      add({deepseek::kCallsBegin, deepseek::kCallsEnd, deepseek::kCallBegin, deepseek::kCallEnd,
+           deepseek::kSeparator});
+      break;
+    case ToolFormat::harmony:
+    case ToolFormat::none:
+      break;
+  }
+  return out;
+}
+
+}  // namespace
+
+OutputParser::OutputParser(const OutputParserOptions& options)
+    : output_(std::make_unique<Output>()) {
+  if (is_harmony(options.format)) {
+    stages_.push_back(harmony_stage());
+    return;
+  }
+  if (const auto around = marks_of(options.format.reasoning)) {
+    stages_.push_back(thinking_stage(*around, options.reasoning_open));
+  }
+  stages_.push_back(call_stage(options));
+}
+
+OutputParser::~OutputParser() = default;
+OutputParser::OutputParser(OutputParser&&) noexcept = default;
+OutputParser& OutputParser::operator=(OutputParser&&) noexcept = default;
+
+std::vector<OutputDelta> OutputParser::push(std::string_view text) {
+  held_ += text;
+  return run(false);
+}
+
+std::vector<OutputDelta> OutputParser::finish() {
+  return run(true);
+}
+
+int32_t OutputParser::whole_calls() const {
+  return output_->whole_calls();
+}
+
+std::vector<OutputDelta> OutputParser::run(bool last) {
+  std::string_view text = held_;
+  while (stages_.front()->read(text, last, *output_)) stages_.erase(stages_.begin());
+  held_.erase(0, held_.size() - text.size());
+  return output_->take();
+}
+
+bool is_output_mark(const OutputFormat& format, std::string_view special) {
+  return std::ranges::count(marks(format), special) > 0;
+}
+
+}  // namespace rbee::text

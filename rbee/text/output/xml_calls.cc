@@ -1,0 +1,161 @@
+// Qwen3-Coder's calls: <function=name> with <parameter=key> value </parameter> inside, mostly
+// between <tool_call> and </tool_call>.
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "rbee/text/output/scan.h"
+#include "rbee/text/output/stage.h"
+
+namespace rbee::text {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxName = 256;
+
+class XmlStage final : public Stage {
+ public:
+  explicit XmlStage(std::vector<OutputFunction> functions) : functions_(std::move(functions)) {}
+
+  bool read(std::string_view& text, bool last, Output& out) override {
+    while (step(text, last, out)) {
+    }
+    return false;
+  }
+
+ private:
+  enum class At : uint8_t { content, name, between, key, value, behind };
+
+  bool step(std::string_view& text, bool last, Output& out) {
+    switch (at_) {
+      case At::content: {
+        const auto mark = emit_until(text, kOutside, last, &Output::content, out);
+        if (mark == kFunction) at_ = At::name;
+        if (mark == kClose) at_ = At::behind;
+        return mark.has_value();
+      }
+      case At::name:
+        return read_name(text, last, out);
+      case At::between:
+        return read_between(text, last, out);
+      case At::key:
+        return read_key(text, last);
+      case At::value:
+        return read_value(text, last, out);
+      case At::behind:
+        text.remove_prefix(leading_space(text));
+        if (!text.empty()) at_ = At::content;
+        return !text.empty();
+    }
+    return false;
+  }
+
+  // A name ends with >; one that does not end soon is content.
+  static std::optional<std::string> until_bracket(std::string_view& text) {
+    const size_t end = text.find('>');
+    if (end == std::string_view::npos) return std::nullopt;
+    std::string out(text.substr(0, end));
+    text.remove_prefix(end + 1);
+    return out;
+  }
+
+  bool read_name(std::string_view& text, bool last, Output& out) {
+    const auto name = until_bracket(text);
+    if (!name) {
+      if (!last && text.size() <= kMaxName) return false;
+      at_ = At::content;
+      return true;
+    }
+    out.begin_call(*name);
+    const auto known = std::ranges::find(functions_, *name, &OutputFunction::name);
+    const json schema =
+        known == functions_.end() ? json() : json::parse(known->parameters, nullptr, false);
+    properties_ = json::object();
+    if (schema.is_object() && schema.contains("properties")) properties_ = schema["properties"];
+    first_ = true;
+    at_ = At::between;
+    return true;
+  }
+
+  bool read_between(std::string_view& text, bool last, Output& out) {
+    const FoundMarker found = find_first(text, kInside);
+    if (found.at == std::string_view::npos) {
+      text.remove_prefix(last ? text.size() : text.size() - open_tail(text, kInside));
+      return false;
+    }
+    text.remove_prefix(found.at + kInside[found.which].size());
+    at_ = found.which == kParameter ? At::key : At::behind;
+    if (at_ == At::behind) {
+      out.arguments(first_ ? "{}" : "}");
+      out.end_call();
+    }
+    return true;
+  }
+
+  bool read_key(std::string_view& text, bool last) {
+    auto key = until_bracket(text);
+    if (!key) {
+      if (last) text = {};
+      return false;
+    }
+    key_ = *std::move(key);
+    at_ = At::value;
+    return true;
+  }
+
+  // A value goes out as a whole: only then its type is known. One without an end is cut off.
+  bool read_value(std::string_view& text, bool last, Output& out) {
+    const FoundMarker found = find_first(text, kValueEnds);
+    if (found.at == std::string_view::npos) {
+      if (last) text = {};
+      return false;
+    }
+    std::string_view value = text.substr(0, found.at);
+    if (value.starts_with('\n')) value.remove_prefix(1);
+    if (value.ends_with('\n')) value.remove_suffix(1);
+    out.arguments(first_ ? "{" : ", ");
+    out.arguments(json(key_).dump(-1, ' ', false, json::error_handler_t::replace));
+    out.arguments(": ");
+    out.arguments(value_json(value));
+    first_ = false;
+    text.remove_prefix(found.at + (found.which == 0 ? kValueEnds[0].size() : 0));
+    at_ = At::between;
+    return true;
+  }
+
+  // As the schema's type says; where it says nothing, JSON that is no string stays JSON.
+  std::string value_json(std::string_view text) const {
+    const auto known = properties_.is_object() ? properties_.find(key_) : properties_.end();
+    const bool typed = properties_.is_object() && known != properties_.end() && known->is_object();
+    const bool string = typed && known->value("type", json()) == "string";
+    const json value = string ? json() : json::parse(text, nullptr, false);
+    const bool is_json = !string && !value.is_discarded();
+    return is_json ? std::string(text)
+                   : json(std::string(text)).dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+
+  static constexpr std::array<std::string_view, 3> kOutside{"<tool_call>", "</tool_call>",
+                                                            "<function="};
+  static constexpr size_t kClose = 1;
+  static constexpr size_t kFunction = 2;
+  static constexpr std::array<std::string_view, 3> kInside{"<parameter=", "</function>",
+                                                           "</tool_call>"};
+  static constexpr size_t kParameter = 0;
+  static constexpr std::array<std::string_view, 3> kValueEnds{"</parameter>", "</function>",
+                                                              "<parameter="};
+  const std::vector<OutputFunction> functions_;
+  At at_ = At::content;
+  json properties_ = json::object();
+  std::string key_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<Stage> xml_stage(std::vector<OutputFunction> functions) {
+  return std::make_unique<XmlStage>(std::move(functions));
+}
+
+}  // namespace rbee::text

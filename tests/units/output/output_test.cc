@@ -1,0 +1,406 @@
+// What models write, in the forms that their makers publish, whole and cut at every byte.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "rbee/core/cat.h"
+#include "rbee/text/output/output_parser.h"
+
+namespace rbee::text {
+namespace {
+
+using nlohmann::json;
+using Kind = OutputDelta::Kind;
+
+struct Call {
+  std::string name;
+  std::string arguments;
+  friend bool operator==(const Call&, const Call&) = default;
+};
+
+struct Parts {
+  std::string reasoning;
+  std::string content;
+  std::vector<Call> calls;
+  friend bool operator==(const Parts&, const Parts&) = default;
+
+  void add(const std::vector<OutputDelta>& deltas) {
+    for (const OutputDelta& delta : deltas) {
+      if (delta.kind == Kind::content) content += delta.text;
+      if (delta.kind == Kind::reasoning) reasoning += delta.text;
+      if (delta.kind == Kind::call_begin) {
+        EXPECT_EQ(delta.call, std::ssize(calls));
+        calls.push_back({delta.text, ""});
+      }
+      if (delta.kind == Kind::call_arguments) {
+        ASSERT_EQ(delta.call, std::ssize(calls) - 1);
+        calls.back().arguments += delta.text;
+      }
+    }
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const Parts& parts) {
+  out << "reasoning " << json(parts.reasoning) << " content " << json(parts.content);
+  for (const Call& call : parts.calls) out << " call " << call.name << " " << call.arguments;
+  return out;
+}
+
+struct Sample {
+  const char* name;
+  ToolFormat tools;
+  ReasoningFormat reasoning;
+  std::string text;
+  Parts wanted;
+  bool open = false;
+};
+
+// Built at one place: the sign | of these is U+FF5C, the gap U+2581.
+std::string deepseek_mark(std::string words) {
+  for (size_t at = words.find('_'); at != words.npos; at = words.find('_', at + 3)) {
+    words.replace(at, 1, "\xE2\x96\x81");
+  }
+  return "<\xEF\xBD\x9C" + words + "\xEF\xBD\x9C>";
+}
+
+std::string deepseek_v3_call(const std::string& name, const std::string& arguments) {
+  return deepseek_mark("tool_call_begin") + "function" + deepseek_mark("tool_sep") + name +
+         "\n```json\n" + arguments + "\n```" + deepseek_mark("tool_call_end");
+}
+
+const Call kParis{"get_weather", R"({"city": "Paris"})"};
+const Call kRome{"get_weather", R"({"city": "Rome", "days": 2})"};
+constexpr auto kNoReasoning = ReasoningFormat::none;
+constexpr auto kThink = ReasoningFormat::think;
+
+std::vector<Sample> hermes_samples() {
+  const auto call = [](const Call& one) {
+    return cat("<tool_call>\n{\"name\": \"", one.name, "\", \"arguments\": ", one.arguments,
+               "}\n</tool_call>");
+  };
+  const auto t = ToolFormat::hermes;
+  return {
+      {"one", t, kNoReasoning, call(kParis), {"", "", {kParis}}},
+      {"two", t, kNoReasoning, call(kParis) + "\n" + call(kRome) + "\n", {"", "", {kParis, kRome}}},
+      {"content", t, kNoReasoning, "Let me see.\n\n" + call(kParis), {"", "Let me see.", {kParis}}},
+      {"around", t, kNoReasoning, "a " + call(kParis) + "\nb c", {"", "ab c", {kParis}}},
+      {"none",
+       t,
+       kNoReasoning,
+       "Plain <b>text</b> <tool\n ",
+       {"", "Plain <b>text</b> <tool\n ", {}}},
+      {"thinking",
+       t,
+       kThink,
+       "<think>\nHm, Paris.\n</think>\n\n" + call(kParis),
+       {"Hm, Paris.", "", {kParis}}},
+      {"thinking only",
+       t,
+       kThink,
+       "<think>\nHm.\n\nSo.\n</think>\n\nHello!\n",
+       {"Hm.\n\nSo.", "Hello!\n", {}}},
+      {"opened", t, kThink, "Hm.\n</think>\n\nHello!", {"Hm.", "Hello!", {}}, true},
+      {"cut off", t, kThink, "Hm, a long", {"Hm, a long", "", {}}, true},
+      {"empty thoughts", t, kThink, "<think>\n\n</think>\n\nHi", {"", "Hi", {}}},
+      {"mark inside an answer",
+       t,
+       kThink,
+       "Say <think> and</think>",
+       {"", "Say <think> and</think>", {}}},
+      {"other order",
+       t,
+       kNoReasoning,
+       R"(<tool_call>{"arguments": {"a": "}\"{"}, "id": 3, "name": "f"}</tool_call>)",
+       {"", "", {{"f", R"({"a": "}\"{"})"}}}},
+      {"no arguments",
+       t,
+       kNoReasoning,
+       R"(<tool_call>{"name": "f"}</tool_call>)",
+       {"", "", {{"f", "{}"}}}},
+      {"arguments as a text",
+       t,
+       kNoReasoning,
+       R"(<tool_call>{"name": "f", "arguments": "{\"a\": 1}"}</tool_call>)",
+       {"", "", {{"f", R"({"a": 1})"}}}},
+      {"a brace too much",
+       t,
+       kNoReasoning,
+       R"(<tool_call>{"name": "f", "arguments": {}}}</tool_call> x)",
+       {"", "x", {{"f", "{}"}}}},
+      {"no JSON", t, kNoReasoning, "<tool_call>f(1)</tool_call>!", {"", "f(1)!", {}}},
+      {"cut in arguments",
+       t,
+       kNoReasoning,
+       R"(<tool_call>{"name": "f", "arguments": {"a": [1)",
+       {"", "", {{"f", R"({"a": [1)"}}}},
+      {"not an ASCII one",
+       t,
+       kNoReasoning,
+       "Gr\xC3\xBC\xC3\x9F \xF0\x9F\x8C\xA6 " + call(kParis),
+       {"", "Gr\xC3\xBC\xC3\x9F \xF0\x9F\x8C\xA6", {kParis}}},
+  };
+}
+
+std::vector<Sample> llama_samples() {
+  const auto t = ToolFormat::llama3;
+  const std::string paris = R"({"name": "get_weather", "parameters": {"city": "Paris"}})";
+  const std::string rome = R"({"name": "get_weather", "parameters": {"city": "Rome", "days": 2}})";
+  return {
+      {"one", t, kNoReasoning, paris, {"", "", {kParis}}},
+      {"with type",
+       t,
+       kNoReasoning,
+       R"({"type": "function", "name": "f", "parameters": {}})",
+       {"", "", {{"f", "{}"}}}},
+      {"tag", t, kNoReasoning, "<|python_tag|>" + paris, {"", "", {kParis}}},
+      {"two", t, kNoReasoning, paris + "; " + rome, {"", "", {kParis, kRome}}},
+      {"two tags",
+       t,
+       kNoReasoning,
+       "<|python_tag|>" + paris + "\n<|python_tag|>" + rome,
+       {"", "", {kParis, kRome}}},
+      {"text",
+       t,
+       kNoReasoning,
+       "Hello {\"name\": \"get_weather\"}",
+       {"", "Hello {\"name\": \"get_weather\"}", {}}},
+      {"text then tag", t, kNoReasoning, "Wait. <|python_tag|>" + paris, {"", "Wait.", {kParis}}},
+      {"JSON that is an answer",
+       t,
+       kNoReasoning,
+       R"({"answer": {"name": "f"}})",
+       {"", R"({"answer": {"name": "f"}})", {}}},
+      {"nobody's function",
+       t,
+       kNoReasoning,
+       R"({"name": "Ann", "parameters": 3} x)",
+       {"", R"({"name": "Ann", "parameters": 3} x)", {}}},
+  };
+}
+
+std::vector<Sample> mistral_samples() {
+  const auto t = ToolFormat::mistral;
+  const auto named = ToolFormat::mistral_named;
+  const std::string one = R"({"name": "get_weather", "arguments": {"city": "Paris"}})";
+  return {
+      {"list",
+       t,
+       kNoReasoning,
+       "[TOOL_CALLS] [" + one +
+           R"(, {"name": "get_weather", "arguments": {"city": "Rome", "days": 2}, "id": "abc"}])",
+       {"", "", {kParis, kRome}}},
+      {"behind content",
+       t,
+       kNoReasoning,
+       "Sure. [TOOL_CALLS][" + one + "]",
+       {"", "Sure.", {kParis}}},
+      {"named",
+       named,
+       kNoReasoning,
+       "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Paris\"}[TOOL_CALLS]get_weather[ARGS]{\"city\": "
+       "\"Rome\", \"days\": 2}",
+       {"", "", {kParis, kRome}}},
+      {"named with an id",
+       named,
+       ReasoningFormat::mistral,
+       "[THINK]So.[/THINK][TOOL_CALLS]get_weather[CALL_ID]123456789[ARGS]{\"city\": \"Paris\"}",
+       {"So.", "", {kParis}}},
+      {"named without a mark",
+       named,
+       kNoReasoning,
+       "[TOOL_CALLS]get_weather{\"city\": \"Paris\"}",
+       {"", "", {kParis}}},
+      {"no name", named, kNoReasoning, "[TOOL_CALLS]what is this? {", {"", "what is this? {", {}}},
+  };
+}
+
+std::vector<Sample> deepseek_samples() {
+  const std::string begin = deepseek_mark("tool_calls_begin"),
+                    end = deepseek_mark("tool_calls_end");
+  const auto v31 = [](const Call& call) {
+    return deepseek_mark("tool_call_begin") + call.name + deepseek_mark("tool_sep") +
+           call.arguments + deepseek_mark("tool_call_end");
+  };
+  return {
+      {"v3",
+       ToolFormat::deepseek_v3,
+       kThink,
+       "Hm.\n</think>\n\nI look." + begin + deepseek_v3_call(kParis.name, kParis.arguments) + "\n" +
+           deepseek_v3_call(kRome.name, kRome.arguments) + end,
+       {"Hm.", "I look.", {kParis, kRome}},
+       true},
+      {"v3.1",
+       ToolFormat::deepseek_v31,
+       kNoReasoning,
+       begin + v31(kParis) + v31(kRome) + end,
+       {"", "", {kParis, kRome}}},
+      {"text",
+       ToolFormat::deepseek_v31,
+       kNoReasoning,
+       "<\xEF\xBD\x9Ctool> x",
+       {"", "<\xEF\xBD\x9Ctool> x", {}}},
+  };
+}
+
+std::vector<Sample> harmony_samples() {
+  const auto t = ToolFormat::harmony;
+  const auto r = ReasoningFormat::harmony;
+  const std::string analysis =
+      "<|channel|>analysis<|message|>The user asks.<|end|><|start|>assistant";
+  return {
+      {"final",
+       t,
+       r,
+       analysis + "<|channel|>final<|message|>Hello.<|return|>",
+       {"The user asks.", "Hello.", {}}},
+      {"call",
+       t,
+       r,
+       analysis + "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
+                  "{\"city\": \"Paris\"}<|call|>",
+       {"The user asks.", "", {kParis}}},
+      {"recipient in front",
+       t,
+       r,
+       analysis + " to=functions.get_weather<|channel|>commentary json<|message|>"
+                  "{\"city\": \"Paris\"}",
+       {"The user asks.", "", {kParis}}},
+      {"preamble",
+       t,
+       r,
+       "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary "
+       "to=functions.f<|message|><|call|>",
+       {"", "I look.", {{"f", "{}"}}}},
+      {"a tool of its own",
+       t,
+       r,
+       "<|channel|>analysis to=python code<|message|>print(1)<|call|>",
+       {"print(1)", "", {}}},
+      {"no header", t, r, "Hello.", {"", "Hello.", {}}},
+      {"cut in a header", t, r, "<|channel|>fin", {"", "", {}}},
+  };
+}
+
+std::vector<Sample> xml_samples() {
+  const auto t = ToolFormat::qwen3_coder;
+  return {
+      {"typed",
+       t,
+       kNoReasoning,
+       "I see.\n<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n"
+       "<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>\n",
+       {"", "I see.", {{"get_weather", R"({"city": "Paris", "days": 2})"}}}},
+      {"number as text",
+       t,
+       kNoReasoning,
+       "<function=get_weather><parameter=city>12</parameter></function>",
+       {"", "", {{"get_weather", R"({"city": "12"})"}}}},
+      {"lines and quotes",
+       t,
+       kNoReasoning,
+       "<tool_call><function=f><parameter=code>\nif a < \"b\":\n  x\n</parameter></function>"
+       "</tool_call><tool_call><function=f></function></tool_call>",
+       {"", "", {{"f", R"({"code": "if a < \"b\":\n  x"})"}, {"f", "{}"}}}},
+      {"no end", t, kNoReasoning, "<function=f\n", {"", "f\n", {}}},
+  };
+}
+
+std::vector<Sample> all_samples() {
+  std::vector<Sample> out;
+  for (const auto& part : {hermes_samples(), llama_samples(), mistral_samples(), deepseek_samples(),
+                           harmony_samples(), xml_samples()}) {
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
+OutputParser parser_of(const Sample& sample) {
+  const std::string schema =
+      R"({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})";
+  return OutputParser({.format = {.tools = sample.tools, .reasoning = sample.reasoning},
+                       .reasoning_open = sample.open,
+                       .functions = {{"get_weather", schema}, {"f", ""}}});
+}
+
+Parts parse(const Sample& sample, const std::vector<std::string_view>& pieces) {
+  OutputParser parser = parser_of(sample);
+  Parts out;
+  for (const std::string_view piece : pieces) out.add(parser.push(piece));
+  out.add(parser.finish());
+  return out;
+}
+
+TEST(Output, SamplesAreTakenApart) {
+  for (const Sample& sample : all_samples()) {
+    EXPECT_EQ(parse(sample, {sample.text}), sample.wanted) << sample.name;
+  }
+}
+
+TEST(Output, CutsChangeNothing) {
+  for (const Sample& sample : all_samples()) {
+    const std::string_view text = sample.text;
+    std::vector<std::string_view> bytes;
+    for (size_t i = 0; i < text.size(); ++i) {
+      EXPECT_EQ(parse(sample, {text.substr(0, i), text.substr(i)}), sample.wanted)
+          << sample.name << " cut at " << i;
+      bytes.push_back(text.substr(i, 1));
+    }
+    EXPECT_EQ(parse(sample, bytes), sample.wanted) << sample.name << " byte by byte";
+  }
+}
+
+TEST(Output, ArgumentsComeWhileTheyAreWritten) {
+  Sample sample = hermes_samples().front();
+  OutputParser parser = parser_of(sample);
+  (void)parser.push("<tool_call>\n{\"name\": \"get_weather\", \"arguments\": ");
+  const auto deltas = parser.push("{\"city\": \"Pa");
+  ASSERT_EQ(deltas.size(), 1u);
+  EXPECT_EQ(deltas[0], (OutputDelta{Kind::call_arguments, "{\"city\": \"Pa", 0}));
+  EXPECT_EQ(parser.whole_calls(), 0);
+  (void)parser.push("ris\"}}");
+  EXPECT_EQ(parser.whole_calls(), 1);
+}
+
+TEST(Output, TextIsNotHeldBackLongerThanItMayBeAMark) {
+  OutputParser parser = parser_of(hermes_samples().front());
+  EXPECT_EQ(parser.push("Hello <to").front().text, "Hello");
+  EXPECT_EQ(parser.push("day").front().text, " <today");
+}
+
+TEST(OutputFormat, IsFoundInTheTemplate) {
+  const auto expect = [](std::string_view text, ToolFormat tools, ReasoningFormat reasoning) {
+    EXPECT_EQ(detect_output_format(text), (OutputFormat{tools, reasoning})) << text;
+  };
+  const auto none = ReasoningFormat::none;
+  expect("{{ messages }}", ToolFormat::none, none);
+  expect("{{ '<tool_call>' }} {{ '</think>' }}", ToolFormat::hermes, kThink);
+  expect("<tool_call> <function= <parameter=", ToolFormat::qwen3_coder, none);
+  expect("[TOOL_CALLS] [", ToolFormat::mistral, none);
+  expect("[THINK] [TOOL_CALLS] [ARGS]", ToolFormat::mistral_named, ReasoningFormat::mistral);
+  expect("<|start_header_id|> {{ tools }} {\"name\": x, \"parameters\": y}", ToolFormat::llama3,
+         none);
+  expect(deepseek_mark("tool_call_begin") + "```json", ToolFormat::deepseek_v3, none);
+  expect(deepseek_mark("tool_call_begin"), ToolFormat::deepseek_v31, none);
+  expect("<|start|>assistant<|channel|>", ToolFormat::harmony, ReasoningFormat::harmony);
+}
+
+TEST(OutputFormat, NamesAreReadAndWritten) {
+  EXPECT_EQ(parse_tool_format("hermes"), ToolFormat::hermes);
+  EXPECT_EQ(parse_reasoning_format("think"), ReasoningFormat::think);
+  EXPECT_FALSE(parse_tool_format("hermess"));
+  EXPECT_FALSE(parse_reasoning_format(""));
+  EXPECT_EQ(name_of(ToolFormat::deepseek_v31), "deepseek_v31");
+  EXPECT_EQ(name_of(ReasoningFormat::harmony), "harmony");
+}
+
+TEST(OutputFormat, MarksAreThoseOfTheForm) {
+  const OutputFormat harmony{ToolFormat::harmony, ReasoningFormat::harmony};
+  EXPECT_TRUE(is_output_mark(harmony, "<|channel|>"));
+  EXPECT_FALSE(is_output_mark(harmony, "<|endoftext|>"));
+  EXPECT_FALSE(is_output_mark({}, "<|channel|>"));
+  EXPECT_TRUE(is_output_mark({ToolFormat::llama3, ReasoningFormat::none}, "<|python_tag|>"));
+}
+
+}  // namespace
+}  // namespace rbee::text
