@@ -41,22 +41,28 @@ ConstraintCompiler::ConstraintCompiler(const text::Tokenizer& tokenizer,
     : tokenizer_(tokenizer), ends_(std::move(ends)), vocab_(vocab) {}
 
 std::shared_ptr<const grammar::CompiledGrammar> ConstraintCompiler::compile(
-    const Constraint& constraint) {
-  if (constraint.kind == Constraint::Kind::none) return nullptr;
-  if (Compiled known = find(constraint)) return known;
+    const AnswerForm& form) {
+  if (!form.binds()) return nullptr;
+  if (Compiled known = find(form)) return known;
   // Without the lock: others' grammars are found meanwhile.
-  auto made =
-      std::make_shared<const grammar::CompiledGrammar>(to_grammar(constraint), vocabulary());
+  auto made = std::make_shared<const grammar::CompiledGrammar>(
+      answer_grammar(form, [this](std::string_view text) { return is_special(text); }),
+      vocabulary());
   made->masks().prepare(kStepsAhead);
   const std::scoped_lock lock(mutex_);
-  kept_.push_front({constraint, made});
+  kept_.push_front({form, made});
   if (kept_.size() > kKept) kept_.pop_back();
   return made;
 }
 
-ConstraintCompiler::Compiled ConstraintCompiler::find(const Constraint& constraint) {
+bool ConstraintCompiler::is_special(std::string_view text) const {
+  const auto id = tokenizer_.find(text);
+  return id && tokenizer_.is_special(*id);
+}
+
+ConstraintCompiler::Compiled ConstraintCompiler::find(const AnswerForm& form) {
   const std::scoped_lock lock(mutex_);
-  const auto at = std::ranges::find(kept_, constraint, &Kept::constraint);
+  const auto at = std::ranges::find(kept_, form, &Kept::form);
   if (at == kept_.end()) return nullptr;
   kept_.splice(kept_.begin(), kept_, at);
   return at->grammar;
@@ -68,7 +74,9 @@ std::shared_ptr<const grammar::Vocabulary> ConstraintCompiler::vocabulary() {
   if (!vocabulary_) {
     std::vector<std::string> tokens(static_cast<size_t>(vocab_));
     for (size_t i = 0; i < tokens.size(); ++i) {
-      tokens[i] = tokenizer_.piece(static_cast<text::TokenId>(i));
+      const auto id = static_cast<text::TokenId>(i);
+      tokens[i] = tokenizer_.is_special(id) ? kSpecialByte + tokenizer_.piece(id, true)
+                                            : tokenizer_.piece(id);
     }
     vocabulary_ = std::make_shared<const grammar::Vocabulary>(tokens, ends_);
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "rbee/engine/answer_grammar.h"
 #include "rbee/engine/engine.h"
 #include "rbee/engine/token_mask.h"
 #include "rbee/grammar/matcher.h"
@@ -24,18 +25,19 @@ class ConstraintCompiler {
   ConstraintCompiler(const text::Tokenizer& tokenizer, std::vector<text::TokenId> ends,
                      int64_t vocab);
 
-  // Null for Kind::none. Throws invalid_argument or unsupported: the message names the kind, and
-  // the place in its text.
-  std::shared_ptr<const grammar::CompiledGrammar> compile(const Constraint& constraint);
+  // Null for a form that binds nothing. Throws invalid_argument or unsupported: the message names
+  // the kind, and the place in its text.
+  std::shared_ptr<const grammar::CompiledGrammar> compile(const AnswerForm& form);
 
  private:
   using Compiled = std::shared_ptr<const grammar::CompiledGrammar>;
   struct Kept {
-    Constraint constraint;
+    AnswerForm form;
     Compiled grammar;
   };
   std::shared_ptr<const grammar::Vocabulary> vocabulary();
-  Compiled find(const Constraint& constraint);
+  Compiled find(const AnswerForm& form);
+  bool is_special(std::string_view text) const;
 
   const text::Tokenizer& tokenizer_;
   const std::vector<text::TokenId> ends_;

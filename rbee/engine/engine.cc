@@ -1,5 +1,6 @@
 #include "rbee/engine/engine.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace rbee::engine {
@@ -10,6 +11,8 @@ constexpr size_t kMaxStopBytes = 100;
 constexpr int32_t kMaxPriority = 1000;
 constexpr size_t kMaxConstraintBytes = 1 << 18;
 constexpr size_t kMaxChoices = 1000;
+constexpr size_t kMaxTools = 128;
+constexpr size_t kMaxToolName = 64;
 
 // NaN is in no range.
 void check_range(const char* field, double value, double low, double high) {
@@ -26,6 +29,26 @@ void check_constraint(const Constraint& constraint) {
     check(!choice.empty() && choice.size() <= kMaxConstraintBytes, "choice", "a text of ",
           choice.size(), " bytes is outside of 1 to ", kMaxConstraintBytes);
   }
+}
+
+void check_tools(const ChatOptions& chat) {
+  check(chat.tools.size() <= kMaxTools, "tools", chat.tools.size(), " are more than ", kMaxTools);
+  bool known = chat.tool.empty();
+  for (const Tool& tool : chat.tools) {
+    const bool fits = !tool.name.empty() && tool.name.size() <= kMaxToolName &&
+                      std::ranges::all_of(tool.name, [](char c) {
+                        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                               (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+                      });
+    check(fits, "tools", "the name of a function is not 1 to ", kMaxToolName,
+          " letters, digits, _, - and .");
+    check(tool.parameters.size() <= kMaxConstraintBytes, "tools", "parameters of ",
+          tool.parameters.size(), " bytes are more than ", kMaxConstraintBytes);
+    known |= tool.name == chat.tool;
+  }
+  check(known, "tool_choice", "there is no function ", chat.tool);
+  check(chat.tool_choice != ToolChoice::required || !chat.tools.empty(), "tool_choice",
+        "a call is required, but there are no tools");
 }
 
 }  // namespace
@@ -53,6 +76,7 @@ void validate(const Request& request) {
   validate(request.sampling);
   if (request.logprobs) check_range("logprobs", *request.logprobs, 0, kMaxLogprobs);
   check_constraint(request.constraint);
+  check_tools(request.chat);
   check(request.stop.size() <= kMaxStops, "stop", request.stop.size(), " texts are more than ",
         kMaxStops);
   for (const std::string& stop : request.stop) {

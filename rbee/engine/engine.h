@@ -13,9 +13,43 @@
 
 namespace rbee::engine {
 
+struct ToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments;  // JSON
+};
+
 struct ChatMessage {
   std::string role;
   std::string content;
+  std::string reasoning = {};             // of the assistant, in front of the content
+  std::vector<ToolCall> tool_calls = {};  // of the assistant
+  std::string tool_call_id = {};          // of role tool: the call that is answered
+  std::string name = {};                  // of role tool: the function, where it is known
+};
+
+// A function that the model may call.
+struct Tool {
+  std::string name;        // 1 to 64 letters, digits, _ and -
+  std::string json;        // {"type": "function", "function": {...}}, for the template
+  std::string parameters;  // JSON schema; empty: none
+  bool strict = false;     // the arguments have to follow the schema
+  friend bool operator==(const Tool&, const Tool&) = default;
+};
+
+enum class ToolChoice : uint8_t { none, automatic, required };
+
+struct ChatOptions {
+  // Reasoning and calls are told apart from the answer: see TextKind.
+  bool split = false;
+  std::vector<Tool> tools;
+  ToolChoice tool_choice = ToolChoice::automatic;
+  std::string tool;  // of ToolChoice::required: the one to call; empty: any
+  bool parallel_tool_calls = true;
+  std::string template_variables;  // a JSON object of more variables for the template; or empty
+
+  // Tools that the model is told of.
+  bool calls() const { return !tools.empty() && tool_choice != ToolChoice::none; }
 };
 
 struct TokenizeOptions {
@@ -36,6 +70,7 @@ struct Request {
   std::string job_id;
   std::string prompt;                 // raw text, used when `messages` is empty
   std::vector<ChatMessage> messages;  // rendered through the model's chat template
+  ChatOptions chat;                   // of `messages`
   int32_t max_tokens = 512;           // tokens generated at most
   SamplingParams sampling;
   std::vector<std::string> stop;  // generation ends before any of these texts
@@ -67,12 +102,20 @@ struct ScoredChoice {
   ScoredToken chosen;
   std::vector<ScoredToken> top;  // the likeliest of all tokens, the likeliest first
 };
+enum class TextKind : uint8_t { content, reasoning, call };
+struct CallBegin {
+  std::string id;
+  std::string name;
+};
 struct TokenText {
-  std::string text;  // whole UTF-8 characters
+  std::string text;  // whole UTF-8 characters; of a call, a piece of its arguments
   int32_t index;     // 0-based count of text pieces
   // Where the request asks for them: of the tokens since the last piece. The text of a last piece
   // may be empty for them.
   std::vector<ScoredChoice> tokens = {};
+  TextKind kind = TextKind::content;
+  int32_t call = -1;                         // of TextKind::call: which, from 0
+  std::optional<CallBegin> call_begin = {};  // its first piece
 };
 struct Finished {
   StopReason reason = StopReason::eos;
@@ -158,7 +201,8 @@ class Engine {
   // Bytes of one token, perhaps half a character.
   virtual std::string token_bytes(int32_t id) const = 0;
   // The text that is evaluated for `messages`. Throws invalid_argument.
-  virtual std::string render(const std::vector<ChatMessage>& messages) const = 0;
+  virtual std::string render(const std::vector<ChatMessage>& messages,
+                             const ChatOptions& options) const = 0;
   // Takes no new work, cancels everything, and joins the engine's thread. Idempotent.
   virtual void stop() = 0;
 };

@@ -98,13 +98,21 @@ class LlmEngine final : public Engine {
 
   void submit(Request request, std::shared_ptr<EventSink> sink) override {
     validate(request);
-    // On the caller's thread: a large grammar does not hold up the others' answers.
-    auto grammar = constraints_.compile(request.constraint);
     const bool speculative = request.speculative.value_or(options_.speculative);
-    auto job = std::make_shared<LlmJob>(
-        std::move(request), std::move(sink), stepper_.pool(), text_,
-        LlmJobOptions{.grammar = std::move(grammar),
-                      .draft_tokens = speculative ? options_.draft_tokens : 0});
+    LlmJobOptions job_options{.grammar = nullptr,
+                              .draft_tokens = speculative ? options_.draft_tokens : 0,
+                              .prompt = std::nullopt};
+    // On the caller's thread: a large grammar does not hold up the others' answers.
+    AnswerForm form = form_of(request, text_.format);
+    if (form.binds()) {
+      if (request.chat.split) {
+        job_options.prompt = text_.prompt_of(request);
+        form.reasoning = reasoning_behind(*job_options.prompt, form.format);
+      }
+      job_options.grammar = constraints_.compile(form);
+    }
+    auto job = std::make_shared<LlmJob>(std::move(request), std::move(sink), stepper_.pool(), text_,
+                                        std::move(job_options));
     const std::scoped_lock lock(mutex_);
     if (!stats_.healthy) fail(Code::device, "engine", "the device has failed");
     if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
@@ -148,8 +156,9 @@ class LlmEngine final : public Engine {
     return text_.tokenizer->decode(ids, true);
   }
   std::string token_bytes(int32_t id) const override { return text_.tokenizer->piece(id, true); }
-  std::string render(const std::vector<ChatMessage>& messages) const override {
-    return text_.render(messages);
+  std::string render(const std::vector<ChatMessage>& messages,
+                     const ChatOptions& options) const override {
+    return text_.render(messages, options);
   }
 
   void stop() override {

@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "rbee/engine/chat_prompt.h"
+
 namespace rbee::engine {
 namespace {
 
@@ -11,6 +13,31 @@ namespace {
 uint64_t fresh_seed() {
   std::random_device device;
   return ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
+}
+
+constexpr std::string_view kLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+// Mistral's templates take nine letters and digits only.
+std::string fresh_call_id(text::ToolFormat format) {
+  const bool mistral =
+      format == text::ToolFormat::mistral || format == text::ToolFormat::mistral_named;
+  std::string out = mistral ? "" : "call_";
+  std::random_device device;
+  std::uniform_int_distribution<size_t> letter(0, kLetters.size() - 1);
+  for (int i = 0; i < (mistral ? 9 : 24); ++i) out += kLetters[letter(device)];
+  return out;
+}
+
+text::OutputParserOptions parser_options(const ChatOptions& chat, text::OutputFormat format,
+                                         std::string_view prompt) {
+  if (!chat.calls()) format.tools = text::ToolFormat::none;
+  text::OutputParserOptions out{
+      .format = format,
+      .reasoning_open = end_of(prompt, format.reasoning) == PromptEnd::inside_reasoning,
+      .functions = {}};
+  for (const Tool& tool : chat.tools) out.functions.push_back({tool.name, tool.parameters});
+  return out;
 }
 
 }  // namespace
@@ -27,7 +54,8 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
                                                      : text::DecodeStream::LeadingSpaces::dropped),
       stops_(request_.stop),
       // What a constraint allows is known for the next token only.
-      draft_length_(options.grammar ? 0 : options.draft_tokens) {
+      draft_length_(options.grammar ? 0 : options.draft_tokens),
+      prompt_(std::move(options.prompt)) {
   if (!options.grammar) return;
   constrained_.emplace(std::move(options.grammar));
   sampler_.allow(constrained_->mask());
@@ -35,7 +63,8 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
 
 void LlmJob::encode() {
   if (prompt_tokens_ > 0) return;
-  std::vector<text::TokenId> tokens = model_.encode(request_);
+  if (!prompt_) prompt_ = model_.prompt_of(request_);
+  std::vector<text::TokenId> tokens = model_.encode(request_, *prompt_);
   const int64_t length = std::ssize(tokens);
   check(length > 0, "prompt", "it has no tokens");
   check(length < model_.info.context_length, "prompt", "its ", length,
@@ -43,6 +72,10 @@ void LlmJob::encode() {
   sequence.tokens = std::move(tokens);
   prompt_tokens_ = length;
   sampler_.set_rules(token_rules());
+  if (request_.chat.split && !request_.messages.empty()) {
+    parser_.emplace(parser_options(request_.chat, model_.format, *prompt_));
+  }
+  prompt_->clear();
 }
 
 TokenRules LlmJob::token_rules() const {
@@ -122,8 +155,10 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
     constrained_->accept(id);
     sampler_.allow(constrained_->mask());
   }
-  unsent_ += stops_.push(detokenizer_.push(id));
+  add_text(stops_.push(text_of(id)));
   if (!stops_.matched().empty()) return StopReason::stop_sequence;
+  const bool one_call = !request_.chat.parallel_tool_calls;
+  if (one_call && parser_ && parser_->whole_calls() > 0) return StopReason::eos;
   // Nothing can follow: the model is not asked for an end token.
   if (constrained_ && !constrained_->can_go_on()) return StopReason::eos;
   if (tokens_out_ >= request_.max_tokens) return StopReason::max_tokens;
@@ -134,13 +169,14 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
 Finished LlmJob::finish(StopReason reason) {
   if (!start_) return {.reason = reason};
   if (stops_.matched().empty()) {
-    unsent_ += stops_.push(detokenizer_.flush());
+    add_text(stops_.push(detokenizer_.flush()));
     if (stops_.matched().empty()) {
-      unsent_ += stops_.flush();
+      add_text(stops_.flush());
     } else {
       reason = StopReason::stop_sequence;
     }
   }
+  if (parser_) add(parser_->finish());
   send(true);
   const double total = since_start();
   const double prompt = prompt_ms_ > 0 ? prompt_ms_ : total;
@@ -164,9 +200,50 @@ double LlmJob::since_start() const {
   return std::chrono::duration<double, std::milli>(Clock::now() - *start_).count();
 }
 
+// Marks of the model's form are needed to take the answer apart; other special tokens are no text.
+std::string LlmJob::text_of(int32_t id) {
+  const text::Tokenizer& tokenizer = *model_.tokenizer;
+  const bool mark = parser_ && tokenizer.is_special(id) &&
+                    text::is_output_mark(model_.format, tokenizer.piece(id, true));
+  return mark ? detokenizer_.push_special(id) : detokenizer_.push(id);
+}
+
+void LlmJob::add_text(std::string text) {
+  if (text.empty()) return;
+  if (parser_) return add(parser_->push(text));
+  add({{.kind = text::OutputDelta::Kind::content, .text = std::move(text)}});
+}
+
+void LlmJob::add(std::vector<text::OutputDelta> deltas) {
+  using Kind = text::OutputDelta::Kind;
+  for (text::OutputDelta& delta : deltas) {
+    const bool joins = !unsent_.empty() && delta.kind != Kind::call_begin &&
+                       unsent_.back().kind == delta.kind && unsent_.back().call == delta.call;
+    if (joins) {
+      unsent_.back().text += delta.text;
+    } else {
+      unsent_.push_back(std::move(delta));
+    }
+  }
+}
+
 void LlmJob::send(bool last) {
-  if (unsent_.empty() && (!last || scored_.empty())) return;
-  sink_->on_token({std::exchange(unsent_, {}), pieces_out_++, std::exchange(scored_, {})});
+  for (text::OutputDelta& delta : std::exchange(unsent_, {})) send_piece(std::move(delta));
+  if (last && !scored_.empty()) send_piece({});
+}
+
+void LlmJob::send_piece(text::OutputDelta delta) {
+  using Kind = text::OutputDelta::Kind;
+  TokenText piece{.text = std::move(delta.text),
+                  .index = pieces_out_++,
+                  .tokens = std::exchange(scored_, {}),
+                  .call = delta.call};
+  if (delta.kind == Kind::reasoning) piece.kind = TextKind::reasoning;
+  if (delta.call >= 0) piece.kind = TextKind::call;
+  if (delta.kind == Kind::call_begin) {
+    piece.call_begin = {fresh_call_id(model_.format.tools), std::exchange(piece.text, {})};
+  }
+  sink_->on_token(piece);
 }
 
 }  // namespace rbee::engine

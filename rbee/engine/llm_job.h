@@ -13,12 +13,14 @@
 #include "rbee/engine/stop_matcher.h"
 #include "rbee/engine/text_model.h"
 #include "rbee/engine/waiting_queue.h"
+#include "rbee/text/output/output_parser.h"
 
 namespace rbee::engine {
 
 struct LlmJobOptions {
   std::shared_ptr<const grammar::CompiledGrammar> grammar;  // null: no constraint
   int64_t draft_tokens = 0;                                 // guessed ahead at most; 0: none
+  std::optional<std::string> prompt;  // TextModel::prompt_of() the request; absent: not made yet
 };
 
 class LlmJob final : public Ticket {
@@ -66,6 +68,10 @@ class LlmJob final : public Ticket {
   TokenRules token_rules() const;
   double since_start() const;
   ScoredToken name(const TokenLogprob& token) const;
+  std::string text_of(int32_t id);
+  void add_text(std::string text);
+  void add(std::vector<text::OutputDelta> deltas);
+  void send_piece(text::OutputDelta delta);
 
   const TextModel& model_;
   const Request request_;
@@ -82,7 +88,9 @@ class LlmJob final : public Ticket {
   DraftLength draft_length_;
   int64_t drafted_ = 0;               // tokens at the end of the sequence that are guesses
   std::vector<ScoredChoice> scored_;  // since the last piece
-  std::string unsent_;
+  std::optional<std::string> prompt_;
+  std::optional<text::OutputParser> parser_;  // where the request wants its answer taken apart
+  std::vector<text::OutputDelta> unsent_;
   std::optional<Clock::time_point> start_;
   double prompt_ms_ = 0;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/chat_prompt.h"
 #include "rbee/engine/fallback_template.h"
 #include "rbee/engine/generation_config.h"
 #include "rbee/engine/gguf_vocab.h"
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int64_t kDefaultContext = 4096;
 
-std::unique_ptr<text::ChatTemplate> load_chat_template(const io::Checkpoint& checkpoint) {
+std::optional<std::string> chat_template_source(const io::Checkpoint& checkpoint) {
   std::optional<std::string> source;
   if (checkpoint.format() == io::Checkpoint::Format::gguf) {
     if (const auto text = checkpoint.metadata().get_string("tokenizer.chat_template")) {
@@ -28,6 +29,10 @@ std::unique_ptr<text::ChatTemplate> load_chat_template(const io::Checkpoint& che
       }
     }
   }
+  return source;
+}
+
+std::unique_ptr<text::ChatTemplate> make_chat_template(const std::optional<std::string>& source) {
   if (!source) return nullptr;
   try {
     return std::make_unique<text::ChatTemplate>(*source);
@@ -125,7 +130,11 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   out.device = options.device;
   std::string kind;
   out.tokenizer = load_tokenizer(checkpoint, &kind);
-  out.chat_template = load_chat_template(checkpoint);
+  const std::optional<std::string> source = chat_template_source(checkpoint);
+  out.chat_template = make_chat_template(source);
+  out.format = text::detect_output_format(out.chat_template ? *source : "");
+  if (options.tools) out.format.tools = *options.tools;
+  if (options.reasoning) out.format.reasoning = *options.reasoning;
   out.model = models::load_language_model(checkpoint,
                                           {.device = options.device,
                                            .context = options.context,
@@ -141,21 +150,22 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   return out;
 }
 
-std::string TextModel::render(const std::vector<ChatMessage>& messages) const {
-  std::vector<text::Message> list;
-  list.reserve(messages.size());
-  for (const ChatMessage& message : messages) list.push_back({message.role, message.content, {}});
-  const std::string bos = token_text(*tokenizer, tokenizer->bos());
-  const std::string eos = token_text(*tokenizer, tokenizer->eos());
-  if (chat_template) return chat_template->render(list, true, bos, eos);
+std::string TextModel::render(const std::vector<ChatMessage>& messages,
+                              const ChatOptions& options) const {
+  const SpecialTexts special{.bos = token_text(*tokenizer, tokenizer->bos()),
+                             .eos = token_text(*tokenizer, tokenizer->eos())};
+  if (chat_template) return render_chat(*chat_template, special, messages, options);
   const text::ChatTemplate fallback(fallback_chat_template(info.architecture));
-  return fallback.render(list, true, bos, eos);
+  return render_chat(fallback, special, messages, options);
 }
 
-std::vector<text::TokenId> TextModel::encode(const Request& request) const {
-  if (request.messages.empty()) return tokenizer->encode(request.prompt);
-  // The template writes the special tokens itself.
-  return tokenizer->encode(render(request.messages), {.add_special = false});
+std::string TextModel::prompt_of(const Request& request) const {
+  return request.messages.empty() ? request.prompt : render(request.messages, request.chat);
+}
+
+std::vector<text::TokenId> TextModel::encode(const Request& request,
+                                             std::string_view prompt) const {
+  return tokenizer->encode(prompt, {.add_special = request.messages.empty()});
 }
 
 }  // namespace rbee::engine

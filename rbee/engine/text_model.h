@@ -11,6 +11,7 @@
 #include "backends/api/device.h"
 #include "rbee/engine/engine.h"
 #include "rbee/models/language_model.h"
+#include "rbee/text/output/output_format.h"
 #include "rbee/text/template/chat_template.h"
 #include "rbee/text/tokenizer.h"
 
@@ -27,6 +28,9 @@ struct TextModelOptions {
   // What layers compute in. Absent: f32 where the host computes, else f16 for f16 weights, f32 for
   // f32 weights and bf16 for all others.
   std::optional<DType> activations;
+  // How the model writes calls and reasoning; absent: as its chat template does.
+  std::optional<text::ToolFormat> tools;
+  std::optional<text::ReasoningFormat> reasoning;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights loaded
 };
 
@@ -36,13 +40,16 @@ struct TextModel {
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<text::ChatTemplate> chat_template;  // null: the checkpoint has none
   std::vector<text::TokenId> end_tokens;              // any of them ends a turn
+  text::OutputFormat format;                          // in which calls and reasoning come
   ModelInfo info;                                     // kv_cache_bytes left at 0
 
-  // Token ids of a request: its messages through the chat template, or its raw prompt with the
-  // special tokens that the model wants around it. Throws invalid_argument.
-  std::vector<text::TokenId> encode(const Request& request) const;
-  // The text that encode() tokenises for `messages`.
-  std::string render(const std::vector<ChatMessage>& messages) const;
+  // The text that a request goes on from: its messages through the chat template, or its raw
+  // prompt. Throws invalid_argument.
+  std::string prompt_of(const Request& request) const;
+  // Token ids of that text; the template has written the special tokens itself, around a raw prompt
+  // come those that the model wants.
+  std::vector<text::TokenId> encode(const Request& request, std::string_view prompt) const;
+  std::string render(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
 };
 
 // path: a .gguf file, a .safetensors file with its config.json, or a Hugging Face folder. Throws

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rbee::grammar {
@@ -53,5 +54,12 @@ struct Grammar {
   std::vector<Rule> rules;
   int32_t root = 0;
 };
+
+// Adds the rules of `from`, and returns what stands for all of it.
+ExprPtr embed(Grammar& into, const Grammar& from);
+// Any text up to and with the first `marker` (UTF-8, not empty), and then `after`. MarkerOr::end:
+// or any text without the marker.
+enum class MarkerOr : uint8_t { nothing, end };
+ExprPtr text_until(Grammar& into, std::string_view marker, ExprPtr after, MarkerOr or_what);
 
 }  // namespace rbee::grammar

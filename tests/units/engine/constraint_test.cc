@@ -148,7 +148,8 @@ TEST(ConstraintCompiler, GrammarsAreKept) {
   const auto tokenizer = tiny_tokenizer();
   ConstraintCompiler compiler(*tokenizer, {1}, test::kTinyVocab);
   const auto of = [](int i) {
-    return Constraint{.kind = Kind::regex, .text = cat("a{", i, "}"), .choices = {}};
+    return AnswerForm{
+        .constraint = {.kind = Kind::regex, .text = cat("a{", i, "}"), .choices = {}}};
   };
   const auto first = compiler.compile(of(1));
   EXPECT_EQ(compiler.compile(of(1)), first);

@@ -181,17 +181,17 @@ TEST(LlmEngine, MessagesWithoutATemplateTakeTheArchitecturesForm) {
   TextModel model = tiny_model(128);
   const std::vector<ChatMessage> messages{
       {"system", "be brief"}, {"user", "hi"}, {"assistant", "yes"}, {"user", "bye "}};
-  EXPECT_EQ(model.render(messages),
+  EXPECT_EQ(model.render(messages, {}),
             "<|im_start|>system\nbe brief<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n"
             "<|im_start|>assistant\nyes<|im_end|>\n<|im_start|>user\nbye <|im_end|>\n"
             "<|im_start|>assistant\n");
   model.info.architecture = "gemma3";
-  EXPECT_EQ(model.render(messages),
+  EXPECT_EQ(model.render(messages, {}),
             "<s><start_of_turn>user\nbe brief\n\nhi<end_of_turn>\n"
             "<start_of_turn>model\nyes<end_of_turn>\n"
             "<start_of_turn>user\nbye<end_of_turn>\n<start_of_turn>model\n");
   model.info.architecture = "phi3";
-  EXPECT_EQ(model.render({{"user", "hi"}}), "<|user|>\nhi<|end|>\n<|assistant|>\n");
+  EXPECT_EQ(model.render({{"user", "hi"}}, {}), "<|user|>\nhi<|end|>\n<|assistant|>\n");
 }
 
 // A request that runs until it is cancelled, nearly.

@@ -63,19 +63,19 @@ TEST_F(TextModelTest, LoadsModelTokenizerAndTemplate) {
   EXPECT_GT(model.info.parameters, 0);
   EXPECT_GT(model.info.weight_bytes, 0);
   EXPECT_THAT(model.end_tokens, ElementsAre(1, 7));
-  EXPECT_EQ(model.render({{"user", "a b"}}), "[user]a b");
+  EXPECT_EQ(model.render({{"user", "a b"}}, {}), "[user]a b");
   Request raw;
   raw.prompt = "abc";
-  EXPECT_EQ(model.encode(raw).front(), 0);  // a raw prompt begins with BOS
+  EXPECT_EQ(model.encode(raw, model.prompt_of(raw)).front(), 0);  // a raw prompt begins with BOS
   Request chat;
   chat.messages = {{"user", "abc"}};
-  EXPECT_NE(model.encode(chat).front(), 0);  // a template writes its own
+  EXPECT_NE(model.encode(chat, model.prompt_of(chat)).front(), 0);  // a template writes its own
 }
 
 TEST_F(TextModelTest, TheTemplateMayStandInTheTokenizersConfig) {
   write("tokenizer_config.json",
         R"({"bos_token": "<s>", "chat_template": "{{ bos_token }}{{ messages[0].content }}"})");
-  EXPECT_EQ(load().render({{"user", "hi"}}), "<s>hi");
+  EXPECT_EQ(load().render({{"user", "hi"}}, {}), "<s>hi");
 }
 
 TEST_F(TextModelTest, SaysWhatIsMissingOrWrong) {

@@ -1,0 +1,99 @@
+#include "rbee/engine/chat_prompt.h"
+
+#include <algorithm>
+
+#include "rbee/core/error.h"
+#include "rbee/io/json_parse.h"
+
+namespace rbee::engine {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Most templates take the arguments of earlier calls as an object, DeepSeek's as a text.
+enum class Arguments : uint8_t { object, text };
+
+Json call_json(const ToolCall& call, Arguments form) {
+  Json arguments = call.arguments;
+  if (form == Arguments::object) {
+    Json parsed = Json::parse(call.arguments, nullptr, false);
+    if (parsed.is_object()) arguments = std::move(parsed);
+  }
+  return {{"id", call.id},
+          {"type", "function"},
+          {"function", {{"name", call.name}, {"arguments", std::move(arguments)}}}};
+}
+
+std::string extra_of(const ChatMessage& message, Arguments form) {
+  Json out = Json::object();
+  if (!message.reasoning.empty()) out["reasoning_content"] = message.reasoning;
+  if (!message.tool_calls.empty()) {
+    if (message.content.empty()) out["content"] = nullptr;
+    // GPT-OSS's name of it, which its template takes beside calls alone.
+    if (!message.reasoning.empty() && message.content.empty()) out["thinking"] = message.reasoning;
+    out["tool_calls"] = Json::array();
+    for (const ToolCall& call : message.tool_calls) {
+      out["tool_calls"].push_back(call_json(call, form));
+    }
+  }
+  if (!message.tool_call_id.empty()) out["tool_call_id"] = message.tool_call_id;
+  if (!message.name.empty()) out["name"] = message.name;
+  return out.empty() ? std::string() : out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string variables_of(const ChatOptions& options) {
+  Json out = Json::object();
+  if (!options.template_variables.empty()) {
+    out = Json::parse(options.template_variables, nullptr, false);
+    check(out.is_object(), "chat_template_kwargs", "it is no JSON object");
+  }
+  if (options.calls()) {
+    out["tools"] = Json::array();
+    for (const Tool& tool : options.tools) {
+      out["tools"].push_back(Json::parse(tool.json, nullptr, false));
+      check(out["tools"].back().is_object(), "tools", tool.name, " is no JSON object");
+    }
+  }
+  return out.empty() ? std::string() : out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string_view without_blanks(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+}
+
+}  // namespace
+
+std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& special,
+                        const std::vector<ChatMessage>& messages, const ChatOptions& options) {
+  const std::string variables = variables_of(options);
+  const auto render = [&](Arguments form) {
+    std::vector<text::Message> list;
+    list.reserve(messages.size());
+    for (const ChatMessage& message : messages) {
+      list.push_back({message.role, message.content, extra_of(message, form)});
+    }
+    return code.render(list, true, special.bos, special.eos, variables);
+  };
+  const bool calls = std::ranges::any_of(
+      messages, [](const ChatMessage& message) { return !message.tool_calls.empty(); });
+  if (!calls) return render(Arguments::object);
+  try {
+    return render(Arguments::object);
+  } catch (const Error& error) {
+    try {
+      return render(Arguments::text);
+    } catch (const Error&) {  // not for the form of the arguments
+    }
+    throw;
+  }
+}
+
+PromptEnd end_of(std::string_view prompt, text::ReasoningFormat format) {
+  const auto marks = text::marks_of(format);
+  const std::string_view text = without_blanks(prompt);
+  if (marks && text.ends_with(marks->open)) return PromptEnd::inside_reasoning;
+  if (marks && text.ends_with(marks->close)) return PromptEnd::behind_reasoning;
+  return PromptEnd::plain;
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,26 @@
+#pragma once
+// A chat as its template reads it, with tools, calls and reasoning of earlier turns.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rbee/engine/engine.h"
+#include "rbee/text/output/output_format.h"
+#include "rbee/text/template/chat_template.h"
+
+namespace rbee::engine {
+
+struct SpecialTexts {
+  std::string bos, eos;
+};
+
+// Throws invalid_argument: what the template says, or where the variables are no JSON object.
+std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& special,
+                        const std::vector<ChatMessage>& messages, const ChatOptions& options);
+
+// How reasoning can come behind a prompt.
+enum class PromptEnd : uint8_t { plain, inside_reasoning, behind_reasoning };
+PromptEnd end_of(std::string_view prompt, text::ReasoningFormat format);
+
+}  // namespace rbee::engine

@@ -1,0 +1,308 @@
+// Calls of functions and reasoning of a tiny random model. What it says means nothing, so what it
+// has to say is forced by the form, and judged by the form's parser and a JSON library.
+
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "rbee/engine/answer_grammar.h"
+#include "rbee/engine/chat_prompt.h"
+#include "tests/units/engine/tiny_engine.h"
+
+namespace rbee::engine {
+namespace {
+
+using nlohmann::json;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using text::ReasoningFormat;
+using text::ToolFormat;
+
+// What an answer holds, by kind.
+class Parts final : public EventSink {
+ public:
+  struct Call {
+    std::string id, name, arguments;
+  };
+  void on_started(const Started& event) noexcept override { recorder_.on_started(event); }
+  void on_token(const TokenText& event) noexcept override {
+    if (event.kind == TextKind::content) content += event.text;
+    if (event.kind == TextKind::reasoning) reasoning += event.text;
+    if (event.call_begin) calls.push_back({event.call_begin->id, event.call_begin->name, ""});
+    if (event.kind == TextKind::call)
+      calls.at(static_cast<size_t>(event.call)).arguments += event.text;
+    recorder_.on_token(event);
+  }
+  void on_finished(const Finished& event) noexcept override { recorder_.on_finished(event); }
+  void on_failed(const Failed& event) noexcept override { recorder_.on_failed(event); }
+  const Finished& wait() {
+    recorder_.wait();
+    EXPECT_TRUE(recorder_.finished) << recorder_.failed->message;
+    return *recorder_.finished;
+  }
+
+  std::string content, reasoning;
+  std::vector<Call> calls;
+
+ private:
+  Recorder recorder_;
+};
+
+std::vector<std::string> marks_of(ToolFormat format) {
+  namespace d = text::deepseek;
+  switch (format) {
+    case ToolFormat::hermes:
+      return {"<tool_call>", "</tool_call>"};
+    case ToolFormat::llama3:
+      return {"<|python_tag|>"};
+    case ToolFormat::mistral:
+      return {"[TOOL_CALLS]"};
+    case ToolFormat::mistral_named:
+      return {"[TOOL_CALLS]", "[ARGS]"};
+    case ToolFormat::deepseek_v3:
+    case ToolFormat::deepseek_v31: {
+      std::vector<std::string> out;
+      for (const auto mark :
+           {d::kCallsBegin, d::kCallsEnd, d::kCallBegin, d::kCallEnd, d::kSeparator}) {
+        out.emplace_back(mark);
+      }
+      return out;
+    }
+    case ToolFormat::harmony:
+      return {"<|start|>",     "<|channel|>", "<|message|>", "<|end|>",
+              "<|constrain|>", "<|call|>",    "<|return|>"};
+    default:
+      return {};
+  }
+}
+
+TextModel model_with(text::OutputFormat format, std::vector<std::string> marks = {"<|x|>"},
+                     const char* code = "{% for m in messages %}{{ m.content }}{% endfor %}") {
+  TextModel model = tiny_model(512);
+  model.tokenizer = text::tokenizer_from_json(test::tiny_tokenizer_json("</s>", marks),
+                                              test::kTinyTokenizerConfig);
+  model.end_tokens = model.tokenizer->end_tokens();
+  model.format = format;
+  model.chat_template = std::make_unique<text::ChatTemplate>(code);
+  return model;
+}
+
+Tool weather(bool strict = false) {
+  const std::string schema =
+      R"({"type":"object","properties":{"city":{"type":"string","enum":["Rome","Oslo"]},"days":{"type":"integer","minimum":1,"maximum":9}},"required":["city","days"]})";
+  return {"get_weather", R"({"type":"function","function":{"name":"get_weather"}})", schema,
+          strict};
+}
+Tool clock(bool strict = false) {
+  return {
+      "clock", R"({"type":"function","function":{"name":"clock"}})",
+      R"({"type":"object","properties":{"zone":{"type":"string","enum":["UTC","CET"]}},"required":["zone"]})",
+      strict};
+}
+
+Request chat(ToolChoice choice, uint64_t seed = 1) {
+  Request request;
+  request.messages = {{"user", "abc"}};
+  request.max_tokens = 160;
+  request.sampling.temperature = 1.5f;
+  request.sampling.top_k = 0;
+  request.sampling.top_p = 1;
+  request.sampling.seed = seed;
+  request.chat = {.split = true, .tools = {weather(), clock()}, .tool_choice = choice};
+  return request;
+}
+
+std::shared_ptr<Parts> ask(Engine& engine, Request request) {
+  auto sink = std::make_shared<Parts>();
+  request.job_id = "job";
+  engine.submit(std::move(request), sink);
+  sink->wait();
+  return sink;
+}
+
+void expect_refusal(Engine& engine, Request request, Code code, const char* what) {
+  try {
+    engine.submit(std::move(request), std::make_shared<Parts>());
+    ADD_FAILURE() << "was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code);
+    EXPECT_THAT(error.what(), HasSubstr(what));
+  }
+}
+
+void expect_call(const Parts::Call& call) {
+  ASSERT_FALSE(call.id.empty());
+  const json arguments = json::parse(call.arguments);
+  if (call.name == "clock") {
+    EXPECT_THAT(arguments.at("zone").get<std::string>(), AnyOf("UTC", "CET"));
+  } else {
+    EXPECT_EQ(call.name, "get_weather");
+    EXPECT_THAT(arguments.at("city").get<std::string>(), AnyOf("Rome", "Oslo"));
+    EXPECT_GE(arguments.at("days").get<int>(), 1);
+    EXPECT_LE(arguments.at("days").get<int>(), 9);
+  }
+}
+
+constexpr std::array kForms{ToolFormat::hermes,      ToolFormat::llama3,
+                            ToolFormat::mistral,     ToolFormat::mistral_named,
+                            ToolFormat::deepseek_v3, ToolFormat::deepseek_v31,
+                            ToolFormat::qwen3_coder, ToolFormat::harmony};
+
+TEST(Tools, RequiredCallsComeInEveryForm) {
+  for (const ToolFormat form : kForms) {
+    SCOPED_TRACE(std::string(text::name_of(form)));
+    const auto reasoning =
+        form == ToolFormat::harmony ? ReasoningFormat::harmony : ReasoningFormat::none;
+    for (const bool special : {true, false}) {
+      const auto engine =
+          make_llm_engine(model_with({form, reasoning}, special && !marks_of(form).empty()
+                                                            ? marks_of(form)
+                                                            : std::vector<std::string>{"<|x|>"}),
+                          {});
+      // A mark that is no token of ASCII cannot be spelled by the tiny model.
+      const bool deepseek = form == ToolFormat::deepseek_v3 || form == ToolFormat::deepseek_v31;
+      if (deepseek && !special) continue;
+      Request request = chat(ToolChoice::required);
+      request.chat.parallel_tool_calls = false;
+      // Reasoning ends soon.
+      request.sampling.logit_bias = {{-1, "<|end|>", 8}};
+      if (form != ToolFormat::harmony || !special) request.sampling.logit_bias.clear();
+      if (form == ToolFormat::harmony && !special) continue;  // it may reason for ever
+      const auto parts = ask(*engine, request);
+      EXPECT_EQ(parts->wait().reason, StopReason::eos);
+      ASSERT_EQ(parts->calls.size(), 1u);
+      expect_call(parts->calls[0]);
+      if (form != ToolFormat::harmony) {
+        EXPECT_EQ(parts->content, "");
+      }
+    }
+  }
+}
+
+TEST(Tools, ANamedFunctionIsTheOneThatIsCalled) {
+  const auto engine = make_llm_engine(model_with({ToolFormat::hermes, ReasoningFormat::none}), {});
+  for (const char* name : {"clock", "get_weather"}) {
+    Request request = chat(ToolChoice::required);
+    request.chat.tool = name;
+    request.chat.parallel_tool_calls = false;
+    const auto parts = ask(*engine, request);
+    ASSERT_EQ(parts->calls.size(), 1u);
+    EXPECT_EQ(parts->calls[0].name, name);
+    expect_call(parts->calls[0]);
+  }
+}
+
+TEST(Tools, CallsMayBeSeveral) {
+  const auto engine = make_llm_engine(
+      model_with({ToolFormat::mistral, ReasoningFormat::none}, {"[TOOL_CALLS]"}), {});
+  size_t most = 0;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    const auto parts = ask(*engine, chat(ToolChoice::required, seed));
+    if (parts->wait().complete != true) continue;
+    for (const auto& call : parts->calls) {
+      expect_call(call);
+      EXPECT_EQ(call.id.size(), 9u);  // what Mistral's templates take
+    }
+    most = std::max(most, parts->calls.size());
+  }
+  EXPECT_GT(most, 1u);
+}
+
+TEST(Tools, StrictArgumentsFollowTheSchemaOnceACallHasBegun) {
+  const auto engine = make_llm_engine(
+      model_with({ToolFormat::hermes, ReasoningFormat::none}, marks_of(ToolFormat::hermes)), {});
+  size_t calls = 0, texts = 0;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    Request request = chat(ToolChoice::automatic, seed);
+    request.chat.tools = {weather(true), clock(true)};
+    request.chat.parallel_tool_calls = false;
+    request.sampling.logit_bias = {{-1, "<tool_call>", 6}};
+    const auto parts = ask(*engine, request);
+    texts += !parts->content.empty();
+    EXPECT_THAT(parts->content, Not(HasSubstr("<tool_call>")));
+    if (parts->wait().reason != StopReason::eos) continue;
+    for (const auto& call : parts->calls) expect_call(call);
+    calls += parts->calls.size();
+  }
+  EXPECT_GT(calls, 0u);
+  EXPECT_GT(texts, 0u);
+}
+
+TEST(Tools, AConstraintHoldsBehindTheReasoning) {
+  const std::vector<std::string> marks{"<think>", "</think>"};
+  const char* opens = "{{ messages[0].content }}<think>\n";
+  const char* plain = "{{ messages[0].content }}";
+  for (const char* code : {opens, plain}) {
+    const auto engine =
+        make_llm_engine(model_with({ToolFormat::none, ReasoningFormat::think}, marks, code), {});
+    size_t thoughts = 0;
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      Request request = chat(ToolChoice::automatic, seed);
+      request.chat.tools.clear();
+      request.sampling.logit_bias = {{-1, "</think>", 5}, {-1, "<think>", 3}};
+      request.constraint = {.kind = Constraint::Kind::regex, .text = "[0-9]{3}", .choices = {}};
+      const auto parts = ask(*engine, request);
+      EXPECT_EQ(parts->wait().complete, true);
+      EXPECT_TRUE(parts->content.size() == 3 &&
+                  parts->content.find_first_not_of("0123456789") == std::string::npos)
+          << parts->content;
+      thoughts += !parts->reasoning.empty();
+    }
+    EXPECT_GT(thoughts, 0u);
+  }
+}
+
+TEST(Tools, WithoutAKnownFormTheyAreRefused) {
+  const auto engine = make_llm_engine(model_with({}), {});
+  expect_refusal(*engine, chat(ToolChoice::automatic), Code::unsupported, "--tool-parser");
+  Request none = chat(ToolChoice::none);
+  none.max_tokens = 3;
+  EXPECT_TRUE(ask(*engine, none)->calls.empty());
+}
+
+TEST(Tools, BadOnesAreRefusedAtTheDoor) {
+  const auto engine = make_llm_engine(model_with({ToolFormat::hermes, ReasoningFormat::none}), {});
+  Request unknown = chat(ToolChoice::required);
+  unknown.chat.tool = "nobody";
+  expect_refusal(*engine, unknown, Code::invalid_argument, "nobody");
+  Request strict = chat(ToolChoice::automatic);
+  strict.chat.tools[0].strict = true;
+  strict.chat.tools[0].parameters = R"({"type":"array","uniqueItems":true})";
+  expect_refusal(*engine, strict, Code::unsupported, "uniqueItems");
+  Request name = chat(ToolChoice::automatic);
+  name.chat.tools[0].name = "a\"b";
+  expect_refusal(*engine, name, Code::invalid_argument, "letters");
+}
+
+TEST(Tools, TheTemplateIsToldOfThem) {
+  const TextModel model =
+      model_with({ToolFormat::hermes, ReasoningFormat::none}, {},
+                 "{{ tools | length if tools else 'none' }}"
+                 "{% for m in messages %}|{{ m.role }}:"
+                 "{% if m.tool_calls %}{{ m.tool_calls[0].function.arguments.a }}"
+                 "{{ m.content is none }}{% else %}{{ m.content }}{% endif %}"
+                 "{{ m.tool_call_id }}{% endfor %}{{ enable_thinking }}");
+  const std::vector<ChatMessage> messages{
+      {"user", "hi"},
+      {.role = "assistant", .content = "", .tool_calls = {{"c1", "f", R"({"a": 7})"}}},
+      {.role = "tool", .content = "res", .tool_call_id = "c1"}};
+  ChatOptions options{.tools = {weather(), clock()},
+                      .template_variables = R"({"enable_thinking": false})"};
+  EXPECT_EQ(model.render(messages, options), "2|user:hi|assistant:7True|tool:resc1False");
+  options.tool_choice = ToolChoice::none;
+  options.template_variables.clear();
+  EXPECT_EQ(model.render({{"user", "hi"}}, options), "none|user:hi");
+}
+
+TEST(Tools, ArgumentsAreATextWhereTheTemplateJoinsThem) {
+  const TextModel model =
+      model_with({}, {}, "{{ 'x' + messages[0].tool_calls[0].function.arguments }}");
+  const std::vector<ChatMessage> messages{
+      {.role = "assistant", .content = "", .tool_calls = {{"c1", "f", R"({"a": 7})"}}}};
+  EXPECT_EQ(model.render(messages, {}), R"(x{"a": 7})");
+}
+
+}  // namespace
+}  // namespace rbee::engine
