@@ -5,6 +5,7 @@
 #include "rbee/core/cat.h"
 #include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
+#include "server/contract/tool_fields.h"
 
 namespace rbee::server {
 namespace {
@@ -25,7 +26,6 @@ const std::vector<Neutral>& neutral_fields() {
   static const std::vector<Neutral> fields = {
       {"echo", {false}},
       {"suffix", {""}},
-      {"tools", {json::array()}},
       {"functions", {json::array()}},
       {"modalities", {json::array({"text"})}},
       {"audio", {}},
@@ -33,7 +33,10 @@ const std::vector<Neutral>& neutral_fields() {
   return fields;
 }
 
-void refuse_what_is_not_done(ObjectReader& reader) {
+void refuse_what_is_not_done(ObjectReader& reader, bool chat) {
+  if (const json* tools = reader.find("tools"); !chat && tools != nullptr) {
+    reader.note("tools", "unsupported", "are for chats", tools);
+  }
   for (const Neutral& neutral : neutral_fields()) {
     const json* value = reader.find(neutral.field);
     if (value == nullptr || std::ranges::count(neutral.values, *value) > 0) continue;
@@ -67,12 +70,17 @@ Message read_message(const json& entry, const std::string& prefix,
     fields.note("role", "required", "is missing", nullptr);
   }
   if (out.role == "developer") out.role = "system";  // the newer name
-  if (fields.find("tool_calls") != nullptr) {
-    fields.note("tool_calls", "unsupported", "asks for what this worker does not do", nullptr);
+  out.tool_calls = read_tool_calls(fields, errors, prefix);
+  out.tool_call_id = fields.text("tool_call_id").value_or("");
+  if (out.role == "tool" && out.tool_call_id.empty()) {
+    fields.note("tool_call_id", "required", "is missing", nullptr);
   }
+  if (out.role == "tool") out.name = fields.text("name").value_or("");
+  out.reasoning = fields.text("reasoning").value_or("");
+  if (out.reasoning.empty()) out.reasoning = fields.text("reasoning_content").value_or("");
   if (const json* content = fields.find("content")) {
     out.content = read_content(*content, fields);
-  } else {
+  } else if (out.tool_calls.empty()) {
     fields.note("content", "required", "is missing", nullptr);
   }
   return out;
@@ -157,10 +165,13 @@ OpenAiRequest parse(std::string_view body, bool chat) {
   GenerateRequest& request = out.generate;
   if (chat) {
     read_messages(reader, errors, request);
+    request.chat.split = true;
+    read_tools(reader, body, ToolSpelling::openai_chat, request.chat);
+    read_template_variables(reader, body, request.chat);
   } else {
     read_prompt(reader, request);
   }
-  refuse_what_is_not_done(reader);
+  refuse_what_is_not_done(reader, chat);
   reader.text("model");  // there is one, whatever it is called
   request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
   if (!request.max_tokens) {

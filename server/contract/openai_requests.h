@@ -15,9 +15,8 @@ struct OpenAiRequest {
   int32_t best_of = 1;         // answers made, of which `choices` are given; at least that
 };
 
-// A body of POST /v1/chat/completions. Fields that ask for what the worker does not do (tools,
-// ...) are errors, others that are unknown are ignored. Throws
-// InvalidBody.
+// A body of POST /v1/chat/completions. Fields that ask for what the worker does not do are
+// errors, others that are unknown are ignored. Throws InvalidBody.
 OpenAiRequest parse_openai_chat(std::string_view body);
 // Of POST /v1/completions, the same.
 OpenAiRequest parse_openai_completion(std::string_view body);

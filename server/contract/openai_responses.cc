@@ -14,7 +14,26 @@ std::string dump(const Json& value) {
 // "stop": the model or a stop text ended it; "length": there was no room for more.
 Json finish_reason(const EndEvent& end) {
   const bool stopped = end.stop_reason == "EOS" || end.stop_reason == "STOP_SEQUENCE";
+  if (stopped && end.called) return "tool_calls";
   return stopped ? "stop" : "length";
+}
+
+Json message_json(const OpenAiChoice& choice) {
+  Json out = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+  if (!choice.reasoning.empty()) {
+    out["reasoning"] = choice.reasoning;
+    out["reasoning_content"] = choice.reasoning;
+  }
+  if (choice.calls.empty()) return out;
+  if (choice.text.empty()) out["content"] = nullptr;
+  out["tool_calls"] = Json::array();
+  for (const SentCall& call : choice.calls) {
+    out["tool_calls"].push_back(
+        {{"id", call.id},
+         {"type", "function"},
+         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  return out;
 }
 
 Json usage_json(const OpenAiUsage& usage) {
@@ -33,7 +52,7 @@ Json envelope(const OpenAiAnswer& answer, const char* chat_object) {
 Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
   Json out = {{"index", choice.index}};
   if (answer.chat) {
-    out["message"] = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+    out["message"] = message_json(choice);
   } else {
     out["text"] = choice.text;
   }
@@ -90,6 +109,33 @@ std::string openai_piece_json(const OpenAiAnswer& answer, int32_t index, std::st
                     {.delta = {{"content", text}},
                      .text = text,
                      .logprobs = logprobs_json(answer.chat, logprobs)});
+}
+
+// Under both of the names that clients read.
+std::string openai_reasoning_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
+                                  const OpenAiLogprobs& logprobs) {
+  return piece_json(answer, index,
+                    {.delta = {{"reasoning", text}, {"reasoning_content", text}},
+                     .text = "",
+                     .logprobs = logprobs_json(answer.chat, logprobs)});
+}
+
+std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
+                             const OpenAiCallPiece& piece, const OpenAiLogprobs& logprobs) {
+  Json call = {{"index", piece.call}};
+  Json function = Json::object();
+  if (!piece.id.empty()) {
+    call["id"] = piece.id;
+    call["type"] = "function";
+    function["name"] = piece.name;
+  }
+  function["arguments"] = piece.arguments;
+  call["function"] = std::move(function);
+  Json delta;
+  delta["tool_calls"] = Json::array({std::move(call)});
+  return piece_json(
+      answer, index,
+      {.delta = std::move(delta), .text = "", .logprobs = logprobs_json(answer.chat, logprobs)});
 }
 
 std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const EndEvent& end) {

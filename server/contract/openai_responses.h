@@ -27,6 +27,8 @@ struct OpenAiUsage {
 struct OpenAiChoice {
   int32_t index = 0;
   std::string text;
+  std::string reasoning;
+  std::vector<SentCall> calls;
   EndEvent end;
   OpenAiLogprobs logprobs;
 };
@@ -39,6 +41,16 @@ std::string openai_text_json(const OpenAiAnswer& answer, const std::vector<OpenA
 std::string openai_role_json(const OpenAiAnswer& answer, int32_t index);
 std::string openai_piece_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
                               const OpenAiLogprobs& logprobs);
+// Of a chat: reasoning; the begin of a call, with id and name; a piece of its arguments.
+std::string openai_reasoning_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
+                                  const OpenAiLogprobs& logprobs);
+struct OpenAiCallPiece {
+  int32_t call = 0;           // which of the answer's
+  std::string_view id, name;  // of the first piece
+  std::string_view arguments;
+};
+std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
+                             const OpenAiCallPiece& piece, const OpenAiLogprobs& logprobs);
 std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const EndEvent& end);
 std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage);
 

@@ -30,9 +30,37 @@ class InvalidBody : public std::runtime_error {
   std::vector<FieldError> errors_;
 };
 
+// A call of a function that the model made.
+struct SentCall {
+  std::string id;
+  std::string name;
+  std::string arguments;  // JSON
+};
+
 struct Message {
   std::string role;
   std::string content;
+  std::string reasoning = {};             // of the assistant
+  std::vector<SentCall> tool_calls = {};  // of the assistant
+  std::string tool_call_id = {};          // of role tool: the call that it answers
+  std::string name = {};                  // of role tool: the function
+};
+
+// A function that the model may call.
+struct SentTool {
+  std::string name;
+  std::string json;        // in the form of OpenAI's chats, whatever it came in
+  std::string parameters;  // JSON schema; may be empty
+  bool strict = false;
+};
+
+struct ChatFields {
+  bool split = false;  // reasoning and calls are told apart from the answer
+  std::vector<SentTool> tools;
+  std::string tool_choice;  // none or required; empty: as the model likes
+  std::string tool;         // with required: the function to call; empty: any
+  bool parallel_tool_calls = true;
+  std::string template_variables;  // a JSON object; may be empty
 };
 
 // The form that an answer has to have; see engine.h.
@@ -46,6 +74,7 @@ struct ConstraintFields {
 struct GenerateRequest : SamplingFields {
   std::string prompt;  // exactly one of prompt and messages
   std::vector<Message> messages;
+  ChatFields chat;
   std::optional<int32_t> max_tokens;
   std::vector<std::string> stop;
   ConstraintFields constraint;

@@ -54,6 +54,7 @@ struct EndEvent {
   std::string stop_sequence;  // empty: none matched
   uint64_t seed = 0;
   std::optional<bool> complete;  // of an answer that has to have a form: whether it is a whole one
+  bool called = false;           // the answer holds calls of functions
 };
 
 struct MetricsEvent {

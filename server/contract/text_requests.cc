@@ -52,7 +52,9 @@ TokenizeRequest parse_tokenize(std::string_view body) {
     out.form = TextForm::vllm;
     const bool chat = reader.find("messages") != nullptr;
     if (chat) {
-      out.messages = parse_apply_template(body);
+      GenerateRequest request = parse_apply_template(body);
+      out.messages = std::move(request.messages);
+      out.chat = std::move(request.chat);
     } else if (reader.find("prompt") != nullptr) {
       out.text = reader.text("prompt").value_or("");
     } else {
@@ -89,8 +91,8 @@ std::vector<int32_t> parse_detokenize(std::string_view body) {
   return ids;
 }
 
-std::vector<Message> parse_apply_template(std::string_view body) {
-  return parse_openai_chat(body).generate.messages;
+GenerateRequest parse_apply_template(std::string_view body) {
+  return parse_openai_chat(body).generate;
 }
 
 std::string tokens_json(const std::vector<TokenPiece>& tokens, bool pieces) {

@@ -17,6 +17,7 @@ struct TokenizeRequest {
   TextForm form = TextForm::llama_server;
   std::string text;               // used when there are no messages
   std::vector<Message> messages;  // vLLM's form
+  ChatFields chat;                // of the messages
   bool add_special = false;       // tokens at the ends, as the model wants them
   bool parse_special = true;      // text such as "<|im_end|>" is its token
   bool pieces = false;            // say the text of each token
@@ -27,8 +28,8 @@ struct TokenizeRequest {
 TokenizeRequest parse_tokenize(std::string_view body);
 // The ids of {"tokens": [...]}, each from 0. Throws InvalidBody.
 std::vector<int32_t> parse_detokenize(std::string_view body);
-// The messages of {"messages": [...]}, as /v1/chat/completions takes them. Throws InvalidBody.
-std::vector<Message> parse_apply_template(std::string_view body);
+// {"messages", "tools", ...} as /v1/chat/completions takes them. Throws InvalidBody.
+GenerateRequest parse_apply_template(std::string_view body);
 
 // A token and its bytes, which may be half a character.
 struct TokenPiece {

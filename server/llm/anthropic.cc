@@ -92,7 +92,7 @@ Response messages(LlmService& service, const Request& request) {
 
 Response counted(const engine::Engine& engine, std::string_view body) {
   try {
-    const std::string text = engine.render(to_engine(parse_anthropic_count(body)));
+    const std::string text = engine.render(to_engine(parse_anthropic_count(body)), {});
     return json_response(200, anthropic_count_json(engine.tokenize(text, {}).size()));
   } catch (const std::exception&) {
     return failed();

@@ -52,8 +52,21 @@ void LlmJob::on_token(const engine::TokenText& event) noexcept {
   if (first_token_ < 0) first_token_ = seconds_since_arrival();
   quietly([&] {
     if (!event.tokens.empty()) reply_->scored(to_wire(event.tokens));
-    reply_->token(event.text, event.index);
+    tell(event);
   });
+}
+
+void LlmJob::tell(const engine::TokenText& event) {
+  switch (event.kind) {
+    case engine::TextKind::content:
+      return reply_->token(event.text, event.index);
+    case engine::TextKind::reasoning:
+      return reply_->reasoning(event.text);
+    case engine::TextKind::call:
+      called_ = true;
+      if (event.call_begin) return reply_->call(event.call, *event.call_begin);
+      return reply_->arguments(event.call, event.text);
+  }
 }
 
 void LlmJob::on_finished(const engine::Finished& event) noexcept {
@@ -74,7 +87,8 @@ void LlmJob::on_finished(const engine::Finished& event) noexcept {
                  .stop_reason = std::string(engine::wire_name(event.reason)),
                  .stop_sequence = event.stop_sequence,
                  .seed = seed_,
-                 .complete = event.complete},
+                 .complete = event.complete,
+                 .called = called_},
                 {.job_id = id(),
                  .tokens_out = event.tokens_out,
                  .decode_ms = event.decode_ms,

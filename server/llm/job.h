@@ -25,12 +25,14 @@ class LlmJob final : public Job, public engine::EventSink {
  private:
   void fail(Code code, std::string_view message) override;
   void finish(JobState state, const engine::Finished* finished);
+  void tell(const engine::TokenText& event);
 
   const int64_t memory_bytes_;
   const std::shared_ptr<Metrics> metrics_;
   std::unique_ptr<Reply> reply_;
   double first_token_ = -1;  // seconds after arrival
   uint64_t seed_ = 0;
+  bool called_ = false;  // a function
 };
 
 }  // namespace rbee::server

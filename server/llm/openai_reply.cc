@@ -45,7 +45,26 @@ void OpenAiStream::scored(std::vector<OpenAiScored> tokens) {
 }
 
 void OpenAiStream::token(std::string_view text, int32_t) {
-  queue_->push_data(openai_piece_json(choices_->answer, index_, text, logprobs_));
+  push(openai_piece_json(choices_->answer, index_, text, logprobs_));
+}
+
+void OpenAiStream::reasoning(std::string_view text) {
+  push(openai_reasoning_json(choices_->answer, index_, text, logprobs_));
+}
+
+void OpenAiStream::call(int32_t call, const engine::CallBegin& begin) {
+  push(openai_call_json(choices_->answer, index_,
+                        {.call = call, .id = begin.id, .name = begin.name, .arguments = ""},
+                        logprobs_));
+}
+
+void OpenAiStream::arguments(int32_t call, std::string_view json) {
+  push(openai_call_json(choices_->answer, index_, {.call = call, .arguments = json}, logprobs_));
+}
+
+// Log probabilities go with the piece behind them, whatever it is.
+void OpenAiStream::push(std::string json) {
+  queue_->push_data(std::move(json));
   logprobs_.offset += character_count(logprobs_.tokens);
   logprobs_.tokens.clear();
 }
@@ -74,6 +93,18 @@ void OpenAiText::scored(std::vector<OpenAiScored> tokens) {
 
 void OpenAiText::token(std::string_view text, int32_t) {
   choice_.text += text;
+}
+
+void OpenAiText::reasoning(std::string_view text) {
+  choice_.reasoning += text;
+}
+
+void OpenAiText::call(int32_t, const engine::CallBegin& begin) {
+  choice_.calls.push_back({.id = begin.id, .name = begin.name, .arguments = ""});
+}
+
+void OpenAiText::arguments(int32_t, std::string_view json) {
+  choice_.calls.back().arguments += json;
 }
 
 void OpenAiText::end(const EndEvent& event, const MetricsEvent&, double) {

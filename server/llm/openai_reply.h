@@ -35,10 +35,15 @@ class OpenAiStream final : public Reply {
   void started(const StartedEvent&) override;
   void scored(std::vector<OpenAiScored> tokens) override;
   void token(std::string_view text, int32_t index) override;
+  void reasoning(std::string_view text) override;
+  void call(int32_t call, const engine::CallBegin& begin) override;
+  void arguments(int32_t call, std::string_view json) override;
   void end(const EndEvent& event, const MetricsEvent& metrics, double duration_ms) override;
   void error(const WireError& error, std::string_view message) override;
 
  private:
+  void push(std::string json);
+
   std::shared_ptr<EventQueue> queue_;
   const std::shared_ptr<OpenAiChoices> choices_;
   const int32_t index_;
@@ -56,6 +61,9 @@ class OpenAiText final : public Reply {
   void started(const StartedEvent&) override {}
   void scored(std::vector<OpenAiScored> tokens) override;
   void token(std::string_view text, int32_t index) override;
+  void reasoning(std::string_view text) override;
+  void call(int32_t call, const engine::CallBegin& begin) override;
+  void arguments(int32_t call, std::string_view json) override;
   void end(const EndEvent& event, const MetricsEvent& metrics, double duration_ms) override;
   void error(const WireError& error, std::string_view message) override;
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rbee/engine/engine.h"
 #include "server/contract/openai_responses.h"
 #include "server/http/mailbox.h"
 
@@ -20,6 +21,11 @@ class Reply {
   // Before token(): what the text's tokens scored, where the request asks for it.
   virtual void scored(std::vector<OpenAiScored>) {}
   virtual void token(std::string_view text, int32_t index) = 0;
+  // Where the request wants them told apart: reasoning; a call, and then pieces of its arguments.
+  // call: which of the answer's, from 0.
+  virtual void reasoning(std::string_view) {}
+  virtual void call(int32_t, const engine::CallBegin&) {}
+  virtual void arguments(int32_t, std::string_view) {}
   // duration_ms: since the request's arrival.
   virtual void end(const EndEvent& event, const MetricsEvent& metrics, double duration_ms) = 0;
   virtual void error(const WireError& error, std::string_view message) = 0;

@@ -29,6 +29,7 @@ engine::Request engine_request(const GenerateRequest& wire, const std::string& j
   request.job_id = job_id;
   request.prompt = wire.prompt;
   request.messages = to_engine(wire.messages);
+  request.chat = to_engine(wire.chat);
   const auto set = [](auto& field, const auto& value) {
     if (value) field = *value;
   };
@@ -53,7 +54,30 @@ std::string choice_id(const std::string& id, int32_t index) {
 std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages) {
   std::vector<engine::ChatMessage> out;
   out.reserve(messages.size());
-  for (const Message& message : messages) out.push_back({message.role, message.content});
+  for (const Message& message : messages) {
+    out.push_back({.role = message.role,
+                   .content = message.content,
+                   .reasoning = message.reasoning,
+                   .tool_call_id = message.tool_call_id,
+                   .name = message.name});
+    for (const SentCall& call : message.tool_calls) {
+      out.back().tool_calls.push_back({call.id, call.name, call.arguments});
+    }
+  }
+  return out;
+}
+
+engine::ChatOptions to_engine(const ChatFields& fields) {
+  engine::ChatOptions out{.split = fields.split,
+                          .tools = {},
+                          .tool = fields.tool,
+                          .parallel_tool_calls = fields.parallel_tool_calls,
+                          .template_variables = fields.template_variables};
+  if (fields.tool_choice == "none") out.tool_choice = engine::ToolChoice::none;
+  if (fields.tool_choice == "required") out.tool_choice = engine::ToolChoice::required;
+  for (const SentTool& tool : fields.tools) {
+    out.tools.push_back({tool.name, tool.json, tool.parameters, tool.strict});
+  }
   return out;
 }
 

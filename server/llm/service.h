@@ -15,6 +15,7 @@
 namespace rbee::server {
 
 std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages);
+engine::ChatOptions to_engine(const ChatFields& fields);
 
 class LlmService final : public WorkerService {
  public:

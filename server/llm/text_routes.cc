@@ -6,8 +6,9 @@ namespace rbee::server {
 namespace {
 
 std::vector<int32_t> tokens_of(const engine::Engine& engine, const TokenizeRequest& request) {
-  const std::string text =
-      request.messages.empty() ? request.text : engine.render(to_engine(request.messages));
+  const std::string text = request.messages.empty() ? request.text
+                                                    : engine.render(to_engine(request.messages),
+                                                                    to_engine(request.chat));
   return engine.tokenize(
       text, {.add_special = request.add_special, .parse_special = request.parse_special});
 }
@@ -46,7 +47,8 @@ void add_text_routes(Router& router, LlmService& service) {
     return detokenized_json(engine.detokenize(parse_detokenize(body)));
   });
   post("/apply-template", [](const engine::Engine& engine, std::string_view body) {
-    return prompt_json(engine.render(to_engine(parse_apply_template(body))));
+    const GenerateRequest request = parse_apply_template(body);
+    return prompt_json(engine.render(to_engine(request.messages), to_engine(request.chat)));
   });
 }
 

@@ -1,5 +1,7 @@
 #include "tests/server/fake_engine.h"
 
+#include <utility>
+
 namespace rbee::testing {
 
 constexpr std::chrono::seconds kPatience{60};
@@ -98,8 +100,11 @@ std::string FakeEngine::token_bytes(int32_t id) const {
   return id < 1000 ? "<s>" : std::string(1, static_cast<char>(id - 1000));
 }
 
-std::string FakeEngine::render(const std::vector<engine::ChatMessage>& messages) const {
+std::string FakeEngine::render(const std::vector<engine::ChatMessage>& messages,
+                               const engine::ChatOptions& options) const {
   std::string text;
+  for (const engine::Tool& tool : options.tools) text += cat(tool.name, " ");
+  if (!text.empty()) text.back() = '\n';
   for (const engine::ChatMessage& message : messages) {
     text += cat(message.role, ": ", message.content, "\n");
   }
@@ -150,6 +155,54 @@ void FakeEngine::loop() {
   }
 }
 
+namespace {
+
+// Pieces as an engine sends them: taken apart where the request wants it.
+class PieceSender {
+ public:
+  PieceSender(const engine::Request& request, text::OutputFormat format, engine::EventSink& sink)
+      : sink_(sink) {
+    if (!request.chat.split) return;
+    if (!request.chat.calls()) format.tools = text::ToolFormat::none;
+    text::OutputParserOptions options{.format = format, .functions = {}};
+    for (const engine::Tool& tool : request.chat.tools)
+      options.functions.push_back({tool.name, ""});
+    parser_.emplace(options);
+  }
+
+  void send(const std::string& piece, std::vector<engine::ScoredChoice> tokens) {
+    if (!parser_) return sink_.on_token({piece, index_++, std::move(tokens)});
+    tokens_ = std::move(tokens);
+    send(parser_->push(piece));
+  }
+  void finish() {
+    if (parser_) send(parser_->finish());
+  }
+
+ private:
+  void send(const std::vector<text::OutputDelta>& deltas) {
+    using Kind = text::OutputDelta::Kind;
+    for (const text::OutputDelta& delta : deltas) {
+      engine::TokenText piece{delta.text, index_++, std::exchange(tokens_, {})};
+      piece.call = delta.call;
+      if (delta.kind == Kind::reasoning) piece.kind = engine::TextKind::reasoning;
+      if (delta.call >= 0) piece.kind = engine::TextKind::call;
+      if (delta.kind == Kind::call_begin) {
+        piece.call_begin = {cat("call_", delta.call), delta.text};
+        piece.text.clear();
+      }
+      sink_.on_token(piece);
+    }
+  }
+
+  engine::EventSink& sink_;
+  std::optional<text::OutputParser> parser_;
+  std::vector<engine::ScoredChoice> tokens_;
+  int32_t index_ = 0;
+};
+
+}  // namespace
+
 void FakeEngine::play(const Item& item) {
   const std::string& id = item.request.job_id;
   const auto hold = [&](bool wanted) {
@@ -162,14 +215,16 @@ void FakeEngine::play(const Item& item) {
   int32_t sent = 0;
   bool cancelled = hold(script_.hold_before);
   if (!cancelled) item.sink->on_started({model_.id, item.request.sampling.seed.value_or(7), 5});
+  PieceSender sender(item.request, script_.format, *item.sink);
   for (const std::string& piece : pieces) {
     if (cancelled || sent >= item.request.max_tokens) break;
     const auto at = static_cast<size_t>(sent);
     const bool wanted = item.request.logprobs && at < script_.tokens.size();
-    item.sink->on_token(
-        {piece, sent++, wanted ? script_.tokens[at] : decltype(script_.tokens[at]){}});
+    sender.send(piece, wanted ? script_.tokens[at] : std::vector<engine::ScoredChoice>());
+    ++sent;
     std::this_thread::sleep_for(script_.pause);
   }
+  sender.finish();
   {
     const std::lock_guard lock(mutex_);
     ++spoken_;

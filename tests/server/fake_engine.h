@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rbee/engine/engine.h"
+#include "rbee/text/output/output_parser.h"
 
 namespace rbee::testing {
 
@@ -21,7 +22,8 @@ struct Script {
   // Says the system prompt instead of the pieces, or without one the last message, and holds after
   // what begins with "hold".
   bool echo = false;
-  std::chrono::milliseconds pause{0};                          // after each piece
+  text::OutputFormat format = {};      // in which the pieces hold calls and reasoning
+  std::chrono::milliseconds pause{0};  // after each piece
   std::vector<std::vector<engine::ScoredChoice>> tokens = {};  // of each piece
   bool hold_before = false;  // wait for release() before the first event
   bool hold_after = false;   // wait for release() or a cancel after the pieces
@@ -46,8 +48,9 @@ class FakeEngine final : public engine::Engine {
                                 const engine::TokenizeOptions& options) const override;
   std::string detokenize(const std::vector<int32_t>& ids) const override;
   std::string token_bytes(int32_t id) const override;
-  // "role: content" on a line each.
-  std::string render(const std::vector<engine::ChatMessage>& messages) const override;
+  // "role: content" on a line each, behind a line of the tools' names where there are some.
+  std::string render(const std::vector<engine::ChatMessage>& messages,
+                     const engine::ChatOptions& options) const override;
 
   // Lets everything go on that the script holds, now and later.
   void release();

@@ -30,8 +30,9 @@ class StuckEngine final : public rbee::engine::Engine {
     return inner_.detokenize(ids);
   }
   std::string token_bytes(int32_t id) const override { return inner_.token_bytes(id); }
-  std::string render(const std::vector<rbee::engine::ChatMessage>& messages) const override {
-    return inner_.render(messages);
+  std::string render(const std::vector<rbee::engine::ChatMessage>& messages,
+                     const rbee::engine::ChatOptions& options) const override {
+    return inner_.render(messages, options);
   }
   void stop() override { std::this_thread::sleep_for(std::chrono::hours(1)); }
 

@@ -168,7 +168,6 @@ TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
            {hello(R"("logprobs":3)"), "logprobs"},
            {hello(R"("logprobs":true,"top_logprobs":21)"), "top_logprobs"},
            {hello(R"("top_logprobs":2)"), "top_logprobs"},
-           {hello(R"("tools":[{"type":"function"}])"), "tools"},
            {hello(R"("response_format":{"type":"xml"})"), "response_format.type"},
            {hello(R"("logit_bias":{"5":200})"), "logit_bias.5"},
            {hello(R"("stream_options":7)"), "stream_options"},

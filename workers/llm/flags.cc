@@ -1,8 +1,10 @@
 #include "workers/llm/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 
+#include "rbee/text/output/output_format.h"
 #include "workers/common/flags.h"
 
 namespace rbee::workers {
@@ -38,6 +40,28 @@ void add_batching_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
 }
 
+// "auto" and the names of a form.
+CLI::IsMember named_forms(std::string_view names) {
+  std::vector<std::string> out{"auto"};
+  for (size_t at = 0; at < names.size();) {
+    const size_t end = std::min(names.find(", ", at), names.size());
+    out.emplace_back(names.substr(at, end - at));
+    at = end + 2;
+  }
+  return CLI::IsMember(out);
+}
+
+void add_output_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--tool-parser", flags.tool_parser,
+                 "How the model writes calls of functions; auto = as its chat template does")
+      ->check(named_forms(text::kToolFormatNames))
+      ->capture_default_str();
+  app.add_option("--reasoning-parser", flags.reasoning_parser,
+                 "How the model writes its reasoning; auto = as its chat template does")
+      ->check(named_forms(text::kReasoningFormatNames))
+      ->capture_default_str();
+}
+
 void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
   add_common_flags(app, flags);
   app.add_option("--model", flags.model, "GGUF or safetensors file, or Hugging Face folder")
@@ -55,6 +79,7 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3", "q8_0"}))
       ->capture_default_str();
   add_batching_flags(app, flags);
+  add_output_flags(app, flags);
   app.add_option("--device", tolerated.device, "Same, as hives call it");
   app.add_option("--backend", tolerated.backend, "Label; not used");
   app.add_option("--queen-url", tolerated.queen_url, "Where heartbeats go without --hive-url");

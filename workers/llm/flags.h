@@ -9,18 +9,20 @@
 
 namespace rbee::workers {
 
-struct Flags : CommonFlags {        // worker_id: "llm-worker-<port>" when not given
-  std::string model;                // file or folder
-  std::string model_ref;            // reported name; empty = the model's own
-  int64_t context = 0;              // tokens; 0 = the model's own, at most 4096
-  std::string dtype = "auto";       // what layers compute in: f32, f16 or bf16
-  std::string cache_type = "auto";  // of keys and values: see --cache-type
-  int64_t cache_tokens = 0;         // that the cache holds; 0 = see engine::LlmOptions
-  int32_t max_running = 32;         // requests that share a step
-  int32_t max_waiting = 256;        // requests queued beyond those
-  std::string speculative = "off";  // ngram: tokens are guessed from the text
-  int32_t draft_tokens = 8;         // guessed at most
-  int64_t step_tokens = 0;          // of a step at most; 0 = see engine::LlmOptions
+struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when not given
+  std::string model;                      // file or folder
+  std::string model_ref;                  // reported name; empty = the model's own
+  int64_t context = 0;                    // tokens; 0 = the model's own, at most 4096
+  std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16
+  std::string cache_type = "auto";        // of keys and values: see --cache-type
+  int64_t cache_tokens = 0;               // that the cache holds; 0 = see engine::LlmOptions
+  int32_t max_running = 32;               // requests that share a step
+  int32_t max_waiting = 256;              // requests queued beyond those
+  std::string speculative = "off";        // ngram: tokens are guessed from the text
+  int32_t draft_tokens = 8;               // guessed at most
+  std::string tool_parser = "auto";       // how the model writes calls
+  std::string reasoning_parser = "auto";  // and reasoning
+  int64_t step_tokens = 0;                // of a step at most; 0 = see engine::LlmOptions
 };
 
 // Reads the command line; prints help, version or what is wrong. An int is the exit status to end

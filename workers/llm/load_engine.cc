@@ -28,12 +28,16 @@ engine::TextModel load_model(const Flags& flags, Device& device) {
   engine::TextModelOptions options{
       .device = &device, .context = flags.context, .progress = progress};
   if (flags.dtype != "auto") options.activations = parse_dtype(flags.dtype);
+  options.tools = text::parse_tool_format(flags.tool_parser);
+  options.reasoning = text::parse_reasoning_format(flags.reasoning_parser);
   engine::TextModel model = engine::load_text_model(flags.model, options);
   log(LogLevel::info, "the model is loaded",
       {{"id", model.info.id},
        {"architecture", model.info.architecture},
        {"quantization", model.info.quantization},
        {"context", cat(model.info.context_length)},
+       {"tool_parser", std::string(text::name_of(model.format.tools))},
+       {"reasoning_parser", std::string(text::name_of(model.format.reasoning))},
        {"bytes", cat(model.info.weight_bytes)}});
   return model;
 }

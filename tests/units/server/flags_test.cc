@@ -48,6 +48,15 @@ TEST(Flags, Defaults) {
   EXPECT_THAT(parsed.ignored, IsEmpty());
 }
 
+TEST(Flags, FormsOfCallsAndReasoning) {
+  EXPECT_EQ(flags({"--model", "m"}).tool_parser, "auto");
+  EXPECT_EQ(flags({"--model", "m", "--tool-parser", "qwen3_coder"}).tool_parser, "qwen3_coder");
+  EXPECT_EQ(flags({"--model", "m", "--reasoning-parser", "none"}).reasoning_parser, "none");
+  const auto [status, text] = ends({"--model", "m", "--tool-parser", "xml"});
+  EXPECT_EQ(status, 2);
+  EXPECT_THAT(text, HasSubstr("deepseek_v31"));
+}
+
 TEST(Flags, AllOfThem) {
   const Flags parsed =
       flags({"--worker-id",  "w",         "--model",    "m",           "--model-ref",   "hf:x",

@@ -1,0 +1,228 @@
+#include "server/contract/tool_fields.h"
+
+#include <algorithm>
+#include <array>
+
+#include "rbee/core/cat.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr size_t kMaxTools = 128;
+constexpr size_t kMaxName = 64;
+constexpr std::array kEfforts{"none", "minimal", "low", "medium", "high", "xhigh"};
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxName && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+std::string dump(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+class Tools {
+ public:
+  Tools(ObjectReader& reader, std::string_view body, ToolSpelling spelling, ChatFields& chat)
+      : reader_(reader), body_(body), spelling_(spelling), chat_(chat) {}
+
+  void read() {
+    read_list();
+    read_choice();
+    if (spelling_ == ToolSpelling::anthropic) return;
+    chat_.parallel_tool_calls = reader_.boolean("parallel_tool_calls").value_or(true);
+  }
+
+ private:
+  void read_list() {
+    const json* list = reader_.find("tools");
+    if (list == nullptr) return;
+    if (!list->is_array() || list->size() > kMaxTools) {
+      return reader_.note("tools", cat("type(array), max_count(", kMaxTools, ")"),
+                          cat("must be an array of at most ", kMaxTools, " tools"), list);
+    }
+    if (list->empty()) return;
+    const ordered_json ordered = ordered_json::parse(body_).at("tools");
+    for (size_t i = 0; i < list->size(); ++i)
+      read_tool((*list)[i], ordered[i], cat("tools[", i, "]"));
+  }
+
+  void read_tool(const json& entry, const ordered_json& ordered, const std::string& at) {
+    if (!entry.is_object()) {
+      return reader_.note(at, "type(object)", "must be an object", &entry);
+    }
+    const bool typed = spelling_ != ToolSpelling::anthropic;
+    const json type = entry.value("type", json());
+    if (typed ? type != "function" : !(type.is_null() || type == "custom")) {
+      return reader_.note(at + ".type", "one_of(function)",
+                          "is not a kind of tool that this worker has; it has functions", &type);
+    }
+    if (spelling_ != ToolSpelling::openai_chat) return read_function(entry, ordered, at);
+    if (!entry.contains("function") || !entry["function"].is_object()) {
+      return reader_.note(at + ".function", "type(object)", "must be an object", nullptr);
+    }
+    read_function(entry["function"], ordered["function"], at + ".function");
+  }
+
+  void read_function(const json& entry, const ordered_json& ordered, const std::string& at) {
+    const char* schema = spelling_ == ToolSpelling::anthropic ? "input_schema" : "parameters";
+    const json name = entry.value("name", json());
+    if (!name.is_string() || !is_name(name.get_ref<const std::string&>())) {
+      return reader_.note(at + ".name", cat("max_length(", kMaxName, ")"),
+                          cat("must be 1 to ", kMaxName, " letters, digits, _, - and ."), &name);
+    }
+    const json description = entry.value("description", json());
+    const json strict = entry.value("strict", json());
+    if (!description.is_null() && !description.is_string()) {
+      return reader_.note(at + ".description", "type(string)", "must be a string", &description);
+    }
+    if (!strict.is_null() && !strict.is_boolean()) {
+      return reader_.note(at + ".strict", "type(boolean)", "must be true or false", &strict);
+    }
+    const json parameters = entry.value(schema, json());
+    if (!parameters.is_null() && !parameters.is_object()) {
+      return reader_.note(cat(at, ".", schema), "type(object)", "must be a JSON schema",
+                          &parameters);
+    }
+    const bool twice =
+        std::ranges::count(chat_.tools, name.get<std::string>(), &SentTool::name) > 0;
+    if (twice) return reader_.note(at + ".name", "unique", "is the name of two tools", &name);
+    ordered_json function;
+    function["name"] = name;
+    if (description.is_string()) function["description"] = description;
+    if (parameters.is_object()) function["parameters"] = ordered.at(schema);
+    chat_.tools.push_back({.name = name.get<std::string>(),
+                           .json = dump({{"type", "function"}, {"function", function}}),
+                           .parameters = parameters.is_object() ? dump(ordered.at(schema)) : "",
+                           .strict = strict == true});
+  }
+
+  void read_choice() {
+    const json* choice = reader_.find("tool_choice");
+    if (choice == nullptr) return;
+    const std::string kind = choice->is_string() ? choice->get<std::string>()
+                             : choice->is_object() && choice->value("type", json()).is_string()
+                                 ? choice->at("type").get<std::string>()
+                                 : "";
+    const bool anthropic = spelling_ == ToolSpelling::anthropic;
+    if (anthropic && choice->is_object()) read_one_call(*choice);
+    const bool plain = anthropic == choice->is_object();
+    if (plain && kind == "none") {
+      chat_.tool_choice = "none";
+    } else if (plain && kind == (anthropic ? "any" : "required")) {
+      chat_.tool_choice = "required";
+    } else if (choice->is_object() && kind == (anthropic ? "tool" : "function")) {
+      chat_.tool_choice = "required";
+      chat_.tool = named(*choice);
+    } else if (!plain || kind != "auto") {
+      reader_.note("tool_choice", "one_of(none, auto, required)",
+                   anthropic ? "must have the type none, auto, any or tool"
+                             : "must be none, auto, required or a function",
+                   choice);
+    }
+    check_choice(*choice);
+  }
+
+  void read_one_call(const json& choice) {
+    const json one = choice.value("disable_parallel_tool_use", json());
+    if (one.is_null()) return;
+    if (!one.is_boolean()) {
+      return reader_.note("tool_choice.disable_parallel_tool_use", "type(boolean)",
+                          "must be true or false", &one);
+    }
+    chat_.parallel_tool_calls = !one.get<bool>();
+  }
+
+  std::string named(const json& choice) {
+    const bool nested = spelling_ == ToolSpelling::openai_chat;
+    const json holder = nested ? choice.value("function", json()) : choice;
+    const json name = holder.is_object() ? holder.value("name", json()) : json();
+    if (name.is_string() && !name.get_ref<const std::string&>().empty()) {
+      return name.get<std::string>();
+    }
+    reader_.note("tool_choice", "required", "must name a function", &choice);
+    return {};
+  }
+
+  void check_choice(const json& choice) {
+    if (chat_.tool_choice != "required") return;
+    if (chat_.tools.empty()) {
+      reader_.note("tool_choice", "requires(tools)", "needs tools", &choice);
+    } else if (!chat_.tool.empty() &&
+               std::ranges::count(chat_.tools, chat_.tool, &SentTool::name) == 0) {
+      reader_.note("tool_choice", "one_of(tools)", "names a function that is not in tools",
+                   &choice);
+    }
+  }
+
+  ObjectReader& reader_;
+  const std::string_view body_;
+  const ToolSpelling spelling_;
+  ChatFields& chat_;
+};
+
+}  // namespace
+
+void read_tools(ObjectReader& reader, std::string_view body, ToolSpelling spelling,
+                ChatFields& chat) {
+  Tools(reader, body, spelling, chat).read();
+}
+
+void read_template_variables(ObjectReader& reader, std::string_view body, ChatFields& chat) {
+  if (const json* more = reader.find("chat_template_kwargs")) {
+    if (!more->is_object()) {
+      reader.note("chat_template_kwargs", "type(object)", "must be an object", more);
+    } else if (!more->empty()) {
+      chat.template_variables = dump(ordered_json::parse(body).at("chat_template_kwargs"));
+    }
+  }
+  const std::optional<std::string> effort = reader.text("reasoning_effort");
+  if (!effort) return;
+  if (std::ranges::count(kEfforts, *effort) == 0) {
+    return reader.note("reasoning_effort", "one_of(none, minimal, low, medium, high, xhigh)",
+                       "must be none, minimal, low, medium, high or xhigh",
+                       reader.find("reasoning_effort"));
+  }
+  if (*effort == "none") return add_template_variable(chat, "enable_thinking", false);
+  add_template_variable(chat, "reasoning_effort", *effort);
+}
+
+void add_template_variable(ChatFields& chat, const char* name, const json& value) {
+  ordered_json all = chat.template_variables.empty() ? ordered_json::object()
+                                                     : ordered_json::parse(chat.template_variables);
+  if (!all.contains(name)) all[name] = value;
+  chat.template_variables = dump(all);
+}
+
+std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldError>& errors,
+                                      const std::string& prefix) {
+  std::vector<SentCall> out;
+  const json* list = message.find("tool_calls");
+  if (list == nullptr) return out;
+  if (!list->is_array()) {
+    message.note("tool_calls", "type(array)", "must be an array of calls", list);
+    return out;
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    const json& entry = (*list)[i];
+    const std::string at = cat("tool_calls[", i, "]");
+    if (!entry.is_object() || !entry.contains("function") || !entry["function"].is_object()) {
+      message.note(at, "type(object)", "must be an object with a function", &entry);
+      continue;
+    }
+    ObjectReader call(entry, cat(prefix, at, "."), errors);
+    ObjectReader function(entry["function"], cat(prefix, at, ".function."), errors);
+    if (function.find("name") == nullptr) function.note("name", "required", "is missing", nullptr);
+    out.push_back({.id = call.text("id").value_or(""),
+                   .name = function.text("name").value_or(""),
+                   .arguments = function.text("arguments").value_or("{}")});
+  }
+  return out;
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,27 @@
+#pragma once
+// Tools, calls and what a chat's template is told, in the spellings of OpenAI's two APIs and of
+// Anthropic's. Internal to server/contract.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/contract/json_object.h"
+
+namespace rbee::server {
+
+enum class ToolSpelling : uint8_t { openai_chat, openai_responses, anthropic };
+
+// "tools", "tool_choice" and whether one call at most is wanted. body: what the reader's object was
+// read from; the order of a schema's properties is taken from it.
+void read_tools(ObjectReader& reader, std::string_view body, ToolSpelling spelling,
+                ChatFields& chat);
+// "chat_template_kwargs" and "reasoning_effort".
+void read_template_variables(ObjectReader& reader, std::string_view body, ChatFields& chat);
+// More variables of the template, as members of a JSON object.
+void add_template_variable(ChatFields& chat, const char* name, const nlohmann::json& value);
+// "tool_calls" of an assistant's message.
+std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldError>& errors,
+                                      const std::string& prefix);
+
+}  // namespace rbee::server

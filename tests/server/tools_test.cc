@@ -1,0 +1,190 @@
+// Calls of functions and reasoning on OpenAI's chats, over an engine that follows a script and
+// takes it apart as a model's form says.
+
+#include <gmock/gmock.h>
+
+#include "tests/server/harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kChat = "/v1/chat/completions";
+constexpr const char* kTool =
+    R"({"type":"function","function":{"name":"get_weather","description":"Weather of a city",
+        "strict":true,"parameters":{"type":"object","properties":{"z":{"type":"string"},
+        "a":{"type":"integer"}}}}})";
+
+std::string chat(std::string_view more) {
+  return cat(R"({"messages":[{"role":"user","content":"Hi"}],"tools":[)", kTool, "]", more, "}");
+}
+
+// Thoughts, words and two calls, cut at odd places.
+Script calling() {
+  return {.pieces = {"<think>\nWhat ci", "ty?\n</thi", "nk>\n\nI look.", "\n<tool_",
+                     "call>\n{\"name\": ", "\"get_weather\", \"arguments\": {\"z\": \"Pa",
+                     "ris\"}}\n</tool_call>\n<tool_call>",
+                     "{\"name\": \"get_weather\", \"arguments\": {}}</tool_call>"},
+          .format = {text::ToolFormat::hermes, text::ReasoningFormat::think}};
+}
+
+TEST(Tools, AnAnswerWithCallsInOnePiece) {
+  Worker worker({.script = calling()});
+  const json answer = json::parse(worker.post(kChat, chat("")).body);
+  const json wanted = json::parse(R"({"role":"assistant","content":"I look.","refusal":null,
+      "reasoning":"What city?","reasoning_content":"What city?","tool_calls":[
+      {"id":"call_0","type":"function",
+       "function":{"name":"get_weather","arguments":"{\"z\": \"Paris\"}"}},
+      {"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{}"}}]})");
+  EXPECT_EQ(answer.at("choices")[0].at("message"), wanted);
+  EXPECT_EQ(answer.at("choices")[0].at("finish_reason"), "tool_calls");
+}
+
+TEST(Tools, CallsAloneLeaveNoContent) {
+  Worker worker({.script = {.pieces = {R"(<tool_call>{"name": "f", "arguments": {}}</tool_call>)"},
+                            .format = {text::ToolFormat::hermes, text::ReasoningFormat::none}}});
+  const json choice = json::parse(worker.post(kChat, chat("")).body).at("choices")[0];
+  EXPECT_EQ(choice.at("message").at("content"), nullptr);
+  EXPECT_FALSE(choice.at("message").contains("reasoning"));
+}
+
+TEST(Tools, AnAnswerThatIsCutOffSaysLength) {
+  Script script = calling();
+  script.reason = engine::StopReason::max_tokens;
+  Worker worker({.script = script});
+  const json choice = json::parse(worker.post(kChat, chat("")).body).at("choices")[0];
+  EXPECT_EQ(choice.at("finish_reason"), "length");
+}
+
+TEST(Tools, AStreamGivesIdAndNameOnceAndArgumentsInPieces) {
+  Worker worker({.script = calling()});
+  std::string reasoning, content, arguments[2];
+  std::vector<std::string> begins;
+  json reason;
+  for (const std::string& payload : payloads(worker.post(kChat, chat(R"(,"stream":true)")).body)) {
+    if (payload == "[DONE]") continue;
+    const json choice = json::parse(payload).at("choices").at(0);
+    const json delta = choice.at("delta");
+    reasoning += delta.value("reasoning", "");
+    EXPECT_EQ(delta.value("reasoning", ""), delta.value("reasoning_content", ""));
+    content += delta.value("content", "");
+    for (const json& call : delta.value("tool_calls", json::array())) {
+      if (call.contains("id")) {
+        EXPECT_EQ(call.at("type"), "function");
+        begins.push_back(cat(call.at("id").get<std::string>(), " ",
+                             call.at("function").at("name").get<std::string>()));
+      }
+      arguments[call.at("index").get<size_t>()] += call.at("function").at("arguments");
+    }
+    if (!choice.at("finish_reason").is_null()) reason = choice.at("finish_reason");
+  }
+  EXPECT_EQ(reasoning, "What city?");
+  EXPECT_EQ(content, "I look.");
+  EXPECT_THAT(begins, ElementsAre("call_0 get_weather", "call_1 get_weather"));
+  EXPECT_EQ(arguments[0], R"({"z": "Paris"})");
+  EXPECT_EQ(arguments[1], "{}");
+  EXPECT_EQ(reason, "tool_calls");
+}
+
+TEST(Tools, WithoutToolsTheirMarksAreText) {
+  Worker worker({.script = calling()});
+  const json message =
+      json::parse(worker.post(kChat, R"({"messages":[{"role":"user","content":"Hi"}]})").body)
+          .at("choices")[0]
+          .at("message");
+  EXPECT_THAT(message.at("content").get<std::string>(), HasSubstr("<tool_call>"));
+  EXPECT_EQ(message.at("reasoning"), "What city?");
+}
+
+TEST(Tools, WhatIsAskedReachesTheEngine) {
+  Worker worker;
+  const auto asked = [&](std::string_view more) {
+    const RawResponse response = worker.post(kChat, chat(more));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return worker.engine.last_request().chat;
+  };
+  const engine::ChatOptions plain = asked("");
+  EXPECT_TRUE(plain.split);
+  ASSERT_EQ(plain.tools.size(), 1u);
+  EXPECT_EQ(plain.tools[0].name, "get_weather");
+  EXPECT_TRUE(plain.tools[0].strict);
+  EXPECT_EQ(plain.tools[0].parameters,
+            R"({"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}}})");
+  EXPECT_THAT(plain.tools[0].json, HasSubstr(R"({"type":"function","function":{"name":)"));
+  EXPECT_EQ(plain.tool_choice, engine::ToolChoice::automatic);
+  EXPECT_TRUE(plain.parallel_tool_calls);
+  EXPECT_EQ(asked(R"(,"tool_choice":"none")").tool_choice, engine::ToolChoice::none);
+  EXPECT_EQ(asked(R"(,"tool_choice":"required")").tool_choice, engine::ToolChoice::required);
+  const engine::ChatOptions named =
+      asked(R"(,"tool_choice":{"type":"function","function":{"name":"get_weather"}},
+               "parallel_tool_calls":false,"reasoning_effort":"high",
+               "chat_template_kwargs":{"y":1,"b":[2]})");
+  EXPECT_EQ(named.tool, "get_weather");
+  EXPECT_EQ(named.tool_choice, engine::ToolChoice::required);
+  EXPECT_FALSE(named.parallel_tool_calls);
+  EXPECT_EQ(named.template_variables, R"({"y":1,"b":[2],"reasoning_effort":"high"})");
+  EXPECT_EQ(asked(R"(,"reasoning_effort":"none")").template_variables,
+            R"({"enable_thinking":false})");
+}
+
+TEST(Tools, EarlierCallsAndResultsReachTheEngine) {
+  Worker worker;
+  const RawResponse response = worker.post(kChat, R"({"messages":[{"role":"user","content":"Hi"},
+      {"role":"assistant","content":null,"reasoning_content":"Hm","tool_calls":[{"id":"c1",
+       "type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]},
+      {"role":"tool","tool_call_id":"c1","content":"7"}]})");
+  EXPECT_EQ(response.status, 200) << response.body;
+  const auto messages = worker.engine.last_request().messages;
+  ASSERT_EQ(messages.size(), 3u);
+  EXPECT_EQ(messages[1].reasoning, "Hm");
+  ASSERT_EQ(messages[1].tool_calls.size(), 1u);
+  EXPECT_EQ(messages[1].tool_calls[0].arguments, R"({"a":1})");
+  EXPECT_EQ(messages[2].tool_call_id, "c1");
+  EXPECT_EQ(messages[2].content, "7");
+}
+
+TEST(Tools, WhatIsWrongIsNamed) {
+  Worker worker;
+  const auto with = [](std::string_view fields) {
+    return cat(R"({"messages":[{"role":"user","content":"Hi"}],)", fields, "}");
+  };
+  for (const auto& [body, param] : std::vector<std::pair<std::string, std::string>>{
+           {with(R"("tools":7)"), "tools"},
+           {with(R"("tools":[7])"), "tools[0]"},
+           {with(R"("tools":[{"type":"web_search"}])"), "tools[0].type"},
+           {with(R"("tools":[{"type":"function"}])"), "tools[0].function"},
+           {with(R"("tools":[{"type":"function","function":{"name":"a b"}}])"),
+            "tools[0].function.name"},
+           {with(R"("tools":[{"type":"function","function":{"name":"a","parameters":7}}])"),
+            "tools[0].function.parameters"},
+           {with(R"("tools":[{"type":"function","function":{"name":"a","strict":7}}])"),
+            "tools[0].function.strict"},
+           {with(R"("tool_choice":"required")"), "tool_choice"},
+           {chat(R"(,"tool_choice":"sometimes")"), "tool_choice"},
+           {chat(R"(,"tool_choice":{"type":"function","function":{"name":"x"}})"), "tool_choice"},
+           {chat(R"(,"parallel_tool_calls":1)"), "parallel_tool_calls"},
+           {chat(R"(,"reasoning_effort":"much")"), "reasoning_effort"},
+           {chat(R"(,"chat_template_kwargs":[])"), "chat_template_kwargs"},
+           {R"({"messages":[{"role":"tool","content":"x"}]})", "messages[0].tool_call_id"},
+           {R"({"messages":[{"role":"assistant","tool_calls":[{}]}]})",
+            "messages[0].tool_calls[0]"},
+       }) {
+    const RawResponse response = worker.post(kChat, body);
+    EXPECT_EQ(response.status, 400) << body;
+    EXPECT_EQ(json::parse(response.body).at("error").at("param"), param) << response.body;
+  }
+  EXPECT_EQ(worker.post("/v1/completions", cat(R"({"prompt":"x","tools":[)", kTool, "]}")).status,
+            400);
+}
+
+TEST(Tools, TheTemplateIsShownThem) {
+  Worker worker;
+  const json shown = json::parse(worker.post("/apply-template", chat("")).body);
+  EXPECT_EQ(shown.at("prompt"), "get_weather\nuser: Hi\n");
+}
+
+}  // namespace
+}  // namespace rbee::testing
