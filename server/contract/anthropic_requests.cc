@@ -2,6 +2,7 @@
 
 #include "rbee/core/cat.h"
 #include "server/contract/generate_fields.h"
+#include "server/contract/tool_fields.h"
 
 namespace rbee::server {
 namespace {
@@ -28,20 +29,78 @@ std::string read_blocks(const json& value, const char* field, ObjectReader& read
   return out;
 }
 
-Message read_message(const json& entry, const std::string& prefix,
-                     std::vector<FieldError>& errors) {
+// The blocks of one message. Results of calls are messages of their own, in front of its text.
+class Blocks {
+ public:
+  Blocks(ObjectReader& reader, std::vector<Message>& messages)
+      : reader_(reader), messages_(messages) {}
+
+  void read(const std::string& role, const json& content) {
+    message_.role = role;
+    if (content.is_string()) {
+      message_.content = content.get<std::string>();
+    } else {
+      for (const json& block : content.is_array() ? content : json::array({content})) add(block);
+    }
+    const bool only_results = results_ && message_.content.empty();
+    if (!only_results) messages_.push_back(std::move(message_));
+  }
+
+ private:
+  static std::string text_of(const json& block, const char* name) {
+    const json value = block.value(name, json());
+    return value.is_string() ? value.get<std::string>() : std::string();
+  }
+
+  void add(const json& block) {
+    const std::string type = block.is_object() ? text_of(block, "type") : "";
+    const bool assistant = message_.role == "assistant";
+    if (type == "text" && block.value("text", json()).is_string()) {
+      message_.content += text_of(block, "text");
+    } else if (type == "tool_result" && !assistant && !text_of(block, "tool_use_id").empty()) {
+      add_result(block);
+    } else if (type == "tool_use" && assistant && !text_of(block, "name").empty()) {
+      message_.tool_calls.push_back({.id = text_of(block, "id"),
+                                     .name = text_of(block, "name"),
+                                     .arguments = block.value("input", json::object()).dump()});
+    } else if (type == "thinking" && assistant) {
+      message_.reasoning += text_of(block, "thinking");
+    } else if (type != "redacted_thinking" || !assistant) {
+      reader_.note("content", "type(string)",
+                   "must be a string or an array of blocks of text, tool_use, tool_result and "
+                   "thinking, each where it belongs",
+                   &block);
+    }
+  }
+
+  void add_result(const json& block) {
+    results_ = true;
+    Message out{.role = "tool", .content = {}};
+    out.tool_call_id = text_of(block, "tool_use_id");
+    const json content = block.value("content", json());
+    if (!content.is_null()) out.content = read_blocks(content, "content", reader_);
+    messages_.push_back(std::move(out));
+  }
+
+  ObjectReader& reader_;
+  std::vector<Message>& messages_;
+  Message message_;
+  bool results_ = false;
+};
+
+void read_message(const json& entry, const std::string& prefix, std::vector<FieldError>& errors,
+                  std::vector<Message>& messages) {
   ObjectReader fields(entry, prefix, errors);
-  Message out{.role = fields.text("role").value_or(""), .content = {}};
-  if (out.role != "user" && out.role != "assistant") {
+  const std::string role = fields.text("role").value_or("");
+  if (role != "user" && role != "assistant") {
     fields.note("role", "one_of(user, assistant)", "must be user or assistant",
                 fields.find("role"));
   }
   if (const json* content = fields.find("content")) {
-    out.content = read_blocks(*content, "content", fields);
+    Blocks(fields, messages).read(role, *content);
   } else {
     fields.note("content", "required", "is missing", nullptr);
   }
-  return out;
 }
 
 std::vector<Message> read_messages(ObjectReader& reader, std::vector<FieldError>& errors) {
@@ -59,7 +118,7 @@ std::vector<Message> read_messages(ObjectReader& reader, std::vector<FieldError>
   for (size_t i = 0; i < list->size(); ++i) {
     const json& entry = (*list)[i];
     if (entry.is_object()) {
-      out.push_back(read_message(entry, cat("messages[", i, "]."), errors));
+      read_message(entry, cat("messages[", i, "]."), errors, out);
     } else {
       reader.note(cat("messages[", i, "]"), "type(object)", "must be an object", &entry);
     }
@@ -87,16 +146,29 @@ void read_stops(ObjectReader& reader, GenerateRequest& request) {
   }
 }
 
-// Fields of which only what asks for nothing is taken.
-void refuse_what_is_not_done(ObjectReader& reader) {
-  const json* tools = reader.find("tools");
-  if (tools != nullptr && *tools != json::array()) {
-    reader.note("tools", "unsupported", "asks for what this worker does not do", tools);
-  }
+// Without the field the chat template's own way stays; a budget is not kept to.
+void read_thinking(ObjectReader& reader, std::vector<FieldError>& errors, ChatFields& chat) {
   const json* thinking = reader.find("thinking");
-  if (thinking != nullptr && *thinking != json({{"type", "disabled"}})) {
-    reader.note("thinking", "unsupported", "asks for what this worker does not do", thinking);
+  if (thinking == nullptr) return;
+  if (!thinking->is_object()) {
+    return reader.note("thinking", "type(object)", "must be an object", thinking);
   }
+  ObjectReader fields(*thinking, "thinking.", errors);
+  const std::string type = fields.text("type").value_or("");
+  if (type != "enabled" && type != "disabled" && type != "adaptive") {
+    return fields.note("type", "one_of(enabled, disabled, adaptive)",
+                       "must be enabled, disabled or adaptive", fields.find("type"));
+  }
+  if (type != "adaptive") add_template_variable(chat, "enable_thinking", type == "enabled");
+}
+
+// What decides about the prompt.
+void read_chat(ObjectReader& reader, std::string_view body, std::vector<FieldError>& errors,
+               GenerateRequest& request) {
+  request.messages = read_messages(reader, errors);
+  request.chat.split = true;
+  read_tools(reader, body, ToolSpelling::anthropic, request.chat);
+  read_thinking(reader, errors, request.chat);
 }
 
 void read_user(ObjectReader& reader, std::vector<FieldError>& errors, GenerateRequest& request) {
@@ -119,7 +191,7 @@ GenerateRequest parse_anthropic(std::string_view body) {
   std::vector<FieldError> errors;
   ObjectReader reader(object, "", errors);
   GenerateRequest request;
-  request.messages = read_messages(reader, errors);
+  read_chat(reader, body, errors, request);
   reader.text("model");  // there is one, whatever it is called
   if (reader.find("max_tokens") == nullptr) {
     reader.note("max_tokens", "required", "is missing", nullptr);
@@ -131,19 +203,18 @@ GenerateRequest parse_anthropic(std::string_view body) {
   request.stream = reader.boolean("stream").value_or(false);
   read_stops(reader, request);
   read_user(reader, errors, request);
-  refuse_what_is_not_done(reader);
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return request;
 }
 
-std::vector<Message> parse_anthropic_count(std::string_view body) {
+GenerateRequest parse_anthropic_count(std::string_view body) {
   const json object = parse_object(body);
   std::vector<FieldError> errors;
   ObjectReader reader(object, "", errors);
-  std::vector<Message> messages = read_messages(reader, errors);
-  refuse_what_is_not_done(reader);
+  GenerateRequest request;
+  read_chat(reader, body, errors, request);
   if (!errors.empty()) throw InvalidBody(std::move(errors));
-  return messages;
+  return request;
 }
 
 }  // namespace rbee::server

@@ -9,10 +9,10 @@
 namespace rbee::server {
 
 // A body of POST /v1/messages: Anthropic's defaults are filled in, `system` is the first message,
-// `stream` says whether to stream. What the worker does not do (tools, pictures, thinking) is an
-// error; other unknown fields are ignored. Throws InvalidBody.
+// `stream` says whether to stream. What the worker does not do (pictures, other tools than
+// functions) is an error; other unknown fields are ignored. Throws InvalidBody.
 GenerateRequest parse_anthropic(std::string_view body);
-// Of POST /v1/messages/count_tokens: the messages alone. Throws InvalidBody.
-std::vector<Message> parse_anthropic_count(std::string_view body);
+// Of POST /v1/messages/count_tokens: messages and tools alone. Throws InvalidBody.
+GenerateRequest parse_anthropic_count(std::string_view body);
 
 }  // namespace rbee::server

@@ -12,7 +12,7 @@ std::string dump(const Json& value) {
 }
 
 std::string_view stop_reason(const EndEvent& end) {
-  if (end.stop_reason == "EOS") return "end_turn";
+  if (end.stop_reason == "EOS") return end.called ? "tool_use" : "end_turn";
   if (end.stop_reason == "STOP_SEQUENCE") return "stop_sequence";
   return end.stop_reason == "CONTEXT_FULL" ? "model_context_window_exceeded" : "max_tokens";
 }
@@ -25,6 +25,36 @@ Json message(const AnthropicAnswer& answer) {
   return {{"id", answer.id},         {"type", "message"},        {"role", "assistant"},
           {"model", answer.model},   {"content", Json::array()}, {"stop_reason", nullptr},
           {"stop_sequence", nullptr}};
+}
+
+Json block(const AnswerItem& item, std::string_view text) {
+  switch (item.kind) {
+    case AnswerItem::Kind::reasoning:
+      return {{"type", "thinking"}, {"thinking", text}, {"signature", ""}};
+    case AnswerItem::Kind::call: {
+      Json input = text.empty() ? Json::object() : Json::parse(text, nullptr, false);
+      if (!input.is_object()) input = Json::object();  // it was cut off
+      return {{"type", "tool_use"},
+              {"id", item.call_id},
+              {"name", item.name},
+              {"input", std::move(input)}};
+    }
+    case AnswerItem::Kind::text:
+      break;
+  }
+  return {{"type", "text"}, {"text", text}};
+}
+
+Json delta(const AnswerItem& item, std::string_view text) {
+  switch (item.kind) {
+    case AnswerItem::Kind::reasoning:
+      return {{"type", "thinking_delta"}, {"thinking", text}};
+    case AnswerItem::Kind::call:
+      return {{"type", "input_json_delta"}, {"partial_json", text}};
+    case AnswerItem::Kind::text:
+      break;
+  }
+  return {{"type", "text_delta"}, {"text", text}};
 }
 
 std::string_view error_type(int status) {
@@ -48,10 +78,10 @@ std::string_view error_type(int status) {
 
 }  // namespace
 
-std::string anthropic_message_json(const AnthropicAnswer& answer, std::string_view text,
-                                   const EndEvent& end) {
+std::string anthropic_message_json(const AnthropicAnswer& answer,
+                                   const std::vector<AnswerItem>& items, const EndEvent& end) {
   Json out = message(answer);
-  out["content"].push_back({{"type", "text"}, {"text", text}});
+  for (const AnswerItem& item : items) out["content"].push_back(block(item, item.text));
   out["stop_reason"] = stop_reason(end);
   out["stop_sequence"] = stop_sequence(end);
   out["usage"] = {{"input_tokens", end.prompt_tokens}, {"output_tokens", end.tokens_out}};
@@ -65,20 +95,20 @@ std::string anthropic_start_json(const AnthropicAnswer& answer, int32_t prompt_t
   return dump(out);
 }
 
-std::string anthropic_block_start_json() {
-  Json out = {{"type", "content_block_start"}, {"index", 0}};
-  out["content_block"] = {{"type", "text"}, {"text", ""}};
+std::string anthropic_block_start_json(const AnswerItem& item, size_t index) {
+  Json out = {{"type", "content_block_start"}, {"index", index}};
+  out["content_block"] = block(item, "");
   return dump(out);
 }
 
-std::string anthropic_delta_json(std::string_view text) {
-  Json out = {{"type", "content_block_delta"}, {"index", 0}};
-  out["delta"] = {{"type", "text_delta"}, {"text", text}};
+std::string anthropic_delta_json(const AnswerItem& item, size_t index, std::string_view text) {
+  Json out = {{"type", "content_block_delta"}, {"index", index}};
+  out["delta"] = delta(item, text);
   return dump(out);
 }
 
-std::string anthropic_block_stop_json() {
-  return dump({{"type", "content_block_stop"}, {"index", 0}});
+std::string anthropic_block_stop_json(size_t index) {
+  return dump({{"type", "content_block_stop"}, {"index", index}});
 }
 
 std::string anthropic_message_delta_json(const EndEvent& end) {

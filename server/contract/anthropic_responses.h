@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/contract/responses.h"
 
@@ -14,14 +15,15 @@ struct AnthropicAnswer {
   std::string model;
 };
 
-std::string anthropic_message_json(const AnthropicAnswer& answer, std::string_view text,
-                                   const EndEvent& end);
+std::string anthropic_message_json(const AnthropicAnswer& answer,
+                                   const std::vector<AnswerItem>& items, const EndEvent& end);
 
 // Payloads of a stream, each sent under the name that is its `type`.
 std::string anthropic_start_json(const AnthropicAnswer& answer, int32_t prompt_tokens);
-std::string anthropic_block_start_json();
-std::string anthropic_delta_json(std::string_view text);
-std::string anthropic_block_stop_json();
+// Of the block `index`, which is the item; text: what has come of it since.
+std::string anthropic_block_start_json(const AnswerItem& item, size_t index);
+std::string anthropic_delta_json(const AnswerItem& item, size_t index, std::string_view text);
+std::string anthropic_block_stop_json(size_t index);
 std::string anthropic_message_delta_json(const EndEvent& end);
 std::string anthropic_message_stop_json();
 

@@ -33,6 +33,27 @@ class Fields {
     }
   }
 
+  // "format" of the Responses API's "text".
+  void read_text(ObjectReader& text) {
+    const json* value = text.find("format");
+    if (value == nullptr) return;
+    if (!value->is_object()) {
+      return text.note("format", "type(object)", "must be an object", value);
+    }
+    ObjectReader format(*value, "text.format.", errors_);
+    const std::string type = format.text("type").value_or("");
+    if (type == "json_object") {
+      take(text, "format", "json_object");
+    } else if (type == "json_schema") {
+      if (format.find("schema") == nullptr)
+        format.note("schema", "required", "is missing", nullptr);
+      take_schema(format, "schema", "/text/format/schema");
+    } else if (type != "text") {
+      format.note("type", "one_of(text, json_object, json_schema)",
+                  "must be text, json_object or json_schema", format.find("type"));
+    }
+  }
+
   ConstraintFields out;
 
  private:
@@ -125,6 +146,13 @@ ConstraintFields read_constraint(ObjectReader& reader, std::string_view body,
                                  std::vector<FieldError>& errors) {
   Fields fields(body, errors);
   fields.read(reader);
+  return std::move(fields.out);
+}
+
+ConstraintFields read_text_format(ObjectReader& text, std::string_view body,
+                                  std::vector<FieldError>& errors) {
+  Fields fields(body, errors);
+  fields.read_text(text);
   return std::move(fields.out);
 }
 

@@ -14,5 +14,8 @@ namespace rbee::server {
 // from it.
 ConstraintFields read_constraint(ObjectReader& reader, std::string_view body,
                                  std::vector<FieldError>& errors);
+// The same for "format" of the Responses API's "text", which `text` reads.
+ConstraintFields read_text_format(ObjectReader& text, std::string_view body,
+                                  std::vector<FieldError>& errors);
 
 }  // namespace rbee::server

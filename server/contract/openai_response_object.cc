@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "rbee/core/cat.h"
+#include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
+#include "server/contract/tool_fields.h"
 
 namespace rbee::server {
 namespace {
@@ -23,16 +25,13 @@ void refuse_what_is_not_done(ObjectReader& reader) {
     std::vector<json> values;
   };
   static const std::vector<Neutral> fields = {
-      {"tools", {json::array()}},
-      {"tool_choice", {"auto", "none"}},
       {"previous_response_id", {}},
       {"conversation", {}},
       {"background", {false}},
       {"prompt", {}},
-      {"text", {json::object(), {{"format", {{"type", "text"}}}}}},
       {"top_logprobs", {0}},
       {"truncation", {"disabled"}},
-      {"include", {json::array()}},
+      {"include", {json::array(), {"reasoning.encrypted_content"}}},  // of which there is none
   };
   for (const Neutral& neutral : fields) {
     const json* value = reader.find(neutral.field);
@@ -59,15 +58,16 @@ std::string read_content(const json& value, ObjectReader& message) {
   return out;
 }
 
-Message read_item(const json& entry, const std::string& prefix, std::vector<FieldError>& errors) {
-  ObjectReader fields(entry, prefix, errors);
-  Message out;
-  const std::string type = fields.text("type").value_or("message");
-  if (type != "message") {
-    fields.note("type", "one_of(message)", "asks for what this worker does not do",
-                fields.find("type"));
-    return out;
+// The turn of the assistant that is being told: its items are one message.
+Message& assistant(std::vector<Message>& messages) {
+  if (messages.empty() || messages.back().role != "assistant") {
+    messages.push_back({.role = "assistant", .content = {}});
   }
+  return messages.back();
+}
+
+void read_message(ObjectReader& fields, std::vector<Message>& messages) {
+  Message out;
   out.role = fields.text("role").value_or("");
   if (out.role.empty()) fields.note("role", "required", "is missing", nullptr);
   if (out.role == "developer") out.role = "system";
@@ -76,7 +76,56 @@ Message read_item(const json& entry, const std::string& prefix, std::vector<Fiel
   } else {
     fields.note("content", "required", "is missing", nullptr);
   }
-  return out;
+  const bool goes_on = out.role == "assistant" && !messages.empty() &&
+                       messages.back().role == "assistant" && messages.back().content.empty() &&
+                       messages.back().tool_calls.empty();
+  if (goes_on) {
+    messages.back().content = std::move(out.content);
+  } else {
+    messages.push_back(std::move(out));
+  }
+}
+
+void read_reasoning(ObjectReader& fields, std::vector<Message>& messages) {
+  messages.push_back({.role = "assistant", .content = {}});
+  for (const char* name : {"content", "summary"}) {
+    const json* parts = fields.find(name);
+    if (parts == nullptr || !messages.back().reasoning.empty()) continue;
+    for (const json& part : parts->is_array() ? *parts : json::array()) {
+      const json text = part.is_object() ? part.value("text", json()) : json();
+      if (text.is_string()) messages.back().reasoning += text.get_ref<const std::string&>();
+    }
+  }
+}
+
+void read_item(const json& entry, const std::string& prefix, std::vector<FieldError>& errors,
+               std::vector<Message>& messages) {
+  ObjectReader fields(entry, prefix, errors);
+  const std::string type = fields.text("type").value_or("message");
+  const auto required = [&](const char* name) {
+    if (fields.find(name) == nullptr) fields.note(name, "required", "is missing", nullptr);
+    return fields.text(name).value_or("");
+  };
+  if (type == "message") {
+    read_message(fields, messages);
+  } else if (type == "function_call") {
+    assistant(messages).tool_calls.push_back(
+        {.id = required("call_id"), .name = required("name"), .arguments = required("arguments")});
+  } else if (type == "function_call_output") {
+    Message out{.role = "tool", .content = {}};
+    out.tool_call_id = required("call_id");
+    if (const json* output = fields.find("output")) {
+      out.content = read_content(*output, fields);
+    } else {
+      fields.note("output", "required", "is missing", nullptr);
+    }
+    messages.push_back(std::move(out));
+  } else if (type == "reasoning") {
+    read_reasoning(fields, messages);
+  } else {
+    fields.note("type", "one_of(message, function_call, function_call_output, reasoning)",
+                "asks for what this worker does not do", fields.find("type"));
+  }
 }
 
 void read_input(ObjectReader& reader, std::vector<FieldError>& errors, GenerateRequest& request) {
@@ -92,42 +141,104 @@ void read_input(ObjectReader& reader, std::vector<FieldError>& errors, GenerateR
   for (size_t i = 0; i < input->size(); ++i) {
     const json& entry = (*input)[i];
     if (entry.is_object()) {
-      request.messages.push_back(read_item(entry, cat("input[", i, "]."), errors));
+      read_item(entry, cat("input[", i, "]."), errors, request.messages);
     } else {
       reader.note(cat("input[", i, "]"), "type(object)", "must be an object", &entry);
     }
   }
 }
 
+// "reasoning": {"effort"}; what else it says is ignored.
+void read_effort(ObjectReader& reader, std::vector<FieldError>& errors, ChatFields& chat) {
+  const json* reasoning = reader.find("reasoning");
+  if (reasoning == nullptr) return;
+  if (!reasoning->is_object()) {
+    return reader.note("reasoning", "type(object)", "must be an object", reasoning);
+  }
+  ObjectReader fields(*reasoning, "reasoning.", errors);
+  read_reasoning_effort(fields, "effort", chat);
+}
+
+void read_text_form(ObjectReader& reader, std::string_view body, std::vector<FieldError>& errors,
+                    ResponseRequest& out) {
+  const json* text = reader.find("text");
+  if (text == nullptr) return;
+  if (!text->is_object()) return reader.note("text", "type(object)", "must be an object", text);
+  ObjectReader fields(*text, "text.", errors);
+  out.generate.constraint = read_text_format(fields, body, errors);
+  if (fields.find("format") != nullptr) {
+    out.text_format = dump(Json::parse(body).at("text").at("format"));
+  }
+}
+
 // ---- answers
 
-std::string message_id(const ResponseAnswer& answer) {
-  return "msg_" + answer.id;
+using Kind = AnswerItem::Kind;
+
+// One of an answer's, at its place in the output.
+std::string item_id(const ResponseAnswer& answer, const AnswerItem& item, size_t index) {
+  const char* prefix = item.kind == Kind::call ? "fc_" : item.kind == Kind::text ? "msg_" : "rs_";
+  return index == 0 ? prefix + answer.id : cat(prefix, answer.id, "-", index);
 }
 
 bool complete(const EndEvent& end) {
   return end.stop_reason == "EOS" || end.stop_reason == "STOP_SEQUENCE";
 }
 
-Json part(std::string_view text) {
+Json part(const AnswerItem& item, std::string_view text) {
+  if (item.kind == Kind::reasoning) return {{"type", "reasoning_text"}, {"text", text}};
   return {{"type", "output_text"},
           {"text", text},
           {"annotations", Json::array()},
           {"logprobs", Json::array()}};
 }
 
-Json item(const ResponseAnswer& answer, std::string_view status) {
-  return {{"id", message_id(answer)},
-          {"type", "message"},
-          {"status", status},
-          {"role", "assistant"},
-          {"content", Json::array()}};
+Json empty_item(const ResponseAnswer& answer, const AnswerItem& item, size_t index,
+                std::string_view status) {
+  Json out = {{"id", item_id(answer, item, index)}};
+  if (item.kind == Kind::call) {
+    out["type"] = "function_call";
+    out["status"] = status;
+    out["call_id"] = item.call_id;
+    out["name"] = item.name;
+    out["arguments"] = "";
+    return out;
+  }
+  out["type"] = item.kind == Kind::text ? "message" : "reasoning";
+  out["status"] = status;
+  if (item.kind == Kind::text) out["role"] = "assistant";
+  if (item.kind == Kind::reasoning) out["summary"] = Json::array();
+  out["content"] = Json::array();
+  return out;
 }
 
-Json whole_item(const ResponseAnswer& answer, std::string_view text, const EndEvent& end) {
-  Json out = item(answer, complete(end) ? "completed" : "incomplete");
-  out["content"].push_back(part(text));
+Json whole_item(const ResponseAnswer& answer, const AnswerItem& item, size_t index,
+                std::string_view status) {
+  Json out = empty_item(answer, item, index, status);
+  if (item.kind == Kind::call) {
+    out["arguments"] = item.text;
+  } else {
+    out["content"].push_back(part(item, item.text));
+  }
   return out;
+}
+
+Json tools_json(const ChatFields& chat) {
+  Json out = Json::array();
+  for (const SentTool& tool : chat.tools) {
+    const Json function = Json::parse(tool.json).at("function");
+    Json one = {{"type", "function"}};
+    one.update(function);
+    if (!one.contains("parameters")) one["parameters"] = nullptr;
+    one["strict"] = tool.strict;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Json tool_choice_json(const ChatFields& chat) {
+  if (!chat.tool.empty()) return {{"type", "function"}, {"name", chat.tool}};
+  return chat.tool_choice.empty() ? Json("auto") : Json(chat.tool_choice);
 }
 
 Json object(const ResponseAnswer& answer, std::string_view status) {
@@ -142,13 +253,14 @@ Json object(const ResponseAnswer& answer, std::string_view status) {
   out["max_output_tokens"] = limited ? Json(*asked.max_tokens) : Json(nullptr);
   out["model"] = answer.model;
   out["output"] = Json::array();
-  out["parallel_tool_calls"] = false;
+  out["parallel_tool_calls"] = asked.chat.parallel_tool_calls;
   out["previous_response_id"] = nullptr;
   out["store"] = false;
   out["temperature"] = asked.temperature.value_or(1.0f);
-  out["text"]["format"]["type"] = "text";
-  out["tool_choice"] = "auto";
-  out["tools"] = Json::array();
+  const std::string& format = answer.request.text_format;
+  out["text"]["format"] = format.empty() ? Json({{"type", "text"}}) : Json::parse(format);
+  out["tool_choice"] = tool_choice_json(asked.chat);
+  out["tools"] = tools_json(asked.chat);
   out["top_p"] = asked.top_p.value_or(1.0f);
   out["truncation"] = "disabled";
   out["usage"] = nullptr;
@@ -156,10 +268,14 @@ Json object(const ResponseAnswer& answer, std::string_view status) {
   return out;
 }
 
-Json ended(const ResponseAnswer& answer, std::string_view text, const EndEvent& end) {
+Json ended(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
+           const EndEvent& end) {
   Json out = object(answer, complete(end) ? "completed" : "incomplete");
   if (!complete(end)) out["incomplete_details"] = {{"reason", "max_output_tokens"}};
-  out["output"].push_back(whole_item(answer, text, end));
+  for (size_t i = 0; i < items.size(); ++i) {
+    const bool whole = complete(end) || i + 1 < items.size();
+    out["output"].push_back(whole_item(answer, items[i], i, whole ? "completed" : "incomplete"));
+  }
   out["usage"] = {{"input_tokens", end.prompt_tokens},
                   {"input_tokens_details", {{"cached_tokens", 0}}},
                   {"output_tokens", end.tokens_out},
@@ -168,17 +284,40 @@ Json ended(const ResponseAnswer& answer, std::string_view text, const EndEvent& 
   return out;
 }
 
-Json event(std::string_view type, int number) {
-  return {{"type", type}, {"sequence_number", number}};
+// What a stream calls the pieces of a part.
+std::string_view piece_name(const AnswerItem& item) {
+  if (item.kind == Kind::call) return "response.function_call_arguments";
+  return item.kind == Kind::text ? "response.output_text" : "response.reasoning_text";
 }
 
-Json part_event(std::string_view type, const ResponseAnswer& answer, int number) {
-  Json out = event(type, number);
-  out["item_id"] = message_id(answer);
-  out["output_index"] = 0;
-  out["content_index"] = 0;
-  return out;
-}
+// In a stream's events, which come one after another.
+class Events {
+ public:
+  Events(const ResponseAnswer& answer, ResponsePlace place, int& number)
+      : answer_(answer), place_(place), number_(number) {}
+
+  NamedEvent item(std::string_view type, Json value) const {
+    Json out = {{"type", type}, {"sequence_number", number_++}, {"output_index", place_.index}};
+    out["item"] = std::move(value);
+    return {std::string(type), dump(out)};
+  }
+  NamedEvent content(std::string_view type, const char* field, Json value) const {
+    Json out = {{"type", type},
+                {"sequence_number", number_++},
+                {"item_id", item_id(answer_, place_.item, place_.index)},
+                {"output_index", place_.index}};
+    if (place_.item.kind != Kind::call) out["content_index"] = 0;
+    out[field] = std::move(value);
+    if (type.starts_with("response.output_text")) out["logprobs"] = Json::array();
+    if (type == "response.function_call_arguments.done") out["name"] = place_.item.name;
+    return {std::string(type), dump(out)};
+  }
+
+ private:
+  const ResponseAnswer& answer_;
+  const ResponsePlace place_;
+  int& number_;
+};
 
 }  // namespace
 
@@ -194,6 +333,11 @@ ResponseRequest parse_response_request(std::string_view body) {
   }
   read_input(reader, errors, request);
   refuse_what_is_not_done(reader);
+  request.chat.split = true;
+  read_tools(reader, body, ToolSpelling::openai_responses, request.chat);
+  read_template_variables(reader, body, request.chat);
+  read_effort(reader, errors, request.chat);
+  read_text_form(reader, body, errors, out);
   reader.text("model");  // there is one, whatever it is called
   request.max_tokens = reader.integer("max_output_tokens", {1, INT32_MAX}).value_or(INT32_MAX);
   read_sampling(reader, request);
@@ -206,77 +350,68 @@ ResponseRequest parse_response_request(std::string_view body) {
   return out;
 }
 
-std::string response_json(const ResponseAnswer& answer, std::string_view text,
+std::string response_json(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
                           const EndEvent& end) {
-  return dump(ended(answer, text, end));
+  return dump(ended(answer, items, end));
 }
 
-std::string response_state_json(const ResponseAnswer& answer, std::string_view type, int number) {
-  Json out = event(type, number);
+NamedEvent response_state(const ResponseAnswer& answer, std::string_view type, int& number) {
+  Json out = {{"type", type}, {"sequence_number", number++}};
   out["response"] = object(answer, "in_progress");
-  return dump(out);
+  return {std::string(type), dump(out)};
 }
 
-std::string response_item_added_json(const ResponseAnswer& answer, int number) {
-  Json out = event("response.output_item.added", number);
-  out["output_index"] = 0;
-  out["item"] = item(answer, "in_progress");
-  return dump(out);
+std::vector<NamedEvent> response_item_opened(const ResponseAnswer& answer, ResponsePlace place,
+                                             int& number) {
+  const Events events(answer, place, number);
+  std::vector<NamedEvent> out{events.item(
+      "response.output_item.added", empty_item(answer, place.item, place.index, "in_progress"))};
+  if (place.item.kind != Kind::call) {
+    out.push_back(events.content("response.content_part.added", "part", part(place.item, "")));
+  }
+  return out;
 }
 
-std::string response_part_added_json(const ResponseAnswer& answer, int number) {
-  Json out = part_event("response.content_part.added", answer, number);
-  out["part"] = part("");
-  return dump(out);
+NamedEvent response_item_grew(const ResponseAnswer& answer, ResponsePlace place,
+                              std::string_view text, int& number) {
+  return Events(answer, place, number)
+      .content(cat(piece_name(place.item), ".delta"), "delta", text);
 }
 
-std::string response_delta_json(const ResponseAnswer& answer, std::string_view text, int number) {
-  Json out = part_event("response.output_text.delta", answer, number);
-  out["delta"] = text;
-  out["logprobs"] = Json::array();
-  return dump(out);
+std::vector<NamedEvent> response_item_closed(const ResponseAnswer& answer, ResponsePlace place,
+                                             bool whole, int& number) {
+  const Events events(answer, place, number);
+  const AnswerItem& item = place.item;
+  const bool call = item.kind == Kind::call;
+  std::vector<NamedEvent> out{
+      events.content(cat(piece_name(item), ".done"), call ? "arguments" : "text", item.text)};
+  if (!call) {
+    out.push_back(events.content("response.content_part.done", "part", part(item, item.text)));
+  }
+  out.push_back(
+      events.item("response.output_item.done",
+                  whole_item(answer, item, place.index, whole ? "completed" : "incomplete")));
+  return out;
 }
 
-std::string response_text_done_json(const ResponseAnswer& answer, std::string_view text,
-                                    int number) {
-  Json out = part_event("response.output_text.done", answer, number);
-  out["text"] = text;
-  out["logprobs"] = Json::array();
-  return dump(out);
+bool response_is_whole(const EndEvent& end) {
+  return complete(end);
 }
 
-std::string response_part_done_json(const ResponseAnswer& answer, std::string_view text,
-                                    int number) {
-  Json out = part_event("response.content_part.done", answer, number);
-  out["part"] = part(text);
-  return dump(out);
+NamedEvent response_end(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
+                        const EndEvent& end, int& number) {
+  const char* type = complete(end) ? "response.completed" : "response.incomplete";
+  Json out = {{"type", type}, {"sequence_number", number++}};
+  out["response"] = ended(answer, items, end);
+  return {type, dump(out)};
 }
 
-std::string response_item_done_json(const ResponseAnswer& answer, std::string_view text,
-                                    const EndEvent& end, int number) {
-  Json out = event("response.output_item.done", number);
-  out["output_index"] = 0;
-  out["item"] = whole_item(answer, text, end);
-  return dump(out);
-}
-
-std::string_view response_end_type(const EndEvent& end) {
-  return complete(end) ? "response.completed" : "response.incomplete";
-}
-
-std::string response_end_json(const ResponseAnswer& answer, std::string_view text,
-                              const EndEvent& end, int number) {
-  Json out = event(response_end_type(end), number);
-  out["response"] = ended(answer, text, end);
-  return dump(out);
-}
-
-std::string response_failed_json(const ResponseAnswer& answer, std::string_view code,
-                                 std::string_view message, int number) {
-  Json out = event("response.failed", number);
+NamedEvent response_failed(const ResponseAnswer& answer, std::string_view code,
+                           std::string_view message, int& number) {
+  Json out = {{"type", "response.failed"}, {"sequence_number", number++}};
   out["response"] = object(answer, "failed");
   out["response"]["error"] = {{"code", code}, {"message", message}};
-  return dump(out);
+  return {"response.failed", dump(out)};
 }
 
 }  // namespace rbee::server

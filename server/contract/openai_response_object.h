@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/contract/responses.h"
 
@@ -13,11 +14,12 @@ namespace rbee::server {
 struct ResponseRequest {
   GenerateRequest generate;  // OpenAI's defaults are filled in; `stream` says whether to stream
   std::string instructions;
+  std::string text_format;  // JSON of `text.format`; empty: none was given
 };
 
-// A body of POST /v1/responses: `input` is a text or a list of messages. What the worker does not
-// do (tools, previous_response_id, background, ...) is an error, other unknown fields are ignored.
-// Throws InvalidBody.
+// A body of POST /v1/responses: `input` is a text or a list of messages, calls, their results
+// and reasoning. What the worker does not do (tools but functions, previous_response_id,
+// background, ...) is an error, other unknown fields are ignored. Throws InvalidBody.
 ResponseRequest parse_response_request(std::string_view body);
 
 // What all parts of one answer have in common.
@@ -28,26 +30,35 @@ struct ResponseAnswer {
   ResponseRequest request;
 };
 
-std::string response_json(const ResponseAnswer& answer, std::string_view text, const EndEvent& end);
+std::string response_json(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
+                          const EndEvent& end);
 
-// Payloads of a stream, each sent under the name that is its `type`; `number` counts them from 0.
+// An event of a stream; its payload's `type` is the name, too.
+struct NamedEvent {
+  std::string name;
+  std::string payload;
+};
+// Where a part of the answer stands in its output.
+struct ResponsePlace {
+  const AnswerItem& item;
+  size_t index = 0;
+};
+
+// The events of a stream in their order. `number` counts them, from 0.
 // type: response.created or response.in_progress.
-std::string response_state_json(const ResponseAnswer& answer, std::string_view type, int number);
-std::string response_item_added_json(const ResponseAnswer& answer, int number);
-std::string response_part_added_json(const ResponseAnswer& answer, int number);
-std::string response_delta_json(const ResponseAnswer& answer, std::string_view text, int number);
-std::string response_text_done_json(const ResponseAnswer& answer, std::string_view text,
-                                    int number);
-std::string response_part_done_json(const ResponseAnswer& answer, std::string_view text,
-                                    int number);
-std::string response_item_done_json(const ResponseAnswer& answer, std::string_view text,
-                                    const EndEvent& end, int number);
-// response.completed or response.incomplete: response_end_type().
-std::string response_end_json(const ResponseAnswer& answer, std::string_view text,
-                              const EndEvent& end, int number);
-std::string_view response_end_type(const EndEvent& end);
-// response.failed
-std::string response_failed_json(const ResponseAnswer& answer, std::string_view code,
-                                 std::string_view message, int number);
+NamedEvent response_state(const ResponseAnswer& answer, std::string_view type, int& number);
+std::vector<NamedEvent> response_item_opened(const ResponseAnswer& answer, ResponsePlace place,
+                                             int& number);
+NamedEvent response_item_grew(const ResponseAnswer& answer, ResponsePlace place,
+                              std::string_view text, int& number);
+// whole: the part was not cut off.
+std::vector<NamedEvent> response_item_closed(const ResponseAnswer& answer, ResponsePlace place,
+                                             bool whole, int& number);
+bool response_is_whole(const EndEvent& end);
+// response.completed or response.incomplete
+NamedEvent response_end(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
+                        const EndEvent& end, int& number);
+NamedEvent response_failed(const ResponseAnswer& answer, std::string_view code,
+                           std::string_view message, int& number);
 
 }  // namespace rbee::server

@@ -57,6 +57,14 @@ struct EndEvent {
   bool called = false;           // the answer holds calls of functions
 };
 
+// A part of an answer that is told apart, in the order of the text.
+struct AnswerItem {
+  enum class Kind : uint8_t { text, reasoning, call };
+  Kind kind = Kind::text;
+  std::string text;           // of a call its arguments, JSON
+  std::string call_id, name;  // of a call
+};
+
 struct MetricsEvent {
   std::string job_id;
   int32_t tokens_out = 0;

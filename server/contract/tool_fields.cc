@@ -181,12 +181,15 @@ void read_template_variables(ObjectReader& reader, std::string_view body, ChatFi
       chat.template_variables = dump(ordered_json::parse(body).at("chat_template_kwargs"));
     }
   }
-  const std::optional<std::string> effort = reader.text("reasoning_effort");
+  read_reasoning_effort(reader, "reasoning_effort", chat);
+}
+
+void read_reasoning_effort(ObjectReader& reader, const char* name, ChatFields& chat) {
+  const std::optional<std::string> effort = reader.text(name);
   if (!effort) return;
   if (std::ranges::count(kEfforts, *effort) == 0) {
-    return reader.note("reasoning_effort", "one_of(none, minimal, low, medium, high, xhigh)",
-                       "must be none, minimal, low, medium, high or xhigh",
-                       reader.find("reasoning_effort"));
+    return reader.note(name, "one_of(none, minimal, low, medium, high, xhigh)",
+                       "must be none, minimal, low, medium, high or xhigh", reader.find(name));
   }
   if (*effort == "none") return add_template_variable(chat, "enable_thinking", false);
   add_template_variable(chat, "reasoning_effort", *effort);

@@ -18,6 +18,8 @@ void read_tools(ObjectReader& reader, std::string_view body, ToolSpelling spelli
                 ChatFields& chat);
 // "chat_template_kwargs" and "reasoning_effort".
 void read_template_variables(ObjectReader& reader, std::string_view body, ChatFields& chat);
+// The effort under the reader's name of it.
+void read_reasoning_effort(ObjectReader& reader, const char* name, ChatFields& chat);
 // More variables of the template, as members of a JSON object.
 void add_template_variable(ChatFields& chat, const char* name, const nlohmann::json& value);
 // "tool_calls" of an assistant's message.

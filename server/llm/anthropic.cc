@@ -2,27 +2,24 @@
 
 #include "server/contract/anthropic_requests.h"
 #include "server/contract/anthropic_responses.h"
+#include "server/llm/item_reply.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
 namespace {
 
 // Events as they come; the queue is closed after message_stop or an error.
-class AnthropicStream final : public Reply {
+class AnthropicStream final : public ItemReply {
  public:
   AnthropicStream(std::shared_ptr<EventQueue> queue, AnthropicAnswer answer)
       : queue_(std::move(queue)), answer_(std::move(answer)) {}
 
   void started(const StartedEvent& event) override {
     queue_->push_event("message_start", anthropic_start_json(answer_, event.prompt_tokens));
-    queue_->push_event("content_block_start", anthropic_block_start_json());
     queue_->push_event("ping", R"({"type":"ping"})");
   }
-  void token(std::string_view text, int32_t) override {
-    queue_->push_event("content_block_delta", anthropic_delta_json(text));
-  }
   void end(const EndEvent& event, const MetricsEvent&, double) override {
-    queue_->push_event("content_block_stop", anthropic_block_stop_json());
+    close_all();
     queue_->push_event("message_delta", anthropic_message_delta_json(event));
     queue_->push_event("message_stop", anthropic_message_stop_json());
     queue_->close();
@@ -33,20 +30,30 @@ class AnthropicStream final : public Reply {
   }
 
  private:
+  void opened(const AnswerItem& item) override {
+    queue_->push_event("content_block_start", anthropic_block_start_json(item, place()));
+  }
+  void grew(const AnswerItem& item, std::string_view text) override {
+    queue_->push_event("content_block_delta", anthropic_delta_json(item, place(), text));
+  }
+  void closed(const AnswerItem&) override {
+    queue_->push_event("content_block_stop", anthropic_block_stop_json(place()));
+  }
+  size_t place() const { return items().size() - 1; }
+
   std::shared_ptr<EventQueue> queue_;
   const AnthropicAnswer answer_;
 };
 
 // The answer in one response.
-class AnthropicText final : public Reply {
+class AnthropicText final : public ItemReply {
  public:
   AnthropicText(std::shared_ptr<DelayedResponse> response, AnthropicAnswer answer)
       : response_(std::move(response)), answer_(std::move(answer)) {}
 
-  void started(const StartedEvent&) override {}
-  void token(std::string_view text, int32_t) override { text_ += text; }
   void end(const EndEvent& event, const MetricsEvent&, double) override {
-    response_->set(json_response(200, anthropic_message_json(answer_, text_, event)));
+    close_all();
+    response_->set(json_response(200, anthropic_message_json(answer_, items(), event)));
   }
   void error(const WireError& error, std::string_view message) override {
     response_->set(json_response(error.status, anthropic_error_json(error.status, message)));
@@ -55,7 +62,6 @@ class AnthropicText final : public Reply {
  private:
   std::shared_ptr<DelayedResponse> response_;
   const AnthropicAnswer answer_;
-  std::string text_;
 };
 
 // In Anthropic's form, whatever was thrown.
@@ -92,7 +98,8 @@ Response messages(LlmService& service, const Request& request) {
 
 Response counted(const engine::Engine& engine, std::string_view body) {
   try {
-    const std::string text = engine.render(to_engine(parse_anthropic_count(body)), {});
+    const GenerateRequest request = parse_anthropic_count(body);
+    const std::string text = engine.render(to_engine(request.messages), to_engine(request.chat));
     return json_response(200, anthropic_count_json(engine.tokenize(text, {}).size()));
   } catch (const std::exception&) {
     return failed();

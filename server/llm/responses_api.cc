@@ -4,62 +4,66 @@
 
 #include "server/contract/openai_response_object.h"
 #include "server/contract/openai_responses.h"
+#include "server/llm/item_reply.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
 namespace {
 
 // Events as they come; the queue is closed after the last.
-class ResponseStream final : public Reply {
+class ResponseStream final : public ItemReply {
  public:
   ResponseStream(std::shared_ptr<EventQueue> queue, ResponseAnswer answer)
       : queue_(std::move(queue)), answer_(std::move(answer)) {}
 
   void started(const StartedEvent&) override {
-    for (const std::string_view type : {"response.created", "response.in_progress"}) {
-      queue_->push_event(type, response_state_json(answer_, type, number_++));
-    }
-    queue_->push_event("response.output_item.added", response_item_added_json(answer_, number_++));
-    queue_->push_event("response.content_part.added", response_part_added_json(answer_, number_++));
-  }
-  void token(std::string_view text, int32_t) override {
-    text_ += text;
-    queue_->push_event("response.output_text.delta", response_delta_json(answer_, text, number_++));
+    push(response_state(answer_, "response.created", number_));
+    push(response_state(answer_, "response.in_progress", number_));
   }
   void end(const EndEvent& event, const MetricsEvent&, double) override {
-    queue_->push_event("response.output_text.done",
-                       response_text_done_json(answer_, text_, number_++));
-    queue_->push_event("response.content_part.done",
-                       response_part_done_json(answer_, text_, number_++));
-    queue_->push_event("response.output_item.done",
-                       response_item_done_json(answer_, text_, event, number_++));
-    queue_->push_event(response_end_type(event),
-                       response_end_json(answer_, text_, event, number_++));
+    whole_ = response_is_whole(event);
+    close_all();
+    push(response_end(answer_, items(), event, number_));
     queue_->close();
   }
   void error(const WireError& error, std::string_view message) override {
-    queue_->push_event("response.failed",
-                       response_failed_json(answer_, error.code, message, number_++));
+    push(response_failed(answer_, error.code, message, number_));
     queue_->close();
   }
 
  private:
+  void opened(const AnswerItem& item) override {
+    push(response_item_opened(answer_, place(item), number_));
+  }
+  void grew(const AnswerItem& item, std::string_view text) override {
+    push(response_item_grew(answer_, place(item), text, number_));
+  }
+  void closed(const AnswerItem& item) override {
+    push(response_item_closed(answer_, place(item), whole_, number_));
+  }
+  ResponsePlace place(const AnswerItem& item) const {
+    return {.item = item, .index = items().size() - 1};
+  }
+  void push(const NamedEvent& event) { queue_->push_event(event.name, event.payload); }
+  void push(const std::vector<NamedEvent>& events) {
+    for (const NamedEvent& event : events) push(event);
+  }
+
   std::shared_ptr<EventQueue> queue_;
   const ResponseAnswer answer_;
-  std::string text_;
+  bool whole_ = true;
   int number_ = 0;
 };
 
 // The answer in one response.
-class ResponseText final : public Reply {
+class ResponseText final : public ItemReply {
  public:
   ResponseText(std::shared_ptr<DelayedResponse> later, ResponseAnswer answer)
       : later_(std::move(later)), answer_(std::move(answer)) {}
 
-  void started(const StartedEvent&) override {}
-  void token(std::string_view text, int32_t) override { text_ += text; }
   void end(const EndEvent& event, const MetricsEvent&, double) override {
-    later_->set(json_response(200, response_json(answer_, text_, event)));
+    close_all();
+    later_->set(json_response(200, response_json(answer_, items(), event)));
   }
   void error(const WireError& error, std::string_view message) override {
     later_->set(json_response(error.status, openai_error_json(error.status, error.code, message)));
@@ -68,7 +72,6 @@ class ResponseText final : public Reply {
  private:
   std::shared_ptr<DelayedResponse> later_;
   const ResponseAnswer answer_;
-  std::string text_;
 };
 
 std::string error_body(int status, std::string_view code, const std::exception& error) {

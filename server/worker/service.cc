@@ -13,7 +13,9 @@ namespace {
     case Code::out_of_memory:
       throw Refused(Why::overloaded, error.what());
     case Code::unsupported:
-      throw Refused(Why::stopping, error.what());
+      // Of the engine itself; others say what of the request cannot be done.
+      if (error.op() == "engine") throw Refused(Why::stopping, error.what());
+      throw error;
     case Code::device:
       throw Refused(Why::unhealthy, error.what());
     default:

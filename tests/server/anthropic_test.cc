@@ -78,13 +78,86 @@ TEST(Anthropic, AStream) {
     names.push_back(name);
     EXPECT_EQ(payload.at("type"), name);
   }
-  ASSERT_THAT(names, ElementsAre("message_start", "content_block_start", "ping",
+  ASSERT_THAT(names, ElementsAre("message_start", "ping", "content_block_start",
                                  "content_block_delta", "content_block_delta", "content_block_stop",
                                  "message_delta", "message_stop"));
   EXPECT_EQ(got[0].second.at("message").at("usage").at("input_tokens"), 5);
   EXPECT_EQ(got[3].second.at("delta"), json({{"type", "text_delta"}, {"text", "Hel"}}));
   EXPECT_EQ(got[6].second.at("delta").at("stop_reason"), "end_turn");
   EXPECT_EQ(got[6].second.at("usage").at("output_tokens"), 2);
+}
+
+json with_tools() {
+  json body = hello();
+  body["tools"] = {{{"name", "f"}, {"description", "d"}, {"input_schema", {{"type", "object"}}}}};
+  return body;
+}
+
+Script calling() {
+  return {.pieces = {"<think>Hm</think>Yes. <tool_call>{\"name\": \"f\", \"arg",
+                     "uments\": {\"a\": 1}}</tool_call>"},
+          .format = {text::ToolFormat::hermes, text::ReasoningFormat::think}};
+}
+
+TEST(Anthropic, ThinkingTextAndCallsAreBlocks) {
+  Worker worker({.script = calling()});
+  const json answer = json::parse(worker.post(kMessages, with_tools().dump()).body);
+  EXPECT_EQ(answer.at("content"), json::parse(R"([
+      {"type":"thinking","thinking":"Hm","signature":""},{"type":"text","text":"Yes."},
+      {"type":"tool_use","id":"call_0","name":"f","input":{"a":1}}])"));
+  EXPECT_EQ(answer.at("stop_reason"), "tool_use");
+}
+
+TEST(Anthropic, BlocksOfAStream) {
+  Worker worker({.script = calling()});
+  json body = with_tools();
+  body["stream"] = true;
+  std::string arguments;
+  std::vector<std::string> kinds;
+  int stops = 0;
+  for (const auto& [name, payload] : events(worker.post(kMessages, body.dump()).body)) {
+    if (name == "content_block_start") {
+      EXPECT_EQ(payload.at("index"), kinds.size());
+      kinds.push_back(payload.at("content_block").at("type"));
+    }
+    stops += name == "content_block_stop";
+    if (name == "content_block_delta") {
+      arguments += payload.at("delta").value("partial_json", "");
+    }
+    if (name == "message_delta") {
+      EXPECT_EQ(payload.at("delta").at("stop_reason"), "tool_use");
+    }
+  }
+  EXPECT_THAT(kinds, ElementsAre("thinking", "text", "tool_use"));
+  EXPECT_EQ(stops, 3);
+  EXPECT_EQ(arguments, R"({"a": 1})");
+}
+
+TEST(Anthropic, ToolsAndTheirResultsReachTheEngine) {
+  Worker worker;
+  json body = with_tools();
+  body["tool_choice"] = {{"type", "tool"}, {"name", "f"}, {"disable_parallel_tool_use", true}};
+  body["thinking"] = {{"type", "enabled"}, {"budget_tokens", 1024}};
+  body["messages"] = json::parse(R"([{"role":"user","content":"Hi"},
+      {"role":"assistant","content":[{"type":"thinking","thinking":"Hm","signature":""},
+       {"type":"text","text":"Yes."},{"type":"tool_use","id":"t1","name":"f","input":{"a":1}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1",
+       "content":[{"type":"text","text":"7"}]},{"type":"text","text":"And?"}]}])");
+  const RawResponse response = worker.post(kMessages, body.dump());
+  ASSERT_EQ(response.status, 200) << response.body;
+  const engine::Request asked = worker.engine.last_request();
+  ASSERT_EQ(asked.messages.size(), 4U);
+  EXPECT_EQ(asked.messages[1].reasoning, "Hm");
+  EXPECT_EQ(asked.messages[1].tool_calls.at(0).arguments, R"({"a":1})");
+  EXPECT_EQ(asked.messages[2].role, "tool");
+  EXPECT_EQ(asked.messages[2].tool_call_id, "t1");
+  EXPECT_EQ(asked.messages[2].content, "7");
+  EXPECT_EQ(asked.messages[3].content, "And?");
+  EXPECT_EQ(asked.chat.tool, "f");
+  EXPECT_FALSE(asked.chat.parallel_tool_calls);
+  EXPECT_EQ(asked.chat.template_variables, R"({"enable_thinking":true})");
+  ASSERT_EQ(asked.chat.tools.size(), 1U);
+  EXPECT_EQ(asked.chat.tools[0].parameters, R"({"type":"object"})");
 }
 
 TEST(Anthropic, AStreamThatFails) {
@@ -120,8 +193,13 @@ TEST(Anthropic, WhatIsWrongIsNamed) {
   const json image = {{{"type", "image"}, {"source", {{"type", "base64"}}}}};
   EXPECT_THAT(message("messages", {{{"role", "user"}, {"content", image}}}),
               HasSubstr("messages[0].content"));
-  EXPECT_THAT(message("thinking", {{"type", "enabled"}, {"budget_tokens", 9}}),
-              HasSubstr("thinking"));
+  EXPECT_THAT(message("thinking", {{"type", "loud"}}), HasSubstr("thinking.type"));
+  EXPECT_THAT(message("tools", {{{"type", "bash_20250124"}, {"name", "bash"}}}),
+              HasSubstr("tools[0].type"));
+  EXPECT_THAT(message("tool_choice", {{"type", "any"}}), HasSubstr("tool_choice needs tools"));
+  const json result = {{{"type", "tool_result"}, {"tool_use_id", "t1"}}};
+  EXPECT_THAT(message("messages", {{{"role", "assistant"}, {"content", result}}}),
+              HasSubstr("messages[0].content"));
 }
 
 TEST(Anthropic, AFullQueueIsARateLimit) {

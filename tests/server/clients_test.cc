@@ -87,5 +87,17 @@ TEST(ChatClients, AnthropicsOwnPythonClient) {
   run_client(worker, "anthropic_client.py");
 }
 
+TEST(ChatClients, ToolsWithBothPythonClients) {
+  {
+    Process worker(FAKE_WORKER, {"--model", "echo", "--port", "0", "--model-ref", "hf:tiny/chat"});
+    run_client(worker, "tools_client.py", {"echo"});
+  }
+  if (IsSkipped()) return;
+  const test::ModelFolder model(RBEE_TEST_DATA);
+  Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",
+                              "--context", "256", "--tool-parser", "llama3"});
+  run_client(worker, "tools_client.py", {"forced"});
+}
+
 }  // namespace
 }  // namespace rbee::testing

@@ -61,7 +61,9 @@ std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
   }
   if (flags.model == "echo") {
     return std::make_unique<FakeEngine>(
-        Script{.echo = true, .pause = std::chrono::milliseconds(5)});
+        Script{.echo = true,
+               .format = {rbee::text::ToolFormat::hermes, rbee::text::ReasoningFormat::think},
+               .pause = std::chrono::milliseconds(5)});
   }
   return std::make_unique<FakeEngine>(Script{.hold_after = flags.model == "hold"});
 }

@@ -77,6 +77,96 @@ TEST(Responses, AStream) {
   EXPECT_EQ(last.at("response").at("output").at(0).at("content").at(0).at("text"), "Hello");
 }
 
+constexpr const char* kTools =
+    R"("tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true}])";
+
+Script calling() {
+  return {.pieces = {"<think>Hm</think>Yes. <tool_call>{\"name\": \"f\", \"arg",
+                     "uments\": {\"a\": 1}}</tool_call>"},
+          .format = {text::ToolFormat::hermes, text::ReasoningFormat::think}};
+}
+
+TEST(Responses, ReasoningTextAndCallsAreItemsInTheirOrder) {
+  Worker worker({.script = calling()});
+  const json answer =
+      json::parse(worker.post(kResponses, cat(R"({"input":"Hi",)", kTools, "}")).body);
+  json output = answer.at("output");
+  ASSERT_EQ(output.size(), 3u);
+  for (json& item : output) EXPECT_FALSE(item.at("id").get<std::string>().empty());
+  EXPECT_EQ(output[0].at("type"), "reasoning");
+  EXPECT_EQ(output[0].at("content")[0], json({{"type", "reasoning_text"}, {"text", "Hm"}}));
+  EXPECT_EQ(output[1].at("content")[0].at("text"), "Yes.");
+  output[2].erase("id");
+  EXPECT_EQ(output[2], json::parse(R"({"type":"function_call","status":"completed",
+      "call_id":"call_0","name":"f","arguments":"{\"a\": 1}"})"));
+  EXPECT_EQ(answer.at("tools")[0].at("name"), "f");
+  EXPECT_EQ(answer.at("tools")[0].at("strict"), true);
+  EXPECT_EQ(answer.at("tool_choice"), "auto");
+}
+
+TEST(Responses, ItemsOfAStream) {
+  Worker worker({.script = calling()});
+  std::vector<std::string> types;
+  std::string arguments;
+  json done;
+  for (const std::string& payload : payloads(
+           worker.post(kResponses, cat(R"({"input":"Hi","stream":true,)", kTools, "}")).body)) {
+    const json event = json::parse(payload);
+    const std::string type = event.at("type");
+    EXPECT_EQ(event.at("sequence_number"), types.size());
+    types.push_back(type);
+    if (type == "response.function_call_arguments.delta") arguments += event.at("delta");
+    if (type == "response.function_call_arguments.done") done = event;
+  }
+  EXPECT_THAT(
+      types,
+      ElementsAre("response.created", "response.in_progress", "response.output_item.added",
+                  "response.content_part.added", "response.reasoning_text.delta",
+                  "response.reasoning_text.done", "response.content_part.done",
+                  "response.output_item.done", "response.output_item.added",
+                  "response.content_part.added", "response.output_text.delta",
+                  "response.output_text.done", "response.content_part.done",
+                  "response.output_item.done", "response.output_item.added",
+                  "response.function_call_arguments.delta", "response.function_call_arguments.done",
+                  "response.output_item.done", "response.completed"));
+  EXPECT_EQ(arguments, R"({"a": 1})");
+  EXPECT_EQ(done.at("arguments"), arguments);
+  EXPECT_EQ(done.at("output_index"), 2);
+}
+
+TEST(Responses, EarlierItemsAreTheAssistantsTurn) {
+  Worker worker;
+  const RawResponse response = worker.post(kResponses, R"({"input":[
+      {"role":"user","content":"Hi"},
+      {"type":"reasoning","id":"rs_1","summary":[],
+       "content":[{"type":"reasoning_text","text":"Hm"}]},
+      {"type":"message","role":"assistant","content":[{"type":"output_text","text":"Yes."}]},
+      {"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},
+      {"type":"function_call_output","call_id":"c1","output":"7"}],
+      "reasoning":{"effort":"low"},"tool_choice":"none"})");
+  ASSERT_EQ(response.status, 200) << response.body;
+  const engine::Request asked = worker.engine.last_request();
+  ASSERT_EQ(asked.messages.size(), 3U);
+  EXPECT_EQ(asked.messages[1].reasoning, "Hm");
+  EXPECT_EQ(asked.messages[1].content, "Yes.");
+  ASSERT_EQ(asked.messages[1].tool_calls.size(), 1U);
+  EXPECT_EQ(asked.messages[2].role, "tool");
+  EXPECT_EQ(asked.messages[2].content, "7");
+  EXPECT_EQ(asked.chat.template_variables, R"({"reasoning_effort":"low"})");
+}
+
+TEST(Responses, TheFormOfTheTextReachesTheEngine) {
+  Worker worker;
+  const RawResponse response =
+      worker.post(kResponses, R"({"input":"x","text":{"format":{"type":"json_schema","name":"n",
+                      "schema":{"properties":{"z":true,"a":true}}}}})");
+  ASSERT_EQ(response.status, 200) << response.body;
+  const engine::Constraint asked = worker.engine.last_request().constraint;
+  EXPECT_EQ(asked.kind, engine::Constraint::Kind::json_schema);
+  EXPECT_EQ(asked.text, R"({"properties":{"z":true,"a":true}})");
+  EXPECT_EQ(json::parse(response.body).at("text").at("format").at("name"), "n");
+}
+
 TEST(Responses, AStreamThatFails) {
   Worker worker({.script = {.failure = engine::Failed{Code::internal, "broken"}}});
   const auto events = payloads(worker.post(kResponses, R"({"input":"Hi","stream":true})").body);
@@ -97,9 +187,12 @@ TEST(Responses, WhatIsWrongIsNamed) {
   EXPECT_EQ(param("{}"), "input");
   EXPECT_EQ(param(R"({"input":""})"), "input");
   EXPECT_EQ(param(R"({"input":[{"role":"user"}]})"), "input[0].content");
-  EXPECT_EQ(param(R"({"input":[{"type":"function_call"}]})"), "input[0].type");
+  EXPECT_EQ(param(R"({"input":[{"type":"computer_call"}]})"), "input[0].type");
+  EXPECT_EQ(param(R"({"input":[{"type":"function_call"}]})"), "input[0].call_id");
+  EXPECT_EQ(param(R"({"input":"x","reasoning":{"effort":"much"}})"), "reasoning.effort");
+  EXPECT_EQ(param(R"({"input":"x","text":{"format":{"type":"xml"}}})"), "text.format.type");
   EXPECT_EQ(param(R"({"input":"x","previous_response_id":"resp_1"})"), "previous_response_id");
-  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"web_search"}]})"), "tools");
+  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"web_search"}]})"), "tools[0].type");
   EXPECT_EQ(param(R"({"input":"x","max_output_tokens":0})"), "max_output_tokens");
 }
 
