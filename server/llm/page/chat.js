@@ -132,6 +132,34 @@ function editor(message, index) {
     make("div", {className: "row"}, cancel, done));
 }
 
+// What the model thought, closed unless the reader opens it.
+function thoughtsNode(message) {
+  const writing = running?.message === message && !message.content && !message.calls?.length;
+  const head = make("summary", {textContent: writing ? "Thinking" : "Thoughts"});
+  const text = make("div", {className: "thoughts-text", textContent: message.thoughts});
+  const node = make("details", {className: "thoughts", open: message.thoughtsOpen ?? false}, head,
+    text);
+  head.classList.toggle("waiting", writing);
+  node.ontoggle = () => { message.thoughtsOpen = node.open; };
+  return node;
+}
+
+// Arguments as lines where they are JSON, as they came otherwise.
+function argumentsText(json) {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}
+
+function callNode(call) {
+  return make("div", {className: "call"},
+    make("div", {className: "call-head"}, make("span", {textContent: "calls"}),
+      make("b", {textContent: call.name})),
+    make("pre", {textContent: argumentsText(call.arguments)}));
+}
+
 function messageNode(message, index) {
   if (index === editing) return editor(message, index);
   const user = message.role === "user";
@@ -141,9 +169,13 @@ function messageNode(message, index) {
     body.textContent = message.content;
   } else {
     body.innerHTML = toHtml(message.content);
-    body.classList.toggle("waiting", running?.message === message && !message.content);
+    const silent = !message.content && !message.thoughts && !message.calls?.length;
+    body.classList.toggle("waiting", running?.message === message && silent);
+    body.hidden = !message.content && !silent;
   }
+  if (message.thoughts) node.append(thoughtsNode(message));
   node.append(body);
+  for (const call of message.calls ?? []) node.append(callNode(call));
   if (message.failure) {
     node.append(make("div", {className: "failure", textContent: message.failure}));
   }
@@ -187,19 +219,35 @@ function redraw(message) {
 
 // ---- answers
 
+// A message of the chat as the API takes it. Calls that nobody answers are shown, but not sent.
+const sent = ({role, content}) => ({role, content});
+
+function addCall(message, piece) {
+  message.calls ??= [];
+  const call = message.calls[piece.index] ??= {name: "", arguments: ""};
+  call.name ||= piece.function.name ?? "";
+  call.arguments += piece.function.arguments ?? "";
+}
+
+// What a piece brings. False: it is the last, and brings no text.
+function addPiece(message, piece) {
+  if (piece.thought) message.thoughts = (message.thoughts ?? "") + piece.thought;
+  if (piece.text) message.content += piece.text;
+  if (piece.call) addCall(message, piece.call);
+  return Boolean(piece.thought || piece.text || piece.call);
+}
+
 const titleOf = text => text.replace(/\s+/g, " ").slice(0, 60);
 
 async function write(target, message, abort) {
   let first = 0, last = 0, pieces = 0;
-  const history = target.messages.slice(0, -1).filter(each => each.content)
-    .map(({role, content}) => ({role, content}));
+  const history = target.messages.slice(0, -1).filter(each => each.content).map(sent);
   try {
     for await (const piece of complete(history, settings, abort.signal)) {
-      if (piece.text) {
+      if (addPiece(message, piece)) {
         last = performance.now();
         first ||= last;
         ++pieces;
-        message.content += piece.text;
         say(`${pieces} pieces`);
         redraw(message);
       } else {

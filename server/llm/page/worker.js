@@ -36,10 +36,22 @@ async function* payloads(stream) {
 const fields = ["temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty",
   "frequency_penalty", "presence_penalty", "seed"];
 
-// Yields {text} for each piece, then {reason, usage}. Throws Refused.
+// What the settings name as functions: JSON, a list in OpenAI's form; null for none.
+export function toolsOf(settings) {
+  if (!settings.tools?.trim()) return null;
+  try {
+    return JSON.parse(settings.tools);
+  } catch {
+    throw new Error("The tools in the settings are not JSON.");
+  }
+}
+
+// Yields {text}, {thought} or {call} for each piece, then {reason, usage}. Throws Refused.
 export async function* complete(messages, settings, signal) {
   const body = {stream: true, stream_options: {include_usage: true}, messages: [...messages]};
   if (settings.system) body.messages.unshift({role: "system", content: settings.system});
+  const tools = toolsOf(settings);
+  if (tools) body.tools = tools;
   for (const name of fields) if (settings[name] !== undefined) body[name] = settings[name];
   const headers = {"Content-Type": "application/json"};
   if (settings.key) headers.Authorization = "Bearer " + settings.key;
@@ -52,7 +64,10 @@ export async function* complete(messages, settings, signal) {
     const piece = JSON.parse(payload);
     if (piece.error) throw new Refused(200, piece.error.message);
     const choice = piece.choices?.[0];
-    if (choice?.delta?.content) yield {text: choice.delta.content};
+    const delta = choice?.delta ?? {};
+    if (delta.reasoning) yield {thought: delta.reasoning};
+    if (delta.content) yield {text: delta.content};
+    for (const call of delta.tool_calls ?? []) yield {call};
     end.reason = choice?.finish_reason ?? end.reason;
     end.usage = piece.usage ?? end.usage;
   }

@@ -43,6 +43,18 @@ def lines(path):
 1. Blanks at the end stay, as only the line break is cut off.
 2. See [the manual](https://docs.python.org/3/library/io.html)."""
 
+THINKING = """<think>
+The weather depends on the <b>city</b>.
+Rome is meant.
+</think>
+
+I look it up.
+<tool_call>
+{"name": "get_weather", "arguments": {"city": "Rome", "days": 2}}
+</tool_call>"""
+TOOLS = """[{"type": "function", "function": {"name": "get_weather", "parameters":
+  {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}}}]"""
+
 NASTY = """<img src=x onerror="window.hurt=1"> <script>window.hurt=2</script>
 
 [click](javascript:window.hurt=3) ![x](http://127.0.0.1:9/pixel.png)
@@ -141,6 +153,44 @@ def check_markdown(visit):
     answer.locator(".copy-code").click()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("def lines(path):\n    # one") and copied.endswith('"\\n")\n'), copied
+
+
+def check_thoughts_and_calls(visit):
+    page = visit.page
+    page.click("#new")
+    page.click("#open-settings")
+    page.fill("#s-tools", "no JSON")
+    page.click("#settings button[value=done]")
+    visit.send("anything")
+    expect(page.locator(".failure")).to_contain_text("not JSON")
+    page.click("#open-settings")
+    page.fill("#s-tools", TOOLS)
+    page.click("#settings button[value=done]")
+    page.click("#new")
+    visit.system_prompt(THINKING)
+    visit.ask("How is the weather in Rome?")
+    visit.system_prompt("")
+    assert visit.sent[-1]["tools"][0]["function"]["name"] == "get_weather", visit.sent[-1]
+    answer = visit.answers().last
+    expect(answer.locator(".body")).to_have_text("I look it up.")
+    expect(answer.locator(".call-head b")).to_have_text("get_weather")
+    expect(answer.locator(".call pre")).to_contain_text('"city": "Rome"')
+    thoughts = answer.locator(".thoughts-text")
+    expect(thoughts).not_to_be_visible()
+    answer.locator(".thoughts summary").click()
+    expect(thoughts).to_be_visible()
+    expect(thoughts).to_contain_text("on the <b>city</b>")
+    visit.shoot("chat_thoughts")
+    page.click("#theme")
+    page.click("#theme")
+    visit.shoot("chat_thoughts_dark")
+    page.click("#theme")
+    page.reload()  # kept with the chat
+    page.locator("#chats .open", has_text="How is the weather").click()
+    expect(visit.answers().last.locator(".call-head b")).to_have_text("get_weather")
+    page.click("#open-settings")
+    page.fill("#s-tools", "")
+    page.click("#settings button[value=done]")
 
 
 def check_injection(visit):
@@ -272,7 +322,7 @@ def main():
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         visit = Visit(browser, viewport={"width": 1180, "height": 780}, color_scheme="light")
-        for check in (give_key, check_markdown, check_injection, check_stop,
+        for check in (give_key, check_markdown, check_thoughts_and_calls, check_injection, check_stop,
                       check_regenerate_and_edit, check_settings, check_kept, check_themes):
             check(visit)
             print(check.__name__, "passed", flush=True)
