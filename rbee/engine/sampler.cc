@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "rbee/core/error.h"
 #include "rbee/ops/top_k.h"
@@ -104,15 +105,22 @@ Sampler::Wanted Sampler::wanted(int64_t vocab) const {
 }
 
 int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> history) {
+  std::vector<std::pair<int32_t, float>> banned;  // at this step, with their logits
   for (size_t i = 0; !mask_.all() && i < logits.size(); ++i) {
     if (!mask_.has(static_cast<int32_t>(i))) logits[i] = -INFINITY;
   }
   for (const LogitChanges::Change& change : changes_.prepare(history)) {
     if (static_cast<size_t>(change.id) >= logits.size()) continue;
     float& logit = logits[static_cast<size_t>(change.id)];
-    logit = changes_.apply(logit, change);
+    const float before = std::exchange(logit, changes_.apply(logit, change));
+    if (logit == -INFINITY && before > -INFINITY) banned.emplace_back(change.id, before);
   }
-  const int32_t likeliest = argmax(logits);
+  int32_t likeliest = argmax(logits);
+  // Where bans leave nothing that the mask allows, they do not count: the grammar wins.
+  if (likeliest >= 0 && logits[static_cast<size_t>(likeliest)] == -INFINITY) {
+    for (const auto& [id, logit] : banned) logits[static_cast<size_t>(id)] = logit;
+    likeliest = argmax(logits);
+  }
   check_finite(likeliest < 0 ? std::nanf("") : logits[static_cast<size_t>(likeliest)]);
   if (params_.temperature <= 0) return likeliest;
   const bool top_k_first = !chain_.empty() && chain_.front() == SamplerKind::top_k &&

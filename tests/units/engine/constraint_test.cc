@@ -116,6 +116,17 @@ TEST(Constraint, AnswersInABatchKeepTheirFormThroughPreemptions) {
   EXPECT_GT(engine->stats().preemptions, 0u);
 }
 
+TEST(Constraint, TheFormWinsOverBans) {
+  const auto engine = make_llm_engine(tiny_model(512), {});
+  Request request = constrained(Kind::regex, "[ab]{4}");
+  request.sampling.bad_words = {"a", "b", "aa", "ab", "ba", "bb"};
+  request.sampling.min_tokens = 50;
+  const auto sink = answer(*engine, request);
+  ASSERT_TRUE(sink->finished) << sink->failed->message;
+  EXPECT_EQ(sink->text.size(), 4u);
+  EXPECT_EQ(sink->text.find_first_not_of("ab"), std::string::npos) << sink->text;
+}
+
 TEST(Constraint, FaultsAreRefusedAtTheDoor) {
   const auto engine = make_llm_engine(tiny_model(), {});
   const auto refuse = [&](Kind kind, const char* text, const char* op, const char* what) {

@@ -242,6 +242,22 @@ TEST(Sampler, RepeatsItselfForASeed) {
   EXPECT_NE(sequence(3), sequence(4));
 }
 
+TEST(Sampler, BansGiveWayWhereTheyLeaveNothing) {
+  SamplingParams params = plain(0);
+  params.min_tokens = 9;
+  const uint64_t bits[] = {0b1010};  // 1 and 3 may come
+  for (const bool both : {true, false}) {
+    Sampler sampler(params, 1);
+    TokenRules rules;
+    rules.end_tokens = {3};
+    if (both) rules.bad_words = {{1}};
+    sampler.set_rules(rules);
+    sampler.allow({bits, 2});
+    std::vector<float> logits = {9, 2, 8, 5};
+    EXPECT_EQ(sampler.sample(logits, {}), both ? 3 : 1);
+  }
+}
+
 TEST(Sampler, NeverChoosesNanAndFailsWhenNothingIsFinite) {
   EXPECT_THAT(support(plain(1), {kNan, 0.0f, kNan, 0.0f}), ElementsAre(1, 3));
   std::vector<float> hopeless = {kNan, -std::numeric_limits<float>::infinity()};

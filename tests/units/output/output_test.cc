@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
@@ -383,6 +385,30 @@ TEST(OutputFormat, IsFoundInTheTemplate) {
   expect(deepseek_mark("tool_call_begin") + "```json", ToolFormat::deepseek_v3, none);
   expect(deepseek_mark("tool_call_begin"), ToolFormat::deepseek_v31, none);
   expect("<|start|>assistant<|channel|>", ToolFormat::harmony, ReasoningFormat::harmony);
+}
+
+// Templates in the published formats of families; those that say nothing of tools have no form.
+TEST(OutputFormat, FamiliesAreTold) {
+  const auto expect = [](const char* name, ToolFormat tools, ReasoningFormat reasoning) {
+    const auto path = std::filesystem::path(RBEE_TEST_DATA) / "units/template/goldens/templates" /
+                      cat(name, ".jinja");
+    std::ifstream file(path);
+    ASSERT_TRUE(file) << path;
+    const std::string source{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_EQ(detect_output_format(source), (OutputFormat{tools, reasoning})) << name;
+  };
+  const auto none = ReasoningFormat::none;
+  expect("harmony", ToolFormat::harmony, ReasoningFormat::harmony);
+  expect("hermes_tools", ToolFormat::hermes, none);
+  expect("qwen25_tools", ToolFormat::hermes, none);
+  expect("qwen3_thinking", ToolFormat::hermes, kThink);
+  expect("llama31_tools", ToolFormat::llama3, none);
+  expect("mistral_v3_tools", ToolFormat::mistral, none);
+  expect("deepseek_r1", ToolFormat::none, kThink);
+  expect("deepseek_v3", ToolFormat::deepseek_v3, none);
+  expect("chatml", ToolFormat::none, none);
+  expect("llama3", ToolFormat::none, none);
+  expect("gemma3", ToolFormat::none, none);
 }
 
 TEST(OutputFormat, NamesAreReadAndWritten) {
