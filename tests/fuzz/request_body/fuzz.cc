@@ -7,7 +7,10 @@
 
 #include "rbee/engine/engine.h"
 #include "rbee/engine/image_api.h"
+#include "server/contract/anthropic_requests.h"
 #include "server/contract/image_requests.h"
+#include "server/contract/openai_requests.h"
+#include "server/contract/openai_response_object.h"
 #include "server/contract/requests.h"
 #include "server/contract/responses.h"
 #include "server/llm/sampling.h"
@@ -42,6 +45,12 @@ void generate(std::string_view body) {
   checked.max_tokens = request.max_tokens.value_or(1);
   checked.sampling = server::to_engine(request);
   engine::validate(checked);  // throws when the two disagree on what is valid
+}
+
+// Of tools that were taken: a call that is required can be made.
+void require_tools(const server::ChatFields& chat) {
+  require(chat.tool_choice != "required" || !chat.tools.empty(), "a call without tools");
+  for (const server::SentTool& tool : chat.tools) require(!tool.json.empty(), "an empty tool");
 }
 
 // The numbers of a body for pictures, as the engine would get them.
@@ -79,6 +88,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   parse_or_report([body] { generate(body); });
   parse_or_report([body] { server::parse_cancel(body); });
+  parse_or_report([body] { require_tools(server::parse_openai_chat(body).generate.chat); });
+  parse_or_report([body] { require_tools(server::parse_response_request(body).generate.chat); });
+  parse_or_report([body] { require_tools(server::parse_anthropic(body).chat); });
   parse_or_report([body] { validate_image(server::parse_image_job(body).image); });
   parse_or_report([body] { validate_image(server::parse_openai_generation(body)); });
   parse_or_report([body] { server::parse_png_info(body); });
