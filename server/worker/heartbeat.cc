@@ -1,5 +1,7 @@
 #include "server/worker/heartbeat.h"
 
+#include <algorithm>
+
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 
@@ -46,7 +48,8 @@ void Heartbeat::loop() {
     const std::string problem = send(client_, options_.timeout);
     lock.lock();
     if (!stopping_) note(problem);
-    wake_.wait_for(lock, options_.interval, [this] { return due_ || stopping_; });
+    const auto pause = reached_ ? options_.interval : std::min(options_.retry, options_.interval);
+    wake_.wait_for(lock, pause, [this] { return due_ || stopping_; });
   }
 }
 

@@ -265,7 +265,8 @@ TEST(Front, UnderLoadAKilledWorkerFailsNoRequestThatHadNotBegun) {
   EXPECT_EQ(failed, 0);
   const json workers = front.workers(0, 2);
   EXPECT_EQ(workers[0].at("restarts").get<int>() + workers[1].at("restarts").get<int>(), 4);
-  EXPECT_EQ(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), broken.load());
+  // A stream may break off behind its last event, which its client need not see.
+  EXPECT_GE(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), broken.load());
 }
 
 TEST(Front, ARequestThatEndsItsWorkersIsGivenUp) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "rbee/core/cat.h"
 #include "tests/server/process.h"
@@ -224,6 +225,39 @@ TEST(Process, LimitsComeFromFlags) {
   Worker wrong({"--model", "m", "--max-header-bytes", "3"});
   EXPECT_EQ(wrong.wait(), 2);
   EXPECT_THAT(wrong.text(), HasSubstr("--max-header-bytes"));
+}
+
+// Runs the worker by a shell, whose `redirect` says where the log goes.
+void expect_serves_without_log(const std::string& prefix, const std::string& redirect) {
+  const uint16_t port = [] {
+    Worker probe({"--model", "m", "--port", "0"});
+    return probe.port();
+  }();
+  Process worker("/bin/sh", {"-c", cat(prefix, " exec ", FAKE_WORKER, " --model m --port ", port,
+                                       " ", redirect)});
+  int answered = 0;
+  const auto end = steady_clock::now() + std::chrono::seconds(60);
+  while (answered < 50 && steady_clock::now() < end) {
+    try {
+      if (ask(port, request("POST", "/v1/infer", R"({"prompt":"Hi"})")).status == 200) ++answered;
+    } catch (const std::runtime_error&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // not up yet
+    }
+  }
+  EXPECT_EQ(answered, 50);
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0);
+}
+
+TEST(Process, AFullDiskForItsLogDoesNotEndIt) {
+  expect_serves_without_log("", ">/dev/full 2>&1");
+}
+
+TEST(Process, ALogThatMayNotGrowDoesNotEndIt) {
+  const KeyFile log("");
+  expect_serves_without_log("ulimit -f 4;", cat(">", log.path(), " 2>&1"));
+  EXPECT_GT(std::filesystem::file_size(log.path()), 1024);
+  EXPECT_LE(std::filesystem::file_size(log.path()), 4 * 1024);
 }
 
 TEST(Process, ADrainLetsAnswersEnd) {

@@ -76,6 +76,7 @@ void wait_for_signals(bool reloads) {
 
 void catch_stop_signals(Hangup hangup) {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a log that may not grow is no reason to end
   const bool reloads = hangup == Hangup::reloads;
   sigset_t set = stop_signals();
   if (reloads) sigaddset(&set, SIGHUP);
