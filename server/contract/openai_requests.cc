@@ -174,9 +174,8 @@ OpenAiRequest parse(std::string_view body, bool chat) {
   refuse_what_is_not_done(reader, chat);
   reader.text("model");  // there is one, whatever it is called
   request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
-  if (!request.max_tokens) {
-    request.max_tokens = reader.integer("max_completion_tokens", {1, INT32_MAX});
-  }
+  const auto newer = reader.integer("max_completion_tokens", {1, INT32_MAX});  // the newer name
+  if (!request.max_tokens) request.max_tokens = newer;
   if (!request.max_tokens) request.max_tokens = chat ? INT32_MAX : kCompletionTokens;
   read_sampling(reader, request);
   if (!request.temperature) request.temperature = 1.0f;

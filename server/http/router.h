@@ -47,6 +47,8 @@ class Router {
   // The default tells nothing of the exception: 500 INTERNAL.
   void set_error_answer(ErrorAnswer answer) { error_answer_ = std::move(answer); }
 
+  const std::vector<Route>& routes() const { return routes_; }
+
   struct Match {
     const Route* route = nullptr;  // null: no such path, or not with this method
     Headers params;

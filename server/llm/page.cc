@@ -6,6 +6,7 @@
 namespace rbee::server {
 
 std::span<const PageFile> chat_page_files();
+std::span<const PageFile> chat_api_files();
 
 namespace {
 
@@ -25,6 +26,16 @@ void add_page_routes(Router& router) {
                 .handler = [file](const Request&) { return answer(file); },
                 .access = Access::anyone});
   }
+}
+
+void add_api_document(Router& router) {
+  router.add({.method = "GET",
+              .pattern = "/openapi.json",
+              .handler =
+                  [](const Request&) {
+                    return json_response(200, std::string(chat_api_files().front().text));
+                  },
+              .access = Access::anyone});
 }
 
 }  // namespace rbee::server

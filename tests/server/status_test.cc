@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cctype>
 #include <regex>
 
 #include "tests/server/harness.h"
@@ -44,6 +46,30 @@ TEST(Status, ThePageLoadsNothingFromElsewhere) {
     EXPECT_THAT(file.headers.at("cache-control"), HasSubstr("immutable")) << target;
   }
   EXPECT_EQ(loaded, 5);
+}
+
+TEST(Status, TheOpenApiDocumentHasEveryRouteAndNoOther) {
+  Worker worker({.token = "secret"});
+  const RawResponse response = worker.get("/openapi.json");
+  EXPECT_EQ(response.headers.at("content-type"), "application/json");
+  const json paths = json::parse(response.body).at("paths");
+  size_t documented = 0;
+  for (const auto& [path, methods] : paths.items()) documented += methods.size();
+  size_t routes = 0;
+  const server::Router router = server::llm_routes(worker.service, [] {});
+  for (const server::Route& route : router.routes()) {
+    if (route.pattern.starts_with("/page/")) continue;  // of the page's own
+    ++routes;
+    std::string method = route.method;
+    std::transform(method.begin(), method.end(), method.begin(), ::tolower);
+    ASSERT_TRUE(paths.contains(route.pattern)) << route.pattern;
+    ASSERT_TRUE(paths[route.pattern].contains(method)) << method << " " << route.pattern;
+    const json& operation = paths[route.pattern][method];
+    EXPECT_EQ(operation.contains("security"), route.access == server::Access::anyone)
+        << route.pattern;
+    EXPECT_EQ(operation.contains("requestBody"), route.body == server::Body::json) << route.pattern;
+  }
+  EXPECT_EQ(routes, documented);
 }
 
 TEST(Status, LiveAndReady) {
