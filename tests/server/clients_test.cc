@@ -78,6 +78,29 @@ TEST(ChatClients, OpenAisOwnPythonClient) {
   run_client(worker, "openai_chat_client.py");
 }
 
+TEST(ChatClients, TheOpenApiDocumentIsTrue) {
+  Process worker(FAKE_WORKER, {"--model", "any", "--port", "0", "--host", "127.0.0.1"},
+                 {"LLORCH_API_TOKEN=secret"});
+  run_client(worker, "openapi.py", {"secret"});
+}
+
+TEST(Packaging, TheHelmChartRendersAndValidates) {
+  const fs::path chart = fs::path(CLIENTS) / "../../../packaging/helm/rbee";
+  Process check(python(), {(fs::path(CLIENTS) / "chart.py").string(), chart.string()},
+                {variable("PATH"), variable("HOME")});
+  const int status = check.wait();
+  if (status == kSkipped) GTEST_SKIP() << check.text();
+  EXPECT_EQ(status, 0) << check.text();
+}
+
+TEST(ChatClients, AHiveThatSpawnsLosesAndReplacesWorkers) {
+  const test::ModelFolder model(RBEE_TEST_DATA);
+  Process hive("/usr/bin/python3",
+               {(fs::path(CLIENTS) / "hive.py").string(), LLM_WORKER, model.path().string()},
+               {variable("PATH"), "no_proxy=*"});
+  EXPECT_EQ(hive.wait(), 0) << hive.text();
+}
+
 TEST(ChatClients, AnthropicsOwnPythonClient) {
   const test::ModelFolder model(RBEE_TEST_DATA);
   Process worker(LLM_WORKER,

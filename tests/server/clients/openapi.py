@@ -6,6 +6,7 @@ Ends with status 77 and a line that says so when the package `schemathesis` is n
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 try:
     import schemathesis
@@ -17,16 +18,17 @@ except ImportError:
 def main():
     url, token = sys.argv[1:3]
     assert schemathesis.__version__ >= "4", schemathesis.__version__
-    here = pathlib.Path(__file__).parent
+    here = pathlib.Path(__file__).resolve().parent
     program = pathlib.Path(sys.executable).parent / "schemathesis"
-    run = subprocess.run(
-        [program, "--config-file", here / "schemathesis.toml", "run", f"{url}/openapi.json",
-         "--header", f"Authorization: Bearer {token}", "--phases", "coverage,fuzzing",
-         # The other paths of jobs have the same handlers, and the worker is to live on.
-         "--exclude-path-regex", "^/v1/(inference.*|shutdown)$",
-         "--max-examples", "5", "--seed", "1", "--request-timeout", "60", "--workers", "2",
-         "--suppress-health-check", "all", "--no-color"],
-        capture_output=True, text=True, check=False)
+    command = [
+        program, "--config-file", here / "schemathesis.toml", "run", f"{url}/openapi.json",
+        "--header", f"Authorization: Bearer {token}", "--phases", "coverage,fuzzing",
+        # The other paths of jobs have the same handlers, and the worker is to live on.
+        "--exclude-path-regex", "^/v1/(inference.*|shutdown)$",
+        "--max-examples", "5", "--seed", "1", "--request-timeout", "60", "--workers", "2",
+        "--suppress-health-check", "all", "--no-color"]
+    with tempfile.TemporaryDirectory() as folder:  # it leaves files where it runs
+        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         print(run.stdout[-8000:], run.stderr[-2000:])
         sys.exit(1)

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Renders the Helm chart and holds what comes out against Kubernetes' own schemas.
+Usage: chart.py CHART
+
+Needs the packages helm-python-sdk (Helm's own library), kubernetes-validate and PyYAML; ends with
+status 77 and a line that says so when one is missing."""
+
+import sys
+
+try:
+    import helm_python
+    import kubernetes_validate
+    import yaml
+except ImportError as missing:
+    print(f"SKIP: {missing}")
+    sys.exit(77)
+
+VERSION = "1.30"
+
+
+def render(chart, **values):
+    texts = chart.render(values, name="demo", namespace="default")
+    found = {}
+    for name, text in texts.items():
+        for document in yaml.safe_load_all(text) if name.endswith(".yaml") else []:
+            if document:
+                kubernetes_validate.validate(document, VERSION, strict=True)
+                found[document["kind"]] = document
+    return found
+
+
+def container(documents):
+    return documents["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+
+
+def check_chat(chart):
+    documents = render(chart, replicas=3, drainSeconds=90, flags=["--max-running", "8"])
+    deployment, service = documents["Deployment"], documents["Service"]
+    pod = deployment["spec"]["template"]
+    assert deployment["spec"]["replicas"] == 3
+    assert pod["spec"]["terminationGracePeriodSeconds"] == 100
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    worker = container(documents)
+    assert worker["image"] == "rbee:0.1.0-cpu", worker["image"]
+    assert worker["command"] == ["llm-worker-rbee-cpu"]
+    words = worker["args"]
+    assert words[words.index("--drain-seconds") + 1] == "90" and words[-2:] == ["--max-running", "8"]
+    assert "limits" not in worker["resources"], worker["resources"]
+    assert worker["startupProbe"]["periodSeconds"] * worker["startupProbe"]["failureThreshold"] >= 900
+    assert worker["readinessProbe"]["httpGet"]["path"] == "/health/ready"
+    assert worker["livenessProbe"]["httpGet"] == {"path": "/health/live", "port": "http",
+                                                 "scheme": "HTTP"}
+
+
+def check_gpus(chart):
+    for device, resource in (("cuda", "nvidia.com/gpu"), ("rocm", "amd.com/gpu")):
+        worker = container(render(chart, device=device, kind="image",
+                                  resources={"limits": {"memory": "8Gi"}}))
+        assert worker["resources"]["limits"] == {resource: 1, "memory": "8Gi"}, worker["resources"]
+        assert worker["command"] == [f"sd-worker-{device}"]
+        assert worker["image"] == f"rbee:0.1.0-{device}"
+
+
+def check_secrets(chart):
+    documents = render(chart, apiKeysSecret="keys", tlsSecret="tls",
+                       model={"path": "/models/m.gguf", "name": "m", "existingClaim": "models"},
+                       nodeSelector={"disk": "fast"})
+    worker = container(documents)
+    mounts = {mount["name"]: mount["mountPath"] for mount in worker["volumeMounts"]}
+    volumes = {volume["name"] for volume in
+               documents["Deployment"]["spec"]["template"]["spec"]["volumes"]}
+    assert set(mounts) == volumes == {"models", "keys", "tls"}
+    words = worker["args"]
+    assert words[words.index("--tls-key") + 1].startswith(mounts["tls"])
+    assert words[words.index("--api-keys") + 1].startswith(mounts["keys"])
+    assert worker["livenessProbe"]["httpGet"]["scheme"] == "HTTPS"
+
+
+def check_wrong_values(chart):
+    for values in ({"device": "tpu"}, {"kind": "sound"}, {"drainSeconds": -1}, {"flags": "--x"}):
+        try:
+            chart.validate_schema(values)
+        except helm_python.HelmError:
+            continue
+        raise AssertionError(f"{values} was taken")
+
+
+def main():
+    path = sys.argv[1]
+    findings = [message for message in helm_python.lint(path)["messages"]
+                if message["severity"] > 1]  # more than a hint
+    assert not findings, findings
+    with helm_python.Chart.load(path) as chart:
+        check_chat(chart)
+        check_gpus(chart)
+        check_secrets(chart)
+        check_wrong_values(chart)
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()
