@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -19,20 +20,33 @@ constexpr int kWrongUsage = 2;      // the exit status of a worker whose flags a
 constexpr int kMostSilent = 3;      // probes without an answer before the worker is killed
 constexpr size_t kShownLine = 500;  // of what a worker says outside of its log
 
-LogLevel level_of(const json& record) {
-  const std::string level = record.value("level", "INFO");
-  if (level == "ERROR") return LogLevel::error;
-  if (level == "WARN") return LogLevel::warn;
-  return level == "INFO" ? LogLevel::info : LogLevel::debug;
+// Empty where there is no such text.
+std::string text_of(const json& record, const char* key) {
+  const auto found = record.find(key);
+  return found != record.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+LogLevel level_of(std::string_view name) {
+  if (name == "ERROR") return LogLevel::error;
+  if (name == "WARN") return LogLevel::warn;
+  return name == "DEBUG" || name == "TRACE" ? LogLevel::debug : LogLevel::info;
 }
 
 // A worker's record in the front's log: the rest of its fields as JSON.
 void pass_on(const std::string& worker, json record) {
-  const std::string message = record.value("message", "");
+  const std::string message = text_of(record, "message");
   // The front has a record of its own of each request.
-  const LogLevel level = message == "request" ? LogLevel::debug : level_of(record);
+  const LogLevel level =
+      message == "request" ? LogLevel::debug : level_of(text_of(record, "level"));
   for (const char* field : {"message", "level", "timestamp"}) record.erase(field);
   log(level, "a worker says", {{"worker", worker}, {"text", message}, {"fields", record.dump()}});
+}
+
+// A line that is no record, as logs show it: it may hold any bytes.
+std::string printable(std::string_view line) {
+  std::string text(line.substr(0, kShownLine));
+  std::replace_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
+  return text;
 }
 
 }  // namespace
@@ -101,18 +115,17 @@ void Replica::after(std::chrono::milliseconds pause, void (Replica::*step)()) {
 void Replica::on_line(std::string_view line) {
   json record = json::parse(line, nullptr, false);
   if (!record.is_object()) {
-    last_line_ = line.substr(0, kShownLine);
+    last_line_ = printable(line);
     return log(LogLevel::warn, "a worker says", {{"worker", name()}, {"text", last_line_}});
   }
-  if (record.value("message", "") == "ready" && record.contains("port")) {
-    on_ready(record["port"].get<std::string>());
-  }
+  if (text_of(record, "message") == "ready") on_ready(text_of(record, "port"));
   pass_on(name(), std::move(record));
 }
 
 void Replica::on_ready(std::string_view port) {
   if (state_ != ReplicaState::starting) return;
   std::from_chars(port.data(), port.data() + port.size(), port_);
+  if (port_ == 0) return log(LogLevel::error, "a worker names no port", {{"worker", name()}});
   ready_at_ = steady_clock::now();
   silent_ = 0;
   change(ReplicaState::ready);

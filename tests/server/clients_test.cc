@@ -1,9 +1,11 @@
 // Other people's programs against the CPU workers over tiny random models; see clients/.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "rbee/core/cat.h"
 #include "tests/checkpoints/model_folder.h"
@@ -28,14 +30,18 @@ std::string variable(const char* name) {
   return cat(name, "=", value == nullptr ? "" : value);
 }
 
-void run_client(Process& worker, const char* script, const std::vector<std::string>& more = {}) {
+void run_script(uint16_t port, const char* script, const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {(fs::path(CLIENTS) / script).string(),
-                                        cat("http://127.0.0.1:", worker.port())};
+                                        cat("http://127.0.0.1:", port)};
   arguments.insert(arguments.end(), more.begin(), more.end());
   Process client(python(), arguments, {variable("PATH"), variable("HOME"), "NO_PROXY=*"});
   const int status = client.wait();
   if (status == kSkipped) GTEST_SKIP() << client.text();
   EXPECT_EQ(status, 0) << client.text();
+}
+
+void run_client(Process& worker, const char* script, const std::vector<std::string>& more = {}) {
+  run_script(worker.port(), script, more);
 }
 
 class Clients : public ::testing::Test {
@@ -81,7 +87,12 @@ TEST(ChatClients, OpenAisOwnPythonClient) {
 TEST(ChatClients, TheOpenApiDocumentIsTrue) {
   Process worker(FAKE_WORKER, {"--model", "any", "--port", "0", "--host", "127.0.0.1"},
                  {"LLORCH_API_TOKEN=secret"});
-  run_client(worker, "openapi.py", {"secret"});
+  const uint16_t port = worker.port();
+  // Thousands of requests: a log that nobody reads would hold the worker.
+  std::thread reader([&] { worker.read_until("\"message\":\"stopped\""); });
+  run_script(port, "openapi.py", {"secret"});
+  worker.signal(SIGTERM);
+  reader.join();
 }
 
 TEST(Packaging, TheHelmChartRendersAndValidates) {

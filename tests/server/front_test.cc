@@ -304,6 +304,25 @@ TEST(Front, WorkersThatCannotStartAreGivenUp) {
   EXPECT_THAT(wrong.process().text(), HasSubstr("--max-connections"));
 }
 
+TEST(Front, ProgramsThatAreNoWorkersDoNotHarmIt) {
+  const Folder folder;
+  const std::string program = folder.file("babble",
+                                          "#!/bin/sh\n"
+                                          "echo '{\"message\":7,\"level\":[]}'\n"
+                                          "echo '{\"message\":\"ready\",\"port\":8080}'\n"
+                                          "echo '{\"message\":\"ready\"}'; echo '[1]'\n"
+                                          "printf 'bytes \\377\\001\\n'; exit 3\n");
+  fs::permissions(program, fs::perms::owner_all);
+  json model = fake("a", "any");
+  model["program"] = program;
+  Front front(json::array({model}), {{"max_restarts", 1}});
+  EXPECT_EQ(front.process().wait(), 1);
+  const std::string& log = front.process().text();
+  EXPECT_THAT(log, HasSubstr("names no port"));
+  EXPECT_THAT(log, HasSubstr("exit status 3: bytes ??"));
+  EXPECT_THAT(log, HasSubstr("no worker can be started"));
+}
+
 TEST(Front, ADrainLetsAnswersEndBeforeWorkersAreStopped) {
   const Folder folder;
   const std::string gate = folder.pipe("gate");
