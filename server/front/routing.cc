@@ -13,13 +13,16 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, ModelKind>, 15> kPaths = {{
+constexpr std::array<std::pair<std::string_view, ModelKind>, 18> kPaths = {{
     {"/v1/images/", ModelKind::image},
     {"/sdapi/", ModelKind::image},
     {"/controlnet/", ModelKind::image},
     {"/v1/embeddings", ModelKind::embedding},
     {"/v1/rerank", ModelKind::embedding},
+    {"/v2/rerank", ModelKind::embedding},
     {"/rerank", ModelKind::embedding},
+    {"/v1/score", ModelKind::embedding},
+    {"/score", ModelKind::embedding},
     {"/v1/chat/", ModelKind::chat},
     {"/v1/completions", ModelKind::chat},
     {"/v1/responses", ModelKind::chat},

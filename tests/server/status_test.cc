@@ -59,6 +59,8 @@ TEST(Status, TheOpenApiDocumentHasEveryRouteAndNoOther) {
   const server::Router router = server::llm_routes(worker.service, [] {});
   for (const server::Route& route : router.routes()) {
     if (route.pattern.starts_with("/page/")) continue;  // of the page's own
+    if (std::regex_search(route.pattern, std::regex("embeddings|rerank|score")))
+      continue;  // refused
     ++routes;
     std::string method = route.method;
     std::transform(method.begin(), method.end(), method.begin(), ::tolower);
