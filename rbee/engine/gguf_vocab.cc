@@ -31,6 +31,7 @@ text::GgufVocab gguf_vocab(const io::Metadata& metadata) {
     vocab.merges.assign(merges->begin(), merges->end());
   }
   vocab.bos = token_at(metadata, "tokenizer.ggml.bos_token_id");
+  if (!vocab.bos) vocab.bos = token_at(metadata, "tokenizer.ggml.cls_token_id");
   vocab.eos = token_at(metadata, "tokenizer.ggml.eos_token_id");
   vocab.eot = token_at(metadata, "tokenizer.ggml.eot_token_id");
   vocab.eom = token_at(metadata, "tokenizer.ggml.eom_token_id");

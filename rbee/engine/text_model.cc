@@ -92,10 +92,10 @@ DType most_common_type(const io::Checkpoint& checkpoint) {
   return figures.most_common();
 }
 
-DType default_activations(const io::Checkpoint& checkpoint, const Device& device) {
-  if (device.host_accessible()) return DType::f32;
-  const DType weights = most_common_type(checkpoint);
-  return weights == DType::f32 || weights == DType::f16 ? weights : DType::bf16;
+std::string kind_of(std::string_view gguf_model) {
+  if (gguf_model == "llama") return "gguf-spm";
+  if (gguf_model == "t5") return "gguf-unigram";
+  return gguf_model == "bert" ? "gguf-wordpiece" : "gguf-bpe";
 }
 
 std::string token_text(const text::Tokenizer& tokenizer, std::optional<text::TokenId> id) {
@@ -104,11 +104,17 @@ std::string token_text(const text::Tokenizer& tokenizer, std::optional<text::Tok
 
 }  // namespace
 
+DType default_activations(const io::Checkpoint& checkpoint, const Device& device) {
+  if (device.host_accessible()) return DType::f32;
+  const DType weights = most_common_type(checkpoint);
+  return weights == DType::f32 || weights == DType::f16 ? weights : DType::bf16;
+}
+
 std::unique_ptr<text::Tokenizer> load_tokenizer(const io::Checkpoint& checkpoint,
                                                 std::string* kind) {
   if (checkpoint.format() == io::Checkpoint::Format::gguf) {
     text::GgufVocab vocab = gguf_vocab(checkpoint.metadata());
-    if (kind != nullptr) *kind = vocab.model == "llama" ? "gguf-spm" : "gguf-bpe";
+    if (kind != nullptr) *kind = kind_of(vocab.model);
     return text::tokenizer_from_gguf(std::move(vocab));
   }
   const auto json = checkpoint.text_file("tokenizer.json");

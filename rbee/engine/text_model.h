@@ -56,7 +56,11 @@ struct TextModel {
 // not_found, io, unsupported or invalid_argument naming the file and field.
 TextModel load_text_model(const std::filesystem::path& path, const TextModelOptions& options);
 
-// Only the tokenizer of a checkpoint; `kind` becomes "gguf-bpe", "gguf-spm" or "hf-json".
+// What layers compute in where nobody says, see TextModelOptions::activations.
+DType default_activations(const io::Checkpoint& checkpoint, const Device& device);
+
+// Only the tokenizer of a checkpoint; `kind` becomes "gguf-bpe", "gguf-spm", "gguf-unigram",
+// "gguf-wordpiece" or "hf-json".
 std::unique_ptr<text::Tokenizer> load_tokenizer(const io::Checkpoint& checkpoint,
                                                 std::string* kind = nullptr);
 

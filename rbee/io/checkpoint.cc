@@ -168,8 +168,15 @@ const TensorEntry& Checkpoint::require(std::string_view name) const {
 }
 
 std::optional<std::string> Checkpoint::text_file(std::string_view name) const {
-  check(!name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos,
-        path_.string(), "\"", name, "\" is not a plain file name");
+  std::string_view rest = name;
+  for (bool more = true; more;) {
+    const size_t slash = rest.find('/');
+    const std::string_view part = rest.substr(0, slash);
+    check(!part.empty() && part != "." && part != "..", path_.string(), "\"", name,
+          "\" is not a file beside the weights");
+    more = slash != std::string_view::npos;
+    if (more) rest.remove_prefix(slash + 1);
+  }
   return read_text(folder_ / name, kMaxTextBytes);
 }
 

@@ -53,8 +53,9 @@ class Checkpoint {
   const Metadata& metadata() const { return metadata_; }
   // The text of config.json; empty for GGUF and where the file is missing.
   const std::string& config_json() const { return config_json_; }
-  // The text of a file beside the weights, e.g. "tokenizer.json"; nothing when there is none.
-  // Throws invalid_argument when `name` is not a plain file name or the file is above 256 MiB.
+  // The text of a file beside the weights, e.g. "tokenizer.json", or in a folder there, e.g.
+  // "1_Pooling/config.json"; nothing when there is none. Throws invalid_argument when `name` leads
+  // elsewhere or the file is above 256 MiB.
   std::optional<std::string> text_file(std::string_view name) const;
 
   // GGUF: general.architecture. Safetensors: config.json's model_type in lower case, else the first

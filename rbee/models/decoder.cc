@@ -31,6 +31,7 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
           .names = names,
           .ignored = ignored,
           .pack = options.pack_weights,
+          .output = options.output,
           .activations = options.activations,
           .progress = options.progress};
 }
@@ -49,13 +50,15 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
   } else {
     output_norm_ = nn::RmsNorm(weights / "output_norm", norm);
   }
-  output_ = nn::Linear(weights / (config.tied_embeddings ? "token_embd" : "output"),
-                       {.in = config.dim, .out = config.vocab_size});
+  if (weights.wants_output()) {
+    output_ = nn::Linear(weights / (config.tied_embeddings ? "token_embd" : "output"),
+                         {.in = config.dim, .out = config.vocab_size});
+  }
   weights.finish();
   figures_ = weights.figures();
 }
 
-Tensor Decoder::forward(const ForwardBatch& batch, nn::KvCache& cache) const {
+Tensor Decoder::states(const ForwardBatch& batch, nn::KvCache& cache) const {
   check_batch(batch);
   check_cache(config_, cache);
   nn::Residual x(embedding_(batch.ids));
@@ -69,13 +72,12 @@ Tensor Decoder::forward(const ForwardBatch& batch, nn::KvCache& cache) const {
     (*blocks_[static_cast<size_t>(layer)])(x, step);
     if (batch.on_layer) batch.on_layer(layer, x.value());
   }
-  return logits(x);
+  return std::visit([&](const auto& norm) { return x.norm(norm); }, output_norm_);
 }
 
-Tensor Decoder::logits(nn::Residual& x) const {
+Tensor Decoder::forward(const ForwardBatch& batch, nn::KvCache& cache) const {
   // In f32 whatever the activations are: rounded logits would tie.
-  const Tensor normed = std::visit([&](const auto& norm) { return x.norm(norm); }, output_norm_);
-  Tensor raw = output_(cast(normed, DType::f32));
+  Tensor raw = output_(cast(states(batch, cache), DType::f32));
   if (logit_scale_ != 1) raw = affine(raw, logit_scale_, 0);
   if (logit_softcap_ == 0) return raw;
   const double cap = logit_softcap_;

@@ -43,14 +43,13 @@ class Decoder final : public LanguageModel {
 
   const ModelConfig& config() const override { return config_; }
   Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const override;
+  Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const override;
   DType activations() const override { return activations_; }
   int64_t weight_bytes() const override { return figures_.resident_bytes; }
   int64_t parameters() const override { return figures_.parameters; }
   std::string quantization() const override { return name(figures_.most_common()); }
 
  private:
-  Tensor logits(nn::Residual& x) const;
-
   ModelConfig config_;
   float logit_scale_, logit_softcap_;
   DType activations_;

@@ -48,6 +48,8 @@ class LanguageModel {
   // Adds the batch's keys and values to the cache and returns logits (n, vocab) f32. The cache has
   // the model's layers, kv_heads and head_dim. Const: one model may serve several caches.
   virtual Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
+  // The same up to the final norm: the states (n, dim) of the logit rows, as activations().
+  virtual Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
 
   virtual DType activations() const = 0;         // what layers compute in
   virtual int64_t weight_bytes() const = 0;      // resident, packed copies included
@@ -58,6 +60,7 @@ class LanguageModel {
 struct LoadOptions {
   Device* device = nullptr;
   int64_t context = 0;       // positions to prepare rope tables for; 0 = min(trained, 4096)
+  bool output = true;        // false: without the output matrix, for states() alone
   bool pack_weights = true;  // rewrite matrices for the device's kernels
   // What layers compute in: f32, f16 or bf16. Sums, norms and softmax are f32 in any case.
   DType activations = DType::f32;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/models/deepseek/model.h"
+#include "rbee/models/embedding_model.h"
 #include "rbee/models/gemma/model.h"
 #include "rbee/models/gemma2/model.h"
 #include "rbee/models/gemma3/model.h"
@@ -52,6 +53,10 @@ std::span<const Family> families() {
 }
 
 const Family& find_family(std::string_view architecture) {
+  if (is_encoder(architecture)) {
+    fail(Code::unsupported, "model", "architecture \"", architecture,
+         "\" makes embeddings, not text");
+  }
   const auto family = std::ranges::find(kFamilies, architecture, &Family::architecture);
   if (family != std::end(kFamilies)) return *family;
   std::string known;

@@ -16,15 +16,20 @@ namespace {
 
 constexpr const char* kOp = "load";
 
-// Where a Hugging Face checkpoint keeps the language model: alone, or inside a multimodal one.
-enum class Nesting : uint8_t { plain, outer, inner };
+// Where a Hugging Face checkpoint keeps the model: alone, inside a multimodal one, without the
+// "model." around its layers (decoders for embeddings), or below a head (encoders that classify).
+enum class Nesting : uint8_t { plain, outer, inner, bare, bert, roberta };
+constexpr Nesting kNestings[] = {Nesting::plain, Nesting::outer, Nesting::inner,
+                                 Nesting::bare,  Nesting::bert,  Nesting::roberta};
 
 std::string nest(Nesting nesting, std::string name) {
+  constexpr std::string_view kModel = "model.";
   if (nesting == Nesting::outer) return cat("language_model.", name);
-  if (nesting == Nesting::inner && name.starts_with("model.")) {
-    return cat("model.language_model.", std::string_view(name).substr(6));
-  }
-  return name;
+  if (nesting == Nesting::bert) return cat("bert.", name);
+  if (nesting == Nesting::roberta) return cat("roberta.", name);
+  if (nesting == Nesting::plain || !name.starts_with(kModel)) return name;
+  const std::string_view inner = std::string_view(name).substr(kModel.size());
+  return nesting == Nesting::inner ? cat("model.language_model.", inner) : std::string(inner);
 }
 
 // `pattern` with its '*' replaced by the layer's number.
@@ -92,7 +97,7 @@ struct WeightScope::Books {
   void find_nesting() {
     if (gguf() || options.names.empty()) return;
     const std::string probe = cat(options.names.front().hf, ".weight");
-    for (const Nesting candidate : {Nesting::plain, Nesting::outer, Nesting::inner}) {
+    for (const Nesting candidate : kNestings) {
       if (checkpoint->find(nest(candidate, probe)) != nullptr) {
         nesting = candidate;
         return;
@@ -152,6 +157,10 @@ std::string WeightScope::name(std::string_view leaf) const {
 bool WeightScope::has(std::string_view leaf) const {
   return !books_->translate(path_, layer_).empty() &&
          books_->checkpoint->find(name(leaf)) != nullptr;
+}
+
+bool WeightScope::wants_output() const {
+  return books_->options.output;
 }
 
 bool WeightScope::is_gguf() const {

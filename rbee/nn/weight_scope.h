@@ -43,6 +43,7 @@ struct WeightOptions {
   bool own_names = false;                     // paths are names of the checkpoint, without a table
   std::span<const std::string_view> ignored;  // parts of names that a model may leave unused
   bool pack = true;                           // rewrite matrices for the device's kernels
+  bool output = true;                         // whether the model takes its output matrix
   // Floats of one byte are read, as 16 bits, with the scale that their entries say.
   bool widen_fp8 = false;
   DType activations = DType::f32;      // f32, f16 or bf16: what layers compute in
@@ -109,6 +110,7 @@ class WeightScope {
   // The full name in the checkpoint's own words, e.g. "model.layers.3.self_attn.q_proj.weight".
   std::string name(std::string_view leaf) const;
   bool is_gguf() const;
+  bool wants_output() const;
   Device& device() const;
   DType activations() const;
   const WeightFigures& figures() const;

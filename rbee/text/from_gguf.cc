@@ -10,6 +10,7 @@
 #include "rbee/text/spm.h"
 #include "rbee/text/unigram.h"
 #include "rbee/text/utf8.h"
+#include "rbee/text/wordpiece.h"
 
 namespace rbee::text {
 namespace {
@@ -167,6 +168,50 @@ void build_unigram(const GgufVocab& vocab, PipelineParts& parts) {
   add_ends(vocab, false, true, parts);
 }
 
+// Files have the tokens that begin a word with the mark before them, and leave "##" out of the
+// others.
+void restore_word_pieces(GgufVocab& vocab) {
+  for (size_t i = 0; i < vocab.tokens.size(); ++i) {
+    std::string& token = vocab.tokens[i];
+    const bool named = token.starts_with('[') && token.ends_with(']') && token.size() > 2;
+    if (token.starts_with(kMark)) {
+      token.erase(0, kMark.size());
+    } else if (type_of(vocab, i) == kNormalToken && !named && !token.empty()) {
+      token.insert(0, "##");
+    }
+  }
+}
+
+// Files do not say whether case counts: a vocabulary without a capital letter has none.
+bool is_uncased(const GgufVocab& vocab) {
+  for (size_t i = 0; i < vocab.tokens.size(); ++i) {
+    const std::string& token = vocab.tokens[i];
+    if (type_of(vocab, i) != kNormalToken || token.starts_with('[')) continue;
+    if (std::ranges::any_of(token, [](char c) { return c >= 'A' && c <= 'Z'; })) return false;
+  }
+  return true;
+}
+
+void build_word_piece(const GgufVocab& vocab, PipelineParts& parts) {
+  const auto id_of = [&](std::optional<TokenId> given, std::string_view text) {
+    const auto id = given ? given : parts.vocab->find(text);
+    check(id.has_value(), "tokenizer.ggml.tokens", "has no ", text);
+    return *id;
+  };
+  WordPieceOptions options;
+  options.unk = id_of(vocab.unk, "[UNK]");
+  parts.model = std::make_unique<WordPiece>(*parts.vocab, options);
+  const bool uncased = is_uncased(vocab);
+  parts.normalizer = bert_normalizer({.strip_accents = uncased, .lowercase = uncased});
+  parts.pre_tokenizer = bert_pre_tokenizer();
+  parts.decoder.add(join_word_pieces("##", true));
+  parts.decoder.drop_leading_spaces(1);
+  parts.bos = id_of(vocab.bos, "[CLS]");
+  parts.eos = id_of(vocab.sep, "[SEP]");
+  parts.prefix.push_back(*parts.bos);
+  parts.suffix.push_back(*parts.eos);
+}
+
 }  // namespace
 
 bool is_named_phi3(std::string_view name) {
@@ -180,8 +225,11 @@ bool is_named_phi3(std::string_view name) {
 std::unique_ptr<Tokenizer> tokenizer_from_gguf(GgufVocab vocab) {
   check_fields(vocab);
   PipelineParts parts;
+  if (vocab.model == "bert") restore_word_pieces(vocab);
   add_tokens(vocab, parts);
-  if (vocab.model == "gpt2") {
+  if (vocab.model == "bert") {
+    build_word_piece(vocab, parts);
+  } else if (vocab.model == "gpt2") {
     build_byte_level(vocab, parts);
   } else if (vocab.model == "llama") {
     build_spm(vocab, parts);
@@ -189,7 +237,7 @@ std::unique_ptr<Tokenizer> tokenizer_from_gguf(GgufVocab vocab) {
     build_unigram(vocab, parts);
   } else {
     fail(Code::unsupported, "tokenizer.ggml.model", "\"", vocab.model,
-         "\" is not among gpt2, llama, t5");
+         "\" is not among gpt2, llama, t5, bert");
   }
   return std::make_unique<PipelineTokenizer>(std::move(parts));
 }

@@ -90,7 +90,8 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view tokenizer_json,
 
 // The fields tokenizer.ggml.* of a GGUF file, as read.
 struct GgufVocab {
-  std::string model;  // gpt2 (byte-level BPE), llama (SentencePiece BPE), t5 (unigram)
+  std::string model;  // gpt2 (byte-level BPE), llama (SentencePiece BPE), t5 (unigram),
+                      // bert (WordPiece)
   std::string pre;    // name of the pre-tokenizer of gpt2
   std::vector<std::string> tokens;
   std::vector<float> scores;        // empty, or one for each token

@@ -4,6 +4,7 @@
 
 #include "server/contract/openai_responses.h"
 #include "server/llm/anthropic.h"
+#include "server/llm/embedding_refusals.h"
 #include "server/llm/page.h"
 #include "server/llm/responses_api.h"
 #include "server/llm/text_routes.h"
@@ -78,6 +79,7 @@ Router llm_routes(LlmService& service, std::function<void()> shutdown) {
   add_text_routes(router, service);
   add_anthropic_routes(router, service);
   add_responses_route(router, service);
+  add_embedding_refusals(router, service);
   const auto post = [&](const char* path, Handler handler) {
     router.add(
         {.method = "POST", .pattern = path, .handler = std::move(handler), .body = Body::json});

@@ -112,6 +112,13 @@ TEST(ChatClients, AHiveThatSpawnsLosesAndReplacesWorkers) {
   EXPECT_EQ(hive.wait(), 0) << hive.text();
 }
 
+TEST(EmbeddingClients, OpenAisOwnPythonClient) {
+  const fs::path model = fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / "bert";
+  Process worker(LLM_WORKER, {"--model", (model / "hf").string(), "--port", "0", "--threads", "1",
+                              "--model-ref", "hf:tiny/bert"});
+  run_client(worker, "openai_embeddings_client.py", {(model / "golden.json").string()});
+}
+
 TEST(ChatClients, AnthropicsOwnPythonClient) {
   const test::ModelFolder model(RBEE_TEST_DATA);
   Process worker(LLM_WORKER,

@@ -40,7 +40,7 @@ class StuckEngine final : public rbee::engine::Engine {
   FakeEngine inner_;
 };
 
-std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
+rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags) {
   if (flags.model == "missing") {
     rbee::fail(rbee::Code::not_found, "open", flags.model, ": no such file");
   }

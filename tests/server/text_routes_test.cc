@@ -50,6 +50,17 @@ TEST(TextRoutes, ApplyTemplateShowsThePrompt) {
             "system: Be brief.\nuser: Hi\n");
 }
 
+TEST(TextRoutes, EmbeddingsAreRefusedWithAReason) {
+  Worker worker;
+  for (const char* path : {"/v1/embeddings", "/rerank", "/v1/rerank", "/v1/score"}) {
+    const RawResponse response = worker.post(path, R"({"input":"Hi"})");
+    EXPECT_EQ(response.status, 400) << path;
+    const json error = json::parse(response.body).at("error");
+    EXPECT_EQ(error.at("param"), "model");
+    EXPECT_THAT(error.at("message"), ::testing::HasSubstr("hf:fake makes text"));
+  }
+}
+
 TEST(TextRoutes, WrongBodiesAreNamed) {
   Worker worker;
   const auto field = [&](const char* path, const char* body) {

@@ -21,6 +21,7 @@ Command add_chat(CLI::App& parent);
 Command add_bench(CLI::App& parent);
 Command add_bench_serve(CLI::App& bench);  // of add_bench()
 Command add_perplexity(CLI::App& parent);
+Command add_embed(CLI::App& parent);
 Command add_tokenize(CLI::App& parent);
 Command add_inspect(CLI::App& parent);
 Command add_quantize(CLI::App& parent);

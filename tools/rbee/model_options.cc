@@ -153,21 +153,26 @@ engine::SamplingParams sampling_of(const SamplingFlags& flags) {
   return params;
 }
 
-engine::TextModel load(const ModelOptions& options) {
+engine::TextModelOptions text_model_options(const ModelOptions& options) {
   const auto id = parse_device_id(options.device);
   check(id.has_value(), "--device", "'", options.device, "' is none of cpu, cuda:N, rocm:N");
   cpu::set_thread_count(options.threads);
   engine::TextModelOptions load_options{.device = &get_device(*id), .context = options.context};
   if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
-  const bool show = isatty(STDERR_FILENO) != 0;
-  if (show) {
+  if (isatty(STDERR_FILENO) != 0) {
     load_options.progress = [](int64_t done, int64_t total) {
-      std::fprintf(stderr, "\rloading %3d %%", static_cast<int>(done * 100 / total));
+      if (done < total) {
+        std::fprintf(stderr, "\rloading %3d %%", static_cast<int>(done * 100 / total));
+      } else {
+        std::fprintf(stderr, "\r             \r");
+      }
     };
   }
-  engine::TextModel model = engine::load_text_model(options.model, load_options);
-  if (show) std::fprintf(stderr, "\r             \r");
-  return model;
+  return load_options;
+}
+
+engine::TextModel load(const ModelOptions& options) {
+  return engine::load_text_model(options.model, text_model_options(options));
 }
 
 }  // namespace rbee::tools

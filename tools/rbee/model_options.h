@@ -33,6 +33,8 @@ void add_model_options(CLI::App& app, ModelOptions& options);
 void add_sampling_options(CLI::App& app, SamplingFlags& flags);
 engine::SamplingParams sampling_of(const SamplingFlags& flags);
 
+// With a progress line on standard error when that is a terminal.
+engine::TextModelOptions text_model_options(const ModelOptions& options);
 // Loads with a progress line on standard error when that is a terminal.
 engine::TextModel load(const ModelOptions& options);
 

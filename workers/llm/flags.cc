@@ -78,6 +78,10 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
                  "them")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3", "q8_0"}))
       ->capture_default_str();
+  app.add_option("--pooling", flags.pooling,
+                 "The model makes embeddings, from these states; auto = as its files say")
+      ->check(CLI::IsMember({"auto", "mean", "cls", "last"}))
+      ->capture_default_str();
   add_batching_flags(app, flags);
   add_output_flags(app, flags);
   app.add_option("--device", tolerated.device, "Same, as hives call it");

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/log.h"
+#include "rbee/engine/embedding_engine.h"
 #include "rbee/engine/llm_engine.h"
 
 namespace rbee::workers {
@@ -15,36 +16,44 @@ Device& open_device(const BackendInfo& backend, const Flags& flags) {
   return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
 }
 
-engine::TextModel load_model(const Flags& flags, Device& device) {
-  log(LogLevel::info, "loading the model",
-      {{"model", flags.model}, {"device", device.description()}});
-  int64_t quarters = 0;
-  const auto progress = [&quarters](int64_t done, int64_t total) {
+engine::TextModelOptions text_options(const Flags& flags, Device& device) {
+  engine::TextModelOptions options{.device = &device, .context = flags.context};
+  options.progress = [quarters = int64_t{0}](int64_t done, int64_t total) mutable {
     const int64_t now = total > 0 ? done * 4 / total : 4;
     if (now <= quarters) return;
     quarters = now;
     log(LogLevel::info, "loading", {{"percent", cat(now * 25)}});
   };
-  engine::TextModelOptions options{
-      .device = &device, .context = flags.context, .progress = progress};
   if (flags.dtype != "auto") options.activations = parse_dtype(flags.dtype);
   options.tools = text::parse_tool_format(flags.tool_parser);
   options.reasoning = text::parse_reasoning_format(flags.reasoning_parser);
-  engine::TextModel model = engine::load_text_model(flags.model, options);
-  log(LogLevel::info, "the model is loaded",
-      {{"id", model.info.id},
-       {"architecture", model.info.architecture},
-       {"quantization", model.info.quantization},
-       {"context", cat(model.info.context_length)},
-       {"tool_parser", std::string(text::name_of(model.format.tools))},
-       {"reasoning_parser", std::string(text::name_of(model.format.reasoning))},
-       {"bytes", cat(model.info.weight_bytes)}});
-  return model;
+  return options;
 }
 
-}  // namespace
+void say_loaded(const engine::ModelInfo& info) {
+  log(LogLevel::info, "the model is loaded",
+      {{"id", info.id},
+       {"architecture", info.architecture},
+       {"quantization", info.quantization},
+       {"context", cat(info.context_length)},
+       {"bytes", cat(info.weight_bytes)}});
+}
 
-std::unique_ptr<engine::Engine> load_engine(const BackendInfo& backend, const Flags& flags) {
+std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Device& device) {
+  std::optional<models::Pooling> pooling;
+  if (flags.pooling != "auto") pooling = models::parse_pooling(flags.pooling);
+  engine::EmbeddingSource source =
+      engine::load_embedding_source(flags.model, text_options(flags, device), pooling);
+  say_loaded(source.info.model);
+  log(LogLevel::info,
+      source.info.ranks ? "the model ranks documents" : "the model makes embeddings",
+      {{"pooling", source.info.pooling}, {"dimensions", cat(source.info.dimensions)}});
+  engine::EmbeddingOptions options{.max_waiting = flags.max_waiting};
+  if (flags.step_tokens > 0) options.pass_tokens = flags.step_tokens;
+  return engine::make_embedding_engine(std::move(source), options);
+}
+
+std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
   engine::LlmOptions options{.max_running = flags.max_running,
                              .max_waiting = flags.max_waiting,
                              .step_tokens = flags.step_tokens,
@@ -52,9 +61,25 @@ std::unique_ptr<engine::Engine> load_engine(const BackendInfo& backend, const Fl
                              .speculative = flags.speculative == "ngram",
                              .draft_tokens = flags.draft_tokens};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
+  engine::TextModel model = engine::load_text_model(flags.model, text_options(flags, device));
+  say_loaded(model.info);
+  log(LogLevel::info, "how answers are read",
+      {{"tool_parser", std::string(text::name_of(model.format.tools))},
+       {"reasoning_parser", std::string(text::name_of(model.format.reasoning))}});
+  return engine::make_llm_engine(std::move(model), options);
+}
+
+}  // namespace
+
+LoadedEngine load_engine(const BackendInfo& backend, const Flags& flags) {
   Device& device = open_device(backend, flags);
+  log(LogLevel::info, "loading the model",
+      {{"model", flags.model}, {"device", device.description()}});
   try {
-    return engine::make_llm_engine(load_model(flags, device), options);
+    if (flags.pooling != "auto" || engine::is_for_embeddings(flags.model)) {
+      return load_embeddings(flags, device);
+    }
+    return load_chat(flags, device);
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
     fail(Code::out_of_memory, "load", error.what(),

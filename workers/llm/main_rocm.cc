@@ -4,7 +4,7 @@
 
 namespace {
 
-std::unique_ptr<rbee::engine::Engine> load(const rbee::workers::Flags& flags) {
+rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags) {
   return rbee::workers::load_engine(rbee::rocm::rocm_backend(), flags);
 }
 

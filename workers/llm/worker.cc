@@ -1,5 +1,6 @@
 #include "workers/llm/worker.h"
 
+#include "server/embedding/routes.h"
 #include "server/llm/routes.h"
 #include "server/llm/service.h"
 
@@ -22,6 +23,34 @@ class ServedChat final : public Served {
   server::LlmService service_;
 };
 
+class ServedEmbeddings final : public Served {
+ public:
+  ServedEmbeddings(std::unique_ptr<engine::EmbeddingEngine> engine, server::ServiceOptions options)
+      : engine_(std::move(engine)), service_(*engine_, std::move(options)) {}
+
+  server::WorkerService& service() override { return service_; }
+  server::Router routes(std::function<void()> shutdown) override {
+    return server::embedding_routes(service_, std::move(shutdown));
+  }
+  // Two thousand texts.
+  size_t max_body_bytes() const override { return size_t{16} << 20; }
+  void stop() override { engine_->stop(); }
+
+ private:
+  std::unique_ptr<engine::EmbeddingEngine> engine_;
+  server::EmbeddingService service_;
+};
+
+std::unique_ptr<Served> serve(std::unique_ptr<engine::Engine> engine,
+                              server::ServiceOptions options) {
+  return std::make_unique<ServedChat>(std::move(engine), std::move(options));
+}
+
+std::unique_ptr<Served> serve(std::unique_ptr<engine::EmbeddingEngine> engine,
+                              server::ServiceOptions options) {
+  return std::make_unique<ServedEmbeddings>(std::move(engine), std::move(options));
+}
+
 }  // namespace
 
 int run_llm_worker(const Program& program, LoadEngine load, int argc, const char* const* argv) {
@@ -29,11 +58,12 @@ int run_llm_worker(const Program& program, LoadEngine load, int argc, const char
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   const Flags& flags = std::get<Flags>(parsed);
   return run_worker(program, flags, flags.model, [&]() -> std::unique_ptr<Served> {
-    return std::make_unique<ServedChat>(load(flags),
-                                        server::ServiceOptions{.worker_id = flags.worker_id,
-                                                               .model_id = flags.model_ref,
-                                                               .implementation = program.name,
-                                                               .version = RBEE_VERSION});
+    server::ServiceOptions options{.worker_id = flags.worker_id,
+                                   .model_id = flags.model_ref,
+                                   .implementation = program.name,
+                                   .version = RBEE_VERSION};
+    return std::visit([&](auto engine) { return serve(std::move(engine), std::move(options)); },
+                      load(flags));
   });
 }
 

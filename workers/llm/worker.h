@@ -1,15 +1,20 @@
 #pragma once
-// The chat worker, whatever its device.
+// The worker for chat, or for embeddings and ranking, whatever its device.
 
 #include <memory>
+#include <variant>
 
+#include "rbee/engine/embedding_api.h"
 #include "rbee/engine/engine.h"
 #include "workers/common/worker.h"
 #include "workers/llm/flags.h"
 
 namespace rbee::workers {
 
-using LoadEngine = std::unique_ptr<engine::Engine> (*)(const Flags&);
+// What the model is for decides which.
+using LoadedEngine =
+    std::variant<std::unique_ptr<engine::Engine>, std::unique_ptr<engine::EmbeddingEngine>>;
+using LoadEngine = LoadedEngine (*)(const Flags&);
 
 // main(). Exit status: 0 after --help or --version, 2 for wrong usage, else run_worker()'s.
 int run_llm_worker(const Program& program, LoadEngine load, int argc, const char* const* argv);

@@ -8,6 +8,7 @@
 #include "rbee/engine/engine.h"
 #include "rbee/engine/image_api.h"
 #include "server/contract/anthropic_requests.h"
+#include "server/contract/embedding_requests.h"
 #include "server/contract/image_requests.h"
 #include "server/contract/openai_requests.h"
 #include "server/contract/openai_response_object.h"
@@ -53,6 +54,13 @@ void require_tools(const server::ChatFields& chat) {
   for (const server::SentTool& tool : chat.tools) require(!tool.json.empty(), "an empty tool");
 }
 
+// Bodies of embeddings and ranking have something to evaluate.
+void embeddings(std::string_view body) {
+  parse_or_report([=] { require(!server::parse_embeddings(body).inputs.empty(), "no input"); });
+  parse_or_report([=] { require(!server::parse_rerank(body).documents.empty(), "no document"); });
+  require(!server::parse_score(body).pairs.empty(), "no pair");
+}
+
 // The numbers of a body for pictures, as the engine would get them.
 void validate_image(const server::ImageBody& body) {
   engine::ImageRequest checked;
@@ -91,6 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   parse_or_report([body] { require_tools(server::parse_openai_chat(body).generate.chat); });
   parse_or_report([body] { require_tools(server::parse_response_request(body).generate.chat); });
   parse_or_report([body] { require_tools(server::parse_anthropic(body).chat); });
+  parse_or_report([body] { embeddings(body); });
   parse_or_report([body] { validate_image(server::parse_image_job(body).image); });
   parse_or_report([body] { validate_image(server::parse_openai_generation(body)); });
   parse_or_report([body] { server::parse_png_info(body); });

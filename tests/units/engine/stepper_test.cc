@@ -28,6 +28,9 @@ class RecallingModel final : public models::LanguageModel {
     last = {batch, &cache, model_.forward(batch, cache)};
     return last.logits;
   }
+  Tensor states(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
+    return model_.states(batch, cache);
+  }
   // With what now lies where the batch lay; the result goes where it went.
   void again(const Call& call) const {
     const Tensor logits = model_.forward(call.batch, *call.cache);

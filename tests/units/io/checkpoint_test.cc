@@ -71,7 +71,8 @@ TEST_F(CheckpointTest, TextFiles) {
   EXPECT_EQ(checkpoint.text_file("empty.json"), "");
   EXPECT_EQ(checkpoint.text_file("none.json"), std::nullopt);
   for (const char* name : {"", ".", "..", "../m.gguf", "/etc/passwd", "a/b"}) {
-    expect_error(Code::invalid_argument, {"plain file name"}, [&] { checkpoint.text_file(name); });
+    expect_error(Code::invalid_argument, {"is not a file beside the weights"},
+                 [&] { checkpoint.text_file(name); });
   }
   fs::create_directory(path("folder.json"));
   expect_error(Code::io, {"folder.json"}, [&] { checkpoint.text_file("folder.json"); });

@@ -67,6 +67,23 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FromGguf,
                                            GgufCase{"deepseek3", "deepseek-v3"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Pieces as GGUF files have them: a mark before words, no "##".
+TEST(FromGguf, WordPieceIsLikeHuggingFace) {
+  const json file = json::parse(read_data("bert.json"));
+  GgufVocab vocab;
+  vocab.model = "bert";
+  const json& tokens = file["model"]["vocab"];
+  vocab.tokens.resize(tokens.size());
+  vocab.types.assign(tokens.size(), 1);
+  for (const json& token : file["added_tokens"]) vocab.types[token["id"].get<size_t>()] = 3;
+  for (const auto& [text, id] : tokens.items()) {
+    const auto at = id.get<size_t>();
+    const bool inner = text.starts_with("##");
+    vocab.tokens[at] = vocab.types[at] == 3 ? text : inner ? text.substr(2) : "\xE2\x96\x81" + text;
+  }
+  expect_golden(*tokenizer_from_gguf(vocab), "bert");
+}
+
 TEST(FromGguf, TekkenAddsBosUnlessTold) {
   GgufVocab vocab = as_gguf("tekken", "tekken");
   EXPECT_TRUE(tokenizer_from_gguf(vocab)->encode("").empty());

@@ -1,0 +1,79 @@
+#pragma once
+// What a server sees of a model for embeddings: submit texts, receive vectors or scores.
+// Implemented by make_embedding_engine() (embedding_engine.h).
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rbee/engine/engine.h"
+
+namespace rbee::engine {
+
+// What a ranker judges.
+struct TextPair {
+  std::string query;
+  std::string document;
+};
+
+// A text, its tokens as they are, or a pair.
+using EmbeddingInput = std::variant<std::string, std::vector<int32_t>, TextPair>;
+
+struct EmbeddingRequest {
+  std::string job_id;
+  std::vector<EmbeddingInput> inputs;  // all pairs, or none
+  int64_t dimensions = 0;              // leading numbers of each vector that are kept; 0 = all
+  std::optional<bool> normalise;       // vectors of length 1; absent: as the checkpoint says
+  // Tokens kept of a longer text, specials included; -1 = as many as the model takes, absent: a
+  // longer text is an error. Of pairs the document is cut.
+  std::optional<int32_t> truncate;
+  bool probability = true;  // scores through the logistic function, where the checkpoint has it
+};
+
+struct EmbeddingResult {
+  std::vector<std::vector<float>> vectors;  // of each input, in order; of pairs one score each
+  int64_t tokens = 0;                       // evaluated
+};
+
+// Called once, on the engine's thread; must return at once and must not throw.
+class EmbeddingSink {
+ public:
+  virtual ~EmbeddingSink() = default;
+  virtual void on_embedded(EmbeddingResult result) noexcept = 0;
+  virtual void on_failed(const Failed& failed) noexcept = 0;
+};
+
+struct EmbeddingInfo {
+  ModelInfo model;          // context_length: tokens of a text
+  int64_t dimensions = 0;   // numbers of a vector
+  bool ranks = false;       // judges pairs, and gives no vectors
+  std::string pooling;      // "mean", "cls" or "last"
+  bool normalises = false;  // where a request does not say
+};
+
+class EmbeddingEngine {
+ public:
+  virtual ~EmbeddingEngine() = default;
+  virtual const EmbeddingInfo& info() const = 0;
+  // Queues the request; thread-safe. Throws invalid_argument for values out of range (the message
+  // names field and range), out_of_memory when too many wait, and unsupported when no new work is
+  // taken.
+  virtual void submit(EmbeddingRequest request, std::shared_ptr<EmbeddingSink> sink) = 0;
+  // The request fails with Code::cancelled, unless it is done. Thread-safe; false when there is no
+  // such request.
+  virtual bool cancel(const std::string& job_id) = 0;
+  // running, waiting, counts of requests, prompt_tokens, prompt_seconds, device memory and healthy;
+  // the rest is 0.
+  virtual EngineStats stats() const = 0;
+  virtual std::vector<int32_t> tokenize(std::string_view text,
+                                        const TokenizeOptions& options) const = 0;
+  virtual std::string detokenize(const std::vector<int32_t>& ids) const = 0;
+  virtual std::string token_bytes(int32_t id) const = 0;
+  // Takes no new work, fails what waits, and joins the engine's thread. Idempotent.
+  virtual void stop() = 0;
+};
+
+}  // namespace rbee::engine

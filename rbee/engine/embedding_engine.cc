@@ -1,0 +1,319 @@
+#include "rbee/engine/embedding_engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "rbee/core/log.h"
+
+namespace rbee::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One request on its way.
+struct Task {
+  EmbeddingRequest request;
+  std::shared_ptr<EmbeddingSink> sink;
+  std::vector<EmbeddingSource::Encoded> texts{};  // once the engine has looked at it
+  EmbeddingResult result{};
+  size_t sent = 0;  // texts that are in a pass or behind one
+  size_t done = 0;
+};
+using TaskPtr = std::shared_ptr<Task>;
+
+// A text of a pass.
+struct Part {
+  TaskPtr task;
+  size_t index;
+
+  const EmbeddingSource::Encoded& text() const { return task->texts[index]; }
+};
+
+void normalise(std::vector<float>& vector) {
+  double squares = 0;
+  for (const float value : vector) squares += double{value} * double{value};
+  if (squares == 0) return;
+  const double scale = 1 / std::sqrt(squares);
+  for (float& value : vector) value = static_cast<float>(double{value} * scale);
+}
+
+class Embedder final : public EmbeddingEngine {
+ public:
+  Embedder(EmbeddingSource source, const EmbeddingOptions& options)
+      : source_(std::move(source)), options_(options) {
+    check(options.pass_tokens > 0, "pass_tokens", options.pass_tokens, ", wanted at least 1");
+    check(options.max_waiting > 0, "max_waiting", options.max_waiting, ", wanted at least 1");
+    thread_ = std::thread([this] { loop(); });
+  }
+  ~Embedder() override { Embedder::stop(); }
+  Embedder(const Embedder&) = delete;
+  Embedder& operator=(const Embedder&) = delete;
+
+  const EmbeddingInfo& info() const override { return source_.info; }
+
+  void submit(EmbeddingRequest request, std::shared_ptr<EmbeddingSink> sink) override {
+    validate(request);
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!stats_.healthy) fail(Code::device, "embed", "the device is lost");
+      if (stopping_) fail(Code::unsupported, "embed", "the engine is stopping");
+      if (std::ssize(tasks_) >= options_.max_waiting) {
+        fail(Code::out_of_memory, "embed", options_.max_waiting, " requests wait already");
+      }
+      tasks_.push_back(std::make_shared<Task>(Task{std::move(request), std::move(sink)}));
+    }
+    wake_.notify_all();
+  }
+
+  bool cancel(const std::string& job_id) override {
+    TaskPtr task;
+    {
+      const std::scoped_lock lock(mutex_);
+      const auto at = std::ranges::find(tasks_, job_id,
+                                        [](const TaskPtr& other) { return other->request.job_id; });
+      if (at == tasks_.end()) return false;
+      task = *at;
+      tasks_.erase(at);
+      ++stats_.requests_cancelled;
+    }
+    task->sink->on_failed({Code::cancelled, "the request was cancelled"});
+    return true;
+  }
+
+  EngineStats stats() const override {
+    EngineStats out;
+    {
+      const std::scoped_lock lock(mutex_);
+      out = stats_;
+      const auto all = static_cast<int32_t>(tasks_.size());
+      out.running = std::min(running_, all);
+      out.waiting = all - out.running;
+    }
+    if (!source_.device->host_accessible() && out.healthy) {
+      const MemoryInfo memory = source_.device->memory();
+      out.device_memory_bytes = static_cast<int64_t>(memory.total);
+      out.device_memory_free_bytes = static_cast<int64_t>(memory.free);
+    }
+    return out;
+  }
+
+  std::vector<int32_t> tokenize(std::string_view text,
+                                const TokenizeOptions& options) const override {
+    return source_.tokenizer->encode(
+        text, {.add_special = options.add_special, .parse_special = options.parse_special});
+  }
+  std::string detokenize(const std::vector<int32_t>& ids) const override {
+    return source_.tokenizer->decode(ids, true);
+  }
+  std::string token_bytes(int32_t id) const override { return source_.tokenizer->piece(id, true); }
+
+  void stop() override {
+    {
+      const std::scoped_lock lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    const std::scoped_lock joining(join_mutex_);
+    if (thread_.joinable()) thread_.join();
+    fail_all({Code::cancelled, "the engine is stopping"});
+  }
+
+ private:
+  void validate(const EmbeddingRequest& request) const {
+    check(!request.inputs.empty(), "input", "is empty");
+    const EmbeddingInfo& info = source_.info;
+    check(request.dimensions >= 0 && request.dimensions <= info.dimensions, "dimensions",
+          request.dimensions, ", wanted from 1 to ", info.dimensions);
+    check(!request.truncate || *request.truncate >= -1, "truncate_prompt_tokens",
+          request.truncate.value_or(0), ", wanted at least -1");
+    for (const EmbeddingInput& input : request.inputs) {
+      const bool pair = std::holds_alternative<TextPair>(input);
+      if (pair == info.ranks) continue;
+      fail(Code::invalid_argument, "model", info.model.id,
+           pair ? " makes embeddings; it ranks no documents"
+                : " ranks documents; it makes no embeddings");
+    }
+  }
+
+  void loop() {
+    while (true) {
+      std::vector<TaskPtr> fresh;
+      {
+        std::unique_lock lock(mutex_);
+        running_ = 0;
+        wake_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
+        if (stopping_) return;
+        for (const TaskPtr& task : tasks_) {
+          if (task->texts.empty()) fresh.push_back(task);
+        }
+      }
+      for (const TaskPtr& task : fresh) guarded({task}, [&] { encode(*task); });
+      const std::vector<Part> parts = next_pass();
+      if (!parts.empty()) run(parts);
+    }
+  }
+
+  void encode(Task& task) const {
+    std::vector<EmbeddingSource::Encoded> texts;
+    texts.reserve(task.request.inputs.size());
+    int64_t tokens = 0;
+    for (const EmbeddingInput& input : task.request.inputs) {
+      texts.push_back(source_.encode(input, task.request.truncate));
+      tokens += std::ssize(texts.back().ids);
+    }
+    task.result.tokens = tokens;
+    task.result.vectors.resize(texts.size());
+    task.texts = std::move(texts);
+  }
+
+  // In the order of arrival, the longest first: neighbours of one length are one operation.
+  std::vector<Part> next_pass() {
+    std::vector<Part> parts;
+    int64_t tokens = 0;
+    {
+      const std::scoped_lock lock(mutex_);
+      bool full = false;
+      for (const TaskPtr& task : tasks_) {
+        const size_t first = task->sent;
+        while (!full && task->sent < task->texts.size()) {
+          const int64_t more = std::ssize(task->texts[task->sent].ids);
+          full = !parts.empty() && tokens + more > options_.pass_tokens;
+          if (full) break;
+          parts.push_back({task, task->sent++});
+          tokens += more;
+        }
+        if (task->sent > first) ++running_;
+        if (full) break;
+      }
+    }
+    std::ranges::stable_sort(parts, [](const Part& a, const Part& b) {
+      return a.text().ids.size() > b.text().ids.size();
+    });
+    return parts;
+  }
+
+  void run(const std::vector<Part>& parts) {
+    std::vector<TaskPtr> tasks;
+    for (const Part& part : parts) {
+      if (std::ranges::find(tasks, part.task) == tasks.end()) tasks.push_back(part.task);
+    }
+    guarded(tasks, [&] {
+      const auto begin = Clock::now();
+      models::TextBatch batch;
+      for (const Part& part : parts) {
+        const EmbeddingSource::Encoded& text = part.text();
+        batch.ids.insert(batch.ids.end(), text.ids.begin(), text.ids.end());
+        batch.segments.insert(batch.segments.end(), text.segments.begin(), text.segments.end());
+        batch.lengths.push_back(std::ssize(text.ids));
+      }
+      const bool ranks = source_.info.ranks;
+      const Tensor made =
+          ranks ? source_.model->rank(batch) : source_.model->embed(batch, source_.pooling);
+      const std::vector<float> values = made.to_host<float>();
+      const size_t width = ranks ? 1 : static_cast<size_t>(source_.info.dimensions);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        give(parts[i], std::span(values).subspan(i * width, width));
+      }
+      count(std::ssize(batch.ids), std::chrono::duration<double>(Clock::now() - begin).count());
+    });
+    for (const TaskPtr& task : tasks) {
+      if (task->done == task->texts.size()) finish(task);
+    }
+  }
+
+  void give(const Part& part, std::span<const float> values) const {
+    const EmbeddingRequest& request = part.task->request;
+    std::vector<float> vector(values.begin(), values.end());
+    if (source_.info.ranks) {
+      if (request.probability && source_.probability) vector[0] = 1 / (1 + std::exp(-vector[0]));
+    } else {
+      if (request.dimensions > 0) vector.resize(static_cast<size_t>(request.dimensions));
+      if (request.normalise.value_or(source_.info.normalises)) normalise(vector);
+    }
+    part.task->result.vectors[part.index] = std::move(vector);
+    ++part.task->done;
+  }
+
+  void count(int64_t tokens, double seconds) {
+    const std::scoped_lock lock(mutex_);
+    stats_.prompt_tokens += static_cast<uint64_t>(tokens);
+    stats_.prompt_seconds += seconds;
+  }
+
+  // Runs the work; what it throws ends the tasks, and a lost device the engine.
+  template <typename Work>
+  void guarded(const std::vector<TaskPtr>& tasks, Work work) {
+    std::optional<Failed> failed;
+    try {
+      work();
+    } catch (const Error& error) {
+      failed = Failed{error.code(), error.what()};
+    } catch (const std::bad_alloc&) {
+      failed = Failed{Code::out_of_memory, "the host has no memory left"};
+    } catch (const std::exception& error) {
+      failed = Failed{Code::internal, error.what()};
+    }
+    if (!failed) return;
+    if (failed->code != Code::device) {
+      for (const TaskPtr& task : tasks) fail_one(task, *failed);
+      return;
+    }
+    log(LogLevel::error, "the device is lost", {{"error", failed->message}});
+    {
+      const std::scoped_lock lock(mutex_);
+      stats_.healthy = false;
+    }
+    fail_all(*failed);
+  }
+
+  // False where it was cancelled meanwhile.
+  bool remove(const TaskPtr& task, uint64_t EngineStats::* counter) {
+    const std::scoped_lock lock(mutex_);
+    if (std::erase(tasks_, task) == 0) return false;
+    ++(stats_.*counter);
+    return true;
+  }
+  void finish(const TaskPtr& task) {
+    if (remove(task, &EngineStats::requests_finished)) {
+      task->sink->on_embedded(std::move(task->result));
+    }
+  }
+  void fail_one(const TaskPtr& task, const Failed& failed) {
+    if (remove(task, &EngineStats::requests_failed)) task->sink->on_failed(failed);
+  }
+  void fail_all(const Failed& failed) {
+    std::deque<TaskPtr> tasks;
+    {
+      const std::scoped_lock lock(mutex_);
+      tasks = tasks_;
+    }
+    for (const TaskPtr& task : tasks) fail_one(task, failed);
+  }
+
+  const EmbeddingSource source_;
+  const EmbeddingOptions options_;
+
+  mutable std::mutex mutex_;  // guards everything below
+  std::condition_variable wake_;
+  std::deque<TaskPtr> tasks_;  // all that are not done; their insides are the engine thread's
+  int32_t running_ = 0;        // of these, in the pass
+  EngineStats stats_;
+  bool stopping_ = false;
+
+  std::mutex join_mutex_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<EmbeddingEngine> make_embedding_engine(EmbeddingSource source,
+                                                       const EmbeddingOptions& options) {
+  return std::make_unique<Embedder>(std::move(source), options);
+}
+
+}  // namespace rbee::engine

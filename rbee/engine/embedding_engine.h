@@ -1,0 +1,20 @@
+#pragma once
+// The engine of a model for embeddings: one thread; texts of all requests that wait share a pass.
+
+#include <memory>
+
+#include "rbee/engine/embedding_source.h"
+
+namespace rbee::engine {
+
+struct EmbeddingOptions {
+  int64_t pass_tokens = 4096;  // of a pass at most, but for a lone longer text
+  int32_t max_waiting = 256;   // requests that are not done; more are refused
+};
+
+// Takes the source over and starts the engine's thread. Throws invalid_argument for options out of
+// range.
+std::unique_ptr<EmbeddingEngine> make_embedding_engine(EmbeddingSource source,
+                                                       const EmbeddingOptions& options);
+
+}  // namespace rbee::engine

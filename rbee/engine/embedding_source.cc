@@ -1,0 +1,129 @@
+#include "rbee/engine/embedding_source.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "rbee/io/checkpoint.h"
+#include "rbee/io/json_parse.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr const char* kInput = "input";
+
+void find_frame(EmbeddingSource& source) {
+  const std::vector<int32_t> empty = source.tokenizer->encode("");
+  const std::vector<int32_t> filled = source.tokenizer->encode("a");
+  const auto differ = std::ranges::mismatch(empty, filled).in1;
+  source.prefix.assign(empty.begin(), differ);
+  source.suffix.assign(differ, empty.end());
+}
+
+// Cross-encoders of sentence-transformers say what their scores go through.
+bool has_logistic(const io::Checkpoint& checkpoint) {
+  if (checkpoint.config_json().empty()) return true;
+  const nlohmann::json config = io::parse_json(checkpoint.config_json(), "config.json");
+  for (const auto* place :
+       {"/sentence_transformers/activation_fn", "/sbert_ce_default_activation_function"}) {
+    const nlohmann::json::json_pointer at(place);
+    if (!config.contains(at) || !config[at].is_string()) continue;
+    const auto name = config[at].get<std::string>();
+    if (name.ends_with("Identity")) return false;
+    if (!name.ends_with("Sigmoid")) {
+      fail(Code::unsupported, "config.json", "scores go through \"", name,
+           "\"; known are Sigmoid and Identity");
+    }
+  }
+  return true;
+}
+
+ModelInfo model_info(const io::Checkpoint& checkpoint, const TextModelOptions& options,
+                     const std::filesystem::path& path, const models::EmbeddingModel& model) {
+  ModelInfo info;
+  info.id = options.model_id;
+  if (info.id.empty()) info.id = model.config().name;
+  if (info.id.empty()) info.id = path.filename().string();
+  info.architecture = checkpoint.architecture();
+  info.device = cat(options.device->id());
+  info.quantization = model.quantization();
+  info.vocab_size = model.config().vocab_size;
+  info.context_length = static_cast<int32_t>(model.max_tokens());
+  info.parameters = model.parameters();
+  info.weight_bytes = model.weight_bytes();
+  return info;
+}
+
+}  // namespace
+
+bool is_for_embeddings(const std::filesystem::path& path) {
+  return models::makes_embeddings(io::Checkpoint::open(path));
+}
+
+EmbeddingSource load_embedding_source(const std::filesystem::path& path,
+                                      const TextModelOptions& options,
+                                      std::optional<models::Pooling> pooling) {
+  check(options.device != nullptr, "load_embedding_source", "no device is given");
+  const io::Checkpoint checkpoint = io::Checkpoint::open(path);
+  const models::EmbeddingSettings settings = models::read_embedding_settings(checkpoint);
+  EmbeddingSource out;
+  out.device = options.device;
+  out.tokenizer = load_tokenizer(checkpoint, &out.info.model.tokenizer_kind);
+  const std::string kind = out.info.model.tokenizer_kind;
+  find_frame(out);
+  out.model = models::load_embedding_model(
+      checkpoint, {.device = options.device,
+                   .context = options.context > 0 ? options.context : settings.max_tokens,
+                   .activations = options.activations.value_or(
+                       default_activations(checkpoint, *options.device)),
+                   .progress = options.progress});
+  out.pooling = pooling.value_or(settings.pooling);
+  out.probability = has_logistic(checkpoint);
+  out.info.model = model_info(checkpoint, options, path, *out.model);
+  out.info.model.tokenizer_kind = kind;
+  out.info.dimensions = out.model->config().dim;
+  out.info.ranks = out.model->ranks();
+  out.info.pooling = models::name(out.pooling);
+  out.info.normalises = settings.normalise;
+  return out;
+}
+
+EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input,
+                                                 std::optional<int32_t> truncate) const {
+  const int64_t most = model->max_tokens();
+  const int64_t kept = !truncate       ? INT64_MAX
+                       : *truncate < 0 ? most
+                                       : std::min<int64_t>(*truncate, most);
+  Encoded out;
+  const auto add_text = [&](const std::string& text, const std::vector<int32_t>& before) {
+    std::vector<int32_t> ids = tokenizer->encode(text, {.add_special = false});
+    const auto taken = std::ssize(out.ids) + std::ssize(before) + std::ssize(suffix);
+    const int64_t room = std::max<int64_t>(kept - taken, 0);
+    if (std::ssize(ids) > room) ids.resize(static_cast<size_t>(room));
+    for (const auto* part : {&before, &std::as_const(ids), &suffix}) {
+      out.ids.insert(out.ids.end(), part->begin(), part->end());
+    }
+  };
+  if (const auto* tokens = std::get_if<std::vector<int32_t>>(&input)) {
+    out.ids.assign(tokens->begin(), tokens->begin() + std::min<int64_t>(std::ssize(*tokens), kept));
+  } else if (const auto* text = std::get_if<std::string>(&input)) {
+    add_text(*text, prefix);
+  } else {
+    const auto& pair = std::get<TextPair>(input);
+    out.ids = tokenizer->encode(pair.query);
+    out.segments.assign(out.ids.size(), 0);
+    add_text(pair.document, model->doubles_separator() ? suffix : std::vector<int32_t>());
+    out.segments.resize(out.ids.size(), 1);
+  }
+  out.segments.resize(out.ids.size(), 0);
+  check(!out.ids.empty(), kInput, "a text has no tokens");
+  check(std::ssize(out.ids) <= most, kInput, "a text has ", out.ids.size(),
+        " tokens; the model takes ", most, ", or less with truncate_prompt_tokens");
+  const int64_t vocab = model->config().vocab_size;
+  for (const int32_t id : out.ids) {
+    check(id >= 0 && id < vocab, kInput, "token ", id, " is outside of the vocabulary of ", vocab);
+  }
+  return out;
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,41 @@
+#pragma once
+// A model for embeddings with its tokenizer and settings, and the tokens that it reads.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rbee/engine/embedding_api.h"
+#include "rbee/engine/text_model.h"
+#include "rbee/models/embedding_model.h"
+
+namespace rbee::engine {
+
+struct EmbeddingSource {
+  Device* device = nullptr;
+  std::unique_ptr<models::EmbeddingModel> model;
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::vector<int32_t> prefix, suffix;  // the special tokens that it puts around a text
+  models::Pooling pooling = models::Pooling::mean;
+  bool probability = true;  // scores of the ranker mean something through the logistic function
+  EmbeddingInfo info;
+
+  struct Encoded {
+    std::vector<int32_t> ids;
+    std::vector<int32_t> segments;  // 1 in the second text of a pair, else 0
+  };
+  // Throws invalid_argument for an input without tokens or with more than the model takes, and for
+  // ids that it does not have.
+  Encoded encode(const EmbeddingInput& input, std::optional<int32_t> truncate) const;
+};
+
+// True where `path` holds a model for embeddings or ranking, not for text.
+bool is_for_embeddings(const std::filesystem::path& path);
+
+// pooling: in place of the checkpoint's. Throws as load_text_model().
+EmbeddingSource load_embedding_source(const std::filesystem::path& path,
+                                      const TextModelOptions& options,
+                                      std::optional<models::Pooling> pooling = std::nullopt);
+
+}  // namespace rbee::engine

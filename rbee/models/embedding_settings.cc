@@ -1,0 +1,118 @@
+// What sentence-transformers' files and GGUF files say about the use of a model.
+
+#include <nlohmann/json.hpp>
+
+#include "rbee/io/json_parse.h"
+#include "rbee/models/embedding_model.h"
+
+namespace rbee::models {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kModules = "modules.json";
+
+// ggml's numbers.
+constexpr int64_t kNone = 0, kMean = 1, kCls = 2, kLast = 3, kRank = 4;
+
+Pooling usual_pooling(const io::Checkpoint& checkpoint) {
+  return is_encoder(checkpoint.architecture()) ? Pooling::mean : Pooling::last;
+}
+
+std::optional<int64_t> gguf_pooling(const io::Checkpoint& checkpoint) {
+  if (checkpoint.format() != io::Checkpoint::Format::gguf) return std::nullopt;
+  return checkpoint.metadata().get_i64(cat(checkpoint.architecture(), ".pooling_type"));
+}
+
+std::optional<json> read_json(const io::Checkpoint& checkpoint, const std::string& name) {
+  const auto text = checkpoint.text_file(name);
+  if (!text) return std::nullopt;
+  return io::parse_json(*text, name);
+}
+
+template <typename T>
+T field(const json& object, const char* key, T fallback, const std::string& file) {
+  if (!object.is_object() || !object.contains(key) || object[key].is_null()) return fallback;
+  try {
+    return object[key].get<T>();
+  } catch (const json::exception&) {
+    fail(Code::invalid_argument, file, key, " is ", object[key].dump());
+  }
+}
+
+Pooling pooling_of(const json& config, const std::string& file) {
+  const std::string named = field<std::string>(config, "pooling_mode", "", file);
+  if (named == "mean" || named == "cls") return parse_pooling(named);
+  if (named == "lasttoken") return Pooling::last;
+  std::vector<Pooling> chosen;
+  const auto add = [&](const char* key, Pooling pooling) {
+    if (field(config, key, false, file)) chosen.push_back(pooling);
+  };
+  add("pooling_mode_mean_tokens", Pooling::mean);
+  add("pooling_mode_cls_token", Pooling::cls);
+  add("pooling_mode_lasttoken", Pooling::last);
+  bool other = !named.empty();
+  for (const char* key : {"pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens",
+                          "pooling_mode_weightedmean_tokens"}) {
+    other |= field(config, key, false, file);
+  }
+  if (other || chosen.size() != 1) {
+    fail(Code::unsupported, file, "names a pooling that is not implemented; known are mean, cls ",
+         "and lasttoken, one of them");
+  }
+  return chosen.front();
+}
+
+EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& modules) {
+  check(modules.is_array(), kModules, "is not an array");
+  EmbeddingSettings out{.pooling = usual_pooling(checkpoint), .normalise = false};
+  for (const json& module : modules) {
+    const std::string type = field<std::string>(module, "type", "", kModules);
+    const std::string path = field<std::string>(module, "path", "", kModules);
+    const std::string_view kind = std::string_view(type).substr(type.rfind('.') + 1);
+    if (kind == "Normalize") {
+      out.normalise = true;
+    } else if (kind == "Pooling") {
+      const std::string file = cat(path, "/config.json");
+      const auto config = read_json(checkpoint, file);
+      if (!config) fail(Code::not_found, kModules, "names ", file, ", which is missing");
+      out.pooling = pooling_of(*config, file);
+    } else if (kind != "Transformer") {
+      fail(Code::unsupported, kModules, "has the module \"", type,
+           "\"; known are Transformer, Pooling and Normalize");
+    }
+  }
+  const std::string limits = "sentence_bert_config.json";
+  if (const auto config = read_json(checkpoint, limits)) {
+    out.max_tokens = field<int64_t>(*config, "max_seq_length", 0, limits);
+    check(out.max_tokens >= 0, limits, "max_seq_length is ", out.max_tokens);
+  }
+  return out;
+}
+
+}  // namespace
+
+EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint) {
+  if (checkpoint.format() == io::Checkpoint::Format::safetensors) {
+    if (const auto modules = read_json(checkpoint, kModules)) {
+      return read_modules(checkpoint, *modules);
+    }
+  }
+  EmbeddingSettings out{.pooling = usual_pooling(checkpoint)};
+  const int64_t type = gguf_pooling(checkpoint).value_or(kNone);
+  if (type == kMean) out.pooling = Pooling::mean;
+  if (type == kCls || type == kRank) out.pooling = Pooling::cls;
+  if (type == kLast) out.pooling = Pooling::last;
+  check(type >= kNone && type <= kRank, "pooling_type", type, " is not known");
+  return out;
+}
+
+bool makes_embeddings(const io::Checkpoint& checkpoint) {
+  if (is_encoder(checkpoint.architecture())) return true;
+  if (checkpoint.format() == io::Checkpoint::Format::gguf) {
+    return gguf_pooling(checkpoint).value_or(kNone) != kNone;
+  }
+  return checkpoint.text_file(kModules).has_value();
+}
+
+}  // namespace rbee::models

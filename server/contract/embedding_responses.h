@@ -1,0 +1,34 @@
+#pragma once
+// Answers of models for embeddings and for ranking, as JSON on one line.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rbee::server {
+
+// OpenAI's list. One of the two has an entry for each input: numbers, or little-endian f32 as
+// base64.
+struct EmbeddingAnswer {
+  std::string model;
+  std::vector<std::vector<float>> vectors;
+  std::vector<std::string> base64;
+  int64_t tokens = 0;
+};
+std::string embeddings_json(const EmbeddingAnswer& answer);
+
+struct RankedDocument {
+  size_t index = 0;  // in the request
+  float score = 0;
+  std::optional<std::string> text;
+};
+// {"id","object","model","results":[{"index","relevance_score","document":{"text"}}],"usage"}
+std::string rerank_json(std::string_view id, std::string_view model,
+                        const std::vector<RankedDocument>& documents, int64_t tokens);
+// vLLM's {"id","object","created","model","data":[{"index","object","score"}],"usage"}
+std::string scores_json(std::string_view id, std::string_view model, int64_t created,
+                        const std::vector<float>& scores, int64_t tokens);
+
+}  // namespace rbee::server

@@ -1,0 +1,39 @@
+#include "server/embedding/job.h"
+
+#include "server/contract/error_map.h"
+#include "server/contract/openai_responses.h"
+
+namespace rbee::server {
+
+EmbeddingJob::EmbeddingJob(std::string id, std::shared_ptr<DelayedResponse> response, Answer answer,
+                           Count count)
+    : Job(std::move(id), nullptr),
+      response_(std::move(response)),
+      answer_(std::move(answer)),
+      count_(std::move(count)) {}
+
+void EmbeddingJob::on_embedded(engine::EmbeddingResult result) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (over()) return;
+  quietly([&] {
+    end(JobState::completed);
+    count_(Outcome::completed, seconds_since_arrival());
+    response_->set(json_response(200, answer_(std::move(result))));
+  });
+}
+
+void EmbeddingJob::on_failed(const engine::Failed& failed) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (over()) return;
+  quietly([&] { fail(failed.code, failed.message); });
+}
+
+void EmbeddingJob::fail(Code code, std::string_view message) {
+  const bool cancelled = code == Code::cancelled;
+  end(cancelled ? JobState::cancelled : JobState::failed);
+  count_(cancelled ? Outcome::cancelled : Outcome::failed, seconds_since_arrival());
+  const WireError wire = wire_error(code);
+  response_->set(json_response(wire.status, openai_error_json(wire.status, wire.code, message)));
+}
+
+}  // namespace rbee::server

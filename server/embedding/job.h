@@ -1,0 +1,34 @@
+#pragma once
+// One request for vectors or scores: turns the engine's result into the client's answer.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "rbee/engine/embedding_api.h"
+#include "server/http/mailbox.h"
+#include "server/worker/job.h"
+#include "server/worker/prometheus.h"
+
+namespace rbee::server {
+
+class EmbeddingJob final : public Job, public engine::EmbeddingSink {
+ public:
+  using Answer = std::function<std::string(engine::EmbeddingResult)>;  // JSON
+  using Count = std::function<void(Outcome, double seconds)>;
+
+  EmbeddingJob(std::string id, std::shared_ptr<DelayedResponse> response, Answer answer,
+               Count count);
+
+  void on_embedded(engine::EmbeddingResult result) noexcept override;
+  void on_failed(const engine::Failed& failed) noexcept override;
+
+ private:
+  void fail(Code code, std::string_view message) override;
+
+  const std::shared_ptr<DelayedResponse> response_;
+  const Answer answer_;
+  const Count count_;
+};
+
+}  // namespace rbee::server

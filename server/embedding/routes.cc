@@ -1,0 +1,95 @@
+#include "server/embedding/routes.h"
+
+#include <chrono>
+
+#include "server/contract/openai_responses.h"
+#include "server/contract/text_requests.h"
+#include "server/worker/routes.h"
+
+namespace rbee::server {
+namespace {
+
+std::string openai_error(int status, std::string_view code, const std::exception& error) {
+  const auto* invalid = dynamic_cast<const InvalidBody*>(&error);
+  const std::string param = invalid != nullptr ? invalid->errors().front().field : "";
+  return openai_error_json(status, code, error.what(), param);
+}
+
+using Later = std::shared_ptr<DelayedResponse>;
+
+// work: gives the answer to come.
+Handler answering(std::function<Later(const Request&)> work) {
+  return [work = std::move(work)](const Request& request) {
+    try {
+      Response response;
+      response.later = work(request);
+      return response;
+    } catch (const std::exception&) {
+      return error_answer(std::current_exception(), openai_error);
+    }
+  };
+}
+
+std::string tokenized(const engine::EmbeddingEngine& engine, const TokenizeRequest& request) {
+  std::vector<TokenPiece> tokens;
+  for (const int32_t id : engine.tokenize(request.text, {.add_special = request.add_special,
+                                                         .parse_special = request.parse_special})) {
+    tokens.push_back({id, request.pieces ? engine.token_bytes(id) : ""});
+  }
+  if (request.form == TextForm::llama_server) return tokens_json(tokens, request.pieces);
+  return vllm_tokens_json(tokens, engine.info().model.context_length, request.pieces);
+}
+
+// What chat workers answer.
+constexpr const char* kTextRoutes[] = {"/v1/jobs",        "/v1/inference", "/v1/infer",
+                                       "/v1/completions", "/v1/responses", "/v1/chat/completions",
+                                       "/v1/messages"};
+
+}  // namespace
+
+Router embedding_routes(EmbeddingService& service, std::function<void()> shutdown) {
+  Router router;
+  add_worker_routes(router, service, std::move(shutdown));
+  const auto post = [&](const char* path, Handler handler) {
+    router.add(
+        {.method = "POST", .pattern = path, .handler = std::move(handler), .body = Body::json});
+  };
+  post("/v1/embeddings", answering([&service](const Request& request) {
+         return service.embed(parse_embeddings(request.body));
+       }));
+  for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank"}) {
+    post(path, answering([&service](const Request& request) {
+           return service.rerank(parse_rerank(request.body));
+         }));
+  }
+  for (const char* path : {"/score", "/v1/score"}) {
+    post(path, answering([&service](const Request& request) {
+           return service.score(parse_score(request.body));
+         }));
+  }
+  post("/tokenize", answering([&service](const Request& request) {
+         return service.beside([body = request.body](const engine::EmbeddingEngine& engine) {
+           return json_response(200, tokenized(engine, parse_tokenize(body)));
+         });
+       }));
+  post("/detokenize", answering([&service](const Request& request) {
+         return service.beside([body = request.body](const engine::EmbeddingEngine& engine) {
+           return json_response(200, detokenized_json(engine.detokenize(parse_detokenize(body))));
+         });
+       }));
+  for (const char* path : kTextRoutes) {
+    post(path, answering([&service](const Request&) -> Later {
+           fail(Code::invalid_argument, "model", service.model_id(),
+                " makes no text: it is for embeddings or ranking");
+         }));
+  }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const int64_t created = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  router.add(
+      {.method = "GET", .pattern = "/v1/models", .handler = [&service, created](const Request&) {
+         return json_response(200, openai_models_json(service.model_id(), created));
+       }});
+  return router;
+}
+
+}  // namespace rbee::server

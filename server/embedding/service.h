@@ -1,0 +1,50 @@
+#pragma once
+// A worker for embeddings or ranking behind its routes.
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "rbee/engine/embedding_api.h"
+#include "server/contract/embedding_requests.h"
+#include "server/embedding/job.h"
+#include "server/worker/service.h"
+#include "server/worker/side_work.h"
+
+namespace rbee::server {
+
+class EmbeddingService final : public WorkerService {
+ public:
+  // The engine outlives the service; the service outlives the server that calls it.
+  EmbeddingService(engine::EmbeddingEngine& engine, ServiceOptions options);
+
+  // Each throws Refused, or Error for values that the engine does not take.
+  std::shared_ptr<DelayedResponse> embed(const EmbeddingBody& body);
+  std::shared_ptr<DelayedResponse> rerank(const RerankBody& body);
+  std::shared_ptr<DelayedResponse> score(const ScoreBody& body);
+  // What needs the tokenizer alone, on a thread of its own.
+  std::shared_ptr<DelayedResponse> beside(
+      std::function<Response(const engine::EmbeddingEngine&)> work) {
+    return side_work_.submit([this, work = std::move(work)] { return work(engine_); });
+  }
+
+  void cancel(const std::string& id) override { engine_.cancel(id); }
+  std::string health_json() const override;
+  std::string metrics() const override;
+  Page page() const override;
+
+ private:
+  struct Counts;
+
+  State state() const override;
+  void count_rejected() override;
+  std::shared_ptr<DelayedResponse> start(engine::EmbeddingRequest request, const std::string& id,
+                                         EmbeddingJob::Answer answer);
+
+  engine::EmbeddingEngine& engine_;
+  const std::shared_ptr<Counts> counts_;
+  SideWork side_work_{64};
+};
+
+}  // namespace rbee::server

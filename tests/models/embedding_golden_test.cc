@@ -1,0 +1,243 @@
+// Vectors and scores of tiny models for embeddings against transformers; goldens and checkpoints
+// come from tools/goldens/make_embedding_goldens.py.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "rbee/models/embedding_model.h"
+#include "tests/models/model_runner.h"
+
+namespace rbee::test {
+namespace {
+
+namespace fs = std::filesystem;
+using models::Pooling;
+using nlohmann::json;
+
+struct EmbeddingCase {
+  const char* name;
+  const char* file;  // "hf" or "model.gguf"
+  Pooling pooling;
+  bool normalise = true;
+};
+
+constexpr EmbeddingCase kCases[] = {
+    {"bert", "hf", Pooling::mean},
+    {"bert", "model.gguf", Pooling::mean},
+    {"bert_cls", "hf", Pooling::cls, false},
+    {"xlm_roberta", "hf", Pooling::cls},
+    {"xlm_roberta", "model.gguf", Pooling::cls},
+    {"qwen3", "hf", Pooling::last},
+    {"qwen3", "model.gguf", Pooling::last},
+};
+constexpr EmbeddingCase kRankers[] = {
+    {"bert_ranker", "hf", Pooling::mean},
+    {"bert_ranker", "model.gguf", Pooling::cls},
+    {"xlm_roberta_ranker", "hf", Pooling::mean},
+    {"xlm_roberta_ranker", "model.gguf", Pooling::cls},
+};
+
+fs::path folder(const char* name) {
+  return fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / name;
+}
+
+class EmbeddingGolden : public testing::TestWithParam<EmbeddingCase> {
+ protected:
+  void SetUp() override {
+    std::ifstream file(folder(GetParam().name) / "golden.json");
+    golden_ = json::parse(file);
+    model_ = load({});
+  }
+
+  static fs::path path() { return folder(GetParam().name) / GetParam().file; }
+  static std::unique_ptr<models::EmbeddingModel> load(models::LoadOptions options) {
+    options.device = &cpu_device();
+    return models::load_embedding_model(io::Checkpoint::open(path()), options);
+  }
+
+  models::TextBatch batch(size_t first, size_t count) const {
+    models::TextBatch out;
+    for (size_t i = first; i < first + count; ++i) {
+      const auto ids = golden_["ids"][i].get<std::vector<int32_t>>();
+      out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+      out.lengths.push_back(std::ssize(ids));
+      std::vector<int32_t> segments(ids.size(), 0);
+      if (golden_.contains("segments")) golden_["segments"][i].get_to(segments);
+      out.segments.insert(out.segments.end(), segments.begin(), segments.end());
+    }
+    return out;
+  }
+  size_t count() const { return golden_["ids"].size(); }
+
+  // What the model gives for a text, as the golden has it.
+  void expect_vector(std::vector<float> got, size_t text) const {
+    if (GetParam().normalise) {
+      double squares = 0;
+      for (const float value : got) squares += double{value} * double{value};
+      for (float& value : got) value /= static_cast<float>(std::sqrt(squares));
+    }
+    const auto wanted = golden_["vectors"][text].get<std::vector<float>>();
+    EXPECT_LE(max_difference(got, wanted), 1e-4f) << "text " << text;
+  }
+
+  json golden_;
+  std::unique_ptr<models::EmbeddingModel> model_;
+};
+
+using EmbeddingVectors = EmbeddingGolden;
+
+TEST_P(EmbeddingVectors, EachTextAlone) {
+  for (size_t i = 0; i < count(); ++i) {
+    expect_vector(model_->embed(batch(i, 1), GetParam().pooling).to_host<float>(), i);
+  }
+}
+
+TEST_P(EmbeddingVectors, TextsOfAllLengthsTogether) {
+  const auto all = model_->embed(batch(0, count()), GetParam().pooling).to_host<float>();
+  const size_t width = all.size() / count();
+  for (size_t i = 0; i < count(); ++i) {
+    const auto row = std::span(all).subspan(i * width, width);
+    expect_vector({row.begin(), row.end()}, i);
+  }
+}
+
+// Texts of one length share an operation; none may see another.
+TEST_P(EmbeddingVectors, TheSameTextTwiceBesideAnother) {
+  models::TextBatch twice = batch(0, 1);
+  for (int i = 0; i < 2; ++i) {
+    const models::TextBatch more = batch(i == 0 ? 0 : 1, 1);
+    twice.ids.insert(twice.ids.end(), more.ids.begin(), more.ids.end());
+    twice.segments.insert(twice.segments.end(), more.segments.begin(), more.segments.end());
+    twice.lengths.push_back(more.lengths.front());
+  }
+  const auto all = model_->embed(twice, GetParam().pooling).to_host<float>();
+  const size_t width = all.size() / 3;
+  for (size_t i = 0; i < 3; ++i) {
+    const auto row = std::span(all).subspan(i * width, width);
+    expect_vector({row.begin(), row.end()}, i == 2 ? 1 : 0);
+  }
+}
+
+TEST_P(EmbeddingVectors, ThePoolingShows) {
+  for (const Pooling other : {Pooling::mean, Pooling::cls, Pooling::last}) {
+    if (other == GetParam().pooling) continue;
+    const auto got = model_->embed(batch(0, 1), other).to_host<float>();
+    const auto own = model_->embed(batch(0, 1), GetParam().pooling).to_host<float>();
+    EXPECT_GT(max_difference(got, own), 0.01f) << models::name(other);
+  }
+}
+
+TEST_P(EmbeddingVectors, SettingsOfTheCheckpoint) {
+  const io::Checkpoint checkpoint = io::Checkpoint::open(path());
+  EXPECT_TRUE(models::makes_embeddings(checkpoint));
+  const models::EmbeddingSettings settings = models::read_embedding_settings(checkpoint);
+  EXPECT_EQ(settings.pooling, GetParam().pooling);
+  EXPECT_EQ(settings.normalise, GetParam().normalise);
+  EXPECT_EQ(settings.max_tokens, std::string_view(GetParam().name) == "bert_cls" ? 40 : 0);
+  EXPECT_FALSE(model_->ranks());
+  EXPECT_EQ(model_->max_tokens(), 64);
+  EXPECT_EQ(model_->quantization(), "f32");
+}
+
+TEST_P(EmbeddingVectors, PlainWeights) {
+  model_ = load({.pack_weights = false});
+  expect_vector(model_->embed(batch(3, 1), GetParam().pooling).to_host<float>(), 3);
+}
+
+using RankerScores = EmbeddingGolden;
+
+TEST_P(RankerScores, PairsTogetherAndAlone) {
+  ASSERT_TRUE(model_->ranks());
+  const auto wanted = golden_["scores"].get<std::vector<float>>();
+  const auto all = model_->rank(batch(0, count())).to_host<float>();
+  EXPECT_LE(max_difference(all, wanted), 1e-4f);
+  for (size_t i = 0; i < count(); ++i) {
+    const auto one = model_->rank(batch(i, 1)).to_host<float>();
+    EXPECT_NEAR(one.at(0), wanted[i], 1e-4f);
+  }
+}
+
+TEST_P(RankerScores, TheSecondTextHasItsSegment) {
+  models::TextBatch pair = batch(0, 1);
+  const auto with = model_->rank(pair).to_host<float>();
+  pair.segments.assign(pair.segments.size(), 0);
+  const auto without = model_->rank(pair).to_host<float>();
+  if (model_->doubles_separator()) {
+    EXPECT_EQ(with, without);
+  } else {
+    EXPECT_GT(std::abs(with[0] - without[0]), 0.01f);
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<EmbeddingCase>& test) {
+  return cat(test.param.name, std::string_view(test.param.file) == "hf" ? "" : "_gguf");
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EmbeddingVectors, testing::ValuesIn(kCases), test_name);
+INSTANTIATE_TEST_SUITE_P(Models, RankerScores, testing::ValuesIn(kRankers), test_name);
+
+class BadEmbeddingFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "rbee-embedding-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    fs::copy(folder("bert") / "hf", folder_,
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const char* name, const json& value) const {
+    std::ofstream(folder_ / name) << value.dump();
+  }
+  void set(const char* key, const json& value) const {
+    std::ifstream file(folder("bert") / "hf" / "config.json");
+    json config = json::parse(file);
+    config[key] = value;
+    write("config.json", config);
+  }
+  void expect(Code code, const std::vector<std::string>& parts) const {
+    expect_error(code, parts, [&] {
+      const io::Checkpoint checkpoint = io::Checkpoint::open(folder_);
+      models::read_embedding_settings(checkpoint);
+      models::load_embedding_model(checkpoint, {.device = &cpu_device()});
+    });
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(BadEmbeddingFolder, ErrorsNameFileAndField) {
+  set("position_embedding_type", "relative_key");
+  expect(Code::unsupported, {"position_embedding_type is \"relative_key\""});
+  set("hidden_act", "snake");
+  expect(Code::unsupported, {"hidden_act is \"snake\"", "gelu"});
+  set("is_decoder", true);
+  expect(Code::unsupported, {"causal attention"});
+  set("max_position_embeddings", 65);
+  expect(Code::invalid_argument, {"embeddings.position_embeddings.weight", "(64, 32)", "(65, 32)"});
+  set("hidden_act", "gelu");
+  write("1_Pooling/config.json", {{"pooling_mode_max_tokens", true}});
+  expect(Code::unsupported, {"1_Pooling/config.json", "pooling"});
+  write("1_Pooling/config.json", {{"pooling_mode_mean_tokens", "yes"}});
+  expect(Code::invalid_argument, {"1_Pooling/config.json", "pooling_mode_mean_tokens is \"yes\""});
+  write("modules.json", {{{"type", "sentence_transformers.models.Dense"}, {"path", "2_Dense"}}});
+  expect(Code::unsupported, {"modules.json", "Dense"});
+  write("modules.json", {{{"type", "x.Pooling"}, {"path", "../away"}}});
+  expect(Code::invalid_argument, {"../away/config.json"});
+  write("modules.json", {{{"type", "x.Pooling"}, {"path", "9_Pooling"}}});
+  expect(Code::not_found, {"9_Pooling/config.json", "missing"});
+}
+
+TEST_F(BadEmbeddingFolder, TextModelsAndEncodersAreToldApart) {
+  expect_error(Code::unsupported, {"bert", "makes embeddings, not text"}, [&] {
+    models::load_language_model(io::Checkpoint::open(folder_), {.device = &cpu_device()});
+  });
+  const fs::path llama = fs::path(RBEE_TEST_DATA) / "models" / "data" / "llama" / "hf";
+  EXPECT_FALSE(models::makes_embeddings(io::Checkpoint::open(llama)));
+}
+
+}  // namespace
+}  // namespace rbee::test

@@ -1,0 +1,255 @@
+// Workers for embeddings and ranking on loopback, over tiny random models whose vectors and scores
+// transformers gave (tools/goldens/make_embedding_goldens.py).
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "rbee/engine/embedding_engine.h"
+#include "server/embedding/routes.h"
+#include "server/http/server.h"
+#include "tests/checkpoints/checkpoint_files.h"
+#include "tests/server/raw_client.h"
+
+namespace rbee::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+fs::path folder(const std::string& name) {
+  return fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / name;
+}
+
+struct EmbeddingWorker {
+  explicit EmbeddingWorker(const std::string& name)
+      : engine(engine::make_embedding_engine(
+            engine::load_embedding_source(folder(name) / "hf", {.device = &test::cpu_device()}),
+            {})),
+        service(*engine, {.worker_id = "w-1",
+                          .model_id = "hf:tiny",
+                          .implementation = "llm-worker-rbee-test",
+                          .version = "1.2.3"}),
+        server({}, server::embedding_routes(service, nullptr), server::ApiKeys("")) {
+    std::ifstream file(folder(name) / "golden.json");
+    golden = json::parse(file);
+  }
+
+  RawResponse post(std::string_view path, const json& body) const {
+    return ask(server.port(), request("POST", path, body.dump()));
+  }
+  json answer(std::string_view path, const json& body) const {
+    const RawResponse response = post(path, body);
+    EXPECT_EQ(response.status, 200) << response.body;
+    return json::parse(response.body);
+  }
+  // The field that a 400 names.
+  json wrong(std::string_view path, const json& body) const {
+    const RawResponse response = post(path, body);
+    EXPECT_EQ(response.status, 400) << response.body;
+    const json error = json::parse(response.body).at("error");
+    EXPECT_EQ(error.at("type"), "invalid_request_error");
+    return error.at("param");
+  }
+
+  json golden;
+  std::unique_ptr<engine::EmbeddingEngine> engine;
+  server::EmbeddingService service;
+  server::Server server;
+};
+
+void expect_vector(const json& got, const json& wanted) {
+  EXPECT_THAT(got.get<std::vector<float>>(),
+              Pointwise(FloatNear(1e-4f), wanted.get<std::vector<float>>()));
+}
+
+TEST(Embeddings, TextsAndTokensGiveTheirVectorsInOrder) {
+  const EmbeddingWorker worker("bert");
+  const json& golden = worker.golden;
+  for (const char* inputs : {"texts", "ids"}) {
+    const json answer =
+        worker.answer("/v1/embeddings", {{"input", golden[inputs]}, {"model", "x"}});
+    EXPECT_EQ(answer.at("object"), "list");
+    EXPECT_EQ(answer.at("model"), "hf:tiny");
+    size_t tokens = 0;
+    for (size_t i = 0; i < golden["ids"].size(); ++i) {
+      const json& one = answer.at("data").at(i);
+      EXPECT_EQ(one.at("object"), "embedding");
+      EXPECT_EQ(one.at("index"), i);
+      expect_vector(one.at("embedding"), golden["vectors"][i]);
+      tokens += golden["ids"][i].size();
+    }
+    EXPECT_EQ(answer.at("usage"), json({{"prompt_tokens", tokens}, {"total_tokens", tokens}}));
+  }
+}
+
+TEST(Embeddings, OneTextOrOneListOfTokens) {
+  const EmbeddingWorker worker("bert");
+  for (const char* inputs : {"texts", "ids"}) {
+    const json answer = worker.answer("/v1/embeddings", {{"input", worker.golden[inputs][1]}});
+    ASSERT_EQ(answer.at("data").size(), 1u);
+    expect_vector(answer.at("data")[0].at("embedding"), worker.golden["vectors"][1]);
+  }
+}
+
+TEST(Embeddings, Base64IsTheSameNumbers) {
+  const EmbeddingWorker worker("bert");
+  json body = {{"input", "the lazy dog"}};
+  const auto plain =
+      worker.answer("/v1/embeddings", body)["data"][0]["embedding"].get<std::vector<float>>();
+  body["encoding_format"] = "base64";
+  const std::string text = worker.answer("/v1/embeddings", body)["data"][0]["embedding"];
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  uint32_t held = 0;
+  int bits = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    held = held << 6 | static_cast<uint32_t>(kAlphabet.find(c));
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    bytes.push_back(static_cast<char>(held >> bits & 255));
+  }
+  ASSERT_EQ(bytes.size(), plain.size() * sizeof(float));
+  EXPECT_EQ(std::memcmp(bytes.data(), plain.data(), bytes.size()), 0);
+}
+
+TEST(Embeddings, DimensionsAndTruncation) {
+  const EmbeddingWorker worker("bert");
+  const json few = worker.answer("/v1/embeddings", {{"input", "the dog"}, {"dimensions", 8}});
+  EXPECT_EQ(few["data"][0]["embedding"].size(), 8u);
+  std::string longer;
+  for (int i = 0; i < 100; ++i) longer += "dog ";
+  EXPECT_EQ(worker.post("/v1/embeddings", {{"input", longer}}).status, 400);
+  const json cut =
+      worker.answer("/v1/embeddings", {{"input", longer}, {"truncate_prompt_tokens", -1}});
+  EXPECT_EQ(cut["usage"]["prompt_tokens"], 64);
+}
+
+TEST(Embeddings, WrongBodiesAreNamed) {
+  const EmbeddingWorker worker("bert");
+  const auto wrong = [&](const json& body) { return worker.wrong("/v1/embeddings", body); };
+  EXPECT_EQ(wrong(json::object()), "input");
+  EXPECT_EQ(wrong({{"input", ""}}), "input");
+  EXPECT_EQ(wrong({{"input", json::array()}}), "input");
+  EXPECT_EQ(wrong({{"input", {"a", 7}}}), "input[1]");
+  EXPECT_EQ(wrong({{"input", {"a", ""}}}), "input[1]");
+  EXPECT_EQ(wrong({{"input", {1, -1}}}), "input[0]");
+  EXPECT_EQ(wrong({{"input", std::vector<std::string>(2049, "a")}}), "input");
+  EXPECT_EQ(wrong({{"input", "a"}, {"encoding_format", "hex"}}), "encoding_format");
+  EXPECT_EQ(wrong({{"input", "a"}, {"dimensions", 0}}), "dimensions");
+  EXPECT_EQ(wrong({{"input", "a"}, {"dimensions", 33}}), nullptr);
+  EXPECT_EQ(wrong({{"input", {1000000}}}), nullptr);
+}
+
+TEST(Embeddings, AnswerNoChats) {
+  const EmbeddingWorker worker("bert");
+  for (const char* path : {"/v1/chat/completions", "/v1/completions", "/v1/jobs", "/v1/messages"}) {
+    const RawResponse response = worker.post(path, {{"prompt", "Hi"}});
+    EXPECT_EQ(response.status, 400) << path;
+    EXPECT_THAT(response.body, HasSubstr("makes no text")) << path;
+  }
+  const RawResponse rerank = worker.post("/v1/rerank", {{"query", "a"}, {"documents", {"b"}}});
+  EXPECT_EQ(rerank.status, 400);
+  EXPECT_THAT(rerank.body, HasSubstr("ranks no documents"));
+}
+
+TEST(Embeddings, StateAndFigures) {
+  const EmbeddingWorker worker("bert");
+  worker.answer("/v1/embeddings", {{"input", "the lazy dog"}});
+  const auto get = [&](const char* path) {
+    return ask(worker.server.port(), request("GET", path));
+  };
+  EXPECT_EQ(json::parse(get("/health").body).at("architecture"), "bert");
+  EXPECT_EQ(json::parse(get("/v1/models").body).at("data")[0].at("id"), "hf:tiny");
+  EXPECT_THAT(get("/metrics").body, HasSubstr("pooling=\"mean\"} 1"));
+  EXPECT_THAT(get("/metrics").body, HasSubstr("rbee_healthy 1"));
+  const json tokens =
+      worker.answer("/tokenize", {{"content", "the lazy dog"}, {"add_special", true}});
+  EXPECT_EQ(tokens.at("tokens"), worker.golden["ids"][1]);
+}
+
+// Scores of the goldens, as probabilities.
+std::vector<float> probabilities(const json& golden) {
+  auto out = golden["scores"].get<std::vector<float>>();
+  for (float& score : out) score = 1 / (1 + std::exp(-score));
+  return out;
+}
+
+TEST(Ranking, DocumentsComeBestFirst) {
+  const EmbeddingWorker worker("bert_ranker");
+  const json& pairs = worker.golden["pairs"];
+  const std::vector<float> wanted = probabilities(worker.golden);
+  const json documents = {pairs[0][1], {{"text", pairs[1][1]}}};
+  for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank"}) {
+    const json answer = worker.answer(path, {{"query", pairs[0][0]}, {"documents", documents}});
+    const json& results = answer.at("results");
+    ASSERT_EQ(results.size(), 2u);
+    EXPECT_GE(results[0].at("relevance_score"), results[1].at("relevance_score"));
+    for (const json& result : results) {
+      const auto index = result.at("index").get<size_t>();
+      EXPECT_NEAR(result.at("relevance_score").get<float>(), wanted[index], 1e-4f);
+      EXPECT_EQ(result.at("document").at("text"), pairs[index][1]);
+    }
+    EXPECT_GT(answer.at("usage").at("total_tokens"), 0);
+  }
+}
+
+TEST(Ranking, TheBestAloneWithoutItsText) {
+  const EmbeddingWorker worker("xlm_roberta_ranker");
+  const json& pairs = worker.golden["pairs"];
+  const json answer = worker.answer("/v1/rerank", {{"query", pairs[0][0]},
+                                                   {"documents", {pairs[0][1], pairs[1][1]}},
+                                                   {"top_n", 1},
+                                                   {"return_documents", false},
+                                                   {"use_activation", false}});
+  ASSERT_EQ(answer.at("results").size(), 1u);
+  const json& best = answer.at("results")[0];
+  EXPECT_FALSE(best.contains("document"));
+  const auto scores = worker.golden["scores"].get<std::vector<float>>();
+  EXPECT_EQ(best.at("index"), scores[0] > scores[1] ? 0 : 1);
+  EXPECT_NEAR(best.at("relevance_score").get<float>(), std::max(scores[0], scores[1]), 1e-4f);
+}
+
+TEST(Ranking, ScoresOfPairs) {
+  const EmbeddingWorker worker("bert_ranker");
+  const json& pairs = worker.golden["pairs"];
+  const std::vector<float> wanted = probabilities(worker.golden);
+  json first = json::array(), second = json::array();
+  for (const json& pair : pairs) {
+    first.push_back(pair[0]);
+    second.push_back(pair[1]);
+  }
+  const json answer = worker.answer("/v1/score", {{"text_1", first}, {"text_2", second}});
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(answer.at("data")[i].at("index"), i);
+    EXPECT_NEAR(answer.at("data")[i].at("score").get<float>(), wanted[i], 1e-4f);
+  }
+  const json one =
+      worker.answer("/score", {{"text_1", first[0]}, {"text_2", {second[0], second[1]}}});
+  EXPECT_NEAR(one.at("data")[1].at("score").get<float>(), wanted[1], 1e-4f);
+}
+
+TEST(Ranking, WrongBodiesAreNamed) {
+  const EmbeddingWorker worker("bert_ranker");
+  EXPECT_EQ(worker.wrong("/rerank", {{"documents", {"a"}}}), "query");
+  EXPECT_EQ(worker.wrong("/rerank", {{"query", "a"}}), "documents");
+  EXPECT_EQ(worker.wrong("/rerank", {{"query", "a"}, {"documents", {"b", 1}}}), "documents[1]");
+  EXPECT_EQ(worker.wrong("/rerank", {{"query", "a"}, {"documents", {"b"}}, {"top_n", -1}}),
+            "top_n");
+  EXPECT_EQ(worker.wrong("/score", {{"text_1", {"a", "b"}}, {"text_2", {"c"}}}), "text_1");
+  const RawResponse embeddings = worker.post("/v1/embeddings", {{"input", "a"}});
+  EXPECT_EQ(embeddings.status, 400);
+  EXPECT_THAT(embeddings.body, HasSubstr("makes no embeddings"));
+}
+
+}  // namespace
+}  // namespace rbee::testing

@@ -1,0 +1,257 @@
+// The engine for embeddings over tiny random models: texts are tokenised as Hugging Face does it
+// and give transformers' vectors (tools/goldens/make_embedding_goldens.py), whoever waits beside.
+
+#include "rbee/engine/embedding_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "tests/checkpoints/checkpoint_files.h"
+
+namespace rbee::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+fs::path folder(const std::string& name) {
+  return fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / name;
+}
+
+json golden(const std::string& name) {
+  std::ifstream file(folder(name) / "golden.json");
+  return json::parse(file);
+}
+
+EmbeddingSource source(const std::string& name, const char* file = "hf", int64_t context = 0) {
+  return load_embedding_source(folder(name) / file,
+                               {.device = &test::cpu_device(), .context = context});
+}
+
+std::unique_ptr<EmbeddingEngine> engine(const std::string& name, EmbeddingOptions options = {}) {
+  return make_embedding_engine(source(name), options);
+}
+
+class Sink final : public EmbeddingSink {
+ public:
+  void on_embedded(EmbeddingResult result) noexcept override {
+    promise_.set_value(std::move(result));
+  }
+  void on_failed(const Failed& failed) noexcept override {
+    promise_.set_exception(std::make_exception_ptr(Error(failed.code, "test", failed.message)));
+  }
+  EmbeddingResult wait() { return promise_.get_future().get(); }
+
+ private:
+  std::promise<EmbeddingResult> promise_;
+};
+
+std::shared_ptr<Sink> submit(EmbeddingEngine& engine, EmbeddingRequest request) {
+  auto sink = std::make_shared<Sink>();
+  engine.submit(std::move(request), sink);
+  return sink;
+}
+
+EmbeddingRequest texts_of(const json& golden) {
+  EmbeddingRequest request;
+  for (const auto& text : golden["texts"]) request.inputs.emplace_back(text.get<std::string>());
+  return request;
+}
+
+void expect_goldens(const EmbeddingResult& result, const json& golden) {
+  ASSERT_EQ(result.vectors.size(), golden["vectors"].size());
+  for (size_t i = 0; i < result.vectors.size(); ++i) {
+    EXPECT_THAT(result.vectors[i],
+                Pointwise(FloatNear(1e-4f), golden["vectors"][i].get<std::vector<float>>()))
+        << golden["texts"][i];
+  }
+}
+
+struct Model {
+  const char* name;
+  const char* file;
+};
+class EveryModel : public testing::TestWithParam<Model> {};
+
+TEST_P(EveryModel, TextsBecomeHuggingFacesTokensAndVectors) {
+  const auto [name, file] = GetParam();
+  const json wanted = golden(name);
+  EmbeddingSource loaded = source(name, file);
+  EmbeddingRequest request = texts_of(wanted);
+  int64_t tokens = 0;
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const auto ids = loaded.encode(request.inputs[i], {}).ids;
+    EXPECT_EQ(ids, wanted["ids"][i].get<std::vector<int32_t>>()) << wanted["texts"][i];
+    tokens += std::ssize(ids);
+  }
+  const auto engine = make_embedding_engine(std::move(loaded), {});
+  const EmbeddingResult result = submit(*engine, std::move(request))->wait();
+  expect_goldens(result, wanted);
+  EXPECT_EQ(result.tokens, tokens);
+  EXPECT_EQ(engine->info().dimensions, 32);
+  EXPECT_FALSE(engine->info().ranks);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EveryModel,
+                         testing::Values(Model{"bert", "hf"}, Model{"bert", "model.gguf"},
+                                         Model{"bert_cls", "hf"}, Model{"xlm_roberta", "hf"},
+                                         Model{"qwen3", "hf"}, Model{"qwen3", "model.gguf"}),
+                         [](const auto& test) {
+                           return cat(test.param.name,
+                                      std::string_view(test.param.file) == "hf" ? "" : "_gguf");
+                         });
+
+class EveryRanker : public testing::TestWithParam<Model> {};
+
+TEST_P(EveryRanker, PairsBecomeHuggingFacesTokensAndScores) {
+  const auto [name, file] = GetParam();
+  const json wanted = golden(name);
+  EmbeddingSource loaded = source(name, file);
+  EmbeddingRequest request{.probability = false};
+  for (size_t i = 0; i < wanted["pairs"].size(); ++i) {
+    request.inputs.emplace_back(TextPair{wanted["pairs"][i][0], wanted["pairs"][i][1]});
+    const auto encoded = loaded.encode(request.inputs.back(), {});
+    EXPECT_EQ(encoded.ids, wanted["ids"][i].get<std::vector<int32_t>>());
+    if (!loaded.model->doubles_separator()) {
+      EXPECT_EQ(encoded.segments, wanted["segments"][i].get<std::vector<int32_t>>());
+    }
+  }
+  const auto engine = make_embedding_engine(std::move(loaded), {});
+  const EmbeddingResult plain = submit(*engine, request)->wait();
+  request.probability = true;
+  const EmbeddingResult result = submit(*engine, request)->wait();
+  for (size_t i = 0; i < plain.vectors.size(); ++i) {
+    const float score = wanted["scores"][i].get<float>();
+    EXPECT_THAT(plain.vectors[i], ElementsAre(FloatNear(score, 1e-4f)));
+    EXPECT_THAT(result.vectors[i], ElementsAre(FloatNear(1 / (1 + std::exp(-score)), 1e-4f)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EveryRanker,
+                         testing::Values(Model{"bert_ranker", "hf"},
+                                         Model{"bert_ranker", "model.gguf"},
+                                         Model{"xlm_roberta_ranker", "hf"}),
+                         [](const auto& test) {
+                           return cat(test.param.name,
+                                      std::string_view(test.param.file) == "hf" ? "" : "_gguf");
+                         });
+
+// Passes of a few tokens, so that requests share them and are cut by them.
+TEST(EmbeddingEngine, ManyRequestsShareItsPasses) {
+  const json wanted = golden("bert");
+  const auto engine = rbee::engine::engine("bert", {.pass_tokens = 40});
+  std::vector<std::shared_ptr<Sink>> sinks;
+  for (int i = 0; i < 40; ++i) sinks.push_back(submit(*engine, texts_of(wanted)));
+  for (const auto& sink : sinks) expect_goldens(sink->wait(), wanted);
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.requests_finished, 40u);
+  EXPECT_EQ(stats.running + stats.waiting, 0);
+}
+
+TEST(EmbeddingEngine, TokensAreTakenAsTheyAre) {
+  const json wanted = golden("bert");
+  EmbeddingRequest request;
+  for (const auto& ids : wanted["ids"])
+    request.inputs.emplace_back(ids.get<std::vector<int32_t>>());
+  expect_goldens(submit(*engine("bert"), std::move(request))->wait(), wanted);
+}
+
+TEST(EmbeddingEngine, FewerDimensionsHaveLengthOneAgain) {
+  const auto engine = rbee::engine::engine("bert");
+  const json wanted = golden("bert");
+  EmbeddingRequest request = texts_of(wanted);
+  request.dimensions = 8;
+  const std::vector<float> vector = submit(*engine, request)->wait().vectors.at(0);
+  auto leading = wanted["vectors"][0].get<std::vector<float>>();
+  leading.resize(8);
+  const float length =
+      std::sqrt(std::inner_product(leading.begin(), leading.end(), leading.begin(), 0.0f));
+  for (float& value : leading) value /= length;
+  EXPECT_THAT(vector, Pointwise(FloatNear(1e-4f), leading));
+  request.dimensions = 33;
+  test::expect_error(Code::invalid_argument, {"dimensions", "33", "1 to 32"},
+                     [&] { submit(*engine, request); });
+}
+
+TEST(EmbeddingEngine, LengthIsTheCheckpointsOrTheRequests) {
+  const json wanted = golden("bert_cls");
+  const auto engine = rbee::engine::engine("bert_cls");
+  const auto length = [&](std::optional<bool> normalise) {
+    EmbeddingRequest request = texts_of(wanted);
+    request.normalise = normalise;
+    const std::vector<float> v = submit(*engine, request)->wait().vectors.at(0);
+    return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0f));
+  };
+  EXPECT_GT(std::abs(length({}) - 1), 0.1f);
+  EXPECT_NEAR(length(true), 1, 1e-5f);
+}
+
+TEST(EmbeddingEngine, LongTextsAreErrorsOrCut) {
+  const EmbeddingSource loaded = source("bert", "hf", 10);
+  const std::string text = "how do magnets work and why do they";
+  test::expect_error(Code::invalid_argument, {"the model takes 10", "truncate_prompt_tokens"},
+                     [&] { loaded.encode(text, {}); });
+  const auto whole = loaded.tokenizer->encode(text);
+  const auto cut = loaded.encode(text, -1).ids;
+  ASSERT_EQ(cut.size(), 10u);
+  EXPECT_TRUE(std::equal(cut.begin(), cut.end() - 1, whole.begin()));
+  EXPECT_EQ(cut.back(), whole.back());
+  EXPECT_EQ(loaded.encode(text, 5).ids.size(), 5u);
+  // Of a pair the document is cut.
+  const auto pair = loaded.encode(TextPair{"how", text}, -1);
+  ASSERT_EQ(pair.ids.size(), 10u);
+  EXPECT_EQ(pair.ids.back(), whole.back());
+  EXPECT_EQ(source("bert_cls").info.model.context_length, 40);
+}
+
+TEST(EmbeddingEngine, WrongInputsFailAlone) {
+  const auto engine = rbee::engine::engine("bert");
+  const auto failing = submit(*engine, {.inputs = {std::vector<int32_t>{2, 100000}}});
+  const auto fine = submit(*engine, {.inputs = {std::string("magnets")}});
+  test::expect_error(Code::invalid_argument, {"token 100000"}, [&] { failing->wait(); });
+  EXPECT_EQ(fine->wait().vectors.size(), 1u);
+  test::expect_error(Code::invalid_argument, {"makes embeddings", "ranks no documents"},
+                     [&] { submit(*engine, {.inputs = {TextPair{"a", "b"}}}); });
+  const auto ranker = rbee::engine::engine("bert_ranker");
+  test::expect_error(Code::invalid_argument, {"makes no embeddings"},
+                     [&] { submit(*ranker, {.inputs = {std::string("a")}}); });
+}
+
+TEST(EmbeddingEngine, StopFailsWhatWaitsAndRefusesMore) {
+  const auto engine = rbee::engine::engine("bert", {.pass_tokens = 1});
+  std::vector<std::shared_ptr<Sink>> sinks;
+  for (int i = 0; i < 50; ++i) sinks.push_back(submit(*engine, texts_of(golden("bert"))));
+  EXPECT_FALSE(engine->cancel("nobody's"));
+  engine->stop();
+  int cancelled = 0;
+  for (const auto& sink : sinks) {
+    try {
+      sink->wait();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::cancelled);
+      ++cancelled;
+    }
+  }
+  EXPECT_EQ(static_cast<uint64_t>(50 - cancelled), engine->stats().requests_finished);
+  test::expect_error(Code::unsupported, {"stopping"},
+                     [&] { submit(*engine, {.inputs = {std::string("a")}}); });
+}
+
+TEST(EmbeddingEngine, FilesSayWhatTheyAreFor) {
+  EXPECT_TRUE(is_for_embeddings(folder("qwen3") / "hf"));
+  EXPECT_TRUE(is_for_embeddings(folder("qwen3") / "model.gguf"));
+  EXPECT_FALSE(is_for_embeddings(fs::path(RBEE_TEST_DATA) / "models/data/qwen3/model.gguf"));
+}
+
+}  // namespace
+}  // namespace rbee::engine
