@@ -35,7 +35,7 @@ bool lies_in(const Tensor& x, const io::TensorEntry& entry) {
   return at >= entry.data.data() && at < entry.data.data() + entry.data.size();
 }
 
-StoredTensor stored(const char* name, const Shape& shape, DType dtype = DType::f32) {
+StoredTensor stored(const std::string& name, const Shape& shape, DType dtype = DType::f32) {
   return {name, shape, random_values(static_cast<size_t>(numel(shape)), 7), dtype};
 }
 
@@ -80,6 +80,40 @@ TEST_F(WeightScopeTest, LanguageModelsInsideMultimodalCheckpoints) {
   const io::Checkpoint new_layout = safetensors({&inner, 1});
   EXPECT_EQ((WeightScope(new_layout, with_names()).layer(3) / "attn_q").name("weight"),
             "model.language_model.layers.3.self_attn.q_proj.weight");
+  const StoredTensor bare = stored("embed_tokens.weight", {4, 8});  // decoders for embeddings
+  const io::Checkpoint alone = safetensors({&bare, 1});
+  EXPECT_EQ((WeightScope(alone, with_names()).layer(3) / "attn_q").name("weight"),
+            "layers.3.self_attn.q_proj.weight");
+}
+
+TEST_F(WeightScopeTest, EncodersBelowAHead) {
+  constexpr nn::TensorName kEncoder[] = {{"token_embd", "embeddings.word_embeddings"}};
+  for (const char* name : {"bert.embeddings.word_embeddings", "roberta.embeddings.word_embeddings",
+                           "embeddings.word_embeddings"}) {
+    const StoredTensor tensor = stored(cat(name, ".weight"), {4, 8});
+    const io::Checkpoint checkpoint = safetensors({&tensor, 1});
+    const WeightScope root(checkpoint, {.device = &cpu_device(), .names = kEncoder});
+    EXPECT_EQ((root / "token_embd").name("weight"), cat(name, ".weight"));
+  }
+}
+
+TEST_F(WeightScopeTest, StacksOfHeadsAreOneTensorOrOneForEach) {
+  constexpr nn::TensorName kHeads[] = {{"blk.*.norm", "layers.*.norms.#"}};
+  const nn::WeightOptions options{.device = &cpu_device(), .names = kHeads};
+  const StoredTensor first = stored("layers.2.norms.0.weight", {4});
+  const StoredTensor second{"layers.2.norms.1.weight", {4}, random_values(4, 8), DType::f16};
+  const StoredTensor tensors[] = {second, first};
+  const io::Checkpoint folder = safetensors(tensors);
+  std::vector<float> wanted = stored_values(first);
+  for (const float value : stored_values(second)) wanted.push_back(value);
+  const Tensor apart = (WeightScope(folder, options).layer(2) / "norm").stack("weight", {2, 4});
+  EXPECT_EQ(apart.to_host<float>(), wanted);
+  const StoredTensor whole = stored("blk.2.norm.weight", {2, 4});
+  const io::Checkpoint file = gguf({&whole, 1});
+  const Tensor joined = (WeightScope(file, options).layer(2) / "norm").stack("weight", {2, 4});
+  EXPECT_EQ(joined.to_host<float>(), stored_values(whole));
+  expect_error(Code::not_found, {"layers.2.norms.2.weight", "(4)"},
+               [&] { (WeightScope(folder, options).layer(2) / "norm").stack("weight", {3, 4}); });
 }
 
 TEST_F(WeightScopeTest, ErrorsNameTensorAndShapes) {
