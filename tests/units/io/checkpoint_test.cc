@@ -70,10 +70,14 @@ TEST_F(CheckpointTest, TextFiles) {
   EXPECT_EQ(checkpoint.text_file("tokenizer.json"), "{\"a\":1}");
   EXPECT_EQ(checkpoint.text_file("empty.json"), "");
   EXPECT_EQ(checkpoint.text_file("none.json"), std::nullopt);
-  for (const char* name : {"", ".", "..", "../m.gguf", "/etc/passwd", "a/b"}) {
+  for (const char* name : {"", ".", "..", "../m.gguf", "/etc/passwd", "a//b", "a/../b", "a/"}) {
     expect_error(Code::invalid_argument, {"is not a file beside the weights"},
                  [&] { checkpoint.text_file(name); });
   }
+  fs::create_directory(path("folder"));
+  write("folder/b.json", "{}");
+  EXPECT_EQ(checkpoint.text_file("folder/b.json"), "{}");
+  EXPECT_EQ(checkpoint.text_file("none/b.json"), std::nullopt);
   fs::create_directory(path("folder.json"));
   expect_error(Code::io, {"folder.json"}, [&] { checkpoint.text_file("folder.json"); });
   fs::resize_file(write("large.json", "x"), uintmax_t{1} << 40);  // sparse
