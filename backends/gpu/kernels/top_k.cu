@@ -1,7 +1,10 @@
-// values, ids = the k largest of rows. Blocks sort pieces of a row in shared memory (a bitonic
-// network, Batcher 1968) and keep the first items of each; the kept lists are merged, many at a
-// time, by the last stages of the same network. An item is the value's key above the index, so that
-// all differ and the order does not depend on who sorts. Limited by barriers, then by memory.
+// values, ids = the k largest of rows. Blocks sort pieces of a row by a bitonic network (Batcher
+// 1968) into runs of as many items as are kept, and then halve the runs: of two sorted ones, the
+// smaller of the one's first and the other's last, and so on, are those to keep, again in an order
+// that the network's last stages sort. Lists that blocks kept are merged in the same way. An item
+// is the value's key above the index, so that all differ and the order does not depend on who
+// sorts. Limited by waiting: a stage whose partners are in one wave takes shuffles, others a
+// barrier.
 #include "backends/gpu/portable.h"
 #include "backends/shared/top_k_params.h"
 
@@ -9,7 +12,8 @@ namespace rbee {
 namespace gpu {
 
 constexpr u32 kThreads = 512;
-constexpr u32 kSlots = 2048;  // kPiece in ops/top_k.cc
+constexpr u32 kEach = 4;                  // items of a thread; kLeastKept in ops/top_k.cc
+constexpr u32 kSlots = kEach * kThreads;  // kPiece there
 
 constexpr u64 kNoItem = ~static_cast<u64>(0);
 
@@ -29,145 +33,207 @@ RB_DEVICE float value_of(u64 item) {
   return float_of_bits(ascending >> 31 != 0 ? ascending & 0x7fffffffu : ~ascending);
 }
 
-RB_DEVICE void exchange(u64* slots, u32 low, u32 high, bool ascending) {
-  const u64 a = slots[low], b = slots[high];
-  if ((b < a) != ascending) return;
-  slots[low] = b;
-  slots[high] = a;
-}
+// kSlots items, of which thread t holds those with index 4 t + 0..3.
+template <int kWave>
+class Items {
+ public:
+  u64 mine[kEach];
 
-// Brings the smallest item to the front; all others stay somewhere.
-RB_DEVICE void find_first(u64* slots) {
-  for (u32 apart = kSlots / 2; apart > 0; apart /= 2) {
-    barrier();
-    for (u32 low = thread_x(); low < apart; low += kThreads) {
-      exchange(slots, low, low + apart, true);
+  RB_DEVICE Items() : first_(thread_x() * kEach) {}
+  RB_DEVICE u32 index(u32 i) const { return first_ + i; }
+
+  // The first `kept` become the smallest, ascending. A power of two, 4 to kSlots.
+  RB_DEVICE void keep_smallest(u32 kept) {
+    for (u32 width = 2; width <= kept; width *= 2) merge_runs(width, kept);
+    halve_runs(kSlots, kept);
+  }
+  // The same of sorted lists of `kept`, twice as many as there is room for.
+  RB_DEVICE void keep_smallest_of(const u64* lists, u32 count, u32 kept) {
+    fold([&](u32 list, u32 place) { return list < count ? lists[list * kept + place] : kNoItem; },
+         kSlots, kept);
+    merge_runs(kept, kept);
+    halve_runs(kSlots, kept);
+  }
+  RB_DEVICE void write(u64* list, u32 kept) const {
+#pragma unroll
+    for (u32 i = 0; i < kEach; ++i) {
+      if (index(i) < kept) list[index(i)] = mine[i];
     }
   }
-  barrier();
-}
+  // The first item, to all threads.
+  RB_DEVICE u64 smallest() {
+    RB_SHARED u64 found;
+    if (thread_x() == 0) found = mine[0];
+    barrier();
+    return found;
+  }
 
-// Sorts all slots, of which runs of `run` are sorted already: even ones ascending, odd ones
-// descending.
-RB_DEVICE void sort_slots(u64* slots, u32 run) {
-  for (u32 width = run * 2; width <= kSlots; width *= 2) {
-    for (u32 apart = width / 2; apart > 0; apart /= 2) {
-      barrier();
-      for (u32 pair = thread_x(); pair < kSlots / 2; pair += kThreads) {
-        const u32 low = pair / apart * apart * 2 + pair % apart;
-        exchange(slots, low, low + apart, width == kSlots || (low & width) == 0);
+ private:
+  RB_DEVICE u64* exchange_place() {
+    RB_SHARED u64 places[2][kSlots];
+    turn_ ^= 1;
+    return places[turn_];
+  }
+  RB_DEVICE u64* show_all() {
+    u64* all = exchange_place();
+#pragma unroll
+    for (u32 i = 0; i < kEach; ++i) all[index(i)] = mine[i];
+    barrier();
+    return all;
+  }
+
+  // Stages of `width`: runs that ascend and then descend, or the reverse, become sorted. Those of
+  // less than `kept` take turns in their direction.
+  RB_DEVICE void merge_runs(u32 width, u32 kept) {
+    for (u32 apart = width / 2; apart >= kEach; apart /= 2) {
+      const bool keeps_less = ((first_ & apart) == 0) == ascends(0, width, kept);
+      if (apart >= kEach * kWave) {
+        const u64* all = show_all();
+#pragma unroll
+        for (u32 i = 0; i < kEach; ++i) keep(mine[i], all[index(i) ^ apart], keeps_less);
+      } else {
+        const int lanes = static_cast<int>(apart / kEach);
+#pragma unroll
+        for (u32 i = 0; i < kEach; ++i) {
+          keep(mine[i], shuffle_xor<kWave>(mine[i], lanes), keeps_less);
+        }
       }
     }
+    if (width > 2) {
+      order(0, 2, ascends(0, width, kept));
+      order(1, 3, ascends(0, width, kept));
+    }
+    order(0, 1, ascends(0, width, kept));
+    order(2, 3, ascends(2, width, kept));
   }
-  barrier();
-}
+  RB_DEVICE bool ascends(u32 i, u32 width, u32 kept) const {
+    return width == kept || (index(i) & width) == 0;
+  }
+  RB_DEVICE static void keep(u64& mine, u64 other, bool less) {
+    if ((other < mine) == less) mine = other;
+  }
+  RB_DEVICE void order(int low, int high, bool ascending) {
+    const u64 a = mine[low], b = mine[high];
+    if ((b < a) != ascending) return;
+    mine[low] = b;
+    mine[high] = a;
+  }
 
-RB_DEVICE void arrange(u64* slots, u32 kept, u32 run) {
-  if (kept == 1) {
-    find_first(slots);
-  } else {
-    sort_slots(slots, run);
+  // `count` items are what is to be kept of each two of twice as many lists: list(l, place).
+  template <class List>
+  RB_DEVICE void fold(const List& list, u32 count, u32 kept) {
+#pragma unroll
+    for (u32 i = 0; i < kEach; ++i) {
+      if (index(i) >= count) break;
+      const u32 pair = index(i) / kept, place = index(i) % kept;
+      const u64 a = list(2 * pair, place), b = list(2 * pair + 1, kept - 1 - place);
+      mine[i] = b < a ? b : a;
+    }
   }
-}
+  // Until one run is left of `count` items in sorted runs of `kept`.
+  RB_DEVICE void halve_runs(u32 count, u32 kept) {
+    while (count > kept) {
+      const u64* all = show_all();
+      count /= 2;
+      fold([&](u32 list, u32 place) { return all[list * kept + place]; }, count, kept);
+      // Waves without items only wait, where others do.
+      const bool wave_has = first_ / (kEach * kWave) * (kEach * kWave) < count;
+      if (wave_has || kept > kEach * kWave) merge_runs(kept, kept);
+    }
+  }
 
-// Every thread gets the sum over the block, always added in the same order.
-RB_DEVICE float add_up(float x) {
-  RB_SHARED float sums[kThreads];
-  sums[thread_x()] = x;
-  for (u32 half = kThreads / 2; half > 0; half /= 2) {
-    barrier();
-    if (thread_x() < half) sums[thread_x()] += sums[thread_x() + half];
-  }
-  barrier();
-  return sums[0];
-}
+  u32 first_;
+  u32 turn_ = 0;
+};
 
 RB_DEVICE float scale_of(const TopKResult& result, u64 row) {
   return result.scale != nullptr ? result.scale[static_cast<i64>(row) * result.scale_row] : 1.0f;
 }
 
-// The sum of a piece whose items fill the slots in any order, under `top`.
-RB_DEVICE float sum_of_slots(const u64* slots, float top, float scale) {
-  float sum = 0;
-  for (u32 slot = thread_x(); slot < kSlots; slot += kThreads) {
-    const float x = value_of(slots[slot]);
-    if (slots[slot] != kNoItem && x != lowest()) sum += exp(scale * (x - top));
-  }
-  return add_up(sum);
+// Every thread gets the sum over the block, always added in the same order.
+template <int kWave>
+RB_DEVICE float add_up(float x) {
+  RB_SHARED float sums[kThreads / kWave];
+  return block_sum<kWave, kThreads>(x, sums);
 }
 
 // The sum of a row from its pieces' sums, under `top`.
+template <int kWave>
 RB_DEVICE float sum_of_pieces(const TopKPiece* pieces, u32 count, float top, float scale) {
   float sum = 0;
   for (u32 i = thread_x(); i < count; i += kThreads) {
     const TopKPiece piece = pieces[i];
     sum += piece.top == top ? piece.sum : piece.sum * exp(scale * (piece.top - top));
   }
-  return add_up(sum);
+  return add_up<kWave>(sum);
 }
 
-RB_DEVICE void write_result(const TopKResult& result, u64 row, const u64* slots, float sum) {
+template <int kWave>
+RB_DEVICE void write_result(const TopKResult& result, u64 row, const Items<kWave>& items,
+                            float sum) {
   const i64 at = static_cast<i64>(row);
-  for (u32 i = thread_x(); i < result.k; i += kThreads) {
-    result.values[at * result.values_row + i * result.values_step] = value_of(slots[i]);
-    result.ids[at * result.ids_row + i * result.ids_step] = static_cast<i32>(slots[i]);
+#pragma unroll
+  for (u32 i = 0; i < kEach; ++i) {
+    const u32 place = items.index(i);
+    if (place >= result.k) break;
+    result.values[at * result.values_row + place * result.values_step] = value_of(items.mine[i]);
+    result.ids[at * result.ids_row + place * result.ids_step] = static_cast<i32>(items.mine[i]);
   }
   if (result.sum != nullptr && thread_x() == 0) result.sum[at * result.sum_row] = sum;
 }
 
-RB_DEVICE void write_list(u64* list, const u64* slots, u32 kept) {
-  for (u32 i = thread_x(); i < kept; i += kThreads) list[i] = slots[i];
-}
-
-template <class T>
+template <class T, int kWave>
 RB_DEVICE void find(const TopKFindParams& p) {
-  RB_SHARED u64 slots[kSlots];
   const u64 row = block_x() / p.pieces;
   const u32 piece = block_x() % p.pieces;
   const T* x = static_cast<const T*>(p.x) + static_cast<i64>(row) * p.x_row;
-  for (u32 slot = thread_x(); slot < kSlots; slot += kThreads) {
-    const u32 index = piece * kSlots + slot;
-    slots[slot] = index < p.n ? make_item(load_value(x[index * p.x_step]), index) : kNoItem;
+  Items<kWave> items;
+  float values[kEach];
+#pragma unroll
+  for (u32 i = 0; i < kEach; ++i) {
+    // Which thread sorts an item does not matter; so neighbours read neighbours.
+    const u32 at = piece * kSlots + i * kThreads + thread_x();
+    items.mine[i] = at < p.n ? make_item(load_value(x[at * p.x_step]), at) : kNoItem;
+    values[i] = at < p.n ? value_of(items.mine[i]) : lowest();
   }
-  arrange(slots, p.kept, 1);
-  const float top = value_of(slots[0]);
+  items.keep_smallest(p.kept);
+  const float top = value_of(items.smallest());
   float sum = 0;
-  if (p.result.sum != nullptr) sum = sum_of_slots(slots, top, scale_of(p.result, row));
-  if (p.items == nullptr) return write_result(p.result, row, slots, sum);
-  write_list(p.items + static_cast<u64>(block_x()) * p.kept, slots, p.kept);
+  if (p.result.sum != nullptr) {
+    const float scale = scale_of(p.result, row);
+#pragma unroll
+    for (u32 i = 0; i < kEach; ++i) {
+      if (values[i] != lowest()) sum += exp(scale * (values[i] - top));
+    }
+    sum = add_up<kWave>(sum);
+  }
+  if (p.items == nullptr) return write_result(p.result, row, items, sum);
+  items.write(p.items + static_cast<u64>(block_x()) * p.kept, p.kept);
   if (thread_x() == 0) p.ledger[block_x()] = TopKPiece{top, sum};
 }
 
-// Slots are filled so that runs of `kept` alternate in direction, as sort_slots wants them.
-RB_DEVICE void load_lists(u64* slots, const u64* lists, u32 count, u32 kept) {
-  for (u32 slot = thread_x(); slot < kSlots; slot += kThreads) {
-    const u32 list = slot / kept, place = slot % kept;
-    const u32 from = list % 2 == 0 ? place : kept - 1 - place;
-    slots[slot] = list < count ? lists[list * kept + from] : kNoItem;
-  }
-}
-
+template <int kWave>
 RB_DEVICE void merge(const TopKMergeParams& p) {
-  RB_SHARED u64 slots[kSlots];
   const u64 row = block_x() / p.groups;
-  const u32 first = block_x() % p.groups * (kSlots / p.kept);
-  const u64* lists = p.from + (row * p.lists + first) * p.kept;
-  load_lists(slots, lists, p.lists - first, p.kept);
-  arrange(slots, p.kept, p.kept);
-  if (p.to != nullptr) {
-    return write_list(p.to + static_cast<u64>(block_x()) * p.kept, slots, p.kept);
-  }
+  const u32 first = block_x() % p.groups * (2 * kSlots / p.kept);
+  Items<kWave> items;
+  items.keep_smallest_of(p.from + (row * p.lists + first) * p.kept, p.lists - first, p.kept);
+  if (p.to != nullptr) return items.write(p.to + static_cast<u64>(block_x()) * p.kept, p.kept);
+  const float top = value_of(items.smallest());
   float sum = 0;
   if (p.result.sum != nullptr) {
-    sum = sum_of_pieces(p.ledger + row * p.pieces, p.pieces, value_of(slots[0]),
-                        scale_of(p.result, row));
+    sum = sum_of_pieces<kWave>(p.ledger + row * p.pieces, p.pieces, top, scale_of(p.result, row));
   }
-  write_result(p.result, row, slots, sum);
+  write_result(p.result, row, items, sum);
 }
 
-#define RB_FIND(dtype, T) RB_KERNEL(top_k_find_##dtype, kThreads, TopKFindParams, (find<T>(p)))
-RB_EACH_FLOAT(RB_FIND)
-RB_KERNEL(top_k_merge, kThreads, TopKMergeParams, (merge(p)))
+#define RB_FIND(lanes, wave, dtype, T) \
+  RB_KERNEL(top_k_find_##dtype##_##wave, kThreads, TopKFindParams, (find<T, lanes>(p)))
+#define RB_MERGE(lanes, wave) \
+  RB_KERNEL(top_k_merge_##wave, kThreads, TopKMergeParams, (merge<lanes>(p)))
+#define RB_FIND_WAVES(dtype, T) RB_WAVES(RB_FIND, dtype, T)
+RB_EACH_FLOAT(RB_FIND_WAVES)
+RB_WAVES(RB_MERGE)
 
 }  // namespace gpu
 }  // namespace rbee

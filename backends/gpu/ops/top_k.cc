@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -10,13 +11,15 @@ namespace {
 
 constexpr uint32_t kThreads = 512;  // as in kernels/top_k.cu
 constexpr uint32_t kPiece = 2048;
-static_assert(kMaxTopK * 2 <= kPiece, "a merge takes two lists at least");
+constexpr uint32_t kLeastKept = 4;        // of a list
+constexpr uint32_t kMerged = 2 * kPiece;  // items of the lists that a block merges
+static_assert(kMaxTopK <= kPiece, "a piece holds what is kept");
 
-void launch_top_k(Stream& stream, const KernelName& kernel, uint64_t blocks, const auto& params) {
+void launch_top_k(Stream& stream, KernelName kernel, uint64_t blocks, const auto& params) {
   launch(stream,
          {.op = "top_k",
           .family = "top_k",
-          .kernel = kernel,
+          .kernel = kernel.lanes(device_of(stream).properties().lane_count),
           .grid = {.x = static_cast<uint32_t>(blocks)},
           .threads = kThreads},
          params);
@@ -39,7 +42,7 @@ shared::TopKResult result_of(const TopKArgs& args) {
 // `from` and `to` take turns until one list a row is left.
 void merge_lists(uint64_t rows, shared::TopKMergeParams params, uint64_t* from, uint64_t* to,
                  Stream& stream) {
-  const uint32_t together = kPiece / params.kept;
+  const uint32_t together = kMerged / params.kept;
   while (params.lists > 1) {
     params.groups = (params.lists + together - 1) / together;
     params.from = from;
@@ -55,10 +58,10 @@ void run_top_k(const TopKArgs& args, Stream& stream) {
   const auto n = static_cast<uint32_t>(args.x.size(1));
   const shared::TopKResult result = result_of(args);
   if (rows == 0) return;
-  const uint32_t kept = std::bit_ceil(result.k);
+  const uint32_t kept = std::max(std::bit_ceil(result.k), kLeastKept);
   const uint32_t pieces = (n - 1) / kPiece + 1;
   const bool whole = pieces == 1;
-  const uint32_t groups = (pieces * kept - 1) / kPiece + 1;
+  const uint32_t groups = (pieces * kept - 1) / kMerged + 1;
   const Scratch items(stream, whole ? 0 : rows * pieces * kept * sizeof(uint64_t));
   const Scratch others(stream, groups == 1 ? 0 : rows * groups * kept * sizeof(uint64_t));
   const Scratch ledger(stream, whole ? 0 : rows * pieces * sizeof(shared::TopKPiece));
