@@ -29,9 +29,10 @@ class PlainOne {
   RB_DEVICE i32 staged_bytes() const {
     return trips() * kTrip * kCount * static_cast<i32>(sizeof(X));
   }
-  RB_DEVICE void prefetch_norm() const {}
-
-  RB_DEVICE void stage() const {
+  template <class Early, class Late>
+  RB_DEVICE float stage(const Early& early, const Late& late) const {
+    early();
+    late();
     constexpr int kEach = kCount < 8 ? kCount : 8;
     constexpr int kRunParts = kEach < kPart ? 1 : kEach / kPart;
     // A part, or as much of it as a run has.
@@ -57,6 +58,7 @@ class PlainOne {
       }
     });
     barrier();
+    return 1;
   }
 
   RB_DEVICE void fetch(Fetched& to, const u8* row, i32 trip, int lane) const {
@@ -94,9 +96,8 @@ class PlainOne {
   RB_DEVICE static void write(const MatvecOneParams&, void* y, i32 out, float value) {
     OneResult<X>::write(y, out, value);
   }
-  RB_DEVICE static void store(const MatvecOneParams& p, const MatvecOnePart& part, i32 out,
-                              float sum) {
-    OneResult<X>::store(p, part, out, sum);
+  RB_DEVICE static float residual(const MatvecOneParams& p, i32 out) {
+    return OneResult<X>::residual(p, out);
   }
 
  private:

@@ -10,14 +10,17 @@
 //   kThreads                       of a block
 //   kRing                          whether trips lie in a ring, else in registers
 //   Fetched                        what a lane holds of a row in a trip
-//   staged_bytes(), stage()        puts x into the block's dynamic shared memory; all threads
-//   prefetch_norm()                asks for the norm's weight
+//   staged_bytes(), stage(early, late)  puts x into the block's dynamic shared memory; all threads.
+//                                  Calls early() before it waits for the kernel in front, with
+//                                  kRing, and late() when it has asked for x. Returns what results
+//                                  are to be multiplied by
 //   fetch(to, row, trip, lane)     without kRing: reads a trip
 //   kTripBytes                     with it: what a row's trip takes there,
 //   copy(to, row, trip, lane)      starts copying it
 //   take(to, from, lane)           and reads it
 //   multiply(rows, trip, lane, sums)  adds the products
-//   store(p, part, out, sum)       writes a result with what is added to it
+//   bias(p, part, out), residual(p, out)  what is added to results
+//   write(p, y, out, value)        writes one
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/gates.h"
 #include "backends/shared/matvec_params.h"
@@ -44,23 +47,15 @@ RB_DEVICE i32 trips_of(const MatvecOneParams& p, i32 trip) {
   return (p.pieces + trip - 1) / trip;
 }
 
-template <int kThreads>
-RB_DEVICE void prefetch_norm_of(const MatvecOneParams& p, i32 element_bytes) {
-  constexpr i32 kLine = 128;
-  if (p.norm_weight == nullptr) return;
-  const i32 bytes = p.in * element_bytes;
-  for (i32 at = static_cast<i32>(thread_x()) * kLine; at < bytes; at += kThreads * kLine) {
-    prefetch(static_cast<const u8*>(p.norm_weight) + at);
-  }
-}
-
 // x as the threads of a block read it: `runs` runs of kEach neighbouring elements, 0 behind its
-// end.
+// end. The norm's weight is asked for at once, x by each().
 template <class T, int kEach, int kWave, int kThreads>
 class StagedX {
  public:
   RB_DEVICE StagedX(const MatvecOneParams& p, i32 runs)
-      : p_(p), runs_(runs), filled_(p.in / kEach), thread_(static_cast<i32>(thread_x())) {}
+      : p_(p), runs_(runs), filled_(p.in / kEach), thread_(static_cast<i32>(thread_x())) {
+    if (p.norm_weight != nullptr) load(p.norm_weight, 0, weight_);
+  }
 
   // put(run, values) for each run, of x or its norm. The threads of a wave call it together, for
   // neighbouring runs from a multiple of kWave on, also past the last.
@@ -74,8 +69,29 @@ class StagedX {
     }
   }
 
+  // The same of x or x * weight, which all threads have to multiply by what is returned: known
+  // only when all of x is, it would keep them waiting. meanwhile() asks for what may come behind x.
+  template <class Meanwhile, class Put>
+  RB_DEVICE float each_unscaled(const Meanwhile& meanwhile, const Put& put) {
+    const bool norm = p_.norm_weight != nullptr;
+    float squares = 0;
+    Some x;
+    load(p_.x, 0, x);
+    meanwhile();
+    for (i32 first = 0; first < runs_; first += kPass) {
+      if (first > 0) load(p_.x, first, x);
+      if (norm && first > 0) load(p_.norm_weight, first, weight_);
+      put_some(first, put, [&](int k, int i) {
+        const float value = x[k].value(i);
+        squares = fma(value, value, squares);
+        return norm ? value * weight_[k].value(i) : value;
+      });
+    }
+    return norm ? factor_of(squares) : 1.0f;
+  }
+
  private:
-  static constexpr int kAhead = 32 / kEach;  // loads under way
+  static constexpr int kAhead = (sizeof(T) == 4 ? 16 : 32) / kEach;  // loads under way
   static constexpr i32 kPass = kAhead * kThreads;
   using Some = Run<T, kEach>[kAhead];
 
@@ -88,9 +104,15 @@ class StagedX {
     }
   }
 
+  // Of the norm, from a thread's sum of squares.
+  RB_DEVICE float factor_of(float squares) const {
+    RB_SHARED float slots[kThreads / kWave];
+    squares = block_sum<kWave, kThreads>(squares, slots);
+    return 1.0f / sqrt(squares / static_cast<float>(p_.in) + p_.eps);
+  }
+
   template <class Put>
   RB_DEVICE void normed(const Put& put) {
-    RB_SHARED float slots[kThreads / kWave];
     Some x;
     load(p_.x, 0, x);
     float squares = 0;
@@ -102,15 +124,13 @@ class StagedX {
         for (int i = 0; i < kEach; ++i) squares += x[k].value(i) * x[k].value(i);
       }
     }
-    squares = block_sum<kWave, kThreads>(squares, slots);
-    const float scale = 1.0f / sqrt(squares / static_cast<float>(p_.in) + p_.eps);
+    const float scale = factor_of(squares);
     for (i32 first = 0; first < runs_; first += kPass) {
       if (filled_ > kPass) load(p_.x, first, x);
-      Some weight;
-      load(p_.norm_weight, first, weight);
+      if (first > 0) load(p_.norm_weight, first, weight_);
       // Rounded, as if the norm had been an operation of its own.
       put_some(first, put, [&](int k, int i) {
-        return load_value(store_value<T>(x[k].value(i) * scale * weight[k].value(i)));
+        return load_value(store_value<T>(x[k].value(i) * scale * weight_[k].value(i)));
       });
     }
   }
@@ -132,6 +152,7 @@ class StagedX {
 
   const MatvecOneParams& p_;
   i32 runs_, filled_, thread_;
+  Some weight_;
 };
 
 // The trips that a wave has asked for, in the order of push(): one in registers,
@@ -140,7 +161,7 @@ class RegistersAhead {
  public:
   using Rows = typename Format::Fetched[kMatvecOuts];
 
-  RB_DEVICE RegistersAhead(const MatvecOneParams&, i32, int) {}
+  RB_DEVICE RegistersAhead(const Format&, const MatvecOneParams&, int) {}
   RB_DEVICE i32 trips() const { return 1; }
   RB_DEVICE void push(const Format& format, const u8* const (&rows)[kMatvecOuts], i32 trip,
                       int lane) {
@@ -165,8 +186,8 @@ class RingAhead {
  public:
   using Rows = typename Format::Fetched[kMatvecOuts];
 
-  RB_DEVICE RingAhead(const MatvecOneParams& p, i32 start, int wave)
-      : trips_(p.ring), begin_(start + wave * p.ring * kPlace), at_(begin_) {}
+  RB_DEVICE RingAhead(const Format& format, const MatvecOneParams& p, int wave)
+      : trips_(p.ring), begin_(format.staged_bytes() + wave * p.ring * kPlace), at_(begin_) {}
   RB_DEVICE i32 trips() const { return trips_; }
   RB_DEVICE void push(const Format& format, const u8* const (&rows)[kMatvecOuts], i32 trip,
                       int lane) {
@@ -220,7 +241,7 @@ class MatvecOne {
         lane_(static_cast<int>(thread_x()) % kWave),
         wave_(static_cast<int>(thread_x()) / kWave),
         slice_(wave_ % p.split),
-        ahead_(p, format_.staged_bytes(), wave_) {}
+        ahead_(format_, p, wave_) {}
 
   RB_DEVICE void run() {
     const i32 of_block = kWaves / p_.split;
@@ -231,14 +252,18 @@ class MatvecOne {
     ahead_first_ = begin;
     ahead_trip_ = slice_;
     point_at(begin + mine_);
-    for (i32 i = 0; i < ahead_.trips(); ++i) ask_for_next();
-    if (Format::kRing) {
-      format_.prefetch_norm();
-      wait_for_previous_kernel();
-    }
-    format_.stage();
+    // What is asked for before x comes before x: not more than comes while the kernel in front
+    // ends.
+    constexpr i32 kEarly = 2;
+    i32 asked = 0;
+    const auto ask_up_to = [&](i32 count) {
+      for (; asked < ahead_.trips() && asked < count; ++asked) ask_for_next();
+    };
+    const float factor =
+        format_.stage([&] { ask_up_to(kEarly); }, [&] { ask_up_to(ahead_.trips()); });
     bool flip = false;
     for (i32 first = begin; first < p_.groups; first += stride_) {
+      const float residual = residual_of(first + mine_);
       float sums[kMatvecOuts] = {};
       for (i32 trip = slice_; trip < trips_; trip += p_.split) {
         typename Format::Fetched now[kMatvecOuts];
@@ -246,7 +271,7 @@ class MatvecOne {
         ask_for_next();
         format_.multiply(now, trip, lane_, sums);
       }
-      finish(sums, first + mine_, flip);
+      finish(sums, factor, residual, first + mine_, flip);
       flip = !flip;
     }
   }
@@ -310,8 +335,16 @@ class MatvecOne {
     for (int o = 0; o < kMatvecOuts; ++o) rows_[o] += step;
   }
 
+  // What the lane's half of the wave adds to its result; asked for early.
+  RB_DEVICE float residual_of(i32 group) const {
+    const i32 out = group * kMatvecOuts + lane_ / (kWave / 2);
+    if (p_.residual == nullptr || out >= p_.parts[0].outs) return 0;
+    return format_.residual(p_, out);
+  }
+
   // `flip` changes from group to group, so that one barrier is enough.
-  RB_DEVICE void finish(const float (&sums)[kMatvecOuts], i32 group, bool flip) {
+  RB_DEVICE void finish(const float (&sums)[kMatvecOuts], float factor, float residual, i32 group,
+                        bool flip) {
     static_assert(kMatvecOuts == 2, "each half of a wave takes a row");
     RB_SHARED float partial[2][kWaves][kMatvecOuts];
     constexpr int kHalf = kWave / 2;
@@ -325,12 +358,14 @@ class MatvecOne {
       if (slice_ != 0) return;
       for (i32 s = 1; s < p_.split; ++s) sum += partial[flip][wave_ + s][row];
     }
+    sum *= factor;
     const float other = shuffle_xor<kWave>(sum, kHalf);
     if (group >= p_.groups || lane_ % kHalf != 0) return;
     const Place place = place_of(group);
     if (p_.gate == 0) {
       const i32 out = place.out + row;
-      if (out < place.part.outs) format_.store(p_, place.part, out, sum);
+      if (out >= place.part.outs) return;
+      format_.write(p_, place.part.y, out, sum + format_.bias(p_, place.part, out) + residual);
       return;
     }
     if (row != 0) return;
@@ -362,11 +397,8 @@ struct OneResult {
   RB_DEVICE static void write(void* y, i32 out, float value) {
     static_cast<T*>(y)[out] = store_value<T>(value);
   }
-  RB_DEVICE static void store(const MatvecOneParams& p, const MatvecOnePart& part, i32 out,
-                              float sum) {
-    sum += bias(part, out);
-    if (p.residual != nullptr) sum += load_value(static_cast<const T*>(p.residual)[out]);
-    write(part.y, out, sum);
+  RB_DEVICE static float residual(const MatvecOneParams& p, i32 out) {
+    return load_value(static_cast<const T*>(p.residual)[out]);
   }
 };
 

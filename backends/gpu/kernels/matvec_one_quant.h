@@ -42,12 +42,12 @@ class QuantOne {
   RB_DEVICE i32 trips() const { return trips_of(p_, kTrip); }
   // The quants, and 16 bytes (OneGroup) for 32 of them.
   RB_DEVICE i32 staged_bytes() const { return trips() * kTrip * (kElements + kElements / 2); }
-  RB_DEVICE void prefetch_norm() const { prefetch_norm_of<kThreads>(p_, p_.x_type == 0 ? 4 : 2); }
 
-  RB_DEVICE void stage() const {
-    if (p_.x_type == 0) return stage_as<float>();
-    if (p_.x_type == 1) return stage_as<f16>();
-    stage_as<bf16>();
+  template <class Early, class Late>
+  RB_DEVICE float stage(const Early& early, const Late& late) const {
+    if (p_.x_type == 0) return stage_as<float>(early, late);
+    if (p_.x_type == 1) return stage_as<f16>(early, late);
+    return stage_as<bf16>(early, late);
   }
 
   RB_DEVICE void fetch(Fetched& to, const u8* row, i32 trip, int lane) const {
@@ -107,15 +107,15 @@ class QuantOne {
     if (p.x_type == 1) return OneResult<f16>::write(y, out, value);
     OneResult<bf16>::write(y, out, value);
   }
-  RB_DEVICE static void store(const MatvecOneParams& p, const MatvecOnePart& part, i32 out,
-                              float sum) {
-    if (p.x_type == 0) return OneResult<float>::store(p, part, out, sum);
-    if (p.x_type == 1) return OneResult<f16>::store(p, part, out, sum);
-    OneResult<bf16>::store(p, part, out, sum);
+  RB_DEVICE static float residual(const MatvecOneParams& p, i32 out) {
+    if (p.x_type == 0) return OneResult<float>::residual(p, out);
+    if (p.x_type == 1) return OneResult<f16>::residual(p, out);
+    return OneResult<bf16>::residual(p, out);
   }
 
  private:
   static constexpr int kSlots = kElements / 16;
+  static constexpr int kEach = 8;  // elements of x that a lane rounds at a time
 
   // Planes lie in a ring's place one after another. kWhole: all of the trip's pieces exist, else
   // what is behind the row's end becomes 0.
@@ -154,27 +154,32 @@ class QuantOne {
     return (piece / kWave * kSlots + sixteen % kSlots) * kWave + piece % kWave;
   }
 
-  // Rounds x, two lanes to a group: d = max |x| / 127.
-  template <class T>
-  RB_DEVICE void stage_as() const {
-    const i32 runs = trips() * kTrip * kSlots;
-    StagedX<T, 16, kWave, kThreads> x(p_, runs);
-    x.each([&](i32 run, const float(&values)[16]) {
+  // Rounds x, four lanes to a group: d = max |x| / 127.
+  template <class T, class Early, class Late>
+  RB_DEVICE float stage_as(const Early& early, const Late& late) const {
+    struct alignas(8) Quants {
+      u32 words[2];
+    };
+    const i32 runs = trips() * kTrip * kElements / kEach;
+    StagedX<T, kEach, kWave, kThreads> x(p_, runs);
+    early();
+    if (kRing) wait_for_previous_kernel();
+    const float factor = x.each_unscaled(late, [&](i32 run, const float(&values)[kEach]) {
       // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
       u32 largest = 0;
 #pragma unroll
-      for (int i = 0; i < 16; ++i) {
+      for (int i = 0; i < kEach; ++i) {
         largest = Max{}(largest, bits_of_float(values[i]) & 0x7fffffffu);
       }
-      largest = Max{}(largest, shuffle_xor<kWave>(largest, 1));
+      largest = wave_max<kWave, 4>(largest);
       const float d = float_of_bits(largest) * (1.0f / 127.0f);
       const float inverse = d >= 1e-37f ? fast_reciprocal(d) : 0.0f;
       // Added, it leaves the nearest integer in the low bits.
       constexpr float kRounds = 12582912.0f;  // 3 * 2^22
-      Bytes16 quants;
+      Quants quants;
       i32 sum = 0;
 #pragma unroll
-      for (int w = 0; w < 4; ++w) {
+      for (int w = 0; w < 2; ++w) {
         u32 word = 0;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -184,15 +189,17 @@ class QuantOne {
         sum = dot4(word, 0x01010101u, sum);
         quants.words[w] = word;
       }
-      const i32 other = shuffle_xor<kWave>(sum, 1);
+      const i32 half = sum + shuffle_xor<kWave>(sum, 1);
+      const i32 other = shuffle_xor<kWave>(half, 2);
       if (run >= runs) return;
-      reinterpret_cast<Bytes16*>(staged())[slot_of(run)] = quants;
-      if (run % 2 == 0) {
-        const float first = d * static_cast<float>(sum), last = d * static_cast<float>(other);
-        groups()[run / 2] = OneGroup{d, d * static_cast<float>(sum + other), {first, last}};
+      reinterpret_cast<Quants*>(staged())[2 * slot_of(run / 2) + run % 2] = quants;
+      if (run % 4 == 0) {
+        const float first = d * static_cast<float>(half), last = d * static_cast<float>(other);
+        groups()[run / 4] = OneGroup{d, d * static_cast<float>(half + other), {first, last}};
       }
     });
     barrier();
+    return factor;
   }
 
   RB_DEVICE static float add(const Piece& from, const PackedScale& scale, const u32 (&x)[kWords],
