@@ -7,6 +7,7 @@
 #include "backends/cuda/ops/image_conv_mma.h"
 #include "backends/cuda/ops/image_conv_wgmma.h"
 #include "backends/cuda/ops/linear_few_mma.h"
+#include "backends/cuda/ops/linear_few_packed.h"
 #include "backends/cuda/ops/linear_mma.h"
 #include "backends/cuda/ops/linear_slabs.h"
 #include "backends/cuda/ops/linear_wgmma.h"
@@ -30,8 +31,8 @@ KernelTable mma_kernels() {
   t.paged_attention =
       gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma, gpu::paged_attention_decode,
                 paged_attention_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_one, linear_few_mma, gpu::linear_few, linear_cublaslt,
-                       linear_slabs_mma, linear_mma, gpu::linear>();
+  t.linear = gpu::slot<gpu::linear_one, linear_few_mma, linear_few_packed, gpu::linear_few,
+                       linear_cublaslt, linear_slabs_mma, linear_mma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_cublaslt>();
   t.matmul = gpu::slot<matmul_cublaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mma, gpu::image_conv_plain>();
@@ -46,8 +47,9 @@ KernelTable wgmma_kernels() {
   t.paged_attention =
       gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma, gpu::paged_attention_decode,
                 paged_attention_wgmma, paged_attention_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_one, linear_few_mma, gpu::linear_few, linear_cublaslt,
-                       linear_slabs_wgmma, linear_wgmma, linear_mma, gpu::linear>();
+  t.linear =
+      gpu::slot<gpu::linear_one, linear_few_mma, linear_few_packed, gpu::linear_few,
+                linear_cublaslt, linear_slabs_wgmma, linear_wgmma, linear_mma, gpu::linear>();
   t.image_conv = gpu::slot<image_conv_wgmma, image_conv_mma, gpu::image_conv_plain>();
   return t;
 }

@@ -27,7 +27,7 @@ INSTRUCTIONS = [
     ("gemm_wgmma|attention_wgmma", "sm_90a", "*", r"HGMMA"),
     ("image_conv_wgmma", "sm_90a", "*_wide|*_middle|*_square", r"HGMMA"),
     ("attention_mma|image_conv_mma", "sm_90a|sm_8?", "*", r"HMMA"),
-    ("attention_decode_mma|matvec_mma", "sm_90a|sm_8?", "*", r"HMMA"),
+    ("attention_decode_mma|matvec_mma*", "sm_90a|sm_8?", "*", r"HMMA"),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*", r"IDP\.4A"),
     ("matvec_one_*_blocks", "sm_*", "*", r"IDP\.4A"),
 ]
@@ -57,7 +57,8 @@ MOST_REGISTERS = [
     ("matvec", "gfx1[012]*", "*", 128),  # twelve waves of 1536
     ("matvec_k_blocks|matvec_small_blocks", MFMA, "*", 256),
     ("matvec_k_blocks|matvec_small_blocks", WMMA, "*", 192),
-    ("matvec_one*|matvec_mma", "sm_*", "*", 128),  # two blocks of 65536
+    ("matvec_one*|matvec_mma*", "sm_*", "*[!8]", 128),  # two blocks of 65536
+    ("matvec_mma_*_blocks", "sm_*", "*_n8", 255),
     ("attention_decode_mma", "sm_*", "*", 168),  # three of 128 threads
     ("*_norm", "gfx*", "*", 80),
     ("softmax", "gfx*", "*", 80),
@@ -75,7 +76,7 @@ EXCEPTIONS = [
     ("image_norm", "sm_*", "*_f64_*", 8, 0),
     ("rope", "sm_*", "*_append_bf16_packed", 8, 0),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*_b[48]_w32", 32, 0),
+    ("matvec_mma_*_blocks", "sm_*", "*", 64, 0),  # the next chunk's codes are held in registers
     # 128 registers, so that two blocks fit; the next trip's loads are held in some of them.
     ("matvec_one", "sm_*", "matvec_one_*_f8e4m3_w32", 56, 0),
-    ("matvec_one_k_blocks", "sm_*", "matvec_one_q[56]_k_w32", 40, 0),
 ]

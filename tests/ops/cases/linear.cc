@@ -36,7 +36,10 @@ void add_packed(DType weight, std::vector<LinearCase>& out) {
   add(4, 5120, {6}, DType::f32);
   add(7, 768, {21}, DType::f16);
   add(8, 4608, {5}, DType::f32);
+  add(9, 768, {21, 40}, DType::bf16);
+  add(17, 1280, {33}, DType::f16);
   add(19, 512, {33}, DType::f32);
+  add(40, 512, {70}, DType::bf16);
 }
 
 // Rows for matrix instructions: parts of tiles, whole ones and several; rows of x that end inside a
