@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kChunk = 384;
 // Patches that stay in the second-level cache, beside their sums, while the panels pass by.
 constexpr int64_t kPixelBlock = 96;
-constexpr int64_t kPixelUnit = 48;  // a multiple of the row tiles, 4, 6, 12 and 16
+constexpr int64_t kPixelUnit = 12;  // a multiple of the row tiles, 4, 6 and 12
 constexpr int64_t kMaxPanels = 20;  // of one task
 // Fewer panels than this would not pay for gathering the patches once more.
 constexpr int64_t kMinPanels = 4;
@@ -163,32 +163,22 @@ class Task {
     const int64_t chunk = std::min(depth_, kChunk);
     sums_ = carver.take<float>(rows_ * panels_ * kPanelRows);
     patches_ = carver.take<float>(rows_ * chunk);
-    const InputForm form = job_.kernels.input;
-    if (form != InputForm::f32) rounded_ = carver.take<uint16_t>(rows_ * chunk);
-    if (form == InputForm::bf16_pair) {
-      rest_ = carver.take<uint16_t>(rows_ * chunk);
-      unpacked_.high = carver.take<uint16_t>(chunk * kPanelRows);
-      unpacked_.low = carver.take<uint16_t>(chunk * kPanelRows);
-    } else if (job_.kernels.unpack != nullptr) {
-      unpacked_.f32 = carver.take<float>(chunk * kPanelRows);
-    }
+    if (job_.kernels.input == InputForm::bf16) rounded_ = carver.take<uint16_t>(rows_ * chunk);
+    if (job_.kernels.unpack != nullptr) unpacked_.f32 = carver.take<float>(chunk * kPanelRows);
   }
 
   // Inputs [k, k + count) of the block's patches, in the form that the kernels read.
   InputRows inputs(int64_t k, int64_t count) {
-    const InputForm form = job_.kernels.input;
+    const bool rounded = job_.kernels.input == InputForm::bf16;
     const View& x = job_.args.x;
-    InputRows rows{.f32 = patches_, .bf16 = rounded_, .bf16_low = rest_, .stride = count};
-    if (form == InputForm::f32 && job_.patches.plain() && depth_ == job_.patches.depth()) {
+    InputRows rows{.f32 = patches_, .bf16 = rounded_, .stride = count};
+    if (!rounded && job_.patches.plain() && depth_ == job_.patches.depth()) {
       rows.f32 = x.as<float>() + first_ * x.stride(2) + k;
       rows.stride = x.stride(2);
       return rows;
     }
     job_.patches.gather(first_, rows_, k, count, patches_);
-    if (form == InputForm::bf16) job_.isa.to_bf16(patches_, rows_ * count, rounded_);
-    if (form == InputForm::bf16_pair) {
-      job_.isa.to_bf16_pair(patches_, rows_ * count, rounded_, rest_);
-    }
+    if (rounded) job_.isa.to_bf16(patches_, rows_ * count, rounded_);
     return rows;
   }
 
@@ -219,7 +209,6 @@ class Task {
   float* sums_ = nullptr;  // (rows, panels, 16)
   float* patches_ = nullptr;
   uint16_t* rounded_ = nullptr;
-  uint16_t* rest_ = nullptr;
   UnpackedPanel unpacked_;
 };
 
@@ -249,15 +238,6 @@ const char* refuse(const ImageConvArgs& args, const LinearIsa& isa, Isa needed) 
   return missing_isa(needed);
 }
 
-#ifdef __x86_64__
-const char* refuse_amx(const ImageConvArgs& args) {
-  if (args.weight.dtype == DType::f32) return "takes weights of 16 bits";
-  const int64_t depth = args.weight.size(1) * args.weight.size(2) * args.weight.size(3);
-  if (depth % 2 != 0) return "wants an even number of inputs";
-  return refuse(args, linear_amx, Isa::amx);
-}
-#endif
-
 }  // namespace
 
 const Impl<ImageConvArgs> portable_image_conv{
@@ -275,10 +255,6 @@ const Impl<ImageConvArgs> avx512_image_conv{
     .name = "avx512",
     .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_avx512, Isa::avx512); },
     .run = [](const ImageConvArgs& args, Stream&) { run_conv(args, linear_avx512); }};
-const Impl<ImageConvArgs> amx_image_conv{
-    .name = "amx", .refuse = &refuse_amx, .run = [](const ImageConvArgs& args, Stream&) {
-      run_conv(args, linear_amx);
-    }};
 const Impl<ImageConvArgs> avx512bf16_image_conv{
     .name = "avx512bf16",
     .refuse =

@@ -11,7 +11,5 @@ extern const Impl<ImageConvArgs> portable_image_conv;
 extern const Impl<ImageConvArgs> avx2_image_conv;
 extern const Impl<ImageConvArgs> avx512_image_conv;
 extern const Impl<ImageConvArgs> avx512bf16_image_conv;
-// Takes f16 and bf16 weights; faster than Winograd's form with floats.
-extern const Impl<ImageConvArgs> amx_image_conv;
 
 }  // namespace rbee::cpu

@@ -29,6 +29,5 @@ double peak_int8_avx2(int64_t rounds);
 double peak_f32_avx512(int64_t rounds);
 double peak_int8_avx512(int64_t rounds);
 double peak_bf16_avx512bf16(int64_t rounds);
-double peak_bf16_amx(int64_t rounds);
 
 }  // namespace rbee::cpu

@@ -18,8 +18,6 @@ struct Buffers {
   float* sum16 = nullptr;
   float* f32 = nullptr;
   uint16_t* bf16 = nullptr;
-  uint16_t* high = nullptr;
-  uint16_t* low = nullptr;
 };
 
 struct Plan {
@@ -46,10 +44,6 @@ Buffers carve(Carver& carver, const Plan& plan) {
   }
   if (plan.copy_f32) buffers.f32 = carver.take<float>(plan.rows * plan.even);
   if (plan.wanted.bf16) buffers.bf16 = carver.take<uint16_t>(plan.rows * plan.even);
-  if (plan.wanted.bf16_pair) {
-    buffers.high = carver.take<uint16_t>(plan.rows * plan.even);
-    buffers.low = carver.take<uint16_t>(plan.rows * plan.even);
-  }
   return buffers;
 }
 
@@ -85,9 +79,7 @@ void convert_row(const View& x, const Plan& plan, int64_t row, const Buffers& to
                   .sum32 = to.sum32 + row * groups,
                   .sum16 = to.sum16 + row * 2 * groups});
   }
-  const int64_t at = row * plan.even;
-  if (plan.wanted.bf16) isa.to_bf16(values, plan.even, to.bf16 + at);
-  if (plan.wanted.bf16_pair) isa.to_bf16_pair(values, plan.even, to.high + at, to.low + at);
+  if (plan.wanted.bf16) isa.to_bf16(values, plan.even, to.bf16 + row * plan.even);
 }
 
 }  // namespace
@@ -99,7 +91,7 @@ Inputs prepare_inputs(const View& x, const WantedForms& wanted, const LinearIsa&
   carve(counter, plan);
   Carver carver(scratch.reserve(counter.used()));
   const Buffers to = carve(carver, plan);
-  if (plan.copy_f32 || wanted.quantized || wanted.bf16 || wanted.bf16_pair) {
+  if (plan.copy_f32 || wanted.quantized || wanted.bf16) {
     const int64_t grain = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(plan.in, 1));
     ThreadPool::shared().parallel_for(plan.rows, grain, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row) convert_row(x, plan, row, to, isa);
@@ -110,7 +102,6 @@ Inputs prepare_inputs(const View& x, const WantedForms& wanted, const LinearIsa&
       .q = to.q, .scale = to.scale, .sum32 = to.sum32, .sum16 = to.sum16, .stride = plan.in};
   inputs.f32 = {.f32 = plan.copy_f32 ? to.f32 : x.as<float>(), .stride = plan.even};
   inputs.bf16 = {.bf16 = to.bf16, .stride = plan.even};
-  inputs.bf16_pair = {.bf16 = to.high, .bf16_low = to.low, .stride = plan.even};
   return inputs;
 }
 
@@ -125,7 +116,6 @@ InputRows part_of(const InputRows& x, int64_t row, int64_t k) {
   }
   if (x.f32 != nullptr) part.f32 += first;
   if (x.bf16 != nullptr) part.bf16 += first;
-  if (x.bf16_low != nullptr) part.bf16_low += first;
   return part;
 }
 

@@ -8,7 +8,7 @@
 namespace rbee::cpu {
 
 struct Inputs {
-  InputRows quantized, f32, bf16, bf16_pair;
+  InputRows quantized, f32, bf16;
 
   const InputRows& form(InputForm wanted) const {
     switch (wanted) {
@@ -16,8 +16,6 @@ struct Inputs {
         return quantized;
       case InputForm::bf16:
         return bf16;
-      case InputForm::bf16_pair:
-        return bf16_pair;
       case InputForm::f32:
         break;
     }
@@ -26,7 +24,7 @@ struct Inputs {
 };
 
 struct WantedForms {
-  bool quantized = false, f32 = false, bf16 = false, bf16_pair = false;
+  bool quantized = false, f32 = false, bf16 = false;
 };
 
 // Converts x (rows, in) on all threads. The result lives in `scratch`, save f32 input as f32 with

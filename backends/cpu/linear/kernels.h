@@ -14,7 +14,6 @@ enum class InputForm : uint8_t {
   quantized,  // 8 bits in groups of 32
   f32,
   bf16,
-  bf16_pair,  // numbers as sums of two
 };
 
 // Rows of x in one of the forms; row r starts r strides further. A quantized row has
@@ -26,18 +25,15 @@ struct InputRows {
   const float* sum16 = nullptr;
   const float* f32 = nullptr;
   const uint16_t* bf16 = nullptr;
-  const uint16_t* bf16_low = nullptr;  // of pairs, what `bf16` leaves of a number
   int64_t stride = 0;  // elements of a row: a multiple of 32 when quantized, of 2 when bf16
 };
 
 // One panel, `in` inputs of it, unpacked for products with many rows of x.
 struct UnpackedPanel {
-  uint8_t* q = nullptr;      // [in / 4][16][4], bytes as the format's `rows` wants them
-  float* scale = nullptr;    // [in / group][16]
-  float* offset = nullptr;   // [in / group][16]; absent for signed quants
-  float* f32 = nullptr;      // [in][16]
-  uint16_t* high = nullptr;  // [in / 2][16][2], bf16, with `low` for kernels that read pairs
-  uint16_t* low = nullptr;
+  uint8_t* q = nullptr;     // [in / 4][16][4], bytes as the format's `rows` wants them
+  float* scale = nullptr;   // [in / group][16]
+  float* offset = nullptr;  // [in / group][16]; absent for signed quants
+  float* f32 = nullptr;     // [in][16]
 };
 
 // y[r][0 .. 15] = (or +=) sum over `in` inputs of x[r] * panel
@@ -55,8 +51,7 @@ struct PanelProduct {
 // Kernels of one packed weight type.
 struct PanelKernels {
   InputForm input;
-  // One row of x with a packed panel: limited by memory. Null where single rows are another
-  // instruction set's.
+  // One row of x with a packed panel: limited by memory.
   void (*row)(const PanelProduct&);
   // Null where `rows` reads the packed panel itself.
   void (*unpack)(const std::byte* packed, int64_t in, const UnpackedPanel& out);
@@ -77,8 +72,6 @@ struct LinearIsa {
   void (*quantize)(const float* x, int64_t in, const QuantizedRow& out);
   // To bf16, round to nearest even; null where no kernel wants it.
   void (*to_bf16)(const float* x, int64_t in, uint16_t* out);
-  // To the bf16 number nearest to each and the one nearest to the rest; null likewise.
-  void (*to_bf16_pair)(const float* x, int64_t in, uint16_t* high, uint16_t* low);
   const PanelKernels* f32;
   const PanelKernels* f16;
   const PanelKernels* bf16;
@@ -102,6 +95,5 @@ extern const LinearIsa linear_portable;
 extern const LinearIsa linear_avx2;
 extern const LinearIsa linear_avx512;
 extern const LinearIsa linear_avx512bf16;
-extern const LinearIsa linear_amx;
 
 }  // namespace rbee::cpu

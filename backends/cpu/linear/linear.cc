@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kChunk = 1024;
 // Rows of x whose converted form stays in the second-level cache while panels pass by.
 constexpr int64_t kRowBlockBytes = 192 * 1024;
-constexpr int64_t kRowUnit = 48;  // a multiple of the row tiles, 4, 6, 12 and 16
+constexpr int64_t kRowUnit = 12;  // a multiple of the row tiles, 4 and 6
 constexpr int64_t kMaxRowBlock = 192;
 // A thread takes at least this much of a packed weight at a time.
 constexpr int64_t kBytesPerTask = 16 * 1024;
@@ -143,11 +143,6 @@ class PanelTask {
     tile_ = carver.take<float>(rows_ * kPanelRows);
     tile_stride_ = kPanelRows;
     if (rows_ == 1 || job_.kernels->unpack == nullptr) return;
-    if (job_.kernels->input == InputForm::bf16_pair) {
-      panel_.high = carver.take<uint16_t>((chunk + 1) / 2 * 2 * kPanelRows);
-      panel_.low = carver.take<uint16_t>((chunk + 1) / 2 * 2 * kPanelRows);
-      return;
-    }
     if (job_.kernels->input != InputForm::quantized) {
       panel_.f32 = carver.take<float>(chunk * kPanelRows);
       return;
@@ -243,7 +238,6 @@ WantedForms forms_of(const LinearArgs& args, const LinearIsa& isa) {
     wanted.quantized |= form == InputForm::quantized;
     wanted.f32 |= form == InputForm::f32;
     wanted.bf16 |= form == InputForm::bf16;
-    wanted.bf16_pair |= form == InputForm::bf16_pair;
   }
   return wanted;
 }
@@ -281,8 +275,6 @@ const char* refuse(const LinearArgs& args, Isa isa) {
 const LinearIsa& best_isa() {
 #ifdef __x86_64__
   switch (cpu_isa()) {
-    case Isa::amx:
-      return linear_amx;
     case Isa::avx512bf16:
       return linear_avx512bf16;
     case Isa::avx512:
@@ -326,13 +318,6 @@ const Impl<LinearArgs> avx512_linear{
     .name = "avx512",
     .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx512); },
     .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_avx512); }};
-const Impl<LinearArgs> amx_linear{
-    .name = "amx",
-    .refuse = [](const LinearArgs& args) -> const char* {
-      if (args.x.size(0) == 1) return "leaves single rows to the level below";
-      return refuse(args, Isa::amx);
-    },
-    .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_amx); }};
 const Impl<LinearArgs> avx512bf16_linear{
     .name = "avx512bf16",
     .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx512bf16); },
