@@ -117,7 +117,8 @@ TEST_F(CutTls, AnswersLeftAfterAnyByteAreCancelled) {
     TlsClient client(worker_.port());
     ASSERT_TRUE(client.handshake());
     ASSERT_TRUE(client.send(question()));
-    client.skip_raw(count);
+    // What is sent at once differs, and with it the bytes.
+    client.read_bytes_until(count, kEndOfPieces);
     client.close(count % 2 == 1);
     ASSERT_TRUE(worker_.engine.wait_ended(++ended)) << count;
   }

@@ -84,12 +84,14 @@ bool TlsClient::flush() {
 }
 
 bool TlsClient::fill() {
+  if (wanted_ == 0) return false;
   std::array<char, 4096> buffer;
   pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
   if (poll(&readable, 1, kPatienceMs) <= 0) return false;
-  const ssize_t got = recv(socket_, buffer.data(), buffer.size(), 0);
+  const ssize_t got = recv(socket_, buffer.data(), std::min(buffer.size(), wanted_), 0);
   if (got <= 0) return false;
   received_ += static_cast<size_t>(got);
+  wanted_ -= static_cast<size_t>(got);
   BIO_write(in_, buffer.data(), static_cast<int>(got));
   return true;
 }
@@ -120,8 +122,9 @@ std::string TlsClient::read_until(std::string_view mark) {
   return text_;
 }
 
-void TlsClient::skip_raw(size_t count) const {
-  skip_bytes(socket_, count);
+void TlsClient::read_bytes_until(size_t count, std::string_view mark) {
+  wanted_ = count;
+  read_until(mark);
 }
 
 }  // namespace rbee::testing

@@ -25,8 +25,8 @@ class TlsClient {
   // What the server says up to and including `mark`; less when the connection ends or a minute
   // passes.
   std::string read_until(std::string_view mark);
-  // Drops `count` bytes of what the server sends, as they are on the wire.
-  void skip_raw(size_t count) const;
+  // The same, of at most the next `count` bytes on the wire; none are read after them.
+  void read_bytes_until(size_t count, std::string_view mark);
   size_t sent() const { return sent_; }
   size_t received() const { return received_; }
   // reset: the server sees an error, not an end.
@@ -42,6 +42,7 @@ class TlsClient {
   BIO* out_;  // owned by ssl_
   int socket_ = -1;
   size_t budget_;
+  size_t wanted_ = SIZE_MAX;  // bytes to read yet
   size_t sent_ = 0;
   size_t received_ = 0;
   std::string text_;
