@@ -1,5 +1,6 @@
 #include "rbee/models/decoder.h"
 
+#include "rbee/models/common_config.h"
 #include "rbee/ops/elementwise.h"
 
 namespace rbee::models {
@@ -36,13 +37,28 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
           .progress = options.progress};
 }
 
-Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec)
+std::unique_ptr<LanguageModel> load_decoder(const io::Checkpoint& checkpoint,
+                                            const LoadOptions& options,
+                                            std::span<const nn::TensorName> names,
+                                            const ModelConfig& config, nn::RopeOptions rope,
+                                            const MakeRotatedBlock& block,
+                                            const DecoderSpec& spec) {
+  const nn::WeightScope weights(checkpoint, weight_options(options, names));
+  add_rope_tensors(rope, weights);
+  const nn::Rope table(rope, context_positions(config, options), *options.device);
+  return std::make_unique<Decoder>(config, weights, spec, [&](int64_t layer) {
+    return block(weights.layer(layer), layer, table);
+  });
+}
+
+Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec,
+                 const MakeBlock& block)
     : config_(config),
       logit_scale_(spec.logit_scale),
       logit_softcap_(spec.logit_softcap),
       activations_(weights.activations()),
       embedding_(weights / "token_embd", config.vocab_size, config.dim, spec.embedding_scale) {
-  for (int64_t layer = 0; layer < config.layers; ++layer) blocks_.push_back(spec.block(layer));
+  for (int64_t layer = 0; layer < config.layers; ++layer) blocks_.push_back(block(layer));
   const nn::NormOptions norm{
       .dim = config.dim, .eps = config.norm_eps, .weight_offset = spec.norm_weight_offset};
   if (spec.layer_norm) {

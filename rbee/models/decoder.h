@@ -13,6 +13,7 @@
 #include "rbee/nn/linear.h"
 #include "rbee/nn/norm.h"
 #include "rbee/nn/residual.h"
+#include "rbee/nn/rope.h"
 
 namespace rbee::models {
 
@@ -29,17 +30,22 @@ struct DecoderSpec {
   bool layer_norm = false;       // the final norm is a layer norm, else an RMS norm
   float logit_scale = 1;         // of the logits, before the cap
   float logit_softcap = 0;       // softcap * tanh(logit / softcap); 0 = off
-  std::function<std::unique_ptr<const Block>(int64_t layer)> block;
 };
 
-// The weights of a checkpoint under a family's names.
+// Parts of names that every family leaves unused: old files keep rotary tables.
+inline constexpr std::string_view kOldRotaryTables[] = {".rotary_emb.inv_freq"};
+
+// The weights of a checkpoint under a family's names; both lists must outlive the scope.
 nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn::TensorName> names,
-                                 std::span<const std::string_view> ignored);
+                                 std::span<const std::string_view> ignored = kOldRotaryTables);
 
 class Decoder final : public LanguageModel {
  public:
+  using MakeBlock = std::function<std::unique_ptr<const Block>(int64_t layer)>;
+
   // Takes token_embd, the blocks' weights in order, output_norm and output.
-  Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec);
+  Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec,
+          const MakeBlock& block);
 
   const ModelConfig& config() const override { return config_; }
   Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const override;
@@ -59,5 +65,18 @@ class Decoder final : public LanguageModel {
   nn::Linear output_;
   nn::WeightFigures figures_;
 };
+
+// Makes layer `index` of a family whose layers share one rotary table.
+using MakeRotatedBlock = std::function<std::unique_ptr<const Block>(
+    const nn::WeightScope& layer, int64_t index, const nn::Rope& rope)>;
+
+// Loads such a family. `rope` is what the settings say; factors that GGUF files keep as tensors are
+// added. Throws as load_language_model() does.
+std::unique_ptr<LanguageModel> load_decoder(const io::Checkpoint& checkpoint,
+                                            const LoadOptions& options,
+                                            std::span<const nn::TensorName> names,
+                                            const ModelConfig& config, nn::RopeOptions rope,
+                                            const MakeRotatedBlock& block,
+                                            const DecoderSpec& spec = {});
 
 }  // namespace rbee::models

@@ -33,7 +33,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_up_shexp", "model.layers.*.mlp.shared_experts.up_proj"},
     {"blk.*.ffn_down_shexp", "model.layers.*.mlp.shared_experts.down_proj"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 // x + attention(norm(x)), then x + experts(norm(x)), or an MLP in the first layers.
 class DeepseekBlock final : public Block {
@@ -78,14 +77,11 @@ std::span<const nn::TensorName> deepseek_tensor_names() {
 
 std::unique_ptr<LanguageModel> load_deepseek(const io::Checkpoint& checkpoint,
                                              const LoadOptions& options) {
-  DeepseekConfig config = read_deepseek_config(ConfigReader(checkpoint));
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  add_rope_tensors(config.rope, weights);
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) {
-    return std::make_unique<const DeepseekBlock>(weights.layer(layer), config, layer, rope);
+  const DeepseekConfig config = read_deepseek_config(ConfigReader(checkpoint));
+  const auto block = [&](const nn::WeightScope& layer, int64_t index, const nn::Rope& rope) {
+    return std::make_unique<const DeepseekBlock>(layer, config, index, rope);
   };
-  return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
+  return load_decoder(checkpoint, options, kNames, config, config.rope, block);
 }
 
 }  // namespace rbee::models

@@ -22,7 +22,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const GemmaConfig& config) {
   return {
@@ -45,18 +44,13 @@ std::span<const nn::TensorName> gemma_tensor_names() {
 
 std::unique_ptr<LanguageModel> load_gemma(const io::Checkpoint& checkpoint,
                                           const LoadOptions& options) {
-  GemmaConfig config = read_gemma_config(ConfigReader(checkpoint));
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  add_rope_tensors(config.rope, weights);
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) {
-    return std::make_unique<const PreNormBlock>(weights.layer(layer), block_spec(config), rope);
+  const GemmaConfig config = read_gemma_config(ConfigReader(checkpoint));
+  const auto block = [&](const nn::WeightScope& layer, int64_t, const nn::Rope& rope) {
+    return std::make_unique<const PreNormBlock>(layer, block_spec(config), rope);
   };
-  return std::make_unique<Decoder>(
-      config, weights,
-      DecoderSpec{.embedding_scale = std::sqrt(static_cast<float>(config.dim)),
-                  .norm_weight_offset = config.norm_weight_offset,
-                  .block = block});
+  return load_decoder(checkpoint, options, kNames, config, config.rope, block,
+                      {.embedding_scale = std::sqrt(static_cast<float>(config.dim)),
+                       .norm_weight_offset = config.norm_weight_offset});
 }
 
 }  // namespace rbee::models

@@ -24,7 +24,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
     {"blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const Gemma2Config& config, int64_t index) {
   return {
@@ -50,20 +49,14 @@ std::span<const nn::TensorName> gemma2_tensor_names() {
 
 std::unique_ptr<LanguageModel> load_gemma2(const io::Checkpoint& checkpoint,
                                            const LoadOptions& options) {
-  Gemma2Config config = read_gemma2_config(ConfigReader(checkpoint));
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  add_rope_tensors(config.rope, weights);
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) {
-    return std::make_unique<const SandwichNormBlock>(weights.layer(layer),
-                                                     block_spec(config, layer), rope);
+  const Gemma2Config config = read_gemma2_config(ConfigReader(checkpoint));
+  const auto block = [&](const nn::WeightScope& layer, int64_t index, const nn::Rope& rope) {
+    return std::make_unique<const SandwichNormBlock>(layer, block_spec(config, index), rope);
   };
-  return std::make_unique<Decoder>(
-      config, weights,
-      DecoderSpec{.embedding_scale = std::sqrt(static_cast<float>(config.dim)),
-                  .norm_weight_offset = config.norm_weight_offset,
-                  .logit_softcap = config.logit_softcap,
-                  .block = block});
+  return load_decoder(checkpoint, options, kNames, config, config.rope, block,
+                      {.embedding_scale = std::sqrt(static_cast<float>(config.dim)),
+                       .norm_weight_offset = config.norm_weight_offset,
+                       .logit_softcap = config.logit_softcap});
 }
 
 }  // namespace rbee::models

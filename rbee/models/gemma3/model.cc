@@ -26,8 +26,8 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
     {"blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq", "vision_tower.",
-                                         "multi_modal_projector."};
+constexpr std::string_view kOtherParts[] = {".rotary_emb.inv_freq", "vision_tower.",
+                                            "multi_modal_projector."};
 
 BlockSpec block_spec(const Gemma3Config& config, int64_t index) {
   return {
@@ -57,7 +57,7 @@ std::span<const nn::TensorName> gemma3_tensor_names() {
 std::unique_ptr<LanguageModel> load_gemma3(const io::Checkpoint& checkpoint,
                                            const LoadOptions& options) {
   Gemma3Config config = read_gemma3_config(ConfigReader(checkpoint, "text_config"));
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
+  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kOtherParts));
   add_rope_tensors(config.global_rope, weights);
   const int64_t positions = context_positions(config, options);
   const nn::Rope global(config.global_rope, positions, *options.device);
@@ -71,8 +71,8 @@ std::unique_ptr<LanguageModel> load_gemma3(const io::Checkpoint& checkpoint,
       config, weights,
       DecoderSpec{.embedding_scale = std::sqrt(static_cast<float>(config.dim)),
                   .norm_weight_offset = config.norm_weight_offset,
-                  .logit_softcap = config.logit_softcap,
-                  .block = block});
+                  .logit_softcap = config.logit_softcap},
+      block);
 }
 
 }  // namespace rbee::models

@@ -21,7 +21,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.self_attn", "model.layers.*.self_attn"},
     {"blk.*.experts", "model.layers.*.mlp.experts"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const GptOssConfig& config, int64_t index) {
   return {
@@ -55,15 +54,12 @@ std::span<const nn::TensorName> gpt_oss_tensor_names() {
 
 std::unique_ptr<LanguageModel> load_gpt_oss(const io::Checkpoint& checkpoint,
                                             const LoadOptions& options) {
-  GptOssConfig config = read_gpt_oss_config(ConfigReader(checkpoint));
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  add_rope_tensors(config.rope, weights);
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) {
-    return std::make_unique<const MoeBlock>(weights.layer(layer), block_spec(config, layer),
-                                            moe_spec(config), rope);
+  const GptOssConfig config = read_gpt_oss_config(ConfigReader(checkpoint));
+  const auto block = [&](const nn::WeightScope& layer, int64_t index, const nn::Rope& rope) {
+    return std::make_unique<const MoeBlock>(layer, block_spec(config, index), moe_spec(config),
+                                            rope);
   };
-  return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
+  return load_decoder(checkpoint, options, kNames, config, config.rope, block);
 }
 
 }  // namespace rbee::models

@@ -21,7 +21,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const LlamaConfig& config, int64_t index) {
   return {
@@ -55,18 +54,13 @@ std::unique_ptr<LanguageModel> load_llama(const io::Checkpoint& checkpoint,
       reader.integer({"expert_count", ""}, {0, kMaxExperts}) > 0) {
     return load_mixtral(checkpoint, options);
   }
-  LlamaConfig config = read_llama_config(reader);
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  add_rope_tensors(config.rope, weights);
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) {
-    return std::make_unique<const PreNormBlock>(weights.layer(layer), block_spec(config, layer),
-                                                rope);
+  const LlamaConfig config = read_llama_config(reader);
+  const auto block = [&](const nn::WeightScope& layer, int64_t index, const nn::Rope& rope) {
+    return std::make_unique<const PreNormBlock>(layer, block_spec(config, index), rope);
   };
-  return std::make_unique<Decoder>(config, weights,
-                                   DecoderSpec{.embedding_scale = config.embedding_scale,
-                                               .logit_scale = config.logit_scale,
-                                               .block = block});
+  return load_decoder(
+      checkpoint, options, kNames, config, config.rope, block,
+      {.embedding_scale = config.embedding_scale, .logit_scale = config.logit_scale});
 }
 
 }  // namespace rbee::models

@@ -21,7 +21,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_down_exps", "model.layers.*.block_sparse_moe.experts.#.w2"},
     {"blk.*.ffn_up_exps", "model.layers.*.block_sparse_moe.experts.#.w3"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const MixtralConfig& config) {
   return {
@@ -51,15 +50,11 @@ std::span<const nn::TensorName> mixtral_tensor_names() {
 
 std::unique_ptr<LanguageModel> load_mixtral(const io::Checkpoint& checkpoint,
                                             const LoadOptions& options) {
-  MixtralConfig config = read_mixtral_config(ConfigReader(checkpoint));
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  add_rope_tensors(config.rope, weights);
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) {
-    return std::make_unique<const MoeBlock>(weights.layer(layer), block_spec(config),
-                                            moe_spec(config), rope);
+  const MixtralConfig config = read_mixtral_config(ConfigReader(checkpoint));
+  const auto block = [&](const nn::WeightScope& layer, int64_t, const nn::Rope& rope) {
+    return std::make_unique<const MoeBlock>(layer, block_spec(config), moe_spec(config), rope);
   };
-  return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
+  return load_decoder(checkpoint, options, kNames, config, config.rope, block);
 }
 
 }  // namespace rbee::models

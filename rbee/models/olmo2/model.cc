@@ -22,7 +22,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
     {"blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const Olmo2Config& config) {
   return {
@@ -47,14 +46,11 @@ std::span<const nn::TensorName> olmo2_tensor_names() {
 
 std::unique_ptr<LanguageModel> load_olmo2(const io::Checkpoint& checkpoint,
                                           const LoadOptions& options) {
-  Olmo2Config config = read_olmo2_config(ConfigReader(checkpoint));
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  add_rope_tensors(config.rope, weights);
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) {
-    return std::make_unique<const PostNormBlock>(weights.layer(layer), block_spec(config), rope);
+  const Olmo2Config config = read_olmo2_config(ConfigReader(checkpoint));
+  const auto block = [&](const nn::WeightScope& layer, int64_t, const nn::Rope& rope) {
+    return std::make_unique<const PostNormBlock>(layer, block_spec(config), rope);
   };
-  return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
+  return load_decoder(checkpoint, options, kNames, config, config.rope, block);
 }
 
 }  // namespace rbee::models

@@ -17,7 +17,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_up", "model.layers.*.mlp.gate_up_proj"},
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const Phi3Config& config) {
   return {
@@ -43,14 +42,11 @@ std::span<const nn::TensorName> phi3_tensor_names() {
 
 std::unique_ptr<LanguageModel> load_phi3(const io::Checkpoint& checkpoint,
                                          const LoadOptions& options) {
-  Phi3Config config = read_phi3_config(ConfigReader(checkpoint));
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  add_rope_tensors(config.rope, weights);
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) {
-    return std::make_unique<const PreNormBlock>(weights.layer(layer), block_spec(config), rope);
+  const Phi3Config config = read_phi3_config(ConfigReader(checkpoint));
+  const auto block = [&](const nn::WeightScope& layer, int64_t, const nn::Rope& rope) {
+    return std::make_unique<const PreNormBlock>(layer, block_spec(config), rope);
   };
-  return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
+  return load_decoder(checkpoint, options, kNames, config, config.rope, block);
 }
 
 }  // namespace rbee::models

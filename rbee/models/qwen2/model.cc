@@ -20,7 +20,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const Qwen2Config& config, int64_t index) {
   return {
@@ -43,15 +42,11 @@ std::span<const nn::TensorName> qwen2_tensor_names() {
 
 std::unique_ptr<LanguageModel> load_qwen2(const io::Checkpoint& checkpoint,
                                           const LoadOptions& options) {
-  Qwen2Config config = read_qwen2_config(ConfigReader(checkpoint));
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  add_rope_tensors(config.rope, weights);
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) {
-    return std::make_unique<const PreNormBlock>(weights.layer(layer), block_spec(config, layer),
-                                                rope);
+  const Qwen2Config config = read_qwen2_config(ConfigReader(checkpoint));
+  const auto block = [&](const nn::WeightScope& layer, int64_t index, const nn::Rope& rope) {
+    return std::make_unique<const PreNormBlock>(layer, block_spec(config, index), rope);
   };
-  return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
+  return load_decoder(checkpoint, options, kNames, config, config.rope, block);
 }
 
 }  // namespace rbee::models

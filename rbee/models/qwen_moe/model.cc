@@ -30,7 +30,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_up_shexp", "model.layers.*.mlp.shared_expert.up_proj"},
     {"blk.*.ffn_down_shexp", "model.layers.*.mlp.shared_expert.down_proj"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const QwenMoeConfig& config) {
   return {
@@ -57,19 +56,16 @@ nn::MoeSpec moe_spec(const QwenMoeConfig& config) {
           .shared_is_gated = true};
 }
 
-std::unique_ptr<LanguageModel> load(QwenMoeConfig config, const io::Checkpoint& checkpoint,
+std::unique_ptr<LanguageModel> load(const QwenMoeConfig& config, const io::Checkpoint& checkpoint,
                                     const LoadOptions& options) {
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  add_rope_tensors(config.rope, weights);
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) -> std::unique_ptr<const Block> {
-    const nn::WeightScope scope = weights.layer(layer);
-    if (!config.sparse[static_cast<size_t>(layer)]) {
-      return std::make_unique<const PreNormBlock>(scope, block_spec(config), rope);
+  const auto block = [&](const nn::WeightScope& layer, int64_t index,
+                         const nn::Rope& rope) -> std::unique_ptr<const Block> {
+    if (!config.sparse[static_cast<size_t>(index)]) {
+      return std::make_unique<const PreNormBlock>(layer, block_spec(config), rope);
     }
-    return std::make_unique<const MoeBlock>(scope, block_spec(config), moe_spec(config), rope);
+    return std::make_unique<const MoeBlock>(layer, block_spec(config), moe_spec(config), rope);
   };
-  return std::make_unique<Decoder>(config, weights, DecoderSpec{.block = block});
+  return load_decoder(checkpoint, options, kNames, config, config.rope, block);
 }
 
 }  // namespace

@@ -22,7 +22,6 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
 };
-constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 BlockSpec block_spec(const StableLmConfig& config) {
   return {
@@ -83,13 +82,11 @@ std::span<const nn::TensorName> stablelm_tensor_names() {
 std::unique_ptr<LanguageModel> load_stablelm(const io::Checkpoint& checkpoint,
                                              const LoadOptions& options) {
   const StableLmConfig config = read_stablelm_config(ConfigReader(checkpoint));
-  const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kIgnored));
-  const nn::Rope rope(config.rope, context_positions(config, options), *options.device);
-  const auto block = [&](int64_t layer) {
-    return std::make_unique<const StableLmBlock>(weights.layer(layer), config, rope);
+  const auto block = [&](const nn::WeightScope& layer, int64_t, const nn::Rope& rope) {
+    return std::make_unique<const StableLmBlock>(layer, config, rope);
   };
-  return std::make_unique<Decoder>(config, weights,
-                                   DecoderSpec{.layer_norm = true, .block = block});
+  return load_decoder(checkpoint, options, kNames, config, config.rope, block,
+                      {.layer_norm = true});
 }
 
 }  // namespace rbee::models
