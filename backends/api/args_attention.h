@@ -40,8 +40,8 @@ struct AttentionArgs {
   bool causal = false;
 };
 
-// Attention of a ragged batch over a paged key/value cache (Kwon et al. 2023). Causal: the queries
-// of a sequence are its last tokens.
+// Attention of a ragged batch over a paged key/value cache (Kwon et al. 2023). Causal but for
+// key_ends: the queries of a sequence are its last tokens.
 //   q, y: (tokens, heads, head_dim)            sequences lie one after another
 //   k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) f32, f16, bf16, f8e4m3, or q8_0 in
 //   pages (shared/kv_page.h)
@@ -51,9 +51,12 @@ struct AttentionArgs {
 //   sinks: (heads) f32                         a score that takes part in the softmax and has no
 //   value (Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks", section
 //   3.2); absent = none. Contiguous.
+//   key_ends: (tokens) i32                     a query sees all keys before its key_ends too, also
+//   those after its place, as within a picture (window cuts the keys before it as ever); at most
+//   the sequence's kv_lens; absent = none. Contiguous.
 //   single_queries: so many sequences in front have one query each; of the others nothing is known
 struct PagedAttentionArgs {
-  View q, k_cache, v_cache, seq_starts, kv_lens, block_table, sinks, y;
+  View q, k_cache, v_cache, seq_starts, kv_lens, block_table, sinks, key_ends, y;
   int64_t single_queries = 0;
   float scale = 1;
   float softcap = 0;   // 0 = off

@@ -28,6 +28,8 @@ struct PagedBatch {
   Tensor kv_lens;      // (seqs) i32, keys in the cache, the new ones included
   Tensor block_table;  // (seqs, max_blocks) i32
   Tensor slots;        // (tokens) i32, block * block_size + offset of each new key; -1 = skip
+  // (tokens) i32, contiguous: each token sees the keys before this one too; undefined = none.
+  Tensor key_ends;
   // So many sequences in front have one query each; of the others nothing is known.
   int64_t single_queries = 0;
 };

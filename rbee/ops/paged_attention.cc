@@ -54,6 +54,8 @@ void check_batch(const char* op, const PagedBatch& batch, int64_t tokens, int64_
   const std::vector<int32_t> starts = batch.seq_starts.to_host<int32_t>();
   const std::vector<int32_t> lens = batch.kv_lens.to_host<int32_t>();
   const std::vector<int32_t> table = batch.block_table.to_host<int32_t>();
+  std::vector<int32_t> ends;
+  if (batch.key_ends.defined()) ends = batch.key_ends.to_host<int32_t>();
   const int64_t max_blocks = batch.block_table.dim(1);
   check(starts.front() == 0 && starts.back() == tokens, op, "seq_starts go from ", starts.front(),
         " to ", starts.back(), ", wanted 0 to ", tokens);
@@ -63,6 +65,11 @@ void check_batch(const char* op, const PagedBatch& batch, int64_t tokens, int64_
           " queries and ", lens[seq], " keys");
     check(queries == 1 || std::cmp_less_equal(batch.single_queries, seq), op, "sequence ", seq,
           " has ", queries, " queries, the first ", batch.single_queries, " have one each");
+    for (int64_t i = starts[seq]; !ends.empty() && i < starts[seq + 1]; ++i) {
+      const int32_t end = ends[static_cast<size_t>(i)];
+      check(end >= 0 && end <= lens[seq], op, "token ", i, " sees keys before ", end, ", sequence ",
+            seq, " has ", lens[seq]);
+    }
     const int64_t used = (lens[seq] + block_size - 1) / block_size;
     check(used <= max_blocks, op, "sequence ", seq, " has ", lens[seq], " keys, its ", max_blocks,
           " blocks hold ", max_blocks * block_size);
@@ -102,6 +109,11 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
     check(options.sinks.dtype() == DType::f32 && options.sinks.contiguous(), kOp, "sinks is ",
           options.sinks, ", wanted contiguous f32");
   }
+  if (batch.key_ends.defined()) {
+    check_same_device(kOp, "q", q, "key_ends", batch.key_ends);
+    check_index(kOp, "key_ends", batch.key_ends, Shape{q.dim(0)});
+    check(batch.key_ends.contiguous(), kOp, "key_ends has gaps");
+  }
   if (q.device().host_accessible()) {
     check_batch(kOp, batch, q.dim(0), k_cache.dim(0), k_cache.dim(2));
   }
@@ -116,6 +128,7 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
                          .kv_lens = batch.kv_lens.view(),
                          .block_table = batch.block_table.view(),
                          .sinks = view_or_absent(options.sinks),
+                         .key_ends = view_or_absent(batch.key_ends),
                          .y = y.view(),
                          .single_queries = batch.single_queries,
                          .scale = options.scale == 0 ? head_scale : options.scale,

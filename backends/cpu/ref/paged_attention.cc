@@ -149,8 +149,9 @@ void for_each_query(const PagedAttentionArgs& args, Body body) {
     const int64_t end = starts[(seq + 1) * args.seq_starts.stride(0)];
     const int64_t kv_len = args.kv_lens.as<int32_t>()[seq * args.kv_lens.stride(0)];
     for (int64_t token = first; token < end; ++token) {
-      const int64_t end_key = kv_len - (end - 1 - token);
+      int64_t end_key = kv_len - (end - 1 - token);
       const int64_t first_key = args.window > 0 ? std::max<int64_t>(end_key - args.window, 0) : 0;
+      if (args.key_ends) end_key = std::max<int64_t>(end_key, args.key_ends.as<int32_t>()[token]);
       for (int64_t head = 0; head < heads; ++head) {
         body(Query{seq, token, head, head / group, first_key, end_key});
       }

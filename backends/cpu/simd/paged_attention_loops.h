@@ -27,7 +27,8 @@ RB_INLINE int64_t most(int64_t a, int64_t b) {
 // One sequence of the batch.
 struct Sequence {
   int64_t first_token, queries, keys;
-  const int32_t* blocks;  // its row of the block table
+  const int32_t* blocks;    // its row of the block table
+  const int32_t* key_ends;  // of its queries; null: none
 };
 
 RB_INLINE Sequence sequence_at(const PagedAttentionArgs& args, int64_t seq) {
@@ -38,7 +39,10 @@ RB_INLINE Sequence sequence_at(const PagedAttentionArgs& args, int64_t seq) {
           .queries = starts[(seq + 1) * step] - first,
           .keys = static_cast<const int32_t*>(args.kv_lens.data)[seq * args.kv_lens.strides[0]],
           .blocks = static_cast<const int32_t*>(args.block_table.data) +
-                    seq * args.block_table.strides[0]};
+                    seq * args.block_table.strides[0],
+          .key_ends = args.key_ends.data == nullptr
+                          ? nullptr
+                          : static_cast<const int32_t*>(args.key_ends.data) + first};
 }
 
 // Rows are (token, head of the group), tokens outermost.
@@ -50,9 +54,13 @@ struct Work {
 
   int64_t token_of(int64_t row) const { return (first_row + row) / group; }
   // The keys that a row sees.
-  int64_t end_of(int64_t row) const { return seq.keys - seq.queries + 1 + token_of(row); }
+  int64_t own_end(int64_t row) const { return seq.keys - seq.queries + 1 + token_of(row); }
+  int64_t end_of(int64_t row) const {
+    const int64_t own = own_end(row);
+    return seq.key_ends == nullptr ? own : most(own, seq.key_ends[token_of(row)]);
+  }
   int64_t first_of(int64_t row, int64_t window) const {
-    return window > 0 ? most(end_of(row) - window, 0) : 0;
+    return window > 0 ? most(own_end(row) - window, 0) : 0;
   }
 };
 
@@ -198,6 +206,9 @@ Work work_at(const PagedAttentionArgs& args, const Plan& plan, int64_t index) {
             .end_key = 0};
   work.first_key = work.first_of(0, args.window);
   work.end_key = work.end_of(work.rows - 1);
+  for (int64_t r = 0; seq.key_ends != nullptr && r < work.rows; ++r) {
+    work.end_key = most(work.end_key, work.end_of(r));
+  }
   return work;
 }
 

@@ -47,6 +47,7 @@ const char* refuse_dense(const AttentionArgs& args) {
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
   if (args.sinks) return "takes no sinks";
+  if (args.key_ends) return "takes no key_ends";
   const char* reason =
       gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
   return reason != nullptr ? reason : refuse_scores(args);

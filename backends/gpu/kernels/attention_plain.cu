@@ -84,6 +84,27 @@ RB_DEVICE void multiply_keys(const AttentionParams& p, const TileWork& work, i64
   }
 }
 
+// visible_keys, and those before the query's key_ends.
+RB_DEVICE KeyRange seen_keys(const AttentionParams& p, const AttentionSpan& span, i64 query) {
+  KeyRange keys = visible_keys(p, span, query);
+  if (p.key_ends == nullptr) return keys;
+  const i64 end = p.key_ends[span.first_row + query];
+  if (end > keys.end) keys.end = end < span.kv_len ? end : span.kv_len;
+  return keys;
+}
+
+// The end of the keys that some query of a tile sees.
+RB_DEVICE i64 last_end(const AttentionParams& p, const TileWork& work) {
+  // Without key_ends no query sees beyond a later one's end.
+  i64 end = visible_keys(p, work.span, work.first + work.count - 1).end;
+  if (p.key_ends == nullptr) return end;
+  for (i64 i = 0; i < work.count; ++i) {
+    const i64 own = seen_keys(p, work.span, work.first + i).end;
+    if (own > end) end = own;
+  }
+  return end;
+}
+
 // What a thread keeps of a query.
 template <class C>
 struct PlainRow {
@@ -106,7 +127,7 @@ RB_DEVICE void weigh(const AttentionParams& p, const TileWork& work, i64 key, i6
     const int row = ty + kSide * i;
     const i64 query = work.first + row;
     KeyRange keys{0, 0};
-    if (row < work.count) keys = visible_keys(p, work.span, query);
+    if (row < work.count) keys = seen_keys(p, work.span, query);
     C scores[kEach];
     C top = rows[i].top;
 #pragma unroll
@@ -200,9 +221,9 @@ RB_DEVICE void attention_plain(const AttentionParams& p) {
     row.sum = 0;
     for (C& x : row.out) x = 0;
   }
-  // Later queries see no keys before an earlier one's first, nor end before its end.
+  // Later queries see no keys before an earlier one's first.
   const i64 first = visible_keys(p, work.span, work.first).first;
-  const i64 end = visible_keys(p, work.span, work.first + work.count - 1).end;
+  const i64 end = last_end(p, work);
   for (i64 key = first; key < end; key += Tile::kTile) {
     C products[Tile::kEach][Tile::kEach];
     multiply_keys<C>(p, work, key, end, shared.products, products);

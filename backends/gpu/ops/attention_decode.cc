@@ -55,6 +55,7 @@ const char* refuse_dense(const AttentionArgs& args) {
 const char* refuse_paged(const PagedAttentionArgs& args) {
   if (args.q.dtype == DType::f64) return "f64 needs sums in double";
   if (args.sinks) return "takes no sinks";
+  if (args.key_ends) return "takes no key_ends";
   if (args.q.size(0) > kQueriesOfSequence * args.kv_lens.size(0)) return "many queries";
   return refuse_shape(args.k_cache, args.v_cache, args.q.size(2), args.q.size(2));
 }
@@ -124,6 +125,7 @@ PagedAttentionArgs sequences_of(PagedAttentionArgs args, int64_t first, int64_t 
 
 const char* refuse_split(const PagedAttentionArgs& args) {
   if (args.sinks) return "takes no sinks";
+  if (args.key_ends) return "takes no key_ends";
   const int64_t others = args.kv_lens.size(0) - args.single_queries;
   if (args.single_queries == 0 || others == 0) return "sequences are of one kind";
   if (args.q.size(0) - args.single_queries <= kQueriesOfSequence * others) return "few queries";

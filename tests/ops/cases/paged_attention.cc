@@ -22,6 +22,7 @@ struct PagedCase {
   Form form = Form::contiguous;
   int64_t single_queries = 0;
   bool sinks = false;
+  std::vector<int32_t> key_ends;  // of each token; empty: none
   bool big = false;
 
   int64_t tokens() const {
@@ -54,6 +55,7 @@ void append_to(std::string& out, const PagedCase& c) {
   if (c.single_queries != 0) out += cat(" single ", c.single_queries);
   if (c.form != Form::contiguous) out += " gaps";
   if (c.sinks) out += " sinks";
+  if (!c.key_ends.empty()) out += " key ends";
 }
 
 // Head sizes, groups and lengths that fill the tiles of matrix units and of decoding, or not.
@@ -179,6 +181,34 @@ void add_narrow(std::vector<PagedCase>& out) {
   }
 }
 
+// Pictures in prompts: before, across and behind the borders of tiles, and with keys in the cache
+// already.
+void add_pictures(std::vector<PagedCase>& out) {
+  const std::vector<Sequence> seqs{{1, 60}, {150, 150}, {0, 3}, {40, 120}, {70, 70}};
+  std::vector<int32_t> ends(261, 0);
+  std::fill(ends.begin() + 1 + 5, ends.begin() + 1 + 21, 21);
+  std::fill(ends.begin() + 1 + 60, ends.begin() + 1 + 150, 150);
+  std::fill(ends.begin() + 151, ends.begin() + 151 + 16, 96);
+  std::fill(ends.begin() + 191 + 30, ends.begin() + 191 + 46, 46);
+  for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
+    for (const int64_t window : {0, 13}) {
+      out.push_back({.seqs = seqs,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 64,
+                     .cache = cache,
+                     .dtype = cache == DType::bf16 ? DType::bf16 : DType::f32,
+                     .window = window,
+                     .single_queries = 1,
+                     .key_ends = ends});
+    }
+  }
+  // A lone picture of few keys, whose range is split, and one whose beginning is cached.
+  out.push_back(
+      {.seqs = {{64, 600}}, .heads = 1, .head_dim = 32, .key_ends = std::vector<int32_t>(64, 600)});
+  out.push_back({.seqs = {{3, 9}}, .heads = 2, .head_dim = 8, .key_ends = {8, 8, 0}});
+}
+
 std::vector<PagedCase> cases() {
   std::vector<PagedCase> out;
   const std::vector<Sequence> mixed{{5, 5}, {1, 77}, {0, 3}, {3, 40}, {1, 1}};
@@ -221,6 +251,7 @@ std::vector<PagedCase> cases() {
   add_tiled(out);
   add_narrow(out);
   add_mixed(out);
+  add_pictures(out);
   out.push_back({.seqs = {{512, 512}},
                  .heads = 9,
                  .kv_heads = 3,
@@ -255,18 +286,20 @@ PagedAttentionArgs build(const PagedCase& c, Scene& scene) {
   const Shape q{c.tokens(), c.heads, c.head_dim};
   const Shape cache{c.blocks(), c.kv_heads, c.block_size, c.head_dim};
   scene.flops = 4.0 * products * static_cast<double>(c.heads * c.head_dim);
-  return {.q = scene.input({q, c.form}, c.dtype),
-          .k_cache = scene.input({cache, cache_form(c.cache)}, c.cache),
-          .v_cache = scene.input({cache, cache_form(c.cache)}, c.cache),
-          .seq_starts = scene.input_of<int32_t>({seqs + 1}, starts),
-          .kv_lens = scene.input_of<int32_t>({seqs}, lens),
-          .block_table = scene.input_of<int32_t>({seqs, c.max_blocks()}, table),
-          .sinks = c.sinks ? scene.input({{c.heads}}, DType::f32, {-3, 6}) : View{},
-          .y = scene.output({q}, c.dtype),
-          .single_queries = c.single_queries,
-          .scale = 0.3f,
-          .softcap = c.softcap,
-          .window = c.window};
+  return {
+      .q = scene.input({q, c.form}, c.dtype),
+      .k_cache = scene.input({cache, cache_form(c.cache)}, c.cache),
+      .v_cache = scene.input({cache, cache_form(c.cache)}, c.cache),
+      .seq_starts = scene.input_of<int32_t>({seqs + 1}, starts),
+      .kv_lens = scene.input_of<int32_t>({seqs}, lens),
+      .block_table = scene.input_of<int32_t>({seqs, c.max_blocks()}, table),
+      .sinks = c.sinks ? scene.input({{c.heads}}, DType::f32, {-3, 6}) : View{},
+      .key_ends = c.key_ends.empty() ? View{} : scene.input_of<int32_t>({c.tokens()}, c.key_ends),
+      .y = scene.output({q}, c.dtype),
+      .single_queries = c.single_queries,
+      .scale = 0.3f,
+      .softcap = c.softcap,
+      .window = c.window};
 }
 
 // Element `i` of key or value `key` of a sequence.
@@ -277,9 +310,12 @@ double cached(const PagedCase& c, const HostArray& cache, int64_t seq, int64_t k
 }
 
 void attend(const PagedCase& c, const std::vector<HostArray>& in, int64_t seq, int64_t row,
-            int64_t end_key, HostArray& y) {
+            int64_t own_end, HostArray& y) {
   const int64_t kv_head = row % c.heads / (c.heads / c.kv_heads);
-  const int64_t first = c.window > 0 ? std::max<int64_t>(end_key - c.window, 0) : 0;
+  const int64_t first = c.window > 0 ? std::max<int64_t>(own_end - c.window, 0) : 0;
+  const auto token = static_cast<size_t>(row / c.heads);
+  const int64_t end_key =
+      c.key_ends.empty() ? own_end : std::max<int64_t>(own_end, c.key_ends[token]);
   std::vector<double> weights;
   double total = 0;
   for (int64_t key = first; key < end_key; ++key) {
