@@ -56,6 +56,7 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
     : config_(config),
       logit_scale_(spec.logit_scale),
       logit_softcap_(spec.logit_softcap),
+      pictures_(spec.pictures),
       activations_(weights.activations()),
       embedding_(weights / "token_embd", config.vocab_size, config.dim, spec.embedding_scale) {
   for (int64_t layer = 0; layer < config.layers; ++layer) blocks_.push_back(block(layer));
@@ -74,10 +75,22 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
   figures_ = weights.figures();
 }
 
+Tensor Decoder::embed(const ForwardBatch& batch) const {
+  const Tensor x = embedding_(batch.ids);
+  for (const PictureRows& picture : batch.pictures) {
+    const int64_t count = picture.rows.dim(0);
+    check(picture.first >= 0 && picture.first + count <= x.dim(0), "forward", "a picture of ",
+          count, " rows begins at row ", picture.first, " of ", x.dim(0));
+    Tensor to = x.slice(Axis{0}, picture.first, count);
+    copy_(to, picture.rows);
+  }
+  return x;
+}
+
 Tensor Decoder::states(const ForwardBatch& batch, nn::KvCache& cache) const {
   check_batch(batch);
   check_cache(config_, cache);
-  nn::Residual x(embedding_(batch.ids));
+  nn::Residual x(embed(batch));
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
     nn::LayerStep step{.positions = batch.positions,
                        .paged = batch.paged,

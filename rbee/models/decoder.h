@@ -30,6 +30,7 @@ struct DecoderSpec {
   bool layer_norm = false;       // the final norm is a layer norm, else an RMS norm
   float logit_scale = 1;         // of the logits, before the cap
   float logit_softcap = 0;       // softcap * tanh(logit / softcap); 0 = off
+  std::shared_ptr<const PictureEncoder> pictures = nullptr;
 };
 
 // Parts of names that every family leaves unused: old files keep rotary tables.
@@ -50,14 +51,22 @@ class Decoder final : public LanguageModel {
   const ModelConfig& config() const override { return config_; }
   Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const override;
   Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const override;
+  const PictureEncoder* pictures() const override { return pictures_.get(); }
   DType activations() const override { return activations_; }
-  int64_t weight_bytes() const override { return figures_.resident_bytes; }
-  int64_t parameters() const override { return figures_.parameters; }
+  int64_t weight_bytes() const override {
+    return figures_.resident_bytes + (pictures_ ? pictures_->weight_bytes() : 0);
+  }
+  int64_t parameters() const override {
+    return figures_.parameters + (pictures_ ? pictures_->parameters() : 0);
+  }
   std::string quantization() const override { return name(figures_.most_common()); }
 
  private:
+  Tensor embed(const ForwardBatch& batch) const;
+
   ModelConfig config_;
   float logit_scale_, logit_softcap_;
+  std::shared_ptr<const PictureEncoder> pictures_;
   DType activations_;
   nn::Embedding embedding_;
   std::vector<std::unique_ptr<const Block>> blocks_;

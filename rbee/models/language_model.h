@@ -5,13 +5,21 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rbee/io/checkpoint.h"
+#include "rbee/models/picture_encoder.h"
 #include "rbee/nn/kv_cache.h"
 #include "rbee/ops/attention.h"
 #include "rbee/tensor/tensor.h"
 
 namespace rbee::models {
+
+// Rows of a picture that stand in the place of a batch's token embeddings.
+struct PictureRows {
+  int64_t first = 0;  // row of the batch
+  Tensor rows;        // (n, dim), as PictureEncoder gives them
+};
 
 // New tokens of one or more sequences, one sequence after another.
 struct ForwardBatch {
@@ -19,6 +27,7 @@ struct ForwardBatch {
   Tensor positions;   // (tokens) i32, absolute position in its sequence, below the loaded context
   PagedBatch paged;   // where keys and values of each sequence lie
   Tensor logit_rows;  // (n) i32, rows of the batch whose logits are wanted
+  std::vector<PictureRows> pictures;
   // Called with the residual stream after each layer, for tests and analysis; the last layer's has
   // the logit rows only.
   std::function<void(int64_t layer, const Tensor& hidden)> on_layer;
@@ -51,6 +60,9 @@ class LanguageModel {
   // The same up to the final norm: the states (n, dim) of the logit rows, as activations().
   virtual Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
 
+  // Null when the model reads text alone.
+  virtual const PictureEncoder* pictures() const { return nullptr; }
+
   virtual DType activations() const = 0;         // what layers compute in
   virtual int64_t weight_bytes() const = 0;      // resident, packed copies included
   virtual int64_t parameters() const = 0;        // weights, tied ones once
@@ -59,8 +71,10 @@ class LanguageModel {
 
 struct LoadOptions {
   Device* device = nullptr;
-  int64_t context = 0;       // positions to prepare rope tables for; 0 = min(trained, 4096)
-  bool output = true;        // false: without the output matrix, for states() alone
+  int64_t context = 0;  // positions to prepare rope tables for; 0 = min(trained, 4096)
+  bool output = true;   // false: without the output matrix, for states() alone
+  // The tower of a model whose own file has none (GGUF's mmproj); not read after loading.
+  const io::Checkpoint* pictures = nullptr;
   bool pack_weights = true;  // rewrite matrices for the device's kernels
   // What layers compute in: f32, f16 or bf16. Sums, norms and softmax are f32 in any case.
   DType activations = DType::f32;

@@ -68,7 +68,12 @@ const Family& find_family(std::string_view architecture) {
 std::unique_ptr<LanguageModel> load_language_model(const io::Checkpoint& checkpoint,
                                                    const LoadOptions& options) {
   check(options.device != nullptr, "load_language_model", "no device is given");
-  return find_family(checkpoint.architecture()).load(checkpoint, options);
+  auto model = find_family(checkpoint.architecture()).load(checkpoint, options);
+  if (options.pictures != nullptr && model->pictures() == nullptr) {
+    fail(Code::unsupported, "mmproj", "models of architecture \"", checkpoint.architecture(),
+         "\" take no pictures here; gemma3's do");
+  }
+  return model;
 }
 
 }  // namespace rbee::models

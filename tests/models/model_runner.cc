@@ -42,9 +42,17 @@ int32_t ModelRunner::block_of(int64_t sequence, int64_t index) const {
 
 models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
                                              std::span<const int32_t> rows) {
-  std::vector<int32_t> ids, positions, slots, starts{0}, lengths, table;
+  std::vector<int32_t> ids, positions, slots, starts{0}, lengths, table, ends;
+  models::ForwardBatch batch;
   for (const Piece& piece : pieces) {
     int64_t& length = lengths_[static_cast<size_t>(piece.sequence)];
+    ends.resize(ids.size() + piece.ids.size(), 0);
+    for (const PiecePicture& picture : piece.pictures) {
+      const auto first = std::ssize(ids) + picture.first;
+      std::fill_n(ends.begin() + first, picture.rows.dim(0),
+                  static_cast<int32_t>(length + picture.first + picture.rows.dim(0)));
+      batch.pictures.push_back({first, picture.rows});
+    }
     for (const int32_t id : piece.ids) {
       ids.push_back(id);
       positions.push_back(static_cast<int32_t>(length));
@@ -56,13 +64,13 @@ models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
     lengths.push_back(static_cast<int32_t>(length));
     for (int64_t i = 0; i < blocks_each_; ++i) table.push_back(block_of(piece.sequence, i));
   }
-  models::ForwardBatch batch;
   batch.ids = indices(ids);
   batch.positions = indices(positions);
   batch.paged = {.seq_starts = indices(starts),
                  .kv_lens = indices(lengths),
                  .block_table = indices(table, {static_cast<int64_t>(pieces.size()), blocks_each_}),
                  .slots = indices(slots)};
+  if (!batch.pictures.empty()) batch.paged.key_ends = indices(ends);
   batch.logit_rows = indices({rows.begin(), rows.end()});
   return batch;
 }

@@ -12,10 +12,17 @@
 
 namespace rbee::test {
 
+// Rows in the place of a piece's ids from `first` on, which see each other.
+struct PiecePicture {
+  int64_t first = 0;
+  Tensor rows;
+};
+
 // New tokens of one sequence.
 struct Piece {
   int64_t sequence = 0;
   std::vector<int32_t> ids;
+  std::vector<PiecePicture> pictures = {};
 };
 
 class ModelRunner {

@@ -4,6 +4,7 @@
 
 #include "rbee/models/blocks.h"
 #include "rbee/models/gemma3/config.h"
+#include "rbee/models/gemma3/pictures.h"
 
 namespace rbee::models {
 namespace {
@@ -71,7 +72,8 @@ std::unique_ptr<LanguageModel> load_gemma3(const io::Checkpoint& checkpoint,
       config, weights,
       DecoderSpec{.embedding_scale = std::sqrt(static_cast<float>(config.dim)),
                   .norm_weight_offset = config.norm_weight_offset,
-                  .logit_softcap = config.logit_softcap},
+                  .logit_softcap = config.logit_softcap,
+                  .pictures = load_gemma3_pictures(checkpoint, options, config.dim)},
       block);
 }
 

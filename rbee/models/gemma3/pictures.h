@@ -1,0 +1,67 @@
+#pragma once
+// How Gemma 3 sees (Gemma Team 2025, section 2.1): a SigLIP tower (Zhai et al. 2023) of patches
+// with learned positions, a mean of each square of patches, a norm and a projection.
+
+#include <memory>
+#include <vector>
+
+#include "rbee/models/common_config.h"
+#include "rbee/models/picture_encoder.h"
+#include "rbee/nn/conv2d.h"
+#include "rbee/nn/linear.h"
+#include "rbee/nn/norm.h"
+
+namespace rbee::models {
+
+struct Gemma3PictureConfig {
+  int64_t side = 0;    // pixels of a picture
+  int64_t patch = 0;   // pixels of a patch's side
+  int64_t pooled = 0;  // patches of a row's side
+  int64_t width = 0;   // of the tower
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t ffn_width = 0;
+  float norm_eps = 0;
+  int64_t text_width = 0;
+
+  int64_t patches() const { return side / patch; }  // along a side
+  int64_t rows() const { return patches() / pooled; }
+};
+
+class Gemma3Pictures final : public PictureEncoder {
+ public:
+  // checkpoint: a Hugging Face folder with text and tower, or an mmproj file.
+  Gemma3Pictures(const io::Checkpoint& checkpoint, const LoadOptions& options, int64_t text_width);
+  ~Gemma3Pictures() override;
+
+  int64_t side() const override { return config_.side; }
+  int64_t tokens() const override { return config_.rows() * config_.rows(); }
+  Tensor operator()(const Tensor& picture) const override { return project(states(picture)); }
+  // The tower's states behind its last norm: (patches, width).
+  Tensor states(const Tensor& picture) const;
+
+  int64_t weight_bytes() const override { return figures_.resident_bytes; }
+  int64_t parameters() const override { return figures_.parameters; }
+
+ private:
+  class Layer;
+  Tensor project(const Tensor& states) const;
+
+  Gemma3PictureConfig config_;
+  DType activations_;
+  nn::Conv2d patches_;
+  Tensor positions_;  // (patches, width)
+  std::vector<Layer> layers_;
+  nn::LayerNorm final_norm_;
+  nn::RmsNorm row_norm_;
+  Tensor projection_;  // (text_width, width), packed
+  nn::WeightFigures figures_;
+};
+
+// The tower of a Hugging Face checkpoint or of options.pictures; null where there is none. Throws
+// as load_language_model() does.
+std::unique_ptr<const PictureEncoder> load_gemma3_pictures(const io::Checkpoint& checkpoint,
+                                                           const LoadOptions& options,
+                                                           int64_t text_width);
+
+}  // namespace rbee::models
