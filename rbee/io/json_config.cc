@@ -78,6 +78,18 @@ bool JsonConfig::is_list(std::string_view field) const {
   return value != nullptr && value->is_array();
 }
 
+bool JsonConfig::is_text(std::string_view field) const {
+  const json* value = tree_->find(field);
+  return value != nullptr && value->is_string();
+}
+
+bool JsonConfig::is_off(std::string_view field) const {
+  const json* value = tree_->find(field);
+  if (value == nullptr || *value == false) return true;
+  return value->is_string() ? value->get_ref<const std::string&>().empty()
+                            : value->is_structured() && value->empty();
+}
+
 bool JsonConfig::is_null(std::string_view field) const {
   const auto at = tree_->root.find(field);
   return at != tree_->root.end() && at->is_null();

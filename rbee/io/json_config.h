@@ -27,7 +27,10 @@ class JsonConfig {
   const std::string& source() const;
   bool has(std::string_view field) const;
   bool is_list(std::string_view field) const;
+  bool is_text(std::string_view field) const;
   bool is_null(std::string_view field) const;  // there, and null
+  // Absent, false, or an empty list, object or text.
+  bool is_off(std::string_view field) const;
   std::vector<std::string> fields() const;
 
   int64_t integer(std::string_view field, IntegerRange range = {}) const;

@@ -27,7 +27,7 @@ MoeBlock::MoeBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn
 void MoeBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
   x.add(attention_.output(), attention_.attend(x.normed_input(attention_norm_), step));
   x.keep_rows(step.logit_rows);
-  x.add(moe_(x.norm(ffn_norm_)));
+  x.add(moe_(x.input(x.norm(ffn_norm_))));
 }
 
 PostNormBlock::PostNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,
@@ -38,9 +38,9 @@ PostNormBlock::PostNormBlock(const nn::WeightScope& layer, const BlockSpec& spec
       post_ffn_norm_(layer / "post_ffw_norm", spec.norm) {}
 
 void PostNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
-  x.add(post_attention_norm_(attention_(x.value(), step)));
+  x.add(post_attention_norm_(attention_(x.input(x.value()), step)));
   x.keep_rows(step.logit_rows);
-  x.add(post_ffn_norm_(mlp_(x.value())));
+  x.add(post_ffn_norm_(mlp_(x.input(x.value()))));
 }
 
 SandwichNormBlock::SandwichNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,

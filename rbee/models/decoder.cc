@@ -68,11 +68,13 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
     output_norm_ = nn::RmsNorm(weights / "output_norm", norm);
   }
   if (weights.wants_output()) {
-    output_ = nn::Linear(weights / (config.tied_embeddings ? "token_embd" : "output"),
-                         {.in = config.dim, .out = config.vocab_size});
+    const nn::LinearShape shape{.in = config.dim, .out = config.vocab_size};
+    output_ = nn::Linear(weights / (config.tied_embeddings ? "token_embd" : "output"), shape);
+    output_.let_adapt(weights / "output", shape, DType::f32);
   }
   weights.finish();
   figures_ = weights.figures();
+  lora_targets_ = weights.lora_targets();
 }
 
 Tensor Decoder::embed(const ForwardBatch& batch) const {
@@ -90,7 +92,7 @@ Tensor Decoder::embed(const ForwardBatch& batch) const {
 Tensor Decoder::states(const ForwardBatch& batch, nn::KvCache& cache) const {
   check_batch(batch);
   check_cache(config_, cache);
-  nn::Residual x(embed(batch));
+  nn::Residual x(embed(batch), batch.lora);
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
     nn::LayerStep step{.positions = batch.positions,
                        .paged = batch.paged,
@@ -106,7 +108,7 @@ Tensor Decoder::states(const ForwardBatch& batch, nn::KvCache& cache) const {
 
 Tensor Decoder::forward(const ForwardBatch& batch, nn::KvCache& cache) const {
   // In f32 whatever the activations are: rounded logits would tie.
-  Tensor raw = output_(cast(states(batch, cache), DType::f32));
+  Tensor raw = output_(cast(states(batch, cache), DType::f32), batch.lora.take(batch.logit_rows));
   if (logit_scale_ != 1) raw = affine(raw, logit_scale_, 0);
   if (logit_softcap_ == 0) return raw;
   const double cap = logit_softcap_;

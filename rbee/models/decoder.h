@@ -52,6 +52,7 @@ class Decoder final : public LanguageModel {
   Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const override;
   Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const override;
   const PictureEncoder* pictures() const override { return pictures_.get(); }
+  std::span<const nn::LoraTarget> lora_targets() const override { return lora_targets_; }
   DType activations() const override { return activations_; }
   int64_t weight_bytes() const override {
     return figures_.resident_bytes + (pictures_ ? pictures_->weight_bytes() : 0);
@@ -72,6 +73,7 @@ class Decoder final : public LanguageModel {
   std::vector<std::unique_ptr<const Block>> blocks_;
   std::variant<nn::RmsNorm, nn::LayerNorm> output_norm_;
   nn::Linear output_;
+  std::vector<nn::LoraTarget> lora_targets_;
   nn::WeightFigures figures_;
 };
 

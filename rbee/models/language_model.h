@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "rbee/io/checkpoint.h"
 #include "rbee/models/picture_encoder.h"
 #include "rbee/nn/kv_cache.h"
+#include "rbee/nn/lora.h"
 #include "rbee/ops/attention.h"
 #include "rbee/tensor/tensor.h"
 
@@ -28,6 +30,7 @@ struct ForwardBatch {
   PagedBatch paged;   // where keys and values of each sequence lie
   Tensor logit_rows;  // (n) i32, rows of the batch whose logits are wanted
   std::vector<PictureRows> pictures;
+  nn::LoraRows lora;  // of the tokens
   // Called with the residual stream after each layer, for tests and analysis; the last layer's has
   // the logit rows only.
   std::function<void(int64_t layer, const Tensor& hidden)> on_layer;
@@ -62,6 +65,8 @@ class LanguageModel {
 
   // Null when the model reads text alone.
   virtual const PictureEncoder* pictures() const { return nullptr; }
+  // The linear layers that adapters may change.
+  virtual std::span<const nn::LoraTarget> lora_targets() const = 0;
 
   virtual DType activations() const = 0;         // what layers compute in
   virtual int64_t weight_bytes() const = 0;      // resident, packed copies included

@@ -8,8 +8,13 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
     : spec_(spec), rope_(rope) {
   const int64_t q_rows = spec.heads * spec.head_dim;
   const int64_t kv_rows = spec.kv_heads * spec.head_dim;
-  const LinearShape q{.in = spec.dim, .out = q_rows, .bias = spec.qkv_bias};
-  const LinearShape kv{.in = spec.dim, .out = kv_rows, .bias = spec.qkv_bias};
+  LinearShape q{.in = spec.dim, .out = q_rows, .bias = spec.qkv_bias, .adapted = true};
+  LinearShape k{.in = spec.dim, .out = kv_rows, .bias = spec.qkv_bias, .adapted = true};
+  const LinearShape v = k;
+  if (layer.is_gguf() && rope.layout() == RopeLayout::interleaved) {
+    q.pair_heads = spec.heads;
+    k.pair_heads = spec.kv_heads;
+  }
   if (spec.fused) {
     const WeightScope all = layer / "attn_qkv";
     const auto part = [&](LinearShape shape, int64_t first) {
@@ -18,16 +23,16 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
       return Linear(all, shape);
     };
     query_ = part(q, 0);
-    key_ = part(kv, q_rows);
-    value_ = part(kv, q_rows + kv_rows);
+    key_ = part(k, q_rows);
+    value_ = part(v, q_rows + kv_rows);
   } else {
     query_ = Linear(layer / "attn_q", q);
-    key_ = Linear(layer / "attn_k", kv);
-    value_ = Linear(layer / "attn_v", kv);
+    key_ = Linear(layer / "attn_k", k);
+    value_ = Linear(layer / "attn_v", v);
   }
   adjoin({&query_, &key_, &value_});
-  output_ =
-      Linear(layer / "attn_output", {.in = q_rows, .out = spec.dim, .bias = spec.output_bias});
+  output_ = Linear(layer / "attn_output",
+                   {.in = q_rows, .out = spec.dim, .bias = spec.output_bias, .adapted = true});
   if (spec.sinks) {
     const std::vector<float> sinks = layer.is_gguf()
                                          ? (layer / "attn_sinks").values("weight", spec.heads)
@@ -54,10 +59,9 @@ void Attention::take_norms(const WeightScope& layer) {
   key_norm_ = RmsNorm(k, norm);
 }
 
-Attention::Heads Attention::project(const LinearInput& x) const {
-  const std::array<const LinearWeights*, 3> weights{&query_.weights(), &key_.weights(),
-                                                    &value_.weights()};
-  std::vector<Tensor> parts = linear_many(x, weights);
+Attention::Heads Attention::project(const LayerInput& x) const {
+  const std::array layers{&query_, &key_, &value_};
+  std::vector<Tensor> parts = linear_many(x, layers);
   if (spec_.qk_norm == QkNorm::row) {
     parts[0] = query_norm_(parts[0]);
     parts[1] = key_norm_(parts[1]);
@@ -85,7 +89,7 @@ Tensor Attention::append(Heads& heads, const LayerStep& step) const {
   return heads.q;
 }
 
-Tensor Attention::attend(const LinearInput& x, const LayerStep& step) const {
+Tensor Attention::attend(const LayerInput& x, const LayerStep& step) const {
   Heads heads = project(x);
   const Tensor q = append(heads, step);
   const Tensor attended = paged_attention(q, step.keys, step.values, step.paged, spec_.scores);

@@ -6,7 +6,6 @@
 #include "rbee/nn/norm.h"
 #include "rbee/nn/rope.h"
 #include "rbee/ops/attention.h"
-#include "rbee/ops/fused_linear.h"
 
 namespace rbee::nn {
 
@@ -50,11 +49,11 @@ class Attention {
   Attention(const WeightScope& layer, const AttentionSpec& spec, const Rope& rope);
 
   // x: (tokens, dim); result: (tokens, dim). Appends the tokens' keys and values to the cache.
-  Tensor operator()(const LinearInput& x, const LayerStep& step) const {
-    return output_(attend(x, step));
+  Tensor operator()(const LayerInput& x, const LayerStep& step) const {
+    return output_(attend(x, step), x.lora);
   }
   // The branch in two steps: what the last layer reads, (tokens, heads * head_dim), and that layer.
-  Tensor attend(const LinearInput& x, const LayerStep& step) const;
+  Tensor attend(const LayerInput& x, const LayerStep& step) const;
   const Linear& output() const { return output_; }
 
  private:
@@ -63,7 +62,7 @@ class Attention {
     Tensor k, v;  // (tokens, kv_heads, head_dim)
   };
   void take_norms(const WeightScope& layer);
-  Heads project(const LinearInput& x) const;
+  Heads project(const LayerInput& x) const;
   Tensor append(Heads& heads, const LayerStep& step) const;
 
   AttentionSpec spec_;

@@ -1,7 +1,9 @@
 #include "rbee/nn/linear.h"
 
+#include <array>
+
 #include "rbee/ops/elementwise.h"
-#include "rbee/ops/fused_linear.h"
+#include "rbee/ops/norm.h"
 
 namespace rbee::nn {
 
@@ -9,9 +11,30 @@ Linear::Linear(const WeightScope& scope, const LinearShape& shape) {
   const int64_t total = shape.total_rows > 0 ? shape.total_rows : shape.out;
   weights_.weight = scope.matrix(
       "weight", {.first = shape.first_row, .count = shape.out, .total = total}, shape.in);
+  if (shape.adapted) let_adapt(scope, shape, scope.activations());
   if (shape.bias == Bias::none) return;
   if (shape.bias == Bias::optional && !scope.has("bias")) return;
   weights_.bias = scope.vector("bias", total).slice(Axis{0}, shape.first_row, shape.out);
+}
+
+void Linear::let_adapt(const WeightScope& scope, const LinearShape& shape, DType dtype) {
+  lora_ = std::make_shared<LoraLayer>(shape.in, shape.out, scope.device(), dtype);
+  scope.lora_targets().push_back({.gguf = scope.is_gguf() ? scope.role() : std::string(),
+                                  .hf = scope.hf_name(),
+                                  .first_row = shape.first_row,
+                                  .total_rows = shape.total_rows > 0 ? shape.total_rows : shape.out,
+                                  .pair_heads = shape.pair_heads,
+                                  .layer = lora_});
+}
+
+Tensor Linear::change(const Tensor& x, const LoraRows& rows) const {
+  const std::array<const LoraLayer*, 1> own{lora_.get()};
+  return lora_changes(x, rows, own).front();
+}
+
+Tensor Linear::operator()(const Tensor& x, const LoraRows& rows) const {
+  const Tensor y = (*this)(x), added = change(x, rows);
+  return added.defined() ? y + added : y;
 }
 
 Tensor Linear::over_last(const Tensor& x) const {
@@ -31,6 +54,32 @@ Tensor Linear::onto(const Tensor& residual, const Tensor& x) const {
     return sum->reshape(residual.shape());
   }
   return residual + (*this)(rows).reshape(residual.shape());
+}
+
+std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* const> layers) {
+  std::vector<const LinearWeights*> weights;
+  std::vector<const LoraLayer*> adapters;
+  bool adapted = false;
+  for (const Linear* layer : layers) {
+    weights.push_back(&layer->weights());
+    adapters.push_back(layer->lora());
+    adapted |= layer->lora() != nullptr && !layer->lora()->empty();
+  }
+  if (!adapted || !x.lora.defined()) return rbee::linear_many(x, weights);
+  const Tensor rows = x.norm_weight.defined() ? rms_norm(x.x, x.norm_weight, x.eps) : x.x;
+  std::vector<Tensor> out = rbee::linear_many(rows, weights);
+  const std::vector<Tensor> added = lora_changes(rows, x.lora, adapters);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (added[i].defined()) out[i] = out[i] + added[i];
+  }
+  return out;
+}
+
+Tensor gated_linear(GateOp op, const LayerInput& x, const Linear& gate, const Linear& up) {
+  if (!x.lora.defined()) return rbee::gated_linear(op, x, gate.weights(), up.weights());
+  const std::array both{&gate, &up};
+  const std::vector<Tensor> results = linear_many(x, both);
+  return gated(op, results[0], results[1]);
 }
 
 namespace {

@@ -2,8 +2,8 @@
 
 #include <initializer_list>
 
+#include "rbee/nn/lora.h"
 #include "rbee/nn/weight_scope.h"
-#include "rbee/ops/linear.h"
 
 namespace rbee::nn {
 
@@ -20,6 +20,9 @@ struct LinearShape {
   // The layer is rows [first_row, first_row + out) of a tensor with total_rows; 0 = all rows.
   int64_t first_row = 0;
   int64_t total_rows = 0;
+  // Adapters may change it: callers say which ones the rows take.
+  bool adapted = false;
+  int64_t pair_heads = 0;  // see LoraTarget
 };
 
 // y = x * weight^T + bias; x: (rows, in), y: (rows, out), both in the scope's activations
@@ -30,18 +33,32 @@ class Linear {
   Linear(const WeightScope& scope, const LinearShape& shape);
 
   Tensor operator()(const Tensor& x) const { return linear(x, weights_.weight, weights_.bias); }
+  // The same with what the rows' adapters add.
+  Tensor operator()(const Tensor& x, const LoraRows& rows) const;
+  // What they add; undefined where they add nothing.
+  Tensor change(const Tensor& x, const LoraRows& rows) const;
   // The same over the last axis: x (..., in), any strides, to (..., out).
   Tensor over_last(const Tensor& x) const;
   // residual + over_last(x); residual: (..., out), contiguous.
   Tensor onto(const Tensor& residual, const Tensor& x) const;
   // For layers that share an input, see linear_many().
   const LinearWeights& weights() const { return weights_; }
+  const LoraLayer* lora() const { return lora_.get(); }
+  // Lets adapters change it, whose files call it by the scope's name.
+  void let_adapt(const WeightScope& scope, const LinearShape& shape, DType dtype);
 
  private:
   friend void adjoin(std::initializer_list<Linear*> layers);
 
   LinearWeights weights_;
+  std::shared_ptr<LoraLayer> lora_;  // null: no adapter may change it
 };
+
+// Layers of one input, computed together, with what the rows' adapters add.
+std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* const> layers);
+
+// act(gate(x)) * up(x) with the same
+Tensor gated_linear(GateOp op, const LayerInput& x, const Linear& gate, const Linear& up);
 
 // Lays plain weights of layers with one input behind one another where the device has memory of its
 // own: linear_many() then makes one product of them. Does nothing to packed weights, nor where

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "rbee/nn/linear.h"
-#include "rbee/ops/fused_linear.h"
 
 namespace rbee::nn {
 
@@ -20,11 +19,11 @@ class Mlp {
   // Takes ffn_gate, ffn_up and ffn_down of a layer.
   Mlp(const WeightScope& layer, const MlpSpec& spec);
 
-  Tensor operator()(const LinearInput& x) const { return down_(hidden(x)); }  // (tokens, dim) both
+  Tensor operator()(const LayerInput& x) const {
+    return down_(hidden(x), x.lora);
+  }  // (tokens, dim)
   // The branch in two steps: what the last layer reads, (tokens, ffn_dim), and that layer.
-  Tensor hidden(const LinearInput& x) const {
-    return gated_linear(activation_, x, gate_.weights(), up_.weights());
-  }
+  Tensor hidden(const LayerInput& x) const { return gated_linear(activation_, x, gate_, up_); }
   const Linear& down() const { return down_; }
 
  private:

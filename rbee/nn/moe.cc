@@ -78,19 +78,20 @@ Tensor Moe::activated(const Tensor& gate, const Tensor& up) const {
          unary(UnaryOp::quick_gelu, binary(BinaryOp::minimum, gate, limit_));
 }
 
-Tensor Moe::shared(const Tensor& x) const {
+Tensor Moe::shared(const LayerInput& x) const {
   const Tensor y = shared_.front()(x);
-  return spec_.shared_is_gated ? y * unary(UnaryOp::sigmoid, shared_gate_(x)) : y;
+  return spec_.shared_is_gated ? y * unary(UnaryOp::sigmoid, shared_gate_(x.x)) : y;
 }
 
-Tensor Moe::operator()(const Tensor& x) const {
+Tensor Moe::operator()(const LayerInput& input) const {
+  const Tensor& x = input.x;
   const Routing routing = route_experts(cast(router_(x), DType::f32), spec_.route);
   const std::array<const LinearWeights*, 2> gate_and_up{&gate_, &up_};
   const std::vector<Tensor> parts = expert_linear(x, routing.ids, gate_and_up);
   const std::array<const LinearWeights*, 1> down{&down_};
   const Tensor each = expert_linear(activated(parts[0], parts[1]), routing.ids, down).front();
   const Tensor y = expert_sum(each, routing.weights);
-  return shared_.empty() ? y : y + shared(x);
+  return shared_.empty() ? y : y + shared(input);
 }
 
 }  // namespace rbee::nn

@@ -27,13 +27,14 @@ class Moe {
   // their biases, exp_probs_b, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp.
   Moe(const WeightScope& layer, const MoeSpec& spec);
 
-  Tensor operator()(const Tensor& x) const;  // (tokens, dim) both
+  // (tokens, dim) both. Adapters change the shared expert alone; x has no norm of its own.
+  Tensor operator()(const LayerInput& x) const;
 
  private:
   void take_experts(const WeightScope& layer);
   void take_biased_experts(const WeightScope& layer);
   Tensor activated(const Tensor& gate, const Tensor& up) const;
-  Tensor shared(const Tensor& x) const;
+  Tensor shared(const LayerInput& x) const;
 
   MoeSpec spec_;
   Linear router_, shared_gate_;

@@ -11,17 +11,18 @@ void Residual::add(const Tensor& branch) {
 }
 
 void Residual::add(const Linear& layer, const Tensor& x, float scale) {
-  if (scale != 1) return add(affine(layer(x), scale, 0));
+  if (scale != 1) return add(affine(layer(x, lora_), scale, 0));
   if (std::optional<Tensor> sum = linear_onto(x, layer.weights(), value())) {
     sum_ = std::move(*sum);
+    pending_ = layer.change(x, lora_);
   } else {
-    pending_ = layer(x);
+    pending_ = layer(x, lora_);
   }
 }
 
-LinearInput Residual::normed_input(const RmsNorm& norm) {
-  if (pending_.defined()) return this->norm(norm);
-  return norm.before_linear(sum_);
+LayerInput Residual::normed_input(const RmsNorm& norm) {
+  if (pending_.defined()) return input(this->norm(norm));
+  return {norm.before_linear(sum_), lora_};
 }
 
 Tensor Residual::norm(const RmsNorm& norm) {
@@ -36,6 +37,7 @@ void Residual::keep_rows(const Tensor& rows) {
   if (!rows.defined()) return;
   sum_ = take_rows(sum_, rows);
   if (pending_.defined()) pending_ = take_rows(pending_, rows);
+  lora_ = lora_.take(rows);
 }
 
 const Tensor& Residual::value() {

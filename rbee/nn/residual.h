@@ -9,7 +9,8 @@ namespace rbee::nn {
 // so that the sum and the norm are one kernel, unless the layer that ends the branch adds it.
 class Residual {
  public:
-  explicit Residual(Tensor x) : sum_(std::move(x)) {}  // x: (tokens, dim)
+  // x: (tokens, dim)
+  explicit Residual(Tensor x, LoraRows lora = {}) : sum_(std::move(x)), lora_(std::move(lora)) {}
 
   void add(const Tensor& branch);
   // Adds scale * layer(x).
@@ -17,7 +18,9 @@ class Residual {
   Tensor norm(const RmsNorm& norm);
   Tensor norm(const LayerNorm& norm) { return norm(value()); }
   // The same for linear layers, which may take the norm themselves.
-  LinearInput normed_input(const RmsNorm& norm);
+  LayerInput normed_input(const RmsNorm& norm);
+  // Rows made of these, which take the same adapters.
+  LayerInput input(Tensor x) const { return {std::move(x), lora_}; }
   // Goes on with the rows picked by `rows`: (n) i32 only; undefined = all.
   void keep_rows(const Tensor& rows);
   const Tensor& value();
@@ -25,6 +28,7 @@ class Residual {
  private:
   Tensor sum_;
   Tensor pending_;
+  LoraRows lora_;
 };
 
 }  // namespace rbee::nn

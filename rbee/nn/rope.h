@@ -60,6 +60,7 @@ class Rope {
                 const Tensor& slots, Tensor& k_cache, Tensor& v_cache) const {
     return rope_append_({q, k, v, cos_, sin_, positions, slots, k_cache, v_cache, layout_});
   }
+  RopeLayout layout() const { return layout_; }
   int64_t positions() const { return cos_.dim(0); }
 
  private:

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "rbee/core/log.h"
+#include "rbee/nn/lora.h"
 #include "rbee/nn/weight_stash.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/experts.h"
@@ -81,6 +82,7 @@ struct WeightScope::Books {
   Nesting nesting = Nesting::plain;
   std::unordered_set<const io::TensorEntry*> taken;
   WeightFigures figures;
+  std::vector<LoraTarget> lora_targets;
   int64_t done = 0;   // bytes
   int64_t total = 0;  // bytes
 
@@ -152,6 +154,19 @@ WeightScope WeightScope::layer(int64_t index) const {
 std::string WeightScope::name(std::string_view leaf) const {
   const std::string translated = books_->translate(path_, layer_);
   return cat(translated.empty() ? numbered(path_, layer_) : translated, ".", leaf);
+}
+
+std::string WeightScope::role() const {
+  return numbered(path_, layer_);
+}
+
+std::string WeightScope::hf_name() const {
+  const auto row = std::ranges::find(books_->options.names, path_, &TensorName::gguf);
+  return row == books_->options.names.end() ? std::string() : numbered(row->hf, layer_);
+}
+
+std::vector<LoraTarget>& WeightScope::lora_targets() const {
+  return books_->lora_targets;
 }
 
 bool WeightScope::has(std::string_view leaf) const {

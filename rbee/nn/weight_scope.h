@@ -17,6 +17,7 @@
 namespace rbee::nn {
 
 class WeightStash;
+struct LoraTarget;
 
 // One role in a model under its GGUF name, by which model code calls it, and its Hugging Face name.
 // '*' stands for the layer's number, '#' in Hugging Face names for an expert's or a head's;
@@ -109,6 +110,12 @@ class WeightScope {
 
   // The full name in the checkpoint's own words, e.g. "model.layers.3.self_attn.q_proj.weight".
   std::string name(std::string_view leaf) const;
+  // The path in GGUF's words, e.g. "blk.3.attn_q", and in Hugging Face's as a language model alone
+  // has it, e.g. "model.layers.3.self_attn.q_proj"; empty: not in that format.
+  std::string role() const;
+  std::string hf_name() const;
+  // Layers that adapters may change, in the order in which they were taken.
+  std::vector<LoraTarget>& lora_targets() const;
   bool is_gguf() const;
   bool wants_output() const;
   Device& device() const;

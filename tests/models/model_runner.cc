@@ -18,6 +18,24 @@ Tensor indices(const std::vector<int32_t>& values) {
   return indices(values, {static_cast<int64_t>(values.size())});
 }
 
+nn::LoraRows adapters(std::span<const Piece> pieces) {
+  size_t each = 0;
+  for (const Piece& piece : pieces) each = std::max(each, piece.lora.size());
+  if (each == 0) return {};
+  std::vector<int32_t> slots;
+  std::vector<float> scales;
+  for (const Piece& piece : pieces) {
+    for (size_t token = 0; token < piece.ids.size(); ++token) {
+      for (size_t i = 0; i < each; ++i) {
+        slots.push_back(i < piece.lora.size() ? piece.lora[i].first : 0);
+        scales.push_back(i < piece.lora.size() ? piece.lora[i].second : 0);
+      }
+    }
+  }
+  const Shape shape{static_cast<int64_t>(slots.size() / each), static_cast<int64_t>(each)};
+  return {.slots = indices(slots, shape), .scales = from_host<float>(scales, shape, cpu_device())};
+}
+
 }  // namespace
 
 ModelRunner::ModelRunner(const models::LanguageModel& model, int64_t sequences, int64_t context,
@@ -72,6 +90,7 @@ models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
                  .slots = indices(slots)};
   if (!batch.pictures.empty()) batch.paged.key_ends = indices(ends);
   batch.logit_rows = indices({rows.begin(), rows.end()});
+  batch.lora = adapters(pieces);
   return batch;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rbee/models/language_model.h"
@@ -23,6 +24,8 @@ struct Piece {
   int64_t sequence = 0;
   std::vector<int32_t> ids;
   std::vector<PiecePicture> pictures = {};
+  // The adapters that it takes: slots and scales.
+  std::vector<std::pair<int32_t, float>> lora = {};
 };
 
 class ModelRunner {

@@ -45,7 +45,7 @@ class StableLmBlock final : public Block {
       : StableLmBlock(layer, block_spec(config), config.parallel, rope) {}
 
   void operator()(nn::Residual& x, const nn::LayerStep& step) const override {
-    Tensor normed = x.norm(attention_norm_);
+    const nn::LayerInput normed = x.input(x.norm(attention_norm_));
     x.add(attention_.output(), attention_.attend(normed, step));
     if (parallel_) {
       x.add(mlp_(normed));
@@ -53,7 +53,7 @@ class StableLmBlock final : public Block {
       return;
     }
     x.keep_rows(step.logit_rows);
-    x.add(mlp_.down(), mlp_.hidden(x.norm(mlp_norm_)));
+    x.add(mlp_.down(), mlp_.hidden(x.input(x.norm(mlp_norm_))));
   }
 
  private:

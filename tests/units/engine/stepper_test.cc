@@ -37,6 +37,7 @@ class RecallingModel final : public models::LanguageModel {
     std::memcpy(call.logits.view().data, logits.view().data,
                 static_cast<size_t>(logits.numel()) * sizeof(float));
   }
+  std::span<const nn::LoraTarget> lora_targets() const override { return model_.lora_targets(); }
   DType activations() const override { return model_.activations(); }
   int64_t weight_bytes() const override { return model_.weight_bytes(); }
   int64_t parameters() const override { return model_.parameters(); }
