@@ -4,9 +4,11 @@
   soak.py --worker build/cpu/bin/llm-worker-rbee-cpu --model MODEL.gguf [--minutes 10] [-- FLAGS ...]
 
 Starts the worker (FLAGS are its own) and ends it with SIGTERM. Several clients send short and long
-prompts, every way of sampling, requests that are cancelled or whose reader goes away, and bodies that
-must be refused. Exits with 1 when an answer is not what the request should get, when the worker keeps
-blocks of its cache, when its memory or the device's grows, or when it does not end with status 0.
+prompts, every way of sampling, every API, requests that are cancelled or whose reader goes away,
+connections that are cut, reset or half closed at any byte, and bodies that must be refused. Exits with
+1 when an answer is not what the request should get, when the worker keeps blocks of its cache, when
+its memory or the device's grows, or when it does not end with status 0. --most-drift also bounds by how
+many percent the resident memory of the last quarter differs from that of the third.
 
 A CPU's cache has its memory once all of it was used: give a chat worker `-- --cache-tokens 8192`, so
 that this is soon."""
@@ -14,12 +16,15 @@ that this is soon."""
 import argparse
 import http.client
 import json
+import math
 import os
 import random
 import re
 import shlex
 import signal
+import socket
 import statistics
+import struct
 import subprocess
 import sys
 import threading
@@ -32,6 +37,12 @@ SAMPLING = [{"temperature": 0}, {}, {"top_k": 0, "top_p": 0.9}, {"top_k": 0, "to
 BAD_BODIES = ["{", "[]", "{}", '{"prompt":""}', '{"prompt":"a","temperature":9}',
               '{"prompt":"a","max_tokens":0}', '{"prompt":"a","messages":[]}',
               '{"prompt":"a","stop":["' + "x" * 200 + '"]}']
+
+
+SCHEMA = {"type": "object", "properties": {"flower": {"enum": ["rose", "daisy"]}},
+          "required": ["flower"], "additionalProperties": False}
+TOOL = {"type": "function", "function": {"name": "fly", "parameters": SCHEMA}}
+FACTS = ["/", "/health", "/info", "/v1/ready", "/v1/models", "/metrics", "/openapi.json"]
 
 
 class Unexpected(Exception):
@@ -52,7 +63,9 @@ class Client(threading.Thread):
 
     def kinds(self):
         return [self.answer, self.answer, self.long_prompt, self.leave, self.cancel, self.refused,
-                self.too_long, self.nothing_there]
+                self.too_long, self.nothing_there, self.chat, self.chat_stream, self.choices,
+                self.form, self.call_of_a_function, self.response, self.message, self.infer,
+                self.tokens, self.facts, self.cut, self.reset, self.half_closed, self.noise]
 
     def run(self):
         kinds = self.kinds()
@@ -157,6 +170,159 @@ class Client(threading.Thread):
             raise Unexpected(f"an unknown job got {status}")
         return "ok"
 
+    def ask(self, path, body, expected=(200,)):
+        """The answer's JSON; None where the worker has too much to do."""
+        status, content = self.status("POST", path, json.dumps(body))
+        if status == 429:
+            time.sleep(0.5)
+            return None
+        if status not in expected:
+            raise Unexpected(f"{path} got {status}: {content[:200]}")
+        return json.loads(content)
+
+    def lines(self, path, body):
+        """Payloads of an event stream, without [DONE] but with whether it came."""
+        connection, reply = self.call("POST", path, json.dumps({**body, "stream": True}))
+        content = reply.read()
+        connection.close()
+        if reply.status == 429:
+            time.sleep(0.5)
+            return None, False
+        if reply.status != 200:
+            raise Unexpected(f"{path} got {reply.status}: {content[:200]}")
+        found = [line[6:] for line in content.split(b"\n") if line.startswith(b"data: ")]
+        done = bool(found) and found[-1] == b"[DONE]"
+        return [json.loads(line) for line in found if line != b"[DONE]"], done
+
+    def chat_body(self, **fields):
+        return {"messages": [{"role": "user", "content": text(self.rng, self.rng.randint(1, 30))}],
+                "max_tokens": self.rng.choice([1, 5, 20, 60]), **fields}
+
+    def chat(self):
+        found = self.ask("/v1/chat/completions", self.chat_body())
+        if found is None:
+            return "overloaded"
+        if found["choices"][0]["finish_reason"] not in ("stop", "length"):
+            raise Unexpected(f"a chat ended with {found}")
+        return "ok"
+
+    def chat_stream(self):
+        pieces, done = self.lines("/v1/chat/completions",
+                                  self.chat_body(stream_options={"include_usage": True}))
+        if pieces is None:
+            return "overloaded"
+        if not done or pieces[-1]["usage"]["completion_tokens"] < 1:
+            raise Unexpected(f"a chat's stream ended with {pieces[-1:]}")
+        return "ok"
+
+    def choices(self):
+        found = self.ask("/v1/completions", {"prompt": text(self.rng, 5), "max_tokens": 8, "n": 2,
+                                             "best_of": 3, "logprobs": 2})
+        if found is None:
+            return "overloaded"
+        if [len(choice["logprobs"]["tokens"]) > 0 for choice in found["choices"]] != [True, True]:
+            raise Unexpected(f"two choices are {found}")
+        return "ok"
+
+    def form(self):
+        found = self.ask("/v1/chat/completions", self.chat_body(max_tokens=60, response_format={
+            "type": "json_schema", "json_schema": {"name": "f", "schema": SCHEMA}}))
+        if found is None:
+            return "overloaded"
+        choice = found["choices"][0]
+        if choice["finish_reason"] == "stop" and "flower" not in json.loads(
+                choice["message"]["content"]):
+            raise Unexpected(f"an answer under a schema is {choice}")
+        return "ok"
+
+    def call_of_a_function(self):
+        found = self.ask("/v1/chat/completions", self.chat_body(
+            max_tokens=100, tools=[TOOL], tool_choice="required"), expected=(200, 422))
+        if found is None:
+            return "overloaded"
+        if "error" in found:
+            return "ok"  # of a model without a form of calls
+        choice = found["choices"][0]
+        if choice["finish_reason"] not in ("tool_calls", "length"):
+            raise Unexpected(f"a call is {choice}")
+        return "ok"
+
+    def response(self):
+        pieces, _ = self.lines("/v1/responses", {"input": text(self.rng, 5), "max_output_tokens": 20})
+        if pieces is None:
+            return "overloaded"
+        if pieces[-1]["type"] not in ("response.completed", "response.incomplete"):
+            raise Unexpected(f"a response's stream ended with {pieces[-1:]}")
+        return "ok"
+
+    def message(self):
+        pieces, _ = self.lines("/v1/messages", self.chat_body())
+        if pieces is None:
+            return "overloaded"
+        if pieces[-1]["type"] != "message_stop":
+            raise Unexpected(f"a message's stream ended with {pieces[-1:]}")
+        return "ok"
+
+    def infer(self):
+        found = self.ask("/v1/infer", {"prompt": text(self.rng, 5), "max_tokens": 10})
+        if found is not None and found["tokens_generated"] < 1:
+            raise Unexpected(f"an answer is {found}")
+        return "overloaded" if found is None else "ok"
+
+    def tokens(self):
+        said = text(self.rng, 50)
+        found = self.ask("/tokenize", {"content": said})
+        again = found and self.ask("/detokenize", {"tokens": found["tokens"]})
+        if again and again["content"] != said:
+            raise Unexpected(f"tokens of {said} are {again}")
+        return "ok" if again else "overloaded"
+
+    def facts(self):
+        path = self.rng.choice(FACTS)
+        status, content = self.status("GET", path)
+        if status != 200 or not content:
+            raise Unexpected(f"{path} got {status}")
+        return "ok"
+
+    def raw(self):
+        """A connection and the bytes of a request for a stream."""
+        body = json.dumps({**self.chat_body(max_tokens=400), "stream": True}).encode()
+        head = (f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n")
+        return socket.create_connection(("127.0.0.1", self.port), 300), head.encode() + body
+
+    def cut(self):
+        connection, content = self.raw()
+        with connection:
+            connection.sendall(content[:self.rng.randint(0, len(content))])
+        return "ok"
+
+    def reset(self):
+        connection, content = self.raw()
+        with connection:
+            connection.sendall(content)
+            connection.recv(self.rng.choice([1, 300, 2000]))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return "ok"
+
+    def half_closed(self):
+        connection, content = self.raw()
+        with connection:
+            connection.sendall(content[:self.rng.choice([20, len(content)])])
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(4096):
+                pass
+        return "ok"
+
+    def noise(self):
+        connection, _ = self.raw()
+        with connection:
+            connection.sendall(self.rng.randbytes(self.rng.randint(1, 3000)) + b"\r\n\r\n")
+            answer = connection.recv(4096)
+        if answer and not re.match(rb"HTTP/1\.1 [45]\d\d ", answer):
+            raise Unexpected(f"noise got {answer[:100]}")
+        return "ok"
+
 
 class Worker:
     def __init__(self, options):
@@ -240,6 +406,13 @@ def growth(samples):
                                                                      or samples)
 
 
+def drift(samples):
+    """Percent from the third quarter's median to the last quarter's."""
+    quarter = max(len(samples) // 4, 1)
+    third = statistics.median(samples[-2 * quarter:-quarter] or samples)
+    return 100 * (statistics.median(samples[-quarter:]) / third - 1)
+
+
 def watch(worker, options, client_class):
     stop = threading.Event()
     clients = [client_class(worker.port, options.seed + i, stop) for i in range(options.clients)]
@@ -277,7 +450,10 @@ def report(options, clients, resident, device, faults):
             continue
         grown = growth(samples)
         print(f"{name} memory: {samples[0]:.0f} MiB at first, {max(samples):.0f} at most, "
-              f"{samples[-1]:.0f} at last, grown by {grown:.1f}")
+              f"{samples[-1]:.0f} at last, grown by {grown:.1f}, "
+              f"from the third to the last quarter by {drift(samples):.2f} %")
+        if name == "resident" and abs(drift(samples)) > options.most_drift:
+            faults.append(f"{name} memory changed by {drift(samples):.2f} % in the last half")
         if grown > most:
             faults.append(f"{name} memory grew by {grown:.1f} MiB, more than {most}")
     for fault, count in sorted({f: faults.count(f) for f in faults}.items()):
@@ -294,6 +470,7 @@ def main(client_class=Client, description=__doc__):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most-growth", type=float, default=24, metavar="MiB")
     parser.add_argument("--most-device-growth", type=float, default=64, metavar="MiB")
+    parser.add_argument("--most-drift", type=float, default=math.inf, metavar="PERCENT")
     parser.add_argument("flags", nargs="*", help="flags of the worker, after --")
     options = parser.parse_args()
     worker = Worker(options)
