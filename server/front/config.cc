@@ -130,6 +130,7 @@ void parse_policy(Fields& fields, FrontConfig& config) {
     out = std::decay_t<decltype(out)>(count);
   };
   fields.number("max_waiting", 0, 1'000'000, config.max_waiting);
+  fields.number("max_answer_bytes", 1024, int64_t{1} << 40, config.max_answer_bytes);
   fields.number("max_tries", 1, 100, config.max_tries);
   fields.number("max_restarts", 0, 1'000'000, config.max_restarts);
   duration("wait_seconds", 0, 86'400, config.wait);

@@ -26,8 +26,9 @@ struct ModelConfig {
 
 struct FrontConfig {
   std::vector<ModelConfig> models;
-  int max_waiting = 1024;                   // requests that wait for a worker
-  std::chrono::seconds wait{120};           // for a worker that starts or starts again
+  int max_waiting = 1024;                         // requests that wait for a worker
+  std::chrono::seconds wait{120};                 // for a worker that starts or starts again
+  int64_t max_answer_bytes = int64_t{256} << 20;  // of an answer that is no event stream
   int max_tries = 3;                        // of a request whose workers end while they work on it
   int max_restarts = 8;                     // one after another; then a worker is given up
   std::chrono::milliseconds back_off{500};  // before the first restart; doubles

@@ -197,7 +197,10 @@ void Pool::send(const Held& exchange, const std::shared_ptr<Replica>& replica) {
 
 void Pool::on_data(const Held& exchange, const std::string& data) {
   exchange->body += data;
-  if (!exchange->streams()) return;
+  if (!exchange->streams()) {
+    if (exchange->body.size() > static_cast<size_t>(config_.max_answer_bytes)) too_large(exchange);
+    return;
+  }
   // Whole events only: the connection may put comments between them.
   const size_t end = exchange->body.rfind(kEventEnd);
   if (end == std::string::npos) return;
@@ -211,6 +214,13 @@ void Pool::begin_events(const Held& exchange) {
   Response response = response_of(exchange->head);
   response.events = exchange->events;
   exchange->later->set(std::move(response));
+}
+
+void Pool::too_large(const Held& exchange) {
+  release(*exchange);
+  refuse(exchange, error_response(502, "ANSWER_TOO_LARGE",
+                                  cat("The worker's answer has more than ",
+                                      config_.max_answer_bytes, " bytes")));
 }
 
 std::function<void()> Pool::leaver(const Held& exchange) {

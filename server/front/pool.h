@@ -63,6 +63,7 @@ class Pool {
   void on_end(const Held& exchange, UpstreamEnd end);
   void on_broken(const Held& exchange, UpstreamEnd end);
   void try_again(const Held& exchange);
+  void too_large(const Held& exchange);
   void begin_events(const Held& exchange);
   void note_job(const std::string& body, const std::shared_ptr<Replica>& replica);
   void wait(const Held& exchange);

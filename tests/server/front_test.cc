@@ -284,6 +284,19 @@ TEST(Front, ARequestThatEndsItsWorkersIsGivenUp) {
   EXPECT_THAT(answer.body, HasSubstr("2 times"));
 }
 
+TEST(Front, AnswersHaveALargestSize) {
+  Front front(json::array({fake("chat", "echo")}), {{"max_answer_bytes", 1024}});
+  EXPECT_EQ(front.post("/v1/chat/completions", chat("chat", "short")).status, 200);
+  const std::string text(1100, 'a');
+  const RawResponse refused = front.post("/v1/chat/completions", chat("chat", text));
+  EXPECT_EQ(refused.status, 502);
+  EXPECT_THAT(refused.body, HasSubstr("ANSWER_TOO_LARGE"));
+  // A stream is handed on while it comes.
+  const RawResponse stream = front.post("/v1/chat/completions", chat("chat", text, true));
+  EXPECT_EQ(stream.status, 200);
+  EXPECT_THAT(stream.body, HasSubstr("[DONE]"));
+}
+
 TEST(Front, WorkersThatCannotStartAreGivenUp) {
   Front mixed(json::array({fake("good", "any"), fake("bad", "missing")}), {{"max_restarts", 2}});
   const RawResponse answer = mixed.post("/v1/infer", {{"model", "bad"}, {"prompt", "Hi"}});
