@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -258,6 +259,26 @@ TEST(Process, ALogThatMayNotGrowDoesNotEndIt) {
   expect_serves_without_log("ulimit -f 4;", cat(">", log.path(), " 2>&1"));
   EXPECT_GT(std::filesystem::file_size(log.path()), 1024);
   EXPECT_LE(std::filesystem::file_size(log.path()), 4 * 1024);
+}
+
+TEST(Process, ALogThatNobodyReadsDoesNotHoldIt) {
+  Worker worker({"--model", "any", "--port", "0"});
+  const uint16_t port = worker.port();
+  // A pipe holds 64 KiB.
+  const std::string path = "/" + std::string(8000, 'x');
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(ask(port, request("GET", path)).status, 404);
+  // Room again: the next record tells of those that found none.
+  std::atomic<bool> read = false;
+  std::thread reader([&] {
+    worker.read_until("records of the log were lost");
+    read = true;
+  });
+  while (!read) EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
+  reader.join();
+  EXPECT_THAT(worker.text(), HasSubstr("records of the log were lost"));
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0);
+  EXPECT_THAT(worker.text(), HasSubstr("\"message\":\"stopped\""));
 }
 
 TEST(Process, ADrainLetsAnswersEnd) {

@@ -1,16 +1,19 @@
 #include "workers/common/logging.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <mutex>
 #include <optional>
 
 #include "rbee/core/log.h"
 #include "server/http/clock.h"
 #include "server/http/message.h"
+#include "workers/common/log_writer.h"
 
 namespace rbee::workers {
 namespace {
@@ -56,6 +59,25 @@ std::optional<LogLevel> lowest_level(std::string_view directives) {
   return lowest;
 }
 
+class OutputSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  using Line = std::string (*)(LogLevel, std::string_view, Fields);
+  explicit OutputSink(Line line)
+      : writer_(STDOUT_FILENO, [line](uint64_t count) {
+          const LogField field{"records", cat(count)};
+          return line(LogLevel::warn, "records of the log were lost", {&field, 1});
+        }) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& record) override {
+    writer_.write({record.payload.data(), record.payload.size()});
+  }
+  void flush_() override {}
+
+ private:
+  LogWriter writer_;
+};
+
 }  // namespace
 
 LogFormat log_format(std::string_view name, LogFormat fallback) {
@@ -66,12 +88,10 @@ LogFormat log_format(std::string_view name, LogFormat fallback) {
 void start_logging(LogFormat format, std::string_view level) {
   const std::optional<LogLevel> lowest = lowest_level(level);
   if (!lowest) return set_log_sink(nullptr, LogLevel::error);
-  const auto logger =
-      std::make_shared<spdlog::logger>("worker", std::make_shared<spdlog::sinks::stdout_sink_mt>());
-  logger->set_pattern("%v");
-  logger->set_level(spdlog::level::trace);
-  logger->flush_on(spdlog::level::trace);
   const auto line = format == LogFormat::json ? json_line : pretty_line;
+  const auto logger =
+      std::make_shared<spdlog::logger>("worker", std::make_shared<OutputSink>(line));
+  logger->set_level(spdlog::level::trace);
   set_log_sink([logger, line](LogLevel record_level, std::string_view message,
                               Fields fields) { logger->info(line(record_level, message, fields)); },
                *lowest);

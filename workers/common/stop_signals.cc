@@ -20,6 +20,7 @@ struct State {
   bool armed = false;
   bool asked = false;
   bool reload = false;
+  bool over = false;                               // nothing is answered any more
   std::chrono::milliseconds patience = kStopTime;  // from a signal to the end at the latest
 };
 
@@ -68,7 +69,8 @@ void wait_for_signals(bool reloads) {
   patience.tv_nsec = std::chrono::nanoseconds(most - seconds).count();
   const sigset_t set = stop_signals();
   sigtimedwait(&set, nullptr, &patience);
-  log(LogLevel::warn, "stopped in the middle of work");
+  const std::unique_lock lock(state().mutex);
+  if (!state().over) log(LogLevel::warn, "stopped in the middle of work");
   _exit(0);
 }
 
@@ -99,6 +101,11 @@ bool wait_for_stop(std::chrono::milliseconds patience) {
   std::unique_lock lock(state().mutex);
   state().changed.wait_for(lock, patience, [] { return state().asked || state().reload; });
   return state().asked;
+}
+
+void work_is_over() {
+  const std::lock_guard lock(state().mutex);
+  state().over = true;
 }
 
 void end_within(std::chrono::milliseconds patience, int status) {

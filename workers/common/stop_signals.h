@@ -23,6 +23,8 @@ void arm_stop_signals(std::chrono::seconds drain);
 bool take_reload();
 // True once a stop was asked for; false after `patience`, or where there is a reload to take.
 bool wait_for_stop(std::chrono::milliseconds patience);
+// All answers were given: what is left of the process ends within its time without a word.
+void work_is_over();
 // The process ends with `status` after `patience` at the latest, whatever still runs by then.
 void end_within(std::chrono::milliseconds patience, int status);
 // As a signal does.
