@@ -12,11 +12,20 @@ EmbeddingJob::EmbeddingJob(std::string id, std::shared_ptr<DelayedResponse> resp
       answer_(std::move(answer)),
       count_(std::move(count)) {}
 
+void EmbeddingJob::describe(std::string_view operation, const std::string& model) {
+  operation_ = cat(operation, " ", model);
+  trace_.set("gen_ai.operation.name", std::string(operation));
+  trace_.set("gen_ai.request.model", model);
+  trace_.set("gen_ai.response.id", id());
+}
+
 void EmbeddingJob::on_embedded(engine::EmbeddingResult result) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   quietly([&] {
     end(JobState::completed);
+    trace_.set("gen_ai.usage.input_tokens", static_cast<int64_t>(result.tokens));
+    trace_.finish(operation_, {});
     count_(Outcome::completed, seconds_since_arrival());
     response_->set(json_response(200, answer_(std::move(result))));
   });
@@ -33,6 +42,7 @@ void EmbeddingJob::fail(Code code, std::string_view message) {
   end(cancelled ? JobState::cancelled : JobState::failed);
   count_(cancelled ? Outcome::cancelled : Outcome::failed, seconds_since_arrival());
   const WireError wire = wire_error(code);
+  trace_.finish(operation_, wire.code);
   response_->set(json_response(wire.status, openai_error_json(wire.status, wire.code, message)));
 }
 

@@ -20,6 +20,8 @@ class EmbeddingJob final : public Job, public engine::EmbeddingSink {
   EmbeddingJob(std::string id, std::shared_ptr<DelayedResponse> response, Answer answer,
                Count count);
 
+  // Of its trace: "embeddings" or the like, and the model. Before the engine has it.
+  void describe(std::string_view operation, const std::string& model);
   void on_embedded(engine::EmbeddingResult result) noexcept override;
   void on_failed(const engine::Failed& failed) noexcept override;
 
@@ -29,6 +31,7 @@ class EmbeddingJob final : public Job, public engine::EmbeddingSink {
   const std::shared_ptr<DelayedResponse> response_;
   const Answer answer_;
   const Count count_;
+  std::string operation_;  // of the trace
 };
 
 }  // namespace rbee::server

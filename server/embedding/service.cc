@@ -52,6 +52,7 @@ std::shared_ptr<DelayedResponse> EmbeddingService::start(engine::EmbeddingReques
   auto job = std::make_shared<EmbeddingJob>(
       id, response, std::move(answer),
       [counts = counts_](Outcome outcome, double seconds) { counts->add(outcome, seconds); });
+  job->describe(engine_.info().ranks ? "rerank" : "embeddings", model_id());
   admit(job, [&] { engine_.submit(std::move(request), job); });
   return response;
 }

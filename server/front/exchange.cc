@@ -44,7 +44,11 @@ std::string upstream_bytes(const Exchange& exchange, const Replica& replica) {
           "\r\nConnection: close\r\nAuthorization: Bearer ", replica.token(),
           "\r\nX-Correlation-ID: ", request.correlation_id, "\r\nX-Rbee-Sender: ", request.sender(),
           "\r\n");
+  // Its own span is the parent of the worker's.
+  const bool traced = request.trace.tracer != nullptr;
+  if (traced) text += cat("traceparent: ", traceparent(request.trace.self), "\r\n");
   for (const auto& [name, value] : request.headers) {
+    if (traced && name == "traceparent") continue;
     if (!is_own(name)) text += cat(name, ": ", value, "\r\n");
   }
   if (!request.body.empty() || request.method == "POST") {

@@ -12,6 +12,7 @@
 
 #include "rbee/core/cat.h"
 #include "server/front/pool.h"
+#include "server/http/tracer.h"
 
 namespace rbee::server {
 namespace {
@@ -214,7 +215,9 @@ Response Front::Impl::readiness() {
 
 Response Front::Impl::metrics() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
-    pool_.gather_metrics([this, out](const Pool::Texts& texts) {
+    pool_.gather_metrics([this, out](Pool::Texts texts) {
+      // A family of the workers, too.
+      texts.emplace_back("front", trace_metrics(options_.tracer));
       Response response =
           text_response(200, front_metrics(pool_.counts(), pool_.members()) + merge_metrics(texts));
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -16,6 +16,7 @@ struct FrontOptions {
   FrontConfig config;                    // with each model's program
   std::vector<std::string> environment;  // of the workers: "NAME=value"
   std::string version;
+  std::shared_ptr<Tracer> tracer;  // whose figures are among the metrics; null: none
 };
 
 class Front {

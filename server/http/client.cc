@@ -56,6 +56,7 @@ Url parse_url(std::string_view text) {
 
 class PostClient::Impl {
  public:
+  explicit Impl(Headers headers) : headers_(std::move(headers)) {}
   int post(const Url& url, std::string_view path, std::string_view json,
            std::chrono::milliseconds timeout);
   void cancel();
@@ -64,6 +65,9 @@ class PostClient::Impl {
   // Runs what is queued on `io` unless, or until, cancelled.
   void run(asio::io_context& io, std::chrono::milliseconds timeout);
 
+  std::string head(const Url& url, std::string_view path, size_t body_bytes) const;
+
+  const Headers headers_;
   std::mutex mutex_;
   asio::io_context* running_ = nullptr;
   bool cancelled_ = false;
@@ -86,13 +90,19 @@ void PostClient::Impl::cancel() {
   if (running_ != nullptr) running_->stop();
 }
 
+std::string PostClient::Impl::head(const Url& url, std::string_view path, size_t body_bytes) const {
+  const bool ipv6 = url.host.find(':') != std::string::npos;
+  std::string head = cat("POST ", url.path, path, " HTTP/1.1\r\nHost: ", ipv6 ? "[" : "", url.host,
+                         ipv6 ? "]" : "", ":", url.port,
+                         "\r\nContent-Type: application/json\r\nContent-Length: ", body_bytes,
+                         "\r\nConnection: close\r\n");
+  for (const auto& [name, value] : headers_) head += cat(name, ": ", value, "\r\n");
+  return head + "\r\n";
+}
+
 int PostClient::Impl::post(const Url& url, std::string_view path, std::string_view json,
                            std::chrono::milliseconds timeout) {
-  const bool ipv6 = url.host.find(':') != std::string::npos;
-  const std::string message = cat(
-      "POST ", url.path, path, " HTTP/1.1\r\nHost: ", ipv6 ? "[" : "", url.host, ipv6 ? "]" : "",
-      ":", url.port, "\r\nContent-Type: application/json\r\nContent-Length: ", json.size(),
-      "\r\nConnection: close\r\n\r\n", json);
+  const std::string message = cat(head(url, path, json.size()), json);
   asio::io_context io(1);  // handlers that it still holds at the end are never run
   tcp::resolver resolver(io);
   tcp::socket socket(io);
@@ -126,7 +136,7 @@ int PostClient::Impl::post(const Url& url, std::string_view path, std::string_vi
   return status;
 }
 
-PostClient::PostClient() : impl_(std::make_unique<Impl>()) {}
+PostClient::PostClient(Headers headers) : impl_(std::make_unique<Impl>(std::move(headers))) {}
 PostClient::~PostClient() = default;
 
 int PostClient::post(const Url& url, std::string_view path, std::string_view json,

@@ -1,11 +1,13 @@
 #pragma once
-// A plain HTTP/1.1 client for short notices to the hive: one POST, one status.
+// A plain HTTP/1.1 client for notices to the hive or a collector: one POST, one status.
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include "server/http/message.h"
 
 namespace rbee::server {
 
@@ -19,7 +21,8 @@ Url parse_url(std::string_view text);
 
 class PostClient {
  public:
-  PostClient();
+  // headers: of each request, besides its own.
+  explicit PostClient(Headers headers = {});
   ~PostClient();
   PostClient(const PostClient&) = delete;
   PostClient& operator=(const PostClient&) = delete;

@@ -16,6 +16,7 @@
 #include "server/http/cors.h"
 #include "server/http/ids.h"
 #include "server/http/mailbox.h"
+#include "server/http/request_span.h"
 
 namespace rbee::server {
 namespace {
@@ -41,12 +42,6 @@ enum class State : uint8_t {
   lingering,  // all is written; what still comes in is dropped
   closed,
 };
-
-// A path as logs show it: it may hold any bytes.
-std::string printable(std::string text) {
-  std::replace_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
-  return text;
-}
 
 class HttpConnection final : public Connection,
                              public std::enable_shared_from_this<HttpConnection> {
@@ -99,6 +94,7 @@ class HttpConnection final : public Connection,
   void end_of_response();
   void linger();
   void on_request_timeout();
+  void note_request(int status);
   void log_request(int status) const;
   void release_mailbox();
   std::function<void()> make_wake();
@@ -170,7 +166,7 @@ void HttpConnection::close() {
   if (state_ == State::closed) return;
   const bool unanswered = state_ == State::answering || state_ == State::waiting;
   state_ = State::closed;
-  if (unanswered) log_request(499);
+  if (unanswered) note_request(499);
   disarm();
   transport_->close();
   release_mailbox();
@@ -305,6 +301,7 @@ void HttpConnection::copy_head() {
   }
   const std::string_view id = request_.header("x-correlation-id");
   request_.correlation_id = valid_correlation_id(id) ? std::string(id) : uuid4();
+  begin_request_span(request_, options().tracer);
 }
 
 // True when the body may be read on.
@@ -346,6 +343,7 @@ void HttpConnection::on_request_timeout() {
 void HttpConnection::dispatch() {
   request_.body = std::move(parser_->get().body());
   disarm();
+  const TraceScope scope(request_.trace);
   respond(context_.router.run(*route_, request_));
 }
 
@@ -461,7 +459,7 @@ void HttpConnection::write(Step then) {
 }
 
 void HttpConnection::end_of_response() {
-  log_request(status_);
+  note_request(status_);
   if (keep_alive_ && !finishing_ && !context_.stopping) return next_request();
   linger();
 }
@@ -474,6 +472,13 @@ void HttpConnection::linger() {
     if (error || !self->transport_->reads_after_finish()) return self->close();
     self->read_more();
   });
+}
+
+void HttpConnection::note_request(int status) {
+  log_request(status);
+  record_request_span(
+      request_,
+      {.route = route_, .status = status, .begin = started_, .tls = context_.tls != nullptr});
 }
 
 void HttpConnection::log_request(int status) const {

@@ -4,25 +4,46 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "rbee/core/error.h"
 
 namespace rbee::server {
 
+namespace {
+
+constexpr char kHex[] = "0123456789abcdef";
+
+void fill_randomly(unsigned char* bytes, size_t count) {
+  if (RAND_bytes(bytes, static_cast<int>(count)) != 1)
+    fail(Code::internal, "id", "no random bytes");
+}
+
+void append_hex(std::string& out, unsigned char byte) {
+  out += kHex[byte >> 4];
+  out += kHex[byte & 15];
+}
+
+}  // namespace
+
 std::string uuid4() {
   std::array<unsigned char, 16> bytes;
-  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
-    fail(Code::internal, "uuid4", "no random bytes");
-  }
+  fill_randomly(bytes.data(), bytes.size());
   bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40);  // version
   bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);  // variant
-  static constexpr char kHex[] = "0123456789abcdef";
   std::string out;
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    out += kHex[bytes[i] >> 4];
-    out += kHex[bytes[i] & 15];
+    append_hex(out, bytes[i]);
   }
+  return out;
+}
+
+std::string random_hex(size_t bytes) {
+  std::vector<unsigned char> values(bytes);
+  fill_randomly(values.data(), bytes);
+  std::string out;
+  for (const unsigned char value : values) append_hex(out, value);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Identifiers of jobs and requests.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,9 @@ namespace rbee::server {
 // A random UUID, version 4 (RFC 9562), from the operating system's cryptographic source: a job's id
 // is all that is needed to read its answer. Throws internal when that source fails.
 std::string uuid4();
+
+// So many random bytes from the same source, as lower-case hex. Throws internal.
+std::string random_hex(size_t bytes);
 
 // 1 to 128 letters, digits, '.', '_', ':' and '-'.
 bool valid_correlation_id(std::string_view id);

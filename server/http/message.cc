@@ -106,6 +106,11 @@ bool same_text(std::string_view a, std::string_view b) {
   });
 }
 
+std::string printable(std::string text) {
+  std::replace_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
+  return text;
+}
+
 std::string json_quote(std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/http/trace.h"
+
 namespace rbee::server {
 
 class EventQueue;
@@ -26,6 +28,8 @@ struct Request {
   std::string correlation_id;  // the client's when valid, else a fresh UUID
   std::string remote;          // peer address, for logs
   std::string key_name;        // of the key that it came with; empty when none is asked for
+
+  ActiveSpan trace;  // of this request; without a tracer when it is not traced
 
   std::string behalf;  // whom it is for, in the header X-Rbee-Sender with the own token
 
@@ -61,6 +65,8 @@ Response error_response(int status, std::string_view code, std::string_view mess
 std::string_view reason_phrase(int status);
 // Equal but for the case of ASCII letters.
 bool same_text(std::string_view a, std::string_view b);
+// Text of any bytes as logs and spans show it: what is not printable ASCII is '?'.
+std::string printable(std::string text);
 // A JSON string literal; bytes that are not UTF-8 are the caller's business.
 std::string json_quote(std::string_view text);
 

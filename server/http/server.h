@@ -24,6 +24,7 @@ struct ServerOptions {
   std::string tls_certificate;
   std::string tls_key;
   std::vector<std::string> cors_origins;  // web pages that may ask (Fetch, section 3.2); "*" = all
+  std::shared_ptr<Tracer> tracer;         // of spans of requests; null: none
   size_t max_header_bytes = 16 * 1024;
   size_t max_header_fields = 100;
   size_t max_body_bytes = 1024 * 1024;

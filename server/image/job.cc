@@ -24,6 +24,15 @@ ImageJob::Snapshot ImageJob::snapshot() const {
   return {.state = shown_, .progress = progress_, .preview = preview_};
 }
 
+void ImageJob::describe(const std::string& model) {
+  if (!trace_.on()) return;
+  operation_ = cat("generate_content ", model);
+  trace_.set("gen_ai.operation.name", "generate_content");
+  trace_.set("gen_ai.output.type", "image");
+  trace_.set("gen_ai.request.model", model);
+  trace_.set("gen_ai.response.id", id());
+}
+
 void ImageJob::on_started(const engine::ImageStarted& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
@@ -31,6 +40,13 @@ void ImageJob::on_started(const engine::ImageStarted& event) noexcept {
   shown_ = JobState::running;
   progress_.total = event.steps;
   quietly([&] {
+    trace_.stage("text");
+    trace_.set("gen_ai.response.model", event.model);
+    trace_.set("gen_ai.request.choice.count", int64_t{event.count});
+    trace_.set("gen_ai.request.seed", static_cast<int64_t>(event.seed));
+    trace_.set("rbee.image.steps", int64_t{event.steps});
+    trace_.set("rbee.image.width", int64_t{event.width});
+    trace_.set("rbee.image.height", int64_t{event.height});
     reply_->started({.job_id = id(),
                      .model = event.model,
                      .started_at = iso8601(std::chrono::system_clock::now()),
@@ -84,7 +100,9 @@ void ImageJob::on_finished(const engine::ImageFinished& event) noexcept {
   if (over()) return;
   quietly([&] {
     if (event.cancelled) return fail(Code::cancelled, "the job was cancelled");
-    finish(JobState::completed);
+    trace_.stage_after("steps", event.text_ms);
+    trace_.stage_after("decode", event.sample_ms);
+    finish(JobState::completed, {});
     reply_->end(images_, {.text_ms = event.text_ms,
                           .sample_ms = event.sample_ms,
                           .decode_ms = event.decode_ms,
@@ -100,14 +118,16 @@ void ImageJob::on_failed(const engine::ImageFailed& event) noexcept {
 }
 
 void ImageJob::fail(Code code, std::string_view message) {
-  finish(code == Code::cancelled ? JobState::cancelled : JobState::failed);
-  reply_->error(wire_error(code), message);
+  const WireError error = wire_error(code);
+  finish(code == Code::cancelled ? JobState::cancelled : JobState::failed, error.code);
+  reply_->error(error, message);
   let_go();
 }
 
 // Before the client is told, who may ask for the figures at once.
-void ImageJob::finish(JobState state) {
+void ImageJob::finish(JobState state, std::string_view error) {
   end(state);
+  trace_.finish(operation_, error);
   shown_ = state;
   metrics_->count(outcome_of(state), seconds_since_arrival());
 }

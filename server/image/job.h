@@ -18,6 +18,9 @@ class ImageJob final : public Job, public engine::ImageSink {
   ImageJob(std::string id, std::unique_ptr<ImageReply> reply, std::shared_ptr<EventQueue> events,
            std::shared_ptr<ImageMetrics> metrics);
 
+  // Of its trace: the model's name. Before the engine has it.
+  void describe(const std::string& model);
+
   // How far it is, and its last preview as base64.
   struct Snapshot {
     JobState state = JobState::queued;
@@ -36,7 +39,7 @@ class ImageJob final : public Job, public engine::ImageSink {
 
  private:
   void fail(Code code, std::string_view message) override;
-  void finish(JobState state);
+  void finish(JobState state, std::string_view error);
   void let_go();
 
   const std::shared_ptr<ImageMetrics> metrics_;
@@ -45,6 +48,7 @@ class ImageJob final : public Job, public engine::ImageSink {
   JobState shown_ = JobState::queued;
   ImageProgressEvent progress_;
   std::string preview_;
+  std::string operation_;  // of the trace
 };
 
 }  // namespace rbee::server

@@ -94,6 +94,7 @@ std::shared_ptr<ImageJob> ImageService::make_job(std::string id, std::unique_ptr
 
 std::shared_ptr<ImageJob> ImageService::submit(const ImageBody& body,
                                                std::shared_ptr<ImageJob> job) {
+  job->describe(model_id());
   admit(job, [&] { engine_.submit(to_engine(body, job->id()), job); });
   const std::lock_guard lock(mutex_);
   std::erase_if(recent_, [](const std::weak_ptr<ImageJob>& entry) { return entry.expired(); });

@@ -32,12 +32,30 @@ LlmJob::LlmJob(std::string id, std::unique_ptr<Reply> reply, std::shared_ptr<Eve
       metrics_(std::move(metrics)),
       reply_(std::move(reply)) {}
 
+void LlmJob::describe(const engine::Request& request, const std::string& model) {
+  if (!trace_.on()) return;
+  const char* operation = request.messages.empty() ? "text_completion" : "chat";
+  operation_ = cat(operation, " ", model);
+  trace_.set("gen_ai.operation.name", operation);
+  trace_.set("gen_ai.request.model", model);
+  trace_.set("gen_ai.response.id", id());
+  trace_.set("gen_ai.request.max_tokens", int64_t{request.max_tokens});
+  trace_.set("gen_ai.request.temperature", double{request.sampling.temperature});
+  trace_.set("gen_ai.request.top_k", int64_t{request.sampling.top_k});
+  trace_.set("gen_ai.request.top_p", double{request.sampling.top_p});
+  if (!request.stop.empty()) trace_.set("gen_ai.request.stop_sequences", request.stop);
+}
+
 void LlmJob::on_started(const engine::Started& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   start();
   seed_ = event.seed;
   quietly([&] {
+    trace_.stage("prompt");
+    trace_.set("gen_ai.response.model", event.model);
+    trace_.set("gen_ai.request.seed", static_cast<int64_t>(event.seed));
+    trace_.set("gen_ai.usage.input_tokens", int64_t{event.prompt_tokens});
     reply_->started({.job_id = id(),
                      .model = event.model,
                      .started_at = iso8601(std::chrono::system_clock::now()),
@@ -51,6 +69,7 @@ void LlmJob::on_token(const engine::TokenText& event) noexcept {
   if (over()) return;
   if (first_token_ < 0) first_token_ = seconds_since_arrival();
   quietly([&] {
+    trace_.stage("generation");
     if (!event.tokens.empty()) reply_->scored(to_wire(event.tokens));
     tell(event);
   });
@@ -79,7 +98,7 @@ void LlmJob::on_finished(const engine::Finished& event) noexcept {
     const double speed = event.tokens_out > 1 && event.decode_ms > 0
                              ? (event.tokens_out - 1) * 1000 / event.decode_ms
                              : 0;
-    finish(JobState::completed, &event);
+    finish(JobState::completed, &event, {});
     reply_->end({.tokens_out = event.tokens_out,
                  .decode_ms = event.decode_ms,
                  .prompt_tokens = event.prompt_tokens,
@@ -105,13 +124,25 @@ void LlmJob::on_failed(const engine::Failed& event) noexcept {
 }
 
 void LlmJob::fail(Code code, std::string_view message) {
-  finish(code == Code::cancelled ? JobState::cancelled : JobState::failed, nullptr);
-  reply_->error(wire_error(code), message);
+  const WireError error = wire_error(code);
+  finish(code == Code::cancelled ? JobState::cancelled : JobState::failed, nullptr, error.code);
+  reply_->error(error, message);
+}
+
+void LlmJob::trace_end(const engine::Finished* finished, std::string_view error) {
+  if (finished != nullptr) {
+    trace_.set("gen_ai.usage.output_tokens", int64_t{finished->tokens_out});
+    trace_.set("gen_ai.response.finish_reasons",
+               std::vector<std::string>{std::string(engine::wire_name(finished->reason))});
+  }
+  if (first_token_ >= 0) trace_.set("gen_ai.response.time_to_first_chunk", first_token_);
+  trace_.finish(operation_, error);
 }
 
 // Before the client is told, who may ask for the figures at once.
-void LlmJob::finish(JobState state, const engine::Finished* finished) {
+void LlmJob::finish(JobState state, const engine::Finished* finished, std::string_view error) {
   end(state);
+  trace_end(finished, error);
   RequestTimes times{.first_token = first_token_, .total = seconds_since_arrival()};
   if (finished != nullptr) {
     times.generation = (finished->prompt_ms + finished->decode_ms) / 1000;

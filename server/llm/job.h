@@ -17,6 +17,8 @@ class LlmJob final : public Job, public engine::EventSink {
   LlmJob(std::string id, std::unique_ptr<Reply> reply, std::shared_ptr<EventQueue> events,
          int64_t memory_bytes, std::shared_ptr<Metrics> metrics);
 
+  // Of its trace. Before the engine has it.
+  void describe(const engine::Request& request, const std::string& model);
   void on_started(const engine::Started& event) noexcept override;
   void on_token(const engine::TokenText& event) noexcept override;
   void on_finished(const engine::Finished& event) noexcept override;
@@ -24,7 +26,8 @@ class LlmJob final : public Job, public engine::EventSink {
 
  private:
   void fail(Code code, std::string_view message) override;
-  void finish(JobState state, const engine::Finished* finished);
+  void finish(JobState state, const engine::Finished* finished, std::string_view error);
+  void trace_end(const engine::Finished* finished, std::string_view error);
   void tell(const engine::TokenText& event);
 
   const int64_t memory_bytes_;
@@ -32,7 +35,8 @@ class LlmJob final : public Job, public engine::EventSink {
   std::unique_ptr<Reply> reply_;
   double first_token_ = -1;  // seconds after arrival
   uint64_t seed_ = 0;
-  bool called_ = false;  // a function
+  bool called_ = false;    // a function
+  std::string operation_;  // of the trace
 };
 
 }  // namespace rbee::server

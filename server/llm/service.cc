@@ -88,9 +88,14 @@ std::shared_ptr<LlmJob> LlmService::make_job(std::string id, std::unique_ptr<Rep
                                   model.weight_bytes + model.kv_cache_bytes, metrics_);
 }
 
+void LlmService::hand_over(engine::Request request, const std::shared_ptr<LlmJob>& job) {
+  job->describe(request, model_id());
+  admit(job, [&] { engine_.submit(std::move(request), job); });
+}
+
 std::shared_ptr<Job> LlmService::submit(const GenerateRequest& request,
                                         std::shared_ptr<LlmJob> job) {
-  admit(job, [&] { engine_.submit(engine_request(request, job->id()), job); });
+  hand_over(engine_request(request, job->id()), job);
   return job;
 }
 
@@ -152,7 +157,7 @@ void LlmService::submit_choices(
       engine::Request one = engine_request(generate, job->id());
       if (one.sampling.seed) *one.sampling.seed += static_cast<uint64_t>(i);
       if (i > 0) one.follows = id;
-      admit(job, [&] { engine_.submit(std::move(one), job); });
+      hand_over(std::move(one), job);
     }
   } catch (...) {
     choices_canceller(id, request.best_of)();

@@ -65,6 +65,7 @@ class LlmService final : public WorkerService {
     return to;
   }
   std::shared_ptr<Job> submit(const GenerateRequest& request, std::shared_ptr<LlmJob> job);
+  void hand_over(engine::Request request, const std::shared_ptr<LlmJob>& job);
   std::shared_ptr<OpenAiChoices> make_choices(const OpenAiRequest& request, const std::string& id);
   std::function<void()> choices_canceller(const std::string& id, int32_t count);
   void submit_choices(const OpenAiRequest& request, const std::string& id,

@@ -10,6 +10,7 @@
 
 #include "rbee/core/error.h"
 #include "server/http/mailbox.h"
+#include "server/worker/job_trace.h"
 
 namespace rbee::server {
 
@@ -58,6 +59,7 @@ class Job {
   }
 
   mutable std::mutex mutex_;
+  JobTrace trace_;
 
  private:
   void note_lost_event(const std::exception& error) const noexcept;

@@ -3,6 +3,7 @@
 #include "server/contract/error_map.h"
 #include "server/contract/responses.h"
 #include "server/http/auth.h"
+#include "server/http/tracer.h"
 
 namespace rbee::server {
 namespace {
@@ -62,7 +63,7 @@ Response ready(const WorkerService& service) {
 }
 
 Response metrics(const WorkerService& service) {
-  Response response = text_response(200, service.metrics());
+  Response response = text_response(200, service.metrics() + trace_metrics(service.tracer()));
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   return response;
 }
@@ -154,6 +155,14 @@ Response error_answer(const std::exception_ptr& thrown, const ErrorBody& body) {
     const WireError wire = wire_error(error.code());
     return answer(wire.status, wire.code, error);
   }
+}
+
+void add_api_document(Router& router, std::string_view document) {
+  router.add(
+      {.method = "GET",
+       .pattern = "/openapi.json",
+       .handler = [document](const Request&) { return json_response(200, std::string(document)); },
+       .access = Access::anyone});
 }
 
 void add_worker_routes(Router& router, WorkerService& service, std::function<void()> shutdown) {

@@ -23,4 +23,7 @@ using ErrorBody =
 // What a client is told of an exception that a handler threw; without `body` in the project's form.
 Response error_answer(const std::exception_ptr& thrown, const ErrorBody& body = nullptr);
 
+// Adds /openapi.json, for anyone: the API's OpenAPI document.
+void add_api_document(Router& router, std::string_view document);
+
 }  // namespace rbee::server

@@ -57,6 +57,9 @@ class WorkerService {
   std::string model_id() const;
   virtual Page page() const = 0;
   void set_port(uint16_t port) { port_ = port; }
+  // Whose figures are among the metrics. Before the server starts.
+  void set_tracer(std::shared_ptr<Tracer> tracer) { tracer_ = std::move(tracer); }
+  const std::shared_ptr<Tracer>& tracer() const { return tracer_; }
   bool stopping() const { return stopping_; }
   // True while something runs or waits.
   bool busy() const { return state().busy; }
@@ -90,6 +93,7 @@ class WorkerService {
   const ServiceOptions options_;
   const Clock::time_point start_ = Clock::now();
   JobStore store_;
+  std::shared_ptr<Tracer> tracer_;
   std::atomic<uint16_t> port_ = 0;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> stopping_ = false;

@@ -1,15 +1,13 @@
 // Other people's programs against the CPU workers over tiny random models; see clients/.
 
 #include <gtest/gtest.h>
-#include <signal.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include "rbee/core/cat.h"
 #include "tests/checkpoints/model_folder.h"
 #include "tests/models/image_folder.h"
+#include "tests/server/client_script.h"
 #include "tests/server/process.h"
 
 namespace rbee::testing {
@@ -17,31 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSkipped = 77;
-
-std::string python() {
-  if (const char* named = std::getenv("RBEE_TEST_PYTHON")) return named;
-  const fs::path own = fs::path(CLIENTS) / "../../../build/clients/bin/python";
-  return fs::exists(own) ? own.string() : "/usr/bin/python3";
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return cat(name, "=", value == nullptr ? "" : value);
-}
-
-void run_script(uint16_t port, const char* script, const std::vector<std::string>& more) {
+void run_client(Process& worker, const char* script, const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments = {(fs::path(CLIENTS) / script).string(),
-                                        cat("http://127.0.0.1:", port)};
+                                        cat("http://127.0.0.1:", worker.port())};
   arguments.insert(arguments.end(), more.begin(), more.end());
   Process client(python(), arguments, {variable("PATH"), variable("HOME"), "NO_PROXY=*"});
   const int status = client.wait();
   if (status == kSkipped) GTEST_SKIP() << client.text();
   EXPECT_EQ(status, 0) << client.text();
-}
-
-void run_client(Process& worker, const char* script, const std::vector<std::string>& more = {}) {
-  run_script(worker.port(), script, more);
 }
 
 class Clients : public ::testing::Test {
@@ -68,6 +49,14 @@ TEST_F(Clients, ThePageInABrowser) {
   run("page.py", {(model_.path() / "screenshots").string()});
 }
 
+TEST_F(Clients, ACollectorOfTraces) {
+  Process collector(python(),
+                    {(fs::path(CLIENTS) / "traces.py").string(), FAKE_WORKER, RBEE, SD_WORKER,
+                     model_.path().string()},
+                    {variable("PATH"), "no_proxy=*"});
+  EXPECT_EQ(collector.wait(), 0) << collector.text();
+}
+
 // The engine says what it is told, so that the test knows what the page must show.
 TEST(ChatClients, ThePageInABrowser) {
   Process worker(FAKE_WORKER, {"--model", "echo", "--port", "0", "--model-ref", "hf:tiny/chat"},
@@ -87,12 +76,13 @@ TEST(ChatClients, OpenAisOwnPythonClient) {
 TEST(ChatClients, TheOpenApiDocumentIsTrue) {
   Process worker(FAKE_WORKER, {"--model", "any", "--port", "0", "--host", "127.0.0.1"},
                  {"LLORCH_API_TOKEN=secret"});
-  const uint16_t port = worker.port();
-  // Thousands of requests: a log that nobody reads would hold the worker.
-  std::thread reader([&] { worker.read_until("\"message\":\"stopped\""); });
-  run_script(port, "openapi.py", {"secret"});
-  worker.signal(SIGTERM);
-  reader.join();
+  run_client(worker, "openapi.py", {"secret"});
+}
+
+TEST(PictureClients, TheOpenApiDocumentIsTrue) {
+  Process worker(FAKE_SD_WORKER, {"--model-path", "any", "--port", "0", "--host", "127.0.0.1"},
+                 {"LLORCH_API_TOKEN=secret"});
+  run_client(worker, "openapi.py", {"secret"});
 }
 
 TEST(Packaging, TheHelmChartRendersAndValidates) {

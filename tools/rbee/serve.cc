@@ -17,6 +17,7 @@
 #include "workers/common/logging.h"
 #include "workers/common/server_flags.h"
 #include "workers/common/stop_signals.h"
+#include "workers/common/tracing.h"
 
 namespace rbee::tools {
 namespace {
@@ -29,6 +30,7 @@ constexpr milliseconds kTick{500};
 constexpr milliseconds kDrainTick{50};
 constexpr milliseconds kWorkerPatience{2000};  // from SIGTERM to SIGKILL
 constexpr milliseconds kStreamGrace{700};
+constexpr milliseconds kTraceGrace{300};
 constexpr std::chrono::seconds kStopSeconds{3};  // the two above, and some for a slow machine
 constexpr size_t kMaxBody = size_t{64} << 20;
 
@@ -93,16 +95,20 @@ server::FrontConfig read_config(const Options& options) {
 }
 
 // Of the workers: what this program has, but for what the front says itself.
-std::vector<std::string> worker_environment() {
+std::vector<std::string> worker_environment(const workers::ServerFlags& flags) {
   std::vector<std::string> out;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
     const std::string_view name = text.substr(0, text.find('='));
+    if (!flags.otlp_endpoint.empty() && name == "OTEL_EXPORTER_OTLP_ENDPOINT") continue;
     if (name == "LLORCH_API_TOKEN" || name == "LLORCH_LOG_FORMAT" || name == "RUST_LOG") continue;
     out.emplace_back(text);
   }
   // The front reads their log.
   out.insert(out.end(), {"LLORCH_LOG_FORMAT=json", "RUST_LOG=info"});
+  if (!flags.otlp_endpoint.empty()) {
+    out.push_back("OTEL_EXPORTER_OTLP_ENDPOINT=" + flags.otlp_endpoint);
+  }
   return out;
 }
 
@@ -137,8 +143,12 @@ int serve(const Options& options) {
       workers::server_options("rbee/" RBEE_VERSION, options.server, keys);
   server_options.max_body_bytes =
       options.server.max_body_bytes > 0 ? options.server.max_body_bytes : kMaxBody;
-  server::Front front(
-      {.config = config, .environment = worker_environment(), .version = RBEE_VERSION});
+  server_options.tracer = workers::make_tracer(
+      options.server, {.service = "rbee serve", .instance = cat("rbee-", getpid())});
+  server::Front front({.config = config,
+                       .environment = worker_environment(options.server),
+                       .version = RBEE_VERSION,
+                       .tracer = server_options.tracer});
   server::Server server(server_options, front.routes(), keys);
   const std::chrono::seconds patience(options.server.drain_seconds);
   workers::arm_stop_signals(patience + kStopSeconds);
@@ -149,6 +159,8 @@ int serve(const Options& options) {
   if (whole && patience.count() > 0) drain(front, patience);
   front.stop(kWorkerPatience);
   server.stop(kStreamGrace);
+  workers::work_is_over();
+  if (server_options.tracer) server_options.tracer->stop(kTraceGrace);
   log(LogLevel::info, "stopped");
   return whole ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "server/http/client.h"
 #include "server/http/local_host.h"
 
 namespace rbee::workers {
@@ -52,6 +53,16 @@ void add_server_flags(CLI::App& app, ServerFlags& flags) {
                  "Time for a request's head to arrive, from its first byte")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
+  app.add_option("--otlp-endpoint", flags.otlp_endpoint,
+                 "Collector of OpenTelemetry's traces, e.g. http://localhost:4318")
+      ->check([](const std::string& text) -> std::string {
+        try {
+          server::parse_url(text);
+          return {};
+        } catch (const Error& error) {
+          return error.what();
+        }
+      });
 }
 
 server::ApiKeys read_keys(const ServerFlags& flags) {

@@ -26,6 +26,8 @@ struct ServerFlags {
   size_t max_client_connections = 0;  // of one address; 0 = no limit of its own
   size_t max_body_bytes = 0;          // 0 = the program's own default
   size_t max_header_bytes = 16 * 1024;
+  std::string
+      otlp_endpoint;  // of a collector of traces, see make_tracer(); empty = the environment's
   int header_seconds = 10;  // for a request's head, and for TLS's handshake
 };
 

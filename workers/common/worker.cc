@@ -12,12 +12,14 @@
 #include "server/worker/heartbeat.h"
 #include "workers/common/logging.h"
 #include "workers/common/stop_signals.h"
+#include "workers/common/tracing.h"
 
 namespace rbee::workers {
 namespace {
 
 // Of kStopTime: for clients to read what is left of their streams.
 constexpr std::chrono::milliseconds kStreamGrace{700};
+constexpr std::chrono::milliseconds kTraceGrace{300};  // for the last spans, of the same
 constexpr std::chrono::seconds kTick{1};
 constexpr std::chrono::milliseconds kDrainTick{50};
 // How long a worker without a device still answers: clients read why their streams ended, and what
@@ -89,6 +91,10 @@ int serve(const Program& program, const CommonFlags& flags,
   server::ServerOptions options = server_options(cat(program.name, "/", RBEE_VERSION), flags, keys);
   options.max_body_bytes =
       flags.max_body_bytes > 0 ? flags.max_body_bytes : served->max_body_bytes();
+  const std::shared_ptr<server::Tracer> tracer =
+      make_tracer(flags, {.service = program.name, .instance = flags.worker_id});
+  options.tracer = tracer;
+  service.set_tracer(tracer);
   server::Server server(options, served->routes(shutdown), keys);
   service.set_port(server.port());
   const std::chrono::seconds patience(flags.drain_seconds);
@@ -106,7 +112,9 @@ int serve(const Program& program, const CommonFlags& flags,
   service.shutdown();
   if (heartbeat) heartbeat->stop();
   server.stop(kStreamGrace);
+  work_is_over();
   served->stop();
+  if (tracer) tracer->stop(kTraceGrace);
   log(LogLevel::info, "stopped");
   return whole ? 0 : kDeviceLost;
 }

@@ -1,0 +1,22 @@
+#pragma once
+// The span of a request at the server (OpenTelemetry's semantic conventions 1.37, "HTTP server
+// span"). Internal to server/http.
+
+#include "server/http/router.h"
+
+namespace rbee::server {
+
+// Begins the request's span: where its traceparent says that it is sampled, or where there is none
+// and it is no question about the state (GET, HEAD, OPTIONS).
+void begin_request_span(Request& request, const std::shared_ptr<Tracer>& tracer);
+
+struct RequestEnd {
+  const Route* route = nullptr;  // null: none was found
+  int status = 0;
+  std::chrono::steady_clock::time_point begin;
+  bool tls = false;
+};
+// Once for each request, with its answer's last byte.
+void record_request_span(Request& request, const RequestEnd& end);
+
+}  // namespace rbee::server

@@ -1,0 +1,76 @@
+#pragma once
+// Spans of a distributed trace: W3C Trace Context, level 1 (traceparent), and what OpenTelemetry
+// says of a span (Trace API, section "Span").
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace rbee::server {
+
+class Tracer;
+
+// What a traceparent header holds. Both ids are lower-case hex, and never all zeros.
+struct TraceParent {
+  std::string trace_id;  // 32 digits
+  std::string span_id;   // 16 digits
+  bool sampled = false;
+};
+// Nothing for a header that does not follow section 3.2.
+std::optional<TraceParent> parse_traceparent(std::string_view header);
+std::string traceparent(const TraceParent& parent);
+
+// A span that has begun. Times of all its spans come from one reading of the clock of the day, so
+// that a change of that clock puts none of them out of order.
+struct ActiveSpan {
+  std::shared_ptr<Tracer> tracer;  // null: the request is not traced
+  TraceParent self;
+  std::string parent_id;                             // empty: the trace begins here
+  std::chrono::system_clock::duration day_offset{};  // of the day's clock to the steady one
+};
+// A span of its own under what `parent` says, else the first of a new trace.
+ActiveSpan begin_span(std::shared_ptr<Tracer> tracer, const std::optional<TraceParent>& parent);
+
+using SpanValue = std::variant<std::string, int64_t, double, std::vector<std::string>>;
+enum class SpanKind : uint8_t { internal = 1, server = 2 };  // numbers of OTLP
+
+struct Span {
+  std::string trace_id;
+  std::string span_id;
+  std::string parent_id;
+  std::string name;
+  SpanKind kind = SpanKind::internal;
+  std::chrono::system_clock::time_point begin;
+  std::chrono::system_clock::time_point end;
+  std::vector<std::pair<std::string, SpanValue>> attributes;
+  bool failed = false;
+};
+// `self` from `begin` to `end`; a child of it has a fresh id.
+Span make_span(const ActiveSpan& self, std::string name,
+               std::chrono::steady_clock::time_point begin,
+               std::chrono::steady_clock::time_point end);
+Span make_child(const ActiveSpan& parent, std::string name,
+                std::chrono::steady_clock::time_point begin,
+                std::chrono::steady_clock::time_point end);
+
+// The span whose request this thread handles now; without a tracer outside of a TraceScope.
+const ActiveSpan& current_span();
+
+class TraceScope {
+ public:
+  explicit TraceScope(const ActiveSpan& span);  // outlives the scope
+  ~TraceScope();
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+ private:
+  const ActiveSpan* const before_;
+};
+
+}  // namespace rbee::server
