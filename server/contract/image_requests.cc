@@ -265,7 +265,8 @@ void read_inpainting(ObjectReader& reader, ImageBody& out) {
 // init_images: a list of which the first is used.
 void read_init_images(ObjectReader& reader, ImageBody& out) {
   const json* list = reader.find("init_images");
-  const bool good = list != nullptr && list->is_array() && !list->empty() && (*list)[0].is_string();
+  const bool good = list != nullptr && list->is_array() && !list->empty() &&
+                    (*list)[0].is_string() && !(*list)[0].get_ref<const std::string&>().empty();
   if (!good) {
     reader.note("init_images", "type(array), non_empty", "must be an array with a base64 picture",
                 list);

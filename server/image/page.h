@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "server/http/page_file.h"
+
 namespace rbee::server {
 
 // The page at "/": page.html, embedded by the build.
@@ -13,5 +15,8 @@ inline constexpr std::string_view kImagePagePolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "connect-src 'self' data:; img-src data: blob:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'";
+
+// openapi.json of this folder, the API's OpenAPI document.
+std::span<const PageFile> image_api_files();
 
 }  // namespace rbee::server

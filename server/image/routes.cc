@@ -6,6 +6,7 @@
 #include "server/contract/image_responses.h"
 #include "server/contract/openai_responses.h"
 #include "server/http/multipart.h"
+#include "server/image/page.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -149,6 +150,7 @@ void add_sdapi_facts(Router& router, ImageService& service) {
 Router image_routes(ImageService& service, std::function<void()> shutdown) {
   Router router;
   add_worker_routes(router, service, std::move(shutdown));
+  add_api_document(router, image_api_files().front().text);
   for (const char* path : {"/v1/jobs", "/v1/inference"}) {
     add_post(
         router, path,

@@ -28,14 +28,8 @@ void add_page_routes(Router& router) {
   }
 }
 
-void add_api_document(Router& router) {
-  router.add({.method = "GET",
-              .pattern = "/openapi.json",
-              .handler =
-                  [](const Request&) {
-                    return json_response(200, std::string(chat_api_files().front().text));
-                  },
-              .access = Access::anyone});
+std::string_view chat_api_document() {
+  return chat_api_files().front().text;
 }
 
 }  // namespace rbee::server

@@ -21,7 +21,7 @@ inline constexpr std::string_view kChatPagePolicy =
 // version changes with the files.
 void add_page_routes(Router& router);
 
-// Adds /openapi.json, for anyone: the API's OpenAPI document, openapi.json of this folder.
-void add_api_document(Router& router);
+// The API's OpenAPI document, openapi.json of this folder.
+std::string_view chat_api_document();
 
 }  // namespace rbee::server

@@ -75,7 +75,7 @@ Router llm_routes(LlmService& service, std::function<void()> shutdown) {
   Router router;
   add_worker_routes(router, service, std::move(shutdown));
   add_page_routes(router);
-  add_api_document(router);
+  add_api_document(router, chat_api_document());
   add_text_routes(router, service);
   add_anthropic_routes(router, service);
   add_responses_route(router, service);

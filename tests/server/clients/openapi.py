@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds a chat worker against its own OpenAPI document with schemathesis. Usage: openapi.py URL TOKEN
+"""Holds a worker against its own OpenAPI document with schemathesis. Usage: openapi.py URL TOKEN
 
 Ends with status 77 and a line that says so when the package `schemathesis` is not installed."""
 

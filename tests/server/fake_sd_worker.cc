@@ -1,0 +1,17 @@
+// The picture worker's program with an engine that follows a script.
+
+#include "tests/server/fake_image_engine.h"
+#include "workers/sd/worker.h"
+
+namespace {
+
+std::unique_ptr<rbee::engine::ImageEngine> load(const rbee::workers::SdFlags&) {
+  return std::make_unique<rbee::testing::FakeImageEngine>();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return rbee::workers::run_sd_worker({.name = "sd-worker-test", .kind = rbee::DeviceKind::cpu},
+                                      load, argc, argv);
+}
