@@ -39,6 +39,7 @@ struct AttentionParams {
   i64 window;          // 0: all
   Divider block_size;  // paged
   i32 heads, kv_heads, head_dim, v_dim;
+  i32 turn_heads;  // heads whose tiles take turns, a divisor of heads
   float scale;
   float softcap;  // 0: off
   AttentionType q_type, kv_type;

@@ -193,9 +193,9 @@ class MmaAttention {
       float top = bands_[band].top[half];
 #pragma unroll
       for (int i = 0; i < kKeys / 8; ++i) {
-        top = Max{}(top, Max{}(scores[i][2 * half], scores[i][2 * half + 1]));
+        top = MaxNumber{}(top, MaxNumber{}(scores[i][2 * half], scores[i][2 * half + 1]));
       }
-      top = wave_max<32, 4>(top);
+      top = row_max(top);
       // Rows that saw no key yet: weights are 2^-inf = 0, and there is nothing to rescale.
       const float base = top > -infinity() ? top * rule_.factor : 0.0f;
       const float keep = fast_exp2(bands_[band].top[half] * rule_.factor - base);
@@ -321,7 +321,7 @@ template <class T, class KV, int kDim>
 RB_DEVICE void attention_mma(const AttentionParams& p) {
   extern __shared__ __align__(16) unsigned char shared[];
   TileWork work;
-  if (!find_tile(p, MmaTile<kDim>::kRows, block_x(), block_y(), work)) return;
+  if (!find_tile(p, MmaTile<kDim>::kRows, work)) return;
   MmaAttention<T, KV, kDim> attention(p, work, reinterpret_cast<T*>(shared));
   attention.run();
 }

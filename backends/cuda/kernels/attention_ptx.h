@@ -60,6 +60,16 @@ RB_DEVICE u32 pack_pair<bf16>(float low, float high) {
   return out;
 }
 
+// The larger number in one instruction; beside NaN the other, for tops of scores: their weights are
+// NaN all the same.
+struct MaxNumber {
+  RB_DEVICE float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+// Among the four lanes that hold a row's columns.
+RB_DEVICE float row_max(float x) {
+  return wave_reduce<32, 4>(x, MaxNumber{});
+}
+
 // Eight elements of q from offset `from`, f32 ones rounded to T.
 template <class T>
 RB_DEVICE Pack<T> load_query(const AttentionParams& p, i64 from) {

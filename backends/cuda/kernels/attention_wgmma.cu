@@ -36,64 +36,78 @@ struct WgmmaShared {
 };
 
 // Fetches tiles in the order in which they are used: keys and values of one tile, then the next.
+// Instructions are what limits it, so that a lane works out where one row lies, for all lanes.
 template <class T, int kDim>
 class WgmmaProducer {
  public:
   using Shared = WgmmaShared<kDim>;
+  static constexpr int kAtOnce = 32 / Shared::kParts;  // rows that a warp copies at once
+  static constexpr int kStep = kAtOnce * kGroup / 32;  // rows that the warpgroup copies at once
+  static constexpr int kBatch = 8;                     // shuffles that wait for each other
+  static_assert(kStep % 8 == 0, "the swizzle of a lane's rows differs");
 
   RB_DEVICE WgmmaProducer(const AttentionParams& p, const TileWork& work, Shared& shared)
-      : p_(p), work_(work), shared_(shared), thread_(static_cast<int>(thread_x()) % kGroup) {}
+      : p_(p),
+        work_(work),
+        shared_(shared),
+        warp_(static_cast<int>(thread_x()) % kGroup / 32),
+        lane_(static_cast<int>(thread_x()) % 32) {}
 
   RB_DEVICE void run(const TileKeys& keys) {
-    u64* pending = nullptr;
     int stage = 0;
     u32 parity = 1;  // a barrier's phase before the first counts as over
     for (i64 key = keys.first; key < keys.end; key += kKeys) {
+      const int rows = keys.end - key < kKeys ? static_cast<int>(keys.end - key) : kKeys;
+      const int row = warp_ * kAtOnce + lane_ % kAtOnce + lane_ / kAtOnce * kStep;
+      const i64 last = row < rows ? key + row : keys.end - 1;
+      const u32 k_place = place(p_.k_at, last);
+      const u32 v_place = place(p_.v_at, last);
       wait_phase(&shared_.k_empty[stage], parity);
-      copy_rows(shared_.k[stage], p_.k, p_.k_at, p_.head_dim, key, keys.end);
-      hand_over(pending, &shared_.k_full[stage]);
+      copy_rows(shared_.k[stage], p_.k, k_place, p_.head_dim, rows);
+      arrive_after_copies(&shared_.k_full[stage]);
       wait_phase(&shared_.v_empty[stage], parity);
-      copy_rows(shared_.v[stage], p_.v, p_.v_at, p_.v_dim, key, keys.end);
-      hand_over(pending, &shared_.v_full[stage]);
+      copy_rows(shared_.v[stage], p_.v, v_place, p_.v_dim, rows);
+      arrive_after_copies(&shared_.v_full[stage]);
       stage = (stage + 1) % kStages;
       if (stage == 0) parity ^= 1;
     }
     wait_copies<0>();
-    publish_to_products();
-    if (pending != nullptr) arrive(pending);
   }
 
  private:
-  // Ends this tile's group of copies and signals the group before, which had time to arrive.
-  RB_DEVICE static void hand_over(u64*& pending, u64* full) {
-    commit_copies();
-    if (pending != nullptr) {
-      wait_copies<1>();
-      publish_to_products();
-      arrive(pending);
-    }
-    pending = full;
+  // Of a row, in parts of 16 bytes.
+  RB_DEVICE u32 place(const AttentionStrides& at, i64 key) const {
+    return static_cast<u32>(key_offset(p_, at, work_.span, work_.kv_head, key) / 8);
   }
 
-  // Rows [first, first + kKeys) of keys or values; zeros from `end` on and beyond `dim`.
-  RB_DEVICE void copy_rows(unsigned char* to, const void* base, const AttentionStrides& at, int dim,
-                           i64 first, i64 end) const {
-    const int part = thread_ % Shared::kParts;
-    const u32 start = shared_address(to);
-#pragma unroll 4
-    for (int row = thread_ / Shared::kParts; row < kKeys; row += kGroup / Shared::kParts) {
-      const bool wanted = first + row < end && part * 8 < dim;
-      const i64 key = first + row < end ? first + row : end - 1;
-      const T* from = static_cast<const T*>(base) +
-                      key_offset(p_, at, work_.span, work_.kv_head, key) + (wanted ? part * 8 : 0);
-      copy_async16(start + swizzled(kKeys, row, part), from, wanted ? 16 : 0);
+  // A tile of which `rows` rows are there; zeros in the others and beyond `dim`.
+  RB_DEVICE void copy_rows(unsigned char* to, const void* base, u32 place, int dim,
+                           int rows) const {
+    const int part = lane_ % Shared::kParts;
+    const int row = warp_ * kAtOnce + lane_ / Shared::kParts;
+    const u32 start = shared_address(to) + swizzled(kKeys, row, part);
+    const bool inside = part * 8 < dim;
+    const char* from = static_cast<const char*>(base) + (inside ? part * 16 : 0);
+    const int here = inside ? rows - row : 0;
+#pragma unroll
+    for (int i = 0; i < kKeys / kStep; i += kBatch) {
+      u32 places[kBatch];  // of this lane's rows, from the lanes that know them
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+        places[j] = shuffle<32>(place, (i + j) * kAtOnce + lane_ / Shared::kParts);
+      }
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+        copy_async16(start + static_cast<u32>((i + j) * kStep * kSwizzleRow),
+                     from + static_cast<u64>(places[j]) * 16, (i + j) * kStep < here ? 16 : 0);
+      }
     }
   }
 
   const AttentionParams& p_;
   const TileWork& work_;
   Shared& shared_;
-  int thread_;
+  const int warp_, lane_;
 };
 
 // A warpgroup with 64 queries. A lane holds rows g and g + 8 of its warp's 16, g = lane / 4, and of
@@ -109,7 +123,10 @@ class WgmmaConsumer {
         shared_(shared),
         factor_(p.scale * kLog2E),
         group_(group),
-        thread_(static_cast<int>(thread_x()) % kGroup) {
+        thread_(static_cast<int>(thread_x()) % kGroup),
+        q_(matrix_descriptor(shared_address(shared.q[group]), 16, 1024)),
+        k_(shared_address(shared.k)),
+        v_(shared_address(shared.v)) {
 #pragma unroll
     for (int i = 0; i < kDim / 2; ++i) out_[i] = 0;
 #pragma unroll
@@ -133,7 +150,7 @@ class WgmmaConsumer {
     float keep[2];
     int stage = 0;
     u32 parity = 0;
-    wait_phase(&shared_.k_full[0], 0);
+    wait_copied(&shared_.k_full[0], 0);
     await_turn();
     start_scores(scores, 0);
     pass_turn();
@@ -147,10 +164,10 @@ class WgmmaConsumer {
       const u32 before_parity = parity;
       stage = (stage + 1) % kStages;
       if (stage == 0) parity ^= 1;
-      wait_phase(&shared_.k_full[stage], parity);
+      wait_copied(&shared_.k_full[stage], parity);
       await_turn();
       start_scores(scores, stage);
-      wait_phase(&shared_.v_full[before], before_parity);
+      wait_copied(&shared_.v_full[before], before_parity);
       start_values(weights, before);
       pass_turn();
       warpgroup_wait<1>();
@@ -163,7 +180,7 @@ class WgmmaConsumer {
       rescale(keep);
       round(scores, weights);
     }
-    wait_phase(&shared_.v_full[stage], parity);
+    wait_copied(&shared_.v_full[stage], parity);
     start_values(weights, stage);
     warpgroup_wait<0>();
     pin(out_);
@@ -171,6 +188,12 @@ class WgmmaConsumer {
 
   RB_DEVICE void await_turn() const { named_wait(kTurn + group_, kConsumers * kGroup); }
   RB_DEVICE void pass_turn() const { named_arrive(kTurn + 1 - group_, kConsumers * kGroup); }
+
+  // Copies end without their threads, so that their readers show them to the products.
+  RB_DEVICE static void wait_copied(u64* full, u32 parity) {
+    wait_phase(full, parity);
+    publish_to_products();
+  }
 
   // Every warp says that it is done with a stage.
   RB_DEVICE void release(u64* empty) const {
@@ -200,31 +223,27 @@ class WgmmaConsumer {
 
   // Along the sum, 16 elements are 32 bytes of a swizzled row.
   RB_DEVICE void start_scores(float (&scores)[kKeys / 2], int stage) const {
-    const u32 q = shared_address(shared_.q[group_]);
-    const u32 k = shared_address(shared_.k[stage]);
+    const u64 k = matrix_descriptor(k_ + static_cast<u32>(stage * Shared::kTileBytes), 16, 1024);
     pin(scores);
     warpgroup_begin();
 #pragma unroll
     for (int d = 0; d < kDim; d += 16) {
-      const u32 tile = static_cast<u32>(d) / 64;
-      const u32 within = static_cast<u32>(d) % 64 * 2;
-      multiply_rows<T>(scores,
-                       matrix_descriptor(q + tile * kGroupRows * kSwizzleRow + within, 16, 1024),
-                       matrix_descriptor(k + tile * kKeys * kSwizzleRow + within, 16, 1024), d > 0);
+      const int within = d % 64 * 2;
+      multiply_rows<T>(scores, q_ + (d / 64 * kGroupRows * kSwizzleRow + within) / 16,
+                       k + (d / 64 * kKeys * kSwizzleRow + within) / 16, d > 0);
     }
     warpgroup_commit();
   }
 
   // Along the sum, 16 values are 16 rows.
   RB_DEVICE void start_values(const u32 (&weights)[kKeys / 16][4], int stage) {
-    const u32 v = shared_address(shared_.v[stage]);
+    const u64 v = matrix_descriptor(v_ + static_cast<u32>(stage * Shared::kTileBytes),
+                                    kKeys * kSwizzleRow, 1024);
     pin(out_);
     warpgroup_begin();
 #pragma unroll
     for (int key = 0; key < kKeys; key += 16) {
-      multiply_columns<T>(
-          out_, weights[key / 16],
-          matrix_descriptor(v + static_cast<u32>(key) * kSwizzleRow, kKeys * kSwizzleRow, 1024));
+      multiply_columns<T>(out_, weights[key / 16], v + key * kSwizzleRow / 16);
     }
     warpgroup_commit();
   }
@@ -236,25 +255,33 @@ class WgmmaConsumer {
     if (key < keys.all_first || key + kKeys > keys.all_end) hide(key, scores);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float top = top_[half];
-#pragma unroll
-      for (int i = 2 * half; i < kKeys / 2; i += 4) {
-        top = Max{}(top, Max{}(scores[i], scores[i + 1]));
-      }
-      top = wave_max<32, 4>(top);
+      const float top = row_max(MaxNumber{}(top_[half], lane_top(scores, half)));
       // Rows that saw no key yet: weights are 2^-inf = 0, and there is nothing to rescale.
       const float base = top > -infinity() ? top * factor_ : 0.0f;
       keep[half] = fast_exp2(top_[half] * factor_ - base);
-      float sum = 0;
+      float sums[2] = {};
 #pragma unroll
       for (int i = 2 * half; i < kKeys / 2; i += 4) {
         scores[i] = fast_exp2(scores[i] * factor_ - base);
         scores[i + 1] = fast_exp2(scores[i + 1] * factor_ - base);
-        sum += scores[i] + scores[i + 1];
+        sums[0] += scores[i];
+        sums[1] += scores[i + 1];
       }
       top_[half] = top;
-      sum_[half] = sum_[half] * keep[half] + sum;
+      sum_[half] = sum_[half] * keep[half] + (sums[0] + sums[1]);
     }
+  }
+
+  // The largest of this lane's scores of a row. Four chains: one would wait for each comparison.
+  RB_DEVICE static float lane_top(const float (&scores)[kKeys / 2], int half) {
+    float tops[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) tops[i] = scores[i / 2 * 4 + 2 * half + i % 2];
+#pragma unroll
+    for (int i = 4; i < kKeys / 4; ++i) {
+      tops[i % 4] = MaxNumber{}(tops[i % 4], scores[i / 2 * 4 + 2 * half + i % 2]);
+    }
+    return MaxNumber{}(MaxNumber{}(tops[0], tops[1]), MaxNumber{}(tops[2], tops[3]));
   }
 
   RB_DEVICE void hide(i64 key, float (&scores)[kKeys / 2]) const {
@@ -321,6 +348,8 @@ class WgmmaConsumer {
   const float factor_;
   const int group_;
   const int thread_;
+  const u64 q_;      // descriptor of the queries
+  const u32 k_, v_;  // first stages
   float out_[kDim / 2];
   float top_[2], sum_[2];  // of rows g and g + 8; sums of this lane's columns
 };
@@ -333,7 +362,7 @@ RB_DEVICE void attention_wgmma(const AttentionParams& p) {
   const u32 address = shared_address(dynamic);
   Shared& shared = *reinterpret_cast<Shared*>(dynamic + ((address + 1023) / 1024 * 1024 - address));
   TileWork work;
-  if (!find_tile(p, kRows, block_x(), block_y(), work)) return;
+  if (!find_tile(p, kRows, work)) return;
   if (thread_x() == 0) {
     for (int i = 0; i < kStages; ++i) {
       start_barrier(&shared.k_full[i], kGroup);
@@ -346,10 +375,10 @@ RB_DEVICE void attention_wgmma(const AttentionParams& p) {
   const TileKeys keys = tile_keys(p, work);
   const int group = static_cast<int>(thread_x()) / kGroup;
   if (group == 0) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    shrink_registers<40>();
     WgmmaProducer<T, kDim>(p, work, shared).run(keys);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    grow_registers<232>();
     WgmmaConsumer<T, kDim>(p, work, shared, group - 1).run(keys);
   }
 }

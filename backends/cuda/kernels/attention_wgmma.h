@@ -106,6 +106,11 @@ RB_DEVICE void arrive(u64* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
+// Arrives when this thread's copies by cp.async so far have.
+RB_DEVICE void arrive_after_copies(u64* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
 // Waits for the end of the phase of this parity; phases count from 0.
 RB_DEVICE void wait_phase(u64* barrier, u32 parity) {
   asm volatile(
@@ -118,6 +123,16 @@ RB_DEVICE void wait_phase(u64* barrier, u32 parity) {
 // Shared memory that this thread wrote is seen by products that begin after it is signalled.
 RB_DEVICE void publish_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// A warpgroup's bound on registers for each thread, a multiple of 8.
+template <int kCount>
+RB_DEVICE void shrink_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount>
+RB_DEVICE void grow_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
 // Named barriers of `threads` threads; id 0 is barrier()'s.

@@ -38,8 +38,7 @@ void run_mma(const char* op, const AttentionParams& params, DType keys, Stream& 
               {.op = op,
                .family = "attention_mma",
                .kernel = gpu::KernelName("attention_mma", keys, tile.name),
-               .grid = {.x = static_cast<uint32_t>(gpu::query_tiles(params, tile.rows())),
-                        .y = static_cast<uint32_t>(params.heads)},
+               .grid = gpu::query_grid(params, tile.rows()),
                .threads = 128,
                .shared_bytes = static_cast<uint32_t>(tile.shared_bytes())},
               params);

@@ -27,8 +27,7 @@ void run_wgmma(const char* op, const AttentionParams& params, DType keys, Stream
               {.op = op,
                .family = "attention_wgmma",
                .kernel = gpu::KernelName("attention_wgmma", keys, small ? "d64" : "d128"),
-               .grid = {.x = static_cast<uint32_t>(gpu::query_tiles(params, kRows)),
-                        .y = static_cast<uint32_t>(params.heads)},
+               .grid = gpu::query_grid(params, kRows),
                .threads = 384,
                .shared_bytes = static_cast<uint32_t>(shared_bytes(small ? 64 : 128))},
               params);

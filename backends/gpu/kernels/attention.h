@@ -78,11 +78,14 @@ struct TileWork {
   i32 head, kv_head;
 };
 
-// Tile `index` of all tiles of up to `tile` queries; false when there are fewer. Tiles that see the
-// most keys come first. Ragged tiles are counted through the sequences, since only the device knows
+// The tile of up to `tile` queries that this block has (query_grid()); false when there is none.
+// Tiles that see the most keys come first, of all heads that take turns, so that short ones are
+// left for the end. Ragged tiles are counted through the sequences, since only the device knows
 // their lengths.
-RB_DEVICE bool find_tile(const AttentionParams& p, int tile, i64 index, u32 head, TileWork& work) {
-  work.head = static_cast<i32>(head);
+RB_DEVICE bool find_tile(const AttentionParams& p, int tile, TileWork& work) {
+  const u32 turn = static_cast<u32>(p.turn_heads);
+  work.head = static_cast<i32>(block_y() * turn + block_x() % turn);
+  i64 index = block_x() / turn;
   work.kv_head = work.head / (p.heads / p.kv_heads);
   i64 tiles = (p.q_len + tile - 1) / tile;
   if (p.block_table == nullptr) {

@@ -213,7 +213,7 @@ RB_DEVICE void attention_plain(const AttentionParams& p) {
   using Tile = PlainTile<C>;
   RB_SHARED typename Tile::Shared shared;
   TileWork work;
-  if (!find_tile(p, Tile::kTile, block_x(), block_y(), work)) return;
+  if (!find_tile(p, Tile::kTile, work)) return;
   const int column = static_cast<int>(block_z()) * kColumns;
   PlainRow<C> rows[Tile::kEach];
   for (PlainRow<C>& row : rows) {

@@ -45,20 +45,26 @@ AttentionStrides ragged_strides(const View& x) {
   return {0, x.stride(1), x.stride(0), x.stride(2)};
 }
 
+// As many heads as have keys and values that second-level caches hold at once, at least those of
+// one head of keys.
+int32_t turn_heads(const AttentionParams& params) {
+  constexpr int64_t kCacheBytes = int64_t{32} << 20;
+  const int64_t bytes = std::max<int64_t>(params.kv_len * (params.head_dim + params.v_dim) * 2, 1);
+  int64_t kv_heads = std::clamp<int64_t>(kCacheBytes / bytes, 1, params.kv_heads);
+  while (params.kv_heads % kv_heads != 0) --kv_heads;
+  return static_cast<int32_t>(params.heads / params.kv_heads * kv_heads);
+}
+
 // One block of threads for each tile of queries, head and part of the result's columns.
 void run_plain(const char* op, const AttentionParams& params, DType dtype, Stream& stream) {
   const bool wide = dtype == DType::f64;
   const int64_t tile = wide ? 32 : 64;  // as in kernels/attention_plain.cu
   KernelName kernel("attention_plain", wide ? DType::f64 : DType::f32);
   kernel.lanes(device_of(stream).properties().lane_count);
+  Grid grid = query_grid(params, tile);
+  grid.z = blocks_for(params.v_dim, kPlainColumns);
   launch(stream,
-         {.op = op,
-          .family = "attention_plain",
-          .kernel = kernel,
-          .grid = {.x = static_cast<uint32_t>(query_tiles(params, tile)),
-                   .y = static_cast<uint32_t>(params.heads),
-                   .z = blocks_for(params.v_dim, kPlainColumns)},
-          .threads = 256},
+         {.op = op, .family = "attention_plain", .kernel = kernel, .grid = grid, .threads = 256},
          params);
 }
 
@@ -105,6 +111,7 @@ AttentionParams attention_params(const AttentionArgs& args) {
   params.q_type = type_of(args.q.dtype);
   params.kv_type = type_of(args.k.dtype);
   params.causal = args.causal;
+  params.turn_heads = turn_heads(params);
   params.splits = 1;
   return params;
 }
@@ -142,14 +149,18 @@ AttentionParams attention_params(const PagedAttentionArgs& args) {
   params.q_type = type_of(args.q.dtype);
   params.kv_type = type_of(args.k_cache.dtype);
   params.causal = true;
+  params.turn_heads = turn_heads(params);
   params.splits = 1;
   return params;
 }
 
-int64_t query_tiles(const AttentionParams& params, int64_t tile) {
-  if (params.block_table == nullptr) return params.batch * ((params.q_len + tile - 1) / tile);
+Grid query_grid(const AttentionParams& params, int64_t tile) {
   // Every sequence ends in at most one tile that is not full, and none has fewer rows than tiles.
-  return std::min(params.q_len, params.q_len / tile + params.batch);
+  const int64_t tiles = params.block_table == nullptr
+                            ? params.batch * ((params.q_len + tile - 1) / tile)
+                            : std::min(params.q_len, params.q_len / tile + params.batch);
+  return {.x = static_cast<uint32_t>(tiles * params.turn_heads),
+          .y = static_cast<uint32_t>(params.heads / params.turn_heads)};
 }
 
 bool shaped_scores(const AttentionParams& params) {

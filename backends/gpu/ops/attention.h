@@ -2,6 +2,7 @@
 
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"
+#include "backends/gpu/driver.h"
 #include "backends/gpu/kernel_name.h"
 #include "backends/shared/attention_params.h"
 
@@ -36,9 +37,9 @@ extern const Impl<AttentionArgs> attention_wide;
 shared::AttentionParams attention_params(const AttentionArgs& args);
 shared::AttentionParams attention_params(const PagedAttentionArgs& args);
 
-// The most tiles of `tile` queries that all sequences have together; what a ragged batch has fewer
-// leaves blocks without work.
-int64_t query_tiles(const shared::AttentionParams& params, int64_t tile);
+// A block for each tile of `tile` queries and head, in the order of find_tile(); what a ragged batch
+// has fewer leaves blocks without work.
+Grid query_grid(const shared::AttentionParams& params, int64_t tile);
 
 // True when scores are more than products scaled by a positive number: capped, with ALiBi or a
 // mask.

@@ -400,7 +400,7 @@ RB_DEVICE void attention_amd(const AttentionParams& p) {
   using Attention = AmdAttention<T, KV, Unit, kDim, kShaped>;
   RB_SHARED typename Attention::Shared shared;
   TileWork work;
-  if (!find_tile(p, Attention::Tile::kRows, block_x(), block_y(), work)) return;
+  if (!find_tile(p, Attention::Tile::kRows, work)) return;
   Attention attention(p, work, shared);
   attention.run();
 }

@@ -31,8 +31,7 @@ void run_tiles(const char* op, const AttentionParams& params, DType keys, Stream
               {.op = op,
                .family = family,
                .kernel = kernel,
-               .grid = {.x = static_cast<uint32_t>(gpu::query_tiles(params, rows)),
-                        .y = static_cast<uint32_t>(params.heads)},
+               .grid = gpu::query_grid(params, rows),
                .threads = 256},
               params);
 }
