@@ -19,7 +19,7 @@ int64_t rows_at_once(const Tensor& weight, const PackingPlan& plan) {
 }
 
 // Whether `next` lies behind the end of `x`, or neither is there.
-bool lies_behind(const Tensor& x, const Tensor& next) {
+[[maybe_unused]] bool lies_behind(const Tensor& x, const Tensor& next) {
   if (!x.defined() || !next.defined()) return !x.defined() && !next.defined();
   const auto* end = static_cast<const std::byte*>(x.view().data) + x.bytes();
   return x.dtype() == next.dtype() && next.view().data == end;
