@@ -37,8 +37,8 @@ extern const Impl<AttentionArgs> attention_wide;
 shared::AttentionParams attention_params(const AttentionArgs& args);
 shared::AttentionParams attention_params(const PagedAttentionArgs& args);
 
-// A block for each tile of `tile` queries and head, in the order of find_tile(); what a ragged batch
-// has fewer leaves blocks without work.
+// A block for each head and tile of `tile` queries, in find_tile()'s order; what a ragged batch has
+// fewer leaves blocks without work.
 Grid query_grid(const shared::AttentionParams& params, int64_t tile);
 
 // True when scores are more than products scaled by a positive number: capped, with ALiBi or a
