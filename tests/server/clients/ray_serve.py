@@ -81,8 +81,8 @@ def main():
     sys.path.insert(0, FOLDER)
     import rbee_serve  # reads the variables
     port = free_port()
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False,
-             object_store_memory=100_000_000)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False,
+             configure_logging=False, object_store_memory=100_000_000)
     serve.start(http_options={"host": "127.0.0.1", "port": port})
     serve.run(rbee_serve.app)
     assert ask(port, False) == "whole"
