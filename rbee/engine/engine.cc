@@ -1,7 +1,9 @@
 #include "rbee/engine/engine.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <filesystem>
 
 namespace rbee::engine {
 namespace {
@@ -69,12 +71,42 @@ std::string_view wire_name(StopReason reason) {
   return "ERROR";
 }
 
+LoraInfo parse_lora(std::string_view text) {
+  const std::string whole(text);
+  LoraInfo out;
+  const size_t equals = text.find('=');
+  if (equals != std::string_view::npos && equals < text.find('/')) {
+    out.name = text.substr(0, equals);
+    check(!out.name.empty(), "lora", "\"", whole, "\" has no name in front of =");
+    text.remove_prefix(equals + 1);
+  }
+  const size_t colon = text.rfind(':');
+  if (colon != std::string_view::npos) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, out.scale);
+    if (error == std::errc() && stop == end) text = text.substr(0, colon);
+  }
+  check_range("lora", out.scale, -kMaxLoraScale, kMaxLoraScale);
+  check(!text.empty(), "lora", "\"", whole, "\" has no path");
+  out.path = text;
+  if (out.name.empty()) {
+    const std::filesystem::path path(out.path);
+    out.name = (path.has_filename() ? path : path.parent_path()).stem().string();
+  }
+  return out;
+}
+
 void validate(const Request& request) {
   check(!request.prompt.empty() || !request.messages.empty(), "prompt", "it is empty");
   check(request.max_tokens >= 1, "max_tokens", request.max_tokens, " is below 1");
   check_range("priority", request.priority, -kMaxPriority, kMaxPriority);
   validate(request.sampling);
   if (request.logprobs) check_range("logprobs", *request.logprobs, 0, kMaxLogprobs);
+  check(request.lora.size() <= kMaxLoras, "lora", request.lora.size(), " adapters are more than ",
+        kMaxLoras);
+  for (const LoraChoice& choice : request.lora) {
+    check_range("lora.scale", choice.scale.value_or(1), -kMaxLoraScale, kMaxLoraScale);
+  }
   check_constraint(request.constraint);
   check_tools(request.chat);
   check(request.stop.size() <= kMaxStops, "stop", request.stop.size(), " texts are more than ",

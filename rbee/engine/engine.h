@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rbee/core/error.h"
@@ -66,6 +67,15 @@ struct Constraint {
   friend bool operator==(const Constraint&, const Constraint&) = default;
 };
 
+// An adapter (Hu et al. 2021) that an answer takes.
+struct LoraChoice {
+  std::string name;
+  std::optional<float> scale;  // absent: the adapter's own; 0: as if it were not named
+  friend bool operator==(const LoraChoice&, const LoraChoice&) = default;
+};
+inline constexpr float kMaxLoraScale = 100;
+inline constexpr size_t kMaxLoras = 8;  // of a request
+
 struct Request {
   std::string job_id;
   std::string prompt;                 // raw text, used when `messages` is empty
@@ -77,6 +87,7 @@ struct Request {
   Constraint constraint;
   // Log probabilities of every token, and those of so many of the likeliest beside it.
   std::optional<int32_t> logprobs;
+  std::vector<LoraChoice> lora;     // none: the model alone
   std::optional<bool> speculative;  // guess tokens ahead; absent: as the engine's options say
   std::string client;               // whose it is: clients take turns
   int32_t priority = 0;             // -1000 to 1000; lower goes first
@@ -156,6 +167,17 @@ struct ModelInfo {
   int64_t kv_cache_bytes = 0;  // resident bytes of the KV cache
 };
 
+// An adapter that requests can take.
+struct LoraInfo {
+  std::string name;
+  std::string path;  // of its file or folder
+  float scale = 1;   // where a request names none
+};
+
+// "NAME=PATH", "NAME=PATH:SCALE", or either without a name, which is the file's or folder's then.
+// Throws invalid_argument for a scale out of range or an empty part.
+LoraInfo parse_lora(std::string_view text);
+
 // Figures since start; a consistent snapshot.
 struct EngineStats {
   int32_t running = 0;
@@ -203,6 +225,13 @@ class Engine {
   // The text that is evaluated for `messages`. Throws invalid_argument.
   virtual std::string render(const std::vector<ChatMessage>& messages,
                              const ChatOptions& options) const = 0;
+  // The adapters that requests can take, in the order in which they came; thread-safe.
+  virtual std::vector<LoraInfo> loras() const = 0;
+  // Loads one more and waits until requests can take it; thread-safe. Throws invalid_argument for a
+  // name that is taken and for files that do not fit the model, and what reading them throws.
+  virtual void load_lora(LoraInfo info) = 0;
+  // New requests do not find it any more; thread-safe. False: there is none of this name.
+  virtual bool unload_lora(std::string_view name) = 0;
   // Takes no new work, cancels everything, and joins the engine's thread. Idempotent.
   virtual void stop() = 0;
 };

@@ -61,11 +61,21 @@ void KvBlockPool::give_back(int32_t index) {
   }
 }
 
+std::span<const int32_t> KvTable::key(size_t index, std::span<const int32_t> tokens,
+                                      std::vector<int32_t>& room) const {
+  if (index > 0 || mark_.empty()) return tokens;
+  room = mark_;
+  room.insert(room.end(), tokens.begin(), tokens.end());
+  return room;
+}
+
 int64_t KvTable::adopt(std::span<const int32_t> tokens) {
   RB_ASSERT(blocks_.empty());
+  std::vector<int32_t> room;
   const auto size = static_cast<size_t>(pool_->block_size_);
   while ((blocks_.size() + 1) * size < tokens.size()) {
-    const KvBlockPool::TextView text{node_, tokens.subspan(blocks_.size() * size, size)};
+    const std::span<const int32_t> held = tokens.subspan(blocks_.size() * size, size);
+    const KvBlockPool::TextView text{node_, key(blocks_.size(), held, room)};
     const auto known = pool_->texts_.find(text);
     if (known == pool_->texts_.end()) break;
     pool_->refer(known->second.block);
@@ -77,9 +87,11 @@ int64_t KvTable::adopt(std::span<const int32_t> tokens) {
 }
 
 void KvTable::publish(std::span<const int32_t> tokens) {
+  std::vector<int32_t> room;
   const auto size = static_cast<size_t>(pool_->block_size_);
   for (; published_ < blocks_.size() && (published_ + 1) * size <= tokens.size(); ++published_) {
-    const std::span<const int32_t> held = tokens.subspan(published_ * size, size);
+    const std::span<const int32_t> held =
+        key(published_, tokens.subspan(published_ * size, size), room);
     const int32_t index = blocks_[published_];
     const auto [known, added] = pool_->texts_.try_emplace(
         {node_, {held.begin(), held.end()}},

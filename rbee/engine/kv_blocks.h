@@ -83,6 +83,9 @@ class KvTable {
   KvTable(const KvTable&) = delete;
   KvTable& operator=(const KvTable&) = delete;
 
+  // Numbers that stand for what else the keys depend on, such as adapters: only tables of the same
+  // mark share blocks. Called before all else; none of the numbers is alone a text's beginning.
+  void set_mark(std::vector<int32_t> mark) { mark_ = std::move(mark); }
   // Of a table without blocks: takes the blocks that hold the beginning of `tokens`, all but the
   // last token at most. Returns how many tokens they hold.
   int64_t adopt(std::span<const int32_t> tokens);
@@ -97,7 +100,12 @@ class KvTable {
   int32_t slot(int64_t position) const;
 
  private:
+  // What block `index` is found by, given the tokens that it holds; `room` keeps the first one's.
+  std::span<const int32_t> key(size_t index, std::span<const int32_t> tokens,
+                               std::vector<int32_t>& room) const;
+
   KvBlockPool* pool_;
+  std::vector<int32_t> mark_;
   std::vector<int32_t> blocks_;
   size_t published_ = 0;  // leading blocks that publish() is done with
   uint64_t node_ = 0;     // of the text that they hold

@@ -85,6 +85,7 @@ class LlmEngine final : public Engine {
                  {.cache_tokens = options_.cache_tokens,
                   .block_size = options_.block_size,
                   .kv_dtype = options_.kv_dtype}),
+        shelf_(*text_.model, options_.loras),
         scheduler_(stepper_.pool(), scheduling(options_, *text_.device)) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
     stats_.kv_blocks_total = stepper_.pool().total();
@@ -101,6 +102,7 @@ class LlmEngine final : public Engine {
     const bool speculative = request.speculative.value_or(options_.speculative);
     LlmJobOptions job_options{.grammar = nullptr,
                               .draft_tokens = speculative ? options_.draft_tokens : 0,
+                              .lora = shelf_.take(request.lora),
                               .prompt = std::nullopt};
     // On the caller's thread: a large grammar does not hold up the others' answers.
     AnswerForm form = form_of(request, text_.format);
@@ -161,6 +163,18 @@ class LlmEngine final : public Engine {
     return text_.render(messages, options);
   }
 
+  std::vector<LoraInfo> loras() const override { return shelf_.list(); }
+  void load_lora(LoraInfo info) override {
+    std::future<void> there = shelf_.add(std::move(info));
+    {
+      const std::scoped_lock lock(mutex_);
+      if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no adapters");
+      wake_.notify_one();
+    }
+    there.get();
+  }
+  bool unload_lora(std::string_view name) override { return shelf_.remove(name); }
+
   void stop() override {
     {
       const std::scoped_lock lock(mutex_);
@@ -200,11 +214,13 @@ class LlmEngine final : public Engine {
       // What fails here has nothing to do with one request or another.
       guarded([&](const Error& error) { fail_all(error); },
               [&] {
+                if (shelf_.settle()) stepper_.forget_recorded();
                 let_join();
                 step(with_drafts(scheduler_.plan()));
                 if (sends_at_once() || scheduler_.running().empty()) send_texts();
               });
     }
+    shelf_.settle();  // for who waits for it
   }
 
   // Where a device computes by itself, texts go out while it is at the next step.
@@ -232,7 +248,7 @@ class LlmEngine final : public Engine {
   // Waits for work and gives it to the scheduler. False: time to end.
   bool take_in() {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    wake_.wait(lock, [&] { return stopping_ || !jobs_.empty() || shelf_.waits(); });
     std::ranges::move(arrived_, std::back_inserter(following_));
     arrived_.clear();
     std::erase_if(following_, [&](const JobPtr& job) {
@@ -548,6 +564,7 @@ class LlmEngine final : public Engine {
   ConstraintCompiler constraints_;
   const LlmOptions options_;
   Stepper stepper_;
+  LoraShelf shelf_;
   Scheduler scheduler_;           // engine thread only
   std::deque<JobPtr> following_;  // engine thread only: the scheduler does not know them yet
   std::vector<JobPtr> unsent_;    // engine thread only: jobs with text to send

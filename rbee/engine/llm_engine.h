@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "rbee/engine/engine.h"
 #include "rbee/engine/text_model.h"
@@ -22,6 +23,7 @@ struct LlmOptions {
   // memory holds (of a device with its own: half), but one context at least.
   int64_t cache_tokens = 0;
   int64_t block_size = 32;        // tokens in a block of the KV cache
+  std::vector<LoraInfo> loras;    // adapters that requests can take
   bool speculative = false;       // guess tokens ahead, where a request does not say
   int32_t draft_tokens = 8;       // guessed at most, 1 to 64
   std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions

@@ -49,6 +49,7 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
       request_(std::move(request)),
       sink_(std::move(sink)),
       seed_(request_.sampling.seed ? *request_.sampling.seed : fresh_seed()),
+      lora_(std::move(options.lora)),
       sampler_(request_.sampling, seed_),
       detokenizer_(*model.tokenizer, options.grammar ? text::DecodeStream::LeadingSpaces::kept
                                                      : text::DecodeStream::LeadingSpaces::dropped),
@@ -56,6 +57,8 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
       // What a constraint allows is known for the next token only.
       draft_length_(options.grammar ? 0 : options.draft_tokens),
       prompt_(std::move(options.prompt)) {
+  for (const TakenLora& taken : lora_) sequence.lora.push_back({taken.adapter->slot, taken.scale});
+  sequence.kv.set_mark(cache_mark(lora_));
   if (!options.grammar) return;
   constrained_.emplace(std::move(options.grammar));
   sampler_.allow(constrained_->mask());

@@ -8,6 +8,7 @@
 #include "rbee/engine/constraint.h"
 #include "rbee/engine/engine.h"
 #include "rbee/engine/logprobs.h"
+#include "rbee/engine/lora_shelf.h"
 #include "rbee/engine/ngram_draft.h"
 #include "rbee/engine/sampler.h"
 #include "rbee/engine/stop_matcher.h"
@@ -20,6 +21,7 @@ namespace rbee::engine {
 struct LlmJobOptions {
   std::shared_ptr<const grammar::CompiledGrammar> grammar;  // null: no constraint
   int64_t draft_tokens = 0;                                 // guessed ahead at most; 0: none
+  std::vector<TakenLora> lora;                              // of the request
   std::optional<std::string> prompt;  // TextModel::prompt_of() the request; absent: not made yet
 };
 
@@ -77,6 +79,7 @@ class LlmJob final : public Ticket {
   const Request request_;
   const std::shared_ptr<EventSink> sink_;
   const uint64_t seed_;
+  const std::vector<TakenLora> lora_;
   Sampler sampler_;
   std::optional<ConstrainedText> constrained_;
   text::DecodeStream detokenizer_;

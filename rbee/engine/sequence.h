@@ -7,6 +7,12 @@
 
 namespace rbee::engine {
 
+// An adapter in a slot of the model's layers.
+struct LoraUse {
+  int32_t slot = 0;
+  float scale = 0;
+};
+
 // Tokens of one sequence and how far they are in the cache.
 class Sequence {
  public:
@@ -16,6 +22,7 @@ class Sequence {
 
   std::vector<int32_t> tokens;  // prompt, then generated
   int64_t cached = 0;           // leading tokens whose keys and values are in the cache
+  std::vector<LoraUse> lora;    // that its tokens take
   KvTable kv;
 };
 

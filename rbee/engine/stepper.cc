@@ -39,6 +39,13 @@ int64_t count_single_queries(std::span<const int32_t> starts) {
   return longer == starts.end() ? std::ssize(starts) - 1 : longer - starts.begin();
 }
 
+// The same bits.
+Tensor as_floats(const Tensor& bits) {
+  View view = bits.view();
+  view.dtype = DType::f32;
+  return Tensor::from_buffer(bits.buffer(), view);
+}
+
 }  // namespace
 
 int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype) {
@@ -126,6 +133,22 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   for (const Work& item : work) item.sequence->cached += item.count;
 }
 
+void Stepper::list_adapters(std::span<const Work> work, IndexLists& lists) {
+  for (const Work& item : work) {
+    lists.lora_each = std::max(lists.lora_each, item.sequence->lora.size());
+  }
+  for (const Work& item : work) {
+    const std::vector<LoraUse>& uses = item.sequence->lora;
+    for (int64_t token = 0; token < item.count; ++token) {
+      for (size_t i = 0; i < lists.lora_each; ++i) {
+        const LoraUse use = i < uses.size() ? uses[i] : LoraUse{};
+        lists.lora_slots.push_back(use.slot);
+        lists.lora_scales.push_back(std::bit_cast<int32_t>(use.scale));
+      }
+    }
+  }
+}
+
 Stepper::IndexLists Stepper::list_indices(std::span<const Work> work) {
   IndexLists out;
   for (const Work& item : work) {
@@ -139,6 +162,7 @@ Stepper::IndexLists Stepper::list_indices(std::span<const Work> work) {
     out.lengths.push_back(static_cast<int32_t>(sequence.cached + item.count));
     out.widest = std::max(out.widest, sequence.kv.blocks().size());
   }
+  list_adapters(work, out);
   return out;
 }
 
@@ -154,6 +178,7 @@ Stepper::Indices Stepper::join(const IndexLists& lists, std::span<const Work> wo
               .table_width = static_cast<int64_t>(lists.widest),
               .rows = static_cast<int64_t>(logit_rows.size()),
               .single_queries = count_single_queries(lists.starts),
+              .lora_each = static_cast<int64_t>(lists.lora_each),
               .values = {}};
   const auto append = [&out](std::span<const int32_t> part) {
     out.values.insert(out.values.end(), part.begin(), part.end());
@@ -164,6 +189,8 @@ Stepper::Indices Stepper::join(const IndexLists& lists, std::span<const Work> wo
   }
   append(table);
   append(logit_rows);
+  append(lists.lora_slots);
+  append(lists.lora_scales);
   return out;
 }
 
@@ -178,6 +205,8 @@ Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
   lists.widest = std::bit_ceil(lists.widest);
   std::vector<int32_t> rows(logit_rows.begin(), logit_rows.end());
   const auto sequences = static_cast<size_t>(recorded_sequences(std::ssize(work)));
+  lists.lora_slots.resize(sequences * lists.lora_each);
+  lists.lora_scales.resize(sequences * lists.lora_each);
   while (lists.ids.size() < sequences) {
     rows.push_back(static_cast<int32_t>(lists.ids.size()));
     lists.ids.push_back(0);
@@ -204,6 +233,10 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
   batch.paged.kv_lens = take({indices.sequences});
   batch.paged.block_table = take({indices.sequences, indices.table_width});
   batch.logit_rows = take({indices.rows});
+  if (indices.lora_each > 0) {
+    batch.lora.slots = take({indices.tokens, indices.lora_each});
+    batch.lora.scales = as_floats(take({indices.tokens, indices.lora_each}));
+  }
   batch.paged.single_queries = indices.single_queries;
   return batch;
 }
@@ -248,12 +281,12 @@ void Stepper::run_recorded(const Indices& indices, const LeadersWanted& wanted) 
 
 Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const LeadersWanted& wanted) {
   const std::array key{indices.sequences, indices.table_width, wanted.count,
-                       static_cast<int64_t>(!wanted.scales.empty())};
+                       static_cast<int64_t>(!wanted.scales.empty()), indices.lora_each};
   if (const auto known = recorded_.find(key); known != recorded_.end()) {
     known->second.last_use = ++recorded_uses_;
     return known->second;
   }
-  forget_recorded(indices.sequences);
+  make_room_for_recorded(indices.sequences);
   RecordedStep step;
   const auto count = static_cast<int64_t>(indices.values.size());
   step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
@@ -270,8 +303,16 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const Lead
   return recorded_.emplace(key, std::move(step)).first->second;
 }
 
+void Stepper::forget_recorded() {
+  if (recorded_.empty()) return;
+  device_.synchronize(device_.default_stream());
+  logits_ = {};
+  leaders_ = {};
+  recorded_.clear();
+}
+
 // Makes room for another.
-void Stepper::forget_recorded(int64_t rows_to_come) {
+void Stepper::make_room_for_recorded(int64_t rows_to_come) {
   int64_t rows = rows_to_come;
   for (const auto& [key, step] : recorded_) rows += key[0];
   while (!recorded_.empty() && (recorded_.size() >= kRecordedSteps || rows > kRecordedSequences)) {

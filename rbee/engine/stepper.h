@@ -55,6 +55,8 @@ class Stepper {
   void run(std::span<const Work> work, std::span<const int32_t> logit_rows);
   // A whole row of the last step's logits, on the host; valid until the next call of any kind.
   std::span<float> logit_row(int64_t row);
+  // Steps are recorded anew: the model's layers have changed.
+  void forget_recorded();
 
   KvBlockPool& pool() { return pool_; }
   const KvBlockPool& pool() const { return pool_; }
@@ -68,12 +70,16 @@ class Stepper {
     int64_t table_width = 0;  // blocks
     int64_t rows = 0;
     int64_t single_queries = 0;  // see PagedBatch
+    int64_t lora_each = 0;       // adapters of a token
     std::vector<int32_t> values;
   };
   // The parts of such a list.
   struct IndexLists {
     std::vector<int32_t> ids, positions, slots, starts{0}, lengths;
     size_t widest = 1;  // blocks of a sequence
+    // Of each token as many adapters as the sequence with the most has; scales as their bits.
+    std::vector<int32_t> lora_slots, lora_scales;
+    size_t lora_each = 0;
   };
   // A step whose shape comes again and again: one new token for each sequence.
   struct RecordedStep {
@@ -89,6 +95,7 @@ class Stepper {
     ~RecordedStep() { logits = {}; }  // before the recording that owns its memory
   };
 
+  static void list_adapters(std::span<const Work> work, IndexLists& lists);
   static IndexLists list_indices(std::span<const Work> work);
   static Indices join(const IndexLists& lists, std::span<const Work> work,
                       std::span<const int32_t> logit_rows);
@@ -105,7 +112,7 @@ class Stepper {
   void run_once(const Indices& indices, const LeadersWanted& wanted);
   void run_recorded(const Indices& indices, const LeadersWanted& wanted);
   RecordedStep& recorded_step(const Indices& indices, const LeadersWanted& wanted);
-  void forget_recorded(int64_t rows_to_come);
+  void make_room_for_recorded(int64_t rows_to_come);
   // `list` through host memory that the device reads: the copy of the step before must have ended.
   template <typename T>
   void upload(std::span<const T> list, const Tensor& to, HostBuffer& through);
@@ -121,8 +128,9 @@ class Stepper {
   bool under_way_ = false;                     // nobody has waited for the last step
   // Used where the host cannot read the device; the last two by recorded steps.
   HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
-  // By number of sequences, width of the block table, leaders, and whether there are sums.
-  std::map<std::array<int64_t, 4>, RecordedStep> recorded_;
+  // By number of sequences, width of the block table, leaders, whether there are sums, and adapters
+  // of a sequence.
+  std::map<std::array<int64_t, 5>, RecordedStep> recorded_;
   int64_t recorded_uses_ = 0;
 };
 

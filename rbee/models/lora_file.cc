@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -72,6 +73,13 @@ void refuse_what_is_not_done(const JsonConfig& config) {
        "path_initial_model_for_weight_conversion");
 }
 
+float factor_of(const std::string& source, double alpha, double divisor) {
+  const double factor = alpha / divisor;
+  check(std::fabs(factor) <= std::numeric_limits<float>::max(), source, "alpha is ", alpha,
+        ", which is no number that layers can take");
+  return static_cast<float>(factor);
+}
+
 // The settings of PEFT's adapter_config.json.
 class PeftConfig {
  public:
@@ -95,7 +103,7 @@ class PeftConfig {
     const std::optional<std::string> own_alpha = match(alphas_, module);
     const double alpha = own_alpha ? alphas_.number_or(*own_alpha, alpha_) : alpha_;
     const auto divisor = static_cast<double>(rank);
-    return static_cast<float>(alpha / (root_ ? std::sqrt(divisor) : divisor));
+    return factor_of(config_.source(), alpha, root_ ? std::sqrt(divisor) : divisor);
   }
 
  private:
@@ -234,11 +242,10 @@ void LoraFile::read_gguf() {
   architecture_ = metadata.require_string("general.architecture");
   pair_tensors({.down = ".weight.lora_a", .up = ".weight.lora_b"});
   const double alpha = metadata.require_f64("adapter.lora.alpha");
-  check(std::isfinite(alpha), source_, "adapter.lora.alpha is ", alpha);
   for (LoraFileLayer& layer : layers_) {
     // llama.cpp reads 0 as the rank.
     const auto rank = static_cast<double>(layer.down->shape[0]);
-    layer.factor = alpha == 0 ? 1.0f : static_cast<float>(alpha / rank);
+    layer.factor = alpha == 0 ? 1.0f : factor_of(source_, alpha, rank);
   }
 }
 

@@ -119,7 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
                     GoldenLora{"qwen2", "qwen2"}, GoldenLora{"phi3", "phi3"},
                     GoldenLora{"gemma2", "gemma2"}, GoldenLora{"olmo2", "olmo2"},
                     GoldenLora{"granite", "granite"}, GoldenLora{"qwen2_moe", "qwen2_moe"},
-                    GoldenLora{"stablelm_parallel", "stablelm_parallel"}),
+                    GoldenLora{"stablelm_parallel", "stablelm_parallel"},
+                    GoldenLora{"smollm", "smollm"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // Rows of both adapters, of neither, and of one at other scales, in one step and apart.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seeds of tests/fuzz/gguf, safetensors, scaled_file and tiny_file: small files, valid and
-broken.
+"""Writes the seeds of tests/fuzz/gguf, safetensors, scaled_file, tiny_file and lora: small files,
+valid and broken.
 
 The valid ones come from the formats' own packages (gguf 0.19, safetensors 0.8, numpy), so that they
 are also files of another program; the broken ones are changed copies. Usage: make_io_seeds.py
@@ -188,8 +188,40 @@ def tiny_seeds():
         write("tiny_file", name, b"\0".join([first, second[0], text, data]))
 
 
+def lora_seeds():
+    module = "base_model.model.model.layers.0.self_attn.q_proj"
+    pair = {f"{module}.lora_A.weight": ("F32", [2, 3], 24),
+            f"{module}.lora_B.weight": ("F32", [4, 2], 32)}
+    plain = {"peft_type": "LORA", "r": 2, "lora_alpha": 4}
+    cases = {
+        "plain": (plain, pair),
+        "stabilised": ({**plain, "use_rslora": True, "alpha_pattern": {"q_proj": 3},
+                        "rank_pattern": {"self_attn.q_proj": 2}}, pair),
+        "dora": ({**plain, "use_dora": True}, pair),
+        "alone": (plain, {f"{module}.lora_A.weight": ("F32", [2, 3], 24)}),
+        "empty_rank": ({**plain, "r": 0}, {f"{module}.lora_A.weight": ("F32", [0, 3], 0),
+                                           f"{module}.lora_B.weight": ("F32", [4, 0], 0)}),
+        "copy": (plain, {**pair, "lm_head.base_layer.weight": ("F32", [1], 4)}),
+    }
+    for name, (config, tensors) in cases.items():
+        header, size = header_of(tensors)
+        text = json.dumps(config, separators=(",", ":")).encode()
+        write("lora", name, b"\0".join([text, header, bytes(size)]))
+
+    def adapter(writer):
+        writer.add_string("general.type", "adapter")
+        writer.add_string("adapter.type", "lora")
+        writer.add_float32("adapter.lora.alpha", 4)
+        writer.add_tensor("blk.0.attn_q.weight.lora_a", np.ones((2, 3), np.float32))
+        writer.add_tensor("blk.0.attn_q.weight.lora_b", np.ones((4, 2), np.float16))
+
+    write("lora", "adapter.gguf", gguf_bytes(adapter))
+    write("lora", "model.gguf", gguf_bytes(some_tensors))
+
+
 if __name__ == "__main__":
     gguf_seeds()
     safetensors_seeds()
     scaled_seeds()
     tiny_seeds()
+    lora_seeds()

@@ -7,7 +7,7 @@ prompts (ids.npy, lengths.npy beside it) by transformers in float32 with the ada
 
 Run from the repository root (wrote the committed files with the versions below):
     python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0 peft==0.21.2
-    venv/bin/python tools/goldens/make_lora_goldens.py tests/models/data
+    venv/bin/python tools/goldens/make_lora_goldens.py tests/models/data [CASE ...]
 """
 
 import pathlib
@@ -43,6 +43,7 @@ CASES = {
         target_modules=r".*(q_proj|o_proj|shared_expert\.(gate|up|down)_proj)")),
     "stablelm_parallel": ("stablelm_parallel",
                           dict(r=2, lora_alpha=4, target_modules=ATTENTION + MLP)),
+    "smollm": ("smollm", dict(r=4, lora_alpha=8, target_modules=ATTENTION + MLP)),
 }
 
 
@@ -94,8 +95,10 @@ def make(root, name, seed):
 
 def main():
     root = pathlib.Path(sys.argv[1])
+    wanted = sys.argv[2:] or CASES
     for seed, name in enumerate(CASES):
-        make(root, name, 700 + seed)
+        if name in wanted:
+            make(root, name, 700 + seed)
 
 
 if __name__ == "__main__":

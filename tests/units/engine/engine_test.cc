@@ -87,6 +87,31 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
   }
 }
 
+TEST(ParseLora, NamePathAndScale) {
+  struct Case {
+    const char *text, *name, *path;
+    float scale;
+  };
+  const Case cases[] = {
+      {"sql=/a/sql", "sql", "/a/sql", 1},
+      {"sql=/a/sql:0.5", "sql", "/a/sql", 0.5f},
+      {"sql=a.gguf:-2", "sql", "a.gguf", -2},
+      {"/a/poet.gguf", "poet", "/a/poet.gguf", 1},
+      {"/a/poet/:1e-1", "poet", "/a/poet/", 0.1f},
+      {"/a/b=c/d", "d", "/a/b=c/d", 1},
+      {"x=/a:b", "x", "/a:b", 1},
+  };
+  for (const Case& c : cases) {
+    const LoraInfo info = parse_lora(c.text);
+    EXPECT_EQ(info.name, c.name) << c.text;
+    EXPECT_EQ(info.path, c.path) << c.text;
+    EXPECT_FLOAT_EQ(info.scale, c.scale) << c.text;
+  }
+  for (const char* text : {"=/a", "x=", "", "x=:2", "x=/a:101", "x=/a:nan"}) {
+    EXPECT_THROW(parse_lora(text), Error) << text;
+  }
+}
+
 TEST(WireName, IsTheContractsWord) {
   EXPECT_EQ(wire_name(StopReason::eos), "EOS");
   EXPECT_EQ(wire_name(StopReason::max_tokens), "MAX_TOKENS");

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 
+#include "rbee/models/lora_adapter.h"
 #include "tests/units/engine/far_device.h"
 #include "tests/units/engine/tiny_engine.h"
 
@@ -71,10 +72,14 @@ constexpr int64_t kVocab = test::kTinyVocab;
 
 // Prompts of `count` sequences one by one, then `steps` shared steps of a token each. Returns the
 // logits of the shared steps.
-std::vector<float> shared_steps(Stepper& stepper, int count, int steps) {
+//
+// loras: what the sequences take, in turn.
+std::vector<float> shared_steps(Stepper& stepper, int count, int steps,
+                                const std::vector<std::vector<LoraUse>>& loras = {{}}) {
   std::deque<Sequence> sequences;
   for (int i = 0; i < count; ++i) {
     Sequence& sequence = sequences.emplace_back(stepper.pool());
+    sequence.lora = loras[static_cast<size_t>(i) % loras.size()];
     for (int j = 0; j <= i; ++j) sequence.tokens.push_back(10 + 7 * i + 3 * j);
     const Stepper::Work work[] = {{&sequence, sequence.length()}};
     const int32_t rows[] = {static_cast<int32_t>(sequence.length() - 1)};
@@ -118,6 +123,38 @@ TEST(RecordedSteps, AreRoundedUpAndGiveWhatStepsOfTheirSizeGive) {
     EXPECT_EQ(recalling.last.batch.ids.dim(0), recorded_sequences(count));
     EXPECT_EQ(recorded.pool().used(), 0);
   }
+}
+
+// One recording serves all adapters: which ones rows take is what it reads.
+TEST(RecordedSteps, ServeAnyAdapters) {
+  const StepperOptions options{.cache_tokens = 256, .block_size = 4, .kv_dtype = DType::f32};
+  const TextModel plain = tiny_model(64, cpu(), "llama");
+  RecallingDevice device;
+  const TextModel far = tiny_model(64, device, "llama");
+  const RecallingModel recalling(*far.model);
+  device.model = &recalling;
+  Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
+  const auto put = [&](const char* name, int64_t slot) {
+    const auto path = std::filesystem::path(RBEE_TEST_DATA) / "models/data/lora" / name;
+    for (const auto* model : {plain.model.get(), far.model.get()}) {
+      models::LoraAdapter(path, *model).put(slot);
+    }
+  };
+  put("llama_all", 1);
+  const auto compare = [&](const std::vector<std::vector<LoraUse>>& loras) {
+    const std::vector<float> one = shared_steps(wanted, 3, 6, loras);
+    const std::vector<float> two = shared_steps(recorded, 3, 6, loras);
+    ASSERT_EQ(one.size(), two.size());
+    for (size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(one[i], two[i], 1e-3f) << i;
+  };
+  compare({{{1, 1}}, {}, {{1, 0.5f}}});
+  const int forwards = recalling.forwards;
+  compare({{{1, -1}}, {{1, 1}}, {}});
+  EXPECT_EQ(recalling.forwards, forwards + 2);  // the prompts of several tokens
+  compare({{{1, 1}, {1, 0.5f}}, {}, {{1, 0.5f}}});
+  put("llama_patterns", 2);
+  recorded.forget_recorded();
+  compare({{{1, 1}}, {{2, 1}}, {}});
 }
 
 TEST(RecordedSteps, TheLeadersOfRowsThatRoundUpAreLeftOut) {
