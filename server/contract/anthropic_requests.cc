@@ -2,6 +2,7 @@
 
 #include "rbee/core/cat.h"
 #include "server/contract/generate_fields.h"
+#include "server/contract/lora_fields.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -192,7 +193,7 @@ GenerateRequest parse_anthropic(std::string_view body) {
   ObjectReader reader(object, "", errors);
   GenerateRequest request;
   read_chat(reader, body, errors, request);
-  reader.text("model");  // there is one, whatever it is called
+  read_adapters(reader, errors, request);
   if (reader.find("max_tokens") == nullptr) {
     reader.note("max_tokens", "required", "is missing", nullptr);
   }

@@ -56,10 +56,7 @@ class Limits {
   std::string last_name_;
 };
 
-}  // namespace
-
-json parse_object(std::string_view body) {
-  if (body.empty()) refuse_body("type(object)", "the body is empty; it must be a JSON object");
+json parse_value(std::string_view body) {
   json value;
   Limits limits;
   try {
@@ -75,7 +72,22 @@ json parse_object(std::string_view body) {
     const std::string& name = limits.last_name();
     refuse_body("json", cat("a number is out of range", name.empty() ? "" : " at ", name));
   }
+  return value;
+}
+
+}  // namespace
+
+json parse_object(std::string_view body) {
+  if (body.empty()) refuse_body("type(object)", "the body is empty; it must be a JSON object");
+  json value = parse_value(body);
   if (!value.is_object()) refuse_body("type(object)", "the body must be a JSON object");
+  return value;
+}
+
+json parse_array(std::string_view body) {
+  if (body.empty()) refuse_body("type(array)", "the body is empty; it must be a JSON array");
+  json value = parse_value(body);
+  if (!value.is_array()) refuse_body("type(array)", "the body must be a JSON array");
   return value;
 }
 

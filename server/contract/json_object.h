@@ -17,6 +17,8 @@ inline constexpr int kMaxJsonDepth = 32;
 // Throws InvalidBody unless `body` is one JSON object in valid UTF-8, at most kMaxJsonDepth deep,
 // without duplicate names.
 nlohmann::json parse_object(std::string_view body);
+// The same of a list.
+nlohmann::json parse_array(std::string_view body);
 
 // Inclusive bounds of a number.
 template <typename T>

@@ -5,6 +5,7 @@
 #include "rbee/core/cat.h"
 #include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
+#include "server/contract/lora_fields.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -172,7 +173,7 @@ OpenAiRequest parse(std::string_view body, bool chat) {
     read_prompt(reader, request);
   }
   refuse_what_is_not_done(reader, chat);
-  reader.text("model");  // there is one, whatever it is called
+  read_adapters(reader, errors, request);
   request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
   const auto newer = reader.integer("max_completion_tokens", {1, INT32_MAX});  // the newer name
   if (!request.max_tokens) request.max_tokens = newer;

@@ -5,6 +5,7 @@
 #include "rbee/core/cat.h"
 #include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
+#include "server/contract/lora_fields.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -338,7 +339,7 @@ ResponseRequest parse_response_request(std::string_view body) {
   read_template_variables(reader, body, request.chat);
   read_effort(reader, errors, request.chat);
   read_text_form(reader, body, errors, out);
-  reader.text("model");  // there is one, whatever it is called
+  read_adapters(reader, errors, request);
   request.max_tokens = reader.integer("max_output_tokens", {1, INT32_MAX}).value_or(INT32_MAX);
   read_sampling(reader, request);
   request.temperature = request.temperature.value_or(1.0f);

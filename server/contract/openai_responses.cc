@@ -150,10 +150,19 @@ std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usa
   return dump(out);
 }
 
-std::string openai_models_json(std::string_view model, int64_t created) {
-  Json entry = {{"id", model}, {"object", "model"}, {"created", created}, {"owned_by", "rbee"}};
+std::string openai_models_json(std::string_view model, int64_t created,
+                               const std::vector<OpenAiAdapter>& adapters) {
+  const auto entry = [&](std::string_view id) -> Json {
+    return {{"id", id}, {"object", "model"}, {"created", created}, {"owned_by", "rbee"}};
+  };
   Json out = {{"object", "list"}};
-  out["data"] = Json::array({std::move(entry)});
+  out["data"] = Json::array({entry(model)});
+  for (const OpenAiAdapter& adapter : adapters) {
+    Json one = entry(adapter.name);
+    one["root"] = adapter.path;
+    one["parent"] = model;
+    out["data"].push_back(std::move(one));
+  }
   return dump(out);
 }
 

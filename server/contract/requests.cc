@@ -5,6 +5,7 @@
 #include "rbee/core/cat.h"
 #include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
+#include "server/contract/lora_fields.h"
 
 namespace rbee::server {
 namespace {
@@ -131,6 +132,7 @@ GenerateRequest parse_generate(std::string_view body) {
   request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
   read_sampling(reader, request);
   read_turn(reader, request);
+  read_adapters(reader, errors, request);
   request.stop = read_stop(reader);
   request.constraint = read_constraint(reader, body, errors);
   request.stream = reader.boolean("stream");

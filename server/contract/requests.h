@@ -70,6 +70,13 @@ struct ConstraintFields {
   std::vector<std::string> choices;
 };
 
+// An adapter that an answer takes, by its place in the list of adapters or its name.
+struct LoraField {
+  std::optional<int32_t> id;
+  std::string name;
+  std::optional<float> scale;  // absent: the adapter's own
+};
+
 // Fields that were absent or null are empty; ranges are those of engine.h.
 struct GenerateRequest : SamplingFields {
   std::string prompt;  // exactly one of prompt and messages
@@ -83,6 +90,8 @@ struct GenerateRequest : SamplingFields {
   std::optional<int32_t> logprobs;  // likeliest tokens shown beside each; OpenAI's routes only
   std::optional<std::string> user;  // whose turn it is among those who wait
   std::optional<int32_t> priority;
+  std::string model;  // as sent: an adapter's name, or anything
+  std::optional<std::vector<LoraField>> lora;
 };
 
 // A body of POST /v1/jobs, /v1/inference or /v1/infer: {"operation":"infer", ...} or the same

@@ -77,7 +77,7 @@ Response messages(LlmService& service, const Request& request) {
     GenerateRequest body = parse_anthropic(request.body);
     if (!body.user) body.user = request.sender();
     const auto answer = [&](const std::string& id) {
-      return AnthropicAnswer{.id = "msg_" + id, .model = service.model_id()};
+      return AnthropicAnswer{.id = "msg_" + id, .model = service.answering_model(body)};
     };
     if (*body.stream) {
       return event_stream(

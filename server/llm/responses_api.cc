@@ -88,7 +88,7 @@ Response respond(LlmService& service, const Request& request) {
     const auto answer = [&](const std::string& id) {
       return ResponseAnswer{
           .id = id,
-          .model = service.model_id(),
+          .model = service.answering_model(body.generate),
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
           .request = body};
     };

@@ -5,6 +5,7 @@
 #include "server/contract/openai_responses.h"
 #include "server/llm/anthropic.h"
 #include "server/llm/embedding_refusals.h"
+#include "server/llm/lora_routes.h"
 #include "server/llm/page.h"
 #include "server/llm/responses_api.h"
 #include "server/llm/text_routes.h"
@@ -57,7 +58,11 @@ void add_openai_routes(Router& router, LlmService& service) {
   const int64_t created = std::chrono::duration_cast<std::chrono::seconds>(now).count();
   router.add(
       {.method = "GET", .pattern = "/v1/models", .handler = [&service, created](const Request&) {
-         return json_response(200, openai_models_json(service.model_id(), created));
+         std::vector<OpenAiAdapter> adapters;
+         for (const engine::LoraInfo& info : service.loras()) {
+           adapters.push_back({info.name, info.path});
+         }
+         return json_response(200, openai_models_json(service.model_id(), created, adapters));
        }});
   for (const auto& [path, parse] : {std::pair{"/v1/chat/completions", &parse_openai_chat},
                                     std::pair{"/v1/completions", &parse_openai_completion}}) {
@@ -71,7 +76,8 @@ void add_openai_routes(Router& router, LlmService& service) {
 
 }  // namespace
 
-Router llm_routes(LlmService& service, std::function<void()> shutdown) {
+Router llm_routes(LlmService& service, std::function<void()> shutdown,
+                  const LlmRouteOptions& options) {
   Router router;
   add_worker_routes(router, service, std::move(shutdown));
   add_page_routes(router);
@@ -79,6 +85,7 @@ Router llm_routes(LlmService& service, std::function<void()> shutdown) {
   add_text_routes(router, service);
   add_anthropic_routes(router, service);
   add_responses_route(router, service);
+  add_lora_routes(router, service, options.lora_loading);
   add_embedding_refusals(router, service);
   const auto post = [&](const char* path, Handler handler) {
     router.add(

@@ -24,26 +24,6 @@ engine::Constraint to_engine(const ConstraintFields& wire) {
           .choices = wire.choices};
 }
 
-engine::Request engine_request(const GenerateRequest& wire, const std::string& job_id) {
-  engine::Request request;
-  request.job_id = job_id;
-  request.prompt = wire.prompt;
-  request.messages = to_engine(wire.messages);
-  request.chat = to_engine(wire.chat);
-  const auto set = [](auto& field, const auto& value) {
-    if (value) field = *value;
-  };
-  set(request.max_tokens, wire.max_tokens);
-  request.sampling = to_engine(wire);
-  request.stop = wire.stop;
-  request.constraint = to_engine(wire.constraint);
-  request.logprobs = wire.logprobs;
-  request.speculative = wire.speculative;
-  set(request.client, wire.user);
-  set(request.priority, wire.priority);
-  return request;
-}
-
 // Of an answer's job; the first one's is the answer's own.
 std::string choice_id(const std::string& id, int32_t index) {
   return index == 0 ? id : cat(id, "-", index);
@@ -79,6 +59,28 @@ engine::ChatOptions to_engine(const ChatFields& fields) {
     out.tools.push_back({tool.name, tool.json, tool.parameters, tool.strict});
   }
   return out;
+}
+
+engine::Request LlmService::engine_request(const GenerateRequest& wire,
+                                           const std::string& job_id) const {
+  engine::Request request;
+  request.job_id = job_id;
+  request.prompt = wire.prompt;
+  request.messages = to_engine(wire.messages);
+  request.chat = to_engine(wire.chat);
+  const auto set = [](auto& field, const auto& value) {
+    if (value) field = *value;
+  };
+  set(request.max_tokens, wire.max_tokens);
+  request.lora = loras_of(wire);
+  request.sampling = to_engine(wire);
+  request.stop = wire.stop;
+  request.constraint = to_engine(wire.constraint);
+  request.logprobs = wire.logprobs;
+  request.speculative = wire.speculative;
+  set(request.client, wire.user);
+  set(request.priority, wire.priority);
+  return request;
 }
 
 std::shared_ptr<LlmJob> LlmService::make_job(std::string id, std::unique_ptr<Reply> reply,
@@ -123,7 +125,7 @@ OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return {.chat = request.chat,
           .id = (request.chat ? "chatcmpl-" : "cmpl-") + id,
-          .model = model_id(),
+          .model = answering_model(request.generate),
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
 }
 

@@ -2,9 +2,11 @@
 // The chat worker behind its routes: turns requests into jobs of the engine.
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "rbee/engine/engine.h"
+#include "server/contract/lora_fields.h"
 #include "server/contract/openai_requests.h"
 #include "server/llm/job.h"
 #include "server/llm/metrics.h"
@@ -42,6 +44,16 @@ class LlmService final : public WorkerService {
                                          const MakeReply<DelayedResponse>& make) {
     return start(request, make);
   }
+  // The name that an answer to the request goes under: an adapter's, else the model's.
+  std::string answering_model(const GenerateRequest& request) const;
+  // The engine's adapters, with the scales that requests take which name none.
+  std::vector<engine::LoraInfo> loras() const;
+  // Those scales; 0 for adapters that are not in the list. Throws not_found and invalid_argument.
+  void set_default_loras(const std::vector<LoraField>& scales);
+  // Answered when requests can take the adapter; what the engine throws becomes the answer.
+  std::shared_ptr<DelayedResponse> load_lora(const LoraOrder& order,
+                                             std::function<Response(const LoraOrder&)> loaded);
+  void unload_lora(const std::string& name);  // throws not_found
   // What needs the model's tokenizer or template alone, on a thread of its own.
   std::shared_ptr<DelayedResponse> beside(std::function<Response(const engine::Engine&)> work) {
     return side_work_.submit([this, work = std::move(work)] { return work(engine_); });
@@ -55,6 +67,9 @@ class LlmService final : public WorkerService {
  private:
   State state() const override;
   OpenAiAnswer openai_answer(const OpenAiRequest& request, const std::string& id) const;
+  engine::Request engine_request(const GenerateRequest& wire, const std::string& job_id) const;
+  std::vector<engine::LoraChoice> loras_of(const GenerateRequest& request) const;
+  std::vector<engine::LoraChoice> named(const std::vector<LoraField>& fields) const;
   void count_rejected() override { metrics_->count(Outcome::rejected); }
   template <typename To>
   std::shared_ptr<To> start(const GenerateRequest& request, const MakeReply<To>& make) {
@@ -75,6 +90,8 @@ class LlmService final : public WorkerService {
 
   engine::Engine& engine_;
   const std::shared_ptr<Metrics> metrics_ = std::make_shared<Metrics>();
+  mutable std::mutex loras_mutex_;
+  std::vector<engine::LoraChoice> default_loras_;  // of requests that name none
   SideWork side_work_{64};
 };
 

@@ -73,6 +73,16 @@ TEST(ChatClients, OpenAisOwnPythonClient) {
   run_client(worker, "openai_chat_client.py");
 }
 
+TEST(ChatClients, OpenAisOwnPythonClientChoosesAdapters) {
+  const test::ModelFolder model(RBEE_TEST_DATA);
+  const std::string adapter = cat(RBEE_TEST_DATA, "/models/data/lora/smollm");
+  Process worker(LLM_WORKER,
+                 {"--model", model.path().string(), "--port", "0", "--threads", "1", "--context",
+                  "256", "--model-ref", "hf:tiny/chat", "--lora", cat("loud=", adapter), "--lora",
+                  cat("quiet=", adapter, ":0.25"), "--lora-loading"});
+  run_client(worker, "openai_lora_client.py", {adapter});
+}
+
 TEST(ChatClients, TheOpenApiDocumentIsTrue) {
   Process worker(FAKE_WORKER, {"--model", "any", "--port", "0", "--host", "127.0.0.1"},
                  {"LLORCH_API_TOKEN=secret"});

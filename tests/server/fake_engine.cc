@@ -248,4 +248,20 @@ void FakeEngine::play(const Item& item) {
                           .decode_ms = 10});
 }
 
+std::vector<engine::LoraInfo> FakeEngine::loras() const {
+  const std::scoped_lock lock(mutex_);
+  return loras_;
+}
+
+void FakeEngine::load_lora(engine::LoraInfo info) {
+  if (info.path == "nowhere") fail(Code::not_found, info.path, "there is no such file or folder");
+  const std::scoped_lock lock(mutex_);
+  loras_.push_back(std::move(info));
+}
+
+bool FakeEngine::unload_lora(std::string_view name) {
+  const std::scoped_lock lock(mutex_);
+  return std::erase_if(loras_, [&](const engine::LoraInfo& info) { return info.name == name; }) > 0;
+}
+
 }  // namespace rbee::testing

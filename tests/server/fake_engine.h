@@ -52,6 +52,11 @@ class FakeEngine final : public engine::Engine {
   std::string render(const std::vector<engine::ChatMessage>& messages,
                      const engine::ChatOptions& options) const override;
 
+  // No path is wrong but "nowhere".
+  std::vector<engine::LoraInfo> loras() const override;
+  void load_lora(engine::LoraInfo info) override;
+  bool unload_lora(std::string_view name) override;
+
   // Lets everything go on that the script holds, now and later.
   void release();
   // What submit() throws from now on.
@@ -85,6 +90,7 @@ class FakeEngine final : public engine::Engine {
   std::set<std::string> alive_;  // waiting or running
   std::set<std::string> cancel_ids_;
   engine::Request last_;
+  std::vector<engine::LoraInfo> loras_;
   bool released_ = false;
   bool stopping_ = false;
   int ended_ = 0;

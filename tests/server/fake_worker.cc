@@ -34,6 +34,9 @@ class StuckEngine final : public rbee::engine::Engine {
                      const rbee::engine::ChatOptions& options) const override {
     return inner_.render(messages, options);
   }
+  std::vector<rbee::engine::LoraInfo> loras() const override { return inner_.loras(); }
+  void load_lora(rbee::engine::LoraInfo info) override { inner_.load_lora(std::move(info)); }
+  bool unload_lora(std::string_view name) override { return inner_.unload_lora(name); }
   void stop() override { std::this_thread::sleep_for(std::chrono::hours(1)); }
 
  private:

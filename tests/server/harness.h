@@ -19,6 +19,7 @@ struct WorkerOptions {
   server::JobStoreOptions jobs;
   std::string token;
   std::function<void()> shutdown;
+  server::LlmRouteOptions routes;
 };
 
 struct Worker {
@@ -29,7 +30,7 @@ struct Worker {
                          .implementation = "llm-worker-rbee-test",
                          .version = "1.2.3",
                          .jobs = options.jobs}),
-        server(options.server, server::llm_routes(service, options.shutdown),
+        server(options.server, server::llm_routes(service, options.shutdown, options.routes),
                server::ApiKeys(options.token)) {
     service.set_port(server.port());
   }

@@ -11,6 +11,7 @@
 
 #include "rbee/engine/stepper.h"
 #include "rbee/io/checkpoint.h"
+#include "rbee/models/lora_adapter.h"
 #include "tools/rbee/commands.h"
 #include "tools/rbee/limits.h"
 #include "tools/rbee/model_options.h"
@@ -29,6 +30,7 @@ struct BenchOptions {
   int repetitions = 5;
   std::string cache_type = "auto";  // of keys and values
   int chunk = 0;                    // prompt tokens in one step; 0 = 512 on a CPU, 2048 on a GPU
+  std::string lora;                 // of every sequence; empty: none
   bool json = false;
 };
 
@@ -47,6 +49,8 @@ struct Result {
 double first_token_ms(const Result& result) {
   return result.prompt * 1000 / result.median;
 }
+
+constexpr int32_t kLoraSlot = 1;
 
 double tokens_per_second(int tokens, Clock::time_point start) {
   return tokens / std::chrono::duration<double>(Clock::now() - start).count();
@@ -68,8 +72,17 @@ engine::LeadersWanted likeliest(int64_t vocab) {
   return {.count = engine::lead_count(1, vocab), .vocab = vocab, .scales = {}};
 }
 
-double time_prompt(engine::Stepper& stepper, int tokens, int64_t chunk, int64_t vocab) {
+// What tests are run with.
+struct Setting {
+  engine::Stepper& stepper;
+  int64_t vocab;
+  std::vector<engine::LoraUse> lora;  // of every sequence
+};
+
+double time_prompt(const Setting& setting, int tokens, int64_t chunk) {
+  auto& [stepper, vocab, lora] = setting;
   engine::Sequence sequence(stepper.pool());
+  sequence.lora = lora;
   sequence.tokens = some_tokens(tokens, vocab);
   const auto start = Clock::now();
   for (int64_t left = tokens; left > 0;) {
@@ -93,13 +106,15 @@ struct Generation {
   int depth;      // tokens of each before; what the cache holds of them is of no interest
 };
 
-double time_generation(engine::Stepper& stepper, const Generation& of, int64_t vocab) {
+double time_generation(const Setting& setting, const Generation& of) {
+  auto& [stepper, vocab, lora] = setting;
   std::deque<engine::Sequence> sequences;
   std::vector<engine::Stepper::Work> work;
   std::vector<int32_t> rows;
   for (int i = 0; i < of.sequences; ++i) {
     engine::Sequence& sequence = sequences.emplace_back(stepper.pool());
     sequence.tokens = some_tokens(of.depth + of.tokens + 1, vocab);
+    sequence.lora = lora;
     sequence.cached = of.depth;
     work.push_back({&sequence, 1});
     rows.push_back(i);
@@ -222,6 +237,11 @@ class Bench {
     check(longest <= model_.info.context_length, "--context", model_.info.context_length,
           " tokens are too few for ", longest);
     if (options.cache_type != "auto") kv_dtype_ = parse_dtype(options.cache_type);
+    if (!options.lora.empty()) {
+      const engine::LoraInfo info = engine::parse_lora(options.lora);
+      models::LoraAdapter(info.path, *model_.model).put(kLoraSlot);
+      lora_ = {{.slot = kLoraSlot, .scale = info.scale}};
+    }
     stepper_.emplace(*model_.model, *model_.device,
                      engine::StepperOptions{.cache_tokens = cache_tokens(), .kv_dtype = kv_dtype_});
     limits_ = measure_limits(*model_.device, options.model.threads, weight_bytes_);
@@ -243,6 +263,8 @@ class Bench {
   }
 
  private:
+  Setting setting() { return {.stepper = *stepper_, .vocab = vocab_, .lora = lora_}; }
+
   // Each sequence begins a block of its own.
   int64_t cache_tokens() const {
     const int64_t block = engine::StepperOptions{}.block_size;
@@ -257,14 +279,14 @@ class Bench {
                           : model_.device->host_accessible() ? 512
                                                              : 2048;
     results_.push_back(repeat(cat("pp", tokens), options_.repetitions,
-                              [&] { return time_prompt(*stepper_, tokens, chunk, vocab_); }));
+                              [&] { return time_prompt(setting(), tokens, chunk); }));
     results_.back().prompt = tokens;
     set_prompt_limit(results_.back(), model_, limits_);
   }
 
   void time_generation_of(const Generation& of) {
-    results_.push_back(repeat(name_of(of), options_.repetitions,
-                              [&] { return time_generation(*stepper_, of, vocab_); }));
+    results_.push_back(
+        repeat(name_of(of), options_.repetitions, [&] { return time_generation(setting(), of); }));
     const auto cached = static_cast<double>(engine::cache_token_bytes(*model_.model, kv_dtype_));
     set_generation_limit(results_.back(), of, weight_bytes_, cached, model_, limits_);
   }
@@ -274,6 +296,7 @@ class Bench {
   const int64_t vocab_;
   const double weight_bytes_;
   std::optional<DType> kv_dtype_;
+  std::vector<engine::LoraUse> lora_;
   std::optional<engine::Stepper> stepper_;
   Limits limits_;
   std::vector<Result> results_;
@@ -306,6 +329,7 @@ Command add_bench(CLI::App& parent) {
                   "timed runs of each; the median is shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  app->add_option("--lora", options->lora, "PATH[:SCALE]: a LoRA adapter that all sequences take");
   app->add_flag("--json", options->json, "one JSON object a line");
   return {app, [options, serve] {
             if (serve.app->parsed()) return serve.run();

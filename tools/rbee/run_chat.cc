@@ -24,6 +24,7 @@ struct RunOptions {
   std::string prompt;
   std::string system;
   std::vector<std::string> stop;
+  std::vector<std::string> loras;
   std::string grammar, json_schema, regex;  // at most one is not empty
   int32_t max_tokens = 512;
   bool raw = false;
@@ -41,6 +42,10 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--system", options->system, "system message");
   app.add_option("--stop", options->stop, "text that ends the answer; may be given several times");
+  app.add_option("--lora", options->loras,
+                 "PATH[:SCALE]: a LoRA adapter, PEFT's folder or a GGUF file; may be given several "
+                 "times")
+      ->allow_extra_args(false);
   auto* form = app.add_option_group("form", "the form that the answer has to have");
   form->add_option("--grammar", options->grammar, "a file with a grammar in GBNF")
       ->check(CLI::ExistingFile);
@@ -83,6 +88,7 @@ engine::Finished answer(engine::Engine& engine, engine::Request request, const R
   request.sampling = sampling_of(options.sampling);
   request.stop = options.stop;
   request.constraint = constraint_of(options);
+  for (const engine::LoraInfo& info : engine.loras()) request.lora.push_back({info.name, {}});
   engine.submit(std::move(request), sink);
   const engine::Finished finished = sink->wait();
   std::printf("\n");
@@ -95,8 +101,11 @@ engine::Finished answer(engine::Engine& engine, engine::Request request, const R
 }
 
 std::unique_ptr<engine::Engine> make_engine(const RunOptions& options) {
+  std::vector<engine::LoraInfo> loras;
+  for (const std::string& text : options.loras) loras.push_back(engine::parse_lora(text));
   return engine::make_llm_engine(load(options.model),
                                  {.max_running = 1,
+                                  .loras = std::move(loras),
                                   .speculative = options.speculative == "ngram",
                                   .draft_tokens = options.draft_tokens});
 }

@@ -10,8 +10,10 @@
 namespace rbee::workers {
 namespace {
 
-// Flags that hives pass and this worker has no use for.
+// What is read in another form than it is used in, and flags that hives pass and this worker has no
+// use for.
 struct Tolerated {
+  std::vector<std::string> loras;
   std::string backend;
   std::string device;
   std::string queen_url;
@@ -62,6 +64,22 @@ void add_output_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
+void add_lora_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
+  app.add_option("--lora,--lora-modules", tolerated.loras,
+                 "NAME=PATH[:SCALE]: a LoRA adapter, PEFT's folder or a GGUF file, that requests "
+                 "can name; may be given several times")
+      ->check([](const std::string& text) -> std::string {
+        try {
+          (void)engine::parse_lora(text);
+          return "";
+        } catch (const Error& error) {
+          return error.what();
+        }
+      });
+  app.add_flag("--lora-loading", flags.lora_loading,
+               "Clients may load and unload adapters, from any path that the worker can read");
+}
+
 void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
   add_common_flags(app, flags);
   app.add_option("--model", flags.model, "GGUF or safetensors file, or Hugging Face folder")
@@ -83,6 +101,7 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
       ->check(CLI::IsMember({"auto", "mean", "cls", "last"}))
       ->capture_default_str();
   add_batching_flags(app, flags);
+  add_lora_flags(app, flags, tolerated);
   add_output_flags(app, flags);
   app.add_option("--device", tolerated.device, "Same, as hives call it");
   app.add_option("--backend", tolerated.backend, "Label; not used");
@@ -91,6 +110,7 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
 }
 
 void apply(const Tolerated& tolerated, const CLI::App& app, Flags& flags) {
+  for (const std::string& text : tolerated.loras) flags.loras.push_back(engine::parse_lora(text));
   if (flags.hive_url.empty()) flags.hive_url = tolerated.queen_url;
   if (tolerated.local_mode && flags.host.empty()) flags.host = "127.0.0.1";
   int ordinal = 0;

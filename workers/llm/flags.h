@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "rbee/engine/engine.h"
 #include "workers/common/worker.h"
 
 namespace rbee::workers {
@@ -23,6 +25,8 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   int32_t draft_tokens = 8;               // guessed at most
   std::string tool_parser = "auto";       // how the model writes calls
   std::string reasoning_parser = "auto";  // and reasoning
+  std::vector<engine::LoraInfo> loras;    // adapters that requests can take
+  bool lora_loading = false;              // and clients may load more
   int64_t step_tokens = 0;                // of a step at most; 0 = see engine::LlmOptions
 };
 

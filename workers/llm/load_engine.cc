@@ -40,6 +40,9 @@ void say_loaded(const engine::ModelInfo& info) {
 }
 
 std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Device& device) {
+  if (!flags.loras.empty() || flags.lora_loading) {
+    fail(Code::unsupported, "--lora", "adapters of models for embeddings are not implemented");
+  }
   std::optional<models::Pooling> pooling;
   if (flags.pooling != "auto") pooling = models::parse_pooling(flags.pooling);
   engine::EmbeddingSource source =
@@ -58,6 +61,7 @@ std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
                              .max_waiting = flags.max_waiting,
                              .step_tokens = flags.step_tokens,
                              .cache_tokens = flags.cache_tokens,
+                             .loras = flags.loras,
                              .speculative = flags.speculative == "ngram",
                              .draft_tokens = flags.draft_tokens};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);

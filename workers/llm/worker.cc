@@ -9,18 +9,20 @@ namespace {
 
 class ServedChat final : public Served {
  public:
-  ServedChat(std::unique_ptr<engine::Engine> engine, server::ServiceOptions options)
-      : engine_(std::move(engine)), service_(*engine_, std::move(options)) {}
+  ServedChat(std::unique_ptr<engine::Engine> engine, server::ServiceOptions options,
+             const server::LlmRouteOptions& routes)
+      : engine_(std::move(engine)), service_(*engine_, std::move(options)), routes_(routes) {}
 
   server::WorkerService& service() override { return service_; }
   server::Router routes(std::function<void()> shutdown) override {
-    return server::llm_routes(service_, std::move(shutdown));
+    return server::llm_routes(service_, std::move(shutdown), routes_);
   }
   void stop() override { engine_->stop(); }
 
  private:
   std::unique_ptr<engine::Engine> engine_;
   server::LlmService service_;
+  server::LlmRouteOptions routes_;
 };
 
 class ServedEmbeddings final : public Served {
@@ -42,12 +44,13 @@ class ServedEmbeddings final : public Served {
 };
 
 std::unique_ptr<Served> serve(std::unique_ptr<engine::Engine> engine,
-                              server::ServiceOptions options) {
-  return std::make_unique<ServedChat>(std::move(engine), std::move(options));
+                              server::ServiceOptions options,
+                              const server::LlmRouteOptions& routes) {
+  return std::make_unique<ServedChat>(std::move(engine), std::move(options), routes);
 }
 
 std::unique_ptr<Served> serve(std::unique_ptr<engine::EmbeddingEngine> engine,
-                              server::ServiceOptions options) {
+                              server::ServiceOptions options, const server::LlmRouteOptions&) {
   return std::make_unique<ServedEmbeddings>(std::move(engine), std::move(options));
 }
 
@@ -62,8 +65,10 @@ int run_llm_worker(const Program& program, LoadEngine load, int argc, const char
                                    .model_id = flags.model_ref,
                                    .implementation = program.name,
                                    .version = RBEE_VERSION};
-    return std::visit([&](auto engine) { return serve(std::move(engine), std::move(options)); },
-                      load(flags));
+    const server::LlmRouteOptions routes{.lora_loading = flags.lora_loading};
+    return std::visit(
+        [&](auto engine) { return serve(std::move(engine), std::move(options), routes); },
+        load(flags));
   });
 }
 
