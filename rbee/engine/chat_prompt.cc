@@ -24,6 +24,24 @@ Json call_json(const ToolCall& call, Arguments form) {
           {"function", {{"name", call.name}, {"arguments", std::move(arguments)}}}};
 }
 
+// Texts and pictures in turn, as templates of models that see take them.
+Json parts_of(const ChatMessage& message) {
+  Json out = Json::array();
+  size_t at = 0;
+  const auto add_text = [&](size_t end) {
+    if (end > at) {
+      out.push_back({{"type", "text"}, {"text", message.content.substr(at, end - at)}});
+    }
+    at = end;
+  };
+  for (const ChatPicture& picture : message.pictures) {
+    add_text(picture.at);
+    out.push_back({{"type", "image"}});
+  }
+  add_text(message.content.size());
+  return out;
+}
+
 std::string extra_of(const ChatMessage& message, Arguments form) {
   Json out = Json::object();
   if (!message.reasoning.empty()) out["reasoning_content"] = message.reasoning;
@@ -36,6 +54,7 @@ std::string extra_of(const ChatMessage& message, Arguments form) {
       out["tool_calls"].push_back(call_json(call, form));
     }
   }
+  if (!message.pictures.empty()) out["content"] = parts_of(message);
   if (!message.tool_call_id.empty()) out["tool_call_id"] = message.tool_call_id;
   if (!message.name.empty()) out["name"] = message.name;
   return out.empty() ? std::string() : out.dump(-1, ' ', false, Json::error_handler_t::replace);

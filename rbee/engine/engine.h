@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,10 @@
 
 #include "rbee/core/error.h"
 #include "rbee/engine/sampling.h"
+
+namespace rbee::io {
+struct Pixels;
+}
 
 namespace rbee::engine {
 
@@ -20,13 +25,41 @@ struct ToolCall {
   std::string arguments;  // JSON
 };
 
+// A PNG or JPEG file, decoded once however many requests share it.
+class PictureFile {
+ public:
+  explicit PictureFile(std::string bytes) : bytes_(std::move(bytes)) {}
+
+  const std::string& bytes() const { return bytes_; }
+  // What `make` makes of it; calls after the first give the same. Thread-safe.
+  template <typename Make>
+  std::shared_ptr<const io::Pixels> pixels(const Make& make) const {
+    const std::scoped_lock lock(mutex_);
+    if (!pixels_) pixels_ = make(bytes_);
+    return pixels_;
+  }
+
+ private:
+  std::string bytes_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const io::Pixels> pixels_;
+};
+
+// A picture within a message.
+struct ChatPicture {
+  size_t at = 0;  // bytes of the content in front of it
+  std::shared_ptr<const PictureFile> file;
+  std::string field;  // as errors name it
+};
+
 struct ChatMessage {
   std::string role;
   std::string content;
-  std::string reasoning = {};             // of the assistant, in front of the content
-  std::vector<ToolCall> tool_calls = {};  // of the assistant
-  std::string tool_call_id = {};          // of role tool: the call that is answered
-  std::string name = {};                  // of role tool: the function, where it is known
+  std::string reasoning = {};              // of the assistant, in front of the content
+  std::vector<ToolCall> tool_calls = {};   // of the assistant
+  std::string tool_call_id = {};           // of role tool: the call that is answered
+  std::string name = {};                   // of role tool: the function, where it is known
+  std::vector<ChatPicture> pictures = {};  // in order of `at`
 };
 
 // A function that the model may call.
@@ -165,6 +198,9 @@ struct ModelInfo {
   int64_t parameters = 0;
   int64_t weight_bytes = 0;    // resident bytes of the weights
   int64_t kv_cache_bytes = 0;  // resident bytes of the KV cache
+  int32_t picture_tokens =
+      0;                     // that a picture takes of the context; 0 = the model reads text alone
+  int32_t max_pictures = 0;  // of a request
 };
 
 // An adapter that requests can take.
@@ -195,6 +231,7 @@ struct EngineStats {
   uint64_t preemptions = 0;      // requests that lost their blocks to others, for a while
   uint64_t prefix_queries = 0;   // tokens looked up in the cache when requests began
   uint64_t prefix_hits = 0;      // of these, tokens that were there
+  uint64_t pictures = 0;  // that the model has looked at; equal ones once while they are kept
   int64_t kv_blocks_total = 0;
   int64_t kv_blocks_used = 0;  // by running requests
   int64_t kv_blocks_kept = 0;  // by texts that may come again; given up when needed
@@ -232,6 +269,11 @@ class Engine {
   virtual void load_lora(LoraInfo info) = 0;
   // New requests do not find it any more; thread-safe. False: there is none of this name.
   virtual bool unload_lora(std::string_view name) = 0;
+  // The tokens of that text, with those of the messages' pictures. Throws invalid_argument.
+  virtual std::vector<int32_t> chat_tokens(const std::vector<ChatMessage>& messages,
+                                           const ChatOptions& options) const {
+    return tokenize(render(messages, options), {});
+  }
   // Takes no new work, cancels everything, and joins the engine's thread. Idempotent.
   virtual void stop() = 0;
 };

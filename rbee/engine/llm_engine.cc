@@ -10,6 +10,7 @@
 
 #include "rbee/core/log.h"
 #include "rbee/engine/llm_job.h"
+#include "rbee/engine/request_pictures.h"
 #include "rbee/engine/scheduler.h"
 #include "rbee/engine/stepper.h"
 #include "rbee/engine/token_choice.h"
@@ -30,6 +31,8 @@ constexpr int64_t kBesideShareOfGpu = 2;
 // Tokens guessed ahead at most.
 constexpr int32_t kMaxDraft = 64;
 
+constexpr int32_t kMostPictures = 1024;
+
 // Rows of a tile that GPUs multiply by.
 constexpr int64_t kRowTileOfGpu = 128;
 
@@ -48,6 +51,8 @@ LlmOptions resolve(const TextModel& text, LlmOptions options) {
   check(options.step_tokens >= 0, "step_tokens", options.step_tokens, " is negative");
   check(options.draft_tokens >= 1 && options.draft_tokens <= kMaxDraft, "draft_tokens",
         options.draft_tokens, " is outside of 1 to ", kMaxDraft);
+  check(options.max_pictures >= 1 && options.max_pictures <= kMostPictures, "max_pictures",
+        options.max_pictures, " is outside of 1 to ", kMostPictures);
   check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
   if (options.step_tokens == 0) {
     options.step_tokens =
@@ -88,6 +93,10 @@ class LlmEngine final : public Engine {
         shelf_(*text_.model, options_.loras),
         scheduler_(stepper_.pool(), scheduling(options_, *text_.device)) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
+    if (const models::PictureEncoder* pictures = text_.model->pictures()) {
+      pictures_.emplace(*pictures, *text_.device);
+      text_.info.max_pictures = options_.max_pictures;
+    }
     stats_.kv_blocks_total = stepper_.pool().total();
     prepare();
     thread_ = std::thread([this] { loop(); });
@@ -104,6 +113,9 @@ class LlmEngine final : public Engine {
                               .draft_tokens = speculative ? options_.draft_tokens : 0,
                               .lora = shelf_.take(request.lora),
                               .prompt = std::nullopt};
+    const models::PictureEncoder* encoder = text_.model->pictures();
+    job_options.pictures =
+        read_pictures(request, encoder == nullptr ? 0 : encoder->side(), options_.max_pictures);
     // On the caller's thread: a large grammar does not hold up the others' answers.
     AnswerForm form = form_of(request, text_.format);
     if (form.binds()) {
@@ -174,6 +186,12 @@ class LlmEngine final : public Engine {
     there.get();
   }
   bool unload_lora(std::string_view name) override { return shelf_.remove(name); }
+  std::vector<int32_t> chat_tokens(const std::vector<ChatMessage>& messages,
+                                   const ChatOptions& options) const override {
+    Request request;
+    request.messages = messages;
+    return text_.encode(request, text_.render(messages, options)).tokens;
+  }
 
   void stop() override {
     {
@@ -285,7 +303,7 @@ class LlmEngine final : public Engine {
       bool ready = false;
       guarded([&](const Error& error) { fail_one(job, error); },
               [&] {
-                job.encode();
+                job.encode(pictures_ ? &*pictures_ : nullptr);
                 ready = true;
               });
       if (!ready) continue;
@@ -300,6 +318,7 @@ class LlmEngine final : public Engine {
   Parts with_drafts(Parts parts) {
     int64_t room = options_.step_tokens;
     for (const Scheduler::Part& part : parts) room -= part.count;
+    room = std::max<int64_t>(room, 0);  // a picture may have taken more
     for (Scheduler::Part& part : parts) {
       LlmJob& job = job_of(part.ticket);
       Sequence& sequence = job.sequence;
@@ -504,6 +523,7 @@ class LlmEngine final : public Engine {
     const KvBlockPool& pool = stepper_.pool();
     const SchedulerCounts& counts = scheduler_.counts();
     const std::scoped_lock lock(mutex_);
+    stats_.pictures = pictures_ ? static_cast<uint64_t>(pictures_->encoded()) : 0;
     stats_.running = static_cast<int32_t>(scheduler_.running().size());
     stats_.preemptions = counts.preemptions;
     stats_.prefix_queries = counts.prefix_queries;
@@ -565,7 +585,8 @@ class LlmEngine final : public Engine {
   const LlmOptions options_;
   Stepper stepper_;
   LoraShelf shelf_;
-  Scheduler scheduler_;           // engine thread only
+  Scheduler scheduler_;                   // engine thread only
+  std::optional<PictureCache> pictures_;  // engine thread only
   std::deque<JobPtr> following_;  // engine thread only: the scheduler does not know them yet
   std::vector<JobPtr> unsent_;    // engine thread only: jobs with text to send
   std::atomic<bool> lost_ = false;

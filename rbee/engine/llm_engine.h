@@ -26,6 +26,7 @@ struct LlmOptions {
   std::vector<LoraInfo> loras;    // adapters that requests can take
   bool speculative = false;       // guess tokens ahead, where a request does not say
   int32_t draft_tokens = 8;       // guessed at most, 1 to 64
+  int32_t max_pictures = 16;      // of a request, 1 to 1024
   std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions
 };
 

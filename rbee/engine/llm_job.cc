@@ -56,7 +56,8 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
       stops_(request_.stop),
       // What a constraint allows is known for the next token only.
       draft_length_(options.grammar ? 0 : options.draft_tokens),
-      prompt_(std::move(options.prompt)) {
+      prompt_(std::move(options.prompt)),
+      pictures_(std::move(options.pictures)) {
   for (const TakenLora& taken : lora_) sequence.lora.push_back({taken.adapter->slot, taken.scale});
   sequence.kv.set_mark(cache_mark(lora_));
   if (!options.grammar) return;
@@ -64,15 +65,21 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
   sampler_.allow(constrained_->mask());
 }
 
-void LlmJob::encode() {
+void LlmJob::encode(PictureCache* pictures) {
   if (prompt_tokens_ > 0) return;
   if (!prompt_) prompt_ = model_.prompt_of(request_);
-  std::vector<text::TokenId> tokens = model_.encode(request_, *prompt_);
-  const int64_t length = std::ssize(tokens);
+  TextModel::Encoded encoded = model_.encode(request_, *prompt_);
+  const int64_t length = std::ssize(encoded.tokens);
   check(length > 0, "prompt", "it has no tokens");
   check(length < model_.info.context_length, "prompt", "its ", length,
         " tokens leave no room in the context of ", model_.info.context_length);
-  sequence.tokens = std::move(tokens);
+  for (size_t i = 0; i < pictures_.size(); ++i) {
+    sequence.pictures.push_back({.first = encoded.pictures[i],
+                                 .count = model_.info.picture_tokens,
+                                 .picture = pictures->see(pictures_[i])});
+  }
+  pictures_.clear();
+  sequence.tokens = std::move(encoded.tokens);
   prompt_tokens_ = length;
   sampler_.set_rules(token_rules());
   if (request_.chat.split && !request_.messages.empty()) {

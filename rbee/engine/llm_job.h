@@ -10,6 +10,7 @@
 #include "rbee/engine/logprobs.h"
 #include "rbee/engine/lora_shelf.h"
 #include "rbee/engine/ngram_draft.h"
+#include "rbee/engine/request_pictures.h"
 #include "rbee/engine/sampler.h"
 #include "rbee/engine/stop_matcher.h"
 #include "rbee/engine/text_model.h"
@@ -22,7 +23,8 @@ struct LlmJobOptions {
   std::shared_ptr<const grammar::CompiledGrammar> grammar;  // null: no constraint
   int64_t draft_tokens = 0;                                 // guessed ahead at most; 0: none
   std::vector<TakenLora> lora;                              // of the request
-  std::optional<std::string> prompt;  // TextModel::prompt_of() the request; absent: not made yet
+  std::optional<std::string> prompt;     // TextModel::prompt_of() the request; absent: not made yet
+  std::vector<PixelsPtr> pictures = {};  // read_pictures() of the request
 };
 
 class LlmJob final : public Ticket {
@@ -39,8 +41,9 @@ class LlmJob final : public Ticket {
 
   // What follows is for the engine's thread.
 
-  // Makes tokens of the request, once. Throws invalid_argument.
-  void encode();
+  // Makes tokens of the request and looks at its pictures, once. pictures: null where the model
+  // reads text alone. Throws invalid_argument, and as the model's PictureEncoder.
+  void encode(PictureCache* pictures = nullptr);
   // The request has a place; its first tells the client.
   void start();
   // Appends tokens that may come next to the sequence, `most` at most, for one step. Returns how
@@ -92,6 +95,7 @@ class LlmJob final : public Ticket {
   int64_t drafted_ = 0;               // tokens at the end of the sequence that are guesses
   std::vector<ScoredChoice> scored_;  // since the last piece
   std::optional<std::string> prompt_;
+  std::vector<PixelsPtr> pictures_;
   std::optional<text::OutputParser> parser_;  // where the request wants its answer taken apart
   std::vector<text::OutputDelta> unsent_;
   std::optional<Clock::time_point> start_;

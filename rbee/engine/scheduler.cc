@@ -14,6 +14,21 @@ int64_t tokens_left(const Ticket& ticket) {
   return ticket.sequence.length() - ticket.sequence.cached;
 }
 
+// The first `count` tokens as others' are compared with them; memory: for those with pictures.
+std::span<const int32_t> compared(const Sequence& sequence, int64_t count,
+                                  std::vector<int32_t>& memory) {
+  if (sequence.pictures.empty()) {
+    return std::span(sequence.tokens).first(static_cast<size_t>(count));
+  }
+  return memory = sequence.keys(count);
+}
+
+// The most of `count` tokens behind the cached ones that cut no picture.
+int64_t uncut(const Sequence& sequence, int64_t count) {
+  const PictureSpan* span = sequence.cut_at(sequence.cached + count);
+  return span == nullptr ? count : std::max<int64_t>(span->first - sequence.cached, 0);
+}
+
 bool generates(const TicketPtr& ticket) {
   return tokens_left(*ticket) == 1;
 }
@@ -52,7 +67,8 @@ TicketPtr Scheduler::next() const {
 bool Scheduler::join() {
   TicketPtr ticket = waiting_.front();
   Sequence& sequence = ticket->sequence;
-  const int64_t found = sequence.kv.adopt(sequence.tokens);
+  std::vector<int32_t> memory;
+  const int64_t found = sequence.kv.adopt(compared(sequence, sequence.length(), memory));
   // A block is left to each of the others, or the newcomer would soon be thrown out again.
   const auto spare = static_cast<int64_t>(running_.size());
   if (!sequence.kv.reserve(sequence.length()) || pool_.available() < spare) {
@@ -94,10 +110,17 @@ void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
   if (prompts.empty()) return;
   const auto give = [&](Part& part, int64_t most) {
     const int64_t count = std::min({tokens_left(*part.ticket) - part.count, most, budget});
-    part.count += count;
-    budget -= count;
+    const int64_t before = part.count;
+    part.count = uncut(part.ticket->sequence, part.count + count);
+    budget -= part.count - before;
   };
   give(prompts.front(), (budget + 1) / 2);
+  if (prompts.front().count == 0) {
+    // A picture larger than its half, even than a step: it goes first, whatever it takes.
+    const Sequence& sequence = prompts.front().ticket->sequence;
+    prompts.front().count = sequence.cut_at(sequence.cached + 1)->end() - sequence.cached;
+    budget = std::max<int64_t>(budget - prompts.front().count, 0);
+  }
   std::vector<Part*> shortest;
   shortest.reserve(prompts.size());
   for (Part& part : prompts) shortest.push_back(&part);
@@ -125,7 +148,8 @@ std::vector<Scheduler::Part> Scheduler::plan() {
 void Scheduler::publish(std::span<const Part> parts) {
   for (const Part& part : parts) {
     Sequence& sequence = part.ticket->sequence;
-    sequence.kv.publish(std::span(sequence.tokens).first(static_cast<size_t>(sequence.cached)));
+    std::vector<int32_t> memory;
+    sequence.kv.publish(compared(sequence, sequence.cached, memory));
   }
 }
 

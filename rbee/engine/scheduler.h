@@ -16,7 +16,7 @@ namespace rbee::engine {
 
 struct SchedulerOptions {
   int32_t max_running = 1;      // tickets that share a step
-  int64_t step_tokens = 512;    // tokens of a step at most
+  int64_t step_tokens = 512;    // tokens of a step at most, unless a picture has more
   int64_t beside_tokens = 128;  // prompt tokens of a step in which tickets generate, at most
   // Rows that products take at a time: generation beside prompts is filled up to a multiple.
   int64_t row_tile = 1;

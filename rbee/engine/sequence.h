@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "rbee/engine/kv_blocks.h"
+#include "rbee/engine/picture_cache.h"
 
 namespace rbee::engine {
 
@@ -13,6 +16,16 @@ struct LoraUse {
   float scale = 0;
 };
 
+// Tokens that a picture stands in the place of. They see each other, so a step has all of them that
+// are not in the cache, or none.
+struct PictureSpan {
+  int64_t first = 0;
+  int64_t count = 0;
+  std::shared_ptr<const SeenPicture> picture;
+
+  int64_t end() const { return first + count; }
+};
+
 // Tokens of one sequence and how far they are in the cache.
 class Sequence {
  public:
@@ -20,9 +33,27 @@ class Sequence {
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
 
-  std::vector<int32_t> tokens;  // prompt, then generated
-  int64_t cached = 0;           // leading tokens whose keys and values are in the cache
-  std::vector<LoraUse> lora;    // that its tokens take
+  // The first `count` tokens as KvTable compares them: of a picture, its key.
+  std::vector<int32_t> keys(int64_t count) const {
+    std::vector<int32_t> out(tokens.begin(), tokens.begin() + count);
+    for (const PictureSpan& span : pictures) {
+      const auto begin = std::min(span.first, count), end = std::min(span.end(), count);
+      std::fill(out.begin() + begin, out.begin() + end, span.picture->key);
+    }
+    return out;
+  }
+
+  // The picture that tokens [.., end) would cut; null: none.
+  const PictureSpan* cut_at(int64_t end) const {
+    const auto found = std::ranges::find_if(
+        pictures, [&](const PictureSpan& span) { return span.first < end && end < span.end(); });
+    return found == pictures.end() ? nullptr : &*found;
+  }
+
+  std::vector<int32_t> tokens;        // prompt, then generated
+  std::vector<PictureSpan> pictures;  // of the prompt, in order
+  int64_t cached = 0;                 // leading tokens whose keys and values are in the cache
+  std::vector<LoraUse> lora;          // that its tokens take
   KvTable kv;
 };
 

@@ -149,10 +149,28 @@ void Stepper::list_adapters(std::span<const Work> work, IndexLists& lists) {
   }
 }
 
+// The pictures among a work's tokens, of which the first may be cached up to a block's end already.
+void Stepper::list_pictures(const Work& work, IndexLists& out) {
+  const Sequence& sequence = *work.sequence;
+  const int64_t begin = sequence.cached, end = begin + work.count;
+  for (const PictureSpan& span : sequence.pictures) {
+    if (span.end() <= begin || span.first >= end) continue;
+    RB_ASSERT(span.end() <= end);
+    const int64_t first = std::max(span.first, begin);
+    const int64_t row = std::ssize(out.ids) + first - begin;
+    out.pictures.push_back(
+        {row, span.picture->rows.slice(Axis{0}, first - span.first, span.end() - first)});
+    out.key_ends.resize(static_cast<size_t>(row), 0);
+    out.key_ends.resize(static_cast<size_t>(row + span.end() - first),
+                        static_cast<int32_t>(span.end()));
+  }
+}
+
 Stepper::IndexLists Stepper::list_indices(std::span<const Work> work) {
   IndexLists out;
   for (const Work& item : work) {
     const Sequence& sequence = *item.sequence;
+    list_pictures(item, out);
     for (int64_t i = sequence.cached; i < sequence.cached + item.count; ++i) {
       out.ids.push_back(sequence.tokens[static_cast<size_t>(i)]);
       out.positions.push_back(static_cast<int32_t>(i));
@@ -163,6 +181,7 @@ Stepper::IndexLists Stepper::list_indices(std::span<const Work> work) {
     out.widest = std::max(out.widest, sequence.kv.blocks().size());
   }
   list_adapters(work, out);
+  if (!out.pictures.empty()) out.key_ends.resize(out.ids.size(), 0);
   return out;
 }
 
@@ -179,6 +198,8 @@ Stepper::Indices Stepper::join(const IndexLists& lists, std::span<const Work> wo
               .rows = static_cast<int64_t>(logit_rows.size()),
               .single_queries = count_single_queries(lists.starts),
               .lora_each = static_cast<int64_t>(lists.lora_each),
+              .key_ends = !lists.key_ends.empty(),
+              .pictures = lists.pictures,
               .values = {}};
   const auto append = [&out](std::span<const int32_t> part) {
     out.values.insert(out.values.end(), part.begin(), part.end());
@@ -191,6 +212,7 @@ Stepper::Indices Stepper::join(const IndexLists& lists, std::span<const Work> wo
   append(logit_rows);
   append(lists.lora_slots);
   append(lists.lora_scales);
+  append(lists.key_ends);
   return out;
 }
 
@@ -237,13 +259,21 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
     batch.lora.slots = take({indices.tokens, indices.lora_each});
     batch.lora.scales = as_floats(take({indices.tokens, indices.lora_each}));
   }
+  if (indices.key_ends) batch.paged.key_ends = take({indices.tokens});
+  batch.pictures = indices.pictures;
   batch.paged.single_queries = indices.single_queries;
   return batch;
 }
 
 bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
   return Recording::supported(device_) && logit_rows.size() == work.size() &&
-         std::ranges::all_of(work, [](const Work& item) { return item.count == 1; });
+         std::ranges::all_of(work, [](const Work& item) {
+           const Sequence& sequence = *item.sequence;
+           const bool in_prompt = std::ranges::any_of(
+               sequence.pictures,
+               [&](const PictureSpan& span) { return sequence.cached < span.end(); });
+           return item.count == 1 && !in_prompt;
+         });
 }
 
 void Stepper::run_once(const Indices& indices, const LeadersWanted& wanted) {

@@ -71,6 +71,8 @@ class Stepper {
     int64_t rows = 0;
     int64_t single_queries = 0;  // see PagedBatch
     int64_t lora_each = 0;       // adapters of a token
+    bool key_ends = false;       // the list has them
+    std::vector<models::PictureRows> pictures = {};
     std::vector<int32_t> values;
   };
   // The parts of such a list.
@@ -80,6 +82,8 @@ class Stepper {
     // Of each token as many adapters as the sequence with the most has; scales as their bits.
     std::vector<int32_t> lora_slots, lora_scales;
     size_t lora_each = 0;
+    std::vector<int32_t> key_ends;  // of each token; empty without pictures
+    std::vector<models::PictureRows> pictures;
   };
   // A step whose shape comes again and again: one new token for each sequence.
   struct RecordedStep {
@@ -96,6 +100,7 @@ class Stepper {
   };
 
   static void list_adapters(std::span<const Work> work, IndexLists& lists);
+  static void list_pictures(const Work& work, IndexLists& out);
   static IndexLists list_indices(std::span<const Work> work);
   static Indices join(const IndexLists& lists, std::span<const Work> work,
                       std::span<const int32_t> logit_rows);

@@ -98,6 +98,40 @@ std::string kind_of(std::string_view gguf_model) {
   return gguf_model == "bert" ? "gguf-wordpiece" : "gguf-bpe";
 }
 
+// What Gemma 3's processor writes around a picture's tokens; its template writes the beginning.
+constexpr std::string_view kPictureSpace = "\n\n";
+constexpr std::string_view kPictureBegin = "<start_of_image>";
+constexpr std::string_view kPictureEnd = "<end_of_image>";
+constexpr std::string_view kPictureToken = "<image_soft_token>";
+
+int64_t count_pictures(const std::vector<ChatMessage>& messages) {
+  int64_t count = 0;
+  for (const ChatMessage& message : messages) count += std::ssize(message.pictures);
+  return count;
+}
+
+int64_t count_marks(std::string_view prompt) {
+  int64_t count = 0;
+  for (size_t at = prompt.find(kPictureBegin); at != std::string_view::npos;
+       at = prompt.find(kPictureBegin, at + kPictureBegin.size())) {
+    ++count;
+  }
+  return count;
+}
+
+// What stands in a list of tokens for a picture's rows. GGUF files may leave it out: any known
+// token does, since the model does not read it.
+text::TokenId find_picture_token(const text::Tokenizer& tokenizer, int64_t vocab_size) {
+  for (const std::string_view mark : {kPictureBegin, kPictureEnd}) {
+    if (tokenizer.encode(mark, {.add_special = false}).size() != 1) {
+      fail(Code::unsupported, "tokenizer", "the model reads pictures, but ", mark,
+           " is not among its tokens");
+    }
+  }
+  const std::vector<text::TokenId> soft = tokenizer.encode(kPictureToken, {.add_special = false});
+  return soft.size() == 1 && soft.front() < vocab_size ? soft.front() : 0;
+}
+
 std::string token_text(const text::Tokenizer& tokenizer, std::optional<text::TokenId> id) {
   return id ? tokenizer.piece(*id, true) : std::string();
 }
@@ -141,9 +175,12 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   out.format = text::detect_output_format(out.chat_template ? *source : "");
   if (options.tools) out.format.tools = *options.tools;
   if (options.reasoning) out.format.reasoning = *options.reasoning;
+  std::optional<io::Checkpoint> tower;
+  if (!options.mmproj.empty()) tower = io::Checkpoint::open(options.mmproj);
   out.model = models::load_language_model(checkpoint,
                                           {.device = options.device,
                                            .context = options.context,
+                                           .pictures = tower ? &*tower : nullptr,
                                            .activations = options.activations.value_or(
                                                default_activations(checkpoint, *options.device)),
                                            .progress = options.progress});
@@ -153,6 +190,10 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   out.end_tokens = end_tokens_of(checkpoint, *out.tokenizer);
   out.info = make_info(checkpoint, options, path, *out.model);
   out.info.tokenizer_kind = kind;
+  if (const models::PictureEncoder* pictures = out.model->pictures()) {
+    out.picture_token = find_picture_token(*out.tokenizer, out.info.vocab_size);
+    out.info.picture_tokens = static_cast<int32_t>(pictures->tokens());
+  }
   return out;
 }
 
@@ -169,9 +210,30 @@ std::string TextModel::prompt_of(const Request& request) const {
   return request.messages.empty() ? request.prompt : render(request.messages, request.chat);
 }
 
-std::vector<text::TokenId> TextModel::encode(const Request& request,
-                                             std::string_view prompt) const {
-  return tokenizer->encode(prompt, {.add_special = request.messages.empty()});
+TextModel::Encoded TextModel::encode(const Request& request, std::string_view prompt) const {
+  const auto tokens_of = [&](std::string_view text) {
+    return tokenizer->encode(text, {.add_special = request.messages.empty()});
+  };
+  const int64_t pictures = count_pictures(request.messages);
+  if (pictures == 0) return {tokens_of(prompt), {}};
+  const int64_t places = count_marks(prompt);
+  check(places == pictures, "messages", "the chat template and the texts have ", places,
+        " places for ", pictures, " pictures");
+  const auto soft = static_cast<size_t>(info.picture_tokens);
+  Encoded out;
+  std::string part;
+  while (true) {
+    const size_t at = prompt.find(kPictureBegin);
+    part += prompt.substr(0, at);
+    if (at != std::string_view::npos) part += cat(kPictureSpace, kPictureBegin);
+    const std::vector<text::TokenId> tokens = tokens_of(part);
+    out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
+    if (at == std::string_view::npos) return out;
+    out.pictures.push_back(std::ssize(out.tokens));
+    out.tokens.insert(out.tokens.end(), soft, picture_token);
+    part = cat(kPictureEnd, kPictureSpace);
+    prompt.remove_prefix(at + kPictureBegin.size());
+  }
 }
 
 }  // namespace rbee::engine

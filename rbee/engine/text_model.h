@@ -23,8 +23,9 @@ namespace rbee::engine {
 
 struct TextModelOptions {
   Device* device = nullptr;
-  int64_t context = 0;   // tokens; 0 = the model's own, at most 4096
-  std::string model_id;  // reported name; empty = from the checkpoint
+  std::filesystem::path mmproj;  // the tower of a GGUF model that sees; empty = none
+  int64_t context = 0;           // tokens; 0 = the model's own, at most 4096
+  std::string model_id;          // reported name; empty = from the checkpoint
   // What layers compute in. Absent: f32 where the host computes, else f16 for f16 weights, f32 for
   // f32 weights and bf16 for all others.
   std::optional<DType> activations;
@@ -42,13 +43,19 @@ struct TextModel {
   std::vector<text::TokenId> end_tokens;              // any of them ends a turn
   text::OutputFormat format;                          // in which calls and reasoning come
   ModelInfo info;                                     // kv_cache_bytes left at 0
+  text::TokenId picture_token = 0;                    // stands for a picture's tokens
 
   // The text that a request goes on from: its messages through the chat template, or its raw
   // prompt. Throws invalid_argument.
   std::string prompt_of(const Request& request) const;
   // Token ids of that text; the template has written the special tokens itself, around a raw prompt
-  // come those that the model wants.
-  std::vector<text::TokenId> encode(const Request& request, std::string_view prompt) const;
+  // come those that the model wants. Throws invalid_argument where the text has no place, or too
+  // many, for the request's pictures.
+  struct Encoded {
+    std::vector<text::TokenId> tokens;
+    std::vector<int64_t> pictures;  // the first of the info.picture_tokens tokens of each
+  };
+  Encoded encode(const Request& request, std::string_view prompt) const;
   std::string render(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
 };
 

@@ -37,6 +37,7 @@ from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImagePr
 SPECIAL = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>",
            "<start_of_image>", "<end_of_image>", "<image_soft_token>"]
 PAD, EOS, BOS = 0, 1, 2
+MERGE = ("\u0120", "a")  # one, as files have to have some
 IMAGE_BEGIN, IMAGE_END, SOFT = 6, 7, 8
 VOCAB = 272
 SIDE, PATCH, TOKENS = 32, 2, 16
@@ -172,7 +173,9 @@ def nested(state):
 
 def save_tokenizer(folder):
     pieces = SPECIAL + sorted(pre_tokenizers.ByteLevel.alphabet())
-    made = Tokenizer(models.BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=[]))
+    pieces.append("".join(MERGE))
+    made = Tokenizer(models.BPE(vocab={piece: i for i, piece in enumerate(pieces)},
+                                merges=[MERGE]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     made.decoder = decoders.ByteLevel()
     made.add_special_tokens([AddedToken(text, special=True) for text in SPECIAL])
@@ -234,7 +237,7 @@ def save_text_gguf(path, state, pieces):
     kinds = [gguf.TokenType.CONTROL if p in SPECIAL else gguf.TokenType.UNUSED
              if p.startswith("<unused") else gguf.TokenType.NORMAL for p in pieces]
     writer.add_token_types(kinds)
-    writer.add_token_merges([])
+    writer.add_token_merges([" ".join(MERGE)])
     writer.add_bos_token_id(BOS)
     writer.add_eos_token_id(EOS)
     writer.add_chat_template(TEMPLATE)

@@ -78,6 +78,69 @@ Pixels smoothly_resized(const Pixels& pixels, int32_t width, int32_t height) {
   return out;
 }
 
+// Weights of one pixel of the result as integers of 22 bits behind the point, as Pillow rounds
+// them.
+struct IntegerTaps {
+  int32_t first = 0;
+  std::vector<int32_t> weights;
+};
+constexpr int kPoint = 22;
+
+std::vector<IntegerTaps> triangles(int32_t from, int32_t to) {
+  const double ratio = static_cast<double>(from) / to;
+  const double width = std::max(ratio, 1.0);
+  std::vector<IntegerTaps> out;
+  for (int32_t i = 0; i < to; ++i) {
+    const double centre = (i + 0.5) * ratio;
+    const auto first = std::max(static_cast<int32_t>(centre - width + 0.5), 0);
+    const auto last = std::min(static_cast<int32_t>(centre + width + 0.5), from);
+    std::vector<double> weights;
+    double sum = 0;
+    for (int32_t k = first; k < last; ++k) {
+      weights.push_back(std::max(1 - std::abs((k + 0.5 - centre) / width), 0.0));
+      sum += weights.back();
+    }
+    IntegerTaps tap{.first = first, .weights = {}};
+    for (const double weight : weights) {
+      tap.weights.push_back(static_cast<int32_t>(0.5 + weight / sum * (1 << kPoint)));
+    }
+    out.push_back(std::move(tap));
+  }
+  return out;
+}
+
+// As resample() on bytes, rounding after each axis.
+std::vector<uint8_t> resample(const std::vector<uint8_t>& values, int32_t lines, int32_t count,
+                              int32_t channels, const std::vector<IntegerTaps>& all) {
+  const auto to = static_cast<int64_t>(all.size());
+  std::vector<uint8_t> out(static_cast<size_t>(to * lines * channels));
+  for (int64_t line = 0; line < lines; ++line) {
+    for (int64_t i = 0; i < to * channels; ++i) {
+      const IntegerTaps& tap = all[static_cast<size_t>(i / channels)];
+      const uint8_t* in = values.data() + (line * count + tap.first) * channels + i % channels;
+      int64_t sum = int64_t{1} << (kPoint - 1);
+      for (const int32_t weight : tap.weights) {
+        sum += int64_t{weight} * *in;
+        in += channels;
+      }
+      const int64_t at = (i / channels * lines + line) * channels + i % channels;
+      out[static_cast<size_t>(at)] =
+          static_cast<uint8_t>(std::clamp<int64_t>(sum >> kPoint, 0, 255));
+    }
+  }
+  return out;
+}
+
+Pixels resized_by_triangles(const Pixels& pixels, int32_t width, int32_t height) {
+  const std::vector<uint8_t> wide = resample(pixels.values, pixels.height, pixels.width,
+                                             pixels.channels, triangles(pixels.width, width));
+  return {.width = width,
+          .height = height,
+          .channels = pixels.channels,
+          .values = resample(wide, width, pixels.height, pixels.channels,
+                             triangles(pixels.height, height))};
+}
+
 // The pixel of `from` ones that the centre of pixel i of `to` lies in.
 int64_t nearest(int32_t i, int32_t from, int32_t to) {
   return (2 * int64_t{i} + 1) * from / (2 * int64_t{to});
@@ -102,8 +165,15 @@ Pixels coarsely_resized(const Pixels& pixels, int32_t width, int32_t height) {
 
 Pixels resized(const Pixels& pixels, int32_t width, int32_t height, Resampler resampler) {
   if (pixels.width == width && pixels.height == height) return pixels;
-  return resampler == Resampler::lanczos ? smoothly_resized(pixels, width, height)
-                                         : coarsely_resized(pixels, width, height);
+  switch (resampler) {
+    case Resampler::lanczos:
+      return smoothly_resized(pixels, width, height);
+    case Resampler::bilinear:
+      return resized_by_triangles(pixels, width, height);
+    case Resampler::nearest:
+      break;
+  }
+  return coarsely_resized(pixels, width, height);
 }
 
 }  // namespace rbee::io

@@ -1,0 +1,280 @@
+// Chats with pictures: a tiny Gemma 3 with a tower (tests/models/data_pictures).
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "rbee/engine/picture_cache.h"
+#include "rbee/engine/request_pictures.h"
+#include "rbee/io/image/png.h"
+#include "rbee/io/image/resize.h"
+#include "tests/units/engine/tiny_engine.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr int64_t kContext = 128;
+constexpr int32_t kRows = 16;  // tokens of a picture
+
+std::filesystem::path data(const std::string& name) {
+  return std::filesystem::path(RBEE_TEST_DATA) / "models/data_pictures" / name;
+}
+
+TextModel seeing_model() {
+  return load_text_model(data("hf"), {.device = &cpu(), .context = kContext});
+}
+
+io::Pixels noise(int32_t width, int32_t height, uint32_t seed, int32_t channels = 3) {
+  io::Pixels out{.width = width, .height = height, .channels = channels, .values = {}};
+  uint32_t state = seed;
+  for (int64_t i = 0; i < int64_t{width} * height * channels; ++i) {
+    state = state * 1664525 + 1013904223;
+    out.values.push_back(static_cast<uint8_t>(state >> 24));
+  }
+  return out;
+}
+
+ChatPicture picture(size_t at, uint32_t seed) {
+  return {.at = at,
+          .file = std::make_shared<const PictureFile>(io::encode_png(noise(40, 25, seed))),
+          .field = "messages[0].content[0]"};
+}
+
+// "What? " with pictures of these seeds behind it, then " And?".
+Request asking(const std::vector<uint32_t>& seeds, int32_t max_tokens = 12) {
+  Request request = greedy("", max_tokens);
+  ChatMessage message{.role = "user", .content = "What? And?"};
+  for (const uint32_t seed : seeds) message.pictures.push_back(picture(5, seed));
+  request.messages.push_back(std::move(message));
+  return request;
+}
+
+template <typename Body>
+void expect_error(Code code, std::string_view part, Body body) {
+  try {
+    body();
+    ADD_FAILURE() << "nothing was thrown, wanted " << part;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string_view(error.what()).find(part), std::string_view::npos) << error.what();
+  }
+}
+
+// As Hugging Face's processor and a tokenizer of bytes make it.
+TEST(Pictures, TokensOfAPrompt) {
+  const TextModel model = seeing_model();
+  const Request request = asking({1});
+  const TextModel::Encoded found = model.encode(request, model.prompt_of(request));
+  const auto bytes = [](std::string_view text) {
+    std::vector<int32_t> out;
+    const auto tokenizer = load_tokenizer(io::Checkpoint::open(data("hf")));
+    for (const char letter : text) {
+      const auto one = tokenizer->encode(std::string_view(&letter, 1), {.add_special = false});
+      out.insert(out.end(), one.begin(), one.end());
+    }
+    return out;
+  };
+  constexpr int32_t kBos = 2, kTurn = 4, kTurnEnd = 5, kBegin = 6, kEnd = 7, kSoft = 8;
+  std::vector<int32_t> wanted{kBos, kTurn};
+  const auto append = [&](const std::vector<int32_t>& ids) {
+    wanted.insert(wanted.end(), ids.begin(), ids.end());
+  };
+  append(bytes("user\nWhat?\n\n"));
+  wanted.push_back(kBegin);
+  const auto first = std::ssize(wanted);
+  wanted.insert(wanted.end(), kRows, kSoft);
+  wanted.push_back(kEnd);
+  append(bytes("\n\nAnd?"));
+  wanted.push_back(kTurnEnd);
+  append(bytes("\n"));
+  wanted.push_back(kTurn);
+  append(bytes("model\n"));
+  EXPECT_EQ(found.tokens, wanted);
+  EXPECT_EQ(found.pictures, std::vector<int64_t>{first});
+}
+
+TEST(Pictures, ResizedAsTheProcessorDoes) {
+  std::ifstream file(data("resized.json"));
+  for (const auto& item : nlohmann::json::parse(file)) {
+    const io::Pixels from{.width = item["width"],
+                          .height = item["height"],
+                          .channels = 3,
+                          .values = item["pixels"].get<std::vector<uint8_t>>()};
+    const io::Pixels to = io::resized(from, 32, 32, io::Resampler::bilinear);
+    const auto wanted = item["resized"].get<std::vector<uint8_t>>();
+    ASSERT_EQ(to.values.size(), wanted.size());
+    // Newer versions of Pillow begin with the columns of some tall pictures, which rounds
+    // otherwise.
+    const int most = from.height > from.width ? 1 : 0;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_NEAR(to.values[i], wanted[i], most) << from.width << " " << i;
+    }
+  }
+}
+
+TEST(Pictures, OpacityIsLeftOut) {
+  Request request = asking({1});
+  io::Pixels clear = noise(32, 32, 5, 4);
+  request.messages[0].pictures[0].file = std::make_shared<const PictureFile>(io::encode_png(clear));
+  const std::vector<PixelsPtr> found = read_pictures(request, 32, 1);
+  ASSERT_EQ(found.size(), 1u);
+  ASSERT_EQ(found[0]->values.size(), 32u * 32 * 3);
+  for (size_t i = 0; i < 32 * 32; ++i) {
+    for (size_t c = 0; c < 3; ++c) {
+      ASSERT_EQ(found[0]->values[i * 3 + c], clear.values[i * 4 + c]);
+    }
+  }
+}
+
+TEST(Pictures, AreLookedAtOnceWhileTheyAreKept) {
+  const TextModel model = seeing_model();
+  PictureCache cache(*model.model->pictures(), cpu(), 2);
+  const auto one = std::make_shared<const io::Pixels>(noise(32, 32, 1));
+  const auto again = std::make_shared<const io::Pixels>(noise(32, 32, 1));
+  const auto two = std::make_shared<const io::Pixels>(noise(32, 32, 2));
+  const auto three = std::make_shared<const io::Pixels>(noise(32, 32, 3));
+  const auto first = cache.see(one);
+  EXPECT_EQ(cache.see(again), first);
+  const auto second = cache.see(two);
+  EXPECT_NE(second->key, first->key);
+  EXPECT_LT(second->key, 0);
+  EXPECT_EQ(cache.see(one), first);  // so that the second is the older one
+  cache.see(three);
+  EXPECT_EQ(cache.encoded(), 3);
+  EXPECT_EQ(cache.see(again), first);
+  EXPECT_NE(cache.see(two)->key, second->key);
+  EXPECT_EQ(cache.encoded(), 4);
+  // [0, 255] is [-1, 1].
+  std::vector<float> values(one->values.begin(), one->values.end());
+  for (float& value : values) value = (value / 255 - 0.5f) / 0.5f;
+  const Tensor wanted = (*model.model->pictures())(
+      from_host(std::span<const float>(values), Shape{32, 32, 3}, cpu()));
+  const auto a = first->rows.to_host<float>(), b = wanted.to_host<float>();
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << i;
+}
+
+std::vector<Request> mixed() {
+  std::vector<Request> out;
+  for (uint32_t i = 0; i < 3; ++i) {
+    out.push_back(asking({}));
+    out.back().messages[0].content += std::string(i * 7, 'x');
+    out.push_back(asking({i}));
+    out.push_back(asking({7, i % 2}));
+  }
+  return out;
+}
+
+TEST(Pictures, TogetherSayWhatEachSaysAlone) {
+  std::vector<std::string> alone;
+  {
+    const auto engine = make_llm_engine(seeing_model(), {.max_running = 1, .block_size = 4});
+    for (Request& request : mixed()) alone.push_back(answer(*engine, std::move(request))->text);
+  }
+  // What is seen shows.
+  EXPECT_GT(std::set({alone[1], alone[4], alone[7]}).size(), 1u);
+  struct Case {
+    const char* name;
+    LlmOptions options;
+    bool preempts;
+  };
+  const Case cases[] = {
+      {"all at once", {.max_running = 9, .block_size = 4}, false},
+      {"steps shorter than a picture",
+       {.max_running = 9, .step_tokens = 9, .block_size = 4},
+       false},
+      {"steps a little longer", {.max_running = 9, .step_tokens = 23, .block_size = 16}, false},
+      {"too few blocks",
+       {.max_running = 9, .step_tokens = 40, .cache_tokens = 160, .block_size = 4},
+       true},
+      {"guesses", {.max_running = 9, .block_size = 4, .speculative = true}, false},
+  };
+  for (const Case& c : cases) {
+    const auto engine = make_llm_engine(seeing_model(), c.options);
+    const auto holder = hold(*engine, greedy("hold", 1));
+    std::vector<std::shared_ptr<Recorder>> sinks;
+    for (Request& request : mixed()) {
+      sinks.push_back(submit(*engine, std::move(request), cat("job", sinks.size())));
+    }
+    holder->let_go();
+    for (const auto& sink : sinks) sink->wait();
+    for (size_t i = 0; i < sinks.size(); ++i) {
+      EXPECT_EQ(sinks[i]->text, alone[i]) << c.name << " " << i;
+    }
+    const EngineStats stats = engine->stats();
+    EXPECT_EQ(stats.kv_blocks_used, 0) << c.name;
+    EXPECT_EQ(stats.preemptions > 0, c.preempts) << c.name;
+    EXPECT_EQ(stats.pictures, 4u) << c.name;  // 0 to 2 and 7, each once
+  }
+}
+
+TEST(Pictures, OnlyEqualPicturesShareABeginning) {
+  const auto engine = make_llm_engine(seeing_model(), {.max_running = 1, .block_size = 4});
+  const auto first = answer(*engine, asking({1}));
+  const auto length = static_cast<uint64_t>(first->started.prompt_tokens);
+  EXPECT_EQ(length, engine->chat_tokens(asking({1}).messages, {}).size());
+  const auto again = answer(*engine, asking({1}));
+  EXPECT_EQ(again->text, first->text);
+  EXPECT_EQ(engine->stats().prefix_hits, (length - 1) / 4 * 4);
+  const uint64_t hits = engine->stats().prefix_hits;
+  const auto other = answer(*engine, asking({2}));
+  EXPECT_NE(other->text, first->text);
+  // "<bos><start_of_turn>user\nWhat?\n\n<start_of_image>" alone, in whole blocks.
+  EXPECT_EQ(engine->stats().prefix_hits - hits, (2 + 12 + 1) / 4 * 4u);
+  EXPECT_EQ(engine->stats().pictures, 2u);
+}
+
+// Blocks hold a beginning that ends within the picture.
+TEST(Pictures, ABeginningMayEndWithinAPicture) {
+  const LlmOptions options{.max_running = 1, .block_size = 8};
+  const auto fresh = make_llm_engine(seeing_model(), options);
+  Request other = asking({3});
+  other.messages[0].content = "What?!!!!";
+  const std::string wanted = answer(*fresh, other)->text;
+  const auto engine = make_llm_engine(seeing_model(), options);
+  answer(*engine, asking({3}));
+  EXPECT_EQ(answer(*engine, other)->text, wanted);
+  EXPECT_EQ(engine->stats().prefix_hits,
+            32u);  // of 15 + 16 + 3 tokens that are the same: whole blocks
+}
+
+TEST(Pictures, BadRequestsNameTheField) {
+  const auto engine = make_llm_engine(seeing_model(), {.max_pictures = 2});
+  expect_error(Code::invalid_argument, "messages[0].content[0]: a request has at most 2 pictures",
+               [&] { submit(*engine, asking({1, 2, 3})); });
+  Request broken = asking({1});
+  broken.messages[0].pictures[0].file = std::make_shared<const PictureFile>("GIF89a");
+  expect_error(Code::invalid_argument, "messages[0].content[0]", [&] { submit(*engine, broken); });
+  Request marked = asking({1});
+  marked.messages[0].content += "<start_of_image>";
+  const auto failed = answer(*engine, marked);
+  ASSERT_TRUE(failed->failed);
+  EXPECT_EQ(failed->failed->code, Code::invalid_argument);
+  EXPECT_NE(failed->failed->message.find("2 places for 1 pictures"), std::string::npos)
+      << failed->failed->message;
+  // The engine goes on.
+  EXPECT_TRUE(answer(*engine, asking({1}))->finished);
+
+  const auto blind = make_llm_engine(tiny_model(), {});
+  expect_error(Code::invalid_argument, "messages[0].content[0]: this model reads text alone",
+               [&] { submit(*blind, asking({1})); });
+  expect_error(Code::invalid_argument, "max_pictures",
+               [] { make_llm_engine(seeing_model(), {.max_pictures = 0}); });
+}
+
+TEST(Pictures, APictureBesideAGgufModel) {
+  const auto load = [](const std::string& tower) {
+    TextModelOptions options{.device = &cpu(), .context = kContext};
+    if (!tower.empty()) options.mmproj = data(tower);
+    return load_text_model(data("model.gguf"), options);
+  };
+  EXPECT_EQ(load("").info.picture_tokens, 0);
+  EXPECT_EQ(load("mmproj.gguf").info.picture_tokens, kRows);
+  const auto hf = make_llm_engine(seeing_model(), {});
+  const auto gguf = make_llm_engine(load("mmproj.gguf"), {});
+  EXPECT_EQ(answer(*gguf, asking({4}))->text, answer(*hf, asking({4}))->text);
+  EXPECT_EQ(gguf->model().max_pictures, 16);
+}
+
+}  // namespace
+}  // namespace rbee::engine
