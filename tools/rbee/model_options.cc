@@ -16,6 +16,8 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
          "-m,--model", options.model,
          "a .gguf file, a .safetensors file beside its config.json, or a Hugging Face folder")
       ->required();
+  app.add_option("--mmproj", options.mmproj, "a GGUF file by which a GGUF model reads pictures")
+      ->check(CLI::ExistingFile);
   app.add_option("--device", options.device, "cpu, cuda:N or rocm:N")->capture_default_str();
   app.add_option("--dtype", options.dtype, "what layers compute in")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
@@ -157,7 +159,8 @@ engine::TextModelOptions text_model_options(const ModelOptions& options) {
   const auto id = parse_device_id(options.device);
   check(id.has_value(), "--device", "'", options.device, "' is none of cpu, cuda:N, rocm:N");
   cpu::set_thread_count(options.threads);
-  engine::TextModelOptions load_options{.device = &get_device(*id), .context = options.context};
+  engine::TextModelOptions load_options{
+      .device = &get_device(*id), .mmproj = options.mmproj, .context = options.context};
   if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
   if (isatty(STDERR_FILENO) != 0) {
     load_options.progress = [](int64_t done, int64_t total) {

@@ -16,6 +16,7 @@ namespace rbee::tools {
 
 struct ModelOptions {
   std::string model;           // path
+  std::string mmproj;          // path of a GGUF model's tower; empty = none
   std::string device = "cpu";  // "cpu", "cuda:0", ...
   std::string dtype = "auto";  // what layers compute in
   int64_t context = 0;         // tokens; 0 = the model's own, at most 4096

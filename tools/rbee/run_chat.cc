@@ -23,6 +23,7 @@ struct RunOptions {
   SamplingFlags sampling;
   std::string prompt;
   std::string system;
+  std::vector<std::string> images;  // files, in front of the first message
   std::vector<std::string> stop;
   std::vector<std::string> loras;
   std::string grammar, json_schema, regex;  // at most one is not empty
@@ -41,6 +42,12 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--system", options->system, "system message");
+  app.add_option(
+         "--image", options->images,
+         "a PNG or JPEG file for a model that reads pictures, in front of the first message; "
+         "may be given several times")
+      ->check(CLI::ExistingFile)
+      ->allow_extra_args(false);
   app.add_option("--stop", options->stop, "text that ends the answer; may be given several times");
   app.add_option("--lora", options->loras,
                  "PATH[:SCALE]: a LoRA adapter, PEFT's folder or a GGUF file; may be given several "
@@ -70,6 +77,16 @@ std::string read_standard_input() {
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+engine::ChatMessage first_message(const RunOptions& options, const std::string& text) {
+  engine::ChatMessage out{.role = "user", .content = text};
+  for (const std::string& path : options.images) {
+    out.pictures.push_back({.at = 0,
+                            .file = std::make_shared<const engine::PictureFile>(read_file(path)),
+                            .field = path});
+  }
+  return out;
 }
 
 engine::Constraint constraint_of(const RunOptions& options) {
@@ -107,7 +124,8 @@ std::unique_ptr<engine::Engine> make_engine(const RunOptions& options) {
                                  {.max_running = 1,
                                   .loras = std::move(loras),
                                   .speculative = options.speculative == "ngram",
-                                  .draft_tokens = options.draft_tokens});
+                                  .draft_tokens = options.draft_tokens,
+                                  .max_pictures = 1024});
 }
 
 int run(const RunOptions& options) {
@@ -115,10 +133,11 @@ int run(const RunOptions& options) {
   const auto engine = make_engine(options);
   engine::Request request;
   if (options.raw) {
+    check(options.images.empty(), "--image", "pictures are for chats; leave out --raw");
     request.prompt = prompt;
   } else {
     if (!options.system.empty()) request.messages.push_back({"system", options.system});
-    request.messages.push_back({"user", prompt});
+    request.messages.push_back(first_message(options, prompt));
   }
   answer(*engine, std::move(request), options, nullptr);
   return 0;
@@ -163,7 +182,9 @@ int chat(const RunOptions& options) {
       continue;
     }
     if (line.empty()) continue;
-    messages.push_back({"user", line});
+    const bool first = messages.empty() || messages.back().role == "system";
+    messages.push_back(first ? first_message(options, line)
+                             : engine::ChatMessage{.role = "user", .content = line});
     engine::Request request;
     request.messages = messages;
     try {
