@@ -3,6 +3,7 @@
 #include "rbee/core/cat.h"
 #include "server/contract/generate_fields.h"
 #include "server/contract/lora_fields.h"
+#include "server/contract/message_parts.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -33,17 +34,21 @@ std::string read_blocks(const json& value, const char* field, ObjectReader& read
 // The blocks of one message. Results of calls are messages of their own, in front of its text.
 class Blocks {
  public:
-  Blocks(ObjectReader& reader, std::vector<Message>& messages)
-      : reader_(reader), messages_(messages) {}
+  // prefix: of the message's fields in errors.
+  Blocks(ObjectReader& reader, const std::string& prefix, std::vector<Message>& messages)
+      : reader_(reader), prefix_(prefix), messages_(messages) {}
 
   void read(const std::string& role, const json& content) {
     message_.role = role;
     if (content.is_string()) {
       message_.content = content.get<std::string>();
     } else {
-      for (const json& block : content.is_array() ? content : json::array({content})) add(block);
+      for (const json& block : content.is_array() ? content : json::array({content})) {
+        add(block);
+        ++index_;
+      }
     }
-    const bool only_results = results_ && message_.content.empty();
+    const bool only_results = results_ && message_.content.empty() && message_.pictures.empty();
     if (!only_results) messages_.push_back(std::move(message_));
   }
 
@@ -64,14 +69,32 @@ class Blocks {
       message_.tool_calls.push_back({.id = text_of(block, "id"),
                                      .name = text_of(block, "name"),
                                      .arguments = block.value("input", json::object()).dump()});
+    } else if (type == "image" && !assistant) {
+      add_picture(block);
     } else if (type == "thinking" && assistant) {
       message_.reasoning += text_of(block, "thinking");
     } else if (type != "redacted_thinking" || !assistant) {
-      reader_.note("content", "type(string)",
-                   "must be a string or an array of blocks of text, tool_use, tool_result and "
-                   "thinking, each where it belongs",
-                   &block);
+      reader_.note(
+          "content", "type(string)",
+          "must be a string or an array of blocks of text, image, tool_use, tool_result and "
+          "thinking, each where it belongs",
+          &block);
     }
+  }
+
+  void add_picture(const json& block) {
+    const std::string name = cat("content[", index_, "].source");
+    const json source = block.value("source", json());
+    const bool data = source.is_object() && text_of(source, "type") == "base64" &&
+                      !text_of(source, "data").empty();
+    if (!data) {
+      return reader_.note(name, "type(base64)",
+                          "must have the type base64 and data; this worker fetches nothing",
+                          &source);
+    }
+    message_.pictures.push_back({.at = message_.content.size(),
+                                 .base64 = text_of(source, "data"),
+                                 .field = cat(prefix_, name, ".data")});
   }
 
   void add_result(const json& block) {
@@ -84,9 +107,11 @@ class Blocks {
   }
 
   ObjectReader& reader_;
+  const std::string& prefix_;
   std::vector<Message>& messages_;
   Message message_;
   bool results_ = false;
+  size_t index_ = 0;  // of the block
 };
 
 void read_message(const json& entry, const std::string& prefix, std::vector<FieldError>& errors,
@@ -98,7 +123,7 @@ void read_message(const json& entry, const std::string& prefix, std::vector<Fiel
                 fields.find("role"));
   }
   if (const json* content = fields.find("content")) {
-    Blocks(fields, messages).read(role, *content);
+    Blocks(fields, prefix, messages).read(role, *content);
   } else {
     fields.note("content", "required", "is missing", nullptr);
   }

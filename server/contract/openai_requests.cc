@@ -6,6 +6,7 @@
 #include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
 #include "server/contract/lora_fields.h"
+#include "server/contract/message_parts.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -45,23 +46,6 @@ void refuse_what_is_not_done(ObjectReader& reader, bool chat) {
   }
 }
 
-// A text, or a list of parts that are texts.
-std::string read_content(const json& value, ObjectReader& message) {
-  if (value.is_string()) return value.get<std::string>();
-  std::string out;
-  for (const json& part : value.is_array() ? value : json::array({value})) {
-    const bool text = part.is_object() && part.value("type", json()) == "text" &&
-                      part.value("text", json()).is_string();
-    if (!text) {
-      message.note("content", "type(string)", "must be a string or an array of parts of text",
-                   &value);
-      return {};
-    }
-    out += part.at("text").get_ref<const std::string&>();
-  }
-  return out;
-}
-
 Message read_message(const json& entry, const std::string& prefix,
                      std::vector<FieldError>& errors) {
   ObjectReader fields(entry, prefix, errors);
@@ -80,7 +64,7 @@ Message read_message(const json& entry, const std::string& prefix,
   out.reasoning = fields.text("reasoning").value_or("");
   if (out.reasoning.empty()) out.reasoning = fields.text("reasoning_content").value_or("");
   if (const json* content = fields.find("content")) {
-    out.content = read_content(*content, fields);
+    read_parts(*content, PartSpelling::openai_chat, fields, prefix, out);
   } else if (out.tool_calls.empty()) {
     fields.note("content", "required", "is missing", nullptr);
   }

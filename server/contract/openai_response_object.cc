@@ -6,6 +6,7 @@
 #include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
 #include "server/contract/lora_fields.h"
+#include "server/contract/message_parts.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -41,24 +42,6 @@ void refuse_what_is_not_done(ObjectReader& reader) {
   }
 }
 
-// A text, or a list of parts that are texts of either side.
-std::string read_content(const json& value, ObjectReader& message) {
-  if (value.is_string()) return value.get<std::string>();
-  std::string out;
-  for (const json& part : value.is_array() ? value : json::array({value})) {
-    const json type = part.is_object() ? part.value("type", json()) : json();
-    const bool text = (type == "input_text" || type == "output_text" || type == "text") &&
-                      part.value("text", json()).is_string();
-    if (!text) {
-      message.note("content", "type(string)", "must be a string or an array of parts of text",
-                   &value);
-      return {};
-    }
-    out += part.at("text").get_ref<const std::string&>();
-  }
-  return out;
-}
-
 // The turn of the assistant that is being told: its items are one message.
 Message& assistant(std::vector<Message>& messages) {
   if (messages.empty() || messages.back().role != "assistant") {
@@ -67,13 +50,13 @@ Message& assistant(std::vector<Message>& messages) {
   return messages.back();
 }
 
-void read_message(ObjectReader& fields, std::vector<Message>& messages) {
+void read_message(ObjectReader& fields, const std::string& prefix, std::vector<Message>& messages) {
   Message out;
   out.role = fields.text("role").value_or("");
   if (out.role.empty()) fields.note("role", "required", "is missing", nullptr);
   if (out.role == "developer") out.role = "system";
   if (const json* content = fields.find("content")) {
-    out.content = read_content(*content, fields);
+    read_parts(*content, PartSpelling::openai_responses, fields, prefix, out);
   } else {
     fields.note("content", "required", "is missing", nullptr);
   }
@@ -108,7 +91,7 @@ void read_item(const json& entry, const std::string& prefix, std::vector<FieldEr
     return fields.text(name).value_or("");
   };
   if (type == "message") {
-    read_message(fields, messages);
+    read_message(fields, prefix, messages);
   } else if (type == "function_call") {
     assistant(messages).tool_calls.push_back(
         {.id = required("call_id"), .name = required("name"), .arguments = required("arguments")});
@@ -116,7 +99,7 @@ void read_item(const json& entry, const std::string& prefix, std::vector<FieldEr
     Message out{.role = "tool", .content = {}};
     out.tool_call_id = required("call_id");
     if (const json* output = fields.find("output")) {
-      out.content = read_content(*output, fields);
+      read_parts(*output, PartSpelling::openai_responses, fields, prefix, out);
     } else {
       fields.note("output", "required", "is missing", nullptr);
     }

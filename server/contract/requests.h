@@ -37,13 +37,21 @@ struct SentCall {
   std::string arguments;  // JSON
 };
 
+// A picture within a message, as it was sent.
+struct SentPicture {
+  size_t at = 0;       // bytes of the content in front of it
+  std::string base64;  // perhaps as a data: URL
+  std::string field;   // as errors name it
+};
+
 struct Message {
   std::string role;
   std::string content;
-  std::string reasoning = {};             // of the assistant
-  std::vector<SentCall> tool_calls = {};  // of the assistant
-  std::string tool_call_id = {};          // of role tool: the call that it answers
-  std::string name = {};                  // of role tool: the function
+  std::string reasoning = {};              // of the assistant
+  std::vector<SentCall> tool_calls = {};   // of the assistant
+  std::string tool_call_id = {};           // of role tool: the call that it answers
+  std::string name = {};                   // of role tool: the function
+  std::vector<SentPicture> pictures = {};  // of the user
 };
 
 // A function that the model may call.

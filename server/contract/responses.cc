@@ -52,6 +52,7 @@ std::string to_json(const Health& health) {
                {"vocab_size", health.vocab_size},
                {"context_length", health.context_length},
                {"parameters", health.parameters},
+               {"max_pictures", health.max_pictures},
                {"uptime_seconds", rounded(health.uptime_seconds)}});
 }
 

@@ -33,6 +33,7 @@ struct Health {
   int64_t vocab_size = 0;
   int32_t context_length = 0;
   int64_t parameters = 0;
+  int32_t max_pictures = 0;  // of a request; 0 = the model reads text alone
   int64_t memory_bytes = 0;  // weights and KV cache
   double uptime_seconds = 0;
 };

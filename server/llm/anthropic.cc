@@ -99,8 +99,8 @@ Response messages(LlmService& service, const Request& request) {
 Response counted(const engine::Engine& engine, std::string_view body) {
   try {
     const GenerateRequest request = parse_anthropic_count(body);
-    const std::string text = engine.render(to_engine(request.messages), to_engine(request.chat));
-    return json_response(200, anthropic_count_json(engine.tokenize(text, {}).size()));
+    const auto tokens = engine.chat_tokens(to_engine(request.messages), to_engine(request.chat));
+    return json_response(200, anthropic_count_json(tokens.size()));
   } catch (const std::exception&) {
     return failed();
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 
+#include "rbee/io/image/base64.h"
 #include "server/llm/page.h"
 #include "server/llm/sampling.h"
 
@@ -40,6 +41,12 @@ std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages)
                    .reasoning = message.reasoning,
                    .tool_call_id = message.tool_call_id,
                    .name = message.name});
+    for (const SentPicture& picture : message.pictures) {
+      out.back().pictures.push_back({.at = picture.at,
+                                     .file = std::make_shared<const engine::PictureFile>(
+                                         io::decode_base64(picture.base64, picture.field)),
+                                     .field = picture.field});
+    }
     for (const SentCall& call : message.tool_calls) {
       out.back().tool_calls.push_back({call.id, call.name, call.arguments});
     }
@@ -153,10 +160,12 @@ void LlmService::submit_choices(
     const std::function<std::unique_ptr<Reply>(int32_t index)>& make_reply) {
   GenerateRequest generate = request.generate;
   if (request.best_of > request.choices && !generate.logprobs) generate.logprobs = 0;
+  const engine::Request shared = engine_request(generate, id);  // its pictures are read once
   try {
     for (int32_t i = 0; i < request.best_of; ++i) {
       auto job = make_job(choice_id(id, i), make_reply(i), nullptr);
-      engine::Request one = engine_request(generate, job->id());
+      engine::Request one = shared;
+      one.job_id = job->id();
       if (one.sampling.seed) *one.sampling.seed += static_cast<uint64_t>(i);
       if (i > 0) one.follows = id;
       hand_over(std::move(one), job);
@@ -210,6 +219,7 @@ std::string LlmService::health_json() const {
                         .vocab_size = model.vocab_size,
                         .context_length = model.context_length,
                         .parameters = model.parameters,
+                        .max_pictures = model.max_pictures,
                         .memory_bytes = model.weight_bytes + model.kv_cache_bytes,
                         .uptime_seconds = uptime_seconds()});
 }

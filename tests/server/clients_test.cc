@@ -128,6 +128,13 @@ TEST(ChatClients, AnthropicsOwnPythonClient) {
   run_client(worker, "anthropic_client.py");
 }
 
+TEST(ChatClients, PicturesWithBothPythonClients) {
+  const fs::path model = fs::path(RBEE_TEST_DATA) / "models" / "data_pictures" / "hf";
+  Process worker(LLM_WORKER, {"--model", model.string(), "--port", "0", "--threads", "1",
+                              "--context", "256", "--model-ref", "hf:tiny/chat"});
+  run_client(worker, "pictures_client.py");
+}
+
 TEST(ChatClients, ToolsWithBothPythonClients) {
   {
     Process worker(FAKE_WORKER, {"--model", "echo", "--port", "0", "--model-ref", "hf:tiny/chat"});

@@ -38,7 +38,8 @@ FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
             .context_length = 2048,
             .parameters = 135,
             .weight_bytes = 1000,
-            .kv_cache_bytes = 24};
+            .kv_cache_bytes = 24,
+            .max_pictures = script_.max_pictures};
   thread_ = std::thread([this] { loop(); });
 }
 

@@ -24,6 +24,7 @@ struct Script {
   bool echo = false;
   text::OutputFormat format = {};      // in which the pieces hold calls and reasoning
   std::chrono::milliseconds pause{0};  // after each piece
+  int32_t max_pictures = 0;            // of the model
   std::vector<std::vector<engine::ScoredChoice>> tokens = {};  // of each piece
   bool hold_before = false;  // wait for release() before the first event
   bool hold_after = false;   // wait for release() or a cancel after the pieces

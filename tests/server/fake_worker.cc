@@ -66,7 +66,8 @@ rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags) {
     return std::make_unique<FakeEngine>(
         Script{.echo = true,
                .format = {rbee::text::ToolFormat::hermes, rbee::text::ReasoningFormat::think},
-               .pause = std::chrono::milliseconds(5)});
+               .pause = std::chrono::milliseconds(5),
+               .max_pictures = 2});
   }
   return std::make_unique<FakeEngine>(Script{.hold_after = flags.model == "hold"});
 }

@@ -180,7 +180,7 @@ TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
            {R"({"messages":[{"content":"x"}]})", "messages[0].role"},
            {R"({"messages":[{"role":"user"}]})", "messages[0].content"},
            {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
-            "messages[0].content"},
+            "messages[0].content[0].image_url.url"},
            {R"({"messages":[{"role":"user","content":{"type":7}}]})", "messages[0].content"},
            {"[]", "body"},
        }) {

@@ -37,7 +37,7 @@ MAY_INCLUDE = {
     "server/contract": ["rbee/core"],
     "server/front": ["rbee/core", "server/http"],
     "server/worker": ["rbee/core", "server/http", "server/contract"],
-    "server/llm": ["rbee/core", "rbee/engine", "server/http", "server/contract", "server/worker"],
+    "server/llm": ["rbee/core", "rbee/engine", "rbee/io", "server/http", "server/contract", "server/worker"],
     "server/embedding": ["rbee/core", "rbee/engine", "server/http", "server/contract",
                          "server/worker"],
     "server/image": ["rbee/core", "rbee/engine", "rbee/io", "server/http", "server/contract",

@@ -17,7 +17,8 @@ Device& open_device(const BackendInfo& backend, const Flags& flags) {
 }
 
 engine::TextModelOptions text_options(const Flags& flags, Device& device) {
-  engine::TextModelOptions options{.device = &device, .context = flags.context};
+  engine::TextModelOptions options{
+      .device = &device, .mmproj = flags.mmproj, .context = flags.context};
   options.progress = [quarters = int64_t{0}](int64_t done, int64_t total) mutable {
     const int64_t now = total > 0 ? done * 4 / total : 4;
     if (now <= quarters) return;
@@ -63,7 +64,8 @@ std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
                              .cache_tokens = flags.cache_tokens,
                              .loras = flags.loras,
                              .speculative = flags.speculative == "ngram",
-                             .draft_tokens = flags.draft_tokens};
+                             .draft_tokens = flags.draft_tokens,
+                             .max_pictures = flags.max_pictures};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
   engine::TextModel model = engine::load_text_model(flags.model, text_options(flags, device));
   say_loaded(model.info);

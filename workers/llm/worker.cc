@@ -17,6 +17,10 @@ class ServedChat final : public Served {
   server::Router routes(std::function<void()> shutdown) override {
     return server::llm_routes(service_, std::move(shutdown), routes_);
   }
+  // Pictures come within the body.
+  size_t max_body_bytes() const override {
+    return engine_->model().max_pictures > 0 ? size_t{64} << 20 : Served::max_body_bytes();
+  }
   void stop() override { engine_->stop(); }
 
  private:

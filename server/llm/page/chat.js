@@ -1,6 +1,7 @@
 // The page of the chat worker.
 import {allChats, dropAll, dropChat, loadSettings, saveChat, saveSettings} from "./store.js";
 import {toHtml} from "./markdown.js";
+import {pictureRow, picturesIn, readPicture, withPictures} from "./pictures.js";
 import {Refused, complete, health} from "./worker.js";
 
 const $ = id => document.getElementById(id);
@@ -9,6 +10,8 @@ let chats = [];
 let chat = null;     // the one that is shown; null: a new one, not kept yet
 let running = null;  // {chat, message, abort} of the answer that is being written
 let editing = -1;    // index of the message that is being edited
+let attached = [];   // data: URLs of pictures for the next message
+let mostPictures = 0;  // that a request may have
 
 function make(tag, properties = {}, ...children) {
   const node = Object.assign(document.createElement(tag), properties);
@@ -112,7 +115,7 @@ function editor(message, index) {
   const done = make("button", {type: "button", className: "main", textContent: "Send"});
   cancel.onclick = () => { editing = -1; showMessages(); };
   done.onclick = () => {
-    if (!text.value.trim()) return;
+    if (!text.value.trim() && !message.pictures?.length) return;
     editing = -1;
     message.content = text.value.trim();
     if (index === 0) chat.title = titleOf(message.content);
@@ -166,7 +169,9 @@ function messageNode(message, index) {
   const node = make("div", {className: `message ${user ? "user" : "answer"}`});
   const body = make("div", {className: "body"});
   if (user) {
+    if (message.pictures?.length) node.append(pictureRow(message.pictures));
     body.textContent = message.content;
+    body.hidden = !message.content;
   } else {
     body.innerHTML = toHtml(message.content);
     const silent = !message.content && !message.thoughts && !message.calls?.length;
@@ -219,9 +224,6 @@ function redraw(message) {
 
 // ---- answers
 
-// A message of the chat as the API takes it. Calls that nobody answers are shown, but not sent.
-const sent = ({role, content}) => ({role, content});
-
 function addCall(message, piece) {
   message.calls ??= [];
   const call = message.calls[piece.index] ??= {name: "", arguments: ""};
@@ -241,7 +243,9 @@ const titleOf = text => text.replace(/\s+/g, " ").slice(0, 60);
 
 async function write(target, message, abort) {
   let first = 0, last = 0, pieces = 0;
-  const history = target.messages.slice(0, -1).filter(each => each.content).map(sent);
+  // Calls that nobody answers are shown, but not sent.
+  const history = target.messages.slice(0, -1)
+    .filter(each => each.content || each.pictures?.length).map(withPictures);
   try {
     for await (const piece of complete(history, settings, abort.signal)) {
       if (addPiece(message, piece)) {
@@ -298,13 +302,40 @@ function stop() { running?.abort.abort(); }
 
 function send() {
   const content = $("text").value.trim();
-  if (!content || running) return;
+  if (!content && !attached.length || running) return;
   $("text").value = "";
   grow();
-  chat ??= {id: `${Date.now()}-${Math.random().toString(36).slice(2)}`, title: titleOf(content),
+  const pictures = attached;
+  attached = [];
+  showAttached();
+  chat ??= {id: `${Date.now()}-${Math.random().toString(36).slice(2)}`, title: titleOf(content || "A picture"),
     messages: []};
-  chat.messages.push({role: "user", content});
+  chat.messages.push(pictures.length ? {role: "user", content, pictures} : {role: "user", content});
   answerFrom(chat.messages.length);
+}
+
+function showAttached() {
+  $("attached").hidden = attached.length === 0;
+  $("attached").replaceChildren(pictureRow(attached, index => {
+    attached.splice(index, 1);
+    showAttached();
+  }));
+}
+
+async function attach(files) {
+  for (const file of files) {
+    if (attached.length >= mostPictures) {
+      say(mostPictures ? `a request takes ${mostPictures} pictures at most`
+        : "this model reads text alone, no pictures", true);
+      break;
+    }
+    try {
+      attached.push(await readPicture(file));
+    } catch {
+      say(`${file.name} is no picture that this browser can draw`, true);
+    }
+  }
+  showAttached();
 }
 
 // ---- settings
@@ -374,6 +405,19 @@ function wire() {
     event.preventDefault();
     send();
   };
+  $("attach").onclick = () => $("files").click();
+  $("files").onchange = () => { attach($("files").files); $("files").value = ""; };
+  $("text").onpaste = event => {
+    const files = picturesIn(event.clipboardData);
+    if (!files.length) return;
+    event.preventDefault();
+    attach(files);
+  };
+  document.ondragover = event => event.preventDefault();
+  document.ondrop = event => {
+    event.preventDefault();
+    attach(picturesIn(event.dataTransfer));
+  };
   $("stop").onclick = stop;
   $("new").onclick = newChat;
   $("menu").onclick = () => drawer(true);
@@ -411,6 +455,8 @@ async function begin() {
   try {
     const facts = await health();
     $("model").textContent = facts.model;
+    mostPictures = facts.max_pictures ?? 0;
+    $("attach").hidden = mostPictures === 0;
     $("device").textContent = `${facts.architecture}, ${facts.quant_kind}, ` +
       `${facts.context_length} tokens of context`;
     document.title = `${facts.model} - rbee chat`;

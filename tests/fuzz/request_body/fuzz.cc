@@ -15,6 +15,7 @@
 #include "server/contract/requests.h"
 #include "server/contract/responses.h"
 #include "server/llm/sampling.h"
+#include "server/llm/service.h"
 
 namespace {
 
@@ -52,6 +53,24 @@ void generate(std::string_view body) {
 void require_tools(const server::ChatFields& chat) {
   require(chat.tool_choice != "required" || !chat.tools.empty(), "a call without tools");
   for (const server::SentTool& tool : chat.tools) require(!tool.json.empty(), "an empty tool");
+}
+
+// Of a chat that was taken: pictures stand within their messages, in order.
+void require_chat(const server::GenerateRequest& request) {
+  require_tools(request.chat);
+  for (const server::Message& message : request.messages) {
+    size_t at = 0;
+    for (const server::SentPicture& picture : message.pictures) {
+      require(picture.at >= at && picture.at <= message.content.size(), "a picture's place");
+      require(!picture.base64.empty() && !picture.field.empty(), "a picture without data");
+      at = picture.at;
+    }
+    try {
+      (void)server::to_engine(std::vector{message});
+    } catch (const Error& error) {
+      require(error.code() == Code::invalid_argument, "an error that is not the client's");
+    }
+  }
 }
 
 // Bodies of embeddings and ranking have something to evaluate.
@@ -96,9 +115,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   parse_or_report([body] { generate(body); });
   parse_or_report([body] { server::parse_cancel(body); });
-  parse_or_report([body] { require_tools(server::parse_openai_chat(body).generate.chat); });
-  parse_or_report([body] { require_tools(server::parse_response_request(body).generate.chat); });
-  parse_or_report([body] { require_tools(server::parse_anthropic(body).chat); });
+  parse_or_report([body] { require_chat(server::parse_openai_chat(body).generate); });
+  parse_or_report([body] { require_chat(server::parse_response_request(body).generate); });
+  parse_or_report([body] { require_chat(server::parse_anthropic(body)); });
   parse_or_report([body] { embeddings(body); });
   parse_or_report([body] { validate_image(server::parse_image_job(body).image); });
   parse_or_report([body] { validate_image(server::parse_openai_generation(body)); });

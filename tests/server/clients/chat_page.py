@@ -5,6 +5,7 @@ The worker's engine repeats the system prompt, or without one what it is told, a
 text that begins with "hold". Ends with status 77 and a line that says why when there is no Chromium or no Python package
 `playwright`."""
 
+import base64
 import pathlib
 import re
 import shutil
@@ -259,6 +260,52 @@ def check_settings(visit):
     page.click("#settings button[value=done]")
 
 
+# 2 x 2 pixels, one of each colour and white.
+PICTURE = ("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEklEQVR42mP4z8DAAMIM/4EAAB/uBfvxq7p3"
+           "AAAAAElFTkSuQmCC")
+
+
+def drop_picture(page, name):
+    page.evaluate("""([data, name]) => {
+      const bytes = Uint8Array.from(atob(data), letter => letter.charCodeAt(0));
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([bytes], name, {type: "image/png"}));
+      document.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, cancelable: true}));
+    }""", [PICTURE, name])
+
+
+def check_pictures(visit):
+    page = visit.page
+    page.click("#new")
+    expect(page.locator("#attach")).to_be_visible()
+    file = {"name": "a.png", "mimeType": "image/png", "buffer": base64.b64decode(PICTURE)}
+    page.set_input_files("#files", file)
+    expect(page.locator("#attached img")).to_have_count(1)
+    drop_picture(page, "b.png")
+    expect(page.locator("#attached img")).to_have_count(2)
+    drop_picture(page, "c.png")  # the worker takes two
+    expect(page.locator("#status")).to_contain_text("2 pictures at most")
+    expect(page.locator("#attached img")).to_have_count(2)
+    page.locator("#attached button").first.click()
+    expect(page.locator("#attached img")).to_have_count(1)
+    page.set_input_files("#files", {"name": "x.png", "mimeType": "image/png", "buffer": b"no"})
+    expect(page.locator("#status")).to_contain_text("x.png is no picture")
+    visit.shoot("chat_attach")
+    visit.ask("What do you see?")
+    expect(page.locator("#attached")).to_be_hidden()
+    url = "data:image/png;base64," + PICTURE
+    assert visit.sent[-1]["messages"] == [{"role": "user", "content": [
+        {"type": "image_url", "image_url": {"url": url}},
+        {"type": "text", "text": "What do you see?"}]}], visit.sent[-1]
+    expect(page.locator(".user img")).to_have_attribute("src", url)
+    visit.shoot("chat_picture")
+    page.reload()  # kept in the browser
+    page.locator("#chats .open", has_text="What do you see?").click()
+    expect(page.locator(".user img")).to_have_attribute("src", url)
+    visit.ask("And now?")
+    assert visit.sent[-1]["messages"][0]["content"][0]["image_url"]["url"] == url
+
+
 def check_kept(visit):
     page = visit.page
     before = page.locator("#chats .open").all_text_contents()
@@ -323,7 +370,7 @@ def main():
         browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         visit = Visit(browser, viewport={"width": 1180, "height": 780}, color_scheme="light")
         for check in (give_key, check_markdown, check_thoughts_and_calls, check_injection, check_stop,
-                      check_regenerate_and_edit, check_settings, check_kept, check_themes):
+                      check_regenerate_and_edit, check_settings, check_pictures, check_kept, check_themes):
             check(visit)
             print(check.__name__, "passed", flush=True)
         visit.end()

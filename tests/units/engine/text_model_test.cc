@@ -66,10 +66,11 @@ TEST_F(TextModelTest, LoadsModelTokenizerAndTemplate) {
   EXPECT_EQ(model.render({{"user", "a b"}}, {}), "[user]a b");
   Request raw;
   raw.prompt = "abc";
-  EXPECT_EQ(model.encode(raw, model.prompt_of(raw)).tokens.front(), 0);  // a raw prompt begins with BOS
+  // A raw prompt begins with BOS, a template writes its own.
+  EXPECT_EQ(model.encode(raw, model.prompt_of(raw)).tokens.front(), 0);
   Request chat;
   chat.messages = {{"user", "abc"}};
-  EXPECT_NE(model.encode(chat, model.prompt_of(chat)).tokens.front(), 0);  // a template writes its own
+  EXPECT_NE(model.encode(chat, model.prompt_of(chat)).tokens.front(), 0);
 }
 
 TEST_F(TextModelTest, TheTemplateMayStandInTheTokenizersConfig) {
