@@ -10,6 +10,7 @@
 
 #include "rbee/core/log.h"
 #include "rbee/engine/llm_job.h"
+#include "rbee/engine/llm_scheduling.h"
 #include "rbee/engine/request_pictures.h"
 #include "rbee/engine/scheduler.h"
 #include "rbee/engine/stepper.h"
@@ -23,18 +24,10 @@ using Clock = std::chrono::steady_clock;
 using JobPtr = std::shared_ptr<LlmJob>;
 using Parts = std::vector<Scheduler::Part>;
 
-// Of a step's tokens, those of prompts where others generate: one in this many. A GPU takes few
-// tokens nearly as long as many.
-constexpr int64_t kBesideShare = 4;
-constexpr int64_t kBesideShareOfGpu = 2;
-
 // Tokens guessed ahead at most.
 constexpr int32_t kMaxDraft = 64;
 
 constexpr int32_t kMostPictures = 1024;
-
-// Rows of a tile that GPUs multiply by.
-constexpr int64_t kRowTileOfGpu = 128;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -69,15 +62,6 @@ LlmOptions resolve(const TextModel& text, LlmOptions options) {
   check(options.cache_tokens >= context && options.cache_tokens <= most, "cache_tokens",
         options.cache_tokens, " is outside of ", context, " (the context) to ", most);
   return options;
-}
-
-SchedulerOptions scheduling(const LlmOptions& options, const Device& device) {
-  const bool host = device.host_accessible();
-  const int64_t share = host ? kBesideShare : kBesideShareOfGpu;
-  return {.max_running = options.max_running,
-          .step_tokens = options.step_tokens,
-          .beside_tokens = std::max<int64_t>(options.step_tokens / share, 1),
-          .row_tile = host ? 1 : kRowTileOfGpu};
 }
 
 class LlmEngine final : public Engine {
