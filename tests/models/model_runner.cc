@@ -2,23 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
+
+#include "tests/support/op_table.h"
 
 namespace rbee::test {
 namespace {
 
 constexpr int64_t kBlockSize = 4;
 
-Tensor indices(const std::vector<int32_t>& values, const Shape& shape) {
-  return from_host(std::span<const int32_t>(values), shape, cpu_device());
+Tensor indices(const std::vector<int32_t>& values, const Shape& shape, Device& device) {
+  return from_host(std::span<const int32_t>(values), shape, device);
 }
 
-Tensor indices(const std::vector<int32_t>& values) {
-  return indices(values, {static_cast<int64_t>(values.size())});
+Tensor indices(const std::vector<int32_t>& values, Device& device) {
+  return indices(values, {static_cast<int64_t>(values.size())}, device);
 }
 
-nn::LoraRows adapters(std::span<const Piece> pieces) {
+nn::LoraRows adapters(std::span<const Piece> pieces, Device& device) {
   size_t each = 0;
   for (const Piece& piece : pieces) each = std::max(each, piece.lora.size());
   if (each == 0) return {};
@@ -33,14 +36,16 @@ nn::LoraRows adapters(std::span<const Piece> pieces) {
     }
   }
   const Shape shape{static_cast<int64_t>(slots.size() / each), static_cast<int64_t>(each)};
-  return {.slots = indices(slots, shape), .scales = from_host<float>(scales, shape, cpu_device())};
+  return {.slots = indices(slots, shape, device),
+          .scales = from_host<float>(scales, shape, device)};
 }
 
 }  // namespace
 
 ModelRunner::ModelRunner(const models::LanguageModel& model, int64_t sequences, int64_t context,
-                         DType kv_dtype)
+                         DType kv_dtype, Device& device)
     : model_(model),
+      device_(device),
       sequences_(sequences),
       blocks_each_((context + kBlockSize - 1) / kBlockSize),
       cache_({.layers = model.config().layers,
@@ -50,7 +55,7 @@ ModelRunner::ModelRunner(const models::LanguageModel& model, int64_t sequences, 
               .block_size = kBlockSize,
               .dtype = kv_dtype,
               .one_tensor = model.config().one_cache},
-             cpu_device()),
+             device),
       lengths_(static_cast<size_t>(sequences), 0) {}
 
 // Neighbouring positions lie in blocks far from each other, and from the end backwards.
@@ -82,15 +87,16 @@ models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
     lengths.push_back(static_cast<int32_t>(length));
     for (int64_t i = 0; i < blocks_each_; ++i) table.push_back(block_of(piece.sequence, i));
   }
-  batch.ids = indices(ids);
-  batch.positions = indices(positions);
-  batch.paged = {.seq_starts = indices(starts),
-                 .kv_lens = indices(lengths),
-                 .block_table = indices(table, {static_cast<int64_t>(pieces.size()), blocks_each_}),
-                 .slots = indices(slots)};
-  if (!batch.pictures.empty()) batch.paged.key_ends = indices(ends);
-  batch.logit_rows = indices({rows.begin(), rows.end()});
-  batch.lora = adapters(pieces);
+  batch.ids = indices(ids, device_);
+  batch.positions = indices(positions, device_);
+  batch.paged = {
+      .seq_starts = indices(starts, device_),
+      .kv_lens = indices(lengths, device_),
+      .block_table = indices(table, {static_cast<int64_t>(pieces.size()), blocks_each_}, device_),
+      .slots = indices(slots, device_)};
+  if (!batch.pictures.empty()) batch.paged.key_ends = indices(ends, device_);
+  batch.logit_rows = indices({rows.begin(), rows.end()}, device_);
+  batch.lora = adapters(pieces, device_);
   return batch;
 }
 
@@ -109,6 +115,15 @@ std::vector<float> ModelRunner::step(std::span<const Piece> pieces) {
   std::vector<int32_t> rows(tokens);
   std::iota(rows.begin(), rows.end(), 0);
   return step(pieces, rows);
+}
+
+Device* device_under_test() {
+  const char* wanted = std::getenv("RBEE_TEST_DEVICE");
+  if (wanted == nullptr) return &cpu_device();
+  for (Device* device : harness::all_devices()) {
+    if (cat(device->id()) == wanted) return device;
+  }
+  return nullptr;
 }
 
 float max_difference(std::span<const float> a, std::span<const float> b) {

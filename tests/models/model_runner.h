@@ -33,7 +33,7 @@ class ModelRunner {
   // Blocks of four positions, scattered over the pool, for `sequences` of up to `context`
   // positions.
   ModelRunner(const models::LanguageModel& model, int64_t sequences, int64_t context,
-              DType kv_dtype = DType::f32);
+              DType kv_dtype = DType::f32, Device& device = cpu_device());
 
   // Logits of every new token, pieces one after another: (tokens, vocab).
   std::vector<float> step(std::span<const Piece> pieces);
@@ -48,11 +48,16 @@ class ModelRunner {
   int32_t block_of(int64_t sequence, int64_t index) const;
 
   const models::LanguageModel& model_;
+  Device& device_;
   int64_t sequences_;
   int64_t blocks_each_;
   nn::KvCache cache_;
   std::vector<int64_t> lengths_;  // cached positions by sequence
 };
+
+// The device that RBEE_TEST_DEVICE names, e.g. "cuda:0", without it the CPU; null where there is
+// none of that name.
+Device* device_under_test();
 
 float max_difference(std::span<const float> a, std::span<const float> b);
 
