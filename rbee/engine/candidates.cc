@@ -180,4 +180,32 @@ Candidate Candidates::draw(double number) {
   return chosen;
 }
 
+Candidate Candidates::draw(const Guess& guess, double accept, double number) {
+  softmax();
+  const std::vector<TokenProbability>& among = guess.among;
+  auto at = among.begin();
+  // Long lists are in the order of the ids on both sides: the next entry is nearly always it.
+  const auto there = [&](int32_t id) -> double {
+    if (at == among.end() || at->id != id) {
+      at = std::ranges::lower_bound(among, id, {}, &TokenProbability::id);
+    }
+    return at != among.end() && at->id == id ? (at++)->probability : 0.0f;
+  };
+  const auto guessed = std::ranges::find(list_, guess.id, &Candidate::id);
+  if (guessed != list_.end() && accept * there(guess.id) < guessed->probability) return *guessed;
+  double rest = 0;
+  for (const Candidate& c : list_) rest += std::max(c.probability - there(c.id), 0.0);
+  if (rest <= 0) return draw(number);  // rounding: the distributions are the same
+  double cumulative = 0;
+  Candidate chosen = list_.front();
+  for (const Candidate& c : list_) {
+    const double more = c.probability - there(c.id);
+    if (more <= 0) continue;
+    chosen = c;
+    cumulative += more;
+    if (number * rest < cumulative) break;
+  }
+  return chosen;
+}
+
 }  // namespace rbee::engine

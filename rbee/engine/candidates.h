@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "rbee/engine/guess.h"
+
 namespace rbee::engine {
 
 struct Candidate {
@@ -56,6 +58,11 @@ class Candidates {
   void softmax();
   // The token at `number` (0 to 1) of the mass, in the list's order, with its probability.
   Candidate draw(double number);
+  // A draw that follows the same distribution and prefers a guess that was drawn from another one:
+  // it is taken where accept * its probability there is below that here, else a token is drawn
+  // from what is more probable here than there (Leviathan et al. 2023, algorithm 1). accept,
+  // number: uniform in [0, 1), independent of each other and of the guess.
+  Candidate draw(const Guess& guess, double accept, double number);
 
  private:
   void sort();

@@ -196,8 +196,8 @@ struct ModelInfo {
   int64_t vocab_size = 0;
   int32_t context_length = 0;  // tokens, as configured
   int64_t parameters = 0;
-  int64_t weight_bytes = 0;    // resident bytes of the weights
-  int64_t kv_cache_bytes = 0;  // resident bytes of the KV cache
+  int64_t weight_bytes = 0;    // resident bytes of the weights, of a draft model's too
+  int64_t kv_cache_bytes = 0;  // resident bytes of the KV cache, of a draft model's too
   int32_t picture_tokens =
       0;                     // that a picture takes of the context; 0 = the model reads text alone
   int32_t max_pictures = 0;  // of a request

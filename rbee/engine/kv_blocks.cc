@@ -42,7 +42,9 @@ int32_t KvBlockPool::take() {
     texts_.erase(texts_.find(*block.text));
     block.text = nullptr;
   }
-  blocks_[static_cast<size_t>(index)].references = 1;
+  Block& block = blocks_[static_cast<size_t>(index)];
+  block.references = 1;
+  block.draft = false;
   return index;
 }
 
@@ -105,6 +107,19 @@ void KvTable::publish(std::span<const int32_t> tokens) {
   }
 }
 
+void KvTable::note_draft(int64_t tokens) {
+  const size_t whole = std::min(static_cast<size_t>(tokens / pool_->block_size_), blocks_.size());
+  for (; noted_ < whole; ++noted_) {
+    pool_->blocks_[static_cast<size_t>(blocks_[noted_])].draft = true;
+  }
+}
+
+int64_t KvTable::draft_tokens() const {
+  const auto end = std::ranges::find_if(
+      blocks_, [&](int32_t index) { return !pool_->blocks_[static_cast<size_t>(index)].draft; });
+  return (end - blocks_.begin()) * pool_->block_size_;
+}
+
 bool KvTable::reserve(int64_t tokens) {
   const auto wanted = static_cast<size_t>((tokens + pool_->block_size_ - 1) / pool_->block_size_);
   if (wanted <= blocks_.size()) return true;
@@ -121,6 +136,7 @@ void KvTable::release() {
     blocks_.pop_back();
   }
   published_ = 0;
+  noted_ = 0;
   node_ = 0;
 }
 

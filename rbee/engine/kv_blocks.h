@@ -60,6 +60,7 @@ class KvBlockPool {
   struct Block {
     int32_t references = 0;
     const Text* text = nullptr;         // its key in texts_; null: nobody can find it
+    bool draft = false;                 // a draft model's cache has its tokens too
     std::list<int32_t>::iterator kept;  // its place in kept_, when it is there
   };
 
@@ -92,6 +93,10 @@ class KvTable {
   // Lets others adopt the blocks that `tokens` fill. tokens: what the cache holds of the sequence.
   // Nothing happens after release().
   void publish(std::span<const int32_t> tokens);
+  // A draft model, whose cache has blocks of the same numbers, has the first `tokens` there.
+  void note_draft(int64_t tokens);
+  // Tokens in front, in whole blocks, that have been noted so, by this table or by another.
+  int64_t draft_tokens() const;
   // Makes room for `tokens` in all; false, and nothing changed, when the pool has too few blocks.
   bool reserve(int64_t tokens);
   void release();
@@ -108,6 +113,7 @@ class KvTable {
   std::vector<int32_t> mark_;
   std::vector<int32_t> blocks_;
   size_t published_ = 0;  // leading blocks that publish() is done with
+  size_t noted_ = 0;      // leading blocks that note_draft() is done with
   uint64_t node_ = 0;     // of the text that they hold
 };
 

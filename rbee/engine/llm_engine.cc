@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/drafter.h"
 #include "rbee/engine/llm_job.h"
 #include "rbee/engine/llm_scheduling.h"
 #include "rbee/engine/request_pictures.h"
@@ -24,9 +25,6 @@ using Clock = std::chrono::steady_clock;
 using JobPtr = std::shared_ptr<LlmJob>;
 using Parts = std::vector<Scheduler::Part>;
 
-// Tokens guessed ahead at most.
-constexpr int32_t kMaxDraft = 64;
-
 constexpr int32_t kMostPictures = 1024;
 
 double seconds_since(Clock::time_point begin) {
@@ -37,13 +35,21 @@ LlmJob& job_of(const TicketPtr& ticket) {
   return static_cast<LlmJob&>(*ticket);  // the engine makes no others
 }
 
-LlmOptions resolve(const TextModel& text, LlmOptions options) {
+// Bytes that the caches take for a token.
+int64_t token_bytes(const TextModel& text, const TextModel* draft, const LlmOptions& options) {
+  const int64_t own = cache_token_bytes(*text.model, options.kv_dtype);
+  return draft ? own + cache_token_bytes(*draft->model, options.kv_dtype) : own;
+}
+
+LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options) {
   const int64_t context = text.info.context_length;
   check(options.max_running >= 1, "max_running", options.max_running, " is below 1");
   check(options.max_waiting >= 0, "max_waiting", options.max_waiting, " is negative");
   check(options.step_tokens >= 0, "step_tokens", options.step_tokens, " is negative");
-  check(options.draft_tokens >= 1 && options.draft_tokens <= kMaxDraft, "draft_tokens",
-        options.draft_tokens, " is outside of 1 to ", kMaxDraft);
+  check(options.draft_tokens >= 1 && options.draft_tokens <= kMaxGuesses, "draft_tokens",
+        options.draft_tokens, " is outside of 1 to ", kMaxGuesses);
+  check(options.draft_min_p >= 0 && options.draft_min_p <= 1, "draft_min_p", options.draft_min_p,
+        " is outside of 0 to 1");
   check(options.max_pictures >= 1 && options.max_pictures <= kMostPictures, "max_pictures",
         options.max_pictures, " is outside of 1 to ", kMostPictures);
   check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
@@ -54,8 +60,7 @@ LlmOptions resolve(const TextModel& text, LlmOptions options) {
   const int64_t most = INT32_MAX - options.block_size;  // slots are 32-bit numbers
   if (options.cache_tokens == 0) {
     const int64_t share = text.device->host_accessible() ? 8 : 2;
-    const int64_t fits =
-        text.device->memory().free / share / cache_token_bytes(*text.model, options.kv_dtype);
+    const int64_t fits = text.device->memory().free / share / token_bytes(text, draft, options);
     const int64_t wanted = context * options.max_running;
     options.cache_tokens = std::clamp(std::min(fits, wanted), context, most);
   }
@@ -66,20 +71,25 @@ LlmOptions resolve(const TextModel& text, LlmOptions options) {
 
 class LlmEngine final : public Engine {
  public:
-  LlmEngine(TextModel model, const LlmOptions& options)
+  LlmEngine(TextModel model, const LlmOptions& options, std::optional<TextModel> draft)
       : text_(std::move(model)),
         constraints_(*text_.tokenizer, text_.end_tokens, known_tokens()),
-        options_(resolve(text_, options)),
+        options_(resolve(text_, draft ? &*draft : nullptr, options)),
         stepper_(*text_.model, *text_.device,
                  {.cache_tokens = options_.cache_tokens,
                   .block_size = options_.block_size,
                   .kv_dtype = options_.kv_dtype}),
         shelf_(*text_.model, options_.loras),
+        drafter_(stepper_.pool(), options_.step_tokens, make_draft(std::move(draft))),
         scheduler_(stepper_.pool(), scheduling(options_, *text_.device)) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
     if (const models::PictureEncoder* pictures = text_.model->pictures()) {
       pictures_.emplace(*pictures, *text_.device);
       text_.info.max_pictures = options_.max_pictures;
+    }
+    if (DraftModel* helper = drafter_.model()) {
+      text_.info.kv_cache_bytes += helper->stepper().cache_bytes();
+      text_.info.weight_bytes += helper->info().weight_bytes;
     }
     stats_.kv_blocks_total = stepper_.pool().total();
     prepare();
@@ -190,13 +200,24 @@ class LlmEngine final : public Engine {
   }
 
  private:
+  std::unique_ptr<DraftModel> make_draft(std::optional<TextModel> model) {
+    if (!model) return nullptr;
+    check_draft(*model, text_);
+    const DraftModelOptions draft_options{.step_tokens = options_.step_tokens,
+                                          .vocab = known_tokens(),
+                                          .min_p = options_.draft_min_p,
+                                          .kv_dtype = options_.kv_dtype};
+    return std::make_unique<DraftModel>(std::move(*model), stepper_.pool(), draft_options);
+  }
+
   void prepare() {
     const auto begin = Clock::now();
-    warm_up(stepper_, *text_.device,
-            {.context = text_.info.context_length,
-             .chunk = options_.step_tokens,
-             .sequences = options_.max_running,
-             .vocab = known_tokens()});
+    const WarmUpOptions warm{.context = text_.info.context_length,
+                             .chunk = options_.step_tokens,
+                             .sequences = options_.max_running,
+                             .vocab = known_tokens()};
+    warm_up(stepper_, *text_.device, warm);
+    if (drafter_.model()) warm_up(drafter_.model()->stepper(), *text_.device, warm);
     log(LogLevel::info, "warmed up", {{"ms", cat(std::llround(seconds_since(begin) * 1000))}});
   }
 
@@ -218,7 +239,10 @@ class LlmEngine final : public Engine {
               [&] {
                 if (shelf_.settle()) stepper_.forget_recorded();
                 let_join();
-                step(with_drafts(scheduler_.plan()));
+                step_begin_ = Clock::now();
+                Parts parts = scheduler_.plan();
+                drafter_.add_guesses(parts, std::ssize(scheduler_.running()));
+                step(parts);
                 if (sends_at_once() || scheduler_.running().empty()) send_texts();
               });
     }
@@ -297,29 +321,6 @@ class LlmEngine final : public Engine {
     }
   }
 
-  // Parts that generate get tokens guessed ahead, as far as the step and the cache have room that
-  // nobody else needs.
-  Parts with_drafts(Parts parts) {
-    int64_t room = options_.step_tokens;
-    for (const Scheduler::Part& part : parts) room -= part.count;
-    room = std::max<int64_t>(room, 0);  // a picture may have taken more
-    for (Scheduler::Part& part : parts) {
-      LlmJob& job = job_of(part.ticket);
-      Sequence& sequence = job.sequence;
-      if (sequence.cached + 1 != sequence.length()) continue;
-      const int64_t count = job.draft(std::min<int64_t>(room, kMaxDraft));
-      if (count == 0) continue;
-      const auto others = std::ssize(scheduler_.running());
-      if (stepper_.pool().available() <= others || !sequence.kv.reserve(sequence.length())) {
-        job.drop_draft();
-        continue;
-      }
-      part.count += count;
-      room -= count;
-    }
-    return parts;
-  }
-
   // Evaluates the parts. What cannot be evaluated together is evaluated apart, so that a request
   // fails for itself alone.
   void step(const Parts& parts) {
@@ -332,8 +333,7 @@ class LlmEngine final : public Engine {
       for (size_t i = 0; i < parts.size(); ++i) {
         LlmJob& job = job_of(parts[i].ticket);
         job.sequence.cached = cached[i];
-        again[i].count -= job.drafted();
-        job.drop_draft();
+        again[i].count -= std::ssize(job.drop_guesses());
       }
       if (parts.size() > 1) log(LogLevel::warn, "a shared step failed", {{"error", error.what()}});
       for (const Scheduler::Part& part : again) {
@@ -348,6 +348,13 @@ class LlmEngine final : public Engine {
   struct Sampled {
     JobPtr job;
     int64_t first_row;  // of Batch::rows: one for the token to come, and one behind each guess
+  };
+  // What a step gave a request.
+  struct Outcome {
+    size_t tokens = 0;
+    size_t guessed = 0;
+    std::optional<StopReason> reason;
+    std::optional<Error> error;
   };
   struct Batch {
     std::vector<Stepper::Work> work;
@@ -364,10 +371,10 @@ class LlmEngine final : public Engine {
       out.work.push_back({&sequence, part.count});
       out.tokens += part.count;
       LlmJob& job = job_of(part.ticket);
-      if (part.count == 1 + job.drafted()) out.generated += part.count;
+      if (part.count == 1 + job.guessed()) out.generated += part.count;
       if (sequence.cached + part.count < sequence.length()) continue;
       out.sampled.push_back({std::static_pointer_cast<LlmJob>(part.ticket), std::ssize(out.rows)});
-      for (int64_t row = out.tokens - 1 - job.drafted(); row < out.tokens; ++row) {
+      for (int64_t row = out.tokens - 1 - job.guessed(); row < out.tokens; ++row) {
         out.rows.push_back(static_cast<int32_t>(row));
       }
     }
@@ -376,22 +383,26 @@ class LlmEngine final : public Engine {
 
   // cached: of each part before the step.
   void run(const Parts& parts, std::span<const int64_t> cached) {
-    const auto begin = Clock::now();
     const Batch batch = make_batch(parts);
-    LeadersWanted wanted{.count = 0, .vocab = known_tokens(), .scales = {}};
-    std::vector<float> scales;
-    const LeaderRows found = evaluate(batch, wanted, scales);
-    std::vector<std::vector<Chosen>> chosen;
-    chosen.reserve(batch.sampled.size());
+    RowsWanted gathered(known_tokens());
     for (const Sampled& sampled : batch.sampled) {
-      chosen.push_back(choose_all(sampled, {stepper_, found, wanted}));
+      const LlmJob& job = *sampled.job;
+      gathered.add(job.sampler(), job.request().logprobs, 1 + job.guessed());
+    }
+    const LeadersWanted wanted = gathered.leaders();
+    const LeaderRows found = evaluate(batch, wanted);
+    std::vector<Outcome> outcomes;
+    outcomes.reserve(batch.sampled.size());
+    for (const Sampled& sampled : batch.sampled) {
+      outcomes.push_back(take_tokens(sampled, {stepper_, found, wanted}));
       if (lost_) return;
     }
     Scheduler::publish(parts);
     // Counted before the tokens are sent; the time of sending follows.
-    count_step(parts, cached, chosen);
-    for (size_t i = 0; i < chosen.size(); ++i) take_tokens(batch.sampled[i].job, chosen[i]);
-    add_time(batch, seconds_since(begin));
+    count_step(parts, cached, outcomes);
+    for (size_t i = 0; i < outcomes.size(); ++i) settle(batch.sampled[i].job, outcomes[i]);
+    const auto end = Clock::now();
+    add_time(batch, std::chrono::duration<double>(end - std::exchange(step_begin_, end)).count());
   }
 
   // Padding rows of the output matrix are no tokens.
@@ -399,98 +410,72 @@ class LlmEngine final : public Engine {
     return std::min<int64_t>(text_.tokenizer->vocab_size(), text_.info.vocab_size);
   }
 
-  // The largest logits of the sampled rows, which nearly always decide the next token. wanted:
-  // what there is of each row. scales: its memory.
-  LeaderRows evaluate(const Batch& batch, LeadersWanted& wanted, std::vector<float>& scales) {
-    bool sums = false;
-    for (const Sampled& sampled : batch.sampled) {
-      LlmJob& job = *sampled.job;
-      const Sampler::Wanted own = job.sampler().wanted(wanted.vocab);
-      wanted.count = std::max({wanted.count, own.leaders, scored_leaders(job, own)});
-      sums |= own.sum || job.request().logprobs;
-      scales.resize(scales.size() + static_cast<size_t>(1 + job.drafted()),
-                    own.sum ? job.sampler().scale() : 1.0f);
-    }
+  // The largest logits of the sampled rows, which nearly always decide the next token.
+  LeaderRows evaluate(const Batch& batch, const LeadersWanted& wanted) {
     if (wanted.count == 0) {
       stepper_.run(batch.work, batch.rows);
       send_texts();
       return {};
     }
-    wanted.count = lead_count(wanted.count, wanted.vocab);
-    if (sums) wanted.scales = scales;
     stepper_.begin(batch.work, batch.rows, wanted);
     send_texts();
     return stepper_.leaders();
   }
 
   // The next tokens of a sampled sequence: those behind a guess count as long as it is the token
-  // that is chosen anyway, so that guesses change nothing but the number of steps. Empty when the
-  // request failed by it.
-  std::vector<Chosen> choose_all(const Sampled& sampled, const StepLogits& logits) {
+  // that is chosen, so that guesses change nothing but the number of steps.
+  Outcome take_tokens(const Sampled& sampled, const StepLogits& logits) {
     LlmJob& job = *sampled.job;
-    const std::vector<int32_t>& tokens = job.sequence.tokens;
-    const auto known = static_cast<size_t>(job.sequence.length() - job.drafted());
-    std::vector<Chosen> out;
-    bool goes_on = true;
-    for (size_t i = known; goes_on && i <= tokens.size(); ++i) {
-      const LogitRow row{.index = sampled.first_row + static_cast<int64_t>(i - known),
-                         .history = std::span(tokens).first(i)};
-      std::optional<Chosen> chosen = choose(job, logits, row);
-      if (!chosen) return {};
-      goes_on = i < tokens.size() && chosen->id == tokens[i];
-      out.push_back(std::move(*chosen));
-    }
-    count_draft(job.drafted(), std::ssize(out) - 1);
-    job.settle_draft(std::ssize(out) - 1);
-    return out;
-  }
-
-  // Absent when the request failed by it.
-  std::optional<Chosen> choose(LlmJob& job, const StepLogits& logits, const LogitRow& row) {
-    std::optional<Chosen> out;
+    const std::vector<Guess> guesses = job.drop_guesses();
+    Outcome out{.guessed = guesses.size(), .reason = {}, .error = {}};
     const auto failed = [&](const Error& error) {
       if (error.code() == Code::device) return fail_all(error);
-      fail_one(job, error);
+      out.error = error;
     };
-    guarded(failed, [&] { out = choose_token(job, logits, row); });
+    guarded(failed, [&] {
+      for (bool goes_on = true; goes_on;) {
+        const Guess* guess = out.tokens < guesses.size() ? &guesses[out.tokens] : nullptr;
+        const LogitRow row{.index = sampled.first_row + static_cast<int64_t>(out.tokens),
+                           .history = job.sequence.tokens,
+                           .guess = guess};
+        const Chosen chosen = choose_token(job.sampler(), job.request().logprobs, logits, row);
+        ++out.tokens;
+        out.reason = job.take(chosen.id, chosen.scored ? &*chosen.scored : nullptr);
+        goes_on = !out.reason && guess != nullptr && guess->id == chosen.id;
+      }
+    });
+    if (!lost_ && !out.error) {
+      job.settle_guesses(std::ssize(guesses), static_cast<int64_t>(out.tokens) - 1);
+    }
     return out;
   }
 
-  void take_tokens(const JobPtr& job, const std::vector<Chosen>& chosen) {
-    if (chosen.empty()) return;
-    // Guesses that came are in the sequence already; they are taken like all others.
-    Sequence& sequence = job->sequence;
-    sequence.tokens.resize(sequence.tokens.size() + 1 - chosen.size());
+  // Ends the request, or leaves its text for sending.
+  void settle(const JobPtr& job, const Outcome& outcome) {
     guarded([&](const Error& error) { fail_one(*job, error); },
             [&] {
-              for (const Chosen& one : chosen) {
-                const RowLogprobs* scored = one.scored ? &*one.scored : nullptr;
-                if (const auto reason = job->take(one.id, scored)) return finish(*job, *reason);
-              }
+              if (outcome.error) return fail_one(*job, *outcome.error);
+              if (outcome.reason) return finish(*job, *outcome.reason);
               unsent_.push_back(job);
             });
   }
 
-  void count_draft(int64_t drafted, int64_t accepted) {
-    if (drafted == 0) return;
-    const std::scoped_lock lock(mutex_);
-    ++stats_.drafts;
-    stats_.draft_tokens += static_cast<uint64_t>(drafted);
-    stats_.accepted_tokens += static_cast<uint64_t>(accepted);
-  }
-
   void count_step(const Parts& parts, std::span<const int64_t> cached,
-                  const std::vector<std::vector<Chosen>>& chosen) {
+                  std::span<const Outcome> outcomes) {
     int64_t prompt_tokens = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
       prompt_tokens += job_of(parts[i].ticket).count_prompt_tokens(cached[i]);
     }
-    size_t generated = 0;
-    for (const std::vector<Chosen>& tokens : chosen) generated += tokens.size();
     {
       const std::scoped_lock lock(mutex_);
       stats_.prompt_tokens += static_cast<uint64_t>(prompt_tokens);
-      stats_.generated_tokens += generated;
+      for (const Outcome& outcome : outcomes) {
+        stats_.generated_tokens += outcome.tokens;
+        if (outcome.guessed == 0 || outcome.error) continue;
+        ++stats_.drafts;
+        stats_.draft_tokens += outcome.guessed;
+        stats_.accepted_tokens += outcome.tokens - 1;
+      }
     }
     note_scheduler();
   }
@@ -569,7 +554,9 @@ class LlmEngine final : public Engine {
   const LlmOptions options_;
   Stepper stepper_;
   LoraShelf shelf_;
+  Drafter drafter_;                       // engine thread only
   Scheduler scheduler_;                   // engine thread only
+  Clock::time_point step_begin_;          // engine thread only
   std::optional<PictureCache> pictures_;  // engine thread only
   std::deque<JobPtr> following_;  // engine thread only: the scheduler does not know them yet
   std::vector<JobPtr> unsent_;    // engine thread only: jobs with text to send
@@ -589,8 +576,9 @@ class LlmEngine final : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_llm_engine(TextModel model, const LlmOptions& options) {
-  return std::make_unique<LlmEngine>(std::move(model), options);
+std::unique_ptr<Engine> make_llm_engine(TextModel model, const LlmOptions& options,
+                                        std::optional<TextModel> draft) {
+  return std::make_unique<LlmEngine>(std::move(model), options, std::move(draft));
 }
 
 }  // namespace rbee::engine

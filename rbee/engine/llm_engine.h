@@ -22,16 +22,20 @@ struct LlmOptions {
   // the model's context. 0 = a context for each of max_running, or what an eighth of the free
   // memory holds (of a device with its own: half), but one context at least.
   int64_t cache_tokens = 0;
-  int64_t block_size = 32;        // tokens in a block of the KV cache
-  std::vector<LoraInfo> loras;    // adapters that requests can take
-  bool speculative = false;       // guess tokens ahead, where a request does not say
-  int32_t draft_tokens = 8;       // guessed at most, 1 to 64
-  int32_t max_pictures = 16;      // of a request, 1 to 1024
+  int64_t block_size = 32;      // tokens in a block of the KV cache
+  std::vector<LoraInfo> loras;  // adapters that requests can take
+  bool speculative = false;     // guess tokens ahead, where a request does not say
+  int32_t draft_tokens = 8;     // guessed at most, 1 to 64
+  int32_t max_pictures = 16;    // of a request, 1 to 1024
+  // A draft model stops guessing where none of its tokens has this probability, 0 to 1.
+  float draft_min_p = 0;
   std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions
 };
 
-// Takes the model over and starts the engine's thread. Throws invalid_argument for options out of
-// range, and out_of_memory when the KV cache does not fit.
-std::unique_ptr<Engine> make_llm_engine(TextModel model, const LlmOptions& options);
+// Takes the model over and starts the engine's thread. draft: guesses tokens ahead; without it the
+// text does. Throws invalid_argument for options out of range and as check_draft() does, and
+// out_of_memory when the KV cache does not fit.
+std::unique_ptr<Engine> make_llm_engine(TextModel model, const LlmOptions& options,
+                                        std::optional<TextModel> draft = std::nullopt);
 
 }  // namespace rbee::engine

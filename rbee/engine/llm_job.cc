@@ -15,6 +15,9 @@ uint64_t fresh_seed() {
   return ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
 }
 
+// Guesses are drawn independently of what decides about them.
+constexpr uint64_t kGuessSeed = 0x9e3779b97f4a7c15;
+
 constexpr std::string_view kLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
@@ -54,8 +57,8 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
       detokenizer_(*model.tokenizer, options.grammar ? text::DecodeStream::LeadingSpaces::kept
                                                      : text::DecodeStream::LeadingSpaces::dropped),
       stops_(request_.stop),
-      // What a constraint allows is known for the next token only.
-      draft_length_(options.grammar ? 0 : options.draft_tokens),
+      draft_length_(options.draft_tokens),
+      guess_sampler_(request_.sampling, seed_ ^ kGuessSeed),
       prompt_(std::move(options.prompt)),
       pictures_(std::move(options.pictures)) {
   for (const TakenLora& taken : lora_) sequence.lora.push_back({taken.adapter->slot, taken.scale});
@@ -123,29 +126,56 @@ void LlmJob::start() {
   sink_->on_started({model_.info.id, seed_, static_cast<int32_t>(prompt_tokens_)});
 }
 
-int64_t LlmJob::draft(int64_t most) {
+int64_t LlmJob::guess_room(int64_t most) {
   // The step's own token comes beside the guesses.
   const int64_t room = std::min<int64_t>(request_.max_tokens - tokens_out_,
                                          model_.info.context_length - sequence.length());
-  const std::vector<int32_t> tokens =
-      ngram_draft(sequence.tokens, std::min({most, room - 1, draft_length_.next()}));
-  sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
-  drafted_ = std::ssize(tokens);
-  return drafted_;
+  return std::max<int64_t>(std::min({most, room - 1, draft_length_.next()}), 0);
 }
 
-void LlmJob::settle_draft(int64_t accepted) {
-  if (drafted_ == 0) return;
-  draft_length_.learn(drafted_, accepted);
-  const int64_t wrong = drafted_ - accepted;
-  sequence.tokens.resize(static_cast<size_t>(sequence.length() - wrong));
-  sequence.cached -= wrong;  // the places in the cache are written again
-  drafted_ = 0;
+void LlmJob::guess_from_text(int64_t most) {
+  ahead_ = constrained_;
+  for (const int32_t id : ngram_draft(sequence.tokens, most)) {
+    if (ahead_ && !ahead_->mask().has(id)) break;
+    if (!add_guess({id})) break;
+  }
 }
 
-void LlmJob::drop_draft() {
-  sequence.tokens.resize(static_cast<size_t>(sequence.length() - drafted_));
-  drafted_ = 0;
+Sampler& LlmJob::begin_guesses() {
+  ahead_ = constrained_;
+  guess_sampler_.follow(sampler_);
+  if (ahead_) guess_sampler_.allow(ahead_->mask());
+  return guess_sampler_;
+}
+
+bool LlmJob::add_guess(Guess guess) {
+  const int32_t id = guess.id;
+  sequence.tokens.push_back(id);
+  guesses_.push_back(std::move(guess));
+  if (is_end(id)) return false;
+  if (!ahead_) return true;
+  try {
+    ahead_->accept(id);
+  } catch (const Error&) {
+    return false;  // where the guess comes, the request fails by it
+  }
+  guess_sampler_.allow(ahead_->mask());
+  return ahead_->can_go_on();
+}
+
+std::vector<Guess> LlmJob::drop_guesses() {
+  sequence.tokens.resize(sequence.tokens.size() - guesses_.size());
+  return std::exchange(guesses_, {});
+}
+
+void LlmJob::settle_guesses(int64_t guessed, int64_t accepted) {
+  if (guessed > 0) draft_length_.learn(guessed, accepted);
+  sequence.cached -= guessed - accepted;
+  sequence.draft_cached = std::min(sequence.draft_cached, sequence.length() - 1);
+}
+
+bool LlmJob::is_end(int32_t id) const {
+  return std::ranges::binary_search(model_.end_tokens, id);
 }
 
 ScoredToken LlmJob::name(const TokenLogprob& token) const {
@@ -154,7 +184,7 @@ ScoredToken LlmJob::name(const TokenLogprob& token) const {
 
 std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   if (tokens_out_ == 0) prompt_ms_ = since_start();
-  if (std::ranges::binary_search(model_.end_tokens, id)) return StopReason::eos;
+  if (is_end(id)) return StopReason::eos;
   sequence.tokens.push_back(id);
   ++tokens_out_;
   if (scored != nullptr) {

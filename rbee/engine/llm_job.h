@@ -37,6 +37,7 @@ class LlmJob final : public Ticket {
   const Request& request() const { return request_; }
   EventSink& sink() const { return *sink_; }
   Sampler& sampler() { return sampler_; }
+  const Sampler& sampler() const { return sampler_; }
   std::atomic<bool> cancelled{false};
 
   // What follows is for the engine's thread.
@@ -46,14 +47,25 @@ class LlmJob final : public Ticket {
   void encode(PictureCache* pictures = nullptr);
   // The request has a place; its first tells the client.
   void start();
-  // Appends tokens that may come next to the sequence, `most` at most, for one step. Returns how
-  // many.
-  int64_t draft(int64_t most);
-  int64_t drafted() const { return drafted_; }
-  // Of the drafted tokens the first `accepted` have come, the others leave the sequence.
-  void settle_draft(int64_t accepted);
-  // The drafted tokens leave the sequence as if there had been none.
-  void drop_draft();
+  bool guesses_ahead() const { return draft_length_.most() > 0; }
+  // How many tokens may be guessed for the next step, `most` at most. Once a step.
+  int64_t guess_room(int64_t most);
+  // Guesses go to the end of the sequence: `most` tokens at most that its text repeats ...
+  void guess_from_text(int64_t most);
+  // ... or those of a draft model, drawn one by one with this sampler. It is where the request's
+  // own is, with random numbers of its own.
+  Sampler& begin_guesses();
+  // False: nothing can follow this guess.
+  bool add_guess(Guess guess);
+  int64_t guessed() const { return std::ssize(guesses_); }
+  // The guesses leave the sequence.
+  std::vector<Guess> drop_guesses();
+  // None for some tokens, as after wrong ones.
+  void pause_guesses() { draft_length_.learn(1, 0); }
+  // After a step with so many guesses, of which the first `accepted` came and have been taken, and
+  // one token more: places in the caches behind them are written again.
+  void settle_guesses(int64_t guessed, int64_t accepted);
+  bool is_end(int32_t id) const;
   // Takes the next token; its text is for send(). The reason when it was the last one.
   // scored: of the token, where the request asks for it. Throws unsupported where the constraint
   // cannot be followed any more.
@@ -92,8 +104,10 @@ class LlmJob final : public Ticket {
   int32_t tokens_out_ = 0;
   int32_t pieces_out_ = 0;
   DraftLength draft_length_;
-  int64_t drafted_ = 0;               // tokens at the end of the sequence that are guesses
-  std::vector<ScoredChoice> scored_;  // since the last piece
+  std::vector<Guess> guesses_;            // the last tokens of the sequence
+  Sampler guess_sampler_;                 // of a draft model's guesses
+  std::optional<ConstrainedText> ahead_;  // behind the guesses, where there is a constraint
+  std::vector<ScoredChoice> scored_;      // since the last piece
   std::optional<std::string> prompt_;
   std::vector<PixelsPtr> pictures_;
   std::optional<text::OutputParser> parser_;  // where the request wants its answer taken apart

@@ -17,6 +17,7 @@ class DraftLength {
  public:
   explicit DraftLength(int64_t most) : most_(most), length_(most) {}
 
+  int64_t most() const { return most_; }
   // Once for each token that is to come; 0 = do not guess.
   int64_t next();
   // Of a guess: how many tokens it had, and how many of them came.

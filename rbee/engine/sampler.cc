@@ -18,6 +18,10 @@ constexpr double kWeightError = 1e-6;
 // Leaders beyond the usual number that wanted() asks for under a mask, which may allow few of them.
 constexpr int64_t kMaskedRoom = 192;
 
+// Largest logits of a whole row that confidence() weighs at temperature 0: as many as leaders are
+// looked for at least.
+constexpr size_t kConfidenceRoom = 64;
+
 void check_finite(float largest) {
   if (!std::isfinite(largest)) fail(Code::internal, "sample", "the model gave no finite logit");
 }
@@ -104,7 +108,8 @@ Sampler::Wanted Sampler::wanted(int64_t vocab) const {
   return out;
 }
 
-int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> history) {
+int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> history,
+                        const Guess* guess) {
   std::vector<std::pair<int32_t, float>> banned;  // at this step, with their logits
   for (size_t i = 0; !mask_.all() && i < logits.size(); ++i) {
     if (!mask_.has(static_cast<int32_t>(i))) logits[i] = -INFINITY;
@@ -122,7 +127,10 @@ int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
     likeliest = argmax(logits);
   }
   check_finite(likeliest < 0 ? std::nanf("") : logits[static_cast<size_t>(likeliest)]);
-  if (params_.temperature <= 0) return likeliest;
+  if (params_.temperature <= 0) {
+    candidates_.take_top_k(logits, kConfidenceRoom);
+    return likeliest;
+  }
   const bool top_k_first = !chain_.empty() && chain_.front() == SamplerKind::top_k &&
                            static_cast<size_t>(params_.top_k) < logits.size();
   if (top_k_first) {
@@ -131,10 +139,11 @@ int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
     candidates_.take_all(logits);
   }
   run(top_k_first ? 1 : 0);
-  return draw(std::ssize(logits));
+  return draw(std::ssize(logits), guess);
 }
 
-std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const int32_t> history) {
+std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const int32_t> history,
+                                       const Guess* guess) {
   if (leaders.values.empty()) return std::nullopt;
   const Changed changed = change_leaders(leaders, history);
   if (changed.certain == 0) return std::nullopt;
@@ -143,7 +152,32 @@ std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const i
   const size_t cut = first_cut(leaders.vocab);
   if (!cut_leaders(cut, changed)) return std::nullopt;
   run(cut + 1);
-  return draw(leaders.vocab);
+  return draw(leaders.vocab, guess);
+}
+
+void Sampler::follow(const Sampler& other) {
+  changes_ = other.changes_;
+  mirostat_ = other.mirostat_;
+}
+
+std::vector<TokenProbability> Sampler::drawn_among() const {
+  std::vector<TokenProbability> out;
+  if (params_.temperature <= 0) return out;
+  out.reserve(candidates_.size());
+  double sum = 0;
+  for (const Candidate& c : candidates_.list()) sum += c.probability;
+  for (const Candidate& c : candidates_.list()) {
+    out.push_back({c.id, static_cast<float>(c.probability / sum)});
+  }
+  if (!std::ranges::is_sorted(out, {}, &TokenProbability::id)) {
+    std::ranges::sort(out, {}, &TokenProbability::id);
+  }
+  return out;
+}
+
+float Sampler::confidence() {
+  const double sum = candidates_.weigh();
+  return static_cast<float>(1 / sum);
 }
 
 void Sampler::run(size_t from) {
@@ -195,9 +229,12 @@ double Sampler::uniform() {
   return static_cast<double>(random_() >> 11) * 0x1p-53;
 }
 
-int32_t Sampler::draw(int64_t vocab) {
+int32_t Sampler::draw(int64_t vocab, const Guess* guess) {
   if (mirostat_.on()) mirostat_.cut(candidates_, vocab);
-  const Candidate drawn = candidates_.draw(uniform());
+  const double first = uniform();
+  const Candidate drawn = guess == nullptr || guess->among.empty()
+                              ? candidates_.draw(first)
+                              : candidates_.draw(*guess, first, uniform());
   if (mirostat_.on()) mirostat_.learn(drawn);
   return drawn.id;
 }

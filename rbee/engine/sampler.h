@@ -57,10 +57,23 @@ class Sampler {
 
   // logits: (vocab), changed in place. history: the sequence so far, prompt included, oldest
   // first. Throws internal when no logit is finite.
-  int32_t sample(std::span<float> logits, std::span<const int32_t> history);
+  // guess: proposed for this token; null: none. One that was drawn is taken or replaced so that the
+  // token's distribution stays what it is without. One that was not changes nothing.
+  int32_t sample(std::span<float> logits, std::span<const int32_t> history,
+                 const Guess* guess = nullptr);
   // The token that sample() above gives for the whole row. Absent when the leaders do not decide
   // it: sample the row then.
-  std::optional<int32_t> sample(const Leaders& leaders, std::span<const int32_t> history);
+  std::optional<int32_t> sample(const Leaders& leaders, std::span<const int32_t> history,
+                                const Guess* guess = nullptr);
+
+  // Goes on where `other`, of a request with the same parameters, is, with its own random numbers.
+  // A mask stays as it is.
+  void follow(const Sampler& other);
+  // Of the last sample(): what the token was drawn from, as Guess::among; empty at temperature 0.
+  std::vector<TokenProbability> drawn_among() const;
+  // Of the last sample(): the largest probability there was. At temperature 0 that of the token
+  // among the largest logits.
+  float confidence();
 
  private:
   // Of the weights exp((x - largest) * scale) over a row.
@@ -78,7 +91,7 @@ class Sampler {
   size_t first_cut(int64_t vocab) const;
   float temperature();
   double uniform();
-  int32_t draw(int64_t vocab);
+  int32_t draw(int64_t vocab, const Guess* guess);
   void run(size_t from);
   MassBounds bound_mass(const Leaders& leaders) const;
   Changed change_leaders(const Leaders& leaders, std::span<const int32_t> history);

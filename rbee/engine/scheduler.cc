@@ -76,6 +76,7 @@ bool Scheduler::join() {
     return false;
   }
   sequence.cached = found;
+  sequence.draft_cached = std::min(sequence.kv.draft_tokens(), found);
   counts_.prefix_queries += static_cast<uint64_t>(sequence.length());
   counts_.prefix_hits += static_cast<uint64_t>(found);
   waiting_.pop_front();
@@ -90,6 +91,7 @@ void Scheduler::preempt_last() {
   running_.pop_back();
   last->sequence.kv.release();
   last->sequence.cached = 0;
+  last->sequence.draft_cached = 0;
   ++counts_.preemptions;
   waiting_.put_back(std::move(last));
 }
@@ -148,6 +150,7 @@ std::vector<Scheduler::Part> Scheduler::plan() {
 void Scheduler::publish(std::span<const Part> parts) {
   for (const Part& part : parts) {
     Sequence& sequence = part.ticket->sequence;
+    sequence.kv.note_draft(std::min(sequence.draft_cached, sequence.cached));
     std::vector<int32_t> memory;
     sequence.kv.publish(compared(sequence, sequence.cached, memory));
   }

@@ -53,6 +53,7 @@ class Sequence {
   std::vector<int32_t> tokens;        // prompt, then generated
   std::vector<PictureSpan> pictures;  // of the prompt, in order
   int64_t cached = 0;                 // leading tokens whose keys and values are in the cache
+  int64_t draft_cached = 0;           // the same of a draft model's cache, in the same blocks
   std::vector<LoraUse> lora;          // that its tokens take
   KvTable kv;
 };

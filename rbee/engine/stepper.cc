@@ -7,6 +7,7 @@ namespace rbee::engine {
 namespace {
 
 int64_t block_count(const StepperOptions& options) {
+  if (options.pool != nullptr) return options.pool->total();
   check(options.cache_tokens > 0, "kv cache", options.cache_tokens, " tokens");
   return (options.cache_tokens + options.block_size - 1) / options.block_size;
 }
@@ -22,15 +23,19 @@ nn::KvCacheOptions cache_options(const models::LanguageModel& model,
           .kv_heads = config.kv_heads,
           .head_dim = config.head_dim,
           .blocks = block_count(options),
-          .block_size = options.block_size,
+          .block_size = options.pool ? options.pool->block_size() : options.block_size,
           .dtype = cache_type(model, options.kv_dtype),
           .one_tensor = config.one_cache};
 }
 
-// Kept at most, in steps and in the sequences of all of them, which is what their logits take
+// Kept at most, in steps and in the tokens of all of them, which is what their logits take
 // memory by; the one unused for the longest goes first.
 constexpr size_t kRecordedSteps = 64;
-constexpr int64_t kRecordedSequences = 512;
+constexpr int64_t kRecordedRows = 512;
+
+int64_t most_tokens(std::span<const Stepper::Work> work) {
+  return std::ranges::max_element(work, {}, &Stepper::Work::count)->count;
+}
 
 // Of sequences that begin at these rows, those in front that have one row each.
 int64_t count_single_queries(std::span<const int32_t> starts) {
@@ -62,10 +67,19 @@ int64_t recorded_sequences(int64_t sequences) {
   return (sequences + step - 1) / step * step;
 }
 
+int64_t recorded_tokens(int64_t tokens) {
+  if (tokens == 1) return 1;
+  return 1 + static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(tokens - 1)));
+}
+
 Stepper::Stepper(const models::LanguageModel& model, Device& device, const StepperOptions& options)
     : model_(model),
       device_(device),
-      pool_(block_count(options), options.block_size),
+      own_pool_(options.pool ? std::nullopt
+                             : std::optional<KvBlockPool>(std::in_place, block_count(options),
+                                                          options.block_size)),
+      pool_(options.pool ? options.pool : &*own_pool_),
+      cached_(options.pool ? &Sequence::draft_cached : &Sequence::cached),
       cache_(cache_options(model, options), device) {}
 
 std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32_t> logit_rows) {
@@ -117,10 +131,10 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
                        const LeadersWanted& wanted) {
   for (const Work& item : work) {
     RB_ASSERT(item.count > 0);
-    const int64_t end = item.sequence->cached + item.count;
+    const int64_t end = item.sequence->*cached_ + item.count;
     if (!item.sequence->kv.reserve(end)) {
-      fail(Code::out_of_memory, "kv cache", "no room for ", end, " tokens: ", pool_.used(), " of ",
-           pool_.total(), " blocks of ", pool_.block_size(), " tokens are in use");
+      fail(Code::out_of_memory, "kv cache", "no room for ", end, " tokens: ", pool_->used(), " of ",
+           pool_->total(), " blocks of ", pool_->block_size(), " tokens are in use");
     }
   }
   logits_ = {};  // their memory may serve this step
@@ -130,7 +144,7 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   } else {
     run_once(make_indices(work, logit_rows), wanted);
   }
-  for (const Work& item : work) item.sequence->cached += item.count;
+  for (const Work& item : work) item.sequence->*cached_ += item.count;
 }
 
 void Stepper::list_adapters(std::span<const Work> work, IndexLists& lists) {
@@ -166,21 +180,22 @@ void Stepper::list_pictures(const Work& work, IndexLists& out) {
   }
 }
 
-Stepper::IndexLists Stepper::list_indices(std::span<const Work> work) {
+Stepper::IndexLists Stepper::list_indices(std::span<const Work> work) const {
+  const bool drafts = cached_ != &Sequence::cached;  // a draft model has no adapters or pictures
   IndexLists out;
   for (const Work& item : work) {
     const Sequence& sequence = *item.sequence;
-    list_pictures(item, out);
-    for (int64_t i = sequence.cached; i < sequence.cached + item.count; ++i) {
+    if (!drafts) list_pictures(item, out);
+    for (int64_t i = sequence.*cached_; i < sequence.*cached_ + item.count; ++i) {
       out.ids.push_back(sequence.tokens[static_cast<size_t>(i)]);
       out.positions.push_back(static_cast<int32_t>(i));
       out.slots.push_back(sequence.kv.slot(i));
     }
     out.starts.push_back(static_cast<int32_t>(out.ids.size()));
-    out.lengths.push_back(static_cast<int32_t>(sequence.cached + item.count));
+    out.lengths.push_back(static_cast<int32_t>(sequence.*cached_ + item.count));
     out.widest = std::max(out.widest, sequence.kv.blocks().size());
   }
-  list_adapters(work, out);
+  if (!drafts) list_adapters(work, out);
   if (!out.pictures.empty()) out.key_ends.resize(out.ids.size(), 0);
   return out;
 }
@@ -217,26 +232,47 @@ Stepper::Indices Stepper::join(const IndexLists& lists, std::span<const Work> wo
 }
 
 Stepper::Indices Stepper::make_indices(std::span<const Work> work,
-                                       std::span<const int32_t> logit_rows) {
+                                       std::span<const int32_t> logit_rows) const {
   return join(list_indices(work), work, logit_rows);
 }
 
 Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
-                                                std::span<const int32_t> logit_rows) {
-  IndexLists lists = list_indices(work);
-  lists.widest = std::bit_ceil(lists.widest);
-  std::vector<int32_t> rows(logit_rows.begin(), logit_rows.end());
+                                                std::span<const int32_t> logit_rows) const {
+  const int64_t tokens = recorded_tokens(most_tokens(work));
   const auto sequences = static_cast<size_t>(recorded_sequences(std::ssize(work)));
-  lists.lora_slots.resize(sequences * lists.lora_each);
-  lists.lora_scales.resize(sequences * lists.lora_each);
-  while (lists.ids.size() < sequences) {
-    rows.push_back(static_cast<int32_t>(lists.ids.size()));
-    lists.ids.push_back(0);
-    lists.positions.push_back(0);
-    lists.slots.push_back(-1);
+  IndexLists own = list_indices(work), lists;
+  lists.widest = own.widest;
+  lists.lora_each = own.lora_each;
+  std::vector<int32_t> rows, others;
+  size_t next = 0;  // of logit_rows
+  for (size_t i = 0; i < sequences; ++i) {
+    const bool real = i < work.size();
+    const auto first = static_cast<size_t>(real ? own.starts[i] : 0);
+    const int64_t count = real ? work[i].count : 0;
+    for (int64_t j = 0; j < tokens; ++j) {
+      const auto row = static_cast<int32_t>(lists.ids.size());
+      const auto from = first + static_cast<size_t>(j);
+      const bool wanted =
+          j < count && next < logit_rows.size() && logit_rows[next] == static_cast<int32_t>(from);
+      (wanted ? rows : others).push_back(row);
+      next += wanted ? 1 : 0;
+      lists.ids.push_back(j < count ? own.ids[from] : 0);
+      lists.positions.push_back(j < count ? own.positions[from] : 0);
+      lists.slots.push_back(j < count ? own.slots[from] : -1);
+      for (size_t k = from * own.lora_each; k < (from + 1) * own.lora_each; ++k) {
+        lists.lora_slots.push_back(j < count ? own.lora_slots[k] : 0);
+        lists.lora_scales.push_back(j < count ? own.lora_scales[k] : 0);
+      }
+    }
     lists.starts.push_back(static_cast<int32_t>(lists.ids.size()));
-    lists.lengths.push_back(1);
+    // A token's place among the keys is told from the end: those that round up have places, too.
+    const int64_t length = (real ? own.lengths[i] : 0) + tokens - count;
+    lists.lengths.push_back(static_cast<int32_t>(length));
+    const int64_t blocks = (length + pool_->block_size() - 1) / pool_->block_size();
+    lists.widest = std::max(lists.widest, static_cast<size_t>(blocks));
   }
+  lists.widest = std::bit_ceil(lists.widest);
+  rows.insert(rows.end(), others.begin(), others.end());
   return join(lists, work, rows);
 }
 
@@ -265,15 +301,18 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
   return batch;
 }
 
+// Where rounding up does not more than double the rows.
 bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
-  return Recording::supported(device_) && logit_rows.size() == work.size() &&
-         std::ranges::all_of(work, [](const Work& item) {
-           const Sequence& sequence = *item.sequence;
-           const bool in_prompt = std::ranges::any_of(
-               sequence.pictures,
-               [&](const PictureSpan& span) { return sequence.cached < span.end(); });
-           return item.count == 1 && !in_prompt;
-         });
+  if (!Recording::supported(device_) || logit_rows.size() < work.size()) return false;
+  const bool in_pictures = std::ranges::any_of(work, [](const Work& item) {
+    return std::ranges::any_of(item.sequence->pictures, [&](const PictureSpan& span) {
+      return item.sequence->cached < span.end();
+    });
+  });
+  if (in_pictures) return false;
+  const int64_t tokens = most_tokens(work);
+  return tokens == 1 || recorded_sequences(std::ssize(work)) * recorded_tokens(tokens) <=
+                            2 * std::ssize(logit_rows);
 }
 
 void Stepper::run_once(const Indices& indices, const LeadersWanted& wanted) {
@@ -310,13 +349,14 @@ void Stepper::run_recorded(const Indices& indices, const LeadersWanted& wanted) 
 }
 
 Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const LeadersWanted& wanted) {
-  const std::array key{indices.sequences, indices.table_width, wanted.count,
-                       static_cast<int64_t>(!wanted.scales.empty()), indices.lora_each};
+  const std::array key{
+      indices.sequences, indices.tokens / indices.sequences,           indices.table_width,
+      wanted.count,      static_cast<int64_t>(!wanted.scales.empty()), indices.lora_each};
   if (const auto known = recorded_.find(key); known != recorded_.end()) {
     known->second.last_use = ++recorded_uses_;
     return known->second;
   }
-  make_room_for_recorded(indices.sequences);
+  make_room_for_recorded(indices.tokens);
   RecordedStep step;
   const auto count = static_cast<int64_t>(indices.values.size());
   step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
@@ -344,12 +384,12 @@ void Stepper::forget_recorded() {
 // Makes room for another.
 void Stepper::make_room_for_recorded(int64_t rows_to_come) {
   int64_t rows = rows_to_come;
-  for (const auto& [key, step] : recorded_) rows += key[0];
-  while (!recorded_.empty() && (recorded_.size() >= kRecordedSteps || rows > kRecordedSequences)) {
+  for (const auto& [key, step] : recorded_) rows += key[0] * key[1];
+  while (!recorded_.empty() && (recorded_.size() >= kRecordedSteps || rows > kRecordedRows)) {
     device_.synchronize(device_.default_stream());
     const auto oldest = std::ranges::min_element(
         recorded_, {}, [](const auto& entry) { return entry.second.last_use; });
-    rows -= oldest->first[0];
+    rows -= oldest->first[0] * oldest->first[1];
     recorded_.erase(oldest);
   }
 }

@@ -22,6 +22,9 @@ struct StepperOptions {
   int64_t cache_tokens = 0;  // capacity of the KV cache in tokens, over all sequences
   int64_t block_size = 32;
   std::optional<DType> kv_dtype;  // absent: the activations' where they have 16 bits, else f16
+  // Of a draft model: the blocks are those of another Stepper's pool, which outlives this one; the
+  // cache has as many. Null: a pool of its own, of the sizes above.
+  KvBlockPool* pool = nullptr;
 };
 
 // Bytes that the cache of a Stepper with this kv_dtype takes for a token, in all layers.
@@ -35,9 +38,10 @@ class Stepper {
     Sequence* sequence;
     int64_t count;  // tokens to evaluate, from sequence->cached on
   };
-  // Evaluates the work in one batch and advances `cached`. logit_rows: rows of the batch, in order
-  // of the work's tokens, whose logits are wanted. Returns logits (rows, vocab) f32, on the host,
-  // valid until the next step. Throws out_of_memory, before any change, when the cache is full.
+  // Evaluates the work in one batch and advances `cached` (that of a draft model: draft_cached).
+  // logit_rows: rows of the batch, in order of the work's tokens, whose logits are wanted. Returns
+  // logits (rows, vocab) f32, on the host, valid until the next step. Throws out_of_memory, before
+  // any change, when the cache is full.
   std::span<float> step(std::span<const Work> work, std::span<const int32_t> logit_rows);
 
   // The same step, of which only the rows' largest logits travel to the host. logit_rows is not
@@ -58,8 +62,8 @@ class Stepper {
   // Steps are recorded anew: the model's layers have changed.
   void forget_recorded();
 
-  KvBlockPool& pool() { return pool_; }
-  const KvBlockPool& pool() const { return pool_; }
+  KvBlockPool& pool() { return *pool_; }
+  const KvBlockPool& pool() const { return *pool_; }
   int64_t cache_bytes() const { return cache_.bytes(); }
 
  private:
@@ -85,7 +89,7 @@ class Stepper {
     std::vector<int32_t> key_ends;  // of each token; empty without pictures
     std::vector<models::PictureRows> pictures;
   };
-  // A step whose shape comes again and again: one new token for each sequence.
+  // A step whose shape comes again and again: few new tokens for each sequence, as many for all.
   struct RecordedStep {
     Tensor indices;
     Tensor logits;
@@ -101,14 +105,15 @@ class Stepper {
 
   static void list_adapters(std::span<const Work> work, IndexLists& lists);
   static void list_pictures(const Work& work, IndexLists& out);
-  static IndexLists list_indices(std::span<const Work> work);
+  IndexLists list_indices(std::span<const Work> work) const;
   static Indices join(const IndexLists& lists, std::span<const Work> work,
                       std::span<const int32_t> logit_rows);
-  static Indices make_indices(std::span<const Work> work, std::span<const int32_t> logit_rows);
-  // Shapes that come again: the table's width and the number of sequences are rounded up, the
-  // latter by sequences of one token that nobody asks for and that leave the cache as it is.
-  static Indices make_recorded_indices(std::span<const Work> work,
-                                       std::span<const int32_t> logit_rows);
+  Indices make_indices(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
+  // Shapes that come again: the table's width, the number of sequences and that of their tokens
+  // are rounded up by tokens that nobody asks for and that leave the cache as it is. A row for each
+  // token; those asked for come first.
+  Indices make_recorded_indices(std::span<const Work> work,
+                                std::span<const int32_t> logit_rows) const;
   static models::ForwardBatch make_batch(const Indices& indices, const Tensor& values);
   bool can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
   // These leave logits_ and, where leaders are wanted, leaders_.
@@ -125,7 +130,9 @@ class Stepper {
 
   const models::LanguageModel& model_;
   Device& device_;
-  KvBlockPool pool_;
+  std::optional<KvBlockPool> own_pool_;
+  KvBlockPool* const pool_;
+  int64_t Sequence::* const cached_;  // which member counts what cache_ holds
   nn::KvCache cache_;
   Tensor logits_;                              // of the last step
   LeaderTensors leaders_;                      // of the last step
@@ -133,13 +140,15 @@ class Stepper {
   bool under_way_ = false;                     // nobody has waited for the last step
   // Used where the host cannot read the device; the last two by recorded steps.
   HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
-  // By number of sequences, width of the block table, leaders, whether there are sums, and adapters
-  // of a sequence.
-  std::map<std::array<int64_t, 5>, RecordedStep> recorded_;
+  // By number of sequences, tokens of each, width of the block table, leaders, whether there are
+  // sums, and adapters of a sequence.
+  std::map<std::array<int64_t, 6>, RecordedStep> recorded_;
   int64_t recorded_uses_ = 0;
 };
 
 // The number of sequences that a recorded step of `sequences` is made for.
 int64_t recorded_sequences(int64_t sequences);
+// The number of tokens of each that one with `tokens` is made for: one, and a power of two guesses.
+int64_t recorded_tokens(int64_t tokens);
 
 }  // namespace rbee::engine

@@ -27,16 +27,16 @@ void check_from_device(int32_t id, int64_t vocab) {
   }
 }
 
-std::optional<Chosen> choose_from_leaders(LlmJob& job, const StepLogits& logits,
-                                          const LogitRow& row) {
+std::optional<Chosen> choose_from_leaders(Sampler& sampler, std::optional<int32_t> count,
+                                          const StepLogits& logits, const LogitRow& row) {
   const LeadersWanted& wanted = logits.wanted;
   if (wanted.count == 0) return std::nullopt;
   const Leaders leaders = row_of(logits, row.index);
-  const std::optional<int32_t> id = job.sampler().sample(leaders, row.history);
+  const std::optional<int32_t> id = sampler.sample(leaders, row.history, row.guess);
   if (!id) return std::nullopt;
   check_from_device(*id, wanted.vocab);
   Chosen out{*id, {}};
-  if (const std::optional<int32_t> count = job.request().logprobs) {
+  if (count) {
     // The sum is at another scale where the nucleus is cut after the temperature.
     const bool unscaled =
         wanted.scales.empty() || wanted.scales[static_cast<size_t>(row.index)] == 1;
@@ -47,26 +47,39 @@ std::optional<Chosen> choose_from_leaders(LlmJob& job, const StepLogits& logits,
   return out;
 }
 
-Chosen choose_from_row(LlmJob& job, const StepLogits& logits, const LogitRow& row) {
+Chosen choose_from_row(Sampler& sampler, std::optional<int32_t> count, const StepLogits& logits,
+                       const LogitRow& row) {
   const std::span<float> all = whole_row(logits, row.index);
-  const std::optional<int32_t> count = job.request().logprobs;
   std::vector<float> unchanged;  // by the sampler
   if (count) unchanged.assign(all.begin(), all.end());
-  Chosen out{job.sampler().sample(all, row.history), {}};
+  Chosen out{sampler.sample(all, row.history, row.guess), {}};
   if (count) out.scored = logprobs_of(unchanged, out.id, *count);
   return out;
 }
 
 }  // namespace
 
-int64_t scored_leaders(const LlmJob& job, const Sampler::Wanted& wanted) {
-  if (wanted.leaders == 0) return 0;
-  return std::max(job.request().logprobs.value_or(0), 1);
+void RowsWanted::add(const Sampler& sampler, std::optional<int32_t> logprobs, int64_t rows) {
+  const Sampler::Wanted own = sampler.wanted(vocab_);
+  // Log probabilities are of a row whose leaders are looked for anyway.
+  const int64_t scored = own.leaders == 0 ? 0 : std::max(logprobs.value_or(0), 1);
+  count_ = std::max({count_, own.leaders, scored});
+  sums_ |= own.sum || logprobs;
+  scales_.resize(scales_.size() + static_cast<size_t>(rows), own.sum ? sampler.scale() : 1.0f);
 }
 
-Chosen choose_token(LlmJob& job, const StepLogits& logits, const LogitRow& row) {
-  const std::optional<Chosen> chosen = choose_from_leaders(job, logits, row);
-  return chosen ? *chosen : choose_from_row(job, logits, row);
+LeadersWanted RowsWanted::leaders() const {
+  LeadersWanted out{.count = 0, .vocab = vocab_, .scales = {}};
+  if (count_ == 0) return out;
+  out.count = lead_count(count_, vocab_);
+  if (sums_) out.scales = scales_;
+  return out;
+}
+
+Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,
+                    const LogitRow& row) {
+  const std::optional<Chosen> chosen = choose_from_leaders(sampler, logprobs, logits, row);
+  return chosen ? *chosen : choose_from_row(sampler, logprobs, logits, row);
 }
 
 }  // namespace rbee::engine

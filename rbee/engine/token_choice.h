@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
-#include "rbee/engine/llm_job.h"
+#include "rbee/engine/logprobs.h"
+#include "rbee/engine/sampler.h"
 #include "rbee/engine/stepper.h"
 
 namespace rbee::engine {
@@ -21,6 +23,25 @@ struct StepLogits {
 struct LogitRow {
   int64_t index;
   std::span<const int32_t> history;
+  const Guess* guess = nullptr;  // of that token; null: none
+};
+
+// Gathers what samplers want of the rows of a step, in the rows' order.
+class RowsWanted {
+ public:
+  explicit RowsWanted(int64_t vocab) : vocab_(vocab) {}
+
+  // The next `rows` rows. logprobs: see Request::logprobs.
+  void add(const Sampler& sampler, std::optional<int32_t> logprobs, int64_t rows);
+  // What to look for on the device; count = 0: nothing, samplers will read whole rows. Valid as
+  // long as this.
+  LeadersWanted leaders() const;
+
+ private:
+  int64_t vocab_;
+  int64_t count_ = 0;
+  bool sums_ = false;
+  std::vector<float> scales_;
 };
 
 struct Chosen {
@@ -28,10 +49,9 @@ struct Chosen {
   std::optional<RowLogprobs> scored;  // where the request asks for it
 };
 
-// How many leaders log probabilities take, of a row whose leaders are looked for anyway.
-int64_t scored_leaders(const LlmJob& job, const Sampler::Wanted& wanted);
-// The whole row is read where the leaders do not decide. Throws internal for what a failing device
-// gives.
-Chosen choose_token(LlmJob& job, const StepLogits& logits, const LogitRow& row);
+// The whole row is read where the leaders do not decide. logprobs: see Request::logprobs. Throws
+// internal for what a failing device gives.
+Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,
+                    const LogitRow& row);
 
 }  // namespace rbee::engine

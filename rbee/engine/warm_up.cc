@@ -20,7 +20,7 @@ void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& o
   while (std::ssize(kept) < sequences) {
     Sequence& sequence = kept.emplace_back(stepper.pool());
     sequence.tokens.assign(static_cast<size_t>(length), 0);
-    sequence.cached = length - count;
+    sequence.cached = sequence.draft_cached = length - count;
     work.push_back({&sequence, count});
     rows.push_back(static_cast<int32_t>(std::ssize(kept) * count - 1));
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -29,6 +30,8 @@ class RealWorker : public ::testing::Test {
     out.insert(out.end(), more.begin(), more.end());
     return out;
   }
+
+  std::string model() const { return model_.path().string(); }
 
  private:
   test::ModelFolder model_{RBEE_TEST_DATA};
@@ -100,6 +103,27 @@ TEST_F(RealWorker, ServesAHundredStreamsAtOnce) {
   EXPECT_THAT(metrics, HasSubstr(cat("worker_tokens_generated_total ", kStreams * kTokens, "\n")));
   worker.signal(SIGTERM);
   EXPECT_EQ(worker.wait(), 0);
+}
+
+TEST_F(RealWorker, ADraftModelChangesNoText) {
+  constexpr int kTokens = 30;
+  const auto texts = [&](std::vector<std::string> more, double* accepted) {
+    Process worker(LLM_WORKER, arguments("64", std::move(more)));
+    std::vector<std::string> out;
+    for (const auto& client : open_streams(worker.port(), 6, 6, kTokens)) {
+      out.push_back(text_of(payloads(client->read_until("data: [DONE]\n\n"))));
+    }
+    const double drafted = metric(worker.port(), "vllm:spec_decode_num_draft_tokens_total");
+    *accepted = metric(worker.port(), "vllm:spec_decode_num_accepted_tokens_total") / drafted;
+    worker.signal(SIGTERM);
+    EXPECT_EQ(worker.wait(), 0);
+    return out;
+  };
+  double none = 0, all = 0;
+  const auto wanted = texts({}, &none);
+  EXPECT_TRUE(std::isnan(none));  // no guesses
+  EXPECT_EQ(texts({"--draft-model", model(), "--draft-tokens", "4"}, &all), wanted);
+  EXPECT_EQ(all, 1);  // the model itself guesses
 }
 
 TEST_F(RealWorker, ClientsThatLeaveMidStreamGiveTheirPlacesToOthers) {

@@ -308,8 +308,8 @@ Command add_bench(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("bench", "prompt and generation speed beside the limits");
   auto options = std::make_shared<BenchOptions>();
   add_model_options(*app, options->model);
-  const Command serve = add_bench_serve(*app);
-  app->get_option("--model")->required(false);  // of a server there is none to load
+  const Command serve = add_bench_serve(*app), guess = add_bench_guess(*app);
+  app->get_option("--model")->required(false);  // each of those has its own
   app->add_option("-p,--prompt-tokens", options->prompts, "prompt lengths to time")
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("-n,--generate-tokens", options->generations, "generation lengths to time")
@@ -331,8 +331,9 @@ Command add_bench(CLI::App& parent) {
       ->capture_default_str();
   app->add_option("--lora", options->lora, "PATH[:SCALE]: a LoRA adapter that all sequences take");
   app->add_flag("--json", options->json, "one JSON object a line");
-  return {app, [options, serve] {
+  return {app, [options, serve, guess] {
             if (serve.app->parsed()) return serve.run();
+            if (guess.app->parsed()) return guess.run();
             check(!options->model.model.empty(), "--model", "is required");
             return Bench(*options).run();
           }};

@@ -10,8 +10,8 @@
 #include <iterator>
 #include <memory>
 
-#include "rbee/engine/llm_engine.h"
 #include "tools/rbee/commands.h"
+#include "tools/rbee/guess_options.h"
 #include "tools/rbee/model_options.h"
 #include "tools/rbee/terminal_sink.h"
 
@@ -30,8 +30,7 @@ struct RunOptions {
   int32_t max_tokens = 512;
   bool raw = false;
   bool quiet = false;
-  std::string speculative = "off";
-  int32_t draft_tokens = 8;
+  workers::GuessFlags guess;
 };
 
 std::shared_ptr<RunOptions> add_options(CLI::App& app) {
@@ -60,12 +59,7 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
       ->check(CLI::ExistingFile);
   form->add_option("--regex", options->regex, "a regular expression for the whole answer");
   form->require_option(0, 1);
-  app.add_option("--speculative", options->speculative, "guess tokens ahead from the text")
-      ->check(CLI::IsMember({"off", "ngram"}))
-      ->capture_default_str();
-  app.add_option("--speculative-tokens", options->draft_tokens, "guessed at most")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  workers::add_guess_flags(app, options->guess);
   app.add_flag("-q,--quiet", options->quiet, "only the answer");
   return options;
 }
@@ -117,20 +111,15 @@ engine::Finished answer(engine::Engine& engine, engine::Request request, const R
   return finished;
 }
 
-std::unique_ptr<engine::Engine> make_engine(const RunOptions& options) {
-  std::vector<engine::LoraInfo> loras;
-  for (const std::string& text : options.loras) loras.push_back(engine::parse_lora(text));
-  return engine::make_llm_engine(load(options.model),
-                                 {.max_running = 1,
-                                  .loras = std::move(loras),
-                                  .speculative = options.speculative == "ngram",
-                                  .draft_tokens = options.draft_tokens,
-                                  .max_pictures = 1024});
+engine::LlmOptions engine_options(const RunOptions& options) {
+  engine::LlmOptions out{.max_running = 1, .max_pictures = 1024};
+  for (const std::string& text : options.loras) out.loras.push_back(engine::parse_lora(text));
+  return out;
 }
 
 int run(const RunOptions& options) {
   const std::string prompt = options.prompt.empty() ? read_standard_input() : options.prompt;
-  const auto engine = make_engine(options);
+  const auto engine = make_engine(options.model, options.guess, engine_options(options));
   engine::Request request;
   if (options.raw) {
     check(options.images.empty(), "--image", "pictures are for chats; leave out --raw");
@@ -164,7 +153,7 @@ int chat(const RunOptions& options) {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  const auto engine = make_engine(options);
+  const auto engine = make_engine(options.model, options.guess, engine_options(options));
   cancel_on_interrupt(*engine);
   std::fprintf(stderr, "%s. Ctrl-C stops an answer, Ctrl-D or /exit ends, /clear starts again.\n",
                engine->model().id.c_str());

@@ -27,13 +27,7 @@ void add_batching_flags(CLI::App& app, Flags& flags) {
   app.add_option("--max-waiting", flags.max_waiting, "Requests queued beyond those")
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
-  app.add_option("--speculative", flags.speculative,
-                 "Guess tokens ahead from the text, where a request does not say")
-      ->check(CLI::IsMember({"off", "ngram"}))
-      ->capture_default_str();
-  app.add_option("--speculative-tokens", flags.draft_tokens, "Tokens guessed ahead at most")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  add_guess_flags(app, flags.guess);
   app.add_option("--step-tokens", flags.step_tokens,
                  "Tokens evaluated at once at most; 0 = 512 on a CPU, else 2048")
       ->check(CLI::Range(int64_t{0}, int64_t{65536}));
@@ -132,7 +126,9 @@ std::variant<Flags, int> parse_flags(int argc, const char* const* argv, const ch
   Flags flags;
   Tolerated tolerated;
   add_flags(app, flags, tolerated);
-  if (const auto status = parse_command_line(app, argc, argv, "llm-worker", flags)) return *status;
+  const auto status = parse_command_line(app, argc, argv, "llm-worker", flags,
+                                         [&] { check_guess_flags(flags.guess); });
+  if (status) return *status;
   apply(tolerated, app, flags);
   return flags;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rbee/engine/engine.h"
+#include "workers/common/guess_flags.h"
 #include "workers/common/worker.h"
 
 namespace rbee::workers {
@@ -23,8 +24,7 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   int64_t cache_tokens = 0;               // that the cache holds; 0 = see engine::LlmOptions
   int32_t max_running = 32;               // requests that share a step
   int32_t max_waiting = 256;              // requests queued beyond those
-  std::string speculative = "off";        // ngram: tokens are guessed from the text
-  int32_t draft_tokens = 8;               // guessed at most
+  GuessFlags guess;                       // how tokens are guessed ahead
   std::string tool_parser = "auto";       // how the model writes calls
   std::string reasoning_parser = "auto";  // and reasoning
   std::vector<engine::LoraInfo> loras;    // adapters that requests can take

@@ -57,22 +57,37 @@ std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Dev
   return engine::make_embedding_engine(std::move(source), options);
 }
 
+std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
+                                            const engine::ModelInfo& target) {
+  if (flags.guess.draft_model.empty()) return std::nullopt;
+  engine::TextModelOptions options = text_options(flags, device);
+  options.context = target.context_length;
+  engine::TextModel out = engine::load_text_model(flags.guess.draft_model, options);
+  log(LogLevel::info, "the draft model is loaded",
+      {{"id", out.info.id},
+       {"quantization", out.info.quantization},
+       {"bytes", cat(out.info.weight_bytes)}});
+  return out;
+}
+
 std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
   engine::LlmOptions options{.max_running = flags.max_running,
                              .max_waiting = flags.max_waiting,
                              .step_tokens = flags.step_tokens,
                              .cache_tokens = flags.cache_tokens,
                              .loras = flags.loras,
-                             .speculative = flags.speculative == "ngram",
-                             .draft_tokens = flags.draft_tokens,
-                             .max_pictures = flags.max_pictures};
+                             .speculative = flags.guess.on(),
+                             .draft_tokens = flags.guess.tokens,
+                             .max_pictures = flags.max_pictures,
+                             .draft_min_p = flags.guess.min_p};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
   engine::TextModel model = engine::load_text_model(flags.model, text_options(flags, device));
   say_loaded(model.info);
   log(LogLevel::info, "how answers are read",
       {{"tool_parser", std::string(text::name_of(model.format.tools))},
        {"reasoning_parser", std::string(text::name_of(model.format.reasoning))}});
-  return engine::make_llm_engine(std::move(model), options);
+  std::optional<engine::TextModel> draft = load_draft(flags, device, model.info);
+  return engine::make_llm_engine(std::move(model), options, std::move(draft));
 }
 
 }  // namespace

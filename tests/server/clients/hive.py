@@ -2,7 +2,7 @@
 """A hive: starts chat workers as rbee's does, hears their heartbeats, loses and replaces them.
 Usage: hive.py WORKER MODEL
 
-It waits for what must happen, a minute at most, and needs nothing but Python."""
+It waits for what must happen, minutes at most on a busy machine, and needs nothing but Python."""
 
 import http.client
 import http.server
@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-PATIENCE = 60
+PATIENCE = 150
 
 
 def wait_for(what, condition):

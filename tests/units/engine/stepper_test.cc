@@ -150,11 +150,77 @@ TEST(RecordedSteps, ServeAnyAdapters) {
   compare({{{1, 1}}, {}, {{1, 0.5f}}});
   const int forwards = recalling.forwards;
   compare({{{1, -1}}, {{1, 1}}, {}});
-  EXPECT_EQ(recalling.forwards, forwards + 2);  // the prompts of several tokens
+  // The prompts of several tokens; one of two is run and then recorded, with an adapter at last.
+  EXPECT_EQ(recalling.forwards, forwards + 3);
   compare({{{1, 1}, {1, 0.5f}}, {}, {{1, 0.5f}}});
   put("llama_patterns", 2);
   recorded.forget_recorded();
   compare({{{1, 1}}, {{2, 1}}, {}});
+}
+
+// Steps of `count` sequences with one token to three each; the rows of all tokens, or of the last
+// of each sequence.
+std::vector<float> steps_with_guesses(Stepper& stepper, int count, bool all_rows) {
+  std::deque<Sequence> sequences;
+  for (int i = 0; i < count; ++i) {
+    Sequence& sequence = sequences.emplace_back(stepper.pool());
+    for (int j = 0; j <= i; ++j) sequence.tokens.push_back(10 + 7 * i + 3 * j);
+    const Stepper::Work work[] = {{&sequence, sequence.length()}};
+    const int32_t rows[] = {static_cast<int32_t>(sequence.length() - 1)};
+    stepper.step(work, rows);
+  }
+  std::vector<float> out;
+  for (int step = 0; step < 6; ++step) {
+    std::vector<Stepper::Work> work;
+    std::vector<int32_t> rows;
+    int32_t token = 0;
+    for (Sequence& sequence : sequences) {
+      const int more = all_rows ? 1 + (step + static_cast<int>(std::ssize(work))) % 3 : 2;
+      for (int j = 0; j < more; ++j, ++token) {
+        sequence.tokens.push_back((20 + 11 * step + 5 * token) % static_cast<int32_t>(kVocab));
+        if (all_rows || j + 1 == more) rows.push_back(token);
+      }
+      work.push_back({&sequence, more});
+    }
+    stepper.run(work, rows);
+    for (int64_t row = 0; row < std::ssize(rows); ++row) {
+      const std::span<float> logits = stepper.logit_row(row);
+      out.insert(out.end(), logits.begin(), logits.end());
+    }
+  }
+  return out;
+}
+
+TEST(RecordedSteps, WithGuessesGiveWhatStepsOfTheirSizeGive) {
+  const StepperOptions options{.cache_tokens = 512, .block_size = 4, .kv_dtype = DType::f32};
+  const TextModel plain = tiny_model();
+  RecallingDevice device;
+  const TextModel far = tiny_model(64, device);
+  const RecallingModel recalling(*far.model);
+  device.model = &recalling;
+  for (const int count : {1, 2, 3, 4}) {
+    for (const bool all_rows : {true, false}) {
+      if (!all_rows && count == 3) continue;  // rounded up, more than twice the rows
+      Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
+      const std::vector<float> one = steps_with_guesses(wanted, count, all_rows);
+      const int before = device.replays;
+      const std::vector<float> two = steps_with_guesses(recorded, count, all_rows);
+      // A lone token of the first prompt is recorded as well.
+      EXPECT_GT(device.replays - before, 5) << count;
+      ASSERT_EQ(one.size(), two.size());
+      for (size_t i = 0; i < one.size(); ++i) {
+        ASSERT_NEAR(one[i], two[i], 1e-4f) << count << " sequences, at " << i;
+      }
+    }
+  }
+}
+
+TEST(RecordedSteps, OfFewGuessesAreMade) {
+  const std::vector<int64_t> sizes = {1, 2, 3, 5, 5, 9, 9, 9, 9, 17};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_EQ(recorded_tokens(static_cast<int64_t>(i) + 1), sizes[i]);
+  }
+  EXPECT_EQ(recorded_tokens(65), 65);
 }
 
 TEST(RecordedSteps, TheLeadersOfRowsThatRoundUpAreLeftOut) {

@@ -33,6 +33,28 @@ std::pair<int, std::string> ends(std::vector<const char*> arguments) {
   return {std::holds_alternative<int>(parsed) ? std::get<int>(parsed) : -1, text};
 }
 
+TEST(Flags, HowTokensAreGuessedAhead) {
+  EXPECT_FALSE(flags({"--model", "m"}).guess.on());
+  EXPECT_TRUE(flags({"--model", "m", "--speculative", "ngram"}).guess.on());
+  const Flags drafts =
+      flags({"--model", "m", "--draft-model", "d", "--draft-tokens", "5", "--draft-min-p", "0.4"});
+  EXPECT_TRUE(drafts.guess.on());
+  EXPECT_EQ(drafts.guess.draft_model, "d");
+  EXPECT_EQ(drafts.guess.tokens, 5);
+  EXPECT_EQ(drafts.guess.min_p, 0.4f);
+  EXPECT_FALSE(flags({"--model", "m", "--draft-model", "d", "--speculative", "off"}).guess.on());
+  const auto refused = [](std::vector<const char*> more, const char* why) {
+    more.insert(more.begin(), {"--model", "m"});
+    const auto [status, text] = ends(more);
+    EXPECT_EQ(status, 2);
+    EXPECT_THAT(text, HasSubstr(why));
+  };
+  refused({"--speculative", "draft"}, "draft needs a --draft-model");
+  refused({"--speculative", "ngram", "--draft-model", "d"}, "no use for a --draft-model");
+  refused({"--draft-tokens", "65"}, "--draft-tokens");
+  refused({"--draft-min-p", "1.5"}, "--draft-min-p");
+}
+
 TEST(Flags, Defaults) {
   const Flags parsed = flags({"--model", "m.gguf"});
   EXPECT_EQ(parsed.model, "m.gguf");

@@ -1,0 +1,79 @@
+#include "rbee/engine/drafter.h"
+
+#include <algorithm>
+
+#include "rbee/core/log.h"
+
+namespace rbee::engine {
+namespace {
+
+LlmJob& job_of(const Scheduler::Part& part) {
+  return static_cast<LlmJob&>(*part.ticket);
+}
+
+bool generates(const Scheduler::Part& part) {
+  return part.ticket->sequence.cached + 1 == part.ticket->sequence.length();
+}
+
+// A picture may have taken more than a step has.
+int64_t room_beside(const Drafter::Parts& parts, int64_t step_tokens) {
+  for (const Scheduler::Part& part : parts) step_tokens -= part.count;
+  return std::max<int64_t>(step_tokens, 0);
+}
+
+}  // namespace
+
+void Drafter::add_guesses(Parts& parts, int64_t running) {
+  if (model_) {
+    guess_by_model(parts, running);
+  } else {
+    guess_from_texts(parts, running);
+  }
+  for (Scheduler::Part& part : parts) part.count += job_of(part).guessed();
+}
+
+void Drafter::guess_from_texts(Parts& parts, int64_t running) {
+  int64_t room = room_beside(parts, step_tokens_);
+  for (const Scheduler::Part& part : parts) {
+    LlmJob& job = job_of(part);
+    if (!job.guesses_ahead() || !generates(part)) continue;
+    job.guess_from_text(job.guess_room(std::min<int64_t>(room, kMaxGuesses)));
+    if (job.guessed() == 0) continue;
+    if (!spares(running) || !job.sequence.kv.reserve(job.sequence.length())) {
+      job.drop_guesses();
+      continue;
+    }
+    room -= job.guessed();
+  }
+}
+
+void Drafter::guess_by_model(Parts& parts, int64_t running) {
+  int64_t room = room_beside(parts, step_tokens_);
+  std::vector<DraftModel::Place> places;
+  for (const Scheduler::Part& part : parts) {
+    LlmJob& job = job_of(part);
+    Sequence& sequence = job.sequence;
+    if (!job.guesses_ahead()) continue;
+    if (!generates(part)) {
+      // Prompts go along, so that the first guess does not wait for a whole one.
+      places.push_back({&job, sequence.cached + part.count, 0});
+      continue;
+    }
+    const int64_t count = job.guess_room(std::min<int64_t>(room, kMaxGuesses));
+    if (count == 0 || !spares(running) || !sequence.kv.reserve(sequence.length() + count)) continue;
+    places.push_back({&job, sequence.length(), count});
+    room -= count;
+  }
+  try {
+    model_->guess(places);
+  } catch (const Error& error) {
+    if (error.code() == Code::device) throw;
+    log(LogLevel::warn, "the draft model failed", {{"error", error.what()}});
+    for (const DraftModel::Place& place : places) {
+      place.job->drop_guesses();
+      place.job->pause_guesses();
+    }
+  }
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,42 @@
+#pragma once
+// Gives sequences that generate tokens guessed ahead, for the model to confirm in its next step.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rbee/engine/draft_model.h"
+#include "rbee/engine/scheduler.h"
+
+namespace rbee::engine {
+
+// Tokens guessed ahead of one sequence at most.
+inline constexpr int32_t kMaxGuesses = 64;
+
+class Drafter {
+ public:
+  using Parts = std::vector<Scheduler::Part>;
+
+  // pool: of the sequences; outlives this. step_tokens: of a step at most. model: what guesses;
+  // null: what followed the last time.
+  Drafter(KvBlockPool& pool, int64_t step_tokens, std::unique_ptr<DraftModel> model)
+      : pool_(pool), step_tokens_(step_tokens), model_(std::move(model)) {}
+
+  // Parts that generate, whose tickets are LlmJobs, get guesses as far as the step and the cache
+  // have room that nobody else needs. running: tickets that do. What fails in a draft model costs
+  // the guesses, no request; throws a device's error.
+  void add_guesses(Parts& parts, int64_t running);
+
+  DraftModel* model() const { return model_.get(); }  // null: none
+
+ private:
+  bool spares(int64_t running) const { return pool_.available() > running; }
+  void guess_from_texts(Parts& parts, int64_t running);
+  void guess_by_model(Parts& parts, int64_t running);
+
+  KvBlockPool& pool_;
+  const int64_t step_tokens_;
+  const std::unique_ptr<DraftModel> model_;
+};
+
+}  // namespace rbee::engine

@@ -1,0 +1,294 @@
+// A draft model changes the number of steps, no greedy text and no distribution.
+#include "rbee/engine/draft_model.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/expect_error.h"
+#include "tests/units/engine/far_device.h"
+#include "tests/units/engine/guessing.h"
+
+namespace rbee::engine {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kContext = 128;
+
+// Two engines at a time compute little: more threads would wait for one another.
+const bool kOneThread = (cpu::set_thread_count(1), true);
+
+// A model whose logits are off by a wave of this height, so that it is right now and then.
+class WrongModel final : public models::LanguageModel {
+ public:
+  WrongModel(std::unique_ptr<models::LanguageModel> model, float by)
+      : model_(std::move(model)), by_(by) {}
+  const models::ModelConfig& config() const override { return model_->config(); }
+  Tensor forward(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
+    Tensor logits = model_->forward(batch, cache);
+    const std::span<float> all(logits.data<float>(), static_cast<size_t>(logits.numel()));
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i] += by_ * std::sin(static_cast<float>(i % static_cast<size_t>(logits.dim(1))));
+    }
+    return logits;
+  }
+  Tensor states(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
+    return model_->states(batch, cache);
+  }
+  DType activations() const override { return model_->activations(); }
+  int64_t weight_bytes() const override { return model_->weight_bytes(); }
+  int64_t parameters() const override { return model_->parameters(); }
+  std::string quantization() const override { return model_->quantization(); }
+  std::span<const nn::LoraTarget> lora_targets() const override { return model_->lora_targets(); }
+
+ private:
+  std::unique_ptr<models::LanguageModel> model_;
+  float by_;
+};
+
+TextModel wrong_model(float by, const std::string& family = "smollm") {
+  TextModel out = tiny_model(kContext, cpu(), family);
+  out.model = std::make_unique<WrongModel>(std::move(out.model), by);
+  return out;
+}
+
+Request random_request(size_t i, int32_t tokens) {
+  Request request = greedy(kPrompts[i % kPrompts.size()] + std::to_string(i), tokens);
+  request.sampling.frequency_penalty = 0.2f;  // depends on the guesses before
+  return request;
+}
+
+constexpr size_t kTogether = 8;
+
+std::vector<std::string> texts(Engine& engine, int32_t tokens) {
+  const auto holder = hold(engine, greedy("hold", 1));
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (size_t i = 0; i < kTogether; ++i) {
+    sinks.push_back(submit(engine, random_request(i, tokens), cat("job-", i)));
+  }
+  holder->let_go();
+  std::vector<std::string> out;
+  for (const auto& sink : sinks) {
+    sink->wait();
+    EXPECT_TRUE(sink->finished);
+    out.push_back(sink->text);
+  }
+  return out;
+}
+
+class DraftOfEveryFamily : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(DraftOfEveryFamily, GreedyTextsAreTheSame) {
+  const auto target = [] { return tiny_model(kContext, cpu(), GetParam()); };
+  const auto without = make_llm_engine(target(), plain());
+  const std::vector<std::string> wanted = texts(*without, 16);
+  struct Case {
+    const char* name;
+    float off;
+    int32_t together;
+  };
+  for (const Case& c :
+       {Case{"right", 0, 1}, Case{"right in part", 0.05f, 8}, Case{"wrong", 30, 8}}) {
+    LlmOptions options = guessing();
+    options.max_running = c.together;
+    const auto with = make_llm_engine(target(), options, wrong_model(c.off, GetParam()));
+    EXPECT_EQ(texts(*with, 16), wanted) << c.name;
+    const EngineStats stats = with->stats();
+    EXPECT_GT(stats.drafts, 0u);
+    if (c.off == 0) {
+      EXPECT_EQ(stats.accepted_tokens, stats.draft_tokens);
+    }
+    if (c.off == 30) {
+      EXPECT_LT(stats.accepted_tokens, stats.draft_tokens / 2);
+    }
+    EXPECT_EQ(stats.kv_blocks_used, 0);
+    EXPECT_EQ(stats.generated_tokens, without->stats().generated_tokens);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Draft, DraftOfEveryFamily,
+                         ::testing::Values("llama", "qwen3", "gemma3", "stablelm"),
+                         [](const auto& family) { return std::string(family.param); });
+
+TEST(Draft, OfAnotherFamilyHelpsToo) {
+  const auto without = make_llm_engine(tiny_model(kContext), plain());
+  const auto with =
+      make_llm_engine(tiny_model(kContext), guessing(), tiny_model(kContext, cpu(), "llama"));
+  EXPECT_EQ(texts(*with, 30), texts(*without, 30));
+  EXPECT_GT(with->stats().drafts, 0u);
+}
+
+TEST(Draft, DrawsFollowTheModelsDistribution) {
+  const auto engine = make_llm_engine(tiny_model(kContext), guessing(), wrong_model(2));
+  EXPECT_LT(chi_square_of_draws(*engine), 24.3);  // exceeded once in a thousand
+  const EngineStats stats = engine->stats();
+  EXPECT_GT(stats.accepted_tokens, 100u);
+  EXPECT_GT(stats.draft_tokens - stats.accepted_tokens, 100u);
+}
+
+Request sampled(uint64_t seed) {
+  Request request = greedy(kPrompts[seed % kPrompts.size()], 40);
+  request.sampling = {.temperature = 1, .top_k = 8, .top_p = 0.95f, .seed = seed};
+  return request;
+}
+
+TEST(Draft, WhatIsDrawnByTheSameModelIsTaken) {
+  const auto engine = make_llm_engine(tiny_model(kContext), guessing(), tiny_model(kContext));
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const auto first = answer(*engine, sampled(seed));
+    EXPECT_EQ(first->finished->tokens_out, 40);
+    EXPECT_EQ(answer(*engine, sampled(seed))->text, first->text) << "seed " << seed;
+  }
+  // Rounding makes single steps differ from shared ones by less than one guess in a thousand.
+  const EngineStats stats = engine->stats();
+  EXPECT_GT(stats.draft_tokens, 300u);
+  EXPECT_LE(stats.draft_tokens - stats.accepted_tokens, 1u);
+}
+
+TEST(Draft, FollowsThoseThatLoseTheirBlocks) {
+  const auto without = make_llm_engine(tiny_model(kContext), plain());
+  LlmOptions tight = guessing();
+  tight.cache_tokens = 160;
+  const auto with = make_llm_engine(tiny_model(kContext), tight, tiny_model(kContext));
+  EXPECT_EQ(texts(*with, 50), texts(*without, 50));
+  const EngineStats stats = with->stats();
+  EXPECT_GT(stats.preemptions, 0u);
+  EXPECT_GT(stats.draft_tokens, 0u);
+  EXPECT_EQ(stats.accepted_tokens, stats.draft_tokens);
+}
+
+// What it guesses is right only where its cache holds the beginning, too.
+TEST(Draft, KnowsBeginningsThatWereEvaluatedWithoutIt) {
+  const auto engine = make_llm_engine(tiny_model(kContext), guessing(), tiny_model(kContext));
+  Request request = greedy("some beginning of a chat that is long enough for blocks", 20);
+  request.speculative = false;
+  const auto first = answer(*engine, request);
+  EXPECT_EQ(engine->stats().drafts, 0u);
+  request.speculative = true;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(answer(*engine, request)->text, first->text);
+  const EngineStats stats = engine->stats();
+  EXPECT_GT(stats.prefix_hits, 0u);
+  EXPECT_GT(stats.draft_tokens, 30u);
+  EXPECT_EQ(stats.accepted_tokens, stats.draft_tokens);
+}
+
+TEST(Draft, LongPromptsComeInChunks) {
+  LlmOptions options = guessing();
+  options.step_tokens = 16;
+  const auto with = make_llm_engine(tiny_model(kContext), options, tiny_model(kContext));
+  const auto without = make_llm_engine(tiny_model(kContext), plain());
+  Request request =
+      greedy("a prompt that is longer than what one step evaluates of it, by far", 20);
+  EXPECT_EQ(answer(*with, request)->text, answer(*without, request)->text);
+  EXPECT_GT(with->stats().draft_tokens, 0u);
+  EXPECT_EQ(with->stats().accepted_tokens, with->stats().draft_tokens);
+}
+
+TEST(Draft, CancelledRequestsGiveTheirBlocksBack) {
+  const auto engine = make_llm_engine(tiny_model(kContext), guessing(), tiny_model(kContext));
+  const auto holder = hold(*engine, greedy("x", 100), "job", 2);
+  EXPECT_TRUE(engine->cancel("job"));
+  holder->let_go();
+  holder->events.wait();
+  EXPECT_EQ(holder->events.finished->reason, StopReason::cancelled);
+  EXPECT_LT(holder->events.finished->tokens_out, 100);
+  EXPECT_EQ(engine->stats().kv_blocks_used, 0);
+  EXPECT_EQ(answer(*engine, greedy("x", 10))->finished->tokens_out, 10);
+}
+
+TEST(Draft, OneThatFailsCostsNoRequest) {
+  const auto without = make_llm_engine(tiny_model(kContext), plain());
+  const auto with = make_llm_engine(tiny_model(kContext), guessing(),
+                                    wrong_model(std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_EQ(texts(*with, 20), texts(*without, 20));
+  EXPECT_EQ(with->stats().drafts, 0u);
+  EXPECT_EQ(with->stats().requests_failed, 0u);
+}
+
+TEST(Draft, StopsWhereItIsUnsure) {
+  const auto drafted = [](float min_p) {
+    LlmOptions options = guessing();
+    options.draft_min_p = min_p;
+    const auto engine = make_llm_engine(tiny_model(kContext), options, tiny_model(kContext));
+    answer(*engine, greedy("hello", 60));
+    return engine->stats().draft_tokens;
+  };
+  const uint64_t all = drafted(0), none = drafted(1);
+  EXPECT_GT(all, 40u);
+  EXPECT_EQ(none, 0u);
+}
+
+TEST(Draft, IsCountedInTheFigures) {
+  const auto without = make_llm_engine(tiny_model(kContext), plain());
+  const auto with = make_llm_engine(tiny_model(kContext), guessing(), tiny_model(kContext));
+  // Of one block count and, being the same model, of one size.
+  EXPECT_EQ(with->model().kv_cache_bytes, 2 * without->model().kv_cache_bytes);
+  EXPECT_EQ(with->model().weight_bytes,
+            without->model().weight_bytes + tiny_model(kContext).info.weight_bytes);
+}
+
+std::string refusal(TextModel draft) {
+  try {
+    make_llm_engine(tiny_model(kContext), guessing(), std::move(draft));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    return error.what();
+  }
+  return "taken";
+}
+
+TEST(Draft, OfAnotherVocabularyIsRefused) {
+  TextModel larger = tiny_model(kContext);
+  larger.info.vocab_size = 170;
+  EXPECT_THAT(refusal(std::move(larger)), HasSubstr("170"));
+  TextModel other = tiny_model(kContext);
+  other.tokenizer = text::tokenizer_from_json(test::tiny_tokenizer_json("<other>"), "{}");
+  EXPECT_THAT(refusal(std::move(other)),
+              HasSubstr("differs from the model's at token 1: '<other>'"));
+  EXPECT_THAT(refusal(tiny_model(64)), HasSubstr("context of 64 tokens is shorter"));
+  FarDevice far;
+  EXPECT_THAT(refusal(tiny_model(kContext, far)), HasSubstr("it is on"));
+}
+
+constexpr const char* kForm = "(ca[fb]e ){2,12}";
+bool has_form(std::string_view text) {
+  const size_t words = text.size() / 5;
+  for (size_t i = 0; i < words; ++i) {
+    const std::string_view word = text.substr(5 * i, 5);
+    if (word != "cafe " && word != "cabe ") return false;
+  }
+  return text.size() % 5 == 0 && words >= 2 && words <= 12;
+}
+
+// Each guess is held against the form behind the guesses before it.
+TEST(Draft, AnswersHaveTheirForm) {
+  const auto without = make_llm_engine(tiny_model(kContext), plain());
+  const auto ngram = make_llm_engine(tiny_model(kContext), guessing());
+  const auto with = make_llm_engine(tiny_model(kContext), guessing(), wrong_model(0.05f));
+  Request request = greedy("cafe cabe cafe cafe cafe ", 40);
+  request.constraint = {Constraint::Kind::regex, kForm, {}};
+  for (const int32_t tokens : {3, 17, 60}) {
+    request.max_tokens = tokens;
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      request.sampling.temperature = seed == 0 ? 0.0f : 1.5f;
+      request.sampling.seed = seed;
+      const auto wanted = answer(*without, request), guessed = answer(*ngram, request),
+                 drafted = answer(*with, request);
+      EXPECT_EQ(guessed->text, wanted->text) << seed;
+      EXPECT_EQ(guessed->finished->complete, wanted->finished->complete);
+      if (seed == 0) {
+        EXPECT_EQ(drafted->text, wanted->text);
+      }
+      const bool whole = has_form(drafted->text);
+      EXPECT_EQ(drafted->finished->complete, whole) << drafted->text;
+      EXPECT_TRUE(whole || drafted->finished->reason == StopReason::max_tokens);
+    }
+  }
+  EXPECT_GT(ngram->stats().accepted_tokens, 20u);
+  EXPECT_GT(with->stats().accepted_tokens, 20u);
+}
+
+}  // namespace
+}  // namespace rbee::engine
