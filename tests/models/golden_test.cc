@@ -108,8 +108,6 @@ std::vector<Param> all_params() {
 class GoldenTest : public testing::TestWithParam<Param> {
  protected:
   void SetUp() override {
-    device_ = device_under_test();
-    if (device_ == nullptr) GTEST_SKIP() << "there is no device of that name";
     golden_ = read_golden(GetParam().golden.name);
     model_ = load({});
   }
@@ -137,22 +135,17 @@ class GoldenTest : public testing::TestWithParam<Param> {
   }
 
   std::unique_ptr<models::LanguageModel> load(models::LoadOptions options) {
-    options.device = device_;
+    options.device = &device_under_test();
     options.context = GetParam().golden.context;
     return models::load_language_model(io::Checkpoint::open(checkpoint_path()), options);
   }
 
   ModelRunner runner(DType kv_dtype = DType::f32) {
-    return ModelRunner(*model_, static_cast<int64_t>(golden_.prompts.size()), 32, kv_dtype,
-                       *device_);
+    return ModelRunner(*model_, static_cast<int64_t>(golden_.prompts.size()), 32, kv_dtype);
   }
 
-  // The project's bound is 1e-3. Kernels that round activations to bf16, which some CPUs have for
-  // bf16 weights, keep 8 bits of them; GPUs round them to the weights' type.
-  float plain_tolerance() const {
-    const bool gpu = device_ != &cpu_device();
-    return rounded_to_bf16_ || gpu ? 0.15f : 1e-3f;
-  }
+  // Kernels that round activations to bf16, which some CPUs have for bf16 weights, keep 8 bits.
+  float plain_tolerance() const { return rounded_to_bf16_ ? 0.15f : bound_of_device(); }
   float tolerance() const {
     return std::max(plain_tolerance(), GetParam().golden.packed_tolerance);
   }
@@ -170,7 +163,6 @@ class GoldenTest : public testing::TestWithParam<Param> {
     return std::span(golden_.logits).subspan(first * vocab, count * vocab);
   }
 
-  Device* device_ = nullptr;
   Golden golden_;
   std::unique_ptr<models::LanguageModel> model_;
 

@@ -20,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr float kTolerance = 1e-3f;
 constexpr int64_t kContext = 32;
 
 fs::path data(const std::string& name) {
@@ -49,7 +48,7 @@ std::unique_ptr<models::LanguageModel> load(const std::string& model, Weights we
   const fs::path path = data(model) / (weights == Weights::gguf ? "model.gguf" : "hf");
   return models::load_language_model(
       io::Checkpoint::open(path),
-      {.device = &cpu_device(), .context = kContext, .pack_weights = pack});
+      {.device = &device_under_test(), .context = kContext, .pack_weights = pack});
 }
 
 using Lora = std::vector<std::pair<int32_t, float>>;
@@ -83,14 +82,14 @@ class LoraGoldenTest : public testing::TestWithParam<GoldenLora> {
 TEST_P(LoraGoldenTest, LogitsArePefts) {
   for (const bool pack : {true, false}) {
     const auto model = adapted(Weights::safetensors, pack);
-    EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 1}}), golden()), kTolerance);
+    EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 1}}), golden()), bound_of_device());
   }
 }
 
 // Over a GGUF file, whose rows of q and k may lie in another order.
 TEST_P(LoraGoldenTest, LogitsArePeftsOverAGgufFile) {
   const auto model = adapted(Weights::gguf);
-  EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 1}}), golden()), kTolerance);
+  EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 1}}), golden()), bound_of_device());
 }
 
 TEST_P(LoraGoldenTest, TokenByTokenOnlyTheLastRowWanted) {
@@ -102,15 +101,16 @@ TEST_P(LoraGoldenTest, TokenByTokenOnlyTheLastRowWanted) {
   for (size_t i = 0; i < prompt.size(); ++i) {
     const Piece piece{.ids = {prompt[i]}, .lora = {{1, 1}}};
     const std::vector<float> logits = runner.step({&piece, 1});
-    ASSERT_LE(max_difference(logits, std::span(wanted).subspan(i * vocab, vocab)), kTolerance);
+    ASSERT_LE(max_difference(logits, std::span(wanted).subspan(i * vocab, vocab)),
+              bound_of_device());
   }
 }
 
 TEST_P(LoraGoldenTest, WhoTakesNoneGetsTheModelAlone) {
   const std::vector<float> plain = logits_in(data(GetParam().model));
   const auto model = adapted(Weights::safetensors);
-  EXPECT_LE(max_difference(run(*model, GetParam().model, {}), plain), kTolerance);
-  EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 0}}), plain), kTolerance);
+  EXPECT_LE(max_difference(run(*model, GetParam().model, {}), plain), bound_of_device());
+  EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 0}}), plain), bound_of_device());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -140,7 +140,7 @@ TEST(Lora, RowsOfOneBatchTakeTheirOwn) {
     ModelRunner alone(*model, 1, kContext);
     const Piece piece{.ids = prompt, .lora = choices[i]};
     EXPECT_LE(max_difference(alone.step({&piece, 1}), std::span(all).subspan(i * each, each)),
-              kTolerance)
+              bound_of_device())
         << i;
   }
   const auto golden = [&](const char* folder) {
@@ -149,9 +149,9 @@ TEST(Lora, RowsOfOneBatchTakeTheirOwn) {
     return logits;
   };
   const auto part = [&](size_t i) { return std::span(all).subspan(i * each, each); };
-  EXPECT_LE(max_difference(part(0), golden("lora/llama_all")), kTolerance);
-  EXPECT_LE(max_difference(part(1), golden("llama")), kTolerance);
-  EXPECT_LE(max_difference(part(2), golden("lora/llama_patterns")), kTolerance);
+  EXPECT_LE(max_difference(part(0), golden("lora/llama_all")), bound_of_device());
+  EXPECT_LE(max_difference(part(1), golden("llama")), bound_of_device());
+  EXPECT_LE(max_difference(part(2), golden("lora/llama_patterns")), bound_of_device());
   EXPECT_GT(max_difference(part(3), part(2)), 0.1f);
   EXPECT_GT(max_difference(part(4), part(3)), 0.1f);
 }
@@ -161,7 +161,7 @@ TEST(Lora, ASlotIsTakenAnew) {
   models::LoraAdapter(data("lora/llama_all"), *model).put(1);
   models::LoraAdapter(data("lora/llama_patterns"), *model).put(1);
   EXPECT_LE(max_difference(run(*model, "llama", {{1, 1}}), logits_in(data("lora/llama_patterns"))),
-            kTolerance);
+            bound_of_device());
 }
 
 // Files of our own writers, in a folder that goes with the test.
@@ -294,7 +294,7 @@ TEST_F(LoraFileTest, GgufOfTheSameNumbersGivesTheSameLogits) {
     });
     models::LoraAdapter(path, *model).put(1);
     EXPECT_LE(max_difference(run(*model, c.model, {{1, 1}}), logits_in(data("lora") / c.name)),
-              kTolerance)
+              bound_of_device())
         << c.name;
   }
 }

@@ -117,13 +117,17 @@ std::vector<float> ModelRunner::step(std::span<const Piece> pieces) {
   return step(pieces, rows);
 }
 
-Device* device_under_test() {
+Device& device_under_test() {
   const char* wanted = std::getenv("RBEE_TEST_DEVICE");
-  if (wanted == nullptr) return &cpu_device();
+  if (wanted == nullptr) return cpu_device();
   for (Device* device : harness::all_devices()) {
-    if (cat(device->id()) == wanted) return device;
+    if (cat(device->id()) == wanted) return *device;
   }
-  return nullptr;
+  fail(Code::not_found, "RBEE_TEST_DEVICE", "there is no device called ", wanted);
+}
+
+float bound_of_device() {
+  return &device_under_test() == &cpu_device() ? 1e-3f : 0.15f;
 }
 
 float max_difference(std::span<const float> a, std::span<const float> b) {

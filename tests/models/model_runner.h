@@ -13,6 +13,13 @@
 
 namespace rbee::test {
 
+// The device that RBEE_TEST_DEVICE names, e.g. "cuda:0", without it the CPU. Throws not_found where
+// there is none of that name.
+Device& device_under_test();
+// How far logits may be from a reference in f32: the project's bound. GPUs round what linear layers
+// read to the weights' 16 bits.
+float bound_of_device();
+
 // Rows in the place of a piece's ids from `first` on, which see each other.
 struct PiecePicture {
   int64_t first = 0;
@@ -33,7 +40,7 @@ class ModelRunner {
   // Blocks of four positions, scattered over the pool, for `sequences` of up to `context`
   // positions.
   ModelRunner(const models::LanguageModel& model, int64_t sequences, int64_t context,
-              DType kv_dtype = DType::f32, Device& device = cpu_device());
+              DType kv_dtype = DType::f32, Device& device = device_under_test());
 
   // Logits of every new token, pieces one after another: (tokens, vocab).
   std::vector<float> step(std::span<const Piece> pieces);
@@ -54,10 +61,6 @@ class ModelRunner {
   nn::KvCache cache_;
   std::vector<int64_t> lengths_;  // cached positions by sequence
 };
-
-// The device that RBEE_TEST_DEVICE names, e.g. "cuda:0", without it the CPU; null where there is
-// none of that name.
-Device* device_under_test();
 
 float max_difference(std::span<const float> a, std::span<const float> b);
 

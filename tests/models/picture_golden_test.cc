@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr float kTolerance = 1e-3f;
 constexpr int64_t kSide = 32, kTokens = 16, kVocab = 272, kWidth = 64, kContext = 64;
 constexpr int32_t kSoft = 8;
 
@@ -70,7 +69,8 @@ class Folder {
 enum class Form : uint8_t { published, nested, gguf };
 
 std::unique_ptr<models::LanguageModel> load(Form form, bool packed = true) {
-  models::LoadOptions options{.device = &cpu_device(), .context = kContext, .pack_weights = packed};
+  models::LoadOptions options{
+      .device = &device_under_test(), .context = kContext, .pack_weights = packed};
   if (form == Form::gguf) {
     const io::Checkpoint tower = io::Checkpoint::open(data("mmproj.gguf"));
     options.pictures = &tower;
@@ -90,8 +90,8 @@ class PictureGoldenTest : public testing::TestWithParam<Form> {
     ASSERT_NE(model_->pictures(), nullptr);
     const auto pixels = read_npy<float>(data("pixels.npy"));
     ASSERT_EQ(pixels.shape, (std::vector<int64_t>{3, kSide, kSide, 3}));
-    pixels_ =
-        from_host(std::span<const float>(pixels.values), Shape{3, kSide, kSide, 3}, cpu_device());
+    pixels_ = from_host(std::span<const float>(pixels.values), Shape{3, kSide, kSide, 3},
+                        device_under_test());
     for (int64_t i = 0; i < 3; ++i) rows_.push_back((*model_->pictures())(picture(i)));
   }
 
@@ -138,7 +138,7 @@ TEST_P(PictureGoldenTest, RowsOfPictures) {
   ASSERT_EQ(wanted.size(), 3u * kTokens * kWidth);
   for (size_t i = 0; i < 3; ++i) {
     const auto part = std::span(wanted).subspan(i * kTokens * kWidth, kTokens * kWidth);
-    EXPECT_LE(max_difference(rows_[i].to_host<float>(), part), kTolerance) << i;
+    EXPECT_LE(max_difference(rows_[i].to_host<float>(), part), bound_of_device()) << i;
   }
 }
 
@@ -148,7 +148,8 @@ TEST_P(PictureGoldenTest, EachPromptAlone) {
   for (size_t i = 0; i < prompts_.size(); ++i) {
     const Piece whole = piece(static_cast<int64_t>(i), prompts_[i]);
     const size_t count = whole.ids.size();
-    EXPECT_LE(max_difference(runner.step({&whole, 1}), golden(first, count)), kTolerance) << i;
+    EXPECT_LE(max_difference(runner.step({&whole, 1}), golden(first, count)), bound_of_device())
+        << i;
     first += count;
   }
 }
@@ -157,7 +158,7 @@ TEST_P(PictureGoldenTest, Together) {
   ModelRunner runner = this->runner();
   std::vector<Piece> pieces;
   for (const Prompt& prompt : prompts_) pieces.push_back(piece(std::ssize(pieces), prompt));
-  EXPECT_LE(max_difference(runner.step(pieces), logits_), kTolerance);
+  EXPECT_LE(max_difference(runner.step(pieces), logits_), bound_of_device());
 }
 
 // Cut anywhere but within a picture.
@@ -171,7 +172,7 @@ TEST_P(PictureGoldenTest, PromptsInChunks) {
       const size_t end = soft ? first + kTokens : first + 1;
       const Piece part = piece(static_cast<int64_t>(i), prompt, first, end);
       const std::vector<float> logits = runner.step({&part, 1});
-      ASSERT_LE(max_difference(logits, golden(before + first, end - first)), kTolerance)
+      ASSERT_LE(max_difference(logits, golden(before + first, end - first)), bound_of_device())
           << "prompt " << i << " token " << first;
       first = end;
     }
@@ -184,7 +185,8 @@ TEST_P(PictureGoldenTest, PlainWeights) {
   rows_[0] = (*model_->pictures())(picture(0));
   ModelRunner runner = this->runner();
   const Piece whole = piece(0, prompts_[0]);
-  EXPECT_LE(max_difference(runner.step({&whole, 1}), golden(0, whole.ids.size())), kTolerance);
+  EXPECT_LE(max_difference(runner.step({&whole, 1}), golden(0, whole.ids.size())),
+            bound_of_device());
 }
 
 TEST_P(PictureGoldenTest, FiguresCountTheTower) {
@@ -209,28 +211,29 @@ INSTANTIATE_TEST_SUITE_P(Forms, PictureGoldenTest,
                          [](const auto& test) { return name_of(test.param); });
 
 TEST(PictureModels, StatesOfTheTower) {
-  const models::LoadOptions options{.device = &cpu_device()};
+  const models::LoadOptions options{.device = &device_under_test()};
   const models::Gemma3Pictures tower(io::Checkpoint::open(data("mmproj.gguf")), options, kWidth);
   const auto pixels = read_npy<float>(data("pixels.npy"));
   const std::vector<float> wanted = read_npy<float>(data("states.npy")).values;
   const size_t one = pixels.values.size() / 3, states = wanted.size() / 3;
   for (size_t i = 0; i < 3; ++i) {
     const Tensor picture = from_host(std::span(pixels.values).subspan(i * one, one),
-                                     Shape{kSide, kSide, 3}, cpu_device());
+                                     Shape{kSide, kSide, 3}, device_under_test());
     const std::vector<float> found = tower.states(picture).to_host<float>();
-    EXPECT_LE(max_difference(found, std::span(wanted).subspan(i * states, states)), kTolerance);
+    EXPECT_LE(max_difference(found, std::span(wanted).subspan(i * states, states)),
+              bound_of_device());
   }
 }
 
 // A window that all of a picture and its prompt fit in.
 TEST(PictureModels, WideWindow) {
   const Folder folder(data("hf_wide") / "config.json", data("hf") / "model.safetensors");
-  const auto model = models::load_language_model(io::Checkpoint::open(folder.path()),
-                                                 {.device = &cpu_device(), .context = kContext});
+  const auto model = models::load_language_model(
+      io::Checkpoint::open(folder.path()), {.device = &device_under_test(), .context = kContext});
   const auto pixels = read_npy<float>(data("pixels.npy"));
   const Tensor picture =
       from_host(std::span(pixels.values).first(static_cast<size_t>(kSide * kSide * 3)),
-                Shape{kSide, kSide, 3}, cpu_device());
+                Shape{kSide, kSide, 3}, device_under_test());
   const Prompt prompt = read_prompts()[0];
   Piece whole{0, prompt.ids};
   whole.pictures.push_back({6, (*model->pictures())(picture)});
@@ -238,7 +241,7 @@ TEST(PictureModels, WideWindow) {
   const std::vector<float> wanted = read_npy<float>(data("logits_wide.npy")).values;
   EXPECT_LE(
       max_difference(runner.step({&whole, 1}), std::span(wanted).first(prompt.ids.size() * kVocab)),
-      kTolerance);
+      bound_of_device());
 }
 
 void expect_error(const std::function<void()>& body, Code code, std::string_view part) {
@@ -257,7 +260,8 @@ void expect_refused(const std::string& from, const std::string& to, Code code,
   folder.edit(from, to);
   expect_error(
       [&] {
-        models::load_language_model(io::Checkpoint::open(folder.path()), {.device = &cpu_device()});
+        models::load_language_model(io::Checkpoint::open(folder.path()),
+                                    {.device = &device_under_test()});
       },
       code, part);
 }
@@ -278,7 +282,7 @@ TEST(PictureModels, BadSettingsAreRefused) {
 
 TEST(PictureModels, OtherFilesAreNoTowers) {
   const io::Checkpoint text = io::Checkpoint::open(data("model.gguf"));
-  models::LoadOptions options{.device = &cpu_device(), .pictures = &text};
+  models::LoadOptions options{.device = &device_under_test(), .pictures = &text};
   expect_error([&] { models::load_language_model(text, options); }, Code::invalid_argument,
                "mmproj");
   const io::Checkpoint tower = io::Checkpoint::open(data("mmproj.gguf"));
@@ -286,13 +290,13 @@ TEST(PictureModels, OtherFilesAreNoTowers) {
       io::Checkpoint::open(fs::path(RBEE_TEST_DATA) / "models" / "data" / "llama" / "model.gguf");
   options.pictures = &tower;
   expect_error([&] { models::load_language_model(llama, options); }, Code::unsupported, "mmproj");
-  expect_error([&] { models::load_language_model(tower, {.device = &cpu_device()}); },
+  expect_error([&] { models::load_language_model(tower, {.device = &device_under_test()}); },
                Code::unsupported, "clip");
 }
 
 TEST(PictureModels, TextAloneHasNoTower) {
   const auto model = models::load_language_model(io::Checkpoint::open(data("model.gguf")),
-                                                 {.device = &cpu_device()});
+                                                 {.device = &device_under_test()});
   EXPECT_EQ(model->pictures(), nullptr);
 }
 
