@@ -75,7 +75,7 @@ class WgmmaProducer {
   }
 
  private:
-  // Of a row, in parts of 16 bytes.
+  // Of a row, in parts of 16 bytes: of tensors below 64 GiB.
   RB_DEVICE u32 place(const AttentionStrides& at, i64 key) const {
     return static_cast<u32>(key_offset(p_, at, work_.span, work_.kv_head, key) / 8);
   }

@@ -120,7 +120,7 @@ RB_DEVICE void wait_phase(u64* barrier, u32 parity) {
       "r"(parity)
       : "memory");
 }
-// Shared memory that this thread wrote is seen by products that begin after it is signalled.
+// Shared memory that this thread wrote, or saw copied, is seen by products that begin after this.
 RB_DEVICE void publish_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
