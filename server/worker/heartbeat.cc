@@ -36,8 +36,9 @@ void Heartbeat::stop() {
   }
   client_.cancel();
   thread_.join();
+  // Also to a hive that was down at the last try: it may be back.
   PostClient last;
-  if (reached_) send(last, options_.last_timeout);
+  send(last, options_.last_timeout);
 }
 
 void Heartbeat::loop() {

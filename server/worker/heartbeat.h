@@ -16,9 +16,9 @@ namespace rbee::server {
 struct HeartbeatOptions {
   Url hive;
   std::chrono::milliseconds interval{30'000};
-  std::chrono::milliseconds retry{3'000};       // while the hive does not take messages
-  std::chrono::milliseconds timeout{5'000};     // for one message
-  std::chrono::milliseconds last_timeout{300};  // for the one that stop() sends
+  std::chrono::milliseconds retry{3'000};         // while the hive does not take messages
+  std::chrono::milliseconds timeout{5'000};       // for one message
+  std::chrono::milliseconds last_timeout{2'000};  // for the one that stop() sends
 };
 
 class Heartbeat {

@@ -67,9 +67,7 @@ TEST(Heartbeat, RepeatsAtItsInterval) {
 
 TEST(Heartbeat, DeadHiveIsLoggedOnce) {
   uint16_t port = 0;
-  {
-    port = Hive().port();
-  }
+  { port = Hive().port(); }
   Warnings warnings;
   std::atomic<int> asked = 0;
   server::Heartbeat heartbeat(options(port, milliseconds(1)), [&] {
@@ -79,6 +77,19 @@ TEST(Heartbeat, DeadHiveIsLoggedOnce) {
   while (asked < 5) std::this_thread::yield();
   heartbeat.stop();
   EXPECT_EQ(warnings.count(), 1u);
+}
+
+TEST(Heartbeat, TheLastMessageGoesAlsoToAHiveThatWasDown) {
+  uint16_t port = 0;
+  { port = Hive().port(); }
+  Warnings warnings;
+  server::Heartbeat heartbeat({.hive = {.host = "127.0.0.1", .port = port, .path = "/base"},
+                               .retry = std::chrono::seconds(30)},
+                              [] { return "{}"; });
+  while (warnings.count() == 0) std::this_thread::yield();
+  Hive hive({.port = port});
+  heartbeat.stop();
+  EXPECT_EQ(hive.messages().size(), 1u);
 }
 
 TEST(Heartbeat, RefusalOfTheHiveIsLogged) {
@@ -122,9 +133,7 @@ TEST(PostClient, ReportsWhatIsWrong) {
     }
   };
   uint16_t port = 0;
-  {
-    port = Hive().port();
-  }
+  { port = Hive().port(); }
   EXPECT_THAT(problem(port), HasSubstr("refused"));
 }
 

@@ -12,8 +12,6 @@
 namespace rbee::testing {
 namespace {
 
-constexpr int kPatienceMs = 60'000;
-
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> out;
   out.reserve(texts.size() + 1);
@@ -79,14 +77,19 @@ int Process::wait() {
   }
   int status = 0;
   waitpid(pid_, &status, 0);
+  // What it wrote after being silent for longer than the patience; at once, others may hold the
+  // pipe.
+  fcntl(output_, F_SETFL, O_NONBLOCK);
+  while (fill(0)) {
+  }
   status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return *status_;
 }
 
-bool Process::fill() {
+bool Process::fill(int patience_ms) {
   std::array<char, 4096> buffer;
   pollfd readable{.fd = output_, .events = POLLIN, .revents = 0};
-  if (poll(&readable, 1, kPatienceMs) <= 0) return false;
+  if (poll(&readable, 1, patience_ms) <= 0) return false;
   const ssize_t count = read(output_, buffer.data(), buffer.size());
   if (count > 0) text_.append(buffer.data(), static_cast<size_t>(count));
   return count > 0;

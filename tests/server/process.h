@@ -38,7 +38,8 @@ class Process {
   const std::string& text() const { return text_; }
 
  private:
-  bool fill();
+  // Reads once, when something comes within that time; whether it did.
+  bool fill(int patience_ms = 60'000);
 
   pid_t pid_ = -1;
   int output_ = -1;
