@@ -6,6 +6,7 @@
 // - signed quants go as |w| * (x with w's sign), widened at each step: 2 * 128 * 127 just fits.
 
 #include "backends/cpu/linear/kernels.h"
+#include "backends/cpu/simd/linear/prefetch.h"
 #include "backends/cpu/simd/linear/vec_avx2.h"
 // These build on the vectors.
 #include "backends/cpu/simd/linear/formats.h"
@@ -112,6 +113,7 @@ void run_row(const panel::PanelProduct& p) {
     const typename F::Record& record = records[i];
     const Heads heads = heads_of<F>(record);
     for (int g = 0; g < F::kGroups; ++g) {
+      fetch_group_ahead<F>(record, g);
       add_group<F>(record, g, heads, input_group<F::kSpan>(p.x, i * F::kGroups + g), acc);
     }
   }

@@ -3,6 +3,7 @@
 // four neighbours into 32 bits, without saturation.
 
 #include "backends/cpu/linear/kernels.h"
+#include "backends/cpu/simd/linear/prefetch.h"
 #include "backends/cpu/simd/linear/vec_avx512.h"
 // These build on the vectors.
 #include "backends/cpu/simd/linear/formats.h"
@@ -48,6 +49,7 @@ void run_row(const panel::PanelProduct& p) {
     const typename F::Record& record = records[i];
     const Heads heads = heads_of<F>(record);
     for (int g = 0; g < F::kGroups; ++g) {
+      fetch_group_ahead<F>(record, g);
       const InputGroup x = input_group<F::kSpan>(p.x, i * F::kGroups + g);
 #pragma GCC unroll 2
       for (int half = 0; half < 32 / F::kSpan; ++half) {
