@@ -67,7 +67,9 @@ TEST(Heartbeat, RepeatsAtItsInterval) {
 
 TEST(Heartbeat, DeadHiveIsLoggedOnce) {
   uint16_t port = 0;
-  { port = Hive().port(); }
+  {
+    port = Hive().port();
+  }
   Warnings warnings;
   std::atomic<int> asked = 0;
   server::Heartbeat heartbeat(options(port, milliseconds(1)), [&] {
@@ -81,7 +83,9 @@ TEST(Heartbeat, DeadHiveIsLoggedOnce) {
 
 TEST(Heartbeat, TheLastMessageGoesAlsoToAHiveThatWasDown) {
   uint16_t port = 0;
-  { port = Hive().port(); }
+  {
+    port = Hive().port();
+  }
   Warnings warnings;
   server::Heartbeat heartbeat({.hive = {.host = "127.0.0.1", .port = port, .path = "/base"},
                                .retry = std::chrono::seconds(30)},
@@ -133,7 +137,9 @@ TEST(PostClient, ReportsWhatIsWrong) {
     }
   };
   uint16_t port = 0;
-  { port = Hive().port(); }
+  {
+    port = Hive().port();
+  }
   EXPECT_THAT(problem(port), HasSubstr("refused"));
 }
 
