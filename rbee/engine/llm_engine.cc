@@ -25,48 +25,12 @@ using Clock = std::chrono::steady_clock;
 using JobPtr = std::shared_ptr<LlmJob>;
 using Parts = std::vector<Scheduler::Part>;
 
-constexpr int32_t kMostPictures = 1024;
-
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 LlmJob& job_of(const TicketPtr& ticket) {
   return static_cast<LlmJob&>(*ticket);  // the engine makes no others
-}
-
-// Bytes that the caches take for a token.
-int64_t token_bytes(const TextModel& text, const TextModel* draft, const LlmOptions& options) {
-  const int64_t own = cache_token_bytes(*text.model, options.kv_dtype);
-  return draft ? own + cache_token_bytes(*draft->model, options.kv_dtype) : own;
-}
-
-LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options) {
-  const int64_t context = text.info.context_length;
-  check(options.max_running >= 1, "max_running", options.max_running, " is below 1");
-  check(options.max_waiting >= 0, "max_waiting", options.max_waiting, " is negative");
-  check(options.step_tokens >= 0, "step_tokens", options.step_tokens, " is negative");
-  check(options.draft_tokens >= 1 && options.draft_tokens <= kMaxGuesses, "draft_tokens",
-        options.draft_tokens, " is outside of 1 to ", kMaxGuesses);
-  check(options.draft_min_p >= 0 && options.draft_min_p <= 1, "draft_min_p", options.draft_min_p,
-        " is outside of 0 to 1");
-  check(options.max_pictures >= 1 && options.max_pictures <= kMostPictures, "max_pictures",
-        options.max_pictures, " is outside of 1 to ", kMostPictures);
-  check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
-  if (options.step_tokens == 0) {
-    options.step_tokens =
-        std::max<int64_t>(text.device->host_accessible() ? 512 : 2048, options.max_running);
-  }
-  const int64_t most = INT32_MAX - options.block_size;  // slots are 32-bit numbers
-  if (options.cache_tokens == 0) {
-    const int64_t share = text.device->host_accessible() ? 8 : 2;
-    const int64_t fits = text.device->memory().free / share / token_bytes(text, draft, options);
-    const int64_t wanted = context * options.max_running;
-    options.cache_tokens = std::clamp(std::min(fits, wanted), context, most);
-  }
-  check(options.cache_tokens >= context && options.cache_tokens <= most, "cache_tokens",
-        options.cache_tokens, " is outside of ", context, " (the context) to ", most);
-  return options;
 }
 
 class LlmEngine final : public Engine {
@@ -84,7 +48,7 @@ class LlmEngine final : public Engine {
         scheduler_(stepper_.pool(), scheduling(options_, *text_.device)) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
     if (const models::PictureEncoder* pictures = text_.model->pictures()) {
-      pictures_.emplace(*pictures, *text_.device);
+      pictures_.emplace(*pictures, *text_.device, options_.picture_cache_bytes);
       text_.info.max_pictures = options_.max_pictures;
     }
     if (DraftModel* helper = drafter_.model()) {
@@ -241,9 +205,12 @@ class LlmEngine final : public Engine {
                 let_join();
                 step_begin_ = Clock::now();
                 Parts parts = scheduler_.plan();
+                const int64_t look_tokens = scheduler_.look_tokens(parts);
                 drafter_.add_guesses(parts, std::ssize(scheduler_.running()));
                 step(parts);
-                if (sends_at_once() || scheduler_.running().empty()) send_texts();
+                const TicketPtr looks = scheduler_.looks();
+                if (sends_at_once() || looks || scheduler_.running().empty()) send_texts();
+                if (looks) look(job_of(looks), look_tokens);
               });
     }
     shelf_.settle();  // for who waits for it
@@ -319,6 +286,26 @@ class LlmEngine final : public Engine {
       note_scheduler();
       job.start();
     }
+  }
+
+  // A slice of the tower's work on the job's next picture, about as long as these many tokens of a
+  // prompt take. It is done when the next step is, where a device computes by itself.
+  void look(LlmJob& job, int64_t tokens) {
+    const auto begin = Clock::now();
+    guarded(
+        [&](const Error& error) {
+          error.code() == Code::device ? fail_all(error) : fail_one(job, error);
+        },
+        [&] {
+          const std::shared_ptr<SeenPicture> picture = job.sequence.unseen()->picture;
+          const int64_t parameters =
+              text_.model->parameters() - text_.model->pictures()->parameters();
+          pictures_->look(picture, static_cast<double>(tokens) * static_cast<double>(parameters));
+          if (picture->seen()) ++job.pictures_seen;
+        });
+    note_scheduler();
+    const std::scoped_lock lock(mutex_);
+    stats_.prompt_seconds += seconds_since(begin);
   }
 
   // Evaluates the parts. What cannot be evaluated together is evaluated apart, so that a request

@@ -79,7 +79,7 @@ void LlmJob::encode(PictureCache* pictures) {
   for (size_t i = 0; i < pictures_.size(); ++i) {
     sequence.pictures.push_back({.first = encoded.pictures[i],
                                  .count = model_.info.picture_tokens,
-                                 .picture = pictures->see(pictures_[i])});
+                                 .picture = pictures->find(pictures_[i])});
   }
   pictures_.clear();
   sequence.tokens = std::move(encoded.tokens);

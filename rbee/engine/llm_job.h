@@ -42,8 +42,8 @@ class LlmJob final : public Ticket {
 
   // What follows is for the engine's thread.
 
-  // Makes tokens of the request and looks at its pictures, once. pictures: null where the model
-  // reads text alone. Throws invalid_argument, and as the model's PictureEncoder.
+  // Makes tokens of the request and finds its pictures, once. pictures: null where the model
+  // reads text alone. Throws invalid_argument.
   void encode(PictureCache* pictures = nullptr);
   // The request has a place; its first tells the client.
   void start();

@@ -1,5 +1,5 @@
 #pragma once
-// How an engine's options become its scheduler's.
+// What an engine's options mean for a model and its device, and for the scheduler.
 
 #include <algorithm>
 
@@ -16,6 +16,10 @@ inline constexpr int64_t kBesideShareOfGpu = 2;
 
 // Rows of a tile that GPUs multiply by.
 inline constexpr int64_t kRowTileOfGpu = 128;
+
+// The options with their defaults put in. draft: null where there is none. Throws invalid_argument
+// for what is out of range.
+LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options);
 
 inline SchedulerOptions scheduling(const LlmOptions& options, const Device& device) {
   const bool host = device.host_accessible();

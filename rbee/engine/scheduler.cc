@@ -30,7 +30,7 @@ int64_t uncut(const Sequence& sequence, int64_t count) {
 }
 
 bool generates(const TicketPtr& ticket) {
-  return tokens_left(*ticket) == 1;
+  return tokens_left(*ticket) == 1 && ticket->sequence.unseen() == nullptr;
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ TicketPtr Scheduler::next() const {
   const int64_t share = std::max<int64_t>(budget / kPromptsTogether, 1);
   int64_t work = 0;
   for (const TicketPtr& ticket : running_) {
-    if (!generates(ticket)) work += std::min(tokens_left(*ticket), share);
+    if (!generates(ticket)) work += std::min(ticket->sequence.ready(), share);
   }
   return work < budget ? waiting_.front() : nullptr;
 }
@@ -111,7 +111,7 @@ void Scheduler::make_room() {
 void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
   if (prompts.empty()) return;
   const auto give = [&](Part& part, int64_t most) {
-    const int64_t count = std::min({tokens_left(*part.ticket) - part.count, most, budget});
+    const int64_t count = std::min({part.ticket->sequence.ready() - part.count, most, budget});
     const int64_t before = part.count;
     part.count = uncut(part.ticket->sequence, part.count + count);
     budget -= part.count - before;
@@ -138,13 +138,31 @@ std::vector<Scheduler::Part> Scheduler::plan() {
   for (const TicketPtr& ticket : running_) {
     if (generates(ticket)) {
       parts.push_back({ticket, 1});
-    } else {
+    } else if (ticket->sequence.ready() > 0) {
       prompts.push_back({ticket, 0});
     }
   }
   share_out(prompt_budget(), prompts);
   std::ranges::move(prompts, std::back_inserter(parts));
   return parts;
+}
+
+TicketPtr Scheduler::looks() const {
+  TicketPtr best;
+  for (const TicketPtr& ticket : running_) {
+    if (best && ticket->priority != best->priority) break;  // running_ is in order
+    if (ticket->sequence.unseen() == nullptr) continue;
+    if (!best || ticket->pictures_seen < best->pictures_seen) best = ticket;
+  }
+  return best;
+}
+
+int64_t Scheduler::look_tokens(std::span<const Part> parts) const {
+  int64_t room = prompt_budget();
+  for (const Part& part : parts) {
+    if (!generates(part.ticket)) room -= part.count;
+  }
+  return std::max<int64_t>(room, 1);
 }
 
 void Scheduler::publish(std::span<const Part> parts) {

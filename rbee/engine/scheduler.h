@@ -4,7 +4,8 @@
 // sequences and blocks, no model. Used by one thread.
 //
 // A ticket waits, then runs: it generates when all but its last token are cached, and is in its
-// prompt before. Running tickets keep an order: priority, then who joined first.
+// prompt before. Running tickets keep an order: priority, then who joined first. A prompt stops in
+// front of a picture that has not been looked at.
 
 #include <cstdint>
 #include <span>
@@ -49,8 +50,13 @@ class Scheduler {
   bool join();
   // The parts of the next step: one token of each ticket that generates, then prompts. Each has
   // its blocks. Where there are too few, tickets that come last in the order lose theirs and wait,
-  // to be evaluated anew. Not empty while a ticket runs.
+  // to be evaluated anew. Empty where all that run stop in front of pictures.
   std::vector<Part> plan();
+  // Whose picture, sequence.unseen(), is to be looked at beside the next step: of the tickets of
+  // the lowest priority number one for which the fewest pictures were; null: nobody's.
+  TicketPtr looks() const;
+  // The work for it beside a step of these parts, as a number of prompt tokens, at least 1.
+  int64_t look_tokens(std::span<const Part> parts) const;
   // After a step that advanced these parts: others may find what is cached now.
   static void publish(std::span<const Part> parts);
   // The ticket leaves, waiting or running; its blocks go back.

@@ -21,7 +21,7 @@ struct LoraUse {
 struct PictureSpan {
   int64_t first = 0;
   int64_t count = 0;
-  std::shared_ptr<const SeenPicture> picture;
+  std::shared_ptr<SeenPicture> picture;
 
   int64_t end() const { return first + count; }
 };
@@ -48,6 +48,19 @@ class Sequence {
     const auto found = std::ranges::find_if(
         pictures, [&](const PictureSpan& span) { return span.first < end && end < span.end(); });
     return found == pictures.end() ? nullptr : &*found;
+  }
+
+  // The first picture with tokens to evaluate that the tower has not looked at; null: none.
+  const PictureSpan* unseen() const {
+    const auto found = std::ranges::find_if(pictures, [&](const PictureSpan& span) {
+      return span.end() > cached && !span.picture->seen();
+    });
+    return found == pictures.end() ? nullptr : &*found;
+  }
+  // Tokens behind the cached ones that can be evaluated: those in front of that picture.
+  int64_t ready() const {
+    const PictureSpan* span = unseen();
+    return (span == nullptr ? length() : std::max(span->first, cached)) - cached;
   }
 
   std::vector<int32_t> tokens;        // prompt, then generated

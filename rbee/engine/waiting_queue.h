@@ -23,6 +23,7 @@ struct Ticket {
   Ticket& operator=(const Ticket&) = delete;
 
   Sequence sequence;
+  int64_t pictures_seen = 0;  // by the tower, for this ticket
   const std::string client;
   const int32_t priority;  // lower goes first
 };

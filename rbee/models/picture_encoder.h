@@ -15,7 +15,17 @@ class PictureEncoder {
   virtual int64_t tokens() const = 0;  // rows of a picture
   // picture: (side, side, 3) f32 in [-1, 1], sRGB, rows from the top
   // result: (tokens, dim) in the model's activations; no embedding scale applies to it.
-  virtual Tensor operator()(const Tensor& picture) const = 0;
+  Tensor operator()(const Tensor& picture) const {
+    Tensor x = picture;
+    for (int64_t i = 0; i < stages(); ++i) x = stage(i, x);
+    return x;
+  }
+  // The same in parts of about equal work, for who has other work between them. x: the picture for
+  // stage 0, for each other one what the one before gave. The last gives the result.
+  virtual int64_t stages() const = 0;  // at least 1
+  virtual Tensor stage(int64_t index, const Tensor& x) const = 0;
+  // Multiplications of a picture, in all stages.
+  virtual double multiplications() const = 0;
 
   virtual int64_t weight_bytes() const = 0;  // resident
   virtual int64_t parameters() const = 0;

@@ -74,15 +74,23 @@ void add_lora_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
                "Clients may load and unload adapters, from any path that the worker can read");
 }
 
-void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
-  add_common_flags(app, flags);
-  app.add_option("--model", flags.model, "GGUF or safetensors file, or Hugging Face folder")
-      ->required();
+void add_picture_flags(CLI::App& app, Flags& flags) {
   app.add_option("--mmproj", flags.mmproj, "GGUF file by which a GGUF model reads pictures")
       ->check(CLI::ExistingFile);
   app.add_option("--max-pictures", flags.max_pictures, "Pictures of a request at most")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  app.add_option("--picture-cache", flags.picture_cache_mib,
+                 "MiB of what was made of pictures, kept for chats that ask about them again")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
+      ->capture_default_str();
+}
+
+void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
+  add_common_flags(app, flags);
+  app.add_option("--model", flags.model, "GGUF or safetensors file, or Hugging Face folder")
+      ->required();
+  add_picture_flags(app, flags);
   app.add_option("--model-ref", flags.model_ref, "Name reported for the model, e.g. hf:org/name");
   app.add_option("--context", flags.context, "Tokens of context; 0 = the model's, at most 4096")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));

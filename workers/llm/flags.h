@@ -16,6 +16,7 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   std::string model;                      // file or folder
   std::string mmproj;                     // file of the tower of a GGUF model that sees
   int32_t max_pictures = 16;              // of a request
+  int64_t picture_cache_mib = 256;        // of pictures that nobody asks about any more
   std::string model_ref;                  // reported name; empty = the model's own
   int64_t context = 0;                    // tokens; 0 = the model's own, at most 4096
   std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16

@@ -235,16 +235,34 @@ Gemma3Pictures::Gemma3Pictures(const io::Checkpoint& checkpoint, const LoadOptio
   figures_ = all.figures();
 }
 
-Tensor Gemma3Pictures::states(const Tensor& picture) const {
+Tensor Gemma3Pictures::embed(const Tensor& picture) const {
   const int64_t side = config_.side;
   check(picture.shape() == Shape{side, side, 3} && picture.dtype() == DType::f32, kOp,
         "the picture is ", picture, ", wanted f32 of (", Shape{side, side, 3}, ")");
   const Tensor pixels = cast(picture, activations_).unsqueeze(Axis{0});
   const Tensor embedded = patches_(pixels, {.stride = config_.patch});
   const int64_t patches = config_.patches() * config_.patches();
-  Tensor x = embedded.reshape({patches, config_.width}) + positions_;
+  return embedded.reshape({patches, config_.width}) + positions_;
+}
+
+Tensor Gemma3Pictures::states(const Tensor& picture) const {
+  Tensor x = embed(picture);
   for (const Layer& layer : layers_) x = layer(x);
   return final_norm_(x);
+}
+
+Tensor Gemma3Pictures::stage(int64_t index, const Tensor& x) const {
+  RB_ASSERT(index >= 0 && index < stages());
+  const Tensor states = layers_[static_cast<size_t>(index)](index == 0 ? embed(x) : x);
+  return index + 1 < stages() ? states : project(final_norm_(states));
+}
+
+double Gemma3Pictures::multiplications() const {
+  const auto patches = static_cast<double>(config_.patches() * config_.patches());
+  const auto width = static_cast<double>(config_.width);
+  const auto ffn_width = static_cast<double>(config_.ffn_width);
+  const double linear = 4 * width * width + 2 * width * ffn_width;
+  return static_cast<double>(config_.layers) * patches * (linear + 2 * patches * width);
 }
 
 Tensor Gemma3Pictures::project(const Tensor& states) const {

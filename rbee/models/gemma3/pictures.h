@@ -36,7 +36,9 @@ class Gemma3Pictures final : public PictureEncoder {
 
   int64_t side() const override { return config_.side; }
   int64_t tokens() const override { return config_.rows() * config_.rows(); }
-  Tensor operator()(const Tensor& picture) const override { return project(states(picture)); }
+  int64_t stages() const override { return config_.layers; }
+  Tensor stage(int64_t index, const Tensor& x) const override;
+  double multiplications() const override;
   // The tower's states behind its last norm: (patches, width).
   Tensor states(const Tensor& picture) const;
 
@@ -45,6 +47,7 @@ class Gemma3Pictures final : public PictureEncoder {
 
  private:
   class Layer;
+  Tensor embed(const Tensor& picture) const;
   Tensor project(const Tensor& states) const;
 
   Gemma3PictureConfig config_;

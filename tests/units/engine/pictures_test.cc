@@ -126,30 +126,17 @@ TEST(Pictures, OpacityIsLeftOut) {
   }
 }
 
-TEST(Pictures, AreLookedAtOnceWhileTheyAreKept) {
+TEST(Pictures, TheTowerReadsMinusOneToOne) {
   const TextModel model = seeing_model();
-  PictureCache cache(*model.model->pictures(), cpu(), 2);
+  PictureCache cache(*model.model->pictures(), cpu(), 0);
   const auto one = std::make_shared<const io::Pixels>(noise(32, 32, 1));
-  const auto again = std::make_shared<const io::Pixels>(noise(32, 32, 1));
-  const auto two = std::make_shared<const io::Pixels>(noise(32, 32, 2));
-  const auto three = std::make_shared<const io::Pixels>(noise(32, 32, 3));
-  const auto first = cache.see(one);
-  EXPECT_EQ(cache.see(again), first);
-  const auto second = cache.see(two);
-  EXPECT_NE(second->key, first->key);
-  EXPECT_LT(second->key, 0);
-  EXPECT_EQ(cache.see(one), first);  // so that the second is the older one
-  cache.see(three);
-  EXPECT_EQ(cache.encoded(), 3);
-  EXPECT_EQ(cache.see(again), first);
-  EXPECT_NE(cache.see(two)->key, second->key);
-  EXPECT_EQ(cache.encoded(), 4);
-  // [0, 255] is [-1, 1].
+  const auto seen = cache.find(one);
+  while (!seen->seen()) cache.look(seen, 0);
   std::vector<float> values(one->values.begin(), one->values.end());
   for (float& value : values) value = (value / 255 - 0.5f) / 0.5f;
   const Tensor wanted = (*model.model->pictures())(
       from_host(std::span<const float>(values), Shape{32, 32, 3}, cpu()));
-  const auto a = first->rows.to_host<float>(), b = wanted.to_host<float>();
+  const auto a = seen->rows.to_host<float>(), b = wanted.to_host<float>();
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << i;
 }
@@ -260,6 +247,8 @@ TEST(Pictures, BadRequestsNameTheField) {
                [&] { submit(*blind, asking({1})); });
   expect_error(Code::invalid_argument, "max_pictures",
                [] { make_llm_engine(seeing_model(), {.max_pictures = 0}); });
+  expect_error(Code::invalid_argument, "picture_cache_bytes",
+               [] { make_llm_engine(seeing_model(), {.picture_cache_bytes = -1}); });
 }
 
 TEST(Pictures, APictureBesideAGgufModel) {

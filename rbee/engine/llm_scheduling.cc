@@ -1,0 +1,51 @@
+#include "rbee/engine/llm_scheduling.h"
+
+#include <algorithm>
+
+#include "rbee/engine/drafter.h"
+#include "rbee/engine/stepper.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr int32_t kMostPictures = 1024;
+
+// Bytes that the caches take for a token.
+int64_t token_bytes(const TextModel& text, const TextModel* draft, const LlmOptions& options) {
+  const int64_t own = cache_token_bytes(*text.model, options.kv_dtype);
+  return draft ? own + cache_token_bytes(*draft->model, options.kv_dtype) : own;
+}
+
+}  // namespace
+
+LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options) {
+  const int64_t context = text.info.context_length;
+  check(options.max_running >= 1, "max_running", options.max_running, " is below 1");
+  check(options.max_waiting >= 0, "max_waiting", options.max_waiting, " is negative");
+  check(options.step_tokens >= 0, "step_tokens", options.step_tokens, " is negative");
+  check(options.draft_tokens >= 1 && options.draft_tokens <= kMaxGuesses, "draft_tokens",
+        options.draft_tokens, " is outside of 1 to ", kMaxGuesses);
+  check(options.draft_min_p >= 0 && options.draft_min_p <= 1, "draft_min_p", options.draft_min_p,
+        " is outside of 0 to 1");
+  check(options.max_pictures >= 1 && options.max_pictures <= kMostPictures, "max_pictures",
+        options.max_pictures, " is outside of 1 to ", kMostPictures);
+  check(options.picture_cache_bytes >= 0, "picture_cache_bytes", options.picture_cache_bytes,
+        " is negative");
+  check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
+  if (options.step_tokens == 0) {
+    options.step_tokens =
+        std::max<int64_t>(text.device->host_accessible() ? 512 : 2048, options.max_running);
+  }
+  const int64_t most = INT32_MAX - options.block_size;  // slots are 32-bit numbers
+  if (options.cache_tokens == 0) {
+    const int64_t share = text.device->host_accessible() ? 8 : 2;
+    const int64_t fits = text.device->memory().free / share / token_bytes(text, draft, options);
+    const int64_t wanted = context * options.max_running;
+    options.cache_tokens = std::clamp(std::min(fits, wanted), context, most);
+  }
+  check(options.cache_tokens >= context && options.cache_tokens <= most, "cache_tokens",
+        options.cache_tokens, " is outside of ", context, " (the context) to ", most);
+  return options;
+}
+
+}  // namespace rbee::engine
