@@ -25,7 +25,7 @@ struct ToolCall {
   std::string arguments;  // JSON
 };
 
-// A PNG or JPEG file, decoded once however many requests share it.
+// The bytes of a picture file, decoded once however many requests share it.
 class PictureFile {
  public:
   explicit PictureFile(std::string bytes) : bytes_(std::move(bytes)) {}

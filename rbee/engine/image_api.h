@@ -40,7 +40,7 @@ struct LoraUse {
 // A picture such as edges or a pose that a ControlNet (Zhang et al. 2023) steers by.
 struct ControlUse {
   std::string name;     // of a network that the engine was given; empty = the only one
-  std::string image;    // bytes of a PNG or JPEG file; resized to the picture that is made
+  std::string image;    // bytes of a picture file; resized to the picture that is made
   float scale = 1.0f;   // 0 to 2: of what the network adds
   float start = 0.0f;   // 0 to 1: share of the steps at which it begins
   float finish = 1.0f;  // start to 1: share of the steps at which it ends
@@ -77,8 +77,8 @@ struct ImageRequest {
   int32_t count = 1;  // images, 1 to 16; image i has seed + i
   int32_t batch = 0;  // images that share a step at most; 0 = the engine's choice
 
-  std::string init_image;  // bytes of a PNG or JPEG file; empty = from noise alone
-  std::string mask_image;  // bytes of a PNG or JPEG file of the size of init_image, or empty.
+  std::string init_image;  // bytes of a picture file; empty = from noise alone
+  std::string mask_image;  // bytes of a picture file of the size of init_image, or empty.
                            // Where it has transparent pixels those are repainted, else white ones.
   bool mask_invert = false;
   int32_t mask_blur = 0;  // pixels, 0 to 64: standard deviation of the mask's soft edge

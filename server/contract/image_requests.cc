@@ -68,7 +68,7 @@ SentImage image(ObjectReader& reader, const char* name, bool required) {
   std::optional<std::string> text = reader.text(name);
   if (text && text->empty()) reader.note(name, "non_empty", "is empty", reader.find(name));
   if (required && reader.find(name) == nullptr) {
-    reader.note(name, "required", "is missing: a PNG or JPEG file as base64", nullptr);
+    reader.note(name, "required", "is missing: a PNG, JPEG, WebP or GIF file as base64", nullptr);
   }
   return {.data = std::move(text).value_or("")};
 }

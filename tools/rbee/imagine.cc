@@ -276,7 +276,7 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   app.add_option("--prompt-rule", options.prompt_rule, "how (words:1.2) are weighted")
       ->check(CLI::IsMember({"a1111", "comfy", "none"}))
       ->capture_default_str();
-  app.add_option("--init", options.init, "PNG or JPEG to start from");
+  app.add_option("--init", options.init, "Picture file to start from");
   app.add_option("--mask", options.mask, "PNG whose white or transparent part is repainted");
   app.add_option("--mask-blur", request.mask_blur, "pixels, 0 to 64")->capture_default_str();
   app.add_flag("--mask-only", request.mask_only,
@@ -291,7 +291,7 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
 void add_control(CLI::App& app, ImagineOptions& options) {
   app.add_option("--control-net", options.control_nets, "ControlNet, folder or file; repeatable");
   app.add_option("--control-image", options.control_images,
-                 "PNG or JPEG that it reads, such as edges or a pose; one for each network");
+                 "Picture file that it reads, such as edges or a pose; one for each network");
   app.add_option("--control-scale", options.control.scale, "0 to 2")->capture_default_str();
   app.add_option("--control-start", options.control.start, "share of the steps, 0 to 1")
       ->capture_default_str();

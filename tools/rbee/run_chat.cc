@@ -43,8 +43,8 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
   app.add_option("--system", options->system, "system message");
   app.add_option(
          "--image", options->images,
-         "a PNG or JPEG file for a model that reads pictures, in front of the first message; "
-         "may be given several times")
+         "a PNG, JPEG, WebP or GIF file for a model that reads pictures, in front of the first "
+         "message; may be given several times")
       ->check(CLI::ExistingFile)
       ->allow_extra_args(false);
   app.add_option("--stop", options->stop, "text that ends the answer; may be given several times");

@@ -1,8 +1,10 @@
 #include "rbee/io/image/pixels.h"
 
 #include "rbee/core/error.h"
+#include "rbee/io/image/gif.h"
 #include "rbee/io/image/jpeg.h"
 #include "rbee/io/image/png.h"
+#include "rbee/io/image/webp.h"
 
 namespace rbee::io {
 namespace {
@@ -10,7 +12,10 @@ namespace {
 ImageHeader header_of(std::string_view bytes, std::string_view field) {
   if (bytes.starts_with(kPngSignature)) return read_png_header(bytes, field);
   if (bytes.starts_with(kJpegSignature)) return read_jpeg_header(bytes, field);
-  fail(Code::invalid_argument, field, "its ", bytes.size(), " bytes are neither PNG nor JPEG");
+  if (bytes.starts_with(kGifSignature)) return read_gif_header(bytes, field);
+  if (is_webp(bytes)) return read_webp_header(bytes, field);
+  fail(Code::invalid_argument, field, "its ", bytes.size(),
+       " bytes are no PNG, JPEG, WebP or GIF file");
 }
 
 }  // namespace
@@ -29,7 +34,17 @@ ImageHeader read_image_header(std::string_view bytes, std::string_view field,
 
 Pixels decode_image(std::string_view bytes, std::string_view field, const ImageLimits& limits) {
   const ImageHeader header = read_image_header(bytes, field, limits);
-  return header.format == ImageFormat::png ? decode_png(bytes, field) : decode_jpeg(bytes, field);
+  switch (header.format) {
+    case ImageFormat::png:
+      return decode_png(bytes, field);
+    case ImageFormat::jpeg:
+      return decode_jpeg(bytes, field);
+    case ImageFormat::webp:
+      return decode_webp(bytes, field);
+    case ImageFormat::gif:
+      break;
+  }
+  return decode_gif(bytes, field);
 }
 
 }  // namespace rbee::io

@@ -16,7 +16,7 @@ struct Pixels {
   std::vector<uint8_t> values;
 };
 
-enum class ImageFormat : uint8_t { png, jpeg };
+enum class ImageFormat : uint8_t { png, jpeg, webp, gif };
 
 // What a file says of itself before anything is decoded.
 struct ImageHeader {
@@ -31,12 +31,13 @@ struct ImageLimits {
   int64_t pixels = int64_t{1} << 25;
 };
 
-// Throws invalid_argument in the name of `field` (say "init_image") for bytes that are no whole PNG
-// or JPEG, and for sizes beyond the limits.
+// Throws invalid_argument in the name of `field` (say "init_image") for bytes that are no PNG,
+// JPEG, WebP or GIF, and for sizes beyond the limits; unsupported for an animated WebP.
 ImageHeader read_image_header(std::string_view bytes, std::string_view field,
                               const ImageLimits& limits = {});
-// Also throws unsupported for JPEG files in CMYK. Greys become colours; 16 bits become 8; opacity
-// that a file has, also of one colour, becomes the fourth channel.
+// Also throws unsupported for JPEG files in CMYK, and invalid_argument for files that are not
+// whole. Greys become colours; 16 bits become 8; opacity that a file has, also of one colour,
+// becomes the fourth channel. Of a GIF with several pictures the first is read.
 Pixels decode_image(std::string_view bytes, std::string_view field, const ImageLimits& limits = {});
 
 }  // namespace rbee::io

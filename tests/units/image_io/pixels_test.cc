@@ -51,11 +51,72 @@ TEST(Pixels, OfPngFilesAreEightBitColours) {
   EXPECT_NE(at(palette, 0, 0)[3], at(palette, 15, 0)[3]);
 }
 
+// Pillow 13 wrote the WebP and GIF files.
+TEST(Pixels, OfWebpFilesAreTheirColours) {
+  for (const auto& [name, tolerance] : {std::pair{"halves.webp", 0}, std::pair{"lossy.webp", 12}}) {
+    const Pixels pixels = decode_image(file(name), "image");
+    EXPECT_EQ(pixels.width, 16);
+    EXPECT_EQ(pixels.height, 8);
+    EXPECT_EQ(pixels.channels, 3);
+    expect_near(at(pixels, 2, 4), {200, 30, 40}, tolerance);
+    expect_near(at(pixels, 13, 4), {20, 60, 220}, tolerance);
+  }
+  const Pixels opacity = decode_image(file("opacity.webp"), "image");
+  EXPECT_EQ(opacity.channels, 4);
+  expect_near(at(opacity, 0, 0), {1, 2, 3, 0}, 0);
+  expect_near(at(opacity, 1, 0), {200, 30, 40, 255}, 0);
+  expect_near(at(opacity, 13, 4), {20, 60, 220, 100}, 0);
+}
+
+TEST(Pixels, OfAnimationsAreTheFirstOrRefused) {
+  const Pixels first = decode_image(file("animated.gif"), "image");
+  expect_near(at(first, 2, 4), {200, 30, 40}, 0);
+  try {
+    decode_image(file("animated.webp"), "image");
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("image: an animated WebP file"));
+  }
+}
+
+TEST(Pixels, OfGifFilesAreTheirColours) {
+  const Pixels halves = decode_image(file("halves.gif"), "image");
+  EXPECT_EQ(halves.channels, 3);
+  expect_near(at(halves, 7, 7), {200, 30, 40}, 0);
+  expect_near(at(halves, 8, 0), {20, 60, 220}, 0);
+  // Rows of three colours, the third one transparent in one of the files.
+  const std::vector<int> colors[] = {{10, 20, 30}, {200, 100, 50}, {0, 255, 0}};
+  for (const char* name : {"interlaced.gif", "transparent.gif"}) {
+    const Pixels stripes = decode_image(file(name), "image");
+    ASSERT_EQ(stripes.height, 23);
+    const bool opaque = stripes.channels == 3;
+    EXPECT_EQ(opaque, std::string_view(name) == "interlaced.gif");
+    for (int y = 0; y < stripes.height; ++y) {
+      std::vector<int> wanted = colors[y % 3];
+      if (!opaque) wanted.push_back(y % 3 == 2 ? 0 : 255);
+      expect_near(at(stripes, 4, y), wanted, 0);
+    }
+  }
+}
+
+// A picture that reaches beyond its file's screen.
+TEST(Pixels, OfGifFilesStayOnTheScreen) {
+  std::string wide = file("interlaced.gif");
+  const size_t descriptor = wide.find(',');
+  wide[descriptor + 1] = 1;  // from the left
+  harness::expect_error("image", "beyond its screen", "", [&] { decode_image(wide, "image"); });
+}
+
 TEST(Pixels, HeadersAreReadWithoutDecoding) {
   const ImageHeader header = read_image_header(file("halves.jpg"), "image");
   EXPECT_EQ(header.format, ImageFormat::jpeg);
   EXPECT_EQ(header.width, 16);
   EXPECT_EQ(read_image_header(file("grey16.png"), "image").format, ImageFormat::png);
+  for (const auto& [name, format] : {std::pair{"interlaced.gif", ImageFormat::gif},
+                                     std::pair{"halves.webp", ImageFormat::webp}}) {
+    EXPECT_EQ(read_image_header(file(name), "image").format, format);
+  }
 }
 
 // A header that claims 100000 x 100000 pixels: nothing of that size is allocated.
@@ -66,13 +127,21 @@ TEST(Pixels, OfHugeSizesAreRefusedFromTheHeader) {
                         [&] { decode_image(bomb, "init_image"); });
   harness::expect_error("mask", "16 x 8", "more than 100",
                         [] { decode_image(file("halves.jpg"), "mask", {.pixels = 100}); });
+  std::string screen = file("halves.gif");
+  screen.replace(6, 4, "\xff\xff\xff\xff", 4);
+  harness::expect_error("image", "65535 x 65535", "8192", [&] { decode_image(screen, "image"); });
+  std::string canvas = file("opacity.webp");  // a lossless one begins at 20 with 0x2f, then sizes
+  canvas.replace(21, 4, "\xff\xff\xff\x1f", 4);
+  harness::expect_error("image", "16384 x 16384", "8192", [&] { decode_image(canvas, "image"); });
   std::string empty = file("grey16.png");
   empty.replace(16, 4, std::string(4, '\0'));
   harness::expect_error("init_image", "0 x 8", "8192", [&] { decode_image(empty, "init_image"); });
 }
 
 TEST(Pixels, OfBrokenFilesAreRefused) {
-  for (const char* name : {"halves.jpg", "progressive.jpg", "grey16.png", "palette.png"}) {
+  for (const char* name :
+       {"halves.jpg", "progressive.jpg", "grey16.png", "palette.png", "halves.webp", "lossy.webp",
+        "opacity.webp", "halves.gif", "interlaced.gif", "transparent.gif"}) {
     const std::string whole = file(name);
     for (size_t length = 0; length + 12 < whole.size(); length += 7) {
       const std::string message = harness::message_of(
@@ -80,8 +149,8 @@ TEST(Pixels, OfBrokenFilesAreRefused) {
       EXPECT_THAT(message, HasSubstr("init_image: ")) << name << " cut to " << length;
     }
   }
-  harness::expect_error("image", "neither PNG nor JPEG", "",
-                        [] { decode_image("GIF89a", "image"); });
+  harness::expect_error("image", "are no PNG, JPEG, WebP or GIF file", "",
+                        [] { decode_image("BM6", "image"); });
 }
 
 TEST(Pixels, OfFourInksAreNotSupported) {
