@@ -49,7 +49,8 @@ std::unique_ptr<text::Tokenizer> t5_reader(const TokenizerFiles& files, const fs
     return text::tokenizer_from_gguf(gguf_vocab(io::Checkpoint::open(files.gguf).metadata()));
   }
   fail(Code::not_found, folder.string(),
-       "T5 has no tokenizer: put tokenizer.json or spiece.model of the model's folder there");
+       "T5 has no tokenizer: put tokenizer.json or spiece.model of the model's folder there; "
+       "tools/get_t5_vocabulary.sh puts the published one beside a model's file");
 }
 
 PromptTokenizer t5_tokenizer(const TokenizerFiles& files, const fs::path& folder) {
