@@ -4,6 +4,7 @@
 #include "backends/cuda/ops/attention_decode_mma.h"
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/attention_wgmma.h"
+#include "backends/cuda/ops/expert_mma.h"
 #include "backends/cuda/ops/image_conv_mma.h"
 #include "backends/cuda/ops/image_conv_wgmma.h"
 #include "backends/cuda/ops/linear_few_mma.h"
@@ -13,6 +14,7 @@
 #include "backends/cuda/ops/linear_wgmma.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/ops/attention.h"
+#include "backends/gpu/ops/experts.h"
 #include "backends/gpu/ops/image_conv.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/linear_few.h"
@@ -36,6 +38,7 @@ KernelTable mma_kernels() {
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_cublaslt>();
   t.matmul = gpu::slot<matmul_cublaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mma, gpu::image_conv_plain>();
+  t.expert_linear = gpu::slot<gpu::expert_matvec, expert_mma, gpu::expert_tiles>();
   return t;
 }
 

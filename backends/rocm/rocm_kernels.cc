@@ -2,6 +2,7 @@
 
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/ops/attention.h"
+#include "backends/gpu/ops/experts.h"
 #include "backends/gpu/ops/image_conv.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/linear_few.h"
@@ -10,6 +11,7 @@
 #include "backends/gpu/slot.h"
 #include "backends/rocm/hipblaslt.h"
 #include "backends/rocm/ops/attention_matrix.h"
+#include "backends/rocm/ops/expert_matrix.h"
 #include "backends/rocm/ops/image_conv_matrix.h"
 #include "backends/rocm/ops/linear_matrix.h"
 
@@ -28,6 +30,7 @@ KernelTable mfma_kernels() {
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mfma, gpu::image_conv_plain>();
+  t.expert_linear = gpu::slot<gpu::expert_matvec, expert_mfma, gpu::expert_tiles>();
   return t;
 }
 
@@ -43,6 +46,7 @@ KernelTable wmma_kernels() {
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_wmma, gpu::image_conv_plain>();
+  t.expert_linear = gpu::slot<gpu::expert_matvec, expert_wmma, gpu::expert_tiles>();
   return t;
 }
 
@@ -52,6 +56,7 @@ KernelTable dot_kernels() {
   t.linear =
       gpu::slot<gpu::linear_one, gpu::linear_few, linear_slabs_dot, linear_dot, gpu::linear>();
   t.image_conv = gpu::slot<image_conv_dot, gpu::image_conv_plain>();
+  t.expert_linear = gpu::slot<gpu::expert_matvec, expert_dot, gpu::expert_tiles>();
   return t;
 }
 

@@ -26,7 +26,7 @@ struct AttentionParams {
   const float* mask;    // null: none; its step is the stride between keys
   const float* slopes;  // null: none
   const float* sinks;   // (heads); null: none
-  const i32* key_ends;  // (rows of q), read by attention_plain alone; null: none
+  const i32* key_ends;  // (rows of q); null: none
   AttentionStrides q_at, k_at, v_at, y_at, mask_at;
   i64 slope_step;
   const i32* seq_starts;  // paged: in which row of q each sequence begins

@@ -54,6 +54,23 @@ struct ExpertTilesParams {
   i32 each;  // choices of a row of x
 };
 
+// The same on matrix units, for the experts [first, first + count): weight is theirs, (count, outs,
+// depth) in the products' type, which x has too; rows of both begin on multiples of 16 bytes. bias
+// and y have y_type's.
+struct ExpertGemmParams {
+  const void* x;
+  const void* weight;
+  const void* bias;  // of all experts; null: none
+  void* y;           // (choices, outs)
+  const i32* order;
+  const i32* starts;
+  const i32* tiles;
+  i32 choices, outs, depth;
+  i32 first, count;
+  i32 each;    // choices of a row of x
+  i32 y_type;  // 0: f32, 1: f16, 2: bf16
+};
+
 struct ExpertSumParams {
   const void* x;         // (tokens * chosen, dim)
   const float* weights;  // (tokens, chosen)

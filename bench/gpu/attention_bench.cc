@@ -1,5 +1,6 @@
 // Times attention on the first GPU: tensor arithmetic for many queries with the memory that the
-// call needs, and the bandwidth of decoding over a paged cache beside a copy's of the same run.
+// call needs, the bandwidth of decoding over a paged cache beside a copy's of the same run, and
+// attention with sinks by each implementation.
 //   attention_bench [--seconds S] [--json]
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/api/kernel_table.h"
 #include "backends/gpu/gpu_device.h"
 #include "bench/gpu/gpu_timing.h"
 #include "rbee/core/error.h"
@@ -105,6 +107,54 @@ void time_decode(Device& device, const Options& options, int64_t keys, double co
               static_cast<long long>(keys), time * 1e6, rate * 1e-9, 100 * rate / copy_rate);
 }
 
+// What a sequence's attention with sinks costs by each implementation that takes it, in the shape
+// of GPT-OSS: `queries` at the end of `keys` keys.
+void time_sinks(Device& device, const Options& options, int64_t queries, int64_t keys,
+                int64_t window) {
+  constexpr int64_t kHeads = 64, kKvHeads = 8, kDim = 64, kBlock = 16;
+  const int64_t blocks = keys / kBlock;
+  const Tensor k = random_tensor({blocks, kKvHeads, kBlock, kDim}, device);
+  const Tensor v = random_tensor({blocks, kKvHeads, kBlock, kDim}, device);
+  const Tensor q = random_tensor({queries, kHeads, kDim}, device);
+  const Tensor y = random_tensor({queries, kHeads, kDim}, device);
+  std::vector<int32_t> table(static_cast<size_t>(blocks));
+  std::iota(table.begin(), table.end(), 0);
+  const std::vector<int32_t> starts{0, static_cast<int32_t>(queries)};
+  const std::vector<int32_t> lens{static_cast<int32_t>(keys)};
+  const Tensor seq_starts = from_host<int32_t>(starts, {2}, device);
+  const Tensor kv_lens = from_host<int32_t>(lens, {1}, device);
+  const Tensor block_table = from_host<int32_t>(table, {1, blocks}, device);
+  const Tensor sinks = from_host<float>(std::vector<float>(kHeads, 1.0f), {kHeads}, device);
+  PagedAttentionArgs args{};
+  args.q = q.view();
+  args.k_cache = k.view();
+  args.v_cache = v.view();
+  args.seq_starts = seq_starts.view();
+  args.kv_lens = kv_lens.view();
+  args.block_table = block_table.view();
+  args.sinks = sinks.view();
+  args.y = y.view();
+  args.scale = 0.125f;
+  args.window = window;
+  for (const Impl<PagedAttentionArgs>& impl : device.kernels().paged_attention) {
+    if (impl.refuse(args) != nullptr) continue;
+    const double time = time_launches(device, options.seconds,
+                                      [&](int) { impl.run(args, device.default_stream()); });
+    if (options.json) {
+      std::printf(
+          "{\"test\":\"sinks\",\"queries\":%lld,\"keys\":%lld,\"window\":%lld,"
+          "\"implementation\":\"%s\",\"seconds\":%.6g}\n",
+          static_cast<long long>(queries), static_cast<long long>(keys),
+          static_cast<long long>(window), impl.name, time);
+    } else {
+      std::printf(
+          "sinks f16 %lld queries, %lld keys, window %lld, 64 heads on 8 of 64: %s %.1f us\n",
+          static_cast<long long>(queries), static_cast<long long>(keys),
+          static_cast<long long>(window), impl.name, time * 1e6);
+    }
+  }
+}
+
 void run_all(const Options& options) {
   auto& device = dynamic_cast<gpu::GpuDevice&>(first_gpu());
   const double copy_rate = copy_bandwidth(device, options.seconds);
@@ -118,6 +168,10 @@ void run_all(const Options& options) {
   time_dense(device, options, {2, 10, 4096, 64}, false);
   time_dense(device, options, {2, 10, 4096, 64}, true);
   for (const int64_t keys : {4096, 32768}) time_decode(device, options, keys, copy_rate);
+  for (const int64_t window : {0, 128}) {
+    time_sinks(device, options, 2048, 2048, window);
+    time_sinks(device, options, 1, 8192, window);
+  }
 }
 
 // Throws invalid_argument at anything that is not an option.

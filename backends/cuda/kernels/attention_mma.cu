@@ -236,7 +236,7 @@ class MmaAttention {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const i64 query = work_.first + row_of(band, half);
-      const KeyRange keys = visible_keys(p_, work_.span, query);
+      const KeyRange keys = seen_keys(p_, work_.span, query);
       // From this lane's first key on; clamped to the tile.
       const i64 lane_key = key + lane_ % 4 * 2;
       const int first = clamp_to_tile(keys.first - lane_key);
@@ -286,7 +286,8 @@ class MmaAttention {
     for (int band = 0; band < Tile::kBands; ++band) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float sum = wave_sum<32, 4>(bands_[band].sum[half]);
+        const float sum = with_sink(p_, work_.head, wave_sum<32, 4>(bands_[band].sum[half]),
+                                    bands_[band].top[half] * rule_.factor);
         const float scale = sum > 0 ? 1.0f / sum : 0.0f;
         const int row = row_of(band, half);
         if (row >= work_.count) continue;

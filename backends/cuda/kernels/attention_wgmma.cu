@@ -287,7 +287,7 @@ class WgmmaConsumer {
   RB_DEVICE void hide(i64 key, float (&scores)[kKeys / 2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const KeyRange seen = visible_keys(p_, work_.span, work_.first + row_of(half));
+      const KeyRange seen = seen_keys(p_, work_.span, work_.first + row_of(half));
       // From this lane's first key on; clamped to the tile.
       const i64 lane_key = key + thread_ % 4 * 2;
       const int first = clamp_to_tile(seen.first - lane_key);
@@ -327,7 +327,8 @@ class WgmmaConsumer {
   RB_DEVICE void write() const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float sum = wave_sum<32, 4>(sum_[half]);
+      const float sum =
+          with_sink(p_, work_.head, wave_sum<32, 4>(sum_[half]), top_[half] * factor_);
       const float scale = sum > 0 ? 1.0f / sum : 0.0f;
       const int row = row_of(half);
       if (row >= work_.count) continue;

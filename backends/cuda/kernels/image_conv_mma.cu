@@ -70,19 +70,9 @@ RB_DEVICE void image_conv(const ImageConvParams& p) {
     const u32 from = base + static_cast<u32>(step % Tile::kStages * Tile::kStageBytes);
     multiply_step<Tile, T>(sums, from, from + Tile::kRows * kStepBytes);
   }
-  const int lane = static_cast<int>(thread_x()) % 32;
-  const int warp = static_cast<int>(thread_x()) / 32;
-  const int pixel = place.row + warp % Tile::kWarpsM * (Tile::kM * 16) + lane / 4;
-  const int out = place.out + warp / Tile::kWarpsM * (Tile::kN * 8) + lane % 4 * 2;
-#pragma unroll
-  for (int m = 0; m < Tile::kM; ++m) {
-#pragma unroll
-    for (int n = 0; n < Tile::kN; ++n) {
-      const float(&part)[4] = sums[m][n];
-      store_outputs<T>(p, pixel + m * 16, out + n * 8, part[0], part[1]);
-      store_outputs<T>(p, pixel + m * 16 + 8, out + n * 8, part[2], part[3]);
-    }
-  }
+  each_pair<Tile>(place.row, place.out, sums, [&](int pixel, int out, float first, float second) {
+    store_outputs<T>(p, pixel, out, first, second);
+  });
 }
 
 #define RB_CONV(dtype, T)                                                     \

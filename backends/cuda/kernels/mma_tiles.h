@@ -93,9 +93,10 @@ RB_DEVICE void multiply_step(float (&sums)[Tile::kM][Tile::kN][4], u32 x, u32 we
   }
 }
 
-template <class Tile, class Y>
-RB_DEVICE void store_tile(const GemmParams& p, int row0, int out0,
-                          const float (&sums)[Tile::kM][Tile::kN][4]) {
+// store(row, out, first, second) for every two neighbours of this thread; `out` is even.
+template <class Tile, class Store>
+RB_DEVICE void each_pair(int row0, int out0, const float (&sums)[Tile::kM][Tile::kN][4],
+                         const Store& store) {
   const int lane = static_cast<int>(thread_x()) % 32;
   const int warp = static_cast<int>(thread_x()) / 32;
   row0 += warp % Tile::kWarpsM * (Tile::kM * 16) + lane / 4;
@@ -105,10 +106,18 @@ RB_DEVICE void store_tile(const GemmParams& p, int row0, int out0,
 #pragma unroll
     for (int n = 0; n < Tile::kN; ++n) {
       const float(&part)[4] = sums[m][n];
-      store_pair<Y>(p, row0 + m * 16, out0 + n * 8, part[0], part[1]);
-      store_pair<Y>(p, row0 + m * 16 + 8, out0 + n * 8, part[2], part[3]);
+      store(row0 + m * 16, out0 + n * 8, part[0], part[1]);
+      store(row0 + m * 16 + 8, out0 + n * 8, part[2], part[3]);
     }
   }
+}
+
+template <class Tile, class Y>
+RB_DEVICE void store_tile(const GemmParams& p, int row0, int out0,
+                          const float (&sums)[Tile::kM][Tile::kN][4]) {
+  each_pair<Tile>(row0, out0, sums, [&](int row, int out, float first, float second) {
+    store_pair<Y>(p, row, out, first, second);
+  });
 }
 
 template <class Tile>

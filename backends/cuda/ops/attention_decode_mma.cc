@@ -26,8 +26,6 @@ const char* refuse_dense(const AttentionArgs& args) {
 }
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
-  if (args.sinks) return "takes no sinks";
-  if (args.key_ends) return "takes no key_ends";
   const char* reason = refuse_operands(args.q, args.k_cache, args.q.size(2));
   return reason != nullptr ? reason : gpu::paged_attention_decode.refuse(args);
 }

@@ -49,8 +49,6 @@ const char* refuse_dense(const AttentionArgs& args) {
 }
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
-  if (args.sinks) return "takes no sinks";
-  if (args.key_ends) return "takes no key_ends";
   if (gpu::narrow_cache(args)) return gpu::refuse_narrow_cache(args, kMostElements);
   return gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
 }

@@ -33,6 +33,13 @@ void run_wgmma(const char* op, const AttentionParams& params, DType keys, Stream
               params);
 }
 
+// Rows are counted in 32 bits of 16 bytes.
+const char* refuse_size(const View& k, const View& v) {
+  constexpr int64_t kMost = int64_t{64} << 30;
+  return std::max(gpu::span_bytes(k), gpu::span_bytes(v)) > kMost ? "more than 64 GiB of keys"
+                                                                  : nullptr;
+}
+
 template <typename Args>
 const char* refuse_scores(const Args& args) {
   return gpu::shaped_scores(gpu::attention_params(args)) ? "scores are more than products"
@@ -41,14 +48,14 @@ const char* refuse_scores(const Args& args) {
 
 const char* refuse_dense(const AttentionArgs& args) {
   const char* reason = gpu::refuse_attention_tiles(args.q, args.k, args.v, args.y, kMostElements);
+  if (reason == nullptr) reason = refuse_size(args.k, args.v);
   return reason != nullptr ? reason : refuse_scores(args);
 }
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
-  if (args.sinks) return "takes no sinks";
-  if (args.key_ends) return "takes no key_ends";
   const char* reason =
       gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
+  if (reason == nullptr) reason = refuse_size(args.k_cache, args.v_cache);
   return reason != nullptr ? reason : refuse_scores(args);
 }
 

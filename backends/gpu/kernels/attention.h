@@ -106,6 +106,28 @@ RB_DEVICE bool find_tile(const AttentionParams& p, int tile, TileWork& work) {
   return true;
 }
 
+// visible_keys, and those before the query's key_ends. Tiles may ask for queries that are not
+// there.
+RB_DEVICE KeyRange seen_keys(const AttentionParams& p, const AttentionSpan& span, i64 query) {
+  KeyRange keys = visible_keys(p, span, query);
+  if (p.key_ends == nullptr || query >= span.q_len) return keys;
+  const i64 end = p.key_ends[span.first_row + query];
+  if (end > keys.end) keys.end = end < span.kv_len ? end : span.kv_len;
+  return keys;
+}
+
+// The end of the keys that some query of a tile sees.
+RB_DEVICE i64 last_end(const AttentionParams& p, const TileWork& work) {
+  // Without key_ends no query sees beyond a later one's end.
+  i64 end = visible_keys(p, work.span, work.first + work.count - 1).end;
+  if (p.key_ends == nullptr) return end;
+  for (i64 i = 0; i < work.count; ++i) {
+    const i64 own = seen_keys(p, work.span, work.first + i).end;
+    if (own > end) end = own;
+  }
+  return end;
+}
+
 // Offset of key or value `key` in its cache or tensor, in elements.
 RB_DEVICE i64 key_offset(const AttentionParams& p, const AttentionStrides& at,
                          const AttentionSpan& span, i64 kv_head, i64 key) {

@@ -181,7 +181,7 @@ RB_DEVICE DecodeWork decode_work(const AttentionParams& p, int tile, i64& share)
   const int begin = static_cast<i32>(block_y()) % parts * kHeads;
   work.first_head = work.kv_head * group + begin;
   work.heads = group - begin < kHeads ? group - begin : kHeads;
-  work.keys = visible_keys(p, work.span, work.query);
+  work.keys = seen_keys(p, work.span, work.query);
   // Keys of one sequence are fewer than 2^31.
   const u32 each = static_cast<u32>(work.keys.end - work.keys.first + p.splits - 1) / p.splits;
   share = static_cast<i64>((each + tile - 1) / tile) * tile;

@@ -5,6 +5,7 @@
 
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_decode.h"
+#include "backends/gpu/kernels/attention_softmax.h"
 
 namespace rbee {
 namespace gpu {
@@ -49,6 +50,7 @@ class Merger {
         scales[w] = top > -infinity() ? fast_exp2(ends.top[w][h] - top) : 0.0f;
         sum += ends.sum[w][h] * scales[w];
       }
+      if (only) sum = with_sink(p_, work_.first_head + h, sum, top);
       for (int pack = lane_; pack < packs_; pack += Tile::kWave) {
         Pack<float> out = {};
 #pragma unroll
@@ -127,7 +129,7 @@ class Merger {
       shared.scale[h][s] = scale;
       sum += stats[2 * s + 1] * scale;
     }
-    sum = wave_sum<Tile::kWave>(sum);
+    sum = with_sink(p_, work_.first_head + h, wave_sum<Tile::kWave>(sum), top);
     if (lane_ == 0) shared.sum[h] = sum;
   }
 

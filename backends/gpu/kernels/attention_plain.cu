@@ -84,27 +84,6 @@ RB_DEVICE void multiply_keys(const AttentionParams& p, const TileWork& work, i64
   }
 }
 
-// visible_keys, and those before the query's key_ends.
-RB_DEVICE KeyRange seen_keys(const AttentionParams& p, const AttentionSpan& span, i64 query) {
-  KeyRange keys = visible_keys(p, span, query);
-  if (p.key_ends == nullptr) return keys;
-  const i64 end = p.key_ends[span.first_row + query];
-  if (end > keys.end) keys.end = end < span.kv_len ? end : span.kv_len;
-  return keys;
-}
-
-// The end of the keys that some query of a tile sees.
-RB_DEVICE i64 last_end(const AttentionParams& p, const TileWork& work) {
-  // Without key_ends no query sees beyond a later one's end.
-  i64 end = visible_keys(p, work.span, work.first + work.count - 1).end;
-  if (p.key_ends == nullptr) return end;
-  for (i64 i = 0; i < work.count; ++i) {
-    const i64 own = seen_keys(p, work.span, work.first + i).end;
-    if (own > end) end = own;
-  }
-  return end;
-}
-
 // What a thread keeps of a query.
 template <class C>
 struct PlainRow {

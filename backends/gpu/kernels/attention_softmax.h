@@ -39,8 +39,15 @@ RB_DEVICE float shaped_score(const AttentionParams& p, const TileWork& work, i64
   return score * kLog2E;
 }
 
-// The keys that a tile's queries see, and the part of them that every query sees. Both ends of what
-// a query sees grow with the query.
+// The sum of a query's weights with the sink of its head, where that has one. `level`: what was
+// taken from the scores in base 2 before they became weights. Without keys there is no sink either.
+RB_DEVICE float with_sink(const AttentionParams& p, i32 head, float sum, float level) {
+  if (p.sinks == nullptr || !(sum > 0)) return sum;
+  return sum + fast_exp2(p.sinks[head] * kLog2E - level);
+}
+
+// The keys that a tile's queries see, and a part of them that every query sees: all of it without
+// key_ends. Both ends of what a query sees grow with the query then.
 struct TileKeys {
   i64 first, end;
   i64 all_first, all_end;
@@ -49,7 +56,7 @@ struct TileKeys {
 RB_DEVICE TileKeys tile_keys(const AttentionParams& p, const TileWork& work) {
   const KeyRange lowest = visible_keys(p, work.span, work.first);
   const KeyRange highest = visible_keys(p, work.span, work.first + work.count - 1);
-  return {lowest.first, highest.end, highest.first, lowest.end};
+  return {lowest.first, last_end(p, work), highest.first, lowest.end};
 }
 
 }  // namespace gpu

@@ -2,8 +2,8 @@
 // y = x * weight^T + bias of many choices by tile_product: the rows of a tile are choices of one
 // expert, found in the groups that expert_groups() made.
 
+#include "backends/gpu/kernels/expert_rows.h"
 #include "backends/gpu/kernels/tile_product.h"
-#include "backends/shared/expert_params.h"
 
 namespace rbee {
 namespace gpu {
@@ -34,20 +34,6 @@ struct StoreChosen {
   }
 };
 
-// The expert that a row of tiles belongs to: the last with no more tiles before it.
-RB_DEVICE i32 expert_of(const ExpertTilesParams& p, i64 tile) {
-  i32 low = 0, high = p.experts - 1;
-  while (low < high) {
-    const i32 middle = (low + high + 1) / 2;
-    if (p.tiles[middle] <= tile) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return low;
-}
-
 // make_weight(data): how the expert's weight at `data` is read.
 template <class T, class MakeWeight>
 RB_DEVICE void expert_tiles(const ExpertTilesParams& p, const MakeWeight& make_weight) {
@@ -55,7 +41,7 @@ RB_DEVICE void expert_tiles(const ExpertTilesParams& p, const MakeWeight& make_w
   const i64 tiles = p.tiles[p.experts] * across;
   for (i64 tile = block_x(); tile < tiles; tile += blocks_x()) {
     const i64 down = tile / across;
-    const i32 expert = expert_of(p, down);
+    const i32 expert = expert_of(p.tiles, p.experts, down);
     const i32* choices = p.order + p.starts[expert];
     const i64 rows = p.starts[expert + 1] - p.starts[expert];
     const T* bias = static_cast<const T*>(p.bias);

@@ -27,6 +27,10 @@ class OperandStage {
     within_ = line < lines;
     row_ = static_cast<const T*>(data) + static_cast<i64>(within_ ? line : 0) * depth;
   }
+  // Of lines that do not follow one another: the one that begins at `row`, which is not read where
+  // it is not `within`.
+  RB_DEVICE OperandStage(const T* row, bool within, int depth)
+      : row_(row), within_(within), depth_(depth) {}
   // Reads a step's part into registers.
   RB_DEVICE void load(int step) {
     const int column = step * kStepDepth + static_cast<int>(thread_x()) % 2 * kRun;

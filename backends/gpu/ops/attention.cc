@@ -179,6 +179,14 @@ const char* refuse_attention_tiles(const View& q, const View& k, const View& v, 
   return nullptr;
 }
 
+int64_t span_bytes(const View& view) {
+  int64_t elements = 1;
+  for (int axis = 0; axis < view.rank; ++axis) {
+    elements += (view.size(axis) - 1) * view.stride(axis);
+  }
+  return elements * info(view.dtype).block_bytes;
+}
+
 bool narrow_cache(const PagedAttentionArgs& args) {
   return args.k_cache.dtype == DType::f8e4m3 || args.k_cache.packing == shared::kPagePacking;
 }

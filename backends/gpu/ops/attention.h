@@ -50,6 +50,9 @@ bool shaped_scores(const shared::AttentionParams& params);
 const char* refuse_attention_tiles(const View& q, const View& k, const View& v, const View& y,
                                    int64_t most);
 
+// From a view's first element to past its last.
+int64_t span_bytes(const View& view);
+
 // For kernels that read a cache of 8-bit elements eight at a time. refuse_narrow_cache: of those on
 // matrix units, which multiply in f16, for heads of up to `most` elements.
 bool narrow_cache(const PagedAttentionArgs& args);

@@ -25,15 +25,6 @@ int64_t heads_together(int64_t group, DType cache) {
   return group <= 4 || cache == DType::f32 ? 4 : 8;
 }
 
-// From a view's first element to past its last.
-int64_t span_bytes(const View& view) {
-  int64_t elements = 1;
-  for (int axis = 0; axis < view.rank; ++axis) {
-    elements += (view.size(axis) - 1) * view.stride(axis);
-  }
-  return elements * info(view.dtype).block_bytes;
-}
-
 const char* refuse_shape(const View& k, const View& v, int64_t head_dim, int64_t v_dim) {
   if (std::max(head_dim, v_dim) > 256) return "heads have more than 256 elements";
   if (k.packing == shared::kPagePacking) return refuse_pages(k);
@@ -54,8 +45,6 @@ const char* refuse_dense(const AttentionArgs& args) {
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
   if (args.q.dtype == DType::f64) return "f64 needs sums in double";
-  if (args.sinks) return "takes no sinks";
-  if (args.key_ends) return "takes no key_ends";
   if (args.q.size(0) > kQueriesOfSequence * args.kv_lens.size(0)) return "many queries";
   return refuse_shape(args.k_cache, args.v_cache, args.q.size(2), args.q.size(2));
 }
@@ -124,8 +113,6 @@ PagedAttentionArgs sequences_of(PagedAttentionArgs args, int64_t first, int64_t 
 }
 
 const char* refuse_split(const PagedAttentionArgs& args) {
-  if (args.sinks) return "takes no sinks";
-  if (args.key_ends) return "takes no key_ends";
   const int64_t others = args.kv_lens.size(0) - args.single_queries;
   if (args.single_queries == 0 || others == 0) return "sequences are of one kind";
   if (args.q.size(0) - args.single_queries <= kQueriesOfSequence * others) return "few queries";

@@ -33,11 +33,6 @@ int64_t expert_bytes(const View& weight) {
   return bytes;
 }
 
-// Choices of a row of x.
-int32_t choices_of_row(const ExpertLinearArgs& args) {
-  return static_cast<int32_t>(args.ids.numel() / args.x.size(0));
-}
-
 const char* refuse_type(const View& weight) {
   if (is_quantized(weight.dtype)) {
     return weight.packing == kPlanesPacking ? nullptr : "reads block types packed";
@@ -186,24 +181,9 @@ void run_tiles_of(const ExpertLinearArgs& args, const ExpertPart& part,
 }
 
 void run_tiles(const ExpertLinearArgs& args, Stream& stream) {
-  const int64_t choices = args.ids.numel(), experts = args.parts.front().weight.size(0);
-  if (choices == 0) return;
-  const Scratch scratch(stream, static_cast<size_t>(choices + 2 * (experts + 1)) * sizeof(int32_t));
-  auto* order = scratch.as<int32_t>();
-  const shared::ExpertGroupsParams groups{.ids = args.ids.as<const int32_t>(),
-                                          .order = order,
-                                          .starts = order + choices,
-                                          .tiles = order + choices + experts + 1,
-                                          .choices = static_cast<int32_t>(choices),
-                                          .experts = static_cast<int32_t>(experts)};
-  launch(stream,
-         {.op = kOp,
-          .family = "experts",
-          .kernel = KernelName("expert_groups"),
-          .grid = {.x = 1},
-          .threads = shared::kGroupThreads},
-         groups);
-  for (const ExpertPart& part : args.parts) run_tiles_of(args, part, groups, stream);
+  if (args.ids.numel() == 0) return;
+  const ExpertGroups groups(args, stream);
+  for (const ExpertPart& part : args.parts) run_tiles_of(args, part, groups.params(), stream);
 }
 
 void run_route(const RouteExpertsArgs& args, Stream& stream) {
@@ -248,6 +228,31 @@ void run_sum(const ExpertSumArgs& args, Stream& stream) {
 }
 
 }  // namespace
+
+int32_t choices_of_row(const ExpertLinearArgs& args) {
+  return static_cast<int32_t>(args.ids.numel() / args.x.size(0));
+}
+
+ExpertGroups::ExpertGroups(const ExpertLinearArgs& args, Stream& stream)
+    : memory_(stream,
+              static_cast<size_t>(args.ids.numel() + 2 * (args.parts.front().weight.size(0) + 1)) *
+                  sizeof(int32_t)) {
+  const int64_t choices = args.ids.numel(), experts = args.parts.front().weight.size(0);
+  auto* order = memory_.as<int32_t>();
+  params_ = {.ids = args.ids.as<const int32_t>(),
+             .order = order,
+             .starts = order + choices,
+             .tiles = order + choices + experts + 1,
+             .choices = static_cast<int32_t>(choices),
+             .experts = static_cast<int32_t>(experts)};
+  launch(stream,
+         {.op = kOp,
+          .family = "experts",
+          .kernel = KernelName("expert_groups"),
+          .grid = {.x = 1},
+          .threads = shared::kGroupThreads},
+         params_);
+}
 
 const Impl<RouteExpertsArgs> route_experts{"gpu", never_refuse, run_route};
 const Impl<ExpertLinearArgs> expert_matvec{"gpu_few", refuse_matvec, run_matvec};

@@ -2,8 +2,25 @@
 
 #include "backends/api/args_experts.h"
 #include "backends/api/impl.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/shared/expert_params.h"
 
 namespace rbee::gpu {
+
+// Choices in the order of their experts, made on the device; the memory goes with the object, in
+// stream order.
+class ExpertGroups {
+ public:
+  ExpertGroups(const ExpertLinearArgs& args, Stream& stream);
+  const shared::ExpertGroupsParams& params() const { return params_; }
+
+ private:
+  Scratch memory_;
+  shared::ExpertGroupsParams params_;
+};
+
+// Choices of a row of x.
+int32_t choices_of_row(const ExpertLinearArgs& args);
 
 extern const Impl<RouteExpertsArgs> route_experts;
 extern const Impl<ExpertLinearArgs> expert_matvec;  // few tokens: limited by memory

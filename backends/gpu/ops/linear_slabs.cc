@@ -42,29 +42,6 @@ void unpack(const View& weight, int64_t first, const View& slab, Stream& stream)
                            .type = slab.dtype == DType::f16 ? 0 : 1});
 }
 
-// Rows first to first + outs of the weight in `type`, in `memory` where they have another now.
-View slab_of(const View& weight, int64_t first, int64_t outs, DType type, void* memory,
-             Stream& stream) {
-  View slab = weight;
-  slab.dtype = type;
-  slab.packing = 0;
-  slab.data = memory;
-  slab.sizes[0] = outs;
-  slab.strides[0] = weight.size(1);
-  slab.strides[1] = 1;
-  if (weight.packing != 0) {
-    unpack(weight, first, slab, stream);
-    return slab;
-  }
-  View rows = slab;
-  rows.dtype = weight.dtype;
-  rows.data = static_cast<std::byte*>(weight.data) +
-              first * weight.size(1) * info(weight.dtype).block_bytes;
-  if (weight.dtype == type) return rows;
-  cast.run({.x = rows, .y = slab}, stream);
-  return slab;
-}
-
 // Elements first to first + outs of the last axis.
 View columns(View view, int64_t first, int64_t outs) {
   if (!view) return view;
@@ -90,6 +67,28 @@ void run_part(const SlabProducts& products, const View& x, const LinearPart& par
 }
 
 }  // namespace
+
+View slab_of(const View& weight, int64_t first, int64_t outs, DType type, void* memory,
+             Stream& stream) {
+  View slab = weight;
+  slab.dtype = type;
+  slab.packing = 0;
+  slab.data = memory;
+  slab.sizes[0] = outs;
+  slab.strides[0] = weight.size(1);
+  slab.strides[1] = 1;
+  if (weight.packing != 0) {
+    unpack(weight, first, slab, stream);
+    return slab;
+  }
+  View rows = slab;
+  rows.dtype = weight.dtype;
+  rows.data =
+      static_cast<std::byte*>(weight.data) + first * row_bytes(weight.dtype, weight.size(1));
+  if (weight.dtype == type) return rows;
+  cast.run({.x = rows, .y = slab}, stream);
+  return slab;
+}
 
 const char* refuse_linear_slabs(const LinearArgs& args) {
   bool other = false;

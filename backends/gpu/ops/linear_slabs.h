@@ -10,6 +10,11 @@ namespace rbee::gpu {
 
 inline constexpr int64_t kSlabBytes = int64_t{64} << 20;
 
+// Rows first to first + outs of a weight (outs, in) in `type`, f16 or bf16; in `memory`, outs * in
+// elements of it, where they have another now.
+View slab_of(const View& weight, int64_t first, int64_t outs, DType type, void* memory,
+             Stream& stream);
+
 // What multiplies a slab: the library where it takes the arguments, else the kernel. Both write
 // rows of y that are y.stride(0) elements apart, since a slab's results are some columns of y.
 struct SlabProducts {

@@ -342,7 +342,7 @@ class AmdAttention {
   }
 
   RB_DEVICE void hide(int band, i64 key, Result (&scores)[Tile::kKeys / 16]) const {
-    const KeyRange seen = visible_keys(p_, work_.span, work_.first + row_of(band));
+    const KeyRange seen = seen_keys(p_, work_.span, work_.first + row_of(band));
     const int first = clamp_to_tile(seen.first - key);
     const int end = clamp_to_tile(seen.end - key);
 #pragma unroll
@@ -361,7 +361,8 @@ class AmdAttention {
   RB_DEVICE void write() const {
 #pragma unroll
     for (int band = 0; band < Tile::kBands; ++band) {
-      const float sum = over_query(bands_[band].sum, Sum{});
+      const float sum = with_sink(p_, work_.head, over_query(bands_[band].sum, Sum{}),
+                                  bands_[band].top * factor_ - kLift);
       const float scale = sum > 0 ? 1.0f / sum : 0.0f;
       if (row_of(band) >= work_.count) continue;
       const i64 to = query_offset(p_.y_at, work_.span, work_.head, work_.first + row_of(band));

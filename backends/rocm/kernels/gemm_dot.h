@@ -107,6 +107,20 @@ RB_DEVICE void multiply_step(typename Tile::Sums& sums, const u8* x, const u8* w
   }
 }
 
+// store(row, out, sum) for each result of the thread.
+template <class Tile, class Store>
+RB_DEVICE void each_result(TilePlace place, const typename Tile::Sums& sums, Store store) {
+  const int row0 = place.row + static_cast<int>(thread_x()) / Tile::kThreadsN;
+  const int out0 = place.out + static_cast<int>(thread_x()) % Tile::kThreadsN;
+#pragma unroll
+  for (int m = 0; m < Tile::kM; ++m) {
+#pragma unroll
+    for (int n = 0; n < Tile::kN; ++n) {
+      store(row0 + m * Tile::kThreadsM, out0 + n * Tile::kThreadsN, sums[m][n]);
+    }
+  }
+}
+
 template <class Tile, class Y>
 RB_DEVICE void store_tile(const GemmParams& p, TilePlace place, const typename Tile::Sums& sums) {
   const int row0 = place.row + static_cast<int>(thread_x()) / Tile::kThreadsN;

@@ -48,6 +48,26 @@ RB_DEVICE void multiply_step(typename Tile::Sums& sums, const u8* x, const u8* w
   }
 }
 
+// store(row, out, sum) for each result of the thread.
+template <class Tile, class Store>
+RB_DEVICE void each_result(TilePlace place, const typename Tile::Sums& sums, Store store) {
+  const int lane = static_cast<int>(thread_x()) % kWave;
+  const int wave = static_cast<int>(thread_x()) / kWave;
+  const int row0 = place.row + wave % Tile::kWavesM * (Tile::kM * 16);
+  const int out0 = place.out + wave / Tile::kWavesM * (Tile::kN * 16) + lane % 16;
+  constexpr int kCount = sizeof(Results) / sizeof(float);
+#pragma unroll
+  for (int m = 0; m < Tile::kM; ++m) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+      for (int n = 0; n < Tile::kN; ++n) {
+        store(row0 + m * 16 + result_row(i, lane), out0 + n * 16, sums[m][n][i]);
+      }
+    }
+  }
+}
+
 template <class Tile, class Y>
 RB_DEVICE void store_tile(const GemmParams& p, TilePlace place, const typename Tile::Sums& sums) {
   const int lane = static_cast<int>(thread_x()) % kWave;

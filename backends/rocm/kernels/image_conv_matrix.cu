@@ -45,41 +45,6 @@ class PatchStage {
   Pack<T> packs_[kPacks] = {};
 };
 
-// store(pixel, out, sum) for each result of the thread.
-#if RB_MATRIX_UNIT
-template <class Tile, class Store>
-RB_DEVICE void each_result(TilePlace place, const typename Tile::Sums& sums, Store store) {
-  const int lane = static_cast<int>(thread_x()) % kWave;
-  const int wave = static_cast<int>(thread_x()) / kWave;
-  const int row0 = place.row + wave % Tile::kWavesM * (Tile::kM * 16);
-  const int out0 = place.out + wave / Tile::kWavesM * (Tile::kN * 16) + lane % 16;
-  constexpr int kCount = sizeof(Results) / sizeof(float);
-#pragma unroll
-  for (int m = 0; m < Tile::kM; ++m) {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-#pragma unroll
-      for (int n = 0; n < Tile::kN; ++n) {
-        store(row0 + m * 16 + result_row(i, lane), out0 + n * 16, sums[m][n][i]);
-      }
-    }
-  }
-}
-#else
-template <class Tile, class Store>
-RB_DEVICE void each_result(TilePlace place, const typename Tile::Sums& sums, Store store) {
-  const int row0 = place.row + static_cast<int>(thread_x()) / Tile::kThreadsN;
-  const int out0 = place.out + static_cast<int>(thread_x()) % Tile::kThreadsN;
-#pragma unroll
-  for (int m = 0; m < Tile::kM; ++m) {
-#pragma unroll
-    for (int n = 0; n < Tile::kN; ++n) {
-      store(row0 + m * Tile::kThreadsM, out0 + n * Tile::kThreadsN, sums[m][n]);
-    }
-  }
-}
-#endif
-
 template <class Tile, class T>
 RB_DEVICE void image_conv(const ImageConvParams& p) {
   alignas(16) RB_SHARED u8 stages[2][2 * Tile::kOperandBytes];

@@ -43,8 +43,6 @@ const char* refuse_dense(const AttentionArgs& args) {
 
 template <Unit unit>
 const char* refuse_paged(const PagedAttentionArgs& args) {
-  if (args.sinks) return "takes no sinks";
-  if (args.key_ends) return "takes no key_ends";
   if (gpu::narrow_cache(args)) {
     if (args.softcap > 0 || !(args.scale > 0)) return "scores over an 8-bit cache are shaped";
     return gpu::refuse_narrow_cache(args, most_elements(unit));

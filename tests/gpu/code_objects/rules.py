@@ -16,6 +16,9 @@ INSTRUCTIONS = [
     ("gemm", MFMA, "*", r"v_mfma_f32_16x16x"),
     ("gemm", WMMA, "*", r"v_wmma_f32_16x16x16"),
     ("gemm", DOT2, "gemm_f16_*", r"v_dot2c?_f32_f16"),
+    ("expert_gemm", MFMA, "*", r"v_mfma_f32_16x16x"),
+    ("expert_gemm", WMMA, "*", r"v_wmma_f32_16x16x16"),
+    ("expert_gemm", DOT2, "expert_gemm_f16", r"v_dot2c?_f32_f16"),
     ("image_conv_matrix", MFMA, "*", r"v_mfma_f32_16x16x"),
     ("image_conv_matrix", WMMA, "*", r"v_wmma_f32_16x16x16"),
     ("image_conv_matrix", DOT2, "image_conv_f16_*", r"v_dot2c?_f32_f16"),
@@ -23,7 +26,7 @@ INSTRUCTIONS = [
     ("attention_wmma", WMMA, "*", r"v_wmma_f32_16x16x16"),
     ("matvec_k_blocks|matvec_small_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
     ("matvec_one_*_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
-    ("gemm", "sm_90a|sm_8?", "*", r"H(G?)MMA"),
+    ("gemm|expert_gemm", "sm_90a|sm_8?", "*", r"H(G?)MMA"),
     ("gemm_wgmma|attention_wgmma", "sm_90a", "*", r"HGMMA"),
     ("image_conv_wgmma", "sm_90a", "*_wide|*_middle|*_square", r"HGMMA"),
     ("attention_mma|image_conv_mma", "sm_90a|sm_8?", "*", r"HMMA"),
@@ -34,7 +37,7 @@ INSTRUCTIONS = [
 
 # Kernels without scratch memory and spilled vector registers.
 HOT = [
-    ("gemm*", "*", "*"),
+    ("gemm*|expert_gemm", "*", "*"),
     ("image_*", "*", "*"),
     ("linear_*", "*", "*"),
     ("matvec*", "*", "*"),
@@ -48,9 +51,9 @@ HOT = [
 
 # Vector registers, most: what the planned waves on a SIMD (blocks on a multiprocessor) leave.
 MOST_REGISTERS = [
-    ("gemm*|image_conv_matrix", MFMA, "*", 168),  # three waves of 512 registers
-    ("gemm*|image_conv_matrix", WMMA, "*", 216),  # seven of 1536
-    ("gemm*", DOT2, "*", 184),  # five of 1024
+    ("gemm*|expert_gemm|image_conv_matrix", MFMA, "*", 168),  # three waves of 512 registers
+    ("gemm*|expert_gemm|image_conv_matrix", WMMA, "*", 216),  # seven of 1536
+    ("gemm*|expert_gemm", DOT2, "*", 184),  # five of 1024
     ("image_conv_matrix", DOT2, "*", 248),  # four of 1024
     ("linear_*", "gfx*", "*", 128),
     ("matvec", MFMA, "*", 256),

@@ -148,6 +148,7 @@ struct LinearCase {
   DType dtype = DType::f32;  // of x, bias and y
   bool bias = false;
   bool row_each = false;  // x has a row for each choice
+  bool plain = false;     // a block type that is not packed
   bool big = false;
 };
 
@@ -178,6 +179,26 @@ std::vector<LinearCase> linear_cases() {
                              DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
     add_linear(weight, weight == DType::q4_k ? DType::bf16 : DType::f32, out);
   }
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const int64_t tokens : {int64_t{1}, int64_t{35}}) {
+      out.push_back({.tokens = tokens,
+                     .experts = 5,
+                     .in = 96,
+                     .outs = {67},
+                     .weight = DType::mxfp4,
+                     .dtype = dtype,
+                     .bias = true,
+                     .plain = true});
+    }
+  }
+  // More than one tile of outputs and of rows, a depth that ends within a step.
+  out.push_back({.tokens = 150,
+                 .chosen = 1,
+                 .experts = 2,
+                 .in = 72,
+                 .outs = {130, 64},
+                 .weight = DType::bf16,
+                 .dtype = DType::bf16});
   // Rows that no 16-byte read can take.
   out.push_back({.tokens = 3, .in = 37, .outs = {5}, .bias = true});
   out.push_back({.tokens = 3, .in = 37, .outs = {5}, .weight = DType::f16, .dtype = DType::f16});
@@ -205,7 +226,7 @@ std::vector<int32_t> ids_of(const LinearCase& c) {
 // A weight of all experts. Packed on GPUs, whose layouts go row by row.
 View stack(const LinearCase& c, int64_t outs, Scene& scene) {
   View weight = scene.input({{c.experts * outs, c.in}}, c.weight, {-0.5, 0.5});
-  if (scene.device().id().kind != DeviceKind::cpu) weight = pack(weight, scene);
+  if (scene.device().id().kind != DeviceKind::cpu && !c.plain) weight = pack(weight, scene);
   weight.rank = 3;
   const int64_t sizes[] = {c.experts, outs, c.in}, strides[] = {outs * c.in, c.in, 1};
   std::copy_n(sizes, 3, weight.sizes);
@@ -257,7 +278,15 @@ std::string name_of(const LinearCase& c) {
   std::string outs;
   for (const int64_t out : c.outs) outs += cat(outs.empty() ? "" : "+", out);
   return cat(c.dtype, " (", c.tokens, ", ", c.in, ") x ", c.chosen, " of ", c.experts, ' ',
-             c.weight, " (", outs, ')', c.row_each ? " a row each" : "", c.bias ? " + bias" : "");
+             c.weight, " (", outs, ')', c.row_each ? " a row each" : "",
+             c.plain ? " not packed" : "", c.bias ? " + bias" : "");
+}
+
+// Matrix instructions take operands of one 16-bit type.
+Family family_of(const LinearCase& c) {
+  if (is_quantized(c.weight)) return Family::quant_product;
+  const bool rounds = c.dtype == DType::f32 && c.weight != DType::f32;
+  return rounds ? Family::rounded_product : Family::product;
 }
 
 OpTable linear_table() {
@@ -266,7 +295,7 @@ OpTable linear_table() {
     out.add<ExpertLinearArgs>(
         &KernelTable::expert_linear,
         {.name = name_of(c),
-         .family = is_quantized(c.weight) ? Family::quant_product : Family::product,
+         .family = family_of(c),
          .build = [c](Scene& scene) { return build(c, scene); },
          .formula = [c](const std::vector<HostArray>& in) { return linear_formula(c, in); },
          .big = c.big});

@@ -209,6 +209,45 @@ void add_pictures(std::vector<PagedCase>& out) {
   out.push_back({.seqs = {{3, 9}}, .heads = 2, .head_dim = 8, .key_ends = {8, 8, 0}});
 }
 
+// Sinks and key ends for the kernels that multiply in 16 bits: tiles of queries, and few queries
+// whose keys are cut into parts.
+void add_sinks(std::vector<PagedCase>& out) {
+  for (const DType type : {DType::f16, DType::bf16}) {
+    for (const int64_t dim : {64, 128, 200}) {
+      out.push_back({.seqs = {{70, 70}, {10, 90}, {1, 9}},
+                     .heads = 2,
+                     .kv_heads = 1,
+                     .head_dim = dim,
+                     .cache = type,
+                     .dtype = type,
+                     .window = dim == 64 ? 50 : 0,
+                     .sinks = true});
+    }
+    out.push_back({.seqs = {{1, 900}, {1, 70}},
+                   .heads = 8,
+                   .kv_heads = 1,
+                   .head_dim = 64,
+                   .cache = type,
+                   .dtype = type,
+                   .sinks = true});
+    out.push_back({.seqs = {{2, 300}},
+                   .heads = 8,
+                   .kv_heads = 1,
+                   .head_dim = 64,
+                   .cache = type,
+                   .dtype = type,
+                   .key_ends = {300, 0}});
+  }
+  for (const DType cache : {DType::f8e4m3, DType::q8_0}) {
+    out.push_back({.seqs = {{1, 300}},
+                   .heads = 8,
+                   .kv_heads = 1,
+                   .head_dim = 64,
+                   .cache = cache,
+                   .sinks = true});
+  }
+}
+
 std::vector<PagedCase> cases() {
   std::vector<PagedCase> out;
   const std::vector<Sequence> mixed{{5, 5}, {1, 77}, {0, 3}, {3, 40}, {1, 1}};
@@ -252,6 +291,7 @@ std::vector<PagedCase> cases() {
   add_narrow(out);
   add_mixed(out);
   add_pictures(out);
+  add_sinks(out);
   out.push_back({.seqs = {{512, 512}},
                  .heads = 9,
                  .kv_heads = 3,

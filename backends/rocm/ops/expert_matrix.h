@@ -1,0 +1,11 @@
+#pragma once
+
+#include "backends/api/args_experts.h"
+#include "backends/api/impl.h"
+
+namespace rbee::rocm {
+
+// Matrix instructions, or dot products where a target has none (gpu/ops/expert_tensor.h).
+extern const Impl<ExpertLinearArgs> expert_mfma, expert_wmma, expert_dot;
+
+}  // namespace rbee::rocm
