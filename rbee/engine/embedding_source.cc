@@ -6,6 +6,7 @@
 
 #include "rbee/io/checkpoint.h"
 #include "rbee/io/json_parse.h"
+#include "rbee/models/dense_modules.h"
 
 namespace rbee::engine {
 namespace {
@@ -71,17 +72,20 @@ EmbeddingSource load_embedding_source(const std::filesystem::path& path,
   out.tokenizer = load_tokenizer(checkpoint, &out.info.model.tokenizer_kind);
   const std::string kind = out.info.model.tokenizer_kind;
   find_frame(out);
-  out.model = models::load_embedding_model(
-      checkpoint, {.device = options.device,
-                   .context = options.context > 0 ? options.context : settings.max_tokens,
-                   .activations = options.activations.value_or(
-                       default_activations(checkpoint, *options.device)),
-                   .progress = options.progress});
+  const models::LoadOptions load{
+      .device = options.device,
+      .context = options.context > 0 ? options.context : settings.max_tokens,
+      .activations = options.activations.value_or(default_activations(checkpoint, *options.device)),
+      .progress = options.progress};
+  const std::filesystem::path folder =
+      std::filesystem::is_directory(path) ? path : path.parent_path();
+  out.model = models::with_dense_modules(models::load_embedding_model(checkpoint, load),
+                                         settings.dense, folder, load);
   out.pooling = pooling.value_or(settings.pooling);
   out.probability = has_logistic(checkpoint);
   out.info.model = model_info(checkpoint, options, path, *out.model);
   out.info.model.tokenizer_kind = kind;
-  out.info.dimensions = out.model->config().dim;
+  out.info.dimensions = out.model->dimensions();
   out.info.ranks = out.model->ranks();
   out.info.pooling = models::name(out.pooling);
   out.info.normalises = settings.normalise;

@@ -34,8 +34,9 @@ class EmbeddingModel {
   virtual ~EmbeddingModel() = default;
 
   virtual const ModelConfig& config() const = 0;
-  virtual int64_t max_tokens() const = 0;  // of a text
-  // (texts, dim) f32. Neighbours of one length are cheapest.
+  virtual int64_t max_tokens() const = 0;                      // of a text
+  virtual int64_t dimensions() const { return config().dim; }  // of a text's vector
+  // (texts, dimensions) f32. Neighbours of one length are cheapest.
   virtual Tensor embed(const TextBatch& texts, Pooling pooling) = 0;
   // Whether there is a head that judges a pair of texts (a cross-encoder), whose states are the
   // first token's.
@@ -54,10 +55,18 @@ class EmbeddingModel {
 // What a checkpoint says about its use: modules.json and the folders it names (sentence-
 // transformers), or the pooling_type of a GGUF file. Throws unsupported naming what is not
 // implemented, and invalid_argument for files that are broken.
+struct DenseModule {
+  std::string folder;  // beside the weights: with config.json and model.safetensors
+  int64_t in = 0;      // dimensions of a vector
+  int64_t out = 0;
+  bool bias = true;
+  bool tanh = true;  // of the result; else the result as it is
+};
 struct EmbeddingSettings {
   Pooling pooling = Pooling::mean;
-  bool normalise = true;   // vectors have length 1
-  int64_t max_tokens = 0;  // of a text; 0 = not said
+  std::vector<DenseModule> dense;  // behind the pooling, in order
+  bool normalise = true;           // vectors have length 1
+  int64_t max_tokens = 0;          // of a text; 0 = not said
 };
 EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint);
 

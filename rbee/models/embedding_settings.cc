@@ -1,6 +1,7 @@
 // What sentence-transformers' files and GGUF files say about the use of a model.
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "rbee/io/json_parse.h"
 #include "rbee/models/embedding_model.h"
@@ -63,9 +64,38 @@ Pooling pooling_of(const json& config, const std::string& file) {
   return chosen.front();
 }
 
+DenseModule read_dense(const io::Checkpoint& checkpoint, const std::string& path) {
+  constexpr int64_t kMost = int64_t{1} << 16;
+  const std::string file = cat(path, "/config.json");
+  const auto config = read_json(checkpoint, file);
+  if (!config) fail(Code::not_found, kModules, "names ", file, ", which is missing");
+  DenseModule out{.folder = path,
+                  .in = field<int64_t>(*config, "in_features", 0, file),
+                  .out = field<int64_t>(*config, "out_features", 0, file),
+                  .bias = field(*config, "bias", true, file)};
+  for (const auto& [key, size] : {std::pair{"in_features", out.in}, {"out_features", out.out}}) {
+    check(size >= 1 && size <= kMost, file, key, " is ", size, ", wanted from 1 to ", kMost);
+  }
+  for (const char* key : {"module_input_name", "module_output_name"}) {
+    const std::string name = field<std::string>(*config, key, "sentence_embedding", file);
+    if (name != "sentence_embedding") {
+      fail(Code::unsupported, file, key, " is \"", name, "\"; sentence_embedding is implemented");
+    }
+  }
+  const std::string activation = field<std::string>(*config, "activation_function", "Tanh", file);
+  const std::string_view kind = std::string_view(activation).substr(activation.rfind('.') + 1);
+  out.tanh = kind == "Tanh";
+  if (!out.tanh && kind != "Identity") {
+    fail(Code::unsupported, file, "activation_function is \"", activation,
+         "\"; known are Tanh and Identity");
+  }
+  return out;
+}
+
 EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& modules) {
   check(modules.is_array(), kModules, "is not an array");
-  EmbeddingSettings out{.pooling = usual_pooling(checkpoint), .normalise = false};
+  EmbeddingSettings out{.pooling = usual_pooling(checkpoint), .dense = {}, .normalise = false};
+  bool pooled = false;
   for (const json& module : modules) {
     const std::string type = field<std::string>(module, "type", "", kModules);
     const std::string path = field<std::string>(module, "path", "", kModules);
@@ -77,9 +107,16 @@ EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& mod
       const auto config = read_json(checkpoint, file);
       if (!config) fail(Code::not_found, kModules, "names ", file, ", which is missing");
       out.pooling = pooling_of(*config, file);
+      pooled = true;
+    } else if (kind == "Dense") {
+      if (!pooled || out.normalise) {
+        fail(Code::unsupported, kModules, "has the module ", path,
+             " elsewhere than between Pooling and Normalize");
+      }
+      out.dense.push_back(read_dense(checkpoint, path));
     } else if (kind != "Transformer") {
       fail(Code::unsupported, kModules, "has the module \"", type,
-           "\"; known are Transformer, Pooling and Normalize");
+           "\"; known are Transformer, Pooling, Dense and Normalize");
     }
   }
   const std::string limits = "sentence_bert_config.json";
@@ -98,7 +135,7 @@ EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint) {
       return read_modules(checkpoint, *modules);
     }
   }
-  EmbeddingSettings out{.pooling = usual_pooling(checkpoint)};
+  EmbeddingSettings out{.pooling = usual_pooling(checkpoint), .dense = {}};
   const int64_t type = gguf_pooling(checkpoint).value_or(kNone);
   if (type == kMean) out.pooling = Pooling::mean;
   if (type == kCls || type == kRank) out.pooling = Pooling::cls;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "rbee/models/dense_modules.h"
 #include "rbee/models/embedding_model.h"
 #include "tests/models/model_runner.h"
 
@@ -32,6 +33,7 @@ constexpr EmbeddingCase kCases[] = {
     {"xlm_roberta", "model.gguf", Pooling::cls},
     {"qwen3", "hf", Pooling::last},
     {"qwen3", "model.gguf", Pooling::last},
+    {"bert_dense", "hf", Pooling::cls},
 };
 constexpr EmbeddingCase kRankers[] = {
     {"bert_ranker", "hf", Pooling::mean},
@@ -55,7 +57,10 @@ class EmbeddingGolden : public testing::TestWithParam<EmbeddingCase> {
   static fs::path path() { return folder(GetParam().name) / GetParam().file; }
   static std::unique_ptr<models::EmbeddingModel> load(models::LoadOptions options) {
     options.device = &device_under_test();
-    return models::load_embedding_model(io::Checkpoint::open(path()), options);
+    const io::Checkpoint checkpoint = io::Checkpoint::open(path());
+    const models::EmbeddingSettings settings = models::read_embedding_settings(checkpoint);
+    return models::with_dense_modules(models::load_embedding_model(checkpoint, options),
+                                      settings.dense, path(), options);
   }
 
   models::TextBatch batch(size_t first, size_t count) const {
@@ -142,6 +147,26 @@ TEST_P(EmbeddingVectors, SettingsOfTheCheckpoint) {
   EXPECT_EQ(model_->quantization(), "f32");
 }
 
+TEST_P(EmbeddingVectors, Dimensions) {
+  const auto vector = model_->embed(batch(0, 1), GetParam().pooling);
+  EXPECT_EQ(vector.shape(), (Shape{1, model_->dimensions()}));
+  EXPECT_EQ(model_->dimensions(), std::ssize(golden_["vectors"][0]));
+}
+
+TEST(DenseModules, AreCountedWithTheModel) {
+  const auto load = [](const char* name) {
+    const fs::path path = folder(name) / "hf";
+    const io::Checkpoint checkpoint = io::Checkpoint::open(path);
+    const models::LoadOptions options{.device = &device_under_test()};
+    return models::with_dense_modules(models::load_embedding_model(checkpoint, options),
+                                      models::read_embedding_settings(checkpoint).dense, path,
+                                      options);
+  };
+  const auto plain = load("bert"), dense = load("bert_dense");
+  EXPECT_EQ(dense->parameters() - plain->parameters(), 32 * 40 + 40 + 40 * 24);
+  EXPECT_GT(dense->weight_bytes(), plain->weight_bytes());
+}
+
 TEST_P(EmbeddingVectors, PlainWeights) {
   model_ = load({.pack_weights = false});
   expect_vector(model_->embed(batch(3, 1), GetParam().pooling).to_host<float>(), 3);
@@ -201,8 +226,10 @@ class BadEmbeddingFolder : public testing::Test {
   void expect(Code code, const std::vector<std::string>& parts) const {
     expect_error(code, parts, [&] {
       const io::Checkpoint checkpoint = io::Checkpoint::open(folder_);
-      models::read_embedding_settings(checkpoint);
-      models::load_embedding_model(checkpoint, {.device = &device_under_test()});
+      const auto settings = models::read_embedding_settings(checkpoint);
+      const models::LoadOptions options{.device = &device_under_test()};
+      models::with_dense_modules(models::load_embedding_model(checkpoint, options), settings.dense,
+                                 folder_, options);
     });
   }
 
@@ -223,12 +250,40 @@ TEST_F(BadEmbeddingFolder, ErrorsNameFileAndField) {
   expect(Code::unsupported, {"1_Pooling/config.json", "pooling"});
   write("1_Pooling/config.json", {{"pooling_mode_mean_tokens", "yes"}});
   expect(Code::invalid_argument, {"1_Pooling/config.json", "pooling_mode_mean_tokens is \"yes\""});
-  write("modules.json", {{{"type", "sentence_transformers.models.Dense"}, {"path", "2_Dense"}}});
-  expect(Code::unsupported, {"modules.json", "Dense"});
+  write("modules.json", {{{"type", "sentence_transformers.models.LSTM"}, {"path", "2_LSTM"}}});
+  expect(Code::unsupported, {"modules.json", "LSTM"});
   write("modules.json", {{{"type", "x.Pooling"}, {"path", "../away"}}});
   expect(Code::invalid_argument, {"../away/config.json"});
   write("modules.json", {{{"type", "x.Pooling"}, {"path", "9_Pooling"}}});
   expect(Code::not_found, {"9_Pooling/config.json", "missing"});
+}
+
+TEST_F(BadEmbeddingFolder, DenseModulesNameFileAndField) {
+  write("1_Pooling/config.json", {{"pooling_mode_mean_tokens", true}});
+  const json pooling = {{"type", "x.Pooling"}, {"path", "1_Pooling"}};
+  const json dense = {{"type", "x.Dense"}, {"path", "2_Dense"}};
+  write("modules.json", {dense, pooling});
+  expect(Code::unsupported, {"modules.json", "2_Dense", "between Pooling and Normalize"});
+  write("modules.json", {pooling, dense});
+  expect(Code::not_found, {"2_Dense/config.json", "missing"});
+  fs::create_directory(folder_ / "2_Dense");
+  const auto config = [&](int64_t in, int64_t out, const char* activation) {
+    write("2_Dense/config.json",
+          {{"in_features", in}, {"out_features", out}, {"activation_function", activation}});
+  };
+  config(32, 0, "x.Tanh");
+  expect(Code::invalid_argument, {"2_Dense/config.json", "out_features is 0"});
+  config(32, 8, "x.GELU");
+  expect(Code::unsupported, {"2_Dense/config.json", "\"x.GELU\"", "Tanh and Identity"});
+  write("2_Dense/config.json",
+        {{"in_features", 32}, {"out_features", 8}, {"module_input_name", "token_embeddings"}});
+  expect(Code::unsupported, {"2_Dense/config.json", "module_input_name is \"token_embeddings\""});
+  config(16, 8, "x.Tanh");
+  expect(Code::invalid_argument, {"2_Dense", "in_features is 16", "32"});
+  config(32, 8, "x.Tanh");
+  expect(Code::not_found, {"2_Dense/model.safetensors"});
+  fs::copy(folder("bert_dense") / "hf" / "2_Dense" / "model.safetensors", folder_ / "2_Dense");
+  expect(Code::invalid_argument, {"linear.weight", "(40, 32)", "(8, 32)"});
 }
 
 TEST_F(BadEmbeddingFolder, TextModelsAndEncodersAreToldApart) {

@@ -51,6 +51,12 @@ CASES = {
     "qwen3": dict(type="qwen3", pooling="lasttoken", config=dict(
         SIZES, num_key_value_heads=2, head_dim=8, max_position_embeddings=64, rms_norm_eps=1e-6,
         tie_word_embeddings=True)),
+    # As LaBSE has one, and one more without bias and activation.
+    "bert_dense": dict(type="bert", pooling="cls", weights_of="bert", dense=[
+        dict(in_features=32, out_features=40, bias=True,
+             activation_function="torch.nn.modules.activation.Tanh"),
+        dict(in_features=40, out_features=24, bias=False,
+             activation_function="torch.nn.modules.linear.Identity")]),
 }
 
 
@@ -123,10 +129,27 @@ def random_state(model, seed):
     return state
 
 
+def dense_states(case):
+    rng = np.random.default_rng(91)
+    states = []
+    for module in case.get("dense", []):
+        rows, columns = module["out_features"], module["in_features"]
+        values = {"linear.weight": rng.standard_normal((rows, columns)) / np.sqrt(columns)}
+        if module["bias"]:
+            values["linear.bias"] = 0.5 * rng.standard_normal(rows)
+        states.append({key: torch.from_numpy(value.astype(np.float32))
+                       for key, value in values.items()})
+    return states
+
+
 def vector(case, model, ids):
     with torch.no_grad():
         states = model(torch.tensor([ids]))[0][0]
     out = {"mean": states.mean(0), "cls": states[0], "lasttoken": states[-1]}[case["pooling"]]
+    for module, state in zip(case.get("dense", []), dense_states(case)):
+        out = torch.nn.functional.linear(out, state["linear.weight"], state.get("linear.bias"))
+        if module["activation_function"].endswith("Tanh"):
+            out = torch.tanh(out)
     if case.get("normalise", True):
         out = out / out.norm()
     return out.numpy().tolist()
@@ -164,8 +187,16 @@ def save_hf(folder, case, config, tokenizer, state):
         base = "sentence_transformers.models."
         modules = [dict(idx=0, name="0", path="", type=base + "Transformer"),
                    dict(idx=1, name="1", path="1_Pooling", type=base + "Pooling")]
+        for module, weights in zip(case.get("dense", []), dense_states(case)):
+            index = len(modules)
+            modules.append(dict(idx=index, name=str(index), path=f"{index}_Dense",
+                                type=base + "Dense"))
+            dump(folder / f"{index}_Dense" / "config.json", module)
+            save_file(weights, folder / f"{index}_Dense" / "model.safetensors")
         if case.get("normalise", True):
-            modules.append(dict(idx=2, name="2", path="2_Normalize", type=base + "Normalize"))
+            index = len(modules)
+            modules.append(dict(idx=index, name=str(index), path=f"{index}_Normalize",
+                                type=base + "Normalize"))
         dump(folder / "modules.json", modules)
         modes = dict(cls="cls_token", mean="mean_tokens", lasttoken="lasttoken")
         dump(folder / "1_Pooling" / "config.json",

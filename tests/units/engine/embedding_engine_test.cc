@@ -98,14 +98,15 @@ TEST_P(EveryModel, TextsBecomeHuggingFacesTokensAndVectors) {
   const EmbeddingResult result = submit(*engine, std::move(request))->wait();
   expect_goldens(result, wanted);
   EXPECT_EQ(result.tokens, tokens);
-  EXPECT_EQ(engine->info().dimensions, 32);
+  EXPECT_EQ(engine->info().dimensions, std::ssize(wanted["vectors"][0]));
   EXPECT_FALSE(engine->info().ranks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EveryModel,
                          testing::Values(Model{"bert", "hf"}, Model{"bert", "model.gguf"},
-                                         Model{"bert_cls", "hf"}, Model{"xlm_roberta", "hf"},
-                                         Model{"qwen3", "hf"}, Model{"qwen3", "model.gguf"}),
+                                         Model{"bert_cls", "hf"}, Model{"bert_dense", "hf"},
+                                         Model{"xlm_roberta", "hf"}, Model{"qwen3", "hf"},
+                                         Model{"qwen3", "model.gguf"}),
                          [](const auto& test) {
                            return cat(test.param.name,
                                       std::string_view(test.param.file) == "hf" ? "" : "_gguf");

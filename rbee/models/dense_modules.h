@@ -1,0 +1,19 @@
+#pragma once
+// Layers behind the pooling of a text's vector: the Dense modules of sentence-transformers.
+
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "rbee/models/embedding_model.h"
+
+namespace rbee::models {
+
+// The model with these modules behind it, in f32; the model itself where there are none. folder:
+// that their paths begin in. Throws as load_embedding_model().
+std::unique_ptr<EmbeddingModel> with_dense_modules(std::unique_ptr<EmbeddingModel> model,
+                                                   std::span<const DenseModule> modules,
+                                                   const std::filesystem::path& folder,
+                                                   const LoadOptions& options);
+
+}  // namespace rbee::models
