@@ -124,23 +124,24 @@ RB_DEVICE void route_experts(const RouteExpertsParams& p) {
   router.choose(p.ids + token * p.chosen, p.weights + token * p.chosen);
 }
 
-// A thread for each expert, which reads all choices twice: to count its own, and to list them.
+// All threads read the choices twice: to count each expert's, and to list them. Which place a
+// choice gets among its expert's is left to chance, since every row of a product is computed for
+// itself.
 RB_DEVICE void group_experts(const ExpertGroupsParams& p) {
-  RB_SHARED i32 counts[kMostExperts];
-  const i32 expert = static_cast<i32>(thread_x());
-  i32 count = 0;
-  if (expert < p.experts) {
-    for (i32 i = 0; i < p.choices; ++i) count += p.ids[i] == expert ? 1 : 0;
-  }
-  counts[expert] = count;
+  static_assert(kGroupThreads == kMostExperts, "a thread clears one count");
+  RB_SHARED u32 next[kMostExperts];  // an expert's choices, then where the next of them goes
+  const i32 thread = static_cast<i32>(thread_x());
+  next[thread] = 0;
   barrier();
-  if (expert == 0) {
+  for (i32 i = thread; i < p.choices; i += kGroupThreads) atomic_add(&next[p.ids[i]], 1u);
+  barrier();
+  if (thread == 0) {
     i32 start = 0, tile = 0;
     for (i32 e = 0; e < p.experts; ++e) {
       p.starts[e] = start;
       p.tiles[e] = tile;
-      const i32 own = counts[e];
-      counts[e] = start;
+      const i32 own = static_cast<i32>(next[e]);
+      next[e] = static_cast<u32>(start);
       start += own;
       tile += (own + kExpertRows - 1) / kExpertRows;
     }
@@ -148,10 +149,8 @@ RB_DEVICE void group_experts(const ExpertGroupsParams& p) {
     p.tiles[p.experts] = tile;
   }
   barrier();
-  if (expert >= p.experts) return;
-  i32 at = counts[expert];
-  for (i32 i = 0; i < p.choices; ++i) {
-    if (p.ids[i] == expert) p.order[at++] = i;
+  for (i32 i = thread; i < p.choices; i += kGroupThreads) {
+    p.order[atomic_add(&next[p.ids[i]], 1u)] = i;
   }
 }
 
