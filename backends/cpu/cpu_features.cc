@@ -1,5 +1,10 @@
 #include "backends/cpu/cpu_features.h"
 
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <cstdlib>
 
 #include "rbee/core/log.h"
@@ -7,7 +12,7 @@
 namespace rbee::cpu {
 namespace {
 
-constexpr Isa kIsas[] = {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512bf16};
+constexpr Isa kIsas[] = {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512bf16, Isa::amx};
 
 Isa lowered_by_environment(Isa best) {
   // Read once, before any thread of this backend exists.
@@ -16,10 +21,27 @@ Isa lowered_by_environment(Isa best) {
   for (Isa isa : kIsas) {
     if (name(isa) == text) return isa < best ? isa : best;
   }
-  log(LogLevel::warn, "RBEE_CPU_ISA is not portable, avx2, avx512 or avx512bf16; ignored",
+  log(LogLevel::warn, "RBEE_CPU_ISA is not portable, avx2, avx512, avx512bf16 or amx; ignored",
       {{"value", text}});
   return best;
 }
+
+#ifdef __x86_64__
+// Linux gives a process the tiles' 8 KiB of state when it asks for them (arch_prctl(2)), its later
+// and its present threads. The first question asks the system by XGETBV whether it saves them.
+bool may_use_tiles() {
+#ifdef __linux__
+  constexpr int kAskForState = 0x1023, kTileData = 18;
+  static const bool granted =
+      __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
+      __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("avx512vbmi") &&
+      ::syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
+#endif
 
 }  // namespace
 
@@ -33,6 +55,8 @@ std::string_view name(Isa isa) {
       return "avx512";
     case Isa::avx512bf16:
       return "avx512bf16";
+    case Isa::amx:
+      return "amx";
   }
   return "unknown";
 }
@@ -50,7 +74,8 @@ Isa detect_isa() {
       !__builtin_cpu_supports("avx512vnni")) {
     return Isa::avx2;
   }
-  return __builtin_cpu_supports("avx512bf16") ? Isa::avx512bf16 : Isa::avx512;
+  if (!__builtin_cpu_supports("avx512bf16")) return Isa::avx512;
+  return may_use_tiles() ? Isa::amx : Isa::avx512bf16;
 #else
   return Isa::portable;
 #endif
@@ -70,6 +95,8 @@ const char* missing_isa(Isa isa) {
       return "needs AVX-512 with VNNI";
     case Isa::avx512bf16:
       return "needs AVX-512 BF16";
+    case Isa::amx:
+      return "needs AMX with int8 and BF16";
     case Isa::portable:
       break;
   }

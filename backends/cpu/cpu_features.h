@@ -12,6 +12,7 @@ enum class Isa : uint8_t {
   avx2,        // AVX2, FMA, F16C
   avx512,      // AVX-512 F, BW, VL, DQ and VNNI
   avx512bf16,  // and BF16 dot products
+  amx,         // and VBMI, AMX tiles of int8 and bf16
 };
 
 std::string_view name(Isa isa);
@@ -20,7 +21,7 @@ std::string_view name(Isa isa);
 Isa detect_isa();
 
 // The level that kernels may use: detect_isa(), lowered by the environment variable RBEE_CPU_ISA
-// (portable, avx2, avx512 or avx512bf16; other values are ignored with a warning).
+// (portable, avx2, avx512, avx512bf16 or amx; other values are ignored with a warning).
 Isa cpu_isa();
 
 // For `refuse`: null when `isa` may be used, else the reason.

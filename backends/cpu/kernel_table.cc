@@ -49,7 +49,7 @@ Args args_of(const Impl<Args>&);
 
 // The instruction set that an implementation is named after; portable for other names.
 Isa isa_named(std::string_view implementation) {
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512bf16}) {
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512bf16, Isa::amx}) {
     if (name(isa) == implementation) return isa;
   }
   return Isa::portable;
@@ -129,8 +129,8 @@ void add_indexing(KernelTable& t) {
 
 void add_products(KernelTable& t) {
   t.matmul = slot<RB_X86(avx512_matmul, avx2_matmul) ref_matmul>();
-  t.linear =
-      slot<RB_X86(avx512bf16_linear, avx512_linear, avx2_linear) portable_linear, ref_linear>();
+  t.linear = slot<RB_X86(amx_linear, avx512bf16_linear, avx512_linear, avx2_linear) portable_linear,
+                  ref_linear>();
   t.fused_linear = slot<composed_fused_linear, ref_fused_linear>();
   t.pack_weight = slot<panels_pack_weight>();
   t.plan_packing = &plan_packing;

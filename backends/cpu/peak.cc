@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/cpu/cpu_features.h"
 #include "rbee/core/error.h"
 
 namespace rbee::cpu {
@@ -151,6 +152,10 @@ Peak measure_peak(int threads, double seconds) {
   if (__builtin_cpu_supports("avx512f")) f32 = peak_f32_avx512;
   if (__builtin_cpu_supports("avx512vnni")) int8 = peak_int8_avx512;
   if (__builtin_cpu_supports("avx512bf16")) bf16 = peak_bf16_avx512bf16;
+  if (detect_isa() >= Isa::amx) {
+    int8 = peak_int8_amx;
+    bf16 = peak_bf16_amx;
+  }
 #endif
   peak.f32_flops = operations_per_second(f32, threads, seconds);
   if (int8 != nullptr) peak.int8_ops = operations_per_second(int8, threads, seconds);

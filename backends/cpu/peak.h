@@ -8,8 +8,8 @@ namespace rbee::cpu {
 struct Peak {
   double read_bytes_per_second = 0;  // streaming reads from memory
   double f32_flops = 0;              // fused multiply-add, counted as two
-  double bf16_flops = 0;             // bf16 dot products; 0 where the processor has none
-  double int8_ops = 0;               // 8-bit dot products, multiply and add counted as two
+  double bf16_flops = 0;             // bf16 products; 0 where the processor has none
+  double int8_ops = 0;               // 8-bit products, multiply and add counted as two
 };
 
 // Bytes a second at which `threads` threads together read the same `bytes` again and again; what
@@ -29,5 +29,7 @@ double peak_int8_avx2(int64_t rounds);
 double peak_f32_avx512(int64_t rounds);
 double peak_int8_avx512(int64_t rounds);
 double peak_bf16_avx512bf16(int64_t rounds);
+double peak_int8_amx(int64_t rounds);
+double peak_bf16_amx(int64_t rounds);
 
 }  // namespace rbee::cpu

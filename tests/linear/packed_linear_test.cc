@@ -8,6 +8,7 @@
 
 #include "backends/api/kernel_table.h"
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/cpu_features.h"
 #include "rbee/ops/linear.h"
 #include "tests/support/random_values.h"
 
@@ -58,6 +59,13 @@ void round_to_bf16(std::vector<double>& x) {
   for (double& value : x) value = to_float(to_bf16(static_cast<float>(value)));
 }
 
+// Kernels that multiply bf16 by bf16: dot products of bf16 weights, and tiles of those and of block
+// types, whose weights they round as well.
+bool multiplies_bf16(std::string_view kernel, DType weight) {
+  if (kernel == "amx") return weight == DType::bf16 || is_quantized(weight);
+  return kernel == "avx512bf16" && weight == DType::bf16;
+}
+
 struct Problem {
   DType weight = DType::f32;
   int64_t rows = 1, out = 16, in = 256;
@@ -88,8 +96,8 @@ struct Wanted {
   std::vector<double> y, size;
 };
 
-Wanted product(const Problem& p, const std::vector<double>& x, const Operands& o) {
-  const std::vector<double> weight = values_of(o.weight);
+Wanted product(const Problem& p, const std::vector<double>& x, const std::vector<double>& weight,
+               const Operands& o) {
   const std::vector<double> bias = p.bias ? values_of(o.bias) : std::vector<double>{};
   Wanted want;
   for (int64_t r = 0; r < p.rows; ++r) {
@@ -143,22 +151,34 @@ double worst_of(const Problem& p, const std::vector<double>& y, const Wanted& wa
   return worst;
 }
 
-void expect_exact(const Problem& p) {
-  SCOPED_TRACE(::testing::PrintToString(p));
-  const Operands o = make(p);
-  ASSERT_NE(o.packed.packing(), 0);
-  std::vector<double> x = values_of(o.x);
+// What kernels make of the operands, by the form in which they multiply them.
+struct Expected {
+  Wanted plain, bf16;
+};
+
+Expected expected(const Problem& p, const Operands& o) {
+  std::vector<double> x = values_of(o.x), weight = values_of(o.weight);
+  Expected want;
   if (is_quantized(p.weight)) round_inputs(x);
-  const Wanted want = product(p, x, o);
-  Wanted want_bf16;
-  if (p.weight == DType::bf16) {
-    round_to_bf16(x);
-    want_bf16 = product(p, x, o);
-  }
+  want.plain = product(p, x, weight, o);
+  x = values_of(o.x);
+  round_to_bf16(x);
+  round_to_bf16(weight);
+  want.bf16 = product(p, x, weight, o);
+  return want;
+}
+
+void expect_exact(const Problem& p, const Operands& o) {
+  SCOPED_TRACE(::testing::PrintToString(p));
+  ASSERT_NE(o.packed.packing(), 0);
+  const Expected want = expected(p, o);
   run_all(p, o, [&](std::string_view name, const std::vector<double>& y) {
-    const bool rounds = p.weight == DType::bf16 && name == "avx512bf16";
-    EXPECT_LE(worst_of(p, y, rounds ? want_bf16 : want), 1.0);
+    EXPECT_LE(worst_of(p, y, multiplies_bf16(name, p.weight) ? want.bf16 : want.plain), 1.0);
   });
+}
+
+void expect_exact(const Problem& p) {
+  expect_exact(p, make(p));
 }
 
 TEST(PackedLinear, BlockTypesAreExactInRoundedInputs) {
@@ -201,6 +221,23 @@ TEST(PackedLinear, BiasAndSmallFloatInputs) {
   }
 }
 
+// Tiles take every type that is packed, from 16 rows on; f32 and f16 keep their bits.
+TEST(PackedLinear, TilesTakeSixteenRows) {
+  if (const char* missing = cpu::missing_isa(cpu::Isa::amx)) GTEST_SKIP() << missing;
+  std::vector<DType> types(std::begin(kBlockTypes), std::end(kBlockTypes));
+  types.insert(types.end(), std::begin(kFloatTypes), std::end(kFloatTypes));
+  for (const DType weight : types) {
+    for (const int64_t rows : {15, 16}) {
+      const Problem p{.weight = weight, .rows = rows};
+      SCOPED_TRACE(::testing::PrintToString(p));
+      std::vector<std::string_view> names;
+      run_all(p, make(p), [&](std::string_view name, const auto&) { names.push_back(name); });
+      const bool tiles = rows == 16 && weight != DType::f32 && weight != DType::f16;
+      EXPECT_EQ(std::ranges::count(names, "amx"), tiles ? 1 : 0);
+    }
+  }
+}
+
 // Where a block keeps its quants, and a byte that makes them as large as they can be.
 struct LargestQuants {
   DType weight;
@@ -214,36 +251,34 @@ constexpr LargestQuants kLargestQuants[] = {
     {DType::q6_k, 0xff, 0, 192},   {DType::q8_k, 0x80, 4, 256},  {DType::iq4_nl, 0x00, 2, 16},
     {DType::iq4_xs, 0x00, 8, 128}, {DType::mxfp4, 0x77, 1, 16}};
 
+void expect_exact_at_largest(const LargestQuants& largest, int64_t rows) {
+  const Problem p{.weight = largest.weight, .rows = rows, .out = 16, .in = 512};
+  Operands o = make(p);
+  auto* bytes = static_cast<uint8_t*>(o.weight.view().data);
+  const auto block = static_cast<size_t>(info(p.weight).block_bytes);
+  for (size_t at = 0; at < static_cast<size_t>(o.weight.bytes()); at += block) {
+    std::fill_n(bytes + at + largest.first, largest.count, largest.byte);
+  }
+  o.packed = pack_weight(o.weight);
+  for (int64_t i = 0; i < o.x.numel(); ++i) o.x.data<float>()[i] = i < p.in ? -1.5f : 1.5f;
+  expect_exact(p, o);
+}
+
 // 16-bit sums of products must not saturate where quants and inputs are extreme.
 TEST(PackedLinear, LargestQuantsAndInputs) {
   for (const LargestQuants& largest : kLargestQuants) {
-    const Problem p{.weight = largest.weight, .rows = 6, .out = 16, .in = 512};
-    SCOPED_TRACE(::testing::PrintToString(p));
-    Operands o = make(p);
-    auto* bytes = static_cast<uint8_t*>(o.weight.view().data);
-    const auto block = static_cast<size_t>(info(p.weight).block_bytes);
-    for (size_t at = 0; at < static_cast<size_t>(o.weight.bytes()); at += block) {
-      std::fill_n(bytes + at + largest.first, largest.count, largest.byte);
-    }
-    o.packed = pack_weight(o.weight);
-    for (int64_t i = 0; i < o.x.numel(); ++i) o.x.data<float>()[i] = i < p.in ? -1.5f : 1.5f;
-    std::vector<double> x = values_of(o.x);
-    round_inputs(x);
-    const Wanted want = product(p, x, o);
-    run_all(p, o, [&](std::string_view, const std::vector<double>& y) {
-      EXPECT_LE(worst_of(p, y, want), 1.0);
-    });
+    for (const int64_t rows : {6, 20}) expect_exact_at_largest(largest, rows);
   }
 }
 
-// Against unrounded inputs: the error of 8 bits stays below a hundredth of the terms' sum in
-// quadrature.
+// Against unrounded inputs: the error of 8 bits, and of tiles' bf16, stays below a hundredth of the
+// terms' sum in quadrature.
 TEST(PackedLinear, RoundingOfInputsIsSmall) {
   for (const DType weight : kBlockTypes) {
-    const Problem p{.weight = weight, .rows = 9, .out = 64, .in = 1024};
+    const Problem p{.weight = weight, .rows = 20, .out = 64, .in = 1024};
     SCOPED_TRACE(::testing::PrintToString(p));
     const Operands o = make(p);
-    const Wanted want = product(p, values_of(o.x), o);
+    const Wanted want = product(p, values_of(o.x), values_of(o.weight), o);
     double power = 0;
     for (const double y : want.y) power += y * y;
     run_all(p, o, [&](std::string_view, const std::vector<double>& y) {
@@ -259,7 +294,7 @@ TEST(PackedLinear, SpecialInputs) {
     SCOPED_TRACE(name(weight));
     uint64_t state = 5;
     const Tensor w = pack_weight(random_tensor({16, 256}, weight, state));
-    for (const int64_t rows : {1, 5}) {
+    for (const int64_t rows : {1, 5, 20}) {
       std::vector<float> values(static_cast<size_t>(rows * 256), 0.0f);
       values[3] = NAN;
       const Tensor x = from_host<float>(values, {rows, 256}, cpu_device());

@@ -30,10 +30,11 @@ struct InputRows {
 
 // One panel, `in` inputs of it, unpacked for products with many rows of x.
 struct UnpackedPanel {
-  uint8_t* q = nullptr;     // [in / 4][16][4], bytes as the format's `rows` wants them
-  float* scale = nullptr;   // [in / group][16]
-  float* offset = nullptr;  // [in / group][16]; absent for signed quants
-  float* f32 = nullptr;     // [in][16]
+  uint8_t* q = nullptr;      // [in / 4][16][4], bytes as the format's `rows` wants them
+  float* scale = nullptr;    // [in / group][16]
+  float* offset = nullptr;   // [in / group][16]; absent for signed quants
+  float* f32 = nullptr;      // [in][16]
+  uint16_t* bf16 = nullptr;  // [in / 2][16][2]
 };
 
 // y[r][0 .. 15] = (or +=) sum over `in` inputs of x[r] * panel
@@ -51,7 +52,7 @@ struct PanelProduct {
 // Kernels of one packed weight type.
 struct PanelKernels {
   InputForm input;
-  // One row of x with a packed panel: limited by memory.
+  // One row of x with a packed panel: limited by memory. Null where `rows` does that, too.
   void (*row)(const PanelProduct&);
   // Null where `rows` reads the packed panel itself.
   void (*unpack)(const std::byte* packed, int64_t in, const UnpackedPanel& out);
@@ -68,6 +69,8 @@ struct QuantizedRow {
 
 // Everything an instruction set has; kernels of a weight type may be null.
 struct LinearIsa {
+  // Blocks of rows of x are a multiple of this: what `rows` of its kernels takes at a time.
+  int64_t row_unit;
   // One row of x; `in` is a multiple of 32.
   void (*quantize)(const float* x, int64_t in, const QuantizedRow& out);
   // To bf16, round to nearest even; null where no kernel wants it.
@@ -95,5 +98,6 @@ extern const LinearIsa linear_portable;
 extern const LinearIsa linear_avx2;
 extern const LinearIsa linear_avx512;
 extern const LinearIsa linear_avx512bf16;
+extern const LinearIsa linear_amx;
 
 }  // namespace rbee::cpu

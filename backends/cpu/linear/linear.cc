@@ -17,7 +17,6 @@ namespace {
 constexpr int64_t kChunk = 1024;
 // Rows of x whose converted form stays in the second-level cache while panels pass by.
 constexpr int64_t kRowBlockBytes = 192 * 1024;
-constexpr int64_t kRowUnit = 12;  // a multiple of the row tiles, 4 and 6
 constexpr int64_t kMaxRowBlock = 192;
 // A thread takes at least this much of a packed weight at a time.
 constexpr int64_t kBytesPerTask = 16 * 1024;
@@ -68,13 +67,13 @@ int64_t panels_of(const View& weight) {
 }
 
 // Rows of x that are worked on at a time, evenly shared out.
-int64_t row_block(int64_t rows, int64_t in, const WantedForms& forms) {
+int64_t row_block(int64_t rows, int64_t in, const WantedForms& forms, int64_t unit) {
   const int64_t row_bytes = in * (forms.f32 ? 4 : 2);
   const int64_t most =
-      std::clamp<int64_t>(kRowBlockBytes / std::max<int64_t>(row_bytes, 1), kRowUnit, kMaxRowBlock);
+      std::clamp<int64_t>(kRowBlockBytes / std::max<int64_t>(row_bytes, 1), unit, kMaxRowBlock);
   const int64_t blocks = (rows + most - 1) / most;
   const int64_t even = (rows + blocks - 1) / blocks;
-  return (even + kRowUnit - 1) / kRowUnit * kRowUnit;
+  return (even + unit - 1) / unit * unit;
 }
 
 struct Job {
@@ -129,7 +128,7 @@ class PanelTask {
       tile_ = y.as<float>() + row_ * y.size(1) + column_;
       tile_stride_ = y.size(1);
     }
-    if (rows_ == 1) {
+    if (takes_one_row()) {
       run_one_row(in);
     } else {
       run_rows(in);
@@ -142,8 +141,12 @@ class PanelTask {
     const int64_t chunk = std::min(in, kChunk);
     tile_ = carver.take<float>(rows_ * kPanelRows);
     tile_stride_ = kPanelRows;
-    if (rows_ == 1 || job_.kernels->unpack == nullptr) return;
-    if (job_.kernels->input != InputForm::quantized) {
+    if (takes_one_row() || job_.kernels->unpack == nullptr) return;
+    if (job_.kernels->input == InputForm::bf16) {
+      panel_.bf16 = carver.take<uint16_t>(chunk * kPanelRows);
+      return;
+    }
+    if (job_.kernels->input == InputForm::f32) {
       panel_.f32 = carver.take<float>(chunk * kPanelRows);
       return;
     }
@@ -151,6 +154,8 @@ class PanelTask {
     panel_.scale = carver.take<float>(chunk);  // 16 for each 16 inputs at most
     panel_.offset = carver.take<float>(chunk);
   }
+
+  bool takes_one_row() const { return rows_ == 1 && job_.kernels->row != nullptr; }
 
   void run_one_row(int64_t in) {
     job_.kernels->row({.x = part_of(x_, row_, 0), .in = in, .packed = packed_, .y = tile_});
@@ -252,7 +257,7 @@ void run_packed(const LinearArgs& args, const LinearIsa& isa) {
   if (rows == 0 || panels == 0) return;
   const WantedForms wanted = forms_of(args, isa);
   const Inputs inputs = prepare_inputs(args.x, wanted, isa, input_scratch);
-  const int64_t block = rows == 1 ? 1 : row_block(rows, in, wanted);
+  const int64_t block = rows == 1 ? 1 : row_block(rows, in, wanted, isa.row_unit);
   const int64_t blocks = (rows + block - 1) / block;
   const int64_t grain = rows == 1 ? std::max<int64_t>(1, kBytesPerTask * panels / bytes) : 1;
   ThreadPool::shared().parallel_for(blocks * panels, grain, [&](int64_t begin, int64_t end, int) {
@@ -272,9 +277,25 @@ const char* refuse(const LinearArgs& args, Isa isa) {
   return missing_isa(isa);
 }
 
+#ifdef __x86_64__
+// For fewer rows of x it does not pay to unpack weights to bf16.
+constexpr int64_t kLeastTileRows = 16;
+
+const char* refuse_amx(const LinearArgs& args) {
+  if (args.x.size(0) < kLeastTileRows) return "takes 16 rows or more";
+  const bool any = std::ranges::any_of(args.parts, [](const LinearPart& part) {
+    return part.weight.dtype != DType::f32 && part.weight.dtype != DType::f16;
+  });
+  if (!any) return "takes bf16 and block types";
+  return refuse(args, Isa::amx);
+}
+#endif
+
 const LinearIsa& best_isa() {
 #ifdef __x86_64__
   switch (cpu_isa()) {
+    case Isa::amx:
+      return linear_amx;
     case Isa::avx512bf16:
       return linear_avx512bf16;
     case Isa::avx512:
@@ -322,6 +343,10 @@ const Impl<LinearArgs> avx512bf16_linear{
     .name = "avx512bf16",
     .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx512bf16); },
     .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_avx512bf16); }};
+const Impl<LinearArgs> amx_linear{
+    .name = "amx", .refuse = &refuse_amx, .run = [](const LinearArgs& args, Stream&) {
+      run_packed(args, linear_amx);
+    }};
 #endif
 
 }  // namespace rbee::cpu

@@ -11,6 +11,7 @@ extern const Impl<LinearArgs> portable_linear;
 extern const Impl<LinearArgs> avx2_linear;
 extern const Impl<LinearArgs> avx512_linear;
 extern const Impl<LinearArgs> avx512bf16_linear;
+extern const Impl<LinearArgs> amx_linear;
 
 // Panels for every type that the processor has kernels for, else plain.
 PackingPlan plan_packing(const View& weight);

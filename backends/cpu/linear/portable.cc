@@ -168,7 +168,8 @@ constexpr panel::PanelKernels kBlockKernels{.input = panel::InputForm::quantized
 
 namespace rbee::cpu {
 
-constinit const LinearIsa linear_portable{.quantize = &quantize,
+constinit const LinearIsa linear_portable{.row_unit = 12,
+                                          .quantize = &quantize,
                                           .to_bf16 = nullptr,
                                           .f32 = &kF32Kernels,
                                           .f16 = &kF16Kernels,

@@ -40,7 +40,7 @@ TEST(CpuFeatures, TheEnvironmentOnlyLowersTheLevel) {
   EXPECT_LE(cpu_isa(), detect_isa());
   EXPECT_EQ(missing_isa(Isa::portable), nullptr);
   EXPECT_EQ(missing_isa(cpu_isa()), nullptr);
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512bf16}) {
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512bf16, Isa::amx}) {
     EXPECT_EQ(missing_isa(isa) == nullptr, isa <= cpu_isa()) << name(isa);
   }
 }

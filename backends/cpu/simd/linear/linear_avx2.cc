@@ -63,7 +63,8 @@ void quantize(const float* x, int64_t in, const panel::QuantizedRow& out) {
 
 namespace rbee::cpu {
 
-constinit const LinearIsa linear_avx2{.quantize = &quantize,
+constinit const LinearIsa linear_avx2{.row_unit = 12,
+                                      .quantize = &quantize,
                                       .to_bf16 = nullptr,
                                       .f32 = &linear_f32_avx2,
                                       .f16 = &linear_f16_avx2,

@@ -1,0 +1,92 @@
+#pragma once
+// Products of bf16 with AVX-512 BF16: vdpbf16ps multiplies pairs of inputs and adds both products
+// to a float. Include after vec_avx512.h.
+
+#include "backends/cpu/linear/kernels.h"
+
+namespace {
+
+[[gnu::always_inline]] inline __m512bh as_bf16(__m512i x) {
+  return __builtin_bit_cast(__m512bh, x);
+}
+
+// Inputs k and k + 1 of one row.
+[[gnu::always_inline]] inline __m512bh broadcast_pair(const uint16_t* x) {
+  int32_t two;
+  __builtin_memcpy(&two, x, sizeof(two));
+  return as_bf16(_mm512_set1_epi32(two));
+}
+
+[[gnu::always_inline]] inline __m512bh load_pairs(const std::byte* packed, int64_t pair) {
+  return as_bf16(load_step(packed + pair * panel::kStepBytes, 0));
+}
+
+void to_bf16(const float* x, int64_t in, uint16_t* out) {
+  int64_t i = 0;
+  for (; i + 16 <= in; i += 16) {
+    const __m256bh rounded = _mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), __builtin_bit_cast(__m256i, rounded));
+  }
+  if (i == in) return;
+  const auto rest = static_cast<__mmask16>((1u << (in - i)) - 1);
+  const __m256bh rounded = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(rest, x + i));
+  _mm256_mask_storeu_epi16(out + i, rest, __builtin_bit_cast(__m256i, rounded));
+}
+
+// Four sums hide the latency of the additions.
+void run_dot_row(const panel::PanelProduct& p) {
+  __m512 sums[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) sums[i] = _mm512_setzero_ps();
+  const int64_t pairs = p.in / 2;
+  const uint16_t* x = p.x.bf16;
+  int64_t k = 0;
+  for (; k + 4 <= pairs; k += 4) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      sums[i] =
+          _mm512_dpbf16_ps(sums[i], load_pairs(p.packed, k + i), broadcast_pair(x + 2 * (k + i)));
+    }
+  }
+  for (; k < pairs; ++k) {
+    sums[0] = _mm512_dpbf16_ps(sums[0], load_pairs(p.packed, k), broadcast_pair(x + 2 * k));
+  }
+  store_floats(p.y, 0, plus(plus(sums[0], sums[1]), plus(sums[2], sums[3])));
+}
+
+template <int kRows>
+void run_dot_tile(const panel::PanelProduct& p, int64_t row) {
+  __m512 acc[kRows];
+  float* y = p.y + row * p.y_stride;
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) {
+    acc[r] = p.accumulate ? load_floats(y + r * p.y_stride, 0) : _mm512_setzero_ps();
+  }
+  const uint16_t* x = p.x.bf16 + row * p.x.stride;
+  const int64_t pairs = p.in / 2;
+#pragma GCC unroll 2
+  for (int64_t k = 0; k < pairs; ++k) {
+    const __m512bh weights = load_pairs(p.packed, k);
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      acc[r] = _mm512_dpbf16_ps(acc[r], weights, broadcast_pair(x + r * p.x.stride + 2 * k));
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) store_floats(y + r * p.y_stride, 0, acc[r]);
+}
+
+constexpr int kDotTile = 12;  // rows of x
+
+void run_dot_rows(const panel::PanelProduct& p) {
+  int64_t row = 0;
+  for (; row + kDotTile <= p.rows; row += kDotTile) run_dot_tile<kDotTile>(p, row);
+  for (; p.rows - row >= 4; row += 4) run_dot_tile<4>(p, row);
+  if (p.rows - row >= 2) {
+    run_dot_tile<2>(p, row);
+    row += 2;
+  }
+  if (row < p.rows) run_dot_tile<1>(p, row);
+}
+
+}  // namespace

@@ -1,0 +1,44 @@
+// Weights with AMX: x and the weights meet as bf16, block types unpacked to it. f32 and f16 use
+// AVX-512's kernels. Why not tiles of bytes: docs/decisions/0026-amx.md.
+
+#include "backends/cpu/simd/linear/kernels_amx.h"
+#include "backends/cpu/simd/linear/kernels_avx512.h"
+#include "backends/cpu/simd/linear/quantize_avx512.h"
+#include "backends/cpu/simd/linear/vec_avx512.h"
+// These build on the vectors.
+#include "backends/cpu/simd/linear/bf16_dot.h"
+#include "backends/cpu/simd/linear/tiles_amx.h"
+
+namespace {
+
+constexpr panel::PanelKernels kBf16TileKernels{.input = panel::InputForm::bf16,
+                                               .row = &run_dot_row,
+                                               .unpack = nullptr,
+                                               .rows = &run_bf16_rows};
+
+}  // namespace
+
+namespace rbee::cpu {
+
+constinit const LinearIsa linear_amx{.row_unit = 48,
+                                     .quantize = &quantize,
+                                     .to_bf16 = &to_bf16,
+                                     .f32 = &linear_f32_avx512,
+                                     .f16 = &linear_f16_avx512,
+                                     .bf16 = &kBf16TileKernels,
+                                     .q4_0 = &linear_q4_0_amx,
+                                     .q4_1 = &linear_q4_1_amx,
+                                     .q5_0 = &linear_q5_0_amx,
+                                     .q5_1 = &linear_q5_1_amx,
+                                     .q8_0 = &linear_q8_0_amx,
+                                     .q2_k = &linear_q2_k_amx,
+                                     .q3_k = &linear_q3_k_amx,
+                                     .q4_k = &linear_q4_k_amx,
+                                     .q5_k = &linear_q5_k_amx,
+                                     .q6_k = &linear_q6_k_amx,
+                                     .q8_k = &linear_q8_k_amx,
+                                     .iq4_nl = &linear_iq4_nl_amx,
+                                     .iq4_xs = &linear_iq4_xs_amx,
+                                     .mxfp4 = &linear_mxfp4_amx};
+
+}  // namespace rbee::cpu

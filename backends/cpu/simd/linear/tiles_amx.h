@@ -1,0 +1,95 @@
+#pragma once
+// Products of bf16 with AMX: a tile instruction multiplies 16 rows of x by 32 inputs of a panel,
+// whose pairs lie as the tiles want them. Include after bf16_dot.h.
+
+#include "backends/cpu/simd/linear/tile_config_amx.h"
+
+namespace {
+
+constexpr int kTileInputs = 32;
+constexpr int kGroup = 3;  // tiles of x that share a tile of the panel
+
+// Tiles 0 to 2 are sums, 3 to 5 rows of x, the last of which has `rows`, and 6 the panel.
+void set_bf16_tiles(int tiles, int64_t rows) {
+  TileConfig config;
+  for (int i = 0; i < tiles; ++i) {
+    const int64_t here = i + 1 < tiles ? kTileRows : rows;
+    config.shape(i, here, kTileBytes);
+    config.shape(kGroup + i, here, kTileBytes);
+  }
+  config.shape(2 * kGroup, kTileRows, kTileBytes);
+  set_tiles(config);
+}
+
+template <int kTiles>
+void run_group(const panel::PanelProduct& p, int64_t row) {
+  const int64_t y_bytes = p.y_stride * static_cast<int64_t>(sizeof(float));
+  auto* y = reinterpret_cast<std::byte*>(p.y + row * p.y_stride);
+  _tile_zero(0);
+  if constexpr (kTiles > 1) _tile_zero(1);
+  if constexpr (kTiles > 2) _tile_zero(2);
+  if (p.accumulate) {
+    _tile_loadd(0, y, y_bytes);
+    if constexpr (kTiles > 1) _tile_loadd(1, y + kTileRows * y_bytes, y_bytes);
+    if constexpr (kTiles > 2) _tile_loadd(2, y + 2 * kTileRows * y_bytes, y_bytes);
+  }
+  const int64_t x_bytes = p.x.stride * static_cast<int64_t>(sizeof(uint16_t));
+  const auto* x = reinterpret_cast<const std::byte*>(p.x.bf16 + row * p.x.stride);
+  const std::byte* weights = p.packed;
+  for (int64_t k = 0; k < p.in / kTileInputs; ++k) {
+    _tile_loadd(6, weights, kTileBytes);
+    _tile_loadd(3, x, x_bytes);
+    _tile_dpbf16ps(0, 3, 6);
+    if constexpr (kTiles > 1) {
+      _tile_loadd(4, x + kTileRows * x_bytes, x_bytes);
+      _tile_dpbf16ps(1, 4, 6);
+    }
+    if constexpr (kTiles > 2) {
+      _tile_loadd(5, x + 2 * kTileRows * x_bytes, x_bytes);
+      _tile_dpbf16ps(2, 5, 6);
+    }
+    x += kTileBytes;
+    weights += kTileRows * kTileBytes;
+  }
+  _tile_stored(0, y, y_bytes);
+  if constexpr (kTiles > 1) _tile_stored(1, y + kTileRows * y_bytes, y_bytes);
+  if constexpr (kTiles > 2) _tile_stored(2, y + 2 * kTileRows * y_bytes, y_bytes);
+}
+
+// All rows with as many inputs as fill tiles.
+void run_bf16_tiles(const panel::PanelProduct& p) {
+  constexpr int64_t kGroupRows = kGroup * kTileRows;
+  int64_t row = 0;
+  if (p.rows >= kGroupRows) set_bf16_tiles(kGroup, kTileRows);
+  for (; row + kGroupRows <= p.rows; row += kGroupRows) run_group<kGroup>(p, row);
+  if (const int64_t rest = p.rows - row; rest > 0) {
+    const auto tiles = static_cast<int>((rest + kTileRows - 1) / kTileRows);
+    set_bf16_tiles(tiles, rest - (tiles - 1) * kTileRows);
+    if (tiles == 1) run_group<1>(p, row);
+    if (tiles == 2) run_group<2>(p, row);
+    if (tiles == 3) run_group<3>(p, row);
+  }
+  release_tiles();
+}
+
+// Tiles for the inputs that fill them, pairs for the others.
+void run_bf16_rows(const panel::PanelProduct& p) {
+  const int64_t whole = p.in / kTileInputs * kTileInputs;
+  if (whole > 0) run_bf16_tiles(p);
+  if (whole == p.in) return;
+  panel::PanelProduct rest = p;
+  rest.in = (p.in - whole + 1) / 2 * 2;
+  rest.accumulate = p.accumulate || whole > 0;
+  rest.x.bf16 += whole;
+  rest.packed += whole * panel::kPanelRows * static_cast<int64_t>(sizeof(uint16_t));
+  run_dot_rows(rest);
+}
+
+// What `unpack` left.
+void run_unpacked_rows(const panel::PanelProduct& p) {
+  panel::PanelProduct plain = p;
+  plain.packed = reinterpret_cast<const std::byte*>(p.panel.bf16);
+  run_bf16_rows(plain);
+}
+
+}  // namespace
