@@ -97,11 +97,15 @@ LoraInfo parse_lora(std::string_view text) {
 }
 
 void validate(const Request& request) {
-  check(!request.prompt.empty() || !request.messages.empty(), "prompt", "it is empty");
-  check(request.max_tokens >= 1, "max_tokens", request.max_tokens, " is below 1");
+  check(!request.prompt.empty() || !request.prompt_ids.empty() || !request.messages.empty(),
+        "prompt", "it is empty");
+  check(request.max_tokens >= 0, "max_tokens", request.max_tokens, " is below 0");
   check_range("priority", request.priority, -kMaxPriority, kMaxPriority);
   validate(request.sampling);
   if (request.logprobs) check_range("logprobs", *request.logprobs, 0, kMaxLogprobs);
+  if (request.prompt_logprobs) {
+    check_range("prompt_logprobs", *request.prompt_logprobs, 0, kMaxLogprobs);
+  }
   check(request.lora.size() <= kMaxLoras, "lora", request.lora.size(), " adapters are more than ",
         kMaxLoras);
   for (const LoraChoice& choice : request.lora) {

@@ -112,15 +112,17 @@ inline constexpr size_t kMaxLoras = 8;  // of a request
 struct Request {
   std::string job_id;
   std::string prompt;                 // raw text, used when `messages` is empty
+  std::vector<int32_t> prompt_ids;    // tokens in the place of that text; empty: the text
   std::vector<ChatMessage> messages;  // rendered through the model's chat template
   ChatOptions chat;                   // of `messages`
-  int32_t max_tokens = 512;           // tokens generated at most
+  int32_t max_tokens = 512;           // tokens generated at most; 0: the prompt is evaluated alone
   SamplingParams sampling;
   std::vector<std::string> stop;  // generation ends before any of these texts
   Constraint constraint;
   // Log probabilities of every token, and those of so many of the likeliest beside it.
   std::optional<int32_t> logprobs;
-  std::vector<LoraChoice> lora;     // none: the model alone
+  std::optional<int32_t> prompt_logprobs;  // the same of the prompt's tokens, see on_prompt()
+  std::vector<LoraChoice> lora;            // none: the model alone
   std::optional<bool> speculative;  // guess tokens ahead; absent: as the engine's options say
   std::string client;               // whose it is: clients take turns
   int32_t priority = 0;             // -1000 to 1000; lower goes first
@@ -145,6 +147,11 @@ struct ScoredToken {
 struct ScoredChoice {
   ScoredToken chosen;
   std::vector<ScoredToken> top;  // the likeliest of all tokens, the likeliest first
+};
+// A token of the prompt, scored by what is in front of it.
+struct PromptToken {
+  ScoredChoice scored;
+  int32_t rank = 0;  // 1 + the tokens that were likelier; 0 of the first, which has no figures
 };
 enum class TextKind : uint8_t { content, reasoning, call };
 struct CallBegin {
@@ -176,12 +183,14 @@ struct Failed {
   std::string message;
 };
 
-// Receives one request's events, in order: Started, TokenText ..., then Finished or Failed exactly
-// once. Called on the engine's thread; must return at once and must not throw.
+// Receives one request's events, in order: Started, where the request asks for it the prompt's
+// tokens, TokenText ..., then Finished or Failed exactly once. Called on the engine's thread; must
+// return at once and must not throw.
 class EventSink {
  public:
   virtual ~EventSink() = default;
   virtual void on_started(const Started&) noexcept = 0;
+  virtual void on_prompt(const std::vector<PromptToken>&) noexcept {}
   virtual void on_token(const TokenText&) noexcept = 0;
   virtual void on_finished(const Finished&) noexcept = 0;
   virtual void on_failed(const Failed&) noexcept = 0;

@@ -14,6 +14,7 @@
 #include "rbee/engine/llm_scheduling.h"
 #include "rbee/engine/request_pictures.h"
 #include "rbee/engine/scheduler.h"
+#include "rbee/engine/step_batch.h"
 #include "rbee/engine/stepper.h"
 #include "rbee/engine/token_choice.h"
 #include "rbee/engine/warm_up.h"
@@ -45,7 +46,7 @@ class LlmEngine final : public Engine {
                   .kv_dtype = options_.kv_dtype}),
         shelf_(*text_.model, options_.loras),
         drafter_(stepper_.pool(), options_.step_tokens, make_draft(std::move(draft))),
-        scheduler_(stepper_.pool(), scheduling(options_, *text_.device)) {
+        scheduler_(stepper_.pool(), scheduling(options_, *text_.device, text_.info.vocab_size)) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
     if (const models::PictureEncoder* pictures = text_.model->pictures()) {
       pictures_.emplace(*pictures, *text_.device, options_.picture_cache_bytes);
@@ -332,10 +333,6 @@ class LlmEngine final : public Engine {
     guarded(failed, [&] { run(parts, cached); });
   }
 
-  struct Sampled {
-    JobPtr job;
-    int64_t first_row;  // of Batch::rows: one for the token to come, and one behind each guess
-  };
   // What a step gave a request.
   struct Outcome {
     size_t tokens = 0;
@@ -343,51 +340,24 @@ class LlmEngine final : public Engine {
     std::optional<StopReason> reason;
     std::optional<Error> error;
   };
-  struct Batch {
-    std::vector<Stepper::Work> work;
-    std::vector<int32_t> rows;
-    std::vector<Sampled> sampled;
-    int64_t tokens = 0;
-    int64_t generated = 0;  // of these, tokens of generation
-  };
-
-  static Batch make_batch(const Parts& parts) {
-    Batch out;
-    for (const Scheduler::Part& part : parts) {
-      Sequence& sequence = part.ticket->sequence;
-      out.work.push_back({&sequence, part.count});
-      out.tokens += part.count;
-      LlmJob& job = job_of(part.ticket);
-      if (part.count == 1 + job.guessed()) out.generated += part.count;
-      if (sequence.cached + part.count < sequence.length()) continue;
-      out.sampled.push_back({std::static_pointer_cast<LlmJob>(part.ticket), std::ssize(out.rows)});
-      for (int64_t row = out.tokens - 1 - job.guessed(); row < out.tokens; ++row) {
-        out.rows.push_back(static_cast<int32_t>(row));
-      }
-    }
-    return out;
-  }
-
   // cached: of each part before the step.
   void run(const Parts& parts, std::span<const int64_t> cached) {
-    const Batch batch = make_batch(parts);
-    RowsWanted gathered(known_tokens());
-    for (const Sampled& sampled : batch.sampled) {
-      const LlmJob& job = *sampled.job;
-      gathered.add(job.sampler(), job.request().logprobs, 1 + job.guessed());
-    }
+    const StepBatch batch = make_step_batch(parts);
+    const RowsWanted gathered = gather(batch.asked, known_tokens());
     const LeadersWanted wanted = gathered.leaders();
     const LeaderRows found = evaluate(batch, wanted);
+    const StepLogits logits{stepper_, found, wanted};
+    score_prompts(batch.asked, logits);
     std::vector<Outcome> outcomes;
-    outcomes.reserve(batch.sampled.size());
-    for (const Sampled& sampled : batch.sampled) {
-      outcomes.push_back(take_tokens(sampled, {stepper_, found, wanted}));
+    outcomes.reserve(batch.asked.size());
+    for (const StepBatch::Rows& rows : batch.asked) {
+      outcomes.push_back(take_tokens(rows, logits));
       if (lost_) return;
     }
     Scheduler::publish(parts);
     // Counted before the tokens are sent; the time of sending follows.
     count_step(parts, cached, outcomes);
-    for (size_t i = 0; i < outcomes.size(); ++i) settle(batch.sampled[i].job, outcomes[i]);
+    for (size_t i = 0; i < outcomes.size(); ++i) settle(batch.asked[i].job, outcomes[i]);
     const auto end = Clock::now();
     add_time(batch, std::chrono::duration<double>(end - std::exchange(step_begin_, end)).count());
   }
@@ -398,7 +368,7 @@ class LlmEngine final : public Engine {
   }
 
   // The largest logits of the sampled rows, which nearly always decide the next token.
-  LeaderRows evaluate(const Batch& batch, const LeadersWanted& wanted) {
+  LeaderRows evaluate(const StepBatch& batch, const LeadersWanted& wanted) {
     if (wanted.count == 0) {
       stepper_.run(batch.work, batch.rows);
       send_texts();
@@ -409,10 +379,17 @@ class LlmEngine final : public Engine {
     return stepper_.leaders();
   }
 
+  // Of a request that wants no tokens, behind its prompt.
+  static std::optional<StopReason> ends_silently(const LlmJob& job) {
+    const bool ends = job.request().max_tokens == 0 && is_evaluated(job.sequence);
+    return ends ? std::optional(StopReason::max_tokens) : std::nullopt;
+  }
+
   // The next tokens of a sampled sequence: those behind a guess count as long as it is the token
   // that is chosen, so that guesses change nothing but the number of steps.
-  Outcome take_tokens(const Sampled& sampled, const StepLogits& logits) {
-    LlmJob& job = *sampled.job;
+  Outcome take_tokens(const StepBatch::Rows& rows, const StepLogits& logits) {
+    LlmJob& job = *rows.job;
+    if (rows.sampled == 0) return {.reason = ends_silently(job), .error = {}};
     const std::vector<Guess> guesses = job.drop_guesses();
     Outcome out{.guessed = guesses.size(), .reason = {}, .error = {}};
     const auto failed = [&](const Error& error) {
@@ -422,7 +399,7 @@ class LlmEngine final : public Engine {
     guarded(failed, [&] {
       for (bool goes_on = true; goes_on;) {
         const Guess* guess = out.tokens < guesses.size() ? &guesses[out.tokens] : nullptr;
-        const LogitRow row{.index = sampled.first_row + static_cast<int64_t>(out.tokens),
+        const LogitRow row{.index = rows.first + rows.scored + static_cast<int64_t>(out.tokens),
                            .history = job.sequence.tokens,
                            .guess = guess};
         const Chosen chosen = choose_token(job.sampler(), job.request().logprobs, logits, row);
@@ -467,7 +444,7 @@ class LlmEngine final : public Engine {
     note_scheduler();
   }
 
-  void add_time(const Batch& batch, double seconds) {
+  void add_time(const StepBatch& batch, double seconds) {
     const double generation =
         static_cast<double>(batch.generated) / static_cast<double>(batch.tokens);
     const std::scoped_lock lock(mutex_);

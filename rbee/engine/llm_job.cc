@@ -84,6 +84,11 @@ void LlmJob::encode(PictureCache* pictures) {
   pictures_.clear();
   sequence.tokens = std::move(encoded.tokens);
   prompt_tokens_ = length;
+  if (request_.prompt_logprobs) {
+    sequence.score_end = length - 1;
+    prompt_scores_.push_back(
+        {.scored = {.chosen = name({.id = sequence.tokens[0], .logprob = 0}), .top = {}}});
+  }
   sampler_.set_rules(token_rules());
   if (request_.chat.split && !request_.messages.empty()) {
     parser_.emplace(parser_options(request_.chat, model_.format, *prompt_));
@@ -182,15 +187,29 @@ ScoredToken LlmJob::name(const TokenLogprob& token) const {
   return {token.id, model_.tokenizer->piece(token.id, true), token.logprob};
 }
 
+ScoredChoice LlmJob::name(const RowLogprobs& row) const {
+  ScoredChoice out{.chosen = name(row.chosen), .top = {}};
+  for (const TokenLogprob& token : row.top) out.top.push_back(name(token));
+  return out;
+}
+
+void LlmJob::score(const RankedToken& token) {
+  prompt_scores_.push_back({.scored = name(token.scored), .rank = token.rank});
+  ++sequence.scored;
+}
+
+void LlmJob::tell_prompt() {
+  if (prompt_scores_.empty() || sequence.scores()) return;
+  sink_->on_prompt(std::exchange(prompt_scores_, {}));
+}
+
 std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   if (tokens_out_ == 0) prompt_ms_ = since_start();
+  tell_prompt();
   if (is_end(id)) return StopReason::eos;
   sequence.tokens.push_back(id);
   ++tokens_out_;
-  if (scored != nullptr) {
-    scored_.push_back({name(scored->chosen), {}});
-    for (const TokenLogprob& token : scored->top) scored_.back().top.push_back(name(token));
-  }
+  if (scored != nullptr) scored_.push_back(name(*scored));
   if (constrained_) {
     constrained_->accept(id);
     sampler_.allow(constrained_->mask());
@@ -208,6 +227,7 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
 
 Finished LlmJob::finish(StopReason reason) {
   if (!start_) return {.reason = reason};
+  tell_prompt();
   if (stops_.matched().empty()) {
     add_text(stops_.push(detokenizer_.flush()));
     if (stops_.matched().empty()) {

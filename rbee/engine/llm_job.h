@@ -14,6 +14,7 @@
 #include "rbee/engine/sampler.h"
 #include "rbee/engine/stop_matcher.h"
 #include "rbee/engine/text_model.h"
+#include "rbee/engine/token_choice.h"
 #include "rbee/engine/waiting_queue.h"
 #include "rbee/text/output/output_parser.h"
 
@@ -45,6 +46,10 @@ class LlmJob final : public Ticket {
   // Makes tokens of the request and finds its pictures, once. pictures: null where the model
   // reads text alone. Throws invalid_argument.
   void encode(PictureCache* pictures = nullptr);
+  // The next of the prompt's tokens that the request wants figures of, in their order.
+  void score(const RankedToken& token);
+  // Whose figures come next.
+  int32_t next_scored() const { return sequence.tokens[static_cast<size_t>(sequence.scored) + 1]; }
   // The request has a place; its first tells the client.
   void start();
   bool guesses_ahead() const { return draft_length_.most() > 0; }
@@ -85,6 +90,8 @@ class LlmJob final : public Ticket {
   TokenRules token_rules() const;
   double since_start() const;
   ScoredToken name(const TokenLogprob& token) const;
+  ScoredChoice name(const RowLogprobs& row) const;
+  void tell_prompt();
   std::string text_of(int32_t id);
   void add_text(std::string text);
   void add(std::vector<text::OutputDelta> deltas);
@@ -104,10 +111,11 @@ class LlmJob final : public Ticket {
   int32_t tokens_out_ = 0;
   int32_t pieces_out_ = 0;
   DraftLength draft_length_;
-  std::vector<Guess> guesses_;            // the last tokens of the sequence
-  Sampler guess_sampler_;                 // of a draft model's guesses
-  std::optional<ConstrainedText> ahead_;  // behind the guesses, where there is a constraint
-  std::vector<ScoredChoice> scored_;      // since the last piece
+  std::vector<Guess> guesses_;              // the last tokens of the sequence
+  Sampler guess_sampler_;                   // of a draft model's guesses
+  std::optional<ConstrainedText> ahead_;    // behind the guesses, where there is a constraint
+  std::vector<ScoredChoice> scored_;        // since the last piece
+  std::vector<PromptToken> prompt_scores_;  // of a prompt that was not told yet
   std::optional<std::string> prompt_;
   std::vector<PixelsPtr> pictures_;
   std::optional<text::OutputParser> parser_;  // where the request wants its answer taken apart

@@ -10,6 +10,17 @@ namespace {
 
 constexpr int32_t kMostPictures = 1024;
 
+// Of a step's tokens, those of prompts where others generate: one in this many. A GPU takes few
+// tokens nearly as long as many.
+constexpr int64_t kBesideShare = 4;
+constexpr int64_t kBesideShareOfGpu = 2;
+
+// Rows of a tile that GPUs multiply by.
+constexpr int64_t kRowTileOfGpu = 128;
+
+// Bytes of a step's logits of prompts, at most.
+constexpr int64_t kScoredBytes = int64_t{128} << 20;
+
 // Bytes that the caches take for a token.
 int64_t token_bytes(const TextModel& text, const TextModel* draft, const LlmOptions& options) {
   const int64_t own = cache_token_bytes(*text.model, options.kv_dtype);
@@ -46,6 +57,17 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
   check(options.cache_tokens >= context && options.cache_tokens <= most, "cache_tokens",
         options.cache_tokens, " is outside of ", context, " (the context) to ", most);
   return options;
+}
+
+SchedulerOptions scheduling(const LlmOptions& options, const Device& device, int64_t vocab) {
+  const bool host = device.host_accessible();
+  const int64_t share = host ? kBesideShare : kBesideShareOfGpu;
+  const int64_t row_bytes = vocab * static_cast<int64_t>(sizeof(float));
+  return {.max_running = options.max_running,
+          .step_tokens = options.step_tokens,
+          .beside_tokens = std::max<int64_t>(options.step_tokens / share, 1),
+          .scored_tokens = std::max<int64_t>(kScoredBytes / row_bytes, 1),
+          .row_tile = host ? 1 : kRowTileOfGpu};
 }
 
 }  // namespace rbee::engine

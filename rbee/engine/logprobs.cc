@@ -24,17 +24,19 @@ RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen, int64_t c
   return out;
 }
 
-RowLogprobs logprobs_of(const Leaders& leaders, int32_t chosen, int64_t count) {
+RowLogprobs logprobs_of(const Leaders& leaders, TokenLogit chosen, int64_t count) {
   const double log_sum = double{leaders.values.front()} + std::log(double{leaders.sum});
-  const auto logprob = [&](size_t i) {
-    return static_cast<float>(double{leaders.values[i]} - log_sum);
-  };
+  const auto logprob = [&](float logit) { return static_cast<float>(double{logit} - log_sum); };
+  RowLogprobs out{.chosen = {chosen.id, logprob(chosen.logit)}, .top = {}};
+  const auto most = std::min(static_cast<size_t>(count), leaders.values.size());
+  for (size_t i = 0; i < most; ++i) out.top.push_back({leaders.ids[i], logprob(leaders.values[i])});
+  return out;
+}
+
+RowLogprobs logprobs_of(const Leaders& leaders, int32_t chosen, int64_t count) {
   const auto at = static_cast<size_t>(std::ranges::find(leaders.ids, chosen) - leaders.ids.begin());
   RB_ASSERT(at < leaders.ids.size());
-  RowLogprobs out{.chosen = {chosen, logprob(at)}, .top = {}};
-  const auto most = std::min(static_cast<size_t>(count), leaders.values.size());
-  for (size_t i = 0; i < most; ++i) out.top.push_back({leaders.ids[i], logprob(i)});
-  return out;
+  return logprobs_of(leaders, TokenLogit{chosen, leaders.values[at]}, count);
 }
 
 }  // namespace rbee::engine

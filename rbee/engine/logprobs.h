@@ -22,8 +22,14 @@ struct RowLogprobs {
 
 // Of a row as the model gave it, with `count` likeliest tokens.
 RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen, int64_t count);
-// The same from the row's largest logits. Leaders::sum is at the scale 1; `chosen` is one of the
-// leaders, of which there are at least `count`.
+// The same from the row's largest logits, of which there are at least `count`, and the chosen
+// token's own. Leaders::sum is at the scale 1.
+struct TokenLogit {
+  int32_t id;
+  float logit;
+};
+RowLogprobs logprobs_of(const Leaders& leaders, TokenLogit chosen, int64_t count);
+// Of a token that is one of the leaders.
 RowLogprobs logprobs_of(const Leaders& leaders, int32_t chosen, int64_t count);
 
 }  // namespace rbee::engine

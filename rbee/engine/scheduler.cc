@@ -41,6 +41,7 @@ Scheduler::Scheduler(KvBlockPool& pool, const SchedulerOptions& options)
   check(options.step_tokens >= options.max_running, "step_tokens", options.step_tokens,
         " is below the ", options.max_running, " requests that share a step");
   check(options.beside_tokens >= 1, "beside_tokens", options.beside_tokens, " is below 1");
+  check(options.scored_tokens >= 1, "scored_tokens", options.scored_tokens, " is below 1");
   check(options.row_tile >= 1, "row_tile", options.row_tile, " is below 1");
 }
 
@@ -68,7 +69,9 @@ bool Scheduler::join() {
   TicketPtr ticket = waiting_.front();
   Sequence& sequence = ticket->sequence;
   std::vector<int32_t> memory;
-  const int64_t found = sequence.kv.adopt(compared(sequence, sequence.length(), memory));
+  // What is in the cache has no logits.
+  const int64_t most = sequence.scores() ? sequence.scored + 1 : sequence.length();
+  const int64_t found = sequence.kv.adopt(compared(sequence, most, memory));
   // A block is left to each of the others, or the newcomer would soon be thrown out again.
   const auto spare = static_cast<int64_t>(running_.size());
   if (!sequence.kv.reserve(sequence.length()) || pool_.available() < spare) {
@@ -110,18 +113,25 @@ void Scheduler::make_room() {
 // half for those with the fewest tokens left, so that none waits for the end of a long one.
 void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
   if (prompts.empty()) return;
+  int64_t scored_budget = options_.scored_tokens;
+  const auto take = [&](const Part& part, int64_t count) {
+    budget = std::max<int64_t>(budget - count, 0);
+    if (part.ticket->sequence.scores()) scored_budget = std::max<int64_t>(scored_budget - count, 0);
+  };
   const auto give = [&](Part& part, int64_t most) {
-    const int64_t count = std::min({part.ticket->sequence.ready() - part.count, most, budget});
+    const Sequence& sequence = part.ticket->sequence;
+    int64_t count = std::min({sequence.ready() - part.count, most, budget});
+    if (sequence.scores()) count = std::min(count, scored_budget);
     const int64_t before = part.count;
-    part.count = uncut(part.ticket->sequence, part.count + count);
-    budget -= part.count - before;
+    part.count = uncut(sequence, part.count + count);
+    take(part, part.count - before);
   };
   give(prompts.front(), (budget + 1) / 2);
   if (prompts.front().count == 0) {
     // A picture larger than its half, even than a step: it goes first, whatever it takes.
     const Sequence& sequence = prompts.front().ticket->sequence;
     prompts.front().count = sequence.cut_at(sequence.cached + 1)->end() - sequence.cached;
-    budget = std::max<int64_t>(budget - prompts.front().count, 0);
+    take(prompts.front(), prompts.front().count);
   }
   std::vector<Part*> shortest;
   shortest.reserve(prompts.size());

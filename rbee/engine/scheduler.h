@@ -19,6 +19,9 @@ struct SchedulerOptions {
   int32_t max_running = 1;      // tickets that share a step
   int64_t step_tokens = 512;    // tokens of a step at most, unless a picture has more
   int64_t beside_tokens = 128;  // prompt tokens of a step in which tickets generate, at most
+  // Tokens of a step, unless a picture has more, of prompts whose logits are wanted: what bounds
+  // the logits' memory.
+  int64_t scored_tokens = 512;
   // Rows that products take at a time: generation beside prompts is filled up to a multiple.
   int64_t row_tile = 1;
 };

@@ -63,11 +63,16 @@ class Sequence {
     return (span == nullptr ? length() : std::max(span->first, cached)) - cached;
   }
 
+  // Whether somebody waits for logits of its prompt.
+  bool scores() const { return scored < score_end; }
+
   std::vector<int32_t> tokens;        // prompt, then generated
   std::vector<PictureSpan> pictures;  // of the prompt, in order
   int64_t cached = 0;                 // leading tokens whose keys and values are in the cache
   int64_t draft_cached = 0;           // the same of a draft model's cache, in the same blocks
-  std::vector<LoraUse> lora;          // that its tokens take
+  // Logits behind the tokens [scored, score_end) are wanted, whatever the cache holds.
+  int64_t scored = 0, score_end = 0;
+  std::vector<LoraUse> lora;  // that its tokens take
   KvTable kv;
 };
 

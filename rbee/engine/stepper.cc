@@ -32,6 +32,9 @@ nn::KvCacheOptions cache_options(const models::LanguageModel& model,
 // memory by; the one unused for the longest goes first.
 constexpr size_t kRecordedSteps = 64;
 constexpr int64_t kRecordedRows = 512;
+// Of a sequence in such a step: more come when logits of prompts are wanted, never in the same
+// number again.
+constexpr int64_t kMostRecordedTokens = 65;
 
 int64_t most_tokens(std::span<const Stepper::Work> work) {
   return std::ranges::max_element(work, {}, &Stepper::Work::count)->count;
@@ -311,8 +314,10 @@ bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> lo
   });
   if (in_pictures) return false;
   const int64_t tokens = most_tokens(work);
-  return tokens == 1 || recorded_sequences(std::ssize(work)) * recorded_tokens(tokens) <=
-                            2 * std::ssize(logit_rows);
+  if (tokens == 1) return true;
+  return tokens <= kMostRecordedTokens &&
+         recorded_sequences(std::ssize(work)) * recorded_tokens(tokens) <=
+             2 * std::ssize(logit_rows);
 }
 
 void Stepper::run_once(const Indices& indices, const LeadersWanted& wanted) {

@@ -211,6 +211,14 @@ std::string TextModel::prompt_of(const Request& request) const {
 }
 
 TextModel::Encoded TextModel::encode(const Request& request, std::string_view prompt) const {
+  if (!request.prompt_ids.empty()) {
+    const int64_t known = std::min<int64_t>(tokenizer->vocab_size(), info.vocab_size);
+    for (const int32_t id : request.prompt_ids) {
+      check(id >= 0 && id < known, "prompt", "token ", id, " is outside of the ", known,
+            " known ones");
+    }
+    return {request.prompt_ids, {}};
+  }
   const auto tokens_of = [&](std::string_view text) {
     return tokenizer->encode(text, {.add_special = request.messages.empty()});
   };

@@ -48,9 +48,9 @@ struct TextModel {
   // The text that a request goes on from: its messages through the chat template, or its raw
   // prompt. Throws invalid_argument.
   std::string prompt_of(const Request& request) const;
-  // Token ids of that text; the template has written the special tokens itself, around a raw prompt
-  // come those that the model wants. Throws invalid_argument where the text has no place, or too
-  // many, for the request's pictures.
+  // Token ids of that text, or those that the request has; the template has written the special
+  // tokens itself, around a raw prompt come those that the model wants. Throws invalid_argument for
+  // unknown ids, and where the text has no place, or too many, for the request's pictures.
   struct Encoded {
     std::vector<text::TokenId> tokens;
     std::vector<int64_t> pictures;  // the first of the info.picture_tokens tokens of each

@@ -68,6 +68,12 @@ void RowsWanted::add(const Sampler& sampler, std::optional<int32_t> logprobs, in
   scales_.resize(scales_.size() + static_cast<size_t>(rows), own.sum ? sampler.scale() : 1.0f);
 }
 
+void RowsWanted::add_scored(int32_t top, int64_t rows) {
+  count_ = std::max<int64_t>({count_, top, 1});
+  sums_ = true;
+  scales_.resize(scales_.size() + static_cast<size_t>(rows), 1.0f);
+}
+
 LeadersWanted RowsWanted::leaders() const {
   LeadersWanted out{.count = 0, .vocab = vocab_, .scales = {}};
   if (count_ == 0) return out;
@@ -80,6 +86,21 @@ Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const Ste
                     const LogitRow& row) {
   const std::optional<Chosen> chosen = choose_from_leaders(sampler, logprobs, logits, row);
   return chosen ? *chosen : choose_from_row(sampler, logprobs, logits, row);
+}
+
+RankedToken score_token(int32_t id, int32_t top, const StepLogits& logits, int64_t row) {
+  const Leaders leaders = row_of(logits, row);
+  for (const int32_t leader : leaders.ids) check_from_device(leader, logits.wanted.vocab);
+  if (std::ranges::find(leaders.ids, id) != leaders.ids.end()) {
+    const auto at = std::ranges::find(leaders.ids, id) - leaders.ids.begin();
+    const float logit = leaders.values[static_cast<size_t>(at)];
+    const auto first = std::ranges::find(leaders.values, logit) - leaders.values.begin();
+    return {logprobs_of(leaders, id, top), static_cast<int32_t>(first) + 1};
+  }
+  const std::span<const float> all = whole_row(logits, row);
+  const float logit = all[static_cast<size_t>(id)];
+  const auto larger = std::ranges::count_if(all, [logit](float other) { return other > logit; });
+  return {logprobs_of(leaders, TokenLogit{id, logit}, top), static_cast<int32_t>(larger) + 1};
 }
 
 }  // namespace rbee::engine

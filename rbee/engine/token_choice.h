@@ -33,6 +33,8 @@ class RowsWanted {
 
   // The next `rows` rows. logprobs: see Request::logprobs.
   void add(const Sampler& sampler, std::optional<int32_t> logprobs, int64_t rows);
+  // The next `rows` rows, each for score_token() with so many likeliest.
+  void add_scored(int32_t top, int64_t rows);
   // What to look for on the device; count = 0: nothing, samplers will read whole rows. Valid as
   // long as this.
   LeadersWanted leaders() const;
@@ -53,5 +55,14 @@ struct Chosen {
 // internal for what a failing device gives.
 Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,
                     const LogitRow& row);
+
+// A token that follows a row, whatever samplers would have chosen.
+struct RankedToken {
+  RowLogprobs scored;
+  int32_t rank;  // 1 + the tokens of larger logits
+};
+// row: one of add_scored(). The whole row is read where the token is not among the leaders. Throws
+// internal for what a failing device gives.
+RankedToken score_token(int32_t id, int32_t top, const StepLogits& logits, int64_t row);
 
 }  // namespace rbee::engine

@@ -36,7 +36,7 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<std::pair<std::string, std::function<void(Request&)>>> cases = {
       {"prompt", [](Request& r) { r.prompt.clear(); }},
-      {"max_tokens", [](Request& r) { r.max_tokens = 0; }},
+      {"max_tokens", [](Request& r) { r.max_tokens = -1; }},
       {"temperature", [](Request& r) { r.sampling.temperature = 2.1f; }},
       {"temperature", [&](Request& r) { r.sampling.temperature = nan; }},
       {"top_p", [](Request& r) { r.sampling.top_p = -0.1f; }},
@@ -70,6 +70,8 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
       {"samplers",
        [](Request& r) { r.sampling.samplers = {SamplerKind::top_k, SamplerKind::top_k}; }},
       {"logprobs", [](Request& r) { r.logprobs = 21; }},
+      {"prompt_logprobs", [](Request& r) { r.prompt_logprobs = 21; }},
+      {"prompt_logprobs", [](Request& r) { r.prompt_logprobs = -1; }},
       {"stop", [](Request& r) { r.stop = {""}; }},
       {"stop", [](Request& r) { r.stop = {std::string(101, 'x')}; }},
       {"stop", [](Request& r) { r.stop.assign(17, "x"); }},

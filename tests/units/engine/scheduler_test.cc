@@ -36,12 +36,14 @@ class SchedulerTest : public ::testing::Test {
     std::string client = "c";
     int32_t priority = 0;
     int32_t first_token = -1;  // of tokens that count up; negative: its own
+    int64_t score_end = 0;     // of the sequence
   };
   void submit(const std::string& name, const Submitted& options) {
     auto ticket = std::make_shared<Named>(*pool_, name, options.client, options.priority);
     const int32_t first =
         options.first_token >= 0 ? options.first_token : 10000 * (1 + std::ssize(tickets_));
     for (int32_t i = 0; i < options.tokens; ++i) ticket->sequence.tokens.push_back(first + i);
+    ticket->sequence.score_end = options.score_end;
     tickets_[name] = ticket;
     scheduler_->add(ticket);
   }
@@ -61,6 +63,7 @@ class SchedulerTest : public ::testing::Test {
       EXPECT_LE((sequence.cached + part.count - 1) / pool_->block_size(),
                 std::ssize(sequence.kv.blocks()) - 1);
       sequence.cached += part.count;
+      sequence.scored = std::min(std::max(sequence.scored, sequence.cached), sequence.score_end);
     }
     Scheduler::publish(parts);
     for (const Scheduler::Part& part : parts) {
@@ -208,6 +211,32 @@ TEST_F(SchedulerTest, WithoutBlocksTheLastLosesItsOwnAndIsEvaluatedAnew) {
   EXPECT_THAT(again, ElementsAre("later 1", "new 3"));
   EXPECT_EQ(tickets_["new"]->sequence.length(), 8);
   EXPECT_EQ(scheduler_->counts().preemptions, 1u);
+}
+
+TEST_F(SchedulerTest, PromptsWhoseLogitsAreWantedShareABudgetOfTheirOwn) {
+  start(32, 4, {.max_running = 3, .step_tokens = 32, .beside_tokens = 32, .scored_tokens = 5});
+  for (const char* name : {"a", "b"}) submit(name, {.tokens = 12, .score_end = 11});
+  submit("plain", {.tokens = 8});
+  EXPECT_THAT(step(), ElementsAre("a 5", "plain 8"));
+  EXPECT_THAT(step(), ElementsAre("plain 1", "a 5"));
+  EXPECT_THAT(step(), ElementsAre("plain 1", "a 2", "b 3"));
+}
+
+TEST_F(SchedulerTest, WhereLogitsAreWantedNothingComesFromTheCache) {
+  start(32, 4, {.max_running = 2, .step_tokens = 32, .beside_tokens = 32, .scored_tokens = 6});
+  submit("first", {.tokens = 12, .first_token = 50});
+  EXPECT_THAT(step(), ElementsAre("first 12"));
+  submit("scored", {.tokens = 12, .first_token = 50, .score_end = 11});
+  EXPECT_THAT(step(), ElementsAre("first 1", "scored 6"));
+  EXPECT_EQ(scheduler_->counts().prefix_hits, 0u);
+  // What has been scored may come from there: the first block of six tokens.
+  Sequence& sequence = tickets_["scored"]->sequence;
+  remove("scored");
+  sequence.cached = 0;
+  scheduler_->add(tickets_["scored"]);
+  EXPECT_THAT(step(), ElementsAre("first 1", "scored 6"));
+  EXPECT_EQ(scheduler_->counts().prefix_hits, 4u);
+  EXPECT_EQ(sequence.cached, 10);
 }
 
 TEST_F(SchedulerTest, ThePriorityDecidesWhoIsPreempted) {

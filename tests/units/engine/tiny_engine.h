@@ -50,6 +50,11 @@ class Recorder final : public EventSink {
     started = event;
     ++starts;
   }
+  void on_prompt(const std::vector<PromptToken>& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    prompt = event;
+    ++prompts;
+  }
   void on_token(const TokenText& event) noexcept override {
     const std::lock_guard lock(mutex_);
     indices_follow &= event.index == pieces++;
@@ -81,6 +86,8 @@ class Recorder final : public EventSink {
   std::optional<Failed> failed;
   std::string text;
   std::vector<ScoredChoice> tokens;
+  std::vector<PromptToken> prompt;
+  int prompts = 0;
   int starts = 0;
   int pieces = 0;
   int ends = 0;
