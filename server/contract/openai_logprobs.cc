@@ -37,12 +37,44 @@ bool begins_character(char byte) {
 
 }  // namespace
 
+int64_t character_count(std::string_view text) {
+  return std::ranges::count_if(text, begins_character);
+}
+
 int64_t character_count(const std::vector<OpenAiScored>& tokens) {
   int64_t count = 0;
-  for (const OpenAiScored& scored : tokens) {
-    count += std::ranges::count_if(scored.chosen.bytes, begins_character);
-  }
+  for (const OpenAiScored& scored : tokens) count += character_count(scored.chosen.bytes);
   return count;
+}
+
+OpenAiLogprobs echoed_logprobs(const std::vector<OpenAiScored>& prompt, std::string_view echo,
+                               int32_t top) {
+  OpenAiLogprobs out{.tokens = prompt, .offset = character_count(echo) - character_count(prompt)};
+  for (OpenAiScored& scored : out.tokens) {
+    if (std::ssize(scored.top) > top) scored.top.resize(static_cast<size_t>(top));
+  }
+  return out;
+}
+
+Json prompt_logprobs_json(const std::vector<OpenAiScored>& prompt, int32_t top) {
+  Json out = Json::array();
+  const auto entry = [](const OpenAiToken& token, int32_t rank) -> Json {
+    return {{"logprob", number(token.logprob)}, {"rank", rank}, {"decoded_token", token.bytes}};
+  };
+  for (const OpenAiScored& scored : prompt) {
+    if (!scored.known) {
+      out.push_back(nullptr);
+      continue;
+    }
+    Json tokens = Json::object();
+    tokens[std::to_string(scored.chosen.id)] = entry(scored.chosen, scored.rank.value_or(0));
+    for (int32_t i = 0; i < std::min<int64_t>(top, std::ssize(scored.top)); ++i) {
+      const OpenAiToken& token = scored.top[static_cast<size_t>(i)];
+      if (token.id != scored.chosen.id) tokens[std::to_string(token.id)] = entry(token, i + 1);
+    }
+    out.push_back(std::move(tokens));
+  }
+  return out;
 }
 
 Json logprobs_json(bool chat, const OpenAiLogprobs& logprobs) {
@@ -52,12 +84,12 @@ Json logprobs_json(bool chat, const OpenAiLogprobs& logprobs) {
   int64_t offset = logprobs.offset;
   for (const OpenAiScored& scored : logprobs.tokens) {
     names.push_back(scored.chosen.bytes);
-    figures.push_back(number(scored.chosen.logprob));
+    figures.push_back(scored.known ? number(scored.chosen.logprob) : Json(nullptr));
     Json top = Json::object();
     for (const OpenAiToken& token : scored.top) top[token.bytes] = number(token.logprob);
-    tops.push_back(std::move(top));
-    at.push_back(offset);
-    offset += std::ranges::count_if(scored.chosen.bytes, begins_character);
+    tops.push_back(scored.known ? std::move(top) : Json(nullptr));
+    at.push_back(std::max<int64_t>(offset, 0));
+    offset += character_count(scored.chosen.bytes);
   }
   return {{"tokens", std::move(names)},
           {"token_logprobs", std::move(figures)},

@@ -17,6 +17,7 @@ using nlohmann::json;
 constexpr int32_t kCompletionTokens = 16;  // OpenAI's default
 constexpr int32_t kMaxLogprobs = 20;
 constexpr int32_t kMaxChoices = 32;
+constexpr size_t kMaxPrompts = 128;
 
 // What only its neutral values are taken of.
 struct Neutral {
@@ -26,7 +27,6 @@ struct Neutral {
 
 const std::vector<Neutral>& neutral_fields() {
   static const std::vector<Neutral> fields = {
-      {"echo", {false}},
       {"suffix", {""}},
       {"functions", {json::array()}},
       {"modalities", {json::array({"text"})}},
@@ -38,6 +38,9 @@ const std::vector<Neutral>& neutral_fields() {
 void refuse_what_is_not_done(ObjectReader& reader, bool chat) {
   if (const json* tools = reader.find("tools"); !chat && tools != nullptr) {
     reader.note("tools", "unsupported", "are for chats", tools);
+  }
+  if (const json* echo = reader.find("echo"); chat && echo != nullptr && *echo != false) {
+    reader.note("echo", "unsupported", "is for completions", echo);
   }
   for (const Neutral& neutral : neutral_fields()) {
     const json* value = reader.find(neutral.field);
@@ -89,17 +92,48 @@ void read_messages(ObjectReader& reader, std::vector<FieldError>& errors,
   }
 }
 
-void read_prompt(ObjectReader& reader, GenerateRequest& request) {
-  const json* value = reader.find("prompt");
-  if (value != nullptr && value->is_array() && value->size() == 1) value = &value->front();
-  if (value == nullptr) {
-    reader.note("prompt", "required", "is missing", nullptr);
-  } else if (!value->is_string()) {
-    reader.note("prompt", "type(string)", "must be a string, or an array of one", value);
-  } else if (value->get_ref<const std::string&>().empty()) {
-    reader.note("prompt", "non_empty", "is empty", value);
+// Token ids; notes what is none.
+std::vector<int32_t> read_ids(const json& list, const std::string& name, ObjectReader& reader) {
+  std::vector<int32_t> out;
+  for (const json& id : list) {
+    const bool fits = id.is_number_unsigned() && id.get<uint64_t>() <= INT32_MAX;
+    if (!fits) {
+      reader.note(cat(name, "[", out.size(), "]"), cat("range(0..=", INT32_MAX, ")"),
+                  cat("must be a token: an integer from 0 to ", INT32_MAX), &id);
+      return {};
+    }
+    out.push_back(id.get<int32_t>());
+  }
+  return out;
+}
+
+SentPrompt read_one_prompt(const json& value, const std::string& name, ObjectReader& reader) {
+  SentPrompt out;
+  if (!value.is_string() && !value.is_array()) {
+    reader.note(name, "type(string)", "must be a string, an array of tokens, or an array of these",
+                &value);
+  } else if (value.empty() || value == "") {
+    reader.note(name, "non_empty", "is empty", &value);
+  } else if (value.is_string()) {
+    out.text = value.get<std::string>();
   } else {
-    request.prompt = value->get<std::string>();
+    out.ids = read_ids(value, name, reader);
+  }
+  return out;
+}
+
+// A text, its tokens, or a list of either.
+void read_prompts(ObjectReader& reader, OpenAiRequest& request) {
+  const json* value = reader.find("prompt");
+  if (value == nullptr) return reader.note("prompt", "required", "is missing", nullptr);
+  const bool list = value->is_array() && !value->empty() && !value->front().is_number();
+  if (!list) return request.prompts.push_back(read_one_prompt(*value, "prompt", reader));
+  if (value->size() > kMaxPrompts) {
+    return reader.note("prompt", cat("max_count(", kMaxPrompts, ")"),
+                       cat("holds more than ", kMaxPrompts, " prompts"), value);
+  }
+  for (size_t i = 0; i < value->size(); ++i) {
+    request.prompts.push_back(read_one_prompt((*value)[i], cat("prompt[", i, "]"), reader));
   }
 }
 
@@ -129,6 +163,31 @@ void read_logprobs(ObjectReader& reader, OpenAiRequest& request) {
   if (wanted) request.generate.logprobs = top.value_or(0);
 }
 
+// "prompt_logprobs", and what `echo` shows of the prompt.
+void read_prompt_logprobs(ObjectReader& reader, OpenAiRequest& request) {
+  GenerateRequest& generate = request.generate;
+  request.prompt_logprobs = reader.integer("prompt_logprobs", {0, kMaxLogprobs});
+  if (request.prompt_logprobs && *generate.stream) {
+    reader.note("prompt_logprobs", "exclusive(stream)", "cannot be streamed",
+                reader.find("prompt_logprobs"));
+  }
+  generate.prompt_logprobs = request.prompt_logprobs;
+  if (!request.echo || !generate.logprobs) return;
+  generate.prompt_logprobs = std::max(*generate.logprobs, generate.prompt_logprobs.value_or(0));
+}
+
+// 0 where the prompt is what is asked about.
+void read_max_tokens(ObjectReader& reader, OpenAiRequest& request) {
+  const bool about_prompt = request.echo || reader.find("prompt_logprobs") != nullptr;
+  const int32_t least = !request.chat && about_prompt ? 0 : 1;
+  std::optional<int32_t>& most = request.generate.max_tokens;
+  most = reader.integer("max_tokens", {least, INT32_MAX});
+  // The newer name.
+  const auto newer = reader.integer("max_completion_tokens", {least, INT32_MAX});
+  if (!most) most = newer;
+  if (!most) most = request.chat ? INT32_MAX : kCompletionTokens;
+}
+
 void read_choices(ObjectReader& reader, OpenAiRequest& request) {
   request.choices = reader.integer("n", {1, kMaxChoices}).value_or(1);
   request.best_of = request.choices;
@@ -154,14 +213,12 @@ OpenAiRequest parse(std::string_view body, bool chat) {
     read_tools(reader, body, ToolSpelling::openai_chat, request.chat);
     read_template_variables(reader, body, request.chat);
   } else {
-    read_prompt(reader, request);
+    read_prompts(reader, out);
+    out.echo = reader.boolean("echo").value_or(false);
   }
   refuse_what_is_not_done(reader, chat);
   read_adapters(reader, errors, request);
-  request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
-  const auto newer = reader.integer("max_completion_tokens", {1, INT32_MAX});  // the newer name
-  if (!request.max_tokens) request.max_tokens = newer;
-  if (!request.max_tokens) request.max_tokens = chat ? INT32_MAX : kCompletionTokens;
+  read_max_tokens(reader, out);
   read_sampling(reader, request);
   if (!request.temperature) request.temperature = 1.0f;
   if (!request.top_p) request.top_p = 1.0f;
@@ -171,6 +228,7 @@ OpenAiRequest parse(std::string_view body, bool chat) {
   request.constraint = read_constraint(reader, body, errors);
   read_stream(reader, errors, out);
   read_logprobs(reader, out);
+  read_prompt_logprobs(reader, out);
   read_choices(reader, out);
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return out;

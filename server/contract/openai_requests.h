@@ -7,12 +7,23 @@
 
 namespace rbee::server {
 
+// What a completion goes on from.
+struct SentPrompt {
+  std::string text;          // empty: the tokens
+  std::vector<int32_t> ids;  // empty: the text
+};
+
 struct OpenAiRequest {
-  GenerateRequest generate;    // OpenAI's defaults are filled in; `stream` says whether to stream
-  bool chat = false;           // POST /v1/chat/completions, else /v1/completions
-  bool include_usage = false;  // a last piece of the stream counts tokens
-  int32_t choices = 1;         // `n`
-  int32_t best_of = 1;         // answers made, of which `choices` are given; at least that
+  // OpenAI's defaults are filled in; `stream` says whether to stream. Of a completion the prompt is
+  // in `prompts`. prompt_logprobs: as many as `echo` and the field want.
+  GenerateRequest generate;
+  std::vector<SentPrompt> prompts = {};         // of a completion: each is answered
+  bool echo = false;                            // the prompt is in front of the answer
+  std::optional<int32_t> prompt_logprobs = {};  // the field
+  bool chat = false;                            // POST /v1/chat/completions, else /v1/completions
+  bool include_usage = false;                   // a last piece of the stream counts tokens
+  int32_t choices = 1;                          // `n`, of each prompt
+  int32_t best_of = 1;  // answers made, of which `choices` are given; at least that
 };
 
 // A body of POST /v1/chat/completions. Fields that ask for what the worker does not do are

@@ -49,15 +49,28 @@ Json envelope(const OpenAiAnswer& answer, const char* chat_object) {
           {"model", answer.model}};
 }
 
+OpenAiLogprobs shown_logprobs(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
+  if (!answer.logprobs) return {};
+  if (!answer.echo) return choice.logprobs;
+  OpenAiLogprobs out =
+      echoed_logprobs(choice.prompt->scored, choice.prompt->text, *answer.logprobs);
+  const std::vector<OpenAiScored>& more = choice.logprobs.tokens;
+  out.tokens.insert(out.tokens.end(), more.begin(), more.end());
+  return out;
+}
+
 Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
   Json out = {{"index", choice.index}};
   if (answer.chat) {
     out["message"] = message_json(choice);
   } else {
-    out["text"] = choice.text;
+    out["text"] = answer.echo ? choice.prompt->text + choice.text : choice.text;
   }
-  out["logprobs"] = logprobs_json(answer.chat, choice.logprobs);
+  out["logprobs"] = logprobs_json(answer.chat, shown_logprobs(answer, choice));
   out["finish_reason"] = finish_reason(choice.end);
+  if (!answer.chat && answer.prompt_logprobs) {
+    out["prompt_logprobs"] = prompt_logprobs_json(choice.prompt->scored, *answer.prompt_logprobs);
+  }
   return out;
 }
 
@@ -96,7 +109,18 @@ std::string openai_text_json(const OpenAiAnswer& answer, const std::vector<OpenA
   out["choices"] = Json::array();
   for (const OpenAiChoice& choice : choices) out["choices"].push_back(choice_json(answer, choice));
   out["usage"] = usage_json(usage);
+  if (answer.chat && answer.prompt_logprobs) {
+    out["prompt_logprobs"] =
+        prompt_logprobs_json(choices.front().prompt->scored, *answer.prompt_logprobs);
+  }
   return dump(out);
+}
+
+std::string openai_echo_json(const OpenAiAnswer& answer, int32_t index,
+                             const OpenAiPrompt& prompt) {
+  OpenAiLogprobs logprobs;
+  if (answer.logprobs) logprobs = echoed_logprobs(prompt.scored, prompt.text, *answer.logprobs);
+  return openai_piece_json(answer, index, prompt.text, logprobs);
 }
 
 std::string openai_role_json(const OpenAiAnswer& answer, int32_t index) {

@@ -16,7 +16,16 @@ struct OpenAiAnswer {
   bool chat = false;  // of chat completions, else of completions
   std::string id;
   std::string model;
-  int64_t created = 0;  // seconds since 1970
+  int64_t created = 0;                          // seconds since 1970
+  bool echo = false;                            // the prompt is in front of a completion
+  std::optional<int32_t> logprobs = {};         // shown, with so many likeliest
+  std::optional<int32_t> prompt_logprobs = {};  // the same of the prompt's tokens
+};
+
+// What an answer shows of its prompt.
+struct OpenAiPrompt {
+  std::string text;                       // where it is echoed
+  std::vector<OpenAiScored> scored = {};  // its tokens, where they are asked for
 };
 
 struct OpenAiUsage {
@@ -31,14 +40,16 @@ struct OpenAiChoice {
   std::vector<SentCall> calls;
   EndEvent end;
   OpenAiLogprobs logprobs;
+  const OpenAiPrompt* prompt = nullptr;  // of an answer in one response; not owned
 };
 
 // The whole answer.
 std::string openai_text_json(const OpenAiAnswer& answer, const std::vector<OpenAiChoice>& choices,
                              const OpenAiUsage& usage);
-// Pieces of a stream, each of the choice `index`: the first of a chat, which says who speaks; text;
-// the last one's reason; and the count of tokens.
+// Pieces of a stream, each of the choice `index`: the first of a chat, which says who speaks; the
+// prompt, where it is echoed; text; the last one's reason; and the count of tokens.
 std::string openai_role_json(const OpenAiAnswer& answer, int32_t index);
+std::string openai_echo_json(const OpenAiAnswer& answer, int32_t index, const OpenAiPrompt& prompt);
 std::string openai_piece_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
                               const OpenAiLogprobs& logprobs);
 // Of a chat: reasoning; the begin of a call, with id and name; a piece of its arguments.

@@ -87,7 +87,8 @@ struct LoraField {
 
 // Fields that were absent or null are empty; ranges are those of engine.h.
 struct GenerateRequest : SamplingFields {
-  std::string prompt;  // exactly one of prompt and messages
+  std::string prompt;               // exactly one of prompt, prompt_ids and messages
+  std::vector<int32_t> prompt_ids;  // the prompt's tokens; OpenAI's completions only
   std::vector<Message> messages;
   ChatFields chat;
   std::optional<int32_t> max_tokens;
@@ -96,7 +97,8 @@ struct GenerateRequest : SamplingFields {
   std::optional<bool> stream;
   std::optional<bool> speculative;
   std::optional<int32_t> logprobs;  // likeliest tokens shown beside each; OpenAI's routes only
-  std::optional<std::string> user;  // whose turn it is among those who wait
+  std::optional<int32_t> prompt_logprobs;  // the same of the prompt's tokens
+  std::optional<std::string> user;         // whose turn it is among those who wait
   std::optional<int32_t> priority;
   std::string model;  // as sent: an adapter's name, or anything
   std::optional<std::vector<LoraField>> lora;

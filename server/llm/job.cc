@@ -11,14 +11,27 @@ Outcome outcome_of(JobState state) {
 }
 
 OpenAiToken to_wire(const engine::ScoredToken& token) {
-  return {token.text, token.logprob};
+  return {.bytes = token.text, .logprob = token.logprob, .id = token.id};
+}
+
+OpenAiScored to_wire(const engine::ScoredChoice& choice) {
+  OpenAiScored out{.chosen = to_wire(choice.chosen)};
+  for (const engine::ScoredToken& token : choice.top) out.top.push_back(to_wire(token));
+  return out;
 }
 
 std::vector<OpenAiScored> to_wire(const std::vector<engine::ScoredChoice>& choices) {
   std::vector<OpenAiScored> out;
-  for (const engine::ScoredChoice& choice : choices) {
-    out.push_back({to_wire(choice.chosen), {}});
-    for (const engine::ScoredToken& token : choice.top) out.back().top.push_back(to_wire(token));
+  for (const engine::ScoredChoice& choice : choices) out.push_back(to_wire(choice));
+  return out;
+}
+
+std::vector<OpenAiScored> to_wire(const std::vector<engine::PromptToken>& tokens) {
+  std::vector<OpenAiScored> out;
+  for (const engine::PromptToken& token : tokens) {
+    out.push_back(to_wire(token.scored));
+    out.back().known = token.rank > 0;
+    if (out.back().known) out.back().rank = token.rank;
   }
   return out;
 }
@@ -62,6 +75,12 @@ void LlmJob::on_started(const engine::Started& event) noexcept {
                      .seed = event.seed,
                      .prompt_tokens = event.prompt_tokens});
   });
+}
+
+void LlmJob::on_prompt(const std::vector<engine::PromptToken>& tokens) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (over()) return;
+  quietly([&] { reply_->prompt(to_wire(tokens)); });
 }
 
 void LlmJob::on_token(const engine::TokenText& event) noexcept {

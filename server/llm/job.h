@@ -20,6 +20,7 @@ class LlmJob final : public Job, public engine::EventSink {
   // Of its trace. Before the engine has it.
   void describe(const engine::Request& request, const std::string& model);
   void on_started(const engine::Started& event) noexcept override;
+  void on_prompt(const std::vector<engine::PromptToken>& tokens) noexcept override;
   void on_token(const engine::TokenText& event) noexcept override;
   void on_finished(const engine::Finished& event) noexcept override;
   void on_failed(const engine::Failed& event) noexcept override;

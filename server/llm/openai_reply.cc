@@ -6,10 +6,10 @@
 namespace rbee::server {
 namespace {
 
-// The prompt counts once, whatever the number of choices.
-void add(OpenAiUsage& usage, const EndEvent& end) {
-  usage.prompt_tokens = end.prompt_tokens;
-  usage.completion_tokens += end.tokens_out;
+// A prompt counts once, whatever the number of its choices.
+void add(OpenAiChoices& choices, int32_t index, const EndEvent& end) {
+  if (choices.leads(index)) choices.usage.prompt_tokens += end.prompt_tokens;
+  choices.usage.completion_tokens += end.tokens_out;
 }
 
 double mean_logprob(const OpenAiChoice& choice) {
@@ -18,14 +18,24 @@ double mean_logprob(const OpenAiChoice& choice) {
   return sum / static_cast<double>(std::max<size_t>(choice.logprobs.tokens.size(), 1));
 }
 
-// The best ones, numbered in their order; all where all are wanted.
-std::vector<OpenAiChoice> best_of(std::vector<OpenAiChoice> all, size_t wanted) {
+bool better(const OpenAiChoice& a, const OpenAiChoice& b) {
+  return mean_logprob(a) > mean_logprob(b);
+}
+
+// The best ones of each prompt, numbered in their order; all where all are wanted.
+std::vector<OpenAiChoice> best_of(OpenAiChoices& choices) {
+  std::vector<OpenAiChoice> all = std::move(choices.done), out;
   std::ranges::sort(all, {}, &OpenAiChoice::index);
-  if (wanted >= all.size()) return all;
-  std::ranges::stable_sort(all, std::greater<>(), mean_logprob);
-  all.resize(wanted);
-  for (size_t i = 0; i < all.size(); ++i) all[i].index = static_cast<int32_t>(i);
-  return all;
+  for (auto first = all.begin(); first != all.end(); first += choices.each) {
+    const auto end = first + choices.each;
+    if (choices.wanted < choices.each) std::stable_sort(first, end, better);
+    for (auto choice = first; choice != first + choices.wanted; ++choice) {
+      choice->prompt = &choices.prompts[choices.prompt_of(choice->index)];
+      choice->index = static_cast<int32_t>(std::ssize(out));
+      out.push_back(std::move(*choice));
+    }
+  }
+  return out;
 }
 
 // Of the failures of one answer's choices the first is told, and ends the others.
@@ -37,7 +47,26 @@ bool fails_first(OpenAiChoices& choices) {
 }  // namespace
 
 void OpenAiStream::started(const StartedEvent&) {
-  if (choices_->answer.chat) queue_->push_data(openai_role_json(choices_->answer, index_));
+  const OpenAiAnswer& answer = choices_->answer;
+  if (answer.chat) return queue_->push_data(openai_role_json(answer, index_));
+  // The others' first comes when its prompt has been scored.
+  if (!answer.logprobs || !choices_->leads(index_)) push_echo();
+}
+
+void OpenAiStream::prompt(std::vector<OpenAiScored> tokens) {
+  {
+    const std::lock_guard lock(choices_->mutex);
+    choices_->prompts[choices_->prompt_of(index_)].scored = std::move(tokens);
+  }
+  push_echo();
+}
+
+void OpenAiStream::push_echo() {
+  if (!choices_->answer.echo) return;
+  const std::lock_guard lock(choices_->mutex);
+  const OpenAiPrompt& prompt = choices_->prompts[choices_->prompt_of(index_)];
+  queue_->push_data(openai_echo_json(choices_->answer, index_, prompt));
+  logprobs_.offset = character_count(prompt.text);
 }
 
 void OpenAiStream::scored(std::vector<OpenAiScored> tokens) {
@@ -72,7 +101,7 @@ void OpenAiStream::push(std::string json) {
 void OpenAiStream::end(const EndEvent& event, const MetricsEvent&, double) {
   queue_->push_data(openai_finish_json(choices_->answer, index_, event));
   const std::lock_guard lock(choices_->mutex);
-  add(choices_->usage, event);
+  add(*choices_, index_, event);
   if (--choices_->left > 0 || choices_->failed) return;
   if (choices_->include_usage) {
     queue_->push_data(openai_usage_json(choices_->answer, choices_->usage));
@@ -85,6 +114,11 @@ void OpenAiStream::error(const WireError& error, std::string_view message) {
   queue_->push_data(openai_error_json(error.status, error.code, message));
   finish_stream(*queue_);
   choices_->cancel();
+}
+
+void OpenAiText::prompt(std::vector<OpenAiScored> tokens) {
+  const std::lock_guard lock(choices_->mutex);
+  choices_->prompts[choices_->prompt_of(choice_.index)].scored = std::move(tokens);
 }
 
 void OpenAiText::scored(std::vector<OpenAiScored> tokens) {
@@ -110,13 +144,10 @@ void OpenAiText::arguments(int32_t, std::string_view json) {
 void OpenAiText::end(const EndEvent& event, const MetricsEvent&, double) {
   choice_.end = event;
   const std::lock_guard lock(choices_->mutex);
-  add(choices_->usage, event);
+  add(*choices_, choice_.index, event);
   choices_->done.push_back(std::move(choice_));
   if (--choices_->left > 0 || choices_->failed) return;
-  std::vector<OpenAiChoice> shown = best_of(std::move(choices_->done), choices_->wanted);
-  for (OpenAiChoice& choice : shown) {
-    if (!choices_->logprobs) choice.logprobs.tokens.clear();
-  }
+  const std::vector<OpenAiChoice> shown = best_of(*choices_);
   response_->set(json_response(200, openai_text_json(choices_->answer, shown, choices_->usage)));
 }
 

@@ -15,12 +15,17 @@ namespace rbee::server {
 struct OpenAiChoices {
   OpenAiAnswer answer;
   bool include_usage = false;    // of a stream
-  bool logprobs = false;         // shown
-  size_t wanted = 1;             // of the choices, the best by the mean of their log probabilities
+  int32_t each = 1;              // jobs of a prompt; those of a prompt follow one another
+  int32_t wanted = 1;            // of each, the best by the mean of their log probabilities
   std::function<void()> cancel;  // ends all jobs; may be called on any thread
 
-  std::mutex mutex;  // guards what follows
-  size_t left = 1;   // jobs that have not ended
+  // Which prompt the choice `index` answers, and whether it is the first to.
+  size_t prompt_of(int32_t index) const { return static_cast<size_t>(index / each); }
+  bool leads(int32_t index) const { return index % each == 0; }
+
+  std::mutex mutex;                   // guards what follows
+  std::vector<OpenAiPrompt> prompts;  // figures come from the first choice of each
+  size_t left = 1;                    // jobs that have not ended
   bool failed = false;
   OpenAiUsage usage;
   std::vector<OpenAiChoice> done;  // of an answer in one response
@@ -33,6 +38,7 @@ class OpenAiStream final : public Reply {
                int32_t index)
       : queue_(std::move(queue)), choices_(std::move(choices)), index_(index) {}
   void started(const StartedEvent&) override;
+  void prompt(std::vector<OpenAiScored> tokens) override;
   void scored(std::vector<OpenAiScored> tokens) override;
   void token(std::string_view text, int32_t index) override;
   void reasoning(std::string_view text) override;
@@ -43,6 +49,7 @@ class OpenAiStream final : public Reply {
 
  private:
   void push(std::string json);
+  void push_echo();
 
   std::shared_ptr<EventQueue> queue_;
   const std::shared_ptr<OpenAiChoices> choices_;
@@ -59,6 +66,7 @@ class OpenAiText final : public Reply {
     choice_.index = index;
   }
   void started(const StartedEvent&) override {}
+  void prompt(std::vector<OpenAiScored> tokens) override;
   void scored(std::vector<OpenAiScored> tokens) override;
   void token(std::string_view text, int32_t index) override;
   void reasoning(std::string_view text) override;

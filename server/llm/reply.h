@@ -18,6 +18,8 @@ class Reply {
  public:
   virtual ~Reply() = default;
   virtual void started(const StartedEvent& event) = 0;
+  // Before all text: the prompt's tokens, where the request asks for their figures.
+  virtual void prompt(std::vector<OpenAiScored>) {}
   // Before token(): what the text's tokens scored, where the request asks for it.
   virtual void scored(std::vector<OpenAiScored>) {}
   virtual void token(std::string_view text, int32_t index) = 0;

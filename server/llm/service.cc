@@ -30,6 +30,12 @@ std::string choice_id(const std::string& id, int32_t index) {
   return index == 0 ? id : cat(id, "-", index);
 }
 
+// Jobs of all prompts.
+int32_t answers_of(const OpenAiRequest& request) {
+  const auto prompts = static_cast<int32_t>(std::max<size_t>(request.prompts.size(), 1));
+  return prompts * request.best_of;
+}
+
 }  // namespace
 
 std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages) {
@@ -73,6 +79,7 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   engine::Request request;
   request.job_id = job_id;
   request.prompt = wire.prompt;
+  request.prompt_ids = wire.prompt_ids;
   request.messages = to_engine(wire.messages);
   request.chat = to_engine(wire.chat);
   const auto set = [](auto& field, const auto& value) {
@@ -84,6 +91,7 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   request.stop = wire.stop;
   request.constraint = to_engine(wire.constraint);
   request.logprobs = wire.logprobs;
+  request.prompt_logprobs = wire.prompt_logprobs;
   request.speculative = wire.speculative;
   set(request.client, wire.user);
   set(request.priority, wire.priority);
@@ -133,7 +141,10 @@ OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::
   return {.chat = request.chat,
           .id = (request.chat ? "chatcmpl-" : "cmpl-") + id,
           .model = answering_model(request.generate),
-          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
+          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+          .echo = request.echo,
+          .logprobs = request.generate.logprobs,
+          .prompt_logprobs = request.prompt_logprobs};
 }
 
 std::shared_ptr<OpenAiChoices> LlmService::make_choices(const OpenAiRequest& request,
@@ -141,10 +152,17 @@ std::shared_ptr<OpenAiChoices> LlmService::make_choices(const OpenAiRequest& req
   auto out = std::make_shared<OpenAiChoices>();
   out->answer = openai_answer(request, id);
   out->include_usage = request.include_usage;
-  out->logprobs = request.generate.logprobs.has_value();
-  out->wanted = static_cast<size_t>(request.choices);
-  out->left = static_cast<size_t>(request.best_of);
-  out->cancel = choices_canceller(id, request.best_of);
+  out->each = request.best_of;
+  out->wanted = request.choices;
+  out->left = static_cast<size_t>(answers_of(request));
+  out->cancel = choices_canceller(id, answers_of(request));
+  if (request.chat) out->prompts.emplace_back();
+  for (const SentPrompt& prompt : request.prompts) {
+    OpenAiPrompt shown;
+    if (request.echo)
+      shown.text = prompt.ids.empty() ? prompt.text : engine_.detokenize(prompt.ids);
+    out->prompts.push_back(std::move(shown));
+  }
   return out;
 }
 
@@ -154,7 +172,7 @@ std::function<void()> LlmService::choices_canceller(const std::string& id, int32
   };
 }
 
-// All or none of the choices: the others wait for the first one's prompt, to share it.
+// All or none of the choices: the others wait for the first one of their prompt, to share it.
 void LlmService::submit_choices(
     const OpenAiRequest& request, const std::string& id,
     const std::function<std::unique_ptr<Reply>(int32_t index)>& make_reply) {
@@ -162,23 +180,32 @@ void LlmService::submit_choices(
   if (request.best_of > request.choices && !generate.logprobs) generate.logprobs = 0;
   const engine::Request shared = engine_request(generate, id);  // its pictures are read once
   try {
-    for (int32_t i = 0; i < request.best_of; ++i) {
-      auto job = make_job(choice_id(id, i), make_reply(i), nullptr);
+    for (int32_t index = 0; index < answers_of(request); ++index) {
+      auto job = make_job(choice_id(id, index), make_reply(index), nullptr);
+      const int32_t among = index % request.best_of;
       engine::Request one = shared;
       one.job_id = job->id();
-      if (one.sampling.seed) *one.sampling.seed += static_cast<uint64_t>(i);
-      if (i > 0) one.follows = id;
+      if (!request.prompts.empty()) {
+        const SentPrompt& prompt = request.prompts[static_cast<size_t>(index / request.best_of)];
+        one.prompt = prompt.text;
+        one.prompt_ids = prompt.ids;
+      }
+      if (one.sampling.seed) *one.sampling.seed += static_cast<uint64_t>(among);
+      if (among > 0) {
+        one.follows = choice_id(id, index - among);
+        one.prompt_logprobs = std::nullopt;  // they are the first one's
+      }
       hand_over(std::move(one), job);
     }
   } catch (...) {
-    choices_canceller(id, request.best_of)();
+    choices_canceller(id, answers_of(request))();
     throw;
   }
 }
 
 std::shared_ptr<EventQueue> LlmService::openai_stream(const OpenAiRequest& request) {
   const std::string id = new_job_id();
-  auto events = std::make_shared<EventQueue>(choices_canceller(id, request.best_of));
+  auto events = std::make_shared<EventQueue>(choices_canceller(id, answers_of(request)));
   const auto choices = make_choices(request, id);
   submit_choices(request, id, [&](int32_t index) {
     return std::make_unique<OpenAiStream>(events, choices, index);
@@ -188,7 +215,7 @@ std::shared_ptr<EventQueue> LlmService::openai_stream(const OpenAiRequest& reque
 
 std::shared_ptr<DelayedResponse> LlmService::openai_text(const OpenAiRequest& request) {
   const std::string id = new_job_id();
-  auto response = std::make_shared<DelayedResponse>(choices_canceller(id, request.best_of));
+  auto response = std::make_shared<DelayedResponse>(choices_canceller(id, answers_of(request)));
   const auto choices = make_choices(request, id);
   submit_choices(request, id, [&](int32_t index) {
     return std::make_unique<OpenAiText>(response, choices, index);

@@ -26,6 +26,7 @@ struct Script {
   std::chrono::milliseconds pause{0};  // after each piece
   int32_t max_pictures = 0;            // of the model
   std::vector<std::vector<engine::ScoredChoice>> tokens = {};  // of each piece
+  std::vector<engine::PromptToken> prompt_tokens = {};
   bool hold_before = false;  // wait for release() before the first event
   bool hold_after = false;   // wait for release() or a cancel after the pieces
   engine::StopReason reason = engine::StopReason::eos;

@@ -202,8 +202,7 @@ TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
     EXPECT_EQ(response.status, 400) << field;
     EXPECT_EQ(json::parse(response.body).at("error").at("param"), param) << response.body;
   }
-  for (const char* body :
-       {R"({})", R"({"prompt":""})", R"({"prompt":["a","b"]})", R"({"prompt":[1,2]})"}) {
+  for (const char* body : {R"({})", R"({"prompt":""})", R"({"prompt":{"a":"b"}})"}) {
     const RawResponse response = worker.post(kCompletions, body);
     EXPECT_EQ(response.status, 400) << body;
     EXPECT_EQ(json::parse(response.body).at("error").at("param"), "prompt") << body;

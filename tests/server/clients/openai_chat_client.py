@@ -52,6 +52,42 @@ def check_completions(client, model):
     assert "".join(piece.choices[0].text for piece in streamed) == answer.choices[0].text
 
 
+def near(figures, others):
+    return len(figures) == len(others) and all(abs(a - b) < 1e-3 for a, b in zip(figures, others))
+
+
+def check_echo(client, model):
+    """As lm-evaluation-harness asks for the likelihood of a text: by its tokens."""
+    fields = dict(model=model, temperature=0)
+    answer = client.completions.create(prompt="Once upon", max_tokens=6, logprobs=1, **fields)
+    said = answer.choices[0]
+    text = "Once upon" + said.text
+    echoed = client.completions.create(prompt="Once upon", max_tokens=6, logprobs=1, echo=True,
+                                       **fields).choices[0]
+    assert echoed.text == text, (echoed.text, text)
+    figures = echoed.logprobs
+    assert figures.token_logprobs[0] is None and figures.text_offset[0] == 0, figures
+    assert near(figures.token_logprobs[-6:], said.logprobs.token_logprobs), (figures, said)
+    assert figures.text_offset[-6:] == [9 + at for at in said.logprobs.text_offset], figures
+    prompts = [client.post("../tokenize", cast_to=object, body={"content": each})["tokens"]
+               for each in ("Once upon", "Once upon a time")]
+    both = client.completions.create(prompt=prompts, max_tokens=1, logprobs=1, echo=True, seed=1,
+                                     **fields)
+    assert [choice.index for choice in both.choices] == [0, 1], both
+    for ids, choice in zip(prompts, both.choices):
+        assert len(choice.logprobs.token_logprobs) == len(ids) + 1, choice
+        alone = client.completions.create(prompt=ids, max_tokens=0, logprobs=1, echo=True, **fields)
+        assert alone.usage.completion_tokens == 0, alone
+        whole, part = choice.logprobs.token_logprobs, alone.choices[0].logprobs.token_logprobs
+        assert part[0] is None and len(part) == len(ids), part
+        assert near(whole[1:-1], part[1:]), (whole, part)
+    chat = client.chat.completions.create(model=model, messages=CHAT,
+                                          extra_body={"prompt_logprobs": 1}, **GREEDY)
+    known = chat.model_extra["prompt_logprobs"]
+    assert len(known) == chat.usage.prompt_tokens and known[0] is None, known
+    assert all(min(entry["rank"] for entry in each.values()) == 1 for each in known[1:]), known
+
+
 def check_responses(client, model, wanted):
     fields = dict(model=model, instructions="Be brief.", input="Hello there", temperature=0,
                   max_output_tokens=12)
@@ -122,6 +158,7 @@ def main():
     check_chat_stream(client, models[0], text)
     check_stop(client, models[0], text)
     check_completions(client, models[0])
+    check_echo(client, models[0])
     check_responses(client, models[0], text)
     check_seed(client, models[0])
     check_errors(client, models[0])
