@@ -72,9 +72,9 @@ MOST_REGISTERS = [
 
 # Known: at most so many bytes of scratch and so many spilled vector registers a lane.
 EXCEPTIONS = [
-    ("attention_decode", "sm_*", "*", 40, 0),
+    ("attention_decode", "sm_*", "*", 48, 0),
     ("attention_mfma", "gfx950", "*_d128_shaped", 0, 4),  # into accumulation registers
-    ("attention_mma", "sm_*", "*", 152, 0),
+    ("attention_mma", "sm_*", "*", 160, 0),
     ("attention_plain", "sm_*", "*_f64_*", 88, 0),
     ("image_norm", "sm_*", "*_f64_*", 8, 0),
     ("rope", "sm_*", "*_append_bf16_packed", 8, 0),
