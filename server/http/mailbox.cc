@@ -10,6 +10,11 @@ namespace {
 
 constexpr std::string_view kEventEnd = "\n\n";
 
+void abandon_what_comes(const Response& response) {
+  if (response.events) response.events->abandon();
+  if (response.later) response.later->abandon();
+}
+
 }  // namespace
 
 void Mailbox::attach(std::function<void()> wake) {
@@ -26,6 +31,7 @@ void Mailbox::abandon() {
   {
     const std::lock_guard lock(mutex_);
     wake_ = nullptr;
+    abandoned_ = true;
     on_abandon = std::exchange(on_abandon_, nullptr);
   }
   if (on_abandon) on_abandon();
@@ -91,10 +97,20 @@ EventQueue::Piece EventQueue::take(size_t max_bytes) {
   return piece;
 }
 
+void DelayedResponse::abandon() {
+  Mailbox::abandon();
+  if (const std::optional<Response> response = take()) abandon_what_comes(*response);
+}
+
 void DelayedResponse::set(Response response) {
-  const std::lock_guard lock(mutex_);
-  response_ = std::move(response);
-  wake_locked();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!abandoned_) {
+      response_ = std::move(response);
+      return wake_locked();
+    }
+  }
+  abandon_what_comes(response);
 }
 
 std::optional<Response> DelayedResponse::take() {

@@ -30,7 +30,8 @@ class Mailbox {
   void wake_locked();
 
   std::mutex mutex_;
-  bool starved_ = false;  // the last take() found nothing
+  bool starved_ = false;    // the last take() found nothing
+  bool abandoned_ = false;  // the client has left
 
  private:
   std::function<void()> wake_;
@@ -67,11 +68,12 @@ class EventQueue : public Mailbox {
   bool failed_ = false;
 };
 
-// A response that is not known yet.
+// A response that is not known yet. One that has come, or comes later, is abandoned with it.
 class DelayedResponse : public Mailbox {
  public:
   using Mailbox::Mailbox;
 
+  void abandon();
   void set(Response response);
   std::optional<Response> take();
 

@@ -72,10 +72,8 @@ Response failed() {
                       });
 }
 
-Response messages(LlmService& service, const Request& request) {
+Response answered(LlmService& service, const GenerateRequest& body) {
   try {
-    GenerateRequest body = parse_anthropic(request.body);
-    if (!body.user) body.user = request.sender();
     const auto answer = [&](const std::string& id) {
       return AnthropicAnswer{.id = "msg_" + id, .model = service.answering_model(body)};
     };
@@ -91,6 +89,18 @@ Response messages(LlmService& service, const Request& request) {
           return std::make_unique<AnthropicText>(std::move(later), answer(id));
         });
     return response;
+  } catch (const std::exception&) {
+    return failed();
+  }
+}
+
+Response messages(LlmService& service, const Request& request) {
+  try {
+    GenerateRequest body = parse_anthropic(request.body);
+    if (!body.user) body.user = request.sender();
+    const bool takes_long = LlmService::takes_long(body);
+    return service.prepare(takes_long,
+                           [&service, body = std::move(body)] { return answered(service, body); });
   } catch (const std::exception&) {
     return failed();
   }

@@ -80,10 +80,8 @@ std::string error_body(int status, std::string_view code, const std::exception& 
   return openai_error_json(status, code, error.what(), param);
 }
 
-Response respond(LlmService& service, const Request& request) {
+Response answered(LlmService& service, const ResponseRequest& body) {
   try {
-    ResponseRequest body = parse_response_request(request.body);
-    if (!body.generate.user) body.generate.user = request.sender();
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const auto answer = [&](const std::string& id) {
       return ResponseAnswer{
@@ -104,6 +102,18 @@ Response respond(LlmService& service, const Request& request) {
           return std::make_unique<ResponseText>(std::move(later), answer(id));
         });
     return response;
+  } catch (const std::exception&) {
+    return error_answer(std::current_exception(), error_body);
+  }
+}
+
+Response respond(LlmService& service, const Request& request) {
+  try {
+    ResponseRequest body = parse_response_request(request.body);
+    if (!body.generate.user) body.generate.user = request.sender();
+    const bool takes_long = LlmService::takes_long(body.generate);
+    return service.prepare(takes_long,
+                           [&service, body = std::move(body)] { return answered(service, body); });
   } catch (const std::exception&) {
     return error_answer(std::current_exception(), error_body);
   }

@@ -27,10 +27,21 @@ GenerateRequest read_body(const Request& request) {
 Response infer(LlmService& service, const Request& request) {
   GenerateRequest body = read_body(request);
   if (!body.temperature) body.temperature = kInferTemperature;
-  if (body.stream.value_or(false)) return event_stream(service.infer_stream(body));
-  Response response;
-  response.later = service.infer_text(body);
-  return response;
+  const bool takes_long = LlmService::takes_long(body);
+  return service.prepare(takes_long, [&service, body = std::move(body)] {
+    if (body.stream.value_or(false)) return event_stream(service.infer_stream(body));
+    Response response;
+    response.later = service.infer_text(body);
+    return response;
+  });
+}
+
+Response create_job(LlmService& service, const Request& request) {
+  GenerateRequest body = read_body(request);
+  const bool takes_long = LlmService::takes_long(body);
+  return service.prepare(takes_long, [&service, body = std::move(body)] {
+    return job_created(*service.create_job(body));
+  });
 }
 
 std::string openai_error(int status, std::string_view code, const std::exception& error) {
@@ -39,15 +50,25 @@ std::string openai_error(int status, std::string_view code, const std::exception
   return openai_error_json(status, code, error.what(), param);
 }
 
+Response openai_answer(LlmService& service, const OpenAiRequest& body) {
+  try {
+    if (*body.generate.stream) return event_stream(service.openai_stream(body));
+    Response response;
+    response.later = service.openai_text(body);
+    return response;
+  } catch (const std::exception&) {
+    return error_answer(std::current_exception(), openai_error);
+  }
+}
+
 Response openai(LlmService& service, const Request& request,
                 OpenAiRequest (*parse)(std::string_view)) {
   try {
     OpenAiRequest body = parse(request.body);
     if (!body.generate.user) body.generate.user = request.sender();
-    if (*body.generate.stream) return event_stream(service.openai_stream(body));
-    Response response;
-    response.later = service.openai_text(body);
-    return response;
+    const bool takes_long = LlmService::takes_long(body.generate);
+    return service.prepare(
+        takes_long, [&service, body = std::move(body)] { return openai_answer(service, body); });
   } catch (const std::exception&) {
     return error_answer(std::current_exception(), openai_error);
   }
@@ -92,9 +113,7 @@ Router llm_routes(LlmService& service, std::function<void()> shutdown,
         {.method = "POST", .pattern = path, .handler = std::move(handler), .body = Body::json});
   };
   for (const char* path : {"/v1/jobs", "/v1/inference"}) {
-    post(path, [&](const Request& request) {
-      return job_created(*service.create_job(read_body(request)));
-    });
+    post(path, [&](const Request& request) { return create_job(service, request); });
   }
   add_openai_routes(router, service);
   post("/v1/infer", [&](const Request& request) { return infer(service, request); });

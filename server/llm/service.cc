@@ -136,6 +136,27 @@ std::shared_ptr<DelayedResponse> LlmService::infer_text(const GenerateRequest& r
                                 });
 }
 
+bool LlmService::takes_long(const GenerateRequest& request) {
+  return !request.constraint.kind.empty() || !request.chat.tools.empty() ||
+         std::ranges::any_of(request.messages,
+                             [](const Message& message) { return !message.pictures.empty(); });
+}
+
+Response LlmService::prepare(bool long_one, std::function<Response()> submit) {
+  if (!long_one) return submit();
+  Response response;
+  try {
+    response.later = preparing_.submit([submit = std::move(submit), span = current_span()] {
+      const TraceScope scope(span);
+      return submit();
+    });
+  } catch (const Refused&) {
+    count_rejected();
+    throw;
+  }
+  return response;
+}
+
 OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::string& id) const {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return {.chat = request.chat,
@@ -232,7 +253,7 @@ WorkerService::State LlmService::state() const {
   const engine::EngineStats stats = engine_.stats();
   return {.model = model.id,
           .device = model.device,
-          .busy = stats.running + stats.waiting > 0,
+          .busy = stats.running + stats.waiting > 0 || preparing_.busy(),
           .healthy = stats.healthy};
 }
 

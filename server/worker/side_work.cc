@@ -23,7 +23,9 @@ Response answer_of(const SideWork::Work& work) {
 
 }  // namespace
 
-SideWork::SideWork(size_t most_waiting) : most_waiting_(most_waiting), thread_([this] { run(); }) {}
+SideWork::SideWork(size_t most_waiting, size_t threads) : most_waiting_(most_waiting) {
+  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+}
 
 SideWork::~SideWork() {
   {
@@ -31,7 +33,7 @@ SideWork::~SideWork() {
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 std::shared_ptr<DelayedResponse> SideWork::submit(Work work) {
@@ -49,6 +51,11 @@ std::shared_ptr<DelayedResponse> SideWork::submit(Work work) {
   return response;
 }
 
+bool SideWork::busy() const {
+  const std::lock_guard lock(mutex_);
+  return in_work_ > 0 || !waiting_.empty();
+}
+
 void SideWork::run() {
   while (true) {
     Task task;
@@ -58,8 +65,11 @@ void SideWork::run() {
       if (stopping_) return;
       task = std::move(waiting_.front());
       waiting_.pop_front();
+      ++in_work_;
     }
     if (!task.abandoned->load()) task.response->set(answer_of(task.work));
+    const std::lock_guard lock(mutex_);
+    --in_work_;
   }
 }
 

@@ -8,19 +8,20 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "server/http/mailbox.h"
 
 namespace rbee::server {
 
-// Does one piece of work after another on a thread of its own. The destructor waits for the one in
+// Does one piece of work after another on threads of its own. The destructor waits for those in
 // work and drops those that wait.
 class SideWork {
  public:
   using Work = std::function<Response()>;
 
-  // most_waiting: pieces of work that wait at most, besides the one in work.
-  explicit SideWork(size_t most_waiting);
+  // most_waiting: pieces of work that wait at most, besides one in work on each thread.
+  explicit SideWork(size_t most_waiting, size_t threads = 1);
   ~SideWork();
   SideWork(const SideWork&) = delete;
   SideWork& operator=(const SideWork&) = delete;
@@ -28,6 +29,8 @@ class SideWork {
   // Answered with what the work gives, or with what a client is told of its exception. Work whose
   // client leaves while it waits is not done. Throws Refused where too much waits already.
   std::shared_ptr<DelayedResponse> submit(Work work);
+  // Something waits or is in work.
+  bool busy() const;
 
  private:
   struct Task {
@@ -38,11 +41,12 @@ class SideWork {
   void run();
 
   const size_t most_waiting_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> waiting_;
+  size_t in_work_ = 0;
   bool stopping_ = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace rbee::server

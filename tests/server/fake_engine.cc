@@ -44,6 +44,12 @@ FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
 }
 
 void FakeEngine::submit(engine::Request request, std::shared_ptr<engine::EventSink> sink) {
+  if (script_.hold_submit && request.constraint.kind != engine::Constraint::Kind::none) {
+    std::unique_lock lock(mutex_);
+    ++submitting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return may_submit_ || stopping_; });
+  }
   validate(request);
   if (const std::optional<Code> code = refusal_.load()) fail(*code, "engine", "as scripted");
   const std::lock_guard lock(mutex_);
@@ -110,6 +116,12 @@ std::string FakeEngine::render(const std::vector<engine::ChatMessage>& messages,
     text += cat(message.role, ": ", message.content, "\n");
   }
   return text;
+}
+
+void FakeEngine::let_submit() {
+  const std::lock_guard lock(mutex_);
+  may_submit_ = true;
+  changed_.notify_all();
 }
 
 void FakeEngine::release() {

@@ -27,6 +27,7 @@ struct Script {
   int32_t max_pictures = 0;            // of the model
   std::vector<std::vector<engine::ScoredChoice>> tokens = {};  // of each piece
   std::vector<engine::PromptToken> prompt_tokens = {};
+  bool hold_submit = false;  // submit() waits for let_submit() where the answer has to have a form
   bool hold_before = false;  // wait for release() before the first event
   bool hold_after = false;   // wait for release() or a cancel after the pieces
   engine::StopReason reason = engine::StopReason::eos;
@@ -59,6 +60,9 @@ class FakeEngine final : public engine::Engine {
   void load_lora(engine::LoraInfo info) override;
   bool unload_lora(std::string_view name) override;
 
+  void let_submit();
+  // Waits until so many calls of submit() are held, or were.
+  bool wait_submitting(int count) const { return wait_count(submitting_, count); }
   // Lets everything go on that the script holds, now and later.
   void release();
   // What submit() throws from now on.
@@ -94,6 +98,8 @@ class FakeEngine final : public engine::Engine {
   engine::Request last_;
   std::vector<engine::LoraInfo> loras_;
   bool released_ = false;
+  bool may_submit_ = false;
+  int submitting_ = 0;
   bool stopping_ = false;
   int ended_ = 0;
   int spoken_ = 0;
