@@ -3,6 +3,7 @@
 // to a float. Include after vec_avx512.h.
 
 #include "backends/cpu/linear/kernels.h"
+#include "backends/cpu/simd/linear/prefetch.h"
 
 namespace {
 
@@ -44,6 +45,7 @@ void run_dot_row(const panel::PanelProduct& p) {
   for (; k + 4 <= pairs; k += 4) {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
+      __builtin_prefetch(p.packed + (k + i) * panel::kStepBytes + kAheadBytes);
       sums[i] =
           _mm512_dpbf16_ps(sums[i], load_pairs(p.packed, k + i), broadcast_pair(x + 2 * (k + i)));
     }

@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr ptrdiff_t kAheadBytes = 2048;
+constexpr ptrdiff_t kAheadBytes = 4096;
 
 // Fetches what lies kAheadBytes behind group g of a record.
 template <typename F>
