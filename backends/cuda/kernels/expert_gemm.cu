@@ -21,29 +21,15 @@ RB_DEVICE void expert_gemm(const ExpertGemmParams& p) {
   const bool within = line < place.rows;
   const T* x = static_cast<const T*>(p.x) + (within ? place.row_of_x(p, line) : 0) * p.depth;
   const T* weight = static_cast<const T*>(gemm.weight);
-  const u32 base = shared_address(stages);
-  const int steps = (p.depth + kStepDepth - 1) / kStepDepth;
-  const auto stage = [&](int step) {
-    if (step < steps) {
-      const u32 to = base + static_cast<u32>(step % Tile::kStages * Tile::kStageBytes);
-      const int k = step * kStepDepth + chunk * 8;
-      const bool inside = within && k < p.depth;
-      copy_async16(to + chunk_offset(line, chunk), inside ? x + k : x, inside ? 16 : 0);
-      stage_rows<Tile::kOuts, Tile::kThreads>(to + Tile::kRows * kStepBytes, weight, place.out,
-                                              p.outs, step * kStepDepth, p.depth);
-    }
-    commit_copies();  // empty groups too, so that counting them counts steps
+  const auto copy = [&](int step, u32 to) {
+    const int k = step * kStepDepth + chunk * 8;
+    const bool inside = within && k < p.depth;
+    copy_async16(to + chunk_offset(line, chunk), inside ? x + k : x, inside ? 16 : 0);
+    stage_rows<Tile::kOuts, Tile::kThreads>(to + Tile::kRows * kStepBytes, weight, place.out,
+                                            p.outs, step * kStepDepth, p.depth);
   };
   float sums[Tile::kM][Tile::kN][4] = {};
-#pragma unroll
-  for (int step = 0; step < Tile::kStages - 1; ++step) stage(step);
-  for (int step = 0; step < steps; ++step) {
-    wait_copies<Tile::kStages - 2>();
-    barrier();  // this step is there for all, and nobody reads the stage that is filled next
-    stage(step + Tile::kStages - 1);
-    const u32 from = base + static_cast<u32>(step % Tile::kStages * Tile::kStageBytes);
-    multiply_step<Tile, T>(sums, from, from + Tile::kRows * kStepBytes);
-  }
+  multiply_steps<Tile, T>(sums, shared_address(stages), p.depth, copy);
   each_pair<Tile>(0, place.out, sums, [&](int row, int out, float first, float second) {
     if (row >= place.rows) return;
     const int choice = place.choices[row];

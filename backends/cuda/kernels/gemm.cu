@@ -16,27 +16,13 @@ RB_DEVICE void gemm(const GemmParams& p) {
   const TilePlace place = tile_place<Tile::kRows, Tile::kOuts>(block_x(), p.rows, p.outs);
   const T* x = static_cast<const T*>(p.x);
   const T* weight = static_cast<const T*>(p.weight);
-  const u32 base = shared_address(stages);
-  const int steps = (p.depth + kStepDepth - 1) / kStepDepth;
-  const auto stage = [&](int step) {
-    if (step < steps) {
-      const u32 to = base + static_cast<u32>(step % Tile::kStages * Tile::kStageBytes);
-      stage_rows<Tile::kRows, Tile::kThreads>(to, x, place.row, p.rows, step * kStepDepth, p.depth);
-      stage_rows<Tile::kOuts, Tile::kThreads>(to + Tile::kRows * kStepBytes, weight, place.out,
-                                              p.outs, step * kStepDepth, p.depth);
-    }
-    commit_copies();  // empty groups too, so that counting them counts steps
+  const auto copy = [&](int step, u32 to) {
+    stage_rows<Tile::kRows, Tile::kThreads>(to, x, place.row, p.rows, step * kStepDepth, p.depth);
+    stage_rows<Tile::kOuts, Tile::kThreads>(to + Tile::kRows * kStepBytes, weight, place.out,
+                                            p.outs, step * kStepDepth, p.depth);
   };
   float sums[Tile::kM][Tile::kN][4] = {};
-#pragma unroll
-  for (int step = 0; step < Tile::kStages - 1; ++step) stage(step);
-  for (int step = 0; step < steps; ++step) {
-    wait_copies<Tile::kStages - 2>();
-    barrier();  // this step is there for all, and nobody reads the stage that is filled next
-    stage(step + Tile::kStages - 1);
-    const u32 from = base + static_cast<u32>(step % Tile::kStages * Tile::kStageBytes);
-    multiply_step<Tile, T>(sums, from, from + Tile::kRows * kStepBytes);
-  }
+  multiply_steps<Tile, T>(sums, shared_address(stages), p.depth, copy);
   store_results<Tile>(p, place.row, place.out, sums);
 }
 

@@ -93,6 +93,29 @@ RB_DEVICE void multiply_step(float (&sums)[Tile::kM][Tile::kN][4], u32 x, u32 we
   }
 }
 
+// Adds the products of all steps, which are copied kStages - 1 steps ahead. copy(step, to) queues
+// the copies of one step: its rows of x to `to`, those of the weight behind them. stages: where the
+// block's kStages * kStageBytes of shared memory begin.
+template <class Tile, class T, class Copy>
+RB_DEVICE void multiply_steps(float (&sums)[Tile::kM][Tile::kN][4], u32 stages, int depth,
+                              const Copy& copy) {
+  const int steps = (depth + kStepDepth - 1) / kStepDepth;
+  const auto stage = [&](int step) {
+    if (step < steps)
+      copy(step, stages + static_cast<u32>(step % Tile::kStages * Tile::kStageBytes));
+    commit_copies();  // empty groups too, so that counting them counts steps
+  };
+#pragma unroll
+  for (int step = 0; step < Tile::kStages - 1; ++step) stage(step);
+  for (int step = 0; step < steps; ++step) {
+    wait_copies<Tile::kStages - 2>();
+    barrier();  // this step is there for all, and nobody reads the stage that is filled next
+    stage(step + Tile::kStages - 1);
+    const u32 from = stages + static_cast<u32>(step % Tile::kStages * Tile::kStageBytes);
+    multiply_step<Tile, T>(sums, from, from + Tile::kRows * kStepBytes);
+  }
+}
+
 // store(row, out, first, second) for every two neighbours of this thread; `out` is even.
 template <class Tile, class Store>
 RB_DEVICE void each_pair(int row0, int out0, const float (&sums)[Tile::kM][Tile::kN][4],

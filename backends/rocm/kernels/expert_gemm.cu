@@ -1,9 +1,8 @@
 // Products of many choices with experts' weights in f16 and bf16 on AMD's matrix instructions, or
-// dot products where a target has none: gemm_tiles.h's steps over the rows of one expert's choices,
+// dot products where a target has none: gemm_steps.h over the rows of one expert's choices,
 // 64 rows by 64 outputs.
 #include "backends/gpu/kernels/expert_rows.h"
-#include "backends/rocm/kernels/gemm_dot.h"
-#include "backends/rocm/kernels/gemm_matrix.h"
+#include "backends/rocm/kernels/gemm_steps.h"
 
 namespace rbee {
 namespace gpu {
@@ -20,7 +19,6 @@ RB_DEVICE void store_with_bias(Y* y, const void* bias, int out, float sum) {
 template <class T>
 RB_DEVICE void expert_gemm(const ExpertGemmParams& p) {
   using Tile = ExpertTile;
-  alignas(16) RB_SHARED u8 stages[2][2 * Tile::kOperandBytes];
   ExpertPlace place;
   if (!find_place<Tile::kLines>(p, place)) return;
   const GemmParams gemm = gemm_of(p, place, sizeof(T));
@@ -29,25 +27,8 @@ RB_DEVICE void expert_gemm(const ExpertGemmParams& p) {
   const i64 row = within ? place.row_of_x(p, line) : 0;
   OperandStage<T> x(static_cast<const T*>(p.x) + row * p.depth, within, p.depth);
   OperandStage<T> weight(gemm.weight, place.out, p.outs, p.depth);
-  const auto load = [&](int step) {
-    x.load(step);
-    weight.load(step);
-  };
-  const auto store = [&](u8* stage) {
-    x.store(stage);
-    weight.store(stage + Tile::kOperandBytes);
-  };
-  const int steps = (p.depth + kStepDepth - 1) / kStepDepth;
   typename Tile::Sums sums = {};
-  load(0);
-  store(stages[0]);
-  for (int step = 0; step < steps; ++step) {
-    barrier();  // this step is there, and nobody reads the other stage
-    load(step + 1);
-    const u8* stage = stages[step % 2];
-    multiply_step<Tile, T>(sums, stage, stage + Tile::kOperandBytes);
-    store(stages[(step + 1) % 2]);
-  }
+  multiply_steps<Tile, T>(sums, x, weight, p.depth);
   each_result<Tile>(TilePlace{0, place.out}, sums, [&](int row, int out, float sum) {
     if (row >= place.rows || out >= p.outs) return;
     const i64 at = place.choices[row] * gemm.y_row + out;

@@ -1,9 +1,8 @@
 // Convolutions of images with the channels last in f16 and bf16 on AMD's matrix instructions, or
 // dot products where a target has none: a step of the patches is gathered one step ahead into
-// registers, 8 channels of a pixel at a time. As gemm_tiles.h besides.
+// registers, 8 channels of a pixel at a time. See gemm_steps.h.
 #include "backends/gpu/kernels/image_window.h"
-#include "backends/rocm/kernels/gemm_dot.h"
-#include "backends/rocm/kernels/gemm_matrix.h"
+#include "backends/rocm/kernels/gemm_steps.h"
 
 namespace rbee {
 namespace gpu {
@@ -17,7 +16,7 @@ class PatchStage {
         window_(p, pixel0 + static_cast<int>(thread_x()) / 2),
         place_(p, thread_x() % 2 * kRun) {}
   // Reads the next step's part into registers.
-  RB_DEVICE void load() {
+  RB_DEVICE void load(int) {
     FilterPlace at = place_;
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
@@ -47,29 +46,11 @@ class PatchStage {
 
 template <class Tile, class T>
 RB_DEVICE void image_conv(const ImageConvParams& p) {
-  alignas(16) RB_SHARED u8 stages[2][2 * Tile::kOperandBytes];
   const TilePlace place = tile_place<Tile::kLines, Tile::kLines>(block_x(), p.pixels, p.outs);
   PatchStage<T> patches(p, place.row);
   OperandStage<T> weight(p.weight, place.out, p.outs, p.depth);
-  const auto load = [&](int step) {
-    patches.load();
-    weight.load(step);
-  };
-  const auto store = [&](u8* stage) {
-    patches.store(stage);
-    weight.store(stage + Tile::kOperandBytes);
-  };
-  const int steps = (p.depth + kStepDepth - 1) / kStepDepth;
   typename Tile::Sums sums = {};
-  load(0);
-  store(stages[0]);
-  for (int step = 0; step < steps; ++step) {
-    barrier();  // this step is there, and nobody reads the other stage
-    load(step + 1);
-    const u8* stage = stages[step % 2];
-    multiply_step<Tile, T>(sums, stage, stage + Tile::kOperandBytes);
-    store(stages[(step + 1) % 2]);
-  }
+  multiply_steps<Tile, T>(sums, patches, weight, p.depth);
   each_result<Tile>(place, sums, [&](int pixel, int out, float sum) {
     if (pixel < p.pixels && out < p.outs) store_result<T>(p, pixel, out, sum);
   });

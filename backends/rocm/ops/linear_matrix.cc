@@ -7,7 +7,7 @@
 namespace rbee::rocm {
 namespace {
 
-// As in kernels/gemm_tiles.h, whose shared memory is declared there.
+// As in kernels/gemm_steps.h, whose shared memory is declared there.
 constexpr gpu::TensorTiles kTiles{
     .family = "gemm",
     .large = {.name = "large", .rows = 128, .outs = 128, .threads = 256, .shared_bytes = 0},
