@@ -3,7 +3,6 @@
 //   expert_bench [--seconds S]
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -19,13 +18,6 @@ constexpr int64_t kColdBytes = int64_t{256} << 20;  // more than any GPU's last 
 struct Layer {
   int64_t experts, chosen, outs, in;
 };
-
-// Every byte 0x2c: small finite numbers in every type.
-Tensor filled(const Shape& shape, DType dtype, Device& device) {
-  const Tensor x = empty(shape, dtype, device);
-  device.fill_bytes(x.view().data, 0x2c, static_cast<size_t>(x.bytes()), device.default_stream());
-  return x;
-}
 
 // All experts get equally many choices.
 Tensor even_choices(int64_t tokens, const Layer& layer, Device& device) {
@@ -92,16 +84,5 @@ void run_all(double seconds) {
 }  // namespace rbee::bench
 
 int main(int argc, char** argv) {
-  try {
-    const bool given = argc == 3 && std::string(argv[1]) == "--seconds";
-    if (argc != 1 && !given) {
-      std::fprintf(stderr, "usage: expert_bench [--seconds S]\n");
-      return 2;
-    }
-    rbee::bench::run_all(given ? std::stod(argv[2]) : 0.2);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  return rbee::bench::run_bench(argc, argv, 0.2, &rbee::bench::run_all);
 }

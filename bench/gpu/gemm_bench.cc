@@ -2,7 +2,6 @@
 // one below the other.
 //   gemm_bench [--seconds S]
 #include <cstdio>
-#include <exception>
 #include <random>
 #include <string>
 #include <vector>
@@ -74,16 +73,5 @@ void run_all(double seconds) {
 }  // namespace rbee::bench
 
 int main(int argc, char** argv) {
-  try {
-    const bool given = argc == 3 && std::string(argv[1]) == "--seconds";
-    if (argc != 1 && !given) {
-      std::fprintf(stderr, "usage: gemm_bench [--seconds S]\n");
-      return 2;
-    }
-    rbee::bench::run_all(given ? std::stod(argv[2]) : 0.5);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  return rbee::bench::run_bench(argc, argv, 0.5, &rbee::bench::run_all);
 }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <exception>
+#include <string>
 #include <vector>
 
 #include "backends/api/registry.h"
 #include "backends/linked/linked_backends.h"
 #include "rbee/core/error.h"
-#include "rbee/tensor/tensor.h"
 
 namespace rbee::bench {
 namespace {
@@ -27,6 +29,27 @@ Device& first_gpu() {
     if (backend.kind != DeviceKind::cpu && backend.device_count() > 0) return backend.device(0);
   }
   fail(Code::not_found, "bench", "there is no GPU");
+}
+
+Tensor filled(const Shape& shape, DType dtype, Device& device) {
+  const Tensor x = empty(shape, dtype, device);
+  device.fill_bytes(x.view().data, 0x2c, static_cast<size_t>(x.bytes()), device.default_stream());
+  return x;
+}
+
+int run_bench(int argc, char** argv, double seconds, const std::function<void(double)>& run) {
+  try {
+    const bool given = argc == 3 && std::string(argv[1]) == "--seconds";
+    if (argc != 1 && !given) {
+      std::fprintf(stderr, "usage: %s [--seconds S]\n", argv[0]);
+      return 2;
+    }
+    run(given ? std::stod(argv[2]) : seconds);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
 }
 
 double time_launches(Device& device, double seconds, const std::function<void(int)>& launch) {

@@ -3,12 +3,19 @@
 
 #include <functional>
 
-#include "backends/api/device.h"
+#include "rbee/tensor/tensor.h"
 
 namespace rbee::bench {
 
 // Throws not_found when there is no GPU.
 Device& first_gpu();
+
+// A tensor of bytes 0x2c: small finite numbers in every type.
+Tensor filled(const Shape& shape, DType dtype, Device& device);
+
+// main() of a program whose only option is --seconds S, how long each thing is timed. Gives the
+// exit status: 1 with a line that says why when `run` throws, 2 for other arguments.
+int run_bench(int argc, char** argv, double seconds, const std::function<void(double)>& run);
 
 // Seconds of one call of `launch(i)`: the median over replays of a recorded graph of 20 calls, i
 // from 0 on, so that no time of the host counts.

@@ -3,7 +3,6 @@
 //   linear_bench [--seconds S]
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -21,13 +20,6 @@ struct Problem {
   DType weight;
   int64_t rows = 1;
 };
-
-// Every byte 0x2c: small finite numbers in every type.
-Tensor filled(const Shape& shape, DType dtype, Device& device) {
-  const Tensor x = empty(shape, dtype, device);
-  device.fill_bytes(x.view().data, 0x2c, static_cast<size_t>(x.bytes()), device.default_stream());
-  return x;
-}
 
 void time_problem(Device& device, double seconds, double copy_rate, const Problem& p) {
   const int64_t bytes = p.outs * row_bytes(p.weight, p.in);
@@ -87,16 +79,5 @@ void run_all(double seconds) {
 }  // namespace rbee::bench
 
 int main(int argc, char** argv) {
-  try {
-    const bool given = argc == 3 && std::string(argv[1]) == "--seconds";
-    if (argc != 1 && !given) {
-      std::fprintf(stderr, "usage: linear_bench [--seconds S]\n");
-      return 2;
-    }
-    rbee::bench::run_all(given ? std::stod(argv[2]) : 0.2);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  return rbee::bench::run_bench(argc, argv, 0.2, &rbee::bench::run_all);
 }
