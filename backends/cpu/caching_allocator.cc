@@ -12,8 +12,6 @@ namespace rbee::cpu {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = size_t{2} << 20;
 
 struct SizeClass {
   int index;
@@ -37,25 +35,22 @@ size_t round_to_pages(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-// Whole pages from the system; big ones start at a huge page so that the kernel may use them.
-void* map_pages(size_t bytes) {
-  const size_t slack = bytes >= kHugePage ? kHugePage : 0;
-  void* raw =
-      mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  if (slack == 0) return raw;
-  auto* start = static_cast<std::byte*>(raw);
-  const size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(raw) % kHugePage) % kHugePage;
-  if (skip > 0) munmap(start, skip);
-  if (slack > skip) munmap(start + skip + bytes, slack - skip);
-  madvise(start + skip, bytes, MADV_HUGEPAGE);  // a refusal only costs speed
-  return start + skip;
-}
-
 }  // namespace
 
 CachingAllocator::~CachingAllocator() {
   trim();
+}
+
+void* CachingAllocator::take_pages(size_t bytes) {
+  return bytes > kLargestInRegion ? map_pages(bytes) : regions_.allocate(bytes);
+}
+
+void CachingAllocator::give_pages(void* data, size_t bytes) noexcept {
+  if (bytes > kLargestInRegion) {
+    munmap(data, bytes);
+  } else {
+    regions_.free(data, bytes);
+  }
 }
 
 void* CachingAllocator::take_cached_large(size_t bytes) {
@@ -89,10 +84,10 @@ void* CachingAllocator::allocate(size_t bytes) {
   } else {
     data = take_cached_large(fit.bytes);
     if (data == nullptr) {
-      data = map_pages(fit.bytes);
+      data = take_pages(fit.bytes);
       if (data == nullptr) {
         trim_locked();
-        data = map_pages(fit.bytes);
+        data = take_pages(fit.bytes);
       }
       if (data != nullptr) {
         mapped_.emplace(data, fit.bytes);
@@ -124,7 +119,7 @@ void CachingAllocator::free(void* data, size_t bytes) noexcept {
   mapped_.erase(found);
   stats_.in_use -= size;
   if (!make_room(size)) {
-    munmap(data, size);
+    give_pages(data, size);
     return;
   }
   stats_.cached += size;
@@ -137,7 +132,7 @@ bool CachingAllocator::make_room(size_t bytes) noexcept {
     const auto oldest =
         std::ranges::min_element(large_, {}, [](const auto& entry) { return entry.second.order; });
     stats_.cached -= oldest->first;
-    munmap(oldest->second.data, oldest->first);
+    give_pages(oldest->second.data, oldest->first);
     large_.erase(oldest);
   }
   if (stats_.cached + bytes > cache_limit_) drop_small();
@@ -151,7 +146,7 @@ void CachingAllocator::trim() noexcept {
 
 void CachingAllocator::trim_locked() noexcept {
   for (const auto& [size, freed] : large_) {
-    munmap(freed.data, size);
+    give_pages(freed.data, size);
     stats_.cached -= size;
   }
   large_.clear();

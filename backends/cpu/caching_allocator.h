@@ -8,6 +8,8 @@
 #include <mutex>
 #include <vector>
 
+#include "backends/cpu/region_heap.h"
+
 namespace rbee::cpu {
 
 class CachingAllocator {
@@ -33,9 +35,14 @@ class CachingAllocator {
   Stats stats() const;
 
  private:
-  // Small sizes: four classes for each power of two from 64 bytes to kLargest.
-  static constexpr size_t kLargestSmall = size_t{1} << 20;
-  static constexpr int kClasses = 4 * 14 + 1;
+  // Small sizes: four classes for each power of two from 64 bytes to kLargestSmall.
+  static constexpr size_t kLargestSmall = size_t{1} << 16;
+  static constexpr int kClasses = 4 * 10 + 1;
+  // Larger pieces have pages of their own: what of them is not a whole huge page is little.
+  static constexpr size_t kLargestInRegion = RegionHeap::kRegion / 2;
+
+  void* take_pages(size_t bytes);  // null where there are none
+  void give_pages(void* data, size_t bytes) noexcept;
 
   void* take_cached_large(size_t bytes);
   void trim_locked() noexcept;
@@ -55,6 +62,7 @@ class CachingAllocator {
   };
   std::multimap<size_t, Freed> large_;  // by mapped bytes
   uint64_t frees_ = 0;
+  RegionHeap regions_;
   std::map<void*, size_t> mapped_;  // mapped bytes of each large allocation in use
 };
 

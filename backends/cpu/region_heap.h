@@ -1,0 +1,42 @@
+#pragma once
+// Memory of middling size out of regions of huge pages, so that the weights of a small model, read
+// from end to end for each token, need few entries of the processor's page tables.
+
+#include <cstddef>
+#include <map>
+
+namespace rbee::cpu {
+
+inline constexpr size_t kPage = 4096;
+inline constexpr size_t kHugePage = size_t{2} << 20;
+
+// Zeroed pages from the system, huge ones where it has them, at a multiple of `alignment` (a power
+// of two, kHugePage at least); null where there are none.
+void* map_pages(size_t bytes, size_t alignment = kHugePage);
+
+// Not for several threads at once. What is in use when it is destroyed stays.
+class RegionHeap {
+ public:
+  static constexpr size_t kRegion = size_t{32} << 20;
+
+  RegionHeap() = default;
+  RegionHeap(const RegionHeap&) = delete;
+  RegionHeap& operator=(const RegionHeap&) = delete;
+
+  // A multiple of kPage, kRegion at most; the lowest place that has room. Null where the system
+  // gives no more.
+  void* allocate(size_t bytes);
+  // Huge pages of which nothing is in use go back to the system.
+  void free(void* data, size_t bytes) noexcept;
+
+  size_t regions() const { return regions_; }
+
+ private:
+  // Whether both are of one region.
+  static bool together(const std::byte* a, const std::byte* b);
+
+  std::map<std::byte*, size_t> gaps_;  // bytes by address; no two of a region touch
+  size_t regions_ = 0;
+};
+
+}  // namespace rbee::cpu
