@@ -30,6 +30,8 @@ struct EmbeddingRequest {
   // Tokens kept of a longer text, specials included; -1 = as many as the model takes, absent: a
   // longer text is an error. Of pairs the document is cut.
   std::optional<int32_t> truncate;
+  // What the checkpoint puts before texts of this kind; absent: its default kind's. Of texts alone.
+  std::optional<std::string> prompt_name;
   bool probability = true;  // scores through the logistic function, where the checkpoint has it
 };
 
@@ -47,11 +49,12 @@ class EmbeddingSink {
 };
 
 struct EmbeddingInfo {
-  ModelInfo model;          // context_length: tokens of a text
-  int64_t dimensions = 0;   // numbers of a vector
-  bool ranks = false;       // judges pairs, and gives no vectors
-  std::string pooling;      // "mean", "cls" or "last"
-  bool normalises = false;  // where a request does not say
+  ModelInfo model;                   // context_length: tokens of a text
+  int64_t dimensions = 0;            // numbers of a vector
+  bool ranks = false;                // judges pairs, and gives no vectors
+  std::string pooling;               // "mean", "cls" or "last"
+  bool normalises = false;           // where a request does not say
+  std::vector<std::string> prompts;  // the kinds of texts that prompt_name may say
 };
 
 class EmbeddingEngine {

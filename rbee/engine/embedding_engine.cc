@@ -131,12 +131,28 @@ class Embedder final : public EmbeddingEngine {
           request.dimensions, ", wanted from 1 to ", info.dimensions);
     check(!request.truncate || *request.truncate >= -1, "truncate_prompt_tokens",
           request.truncate.value_or(0), ", wanted at least -1");
+    check_prompt(request);
     for (const EmbeddingInput& input : request.inputs) {
       const bool pair = std::holds_alternative<TextPair>(input);
       if (pair == info.ranks) continue;
       fail(Code::invalid_argument, "model", info.model.id,
            pair ? " makes embeddings; it ranks no documents"
                 : " ranks documents; it makes no embeddings");
+    }
+  }
+
+  void check_prompt(const EmbeddingRequest& request) const {
+    if (!request.prompt_name) return;
+    const std::vector<std::string>& known = source_.info.prompts;
+    if (std::ranges::find(known, *request.prompt_name) == known.end()) {
+      std::string list;
+      for (const std::string& name : known) list += cat(list.empty() ? "" : ", ", name);
+      fail(Code::invalid_argument, "prompt_name", "\"", *request.prompt_name,
+           known.empty() ? "\"; the model's files have no prompts" : "\", wanted one of ", list);
+    }
+    for (const EmbeddingInput& input : request.inputs) {
+      check(std::holds_alternative<std::string>(input), "prompt_name",
+            "stands before texts; the input has tokens");
     }
   }
 
@@ -163,7 +179,8 @@ class Embedder final : public EmbeddingEngine {
     texts.reserve(task.request.inputs.size());
     int64_t tokens = 0;
     for (const EmbeddingInput& input : task.request.inputs) {
-      texts.push_back(source_.encode(input, task.request.truncate));
+      texts.push_back(
+          source_.encode(source_.prompted(input, task.request.prompt_name), task.request.truncate));
       tokens += std::ssize(texts.back().ids);
     }
     task.result.tokens = tokens;

@@ -80,7 +80,7 @@ EmbeddingSource load_embedding_source(const std::filesystem::path& path,
   const std::filesystem::path folder =
       std::filesystem::is_directory(path) ? path : path.parent_path();
   out.model = models::with_dense_modules(models::load_embedding_model(checkpoint, load),
-                                         settings.dense, folder, load);
+                                         settings.dense, checkpoint, folder, load);
   out.pooling = pooling.value_or(settings.pooling);
   out.probability = has_logistic(checkpoint);
   out.info.model = model_info(checkpoint, options, path, *out.model);
@@ -89,7 +89,18 @@ EmbeddingSource load_embedding_source(const std::filesystem::path& path,
   out.info.ranks = out.model->ranks();
   out.info.pooling = models::name(out.pooling);
   out.info.normalises = settings.normalise;
+  out.prompts = settings.prompts;
+  out.default_prompt = settings.default_prompt;
+  for (const auto& [name, prompt] : out.prompts) out.info.prompts.push_back(name);
   return out;
+}
+
+EmbeddingInput EmbeddingSource::prompted(const EmbeddingInput& input,
+                                         const std::optional<std::string>& prompt_name) const {
+  const auto* text = std::get_if<std::string>(&input);
+  const auto prompt = prompts.find(prompt_name.value_or(default_prompt));
+  if (text == nullptr || prompt == prompts.end()) return input;
+  return prompt->second + *text;
 }
 
 EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input,

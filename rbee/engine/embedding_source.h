@@ -2,6 +2,7 @@
 // A model for embeddings with its tokenizer and settings, and the tokens that it reads.
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@ struct EmbeddingSource {
   std::vector<int32_t> prefix, suffix;  // the special tokens that it puts around a text
   models::Pooling pooling = models::Pooling::mean;
   bool probability = true;  // scores of the ranker mean something through the logistic function
+  std::map<std::string, std::string> prompts;  // what stands before texts, by their kind
+  std::string default_prompt;                  // a name of these; empty = none
   EmbeddingInfo info;
 
   struct Encoded {
@@ -28,6 +31,10 @@ struct EmbeddingSource {
   // Throws invalid_argument for an input without tokens or with more than the model takes, and for
   // ids that it does not have.
   Encoded encode(const EmbeddingInput& input, std::optional<int32_t> truncate) const;
+  // The text behind the prompt of its kind, absent: of the default kind; tokens and pairs as they
+  // are.
+  EmbeddingInput prompted(const EmbeddingInput& input,
+                          const std::optional<std::string>& prompt_name) const;
 };
 
 // True where `path` holds a model for embeddings or ranking, not for text.

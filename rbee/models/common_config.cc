@@ -120,7 +120,8 @@ void read_attention_factor(const ConfigReader& reader, std::string_view hf, nn::
 
 float read_norm_eps(const ConfigReader& reader, const ConfigDefaults& defaults) {
   constexpr Field kRms{"attention.layer_norm_rms_epsilon", "rms_norm_eps"};
-  constexpr Field kLayer{"attention.layer_norm_epsilon", "layer_norm_eps"};
+  constexpr Field kLayer{"attention.layer_norm_epsilon",
+                         "layer_norm_eps|norm_eps|layer_norm_epsilon"};
   const Field field = defaults.layer_norm ? kLayer : kRms;
   const double eps =
       reader.is_gguf() ? reader.number(field) : reader.number(field, defaults.norm_eps);
@@ -129,6 +130,12 @@ float read_norm_eps(const ConfigReader& reader, const ConfigDefaults& defaults) 
 }
 
 }  // namespace
+
+bool is_causal(const ConfigReader& reader) {
+  if (reader.architecture() == "gemma-embedding") return false;
+  return reader.flag({"attention.causal", "is_causal"}, true) &&
+         !reader.flag({"", "use_bidirectional_attention"}, false);
+}
 
 ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaults) {
   refuse_unsupported(reader, defaults);
@@ -150,6 +157,7 @@ ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaul
   config.context_length = read_size(reader, {"context_length", "max_position_embeddings"},
                                     defaults.context_length, kPositions);
   config.norm_eps = read_norm_eps(reader, defaults);
+  config.causal = is_causal(reader);
   config.tied_embeddings = reader.is_gguf()
                                ? reader.checkpoint().find("output.weight") == nullptr
                                : reader.flag({"", "tie_word_embeddings"}, defaults.tied_embeddings);
@@ -167,7 +175,7 @@ ExpertCounts read_experts(const ConfigReader& reader) {
 }
 
 GateOp read_activation(const ConfigReader& reader, std::string_view fallback) {
-  constexpr Field kActivation{"", "hidden_activation|hidden_act"};
+  constexpr Field kActivation{"hidden_act", "hidden_activation|hidden_act"};
   const std::string name = reader.text(kActivation, fallback);
   if (name == "silu" || name == "swish") return GateOp::silu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast") return GateOp::gelu;
@@ -238,8 +246,20 @@ int64_t read_window(const ConfigReader& reader, int64_t fallback) {
   return reader.integer(kWindow, fallback, {0, int64_t{1} << 31});
 }
 
-std::vector<int64_t> layer_windows(const ConfigReader& reader, const ModelConfig& config,
-                                   int64_t window, const std::function<bool(int64_t)>& slides) {
+int64_t read_causal_window(const ConfigReader& reader, const ModelConfig& config,
+                           int64_t fallback) {
+  const int64_t window = read_window(reader, fallback);
+  if (window == 0 || config.causal) return window;
+  fail(Code::unsupported, kOp, "a window of ", window, " without causal attention is not ",
+       "implemented for this architecture");
+}
+
+std::vector<int64_t> layer_windows(const ConfigReader& reader, ModelConfig& config, int64_t window,
+                                   const std::function<bool(int64_t)>& slides) {
+  if (!config.causal && window > 0) {
+    window = window / 2 + 1;
+    config.reach = window;
+  }
   std::vector<int64_t> windows(static_cast<size_t>(config.layers), 0);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     if (slides(layer)) windows[static_cast<size_t>(layer)] = window;

@@ -36,6 +36,10 @@ struct ConfigDefaults {
 // Throws as ConfigReader does, and invalid_argument for sizes that contradict each other.
 ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaults);
 
+// Whether tokens see only what comes before them, as all do but those of some models for
+// embeddings.
+bool is_causal(const ConfigReader& reader);
+
 // How many experts a layer has, and how many of them a token takes.
 struct ExpertCounts {
   int64_t all = 0;
@@ -45,7 +49,7 @@ struct ExpertCounts {
 ExpertCounts read_experts(const ConfigReader& reader);
 
 // The gate's activation by its Hugging Face name ("hidden_act" or "hidden_activation"); GGUF files
-// do not say and take `fallback`. Throws unsupported for another.
+// that do not say take `fallback`. Throws unsupported for another.
 GateOp read_activation(const ConfigReader& reader, std::string_view fallback);
 
 // Rope settings of `layer_kind` (an object within rope_parameters, e.g. "full_attention"; empty =
@@ -58,10 +62,13 @@ void add_rope_tensors(nn::RopeOptions& options, const nn::WeightScope& weights);
 // The attention window of the config, 0 = none; `fallback` when a Hugging Face config leaves it
 // out.
 int64_t read_window(const ConfigReader& reader, int64_t fallback);
+// The same for families without models that see both ways; throws unsupported for one that has.
+int64_t read_causal_window(const ConfigReader& reader, const ModelConfig& config, int64_t fallback);
 // Keys seen by each layer: `window` where it slides, 0 = all elsewhere. The checkpoint's own list
-// of layers wins over the family's rule `slides`.
-std::vector<int64_t> layer_windows(const ConfigReader& reader, const ModelConfig& config,
-                                   int64_t window, const std::function<bool(int64_t)>& slides);
+// of layers wins over the family's rule `slides`. Of models that see both ways `window` is the sum
+// of both sides without the token; the result has one side with it, and sets config.reach.
+std::vector<int64_t> layer_windows(const ConfigReader& reader, ModelConfig& config, int64_t window,
+                                   const std::function<bool(int64_t)>& slides);
 
 // Positions to prepare rope tables for.
 int64_t context_positions(const ModelConfig& config, const LoadOptions& options);

@@ -59,6 +59,14 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
       pictures_(spec.pictures),
       activations_(weights.activations()),
       embedding_(weights / "token_embd", config.vocab_size, config.dim, spec.embedding_scale) {
+  if (spec.embedding_norm) {
+    embedding_norm_ =
+        nn::LayerNorm(weights / "token_embd_norm", {.dim = config.dim, .eps = config.norm_eps});
+  }
+  if (!config.causal && weights.wants_output()) {
+    fail(Code::unsupported, "model", "its tokens see what comes after them ",
+         "(use_bidirectional_attention, attention.causal): it makes embeddings, not text");
+  }
   for (int64_t layer = 0; layer < config.layers; ++layer) blocks_.push_back(block(layer));
   const nn::NormOptions norm{
       .dim = config.dim, .eps = config.norm_eps, .weight_offset = spec.norm_weight_offset};
@@ -78,7 +86,8 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
 }
 
 Tensor Decoder::embed(const ForwardBatch& batch) const {
-  const Tensor x = embedding_(batch.ids);
+  Tensor x = embedding_(batch.ids);
+  if (embedding_norm_) x = (*embedding_norm_)(x);
   for (const PictureRows& picture : batch.pictures) {
     const int64_t count = picture.rows.dim(0);
     check(picture.first >= 0 && picture.first + count <= x.dim(0), "forward", "a picture of ",

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -27,6 +28,7 @@ class Block {
 struct DecoderSpec {
   float embedding_scale = 1;     // of the token embedding
   float norm_weight_offset = 0;  // of the final norm, see nn::NormOptions
+  bool embedding_norm = false;   // "token_embd_norm", a layer norm, follows the token embedding
   bool layer_norm = false;       // the final norm is a layer norm, else an RMS norm
   float logit_scale = 1;         // of the logits, before the cap
   float logit_softcap = 0;       // softcap * tanh(logit / softcap); 0 = off
@@ -70,6 +72,7 @@ class Decoder final : public LanguageModel {
   std::shared_ptr<const PictureEncoder> pictures_;
   DType activations_;
   nn::Embedding embedding_;
+  std::optional<nn::LayerNorm> embedding_norm_;
   std::vector<std::unique_ptr<const Block>> blocks_;
   std::variant<nn::RmsNorm, nn::LayerNorm> output_norm_;
   nn::Linear output_;

@@ -23,12 +23,9 @@ class DenseEmbedding final : public EmbeddingModel {
  public:
   explicit DenseEmbedding(std::unique_ptr<EmbeddingModel> model) : model_(std::move(model)) {}
 
-  void add(const DenseModule& module, const std::filesystem::path& folder,
+  // checkpoint: with the module's tensors
+  void add(const DenseModule& module, const io::Checkpoint& checkpoint,
            const LoadOptions& options) {
-    check(module.in == dimensions(), module.folder, "in_features is ", module.in,
-          ", but what comes before it has ", dimensions());
-    const std::filesystem::path file = folder / module.folder / "model.safetensors";
-    const io::Checkpoint checkpoint = io::Checkpoint::open(file);
     const nn::WeightScope scope(checkpoint, {.device = options.device,
                                              .own_names = true,
                                              .pack = options.pack_weights,
@@ -36,7 +33,7 @@ class DenseEmbedding final : public EmbeddingModel {
     const nn::LinearShape shape{.in = module.in,
                                 .out = module.out,
                                 .bias = module.bias ? nn::Bias::required : nn::Bias::none};
-    layers_.push_back({nn::Linear(scope / "linear", shape), module.tanh});
+    layers_.push_back({nn::Linear(scope / module.tensor, shape), module.tanh});
     dimensions_ = module.out;
     weight_bytes_ += scope.figures().resident_bytes;
     parameters_ += scope.figures().parameters;
@@ -71,11 +68,21 @@ class DenseEmbedding final : public EmbeddingModel {
 
 std::unique_ptr<EmbeddingModel> with_dense_modules(std::unique_ptr<EmbeddingModel> model,
                                                    std::span<const DenseModule> modules,
+                                                   const io::Checkpoint& checkpoint,
                                                    const std::filesystem::path& folder,
                                                    const LoadOptions& options) {
   if (modules.empty()) return model;
   auto out = std::make_unique<DenseEmbedding>(std::move(model));
-  for (const DenseModule& module : modules) out->add(module, folder, options);
+  for (const DenseModule& module : modules) {
+    check(module.in == out->dimensions(), module.folder.empty() ? module.tensor : module.folder,
+          "in_features is ", module.in, ", but what comes before it has ", out->dimensions());
+    if (module.folder.empty()) {
+      out->add(module, checkpoint, options);
+    } else {
+      const auto file = folder / module.folder / "model.safetensors";
+      out->add(module, io::Checkpoint::open(file), options);
+    }
+  }
   return out;
 }
 

@@ -9,10 +9,11 @@
 
 namespace rbee::models {
 
-// The model with these modules behind it, in f32; the model itself where there are none. folder:
-// that their paths begin in. Throws as load_embedding_model().
+// The model with these modules behind it, in f32; the model itself where there are none.
+// checkpoint: the model's, at `folder` or a file in it. Throws as load_embedding_model().
 std::unique_ptr<EmbeddingModel> with_dense_modules(std::unique_ptr<EmbeddingModel> model,
                                                    std::span<const DenseModule> modules,
+                                                   const io::Checkpoint& checkpoint,
                                                    const std::filesystem::path& folder,
                                                    const LoadOptions& options);
 

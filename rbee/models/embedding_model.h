@@ -3,6 +3,7 @@
 // kind, and decoders read behind their last layer.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -56,8 +57,10 @@ class EmbeddingModel {
 // transformers), or the pooling_type of a GGUF file. Throws unsupported naming what is not
 // implemented, and invalid_argument for files that are broken.
 struct DenseModule {
-  std::string folder;  // beside the weights: with config.json and model.safetensors
-  int64_t in = 0;      // dimensions of a vector
+  // Beside the weights: with config.json and model.safetensors; empty = a tensor of the same file.
+  std::string folder;
+  std::string tensor = "linear";  // its name without ".weight"
+  int64_t in = 0;                 // dimensions of a vector
   int64_t out = 0;
   bool bias = true;
   bool tanh = true;  // of the result; else the result as it is
@@ -67,6 +70,9 @@ struct EmbeddingSettings {
   std::vector<DenseModule> dense;  // behind the pooling, in order
   bool normalise = true;           // vectors have length 1
   int64_t max_tokens = 0;          // of a text; 0 = not said
+  // What stands before texts of a kind, by the kind's name ("query").
+  std::map<std::string, std::string> prompts;
+  std::string default_prompt;  // the name of one of them; empty = none
 };
 EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rbee/io/json_parse.h"
+#include "rbee/models/common_config.h"
 #include "rbee/models/embedding_model.h"
 
 namespace rbee::models {
@@ -16,8 +17,13 @@ constexpr const char* kModules = "modules.json";
 // ggml's numbers.
 constexpr int64_t kNone = 0, kMean = 1, kCls = 2, kLast = 3, kRank = 4;
 
+bool sees_both_ways(const io::Checkpoint& checkpoint) {
+  return is_encoder(checkpoint.architecture()) ||
+         !is_causal(ConfigReader(checkpoint, "text_config"));
+}
+
 Pooling usual_pooling(const io::Checkpoint& checkpoint) {
-  return is_encoder(checkpoint.architecture()) ? Pooling::mean : Pooling::last;
+  return sees_both_ways(checkpoint) ? Pooling::mean : Pooling::last;
 }
 
 std::optional<int64_t> gguf_pooling(const io::Checkpoint& checkpoint) {
@@ -42,6 +48,9 @@ T field(const json& object, const char* key, T fallback, const std::string& file
 }
 
 Pooling pooling_of(const json& config, const std::string& file) {
+  if (!field(config, "include_prompt", true, file)) {
+    fail(Code::unsupported, file, "include_prompt is false; prompts are pooled with their text");
+  }
   const std::string named = field<std::string>(config, "pooling_mode", "", file);
   if (named == "mean" || named == "cls") return parse_pooling(named);
   if (named == "lasttoken") return Pooling::last;
@@ -92,6 +101,20 @@ DenseModule read_dense(const io::Checkpoint& checkpoint, const std::string& path
   return out;
 }
 
+void read_prompts(const io::Checkpoint& checkpoint, EmbeddingSettings& out) {
+  const std::string file = "config_sentence_transformers.json";
+  const auto config = read_json(checkpoint, file);
+  if (!config) return;
+  const json prompts = field(*config, "prompts", json::object(), file);
+  check(prompts.is_object(), file, "prompts is ", prompts.dump(), ", wanted an object of texts");
+  for (const auto& [name, prompt] : prompts.items()) {
+    out.prompts[name] = field<std::string>(prompts, name.c_str(), "", file);
+  }
+  out.default_prompt = field<std::string>(*config, "default_prompt_name", "", file);
+  check(out.default_prompt.empty() || out.prompts.contains(out.default_prompt), file,
+        "default_prompt_name is \"", out.default_prompt, "\", which is none of its prompts");
+}
+
 EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& modules) {
   check(modules.is_array(), kModules, "is not an array");
   EmbeddingSettings out{.pooling = usual_pooling(checkpoint), .dense = {}, .normalise = false};
@@ -124,6 +147,25 @@ EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& mod
     out.max_tokens = field<int64_t>(*config, "max_seq_length", 0, limits);
     check(out.max_tokens >= 0, limits, "max_seq_length is ", out.max_tokens);
   }
+  read_prompts(checkpoint, out);
+  return out;
+}
+
+// Behind one another, as llama.cpp's converter names what sentence-transformers has in folders.
+std::vector<DenseModule> gguf_dense(const io::Checkpoint& checkpoint) {
+  std::vector<DenseModule> out;
+  for (const char* name : {"dense_2", "dense_3"}) {
+    const io::TensorEntry* weight = checkpoint.find(cat(name, ".weight"));
+    if (weight == nullptr) continue;
+    check(weight->shape.rank() == 2, "load", weight->name, " is (", weight->shape,
+          "), wanted two axes");
+    out.push_back({.folder = {},
+                   .tensor = name,
+                   .in = weight->shape[1],
+                   .out = weight->shape[0],
+                   .bias = checkpoint.find(cat(name, ".bias")) != nullptr,
+                   .tanh = false});
+  }
   return out;
 }
 
@@ -135,7 +177,9 @@ EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint) {
       return read_modules(checkpoint, *modules);
     }
   }
-  EmbeddingSettings out{.pooling = usual_pooling(checkpoint), .dense = {}};
+  const bool gguf = checkpoint.format() == io::Checkpoint::Format::gguf;
+  EmbeddingSettings out{.pooling = usual_pooling(checkpoint),
+                        .dense = gguf ? gguf_dense(checkpoint) : std::vector<DenseModule>()};
   const int64_t type = gguf_pooling(checkpoint).value_or(kNone);
   if (type == kMean) out.pooling = Pooling::mean;
   if (type == kCls || type == kRank) out.pooling = Pooling::cls;
@@ -145,7 +189,7 @@ EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint) {
 }
 
 bool makes_embeddings(const io::Checkpoint& checkpoint) {
-  if (is_encoder(checkpoint.architecture())) return true;
+  if (sees_both_ways(checkpoint)) return true;
   if (checkpoint.format() == io::Checkpoint::Format::gguf) {
     return gguf_pooling(checkpoint).value_or(kNone) != kNone;
   }

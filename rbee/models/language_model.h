@@ -50,6 +50,10 @@ struct ModelConfig {
   float norm_eps = 0;
   bool tied_embeddings = false;  // the token table is also the output matrix
   bool one_cache = false;  // values are kept with the keys, see nn::KvCacheOptions::one_tensor
+  bool causal = true;      // else every token sees its whole text: for embeddings alone
+  // Not causal: how many keys on either side, its own included, a token sees in layers with a
+  // window; 0 = no layer has one.
+  int64_t reach = 0;
 };
 
 class LanguageModel {

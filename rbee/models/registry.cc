@@ -34,6 +34,7 @@ constexpr Family kFamilies[] = {
     {"gemma", load_gemma, gemma_tensor_names},
     {"phi3", load_phi3, phi3_tensor_names},
     {"gemma3_text", load_gemma3, gemma3_tensor_names},
+    {"gemma-embedding", load_gemma3, gemma3_tensor_names},
     {"deepseek2", load_deepseek, deepseek_tensor_names},
     {"deepseek_v2", load_deepseek, deepseek_tensor_names},
     {"deepseek_v3", load_deepseek, deepseek_tensor_names},

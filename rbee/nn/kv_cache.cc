@@ -7,7 +7,7 @@ namespace {
 
 int64_t bytes_of(const KvCacheOptions& options) {
   const int64_t rows = options.blocks * options.kv_heads * options.block_size;
-  return (options.one_tensor ? 1 : 2) * options.layers * rows *
+  return (options.one_tensor ? 1 : 2) * (options.one_layer ? 1 : options.layers) * rows *
          row_bytes(options.dtype, options.head_dim);
 }
 
@@ -25,6 +25,11 @@ KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(optio
   values_.reserve(static_cast<size_t>(options.layers));
   try {
     for (int64_t layer = 0; layer < options.layers; ++layer) {
+      if (layer > 0 && options.one_layer) {
+        keys_.push_back(keys_.front());
+        values_.push_back(values_.front());
+        continue;
+      }
       keys_.push_back(empty_cache(shape, options.dtype, device));
       values_.push_back(options.one_tensor ? keys_.back()
                                            : empty_cache(shape, options.dtype, device));

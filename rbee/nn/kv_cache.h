@@ -17,6 +17,7 @@ struct KvCacheOptions {
   int64_t block_size = 32;   // positions in a block
   DType dtype = DType::f16;  // f32, f16, bf16, f8e4m3 or q8_0
   bool one_tensor = false;   // values are the keys: latent attention
+  bool one_layer = false;    // layers take the same memory: for passes that nobody goes on from
 };
 
 class KvCache {
@@ -31,7 +32,7 @@ class KvCache {
   const KvCacheOptions& options() const { return options_; }
   int64_t blocks() const { return options_.blocks; }
   int64_t block_size() const { return options_.block_size; }
-  int64_t bytes() const;  // of all layers, keys and values
+  int64_t bytes() const;  // of all layers, keys and values; of one with one_layer
 
  private:
   KvCacheOptions options_;

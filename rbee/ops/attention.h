@@ -30,6 +30,9 @@ struct PagedBatch {
   Tensor slots;        // (tokens) i32, block * block_size + offset of each new key; -1 = skip
   // (tokens) i32, contiguous: each token sees the keys before this one too; undefined = none.
   Tensor key_ends;
+  // The same for an attention with a window, in place of key_ends; undefined = these. With both,
+  // all layers of a model that sees both ways share a batch.
+  Tensor window_key_ends;
   // So many sequences in front have one query each; of the others nothing is known.
   int64_t single_queries = 0;
 };

@@ -49,13 +49,13 @@ void check_index(const char* op, const char* name, const Tensor& index, const Sh
 }
 
 // The batch's own consistency, where the host can read it.
-void check_batch(const char* op, const PagedBatch& batch, int64_t tokens, int64_t blocks,
-                 int64_t block_size) {
+void check_batch(const char* op, const PagedBatch& batch, const Tensor& key_ends, int64_t tokens,
+                 int64_t blocks, int64_t block_size) {
   const std::vector<int32_t> starts = batch.seq_starts.to_host<int32_t>();
   const std::vector<int32_t> lens = batch.kv_lens.to_host<int32_t>();
   const std::vector<int32_t> table = batch.block_table.to_host<int32_t>();
   std::vector<int32_t> ends;
-  if (batch.key_ends.defined()) ends = batch.key_ends.to_host<int32_t>();
+  if (key_ends.defined()) ends = key_ends.to_host<int32_t>();
   const int64_t max_blocks = batch.block_table.dim(1);
   check(starts.front() == 0 && starts.back() == tokens, op, "seq_starts go from ", starts.front(),
         " to ", starts.back(), ", wanted 0 to ", tokens);
@@ -109,13 +109,15 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
     check(options.sinks.dtype() == DType::f32 && options.sinks.contiguous(), kOp, "sinks is ",
           options.sinks, ", wanted contiguous f32");
   }
-  if (batch.key_ends.defined()) {
-    check_same_device(kOp, "q", q, "key_ends", batch.key_ends);
-    check_index(kOp, "key_ends", batch.key_ends, Shape{q.dim(0)});
-    check(batch.key_ends.contiguous(), kOp, "key_ends has gaps");
+  const bool windowed = options.window > 0 && batch.window_key_ends.defined();
+  const Tensor& key_ends = windowed ? batch.window_key_ends : batch.key_ends;
+  if (key_ends.defined()) {
+    check_same_device(kOp, "q", q, "key_ends", key_ends);
+    check_index(kOp, "key_ends", key_ends, Shape{q.dim(0)});
+    check(key_ends.contiguous(), kOp, "key_ends has gaps");
   }
   if (q.device().host_accessible()) {
-    check_batch(kOp, batch, q.dim(0), k_cache.dim(0), k_cache.dim(2));
+    check_batch(kOp, batch, key_ends, q.dim(0), k_cache.dim(0), k_cache.dim(2));
   }
   Tensor y = empty_like(q);
   if (y.numel() == 0) return y;
@@ -128,7 +130,7 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
                          .kv_lens = batch.kv_lens.view(),
                          .block_table = batch.block_table.view(),
                          .sinks = view_or_absent(options.sinks),
-                         .key_ends = view_or_absent(batch.key_ends),
+                         .key_ends = view_or_absent(key_ends),
                          .y = y.view(),
                          .single_queries = batch.single_queries,
                          .scale = options.scale == 0 ? head_scale : options.scale,

@@ -122,6 +122,7 @@ EmbeddingBody parse_embeddings(std::string_view body) {
   out.base64 = read_base64(reader);
   out.dimensions = reader.integer("dimensions", {1, INT32_MAX}).value_or(0);
   out.normalize = reader.boolean("normalize");
+  out.prompt_name = reader.text("prompt_name");
   out.truncate = read_truncate(reader);
   refuse(errors);
   return out;

@@ -25,6 +25,7 @@ struct EmbeddingBody {
   int32_t dimensions = 0;           // 0 = all
   std::optional<bool> normalize;    // vLLM's field
   std::optional<int32_t> truncate;  // truncate_prompt_tokens; -1 = as the model takes
+  std::optional<std::string> prompt_name;  // of sentence-transformers
 };
 
 // "input": a string, a list of strings, token ids, or a list of lists of ids. Throws InvalidBody.

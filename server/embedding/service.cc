@@ -65,6 +65,7 @@ std::shared_ptr<DelayedResponse> EmbeddingService::embed(const EmbeddingBody& bo
   request.dimensions = body.dimensions;
   request.normalise = body.normalize;
   request.truncate = body.truncate;
+  request.prompt_name = body.prompt_name;
   return start(std::move(request), new_job_id(),
                [model = model_id(), base64 = body.base64](engine::EmbeddingResult result) {
                  EmbeddingAnswer answer{.model = model, .tokens = result.tokens};

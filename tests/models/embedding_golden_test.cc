@@ -34,12 +34,15 @@ constexpr EmbeddingCase kCases[] = {
     {"qwen3", "hf", Pooling::last},
     {"qwen3", "model.gguf", Pooling::last},
     {"bert_dense", "hf", Pooling::cls},
+    {"gemma", "hf", Pooling::mean},
+    {"gemma", "model.gguf", Pooling::mean},
+    {"modern_bert", "hf", Pooling::cls},
+    {"modern_bert", "model.gguf", Pooling::cls},
 };
 constexpr EmbeddingCase kRankers[] = {
-    {"bert_ranker", "hf", Pooling::mean},
-    {"bert_ranker", "model.gguf", Pooling::cls},
-    {"xlm_roberta_ranker", "hf", Pooling::mean},
-    {"xlm_roberta_ranker", "model.gguf", Pooling::cls},
+    {"bert_ranker", "hf", Pooling::mean},        {"bert_ranker", "model.gguf", Pooling::cls},
+    {"xlm_roberta_ranker", "hf", Pooling::mean}, {"xlm_roberta_ranker", "model.gguf", Pooling::cls},
+    {"modern_bert_ranker", "hf", Pooling::mean}, {"modern_bert_ranker", "model.gguf", Pooling::cls},
 };
 
 fs::path folder(const char* name) {
@@ -60,7 +63,7 @@ class EmbeddingGolden : public testing::TestWithParam<EmbeddingCase> {
     const io::Checkpoint checkpoint = io::Checkpoint::open(path());
     const models::EmbeddingSettings settings = models::read_embedding_settings(checkpoint);
     return models::with_dense_modules(models::load_embedding_model(checkpoint, options),
-                                      settings.dense, path(), options);
+                                      settings.dense, checkpoint, path(), options);
   }
 
   models::TextBatch batch(size_t first, size_t count) const {
@@ -159,8 +162,8 @@ TEST(DenseModules, AreCountedWithTheModel) {
     const io::Checkpoint checkpoint = io::Checkpoint::open(path);
     const models::LoadOptions options{.device = &device_under_test()};
     return models::with_dense_modules(models::load_embedding_model(checkpoint, options),
-                                      models::read_embedding_settings(checkpoint).dense, path,
-                                      options);
+                                      models::read_embedding_settings(checkpoint).dense, checkpoint,
+                                      path, options);
   };
   const auto plain = load("bert"), dense = load("bert_dense");
   EXPECT_EQ(dense->parameters() - plain->parameters(), 32 * 40 + 40 + 40 * 24);
@@ -190,7 +193,8 @@ TEST_P(RankerScores, TheSecondTextHasItsSegment) {
   const auto with = model_->rank(pair).to_host<float>();
   pair.segments.assign(pair.segments.size(), 0);
   const auto without = model_->rank(pair).to_host<float>();
-  if (model_->doubles_separator()) {
+  const auto segments = golden_["segments"][0].get<std::vector<int32_t>>();
+  if (std::ranges::count(segments, 1) == 0) {
     EXPECT_EQ(with, without);
   } else {
     EXPECT_GT(std::abs(with[0] - without[0]), 0.01f);
@@ -229,7 +233,7 @@ class BadEmbeddingFolder : public testing::Test {
       const auto settings = models::read_embedding_settings(checkpoint);
       const models::LoadOptions options{.device = &device_under_test()};
       models::with_dense_modules(models::load_embedding_model(checkpoint, options), settings.dense,
-                                 folder_, options);
+                                 checkpoint, folder_, options);
     });
   }
 
@@ -256,6 +260,28 @@ TEST_F(BadEmbeddingFolder, ErrorsNameFileAndField) {
   expect(Code::invalid_argument, {"../away/config.json"});
   write("modules.json", {{{"type", "x.Pooling"}, {"path", "9_Pooling"}}});
   expect(Code::not_found, {"9_Pooling/config.json", "missing"});
+}
+
+TEST_F(BadEmbeddingFolder, PromptsAreReadAndChecked) {
+  const auto settings = [&] {
+    return models::read_embedding_settings(io::Checkpoint::open(folder_));
+  };
+  const char* file = "config_sentence_transformers.json";
+  EXPECT_TRUE(settings().prompts.empty());
+  write(file, {{"prompts", {{"query", "find: "}, {"passage", nullptr}}},
+               {"default_prompt_name", "query"}});
+  const std::map<std::string, std::string> wanted{{"passage", ""}, {"query", "find: "}};
+  EXPECT_EQ(settings().prompts, wanted);
+  EXPECT_EQ(settings().default_prompt, "query");
+  write(file, {{"prompts", {{"query", "find: "}}}, {"default_prompt_name", "title"}});
+  expect(Code::invalid_argument, {file, "default_prompt_name is \"title\""});
+  write(file, {{"prompts", {{"query", 7}}}});
+  expect(Code::invalid_argument, {file, "query is 7"});
+  write(file, {{"prompts", "none"}});
+  expect(Code::invalid_argument, {file, "prompts is \"none\""});
+  write(file, json::object());
+  write("1_Pooling/config.json", {{"pooling_mode_mean_tokens", true}, {"include_prompt", false}});
+  expect(Code::unsupported, {"1_Pooling/config.json", "include_prompt is false"});
 }
 
 TEST_F(BadEmbeddingFolder, DenseModulesNameFileAndField) {
@@ -290,6 +316,12 @@ TEST_F(BadEmbeddingFolder, TextModelsAndEncodersAreToldApart) {
   expect_error(Code::unsupported, {"bert", "makes embeddings, not text"}, [&] {
     models::load_language_model(io::Checkpoint::open(folder_), {.device = &device_under_test()});
   });
+  for (const char* file : {"hf", "model.gguf"}) {
+    expect_error(Code::unsupported, {"embeddings, not text"}, [&] {
+      models::load_language_model(io::Checkpoint::open(folder("gemma") / file),
+                                  {.device = &device_under_test()});
+    });
+  }
   const fs::path llama = fs::path(RBEE_TEST_DATA) / "models" / "data" / "llama" / "hf";
   EXPECT_FALSE(models::makes_embeddings(io::Checkpoint::open(llama)));
 }

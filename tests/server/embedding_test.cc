@@ -134,6 +134,21 @@ TEST(Embeddings, DimensionsAndTruncation) {
   EXPECT_EQ(cut["usage"]["prompt_tokens"], 64);
 }
 
+TEST(Embeddings, ThePromptOfAKindOfTexts) {
+  const EmbeddingWorker worker("gemma");
+  const json input = worker.golden["texts"][0];
+  for (const auto& [name, made] : worker.golden["prompted"].items()) {
+    const json answer = worker.answer("/v1/embeddings", {{"input", input}, {"prompt_name", name}});
+    expect_vector(answer.at("data")[0].at("embedding"), made["vector"]);
+    EXPECT_EQ(answer.at("usage").at("prompt_tokens"), made["ids"].size());
+  }
+  const RawResponse wrong =
+      worker.post("/v1/embeddings", {{"input", input}, {"prompt_name", "title"}});
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_THAT(wrong.body, HasSubstr("wanted one of document, query"));
+  EXPECT_EQ(worker.wrong("/v1/embeddings", {{"input", input}, {"prompt_name", 7}}), "prompt_name");
+}
+
 TEST(Embeddings, WrongBodiesAreNamed) {
   const EmbeddingWorker worker("bert");
   const auto wrong = [&](const json& body) { return worker.wrong("/v1/embeddings", body); };

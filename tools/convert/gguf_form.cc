@@ -39,6 +39,10 @@ std::vector<int64_t> windows_where(const std::vector<int64_t>& windows, Slides s
 // Config: any family's.
 template <typename Config>
 GgufForm common_form(std::string_view architecture, const Config& config) {
+  if (!config.causal) {
+    fail(Code::unsupported, kOp, "models that see both ways are not converted; llama.cpp's ",
+         "converter writes their GGUF files");
+  }
   GgufForm form;
   form.architecture = architecture;
   form.config = config;

@@ -22,19 +22,21 @@ import numpy as np
 import torch
 import transformers
 from safetensors.torch import save_file
-from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
-                        trainers)
 
-CORPUS = ["The quick brown fox jumps over the lazy dog.", "Rust and C++ are languages, too!",
-          "How do magnets work?", "A field of iron turns with the current (1820).",
-          "Das Wetter ist heute sehr sch\u00f6n.", "Les \u00e9l\u00e8ves mangent \u00e0 midi.",
-          "embedding models map texts to vectors; rerankers score pairs of texts"]
+from embedding_tokenizers import TOKENIZERS, add_vocabulary
+
 TEXTS = ["How do magnets work?", "the lazy dog", "A", "Les \u00e9l\u00e8ves mangent \u00e0 midi, "
          "and the quick brown fox jumps over a field of iron.", "vectors of texts",
          "THE LAZY DOG", "\u4e2d\u6587 and rust"]
 PAIRS = [["How do magnets work?", "A field of iron turns with the current (1820)."],
          ["How do magnets work?", "the dog"], ["texts", "embedding models map texts to vectors"]]
 
+MODERN = dict(hidden_size=32, num_hidden_layers=5, num_attention_heads=4, intermediate_size=48,
+              max_position_embeddings=64, norm_eps=1e-5, local_attention=8,
+              global_attn_every_n_layers=3, global_rope_theta=160000.0, local_rope_theta=100.0,
+              hidden_activation="gelu", pad_token_id=0, bos_token_id=2, eos_token_id=3,
+              cls_token_id=2, sep_token_id=3)
+IDENTITY = "torch.nn.modules.linear.Identity"
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48)
 CASES = {
     "bert": dict(type="bert", pooling="mean", config=dict(
@@ -56,51 +58,29 @@ CASES = {
         dict(in_features=32, out_features=40, bias=True,
              activation_function="torch.nn.modules.activation.Tanh"),
         dict(in_features=40, out_features=24, bias=False,
-             activation_function="torch.nn.modules.linear.Identity")]),
+             activation_function=IDENTITY)]),
+    "gemma": dict(type="gemma3_text", pooling="mean", gguf_arch="gemma-embedding", config=dict(
+        SIZES, num_hidden_layers=4, num_key_value_heads=1, head_dim=16, query_pre_attn_scalar=16,
+        max_position_embeddings=64, rms_norm_eps=1e-6, tie_word_embeddings=True,
+        hidden_activation="gelu_pytorch_tanh", sliding_window=8, sliding_window_pattern=3,
+        layer_types=["sliding_attention", "sliding_attention", "full_attention",
+                     "sliding_attention"],
+        use_bidirectional_attention=True, rope_theta=1000000.0, rope_local_base_freq=100.0),
+        dense=[dict(in_features=32, out_features=48, bias=False, activation_function=IDENTITY),
+               dict(in_features=48, out_features=32, bias=False, activation_function=IDENTITY)],
+        prompts={"query": "task: search result | query: ", "document": "title: none | text: "},
+        ablations=[dict(use_bidirectional_attention=False), dict(sliding_window=10),
+                   dict(sliding_window=6), dict(rope_local_base_freq=1000000.0)]),
+    "modern_bert": dict(type="modernbert", pooling="cls", gguf_arch="modern-bert", config=MODERN,
+                        ablations=[dict(local_attention=10), dict(local_attention=6),
+                                   dict(local_rope_theta=160000.0), dict(global_rope_theta=100.0),
+                                   dict(global_attn_every_n_layers=2),
+                                   dict(hidden_activation="silu")]),
+    "modern_bert_ranker": dict(type="modernbert", ranker=True, gguf_arch="modern-bert",
+                               config=dict(MODERN, num_labels=1, classifier_pooling="mean"),
+                               ablations=[dict(classifier_pooling="cls"),
+                                          dict(classifier_activation="silu")]),
 }
-
-
-def wordpiece():
-    out = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    out.normalizer = normalizers.BertNormalizer()
-    out.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    out.train_from_iterator(CORPUS, trainers.WordPieceTrainer(
-        vocab_size=180, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
-        show_progress=False))
-    out.decoder = decoders.WordPiece()
-    out.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
-    return out
-
-
-def unigram():
-    out = Tokenizer(models.Unigram())
-    out.normalizer = normalizers.NFKC()
-    out.pre_tokenizer = pre_tokenizers.Metaspace()
-    out.train_from_iterator(CORPUS, trainers.UnigramTrainer(
-        vocab_size=180, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], unk_token="<unk>",
-        show_progress=False))
-    out.decoder = decoders.Metaspace()
-    out.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>",
-        special_tokens=[("<s>", 0), ("</s>", 2)])
-    return out
-
-
-def byte_level():
-    out = Tokenizer(models.BPE())
-    out.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    out.train_from_iterator(CORPUS, trainers.BpeTrainer(
-        vocab_size=300, special_tokens=["<|endoftext|>"], show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-    out.decoder = decoders.ByteLevel()
-    out.post_processor = processors.TemplateProcessing(
-        single="$A <|endoftext|>", special_tokens=[("<|endoftext|>", 0)])
-    return out
-
-
-TOKENIZERS = {"bert": wordpiece, "xlm-roberta": unigram, "qwen3": byte_level}
 
 
 def build(case, config):
@@ -119,10 +99,11 @@ def random_state(model, seed):
         shape = tuple(parameter.shape)
         values = rng.standard_normal(shape)
         norm = "LayerNorm" in key or "norm" in key
+        stored_less_one = norm and "Gemma3" in type(model).__name__
         if key.endswith("bias"):
             values = 0.5 * values
         elif norm:
-            values = 1 + 0.3 * values
+            values = 0.3 * values + (0 if stored_less_one else 1)
         elif "embedding" not in key and "embed_tokens" not in key:
             values = 1.5 * values / np.sqrt(shape[-1])
         state[key] = torch.from_numpy(values.astype(np.float32))
@@ -158,7 +139,13 @@ def vector(case, model, ids):
 def golden(case, model, tokenizer):
     if not case.get("ranker"):
         ids = [tokenizer.encode(text).ids for text in TEXTS]
-        return {"texts": TEXTS, "ids": ids, "vectors": [vector(case, model, i) for i in ids]}
+        made = {"texts": TEXTS, "ids": ids, "vectors": [vector(case, model, i) for i in ids]}
+        if "prompts" in case:
+            prompted = {name: tokenizer.encode(prompt + TEXTS[0]).ids
+                        for name, prompt in case["prompts"].items()}
+            made["prompted"] = {name: {"ids": i, "vector": vector(case, model, i)}
+                                for name, i in prompted.items()}
+        return made
     pairs = [tokenizer.encode(*pair) for pair in PAIRS]
     scores = []
     for pair in pairs:
@@ -178,7 +165,8 @@ def dump(path, value):
 
 def save_hf(folder, case, config, tokenizer, state):
     folder.mkdir(parents=True)
-    names = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "qwen3": "Qwen3"}
+    names = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "qwen3": "Qwen3",
+             "gemma3_text": "Gemma3Text", "modernbert": "ModernBert"}
     head = "ForSequenceClassification" if case.get("ranker") else "Model"
     dump(folder / "config.json",
          dict(config, model_type=case["type"], architectures=[names[case["type"]] + head]))
@@ -202,6 +190,9 @@ def save_hf(folder, case, config, tokenizer, state):
         dump(folder / "1_Pooling" / "config.json",
              {"word_embedding_dimension": SIZES["hidden_size"],
               **{f"pooling_mode_{mode}": name == case["pooling"] for name, mode in modes.items()}})
+    if "prompts" in case:
+        dump(folder / "config_sentence_transformers.json",
+             dict(prompts=case["prompts"], default_prompt_name=case.get("default_prompt")))
     if "max_length" in case:
         dump(folder / "sentence_bert_config.json",
              dict(max_seq_length=case["max_length"], do_lower_case=False))
@@ -209,59 +200,37 @@ def save_hf(folder, case, config, tokenizer, state):
         save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def add_vocabulary(writer, case, tokenizer):
-    tokens = [tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]
-    special = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-    types = [gguf.TokenType.CONTROL if t in special else gguf.TokenType.NORMAL for t in tokens]
-    model = json.loads(tokenizer.to_str())["model"]
-    if case["type"] == "bert":
-        writer.add_tokenizer_model("bert")
-        tokens = [t if t in special else t[2:] if t.startswith("##") else "\u2581" + t
-                  for t in tokens]
-        writer.add_token_type_count(2)
-        writer.add_bos_token_id(2)
-        writer.add_sep_token_id(3)
-        writer.add_unk_token_id(1)
-    elif case["type"] == "xlm-roberta":
-        writer.add_tokenizer_model("t5")
-        writer.add_token_scores([score for _, score in model["vocab"]])
-        writer.add_add_space_prefix(True)
-        writer.add_remove_extra_whitespaces(False)
-        writer.add_bos_token_id(0)
-        writer.add_eos_token_id(2)
-        writer.add_unk_token_id(3)
-        writer.add_add_bos_token(True)
-        writer.add_add_eos_token(True)
-    else:
-        writer.add_tokenizer_model("gpt2")
-        writer.add_tokenizer_pre("gpt-2")
-        writer.add_token_merges([" ".join(merge) for merge in model["merges"]])
-        writer.add_eos_token_id(0)
-        writer.add_add_eos_token(True)
-    writer.add_token_list(tokens)
-    writer.add_token_types(types)
+def gguf_arch(case):
+    return case.get("gguf_arch", case["type"] if case["type"] == "qwen3" else "bert")
 
 
 def gguf_names(case, config, state):
-    arch = gguf.MODEL_ARCH.QWEN3 if case["type"] == "qwen3" else gguf.MODEL_ARCH.BERT
+    arch = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == gguf_arch(case))
     names = gguf.get_tensor_name_map(arch, config["num_hidden_layers"])
+    for i, dense in enumerate(dense_states(case) if case["type"] == "gemma3_text" else []):
+        yield f"dense_{i + 2}.weight", dense["linear.weight"]
     for key, tensor in state.items():
         key = key.removeprefix("bert.").removeprefix("roberta.")
+        if case["type"] == "modernbert":
+            key = key.removeprefix("model.")
         if "position_ids" in key or key.startswith("pooler.") and not case.get("ranker"):
             continue
         head, leaf = key.rsplit(".", 1)
         ranked = {"pooler.dense": "cls", "classifier.dense": "cls", "classifier": "cls.output",
-                  "classifier.out_proj": "cls.output"}
+                  "classifier.out_proj": "cls.output", "head.dense": "cls",
+                  "head.norm": "cls.norm"}
         name = ranked.get(head) or names.get_name(head) or names.get_name("model." + head)
         assert name, key
         if name == "position_embd" and case["type"] == "xlm-roberta":
             tensor = tensor[config["pad_token_id"] + 1:]
+        if case["type"] == "gemma3_text" and name.endswith("norm"):
+            tensor = tensor + 1
         yield f"{name}.{leaf}", tensor
 
 
 def save_gguf(path, case, config, tokenizer, state):
-    decoder = case["type"] == "qwen3"
-    writer = gguf.GGUFWriter(path, "qwen3" if decoder else "bert")
+    decoder = case["type"] in ("qwen3", "gemma3_text")
+    writer = gguf.GGUFWriter(path, gguf_arch(case))
     writer.add_name("tiny " + case["type"])
     skipped = config["pad_token_id"] + 1 if case["type"] == "xlm-roberta" else 0
     writer.add_context_length(config["max_position_embeddings"] - skipped)
@@ -277,17 +246,45 @@ def save_gguf(path, case, config, tokenizer, state):
         writer.add_key_length(config["head_dim"])
         writer.add_value_length(config["head_dim"])
         writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-        writer.add_rope_freq_base(10000.0)
+        writer.add_rope_freq_base(config.get("rope_theta", 10000.0))
+        if case["type"] == "gemma3_text":
+            writer.add_sliding_window(config["sliding_window"])
+            writer.add_sliding_window_pattern(config["sliding_window_pattern"])
+            writer.add_rope_freq_base_swa(config["rope_local_base_freq"])
+            for i, module in enumerate(case["dense"]):
+                writer.add_dense_features_dims(f"dense_{i + 2}", module["in_features"],
+                                               module["out_features"])
     else:
-        writer.add_layer_norm_eps(config["layer_norm_eps"])
+        writer.add_layer_norm_eps(config.get("layer_norm_eps", config.get("norm_eps")))
         writer.add_causal_attention(False)
-    add_vocabulary(writer, case, tokenizer)
+    if case["type"] == "modernbert":
+        writer.add_sliding_window(config["local_attention"])
+        writer.add_sliding_window_pattern(config["global_attn_every_n_layers"])
+        writer.add_rope_freq_base(config["global_rope_theta"])
+        writer.add_rope_freq_base_swa(config["local_rope_theta"])
+        writer.add_rope_scaling_type(gguf.RopeScalingType.NONE)
+    add_vocabulary(writer, case["type"], tokenizer)
     for name, tensor in gguf_names(case, config, state):
         writer.add_tensor(name, tensor.numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def check_ablations(case, config, state, tokenizer):
+    """Each feature must show: without it vectors or scores are others."""
+    def made(changes):
+        model = build(case, {**config, **changes})
+        model.load_state_dict(state)
+        return np.array(sum(golden(case, model, tokenizer)[kind], []) if kind == "vectors"
+                        else golden(case, model, tokenizer)[kind])
+
+    kind = "scores" if case.get("ranker") else "vectors"
+
+    for changes in case.get("ablations", []):
+        difference = np.abs(made(changes) - made({})).max()
+        assert difference > 0.005, (changes, difference)
 
 
 def make(root, name, states):
@@ -299,6 +296,7 @@ def make(root, name, states):
     if owner == name:
         states[name] = random_state(model, 7 + list(CASES).index(name))
     model.load_state_dict(states[owner])
+    check_ablations(case, config, states[owner], tokenizer)
     folder = root / name
     save_hf(folder / "hf", case, config, tokenizer, states[owner])
     if owner == name:

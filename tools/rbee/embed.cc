@@ -18,6 +18,7 @@ struct EmbedOptions {
   std::vector<std::string> texts;  // empty = a text for each line of standard input
   std::string query;               // of a ranker
   std::string pooling = "auto";
+  std::string prompt_name;  // empty = the checkpoint's default
   int64_t dimensions = 0;
   bool similarity = false;
 };
@@ -40,6 +41,7 @@ engine::EmbeddingRequest request_of(const EmbedOptions& options,
                                     const std::vector<std::string>& texts) {
   engine::EmbeddingRequest request{.dimensions = options.dimensions};
   if (options.similarity) request.normalise = true;
+  if (!options.prompt_name.empty()) request.prompt_name = options.prompt_name;
   for (const std::string& text : texts) {
     if (options.query.empty()) {
       request.inputs.emplace_back(text);
@@ -99,6 +101,8 @@ Command add_embed(CLI::App& parent) {
   app->add_option("--pooling", options->pooling, "auto = as the model's files say")
       ->check(CLI::IsMember({"auto", "mean", "cls", "last"}))
       ->capture_default_str();
+  app->add_option("--prompt-name", options->prompt_name,
+                  "the kind of texts: what the model's files put before them, e.g. query");
   app->add_option("--dimensions", options->dimensions, "leading numbers that are kept; 0 = all")
       ->check(CLI::NonNegativeNumber);
   app->add_flag("--similarity", options->similarity, "the cosine of each text with the first");

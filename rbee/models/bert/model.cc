@@ -5,6 +5,7 @@
 
 #include "rbee/models/bert/config.h"
 #include "rbee/models/decoder.h"
+#include "rbee/models/rank_head.h"
 #include "rbee/nn/text_attention.h"
 #include "rbee/ops/elementwise.h"
 
@@ -67,65 +68,6 @@ class BertLayer {
   nn::LayerNorm attention_norm_, output_norm_;
 };
 
-// One label over the first token's state: a layer with tanh, where there is one, and a row.
-class RankHead {
- public:
-  static bool in(const io::Checkpoint& checkpoint) { return find_output(checkpoint) != nullptr; }
-
-  RankHead(const io::Checkpoint& checkpoint, const LoadOptions& options, int64_t dim)
-      : weights_(checkpoint, head_options(options)) {
-    const io::TensorEntry& out = *find_output(checkpoint);
-    const int64_t labels = numel(out.shape) / dim;
-    if (labels != 1) {
-      fail(Code::unsupported, "load", out.name, " is (", out.shape, "): a classifier of ", labels,
-           " labels; only rankers, with one, are implemented");
-    }
-    const auto linear = [&](std::string_view name, int64_t rows) {
-      return nn::Linear(weights_ / name, {.in = dim, .out = rows, .bias = nn::Bias::optional});
-    };
-    output_ = linear(stem(out.name), 1);
-    for (const char* name : kDense) {
-      if (!(weights_ / name).has("weight")) continue;
-      dense_ = linear(name, dim);
-      has_dense_ = true;
-      return;
-    }
-  }
-
-  // states: (texts, dim)   result: (texts) f32
-  Tensor operator()(const Tensor& states) const {
-    const Tensor x = has_dense_ ? unary(UnaryOp::tanh, dense_(states)) : states;
-    return cast(output_(x), DType::f32).reshape({states.dim(0)});
-  }
-  const nn::WeightFigures& figures() const { return weights_.figures(); }
-
- private:
-  // Of RoBERTa, BERT, and both in GGUF files.
-  static constexpr const char* kOutputs[] = {"classifier.out_proj.weight", "classifier.weight",
-                                             "cls.output.weight"};
-  static constexpr const char* kDense[] = {"classifier.dense", "bert.pooler.dense", "cls"};
-
-  static const io::TensorEntry* find_output(const io::Checkpoint& checkpoint) {
-    for (const char* name : kOutputs) {
-      if (const io::TensorEntry* entry = checkpoint.find(name)) return entry;
-    }
-    return nullptr;
-  }
-  static nn::WeightOptions head_options(const LoadOptions& options) {
-    return {.device = options.device,
-            .own_names = true,
-            .pack = options.pack_weights,
-            .activations = options.activations};
-  }
-  static std::string_view stem(std::string_view name) {
-    return name.substr(0, name.size() - std::string_view(".weight").size());
-  }
-
-  nn::WeightScope weights_;
-  nn::Linear dense_, output_;
-  bool has_dense_ = false;
-};
-
 class Bert final : public EmbeddingModel {
  public:
   Bert(const io::Checkpoint& checkpoint, const BertConfig& config, const LoadOptions& options)
@@ -139,7 +81,9 @@ class Bert final : public EmbeddingModel {
     }
     norm_ = nn::LayerNorm(weights / "token_embd_norm", {.dim = config.dim, .eps = config.norm_eps});
     for (int64_t i = 0; i < config.layers; ++i) layers_.emplace_back(weights.layer(i), config);
-    if (RankHead::in(checkpoint)) head_.emplace(checkpoint, options, config.dim);
+    if (RankHead::in(checkpoint)) {
+      head_.emplace(checkpoint, options, RankHeadSpec{.dim = config.dim});
+    }
     weights.finish();
     figures_ = weights.figures();
     const int64_t wanted = options.context;

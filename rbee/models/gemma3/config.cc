@@ -55,9 +55,6 @@ Gemma3Config read_gemma3_config(const ConfigReader& reader) {
   const double cap = reader.number({"final_logit_softcapping", "final_logit_softcapping"}, 0);
   check(cap >= 0, kOp, "final_logit_softcapping is ", cap, ", wanted 0 or more");
   config.logit_softcap = static_cast<float>(cap);
-  if (reader.flag({"", "use_bidirectional_attention"}, false)) {
-    fail(Code::unsupported, kOp, "use_bidirectional_attention is for embeddings, not for text");
-  }
   const int64_t period = read_period(reader);
   config.windows = layer_windows(reader, config, read_window(reader, 4096),
                                  [&](int64_t layer) { return (layer + 1) % period != 0; });

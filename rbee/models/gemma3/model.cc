@@ -28,7 +28,7 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm"},
 };
 constexpr std::string_view kOtherParts[] = {".rotary_emb.inv_freq", "vision_tower.",
-                                            "multi_modal_projector."};
+                                            "multi_modal_projector.", "dense_2.", "dense_3."};
 
 BlockSpec block_spec(const Gemma3Config& config, int64_t index) {
   return {

@@ -73,7 +73,7 @@ LlamaConfig read_llama_config(const ConfigReader& reader) {
   config.rope = read_rope(reader, config, smollm3 ? 2000000 : 10000);
   // llama.cpp's converter reorders the rows of q and k so that pairs lie side by side.
   config.rope.layout = reader.is_gguf() ? RopeLayout::interleaved : RopeLayout::half;
-  config.window = mistral || reader.is_gguf() ? read_window(reader, 4096) : 0;
+  config.window = mistral || reader.is_gguf() ? read_causal_window(reader, config, 4096) : 0;
   config.attention_bias = read_bias(reader, "attention_bias");
   config.mlp_bias = read_bias(reader, "mlp_bias");
   if (reader.architecture() == "granite") read_granite_scales(reader, config);

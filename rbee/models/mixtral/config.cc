@@ -9,7 +9,7 @@ MixtralConfig read_mixtral_config(const ConfigReader& reader) {
   config.rope = read_rope(reader, config, 1000000);
   // llama.cpp's converter reorders the rows of q and k so that pairs lie side by side.
   config.rope.layout = reader.is_gguf() ? RopeLayout::interleaved : RopeLayout::half;
-  config.window = read_window(reader, 0);
+  config.window = read_causal_window(reader, config, 0);
   config.experts = read_experts(reader);
   return config;
 }

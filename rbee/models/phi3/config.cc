@@ -11,7 +11,7 @@ Phi3Config read_phi3_config(const ConfigReader& reader) {
                            ? reader.checkpoint().find("rope_factors_short.weight") != nullptr
                            : config.rope.scaling == nn::RopeScaling::yarn;
   if (factors) config.rope.scaling = nn::RopeScaling::longrope;
-  config.window = read_window(reader, 0);
+  config.window = read_causal_window(reader, config, 0);
   return config;
 }
 

@@ -106,11 +106,46 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryModel,
                          testing::Values(Model{"bert", "hf"}, Model{"bert", "model.gguf"},
                                          Model{"bert_cls", "hf"}, Model{"bert_dense", "hf"},
                                          Model{"xlm_roberta", "hf"}, Model{"qwen3", "hf"},
-                                         Model{"qwen3", "model.gguf"}),
+                                         Model{"qwen3", "model.gguf"}, Model{"gemma", "hf"},
+                                         Model{"gemma", "model.gguf"}, Model{"modern_bert", "hf"},
+                                         Model{"modern_bert", "model.gguf"}),
                          [](const auto& test) {
                            return cat(test.param.name,
                                       std::string_view(test.param.file) == "hf" ? "" : "_gguf");
                          });
+
+TEST(EmbeddingPrompts, StandBeforeTextsOfTheirKind) {
+  const json wanted = golden("gemma");
+  EmbeddingSource loaded = source("gemma");
+  EXPECT_THAT(loaded.info.prompts, ElementsAre("document", "query"));
+  const EmbeddingInput text = wanted["texts"][0].get<std::string>();
+  for (const auto& [name, made] : wanted["prompted"].items()) {
+    EXPECT_EQ(loaded.encode(loaded.prompted(text, name), {}).ids,
+              made["ids"].get<std::vector<int32_t>>());
+  }
+  loaded.default_prompt = "document";
+  const auto engine = make_embedding_engine(std::move(loaded), {});
+  const auto expect_vector = [&](std::optional<std::string> asked, const char* taken) {
+    const auto result =
+        submit(*engine, {.inputs = {text}, .prompt_name = std::move(asked)})->wait();
+    EXPECT_THAT(
+        result.vectors[0],
+        Pointwise(FloatNear(1e-4f), wanted["prompted"][taken]["vector"].get<std::vector<float>>()));
+  };
+  expect_vector("query", "query");
+  expect_vector("document", "document");
+  expect_vector(std::nullopt, "document");
+  const auto submit_wrong = [&](EmbeddingInput input, const char* name) {
+    submit(*engine, {.inputs = {std::move(input)}, .prompt_name = name});
+  };
+  test::expect_error(Code::invalid_argument, {"prompt_name", "\"title\"", "document, query"},
+                     [&] { submit_wrong(text, "title"); });
+  test::expect_error(Code::invalid_argument, {"prompt_name", "the input has tokens"},
+                     [&] { submit_wrong(std::vector<int32_t>{5, 6}, "query"); });
+  const auto without = rbee::engine::engine("bert");
+  test::expect_error(Code::invalid_argument, {"prompt_name", "no prompts"},
+                     [&] { submit(*without, {.inputs = {text}, .prompt_name = "query"}); });
+}
 
 class EveryRanker : public testing::TestWithParam<Model> {};
 
@@ -123,7 +158,7 @@ TEST_P(EveryRanker, PairsBecomeHuggingFacesTokensAndScores) {
     request.inputs.emplace_back(TextPair{wanted["pairs"][i][0], wanted["pairs"][i][1]});
     const auto encoded = loaded.encode(request.inputs.back(), {});
     EXPECT_EQ(encoded.ids, wanted["ids"][i].get<std::vector<int32_t>>());
-    if (!loaded.model->doubles_separator()) {
+    if (std::string_view(name).starts_with("bert")) {
       EXPECT_EQ(encoded.segments, wanted["segments"][i].get<std::vector<int32_t>>());
     }
   }
@@ -138,14 +173,14 @@ TEST_P(EveryRanker, PairsBecomeHuggingFacesTokensAndScores) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryRanker,
-                         testing::Values(Model{"bert_ranker", "hf"},
-                                         Model{"bert_ranker", "model.gguf"},
-                                         Model{"xlm_roberta_ranker", "hf"}),
-                         [](const auto& test) {
-                           return cat(test.param.name,
-                                      std::string_view(test.param.file) == "hf" ? "" : "_gguf");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, EveryRanker,
+    testing::Values(Model{"bert_ranker", "hf"}, Model{"bert_ranker", "model.gguf"},
+                    Model{"xlm_roberta_ranker", "hf"}, Model{"modern_bert_ranker", "hf"},
+                    Model{"modern_bert_ranker", "model.gguf"}),
+    [](const auto& test) {
+      return cat(test.param.name, std::string_view(test.param.file) == "hf" ? "" : "_gguf");
+    });
 
 // Passes of a few tokens, so that requests share them and are cut by them.
 TEST(EmbeddingEngine, ManyRequestsShareItsPasses) {
