@@ -23,6 +23,7 @@ constexpr int kMaxThreads = 1024;
 constexpr auto kSpinTime = std::chrono::microseconds(150);
 // More ranges than threads, so that those who finish early take over from a slow one.
 constexpr int64_t kRangesPerThread = 4;
+constexpr int64_t kRangesPerShare = 8;
 
 std::atomic<int> requested_threads{0};
 // The caller's place in the region that it runs in; -1 outside of regions.
@@ -158,12 +159,16 @@ void ThreadPool::run_tasks(Task task, void* context) {
   if (state.error) std::rethrow_exception(std::exchange(state.error, nullptr));
 }
 
+// Runs all of it on the calling thread where others would not help; true when it did.
+bool ThreadPool::inlined(int64_t n, int64_t grain, Range range, void* context) const {
+  if (n > grain && threads_ > 1 && current_thread < 0) return false;
+  if (n > 0) range(context, 0, n, std::max(current_thread, 0));
+  return true;
+}
+
 void ThreadPool::run_ranges(int64_t n, int64_t grain, Range range, void* context) {
-  if (n <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  if (n <= grain || threads_ == 1 || current_thread >= 0) {
-    return range(context, 0, n, std::max(current_thread, 0));
-  }
+  if (inlined(n, grain, range, context)) return;
   struct Region {
     std::atomic<int64_t> next{0};
     int64_t n, step;
@@ -180,6 +185,47 @@ void ThreadPool::run_ranges(int64_t n, int64_t grain, Range range, void* context
           const int64_t begin = r.next.fetch_add(r.step, std::memory_order_relaxed);
           if (begin >= r.n) return;
           r.range(r.context, begin, std::min(begin + r.step, r.n), thread);
+        }
+      },
+      &region);
+}
+
+void ThreadPool::run_shares(int64_t n, int64_t grain, Range range, void* context) {
+  grain = std::max<int64_t>(grain, 1);
+  if (inlined(n, grain, range, context)) return;
+  struct alignas(64) Share {
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+  struct Region {
+    std::vector<Share> shares;
+    int64_t step;
+    Range range;
+    void* context;
+  };
+  static thread_local Region region;
+  if (std::ssize(region.shares) != threads_) {
+    region.shares = std::vector<Share>(static_cast<size_t>(threads_));
+  }
+  for (int64_t t = 0; t < threads_; ++t) {
+    Share& share = region.shares[static_cast<size_t>(t)];
+    share.next.store(t * n / threads_, std::memory_order_relaxed);
+    share.end = (t + 1) * n / threads_;
+  }
+  region.step = std::max(grain, (n - 1) / (threads_ * kRangesPerShare) + 1);
+  region.range = range;
+  region.context = context;
+  run_tasks(
+      [](void* shared, int thread) {
+        auto& r = *static_cast<Region*>(shared);
+        const size_t threads = r.shares.size();
+        for (size_t i = 0; i < threads; ++i) {
+          Share& share = r.shares[(static_cast<size_t>(thread) + i) % threads];
+          for (;;) {
+            const int64_t begin = share.next.fetch_add(r.step, std::memory_order_relaxed);
+            if (begin >= share.end) break;
+            r.range(r.context, begin, std::min(begin + r.step, share.end), thread);
+          }
         }
       },
       &region);

@@ -36,6 +36,13 @@ class ThreadPool {
     run_ranges(n, grain, &call_range<Body>, address(body));
   }
 
+  // The same where neighbours belong together in memory: each thread has a share [t * n / threads,
+  // (t + 1) * n / threads), goes through it in order, and then helps the threads behind it.
+  template <typename Body>
+  void parallel_shares(int64_t n, int64_t grain, Body&& body) {
+    run_shares(n, grain, &call_range<Body>, address(body));
+  }
+
   // Runs body(thread) once on every thread, thread = 0 .. threads() - 1, all at the same time;
   // bodies may meet in barrier(). Not from inside a region (throws internal).
   template <typename Body>
@@ -63,7 +70,9 @@ class ThreadPool {
     (*static_cast<std::remove_reference_t<Body>*>(context))(thread);
   }
 
+  bool inlined(int64_t n, int64_t grain, Range range, void* context) const;
   void run_ranges(int64_t n, int64_t grain, Range range, void* context);
+  void run_shares(int64_t n, int64_t grain, Range range, void* context);
   void run_tasks(Task task, void* context);
   void work(int thread);
 

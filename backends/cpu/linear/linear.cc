@@ -260,14 +260,15 @@ void run_packed(const LinearArgs& args, const LinearIsa& isa) {
   const int64_t block = rows == 1 ? 1 : row_block(rows, in, wanted, isa.row_unit);
   const int64_t blocks = (rows + block - 1) / block;
   const int64_t grain = rows == 1 ? std::max<int64_t>(1, kBytesPerTask * panels / bytes) : 1;
-  ThreadPool::shared().parallel_for(blocks * panels, grain, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Place place = locate(args, isa, i % panels);
-      const int64_t row = i / panels * block;
-      PanelTask(place.job, inputs, place.panel, row, std::min(block, rows - row))
-          .run(panel_scratch);
-    }
-  });
+  ThreadPool::shared().parallel_shares(
+      blocks * panels, grain, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          const Place place = locate(args, isa, i % panels);
+          const int64_t row = i / panels * block;
+          PanelTask(place.job, inputs, place.panel, row, std::min(block, rows - row))
+              .run(panel_scratch);
+        }
+      });
 }
 
 const char* refuse(const LinearArgs& args, Isa isa) {

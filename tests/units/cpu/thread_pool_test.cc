@@ -33,6 +33,51 @@ TEST(ThreadPool, ParallelForCoversEachIndexOnce) {
   }
 }
 
+TEST(ThreadPool, SharesCoverEachIndexOnce) {
+  for (const int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads);
+    for (const int64_t n : {0, 1, 7, 100, 4099}) {
+      for (const int64_t grain : {0, 1, 16, 5000}) {
+        std::vector<std::atomic<int>> seen(static_cast<size_t>(n));
+        pool.parallel_shares(n, grain, [&](int64_t begin, int64_t end, int thread) {
+          ASSERT_LE(0, thread);
+          ASSERT_LT(thread, threads);
+          ASSERT_LT(begin, end);
+          for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+        });
+        for (const std::atomic<int>& count : seen) ASSERT_EQ(count.load(), 1);
+      }
+    }
+  }
+}
+
+// Each thread is held in its first range until all have begun.
+TEST(ThreadPool, AThreadBeginsWithItsOwnShare) {
+  constexpr int kThreads = 3;
+  ThreadPool pool(kThreads);
+  std::vector<std::atomic<int64_t>> first(kThreads);
+  for (std::atomic<int64_t>& begin : first) begin = -1;
+  std::atomic<int> begun{0};
+  pool.parallel_shares(300, 1, [&](int64_t begin, int64_t, int thread) {
+    if (first[static_cast<size_t>(thread)] >= 0) return;
+    first[static_cast<size_t>(thread)] = begin;
+    ++begun;
+    while (begun < kThreads) std::this_thread::yield();
+  });
+  for (int64_t t = 0; t < kThreads; ++t) EXPECT_EQ(first[static_cast<size_t>(t)], t * 100);
+}
+
+// One thread waits until another has taken a part of its share.
+TEST(ThreadPool, WhoIsDoneHelpsTheOthers) {
+  ThreadPool pool(2);
+  std::atomic<bool> helped{false};
+  pool.parallel_shares(100, 1, [&](int64_t begin, int64_t, int thread) {
+    if (thread == 1 && begin < 50) helped = true;
+    while (thread == 0 && !helped) std::this_thread::yield();
+  });
+  EXPECT_TRUE(helped);
+}
+
 TEST(ThreadPool, RangesAreNotShorterThanTheGrain) {
   ThreadPool pool(4);
   std::mutex mutex;
