@@ -107,6 +107,15 @@ std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& spec
   }
 }
 
+std::string harmony_variables(const std::string& variables) {
+  Json all = Json::parse(variables, nullptr, false);
+  if (!all.is_object() || !all.contains("reasoning_effort")) return variables;
+  Json& effort = all["reasoning_effort"];
+  if (effort == "none" || effort == "minimal") effort = "low";
+  if (effort == "xhigh") effort = "high";
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 PromptEnd end_of(std::string_view prompt, text::ReasoningFormat format) {
   const auto marks = text::marks_of(format);
   const std::string_view text = without_blanks(prompt);

@@ -19,6 +19,10 @@ struct SpecialTexts {
 std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& special,
                         const std::vector<ChatMessage>& messages, const ChatOptions& options);
 
+// Variables of GPT-OSS's template, which knows the efforts low, medium and high alone: others
+// become the nearest.
+std::string harmony_variables(const std::string& variables);
+
 // How reasoning can come behind a prompt.
 enum class PromptEnd : uint8_t { plain, inside_reasoning, behind_reasoning };
 PromptEnd end_of(std::string_view prompt, text::ReasoningFormat format);

@@ -33,7 +33,7 @@ void check_constraint(const Constraint& constraint) {
   }
 }
 
-void check_tools(const ChatOptions& chat) {
+void check_chat(const ChatOptions& chat) {
   check(chat.tools.size() <= kMaxTools, "tools", chat.tools.size(), " are more than ", kMaxTools);
   bool known = chat.tool.empty();
   for (const Tool& tool : chat.tools) {
@@ -49,6 +49,8 @@ void check_tools(const ChatOptions& chat) {
     known |= tool.name == chat.tool;
   }
   check(known, "tool_choice", "there is no function ", chat.tool);
+  check(chat.reasoning_budget.value_or(0) >= 0, "reasoning_budget",
+        chat.reasoning_budget.value_or(0), " is below 0");
   check(chat.tool_choice != ToolChoice::required || !chat.tools.empty(), "tool_choice",
         "a call is required, but there are no tools");
 }
@@ -112,7 +114,7 @@ void validate(const Request& request) {
     check_range("lora.scale", choice.scale.value_or(1), -kMaxLoraScale, kMaxLoraScale);
   }
   check_constraint(request.constraint);
-  check_tools(request.chat);
+  check_chat(request.chat);
   check(request.stop.size() <= kMaxStops, "stop", request.stop.size(), " texts are more than ",
         kMaxStops);
   for (const std::string& stop : request.stop) {

@@ -81,6 +81,8 @@ struct ChatOptions {
   std::string tool;  // of ToolChoice::required: the one to call; empty: any
   bool parallel_tool_calls = true;
   std::string template_variables;  // a JSON object of more variables for the template; or empty
+  // Tokens of reasoning at most, where it is told apart: then the engine ends it. Absent: no limit.
+  std::optional<int32_t> reasoning_budget;
 
   // Tools that the model is told of.
   bool calls() const { return !tools.empty() && tool_choice != ToolChoice::none; }
@@ -173,6 +175,8 @@ struct Finished {
   std::string stop_sequence;  // the text that matched, for StopReason::stop_sequence
   int32_t prompt_tokens = 0;
   int32_t tokens_out = 0;
+  int32_t reasoning_tokens =
+      0;                 // of these, inside of the reasoning's marks, where it is told apart
   double prompt_ms = 0;  // wall time of the prompt's evaluation
   double decode_ms = 0;  // wall time of generation after the prompt
   // Of an answer with a constraint: whether it is a whole one; max_tokens, for one, can cut it off.

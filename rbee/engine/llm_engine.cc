@@ -402,7 +402,7 @@ class LlmEngine final : public Engine {
         const LogitRow row{.index = rows.first + rows.scored + static_cast<int64_t>(out.tokens),
                            .history = job.sequence.tokens,
                            .guess = guess};
-        const Chosen chosen = choose_token(job.sampler(), job.request().logprobs, logits, row);
+        const Chosen chosen = next_token(job, logits, row);
         ++out.tokens;
         out.reason = job.take(chosen.id, chosen.scored ? &*chosen.scored : nullptr);
         goes_on = !out.reason && guess != nullptr && guess->id == chosen.id;

@@ -91,7 +91,11 @@ void LlmJob::encode(PictureCache* pictures) {
   }
   sampler_.set_rules(token_rules());
   if (request_.chat.split && !request_.messages.empty()) {
-    parser_.emplace(parser_options(request_.chat, model_.format, *prompt_));
+    const auto options = parser_options(request_.chat, model_.format, *prompt_);
+    parser_.emplace(options);
+    if (model_.format.reasoning != text::ReasoningFormat::none) {
+      reasoning_.emplace(*model_.tokenizer, options, request_.chat.reasoning_budget);
+    }
   }
   prompt_->clear();
 }
@@ -183,6 +187,11 @@ bool LlmJob::is_end(int32_t id) const {
   return std::ranges::binary_search(model_.end_tokens, id);
 }
 
+std::optional<int32_t> LlmJob::forced() const {
+  const std::optional<int32_t> id = reasoning_ ? reasoning_->forced() : std::nullopt;
+  return id && constrained_ && !constrained_->mask().has(*id) ? std::nullopt : id;
+}
+
 ScoredToken LlmJob::name(const TokenLogprob& token) const {
   return {token.id, model_.tokenizer->piece(token.id, true), token.logprob};
 }
@@ -209,6 +218,7 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   if (is_end(id)) return StopReason::eos;
   sequence.tokens.push_back(id);
   ++tokens_out_;
+  if (reasoning_) reasoning_->take(id);
   if (scored != nullptr) scored_.push_back(name(*scored));
   if (constrained_) {
     constrained_->accept(id);
@@ -244,6 +254,7 @@ Finished LlmJob::finish(StopReason reason) {
           .stop_sequence = stops_.matched(),
           .prompt_tokens = static_cast<int32_t>(prompt_tokens_),
           .tokens_out = tokens_out_,
+          .reasoning_tokens = reasoning_ ? reasoning_->tokens() : 0,
           .prompt_ms = prompt,
           .decode_ms = total - prompt,
           .complete = constrained_ ? std::optional(constrained_->complete()) : std::nullopt};

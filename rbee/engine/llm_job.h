@@ -10,6 +10,7 @@
 #include "rbee/engine/logprobs.h"
 #include "rbee/engine/lora_shelf.h"
 #include "rbee/engine/ngram_draft.h"
+#include "rbee/engine/reasoning.h"
 #include "rbee/engine/request_pictures.h"
 #include "rbee/engine/sampler.h"
 #include "rbee/engine/stop_matcher.h"
@@ -71,6 +72,9 @@ class LlmJob final : public Ticket {
   // one token more: places in the caches behind them are written again.
   void settle_guesses(int64_t guessed, int64_t accepted);
   bool is_end(int32_t id) const;
+  // The token that comes next whatever the logits say: of the mark that ends the reasoning where
+  // its budget is spent.
+  std::optional<int32_t> forced() const;
   // Takes the next token; its text is for send(). The reason when it was the last one.
   // scored: of the token, where the request asks for it. Throws unsupported where the constraint
   // cannot be followed any more.
@@ -119,6 +123,7 @@ class LlmJob final : public Ticket {
   std::optional<std::string> prompt_;
   std::vector<PixelsPtr> pictures_;
   std::optional<text::OutputParser> parser_;  // where the request wants its answer taken apart
+  std::optional<Reasoning> reasoning_;        // and the model has a form of it
   std::vector<text::OutputDelta> unsent_;
   std::optional<Clock::time_point> start_;
   double prompt_ms_ = 0;

@@ -48,4 +48,10 @@ void score_prompts(std::span<const StepBatch::Rows> asked, const StepLogits& log
   }
 }
 
+Chosen next_token(LlmJob& job, const StepLogits& logits, const LogitRow& row) {
+  const std::optional<int32_t> logprobs = job.request().logprobs;
+  if (const auto forced = job.forced()) return force_token(*forced, logprobs, logits, row.index);
+  return choose_token(job.sampler(), logprobs, logits, row);
+}
+
 }  // namespace rbee::engine

@@ -34,6 +34,8 @@ StepBatch make_step_batch(std::span<const Scheduler::Part> parts);
 RowsWanted gather(std::span<const StepBatch::Rows> asked, int64_t vocab);
 // Gives requests the figures of their prompts' tokens.
 void score_prompts(std::span<const StepBatch::Rows> asked, const StepLogits& logits);
+// The token that follows: what the request has to say, or what its sampler chooses.
+Chosen next_token(LlmJob& job, const StepLogits& logits, const LogitRow& row);
 // All its tokens have been.
 inline bool is_evaluated(const Sequence& sequence) {
   return sequence.cached == sequence.length();

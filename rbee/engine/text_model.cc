@@ -201,6 +201,11 @@ std::string TextModel::render(const std::vector<ChatMessage>& messages,
                               const ChatOptions& options) const {
   const SpecialTexts special{.bos = token_text(*tokenizer, tokenizer->bos()),
                              .eos = token_text(*tokenizer, tokenizer->eos())};
+  if (chat_template && format.reasoning == text::ReasoningFormat::harmony) {
+    ChatOptions known = options;
+    known.template_variables = harmony_variables(options.template_variables);
+    return render_chat(*chat_template, special, messages, known);
+  }
   if (chat_template) return render_chat(*chat_template, special, messages, options);
   const text::ChatTemplate fallback(fallback_chat_template(info.architecture));
   return render_chat(fallback, special, messages, options);

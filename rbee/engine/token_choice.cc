@@ -88,6 +88,12 @@ Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const Ste
   return chosen ? *chosen : choose_from_row(sampler, logprobs, logits, row);
 }
 
+Chosen force_token(int32_t id, std::optional<int32_t> logprobs, const StepLogits& logits,
+                   int64_t row) {
+  if (!logprobs) return {id, {}};
+  return {id, logprobs_of(whole_row(logits, row), id, *logprobs)};
+}
+
 RankedToken score_token(int32_t id, int32_t top, const StepLogits& logits, int64_t row) {
   const Leaders leaders = row_of(logits, row);
   for (const int32_t leader : leaders.ids) check_from_device(leader, logits.wanted.vocab);

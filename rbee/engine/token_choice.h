@@ -56,6 +56,10 @@ struct Chosen {
 Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,
                     const LogitRow& row);
 
+// A token that comes whatever the logits say, with the figures that the request asks for.
+Chosen force_token(int32_t id, std::optional<int32_t> logprobs, const StepLogits& logits,
+                   int64_t row);
+
 // A token that follows a row, whatever samplers would have chosen.
 struct RankedToken {
   RowLogprobs scored;

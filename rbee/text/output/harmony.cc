@@ -17,6 +17,7 @@ class HarmonyStage final : public Stage {
     }
     return false;
   }
+  bool reasons() const override { return at_ == At::body && to_ == To::nobody; }
 
  private:
   enum class At : uint8_t { header, body };

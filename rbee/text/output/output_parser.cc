@@ -106,6 +106,10 @@ std::vector<OutputDelta> OutputParser::run(bool last) {
   return output_->take();
 }
 
+bool OutputParser::reasons() const {
+  return stages_.front()->reasons();
+}
+
 bool is_output_mark(const OutputFormat& format, std::string_view special) {
   return std::ranges::count(marks(format), special) > 0;
 }

@@ -47,6 +47,8 @@ class OutputParser {
   std::vector<OutputDelta> finish();
   // Calls whose end has come.
   int32_t whole_calls() const;
+  // The text so far ends inside of the reasoning.
+  bool reasons() const;
 
  private:
   std::vector<OutputDelta> run(bool last);

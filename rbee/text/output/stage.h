@@ -38,6 +38,8 @@ class Stage {
   // Takes what it has decided about from the front of `text`; last: no more comes, so all of it.
   // True when the stage is over, and what is left is the next one's.
   virtual bool read(std::string_view& text, bool last, Output& out) = 0;
+  // What comes next is reasoning.
+  virtual bool reasons() const { return false; }
 };
 
 // Emits text up to the first marker by `emit`, without blanks in front of the marker, and takes it

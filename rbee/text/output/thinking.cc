@@ -32,6 +32,7 @@ class ThinkingStage final : public Stage {
     text.remove_prefix(leading_space(text));
     return !text.empty();
   }
+  bool reasons() const override { return at_ == At::first_word || at_ == At::inside; }
 
  private:
   enum class At : uint8_t { begin, first_word, inside, behind };

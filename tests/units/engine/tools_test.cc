@@ -296,6 +296,21 @@ TEST(Tools, TheTemplateIsToldOfThem) {
   EXPECT_EQ(model.render({{"user", "hi"}}, options), "none|user:hi");
 }
 
+TEST(Tools, HarmonysTemplateIsToldAnEffortThatItKnows) {
+  const auto told = [](ReasoningFormat reasoning, const std::string& effort) {
+    const TextModel model =
+        model_with({ToolFormat::none, reasoning}, {}, "{{ reasoning_effort }} {{ a }}");
+    const ChatOptions options{.template_variables =
+                                  cat(R"({"reasoning_effort":")", effort, R"(","a":1})")};
+    return model.render({{"user", "hi"}}, options);
+  };
+  EXPECT_EQ(told(ReasoningFormat::harmony, "none"), "low 1");
+  EXPECT_EQ(told(ReasoningFormat::harmony, "minimal"), "low 1");
+  EXPECT_EQ(told(ReasoningFormat::harmony, "medium"), "medium 1");
+  EXPECT_EQ(told(ReasoningFormat::harmony, "xhigh"), "high 1");
+  EXPECT_EQ(told(ReasoningFormat::think, "minimal"), "minimal 1");
+}
+
 TEST(Tools, ArgumentsAreATextWhereTheTemplateJoinsThem) {
   const TextModel model =
       model_with({}, {}, "{{ 'x' + messages[0].tool_calls[0].function.arguments }}");
