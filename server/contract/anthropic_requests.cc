@@ -4,6 +4,7 @@
 #include "server/contract/generate_fields.h"
 #include "server/contract/lora_fields.h"
 #include "server/contract/message_parts.h"
+#include "server/contract/reasoning_fields.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -170,22 +171,6 @@ void read_stops(ObjectReader& reader, GenerateRequest& request) {
                   cat("must be a string of 1 to ", kMaxStopBytes, " bytes"), &entry);
     }
   }
-}
-
-// Without the field the chat template's own way stays; a budget is not kept to.
-void read_thinking(ObjectReader& reader, std::vector<FieldError>& errors, ChatFields& chat) {
-  const json* thinking = reader.find("thinking");
-  if (thinking == nullptr) return;
-  if (!thinking->is_object()) {
-    return reader.note("thinking", "type(object)", "must be an object", thinking);
-  }
-  ObjectReader fields(*thinking, "thinking.", errors);
-  const std::string type = fields.text("type").value_or("");
-  if (type != "enabled" && type != "disabled" && type != "adaptive") {
-    return fields.note("type", "one_of(enabled, disabled, adaptive)",
-                       "must be enabled, disabled or adaptive", fields.find("type"));
-  }
-  if (type != "adaptive") add_template_variable(chat, "enable_thinking", type == "enabled");
 }
 
 // What decides about the prompt.

@@ -78,7 +78,6 @@ Json prompt_logprobs_json(const std::vector<OpenAiScored>& prompt, int32_t top) 
 }
 
 Json logprobs_json(bool chat, const OpenAiLogprobs& logprobs) {
-  if (logprobs.tokens.empty()) return nullptr;
   if (chat) return chat_json(logprobs.tokens);
   Json names = Json::array(), figures = Json::array(), tops = Json::array(), at = Json::array();
   int64_t offset = logprobs.offset;

@@ -37,7 +37,7 @@ OpenAiLogprobs echoed_logprobs(const std::vector<OpenAiScored>& prompt, std::str
                                int32_t top);
 // vLLM's form of them: [null, {"<id>": {"logprob", "rank", "decoded_token"}, ...}, ...].
 nlohmann::ordered_json prompt_logprobs_json(const std::vector<OpenAiScored>& prompt, int32_t top);
-// Of a chat {"content":[...],"refusal":null}, else {"tokens":[...],...}; null without tokens.
+// Of a chat {"content":[...],"refusal":null}, else {"tokens":[...],...}.
 nlohmann::ordered_json logprobs_json(bool chat, const OpenAiLogprobs& logprobs);
 
 }  // namespace rbee::server

@@ -7,6 +7,7 @@
 #include "server/contract/generate_fields.h"
 #include "server/contract/lora_fields.h"
 #include "server/contract/message_parts.h"
+#include "server/contract/reasoning_fields.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -211,7 +212,7 @@ OpenAiRequest parse(std::string_view body, bool chat) {
     read_messages(reader, errors, request);
     request.chat.split = true;
     read_tools(reader, body, ToolSpelling::openai_chat, request.chat);
-    read_template_variables(reader, body, request.chat);
+    read_reasoning(reader, body, request.chat);
   } else {
     read_prompts(reader, out);
     out.echo = reader.boolean("echo").value_or(false);

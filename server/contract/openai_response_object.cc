@@ -7,6 +7,7 @@
 #include "server/contract/generate_fields.h"
 #include "server/contract/lora_fields.h"
 #include "server/contract/message_parts.h"
+#include "server/contract/reasoning_fields.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -263,7 +264,7 @@ Json ended(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
   out["usage"] = {{"input_tokens", end.prompt_tokens},
                   {"input_tokens_details", {{"cached_tokens", 0}}},
                   {"output_tokens", end.tokens_out},
-                  {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                  {"output_tokens_details", {{"reasoning_tokens", end.reasoning_tokens}}},
                   {"total_tokens", int64_t{end.prompt_tokens} + end.tokens_out}};
   return out;
 }
@@ -319,7 +320,7 @@ ResponseRequest parse_response_request(std::string_view body) {
   refuse_what_is_not_done(reader);
   request.chat.split = true;
   read_tools(reader, body, ToolSpelling::openai_responses, request.chat);
-  read_template_variables(reader, body, request.chat);
+  read_reasoning(reader, body, request.chat);
   read_effort(reader, errors, request.chat);
   read_text_form(reader, body, errors, out);
   read_adapters(reader, errors, request);

@@ -36,10 +36,14 @@ Json message_json(const OpenAiChoice& choice) {
   return out;
 }
 
-Json usage_json(const OpenAiUsage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens},
-          {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+Json usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage) {
+  Json out = {{"prompt_tokens", usage.prompt_tokens},
+              {"completion_tokens", usage.completion_tokens},
+              {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+  if (answer.chat) {
+    out["completion_tokens_details"] = {{"reasoning_tokens", usage.reasoning_tokens}};
+  }
+  return out;
 }
 
 Json envelope(const OpenAiAnswer& answer, const char* chat_object) {
@@ -49,8 +53,8 @@ Json envelope(const OpenAiAnswer& answer, const char* chat_object) {
           {"model", answer.model}};
 }
 
+// Of a choice in one response; the answer shows them.
 OpenAiLogprobs shown_logprobs(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
-  if (!answer.logprobs) return {};
   if (!answer.echo) return choice.logprobs;
   OpenAiLogprobs out =
       echoed_logprobs(choice.prompt->scored, choice.prompt->text, *answer.logprobs);
@@ -66,7 +70,10 @@ Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
   } else {
     out["text"] = answer.echo ? choice.prompt->text + choice.text : choice.text;
   }
-  out["logprobs"] = logprobs_json(answer.chat, shown_logprobs(answer, choice));
+  out["logprobs"] = nullptr;
+  if (answer.logprobs) {
+    out["logprobs"] = logprobs_json(answer.chat, shown_logprobs(answer, choice));
+  }
   out["finish_reason"] = finish_reason(choice.end);
   if (!answer.chat && answer.prompt_logprobs) {
     out["prompt_logprobs"] = prompt_logprobs_json(choice.prompt->scored, *answer.prompt_logprobs);
@@ -81,6 +88,11 @@ struct Piece {
   Json reason = nullptr;
   Json logprobs = nullptr;
 };
+
+// Null of a piece without tokens of its own.
+Json piece_logprobs(const OpenAiAnswer& answer, const OpenAiLogprobs& logprobs) {
+  return logprobs.tokens.empty() ? Json(nullptr) : logprobs_json(answer.chat, logprobs);
+}
 
 std::string piece_json(const OpenAiAnswer& answer, int32_t index, Piece piece) {
   Json choice = {{"index", index}};
@@ -108,7 +120,7 @@ std::string openai_text_json(const OpenAiAnswer& answer, const std::vector<OpenA
   Json out = envelope(answer, "chat.completion");
   out["choices"] = Json::array();
   for (const OpenAiChoice& choice : choices) out["choices"].push_back(choice_json(answer, choice));
-  out["usage"] = usage_json(usage);
+  out["usage"] = usage_json(answer, usage);
   if (answer.chat && answer.prompt_logprobs) {
     out["prompt_logprobs"] =
         prompt_logprobs_json(choices.front().prompt->scored, *answer.prompt_logprobs);
@@ -129,10 +141,9 @@ std::string openai_role_json(const OpenAiAnswer& answer, int32_t index) {
 
 std::string openai_piece_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
                               const OpenAiLogprobs& logprobs) {
-  return piece_json(answer, index,
-                    {.delta = {{"content", text}},
-                     .text = text,
-                     .logprobs = logprobs_json(answer.chat, logprobs)});
+  return piece_json(
+      answer, index,
+      {.delta = {{"content", text}}, .text = text, .logprobs = piece_logprobs(answer, logprobs)});
 }
 
 // Under both of the names that clients read.
@@ -141,7 +152,7 @@ std::string openai_reasoning_json(const OpenAiAnswer& answer, int32_t index, std
   return piece_json(answer, index,
                     {.delta = {{"reasoning", text}, {"reasoning_content", text}},
                      .text = "",
-                     .logprobs = logprobs_json(answer.chat, logprobs)});
+                     .logprobs = piece_logprobs(answer, logprobs)});
 }
 
 std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
@@ -159,7 +170,7 @@ std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
   delta["tool_calls"] = Json::array({std::move(call)});
   return piece_json(
       answer, index,
-      {.delta = std::move(delta), .text = "", .logprobs = logprobs_json(answer.chat, logprobs)});
+      {.delta = std::move(delta), .text = "", .logprobs = piece_logprobs(answer, logprobs)});
 }
 
 std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const EndEvent& end) {
@@ -170,7 +181,7 @@ std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const 
 std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage) {
   Json out = envelope(answer, "chat.completion.chunk");
   out["choices"] = Json::array();
-  out["usage"] = usage_json(usage);
+  out["usage"] = usage_json(answer, usage);
   return dump(out);
 }
 

@@ -68,7 +68,8 @@ struct ChatFields {
   std::string tool_choice;  // none or required; empty: as the model likes
   std::string tool;         // with required: the function to call; empty: any
   bool parallel_tool_calls = true;
-  std::string template_variables;  // a JSON object; may be empty
+  std::string template_variables;           // a JSON object; may be empty
+  std::optional<int32_t> reasoning_budget;  // tokens
 };
 
 // The form that an answer has to have; see engine.h.

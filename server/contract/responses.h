@@ -48,6 +48,7 @@ struct StartedEvent {
 
 struct EndEvent {
   int32_t tokens_out = 0;
+  int32_t reasoning_tokens = 0;  // of these
   double decode_ms = 0;
   int32_t prompt_tokens = 0;
   double prompt_ms = 0;

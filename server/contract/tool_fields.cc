@@ -1,7 +1,6 @@
 #include "server/contract/tool_fields.h"
 
 #include <algorithm>
-#include <array>
 
 #include "rbee/core/cat.h"
 
@@ -13,7 +12,6 @@ using nlohmann::ordered_json;
 
 constexpr size_t kMaxTools = 128;
 constexpr size_t kMaxName = 64;
-constexpr std::array kEfforts{"none", "minimal", "low", "medium", "high", "xhigh"};
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName && std::ranges::all_of(text, [](char c) {
@@ -171,35 +169,6 @@ class Tools {
 void read_tools(ObjectReader& reader, std::string_view body, ToolSpelling spelling,
                 ChatFields& chat) {
   Tools(reader, body, spelling, chat).read();
-}
-
-void read_template_variables(ObjectReader& reader, std::string_view body, ChatFields& chat) {
-  if (const json* more = reader.find("chat_template_kwargs")) {
-    if (!more->is_object()) {
-      reader.note("chat_template_kwargs", "type(object)", "must be an object", more);
-    } else if (!more->empty()) {
-      chat.template_variables = dump(ordered_json::parse(body).at("chat_template_kwargs"));
-    }
-  }
-  read_reasoning_effort(reader, "reasoning_effort", chat);
-}
-
-void read_reasoning_effort(ObjectReader& reader, const char* name, ChatFields& chat) {
-  const std::optional<std::string> effort = reader.text(name);
-  if (!effort) return;
-  if (std::ranges::count(kEfforts, *effort) == 0) {
-    return reader.note(name, "one_of(none, minimal, low, medium, high, xhigh)",
-                       "must be none, minimal, low, medium, high or xhigh", reader.find(name));
-  }
-  if (*effort == "none") return add_template_variable(chat, "enable_thinking", false);
-  add_template_variable(chat, "reasoning_effort", *effort);
-}
-
-void add_template_variable(ChatFields& chat, const char* name, const json& value) {
-  ordered_json all = chat.template_variables.empty() ? ordered_json::object()
-                                                     : ordered_json::parse(chat.template_variables);
-  if (!all.contains(name)) all[name] = value;
-  chat.template_variables = dump(all);
 }
 
 std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldError>& errors,

@@ -1,6 +1,6 @@
 #pragma once
-// Tools, calls and what a chat's template is told, in the spellings of OpenAI's two APIs and of
-// Anthropic's. Internal to server/contract.
+// Tools and calls in the spellings of OpenAI's two APIs and of Anthropic's. Internal to
+// server/contract.
 
 #include <string>
 #include <string_view>
@@ -16,12 +16,6 @@ enum class ToolSpelling : uint8_t { openai_chat, openai_responses, anthropic };
 // read from; the order of a schema's properties is taken from it.
 void read_tools(ObjectReader& reader, std::string_view body, ToolSpelling spelling,
                 ChatFields& chat);
-// "chat_template_kwargs" and "reasoning_effort".
-void read_template_variables(ObjectReader& reader, std::string_view body, ChatFields& chat);
-// The effort under the reader's name of it.
-void read_reasoning_effort(ObjectReader& reader, const char* name, ChatFields& chat);
-// More variables of the template, as members of a JSON object.
-void add_template_variable(ChatFields& chat, const char* name, const nlohmann::json& value);
 // "tool_calls" of an assistant's message.
 std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldError>& errors,
                                       const std::string& prefix);

@@ -119,6 +119,7 @@ void LlmJob::on_finished(const engine::Finished& event) noexcept {
                              : 0;
     finish(JobState::completed, &event, {});
     reply_->end({.tokens_out = event.tokens_out,
+                 .reasoning_tokens = event.reasoning_tokens,
                  .decode_ms = event.decode_ms,
                  .prompt_tokens = event.prompt_tokens,
                  .prompt_ms = event.prompt_ms,

@@ -10,6 +10,7 @@ namespace {
 void add(OpenAiChoices& choices, int32_t index, const EndEvent& end) {
   if (choices.leads(index)) choices.usage.prompt_tokens += end.prompt_tokens;
   choices.usage.completion_tokens += end.tokens_out;
+  choices.usage.reasoning_tokens += end.reasoning_tokens;
 }
 
 double mean_logprob(const OpenAiChoice& choice) {

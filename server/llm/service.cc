@@ -65,7 +65,8 @@ engine::ChatOptions to_engine(const ChatFields& fields) {
                           .tools = {},
                           .tool = fields.tool,
                           .parallel_tool_calls = fields.parallel_tool_calls,
-                          .template_variables = fields.template_variables};
+                          .template_variables = fields.template_variables,
+                          .reasoning_budget = fields.reasoning_budget};
   if (fields.tool_choice == "none") out.tool_choice = engine::ToolChoice::none;
   if (fields.tool_choice == "required") out.tool_choice = engine::ToolChoice::required;
   for (const SentTool& tool : fields.tools) {

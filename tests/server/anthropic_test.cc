@@ -155,9 +155,30 @@ TEST(Anthropic, ToolsAndTheirResultsReachTheEngine) {
   EXPECT_EQ(asked.messages[3].content, "And?");
   EXPECT_EQ(asked.chat.tool, "f");
   EXPECT_FALSE(asked.chat.parallel_tool_calls);
-  EXPECT_EQ(asked.chat.template_variables, R"({"enable_thinking":true})");
+  EXPECT_EQ(json::parse(asked.chat.template_variables),
+            json({{"enable_thinking", true}, {"thinking", true}, {"thinking_budget", 1024}}));
+  EXPECT_EQ(asked.chat.reasoning_budget, 1024);
   ASSERT_EQ(asked.chat.tools.size(), 1U);
   EXPECT_EQ(asked.chat.tools[0].parameters, R"({"type":"object"})");
+}
+
+TEST(Anthropic, ThinkingIsSwitchedOnAndOff) {
+  Worker worker;
+  const auto asked = [&](const json& thinking) {
+    json body = hello();
+    body["thinking"] = thinking;
+    EXPECT_EQ(worker.post(kMessages, body.dump()).status, 200);
+    return worker.engine.last_request().chat;
+  };
+  const engine::ChatOptions off = asked({{"type", "disabled"}});
+  EXPECT_EQ(off.reasoning_budget, 0);
+  EXPECT_EQ(json::parse(off.template_variables).at("enable_thinking"), false);
+  const engine::ChatOptions on = asked({{"type", "enabled"}});
+  EXPECT_EQ(on.reasoning_budget, std::nullopt);
+  EXPECT_EQ(json::parse(on.template_variables).at("enable_thinking"), true);
+  const engine::ChatOptions own = asked({{"type", "adaptive"}});
+  EXPECT_EQ(own.reasoning_budget, std::nullopt);
+  EXPECT_EQ(own.template_variables, "");
 }
 
 TEST(Anthropic, AStreamThatFails) {
@@ -194,6 +215,8 @@ TEST(Anthropic, WhatIsWrongIsNamed) {
   EXPECT_THAT(message("messages", {{{"role", "user"}, {"content", image}}}),
               HasSubstr("messages[0].content"));
   EXPECT_THAT(message("thinking", {{"type", "loud"}}), HasSubstr("thinking.type"));
+  EXPECT_THAT(message("thinking", {{"type", "enabled"}, {"budget_tokens", 0}}),
+              HasSubstr("thinking.budget_tokens must be from 1 to"));
   EXPECT_THAT(message("tools", {{{"type", "bash_20250124"}, {"name", "bash"}}}),
               HasSubstr("tools[0].type"));
   EXPECT_THAT(message("tool_choice", {{"type", "any"}}), HasSubstr("tool_choice needs tools"));

@@ -186,8 +186,11 @@ class PieceSender {
   void send(const std::string& piece, std::vector<engine::ScoredChoice> tokens) {
     if (!parser_) return sink_.on_token({piece, index_++, std::move(tokens)});
     tokens_ = std::move(tokens);
+    const bool inside = parser_->reasons();
     send(parser_->push(piece));
+    reasoning_ += inside && parser_->reasons();
   }
+  int32_t reasoning() const { return reasoning_; }  // pieces between the marks
   void finish() {
     if (parser_) send(parser_->finish());
   }
@@ -212,6 +215,7 @@ class PieceSender {
   std::optional<text::OutputParser> parser_;
   std::vector<engine::ScoredChoice> tokens_;
   int32_t index_ = 0;
+  int32_t reasoning_ = 0;
 };
 
 }  // namespace
@@ -258,6 +262,7 @@ void FakeEngine::play(const Item& item) {
                           .stop_sequence = script_.stop_sequence,
                           .prompt_tokens = 5,
                           .tokens_out = sent,
+                          .reasoning_tokens = sender.reasoning(),
                           .prompt_ms = 2,
                           .decode_ms = 10});
 }

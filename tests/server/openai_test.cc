@@ -44,7 +44,10 @@ TEST(OpenAi, AChatsAnswerInOnePiece) {
   const json wanted = json::parse(R"([{"index":0,"message":{"role":"assistant",
       "content":"Hello, world","refusal":null},"logprobs":null,"finish_reason":"stop"}])");
   EXPECT_EQ(answer.at("choices"), wanted);
-  const json usage = {{"prompt_tokens", 5}, {"completion_tokens", 3}, {"total_tokens", 8}};
+  const json usage = {{"prompt_tokens", 5},
+                      {"completion_tokens", 3},
+                      {"total_tokens", 8},
+                      {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
   EXPECT_EQ(answer.at("usage"), usage);
 }
 
@@ -256,6 +259,16 @@ TEST(OpenAi, LogProbabilitiesOfACompletion) {
             json::parse("[2]"));
 }
 
+TEST(OpenAi, LogprobsOfAnEmptyAnswerAreEmptyLists) {
+  Worker worker({.script = {.pieces = {}}});
+  const json chat = json::parse(worker.post(kChat, hello(R"("logprobs":true)")).body);
+  EXPECT_EQ(chat.at("choices")[0].at("logprobs"), json::parse(R"({"content":[],"refusal":null})"));
+  const json text =
+      json::parse(worker.post("/v1/completions", R"({"prompt":"x","logprobs":1})").body);
+  EXPECT_EQ(text.at("choices")[0].at("logprobs"),
+            json::parse(R"({"tokens":[],"token_logprobs":[],"top_logprobs":[],"text_offset":[]})"));
+}
+
 TEST(OpenAi, SeveralChoicesAreOneAnswer) {
   Worker worker;
   const json answer = json::parse(worker.post(kChat, hello(R"("n":3,"seed":5)")).body);
@@ -264,7 +277,10 @@ TEST(OpenAi, SeveralChoicesAreOneAnswer) {
     EXPECT_EQ(answer.at("choices")[i].at("index"), i);
     EXPECT_EQ(answer.at("choices")[i].at("message").at("content"), "Hello, world");
   }
-  const json usage = {{"prompt_tokens", 5}, {"completion_tokens", 9}, {"total_tokens", 14}};
+  const json usage = {{"prompt_tokens", 5},
+                      {"completion_tokens", 9},
+                      {"total_tokens", 14},
+                      {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
   EXPECT_EQ(answer.at("usage"), usage);
   const engine::Request last = worker.engine.last_request();
   EXPECT_EQ(last.sampling.seed, 7u);

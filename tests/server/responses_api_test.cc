@@ -104,6 +104,18 @@ TEST(Responses, ReasoningTextAndCallsAreItemsInTheirOrder) {
   EXPECT_EQ(answer.at("tool_choice"), "auto");
 }
 
+TEST(Responses, UsageCountsReasoning) {
+  const Script script{.pieces = {"<think>", "x", "y", "</think>", "Yes."},
+                      .format = {text::ToolFormat::none, text::ReasoningFormat::think}};
+  Worker worker({.script = script});
+  const RawResponse response =
+      worker.post(kResponses, R"({"input":"Hi","thinking_token_budget":9})");
+  EXPECT_EQ(worker.engine.last_request().chat.reasoning_budget, 9);
+  const json usage = json::parse(response.body).at("usage");
+  EXPECT_EQ(usage.at("output_tokens"), 5);
+  EXPECT_EQ(usage.at("output_tokens_details"), json({{"reasoning_tokens", 2}}));
+}
+
 TEST(Responses, ItemsOfAStream) {
   Worker worker({.script = calling()});
   std::vector<std::string> types;
@@ -153,6 +165,7 @@ TEST(Responses, EarlierItemsAreTheAssistantsTurn) {
   EXPECT_EQ(asked.messages[2].role, "tool");
   EXPECT_EQ(asked.messages[2].content, "7");
   EXPECT_EQ(asked.chat.template_variables, R"({"reasoning_effort":"low"})");
+  EXPECT_EQ(asked.chat.reasoning_budget, std::nullopt);
 }
 
 TEST(Responses, TheFormOfTheTextReachesTheEngine) {

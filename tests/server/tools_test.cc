@@ -126,8 +126,59 @@ TEST(Tools, WhatIsAskedReachesTheEngine) {
   EXPECT_EQ(named.tool_choice, engine::ToolChoice::required);
   EXPECT_FALSE(named.parallel_tool_calls);
   EXPECT_EQ(named.template_variables, R"({"y":1,"b":[2],"reasoning_effort":"high"})");
-  EXPECT_EQ(asked(R"(,"reasoning_effort":"none")").template_variables,
-            R"({"enable_thinking":false})");
+}
+
+TEST(Tools, HowToReasonReachesTheEngineUnderEveryName) {
+  Worker worker;
+  const auto asked = [&](std::string_view more) {
+    const RawResponse response = worker.post(kChat, chat(more));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return worker.engine.last_request().chat;
+  };
+  const auto variables = [](const engine::ChatOptions& options) {
+    return options.template_variables.empty() ? json() : json::parse(options.template_variables);
+  };
+  const json off = {{"enable_thinking", false}, {"thinking", false}, {"thinking_budget", 0}};
+  EXPECT_EQ(asked("").reasoning_budget, std::nullopt);
+  EXPECT_EQ(asked("").template_variables, "");
+  for (const char* name : {"thinking_token_budget", "reasoning_budget", "reasoning_budget_tokens",
+                           "thinking_budget_tokens"}) {
+    const auto budget = [&](int value) { return asked(cat(",\"", name, "\":", value)); };
+    EXPECT_EQ(budget(70).reasoning_budget, 70);
+    EXPECT_EQ(variables(budget(70)), json({{"thinking_budget", 70}}));
+    EXPECT_EQ(budget(0).reasoning_budget, 0);
+    EXPECT_EQ(variables(budget(0)), off);
+    EXPECT_EQ(budget(-1).reasoning_budget, std::nullopt);
+    EXPECT_EQ(variables(budget(-1)), json());
+  }
+  EXPECT_EQ(asked(R"(,"thinking_token_budget":9,"reasoning_budget":8)").reasoning_budget, 8);
+  const engine::ChatOptions none = asked(R"(,"reasoning_effort":"none")");
+  EXPECT_EQ(none.reasoning_budget, 0);
+  json wanted = off;
+  wanted["reasoning_effort"] = "none";
+  EXPECT_EQ(variables(none), wanted);
+  const engine::ChatOptions minimal = asked(R"(,"reasoning_effort":"minimal")");
+  EXPECT_EQ(minimal.reasoning_budget, std::nullopt);
+  EXPECT_EQ(variables(minimal), json({{"reasoning_effort", "minimal"}}));
+  // What the client says itself stays.
+  const engine::ChatOptions own =
+      asked(R"(,"thinking_token_budget":0,"chat_template_kwargs":{"enable_thinking":true})");
+  EXPECT_EQ(own.reasoning_budget, 0);
+  EXPECT_EQ(variables(own).at("enable_thinking"), true);
+}
+
+TEST(Tools, UsageCountsReasoning) {
+  // Of its pieces "x" and "y" are between the marks.
+  const Script script{.pieces = {"<think>", "x", "y", "</think>", "Yes."},
+                      .format = {text::ToolFormat::none, text::ReasoningFormat::think}};
+  Worker worker({.script = script});
+  const std::string body = R"({"messages":[{"role":"user","content":"Hi"}],"n":2,"stream":)";
+  const json whole = json::parse(worker.post(kChat, body + "false}").body).at("usage");
+  EXPECT_EQ(whole, json::parse(R"({"prompt_tokens":5,"completion_tokens":10,"total_tokens":15,
+                                   "completion_tokens_details":{"reasoning_tokens":4}})"));
+  const auto stream =
+      payloads(worker.post(kChat, body + R"(true,"stream_options":{"include_usage":true}})").body);
+  EXPECT_EQ(json::parse(stream.at(stream.size() - 2)).at("usage"), whole);
 }
 
 TEST(Tools, EarlierCallsAndResultsReachTheEngine) {
@@ -167,6 +218,10 @@ TEST(Tools, WhatIsWrongIsNamed) {
            {chat(R"(,"tool_choice":{"type":"function","function":{"name":"x"}})"), "tool_choice"},
            {chat(R"(,"parallel_tool_calls":1)"), "parallel_tool_calls"},
            {chat(R"(,"reasoning_effort":"much")"), "reasoning_effort"},
+           {chat(R"(,"thinking_token_budget":-2)"), "thinking_token_budget"},
+           {chat(R"(,"reasoning_budget":"much")"), "reasoning_budget"},
+           {chat(R"(,"reasoning_budget_tokens":1.5)"), "reasoning_budget_tokens"},
+           {chat(R"(,"thinking_budget_tokens":2147483648)"), "thinking_budget_tokens"},
            {chat(R"(,"chat_template_kwargs":[])"), "chat_template_kwargs"},
            {R"({"messages":[{"role":"tool","content":"x"}]})", "messages[0].tool_call_id"},
            {R"({"messages":[{"role":"assistant","tool_calls":[{}]}]})",
