@@ -18,17 +18,24 @@ struct Buffers {
   float* sum16 = nullptr;
   float* f32 = nullptr;
   uint16_t* bf16 = nullptr;
+  uint16_t* split[kSplitParts] = {};
 };
 
 struct Plan {
   WantedForms wanted;
   bool copy_f32 = false;  // x is not usable as it is
   int64_t rows = 0, in = 0;
-  int64_t even = 0;  // `in`, filled up to an even number
+  int64_t even = 0;   // `in`, filled up to an even number
+  int64_t whole = 0;  // `in`, filled up to a multiple of 32
 };
 
 Plan make_plan(const View& x, const WantedForms& wanted) {
-  Plan plan{.wanted = wanted, .rows = x.size(0), .in = x.size(1), .even = (x.size(1) + 1) / 2 * 2};
+  const int64_t in = x.size(1);
+  Plan plan{.wanted = wanted,
+            .rows = x.size(0),
+            .in = in,
+            .even = (in + 1) / 2 * 2,
+            .whole = (in + kGroup - 1) / kGroup * kGroup};
   plan.copy_f32 = x.dtype != DType::f32 || plan.even != plan.in;
   return plan;
 }
@@ -44,6 +51,9 @@ Buffers carve(Carver& carver, const Plan& plan) {
   }
   if (plan.copy_f32) buffers.f32 = carver.take<float>(plan.rows * plan.even);
   if (plan.wanted.bf16) buffers.bf16 = carver.take<uint16_t>(plan.rows * plan.even);
+  for (uint16_t*& part : buffers.split) {
+    if (plan.wanted.split) part = carver.take<uint16_t>(plan.rows * plan.whole);
+  }
   return buffers;
 }
 
@@ -80,6 +90,10 @@ void convert_row(const View& x, const Plan& plan, int64_t row, const Buffers& to
                   .sum16 = to.sum16 + row * 2 * groups});
   }
   if (plan.wanted.bf16) isa.to_bf16(values, plan.even, to.bf16 + row * plan.even);
+  if (plan.wanted.split) {
+    const int64_t first = row * plan.whole;
+    isa.split(values, plan.in, {to.split[0] + first, to.split[1] + first, to.split[2] + first});
+  }
 }
 
 }  // namespace
@@ -91,7 +105,7 @@ Inputs prepare_inputs(const View& x, const WantedForms& wanted, const LinearIsa&
   carve(counter, plan);
   Carver carver(scratch.reserve(counter.used()));
   const Buffers to = carve(carver, plan);
-  if (plan.copy_f32 || wanted.quantized || wanted.bf16) {
+  if (plan.copy_f32 || wanted.quantized || wanted.bf16 || wanted.split) {
     const int64_t grain = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(plan.in, 1));
     ThreadPool::shared().parallel_for(plan.rows, grain, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row) convert_row(x, plan, row, to, isa);
@@ -102,6 +116,7 @@ Inputs prepare_inputs(const View& x, const WantedForms& wanted, const LinearIsa&
       .q = to.q, .scale = to.scale, .sum32 = to.sum32, .sum16 = to.sum16, .stride = plan.in};
   inputs.f32 = {.f32 = plan.copy_f32 ? to.f32 : x.as<float>(), .stride = plan.even};
   inputs.bf16 = {.bf16 = to.bf16, .stride = plan.even};
+  inputs.split = {.split = {to.split[0], to.split[1], to.split[2]}, .stride = plan.whole};
   return inputs;
 }
 
@@ -116,6 +131,9 @@ InputRows part_of(const InputRows& x, int64_t row, int64_t k) {
   }
   if (x.f32 != nullptr) part.f32 += first;
   if (x.bf16 != nullptr) part.bf16 += first;
+  for (const uint16_t*& split : part.split) {
+    if (split != nullptr) split += first;
+  }
   return part;
 }
 

@@ -8,7 +8,7 @@
 namespace rbee::cpu {
 
 struct Inputs {
-  InputRows quantized, f32, bf16;
+  InputRows quantized, f32, bf16, split;
 
   const InputRows& form(InputForm wanted) const {
     switch (wanted) {
@@ -16,6 +16,8 @@ struct Inputs {
         return quantized;
       case InputForm::bf16:
         return bf16;
+      case InputForm::split:
+        return split;
       case InputForm::f32:
         break;
     }
@@ -24,7 +26,7 @@ struct Inputs {
 };
 
 struct WantedForms {
-  bool quantized = false, f32 = false, bf16 = false;
+  bool quantized = false, f32 = false, bf16 = false, split = false;
 };
 
 // Converts x (rows, in) on all threads. The result lives in `scratch`, save f32 input as f32 with

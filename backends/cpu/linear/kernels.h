@@ -14,7 +14,10 @@ enum class InputForm : uint8_t {
   quantized,  // 8 bits in groups of 32
   f32,
   bf16,
+  split,  // f32 as exact sums of bf16
 };
+
+inline constexpr int kSplitParts = 3;
 
 // Rows of x in one of the forms; row r starts r strides further. A quantized row has
 // x[k] ~ scale[k / 32] * q[k] with |q| <= 127, and sums of scale * q over 32 and over 16 inputs.
@@ -25,7 +28,9 @@ struct InputRows {
   const float* sum16 = nullptr;
   const float* f32 = nullptr;
   const uint16_t* bf16 = nullptr;
-  int64_t stride = 0;  // elements of a row: a multiple of 32 when quantized, of 2 when bf16
+  const uint16_t* split[kSplitParts] = {};
+  // Elements of a row: a multiple of 32 when quantized or split, of 2 when bf16.
+  int64_t stride = 0;
 };
 
 // One panel, `in` inputs of it, unpacked for products with many rows of x.
@@ -34,7 +39,7 @@ struct UnpackedPanel {
   float* scale = nullptr;    // [in / group][16]
   float* offset = nullptr;   // [in / group][16]; absent for signed quants
   float* f32 = nullptr;      // [in][16]
-  uint16_t* bf16 = nullptr;  // [in / 2][16][2]
+  uint16_t* bf16 = nullptr;  // [in / 2][16][2]; split: [in / 32][2 parts][16][16][2]
 };
 
 // y[r][0 .. 15] = (or +=) sum over `in` inputs of x[r] * panel
@@ -75,6 +80,8 @@ struct LinearIsa {
   void (*quantize)(const float* x, int64_t in, const QuantizedRow& out);
   // To bf16, round to nearest even; null where no kernel wants it.
   void (*to_bf16)(const float* x, int64_t in, uint16_t* out);
+  // To parts that add up to x, filled up with zeros to a multiple of 32; may be null, too.
+  void (*split)(const float* x, int64_t in, uint16_t* const (&parts)[kSplitParts]);
   const PanelKernels* f32;
   const PanelKernels* f16;
   const PanelKernels* bf16;

@@ -17,6 +17,8 @@ namespace {
 constexpr int64_t kChunk = 1024;
 // Rows of x whose converted form stays in the second-level cache while panels pass by.
 constexpr int64_t kRowBlockBytes = 192 * 1024;
+// Of split x, whose weights take longer to unpack. Processors with tiles have 2 MiB of that cache.
+constexpr int64_t kSplitBlockBytes = 768 * 1024;
 constexpr int64_t kMaxRowBlock = 192;
 // A thread takes at least this much of a packed weight at a time.
 constexpr int64_t kBytesPerTask = 16 * 1024;
@@ -68,9 +70,10 @@ int64_t panels_of(const View& weight) {
 
 // Rows of x that are worked on at a time, evenly shared out.
 int64_t row_block(int64_t rows, int64_t in, const WantedForms& forms, int64_t unit) {
-  const int64_t row_bytes = in * (forms.f32 ? 4 : 2);
+  const int64_t row_bytes = in * (forms.split ? 2 * kSplitParts : forms.f32 ? 4 : 2);
+  const int64_t cached = forms.split ? kSplitBlockBytes : kRowBlockBytes;
   const int64_t most =
-      std::clamp<int64_t>(kRowBlockBytes / std::max<int64_t>(row_bytes, 1), unit, kMaxRowBlock);
+      std::clamp<int64_t>(cached / std::max<int64_t>(row_bytes, 1), unit, kMaxRowBlock);
   const int64_t blocks = (rows + most - 1) / most;
   const int64_t even = (rows + blocks - 1) / blocks;
   return (even + unit - 1) / unit * unit;
@@ -144,6 +147,11 @@ class PanelTask {
     if (takes_one_row() || job_.kernels->unpack == nullptr) return;
     if (job_.kernels->input == InputForm::bf16) {
       panel_.bf16 = carver.take<uint16_t>(chunk * kPanelRows);
+      return;
+    }
+    if (job_.kernels->input == InputForm::split) {
+      panel_.bf16 =
+          carver.take<uint16_t>(2 * ((chunk + kGroup - 1) / kGroup) * kGroup * kPanelRows);
       return;
     }
     if (job_.kernels->input == InputForm::f32) {
@@ -243,6 +251,7 @@ WantedForms forms_of(const LinearArgs& args, const LinearIsa& isa) {
     wanted.quantized |= form == InputForm::quantized;
     wanted.f32 |= form == InputForm::f32;
     wanted.bf16 |= form == InputForm::bf16;
+    wanted.split |= form == InputForm::split;
   }
   return wanted;
 }
@@ -284,10 +293,9 @@ constexpr int64_t kLeastTileRows = 16;
 
 const char* refuse_amx(const LinearArgs& args) {
   if (args.x.size(0) < kLeastTileRows) return "takes 16 rows or more";
-  const bool any = std::ranges::any_of(args.parts, [](const LinearPart& part) {
-    return part.weight.dtype != DType::f32 && part.weight.dtype != DType::f16;
-  });
-  if (!any) return "takes bf16 and block types";
+  const bool any = std::ranges::any_of(
+      args.parts, [](const LinearPart& part) { return part.weight.dtype != DType::f32; });
+  if (!any) return "takes f16, bf16 and block types";
   return refuse(args, Isa::amx);
 }
 #endif

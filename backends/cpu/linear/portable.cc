@@ -171,6 +171,7 @@ namespace rbee::cpu {
 constinit const LinearIsa linear_portable{.row_unit = 12,
                                           .quantize = &quantize,
                                           .to_bf16 = nullptr,
+                                          .split = nullptr,
                                           .f32 = &kF32Kernels,
                                           .f16 = &kF16Kernels,
                                           .bf16 = &kBf16Kernels,

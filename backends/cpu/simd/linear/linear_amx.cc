@@ -1,5 +1,5 @@
-// Weights with AMX: x and the weights meet as bf16, block types unpacked to it. f32 and f16 use
-// AVX-512's kernels. Why not tiles of bytes: docs/decisions/0026-amx.md.
+// Weights with AMX: x and the weights meet as bf16, block types unpacked to it, f16 as exact sums
+// of it. f32 uses AVX-512's kernels. Why not tiles of bytes: docs/decisions/0026-amx.md.
 
 #include "backends/cpu/simd/linear/kernels_amx.h"
 #include "backends/cpu/simd/linear/kernels_avx512.h"
@@ -8,6 +8,8 @@
 // These build on the vectors.
 #include "backends/cpu/simd/linear/bf16_dot.h"
 #include "backends/cpu/simd/linear/tiles_amx.h"
+// And these on the tiles.
+#include "backends/cpu/simd/linear/split_amx.h"
 
 namespace {
 
@@ -15,6 +17,10 @@ constexpr panel::PanelKernels kBf16TileKernels{.input = panel::InputForm::bf16,
                                                .row = &run_dot_row,
                                                .unpack = nullptr,
                                                .rows = &run_bf16_rows};
+constexpr panel::PanelKernels kF16TileKernels{.input = panel::InputForm::split,
+                                              .row = nullptr,
+                                              .unpack = &unpack_split_f16,
+                                              .rows = &run_split_rows};
 
 }  // namespace
 
@@ -23,8 +29,9 @@ namespace rbee::cpu {
 constinit const LinearIsa linear_amx{.row_unit = 48,
                                      .quantize = &quantize,
                                      .to_bf16 = &to_bf16,
+                                     .split = &split_inputs,
                                      .f32 = &linear_f32_avx512,
-                                     .f16 = &linear_f16_avx512,
+                                     .f16 = &kF16TileKernels,
                                      .bf16 = &kBf16TileKernels,
                                      .q4_0 = &linear_q4_0_amx,
                                      .q4_1 = &linear_q4_1_amx,

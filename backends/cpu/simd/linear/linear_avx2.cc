@@ -66,6 +66,7 @@ namespace rbee::cpu {
 constinit const LinearIsa linear_avx2{.row_unit = 12,
                                       .quantize = &quantize,
                                       .to_bf16 = nullptr,
+                                      .split = nullptr,
                                       .f32 = &linear_f32_avx2,
                                       .f16 = &linear_f16_avx2,
                                       .bf16 = &linear_bf16_avx2,

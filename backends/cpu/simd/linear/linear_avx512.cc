@@ -8,6 +8,7 @@ namespace rbee::cpu {
 constinit const LinearIsa linear_avx512{.row_unit = 12,
                                         .quantize = &quantize,
                                         .to_bf16 = nullptr,
+                                        .split = nullptr,
                                         .f32 = &linear_f32_avx512,
                                         .f16 = &linear_f16_avx512,
                                         .bf16 = &linear_bf16_avx512,

@@ -18,6 +18,7 @@ namespace rbee::cpu {
 constinit const LinearIsa linear_avx512bf16{.row_unit = 12,
                                             .quantize = &quantize,
                                             .to_bf16 = &to_bf16,
+                                            .split = nullptr,
                                             .f32 = &linear_f32_avx512,
                                             .f16 = &linear_f16_avx512,
                                             .bf16 = &kBf16DotKernels,

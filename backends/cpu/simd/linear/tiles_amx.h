@@ -9,7 +9,7 @@ namespace {
 constexpr int kTileInputs = 32;
 constexpr int kGroup = 3;  // tiles of x that share a tile of the panel
 
-// Tiles 0 to 2 are sums, 3 to 5 rows of x, the last of which has `rows`, and 6 the panel.
+// Tiles 0 to 2 are sums, 3 to 5 rows of x, the last of which has `rows`, 6 and 7 the panel.
 void set_bf16_tiles(int tiles, int64_t rows) {
   TileConfig config;
   for (int i = 0; i < tiles; ++i) {
@@ -18,21 +18,39 @@ void set_bf16_tiles(int tiles, int64_t rows) {
     config.shape(kGroup + i, here, kTileBytes);
   }
   config.shape(2 * kGroup, kTileRows, kTileBytes);
+  config.shape(2 * kGroup + 1, kTileRows, kTileBytes);
   set_tiles(config);
+}
+
+[[gnu::always_inline]] inline int64_t sum_bytes(const panel::PanelProduct& p) {
+  return p.y_stride * static_cast<int64_t>(sizeof(float));
+}
+
+template <int kTiles>
+[[gnu::always_inline]] inline void load_sums(const panel::PanelProduct& p, int64_t row) {
+  const int64_t y_bytes = sum_bytes(p);
+  const auto* y = reinterpret_cast<const std::byte*>(p.y + row * p.y_stride);
+  _tile_zero(0);
+  if constexpr (kTiles > 1) _tile_zero(1);
+  if constexpr (kTiles > 2) _tile_zero(2);
+  if (!p.accumulate) return;
+  _tile_loadd(0, y, y_bytes);
+  if constexpr (kTiles > 1) _tile_loadd(1, y + kTileRows * y_bytes, y_bytes);
+  if constexpr (kTiles > 2) _tile_loadd(2, y + 2 * kTileRows * y_bytes, y_bytes);
+}
+
+template <int kTiles>
+[[gnu::always_inline]] inline void store_sums(const panel::PanelProduct& p, int64_t row) {
+  const int64_t y_bytes = sum_bytes(p);
+  auto* y = reinterpret_cast<std::byte*>(p.y + row * p.y_stride);
+  _tile_stored(0, y, y_bytes);
+  if constexpr (kTiles > 1) _tile_stored(1, y + kTileRows * y_bytes, y_bytes);
+  if constexpr (kTiles > 2) _tile_stored(2, y + 2 * kTileRows * y_bytes, y_bytes);
 }
 
 template <int kTiles>
 void run_group(const panel::PanelProduct& p, int64_t row) {
-  const int64_t y_bytes = p.y_stride * static_cast<int64_t>(sizeof(float));
-  auto* y = reinterpret_cast<std::byte*>(p.y + row * p.y_stride);
-  _tile_zero(0);
-  if constexpr (kTiles > 1) _tile_zero(1);
-  if constexpr (kTiles > 2) _tile_zero(2);
-  if (p.accumulate) {
-    _tile_loadd(0, y, y_bytes);
-    if constexpr (kTiles > 1) _tile_loadd(1, y + kTileRows * y_bytes, y_bytes);
-    if constexpr (kTiles > 2) _tile_loadd(2, y + 2 * kTileRows * y_bytes, y_bytes);
-  }
+  load_sums<kTiles>(p, row);
   const int64_t x_bytes = p.x.stride * static_cast<int64_t>(sizeof(uint16_t));
   const auto* x = reinterpret_cast<const std::byte*>(p.x.bf16 + row * p.x.stride);
   const std::byte* weights = p.packed;
@@ -51,25 +69,36 @@ void run_group(const panel::PanelProduct& p, int64_t row) {
     x += kTileBytes;
     weights += kTileRows * kTileBytes;
   }
-  _tile_stored(0, y, y_bytes);
-  if constexpr (kTiles > 1) _tile_stored(1, y + kTileRows * y_bytes, y_bytes);
-  if constexpr (kTiles > 2) _tile_stored(2, y + 2 * kTileRows * y_bytes, y_bytes);
+  store_sums<kTiles>(p, row);
+}
+
+template <int kTiles>
+struct Tiles {
+  static constexpr int kCount = kTiles;
+};
+
+// All rows: group(p, row, Tiles<n>) multiplies n tiles of them, from `row` on.
+template <typename Group>
+[[gnu::always_inline]] inline void run_tiles(const panel::PanelProduct& p, Group group) {
+  constexpr int64_t kGroupRows = kGroup * kTileRows;
+  int64_t row = 0;
+  if (p.rows >= kGroupRows) set_bf16_tiles(kGroup, kTileRows);
+  for (; row + kGroupRows <= p.rows; row += kGroupRows) group(p, row, Tiles<kGroup>{});
+  if (const int64_t rest = p.rows - row; rest > 0) {
+    const auto tiles = static_cast<int>((rest + kTileRows - 1) / kTileRows);
+    set_bf16_tiles(tiles, rest - (tiles - 1) * kTileRows);
+    if (tiles == 1) group(p, row, Tiles<1>{});
+    if (tiles == 2) group(p, row, Tiles<2>{});
+    if (tiles == 3) group(p, row, Tiles<3>{});
+  }
+  release_tiles();
 }
 
 // All rows with as many inputs as fill tiles.
 void run_bf16_tiles(const panel::PanelProduct& p) {
-  constexpr int64_t kGroupRows = kGroup * kTileRows;
-  int64_t row = 0;
-  if (p.rows >= kGroupRows) set_bf16_tiles(kGroup, kTileRows);
-  for (; row + kGroupRows <= p.rows; row += kGroupRows) run_group<kGroup>(p, row);
-  if (const int64_t rest = p.rows - row; rest > 0) {
-    const auto tiles = static_cast<int>((rest + kTileRows - 1) / kTileRows);
-    set_bf16_tiles(tiles, rest - (tiles - 1) * kTileRows);
-    if (tiles == 1) run_group<1>(p, row);
-    if (tiles == 2) run_group<2>(p, row);
-    if (tiles == 3) run_group<3>(p, row);
-  }
-  release_tiles();
+  run_tiles(p, [](const panel::PanelProduct& product, int64_t row, auto tiles) {
+    run_group<tiles.kCount>(product, row);
+  });
 }
 
 // Tiles for the inputs that fill them, pairs for the others.
