@@ -17,6 +17,7 @@ namespace rbee::engine {
 struct TextPair {
   std::string query;
   std::string document;
+  std::string instruction{};  // what counts as an answer; empty = the usual of the model
 };
 
 // A text, its tokens as they are, or a pair.
@@ -52,6 +53,7 @@ struct EmbeddingInfo {
   ModelInfo model;                   // context_length: tokens of a text
   int64_t dimensions = 0;            // numbers of a vector
   bool ranks = false;                // judges pairs, and gives no vectors
+  bool instructs = false;            // reads TextPair::instruction
   std::string pooling;               // "mean", "cls" or "last"
   bool normalises = false;           // where a request does not say
   std::vector<std::string> prompts;  // the kinds of texts that prompt_name may say

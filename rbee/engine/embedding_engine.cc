@@ -134,6 +134,9 @@ class Embedder final : public EmbeddingEngine {
     check_prompt(request);
     for (const EmbeddingInput& input : request.inputs) {
       const bool pair = std::holds_alternative<TextPair>(input);
+      if (pair && !info.instructs && !std::get<TextPair>(input).instruction.empty()) {
+        fail(Code::invalid_argument, "instruction", info.model.id, " reads none");
+      }
       if (pair == info.ranks) continue;
       fail(Code::invalid_argument, "model", info.model.id,
            pair ? " makes embeddings; it ranks no documents"

@@ -39,6 +39,30 @@ bool has_logistic(const io::Checkpoint& checkpoint) {
   return true;
 }
 
+// What a decoder answers with that is asked whether a document fits.
+models::RankWords words_of(const text::Tokenizer& tokenizer) {
+  const auto token = [&](std::string_view word) {
+    const std::vector<int32_t> ids = tokenizer.encode(word, {.add_special = false});
+    if (ids.size() != 1) {
+      fail(Code::unsupported, "pooling", "rank wants a token for \"", word,
+           "\", which the model does not have");
+    }
+    return ids.front();
+  };
+  return {.yes = token("yes"), .no = token("no")};
+}
+
+void set_pair_prompt(const io::Checkpoint& checkpoint, const models::EmbeddingSettings& settings,
+                     EmbeddingSource& out) {
+  if (!settings.pair_template.empty()) {
+    out.pair_prompt.emplace(settings.pair_template, *out.tokenizer);
+    out.info.instructs = out.pair_prompt->takes_instruction();
+  } else if (settings.words) {
+    fail(Code::unsupported, "rerank", "how models of architecture \"", checkpoint.architecture(),
+         "\" are asked about a pair is not known; Qwen3's rankers are implemented");
+  }
+}
+
 ModelInfo model_info(const io::Checkpoint& checkpoint, const TextModelOptions& options,
                      const std::filesystem::path& path, const models::EmbeddingModel& model) {
   ModelInfo info;
@@ -62,11 +86,10 @@ bool is_for_embeddings(const std::filesystem::path& path) {
 }
 
 EmbeddingSource load_embedding_source(const std::filesystem::path& path,
-                                      const TextModelOptions& options,
-                                      std::optional<models::Pooling> pooling) {
+                                      const TextModelOptions& options, std::string_view pooling) {
   check(options.device != nullptr, "load_embedding_source", "no device is given");
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
-  const models::EmbeddingSettings settings = models::read_embedding_settings(checkpoint);
+  models::EmbeddingSettings settings = models::read_embedding_settings(checkpoint);
   EmbeddingSource out;
   out.device = options.device;
   out.tokenizer = load_tokenizer(checkpoint, &out.info.model.tokenizer_kind);
@@ -79,15 +102,19 @@ EmbeddingSource load_embedding_source(const std::filesystem::path& path,
       .progress = options.progress};
   const std::filesystem::path folder =
       std::filesystem::is_directory(path) ? path : path.parent_path();
-  out.model = models::with_dense_modules(models::load_embedding_model(checkpoint, load),
-                                         settings.dense, checkpoint, folder, load);
-  out.pooling = pooling.value_or(settings.pooling);
+  if (pooling == "rank") settings.words = words_of(*out.tokenizer);
+  auto model = models::load_embedding_model(checkpoint, load, settings.words);
+  out.model =
+      models::with_dense_modules(std::move(model), settings.dense, checkpoint, folder, load);
+  const bool own_pooling = pooling != "auto" && pooling != "rank";
+  out.pooling = own_pooling ? models::parse_pooling(pooling) : settings.pooling;
   out.probability = has_logistic(checkpoint);
   out.info.model = model_info(checkpoint, options, path, *out.model);
   out.info.model.tokenizer_kind = kind;
   out.info.dimensions = out.model->dimensions();
   out.info.ranks = out.model->ranks();
   out.info.pooling = models::name(out.pooling);
+  if (out.model->ranks()) set_pair_prompt(checkpoint, settings, out);
   out.info.normalises = settings.normalise;
   out.prompts = settings.prompts;
   out.default_prompt = settings.default_prompt;
@@ -125,10 +152,14 @@ EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input,
     add_text(*text, prefix);
   } else {
     const auto& pair = std::get<TextPair>(input);
-    out.ids = tokenizer->encode(pair.query);
-    out.segments.assign(out.ids.size(), 0);
-    add_text(pair.document, model->doubles_separator() ? suffix : std::vector<int32_t>());
-    out.segments.resize(out.ids.size(), 1);
+    if (pair_prompt) {
+      out.ids = pair_prompt->encode(pair, *tokenizer, kept);
+    } else {
+      out.ids = tokenizer->encode(pair.query);
+      out.segments.assign(out.ids.size(), 0);
+      add_text(pair.document, model->doubles_separator() ? suffix : std::vector<int32_t>());
+      out.segments.resize(out.ids.size(), 1);
+    }
   }
   out.segments.resize(out.ids.size(), 0);
   check(!out.ids.empty(), kInput, "a text has no tokens");

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "rbee/engine/embedding_api.h"
+#include "rbee/engine/pair_prompt.h"
 #include "rbee/engine/text_model.h"
 #include "rbee/models/embedding_model.h"
 
@@ -22,6 +23,7 @@ struct EmbeddingSource {
   bool probability = true;  // scores of the ranker mean something through the logistic function
   std::map<std::string, std::string> prompts;  // what stands before texts, by their kind
   std::string default_prompt;                  // a name of these; empty = none
+  std::optional<PairPrompt> pair_prompt;       // absent: pairs are joined as the tokenizer has it
   EmbeddingInfo info;
 
   struct Encoded {
@@ -40,9 +42,10 @@ struct EmbeddingSource {
 // True where `path` holds a model for embeddings or ranking, not for text.
 bool is_for_embeddings(const std::filesystem::path& path);
 
-// pooling: in place of the checkpoint's. Throws as load_text_model().
+// pooling: "auto" as the checkpoint says, "mean", "cls" or "last" in its place, or "rank": a
+// decoder without a head for it ranks by how likely it says yes. Throws as load_text_model().
 EmbeddingSource load_embedding_source(const std::filesystem::path& path,
                                       const TextModelOptions& options,
-                                      std::optional<models::Pooling> pooling = std::nullopt);
+                                      std::string_view pooling = "auto");
 
 }  // namespace rbee::engine

@@ -147,15 +147,17 @@ ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaul
     config.name = reader.text({"", "_name_or_path"}, "");
   }
   config.vocab_size = read_vocab_size(reader, defaults.vocab_size);
-  config.dim = read_size(reader, {"embedding_length", "hidden_size"}, defaults.dim, kWidth);
-  config.layers = read_size(reader, {"block_count", "num_hidden_layers"}, defaults.layers, kCount);
-  config.heads =
-      read_size(reader, {"attention.head_count", "num_attention_heads"}, defaults.heads, kCount);
+  config.dim = read_size(reader, {"embedding_length", "hidden_size|n_embd"}, defaults.dim, kWidth);
+  config.layers =
+      read_size(reader, {"block_count", "num_hidden_layers|n_layer"}, defaults.layers, kCount);
+  config.heads = read_size(reader, {"attention.head_count", "num_attention_heads|n_head"},
+                           defaults.heads, kCount);
   if (!defaults.head_sizes) read_head_sizes(reader, defaults, config);
-  config.ffn_dim =
-      read_size(reader, {"feed_forward_length", "intermediate_size"}, defaults.ffn_dim, kWidth);
-  config.context_length = read_size(reader, {"context_length", "max_position_embeddings"},
-                                    defaults.context_length, kPositions);
+  config.ffn_dim = read_size(reader, {"feed_forward_length", "intermediate_size|n_inner"},
+                             defaults.ffn_dim, kWidth);
+  config.context_length =
+      read_size(reader, {"context_length", "max_position_embeddings|n_positions"},
+                defaults.context_length, kPositions);
   config.norm_eps = read_norm_eps(reader, defaults);
   config.causal = is_causal(reader);
   config.tied_embeddings = reader.is_gguf()

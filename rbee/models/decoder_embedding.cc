@@ -6,6 +6,7 @@
 
 #include "rbee/models/bert/model.h"
 #include "rbee/models/modern_bert/model.h"
+#include "rbee/models/nomic_bert/model.h"
 #include "rbee/models/registry.h"
 #include "rbee/nn/kv_cache.h"
 #include "rbee/ops/elementwise.h"
@@ -130,8 +131,14 @@ struct Encoder {
 };
 
 constexpr Encoder kEncoders[] = {
-    {"bert", load_bert},      {"roberta", load_bert},           {"xlm-roberta", load_bert},
-    {"camembert", load_bert}, {"modernbert", load_modern_bert}, {"modern-bert", load_modern_bert},
+    {"bert", load_bert},
+    {"roberta", load_bert},
+    {"xlm-roberta", load_bert},
+    {"camembert", load_bert},
+    {"modernbert", load_modern_bert},
+    {"modern-bert", load_modern_bert},
+    {"nomic_bert", load_nomic_bert},
+    {"nomic-bert", load_nomic_bert},
 };
 
 const Encoder* find_encoder(std::string_view architecture) {
@@ -146,18 +153,26 @@ bool is_encoder(std::string_view architecture) {
 }
 
 std::unique_ptr<EmbeddingModel> load_embedding_model(const io::Checkpoint& checkpoint,
-                                                     const LoadOptions& options) {
+                                                     const LoadOptions& options,
+                                                     const std::optional<RankWords>& words) {
   check(options.device != nullptr, "load_embedding_model", "no device is given");
   if (const Encoder* encoder = find_encoder(checkpoint.architecture())) {
+    if (words) fail(Code::unsupported, "model", "an encoder has no words to rank by");
     return encoder->load(checkpoint, options);
   }
+  const Family& family = find_family(checkpoint.architecture());
   LoadOptions without_output = options;
   without_output.output = false;
   DecoderEmbeddingSpec spec{.device = options.device};
-  spec.model = find_family(checkpoint.architecture()).load(checkpoint, without_output);
+  spec.model = family.load(checkpoint, without_output);
   constexpr int64_t kDefault = 4096;
   spec.max_tokens = options.context > 0 ? options.context
                                         : std::min(spec.model->config().context_length, kDefault);
+  if (words) {
+    spec.head.emplace(checkpoint, options, family.tensor_names(), spec.model->config(), *words);
+  } else if (RankHead::in(checkpoint)) {
+    spec.head.emplace(checkpoint, options, RankHeadSpec{.dim = spec.model->config().dim});
+  }
   return make_decoder_embedding(std::move(spec));
 }
 

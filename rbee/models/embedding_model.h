@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,11 @@ struct DenseModule {
   bool bias = true;
   bool tanh = true;  // of the result; else the result as it is
 };
+// Tokens by which a decoder says how well a pair fits.
+struct RankWords {
+  int32_t yes = 0;
+  std::optional<int32_t> no;  // the score is how much likelier the first is; absent: its logit
+};
 struct EmbeddingSettings {
   Pooling pooling = Pooling::mean;
   std::vector<DenseModule> dense;  // behind the pooling, in order
@@ -72,7 +78,11 @@ struct EmbeddingSettings {
   int64_t max_tokens = 0;          // of a text; 0 = not said
   // What stands before texts of a kind, by the kind's name ("query").
   std::map<std::string, std::string> prompts;
-  std::string default_prompt;  // the name of one of them; empty = none
+  std::string default_prompt;      // the name of one of them; empty = none
+  std::optional<RankWords> words;  // of a decoder that ranks
+  // How a pair is asked about, with {query}, {document} and perhaps {instruction}; empty = as the
+  // tokenizer joins pairs.
+  std::string pair_template;
 };
 EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint);
 
@@ -82,9 +92,11 @@ bool makes_embeddings(const io::Checkpoint& checkpoint);
 bool is_encoder(std::string_view architecture);
 
 // Takes decoders too, whatever their files say. options.context: tokens of a text; 0 = all that an
-// encoder has positions for, of a decoder 4096 at most. Throws as load_language_model().
-std::unique_ptr<EmbeddingModel> load_embedding_model(const io::Checkpoint& checkpoint,
-                                                     const LoadOptions& options);
+// encoder has positions for, of a decoder 4096 at most. words: what a decoder ranks by where it has
+// no head for that. Throws as load_language_model().
+std::unique_ptr<EmbeddingModel> load_embedding_model(
+    const io::Checkpoint& checkpoint, const LoadOptions& options,
+    const std::optional<RankWords>& words = std::nullopt);
 
 // states: (tokens, dim), texts one after another; result: (texts, dim) f32
 Tensor pool(const Tensor& states, std::span<const int64_t> lengths, Pooling pooling);

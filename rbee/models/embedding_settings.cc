@@ -5,7 +5,7 @@
 
 #include "rbee/io/json_parse.h"
 #include "rbee/models/common_config.h"
-#include "rbee/models/embedding_model.h"
+#include "rbee/models/rank_head.h"
 
 namespace rbee::models {
 namespace {
@@ -115,6 +115,17 @@ void read_prompts(const io::Checkpoint& checkpoint, EmbeddingSettings& out) {
         "default_prompt_name is \"", out.default_prompt, "\", which is none of its prompts");
 }
 
+RankWords read_words(const io::Checkpoint& checkpoint, const std::string& path) {
+  const std::string file = cat(path, "/config.json");
+  const auto config = read_json(checkpoint, file);
+  if (!config) fail(Code::not_found, kModules, "names ", file, ", which is missing");
+  constexpr int32_t kNone = -1;
+  const auto yes = field<int32_t>(*config, "true_token_id", kNone, file);
+  check(yes >= 0, file, "true_token_id is ", yes, " or missing, wanted a token");
+  const auto no = field<int32_t>(*config, "false_token_id", kNone, file);
+  return {.yes = yes, .no = no >= 0 ? std::optional(no) : std::nullopt};
+}
+
 EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& modules) {
   check(modules.is_array(), kModules, "is not an array");
   EmbeddingSettings out{.pooling = usual_pooling(checkpoint), .dense = {}, .normalise = false};
@@ -137,9 +148,11 @@ EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& mod
              " elsewhere than between Pooling and Normalize");
       }
       out.dense.push_back(read_dense(checkpoint, path));
+    } else if (kind == "LogitScore") {
+      out.words = read_words(checkpoint, path);
     } else if (kind != "Transformer") {
       fail(Code::unsupported, kModules, "has the module \"", type,
-           "\"; known are Transformer, Pooling, Dense and Normalize");
+           "\"; known are Transformer, Pooling, Dense, Normalize and LogitScore");
     }
   }
   const std::string limits = "sentence_bert_config.json";
@@ -149,6 +162,20 @@ EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& mod
   }
   read_prompts(checkpoint, out);
   return out;
+}
+
+// GGUF files may have it; of the others only Qwen3's rankers' is known (the model card of
+// Qwen3-Reranker-0.6B).
+std::string pair_template(const io::Checkpoint& checkpoint) {
+  if (checkpoint.format() == io::Checkpoint::Format::gguf) {
+    const auto own = checkpoint.metadata().get_string("tokenizer.chat_template.rerank");
+    if (own) return std::string(*own);
+  }
+  if (checkpoint.architecture() != "qwen3") return "";
+  return "<|im_start|>system\nJudge whether the Document meets the requirements based on the "
+         "Query and the Instruct provided. Note that the answer can only be \"yes\" or "
+         "\"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: {instruction}\n<Query>: {query}\n"
+         "<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 }
 
 // Behind one another, as llama.cpp's converter names what sentence-transformers has in folders.
@@ -174,7 +201,9 @@ std::vector<DenseModule> gguf_dense(const io::Checkpoint& checkpoint) {
 EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint) {
   if (checkpoint.format() == io::Checkpoint::Format::safetensors) {
     if (const auto modules = read_json(checkpoint, kModules)) {
-      return read_modules(checkpoint, *modules);
+      EmbeddingSettings out = read_modules(checkpoint, *modules);
+      out.pair_template = pair_template(checkpoint);
+      return out;
     }
   }
   const bool gguf = checkpoint.format() == io::Checkpoint::Format::gguf;
@@ -183,13 +212,16 @@ EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint) {
   const int64_t type = gguf_pooling(checkpoint).value_or(kNone);
   if (type == kMean) out.pooling = Pooling::mean;
   if (type == kCls || type == kRank) out.pooling = Pooling::cls;
-  if (type == kLast) out.pooling = Pooling::last;
+  if (type == kLast || (type == kRank && !is_encoder(checkpoint.architecture()))) {
+    out.pooling = Pooling::last;
+  }
   check(type >= kNone && type <= kRank, "pooling_type", type, " is not known");
+  out.pair_template = pair_template(checkpoint);
   return out;
 }
 
 bool makes_embeddings(const io::Checkpoint& checkpoint) {
-  if (sees_both_ways(checkpoint)) return true;
+  if (sees_both_ways(checkpoint) || RankHead::in(checkpoint)) return true;
   if (checkpoint.format() == io::Checkpoint::Format::gguf) {
     return gguf_pooling(checkpoint).value_or(kNone) != kNone;
   }

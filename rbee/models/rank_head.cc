@@ -68,6 +68,24 @@ RankHead::RankHead(const io::Checkpoint& checkpoint, const LoadOptions& options,
   }
 }
 
+RankHead::RankHead(const io::Checkpoint& checkpoint, const LoadOptions& options,
+                   std::span<const nn::TensorName> names, const ModelConfig& config,
+                   const RankWords& words)
+    : weights_(checkpoint, {.device = options.device,
+                            .names = names,
+                            .pack = options.pack_weights,
+                            .activations = options.activations}) {
+  const auto row = [&](int32_t word) {
+    check(word >= 0 && word < config.vocab_size, "rank", "token ", word,
+          " is outside of the vocabulary of ", config.vocab_size);
+    return nn::Linear(
+        weights_ / (config.tied_embeddings ? "token_embd" : "output"),
+        {.in = config.dim, .out = 1, .first_row = word, .total_rows = config.vocab_size});
+  };
+  output_ = row(words.yes);
+  if (words.no) against_ = row(*words.no);
+}
+
 Tensor RankHead::operator()(const Tensor& states) const {
   Tensor x = dense_ ? unary(spec_.activation, (*dense_)(states)) : states;
   if (norm_) x = (*norm_)(x);

@@ -1,7 +1,7 @@
 #pragma once
 // What makes a score of a pair's state.
 
-#include "rbee/models/language_model.h"
+#include "rbee/models/embedding_model.h"
 #include "rbee/nn/linear.h"
 #include "rbee/nn/norm.h"
 
@@ -22,6 +22,11 @@ class RankHead {
   static bool in(const io::Checkpoint& checkpoint);
   // Keeps a reference to the checkpoint. Throws unsupported for a classifier of other labels.
   RankHead(const io::Checkpoint& checkpoint, const LoadOptions& options, const RankHeadSpec& spec);
+  // Of a decoder without one: rows of its output matrix. names: the family's, outliving the head.
+  // Throws invalid_argument for words outside of the vocabulary.
+  RankHead(const io::Checkpoint& checkpoint, const LoadOptions& options,
+           std::span<const nn::TensorName> names, const ModelConfig& config,
+           const RankWords& words);
 
   // states: (texts, dim) as the options' activations   result: (texts) f32
   Tensor operator()(const Tensor& states) const;

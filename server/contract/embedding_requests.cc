@@ -139,6 +139,7 @@ RerankBody parse_rerank(std::string_view body) {
   }
   out.query = query.value_or("");
   out.documents = read_texts(reader, "documents", false);
+  out.instruction = reader.text("instruction").value_or("");
   out.top_n = static_cast<size_t>(reader.integer("top_n", {0, INT32_MAX}).value_or(0));
   out.return_documents = reader.boolean("return_documents").value_or(true);
   out.truncate = read_truncate(reader);
@@ -154,6 +155,7 @@ ScoreBody parse_score(std::string_view body) {
   ScoreBody out;
   const std::vector<std::string> first = read_texts(reader, "text_1", true);
   const std::vector<std::string> second = read_texts(reader, "text_2", true);
+  out.instruction = reader.text("instruction").value_or("");
   if (errors.empty() && first.size() != 1 && first.size() != second.size()) {
     reader.note("text_1", "items", cat("must have one item, or the ", second.size(), " of text_2"),
                 reader.find("text_1"));

@@ -34,6 +34,7 @@ EmbeddingBody parse_embeddings(std::string_view body);
 struct RerankBody {
   std::string query;
   std::vector<std::string> documents;
+  std::string instruction;          // of rankers that are asked in words; empty = the usual
   size_t top_n = 0;                 // best ones that are answered; 0 = all
   bool return_documents = true;     // with their texts
   std::optional<int32_t> truncate;  // as above
@@ -45,6 +46,7 @@ RerankBody parse_rerank(std::string_view body);
 
 struct ScoreBody {
   std::vector<std::pair<std::string, std::string>> pairs;
+  std::string instruction;  // as above
   std::optional<int32_t> truncate;
   bool use_activation = true;
 };

@@ -83,7 +83,7 @@ std::shared_ptr<DelayedResponse> EmbeddingService::embed(const EmbeddingBody& bo
 std::shared_ptr<DelayedResponse> EmbeddingService::rerank(const RerankBody& body) {
   engine::EmbeddingRequest request{.truncate = body.truncate, .probability = body.use_activation};
   for (const std::string& document : body.documents) {
-    request.inputs.emplace_back(engine::TextPair{body.query, document});
+    request.inputs.emplace_back(engine::TextPair{body.query, document, body.instruction});
   }
   const std::string id = new_job_id();
   return start(std::move(request), id,
@@ -103,7 +103,7 @@ std::shared_ptr<DelayedResponse> EmbeddingService::rerank(const RerankBody& body
 std::shared_ptr<DelayedResponse> EmbeddingService::score(const ScoreBody& body) {
   engine::EmbeddingRequest request{.truncate = body.truncate, .probability = body.use_activation};
   for (const auto& [first, second] : body.pairs) {
-    request.inputs.emplace_back(engine::TextPair{first, second});
+    request.inputs.emplace_back(engine::TextPair{first, second, body.instruction});
   }
   const std::string id = new_job_id();
   return start(std::move(request), id,

@@ -38,11 +38,15 @@ constexpr EmbeddingCase kCases[] = {
     {"gemma", "model.gguf", Pooling::mean},
     {"modern_bert", "hf", Pooling::cls},
     {"modern_bert", "model.gguf", Pooling::cls},
+    {"nomic", "hf", Pooling::mean},
+    {"nomic", "model.gguf", Pooling::mean},
 };
 constexpr EmbeddingCase kRankers[] = {
     {"bert_ranker", "hf", Pooling::mean},        {"bert_ranker", "model.gguf", Pooling::cls},
     {"xlm_roberta_ranker", "hf", Pooling::mean}, {"xlm_roberta_ranker", "model.gguf", Pooling::cls},
     {"modern_bert_ranker", "hf", Pooling::mean}, {"modern_bert_ranker", "model.gguf", Pooling::cls},
+    {"qwen3_ranker", "hf", Pooling::last},       {"qwen3_ranker", "model.gguf", Pooling::last},
+    {"qwen3_classifier", "hf", Pooling::last},   {"qwen3_classifier", "model.gguf", Pooling::last},
 };
 
 fs::path folder(const char* name) {
@@ -62,8 +66,9 @@ class EmbeddingGolden : public testing::TestWithParam<EmbeddingCase> {
     options.device = &device_under_test();
     const io::Checkpoint checkpoint = io::Checkpoint::open(path());
     const models::EmbeddingSettings settings = models::read_embedding_settings(checkpoint);
-    return models::with_dense_modules(models::load_embedding_model(checkpoint, options),
-                                      settings.dense, checkpoint, path(), options);
+    auto model = models::load_embedding_model(checkpoint, options, settings.words);
+    return models::with_dense_modules(std::move(model), settings.dense, checkpoint, path(),
+                                      options);
   }
 
   models::TextBatch batch(size_t first, size_t count) const {
@@ -310,6 +315,58 @@ TEST_F(BadEmbeddingFolder, DenseModulesNameFileAndField) {
   expect(Code::not_found, {"2_Dense/model.safetensors"});
   fs::copy(folder("bert_dense") / "hf" / "2_Dense" / "model.safetensors", folder_ / "2_Dense");
   expect(Code::invalid_argument, {"linear.weight", "(40, 32)", "(8, 32)"});
+}
+
+TEST_F(BadEmbeddingFolder, WordsToRankByAreChecked) {
+  const auto expect_words = [&](const char* name, Code code, const char* part) {
+    const io::Checkpoint checkpoint = io::Checkpoint::open(folder(name) / "hf");
+    const models::LoadOptions options{.device = &device_under_test()};
+    expect_error(code, {part}, [&] {
+      models::load_embedding_model(checkpoint, options, models::RankWords{.yes = 5, .no = 5000});
+    });
+  };
+  expect_words("bert", Code::unsupported, "no words to rank by");
+  expect_words("qwen3", Code::invalid_argument, "token 5000 is outside of the vocabulary of 317");
+  write("modules.json", {{{"type", "x.LogitScore"}, {"path", "1_Pooling"}}});
+  write("1_Pooling/config.json", {{"false_token_id", 7}});
+  expect(Code::invalid_argument, {"1_Pooling/config.json", "true_token_id"});
+}
+
+TEST_F(BadEmbeddingFolder, NomicsOtherShapesAreNamed) {
+  const fs::path nomic = folder("nomic") / "hf";
+  fs::copy(nomic, folder_, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  std::ifstream file(nomic / "config.json");
+  const json config = json::parse(file);
+  const auto expect_changed = [&](const char* key, const json& value) {
+    json changed = config;
+    changed[key] = value;
+    write("config.json", changed);
+    expect(Code::unsupported, {key});
+  };
+  expect_changed("qkv_proj_bias", true);
+  expect_changed("prenorm", true);
+  expect_changed("rotary_emb_fraction", 0.5);
+  expect_changed("rotary_emb_scale_base", 512);
+  expect_changed("moe_every_n_layers", 2);
+  expect_changed("activation_function", "relu");
+}
+
+TEST_F(BadEmbeddingFolder, ModernBertsSettingsAreNamed) {
+  const fs::path modern = folder("modern_bert_ranker") / "hf";
+  fs::copy(modern, folder_, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  std::ifstream file(modern / "config.json");
+  const json config = json::parse(file);
+  const auto expect_changed = [&](const char* key, const json& value, Code code) {
+    json changed = config;
+    changed[key] = value;
+    write("config.json", changed);
+    expect(code, {key});
+  };
+  expect_changed("classifier_pooling", "max", Code::unsupported);
+  expect_changed("classifier_activation", "snake", Code::unsupported);
+  expect_changed("hidden_activation", "snake", Code::unsupported);
+  expect_changed("local_attention", -1, Code::invalid_argument);
+  expect_changed("global_attn_every_n_layers", 0, Code::invalid_argument);
 }
 
 TEST_F(BadEmbeddingFolder, TextModelsAndEncodersAreToldApart) {

@@ -234,6 +234,28 @@ TEST(Ranking, TheBestAloneWithoutItsText) {
   EXPECT_NEAR(best.at("relevance_score").get<float>(), std::max(scores[0], scores[1]), 1e-4f);
 }
 
+TEST(Ranking, AnInstructionIsPartOfTheQuestion) {
+  const EmbeddingWorker worker("qwen3_ranker");
+  const json& golden = worker.golden;
+  for (size_t i = 0; i < golden["pairs"].size(); ++i) {
+    json body = {{"query", golden["pairs"][i][0]},
+                 {"documents", {golden["pairs"][i][1]}},
+                 {"use_activation", false}};
+    if (i > 0) body["instruction"] = golden["instructions"][i];
+    const json answer = worker.answer("/v1/rerank", body);
+    EXPECT_NEAR(answer["results"][0]["relevance_score"].get<float>(),
+                golden["scores"][i].get<float>(), 1e-3f);
+    EXPECT_EQ(answer["usage"]["prompt_tokens"], golden["ids"][i].size());
+  }
+  EXPECT_EQ(worker.wrong("/rerank", {{"query", "a"}, {"documents", {"b"}}, {"instruction", 7}}),
+            "instruction");
+  const EmbeddingWorker plain("bert_ranker");
+  const RawResponse refused =
+      plain.post("/rerank", {{"query", "a"}, {"documents", {"b"}}, {"instruction", "c"}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("reads none"));
+}
+
 TEST(Ranking, ScoresOfPairs) {
   const EmbeddingWorker worker("bert_ranker");
   const json& pairs = worker.golden["pairs"];

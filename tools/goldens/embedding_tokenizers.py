@@ -100,10 +100,12 @@ def unigram():
     return finish(out, specials, "<s> $A </s>", "<s> $A </s> </s> $B </s>")
 
 
-def byte_level(specials, single, pair=None):
+def byte_level(specials, single, pair=None, more=()):
+    """more: merges before those of the corpus, as pairs."""
     out = Tokenizer(models.BPE())
     out.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     _, merges = merges_of(words_of(out), 60)
+    merges = [(left, right, left + right, 0) for left, right in more] + merges
     pieces = specials + sorted(pre_tokenizers.ByteLevel.alphabet()) + [m[2] for m in merges]
     out.model = models.BPE(vocab=numbered(pieces), merges=[m[:2] for m in merges])
     out.decoder = decoders.ByteLevel()
@@ -112,6 +114,12 @@ def byte_level(specials, single, pair=None):
 
 def qwen():
     return byte_level(["<|endoftext|>"], "$A <|endoftext|>")
+
+
+def qwen_ranker():
+    """With words that are a token each, and the marks of chats."""
+    return byte_level(["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"], "$A",
+                      more=[("y", "e"), ("ye", "s"), ("n", "o")])
 
 
 def modern_bert():
@@ -136,7 +144,7 @@ def gemma():
 
 
 TOKENIZERS = {"bert": wordpiece, "xlm-roberta": unigram, "qwen3": qwen, "modernbert": modern_bert,
-              "nomic_bert": wordpiece, "gemma3_text": gemma}
+              "qwen3_ranker": qwen_ranker, "nomic_bert": wordpiece, "gemma3_text": gemma}
 
 
 def add_ends(writer, bos, eos):
@@ -179,6 +187,7 @@ def add_vocabulary(writer, kind, tokenizer):
         writer.add_tokenizer_model("gpt2")
         writer.add_tokenizer_pre("gpt-2")
         writer.add_token_merges([" ".join(merge) for merge in model["merges"]])
-        add_ends(writer, *((2, 3) if kind == "modernbert" else (None, 0)))
+        ends = {"modernbert": (2, 3), "qwen3": (None, 0), "qwen3_ranker": (None, None)}
+        add_ends(writer, *ends[kind])
     writer.add_token_list(tokens)
     writer.add_token_types(types)

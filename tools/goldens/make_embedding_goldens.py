@@ -38,6 +38,12 @@ MODERN = dict(hidden_size=32, num_hidden_layers=5, num_attention_heads=4, interm
               cls_token_id=2, sep_token_id=3)
 IDENTITY = "torch.nn.modules.linear.Identity"
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48)
+QWEN = dict(SIZES, num_key_value_heads=2, head_dim=8, rms_norm_eps=1e-6, tie_word_embeddings=True)
+NOMIC = dict(vocab_size=0, n_embd=32, n_layer=2, n_head=4, n_inner=48, n_positions=64,
+             rotary_emb_base=100, rotary_emb_fraction=1.0, rotary_emb_interleaved=False,
+             rotary_emb_scale_base=None, rotary_scaling_factor=None, activation_function="swiglu",
+             qkv_proj_bias=False, mlp_fc1_bias=False, mlp_fc2_bias=False, prenorm=False,
+             causal=False, layer_norm_epsilon=1e-12, type_vocab_size=2)
 CASES = {
     "bert": dict(type="bert", pooling="mean", config=dict(
         SIZES, max_position_embeddings=64, type_vocab_size=2, layer_norm_eps=1e-12)),
@@ -50,9 +56,8 @@ CASES = {
     "xlm_roberta_ranker": dict(type="xlm-roberta", ranker=True, config=dict(
         SIZES, max_position_embeddings=66, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1,
         bos_token_id=0, eos_token_id=2, num_labels=1)),
-    "qwen3": dict(type="qwen3", pooling="lasttoken", config=dict(
-        SIZES, num_key_value_heads=2, head_dim=8, max_position_embeddings=64, rms_norm_eps=1e-6,
-        tie_word_embeddings=True)),
+    "qwen3": dict(type="qwen3", pooling="lasttoken",
+                  config=dict(QWEN, max_position_embeddings=64)),
     # As LaBSE has one, and one more without bias and activation.
     "bert_dense": dict(type="bert", pooling="cls", weights_of="bert", dense=[
         dict(in_features=32, out_features=40, bias=True,
@@ -80,13 +85,44 @@ CASES = {
                                config=dict(MODERN, num_labels=1, classifier_pooling="mean"),
                                ablations=[dict(classifier_pooling="cls"),
                                           dict(classifier_activation="silu")]),
+    "nomic": dict(type="nomic_bert", pooling="mean", gguf_arch="nomic-bert", config=NOMIC,
+                  default_prompt="search_query",
+                  prompts={"search_query": "search_query: ", "search_document": "search_document: "},
+                  ablations=[dict(rotary_emb_base=10000), dict(activation_function="geglu")]),
+    # A decoder that says yes or no, and one with a row that was made of the two words'.
+    "qwen3_ranker": dict(type="qwen3", ranker=True, words=("yes", "no"), tokenizer="qwen3_ranker",
+                         config=dict(QWEN, max_position_embeddings=512)),
+    "qwen3_classifier": dict(type="qwen3", ranker=True, tokenizer="qwen3_ranker",
+                             config=dict(QWEN, max_position_embeddings=512, num_labels=1)),
 }
+# https://huggingface.co/Qwen/Qwen3-Reranker-0.6B says how a pair is asked about.
+INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
+QUESTION = ('<|im_start|>system\nJudge whether the Document meets the requirements based on the Query '
+            'and the Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n'
+            "<|im_start|>user\n<Instruct>: {instruction}\n<Query>: {query}\n"
+            "<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+
+
+def native_config(case, config):
+    """Nomic's own words are not those of transformers."""
+    if case["type"] != "nomic_bert":
+        return config
+    return dict(vocab_size=config["vocab_size"], hidden_size=config["n_embd"],
+                num_hidden_layers=config["n_layer"], num_attention_heads=config["n_head"],
+                intermediate_size=config["n_inner"], max_position_embeddings=config["n_positions"],
+                type_vocab_size=config["type_vocab_size"],
+                layer_norm_eps=config["layer_norm_epsilon"],
+                hidden_act={"swiglu": "silu", "geglu": "gelu"}[config["activation_function"]],
+                rope_parameters=dict(rope_type="default", rope_theta=config["rotary_emb_base"]))
 
 
 def build(case, config):
-    made = transformers.AutoConfig.for_model(case["type"], **config)
+    made = transformers.AutoConfig.for_model(case["type"], **native_config(case, config))
     made._attn_implementation = "eager"
-    kind = (transformers.AutoModelForSequenceClassification if case.get("ranker")
+    if "pad_token_id" not in config and case.get("ranker"):
+        made.pad_token_id = 0
+    kind = (transformers.AutoModelForCausalLM if "words" in case
+            else transformers.AutoModelForSequenceClassification if case.get("ranker")
             else transformers.AutoModel)
     return kind.from_config(made).float().eval()
 
@@ -136,6 +172,23 @@ def vector(case, model, ids):
     return out.numpy().tolist()
 
 
+def golden_of_questions(case, model, tokenizer):
+    """Instead of segments, an instruction for each pair; of the first one the usual."""
+    instructions = [INSTRUCTION, "Is it the same?", "Do both name animals?"]
+    ids = [tokenizer.encode(QUESTION.format(instruction=instruction, query=query,
+                                            document=document)).ids
+           for instruction, (query, document) in zip(instructions, PAIRS)]
+    with torch.no_grad():
+        logits = [model(torch.tensor([i])).logits[0] for i in ids]
+    if "words" in case:
+        yes, no = (tokenizer.token_to_id(word) for word in case["words"])
+        scores = [float(made[-1, yes] - made[-1, no]) for made in logits]
+    else:
+        scores = [float(made[0]) for made in logits]
+    return {"pairs": PAIRS, "instructions": instructions, "ids": ids, "scores": scores,
+            "segments": [[0] * len(i) for i in ids]}
+
+
 def golden(case, model, tokenizer):
     if not case.get("ranker"):
         ids = [tokenizer.encode(text).ids for text in TEXTS]
@@ -146,6 +199,8 @@ def golden(case, model, tokenizer):
             made["prompted"] = {name: {"ids": i, "vector": vector(case, model, i)}
                                 for name, i in prompted.items()}
         return made
+    if case["type"] == "qwen3":
+        return golden_of_questions(case, model, tokenizer)
     pairs = [tokenizer.encode(*pair) for pair in PAIRS]
     scores = []
     for pair in pairs:
@@ -166,8 +221,9 @@ def dump(path, value):
 def save_hf(folder, case, config, tokenizer, state):
     folder.mkdir(parents=True)
     names = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "qwen3": "Qwen3",
-             "gemma3_text": "Gemma3Text", "modernbert": "ModernBert"}
-    head = "ForSequenceClassification" if case.get("ranker") else "Model"
+             "gemma3_text": "Gemma3Text", "modernbert": "ModernBert", "nomic_bert": "NomicBert"}
+    head = ("ForCausalLM" if "words" in case
+            else "ForSequenceClassification" if case.get("ranker") else "Model")
     dump(folder / "config.json",
          dict(config, model_type=case["type"], architectures=[names[case["type"]] + head]))
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -190,6 +246,15 @@ def save_hf(folder, case, config, tokenizer, state):
         dump(folder / "1_Pooling" / "config.json",
              {"word_embedding_dimension": SIZES["hidden_size"],
               **{f"pooling_mode_{mode}": name == case["pooling"] for name, mode in modes.items()}})
+    if "words" in case:
+        base = "sentence_transformers."
+        yes, no = (tokenizer.token_to_id(word) for word in case["words"])
+        dump(folder / "modules.json",
+             [dict(idx=0, name="0", path="", type=base + "base.modules.transformer.Transformer"),
+              dict(idx=1, name="1", path="1_LogitScore",
+                   type=base + "cross_encoder.modules.logit_score.LogitScore")])
+        dump(folder / "1_LogitScore" / "config.json",
+             dict(true_token_id=yes, false_token_id=no, module_input_name="causal_logits"))
     if "prompts" in case:
         dump(folder / "config_sentence_transformers.json",
              dict(prompts=case["prompts"], default_prompt_name=case.get("default_prompt")))
@@ -197,19 +262,44 @@ def save_hf(folder, case, config, tokenizer, state):
         dump(folder / "sentence_bert_config.json",
              dict(max_seq_length=case["max_length"], do_lower_case=False))
     if state is not None:
-        save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+        save_file(published_names(case, state), folder / "model.safetensors",
+                  metadata={"format": "pt"})
+
+
+def published_names(case, state):
+    """Nomic's own code has other names, and q, k and v in one matrix."""
+    if case["type"] != "nomic_bert":
+        return {key: value for key, value in state.items()
+                if not ("words" in case and key == "lm_head.weight")}
+    renamed = {"embeddings.LayerNorm": "emb_ln", "self_attn.o_proj": "attn.out_proj",
+               "up_proj": "fc11", "gate_proj": "fc12", "down_proj": "fc2",
+               "post_attention_layernorm": "norm1", "post_mlp_layernorm": "norm2"}
+    out = {}
+    for key, value in state.items():
+        if ".q_proj" in key:
+            value = torch.cat([state[key.replace(".q_proj", f".{x}_proj")] for x in "qkv"])
+            key = key.replace("self_attn.q_proj", "attn.Wqkv")
+        elif ".k_proj" in key or ".v_proj" in key:
+            continue
+        for old, new in renamed.items():
+            key = key.replace(old, new)
+        out[("encoder." if key.startswith("layers.") else "") + key] = value
+    return out
 
 
 def gguf_arch(case):
     return case.get("gguf_arch", case["type"] if case["type"] == "qwen3" else "bert")
 
 
-def gguf_names(case, config, state):
+def gguf_names(case, config, tokenizer, state):
     arch = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == gguf_arch(case))
     names = gguf.get_tensor_name_map(arch, config["num_hidden_layers"])
     for i, dense in enumerate(dense_states(case) if case["type"] == "gemma3_text" else []):
         yield f"dense_{i + 2}.weight", dense["linear.weight"]
-    for key, tensor in state.items():
+    if "words" in case:
+        rows = [tokenizer.token_to_id(word) for word in case["words"]]
+        yield "cls.output.weight", state["lm_head.weight"][rows]
+    for key, tensor in published_names(case, state).items():
         key = key.removeprefix("bert.").removeprefix("roberta.")
         if case["type"] == "modernbert":
             key = key.removeprefix("model.")
@@ -218,7 +308,7 @@ def gguf_names(case, config, state):
         head, leaf = key.rsplit(".", 1)
         ranked = {"pooler.dense": "cls", "classifier.dense": "cls", "classifier": "cls.output",
                   "classifier.out_proj": "cls.output", "head.dense": "cls",
-                  "head.norm": "cls.norm"}
+                  "head.norm": "cls.norm", "score": "cls.output"}
         name = ranked.get(head) or names.get_name(head) or names.get_name("model." + head)
         assert name, key
         if name == "position_embd" and case["type"] == "xlm-roberta":
@@ -233,6 +323,7 @@ def save_gguf(path, case, config, tokenizer, state):
     writer = gguf.GGUFWriter(path, gguf_arch(case))
     writer.add_name("tiny " + case["type"])
     skipped = config["pad_token_id"] + 1 if case["type"] == "xlm-roberta" else 0
+    config = dict(config, **native_config(case, config))
     writer.add_context_length(config["max_position_embeddings"] - skipped)
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
@@ -263,8 +354,14 @@ def save_gguf(path, case, config, tokenizer, state):
         writer.add_rope_freq_base(config["global_rope_theta"])
         writer.add_rope_freq_base_swa(config["local_rope_theta"])
         writer.add_rope_scaling_type(gguf.RopeScalingType.NONE)
-    add_vocabulary(writer, case["type"], tokenizer)
-    for name, tensor in gguf_names(case, config, state):
+    if case["type"] == "nomic_bert":
+        writer.add_rope_freq_base(float(config["rotary_emb_base"]))
+    if "words" in case:
+        writer.add_classifier_output_labels(list(case["words"]))
+        writer.add_chat_template([dict(name="rerank", template=QUESTION.replace(
+            "{instruction}", INSTRUCTION))])
+    add_vocabulary(writer, case.get("tokenizer", case["type"]), tokenizer)
+    for name, tensor in gguf_names(case, config, tokenizer, state):
         writer.add_tensor(name, tensor.numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -290,11 +387,13 @@ def check_ablations(case, config, state, tokenizer):
 def make(root, name, states):
     case = CASES[name]
     owner = case.get("weights_of", name)
-    tokenizer = TOKENIZERS[case["type"]]()
+    tokenizer = TOKENIZERS[case.get("tokenizer", case["type"])]()
     config = dict(CASES[owner]["config"], vocab_size=tokenizer.get_vocab_size())
     model = build(case, config)
     if owner == name:
         states[name] = random_state(model, 7 + list(CASES).index(name))
+        if config.get("tie_word_embeddings") and "words" in case:
+            states[name]["lm_head.weight"] = states[name]["model.embed_tokens.weight"]
     model.load_state_dict(states[owner])
     check_ablations(case, config, states[owner], tokenizer)
     folder = root / name

@@ -17,6 +17,7 @@ struct EmbedOptions {
   ModelOptions model;
   std::vector<std::string> texts;  // empty = a text for each line of standard input
   std::string query;               // of a ranker
+  std::string instruction;         // of one that is asked in words; empty = the usual
   std::string pooling = "auto";
   std::string prompt_name;  // empty = the checkpoint's default
   int64_t dimensions = 0;
@@ -46,7 +47,7 @@ engine::EmbeddingRequest request_of(const EmbedOptions& options,
     if (options.query.empty()) {
       request.inputs.emplace_back(text);
     } else {
-      request.inputs.emplace_back(engine::TextPair{options.query, text});
+      request.inputs.emplace_back(engine::TextPair{options.query, text, options.instruction});
     }
   }
   return request;
@@ -69,11 +70,9 @@ int embed(const EmbedOptions& options) {
   for (std::string line; options.texts.empty() && std::getline(std::cin, line);) {
     texts.push_back(line);
   }
-  std::optional<models::Pooling> pooling;
-  if (options.pooling != "auto") pooling = models::parse_pooling(options.pooling);
   const auto engine = engine::make_embedding_engine(
       engine::load_embedding_source(options.model.model, text_model_options(options.model),
-                                    pooling),
+                                    options.pooling),
       {});
   const auto result = std::make_shared<Result>();
   engine->submit(request_of(options, texts), result);
@@ -98,8 +97,10 @@ Command add_embed(CLI::App& parent) {
   add_model_options(*app, options->model);
   app->add_option("text", options->texts, "texts; absent = the lines of standard input");
   app->add_option("-q,--query", options->query, "with a ranker: how well each text answers this");
+  app->add_option("--instruction", options->instruction,
+                  "with a ranker that is asked in words: what counts as an answer");
   app->add_option("--pooling", options->pooling, "auto = as the model's files say")
-      ->check(CLI::IsMember({"auto", "mean", "cls", "last"}))
+      ->check(CLI::IsMember({"auto", "mean", "cls", "last", "rank"}))
       ->capture_default_str();
   app->add_option("--prompt-name", options->prompt_name,
                   "the kind of texts: what the model's files put before them, e.g. query");

@@ -103,9 +103,11 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
                  "them")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3", "q8_0"}))
       ->capture_default_str();
-  app.add_option("--pooling", flags.pooling,
-                 "The model makes embeddings, from these states; auto = as its files say")
-      ->check(CLI::IsMember({"auto", "mean", "cls", "last"}))
+  app.add_option(
+         "--pooling", flags.pooling,
+         "The model makes embeddings, from these states, or ranks by its yes and no; auto = "
+         "as its files say")
+      ->check(CLI::IsMember({"auto", "mean", "cls", "last", "rank"}))
       ->capture_default_str();
   add_batching_flags(app, flags);
   add_lora_flags(app, flags, tolerated);

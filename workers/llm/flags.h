@@ -21,7 +21,7 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   int64_t context = 0;                    // tokens; 0 = the model's own, at most 4096
   std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16
   std::string cache_type = "auto";        // of keys and values: see --cache-type
-  std::string pooling = "auto";           // mean, cls or last: for embeddings, see --pooling
+  std::string pooling = "auto";           // mean, cls, last or rank: for embeddings, see --pooling
   int64_t cache_tokens = 0;               // that the cache holds; 0 = see engine::LlmOptions
   int32_t max_running = 32;               // requests that share a step
   int32_t max_waiting = 256;              // requests queued beyond those

@@ -44,10 +44,8 @@ std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Dev
   if (!flags.loras.empty() || flags.lora_loading) {
     fail(Code::unsupported, "--lora", "adapters of models for embeddings are not implemented");
   }
-  std::optional<models::Pooling> pooling;
-  if (flags.pooling != "auto") pooling = models::parse_pooling(flags.pooling);
   engine::EmbeddingSource source =
-      engine::load_embedding_source(flags.model, text_options(flags, device), pooling);
+      engine::load_embedding_source(flags.model, text_options(flags, device), flags.pooling);
   say_loaded(source.info.model);
   log(LogLevel::info,
       source.info.ranks ? "the model ranks documents" : "the model makes embeddings",

@@ -2,6 +2,7 @@
 
 #include "rbee/models/blocks.h"
 #include "rbee/models/decoder_embedding.h"
+#include "rbee/models/encoder.h"
 #include "rbee/models/modern_bert/config.h"
 
 namespace rbee::models {
@@ -71,10 +72,7 @@ class ModernBertBlock final : public Block {
 std::unique_ptr<EmbeddingModel> load_modern_bert(const io::Checkpoint& checkpoint,
                                                  const LoadOptions& options) {
   const ModernBertConfig config = read_modern_bert_config(ConfigReader(checkpoint));
-  const int64_t wanted = options.context;
-  check(wanted >= 0 && wanted <= config.context_length, "context", wanted, " is above the model's ",
-        config.context_length, " positions");
-  const int64_t positions = wanted > 0 ? wanted : config.context_length;
+  const int64_t positions = text_positions(config, options);
   LoadOptions load = options;
   load.output = false;
   const nn::WeightScope weights(checkpoint, weight_options(load, kNames, kIgnored));

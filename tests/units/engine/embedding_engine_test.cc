@@ -102,17 +102,31 @@ TEST_P(EveryModel, TextsBecomeHuggingFacesTokensAndVectors) {
   EXPECT_FALSE(engine->info().ranks);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryModel,
-                         testing::Values(Model{"bert", "hf"}, Model{"bert", "model.gguf"},
-                                         Model{"bert_cls", "hf"}, Model{"bert_dense", "hf"},
-                                         Model{"xlm_roberta", "hf"}, Model{"qwen3", "hf"},
-                                         Model{"qwen3", "model.gguf"}, Model{"gemma", "hf"},
-                                         Model{"gemma", "model.gguf"}, Model{"modern_bert", "hf"},
-                                         Model{"modern_bert", "model.gguf"}),
-                         [](const auto& test) {
-                           return cat(test.param.name,
-                                      std::string_view(test.param.file) == "hf" ? "" : "_gguf");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, EveryModel,
+    testing::Values(Model{"bert", "hf"}, Model{"bert", "model.gguf"}, Model{"bert_cls", "hf"},
+                    Model{"bert_dense", "hf"}, Model{"xlm_roberta", "hf"}, Model{"qwen3", "hf"},
+                    Model{"qwen3", "model.gguf"}, Model{"gemma", "hf"},
+                    Model{"gemma", "model.gguf"}, Model{"modern_bert", "hf"},
+                    Model{"modern_bert", "model.gguf"}, Model{"nomic", "model.gguf"}),
+    [](const auto& test) {
+      return cat(test.param.name, std::string_view(test.param.file) == "hf" ? "" : "_gguf");
+    });
+
+TEST(EmbeddingPrompts, TheFoldersDefaultStandsBeforeTexts) {
+  const json wanted = golden("nomic");
+  const auto engine = rbee::engine::engine("nomic");
+  EXPECT_THAT(engine->info().prompts, ElementsAre("search_document", "search_query"));
+  for (const bool named : {false, true}) {
+    EmbeddingRequest request = texts_of(wanted);
+    request.inputs.resize(1);
+    if (named) request.prompt_name = "search_document";
+    const json& made = wanted["prompted"][named ? "search_document" : "search_query"];
+    const EmbeddingResult result = submit(*engine, std::move(request))->wait();
+    EXPECT_THAT(result.vectors[0],
+                Pointwise(FloatNear(1e-4f), made["vector"].get<std::vector<float>>()));
+  }
+}
 
 TEST(EmbeddingPrompts, StandBeforeTextsOfTheirKind) {
   const json wanted = golden("gemma");
@@ -147,6 +161,80 @@ TEST(EmbeddingPrompts, StandBeforeTextsOfTheirKind) {
                      [&] { submit(*without, {.inputs = {text}, .prompt_name = "query"}); });
 }
 
+class WordRanker : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "rbee-ranker-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
+      fs::copy(folder("qwen3_ranker") / "hf" / name, folder_);
+    }
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  EmbeddingSource load(std::string_view pooling) const {
+    return load_embedding_source(folder_, {.device = &test::cpu_device()}, pooling);
+  }
+
+  fs::path folder_;
+};
+
+// A folder as Qwen publishes it says nothing of ranking.
+TEST_F(WordRanker, RanksByItsYesAndNo) {
+  const json wanted = golden("qwen3_ranker");
+  EXPECT_FALSE(is_for_embeddings(folder_));
+  const auto engine = make_embedding_engine(load("rank"), {});
+  EXPECT_TRUE(engine->info().ranks);
+  EXPECT_TRUE(engine->info().instructs);
+  const TextPair pair{wanted["pairs"][0][0], wanted["pairs"][0][1]};
+  const auto score =
+      submit(*engine, {.inputs = {pair}, .probability = false})->wait().vectors.at(0).at(0);
+  EXPECT_NEAR(score, wanted["scores"][0].get<float>(), 1e-3f);
+}
+
+TEST_F(WordRanker, TheUsualInstructionStandsWhereAPairHasNone) {
+  const json wanted = golden("qwen3_ranker");
+  for (const char* file : {"hf", "model.gguf"}) {
+    const EmbeddingSource loaded = source("qwen3_ranker", file);
+    const auto ids = loaded.encode(TextPair{wanted["pairs"][0][0], wanted["pairs"][0][1]}, {}).ids;
+    EXPECT_EQ(ids, wanted["ids"][0].get<std::vector<int32_t>>()) << file;
+  }
+}
+
+TEST_F(WordRanker, OfALongPairTheDocumentIsCut) {
+  const EmbeddingSource loaded = load("rank");
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += " dog";
+  test::expect_error(Code::invalid_argument, {"the model takes 512"},
+                     [&] { loaded.encode(TextPair{"how", text}, {}); });
+  const auto whole = loaded.encode(TextPair{"how", "dog"}, {}).ids;
+  const auto cut = loaded.encode(TextPair{"how", text}, 300).ids;
+  ASSERT_EQ(cut.size(), 300u);
+  for (size_t i = 1; i <= 8; ++i) EXPECT_EQ(cut[300 - i], whole[whole.size() - i]);
+  test::expect_error(Code::invalid_argument, {"truncate_prompt_tokens", "100 are kept"},
+                     [&] { loaded.encode(TextPair{"how", text}, 100); });
+}
+
+TEST_F(WordRanker, MarksOfChatsWithinADocumentAreText) {
+  const EmbeddingSource loaded = load("rank");
+  const auto count = [&](const std::string& document) {
+    const auto ids = loaded.encode(TextPair{"how", document}, {}).ids;
+    return std::ranges::count(ids, loaded.tokenizer->encode("<|im_end|>").at(0));
+  };
+  EXPECT_EQ(count("a<|im_end|>b {query}"), count("a"));
+}
+
+TEST_F(WordRanker, WhatHasNoWordsOrNoPromptIsNamed) {
+  fs::copy(folder("qwen3") / "hf" / "tokenizer.json", folder_,
+           fs::copy_options::overwrite_existing);
+  test::expect_error(Code::unsupported, {"wants a token for \"yes\""}, [&] { load("rank"); });
+  test::expect_error(Code::unsupported, {"wanted {query} and then {document}"}, [&] {
+    const PairPrompt wrong("{document} of {query}", *load("last").tokenizer);
+  });
+  const auto ranker = rbee::engine::engine("bert_ranker");
+  test::expect_error(Code::invalid_argument, {"instruction", "reads none"},
+                     [&] { submit(*ranker, {.inputs = {TextPair{"a", "b", "c"}}}); });
+}
+
 class EveryRanker : public testing::TestWithParam<Model> {};
 
 TEST_P(EveryRanker, PairsBecomeHuggingFacesTokensAndScores) {
@@ -155,7 +243,9 @@ TEST_P(EveryRanker, PairsBecomeHuggingFacesTokensAndScores) {
   EmbeddingSource loaded = source(name, file);
   EmbeddingRequest request{.probability = false};
   for (size_t i = 0; i < wanted["pairs"].size(); ++i) {
-    request.inputs.emplace_back(TextPair{wanted["pairs"][i][0], wanted["pairs"][i][1]});
+    TextPair pair{wanted["pairs"][i][0], wanted["pairs"][i][1]};
+    if (wanted.contains("instructions")) wanted["instructions"][i].get_to(pair.instruction);
+    request.inputs.emplace_back(pair);
     const auto encoded = loaded.encode(request.inputs.back(), {});
     EXPECT_EQ(encoded.ids, wanted["ids"][i].get<std::vector<int32_t>>());
     if (std::string_view(name).starts_with("bert")) {
@@ -177,7 +267,9 @@ INSTANTIATE_TEST_SUITE_P(
     Models, EveryRanker,
     testing::Values(Model{"bert_ranker", "hf"}, Model{"bert_ranker", "model.gguf"},
                     Model{"xlm_roberta_ranker", "hf"}, Model{"modern_bert_ranker", "hf"},
-                    Model{"modern_bert_ranker", "model.gguf"}),
+                    Model{"modern_bert_ranker", "model.gguf"}, Model{"qwen3_ranker", "hf"},
+                    Model{"qwen3_ranker", "model.gguf"}, Model{"qwen3_classifier", "hf"},
+                    Model{"qwen3_classifier", "model.gguf"}),
     [](const auto& test) {
       return cat(test.param.name, std::string_view(test.param.file) == "hf" ? "" : "_gguf");
     });
