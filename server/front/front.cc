@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "rbee/core/cat.h"
+#include "server/front/openapi.h"
 #include "server/front/pool.h"
 #include "server/http/tracer.h"
 
@@ -65,6 +66,14 @@ json facts_of(const Replica& replica) {
   if (replica.running()) facts["pid"] = replica.pid();
   if (!replica.problem().empty()) facts["last_end"] = replica.problem();
   return facts;
+}
+
+// Of what the front answers itself, all GET.
+Response wrong_method() {
+  Response response =
+      error_response(405, "METHOD_NOT_ALLOWED", "There is no such method of this path");
+  response.headers.emplace_back("Allow", "GET, HEAD");
+  return response;
 }
 
 }  // namespace
@@ -125,6 +134,9 @@ class Front::Impl {
   Response health();
   Response readiness();
   Response metrics();
+  Response openapi();
+  void keep_documents(std::vector<Pool::Said> said);
+  std::string document() const;
   json models_json() const;
   bool ready() const;
 
@@ -136,6 +148,7 @@ class Front::Impl {
   std::atomic<int64_t> running_ = 0;
   std::atomic<bool> draining_ = false;
   int64_t created_ = 0;
+  std::map<ModelKind, std::string> documents_;  // the workers' last ones; on the pool's thread
 };
 
 Response Front::Impl::later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step) {
@@ -215,13 +228,44 @@ Response Front::Impl::readiness() {
 
 Response Front::Impl::metrics() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
-    pool_.gather_metrics([this, out](Pool::Texts texts) {
+    pool_.gather("/metrics", [this, out](std::vector<Pool::Said> said) {
+      std::vector<std::pair<std::string, std::string>> texts;
+      for (Pool::Said& one : said) {
+        texts.emplace_back(pool_.members()[one.member].replica->name(), std::move(one.text));
+      }
       // A family of the workers, too.
       texts.emplace_back("front", trace_metrics(options_.tracer));
       Response response =
           text_response(200, front_metrics(pool_.counts(), pool_.members()) + merge_metrics(texts));
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";
       out->set(std::move(response));
+    });
+  });
+}
+
+// Those of workers that are away stay as they were.
+void Front::Impl::keep_documents(std::vector<Pool::Said> said) {
+  for (Pool::Said& one : said) {
+    const ModelConfig& model = options_.config.models[pool_.members()[one.member].model];
+    if (one.whole && one.status == 200) documents_[model.kind] = std::move(one.text);
+  }
+}
+
+std::string Front::Impl::document() const {
+  std::vector<WorkerDocument> documents;
+  for (const ModelConfig& model : options_.config.models) {
+    const auto found = documents_.find(model.kind);
+    const bool there = std::ranges::count(documents, model.kind, &WorkerDocument::kind) > 0;
+    if (found != documents_.end() && !there) documents.push_back({model.kind, found->second});
+  }
+  return front_openapi(documents, options_.version);
+}
+
+Response Front::Impl::openapi() {
+  return later([this](const std::shared_ptr<DelayedResponse>& out) {
+    pool_.gather("/openapi.json", [this, out](std::vector<Pool::Said> said) {
+      keep_documents(std::move(said));
+      out->set(json_response(200, document()));
     });
   });
 }
@@ -239,11 +283,14 @@ Router Front::Impl::routes() {
   get("/workers", Access::token, [this](const Request&) { return health(); });
   get("/v1/models", Access::token, [this](const Request&) { return models(); });
   get("/metrics", Access::token, [this](const Request&) { return metrics(); });
+  get("/openapi.json", Access::anyone, [this](const Request&) { return openapi(); });
   // The page asks for the key itself.
   const auto page = [this](const Request& request) { return pass(request); };
   get("/", Access::anyone, page);
   get("/page/{version}/{name}", Access::anyone, page);
-  router.set_fallback([this](const Request& request) { return pass(request); });
+  router.set_fallback([this](const Request& request) {
+    return is_front_path(request.path) ? wrong_method() : pass(request);
+  });
   return router;
 }
 

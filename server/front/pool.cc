@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kTick{50};
-constexpr milliseconds kMetricsPatience{2000};
+constexpr milliseconds kGatherPatience{2000};
 constexpr size_t kMostJobs = 10'000;  // whose worker is remembered
 constexpr std::string_view kEventEnd = "\n\n";
 
@@ -102,7 +102,11 @@ void Pool::begin(const Held& exchange) {
     const auto found = jobs_.find(wanted->job);
     exchange->replica = found == jobs_.end() ? nullptr : found->second.lock();
     if (!exchange->replica) {
-      return refuse(exchange, text_response(404, cat("Job ", wanted->job, " not found")));
+      const std::string message = cat("Job ", wanted->job, " not found");
+      // As workers say it.
+      const bool stream = exchange->request.path.ends_with("/stream");
+      return refuse(exchange, stream ? text_response(404, message)
+                                     : error_response(404, "NOT_FOUND", message));
     }
   } else {
     const std::optional<size_t> model = find_model(*wanted);
@@ -339,45 +343,46 @@ namespace {
 // Answers to one question that all workers are asked.
 struct Gather {
   explicit Gather(asio::io_context& io) : timer(io) {}
-  Pool::Texts texts;
+  std::vector<Pool::Said> said;
   std::vector<std::shared_ptr<Upstream>> open;
   size_t missing = 0;
   asio::steady_timer timer;
-  std::function<void(Pool::Texts)> done;
+  std::function<void(std::vector<Pool::Said>)> done;
 
   void end() {
     if (!done) return;
     for (const auto& upstream : open) upstream->cancel();
     timer.cancel();
-    std::exchange(done, nullptr)(std::move(texts));
+    std::exchange(done, nullptr)(std::move(said));
   }
 };
 
 }  // namespace
 
-void Pool::gather_metrics(std::function<void(Texts)> done) {
+void Pool::gather(const std::string& path, std::function<void(std::vector<Said>)> done) {
   const auto gather = std::make_shared<Gather>(io_);
   gather->done = std::move(done);
-  for (const Member& member : members_) {
-    const Replica& replica = *member.replica;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const Replica& replica = *members_[i].replica;
     if (replica.state() != ReplicaState::ready) continue;
-    const size_t index = gather->texts.size();
-    gather->texts.emplace_back(replica.name(), "");
+    const size_t at = gather->said.size();
+    gather->said.push_back({.member = i});
     ++gather->missing;
     gather->open.push_back(start_upstream(
         io_, {.port = replica.port(),
-              .bytes = cat("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n",
+              .bytes = cat("GET ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n",
                            "Authorization: Bearer ", replica.token(), "\r\n\r\n"),
-              .on_head = [](const UpstreamHead&) {},
-              .on_data = [gather,
-                          index](const std::string& data) { gather->texts[index].second += data; },
+              .on_head = [gather,
+                          at](const UpstreamHead& head) { gather->said[at].status = head.status; },
+              .on_data = [gather, at](const std::string& data) { gather->said[at].text += data; },
               .on_end =
-                  [gather](UpstreamEnd) {
+                  [gather, at](UpstreamEnd end) {
+                    gather->said[at].whole = end == UpstreamEnd::whole;
                     if (--gather->missing == 0) gather->end();
                   }}));
   }
   if (gather->missing == 0) return gather->end();
-  gather->timer.expires_after(kMetricsPatience);
+  gather->timer.expires_after(kGatherPatience);
   gather->timer.async_wait([gather](const boost::system::error_code& error) {
     if (!error) gather->end();
   });

@@ -41,9 +41,15 @@ class Pool {
   // Ends all that run and wait with 503.
   void abandon_all();
 
-  using Texts = std::vector<std::pair<std::string, std::string>>;
-  // What each ready worker says at /metrics, of those that answer in time.
-  void gather_metrics(std::function<void(Texts)> done);
+  // A worker's answer, as far as it came in time.
+  struct Said {
+    size_t member;   // of members()
+    int status = 0;  // 0: none
+    bool whole = false;
+    std::string text = {};
+  };
+  // What each ready worker answers to a GET of this path.
+  void gather(const std::string& path, std::function<void(std::vector<Said>)> done);
   FrontCounts counts() const;
   struct Member {
     size_t model;

@@ -44,7 +44,8 @@ std::string text_of(const json& object, const char* key) {
 void read_json(const Request& request, Wanted& wanted) {
   const json body = json::parse(request.body, nullptr, false);
   wanted.model = text_of(body, "model");
-  if (request.path == "/v1/cancel") wanted.job = text_of(body, "job_id");
+  if (request.path == "/v1/cancel" && request.method == "POST")
+    wanted.job = text_of(body, "job_id");
   if (wanted.model.empty() && body.is_object() && body.contains("override_settings")) {
     wanted.model = text_of(body["override_settings"], "sd_model_checkpoint");
   }

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include "server/front/config.h"
 #include "server/front/metrics.h"
+#include "server/front/openapi.h"
 #include "server/front/routing.h"
 
 namespace rbee::testing {
@@ -76,6 +79,71 @@ TEST(Metrics, FamiliesStandTogetherWithTheirWorkers) {
   EXPECT_EQ(server::merge_metrics({{"w0", one}, {"w1", two}}),
             "# HELP a What.\n# TYPE a counter\na{worker=\"w0\"} 1\na{worker=\"w1\"} 4\n"
             "# TYPE b gauge\nb{worker=\"w0\",x=\"y\"} 2\nb{worker=\"w1\"} 3\n");
+}
+
+constexpr const char* kChatDocument = R"({"openapi":"3.1.0","paths":{
+  "/v1/shutdown":{"post":{"operationId":"stop","responses":{}}},
+  "/v1/models":{"get":{"operationId":"models","responses":{"200":{"description":"the worker's"}}}},
+  "/v1/chat/completions":{"post":{"operationId":"complete",
+    "requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/Ask"}}}},
+    "responses":{"200":{"description":"ok"},"404":{"$ref":"#/components/responses/Error"}}}},
+  "/v1/jobs":{"post":{"operationId":"job",
+    "requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/Ask"}}}},
+    "responses":{"200":{"description":"ok"}}}}},
+  "components":{"responses":{"Error":{"description":"e","content":{
+      "application/json":{"schema":{"type":"string"}},"text/plain":{"schema":{}}}}},
+    "schemas":{"Ask":{"type":"object","properties":{"a":{"$ref":"#/components/schemas/A"}}},
+               "A":{"type":"integer"}}}})";
+constexpr const char* kImageDocument = R"({"openapi":"3.1.0","paths":{
+  "/v1/images/generations":{"post":{"operationId":"draw","responses":{"200":{"description":"ok"}}}},
+  "/v1/jobs":{"post":{"operationId":"job",
+    "requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/Ask"}}}},
+    "responses":{"200":{"description":"ok"},"413":{"description":"large"}}}},
+  "/v1/jobs/{job_id}":{"get":{"operationId":"read","responses":{"200":{"description":"ok"}}}}},
+  "components":{"schemas":{"Ask":{"type":"string"}}}})";
+
+TEST(FrontOpenApi, HoldsWhatIsRouted) {
+  using nlohmann::json;
+  const json both = json::parse(server::front_openapi(
+      {{ModelKind::chat, kChatDocument}, {ModelKind::image, kImageDocument}}, "1.2"));
+  EXPECT_EQ(both.at("info").at("version"), "1.2");
+  std::vector<std::string> paths;
+  for (const auto& [path, methods] : both.at("paths").items()) paths.push_back(path);
+  EXPECT_THAT(paths, ::testing::UnorderedElementsAre(
+                         "/openapi.json", "/health", "/health/live", "/health/ready", "/workers",
+                         "/v1/models", "/metrics", "/v1/chat/completions", "/v1/images/generations",
+                         "/v1/jobs", "/v1/jobs/{job_id}"));
+  // Its own, whatever a worker says of it.
+  EXPECT_EQ(both.at("paths").at("/v1/models").at("get").at("operationId"), "front.models");
+  // Two kinds have an Ask of their own.
+  EXPECT_EQ(both.at("components").at("schemas"), json::parse(R"({
+      "chat.Ask":{"type":"object","properties":{"a":{"$ref":"#/components/schemas/chat.A"}}},
+      "chat.A":{"type":"integer"},"image.Ask":{"type":"string"}})"));
+  const json job = both.at("paths").at("/v1/jobs").at("post");
+  EXPECT_EQ(job.at("operationId"), "chat.job");
+  EXPECT_EQ(job.at("requestBody").at("content").at("application/json").at("schema"),
+            json::parse(
+                R"({"anyOf":[{"$ref":"#/components/schemas/chat.Ask"},
+                   {"$ref":"#/components/schemas/image.Ask"}]})"));
+  EXPECT_EQ(job.at("responses").at("413").at("description"), "large");
+  for (const char* status : {"404", "429", "502", "503"}) {
+    EXPECT_EQ(job.at("responses").at(status).at("$ref"), "#/components/responses/Error");
+  }
+  // What the worker says with this status, or the front.
+  const json missing =
+      both.at("paths").at("/v1/chat/completions").at("post").at("responses").at("404");
+  EXPECT_EQ(missing.at("content").at("application/json").at("schema").at("anyOf").at(0),
+            json({{"type", "string"}}));
+  EXPECT_TRUE(missing.at("content").contains("text/plain"));
+}
+
+TEST(FrontOpenApi, WithoutWorkersHasItsOwnPaths) {
+  using nlohmann::json;
+  for (const char* text : {"", "[]", "{}", "not JSON", R"({"paths":[]})"}) {
+    const json alone = json::parse(server::front_openapi({{ModelKind::chat, text}}, "1"));
+    EXPECT_EQ(alone.at("paths").size(), 7u) << text;
+    EXPECT_TRUE(alone.at("components").at("schemas").empty());
+  }
 }
 
 }  // namespace

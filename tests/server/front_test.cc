@@ -450,5 +450,31 @@ TEST(Front, ChatAndPicturesOfRealModels) {
   EXPECT_THAT(front.get("/").body, HasSubstr("chat"));
 }
 
+TEST(Front, TheOpenApiDocumentStaysWhileWorkersComeAndGo) {
+  Folder folder;
+  const std::string gate = folder.pipe("gate");
+  Front front(json::array({fake("chat", "gate:" + gate)}),
+              {{"back_off_ms", 600'000}, {"max_back_off_ms", 600'000}});
+  const auto paths = [&] { return json::parse(front.get("/openapi.json").body).at("paths"); };
+  EXPECT_EQ(paths().size(), 7u);  // its own
+  std::ofstream(gate).close();    // the worker has its model
+  front.wait_ready();
+  const json there = paths();
+  EXPECT_TRUE(there.contains("/v1/chat/completions"));
+  EXPECT_FALSE(there.contains("/v1/shutdown"));
+  kill(front.workers(0, 1).at(0).at("pid").get<pid_t>(), SIGKILL);
+  while (front.workers(0, 0).at(0).at("state") == "ready") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(paths(), there);
+}
+
+TEST(Front, ItsOwnPathsTakeNoOtherMethod) {
+  Front front(json::array({fake("chat", "any")}));
+  const RawResponse response = front.post("/workers", {});
+  EXPECT_EQ(response.status, 405);
+  EXPECT_EQ(response.headers.at("allow"), "GET, HEAD");
+}
+
 }  // namespace
 }  // namespace rbee::testing

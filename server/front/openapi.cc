@@ -1,0 +1,248 @@
+#include "server/front/openapi.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "rbee/core/cat.h"
+#include "server/front/routing.h"
+
+namespace rbee::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kComponents = "#/components/";
+
+constexpr std::array<std::string_view, 7> kOwnPaths = {"/openapi.json", "/health",  "/health/live",
+                                                       "/health/ready", "/workers", "/v1/models",
+                                                       "/metrics"};
+// What the front says itself of a request that it routes: no such model or job, too many wait, a
+// worker was lost, none is ready.
+constexpr std::array kOwnStatuses = {"404", "429", "502", "503"};
+
+Json parsed(std::string_view text) {
+  return Json::parse(text, nullptr, false);
+}
+
+Json reference(std::string_view where, std::string_view name) {
+  return {{"$ref", cat(kComponents, where, "/", name)}};
+}
+
+// A path with its parameters filled in.
+std::string example_of(std::string_view pattern) {
+  std::string out;
+  bool inside = false;
+  for (const char c : pattern) {
+    if (c == '{') out += 'x';
+    inside = c == '{' || (inside && c != '}');
+    if (!inside && c != '}') out += c;
+  }
+  return out;
+}
+
+// Whether the front sends such requests to a worker of this kind.
+bool is_routed(const std::string& pattern, ModelKind kind) {
+  if (is_front_path(pattern)) return false;
+  Request request;
+  request.path = example_of(pattern);
+  const std::optional<Wanted> wanted = wanted_by(request);
+  return wanted && (!wanted->kind || *wanted->kind == kind);
+}
+
+class Document {
+ public:
+  explicit Document(std::string_view version) {
+    out_["openapi"] = "3.1.0";
+    out_["info"] = {{"title", "rbee serve"},
+                    {"version", version},
+                    {"description",
+                     "The paths of the workers that are served. A request goes to the model that "
+                     "it names, or to the first of the path's kind."}};
+    out_["security"] = Json::array({Json{{"bearer", Json::array()}}});
+    out_["paths"] = Json::object();
+    out_["components"] = {
+        {"securitySchemes", {{"bearer", {{"type", "http"}, {"scheme", "bearer"}}}}},
+        {"responses", {{"Error", error_response()}}},
+        {"schemas", Json::object()}};
+    add_own();
+  }
+
+  void add(ModelKind kind, Json document) {
+    if (!document.is_object() || !document.value("paths", Json()).is_object()) return;
+    const std::string prefix = cat(kind_name(kind), ".");
+    rename(document, prefix);
+    for (const char* where : {"schemas", "responses", "parameters"}) {
+      const Json named = document.value("components", Json::object()).value(where, Json::object());
+      for (const auto& [name, value] : named.items()) {
+        out_["components"][where][prefix + name] = value;
+      }
+    }
+    for (auto& [pattern, methods] : document["paths"].items()) {
+      if (is_routed(pattern, kind)) add_path(pattern, std::move(methods));
+    }
+  }
+
+  // Once all are there.
+  std::string text() {
+    for (auto& [pattern, methods] : out_["paths"].items()) {
+      if (is_front_path(pattern)) continue;
+      for (Json& operation : methods) {
+        if (operation.contains("responses")) add_own_statuses(operation);
+      }
+    }
+    return out_.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+ private:
+  static Json error_response() {
+    return parsed(R"({"description":"What is wrong","content":{"application/json":{"schema":
+        {"type":"object","required":["error"],"properties":{"error":{"type":"object",
+         "required":["message"],"properties":{"message":{"type":"string"}}}}}}}})");
+  }
+
+  static Json own(std::string_view id, std::string_view summary, std::string_view schema,
+                  bool anyone = false) {
+    Json get = {{"summary", summary}, {"operationId", cat("front.", id)}};
+    get["tags"] = Json::array({"front"});
+    if (anyone) get["security"] = Json::array();
+    get["responses"]["200"] = {{"description", "The answer"},
+                               {"content", {{"application/json", {{"schema", parsed(schema)}}}}}};
+    for (const char* status : {"400", "431"})
+      get["responses"][status] = reference("responses", "Error");
+    if (!anyone) get["responses"]["401"] = reference("responses", "Error");
+    return {{"get", std::move(get)}};
+  }
+
+  void add_own() {
+    Json& paths = out_["paths"];
+    constexpr std::string_view kHealth =
+        R"({"type":"object","required":["status"],"properties":{"status":{"const":"healthy"}}})";
+    constexpr std::string_view kReady =
+        R"({"type":"object","required":["ready"],"properties":{"ready":{"type":"boolean"}}})";
+    paths["/openapi.json"] = own("openapi", "This document", R"({"type":"object"})", true);
+    paths["/health"] = own("health", "Whether the front lives", kHealth, true);
+    paths["/health/live"] = own("live", "The same", kHealth, true);
+    paths["/health/ready"] = own("ready", "Whether every model has a ready worker", kReady, true);
+    Json& ready = paths["/health/ready"]["get"]["responses"];
+    ready["503"] = ready["200"];
+    paths["/workers"] = own("workers", "Every worker's state",
+                            R"({"type":"object","required":["status","version","models"],
+        "properties":{"status":{"enum":["healthy","degraded"]},"version":{"type":"string"},
+         "models":{"type":"array","items":{"type":"object","required":["name","kind","workers"],
+          "properties":{"workers":{"type":"array","items":{"type":"object",
+           "required":["name","state","restarts","running"],"properties":{
+            "state":{"enum":["starting","ready","paused","given_up"]},
+            "restarts":{"type":"integer","minimum":0},
+            "running":{"type":"integer","minimum":0}}}}}}}}})");
+    paths["/v1/models"] = own("models", "What is served",
+                              R"({"type":"object","required":["object","data"],"properties":{
+        "object":{"const":"list"},"data":{"type":"array","items":{"type":"object",
+         "required":["id","object","created","owned_by","kind"],"properties":{
+          "kind":{"enum":["chat","image","embedding"]}}}}}})");
+    paths["/metrics"] = own("metrics", "Figures of the front and its workers", "{}");
+    paths["/metrics"]["get"]["responses"]["200"]["content"] = {
+        {"text/plain", {{"schema", {{"type", "string"}}}}}};
+  }
+
+  // References and operations get the prefix.
+  static void rename(Json& value, const std::string& prefix) {
+    if (value.is_structured()) {
+      for (Json& member : value) rename(member, prefix);
+    }
+    if (!value.is_object()) return;
+    const auto renamed = [&](const char* key, auto make) {
+      const auto found = value.find(key);
+      if (found != value.end() && found->is_string()) *found = make(found->get<std::string>());
+    };
+    renamed("$ref", [&](const std::string& text) {
+      const size_t name = text.rfind('/') + 1;
+      return text.starts_with(kComponents) ? text.substr(0, name) + prefix + text.substr(name)
+                                           : text;
+    });
+    renamed("operationId", [&](const std::string& text) { return prefix + text; });
+  }
+
+  void add_path(const std::string& pattern, Json methods) {
+    Json& path = out_["paths"][pattern];
+    for (auto& [method, operation] : methods.items()) {
+      Json& there = path[method];
+      if (there.is_null()) {
+        there = std::move(operation);
+      } else if (there.is_object() && operation.is_object()) {
+        unite(there, std::move(operation));
+      }
+    }
+  }
+
+  // Also what the front says.
+  void add_own_statuses(Json& operation) {
+    for (const char* status : kOwnStatuses) {
+      Json& response = operation["responses"][status];
+      response = response.is_null() ? reference("responses", "Error")
+                                    : united_response(std::move(response), error_response());
+    }
+  }
+
+  // The operation of one kind and that of another.
+  void unite(Json& there, Json other) {
+    if (other.contains("requestBody")) {
+      Json& body = there["requestBody"];
+      Json& content = other["requestBody"]["content"];
+      if (body.is_null()) {
+        body = std::move(other["requestBody"]);
+      } else {
+        unite_content(body["content"], std::move(content));
+      }
+    }
+    for (auto& [status, response] : other["responses"].items()) {
+      Json& mine = there["responses"][status];
+      mine = mine.is_null() ? std::move(response)
+                            : united_response(std::move(mine), std::move(response));
+    }
+  }
+
+  Json united_response(Json a, Json b) {
+    a = resolved(std::move(a));
+    b = resolved(std::move(b));
+    if (b.contains("content")) unite_content(a["content"], std::move(b["content"]));
+    return a;
+  }
+
+  Json resolved(Json response) const {
+    const std::string name = response.value("$ref", "");
+    if (name.empty()) return response;
+    const Json& named = out_["components"]["responses"];
+    return named.value(name.substr(name.rfind('/') + 1), Json::object());
+  }
+
+  // Media types of both; of one that both have, either's schema.
+  static void unite_content(Json& there, Json other) {
+    for (auto& [type, media] : other.items()) {
+      Json& mine = there[type];
+      if (mine.is_null() || !mine.contains("schema") || !media.contains("schema")) {
+        mine = std::move(media);
+      } else if (mine["schema"] != media["schema"]) {
+        mine["schema"] = {
+            {"anyOf", Json::array({std::move(mine["schema"]), std::move(media["schema"])})}};
+      }
+    }
+  }
+
+  Json out_;
+};
+
+}  // namespace
+
+bool is_front_path(std::string_view path) {
+  return std::ranges::count(kOwnPaths, path) > 0;
+}
+
+std::string front_openapi(const std::vector<WorkerDocument>& documents, std::string_view version) {
+  Document out(version);
+  for (const WorkerDocument& document : documents) out.add(document.kind, parsed(document.text));
+  return out.text();
+}
+
+}  // namespace rbee::server
