@@ -1,14 +1,19 @@
 // Other people's programs against the CPU workers over tiny random models; see clients/.
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "rbee/core/cat.h"
 #include "tests/checkpoints/model_folder.h"
+#include "tests/checkpoints/tiny_tokenizer.h"
 #include "tests/models/image_folder.h"
 #include "tests/server/client_script.h"
 #include "tests/server/process.h"
+#include "tests/server/raw_client.h"
 
 namespace rbee::testing {
 namespace {
@@ -73,6 +78,36 @@ TEST(ChatClients, OpenAisOwnPythonClient) {
   run_client(worker, "openai_chat_client.py");
 }
 
+// A tiny random model whose template opens its reasoning.
+class ThinkingFolder {
+ public:
+  ThinkingFolder() {
+    std::ofstream(path() / "tokenizer.json")
+        << test::tiny_tokenizer_json("<none>", {"<think>", "</think>"});
+    std::ofstream(path() / "tokenizer_config.json")
+        << R"({"bos_token": "<s>", "chat_template": "{{ messages[-1].content }}<think>\n"})";
+  }
+  const fs::path& path() const { return folder_.path(); }
+
+ private:
+  test::ModelFolder folder_{RBEE_TEST_DATA};
+};
+
+TEST(ChatClients, BudgetsOfReasoning) {
+  const ThinkingFolder model;
+  Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",
+                              "--context", "256"});
+  run_client(worker, "tools_client.py", {"thinking"});
+}
+
+TEST(ChatClients, BudgetsOfReasoningInTheTerminal) {
+  const ThinkingFolder model;
+  Process program(RBEE, {"run", "-m", model.path().string(), "-t", "1", "-n", "20", "--logit-bias",
+                         "159=-100", "--reasoning-budget", "4", "Hi"});
+  EXPECT_EQ(program.wait(), 0) << program.text();
+  EXPECT_THAT(program.text(), ::testing::HasSubstr("answer 20 tokens, 4 of them reasoning"));
+}
+
 TEST(ChatClients, OpenAisOwnPythonClientChoosesAdapters) {
   const test::ModelFolder model(RBEE_TEST_DATA);
   const std::string adapter = cat(RBEE_TEST_DATA, "/models/data/lora/smollm");
@@ -93,6 +128,28 @@ TEST(PictureClients, TheOpenApiDocumentIsTrue) {
   Process worker(FAKE_SD_WORKER, {"--model-path", "any", "--port", "0", "--host", "127.0.0.1"},
                  {"LLORCH_API_TOKEN=secret"});
   run_client(worker, "openapi.py", {"secret"});
+}
+
+TEST(FrontClients, TheOpenApiDocumentIsTrue) {
+  const fs::path config = fs::temp_directory_path() / cat("rbee-serve-", getpid(), ".json");
+  std::ofstream(config) << cat(R"({"models":[{"name":"chat","model":"any","program":")",
+                               FAKE_WORKER,
+                               R"("},{"name":"pictures","kind":"image","model":"any","program":")",
+                               FAKE_SD_WORKER, R"("}]})");
+  Process front(RBEE, {"serve", "--config", config.string(), "--port", "0", "--host", "127.0.0.1"},
+                {"LLORCH_API_TOKEN=secret"});
+  const auto get = [&](std::string_view path) { return ask(front.port(), request("GET", path)); };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  while (get("/health/ready").status != 200) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << front.text();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const std::string document = get("/openapi.json").body;
+  for (const char* path : {"/v1/chat/completions", "/v1/images/generations", "/workers"}) {
+    EXPECT_THAT(document, ::testing::HasSubstr(path));
+  }
+  run_client(front, "openapi.py", {"secret", "front"});
+  fs::remove(config);
 }
 
 TEST(Packaging, TheHelmChartRendersAndValidates) {

@@ -9,6 +9,8 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tools/rbee/commands.h"
 #include "tools/rbee/guess_options.h"
@@ -28,6 +30,9 @@ struct RunOptions {
   std::vector<std::string> loras;
   std::string grammar, json_schema, regex;  // at most one is not empty
   int32_t max_tokens = 512;
+  std::optional<int32_t> reasoning_budget;
+  std::string reasoning_effort;
+  bool hide_reasoning = false;
   bool raw = false;
   bool quiet = false;
   workers::GuessFlags guess;
@@ -41,6 +46,13 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--system", options->system, "system message");
+  app.add_option("--reasoning-budget", options->reasoning_budget,
+                 "tokens of reasoning at most; then it is ended and the answer follows")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--reasoning-effort", options->reasoning_effort,
+                 "how much the chat template asks the model to reason")
+      ->check(CLI::IsMember({"none", "minimal", "low", "medium", "high", "xhigh"}));
+  app.add_flag("--hide-reasoning", options->hide_reasoning, "the answer alone, without reasoning");
   app.add_option(
          "--image", options->images,
          "a PNG, JPEG, WebP or GIF file for a model that reads pictures, in front of the first "
@@ -91,10 +103,25 @@ engine::Constraint constraint_of(const RunOptions& options) {
   return {};
 }
 
+// As the worker's API takes them.
+void ask_for_reasoning(const RunOptions& options, engine::ChatOptions& chat) {
+  const bool off = options.reasoning_effort == "none" || options.reasoning_budget == 0;
+  nlohmann::json variables = nlohmann::json::object();
+  chat.reasoning_budget = off ? std::optional(0) : options.reasoning_budget;
+  if (!options.reasoning_effort.empty()) variables["reasoning_effort"] = options.reasoning_effort;
+  if (chat.reasoning_budget) variables["thinking_budget"] = *chat.reasoning_budget;
+  if (off) variables["enable_thinking"] = variables["thinking"] = false;
+  if (!variables.empty()) chat.template_variables = variables.dump();
+}
+
 engine::Finished answer(engine::Engine& engine, engine::Request request, const RunOptions& options,
-                        std::string* text) {
-  auto sink = std::make_shared<TerminalSink>();
+                        engine::ChatMessage* said) {
+  const bool hidden = options.hide_reasoning || options.quiet;
+  auto sink = std::make_shared<TerminalSink>(hidden ? TerminalSink::Thoughts::hidden
+                                                    : TerminalSink::Thoughts::shown);
   request.job_id = "terminal";
+  request.chat.split = true;
+  ask_for_reasoning(options, request.chat);
   request.max_tokens = options.max_tokens;
   request.sampling = sampling_of(options.sampling);
   request.stop = options.stop;
@@ -104,7 +131,10 @@ engine::Finished answer(engine::Engine& engine, engine::Request request, const R
   const engine::Finished finished = sink->wait();
   std::printf("\n");
   std::fflush(stdout);
-  if (text != nullptr) *text = sink->text();
+  // Whether earlier reasoning is read again is the template's to say.
+  if (said != nullptr) {
+    *said = {.role = "assistant", .content = sink->text(), .reasoning = sink->reasoning()};
+  }
   if (!options.quiet) {
     std::fprintf(stderr, "\n[%s]\n", summary(finished, sink->seed()).c_str());
   }
@@ -177,9 +207,9 @@ int chat(const RunOptions& options) {
     engine::Request request;
     request.messages = messages;
     try {
-      std::string text;
-      answer(*engine, std::move(request), options, &text);
-      messages.push_back({"assistant", std::move(text)});
+      engine::ChatMessage said;
+      answer(*engine, std::move(request), options, &said);
+      messages.push_back(std::move(said));
     } catch (const Error& error) {
       std::fprintf(stderr, "error: %s\n", error.what());
       messages.pop_back();

@@ -1,6 +1,9 @@
 #include "tools/rbee/terminal_sink.h"
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <utility>
 
 namespace rbee::tools {
 
@@ -9,18 +12,35 @@ void TerminalSink::on_started(const engine::Started& started) noexcept {
 }
 
 void TerminalSink::on_token(const engine::TokenText& token) noexcept {
+  if (token.kind == engine::TextKind::reasoning) return think(token.text);
+  end_thoughts();
   text_ += token.text;
   std::fwrite(token.text.data(), 1, token.text.size(), stdout);
   std::fflush(stdout);
 }
 
+void TerminalSink::think(const std::string& text) {
+  reasoning_ += text;
+  if (!shows_) return;
+  if (!thinking_ && isatty(STDERR_FILENO) == 1) std::fputs("\033[2m", stderr);
+  thinking_ = true;
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void TerminalSink::end_thoughts() {
+  if (!std::exchange(thinking_, false)) return;
+  std::fputs(isatty(STDERR_FILENO) == 1 ? "\033[0m\n\n" : "\n\n", stderr);
+}
+
 void TerminalSink::on_finished(const engine::Finished& finished) noexcept {
+  end_thoughts();
   const std::scoped_lock lock(mutex_);
   finished_ = finished;
   ended_.notify_one();
 }
 
 void TerminalSink::on_failed(const engine::Failed& failed) noexcept {
+  end_thoughts();
   const std::scoped_lock lock(mutex_);
   failed_ = failed;
   ended_.notify_one();
@@ -34,14 +54,18 @@ engine::Finished TerminalSink::wait() {
 }
 
 std::string summary(const engine::Finished& finished, uint64_t seed) {
-  char rates[160];
+  char rates[240];
   // The first token comes out of the prompt's evaluation.
   const double decoded = finished.tokens_out > 1 ? finished.tokens_out - 1 : 0;
-  std::snprintf(
-      rates, sizeof rates, "prompt %d tokens, %.1f tokens/s; answer %d tokens, %.1f tokens/s",
-      finished.prompt_tokens,
-      finished.prompt_ms > 0 ? finished.prompt_tokens * 1000 / finished.prompt_ms : 0.0,
-      finished.tokens_out, finished.decode_ms > 0 ? decoded * 1000 / finished.decode_ms : 0.0);
+  const std::string thoughts = finished.reasoning_tokens > 0
+                                   ? cat(", ", finished.reasoning_tokens, " of them reasoning")
+                                   : "";
+  std::snprintf(rates, sizeof rates,
+                "prompt %d tokens, %.1f tokens/s; answer %d tokens%s, %.1f tokens/s",
+                finished.prompt_tokens,
+                finished.prompt_ms > 0 ? finished.prompt_tokens * 1000 / finished.prompt_ms : 0.0,
+                finished.tokens_out, thoughts.c_str(),
+                finished.decode_ms > 0 ? decoded * 1000 / finished.decode_ms : 0.0);
   const bool cut_off = finished.complete == false;
   return cat(rates, " (", engine::wire_name(finished.reason),
              cut_off ? ", the form is not complete" : "", "), seed ", seed);

@@ -12,6 +12,11 @@ namespace rbee::tools {
 
 class TerminalSink final : public engine::EventSink {
  public:
+  // The answer goes to standard output; reasoning, where it is shown, to standard error, dimmed
+  // where that is a terminal.
+  enum class Thoughts : uint8_t { shown, hidden };
+  explicit TerminalSink(Thoughts thoughts) : shows_(thoughts == Thoughts::shown) {}
+
   void on_started(const engine::Started& started) noexcept override;
   void on_token(const engine::TokenText& token) noexcept override;
   void on_finished(const engine::Finished& finished) noexcept override;
@@ -19,16 +24,22 @@ class TerminalSink final : public engine::EventSink {
 
   // Blocks until the end. Throws the request's Error when it failed.
   engine::Finished wait();
-  // Whole answer; valid after wait().
+  // Whole answer, and the reasoning in front of it; valid after wait().
   const std::string& text() const { return text_; }
+  const std::string& reasoning() const { return reasoning_; }
   uint64_t seed() const { return seed_; }
 
  private:
+  void think(const std::string& text);
+  void end_thoughts();
+
   std::mutex mutex_;
   std::condition_variable ended_;
   std::optional<engine::Finished> finished_;
   std::optional<engine::Failed> failed_;
-  std::string text_;
+  const bool shows_;
+  bool thinking_ = false;  // reasoning is being printed
+  std::string text_, reasoning_;
   uint64_t seed_ = 0;
 };
 

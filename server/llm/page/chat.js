@@ -75,7 +75,8 @@ function figures(message) {
   if (!message.tokens) return "";
   const speed = message.speed ? `, ${message.speed.toFixed(1)} tokens/s` : "";
   const cut = message.reason === "length" ? ", cut off at the limit" : "";
-  return `${message.tokens} tokens${speed}${cut}`;
+  const thoughts = message.thoughtTokens ? `, ${message.thoughtTokens} of them thoughts` : "";
+  return `${message.tokens} tokens${thoughts}${speed}${cut}`;
 }
 
 async function copy(text, button) {
@@ -257,6 +258,7 @@ async function write(target, message, abort) {
       } else {
         message.reason = piece.reason;
         message.tokens = piece.usage?.completion_tokens ?? pieces;
+        message.thoughtTokens = piece.usage?.completion_tokens_details?.reasoning_tokens;
       }
     }
   } catch (error) {

@@ -34,7 +34,7 @@ async function* payloads(stream) {
 }
 
 const fields = ["temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty",
-  "frequency_penalty", "presence_penalty", "seed"];
+  "frequency_penalty", "presence_penalty", "seed", "thinking_token_budget", "reasoning_effort"];
 
 // What the settings name as functions: JSON, a list in OpenAI's form; null for none.
 export function toolsOf(settings) {

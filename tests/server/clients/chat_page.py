@@ -246,17 +246,21 @@ def check_settings(visit):
     page.fill("#s-temperature", "0.5")
     page.fill("#s-top_k", "7")
     page.fill("#s-max_tokens", "2")
+    page.fill("#s-thinking_token_budget", "0")
+    page.select_option("#s-reasoning_effort", "low")
     visit.shoot("chat_settings")
     page.click("#settings button[value=done]")
     visit.ask("twelve letters")
     sent = visit.sent[-1]
     assert sent["messages"][0] == {"role": "system", "content": "Be brief."}, sent
     assert (sent["temperature"], sent["top_k"], sent["max_tokens"]) == (0.5, 7, 2), sent
+    assert (sent["thinking_token_budget"], sent["reasoning_effort"]) == (0, "low"), sent
     assert "top_p" not in sent and "seed" not in sent, sent
     expect(visit.answers().last.locator(".body")).to_have_text("Be brief")
     page.click("#open-settings")
-    for name in ("system", "temperature", "top_k", "max_tokens"):
+    for name in ("system", "temperature", "top_k", "max_tokens", "thinking_token_budget"):
         page.fill(f"#s-{name}", "")
+    page.select_option("#s-reasoning_effort", "")
     page.click("#settings button[value=done]")
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tools and reasoning with OpenAI's and Anthropic's own Python clients. Usage: tools_client.py URL
-echo|forced
+echo|forced|thinking
 
 echo: the worker repeats the system prompt, in the form of Hermes with <think>. forced: a tiny random
-model, whose calls are forced. Ends with status 77 when neither package is installed."""
+model, whose calls are forced. thinking: one whose template opens its reasoning. Ends with status 77 when neither package is installed."""
 
 import json
 import sys
@@ -28,6 +28,7 @@ TEXT = ("<think>\nWhich city?\n</think>\n\nI look.\n<tool_call>\n"
 CHAT_TOOL = {"type": "function", "function": {
     "name": "get_weather", "description": "Weather of a city", "parameters": SCHEMA}}
 HI = {"role": "user", "content": "Hi"}
+THINKS_FOR_EVER = {"159": -100}  # the mark that ends the reasoning, of the tiny model
 
 
 def check_call(name, arguments):
@@ -82,6 +83,36 @@ def what_cannot_be_done(client):
         assert "not" in error.body["message"], error.body
     else:
         raise AssertionError("a schema with `not` was taken")
+
+
+def chat_budget(client):
+    """The model never ends its reasoning itself; what it says is random."""
+    ask = {"model": "tiny", "messages": [HI], "max_tokens": 40, "temperature": 1,
+           "logit_bias": THINKS_FOR_EVER}
+    for budget in (0, 9):
+        answer = client.chat.completions.create(
+            **ask, n=2, extra_body={"thinking_token_budget": budget})
+        details = answer.usage.completion_tokens_details
+        assert details.reasoning_tokens == 2 * budget, answer.usage
+        for choice in answer.choices:
+            assert choice.message.content, choice
+        *_, last = client.chat.completions.create(
+            **ask, stream=True, stream_options={"include_usage": True},
+            extra_body={"reasoning_budget_tokens": budget})
+        assert last.usage.completion_tokens_details.reasoning_tokens == budget, last
+    off = client.chat.completions.create(**ask, reasoning_effort="none")
+    assert off.usage.completion_tokens_details.reasoning_tokens == 0, off
+    try:
+        client.chat.completions.create(**ask, extra_body={"thinking_token_budget": -2})
+    except openai.BadRequestError as error:
+        assert error.body["param"] == "thinking_token_budget", error.body
+    else:
+        raise AssertionError("a budget of -2 was taken")
+    answer = client.responses.create(
+        model="tiny", input="Hi", max_output_tokens=40,
+        extra_body={"thinking_token_budget": 7, "logit_bias": THINKS_FOR_EVER})
+    assert answer.usage.output_tokens_details.reasoning_tokens == 7, answer.usage
+    assert answer.output_text, answer
 
 
 # ---- OpenAI's responses
@@ -167,16 +198,30 @@ def messages_forced(client):
         assert answer.content[0].input["city"] in ("Rome", "Oslo"), answer
 
 
+def messages_budget(client):
+    ask = {"model": "tiny", "messages": [HI], "max_tokens": 60,
+           "extra_body": {"temperature": 0}}
+    answer = client.messages.create(**ask, thinking={"type": "enabled", "budget_tokens": 12})
+    assert [block.type for block in answer.content] == ["thinking", "text"], answer
+    off = client.messages.create(**ask, thinking={"type": "disabled"})
+    assert [block.type for block in off.content] == ["text"], off
+
+
+CHECKS = {"echo": (chat_echo, responses_echo),
+          "forced": (chat_forced, what_cannot_be_done, responses_forced),
+          "thinking": (chat_budget,)}
+MESSAGE_CHECKS = {"echo": messages_echo, "forced": messages_forced, "thinking": messages_budget}
+
+
 def main():
     if openai is not None:
         client = openai.OpenAI(base_url=URL + "/v1", api_key="none", max_retries=0)
-        for check in ((chat_echo, responses_echo) if KIND == "echo"
-                      else (chat_forced, what_cannot_be_done, responses_forced)):
+        for check in CHECKS[KIND]:
             check(client)
         print("OpenAI's Python client", openai.__version__, "is content")
     if anthropic is not None:
         client = anthropic.Anthropic(base_url=URL, api_key="none", max_retries=0)
-        (messages_echo if KIND == "echo" else messages_forced)(client)
+        MESSAGE_CHECKS[KIND](client)
         print("Anthropic's Python client", anthropic.__version__, "is content")
 
 
