@@ -102,10 +102,32 @@ TEST(ChatClients, BudgetsOfReasoning) {
 
 TEST(ChatClients, BudgetsOfReasoningInTheTerminal) {
   const ThinkingFolder model;
-  Process program(RBEE, {"run", "-m", model.path().string(), "-t", "1", "-n", "20", "--logit-bias",
-                         "159=-100", "--reasoning-budget", "4", "Hi"});
-  EXPECT_EQ(program.wait(), 0) << program.text();
-  EXPECT_THAT(program.text(), ::testing::HasSubstr("answer 20 tokens, 4 of them reasoning"));
+  // Up to the figures behind the answer.
+  const auto said = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"run",
+                                       "-m",
+                                       model.path().string(),
+                                       "-t",
+                                       "1",
+                                       "-n",
+                                       "20",
+                                       "--temperature",
+                                       "0",
+                                       "--logit-bias",
+                                       "159=-100",
+                                       "--reasoning-budget",
+                                       "4",
+                                       "Hi"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Process program(RBEE, arguments);
+    EXPECT_EQ(program.wait(), 0) << program.text();
+    EXPECT_THAT(program.text(), ::testing::HasSubstr("answer 20 tokens, 4 of them reasoning"));
+    return program.text().substr(0, program.text().find("\n\n[prompt "));
+  };
+  const std::string shown = said({}), hidden = said({"--hide-reasoning"});
+  EXPECT_FALSE(hidden.empty());
+  EXPECT_THAT(shown, ::testing::EndsWith("\n\n" + hidden));
+  EXPECT_GT(shown.find("\n\n" + hidden), 0u);
 }
 
 TEST(ChatClients, OpenAisOwnPythonClientChoosesAdapters) {
