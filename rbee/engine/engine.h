@@ -25,6 +25,9 @@ struct ToolCall {
   std::string arguments;  // JSON
 };
 
+// Squares for the model's tower: the whole picture, then its parts where it is shown in parts too.
+using PictureSquares = std::vector<std::shared_ptr<const io::Pixels>>;
+
 // The bytes of a picture file, decoded once however many requests share it.
 class PictureFile {
  public:
@@ -33,16 +36,16 @@ class PictureFile {
   const std::string& bytes() const { return bytes_; }
   // What `make` makes of it; calls after the first give the same. Thread-safe.
   template <typename Make>
-  std::shared_ptr<const io::Pixels> pixels(const Make& make) const {
+  PictureSquares squares(const Make& make) const {
     const std::scoped_lock lock(mutex_);
-    if (!pixels_) pixels_ = make(bytes_);
-    return pixels_;
+    if (squares_.empty()) squares_ = make(bytes_);
+    return squares_;
   }
 
  private:
   std::string bytes_;
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const io::Pixels> pixels_;
+  mutable PictureSquares squares_;
 };
 
 // A picture within a message.

@@ -72,9 +72,7 @@ class LlmEngine final : public Engine {
                               .draft_tokens = speculative ? options_.draft_tokens : 0,
                               .lora = shelf_.take(request.lora),
                               .prompt = std::nullopt};
-    const models::PictureEncoder* encoder = text_.model->pictures();
-    job_options.pictures =
-        read_pictures(request, encoder == nullptr ? 0 : encoder->side(), options_.max_pictures);
+    job_options.pictures = pictures_of(request);
     // On the caller's thread: a large grammar does not hold up the others' answers.
     AnswerForm form = form_of(request, text_.format);
     if (form.binds()) {
@@ -149,7 +147,9 @@ class LlmEngine final : public Engine {
                                    const ChatOptions& options) const override {
     Request request;
     request.messages = messages;
-    return text_.encode(request, text_.render(messages, options)).tokens;
+    const std::vector<PictureSquares> pictures =
+        text_.pan_and_scan.on ? pictures_of(request) : std::vector<PictureSquares>();
+    return text_.encode(request, text_.render(messages, options), pictures).tokens;
   }
 
   void stop() override {
@@ -165,6 +165,12 @@ class LlmEngine final : public Engine {
   }
 
  private:
+  std::vector<PictureSquares> pictures_of(const Request& request) const {
+    const models::PictureEncoder* encoder = text_.model->pictures();
+    return read_pictures(request, encoder == nullptr ? 0 : encoder->side(), options_.max_pictures,
+                         text_.pan_and_scan);
+  }
+
   std::unique_ptr<DraftModel> make_draft(std::optional<TextModel> model) {
     if (!model) return nullptr;
     check_draft(*model, text_);

@@ -71,15 +71,18 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
 void LlmJob::encode(PictureCache* pictures) {
   if (prompt_tokens_ > 0) return;
   if (!prompt_) prompt_ = model_.prompt_of(request_);
-  TextModel::Encoded encoded = model_.encode(request_, *prompt_);
+  TextModel::Encoded encoded = model_.encode(request_, *prompt_, pictures_);
   const int64_t length = std::ssize(encoded.tokens);
   check(length > 0, "prompt", "it has no tokens");
   check(length < model_.info.context_length, "prompt", "its ", length,
         " tokens leave no room in the context of ", model_.info.context_length);
-  for (size_t i = 0; i < pictures_.size(); ++i) {
-    sequence.pictures.push_back({.first = encoded.pictures[i],
-                                 .count = model_.info.picture_tokens,
-                                 .picture = pictures->find(pictures_[i])});
+  size_t place = 0;
+  for (const PictureSquares& squares : pictures_) {
+    for (const auto& square : squares) {
+      sequence.pictures.push_back({.first = encoded.pictures[place++],
+                                   .count = model_.info.picture_tokens,
+                                   .picture = pictures->find(square)});
+    }
   }
   pictures_.clear();
   sequence.tokens = std::move(encoded.tokens);

@@ -25,8 +25,8 @@ struct LlmJobOptions {
   std::shared_ptr<const grammar::CompiledGrammar> grammar;  // null: no constraint
   int64_t draft_tokens = 0;                                 // guessed ahead at most; 0: none
   std::vector<TakenLora> lora;                              // of the request
-  std::optional<std::string> prompt;     // TextModel::prompt_of() the request; absent: not made yet
-  std::vector<PixelsPtr> pictures = {};  // read_pictures() of the request
+  std::optional<std::string> prompt;  // TextModel::prompt_of() the request; absent: not made yet
+  std::vector<PictureSquares> pictures = {};  // read_pictures() of the request
 };
 
 class LlmJob final : public Ticket {
@@ -121,7 +121,7 @@ class LlmJob final : public Ticket {
   std::vector<ScoredChoice> scored_;        // since the last piece
   std::vector<PromptToken> prompt_scores_;  // of a prompt that was not told yet
   std::optional<std::string> prompt_;
-  std::vector<PixelsPtr> pictures_;
+  std::vector<PictureSquares> pictures_;
   std::optional<text::OutputParser> parser_;  // where the request wants its answer taken apart
   std::optional<Reasoning> reasoning_;        // and the model has a form of it
   std::vector<text::OutputDelta> unsent_;

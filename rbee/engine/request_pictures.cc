@@ -16,18 +16,28 @@ io::Pixels opaque(io::Pixels pixels) {
   return out;
 }
 
+std::shared_ptr<const io::Pixels> square(const io::Pixels& pixels, int64_t side) {
+  const auto size = static_cast<int32_t>(side);
+  return std::make_shared<const io::Pixels>(
+      io::resized(pixels, size, size, io::Resampler::bilinear));
+}
+
 }  // namespace
 
-std::vector<PixelsPtr> read_pictures(const Request& request, int64_t side, int64_t most) {
-  std::vector<PixelsPtr> out;
+std::vector<PictureSquares> read_pictures(const Request& request, int64_t side, int64_t most,
+                                          const PanAndScan& parts) {
+  std::vector<PictureSquares> out;
   for (const ChatMessage& message : request.messages) {
     for (const ChatPicture& picture : message.pictures) {
       check(side > 0, picture.field, "this model reads text alone, no pictures");
       check(std::ssize(out) < most, picture.field, "a request has at most ", most, " pictures");
-      out.push_back(picture.file->pixels([&](const std::string& bytes) {
-        const auto size = static_cast<int32_t>(side);
-        return std::make_shared<const io::Pixels>(io::resized(
-            opaque(io::decode_image(bytes, picture.field)), size, size, io::Resampler::bilinear));
+      out.push_back(picture.file->squares([&](const std::string& bytes) {
+        const io::Pixels whole = opaque(io::decode_image(bytes, picture.field));
+        PictureSquares squares{square(whole, side)};
+        for (const io::Pixels& part : parts_of(whole, parts)) {
+          squares.push_back(square(part, side));
+        }
+        return squares;
       }));
     }
   }

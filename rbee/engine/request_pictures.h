@@ -5,15 +5,16 @@
 #include <vector>
 
 #include "rbee/engine/engine.h"
+#include "rbee/engine/pan_and_scan.h"
 #include "rbee/io/image/pixels.h"
 
 namespace rbee::engine {
 
-using PixelsPtr = std::shared_ptr<const io::Pixels>;
-
-// The pictures of all messages in their order, decoded, without opacity, and resized to squares of
-// `side` pixels as Hugging Face's Gemma3ImageProcessor does it. side: 0 = the model reads no
-// pictures. Throws invalid_argument naming the picture's field, and as io::decode_image().
-std::vector<PixelsPtr> read_pictures(const Request& request, int64_t side, int64_t most);
+// The pictures of all messages in their order, decoded, without opacity, and with their parts
+// resized to squares of `side` pixels as Hugging Face's Gemma3ImageProcessor does it. side: 0 = the
+// model reads no pictures. Throws invalid_argument naming the picture's field, and as
+// io::decode_image().
+std::vector<PictureSquares> read_pictures(const Request& request, int64_t side, int64_t most,
+                                          const PanAndScan& parts = {});
 
 }  // namespace rbee::engine

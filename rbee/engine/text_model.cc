@@ -119,6 +119,25 @@ int64_t count_marks(std::string_view prompt) {
   return count;
 }
 
+// The prompt with marks for the parts of pictures that have some, and the words of Gemma 3's
+// processor around them.
+std::string mark_parts(std::string_view prompt, std::span<const PictureSquares> pictures) {
+  std::string out;
+  for (const PictureSquares& squares : pictures) {
+    const size_t at = prompt.find(kPictureBegin);
+    out += prompt.substr(0, at);
+    prompt.remove_prefix(at + kPictureBegin.size());
+    if (squares.size() == 1) {
+      out += kPictureBegin;
+      continue;
+    }
+    out += cat("Here is the original image ", kPictureBegin,
+               " and here are some crops to help you see better ");
+    for (size_t i = 1; i < squares.size(); ++i) out += cat(i == 1 ? "" : " ", kPictureBegin);
+  }
+  return out += prompt;
+}
+
 // What stands in a list of tokens for a picture's rows. GGUF files may leave it out: any known
 // token does, since the model does not read it.
 text::TokenId find_picture_token(const text::Tokenizer& tokenizer, int64_t vocab_size) {
@@ -193,7 +212,12 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   if (const models::PictureEncoder* pictures = out.model->pictures()) {
     out.picture_token = find_picture_token(*out.tokenizer, out.info.vocab_size);
     out.info.picture_tokens = static_cast<int32_t>(pictures->tokens());
+    out.pan_and_scan = read_pan_and_scan(checkpoint);
+  } else {
+    check(!options.pan_and_scan.value_or(false), "pan_and_scan",
+          "this model reads text alone, no pictures");
   }
+  out.pan_and_scan.on = options.pan_and_scan.value_or(out.pan_and_scan.on);
   return out;
 }
 
@@ -215,7 +239,8 @@ std::string TextModel::prompt_of(const Request& request) const {
   return request.messages.empty() ? request.prompt : render(request.messages, request.chat);
 }
 
-TextModel::Encoded TextModel::encode(const Request& request, std::string_view prompt) const {
+TextModel::Encoded TextModel::encode(const Request& request, std::string_view prompt,
+                                     std::span<const PictureSquares> pictures) const {
   if (!request.prompt_ids.empty()) {
     const int64_t known = std::min<int64_t>(tokenizer->vocab_size(), info.vocab_size);
     for (const int32_t id : request.prompt_ids) {
@@ -227,11 +252,13 @@ TextModel::Encoded TextModel::encode(const Request& request, std::string_view pr
   const auto tokens_of = [&](std::string_view text) {
     return tokenizer->encode(text, {.add_special = request.messages.empty()});
   };
-  const int64_t pictures = count_pictures(request.messages);
-  if (pictures == 0) return {tokens_of(prompt), {}};
+  const int64_t wanted = count_pictures(request.messages);
+  if (wanted == 0) return {tokens_of(prompt), {}};
   const int64_t places = count_marks(prompt);
-  check(places == pictures, "messages", "the chat template and the texts have ", places,
-        " places for ", pictures, " pictures");
+  check(places == wanted, "messages", "the chat template and the texts have ", places,
+        " places for ", wanted, " pictures");
+  const std::string with_parts = mark_parts(prompt, pictures);
+  prompt = with_parts;
   const auto soft = static_cast<size_t>(info.picture_tokens);
   Encoded out;
   std::string part;

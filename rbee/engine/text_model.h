@@ -10,6 +10,7 @@
 
 #include "backends/api/device.h"
 #include "rbee/engine/engine.h"
+#include "rbee/engine/pan_and_scan.h"
 #include "rbee/models/language_model.h"
 #include "rbee/text/output/output_format.h"
 #include "rbee/text/template/chat_template.h"
@@ -29,6 +30,7 @@ struct TextModelOptions {
   // What layers compute in. Absent: f32 where the host computes, else f16 for f16 weights, f32 for
   // f32 weights and bf16 for all others.
   std::optional<DType> activations;
+  std::optional<bool> pan_and_scan;  // absent: as the checkpoint's files say
   // How the model writes calls and reasoning; absent: as its chat template does.
   std::optional<text::ToolFormat> tools;
   std::optional<text::ReasoningFormat> reasoning;
@@ -44,6 +46,7 @@ struct TextModel {
   text::OutputFormat format;                          // in which calls and reasoning come
   ModelInfo info;                                     // kv_cache_bytes left at 0
   text::TokenId picture_token = 0;                    // stands for a picture's tokens
+  PanAndScan pan_and_scan;                            // how pictures are shown in parts too
 
   // The text that a request goes on from: its messages through the chat template, or its raw
   // prompt. Throws invalid_argument.
@@ -53,9 +56,11 @@ struct TextModel {
   // unknown ids, and where the text has no place, or too many, for the request's pictures.
   struct Encoded {
     std::vector<text::TokenId> tokens;
-    std::vector<int64_t> pictures;  // the first of the info.picture_tokens tokens of each
+    std::vector<int64_t> pictures;  // the first of the info.picture_tokens tokens of each square
   };
-  Encoded encode(const Request& request, std::string_view prompt) const;
+  // pictures: read_pictures() of the request; may be left out where none has parts.
+  Encoded encode(const Request& request, std::string_view prompt,
+                 std::span<const PictureSquares> pictures = {}) const;
   std::string render(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
 };
 

@@ -72,7 +72,7 @@ const std::vector<Family>& families() {
       {{"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}, {.patterns = {kLlama3}}},
       {{"gpt-2", "phi-2", "jais", "trillion", "granite-docling", "gigachat", "roberta-bpe"},
        {.patterns = {kGpt2Pattern}}},
-      {{"mpt", "olmo"}, {.patterns = {kGpt2Pattern}, .nfc = true}},
+      {{"mpt", "olmo", "modern-bert"}, {.patterns = {kGpt2Pattern}, .nfc = true}},
       {{"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"},
        {.patterns = {R"(\p{N})", kGpt2Pattern}}},
       {{"qwen2", "deepseek-r1-qwen", "megrez"}, {.patterns = {kQwen2}, .nfc = true}},

@@ -100,9 +100,11 @@ def unigram():
     return finish(out, specials, "<s> $A </s>", "<s> $A </s> </s> $B </s>")
 
 
-def byte_level(specials, single, pair=None, more=()):
+def byte_level(specials, single, pair=None, more=(), normalizer=None):
     """more: merges before those of the corpus, as pairs."""
     out = Tokenizer(models.BPE())
+    if normalizer is not None:
+        out.normalizer = normalizer
     out.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     _, merges = merges_of(words_of(out), 60)
     merges = [(left, right, left + right, 0) for left, right in more] + merges
@@ -124,7 +126,7 @@ def qwen_ranker():
 
 def modern_bert():
     return byte_level(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], "[CLS] $A [SEP]",
-                      "[CLS] $A [SEP] $B [SEP]")
+                      "[CLS] $A [SEP] $B [SEP]", normalizer=normalizers.NFC())
 
 
 def gemma():
@@ -185,7 +187,7 @@ def add_vocabulary(writer, kind, tokenizer):
         add_ends(writer, 2, 1)
     else:
         writer.add_tokenizer_model("gpt2")
-        writer.add_tokenizer_pre("gpt-2")
+        writer.add_tokenizer_pre("modern-bert" if kind == "modernbert" else "gpt-2")
         writer.add_token_merges([" ".join(merge) for merge in model["merges"]])
         ends = {"modernbert": (2, 3), "qwen3": (None, 0), "qwen3_ranker": (None, None)}
         add_ends(writer, *ends[kind])

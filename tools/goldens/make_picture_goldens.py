@@ -9,7 +9,8 @@ llama.cpp's converter. Everything runs in float32.
 
 golden.json lists the prompts; .npy files hold pixels as the tower reads them (pictures, height,
 width, channels), the tower's states, the projector's rows, and logits of all prompts in a row, with
-narrow and wide windows. resized.json has pictures before and after the processor's resizing.
+narrow and wide windows. resized.json has pictures before and after the processor's resizing,
+pan_and_scan.json which parts it makes of long ones.
 
 Ablations change what must show: the pictures' order, attention within them, the window.
 
@@ -24,6 +25,7 @@ import math
 import pathlib
 import shutil
 import sys
+import types
 
 import gguf
 import numpy as np
@@ -306,6 +308,46 @@ def resized_pictures():
     return out
 
 
+def pan_and_scan():
+    """Which parts pictures of some sizes have, some pictures with their parts resized, and the
+    processor's words around three parts."""
+    settings = dict(min_crop=256, max_crops=4, min_ratio=1.2)
+    sizes = [dict(settings, width=width, height=height, **more) for width, height, more in (
+        (896, 896, {}), (1000, 900, {}), (1200, 1000, {}), (1024, 768, {}), (768, 1024, {}),
+        (2000, 500, {}), (500, 2000, {}), (3001, 300, {}), (1003, 400, dict(min_crop=100)),
+        (600, 200, {}), (1600, 400, dict(max_crops=3)), (900, 300, dict(max_crops=1)),
+        (1100, 1000, dict(min_ratio=1.0)))]
+    rng = np.random.default_rng(81)
+    small = dict(min_crop=8, max_crops=4, min_ratio=1.2)
+    pictures = [dict(small, width=width, height=height) for width, height in
+                ((64, 22), (17, 41), (30, 28))]
+
+    def processed(item, values):
+        processor = Gemma3ImageProcessorPil(
+            size={"height": SIDE, "width": SIDE}, do_pan_and_scan=True,
+            pan_and_scan_min_crop_size=item["min_crop"],
+            pan_and_scan_max_num_crops=item["max_crops"],
+            pan_and_scan_min_ratio_to_activate=item["min_ratio"])
+        return processor(Image.fromarray(values), return_tensors="np")
+
+    for item in sizes:
+        blank = np.zeros((3, item["height"], item["width"]), np.uint8)
+        parts = Gemma3ImageProcessorPil().pan_and_scan(
+            blank, item["min_crop"], item["max_crops"], item["min_ratio"])
+        item["parts"] = [[part.shape[2], part.shape[1]] for part in parts]
+    for item in pictures:
+        values = rng.integers(0, 256, (item["height"], item["width"], 3), dtype=np.uint8)
+        made = processed(item, values)["pixel_values"]
+        item["pixels"] = values.flatten().tolist()
+        item["squares"] = [np.rint((square.transpose(1, 2, 0) * 0.5 + 0.5) * 255).astype(int)
+                           .flatten().tolist() for square in made]
+    whole = "\n\n<start_of_image>" + "<image_soft_token>" * TOKENS + "<end_of_image>\n\n"
+    words = transformers.Gemma3Processor.replace_image_token(
+        types.SimpleNamespace(full_image_sequence=whole),
+        {"num_crops": [len(pictures[0]["squares"]) - 1]}, 0)
+    return dict(sizes=sizes, pictures=pictures, text=words)
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     if root.exists():
@@ -339,6 +381,7 @@ def main():
     listed = [dict(ids=ids, pictures=pictures) for ids, pictures in prompts]
     (root / "golden.json").write_text(json.dumps(listed) + "\n")
     (root / "resized.json").write_text(json.dumps(resized_pictures()) + "\n")
+    (root / "pan_and_scan.json").write_text(json.dumps(pan_and_scan()) + "\n")
     print(f"logits within {np.abs(narrow).max():.1f}")
 
 

@@ -77,6 +77,10 @@ void add_lora_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
 void add_picture_flags(CLI::App& app, Flags& flags) {
   app.add_option("--mmproj", flags.mmproj, "GGUF file by which a GGUF model reads pictures")
       ->check(CLI::ExistingFile);
+  app.add_option("--pan-and-scan", flags.pan_and_scan,
+                 "Long pictures are shown in parts too; auto = as the model's files say")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
   app.add_option("--max-pictures", flags.max_pictures, "Pictures of a request at most")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

@@ -15,6 +15,7 @@ namespace rbee::workers {
 struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when not given
   std::string model;                      // file or folder
   std::string mmproj;                     // file of the tower of a GGUF model that sees
+  std::string pan_and_scan = "auto";      // on or off: pictures are shown in parts too
   int32_t max_pictures = 16;              // of a request
   int64_t picture_cache_mib = 256;        // of pictures that nobody asks about any more
   std::string model_ref;                  // reported name; empty = the model's own

@@ -25,6 +25,7 @@ engine::TextModelOptions text_options(const Flags& flags, Device& device) {
     quarters = now;
     log(LogLevel::info, "loading", {{"percent", cat(now * 25)}});
   };
+  if (flags.pan_and_scan != "auto") options.pan_and_scan = flags.pan_and_scan == "on";
   if (flags.dtype != "auto") options.activations = parse_dtype(flags.dtype);
   options.tools = text::parse_tool_format(flags.tool_parser);
   options.reasoning = text::parse_reasoning_format(flags.reasoning_parser);

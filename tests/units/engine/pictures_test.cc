@@ -112,16 +112,151 @@ TEST(Pictures, ResizedAsTheProcessorDoes) {
   }
 }
 
+io::Pixels pixels_of(const nlohmann::json& item) {
+  return {.width = item["width"],
+          .height = item["height"],
+          .channels = 3,
+          .values = item["pixels"].get<std::vector<uint8_t>>()};
+}
+
+PanAndScan settings_of(const nlohmann::json& item) {
+  return {.on = true,
+          .min_crop = item["min_crop"],
+          .max_crops = item["max_crops"],
+          .min_ratio = item["min_ratio"]};
+}
+
+nlohmann::json pan_and_scan_golden() {
+  std::ifstream file(data("pan_and_scan.json"));
+  return nlohmann::json::parse(file);
+}
+
+TEST(PanAndScan, PartsAreThoseOfTheProcessor) {
+  const nlohmann::json golden = pan_and_scan_golden();
+  for (const auto& item : golden["sizes"]) {
+    const io::Pixels picture{.width = item["width"],
+                             .height = item["height"],
+                             .channels = 3,
+                             .values = std::vector<uint8_t>(item["width"].get<size_t>() *
+                                                            item["height"].get<size_t>() * 3)};
+    std::vector<std::vector<int32_t>> sizes;
+    for (const io::Pixels& part : parts_of(picture, settings_of(item))) {
+      sizes.push_back({part.width, part.height});
+      EXPECT_EQ(std::ssize(part.values), int64_t{part.width} * part.height * 3);
+    }
+    EXPECT_EQ(nlohmann::json(sizes), item["parts"]) << item.dump();
+    EXPECT_TRUE(parts_of(picture, {}).empty());
+  }
+}
+
+TEST(PanAndScan, SquaresAreThoseOfTheProcessor) {
+  const nlohmann::json golden = pan_and_scan_golden();
+  for (const auto& item : golden["pictures"]) {
+    Request request = asking({1});
+    request.messages[0].pictures[0].file =
+        std::make_shared<const PictureFile>(io::encode_png(pixels_of(item)));
+    const auto found = read_pictures(request, 32, 1, settings_of(item));
+    ASSERT_EQ(found.size(), 1u);
+    ASSERT_EQ(found[0].size(), item["squares"].size());
+    for (size_t i = 0; i < found[0].size(); ++i) {
+      const auto wanted = item["squares"][i].get<std::vector<uint8_t>>();
+      ASSERT_EQ(found[0][i]->values.size(), wanted.size());
+      // Columns or rows first: see ResizedAsTheProcessorDoes.
+      for (size_t k = 0; k < wanted.size(); ++k) {
+        ASSERT_NEAR(found[0][i]->values[k], wanted[k], 1) << i << " " << k;
+      }
+    }
+  }
+}
+
+TEST(PanAndScan, ThePromptSaysWhichPartsFollow) {
+  TextModel model = seeing_model();
+  const auto golden = pan_and_scan_golden();
+  const auto& item = golden["pictures"][0];
+  Request request = asking({1});
+  request.messages[0].pictures[0].file =
+      std::make_shared<const PictureFile>(io::encode_png(pixels_of(item)));
+  const auto squares = read_pictures(request, 32, 1, settings_of(item));
+  const TextModel::Encoded found = model.encode(request, model.prompt_of(request), squares);
+  const std::string text = golden["text"];
+  const auto wanted = model.tokenizer->encode(
+      cat("<bos><start_of_turn>user\nWhat?", text, "And?<end_of_turn>\n<start_of_turn>model\n"),
+      {.add_special = false});
+  EXPECT_EQ(found.tokens, wanted);
+  ASSERT_EQ(found.pictures.size(), squares[0].size());
+  for (const int64_t first : found.pictures) {
+    for (int64_t i = 0; i < kRows; ++i) {
+      EXPECT_EQ(found.tokens[static_cast<size_t>(first + i)], model.picture_token);
+    }
+  }
+}
+
+// The model sees the parts: the answer's tokens count them, and the tower looks at each square.
+TEST(PanAndScan, AnEngineLooksAtAllParts) {
+  const nlohmann::json item = pan_and_scan_golden()["pictures"][0];
+  const auto prompt_tokens = [&](bool on) {
+    TextModel model = load_text_model(data("hf"), {.device = &cpu(), .context = 512});
+    model.pan_and_scan = settings_of(item);
+    model.pan_and_scan.on = on;
+    const auto engine = make_llm_engine(std::move(model), {});
+    Request request = asking({1}, 2);
+    request.messages[0].pictures[0].file =
+        std::make_shared<const PictureFile>(io::encode_png(pixels_of(item)));
+    const auto messages = request.messages;
+    const auto sink = submit(*engine, request);
+    sink->wait();
+    EXPECT_FALSE(sink->failed.has_value());
+    EXPECT_EQ(engine->stats().pictures, on ? item["squares"].size() : 1u);
+    return engine->chat_tokens(messages, {}).size();
+  };
+  EXPECT_GT(prompt_tokens(true), prompt_tokens(false) + 2 * kRows);
+}
+
+TEST(PanAndScan, SettingsAreReadAndChecked) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "rbee-pan-XXXXXX").string();
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
+    std::filesystem::copy(data("hf") / name, folder);
+  }
+  const auto settings = [&](const char* file, const char* text) {
+    std::filesystem::remove(folder / "processor_config.json");
+    std::filesystem::remove(folder / "preprocessor_config.json");
+    std::ofstream(folder / file) << text;
+    return read_pan_and_scan(io::Checkpoint::open(folder));
+  };
+  EXPECT_FALSE(settings("preprocessor_config.json", R"({"do_pan_and_scan":null})").on);
+  const PanAndScan old = settings(
+      "preprocessor_config.json",
+      R"({"do_pan_and_scan":true,"pan_and_scan_min_crop_size":128,"pan_and_scan_max_num_crops":3})");
+  EXPECT_TRUE(old.on);
+  EXPECT_EQ(old.min_crop, 128);
+  EXPECT_EQ(old.max_crops, 3);
+  EXPECT_EQ(old.min_ratio, 1.2);
+  const PanAndScan fresh = settings(
+      "processor_config.json",
+      R"({"image_processor":{"do_pan_and_scan":true,"pan_and_scan_min_ratio_to_activate":1.5}})");
+  EXPECT_TRUE(fresh.on);
+  EXPECT_EQ(fresh.min_ratio, 1.5);
+  EXPECT_EQ(fresh.min_crop, 256);
+  expect_error(Code::invalid_argument, "pan_and_scan_max_num_crops is 0, wanted from 1 to 64", [&] {
+    settings("preprocessor_config.json", R"({"pan_and_scan_max_num_crops":0})");
+  });
+  expect_error(Code::invalid_argument, "do_pan_and_scan is 1",
+               [&] { settings("preprocessor_config.json", R"({"do_pan_and_scan":1})"); });
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Pictures, OpacityIsLeftOut) {
   Request request = asking({1});
   io::Pixels clear = noise(32, 32, 5, 4);
   request.messages[0].pictures[0].file = std::make_shared<const PictureFile>(io::encode_png(clear));
-  const std::vector<PixelsPtr> found = read_pictures(request, 32, 1);
+  const std::vector<PictureSquares> found = read_pictures(request, 32, 1);
   ASSERT_EQ(found.size(), 1u);
-  ASSERT_EQ(found[0]->values.size(), 32u * 32 * 3);
+  ASSERT_EQ(found[0].size(), 1u);
+  ASSERT_EQ(found[0][0]->values.size(), 32u * 32 * 3);
   for (size_t i = 0; i < 32 * 32; ++i) {
     for (size_t c = 0; c < 3; ++c) {
-      ASSERT_EQ(found[0]->values[i * 3 + c], clear.values[i * 4 + c]);
+      ASSERT_EQ(found[0][0]->values[i * 3 + c], clear.values[i * 4 + c]);
     }
   }
 }
