@@ -114,6 +114,10 @@ EmbeddingSource load_embedding_source(const std::filesystem::path& path,
   out.info.dimensions = out.model->dimensions();
   out.info.ranks = out.model->ranks();
   out.info.pooling = models::name(out.pooling);
+  if (settings.ranks && !out.model->ranks()) {
+    fail(Code::not_found, "load", "the file says that the model ranks, but has no ",
+         "cls.output.weight; --pooling rank lets a decoder rank by its yes and no");
+  }
   if (out.model->ranks()) set_pair_prompt(checkpoint, settings, out);
   out.info.normalises = settings.normalise;
   out.prompts = settings.prompts;

@@ -79,6 +79,7 @@ struct EmbeddingSettings {
   // What stands before texts of a kind, by the kind's name ("query").
   std::map<std::string, std::string> prompts;
   std::string default_prompt;      // the name of one of them; empty = none
+  bool ranks = false;              // the files say so; else what the weights have decides
   std::optional<RankWords> words;  // of a decoder that ranks
   // How a pair is asked about, with {query}, {document} and perhaps {instruction}; empty = as the
   // tokenizer joins pairs.

@@ -150,6 +150,7 @@ EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& mod
       out.dense.push_back(read_dense(checkpoint, path));
     } else if (kind == "LogitScore") {
       out.words = read_words(checkpoint, path);
+      out.ranks = true;
     } else if (kind != "Transformer") {
       fail(Code::unsupported, kModules, "has the module \"", type,
            "\"; known are Transformer, Pooling, Dense, Normalize and LogitScore");
@@ -216,6 +217,7 @@ EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint) {
     out.pooling = Pooling::last;
   }
   check(type >= kNone && type <= kRank, "pooling_type", type, " is not known");
+  out.ranks = type == kRank;
   out.pair_template = pair_template(checkpoint);
   return out;
 }

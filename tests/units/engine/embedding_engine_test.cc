@@ -235,6 +235,21 @@ TEST_F(WordRanker, WhatHasNoWordsOrNoPromptIsNamed) {
                      [&] { submit(*ranker, {.inputs = {TextPair{"a", "b", "c"}}}); });
 }
 
+// As files are that were converted before converters knew of such heads.
+TEST_F(WordRanker, AFileThatSaysSoHasAHead) {
+  std::ifstream file(folder("qwen3") / "model.gguf", std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const std::string_view key = "qwen3.pooling_type";
+  const size_t at = bytes.find(key);
+  ASSERT_NE(at, bytes.npos);
+  constexpr char kRank = 4;
+  bytes[at + key.size() + sizeof(uint32_t)] = kRank;  // behind the value's type
+  const fs::path path = folder_ / "model.gguf";
+  std::ofstream(path, std::ios::binary) << bytes;
+  test::expect_error(Code::not_found, {"has no cls.output.weight", "--pooling rank"},
+                     [&] { load_embedding_source(path, {.device = &test::cpu_device()}); });
+}
+
 class EveryRanker : public testing::TestWithParam<Model> {};
 
 TEST_P(EveryRanker, PairsBecomeHuggingFacesTokensAndScores) {
