@@ -77,7 +77,11 @@ Unit Limits::unit_for(std::string_view type) const {
   if (type == "f32") return f32;
   // GPUs multiply f16 as fast as bf16, and block types after widening.
   if (gpu || type == "bf16") return bf16;
-  if (type == "f16") return f32;
+  if (type == "f16") {
+    // Tiles multiply its two bf16 parts with the three of x, without the smallest product.
+    const Unit parts{bf16_flops / 5, "bf16 arithmetic in five parts"};
+    return parts.operations_per_second > f32.operations_per_second ? parts : f32;
+  }
   return int8_ops > 0 ? Unit{int8_ops, "int8 arithmetic"} : f32;
 }
 

@@ -15,6 +15,7 @@ namespace {
 // Inputs of a panel that are unpacked at a time: the panel's piece stays in the first-level cache
 // while the rows of x pass by. A multiple of every record.
 constexpr int64_t kChunk = 1024;
+constexpr int64_t kSplitChunk = 512;  // two bf16 numbers for each weight
 // Rows of x whose converted form stays in the second-level cache while panels pass by.
 constexpr int64_t kRowBlockBytes = 192 * 1024;
 // Of split x, whose weights take longer to unpack. Processors with tiles have 2 MiB of that cache.
@@ -141,7 +142,7 @@ class PanelTask {
 
  private:
   void carve(Carver& carver, int64_t in) {
-    const int64_t chunk = std::min(in, kChunk);
+    const int64_t chunk = std::min(in, this->chunk());
     tile_ = carver.take<float>(rows_ * kPanelRows);
     tile_stride_ = kPanelRows;
     if (takes_one_row() || job_.kernels->unpack == nullptr) return;
@@ -163,6 +164,8 @@ class PanelTask {
     panel_.offset = carver.take<float>(chunk);
   }
 
+  int64_t chunk() const { return job_.kernels->input == InputForm::split ? kSplitChunk : kChunk; }
+
   bool takes_one_row() const { return rows_ == 1 && job_.kernels->row != nullptr; }
 
   void run_one_row(int64_t in) {
@@ -176,10 +179,10 @@ class PanelTask {
     const View& bias = job_.part->bias;
     if (bias) start_from(bias);
     const DType dtype = job_.part->weight.dtype;
-    for (int64_t k = 0; k < in; k += kChunk) {
+    for (int64_t k = 0; k < in; k += chunk()) {
       PanelProduct product{.x = part_of(x_, row_, k),
                            .rows = rows_,
-                           .in = std::min(kChunk, in - k),
+                           .in = std::min(chunk(), in - k),
                            .packed = packed_ + panel_bytes(dtype, k),
                            .panel = panel_,
                            .y = tile_,
