@@ -40,6 +40,7 @@ constexpr EmbeddingCase kCases[] = {
     {"modern_bert", "model.gguf", Pooling::cls},
     {"nomic", "hf", Pooling::mean},
     {"nomic", "model.gguf", Pooling::mean},
+    {"nomic_native", "hf", Pooling::mean},
 };
 constexpr EmbeddingCase kRankers[] = {
     {"bert_ranker", "hf", Pooling::mean},        {"bert_ranker", "model.gguf", Pooling::cls},

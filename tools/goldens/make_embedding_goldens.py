@@ -94,6 +94,8 @@ CASES = {
                          config=dict(QWEN, max_position_embeddings=512)),
     "qwen3_classifier": dict(type="qwen3", ranker=True, tokenizer="qwen3_ranker",
                              config=dict(QWEN, max_position_embeddings=512, num_labels=1)),
+    # With the settings as transformers writes them.
+    "nomic_native": dict(type="nomic_bert", pooling="mean", weights_of="nomic", native=True),
 }
 # https://huggingface.co/Qwen/Qwen3-Reranker-0.6B says how a pair is asked about.
 INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
@@ -224,6 +226,8 @@ def save_hf(folder, case, config, tokenizer, state):
              "gemma3_text": "Gemma3Text", "modernbert": "ModernBert", "nomic_bert": "NomicBert"}
     head = ("ForCausalLM" if "words" in case
             else "ForSequenceClassification" if case.get("ranker") else "Model")
+    if case.get("native"):
+        config = native_config(case, config)
     dump(folder / "config.json",
          dict(config, model_type=case["type"], architectures=[names[case["type"]] + head]))
     tokenizer.save(str(folder / "tokenizer.json"))
