@@ -119,10 +119,10 @@ RankWords read_words(const io::Checkpoint& checkpoint, const std::string& path) 
   const std::string file = cat(path, "/config.json");
   const auto config = read_json(checkpoint, file);
   if (!config) fail(Code::not_found, kModules, "names ", file, ", which is missing");
-  constexpr int32_t kNone = -1;
-  const auto yes = field<int32_t>(*config, "true_token_id", kNone, file);
+  constexpr int32_t kAbsent = -1;
+  const auto yes = field<int32_t>(*config, "true_token_id", kAbsent, file);
   check(yes >= 0, file, "true_token_id is ", yes, " or missing, wanted a token");
-  const auto no = field<int32_t>(*config, "false_token_id", kNone, file);
+  const auto no = field<int32_t>(*config, "false_token_id", kAbsent, file);
   return {.yes = yes, .no = no >= 0 ? std::optional(no) : std::nullopt};
 }
 
