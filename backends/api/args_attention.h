@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/api/view.h"
+#include "backends/api/args_matmul.h"
 #include "backends/shared/kv_page.h"
 
 namespace rbee {
@@ -55,6 +55,8 @@ struct AttentionArgs {
 //   those after its place, as within a picture (window cuts the keys before it as ever); at most
 //   the sequence's kv_lens; absent = none. Contiguous.
 //   single_queries: so many sequences in front have one query each; of the others nothing is known
+// seq_starts, kv_lens, block_table and key_ends are constants as weights of FusedLinearArgs are:
+// GPUs may read them before the operations in front have ended.
 struct PagedAttentionArgs {
   View q, k_cache, v_cache, seq_starts, kv_lens, block_table, sinks, key_ends, y;
   int64_t single_queries = 0;
@@ -77,6 +79,22 @@ struct KvAppendArgs {
 //   k_cache, v_cache: as in KvAppendArgs
 struct RopeAppendArgs {
   View q, k, v, cos, sin, positions, slots, q_out, k_cache, v_cache;
+  RopeLayout layout = RopeLayout::half;
+};
+
+// The projections of a layer's queries, keys and values, and RopeAppendArgs of them:
+//   h = norm_weight present ? rms_norm(x, norm_weight, eps) : x
+//   q, k, v = h * weight^T + bias of each part, in x's dtype; then rope_append
+//   x: (tokens, in) f32, f16 or bf16, contiguous      norm_weight: (in), x's dtype
+//   parts: of q, k and v, without y                   q_out: (tokens, heads, head_dim), contiguous
+//   the others: as in RopeAppendArgs
+// Kernels may leave this slot empty or refuse, as with FusedLinearArgs; what it says of constants
+// holds here too, and for positions and slots.
+struct QkvAppendArgs {
+  View x, norm_weight;
+  float eps = 0;
+  std::span<const LinearPart> parts;
+  View cos, sin, positions, slots, q_out, k_cache, v_cache;
   RopeLayout layout = RopeLayout::half;
 };
 

@@ -69,6 +69,7 @@ struct KernelTable {
   Slot<PagedAttentionArgs> paged_attention;
   Slot<KvAppendArgs> kv_append;
   Slot<RopeAppendArgs> rope_append;
+  Slot<QkvAppendArgs> qkv_append;
   // random numbers
   Slot<RandomArgs> random;
 

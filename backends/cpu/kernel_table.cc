@@ -13,6 +13,7 @@
 #include "backends/cpu/image_conv.h"
 #include "backends/cpu/image_winograd.h"
 #include "backends/cpu/linear/linear.h"
+#include "backends/cpu/qkv_append.h"
 #include "backends/cpu/ref/attention.h"
 #include "backends/cpu/ref/conv.h"
 #include "backends/cpu/ref/elementwise.h"
@@ -149,6 +150,7 @@ void add_attention(KernelTable& t) {
       slot<RB_X86(avx512_paged_attention, avx2_paged_attention) ref_paged_attention>();
   t.kv_append = slot<RB_X86(avx512_kv_append, avx2_kv_append) ref_kv_append>();
   t.rope_append = slot<composed_rope_append, ref_rope_append>();
+  t.qkv_append = slot<composed_qkv_append, ref_qkv_append>();
 }
 
 void add_random(KernelTable& t) {

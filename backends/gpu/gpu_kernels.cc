@@ -14,6 +14,7 @@
 #include "backends/gpu/ops/linear_one.h"
 #include "backends/gpu/ops/matmul.h"
 #include "backends/gpu/ops/pack_weight.h"
+#include "backends/gpu/ops/qkv_append.h"
 #include "backends/gpu/ops/random.h"
 #include "backends/gpu/ops/reduce.h"
 #include "backends/gpu/ops/rms_norm.h"
@@ -29,6 +30,7 @@ void add_attention(KernelTable& t) {
   t.rope = slot<rope>();
   t.kv_append = slot<kv_append>();
   t.rope_append = slot<rope_append>();
+  t.qkv_append = slot<qkv_append_one>();
 }
 
 void add_elementwise(KernelTable& t) {

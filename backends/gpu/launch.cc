@@ -8,9 +8,9 @@ namespace {
 
 bool may_overlap(const Launch& what, StreamRecord& stream) {
   const bool overlap = what.reads_ahead == ReadsAhead::nothing ||
-                       (what.reads_ahead == ReadsAhead::weights && !stream.weights_under_way);
-  if (!overlap) stream.weights_under_way = false;
-  if (what.writes_weights) stream.weights_under_way = true;
+                       (what.reads_ahead == ReadsAhead::constants && !stream.constants_under_way);
+  if (!overlap) stream.constants_under_way = false;
+  if (what.writes_constants) stream.constants_under_way = true;
   return overlap;
 }
 

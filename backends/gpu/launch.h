@@ -10,7 +10,9 @@
 namespace rbee::gpu {
 
 // What a kernel reads before those in front of it have ended.
-enum class ReadsAhead : uint8_t { nothing, weights, anything };
+// Constants are weights and the tables that say where the tokens of a step belong: no kernel that a
+// layer's results come from writes them.
+enum class ReadsAhead : uint8_t { nothing, constants, anything };
 
 struct Launch {
   const char* op;      // as errors and profiles name it
@@ -20,9 +22,9 @@ struct Launch {
   uint32_t threads = 256;     // per block
   uint32_t shared_bytes = 0;  // dynamic shared memory
   ReadsAhead reads_ahead = ReadsAhead::nothing;
-  // What this kernel writes may be a weight that another reads ahead; false where it never is
+  // What this kernel writes may be a constant that another reads ahead; false where it never is
   // (FusedLinearArgs).
-  bool writes_weights = true;
+  bool writes_constants = true;
 };
 
 // Queues the kernel, which may overlap with the end of the one in front: unless it reads ahead what

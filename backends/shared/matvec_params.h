@@ -1,7 +1,7 @@
 #pragma once
 // Linear layers for few rows, and the packing of their weights: see backends/api/args_matmul.h.
 
-#include "backends/shared/rb_fn.h"
+#include "backends/shared/rope_params.h"
 
 namespace rbee {
 namespace shared {
@@ -83,6 +83,8 @@ enum { kPlainOneThreads = 256, kPlainOneBlocks = 2, kPackedOneThreads = 512 };
 enum { kPlainTrip = 128 };
 // Most trips of a wave's ring.
 enum { kMatvecMostRing = 4 };
+// Most pairs of a head that are rotated.
+enum { kMatvecMostPairs = 128 };
 
 struct MatvecOnePart {
   const void* weight;  // (outs, in): row-major plain, or packed
@@ -90,10 +92,25 @@ struct MatvecOnePart {
   void* y;             // (outs)
   i32 outs;
   i32 first_group;
+  i32 kind;  // with `append`: 0: queries, 1: keys, 2: values
 };
 
-// Rows of weights are numbered in groups: pairs of neighbouring rows of a part, or, where a gate is
-// applied, the same row of both parts. A group is shared by `split` waves, which cut its rows.
+// What becomes of queries, keys and values (QkvAppendArgs): queries and keys are rotated, keys and
+// values go to a paged cache. Queries go to their part's y.
+struct MatvecHeads {
+  RopeTables tables;
+  const i32* position;      // (1), row of the tables
+  const i32* slot;          // (1) of the cache; -1: none
+  void* caches[2];          // keys, values
+  i64 cache_strides[2][3];  // of block, head and key; elements adjoin
+  Divider head_groups;      // half of head_dim
+  i32 head_dim, block_size;
+  u32 cache_to;  // as in AppendParams
+};
+
+// Rows of weights are numbered in groups: pairs of neighbouring rows of a part, the two rows of a
+// rotation's pair, or, where a gate is applied, the same row of both parts. A group is shared by
+// `split` waves, which cut its rows.
 struct MatvecOneParams {
   const void* x;            // (in)
   const void* norm_weight;  // (in): x counts as its RMS norm; null: as it is
@@ -109,7 +126,9 @@ struct MatvecOneParams {
   i32 x_type;  // of packed weights' kernels: 0: f32, 1: f16, 2: bf16
   i32 ring;    // trips that a wave has on their way, 1 to kMatvecMostRing; with rings
   i32 part_count;
+  i32 append;  // 0: results go to their parts' y
   MatvecOnePart parts[kMatvecParts];
+  MatvecHeads heads;  // with append
 };
 
 // 32 inputs are d * q. The sums are those of the first and the last 16 q.

@@ -80,7 +80,13 @@ Attention::Heads Attention::project(const LayerInput& x) const {
 }
 
 // Writes keys and values to the cache; gives the q that reads them.
-Tensor Attention::append(Heads& heads, const LayerStep& step) const {
+Tensor Attention::project_and_append(const LayerInput& x, const LayerStep& step) const {
+  const std::array layers{&query_, &key_, &value_};
+  if (spec_.rotated && spec_.qk_norm == QkNorm::none && unadapted(x, layers)) {
+    return rope_.append({x, query_.weights(), key_.weights(), value_.weights(), spec_.heads},
+                        step.positions, step.paged.slots, step.keys, step.values);
+  }
+  const Heads heads = project(x);
   if (spec_.rotated) {
     return rope_.append(heads.q, heads.k, heads.v, step.positions, step.paged.slots, step.keys,
                         step.values);
@@ -90,8 +96,7 @@ Tensor Attention::append(Heads& heads, const LayerStep& step) const {
 }
 
 Tensor Attention::attend(const LayerInput& x, const LayerStep& step) const {
-  Heads heads = project(x);
-  const Tensor q = append(heads, step);
+  const Tensor q = project_and_append(x, step);
   const Tensor attended = paged_attention(q, step.keys, step.values, step.paged, spec_.scores);
   return attended.reshape({attended.dim(0), spec_.heads * spec_.head_dim});
 }

@@ -63,7 +63,7 @@ class Attention {
   };
   void take_norms(const WeightScope& layer);
   Heads project(const LayerInput& x) const;
-  Tensor append(Heads& heads, const LayerStep& step) const;
+  Tensor project_and_append(const LayerInput& x, const LayerStep& step) const;
 
   AttentionSpec spec_;
   Rope rope_;

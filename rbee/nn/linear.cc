@@ -1,5 +1,6 @@
 #include "rbee/nn/linear.h"
 
+#include <algorithm>
 #include <array>
 
 #include "rbee/ops/elementwise.h"
@@ -56,16 +57,20 @@ Tensor Linear::onto(const Tensor& residual, const Tensor& x) const {
   return residual + (*this)(rows).reshape(residual.shape());
 }
 
+bool unadapted(const LayerInput& x, std::span<const Linear* const> layers) {
+  return !x.lora.defined() || std::ranges::all_of(layers, [](const Linear* layer) {
+    return layer->lora() == nullptr || layer->lora()->empty();
+  });
+}
+
 std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* const> layers) {
   std::vector<const LinearWeights*> weights;
   std::vector<const LoraLayer*> adapters;
-  bool adapted = false;
   for (const Linear* layer : layers) {
     weights.push_back(&layer->weights());
     adapters.push_back(layer->lora());
-    adapted |= layer->lora() != nullptr && !layer->lora()->empty();
   }
-  if (!adapted || !x.lora.defined()) return rbee::linear_many(x, weights);
+  if (unadapted(x, layers)) return rbee::linear_many(x, weights);
   const Tensor rows = x.norm_weight.defined() ? rms_norm(x.x, x.norm_weight, x.eps) : x.x;
   std::vector<Tensor> out = rbee::linear_many(rows, weights);
   const std::vector<Tensor> added = lora_changes(rows, x.lora, adapters);

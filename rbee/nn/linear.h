@@ -57,6 +57,9 @@ class Linear {
 // Layers of one input, computed together, with what the rows' adapters add.
 std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* const> layers);
 
+// True when no adapter changes what these layers make of x.
+bool unadapted(const LayerInput& x, std::span<const Linear* const> layers);
+
 // act(gate(x)) * up(x) with the same
 Tensor gated_linear(GateOp op, const LayerInput& x, const Linear& gate, const Linear& up);
 

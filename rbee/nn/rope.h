@@ -60,6 +60,17 @@ class Rope {
                 const Tensor& slots, Tensor& k_cache, Tensor& v_cache) const {
     return rope_append_({q, k, v, cos_, sin_, positions, slots, k_cache, v_cache, layout_});
   }
+  // The same of linear layers' results.
+  struct Projections {
+    const LinearInput& input;
+    const LinearWeights &q, &k, &v;
+    int64_t heads = 0;
+  };
+  Tensor append(const Projections& of, const Tensor& positions, const Tensor& slots,
+                Tensor& k_cache, Tensor& v_cache) const {
+    return qkv_append_({of.input, of.q, of.k, of.v, of.heads, cos_, sin_, positions, slots, k_cache,
+                        v_cache, layout_});
+  }
   RopeLayout layout() const { return layout_; }
   int64_t positions() const { return cos_.dim(0); }
 

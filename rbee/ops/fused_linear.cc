@@ -10,14 +10,6 @@ namespace {
 
 constexpr const char* kOp = "fused_linear";
 
-void check_norm(const LinearInput& input) {
-  if (!input.norm_weight.defined()) return;
-  check_like(kOp, "x", input.x, "norm weight", input.norm_weight);
-  check_shape(kOp, "norm weight", input.norm_weight, Shape{input.x.dim(1)});
-  check(input.norm_weight.contiguous(), kOp, "norm weight is ", input.norm_weight,
-        " and not contiguous");
-}
-
 // The parts of a call with their results, of which a gate leaves only the first.
 struct Parts {
   std::vector<Tensor> results;
@@ -55,11 +47,19 @@ Tensor normed(const LinearInput& input) {
 
 }  // namespace
 
+void check_linear_norm(const char* op, const LinearInput& input) {
+  if (!input.norm_weight.defined()) return;
+  check_like(op, "x", input.x, "norm weight", input.norm_weight);
+  check_shape(op, "norm weight", input.norm_weight, Shape{input.x.dim(1)});
+  check(input.norm_weight.contiguous(), op, "norm weight is ", input.norm_weight,
+        " and not contiguous");
+}
+
 std::vector<Tensor> linear_many(const LinearInput& input,
                                 std::span<const LinearWeights* const> weights) {
   if (!input.norm_weight.defined()) return linear_many(input.x, weights);
   check_linear_input(kOp, input.x);
-  check_norm(input);
+  check_linear_norm(kOp, input);
   check(!weights.empty(), kOp, "x is ", input.x, ", and no weights are given");
   Parts parts = parts_of(input.x, weights, weights.size());
   const FusedLinearArgs args{.x = input.x.view(),
@@ -74,7 +74,7 @@ std::vector<Tensor> linear_many(const LinearInput& input,
 Tensor gated_linear(GateOp op, const LinearInput& input, const LinearWeights& gate,
                     const LinearWeights& up) {
   check_linear_input(kOp, input.x);
-  check_norm(input);
+  check_linear_norm(kOp, input);
   const LinearWeights* const both[] = {&gate, &up};
   check(gate.weight.dim(0) == up.weight.dim(0), kOp, "gate is ", gate.weight, ", up is ",
         up.weight);

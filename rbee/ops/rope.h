@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/api/args_attention.h"
+#include "rbee/ops/fused_linear.h"
 #include "rbee/tensor/tensor.h"
 
 namespace rbee {
@@ -30,5 +31,19 @@ struct RopeAppend {
   RopeLayout layout = RopeLayout::half;
 };
 Tensor rope_append_(const RopeAppend& operands);
+
+// rope_append_ of linear layers' results; one launch where the device has such a kernel. Weights,
+// positions and slots are not results of a layer's operations (QkvAppendArgs).
+//   input: (tokens, in)   q: (heads * head_dim, in)   k, v: (kv_heads * head_dim, in)
+struct QkvAppend {
+  const LinearInput& input;
+  const LinearWeights &q, &k, &v;
+  int64_t heads = 0;
+  const Tensor &cos, &sin;
+  const Tensor &positions, &slots;
+  Tensor &k_cache, &v_cache;
+  RopeLayout layout = RopeLayout::half;
+};
+Tensor qkv_append_(const QkvAppend& operands);
 
 }  // namespace rbee

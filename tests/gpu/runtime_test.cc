@@ -272,7 +272,7 @@ TEST_P(RuntimeTest, StreamsHaveArrivalCountersOfTheirOwn) {
 }
 
 // Only NVIDIA's kernels overlap, from compute capability 9 on.
-TEST(LaunchTest, WeightsAreReadAheadWhenNothingMayBeWritingThem) {
+TEST(LaunchTest, ConstantsAreReadAheadWhenNothingMayBeWritingThem) {
   const FakeLibrary library(Vendor::cuda);
   const auto driver = library.open();
   GpuDevice device(
@@ -286,20 +286,21 @@ TEST(LaunchTest, WeightsAreReadAheadWhenNothingMayBeWritingThem) {
                  .kernel = gpu::KernelName("cast_f32_f16"),
                  .grid = {},
                  .reads_ahead = reads,
-                 .writes_weights = writes},
+                 .writes_constants = writes},
                 int64_t{0});
     return library.calls("launch that overlaps", "") > before;
   };
   using enum gpu::ReadsAhead;
   Stream& stream = device.default_stream();
-  EXPECT_TRUE(overlaps(stream, weights, false)) << "nothing was queued";
+  EXPECT_TRUE(overlaps(stream, constants, false)) << "nothing was queued";
   EXPECT_TRUE(overlaps(stream, nothing, true));
   EXPECT_TRUE(overlaps(stream, nothing, false)) << "it waits itself";
-  EXPECT_TRUE(overlaps(other, weights, false)) << "another stream's";
-  EXPECT_FALSE(overlaps(stream, weights, false)) << "the kernel before the last may write weights";
-  EXPECT_TRUE(overlaps(stream, weights, false));
+  EXPECT_TRUE(overlaps(other, constants, false)) << "another stream's";
+  EXPECT_FALSE(overlaps(stream, constants, false))
+      << "the kernel before the last may write constants";
+  EXPECT_TRUE(overlaps(stream, constants, false));
   EXPECT_FALSE(overlaps(stream, anything, true));
-  EXPECT_FALSE(overlaps(stream, weights, false)) << "the last may write weights";
+  EXPECT_FALSE(overlaps(stream, constants, false)) << "the last may write constants";
   device.destroy_stream(other);
 }
 

@@ -55,7 +55,11 @@ class MmaDecoder {
 
   // All threads of the block take part.
   RB_DEVICE void run() {
-    if (work_.keys.first < work_.keys.end) pass_keys();
+    if (work_.keys.first < work_.keys.end) {
+      pass_keys();
+    } else {
+      wait_for_previous_kernel();
+    }
     finish();
   }
 
@@ -72,6 +76,7 @@ class MmaDecoder {
     constexpr i64 kStride = static_cast<i64>(kWaves) * Tile::kKeys;
     i64 key = work_.keys.first + wave_ * Tile::kKeys;
     typename Places::Place place = places_.find(key);
+    wait_for_previous_kernel();
     Keys keys;
     Values values;
     load_keys(places_.keys(place), keys);
@@ -253,9 +258,9 @@ class MmaDecoder {
 };
 
 // Blocks that a multiprocessor is to hold: as in ops/attention_decode_mma.cc.
-#define RB_MMA_DECODE(dtype, T, dim, blocks)                                                \
-  RB_KERNEL_OF(attention_decode_mma_##dtype##_d##dim, kWaves * 32, blocks, AttentionParams, \
-               (decode<MmaDecoder<MmaDecodeTile<T, dim>>>(p)))
+#define RB_MMA_DECODE(dtype, T, dim, blocks)                                                   \
+  RB_KERNEL_AHEAD(attention_decode_mma_##dtype##_d##dim, kWaves * 32, blocks, AttentionParams, \
+                  (decode<MmaDecoder<MmaDecodeTile<T, dim>>>(p)))
 RB_MMA_DECODE(f16, f16, 64, 3)
 RB_MMA_DECODE(f16, f16, 128, 3)
 RB_MMA_DECODE(bf16, bf16, 64, 3)

@@ -22,10 +22,10 @@ constexpr int blocks_held(int heads, int packs) {
 }
 
 // attention_decode_<cache>_d<largest head>_h<heads that share keys>
-#define RB_HEADS(lanes, wave, dtype, T, dim, heads, kLanes, kPacks)                  \
-  RB_KERNEL_OF(attention_decode_##dtype##_d##dim##_h##heads##_##wave, kWaves* lanes, \
-               blocks_held(heads, kPacks), AttentionParams,                          \
-               (attention_decode<T, lanes, kLanes, kPacks, heads>(p)))
+#define RB_HEADS(lanes, wave, dtype, T, dim, heads, kLanes, kPacks)                     \
+  RB_KERNEL_AHEAD(attention_decode_##dtype##_d##dim##_h##heads##_##wave, kWaves* lanes, \
+                  blocks_held(heads, kPacks), AttentionParams,                          \
+                  (attention_decode<T, lanes, kLanes, kPacks, heads>(p)))
 #define RB_SHORT(dtype, T, heads)                 \
   RB_WAVES(RB_HEADS, dtype, T, 64, heads, 8, 1)   \
   RB_WAVES(RB_HEADS, dtype, T, 128, heads, 16, 1) \

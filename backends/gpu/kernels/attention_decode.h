@@ -219,7 +219,11 @@ class Decoder {
 
   // All threads of the block take part.
   RB_DEVICE void run() {
-    if (work_.keys.first < work_.keys.end) pass_keys();
+    if (work_.keys.first < work_.keys.end) {
+      pass_keys();
+    } else {
+      wait_for_previous_kernel();
+    }
     finish();
   }
 
@@ -234,6 +238,7 @@ class Decoder {
     constexpr i64 kStride = static_cast<i64>(kWaves) * Tile::kKeys;
     i64 key = work_.keys.first + wave_ * Tile::kKeys;
     typename Places::Place place = places_.find(key);
+    wait_for_previous_kernel();
     float fresh[kFresh];
     read_queries(fresh);
     Rows keys, values;

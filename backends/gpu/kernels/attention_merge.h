@@ -6,6 +6,7 @@
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_decode.h"
 #include "backends/gpu/kernels/attention_softmax.h"
+#include "backends/gpu/kernels/read_parameters.h"
 
 namespace rbee {
 namespace gpu {
@@ -160,7 +161,8 @@ class Merger {
   int lane_, wave_;
 };
 
-// A block's part of the result: what AnyDecoder leaves of each wave, put together.
+// A block's part of the result: what AnyDecoder leaves of each wave, put together. Which keys there
+// are it reads before the kernel in front has ended.
 template <class AnyDecoder>
 RB_DEVICE void decode(const AttentionParams& p) {
   using Tile = typename AnyDecoder::Tile;
@@ -168,6 +170,7 @@ RB_DEVICE void decode(const AttentionParams& p) {
     typename Tile::Shared tile;
     typename Merger<Tile>::Shared merge;
   } shared;
+  read_parameters(p);
   i64 share;
   DecodeWork work = decode_work<Tile::kHeads>(p, kWaves * Tile::kKeys, share);
   const i32 used = splits_used(work.keys, share);

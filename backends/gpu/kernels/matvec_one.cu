@@ -29,10 +29,9 @@ class PlainOne {
   RB_DEVICE i32 staged_bytes() const {
     return trips() * kTrip * kCount * static_cast<i32>(sizeof(X));
   }
-  template <class Early, class Late>
-  RB_DEVICE float stage(const Early& early, const Late& late) const {
-    early();
-    late();
+  template <class Ask>
+  RB_DEVICE float stage(const Ask& ask) const {
+    ask(0);
     constexpr int kEach = kCount < 8 ? kCount : 8;
     constexpr int kRunParts = kEach < kPart ? 1 : kEach / kPart;
     // A part, or as much of it as a run has.
@@ -92,6 +91,9 @@ class PlainOne {
 
   RB_DEVICE static float bias(const MatvecOneParams&, const MatvecOnePart& part, i32 out) {
     return OneResult<X>::bias(part, out);
+  }
+  RB_DEVICE static float round(const MatvecOneParams&, float value) {
+    return OneResult<X>::round(value);
   }
   RB_DEVICE static void write(const MatvecOneParams&, void* y, i32 out, float value) {
     OneResult<X>::write(y, out, value);

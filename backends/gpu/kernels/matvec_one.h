@@ -10,9 +10,9 @@
 //   kThreads                       of a block
 //   kRing                          whether trips lie in a ring, else in registers
 //   Fetched                        what a lane holds of a row in a trip
-//   staged_bytes(), stage(early, late)  puts x into the block's dynamic shared memory; all threads.
-//                                  Calls early() before it waits for the kernel in front, with
-//                                  kRing, and late() when it has asked for x. Returns what results
+//   staged_bytes(), stage(ask)     puts x into the block's dynamic shared memory; all threads.
+//                                  Calls ask(0) before it waits for the kernel in front, with
+//                                  kRing, and ask(1) when it has asked for x. Returns what results
 //                                  are to be multiplied by
 //   fetch(to, row, trip, lane)     without kRing: reads a trip
 //   kTripBytes                     with it: what a row's trip takes there,
@@ -20,9 +20,12 @@
 //   take(to, from, lane)           and reads it
 //   multiply(rows, trip, lane, sums)  adds the products
 //   bias(p, part, out), residual(p, out)  what is added to results
+//   round(p, value)                what write() would leave of it
 //   write(p, y, out, value)        writes one
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/gates.h"
+#include "backends/gpu/kernels/matvec_heads.h"
+#include "backends/gpu/kernels/read_parameters.h"
 #include "backends/shared/matvec_params.h"
 
 namespace rbee {
@@ -67,27 +70,6 @@ class StagedX {
       load(p_.x, first, x);
       put_some(first, put, [&](int k, int i) { return x[k].value(i); });
     }
-  }
-
-  // The same of x or x * weight, which all threads have to multiply by what is returned: known
-  // only when all of x is, it would keep them waiting. meanwhile() asks for what may come behind x.
-  template <class Meanwhile, class Put>
-  RB_DEVICE float each_unscaled(const Meanwhile& meanwhile, const Put& put) {
-    const bool norm = p_.norm_weight != nullptr;
-    float squares = 0;
-    Some x;
-    load(p_.x, 0, x);
-    meanwhile();
-    for (i32 first = 0; first < runs_; first += kPass) {
-      if (first > 0) load(p_.x, first, x);
-      if (norm && first > 0) load(p_.norm_weight, first, weight_);
-      put_some(first, put, [&](int k, int i) {
-        const float value = x[k].value(i);
-        squares = fma(value, value, squares);
-        return norm ? value * weight_[k].value(i) : value;
-      });
-    }
-    return norm ? factor_of(squares) : 1.0f;
   }
 
  private:
@@ -244,6 +226,7 @@ class MatvecOne {
         ahead_(format_, p, wave_) {}
 
   RB_DEVICE void run() {
+    read_parameters(p_);
     const i32 of_block = kWaves / p_.split;
     const i32 begin = static_cast<i32>(block_x()) * of_block;
     mine_ = wave_ / p_.split;
@@ -256,15 +239,19 @@ class MatvecOne {
     // ends.
     constexpr i32 kEarly = 2;
     i32 asked = 0;
-    const auto ask_up_to = [&](i32 count) {
-      for (; asked < ahead_.trips() && asked < count; ++asked) ask_for_next();
-    };
-    const float factor =
-        format_.stage([&] { ask_up_to(kEarly); }, [&] { ask_up_to(ahead_.trips()); });
+    if (p_.append != 0) places_.ask(p_.heads);
+    const float factor = format_.stage([&](int turn) {
+      const i32 count = turn == 0 && ahead_.trips() > kEarly ? kEarly : ahead_.trips();
+#pragma unroll 1
+      for (; asked < count; ++asked) ask_for_next();
+      if (turn == 0 && p_.append != 0) places_.done(p_.heads);
+    });
     bool flip = false;
+#pragma unroll 1
     for (i32 first = begin; first < p_.groups; first += stride_) {
       const float residual = residual_of(first + mine_);
       float sums[kMatvecOuts] = {};
+#pragma unroll 1
       for (i32 trip = slice_; trip < trips_; trip += p_.split) {
         typename Format::Fetched now[kMatvecOuts];
         ahead_.take(format_, now, lane_);
@@ -280,20 +267,26 @@ class MatvecOne {
   static constexpr int kWaves = Format::kThreads / kWave;
   using Ahead = typename AheadOf<Format::kRing, Format>::type;
 
+  // The second row is `step` behind row `out`; of a gate it is the other part's.
   struct Place {
     MatvecOnePart part;
     i32 out;
+    i32 step;
   };
   // Of the group's first row. Parameters are not indexed at run time: compilers then lose sight of
   // what pointers are to device memory, and use slower loads.
   RB_DEVICE Place place_of(i32 group) const {
-    Place place{p_.parts[0], group};
+    Place place{p_.parts[0], group, 0};
     if (p_.gate != 0) return place;
 #pragma unroll
     for (int i = 1; i < kMatvecParts; ++i) {
       if (i < p_.part_count && group >= p_.parts[i].first_group) place.part = p_.parts[i];
     }
-    place.out = (group - place.part.first_group) * kMatvecOuts;
+    const HeadRows rows = p_.append != 0
+                              ? head_rows(p_.heads, place.part, group - place.part.first_group)
+                              : HeadRows{(group - place.part.first_group) * kMatvecOuts, 1};
+    place.out = rows.first;
+    place.step = rows.step;
     return place;
   }
 
@@ -305,8 +298,9 @@ class MatvecOne {
       rows_[1] = row_of(p_.parts[1], place.out);
       whole_end_ = p_.groups;
     } else {
-      rows_[1] = place.out + 1 < place.part.outs ? rows_[0] + p_.row_bytes : rows_[0];
-      whole_end_ = place.part.first_group + place.part.outs / kMatvecOuts;
+      const bool both = place.out + place.step < place.part.outs;
+      rows_[1] = both ? rows_[0] + place.step * p_.row_bytes : rows_[0];
+      whole_end_ = p_.append != 0 ? 0 : place.part.first_group + place.part.outs / kMatvecOuts;
     }
   }
 
@@ -362,6 +356,7 @@ class MatvecOne {
     const float other = shuffle_xor<kWave>(sum, kHalf);
     if (group >= p_.groups || lane_ % kHalf != 0) return;
     const Place place = place_of(group);
+    if (p_.append != 0) return append(place, row, sum, other);
     if (p_.gate == 0) {
       const i32 out = place.out + row;
       if (out >= place.part.outs) return;
@@ -375,10 +370,28 @@ class MatvecOne {
                      [&](auto act) { format_.write(p_, place.part.y, place.out, act(gate) * up); });
   }
 
+  // One of the group's results, `row`; `other` is the second's. Each is rounded as if it had been
+  // the result of an operation of its own.
+  RB_DEVICE void append(const Place& place, int row, float sum, float other) const {
+    const MatvecOnePart& part = place.part;
+    const i32 out = place.out + row * place.step, beside = place.out + (1 - row) * place.step;
+    float result = format_.round(p_, sum + format_.bias(p_, part, out));
+    const HeadTurn turn = places_.turn(p_.heads, part, place.out);
+    if (turn.sin != 0 || turn.cos != 1) {
+      other = format_.round(p_, other + format_.bias(p_, part, beside));
+      const float turned =
+          row == 0 ? result * turn.cos - other * turn.sin : other * turn.sin + result * turn.cos;
+      result = format_.round(p_, turned);
+    }
+    if (part.kind == 0) return format_.write(p_, part.y, out, result);
+    append_element(p_.heads, part.kind - 1, places_.slot(), out, result);
+  }
+
   const MatvecOneParams& p_;
   Format format_;
   int lane_, wave_, slice_;
   Ahead ahead_;
+  HeadPlaces places_;    // with append
   i32 mine_ = 0;         // the wave's among the block's groups
   i32 stride_ = 0;       // groups from one of a wave's to its next
   i32 trips_ = 0;        // of a row
@@ -394,6 +407,7 @@ struct OneResult {
   RB_DEVICE static float bias(const MatvecOnePart& part, i32 out) {
     return part.bias != nullptr ? load_value(static_cast<const T*>(part.bias)[out]) : 0.0f;
   }
+  RB_DEVICE static float round(float value) { return load_value(store_value<T>(value)); }
   RB_DEVICE static void write(void* y, i32 out, float value) {
     static_cast<T*>(y)[out] = store_value<T>(value);
   }

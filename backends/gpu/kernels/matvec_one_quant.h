@@ -3,6 +3,7 @@
 // integer dot products. A lane takes 32 codes of a row at a time, 16 of 8-bit formats.
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_one.h"
+#include "backends/gpu/kernels/matvec_one_x.h"
 #include "backends/gpu/kernels/packed_piece.h"
 #include "backends/shared/packed_weight.h"
 
@@ -43,11 +44,58 @@ class QuantOne {
   // The quants, and 16 bytes (OneGroup) for 32 of them.
   RB_DEVICE i32 staged_bytes() const { return trips() * kTrip * (kElements + kElements / 2); }
 
-  template <class Early, class Late>
-  RB_DEVICE float stage(const Early& early, const Late& late) const {
-    if (p_.x_type == 0) return stage_as<float>(early, late);
-    if (p_.x_type == 1) return stage_as<f16>(early, late);
-    return stage_as<bf16>(early, late);
+  // Rounds x, four lanes to a group: d = max |x| / 127.
+  template <class Ask>
+  RB_DEVICE float stage(const Ask& ask) const {
+    struct alignas(8) Quants {
+      u32 words[2];
+    };
+    const i32 runs = trips() * kTrip * kElements / kXRun;
+    XRuns<kWave, kThreads> x(p_, runs);
+#pragma unroll 1
+    for (int turn = 0; turn < 2; ++turn) {
+      if (turn == 1) {
+        if (kRing) wait_for_previous_kernel();
+        x.ask();
+      }
+      ask(turn);
+    }
+    const float factor = x.each([&](i32 run, const float(&values)[kXRun]) {
+      // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
+      u32 largest = 0;
+#pragma unroll
+      for (int i = 0; i < kXRun; ++i) {
+        largest = Max{}(largest, bits_of_float(values[i]) & 0x7fffffffu);
+      }
+      largest = wave_max<kWave, 4>(largest);
+      const float d = float_of_bits(largest) * (1.0f / 127.0f);
+      const float inverse = d >= 1e-37f ? fast_reciprocal(d) : 0.0f;
+      // Added, it leaves the nearest integer in the low bits.
+      constexpr float kRounds = 12582912.0f;  // 3 * 2^22
+      Quants quants;
+      i32 sum = 0;
+#pragma unroll
+      for (int w = 0; w < 2; ++w) {
+        u32 word = 0;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const u32 bits = bits_of_float(fma(values[4 * w + i], inverse, kRounds));
+          word |= (bits & 255u) << (8 * i);
+        }
+        sum = dot4(word, 0x01010101u, sum);
+        quants.words[w] = word;
+      }
+      const i32 half = sum + shuffle_xor<kWave>(sum, 1);
+      const i32 other = shuffle_xor<kWave>(half, 2);
+      if (run >= runs) return;
+      reinterpret_cast<Quants*>(staged())[2 * slot_of(run / 2) + run % 2] = quants;
+      if (run % 4 == 0) {
+        const float first = d * static_cast<float>(half), last = d * static_cast<float>(other);
+        groups()[run / 4] = OneGroup{d, d * static_cast<float>(half + other), {first, last}};
+      }
+    });
+    barrier();
+    return factor;
   }
 
   RB_DEVICE void fetch(Fetched& to, const u8* row, i32 trip, int lane) const {
@@ -102,6 +150,10 @@ class QuantOne {
     if (p.x_type == 1) return OneResult<f16>::bias(part, out);
     return OneResult<bf16>::bias(part, out);
   }
+  RB_DEVICE static float round(const MatvecOneParams& p, float value) {
+    if (p.x_type == 0) return value;
+    return p.x_type == 1 ? OneResult<f16>::round(value) : OneResult<bf16>::round(value);
+  }
   RB_DEVICE static void write(const MatvecOneParams& p, void* y, i32 out, float value) {
     if (p.x_type == 0) return OneResult<float>::write(y, out, value);
     if (p.x_type == 1) return OneResult<f16>::write(y, out, value);
@@ -115,7 +167,6 @@ class QuantOne {
 
  private:
   static constexpr int kSlots = kElements / 16;
-  static constexpr int kEach = 8;  // elements of x that a lane rounds at a time
 
   // Planes lie in a ring's place one after another. kWhole: all of the trip's pieces exist, else
   // what is behind the row's end becomes 0.
@@ -152,54 +203,6 @@ class QuantOne {
   RB_DEVICE static i32 slot_of(i32 sixteen) {
     const i32 piece = sixteen / kSlots;
     return (piece / kWave * kSlots + sixteen % kSlots) * kWave + piece % kWave;
-  }
-
-  // Rounds x, four lanes to a group: d = max |x| / 127.
-  template <class T, class Early, class Late>
-  RB_DEVICE float stage_as(const Early& early, const Late& late) const {
-    struct alignas(8) Quants {
-      u32 words[2];
-    };
-    const i32 runs = trips() * kTrip * kElements / kEach;
-    StagedX<T, kEach, kWave, kThreads> x(p_, runs);
-    early();
-    if (kRing) wait_for_previous_kernel();
-    const float factor = x.each_unscaled(late, [&](i32 run, const float(&values)[kEach]) {
-      // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
-      u32 largest = 0;
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        largest = Max{}(largest, bits_of_float(values[i]) & 0x7fffffffu);
-      }
-      largest = wave_max<kWave, 4>(largest);
-      const float d = float_of_bits(largest) * (1.0f / 127.0f);
-      const float inverse = d >= 1e-37f ? fast_reciprocal(d) : 0.0f;
-      // Added, it leaves the nearest integer in the low bits.
-      constexpr float kRounds = 12582912.0f;  // 3 * 2^22
-      Quants quants;
-      i32 sum = 0;
-#pragma unroll
-      for (int w = 0; w < 2; ++w) {
-        u32 word = 0;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const u32 bits = bits_of_float(fma(values[4 * w + i], inverse, kRounds));
-          word |= (bits & 255u) << (8 * i);
-        }
-        sum = dot4(word, 0x01010101u, sum);
-        quants.words[w] = word;
-      }
-      const i32 half = sum + shuffle_xor<kWave>(sum, 1);
-      const i32 other = shuffle_xor<kWave>(half, 2);
-      if (run >= runs) return;
-      reinterpret_cast<Quants*>(staged())[2 * slot_of(run / 2) + run % 2] = quants;
-      if (run % 4 == 0) {
-        const float first = d * static_cast<float>(half), last = d * static_cast<float>(other);
-        groups()[run / 4] = OneGroup{d, d * static_cast<float>(half + other), {first, last}};
-      }
-    });
-    barrier();
-    return factor;
   }
 
   RB_DEVICE static float add(const Piece& from, const PackedScale& scale, const u32 (&x)[kWords],

@@ -172,14 +172,16 @@ void start(const FusedLinearArgs& args, DType weight, MatvecOneParams params, bo
           .shared_bytes = static_cast<uint32_t>(shared_bytes),
           // A plain product's weight may be any tensor, also one that is still being written.
           .reads_ahead = !ring   ? ReadsAhead::nothing
-                         : fused ? ReadsAhead::weights
+                         : fused ? ReadsAhead::constants
                                  : ReadsAhead::anything,
-          .writes_weights = !fused},
+          .writes_constants = !fused},
          params);
 }
 
-// The parts with weights of one type, in launches of at most kMatvecParts.
-void run_type(const FusedLinearArgs& args, DType weight, bool fused, Stream& stream) {
+// The parts with weights of one type, in launches of at most kMatvecParts. `heads`: what becomes of
+// queries, keys and values; null: results go to their parts' y.
+void run_type(const FusedLinearArgs& args, DType weight, bool fused,
+              const shared::MatvecHeads* heads, Stream& stream) {
   const int64_t in = args.x.size(1);
   MatvecOneParams params{};
   params.x = args.x.data;
@@ -191,7 +193,12 @@ void run_type(const FusedLinearArgs& args, DType weight, bool fused, Stream& str
   params.gate = args.gated ? 1 + static_cast<int32_t>(args.gate) : 0;
   params.x_type = x_type(args.x.dtype);
   set_layout(weight, in, params);
-  for (const LinearPart& part : args.parts) {
+  if (heads != nullptr) {
+    params.append = 1;
+    params.heads = *heads;
+  }
+  for (size_t i = 0; i < args.parts.size(); ++i) {
+    const LinearPart& part = args.parts[i];
     const auto outs = static_cast<int32_t>(part.weight.size(0));
     if (part.weight.dtype != weight || outs == 0) continue;
     if (params.part_count == shared::kMatvecParts) {
@@ -203,34 +210,43 @@ void run_type(const FusedLinearArgs& args, DType weight, bool fused, Stream& str
                                          .bias = part.bias.data,
                                          .y = part.y.data,
                                          .outs = outs,
-                                         .first_group = params.groups};
+                                         .first_group = params.groups,
+                                         .kind = static_cast<int32_t>(i)};
     params.groups += (outs + shared::kMatvecOuts - 1) / shared::kMatvecOuts;
   }
   if (args.gated) params.groups = params.parts[0].outs;
   start(args, weight, params, fused, stream);
 }
 
-void run_types(const FusedLinearArgs& args, bool fused, Stream& stream) {
+void run_types(const FusedLinearArgs& args, bool fused, const shared::MatvecHeads* heads,
+               Stream& stream) {
   for (size_t i = 0; i < args.parts.size(); ++i) {
     const DType weight = args.parts[i].weight.dtype;
     const auto earlier = args.parts.first(i);
     const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
       return part.weight.dtype == weight;
     });
-    if (!done) run_type(args, weight, fused, stream);
+    if (!done) run_type(args, weight, fused, heads, stream);
   }
 }
 
 void run_fused(const FusedLinearArgs& args, Stream& stream) {
-  run_types(args, true, stream);
+  run_types(args, true, nullptr, stream);
 }
 
 void run(const LinearArgs& args, Stream& stream) {
   const FusedLinearArgs fused{.x = args.x, .norm_weight = {}, .residual = {}, .parts = args.parts};
-  run_types(fused, false, stream);
+  run_types(fused, false, nullptr, stream);
 }
 
 }  // namespace
+
+const char* refuse_one_row(const FusedLinearArgs& args) {
+  return refuse_fused(args);
+}
+void run_one_row(const FusedLinearArgs& args, const shared::MatvecHeads& heads, Stream& stream) {
+  run_types(args, true, &heads, stream);
+}
 
 const Impl<LinearArgs> linear_one{"gpu_one", refuse, run};
 const Impl<FusedLinearArgs> fused_linear_one{"gpu_one", refuse_fused, run_fused};

@@ -2,6 +2,7 @@
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/impl.h"
+#include "backends/shared/matvec_params.h"
 
 namespace rbee::gpu {
 
@@ -10,5 +11,9 @@ namespace rbee::gpu {
 // (kPlainTrip, kPackedTrip). All parts with weights of one type go in one launch.
 extern const Impl<LinearArgs> linear_one;  // of the largest weights only
 extern const Impl<FusedLinearArgs> fused_linear_one;
+
+// fused_linear_one for parts that are queries, keys and values, in this order; only queries have y.
+const char* refuse_one_row(const FusedLinearArgs& args);
+void run_one_row(const FusedLinearArgs& args, const shared::MatvecHeads& heads, Stream& stream);
 
 }  // namespace rbee::gpu

@@ -34,17 +34,6 @@ int64_t run_length(DType dtype, std::initializer_list<const View*> views) {
   return all ? each : 1;
 }
 
-shared::RopeTables tables_of(const View& cos, const View& sin, RopeLayout layout) {
-  return {.cos = cos.as<const float>(),
-          .sin = sin.as<const float>(),
-          .cos_row = cos.stride(0),
-          .cos_step = cos.stride(1),
-          .sin_row = sin.stride(0),
-          .sin_step = sin.stride(1),
-          .pairs = static_cast<int32_t>(cos.size(1)),
-          .interleaved = layout == RopeLayout::interleaved};
-}
-
 // Threads for a head of so many runs, of which a rotation takes two at once.
 uint32_t lane_bits(int64_t head_dim, int64_t pairs, int64_t each) {
   const auto steps = static_cast<uint64_t>(std::max<int64_t>((head_dim - pairs) / each, 1));
@@ -64,7 +53,7 @@ void start(Stream& stream, const char* op, DType dtype, int64_t each, const Para
           .kernel = KernelName(op, dtype, each > 1 ? "packed" : ""),
           .grid = {.x = blocks_for(params.rows << params.lane_bits, kThreads)},
           .threads = kThreads,
-          .writes_weights = false},
+          .writes_constants = false},
          params);
 }
 
@@ -75,7 +64,7 @@ void run_rope(const RopeArgs& args, Stream& stream) {
   shared::RopeParams params{.x = x.data,
                             .y = args.y.data,
                             .positions = args.positions.as<const int32_t>(),
-                            .tables = tables_of(args.cos, args.sin, args.layout),
+                            .tables = rope_tables(args.cos, args.sin, args.layout),
                             .x_strides = {},
                             .y_strides = {},
                             .position_strides = {},
@@ -88,19 +77,6 @@ void run_rope(const RopeArgs& args, Stream& stream) {
   copy_strides(params.y_strides, args.y);
   copy_strides(params.position_strides, args.positions);
   start(stream, "rope", x.dtype, each, params);
-}
-
-uint32_t cache_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::bf16:
-      return 2;
-    default:
-      return 3;
-  }
 }
 
 // What kv_append and rope_append share; `heads` of q.
@@ -124,7 +100,7 @@ shared::AppendParams append_params(const KvAppendArgs& args, int64_t heads) {
   params.kv_heads = static_cast<int32_t>(kv_heads);
   params.head_dim = static_cast<int32_t>(args.k.size(2));
   params.block_size = static_cast<int32_t>(args.k_cache.size(2));
-  params.cache_to = cache_type(args.k_cache.dtype);
+  params.cache_to = rope_cache_type(args.k_cache.dtype);
   return params;
 }
 
@@ -139,7 +115,7 @@ void start_pages(Stream& stream, const char* op, DType dtype, const shared::Appe
           .grid = {.x = blocks_for(params.rows * shared::kPageGroup, kThreads),
                    .y = static_cast<uint32_t>(params.head_dim / shared::kPageGroup)},
           .threads = kThreads,
-          .writes_weights = false},
+          .writes_constants = false},
          params);
 }
 
@@ -162,7 +138,7 @@ void run_rope_append(const RopeAppendArgs& args, Stream& stream) {
   params.q_out = args.q_out.data;
   params.positions = args.positions.as<const int32_t>();
   params.positions_step = args.positions.stride(0);
-  params.tables = tables_of(args.cos, args.sin, args.layout);
+  params.tables = rope_tables(args.cos, args.sin, args.layout);
   copy_strides(params.q_strides, args.q);
   copy_strides(params.q_out_strides, args.q_out);
   if (args.k_cache.dtype == DType::q8_0) {
@@ -175,6 +151,30 @@ void run_rope_append(const RopeAppendArgs& args, Stream& stream) {
 }
 
 }  // namespace
+
+shared::RopeTables rope_tables(const View& cos, const View& sin, RopeLayout layout) {
+  return {.cos = cos.as<const float>(),
+          .sin = sin.as<const float>(),
+          .cos_row = cos.stride(0),
+          .cos_step = cos.stride(1),
+          .sin_row = sin.stride(0),
+          .sin_step = sin.stride(1),
+          .pairs = static_cast<int32_t>(cos.size(1)),
+          .interleaved = layout == RopeLayout::interleaved};
+}
+
+uint32_t rope_cache_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return 0;
+    case DType::f16:
+      return 1;
+    case DType::bf16:
+      return 2;
+    default:
+      return 3;
+  }
+}
 
 const Impl<RopeArgs> rope{"gpu", never_refuse, run_rope};
 const Impl<KvAppendArgs> kv_append{"gpu", never_refuse, run_kv_append};

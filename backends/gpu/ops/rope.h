@@ -2,6 +2,7 @@
 
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"
+#include "backends/shared/rope_params.h"
 
 namespace rbee::gpu {
 
@@ -9,5 +10,9 @@ namespace rbee::gpu {
 extern const Impl<RopeArgs> rope;
 extern const Impl<KvAppendArgs> kv_append;
 extern const Impl<RopeAppendArgs> rope_append;
+
+shared::RopeTables rope_tables(const View& cos, const View& sin, RopeLayout layout);
+// AppendParams::cache_to of a plain cache.
+uint32_t rope_cache_type(DType dtype);
 
 }  // namespace rbee::gpu

@@ -103,6 +103,7 @@ TEST(CpuDevice, EverySlotIsFilled) {
       !t.paged_attention.empty(),
       !t.kv_append.empty(),
       !t.rope_append.empty(),
+      !t.qkv_append.empty(),
       !t.random.empty(),
       t.plan_packing != nullptr,
   };

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "backends/api/args_attention.h"
+#include "backends/api/impl.h"
+
+namespace rbee::gpu {
+
+// One token; heads of an even number of elements, caches of f32, f16, bf16 or f8e4m3.
+extern const Impl<QkvAppendArgs> qkv_append_one;
+
+}  // namespace rbee::gpu
