@@ -107,5 +107,19 @@ RB_DEVICE void load_anyway(u32 (&words)[kWords]) {
 #endif
 }
 
+// A launch leaves a kernel's parameters in memory: asked for before it waits for the kernel in
+// front, they are there behind the wait.
+template <class Params>
+RB_DEVICE void read_parameters([[maybe_unused]] const Params& params) {
+#if defined(__CUDACC__)
+  constexpr unsigned kLine = 64;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&params);
+#pragma unroll
+  for (unsigned at = 0; at < sizeof(Params); at += kLine) {
+    asm volatile("" ::"r"(*reinterpret_cast<const unsigned*>(bytes + at)));
+  }
+#endif
+}
+
 }  // namespace gpu
 }  // namespace rbee

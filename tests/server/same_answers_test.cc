@@ -63,7 +63,7 @@ Asked chat(json content, json more = json::object()) {
 
 // All of them at once.
 std::vector<json> answers(const WorkerKind& kind, Words flags, const std::vector<Asked>& asked) {
-  flags.insert(flags.end(), {"--port", "0", "--dtype", "f32"});
+  flags.insert(flags.end(), {"--port", "0", "--dtype", "f32", "--cache-type", "f32"});
   flags.insert(flags.end(), kind.flags.begin(), kind.flags.end());
   Process worker(kind.program, flags, kind.environment);
   const uint16_t port = worker.port();

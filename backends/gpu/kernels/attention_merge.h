@@ -6,7 +6,6 @@
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_decode.h"
 #include "backends/gpu/kernels/attention_softmax.h"
-#include "backends/gpu/kernels/read_parameters.h"
 
 namespace rbee {
 namespace gpu {

@@ -25,7 +25,6 @@
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/gates.h"
 #include "backends/gpu/kernels/matvec_heads.h"
-#include "backends/gpu/kernels/read_parameters.h"
 #include "backends/shared/matvec_params.h"
 
 namespace rbee {
