@@ -42,7 +42,10 @@ CachingAllocator::~CachingAllocator() {
 }
 
 void* CachingAllocator::take_pages(size_t bytes) {
-  return bytes > kLargestInRegion ? map_pages(bytes) : regions_.allocate(bytes);
+  if (bytes <= kLargestInRegion) return regions_.allocate(bytes);
+  void* data = map_pages(bytes);
+  if (data != nullptr) want_huge_pages(data, bytes);
+  return data;
 }
 
 void CachingAllocator::give_pages(void* data, size_t bytes) noexcept {

@@ -38,8 +38,8 @@ class CachingAllocator {
   // Small sizes: four classes for each power of two from 64 bytes to kLargestSmall.
   static constexpr size_t kLargestSmall = size_t{1} << 16;
   static constexpr int kClasses = 4 * 10 + 1;
-  // Larger pieces have pages of their own: what of them is not a whole huge page is little.
-  static constexpr size_t kLargestInRegion = RegionHeap::kRegion / 2;
+  // Larger pieces have huge pages of their own.
+  static constexpr size_t kLargestInRegion = kHugePage;
 
   void* take_pages(size_t bytes);  // null where there are none
   void give_pages(void* data, size_t bytes) noexcept;

@@ -37,8 +37,14 @@ void* map_pages(size_t bytes, size_t alignment) {
   const auto skip = static_cast<size_t>(data - start);
   if (skip > 0) munmap(start, skip);
   if (slack > skip) munmap(data + bytes, slack - skip);
-  madvise(data, bytes, MADV_HUGEPAGE);  // a refusal only costs speed
   return data;
+}
+
+void want_huge_pages(void* data, size_t bytes) {
+  auto* begin = static_cast<std::byte*>(data);
+  std::byte* first = rounded_down(begin, kHugePage);
+  std::byte* last = rounded_up(begin + bytes, kHugePage);
+  madvise(first, static_cast<size_t>(last - first), MADV_HUGEPAGE);  // a refusal only costs speed
 }
 
 bool RegionHeap::together(const std::byte* a, const std::byte* b) {

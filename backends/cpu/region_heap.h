@@ -1,6 +1,6 @@
 #pragma once
-// Memory of middling size out of regions of huge pages, so that the weights of a small model, read
-// from end to end for each token, need few entries of the processor's page tables.
+// Memory of middling size, side by side in regions, so that the weights of a small model, read from
+// end to end for each token, can lie in huge pages.
 
 #include <cstddef>
 #include <map>
@@ -10,9 +10,13 @@ namespace rbee::cpu {
 inline constexpr size_t kPage = 4096;
 inline constexpr size_t kHugePage = size_t{2} << 20;
 
-// Zeroed pages from the system, huge ones where it has them, at a multiple of `alignment` (a power
-// of two, kHugePage at least); null where there are none.
+// Zeroed pages from the system, from kHugePage on at a multiple of `alignment` (a power of two,
+// kHugePage at least); null where there are none.
 void* map_pages(size_t bytes, size_t alignment = kHugePage);
+
+// Asks for huge pages for everything of which these bytes are a part, before they are written: what
+// is written bit by bit, as caches are, would have all of its memory at once.
+void want_huge_pages(void* data, size_t bytes);
 
 // Not for several threads at once. What is in use when it is destroyed stays.
 class RegionHeap {

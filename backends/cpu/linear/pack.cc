@@ -4,12 +4,16 @@
 #include <cstring>
 
 #include "backends/cpu/linear/panel.h"
+#include "backends/cpu/region_heap.h"
 #include "backends/cpu/thread_pool.h"
 #include "backends/shared/quant_blocks.h"
 #include "rbee/core/error.h"
 
 namespace rbee::cpu {
 namespace {
+
+// Packed weights of this many bytes ask for huge pages; smaller ones lie in the heap.
+constexpr int64_t kHugeFrom = 64 * 1024;
 
 // The quants of one group of one row, not negative: word s is step s.
 union Quants {
@@ -308,6 +312,7 @@ void pack_panels(const View& weight, std::byte* packed) {
   RB_ASSERT(type.pack != nullptr);
   const int64_t bytes = panel_bytes(weight.dtype, weight.size(1));
   const int64_t panels = (weight.size(0) + kPanelRows - 1) / kPanelRows;
+  if (panels * bytes >= kHugeFrom) want_huge_pages(packed, static_cast<size_t>(panels * bytes));
   ThreadPool::shared().parallel_for(panels, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t p = begin; p < end; ++p) type.pack(weight, p, packed + p * bytes);
   });
