@@ -46,5 +46,32 @@ struct GemmParams {
   i64 y_row;   // elements between rows of y
 };
 
+// x in f32 as terms of 16 bits, (terms, rows, depth), for products on tensor cores:
+//   x[row] = scales[row] * sum over t of terms[t][row] * step^t
+// Three terms of bf16, with step 1 and scales of 1, are all of x. Two of f16, with step 2^-11, keep
+// 24 bits of each element, and more than f32 has beside the row's largest.
+enum { kSplitThreads = 256, kF16Terms = 2, kBf16Terms = 3 };
+struct SplitXParams {
+  const float* x;  // (rows, depth), rows begin on multiples of 16 bytes
+  void* terms;
+  float* scales;
+  i64 rows, depth;
+};
+
+// y[row] = scales[row / each] * sum over t of products[t][row] * step^t + bias of the row's expert.
+enum { kJoinThreads = 256, kJoinEach = 4 };  // a block's threads, and outs of a thread
+struct JoinTermsParams {
+  const float* products;  // (terms, rows, outs)
+  const float* scales;
+  const float* bias;   // (experts, outs); null: none
+  const i32* experts;  // (rows); null: the first's
+  float* y;
+  i64 rows;
+  i64 y_row;  // elements between rows of y
+  i32 outs, terms;
+  i32 each;  // rows of a row of x
+  float step;
+};
+
 }  // namespace shared
 }  // namespace rbee

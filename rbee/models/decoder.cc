@@ -117,7 +117,7 @@ Tensor Decoder::states(const ForwardBatch& batch, nn::KvCache& cache) const {
 
 Tensor Decoder::forward(const ForwardBatch& batch, nn::KvCache& cache) const {
   // In f32 whatever the activations are: rounded logits would tie.
-  Tensor raw = output_(cast(states(batch, cache), DType::f32), batch.lora.take(batch.logit_rows));
+  Tensor raw = output_.in_f32(states(batch, cache), batch.lora.take(batch.logit_rows));
   if (logit_scale_ != 1) raw = affine(raw, logit_scale_, 0);
   if (logit_softcap_ == 0) return raw;
   const double cap = logit_softcap_;

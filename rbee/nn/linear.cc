@@ -38,6 +38,12 @@ Tensor Linear::operator()(const Tensor& x, const LoraRows& rows) const {
   return added.defined() ? y + added : y;
 }
 
+Tensor Linear::in_f32(const Tensor& x, const LoraRows& rows) const {
+  const Tensor wide = cast(x, DType::f32), added = change(wide, rows);
+  const Tensor y = linear(wide, weights_.weight, weights_.bias, x.dtype());
+  return added.defined() ? y + added : y;
+}
+
 Tensor Linear::over_last(const Tensor& x) const {
   const int64_t in = x.dim(-1);
   Shape shape = x.shape();

@@ -35,6 +35,8 @@ class Linear {
   Tensor operator()(const Tensor& x) const { return linear(x, weights_.weight, weights_.bias); }
   // The same with what the rows' adapters add.
   Tensor operator()(const Tensor& x, const LoraRows& rows) const;
+  // The same in f32 whatever x's type.
+  Tensor in_f32(const Tensor& x, const LoraRows& rows) const;
   // What they add; undefined where they add nothing.
   Tensor change(const Tensor& x, const LoraRows& rows) const;
   // The same over the last axis: x (..., in), any strides, to (..., out).

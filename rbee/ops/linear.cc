@@ -105,12 +105,15 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* 
   return results;
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType may_round_to) {
   check_linear_input("linear", x);
+  check(may_round_to == DType::f32 || may_round_to == DType::f16 || may_round_to == DType::bf16,
+        "linear", "x may round to ", may_round_to, ", wanted f32, f16 or bf16");
   check_linear_weights("linear", x, {.weight = weight, .bias = bias});
   Tensor y = empty({x.dim(0), weight.dim(0)}, x.dtype(), x.device());
   const LinearPart part{.weight = weight.view(), .bias = view_or_absent(bias), .y = y.view()};
-  run("linear", kernels(x).linear, LinearArgs{.x = x.view(), .parts = {&part, 1}}, x.stream());
+  const LinearArgs args{.x = x.view(), .parts = {&part, 1}, .may_round_to = may_round_to};
+  run("linear", kernels(x).linear, args, x.stream());
   return y;
 }
 

@@ -13,7 +13,9 @@ namespace rbee {
 // y = x * weight^T + bias
 //   x: (rows, in) f32, f16 or bf16, contiguous   weight: (out, in) any dtype, plain or packed
 //   bias: (out), x's dtype, or undefined         y: (rows, out), x's dtype
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+// x in f32 may be rounded to `may_round_to`, f16 or bf16, where it was cast from that; f32: no.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              DType may_round_to = DType::f32);
 
 struct LinearWeights {
   Tensor weight;  // (out, in)

@@ -209,6 +209,34 @@ TEST_P(LtProductsTest, ComputesLinearLayersWithBiasAndResidual) {
   }
 }
 
+// x is not rounded to what the weight has, and what was cut to 16 bits keeps its products' f32.
+TEST_P(LtProductsTest, TakesOperandsOfOneTypeAndWritesF32) {
+  constexpr int64_t kRows = 9, kDepth = 8, kOuts = 4;
+  const auto flat = [](View view, int64_t lines) {
+    view.rank = 2;
+    view.sizes[0] = lines;
+    view.sizes[1] = view.strides[0] = view.sizes[3];
+    view.strides[1] = 1;
+    return view;
+  };
+  const Matrix<f16> x = rows<f16>(1, 1, kRows, kDepth), weight = rows<f16>(1, 1, kOuts, kDepth);
+  const Matrix<float> wide = rows<float>(1, 1, kRows, kDepth);
+  const Matrix<float> y = rows<float>(1, 1, kRows, kOuts);
+  const LinearPart part{.weight = flat(weight.view, kOuts), .bias = {}, .y = flat(y.view, kRows)};
+  EXPECT_STREQ(gpu::refuse_lt_linear(library(), {.x = flat(wide.view, kRows), .parts = {&part, 1}}),
+               "takes operands of one type");
+  const LinearArgs args{.x = flat(x.view, kRows), .parts = {&part, 1}};
+  ASSERT_STREQ(gpu::refuse_lt_linear(library(), args), nullptr);
+  gpu::run_lt_linear(library(), args, device_.default_stream());
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t out = 0; out < kOuts; ++out) {
+      double sum = 0;
+      for (int64_t k = 0; k < kDepth; ++k) sum += x.at(0, 0, row, k) * weight.at(0, 0, out, k);
+      ASSERT_EQ(y.at(0, 0, row, out), sum) << row << ' ' << out;
+    }
+  }
+}
+
 TEST_P(LtProductsTest, SaysThatTheLibraryIsMissing) {
   setenv(lt_vendor().override_variable, "/nowhere/liblt.so", 1);
   const gpu::LtLibrary missing(lt_vendor());

@@ -1,7 +1,7 @@
 // Attention with heads too wide for tiles in registers, as in the middle of an image model's
 // autoencoder: two products and a softmax, some queries at a time so that their scores take little
-// memory. Queries and weights go through f32, which the products round to the operands' type, so
-// that scores are kept as they were summed.
+// memory. Queries and weights go through f32, which the products may round to the operands' type,
+// so that scores are kept as they were summed.
 #include <algorithm>
 
 #include "backends/api/kernel_table.h"
@@ -93,7 +93,8 @@ class WideHeads {
   }
   void multiply(const View& x, const View& weight, const View& y) {
     const LinearPart part{.weight = weight, .bias = {}, .y = y};
-    run_first(kernels_.linear, LinearArgs{.x = x, .parts = {&part, 1}}, stream_);
+    const LinearArgs args{.x = x, .parts = {&part, 1}, .may_round_to = weight.dtype};
+    run_first(kernels_.linear, args, stream_);
   }
   void attend_rows(const View& q, const View& keys, const View& values, const View& y) {
     const int64_t rows = q.size(0);

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "backends/gpu/ops/experts.h"
 #include "backends/gpu/ops/linear_slabs.h"
 #include "backends/gpu/ops/pack_weight.h"
-#include "backends/gpu/ops/rounded_input.h"
+#include "backends/gpu/ops/product_input.h"
 #include "backends/gpu/rows.h"
 
 namespace rbee::gpu {
@@ -15,6 +16,8 @@ namespace {
 // Of converted weights, or one expert's where that is more. Twice what one matrix gets: an expert
 // has few rows, and the tiles of all experts of a slab together fill the device.
 constexpr int64_t kExpertSlabBytes = 2 * kSlabBytes;
+// Of the products of terms at a time; beyond, the weights of many experts are read again.
+constexpr int64_t kProductBytes = int64_t{256} << 20;
 
 int64_t matrix_bytes(const View& weight) {
   return weight.size(1) * weight.size(2) * 2;
@@ -46,6 +49,16 @@ View as_matrix(const View& weight) {
   return matrix;
 }
 
+ProductKind kind_of(const ExpertLinearArgs& args, const ExpertPart& part) {
+  return product_kind(args.x.dtype, part.weight.dtype, DType::f32);
+}
+
+// Of the products of x's terms.
+size_t term_bytes(const ExpertLinearArgs& args, const ExpertPart& part) {
+  return static_cast<size_t>(SplitInput::count(kind_of(args, part).type) * part.y.numel()) *
+         sizeof(float);
+}
+
 // More tiles than these choices can have: each expert may have one that is not full.
 int64_t most_tiles(const ExpertTile& tile, int64_t choices, int64_t experts, int64_t outs) {
   return (choices / shared::kExpertRows + experts) * ((outs + tile.outs - 1) / tile.outs);
@@ -54,7 +67,7 @@ int64_t most_tiles(const ExpertTile& tile, int64_t choices, int64_t experts, int
 const char* refuse_part(const View& x, const ExpertPart& part) {
   const View& weight = part.weight;
   if (weight.dtype == DType::f32 || weight.dtype == DType::f64) return "would round the weight";
-  if (half_width(weight.dtype) && product_type(x.dtype, weight.dtype) != weight.dtype) {
+  if (half_width(weight.dtype) && x.dtype != weight.dtype && x.dtype != DType::f32) {
     return "takes operands of one type";
   }
   if (weight.packing != 0 && weight.packing != kPlanesPacking) return "packed in another way";
@@ -66,17 +79,38 @@ const char* refuse_part(const View& x, const ExpertPart& part) {
   return nullptr;
 }
 
+// A slab's products with x, or with each of x's terms, whose results lie one after another.
+void launch_slab(const ExpertTile& tile, shared::ExpertGemmParams params, DType type,
+                 int64_t x_elements, int terms, Stream& stream) {
+  const int64_t tiles = most_tiles(tile, params.choices, params.count, params.outs);
+  for (int term = 0; term < terms; ++term) {
+    launch(stream,
+           {.op = "expert_linear",
+            .family = "expert_gemm",
+            .kernel = KernelName("expert_gemm", type),
+            .grid = {.x = static_cast<uint32_t>(tiles)},
+            .threads = tile.threads,
+            .shared_bytes = tile.shared_bytes},
+           params);
+    params.x = static_cast<const std::byte*>(params.x) + x_elements * 2;
+    params.y = static_cast<float*>(params.y) + int64_t{params.choices} * params.outs;
+  }
+}
+
 void run_part(const ExpertTile& tile, const ExpertLinearArgs& args, const ExpertPart& part,
-              const ExpertGroups& groups, RoundedInput& inputs, void* memory, Stream& stream) {
+              const ExpertGroups& groups, ProductInput& input, void* memory, Stream& stream) {
   const View weight = as_matrix(part.weight);
-  const DType type = product_type(args.x.dtype, weight.dtype);
+  const ProductKind kind = kind_of(args, part);
   const int64_t experts = part.weight.size(0), outs = part.weight.size(1);
   const bool slabs = converted(part.weight);
   const int64_t each = slabs ? slab_experts(part.weight) : experts;
-  shared::ExpertGemmParams params{.x = inputs.as(type),
+  const int terms = kind.split ? SplitInput::count(kind.type) : 1;
+  const Scratch products(stream, kind.split ? term_bytes(args, part) : 0);
+  const View x = kind.split ? input.split(kind.type).terms() : input.rounded(kind.type);
+  shared::ExpertGemmParams params{.x = x.data,
                                   .weight = weight.data,
-                                  .bias = part.bias.data,
-                                  .y = part.y.data,
+                                  .bias = kind.split ? nullptr : part.bias.data,
+                                  .y = kind.split ? products.as<void>() : part.y.data,
                                   .order = groups.params().order,
                                   .starts = groups.params().starts,
                                   .tiles = groups.params().tiles,
@@ -94,18 +128,46 @@ void run_part(const ExpertTile& tile, const ExpertLinearArgs& args, const Expert
     params.first = static_cast<int32_t>(first);
     params.count = static_cast<int32_t>(count);
     if (slabs) {
-      params.weight = slab_of(weight, first * outs, count * outs, type, memory, stream).data;
+      params.weight = slab_of(weight, first * outs, count * outs, kind.type, memory, stream).data;
     }
-    const int64_t tiles = most_tiles(tile, params.choices, count, outs);
-    launch(stream,
-           {.op = "expert_linear",
-            .family = "expert_gemm",
-            .kernel = KernelName("expert_gemm", type),
-            .grid = {.x = static_cast<uint32_t>(tiles)},
-            .threads = tile.threads,
-            .shared_bytes = tile.shared_bytes},
-           params);
+    launch_slab(tile, params, kind.type, args.x.numel(), terms, stream);
   }
+  if (kind.split) {
+    input.split(kind.type).join({.products = products.as<const float>(),
+                                 .bias = part.bias,
+                                 .experts = args.ids,
+                                 .y = part.y,
+                                 .each = choices_of_row(args)});
+  }
+}
+
+void run_tokens(const ExpertTile& tile, const ExpertLinearArgs& args, void* memory,
+                Stream& stream) {
+  const ExpertGroups groups(args, stream);
+  ProductInput input("expert_linear", args.x, stream);
+  for (const ExpertPart& part : args.parts) {
+    run_part(tile, args, part, groups, input, memory, stream);
+  }
+}
+
+// Tokens whose terms' products fit into kProductBytes; at least one.
+int64_t most_tokens(const ExpertLinearArgs& args) {
+  const int64_t tokens = args.ids.size(0);
+  int64_t most = tokens;
+  for (const ExpertPart& part : args.parts) {
+    if (!kind_of(args, part).split) continue;
+    const int64_t each =
+        std::max<int64_t>(static_cast<int64_t>(term_bytes(args, part)) / tokens, 1);
+    most = std::min(most, std::max<int64_t>(kProductBytes / each, 1));
+  }
+  return most;
+}
+
+// Rows of a contiguous view along its first axis.
+View rows_of(View view, int64_t first, int64_t count) {
+  view.data = view.as<std::byte>() + first * view.stride(0) * info(view.dtype).block_bytes;
+  view.sizes[0] = count;
+  return view;
 }
 
 }  // namespace
@@ -134,10 +196,17 @@ void run_expert_tensor(const ExpertTile& tile, const ExpertLinearArgs& args, Str
     }
   }
   const Scratch memory(stream, static_cast<size_t>(slab));
-  const ExpertGroups groups(args, stream);
-  RoundedInput inputs(args.x, stream);
-  for (const ExpertPart& part : args.parts) {
-    run_part(tile, args, part, groups, inputs, memory.as<void>(), stream);
+  const int64_t tokens = args.ids.size(0), most = most_tokens(args);
+  const int64_t x_rows = args.x.size(0) / tokens, chosen = args.ids.size(1);
+  for (int64_t first = 0; first < tokens; first += most) {
+    const int64_t count = std::min(most, tokens - first);
+    ExpertLinearArgs some = args;
+    some.x = rows_of(args.x, first * x_rows, count * x_rows);
+    some.ids = rows_of(args.ids, first, count);
+    std::vector<ExpertPart> parts(args.parts.begin(), args.parts.end());
+    for (ExpertPart& part : parts) part.y = rows_of(part.y, first * chosen, count * chosen);
+    some.parts = parts;
+    run_tokens(tile, some, memory.as<void>(), stream);
   }
 }
 

@@ -1,7 +1,8 @@
 #pragma once
-// Linear layers of many rows on weights of another type than the product's, packed ones and f8: a
-// slab of the weight, kSlabBytes at most, is converted and multiplied as any weight, then the next.
-// That costs less than converting operands on their way into a product's tiles again and again.
+// Linear layers of many rows on weights of another type than x. Packed ones and f8: a slab of the
+// weight, kSlabBytes at most, is converted and multiplied as any weight, then the next. That costs
+// less than converting operands on their way into a product's tiles again and again. x in f32 is
+// multiplied by 16-bit weights in terms (SplitInput).
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/impl.h"
@@ -22,7 +23,8 @@ struct SlabProducts {
   const Impl<LinearArgs>& kernel;
 };
 
-// Null for more than 8 rows, f16 or bf16 products, and a weight of another type, else why not.
+// Null for more than 8 rows and weights that 16 bits hold, or f32 beside such under x in f32, at
+// least one of another type than x; else why not.
 const char* refuse_linear_slabs(const LinearArgs& args);
 void run_linear_slabs(const SlabProducts& products, const LinearArgs& args, Stream& stream);
 

@@ -4,9 +4,10 @@
 #include <limits>
 #include <optional>
 
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/elementwise.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/matmul.h"
-#include "backends/gpu/ops/rounded_input.h"
 
 namespace rbee::gpu {
 namespace {
@@ -19,8 +20,8 @@ bool product_dtype(DType dtype) {
 }
 
 // A row-major matrix is its transpose in columns: y^T = weight * x^T + residual^T.
-bool run_part(LtLibrary& library, const View& x, RoundedInput& inputs, const LinearPart& part,
-              const View& residual, Stream& stream) {
+bool run_part(LtLibrary& library, const View& x, const LinearPart& part, const View& residual,
+              Stream& stream) {
   const View& weight = part.weight;
   const int64_t rows = x.size(0), outs = weight.size(0), depth = x.size(1);
   return library.run({.type = weight.dtype,
@@ -33,11 +34,25 @@ bool run_part(LtLibrary& library, const View& x, RoundedInput& inputs, const Lin
                       .b_pitch = depth,
                       .d_pitch = std::max(part.y.stride(0), outs),
                       .a = weight.data,
-                      .b = inputs.as(weight.dtype),
+                      .b = x.data,
                       .bias = part.bias.data,
                       .added = residual.data,
                       .d = part.y.data},
                      stream);
+}
+
+// What the library has no kernel for. Ours writes x's type: where y has another, x is cast to it.
+void run_plain(const View& x, const LinearPart& part, Stream& stream) {
+  View in = x;
+  in.dtype = part.y.dtype;
+  const bool same = in.dtype == x.dtype;
+  const Scratch memory(stream,
+                       same ? 0 : static_cast<size_t>(x.numel() * info(in.dtype).block_bytes));
+  if (!same) {
+    in.data = memory.as<void>();
+    cast.run({.x = x, .y = in}, stream);
+  }
+  linear.run({.x = in, .parts = {&part, 1}}, stream);
 }
 
 // A matrix of a row-major view as a column-major one: as it lies it is the transpose.
@@ -100,10 +115,10 @@ const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args) {
   for (const LinearPart& part : args.parts) {
     const View& weight = part.weight;
     if (weight.packing != 0 || !product_dtype(weight.dtype)) return "takes f32, f16, bf16 weights";
-    if (product_type(args.x.dtype, weight.dtype) != weight.dtype) return "would round the weight";
+    if (args.x.dtype != weight.dtype) return "takes operands of one type";
     if (weight.size(0) == 0) return "takes at least one output";
     // For such sizes cuBLASLt has kernels that round the product before they add the bias.
-    if (part.bias && args.x.dtype != DType::f32 && (weight.size(0) | weight.size(1)) % 8 != 0) {
+    if (part.bias && part.y.dtype != DType::f32 && (weight.size(0) | weight.size(1)) % 8 != 0) {
       return "takes sizes that are multiples of 8 with a bias in 16 bits";
     }
     if (std::max({args.x.size(0), weight.size(0), weight.size(1)}) > kMostSize) {
@@ -114,10 +129,8 @@ const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args) {
 }
 
 void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream) {
-  RoundedInput inputs(args.x, stream);
   for (const LinearPart& part : args.parts) {
-    if (run_part(library, args.x, inputs, part, View{}, stream)) continue;
-    linear.run({.x = args.x, .parts = {&part, 1}}, stream);
+    if (!run_part(library, args.x, part, View{}, stream)) run_plain(args.x, part, stream);
   }
 }
 
@@ -128,9 +141,8 @@ const char* refuse_lt_fused_linear(const LtLibrary& library, const FusedLinearAr
 }
 
 void run_lt_fused_linear(LtLibrary& library, const FusedLinearArgs& args, Stream& stream) {
-  RoundedInput inputs(args.x, stream);
   const LinearPart& part = args.parts[0];
-  if (run_part(library, args.x, inputs, part, args.residual, stream)) return;
+  if (run_part(library, args.x, part, args.residual, stream)) return;
   linear.run({.x = args.x, .parts = args.parts}, stream);
   binary.run({.op = BinaryOp::add, .a = part.y, .b = args.residual, .y = part.y}, stream);
 }

@@ -7,8 +7,8 @@
 
 namespace rbee::gpu {
 
-// Null for more than 8 rows and plain f32, f16 or bf16 weights, where x has the weight's type or is
-// f32 and rounded to it; else why not.
+// Null for more than 8 rows and plain f32, f16 or bf16 weights, x of the weight's type; y may be
+// f32 all the same. Else why not.
 const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args);
 // Falls back to the kernels of this folder where the library has no algorithm.
 void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream);

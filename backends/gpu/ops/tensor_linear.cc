@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "backends/gpu/gpu_device.h"
-#include "backends/gpu/ops/rounded_input.h"
 #include "backends/shared/product_params.h"
 
 namespace rbee::gpu {
@@ -35,15 +34,14 @@ int32_t code_of(DType dtype) {
   return dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1 : 2;  // as in GemmParams
 }
 
-void run_part(const TensorTiles& tiles, const View& x, RoundedInput& inputs, const LinearPart& part,
-              Stream& stream) {
+void run_part(const TensorTiles& tiles, const View& x, const LinearPart& part, Stream& stream) {
   const View& weight = part.weight;
   const DType type = weight.dtype;
   const int64_t rows = x.size(0), outs = weight.size(0);
   const bool large =
       tile_count(tiles.large, rows, outs) >= device_of(stream).properties().multiprocessors;
   const TensorTile& tile = large ? tiles.large : tiles.small;
-  const shared::GemmParams params{.x = inputs.as(type),
+  const shared::GemmParams params{.x = x.data,
                                   .weight = weight.data,
                                   .bias = part.bias.data,
                                   .y = part.y.data,
@@ -77,14 +75,13 @@ const char* refuse_tensor_linear(const LinearArgs& args) {
   for (const LinearPart& part : args.parts) {
     const DType weight = part.weight.dtype;
     if (weight != DType::f16 && weight != DType::bf16) return "takes f16 and bf16 weights";
-    if (product_type(args.x.dtype, weight) != weight) return "takes operands of one type";
+    if (args.x.dtype != weight) return "takes operands of one type";
   }
   return refuse_tensor_shapes(args);
 }
 
 void run_tensor_linear(const TensorTiles& tiles, const LinearArgs& args, Stream& stream) {
-  RoundedInput inputs(args.x, stream);
-  for (const LinearPart& part : args.parts) run_part(tiles, args.x, inputs, part, stream);
+  for (const LinearPart& part : args.parts) run_part(tiles, args.x, part, stream);
 }
 
 }  // namespace rbee::gpu

@@ -22,7 +22,7 @@ struct TensorTiles {
 
 // Null for more than 8 rows that can be read 16 bytes at a time; else why not.
 const char* refuse_tensor_shapes(const LinearArgs& args);
-// Null where besides that weights are f16 or bf16, and x is of their type or f32, which is rounded.
+// Null where besides that weights are f16 or bf16, and x is of their type; y may have another.
 const char* refuse_tensor_linear(const LinearArgs& args);
 void run_tensor_linear(const TensorTiles& tiles, const LinearArgs& args, Stream& stream);
 

@@ -282,11 +282,8 @@ std::string name_of(const LinearCase& c) {
              c.plain ? " not packed" : "", c.bias ? " + bias" : "");
 }
 
-// Matrix instructions take operands of one 16-bit type.
 Family family_of(const LinearCase& c) {
-  if (is_quantized(c.weight)) return Family::quant_product;
-  const bool rounds = c.dtype == DType::f32 && c.weight != DType::f32;
-  return rounds ? Family::rounded_product : Family::product;
+  return is_quantized(c.weight) ? Family::quant_product : Family::product;
 }
 
 OpTable linear_table() {

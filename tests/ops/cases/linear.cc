@@ -14,6 +14,11 @@ struct LinearCase {
   bool bias = false;
   bool packed = false;  // on GPUs; the reference reads the plain weight
   bool big = false;
+  double largest = 2;  // of x
+  DType may_round_to = DType::f32;
+  std::vector<DType> weights = {};  // of each part; empty: `weight`
+
+  DType weight_of(size_t part) const { return weights.empty() ? weight : weights[part]; }
 };
 
 // For few and many rows of x, in one kernel's step along a row of the weight, in several, and where
@@ -60,6 +65,34 @@ void add_many(DType weight, DType dtype, std::vector<LinearCase>& out) {
   add(130, 64, {192});
 }
 
+// x in f32 beside 16-bit weights: beyond what f16 holds, below its normal numbers; more results
+// than are added up at once; parts of several types; x that may be rounded.
+void add_wide_x(std::vector<LinearCase>& out) {
+  for (const DType weight : {DType::f16, DType::bf16, DType::f8e4m3}) {
+    out.push_back({.rows = 12, .in = 264, .outs = {40}, .weight = weight, .largest = 3e5});
+    out.push_back({.rows = 12, .in = 264, .outs = {40}, .weight = weight, .largest = 1e-9});
+    out.push_back({.rows = 70, .in = 1032, .outs = {65}, .weight = weight, .bias = true});
+  }
+  out.push_back({.rows = 1030, .in = 8, .outs = {2800}, .weight = DType::bf16, .bias = true});
+  out.push_back({.rows = 33, .in = 64, .outs = {24, 9}, .weights = {DType::f16, DType::f32}});
+  out.push_back({.rows = 33,
+                 .in = 64,
+                 .outs = {24, 9, 40},
+                 .packed = true,
+                 .weights = {DType::bf16, DType::f16, DType::q8_0}});
+  for (const DType rounded : {DType::f16, DType::bf16}) {
+    for (const DType weight : {DType::f16, DType::bf16, DType::f8e4m3, DType::q6_k}) {
+      out.push_back({.rows = 20,
+                     .in = 256,
+                     .outs = {24},
+                     .weight = weight,
+                     .bias = true,
+                     .packed = is_quantized(weight),
+                     .may_round_to = rounded});
+    }
+  }
+}
+
 std::vector<LinearCase> cases() {
   std::vector<LinearCase> out;
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -86,6 +119,7 @@ std::vector<LinearCase> cases() {
       add_many(weight, dtype, out);
     }
   }
+  add_wide_x(out);
   out.push_back({.rows = 0, .in = 8, .outs = {4}});
   out.push_back({.rows = 3, .in = 8, .outs = {0, 4}});
   out.push_back({.rows = 3, .in = 0, .outs = {4}, .bias = true});
@@ -96,17 +130,17 @@ std::vector<LinearCase> cases() {
 
 LinearArgs build(const LinearCase& c, Scene& scene) {
   const bool pack_weights = c.packed && scene.device().id().kind != DeviceKind::cpu;
-  const View x = scene.input({{c.rows, c.in}}, c.dtype);
+  const View x = scene.input({{c.rows, c.in}}, c.dtype, {-c.largest, c.largest});
   std::vector<LinearPart> parts;
   for (const int64_t out : c.outs) {
-    LinearPart part{.weight = scene.input({{out, c.in}}, c.weight)};
+    LinearPart part{.weight = scene.input({{out, c.in}}, c.weight_of(parts.size()))};
     if (pack_weights) part.weight = pack(part.weight, scene);
     if (c.bias) part.bias = scene.input({{out}}, c.dtype);
     part.y = scene.output({{c.rows, out}}, c.dtype);
     scene.flops += 2.0 * static_cast<double>(c.rows * out * c.in);
     parts.push_back(part);
   }
-  return {.x = x, .parts = scene.hold(std::move(parts))};
+  return {.x = x, .parts = scene.hold(std::move(parts)), .may_round_to = c.may_round_to};
 }
 
 std::vector<HostArray> formula(const LinearCase& c, const std::vector<HostArray>& inputs) {
@@ -131,18 +165,28 @@ std::vector<HostArray> formula(const LinearCase& c, const std::vector<HostArray>
 std::string name_of(const LinearCase& c) {
   std::string outs;
   for (const int64_t out : c.outs) outs += cat(outs.empty() ? "" : "+", out);
-  return cat(c.dtype, " (", c.rows, ", ", c.in, ") x ", c.packed ? "packed " : "", c.weight, " (",
-             outs, ')', c.bias ? " + bias" : "");
+  std::string weights = cat(c.weight_of(0));
+  for (size_t i = 1; i < c.weights.size(); ++i) weights += cat('+', c.weights[i]);
+  return cat(c.dtype, " (", c.rows, ", ", c.in, ") x ", c.packed ? "packed " : "", weights, " (",
+             outs, ')', c.bias ? " + bias" : "",
+             c.may_round_to != DType::f32 ? cat(" rounded to ", c.may_round_to) : "",
+             c.largest != 2 ? cat(" up to ", c.largest) : "");
 }
 
-// Matrix instructions take operands of one 16-bit type.
-bool may_round(const LinearCase& c) {
-  return c.rows > 8 && c.weight != c.dtype && c.weight != DType::f32 && c.weight != DType::f64;
+// Matrix instructions take operands of one 16-bit type; f32 is kept unless it may be rounded.
+bool may_round(const LinearCase& c, DType weight) {
+  if (c.rows <= 8 || weight == c.dtype || weight == DType::f32 || weight == DType::f64)
+    return false;
+  return c.dtype != DType::f32 || c.may_round_to != DType::f32;
 }
 
 Family family_of(const LinearCase& c) {
-  if (is_quantized(c.weight)) return Family::quant_product;
-  return may_round(c) ? Family::rounded_product : Family::product;
+  Family family = Family::product;
+  for (size_t i = 0; i < c.outs.size(); ++i) {
+    if (is_quantized(c.weight_of(i))) return Family::quant_product;
+    if (may_round(c, c.weight_of(i))) family = Family::rounded_product;
+  }
+  return family;
 }
 
 OpTable table() {

@@ -1,0 +1,76 @@
+#pragma once
+// The input of linear layers as matrix units multiply it: in 16 bits, as the weights are.
+
+#include <optional>
+
+#include "backends/api/view.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/shared/product_params.h"
+
+namespace rbee::gpu {
+
+// How x meets a weight: in which type both are multiplied, and whether x, in f32, is cut into terms
+// of that type (SplitInput) rather than rounded to it.
+struct ProductKind {
+  DType type;
+  bool split = false;
+};
+
+// 16-bit x keeps its type. f32 is multiplied as it is with f32, and in terms with weights whose
+// values 16 bits hold: f16, bf16 and f8. Blocks are rounded to 16 bits anyhow, and x with them: to
+// `may_round_to`, or bf16 where that is f32. may_round_to is LinearArgs'.
+ProductKind product_kind(DType x, DType weight, DType may_round_to);
+
+// x, (rows, depth) f32, as terms of f16 or bf16; see SplitXParams. The memory goes with the object,
+// in stream order.
+class SplitInput {
+ public:
+  // x is contiguous and aligned to 16 bytes, its depth a multiple of 4.
+  SplitInput(const char* op, const View& x, DType type, Stream& stream);
+
+  static int count(DType type);
+  // All terms' rows, one term after another: (count * rows, depth).
+  View terms() const { return terms_; }
+
+  // y(rows, outs) from products (count, rows, outs), both f32: adds up and adds the bias. `experts`
+  // of each row say which row of the bias; absent: it has one. `each` rows belong to a row of x.
+  struct Join {
+    const float* products;
+    View bias, experts, y;
+    int32_t each = 1;
+  };
+  void join(const Join& join) const;
+
+ private:
+  const char* op_;
+  Stream& stream_;
+  Scratch memory_;
+  View terms_;
+  const float* scales_;
+};
+
+// x, and what it becomes for products of each kind, made when first asked for.
+class ProductInput {
+ public:
+  ProductInput(const char* op, const View& x, Stream& stream) : op_(op), x_(x), stream_(stream) {}
+
+  // Rounded to `type`, or x itself where it has it.
+  View rounded(DType type);
+  // type: f16 or bf16.
+  const SplitInput& split(DType type);
+
+ private:
+  // What is made for one type.
+  struct Made {
+    std::optional<Scratch> rounded;
+    std::optional<SplitInput> split;
+  };
+  Made& made(DType type) { return type == DType::f16 ? f16_ : bf16_; }
+
+  const char* op_;
+  const View& x_;
+  Stream& stream_;
+  Made f16_, bf16_;
+};
+
+}  // namespace rbee::gpu
