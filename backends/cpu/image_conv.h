@@ -11,5 +11,7 @@ extern const Impl<ImageConvArgs> portable_image_conv;
 extern const Impl<ImageConvArgs> avx2_image_conv;
 extern const Impl<ImageConvArgs> avx512_image_conv;
 extern const Impl<ImageConvArgs> avx512bf16_image_conv;
+// bf16 with bf16 only; faster than Winograd's form of it.
+extern const Impl<ImageConvArgs> amx_image_conv;
 
 }  // namespace rbee::cpu

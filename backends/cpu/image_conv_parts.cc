@@ -41,7 +41,10 @@ void add_row(const View& view, const T* row, int64_t step, int64_t count, float*
 }
 
 template <typename T>
-void store_row(const float* sums, int64_t count, T* y) {
+void store_row(const LinearIsa& isa, const float* sums, int64_t count, T* y) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    if (isa.to_bf16 != nullptr) return isa.to_bf16(sums, count, &y->bits);
+  }
   for (int64_t c = 0; c < count; ++c) {
     if constexpr (std::is_same_v<T, float>) {
       y[c] = sums[c];
@@ -53,10 +56,10 @@ void store_row(const float* sums, int64_t count, T* y) {
   }
 }
 
-// Sums of pixel p from channel `first` on, with all that is added to them, to y.
 template <typename T>
-void finish_pixel_as(const ImageConvArgs& args, int64_t p, int64_t first, int64_t count,
+void finish_pixel_as(const ImageConvArgs& args, const LinearIsa& isa, const PixelPart& part,
                      float* sums) {
+  const auto [p, first, count] = part;
   const View &y = args.y, &channels = args.channel_add, &residual = args.residual;
   const int64_t n = p / (y.size(1) * y.size(2));
   const int64_t row = p / y.size(2) % y.size(1), column = p % y.size(2);
@@ -67,7 +70,7 @@ void finish_pixel_as(const ImageConvArgs& args, int64_t p, int64_t first, int64_
   const int64_t at = n * residual.strides[0] + row * residual.strides[1] +
                      column * residual.strides[2] + first * residual.strides[3];
   add_row(residual, residual.as<T>() + at, residual.strides[3], count, sums);
-  store_row(sums, count, y.as<T>() + p * y.size(3) + first);
+  store_row(isa, sums, count, y.as<T>() + p * y.size(3) + first);
 }
 
 }  // namespace
@@ -96,14 +99,15 @@ void copy_channels(DType dtype, const void* from, int64_t step, int64_t count, f
   }
 }
 
-void finish_pixel(const ImageConvArgs& args, int64_t p, int64_t first, int64_t count, float* sums) {
+void finish_pixel(const ImageConvArgs& args, const LinearIsa& isa, const PixelPart& part,
+                  float* sums) {
   switch (args.y.dtype) {
     case DType::f16:
-      return finish_pixel_as<f16>(args, p, first, count, sums);
+      return finish_pixel_as<f16>(args, isa, part, sums);
     case DType::bf16:
-      return finish_pixel_as<bf16>(args, p, first, count, sums);
+      return finish_pixel_as<bf16>(args, isa, part, sums);
     default:
-      return finish_pixel_as<float>(args, p, first, count, sums);
+      return finish_pixel_as<float>(args, isa, part, sums);
   }
 }
 

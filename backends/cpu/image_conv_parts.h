@@ -13,9 +13,14 @@ const PanelKernels* conv_kernels(const LinearIsa& isa, DType dtype);
 // f32, f16 or bf16: `count` elements from `from` on, `step` elements apart, as floats.
 void copy_channels(DType dtype, const void* from, int64_t step, int64_t count, float* to);
 
-// Sums of output pixel p (of all images) for outputs [first, first + count), with all that is added
-// to them, to y. `sums` is changed.
-void finish_pixel(const ImageConvArgs& args, int64_t p, int64_t first, int64_t count, float* sums);
+// Outputs [first, first + count) of output pixel `pixel` of all images.
+struct PixelPart {
+  int64_t pixel, first, count;
+};
+
+// Sums of these outputs, with all that is added to them, to y. `sums` is changed.
+void finish_pixel(const ImageConvArgs& args, const LinearIsa& isa, const PixelPart& part,
+                  float* sums);
 
 // The weight (out, depth) in panels: as it is, or packed for this call into memory of the calling
 // thread.

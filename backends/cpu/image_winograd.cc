@@ -204,7 +204,8 @@ class Task {
     job_.isas.winograd.output(sums_of(0, p) + t * kPanelRows, step, target);
     if (direct) return;
     for (int o = 0; o < kWinogradOutputs; ++o) {
-      if (target.y[o] != nullptr) finish_pixel(args, pixels[o], first, count, outputs[o]);
+      if (target.y[o] != nullptr)
+        finish_pixel(args, job_.isas.linear, {pixels[o], first, count}, outputs[o]);
     }
   }
 

@@ -113,9 +113,10 @@ void add_convolutions(KernelTable& t) {
 }
 
 void add_images(KernelTable& t) {
-  t.image_conv = slot<RB_X86(avx512_winograd_conv, avx2_winograd_conv, avx512bf16_image_conv,
-                             avx512_image_conv, avx2_image_conv) portable_image_conv,
-                      ref_image_conv>();
+  t.image_conv =
+      slot<RB_X86(amx_image_conv, avx512_winograd_conv, avx2_winograd_conv, avx512bf16_image_conv,
+                  avx512_image_conv, avx2_image_conv) portable_image_conv,
+           ref_image_conv>();
   t.image_group_norm =
       slot<RB_X86(avx512_image_group_norm, avx2_image_group_norm) ref_image_group_norm>();
 }

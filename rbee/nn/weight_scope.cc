@@ -300,9 +300,10 @@ Tensor WeightScope::stack(std::string_view leaf, const Shape& shape) const {
 Tensor WeightScope::conv(std::string_view leaf, const Shape& shape) const {
   return remembered([&] {
     Tensor plain = stored(leaf, shape);
-    // CPUs widen 16-bit weights as they go: half the memory, and less to read.
-    const bool kept =
-        device().host_accessible() && (plain.dtype() == DType::f16 || plain.dtype() == DType::bf16);
+    // CPUs widen 16-bit weights as they go: half the memory, and less to read. What meets
+    // activations of bf16 is bf16 itself, for instructions that take nothing else.
+    const bool kept = device().host_accessible() && activations() != DType::bf16 &&
+                      (plain.dtype() == DType::f16 || plain.dtype() == DType::bf16);
     if (!kept) plain = cast(plain, activations());
     const Tensor packed = pack_conv_weight(plain);
     if (!patched(leaf)) {

@@ -23,7 +23,8 @@ struct Buffers {
 
 struct Plan {
   WantedForms wanted;
-  bool copy_f32 = false;  // x is not usable as it is
+  bool copy_f32 = false;   // f32 is wanted, and x is not usable as it is
+  bool copy_bf16 = false;  // bf16 is
   int64_t rows = 0, in = 0;
   int64_t even = 0;   // `in`, filled up to an even number
   int64_t whole = 0;  // `in`, filled up to a multiple of 32
@@ -36,7 +37,10 @@ Plan make_plan(const View& x, const WantedForms& wanted) {
             .in = in,
             .even = (in + 1) / 2 * 2,
             .whole = (in + kGroup - 1) / kGroup * kGroup};
-  plan.copy_f32 = x.dtype != DType::f32 || plan.even != plan.in;
+  const bool even = plan.even == plan.in;
+  plan.copy_bf16 = wanted.bf16 && (x.dtype != DType::bf16 || !even);
+  const bool from_f32 = wanted.f32 || wanted.quantized || wanted.split || plan.copy_bf16;
+  plan.copy_f32 = from_f32 && (x.dtype != DType::f32 || !even);
   return plan;
 }
 
@@ -50,7 +54,7 @@ Buffers carve(Carver& carver, const Plan& plan) {
     buffers.sum16 = carver.take<float>(2 * groups);
   }
   if (plan.copy_f32) buffers.f32 = carver.take<float>(plan.rows * plan.even);
-  if (plan.wanted.bf16) buffers.bf16 = carver.take<uint16_t>(plan.rows * plan.even);
+  if (plan.copy_bf16) buffers.bf16 = carver.take<uint16_t>(plan.rows * plan.even);
   for (uint16_t*& part : buffers.split) {
     if (plan.wanted.split) part = carver.take<uint16_t>(plan.rows * plan.whole);
   }
@@ -89,7 +93,7 @@ void convert_row(const View& x, const Plan& plan, int64_t row, const Buffers& to
                   .sum32 = to.sum32 + row * groups,
                   .sum16 = to.sum16 + row * 2 * groups});
   }
-  if (plan.wanted.bf16) isa.to_bf16(values, plan.even, to.bf16 + row * plan.even);
+  if (plan.copy_bf16) isa.to_bf16(values, plan.even, to.bf16 + row * plan.even);
   if (plan.wanted.split) {
     const int64_t first = row * plan.whole;
     isa.split(values, plan.in, {to.split[0] + first, to.split[1] + first, to.split[2] + first});
@@ -105,7 +109,7 @@ Inputs prepare_inputs(const View& x, const WantedForms& wanted, const LinearIsa&
   carve(counter, plan);
   Carver carver(scratch.reserve(counter.used()));
   const Buffers to = carve(carver, plan);
-  if (plan.copy_f32 || wanted.quantized || wanted.bf16 || wanted.split) {
+  if (plan.copy_f32 || wanted.quantized || plan.copy_bf16 || wanted.split) {
     const int64_t grain = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(plan.in, 1));
     ThreadPool::shared().parallel_for(plan.rows, grain, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row) convert_row(x, plan, row, to, isa);
@@ -114,8 +118,10 @@ Inputs prepare_inputs(const View& x, const WantedForms& wanted, const LinearIsa&
   Inputs inputs;
   inputs.quantized = {
       .q = to.q, .scale = to.scale, .sum32 = to.sum32, .sum16 = to.sum16, .stride = plan.in};
-  inputs.f32 = {.f32 = plan.copy_f32 ? to.f32 : x.as<float>(), .stride = plan.even};
-  inputs.bf16 = {.bf16 = to.bf16, .stride = plan.even};
+  const bool own_f32 = !plan.copy_f32 && x.dtype == DType::f32;
+  const bool own_bf16 = wanted.bf16 && !plan.copy_bf16;
+  inputs.f32 = {.f32 = own_f32 ? x.as<float>() : to.f32, .stride = plan.even};
+  inputs.bf16 = {.bf16 = own_bf16 ? x.as<uint16_t>() : to.bf16, .stride = plan.even};
   inputs.split = {.split = {to.split[0], to.split[1], to.split[2]}, .stride = plan.whole};
   return inputs;
 }

@@ -29,8 +29,8 @@ struct WantedForms {
   bool quantized = false, f32 = false, bf16 = false, split = false;
 };
 
-// Converts x (rows, in) on all threads. The result lives in `scratch`, save f32 input as f32 with
-// an even `in`, which is x itself.
+// Converts x (rows, in) on all threads. The result lives in `scratch`, save x of f32 as f32 and of
+// bf16 as bf16 with an even `in`, which are x itself.
 Inputs prepare_inputs(const View& x, const WantedForms& wanted, const LinearIsa& isa,
                       Scratch& scratch);
 

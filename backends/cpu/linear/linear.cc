@@ -82,6 +82,7 @@ int64_t row_block(int64_t rows, int64_t in, const WantedForms& forms, int64_t un
 
 struct Job {
   const LinearPart* part;
+  const LinearIsa* isa;
   const PanelKernels* kernels;
   int64_t panel_bytes;
 };
@@ -212,9 +213,20 @@ class PanelTask {
       case DType::f16:
         return store_rows<f16>(tile_, y, row_, rows_, column_, columns_);
       case DType::bf16:
-        return store_rows<bf16>(tile_, y, row_, rows_, column_, columns_);
+        return store_bf16();
       default:
         return store_rows<float>(tile_, y, row_, rows_, column_, columns_);
+    }
+  }
+
+  void store_bf16() {
+    const View& y = job_.part->y;
+    if (job_.isa->to_bf16 == nullptr) {
+      return store_rows<bf16>(tile_, y, row_, rows_, column_, columns_);
+    }
+    for (int64_t r = 0; r < rows_; ++r) {
+      job_.isa->to_bf16(tile_ + r * kPanelRows, columns_,
+                        y.as<uint16_t>() + (row_ + r) * y.size(1) + column_);
     }
   }
 
@@ -242,6 +254,7 @@ Place locate(const LinearArgs& args, const LinearIsa& isa, int64_t index) {
   for (; index >= panels_of(part->weight); ++part) index -= panels_of(part->weight);
   const View& weight = part->weight;
   return {.job = {.part = part,
+                  .isa = &isa,
                   .kernels = kernels_of(isa, weight.dtype),
                   .panel_bytes = panel_bytes(weight.dtype, weight.size(1))},
           .panel = index};
