@@ -102,7 +102,8 @@ void attend_rows(const HeadRows& work, const AttentionTile& tile) {
     add_values(tile, work.rows);
   }
   for (int64_t r = 0; r < work.rows; ++r) {
-    const float factor = tile.total[r] > 0 ? 1.0f / tile.total[r] : 0.0f;
+    const float total = tile.total(r);
+    const float factor = total > 0 ? 1.0f / total : 0.0f;
     const float* out = tile.out + r * tile.padded_dim;
     T* y = work.row<T>(work.args.y, work.head, work.first + r);
     for (int64_t i = 0; i < tile.dim; ++i) store1(y + i, out[i] * factor);

@@ -21,12 +21,12 @@ struct AttentionTile {
   float* scores;       // (rows, kKeys)
   float* out;          // (rows, padded_dim), not yet divided by `total`
   float* top;          // (rows) largest score so far
-  float* total;        // (rows) sum of exp(score - top)
+  float* sums;         // (rows, kLanes): added up, sum of exp(score - top)
 
   static int64_t padded(int64_t dim) { return (dim + kLanes - 1) / kLanes * kLanes; }
   static int64_t floats(int64_t dim, int64_t rows = kMaxRows) {
     const int64_t padded = AttentionTile::padded(dim);
-    return rows * (dim + kKeys + padded + 2) + kKeys * (dim + padded);
+    return rows * (dim + kKeys + padded + kLanes + 1) + kKeys * (dim + padded);
   }
   // Cuts `memory` of floats(dim, rows) up; 64-byte aligned parts as far as dim allows.
   static AttentionTile in(float* memory, int64_t dim, int64_t rows = kMaxRows) {
@@ -37,11 +37,13 @@ struct AttentionTile {
     tile.values = tile.keys + kKeys * dim;
     tile.scores = tile.values + kKeys * tile.padded_dim;
     tile.out = tile.scores + rows * kKeys;
-    tile.q = tile.out + rows * tile.padded_dim;
+    tile.sums = tile.out + rows * tile.padded_dim;
+    tile.q = tile.sums + rows * kLanes;
     tile.top = tile.q + rows * dim;
-    tile.total = tile.top + rows;
     return tile;
   }
+
+  float total(int64_t row) const { return sum(load(sums + row * kLanes)); }
 };
 
 // c (kRows, kVecs vectors) = or += a (kRows, k) * b (k, kVecs vectors)
@@ -149,40 +151,44 @@ RB_INLINE void cap_scores(float* scores, int64_t rows, float softcap) {
   }
 }
 
-// Turns scores into weights under the new maximum and rescales what was summed under the old one.
+// What was summed under the maximum `before`, relative to `top`.
+RB_INLINE void rescale_row(const AttentionTile& tile, int64_t row, float before, float top) {
+  const Vec factor = exp(splat(before - top));
+  float* out = tile.out + row * tile.padded_dim;
+  for (int64_t i = 0; i < tile.padded_dim; i += kLanes) store(out + i, load(out + i) * factor);
+  float* sums = tile.sums + row * kLanes;
+  store(sums, load(sums) * factor);
+  tile.top[row] = top;
+}
+
+// Turns scores into weights under the maximum so far, which few tiles raise. NaN becomes it.
 RB_INLINE void update_row(const AttentionTile& tile, int64_t row) {
   float* scores = tile.scores + row * kKeys;
   Vec highest = load(scores);
   for (int j = kLanes; j < kKeys; j += kLanes) highest = max(highest, load(scores + j));
-  const float before = tile.top[row];
-  const float top = __builtin_fmaxf(before, largest(highest));
-  if (top == kNothing) {  // no key of this row so far
+  float top = tile.top[row];
+  if (any_above(highest, top)) {
+    const float before = top;
+    top = largest(highest);
+    rescale_row(tile, row, before, top);
+  } else if (top == kNothing) {  // no key of this row so far
     for (int j = 0; j < kKeys; j += kLanes) store(scores + j, splat(0.0f));
     return;
   }
-  Vec added = splat(0.0f);
+  float* sums = tile.sums + row * kLanes;
+  Vec added = load(sums);
   for (int j = 0; j < kKeys; j += kLanes) {
     const Vec weight = exp_of_negative(load(scores + j) - splat(top));
     store(scores + j, weight);
     added = added + weight;
   }
-  if (top != before) {
-    float factor[kLanes];
-    store(factor, exp(splat(before - top)));
-    float* out = tile.out + row * tile.padded_dim;
-    for (int64_t i = 0; i < tile.padded_dim; i += kLanes) {
-      store(out + i, load(out + i) * splat(factor[0]));
-    }
-    tile.total[row] *= factor[0];
-    tile.top[row] = top;
-  }
-  tile.total[row] += sum(added);
+  store(sums, added);
 }
 
 RB_INLINE void start_rows(const AttentionTile& tile, int64_t rows) {
   for (int64_t r = 0; r < rows; ++r) {
     tile.top[r] = kNothing;
-    tile.total[r] = 0.0f;
+    store(tile.sums + r * kLanes, splat(0.0f));
   }
   for (int64_t i = 0; i < rows * tile.padded_dim; i += kLanes) store(tile.out + i, splat(0.0f));
 }

@@ -105,11 +105,14 @@ template <typename Row>
 RB_INLINE void find_rows(const View& cache, const Work& work, int64_t key, int64_t count,
                          Row rows[kKeys]) {
   const int64_t block_size = cache.sizes[2];
+  int64_t index = key / block_size, offset = key % block_size;
   for (int64_t j = 0; j < kKeys; ++j) {
     rows[j] = nullptr;
     if (j >= count) continue;
-    const int64_t block = work.seq.blocks[(key + j) / block_size];
-    rows[j] = cache_row<Row>(cache, block, work.kv_head, (key + j) % block_size);
+    rows[j] = cache_row<Row>(cache, work.seq.blocks[index], work.kv_head, offset);
+    if (++offset < block_size) continue;
+    offset = 0;
+    ++index;
   }
 }
 
@@ -117,6 +120,11 @@ template <typename Row>
 void attend_range(const PagedAttentionArgs& args, const Work& work, const AttentionTile& tile) {
   load_queries(args, work, tile);
   start_rows(tile, work.rows);
+  int64_t firsts[kMaxRows], ends[kMaxRows];  // keys that a row sees; finding them takes divisions
+  for (int64_t r = 0; r < work.rows; ++r) {
+    firsts[r] = work.first_of(r, args.window);
+    ends[r] = work.end_of(r);
+  }
   for (int64_t key = work.first_key; key < work.end_key; key += kKeys) {
     const int64_t count = least(kKeys, work.end_key - key);
     Row rows[kKeys];
@@ -125,8 +133,8 @@ void attend_range(const PagedAttentionArgs& args, const Work& work, const Attent
     score_keys(tile, work.rows);
     if (args.softcap != 0) cap_scores(tile.scores, work.rows, args.softcap);
     for (int64_t r = 0; r < work.rows; ++r) {
-      const int64_t first = work.first_of(r, args.window) - key;
-      const int64_t end = least(work.end_of(r) - key, count);
+      const int64_t first = firsts[r] - key;
+      const int64_t end = least(ends[r] - key, count);
       if (first > 0 || end < kKeys) hide_keys(tile.scores + r * kKeys, first, end);
       update_row(tile, r);
     }
@@ -257,7 +265,7 @@ void keep_partial(const AttentionTile& tile, int64_t rows, float* partial) {
   float* tops = partial + kMaxRows * tile.padded_dim;
   for (int64_t r = 0; r < rows; ++r) {
     tops[r] = tile.top[r];
-    tops[kMaxRows + r] = tile.total[r];
+    tops[kMaxRows + r] = tile.total(r);
   }
 }
 
@@ -284,7 +292,7 @@ void attend_all(const PagedAttentionArgs& args) {
         continue;
       }
       for (int64_t r = 0; r < work.rows; ++r) {
-        write_result(args, work, r, tile.out + r * tile.padded_dim, tile.top[r], tile.total[r]);
+        write_result(args, work, r, tile.out + r * tile.padded_dim, tile.top[r], tile.total(r));
       }
     }
   };

@@ -79,6 +79,10 @@ RB_INLINE float sum(Vec x) {
   half = _mm_add_ps(half, _mm_movehl_ps(half, half));
   return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
 }
+// Whether a lane is above x, or NaN.
+RB_INLINE bool any_above(Vec lanes, float x) {
+  return _mm256_movemask_ps(_mm256_cmp_ps(lanes, splat(x), _CMP_NLE_UQ)) != 0;
+}
 RB_INLINE float largest(Vec x) {
   __m128 half = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   half = _mm_max_ps(half, _mm_movehl_ps(half, half));

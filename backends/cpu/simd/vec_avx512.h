@@ -74,6 +74,10 @@ RB_INLINE Vec load_doubled(const float* p) {
 RB_INLINE float sum(Vec x) {
   return _mm512_reduce_add_ps(x);
 }
+// Whether a lane is above x, or NaN.
+RB_INLINE bool any_above(Vec lanes, float x) {
+  return _mm512_cmp_ps_mask(lanes, splat(x), _CMP_NLE_UQ) != 0;
+}
 RB_INLINE float largest(Vec x) {
   return _mm512_reduce_max_ps(x);
 }
