@@ -2,6 +2,7 @@
 
 #include "backends/cuda/cublaslt.h"
 #include "backends/cuda/ops/attention_decode_mma.h"
+#include "backends/cuda/ops/attention_latent_mma.h"
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/attention_wgmma.h"
 #include "backends/cuda/ops/expert_mma.h"
@@ -42,14 +43,24 @@ KernelTable mma_kernels() {
   return t;
 }
 
+// The same where blocks have the shared memory that a tile of wide heads takes: not sm_86 and
+// sm_89.
+KernelTable large_mma_kernels() {
+  KernelTable t = mma_kernels();
+  t.paged_attention =
+      gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma, gpu::paged_attention_decode,
+                paged_attention_mma, attention_latent_mma, gpu::paged_attention>();
+  return t;
+}
+
 // For sm_90, where this build has code for it.
 KernelTable wgmma_kernels() {
   KernelTable t = mma_kernels();
   t.attention = gpu::slot<attention_decode_mma, gpu::attention_decode, attention_wgmma,
                           attention_mma, gpu::attention_wide, gpu::attention>();
-  t.paged_attention =
-      gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma, gpu::paged_attention_decode,
-                paged_attention_wgmma, paged_attention_mma, gpu::paged_attention>();
+  t.paged_attention = gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma,
+                                gpu::paged_attention_decode, paged_attention_wgmma,
+                                paged_attention_mma, attention_latent_mma, gpu::paged_attention>();
   t.linear =
       gpu::slot<gpu::linear_one, linear_few_mma, linear_few_packed, gpu::linear_few,
                 linear_cublaslt, linear_slabs_wgmma, linear_wgmma, linear_mma, gpu::linear>();
@@ -68,9 +79,11 @@ constexpr bool kHasWgmma = false;
 const KernelTable& cuda_kernels(const gpu::Properties& device) {
   static const KernelTable plain = gpu::common_kernels();
   static const KernelTable mma = mma_kernels();
+  static const KernelTable large_mma = large_mma_kernels();
   static const KernelTable wgmma = wgmma_kernels();
   if (device.matrix == gpu::MatrixUnit::none) return plain;
-  return kHasWgmma && device.matrix == gpu::MatrixUnit::wgmma ? wgmma : mma;
+  if (kHasWgmma && device.matrix == gpu::MatrixUnit::wgmma) return wgmma;
+  return device.shared_per_block >= kLatentSharedBytes ? large_mma : mma;
 }
 
 }  // namespace rbee::cuda

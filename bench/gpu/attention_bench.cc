@@ -1,13 +1,15 @@
 // Times attention on the first GPU: tensor arithmetic for many queries with the memory that the
 // call needs, the bandwidth of decoding over a paged cache beside a copy's of the same run, and
-// attention with sinks by each implementation.
+// attention with sinks and over latents by each implementation.
 //   attention_bench [--seconds S] [--json]
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/api/kernel_table.h"
@@ -107,24 +109,49 @@ void time_decode(Device& device, const Options& options, int64_t keys, double co
               static_cast<long long>(keys), time * 1e6, rate * 1e-9, 100 * rate / copy_rate);
 }
 
-// What a sequence's attention with sinks costs by each implementation that takes it, in the shape
-// of GPT-OSS: `queries` at the end of `keys` keys.
-void time_sinks(Device& device, const Options& options, int64_t queries, int64_t keys,
-                int64_t window) {
-  constexpr int64_t kHeads = 64, kKvHeads = 8, kDim = 64, kBlock = 16;
-  const int64_t blocks = keys / kBlock;
-  const Tensor k = random_tensor({blocks, kKvHeads, kBlock, kDim}, device);
-  const Tensor v = random_tensor({blocks, kKvHeads, kBlock, kDim}, device);
-  const Tensor q = random_tensor({queries, kHeads, kDim}, device);
-  const Tensor y = random_tensor({queries, kHeads, kDim}, device);
+// A sequence with `queries` at the end of `keys` keys, in f16.
+struct PagedShape {
+  const char* test;
+  int64_t queries, keys;
+  int64_t heads, kv_heads, dim;
+  int64_t window = 0;
+  bool sinks = false;
+};
+
+void print_implementation(const Options& options, const PagedShape& shape, const char* name,
+                          double time) {
+  const auto number = [](int64_t x) { return static_cast<long long>(x); };
+  if (options.json) {
+    std::printf(
+        "{\"test\":\"%s\",\"queries\":%lld,\"keys\":%lld,\"heads\":%lld,\"window\":%lld,"
+        "\"implementation\":\"%s\",\"seconds\":%.6g}\n",
+        shape.test, number(shape.queries), number(shape.keys), number(shape.heads),
+        number(shape.window), name, time);
+    return;
+  }
+  std::printf(
+      "%s f16 %lld queries, %lld keys, window %lld, %lld heads on %lld of %lld: %s %.1f us\n",
+      shape.test, number(shape.queries), number(shape.keys), number(shape.window),
+      number(shape.heads), number(shape.kv_heads), number(shape.dim), name, time * 1e6);
+}
+
+// What a sequence's attention costs by each implementation that takes it.
+void time_implementations(Device& device, const Options& options, const PagedShape& shape) {
+  constexpr int64_t kBlock = 16;
+  const int64_t blocks = shape.keys / kBlock;
+  const Tensor k = random_tensor({blocks, shape.kv_heads, kBlock, shape.dim}, device);
+  const Tensor v = random_tensor({blocks, shape.kv_heads, kBlock, shape.dim}, device);
+  const Tensor q = random_tensor({shape.queries, shape.heads, shape.dim}, device);
+  const Tensor y = random_tensor({shape.queries, shape.heads, shape.dim}, device);
   std::vector<int32_t> table(static_cast<size_t>(blocks));
   std::iota(table.begin(), table.end(), 0);
-  const std::vector<int32_t> starts{0, static_cast<int32_t>(queries)};
-  const std::vector<int32_t> lens{static_cast<int32_t>(keys)};
+  const std::vector<int32_t> starts{0, static_cast<int32_t>(shape.queries)};
+  const std::vector<int32_t> lens{static_cast<int32_t>(shape.keys)};
   const Tensor seq_starts = from_host<int32_t>(starts, {2}, device);
   const Tensor kv_lens = from_host<int32_t>(lens, {1}, device);
   const Tensor block_table = from_host<int32_t>(table, {1, blocks}, device);
-  const Tensor sinks = from_host<float>(std::vector<float>(kHeads, 1.0f), {kHeads}, device);
+  const std::vector<float> ones(static_cast<size_t>(shape.heads), 1.0f);
+  const Tensor sinks = from_host<float>(ones, {shape.heads}, device);
   PagedAttentionArgs args{};
   args.q = q.view();
   args.k_cache = k.view();
@@ -132,25 +159,30 @@ void time_sinks(Device& device, const Options& options, int64_t queries, int64_t
   args.seq_starts = seq_starts.view();
   args.kv_lens = kv_lens.view();
   args.block_table = block_table.view();
-  args.sinks = sinks.view();
+  if (shape.sinks) args.sinks = sinks.view();
   args.y = y.view();
-  args.scale = 0.125f;
-  args.window = window;
+  args.scale = 1 / std::sqrt(static_cast<float>(shape.dim));
+  args.window = shape.window;
   for (const Impl<PagedAttentionArgs>& impl : device.kernels().paged_attention) {
     if (impl.refuse(args) != nullptr) continue;
     const double time = time_launches(device, options.seconds,
                                       [&](int) { impl.run(args, device.default_stream()); });
-    if (options.json) {
-      std::printf(
-          "{\"test\":\"sinks\",\"queries\":%lld,\"keys\":%lld,\"window\":%lld,"
-          "\"implementation\":\"%s\",\"seconds\":%.6g}\n",
-          static_cast<long long>(queries), static_cast<long long>(keys),
-          static_cast<long long>(window), impl.name, time);
-    } else {
-      std::printf(
-          "sinks f16 %lld queries, %lld keys, window %lld, 64 heads on 8 of 64: %s %.1f us\n",
-          static_cast<long long>(queries), static_cast<long long>(keys),
-          static_cast<long long>(window), impl.name, time * 1e6);
+    print_implementation(options, shape, impl.name, time);
+  }
+}
+
+// DeepSeek's latents (V2-Lite has 16 heads, V2 and V3 have 128): prompts and single steps.
+void time_latents(Device& device, const Options& options) {
+  for (const int64_t heads : {16, 128}) {
+    for (const auto& [queries, keys] :
+         {std::pair<int64_t, int64_t>{2048, 2048}, {1, 2048}, {1, 8192}, {1, 32768}}) {
+      time_implementations(device, options,
+                           {.test = "latents",
+                            .queries = queries,
+                            .keys = keys,
+                            .heads = heads,
+                            .kv_heads = 1,
+                            .dim = 576});
     }
   }
 }
@@ -169,9 +201,19 @@ void run_all(const Options& options) {
   time_dense(device, options, {2, 10, 4096, 64}, true);
   for (const int64_t keys : {4096, 32768}) time_decode(device, options, keys, copy_rate);
   for (const int64_t window : {0, 128}) {
-    time_sinks(device, options, 2048, 2048, window);
-    time_sinks(device, options, 1, 8192, window);
+    for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{2048, 2048}, {1, 8192}}) {
+      time_implementations(device, options,
+                           {.test = "sinks",
+                            .queries = queries,
+                            .keys = keys,
+                            .heads = 64,
+                            .kv_heads = 8,
+                            .dim = 64,
+                            .window = window,
+                            .sinks = true});
+    }
   }
+  time_latents(device, options);
 }
 
 // Throws invalid_argument at anything that is not an option.

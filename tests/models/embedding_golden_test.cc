@@ -94,7 +94,7 @@ class EmbeddingGolden : public testing::TestWithParam<EmbeddingCase> {
       for (float& value : got) value /= static_cast<float>(std::sqrt(squares));
     }
     const auto wanted = golden_["vectors"][text].get<std::vector<float>>();
-    EXPECT_LE(max_difference(got, wanted), 0.1f * bound_of_device()) << "text " << text;
+    EXPECT_LE(max_difference(got, wanted), 0.1f * kLogitBound) << "text " << text;
   }
 
   json golden_;
@@ -187,10 +187,10 @@ TEST_P(RankerScores, PairsTogetherAndAlone) {
   ASSERT_TRUE(model_->ranks());
   const auto wanted = golden_["scores"].get<std::vector<float>>();
   const auto all = model_->rank(batch(0, count())).to_host<float>();
-  EXPECT_LE(max_difference(all, wanted), 0.1f * bound_of_device());
+  EXPECT_LE(max_difference(all, wanted), 0.1f * kLogitBound);
   for (size_t i = 0; i < count(); ++i) {
     const auto one = model_->rank(batch(i, 1)).to_host<float>();
-    EXPECT_NEAR(one.at(0), wanted[i], 0.1f * bound_of_device());
+    EXPECT_NEAR(one.at(0), wanted[i], 0.1f * kLogitBound);
   }
 }
 

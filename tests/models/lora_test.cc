@@ -82,14 +82,14 @@ class LoraGoldenTest : public testing::TestWithParam<GoldenLora> {
 TEST_P(LoraGoldenTest, LogitsArePefts) {
   for (const bool pack : {true, false}) {
     const auto model = adapted(Weights::safetensors, pack);
-    EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 1}}), golden()), bound_of_device());
+    EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 1}}), golden()), kLogitBound);
   }
 }
 
 // Over a GGUF file, whose rows of q and k may lie in another order.
 TEST_P(LoraGoldenTest, LogitsArePeftsOverAGgufFile) {
   const auto model = adapted(Weights::gguf);
-  EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 1}}), golden()), bound_of_device());
+  EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 1}}), golden()), kLogitBound);
 }
 
 TEST_P(LoraGoldenTest, TokenByTokenOnlyTheLastRowWanted) {
@@ -101,16 +101,15 @@ TEST_P(LoraGoldenTest, TokenByTokenOnlyTheLastRowWanted) {
   for (size_t i = 0; i < prompt.size(); ++i) {
     const Piece piece{.ids = {prompt[i]}, .lora = {{1, 1}}};
     const std::vector<float> logits = runner.step({&piece, 1});
-    ASSERT_LE(max_difference(logits, std::span(wanted).subspan(i * vocab, vocab)),
-              bound_of_device());
+    ASSERT_LE(max_difference(logits, std::span(wanted).subspan(i * vocab, vocab)), kLogitBound);
   }
 }
 
 TEST_P(LoraGoldenTest, WhoTakesNoneGetsTheModelAlone) {
   const std::vector<float> plain = logits_in(data(GetParam().model));
   const auto model = adapted(Weights::safetensors);
-  EXPECT_LE(max_difference(run(*model, GetParam().model, {}), plain), bound_of_device());
-  EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 0}}), plain), bound_of_device());
+  EXPECT_LE(max_difference(run(*model, GetParam().model, {}), plain), kLogitBound);
+  EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 0}}), plain), kLogitBound);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -140,7 +139,7 @@ TEST(Lora, RowsOfOneBatchTakeTheirOwn) {
     ModelRunner alone(*model, 1, kContext);
     const Piece piece{.ids = prompt, .lora = choices[i]};
     EXPECT_LE(max_difference(alone.step({&piece, 1}), std::span(all).subspan(i * each, each)),
-              bound_of_device())
+              kLogitBound)
         << i;
   }
   const auto golden = [&](const char* folder) {
@@ -149,9 +148,9 @@ TEST(Lora, RowsOfOneBatchTakeTheirOwn) {
     return logits;
   };
   const auto part = [&](size_t i) { return std::span(all).subspan(i * each, each); };
-  EXPECT_LE(max_difference(part(0), golden("lora/llama_all")), bound_of_device());
-  EXPECT_LE(max_difference(part(1), golden("llama")), bound_of_device());
-  EXPECT_LE(max_difference(part(2), golden("lora/llama_patterns")), bound_of_device());
+  EXPECT_LE(max_difference(part(0), golden("lora/llama_all")), kLogitBound);
+  EXPECT_LE(max_difference(part(1), golden("llama")), kLogitBound);
+  EXPECT_LE(max_difference(part(2), golden("lora/llama_patterns")), kLogitBound);
   EXPECT_GT(max_difference(part(3), part(2)), 0.1f);
   EXPECT_GT(max_difference(part(4), part(3)), 0.1f);
 }
@@ -161,7 +160,7 @@ TEST(Lora, ASlotIsTakenAnew) {
   models::LoraAdapter(data("lora/llama_all"), *model).put(1);
   models::LoraAdapter(data("lora/llama_patterns"), *model).put(1);
   EXPECT_LE(max_difference(run(*model, "llama", {{1, 1}}), logits_in(data("lora/llama_patterns"))),
-            bound_of_device());
+            kLogitBound);
 }
 
 // Files of our own writers, in a folder that goes with the test.
@@ -294,7 +293,7 @@ TEST_F(LoraFileTest, GgufOfTheSameNumbersGivesTheSameLogits) {
     });
     models::LoraAdapter(path, *model).put(1);
     EXPECT_LE(max_difference(run(*model, c.model, {{1, 1}}), logits_in(data("lora") / c.name)),
-              bound_of_device())
+              kLogitBound)
         << c.name;
   }
 }

@@ -126,10 +126,6 @@ Device& device_under_test() {
   fail(Code::not_found, "RBEE_TEST_DEVICE", "there is no device called ", wanted);
 }
 
-float bound_of_device() {
-  return &device_under_test() == &cpu_device() ? 1e-3f : 0.15f;
-}
-
 float max_difference(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size()) return std::numeric_limits<float>::infinity();
   float largest = 0;

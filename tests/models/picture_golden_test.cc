@@ -138,7 +138,7 @@ TEST_P(PictureGoldenTest, RowsOfPictures) {
   ASSERT_EQ(wanted.size(), 3u * kTokens * kWidth);
   for (size_t i = 0; i < 3; ++i) {
     const auto part = std::span(wanted).subspan(i * kTokens * kWidth, kTokens * kWidth);
-    EXPECT_LE(max_difference(rows_[i].to_host<float>(), part), bound_of_device()) << i;
+    EXPECT_LE(max_difference(rows_[i].to_host<float>(), part), kLogitBound) << i;
   }
 }
 
@@ -148,8 +148,7 @@ TEST_P(PictureGoldenTest, EachPromptAlone) {
   for (size_t i = 0; i < prompts_.size(); ++i) {
     const Piece whole = piece(static_cast<int64_t>(i), prompts_[i]);
     const size_t count = whole.ids.size();
-    EXPECT_LE(max_difference(runner.step({&whole, 1}), golden(first, count)), bound_of_device())
-        << i;
+    EXPECT_LE(max_difference(runner.step({&whole, 1}), golden(first, count)), kLogitBound) << i;
     first += count;
   }
 }
@@ -158,7 +157,7 @@ TEST_P(PictureGoldenTest, Together) {
   ModelRunner runner = this->runner();
   std::vector<Piece> pieces;
   for (const Prompt& prompt : prompts_) pieces.push_back(piece(std::ssize(pieces), prompt));
-  EXPECT_LE(max_difference(runner.step(pieces), logits_), bound_of_device());
+  EXPECT_LE(max_difference(runner.step(pieces), logits_), kLogitBound);
 }
 
 // Cut anywhere but within a picture.
@@ -172,7 +171,7 @@ TEST_P(PictureGoldenTest, PromptsInChunks) {
       const size_t end = soft ? first + kTokens : first + 1;
       const Piece part = piece(static_cast<int64_t>(i), prompt, first, end);
       const std::vector<float> logits = runner.step({&part, 1});
-      ASSERT_LE(max_difference(logits, golden(before + first, end - first)), bound_of_device())
+      ASSERT_LE(max_difference(logits, golden(before + first, end - first)), kLogitBound)
           << "prompt " << i << " token " << first;
       first = end;
     }
@@ -185,8 +184,7 @@ TEST_P(PictureGoldenTest, PlainWeights) {
   rows_[0] = (*model_->pictures())(picture(0));
   ModelRunner runner = this->runner();
   const Piece whole = piece(0, prompts_[0]);
-  EXPECT_LE(max_difference(runner.step({&whole, 1}), golden(0, whole.ids.size())),
-            bound_of_device());
+  EXPECT_LE(max_difference(runner.step({&whole, 1}), golden(0, whole.ids.size())), kLogitBound);
 }
 
 TEST_P(PictureGoldenTest, FiguresCountTheTower) {
@@ -220,8 +218,7 @@ TEST(PictureModels, StatesOfTheTower) {
     const Tensor picture = from_host(std::span(pixels.values).subspan(i * one, one),
                                      Shape{kSide, kSide, 3}, device_under_test());
     const std::vector<float> found = tower.states(picture).to_host<float>();
-    EXPECT_LE(max_difference(found, std::span(wanted).subspan(i * states, states)),
-              bound_of_device());
+    EXPECT_LE(max_difference(found, std::span(wanted).subspan(i * states, states)), kLogitBound);
   }
 }
 
@@ -241,7 +238,7 @@ TEST(PictureModels, WideWindow) {
   const std::vector<float> wanted = read_npy<float>(data("logits_wide.npy")).values;
   EXPECT_LE(
       max_difference(runner.step({&whole, 1}), std::span(wanted).first(prompt.ids.size() * kVocab)),
-      bound_of_device());
+      kLogitBound);
 }
 
 void expect_error(const std::function<void()>& body, Code code, std::string_view part) {

@@ -30,7 +30,7 @@ INSTRUCTIONS = [
     ("gemm_wgmma|attention_wgmma", "sm_90a", "*", r"HGMMA"),
     ("image_conv_wgmma", "sm_90a", "*_wide|*_middle|*_square", r"HGMMA"),
     ("attention_mma|image_conv_mma", "sm_90a|sm_8?", "*", r"HMMA"),
-    ("attention_decode_mma|matvec_mma*", "sm_90a|sm_8?", "*", r"HMMA"),
+    ("attention_decode_mma|attention_latent_mma|matvec_mma*", "sm_90a|sm_8?", "*", r"HMMA"),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*", r"IDP\.4A"),
     ("matvec_one_*_blocks", "sm_*", "*", r"IDP\.4A"),
 ]

@@ -25,6 +25,8 @@ struct PagedCase {
   std::vector<int32_t> key_ends;  // of each token; empty: none
   bool big = false;
 
+  // Wide heads' products spread further.
+  float scale() const { return head_dim > 256 ? 0.04f : 0.3f; }
   int64_t tokens() const {
     int64_t sum = 0;
     for (const Sequence& seq : seqs) sum += seq.queries;
@@ -181,6 +183,40 @@ void add_narrow(std::vector<PagedCase>& out) {
   }
 }
 
+// Heads that are too wide for tiles of one head's queries, shared by many query heads, as latents
+// are: several tiles of a query, several queries of a tile, keys in one part and in several.
+void add_latents(std::vector<PagedCase>& out) {
+  const std::vector<Sequence> prompts{{9, 9}, {0, 5}, {11, 40}, {1, 20}};
+  const std::vector<Sequence> decode{{1, 300}, {0, 0}, {1, 1}, {1, 130}};
+  const auto add = [&](PagedCase c) {
+    c.cache = c.cache == DType::f32 ? c.dtype : c.cache;
+    out.push_back(std::move(c));
+  };
+  add({.seqs = {{1, 140}, {2, 40}}, .heads = 70, .head_dim = 576, .dtype = DType::bf16});
+  add({.seqs = {{30, 40}}, .heads = 6, .kv_heads = 2, .head_dim = 264, .dtype = DType::f16});
+  add({.seqs = prompts, .heads = 3, .kv_heads = 3, .head_dim = 320, .dtype = DType::bf16});
+  add({.seqs = {{13, 40}},
+       .heads = 5,
+       .head_dim = 576,
+       .dtype = DType::f16,
+       .key_ends = std::vector<int32_t>(13, 35)});
+  for (const auto& seqs : {prompts, decode}) {
+    for (const DType type : {DType::f16, DType::bf16}) {
+      add({.seqs = seqs, .heads = 5, .head_dim = 576, .block_size = 32, .dtype = type});
+    }
+    for (const DType cache : {DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
+      add({.seqs = seqs, .heads = 5, .head_dim = 576, .cache = cache});
+    }
+    add({.seqs = seqs,
+         .heads = 4,
+         .head_dim = 512,
+         .dtype = DType::bf16,
+         .softcap = 2,
+         .window = 33});
+    add({.seqs = seqs, .heads = 5, .head_dim = 288, .dtype = DType::f16, .sinks = true});
+  }
+}
+
 // Pictures in prompts: before, across and behind the borders of tiles, and with keys in the cache
 // already.
 void add_pictures(std::vector<PagedCase>& out) {
@@ -290,6 +326,7 @@ std::vector<PagedCase> cases() {
   add_tiled(out);
   add_narrow(out);
   add_mixed(out);
+  add_latents(out);
   add_pictures(out);
   add_sinks(out);
   out.push_back({.seqs = {{512, 512}},
@@ -337,7 +374,7 @@ PagedAttentionArgs build(const PagedCase& c, Scene& scene) {
       .key_ends = c.key_ends.empty() ? View{} : scene.input_of<int32_t>({c.tokens()}, c.key_ends),
       .y = scene.output({q}, c.dtype),
       .single_queries = c.single_queries,
-      .scale = 0.3f,
+      .scale = c.scale(),
       .softcap = c.softcap,
       .window = c.window};
 }
@@ -363,7 +400,7 @@ void attend(const PagedCase& c, const std::vector<HostArray>& in, int64_t seq, i
     for (int64_t i = 0; i < c.head_dim; ++i) {
       score += in[0][row * c.head_dim + i] * cached(c, in[1], seq, key, kv_head, i);
     }
-    score *= static_cast<double>(0.3f);
+    score *= static_cast<double>(c.scale());
     const double cap = c.softcap;
     // Scores stay far below the largest double: no maximum needs to be taken off.
     weights.push_back(std::exp(cap == 0 ? score : cap * std::tanh(score / cap)));
