@@ -1,8 +1,13 @@
-// Which tensors attention_wgmma leaves to the kernels behind it; views alone, nothing is read.
+// Which tensors attention_wgmma and attention_latent_mma leave to the kernels behind them, and on
+// which devices the latter is; views alone, nothing is read.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 
+#include "backends/cuda/cuda_kernels.h"
+#include "backends/cuda/ops/attention_latent_mma.h"
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/attention_wgmma.h"
 
@@ -67,6 +72,58 @@ TEST(AttentionWgmma, LeavesCachesBeyond64GiBToOthers) {
   args.v_cache.strides[0] = kFits + 8;
   ASSERT_NE(paged_attention_wgmma.refuse(args), nullptr);
   EXPECT_EQ(paged_attention_mma.refuse(args), nullptr);
+}
+
+// A step of 16 heads of `dim` on one key head, over four blocks of 16 keys.
+PagedAttentionArgs latents_of(int64_t dim, DType q, DType cache) {
+  const auto view = [&](std::initializer_list<int64_t> sizes, DType dtype) {
+    View out;
+    out.dtype = dtype;
+    out.rank = static_cast<int8_t>(sizes.size());
+    std::copy(sizes.begin(), sizes.end(), out.sizes);
+    int64_t step = 1;
+    for (int axis = out.rank - 1; axis >= 0; --axis) {
+      out.strides[axis] = step;
+      step *= out.sizes[axis];
+    }
+    return out;
+  };
+  PagedAttentionArgs args{};
+  args.q = args.y = view({1, 16, dim}, q);
+  args.k_cache = args.v_cache = view({4, 1, 16, dim}, cache);
+  return args;
+}
+
+TEST(AttentionLatentMma, TakesHeadsTooWideForOthersUpTo576) {
+  for (const int64_t dim : {264, 320, 576}) {
+    const PagedAttentionArgs args = latents_of(dim, DType::bf16, DType::bf16);
+    EXPECT_EQ(attention_latent_mma.refuse(args), nullptr) << dim;
+    EXPECT_NE(paged_attention_mma.refuse(args), nullptr) << dim;
+  }
+  EXPECT_NE(attention_latent_mma.refuse(latents_of(256, DType::bf16, DType::bf16)), nullptr);
+  EXPECT_NE(attention_latent_mma.refuse(latents_of(584, DType::bf16, DType::bf16)), nullptr);
+  EXPECT_NE(attention_latent_mma.refuse(latents_of(300, DType::bf16, DType::bf16)), nullptr);
+}
+
+TEST(AttentionLatentMma, TakesQueriesThatBecomeTheKeysType) {
+  EXPECT_EQ(attention_latent_mma.refuse(latents_of(576, DType::f32, DType::f16)), nullptr);
+  EXPECT_EQ(attention_latent_mma.refuse(latents_of(576, DType::bf16, DType::f8e4m3)), nullptr);
+  EXPECT_NE(attention_latent_mma.refuse(latents_of(576, DType::bf16, DType::f16)), nullptr);
+  EXPECT_NE(attention_latent_mma.refuse(latents_of(576, DType::f32, DType::f32)), nullptr);
+}
+
+TEST(AttentionLatentMma, IsForDevicesWithItsSharedMemory) {
+  const auto has = [](int64_t shared_bytes) {
+    gpu::Properties device;
+    device.matrix = gpu::MatrixUnit::mma;
+    device.shared_per_block = shared_bytes;
+    for (const Impl<PagedAttentionArgs>& impl : cuda_kernels(device).paged_attention) {
+      if (std::string(impl.name) == attention_latent_mma.name) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(has(int64_t{99} << 10));  // sm_86, sm_89
+  EXPECT_TRUE(has(int64_t{163} << 10));  // sm_80
 }
 
 }  // namespace
