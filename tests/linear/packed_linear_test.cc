@@ -10,6 +10,7 @@
 #include "backends/api/kernel_table.h"
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/cpu_features.h"
+#include "backends/cpu/thread_pool.h"
 #include "rbee/ops/linear.h"
 #include "tests/support/random_values.h"
 
@@ -236,6 +237,21 @@ TEST(PackedLinear, TilesTakeSixteenRows) {
       const bool tiles = rows == 16 && weight != DType::f32;
       EXPECT_EQ(std::ranges::count(names, "amx"), tiles ? 1 : 0);
     }
+  }
+}
+
+// Tiles multiply two panels at a time where every thread has enough of them; the last of an odd
+// number stands alone and is cut off here.
+TEST(PackedLinear, ManyPanels) {
+  const int64_t out = (8 * cpu::ThreadPool::shared().threads() + 2) * 16 + 3;
+  for (const DType weight : {DType::q4_1, DType::q6_k, DType::bf16}) {
+    const int64_t in = weight == DType::bf16 ? 1085 : 1280;
+    for (const int64_t rows : {16, 17, 32, 33, 55}) {
+      const bool bias = rows % 2 == 0;
+      expect_exact({.weight = weight, .rows = rows, .out = out, .in = 256, .bias = bias});
+    }
+    expect_exact({.weight = weight, .rows = 31, .out = out, .in = in, .input = DType::bf16});
+    expect_exact({.weight = weight, .rows = 40, .out = out - 3, .in = in});
   }
 }
 

@@ -63,6 +63,8 @@ struct PanelKernels {
   void (*unpack)(const std::byte* packed, int64_t in, const UnpackedPanel& out);
   // Any number of rows with an unpacked panel: limited by arithmetic.
   void (*rows)(const PanelProduct&);
+  // The same rows with two panels, to the same bits; null where nothing is gained.
+  void (*pair)(const PanelProduct&, const PanelProduct&) = nullptr;
 };
 
 struct QuantizedRow {
@@ -76,6 +78,8 @@ struct QuantizedRow {
 struct LinearIsa {
   // Blocks of rows of x are a multiple of this: what `rows` of its kernels takes at a time.
   int64_t row_unit;
+  // Of a block's rows, unless in f32: they stay in the second-level cache while panels pass by.
+  int64_t block_bytes = 192 * 1024;
   // One row of x; `in` is a multiple of 32.
   void (*quantize)(const float* x, int64_t in, const QuantizedRow& out);
   // To bf16, round to nearest even; null where no kernel wants it.

@@ -16,13 +16,13 @@ namespace {
 // while the rows of x pass by. A multiple of every record.
 constexpr int64_t kChunk = 1024;
 constexpr int64_t kSplitChunk = 512;  // two bf16 numbers for each weight
-// Rows of x whose converted form stays in the second-level cache while panels pass by.
-constexpr int64_t kRowBlockBytes = 192 * 1024;
-// Of split x, whose weights take longer to unpack. Processors with tiles have 2 MiB of that cache.
-constexpr int64_t kSplitBlockBytes = 768 * 1024;
+// Rows of x in f32 that stay in the second-level cache while panels pass by.
+constexpr int64_t kF32BlockBytes = 192 * 1024;
 constexpr int64_t kMaxRowBlock = 192;
 // A thread takes at least this much of a packed weight at a time.
 constexpr int64_t kBytesPerTask = 16 * 1024;
+// Panels that a thread needs before they are multiplied two at a time.
+constexpr int64_t kTasksPerThread = 8;
 
 const PanelKernels* kernels_of(const LinearIsa& isa, DType dtype) {
   switch (dtype) {
@@ -70,9 +70,10 @@ int64_t panels_of(const View& weight) {
 }
 
 // Rows of x that are worked on at a time, evenly shared out.
-int64_t row_block(int64_t rows, int64_t in, const WantedForms& forms, int64_t unit) {
+int64_t row_block(int64_t rows, int64_t in, const WantedForms& forms, const LinearIsa& isa) {
   const int64_t row_bytes = in * (forms.split ? 2 * kSplitParts : forms.f32 ? 4 : 2);
-  const int64_t cached = forms.split ? kSplitBlockBytes : kRowBlockBytes;
+  const int64_t cached = forms.f32 ? kF32BlockBytes : isa.block_bytes;
+  const int64_t unit = isa.row_unit;
   const int64_t most =
       std::clamp<int64_t>(cached / std::max<int64_t>(row_bytes, 1), unit, kMaxRowBlock);
   const int64_t blocks = (rows + most - 1) / most;
@@ -88,18 +89,14 @@ struct Job {
 };
 
 template <typename T>
-void store_rows(const float* tile, const View& y, int64_t row, int64_t rows, int64_t column,
-                int64_t columns) {
-  for (int64_t r = 0; r < rows; ++r) {
-    T* out = y.as<T>() + (row + r) * y.size(1) + column;
-    for (int64_t c = 0; c < columns; ++c) {
-      if constexpr (std::is_same_v<T, float>) {
-        out[c] = tile[r * kPanelRows + c];
-      } else if constexpr (std::is_same_v<T, f16>) {
-        out[c] = to_f16(tile[r * kPanelRows + c]);
-      } else {
-        out[c] = to_bf16(tile[r * kPanelRows + c]);
-      }
+void store_row(const float* from, int64_t columns, T* out) {
+  for (int64_t c = 0; c < columns; ++c) {
+    if constexpr (std::is_same_v<T, float>) {
+      out[c] = from[c];
+    } else if constexpr (std::is_same_v<T, f16>) {
+      out[c] = to_f16(from[c]);
+    } else {
+      out[c] = to_bf16(from[c]);
     }
   }
 }
@@ -110,16 +107,27 @@ float bias_at(const View& bias, int64_t i) {
   return bias.as<float>()[i];
 }
 
-// Product of a panel with a block of rows.
+// Panels that are multiplied together: one, or two for kernels with `pair`.
+struct PanelRange {
+  int64_t first;
+  int64_t count;
+};
+
+// Product of a panel, or of two, with a block of rows.
 class PanelTask {
  public:
-  PanelTask(const Job& job, const Inputs& inputs, int64_t panel, int64_t row, int64_t rows)
-      : job_(job), x_(inputs.form(job.kernels->input)), row_(row), rows_(rows) {
+  PanelTask(const Job& job, const Inputs& inputs, const PanelRange& panels, int64_t row,
+            int64_t rows)
+      : job_(job),
+        x_(inputs.form(job.kernels->input)),
+        row_(row),
+        rows_(rows),
+        panels_(panels.count) {
     const View& y = job.part->y;
-    column_ = panel * kPanelRows;
-    columns_ = std::min<int64_t>(kPanelRows, y.size(1) - column_);
-    direct_ = y.dtype == DType::f32 && columns_ == kPanelRows;
-    packed_ = job.part->weight.as<std::byte>() + panel * job.panel_bytes;
+    column_ = panels.first * kPanelRows;
+    columns_ = std::min(width(), y.size(1) - column_);
+    direct_ = y.dtype == DType::f32 && columns_ == width();
+    packed_ = job.part->weight.as<std::byte>() + panels.first * job.panel_bytes;
   }
 
   void run(Scratch& scratch) {
@@ -144,11 +152,11 @@ class PanelTask {
  private:
   void carve(Carver& carver, int64_t in) {
     const int64_t chunk = std::min(in, this->chunk());
-    tile_ = carver.take<float>(rows_ * kPanelRows);
-    tile_stride_ = kPanelRows;
+    tile_ = carver.take<float>(rows_ * width());
+    tile_stride_ = width();
     if (takes_one_row() || job_.kernels->unpack == nullptr) return;
     if (job_.kernels->input == InputForm::bf16) {
-      panel_.bf16 = carver.take<uint16_t>(chunk * kPanelRows);
+      panel_.bf16 = carver.take<uint16_t>(chunk * width());
       return;
     }
     if (job_.kernels->input == InputForm::split) {
@@ -167,7 +175,9 @@ class PanelTask {
 
   int64_t chunk() const { return job_.kernels->input == InputForm::split ? kSplitChunk : kChunk; }
 
-  bool takes_one_row() const { return rows_ == 1 && job_.kernels->row != nullptr; }
+  int64_t width() const { return panels_ * kPanelRows; }
+
+  bool takes_one_row() const { return rows_ == 1 && panels_ == 1 && job_.kernels->row != nullptr; }
 
   void run_one_row(int64_t in) {
     job_.kernels->row({.x = part_of(x_, row_, 0), .in = in, .packed = packed_, .y = tile_});
@@ -189,11 +199,23 @@ class PanelTask {
                            .y = tile_,
                            .y_stride = tile_stride_,
                            .accumulate = k > 0 || bias};
-      if (job_.kernels->unpack != nullptr) {
-        job_.kernels->unpack(product.packed, product.in, panel_);
+      unpack(product);
+      if (panels_ == 1) {
+        job_.kernels->rows(product);
+        continue;
       }
-      job_.kernels->rows(product);
+      PanelProduct next = product;
+      next.packed += job_.panel_bytes;
+      next.y += kPanelRows;
+      if (next.panel.bf16 != nullptr) next.panel.bf16 += std::min(in, chunk()) * kPanelRows;
+      unpack(next);
+      job_.kernels->pair(product, next);
     }
+  }
+
+  void unpack(const PanelProduct& product) {
+    if (job_.kernels->unpack == nullptr) return;
+    job_.kernels->unpack(product.packed, product.in, product.panel);
   }
 
   void start_from(const View& bias) {
@@ -202,37 +224,32 @@ class PanelTask {
       for (int64_t r = 0; r < rows_; ++r) tile_[r * tile_stride_ + c] = value;
     }
     // Rows of the panel that the weight does not have.
-    for (int64_t c = columns_; c < kPanelRows; ++c) {
+    for (int64_t c = columns_; c < width(); ++c) {
       for (int64_t r = 0; r < rows_; ++r) tile_[r * tile_stride_ + c] = 0;
     }
   }
 
   void store() {
     const View& y = job_.part->y;
-    switch (y.dtype) {
-      case DType::f16:
-        return store_rows<f16>(tile_, y, row_, rows_, column_, columns_);
-      case DType::bf16:
-        return store_bf16();
-      default:
-        return store_rows<float>(tile_, y, row_, rows_, column_, columns_);
-    }
-  }
-
-  void store_bf16() {
-    const View& y = job_.part->y;
-    if (job_.isa->to_bf16 == nullptr) {
-      return store_rows<bf16>(tile_, y, row_, rows_, column_, columns_);
-    }
     for (int64_t r = 0; r < rows_; ++r) {
-      job_.isa->to_bf16(tile_ + r * kPanelRows, columns_,
-                        y.as<uint16_t>() + (row_ + r) * y.size(1) + column_);
+      const float* from = tile_ + r * tile_stride_;
+      const int64_t to = (row_ + r) * y.size(1) + column_;
+      if (y.dtype == DType::f16) {
+        store_row(from, columns_, y.as<f16>() + to);
+      } else if (y.dtype != DType::bf16) {
+        store_row(from, columns_, y.as<float>() + to);
+      } else if (job_.isa->to_bf16 != nullptr) {
+        job_.isa->to_bf16(from, columns_, y.as<uint16_t>() + to);
+      } else {
+        store_row(from, columns_, y.as<bf16>() + to);
+      }
     }
   }
 
   const Job& job_;
   const InputRows& x_;
   int64_t row_, rows_;
+  int64_t panels_;
   int64_t column_ = 0, columns_ = 0;
   bool direct_ = false;  // the kernels write to y itself
   const std::byte* packed_ = nullptr;
@@ -244,20 +261,33 @@ class PanelTask {
 thread_local Scratch input_scratch;
 thread_local Scratch panel_scratch;
 
-// Panel `index` of the sequence of all parts' panels.
+// Tasks of a part for one block of rows.
+int64_t tasks_of(const LinearPart& part, const LinearIsa& isa, bool pairs) {
+  const bool paired = pairs && kernels_of(isa, part.weight.dtype)->pair != nullptr;
+  return paired ? (panels_of(part.weight) + 1) / 2 : panels_of(part.weight);
+}
+
+// Task `index` of the sequence of all parts' tasks.
 struct Place {
   Job job;
-  int64_t panel;
+  PanelRange panels;
 };
-Place locate(const LinearArgs& args, const LinearIsa& isa, int64_t index) {
+Place locate(const LinearArgs& args, const LinearIsa& isa, bool pairs, int64_t index) {
   const LinearPart* part = args.parts.data();
-  for (; index >= panels_of(part->weight); ++part) index -= panels_of(part->weight);
+  int64_t tasks = tasks_of(*part, isa, pairs);
+  for (; index >= tasks; tasks = tasks_of(*part, isa, pairs)) {
+    index -= tasks;
+    ++part;
+  }
   const View& weight = part->weight;
+  const PanelKernels* kernels = kernels_of(isa, weight.dtype);
+  const int64_t count = pairs && kernels->pair != nullptr ? 2 : 1;
+  const int64_t first = index * count;
   return {.job = {.part = part,
                   .isa = &isa,
-                  .kernels = kernels_of(isa, weight.dtype),
+                  .kernels = kernels,
                   .panel_bytes = panel_bytes(weight.dtype, weight.size(1))},
-          .panel = index};
+          .panels = {.first = first, .count = std::min(count, panels_of(weight) - first)}};
 }
 
 WantedForms forms_of(const LinearArgs& args, const LinearIsa& isa) {
@@ -282,18 +312,22 @@ void run_packed(const LinearArgs& args, const LinearIsa& isa) {
   if (rows == 0 || panels == 0) return;
   const WantedForms wanted = forms_of(args, isa);
   const Inputs inputs = prepare_inputs(args.x, wanted, isa, input_scratch);
-  const int64_t block = rows == 1 ? 1 : row_block(rows, in, wanted, isa.row_unit);
+  const int64_t block = rows == 1 ? 1 : row_block(rows, in, wanted, isa);
   const int64_t blocks = (rows + block - 1) / block;
   const int64_t grain = rows == 1 ? std::max<int64_t>(1, kBytesPerTask * panels / bytes) : 1;
-  ThreadPool::shared().parallel_shares(
-      blocks * panels, grain, [&](int64_t begin, int64_t end, int) {
-        for (int64_t i = begin; i < end; ++i) {
-          const Place place = locate(args, isa, i % panels);
-          const int64_t row = i / panels * block;
-          PanelTask(place.job, inputs, place.panel, row, std::min(block, rows - row))
-              .run(panel_scratch);
-        }
-      });
+  // Few panels are better shared out one by one.
+  const bool pairs =
+      rows > 1 && blocks * panels >= kTasksPerThread * ThreadPool::shared().threads();
+  int64_t tasks = 0;
+  for (const LinearPart& part : args.parts) tasks += tasks_of(part, isa, pairs);
+  ThreadPool::shared().parallel_shares(blocks * tasks, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Place place = locate(args, isa, pairs, i % tasks);
+      const int64_t row = i / tasks * block;
+      PanelTask(place.job, inputs, place.panels, row, std::min(block, rows - row))
+          .run(panel_scratch);
+    }
+  });
 }
 
 const char* refuse(const LinearArgs& args, Isa isa) {

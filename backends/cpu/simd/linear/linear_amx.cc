@@ -16,7 +16,8 @@ namespace {
 constexpr panel::PanelKernels kBf16TileKernels{.input = panel::InputForm::bf16,
                                                .row = &run_dot_row,
                                                .unpack = nullptr,
-                                               .rows = &run_bf16_rows};
+                                               .rows = &run_bf16_rows,
+                                               .pair = &run_bf16_pair};
 constexpr panel::PanelKernels kF16TileKernels{.input = panel::InputForm::split,
                                               .row = nullptr,
                                               .unpack = &unpack_split_f16,
@@ -27,6 +28,9 @@ constexpr panel::PanelKernels kF16TileKernels{.input = panel::InputForm::split,
 namespace rbee::cpu {
 
 constinit const LinearIsa linear_amx{.row_unit = 48,
+                                     // Processors with tiles have 2 MiB of that cache, and each
+                                     // block unpacks all weights.
+                                     .block_bytes = 768 * 1024,
                                      .quantize = &quantize,
                                      .to_bf16 = &to_bf16,
                                      .split = &split_inputs,

@@ -13,7 +13,8 @@ constexpr panel::PanelKernels tile_kernels() {
   return {.input = panel::InputForm::bf16,
           .row = nullptr,
           .unpack = &unpack_bf16<typename Adapted<F>::Type>,
-          .rows = &run_unpacked_rows};
+          .rows = &run_unpacked_rows,
+          .pair = &run_unpacked_pair};
 }
 
 }  // namespace

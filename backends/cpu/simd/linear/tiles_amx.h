@@ -101,10 +101,9 @@ void run_bf16_tiles(const panel::PanelProduct& p) {
   });
 }
 
-// Tiles for the inputs that fill them, pairs for the others.
-void run_bf16_rows(const panel::PanelProduct& p) {
+// Pairs for the inputs that do not fill tiles.
+void run_bf16_rest(const panel::PanelProduct& p) {
   const int64_t whole = p.in / kTileInputs * kTileInputs;
-  if (whole > 0) run_bf16_tiles(p);
   if (whole == p.in) return;
   panel::PanelProduct rest = p;
   rest.in = (p.in - whole + 1) / 2 * 2;
@@ -114,11 +113,94 @@ void run_bf16_rows(const panel::PanelProduct& p) {
   run_dot_rows(rest);
 }
 
+void run_bf16_rows(const panel::PanelProduct& p) {
+  if (p.in >= kTileInputs) run_bf16_tiles(p);
+  run_bf16_rest(p);
+}
+
+// Tiles 0 to 3 are sums, 4 and 5 rows of x, the last of which has `rows`, 6 and 7 the panels.
+void set_pair_tiles(int tiles, int64_t rows) {
+  TileConfig config;
+  for (int i = 0; i < tiles; ++i) {
+    const int64_t here = i + 1 < tiles ? kTileRows : rows;
+    config.shape(2 * i, here, kTileBytes);
+    config.shape(2 * i + 1, here, kTileBytes);
+    config.shape(4 + i, here, kTileBytes);
+  }
+  config.shape(6, kTileRows, kTileBytes);
+  config.shape(7, kTileRows, kTileBytes);
+  set_tiles(config);
+}
+
+// kTiles tiles of x, from `row` on, with two panels: a tile that is read is multiplied twice.
+template <int kTiles>
+void run_pair_group(const panel::PanelProduct& a, const panel::PanelProduct& b, int64_t row) {
+  const int64_t y_bytes = sum_bytes(a);
+  auto* y_a = reinterpret_cast<std::byte*>(a.y + row * a.y_stride);
+  auto* y_b = reinterpret_cast<std::byte*>(b.y + row * b.y_stride);
+  _tile_zero(0);
+  _tile_zero(1);
+  if constexpr (kTiles > 1) _tile_zero(2);
+  if constexpr (kTiles > 1) _tile_zero(3);
+  if (a.accumulate) {
+    _tile_loadd(0, y_a, y_bytes);
+    _tile_loadd(1, y_b, y_bytes);
+    if constexpr (kTiles > 1) _tile_loadd(2, y_a + kTileRows * y_bytes, y_bytes);
+    if constexpr (kTiles > 1) _tile_loadd(3, y_b + kTileRows * y_bytes, y_bytes);
+  }
+  const int64_t x_bytes = a.x.stride * static_cast<int64_t>(sizeof(uint16_t));
+  const auto* x = reinterpret_cast<const std::byte*>(a.x.bf16 + row * a.x.stride);
+  for (int64_t k = 0; k < a.in / kTileInputs; ++k, x += kTileBytes) {
+    _tile_loadd(4, x, x_bytes);
+    _tile_loadd(6, a.packed + k * kTileRows * kTileBytes, kTileBytes);
+    _tile_loadd(7, b.packed + k * kTileRows * kTileBytes, kTileBytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (kTiles > 1) {
+      _tile_loadd(5, x + kTileRows * x_bytes, x_bytes);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  _tile_stored(0, y_a, y_bytes);
+  _tile_stored(1, y_b, y_bytes);
+  if constexpr (kTiles > 1) _tile_stored(2, y_a + kTileRows * y_bytes, y_bytes);
+  if constexpr (kTiles > 1) _tile_stored(3, y_b + kTileRows * y_bytes, y_bytes);
+}
+
+// All rows with as many inputs as fill tiles.
+void run_pair_tiles(const panel::PanelProduct& a, const panel::PanelProduct& b) {
+  constexpr int64_t kPairRows = 2 * kTileRows;
+  int64_t row = 0;
+  if (a.rows >= kPairRows) set_pair_tiles(2, kTileRows);
+  for (; row + kPairRows <= a.rows; row += kPairRows) run_pair_group<2>(a, b, row);
+  if (const int64_t rest = a.rows - row; rest > kTileRows) {
+    set_pair_tiles(2, rest - kTileRows);
+    run_pair_group<2>(a, b, row);
+  } else if (rest > 0) {
+    set_pair_tiles(1, rest);
+    run_pair_group<1>(a, b, row);
+  }
+  release_tiles();
+}
+
+void run_bf16_pair(const panel::PanelProduct& a, const panel::PanelProduct& b) {
+  if (a.in >= kTileInputs) run_pair_tiles(a, b);
+  run_bf16_rest(a);
+  run_bf16_rest(b);
+}
+
 // What `unpack` left.
-void run_unpacked_rows(const panel::PanelProduct& p) {
+panel::PanelProduct unpacked(const panel::PanelProduct& p) {
   panel::PanelProduct plain = p;
   plain.packed = reinterpret_cast<const std::byte*>(p.panel.bf16);
-  run_bf16_rows(plain);
+  return plain;
+}
+void run_unpacked_rows(const panel::PanelProduct& p) {
+  run_bf16_rows(unpacked(p));
+}
+void run_unpacked_pair(const panel::PanelProduct& a, const panel::PanelProduct& b) {
+  run_bf16_pair(unpacked(a), unpacked(b));
 }
 
 }  // namespace
