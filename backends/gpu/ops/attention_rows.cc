@@ -71,7 +71,9 @@ void launch_rows(const PagedAttentionArgs& args, const RowKernel& kernel, Stream
       {.op = kOp,
        .family = "attention_join",
        .kernel = join.lanes(device.lane_count),
-       .grid = {.x = static_cast<uint32_t>(params.q_len), .y = static_cast<uint32_t>(params.heads)},
+       .grid = {.x = static_cast<uint32_t>(params.q_len),
+                .y = static_cast<uint32_t>(params.heads),
+                .z = blocks_for(params.v_dim, 4 * device.lane_count)},
        .threads = kJoinThreads},
       params);
 }
