@@ -66,16 +66,15 @@ void launch_rows(const PagedAttentionArgs& args, const RowKernel& kernel, Stream
          params);
   if (params.splits == 1) return;
   KernelName join("attention_join");
-  launch(
-      stream,
-      {.op = kOp,
-       .family = "attention_join",
-       .kernel = join.lanes(device.lane_count),
-       .grid = {.x = static_cast<uint32_t>(params.q_len),
-                .y = static_cast<uint32_t>(params.heads),
-                .z = blocks_for(params.v_dim, 4 * device.lane_count)},
-       .threads = kJoinThreads},
-      params);
+  launch(stream,
+         {.op = kOp,
+          .family = "attention_join",
+          .kernel = join.lanes(device.lane_count),
+          .grid = {.x = static_cast<uint32_t>(params.q_len),
+                   .y = static_cast<uint32_t>(params.heads),
+                   .z = blocks_for(params.v_dim, 4 * device.lane_count)},
+          .threads = kJoinThreads},
+         params);
 }
 
 }  // namespace rbee::gpu
