@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "rbee/core/error.h"
+#include "rbee/io/fp8_folder.h"
 #include "rbee/io/gguf_reader.h"
 #include "rbee/io/hf_folder.h"
 #include "rbee/io/safetensors_reader.h"
@@ -138,6 +139,7 @@ void Checkpoint::open_safetensors(const std::vector<WeightFile>& files) {
     add_tensors(std::move(tensors), *file);
   }
   config_json_ = text_file("config.json").value_or("");
+  tensors_ = with_fp8_scales(std::move(tensors_), config_json_, (folder_ / "config.json").string());
 }
 
 void Checkpoint::add_tensors(std::vector<TensorEntry> tensors, const MappedFile& file) {

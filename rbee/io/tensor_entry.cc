@@ -27,10 +27,38 @@ std::vector<float> converted(std::span<const std::byte> data, const Convert& con
   return out;
 }
 
+// What a byte stands for, without scales.
 float value_of(uint8_t byte, const TensorEntry& entry) {
-  const float stored =
-      entry.is_e5m2 ? to_float(f16{static_cast<uint16_t>(byte << 8)}) : to_float(f8e4m3{byte});
-  return entry.scale * stored;
+  return entry.is_e5m2 ? to_float(f16{static_cast<uint16_t>(byte << 8)}) : to_float(f8e4m3{byte});
+}
+
+// work(scale, first, count) for runs of a row's columns that share a scale.
+template <typename Work>
+void for_runs(const TensorEntry& entry, int64_t row, const Work& work) {
+  const Fp8Scales& scales = entry.scales;
+  const int64_t columns = entry.shape[1];
+  const int64_t across = (columns + scales.columns - 1) / scales.columns;
+  const float* values = scales.values->data() + (scales.first_row + row) / scales.rows * across;
+  for (int64_t column = 0; column < columns; column += scales.columns) {
+    work(values[column / scales.columns], column, std::min(scales.columns, columns - column));
+  }
+}
+
+// The same of all elements, row-major.
+template <typename Work>
+void for_runs(const TensorEntry& entry, const Work& work) {
+  if (entry.scales.values == nullptr) {
+    return work(entry.scale, int64_t{0}, static_cast<int64_t>(entry.data.size()));
+  }
+  for (int64_t row = 0; row < entry.shape[0]; ++row) {
+    for_runs(entry, row, [&](float scale, int64_t column, int64_t count) {
+      work(scale, row * entry.shape[1] + column, count);
+    });
+  }
+}
+
+void multiply(std::span<float> values, float scale) {
+  for (float& value : values) value *= scale;
 }
 
 }  // namespace
@@ -42,22 +70,45 @@ bool is_fp8(const TensorEntry& entry) {
 TensorEntry widened(const TensorEntry& entry, DType dtype) {
   check(is_fp8(entry) && (dtype == DType::f16 || dtype == DType::bf16), entry.name, entry.dtype,
         " is not widened to ", dtype);
-  std::array<uint16_t, 256> table;
+  std::array<float, 256> table;
   for (size_t byte = 0; byte < table.size(); ++byte) {
-    const float value = value_of(static_cast<uint8_t>(byte), entry);
-    table[byte] = dtype == DType::f16 ? to_f16(value).bits : to_bf16(value).bits;
+    table[byte] = value_of(static_cast<uint8_t>(byte), entry);
   }
   auto values = std::make_shared<std::vector<uint16_t>>(entry.data.size());
-  std::ranges::transform(entry.data, values->begin(),
-                         [&](std::byte byte) { return table[static_cast<size_t>(byte)]; });
+  const auto fill = [&](auto round) {
+    for_runs(entry, [&](float scale, int64_t first, int64_t count) {
+      const std::byte* from = entry.data.data() + first;
+      std::transform(from, from + count, values->begin() + first, [&](std::byte byte) {
+        return round(scale * table[static_cast<size_t>(byte)]).bits;
+      });
+    });
+  };
+  if (dtype == DType::f16) {
+    fill([](float x) { return to_f16(x); });
+  } else {
+    fill([](float x) { return to_bf16(x); });
+  }
   TensorEntry out{entry.name, dtype, entry.shape, std::as_bytes(std::span(*values))};
   out.owner = values;
   return out;
 }
 
+void scale_row(const TensorEntry& entry, int64_t row, std::span<float> values) {
+  if (entry.scales.values == nullptr) return multiply(values, entry.scale);
+  for_runs(entry, row, [&](float scale, int64_t first, int64_t count) {
+    multiply(values.subspan(static_cast<size_t>(first), static_cast<size_t>(count)), scale);
+  });
+}
+
 std::vector<float> read_floats(const TensorEntry& entry) {
   if (is_fp8(entry)) {
-    return converted<uint8_t>(entry.data, [&](uint8_t byte) { return value_of(byte, entry); });
+    std::vector<float> values =
+        converted<uint8_t>(entry.data, [&](uint8_t byte) { return value_of(byte, entry); });
+    for_runs(entry, [&](float scale, int64_t first, int64_t count) {
+      multiply(std::span(values).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
+               scale);
+    });
+    return values;
   }
   const auto widen = [](auto value) { return to_float(value); };
   if (entry.dtype == DType::f16) return converted<f16>(entry.data, widen);

@@ -13,6 +13,14 @@
 
 namespace rbee::io {
 
+// What the stored values of a matrix of floats of one byte are multiplied by: a number for each
+// block of (rows, columns), row-major, of the whole matrix, whose last blocks may be cut.
+struct Fp8Scales {
+  int64_t rows = 1, columns = 1;
+  std::shared_ptr<const std::vector<float>> values;  // null: none
+  int64_t first_row = 0;                             // of the matrix, the entry's first
+};
+
 // A named tensor that lies in a mapped file. Not touched before somebody reads `data`.
 struct TensorEntry {
   std::string name;
@@ -25,6 +33,7 @@ struct TensorEntry {
   // Bytes are the upper halves of f16 numbers (F8_E5M2), which no DType stands for: `dtype` is u8.
   bool is_e5m2 = false;
   float scale = 1;  // of floats of one byte: what the stored values are multiplied by
+  Fp8Scales scales = {};
 
   std::string source() const;  // the file's path, or "memory"
 };
@@ -36,9 +45,12 @@ int64_t tensor_bytes(DType dtype, const Shape& shape, std::string_view what);
 // Whether elements are floats of one byte (Micikevicius et al. 2022).
 bool is_fp8(const TensorEntry& entry);
 
-// Floats of one byte, times their scale, as f16 or bf16 in memory of their own: exact for a scale
-// of one, else rounded.
+// Floats of one byte, times their scales, as f16 or bf16 in memory of their own: exact for
+// scales of one, else rounded.
 TensorEntry widened(const TensorEntry& entry, DType dtype);
+
+// Multiplies the values that a row of such an entry stores by their scales.
+void scale_row(const TensorEntry& entry, int64_t row, std::span<float> values);
 
 // All elements, of f32, f16, bf16 or floats of one byte. Throws unsupported for another type,
 // naming the tensor.

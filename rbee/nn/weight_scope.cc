@@ -219,7 +219,8 @@ const io::TensorEntry& WeightScope::take_bytes(const std::string& full, const Sh
 
 const io::TensorEntry& WeightScope::take_named(const std::string& full, const Shape& wanted) const {
   const io::TensorEntry* entry = &find_shaped(full, wanted);
-  if (!usable(entry->dtype) && !(books_->options.widen_fp8 && io::is_fp8(*entry))) {
+  const bool scaled = books_->options.widen_fp8 || entry->scales.values != nullptr;
+  if (!usable(entry->dtype) && !(scaled && io::is_fp8(*entry))) {
     fail(Code::unsupported, kOp, "tensor ", full, " is stored as ", entry->dtype,
          "; weights are read as f32, f16, bf16 or a block type");
   }
@@ -341,6 +342,8 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
     if (entry.file) entry.file->will_need(bytes);
     io::TensorEntry share = entry;
     share.data = bytes;
+    share.shape = Shape{rows.count, in};
+    share.scales.first_row = rows.first;
     share = readable(std::move(share));
     return pack(place(share, share.data, Shape{rows.count, in}, device()), [&](int64_t done) {
       if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));

@@ -27,6 +27,7 @@ import transformers
 from safetensors.torch import save_file
 
 from model_cases import CASES, VOCAB, config_of
+from model_fp8 import add_fp8, round_to_fp8
 from model_experts import EXPERTS, MIXTRAL_EXPERTS, add_mxfp4, split_experts
 from model_gguf import save_gguf
 
@@ -76,6 +77,8 @@ def random_state(name, case, config, seed):
             values = values * gain / math.sqrt(shape[-1])
         dtype = case.get("dtype", torch.float16)
         state[key] = torch.from_numpy(values.astype(np.float32)).to(dtype)
+    if case.get("fp8"):
+        round_to_fp8(case["fp8"], state)
     return state
 
 
@@ -136,6 +139,8 @@ def hf_config(case, config):
     out = dict(config, model_type=case["type"])
     if case.get("mxfp4"):
         out["quantization_config"] = {"quant_method": "mxfp4"}
+    if case.get("fp8"):
+        out["quantization_config"] = case["fp8"]["config"]
     if case.get("saved_by_v5"):
         made = transformers.AutoConfig.for_model(case["type"], **copy.deepcopy(config))
         return json.loads(made.to_json_string(use_diff=False))
@@ -153,6 +158,8 @@ def save_hf(folder, case, config, state):
     if state is None:
         return
     state = published(case, state)
+    if case.get("fp8"):
+        add_fp8(case["fp8"], state)
     if case.get("multimodal"):
         state = {f"language_model.{key}": value for key, value in state.items()}
         state["vision_tower.vision_model.embeddings.patch_embedding.weight"] = torch.zeros(4, 4)

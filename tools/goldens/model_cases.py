@@ -44,6 +44,20 @@ def stablelm_config(**changes):
     return config
 
 
+# Blocks that no matrix is whole multiples of, nor the parts of Phi-3's matrices.
+FP8_BLOCKS = dict(each="block", block=(24, 40), name="weight_scale_inv", config=dict(
+    quant_method="fp8", fmt="e4m3", activation_scheme="dynamic", weight_block_size=[24, 40],
+    modules_to_not_convert=["lm_head"]))
+FP8_ROWS = dict(each="row", name="weight_scale", config=dict(
+    quant_method="compressed-tensors", format="float-quantized", ignore=["lm_head"],
+    config_groups=dict(group_0=dict(
+        targets=["Linear"],
+        weights=dict(num_bits=8, type="float", strategy="channel", symmetric=True, dynamic=False),
+        input_activations=dict(num_bits=8, type="float", strategy="token", dynamic=True)))))
+FP8_TENSOR = dict(each="tensor", name="weight_scale", input_scale=True, config=dict(
+    quant_method="fp8", activation_scheme="static"))
+
+
 def rope(**scaling):
     return {"rope_scaling": scaling}
 
@@ -207,6 +221,16 @@ CASES = {
         type="stablelm", config=stablelm_config(
             use_parallel_residual=True, qk_layernorm=True, partial_rotary_factor=0.5),
         gguf=True, ablations=[dict(partial_rotary_factor=1.0)]),
+    "llama_fp8": dict(type="llama", config=base_config(), fp8=FP8_BLOCKS, ablations=[]),
+    "phi3_fp8": dict(
+        type="phi3", config=base_config(pad_token_id=0, bos_token_id=1, eos_token_id=2),
+        fp8=FP8_ROWS, ablations=[]),
+    "phi3_fp8_blocks": dict(
+        type="phi3", config=base_config(pad_token_id=0, bos_token_id=1, eos_token_id=2),
+        fp8=FP8_BLOCKS, ablations=[]),
+    "mixtral_fp8": dict(
+        type="mixtral", config=base_config(num_local_experts=5, num_experts_per_tok=2,
+                                           intermediate_size=32), fp8=FP8_TENSOR, ablations=[]),
 }
 
 
