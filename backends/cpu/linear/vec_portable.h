@@ -19,6 +19,7 @@ using Floats [[gnu::vector_size(16)]] = float;
 
 constexpr int kLanes = 4;                           // rows in one vector
 constexpr int kParts = panel::kPanelRows / kLanes;  // vectors in one step
+constexpr int kRowSums = 4;                         // of float_kernels.h
 constexpr int kFloatTile = 4;                       // rows of x
 
 template <typename T, typename Vector>
@@ -100,6 +101,18 @@ inline Floats plus(Floats a, Floats b) {
 }
 inline Floats negated(Floats x) {
   return -x;
+}
+inline Floats low_halves(Bytes x) {
+  const auto halves = reinterpret_cast<UnsignedWords>(x);
+  Floats out{};
+  for (int i = 0; i < kLanes; ++i) out[i] = rbee::shared::float_of_half(halves[i]);
+  return out;
+}
+inline Floats high_halves(Bytes x) {
+  const auto halves = reinterpret_cast<UnsignedWords>(x);
+  Floats out{};
+  for (int i = 0; i < kLanes; ++i) out[i] = rbee::shared::float_of_half(halves[kLanes + i]);
+  return out;
 }
 inline Floats low_bf16(Bytes pairs) {
   return reinterpret_cast<Floats>(reinterpret_cast<Ints>(pairs) << 16);

@@ -2,48 +2,55 @@
 // Float weights: sums in float, x as float, for any width of vectors: include after vec_<isa>.h.
 
 #include "backends/cpu/linear/kernels.h"
+#include "backends/cpu/simd/linear/prefetch.h"
 
 namespace {
 
-// Four inputs of the 16 rows. A format F has four(data, k): inputs k to k + 3, and
-// load(data, k, part): a part of input k.
+// Four inputs of the 16 rows. A format F has kInputBytes of one input, four(data, k): inputs k to
+// k + 3, and load(data, k, part): a part of input k.
 struct Four {
   Floats values[4][kParts];
 };
 
-// Layouts in which every input has its 16 rows by itself.
-template <typename F>
-class OneByOne {
- public:
+struct FormatF32 {
+  static constexpr int kInputBytes = 4 * panel::kPanelRows;
+  [[gnu::always_inline]] static Floats load(const std::byte* data, int64_t k, int part) {
+    return load_floats(reinterpret_cast<const float*>(data) + k * panel::kPanelRows, part);
+  }
   [[gnu::always_inline]] static Four four(const std::byte* data, int64_t k) {
     Four w;
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
 #pragma GCC unroll 4
-      for (int part = 0; part < kParts; ++part) w.values[i][part] = F::load(data, k + i, part);
+      for (int part = 0; part < kParts; ++part) w.values[i][part] = load(data, k + i, part);
     }
     return w;
   }
-
- private:
-  OneByOne() = default;
-  friend F;
 };
 
-struct FormatF32 : OneByOne<FormatF32> {
-  [[gnu::always_inline]] static Floats load(const std::byte* data, int64_t k, int part) {
-    return load_floats(reinterpret_cast<const float*>(data) + k * panel::kPanelRows, part);
-  }
-};
-
-struct FormatF16 : OneByOne<FormatF16> {
+// Whole vectors are read and then halved: two loads of one line that is still under way take
+// longer than one.
+struct FormatF16 {
+  static constexpr int kInputBytes = 2 * panel::kPanelRows;
   [[gnu::always_inline]] static Floats load(const std::byte* data, int64_t k, int part) {
     return load_halves(reinterpret_cast<const uint16_t*>(data) + k * panel::kPanelRows, part);
+  }
+  [[gnu::always_inline]] static Four four(const std::byte* data, int64_t k) {
+    Four w;
+#pragma GCC unroll 8
+    for (int i = 0; i < 2 * kParts; ++i) {
+      const Bytes both_halves = load_step(data + k * kInputBytes, i);
+      const int low = 2 * i, high = low + 1;
+      w.values[low / kParts][low % kParts] = low_halves(both_halves);
+      w.values[high / kParts][high % kParts] = high_halves(both_halves);
+    }
+    return w;
   }
 };
 
 // Pairs of inputs share 32 bits: the even one moves up, the odd one loses its neighbour.
 struct FormatBf16 {
+  static constexpr int kInputBytes = 2 * panel::kPanelRows;
   [[gnu::always_inline]] static Bytes pair(const std::byte* data, int64_t k, int part) {
     return load_step(data + k / 2 * panel::kStepBytes, part);
   }
@@ -65,37 +72,44 @@ struct FormatBf16 {
   }
 };
 
-// Four sums for each part hide the latency of the additions.
+// As few sums as keep up with memory: loads that wait for nothing ask for lines in the first-level
+// cache before they have come to the second.
 template <typename F>
 void run_float_row(const panel::PanelProduct& p) {
-  Four sums;
+  Floats sums[kRowSums][kParts];
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kRowSums; ++i) {
 #pragma GCC unroll 4
-    for (int part = 0; part < kParts; ++part) sums.values[i][part] = all(0);
+    for (int part = 0; part < kParts; ++part) sums[i][part] = all(0);
   }
   const float* x = p.x.f32;
   int64_t k = 0;
   for (; k + 4 <= p.in; k += 4) {
+#pragma GCC unroll 4
+    for (int byte = 0; byte < 4 * F::kInputBytes; byte += 64) {
+      fetch_line_ahead(p.packed + k * F::kInputBytes + byte);
+    }
     const Four w = F::four(p.packed, k);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
 #pragma GCC unroll 4
       for (int part = 0; part < kParts; ++part) {
-        sums.values[i][part] = fused(w.values[i][part], all(x[k + i]), sums.values[i][part]);
+        Floats& sum = sums[i % kRowSums][part];
+        sum = fused(w.values[i][part], all(x[k + i]), sum);
       }
     }
   }
   for (; k < p.in; ++k) {
 #pragma GCC unroll 4
     for (int part = 0; part < kParts; ++part) {
-      sums.values[0][part] = fused(F::load(p.packed, k, part), all(x[k]), sums.values[0][part]);
+      sums[0][part] = fused(F::load(p.packed, k, part), all(x[k]), sums[0][part]);
     }
   }
 #pragma GCC unroll 4
   for (int part = 0; part < kParts; ++part) {
-    const Floats first = plus(sums.values[0][part], sums.values[1][part]);
-    store_floats(p.y, part, plus(first, plus(sums.values[2][part], sums.values[3][part])));
+#pragma GCC unroll 4
+    for (int i = 1; i < kRowSums; ++i) sums[0][part] = plus(sums[0][part], sums[i][part]);
+    store_floats(p.y, part, sums[0][part]);
   }
 }
 

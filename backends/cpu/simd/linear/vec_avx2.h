@@ -15,6 +15,7 @@ using Floats = __m256;
 
 constexpr int kLanes = 8;                           // rows in one vector
 constexpr int kParts = panel::kPanelRows / kLanes;  // vectors in one step
+constexpr int kRowSums = 2;                         // of float_kernels.h
 constexpr int kFloatTile = 6;  // rows of x: twelve sums, two weights and an input in registers
 
 // Part `part` of 16 rows.
@@ -98,6 +99,13 @@ constexpr int kFloatTile = 6;  // rows of x: twelve sums, two weights and an inp
 
 [[gnu::always_inline]] inline Floats plus(Floats a, Floats b) {
   return _mm256_add_ps(a, b);
+}
+// The f16 numbers in the low and the high half of a vector.
+[[gnu::always_inline]] inline Floats low_halves(Bytes x) {
+  return _mm256_cvtph_ps(_mm256_castsi256_si128(x));
+}
+[[gnu::always_inline]] inline Floats high_halves(Bytes x) {
+  return _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1));
 }
 // The bf16 numbers in the low and the high halves of 32 bits.
 [[gnu::always_inline]] inline Floats low_bf16(Bytes pairs) {

@@ -15,6 +15,7 @@ using Floats = __m512;
 
 constexpr int kLanes = 16;                          // rows in one vector
 constexpr int kParts = panel::kPanelRows / kLanes;  // vectors in one step
+constexpr int kRowSums = 1;                         // of float_kernels.h
 constexpr int kFloatTile = 12;  // rows of x: independent sums enough for two units
 
 // Part `part` of 16 rows.
@@ -98,6 +99,13 @@ constexpr int kFloatTile = 12;  // rows of x: independent sums enough for two un
 
 [[gnu::always_inline]] inline Floats plus(Floats a, Floats b) {
   return _mm512_add_ps(a, b);
+}
+// The f16 numbers in the low and the high half of a vector.
+[[gnu::always_inline]] inline Floats low_halves(Bytes x) {
+  return _mm512_cvtph_ps(_mm512_castsi512_si256(x));
+}
+[[gnu::always_inline]] inline Floats high_halves(Bytes x) {
+  return _mm512_cvtph_ps(_mm512_extracti64x4_epi64(x, 1));
 }
 // The bf16 numbers in the low and the high halves of 32 bits.
 [[gnu::always_inline]] inline Floats low_bf16(Bytes pairs) {
