@@ -7,6 +7,8 @@
 #include "backends/api/impl.h"
 #include "backends/cpu/simd/attention_tile.h"
 #include "backends/cpu/simd/kv_pages.h"
+// It builds on the tile.
+#include "backends/cpu/simd/attention_few_rows.h"
 #include "backends/cpu/thread_pool.h"
 #include "backends/cpu/workspace.h"
 
@@ -116,21 +118,58 @@ RB_INLINE void find_rows(const View& cache, const Work& work, int64_t key, int64
   }
 }
 
+// Keys and values of one tile.
+template <typename Row>
+struct TileRows {
+  int64_t count;
+  Row keys[kKeys], values[kKeys];
+};
+
+RB_INLINE const char* bytes_at(const Q8Row& row) {
+  return reinterpret_cast<const char*>(row.code());
+}
+template <typename T>
+RB_INLINE const char* bytes_at(const T* row) {
+  return reinterpret_cast<const char*>(row);
+}
+
+// Finds the tile at `key` and asks for its rows: each begins in a line that nothing announces.
+template <typename Row>
+RB_INLINE void find_tile(const PagedAttentionArgs& args, const Work& work, int64_t key,
+                         TileRows<Row>& tile) {
+  tile.count = least(kKeys, work.end_key - key);
+  find_rows(args.k_cache, work, key, tile.count, tile.keys);
+  find_rows(args.v_cache, work, key, tile.count, tile.values);
+  const int64_t dim = args.q.sizes[2];
+  for (const Row* rows : {tile.keys, tile.values}) {
+    for (int64_t j = 0; j < tile.count; ++j) {
+      const char* end = bytes_at(rows[j] + dim);
+      for (const char* at = bytes_at(rows[j]); at < end; at += 64) __builtin_prefetch(at);
+    }
+  }
+}
+
 template <typename Row>
 void attend_range(const PagedAttentionArgs& args, const Work& work, const AttentionTile& tile) {
   load_queries(args, work, tile);
   start_rows(tile, work.rows);
+  const bool few = takes_few_rows(tile, work.rows);
   int64_t firsts[kMaxRows], ends[kMaxRows];  // keys that a row sees; finding them takes divisions
   for (int64_t r = 0; r < work.rows; ++r) {
     firsts[r] = work.first_of(r, args.window);
     ends[r] = work.end_of(r);
   }
-  for (int64_t key = work.first_key; key < work.end_key; key += kKeys) {
-    const int64_t count = least(kKeys, work.end_key - key);
-    Row rows[kKeys];
-    find_rows(args.k_cache, work, key, count, rows);
-    load_keys(tile, rows);
-    score_keys(tile, work.rows);
+  TileRows<Row> found[2];  // this tile's and the next one's
+  if (work.first_key < work.end_key) find_tile(args, work, work.first_key, found[0]);
+  for (int64_t key = work.first_key, i = 0; key < work.end_key; key += kKeys, i = 1 - i) {
+    const auto& [count, keys, values] = found[i];
+    if (key + kKeys < work.end_key) find_tile(args, work, key + kKeys, found[1 - i]);
+    if (few) {
+      score_few_rows(tile, work.rows, keys);
+    } else {
+      load_keys(tile, keys);
+      score_keys(tile, work.rows);
+    }
     if (args.softcap != 0) cap_scores(tile.scores, work.rows, args.softcap);
     for (int64_t r = 0; r < work.rows; ++r) {
       const int64_t first = firsts[r] - key;
@@ -138,8 +177,11 @@ void attend_range(const PagedAttentionArgs& args, const Work& work, const Attent
       if (first > 0 || end < kKeys) hide_keys(tile.scores + r * kKeys, first, end);
       update_row(tile, r);
     }
-    find_rows(args.v_cache, work, key, count, rows);
-    load_values(tile, rows);
+    if (few) {
+      add_few_rows(tile, work.rows, values, count);
+      continue;
+    }
+    load_values(tile, values);
     add_values(tile, work.rows);
   }
 }

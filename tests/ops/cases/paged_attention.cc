@@ -284,6 +284,24 @@ void add_sinks(std::vector<PagedCase>& out) {
   }
 }
 
+// One query of a few heads to each key/value head, in whole vectors and not, from keys that begin
+// and end inside of tiles.
+void add_few_heads(std::vector<PagedCase>& out) {
+  for (const int64_t group : {1, 2, 3, 4, 5}) {
+    for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
+      out.push_back({.seqs = {{1, 90}, {1, 33}, {0, 2}, {1, 1}, {1, 300}},
+                     .heads = 2 * group,
+                     .kv_heads = 2,
+                     .head_dim = group == 3 ? 32 : 96,
+                     .block_size = 24,
+                     .cache = cache,
+                     .softcap = group == 2 ? 2.0f : 0.0f,
+                     .window = group == 4 ? 41 : 0});
+    }
+    out.push_back({.seqs = {{1, 90}, {1, 300}}, .heads = group, .head_dim = 88});
+  }
+}
+
 std::vector<PagedCase> cases() {
   std::vector<PagedCase> out;
   const std::vector<Sequence> mixed{{5, 5}, {1, 77}, {0, 3}, {3, 40}, {1, 1}};
@@ -325,6 +343,7 @@ std::vector<PagedCase> cases() {
   out.push_back({.seqs = {{1, 900}}, .heads = 4, .kv_heads = 1, .head_dim = 32, .sinks = true});
   add_tiled(out);
   add_narrow(out);
+  add_few_heads(out);
   add_mixed(out);
   add_latents(out);
   add_pictures(out);
