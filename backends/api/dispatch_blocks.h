@@ -35,7 +35,8 @@ void dispatch_blocks(const char* op, DType dtype, Body&& body) {
       BlockOf<BlockQ3_K>{DType::q3_k}, BlockOf<BlockQ4_K>{DType::q4_k},
       BlockOf<BlockQ5_K>{DType::q5_k}, BlockOf<BlockQ6_K>{DType::q6_k},
       BlockOf<BlockQ8_K>{DType::q8_k}, BlockOf<BlockIQ4_NL>{DType::iq4_nl},
-      BlockOf<BlockIQ4_XS>{DType::iq4_xs}, BlockOf<BlockMXFP4>{DType::mxfp4});
+      BlockOf<BlockIQ4_XS>{DType::iq4_xs}, BlockOf<BlockMXFP4>{DType::mxfp4},
+      BlockOf<BlockF8_G128>{DType::f8_g128});
   if (!found) fail(Code::unsupported, op, "dtype ", dtype, " is not a block type");
 }
 

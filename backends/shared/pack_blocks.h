@@ -38,6 +38,9 @@ RB_FN u32 code_of(const RB_GLOBAL BlockIQ4_XS& b, int i) {
 RB_FN u32 code_of(const RB_GLOBAL BlockMXFP4& b, int i) {
   return static_cast<u32>(nibble(b.qs, i));
 }
+RB_FN u32 code_of(const RB_GLOBAL BlockF8_G128& b, int i) {
+  return b.qs[i];
+}
 
 // The low or high plane's words of elements first..first + 31 of a block: `bits` of each code, from
 // bit `shift` on.
@@ -131,6 +134,10 @@ RB_FN void pack_scale(const RB_GLOBAL BlockMXFP4& b, int, RB_GLOBAL u8* scale, R
 RB_FN void pack_scale(const RB_GLOBAL BlockQ8_K& b, int g, RB_GLOBAL u8* scale, RB_GLOBAL u8*,
                       i64 group) {
   if (g == 0) write_u32(scale + group / 8 * 4, bits_of_float(b.d));
+}
+RB_FN void pack_scale(const RB_GLOBAL BlockF8_G128& b, int g, RB_GLOBAL u8* scale, RB_GLOBAL u8*,
+                      i64 group) {
+  if (g == 0) write_u32(scale + group / 4 * 4, bits_of_float(b.d));
 }
 RB_FN void pack_scale(const RB_GLOBAL BlockQ2_K& b, int g, RB_GLOBAL u8* scale, RB_GLOBAL u8* super,
                       i64 group) {

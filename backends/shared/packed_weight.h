@@ -18,7 +18,8 @@
 // so that a shift and a mask give four neighbouring codes in the bytes of a word, which is what
 // integer dot products take, and a lane's load of 16 bytes is 32 elements of a 4-bit format.
 //
-// A code is quant_of() plus kOffset, or where kCodeBook the index into the format's table.
+// A code is quant_of() plus kOffset, or where kCodeBook the index into the format's table, or the
+// bits of a float of one byte.
 
 #include "backends/shared/quant_blocks.h"
 
@@ -76,7 +77,7 @@ RB_FN Words4 read_words4(const RB_GLOBAL u8* from) {
 #endif
 }
 
-enum class CodeBook { none, iq4, e2m1 };
+enum class CodeBook { none, iq4, e2m1, e4m3 };
 
 template <int kLowBits, int kHighBits, int kCodeOffset, int kBytes, int kSpan, int kBytesSuper = 0,
           CodeBook kBook = CodeBook::none>
@@ -113,6 +114,9 @@ struct PackedFormat<BlockMXFP4> : PackedPlanes<4, 0, 0, 1, 32, 0, CodeBook::e2m1
 // d, f32
 template <>
 struct PackedFormat<BlockQ8_K> : PackedPlanes<8, 0, 0, 4, 256> {};
+// d, f32
+template <>
+struct PackedFormat<BlockF8_G128> : PackedPlanes<8, 0, 0, 4, 128, 0, CodeBook::e4m3> {};
 // Two bytes of Q2_K's scales; super: d, dmin
 template <>
 struct PackedFormat<BlockQ2_K> : PackedPlanes<2, 0, 0, 2, 32, 4> {};
@@ -192,13 +196,17 @@ RB_FN u32 packed_codes(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at
 
 // The value of quant_of() that byte `j` of a word of codes stands for.
 template <class Block>
-RB_FN int packed_quant(u32 codes, int j) {
+RB_FN float packed_quant(u32 codes, int j) {
   using F = PackedFormat<Block>;
   const u32 code = (codes >> (8 * j)) & 255u;
-  if (F::kCodeBook == CodeBook::iq4) return iq4_value(static_cast<int>(code));
-  if (F::kCodeBook == CodeBook::e2m1) return e2m1_doubled(static_cast<int>(code));
-  if (F::kLow == 8) return static_cast<i8>(code);
-  return static_cast<int>(code) - F::kOffset;
+  if (F::kCodeBook == CodeBook::e4m3) {
+    return float_of_half(half_of_e4m3(static_cast<u8>(code))) * 256.0f;
+  }
+  int value = static_cast<int>(code) - F::kOffset;
+  if (F::kCodeBook == CodeBook::iq4) value = iq4_value(static_cast<int>(code));
+  if (F::kCodeBook == CodeBook::e2m1) value = e2m1_doubled(static_cast<int>(code));
+  if (F::kLow == 8) value = static_cast<i8>(code);
+  return static_cast<float>(value);
 }
 
 // What dequantising 32 elements takes: element i of them is d[i / 16] * q + m[i / 16].
@@ -293,6 +301,15 @@ struct StoredScale<BlockQ8_K> {
   template <class From>
   RB_FN void load(From scale, From, i64 group) {
     d = read_u32(scale + group / 8 * 4);
+  }
+  RB_FN PackedScale value(int) const { return packed::both(float_of_bits(d), -0.0f); }
+};
+template <>
+struct StoredScale<BlockF8_G128> {
+  u32 d;
+  template <class From>
+  RB_FN void load(From scale, From, i64 group) {
+    d = read_u32(scale + group / 4 * 4);
   }
   RB_FN PackedScale value(int) const { return packed::both(float_of_bits(d), -0.0f); }
 };
@@ -401,7 +418,7 @@ RB_FN void dequantize_packed8(const RB_GLOBAL u8* row, const RB_COPIED PackedLay
   for (int word = 0; word < 2; ++word) {
     const u32 codes = packed_codes<Block>(row, at, column + 4 * word);
     for (int j = 0; j < 4; ++j) {
-      const int q = packed_quant<Block>(codes, j);
+      const float q = packed_quant<Block>(codes, j);
       out[4 * word + j] = apply_scale(BlockScale{scale.d[half], scale.m[half]}, q);
     }
   }

@@ -1,12 +1,13 @@
 #pragma once
-// ggml's block formats: layouts, and the value of each element. C++14 subset without standard
-// headers, read by CPU, CUDA, HIP and Metal. Formats: ggml's quantised types as its GGUF files
-// store them, little-endian; MXFP4 from the OCP Microscaling specification 1.0 with ggml's element
-// order.
+// Block formats: layouts, and the value of each element. C++14 subset without standard headers,
+// read by CPU, CUDA, HIP and Metal. Formats: ggml's quantised types as its GGUF files store them,
+// little-endian; MXFP4 from the OCP Microscaling specification 1.0 with ggml's element order; e4m3
+// from the OCP 8-bit floating point specification 1.0, in groups that hold what FP8 checkpoints do.
 //
 // Every format is one formula: element i = d * q + m, where
 //   (d, m) = scale_of(block, i / kGroup)   are shared by kGroup consecutive elements
-//   q      = quant_of(block, i)            is an integer (or a value of the format's code book)
+//   q      = quant_of(block, i)            is an integer (or a value of the format's code book, or
+//                                          of its float of one byte)
 // rounded after the product and again after the sum, as ggml does. Formats without an offset have
 // m = -0, which keeps the sign of a zero product.
 
@@ -108,6 +109,11 @@ struct BlockMXFP4 {
   u8 e;       // E8M0: power of two
   u8 qs[16];  // E2M1 codes, nibbles as in q4_0
 };
+struct BlockF8_G128 {
+  enum { kElements = 128, kGroup = 128 };
+  float d;     // NaN where a code of the checkpoint is
+  u8 qs[128];  // e4m3 codes without NaN: 0x7f and 0xff are 480 and -480
+};
 
 static_assert(sizeof(BlockQ4_0) == 18, "q4_0 is a file format");
 static_assert(sizeof(BlockQ4_1) == 20, "q4_1 is a file format");
@@ -123,6 +129,7 @@ static_assert(sizeof(BlockQ8_K) == 292, "q8_k is a file format");
 static_assert(sizeof(BlockIQ4_NL) == 18, "iq4_nl is a file format");
 static_assert(sizeof(BlockIQ4_XS) == 136, "iq4_xs is a file format");
 static_assert(sizeof(BlockMXFP4) == 17, "mxfp4 is a file format");
+static_assert(sizeof(BlockF8_G128) == 132, "a scale and 128 codes");
 
 // Value `index` (0 to 15) of the iq4 code book, ascending from -127 to 113. The sixteen bytes live
 // in two constants because tables need a different address space on each side.
@@ -141,6 +148,12 @@ RB_FN constexpr int e2m1_doubled(int code) {
 // Half of the E8M0 value: 2^(e - 128); the two smallest are subnormal.
 RB_FN float e8m0_halved(u8 e) {
   return float_of_bits(e < 2 ? 0x00200000u << e : static_cast<u32>(e - 1) << 23);
+}
+
+// An e4m3 code as the bits of a binary16 number, which is 2^-8 of its value: the exponents' biases
+// are 7 and 15. Subnormal numbers are subnormal there too.
+RB_FN constexpr u16 half_of_e4m3(u8 code) {
+  return static_cast<u16>(((code & 0x80u) << 8) | ((code & 0x7fu) << 7));
 }
 
 // Scale (`min` false) or minimum number `group` of the 12 packed bytes of q4_k and q5_k, 0 to 63:
@@ -277,7 +290,15 @@ RB_FN int quant_of(const RB_GLOBAL BlockMXFP4& b, int i) {
   return e2m1_doubled(nibble(b.qs, i));
 }
 
-RB_FN float apply_scale(BlockScale scale, int q) {
+RB_FN BlockScale scale_of(const RB_GLOBAL BlockF8_G128& b, int) {
+  return no_offset(b.d);
+}
+RB_FN float quant_of(const RB_GLOBAL BlockF8_G128& b, int i) {
+  return float_of_half(half_of_e4m3(b.qs[i])) * 256.0f;
+}
+
+template <class Quant>
+RB_FN float apply_scale(BlockScale scale, Quant q) {
   return scale.d * static_cast<float>(q) + scale.m;
 }
 

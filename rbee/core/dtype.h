@@ -1,6 +1,7 @@
 #pragma once
-// Element types. Plain types have one element a block; ggml block types store `block_size` elements
-// in `block_bytes` bytes along the last axis (layouts: rbee/quant).
+// Element types. Plain types have one element a block; block types store `block_size` elements in
+// `block_bytes` bytes along the last axis (layouts: backends/shared/quant_blocks.h). They are
+// ggml's, and f8_g128: e4m3 codes in groups of 128 with a scale in f32, which no file holds.
 
 #include <cstdint>
 #include <optional>
@@ -36,8 +37,9 @@ enum class DType : uint8_t {
   iq4_nl,
   iq4_xs,
   mxfp4,
+  f8_g128,
 };
-inline constexpr int kDTypeCount = 24;
+inline constexpr int kDTypeCount = 25;
 
 struct DTypeInfo {
   const char* name;     // lower case, e.g. "q4_k"

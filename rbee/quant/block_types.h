@@ -42,6 +42,8 @@ void visit_block_type(DType dtype, std::string_view op, Visitor&& visitor) {
       return visitor(shared::BlockIQ4_XS{});
     case DType::mxfp4:
       return visitor(shared::BlockMXFP4{});
+    case DType::f8_g128:
+      return visitor(shared::BlockF8_G128{});
     default:
       fail(Code::invalid_argument, op, name(dtype), " is not a block type");
   }

@@ -22,8 +22,10 @@ template <>
 inline constexpr float kLargest<shared::BlockQ8_K> = 0x1p127f;
 template <>
 inline constexpr float kLargest<shared::BlockMXFP4> = 0x1p127f;
+template <>
+inline constexpr float kLargest<shared::BlockF8_G128> = 0x1p127f;
 
-// Types with ggml's reference rounding (reference.cc).
+// Types with a reference rounding (reference.cc).
 void encode_reference(const float* x, shared::BlockQ4_0& block);
 void encode_reference(const float* x, shared::BlockQ4_1& block);
 void encode_reference(const float* x, shared::BlockQ5_0& block);
@@ -31,6 +33,7 @@ void encode_reference(const float* x, shared::BlockQ5_1& block);
 void encode_reference(const float* x, shared::BlockQ8_0& block);
 void encode_reference(const float* x, shared::BlockQ8_K& block);
 void encode_reference(const float* x, shared::BlockMXFP4& block);
+void encode_reference(const float* x, shared::BlockF8_G128& block);
 
 // Types fitted by weighted least squares (search_scale.cc, search_offset.cc).
 void encode_search(const float* x, const float* weights, shared::BlockQ4_0& block);

@@ -1,6 +1,6 @@
 #pragma once
-// Rows of ggml's block formats to and from float32. The 14 block types of rbee/core/dtype.h are
-// taken: q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k q8_k iq4_nl iq4_xs mxfp4. Layouts and
+// Rows of block formats to and from float32. The 15 block types of rbee/core/dtype.h are taken:
+// q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k q8_k iq4_nl iq4_xs mxfp4 f8_g128. Layouts and
 // the value of each element: backends/shared/quant_blocks.h.
 //
 // Both functions are pure, allocate nothing, are safe to call from many threads, and give the same
@@ -19,17 +19,18 @@ void dequantize_row(DType dtype, const void* blocks, float* out, int64_t n);
 
 // Encodes n elements into row_bytes(dtype, n) bytes.
 //
-// q4_0, q4_1, q5_0, q5_1, q8_0 and mxfp4 follow ggml's reference rounding. The others, and the
-// first four when `importance` is given, search for the block with the least
+// q4_0, q4_1, q5_0, q5_1, q8_0 and mxfp4 follow ggml's reference rounding; f8_g128 makes the
+// largest magnitude 448 and rounds to nearest even. The others, and the first four when
+// `importance` is given, search for the block with the least
 //   sum of importance[i] * (in[i] - decoded[i])^2
 // where importance (n values, usually the mean square of the activation that meets each column; an
 // "imatrix") is one for all when null. Values of it that are not positive and finite count as the
-// smallest weight. q8_0, q8_k and mxfp4 do not use it.
+// smallest weight. q8_0, q8_k, mxfp4 and f8_g128 do not use it.
 //
 // NaN in `in` counts as zero. Magnitudes beyond what the type's scale can hold, infinities
 // included, count as that limit, so what is decoded from the result is always finite. The limit is
-// 65504, the largest half, times 8 for q4_0, 16 for q5_0 and 127 for q8_0; 2^127 for q8_k and
-// mxfp4; and 65504 for the others.
+// 65504, the largest half, times 8 for q4_0, 16 for q5_0 and 127 for q8_0; 2^127 for q8_k,
+// mxfp4 and f8_g128; and 65504 for the others.
 void quantize_row(DType dtype, const float* in, void* blocks, int64_t n,
                   const float* importance = nullptr);
 

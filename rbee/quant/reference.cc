@@ -1,5 +1,5 @@
 // ggml's reference rounding, reproduced operation by operation: each intermediate is rounded to
-// float32 where ggml rounds, so the bytes are the same.
+// float32 where ggml rounds, so the bytes are the same. And e4m3, which ggml does not have.
 
 #include <algorithm>
 #include <cmath>
@@ -124,6 +124,13 @@ void encode_reference(const float* x, BlockMXFP4& block) {
   for (int i = 0; i < BlockMXFP4::kElements; ++i) {
     put_quant(block, i, nearest_e2m1(x[i], scale));
   }
+}
+
+void encode_reference(const float* x, BlockF8_G128& block) {
+  constexpr float kLargestCode = 448.0f;
+  block.d = largest_magnitude(x, BlockF8_G128::kElements) / kLargestCode;
+  const float inverse = inverse_of(block.d);
+  for (int i = 0; i < BlockF8_G128::kElements; ++i) block.qs[i] = to_f8e4m3(x[i] * inverse).bits;
 }
 
 }  // namespace rbee::quant

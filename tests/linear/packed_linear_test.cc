@@ -11,6 +11,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/cpu_features.h"
 #include "backends/cpu/thread_pool.h"
+#include "backends/shared/quant_blocks.h"
 #include "rbee/ops/linear.h"
 #include "tests/support/random_values.h"
 
@@ -61,11 +62,9 @@ void round_to_bf16(std::vector<double>& x) {
   for (double& value : x) value = to_float(to_bf16(static_cast<float>(value)));
 }
 
-// Kernels that multiply bf16 by bf16: dot products of bf16 weights, and tiles of those and of block
-// types, whose weights they round as well.
-bool multiplies_bf16(std::string_view kernel, DType weight) {
-  if (kernel == "amx") return weight == DType::bf16 || is_quantized(weight);
-  return kernel == "avx512bf16" && weight == DType::bf16;
+// Block types that meet x in 8 bits.
+bool takes_8_bits(DType weight) {
+  return is_quantized(weight) && weight != DType::f8_g128;
 }
 
 struct Problem {
@@ -153,18 +152,29 @@ double worst_of(const Problem& p, const std::vector<double>& y, const Wanted& wa
   return worst;
 }
 
-// What kernels make of the operands, by the form in which they multiply them.
+// What kernels make of the operands, by the form in which they multiply them. Only bf16 rounds
+// weights.
 struct Expected {
-  Wanted plain, bf16;
+  Wanted plain, bf16, bf16_x;
+
+  // Dot products of bf16 weights, and tiles of those and of block types; e4m3 codes are bf16
+  // numbers, but for one row of x.
+  const Wanted& of(std::string_view kernel, const Problem& p) const {
+    const bool tiles = kernel == "amx", dots = kernel == "avx512bf16";
+    if (tiles && takes_8_bits(p.weight)) return bf16;
+    if ((tiles || dots) && p.weight == DType::bf16) return bf16;
+    return dots && p.weight == DType::f8_g128 && p.rows > 1 ? bf16_x : plain;
+  }
 };
 
 Expected expected(const Problem& p, const Operands& o) {
   std::vector<double> x = values_of(o.x), weight = values_of(o.weight);
   Expected want;
-  if (is_quantized(p.weight)) round_inputs(x);
+  if (takes_8_bits(p.weight)) round_inputs(x);
   want.plain = product(p, x, weight, o);
   x = values_of(o.x);
   round_to_bf16(x);
+  want.bf16_x = product(p, x, weight, o);
   round_to_bf16(weight);
   want.bf16 = product(p, x, weight, o);
   return want;
@@ -175,7 +185,7 @@ void expect_exact(const Problem& p, const Operands& o) {
   ASSERT_NE(o.packed.packing(), 0);
   const Expected want = expected(p, o);
   run_all(p, o, [&](std::string_view name, const std::vector<double>& y) {
-    EXPECT_LE(worst_of(p, y, multiplies_bf16(name, p.weight) ? want.bf16 : want.plain), 1.0);
+    EXPECT_LE(worst_of(p, y, want.of(name, p)), 1.0);
   });
 }
 
@@ -195,6 +205,37 @@ TEST(PackedLinear, BlockTypesAreExactInRoundedInputs) {
   }
 }
 
+// 13 rows leave one behind a tile of 12, which is not the one row that kernels of one row take.
+TEST(PackedLinear, E4m3CodesAreExact) {
+  for (const int64_t rows : {1, 2, 3, 5, 13, 17, 64, 129}) {
+    expect_exact({.weight = DType::f8_g128, .rows = rows, .out = 35, .in = 384});
+  }
+  expect_exact({.weight = DType::f8_g128, .rows = 1, .out = 1, .in = 128});
+  expect_exact({.weight = DType::f8_g128, .rows = 7, .out = 16, .in = 2304});
+  expect_exact({.weight = DType::f8_g128, .rows = 200, .out = 48, .in = 1280});
+}
+
+// Each code alone: the products of a row with the unit vectors.
+TEST(PackedLinear, EveryE4m3Code) {
+  const Problem p{.weight = DType::f8_g128, .rows = 1, .out = 16, .in = 256};
+  Operands o = make(p);
+  auto* blocks = reinterpret_cast<shared::BlockF8_G128*>(o.weight.view().data);
+  for (int64_t i = 0; i < p.out * p.in; ++i) {
+    blocks[i / 128].qs[i % 128] = static_cast<uint8_t>(i + i / p.in);
+  }
+  o.packed = pack_weight(o.weight);
+  for (const int64_t rows : {1, 13}) {
+    std::vector<float> x(static_cast<size_t>(rows * p.in));
+    for (int64_t k = 0; k < p.in; ++k) {
+      std::ranges::fill(x, 0.0f);
+      for (int64_t r = 0; r < rows; ++r) x[static_cast<size_t>(r * p.in + k)] = 1;
+      o.x = from_host<float>(x, {rows, p.in}, cpu_device());
+      const Problem unit{.weight = p.weight, .rows = rows, .out = p.out, .in = p.in};
+      expect_exact(unit, o);
+    }
+  }
+}
+
 TEST(PackedLinear, FloatTypesAreExact) {
   for (const DType weight : kFloatTypes) {
     for (const int64_t rows : {1, 2, 3, 5, 17, 64, 129}) {
@@ -207,15 +248,15 @@ TEST(PackedLinear, FloatTypesAreExact) {
 }
 
 TEST(PackedLinear, BiasAndSmallFloatInputs) {
-  for (const DType weight : {DType::q4_1, DType::q8_0, DType::f16, DType::bf16}) {
+  for (const DType weight : {DType::q4_1, DType::q8_0, DType::f8_g128, DType::f16, DType::bf16}) {
     for (const DType input : {DType::f32, DType::f16, DType::bf16}) {
       for (const int64_t rows : {1, 6, 33}) {
         expect_exact(
-            {.weight = weight, .rows = rows, .out = 37, .in = 96, .input = input, .bias = true});
+            {.weight = weight, .rows = rows, .out = 37, .in = 128, .input = input, .bias = true});
         expect_exact({.weight = weight,
                       .rows = rows,
                       .out = 32,
-                      .in = 1056,
+                      .in = 1152,
                       .input = input,
                       .bias = rows == 6});
       }
@@ -328,7 +369,7 @@ TEST(PackedLinear, RoundingOfInputsIsSmall) {
 }
 
 TEST(PackedLinear, SpecialInputs) {
-  for (const DType weight : {DType::q4_0, DType::q8_0, DType::q6_k, DType::f16}) {
+  for (const DType weight : {DType::q4_0, DType::q8_0, DType::q6_k, DType::f16, DType::f8_g128}) {
     SCOPED_TRACE(name(weight));
     uint64_t state = 5;
     const Tensor w = pack_weight(random_tensor({16, 256}, weight, state));
@@ -352,7 +393,7 @@ TEST(PackedLinear, PartsOfSeveralTypes) {
   uint64_t state = 21;
   std::vector<LinearWeights> layers;
   std::vector<const LinearWeights*> list;
-  const DType types[] = {DType::q4_k, DType::f16, DType::q6_k, DType::bf16};
+  const DType types[] = {DType::q4_k, DType::f16, DType::q6_k, DType::bf16, DType::f8_g128};
   for (const DType type : types) {
     layers.push_back({.weight = pack_weight(random_tensor({24, 512}, type, state))});
   }

@@ -76,6 +76,8 @@ template <typename Block>
 void fix_scales(Block& block, uint64_t& state) {
   if constexpr (std::is_same_v<Block, shared::BlockMXFP4>) {
     block.e = static_cast<uint8_t>(122 + next_random(state) % 4);
+  } else if constexpr (std::is_same_v<Block, shared::BlockF8_G128>) {
+    block.d = static_cast<float>(0.0005 + 0.0045 * uniform(state));
   } else if constexpr (std::is_same_v<Block, shared::BlockQ8_K>) {
     block.d = static_cast<float>(0.01 + 0.09 * uniform(state));
     for (int group = 0; group < 16; ++group) {

@@ -47,8 +47,8 @@ struct PanelProduct {
   InputRows x;  // at the panel's first input
   int64_t rows = 0;
   int64_t in = 0;
-  const std::byte* packed = nullptr;  // for PanelKernels::row
-  UnpackedPanel panel;                // for PanelKernels::rows
+  const std::byte* packed = nullptr;
+  UnpackedPanel panel;  // for PanelKernels::rows
   float* y = nullptr;
   int64_t y_stride = 0;  // elements
   bool accumulate = false;
@@ -65,6 +65,8 @@ struct PanelKernels {
   void (*rows)(const PanelProduct&);
   // The same rows with two panels, to the same bits; null where nothing is gained.
   void (*pair)(const PanelProduct&, const PanelProduct&) = nullptr;
+  // What `row` wants x to be where x has one row; `input` otherwise.
+  InputForm row_input = input;
 };
 
 struct QuantizedRow {
@@ -103,6 +105,7 @@ struct LinearIsa {
   const PanelKernels* iq4_nl;
   const PanelKernels* iq4_xs;
   const PanelKernels* mxfp4;
+  const PanelKernels* f8_g128;
 };
 
 extern const LinearIsa linear_portable;

@@ -60,6 +60,8 @@ const PanelKernels* kernels_of(const LinearIsa& isa, DType dtype) {
       return isa.iq4_xs;
     case DType::mxfp4:
       return isa.mxfp4;
+    case DType::f8_g128:
+      return isa.f8_g128;
     default:
       return nullptr;
   }
@@ -85,8 +87,13 @@ struct Job {
   const LinearPart* part;
   const LinearIsa* isa;
   const PanelKernels* kernels;
+  InputForm form;  // of x
   int64_t panel_bytes;
 };
+
+InputForm form_of(const PanelKernels& kernels, int64_t rows) {
+  return rows == 1 && kernels.row != nullptr ? kernels.row_input : kernels.input;
+}
 
 template <typename T>
 void store_row(const float* from, int64_t columns, T* out) {
@@ -118,11 +125,7 @@ class PanelTask {
  public:
   PanelTask(const Job& job, const Inputs& inputs, const PanelRange& panels, int64_t row,
             int64_t rows)
-      : job_(job),
-        x_(inputs.form(job.kernels->input)),
-        row_(row),
-        rows_(rows),
-        panels_(panels.count) {
+      : job_(job), x_(inputs.form(job.form)), row_(row), rows_(rows), panels_(panels.count) {
     const View& y = job.part->y;
     column_ = panels.first * kPanelRows;
     columns_ = std::min(width(), y.size(1) - column_);
@@ -177,7 +180,10 @@ class PanelTask {
 
   int64_t width() const { return panels_ * kPanelRows; }
 
-  bool takes_one_row() const { return rows_ == 1 && panels_ == 1 && job_.kernels->row != nullptr; }
+  bool takes_one_row() const {
+    return rows_ == 1 && panels_ == 1 && job_.kernels->row != nullptr &&
+           job_.form == job_.kernels->row_input;
+  }
 
   void run_one_row(int64_t in) {
     job_.kernels->row({.x = part_of(x_, row_, 0), .in = in, .packed = packed_, .y = tile_});
@@ -286,6 +292,7 @@ Place locate(const LinearArgs& args, const LinearIsa& isa, bool pairs, int64_t i
   return {.job = {.part = part,
                   .isa = &isa,
                   .kernels = kernels,
+                  .form = form_of(*kernels, args.x.size(0)),
                   .panel_bytes = panel_bytes(weight.dtype, weight.size(1))},
           .panels = {.first = first, .count = std::min(count, panels_of(weight) - first)}};
 }
@@ -293,7 +300,7 @@ Place locate(const LinearArgs& args, const LinearIsa& isa, bool pairs, int64_t i
 WantedForms forms_of(const LinearArgs& args, const LinearIsa& isa) {
   WantedForms wanted;
   for (const LinearPart& part : args.parts) {
-    const InputForm form = kernels_of(isa, part.weight.dtype)->input;
+    const InputForm form = form_of(*kernels_of(isa, part.weight.dtype), args.x.size(0));
     wanted.quantized |= form == InputForm::quantized;
     wanted.f32 |= form == InputForm::f32;
     wanted.bf16 |= form == InputForm::bf16;
@@ -343,9 +350,10 @@ constexpr int64_t kLeastTileRows = 16;
 
 const char* refuse_amx(const LinearArgs& args) {
   if (args.x.size(0) < kLeastTileRows) return "takes 16 rows or more";
-  const bool any = std::ranges::any_of(
-      args.parts, [](const LinearPart& part) { return part.weight.dtype != DType::f32; });
-  if (!any) return "takes f16, bf16 and block types";
+  const bool any = std::ranges::any_of(args.parts, [](const LinearPart& part) {
+    return part.weight.dtype != DType::f32 && part.weight.dtype != DType::f8_g128;
+  });
+  if (!any) return "takes f16, bf16 and ggml's block types";
   return refuse(args, Isa::amx);
 }
 #endif

@@ -212,6 +212,14 @@ void put_block(PanelIQ4_XS& panel, int row, const shared::BlockIQ4_XS& block) {
   }
 }
 
+void put_block(PanelF8_G128& panel, int row, const shared::BlockF8_G128& block) {
+  panel.d[row] = block.d;
+  for (int k = 0; k < shared::BlockF8_G128::kElements; ++k) {
+    const int i = k % 4;
+    panel.steps[k / 4][32 * (i % 2) + 2 * row + i / 2] = block.qs[k];
+  }
+}
+
 // Panel `index` of a block-quantised weight.
 template <typename Panel, typename Block>
 void pack_blocks(const View& weight, int64_t index, std::byte* out) {
@@ -291,6 +299,8 @@ PackedType packed_type(DType dtype) {
       return blocks_type<PanelIQ4_XS, shared::BlockIQ4_XS>();
     case DType::mxfp4:
       return blocks_type<PanelMXFP4, shared::BlockMXFP4>();
+    case DType::f8_g128:
+      return blocks_type<PanelF8_G128, shared::BlockF8_G128>();
     default:
       return {};
   }

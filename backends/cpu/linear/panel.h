@@ -115,6 +115,13 @@ struct PanelIQ4_XS {
     NibblePlane low;
   } groups[8];
 };
+// Codes of four inputs k to k + 3 of the 16 rows, so that the even bytes of a vector, widened, are
+// two neighbouring inputs and the odd ones the next two: byte 32 (i % 2) + 2 row + i / 2 is input
+// k + i.
+struct PanelF8_G128 {
+  float d[kPanelRows];
+  uint8_t steps[32][kStepBytes];
+};
 
 // Float weights. f32 and f16: [in][16]. bf16: [in / 2][16][2], in pairs as the dot-product
 // instruction wants them; an odd `in` is filled up with zeros.

@@ -4,6 +4,7 @@
 #include "backends/cpu/linear/kernels.h"
 #include "backends/cpu/linear/vec_portable.h"
 // These build on the vectors.
+#include "backends/cpu/simd/linear/e4m3_kernels.h"
 #include "backends/cpu/simd/linear/float_kernels.h"
 #include "backends/cpu/simd/linear/formats.h"
 #include "backends/cpu/simd/linear/unpack.h"
@@ -188,6 +189,7 @@ constinit const LinearIsa linear_portable{.row_unit = 12,
                                           .q8_k = &kBlockKernels<FormatQ8_K>,
                                           .iq4_nl = &kBlockKernels<FormatIQ4_NL>,
                                           .iq4_xs = &kBlockKernels<FormatIQ4_XS>,
-                                          .mxfp4 = &kBlockKernels<FormatMXFP4>};
+                                          .mxfp4 = &kBlockKernels<FormatMXFP4>,
+                                          .f8_g128 = &kE4m3Kernels};
 
 }  // namespace rbee::cpu

@@ -38,6 +38,9 @@ inline void store_step(void* step, int part, Bytes x) {
 inline Bytes bytes_of(int x) {
   return Bytes{} + static_cast<uint8_t>(x);
 }
+inline Bytes words_of(int x) {
+  return reinterpret_cast<Bytes>(UnsignedWords{} + static_cast<uint16_t>(x));
+}
 inline Bytes both(Bytes a, Bytes b) {
   return a & b;
 }

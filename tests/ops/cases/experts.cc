@@ -174,9 +174,10 @@ std::vector<LinearCase> linear_cases() {
       add_linear(weight, dtype, out);
     }
   }
-  for (const DType weight : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,
-                             DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k, DType::q6_k,
-                             DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
+  for (const DType weight :
+       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k, DType::q3_k,
+        DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs,
+        DType::mxfp4, DType::f8_g128}) {
     add_linear(weight, weight == DType::q4_k ? DType::bf16 : DType::f32, out);
   }
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {

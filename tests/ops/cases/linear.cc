@@ -101,9 +101,10 @@ std::vector<LinearCase> cases() {
     }
     out.push_back({.rows = 5, .in = 64, .outs = {9, 1, 33}, .dtype = dtype, .bias = true});
   }
-  for (const DType weight : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,
-                             DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k, DType::q6_k,
-                             DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
+  for (const DType weight :
+       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k, DType::q3_k,
+        DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs,
+        DType::mxfp4, DType::f8_g128}) {
     const int64_t block = info(weight).block_size;
     out.push_back({.rows = 1, .in = 3 * block, .outs = {19}, .weight = weight});
     out.push_back({.rows = 6, .in = block, .outs = {4, 7}, .weight = weight, .bias = true});

@@ -42,6 +42,7 @@ class QuantEdgeTest : public testing::TestWithParam<DType> {
         return 65504.0f * 127;
       case DType::q8_k:
       case DType::mxfp4:
+      case DType::f8_g128:
         return 0x1p127f;
       default:
         return 65504.0f;

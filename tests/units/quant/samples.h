@@ -15,11 +15,19 @@
 
 namespace rbee::quant {
 
-inline const std::vector<DType>& block_types() {
+inline const std::vector<DType>& ggml_types() {
   static const std::vector<DType> types = {DType::q4_0,   DType::q4_1, DType::q5_0, DType::q5_1,
                                            DType::q8_0,   DType::q2_k, DType::q3_k, DType::q4_k,
                                            DType::q5_k,   DType::q6_k, DType::q8_k, DType::iq4_nl,
                                            DType::iq4_xs, DType::mxfp4};
+  return types;
+}
+inline const std::vector<DType>& block_types() {
+  static const std::vector<DType> types = [] {
+    std::vector<DType> all = ggml_types();
+    all.push_back(DType::f8_g128);
+    return all;
+  }();
   return types;
 }
 

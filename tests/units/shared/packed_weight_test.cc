@@ -15,9 +15,10 @@ namespace {
 
 using shared::PackedLayout;
 
-constexpr DType kBlockTypes[] = {
-    DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,   DType::q2_k,   DType::q3_k,
-    DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
+constexpr DType kBlockTypes[] = {DType::q4_0,   DType::q4_1,  DType::q5_0,   DType::q5_1,
+                                 DType::q8_0,   DType::q2_k,  DType::q3_k,   DType::q4_k,
+                                 DType::q5_k,   DType::q6_k,  DType::q8_k,   DType::iq4_nl,
+                                 DType::iq4_xs, DType::mxfp4, DType::f8_g128};
 
 // Blocks of random bytes; nothing here keeps scales finite, so values are compared as bits.
 template <typename Block>

@@ -22,5 +22,6 @@ extern const PanelKernels linear_q8_k_avx2;
 extern const PanelKernels linear_iq4_nl_avx2;
 extern const PanelKernels linear_iq4_xs_avx2;
 extern const PanelKernels linear_mxfp4_avx2;
+extern const PanelKernels linear_f8_g128_avx2;
 
 }  // namespace rbee::cpu

@@ -22,5 +22,8 @@ extern const PanelKernels linear_q8_k_avx512;
 extern const PanelKernels linear_iq4_nl_avx512;
 extern const PanelKernels linear_iq4_xs_avx512;
 extern const PanelKernels linear_mxfp4_avx512;
+extern const PanelKernels linear_f8_g128_avx512;
+
+extern const PanelKernels linear_f8_g128_avx512bf16;
 
 }  // namespace rbee::cpu

@@ -1,5 +1,6 @@
 // Weights with AMX: x and the weights meet as bf16, block types unpacked to it, f16 as exact sums
-// of it. f32 uses AVX-512's kernels. Why not tiles of bytes: docs/decisions/0026-amx.md.
+// of it. f32 and e4m3 codes use AVX-512's kernels. Why not tiles of bytes:
+// docs/decisions/0026-amx.md.
 
 #include "backends/cpu/simd/linear/kernels_amx.h"
 #include "backends/cpu/simd/linear/kernels_avx512.h"
@@ -50,6 +51,7 @@ constinit const LinearIsa linear_amx{.row_unit = 48,
                                      .q8_k = &linear_q8_k_amx,
                                      .iq4_nl = &linear_iq4_nl_amx,
                                      .iq4_xs = &linear_iq4_xs_amx,
-                                     .mxfp4 = &linear_mxfp4_amx};
+                                     .mxfp4 = &linear_mxfp4_amx,
+                                     .f8_g128 = &linear_f8_g128_avx512bf16};
 
 }  // namespace rbee::cpu

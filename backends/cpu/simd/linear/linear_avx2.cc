@@ -83,6 +83,7 @@ constinit const LinearIsa linear_avx2{.row_unit = 12,
                                       .q8_k = &linear_q8_k_avx2,
                                       .iq4_nl = &linear_iq4_nl_avx2,
                                       .iq4_xs = &linear_iq4_xs_avx2,
-                                      .mxfp4 = &linear_mxfp4_avx2};
+                                      .mxfp4 = &linear_mxfp4_avx2,
+                                      .f8_g128 = &linear_f8_g128_avx2};
 
 }  // namespace rbee::cpu

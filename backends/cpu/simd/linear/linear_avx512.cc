@@ -25,6 +25,7 @@ constinit const LinearIsa linear_avx512{.row_unit = 12,
                                         .q8_k = &linear_q8_k_avx512,
                                         .iq4_nl = &linear_iq4_nl_avx512,
                                         .iq4_xs = &linear_iq4_xs_avx512,
-                                        .mxfp4 = &linear_mxfp4_avx512};
+                                        .mxfp4 = &linear_mxfp4_avx512,
+                                        .f8_g128 = &linear_f8_g128_avx512};
 
 }  // namespace rbee::cpu

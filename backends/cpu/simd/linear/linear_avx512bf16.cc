@@ -1,10 +1,11 @@
-// bf16 weights with AVX-512 BF16; the other types use AVX-512's kernels.
+// bf16 weights and e4m3 codes with AVX-512 BF16; the other types use AVX-512's kernels.
 
 #include "backends/cpu/simd/linear/kernels_avx512.h"
 #include "backends/cpu/simd/linear/quantize_avx512.h"
 #include "backends/cpu/simd/linear/vec_avx512.h"
 // The products build on the vectors.
 #include "backends/cpu/simd/linear/bf16_dot.h"
+#include "backends/cpu/simd/linear/e4m3_dot.h"
 
 namespace {
 
@@ -14,6 +15,12 @@ constexpr panel::PanelKernels kBf16DotKernels{
 }  // namespace
 
 namespace rbee::cpu {
+
+constinit const PanelKernels linear_f8_g128_avx512bf16{.input = InputForm::bf16,
+                                                       .row = &run_e4m3_row,
+                                                       .unpack = &unpack_e4m3_pairs,
+                                                       .rows = &run_e4m3_dot_rows,
+                                                       .row_input = InputForm::f32};
 
 constinit const LinearIsa linear_avx512bf16{.row_unit = 12,
                                             .quantize = &quantize,
@@ -35,6 +42,7 @@ constinit const LinearIsa linear_avx512bf16{.row_unit = 12,
                                             .q8_k = &linear_q8_k_avx512,
                                             .iq4_nl = &linear_iq4_nl_avx512,
                                             .iq4_xs = &linear_iq4_xs_avx512,
-                                            .mxfp4 = &linear_mxfp4_avx512};
+                                            .mxfp4 = &linear_mxfp4_avx512,
+                                            .f8_g128 = &linear_f8_g128_avx512bf16};
 
 }  // namespace rbee::cpu

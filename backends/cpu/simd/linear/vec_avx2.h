@@ -28,6 +28,9 @@ constexpr int kFloatTile = 6;  // rows of x: twelve sums, two weights and an inp
 [[gnu::always_inline]] inline Bytes bytes_of(int x) {
   return _mm256_set1_epi8(static_cast<char>(x));
 }
+[[gnu::always_inline]] inline Bytes words_of(int x) {
+  return _mm256_set1_epi16(static_cast<int16_t>(x));
+}
 [[gnu::always_inline]] inline Bytes both(Bytes a, Bytes b) {
   return _mm256_and_si256(a, b);
 }

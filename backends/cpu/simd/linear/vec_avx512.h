@@ -28,6 +28,9 @@ constexpr int kFloatTile = 12;  // rows of x: independent sums enough for two un
 [[gnu::always_inline]] inline Bytes bytes_of(int x) {
   return _mm512_set1_epi8(static_cast<char>(x));
 }
+[[gnu::always_inline]] inline Bytes words_of(int x) {
+  return _mm512_set1_epi16(static_cast<int16_t>(x));
+}
 [[gnu::always_inline]] inline Bytes both(Bytes a, Bytes b) {
   return _mm512_and_si512(a, b);
 }
