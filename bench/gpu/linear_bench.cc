@@ -54,7 +54,8 @@ void run_all(double seconds) {
   std::printf("%s: copies %.0f GB/s\n", device.description().c_str(), copy_rate * 1e-9);
   const Shape shapes[] = {{4096, 4096}, {14336, 4096}, {4096, 14336}, {128256, 4096}};
   for (const Shape& shape : shapes) {
-    for (const DType weight : {DType::bf16, DType::q8_0, DType::q4_k, DType::q4_0, DType::q6_k}) {
+    for (const DType weight :
+         {DType::bf16, DType::q8_0, DType::q4_k, DType::q4_0, DType::q6_k, DType::f8_g128}) {
       time_problem(device, seconds, copy_rate, {shape[0], shape[1], weight});
     }
   }
@@ -64,7 +65,7 @@ void run_all(double seconds) {
     }
   }
   for (const int64_t rows : {2, 4, 8, 16, 32, 64, 128, 256, 512, 2048}) {
-    for (const DType weight : {DType::q8_0, DType::q4_k}) {
+    for (const DType weight : {DType::q8_0, DType::q4_k, DType::f8_g128}) {
       time_problem(device, seconds, copy_rate, {14336, 4096, weight, rows});
     }
   }

@@ -27,6 +27,7 @@ const char* refuse(const LinearArgs& args) {
   if (x.size(1) >= int64_t{1} << 25) return "counts elements of x in 32 bits";
   for (const LinearPart& part : args.parts) {
     if (!is_quantized(part.weight.dtype)) return "takes block types";
+    if (part.weight.dtype == DType::f8_g128) return "takes codes that are integers or of a book";
     if (part.weight.packing != gpu::kPlanesPacking) return "reads block types packed";
   }
   return nullptr;

@@ -64,6 +64,7 @@ RB_DEQUANTIZE(q8_k, BlockQ8_K)
 RB_DEQUANTIZE(iq4_nl, BlockIQ4_NL)
 RB_DEQUANTIZE(iq4_xs, BlockIQ4_XS)
 RB_DEQUANTIZE(mxfp4, BlockMXFP4)
+RB_DEQUANTIZE(f8_g128, BlockF8_G128)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -91,6 +91,7 @@ RB_DEVICE void embed_blocks(const EmbeddingParams& p) {
   RB_KERNEL(embedding_##dtype, kTileThreads, EmbeddingParams, (embed_blocks<Block>(p)))
 RB_EACH_FLOAT_TYPE(RB_PLAIN)
 RB_EACH_BLOCK(RB_BLOCK)
+RB_BLOCK(f8_g128, BlockF8_G128)
 
 }  // namespace gpu
 }  // namespace rbee

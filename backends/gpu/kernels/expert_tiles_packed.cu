@@ -19,6 +19,7 @@ RB_DEVICE void packed_tiles(const ExpertTilesParams& p) {
   RB_KERNEL(expert_tiles_bf16_##weight, kTileThreads, ExpertTilesParams, \
             (packed_tiles<bf16, Block>(p)))
 RB_EACH_BLOCK(RB_TILES)
+RB_TILES(f8_g128, BlockF8_G128)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -20,6 +20,7 @@ RB_DEVICE void linear_packed(const LinearParams& p) {
   RB_KERNEL(linear_packed_bf16_##weight, kTileThreads, LinearParams, \
             (linear_packed<bf16, Block>(p)))
 RB_EACH_BLOCK(RB_PACKED)
+RB_PACKED(f8_g128, BlockF8_G128)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -40,6 +40,7 @@ RB_EACH_FLOAT_TYPE(RB_PLAIN_WEIGHT)
   RB_KERNEL(linear_##x##_##weight, kTileThreads, LinearParams, (linear_blocks<X, W>(p)))
 #define RB_BLOCKS_WEIGHT(weight, W) RB_EACH_X(RB_BLOCKS, weight, W)
 RB_EACH_BLOCK(RB_BLOCKS_WEIGHT)
+RB_BLOCKS_WEIGHT(f8_g128, BlockF8_G128)
 
 }  // namespace gpu
 }  // namespace rbee

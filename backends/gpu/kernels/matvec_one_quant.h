@@ -1,6 +1,7 @@
 #pragma once
 // matvec_one.h for packed block-quantised weights (packed_weight.h): x as int8 by groups of 32,
-// integer dot products. A lane takes 32 codes of a row at a time, 16 of 8-bit formats.
+// integer dot products, e4m3 codes as f16. A lane takes 32 codes of a row at a time, 16 of 8-bit
+// formats.
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_one.h"
 #include "backends/gpu/kernels/matvec_one_x.h"
@@ -129,11 +130,11 @@ class QuantOne {
     const OneGroup* groups = this->groups() + (trip * kTrip + lane) / kPerGroup;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      u32 x[kWords];
+      PieceX<Block> x;
 #pragma unroll
       for (int slot = 0; slot < kSlots; ++slot) {
         const Bytes16 words = quants[(step * kSlots + slot) * kWave];
-        for (int w = 0; w < 4; ++w) x[4 * slot + w] = words.words[w];
+        for (int w = 0; w < 4; ++w) x.put(4 * slot + w, words.words[w]);
       }
       const OneGroup group = groups[step * kWave / kPerGroup];
 #pragma unroll
@@ -205,13 +206,19 @@ class QuantOne {
     return (piece / kWave * kSlots + sixteen % kSlots) * kWave + piece % kWave;
   }
 
-  RB_DEVICE static float add(const Piece& from, const PackedScale& scale, const u32 (&x)[kWords],
+  RB_DEVICE static float add(const Piece& from, const PackedScale& scale, const PieceX<Block>& x,
                              const OneGroup& group, float sum) {
+    if constexpr (Piece::kFloats) {
+      E4m3Dot dot;
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) dot.add(from.low[w], x.words[2 * w], x.words[2 * w + 1]);
+      return fma(scale.d[0], group.d * dot.sum(), sum);
+    }
     i32 dots[2] = {0, 0};
     if constexpr (kNibbles) {
       NibbleDot dot;
 #pragma unroll
-      for (int w = 0; w < kWords / 2; ++w) dot.add(from.low[w], x[2 * w], x[2 * w + 1]);
+      for (int w = 0; w < kWords / 2; ++w) dot.add(from.low[w], x.words[2 * w], x.words[2 * w + 1]);
       dots[0] = dot.sum();
     } else {
       u32 codes[kWords];
@@ -219,7 +226,7 @@ class QuantOne {
 #pragma unroll
       for (int w = 0; w < kWords; ++w) {
         i32& dot = dots[kHalves ? w / 4 : 0];
-        dot = dot4(codes[w], x[w], dot);
+        dot = dot4(codes[w], x.words[w], dot);
       }
     }
     constexpr float kOffset = F::kOffset;

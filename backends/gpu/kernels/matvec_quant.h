@@ -1,8 +1,9 @@
 #pragma once
 // y = x * weight^T + bias for up to 8 rows of x and packed block-quantised weights
-// (packed_weight.h), with x as int8 by groups of 32 and integer dot products. Limited by the memory
-// that the weights are read from. A lane takes 32 codes of a row at a time (16 of 8-bit formats);
-// x comes from the first-level cache in the order that makes a wave's reads of it adjoin.
+// (packed_weight.h), with x as int8 by groups of 32 and integer dot products, e4m3 codes as f16.
+// Limited by the memory that the weights are read from. A lane takes 32 codes of a row at a time
+// (16 of 8-bit formats); x comes from the first-level cache in the order that makes a wave's reads
+// of it adjoin.
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_tiles.h"
 #include "backends/gpu/kernels/packed_piece.h"
@@ -40,13 +41,19 @@ struct MatvecQuant {
   RB_DEVICE i64 within(i64 piece) const { return piece < pieces ? piece : pieces - 1; }
 
   RB_DEVICE static float multiply(const u32 (&codes)[kWords], const PackedScale& scale,
-                                  const u32 (&x)[kWords], const XGroup& group) {
+                                  const PieceX<Block>& x, const XGroup& group) {
+    if constexpr (Piece::kFloats) {
+      E4m3Dot dot;
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) dot.add(codes[w], x.words[2 * w], x.words[2 * w + 1]);
+      return scale.d[0] * dot.sum() * group.d;
+    }
     const i32 s0 = group.sums[0], s1 = group.sums[1];
     i32 dots[2] = {-F::kOffset * (kHalves ? s0 : s0 + s1), -F::kOffset * s1};
 #pragma unroll
     for (int w = 0; w < kWords; ++w) {
       i32& dot = dots[kHalves ? w / 4 : 0];
-      dot = dot4(codes[w], x[w], dot);
+      dot = dot4(codes[w], x.words[w], dot);
     }
     float sum = scale.d[0] * static_cast<float>(dots[0]);
     if (kHalves) sum += scale.d[1] * static_cast<float>(dots[1]);
@@ -65,12 +72,12 @@ struct MatvecQuant {
     for (int b = 0; b < kBatch; ++b) {
       const i64 row = b < p.rows ? b : p.rows - 1;
       const i8* quants = p.x.quants + row * p.x.row_bytes;
-      u32 x[kWords];
+      PieceX<Block> x;
 #pragma unroll
       for (int half = 0; half < Piece::kElements / 16; ++half) {
         const i64 first = x_piece<kWave>(piece * (Piece::kElements / 16) + half);
         const auto words = *reinterpret_cast<const Bytes16*>(quants + first);
-        for (int w = 0; w < 4; ++w) x[4 * half + w] = words.words[w];
+        for (int w = 0; w < 4; ++w) x.put(4 * half + w, words.words[w]);
       }
       const XGroup* groups = static_cast<const XGroup*>(p.x.groups);
       const XGroup group = groups[row * (p.in / 32) + piece / kPerGroup];

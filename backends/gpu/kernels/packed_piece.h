@@ -1,6 +1,7 @@
 #pragma once
 // What a lane reads of a row of a packed weight (packed_weight.h) at a time: 32 codes, 16 of 8-bit
 // formats.
+#include "backends/gpu/e4m3_dot.h"
 #include "backends/gpu/instructions.h"
 #include "backends/shared/packed_weight.h"
 
@@ -52,6 +53,7 @@ struct PackedPiece {
   static constexpr int kElements = packed_piece<Block>();
   static constexpr int kLowWords = kElements * F::kLow / 32;
   static constexpr int kHighWords = kElements * F::kHigh / 32;
+  static constexpr bool kFloats = F::kCodeBook == CodeBook::e4m3;
   u32 low[kLowWords];
   u32 high[kHighWords > 0 ? kHighWords : 1];
 
@@ -62,9 +64,10 @@ struct PackedPiece {
     if constexpr (kHighWords > 0) load_once(high_plane + piece * (4 * kHighWords), high);
   }
 
-  // Codes as signed bytes: word w is elements 4 w + 0..3. Without kOffset's subtraction.
+  // Codes as signed bytes, with kFloats as they are: word w is elements 4 w + 0..3. Without
+  // kOffset's subtraction.
   RB_DEVICE void unpack(u32 (&codes)[kElements / 4]) const {
-    if constexpr (F::kCodeBook != CodeBook::none) {
+    if constexpr (F::kCodeBook != CodeBook::none && !kFloats) {
       constexpr u32 kTable[4] = {book_word<F::kCodeBook>(0), book_word<F::kCodeBook>(1),
                                  book_word<F::kCodeBook>(2), book_word<F::kCodeBook>(3)};
 #pragma unroll
@@ -82,6 +85,25 @@ struct PackedPiece {
         if constexpr (F::kHigh == 1) codes[w] |= one_bit_codes(high[0], w) << F::kLow;
         if constexpr (F::kHigh == 2) codes[w] |= two_bit_codes(high[w / 4], w % 4) << F::kLow;
       }
+    }
+  }
+};
+
+// 16 or 32 elements of x, signed bytes in words, as products with a piece take them: for floats
+// (E4m3Dot) word 2 w is elements 4 w and 4 w + 2 as f16, word 2 w + 1 elements 4 w + 1 and 4 w + 3.
+template <class Block>
+class PieceX {
+ public:
+  static constexpr bool kFloats = PackedPiece<Block>::kFloats;
+  static constexpr int kBytesWords = PackedPiece<Block>::kElements / 4;
+  u32 words[kFloats ? 2 * kBytesWords : kBytesWords];
+
+  RB_DEVICE void put(int word, u32 bytes) {
+    if constexpr (kFloats) {
+      words[2 * word] = even_bytes_as_halves(bytes);
+      words[2 * word + 1] = even_bytes_as_halves(bytes >> 8);
+    } else {
+      words[word] = bytes;
     }
   }
 };

@@ -5,6 +5,7 @@
 
 #include "backends/api/dispatch_blocks.h"
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/matvec_parts.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/quantized_input.h"
 #include "backends/gpu/product_tiles.h"
@@ -127,9 +128,9 @@ void run_packed_matvec(const ExpertLinearArgs& args, std::span<const ExpertPart>
                                                 : args.x.dtype == DType::f16 ? 1
                                                                              : 2,
                                       .parts = {}};
-  const bool small = info(weight).block_size == 32;
-  start_matvec(args, parts, one, small ? "expert_matvec_small_blocks" : "expert_matvec_k_blocks",
-               KernelName("expert_matvec", weight), stream);
+  constexpr PackedFamilies kFamilies{"expert_matvec_small_blocks", "expert_matvec_k_blocks",
+                                     "expert_matvec_e4m3"};
+  start_matvec(args, parts, one, kFamilies.of(weight), KernelName("expert_matvec", weight), stream);
 }
 
 // Neighbouring parts of one type share a launch.

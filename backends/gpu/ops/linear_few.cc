@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "backends/api/dispatch_blocks.h"
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/matvec_parts.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/quantized_input.h"
+#include "backends/shared/packed_weight.h"
 
 namespace rbee::gpu {
 namespace {
@@ -90,11 +92,12 @@ void run_packed(const LinearArgs& args, DType weight, const QuantizedInput& inpu
   const Properties& device = device_of(stream).properties();
   const View& x = args.x;
   const int batch = batch_of(x.size(0));
-  const bool bytes = weight == DType::q8_0 || weight == DType::q8_k;  // a load is 16 codes, not 32
-  const Tiling tiling = tile(device, batch, outs_of(args, weight), x.size(1) / (bytes ? 16 : 32));
+  int64_t piece = 0;
+  dispatch_blocks(kOp, weight, [&]<typename Block>() { piece = shared::packed_piece<Block>(); });
+  const Tiling tiling = tile(device, batch, outs_of(args, weight), x.size(1) / piece);
   KernelName kernel("matvec", weight, batch == 1 ? "b1" : batch == 4 ? "b4" : "b8");
   kernel.lanes(device.lane_count);
-  const char* family = info(weight).block_size == 32 ? "matvec_small_blocks" : "matvec_k_blocks";
+  constexpr PackedFamilies kFamilies{"matvec_small_blocks", "matvec_k_blocks", "matvec_e4m3"};
   const shared::MatvecQuantParams params{.x = input.view(x.size(0)),
                                          .in = x.size(1),
                                          .rows = static_cast<int32_t>(x.size(0)),
@@ -106,7 +109,7 @@ void run_packed(const LinearArgs& args, DType weight, const QuantizedInput& inpu
                [&](const shared::MatvecQuantParams& filled, uint32_t blocks) {
                  launch(stream,
                         {.op = kOp,
-                         .family = family,
+                         .family = kFamilies.of(weight),
                          .kernel = kernel,
                          .grid = {.x = blocks},
                          .threads = kMatvecThreads},

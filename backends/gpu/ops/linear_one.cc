@@ -4,6 +4,7 @@
 
 #include "backends/api/dispatch_blocks.h"
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/matvec_parts.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/rows.h"
 #include "backends/shared/matvec_params.h"
@@ -159,13 +160,12 @@ void start(const FusedLinearArgs& args, DType weight, MatvecOneParams params, bo
   }
   KernelName kernel = packed ? KernelName("matvec_one", weight)
                              : KernelName("matvec_one", args.x.dtype, name(weight));
-  const char* family = !packed                         ? "matvec_one"
-                       : info(weight).block_size == 32 ? "matvec_one_small_blocks"
-                                                       : "matvec_one_k_blocks";
+  constexpr PackedFamilies kFamilies{"matvec_one_small_blocks", "matvec_one_k_blocks",
+                                     "matvec_one_e4m3"};
   const int64_t tiles = (params.groups + of_block / split - 1) / (of_block / split);
   launch(stream,
          {.op = "linear",
-          .family = family,
+          .family = packed ? kFamilies.of(weight) : "matvec_one",
           .kernel = kernel.lanes(device.lane_count),
           .grid = {.x = static_cast<uint32_t>(std::min(tiles, blocks))},
           .threads = static_cast<uint32_t>(threads),

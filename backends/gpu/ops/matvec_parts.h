@@ -14,6 +14,18 @@ namespace rbee::gpu {
 // Waves of a multiprocessor that keep its memory busy, each with 4 KiB of loads under way.
 inline constexpr int64_t kBusyWaves = 16;
 
+// Kernels of packed weights are in families by how their codes are multiplied.
+struct PackedFamilies {
+  const char* small_blocks;  // of 32
+  const char* k_blocks;      // of 256
+  const char* e4m3;
+
+  const char* of(DType weight) const {
+    if (weight == DType::f8_g128) return e4m3;
+    return info(weight).block_size == 32 ? small_blocks : k_blocks;
+  }
+};
+
 struct Tiling {
   int64_t outs = 0;   // rows of a wave
   int64_t waves = 0;  // of a block of threads

@@ -26,6 +26,7 @@ INSTRUCTIONS = [
     ("attention_wmma", WMMA, "*", r"v_wmma_f32_16x16x16"),
     ("matvec_k_blocks|matvec_small_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
     ("matvec_one_*_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
+    ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3", DOT4, "*", r"v_(dual_)?dot2(acc|c)?_f32_f16"),
     ("gemm|expert_gemm", "sm_90a|sm_8?", "*", r"H(G?)MMA"),
     ("gemm_wgmma|attention_wgmma", "sm_90a", "*", r"HGMMA"),
     ("image_conv_wgmma", "sm_90a", "*_wide|*_middle|*_square", r"HGMMA"),
@@ -33,6 +34,7 @@ INSTRUCTIONS = [
     ("attention_decode_mma|attention_latent_mma|matvec_mma*", "sm_90a|sm_8?", "*", r"HMMA"),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*", r"IDP\.4A"),
     ("matvec_one_*_blocks", "sm_*", "*", r"IDP\.4A"),
+    ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3", "sm_*", "*", r"HFMA2"),
 ]
 
 # Kernels without scratch memory and spilled vector registers.
@@ -58,8 +60,8 @@ MOST_REGISTERS = [
     ("linear_*", "gfx*", "*", 128),
     ("matvec", MFMA, "*", 256),
     ("matvec", "gfx1[012]*", "*", 128),  # twelve waves of 1536
-    ("matvec_k_blocks|matvec_small_blocks", MFMA, "*", 256),
-    ("matvec_k_blocks|matvec_small_blocks", WMMA, "*", 192),
+    ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", MFMA, "*", 256),
+    ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", WMMA, "*", 192),
     ("matvec_one*|matvec_mma*", "sm_*", "*[!8]", 128),  # two blocks of 65536
     ("matvec_mma_*_blocks", "sm_*", "*_n8", 255),
     ("attention_decode_mma", "sm_*", "*", 168),  # three of 128 threads
