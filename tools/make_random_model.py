@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes a Hugging Face folder of a real model's shape, or a tiny one, with random weights.
 
-    tools/make_random_model.py llama-3-8b DIR [--dtype bfloat16] [--layers N]
+    tools/make_random_model.py llama-3-8b DIR [--dtype bfloat16] [--layers N] [--fp8 block|row|tensor]
 
 Needs PyTorch and safetensors; uses a GPU for the random numbers when there is one. The tokenizer knows single bytes
-only. Weights are normal with a deviation of 0.02, so that activations stay in range.
+only. Weights are normal with a deviation of 0.02, so that activations stay in range. --fp8 stores layers' matrices as
+e4m3 codes with a scale for each block of 128 x 128, row or matrix, as published checkpoints do.
 """
 import argparse
 import json
@@ -56,12 +57,37 @@ def layer_shapes(shape):
             "mlp.down_proj": (dim, ffn), "input_layernorm": (dim,), "post_attention_layernorm": (dim,)}
 
 
+FP8_CONFIGS = {
+    "block": {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128],
+              "modules_to_not_convert": ["lm_head"]},
+    "row": {"quant_method": "compressed-tensors", "format": "float-quantized", "ignore": ["lm_head"],
+            "config_groups": {"group_0": {"targets": ["Linear"],
+                                          "weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}}},
+    "tensor": {"quant_method": "fp8", "activation_scheme": "static"},
+}
+
+
+def fp8(form, name, matrix):
+    """Codes and scales of a matrix, by the names of the form's published checkpoints."""
+    rows, columns = matrix.shape
+    down, across = {"block": (128, 128), "row": (1, columns), "tensor": (rows, columns)}[form]
+    padded = torch.zeros(-(-rows // down) * down, -(-columns // across) * across)
+    padded[:rows, :columns] = matrix.float()
+    blocks = padded.reshape(padded.shape[0] // down, down, padded.shape[1] // across, across)
+    scales = blocks.abs().amax(dim=(1, 3)) / 448
+    codes = (blocks / scales[:, None, :, None]).reshape(padded.shape)[:rows, :columns]
+    suffix = "scale_inv" if form == "block" else "scale"
+    return {name: codes.to(torch.float8_e4m3fn).contiguous(),
+            f"{name}_{suffix}": scales[0, 0].clone() if form == "tensor" else scales}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("shape", choices=sorted(SHAPES))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--layers", type=int, help="fewer layers than the real model has")
+    parser.add_argument("--fp8", choices=sorted(FP8_CONFIGS), help="e4m3 codes with a scale for each of these")
     options = parser.parse_args()
     shape = dict(SHAPES[options.shape])
     if options.layers:
@@ -76,6 +102,14 @@ def main():
             return torch.ones(size, dtype=dtype)
         return (torch.randn(size, device=device, dtype=torch.float32) * 0.02).to(dtype).cpu()
 
+    def tensors(part):
+        out = {}
+        for name, size in part.items():
+            made = weight(size)
+            coded = options.fp8 and len(size) == 2 and name.startswith("model.layers.")
+            out.update(fp8(options.fp8, name, made) if coded else {name: made})
+        return out
+
     table = (shape["vocab_size"], shape["hidden_size"])
     parts = [{"model.embed_tokens.weight": table, "lm_head.weight": table,
               "model.norm.weight": (shape["hidden_size"],)}]
@@ -84,12 +118,15 @@ def main():
     names = {}
     for i, part in enumerate(parts):
         file = f"model-{i + 1:05d}-of-{len(parts):05d}.safetensors"
-        save_file({name: weight(size) for name, size in part.items()}, options.folder / file)
-        names.update({name: file for name in part})
+        made = tensors(part)
+        save_file(made, options.folder / file)
+        names.update({name: file for name in made})
     (options.folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
               "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "torch_dtype": options.dtype,
               "bos_token_id": 256, "eos_token_id": 256, **shape}
+    if options.fp8:
+        config["quantization_config"] = FP8_CONFIGS[options.fp8]
     (options.folder / "config.json").write_text(json.dumps(config))
     write_tokenizer(options.folder)
 

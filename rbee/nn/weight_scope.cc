@@ -10,6 +10,7 @@
 #include "rbee/ops/experts.h"
 #include "rbee/ops/image.h"
 #include "rbee/ops/linear.h"
+#include "rbee/quant/f8_rows.h"
 #include "rbee/quant/mxfp4_rows.h"
 
 namespace rbee::nn {
@@ -228,10 +229,31 @@ const io::TensorEntry& WeightScope::take_named(const std::string& full, const Sh
   return *entry;
 }
 
-// Kernels read no floats of one byte: they become what layers compute in, where that has 16 bits.
+// Kernels read no plain floats of one byte: they become what layers compute in, where that has 16
+// bits.
 io::TensorEntry WeightScope::readable(io::TensorEntry entry) const {
   if (!io::is_fp8(entry)) return entry;
   return io::widened(entry, activations() == DType::f16 ? DType::f16 : DType::bf16);
+}
+
+// For products, whose kernels read them in groups that share a scale.
+io::TensorEntry WeightScope::readable_matrix(io::TensorEntry entry) const {
+  if (entry.scales.values == nullptr || entry.is_e5m2) return readable(std::move(entry));
+  const quant::F8Rows rows{.codes = entry.data,
+                           .rows = entry.shape[0],
+                           .in = entry.shape[1],
+                           .scales = *entry.scales.values,
+                           .scale_rows = entry.scales.rows,
+                           .scale_columns = entry.scales.columns,
+                           .first_row = entry.scales.first_row};
+  if (!quant::fits_f8_blocks(rows)) return readable(std::move(entry));
+  const auto blocks = std::make_shared<const std::vector<std::byte>>(quant::f8_blocks(rows));
+  return {.name = entry.name,
+          .dtype = DType::f8_g128,
+          .shape = entry.shape,
+          .data = *blocks,
+          .file = nullptr,
+          .owner = blocks};
 }
 
 bool WeightScope::patched(std::string_view leaf) const {
@@ -344,7 +366,7 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
     share.data = bytes;
     share.shape = Shape{rows.count, in};
     share.scales.first_row = rows.first;
-    share = readable(std::move(share));
+    share = readable_matrix(std::move(share));
     return pack(place(share, share.data, Shape{rows.count, in}, device()), [&](int64_t done) {
       if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));
     });
@@ -377,7 +399,8 @@ Tensor WeightScope::experts(std::string_view leaf, const Shape& shape) const {
             one.data = one.data.subspan(static_cast<size_t>(expert) * bytes, bytes);
           }
           read = one.data;
-          one = readable(std::move(one));
+          one.shape = matrix;
+          one = readable_matrix(std::move(one));
           return place(one, one.data, matrix, device());
         },
         layout);

@@ -45,7 +45,7 @@ struct WeightOptions {
   std::span<const std::string_view> ignored;  // parts of names that a model may leave unused
   bool pack = true;                           // rewrite matrices for the device's kernels
   bool output = true;                         // whether the model takes its output matrix
-  // Floats of one byte are read, as 16 bits, with the scale that their entries say.
+  // Floats of one byte are read without scales too, and become 16 bits.
   bool widen_fp8 = false;
   DType activations = DType::f32;      // f32, f16 or bf16: what layers compute in
   const WeightPatch* patch = nullptr;  // must outlive the scope
@@ -99,6 +99,7 @@ class WeightScope {
   // As stored and in place where the device reads host memory, else copied.
   Tensor table(std::string_view leaf, const Shape& shape) const;
   // (rows.count, in), packed for linear(); the mapped pages of a packed matrix are given back.
+  // Floats of one byte with scales stay 8 bits (f8_g128) where a group of 128 inputs has one scale.
   Tensor matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
   // (experts, out, in), packed for expert_linear(): one tensor in GGUF files, one for each expert
   // under a Hugging Face name with '#'. Throws unsupported where a patch touches one.
@@ -132,6 +133,7 @@ class WeightScope {
   const io::TensorEntry& find_shaped(const std::string& full, const Shape& wanted) const;
   const io::TensorEntry& take_bytes(const std::string& full, const Shape& wanted) const;
   io::TensorEntry readable(io::TensorEntry entry) const;
+  io::TensorEntry readable_matrix(io::TensorEntry entry) const;
   // With the patch where it touches the tensor, else in place where that can be.
   Tensor stored(std::string_view leaf, const Shape& shape) const;
   bool patched(std::string_view leaf) const;

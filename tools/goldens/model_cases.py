@@ -57,6 +57,11 @@ FP8_ROWS = dict(each="row", name="weight_scale", config=dict(
 FP8_TENSOR = dict(each="tensor", name="weight_scale", input_scale=True, config=dict(
     quant_method="fp8", activation_scheme="static"))
 
+# Groups of 128 inputs that share a scale, as published checkpoints have them: kept in 8 bits.
+FP8_GROUPS = dict(each="block", block=(128, 128), name="weight_scale_inv", config=dict(
+    quant_method="fp8", fmt="e4m3", activation_scheme="dynamic", weight_block_size=[128, 128],
+    modules_to_not_convert=["lm_head"]))
+
 
 def rope(**scaling):
     return {"rope_scaling": scaling}
@@ -231,6 +236,9 @@ CASES = {
     "mixtral_fp8": dict(
         type="mixtral", config=base_config(num_local_experts=5, num_experts_per_tok=2,
                                            intermediate_size=32), fp8=FP8_TENSOR, ablations=[]),
+    "llama_fp8_groups": dict(
+        type="llama", config=base_config(hidden_size=128, intermediate_size=256), fp8=FP8_GROUPS,
+        ablations=[]),
 }
 
 
