@@ -11,8 +11,8 @@ namespace rbee {
 // where pixel(n, i, j) is x[n, i, j], with `upsample` x[n, i / 2, j / 2] of an image of twice the
 // size, and 0 outside. The padding below and to the right follows from y's size.
 //   x: (batch, height, width, in), any strides   y: (batch, out_height, out_width, out), contiguous
-//   weight: (out, kernel_height, kernel_width, in), any plain float type, contiguous, or packed as
-//   the matrix (out, kernel_height * kernel_width * in)
+//   weight: (out, kernel_height, kernel_width, in), a plain float type or q8_0 (then `in` is a
+//   multiple of 32, and x may be rounded to 8 bits or bf16), contiguous, or packed as a matrix
 //   bias: (out); channel_add: (batch, out); residual: as y, any strides; each x's dtype, optional
 struct ImageConvArgs {
   View x, weight, bias, channel_add, residual, y;

@@ -4,11 +4,12 @@
 
 #include "backends/cpu/cpu_features.h"
 #include "backends/cpu/image_conv_parts.h"
+#include "backends/cpu/image_patches.h"
 #include "backends/cpu/linear/kernels.h"
 #include "backends/cpu/linear/pack.h"
 #include "backends/cpu/linear/scratch.h"
+#include "backends/cpu/quantized_image.h"
 #include "backends/cpu/thread_pool.h"
-#include "rbee/core/dtype.h"
 
 namespace rbee::cpu {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 // Bytes of a patch that are gathered at a time: 16 outputs' weights for them stay in the
 // first-level cache while the pixels of a block pass by.
 constexpr int64_t kChunkBytes = 1536;
+constexpr int64_t kQuantizedChunk = 1024;  // inputs
 // Patches that stay in the second-level cache, beside their sums, while the panels pass by; more
 // where the kernels take many rows at a time, which want each weight for as many as there can be.
 constexpr int64_t kPixelBlock = 96;
@@ -26,93 +28,6 @@ constexpr int64_t kMinPanels = 4;
 constexpr int64_t kTasksPerThread = 4;  // so that slow threads take fewer
 constexpr int64_t kGrain = 1 << 18;     // multiplications below which one thread does it all
 
-// The image as a matrix: row p is what the filters of output pixel p see, (kernel_h, kernel_w, in).
-class Patches {
- public:
-  explicit Patches(const ImageConvArgs& args)
-      : args_(args),
-        in_(args.x.size(3)),
-        kernel_w_(args.weight.size(2)),
-        depth_(args.weight.size(1) * kernel_w_ * in_),
-        scale_(args.upsample ? 2 : 1),
-        element_bytes_(info(args.x.dtype).block_bytes) {}
-
-  int64_t depth() const { return depth_; }
-
-  // Whether row p is pixel p as it lies in memory, in the kernels' form.
-  bool plain(InputForm form) const {
-    const View &x = args_.x, &y = args_.y;
-    const bool pointwise = depth_ == in_ && args_.stride == 1 && scale_ == 1;
-    const bool same_pixels = x.size(1) == y.size(1) && x.size(2) == y.size(2) &&
-                             args_.pad_top == 0 && args_.pad_left == 0;
-    const bool even = x.stride(3) == 1 && x.stride(1) == x.size(2) * x.stride(2) &&
-                      x.stride(0) == x.size(1) * x.stride(1);
-    const bool wanted = x.dtype == (form == InputForm::bf16 ? DType::bf16 : DType::f32);
-    return pointwise && same_pixels && even && wanted;
-  }
-
-  // Inputs [k, k + count) of row p: floats, or bf16 as it is; 0 beyond the depth.
-  template <typename T>
-  void gather(int64_t p, int64_t k, int64_t count, T* out) const {
-    const int64_t height = args_.y.size(1), width = args_.y.size(2);
-    const std::byte* image = at(p / (height * width) * args_.x.stride(0));
-    const int64_t row = p / width % height * args_.stride - args_.pad_top;
-    const int64_t column = p % width * args_.stride - args_.pad_left;
-    T* to = gather_row(image, row, column, {k, std::min(k + count, depth_)}, out);
-    std::fill(to, out + count, T{});
-  }
-
- private:
-  struct Range {
-    int64_t begin, end;
-  };
-
-  // Element `offset` of x.
-  const std::byte* at(int64_t offset) const {
-    return args_.x.as<std::byte>() + offset * element_bytes_;
-  }
-
-  void copy(const std::byte* from, int64_t count, float* to) const {
-    copy_channels(args_.x.dtype, from, args_.x.stride(3), count, to);
-  }
-  void copy(const std::byte* from, int64_t count, uint16_t* to) const {
-    const int64_t step = args_.x.stride(3);
-    const auto* values = reinterpret_cast<const uint16_t*>(from);
-    if (step == 1) {
-      std::copy_n(values, count, to);
-      return;
-    }
-    for (int64_t i = 0; i < count; ++i) to[i] = values[i * step];
-  }
-
-  // Inputs `range` of the patch whose first pixel is (row, column); returns where they end.
-  template <typename T>
-  T* gather_row(const std::byte* image, int64_t row, int64_t column, Range range, T* to) const {
-    const View& x = args_.x;
-    const int64_t line = kernel_w_ * in_;  // a line of the patch
-    const bool whole_lines = scale_ == 1 && column >= 0 && column + kernel_w_ <= x.size(2) &&
-                             x.stride(2) == in_ * x.stride(3);
-    const int64_t longest = whole_lines ? line : in_;
-    for (int64_t k = range.begin; k < range.end;) {
-      const int64_t i = row + k / line, j = column + k % line / in_;
-      const int64_t count = std::min(longest - k % longest, range.end - k);
-      const bool inside = i >= 0 && i < x.size(1) * scale_ && j >= 0 && j < x.size(2) * scale_;
-      if (inside) {
-        const int64_t pixel = i / scale_ * x.stride(1) + j / scale_ * x.stride(2);
-        copy(image + (pixel + k % in_ * x.stride(3)) * element_bytes_, count, to);
-      } else {
-        std::fill_n(to, count, T{});
-      }
-      to += count;
-      k += count;
-    }
-    return to;
-  }
-
-  const ImageConvArgs& args_;
-  int64_t in_, kernel_w_, depth_, scale_, element_bytes_;
-};
-
 // How the work is cut: blocks of pixels, and for each of them groups of panels.
 struct Plan {
   int64_t chunk;  // inputs of a patch at a time
@@ -120,14 +35,15 @@ struct Plan {
   int64_t panels, group, groups;
 };
 
-int64_t input_bytes(const PanelKernels& kernels) {
-  return kernels.input == InputForm::bf16 ? sizeof(uint16_t) : sizeof(float);
+int64_t chunk_inputs(InputForm form) {
+  if (form == InputForm::quantized) return kQuantizedChunk;
+  return kChunkBytes / (form == InputForm::bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 
 Plan plan_of(const ImageConvArgs& args, const LinearIsa& isa, int64_t threads) {
   Plan plan;
   const View& y = args.y;
-  plan.chunk = kChunkBytes / input_bytes(*conv_kernels(isa, args.weight.dtype));
+  plan.chunk = chunk_inputs(conv_kernels(isa, args.weight.dtype)->input);
   plan.pixels = y.size(0) * y.size(1) * y.size(2);
   const int64_t largest = std::max(kPixelBlock, kBlockUnits * isa.row_unit);
   plan.blocks = (plan.pixels + largest - 1) / largest;
@@ -150,8 +66,9 @@ struct Job {
   const LinearIsa& isa;
   const PanelKernels& kernels;
   const Plan& plan;
-  Patches patches;
-  const std::byte* weight;  // packed
+  QuantizedImage quantized;       // empty where the kernels read floats
+  Patches patches, scales, sums;  // of the image as the kernels read it
+  const std::byte* weight;        // packed
 };
 
 // A block of pixels with a group of panels.
@@ -183,35 +100,83 @@ class Task {
   }
 
  private:
-  bool rounded() const { return job_.kernels.input == InputForm::bf16; }
+  InputForm form() const { return job_.kernels.input; }
 
   void carve(Carver& carver) {
     const int64_t chunk = std::min(depth_, job_.plan.chunk);
     sums_ = carver.take<float>(rows_ * panels_ * kPanelRows);
-    patches_ = carver.take<float>((rounded() ? 1 : rows_) * chunk);
-    if (rounded()) rounded_ = carver.take<uint16_t>(rows_ * chunk);
-    if (job_.kernels.unpack != nullptr) unpacked_.f32 = carver.take<float>(chunk * kPanelRows);
+    if (form() == InputForm::quantized) {
+      q_ = carver.take<int8_t>(rows_ * chunk);
+      q_scale_ = carver.take<float>(rows_ * chunk / kGroup);
+      q_sum_ = carver.take<float>(rows_ * chunk / kGroup);
+    } else {
+      patches_ = carver.take<float>((form() == InputForm::bf16 ? 1 : rows_) * chunk);
+    }
+    if (form() == InputForm::bf16) rounded_ = carver.take<uint16_t>(rows_ * chunk);
+    if (job_.kernels.unpack == nullptr) return;
+    const int64_t scales = chunk / kGroup * kPanelRows;
+    switch (form()) {
+      case InputForm::quantized:
+        unpacked_.q = carver.take<uint8_t>(chunk * kPanelRows);
+        unpacked_.scale = carver.take<float>(scales);
+        unpacked_.offset = carver.take<float>(scales);
+        break;
+      case InputForm::bf16:
+        unpacked_.bf16 = carver.take<uint16_t>(chunk * kPanelRows);
+        break;
+      default:
+        unpacked_.f32 = carver.take<float>(chunk * kPanelRows);
+        break;
+    }
+  }
+
+  // Whether row p of the patches is pixel p in memory, of the type that the kernels read.
+  bool plain() const {
+    if (!job_.patches.plain() || depth_ != job_.patches.depth()) return false;
+    if (form() == InputForm::quantized) return true;
+    return job_.args.x.dtype == (form() == InputForm::bf16 ? DType::bf16 : DType::f32);
   }
 
   // Inputs [k, k + count) of the block's patches, in the form that the kernels read.
   InputRows inputs(int64_t k, int64_t count) {
-    const View& x = job_.args.x;
-    if (job_.patches.plain(job_.kernels.input) && depth_ == job_.patches.depth()) {
-      const int64_t stride = x.stride(2), at = first_ * stride + k;
-      if (rounded()) return {.bf16 = x.as<uint16_t>() + at, .stride = stride};
-      return {.f32 = x.as<float>() + at, .stride = stride};
-    }
+    if (plain()) return plain_inputs(k);
     for (int64_t r = 0; r < rows_; ++r) gather(r, k, count);
-    if (rounded()) return {.bf16 = rounded_, .stride = count};
+    if (form() == InputForm::quantized) {
+      return {.q = q_, .scale = q_scale_, .sum32 = q_sum_, .stride = count};
+    }
+    if (form() == InputForm::bf16) return {.bf16 = rounded_, .stride = count};
     return {.f32 = patches_, .stride = count};
+  }
+
+  InputRows plain_inputs(int64_t k) const {
+    const View& x = job_.args.x;
+    if (form() == InputForm::quantized) {
+      const QuantizedImage& image = job_.quantized;
+      const int64_t at = first_ * depth_ + k;
+      return {.q = image.q.as<int8_t>() + at,
+              .scale = image.scale.as<float>() + at / kGroup,
+              .sum32 = image.sum32.as<float>() + at / kGroup,
+              .stride = depth_};
+    }
+    const int64_t stride = x.stride(2), at = first_ * stride + k;
+    if (form() == InputForm::bf16) return {.bf16 = x.as<uint16_t>() + at, .stride = stride};
+    return {.f32 = x.as<float>() + at, .stride = stride};
   }
 
   // Row r of the block.
   void gather(int64_t r, int64_t k, int64_t count) {
-    if (!rounded()) return job_.patches.gather(first_ + r, k, count, patches_ + r * count);
+    const int64_t p = first_ + r;
+    if (form() == InputForm::quantized) {
+      const int64_t group = k / kGroup, groups = count / kGroup;
+      job_.patches.gather(p, k, count, q_ + r * count);
+      job_.scales.gather(p, group, groups, q_scale_ + r * groups);
+      job_.sums.gather(p, group, groups, q_sum_ + r * groups);
+      return;
+    }
+    if (form() != InputForm::bf16) return job_.patches.gather(p, k, count, patches_ + r * count);
     uint16_t* to = rounded_ + r * count;
-    if (job_.args.x.dtype == DType::bf16) return job_.patches.gather(first_ + r, k, count, to);
-    job_.patches.gather(first_ + r, k, count, patches_);
+    if (job_.args.x.dtype == DType::bf16) return job_.patches.gather(p, k, count, to);
+    job_.patches.gather(p, k, count, patches_);
     job_.isa.to_bf16(patches_, count, to);
   }
 
@@ -242,19 +207,30 @@ class Task {
   float* sums_ = nullptr;     // (rows, panels, 16)
   float* patches_ = nullptr;  // of the block, or one that is about to be rounded
   uint16_t* rounded_ = nullptr;
+  int8_t* q_ = nullptr;
+  float *q_scale_ = nullptr, *q_sum_ = nullptr;
   UnpackedPanel unpacked_;
 };
 
 thread_local Scratch task_scratch;
+thread_local Scratch image_scratch;
+
 void run_conv(const ImageConvArgs& args, const LinearIsa& isa) {
   if (args.y.numel() == 0) return;
   ThreadPool& pool = ThreadPool::shared();
   const Plan plan = plan_of(args, isa, pool.threads());
+  const PanelKernels& kernels = *conv_kernels(isa, args.weight.dtype);
+  QuantizedImage image;
+  const bool quantized = kernels.input == InputForm::quantized;
+  if (quantized) image = quantize_image(args.x, isa, image_scratch);
   const Job job{.args = args,
                 .isa = isa,
-                .kernels = *conv_kernels(isa, args.weight.dtype),
+                .kernels = kernels,
                 .plan = plan,
-                .patches = Patches(args),
+                .quantized = image,
+                .patches = Patches(args, quantized ? image.q : args.x),
+                .scales = Patches(args, image.scale),
+                .sums = Patches(args, image.sum32),
                 .weight = conv_panels(args.weight)};
   const int64_t tasks = plan.blocks * plan.groups;
   const bool small = args.y.numel() * job.patches.depth() < kGrain;
@@ -268,15 +244,19 @@ const char* refuse(const ImageConvArgs& args, const LinearIsa& isa, Isa needed) 
   if (x != DType::f32 && x != DType::f16 && x != DType::bf16) return "takes f32, f16 and bf16";
   if (conv_kernels(isa, args.weight.dtype) == nullptr) return "has no kernel for the weight's type";
   if (args.weight.numel() == 0) return "wants inputs";
+  // A block of the weight meets one group of a pixel's channels.
+  if (is_quantized(args.weight.dtype) && args.x.size(3) % kGroup != 0) {
+    return "takes inputs in groups of 32 with block types";
+  }
   return missing_isa(needed);
 }
 
 #ifdef __x86_64__
-// Tiles would round x of more bits, which costs latents too many: docs/decisions/0011.
+// Tiles would round x of more bits, which costs latents too many: docs/decisions/0011. With block
+// types x is rounded to 8 bits elsewhere.
 const char* refuse_amx(const ImageConvArgs& args) {
-  if (args.x.dtype != DType::bf16 || args.weight.dtype != DType::bf16) {
-    return "takes x and weights of bf16";
-  }
+  const bool both_bf16 = args.x.dtype == DType::bf16 && args.weight.dtype == DType::bf16;
+  if (!both_bf16 && !is_quantized(args.weight.dtype)) return "takes bf16 and block types";
   return refuse(args, linear_amx, Isa::amx);
 }
 #endif

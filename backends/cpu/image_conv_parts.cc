@@ -83,6 +83,8 @@ const PanelKernels* conv_kernels(const LinearIsa& isa, DType dtype) {
       return isa.f16;
     case DType::bf16:
       return isa.bf16;
+    case DType::q8_0:
+      return isa.q8_0;
     default:
       return nullptr;
   }

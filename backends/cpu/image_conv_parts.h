@@ -7,7 +7,8 @@
 
 namespace rbee::cpu {
 
-// Null where the instruction set has no kernel for the type, and for what is not a plain float.
+// Null where the instruction set has no kernel for the type, and for what is neither a plain float
+// nor q8_0.
 const PanelKernels* conv_kernels(const LinearIsa& isa, DType dtype);
 
 // f32, f16 or bf16: `count` elements from `from` on, `step` elements apart, as floats.

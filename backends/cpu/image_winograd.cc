@@ -278,7 +278,9 @@ void run_winograd(const ImageConvArgs& args, const Isas& isas) {
 const char* refuse(const ImageConvArgs& args, const LinearIsa& linear, Isa needed) {
   const DType x = args.x.dtype;
   if (x != DType::f32 && x != DType::f16 && x != DType::bf16) return "takes f32, f16 and bf16";
-  if (conv_kernels(linear, args.weight.dtype) == nullptr) return "has no kernel for the weight";
+  if (is_quantized(args.weight.dtype) || conv_kernels(linear, args.weight.dtype) == nullptr) {
+    return "has no kernel for the weight";
+  }
   if (args.weight.size(1) != 3 || args.weight.size(2) != 3) return "takes filters of 3 x 3";
   if (args.stride != 1) return "takes strides of 1";
   if (args.x.size(3) % kWinogradLanes != 0) return "takes inputs in sixteens";

@@ -35,7 +35,8 @@ void check_weights(const Tensor& x, const ConvWeights& weights) {
   const Tensor& weight = weights.weight;
   check_same_device(kConv, "x", x, "weight", weight);
   check_rank(kConv, "weight", weight, 4);
-  check_float(kConv, "weight", weight);
+  check(is_float(weight.dtype()) || weight.dtype() == DType::q8_0, kConv, "weight is ", weight,
+        ", not a float type or q8_0");
   check(weight.dim(3) == x.dim(3), kConv, "x is ", x, ", weight is ", weight,
         ": their last sizes differ (pack_conv_weight moves the channels there)");
   check(weight.contiguous(), kConv, "weight is ", weight, " and not contiguous");
@@ -73,11 +74,19 @@ Tensor pack_conv_weight(const Tensor& weight) {
   check_plain(kOp, "weight", weight);
   check_float(kOp, "weight", weight);
   check_rank(kOp, "weight", weight, 4);
-  const Tensor channels_last = contiguous(weight.permute({0, 2, 3, 1}));
-  const int64_t out = channels_last.dim(0);
-  const int64_t depth = channels_last.dim(1) * channels_last.dim(2) * channels_last.dim(3);
-  const Tensor packed = pack_weight(channels_last.reshape({out, depth}));
-  View view = channels_last.view();
+  return pack_channels_last(contiguous(weight.permute({0, 2, 3, 1})));
+}
+
+Tensor pack_channels_last(const Tensor& weight) {
+  constexpr const char* kOp = "pack_channels_last";
+  check_rank(kOp, "weight", weight, 4);
+  check(weight.packing() == 0 && weight.contiguous(), kOp, "weight is ", weight,
+        ", wanted contiguous and not packed");
+  check(is_float(weight.dtype()) || weight.dtype() == DType::q8_0, kOp, "weight is ", weight,
+        ", not a float type or q8_0");
+  const int64_t depth = weight.dim(1) * weight.dim(2) * weight.dim(3);
+  const Tensor packed = pack_weight(weight.reshape({weight.dim(0), depth}));
+  View view = weight.view();
   view.data = packed.view().data;
   view.packing = packed.packing();
   return Tensor::from_buffer(packed.buffer(), view);

@@ -16,6 +16,8 @@ struct ConvWeights {
 // (out, in, kernel_h, kernel_w), a plain float type, as checkpoints hold it -> the layout that this
 // device's image_conv reads fastest, of shape (out, kernel_h, kernel_w, in). Once at load.
 Tensor pack_conv_weight(const Tensor& weight);
+// The same of (out, kernel_h, kernel_w, in), a plain float type or q8_0.
+Tensor pack_channels_last(const Tensor& weight);
 
 struct ImageConvOptions {
   int64_t stride = 1;
@@ -28,8 +30,9 @@ struct ImageConvOptions {
 
 // Cross-correlation as in PyTorch's conv2d; x: (batch, height, width, in) f32, f16, bf16, f64 or
 // f8e4m3, any strides. The result is (batch, out_h, out_w, out), x's dtype, contiguous. Sums are of
-// float or wider. Throws invalid_argument where shapes do not fit or the kernel is larger than the
-// padded image.
+// float or wider. Weights of q8_0 round x to 8 bits in groups of 32 channels, or to bf16. Throws
+// invalid_argument where shapes do not fit or the kernel is larger than the padded image,
+// unsupported for weights of q8_0 on devices without kernels for them.
 Tensor image_conv(const Tensor& x, const ConvWeights& weights,
                   const ImageConvOptions& options = {});
 

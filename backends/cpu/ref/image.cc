@@ -1,7 +1,9 @@
 #include "backends/cpu/ref/image.h"
 
+#include <span>
 #include <vector>
 
+#include "backends/api/dispatch_blocks.h"
 #include "backends/cpu/ref/loop.h"
 #include "backends/cpu/ref/number.h"
 #include "backends/shared/scalar.h"
@@ -9,10 +11,19 @@
 namespace rbee::cpu {
 namespace {
 
-// Elements of a float view in row-major order, exact.
+// Elements of a float view, or of contiguous blocks, in row-major order, exact.
 std::vector<double> read(const View& view) {
   std::vector<double> values;
   values.reserve(static_cast<size_t>(view.numel()));
+  if (is_quantized(view.dtype)) {
+    dispatch_blocks("image_conv", view.dtype, [&]<typename Block>() {
+      const int64_t blocks = view.numel() / Block::kElements;
+      for (const Block& block : std::span(view.as<Block>(), static_cast<size_t>(blocks))) {
+        for (int i = 0; i < Block::kElements; ++i) values.push_back(shared::dequantize(block, i));
+      }
+    });
+    return values;
+  }
   dispatch_floats("image_conv", view.dtype, [&]<typename T>() {
     for_each([&](int64_t at) { values.push_back(load(view.as<T>()[at])); }, view);
   });

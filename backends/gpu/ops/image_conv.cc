@@ -45,6 +45,7 @@ const char* refuse_counts(const ImageConvArgs& args) {
   constexpr int64_t kMost = int64_t{1} << 30;
   const View &x = args.x, &weight = args.weight;
   if (weight.packing != 0) return "reads plain weights only";
+  if (is_quantized(weight.dtype)) return "reads float weights only";
   if (pixels_of(args.y) >= kMost || depth_of(weight) >= kMost || weight.size(0) >= kMost ||
       x.size(1) >= kMost || x.size(2) >= kMost || args.stride * args.y.size(1) >= kMost ||
       args.stride * args.y.size(2) >= kMost) {

@@ -181,9 +181,11 @@ std::vector<ImageConvCase> shapes() {
   };
 }
 
-// Matrix instructions take operands of one 16-bit type.
-bool may_round(const ImageConvCase& c) {
-  return c.weight != c.dtype && c.weight != DType::f32 && c.weight != DType::f64;
+// Block types round x as well; matrix instructions take operands of one 16-bit type.
+Family family_of(const ImageConvCase& c) {
+  if (is_quantized(c.weight)) return Family::quant_product;
+  const bool may_round = c.weight != c.dtype && c.weight != DType::f32 && c.weight != DType::f64;
+  return may_round ? Family::rounded_product : Family::product;
 }
 
 OpTable table() {
@@ -191,7 +193,7 @@ OpTable table() {
   const auto add = [&](const ImageConvCase& c) {
     out.add<ImageConvArgs>(&KernelTable::image_conv,
                            {.name = name_of(c),
-                            .family = may_round(c) ? Family::rounded_product : Family::product,
+                            .family = family_of(c),
                             .build = [c](Scene& scene) { return build(c, scene); },
                             .formula = [c](const auto& inputs) { return formula(c, inputs); },
                             .big = c.big});
@@ -206,6 +208,12 @@ OpTable table() {
                               Types{DType::f64, DType::f64}}) {
       c.dtype = types.x;
       c.weight = types.weight;
+      add(c);
+    }
+    c.weight = DType::q8_0;
+    if (c.in % info(c.weight).block_size != 0) continue;
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      c.dtype = dtype;
       add(c);
     }
   }
