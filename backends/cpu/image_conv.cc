@@ -17,7 +17,7 @@ namespace {
 // Bytes of a patch that are gathered at a time: 16 outputs' weights for them stay in the
 // first-level cache while the pixels of a block pass by.
 constexpr int64_t kChunkBytes = 1536;
-constexpr int64_t kQuantizedChunk = 1024;  // inputs
+constexpr int64_t kQuantizedChunk = 768;  // inputs, of two panels
 // Patches that stay in the second-level cache, beside their sums, while the panels pass by; more
 // where the kernels take many rows at a time, which want each weight for as many as there can be.
 constexpr int64_t kPixelBlock = 96;
@@ -117,9 +117,11 @@ class Task {
     const int64_t scales = chunk / kGroup * kPanelRows;
     switch (form()) {
       case InputForm::quantized:
-        unpacked_.q = carver.take<uint8_t>(chunk * kPanelRows);
-        unpacked_.scale = carver.take<float>(scales);
-        unpacked_.offset = carver.take<float>(scales);
+        for (UnpackedPanel* panel : {&unpacked_, &next_}) {
+          panel->q = carver.take<uint8_t>(chunk * kPanelRows);
+          panel->scale = carver.take<float>(scales);
+          panel->offset = carver.take<float>(scales);
+        }
         break;
       case InputForm::bf16:
         unpacked_.bf16 = carver.take<uint16_t>(chunk * kPanelRows);
@@ -181,23 +183,42 @@ class Task {
   }
 
   void add_chunk(int64_t k, int64_t count) {
-    const DType dtype = job_.args.weight.dtype;
     const InputRows x = inputs(k, count);
-    const int64_t whole = panel_bytes(dtype, depth_);
-    for (int64_t p = 0; p < panels_; ++p) {
-      PanelProduct product{.x = x,
-                           .rows = rows_,
-                           .in = count,
-                           .packed = job_.weight + (panel_ + p) * whole + panel_bytes(dtype, k),
-                           .panel = unpacked_,
-                           .y = sums_ + p * kPanelRows,
-                           .y_stride = panels_ * kPanelRows,
-                           .accumulate = k > 0};
-      if (job_.kernels.unpack != nullptr) {
-        job_.kernels.unpack(product.packed, count, unpacked_);
-      }
-      job_.kernels.rows(product);
+    // Other forms gain nothing that was measured.
+    const bool pairs = form() == InputForm::quantized && job_.kernels.pair != nullptr;
+    int64_t p = 0;
+    for (; pairs && p + 2 <= panels_; p += 2) {
+      const PanelProduct first = product(x, p, k, count);
+      PanelProduct second = product(x, p + 1, k, count);
+      second.panel = next_;
+      unpack(first);
+      unpack(second);
+      job_.kernels.pair(first, second);
     }
+    for (; p < panels_; ++p) {
+      const PanelProduct one = product(x, p, k, count);
+      unpack(one);
+      job_.kernels.rows(one);
+    }
+  }
+
+  // Panel p of the group with inputs [k, k + count).
+  PanelProduct product(const InputRows& x, int64_t p, int64_t k, int64_t count) const {
+    const DType dtype = job_.args.weight.dtype;
+    const int64_t whole = panel_bytes(dtype, depth_);
+    return {.x = x,
+            .rows = rows_,
+            .in = count,
+            .packed = job_.weight + (panel_ + p) * whole + panel_bytes(dtype, k),
+            .panel = unpacked_,
+            .y = sums_ + p * kPanelRows,
+            .y_stride = panels_ * kPanelRows,
+            .accumulate = k > 0};
+  }
+
+  void unpack(const PanelProduct& product) const {
+    if (job_.kernels.unpack == nullptr) return;
+    job_.kernels.unpack(product.packed, product.in, product.panel);
   }
 
   const Job& job_;
@@ -209,7 +230,7 @@ class Task {
   uint16_t* rounded_ = nullptr;
   int8_t* q_ = nullptr;
   float *q_scale_ = nullptr, *q_sum_ = nullptr;
-  UnpackedPanel unpacked_;
+  UnpackedPanel unpacked_, next_;
 };
 
 thread_local Scratch task_scratch;

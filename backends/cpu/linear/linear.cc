@@ -16,6 +16,7 @@ namespace {
 // while the rows of x pass by. A multiple of every record.
 constexpr int64_t kChunk = 1024;
 constexpr int64_t kSplitChunk = 512;  // two bf16 numbers for each weight
+constexpr int64_t kPairChunk = 512;   // two panels of bytes
 // Rows of x in f32 that stay in the second-level cache while panels pass by.
 constexpr int64_t kF32BlockBytes = 192 * 1024;
 constexpr int64_t kMaxRowBlock = 192;
@@ -171,12 +172,15 @@ class PanelTask {
       panel_.f32 = carver.take<float>(chunk * kPanelRows);
       return;
     }
-    panel_.q = carver.take<uint8_t>(chunk * kPanelRows);
-    panel_.scale = carver.take<float>(chunk);  // 16 for each 16 inputs at most
-    panel_.offset = carver.take<float>(chunk);
+    panel_.q = carver.take<uint8_t>(chunk * width());
+    panel_.scale = carver.take<float>(chunk * panels_);  // 16 for each 16 inputs at most
+    panel_.offset = carver.take<float>(chunk * panels_);
   }
 
-  int64_t chunk() const { return job_.kernels->input == InputForm::split ? kSplitChunk : kChunk; }
+  int64_t chunk() const {
+    if (job_.kernels->input == InputForm::split) return kSplitChunk;
+    return job_.kernels->input == InputForm::quantized && panels_ == 2 ? kPairChunk : kChunk;
+  }
 
   int64_t width() const { return panels_ * kPanelRows; }
 
@@ -213,10 +217,21 @@ class PanelTask {
       PanelProduct next = product;
       next.packed += job_.panel_bytes;
       next.y += kPanelRows;
-      if (next.panel.bf16 != nullptr) next.panel.bf16 += std::min(in, chunk()) * kPanelRows;
+      next.panel = next_panel(std::min(in, chunk()));
       unpack(next);
       job_.kernels->pair(product, next);
     }
+  }
+
+  // Where the second of two panels is unpacked to, `chunk` inputs of each.
+  UnpackedPanel next_panel(int64_t chunk) const {
+    UnpackedPanel next = panel_;
+    if (next.bf16 != nullptr) next.bf16 += chunk * kPanelRows;
+    if (next.q == nullptr) return next;
+    next.q += chunk * kPanelRows;
+    next.scale += chunk;
+    next.offset += chunk;
+    return next;
   }
 
   void unpack(const PanelProduct& product) {
