@@ -46,8 +46,8 @@ Options parse(int argc, char** argv) {
       ->check(CLI::Range(0, 1024));
   app.add_option("-r,--repetitions", options.repetitions, "runs of each part; the best is shown")
       ->check(CLI::Range(1, 1000));
-  app.add_option("--dtype", options.dtype, "activations")
-      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}));
+  app.add_option("--dtype", options.dtype, "what layers compute in; int8 on CPUs")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "int8"}));
   app.add_option("--parts", options.parts, "text, denoiser, vae");
   app.add_flag("--profile", options.profile, "time by operation and shape");
   app.add_flag("--json", options.json, "one object a line");
@@ -216,13 +216,15 @@ models::ImageModel load(const Options& options, Device& device) {
   const double start = now();
   models::ImageLoadOptions loading;
   loading.device = &device;
-  if (options.dtype != "auto") loading.activations = parse_dtype(options.dtype).value();
+  const models::ImageArithmetic arithmetic = models::image_arithmetic(options.dtype);
+  loading.activations = arithmetic.activations;
+  loading.int8 = arithmetic.int8;
   models::ImageModel model = models::load_image_model(options.model, loading);
   if (!options.json) {
-    std::printf("%s, %d x %d, batch %d, activations %s, %.0f MiB of weights, loaded in %.1f s\n",
+    std::printf("%s, %d x %d, batch %d, %s, %.0f MiB of weights, loaded in %.1f s\n",
                 model.model_name.c_str(), options.size, options.size, options.batch,
-                name(model.activations), static_cast<double>(model.weight_bytes) / (1 << 20),
-                now() - start);
+                model.int8 ? "int8" : name(model.activations),
+                static_cast<double>(model.weight_bytes) / (1 << 20), now() - start);
   }
   return model;
 }

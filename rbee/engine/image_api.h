@@ -165,7 +165,7 @@ struct ImageModelInfo {
   std::string id;            // reported name
   std::string architecture;  // e.g. "sd1", "sdxl"
   std::string device;        // e.g. "cpu:0"
-  std::string dtype;         // of the denoiser's weights, e.g. "f16"
+  std::string dtype;         // what the denoiser computes in, e.g. "f16" or "int8"
   int32_t default_width = 0;
   int32_t default_height = 0;
   int32_t max_side = 0;  // pixels

@@ -156,7 +156,7 @@ void fill_model_info(ImageSource& source, const std::string& model_id) {
   info.id = model_id.empty() ? model.model_name : model_id;
   info.architecture = models::name(model.family);
   info.device = cat(source.device->id());
-  info.dtype = cat(model.activations);
+  info.dtype = model.int8 ? "int8" : cat(model.activations);
   info.default_width = info.default_height = static_cast<int32_t>(model.default_size());
   info.max_side = kMaxSide;
   const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
@@ -178,6 +178,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   models::ImageLoadOptions load;
   load.device = options.device;
   load.activations = options.activations;
+  load.int8 = options.int8;
   load.offload = options.offload;
   load.vae = options.vae;
   load.clip_l = options.clip_l;

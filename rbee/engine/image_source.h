@@ -44,6 +44,7 @@ struct ImageSourceOptions {
   std::string model_id;  // reported name; empty = the folder's or file's
   // What layers compute in. Absent: see customary_activations().
   std::optional<DType> activations;
+  bool int8 = false;  // see models::ImageLoadOptions
   models::OffloadedParts offload;
   bool tiled_vae = false;  // always; else where a request asks for it or memory runs out
   std::vector<std::filesystem::path> control_nets;

@@ -12,6 +12,7 @@
 #include "rbee/ops/linear.h"
 #include "rbee/quant/f8_rows.h"
 #include "rbee/quant/mxfp4_rows.h"
+#include "rbee/quant/quant.h"
 
 namespace rbee::nn {
 namespace {
@@ -65,6 +66,23 @@ Tensor place(const io::TensorEntry& entry, std::span<const std::byte> bytes, con
     device.synchronize(x.stream());
   }
   return x;
+}
+
+// Rows along the last axis in q8_0; x is contiguous, on a device that reads host memory.
+Tensor quantized(const Tensor& x) {
+  constexpr int64_t kElementsAtOnce = int64_t{1} << 20;
+  const int64_t in = x.dim(-1), rows = x.numel() / in;
+  const Tensor matrix = x.reshape({rows, in});
+  Tensor blocks = empty({rows, in}, DType::q8_0, x.device());
+  auto* to = static_cast<std::byte*>(blocks.view().data);
+  const int64_t step = std::max<int64_t>(kElementsAtOnce / in, 1);
+  for (int64_t first = 0; first < rows; first += step) {
+    const int64_t count = std::min(step, rows - first);
+    const Tensor floats = cast(matrix.slice(Axis{0}, first, count), DType::f32);
+    quant::quantize_row(DType::q8_0, floats.data<float>(), to + first * row_bytes(DType::q8_0, in),
+                        count * in);
+  }
+  return blocks.reshape(x.shape());
 }
 
 // Without the sizes of 1 at the ends.
@@ -322,13 +340,7 @@ Tensor WeightScope::stack(std::string_view leaf, const Shape& shape) const {
 
 Tensor WeightScope::conv(std::string_view leaf, const Shape& shape) const {
   return remembered([&] {
-    Tensor plain = stored(leaf, shape);
-    // CPUs widen 16-bit weights as they go: half the memory, and less to read. What meets
-    // activations of bf16 is bf16 itself, for instructions that take nothing else.
-    const bool kept = device().host_accessible() && activations() != DType::bf16 &&
-                      (plain.dtype() == DType::f16 || plain.dtype() == DType::bf16);
-    if (!kept) plain = cast(plain, activations());
-    const Tensor packed = pack_conv_weight(plain);
+    const Tensor packed = pack_conv(leaf, stored(leaf, shape));
     if (!patched(leaf)) {
       const io::TensorEntry& entry = take(leaf, shape);
       if (entry.file) entry.file->dont_need(entry.data);
@@ -336,6 +348,17 @@ Tensor WeightScope::conv(std::string_view leaf, const Shape& shape) const {
     books_->figures.resident_bytes += static_cast<int64_t>(packed.buffer()->bytes());
     return packed;
   });
+}
+
+Tensor WeightScope::pack_conv(std::string_view leaf, const Tensor& plain) const {
+  if (quantizes(leaf, plain, plain.dim(1))) {
+    return pack_channels_last(quantized(contiguous(plain.permute({0, 2, 3, 1}))));
+  }
+  // CPUs widen 16-bit weights as they go: half the memory, and less to read. What meets
+  // activations of bf16 is bf16 itself, for instructions that take nothing else.
+  const bool kept = device().host_accessible() && activations() != DType::bf16 &&
+                    (plain.dtype() == DType::f16 || plain.dtype() == DType::bf16);
+  return pack_conv_weight(kept ? plain : cast(plain, activations()));
 }
 
 std::vector<float> WeightScope::values(std::string_view leaf, int64_t size) const {
@@ -355,7 +378,8 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
     RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
     if (patched(leaf)) {
       const Tensor whole = stored(leaf, Shape{rows.total, in});
-      return pack(whole.slice(Axis{0}, rows.first, rows.count), {});
+      const Tensor plain = whole.slice(Axis{0}, rows.first, rows.count);
+      return pack(quantizes(leaf, plain, in) ? quantized(plain) : plain, {});
     }
     const io::TensorEntry& entry = take(leaf, Shape{rows.total, in});
     const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
@@ -367,9 +391,14 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
     share.shape = Shape{rows.count, in};
     share.scales.first_row = rows.first;
     share = readable_matrix(std::move(share));
-    return pack(place(share, share.data, Shape{rows.count, in}, device()), [&](int64_t done) {
+    const Tensor plain = place(share, share.data, Shape{rows.count, in}, device());
+    const auto let_go = [&](int64_t done) {
       if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));
-    });
+    };
+    if (!quantizes(leaf, plain, in)) return pack(plain, let_go);
+    const Tensor packed = pack(quantized(plain), {});
+    let_go(rows.count);
+    return packed;
   });
 }
 
@@ -449,6 +478,12 @@ void WeightScope::refuse_patch(const std::string& full) const {
   if (patch == nullptr || !patch->touches(full)) return;
   fail(Code::unsupported, kOp, "tensor ", full, " belongs to an expert; adapters of those are not ",
        "implemented");
+}
+
+bool WeightScope::quantizes(std::string_view leaf, const Tensor& plain, int64_t in) const {
+  const auto may = books_->options.may_quantize;
+  const bool fits = !is_quantized(plain.dtype()) && in % info(DType::q8_0).block_size == 0;
+  return may != nullptr && fits && may(name(leaf));
 }
 
 Tensor WeightScope::pack(const Tensor& plain,

@@ -47,6 +47,9 @@ struct WeightOptions {
   bool output = true;                         // whether the model takes its output matrix
   // Floats of one byte are read without scales too, and become 16 bits.
   bool widen_fp8 = false;
+  // Floats of matrices and convolutions become q8_0 where rows are whole blocks of 32: for devices
+  // whose kernels multiply those in 8 bits. Null: none; else says whether this tensor may.
+  bool (*may_quantize)(std::string_view name) = nullptr;
   DType activations = DType::f32;      // f32, f16 or bf16: what layers compute in
   const WeightPatch* patch = nullptr;  // must outlive the scope
   // Remembers what the calls below give; a filled one gives it in place of the checkpoint. Must
@@ -91,15 +94,16 @@ class WeightScope {
   // (rows, size) as activations(), memory of its own: one tensor in GGUF files, one for each row
   // under a Hugging Face name with '#'.
   Tensor stack(std::string_view leaf, const Shape& shape) const;
-  // (out, in, kernel_h, kernel_w), packed for image_conv(): as activations(), or 16 bits as stored
-  // where the device reads host memory; mapped pages are given back.
+  // (out, in, kernel_h, kernel_w), packed for image_conv(): as activations(), q8_0 as options say,
+  // or 16 bits as stored where the device reads host memory; mapped pages are given back.
   Tensor conv(std::string_view leaf, const Shape& shape) const;
   // (size) on the host.
   std::vector<float> values(std::string_view leaf, int64_t size) const;
   // As stored and in place where the device reads host memory, else copied.
   Tensor table(std::string_view leaf, const Shape& shape) const;
-  // (rows.count, in), packed for linear(); the mapped pages of a packed matrix are given back.
-  // Floats of one byte with scales stay 8 bits (f8_g128) where a group of 128 inputs has one scale.
+  // (rows.count, in), packed for linear(), as stored or q8_0 as options say; the mapped pages of a
+  // packed matrix are given back. Floats of one byte with scales stay 8 bits (f8_g128) where a
+  // group of 128 inputs has one scale.
   Tensor matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
   // (experts, out, in), packed for expert_linear(): one tensor in GGUF files, one for each expert
   // under a Hugging Face name with '#'. Throws unsupported where a patch touches one.
@@ -142,6 +146,9 @@ class WeightScope {
   template <typename Make>
   Tensor remembered(const Make& make) const;
   Tensor pack(const Tensor& plain, const std::function<void(int64_t rows)>& on_packed) const;
+  // Whether rows of `in` elements of this tensor are to become q8_0.
+  bool quantizes(std::string_view leaf, const Tensor& plain, int64_t in) const;
+  Tensor pack_conv(std::string_view leaf, const Tensor& plain) const;
 
   std::shared_ptr<Books> books_;
   std::string path_;

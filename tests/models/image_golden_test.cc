@@ -42,6 +42,21 @@ TEST_P(ImageGoldenTest, HalfPrecisionIsClose) {
   }
 }
 
+// Weights and inputs of 8 bits; text encoders stay as they are.
+TEST_P(ImageGoldenTest, Int8IsClose) {
+  const ImageFolder folder(GetParam());
+  const ImageGolden golden(GetParam());
+  const ImageModel floats = load_on_cpu(folder.path());
+  for (const bool pack : {true, false}) {
+    SCOPED_TRACE(pack ? "packed" : "plain");
+    const ImageModel model = load_on_cpu(folder.path(), {.int8 = true, .pack_weights = pack});
+    EXPECT_LT(model.weight_bytes, floats.weight_bytes);
+    expect_text(model, golden);
+    expect_denoiser(model, golden, 0.1f);
+    expect_vae(*model.vae, golden, 0.1f);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, ImageGoldenTest,
                          testing::Values("sd1", "sd2", "sdxl", "inpaint", "lcm", "sd3", "sd35",
                                          "flux", "schnell", "flux_control", "flux_fill"),
@@ -74,6 +89,30 @@ TEST(ImageModelTest, ControlNetsSteerUnets) {
                [&] { (*control)(wrong, *control->prepare(text)); });
   expect_error(Code::unsupported, {"UNet2DConditionModel", "ControlNetModel"},
                [&] { load_control_net(folder.path() / "unet", model); });
+}
+
+TEST(ImageModelTest, Int8ReachesControlNets) {
+  const ImageFolder folder("sd1"), control_folder("control");
+  const ImageGolden golden("control");
+  const ImageModel model = load_on_cpu(folder.path(), {.int8 = true});
+  const auto control = load_control_net(control_folder.path(), model);
+  const models::TextStates text{.context = golden.tensor("context")};
+  const models::ControlCall call{golden.tensor("x"), golden.tensor("steps"), golden.tensor("hint"),
+                                 0.75f};
+  const models::ControlStates states = (*control)(call, *control->prepare(text));
+  expect_close(states.middle, golden.tensor("middle"), 0.1f, "middle");
+  EXPECT_NE(states.middle.to_host<float>(), golden.tensor("middle").to_host<float>());
+}
+
+TEST(ImageModelTest, ArithmeticByName) {
+  EXPECT_FALSE(models::image_arithmetic("auto").activations);
+  EXPECT_EQ(models::image_arithmetic("bf16").activations, DType::bf16);
+  EXPECT_FALSE(models::image_arithmetic("bf16").int8);
+  EXPECT_TRUE(models::image_arithmetic("int8").int8);
+  for (const char* name : {"int4", "q8_0", "f64", ""}) {
+    expect_error(Code::invalid_argument, {"dtype", cat('"', name, '"'), "auto, f32, f16"},
+                 [&] { models::image_arithmetic(name); });
+  }
 }
 
 TEST(ImageModelTest, SettingsComeFromTheFolder) {

@@ -143,6 +143,20 @@ TEST_F(LoraTest, EveryFormOfKeysIsMerged) {
   EXPECT_GE(difference(merged.denoised, plain.denoised), 0.1f);
 }
 
+// They are merged before weights are rounded.
+TEST_F(LoraTest, MergedIntoInt8) {
+  std::vector<MadeTensor> file;
+  for (const Form& form : kForms) add(form, 0.5f, file);
+  const models::LoraSource lora{write("a.safetensors", file), 0.5f};
+  const Outputs merged = run(load_on_cpu(folder_.path(), {.int8 = true, .loras = {lora}}));
+  const Outputs plain = run(load_on_cpu(folder_.path(), {.int8 = true}));
+  write(kUnetFile, unet_);
+  write(kTextFile, text_);
+  const Outputs wanted = run(load_on_cpu(folder_.path(), {.int8 = true}));
+  EXPECT_LE(difference(merged.denoised, wanted.denoised), 2e-2f);
+  EXPECT_GE(difference(merged.denoised, plain.denoised), 0.1f);
+}
+
 // Each form on its own: none of them may be lost among the others.
 TEST_F(LoraTest, EachFormFindsItsLayer) {
   for (const Form& form : kForms) {

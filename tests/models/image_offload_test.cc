@@ -227,5 +227,12 @@ TEST(OffloadedParts, AreNamed) {
   harness::expect_error("offload", "\"unet\"", "denoiser", [&] { parts({"unet"}); });
 }
 
+TEST_F(OffloadTest, Int8IsForDevicesThatReadHostMemory) {
+  models::ImageLoadOptions wanted = options({});
+  wanted.int8 = true;
+  expect_error(Code::unsupported, {"dtype is int8", "int8 arithmetic is for CPUs", "f16"},
+               [&] { load_image_model(folder_.path(), wanted); });
+}
+
 }  // namespace
 }  // namespace rbee::test

@@ -227,10 +227,12 @@ int run(const ImagineOptions& options, const Given& given) {
   check(id.has_value(), "imagine", "--device ", options.device,
         " is not cpu, cuda:<number> or rocm:<number>");
   cpu::set_thread_count(options.threads);
+  const models::ImageArithmetic arithmetic = models::image_arithmetic(options.dtype);
   engine::ImageSourceOptions source{
       .device = &get_device(*id),
       .model_id = {},
-      .activations = std::nullopt,
+      .activations = arithmetic.activations,
+      .int8 = arithmetic.int8,
       .offload = models::offloaded_parts(options.offload),
       .control_nets = {options.control_nets.begin(), options.control_nets.end()},
       .vae = options.vae,
@@ -241,7 +243,6 @@ int run(const ImagineOptions& options, const Given& given) {
       .embeddings = options.embeddings,
       .prediction_type = std::nullopt,
       .progress = {}};
-  if (options.dtype != "auto") source.activations = parse_dtype(options.dtype);
   const auto engine = engine::make_image_engine(engine::load_image_source(options.model, source),
                                                 {.warm_up = false});
   auto sink = std::make_shared<PictureSink>(options.out, request.count, options.quiet);
@@ -313,8 +314,8 @@ Command add_imagine(CLI::App& parent) {
   app->add_option("-o,--out", options->out, "PNG file; several get -0, -1, ... before the ending")
       ->capture_default_str();
   app->add_option("--device", options->device, "cpu, cuda:0, rocm:0")->capture_default_str();
-  app->add_option("--dtype", options->dtype, "what layers compute in")
-      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
+  app->add_option("--dtype", options->dtype, "what layers compute in; int8 on CPUs")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "int8"}))
       ->capture_default_str();
   app->add_option("--offload", options->offload,
                   "parts that leave the device between their uses, for less memory: text, "

@@ -72,8 +72,9 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
                  "What the denoiser predicts; auto = as the files say, or what the family uses")
       ->check(CLI::IsMember({"auto", "epsilon", "v_prediction"}))
       ->capture_default_str();
-  app.add_option("--dtype", flags.dtype, "What layers compute in; auto = f32 on a CPU, f16 else")
-      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
+  app.add_option("--dtype", flags.dtype,
+                 "What layers compute in; auto = f32 on a CPU, f16 else; int8 is for CPUs")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "int8"}))
       ->capture_default_str();
   add_memory_flags(app, flags, tolerated);
   app.add_flag("--use-f16", tolerated.f16, "As --dtype f16")->envname("USE_F16");

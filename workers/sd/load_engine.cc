@@ -27,10 +27,12 @@ std::string_view expected_architecture(std::string_view version) {
 engine::ImageSource load_source(const SdFlags& flags, Device& device) {
   log(LogLevel::info, "loading the model",
       {{"model", flags.model}, {"device", device.description()}});
+  const models::ImageArithmetic arithmetic = models::image_arithmetic(flags.dtype);
   engine::ImageSourceOptions options{
       .device = &device,
       .model_id = flags.model_ref,
-      .activations = std::nullopt,
+      .activations = arithmetic.activations,
+      .int8 = arithmetic.int8,
       .offload = models::offloaded_parts(flags.offload),
       .tiled_vae = flags.vae_tiling,
       .control_nets = {flags.control_nets.begin(), flags.control_nets.end()},
@@ -43,7 +45,6 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
       .embeddings = flags.embeddings,
       .prediction_type = std::nullopt,
       .progress = {}};
-  if (flags.dtype != "auto") options.activations = parse_dtype(flags.dtype);
   if (flags.prediction != "auto") options.prediction_type = flags.prediction;
   engine::ImageSource source = engine::load_image_source(flags.model, options);
   const std::string_view expected = expected_architecture(flags.version);

@@ -1,6 +1,7 @@
 #include "rbee/models/image/control_net.h"
 
 #include "rbee/models/image/control_file.h"
+#include "rbee/models/image/layers.h"
 
 namespace rbee::models {
 namespace {
@@ -103,10 +104,12 @@ std::unique_ptr<ControlNet> load_control_net(const std::filesystem::path& path,
     fail(Code::unsupported, part.config.source(), "the part is a ", part.class_name,
          ", wanted a ControlNetModel");
   }
-  const nn::WeightScope scope(part.weights, {.device = model.device,
-                                             .own_names = true,
-                                             .widen_fp8 = true,
-                                             .activations = model.activations});
+  const nn::WeightScope scope(part.weights,
+                              {.device = model.device,
+                               .own_names = true,
+                               .widen_fp8 = true,
+                               .may_quantize = model.int8 ? &multiplies_int8 : nullptr,
+                               .activations = model.activations});
   auto net =
       std::make_unique<ControlNet>(scope, part.config, model.text.back().encoder->pooled_width());
   scope.finish();

@@ -9,6 +9,7 @@
 #include "rbee/models/image/encoder_file.h"
 #include "rbee/models/image/flux.h"
 #include "rbee/models/image/held_parts.h"
+#include "rbee/models/image/layers.h"
 #include "rbee/models/image/lora.h"
 #include "rbee/models/image/mmdit.h"
 #include "rbee/models/image/model_files.h"
@@ -79,7 +80,8 @@ class Loader : public std::enable_shared_from_this<Loader> {
   void take_over(ImageModel& model, bool now);
 
  private:
-  nn::WeightScope scope(const ModelPart& part, DType activations, nn::WeightStash* stash);
+  nn::WeightScope scope(const ModelPart& part, DType activations, nn::WeightStash* stash,
+                        bool int8 = false);
   void close(const ModelPart& part, const nn::WeightScope& scope);
   std::vector<const ModelPart*> text_parts() const;
   const ModelPart& denoiser_part() const;
@@ -104,12 +106,14 @@ class Loader : public std::enable_shared_from_this<Loader> {
   int64_t done_ = 0, total_ = 0;                      // bytes of all parts
 };
 
-nn::WeightScope Loader::scope(const ModelPart& part, DType activations, nn::WeightStash* stash) {
+nn::WeightScope Loader::scope(const ModelPart& part, DType activations, nn::WeightStash* stash,
+                              bool int8) {
   nn::WeightOptions weights{.device = options_.device,
                             .own_names = true,
                             .ignored = kIgnored,
                             .pack = options_.pack_weights,
                             .widen_fp8 = true,
+                            .may_quantize = int8 ? &multiplies_int8 : nullptr,
                             .activations = activations,
                             .patch = loras_.patch(part.name),
                             .stash = stash};
@@ -189,7 +193,7 @@ const ModelPart& Loader::denoiser_part() const {
 
 std::unique_ptr<Denoiser> Loader::make_denoiser(int64_t pooled_width, nn::WeightStash* stash) {
   const ModelPart& part = denoiser_part();
-  const nn::WeightScope weights = scope(part, activations_, stash);
+  const nn::WeightScope weights = scope(part, activations_, stash, options_.int8);
   std::unique_ptr<Denoiser> denoiser = make_denoiser(part, weights, pooled_width);
   close(part, weights);
   return denoiser;
@@ -222,7 +226,7 @@ std::unique_ptr<Vae> Loader::make_vae(nn::WeightStash* stash) {
   const AutoencoderConfig config = AutoencoderConfig::read(part.config);
   const DType activations =
       options_.vae_activations.value_or(customary_vae_activations(config.force_upcast));
-  const nn::WeightScope weights = scope(part, activations, stash);
+  const nn::WeightScope weights = scope(part, activations, stash, options_.int8);
   auto vae = std::make_unique<Autoencoder>(weights, config);
   close(part, weights);
   return vae;
@@ -241,6 +245,7 @@ ImageModel Loader::load() {
   model.zeros_for_empty_negative = files_->zeros_for_empty_negative;
   model.device = options_.device;
   model.activations = activations_;
+  model.int8 = options_.int8;
   const auto held = std::make_shared<HeldParts>();
   const OffloadedParts& offload = options_.offload;
   const std::vector<const ModelPart*> encoders = text_parts();
@@ -312,6 +317,10 @@ void check_options(const ImageLoadOptions& options) {
     const DType type = asked.value_or(DType::f32);
     check(type == DType::f32 || type == DType::f16 || type == DType::bf16, kOp, "activations are ",
           type, ", wanted f32, f16 or bf16");
+  }
+  if (options.int8 && !options.device->host_accessible()) {
+    fail(Code::unsupported, kOp, "dtype is int8 on ", options.device->id(),
+         ": int8 arithmetic is for CPUs; choose auto, f16 or bf16");
   }
 }
 
@@ -389,6 +398,18 @@ int64_t ImageModel::default_size() const {
 DType customary_activations(ImageFamily family, bool host_computes) {
   if (host_computes) return DType::f32;
   return family == ImageFamily::flux ? DType::bf16 : DType::f16;
+}
+
+ImageArithmetic image_arithmetic(std::string_view name) {
+  ImageArithmetic out;
+  if (name == "auto") return out;
+  out.int8 = name == "int8";
+  if (out.int8) return out;
+  out.activations = parse_dtype(name);
+  const DType type = out.activations.value_or(DType::u8);
+  check(type == DType::f32 || type == DType::f16 || type == DType::bf16, "dtype", "\"", name,
+        "\" is none of auto, f32, f16, bf16, int8");
+  return out;
 }
 
 OffloadedParts offloaded_parts(std::span<const std::string> names) {

@@ -72,6 +72,7 @@ struct ImageModel {
   bool zeros_for_empty_negative = false;
   Device* device = nullptr;
   DType activations = DType::f32;
+  bool int8 = false;         // as ImageLoadOptions says
   int64_t weight_bytes = 0;  // resident, packed copies included
   int64_t parameters = 0;
   std::vector<std::string> adapted;  // parts that adapters have changed, by diffusers' names
@@ -111,6 +112,9 @@ struct ImageLoadOptions {
   Device* device = nullptr;
   // f32, f16 or bf16; sums and statistics are f32 in any case. Absent: the family's custom.
   std::optional<DType> activations;
+  // Convolutions and linear layers of the denoiser, the VAE and ControlNets multiply in int8, with
+  // weights in q8_0; what else is computed is of `activations`. On CPUs.
+  bool int8 = false;
   // For the VAE alone. Absent: as activations; but where those are f16 and the model is an SDXL
   // whose config says force_upcast, its VAE overflows in f16: f32 where the host computes, else
   // bf16.
@@ -126,8 +130,16 @@ struct ImageLoadOptions {
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of all parts
 };
 
+// What --dtype says: auto, f32, f16, bf16 or int8. Throws invalid_argument naming another.
+struct ImageArithmetic {
+  std::optional<DType> activations;
+  bool int8 = false;
+};
+ImageArithmetic image_arithmetic(std::string_view name);
+
 // Throws not_found naming a missing file, part, tensor or field; unsupported for pickled weights
-// and classes or settings that are not implemented, with a remedy; invalid_argument naming a tensor
+// and classes or settings that are not implemented, with a remedy, and for int8 on other devices
+// than CPUs; invalid_argument naming a tensor
 // or field with a wrong shape or value.
 ImageModel load_image_model(const std::filesystem::path& path, const ImageLoadOptions& options);
 

@@ -1,5 +1,6 @@
 #include "rbee/models/image/layers.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "rbee/ops/concat.h"
@@ -7,6 +8,16 @@
 #include "rbee/ops/upsample.h"
 
 namespace rbee::models {
+
+bool multiplies_int8(std::string_view weight) {
+  constexpr std::string_view kFloats[] = {
+      "conv_in",  "conv_out",        "quant_conv", "time_emb",       "add_embedding",
+      "norm_out", "time_text_embed", "x_embedder", "pos_embed.proj", "controlnet_cond_embedding"};
+  // A transformer's last layer; blocks have one of that name, too.
+  if (weight.starts_with("proj_out.")) return false;
+  return std::ranges::none_of(
+      kFloats, [&](std::string_view part) { return weight.find(part) != std::string_view::npos; });
+}
 
 Tensor embedding_frequencies(int64_t width, double shift, Device& device) {
   const int64_t half = width / 2;

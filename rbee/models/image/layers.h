@@ -1,6 +1,7 @@
 #pragma once
 // Layers that the families of image models share.
 
+#include <string_view>
 #include <vector>
 
 #include "rbee/nn/conv2d.h"
@@ -8,6 +9,11 @@
 #include "rbee/nn/linear.h"
 
 namespace rbee::models {
+
+// Whether the layer of this weight, by diffusers' name, is one that int8 is for. Not the first and
+// the last ones of a network, nor what embeds time steps and sizes: few weights, whose errors reach
+// every pixel.
+bool multiplies_int8(std::string_view weight);
 
 // Frequencies of a sinusoidal embedding (Vaswani et al. 2017, section 3.5) of `width` numbers:
 // 10000^(-i / (width / 2 - shift)), (width / 2) f32

@@ -23,7 +23,8 @@ class TinyEmoji : public testing::Test {
     source_ = load_image_source(RBEE_TEST_DATA "/../models/tiny-emoji", options);
   }
 
-  io::Pixels draw(const std::string& prompt, int32_t steps) {
+  io::Pixels draw(const std::string& prompt, int32_t steps) { return draw(source_, prompt, steps); }
+  static io::Pixels draw(const ImageSource& source, const std::string& prompt, int32_t steps) {
     ImageRequest request;
     request.prompt = prompt;
     request.steps = steps;
@@ -36,8 +37,8 @@ class TinyEmoji : public testing::Test {
       return true;
     };
     PipelineTimes times;
-    ImagePipeline pipeline(source_);
-    EXPECT_TRUE(pipeline.run(request, resolve(source_, request), hooks, times));
+    ImagePipeline pipeline(source);
+    EXPECT_TRUE(pipeline.run(request, resolve(source, request), hooks, times));
     return out;
   }
 
@@ -52,6 +53,17 @@ std::array<double, 3> mean_of_top_rows(const io::Pixels& image) {
   return sum;
 }
 
+// dB
+double psnr(const io::Pixels& got, const io::Pixels& wanted) {
+  EXPECT_EQ(got.values.size(), wanted.values.size());
+  double squares = 0;
+  for (size_t i = 0; i < got.values.size(); ++i) {
+    squares += std::pow(got.values[i] - wanted.values[i], 2);
+  }
+  const double mean = squares / static_cast<double>(got.values.size());
+  return 10 * std::log10(255 * 255 / std::max(mean, 1e-9));
+}
+
 TEST_F(TinyEmoji, SaysHowItWantsToBeRun) {
   EXPECT_EQ(source_.info.default_guidance, 4);
   EXPECT_EQ(source_.info.default_steps, 20);
@@ -64,13 +76,29 @@ TEST_F(TinyEmoji, DrawsWhatDiffusersDraws) {
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   const io::Pixels wanted = io::decode_image(bytes, "tiny_emoji.png");
   const io::Pixels got = draw("a dog face on a blue background", 10);
-  ASSERT_EQ(got.values.size(), wanted.values.size());
-  double squares = 0;
-  for (size_t i = 0; i < got.values.size(); ++i) {
-    squares += std::pow(got.values[i] - wanted.values[i], 2);
+  EXPECT_GT(psnr(got, wanted), 40);
+}
+
+// Eight prompts of all kinds, drawn in f32 and in int8. A step amplifies what the one before
+// rounded, so that pictures differ by more than layers do.
+TEST_F(TinyEmoji, Int8DrawsWhatF32Draws) {
+  const ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0}), .int8 = true};
+  const ImageSource int8 = load_image_source(RBEE_TEST_DATA "/../models/tiny-emoji", options);
+  EXPECT_EQ(int8.info.dtype, "int8");
+  EXPECT_LT(int8.info.weight_bytes, source_.info.weight_bytes * 2 / 3);
+  double sum = 0;
+  const char* prompts[] = {
+      "a dog face on a blue background",   "a hot beverage",
+      "a money bag, pink background",      "a small key at the bottom on a red background",
+      "a big red apple on teal",           "a cat face left of a tree on a white background",
+      "a rocket in the top left on black", "a bell above a book on a yellow background"};
+  for (const char* prompt : prompts) {
+    SCOPED_TRACE(prompt);
+    const double decibels = psnr(draw(int8, prompt, 8), draw(prompt, 8));
+    EXPECT_GT(decibels, 27);
+    sum += decibels;
   }
-  const double mean = squares / static_cast<double>(got.values.size());
-  EXPECT_GT(10 * std::log10(255 * 255 / std::max(mean, 1e-9)), 40);  // PSNR, dB
+  EXPECT_GT(sum / std::size(prompts), 34);
 }
 
 TEST_F(TinyEmoji, PaintsTheBackgroundThatThePromptNames) {
