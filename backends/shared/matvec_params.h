@@ -50,6 +50,31 @@ struct MatvecParams {
   MatvecPart parts[kMatvecParts];
 };
 
+// Linear layers for 5 to 64 rows of x and packed weights, on tensor cores (cuda/kernels/
+// matvec_mma_packed.h). A block has a tile of kFewOuts rows of a weight, and of their units of 128
+// elements (PackedUnit) one of `splits` shares. It copies units to shared memory ahead, to a ring
+// of stages that hold a unit of the tile and of x.
+enum { kFewOuts = 112, kFewThreads = 2 * kFewOuts, kFewBlocks = 2, kFewMostStages = 6 };
+// Bytes of a unit of a row of x, of 16-bit types.
+enum { kFewRowBytes = 256 };
+
+struct FewPackedParams {
+  const void* x;  // (rows, in)
+  // With more than one split (splits of tile 0, splits of tile 1, ...; rows; kFewOuts): what is to
+  // be added up.
+  float* partials;
+  i32 in;
+  i32 rows;
+  i32 splits;
+  i32 tiles;
+  i32 stages;  // of a ring, 2 to kFewMostStages
+  i32 part_count;
+  MatvecPart parts[kMatvecParts];  // first_block: tile
+};
+
+// Threads of a block that adds up partials, and outputs of each.
+enum { kFewSumThreads = 256, kFewSumOuts = 4 };
+
 // x rounded to int8 by groups of 32, as matvec_quant.cu reads it.
 struct QuantizedX {
   i8* quants;     // row r from r * row_bytes on, in the order of x_piece()

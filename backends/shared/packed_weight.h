@@ -157,6 +157,20 @@ RB_FN PackedLayout packed_layout(i64 in) {
   return at;
 }
 
+// What 128 neighbouring elements of a row take in each plane: a unit. Where a scale record or a
+// super is shared by two units, both have it; a super of two bytes counts with its neighbour.
+template <class Block>
+struct PackedUnit {
+  using F = PackedFormat<Block>;
+  static constexpr int kElements = 128;
+  static constexpr int kLow = kElements / 8 * F::kLow;
+  static constexpr int kHigh = kElements / 8 * F::kHigh;
+  static constexpr int kScale =
+      F::kScaleBytes * (F::kScaleSpan < kElements ? kElements / F::kScaleSpan : 1);
+  static constexpr int kSuper = F::kSuperBytes > 0 ? 4 : 0;
+  static constexpr int kBytes = kLow + kHigh + kScale + kSuper;
+};
+
 // Eight pairs of 6-bit numbers in 12 bytes: the low 8 bits of pair g are byte g, its high 4 bits
 // nibble g of the last word. The pair's first number is the low 6 bits.
 RB_FN u32 pair_of_6(u32 low_word, u32 high_word, int group) {

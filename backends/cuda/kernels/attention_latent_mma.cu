@@ -21,10 +21,10 @@ constexpr int kRows = 64;
 constexpr int kKeys = 32;
 constexpr int kDim = 576;
 
-constexpr int kRowWarps = kRows / 16;           // that share out the rows of the scores
-constexpr int kKeyWarps = kWarps / kRowWarps;   // and their keys
+constexpr int kRowWarps = kRows / 16;             // that share out the rows of the scores
+constexpr int kKeyWarps = kWarps / kRowWarps;     // and their keys
 constexpr int kKeyTiles = kKeys / kKeyWarps / 8;  // of eight keys, a warp's
-constexpr int kColumns = kDim / kWarps;         // of the result, a warp's
+constexpr int kColumns = kDim / kWarps;           // of the result, a warp's
 constexpr int kColumnTiles = kColumns / 8;
 // Rows are 16 bytes longer than needed: eight rows' parts at one column lie in different banks.
 constexpr int kStride = kDim + 8;
@@ -130,9 +130,7 @@ class LatentAttention {
 
  private:
   // The row of the tile that this lane's half (0: g, 1: g + 8) is of the warp's scores.
-  RB_DEVICE int row_of(int half) const {
-    return warp_ % kRowWarps * 16 + half * 8 + lane_ / 4;
-  }
+  RB_DEVICE int row_of(int half) const { return warp_ % kRowWarps * 16 + half * 8 + lane_ / 4; }
   // Whether the tile ends before a band of 16 rows.
   RB_DEVICE bool empty(int band) const { return band * 16 >= work_.count; }
   RB_DEVICE int first_key() const { return warp_ / kRowWarps * (kKeys / kKeyWarps); }
@@ -153,8 +151,8 @@ class LatentAttention {
     }
   }
 
-  static constexpr int kLanes = kThreads / kKeys;    // threads that share a key
-  static constexpr int kEach = kChunks / kLanes;     // chunks of a thread
+  static constexpr int kLanes = kThreads / kKeys;  // threads that share a key
+  static constexpr int kEach = kChunks / kLanes;   // chunks of a thread
   static_assert(kEach * kLanes == kChunks && kEach % 3 == 0, "threads share keys evenly");
 
   // Rows [first, first + kKeys) of keys or values; zeros from the end on and beyond `dim`.
@@ -217,8 +215,8 @@ class LatentAttention {
 
   // Scores as the rule has them, and none of keys that a row does not see.
   RB_DEVICE void treat(i64 tile, const TileKeys& keys, float (&scores)[kKeyTiles][4]) const {
-    const bool partly = tile < keys.all_first || tile + kKeys > keys.all_end ||
-                        tile + kKeys > keys.end;
+    const bool partly =
+        tile < keys.all_first || tile + kKeys > keys.all_end || tile + kKeys > keys.end;
     if (!rule_.shaped && !partly) return;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -284,8 +282,8 @@ class LatentAttention {
   // Adds all rows' weights times this warp's columns of the values.
   RB_DEVICE void multiply_values() {
     scale_results();
-    const T* v = shared_.v + (lane_ / 8 % 2 * 8 + lane_ % 8) * kStride + lane_ / 16 * 8 +
-                 warp_ * kColumns;
+    const T* v =
+        shared_.v + (lane_ / 8 % 2 * 8 + lane_ % 8) * kStride + lane_ / 16 * 8 + warp_ * kColumns;
     const T* weights = shared_.weights + lane_ % 16 * kWeightStride + lane_ / 16 * 8;
 #pragma unroll
     for (int key = 0; key < kKeys; key += 16) {

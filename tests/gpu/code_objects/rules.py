@@ -62,8 +62,7 @@ MOST_REGISTERS = [
     ("matvec", "gfx1[012]*", "*", 128),  # twelve waves of 1536
     ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", MFMA, "*", 256),
     ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", WMMA, "*", 192),
-    ("matvec_one*|matvec_mma*", "sm_*", "*[!8]", 128),  # two blocks of 65536
-    ("matvec_mma_*_blocks", "sm_*", "*_n8", 255),
+    ("matvec_one*|matvec_mma*", "sm_*", "*", 128),  # two blocks of 65536
     ("attention_decode_mma", "sm_*", "*", 168),  # three of 128 threads
     ("*_norm", "gfx*", "*", 80),
     ("softmax", "gfx*", "*", 80),
@@ -81,7 +80,7 @@ EXCEPTIONS = [
     ("image_norm", "sm_*", "*_f64_*", 8, 0),
     ("rope", "sm_*", "*_append_bf16_packed", 8, 0),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*_b[48]_w32", 32, 0),
-    ("matvec_mma_*_blocks", "sm_*", "*", 64, 0),  # the next chunk's codes are held in registers
+    ("matvec_mma_*", "sm_*", "*_n8", 48, 0),  # 64 rows' sums, and two blocks have to fit
     # 128 registers, so that two blocks fit; the next trip's loads are held in some of them.
     ("matvec_one", "sm_*", "matvec_one_*_f8e4m3_w32", 56, 0),
 ]

@@ -44,7 +44,9 @@ void add_packed(DType weight, std::vector<LinearCase>& out) {
   add(9, 768, {21, 40}, DType::bf16);
   add(17, 1280, {33}, DType::f16);
   add(19, 512, {33}, DType::f32);
+  add(28, block == 32 ? 1184 : 1280, {115, 3}, DType::bf16);
   add(40, 512, {70}, DType::bf16);
+  add(64, block, {230}, DType::f16);
 }
 
 // Rows for matrix instructions: parts of tiles, whole ones and several; rows of x that end inside a
