@@ -15,6 +15,7 @@ namespace rbee::testing {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class RealImageWorker : public ::testing::Test {
@@ -103,6 +104,23 @@ TEST_F(RealImageWorker, ASignalEndsARunningJobWithAnEvent) {
   worker.signal(SIGTERM);
   EXPECT_THAT(client.read_until("[DONE]\n\n"), HasSubstr("\"code\":\"CANCELLED\""));
   EXPECT_EQ(worker.wait(), 0);
+}
+
+// Another picture than in f32, by what --dtype said.
+TEST_F(RealImageWorker, DrawsInInt8) {
+  std::vector<std::string> flags = arguments();
+  flags.insert(flags.end(), {"--dtype", "int8"});
+  Process floats(SD_WORKER, arguments()), int8(SD_WORKER, flags);
+  const json body = {{"prompt", "x"}, {"size", "64x64"}, {"steps", 2}, {"seed", 1}};
+  const json picture = generate(int8.port(), body);
+  EXPECT_TRUE(generate(int8.port(), body) == picture);
+  EXPECT_FALSE(generate(floats.port(), body) == picture);
+}
+
+TEST(RealImageWorkerStart, RefusesOtherArithmetic) {
+  Process worker(SD_WORKER, {"--model-path", "/nowhere", "--port", "0", "--dtype", "int4"});
+  EXPECT_NE(worker.wait(), 0);
+  EXPECT_THAT(worker.text(), AllOf(HasSubstr("--dtype"), HasSubstr("int8")));
 }
 
 TEST(RealImageWorkerStart, WithoutAModelItSaysWhatIsMissing) {

@@ -138,9 +138,8 @@ struct ImageArithmetic {
 ImageArithmetic image_arithmetic(std::string_view name);
 
 // Throws not_found naming a missing file, part, tensor or field; unsupported for pickled weights
-// and classes or settings that are not implemented, with a remedy, and for int8 on other devices
-// than CPUs; invalid_argument naming a tensor
-// or field with a wrong shape or value.
+// and classes or settings that are not implemented, with a remedy, and for int8 on devices other
+// than CPUs; invalid_argument naming a tensor or field with a wrong shape or value.
 ImageModel load_image_model(const std::filesystem::path& path, const ImageLoadOptions& options);
 
 // Gives a model, loaded from `path` with `options`, the adapters of options.loras in place of those

@@ -211,6 +211,24 @@ TEST_F(OffloadedEngine, MakesTheSamePictures) {
   }
 }
 
+// Parts that come back are rounded again from their files, to the same weights.
+TEST_F(OffloadedEngine, MakesTheSamePicturesInInt8) {
+  std::vector<std::string> pictures;
+  for (const bool offloaded : {false, true}) {
+    ImageSourceOptions options{.device = &host(), .int8 = true};
+    if (offloaded) options.offload = {.text = true, .denoiser = true, .vae = true};
+    const auto engine =
+        make_image_engine(load_image_source(folder_.path(), options), {.warm_up = false});
+    for (const char* prompt : {"a tiny dragon", "an owl", "a tiny dragon"}) {
+      const auto found = run(*engine, prompt);
+      ASSERT_EQ(found->images.size(), 1U);
+      pictures.push_back(found->images[0].png);
+    }
+  }
+  EXPECT_EQ(pictures[2], pictures[0]);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(pictures[i + 3], pictures[i]);
+}
+
 TEST_F(OffloadedEngine, GoesOnAfterAPartFoundNoRoom) {
   const auto offloaded = engine({.text = true, .denoiser = true, .vae = true});
   const auto before = run(*offloaded, "a tiny dragon");
