@@ -27,6 +27,8 @@ constexpr int64_t kMaxPanels = 20;  // of one task
 constexpr int64_t kMinPanels = 4;
 constexpr int64_t kTasksPerThread = 4;  // so that slow threads take fewer
 constexpr int64_t kGrain = 1 << 18;     // multiplications below which one thread does it all
+// Of a rounded image, for the next call: those of a VAE's large ones are hundreds of MiB.
+constexpr size_t kKeptBytes = size_t{64} << 20;
 
 // How the work is cut: blocks of pixels, and for each of them groups of panels.
 struct Plan {
@@ -258,6 +260,7 @@ void run_conv(const ImageConvArgs& args, const LinearIsa& isa) {
   pool.parallel_for(tasks, small ? tasks : 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) Task(job, i).run(task_scratch);
   });
+  image_scratch.limit(kKeptBytes);
 }
 
 const char* refuse(const ImageConvArgs& args, const LinearIsa& isa, Isa needed) {

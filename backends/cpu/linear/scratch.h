@@ -24,6 +24,11 @@ class Scratch {
     return data_;
   }
 
+  // Gives the memory back where it is more than `most` bytes.
+  void limit(size_t most) {
+    if (bytes_ > most) release();
+  }
+
  private:
   static constexpr std::align_val_t kAlignment{64};
 
