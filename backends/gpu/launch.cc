@@ -6,12 +6,30 @@
 namespace rbee::gpu {
 namespace {
 
+bool may_be_under_way(ReadsAhead what, const StreamRecord& stream) {
+  switch (what) {
+    case ReadsAhead::nothing:
+      return false;
+    case ReadsAhead::packed_weights:
+      return stream.packed_weights_under_way;
+    case ReadsAhead::tables:
+      return stream.tables_under_way;
+    case ReadsAhead::constants:
+      break;
+  }
+  return stream.packed_weights_under_way || stream.tables_under_way || stream.floats_under_way;
+}
+
 bool may_overlap(const Launch& what, StreamRecord& stream) {
-  const bool overlap = what.reads_ahead == ReadsAhead::nothing ||
-                       (what.reads_ahead == ReadsAhead::constants && !stream.constants_under_way);
-  if (!overlap) stream.constants_under_way = false;
-  if (what.writes_constants) stream.constants_under_way = true;
-  return overlap;
+  const bool waits = may_be_under_way(what.reads_ahead, stream);
+  if (waits) {
+    stream.floats_under_way = stream.tables_under_way = stream.packed_weights_under_way = false;
+  }
+  const bool anything = what.writes == Writes::anything;
+  if (anything || what.writes == Writes::floats) stream.floats_under_way = true;
+  if (anything) stream.tables_under_way = true;
+  if (what.writes == Writes::packed_weights) stream.packed_weights_under_way = true;
+  return !waits;
 }
 
 }  // namespace

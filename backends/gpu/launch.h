@@ -11,8 +11,12 @@ namespace rbee::gpu {
 
 // What a kernel reads before those in front of it have ended.
 // Constants are weights and the tables that say where the tokens of a step belong: no kernel that a
-// layer's results come from writes them.
-enum class ReadsAhead : uint8_t { nothing, constants, anything };
+// layer's results come from writes them. The tables are integers, and packed weights are written by
+// pack_weight only.
+enum class ReadsAhead : uint8_t { nothing, packed_weights, tables, constants };
+// What a kernel writes: results that nothing reads ahead (FusedLinearArgs), floats that may be a
+// weight of an operation that follows, anything, or packed weights.
+enum class Writes : uint8_t { results, floats, anything, packed_weights };
 
 struct Launch {
   const char* op;      // as errors and profiles name it
@@ -22,9 +26,7 @@ struct Launch {
   uint32_t threads = 256;     // per block
   uint32_t shared_bytes = 0;  // dynamic shared memory
   ReadsAhead reads_ahead = ReadsAhead::nothing;
-  // What this kernel writes may be a constant that another reads ahead; false where it never is
-  // (FusedLinearArgs).
-  bool writes_constants = true;
+  Writes writes = Writes::anything;
 };
 
 // Queues the kernel, which may overlap with the end of the one in front: unless it reads ahead what

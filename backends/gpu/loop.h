@@ -205,13 +205,14 @@ shared::Strided<kOperands> strided(const Loop<kOperands>& loop, bool packed) {
 // One launch over a part: `each` elements a thread.
 template <typename Params>
 void launch_loop(Stream& stream, const char* op, const char* family, const KernelName& kernel,
-                 int each, const Params& params) {
+                 int each, const Params& params, Writes writes = Writes::anything) {
   launch(stream,
          {.op = op,
           .family = family,
           .kernel = kernel,
           .grid = {.x = blocks_for(params.space.count, int64_t{kLoopThreads} * each)},
-          .threads = kLoopThreads},
+          .threads = kLoopThreads,
+          .writes = writes},
          params);
 }
 

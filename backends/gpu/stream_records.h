@@ -16,9 +16,11 @@ struct StreamRecord {
   // of device memory. Each stream has its own, since kernels of one stream run in order; they are 0
   // when a kernel starts, and kernels leave them so, recorded ones too.
   uint32_t* arrivals = nullptr;
-  // Kernels that may have written constants were queued since a kernel last waited for all in front
-  // of it (Launch::writes_constants).
-  bool constants_under_way = false;
+  // Kernels that may write these were queued since a kernel last waited for all in front of it
+  // (Launch::writes).
+  bool floats_under_way = false;
+  bool tables_under_way = false;
+  bool packed_weights_under_way = false;
 };
 
 class StreamRecords {

@@ -68,6 +68,7 @@ struct FewPackedParams {
   i32 splits;
   i32 tiles;
   i32 stages;  // of a ring, 2 to kFewMostStages
+  i32 floats;  // results and biases are f32; 0: of x's type
   i32 part_count;
   MatvecPart parts[kMatvecParts];  // first_block: tile
 };

@@ -112,7 +112,7 @@ struct BlockMXFP4 {
 struct BlockF8_G128 {
   enum { kElements = 128, kGroup = 128 };
   float d;     // NaN where a code of the checkpoint is
-  u8 qs[128];  // e4m3 codes without NaN: 0x7f and 0xff are 480 and -480
+  u8 qs[128];  // e4m3 codes; NaN's, 0x7f and 0xff, only where d is NaN: read as it or as 480
 };
 
 static_assert(sizeof(BlockQ4_0) == 18, "q4_0 is a file format");

@@ -278,7 +278,7 @@ TEST(LaunchTest, ConstantsAreReadAheadWhenNothingMayBeWritingThem) {
   GpuDevice device(
       {.driver = driver.get(), .images = cuda::cuda_images(), .kernels = &cuda::cuda_kernels}, 0);
   Stream other = device.create_stream();
-  const auto overlaps = [&](Stream& stream, gpu::ReadsAhead reads, bool writes) {
+  const auto overlaps = [&](Stream& stream, gpu::ReadsAhead reads, gpu::Writes writes) {
     const int64_t before = library.calls("launch that overlaps", "");
     gpu::launch(stream,
                 {.op = "test",
@@ -286,21 +286,31 @@ TEST(LaunchTest, ConstantsAreReadAheadWhenNothingMayBeWritingThem) {
                  .kernel = gpu::KernelName("cast_f32_f16"),
                  .grid = {},
                  .reads_ahead = reads,
-                 .writes_constants = writes},
+                 .writes = writes},
                 int64_t{0});
     return library.calls("launch that overlaps", "") > before;
   };
   using enum gpu::ReadsAhead;
+  constexpr auto kResults = gpu::Writes::results, kFloats = gpu::Writes::floats,
+                 kAnything = gpu::Writes::anything, kPacked = gpu::Writes::packed_weights;
   Stream& stream = device.default_stream();
-  EXPECT_TRUE(overlaps(stream, constants, false)) << "nothing was queued";
-  EXPECT_TRUE(overlaps(stream, nothing, true));
-  EXPECT_TRUE(overlaps(stream, nothing, false)) << "it waits itself";
-  EXPECT_TRUE(overlaps(other, constants, false)) << "another stream's";
-  EXPECT_FALSE(overlaps(stream, constants, false))
+  EXPECT_TRUE(overlaps(stream, constants, kResults)) << "nothing was queued";
+  EXPECT_TRUE(overlaps(stream, nothing, kAnything));
+  EXPECT_TRUE(overlaps(stream, nothing, kResults)) << "it waits itself";
+  EXPECT_TRUE(overlaps(stream, packed_weights, kResults)) << "these are not under way";
+  EXPECT_TRUE(overlaps(other, constants, kResults)) << "another stream's";
+  EXPECT_FALSE(overlaps(stream, constants, kResults))
       << "the kernel before the last may write constants";
-  EXPECT_TRUE(overlaps(stream, constants, false));
-  EXPECT_FALSE(overlaps(stream, anything, true));
-  EXPECT_FALSE(overlaps(stream, constants, false)) << "the last may write constants";
+  EXPECT_TRUE(overlaps(stream, constants, kAnything));
+  EXPECT_FALSE(overlaps(stream, tables, kResults)) << "the last may write tables";
+  EXPECT_TRUE(overlaps(stream, nothing, kFloats));
+  EXPECT_TRUE(overlaps(stream, tables, kResults)) << "tables are integers";
+  EXPECT_FALSE(overlaps(stream, constants, kResults)) << "the last but one may write weights";
+  EXPECT_TRUE(overlaps(stream, nothing, kPacked));
+  EXPECT_TRUE(overlaps(stream, tables, kResults));
+  EXPECT_FALSE(overlaps(stream, packed_weights, kResults));
+  EXPECT_TRUE(overlaps(stream, packed_weights, kPacked));
+  EXPECT_FALSE(overlaps(stream, constants, kResults)) << "packed weights are constants";
   device.destroy_stream(other);
 }
 

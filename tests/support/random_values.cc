@@ -71,13 +71,16 @@ uint16_t random_scale(uint64_t& state) {
   return to_f16(static_cast<float>(0.01 + 0.09 * uniform(state))).bits;
 }
 
-// Random bytes are valid codes of every format; scales need care.
+// Random bytes are valid codes of every format but f8_g128; scales need care.
 template <typename Block>
 void fix_scales(Block& block, uint64_t& state) {
   if constexpr (std::is_same_v<Block, shared::BlockMXFP4>) {
     block.e = static_cast<uint8_t>(122 + next_random(state) % 4);
   } else if constexpr (std::is_same_v<Block, shared::BlockF8_G128>) {
     block.d = static_cast<float>(0.0005 + 0.0045 * uniform(state));
+    for (uint8_t& code : block.qs) {
+      if ((code & 127) == 127) code ^= 1;  // NaN, whose group's scale would be NaN
+    }
   } else if constexpr (std::is_same_v<Block, shared::BlockQ8_K>) {
     block.d = static_cast<float>(0.01 + 0.09 * uniform(state));
     for (int group = 0; group < 16; ++group) {

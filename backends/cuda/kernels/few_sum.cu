@@ -36,6 +36,7 @@ RB_DEVICE void few_sum(const FewPackedParams& p) {
   }
 }
 
+RB_KERNEL(few_sum_f32, kFewSumThreads, FewPackedParams, few_sum<float>(p))
 RB_KERNEL(few_sum_f16, kFewSumThreads, FewPackedParams, few_sum<f16>(p))
 RB_KERNEL(few_sum_bf16, kFewSumThreads, FewPackedParams, few_sum<bf16>(p))
 

@@ -124,15 +124,24 @@ class FewPacked {
 
   RB_DEVICE void run() {
     const int ahead = p_.stages - 1;
+    for (int i = 0; i < ahead && i < kEarly && i < count_; ++i) copy_weight(i, i);
+    commit_copies();
+    wait_for_previous_kernel();
     for (int i = 0; i < ahead; ++i) {
-      if (i < count_) copy(i, i);
+      if (i < count_) {
+        copy_x(i, i);
+        if (i >= kEarly) copy_weight(i, i);
+      }
       commit_copies();  // empty groups too, so that counting them counts units
     }
     int stage = 0, filled = ahead;
     for (int i = 0; i < count_; ++i) {
       wait_copies_of(ahead - 1);
       barrier();  // this unit is there for all, and nobody reads the stage that is filled next
-      if (i + ahead < count_) copy(i + ahead, filled);
+      if (i + ahead < count_) {
+        copy_weight(i + ahead, filled);
+        copy_x(i + ahead, filled);
+      }
       commit_copies();
       multiply(unit(i), stage);
       stage = stage == ahead ? 0 : stage + 1;
@@ -145,7 +154,9 @@ class FewPacked {
   using F = PackedFormat<Block>;
   using Piece = PackedPiece<Block>;
   using Unit = PackedUnit<Block>;
-  static constexpr int kApart = 5;     // units between where neighbouring blocks begin
+  static constexpr int kApart = 5;  // units between where neighbouring blocks begin
+  // Units whose weights are asked for before the kernel in front has ended: more hold up its loads.
+  static constexpr int kEarly = 3;
   static constexpr int kLaneRows = 2;  // that a lane reads of: lane / 4 + 8 r
   static constexpr int kPieces = 32 / Piece::kElements;
   static constexpr Codes kCodes = F::kCodeBook == CodeBook::e4m3 ? Codes::e4m3
@@ -168,8 +179,8 @@ class FewPacked {
     return first_ + (within < count_ ? within : within - count_);
   }
 
-  // Queues the copies of the block's i-th unit.
-  RB_DEVICE void copy(i32 i, int stage) const {
+  // Queue the copies of the block's i-th unit.
+  RB_DEVICE void copy_weight(i32 i, int stage) const {
     const i32 unit = this->unit(i);
     const u32 to = shared_address(ring_ + stage * kStage);
     const i32 left = p_.in - unit * Unit::kElements;
@@ -187,18 +198,20 @@ class FewPacked {
       copy_plane<4, 4>(to + kSuper, tile_ + super_ + (unit / 2 * F::kSuperBytes & ~3), row_bytes_,
                        last_row_, 1);
     }
-    copy_x(to + kX, unit, left);
   }
 
   // x's rows in two halves of eight chunks each, swizzled within: the lanes of a quarter of a warp
   // read chunks e and 4 + e of both halves of two rows at once.
-  RB_DEVICE void copy_x(u32 to, i32 unit, i32 left) const {
+  RB_DEVICE void copy_x(i32 i, int stage) const {
+    const i32 unit = this->unit(i);
+    const u32 to = shared_address(ring_ + stage * kStage + kX);
+    const i32 left = p_.in - unit * Unit::kElements;
     constexpr int kChunks = 16;
     constexpr int kCopies = kN * 8 * kChunks;
     const T* x = static_cast<const T*>(p_.x);
 #pragma unroll
-    for (int i = 0; i < (kCopies + kFewThreads - 1) / kFewThreads; ++i) {
-      const int at = i * kFewThreads + static_cast<int>(thread_x());
+    for (int k = 0; k < (kCopies + kFewThreads - 1) / kFewThreads; ++k) {
+      const int at = k * kFewThreads + static_cast<int>(thread_x());
       const int row = at / kChunks, chunk = at % kChunks;
       if (row >= p_.rows) return;  // what is there instead comes to no result
       const bool wanted = kWhole || chunk * 8 < left;
@@ -277,8 +290,7 @@ class FewPacked {
       const int within = warp_ * 16 + i * 8 + lane_ / 4;
       const i64 out = out0 + within;
       if (out >= part.outs) return;
-      const T* bias = static_cast<const T*>(part.bias);
-      const float add = p_.splits == 1 && bias != nullptr ? load_value(bias[out]) : 0.0f;
+      const float add = p_.splits == 1 && part.bias != nullptr ? bias(part, out) : 0.0f;
       const i64 tile_rows =
           (static_cast<i64>(block_x()) * p_.splits + static_cast<i64>(block_y())) * p_.rows;
 #pragma unroll
@@ -288,7 +300,9 @@ class FewPacked {
           const int row = n * 8 + lane_ % 4 * 2 + j;
           if (row >= p_.rows) continue;
           const float sum = sums_[n][2 * i + j];
-          if (p_.splits == 1) {
+          if (p_.splits == 1 && p_.floats != 0) {
+            static_cast<float*>(part.y)[row * part.outs + out] = sum + add;
+          } else if (p_.splits == 1) {
             static_cast<T*>(part.y)[row * part.outs + out] = store_value<T>(sum + add);
           } else {
             p_.partials[(tile_rows + row) * kFewOuts + within] = sum;
@@ -296,6 +310,11 @@ class FewPacked {
         }
       }
     }
+  }
+
+  RB_DEVICE float bias(const MatvecPart& part, i64 out) const {
+    if (p_.floats != 0) return static_cast<const float*>(part.bias)[out];
+    return load_value(static_cast<const T*>(part.bias)[out]);
   }
 
   const FewPackedParams& p_;
@@ -314,9 +333,9 @@ RB_DEVICE void few_packed(const FewPackedParams& p) {
   FewPacked<Block, T, kN>(p, ring).run();
 }
 
-#define RB_PACKED_MMA(dtype, Block, x, T, n)                                              \
-  RB_KERNEL_OF(matvec_mma_##x##_##dtype##_n##n, kFewThreads, kFewBlocks, FewPackedParams, \
-               (few_packed<Block, T, n>(p)))
+#define RB_PACKED_MMA(dtype, Block, x, T, n)                                                 \
+  RB_KERNEL_AHEAD(matvec_mma_##x##_##dtype##_n##n, kFewThreads, kFewBlocks, FewPackedParams, \
+                  (few_packed<Block, T, n>(p)))
 #define RB_MATVEC_MMA_PACKED(dtype, Block)   \
   RB_PACKED_MMA(dtype, Block, f16, f16, 2)   \
   RB_PACKED_MMA(dtype, Block, f16, f16, 4)   \

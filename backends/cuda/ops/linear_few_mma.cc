@@ -72,7 +72,8 @@ void run(const LinearArgs& args, Stream& stream) {
                                    .family = "matvec_mma",
                                    .kernel = kernel,
                                    .grid = {.x = blocks},
-                                   .threads = kMatvecThreads},
+                                   .threads = kMatvecThreads,
+                                   .writes = gpu::Writes::floats},
                                   filled);
                     });
 }

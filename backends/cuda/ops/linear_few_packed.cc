@@ -6,6 +6,7 @@
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/matvec_parts.h"
 #include "backends/gpu/ops/pack_weight.h"
+#include "backends/gpu/ops/product_input.h"
 #include "backends/shared/packed_weight.h"
 
 namespace rbee::cuda {
@@ -20,7 +21,9 @@ constexpr int64_t kMostRows = 64;
 const char* refuse(const LinearArgs& args) {
   const View& x = args.x;
   if (x.size(0) < kLeastRows || x.size(0) > kMostRows) return "takes 5 to 64 rows";
-  if (x.dtype != DType::f16 && x.dtype != DType::bf16) return "takes x of f16 and bf16";
+  if (x.dtype != DType::f16 && x.dtype != DType::bf16 && x.dtype != DType::f32) {
+    return "takes x of f32, f16 and bf16";
+  }
   if (!gpu::aligned(x.data)) return "reads x 16 bytes at a time";
   if (x.size(1) >= int64_t{1} << 25) return "counts elements of x in 32 bits";
   for (const LinearPart& part : args.parts) {
@@ -102,21 +105,24 @@ void start(const Tile& tile, DType x, DType weight, FewPackedParams params, uint
                .kernel = kernel,
                .grid = {.x = tiles, .y = static_cast<uint32_t>(params.splits)},
                .threads = shared::kFewThreads,
-               .shared_bytes = static_cast<uint32_t>(params.stages * tile.stage)},
+               .shared_bytes = static_cast<uint32_t>(params.stages * tile.stage),
+               .reads_ahead = gpu::ReadsAhead::packed_weights,
+               .writes = gpu::Writes::floats},
               params);
   if (params.splits == 1) return;
   const int64_t threads = int64_t{tiles} * params.rows * (shared::kFewOuts / shared::kFewSumOuts);
   gpu::launch(stream,
               {.op = "linear",
                .family = "few_sum",
-               .kernel = gpu::KernelName("few_sum", x),
+               .kernel = gpu::KernelName("few_sum", params.floats != 0 ? DType::f32 : x),
                .grid = {.x = gpu::blocks_for(threads, shared::kFewSumThreads)},
-               .threads = shared::kFewSumThreads},
+               .threads = shared::kFewSumThreads,
+               .writes = gpu::Writes::floats},
               params);
 }
 
-void run_type(const LinearArgs& args, DType weight, Stream& stream) {
-  const View& x = args.x;
+// x: in 16 bits.
+void run_type(const LinearArgs& args, const View& x, DType weight, Stream& stream) {
   const gpu::Properties& device = gpu::device_of(stream).properties();
   const Tile tile = tile_of(device, weight, x);
   const FewPackedParams params{.x = x.data,
@@ -126,6 +132,7 @@ void run_type(const LinearArgs& args, DType weight, Stream& stream) {
                                .splits = 1,
                                .tiles = 0,
                                .stages = static_cast<int32_t>(stages_of(device, tile)),
+                               .floats = args.x.dtype == DType::f32 ? 1 : 0,
                                .part_count = 0,
                                .parts = {}};
   gpu::launch_parts(args, weight, {.outs = shared::kFewOuts, .waves = 1}, params,
@@ -135,13 +142,16 @@ void run_type(const LinearArgs& args, DType weight, Stream& stream) {
 }
 
 void run(const LinearArgs& args, Stream& stream) {
+  gpu::ProductInput input("linear", args.x, stream);
   for (size_t i = 0; i < args.parts.size(); ++i) {
     const DType weight = args.parts[i].weight.dtype;
     const auto earlier = args.parts.first(i);
     const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
       return part.weight.dtype == weight;
     });
-    if (!done) run_type(args, weight, stream);
+    if (done) continue;
+    const gpu::ProductKind kind = gpu::product_kind(args.x.dtype, weight, args.may_round_to);
+    run_type(args, input.rounded(kind.type), weight, stream);
   }
 }
 

@@ -90,7 +90,7 @@ struct PackedPiece {
 };
 
 // 16 or 32 elements of x, signed bytes in words, as products with a piece take them: for floats
-// (E4m3Dot) word 2 w is elements 4 w and 4 w + 2 as f16, word 2 w + 1 elements 4 w + 1 and 4 w + 3.
+// two words of f16 for four elements (E4m3Dot).
 template <class Block>
 class PieceX {
  public:
@@ -100,8 +100,7 @@ class PieceX {
 
   RB_DEVICE void put(int word, u32 bytes) {
     if constexpr (kFloats) {
-      words[2 * word] = even_bytes_as_halves(bytes);
-      words[2 * word + 1] = even_bytes_as_halves(bytes >> 8);
+      E4m3Dot::pairs_of_bytes(bytes, words[2 * word], words[2 * word + 1]);
     } else {
       words[word] = bytes;
     }

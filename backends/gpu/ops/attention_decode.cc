@@ -153,8 +153,8 @@ void launch_decode(const char* op, AttentionParams params, const DecodeKernel& k
                    .y = static_cast<uint32_t>(head_blocks),
                    .z = static_cast<uint32_t>(params.splits)},
           .threads = static_cast<uint32_t>(kWaves * device.lane_count),
-          .reads_ahead = ReadsAhead::constants,
-          .writes_constants = false},
+          .reads_ahead = ReadsAhead::tables,
+          .writes = Writes::results},
          params);
 }
 

@@ -10,12 +10,12 @@ void run_gated(const GatedArgs& args, Stream& stream) {
   const KernelName kernel("gated", args.y.dtype);
   const int each = elements_per_thread(info(args.y.dtype).block_bytes);
   for_parts(loop_over<3>({&args.y, &args.gate, &args.up}), [&](const Loop<3>& part, int64_t) {
-    launch_loop(stream, "gated", "gated", kernel, each,
-                shared::BinaryParams{.a = part.operands[1].data,
-                                     .b = part.operands[2].data,
-                                     .y = part.operands[0].data,
-                                     .op = static_cast<uint32_t>(args.op),
-                                     .space = strided(part, packs(part, each))});
+    const shared::BinaryParams params{.a = part.operands[1].data,
+                                      .b = part.operands[2].data,
+                                      .y = part.operands[0].data,
+                                      .op = static_cast<uint32_t>(args.op),
+                                      .space = strided(part, packs(part, each))};
+    launch_loop(stream, "gated", "gated", kernel, each, params, Writes::floats);
   });
 }
 

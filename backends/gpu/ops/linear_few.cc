@@ -79,7 +79,8 @@ void run_plain(const LinearArgs& args, DType weight, Stream& stream) {
                          .family = "matvec",
                          .kernel = kernel,
                          .grid = {.x = blocks},
-                         .threads = kMatvecThreads},
+                         .threads = kMatvecThreads,
+                         .writes = Writes::floats},
                         filled);
                });
 }
@@ -112,7 +113,8 @@ void run_packed(const LinearArgs& args, DType weight, const QuantizedInput& inpu
                          .family = kFamilies.of(weight),
                          .kernel = kernel,
                          .grid = {.x = blocks},
-                         .threads = kMatvecThreads},
+                         .threads = kMatvecThreads,
+                         .writes = Writes::floats},
                         filled);
                });
 }

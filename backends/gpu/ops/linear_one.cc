@@ -170,11 +170,10 @@ void start(const FusedLinearArgs& args, DType weight, MatvecOneParams params, bo
           .grid = {.x = static_cast<uint32_t>(std::min(tiles, blocks))},
           .threads = static_cast<uint32_t>(threads),
           .shared_bytes = static_cast<uint32_t>(shared_bytes),
-          // A plain product's weight may be any tensor, also one that is still being written.
           .reads_ahead = !ring   ? ReadsAhead::nothing
                          : fused ? ReadsAhead::constants
-                                 : ReadsAhead::anything,
-          .writes_constants = !fused},
+                                 : ReadsAhead::packed_weights,
+          .writes = fused ? Writes::results : Writes::floats},
          params);
 }
 

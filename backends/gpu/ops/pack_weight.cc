@@ -25,7 +25,8 @@ void run(const PackWeightArgs& args, Stream& stream) {
           .family = "pack_weight",
           .kernel = KernelName("pack_weight", weight.dtype),
           .grid = {.x = blocks_for(std::min(groups, kMostBlocks * kThreads), kThreads)},
-          .threads = kThreads},
+          .threads = kThreads,
+          .writes = Writes::packed_weights},
          params);
 }
 

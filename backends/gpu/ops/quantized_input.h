@@ -20,7 +20,8 @@ class QuantizedInput {
             .family = "quantize_x",
             .kernel = kernel.lanes(lanes_),
             .grid = {.x = blocks_for(groups_ * 8, shared::kMatvecThreads)},
-            .threads = shared::kMatvecThreads},
+            .threads = shared::kMatvecThreads,
+            .writes = Writes::results},
            shared::QuantizeXParams{
                .x = x.data, .to = view(x.size(0)), .rows = x.size(0), .in = x.size(1)});
   }

@@ -37,7 +37,8 @@ void run_norm(const char* op, const shared::RmsNormParams& params, const View& x
           .family = "rms_norm",
           .kernel = kernel,
           .grid = {.x = blocks_for(rows, 1)},
-          .threads = kThreads},
+          .threads = kThreads,
+          .writes = Writes::floats},
          params);
 }
 

@@ -53,7 +53,7 @@ void start(Stream& stream, const char* op, DType dtype, int64_t each, const Para
           .kernel = KernelName(op, dtype, each > 1 ? "packed" : ""),
           .grid = {.x = blocks_for(params.rows << params.lane_bits, kThreads)},
           .threads = kThreads,
-          .writes_constants = false},
+          .writes = Writes::results},
          params);
 }
 
@@ -115,7 +115,7 @@ void start_pages(Stream& stream, const char* op, DType dtype, const shared::Appe
           .grid = {.x = blocks_for(params.rows * shared::kPageGroup, kThreads),
                    .y = static_cast<uint32_t>(params.head_dim / shared::kPageGroup)},
           .threads = kThreads,
-          .writes_constants = false},
+          .writes = Writes::results},
          params);
 }
 
