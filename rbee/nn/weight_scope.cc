@@ -351,7 +351,7 @@ Tensor WeightScope::conv(std::string_view leaf, const Shape& shape) const {
 }
 
 Tensor WeightScope::pack_conv(std::string_view leaf, const Tensor& plain) const {
-  if (quantizes(leaf, plain, plain.dim(1))) {
+  if (quantizes(leaf, plain.dtype(), plain.dim(1))) {
     return pack_channels_last(quantized(contiguous(plain.permute({0, 2, 3, 1}))));
   }
   // CPUs widen 16-bit weights as they go: half the memory, and less to read. What meets
@@ -379,7 +379,7 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
     if (patched(leaf)) {
       const Tensor whole = stored(leaf, Shape{rows.total, in});
       const Tensor plain = whole.slice(Axis{0}, rows.first, rows.count);
-      return pack(quantizes(leaf, plain, in) ? quantized(plain) : plain, {});
+      return pack(quantizes(leaf, plain.dtype(), in) ? quantized(plain) : plain, {});
     }
     const io::TensorEntry& entry = take(leaf, Shape{rows.total, in});
     const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
@@ -390,12 +390,13 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
     share.data = bytes;
     share.shape = Shape{rows.count, in};
     share.scales.first_row = rows.first;
-    share = readable_matrix(std::move(share));
+    const bool quantize = quantizes(leaf, share.dtype, in);
+    share = quantize ? readable(std::move(share)) : readable_matrix(std::move(share));
     const Tensor plain = place(share, share.data, Shape{rows.count, in}, device());
     const auto let_go = [&](int64_t done) {
       if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));
     };
-    if (!quantizes(leaf, plain, in)) return pack(plain, let_go);
+    if (!quantize) return pack(plain, let_go);
     const Tensor packed = pack(quantized(plain), {});
     let_go(rows.count);
     return packed;
@@ -480,9 +481,9 @@ void WeightScope::refuse_patch(const std::string& full) const {
        "implemented");
 }
 
-bool WeightScope::quantizes(std::string_view leaf, const Tensor& plain, int64_t in) const {
+bool WeightScope::quantizes(std::string_view leaf, DType stored, int64_t in) const {
   const auto may = books_->options.may_quantize;
-  const bool fits = !is_quantized(plain.dtype()) && in % info(DType::q8_0).block_size == 0;
+  const bool fits = !is_quantized(stored) && in % info(DType::q8_0).block_size == 0;
   return may != nullptr && fits && may(name(leaf));
 }
 

@@ -147,7 +147,7 @@ class WeightScope {
   Tensor remembered(const Make& make) const;
   Tensor pack(const Tensor& plain, const std::function<void(int64_t rows)>& on_packed) const;
   // Whether rows of `in` elements of this tensor are to become q8_0.
-  bool quantizes(std::string_view leaf, const Tensor& plain, int64_t in) const;
+  bool quantizes(std::string_view leaf, DType stored, int64_t in) const;
   Tensor pack_conv(std::string_view leaf, const Tensor& plain) const;
 
   std::shared_ptr<Books> books_;

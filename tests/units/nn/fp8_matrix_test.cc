@@ -85,6 +85,25 @@ class Fp8MatrixTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
+// For arithmetic in int8 they are blocks that kernels multiply so.
+TEST_F(Fp8MatrixTest, BecomeBlocksForInt8) {
+  constexpr int64_t kIn = 256;
+  const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj"});
+  const WeightScope root(checkpoint, {.device = &cpu_device(),
+                                      .names = kNames,
+                                      .pack = false,
+                                      .may_quantize = [](std::string_view) { return true; }});
+  const Tensor weight =
+      (root.layer(0) / "attn_q").matrix("weight", {.first = 100, .count = 50, .total = kRows}, kIn);
+  ASSERT_EQ(weight.dtype(), DType::q8_0);
+  const std::vector<float> values = cast(weight, DType::f32).to_host<float>();
+  for (int64_t i = 0; i < weight.numel(); ++i) {
+    const float wanted = value_at(100 + i / kIn, i % kIn, kIn);
+    // Half a step of the largest code, 448, or bf16's last bit.
+    EXPECT_NEAR(values[static_cast<size_t>(i)], wanted, 3.0f * scale_at(3)) << i;
+  }
+}
+
 TEST_F(Fp8MatrixTest, StayInEightBits) {
   constexpr int64_t kIn = 384;
   const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj"});

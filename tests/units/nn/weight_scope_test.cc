@@ -235,6 +235,40 @@ TEST_F(WeightScopeTest, OwnNamesNeedNoTable) {
                [&] { (mid / "proj").matrix("weight", {.count = 2, .total = 2}, 4); });
 }
 
+// Where rows are whole blocks, the tensor may, and the file has floats.
+TEST_F(WeightScopeTest, FloatsBecomeBytesWhereTheyMay) {
+  const StoredTensor tensors[] = {stored("a.weight", {6, 64}),
+                                  stored("half.weight", {6, 64}, DType::f16),
+                                  stored("narrow.weight", {6, 48}),
+                                  stored("kept.weight", {6, 64}),
+                                  stored("blocks.weight", {6, 64}, DType::q4_0),
+                                  stored("conv.weight", {6, 32, 3, 3})};
+  const io::Checkpoint checkpoint = gguf(tensors);
+  const WeightScope root(checkpoint, {.device = &cpu_device(),
+                                      .own_names = true,
+                                      .pack = false,
+                                      .may_quantize = [](std::string_view name) {
+                                        return !name.starts_with("kept");
+                                      }});
+  const auto matrix = [&](const char* name, int64_t in) {
+    return (root / name).matrix("weight", {.first = 2, .count = 3, .total = 6}, in);
+  };
+  EXPECT_EQ(matrix("narrow", 48).dtype(), DType::f32);
+  EXPECT_EQ(matrix("kept", 64).dtype(), DType::f32);
+  EXPECT_EQ(matrix("blocks", 64).dtype(), DType::q4_0);
+  for (const auto& [at, name] : {std::pair{0, "a"}, {1, "half"}}) {
+    const Tensor blocks = matrix(name, 64);
+    ASSERT_EQ(blocks.dtype(), DType::q8_0);
+    EXPECT_EQ(blocks.shape(), (Shape{3, 64}));
+    const std::vector<float> values = stored_values(tensors[at]);
+    EXPECT_THAT(cast(blocks, DType::f32).to_host<float>(),
+                Pointwise(FloatNear(5e-3f), std::span(values).subspan(2 * 64, 3 * 64)));
+  }
+  const Tensor conv = (root / "conv").conv("weight", {6, 32, 3, 3});
+  EXPECT_EQ(conv.dtype(), DType::q8_0);
+  EXPECT_EQ(conv.shape(), (Shape{6, 3, 3, 32}));
+}
+
 class AddOne final : public nn::WeightPatch {
  public:
   bool touches(std::string_view name) const override { return name == "a.weight"; }
