@@ -9,6 +9,7 @@
 #include "rbee/io/fp8_folder.h"
 #include "rbee/io/gguf_reader.h"
 #include "rbee/io/hf_folder.h"
+#include "rbee/io/integer_folder.h"
 #include "rbee/io/safetensors_reader.h"
 
 namespace rbee::io {
@@ -139,7 +140,9 @@ void Checkpoint::open_safetensors(const std::vector<WeightFile>& files) {
     add_tensors(std::move(tensors), *file);
   }
   config_json_ = text_file("config.json").value_or("");
-  tensors_ = with_fp8_scales(std::move(tensors_), config_json_, (folder_ / "config.json").string());
+  const std::string source = (folder_ / "config.json").string();
+  tensors_ = with_fp8_scales(std::move(tensors_), config_json_, source);
+  tensors_ = with_integer_weights(std::move(tensors_), config_json_, source);
 }
 
 void Checkpoint::add_tensors(std::vector<TensorEntry> tensors, const MappedFile& file) {

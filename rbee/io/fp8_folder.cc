@@ -77,8 +77,9 @@ Scheme read_scheme(std::string_view config_json, const std::string& source) {
   }
   if (method != "compressed-tensors") return {};
   const std::string format = quantization.text_or("format", "");
+  if (format == "pack-quantized") return {};  // integers, see integer_folder.h
   if (format != "float-quantized" && format != "naive-quantized") {
-    refuse(quantization, "format", "float-quantized");
+    refuse(quantization, "format", "float-quantized, naive-quantized or pack-quantized");
   }
   const JsonConfig weights = weights_of_groups(quantization);
   check_weights(weights);

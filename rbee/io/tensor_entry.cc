@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rbee/core/error.h"
+#include "rbee/io/integer_matrix.h"
 
 namespace rbee::io {
 
@@ -101,6 +102,7 @@ void scale_row(const TensorEntry& entry, int64_t row, std::span<float> values) {
 }
 
 std::vector<float> read_floats(const TensorEntry& entry) {
+  if (entry.integers) return integer_values(*entry.integers, 0, entry.shape[0]);
   if (is_fp8(entry)) {
     std::vector<float> values =
         converted<uint8_t>(entry.data, [&](uint8_t byte) { return value_of(byte, entry); });

@@ -21,6 +21,8 @@ struct Fp8Scales {
   int64_t first_row = 0;                             // of the matrix, the entry's first
 };
 
+struct IntegerMatrix;
+
 // A named tensor that lies in a mapped file. Not touched before somebody reads `data`.
 struct TensorEntry {
   std::string name;
@@ -34,6 +36,9 @@ struct TensorEntry {
   bool is_e5m2 = false;
   float scale = 1;  // of floats of one byte: what the stored values are multiplied by
   Fp8Scales scales = {};
+  // What makes the matrix where the checkpoint packs integers in its own way (integer_matrix.h):
+  // `data` is then its words, and `dtype` what rows are to become.
+  std::shared_ptr<const IntegerMatrix> integers = nullptr;
 
   std::string source() const;  // the file's path, or "memory"
 };
@@ -52,8 +57,8 @@ TensorEntry widened(const TensorEntry& entry, DType dtype);
 // Multiplies the values that a row of such an entry stores by their scales.
 void scale_row(const TensorEntry& entry, int64_t row, std::span<float> values);
 
-// All elements, of f32, f16, bf16 or floats of one byte. Throws unsupported for another type,
-// naming the tensor.
+// All elements, of f32, f16, bf16, floats of one byte or packed integers. Throws unsupported for
+// another type, naming the tensor.
 std::vector<float> read_floats(const TensorEntry& entry);
 
 // Throws invalid_argument when two of the tensors, all of one file, share bytes.

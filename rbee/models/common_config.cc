@@ -6,6 +6,7 @@
 #include "backends/api/args_experts.h"
 #include "rbee/core/log.h"
 #include "rbee/io/fp8_folder.h"
+#include "rbee/io/integer_folder.h"
 
 namespace rbee::models {
 namespace {
@@ -66,11 +67,15 @@ void refuse_unsupported(const ConfigReader& reader, const ConfigDefaults& family
   constexpr Field kQuantization{"", "quantization_config"};
   if (reader.has(kQuantization)) {
     const std::string method = reader.text({"", "quantization_config.quant_method"}, "unknown");
+    const std::string& config = reader.checkpoint().config_json();
     const bool read = (method == "mxfp4" && family.mxfp4) ||
-                      io::has_fp8_weights(reader.checkpoint().config_json(), "config.json");
+                      io::has_fp8_weights(config, "config.json") ||
+                      io::has_integer_weights(config, "config.json");
     if (!read) {
-      fail(Code::unsupported, kOp, "weights quantised by the method \"", method,
-           "\" are not read, those of fp8 are; take the original weights or a GGUF file");
+      fail(
+          Code::unsupported, kOp, "weights quantised by the method \"", method,
+          "\" are not read; those of fp8, awq, gptq and compressed-tensors are; take the original ",
+          "weights or a GGUF file");
     }
   }
   const int64_t experts = reader.integer(kExperts, 0, {0, int64_t{1} << 20});

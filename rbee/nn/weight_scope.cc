@@ -5,6 +5,7 @@
 
 #include "rbee/core/log.h"
 #include "rbee/nn/lora.h"
+#include "rbee/nn/unpack_integers.h"
 #include "rbee/nn/weight_stash.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/experts.h"
@@ -248,8 +249,9 @@ const io::TensorEntry& WeightScope::take_named(const std::string& full, const Sh
 }
 
 // Kernels read no plain floats of one byte: they become what layers compute in, where that has 16
-// bits.
+// bits. Packed integers become their entry's type.
 io::TensorEntry WeightScope::readable(io::TensorEntry entry) const {
+  if (entry.integers) return unpacked(entry, 0, entry.shape[0], activations());
   if (!io::is_fp8(entry)) return entry;
   return io::widened(entry, activations() == DType::f16 ? DType::f16 : DType::bf16);
 }
@@ -382,6 +384,7 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
       return pack(quantizes(leaf, plain.dtype(), in) ? quantized(plain) : plain, {});
     }
     const io::TensorEntry& entry = take(leaf, Shape{rows.total, in});
+    if (entry.integers) return integer_matrix(leaf, entry, rows);
     const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
     const std::span<const std::byte> bytes = entry.data.subspan(
         static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
@@ -401,6 +404,15 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
     let_go(rows.count);
     return packed;
   });
+}
+
+Tensor WeightScope::integer_matrix(std::string_view leaf, const io::TensorEntry& entry,
+                                   RowSlice rows) const {
+  if (entry.file) entry.file->will_need(entry.data);
+  const io::TensorEntry share = unpacked(entry, rows.first, rows.count, activations());
+  if (entry.file) entry.file->dont_need(entry.data);
+  const Tensor plain = place(share, share.data, share.shape, device());
+  return pack(quantizes(leaf, plain, share.shape[1]) ? quantized(plain) : plain, {});
 }
 
 Tensor WeightScope::experts(std::string_view leaf, const Shape& shape) const {

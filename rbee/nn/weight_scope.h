@@ -103,7 +103,7 @@ class WeightScope {
   Tensor table(std::string_view leaf, const Shape& shape) const;
   // (rows.count, in), packed for linear(), as stored or q8_0 as options say; the mapped pages of a
   // packed matrix are given back. Floats of one byte with scales stay 8 bits (f8_g128) where a
-  // group of 128 inputs has one scale.
+  // group of 128 inputs has one scale; packed integers become their entry's type.
   Tensor matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
   // (experts, out, in), packed for expert_linear(): one tensor in GGUF files, one for each expert
   // under a Hugging Face name with '#'. Throws unsupported where a patch touches one.
@@ -138,6 +138,7 @@ class WeightScope {
   const io::TensorEntry& take_bytes(const std::string& full, const Shape& wanted) const;
   io::TensorEntry readable(io::TensorEntry entry) const;
   io::TensorEntry readable_matrix(io::TensorEntry entry) const;
+  Tensor integer_matrix(std::string_view leaf, const io::TensorEntry& entry, RowSlice rows) const;
   // With the patch where it touches the tensor, else in place where that can be.
   Tensor stored(std::string_view leaf, const Shape& shape) const;
   bool patched(std::string_view leaf) const;

@@ -142,7 +142,7 @@ TEST_F(BadCheckpointTest, ConfigFields) {
       {"attention_bias", true, Code::not_found, {"model.layers.0.self_attn.q_proj.bias", "(64)"}},
       {"attention_bias", 1, Code::invalid_argument, {"attention_bias is 1", "true or false"}},
       {"num_local_experts", 8, Code::unsupported, {"num_local_experts is 8", "experts"}},
-      {"quantization_config", {{"quant_method", "gptq"}}, Code::unsupported, {"gptq", "GGUF"}},
+      {"quantization_config", {{"quant_method", "aqlm"}}, Code::unsupported, {"aqlm", "GGUF"}},
       {"model_type", "mamba", Code::unsupported, {"mamba", "llama", "qwen3", "gemma3", "phi3"}},
   };
   for (const ConfigCase& each : cases) {
@@ -291,8 +291,8 @@ TEST_F(BadCheckpointTest, GptOss) {
                {"swiglu_alpha is 2", "1.702"});
   expect_error(changed_config("gpt_oss", set("swiglu_limit", 0)), Code::invalid_argument,
                {"swiglu_limit is 0"});
-  expect_error(changed_config("gpt_oss", set("quantization_config", {{"quant_method", "awq"}})),
-               Code::unsupported, {"awq"});
+  expect_error(changed_config("gpt_oss", set("quantization_config", {{"quant_method", "aqlm"}})),
+               Code::unsupported, {"aqlm"});
   expect_error(
       changed_config("gpt_oss", set("intermediate_size", 64)), Code::invalid_argument,
       {"model.layers.0.mlp.experts.gate_up_proj_blocks", "(5, 64, 2, 16)", "(5, 128, 2, 16)"});

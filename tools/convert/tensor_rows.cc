@@ -11,6 +11,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/half.h"
+#include "rbee/nn/unpack_integers.h"
 #include "rbee/quant/quant.h"
 
 namespace rbee::tools {
@@ -175,6 +176,11 @@ void convert_rows(const SourceTensor& tensor, const RowOptions& options,
   const auto check_stop = [&] {
     if (options.stop != nullptr && *options.stop) fail(Code::cancelled, kOp, "stopped");
   };
+  if (tensor.stored.integers) {
+    SourceTensor plain = tensor;
+    plain.stored = nn::unpacked(tensor.stored, 0, tensor.stored.shape[0], DType::f32);
+    return convert_rows(plain, options, write);
+  }
   const bool edited = tensor.edit.pair_heads != 0 || tensor.edit.changes_values();
   if (tensor.stored.dtype == options.to && !edited) {
     std::span<const std::byte> left = tensor.stored.data;

@@ -144,8 +144,8 @@ TEST_F(Fp8FolderTest, OtherForms) {
   };
   refused(R"({"quant_method":"modelopt","quant_algo":"NVFP4"})", Code::unsupported,
           {"config.json", "quant_algo", "NVFP4", "FP8"});
-  refused(compressed("{}", "pack-quantized"), Code::unsupported,
-          {"format", "pack-quantized", "float-quantized"});
+  refused(compressed("{}", "int-quantized"), Code::unsupported,
+          {"format", "int-quantized", "float-quantized"});
   refused(compressed(R"({"num_bits":4,"type":"float"})"), Code::unsupported, {"num_bits", "4"});
   refused(compressed(R"({"num_bits":8,"type":"int"})"), Code::unsupported, {"type", "int"});
   refused(R"({"quant_method":"fp8","weight_block_size":[128]})", Code::invalid_argument,

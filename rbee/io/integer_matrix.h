@@ -1,0 +1,54 @@
+#pragma once
+// Matrices of small integers with scales, in the packings of checkpoints that were quantised after
+// training: AutoAWQ's "gemm", AutoGPTQ's and compressed-tensors' "pack-quantized".
+
+#include <cstdint>
+#include <vector>
+
+#include "rbee/io/tensor_entry.h"
+
+namespace rbee::io {
+
+// (rows, in) codes of 2, 3, 4 or 8 bits in little-endian words of 32 bits, lowest bits first.
+// weight = scale * (code - zero), where the inputs of a group share a row's scale and zero.
+struct IntegerMatrix {
+  enum class Order : uint8_t {
+    rows,     // compressed-tensors: words (rows, in), scales (rows, groups), zeros (rows, groups)
+              // with codes along rows
+    columns,  // GPTQ: words (in, rows) with codes along in, scales (groups, rows), zeros
+              // (groups, rows) with codes along rows
+    awq,      // AWQ: words (in, rows), scales (groups, rows) and zeros (groups, rows), all codes
+              // along rows, eight of a word in the order 0 2 4 6 1 3 5 7
+  };
+  Order order = Order::rows;
+  int bits = 4;
+  int64_t rows = 0, in = 0, groups = 0;
+  TensorEntry words, scales;
+  TensorEntry zeros;              // no data: every zero is 2^(bits - 1)
+  int zero_offset = 0;            // what is added to stored zeros
+  int64_t group_size = 0;         // inputs, where `group_of` is empty; the last group may be cut
+  std::vector<int32_t> group_of;  // the group of each input
+
+  int middle() const { return 1 << (bits - 1); }
+  int64_t group_at(int64_t input) const {
+    return group_of.empty() ? input / group_size : group_of[static_cast<size_t>(input)];
+  }
+};
+
+// Some rows of such a matrix.
+struct IntegerRows {
+  std::vector<uint8_t> codes;   // (rows, in)
+  std::vector<float> scales;    // (rows, groups)
+  std::vector<uint16_t> zeros;  // (rows, groups)
+};
+
+// Rows [first, first + count) into `to`, whose memory is used again.
+void unpack_rows(const IntegerMatrix& matrix, int64_t first, int64_t count, IntegerRows& to);
+
+// The zero of a group of a row.
+uint16_t zero_at(const IntegerMatrix& matrix, int64_t row, int64_t group);
+
+// The values of those rows, (count, in): each a product rounded to f32 once.
+std::vector<float> integer_values(const IntegerMatrix& matrix, int64_t first, int64_t count);
+
+}  // namespace rbee::io

@@ -1,0 +1,109 @@
+#include "rbee/nn/unpack_integers.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "rbee/core/error.h"
+#include "rbee/core/half.h"
+#include "rbee/io/integer_matrix.h"
+#include "rbee/quant/integer_rows.h"
+
+namespace rbee::nn {
+namespace {
+
+constexpr int64_t kRowsAtOnce = 64;  // their codes stay in a second-level cache
+
+class Unpacker {
+ public:
+  Unpacker(const io::IntegerMatrix& matrix, DType dtype) : matrix_(matrix), dtype_(dtype) {
+    const int64_t block = info(dtype).block_size;
+    if (block == 1) return;
+    for (int64_t input = 0; input < matrix.in; input += block) {
+      group_of_block_.push_back(static_cast<int32_t>(matrix.group_at(input)));
+    }
+  }
+
+  void run(int64_t first, int64_t count, io::IntegerRows& rows, std::byte* to) const {
+    if (group_of_block_.empty()) return round(io::integer_values(matrix_, first, count), to);
+    io::unpack_rows(matrix_, first, count, rows);
+    quant::integer_blocks(dtype_,
+                          {.codes = rows.codes,
+                           .rows = count,
+                           .in = matrix_.in,
+                           .bits = matrix_.bits,
+                           .scales = rows.scales,
+                           .zeros = rows.zeros,
+                           .groups = matrix_.groups,
+                           .group_of_block = group_of_block_},
+                          to);
+  }
+
+ private:
+  void round(const std::vector<float>& values, std::byte* to) const {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint16_t bits = dtype_ == DType::f16 ? to_f16(values[i]).bits : to_bf16(values[i]).bits;
+      std::memcpy(to + i * sizeof bits, &bits, sizeof bits);
+    }
+  }
+
+  const io::IntegerMatrix& matrix_;
+  DType dtype_;
+  std::vector<int32_t> group_of_block_;  // none: rows become floats
+};
+
+// work(first, count) for parts of `total` rows; the first error of any thread is thrown at the end.
+template <typename Work>
+void for_rows(int64_t total, const Work& work) {
+  std::atomic<int64_t> next = 0;
+  std::exception_ptr error;
+  std::mutex mutex;
+  const auto loop = [&] {
+    try {
+      io::IntegerRows rows;
+      for (int64_t first = next.fetch_add(kRowsAtOnce); first < total;
+           first = next.fetch_add(kRowsAtOnce)) {
+        work(first, std::min(kRowsAtOnce, total - first), rows);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  };
+  const int64_t parts = (total + kRowsAtOnce - 1) / kRowsAtOnce;
+  const int64_t threads = std::min<int64_t>(parts, std::thread::hardware_concurrency());
+  {
+    std::vector<std::jthread> others;
+    for (int64_t i = 1; i < threads; ++i) others.emplace_back(loop);
+    loop();
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace
+
+io::TensorEntry unpacked(const io::TensorEntry& entry, int64_t first, int64_t count,
+                         DType activations) {
+  RB_ASSERT(entry.integers != nullptr);
+  const io::IntegerMatrix& matrix = *entry.integers;
+  const bool narrow = !is_quantized(entry.dtype) && activations == DType::bf16;
+  const DType dtype = narrow ? DType::bf16 : entry.dtype;
+  const Unpacker unpacker(matrix, dtype);
+  const int64_t row_size = row_bytes(dtype, matrix.in);
+  const auto out = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(count * row_size));
+  for_rows(count, [&](int64_t at, int64_t rows, io::IntegerRows& room) {
+    unpacker.run(first + at, rows, room, out->data() + at * row_size);
+  });
+  return {.name = entry.name,
+          .dtype = dtype,
+          .shape = Shape{count, matrix.in},
+          .data = *out,
+          .file = nullptr,
+          .owner = out};
+}
+
+}  // namespace rbee::nn

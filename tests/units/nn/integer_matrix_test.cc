@@ -1,0 +1,173 @@
+// Matrices of AWQ, GPTQ and compressed-tensors folders as layers take them.
+#include <cmath>
+
+#include "rbee/core/half.h"
+#include "rbee/nn/weight_scope.h"
+#include "rbee/ops/elementwise.h"
+#include "rbee/ops/linear.h"
+#include "tests/checkpoints/checkpoint_files.h"
+#include "tests/checkpoints/integer_folder.h"
+
+namespace rbee::test {
+namespace {
+
+using nn::WeightScope;
+
+constexpr nn::TensorName kNames[] = {{"token_embd", "model.embed_tokens"},
+                                     {"blk.*.attn_q", "model.layers.*.q_proj"},
+                                     {"blk.*.ffn_up_exps", "model.layers.*.experts.#.up_proj"}};
+constexpr IntegerForm kForms[] = {IntegerForm::awq, IntegerForm::gptq, IntegerForm::gptq_v2,
+                                  IntegerForm::compressed};
+constexpr const char* kLayer = "model.layers.0.q_proj";
+
+class IntegerMatrixTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "rbee-int-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  io::Checkpoint folder(IntegerForm form, const PlainIntegers& matrix,
+                        std::initializer_list<const char*> layers) const {
+    std::vector<RawTensor> all;
+    for (const char* layer : layers) {
+      for (RawTensor& tensor : integer_tensors(form, matrix, layer)) {
+        all.push_back(std::move(tensor));
+      }
+    }
+    write_raw_folder(folder_, integer_config(form, matrix), all);
+    return io::Checkpoint::open(folder_);
+  }
+
+  // Elements of rows [first, ...), each within `relative` of zero * scale.
+  static void expect_elements(const Tensor& weight, int64_t first, const PlainIntegers& matrix,
+                              float relative) {
+    const std::vector<float> values = cast(weight, DType::f32).to_host<float>();
+    ASSERT_EQ(values.size() % static_cast<size_t>(matrix.in), 0u);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const int64_t row = first + static_cast<int64_t>(i) / matrix.in;
+      const int64_t input = static_cast<int64_t>(i) % matrix.in;
+      const int group = matrix.group_of(input);
+      const float offset = static_cast<float>(matrix.zero(row, group)) * matrix.scale(row, group);
+      ASSERT_NEAR(values[i], matrix.value(row, input), offset * relative) << row << ", " << input;
+    }
+  }
+
+  // Packed kernels round x to 8 bits in blocks of 32: 1/254 of the largest each.
+  static void expect_products(const Tensor& weight, int64_t first, const PlainIntegers& matrix) {
+    const std::vector<float> x = random_values(static_cast<size_t>(matrix.in), 3);
+    const std::vector<float> y = linear(device_tensor(x, {1, matrix.in}), weight).to_host<float>();
+    for (size_t out = 0; out < y.size(); ++out) {
+      double sum = 0, size = 0;
+      for (int64_t k = 0; k < matrix.in; ++k) {
+        const double w = matrix.value(first + static_cast<int64_t>(out), k);
+        sum += double{x[static_cast<size_t>(k)]} * w;
+        size += w * w;
+      }
+      // Roundings of different inputs are independent.
+      EXPECT_NEAR(y[out], sum, 5.0 / 254 * std::sqrt(size)) << "output " << out;
+    }
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(IntegerMatrixTest, StayInTheirBits) {
+  const auto expect_type = [&](IntegerForm form, const PlainIntegers& matrix, DType dtype) {
+    const float relative = dtype == DType::q4_1 ? 0x1p-11f : 0.0f;
+    const io::Checkpoint checkpoint = folder(form, matrix, {kLayer});
+    for (const bool pack : {false, true}) {
+      const WeightScope root(checkpoint, {.device = &cpu_device(), .names = kNames, .pack = pack});
+      for (const auto& [first, count] :
+           {std::pair<int64_t, int64_t>{0, matrix.rows}, {120, 48}, {67, 3}}) {
+        SCOPED_TRACE(cat("form ", static_cast<int>(form), ", ", matrix.bits, " bits, rows from ",
+                         first, pack ? ", packed" : ""));
+        const Tensor weight =
+            (root.layer(0) / "attn_q").matrix("weight", {first, count, matrix.rows}, matrix.in);
+        EXPECT_EQ(weight.dtype(), dtype);
+        if (pack) {
+          expect_products(weight, first, matrix);
+        } else {
+          expect_elements(weight, first, matrix, relative);
+        }
+      }
+    }
+  };
+  for (const IntegerForm form : kForms) {
+    expect_type(form, {.rows = 200, .in = 256, .group = 128}, DType::q4_1);
+    expect_type(form, {.rows = 200, .in = 256, .group = 128, .symmetric = true}, DType::q4_0);
+    if (form == IntegerForm::awq) continue;
+    expect_type(form, {.rows = 200, .in = 256, .group = 64, .bits = 8, .symmetric = true},
+                DType::q8_0);
+  }
+  expect_type(IntegerForm::gptq, {.rows = 192, .in = 256, .bits = 3, .symmetric = true},
+              DType::q4_0);
+  expect_type(IntegerForm::gptq, {.rows = 192, .in = 256, .bits = 2}, DType::q4_1);
+}
+
+// Panels of 16 rows: 18 bytes for 32 weights.
+TEST_F(IntegerMatrixTest, TakeTheirBytes) {
+  const PlainIntegers matrix{.rows = 208, .in = 512, .symmetric = true};
+  const io::Checkpoint checkpoint = folder(IntegerForm::gptq, matrix, {kLayer});
+  int64_t done = 0, total = 0;
+  const WeightScope root(
+      checkpoint,
+      {.device = &cpu_device(), .names = kNames, .progress = [&](int64_t bytes, int64_t all) {
+         done = bytes;
+         total = all;
+       }});
+  (root.layer(0) / "attn_q").matrix("weight", {0, matrix.rows, matrix.rows}, matrix.in);
+  EXPECT_EQ(root.figures().resident_bytes, matrix.rows * matrix.in * 18 / 32);
+  EXPECT_EQ(root.figures().parameters, matrix.rows * matrix.in);
+  EXPECT_EQ(root.figures().most_common(), DType::q4_0);
+  EXPECT_EQ(done, total);
+  EXPECT_EQ(total, matrix.rows * matrix.in / 2);
+}
+
+TEST_F(IntegerMatrixTest, ExpertsToo) {
+  const PlainIntegers matrix{.rows = 80, .in = 128};
+  for (const IntegerForm form : kForms) {
+    const io::Checkpoint checkpoint = folder(
+        form, matrix, {"model.layers.0.experts.0.up_proj", "model.layers.0.experts.1.up_proj"});
+    const WeightScope root(checkpoint, {.device = &cpu_device(), .names = kNames, .pack = false});
+    const Tensor experts =
+        (root.layer(0) / "ffn_up_exps").experts("weight", {2, matrix.rows, matrix.in});
+    EXPECT_EQ(experts.dtype(), DType::q4_1);
+    for (int64_t expert = 0; expert < 2; ++expert) {
+      expect_elements(experts.slice(Axis{0}, expert, 1).reshape({matrix.rows, matrix.in}), 0,
+                      matrix, 0x1p-11f);
+    }
+  }
+}
+
+// An order of inputs, and 8 bits with zeros: 16 bits, of the kind of activations.
+TEST_F(IntegerMatrixTest, OthersBecomeSixteenBits) {
+  for (const PlainIntegers& matrix : {PlainIntegers{.rows = 80, .in = 128, .order = true},
+                                      PlainIntegers{.rows = 80, .in = 128, .bits = 8}}) {
+    const io::Checkpoint checkpoint =
+        folder(IntegerForm::gptq, matrix, {kLayer, "model.embed_tokens"});
+    for (const DType activations : {DType::f32, DType::f16, DType::bf16}) {
+      const WeightScope root(
+          checkpoint,
+          {.device = &cpu_device(), .names = kNames, .pack = false, .activations = activations});
+      const DType wanted = activations == DType::bf16 ? DType::bf16 : DType::f16;
+      const Tensor weight =
+          (root.layer(0) / "attn_q").matrix("weight", {9, 40, matrix.rows}, matrix.in);
+      const Tensor table = (root / "token_embd").table("weight", {matrix.rows, matrix.in});
+      EXPECT_EQ(weight.dtype(), wanted);
+      EXPECT_EQ(table.dtype(), wanted);
+      const std::vector<float> values = cast(weight, DType::f32).to_host<float>();
+      for (size_t i = 0; i < values.size(); ++i) {
+        const float exact = matrix.value(9 + static_cast<int64_t>(i) / matrix.in,
+                                         static_cast<int64_t>(i) % matrix.in);
+        ASSERT_EQ(values[i],
+                  wanted == DType::f16 ? to_float(to_f16(exact)) : to_float(to_bf16(exact)));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rbee::test
