@@ -28,6 +28,7 @@ from safetensors.torch import save_file
 
 from model_cases import CASES, VOCAB, config_of
 from model_fp8 import add_fp8, round_to_fp8
+from model_int import add_integers, round_to_integers
 from model_experts import EXPERTS, MIXTRAL_EXPERTS, add_mxfp4, split_experts
 from model_gguf import save_gguf
 
@@ -79,6 +80,8 @@ def random_state(name, case, config, seed):
         state[key] = torch.from_numpy(values.astype(np.float32)).to(dtype)
     if case.get("fp8"):
         round_to_fp8(case["fp8"], state)
+    if case.get("integers"):
+        round_to_integers(case["integers"], state)
     return state
 
 
@@ -141,6 +144,8 @@ def hf_config(case, config):
         out["quantization_config"] = {"quant_method": "mxfp4"}
     if case.get("fp8"):
         out["quantization_config"] = case["fp8"]["config"]
+    if case.get("integers"):
+        out["quantization_config"] = case["integers"]["config"]
     if case.get("saved_by_v5"):
         made = transformers.AutoConfig.for_model(case["type"], **copy.deepcopy(config))
         return json.loads(made.to_json_string(use_diff=False))
@@ -160,6 +165,8 @@ def save_hf(folder, case, config, state):
     state = published(case, state)
     if case.get("fp8"):
         add_fp8(case["fp8"], state)
+    if case.get("integers"):
+        add_integers(case["integers"], state)
     if case.get("multimodal"):
         state = {f"language_model.{key}": value for key, value in state.items()}
         state["vision_tower.vision_model.embeddings.patch_embedding.weight"] = torch.zeros(4, 4)

@@ -62,6 +62,21 @@ FP8_GROUPS = dict(each="block", block=(128, 128), name="weight_scale_inv", confi
     quant_method="fp8", fmt="e4m3", activation_scheme="dynamic", weight_block_size=[128, 128],
     modules_to_not_convert=["lm_head"]))
 
+# Groups of 32 inputs, fewer than published checkpoints have.
+AWQ = dict(kind="awq", bits=4, symmetric=False, scale_type=torch.float16, config=dict(
+    quant_method="awq", bits=4, group_size=32, zero_point=True, version="gemm", modules_to_not_convert=None))
+GPTQ = dict(kind="gptq", bits=4, symmetric=True, scale_type=torch.float16, config=dict(
+    quant_method="gptq", bits=4, group_size=32, desc_act=False, sym=True, checkpoint_format="gptq"))
+GPTQ_8_BITS = dict(kind="gptq", bits=8, symmetric=True, scale_type=torch.float16, config=dict(
+    quant_method="gptq", bits=8, group_size=32, desc_act=False, sym=True, checkpoint_format="gptq"))
+GPTQ_ORDER = dict(kind="gptq", bits=4, symmetric=False, order=True, scale_type=torch.float16, config=dict(
+    quant_method="gptq", bits=4, group_size=32, desc_act=True, sym=False, checkpoint_format="gptq_v2"))
+PACK_QUANTIZED = dict(kind="compressed", bits=4, symmetric=False, scale_type=torch.bfloat16, config=dict(
+    quant_method="compressed-tensors", format="pack-quantized", ignore=["lm_head"],
+    config_groups=dict(group_0=dict(
+        targets=["Linear"], input_activations=None,
+        weights=dict(num_bits=4, type="int", strategy="group", group_size=32, symmetric=False, dynamic=False)))))
+
 
 def rope(**scaling):
     return {"rope_scaling": scaling}
@@ -239,6 +254,15 @@ CASES = {
     "llama_fp8_groups": dict(
         type="llama", config=base_config(hidden_size=128, intermediate_size=256), fp8=FP8_GROUPS,
         ablations=[]),
+    "llama_awq": dict(type="llama", config=base_config(), integers=AWQ, ablations=[]),
+    "llama_gptq": dict(type="llama", config=base_config(), integers=GPTQ, ablations=[]),
+    "llama_gptq_order": dict(type="llama", config=base_config(), integers=GPTQ_ORDER, ablations=[]),
+    "mixtral_gptq": dict(
+        type="mixtral", config=base_config(num_local_experts=5, num_experts_per_tok=2,
+                                           intermediate_size=32), integers=GPTQ_8_BITS, ablations=[]),
+    "phi3_packed": dict(
+        type="phi3", config=base_config(pad_token_id=0, bos_token_id=1, eos_token_id=2),
+        integers=PACK_QUANTIZED, ablations=[]),
 }
 
 
