@@ -412,7 +412,7 @@ Tensor WeightScope::integer_matrix(std::string_view leaf, const io::TensorEntry&
   const io::TensorEntry share = unpacked(entry, rows.first, rows.count, activations());
   if (entry.file) entry.file->dont_need(entry.data);
   const Tensor plain = place(share, share.data, share.shape, device());
-  return pack(quantizes(leaf, plain, share.shape[1]) ? quantized(plain) : plain, {});
+  return pack(quantizes(leaf, plain.dtype(), share.shape[1]) ? quantized(plain) : plain, {});
 }
 
 Tensor WeightScope::experts(std::string_view leaf, const Shape& shape) const {
