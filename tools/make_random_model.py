@@ -2,10 +2,12 @@
 """Writes a Hugging Face folder of a real model's shape, or a tiny one, with random weights.
 
     tools/make_random_model.py llama-3-8b DIR [--dtype bfloat16] [--layers N] [--fp8 block|row|tensor]
+        [--int4 awq|gptq|compressed]
 
 Needs PyTorch and safetensors; uses a GPU for the random numbers when there is one. The tokenizer knows single bytes
 only. Weights are normal with a deviation of 0.02, so that activations stay in range. --fp8 stores layers' matrices as
-e4m3 codes with a scale for each block of 128 x 128, row or matrix, as published checkpoints do.
+e4m3 codes with a scale for each block of 128 x 128, row or matrix, --int4 as integers with a scale for each 128 inputs,
+as published checkpoints do.
 """
 import argparse
 import json
@@ -19,6 +21,8 @@ SHAPES = {
                        num_key_value_heads=8, vocab_size=128256, rope_theta=500000.0, max_position_embeddings=8192),
     "smollm2-135m": dict(hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
                          num_key_value_heads=3, vocab_size=49152, rope_theta=100000.0, max_position_embeddings=8192),
+    "llama-3.2-1b": dict(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
+                         num_key_value_heads=8, vocab_size=128256, rope_theta=500000.0, max_position_embeddings=8192),
     "tiny": dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
                  num_key_value_heads=2, vocab_size=258, rope_theta=10000.0, max_position_embeddings=128),  # emulators
 }
@@ -81,6 +85,37 @@ def fp8(form, name, matrix):
             f"{name}_{suffix}": scales[0, 0].clone() if form == "tensor" else scales}
 
 
+INT4_CONFIGS = {
+    "awq": {"quant_method": "awq", "version": "gemm", "bits": 4, "group_size": 128, "zero_point": True},
+    "gptq": {"quant_method": "gptq", "checkpoint_format": "gptq", "bits": 4, "group_size": 128, "sym": True,
+             "desc_act": False},
+    "compressed": {"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head"],
+                   "config_groups": {"group_0": {"targets": ["Linear"],
+                                                 "weights": {"num_bits": 4, "type": "int", "symmetric": True,
+                                                             "strategy": "group", "group_size": 128}}}},
+}
+
+
+def int4(form, name, size):
+    """Random codes of a matrix, by the names of the form's published checkpoints."""
+    (rows, columns), groups = size, -(-size[1] // 128)
+
+    def words(*shape):
+        return torch.randint(-2 ** 31, 2 ** 31, shape, dtype=torch.int32)
+
+    layer = name.removesuffix(".weight")
+    scale = (0.01 + 0.002 * torch.rand(rows, groups)).half() / 2  # codes deviate by 4.6
+    if form == "compressed":
+        return {f"{layer}.weight_packed": words(rows, columns // 8), f"{layer}.weight_scale": scale,
+                f"{layer}.weight_shape": torch.tensor(size)}
+    out = {f"{layer}.scales": scale.T.contiguous()}
+    if form == "awq":
+        return {f"{layer}.qweight": words(columns, rows // 8), f"{layer}.qzeros": words(groups, rows // 8), **out}
+    middle = torch.full((groups, rows // 8), 0x77777777, dtype=torch.int32)  # stored zeros are one less
+    return {f"{layer}.qweight": words(columns // 8, rows), f"{layer}.qzeros": middle, **out,
+            f"{layer}.g_idx": (torch.arange(columns) // 128).int()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("shape", choices=sorted(SHAPES))
@@ -88,6 +123,7 @@ def main():
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--layers", type=int, help="fewer layers than the real model has")
     parser.add_argument("--fp8", choices=sorted(FP8_CONFIGS), help="e4m3 codes with a scale for each of these")
+    parser.add_argument("--int4", choices=sorted(INT4_CONFIGS), help="integers of 4 bits as these tools store them")
     options = parser.parse_args()
     shape = dict(SHAPES[options.shape])
     if options.layers:
@@ -105,8 +141,12 @@ def main():
     def tensors(part):
         out = {}
         for name, size in part.items():
+            coded = len(size) == 2 and name.startswith("model.layers.")
+            if coded and options.int4:
+                out.update(int4(options.int4, name, size))
+                continue
             made = weight(size)
-            coded = options.fp8 and len(size) == 2 and name.startswith("model.layers.")
+            coded = coded and options.fp8
             out.update(fp8(options.fp8, name, made) if coded else {name: made})
         return out
 
@@ -127,6 +167,8 @@ def main():
               "bos_token_id": 256, "eos_token_id": 256, **shape}
     if options.fp8:
         config["quantization_config"] = FP8_CONFIGS[options.fp8]
+    if options.int4:
+        config["quantization_config"] = INT4_CONFIGS[options.int4]
     (options.folder / "config.json").write_text(json.dumps(config))
     write_tokenizer(options.folder)
 

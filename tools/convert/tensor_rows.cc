@@ -96,8 +96,12 @@ class RowConverter {
 
   // The new file's `row` into `out`; `values` is room for it as f32.
   void convert(int64_t row, std::vector<float>& values, std::byte* out) const {
-    values.resize(static_cast<size_t>(columns_));
     const int64_t from = stored_row(row);
+    if (tensor_.dtype == to_ && is_quantized(to_) && !edit_.changes_values()) {
+      std::memcpy(out, tensor_.data.data() + from * row_in_, static_cast<size_t>(row_in_));
+      return;
+    }
+    values.resize(static_cast<size_t>(columns_));
     row_to_float(tensor_.dtype, tensor_.data.data() + from * row_in_, values.data(), columns_);
     if (io::is_fp8(tensor_)) io::scale_row(tensor_, from, values);
     if (edit_.changes_values()) {

@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "rbee/core/error.h"
+#include "rbee/io/checkpoint.h"
+#include "tests/checkpoints/integer_folder.h"
+#include "tests/units/quantize/scratch.h"
 #include "tools/convert/tensor_rows.h"
 
 namespace rbee::tools {
@@ -158,6 +161,35 @@ TEST(RowsTest, ValuesThatDoNotFit) {
   std::vector<float> largest(32, 65504);
   EXPECT_NO_THROW(convert(entry(largest, {1, 32}), DType::f16, 1));
   EXPECT_NO_THROW(convert(entry(largest, {1, 32}), DType::q4_0, 1));
+}
+
+class IntegerRowsTest : public Scratch {};
+
+// Packed integers become blocks with the same numbers, also where rows change places, and floats.
+TEST_F(IntegerRowsTest, KeepTheirNumbers) {
+  const test::PlainIntegers matrix{.rows = 32, .in = 64, .symmetric = true};
+  write_raw_folder(scratch(), integer_config(test::IntegerForm::gptq, matrix),
+                   integer_tensors(test::IntegerForm::gptq, matrix, "a"));
+  const io::Checkpoint checkpoint = io::Checkpoint::open(scratch());
+  for (const int64_t heads : {0, 2}) {
+    for (const DType to : {DType::q4_0, DType::f32}) {
+      SourceTensor source;
+      source.stored = checkpoint.require("a.weight");
+      source.edit.pair_heads = heads;
+      const std::vector<std::byte> bytes = convert(source, to, 2);
+      ASSERT_EQ(static_cast<int64_t>(bytes.size()), matrix.rows * row_bytes(to, matrix.in));
+      std::vector<float> values(static_cast<size_t>(matrix.rows * matrix.in));
+      row_to_float(to, bytes.data(), values.data(), matrix.rows * matrix.in);
+      for (int64_t row = 0; row < matrix.rows; ++row) {
+        // Of 16 rows of a head the first half takes the even places.
+        const int64_t from = heads == 0 ? row : row / 16 * 16 + row % 2 * 8 + row % 16 / 2;
+        for (int64_t i = 0; i < matrix.in; ++i) {
+          ASSERT_EQ(values[static_cast<size_t>(row * matrix.in + i)], matrix.value(from, i))
+              << heads << " heads, " << row << ", " << i;
+        }
+      }
+    }
+  }
 }
 
 TEST(RowsTest, Sources) {
