@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seeds of tests/fuzz/gguf, safetensors, scaled_file, tiny_file and lora: small files,
+"""Writes the seeds of tests/fuzz/gguf, safetensors, scaled_file, integer_folder, tiny_file and lora: small files,
 valid and broken.
 
 The valid ones come from the formats' own packages (gguf 0.19, safetensors 0.8, numpy), so that they
@@ -140,6 +140,43 @@ def scaled_seeds():
     write("scaled_file", "scale.gguf", gguf_bytes(with_scale))
 
 
+def integer_seeds():
+    def config(**fields):
+        return json.dumps({"quantization_config": fields}, separators=(",", ":")).encode()
+
+    def gptq(bits, **fields):
+        return config(quant_method="gptq", bits=bits, group_size=32, **fields)
+
+    def columns(bits, inputs, rows):
+        groups, words = -(-inputs // 32), rows * bits // 32
+        return {"a.g_idx": ("I32", [inputs], 4 * inputs),
+                "a.qweight": ("I32", [inputs * bits // 32, rows], inputs * bits // 8 * rows),
+                "a.qzeros": ("I32", [groups, words], 4 * groups * words),
+                "a.scales": ("F16", [groups, rows], 2 * groups * rows)}
+
+    weights = {"num_bits": 4, "type": "int", "strategy": "channel", "symmetric": False}
+    cases = {
+        "gptq_4": (gptq(4), columns(4, 32, 8), bytes(4 * 32 + 128) + b"\x77" * 4),
+        "gptq_3_order": (gptq(3, desc_act=True, checkpoint_format="gptq_v2"), columns(3, 64, 32),
+                         struct.pack("<64i", *[i % 2 for i in range(64)])),
+        "gptq_8": (gptq(8), columns(8, 32, 4), bytes(4 * 32 + 128) + b"\x7f" * 4),
+        "gptq_bad_group": (gptq(4), columns(4, 32, 8), struct.pack("<32i", *range(32))),
+        "awq": (config(quant_method="awq", bits=4, group_size=32, version="gemm"),
+                {"a.qweight": ("I32", [32, 1], 128), "a.qzeros": ("I32", [1, 1], 4),
+                 "a.scales": ("F16", [1, 8], 16)}, b""),
+        "packed": (config(quant_method="compressed-tensors", format="pack-quantized",
+                          config_groups={"group_0": {"weights": weights}}),
+                   {"a.weight_shape": ("I64", [2], 16), "a.weight_packed": ("I32", [3, 2], 24),
+                    "a.weight_scale": ("BF16", [3, 1], 6),
+                    "a.weight_zero_point": ("I32", [1, 1], 4)}, struct.pack("<2q", 3, 11)),
+        "no_scales": (gptq(4), {"a.qweight": ("I32", [4, 8], 128)}, b""),
+    }
+    for name, (text, tensors, start) in cases.items():
+        header, size = header_of(tensors)
+        data = start + b"\x2e" * (size - len(start))
+        write("integer_folder", name, text + b"\0" + header + b"\0" + data)
+
+
 def tiny_layers(first, resizing, last, blocks, prefix, shift=0, width=2, channels=1):
     """The tensors of one half whose layers `resizing` have no bias."""
     out = {}
@@ -223,5 +260,6 @@ if __name__ == "__main__":
     gguf_seeds()
     safetensors_seeds()
     scaled_seeds()
+    integer_seeds()
     tiny_seeds()
     lora_seeds()
