@@ -294,6 +294,33 @@ DType type_of(const IntegerMatrix& matrix) {
   return scales.normal && scales.highest * code <= kHighest ? DType::f16 : DType::bf16;
 }
 
+// The name without the expert's number; empty where there is none.
+std::string stack_of(std::string_view name) {
+  constexpr std::string_view kExperts = ".experts.";
+  const size_t at = name.find(kExperts);
+  if (at == name.npos) return {};
+  const size_t number = at + kExperts.size(), end = name.find('.', number);
+  return end == name.npos ? std::string() : cat(name.substr(0, number), name.substr(end));
+}
+
+// Experts lie in one tensor, so that all of a stack take the type that the most demanding needs:
+// each of these holds what those before it do.
+void make_stacks_even(std::span<TensorEntry> matrices) {
+  constexpr DType kWider[] = {DType::q4_0, DType::q8_0, DType::q4_1, DType::f16, DType::bf16};
+  const auto rank = [&](DType dtype) { return std::ranges::find(kWider, dtype); };
+  std::unordered_map<std::string, DType> types;
+  for (const TensorEntry& matrix : matrices) {
+    const std::string stack = stack_of(matrix.name);
+    if (stack.empty()) continue;
+    DType& type = types.emplace(stack, matrix.dtype).first->second;
+    if (rank(matrix.dtype) > rank(type)) type = matrix.dtype;
+  }
+  for (TensorEntry& matrix : matrices) {
+    const auto found = types.find(stack_of(matrix.name));
+    if (found != types.end()) matrix.dtype = found->second;
+  }
+}
+
 TensorEntry read_matrix(Tensors& tensors, const TensorEntry& words, const Scheme& scheme) {
   const Names& names = scheme.names();
   const std::string layer = words.name.substr(0, words.name.size() - names.words.size());
@@ -337,6 +364,7 @@ std::vector<TensorEntry> with_integer_weights(std::vector<TensorEntry> tensors,
     if (!entry.name.ends_with(scheme->names().words)) continue;
     matrices.push_back(read_matrix(stored, entry, *scheme));
   }
+  make_stacks_even(matrices);
   std::vector<TensorEntry> out = stored.others();
   std::ranges::move(matrices, std::back_inserter(out));
   return out;

@@ -139,6 +139,29 @@ TEST_F(IntegerFolderTest, ScalesAndTheRangeOfF16) {
   expect_type(0x1p12f, DType::bf16, true, DType::bf16);
 }
 
+// Experts of a layer are one tensor in memory.
+TEST_F(IntegerFolderTest, ExpertsTakeOneType) {
+  const PlainIntegers usual{.rows = 16, .in = 64, .symmetric = true, .scale_type = DType::bf16};
+  PlainIntegers small = usual;
+  small.scale_unit = 0x1p-30f;
+  std::vector<RawTensor> tensors;
+  const auto add = [&](const PlainIntegers& matrix, const char* name) {
+    for (RawTensor& tensor : integer_tensors(IntegerForm::compressed, matrix, name)) {
+      tensors.push_back(std::move(tensor));
+    }
+  };
+  add(usual, "l.0.experts.0.up");
+  add(small, "l.0.experts.1.up");
+  add(usual, "l.0.experts.0.down");
+  add(usual, "l.1.experts.0.up");
+  write_raw_folder(folder(), integer_config(IntegerForm::compressed, usual), tensors);
+  const Checkpoint checkpoint = Checkpoint::open(folder());
+  EXPECT_EQ(checkpoint.require("l.0.experts.0.up.weight").dtype, DType::bf16);
+  EXPECT_EQ(checkpoint.require("l.0.experts.1.up.weight").dtype, DType::bf16);
+  EXPECT_EQ(checkpoint.require("l.0.experts.0.down.weight").dtype, DType::q4_0);
+  EXPECT_EQ(checkpoint.require("l.1.experts.0.up.weight").dtype, DType::q4_0);
+}
+
 TEST_F(IntegerFolderTest, MissingTensors) {
   const PlainIntegers matrix{.rows = 16, .in = 64, .order = true};
   for (const size_t left_out : {1, 2, 3}) {

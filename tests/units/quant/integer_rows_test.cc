@@ -69,6 +69,14 @@ TEST_F(IntegerRowsTest, SymmetricOnesAreExact) {
   decode(DType::q8_0, rows(8, true), same);
 }
 
+// The middle times a scale is a scale with another exponent.
+TEST_F(IntegerRowsTest, MiddlesAreExactAsOffsetsToo) {
+  for (const int bits : {2, 3, 4}) {
+    decode(DType::q4_1, rows(bits, true),
+           [](float decoded, float exact, float) { EXPECT_EQ(decoded, exact); });
+  }
+}
+
 // What zeros take away is rounded to f16, whose numbers are 2^-10 of themselves apart.
 TEST_F(IntegerRowsTest, OffsetsAreRounded) {
   for (const int bits : {2, 3, 4}) {
