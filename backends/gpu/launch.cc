@@ -15,9 +15,11 @@ bool may_be_under_way(ReadsAhead what, const StreamRecord& stream) {
     case ReadsAhead::tables:
       return stream.tables_under_way;
     case ReadsAhead::constants:
+      return stream.packed_weights_under_way || stream.tables_under_way || stream.floats_under_way;
+    case ReadsAhead::anything:
       break;
   }
-  return stream.packed_weights_under_way || stream.tables_under_way || stream.floats_under_way;
+  return true;
 }
 
 bool may_overlap(const Launch& what, StreamRecord& stream) {

@@ -13,7 +13,7 @@ namespace rbee::gpu {
 // Constants are weights and the tables that say where the tokens of a step belong: no kernel that a
 // layer's results come from writes them. The tables are integers, and packed weights are written by
 // pack_weight only.
-enum class ReadsAhead : uint8_t { nothing, packed_weights, tables, constants };
+enum class ReadsAhead : uint8_t { nothing, packed_weights, tables, constants, anything };
 // What a kernel writes: results that nothing reads ahead (FusedLinearArgs), floats that may be a
 // weight of an operation that follows, anything, or packed weights.
 enum class Writes : uint8_t { results, floats, anything, packed_weights };

@@ -311,6 +311,7 @@ TEST(LaunchTest, ConstantsAreReadAheadWhenNothingMayBeWritingThem) {
   EXPECT_FALSE(overlaps(stream, packed_weights, kResults));
   EXPECT_TRUE(overlaps(stream, packed_weights, kPacked));
   EXPECT_FALSE(overlaps(stream, constants, kResults)) << "packed weights are constants";
+  EXPECT_FALSE(overlaps(stream, anything, kResults));
   device.destroy_stream(other);
 }
 

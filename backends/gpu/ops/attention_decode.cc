@@ -145,6 +145,9 @@ void launch_decode(const char* op, AttentionParams params, const DecodeKernel& k
   params.partial = scratch.as<float>();
   params.partial_stats = params.partial + parts * params.v_dim;
   params.arrivals = owner.streams().of(stream.handle).arrivals;
+  // Blocks of many sequences that start early are spread unevenly: those of the kernel in front are
+  // in their way.
+  const bool few = rows * head_blocks <= at_once / 4;
   launch(stream,
          {.op = op,
           .family = kernel.family,
@@ -153,7 +156,7 @@ void launch_decode(const char* op, AttentionParams params, const DecodeKernel& k
                    .y = static_cast<uint32_t>(head_blocks),
                    .z = static_cast<uint32_t>(params.splits)},
           .threads = static_cast<uint32_t>(kWaves * device.lane_count),
-          .reads_ahead = ReadsAhead::tables,
+          .reads_ahead = few ? ReadsAhead::tables : ReadsAhead::anything,
           .writes = Writes::results},
          params);
 }
