@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/error.h"
 #include "rbee/io/safetensors_writer.h"
+#include "rbee/quant/quant.h"
 #include "tests/models/model_runner.h"
 #include "tests/models/npy.h"
 #include "tests/units/quantize/scratch.h"
@@ -184,6 +186,30 @@ TEST_P(FamilyTest, BlockTypesLoad) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, FamilyTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// Folders of packed integers: f32 values of a GGUF file, and the codes themselves, whose rows
+// change places for rope.
+TEST_F(ConvertTest, PackedIntegersKeepTheLogits) {
+  for (const char* name : {"llama_awq", "llama_gptq", "llama_gptq_order", "phi3_packed"}) {
+    SCOPED_TRACE(name);
+    const auto golden = test::read_npy<float>(data_folder(name) / "logits.npy").values;
+    const auto model = load(convert(folder(name, name), "f32"), 24);
+    EXPECT_LE(test::max_difference(logits_of(*model, prompts_of(name)), golden), 0.02f);
+  }
+  const io::Checkpoint gguf =
+      io::Checkpoint::open(convert(folder("llama_gptq", "llama_gptq"), "q4_0"));
+  const io::Checkpoint hf = io::Checkpoint::open(data_folder("llama_gptq") / "hf");
+  const io::TensorEntry& blocks = gguf.require("blk.0.attn_k.weight");
+  ASSERT_EQ(blocks.dtype, DType::q4_0);
+  std::vector<float> values(static_cast<size_t>(numel(blocks.shape)));
+  quant::dequantize_row(blocks.dtype, blocks.data.data(), values.data(),
+                        static_cast<int64_t>(values.size()));
+  std::vector<float> wanted = io::read_floats(hf.require("model.layers.0.self_attn.k_proj.weight"));
+  EXPECT_NE(values, wanted);
+  std::ranges::sort(values);
+  std::ranges::sort(wanted);
+  EXPECT_EQ(values, wanted);
+}
 
 using enum Code;
 
