@@ -31,7 +31,7 @@ uint8_t code_at(const std::byte* words, int64_t stride, int64_t index, int bits)
   const auto shift = static_cast<int>(bit % 32);
   uint64_t both = word_at(words, word * stride);
   if (shift + bits > 32) both |= uint64_t{word_at(words, (word + 1) * stride)} << 32;
-  return static_cast<uint8_t>((both >> shift) & ((1U << bits) - 1));
+  return static_cast<uint8_t>((both >> shift) & ((uint64_t{1} << bits) - 1));
 }
 
 // Eight nibbles as eight bytes, the lowest first.

@@ -29,7 +29,7 @@ struct IntegerMatrix {
   int64_t group_size = 0;         // inputs, where `group_of` is empty; the last group may be cut
   std::vector<int32_t> group_of;  // the group of each input
 
-  int middle() const { return 1 << (bits - 1); }
+  int middle() const { return static_cast<int>(int64_t{1} << (bits - 1)); }
   int64_t group_at(int64_t input) const {
     return group_of.empty() ? input / group_size : group_of[static_cast<size_t>(input)];
   }

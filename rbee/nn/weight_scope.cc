@@ -283,7 +283,7 @@ bool WeightScope::patched(std::string_view leaf) const {
 
 Tensor WeightScope::stored(std::string_view leaf, const Shape& shape) const {
   const io::TensorEntry entry = readable(take(leaf, shape));
-  const Tensor x = place(entry, entry.data, shape, device());
+  Tensor x = place(entry, entry.data, shape, device());
   if (!patched(leaf)) return x;
   std::vector<float> values = cast(x, DType::f32).to_host<float>();
   books_->options.patch->apply(name(leaf), shape, values);
