@@ -1,16 +1,12 @@
 #include "rbee/nn/unpack_integers.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "rbee/core/error.h"
 #include "rbee/core/half.h"
 #include "rbee/io/integer_matrix.h"
+#include "rbee/nn/row_threads.h"
 #include "rbee/quant/integer_rows.h"
 
 namespace rbee::nn {
@@ -56,34 +52,6 @@ class Unpacker {
   std::vector<int32_t> group_of_block_;  // none: rows become floats
 };
 
-// work(first, count) for parts of `total` rows; the first error of any thread is thrown at the end.
-template <typename Work>
-void for_rows(int64_t total, const Work& work) {
-  std::atomic<int64_t> next = 0;
-  std::exception_ptr error;
-  std::mutex mutex;
-  const auto loop = [&] {
-    try {
-      io::IntegerRows rows;
-      for (int64_t first = next.fetch_add(kRowsAtOnce); first < total;
-           first = next.fetch_add(kRowsAtOnce)) {
-        work(first, std::min(kRowsAtOnce, total - first), rows);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-    }
-  };
-  const int64_t parts = (total + kRowsAtOnce - 1) / kRowsAtOnce;
-  const int64_t threads = std::min<int64_t>(parts, std::thread::hardware_concurrency());
-  {
-    std::vector<std::jthread> others;
-    for (int64_t i = 1; i < threads; ++i) others.emplace_back(loop);
-    loop();
-  }
-  if (error) std::rethrow_exception(error);
-}
-
 }  // namespace
 
 io::TensorEntry unpacked(const io::TensorEntry& entry, int64_t first, int64_t count,
@@ -95,9 +63,10 @@ io::TensorEntry unpacked(const io::TensorEntry& entry, int64_t first, int64_t co
   const Unpacker unpacker(matrix, dtype);
   const int64_t row_size = row_bytes(dtype, matrix.in);
   const auto out = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(count * row_size));
-  for_rows(count, [&](int64_t at, int64_t rows, io::IntegerRows& room) {
-    unpacker.run(first + at, rows, room, out->data() + at * row_size);
-  });
+  for_rows<io::IntegerRows>(count, kRowsAtOnce,
+                            [&](int64_t at, int64_t rows, io::IntegerRows& room) {
+                              unpacker.run(first + at, rows, room, out->data() + at * row_size);
+                            });
   return {.name = entry.name,
           .dtype = dtype,
           .shape = Shape{count, matrix.in},

@@ -184,6 +184,15 @@ void set_prompt_limit(Result& result, const engine::TextModel& model, const Limi
   result.limit_name = unit.name;
 }
 
+// Of a matrix as kernels read it: folders' packed integers and FP8 codes become blocks with scales.
+double bytes_in_memory(const io::TensorEntry& tensor) {
+  const int64_t in = tensor.shape.rank() > 0 ? tensor.shape[tensor.shape.rank() - 1] : 1;
+  const bool groups = tensor.scales.values != nullptr && in % info(DType::f8_g128).block_size == 0;
+  if (tensor.integers == nullptr && !groups) return static_cast<double>(tensor.data.size());
+  const int64_t row = row_bytes(groups ? DType::f8_g128 : tensor.dtype, in);
+  return static_cast<double>(numel(tensor.shape) / in * row);
+}
+
 // Bytes of weights that one generated token needs: all but the rows of the table that it skips.
 double bytes_per_token(const std::string& path, const models::ModelConfig& config) {
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
@@ -192,7 +201,7 @@ double bytes_per_token(const std::string& path, const models::ModelConfig& confi
     const bool table = tensor.shape == Shape{config.vocab_size, config.dim};
     const bool looked_up = table && (tensor.name.find("embd") != std::string::npos ||
                                      tensor.name.find("embed") != std::string::npos);
-    if (!looked_up || config.tied_embeddings) bytes += static_cast<double>(tensor.data.size());
+    if (!looked_up || config.tied_embeddings) bytes += bytes_in_memory(tensor);
   }
   return bytes;
 }
