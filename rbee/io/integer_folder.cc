@@ -265,17 +265,22 @@ bool has_whole_blocks(const IntegerMatrix& matrix) {
 // What f16 makes of the scales.
 struct ScaleRange {
   float highest = 0;   // magnitude
-  bool close = true;   // each is within 2^-11 of itself
+  bool close = true;   // each is within 2^-11 of itself, or 2^-18 of the highest
   bool normal = true;  // each is zero or no subnormal number
 };
 
 ScaleRange range_of(const TensorEntry& scales) {
+  const std::vector<float> values = read_floats(scales);
   ScaleRange range;
-  for (const float scale : read_floats(scales)) {
+  for (const float scale : values) {
     check(std::isfinite(scale), scales.source(), "tensor ", scales.name, " holds ", scale);
+    range.highest = std::max(range.highest, std::fabs(scale));
+  }
+  for (const float scale : values) {
     const float size = std::fabs(scale);
-    range.highest = std::max(range.highest, size);
-    range.close = range.close && std::fabs(to_float(to_f16(size)) - size) <= size * 0x1p-11f;
+    const float error = std::fabs(to_float(to_f16(size)) - size);
+    // A group of next to nothing must not make the whole matrix wide.
+    range.close = range.close && error <= std::max(size * 0x1p-11f, range.highest * 0x1p-18f);
     range.normal = range.normal && (size == 0 || size >= 0x1p-14f);
   }
   return range;

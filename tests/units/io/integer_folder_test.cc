@@ -1,7 +1,9 @@
 // Folders whose matrices are packed integers: what each form says of an element, the type that an
 // entry is to become, and what is refused.
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "rbee/io/checkpoint.h"
@@ -137,6 +139,22 @@ TEST_F(IntegerFolderTest, ScalesAndTheRangeOfF16) {
   expect_type(0x1p9f, DType::bf16, true, DType::q4_0);
   expect_type(0x1p9f, DType::bf16, false, DType::bf16);  // zeros times scales are too large
   expect_type(0x1p12f, DType::bf16, true, DType::bf16);
+}
+
+// A scale that f16 cannot hold matters as much as it is large beside the others.
+TEST_F(IntegerFolderTest, GroupsOfNextToNothing) {
+  const PlainIntegers matrix{.rows = 16, .in = 64, .symmetric = true, .scale_type = DType::bf16};
+  const auto type_with = [&](float scale) {
+    std::vector<RawTensor> tensors = integer_tensors(IntegerForm::compressed, matrix, "a");
+    RawTensor& scales =
+        *std::ranges::find(tensors, std::string("a.weight_scale"), &RawTensor::name);
+    const uint16_t bits = to_bf16(scale).bits;
+    std::memcpy(scales.bytes.data() + 6, &bits, sizeof bits);
+    write_raw_folder(folder(), integer_config(IntegerForm::compressed, matrix), tensors);
+    return Checkpoint::open(folder()).require("a.weight").dtype;
+  };
+  EXPECT_EQ(type_with(1e-9f), DType::q4_0);
+  EXPECT_EQ(type_with(1e5f), DType::bf16);
 }
 
 // Experts of a layer are one tensor in memory.
