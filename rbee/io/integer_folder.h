@@ -27,7 +27,7 @@ bool has_integer_weights(std::string_view config_json, const std::string& source
 //  - q8_0, 8 bits whose zeros are the middle: exact as q4_0;
 //  - f16, or bf16 where f16's range does not do, for rows that are no whole blocks of 32 inputs
 //    with one scale (an order by activations), 8 bits with other zeros, and scales that f16 does
-//    not hold within 2^-11 of themselves;
+//    not hold within 2^-11 of themselves or 2^-18 of the largest;
 //  - of experts, whose names differ in a number after ".experts.", the widest that one needs.
 // Throws as above, not_found naming a tensor that is missing, and invalid_argument naming one
 // whose type, shape or values do not fit.
