@@ -11,30 +11,10 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/cpu_features.h"
 #include "rbee/ops/image.h"
-#include "tests/support/random_values.h"
+#include "tests/linear/rounded_inputs.h"
 
 namespace rbee::harness {
 namespace {
-
-Device& cpu_device() {
-  return cpu::cpu_backend().device(0);
-}
-
-Tensor random_tensor(const Shape& shape, DType dtype, uint64_t& state) {
-  Tensor x = empty(shape, dtype, cpu_device());
-  fill_random({static_cast<std::byte*>(x.view().data), static_cast<size_t>(x.bytes())}, dtype, {},
-              state);
-  return x;
-}
-
-std::vector<double> values_of(const Tensor& x) {
-  std::vector<double> out(static_cast<size_t>(x.numel()));
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] =
-        element(static_cast<const std::byte*>(x.view().data), x.dtype(), static_cast<int64_t>(i));
-  }
-  return out;
-}
 
 struct Problem {
   int64_t batch = 1, height = 6, width = 7, in = 64, out = 35, kernel = 3, stride = 1;
@@ -65,25 +45,6 @@ Operands make(const Problem& p) {
   if (p.bias) o.bias = random_tensor({p.out}, p.input, state);
   o.packed = pack_channels_last(o.weight);
   return o;
-}
-
-// Groups of 32 channels of a pixel, each rounded to multiples of its largest / 127.
-void round_to_int8(std::vector<double>& x) {
-  for (size_t group = 0; group < x.size(); group += 32) {
-    float most = 0;
-    for (size_t i = group; i < group + 32; ++i) {
-      most = std::max(most, std::fabs(static_cast<float>(x[i])));
-    }
-    const float scale = most / 127.0f;
-    for (size_t i = group; i < group + 32; ++i) {
-      const float q = std::nearbyint(static_cast<float>(x[i]) * (127.0f / most));
-      x[i] = most == 0 ? 0.0 : static_cast<double>(q) * static_cast<double>(scale);
-    }
-  }
-}
-
-void round_to_bf16(std::vector<double>& x) {
-  for (double& value : x) value = to_float(to_bf16(static_cast<float>(value)));
 }
 
 // y and, for each element, the sum of its terms' magnitudes: what errors are relative to.

@@ -13,7 +13,7 @@
 #include "backends/cpu/thread_pool.h"
 #include "backends/shared/quant_blocks.h"
 #include "rbee/ops/linear.h"
-#include "tests/support/random_values.h"
+#include "tests/linear/rounded_inputs.h"
 
 namespace rbee::harness {
 namespace {
@@ -22,45 +22,6 @@ constexpr DType kBlockTypes[] = {
     DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,   DType::q2_k,   DType::q3_k,
     DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
 constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
-
-Device& cpu_device() {
-  return cpu::cpu_backend().device(0);
-}
-
-Tensor random_tensor(const Shape& shape, DType dtype, uint64_t& state) {
-  Tensor x = empty(shape, dtype, cpu_device());
-  fill_random({static_cast<std::byte*>(x.view().data), static_cast<size_t>(x.bytes())}, dtype, {},
-              state);
-  return x;
-}
-
-std::vector<double> values_of(const Tensor& x) {
-  std::vector<double> out(static_cast<size_t>(x.numel()));
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] =
-        element(static_cast<const std::byte*>(x.view().data), x.dtype(), static_cast<int64_t>(i));
-  }
-  return out;
-}
-
-// What 8-bit kernels make of x: groups of 32, each rounded to multiples of its largest / 127.
-void round_inputs(std::vector<double>& x) {
-  for (size_t group = 0; group < x.size(); group += 32) {
-    float most = 0;
-    for (size_t i = group; i < group + 32; ++i) {
-      most = std::max(most, std::fabs(static_cast<float>(x[i])));
-    }
-    const float scale = most / 127.0f;
-    for (size_t i = group; i < group + 32; ++i) {
-      const float q = std::nearbyint(static_cast<float>(x[i]) * (127.0f / most));
-      x[i] = most == 0 ? 0.0 : static_cast<double>(q) * static_cast<double>(scale);
-    }
-  }
-}
-
-void round_to_bf16(std::vector<double>& x) {
-  for (double& value : x) value = to_float(to_bf16(static_cast<float>(value)));
-}
 
 // Block types that meet x in 8 bits.
 bool takes_8_bits(DType weight) {
@@ -170,7 +131,7 @@ struct Expected {
 Expected expected(const Problem& p, const Operands& o) {
   std::vector<double> x = values_of(o.x), weight = values_of(o.weight);
   Expected want;
-  if (takes_8_bits(p.weight)) round_inputs(x);
+  if (takes_8_bits(p.weight)) round_to_int8(x);
   want.plain = product(p, x, weight, o);
   x = values_of(o.x);
   round_to_bf16(x);
