@@ -6,22 +6,30 @@
 #endif
 
 #include <cstdlib>
+#include <string>
 
 #include "rbee/core/log.h"
 
 namespace rbee::cpu {
 namespace {
 
-constexpr Isa kIsas[] = {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512bf16, Isa::amx};
-
-Isa lowered_by_environment(Isa best) {
+Isa lowered_by_environment(IsaSet supported) {
+  const Isa best = supported.highest();
   // Read once, before any thread of this backend exists.
   const char* text = std::getenv("RBEE_CPU_ISA");  // NOLINT(concurrency-mt-unsafe)
   if (text == nullptr || *text == '\0') return best;
-  for (Isa isa : kIsas) {
-    if (name(isa) == text) return isa < best ? isa : best;
+  for (const Isa wanted : kIsas) {
+    if (name(wanted) != text) continue;
+    const Isa used = supported.highest(wanted);
+    if (used != wanted) {
+      log(LogLevel::warn,
+          "RBEE_CPU_ISA names a level that this processor lacks; a lower one is used",
+          {{"value", text}, {"used", std::string(name(used))}});
+    }
+    return used;
   }
-  log(LogLevel::warn, "RBEE_CPU_ISA is not portable, avx2, avx512, avx512bf16 or amx; ignored",
+  log(LogLevel::warn,
+      "RBEE_CPU_ISA is not portable, avx2, avxvnni, avx512, avx512bf16 or amx; ignored",
       {{"value", text}});
   return best;
 }
@@ -51,6 +59,8 @@ std::string_view name(Isa isa) {
       return "portable";
     case Isa::avx2:
       return "avx2";
+    case Isa::avxvnni:
+      return "avxvnni";
     case Isa::avx512:
       return "avx512";
     case Isa::avx512bf16:
@@ -61,36 +71,43 @@ std::string_view name(Isa isa) {
   return "unknown";
 }
 
-Isa detect_isa() {
+IsaSet supported_isas() {
+  IsaSet isas;
 #ifdef __x86_64__
   // These also ask the system, by XGETBV, whether it saves the wide registers.
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
       !__builtin_cpu_supports("f16c")) {
-    return Isa::portable;
+    return isas;
   }
+  isas.add(Isa::avx2);
+  if (__builtin_cpu_supports("avxvnni")) isas.add(Isa::avxvnni);
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq") ||
       !__builtin_cpu_supports("avx512vnni")) {
-    return Isa::avx2;
+    return isas;
   }
-  if (!__builtin_cpu_supports("avx512bf16")) return Isa::avx512;
-  return may_use_tiles() ? Isa::amx : Isa::avx512bf16;
-#else
-  return Isa::portable;
+  isas.add(Isa::avx512);
+  if (!__builtin_cpu_supports("avx512bf16")) return isas;
+  isas.add(Isa::avx512bf16);
+  if (may_use_tiles()) isas.add(Isa::amx);
 #endif
+  return isas;
 }
 
 Isa cpu_isa() {
-  static const Isa isa = lowered_by_environment(detect_isa());
+  static const Isa isa = lowered_by_environment(supported_isas());
   return isa;
 }
 
 const char* missing_isa(Isa isa) {
-  if (cpu_isa() >= isa) return nullptr;
+  static const IsaSet supported = supported_isas();
+  if (isa <= cpu_isa() && supported.has(isa)) return nullptr;
   switch (isa) {
     case Isa::avx2:
       return "needs AVX2, FMA and F16C";
+    case Isa::avxvnni:
+      return "needs AVX-VNNI";
     case Isa::avx512:
       return "needs AVX-512 with VNNI";
     case Isa::avx512bf16:

@@ -6,25 +6,51 @@
 
 namespace rbee::cpu {
 
-// Levels that kernels are written for; each includes the ones before it.
+// Levels that kernels are written for. Each includes the ones before it, but avxvnni: a processor
+// may have VNNI with AVX-512 alone (Ice Lake, Zen 4) or without it alone (Alder Lake).
 enum class Isa : uint8_t {
   portable,    // no more than the compiler's default
   avx2,        // AVX2, FMA, F16C
-  avx512,      // AVX-512 F, BW, VL, DQ and VNNI
+  avxvnni,     // and AVX-VNNI
+  avx512,      // avx2 and AVX-512 F, BW, VL, DQ and VNNI
   avx512bf16,  // and BF16 dot products
   amx,         // and VBMI, AMX tiles of int8 and bf16
 };
 
+inline constexpr Isa kIsas[] = {Isa::portable, Isa::avx2,       Isa::avxvnni,
+                                Isa::avx512,   Isa::avx512bf16, Isa::amx};
+
 std::string_view name(Isa isa);
 
-// The highest level that processor and system support, whatever the environment says.
-Isa detect_isa();
+// A set of levels; portable is always among them.
+class IsaSet {
+ public:
+  constexpr void add(Isa isa) { bits_ |= bit(isa); }
+  constexpr bool has(Isa isa) const { return (bits_ & bit(isa)) != 0; }
+  // The highest of them that is not above `limit`.
+  constexpr Isa highest(Isa limit = Isa::amx) const {
+    Isa best = Isa::portable;
+    for (const Isa isa : kIsas) {
+      if (isa <= limit && has(isa)) best = isa;
+    }
+    return best;
+  }
 
-// The level that kernels may use: detect_isa(), lowered by the environment variable RBEE_CPU_ISA
-// (portable, avx2, avx512, avx512bf16 or amx; other values are ignored with a warning).
+ private:
+  static constexpr unsigned bit(Isa isa) { return 1u << static_cast<unsigned>(isa); }
+  unsigned bits_ = bit(Isa::portable);
+};
+
+// The levels that processor and system support, whatever the environment says.
+IsaSet supported_isas();
+
+// The level that kernels may use: the highest supported one, lowered by the environment variable
+// RBEE_CPU_ISA (a level's name). A value that is no level is ignored with a warning; of a level
+// that is not supported the next lower one is taken, with a warning too.
 Isa cpu_isa();
 
-// For `refuse`: null when `isa` may be used, else the reason.
+// For `refuse`: null when `isa` may be used, which is supported and not above cpu_isa(), else the
+// reason.
 const char* missing_isa(Isa isa);
 
 }  // namespace rbee::cpu

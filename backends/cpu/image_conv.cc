@@ -298,6 +298,10 @@ const Impl<ImageConvArgs> avx2_image_conv{
     .name = "avx2",
     .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_avx2, Isa::avx2); },
     .run = [](const ImageConvArgs& args, Stream&) { run_conv(args, linear_avx2); }};
+const Impl<ImageConvArgs> avxvnni_image_conv{
+    .name = "avxvnni",
+    .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_avxvnni, Isa::avxvnni); },
+    .run = [](const ImageConvArgs& args, Stream&) { run_conv(args, linear_avxvnni); }};
 const Impl<ImageConvArgs> avx512_image_conv{
     .name = "avx512",
     .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_avx512, Isa::avx512); },

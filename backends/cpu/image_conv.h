@@ -9,6 +9,7 @@ namespace rbee::cpu {
 
 extern const Impl<ImageConvArgs> portable_image_conv;
 extern const Impl<ImageConvArgs> avx2_image_conv;
+extern const Impl<ImageConvArgs> avxvnni_image_conv;
 extern const Impl<ImageConvArgs> avx512_image_conv;
 extern const Impl<ImageConvArgs> avx512bf16_image_conv;
 // bf16 with bf16 only; faster than Winograd's form of it.

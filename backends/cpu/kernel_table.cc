@@ -50,7 +50,7 @@ Args args_of(const Impl<Args>&);
 
 // The instruction set that an implementation is named after; portable for other names.
 Isa isa_named(std::string_view implementation) {
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512bf16, Isa::amx}) {
+  for (const Isa isa : kIsas) {
     if (name(isa) == implementation) return isa;
   }
   return Isa::portable;
@@ -115,7 +115,7 @@ void add_convolutions(KernelTable& t) {
 void add_images(KernelTable& t) {
   t.image_conv =
       slot<RB_X86(amx_image_conv, avx512_winograd_conv, avx2_winograd_conv, avx512bf16_image_conv,
-                  avx512_image_conv, avx2_image_conv) portable_image_conv,
+                  avx512_image_conv, avxvnni_image_conv, avx2_image_conv) portable_image_conv,
            ref_image_conv>();
   t.image_group_norm =
       slot<RB_X86(avx512_image_group_norm, avx2_image_group_norm) ref_image_group_norm>();
@@ -131,7 +131,8 @@ void add_indexing(KernelTable& t) {
 
 void add_products(KernelTable& t) {
   t.matmul = slot<RB_X86(avx512_matmul, avx2_matmul) ref_matmul>();
-  t.linear = slot<RB_X86(amx_linear, avx512bf16_linear, avx512_linear, avx2_linear) portable_linear,
+  t.linear = slot<RB_X86(amx_linear, avx512bf16_linear, avx512_linear, avxvnni_linear, avx2_linear)
+                      portable_linear,
                   ref_linear>();
   t.fused_linear = slot<composed_fused_linear, ref_fused_linear>();
   t.pack_weight = slot<panels_pack_weight>();

@@ -145,14 +145,18 @@ Peak measure_peak(int threads, double seconds) {
   PeakLoop int8 = nullptr;
   PeakLoop bf16 = nullptr;
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+  const auto usable = [](Isa isa) { return missing_isa(isa) == nullptr; };
+  if (usable(Isa::avx2)) {
     f32 = peak_f32_avx2;
     int8 = peak_int8_avx2;
   }
-  if (__builtin_cpu_supports("avx512f")) f32 = peak_f32_avx512;
-  if (__builtin_cpu_supports("avx512vnni")) int8 = peak_int8_avx512;
-  if (__builtin_cpu_supports("avx512bf16")) bf16 = peak_bf16_avx512bf16;
-  if (detect_isa() >= Isa::amx) {
+  if (usable(Isa::avxvnni)) int8 = peak_int8_avxvnni;
+  if (usable(Isa::avx512)) {
+    f32 = peak_f32_avx512;
+    int8 = peak_int8_avx512;
+  }
+  if (usable(Isa::avx512bf16)) bf16 = peak_bf16_avx512bf16;
+  if (usable(Isa::amx)) {
     int8 = peak_int8_amx;
     bf16 = peak_bf16_amx;
   }

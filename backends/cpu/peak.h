@@ -1,5 +1,6 @@
 #pragma once
-// Physical limits of this machine, measured: what benchmarks print beside their figures.
+// Physical limits of this machine, measured: what benchmarks print beside their figures. Those of
+// arithmetic are of the instruction sets that kernels may use (cpu_features.h).
 
 #include <cstdint>
 
@@ -26,6 +27,7 @@ using PeakLoop = double (*)(int64_t rounds);
 double peak_f32_portable(int64_t rounds);
 double peak_f32_avx2(int64_t rounds);
 double peak_int8_avx2(int64_t rounds);
+double peak_int8_avxvnni(int64_t rounds);
 double peak_f32_avx512(int64_t rounds);
 double peak_int8_avx512(int64_t rounds);
 double peak_bf16_avx512bf16(int64_t rounds);

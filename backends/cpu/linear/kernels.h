@@ -110,6 +110,7 @@ struct LinearIsa {
 
 extern const LinearIsa linear_portable;
 extern const LinearIsa linear_avx2;
+extern const LinearIsa linear_avxvnni;
 extern const LinearIsa linear_avx512;
 extern const LinearIsa linear_avx512bf16;
 extern const LinearIsa linear_amx;

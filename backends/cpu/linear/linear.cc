@@ -382,6 +382,8 @@ const LinearIsa& best_isa() {
       return linear_avx512bf16;
     case Isa::avx512:
       return linear_avx512;
+    case Isa::avxvnni:
+      return linear_avxvnni;
     case Isa::avx2:
       return linear_avx2;
     case Isa::portable:
@@ -417,6 +419,10 @@ const Impl<LinearArgs> avx2_linear{
     .name = "avx2",
     .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx2); },
     .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_avx2); }};
+const Impl<LinearArgs> avxvnni_linear{
+    .name = "avxvnni",
+    .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avxvnni); },
+    .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_avxvnni); }};
 const Impl<LinearArgs> avx512_linear{
     .name = "avx512",
     .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx512); },

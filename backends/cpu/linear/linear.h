@@ -9,6 +9,7 @@ namespace rbee::cpu {
 
 extern const Impl<LinearArgs> portable_linear;
 extern const Impl<LinearArgs> avx2_linear;
+extern const Impl<LinearArgs> avxvnni_linear;
 extern const Impl<LinearArgs> avx512_linear;
 extern const Impl<LinearArgs> avx512bf16_linear;
 extern const Impl<LinearArgs> amx_linear;

@@ -131,7 +131,7 @@ void run_rows(const panel::PanelProduct& p) {
   }
 }
 
-// As quantize() of simd/linear/linear_avx2.cc.
+// As quantize() of simd/linear/quantize_avx2.h.
 void quantize(const float* x, int64_t in, const panel::QuantizedRow& out) {
   constexpr float kTiny = 0x1p-120f;
   for (int64_t group = 0; group < in / 32; ++group) {

@@ -3,7 +3,7 @@
 # copy for the whole program, which then dies on older processors. Usage: simd_symbols.sh LIBRARY
 set -euo pipefail
 nm -A -C --defined-only "$1" | awk '
-  match($0, /[A-Za-z0-9_]+_(avx2|avx512|avx512bf16|amx)\.cc\.o:/) {
+  match($0, /[A-Za-z0-9_]+_(avx2|avxvnni|avx512|avx512bf16|amx)\.cc\.o:/) {
     objects[substr($0, RSTART, RLENGTH)] = 1
     if ($2 ~ /^[wWuVv]$/) { print "weak: " $0; bad = 1 }
   }

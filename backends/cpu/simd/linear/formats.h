@@ -232,4 +232,18 @@ struct Unsigned : F {
   }
 };
 
+// Whether quants are stored plus 128: their offset is -128 times their scale.
+template <typename F>
+constexpr bool kShifted = F::kLargest == 255;
+
+// F, unsigned in any case: what vpdpbusd takes.
+template <typename F, bool kSigned = F::kSigned>
+struct AsUnsigned {
+  using Type = F;
+};
+template <typename F>
+struct AsUnsigned<F, true> {
+  using Type = Unsigned<F>;
+};
+
 }  // namespace

@@ -12,7 +12,7 @@ template <typename F>
 constexpr panel::PanelKernels tile_kernels() {
   return {.input = panel::InputForm::bf16,
           .row = nullptr,
-          .unpack = &unpack_bf16<typename Adapted<F>::Type>,
+          .unpack = &unpack_bf16<typename AsUnsigned<F>::Type>,
           .rows = &run_unpacked_rows,
           .pair = &run_unpacked_pair};
 }

@@ -1,4 +1,6 @@
+#include "backends/cpu/simd/linear/dots_avx2.h"
 #include "backends/cpu/simd/linear/kernels_avx2.h"
+// The tiles build on the products.
 #include "backends/cpu/simd/linear/tiles_avx2.h"
 
 namespace rbee::cpu {

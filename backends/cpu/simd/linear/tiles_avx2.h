@@ -1,71 +1,54 @@
 #pragma once
 // Products of many quantized rows with an unpacked panel: tiles of up to four rows of x by the
-// panel's 16 rows, eight 16-bit sums in registers.
+// panel's 16 rows, eight sums in registers. Include after dots_<isa>.h.
 
 #include "backends/cpu/simd/linear/int8_avx2.h"
 
 namespace {
 
-// The span's dot products of kRows rows, 32 bits, for signed quants.
-template <int kSteps, int kRows>
-[[gnu::always_inline]] inline void dot_signed(const uint8_t* w, const int8_t* x, int64_t stride,
-                                              __m256i (&sum)[kRows][kParts]) {
-#pragma GCC unroll 8
-  for (int s = 0; s < kSteps; ++s) {
-    const __m256i w0 = load_step(w + s * panel::kStepBytes, 0);
-    const __m256i w1 = load_step(w + s * panel::kStepBytes, 1);
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) {
-      const __m256i inputs = broadcast_inputs(x + r * stride + 4 * s);
-      const __m256i p0 = signed_products(w0, inputs);
-      sum[r][0] = s == 0 ? p0 : added32(sum[r][0], p0);
-      const __m256i p1 = signed_products(w1, inputs);
-      sum[r][1] = s == 0 ? p1 : added32(sum[r][1], p1);
-    }
-  }
-}
-
-// The same for quants that are not negative: kSteps steps summed in 16 bits, then widened.
-template <int kSteps, int kRows>
+// Dot products of kRows rows, 32 bits, over kSteps steps that are widened once.
+template <typename F, int kSteps, int kRows>
 [[gnu::always_inline]] inline void dot_chain(const uint8_t* w, const int8_t* x, int64_t stride,
                                              __m256i (&sum)[kRows][kParts]) {
 #pragma GCC unroll 8
   for (int s = 0; s < kSteps; ++s) {
-    const __m256i w0 = load_step(w + s * panel::kStepBytes, 0);
-    const __m256i w1 = load_step(w + s * panel::kStepBytes, 1);
+    __m256i weights[kParts];
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      weights[part] = load_step(w + s * panel::kStepBytes, part);
+    }
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const __m256i inputs = broadcast_inputs(x + r * stride + 4 * s);
-      const __m256i p0 = _mm256_maddubs_epi16(w0, inputs);
-      sum[r][0] = s == 0 ? p0 : added16(sum[r][0], p0);
-      const __m256i p1 = _mm256_maddubs_epi16(w1, inputs);
-      sum[r][1] = s == 0 ? p1 : added16(sum[r][1], p1);
+#pragma GCC unroll 2
+      for (int part = 0; part < kParts; ++part) {
+        sum[r][part] = s == 0 ? Dots<F>::first(weights[part], inputs)
+                              : Dots<F>::added(sum[r][part], weights[part], inputs);
+      }
     }
   }
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
-    sum[r][0] = widened(sum[r][0]);
-    sum[r][1] = widened(sum[r][1]);
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) sum[r][part] = Dots<F>::widened(sum[r][part]);
   }
 }
 
+// The same over a span.
 template <typename F, int kRows>
 [[gnu::always_inline]] inline void dot_tile(const uint8_t* w, const int8_t* x, int64_t stride,
                                             __m256i (&sum)[kRows][kParts]) {
-  constexpr int kSpanSteps = F::kSpan / 4;
-  if constexpr (F::kSigned) {
-    dot_signed<kSpanSteps>(w, x, stride, sum);
-  } else {
-    constexpr int kChain = chain_of(F::kLargest, kSpanSteps);
-    dot_chain<kChain>(w, x, stride, sum);
+  constexpr int kChain = Dots<F>::kSteps;
+  dot_chain<F, kChain>(w, x, stride, sum);
 #pragma GCC unroll 8
-    for (int link = kChain; link < kSpanSteps; link += kChain) {
-      __m256i more[kRows][kParts];
-      dot_chain<kChain>(w + link * panel::kStepBytes, x + 4 * link, stride, more);
+  for (int link = kChain; link < F::kSpan / 4; link += kChain) {
+    __m256i more[kRows][kParts];
+    dot_chain<F, kChain>(w + link * panel::kStepBytes, x + 4 * link, stride, more);
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) {
-        sum[r][0] = added32(sum[r][0], more[r][0]);
-        sum[r][1] = added32(sum[r][1], more[r][1]);
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int part = 0; part < kParts; ++part) {
+        sum[r][part] = added32(sum[r][part], more[r][part]);
       }
     }
   }
@@ -83,16 +66,15 @@ template <typename F, int kRows>
   dot_tile<F, kRows>(p.panel.q + span * F::kSpan * panel::kPanelRows, q, p.x.stride, sum);
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
-    const __m256 x_scale = _mm256_broadcast_ss(x_scales + r * scales);
-    const __m256 x_sum = _mm256_broadcast_ss(x_sums + r * sums_stride);
+    const InputScale x = input_scale<F>(x_scales + r * scales, x_sums + r * sums_stride);
 #pragma GCC unroll 2
     for (int part = 0; part < kParts; ++part) {
       Scale scale;
       scale.scale = load_floats(p.panel.scale + span * panel::kPanelRows, part);
-      if constexpr (!F::kSigned) {
+      if constexpr (!F::kSigned && !kShifted<F>) {
         scale.offset = load_floats(p.panel.offset + span * panel::kPanelRows, part);
       }
-      acc[r][part] = add_span<!F::kSigned>(acc[r][part], sum[r][part], scale, x_scale, x_sum);
+      acc[r][part] = add_span<F>(acc[r][part], sum[r][part], scale, x);
     }
   }
 }
@@ -130,10 +112,11 @@ void run_rows(const panel::PanelProduct& p) {
 
 template <typename F>
 constexpr panel::PanelKernels block_kernels() {
+  using Format = typename Adapted<F>::Type;
   return {.input = panel::InputForm::quantized,
-          .row = &run_row<F>,
-          .unpack = &unpack<F>,
-          .rows = &run_rows<F>};
+          .row = &run_row<Format>,
+          .unpack = &unpack<Format>,
+          .rows = &run_rows<Format>};
 }
 
 }  // namespace

@@ -17,10 +17,6 @@ namespace {
   return _mm512_set1_epi32(four);
 }
 
-// Signed quants stored plus 128: their offset is -128 times their scale.
-template <typename F>
-constexpr bool kShifted = F::kLargest == 255;
-
 // acc += (scale * dot + offset * sum of quants) * x's scale
 template <typename F>
 [[gnu::always_inline]] inline __m512 add_span(__m512 acc, __m512i dot, const Scale& scale,
@@ -186,18 +182,9 @@ void run_pair(const panel::PanelProduct& first, const panel::PanelProduct& secon
   run_all_rows<F, 2>({&first, &second});
 }
 
-template <typename F, bool kSigned = F::kSigned>
-struct Adapted {
-  using Type = F;
-};
-template <typename F>
-struct Adapted<F, true> {
-  using Type = Unsigned<F>;
-};
-
 template <typename F>
 constexpr panel::PanelKernels block_kernels() {
-  using Format = typename Adapted<F>::Type;
+  using Format = typename AsUnsigned<F>::Type;
   return {.input = panel::InputForm::quantized,
           .row = &run_row<Format>,
           .unpack = &unpack<Format>,

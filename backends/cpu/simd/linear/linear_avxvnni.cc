@@ -1,0 +1,32 @@
+// The list of AVX-VNNI's kernels: float weights and the conversion of x are as with AVX2.
+
+#include "backends/cpu/simd/linear/kernels_avx2.h"
+#include "backends/cpu/simd/linear/kernels_avxvnni.h"
+#include "backends/cpu/simd/linear/quantize_avx2.h"
+
+namespace rbee::cpu {
+
+constinit const LinearIsa linear_avxvnni{.row_unit = 12,
+                                         .quantize = &quantize,
+                                         .to_bf16 = nullptr,
+                                         .split = nullptr,
+                                         .f32 = &linear_f32_avx2,
+                                         .f16 = &linear_f16_avx2,
+                                         .bf16 = &linear_bf16_avx2,
+                                         .q4_0 = &linear_q4_0_avxvnni,
+                                         .q4_1 = &linear_q4_1_avxvnni,
+                                         .q5_0 = &linear_q5_0_avxvnni,
+                                         .q5_1 = &linear_q5_1_avxvnni,
+                                         .q8_0 = &linear_q8_0_avxvnni,
+                                         .q2_k = &linear_q2_k_avxvnni,
+                                         .q3_k = &linear_q3_k_avxvnni,
+                                         .q4_k = &linear_q4_k_avxvnni,
+                                         .q5_k = &linear_q5_k_avxvnni,
+                                         .q6_k = &linear_q6_k_avxvnni,
+                                         .q8_k = &linear_q8_k_avxvnni,
+                                         .iq4_nl = &linear_iq4_nl_avxvnni,
+                                         .iq4_xs = &linear_iq4_xs_avxvnni,
+                                         .mxfp4 = &linear_mxfp4_avxvnni,
+                                         .f8_g128 = &linear_f8_g128_avx2};
+
+}  // namespace rbee::cpu
