@@ -32,6 +32,7 @@
 #include "backends/cpu/ref/rope.h"
 #include "backends/cpu/ref/softmax.h"
 #include "backends/cpu/rope_append.h"
+#include "backends/cpu/select_columns.h"
 #include "backends/cpu/simd/simd.h"
 #include "backends/cpu/top_k.h"
 
@@ -124,7 +125,7 @@ void add_images(KernelTable& t) {
 void add_indexing(KernelTable& t) {
   t.gather = slot<ref_gather>();
   t.scatter = slot<ref_scatter>();
-  t.index_select = slot<ref_index_select>();
+  t.index_select = slot<columns_index_select, ref_index_select>();
   t.index_add = slot<ref_index_add>();
   t.embedding = slot<ref_embedding>();
 }

@@ -206,6 +206,8 @@ std::vector<IndexCase> slice_cases() {
       {.x = {3, 11, 6}, .ids = {5}, .axis = 1, .form = Form::gaps},
       {.x = {4, 7, 3}, .ids = {9}, .axis = 2, .form = Form::transposed},
       {.x = {4, 5}, .ids = {0}, .axis = 1},
+      {.x = {3, 40}, .ids = {4500}, .axis = 1},  // few long lines
+      {.x = {5, 40}, .ids = {33}, .axis = 1, .form = Form::gaps},
   };
 }
 
@@ -223,7 +225,11 @@ OpTable index_select_table() {
   OpTable out("index_select");
   const auto add = [&](const IndexCase& c) { add_read(out, &KernelTable::index_select, c); };
   for (const IndexCase& c : slice_cases()) for_each_type(c, add);
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    add({.x = {9, 96}, .ids = {70}, .axis = 1, .dtype = dtype, .id_dtype = DType::i32});
+  }
   add({.x = {kMany, 128}, .ids = {kMany}, .big = true});
+  add({.x = {512, kMany}, .ids = {kMany}, .axis = 1, .id_dtype = DType::i32, .big = true});
   return out;
 }
 
