@@ -2,7 +2,7 @@
 """Writes a Hugging Face folder of a real model's shape, or a tiny one, with random weights.
 
     tools/make_random_model.py llama-3-8b DIR [--dtype bfloat16] [--layers N] [--fp8 block|row|tensor]
-        [--int4 awq|gptq|compressed]
+        [--int4 awq|gptq|gptq_order|compressed]
 
 Needs PyTorch and safetensors; uses a GPU for the random numbers when there is one. The tokenizer knows single bytes
 only. Weights are normal with a deviation of 0.02, so that activations stay in range. --fp8 stores layers' matrices as
@@ -89,11 +89,21 @@ INT4_CONFIGS = {
     "awq": {"quant_method": "awq", "version": "gemm", "bits": 4, "group_size": 128, "zero_point": True},
     "gptq": {"quant_method": "gptq", "checkpoint_format": "gptq", "bits": 4, "group_size": 128, "sym": True,
              "desc_act": False},
+    "gptq_order": {"quant_method": "gptq", "checkpoint_format": "gptq", "bits": 4, "group_size": 128, "sym": True,
+                   "desc_act": True},
     "compressed": {"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head"],
                    "config_groups": {"group_0": {"targets": ["Linear"],
                                                  "weights": {"num_bits": 4, "type": "int", "symmetric": True,
                                                              "strategy": "group", "group_size": 128}}}},
 }
+
+
+def groups_of(form, columns):
+    """The group of each input; layers of one input have one order by its activations."""
+    order = torch.arange(columns)
+    if form == "gptq_order":
+        order = torch.randperm(columns, generator=torch.Generator().manual_seed(columns))
+    return (order // 128).int()
 
 
 def int4(form, name, size):
@@ -113,7 +123,7 @@ def int4(form, name, size):
         return {f"{layer}.qweight": words(columns, rows // 8), f"{layer}.qzeros": words(groups, rows // 8), **out}
     middle = torch.full((groups, rows // 8), 0x77777777, dtype=torch.int32)  # stored zeros are one less
     return {f"{layer}.qweight": words(columns // 8, rows), f"{layer}.qzeros": middle, **out,
-            f"{layer}.g_idx": (torch.arange(columns) // 128).int()}
+            f"{layer}.g_idx": groups_of(form, columns)}
 
 
 def main():

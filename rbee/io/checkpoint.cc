@@ -6,10 +6,14 @@
 #include <system_error>
 
 #include "rbee/core/error.h"
+#include "rbee/core/log.h"
 #include "rbee/io/fp8_folder.h"
 #include "rbee/io/gguf_reader.h"
 #include "rbee/io/hf_folder.h"
 #include "rbee/io/integer_folder.h"
+#include "rbee/io/json_config.h"
+#include "rbee/io/old_quantization.h"
+#include "rbee/io/original_shapes.h"
 #include "rbee/io/safetensors_reader.h"
 
 namespace rbee::io {
@@ -127,6 +131,7 @@ void Checkpoint::open_gguf(const fs::path& path) {
     add_tensors(std::move(more.tensors), *file);
   }
   const uint64_t total = metadata_.get_u64("split.tensors.count").value_or(tensors_.size());
+  restore_shapes(metadata_, tensors_, path.string());
   check(parts.size() == 1 || total == tensors_.size(), path.string(), "split.tensors.count is ",
         total, ", the parts have ", tensors_.size(), " tensors");
 }
@@ -139,10 +144,27 @@ void Checkpoint::open_safetensors(const std::vector<WeightFile>& files) {
     check_wanted(each, tensors);
     add_tensors(std::move(tensors), *file);
   }
-  config_json_ = text_file("config.json").value_or("");
+  read_config();
   const std::string source = (folder_ / "config.json").string();
   tensors_ = with_fp8_scales(std::move(tensors_), config_json_, source);
   tensors_ = with_integer_weights(std::move(tensors_), config_json_, source);
+}
+
+void Checkpoint::read_config() {
+  config_json_ = text_file("config.json").value_or("");
+  if (config_json_.empty()) return;
+  const std::string source = (folder_ / "config.json").string();
+  for (const std::string_view name : {kOldGptqFile, kOldAwqFile}) {
+    const std::optional<std::string> old = text_file(name);
+    if (!old) continue;
+    config_json_ = with_old_quantization(config_json_, *old, name, source);
+  }
+  const JsonConfig config(config_json_, source);
+  if (config.is_off("quantization_config")) return;
+  const JsonConfig quantization = config.section("quantization_config");
+  if (quantization.is_off("kv_cache_scheme")) return;
+  log(LogLevel::info, "the checkpoint's scales of keys and values are not read",
+      {{"field", quantization.describe("kv_cache_scheme")}});
 }
 
 void Checkpoint::add_tensors(std::vector<TensorEntry> tensors, const MappedFile& file) {

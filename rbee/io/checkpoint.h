@@ -51,7 +51,8 @@ class Checkpoint {
 
   // Empty for safetensors.
   const Metadata& metadata() const { return metadata_; }
-  // The text of config.json; empty for GGUF and where the file is missing.
+  // The text of config.json, with settings of quantisation that an old folder has in a file of
+  // their own; empty for GGUF and where the file is missing.
   const std::string& config_json() const { return config_json_; }
   // The text of a file beside the weights, e.g. "tokenizer.json", or in a folder there, e.g.
   // "1_Pooling/config.json"; nothing when there is none. Throws invalid_argument when `name` leads
@@ -69,6 +70,7 @@ class Checkpoint {
   Checkpoint() = default;
   void open_gguf(const std::filesystem::path& path);
   void open_safetensors(const std::vector<WeightFile>& files);
+  void read_config();
   void add_tensors(std::vector<TensorEntry> tensors, const MappedFile& file);
   void build_index();
 

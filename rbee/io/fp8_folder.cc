@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "rbee/core/error.h"
 #include "rbee/io/json_config.h"
@@ -12,8 +13,10 @@ namespace rbee::io {
 namespace {
 
 constexpr std::string_view kScales[] = {".weight_scale_inv", ".weight_scale"};
-constexpr std::string_view kUnread[] = {".input_scale", ".output_scale", ".q_scale", ".k_scale",
-                                        ".v_scale"};
+constexpr std::string_view kActivations[] = {
+    ".input_scale",      ".output_scale", ".q_scale",      ".k_scale",           ".v_scale",
+    ".input_zero_point", ".k_zero_point", ".v_zero_point", ".input_global_scale"};
+constexpr std::string_view kIntegers = ".weight_packed";  // beside scales of their own
 constexpr IntegerRange kBlock{1, int64_t{1} << 20};
 
 bool ends_with_any(std::string_view name, std::span<const std::string_view> endings) {
@@ -25,17 +28,6 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> endi
   fail(Code::unsupported, config.source(), config.describe(field), " is \"",
        config.text_or(field, ""), "\", wanted ", wanted,
        "; take the original weights or a GGUF file");
-}
-
-// The weights' part of "compressed-tensors", whose groups have to agree.
-JsonConfig weights_of_groups(const JsonConfig& quantization) {
-  const JsonConfig groups = quantization.section("config_groups");
-  const std::vector<std::string> names = groups.fields();
-  if (names.size() != 1) {
-    fail(Code::unsupported, groups.source(), names.size(),
-         " groups of weights quantised in different ways, wanted one");
-  }
-  return groups.section(names.front()).section("weights");
 }
 
 void check_weights(const JsonConfig& weights) {
@@ -51,6 +43,7 @@ void check_weights(const JsonConfig& weights) {
 struct Scheme {
   bool fp8 = false;
   int64_t rows = 0, columns = 0;  // of a block; 0: no blocks
+  bool operator==(const Scheme&) const = default;
 };
 
 Scheme read_blocks(const JsonConfig& config, std::string_view field) {
@@ -62,6 +55,28 @@ Scheme read_blocks(const JsonConfig& config, std::string_view field) {
   scheme.rows = sizes[0];
   scheme.columns = sizes[1];
   return scheme;
+}
+
+// "compressed-tensors", whose groups have to agree; mixed: others may be integers.
+Scheme read_groups(const JsonConfig& quantization, bool mixed) {
+  const JsonConfig groups = quantization.section("config_groups");
+  Scheme out;
+  for (const std::string& name : groups.fields()) {
+    const JsonConfig weights = groups.section(name).section("weights");
+    if (mixed && weights.text_or("type", "") == "int") continue;
+    check_weights(weights);
+    const Scheme scheme = read_blocks(weights, "block_structure");
+    if (out.fp8 && scheme != out) {
+      fail(Code::unsupported, groups.source(), groups.describe(name),
+           " has other blocks of scales than the groups before it");
+    }
+    out = scheme;
+  }
+  if (!out.fp8 && !mixed) {
+    fail(Code::unsupported, quantization.source(), quantization.describe("config_groups"),
+         " has no weights");
+  }
+  return out;
 }
 
 Scheme read_scheme(std::string_view config_json, const std::string& source) {
@@ -78,12 +93,12 @@ Scheme read_scheme(std::string_view config_json, const std::string& source) {
   if (method != "compressed-tensors") return {};
   const std::string format = quantization.text_or("format", "");
   if (format == "pack-quantized") return {};  // integers, see integer_folder.h
-  if (format != "float-quantized" && format != "naive-quantized") {
-    refuse(quantization, "format", "float-quantized, naive-quantized or pack-quantized");
+  const bool mixed = format == "mixed-precision";
+  if (!mixed && format != "float-quantized" && format != "naive-quantized") {
+    refuse(quantization, "format",
+           "float-quantized, naive-quantized, pack-quantized or mixed-precision");
   }
-  const JsonConfig weights = weights_of_groups(quantization);
-  check_weights(weights);
-  return read_blocks(weights, "block_structure");
+  return read_groups(quantization, mixed);
 }
 
 std::string weight_of(std::string_view scale) {
@@ -119,6 +134,10 @@ Fp8Scales scales_of(const TensorEntry& matrix, const TensorEntry& scale, const S
 
 }  // namespace
 
+bool is_activation_scale(std::string_view name) {
+  return ends_with_any(name, kActivations);
+}
+
 bool has_fp8_weights(std::string_view config_json, const std::string& source) {
   return read_scheme(config_json, source).fp8;
 }
@@ -127,12 +146,16 @@ std::vector<TensorEntry> with_fp8_scales(std::vector<TensorEntry> tensors,
                                          std::string_view config_json, const std::string& source) {
   const Scheme scheme = read_scheme(config_json, source);
   if (!scheme.fp8) return tensors;
+  std::unordered_set<std::string> integers;
+  for (const TensorEntry& entry : tensors) {
+    if (entry.name.ends_with(kIntegers)) integers.insert(weight_of(entry.name));
+  }
   std::unordered_map<std::string, TensorEntry> scales;
   std::vector<TensorEntry> out;
   for (TensorEntry& entry : tensors) {
-    if (ends_with_any(entry.name, kScales)) {
+    if (ends_with_any(entry.name, kScales) && !integers.contains(weight_of(entry.name))) {
       scales.emplace(weight_of(entry.name), std::move(entry));
-    } else if (!ends_with_any(entry.name, kUnread)) {
+    } else if (!is_activation_scale(entry.name)) {
       out.push_back(std::move(entry));
     }
   }

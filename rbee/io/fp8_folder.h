@@ -12,7 +12,8 @@ namespace rbee::io {
 
 // Whether config.json names a method of quantisation whose weights are floats of one byte: "fp8"
 // (transformers' FineGrainedFP8Config and the like), "modelopt" with quant_algo FP8, and
-// "compressed-tensors" with format "float-quantized" or "naive-quantized". Empty text: false.
+// "compressed-tensors" with format "float-quantized" or "naive-quantized", or "mixed-precision"
+// where one of its groups of weights is such. Empty text: false.
 // Throws invalid_argument naming `source`, the field and its value, and unsupported for another
 // form of one of these methods.
 bool has_fp8_weights(std::string_view config_json, const std::string& source);
@@ -24,5 +25,8 @@ bool has_fp8_weights(std::string_view config_json, const std::string& source);
 // matrix without a scale.
 std::vector<TensorEntry> with_fp8_scales(std::vector<TensorEntry> tensors,
                                          std::string_view config_json, const std::string& source);
+
+// Whether a tensor of a quantised folder says how activations or caches were rounded, by its name.
+bool is_activation_scale(std::string_view name);
 
 }  // namespace rbee::io

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 #include "rbee/core/error.h"
 #include "rbee/core/half.h"
+#include "rbee/io/fp8_folder.h"
 #include "rbee/io/integer_matrix.h"
 #include "rbee/io/json_config.h"
 
@@ -18,6 +21,7 @@ using Order = IntegerMatrix::Order;
 
 constexpr IntegerRange kBits{1, 64};
 constexpr IntegerRange kGroup{-1, int64_t{1} << 20};
+constexpr int kGptqBits[] = {2, 3, 4, 8};
 constexpr int64_t kBlock = 32;  // elements of q4_0, q4_1 and q8_0
 
 // The endings of a layer's tensors; the first is that of its codes.
@@ -28,13 +32,14 @@ constexpr Names kGptqNames{".qweight", ".scales", ".qzeros", ".g_idx", ""};
 constexpr Names kCompressedNames{".weight_packed", ".weight_scale", ".weight_zero_point",
                                  ".weight_g_idx", ".weight_shape"};
 
-// What config.json says of all matrices.
+// What config.json says of matrices.
 struct Scheme {
   Order order = Order::rows;
   int bits = 4;
   int64_t group = -1;   // inputs; -1: a whole row
   bool zeros = true;    // there have to be some
   bool listed = false;  // there has to be a list of groups
+  bool varies = false;  // bits and groups are what shapes say
   int zero_offset = 0;
   const Names& names() const { return order == Order::rows ? kCompressedNames : kGptqNames; }
 };
@@ -73,7 +78,6 @@ Scheme read_awq(const JsonConfig& config) {
 }
 
 Scheme read_gptq(const JsonConfig& config) {
-  constexpr int kRead[] = {2, 3, 4, 8};
   const std::string format = config.text_or("checkpoint_format", "gptq");
   if (format != "gptq" && format != "gptq_v2") {
     refuse(config, "checkpoint_format", cat("\"", format, "\""), "gptq or gptq_v2");
@@ -82,22 +86,19 @@ Scheme read_gptq(const JsonConfig& config) {
     refuse(config, "is_marlin_format", "true", "false");
   }
   check_text(config, "pack_dtype", "int32");
+  const bool varies = !config.is_off("dynamic");
   return {.order = Order::columns,
-          .bits = read_bits(config, "bits", kRead, "2, 3, 4 or 8"),
+          .bits = read_bits(config, "bits", kGptqBits, "2, 3, 4 or 8"),
           .group = read_group(config),
-          .listed = config.flag_or("desc_act", false),
+          .listed = varies || config.flag_or("desc_act", false),
+          .varies = varies,
           .zero_offset = format == "gptq" ? 1 : 0};
 }
 
-Scheme read_compressed(const JsonConfig& config) {
+Scheme read_compressed(const JsonConfig& group) {
   constexpr int kRead[] = {4, 8};
-  const JsonConfig groups = config.section("config_groups");
-  const std::vector<std::string> names = groups.fields();
-  if (names.size() != 1) {
-    fail(Code::unsupported, groups.source(), names.size(),
-         " groups of weights quantised in different ways, wanted one");
-  }
-  const JsonConfig weights = groups.section(names.front()).section("weights");
+  check_text(group, "format", "pack-quantized");
+  const JsonConfig weights = group.section("weights");
   check_text(weights, "type", "int");
   const std::string strategy = weights.text_or("strategy", "");
   if (strategy != "group" && strategy != "channel") {
@@ -109,18 +110,35 @@ Scheme read_compressed(const JsonConfig& config) {
           .zeros = !weights.flag_or("symmetric", true)};
 }
 
-std::optional<Scheme> read_scheme(std::string_view config_json, const std::string& source) {
-  if (config_json.empty()) return std::nullopt;
+// Mixed: groups of floats are others' matter.
+std::vector<Scheme> read_compressed_groups(const JsonConfig& config, bool mixed) {
+  const JsonConfig groups = config.section("config_groups");
+  std::vector<Scheme> schemes;
+  for (const std::string& name : groups.fields()) {
+    const JsonConfig group = groups.section(name);
+    if (mixed && group.section("weights").text_or("type", "") == "float") continue;
+    schemes.push_back(read_compressed(group));
+  }
+  if (schemes.empty() && !mixed) {
+    fail(Code::unsupported, config.source(), config.describe("config_groups"), " has no weights");
+  }
+  return schemes;
+}
+
+// None: the weights are no such integers.
+std::vector<Scheme> read_schemes(std::string_view config_json, const std::string& source) {
+  if (config_json.empty()) return {};
   const JsonConfig config(config_json, source);
-  if (config.is_off("quantization_config")) return std::nullopt;
+  if (config.is_off("quantization_config")) return {};
   const JsonConfig quantization = config.section("quantization_config");
   const std::string method = quantization.text_or("quant_method", "");
-  if (method == "awq") return read_awq(quantization);
-  if (method == "gptq") return read_gptq(quantization);
-  if (method == "compressed-tensors" && quantization.text_or("format", "") == "pack-quantized") {
-    return read_compressed(quantization);
-  }
-  return std::nullopt;
+  if (method == "awq") return {read_awq(quantization)};
+  if (method == "gptq") return {read_gptq(quantization)};
+  if (method != "compressed-tensors") return {};
+  const std::string format = quantization.text_or("format", "");
+  const bool mixed = format == "mixed-precision";
+  if (!mixed && format != "pack-quantized") return {};
+  return read_compressed_groups(quantization, mixed);
 }
 
 int64_t parts(int64_t size, int64_t each) {
@@ -142,6 +160,11 @@ class Tensors {
  public:
   explicit Tensors(std::vector<TensorEntry> tensors) : tensors_(std::move(tensors)) {
     for (size_t i = 0; i < tensors_.size(); ++i) index_.emplace(tensors_[i].name, i);
+  }
+
+  const TensorEntry* find(const std::string& name) const {
+    const auto found = index_.find(name);
+    return found == index_.end() ? nullptr : &tensors_[found->second];
   }
 
   std::optional<TensorEntry> take(const std::string& name) {
@@ -166,7 +189,7 @@ class Tensors {
     taken_.resize(tensors_.size());
     std::vector<TensorEntry> out;
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (!taken_[i]) out.push_back(tensors_[i]);
+      if (!taken_[i] && !is_activation_scale(tensors_[i].name)) out.push_back(tensors_[i]);
     }
     return out;
   }
@@ -254,12 +277,24 @@ void read_groups(const TensorEntry& list, IntegerMatrix& matrix) {
   if (!in_order) matrix.group_of = std::move(group_of);
 }
 
-bool has_whole_blocks(const IntegerMatrix& matrix) {
+// Whether rows whose inputs lie in this order are blocks of inputs of one group.
+bool has_whole_blocks(const IntegerMatrix& matrix, std::span<const int32_t> order) {
   if (matrix.in % kBlock != 0) return false;
-  for (int64_t input = 0; input < matrix.in; ++input) {
-    if (matrix.group_at(input) != matrix.group_at(input / kBlock * kBlock)) return false;
+  const auto group_at = [&](int64_t place) {
+    return matrix.group_at(order.empty() ? place : order[static_cast<size_t>(place)]);
+  };
+  for (int64_t place = 0; place < matrix.in; ++place) {
+    if (group_at(place) != group_at(place / kBlock * kBlock)) return false;
   }
   return true;
+}
+
+// All inputs, group by group, those of a group as they were.
+std::vector<int32_t> inputs_by_group(const IntegerMatrix& matrix) {
+  std::vector<int32_t> order(static_cast<size_t>(matrix.in));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int32_t input) { return matrix.group_at(input); });
+  return order;
 }
 
 // What f16 makes of the scales.
@@ -286,14 +321,29 @@ ScaleRange range_of(const TensorEntry& scales) {
   return range;
 }
 
-DType type_of(const IntegerMatrix& matrix) {
-  constexpr float kHighest = 65504;  // of f16
-  const ScaleRange scales = range_of(matrix.scales);
+constexpr float kHighest = 65504;  // of f16
+
+// What blocks of inputs of one group become, if a type holds them.
+std::optional<DType> block_type(const IntegerMatrix& matrix, const ScaleRange& scales) {
   const bool middle = matrix.zeros.data.empty(), small = matrix.bits <= 4;
-  if (scales.close && has_whole_blocks(matrix)) {
-    if (middle) return small ? DType::q4_0 : DType::q8_0;
-    const auto zero = static_cast<float>(2 * matrix.middle());
-    if (small && scales.highest * zero <= kHighest) return DType::q4_1;
+  if (!scales.close) return std::nullopt;
+  if (middle) return small ? DType::q4_0 : DType::q8_0;
+  const auto zero = static_cast<float>(2 * matrix.middle());
+  if (small && scales.highest * zero <= kHighest) return DType::q4_1;
+  return std::nullopt;
+}
+
+// What rows become as they lie; leaves in the matrix what they may become in another order.
+DType choose_type(IntegerMatrix& matrix) {
+  const ScaleRange scales = range_of(matrix.scales);
+  const std::optional<DType> blocks = block_type(matrix, scales);
+  if (blocks && has_whole_blocks(matrix, {})) return *blocks;
+  if (blocks && !matrix.group_of.empty()) {
+    std::vector<int32_t> order = inputs_by_group(matrix);
+    if (has_whole_blocks(matrix, order)) {
+      matrix.inputs_by_group = std::move(order);
+      matrix.grouped_type = *blocks;
+    }
   }
   const auto code = static_cast<float>(2 * matrix.middle());
   return scales.normal && scales.highest * code <= kHighest ? DType::f16 : DType::bf16;
@@ -326,9 +376,64 @@ void make_stacks_even(std::span<TensorEntry> matrices) {
   }
 }
 
+std::string layer_of(const TensorEntry& words, const Names& names) {
+  return words.name.substr(0, words.name.size() - names.words.size());
+}
+
+// Of GPTQ modules with settings of their own: the list of groups has the inputs.
+Scheme scheme_of_shapes(const Tensors& tensors, const TensorEntry& words, Scheme scheme) {
+  const std::string layer = layer_of(words, kGptqNames);
+  const TensorEntry* list = tensors.find(cat(layer, kGptqNames.groups));
+  const TensorEntry* scales = tensors.find(cat(layer, kGptqNames.scales));
+  if (list == nullptr || scales == nullptr) return scheme;  // read_matrix names it
+  const bool known = list->shape.rank() == 1 && list->shape[0] > 0 && scales->shape.rank() == 2 &&
+                     scales->shape[0] > 0 && words.shape.rank() == 2;
+  check(known, words.source(), "tensors ", words.name, " (", words.shape, "), ", list->name, " (",
+        list->shape, ") and ", scales->name, " (", scales->shape, ") are no matrix and its groups");
+  const int64_t in = list->shape[0];
+  const auto fits = [&](int bits) { return words.shape[0] * 32 == in * bits; };
+  const auto* const bits = std::ranges::find_if(kGptqBits, fits);
+  check(bits != std::end(kGptqBits), words.source(), "tensor ", words.name, " is (", words.shape,
+        "), which is not 2, 3, 4 or 8 bits for each of the ", in, " inputs of ", list->name);
+  scheme.bits = *bits;
+  scheme.group = parts(in, scales->shape[0]);
+  check(parts(in, scheme.group) == scales->shape[0], scales->source(), "tensor ", scales->name,
+        " has ", scales->shape[0], " groups for ", in, " inputs");
+  return scheme;
+}
+
+// The one of several that a matrix of compressed-tensors has the shapes of.
+Scheme fitting_scheme(const Tensors& tensors, const TensorEntry& words,
+                      std::span<const Scheme> schemes) {
+  const std::string layer = layer_of(words, kCompressedNames);
+  const TensorEntry* shape = tensors.find(cat(layer, kCompressedNames.shape));
+  const TensorEntry* scales = tensors.find(cat(layer, kCompressedNames.scales));
+  const bool zeros = tensors.find(cat(layer, kCompressedNames.zeros)) != nullptr;
+  if (shape == nullptr || scales == nullptr) return schemes.front();  // read_matrix names it
+  IntegerMatrix matrix;
+  matrix.words = words;
+  read_shape(*shape, matrix);
+  for (const Scheme& scheme : schemes) {
+    const int64_t groups = scheme.group < 0 ? 1 : parts(matrix.in, scheme.group);
+    const bool fits = words.shape == Shape{matrix.rows, parts(matrix.in * scheme.bits, 32)} &&
+                      scales->shape == Shape{matrix.rows, groups};
+    if (fits && scheme.zeros == zeros) return scheme;
+  }
+  fail(Code::invalid_argument, words.source(), "tensors ", words.name, " (", words.shape, ") and ",
+       scales->name, " (", scales->shape, ") fit none of the config's ", schemes.size(),
+       " groups of weights");
+}
+
+Scheme scheme_for(const Tensors& tensors, const TensorEntry& words,
+                  std::span<const Scheme> schemes) {
+  if (schemes.size() > 1) return fitting_scheme(tensors, words, schemes);
+  const Scheme& only = schemes.front();
+  return only.varies ? scheme_of_shapes(tensors, words, only) : only;
+}
+
 TensorEntry read_matrix(Tensors& tensors, const TensorEntry& words, const Scheme& scheme) {
   const Names& names = scheme.names();
-  const std::string layer = words.name.substr(0, words.name.size() - names.words.size());
+  const std::string layer = layer_of(words, names);
   auto matrix = std::make_shared<IntegerMatrix>();
   matrix->order = scheme.order;
   matrix->bits = scheme.bits;
@@ -344,7 +449,7 @@ TensorEntry read_matrix(Tensors& tensors, const TensorEntry& words, const Scheme
       scheme.listed ? tensors.require(groups, words) : tensors.take(groups);
   if (list) read_groups(*list, *matrix);
   return {.name = cat(layer, ".weight"),
-          .dtype = type_of(*matrix),
+          .dtype = choose_type(*matrix),
           .shape = Shape{matrix->rows, matrix->in},
           .data = matrix->words.data,
           .file = matrix->words.file,
@@ -355,19 +460,19 @@ TensorEntry read_matrix(Tensors& tensors, const TensorEntry& words, const Scheme
 }  // namespace
 
 bool has_integer_weights(std::string_view config_json, const std::string& source) {
-  return read_scheme(config_json, source).has_value();
+  return !read_schemes(config_json, source).empty();
 }
 
 std::vector<TensorEntry> with_integer_weights(std::vector<TensorEntry> tensors,
                                               std::string_view config_json,
                                               const std::string& source) {
-  const std::optional<Scheme> scheme = read_scheme(config_json, source);
-  if (!scheme) return tensors;
+  const std::vector<Scheme> schemes = read_schemes(config_json, source);
+  if (schemes.empty()) return tensors;
   Tensors stored(std::move(tensors));
   std::vector<TensorEntry> matrices;
   for (const TensorEntry& entry : stored.all()) {
-    if (!entry.name.ends_with(scheme->names().words)) continue;
-    matrices.push_back(read_matrix(stored, entry, *scheme));
+    if (!entry.name.ends_with(schemes.front().names().words)) continue;
+    matrices.push_back(read_matrix(stored, entry, scheme_for(stored, entry, schemes)));
   }
   make_stacks_even(matrices);
   std::vector<TensorEntry> out = stored.others();

@@ -28,6 +28,10 @@ struct IntegerMatrix {
   int zero_offset = 0;            // what is added to stored zeros
   int64_t group_size = 0;         // inputs, where `group_of` is empty; the last group may be cut
   std::vector<int32_t> group_of;  // the group of each input
+  // All inputs, group by group, where that makes rows whole blocks of `grouped_type` and the
+  // matrix's own order does not; empty: none.
+  std::vector<int32_t> inputs_by_group;
+  DType grouped_type = DType::f16;
 
   int middle() const { return static_cast<int>(int64_t{1} << (bits - 1)); }
   int64_t group_at(int64_t input) const {

@@ -27,8 +27,10 @@ struct IntegerMatrix;
 struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
-  Shape shape;                      // outermost first, e.g. (rows, columns)
-  std::span<const std::byte> data;  // row-major; block types: whole blocks along the last axis
+  Shape shape;  // outermost first, e.g. (rows, columns)
+  // Row-major; block types: whole blocks along the last axis, or where that does not divide
+  // (original_shapes.h) over the ends of rows.
+  std::span<const std::byte> data;
   std::shared_ptr<const MappedFile> file;
   // Keeps `data` alive where that was made in memory; `file` is null then.
   std::shared_ptr<const void> owner;

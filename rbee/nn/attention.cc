@@ -82,7 +82,7 @@ Attention::Heads Attention::project(const LayerInput& x) const {
 // Writes keys and values to the cache; gives the q that reads them.
 Tensor Attention::project_and_append(const LayerInput& x, const LayerStep& step) const {
   const std::array layers{&query_, &key_, &value_};
-  if (spec_.rotated && spec_.qk_norm == QkNorm::none && unadapted(x, layers)) {
+  if (spec_.rotated && spec_.qk_norm == QkNorm::none && plain(x, layers)) {
     return rope_.append({x, query_.weights(), key_.weights(), value_.weights(), spec_.heads},
                         step.positions, step.paged.slots, step.keys, step.values);
   }

@@ -4,15 +4,22 @@
 #include <array>
 
 #include "rbee/ops/elementwise.h"
+#include "rbee/ops/indexing.h"
 #include "rbee/ops/norm.h"
 
 namespace rbee::nn {
 
 Linear::Linear(const WeightScope& scope, const LinearShape& shape) {
   const int64_t total = shape.total_rows > 0 ? shape.total_rows : shape.out;
-  weights_.weight = scope.matrix(
-      "weight", {.first = shape.first_row, .count = shape.out, .total = total}, shape.in);
-  if (shape.adapted) let_adapt(scope, shape, scope.activations());
+  const RowSlice rows{.first = shape.first_row, .count = shape.out, .total = total};
+  if (shape.adapted) {
+    OrderedMatrix matrix = scope.ordered_matrix("weight", rows, shape.in);
+    weights_.weight = std::move(matrix.weight);
+    order_ = std::move(matrix.order);
+    let_adapt(scope, shape, scope.activations());
+  } else {
+    weights_.weight = scope.matrix("weight", rows, shape.in);
+  }
   if (shape.bias == Bias::none) return;
   if (shape.bias == Bias::optional && !scope.has("bias")) return;
   weights_.bias = scope.vector("bias", total).slice(Axis{0}, shape.first_row, shape.out);
@@ -28,6 +35,10 @@ void Linear::let_adapt(const WeightScope& scope, const LinearShape& shape, DType
                                   .layer = lora_});
 }
 
+Tensor Linear::in_order(const Tensor& x) const {
+  return order_.defined() ? index_select(x, Axis{1}, order_) : x;
+}
+
 Tensor Linear::change(const Tensor& x, const LoraRows& rows) const {
   const std::array<const LoraLayer*, 1> own{lora_.get()};
   return lora_changes(x, rows, own).front();
@@ -40,7 +51,7 @@ Tensor Linear::operator()(const Tensor& x, const LoraRows& rows) const {
 
 Tensor Linear::in_f32(const Tensor& x, const LoraRows& rows) const {
   const Tensor wide = cast(x, DType::f32), added = change(wide, rows);
-  const Tensor y = linear(wide, weights_.weight, weights_.bias, x.dtype());
+  const Tensor y = linear(in_order(wide), weights_.weight, weights_.bias, x.dtype());
   return added.defined() ? y + added : y;
 }
 
@@ -57,16 +68,53 @@ Tensor Linear::onto(const Tensor& residual, const Tensor& x) const {
   const int64_t in = x.dim(-1), out = residual.dim(-1);
   const Tensor rows = contiguous(x).reshape({in == 0 ? 0 : x.numel() / in, in});
   const Tensor onto = residual.reshape({rows.dim(0), out});
-  if (std::optional<Tensor> sum = linear_onto(rows, weights_, onto)) {
+  const Tensor ordered = in_order(rows);
+  if (std::optional<Tensor> sum = linear_onto(ordered, weights_, onto)) {
     return sum->reshape(residual.shape());
   }
-  return residual + (*this)(rows).reshape(residual.shape());
+  const Tensor y = linear(ordered, weights_.weight, weights_.bias);
+  return residual + y.reshape(residual.shape());
 }
+
+namespace {
 
 bool unadapted(const LayerInput& x, std::span<const Linear* const> layers) {
   return !x.lora.defined() || std::ranges::all_of(layers, [](const Linear* layer) {
     return layer->lora() == nullptr || layer->lora()->empty();
   });
+}
+
+bool in_order(std::span<const Linear* const> layers) {
+  return std::ranges::none_of(layers, [](const Linear* layer) { return layer->order().defined(); });
+}
+
+// Whether one input in order serves all of them.
+bool share_order(std::span<const Linear* const> layers) {
+  return std::ranges::all_of(layers, [&](const Linear* layer) {
+    return layer->order().buffer() == layers.front()->order().buffer();
+  });
+}
+
+Tensor normed(const LayerInput& x) {
+  return x.norm_weight.defined() ? rms_norm(x.x, x.norm_weight, x.eps) : x.x;
+}
+
+// What weights make of rows, which have their norm.
+std::vector<Tensor> products(const Tensor& rows, std::span<const Linear* const> layers) {
+  std::vector<Tensor> out;
+  if (!share_order(layers)) {
+    for (const Linear* layer : layers) out.push_back((*layer)(rows));
+    return out;
+  }
+  std::vector<const LinearWeights*> weights;
+  for (const Linear* layer : layers) weights.push_back(&layer->weights());
+  return rbee::linear_many(layers.front()->in_order(rows), weights);
+}
+
+}  // namespace
+
+bool plain(const LayerInput& x, std::span<const Linear* const> layers) {
+  return unadapted(x, layers) && in_order(layers);
 }
 
 std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* const> layers) {
@@ -76,9 +124,9 @@ std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* con
     weights.push_back(&layer->weights());
     adapters.push_back(layer->lora());
   }
-  if (unadapted(x, layers)) return rbee::linear_many(x, weights);
-  const Tensor rows = x.norm_weight.defined() ? rms_norm(x.x, x.norm_weight, x.eps) : x.x;
-  std::vector<Tensor> out = rbee::linear_many(rows, weights);
+  if (plain(x, layers)) return rbee::linear_many(x, weights);
+  const Tensor rows = normed(x);
+  std::vector<Tensor> out = products(rows, layers);
   const std::vector<Tensor> added = lora_changes(rows, x.lora, adapters);
   for (size_t i = 0; i < out.size(); ++i) {
     if (added[i].defined()) out[i] = out[i] + added[i];
@@ -87,8 +135,11 @@ std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* con
 }
 
 Tensor gated_linear(GateOp op, const LayerInput& x, const Linear& gate, const Linear& up) {
-  if (!x.lora.defined()) return rbee::gated_linear(op, x, gate.weights(), up.weights());
   const std::array both{&gate, &up};
+  if (plain(x, both)) return rbee::gated_linear(op, x, gate.weights(), up.weights());
+  if (unadapted(x, both) && share_order(both)) {
+    return rbee::gated_linear(op, gate.in_order(normed(x)), gate.weights(), up.weights());
+  }
   const std::vector<Tensor> results = linear_many(x, both);
   return gated(op, results[0], results[1]);
 }

@@ -20,7 +20,8 @@ struct LinearShape {
   // The layer is rows [first_row, first_row + out) of a tensor with total_rows; 0 = all rows.
   int64_t first_row = 0;
   int64_t total_rows = 0;
-  // Adapters may change it: callers say which ones the rows take.
+  // Callers go through the functions below: adapters may change it, as the rows say, and its
+  // weights may want x's columns in another order.
   bool adapted = false;
   int64_t pair_heads = 0;  // see LoraTarget
 };
@@ -32,7 +33,9 @@ class Linear {
   // Takes "weight" and, as `bias` says, "bias" of the scope.
   Linear(const WeightScope& scope, const LinearShape& shape);
 
-  Tensor operator()(const Tensor& x) const { return linear(x, weights_.weight, weights_.bias); }
+  Tensor operator()(const Tensor& x) const {
+    return linear(in_order(x), weights_.weight, weights_.bias);
+  }
   // The same with what the rows' adapters add.
   Tensor operator()(const Tensor& x, const LoraRows& rows) const;
   // The same in f32 whatever x's type.
@@ -43,6 +46,9 @@ class Linear {
   Tensor over_last(const Tensor& x) const;
   // residual + over_last(x); residual: (..., out), contiguous.
   Tensor onto(const Tensor& residual, const Tensor& x) const;
+  // What weights() are multiplied by: x (rows, in) with its columns in order().
+  Tensor in_order(const Tensor& x) const;
+  const Tensor& order() const { return order_; }  // (in) i32; undefined: as they are
   // For layers that share an input, see linear_many().
   const LinearWeights& weights() const { return weights_; }
   const LoraLayer* lora() const { return lora_.get(); }
@@ -53,14 +59,16 @@ class Linear {
   friend void adjoin(std::initializer_list<Linear*> layers);
 
   LinearWeights weights_;
+  Tensor order_;
   std::shared_ptr<LoraLayer> lora_;  // null: no adapter may change it
 };
 
 // Layers of one input, computed together, with what the rows' adapters add.
 std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* const> layers);
 
-// True when no adapter changes what these layers make of x.
-bool unadapted(const LayerInput& x, std::span<const Linear* const> layers);
+// True when weights alone make the layers' results of x: no adapter changes them, and x's columns
+// are in order.
+bool plain(const LayerInput& x, std::span<const Linear* const> layers);
 
 // act(gate(x)) * up(x) with the same
 Tensor gated_linear(GateOp op, const LayerInput& x, const Linear& gate, const Linear& up);

@@ -12,11 +12,13 @@ void Residual::add(const Tensor& branch) {
 
 void Residual::add(const Linear& layer, const Tensor& x, float scale) {
   if (scale != 1) return add(affine(layer(x, lora_), scale, 0));
-  if (std::optional<Tensor> sum = linear_onto(x, layer.weights(), value())) {
+  const Tensor ordered = layer.in_order(x), change = layer.change(x, lora_);
+  if (std::optional<Tensor> sum = linear_onto(ordered, layer.weights(), value())) {
     sum_ = std::move(*sum);
-    pending_ = layer.change(x, lora_);
+    pending_ = change;
   } else {
-    pending_ = layer(x, lora_);
+    const Tensor y = linear(ordered, layer.weights().weight, layer.weights().bias);
+    pending_ = change.defined() ? y + change : y;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "rbee/nn/unpack_integers.h"
 
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "rbee/core/error.h"
@@ -14,12 +15,20 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 64;  // their codes stay in a second-level cache
 
+// What becomes of rows.
+struct RowForm {
+  DType dtype = DType::f16;
+  std::span<const int32_t> order;  // of inputs; empty: as they are
+};
+
 class Unpacker {
  public:
-  Unpacker(const io::IntegerMatrix& matrix, DType dtype) : matrix_(matrix), dtype_(dtype) {
-    const int64_t block = info(dtype).block_size;
+  Unpacker(const io::IntegerMatrix& matrix, const RowForm& form)
+      : matrix_(matrix), dtype_(form.dtype), order_(form.order) {
+    const int64_t block = info(dtype_).block_size;
     if (block == 1) return;
-    for (int64_t input = 0; input < matrix.in; input += block) {
+    for (int64_t place = 0; place < matrix.in; place += block) {
+      const int64_t input = order_.empty() ? place : order_[static_cast<size_t>(place)];
       group_of_block_.push_back(static_cast<int32_t>(matrix.group_at(input)));
     }
   }
@@ -27,6 +36,7 @@ class Unpacker {
   void run(int64_t first, int64_t count, io::IntegerRows& rows, std::byte* to) const {
     if (group_of_block_.empty()) return round(io::integer_values(matrix_, first, count), to);
     io::unpack_rows(matrix_, first, count, rows);
+    if (!order_.empty()) put_in_order(rows.codes);
     quant::integer_blocks(dtype_,
                           {.codes = rows.codes,
                            .rows = count,
@@ -40,6 +50,16 @@ class Unpacker {
   }
 
  private:
+  void put_in_order(std::span<uint8_t> codes) const {
+    std::vector<uint8_t> row(order_.size());
+    for (; !codes.empty(); codes = codes.subspan(row.size())) {
+      std::memcpy(row.data(), codes.data(), row.size());
+      for (size_t place = 0; place < row.size(); ++place) {
+        codes[place] = row[static_cast<size_t>(order_[place])];
+      }
+    }
+  }
+
   void round(const std::vector<float>& values, std::byte* to) const {
     for (size_t i = 0; i < values.size(); ++i) {
       const uint16_t bits = dtype_ == DType::f16 ? to_f16(values[i]).bits : to_bf16(values[i]).bits;
@@ -49,30 +69,42 @@ class Unpacker {
 
   const io::IntegerMatrix& matrix_;
   DType dtype_;
+  std::span<const int32_t> order_;
   std::vector<int32_t> group_of_block_;  // none: rows become floats
 };
 
-}  // namespace
-
-io::TensorEntry unpacked(const io::TensorEntry& entry, int64_t first, int64_t count,
-                         DType activations) {
-  RB_ASSERT(entry.integers != nullptr);
+io::TensorEntry rows_of(const io::TensorEntry& entry, int64_t first, int64_t count,
+                        const RowForm& form) {
   const io::IntegerMatrix& matrix = *entry.integers;
-  const bool narrow = !is_quantized(entry.dtype) && activations == DType::bf16;
-  const DType dtype = narrow ? DType::bf16 : entry.dtype;
-  const Unpacker unpacker(matrix, dtype);
-  const int64_t row_size = row_bytes(dtype, matrix.in);
+  const Unpacker unpacker(matrix, form);
+  const int64_t row_size = row_bytes(form.dtype, matrix.in);
   const auto out = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(count * row_size));
   for_rows<io::IntegerRows>(count, kRowsAtOnce,
                             [&](int64_t at, int64_t rows, io::IntegerRows& room) {
                               unpacker.run(first + at, rows, room, out->data() + at * row_size);
                             });
   return {.name = entry.name,
-          .dtype = dtype,
+          .dtype = form.dtype,
           .shape = Shape{count, matrix.in},
           .data = *out,
           .file = nullptr,
           .owner = out};
+}
+
+}  // namespace
+
+io::TensorEntry unpacked(const io::TensorEntry& entry, int64_t first, int64_t count,
+                         DType activations) {
+  RB_ASSERT(entry.integers != nullptr);
+  const bool narrow = !is_quantized(entry.dtype) && activations == DType::bf16;
+  return rows_of(entry, first, count, {.dtype = narrow ? DType::bf16 : entry.dtype, .order = {}});
+}
+
+io::TensorEntry unpacked_by_group(const io::TensorEntry& entry, int64_t first, int64_t count) {
+  RB_ASSERT(entry.integers != nullptr && !entry.integers->inputs_by_group.empty());
+  const io::IntegerMatrix& matrix = *entry.integers;
+  return rows_of(entry, first, count,
+                 {.dtype = matrix.grouped_type, .order = matrix.inputs_by_group});
 }
 
 }  // namespace rbee::nn

@@ -12,4 +12,8 @@ namespace rbee::nn {
 io::TensorEntry unpacked(const io::TensorEntry& entry, int64_t first, int64_t count,
                          DType activations);
 
+// The same rows with their inputs in the matrix's `inputs_by_group`, which has to be there: blocks
+// of its `grouped_type`.
+io::TensorEntry unpacked_by_group(const io::TensorEntry& entry, int64_t first, int64_t count);
+
 }  // namespace rbee::nn

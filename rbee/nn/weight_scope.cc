@@ -6,6 +6,8 @@
 
 #include "backends/api/dispatch.h"
 #include "rbee/core/log.h"
+#include "rbee/io/integer_matrix.h"
+#include "rbee/nn/dequantised.h"
 #include "rbee/nn/lora.h"
 #include "rbee/nn/row_threads.h"
 #include "rbee/nn/unpack_integers.h"
@@ -84,6 +86,12 @@ void to_floats(const std::byte* from, int64_t count, float* to) {
   }
 }
 
+// Whether blocks run over the ends of rows, which no kernel reads.
+bool cuts_blocks(DType dtype, const Shape& shape) {
+  return is_quantized(dtype) && shape.rank() > 0 &&
+         shape[shape.rank() - 1] % info(dtype).block_size != 0;
+}
+
 // Rows along the last axis in q8_0; x is contiguous, on a device that reads host memory.
 Tensor quantized(const Tensor& x) {
   constexpr int64_t kElementsAtOnce = int64_t{1} << 16;
@@ -121,6 +129,8 @@ struct WeightScope::Books {
   std::unordered_set<const io::TensorEntry*> taken;
   WeightFigures figures;
   std::vector<LoraTarget> lora_targets;
+  std::vector<int32_t> last_order;  // of inputs, that a matrix was taken with
+  Tensor last_order_tensor;
   int64_t done = 0;   // bytes
   int64_t total = 0;  // bytes
 
@@ -149,7 +159,9 @@ struct WeightScope::Books {
     if (!taken.insert(&entry).second) return;
     const auto bytes = static_cast<int64_t>(entry.data.size());
     figures.parameters += numel(entry.shape);
-    figures.bytes_by_type[static_cast<size_t>(entry.dtype)] += bytes;
+    const bool ordered = entry.integers && !entry.integers->inputs_by_group.empty();
+    const DType type = ordered ? entry.integers->grouped_type : entry.dtype;
+    figures.bytes_by_type[static_cast<size_t>(type)] += bytes;
     done += bytes;
     if (options.progress) options.progress(done, total);
   }
@@ -300,7 +312,10 @@ bool WeightScope::patched(std::string_view leaf) const {
 }
 
 Tensor WeightScope::stored(std::string_view leaf, const Shape& shape) const {
-  const io::TensorEntry entry = readable(take(leaf, shape));
+  const io::TensorEntry& taken = take(leaf, shape);
+  const DType narrow = activations() == DType::bf16 ? DType::bf16 : DType::f16;
+  const io::TensorEntry entry =
+      cuts_blocks(taken.dtype, shape) ? dequantised(taken, narrow) : readable(taken);
   Tensor x = place(entry, entry.data, shape, device());
   if (!patched(leaf)) return x;
   std::vector<float> values = cast(x, DType::f32).to_host<float>();
@@ -396,12 +411,13 @@ Tensor WeightScope::table(std::string_view leaf, const Shape& shape) const {
 Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) const {
   return remembered([&] {
     RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
-    if (patched(leaf)) {
-      const Tensor whole = stored(leaf, Shape{rows.total, in});
+    const Shape shape{rows.total, in};
+    if (patched(leaf) || cuts_blocks(find_shaped(name(leaf), shape).dtype, shape)) {
+      const Tensor whole = stored(leaf, shape);
       const Tensor plain = whole.slice(Axis{0}, rows.first, rows.count);
       return pack(quantizes(leaf, plain.dtype(), in) ? quantized(plain) : plain, {});
     }
-    const io::TensorEntry& entry = take(leaf, Shape{rows.total, in});
+    const io::TensorEntry& entry = take(leaf, shape);
     if (entry.integers) return integer_matrix(leaf, entry, rows);
     const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
     const std::span<const std::byte> bytes = entry.data.subspan(
@@ -431,6 +447,31 @@ Tensor WeightScope::integer_matrix(std::string_view leaf, const io::TensorEntry&
   if (entry.file) entry.file->dont_need(entry.data);
   const Tensor plain = place(share, share.data, share.shape, device());
   return pack(quantizes(leaf, plain.dtype(), share.shape[1]) ? quantized(plain) : plain, {});
+}
+
+OrderedMatrix WeightScope::ordered_matrix(std::string_view leaf, RowSlice rows, int64_t in) const {
+  const io::TensorEntry& entry = find_shaped(name(leaf), Shape{rows.total, in});
+  const bool ordered = entry.integers && !entry.integers->inputs_by_group.empty();
+  if (!ordered || patched(leaf)) return {matrix(leaf, rows, in), {}};
+  RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
+  const Tensor weight = remembered([&] {
+    books_->enter(entry);
+    if (entry.file) entry.file->will_need(entry.data);
+    const io::TensorEntry share = unpacked_by_group(entry, rows.first, rows.count);
+    if (entry.file) entry.file->dont_need(entry.data);
+    return pack(place(share, share.data, share.shape, device()), {});
+  });
+  return {weight, shared_order(entry.integers->inputs_by_group)};
+}
+
+Tensor WeightScope::shared_order(std::span<const int32_t> order) const {
+  if (!std::ranges::equal(order, books_->last_order)) {
+    books_->last_order.assign(order.begin(), order.end());
+    books_->last_order_tensor =
+        from_host<int32_t>(order, {static_cast<int64_t>(order.size())}, device());
+    books_->figures.resident_bytes += books_->last_order_tensor.bytes();
+  }
+  return books_->last_order_tensor;
 }
 
 Tensor WeightScope::experts(std::string_view leaf, const Shape& shape) const {

@@ -74,6 +74,12 @@ struct RowSlice {
   int64_t total = 0;
 };
 
+// A matrix for products with inputs in another order: weight * x[order].
+struct OrderedMatrix {
+  Tensor weight;
+  Tensor order;  // (in) i32; undefined: as they are
+};
+
 class WeightScope {
  public:
   // Keeps a reference to the checkpoint. Throws unsupported when the device is not given one.
@@ -95,16 +101,22 @@ class WeightScope {
   // under a Hugging Face name with '#'.
   Tensor stack(std::string_view leaf, const Shape& shape) const;
   // (out, in, kernel_h, kernel_w), packed for image_conv(): as activations(), q8_0 as options say,
-  // or 16 bits as stored where the device reads host memory; mapped pages are given back.
+  // or 16 bits where the device reads host memory, as stored or of block types; mapped pages are
+  // given back.
   Tensor conv(std::string_view leaf, const Shape& shape) const;
   // (size) on the host.
   std::vector<float> values(std::string_view leaf, int64_t size) const;
   // As stored and in place where the device reads host memory, else copied.
   Tensor table(std::string_view leaf, const Shape& shape) const;
   // (rows.count, in), packed for linear(), as stored or q8_0 as options say; the mapped pages of a
-  // packed matrix are given back. Floats of one byte with scales stay 8 bits (f8_g128) where a
-  // group of 128 inputs has one scale; packed integers become their entry's type.
+  // packed matrix are given back; 16 bits of a block type whose blocks run over rows' ends. Floats
+  // of one byte with scales stay 8 bits (f8_g128) where a group of 128 inputs has one scale; packed
+  // integers become their entry's type.
   Tensor matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
+  // The same, but packed integers whose groups follow an order by activations (GPTQ's desc_act)
+  // stay in their bits, with their inputs group by group. Matrices with one order that are taken
+  // one after another share its tensor.
+  OrderedMatrix ordered_matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
   // (experts, out, in), packed for expert_linear(): one tensor in GGUF files, one for each expert
   // under a Hugging Face name with '#'. Throws unsupported where a patch touches one.
   Tensor experts(std::string_view leaf, const Shape& shape) const;
@@ -139,6 +151,7 @@ class WeightScope {
   io::TensorEntry readable(io::TensorEntry entry) const;
   io::TensorEntry readable_matrix(io::TensorEntry entry) const;
   Tensor integer_matrix(std::string_view leaf, const io::TensorEntry& entry, RowSlice rows) const;
+  Tensor shared_order(std::span<const int32_t> order) const;
   // With the patch where it touches the tensor, else in place where that can be.
   Tensor stored(std::string_view leaf, const Shape& shape) const;
   bool patched(std::string_view leaf) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #include "rbee/io/checkpoint.h"
@@ -110,9 +111,161 @@ TEST_F(IntegerFolderTest, OrderedInputs) {
   for (const IntegerForm form : {IntegerForm::gptq, IntegerForm::compressed}) {
     expect_values(form, {.rows = 16, .in = 128, .order = true}, DType::f16);
     expect_values(form, {.rows = 16, .in = 128, .symmetric = true, .order = true}, DType::f16);
+    write_folder(form, {.rows = 16, .in = 128, .symmetric = true, .order = true});
+    const Checkpoint checkpoint = Checkpoint::open(folder());
+    const IntegerMatrix& matrix = *checkpoint.require("a.weight").integers;
+    EXPECT_EQ(matrix.grouped_type, DType::q4_0);
+    ASSERT_EQ(matrix.inputs_by_group.size(), 128u);
+    for (int32_t place = 0; place < 128; ++place) {
+      EXPECT_EQ(matrix.inputs_by_group[static_cast<size_t>(place)], place % 32 * 4 + place / 32);
+    }
     // One group: every order is in order.
     expect_values(form, {.rows = 16, .in = 64, .group = 64, .order = true}, DType::q4_1);
   }
+}
+
+// Groups of 48 are no whole blocks in any order, and 8 bits with zeros have no type.
+TEST_F(IntegerFolderTest, OrdersThatDoNotHelp) {
+  for (const PlainIntegers& matrix :
+       {PlainIntegers{.rows = 16, .in = 96, .group = 48, .order = true},
+        PlainIntegers{.rows = 16, .in = 128, .bits = 8, .order = true}}) {
+    expect_values(IntegerForm::gptq, matrix, DType::f16);
+    EXPECT_TRUE(Checkpoint::open(folder()).require("a.weight").integers->inputs_by_group.empty());
+  }
+}
+
+// GPTQModel's "dynamic": modules with bits and groups of their own, which their tensors show.
+TEST_F(IntegerFolderTest, ModulesOfTheirOwnSettings) {
+  const PlainIntegers usual{.rows = 32, .in = 128}, fine{.rows = 64, .in = 256, .group = 64},
+      wide{.rows = 32, .in = 128, .group = 128, .bits = 8, .symmetric = true},
+      narrow{.rows = 32, .in = 96, .bits = 3}, ordered{.rows = 32, .in = 128, .order = true};
+  std::vector<RawTensor> tensors;
+  const auto add = [&](const PlainIntegers& matrix, const char* name) {
+    for (RawTensor& tensor : integer_tensors(IntegerForm::gptq, matrix, name)) {
+      tensors.push_back(std::move(tensor));
+    }
+  };
+  add(usual, "a");
+  add(fine, "b");
+  add(wide, "c");
+  add(narrow, "d");
+  add(ordered, "lm_head");
+  tensors.push_back({"e.weight", DType::f16, Shape{1, 1}, {0, 0x3c}});  // "-:" leaves it alone
+  constexpr std::string_view kConfig =
+      R"({"quant_method":"gptq","bits":4,"group_size":32,"lm_head":true,"dynamic":)"
+      R"({"-:.*e.*":{},"+:b":{"group_size":64},"c":{"bits":8,"group_size":-1},"d":{"bits":3}}})";
+  write_raw_folder(folder(), kConfig, tensors);
+  const Checkpoint checkpoint = Checkpoint::open(folder());
+  const auto expect = [&](const PlainIntegers& matrix, std::string_view name, DType dtype) {
+    const TensorEntry& entry = checkpoint.require(name);
+    ASSERT_TRUE(entry.integers) << name;
+    EXPECT_EQ(entry.dtype, dtype) << name;
+    const std::vector<float> values = read_floats(entry);
+    ASSERT_EQ(values.size(), static_cast<size_t>(matrix.rows * matrix.in)) << name;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      ASSERT_EQ(values[i], matrix.value(at / matrix.in, at % matrix.in)) << name << " " << i;
+    }
+  };
+  expect(usual, "a.weight", DType::q4_1);
+  expect(fine, "b.weight", DType::q4_1);
+  expect(wide, "c.weight", DType::q8_0);
+  expect(narrow, "d.weight", DType::q4_1);
+  expect(ordered, "lm_head.weight", DType::f16);
+  EXPECT_FALSE(checkpoint.require("e.weight").integers);
+
+  const auto spoilt = [&](Code code, const std::vector<std::string>& parts, const auto& change) {
+    std::vector<RawTensor> all = integer_tensors(IntegerForm::gptq, usual, "a");
+    change(all);
+    write_raw_folder(folder(), kConfig, all);
+    expect_refused(code, parts);
+  };
+  spoilt(Code::not_found, {"a.g_idx", "a.qweight"}, [](auto& all) { all.erase(all.begin() + 3); });
+  spoilt(Code::invalid_argument, {"a.qweight", "(16, 32)", "100 inputs", "a.g_idx"}, [](auto& all) {
+    all[3].shape = {100};
+    all[3].bytes.resize(400);
+  });
+  spoilt(Code::invalid_argument, {"a.g_idx", "(4, 32)"}, [](auto& all) { all[3].shape = {4, 32}; });
+}
+
+// llm-compressor's recipes with more than one group of weights.
+TEST_F(IntegerFolderTest, GroupsOfWeights) {
+  const PlainIntegers small{.rows = 32, .in = 128},
+      wide{.rows = 32, .in = 128, .group = 128, .bits = 8, .symmetric = true};
+  std::vector<RawTensor> tensors = integer_tensors(IntegerForm::compressed, small, "a");
+  for (RawTensor& tensor : integer_tensors(IntegerForm::compressed, wide, "b")) {
+    tensors.push_back(std::move(tensor));
+  }
+  const auto one = [](RawTensor tensor, std::vector<uint8_t> bytes) {
+    tensor.bytes = std::move(bytes);
+    return tensor;
+  };
+  tensors.push_back(one({"a.k_scale", DType::f16, Shape{1}, {}}, {0, 0x3c}));
+  const auto config = [](std::string_view format, std::string_view more) {
+    return cat(
+        R"({"quant_method":"compressed-tensors","format":")", format,
+        R"(","kv_cache_scheme":{"num_bits":8,"type":"float"},"ignore":["re:.*head","lm_head"],)",
+        R"("config_groups":{"group_0":{"targets":["re:.*a$"],"weights":{"type":"int",)",
+        R"("num_bits":4,"strategy":"group","group_size":32,"symmetric":false,"actorder":)",
+        R"("static"}},"group_1":{"targets":["Linear"],"weights":{"type":"int","num_bits":8,)",
+        R"("strategy":"channel","symmetric":true}})", more, "}}");
+  };
+  write_raw_folder(folder(), config("pack-quantized", ""), tensors);
+  const Checkpoint checkpoint = Checkpoint::open(folder());
+  EXPECT_EQ(checkpoint.tensors().size(), 2u);
+  EXPECT_EQ(checkpoint.require("a.weight").dtype, DType::q4_1);
+  EXPECT_EQ(checkpoint.require("b.weight").dtype, DType::q8_0);
+  const std::vector<float> b = read_floats(checkpoint.require("b.weight"));
+  for (size_t i = 0; i < b.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    ASSERT_EQ(b[i], wide.value(at / wide.in, at % wide.in)) << i;
+  }
+
+  // Floats of one byte beside them.
+  constexpr std::string_view kFloats =
+      R"(,"group_2":{"weights":{"type":"float","num_bits":8,"strategy":"channel"}})";
+  std::vector<RawTensor> mixed = tensors;
+  mixed.push_back({"c.weight", DType::f8e4m3, Shape{1, 2}, {0x38, 0x40}});
+  mixed.push_back({"c.weight_scale", DType::f16, Shape{1, 1}, {0, 0x40}});
+  write_raw_folder(folder(), config("mixed-precision", kFloats), mixed);
+  const Checkpoint both = Checkpoint::open(folder());
+  EXPECT_EQ(both.tensors().size(), 3u);
+  EXPECT_EQ(both.require("a.weight").dtype, DType::q4_1);
+  EXPECT_EQ(read_floats(both.require("c.weight")), (std::vector<float>{2, 4}));
+
+  write_raw_folder(folder(), config("pack-quantized", kFloats), tensors);
+  expect_refused(Code::unsupported, {"type", "float", "int"});
+  tensors[6].shape = {16, 2};  // b's scales
+  write_raw_folder(folder(), config("pack-quantized", ""), tensors);
+  expect_refused(Code::invalid_argument, {"b.weight_packed", "b.weight_scale", "2 groups"});
+}
+
+// Settings that AutoGPTQ and AutoAWQ once kept beside config.json.
+TEST_F(IntegerFolderTest, OldFilesOfSettings) {
+  const auto write = [&](const char* file, std::string_view text) {
+    std::ofstream(folder() / "config.json") << R"({"model_type":"llama"})";
+    std::ofstream(folder() / file) << text;
+  };
+  write_folder(IntegerForm::gptq, {.rows = 32, .in = 128, .symmetric = true});
+  write("quantize_config.json", R"({"bits":4,"group_size":32,"desc_act":false,"sym":true})");
+  const Checkpoint gptq = Checkpoint::open(folder());
+  EXPECT_EQ(gptq.require("a.weight").dtype, DType::q4_0);
+  EXPECT_NE(gptq.config_json().find("quantization_config"), std::string::npos);
+  EXPECT_EQ(gptq.architecture(), "llama");
+  write("quantize_config.json", R"({"bits":5,"group_size":32})");
+  expect_refused(Code::unsupported, {"config.json", "bits is 5"});
+  write("quantize_config.json", "[]");
+  expect_refused(Code::invalid_argument, {"quantize_config.json"});
+  std::filesystem::remove(folder() / "quantize_config.json");
+
+  write_folder(IntegerForm::awq, {.rows = 32, .in = 128});
+  write("quant_config.json", R"({"zero_point":true,"q_group_size":32,"w_bit":4,"version":"GEMM"})");
+  EXPECT_EQ(Checkpoint::open(folder()).require("a.weight").dtype, DType::q4_1);
+  write("quant_config.json", R"({"q_group_size":32,"w_bit":4,"version":"GEMV"})");
+  expect_refused(Code::unsupported, {"version", "gemv"});
+  // What config.json says itself goes first.
+  write_folder(IntegerForm::awq, {.rows = 32, .in = 128});
+  EXPECT_EQ(Checkpoint::open(folder()).require("a.weight").dtype, DType::q4_1);
 }
 
 TEST_F(IntegerFolderTest, RowsThatAreNoBlocks) {
@@ -268,7 +421,7 @@ TEST_F(IntegerFolderTest, FormsThatAreNotRead) {
                         Code::unsupported, {"strategy", "tensor", "group or channel"});
   expect_config_refused(
       R"({"quant_method":"compressed-tensors","format":"pack-quantized","config_groups":{}})",
-      Code::unsupported, {"config.json", "0 groups"});
+      Code::unsupported, {"config.json", "config_groups"});
 }
 
 }  // namespace

@@ -6,19 +6,15 @@
 
 #include "rbee/core/half.h"
 #include "rbee/io/safetensors_writer.h"
-#include "rbee/nn/weight_scope.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/linear.h"
 #include "tests/checkpoints/checkpoint_files.h"
+#include "tests/units/nn/matrix_names.h"
 
 namespace rbee::test {
 namespace {
 
 using nn::WeightScope;
-
-constexpr nn::TensorName kNames[] = {{"token_embd", "model.embed_tokens"},
-                                     {"blk.*.attn_q", "model.layers.*.q_proj"},
-                                     {"blk.*.ffn_up_exps", "model.layers.*.experts.#.up_proj"}};
 
 class Fp8MatrixTest : public testing::Test {
  protected:
@@ -90,7 +86,7 @@ TEST_F(Fp8MatrixTest, BecomeBlocksForInt8) {
   constexpr int64_t kIn = 256;
   const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj"});
   const WeightScope root(checkpoint, {.device = &cpu_device(),
-                                      .names = kNames,
+                                      .names = kMatrixNames,
                                       .pack = false,
                                       .may_quantize = [](std::string_view) { return true; }});
   const Tensor weight =
@@ -108,7 +104,8 @@ TEST_F(Fp8MatrixTest, StayInEightBits) {
   constexpr int64_t kIn = 384;
   const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj"});
   for (const bool pack : {false, true}) {
-    const WeightScope root(checkpoint, {.device = &cpu_device(), .names = kNames, .pack = pack});
+    const WeightScope root(checkpoint,
+                           {.device = &cpu_device(), .names = kMatrixNames, .pack = pack});
     for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, kRows}, {120, 48}}) {
       SCOPED_TRACE(cat(pack ? "packed" : "plain", ", rows from ", first));
       const Tensor weight = (root.layer(0) / "attn_q").matrix("weight", {first, count, kRows}, kIn);
@@ -123,7 +120,7 @@ TEST_F(Fp8MatrixTest, StayInEightBits) {
 TEST_F(Fp8MatrixTest, TakeABytePerWeight) {
   constexpr int64_t kIn = 512;
   const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj"});
-  const WeightScope root(checkpoint, {.device = &cpu_device(), .names = kNames});
+  const WeightScope root(checkpoint, {.device = &cpu_device(), .names = kMatrixNames});
   (root.layer(0) / "attn_q").matrix("weight", {0, kRows, kRows}, kIn);
   EXPECT_EQ(root.figures().resident_bytes, (kRows + 8) * kIn * 132 / 128);
   EXPECT_EQ(root.figures().most_common(), DType::f8e4m3);
@@ -133,7 +130,8 @@ TEST_F(Fp8MatrixTest, ExpertsToo) {
   constexpr int64_t kIn = 128;
   const io::Checkpoint checkpoint =
       folder(kIn, {"model.layers.0.experts.0.up_proj", "model.layers.0.experts.1.up_proj"});
-  const WeightScope root(checkpoint, {.device = &cpu_device(), .names = kNames, .pack = false});
+  const WeightScope root(checkpoint,
+                         {.device = &cpu_device(), .names = kMatrixNames, .pack = false});
   const Tensor experts = (root.layer(0) / "ffn_up_exps").experts("weight", {2, kRows, kIn});
   EXPECT_EQ(experts.dtype(), DType::f8_g128);
   const std::vector<float> values = cast(experts, DType::f32).to_host<float>();
@@ -149,9 +147,10 @@ TEST_F(Fp8MatrixTest, OthersBecomeSixteenBits) {
   constexpr int64_t kIn = 192;
   const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj", "model.embed_tokens"});
   for (const DType activations : {DType::f32, DType::f16, DType::bf16}) {
-    const WeightScope root(
-        checkpoint,
-        {.device = &cpu_device(), .names = kNames, .pack = false, .activations = activations});
+    const WeightScope root(checkpoint, {.device = &cpu_device(),
+                                        .names = kMatrixNames,
+                                        .pack = false,
+                                        .activations = activations});
     const DType wanted = activations == DType::f16 ? DType::f16 : DType::bf16;
     EXPECT_EQ((root.layer(0) / "attn_q").matrix("weight", {0, kRows, kRows}, kIn).dtype(), wanted);
     EXPECT_EQ((root / "token_embd").table("weight", {kRows, kIn}).dtype(), wanted);

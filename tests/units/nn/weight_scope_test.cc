@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rbee/core/half.h"
 #include "rbee/core/log.h"
 #include "rbee/ops/elementwise.h"
+#include "rbee/ops/image.h"
 #include "rbee/ops/linear.h"
 #include "tests/checkpoints/checkpoint_files.h"
 
@@ -267,6 +269,48 @@ TEST_F(WeightScopeTest, FloatsBecomeBytesWhereTheyMay) {
   const Tensor conv = (root / "conv").conv("weight", {6, 32, 3, 3});
   EXPECT_EQ(conv.dtype(), DType::q8_0);
   EXPECT_EQ(conv.shape(), (Shape{6, 3, 3, 32}));
+}
+
+// ComfyUI-GGUF's files: blocks that run over the ends of rows become 16 bits.
+TEST_F(WeightScopeTest, BlocksOverTheEndsOfRowsBecomeSixteenBits) {
+  const StoredTensor tensors[] = {stored("conv.weight", {72, 32}, DType::q5_0),
+                                  stored("matrix.weight", {9, 32}, DType::q8_0)};
+  const io::Checkpoint flat = gguf(tensors);
+  std::vector<io::TensorEntry> entries = flat.tensors();
+  entries[0].shape = {8, 32, 3, 3};
+  entries[1].shape = {6, 48};
+  const io::Checkpoint checkpoint = io::Checkpoint::of(entries, "file");
+  const auto half_of = [](const StoredTensor& tensor) {
+    std::vector<float> values = stored_values(tensor);
+    for (float& value : values) value = to_float(to_f16(value));
+    return values;
+  };
+  for (const DType activations : {DType::f32, DType::f16, DType::bf16}) {
+    const WeightScope root(
+        checkpoint,
+        {.device = &cpu_device(), .own_names = true, .pack = false, .activations = activations});
+    const DType wanted = activations == DType::bf16 ? DType::bf16 : DType::f16;
+    const Tensor conv = (root / "conv").conv("weight", {8, 32, 3, 3});
+    EXPECT_EQ(conv.dtype(), wanted);
+    EXPECT_EQ(conv.shape(), (Shape{8, 3, 3, 32}));
+    const Tensor rows =
+        (root / "matrix").matrix("weight", {.first = 2, .count = 3, .total = 6}, 48);
+    EXPECT_EQ(rows.dtype(), wanted);
+    const Tensor plain = device_tensor(stored_values(tensors[0]), {8, 32, 3, 3});
+    const Tensor reference = pack_conv_weight(cast(plain, wanted));
+    ASSERT_EQ(conv.bytes(), reference.bytes());
+    EXPECT_EQ(
+        std::memcmp(conv.view().data, reference.view().data, static_cast<size_t>(conv.bytes())), 0);
+    if (wanted == DType::bf16) continue;
+    const std::vector<float> matrix = half_of(tensors[1]);
+    EXPECT_EQ(cast(rows, DType::f32).to_host<float>(),
+              std::vector<float>(matrix.begin() + 2 * 48, matrix.begin() + 5 * 48));
+  }
+  const WeightScope bytes(checkpoint, {.device = &cpu_device(),
+                                       .own_names = true,
+                                       .pack = false,
+                                       .may_quantize = [](std::string_view) { return true; }});
+  EXPECT_EQ((bytes / "conv").conv("weight", {8, 32, 3, 3}).dtype(), DType::q8_0);
 }
 
 class AddOne final : public nn::WeightPatch {

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "rbee/io/tensor_entry.h"
+
+namespace rbee::nn {
+
+// All elements of a tensor of a block type as f16 or bf16 in memory of their own, row-major in
+// whatever shape, each rounded once: for tensors whose rows are no whole blocks. On all processors
+// of the process.
+io::TensorEntry dequantised(const io::TensorEntry& entry, DType dtype);
+
+}  // namespace rbee::nn
