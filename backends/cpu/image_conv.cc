@@ -117,20 +117,20 @@ class Task {
     if (form() == InputForm::bf16) rounded_ = carver.take<uint16_t>(rows_ * chunk);
     if (job_.kernels.unpack == nullptr) return;
     const int64_t scales = chunk / kGroup * kPanelRows;
-    switch (form()) {
-      case InputForm::quantized:
-        for (UnpackedPanel* panel : {&unpacked_, &next_}) {
+    for (UnpackedPanel* panel : {&unpacked_, &next_}) {
+      switch (form()) {
+        case InputForm::quantized:
           panel->q = carver.take<uint8_t>(chunk * kPanelRows);
           panel->scale = carver.take<float>(scales);
           panel->offset = carver.take<float>(scales);
-        }
-        break;
-      case InputForm::bf16:
-        unpacked_.bf16 = carver.take<uint16_t>(chunk * kPanelRows);
-        break;
-      default:
-        unpacked_.f32 = carver.take<float>(chunk * kPanelRows);
-        break;
+          break;
+        case InputForm::bf16:
+          panel->bf16 = carver.take<uint16_t>(chunk * kPanelRows);
+          break;
+        default:
+          panel->f32 = carver.take<float>(chunk * kPanelRows);
+          break;
+      }
     }
   }
 
@@ -186,10 +186,8 @@ class Task {
 
   void add_chunk(int64_t k, int64_t count) {
     const InputRows x = inputs(k, count);
-    // Other forms gain nothing that was measured.
-    const bool pairs = form() == InputForm::quantized && job_.kernels.pair != nullptr;
     int64_t p = 0;
-    for (; pairs && p + 2 <= panels_; p += 2) {
+    for (; job_.kernels.pair != nullptr && p + 2 <= panels_; p += 2) {
       const PanelProduct first = product(x, p, k, count);
       PanelProduct second = product(x, p + 1, k, count);
       second.panel = next_;

@@ -28,7 +28,9 @@ double flops_of(const TracedOp& op) {
   }
   if (name == "attention")
     return 2 * product(x.size(0), x.size(1), x.size(2), x.size(3), other.size(2));
-  if (name == "linear" || name == "fused_linear") return product(x.size(0), other.numel());
+  if (name == "linear" || name == "fused_linear") {
+    return product(x.size(0), x.size(1), op.weight_rows);
+  }
   return 0;
 }
 

@@ -15,7 +15,8 @@ struct TracedOp {
   const char* op;
   const char* implementation;
   const View* x = nullptr;      // the first operand, where the operation has one
-  const View* other = nullptr;  // the weight or the second operand
+  const View* other = nullptr;  // the weight or the second operand; of parts the first one's
+  int64_t weight_rows = 0;      // of all parts of a linear layer together
 };
 void set_op_trace(std::function<void(const TracedOp&)> sink);
 
@@ -54,13 +55,25 @@ const View* second_operand(const Args& args) {
   }
 }
 
+template <typename Args>
+int64_t weight_rows(const Args& args) {
+  int64_t rows = 0;
+  if constexpr (requires { args.parts.front().weight.rank; }) {
+    for (const auto& part : args.parts) rows += part.weight.size(0);
+  }
+  return rows;
+}
+
 }  // namespace detail
 
 template <typename Args>
 void trace_op(const char* op, const char* implementation, const Args& args) {
   if (!detail::op_trace_enabled.load(std::memory_order_relaxed)) return;
-  detail::trace_op_slow(
-      {op, implementation, detail::first_operand(args), detail::second_operand(args)});
+  detail::trace_op_slow({.op = op,
+                         .implementation = implementation,
+                         .x = detail::first_operand(args),
+                         .other = detail::second_operand(args),
+                         .weight_rows = detail::weight_rows(args)});
 }
 
 }  // namespace rbee

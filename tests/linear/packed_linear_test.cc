@@ -257,6 +257,19 @@ TEST(PackedLinear, ManyPanels) {
   }
 }
 
+// Rows of x that do not stay in the cache whole pass it piece by piece, and several panels take
+// turns with each piece; the last task has fewer of them, the last panel fewer rows.
+TEST(PackedLinear, PanelsTakeTurnsWithLongRows) {
+  const int64_t out = 8 * 10 * 16 * cpu::ThreadPool::shared().threads() - 13;
+  for (const DType weight :
+       {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_k, DType::f8_g128}) {
+    const bool blocks = weight == DType::q8_0 || weight == DType::q4_k || weight == DType::f8_g128;
+    const int64_t in = blocks ? 2304 : 2303;
+    expect_exact({.weight = weight, .rows = 61, .out = out, .in = in, .bias = true});
+    expect_exact({.weight = weight, .rows = 48, .out = 40, .in = in, .input = DType::bf16});
+  }
+}
+
 // One product of 24 bits by 11 for each result, also where an f16 number has lost bits at its end.
 TEST(PackedLinear, F16AndF32MeetWithEveryBit) {
   uint64_t state = 31;

@@ -17,12 +17,15 @@ namespace {
 constexpr int64_t kChunk = 1024;
 constexpr int64_t kSplitChunk = 512;  // two bf16 numbers for each weight
 constexpr int64_t kPairChunk = 512;   // two panels of bytes
-// Rows of x in f32 that stay in the second-level cache while panels pass by.
+constexpr int64_t kF32Chunk = 384;    // two panels of floats, about
+// What of x in f32 stays in the second-level cache while panels pass by.
 constexpr int64_t kF32BlockBytes = 192 * 1024;
 constexpr int64_t kMaxRowBlock = 192;
+// Panels that take turns with each piece of x where whole rows of it do not stay in the cache.
+constexpr int64_t kTurns = 8;
 // A thread takes at least this much of a packed weight at a time.
 constexpr int64_t kBytesPerTask = 16 * 1024;
-// Panels that a thread needs before they are multiplied two at a time.
+// Tasks of a thread at least, where panels are multiplied several at a time.
 constexpr int64_t kTasksPerThread = 8;
 
 const PanelKernels* kernels_of(const LinearIsa& isa, DType dtype) {
@@ -72,16 +75,41 @@ int64_t panels_of(const View& weight) {
   return (weight.size(0) + kPanelRows - 1) / kPanelRows;
 }
 
-// Rows of x that are worked on at a time, evenly shared out.
-int64_t row_block(int64_t rows, int64_t in, const WantedForms& forms, const LinearIsa& isa) {
-  const int64_t row_bytes = in * (forms.split ? 2 * kSplitParts : forms.f32 ? 4 : 2);
+// How the product is cut into tasks.
+struct Blocking {
+  int64_t rows;    // of x, evenly shared out
+  int64_t panels;  // of one weight at most
+};
+
+int64_t chunk_of(InputForm form, bool paired) {
+  if (form == InputForm::split) return kSplitChunk;
+  if (form == InputForm::f32) return kF32Chunk;
+  return form == InputForm::quantized && paired ? kPairChunk : kChunk;
+}
+
+int64_t row_bytes(int64_t in, const WantedForms& forms) {
+  return in * (forms.split ? 2 * kSplitParts : forms.f32 ? 4 : 2);
+}
+
+Blocking blocking_of(int64_t rows, int64_t in, int64_t panels, const WantedForms& forms,
+                     const LinearIsa& isa) {
+  if (rows == 1) return {.rows = 1, .panels = 1};
   const int64_t cached = forms.f32 ? kF32BlockBytes : isa.block_bytes;
   const int64_t unit = isa.row_unit;
+  const bool whole = std::min(rows, kMaxRowBlock) * row_bytes(in, forms) <= cached;
+  const InputForm form = forms.split  ? InputForm::split
+                         : forms.f32  ? InputForm::f32
+                         : forms.bf16 ? InputForm::bf16
+                                      : InputForm::quantized;
+  const int64_t piece = row_bytes(std::min(in, chunk_of(form, true)), forms);
   const int64_t most =
-      std::clamp<int64_t>(cached / std::max<int64_t>(row_bytes, 1), unit, kMaxRowBlock);
+      std::clamp<int64_t>(cached / std::max<int64_t>(piece, 1), unit, kMaxRowBlock);
   const int64_t blocks = (rows + most - 1) / most;
   const int64_t even = (rows + blocks - 1) / blocks;
-  return (even + unit - 1) / unit * unit;
+  // Few panels are better shared out one by one.
+  const int64_t share = blocks * panels / (kTasksPerThread * ThreadPool::shared().threads());
+  return {.rows = (even + unit - 1) / unit * unit,
+          .panels = share == 0 ? 1 : std::clamp<int64_t>(share / 2 * 2, 2, whole ? 2 : kTurns)};
 }
 
 struct Job {
@@ -115,13 +143,13 @@ float bias_at(const View& bias, int64_t i) {
   return bias.as<float>()[i];
 }
 
-// Panels that are multiplied together: one, or two for kernels with `pair`.
+// Neighbouring panels of a weight.
 struct PanelRange {
   int64_t first;
   int64_t count;
 };
 
-// Product of a panel, or of two, with a block of rows.
+// Product of some panels with a block of rows.
 class PanelTask {
  public:
   PanelTask(const Job& job, const Inputs& inputs, const PanelRange& panels, int64_t row,
@@ -155,12 +183,13 @@ class PanelTask {
 
  private:
   void carve(Carver& carver, int64_t in) {
-    const int64_t chunk = std::min(in, this->chunk());
-    tile_ = carver.take<float>(rows_ * width());
-    tile_stride_ = width();
+    const int64_t chunk = std::min(in, this->chunk()), side_by_side = paired() ? 2 : 1;
+    const int64_t width = side_by_side * kPanelRows;
+    tile_ = carver.take<float>(rows_ * this->width());
+    tile_stride_ = this->width();
     if (takes_one_row() || job_.kernels->unpack == nullptr) return;
     if (job_.kernels->input == InputForm::bf16) {
-      panel_.bf16 = carver.take<uint16_t>(chunk * width());
+      panel_.bf16 = carver.take<uint16_t>(chunk * width);
       return;
     }
     if (job_.kernels->input == InputForm::split) {
@@ -169,18 +198,17 @@ class PanelTask {
       return;
     }
     if (job_.kernels->input == InputForm::f32) {
-      panel_.f32 = carver.take<float>(chunk * kPanelRows);
+      panel_.f32 = carver.take<float>(chunk * width);
       return;
     }
-    panel_.q = carver.take<uint8_t>(chunk * width());
-    panel_.scale = carver.take<float>(chunk * panels_);  // 16 for each 16 inputs at most
-    panel_.offset = carver.take<float>(chunk * panels_);
+    panel_.q = carver.take<uint8_t>(chunk * width);
+    panel_.scale = carver.take<float>(chunk * side_by_side);  // 16 for each 16 inputs at most
+    panel_.offset = carver.take<float>(chunk * side_by_side);
   }
 
-  int64_t chunk() const {
-    if (job_.kernels->input == InputForm::split) return kSplitChunk;
-    return job_.kernels->input == InputForm::quantized && panels_ == 2 ? kPairChunk : kChunk;
-  }
+  bool paired() const { return panels_ > 1 && job_.kernels->pair != nullptr; }
+
+  int64_t chunk() const { return chunk_of(job_.kernels->input, paired()); }
 
   int64_t width() const { return panels_ * kPanelRows; }
 
@@ -199,34 +227,42 @@ class PanelTask {
   void run_rows(int64_t in) {
     const View& bias = job_.part->bias;
     if (bias) start_from(bias);
-    const DType dtype = job_.part->weight.dtype;
     for (int64_t k = 0; k < in; k += chunk()) {
-      PanelProduct product{.x = part_of(x_, row_, k),
-                           .rows = rows_,
-                           .in = std::min(chunk(), in - k),
-                           .packed = packed_ + panel_bytes(dtype, k),
-                           .panel = panel_,
-                           .y = tile_,
-                           .y_stride = tile_stride_,
-                           .accumulate = k > 0 || bias};
-      unpack(product);
-      if (panels_ == 1) {
-        job_.kernels->rows(product);
-        continue;
+      const int64_t count = std::min(chunk(), in - k);
+      for (int64_t panel = 0; panel < panels_;) {
+        const PanelProduct product = product_of(panel, k, count);
+        unpack(product);
+        ++panel;
+        if (!paired() || panel == panels_) {
+          job_.kernels->rows(product);
+          continue;
+        }
+        PanelProduct next = product_of(panel, k, count);
+        next.panel = next_panel(std::min(in, chunk()));
+        unpack(next);
+        job_.kernels->pair(product, next);
+        ++panel;
       }
-      PanelProduct next = product;
-      next.packed += job_.panel_bytes;
-      next.y += kPanelRows;
-      next.panel = next_panel(std::min(in, chunk()));
-      unpack(next);
-      job_.kernels->pair(product, next);
     }
+  }
+
+  PanelProduct product_of(int64_t panel, int64_t k, int64_t count) const {
+    const LinearPart& part = *job_.part;
+    return {.x = part_of(x_, row_, k),
+            .rows = rows_,
+            .in = count,
+            .packed = packed_ + panel * job_.panel_bytes + panel_bytes(part.weight.dtype, k),
+            .panel = panel_,
+            .y = tile_ + panel * kPanelRows,
+            .y_stride = tile_stride_,
+            .accumulate = k > 0 || part.bias};
   }
 
   // Where the second of two panels is unpacked to, `chunk` inputs of each.
   UnpackedPanel next_panel(int64_t chunk) const {
     UnpackedPanel next = panel_;
     if (next.bf16 != nullptr) next.bf16 += chunk * kPanelRows;
+    if (next.f32 != nullptr) next.f32 += chunk * kPanelRows;
     if (next.q == nullptr) return next;
     next.q += chunk * kPanelRows;
     next.scale += chunk;
@@ -239,14 +275,15 @@ class PanelTask {
     job_.kernels->unpack(product.packed, product.in, product.panel);
   }
 
+  // Rows of the last panel that the weight does not have are zero.
   void start_from(const View& bias) {
-    for (int64_t c = 0; c < columns_; ++c) {
-      const float value = bias_at(bias, column_ + c);
-      for (int64_t r = 0; r < rows_; ++r) tile_[r * tile_stride_ + c] = value;
-    }
-    // Rows of the panel that the weight does not have.
-    for (int64_t c = columns_; c < width(); ++c) {
-      for (int64_t r = 0; r < rows_; ++r) tile_[r * tile_stride_ + c] = 0;
+    for (int64_t panel = 0; panel < panels_; ++panel) {
+      float values[kPanelRows] = {};
+      for (int64_t c = 0; c < std::min<int64_t>(kPanelRows, columns_ - panel * kPanelRows); ++c) {
+        values[c] = bias_at(bias, column_ + panel * kPanelRows + c);
+      }
+      float* to = tile_ + panel * kPanelRows;
+      for (int64_t r = 0; r < rows_; ++r, to += tile_stride_) std::ranges::copy(values, to);
     }
   }
 
@@ -282,10 +319,15 @@ class PanelTask {
 thread_local Scratch input_scratch;
 thread_local Scratch panel_scratch;
 
+// Panels of a task: several where its kernels gain by it, or x does not stay in the cache.
+int64_t panels_of_task(const PanelKernels& kernels, const Blocking& blocking) {
+  return kernels.pair == nullptr && blocking.panels == 2 ? 1 : blocking.panels;
+}
+
 // Tasks of a part for one block of rows.
-int64_t tasks_of(const LinearPart& part, const LinearIsa& isa, bool pairs) {
-  const bool paired = pairs && kernels_of(isa, part.weight.dtype)->pair != nullptr;
-  return paired ? (panels_of(part.weight) + 1) / 2 : panels_of(part.weight);
+int64_t tasks_of(const LinearPart& part, const LinearIsa& isa, const Blocking& blocking) {
+  const int64_t panels = panels_of_task(*kernels_of(isa, part.weight.dtype), blocking);
+  return (panels_of(part.weight) + panels - 1) / panels;
 }
 
 // Task `index` of the sequence of all parts' tasks.
@@ -293,16 +335,17 @@ struct Place {
   Job job;
   PanelRange panels;
 };
-Place locate(const LinearArgs& args, const LinearIsa& isa, bool pairs, int64_t index) {
+Place locate(const LinearArgs& args, const LinearIsa& isa, const Blocking& blocking,
+             int64_t index) {
   const LinearPart* part = args.parts.data();
-  int64_t tasks = tasks_of(*part, isa, pairs);
-  for (; index >= tasks; tasks = tasks_of(*part, isa, pairs)) {
+  int64_t tasks = tasks_of(*part, isa, blocking);
+  for (; index >= tasks; tasks = tasks_of(*part, isa, blocking)) {
     index -= tasks;
     ++part;
   }
   const View& weight = part->weight;
   const PanelKernels* kernels = kernels_of(isa, weight.dtype);
-  const int64_t count = pairs && kernels->pair != nullptr ? 2 : 1;
+  const int64_t count = panels_of_task(*kernels, blocking);
   const int64_t first = index * count;
   return {.job = {.part = part,
                   .isa = &isa,
@@ -334,19 +377,16 @@ void run_packed(const LinearArgs& args, const LinearIsa& isa) {
   if (rows == 0 || panels == 0) return;
   const WantedForms wanted = forms_of(args, isa);
   const Inputs inputs = prepare_inputs(args.x, wanted, isa, input_scratch);
-  const int64_t block = rows == 1 ? 1 : row_block(rows, in, wanted, isa);
-  const int64_t blocks = (rows + block - 1) / block;
+  const Blocking blocking = blocking_of(rows, in, panels, wanted, isa);
+  const int64_t blocks = (rows + blocking.rows - 1) / blocking.rows;
   const int64_t grain = rows == 1 ? std::max<int64_t>(1, kBytesPerTask * panels / bytes) : 1;
-  // Few panels are better shared out one by one.
-  const bool pairs =
-      rows > 1 && blocks * panels >= kTasksPerThread * ThreadPool::shared().threads();
   int64_t tasks = 0;
-  for (const LinearPart& part : args.parts) tasks += tasks_of(part, isa, pairs);
+  for (const LinearPart& part : args.parts) tasks += tasks_of(part, isa, blocking);
   ThreadPool::shared().parallel_shares(blocks * tasks, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
-      const Place place = locate(args, isa, pairs, i % tasks);
-      const int64_t row = i / tasks * block;
-      PanelTask(place.job, inputs, place.panels, row, std::min(block, rows - row))
+      const Place place = locate(args, isa, blocking, i % tasks);
+      const int64_t row = i / tasks * blocking.rows;
+      PanelTask(place.job, inputs, place.panels, row, std::min(blocking.rows, rows - row))
           .run(panel_scratch);
     }
   });

@@ -47,39 +47,66 @@ void run_dot_row(const panel::PanelProduct& p) {
   store_floats(p.y, 0, sum);
 }
 
-template <int kRows>
-void run_dot_tile(const panel::PanelProduct& p, int64_t row) {
-  __m512 acc[kRows];
-  float* y = p.y + row * p.y_stride;
+constexpr int kDotTile = 12;  // rows of x
+
+// kRows rows of x with kPanels panels side by side.
+template <int kRows, int kPanels>
+void run_dot_tile(const panel::PanelProduct* const (&panels)[kPanels], int64_t row) {
+  const panel::PanelProduct& p = *panels[0];
+  __m512 acc[kRows][kPanels];
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
-    acc[r] = p.accumulate ? load_floats(y + r * p.y_stride, 0) : _mm512_setzero_ps();
+#pragma GCC unroll 2
+    for (int i = 0; i < kPanels; ++i) {
+      const float* y = panels[i]->y + (row + r) * p.y_stride;
+      acc[r][i] = p.accumulate ? load_floats(y, 0) : _mm512_setzero_ps();
+    }
   }
   const uint16_t* x = p.x.bf16 + row * p.x.stride;
+  const std::byte* packed[kPanels];
+#pragma GCC unroll 2
+  for (int i = 0; i < kPanels; ++i) packed[i] = panels[i]->packed;
   const int64_t pairs = p.in / 2;
 #pragma GCC unroll 2
   for (int64_t k = 0; k < pairs; ++k) {
-    const __m512bh weights = load_pairs(p.packed, k);
+    __m512bh weights[kPanels];
+#pragma GCC unroll 2
+    for (int i = 0; i < kPanels; ++i) weights[i] = load_pairs(packed[i], k);
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      acc[r] = _mm512_dpbf16_ps(acc[r], weights, broadcast_pair(x + r * p.x.stride + 2 * k));
+      const __m512bh input = broadcast_pair(x + r * p.x.stride + 2 * k);
+#pragma GCC unroll 2
+      for (int i = 0; i < kPanels; ++i) acc[r][i] = _mm512_dpbf16_ps(acc[r][i], weights[i], input);
     }
   }
 #pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) store_floats(y + r * p.y_stride, 0, acc[r]);
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int i = 0; i < kPanels; ++i) {
+      store_floats(panels[i]->y + (row + r) * p.y_stride, 0, acc[r][i]);
+    }
+  }
 }
 
-constexpr int kDotTile = 12;  // rows of x
-
-void run_dot_rows(const panel::PanelProduct& p) {
+template <int kPanels>
+void run_dot_tiles(const panel::PanelProduct* const (&panels)[kPanels]) {
+  const int64_t rows = panels[0]->rows;
   int64_t row = 0;
-  for (; row + kDotTile <= p.rows; row += kDotTile) run_dot_tile<kDotTile>(p, row);
-  for (; p.rows - row >= 4; row += 4) run_dot_tile<4>(p, row);
-  if (p.rows - row >= 2) {
-    run_dot_tile<2>(p, row);
+  for (; row + kDotTile <= rows; row += kDotTile) run_dot_tile<kDotTile>(panels, row);
+  for (; rows - row >= 4; row += 4) run_dot_tile<4>(panels, row);
+  if (rows - row >= 2) {
+    run_dot_tile<2>(panels, row);
     row += 2;
   }
-  if (row < p.rows) run_dot_tile<1>(p, row);
+  if (row < rows) run_dot_tile<1>(panels, row);
+}
+
+void run_dot_rows(const panel::PanelProduct& p) {
+  run_dot_tiles({&p});
+}
+
+void run_dot_pair(const panel::PanelProduct& first, const panel::PanelProduct& second) {
+  run_dot_tiles({&first, &second});
 }
 
 }  // namespace

@@ -90,9 +90,11 @@ void run_e4m3_row(const panel::PanelProduct& p) {
   }
 }
 
-[[maybe_unused]] constexpr panel::PanelKernels kE4m3Kernels{.input = panel::InputForm::f32,
-                                                            .row = &run_e4m3_row,
-                                                            .unpack = &unpack_e4m3,
-                                                            .rows = &run_float_rows};
+[[maybe_unused]] constexpr panel::PanelKernels kE4m3Kernels{
+    .input = panel::InputForm::f32,
+    .row = &run_e4m3_row,
+    .unpack = &unpack_e4m3,
+    .rows = &run_float_rows,
+    .pair = kFloatPairs ? &run_float_pair : nullptr};
 
 }  // namespace

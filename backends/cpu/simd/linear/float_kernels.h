@@ -123,71 +123,101 @@ void unpack_floats(const std::byte* packed, int64_t in, const panel::UnpackedPan
   }
 }
 
-template <int kRows>
-void run_float_tile(const panel::PanelProduct& p, int64_t row) {
-  Floats acc[kRows][kParts];
-  float* y = p.y + row * p.y_stride;
+// kRows rows of x with kPanels panels side by side.
+template <int kRows, int kPanels>
+void run_float_tile(const panel::PanelProduct* const (&panels)[kPanels], int64_t row) {
+  constexpr int kWide = kPanels * kParts;
+  const panel::PanelProduct& p = *panels[0];
+  Floats acc[kRows][kWide];
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int part = 0; part < kParts; ++part) {
-      acc[r][part] = p.accumulate ? load_floats(y + r * p.y_stride, part) : all(0);
+    for (int i = 0; i < kWide; ++i) {
+      const float* y = panels[i / kParts]->y + (row + r) * p.y_stride;
+      acc[r][i] = p.accumulate ? load_floats(y, i % kParts) : all(0);
     }
   }
   const float* x = p.x.f32 + row * p.x.stride;
-  const float* w = p.panel.f32;
+  const float* w[kPanels];
+#pragma GCC unroll 2
+  for (int i = 0; i < kPanels; ++i) w[i] = panels[i]->panel.f32;
 #pragma GCC unroll 4
   for (int64_t k = 0; k < p.in; ++k) {
-    Floats weights[kParts];
+    Floats weights[kWide];
 #pragma GCC unroll 4
-    for (int part = 0; part < kParts; ++part) {
-      weights[part] = load_floats(w + k * panel::kPanelRows, part);
+    for (int i = 0; i < kWide; ++i) {
+      weights[i] = load_floats(w[i / kParts] + k * panel::kPanelRows, i % kParts);
     }
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const Floats input = all(x[r * p.x.stride + k]);
 #pragma GCC unroll 4
-      for (int part = 0; part < kParts; ++part) {
-        acc[r][part] = fused(weights[part], input, acc[r][part]);
-      }
+      for (int i = 0; i < kWide; ++i) acc[r][i] = fused(weights[i], input, acc[r][i]);
     }
   }
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int part = 0; part < kParts; ++part) store_floats(y + r * p.y_stride, part, acc[r][part]);
+    for (int i = 0; i < kWide; ++i) {
+      store_floats(panels[i / kParts]->y + (row + r) * p.y_stride, i % kParts, acc[r][i]);
+    }
   }
+}
+
+template <int kPanels>
+void run_float_tiles(const panel::PanelProduct* const (&panels)[kPanels]) {
+  const int64_t rows = panels[0]->rows;
+  int64_t row = 0;
+  for (; row + kFloatTile <= rows; row += kFloatTile) run_float_tile<kFloatTile>(panels, row);
+  for (; rows - row >= 4; row += 4) run_float_tile<4>(panels, row);
+  if (rows - row >= 2) {
+    run_float_tile<2>(panels, row);
+    row += 2;
+  }
+  if (row < rows) run_float_tile<1>(panels, row);
 }
 
 void run_float_rows(const panel::PanelProduct& p) {
-  int64_t row = 0;
-  for (; row + kFloatTile <= p.rows; row += kFloatTile) run_float_tile<kFloatTile>(p, row);
-  for (; p.rows - row >= 4; row += 4) run_float_tile<4>(p, row);
-  if (p.rows - row >= 2) {
-    run_float_tile<2>(p, row);
-    row += 2;
-  }
-  if (row < p.rows) run_float_tile<1>(p, row);
+  run_float_tiles({&p});
+}
+
+// A number of x meets two vectors of weights for one load of its own.
+void run_float_pair(const panel::PanelProduct& first, const panel::PanelProduct& second) {
+  run_float_tiles({&first, &second});
 }
 
 // f32 is unpacked as it is packed.
-void run_packed_f32_rows(const panel::PanelProduct& p) {
+panel::PanelProduct plain_f32(const panel::PanelProduct& p) {
   panel::PanelProduct plain = p;
   plain.panel.f32 = const_cast<float*>(reinterpret_cast<const float*>(p.packed));
-  run_float_rows(plain);
+  return plain;
 }
+
+void run_packed_f32_rows(const panel::PanelProduct& p) {
+  run_float_rows(plain_f32(p));
+}
+
+void run_packed_f32_pair(const panel::PanelProduct& first, const panel::PanelProduct& second) {
+  run_float_pair(plain_f32(first), plain_f32(second));
+}
+
+// Two panels where a vector is all 16 rows; more sums than that do not fit into 16 registers.
+constexpr bool kFloatPairs = kParts == 1;
 
 constexpr panel::PanelKernels kF32Kernels{.input = panel::InputForm::f32,
                                           .row = &run_float_row<FormatF32>,
                                           .unpack = nullptr,
-                                          .rows = &run_packed_f32_rows};
+                                          .rows = &run_packed_f32_rows,
+                                          .pair = kFloatPairs ? &run_packed_f32_pair : nullptr};
 constexpr panel::PanelKernels kF16Kernels{.input = panel::InputForm::f32,
                                           .row = &run_float_row<FormatF16>,
                                           .unpack = &unpack_floats<FormatF16>,
-                                          .rows = &run_float_rows};
+                                          .rows = &run_float_rows,
+                                          .pair = kFloatPairs ? &run_float_pair : nullptr};
 constexpr panel::PanelKernels kBf16Kernels{.input = panel::InputForm::f32,
                                            .row = &run_float_row<FormatBf16>,
                                            .unpack = &unpack_floats<FormatBf16>,
-                                           .rows = &run_float_rows};
+                                           .rows = &run_float_rows,
+                                           .pair = kFloatPairs ? &run_float_pair : nullptr};
 
 }  // namespace

@@ -9,8 +9,11 @@
 
 namespace {
 
-constexpr panel::PanelKernels kBf16DotKernels{
-    .input = panel::InputForm::bf16, .row = &run_dot_row, .unpack = nullptr, .rows = &run_dot_rows};
+constexpr panel::PanelKernels kBf16DotKernels{.input = panel::InputForm::bf16,
+                                              .row = &run_dot_row,
+                                              .unpack = nullptr,
+                                              .rows = &run_dot_rows,
+                                              .pair = &run_dot_pair};
 
 }  // namespace
 
