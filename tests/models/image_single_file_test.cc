@@ -240,10 +240,57 @@ TEST_F(SingleFileTest, QuantisedGguf) {
   expect_same(0.1f);
 }
 
+// A UNet in ComfyUI-GGUF's form, with its text encoders and VAE from elsewhere.
+TEST_F(SingleFileTest, UnetsAlone) {
+  open("sdxl");
+  const std::string behind = "model.diffusion_model.";
+  add_unet(2, 1, {false, true});
+  std::erase_if(tensors_, [&](const MadeTensor& t) { return !t.name.starts_with(behind); });
+  for (MadeTensor& tensor : tensors_) tensor.name.erase(0, behind.size());
+  const fs::path file = folder_->path() / "unet.gguf";
+  write_comfy_gguf(file, tensors_, "sdxl");
+
+  models::ModelFiles files = models::read_single_file(file);
+  EXPECT_EQ(files.family, models::ImageFamily::sdxl);
+  ASSERT_EQ(files.parts.size(), 1u);
+  const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
+  expect_same_shape(files.parts[0].config, wanted.require("unet").config);
+  files.parts[0].config = wanted.require("unet").config;
+  const fs::path folder = folder_->path();
+  models::ImageLoadOptions others{.device = &cpu_device(),
+                                  .vae = folder / "vae",
+                                  .clip_l = folder / "text_encoder",
+                                  .clip_g = folder / "text_encoder_2"};
+  int64_t cut = 0;
+  for (const io::TensorEntry& entry : files.parts[0].weights.tensors()) {
+    const models::ModelPart& unet = wanted.require("unet");
+    EXPECT_EQ(entry.shape, unet.weights.require(entry.name).shape) << entry.name;
+    if (entry.dtype == DType::q8_0 && entry.shape[entry.shape.rank() - 1] % 32 != 0) ++cut;
+  }
+  EXPECT_GT(cut, 10);
+  for (const auto& [role, path] : {std::pair{models::EncoderRole::clip_l, others.clip_l},
+                                   {models::EncoderRole::clip_g, others.clip_g}}) {
+    files.parts.push_back(models::read_encoder(path, files.family, role));
+  }
+  files.parts.push_back(models::read_part_folder(others.vae, "AutoencoderKL"));
+  const models::ImageModel model = load_image_model(std::move(files), {.device = &cpu_device()});
+  expect_text(model, *golden_);
+  expect_denoiser(model, *golden_, 0.1f);
+  expect_vae(*model.vae, *golden_);
+
+  others.clip_g.clear();
+  expect_error(Code::not_found, {"text_encoder_2", "clip_g"},
+               [&] { models::load_image_model(file, others); });
+  others.clip_g = folder / "text_encoder_2";
+  others.t5xxl = folder / "text_encoder";
+  expect_error(Code::invalid_argument, {"t5xxl", "sdxl"},
+               [&] { models::load_image_model(file, others); });
+}
+
 TEST_F(SingleFileTest, PartsThatAreMissingAreNamed) {
   open("sd1");
   add_unet(3, 2, {true, true, false});
-  expect_error(Code::not_found, {"whole.safetensors", "none of the known text encoders"},
+  expect_error(Code::unsupported, {"whole.safetensors", "denoiser alone", "states of 32"},
                [&] { load(); });
   tensors_.resize(1);
   tensors_.front().name = "x.weight";

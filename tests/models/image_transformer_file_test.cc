@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "rbee/core/half.h"
@@ -249,7 +250,7 @@ void round_vectors(std::vector<MadeTensor>& tensors) {
 
 TEST_F(TransformerFileTest, FluxOfOneByteFloats) {
   open("flux");
-  for (const Fp8 kind : {Fp8::e4m3, Fp8::e5m2, Fp8::scaled}) {
+  for (const Fp8 kind : {Fp8::e4m3, Fp8::e5m2, Fp8::scaled, Fp8::described}) {
     tensors_.clear();
     add_transformer("", flux_layers());
     round_vectors(tensors_);
@@ -265,7 +266,7 @@ TEST_F(TransformerFileTest, FluxOfOneByteFloats) {
 
 TEST_F(TransformerFileTest, T5OfOneByteFloats) {
   open("flux");
-  for (const Fp8 kind : {Fp8::e4m3, Fp8::scaled}) {
+  for (const Fp8 kind : {Fp8::e4m3, Fp8::scaled, Fp8::described}) {
     tensors_.clear();
     add("", "text_encoder_2", [](const std::string& name) { return name; });
     round_vectors(tensors_);
@@ -291,6 +292,40 @@ TEST_F(TransformerFileTest, ScalesAreOneNumberOfABytesMatrix) {
                [&] { models::open_scaled(path); });
   write_safetensors(path, {{"a.weight", {1, 1}, one}, {"a.weight_scale", {1}, one}});
   expect_error(Code::invalid_argument, {"a.weight", "f16"}, [&] { models::open_scaled(path); });
+  for (const char* name : {"a.weight_scale_2", "a.pre_quant_scale"}) {
+    write_safetensors(path, {{"a.weight", {1, 1}, one}, {name, {1}, one}});
+    expect_error(Code::unsupported, {name, "16 bits"}, [&] { models::open_scaled(path); });
+  }
+  fs::remove(path);
+}
+
+// Bytes of formats that are not read, and descriptions that say nothing.
+TEST_F(TransformerFileTest, DescriptionsOfBytes) {
+  const fs::path path = fs::path(testing::TempDir()) / "described.safetensors";
+  const auto open = [&](std::string_view words) {
+    const std::string header =
+        cat(R"({"a.weight":{"dtype":"U8","shape":[1,2],"data_offsets":[0,2]},)",
+            R"("a.weight_scale":{"dtype":"F32","shape":[],"data_offsets":[2,6]},)",
+            R"("a.comfy_quant":{"dtype":"U8","shape":[)", words.size(), R"(],"data_offsets":[6,)",
+            6 + words.size(), "]}}");
+    const uint64_t length = header.size();
+    const float scale = 0.5f;
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(&length), sizeof length) << header << "\x38\x3c";
+    file.write(reinterpret_cast<const char*>(&scale), sizeof scale) << words;
+    file.close();
+    return models::open_scaled(path);
+  };
+  EXPECT_EQ(io::read_floats(open(R"({"format":"float8_e4m3fn"})").require("a.weight")),
+            (std::vector<float>{0.5f, 0.75f}));
+  EXPECT_EQ(io::read_floats(open(R"({"format":"float8_e5m2"})").require("a.weight")),
+            (std::vector<float>{0.25f, 0.5f}));
+  for (const char* format : {"int8_tensorwise", "nvfp4", "mxfp8"}) {
+    expect_error(Code::unsupported, {"described.safetensors", "a.comfy_quant", format},
+                 [&] { open(cat(R"({"format":")", format, "\"}")); });
+  }
+  expect_error(Code::not_found, {"a.comfy_quant", "format"}, [&] { open("{}"); });
+  expect_error(Code::invalid_argument, {"a.comfy_quant"}, [&] { open("e4m3"); });
   fs::remove(path);
 }
 

@@ -67,6 +67,35 @@ void write_gguf(const fs::path& file, const std::vector<MadeTensor>& tensors,
   writer.finish();
 }
 
+void write_comfy_gguf(const fs::path& file, const std::vector<MadeTensor>& tensors,
+                      std::string_view architecture) {
+  constexpr int64_t kLeast = 512, kRow = 256;
+  io::GgufWriter writer;
+  writer.set_string("general.architecture", architecture);
+  std::vector<std::vector<std::byte>> data;
+  for (const MadeTensor& tensor : tensors) {
+    const auto elements = static_cast<int64_t>(tensor.values.size());
+    const bool blocks = tensor.shape.rank() > 1 && elements >= kLeast && elements % kRow == 0;
+    const bool cut = blocks && tensor.shape[tensor.shape.rank() - 1] % kRow != 0;
+    const DType type = blocks ? DType::q8_0 : DType::f32;
+    writer.add_tensor(tensor.name, type, cut ? Shape{elements / kRow, kRow} : tensor.shape);
+    if (cut) {
+      const std::vector<int32_t> sizes(tensor.shape.begin(), tensor.shape.end());
+      writer.set_ints(cat("comfy.gguf.orig_shape.", tensor.name), sizes);
+    }
+    std::vector<std::byte>& bytes =
+        data.emplace_back(static_cast<size_t>(blocks ? row_bytes(type, elements) : 4 * elements));
+    if (blocks) {
+      quant::quantize_row(type, tensor.values.data(), bytes.data(), elements);
+    } else {
+      std::memcpy(bytes.data(), tensor.values.data(), bytes.size());
+    }
+  }
+  writer.begin(file);
+  for (const auto& bytes : data) writer.write(bytes);
+  writer.finish();
+}
+
 namespace {
 
 // A file's header and data as they grow.
@@ -111,18 +140,27 @@ void write_fp8(const std::filesystem::path& file, std::vector<MadeTensor>& tenso
       continue;
     }
     constexpr float kScale = 1.0f / 256;
-    const float scale = kind == Fp8::scaled ? kScale : 1;
+    const bool weight = tensor.name.ends_with(".weight");
+    const bool described = kind == Fp8::described && weight;
+    const float scale = kind == Fp8::scaled || described ? kScale : 1;
     std::vector<uint8_t> bytes;
     for (float& value : tensor.values) {
       const bool e5m2 = kind == Fp8::e5m2;
       bytes.push_back(e5m2 ? to_e5m2(value) : to_f8e4m3(value / scale).bits);
       value = e5m2 ? from_e5m2(bytes.back()) : scale * to_float(f8e4m3{bytes.back()});
     }
-    const char* type = kind == Fp8::e5m2 ? "F8_E5M2" : "F8_E4M3";
+    const char* type = kind == Fp8::e5m2 ? "F8_E5M2" : described ? "U8" : "F8_E4M3";
     out.add(tensor.name, type, tensor.shape, bytes.data(), bytes.size());
-    const bool weight = tensor.name.ends_with(".weight");
-    if (kind != Fp8::scaled || !weight) continue;
     const std::string layer = tensor.name.substr(0, tensor.name.rfind('.'));
+    if (described) {
+      constexpr std::string_view kWords =
+          R"({"format": "float8_e4m3fn", "full_precision_matrix_mult": true})";
+      out.add(layer + ".weight_scale", "F32", Shape{}, &scale, sizeof scale);
+      out.add(layer + ".input_scale", "F32", Shape{}, &scale, sizeof scale);
+      out.add(layer + ".comfy_quant", "U8", Shape{static_cast<int64_t>(kWords.size())},
+              kWords.data(), kWords.size());
+    }
+    if (kind != Fp8::scaled || !weight) continue;
     out.add(layer + ".scale_weight", "F32", Shape{}, &scale, sizeof scale);
     out.add(layer + ".scale_input", "F32", Shape{1}, &scale, sizeof scale);
   }

@@ -23,9 +23,14 @@ std::string original_vae(const std::string& name, int64_t levels);
 void write_gguf(const std::filesystem::path& file, const std::vector<MadeTensor>& tensors,
                 const std::vector<std::string>& tokens = {});
 
+// As ComfyUI-GGUF writes UNets: tensors of at least 512 elements quantised, those whose rows are no
+// whole blocks of 256 in rows of 256 beside the shape that they had.
+void write_comfy_gguf(const std::filesystem::path& file, const std::vector<MadeTensor>& tensors,
+                      std::string_view architecture);
+
 // Matrices as floats of one byte, the rest in f16. scaled: those of e4m3 with a scale besides, as
-// ComfyUI writes them.
-enum class Fp8 : uint8_t { e4m3, e5m2, scaled };
+// ComfyUI wrote them; described: plain bytes with a scale and words on what they are, as it does.
+enum class Fp8 : uint8_t { e4m3, e5m2, scaled, described };
 // Gives the tensors the values that the file stands for.
 void write_fp8(const std::filesystem::path& file, std::vector<MadeTensor>& tensors, Fp8 kind);
 

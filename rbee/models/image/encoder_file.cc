@@ -180,7 +180,7 @@ TokenizerFiles tokenizer_beside(const fs::path& folder) {
 }
 
 ModelPart read_folder(const fs::path& path, ImageFamily family, EncoderRole role) {
-  const bool projected = family == ImageFamily::sd3;
+  const bool projected = family == ImageFamily::sd3 || role == EncoderRole::clip_g;
   const char* clip = projected ? "CLIPTextModelWithProjection" : "CLIPTextModel";
   ModelPart part = read_part_folder(path, role == EncoderRole::t5xxl ? "T5EncoderModel" : clip);
   part.tokenizer = tokenizer_beside(path);
@@ -202,11 +202,20 @@ const char* name(EncoderRole role) {
 }
 
 std::optional<std::string> encoder_part(ImageFamily family, EncoderRole role) {
-  const bool sd3 = family == ImageFamily::sd3;
-  if (!sd3 && family != ImageFamily::flux) return std::nullopt;
-  if (role == EncoderRole::clip_l) return "text_encoder";
-  if (role == EncoderRole::t5xxl) return sd3 ? "text_encoder_3" : "text_encoder_2";
-  if (sd3) return "text_encoder_2";
+  const bool sd3 = family == ImageFamily::sd3, flux = family == ImageFamily::flux;
+  const bool sdxl = family == ImageFamily::sdxl, refiner = family == ImageFamily::sdxl_refiner;
+  switch (role) {
+    case EncoderRole::clip_l:
+      if (sd3 || flux || sdxl || family == ImageFamily::sd1) return "text_encoder";
+      break;
+    case EncoderRole::clip_g:
+      if (sd3 || sdxl || refiner) return "text_encoder_2";
+      break;
+    case EncoderRole::t5xxl:
+      if (sd3) return "text_encoder_3";
+      if (flux) return "text_encoder_2";
+      break;
+  }
   return std::nullopt;
 }
 

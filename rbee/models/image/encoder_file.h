@@ -1,5 +1,5 @@
 #pragma once
-// Text encoders of Stable Diffusion 3 and FLUX apart from their denoiser: in files of their own,
+// Text encoders (all but Stable Diffusion 2's) apart from their denoiser: in files of their own,
 // within a file of several parts, or as a folder of a diffusers model.
 
 #include <optional>

@@ -122,8 +122,8 @@ struct ImageLoadOptions {
   bool pack_weights = true;
   OffloadedParts offload;
   std::filesystem::path vae;  // another VAE (folder or file); empty = the model's own
-  // Text encoders of Stable Diffusion 3 and FLUX (folders or files), in place of the model's own or
-  // where it has none.
+  // Text encoders of all families but Stable Diffusion 2 (folders or files), in place of the
+  // model's own or where it has none.
   std::filesystem::path clip_l, clip_g, t5xxl;
   std::vector<LoraSource> loras;
   std::optional<std::string> prediction_type;                 // overrides what the files say

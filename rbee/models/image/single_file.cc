@@ -58,16 +58,20 @@ bool has_prefix(const io::Checkpoint& file, std::string_view prefix) {
   });
 }
 
+// Where a file has the tensors of a UNet: behind CompVis' prefix or, in files of one part, none.
+std::optional<std::string> unet_prefix(const io::Checkpoint& file) {
+  for (const std::string prefix : {kUnet, ""}) {
+    if (file.find(prefix + "input_blocks.0.0.weight") != nullptr) return prefix;
+  }
+  return std::nullopt;
+}
+
 const Layout& find_layout(const io::Checkpoint& file, const std::string& source) {
   for (const Layout& layout : layouts()) {
     if (has_prefix(file, layout.encoders.front().prefix) &&
         has_prefix(file, layout.encoders.back().prefix)) {
       return layout;
     }
-  }
-  if (has_prefix(file, kUnet)) {
-    fail(Code::not_found, source, "the file has a denoiser but none of the known text encoders; ",
-         "give a file that holds the whole model, or a diffusers folder");
   }
   fail(Code::unsupported, source, "the file is no whole model of a known family; known are ",
        "Stable Diffusion 1, 2, XL, XL's refiner and 3, and FLUX");
@@ -119,10 +123,31 @@ ModelPart read_encoder(const io::Checkpoint& file, const Encoder& encoder,
   return part;
 }
 
-ModelPart read_unet(const io::Checkpoint& file, const std::string& source) {
-  const ShapeOf shapes = shapes_behind(file, kUnet);
+// Of a UNet without text encoders: what its file says (ComfyUI-GGUF), else by the width of the
+// states that it reads.
+ImageFamily lone_unet_family(const io::Checkpoint& file, const std::string& source) {
+  const std::string said(file.metadata().get_string("general.architecture").value_or(""));
+  if (said == "sdxl") return ImageFamily::sdxl;
+  if (said == "sd1") return ImageFamily::sd1;
+  int64_t width = 0;
+  for (const TensorEntry& entry : file.tensors()) {
+    if (entry.name.ends_with("attn2.to_k.weight") && entry.shape.rank() == 2)
+      width = entry.shape[1];
+  }
+  constexpr int64_t kOld = 768, kLarge = 2048, kRefiner = 1280;
+  if (width == kOld) return ImageFamily::sd1;
+  if (width == kLarge) return ImageFamily::sdxl;
+  if (width == kRefiner) return ImageFamily::sdxl_refiner;
+  fail(Code::unsupported, source, "the file has a denoiser alone, which reads states of ", width,
+       " numbers; known are 768 (Stable Diffusion 1), 2048 (XL) and 1280 (XL's refiner); ",
+       "give a file that holds the whole model, or a diffusers folder");
+}
+
+ModelPart read_unet(const io::Checkpoint& file, std::string_view prefix,
+                    const std::string& source) {
+  const ShapeOf shapes = shapes_behind(file, std::string(prefix));
   const UnetBlockCounts counts = unet_block_counts(shapes);
-  auto tensors = renamed(file, kUnet, [&](std::string_view n) { return unet_name(n, counts); });
+  auto tensors = renamed(file, prefix, [&](std::string_view n) { return unet_name(n, counts); });
   return {"unet",
           "UNet2DConditionModel",
           unet_config(shapes, source),
@@ -201,6 +226,26 @@ ModelFiles read_transformer_file(const io::Checkpoint& file, const TransformerLa
   return files;
 }
 
+bool has_layout(const io::Checkpoint& file) {
+  return std::ranges::any_of(layouts(), [&](const Layout& layout) {
+    return has_prefix(file, layout.encoders.front().prefix);
+  });
+}
+
+// A UNet whose text encoders, and VAE where the file has none, are given besides.
+ModelFiles read_lone_unet(const io::Checkpoint& file, std::string_view prefix,
+                          const fs::path& path) {
+  const std::string source = path.string();
+  ModelFiles files;
+  files.family = lone_unet_family(file, source);
+  files.name = path.stem().string();
+  files.parts.push_back(read_unet(file, prefix, source));
+  const std::string_view vae = vae_prefix(file);
+  if (!vae.empty()) files.parts.push_back(read_vae(file, vae, files.family, source));
+  files.scheduler = scheduler_of(file, files.family);
+  return files;
+}
+
 }  // namespace
 
 ModelFiles read_single_file(const fs::path& path) {
@@ -209,6 +254,8 @@ ModelFiles read_single_file(const fs::path& path) {
   if (const auto transformer = find_transformer(file)) {
     return read_transformer_file(file, *transformer, path);
   }
+  const std::optional<std::string> unet = unet_prefix(file);
+  if (unet && !has_layout(file)) return read_lone_unet(file, *unet, path);
   const Layout& layout = find_layout(file, source);
   ModelFiles files;
   files.family = layout.family;
@@ -216,7 +263,7 @@ ModelFiles read_single_file(const fs::path& path) {
   for (const Encoder& encoder : layout.encoders) {
     files.parts.push_back(read_encoder(file, encoder, source));
   }
-  files.parts.push_back(read_unet(file, source));
+  files.parts.push_back(read_unet(file, kUnet, source));
   files.parts.push_back(read_vae(file, kVae, layout.family, source));
   files.scheduler = scheduler_of(file, layout.family);
   return files;

@@ -6,7 +6,7 @@
 
 namespace rbee::models {
 
-// Of Stable Diffusion 3 and FLUX a file may hold the denoiser alone, or with some of the others.
+// A file may hold the denoiser alone, or, of Stable Diffusion 3 and FLUX, with some of the others.
 //
 // The parts of the file under the names of a diffusers folder. Settings that the tensors do not say
 // are those of the family that they belong to. Throws not_found when parts are missing, unsupported
