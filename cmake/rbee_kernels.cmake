@@ -76,45 +76,117 @@ function(rbee_cuda_images target)
   rbee_embed(${target} cuda cuda_images IMAGES ${images})
 endfunction()
 
-# find_program's validator: clang 19 or later, with the linker that it calls.
-function(rbee_clang_serves answer clang)
-  execute_process(COMMAND "${clang}" --version OUTPUT_VARIABLE version ERROR_QUIET)
+# The AMD targets of cards and processors that people have (LLVM, "User Guide for AMDGPU Backend");
+# RBEE_ROCM_ARCHS is `all` of them or a list.
+set(RBEE_AMD_TARGETS
+    gfx908 gfx90a gfx942 gfx950
+    gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036
+    gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153
+    gfx1200 gfx1201)
+
+# How AMD's kernels are compiled; the target's name is appended.
+set(RBEE_HIP_FLAGS -x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc
+    -mcode-object-version=5 -std=c++20 -O3 -Wall)
+
+# Sets `answer` to the version of a clang that makes and links AMD code, or to 0: it is older than
+# 19, or the linker that it calls is not there or is older.
+function(rbee_hip_clang_version answer clang)
+  set(${answer} 0 PARENT_SCOPE)
+  execute_process(COMMAND "${clang}" --version OUTPUT_VARIABLE text ERROR_QUIET)
   execute_process(COMMAND "${clang}" -print-prog-name=ld.lld OUTPUT_VARIABLE linker ERROR_QUIET
                   OUTPUT_STRIP_TRAILING_WHITESPACE)
-  string(REGEX MATCH "clang version ([0-9]+)" version "${version}")
-  find_program(found NAMES "${linker}" NO_CACHE)
-  if(NOT version OR CMAKE_MATCH_1 LESS 19 OR NOT found)
-    set(${answer} FALSE PARENT_SCOPE)
+  execute_process(COMMAND "${linker}" --version OUTPUT_VARIABLE linker_text ERROR_QUIET)
+  string(REGEX MATCH "clang version ([0-9.]+)" found "${text}")
+  set(version "${CMAKE_MATCH_1}")
+  string(REGEX MATCH "LLD ([0-9.]+)" linker_found "${linker_text}")
+  set(linker_version "${CMAKE_MATCH_1}")
+  if(found AND linker_found AND version VERSION_GREATER_EQUAL 19 AND
+     linker_version VERSION_GREATER_EQUAL 19)
+    set(${answer} "${version}" PARENT_SCOPE)
   endif()
 endfunction()
 
-# rbee_rocm_images(target FAMILIES a.cu…): code objects for RBEE_ROCM_ARCHS, embedded as
-# rbee::rocm::rocm_images(). Architectures that the compiler does not know are left out with a line.
-function(rbee_rocm_images target)
-  cmake_parse_arguments(ARG "" "" "FAMILIES" ${ARGN})
-  find_program(RBEE_HIP_CLANG NAMES clang++-21 clang++-20 clang++-19 clang++
-               VALIDATOR rbee_clang_serves)
-  if(NOT RBEE_HIP_CLANG)
+# Sets RBEE_HIP_CLANG to the newest clang there is.
+function(rbee_find_hip_clang)
+  if(RBEE_HIP_CLANG)
+    rbee_hip_clang_version(version "${RBEE_HIP_CLANG}")
+    if(version EQUAL 0)
+      message(FATAL_ERROR "RBEE_HIP_CLANG (${RBEE_HIP_CLANG}) is no clang of 19 or later with its lld")
+    endif()
+    return()
+  endif()
+  set(best "")
+  set(best_version 0)
+  set(names clang++)
+  foreach(number RANGE 40 19 -1)
+    list(APPEND names "clang++-${number}")
+  endforeach()
+  foreach(name IN LISTS names)
+    find_program(clang "${name}" NO_CACHE)
+    if(clang)
+      rbee_hip_clang_version(version "${clang}")
+      if(version VERSION_GREATER best_version)
+        set(best "${clang}")
+        set(best_version "${version}")
+      endif()
+    endif()
+    unset(clang)
+  endforeach()
+  if(NOT best)
     message(FATAL_ERROR "AMD's kernels need clang 19 or later and its lld: "
                         "tools/install_deps.sh rocm installs Debian's; RBEE_HIP_CLANG names another")
   endif()
-  set(images "")
-  foreach(arch IN LISTS RBEE_ROCM_ARCHS)
-    execute_process(COMMAND "${RBEE_HIP_CLANG}" --target=amdgcn-amd-amdhsa "-mcpu=${arch}" -nogpulib
-                            -x c -c /dev/null -o /dev/null
-                    RESULT_VARIABLE unknown OUTPUT_QUIET ERROR_QUIET)
-    if(unknown)
-      message(STATUS "${RBEE_HIP_CLANG} does not know ${arch}: left out")
-      continue()
+  message(STATUS "AMD kernels: ${best} ${best_version}")
+  set(RBEE_HIP_CLANG "${best}" CACHE FILEPATH "The clang++ that compiles AMD's kernels")
+endfunction()
+
+# Sets `answer` to the targets of RBEE_ROCM_ARCHS. One that the compiler does not know is left out
+# with a line where all are wanted, and an error where it was asked for by its name.
+function(rbee_hip_targets answer)
+  set(wanted "${RBEE_ROCM_ARCHS}")
+  if(wanted STREQUAL "all")
+    set(wanted "${RBEE_AMD_TARGETS}")
+  endif()
+  set(known "")
+  set(unknown "")
+  foreach(arch IN LISTS wanted)
+    execute_process(COMMAND "${RBEE_HIP_CLANG}" ${RBEE_HIP_FLAGS} "--offload-arch=${arch}"
+                            -o "${CMAKE_CURRENT_BINARY_DIR}/empty.co" /dev/null
+                    RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    if(status EQUAL 0)
+      list(APPEND known "${arch}")
+    else()
+      list(APPEND unknown "${arch}")
     endif()
+  endforeach()
+  if(unknown)
+    list(JOIN unknown ", " text)
+    if(NOT RBEE_ROCM_ARCHS STREQUAL "all")
+      message(FATAL_ERROR "RBEE_ROCM_ARCHS: ${RBEE_HIP_CLANG} does not know ${text}; "
+                          "gfx950 and gfx1153 need clang 20 or later")
+    endif()
+    message(STATUS "AMD kernels: this clang does not know ${text}: left out")
+  endif()
+  set(${answer} "${known}" PARENT_SCOPE)
+endfunction()
+
+# rbee_rocm_images(target FAMILIES a.cu…): code objects for RBEE_ROCM_ARCHS, embedded as
+# rbee::rocm::rocm_images().
+function(rbee_rocm_images target)
+  cmake_parse_arguments(ARG "" "" "FAMILIES" ${ARGN})
+  rbee_find_hip_clang()
+  rbee_hip_targets(targets)
+  set(images "")
+  foreach(arch IN LISTS targets)
     foreach(source IN LISTS ARG_FAMILIES)
       get_filename_component(family "${source}" NAME_WE)
       set(out "${CMAKE_CURRENT_BINARY_DIR}/${family}.${arch}.co")
+      # clang 22's driver drops -MF where it compiles for a device.
+      set(dependencies -Xclang -dependency-file -Xclang "${out}.d" -Xclang -MT -Xclang "${out}")
       add_custom_command(
         OUTPUT "${out}"
-        COMMAND "${RBEE_HIP_CLANG}" -x hip --cuda-device-only --no-gpu-bundle-output -nogpulib
-                -nogpuinc "--offload-arch=${arch}" -mcode-object-version=5 -std=c++20 -O3 -Wall
-                -I "${PROJECT_SOURCE_DIR}" -MD -MF "${out}.d" -o "${out}" "${source}"
+        COMMAND "${RBEE_HIP_CLANG}" ${RBEE_HIP_FLAGS} "--offload-arch=${arch}"
+                -I "${PROJECT_SOURCE_DIR}" ${dependencies} -o "${out}" "${source}"
         DEPENDS "${source}" DEPFILE "${out}.d" COMMENT "AMD kernels: ${family} ${arch}" VERBATIM)
       list(APPEND images "${family}|${arch}|${out}")
     endforeach()

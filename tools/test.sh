@@ -24,7 +24,7 @@ python3 tools/lint/lint.py
 step "Build with ASan and UBSan"
 # Kernels are compiled for one CUDA architecture and for AMD's four families; the host side runs over
 # fake drivers.
-gpu=(-DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=gfx90a;gfx942;gfx1100;gfx1201")
+gpu=(-DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=gfx90a;gfx942;gfx950;gfx1100;gfx1201")
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   gpu+=(-DRBEE_CUDA=ON -DRBEE_CUDA_ARCHS=90a)
 else

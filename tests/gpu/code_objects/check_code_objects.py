@@ -21,7 +21,7 @@ from pathlib import Path
 import rules
 
 SKIPPED = 77
-LLVM_VERSIONS = ("-21", "-20", "-19", "")  # as the build looks for clang; 19 cannot read gfx950's code
+LLVM_VERSIONS = (*(f"-{number}" for number in range(40, 18, -1)), "")  # 19 cannot read gfx950's code
 
 
 @dataclass
