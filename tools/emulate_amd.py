@@ -5,7 +5,7 @@ The ROCm backend opens a fake HIP runtime (tests/gpu/fake) whose kernel launches
 instruction-level emulator (github.com/tinygrad/tinygrad, test/mockgpu/amd; MIT), and every result is compared with the
 CPU's reference. So one run covers the host code, the kernels' names and parameters, and the machine code.
 
-    cmake --preset rocm -DRBEE_TESTS=ON "-DRBEE_ROCM_ARCHS=gfx90a;gfx942;gfx1100;gfx1201"
+    cmake --preset rocm -DRBEE_TESTS=ON "-DRBEE_ROCM_ARCHS=gfx90a;gfx942;gfx950;gfx1100;gfx1201"
     cmake --build --preset rocm --target rbee_opcheck_emulated rbee_fake_hip
     tools/emulate_amd.py --tinygrad DIR [--arch gfx942,gfx1100] [--rounds 2]    cases of every operation
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 -- softmax --case 3       opcheck's arguments instead
@@ -13,8 +13,8 @@ CPU's reference. So one run covers the host code, the kernels' names and paramet
     tools/emulate_amd.py --table                                                the results so far
 
 A sweep appends its results to --results and can be interrupted: what is there of the same program is not run again.
-After a rebuild that changed it, results begin anew, in the table too. Emulated: gfx90a and
-gfx942 (CDNA), gfx1100 (RDNA 3), gfx1201 (RDNA 4). Without --tinygrad, or TINYGRAD_DIR, it says so and exits 0. A
+After a rebuild that changed it, results begin anew, in the table too. Emulated: gfx90a, gfx942
+and gfx950 (CDNA), gfx1100 (RDNA 3), gfx1201 (RDNA 4). Without --tinygrad, or TINYGRAD_DIR, it says so and exits 0. A
 mismatch can be the emulator's: look at the disassembly first; amd_emulator/mends.py has those found so far.
 """
 import argparse
@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ARCHS = "gfx90a,gfx942,gfx1100,gfx1201"
+ARCHS = "gfx90a,gfx942,gfx950,gfx1100,gfx1201"
 
 
 def parse_arguments():

@@ -1,16 +1,47 @@
 #pragma once
-// Products of e4m3 codes (OCP FP8) with signed bytes, by instructions on pairs of f16 that vendors
-// have under other names, as in instructions.h.
+// Arithmetic on pairs of f16, and by it products of e4m3 codes (OCP FP8) with signed bytes:
+// instructions that vendors have under other names, as in instructions.h.
 
-#include "backends/gpu/portable.h"
+#include "backends/gpu/instructions.h"
 
 namespace rbee {
 namespace gpu {
 
 #if !defined(__CUDACC__)
 typedef _Float16 HalfPair __attribute__((ext_vector_type(2)));
-#elif __CUDA_ARCH__ >= 890
-#define RB_CONVERTS_E4M3 1
+#endif
+
+// a * b + c of two neighbours in a word, rounded once.
+template <class T>
+RB_DEVICE u32 fma_pair(u32 a, u32 b, u32 c);
+template <>
+RB_DEVICE u32 fma_pair<f16>(u32 a, u32 b, u32 c) {
+#if defined(__CUDACC__)
+  u32 out;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
+  return out;
+#else
+  return __builtin_bit_cast(u32, __builtin_elementwise_fma(__builtin_bit_cast(HalfPair, a),
+                                                           __builtin_bit_cast(HalfPair, b),
+                                                           __builtin_bit_cast(HalfPair, c)));
+#endif
+}
+
+// Where an instruction makes f16 of e4m3 codes. gfx942's take another e4m3, whose bias is 8 and
+// whose minus zero is NaN (AMD CDNA3 ISA).
+#if defined(__gfx950__) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890)
+#define RB_E4M3_HALVES 1
+
+// The values of a word's four codes, in their order.
+RB_DEVICE void e4m3_halves(u32 codes, u32 (&pairs)[2]) {
+#if defined(__CUDACC__)
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pairs[0]) : "h"(static_cast<u16>(codes)));
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pairs[1]) : "h"(static_cast<u16>(codes >> 16)));
+#else
+  pairs[0] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_scalef32_pk_f16_fp8(codes, 1.0f, false));
+  pairs[1] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_scalef32_pk_f16_fp8(codes, 1.0f, true));
+#endif
+}
 #endif
 
 // The dot product of words of four codes with signed bytes, which pairs_of_bytes() has made f16.
@@ -41,23 +72,24 @@ class E4m3Dot {
     return __builtin_bit_cast(u32,
                               __builtin_bit_cast(HalfPair, a) + __builtin_bit_cast(HalfPair, b));
   }
-  // v_dot2_f32_f16 takes subnormal numbers as 0; the codes' own values have none.
   RB_DEVICE static void add_pair(u32 weights, u32 x, float& sum) {
-    const HalfPair values = __builtin_bit_cast(HalfPair, weights) * static_cast<_Float16>(256);
-    sum = __builtin_amdgcn_fdot2(values, __builtin_bit_cast(HalfPair, x), sum, false);
+    sum = __builtin_amdgcn_fdot2(__builtin_bit_cast(HalfPair, weights),
+                                 __builtin_bit_cast(HalfPair, x), sum, false);
   }
   float first_ = 0, second_ = 0;
 #endif
-#if defined(RB_CONVERTS_E4M3)
-  RB_DEVICE static u32 values_of(u16 codes) {
-    u32 pair;
-    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(codes));
-    return pair;
-  }
+#if !defined(RB_E4M3_HALVES)
+  // Of the codes in bytes 1 and 3, as add_pair() takes them: on NVIDIA 2^-8 of their values
+  // (half_of_e4m3()); v_dot2_f32_f16 takes subnormal numbers as 0, and the codes' own values have
+  // none.
+  RB_DEVICE static u32 values_of(u32 codes) {
+    const u32 halves = (codes & 0x80008000u) | ((codes >> 1) & 0x3f803f80u);
+#if defined(__CUDACC__)
+    return halves;
 #else
-  // Of the codes in bytes 1 and 3, 2^-8 of their values: half_of_e4m3().
-  RB_DEVICE static u32 halves_of(u32 codes) {
-    return (codes & 0x80008000u) | ((codes >> 1) & 0x3f803f80u);
+    return __builtin_bit_cast(u32,
+                              __builtin_bit_cast(HalfPair, halves) * static_cast<_Float16>(256));
+#endif
   }
   // Bytes 0 and 2.
   RB_DEVICE static u32 even_bytes(u32 bytes) {
@@ -67,17 +99,24 @@ class E4m3Dot {
 #endif
 };
 
-#if defined(RB_CONVERTS_E4M3)
+#if defined(RB_E4M3_HALVES)
 RB_DEVICE void E4m3Dot::pairs_of_bytes(u32 bytes, u32& first, u32& second) {
-  // In an f16 number from 4 on the last place counts 2^-8; 128 makes bytes positive.
-  const u32 positive = bytes ^ 0x80808080u;
-  constexpr u32 kMinusHalves = 0xc480c480u;  // -4.5
-  first = add_halves(__byte_perm(positive, 0x44444444u, 0x4140), kMinusHalves);
-  second = add_halves(__byte_perm(positive, 0x44444444u, 0x4342), kMinusHalves);
+  const u32 positive = bytes ^ 0x80808080u;  // + 128
+#if defined(__CUDACC__)
+  // In an f16 number from 4 on the last place counts 2^-8.
+  constexpr u32 kPlace = 0x44444444u, kLess = 0xc480c480u;  // -4.5
+#else
+  // In an f16 number from 1024 on the last place counts 1.
+  constexpr u32 kPlace = 0x64646464u, kLess = 0xe480e480u;  // -1152
+#endif
+  first = add_halves(pick_bytes<0x4140>(positive, kPlace), kLess);
+  second = add_halves(pick_bytes<0x4342>(positive, kPlace), kLess);
 }
 RB_DEVICE void E4m3Dot::add(u32 codes, u32 first, u32 second) {
-  add_pair(values_of(static_cast<u16>(codes)), first, first_);
-  add_pair(values_of(static_cast<u16>(codes >> 16)), second, second_);
+  u32 pairs[2];
+  e4m3_halves(codes, pairs);
+  add_pair(pairs[0], first, first_);
+  add_pair(pairs[1], second, second_);
 }
 #else
 RB_DEVICE void E4m3Dot::pairs_of_bytes(u32 bytes, u32& first, u32& second) {
@@ -85,8 +124,8 @@ RB_DEVICE void E4m3Dot::pairs_of_bytes(u32 bytes, u32& first, u32& second) {
   second = even_bytes(bytes >> 8);
 }
 RB_DEVICE void E4m3Dot::add(u32 codes, u32 first, u32 second) {
-  add_pair(halves_of(codes << 8), first, first_);
-  add_pair(halves_of(codes), second, second_);
+  add_pair(values_of(codes << 8), first, first_);
+  add_pair(values_of(codes), second, second_);
 }
 #endif
 

@@ -33,8 +33,7 @@ RB_DEVICE float fast_reciprocal(float x) {
 RB_DEVICE i32 dot4(u32 a, u32 b, i32 c) {
 #if defined(__CUDACC__)
   return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
-#elif defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) || \
-    defined(__gfx1103__) || defined(__gfx1150__) || defined(__gfx1151__) || defined(__GFX12__)
+#elif defined(__GFX11__) || defined(__GFX12__)
   return __builtin_amdgcn_sudot4(true, static_cast<int>(a), true, static_cast<int>(b), c, false);
 #else
   return __builtin_amdgcn_sdot4(static_cast<int>(a), static_cast<int>(b), c, false);
@@ -59,6 +58,18 @@ class NibbleDot {
  private:
   i32 low_ = 0, high_ = 0;
 };
+
+// Nibble i of kPick names byte i of the result: 0 to 3 are `first`'s, 4 to 7 `second`'s.
+template <u32 kPick>
+RB_DEVICE u32 pick_bytes(u32 first, u32 second) {
+#if defined(__CUDACC__)
+  return __byte_perm(first, second, kPick);
+#else
+  constexpr u32 kBytes =
+      (kPick & 7) | (kPick >> 4 & 7) << 8 | (kPick >> 8 & 7) << 16 | (kPick >> 12 & 7) << 24;
+  return __builtin_amdgcn_perm(second, first, kBytes);
+#endif
+}
 
 // Asks for memory that is read soon.
 RB_DEVICE void prefetch(const void* from) {

@@ -53,8 +53,8 @@ TEST_P(LaunchesTest, EveryCaseFindsItsKernels) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, LaunchesTest,
                          ::testing::Values(Target{"gfx90a", 64}, Target{"gfx942", 64},
-                                           Target{"gfx1030", 32}, Target{"gfx1100", 32},
-                                           Target{"gfx1201", 32}),
+                                           Target{"gfx950", 64}, Target{"gfx1030", 32},
+                                           Target{"gfx1100", 32}, Target{"gfx1201", 32}),
                          [](const auto& p) { return std::string(p.param.architecture); });
 
 }  // namespace

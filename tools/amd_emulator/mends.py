@@ -75,6 +75,16 @@ MENDS = [
     Mend("  stores = []\n  vcc_val = None\n", "  stores, masks = [], []\n  vcc_val = None\n", "The same."),
     Mend("  if stores:\n    return UOp.sink(UOp.sink(*stores).end(lane), *ctx.inc_pc())\n",
          "  if stores:\n    return UOp.sink(*masks, UOp.sink(*stores).end(lane), *ctx.inc_pc())\n", "The same."),
+    Mend("      stores.append(ctx.wvgpr_dyn(vdst_reg, lane, result, exec_mask))\n    elif dest.startswith('VCC'):",
+         "      to = vdst_reg + _c(1) if dest.startswith('D0[63') else vdst_reg\n"
+         "      stores.append(ctx.wvgpr_dyn(to, lane, result, exec_mask))\n    elif dest.startswith('VCC'):",
+         "Results of two words, v_cvt_pk_f32_fp8's: both went to the first register."),
+    Mend("!= (31, 0):\n          slice_stores.append(",
+         "!= (31, 0):\n"
+         "          if slice_match.group(1) == '63' and slice_match.group(2) == '32':\n"
+         "            lane_stores.append(self.wvgpr_dyn(vdst_reg + _c(1), lane, _val_to_bits(val).cast(dtypes.uint32), exec_mask))\n"
+         "            continue\n"
+         "          slice_stores.append(", "The same."),
     Mend("irc.DS, ir4.VSCRATCH)) and 'Calc'", "irc.DS, ir4.VSCRATCH, ir4.VFLAT)) and 'Calc'",
          "Addresses of RDNA 4's FLAT instructions are computed like the others'."),
     Mend("  if data_bits == 32: return [idx.store(active.where(_to_u32(val), idx))]\n",
@@ -112,6 +122,14 @@ PSEUDOCODE = [
     # Infinities and NaN of f16 are bits; they were taken for wider ones.
     ("V_DIV_FIXUP_F16", "sign_out ? -INF.f16 : +INF.f16", "sign_out ? (16'0xfc00).f16 : (16'0x7c00).f16"),
     ("V_DIV_FIXUP_F16", "16'F(0xfe00)", "(16'0xfe00).f16"),
+    # Its words are named in a way that the emulator does not read; our kernels scale by 1 alone.
+    ("V_CVT_SCALEF32_PK_F16_FP8", "scale = 32'U(exponent(S1.f32));\nsrcword = OPSEL[0].i32 * 16;\n"
+     "src = VGPR[laneId][SRC0.u32][srcword + 15 : srcword].b16;",
+     "src = S0[15 : 0];"),
+    ("V_CVT_SCALEF32_PK_F16_FP8", "fp8_to_f16_scale(src[7 : 0].fp8, scale.u8)",
+     "f32_to_f16(fp8_to_f32(src[7 : 0].fp8))"),
+    ("V_CVT_SCALEF32_PK_F16_FP8", "fp8_to_f16_scale(src[15 : 8].fp8, scale.u8)",
+     "f32_to_f16(fp8_to_f32(src[15 : 8].fp8))"),
 ]
 
 

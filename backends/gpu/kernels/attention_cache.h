@@ -1,6 +1,7 @@
 #pragma once
 // What a lane reads at once of a key or value, and 8-bit caches for kernels on matrix units.
 
+#include "backends/gpu/e4m3_dot.h"
 #include "backends/gpu/kernels/attention.h"
 
 namespace rbee {
@@ -45,6 +46,14 @@ RB_DEVICE RunOf<KV> load_run(const AttentionParams& p, const void* cache,
 // A run of 8-bit elements as 16-bit ones.
 template <class T, class KV>
 RB_DEVICE Pack<T> widen(const RunOf<KV>& run) {
+#if defined(RB_E4M3_HALVES)
+  if constexpr (SameType<KV, f8e4m3>::value && SameType<T, f16>::value) {
+    u32 pairs[kRun<KV> / 4][2];
+#pragma unroll
+    for (int i = 0; i < kRun<KV> / 4; ++i) e4m3_halves(run.words[i], pairs[i]);
+    return __builtin_bit_cast(Pack<T>, pairs);
+  }
+#endif
   float scale = 1.0f;
   if constexpr (SameType<KV, PageCode>::value) scale = to_float(run.scale);
   Pack<T> out;

@@ -7,7 +7,8 @@
 namespace rbee {
 namespace gpu {
 
-// v_mfma_f32_16x16x16 (AMD Instinct ISA documents, "matrix arithmetic instructions").
+// v_mfma_f32_16x16x16 (AMD Instinct ISA documents, "matrix arithmetic instructions"), and twice as
+// deep on gfx950.
 struct Mfma {
   static constexpr int kWave = 64;
   static constexpr int kEach = 4;
@@ -43,6 +44,30 @@ struct Mfma {
                                           __builtin_bit_cast(Shorts, b), sums, 0, 0, 0));
 #endif
     }
+  }
+
+  // Two products with neighbouring 16 elements of the sum. gfx950 has one instruction for them,
+  // v_mfma_f32_16x16x32: which eight elements a lane holds makes no difference.
+  template <class T>
+  RB_DEVICE static void multiply_two(Sums<4>& c, const Elements<4> (&a)[2],
+                                     const Elements<4> (&b)[2]) {
+#if defined(__gfx950__)
+    const Floats sums = __builtin_bit_cast(Floats, c);
+    if constexpr (__is_same(T, f16)) {
+      using Eight = _Float16 __attribute__((ext_vector_type(8)));
+      c = __builtin_bit_cast(
+          Sums<4>, __builtin_amdgcn_mfma_f32_16x16x32_f16(
+                       __builtin_bit_cast(Eight, a), __builtin_bit_cast(Eight, b), sums, 0, 0, 0));
+    } else {
+      using Eight = __bf16 __attribute__((ext_vector_type(8)));
+      c = __builtin_bit_cast(
+          Sums<4>, __builtin_amdgcn_mfma_f32_16x16x32_bf16(
+                       __builtin_bit_cast(Eight, a), __builtin_bit_cast(Eight, b), sums, 0, 0, 0));
+    }
+#else
+    multiply<T>(c, a[0], b[0]);
+    multiply<T>(c, a[1], b[1]);
+#endif
   }
 
   // A lane's rows of a result are the elements that it holds of an operand.

@@ -7,7 +7,7 @@
 //   first_k(lane)     a lane holds elements [first_k, first_k + kEach) of 16 along the sum, of row
 //                     (left operand) or column (right operand) lane % 16
 //   sum_row(lane, i)  the row of result element i; its column is lane % 16
-//   multiply<T>(c, a, b)
+//   multiply_two<T>(c, a, b)  c += a[0] * b[0] + a[1] * b[1]
 //   right_operand<T>(sums, lane)  result elements, rounded, as a right operand summed over rows
 
 #include "backends/gpu/instructions.h"
@@ -255,12 +255,14 @@ class AmdAttention {
 #pragma unroll
       for (int band = 0; band < Tile::kBands; ++band) scores[band][i] = {};
 #pragma unroll
-      for (int d = 0; d < kDim / 16; ++d) {
-        const Operand k =
-            load_left(shared_.k + i * 16 * Tile::kKeyStride, Tile::kKeyStride, d * 16);
+      for (int d = 0; d < kDim / 16; d += 2) {
+        const T* rows = shared_.k + i * 16 * Tile::kKeyStride;
+        const Operand k[2] = {load_left(rows, Tile::kKeyStride, d * 16),
+                              load_left(rows, Tile::kKeyStride, d * 16 + 16)};
 #pragma unroll
         for (int band = 0; band < Tile::kBands; ++band) {
-          Unit::template multiply<T>(scores[band][i], k, bands_[band].q[d]);
+          const Operand q[2] = {bands_[band].q[d], bands_[band].q[d + 1]};
+          Unit::template multiply_two<T>(scores[band][i], k, q);
         }
       }
     }
@@ -270,12 +272,14 @@ class AmdAttention {
 #pragma unroll
     for (int d = 0; d < kDim / 16; ++d) {
 #pragma unroll
-      for (int i = 0; i < Tile::kKeys / 16; ++i) {
-        const Operand v =
-            load_left(shared_.v + d * 16 * Tile::kValueStride, Tile::kValueStride, i * 16);
+      for (int i = 0; i < Tile::kKeys / 16; i += 2) {
+        const T* rows = shared_.v + d * 16 * Tile::kValueStride;
+        const Operand v[2] = {load_left(rows, Tile::kValueStride, i * 16),
+                              load_left(rows, Tile::kValueStride, i * 16 + 16)};
 #pragma unroll
         for (int band = 0; band < Tile::kBands; ++band) {
-          Unit::template multiply<T>(bands_[band].out[d], v, weights[band][i]);
+          const Operand two[2] = {weights[band][i], weights[band][i + 1]};
+          Unit::template multiply_two<T>(bands_[band].out[d], v, two);
         }
       }
     }

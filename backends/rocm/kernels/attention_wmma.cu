@@ -87,6 +87,12 @@ struct Wmma {
   RB_DEVICE static void multiply(Sums<8>& c, const Elements<kCount>& a, const Elements<kCount>& b) {
     c = __builtin_bit_cast(Sums<8>, product<T>(a, b, __builtin_bit_cast(Floats, c)));
   }
+  template <class T, int kCount>
+  RB_DEVICE static void multiply_two(Sums<8>& c, const Elements<kCount> (&a)[2],
+                                     const Elements<kCount> (&b)[2]) {
+    multiply<T>(c, a[0], b[0]);
+    multiply<T>(c, a[1], b[1]);
+  }
 };
 
 // attention_wmma_<dtype>_d<largest head>[_shaped]

@@ -45,6 +45,20 @@ struct Fragment {
   }
 };
 
+#if defined(__gfx950__)
+template <class T>
+RB_DEVICE void multiply_add(Results& sums, const Fragment& a, const Fragment& b) {
+  if constexpr (SameType<T, f16>::value) {
+    using Eight = Vector<_Float16, 8>;
+    sums = __builtin_amdgcn_mfma_f32_16x16x32_f16(
+        __builtin_bit_cast(Eight, a.chunk), __builtin_bit_cast(Eight, b.chunk), sums, 0, 0, 0);
+  } else {
+    using Eight = Vector<__bf16, 8>;
+    sums = __builtin_amdgcn_mfma_f32_16x16x32_bf16(
+        __builtin_bit_cast(Eight, a.chunk), __builtin_bit_cast(Eight, b.chunk), sums, 0, 0, 0);
+  }
+}
+#else
 template <class T>
 RB_DEVICE void multiply_add(Results& sums, const Fragment& a, const Fragment& b) {
   if constexpr (SameType<T, f16>::value) {
@@ -78,6 +92,7 @@ RB_DEVICE void multiply_add(Results& sums, const Fragment& a, const Fragment& b)
 #endif
   }
 }
+#endif
 
 #else
 
