@@ -50,28 +50,31 @@ struct MatvecParams {
   MatvecPart parts[kMatvecParts];
 };
 
-// Linear layers for 5 to 64 rows of x and packed weights, on tensor cores (cuda/kernels/
-// matvec_mma_packed.h). A block has a tile of kFewOuts rows of a weight, and of their units of 128
-// elements (PackedUnit) one of `splits` shares. It copies units to shared memory ahead, to a ring
-// of stages that hold a unit of the tile and of x.
-enum { kFewOuts = 112, kFewThreads = 2 * kFewOuts, kFewBlocks = 2, kFewMostStages = 6 };
-// Bytes of a unit of a row of x, of 16-bit types.
-enum { kFewRowBytes = 256 };
-
+// Linear layers for 5 to 64 rows of x and packed weights, on matrix units (cuda/kernels/
+// matvec_mma_packed.h, rocm/kernels/matvec_matrix.h). A block has a tile of `outs` rows of a
+// weight, and of their units of 128 elements (PackedUnit) one of `splits` shares.
 struct FewPackedParams {
   const void* x;  // (rows, in)
-  // With more than one split (splits of tile 0, splits of tile 1, ...; rows; kFewOuts): what is to
-  // be added up.
+  // With more than one split (splits of tile 0, splits of tile 1, ...; rows; outs): what is to be
+  // added up.
   float* partials;
   i32 in;
   i32 rows;
+  i32 outs;  // of a tile, a multiple of kFewSumOuts
   i32 splits;
   i32 tiles;
-  i32 stages;  // of a ring, 2 to kFewMostStages
+  i32 stages;  // of a ring of copies, 2 to kFewMostStages; 0: the kernel has none
   i32 floats;  // results and biases are f32; 0: of x's type
   i32 part_count;
   MatvecPart parts[kMatvecParts];  // first_block: tile
 };
+// NVIDIA's tiles: a block copies units to shared memory ahead, to a ring of stages that hold a unit
+// of the tile and of x.
+enum { kFewOuts = 112, kFewThreads = 2 * kFewOuts, kFewBlocks = 2, kFewMostStages = 6 };
+// AMD's: a block holds a unit of x in shared memory and the next in registers, as it does weights.
+enum { kFewMatrixOuts = 128, kFewMatrixThreads = 256, kFewMatrixBlocks = 2 };
+// Bytes of a unit of a row of x, of 16-bit types.
+enum { kFewRowBytes = 256 };
 
 // Threads of a block that adds up partials, and outputs of each.
 enum { kFewSumThreads = 256, kFewSumOuts = 4 };

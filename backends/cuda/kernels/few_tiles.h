@@ -1,6 +1,6 @@
 #pragma once
-// What the kernels of few rows on packed weights share (FewPackedParams): which part of the weights
-// a tile is of, and copies of packed rows to shared memory, sm_80 and later (PTX ISA: cp.async).
+// Copies of packed rows to shared memory for few rows of x (FewPackedParams), sm_80 and later (PTX
+// ISA: cp.async).
 #include "backends/cuda/kernels/mma_tiles.h"
 #include "backends/shared/matvec_params.h"
 
@@ -36,16 +36,6 @@ RB_DEVICE void wait_copies_of(int pending) {
     default:
       return wait_copies<4>();
   }
-}
-
-RB_DEVICE MatvecPart few_part(const FewPackedParams& p, u32 tile) {
-  MatvecPart part = p.parts[0];
-  // Unrolled: see MatvecTile.
-#pragma unroll
-  for (int i = 1; i < kMatvecParts; ++i) {
-    if (i < p.part_count && tile >= p.parts[i].first_block) part = p.parts[i];
-  }
-  return part;
 }
 
 // Where 16 bytes of a tile's staged row lie, in 16 bytes from its first. Rows of 128 bytes are

@@ -5,22 +5,13 @@
 // 32 codes that share a scale, as values of x's type in registers. Limited by the memory that the
 // weights are read from; with many rows by what reads x from shared memory.
 #include "backends/cuda/kernels/few_tiles.h"
+#include "backends/gpu/kernels/few_parts.h"
 #include "backends/gpu/kernels/packed_piece.h"
+#include "backends/gpu/kernels/widen_codes.h"
 
 namespace rbee {
 namespace gpu {
 
-constexpr u32 kMinusZeroPair = 0x80008000u;
-
-// Arithmetic on two neighbours in a word.
-template <class T>
-RB_DEVICE u32 fma_pair(u32 a, u32 b, u32 c);
-template <>
-RB_DEVICE u32 fma_pair<f16>(u32 a, u32 b, u32 c) {
-  u32 out;
-  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
-  return out;
-}
 template <>
 RB_DEVICE u32 fma_pair<bf16>(u32 a, u32 b, u32 c) {
   u32 out;
@@ -28,25 +19,6 @@ RB_DEVICE u32 fma_pair<bf16>(u32 a, u32 b, u32 c) {
   return out;
 }
 
-// What the bytes of a word of codes are.
-enum class Codes { unsigned_bytes, signed_bytes, e4m3 };
-
-// The quants of four neighbouring codes, in the bytes of a word, exactly as values of T. Integers:
-// a byte in the low bits of a number whose last place counts 1, less that number.
-template <class T, Codes kCodes, int kOffset>
-struct Widen;
-template <Codes kCodes, int kOffset>
-struct Widen<f16, kCodes, kOffset> {
-  RB_DEVICE static void run(u32 codes, u32 (&pairs)[2]) {
-    constexpr bool kSigned = kCodes == Codes::signed_bytes;
-    if (kSigned) codes ^= 0x80808080u;  // + 128
-    const u32 less =
-        round_pair<f16>(-1024.0f - (kSigned ? 128 : kOffset), -1024.0f - (kSigned ? 128 : kOffset));
-    const u32 one = 0x3c003c00u;
-    pairs[0] = fma_pair<f16>(__byte_perm(codes, 0x64646464u, 0x4140), one, less);
-    pairs[1] = fma_pair<f16>(__byte_perm(codes, 0x64646464u, 0x4342), one, less);
-  }
-};
 template <int kOffset>
 struct Widen<bf16, Codes::unsigned_bytes, kOffset> {
   RB_DEVICE static void run(u32 codes, u32 (&pairs)[2]) {
@@ -65,21 +37,6 @@ struct Widen<bf16, Codes::signed_bytes, kOffset> {
     const u32 second = __byte_perm(codes, 0x43434343u, 0x4342);
     pairs[0] = fma_pair<bf16>(first & 0xff80ff80u, minus_one, first & 0xff7fff7fu);
     pairs[1] = fma_pair<bf16>(second & 0xff80ff80u, minus_one, second & 0xff7fff7fu);
-  }
-};
-// A float of one byte is a wider one's first bits, less what the exponents' biases differ by;
-// numbers below the smallest normal one included.
-template <int kOffset>
-struct Widen<f16, Codes::e4m3, kOffset> {
-  RB_DEVICE static void run(u32 codes, u32 (&pairs)[2]) {
-    const u32 by = 0x5c005c00u;  // 2^8
-    pairs[0] = fma_pair<f16>(shifted(__byte_perm(codes, 0, 0x1404)), by, kMinusZeroPair);
-    pairs[1] = fma_pair<f16>(shifted(__byte_perm(codes, 0, 0x3424)), by, kMinusZeroPair);
-  }
-
- private:
-  RB_DEVICE static u32 shifted(u32 codes) {
-    return (codes & 0x80008000u) | ((codes >> 1) & 0x3f803f80u);
   }
 };
 template <int kOffset>
@@ -159,12 +116,9 @@ class FewPacked {
   static constexpr int kEarly = 3;
   static constexpr int kLaneRows = 2;  // that a lane reads of: lane / 4 + 8 r
   static constexpr int kPieces = 32 / Piece::kElements;
-  static constexpr Codes kCodes = F::kCodeBook == CodeBook::e4m3 ? Codes::e4m3
-                                  : F::kLow == 8 || F::kCodeBook != CodeBook::none
-                                      ? Codes::signed_bytes
-                                      : Codes::unsigned_bytes;
+  static constexpr Codes kCodes = kCodesOf<Block>;
   static constexpr int kHalves = Block::kGroup == 16 ? 2 : 1;  // scales for 32 elements
-  static constexpr bool kMinima = F::kOffset == 0 && kCodes == Codes::unsigned_bytes;
+  static constexpr bool kMinima = kHasMinima<Block>;
   static constexpr bool kWhole = Block::kElements % Unit::kElements == 0;  // rows are whole units
   static constexpr bool kShared = F::kScaleSpan > Unit::kElements;  // scale records, by two units
   // Of a stage.

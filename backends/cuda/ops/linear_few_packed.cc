@@ -1,162 +1,25 @@
 #include "backends/cuda/ops/linear_few_packed.h"
 
-#include <algorithm>
-
-#include "backends/api/dispatch_blocks.h"
-#include "backends/gpu/gpu_device.h"
-#include "backends/gpu/ops/matvec_parts.h"
-#include "backends/gpu/ops/pack_weight.h"
-#include "backends/gpu/ops/product_input.h"
-#include "backends/shared/packed_weight.h"
+#include "backends/gpu/ops/linear_few_packed.h"
+#include "backends/shared/matvec_params.h"
 
 namespace rbee::cuda {
 namespace {
 
-using shared::FewPackedParams;
-
-// Below so many rows, products of rounded x with integers (linear_few) are as fast or faster.
-constexpr int64_t kLeastRows = 5;
-constexpr int64_t kMostRows = 64;
-
-const char* refuse(const LinearArgs& args) {
-  const View& x = args.x;
-  if (x.size(0) < kLeastRows || x.size(0) > kMostRows) return "takes 5 to 64 rows";
-  if (x.dtype != DType::f16 && x.dtype != DType::bf16 && x.dtype != DType::f32) {
-    return "takes x of f32, f16 and bf16";
-  }
-  if (!gpu::aligned(x.data)) return "reads x 16 bytes at a time";
-  if (x.size(1) >= int64_t{1} << 25) return "counts elements of x in 32 bits";
-  for (const LinearPart& part : args.parts) {
-    if (!is_quantized(part.weight.dtype)) return "takes block types";
-    if (part.weight.packing != gpu::kPlanesPacking) return "reads block types packed";
-  }
-  return nullptr;
-}
-
-// What a launch depends on beside its parts.
-struct Tile {
-  int64_t rows;     // that the kernel is made for
-  int64_t units;    // of a row of the weight
-  int64_t unit;     // bytes of one of all rows
-  int64_t stage;    // bytes
-  int64_t x_rows;   // of x
-  int64_t at_once;  // blocks that the device holds
-};
-
-Tile tile_of(const gpu::Properties& device, DType weight, const View& x) {
-  Tile tile{};
-  tile.x_rows = x.size(0);
-  tile.rows = tile.x_rows <= 16 ? 16 : tile.x_rows <= 32 ? 32 : 64;
-  dispatch_blocks("linear", weight, [&]<typename Block>() {
-    using Unit = shared::PackedUnit<Block>;
-    tile.units = (x.size(1) + Unit::kElements - 1) / Unit::kElements;
-    tile.unit = shared::kFewOuts * int64_t{Unit::kBytes};
-  });
-  tile.stage = tile.unit + tile.rows * shared::kFewRowBytes;
-  tile.at_once = int64_t{shared::kFewBlocks} * device.multiprocessors;
-  return tile;
-}
-
-// Two blocks share a multiprocessor's memory, of which each block has a KiB set aside.
-int64_t stages_of(const gpu::Properties& device, const Tile& tile) {
-  constexpr int64_t kSetAside = 1024;
-  const int64_t room = (device.shared_per_block + kSetAside) / shared::kFewBlocks - kSetAside;
-  return std::clamp<int64_t>(room / tile.stage, 2, shared::kFewMostStages);
-}
-
-// How many blocks share a tile's depth. Counted in units: a block takes its own and about four more
-// to begin and end; all blocks take as many rounds as it takes to hold them; and what is written
-// and read again to be added up counts by its bytes.
-int64_t splits_of(const Tile& tile, int64_t tiles) {
-  constexpr int64_t kMostSplits = 16, kBorder = 4;
-  const double partial =
-      2.0 * sizeof(float) * static_cast<double>(tiles * tile.x_rows) * shared::kFewOuts;
-  const double round = static_cast<double>(tile.at_once * tile.unit);
-  int64_t best = 1;
-  double least = 0;
-  for (int64_t splits = 1; splits <= std::min(kMostSplits, tile.units); ++splits) {
-    const int64_t rounds = (tiles * splits + tile.at_once - 1) / tile.at_once;
-    const int64_t share = (tile.units + splits - 1) / splits;
-    double cost = static_cast<double>(rounds * (share + kBorder));
-    if (splits > 1) cost += static_cast<double>(splits) * partial / round;
-    if (splits == 1 || cost < least) {
-      best = splits;
-      least = cost;
-    }
-  }
-  return best;
-}
-
-void start(const Tile& tile, DType x, DType weight, FewPackedParams params, uint32_t tiles,
-           Stream& stream) {
-  params.tiles = static_cast<int32_t>(tiles);
-  params.splits = static_cast<int32_t>(splits_of(tile, tiles));
-  const size_t sums =
-      params.splits > 1 ? size_t{tiles} * params.splits * params.rows * shared::kFewOuts : 0;
-  const gpu::Scratch partials(stream, sums * sizeof(float));
-  params.partials = partials.as<float>();
-  constexpr gpu::PackedFamilies kFamilies{"matvec_mma_small_blocks", "matvec_mma_k_blocks",
-                                          "matvec_mma_e4m3"};
-  gpu::KernelName kernel("matvec_mma", x, name(weight));
-  kernel.part(tile.rows == 16 ? "n2" : tile.rows == 32 ? "n4" : "n8");
-  gpu::launch(stream,
-              {.op = "linear",
-               .family = kFamilies.of(weight),
-               .kernel = kernel,
-               .grid = {.x = tiles, .y = static_cast<uint32_t>(params.splits)},
-               .threads = shared::kFewThreads,
-               .shared_bytes = static_cast<uint32_t>(params.stages * tile.stage),
-               .reads_ahead = gpu::ReadsAhead::packed_weights,
-               .writes = gpu::Writes::floats},
-              params);
-  if (params.splits == 1) return;
-  const int64_t threads = int64_t{tiles} * params.rows * (shared::kFewOuts / shared::kFewSumOuts);
-  gpu::launch(stream,
-              {.op = "linear",
-               .family = "few_sum",
-               .kernel = gpu::KernelName("few_sum", params.floats != 0 ? DType::f32 : x),
-               .grid = {.x = gpu::blocks_for(threads, shared::kFewSumThreads)},
-               .threads = shared::kFewSumThreads,
-               .writes = gpu::Writes::floats},
-              params);
-}
-
-// x: in 16 bits.
-void run_type(const LinearArgs& args, const View& x, DType weight, Stream& stream) {
-  const gpu::Properties& device = gpu::device_of(stream).properties();
-  const Tile tile = tile_of(device, weight, x);
-  const FewPackedParams params{.x = x.data,
-                               .partials = nullptr,
-                               .in = static_cast<int32_t>(x.size(1)),
-                               .rows = static_cast<int32_t>(x.size(0)),
-                               .splits = 1,
-                               .tiles = 0,
-                               .stages = static_cast<int32_t>(stages_of(device, tile)),
-                               .floats = args.x.dtype == DType::f32 ? 1 : 0,
-                               .part_count = 0,
-                               .parts = {}};
-  gpu::launch_parts(args, weight, {.outs = shared::kFewOuts, .waves = 1}, params,
-                    [&](const FewPackedParams& filled, uint32_t tiles) {
-                      start(tile, x.dtype, weight, filled, tiles, stream);
-                    });
-}
+constexpr gpu::FewPackedKernels kKernels{
+    .prefix = "matvec_mma",
+    .families = {"matvec_mma_small_blocks", "matvec_mma_k_blocks", "matvec_mma_e4m3"},
+    .outs = shared::kFewOuts,
+    .threads = shared::kFewThreads,
+    .blocks = shared::kFewBlocks,
+    .ring = true};
 
 void run(const LinearArgs& args, Stream& stream) {
-  gpu::ProductInput input("linear", args.x, stream);
-  for (size_t i = 0; i < args.parts.size(); ++i) {
-    const DType weight = args.parts[i].weight.dtype;
-    const auto earlier = args.parts.first(i);
-    const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
-      return part.weight.dtype == weight;
-    });
-    if (done) continue;
-    const gpu::ProductKind kind = gpu::product_kind(args.x.dtype, weight, args.may_round_to);
-    run_type(args, input.rounded(kind.type), weight, stream);
-  }
+  gpu::run_few_packed(kKernels, args, stream);
 }
 
 }  // namespace
 
-const Impl<LinearArgs> linear_few_packed{"mma_few_packed", refuse, run};
+const Impl<LinearArgs> linear_few_packed{"mma_few_packed", gpu::refuse_few_packed, run};
 
 }  // namespace rbee::cuda

@@ -13,7 +13,14 @@ QUANTISED = "q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k|iq4_nl|iq4_xs|mxf
 
 # A pattern that the disassembly of each such kernel holds.
 INSTRUCTIONS = [
-    ("gemm", MFMA, "*", r"v_mfma_f32_16x16x"),
+    ("gemm", "gfx908|gfx90a|gfx942", "*", r"v_mfma_f32_16x16x"),
+    ("gemm|expert_gemm|image_conv_matrix|matvec_matrix_*", "gfx950", "*", r"v_mfma_f32_16x16x32_b?f16"),
+    ("attention_mfma", "gfx950", "*", r"v_mfma_f32_16x16x32_b?f16"),
+    ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3|matvec_matrix_e4m3", "gfx950", "*", r"v_cvt_(scalef32_)?pk_f(16|32)_fp8"),
+    ("matvec_matrix_e4m3", "gfx12*", "*_bf16_*", r"v_cvt_pk_f32_fp8"),
+    ("matvec_matrix_*", "gfx908|gfx90a|gfx942", "*", r"v_mfma_f32_16x16x"),
+    ("matvec_matrix_*", WMMA, "*", r"v_wmma_f32_16x16x16"),
+    ("matvec_matrix_*", "gfx*", "*", r"global_load_(dwordx4|b128)"),
     ("gemm", WMMA, "*", r"v_wmma_f32_16x16x16"),
     ("gemm", DOT2, "gemm_f16_*", r"v_dot2c?_f32_f16"),
     ("expert_gemm", MFMA, "*", r"v_mfma_f32_16x16x"),
@@ -58,7 +65,7 @@ MOST_REGISTERS = [
     ("gemm*|expert_gemm", DOT2, "*", 184),  # five of 1024
     ("image_conv_matrix", DOT2, "*", 248),  # four of 1024
     ("linear_*", "gfx*", "*", 128),
-    ("matvec", MFMA, "*", 256),
+    ("matvec|matvec_matrix_*", MFMA, "*", 256),  # two waves of 512
     ("matvec", "gfx1[012]*", "*", 128),  # twelve waves of 1536
     ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", MFMA, "*", 256),
     ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", WMMA, "*", 192),
