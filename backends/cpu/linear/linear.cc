@@ -125,15 +125,34 @@ InputForm form_of(const PanelKernels& kernels, int64_t rows) {
 }
 
 template <typename T>
-void store_row(const float* from, int64_t columns, T* out) {
-  for (int64_t c = 0; c < columns; ++c) {
+void store_numbers(const float* from, int64_t count, T* out) {
+  for (int64_t i = 0; i < count; ++i) {
     if constexpr (std::is_same_v<T, float>) {
-      out[c] = from[c];
+      out[i] = from[i];
     } else if constexpr (std::is_same_v<T, f16>) {
-      out[c] = to_f16(from[c]);
+      out[i] = to_f16(from[i]);
     } else {
-      out[c] = to_bf16(from[c]);
+      out[i] = to_bf16(from[i]);
     }
+  }
+}
+
+// Columns [column, column + count) of a row of y.
+struct Piece {
+  int64_t row, column, count;
+};
+
+void store_row(const Job& job, const float* from, const Piece& piece) {
+  const View& y = job.part->y;
+  const int64_t to = piece.row * y.size(1) + piece.column;
+  if (y.dtype == DType::f16) {
+    store_numbers(from, piece.count, y.as<f16>() + to);
+  } else if (y.dtype != DType::bf16) {
+    store_numbers(from, piece.count, y.as<float>() + to);
+  } else if (job.isa->to_bf16 != nullptr) {
+    job.isa->to_bf16(from, piece.count, y.as<uint16_t>() + to);
+  } else {
+    store_numbers(from, piece.count, y.as<bf16>() + to);
   }
 }
 
@@ -148,6 +167,36 @@ struct PanelRange {
   int64_t first;
   int64_t count;
 };
+
+// Whether a block of `rows` rows goes through the kernel for one row, panel by panel.
+bool takes_one_row(const Job& job, int64_t rows, const PanelRange& panels) {
+  return rows == 1 && panels.count == 1 && job.kernels->row != nullptr &&
+         job.form == job.kernels->row_input;
+}
+
+// Products of panels with row `row` of x. Nothing is allocated or looked up for each: a panel of a
+// small model takes a third of a microsecond.
+void multiply_row(const Job& job, const Inputs& inputs, const PanelRange& panels, int64_t row) {
+  const LinearPart& part = *job.part;
+  const int64_t in = packed_inputs(part.weight.dtype, part.weight.size(1));
+  const bool f32 = part.y.dtype == DType::f32;
+  PanelProduct product{.x = part_of(inputs.form(job.form), row, 0), .in = in};
+  product.packed = part.weight.as<std::byte>() + panels.first * job.panel_bytes;
+  Piece piece{.row = row, .column = panels.first * kPanelRows, .count = kPanelRows};
+  for (int64_t i = 0; i < panels.count; ++i) {
+    piece.count = std::min<int64_t>(kPanelRows, part.y.size(1) - piece.column);
+    const bool direct = f32 && piece.count == kPanelRows;
+    float sums[kPanelRows];
+    product.y = direct ? part.y.as<float>() + row * part.y.size(1) + piece.column : sums;
+    job.kernels->row(product);
+    for (int64_t c = 0; part.bias && c < piece.count; ++c) {
+      product.y[c] += bias_at(part.bias, piece.column + c);
+    }
+    if (!direct) store_row(job, sums, piece);
+    product.packed += job.panel_bytes;
+    piece.column += kPanelRows;
+  }
+}
 
 // Product of some panels with a block of rows.
 class PanelTask {
@@ -173,11 +222,7 @@ class PanelTask {
       tile_ = y.as<float>() + row_ * y.size(1) + column_;
       tile_stride_ = y.size(1);
     }
-    if (takes_one_row()) {
-      run_one_row(in);
-    } else {
-      run_rows(in);
-    }
+    run_rows(in);
     if (!direct_) store();
   }
 
@@ -187,7 +232,7 @@ class PanelTask {
     const int64_t width = side_by_side * kPanelRows;
     tile_ = carver.take<float>(rows_ * this->width());
     tile_stride_ = this->width();
-    if (takes_one_row() || job_.kernels->unpack == nullptr) return;
+    if (job_.kernels->unpack == nullptr) return;
     if (job_.kernels->input == InputForm::bf16) {
       panel_.bf16 = carver.take<uint16_t>(chunk * width);
       return;
@@ -211,18 +256,6 @@ class PanelTask {
   int64_t chunk() const { return chunk_of(job_.kernels->input, paired()); }
 
   int64_t width() const { return panels_ * kPanelRows; }
-
-  bool takes_one_row() const {
-    return rows_ == 1 && panels_ == 1 && job_.kernels->row != nullptr &&
-           job_.form == job_.kernels->row_input;
-  }
-
-  void run_one_row(int64_t in) {
-    job_.kernels->row({.x = part_of(x_, row_, 0), .in = in, .packed = packed_, .y = tile_});
-    const View& bias = job_.part->bias;
-    if (!bias) return;
-    for (int64_t c = 0; c < columns_; ++c) tile_[c] += bias_at(bias, column_ + c);
-  }
 
   void run_rows(int64_t in) {
     const View& bias = job_.part->bias;
@@ -288,19 +321,8 @@ class PanelTask {
   }
 
   void store() {
-    const View& y = job_.part->y;
     for (int64_t r = 0; r < rows_; ++r) {
-      const float* from = tile_ + r * tile_stride_;
-      const int64_t to = (row_ + r) * y.size(1) + column_;
-      if (y.dtype == DType::f16) {
-        store_row(from, columns_, y.as<f16>() + to);
-      } else if (y.dtype != DType::bf16) {
-        store_row(from, columns_, y.as<float>() + to);
-      } else if (job_.isa->to_bf16 != nullptr) {
-        job_.isa->to_bf16(from, columns_, y.as<uint16_t>() + to);
-      } else {
-        store_row(from, columns_, y.as<bf16>() + to);
-      }
+      store_row(job_, tile_ + r * tile_stride_, {row_ + r, column_, columns_});
     }
   }
 
@@ -384,10 +406,17 @@ void run_packed(const LinearArgs& args, const LinearIsa& isa) {
   for (const LinearPart& part : args.parts) tasks += tasks_of(part, isa, blocking);
   ThreadPool::shared().parallel_shares(blocks * tasks, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
-      const Place place = locate(args, isa, blocking, i % tasks);
+      Place place = locate(args, isa, blocking, i % tasks);
       const int64_t row = i / tasks * blocking.rows;
-      PanelTask(place.job, inputs, place.panels, row, std::min(blocking.rows, rows - row))
-          .run(panel_scratch);
+      const int64_t count = std::min(blocking.rows, rows - row);
+      if (!takes_one_row(place.job, count, place.panels)) {
+        PanelTask(place.job, inputs, place.panels, row, count).run(panel_scratch);
+        continue;
+      }
+      const int64_t rest = panels_of(place.job.part->weight) - place.panels.first;
+      place.panels.count = std::min(end - i, rest);
+      multiply_row(place.job, inputs, place.panels, row);
+      i += place.panels.count - 1;
     }
   });
 }

@@ -70,10 +70,12 @@ inline Ints dot_span(const int8_t* x, Weight weight) {
   return sum;
 }
 
-template <bool kHasOffset>
+template <typename F>
 inline Floats add_span(Floats acc, Ints dot, const Scale& scale, float x_scale, float x_sum) {
-  acc += __builtin_convertvector(dot, Floats) * all(x_scale) * scale.scale;
-  return kHasOffset ? acc + all(x_sum) * scale.offset : acc;
+  const Floats product = __builtin_convertvector(dot, Floats) * all(x_scale);
+  if constexpr (F::kShift != 0) return acc + (product - all(x_sum * F::kShift)) * scale.scale;
+  acc += product * scale.scale;
+  return F::kSigned ? acc : acc + all(x_sum) * scale.offset;
 }
 
 template <typename F>
@@ -91,8 +93,8 @@ void run_row(const panel::PanelProduct& p) {
           const int first = half * F::kSpan / 4;
           const Ints dot = dot_span<F>(x.q + half * F::kSpan,
                                        [&](int s) { return F::step(record, g, first + s, part); });
-          acc = add_span<!F::kSigned>(acc, dot, F::scale(record, head, g, half, part), *x.scale,
-                                      x.sums[half]);
+          acc =
+              add_span<F>(acc, dot, F::scale(record, head, g, half, part), *x.scale, x.sums[half]);
         }
       }
     }
@@ -114,10 +116,10 @@ Floats row_of_part(const panel::PanelProduct& p, int64_t row, int part) {
                                  [&](int s) { return load_step(w + s * panel::kStepBytes, part); });
     Scale scale{};
     scale.scale = load_floats(p.panel.scale + span * panel::kPanelRows, part);
-    if constexpr (!F::kSigned) {
+    if constexpr (kHasOffset<F>) {
       scale.offset = load_floats(p.panel.offset + span * panel::kPanelRows, part);
     }
-    acc = add_span<!F::kSigned>(acc, dot, scale, x_scales[span * F::kSpan / 32], x_sums[span]);
+    acc = add_span<F>(acc, dot, scale, x_scales[span * F::kSpan / 32], x_sums[span]);
   }
   return acc;
 }

@@ -5,6 +5,7 @@
 //   Record            the packed record; kGroups groups of 32 inputs
 //   kSpan             inputs under one scale, 16 or 32
 //   kLargest          largest quant when they are not negative; kSigned: quants are -128 to 127
+//   kShift            what is added to every quant that is stored: offset = -kShift * scale; or 0
 //   step(rec, g, s, part)             quants of step s of group g
 //   head(rec, part)                   what all groups share
 //   scale(rec, head, g, half, part)   weight = scale * quant + offset in one span of group g
@@ -52,10 +53,10 @@ alignas(16) constexpr unsigned char kE2m1Values[16] = {12, 13, 14, 15, 16, 18, 2
                                                        12, 11, 10, 9,  8,  6,  4,  0};
 
 // One record is one group.
-template <typename R, int kTop, bool kIsSigned = false>
+template <typename R, int kTop, int kAdded = 0, bool kIsSigned = false>
 struct OneGroup {
   using Record = R;
-  static constexpr int kGroups = 1, kSpan = 32, kLargest = kTop;
+  static constexpr int kGroups = 1, kSpan = 32, kLargest = kTop, kShift = kAdded;
   static constexpr bool kSigned = kIsSigned;
   [[gnu::always_inline]] static Head head(const R& r, int part) {
     return {load_halves(r.d, part), all(0)};
@@ -63,22 +64,22 @@ struct OneGroup {
 };
 
 // One record is a super-block of eight groups.
-template <typename R, int kInputs, int kTop, bool kIsSigned = false>
+template <typename R, int kInputs, int kTop, int kAdded = 0, bool kIsSigned = false>
 struct EightGroups {
   using Record = R;
-  static constexpr int kGroups = 8, kSpan = kInputs, kLargest = kTop;
+  static constexpr int kGroups = 8, kSpan = kInputs, kLargest = kTop, kShift = kAdded;
   static constexpr bool kSigned = kIsSigned;
   [[gnu::always_inline]] static Head head(const R& r, int part) {
     return {load_halves(r.d, part), all(0)};
   }
 };
 
-struct FormatQ4_0 : OneGroup<panel::PanelQ4_0, 15> {
+struct FormatQ4_0 : OneGroup<panel::PanelQ4_0, 15, 8> {
   [[gnu::always_inline]] static Bytes step(const Record& r, int, int s, int part) {
     return nibbles(r.low, s, part);
   }
   [[gnu::always_inline]] static Scale scale(const Record&, const Head& h, int, int, int) {
-    return shifted(h.d, 8);
+    return shifted(h.d, kShift);
   }
 };
 
@@ -91,12 +92,12 @@ struct FormatQ4_1 : OneGroup<panel::PanelQ4_1, 15> {
   }
 };
 
-struct FormatQ5_0 : OneGroup<panel::PanelQ5_0, 31> {
+struct FormatQ5_0 : OneGroup<panel::PanelQ5_0, 31, 16> {
   [[gnu::always_inline]] static Bytes step(const Record& r, int, int s, int part) {
     return either(nibbles(r.low, s, part), bits(r.high, s, part, 4));
   }
   [[gnu::always_inline]] static Scale scale(const Record&, const Head& h, int, int, int) {
-    return shifted(h.d, 16);
+    return shifted(h.d, kShift);
   }
 };
 
@@ -109,7 +110,7 @@ struct FormatQ5_1 : OneGroup<panel::PanelQ5_1, 31> {
   }
 };
 
-struct FormatQ8_0 : OneGroup<panel::PanelQ8_0, 127, true> {
+struct FormatQ8_0 : OneGroup<panel::PanelQ8_0, 127, 0, true> {
   [[gnu::always_inline]] static Bytes step(const Record& r, int, int s, int part) {
     return load_step(r.bytes.bytes[s], part);
   }
@@ -118,7 +119,7 @@ struct FormatQ8_0 : OneGroup<panel::PanelQ8_0, 127, true> {
   }
 };
 
-struct FormatIQ4_NL : OneGroup<panel::PanelIQ4_NL, 127, true> {
+struct FormatIQ4_NL : OneGroup<panel::PanelIQ4_NL, 127, 0, true> {
   [[gnu::always_inline]] static Bytes step(const Record& r, int, int s, int part) {
     return look_up(kIq4Values, nibbles(r.low, s, part));
   }
@@ -127,7 +128,7 @@ struct FormatIQ4_NL : OneGroup<panel::PanelIQ4_NL, 127, true> {
   }
 };
 
-struct FormatMXFP4 : OneGroup<panel::PanelMXFP4, 24> {
+struct FormatMXFP4 : OneGroup<panel::PanelMXFP4, 24, 12> {
   [[gnu::always_inline]] static Head head(const Record& r, int part) {
     return {load_e8m0_halved(r.e, part), all(0)};
   }
@@ -135,7 +136,7 @@ struct FormatMXFP4 : OneGroup<panel::PanelMXFP4, 24> {
     return look_up(kE2m1Values, nibbles(r.low, s, part));
   }
   [[gnu::always_inline]] static Scale scale(const Record&, const Head& h, int, int, int) {
-    return shifted(h.d, 12);
+    return shifted(h.d, kShift);
   }
 };
 
@@ -153,13 +154,13 @@ struct FormatQ2_K : EightGroups<panel::PanelQ2_K, 16, 3> {
   }
 };
 
-struct FormatQ3_K : EightGroups<panel::PanelQ3_K, 16, 7> {
+struct FormatQ3_K : EightGroups<panel::PanelQ3_K, 16, 7, 4> {
   [[gnu::always_inline]] static Bytes step(const Record& r, int g, int s, int part) {
     return either(crumbs(r.groups[g].low, s, part, 0), bits(r.groups[g].high, s, part, 2));
   }
   [[gnu::always_inline]] static Scale scale(const Record& r, const Head& h, int g, int half,
                                             int part) {
-    return shifted(times(h.d, load_i8(r.groups[g].scale[half], part)), 4);
+    return shifted(times(h.d, load_i8(r.groups[g].scale[half], part)), kShift);
   }
 };
 
@@ -187,17 +188,17 @@ struct FormatQ5_K : WithMinimum<panel::PanelQ5_K, 31> {
   }
 };
 
-struct FormatQ6_K : EightGroups<panel::PanelQ6_K, 16, 63> {
+struct FormatQ6_K : EightGroups<panel::PanelQ6_K, 16, 63, 32> {
   [[gnu::always_inline]] static Bytes step(const Record& r, int g, int s, int part) {
     return either(nibbles(r.groups[g].low, s, part), crumbs(r.groups[g].high, s, part, 4));
   }
   [[gnu::always_inline]] static Scale scale(const Record& r, const Head& h, int g, int half,
                                             int part) {
-    return shifted(times(h.d, load_i8(r.groups[g].scale[half], part)), 32);
+    return shifted(times(h.d, load_i8(r.groups[g].scale[half], part)), kShift);
   }
 };
 
-struct FormatQ8_K : EightGroups<panel::PanelQ8_K, 32, 127, true> {
+struct FormatQ8_K : EightGroups<panel::PanelQ8_K, 32, 127, 0, true> {
   [[gnu::always_inline]] static Head head(const Record& r, int part) {
     return {load_floats(r.d, part), all(0)};
   }
@@ -209,7 +210,7 @@ struct FormatQ8_K : EightGroups<panel::PanelQ8_K, 32, 127, true> {
   }
 };
 
-struct FormatIQ4_XS : EightGroups<panel::PanelIQ4_XS, 32, 127, true> {
+struct FormatIQ4_XS : EightGroups<panel::PanelIQ4_XS, 32, 127, 0, true> {
   [[gnu::always_inline]] static Bytes step(const Record& r, int g, int s, int part) {
     return look_up(kIq4Values, nibbles(r.groups[g].low, s, part));
   }
@@ -221,20 +222,20 @@ struct FormatIQ4_XS : EightGroups<panel::PanelIQ4_XS, 32, 127, true> {
 // A signed format as an unsigned one: quants plus 128, which the offset takes away again.
 template <typename F>
 struct Unsigned : F {
-  static constexpr int kLargest = 255;
+  static constexpr int kLargest = 255, kShift = 128;
   static constexpr bool kSigned = false;
   [[gnu::always_inline]] static Bytes step(const typename F::Record& r, int g, int s, int part) {
     return differing(F::step(r, g, s, part), bytes_of(0x80));
   }
   [[gnu::always_inline]] static Scale scale(const typename F::Record& r, const Head& h, int g,
                                             int half, int part) {
-    return shifted(F::scale(r, h, g, half, part).scale, 128);
+    return shifted(F::scale(r, h, g, half, part).scale, kShift);
   }
 };
 
-// Whether quants are stored plus 128: their offset is -128 times their scale.
+// Whether a span has an offset that its scale does not say.
 template <typename F>
-constexpr bool kShifted = F::kLargest == 255;
+constexpr bool kHasOffset = !F::kSigned && F::kShift == 0;
 
 // F, unsigned in any case: what vpdpbusd takes.
 template <typename F, bool kSigned = F::kSigned>

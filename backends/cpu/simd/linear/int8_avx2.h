@@ -43,7 +43,8 @@ template <typename F>
   return sum;
 }
 
-// What x brings to the sums of a span: its scale, and its scale times the sum of its quants.
+// What x brings to the sums of a span: its scale, and its scale times the sum of its quants, which
+// meets the offset, or times -kShift.
 struct InputScale {
   __m256 scale, sum;
 };
@@ -51,7 +52,7 @@ struct InputScale {
 template <typename F>
 [[gnu::always_inline]] inline InputScale input_scale(const float* scale, const float* sum) {
   const __m256 x_sum = _mm256_broadcast_ss(sum);
-  return {_mm256_broadcast_ss(scale), kShifted<F> ? times(x_sum, all(-128)) : x_sum};
+  return {_mm256_broadcast_ss(scale), kHasOffset<F> ? x_sum : times(x_sum, all(-F::kShift))};
 }
 
 // acc += (scale * dot + offset * sum of quants) * x's scale
@@ -59,7 +60,7 @@ template <typename F>
 [[gnu::always_inline]] inline __m256 add_span(__m256 acc, __m256i dot, const Scale& scale,
                                               const InputScale& x) {
   const __m256 sum = _mm256_cvtepi32_ps(dot);
-  if constexpr (kShifted<F>) return fused(fused(sum, x.scale, x.sum), scale.scale, acc);
+  if constexpr (F::kShift != 0) return fused(fused(sum, x.scale, x.sum), scale.scale, acc);
   acc = fused(times(sum, x.scale), scale.scale, acc);
   return F::kSigned ? acc : fused(x.sum, scale.offset, acc);
 }

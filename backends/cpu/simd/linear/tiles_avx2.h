@@ -71,7 +71,7 @@ template <typename F, int kRows>
     for (int part = 0; part < kParts; ++part) {
       Scale scale;
       scale.scale = load_floats(p.panel.scale + span * panel::kPanelRows, part);
-      if constexpr (!F::kSigned && !kShifted<F>) {
+      if constexpr (kHasOffset<F>) {
         scale.offset = load_floats(p.panel.offset + span * panel::kPanelRows, part);
       }
       acc[r][part] = add_span<F>(acc[r][part], sum[r][part], scale, x);

@@ -22,14 +22,12 @@ template <typename F>
 [[gnu::always_inline]] inline __m512 add_span(__m512 acc, __m512i dot, const Scale& scale,
                                               const float* x_scale, const float* x_sum) {
   const __m512 inputs = _mm512_set1_ps(*x_scale), sum = _mm512_set1_ps(*x_sum);
-  if constexpr (kShifted<F>) {
-    const __m512 shift = _mm512_mul_ps(sum, _mm512_set1_ps(-128.0f));
-    return _mm512_fmadd_ps(_mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), inputs, shift), scale.scale,
-                           acc);
+  if constexpr (kHasOffset<F>) {
+    const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), inputs);
+    return fused(sum, scale.offset, fused(product, scale.scale, acc));
   }
-  const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), inputs);
-  acc = _mm512_fmadd_ps(product, scale.scale, acc);
-  return _mm512_fmadd_ps(sum, scale.offset, acc);
+  const __m512 shift = times(sum, all(-F::kShift));
+  return fused(fused(_mm512_cvtepi32_ps(dot), inputs, shift), scale.scale, acc);
 }
 
 // Two sums, of even and of odd steps, hide the latency of vpdpbusd.
@@ -118,8 +116,11 @@ template <typename F, int kRows, int kPanels>
 #pragma GCC unroll 2
   for (int i = 0; i < kPanels; ++i) {
     const panel::UnpackedPanel& unpacked = panels[i]->panel;
-    const Scale scale = {load_floats(unpacked.scale + span * panel::kPanelRows, 0),
-                         load_floats(unpacked.offset + span * panel::kPanelRows, 0)};
+    Scale scale;
+    scale.scale = load_floats(unpacked.scale + span * panel::kPanelRows, 0);
+    if constexpr (kHasOffset<F>) {
+      scale.offset = load_floats(unpacked.offset + span * panel::kPanelRows, 0);
+    }
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       acc[r][i] =

@@ -33,7 +33,7 @@ template <typename F>
     for (int half = 0; half < kHalves; ++half) {
       const Scale scale = F::scale(record, heads.parts[part], g, half, part);
       store_floats(out.scale + half * panel::kPanelRows, part, scale.scale);
-      if constexpr (!F::kSigned) {
+      if constexpr (kHasOffset<F>) {
         store_floats(out.offset + half * panel::kPanelRows, part, scale.offset);
       }
     }
