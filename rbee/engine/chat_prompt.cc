@@ -76,8 +76,24 @@ std::string variables_of(const ChatOptions& options) {
   return out.empty() ? std::string() : out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+constexpr std::string_view kBlanks = " \t\r\n";
+
 std::string_view without_blanks(std::string_view text) {
-  return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+// The chat up to the end of what its last message says: templates cut blanks off messages, and end
+// a turn with marks, which a message that goes on has not yet.
+std::string up_to_last(std::string chat, std::string_view said) {
+  const std::string_view front =
+      said.substr(std::min(said.find_first_not_of(kBlanks), said.size()));
+  const std::string_view text = without_blanks(front);
+  const size_t at = text.empty() ? std::string::npos : chat.rfind(text);
+  check(at != std::string::npos, "messages", "the last one's text is not in the chat that the ",
+        "model's template makes, so that it cannot be continued");
+  const bool blanks = std::string_view(chat).substr(at).starts_with(front);
+  chat.resize(at + (blanks ? front.size() : text.size()));
+  return chat;
 }
 
 }  // namespace
@@ -85,13 +101,17 @@ std::string_view without_blanks(std::string_view text) {
 std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& special,
                         const std::vector<ChatMessage>& messages, const ChatOptions& options) {
   const std::string variables = variables_of(options);
+  const bool goes_on = options.continue_last;
+  check(!goes_on || (!messages.empty() && messages.back().role == "assistant"), "messages",
+        "the last one is not the assistant's, so that it cannot be continued");
   const auto render = [&](Arguments form) {
     std::vector<text::Message> list;
     list.reserve(messages.size());
     for (const ChatMessage& message : messages) {
       list.push_back({message.role, message.content, extra_of(message, form)});
     }
-    return code.render(list, true, special.bos, special.eos, variables);
+    std::string chat = code.render(list, !goes_on, special.bos, special.eos, variables);
+    return goes_on ? up_to_last(std::move(chat), messages.back().content) : chat;
   };
   const bool calls = std::ranges::any_of(
       messages, [](const ChatMessage& message) { return !message.tool_calls.empty(); });

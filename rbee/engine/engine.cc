@@ -14,7 +14,7 @@ constexpr int32_t kMaxPriority = 1000;
 constexpr size_t kMaxConstraintBytes = 1 << 18;
 constexpr size_t kMaxChoices = 1000;
 constexpr size_t kMaxTools = 128;
-constexpr size_t kMaxToolName = 64;
+constexpr size_t kMaxToolName = 128;
 
 // NaN is in no range.
 void check_range(const char* field, double value, double low, double high) {
@@ -56,6 +56,12 @@ void check_chat(const ChatOptions& chat) {
 }
 
 }  // namespace
+
+PromptTooLong::PromptTooLong(int64_t tokens, int64_t context)
+    : Error(Code::invalid_argument, "prompt",
+            cat("its ", tokens, " tokens leave no room in the context of ", context)),
+      tokens_(tokens),
+      context_(context) {}
 
 std::string_view wire_name(StopReason reason) {
   switch (reason) {
@@ -121,6 +127,8 @@ void validate(const Request& request) {
     check(!stop.empty() && stop.size() <= kMaxStopBytes, "stop", "a text of ", stop.size(),
           " bytes is outside of 1 to ", kMaxStopBytes);
   }
+  check(request.stop_ids.size() <= kMaxStopIds, "stop_token_ids", request.stop_ids.size(),
+        " tokens are more than ", kMaxStopIds);
 }
 
 }  // namespace rbee::engine

@@ -67,7 +67,7 @@ struct ChatMessage {
 
 // A function that the model may call.
 struct Tool {
-  std::string name;        // 1 to 64 letters, digits, _ and -
+  std::string name;        // 1 to 128 letters, digits, _, - and .
   std::string json;        // {"type": "function", "function": {...}}, for the template
   std::string parameters;  // JSON schema; empty: none
   bool strict = false;     // the arguments have to follow the schema
@@ -86,6 +86,8 @@ struct ChatOptions {
   std::string template_variables;  // a JSON object of more variables for the template; or empty
   // Tokens of reasoning at most, where it is told apart: then the engine ends it. Absent: no limit.
   std::optional<int32_t> reasoning_budget;
+  // The answer goes on from the last message, which is the assistant's, in place of a new one.
+  bool continue_last = false;
 
   // Tools that the model is told of.
   bool calls() const { return !tools.empty() && tool_choice != ToolChoice::none; }
@@ -123,6 +125,7 @@ struct Request {
   int32_t max_tokens = 512;           // tokens generated at most; 0: the prompt is evaluated alone
   SamplingParams sampling;
   std::vector<std::string> stop;  // generation ends before any of these texts
+  std::vector<int32_t> stop_ids;  // and before any of these tokens
   Constraint constraint;
   // Log probabilities of every token, and those of so many of the likeliest beside it.
   std::optional<int32_t> logprobs;
@@ -142,6 +145,7 @@ struct Started {
   std::string model;
   uint64_t seed;
   int32_t prompt_tokens;
+  int32_t cached_tokens = 0;  // of these, found in the cache
 };
 // A token with its log probability by the model, before anything that samplers change.
 struct ScoredToken {
@@ -177,6 +181,7 @@ struct Finished {
   StopReason reason = StopReason::eos;
   std::string stop_sequence;  // the text that matched, for StopReason::stop_sequence
   int32_t prompt_tokens = 0;
+  int32_t cached_tokens = 0;  // of these, found in the cache when the request got its place
   int32_t tokens_out = 0;
   int32_t reasoning_tokens =
       0;                 // of these, inside of the reasoning's marks, where it is told apart
@@ -257,12 +262,25 @@ struct EngineStats {
   bool healthy = true;  // false after a device error; no new work is taken
 };
 
+// Thrown for a prompt that leaves no room for an answer.
+class PromptTooLong : public Error {
+ public:
+  PromptTooLong(int64_t tokens, int64_t context);
+  int64_t tokens() const { return tokens_; }    // of the prompt
+  int64_t context() const { return context_; }  // the model's, as configured
+
+ private:
+  int64_t tokens_;
+  int64_t context_;
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual const ModelInfo& model() const = 0;
-  // Queues the request; thread-safe. Throws invalid_argument for values out of range (the message
-  // names field and range), and unsupported when the engine does not take new work.
+  // Makes tokens of the request's prompt and queues it; thread-safe. Throws invalid_argument for
+  // values out of range (the message names field and range) and for messages that the model's
+  // template does not take, PromptTooLong, and unsupported when the engine does not take new work.
   virtual void submit(Request request, std::shared_ptr<EventSink> sink) = 0;
   // Ends the request with StopReason::cancelled, waiting or running, at the next token.
   // Thread-safe; false when no such request is waiting or running.
@@ -297,6 +315,7 @@ class Engine {
 // "EOS", "MAX_TOKENS", "STOP_SEQUENCE", "CONTEXT_FULL", "CANCELLED".
 std::string_view wire_name(StopReason reason);
 inline constexpr int32_t kMaxLogprobs = 20;
+inline constexpr size_t kMaxStopIds = 128;
 // Throws invalid_argument naming field, value and range.
 void validate(const Request& request);
 

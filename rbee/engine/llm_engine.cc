@@ -71,15 +71,14 @@ class LlmEngine final : public Engine {
     LlmJobOptions job_options{.grammar = nullptr,
                               .draft_tokens = speculative ? options_.draft_tokens : 0,
                               .lora = shelf_.take(request.lora),
-                              .prompt = std::nullopt};
+                              .prompt = {}};
+    // On the caller's thread: pictures, a long prompt or a large grammar do not hold up the others'
+    // answers.
     job_options.pictures = pictures_of(request);
-    // On the caller's thread: a large grammar does not hold up the others' answers.
+    job_options.prompt = text_.prompt_of(request);
     AnswerForm form = form_of(request, text_.format);
     if (form.binds()) {
-      if (request.chat.split) {
-        job_options.prompt = text_.prompt_of(request);
-        form.reasoning = reasoning_behind(*job_options.prompt, form.format);
-      }
+      if (request.chat.split) form.reasoning = reasoning_behind(job_options.prompt, form.format);
       job_options.grammar = constraints_.compile(form);
     }
     auto job = std::make_shared<LlmJob>(std::move(request), std::move(sink), stepper_.pool(), text_,
@@ -285,7 +284,7 @@ class LlmEngine final : public Engine {
       bool ready = false;
       guarded([&](const Error& error) { fail_one(job, error); },
               [&] {
-                job.encode(pictures_ ? &*pictures_ : nullptr);
+                if (pictures_) job.find_pictures(*pictures_);
                 ready = true;
               });
       if (!ready) continue;

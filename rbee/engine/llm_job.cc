@@ -32,6 +32,13 @@ std::string fresh_call_id(text::ToolFormat format) {
   return out;
 }
 
+// A space at the start belongs to a text that goes on from another, and to one of a grammar.
+text::DecodeStream::LeadingSpaces spaces_of(const Request& request, bool constrained) {
+  using Spaces = text::DecodeStream::LeadingSpaces;
+  const bool new_turn = !request.messages.empty() && !request.chat.continue_last;
+  return new_turn && !constrained ? Spaces::dropped : Spaces::kept;
+}
+
 text::OutputParserOptions parser_options(const ChatOptions& chat, text::OutputFormat format,
                                          std::string_view prompt) {
   if (!chat.calls()) format.tools = text::ToolFormat::none;
@@ -54,37 +61,28 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
       seed_(request_.sampling.seed ? *request_.sampling.seed : fresh_seed()),
       lora_(std::move(options.lora)),
       sampler_(request_.sampling, seed_),
-      detokenizer_(*model.tokenizer, options.grammar ? text::DecodeStream::LeadingSpaces::kept
-                                                     : text::DecodeStream::LeadingSpaces::dropped),
+      detokenizer_(*model.tokenizer, spaces_of(request_, options.grammar != nullptr)),
       stops_(request_.stop),
       draft_length_(options.draft_tokens),
       guess_sampler_(request_.sampling, seed_ ^ kGuessSeed),
-      prompt_(std::move(options.prompt)),
       pictures_(std::move(options.pictures)) {
   for (const TakenLora& taken : lora_) sequence.lora.push_back({taken.adapter->slot, taken.scale});
   sequence.kv.set_mark(cache_mark(lora_));
-  if (!options.grammar) return;
-  constrained_.emplace(std::move(options.grammar));
-  sampler_.allow(constrained_->mask());
+  if (options.grammar) {
+    constrained_.emplace(std::move(options.grammar));
+    sampler_.allow(constrained_->mask());
+  }
+  encode(options.prompt);
 }
 
-void LlmJob::encode(PictureCache* pictures) {
-  if (prompt_tokens_ > 0) return;
-  if (!prompt_) prompt_ = model_.prompt_of(request_);
-  TextModel::Encoded encoded = model_.encode(request_, *prompt_, pictures_);
+void LlmJob::encode(std::string_view prompt) {
+  TextModel::Encoded encoded = model_.encode(request_, prompt, pictures_);
   const int64_t length = std::ssize(encoded.tokens);
   check(length > 0, "prompt", "it has no tokens");
-  check(length < model_.info.context_length, "prompt", "its ", length,
-        " tokens leave no room in the context of ", model_.info.context_length);
-  size_t place = 0;
-  for (const PictureSquares& squares : pictures_) {
-    for (const auto& square : squares) {
-      sequence.pictures.push_back({.first = encoded.pictures[place++],
-                                   .count = model_.info.picture_tokens,
-                                   .picture = pictures->find(square)});
-    }
+  if (length >= model_.info.context_length) {
+    throw PromptTooLong(length, model_.info.context_length);
   }
-  pictures_.clear();
+  picture_places_ = std::move(encoded.pictures);
   sequence.tokens = std::move(encoded.tokens);
   prompt_tokens_ = length;
   if (request_.prompt_logprobs) {
@@ -94,19 +92,30 @@ void LlmJob::encode(PictureCache* pictures) {
   }
   sampler_.set_rules(token_rules());
   if (request_.chat.split && !request_.messages.empty()) {
-    const auto options = parser_options(request_.chat, model_.format, *prompt_);
+    const auto options = parser_options(request_.chat, model_.format, prompt);
     parser_.emplace(options);
     if (model_.format.reasoning != text::ReasoningFormat::none) {
       reasoning_.emplace(*model_.tokenizer, options, request_.chat.reasoning_budget);
     }
   }
-  prompt_->clear();
+}
+
+void LlmJob::find_pictures(PictureCache& pictures) {
+  size_t place = 0;
+  for (const PictureSquares& squares : std::exchange(pictures_, {})) {
+    for (const auto& square : squares) {
+      sequence.pictures.push_back({.first = picture_places_[place++],
+                                   .count = model_.info.picture_tokens,
+                                   .picture = pictures.find(square)});
+    }
+  }
 }
 
 TokenRules LlmJob::token_rules() const {
   const SamplingParams& sampling = request_.sampling;
   TokenRules out{.biases = {},
                  .end_tokens = model_.end_tokens,
+                 .stop_tokens = request_.stop_ids,
                  .bad_words = {},
                  .prompt_tokens = prompt_tokens_,
                  .piece = [this](int32_t id) { return model_.tokenizer->piece(id); }};
@@ -122,6 +131,10 @@ TokenRules LlmJob::token_rules() const {
       for (const int32_t id : tokens(entry.text)) out.biases.emplace_back(id, entry.bias);
     }
   }
+  for (const int32_t id : request_.stop_ids) {
+    check(id >= 0 && id < model_.info.vocab_size, "stop_token_ids", "token ", id,
+          " is outside of the ", model_.info.vocab_size, " known ones");
+  }
   // A word inside of a text begins with its space.
   for (const std::string& word : sampling.bad_words) {
     for (const std::string& form : {word, " " + word}) {
@@ -135,7 +148,9 @@ TokenRules LlmJob::token_rules() const {
 void LlmJob::start() {
   if (start_) return;
   start_ = Clock::now();
-  sink_->on_started({model_.info.id, seed_, static_cast<int32_t>(prompt_tokens_)});
+  cached_tokens_ = std::min(sequence.cached, prompt_tokens_);
+  sink_->on_started({model_.info.id, seed_, static_cast<int32_t>(prompt_tokens_),
+                     static_cast<int32_t>(cached_tokens_)});
 }
 
 int64_t LlmJob::guess_room(int64_t most) {
@@ -187,7 +202,8 @@ void LlmJob::settle_guesses(int64_t guessed, int64_t accepted) {
 }
 
 bool LlmJob::is_end(int32_t id) const {
-  return std::ranges::binary_search(model_.end_tokens, id);
+  return std::ranges::binary_search(model_.end_tokens, id) ||
+         std::ranges::find(request_.stop_ids, id) != request_.stop_ids.end();
 }
 
 std::optional<int32_t> LlmJob::forced() const {
@@ -256,6 +272,7 @@ Finished LlmJob::finish(StopReason reason) {
   return {.reason = reason,
           .stop_sequence = stops_.matched(),
           .prompt_tokens = static_cast<int32_t>(prompt_tokens_),
+          .cached_tokens = static_cast<int32_t>(cached_tokens_),
           .tokens_out = tokens_out_,
           .reasoning_tokens = reasoning_ ? reasoning_->tokens() : 0,
           .prompt_ms = prompt,

@@ -25,14 +25,15 @@ struct LlmJobOptions {
   std::shared_ptr<const grammar::CompiledGrammar> grammar;  // null: no constraint
   int64_t draft_tokens = 0;                                 // guessed ahead at most; 0: none
   std::vector<TakenLora> lora;                              // of the request
-  std::optional<std::string> prompt;  // TextModel::prompt_of() the request; absent: not made yet
-  std::vector<PictureSquares> pictures = {};  // read_pictures() of the request
+  std::string prompt;                                       // TextModel::prompt_of() the request
+  std::vector<PictureSquares> pictures = {};                // read_pictures() of the request
 };
 
 class LlmJob final : public Ticket {
  public:
-  // A fresh seed where the request has none. `model` outlives the job. Throws unsupported as
-  // ConstrainedText does.
+  // Makes tokens of the request. A fresh seed where it has none. `model` outlives the job. Throws
+  // unsupported as ConstrainedText does, PromptTooLong, and invalid_argument as
+  // TextModel::encode().
   LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& pool,
          const TextModel& model, LlmJobOptions options = {});
 
@@ -44,9 +45,8 @@ class LlmJob final : public Ticket {
 
   // What follows is for the engine's thread.
 
-  // Makes tokens of the request and finds its pictures, once. pictures: null where the model
-  // reads text alone. Throws invalid_argument.
-  void encode(PictureCache* pictures = nullptr);
+  // Finds the request's pictures, once.
+  void find_pictures(PictureCache& pictures);
   // The next of the prompt's tokens that the request wants figures of, in their order.
   void score(const RankedToken& token);
   // Whose figures come next.
@@ -91,6 +91,7 @@ class LlmJob final : public Ticket {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void encode(std::string_view prompt);
   TokenRules token_rules() const;
   double since_start() const;
   ScoredToken name(const TokenLogprob& token) const;
@@ -111,17 +112,18 @@ class LlmJob final : public Ticket {
   text::DecodeStream detokenizer_;
   StopMatcher stops_;
   int64_t prompt_tokens_ = 0;
+  int64_t cached_tokens_ = 0;  // of these, when the request got its place
   int64_t prompt_counted_ = 0;
   int32_t tokens_out_ = 0;
   int32_t pieces_out_ = 0;
   DraftLength draft_length_;
-  std::vector<Guess> guesses_;              // the last tokens of the sequence
-  Sampler guess_sampler_;                   // of a draft model's guesses
-  std::optional<ConstrainedText> ahead_;    // behind the guesses, where there is a constraint
-  std::vector<ScoredChoice> scored_;        // since the last piece
-  std::vector<PromptToken> prompt_scores_;  // of a prompt that was not told yet
-  std::optional<std::string> prompt_;
-  std::vector<PictureSquares> pictures_;
+  std::vector<Guess> guesses_;                // the last tokens of the sequence
+  Sampler guess_sampler_;                     // of a draft model's guesses
+  std::optional<ConstrainedText> ahead_;      // behind the guesses, where there is a constraint
+  std::vector<ScoredChoice> scored_;          // since the last piece
+  std::vector<PromptToken> prompt_scores_;    // of a prompt that was not told yet
+  std::vector<PictureSquares> pictures_;      // that were not found yet
+  std::vector<int64_t> picture_places_;       // the first token of each square
   std::optional<text::OutputParser> parser_;  // where the request wants its answer taken apart
   std::optional<Reasoning> reasoning_;        // and the model has a form of it
   std::vector<text::OutputDelta> unsent_;

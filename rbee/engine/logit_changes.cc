@@ -34,6 +34,7 @@ bool LogitChanges::has_penalties() const {
 int64_t LogitChanges::expected() const {
   int64_t out = std::ssize(rules_.biases) + std::ssize(rules_.bad_words);
   if (params_.ignore_eos || params_.min_tokens > 0) out += std::ssize(rules_.end_tokens);
+  if (params_.min_tokens > 0) out += std::ssize(rules_.stop_tokens);
   if (has_penalties()) out += params_.repeat_last_n > 0 ? params_.repeat_last_n : kChangedRoom;
   if (dry_on_) out += 1;
   return std::min(out, kChangedRoom);
@@ -72,6 +73,9 @@ void LogitChanges::add_bans(std::span<const int32_t> history) {
   const int64_t generated = std::ssize(history) - rules_.prompt_tokens;
   if (params_.ignore_eos || generated < params_.min_tokens) {
     for (const int32_t id : rules_.end_tokens) changes_.push_back({.id = id, .bias = -INFINITY});
+  }
+  if (generated < params_.min_tokens) {
+    for (const int32_t id : rules_.stop_tokens) changes_.push_back({.id = id, .bias = -INFINITY});
   }
   for (const std::vector<int32_t>& word : rules_.bad_words) {
     const std::span<const int32_t> before(word.data(), word.size() - 1);

@@ -18,6 +18,7 @@ namespace rbee::engine {
 struct TokenRules {
   std::vector<std::pair<int32_t, float>> biases;  // an id may come again: they add up
   std::vector<int32_t> end_tokens;                // banned by ignore_eos and below min_tokens
+  std::vector<int32_t> stop_tokens = {};          // banned below min_tokens
   std::vector<std::vector<int32_t>> bad_words;    // none is empty
   int64_t prompt_tokens = 0;
   std::function<std::string(int32_t)> piece;  // text of a token, for DRY's breakers

@@ -178,6 +178,8 @@ void read_chat(ObjectReader& reader, std::string_view body, std::vector<FieldErr
                GenerateRequest& request) {
   request.messages = read_messages(reader, errors);
   request.chat.split = true;
+  // An assistant's message at the end is the beginning of the answer.
+  request.chat.continue_last = !request.messages.empty() && goes_on(request.messages.back());
   read_tools(reader, body, ToolSpelling::anthropic, request.chat);
   read_thinking(reader, errors, request.chat);
 }

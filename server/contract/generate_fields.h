@@ -8,8 +8,11 @@
 
 namespace rbee::server {
 
-// "stop": one text or a list of them.
-std::vector<std::string> read_stop(ObjectReader& reader);
+// Token ids; where one is none, notes it and gives none. name: of the list in errors.
+std::vector<int32_t> read_ids(const nlohmann::json& list, const std::string& name,
+                              ObjectReader& reader);
+// "stop": one text or a list of them; "stop_token_ids".
+void read_stop(ObjectReader& reader, GenerateRequest& request);
 // "user", "priority" and "speculative": who asks, how urgently, and how steps are made for it.
 void read_turn(ObjectReader& reader, GenerateRequest& request);
 

@@ -80,15 +80,6 @@ void read_prompt(ObjectReader& reader, ImageBody& out) {
   out.negative_prompt = reader.text("negative_prompt").value_or("");
 }
 
-// Negative numbers stand for a fresh seed, as clients of AUTOMATIC1111 send -1.
-std::optional<uint64_t> seed(ObjectReader& reader) {
-  const json* value = reader.find("seed");
-  if (value != nullptr && value->is_number_integer() && !value->is_number_unsigned()) {
-    return std::nullopt;
-  }
-  return reader.unsigned_integer("seed");
-}
-
 // Calls `read` with each entry of a list of objects; notes what is none.
 template <typename Read>
 void each_object(ObjectReader& reader, const char* name, size_t most,
@@ -156,7 +147,7 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
   out.sampler = reader.text(present(reader, {"sampler", "sampler_name"})).value_or("");
   out.schedule = reader.text(present(reader, {"schedule", "scheduler"})).value_or("");
   out.eta = reader.number("eta", kUnit);
-  out.seed = seed(reader);
+  out.seed = reader.seed("seed");
   out.noise_source = choice(reader, "noise_source", {"torch", "philox"});
   each_object(reader, present(reader, {"loras", "lora"}), kMaxLoras, errors,
               [&](ObjectReader& fields) { out.loras.push_back(lora(fields)); });

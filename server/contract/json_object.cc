@@ -56,6 +56,12 @@ class Limits {
   std::string last_name_;
 };
 
+// 5.0 is, as in JSON schemas.
+bool is_whole(const json& value) {
+  return value.is_number_integer() ||
+         (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
+}
+
 json parse_value(std::string_view body) {
   json value;
   Limits limits;
@@ -76,6 +82,15 @@ json parse_value(std::string_view body) {
 }
 
 }  // namespace
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)json(text).dump();
+    return true;
+  } catch (const json::type_error&) {
+    return false;
+  }
+}
 
 json parse_object(std::string_view body) {
   if (body.empty()) refuse_body("type(object)", "the body is empty; it must be a JSON object");
@@ -142,22 +157,27 @@ std::optional<int32_t> ObjectReader::integer(const char* name, Range<int32_t> ra
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;
   const std::string bounds = cat("from ", range.low, " to ", range.high);
-  if (!value->is_number_integer()) {
+  if (!is_whole(*value)) {
     note(name, "type(integer)", cat("must be an integer ", bounds), value);
     return std::nullopt;
   }
-  const bool fits = !value->is_number_unsigned() || value->get<uint64_t>() <= INT32_MAX;
-  const int64_t number = fits ? value->get<int64_t>() : INT64_MAX;
+  // A double holds every 32-bit number, and rounds none of the others to one.
+  const auto number = value->get<double>();
   if (number >= range.low && number <= range.high) return static_cast<int32_t>(number);
   note(name, cat("range(", range.low, "..=", range.high, ")"), cat("must be ", bounds), value);
   return std::nullopt;
 }
 
-std::optional<uint64_t> ObjectReader::unsigned_integer(const char* name) {
+std::optional<uint64_t> ObjectReader::seed(const char* name) {
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;
   if (value->is_number_unsigned()) return value->get<uint64_t>();
-  note(name, "type(u64)", "must be an integer from 0 to 18446744073709551615", value);
+  if (is_whole(*value)) {
+    const auto number = value->get<double>();
+    if (number < 0) return std::nullopt;
+    if (number < 0x1p64) return static_cast<uint64_t>(number);
+  }
+  note(name, "type(u64)", "must be an integer, at most 18446744073709551615", value);
   return std::nullopt;
 }
 

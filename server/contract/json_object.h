@@ -28,6 +28,8 @@ struct Range {
   bool open_low = false;  // low itself is outside
 };
 
+bool is_utf8(const std::string& text);
+
 class ObjectReader {
  public:
   // The object must outlive the reader. prefix: put before field names in errors.
@@ -39,7 +41,8 @@ class ObjectReader {
   std::optional<bool> boolean(const char* name);
   std::optional<float> number(const char* name, Range<double> range);
   std::optional<int32_t> integer(const char* name, Range<int32_t> range);
-  std::optional<uint64_t> unsigned_integer(const char* name);
+  // Of random numbers; below 0 it gives nothing: a fresh one is wanted.
+  std::optional<uint64_t> seed(const char* name);
   const nlohmann::json* find(const char* name) const;  // null when absent or null
 
   void note(std::string_view name, std::string constraint, std::string_view message,

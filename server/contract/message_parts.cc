@@ -34,6 +34,11 @@ void read_picture(const json& part, PartSpelling spelling, const std::string& pl
 
 }  // namespace
 
+bool goes_on(const Message& message) {
+  const bool says = message.content.find_first_not_of(" \t\r\n") != std::string::npos;
+  return message.role == "assistant" && says && message.tool_calls.empty();
+}
+
 bool takes_pictures(const Message& message, const std::string& name, ObjectReader& fields) {
   if (message.role == "user") return true;
   fields.note(name, "role(user)", "is a picture, which a user's message alone may have", nullptr);

@@ -5,6 +5,9 @@
 
 namespace rbee::server {
 
+// The answer can go on from this message, which comes last.
+bool goes_on(const Message& message);
+
 enum class PartSpelling : uint8_t {
   openai_chat,       // text and image_url
   openai_responses,  // input_text, output_text, text and input_image

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/contract/json_object.h"
+
 namespace rbee::server {
 namespace {
 
@@ -29,6 +31,23 @@ Json chat_json(const std::vector<OpenAiScored>& tokens) {
     content.push_back(std::move(entry));
   }
   return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+// Of completions, whose tokens are told apart by their text alone: OpenAI's way to write bytes that
+// are no UTF-8.
+std::string shown(const std::string& bytes) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  if (is_utf8(bytes)) return bytes;
+  std::string out = "bytes:";
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > 0x20 && byte < 0x7f) {
+      out += c;
+    } else {
+      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return out;
 }
 
 bool begins_character(char byte) {
@@ -82,10 +101,10 @@ Json logprobs_json(bool chat, const OpenAiLogprobs& logprobs) {
   Json names = Json::array(), figures = Json::array(), tops = Json::array(), at = Json::array();
   int64_t offset = logprobs.offset;
   for (const OpenAiScored& scored : logprobs.tokens) {
-    names.push_back(scored.chosen.bytes);
+    names.push_back(shown(scored.chosen.bytes));
     figures.push_back(scored.known ? number(scored.chosen.logprob) : Json(nullptr));
     Json top = Json::object();
-    for (const OpenAiToken& token : scored.top) top[token.bytes] = number(token.logprob);
+    for (const OpenAiToken& token : scored.top) top[shown(token.bytes)] = number(token.logprob);
     tops.push_back(scored.known ? std::move(top) : Json(nullptr));
     at.push_back(std::max<int64_t>(offset, 0));
     offset += character_count(scored.chosen.bytes);

@@ -93,19 +93,19 @@ void read_messages(ObjectReader& reader, std::vector<FieldError>& errors,
   }
 }
 
-// Token ids; notes what is none.
-std::vector<int32_t> read_ids(const json& list, const std::string& name, ObjectReader& reader) {
-  std::vector<int32_t> out;
-  for (const json& id : list) {
-    const bool fits = id.is_number_unsigned() && id.get<uint64_t>() <= INT32_MAX;
-    if (!fits) {
-      reader.note(cat(name, "[", out.size(), "]"), cat("range(0..=", INT32_MAX, ")"),
-                  cat("must be a token: an integer from 0 to ", INT32_MAX), &id);
-      return {};
-    }
-    out.push_back(id.get<int32_t>());
+// vLLM's way to begin the answer: "continue_final_message", with "add_generation_prompt" false.
+void read_continuation(ObjectReader& reader, GenerateRequest& request) {
+  const bool new_turn = reader.boolean("add_generation_prompt").value_or(true);
+  request.chat.continue_last = reader.boolean("continue_final_message").value_or(false);
+  if (!request.chat.continue_last) return;
+  if (new_turn && reader.find("add_generation_prompt") != nullptr) {
+    reader.note("continue_final_message", "exclusive(add_generation_prompt)",
+                "cannot be given together with add_generation_prompt", nullptr);
   }
-  return out;
+  if (request.messages.empty() || goes_on(request.messages.back())) return;
+  reader.note("continue_final_message", "requires(messages)",
+              "needs a last message of the assistant, with a text and without calls",
+              reader.find("continue_final_message"));
 }
 
 SentPrompt read_one_prompt(const json& value, const std::string& name, ObjectReader& reader) {
@@ -211,6 +211,7 @@ OpenAiRequest parse(std::string_view body, bool chat) {
   if (chat) {
     read_messages(reader, errors, request);
     request.chat.split = true;
+    read_continuation(reader, request);
     read_tools(reader, body, ToolSpelling::openai_chat, request.chat);
     read_reasoning(reader, body, request.chat);
   } else {
@@ -225,7 +226,7 @@ OpenAiRequest parse(std::string_view body, bool chat) {
   if (!request.top_p) request.top_p = 1.0f;
   if (!request.top_k) request.top_k = 0;
   read_turn(reader, request);
-  request.stop = read_stop(reader);
+  read_stop(reader, request);
   request.constraint = read_constraint(reader, body, errors);
   read_stream(reader, errors, out);
   read_logprobs(reader, out);

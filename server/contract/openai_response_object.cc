@@ -156,6 +156,16 @@ void read_text_form(ObjectReader& reader, std::string_view body, std::vector<Fie
   }
 }
 
+// Comes back with the answer.
+void read_metadata(ObjectReader& reader, std::string_view body, ResponseRequest& out) {
+  const json* metadata = reader.find("metadata");
+  if (metadata == nullptr) return;
+  if (!metadata->is_object()) {
+    return reader.note("metadata", "type(object)", "must be an object", metadata);
+  }
+  out.metadata = dump(Json::parse(body).at("metadata"));
+}
+
 // ---- answers
 
 using Kind = AnswerItem::Kind;
@@ -249,7 +259,8 @@ Json object(const ResponseAnswer& answer, std::string_view status) {
   out["top_p"] = asked.top_p.value_or(1.0f);
   out["truncation"] = "disabled";
   out["usage"] = nullptr;
-  out["metadata"] = Json::object();
+  const std::string& metadata = answer.request.metadata;
+  out["metadata"] = metadata.empty() ? Json::object() : Json::parse(metadata);
   return out;
 }
 
@@ -262,7 +273,7 @@ Json ended(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
     out["output"].push_back(whole_item(answer, items[i], i, whole ? "completed" : "incomplete"));
   }
   out["usage"] = {{"input_tokens", end.prompt_tokens},
-                  {"input_tokens_details", {{"cached_tokens", 0}}},
+                  {"input_tokens_details", {{"cached_tokens", end.cached_tokens}}},
                   {"output_tokens", end.tokens_out},
                   {"output_tokens_details", {{"reasoning_tokens", end.reasoning_tokens}}},
                   {"total_tokens", int64_t{end.prompt_tokens} + end.tokens_out}};
@@ -323,6 +334,7 @@ ResponseRequest parse_response_request(std::string_view body) {
   read_reasoning(reader, body, request.chat);
   read_effort(reader, errors, request.chat);
   read_text_form(reader, body, errors, out);
+  read_metadata(reader, body, out);
   read_adapters(reader, errors, request);
   request.max_tokens = reader.integer("max_output_tokens", {1, INT32_MAX}).value_or(INT32_MAX);
   read_sampling(reader, request);

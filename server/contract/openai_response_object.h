@@ -15,6 +15,7 @@ struct ResponseRequest {
   GenerateRequest generate;  // OpenAI's defaults are filled in; `stream` says whether to stream
   std::string instructions;
   std::string text_format;  // JSON of `text.format`; empty: none was given
+  std::string metadata;     // the same of `metadata`
 };
 
 // A body of POST /v1/responses: `input` is a text or a list of messages, calls, their results

@@ -40,6 +40,7 @@ Json usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage) {
   Json out = {{"prompt_tokens", usage.prompt_tokens},
               {"completion_tokens", usage.completion_tokens},
               {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+  out["prompt_tokens_details"] = {{"cached_tokens", usage.cached_tokens}};
   if (answer.chat) {
     out["completion_tokens_details"] = {{"reasoning_tokens", usage.reasoning_tokens}};
   }

@@ -30,6 +30,7 @@ struct OpenAiPrompt {
 
 struct OpenAiUsage {
   int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;      // of these, found in the cache
   int64_t completion_tokens = 0;  // of all choices
   int64_t reasoning_tokens = 0;   // of these
 };

@@ -14,6 +14,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxStops = 16;
 constexpr size_t kMaxStopBytes = 100;
+constexpr size_t kMaxStopIds = 128;
 constexpr size_t kMaxUserBytes = 256;
 constexpr int32_t kMaxPriority = 1000;
 
@@ -76,7 +77,9 @@ void read_input(ObjectReader& reader, std::vector<FieldError>& errors, GenerateR
 
 }  // namespace
 
-std::vector<std::string> read_stop(ObjectReader& reader) {
+namespace {
+
+std::vector<std::string> stop_texts(ObjectReader& reader) {
   std::vector<std::string> stops;
   const json* value = reader.find("stop");
   if (value == nullptr) return stops;
@@ -107,6 +110,38 @@ std::vector<std::string> read_stop(ObjectReader& reader) {
   return stops;
 }
 
+std::vector<int32_t> stop_ids(ObjectReader& reader) {
+  const json* value = reader.find("stop_token_ids");
+  if (value == nullptr) return {};
+  if (!value->is_array() || value->size() > kMaxStopIds) {
+    reader.note("stop_token_ids", cat("type(array), max_count(", kMaxStopIds, ")"),
+                cat("must be an array of at most ", kMaxStopIds, " tokens"), value);
+    return {};
+  }
+  return read_ids(*value, "stop_token_ids", reader);
+}
+
+}  // namespace
+
+std::vector<int32_t> read_ids(const json& list, const std::string& name, ObjectReader& reader) {
+  std::vector<int32_t> out;
+  for (const json& id : list) {
+    const bool fits = id.is_number_unsigned() && id.get<uint64_t>() <= INT32_MAX;
+    if (!fits) {
+      reader.note(cat(name, "[", out.size(), "]"), cat("range(0..=", INT32_MAX, ")"),
+                  cat("must be a token: an integer from 0 to ", INT32_MAX), &id);
+      return {};
+    }
+    out.push_back(id.get<int32_t>());
+  }
+  return out;
+}
+
+void read_stop(ObjectReader& reader, GenerateRequest& request) {
+  request.stop = stop_texts(reader);
+  request.stop_ids = stop_ids(reader);
+}
+
 void read_turn(ObjectReader& reader, GenerateRequest& request) {
   request.priority = reader.integer("priority", {-kMaxPriority, kMaxPriority});
   request.speculative = reader.boolean("speculative");
@@ -133,7 +168,7 @@ GenerateRequest parse_generate(std::string_view body) {
   read_sampling(reader, request);
   read_turn(reader, request);
   read_adapters(reader, errors, request);
-  request.stop = read_stop(reader);
+  read_stop(reader, request);
   request.constraint = read_constraint(reader, body, errors);
   request.stream = reader.boolean("stream");
   if (!errors.empty()) throw InvalidBody(std::move(errors));

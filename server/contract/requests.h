@@ -70,6 +70,7 @@ struct ChatFields {
   bool parallel_tool_calls = true;
   std::string template_variables;           // a JSON object; may be empty
   std::optional<int32_t> reasoning_budget;  // tokens
+  bool continue_last = false;               // the answer goes on from the last message
 };
 
 // The form that an answer has to have; see engine.h.
@@ -94,6 +95,7 @@ struct GenerateRequest : SamplingFields {
   ChatFields chat;
   std::optional<int32_t> max_tokens;
   std::vector<std::string> stop;
+  std::vector<int32_t> stop_ids;
   ConstraintFields constraint;
   std::optional<bool> stream;
   std::optional<bool> speculative;

@@ -51,6 +51,7 @@ struct EndEvent {
   int32_t reasoning_tokens = 0;  // of these
   double decode_ms = 0;
   int32_t prompt_tokens = 0;
+  int32_t cached_tokens = 0;  // of these, found in the cache
   double prompt_ms = 0;
   std::string stop_reason;
   std::string stop_sequence;  // empty: none matched

@@ -151,12 +151,16 @@ void read_sampling(ObjectReader& reader, SamplingFields& fields) {
   fields.temperature = reader.number("temperature", {0, 2});
   fields.top_p = reader.number("top_p", {0, 1});
   fields.min_p = reader.number("min_p", {0, 1});
-  fields.top_k = reader.integer("top_k", {0, INT32_MAX});
+  fields.top_k = reader.integer("top_k", {-1, INT32_MAX});
+  if (fields.top_k == -1) fields.top_k = 0;  // vLLM's way to say that it is off
   fields.repetition_penalty = reader.number("repetition_penalty", {0, 2, true});
+  // llama-server's name.
+  const std::optional<float> repeat = reader.number("repeat_penalty", {0, 2, true});
+  if (!fields.repetition_penalty) fields.repetition_penalty = repeat;
   fields.frequency_penalty = reader.number("frequency_penalty", {-2, 2});
   fields.presence_penalty = reader.number("presence_penalty", {-2, 2});
   fields.repeat_last_n = reader.integer("repeat_last_n", {0, kMaxRepeat});
-  fields.seed = reader.unsigned_integer("seed");
+  fields.seed = reader.seed("seed");
   fields.typical_p = reader.number("typical_p", {0, 1});
   fields.top_n_sigma = reader.number("top_n_sigma", {-1, 100});
   fields.xtc_probability = reader.number("xtc_probability", {0, 1});

@@ -1,6 +1,7 @@
 #include "server/contract/text_requests.h"
 
 #include "rbee/core/cat.h"
+#include "server/contract/generate_fields.h"
 #include "server/contract/json_object.h"
 #include "server/contract/openai_requests.h"
 
@@ -12,15 +13,6 @@ using Json = nlohmann::ordered_json;
 
 std::string dump(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-bool is_utf8(const std::string& text) {
-  try {
-    (void)json(text).dump();
-    return true;
-  } catch (const json::type_error&) {
-    return false;
-  }
 }
 
 Json piece_json(const std::string& bytes) {
@@ -77,16 +69,7 @@ std::vector<int32_t> parse_detokenize(std::string_view body) {
     reader.note("tokens", list == nullptr ? "required" : "type(array)",
                 "must be an array of token ids", list);
   }
-  for (size_t i = 0; errors.empty() && list != nullptr && i < list->size(); ++i) {
-    const json& id = (*list)[i];
-    const bool fits = id.is_number_unsigned() && id.get<uint64_t>() <= INT32_MAX;
-    if (fits) {
-      ids.push_back(id.get<int32_t>());
-    } else {
-      reader.note(cat("tokens[", i, "]"), cat("range(0..=", INT32_MAX, ")"),
-                  cat("must be an integer from 0 to ", INT32_MAX), &id);
-    }
-  }
+  if (errors.empty()) ids = read_ids(*list, "tokens", reader);
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return ids;
 }

@@ -11,7 +11,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr size_t kMaxTools = 128;
-constexpr size_t kMaxName = 64;
+constexpr size_t kMaxName = 128;  // Anthropic's; OpenAI's is 64
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName && std::ranges::all_of(text, [](char c) {

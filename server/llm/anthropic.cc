@@ -64,12 +64,18 @@ class AnthropicText final : public ItemReply {
   const AnthropicAnswer answer_;
 };
 
+// A prompt that is too long in the words that clients know.
+std::string error_body(int status, std::string_view, const std::exception& error) {
+  if (const auto* too_long = dynamic_cast<const engine::PromptTooLong*>(&error)) {
+    return anthropic_error_json(status, cat("prompt is too long: ", too_long->tokens(),
+                                            " tokens > ", too_long->context(), " maximum"));
+  }
+  return anthropic_error_json(status, error.what());
+}
+
 // In Anthropic's form, whatever was thrown.
 Response failed() {
-  return error_answer(std::current_exception(),
-                      [](int status, std::string_view, const std::exception& error) {
-                        return anthropic_error_json(status, error.what());
-                      });
+  return error_answer(std::current_exception(), error_body);
 }
 
 Response answered(LlmService& service, const GenerateRequest& body) {
@@ -98,8 +104,8 @@ Response messages(LlmService& service, const Request& request) {
   try {
     GenerateRequest body = parse_anthropic(request.body);
     if (!body.user) body.user = request.sender();
-    const bool takes_long = LlmService::takes_long(body);
-    return service.prepare(takes_long,
+    const auto work = LlmService::preparation(body);
+    return service.prepare(work,
                            [&service, body = std::move(body)] { return answered(service, body); });
   } catch (const std::exception&) {
     return failed();

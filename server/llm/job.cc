@@ -122,6 +122,7 @@ void LlmJob::on_finished(const engine::Finished& event) noexcept {
                  .reasoning_tokens = event.reasoning_tokens,
                  .decode_ms = event.decode_ms,
                  .prompt_tokens = event.prompt_tokens,
+                 .cached_tokens = event.cached_tokens,
                  .prompt_ms = event.prompt_ms,
                  .stop_reason = std::string(engine::wire_name(event.reason)),
                  .stop_sequence = event.stop_sequence,
@@ -134,6 +135,7 @@ void LlmJob::on_finished(const engine::Finished& event) noexcept {
                  .tokens_per_second = speed,
                  .memory_bytes = memory_bytes_},
                 seconds_since_arrival() * 1000);
+    reply_.reset();
   });
 }
 
@@ -147,6 +149,7 @@ void LlmJob::fail(Code code, std::string_view message) {
   const WireError error = wire_error(code);
   finish(code == Code::cancelled ? JobState::cancelled : JobState::failed, nullptr, error.code);
   reply_->error(error, message);
+  reply_.reset();
 }
 
 void LlmJob::trace_end(const engine::Finished* finished, std::string_view error) {

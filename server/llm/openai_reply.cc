@@ -8,7 +8,10 @@ namespace {
 
 // A prompt counts once, whatever the number of its choices.
 void add(OpenAiChoices& choices, int32_t index, const EndEvent& end) {
-  if (choices.leads(index)) choices.usage.prompt_tokens += end.prompt_tokens;
+  if (choices.leads(index)) {
+    choices.usage.prompt_tokens += end.prompt_tokens;
+    choices.usage.cached_tokens += end.cached_tokens;
+  }
   choices.usage.completion_tokens += end.tokens_out;
   choices.usage.reasoning_tokens += end.reasoning_tokens;
 }

@@ -5,6 +5,7 @@
 #include "server/contract/openai_response_object.h"
 #include "server/contract/openai_responses.h"
 #include "server/llm/item_reply.h"
+#include "server/llm/openai_error.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -74,12 +75,6 @@ class ResponseText final : public ItemReply {
   const ResponseAnswer answer_;
 };
 
-std::string error_body(int status, std::string_view code, const std::exception& error) {
-  const auto* invalid = dynamic_cast<const InvalidBody*>(&error);
-  const std::string param = invalid != nullptr ? invalid->errors().front().field : "";
-  return openai_error_json(status, code, error.what(), param);
-}
-
 Response answered(LlmService& service, const ResponseRequest& body) {
   try {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -103,7 +98,7 @@ Response answered(LlmService& service, const ResponseRequest& body) {
         });
     return response;
   } catch (const std::exception&) {
-    return error_answer(std::current_exception(), error_body);
+    return error_answer(std::current_exception(), openai_error);
   }
 }
 
@@ -111,11 +106,11 @@ Response respond(LlmService& service, const Request& request) {
   try {
     ResponseRequest body = parse_response_request(request.body);
     if (!body.generate.user) body.generate.user = request.sender();
-    const bool takes_long = LlmService::takes_long(body.generate);
-    return service.prepare(takes_long,
+    const auto work = LlmService::preparation(body.generate);
+    return service.prepare(work,
                            [&service, body = std::move(body)] { return answered(service, body); });
   } catch (const std::exception&) {
-    return error_answer(std::current_exception(), error_body);
+    return error_answer(std::current_exception(), openai_error);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "server/llm/anthropic.h"
 #include "server/llm/embedding_refusals.h"
 #include "server/llm/lora_routes.h"
+#include "server/llm/openai_error.h"
 #include "server/llm/page.h"
 #include "server/llm/responses_api.h"
 #include "server/llm/text_routes.h"
@@ -27,8 +28,8 @@ GenerateRequest read_body(const Request& request) {
 Response infer(LlmService& service, const Request& request) {
   GenerateRequest body = read_body(request);
   if (!body.temperature) body.temperature = kInferTemperature;
-  const bool takes_long = LlmService::takes_long(body);
-  return service.prepare(takes_long, [&service, body = std::move(body)] {
+  const auto work = LlmService::preparation(body);
+  return service.prepare(work, [&service, body = std::move(body)] {
     if (body.stream.value_or(false)) return event_stream(service.infer_stream(body));
     Response response;
     response.later = service.infer_text(body);
@@ -38,16 +39,9 @@ Response infer(LlmService& service, const Request& request) {
 
 Response create_job(LlmService& service, const Request& request) {
   GenerateRequest body = read_body(request);
-  const bool takes_long = LlmService::takes_long(body);
-  return service.prepare(takes_long, [&service, body = std::move(body)] {
-    return job_created(*service.create_job(body));
-  });
-}
-
-std::string openai_error(int status, std::string_view code, const std::exception& error) {
-  const auto* invalid = dynamic_cast<const InvalidBody*>(&error);
-  const std::string param = invalid != nullptr ? invalid->errors().front().field : "";
-  return openai_error_json(status, code, error.what(), param);
+  const auto work = LlmService::preparation(body);
+  return service.prepare(
+      work, [&service, body = std::move(body)] { return job_created(*service.create_job(body)); });
 }
 
 Response openai_answer(LlmService& service, const OpenAiRequest& body) {
@@ -66,9 +60,9 @@ Response openai(LlmService& service, const Request& request,
   try {
     OpenAiRequest body = parse(request.body);
     if (!body.generate.user) body.generate.user = request.sender();
-    const bool takes_long = LlmService::takes_long(body.generate);
+    const auto work = LlmService::preparation(body);
     return service.prepare(
-        takes_long, [&service, body = std::move(body)] { return openai_answer(service, body); });
+        work, [&service, body = std::move(body)] { return openai_answer(service, body); });
   } catch (const std::exception&) {
     return error_answer(std::current_exception(), openai_error);
   }

@@ -11,6 +11,15 @@
 namespace rbee::server {
 namespace {
 
+// Bytes of text of which the tokens are made beside the connections' thread.
+constexpr size_t kLongText = 8192;
+
+size_t text_bytes(const GenerateRequest& request) {
+  size_t bytes = request.prompt.size();
+  for (const Message& message : request.messages) bytes += message.content.size();
+  return bytes;
+}
+
 engine::Constraint to_engine(const ConstraintFields& wire) {
   using Kind = engine::Constraint::Kind;
   constexpr std::array<std::pair<std::string_view, Kind>, 5> kKinds{
@@ -66,7 +75,8 @@ engine::ChatOptions to_engine(const ChatFields& fields) {
                           .tool = fields.tool,
                           .parallel_tool_calls = fields.parallel_tool_calls,
                           .template_variables = fields.template_variables,
-                          .reasoning_budget = fields.reasoning_budget};
+                          .reasoning_budget = fields.reasoning_budget,
+                          .continue_last = fields.continue_last};
   if (fields.tool_choice == "none") out.tool_choice = engine::ToolChoice::none;
   if (fields.tool_choice == "required") out.tool_choice = engine::ToolChoice::required;
   for (const SentTool& tool : fields.tools) {
@@ -90,6 +100,7 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   request.lora = loras_of(wire);
   request.sampling = to_engine(wire);
   request.stop = wire.stop;
+  request.stop_ids = wire.stop_ids;
   request.constraint = to_engine(wire.constraint);
   request.logprobs = wire.logprobs;
   request.prompt_logprobs = wire.prompt_logprobs;
@@ -137,17 +148,29 @@ std::shared_ptr<DelayedResponse> LlmService::infer_text(const GenerateRequest& r
                                 });
 }
 
-bool LlmService::takes_long(const GenerateRequest& request) {
-  return !request.constraint.kind.empty() || !request.chat.tools.empty() ||
-         std::ranges::any_of(request.messages,
-                             [](const Message& message) { return !message.pictures.empty(); });
+LlmService::Preparation LlmService::preparation(const GenerateRequest& request) {
+  const bool much = !request.constraint.kind.empty() || !request.chat.tools.empty() ||
+                    std::ranges::any_of(request.messages, [](const Message& message) {
+                      return !message.pictures.empty();
+                    });
+  if (much) return Preparation::much;
+  return text_bytes(request) > kLongText ? Preparation::text : Preparation::little;
 }
 
-Response LlmService::prepare(bool long_one, std::function<Response()> submit) {
-  if (!long_one) return submit();
+LlmService::Preparation LlmService::preparation(const OpenAiRequest& request) {
+  size_t bytes = text_bytes(request.generate);
+  for (const SentPrompt& prompt : request.prompts) bytes += prompt.text.size();
+  bytes *= static_cast<size_t>(request.best_of);  // each choice makes its own
+  const Preparation work = preparation(request.generate);
+  return work == Preparation::little && bytes > kLongText ? Preparation::text : work;
+}
+
+Response LlmService::prepare(Preparation work, std::function<Response()> submit) {
+  if (work == Preparation::little) return submit();
+  SideWork& beside = work == Preparation::text ? encoding_ : preparing_;
   Response response;
   try {
-    response.later = preparing_.submit([submit = std::move(submit), span = current_span()] {
+    response.later = beside.submit([submit = std::move(submit), span = current_span()] {
       const TraceScope scope(span);
       return submit();
     });
@@ -254,7 +277,7 @@ WorkerService::State LlmService::state() const {
   const engine::EngineStats stats = engine_.stats();
   return {.model = model.id,
           .device = model.device,
-          .busy = stats.running + stats.waiting > 0 || preparing_.busy(),
+          .busy = stats.running + stats.waiting > 0 || encoding_.busy() || preparing_.busy(),
           .healthy = stats.healthy};
 }
 

@@ -44,11 +44,14 @@ class LlmService final : public WorkerService {
                                          const MakeReply<DelayedResponse>& make) {
     return start(request, make);
   }
-  // Whether an engine has much to make of the request before it can be queued: a grammar, pictures.
-  static bool takes_long(const GenerateRequest& request);
-  // What `submit` answers; where it takes long, from a thread beside the connections', so that
-  // others' streams go on. Throws Refused where too much waits for that.
-  Response prepare(bool long_one, std::function<Response()> submit);
+  // What the engine makes of a request before it can be queued: tokens of a short text, or of a
+  // long one; a grammar, functions, or pictures.
+  enum class Preparation : uint8_t { little, text, much };
+  static Preparation preparation(const GenerateRequest& request);
+  static Preparation preparation(const OpenAiRequest& request);
+  // What `submit` answers; where it is no little work, from a thread beside the connections', so
+  // that others' streams go on. Throws Refused where too much waits for that.
+  Response prepare(Preparation work, std::function<Response()> submit);
   // The name that an answer to the request goes under: an adapter's, else the model's.
   std::string answering_model(const GenerateRequest& request) const;
   // The engine's adapters, with the scales that requests take which name none.
@@ -98,6 +101,7 @@ class LlmService final : public WorkerService {
   mutable std::mutex loras_mutex_;
   std::vector<engine::LoraChoice> default_loras_;  // of requests that name none
   SideWork side_work_{64};
+  SideWork encoding_{4096, 1};
   SideWork preparing_{64, 2};
 };
 

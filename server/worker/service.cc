@@ -6,7 +6,8 @@
 namespace rbee::server {
 namespace {
 
-// What an engine's refusal to queue means to the client.
+// What an engine's refusal to queue means to the client. Called where it is caught: others go on as
+// what they are.
 [[noreturn]] void refuse(const Error& error) {
   using Why = Refused::Why;
   switch (error.code()) {
@@ -15,11 +16,11 @@ namespace {
     case Code::unsupported:
       // Of the engine itself; others say what of the request cannot be done.
       if (error.op() == "engine") throw Refused(Why::stopping, error.what());
-      throw error;
+      throw;
     case Code::device:
       throw Refused(Why::unhealthy, error.what());
     default:
-      throw error;
+      throw;
   }
 }
 

@@ -55,6 +55,31 @@ TEST(Anthropic, AnAnswerInOnePiece) {
   EXPECT_EQ(asked.max_tokens, 64);
 }
 
+TEST(Anthropic, AnAssistantsMessageAtTheEndBeginsTheAnswer) {
+  Worker worker;
+  json body = hello();
+  EXPECT_EQ(worker.post(kMessages, body.dump()).status, 200);
+  EXPECT_FALSE(worker.engine.last_request().chat.continue_last);
+  body["messages"].push_back({{"role", "assistant"}, {"content", "{\"a\":"}});
+  EXPECT_EQ(worker.post(kMessages, body.dump()).status, 200);
+  EXPECT_TRUE(worker.engine.last_request().chat.continue_last);
+}
+
+TEST(Anthropic, APromptBeyondTheContext) {
+  Worker worker;
+  worker.engine.set_context(20);
+  json body = hello();
+  body["messages"][0]["content"] = std::string(94, 'a');
+  for (const bool stream : {false, true}) {
+    body["stream"] = stream;
+    const RawResponse response = worker.post(kMessages, body.dump());
+    EXPECT_EQ(response.status, 400);
+    const json error = json::parse(response.body).at("error");
+    EXPECT_EQ(error.at("type"), "invalid_request_error");
+    EXPECT_EQ(error.at("message"), "prompt is too long: 101 tokens > 20 maximum");
+  }
+}
+
 TEST(Anthropic, ReasonsToStop) {
   const auto end = [](engine::StopReason reason, const std::string& sequence) {
     Worker worker({.script = {.reason = reason, .stop_sequence = sequence}});

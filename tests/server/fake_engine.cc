@@ -52,6 +52,9 @@ void FakeEngine::submit(engine::Request request, std::shared_ptr<engine::EventSi
   }
   validate(request);
   if (const std::optional<Code> code = refusal_.load()) fail(*code, "engine", "as scripted");
+  const std::string text =
+      request.messages.empty() ? request.prompt : render(request.messages, request.chat);
+  if (std::ssize(text) > context_) throw engine::PromptTooLong(std::ssize(text), context_);
   const std::lock_guard lock(mutex_);
   if (stopping_) fail(Code::unsupported, "engine", "stopping");
   last_ = request;
@@ -261,6 +264,7 @@ void FakeEngine::play(const Item& item) {
   item.sink->on_finished({.reason = cancelled ? engine::StopReason::cancelled : script_.reason,
                           .stop_sequence = script_.stop_sequence,
                           .prompt_tokens = 5,
+                          .cached_tokens = 2,
                           .tokens_out = sent,
                           .reasoning_tokens = sender.reasoning(),
                           .prompt_ms = 2,

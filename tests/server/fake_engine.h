@@ -67,6 +67,8 @@ class FakeEngine final : public engine::Engine {
   void release();
   // What submit() throws from now on.
   void refuse_with(Code code) { refusal_ = code; }
+  // Prompts, as render() and tokenize() make them, have no more than so many tokens from now on.
+  void set_context(int32_t tokens) { context_ = tokens; }
   void set_healthy(bool healthy) { healthy_ = healthy; }
   // Waits until this many requests are over (by any end); false after a minute.
   bool wait_ended(int count) const;
@@ -88,6 +90,7 @@ class FakeEngine final : public engine::Engine {
   const Script script_;
   engine::ModelInfo model_;
   std::atomic<std::optional<Code>> refusal_{std::nullopt};
+  std::atomic<int32_t> context_ = INT32_MAX;
   std::atomic<bool> healthy_ = true;
   std::atomic<int> cancelled_ = 0;
   mutable std::mutex mutex_;

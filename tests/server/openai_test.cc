@@ -47,6 +47,7 @@ TEST(OpenAi, AChatsAnswerInOnePiece) {
   const json usage = {{"prompt_tokens", 5},
                       {"completion_tokens", 3},
                       {"total_tokens", 8},
+                      {"prompt_tokens_details", {{"cached_tokens", 2}}},
                       {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
   EXPECT_EQ(answer.at("usage"), usage);
 }
@@ -212,6 +213,50 @@ TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
   }
 }
 
+TEST(OpenAi, APromptBeyondTheContextIsAnErrorBeforeAStreamBegins) {
+  Worker worker;
+  worker.engine.set_context(4096);
+  for (const size_t bytes : {size_t{5000}, size_t{9000}}) {  // on both sides of kLongText
+    const std::string many(bytes, 'a');
+    for (const auto& [path, body] : std::vector<std::pair<std::string, std::string>>{
+             {kChat, cat(R"({"messages":[{"role":"user","content":")", many, R"("}],)")},
+             {kCompletions, cat(R"({"prompt":")", many, R"(",)")},
+             {kCompletions, cat(R"({"prompt":["a",")", many, R"("],)")},
+             {"/v1/responses", cat(R"({"input":")", many, R"(",)")}}) {
+      for (const char* stream : {"true", "false"}) {
+        const RawResponse response = worker.post(path, cat(body, R"("stream":)", stream, "}"));
+        EXPECT_EQ(response.status, 400) << path << response.body;
+        const json error = json::parse(response.body).at("error");
+        EXPECT_EQ(error.at("code"), "context_length_exceeded");
+        EXPECT_EQ(error.at("type"), "invalid_request_error");
+        EXPECT_THAT(error.at("message").get<std::string>(),
+                    HasSubstr("maximum context length is 4096 tokens"));
+      }
+    }
+  }
+}
+
+TEST(OpenAi, AnAnswerGoesOnFromTheLastMessage) {
+  Worker worker;
+  const std::string begun =
+      R"({"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Well"}])";
+  EXPECT_EQ(worker.post(kChat, begun + "}").status, 200);
+  EXPECT_FALSE(worker.engine.last_request().chat.continue_last);
+  EXPECT_EQ(worker
+                .post(kChat, begun + R"(,"continue_final_message":true,
+                                            "add_generation_prompt":false})")
+                .status,
+            200);
+  EXPECT_TRUE(worker.engine.last_request().chat.continue_last);
+  for (const std::string& body :
+       {hello(R"("continue_final_message":true)"),
+        begun + R"(,"continue_final_message":true,"add_generation_prompt":true})"}) {
+    const RawResponse response = worker.post(kChat, body);
+    EXPECT_EQ(response.status, 400) << body;
+    EXPECT_EQ(json::parse(response.body).at("error").at("param"), "continue_final_message");
+  }
+}
+
 engine::ScoredChoice scored(std::string text, float logprob) {
   return {{1, text, logprob}, {{2, "top", -0.25f}, {1, std::move(text), logprob}}};
 }
@@ -259,6 +304,18 @@ TEST(OpenAi, LogProbabilitiesOfACompletion) {
             json::parse("[2]"));
 }
 
+TEST(OpenAi, HalfCharactersAreToldApartInACompletion) {
+  engine::ScoredChoice half = scored("\xf0\x9f", -0.5f);
+  half.top = {{2, " \xf0\x9f", -0.25f}, {1, "\xf0\x9f", -0.5f}, {3, "\xe2\x80", -2}};
+  Worker worker({.script = {.pieces = {"\xf0\x9f\x98\x80"}, .tokens = {{half}}}});
+  const json answer = json::parse(worker.post(kCompletions, R"({"prompt":"x","logprobs":3})").body);
+  const json shown = answer.at("choices")[0].at("logprobs");
+  EXPECT_EQ(shown.at("tokens"), json::parse(R"(["bytes:\\xf0\\x9f"])"));
+  EXPECT_EQ(shown.at("top_logprobs")[0],
+            json::parse(R"({"bytes:\\x20\\xf0\\x9f":-0.25,"bytes:\\xf0\\x9f":-0.5,
+                            "bytes:\\xe2\\x80":-2.0})"));
+}
+
 TEST(OpenAi, LogprobsOfAnEmptyAnswerAreEmptyLists) {
   Worker worker({.script = {.pieces = {}}});
   const json chat = json::parse(worker.post(kChat, hello(R"("logprobs":true)")).body);
@@ -280,6 +337,7 @@ TEST(OpenAi, SeveralChoicesAreOneAnswer) {
   const json usage = {{"prompt_tokens", 5},
                       {"completion_tokens", 9},
                       {"total_tokens", 14},
+                      {"prompt_tokens_details", {{"cached_tokens", 2}}},
                       {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
   EXPECT_EQ(answer.at("usage"), usage);
   const engine::Request last = worker.engine.last_request();

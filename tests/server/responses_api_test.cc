@@ -15,11 +15,8 @@ constexpr const char* kResponses = "/v1/responses";
 
 TEST(Responses, AnAnswerInOnePiece) {
   Worker worker;
-  const json body = {{"model", "any"},
-                     {"instructions", "Be brief."},
-                     {"input", "Hi"},
-                     {"max_output_tokens", 32},
-                     {"store", true}};
+  const json body = {{"model", "any"},          {"instructions", "Be brief."},   {"input", "Hi"},
+                     {"max_output_tokens", 32}, {"metadata", {{"ticket", "7"}}}, {"store", true}};
   const RawResponse response = worker.post(kResponses, body.dump());
   ASSERT_EQ(response.status, 200) << response.body;
   const json answer = json::parse(response.body);
@@ -34,6 +31,8 @@ TEST(Responses, AnAnswerInOnePiece) {
   EXPECT_EQ(item.at("content").at(0).at("type"), "output_text");
   EXPECT_EQ(item.at("content").at(0).at("text"), "Hello, world");
   EXPECT_EQ(answer.at("usage").at("total_tokens"), 8);
+  EXPECT_EQ(answer.at("usage").at("input_tokens_details").at("cached_tokens"), 2);
+  EXPECT_EQ(answer.at("metadata"), json({{"ticket", "7"}}));
   const engine::Request asked = worker.engine.last_request();
   ASSERT_EQ(asked.messages.size(), 2U);
   EXPECT_EQ(asked.messages[0].role, "system");

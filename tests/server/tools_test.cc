@@ -175,6 +175,7 @@ TEST(Tools, UsageCountsReasoning) {
   const std::string body = R"({"messages":[{"role":"user","content":"Hi"}],"n":2,"stream":)";
   const json whole = json::parse(worker.post(kChat, body + "false}").body).at("usage");
   EXPECT_EQ(whole, json::parse(R"({"prompt_tokens":5,"completion_tokens":10,"total_tokens":15,
+                                   "prompt_tokens_details":{"cached_tokens":2},
                                    "completion_tokens_details":{"reasoning_tokens":4}})"));
   const auto stream =
       payloads(worker.post(kChat, body + R"(true,"stream_options":{"include_usage":true}})").body);

@@ -138,10 +138,39 @@ TEST(LlmEngine, TheRequestsRulesHoldInTheModelsTokens) {
   EXPECT_EQ(answer(*engine, ended)->text.find_first_not_of("cafe"), std::string::npos);
   Request unknown = greedy("hello");
   unknown.sampling.logit_bias = {{test::kTinyVocab, "", 1}};
-  const auto refused = answer(*engine, unknown);
-  ASSERT_TRUE(refused->failed);
-  EXPECT_EQ(refused->failed->code, Code::invalid_argument);
-  EXPECT_THAT(refused->failed->message, HasSubstr("logit_bias"));
+  harness::expect_error("logit_bias", "token", "known", [&] { submit(*engine, unknown); });
+}
+
+TEST(LlmEngine, StopTokensEndTheAnswer) {
+  const TextModel model = tiny_model();
+  const std::vector<int32_t> ids = model.tokenizer->encode("hello");
+  const std::vector<int32_t> usual = continuation(model, ids, 8);
+  const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
+  Request request = greedy("hello", 8);
+  request.stop_ids = {usual[5]};
+  const auto first = std::ranges::find(usual, usual[5]);
+  const std::vector<int32_t> before(usual.begin(), first);
+  const auto sink = answer(*engine, request);
+  EXPECT_EQ(sink->text, model.tokenizer->decode(before));
+  EXPECT_EQ(sink->finished->tokens_out, std::ssize(before));
+  EXPECT_EQ(sink->finished->reason, StopReason::eos);
+  request.sampling.min_tokens = 8;
+  EXPECT_EQ(answer(*engine, request)->finished->tokens_out, 8);
+  request.stop_ids = {test::kTinyVocab};
+  harness::expect_error("stop_token_ids", "token", "known", [&] { submit(*engine, request); });
+}
+
+TEST(LlmEngine, TokensThatTheCacheHadAreCounted) {
+  const auto engine = make_llm_engine(tiny_model(), {.block_size = 4});
+  const auto first = answer(*engine, greedy("hello bad cafe", 2));
+  EXPECT_EQ(first->started.cached_tokens, 0);
+  EXPECT_EQ(first->finished->cached_tokens, 0);
+  const auto second = answer(*engine, greedy("hello bad cafe", 2));
+  // Whole blocks, and one token at least is left to evaluate.
+  const int32_t wanted = (second->started.prompt_tokens - 1) / 4 * 4;
+  EXPECT_GT(wanted, 0);
+  EXPECT_EQ(second->started.cached_tokens, wanted);
+  EXPECT_EQ(second->finished->cached_tokens, wanted);
 }
 
 TEST(LlmEngine, AFullContextEndsTheAnswer) {
@@ -152,24 +181,26 @@ TEST(LlmEngine, AFullContextEndsTheAnswer) {
   EXPECT_EQ(sink->finished->prompt_tokens + sink->finished->tokens_out, 32);
 }
 
-TEST(LlmEngine, ABadRequestFailsAloneAndTheNextIsServed) {
+TEST(LlmEngine, ABadPromptIsRefusedAtTheDoor) {
   TextModel model = tiny_model(32);
   model.chat_template =
       std::make_unique<text::ChatTemplate>("{{ raise_exception('roles must alternate') }}");
   const auto engine = make_llm_engine(std::move(model), {});
-  const auto too_long = answer(*engine, greedy(std::string(200, 'z')));
-  ASSERT_TRUE(too_long->failed);
-  EXPECT_EQ(too_long->failed->code, Code::invalid_argument);
-  EXPECT_THAT(too_long->failed->message, HasSubstr("201 tokens"));
-  EXPECT_THAT(too_long->failed->message, HasSubstr("context of 32"));
+  try {
+    submit(*engine, greedy(std::string(200, 'z')));
+    ADD_FAILURE() << "a prompt beyond the context was taken";
+  } catch (const PromptTooLong& error) {
+    EXPECT_EQ(error.tokens(), 201);
+    EXPECT_EQ(error.context(), 32);
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("201 tokens"));
+  }
   Request chat;
   chat.messages = {{"user", "hi"}};
-  const auto bad_roles = answer(*engine, chat);
-  ASSERT_TRUE(bad_roles->failed);
-  EXPECT_THAT(bad_roles->failed->message, HasSubstr("roles must alternate"));
+  harness::expect_error("chat template", "roles", "must alternate", [&] { submit(*engine, chat); });
   EXPECT_TRUE(answer(*engine, greedy("abc", 3))->finished);
   const EngineStats stats = engine->stats();
-  EXPECT_EQ(stats.requests_failed, 2u);
+  EXPECT_EQ(stats.requests_failed, 0u);
   EXPECT_EQ(stats.requests_finished, 1u);
   EXPECT_EQ(stats.generated_tokens, 3u);
   EXPECT_EQ(stats.kv_blocks_used, 0);

@@ -369,11 +369,7 @@ TEST(Pictures, BadRequestsNameTheField) {
   expect_error(Code::invalid_argument, "messages[0].content[0]", [&] { submit(*engine, broken); });
   Request marked = asking({1});
   marked.messages[0].content += "<start_of_image>";
-  const auto failed = answer(*engine, marked);
-  ASSERT_TRUE(failed->failed);
-  EXPECT_EQ(failed->failed->code, Code::invalid_argument);
-  EXPECT_NE(failed->failed->message.find("2 places for 1 pictures"), std::string::npos)
-      << failed->failed->message;
+  expect_error(Code::invalid_argument, "2 places for 1 pictures", [&] { submit(*engine, marked); });
   // The engine goes on.
   EXPECT_TRUE(answer(*engine, asking({1}))->finished);
 

@@ -11,6 +11,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/io/checkpoint.h"
 #include "tests/checkpoints/tiny_tokenizer.h"
+#include "tests/support/expect_error.h"
 
 namespace rbee::engine {
 namespace {
@@ -71,6 +72,27 @@ TEST_F(TextModelTest, LoadsModelTokenizerAndTemplate) {
   Request chat;
   chat.messages = {{"user", "abc"}};
   EXPECT_NE(model.encode(chat, model.prompt_of(chat)).tokens.front(), 0);
+}
+
+TEST_F(TextModelTest, AChatMayGoOnFromItsLastMessage) {
+  write("chat_template.jinja",
+        "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}[end]{% endfor %}"
+        "{% if add_generation_prompt %}[assistant]{% endif %}");
+  const TextModel model = load();
+  const std::vector<ChatMessage> asked = {{"assistant", "yes"}, {"user", "sure?"}};
+  const auto begun = [&](std::string text) {
+    std::vector<ChatMessage> messages = asked;
+    messages.push_back({"assistant", std::move(text)});
+    return model.render(messages, {.continue_last = true});
+  };
+  EXPECT_EQ(begun("yes"), "[assistant]yes[end][user]sure?[end][assistant]yes");
+  // The template cuts blanks off.
+  EXPECT_EQ(begun(" yes, \n"), "[assistant]yes[end][user]sure?[end][assistant]yes,");
+  harness::expect_error("messages", "last", "assistant's",
+                        [&] { model.render(asked, {.continue_last = true}); });
+  harness::expect_error("messages", "last", "cannot be continued", [&] { begun(" "); });
+  write("chat_template.jinja", "{% for m in messages %}[{{ m.content }}]{% endfor %}");
+  EXPECT_EQ(load().render({{"user", "a"}, {"assistant", "b "}}, {.continue_last = true}), "[a][b ");
 }
 
 TEST_F(TextModelTest, TheTemplateMayStandInTheTokenizersConfig) {

@@ -74,6 +74,23 @@ TEST(ParseGenerate, EdgesOfRangesAreInside) {
   }
 }
 
+// As clients of vLLM and llama-server, and those that know no integers, send them.
+TEST(ParseGenerate, OtherSpellings) {
+  const GenerateRequest request = parse_generate(
+      R"({"prompt":"Hi","max_tokens":64.0,"top_k":-1,"seed":-1,"repeat_penalty":1.5,
+          "stop_token_ids":[7,2147483647]})");
+  EXPECT_EQ(request.max_tokens, 64);
+  EXPECT_EQ(request.top_k, 0);
+  EXPECT_FALSE(request.seed);
+  EXPECT_EQ(request.repetition_penalty, 1.5f);
+  EXPECT_THAT(request.stop_ids, ::testing::ElementsAre(7, 2147483647));
+  EXPECT_EQ(parse_generate(R"({"prompt":"Hi","seed":42.0})").seed, 42u);
+  EXPECT_FALSE(parse_generate(R"({"prompt":"Hi","seed":-1e30})").seed);
+  EXPECT_EQ(parse_generate(R"({"prompt":"Hi","repetition_penalty":1.25,"repeat_penalty":1.5})")
+                .repetition_penalty,
+            1.25f);
+}
+
 TEST(ParseGenerate, OutsideOfRanges) {
   for (const auto& [field, wanted] : std::vector<std::pair<const char*, const char*>>{
            {R"("temperature":-0.1)", "range(0..=2)"},
@@ -81,15 +98,20 @@ TEST(ParseGenerate, OutsideOfRanges) {
            {R"("temperature":1e300)", "range(0..=2)"},
            {R"("top_p":1.1)", "range(0..=1)"},
            {R"("min_p":-1)", "range(0..=1)"},
-           {R"("top_k":-1)", "range(0..=2147483647)"},
-           {R"("top_k":2147483648)", "range(0..=2147483647)"},
+           {R"("top_k":-2)", "range(-1..=2147483647)"},
+           {R"("top_k":2147483648)", "range(-1..=2147483647)"},
            {R"("max_tokens":0)", "range(1..=2147483647)"},
            {R"("max_tokens":-9223372036854775808)", "range(1..=2147483647)"},
            {R"("max_tokens":18446744073709551615)", "range(1..=2147483647)"},
-           {R"("max_tokens":18446744073709551616)", "type(integer)"},
-           {R"("max_tokens":1.0)", "type(integer)"},
+           {R"("max_tokens":18446744073709551616)", "range(1..=2147483647)"},
+           {R"("max_tokens":1e300)", "range(1..=2147483647)"},
+           {R"("max_tokens":1.5)", "type(integer)"},
+           {R"("stop_token_ids":7)", "type(array), max_count(128)"},
+           {R"("stop_token_ids":[2,-1])", "range(0..=2147483647)"},
+           {R"("stop_token_ids":["a"])", "range(0..=2147483647)"},
            {R"("repetition_penalty":0)", "range(0<..=2)"},
            {R"("repetition_penalty":1e-60)", "range(0<..=2)"},
+           {R"("repeat_penalty":2.5)", "range(0<..=2)"},
            {R"("frequency_penalty":-2.1)", "range(-2..=2)"},
            {R"("presence_penalty":3)", "range(-2..=2)"},
            {R"("repeat_last_n":1048577)", "range(0..=1048576)"},
@@ -97,7 +119,7 @@ TEST(ParseGenerate, OutsideOfRanges) {
            {R"("user":7)", "type(string)"},
            {R"("priority":-1001)", "range(-1000..=1000)"},
            {R"("priority":1001)", "range(-1000..=1000)"},
-           {R"("seed":-1)", "type(u64)"},
+           {R"("seed":"1")", "type(u64)"},
            {R"("seed":1.5)", "type(u64)"},
            {R"("seed":18446744073709551616)", "type(u64)"},
            {R"("stop":"")", "non_empty"},

@@ -1,0 +1,20 @@
+#include "server/llm/openai_error.h"
+
+#include "rbee/engine/engine.h"
+#include "server/contract/openai_responses.h"
+
+namespace rbee::server {
+
+std::string openai_error(int status, std::string_view code, const std::exception& error) {
+  if (const auto* invalid = dynamic_cast<const InvalidBody*>(&error)) {
+    return openai_error_json(status, code, error.what(), invalid->errors().front().field);
+  }
+  if (const auto* too_long = dynamic_cast<const engine::PromptTooLong*>(&error)) {
+    return openai_error_json(status, "context_length_exceeded",
+                             cat("This model's maximum context length is ", too_long->context(),
+                                 " tokens, but the prompt has ", too_long->tokens()));
+  }
+  return openai_error_json(status, code, error.what());
+}
+
+}  // namespace rbee::server
