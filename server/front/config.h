@@ -16,11 +16,12 @@ std::string_view kind_name(ModelKind kind);
 struct ModelConfig {
   std::string name;  // that requests give as `model`
   ModelKind kind = ModelKind::chat;
-  std::string device = "cpu";      // whose worker's program it is: cpu, cuda or rocm
-  std::string program;             // path; empty = by kind and device, found by the caller
-  std::string model;               // path of the model's files
-  std::vector<std::string> flags;  // more of the worker's flags
-  std::vector<int> devices;        // ordinals; replica i takes the one at i modulo their number
+  std::string device = "cpu";         // whose worker's program it is: cpu, cuda or rocm
+  std::string program;                // path; empty = by kind and device, found by the caller
+  std::string model;                  // path of the model's files
+  std::vector<std::string> flags;     // more of the worker's flags
+  std::vector<std::string> adapters;  // other names of it: of the adapters among the flags
+  std::vector<int> devices;           // ordinals; replica i takes the one at i modulo their number
   int replicas = 1;
 };
 

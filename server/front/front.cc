@@ -131,6 +131,7 @@ class Front::Impl {
   Response later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
   Response pass(const Request& request);
   Response models() const;
+  Response alive() const;
   Response health();
   Response readiness();
   Response metrics();
@@ -179,14 +180,33 @@ Response Front::Impl::pass(const Request& request) {
 
 Response Front::Impl::models() const {
   json list = json::array();
+  const auto entry = [&](const std::string& name, const ModelConfig& model) -> json {
+    return {{"id", name},
+            {"object", "model"},
+            {"created", created_},
+            {"owned_by", "rbee"},
+            {"kind", kind_name(model.kind)}};
+  };
   for (const ModelConfig& model : options_.config.models) {
-    list.push_back({{"id", model.name},
-                    {"object", "model"},
-                    {"created", created_},
-                    {"owned_by", "rbee"},
-                    {"kind", kind_name(model.kind)}});
+    list.push_back(entry(model.name, model));
+    for (const std::string& adapter : model.adapters) {
+      list.push_back(entry(adapter, model));
+      list.back()["parent"] = model.name;
+    }
   }
   return json_response(200, json{{"object", "list"}, {"data", list}}.dump());
+}
+
+// What needs no key: that the front is there, and for its page the names of what is served.
+Response Front::Impl::alive() const {
+  json names = json::array();
+  for (const ModelConfig& model : options_.config.models) {
+    names.push_back({{"name", model.name}, {"kind", kind_name(model.kind)}});
+    for (const std::string& adapter : model.adapters) {
+      names.push_back({{"name", adapter}, {"kind", kind_name(model.kind)}});
+    }
+  }
+  return json_response(200, json{{"status", "healthy"}, {"models", names}}.dump());
 }
 
 // On the pool's thread. Every model has a worker that is ready.
@@ -275,8 +295,7 @@ Router Front::Impl::routes() {
   const auto get = [&](const char* path, Access access, Handler handler) {
     router.add({.method = "GET", .pattern = path, .handler = std::move(handler), .access = access});
   };
-  get("/health", Access::anyone,
-      [](const Request&) { return json_response(200, R"({"status":"healthy"})"); });
+  get("/health", Access::anyone, [this](const Request&) { return alive(); });
   get("/health/live", Access::anyone,
       [](const Request&) { return json_response(200, R"({"status":"healthy"})"); });
   get("/health/ready", Access::anyone, [this](const Request&) { return readiness(); });

@@ -87,6 +87,9 @@ std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
       return i;
     }
   }
+  for (size_t i = 0; i < models.size() && !wanted.model.empty(); ++i) {
+    if (std::ranges::count(models[i].adapters, wanted.model) > 0) return i;
+  }
   return std::nullopt;
 }
 

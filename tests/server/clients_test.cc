@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "rbee/core/cat.h"
@@ -19,6 +20,7 @@ namespace rbee::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 void run_client(Process& worker, const char* script, const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments = {(fs::path(CLIENTS) / script).string(),
@@ -69,6 +71,22 @@ TEST(ChatClients, ThePageInABrowser) {
   const fs::path shots = fs::temp_directory_path() / cat("rbee-page-", worker.port());
   run_client(worker, "chat_page.py", {shots.string(), "page secret"});
   fs::remove_all(shots);
+}
+
+TEST(ChatClients, ThePageOfSeveralModelsInABrowser) {
+  const auto model = [](const char* name, const char* script, json flags) -> json {
+    return {{"name", name}, {"program", FAKE_WORKER}, {"model", script}, {"flags", flags}};
+  };
+  const json config = {{"models",
+                        {model("parrot", "echo", {"--lora", "crow=/nowhere"}),
+                         model("other", "any", json::array())}}};
+  const fs::path file = fs::temp_directory_path() / cat("rbee-serve-", getpid(), ".json");
+  std::ofstream(file) << config.dump();
+  Process front(RBEE, {"serve", "--port", "0", "--config", file.string()});
+  const fs::path shots = fs::temp_directory_path() / cat("rbee-front-", front.port());
+  run_client(front, "front_page.py", {shots.string()});
+  fs::remove_all(shots);
+  fs::remove(file);
 }
 
 TEST(ChatClients, OpenAisOwnPythonClient) {

@@ -143,6 +143,25 @@ TEST(Front, RoutesByModelAndPath) {
               HasSubstr("messages"));
 }
 
+TEST(Front, AdaptersAreNamesOfTheirModel) {
+  json model = fake("b", "echo");
+  model["flags"] = {"--lora", "wit=/nowhere/wit", "--lora-modules=/nowhere/loud.gguf:0.5"};
+  Front front(json::array({fake("a", "any"), model}));
+  front.wait_ready();
+  for (const char* name : {"b", "wit", "loud"}) {
+    EXPECT_EQ(said(front.post("/v1/chat/completions", chat(name, "parrot"))), "parrot") << name;
+  }
+  EXPECT_EQ(front.post("/v1/chat/completions", chat("quiet", "Hi")).status, 404);
+  const json models = json::parse(front.get("/v1/models").body).at("data");
+  ASSERT_EQ(models.size(), 4);
+  EXPECT_EQ(models[2].at("id"), "wit");
+  EXPECT_EQ(models[2].at("parent"), "b");
+  EXPECT_FALSE(models[1].contains("parent"));
+  const json alive = json::parse(front.get("/health").body);
+  EXPECT_EQ(alive.at("models")[0], json({{"name", "a"}, {"kind", "chat"}}));
+  EXPECT_EQ(alive.at("models")[3].at("name"), "loud");
+}
+
 TEST(Front, StreamsPassWhole) {
   Front front(json::array({fake("a", "any")}));
   front.wait_ready();

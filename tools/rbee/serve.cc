@@ -11,6 +11,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "rbee/engine/engine.h"
 #include "server/front/front.h"
 #include "server/http/clock.h"
 #include "tools/rbee/commands.h"
@@ -79,6 +80,22 @@ void find_programs(server::FrontConfig& config) {
   }
 }
 
+// Requests name adapters as they name models.
+std::vector<std::string> adapters_of(const std::vector<std::string>& flags) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    for (const std::string_view flag : {"--lora", "--lora-modules"}) {
+      const std::string_view word = flags[i];
+      if (word == flag && i + 1 < flags.size()) {
+        out.push_back(engine::parse_lora(flags[i + 1]).name);
+      } else if (word.starts_with(cat(flag, "="))) {
+        out.push_back(engine::parse_lora(word.substr(flag.size() + 1)).name);
+      }
+    }
+  }
+  return out;
+}
+
 server::FrontConfig read_config(const Options& options) {
   server::FrontConfig config;
   if (!options.config.empty()) {
@@ -91,6 +108,9 @@ server::FrontConfig read_config(const Options& options) {
     if (model.name.empty()) model.name = fs::path(model.model).filename().string();
   }
   find_programs(config);
+  for (server::ModelConfig& model : config.models) {
+    if (model.kind == server::ModelKind::chat) model.adapters = adapters_of(model.flags);
+  }
   return config;
 }
 

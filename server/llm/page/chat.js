@@ -345,7 +345,7 @@ async function attach(files) {
 const inputs = [...document.querySelectorAll("[id^='s-']")];
 
 function readSettings() {
-  settings = {theme: settings.theme};
+  settings = {theme: settings.theme, model: settings.model};
   for (const input of inputs) {
     if (input.value === "" || !input.validity.valid) continue;
     settings[input.id.slice(2)] = input.type === "number" ? Number(input.value) : input.value;
@@ -450,18 +450,42 @@ function wire() {
   document.onkeydown = onKey;
 }
 
+// Of one worker its model; of several models behind one port those that chat, to pick from.
+function showModels(facts) {
+  const names = facts.models?.filter(each => each.kind === "chat").map(each => each.name);
+  if (!names) {
+    delete settings.model;
+    $("device").textContent = `${facts.architecture}, ${facts.quant_kind}, ` +
+      `${facts.context_length} tokens of context`;
+    return showModel(facts.model);
+  }
+  if (!names.includes(settings.model)) settings.model = names[0];
+  $("model").hidden = names.length > 1;
+  $("pick").hidden = names.length < 2;
+  $("pick").replaceChildren(...names.map(name => new Option(name)));
+  $("pick").value = settings.model;
+  $("pick").onchange = () => {
+    settings.model = $("pick").value;
+    saveSettings(settings);
+    showModel(settings.model);
+  };
+  showModel(settings.model);
+}
+
+function showModel(name) {
+  $("model").textContent = name;
+  document.title = `${name} - rbee chat`;
+}
+
 async function begin() {
   showTheme();
   showSettings();
   wire();
   try {
     const facts = await health();
-    $("model").textContent = facts.model;
+    showModels(facts);
     mostPictures = facts.max_pictures ?? 0;
     $("attach").hidden = mostPictures === 0;
-    $("device").textContent = `${facts.architecture}, ${facts.quant_kind}, ` +
-      `${facts.context_length} tokens of context`;
-    document.title = `${facts.model} - rbee chat`;
     $("where").textContent = location.host;
   } catch {
     $("model").textContent = "the worker does not answer";

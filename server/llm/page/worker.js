@@ -36,6 +36,10 @@ async function* payloads(stream) {
 const fields = ["temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty",
   "frequency_penalty", "presence_penalty", "seed", "thinking_token_budget", "reasoning_effort"];
 
+// Where the settings say nothing, as the worker's own API has it: OpenAI's defaults cut nothing off,
+// and small models drift away.
+const usual = {temperature: 0.8, top_k: 40, top_p: 0.95};
+
 // What the settings name as functions: JSON, a list in OpenAI's form; null for none.
 export function toolsOf(settings) {
   if (!settings.tools?.trim()) return null;
@@ -49,9 +53,11 @@ export function toolsOf(settings) {
 // Yields {text}, {thought} or {call} for each piece, then {reason, usage}. Throws Refused.
 export async function* complete(messages, settings, signal) {
   const body = {stream: true, stream_options: {include_usage: true}, messages: [...messages]};
+  if (settings.model) body.model = settings.model;
   if (settings.system) body.messages.unshift({role: "system", content: settings.system});
   const tools = toolsOf(settings);
   if (tools) body.tools = tools;
+  Object.assign(body, usual);
   for (const name of fields) if (settings[name] !== undefined) body[name] = settings[name];
   const headers = {"Content-Type": "application/json"};
   if (settings.key) headers.Authorization = "Bearer " + settings.key;

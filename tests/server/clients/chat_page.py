@@ -255,7 +255,7 @@ def check_settings(visit):
     assert sent["messages"][0] == {"role": "system", "content": "Be brief."}, sent
     assert (sent["temperature"], sent["top_k"], sent["max_tokens"]) == (0.5, 7, 2), sent
     assert (sent["thinking_token_budget"], sent["reasoning_effort"]) == (0, "low"), sent
-    assert "top_p" not in sent and "seed" not in sent, sent
+    assert sent["top_p"] == 0.95 and "seed" not in sent, sent
     expect(visit.answers().last.locator(".body")).to_have_text("Be brief")
     page.click("#open-settings")
     for name in ("system", "temperature", "top_k", "max_tokens", "thinking_token_budget"):

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""The chat page of `rbee serve` in headless Chromium. Usage: front_page.py URL FOLDER_FOR_SCREENSHOTS
+
+The models that chat are parrot, which repeats, its adapter crow, and other. Ends with status 77 and a
+line that says why when there is no Chromium or no Python package `playwright`."""
+
+import pathlib
+import shutil
+import sys
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+try:
+    from playwright.sync_api import expect, sync_playwright
+except ImportError:
+    print("SKIP: the Python package playwright is not installed")
+    sys.exit(77)
+if BROWSER is None:
+    print("SKIP: chromium is not installed")
+    sys.exit(77)
+
+URL, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
+
+
+def ask(page, sent, text):
+    page.click("#new")
+    page.fill("#text", text)
+    page.press("#text", "Enter")
+    expect(page.locator("#send")).to_be_visible()
+    expect(page.locator(".answer .figures")).to_contain_text("tokens")
+    return sent[-1]["model"], page.locator(".answer .body").inner_text()
+
+
+def main():
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1180, "height": 780})
+        errors, sent = [], []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: request.url.endswith("/v1/chat/completions")
+                and sent.append(request.post_data_json))
+        page.goto(URL)
+        pick = page.locator("#pick")
+        expect(pick.locator("option")).to_have_text(["parrot", "crow", "other"])
+        expect(pick).to_have_value("parrot")
+        assert "undefined" not in page.locator("header").inner_text()
+        assert ask(page, sent, "hello") == ("parrot", "hello")
+        pick.select_option("crow")
+        assert ask(page, sent, "caw") == ("crow", "caw")
+        pick.select_option("other")
+        assert ask(page, sent, "hello") == ("other", "Hello, world")
+        assert page.title() == "other - rbee chat", page.title()
+        page.screenshot(path=FOLDER / "front.png")
+        page.reload()  # the choice is kept
+        expect(pick).to_have_value("other")
+        assert not errors, errors
+        browser.close()
+
+
+main()
