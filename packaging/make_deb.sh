@@ -37,6 +37,10 @@ make_package() {
   device_lines "$program" >"$work/device"
   sed -e "s/@program@/$program/g" -e "/@device@/{r $work/device" -e 'd}' packaging/deb/worker.service.in \
     >"$root/lib/systemd/system/$program@.service"
+  for script in postinst prerm postrm; do
+    sed "s/@program@/$program/g" "packaging/deb/$script.in" >"$root/DEBIAN/$script"
+    chmod 755 "$root/DEBIAN/$script"
+  done
   install -m 644 packaging/deb/example.env docs/reference/http-api.md \
     docs/reference/worker-flags.md "$root/usr/share/doc/$program"
   cat /usr/share/doc/libjs-markdown-it/copyright /usr/share/doc/libjs-highlight.js/copyright \

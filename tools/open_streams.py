@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Opens many streams of a chat worker at once, several times over, and watches what the worker holds.
 
-  open_streams.py --worker build/cpu/bin/llm-worker-rbee-cpu --model MODEL [--streams 1000] [--rounds 5]
-                  [--tokens 16] [-- FLAGS ...]
+  open_streams.py --worker build/cpu/bin/llm-worker-rbee-cpu --model MODEL [--streams 1000]
+                  [--running 1024] [--rounds 5] [--tokens 16] [-- FLAGS ...]
 
 Starts the worker (FLAGS are its own) and ends it with SIGTERM. In each round every stream is opened
 before any is read on; then all are read to their end. Prints for each round the files that the worker
@@ -66,7 +66,7 @@ async def one_round(port, pid, streams, tokens):
 
 def start(options, rest):
     command = [options.worker, "--model", options.model, "--port", "0", "--max-connections",
-               str(options.streams + 10), "--max-running", str(min(options.streams, 1024)),
+               str(options.streams + 10), "--max-running", str(options.running),
                "--max-waiting", str(options.streams), *rest]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               env={**os.environ, "RUST_LOG": "warn",
@@ -103,6 +103,7 @@ def main():
     parser.add_argument("--worker", required=True)
     parser.add_argument("--model", required=True)
     parser.add_argument("--streams", type=int, default=1000)
+    parser.add_argument("--running", type=int, default=1024, help="of them at the same time")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=16)
     parser.add_argument("rest", nargs="*")
