@@ -122,7 +122,10 @@ PSEUDOCODE = [
     # Infinities and NaN of f16 are bits; they were taken for wider ones.
     ("V_DIV_FIXUP_F16", "sign_out ? -INF.f16 : +INF.f16", "sign_out ? (16'0xfc00).f16 : (16'0x7c00).f16"),
     ("V_DIV_FIXUP_F16", "16'F(0xfe00)", "(16'0xfe00).f16"),
-    # Its words are named in a way that the emulator does not read; our kernels scale by 1 alone.
+    # RDNA 4's. Their words are named in a way that the emulator does not read; it has chosen the half.
+    ("V_CVT_PK_F32_FP8", "OPSEL[0].u1 ? VGPR[laneId][SRC0.u32][31 : 16] : VGPR[laneId][SRC0.u32][15 : 0]",
+     "S0[15 : 0]"),
+    # The same of CDNA 4's; our kernels scale by 1 alone.
     ("V_CVT_SCALEF32_PK_F16_FP8", "scale = 32'U(exponent(S1.f32));\nsrcword = OPSEL[0].i32 * 16;\n"
      "src = VGPR[laneId][SRC0.u32][srcword + 15 : srcword].b16;",
      "src = S0[15 : 0];"),
