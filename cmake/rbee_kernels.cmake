@@ -151,7 +151,7 @@ function(rbee_hip_targets answer)
   set(unknown "")
   foreach(arch IN LISTS wanted)
     execute_process(COMMAND "${RBEE_HIP_CLANG}" ${RBEE_HIP_FLAGS} "--offload-arch=${arch}"
-                            -o "${CMAKE_CURRENT_BINARY_DIR}/empty.co" /dev/null
+                            -o "${PROJECT_BINARY_DIR}/CMakeFiles/hip_probe" /dev/null
                     RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
     if(status EQUAL 0)
       list(APPEND known "${arch}")
