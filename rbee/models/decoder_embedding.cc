@@ -139,6 +139,7 @@ constexpr Encoder kEncoders[] = {
     {"modern-bert", load_modern_bert},
     {"nomic_bert", load_nomic_bert},
     {"nomic-bert", load_nomic_bert},
+    {"nomic-bert-moe", load_nomic_bert},
 };
 
 const Encoder* find_encoder(std::string_view architecture) {

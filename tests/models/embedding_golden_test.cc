@@ -41,6 +41,9 @@ constexpr EmbeddingCase kCases[] = {
     {"nomic", "hf", Pooling::mean},
     {"nomic", "model.gguf", Pooling::mean},
     {"nomic_native", "hf", Pooling::mean},
+    {"nomic_experts", "hf", Pooling::mean},
+    {"nomic_experts_gguf", "hf", Pooling::mean},
+    {"nomic_experts_gguf", "model.gguf", Pooling::mean},
 };
 constexpr EmbeddingCase kRankers[] = {
     {"bert_ranker", "hf", Pooling::mean},        {"bert_ranker", "model.gguf", Pooling::cls},
@@ -334,22 +337,37 @@ TEST_F(BadEmbeddingFolder, WordsToRankByAreChecked) {
 }
 
 TEST_F(BadEmbeddingFolder, NomicsOtherShapesAreNamed) {
-  const fs::path nomic = folder("nomic") / "hf";
-  fs::copy(nomic, folder_, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
-  std::ifstream file(nomic / "config.json");
-  const json config = json::parse(file);
-  const auto expect_changed = [&](const char* key, const json& value) {
+  json config;
+  const auto use = [&](const char* name) {
+    const fs::path nomic = folder(name) / "hf";
+    fs::copy(nomic, folder_, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+    std::ifstream file(nomic / "config.json");
+    config = json::parse(file);
+  };
+  const auto expect_changed = [&](const char* key, const json& value, Code code = Code::unsupported,
+                                  const char* named = "") {
     json changed = config;
     changed[key] = value;
     write("config.json", changed);
-    expect(Code::unsupported, {key});
+    expect(code, {std::string_view(named).empty() ? key : named});
   };
-  expect_changed("qkv_proj_bias", true);
+  use("nomic");
+  expect_changed("mlp_fc1_bias", true);
   expect_changed("prenorm", true);
   expect_changed("rotary_emb_fraction", 0.5);
   expect_changed("rotary_emb_scale_base", 512);
   expect_changed("moe_every_n_layers", 2);
   expect_changed("activation_function", "relu");
+  expect_changed("qkv_proj_bias", true, Code::not_found, "attn.Wqkv.bias");
+  use("nomic_experts");
+  expect_changed("moe_every_n_layers", 1);
+  expect_changed("moe_normalize_expert_weights", true);
+  expect_changed("expert_choice_router", true);
+  expect_changed("num_shared_experts", 1);
+  expect_changed("ffn_div", 2);
+  expect_changed("activation_function", "swiglu", Code::unsupported, "mlp_fc1_bias");
+  expect_changed("moe_top_k", 6, Code::invalid_argument);
+  expect_changed("num_experts", 6, Code::invalid_argument, "(6, 32)");
 }
 
 TEST_F(BadEmbeddingFolder, ModernBertsSettingsAreNamed) {

@@ -23,6 +23,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
+import nomic_experts
 from embedding_tokenizers import TOKENIZERS, add_vocabulary
 
 TEXTS = ["How do magnets work?", "the lazy dog", "A", "Les \u00e9l\u00e8ves mangent \u00e0 midi, "
@@ -44,6 +45,11 @@ NOMIC = dict(vocab_size=0, n_embd=32, n_layer=2, n_head=4, n_inner=48, n_positio
              rotary_emb_scale_base=None, rotary_scaling_factor=None, activation_function="swiglu",
              qkv_proj_bias=False, mlp_fc1_bias=False, mlp_fc2_bias=False, prenorm=False,
              causal=False, layer_norm_epsilon=1e-12, type_vocab_size=2)
+NOMIC_EXPERTS = dict(NOMIC, n_layer=3, num_experts=5, moe_top_k=2, moe_every_n_layers=2,
+                     moe_normalize_expert_weights=False, expert_choice_router=False, ffn_div=1,
+                     num_shared_experts=0, activation_function="gelu", qkv_proj_bias=True,
+                     mlp_fc1_bias=True, mlp_fc2_bias=True, layer_norm_epsilon=1e-5,
+                     type_vocab_size=1, pad_token_id=1)
 CASES = {
     "bert": dict(type="bert", pooling="mean", config=dict(
         SIZES, max_position_embeddings=64, type_vocab_size=2, layer_norm_eps=1e-12)),
@@ -96,6 +102,13 @@ CASES = {
                              config=dict(QWEN, max_position_embeddings=512, num_labels=1)),
     # With the settings as transformers writes them.
     "nomic_native": dict(type="nomic_bert", pooling="mean", weights_of="nomic", native=True),
+    # GGUF files have no bias of the experts.
+    "nomic_experts": dict(type="nomic_bert", pooling="mean", tokenizer="xlm-roberta", experts=True,
+                          config=NOMIC_EXPERTS, gguf=False,
+                          ablations=[dict(moe_top_k=1), dict(moe_top_k=3), dict(rotary_emb_base=10000),
+                                     dict(moe_normalize_expert_weights=True)]),
+    "nomic_experts_gguf": dict(type="nomic_bert", pooling="mean", tokenizer="xlm-roberta", experts=True,
+                               gguf_arch="nomic-bert-moe", config=NOMIC_EXPERTS),
 }
 # https://huggingface.co/Qwen/Qwen3-Reranker-0.6B says how a pair is asked about.
 INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
@@ -109,16 +122,19 @@ def native_config(case, config):
     """Nomic's own words are not those of transformers."""
     if case["type"] != "nomic_bert":
         return config
+    act = {"swiglu": "silu", "geglu": "gelu"}.get(config["activation_function"], config["activation_function"])
     return dict(vocab_size=config["vocab_size"], hidden_size=config["n_embd"],
                 num_hidden_layers=config["n_layer"], num_attention_heads=config["n_head"],
                 intermediate_size=config["n_inner"], max_position_embeddings=config["n_positions"],
                 type_vocab_size=config["type_vocab_size"],
                 layer_norm_eps=config["layer_norm_epsilon"],
-                hidden_act={"swiglu": "silu", "geglu": "gelu"}[config["activation_function"]],
+                hidden_act=act,
                 rope_parameters=dict(rope_type="default", rope_theta=config["rotary_emb_base"]))
 
 
 def build(case, config):
+    if case.get("experts"):
+        return nomic_experts.Model(config).eval()
     made = transformers.AutoConfig.for_model(case["type"], **native_config(case, config))
     made._attn_implementation = "eager"
     if "pad_token_id" not in config and case.get("ranker"):
@@ -136,7 +152,7 @@ def random_state(model, seed):
     for key, parameter in model.state_dict().items():
         shape = tuple(parameter.shape)
         values = rng.standard_normal(shape)
-        norm = "LayerNorm" in key or "norm" in key
+        norm = "LayerNorm" in key or "norm" in key or "emb_ln" in key
         stored_less_one = norm and "Gemma3" in type(model).__name__
         if key.endswith("bias"):
             values = 0.5 * values
@@ -272,7 +288,7 @@ def save_hf(folder, case, config, tokenizer, state):
 
 def published_names(case, state):
     """Nomic's own code has other names, and q, k and v in one matrix."""
-    if case["type"] != "nomic_bert":
+    if case["type"] != "nomic_bert" or case.get("experts"):
         return {key: value for key, value in state.items()
                 if not ("words" in case and key == "lm_head.weight")}
     renamed = {"embeddings.LayerNorm": "emb_ln", "self_attn.o_proj": "attn.out_proj",
@@ -307,6 +323,12 @@ def gguf_names(case, config, tokenizer, state):
         key = key.removeprefix("bert.").removeprefix("roberta.")
         if case["type"] == "modernbert":
             key = key.removeprefix("model.")
+        if key.endswith(".experts.bias"):
+            assert not tensor.any()
+            continue
+        if ".experts.mlp." in key:
+            yield nomic_experts.gguf_tensor(key, tensor, config)
+            continue
         if "position_ids" in key or key.startswith("pooler.") and not case.get("ranker"):
             continue
         head, leaf = key.rsplit(".", 1)
@@ -360,6 +382,10 @@ def save_gguf(path, case, config, tokenizer, state):
         writer.add_rope_scaling_type(gguf.RopeScalingType.NONE)
     if case["type"] == "nomic_bert":
         writer.add_rope_freq_base(float(config["rotary_emb_base"]))
+    if case.get("experts"):
+        writer.add_moe_every_n_layers(config["moe_every_n_layers"])
+        writer.add_expert_count(config["num_experts"])
+        writer.add_expert_used_count(config["moe_top_k"])
     if "words" in case:
         writer.add_classifier_output_labels(list(case["words"]))
         writer.add_chat_template([dict(name="rerank", template=QUESTION.replace(
@@ -398,11 +424,15 @@ def make(root, name, states):
         states[name] = random_state(model, 7 + list(CASES).index(name))
         if config.get("tie_word_embeddings") and "words" in case:
             states[name]["lm_head.weight"] = states[name]["model.embed_tokens.weight"]
+        if case.get("experts") and case.get("gguf", True):
+            for key, value in states[name].items():
+                if key.endswith(".experts.bias"):
+                    value.zero_()
     model.load_state_dict(states[owner])
     check_ablations(case, config, states[owner], tokenizer)
     folder = root / name
     save_hf(folder / "hf", case, config, tokenizer, states[owner])
-    if owner == name:
+    if owner == name and case.get("gguf", True):
         save_gguf(folder / "model.gguf", case, config, tokenizer, states[name])
     dump(folder / "golden.json", golden(case, model, tokenizer))
     print(name)
