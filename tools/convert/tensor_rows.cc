@@ -33,6 +33,13 @@ void read_plain(const std::byte* from, float* to, int64_t n) {
   }
 }
 
+// Upper halves of f16 numbers.
+void read_e5m2(const std::byte* from, std::span<float> to) {
+  for (size_t i = 0; i < to.size(); ++i) {
+    to[i] = to_float(f16{static_cast<uint16_t>(static_cast<uint16_t>(from[i]) << 8)});
+  }
+}
+
 template <typename T, typename Convert>
 void write_plain(const float* from, std::byte* to, int64_t n, Convert convert) {
   for (int64_t i = 0; i < n; ++i) {
@@ -102,7 +109,12 @@ class RowConverter {
       return;
     }
     values.resize(static_cast<size_t>(columns_));
-    row_to_float(tensor_.dtype, tensor_.data.data() + from * row_in_, values.data(), columns_);
+    const std::byte* stored = tensor_.data.data() + from * row_in_;
+    if (tensor_.is_e5m2) {
+      read_e5m2(stored, values);
+    } else {
+      row_to_float(tensor_.dtype, stored, values.data(), columns_);
+    }
     if (io::is_fp8(tensor_)) io::scale_row(tensor_, from, values);
     if (edit_.changes_values()) {
       for (float& value : values) value = (value + edit_.offset) * edit_.scale;

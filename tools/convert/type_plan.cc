@@ -87,7 +87,7 @@ class Planner {
   TensorPlan plan(const SourceTensor& tensor) const {
     const DType base = options_.recipe.base;
     const io::TensorEntry& stored = tensor.stored;
-    if (is_integer(stored.dtype)) return {&tensor, stored.dtype, "integers"};
+    if (is_integer(stored.dtype) && !stored.is_e5m2) return {&tensor, stored.dtype, "integers"};
     // Hugging Face files have vectors in the type of the rest; programs that read GGUF want f32.
     if (options_.gguf && stays_f32(stored)) {
       return {&tensor, DType::f32, base == DType::f32 ? "" : "a vector, norm or router"};

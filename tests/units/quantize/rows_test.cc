@@ -13,6 +13,7 @@
 #include "tests/checkpoints/integer_folder.h"
 #include "tests/units/quantize/scratch.h"
 #include "tools/convert/tensor_rows.h"
+#include "tools/convert/type_plan.h"
 
 namespace rbee::tools {
 namespace {
@@ -67,6 +68,25 @@ TEST(RowsTest, EveryTargetComesBackClose) {
     }
     EXPECT_LT(std::sqrt(error / power), dtype == DType::q2_k ? 0.35 : 0.2) << name(dtype);
   }
+}
+
+// Upper halves of f16 numbers, which files call F8_E5M2, and a scale.
+TEST(RowsTest, FloatsOfOneByteWithTwoBitsOfMantissa) {
+  const std::vector<uint8_t> bytes{0x00, 0x3c, 0xbe, 0x7b, 0x01, 0x44};
+  SourceTensor tensor;
+  tensor.stored.name = "t";
+  tensor.stored.dtype = DType::u8;
+  tensor.stored.is_e5m2 = true;
+  tensor.stored.scale = 0.5f;
+  tensor.stored.shape = {2, 3};
+  tensor.stored.data = std::as_bytes(std::span(bytes));
+  const std::vector<std::byte> out = convert(tensor, DType::f32, 1);
+  std::vector<float> values(6);
+  ASSERT_EQ(out.size(), values.size() * sizeof(float));
+  std::memcpy(values.data(), out.data(), out.size());
+  EXPECT_EQ(values, (std::vector<float>{0, 0.5f, -0.75f, 28672, 0x1p-17f, 2}));
+  const Recipe& recipe = find_recipe("f16");
+  EXPECT_EQ(plan_types(std::span(&tensor, 1), {.recipe = recipe, .gqa = 1})[0].to, DType::f16);
 }
 
 TEST(RowsTest, ThreadsDoNotMatter) {
