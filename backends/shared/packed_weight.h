@@ -269,7 +269,13 @@ struct KScale {
     tops = record.words[3];
   }
   RB_FN PackedScale value(int g) const {
-    const u32 pair = pair_of_6(g < 4 ? low : high, tops, g);
+#if defined(__AMDGCN__)
+    // clang would choose between their addresses, in scratch memory.
+    const u32 word = low ^ ((low ^ high) & (g < 4 ? 0u : ~0u));
+#else
+    const u32 word = g < 4 ? low : high;
+#endif
+    const u32 pair = pair_of_6(word, tops, g);
     return both(low_half(halves) * static_cast<float>(pair & 63u),
                 -(high_half(halves) * static_cast<float>(pair >> 6)));
   }

@@ -40,11 +40,14 @@ RB_DEVICE void tile_product(const ProductShape& shape, i64 row0, i64 column0, co
   const int row = static_cast<int>(thread_x()) / 16;
   const int column = static_cast<int>(thread_x()) % 16;
   C sums[4][4] = {};
+  // Of integers compilers read a whole step ahead, for which registers do not do.
+  constexpr bool kIntegers = C(1) / C(2) == C(0);
+  constexpr int kTogether = kIntegers ? 4 : kTileDepth;
   for (i64 depth0 = 0; depth0 < shape.depth; depth0 += kTileDepth) {
     stage_operand<C>(a, load_a, row0, shape.rows, depth0, shape.depth, shape.a_along_depth);
     stage_operand<C>(b, load_b, column0, shape.columns, depth0, shape.depth, shape.b_along_depth);
     barrier();
-#pragma unroll
+#pragma unroll kTogether
     for (int k = 0; k < kTileDepth; ++k) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {

@@ -250,16 +250,6 @@ class FewMatrix {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
   }
 
-  // Else compilers choose between what records hold by address, in scratch memory.
-  RB_DEVICE static StoredScale<Block> in_registers(const StoredScale<Block>& scale) {
-    struct Words {
-      u32 words[sizeof(scale) / 4];
-    };
-    Words all = __builtin_bit_cast(Words, scale);
-    load_anyway(all.words);
-    return __builtin_bit_cast(StoredScale<Block>, all);
-  }
-
   RB_DEVICE void multiply(i32 unit, const Held& here, const u8* stage) {
     CodeValues<Block, T> values[kLines][kGroups][kHalves];
     u32 codes[kLines][kGroups][8];
@@ -269,7 +259,7 @@ class FewMatrix {
       for (int g = 0; g < kGroups; ++g) {
         const i32 group = unit * 4 + first_group() + g;
         const bool live = kWhole || group * 32 < p_.in;
-        const PackedScale scale = in_registers(here.scales[line][g]).value(group & 7);
+        const PackedScale scale = here.scales[line][g].value(group & 7);
 #pragma unroll
         for (int half = 0; half < kHalves; ++half) {
           values[line][g][half].set(live ? scale.d[half] : 0.0f, live ? scale.m[half] : 0.0f);

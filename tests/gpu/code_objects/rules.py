@@ -64,7 +64,8 @@ MOST_REGISTERS = [
     ("gemm*|expert_gemm|image_conv_matrix", WMMA, "*", 216),  # seven of 1536
     ("gemm*|expert_gemm", DOT2, "*", 184),  # five of 1024
     ("image_conv_matrix", DOT2, "*", 248),  # four of 1024
-    ("linear_*", "gfx*", "*", 128),
+    ("linear_packed", "gfx*", "*", 128),
+    ("linear_plain", "gfx*", "*", 136),  # eleven waves of 1536, for f64
     ("matvec|matvec_matrix_*", MFMA, "*", 256),  # two waves of 512
     ("matvec", "gfx1[012]*", "*", 128),  # twelve waves of 1536
     ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", MFMA, "*", 256),
@@ -81,8 +82,8 @@ MOST_REGISTERS = [
 # Known: at most so many bytes of scratch and so many spilled vector registers a lane.
 EXCEPTIONS = [
     ("attention_decode", "sm_*", "*", 48, 0),
-    ("attention_mfma", "gfx950", "*_d128_shaped", 0, 4),  # into accumulation registers
     ("attention_mma", "sm_*", "*", 160, 0),
+    ("matvec_one*", MFMA, "*_w64", 20, 0),  # clang 22 sets it aside; no instruction reaches it
     ("attention_plain", "sm_*", "*_f64_*", 88, 0),
     ("image_norm", "sm_*", "*_f64_*", 8, 0),
     ("rope", "sm_*", "*_append_bf16_packed", 8, 0),
