@@ -37,6 +37,7 @@ void tell_thinking(ChatFields& chat, bool on) {
 // engine ends what comes nevertheless.
 void set_budget(ChatFields& chat, int32_t budget) {
   chat.reasoning_budget = budget;
+  if (budget < 0) return;
   if (budget == 0) tell_thinking(chat, false);
   add_variable(chat, "thinking_budget", budget);
 }
@@ -45,7 +46,9 @@ void read_budget(ObjectReader& reader, ChatFields& chat) {
   std::optional<int32_t> budget;
   for (const char* name : kBudgets) {
     const std::optional<int32_t> value = reader.integer(name, {-1, INT32_MAX});
-    if (value && *value >= 0) budget = std::min(*value, budget.value_or(*value));
+    if (!value) continue;
+    const bool limits = *value >= 0 && budget.value_or(-1) >= 0;
+    budget = limits ? std::min(*value, *budget) : std::max(*value, budget.value_or(-1));
   }
   if (budget) set_budget(chat, *budget);
 }
@@ -91,7 +94,11 @@ void read_thinking(ObjectReader& reader, std::vector<FieldError>& errors, ChatFi
   if (type == "disabled") set_budget(chat, 0);
   if (type != "enabled") return;
   tell_thinking(chat, true);
-  if (budget) set_budget(chat, *budget);
+  set_budget(chat, budget.value_or(-1));
+}
+
+void set_default_budget(ChatFields& chat, int32_t budget) {
+  if (!chat.reasoning_budget) set_budget(chat, budget);
 }
 
 }  // namespace rbee::server

@@ -11,7 +11,7 @@ namespace rbee::server {
 
 // "chat_template_kwargs", "reasoning_effort", and a budget under its names: thinking_token_budget,
 // reasoning_budget, reasoning_budget_tokens, thinking_budget_tokens. -1: no limit; of several the
-// smallest holds.
+// smallest other holds.
 void read_reasoning(ObjectReader& reader, std::string_view body, ChatFields& chat);
 // The effort under the reader's name of it.
 void read_reasoning_effort(ObjectReader& reader, const char* name, ChatFields& chat);

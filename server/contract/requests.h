@@ -69,9 +69,12 @@ struct ChatFields {
   std::string tool;         // with required: the function to call; empty: any
   bool parallel_tool_calls = true;
   std::string template_variables;           // a JSON object; may be empty
-  std::optional<int32_t> reasoning_budget;  // tokens
+  std::optional<int32_t> reasoning_budget;  // tokens; -1: no limit
   bool continue_last = false;               // the answer goes on from the last message
 };
+
+// As if the client had asked for this budget, where it says nothing of one.
+void set_default_budget(ChatFields& chat, int32_t budget);
 
 // The form that an answer has to have; see engine.h.
 struct ConstraintFields {

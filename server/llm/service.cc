@@ -75,8 +75,8 @@ engine::ChatOptions to_engine(const ChatFields& fields) {
                           .tool = fields.tool,
                           .parallel_tool_calls = fields.parallel_tool_calls,
                           .template_variables = fields.template_variables,
-                          .reasoning_budget = fields.reasoning_budget,
                           .continue_last = fields.continue_last};
+  if (fields.reasoning_budget.value_or(-1) >= 0) out.reasoning_budget = fields.reasoning_budget;
   if (fields.tool_choice == "none") out.tool_choice = engine::ToolChoice::none;
   if (fields.tool_choice == "required") out.tool_choice = engine::ToolChoice::required;
   for (const SentTool& tool : fields.tools) {
@@ -92,7 +92,11 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   request.prompt = wire.prompt;
   request.prompt_ids = wire.prompt_ids;
   request.messages = to_engine(wire.messages);
-  request.chat = to_engine(wire.chat);
+  ChatFields chat = wire.chat;
+  if (chat.split && defaults_.reasoning_budget) {
+    set_default_budget(chat, *defaults_.reasoning_budget);
+  }
+  request.chat = to_engine(chat);
   const auto set = [](auto& field, const auto& value) {
     if (value) field = *value;
   };

@@ -19,11 +19,16 @@ namespace rbee::server {
 std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages);
 engine::ChatOptions to_engine(const ChatFields& fields);
 
+// What holds for requests that do not say it.
+struct LlmDefaults {
+  std::optional<int32_t> reasoning_budget;  // tokens, of chats
+};
+
 class LlmService final : public WorkerService {
  public:
   // The engine outlives the service; the service outlives the server that calls it.
-  LlmService(engine::Engine& engine, ServiceOptions options)
-      : WorkerService(std::move(options)), engine_(engine) {}
+  LlmService(engine::Engine& engine, ServiceOptions options, LlmDefaults defaults = {})
+      : WorkerService(std::move(options)), engine_(engine), defaults_(defaults) {}
 
   // Each throws Refused, or Error for values that the engine does not take.
   std::shared_ptr<Job> create_job(const GenerateRequest& request);  // read through take_events()
@@ -97,6 +102,7 @@ class LlmService final : public WorkerService {
                                    std::shared_ptr<EventQueue> events) const;
 
   engine::Engine& engine_;
+  const LlmDefaults defaults_;
   const std::shared_ptr<Metrics> metrics_ = std::make_shared<Metrics>();
   mutable std::mutex loras_mutex_;
   std::vector<engine::LoraChoice> default_loras_;  // of requests that name none

@@ -20,16 +20,19 @@ struct WorkerOptions {
   std::string token;
   std::function<void()> shutdown;
   server::LlmRouteOptions routes;
+  server::LlmDefaults defaults;
 };
 
 struct Worker {
   explicit Worker(WorkerOptions options = {})
       : engine(std::move(options.script)),
-        service(engine, {.worker_id = "w-1",
-                         .model_id = "hf:fake",
-                         .implementation = "llm-worker-rbee-test",
-                         .version = "1.2.3",
-                         .jobs = options.jobs}),
+        service(engine,
+                {.worker_id = "w-1",
+                 .model_id = "hf:fake",
+                 .implementation = "llm-worker-rbee-test",
+                 .version = "1.2.3",
+                 .jobs = options.jobs},
+                options.defaults),
         server(options.server, server::llm_routes(service, options.shutdown, options.routes),
                server::ApiKeys(options.token)) {
     service.set_port(server.port());

@@ -167,6 +167,33 @@ TEST(Tools, HowToReasonReachesTheEngineUnderEveryName) {
   EXPECT_EQ(variables(own).at("enable_thinking"), true);
 }
 
+TEST(Tools, ChatsWithoutABudgetTakeTheWorkers) {
+  Worker worker({.defaults = {.reasoning_budget = 40}});
+  const auto asked = [&](std::string_view more) {
+    const RawResponse response = worker.post(kChat, chat(more));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return worker.engine.last_request().chat;
+  };
+  EXPECT_EQ(asked("").reasoning_budget, 40);
+  EXPECT_EQ(json::parse(asked("").template_variables), json({{"thinking_budget", 40}}));
+  EXPECT_EQ(asked(R"(,"reasoning_effort":"high")").reasoning_budget, 40);
+  EXPECT_EQ(asked(R"(,"reasoning_budget":70)").reasoning_budget, 70);
+  EXPECT_EQ(asked(R"(,"reasoning_budget":0)").reasoning_budget, 0);
+  EXPECT_EQ(asked(R"(,"reasoning_effort":"none")").reasoning_budget, 0);
+  EXPECT_EQ(asked(R"(,"reasoning_budget":-1)").reasoning_budget, std::nullopt);
+  EXPECT_EQ(asked(R"(,"reasoning_budget":-1)").template_variables, "");
+  EXPECT_EQ(asked(R"(,"thinking_token_budget":-1,"reasoning_budget":9)").reasoning_budget, 9);
+  // Texts have no reasoning of their own.
+  worker.post("/v1/completions", R"({"prompt":"Hi","max_tokens":1})");
+  EXPECT_EQ(worker.engine.last_request().chat.reasoning_budget, std::nullopt);
+
+  Worker silent({.defaults = {.reasoning_budget = 0}});
+  silent.post(kChat, chat(""));
+  EXPECT_EQ(silent.engine.last_request().chat.reasoning_budget, 0);
+  EXPECT_EQ(json::parse(silent.engine.last_request().chat.template_variables),
+            json({{"enable_thinking", false}, {"thinking", false}, {"thinking_budget", 0}}));
+}
+
 TEST(Tools, UsageCountsReasoning) {
   // Of its pieces "x" and "y" are between the marks.
   const Script script{.pieces = {"<think>", "x", "y", "</think>", "Yes."},

@@ -11,6 +11,8 @@ std::unique_ptr<engine::Engine> make_engine(const ModelOptions& model,
   if (!guess.draft_model.empty()) {
     ModelOptions smaller = model;
     smaller.model = guess.draft_model;
+    smaller.mmproj.clear();  // guesses are texts
+    smaller.pan_and_scan = "auto";
     smaller.context = text.info.context_length;
     draft = load(smaller);
   }

@@ -326,8 +326,8 @@ Command add_imagine(CLI::App& parent) {
       ->check(CLI::Range(0, 1024));
   app->add_option("--vae", options->vae, "another VAE, folder or file");
   app->add_option("--clip-l,--clip_l", options->clip_l,
-                  "CLIP-L of Stable Diffusion 3 or FLUX, folder or file");
-  app->add_option("--clip-g,--clip_g", options->clip_g, "CLIP-G of Stable Diffusion 3");
+                  "CLIP-L of Stable Diffusion 1, XL, 3 or FLUX, folder or file");
+  app->add_option("--clip-g,--clip_g", options->clip_g, "CLIP-G of Stable Diffusion XL or 3");
   app->add_option("--t5xxl", options->t5xxl, "T5 of Stable Diffusion 3 or FLUX");
   app->add_option("--lora", options->lora, "name or name:strength; may be given several times");
   app->add_option("--loras", options->loras, "folder of LoRAs; default: <model>/loras");

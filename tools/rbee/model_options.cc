@@ -161,6 +161,7 @@ engine::TextModelOptions text_model_options(const ModelOptions& options) {
   cpu::set_thread_count(options.threads);
   engine::TextModelOptions load_options{
       .device = &get_device(*id), .mmproj = options.mmproj, .context = options.context};
+  if (options.pan_and_scan != "auto") load_options.pan_and_scan = options.pan_and_scan == "on";
   if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
   if (isatty(STDERR_FILENO) != 0) {
     load_options.progress = [](int64_t done, int64_t total) {

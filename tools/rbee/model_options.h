@@ -15,12 +15,13 @@ class App;
 namespace rbee::tools {
 
 struct ModelOptions {
-  std::string model;           // path
-  std::string mmproj;          // path of a GGUF model's tower; empty = none
-  std::string device = "cpu";  // "cpu", "cuda:0", ...
-  std::string dtype = "auto";  // what layers compute in
-  int64_t context = 0;         // tokens; 0 = the model's own, at most 4096
-  int threads = 0;             // 0 = one for each core
+  std::string model;                  // path
+  std::string mmproj;                 // path of a GGUF model's tower; empty = none
+  std::string device = "cpu";         // "cpu", "cuda:0", ...
+  std::string dtype = "auto";         // what layers compute in
+  std::string pan_and_scan = "auto";  // on or off: pictures are shown in parts too
+  int64_t context = 0;                // tokens; 0 = the model's own, at most 4096
+  int threads = 0;                    // 0 = one for each core
 };
 
 struct SamplingFlags {

@@ -59,6 +59,10 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
          "message; may be given several times")
       ->check(CLI::ExistingFile)
       ->allow_extra_args(false);
+  app.add_option("--pan-and-scan", options->model.pan_and_scan,
+                 "long pictures are shown in parts too; auto = as the model's files say")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
   app.add_option("--stop", options->stop, "text that ends the answer; may be given several times");
   app.add_option("--lora", options->loras,
                  "PATH[:SCALE]: a LoRA adapter, PEFT's folder or a GGUF file; may be given several "

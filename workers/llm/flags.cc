@@ -56,6 +56,11 @@ void add_output_flags(CLI::App& app, Flags& flags) {
                  "How the model writes its reasoning; auto = as its chat template does")
       ->check(named_forms(text::kReasoningFormatNames))
       ->capture_default_str();
+  app.add_option(
+         "--reasoning-budget", flags.reasoning_budget,
+         "Tokens of reasoning at most in chats that name no budget; 0 = none, -1 = no limit")
+      ->check(CLI::Range(-1, INT32_MAX))
+      ->capture_default_str();
 }
 
 void add_lora_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {

@@ -29,6 +29,7 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   GuessFlags guess;                       // how tokens are guessed ahead
   std::string tool_parser = "auto";       // how the model writes calls
   std::string reasoning_parser = "auto";  // and reasoning
+  int32_t reasoning_budget = -1;          // tokens, of chats that name none; -1 = no limit
   std::vector<engine::LoraInfo> loras;    // adapters that requests can take
   bool lora_loading = false;              // and clients may load more
   int64_t step_tokens = 0;                // of a step at most; 0 = see engine::LlmOptions

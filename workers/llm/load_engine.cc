@@ -61,6 +61,8 @@ std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
   if (flags.guess.draft_model.empty()) return std::nullopt;
   engine::TextModelOptions options = text_options(flags, device);
   options.context = target.context_length;
+  options.mmproj.clear();  // guesses are texts
+  options.pan_and_scan.reset();
   engine::TextModel out = engine::load_text_model(flags.guess.draft_model, options);
   log(LogLevel::info, "the draft model is loaded",
       {{"id", out.info.id},

@@ -7,11 +7,18 @@
 namespace rbee::workers {
 namespace {
 
+server::LlmDefaults defaults_of(const Flags& flags) {
+  if (flags.reasoning_budget < 0) return {};
+  return {.reasoning_budget = flags.reasoning_budget};
+}
+
 class ServedChat final : public Served {
  public:
   ServedChat(std::unique_ptr<engine::Engine> engine, server::ServiceOptions options,
-             const server::LlmRouteOptions& routes)
-      : engine_(std::move(engine)), service_(*engine_, std::move(options)), routes_(routes) {}
+             const Flags& flags)
+      : engine_(std::move(engine)),
+        service_(*engine_, std::move(options), defaults_of(flags)),
+        routes_{.lora_loading = flags.lora_loading} {}
 
   server::WorkerService& service() override { return service_; }
   server::Router routes(std::function<void()> shutdown) override {
@@ -48,13 +55,12 @@ class ServedEmbeddings final : public Served {
 };
 
 std::unique_ptr<Served> serve(std::unique_ptr<engine::Engine> engine,
-                              server::ServiceOptions options,
-                              const server::LlmRouteOptions& routes) {
-  return std::make_unique<ServedChat>(std::move(engine), std::move(options), routes);
+                              server::ServiceOptions options, const Flags& flags) {
+  return std::make_unique<ServedChat>(std::move(engine), std::move(options), flags);
 }
 
 std::unique_ptr<Served> serve(std::unique_ptr<engine::EmbeddingEngine> engine,
-                              server::ServiceOptions options, const server::LlmRouteOptions&) {
+                              server::ServiceOptions options, const Flags&) {
   return std::make_unique<ServedEmbeddings>(std::move(engine), std::move(options));
 }
 
@@ -69,9 +75,8 @@ int run_llm_worker(const Program& program, LoadEngine load, int argc, const char
                                    .model_id = flags.model_ref,
                                    .implementation = program.name,
                                    .version = RBEE_VERSION};
-    const server::LlmRouteOptions routes{.lora_loading = flags.lora_loading};
     return std::visit(
-        [&](auto engine) { return serve(std::move(engine), std::move(options), routes); },
+        [&](auto engine) { return serve(std::move(engine), std::move(options), flags); },
         load(flags));
   });
 }

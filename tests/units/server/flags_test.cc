@@ -74,6 +74,8 @@ TEST(Flags, FormsOfCallsAndReasoning) {
   EXPECT_EQ(flags({"--model", "m"}).tool_parser, "auto");
   EXPECT_EQ(flags({"--model", "m", "--tool-parser", "qwen3_coder"}).tool_parser, "qwen3_coder");
   EXPECT_EQ(flags({"--model", "m", "--reasoning-parser", "none"}).reasoning_parser, "none");
+  EXPECT_EQ(flags({"--model", "m"}).reasoning_budget, -1);
+  EXPECT_EQ(flags({"--model", "m", "--reasoning-budget", "512"}).reasoning_budget, 512);
   const auto [status, text] = ends({"--model", "m", "--tool-parser", "xml"});
   EXPECT_EQ(status, 2);
   EXPECT_THAT(text, HasSubstr("deepseek_v31"));
