@@ -75,7 +75,7 @@ void read_reasoning_effort(ObjectReader& reader, const char* name, ChatFields& c
                        "must be none, minimal, low, medium, high or xhigh", reader.find(name));
   }
   add_variable(chat, "reasoning_effort", *effort);
-  if (*effort == "none" && !chat.reasoning_budget) set_budget(chat, 0);
+  if (*effort == "none" && chat.reasoning_budget.value_or(-1) < 0) set_budget(chat, 0);
 }
 
 void read_thinking(ObjectReader& reader, std::vector<FieldError>& errors, ChatFields& chat) {

@@ -182,6 +182,7 @@ TEST(Tools, ChatsWithoutABudgetTakeTheWorkers) {
   EXPECT_EQ(asked(R"(,"reasoning_effort":"none")").reasoning_budget, 0);
   EXPECT_EQ(asked(R"(,"reasoning_budget":-1)").reasoning_budget, std::nullopt);
   EXPECT_EQ(asked(R"(,"reasoning_budget":-1)").template_variables, "");
+  EXPECT_EQ(asked(R"(,"reasoning_budget":-1,"reasoning_effort":"none")").reasoning_budget, 0);
   EXPECT_EQ(asked(R"(,"thinking_token_budget":-1,"reasoning_budget":9)").reasoning_budget, 9);
   // Texts have no reasoning of their own.
   worker.post("/v1/completions", R"({"prompt":"Hi","max_tokens":1})");
