@@ -16,6 +16,10 @@
 namespace rbee::cpu {
 namespace {
 
+// Numbers of an expert's weights, and choices of a step, that are not worth all threads' meeting.
+constexpr int64_t kSmallExpert = 64 * 1024;
+constexpr int64_t kFewChoices = 64;
+
 // A view of `rows` rows of two axes at `data`.
 View rows_at(const View& like, void* data, int64_t rows) {
   View out = like;
@@ -146,14 +150,35 @@ class Expert {
   int64_t expert_;
 };
 
+// A thread takes such an expert for itself: shared out, its work would end before all have begun.
+bool are_small(const ExpertLinearArgs& args) {
+  int64_t numbers = 0;
+  for (const ExpertPart& part : args.parts) numbers += part.weight.size(1) * part.weight.size(2);
+  return args.ids.numel() <= kFewChoices && numbers <= kSmallExpert;
+}
+
 void run_linear(const ExpertLinearArgs& args, Stream& stream) {
   const int64_t experts = args.parts.front().weight.size(0);
   const Groups groups(args.ids, experts);
+  std::vector<int64_t> chosen;
   for (int64_t e = 0; e < experts; ++e) {
+    const auto at = static_cast<size_t>(e);
+    if (groups.starts[at + 1] > groups.starts[at]) chosen.push_back(e);
+  }
+  const auto run = [&](int64_t e) {
     const int64_t first = groups.starts[static_cast<size_t>(e)];
     const int64_t count = groups.starts[static_cast<size_t>(e) + 1] - first;
-    if (count > 0) Expert(args, groups.choices.data() + first, count, e).run(stream);
+    Expert(args, groups.choices.data() + first, count, e).run(stream);
+  };
+  if (!are_small(args)) {
+    for (const int64_t e : chosen) run(e);
+    return;
   }
+  ThreadPool::shared().parallel_for(std::ssize(chosen), 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      run(chosen[static_cast<size_t>(i)]);
+    }
+  });
 }
 
 float widened(float x) {

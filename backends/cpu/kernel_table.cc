@@ -13,6 +13,7 @@
 #include "backends/cpu/image_conv.h"
 #include "backends/cpu/image_winograd.h"
 #include "backends/cpu/linear/linear.h"
+#include "backends/cpu/plain_linear.h"
 #include "backends/cpu/qkv_append.h"
 #include "backends/cpu/ref/attention.h"
 #include "backends/cpu/ref/conv.h"
@@ -132,8 +133,8 @@ void add_indexing(KernelTable& t) {
 
 void add_products(KernelTable& t) {
   t.matmul = slot<RB_X86(avx512_matmul, avx2_matmul) ref_matmul>();
-  t.linear = slot<RB_X86(amx_linear, avx512bf16_linear, avx512_linear, avxvnni_linear, avx2_linear)
-                      portable_linear,
+  t.linear = slot<RB_X86(amx_linear, avx512bf16_linear, avx512_linear, avxvnni_linear, avx2_linear,
+                         avx512_plain_linear, avx2_plain_linear) portable_linear,
                   ref_linear>();
   t.fused_linear = slot<composed_fused_linear, ref_fused_linear>();
   t.pack_weight = slot<panels_pack_weight>();

@@ -95,8 +95,17 @@ void add_wide_x(std::vector<LinearCase>& out) {
   }
 }
 
+// Adapters' factors: a few numbers in a row, and rows of x in fours, behind them, and in a product.
+void add_plain(std::vector<LinearCase>& out) {
+  for (const int64_t rows : {1, 2, 3, 7, 9}) {
+    for (const int64_t in : {8, 16, 24, 61, 130})
+      out.push_back({.rows = rows, .in = in, .outs = {37, 5}});
+  }
+}
+
 std::vector<LinearCase> cases() {
   std::vector<LinearCase> out;
+  add_plain(out);
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     for (const DType weight : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::f8e4m3}) {
       out.push_back({.rows = 3, .in = 37, .outs = {17}, .weight = weight, .dtype = dtype});

@@ -1,0 +1,27 @@
+#pragma once
+// linear of f32 with weights as they lie, (out, in): those of adapters, which come and go.
+
+#include <cstdint>
+
+#include "backends/api/args_matmul.h"
+#include "backends/api/impl.h"
+
+namespace rbee::cpu {
+
+// y[r * y_stride + o] = x[r] * weight[o], rows of `in` numbers behind one another.
+struct DotProducts {
+  const float* x;  // (rows, in)
+  int64_t rows;
+  const float* weight;  // (outs, in)
+  int64_t outs;
+  int64_t in;
+  float* y;
+  int64_t y_stride;
+};
+// Of an instruction set, on the caller's thread.
+extern void (*const avx2_dot_products)(const DotProducts&);
+extern void (*const avx512_dot_products)(const DotProducts&);
+
+extern const Impl<LinearArgs> avx2_plain_linear, avx512_plain_linear;
+
+}  // namespace rbee::cpu
