@@ -22,7 +22,7 @@ python3 tools/lint/test_lint.py
 python3 tools/lint/lint.py
 
 step "Build with ASan and UBSan"
-# Kernels are compiled for one CUDA architecture and for AMD's four families; the host side runs over
+# Kernels are compiled for one CUDA architecture and for AMD's families; the host side runs over
 # fake drivers.
 gpu=(-DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=gfx90a;gfx942;gfx950;gfx1100;gfx1201")
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then

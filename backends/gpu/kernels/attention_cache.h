@@ -48,10 +48,15 @@ template <class T, class KV>
 RB_DEVICE Pack<T> widen(const RunOf<KV>& run) {
 #if defined(RB_E4M3_HALVES)
   if constexpr (SameType<KV, f8e4m3>::value && SameType<T, f16>::value) {
-    u32 pairs[kRun<KV> / 4][2];
+    Pack<T> halves;
 #pragma unroll
-    for (int i = 0; i < kRun<KV> / 4; ++i) e4m3_halves(run.words[i], pairs[i]);
-    return __builtin_bit_cast(Pack<T>, pairs);
+    for (int i = 0; i < kRun<KV>; i += 4) {
+      u32 pairs[2];
+      e4m3_halves(run.words[i / 4], pairs);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) halves.values[i + j] = element<T>(pairs, j);
+    }
+    return halves;
   }
 #endif
   float scale = 1.0f;
