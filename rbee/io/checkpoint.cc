@@ -46,6 +46,7 @@ std::vector<fs::path> split_parts(const fs::path& path, const Metadata& metadata
         " parts; their names have to end as ", suffix);
   const std::string stem = source.substr(0, source.size() - suffix.size());
   std::vector<fs::path> parts;
+  parts.reserve(count);
   for (uint64_t i = 0; i < count; ++i) parts.emplace_back(stem + part_suffix(i, count));
   return parts;
 }

@@ -7,6 +7,8 @@
 namespace rbee::io {
 namespace {
 
+constexpr std::string_view kKey = "comfy.gguf.orig_shape.";
+
 Shape listed_shape(std::span<const int64_t> sizes, const TensorEntry& entry, const std::string& key,
                    const std::string& source) {
   check(sizes.size() <= kMaxRank, source, key, " lists ", sizes.size(), " sizes, wanted at most ",
@@ -27,7 +29,6 @@ Shape listed_shape(std::span<const int64_t> sizes, const TensorEntry& entry, con
 
 void restore_shapes(const Metadata& metadata, std::span<TensorEntry> tensors,
                     const std::string& source) {
-  constexpr std::string_view kKey = "comfy.gguf.orig_shape.";
   const auto listed = [](const MetaEntry& entry) { return entry.key.starts_with(kKey); };
   if (std::ranges::none_of(metadata.entries(), listed)) return;
   for (TensorEntry& entry : tensors) {

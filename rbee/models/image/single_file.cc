@@ -60,8 +60,8 @@ bool has_prefix(const io::Checkpoint& file, std::string_view prefix) {
 
 // Where a file has the tensors of a UNet: behind CompVis' prefix or, in files of one part, none.
 std::optional<std::string> unet_prefix(const io::Checkpoint& file) {
-  for (const std::string prefix : {kUnet, ""}) {
-    if (file.find(prefix + "input_blocks.0.0.weight") != nullptr) return prefix;
+  for (const char* prefix : {kUnet, ""}) {
+    if (file.find(cat(prefix, "input_blocks.0.0.weight")) != nullptr) return prefix;
   }
   return std::nullopt;
 }
