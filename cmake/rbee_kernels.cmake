@@ -163,7 +163,7 @@ function(rbee_hip_targets answer)
     list(JOIN unknown ", " text)
     if(NOT RBEE_ROCM_ARCHS STREQUAL "all")
       message(FATAL_ERROR "RBEE_ROCM_ARCHS: ${RBEE_HIP_CLANG} does not know ${text}; "
-                          "gfx950 and gfx1153 need clang 20 or later")
+                          "gfx950 and gfx1153 need clang 20 or later; -DRBEE_HIP_CLANG names one")
     endif()
     message(STATUS "AMD kernels: this clang does not know ${text}: left out")
   endif()

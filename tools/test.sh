@@ -23,8 +23,8 @@ python3 tools/lint/lint.py
 
 step "Build with ASan and UBSan"
 # Kernels are compiled for one CUDA architecture and for AMD's families; the host side runs over
-# fake drivers.
-gpu=(-DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=gfx90a;gfx942;gfx950;gfx1100;gfx1201")
+# fake drivers. An older build folder may remember an older clang.
+gpu=(-U RBEE_HIP_CLANG -DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=gfx90a;gfx942;gfx950;gfx1100;gfx1201")
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   gpu+=(-DRBEE_CUDA=ON -DRBEE_CUDA_ARCHS=90a)
 else
