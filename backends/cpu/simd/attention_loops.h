@@ -39,6 +39,18 @@ RB_INLINE void find_rows(const HeadRows& work, const View& view, int64_t key, in
   }
 }
 
+// Asks for a tile of rows before it is wanted: where heads lie side by side, one head's rows are
+// too far apart for the processor to foresee.
+template <typename T>
+RB_INLINE void fetch_rows(const HeadRows& work, const View& view, int64_t key, int64_t end) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const int64_t head = work.kv_head(), last = end - key < kKeys ? end : key + kKeys;
+  for (; key < last; ++key) {
+    const T* row = work.row<T>(view, head, key);
+    for (int64_t i = 0; i < work.args.k.sizes[3]; i += kLine) __builtin_prefetch(row + i, 0, 2);
+  }
+}
+
 RB_INLINE void add_mask(const HeadRows& work, int64_t r, int64_t key, int64_t count,
                         float* scores) {
   const float* mask = work.row<const float>(work.args.mask, work.head, work.first + r);
@@ -66,6 +78,8 @@ void attend_rows(const HeadRows& work, const AttentionTile& tile) {
   const int64_t end = work.end_of(work.rows - 1);
   for (int64_t key = work.first_of(0); key < end; key += kKeys) {
     const int64_t count = end - key < kKeys ? end - key : kKeys;
+    fetch_rows<T>(work, work.args.k, key + kKeys, end);
+    fetch_rows<T>(work, work.args.v, key + kKeys, end);
     const T* rows[kKeys];
     find_rows(work, work.args.k, key, count, rows);
     load_keys(tile, rows);
