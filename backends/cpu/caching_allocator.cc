@@ -31,6 +31,11 @@ SizeClass size_class(size_t bytes) {
           (size + kAlignment - 1) / kAlignment * kAlignment};
 }
 
+// The system takes the pages when it wants memory, unless they are written to before.
+void offer_to_system(void* data, size_t bytes) noexcept {
+  madvise(data, bytes, MADV_FREE);
+}
+
 size_t round_to_pages(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
@@ -87,6 +92,7 @@ void* CachingAllocator::allocate(size_t bytes) {
   } else {
     data = take_cached_large(fit.bytes);
     if (data == nullptr) {
+      drop_large_above(kept_limit(stats_.in_use + fit.bytes));
       data = take_pages(fit.bytes);
       if (data == nullptr) {
         trim_locked();
@@ -126,19 +132,29 @@ void CachingAllocator::free(void* data, size_t bytes) noexcept {
     return;
   }
   stats_.cached += size;
+  if (stats_.cached > cache_limit_ && size > kLargestInRegion) offer_to_system(data, size);
   large_.emplace(size, Freed{data, frees_++});
 }
 
-bool CachingAllocator::make_room(size_t bytes) noexcept {
-  if (bytes > cache_limit_) return false;
-  while (stats_.cached + bytes > cache_limit_ && !large_.empty()) {
+size_t CachingAllocator::kept_limit(size_t in_use) const noexcept {
+  return std::max(cache_limit_, stats_.peak - std::min(stats_.peak, in_use));
+}
+
+void CachingAllocator::drop_large_above(size_t limit) noexcept {
+  while (stats_.cached > limit && !large_.empty()) {
     const auto oldest =
         std::ranges::min_element(large_, {}, [](const auto& entry) { return entry.second.order; });
     stats_.cached -= oldest->first;
     give_pages(oldest->second.data, oldest->first);
     large_.erase(oldest);
   }
-  if (stats_.cached + bytes > cache_limit_) drop_small();
+}
+
+bool CachingAllocator::make_room(size_t bytes) noexcept {
+  const size_t limit = kept_limit(stats_.in_use);
+  if (bytes > limit) return false;
+  drop_large_above(limit - bytes);
+  if (stats_.cached + bytes > limit) drop_small();
   return true;
 }
 

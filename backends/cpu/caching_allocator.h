@@ -1,6 +1,8 @@
 #pragma once
 // Host memory for tensors. Freed memory is kept for the next request of its size, since a decode
-// step allocates the same few hundred sizes each time; what is kept is limited.
+// step allocates the same few hundred sizes each time. What is kept is limited: it is little, or
+// together with what is in use no more than was in use before; then the system may take it when it
+// wants memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +16,7 @@ namespace rbee::cpu {
 
 class CachingAllocator {
  public:
-  // Keeps at most `cache_limit` freed bytes.
+  // Keeps at most `cache_limit` freed bytes, or those between what is in use and its peak.
   explicit CachingAllocator(size_t cache_limit) : cache_limit_(cache_limit) {}
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
@@ -46,6 +48,9 @@ class CachingAllocator {
 
   void* take_cached_large(size_t bytes);
   void trim_locked() noexcept;
+  // Bytes that may be kept beside `in_use`.
+  size_t kept_limit(size_t in_use) const noexcept;
+  void drop_large_above(size_t limit) noexcept;
   // Whether `bytes` more may be kept. Where the limit would be passed, large pieces go, those that
   // were freed first before the others, and then all small ones: sizes that nobody asks for again
   // must not keep the others out.

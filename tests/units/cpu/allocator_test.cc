@@ -47,19 +47,44 @@ TEST(CachingAllocator, FreedMemoryServesTheNextRequestOfItsSize) {
   }
 }
 
-TEST(CachingAllocator, KeepsNoMoreThanItsLimit) {
+TEST(CachingAllocator, KeepsNoMoreThanWasInUseOrItsLimit) {
   CachingAllocator allocator(kLimit);
   std::vector<void*> blocks;
   blocks.reserve(6);
   constexpr size_t kBytes = size_t{3} << 20;
   for (int i = 0; i < 6; ++i) blocks.push_back(allocator.allocate(kBytes));
-  EXPECT_EQ(allocator.stats().peak, allocator.stats().in_use);
+  const size_t peak = allocator.stats().peak;
+  EXPECT_EQ(peak, allocator.stats().in_use);
+  EXPECT_GT(peak, kLimit);
   for (void* block : blocks) allocator.free(block, kBytes);
   EXPECT_EQ(allocator.stats().in_use, 0u);
+  EXPECT_EQ(allocator.stats().cached, peak);
+  // None of what is kept is as large as this: some of it goes.
+  constexpr size_t kOther = size_t{7} << 20;
+  void* other = allocator.allocate(kOther);
+  EXPECT_LE(allocator.stats().in_use + allocator.stats().cached, peak);
   EXPECT_GT(allocator.stats().cached, 0u);
+  EXPECT_EQ(allocator.stats().peak, peak);
+  // Above the peak the limit alone remains.
+  constexpr size_t kMore = size_t{20} << 20;
+  void* more = allocator.allocate(kMore);
   EXPECT_LE(allocator.stats().cached, kLimit);
+  allocator.free(other, kOther);
+  allocator.free(more, kMore);
   allocator.trim();
   EXPECT_EQ(allocator.stats().cached, 0u);
+}
+
+TEST(CachingAllocator, KeptMemoryIsWritableAgain) {
+  CachingAllocator allocator(0);
+  constexpr size_t kBytes = size_t{5} << 20;
+  void* data = allocator.allocate(kBytes);
+  std::memset(data, 0x5a, kBytes);
+  allocator.free(data, kBytes);  // the system may have it from now on
+  ASSERT_EQ(allocator.allocate(kBytes), data);
+  std::memset(data, 0xa5, kBytes);
+  EXPECT_EQ(static_cast<const uint8_t*>(data)[kBytes - 1], 0xa5);
+  allocator.free(data, kBytes);
 }
 
 TEST(CachingAllocator, SizesOfThePastMakeRoomForNewOnes) {
@@ -71,20 +96,17 @@ TEST(CachingAllocator, SizesOfThePastMakeRoomForNewOnes) {
   allocator.free(allocator.allocate(kNew), kNew);
   EXPECT_GE(allocator.stats().cached, kNew);
   EXPECT_LT(allocator.stats().cached, kOld);
-  constexpr size_t kHuge = kLimit + 1;
-  allocator.free(allocator.allocate(kHuge), kHuge);
-  EXPECT_GE(allocator.stats().cached, kNew);  // too large to be kept itself
 }
 
 TEST(CachingAllocator, WhatWasFreedFirstGoesFirst) {
   CachingAllocator allocator(kLimit);
   constexpr size_t kFirst = size_t{2} << 20, kSecond = size_t{4} << 20, kThird = size_t{3} << 20;
   void* first = allocator.allocate(kFirst);
-  void* second = allocator.allocate(kSecond);
-  void* third = allocator.allocate(kThird);
   allocator.free(first, kFirst);
+  void* second = allocator.allocate(kSecond);
   allocator.free(second, kSecond);
   EXPECT_EQ(allocator.stats().cached, kFirst + kSecond);
+  void* third = allocator.allocate(kThird);
   allocator.free(third, kThird);
   EXPECT_EQ(allocator.stats().cached, kSecond + kThird);
   EXPECT_EQ(allocator.allocate(kSecond), second);
