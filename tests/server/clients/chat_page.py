@@ -8,18 +8,9 @@ text that begins with "hold". Ends with status 77 and a line that says why when 
 import base64
 import pathlib
 import re
-import shutil
 import sys
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-try:
-    from playwright.sync_api import expect, sync_playwright
-except ImportError:
-    print("SKIP: the Python package playwright is not installed")
-    sys.exit(77)
-if BROWSER is None:
-    print("SKIP: chromium is not installed")
-    sys.exit(77)
+from browser import BROWSER, expect, sync_playwright
 
 URL, FOLDER, KEY = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 PATIENCE = 30_000  # milliseconds

@@ -5,18 +5,9 @@ The models that chat are parrot, which repeats, its adapter crow, and other. End
 line that says why when there is no Chromium or no Python package `playwright`."""
 
 import pathlib
-import shutil
 import sys
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-try:
-    from playwright.sync_api import expect, sync_playwright
-except ImportError:
-    print("SKIP: the Python package playwright is not installed")
-    sys.exit(77)
-if BROWSER is None:
-    print("SKIP: chromium is not installed")
-    sys.exit(77)
+from browser import BROWSER, expect, sync_playwright
 
 URL, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 

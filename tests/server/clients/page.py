@@ -7,19 +7,10 @@ Ends with status 77 and a line that says why when there is no Chromium or no Pyt
 import base64
 import json
 import pathlib
-import shutil
 import sys
 import time
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-try:
-    from playwright.sync_api import sync_playwright
-except ImportError:
-    print("SKIP: the Python package playwright is not installed")
-    sys.exit(77)
-if BROWSER is None:
-    print("SKIP: chromium is not installed")
-    sys.exit(77)
+from browser import BROWSER, sync_playwright
 
 PATIENCE = 60_000  # milliseconds
 PROMPT = sys.argv[3] if len(sys.argv) > 3 else "a red cat on a table"
