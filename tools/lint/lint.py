@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Checks the rules of the tree that a compiler does not: who may include whom, sizes of files and
-functions, words that do not belong, ASCII. Prints one line for each finding; exit status 1 when
-there is any. Usage: lint.py [ROOT]"""
+functions, words that do not belong, ASCII; and what documents name (documents.py). Prints one line
+for each finding; exit status 1 when there is any. Usage: lint.py [ROOT]"""
 
 import os
 import re
 import sys
+
+import documents
 
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
@@ -192,6 +194,9 @@ def main():
             for number, problem in check_file(root, path, exceptions):
                 print(f"{path}:{number}: {problem}")
                 findings += 1
+    for path, number, problem in documents.check(root):
+        print(f"{path}:{number}: {problem}")
+        findings += 1
     print(f"lint: {files} files, {findings} findings")
     return 1 if findings else 0
 

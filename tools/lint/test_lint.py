@@ -22,6 +22,13 @@ CASES = [
     ("rbee/core/a.cc", "// TODO later\n", "issue number"),
     ("rbee/core/a.cc", "int x;\n" * 700, "the limit is 600"),
     ("rbee/core/a.cc", "void f() {\n" + "  g();\n" * 61 + "}\n", "a function of 61 lines"),
+    ("README.md", "[a](b.md)\n", "b.md, which is not there"),
+    ("README.md", "# One\n[a](#two)\n", "no such heading"),
+    ("README.md", "```\n# Two\n```\n[a](#two)\n", "no such heading"),
+    ("README.md", "See tools/lint/absent.txt.\n", "names tools/lint/absent.txt"),
+    ("README.md", "`prog --no-such-flag 1`\n", "the flag --no-such-flag"),
+    ("README.md", "Set RBEE_NO_SUCH_NAME.\n", "names RBEE_NO_SUCH_NAME"),
+    ("README.md", "`absent.cc`\n", "no file is called so"),
 ]
 CLEAN = [
     ("rbee/nn/a.cc", '#include "rbee/ops/run.h"\n// prints nothing\nvoid f() {\n'
@@ -30,6 +37,8 @@ CLEAN = [
     # A lambda within a class does not start a function that lasts until the class ends.
     ("rbee/core/a.h", "#pragma once\nstruct A {\n  void f() {\n    each([&](int x) {\n      g(x);\n"
      + "    });\n  }\n" + "  int y;\n" * 70 + "};\n"),
+    ("docs/a.md", "# `One` two\n[a](#one-two), [b](../tools/lint), [c](https://a.example/b.md#x), "
+     "tools/lint/exceptions.txt, `docker --gpus all`\n"),
 ]
 
 

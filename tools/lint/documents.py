@@ -1,0 +1,111 @@
+"""Checks that what documents name is there: links and their headings, files and folders, flags,
+environment variables, metrics and targets. lint.py calls it over every .md file of the tree."""
+
+import os
+import re
+
+# Flags of other people's programs that documents show.
+OUTSIDE_FLAGS = {
+    "docker": ["--group-add", "--gpus"],
+    "helm": ["--set"],
+    "pip": ["--isolation"],
+    "sd-cli": ["--cfg-scale", "--convert-name", "--diffusion-conv-direct", "--diffusion-fa",
+               "--sampling-method", "--type", "--vae-conv-direct"],
+}
+MOST_BYTES = 1 << 20  # larger files are weights and pictures
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FLAG = re.compile(r"(?<![\w#-])--[a-z][a-z0-9-]*[a-z0-9]")
+NAME = re.compile(r"\b(?:RBEE|rbee)_\w+")
+SOURCE = re.compile(r"`(\w+\.(?:h|cc|cu|py|sh|cmake))`")
+
+
+def heading_anchor(heading):
+    """The anchor that GitHub gives a heading."""
+    heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
+
+
+class Tree:
+    """The names that documents may use."""
+
+    def __init__(self, root):
+        self.paths, self.tops, self.documents = set(), set(), {}
+        code = []
+        for folder, names, found in os.walk(root):
+            names[:] = [n for n in names if not n.startswith((".", "build", "__"))]
+            here = os.path.relpath(folder, root)
+            if here == ".":
+                self.tops.update(names)
+            self.paths.update(os.path.normpath(os.path.join(here, n)) for n in [*names, *found])
+            for name in found:
+                path = os.path.join(folder, name)
+                if os.path.getsize(path) > MOST_BYTES:
+                    continue
+                with open(path, encoding="utf-8", errors="ignore") as file:
+                    text = file.read()
+                if name.endswith(".md"):
+                    self.documents[os.path.normpath(os.path.join(here, name))] = text
+                else:
+                    code.append(text)
+        self.basenames = {os.path.basename(path) for path in self.paths}
+        self.flags = {flag for flags in OUTSIDE_FLAGS.values() for flag in flags}
+        self.names = set()
+        for text in code:
+            self.flags.update(FLAG.findall(text))
+            self.names.update(NAME.findall(text))
+        self.path = re.compile(r"(?<![\w./<>-])((?:" + "|".join(sorted(map(re.escape, self.tops)))
+                               + r")/[\w./+-]+)") if self.tops else None
+
+    def anchors(self, document):
+        text = re.sub(r"^```.*?^```", "", self.documents[document], flags=re.M | re.S)
+        return {heading_anchor(h) for h in re.findall(r"^#+\s+(.*)$", text, flags=re.M)}
+
+    def has(self, path, beside):
+        """Whether the path is there, from the root or beside the document. The beginning of a
+        name counts: `tests/models/gemma` stands for `gemma3.cc` and others."""
+        wanted = {path, os.path.normpath(os.path.join(beside, path))}
+        return any(w in self.paths for w in wanted) or any(
+            p.startswith(path) and "/" not in p[len(path):] for p in self.paths)
+
+
+def check_link(tree, document, target):
+    if re.match(r"[a-z]+:", target):
+        return None
+    path, _, anchor = target.partition("#")
+    to = os.path.normpath(os.path.join(os.path.dirname(document), path)) if path else document
+    if to != "." and to not in tree.paths:
+        return f"links to {target}, which is not there"
+    if anchor and to in tree.documents and anchor not in tree.anchors(to):
+        return f"links to {target}, and {to} has no such heading"
+    return None
+
+
+def check_line(tree, document, line):
+    for target in LINK.findall(line):
+        problem = check_link(tree, document, target)
+        if problem:
+            yield problem
+    line = LINK.sub("]", line)
+    for path in tree.path.findall(line) if tree.path else []:
+        path = path.rstrip("./")
+        if not tree.has(path, os.path.dirname(document)):
+            yield f"names {path}, which is not there"
+    for flag in FLAG.findall(line):
+        if flag not in tree.flags:
+            yield f"names the flag {flag}, which no program or script has"
+    for name in NAME.findall(line):
+        if not any(n.startswith(name) for n in tree.names):
+            yield f"names {name}, which no source has"
+    for name in SOURCE.findall(line):
+        if name not in tree.basenames and not any(b.endswith(name) for b in tree.basenames):
+            yield f"names {name}, and no file is called so"
+
+
+def check(root):
+    """(path, line number, problem) of every document below root."""
+    tree = Tree(root)
+    for document, text in sorted(tree.documents.items()):
+        for number, line in enumerate(text.split("\n"), 1):
+            for problem in check_line(tree, document, line):
+                yield document, number, problem
