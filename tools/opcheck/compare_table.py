@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Compares docs/reference/kernels.md with what `opcheck --table` prints: operations, implementations in
+their order, numbers of cases. How many of them an implementation takes depends on the machine.
+Usage: compare_table.py OPCHECK DOCUMENT"""
+
+import difflib
+import re
+import subprocess
+import sys
+
+
+def rows(text):
+    found = re.findall(r"^\| (\w+) \| (\w+) \| \d+ of (\d+) \|", text, flags=re.M)
+    return [f"{op} {implementation}, {cases} cases" for op, implementation, cases in found]
+
+
+def main():
+    printed = subprocess.run([sys.argv[1], "--table"], capture_output=True, text=True, check=True).stdout
+    with open(sys.argv[2], encoding="utf-8") as file:
+        documented = rows(file.read())
+    printed = rows(printed)
+    difference = list(difflib.unified_diff(documented, printed, sys.argv[2], "opcheck --table",
+                                           lineterm="", n=0))
+    print("\n".join(difference) or f"{len(printed)} rows agree")
+    return 1 if difference or not printed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
