@@ -109,6 +109,14 @@ std::string piece_json(const OpenAiAnswer& answer, int32_t index, Piece piece) {
   return dump(out);
 }
 
+Json model_json(const OpenAiModel& model, int64_t created) {
+  Json out = {{"id", model.id}, {"object", "model"}, {"created", created}, {"owned_by", "rbee"}};
+  if (model.parent.empty()) return out;
+  out["root"] = model.root;
+  out["parent"] = model.parent;
+  return out;
+}
+
 std::string_view error_type(int status) {
   if (status == 429) return "rate_limit_error";
   return status < 500 && status != 499 ? "invalid_request_error" : "server_error";
@@ -186,20 +194,14 @@ std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usa
   return dump(out);
 }
 
-std::string openai_models_json(std::string_view model, int64_t created,
-                               const std::vector<OpenAiAdapter>& adapters) {
-  const auto entry = [&](std::string_view id) -> Json {
-    return {{"id", id}, {"object", "model"}, {"created", created}, {"owned_by", "rbee"}};
-  };
-  Json out = {{"object", "list"}};
-  out["data"] = Json::array({entry(model)});
-  for (const OpenAiAdapter& adapter : adapters) {
-    Json one = entry(adapter.name);
-    one["root"] = adapter.path;
-    one["parent"] = model;
-    out["data"].push_back(std::move(one));
-  }
+std::string openai_models_json(const std::vector<OpenAiModel>& models, int64_t created) {
+  Json out = {{"object", "list"}, {"data", Json::array()}};
+  for (const OpenAiModel& model : models) out["data"].push_back(model_json(model, created));
   return dump(out);
+}
+
+std::string openai_model_json(const OpenAiModel& model, int64_t created) {
+  return dump(model_json(model, created));
 }
 
 std::string openai_error_json(int status, std::string_view code, std::string_view message,

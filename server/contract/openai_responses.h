@@ -67,13 +67,13 @@ std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
 std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const EndEvent& end);
 std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage);
 
-// adapters: models of their own, made of `model`.
-struct OpenAiAdapter {
-  std::string name;
-  std::string path;
+struct OpenAiModel {
+  std::string id;
+  std::string parent, root;  // of an adapter: its model's id, and its path
 };
-std::string openai_models_json(std::string_view model, int64_t created,
-                               const std::vector<OpenAiAdapter>& adapters = {});
+// created: seconds since 1970.
+std::string openai_models_json(const std::vector<OpenAiModel>& models, int64_t created);
+std::string openai_model_json(const OpenAiModel& model, int64_t created);
 // status: decides the error's type. param: the field that is wrong; empty: none.
 std::string openai_error_json(int status, std::string_view code, std::string_view message,
                               std::string_view param = {});

@@ -1,9 +1,8 @@
 #include "server/embedding/routes.h"
 
-#include <chrono>
-
 #include "server/contract/openai_responses.h"
 #include "server/contract/text_requests.h"
+#include "server/worker/model_routes.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -83,12 +82,9 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
                 " makes no text: it is for embeddings or ranking");
          }));
   }
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const int64_t created = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-  router.add(
-      {.method = "GET", .pattern = "/v1/models", .handler = [&service, created](const Request&) {
-         return json_response(200, openai_models_json(service.model_id(), created));
-       }});
+  add_model_routes(router, [&service] {
+    return std::vector<OpenAiModel>{{.id = service.model_id(), .parent = {}, .root = {}}};
+  });
   return router;
 }
 

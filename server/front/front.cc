@@ -130,7 +130,8 @@ class Front::Impl {
   // An answer that comes from the pool's thread.
   Response later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
   Response pass(const Request& request);
-  Response models() const;
+  json model_list() const;
+  Response model(const std::string& id) const;
   Response alive() const;
   Response health();
   Response readiness();
@@ -178,7 +179,7 @@ Response Front::Impl::pass(const Request& request) {
   return response;
 }
 
-Response Front::Impl::models() const {
+json Front::Impl::model_list() const {
   json list = json::array();
   const auto entry = [&](const std::string& name, const ModelConfig& model) -> json {
     return {{"id", name},
@@ -194,7 +195,20 @@ Response Front::Impl::models() const {
       list.back()["parent"] = model.name;
     }
   }
-  return json_response(200, json{{"object", "list"}, {"data", list}}.dump());
+  return list;
+}
+
+// As workers answer.
+Response Front::Impl::model(const std::string& id) const {
+  for (const json& entry : model_list()) {
+    if (entry.at("id") == id) return json_response(200, entry.dump());
+  }
+  const json error = {{"message", cat("The model '", id, "' does not exist")},
+                      {"type", "invalid_request_error"},
+                      {"param", "model"},
+                      {"code", "model_not_found"}};
+  return json_response(404,
+                       json{{"error", error}}.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 // What needs no key: that the front is there, and for its page the names of what is served.
@@ -300,7 +314,11 @@ Router Front::Impl::routes() {
       [](const Request&) { return json_response(200, R"({"status":"healthy"})"); });
   get("/health/ready", Access::anyone, [this](const Request&) { return readiness(); });
   get("/workers", Access::token, [this](const Request&) { return health(); });
-  get("/v1/models", Access::token, [this](const Request&) { return models(); });
+  get("/v1/models", Access::token, [this](const Request&) {
+    return json_response(200, json{{"object", "list"}, {"data", model_list()}}.dump());
+  });
+  get("/v1/models/{+id}", Access::token,
+      [this](const Request& request) { return model(std::string(request.param("id"))); });
   get("/metrics", Access::token, [this](const Request&) { return metrics(); });
   get("/openapi.json", Access::anyone, [this](const Request&) { return openapi(); });
   // The page asks for the key itself.

@@ -136,11 +136,18 @@ class Document {
             "state":{"enum":["starting","ready","paused","given_up"]},
             "restarts":{"type":"integer","minimum":0},
             "running":{"type":"integer","minimum":0}}}}}}}}})");
+    constexpr std::string_view kModel =
+        R"({"type":"object","required":["id","object","created","owned_by","kind"],
+        "properties":{"kind":{"enum":["chat","image","embedding"]}}})";
     paths["/v1/models"] = own("models", "What is served",
-                              R"({"type":"object","required":["object","data"],"properties":{
-        "object":{"const":"list"},"data":{"type":"array","items":{"type":"object",
-         "required":["id","object","created","owned_by","kind"],"properties":{
-          "kind":{"enum":["chat","image","embedding"]}}}}}})");
+                              cat(R"({"type":"object","required":["object","data"],"properties":{
+        "object":{"const":"list"},"data":{"type":"array","items":)",
+                                  kModel, "}}}"));
+    paths["/v1/models/{id}"] = own("model", "One of them", kModel);
+    Json& model = paths["/v1/models/{id}"]["get"];
+    model["parameters"] = parsed(R"([{"name":"id","in":"path","required":true,
+        "schema":{"type":"string","minLength":1}}])");
+    model["responses"]["404"] = reference("responses", "Error");
     paths["/metrics"] = own("metrics", "Figures of the front and its workers", "{}");
     paths["/metrics"]["get"]["responses"]["200"]["content"] = {
         {"text/plain", {{"schema", {{"type", "string"}}}}}};
@@ -236,7 +243,7 @@ class Document {
 }  // namespace
 
 bool is_front_path(std::string_view path) {
-  return std::ranges::count(kOwnPaths, path) > 0;
+  return std::ranges::count(kOwnPaths, path) > 0 || path.starts_with("/v1/models/");
 }
 
 std::string front_openapi(const std::vector<WorkerDocument>& documents, std::string_view version) {

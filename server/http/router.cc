@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
@@ -22,14 +23,33 @@ bool is_parameter(std::string_view segment) {
   return segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
 }
 
+// Without percent-encoding (RFC 3986, section 2.1); what is none stays.
+std::string decoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned char byte = 0;
+    const char* digits = text.data() + i + 1;
+    const bool coded = text[i] == '%' && i + 2 < text.size() &&
+                       std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
+    out += coded ? static_cast<char>(byte) : text[i];
+    if (coded) i += 2;
+  }
+  return out;
+}
+
 std::optional<Headers> match(std::string_view pattern, std::string_view path) {
   Headers params;
   while (!pattern.empty() && !path.empty()) {
+    if (pattern.starts_with("/{+")) {
+      if (path.size() == 1) return std::nullopt;
+      params.emplace_back(pattern.substr(3, pattern.size() - 4), decoded(path.substr(1)));
+      return params;
+    }
     const std::string_view want = next_segment(pattern);
     const std::string_view have = next_segment(path);
     if (is_parameter(want)) {
       if (have.empty()) return std::nullopt;
-      params.emplace_back(want.substr(1, want.size() - 2), have);
+      params.emplace_back(want.substr(1, want.size() - 2), decoded(have));
     } else if (want != have) {
       return std::nullopt;
     }

@@ -30,7 +30,9 @@ enum class Body : uint8_t {
 
 struct Route {
   std::string method;
-  std::string pattern;  // "/v1/jobs/{job_id}/stream": a {name} takes one segment
+  // "/v1/jobs/{job_id}/stream": a {name} takes one segment; a {+name} at the end takes all that
+  // are left, with their slashes (RFC 6570, section 3.2.3). Both without percent-encoding.
+  std::string pattern;
   Handler handler;
   Access access = Access::token;
   Body body = Body::none;

@@ -1,12 +1,11 @@
 #include "server/image/routes.h"
 
-#include <chrono>
-
 #include "rbee/core/cat.h"
 #include "server/contract/image_responses.h"
 #include "server/contract/openai_responses.h"
 #include "server/http/multipart.h"
 #include "server/image/page.h"
+#include "server/worker/model_routes.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -58,11 +57,8 @@ void add_post(Router& router, const char* path, Handler handler, Body body) {
 }
 
 void add_openai_routes(Router& router, ImageService& service) {
-  const int64_t created = std::chrono::duration_cast<std::chrono::seconds>(
-                              std::chrono::system_clock::now().time_since_epoch())
-                              .count();
-  add_get(router, "/v1/models", [&service, created](const Request&) {
-    return json_response(200, openai_models_json(service.model(), created));
+  add_model_routes(router, [&service] {
+    return std::vector<OpenAiModel>{{.id = service.model(), .parent = {}, .root = {}}};
   });
   add_post(
       router, "/v1/images/generations",

@@ -1,8 +1,5 @@
 #include "server/llm/routes.h"
 
-#include <chrono>
-
-#include "server/contract/openai_responses.h"
 #include "server/llm/anthropic.h"
 #include "server/llm/embedding_refusals.h"
 #include "server/llm/lora_routes.h"
@@ -10,6 +7,7 @@
 #include "server/llm/page.h"
 #include "server/llm/responses_api.h"
 #include "server/llm/text_routes.h"
+#include "server/worker/model_routes.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -69,16 +67,13 @@ Response openai(LlmService& service, const Request& request,
 }
 
 void add_openai_routes(Router& router, LlmService& service) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const int64_t created = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-  router.add(
-      {.method = "GET", .pattern = "/v1/models", .handler = [&service, created](const Request&) {
-         std::vector<OpenAiAdapter> adapters;
-         for (const engine::LoraInfo& info : service.loras()) {
-           adapters.push_back({info.name, info.path});
-         }
-         return json_response(200, openai_models_json(service.model_id(), created, adapters));
-       }});
+  add_model_routes(router, [&service] {
+    std::vector<OpenAiModel> models = {{.id = service.model_id(), .parent = {}, .root = {}}};
+    for (const engine::LoraInfo& info : service.loras()) {
+      models.push_back({.id = info.name, .parent = service.model_id(), .root = info.path});
+    }
+    return models;
+  });
   for (const auto& [path, parse] : {std::pair{"/v1/chat/completions", &parse_openai_chat},
                                     std::pair{"/v1/completions", &parse_openai_completion}}) {
     router.add({.method = "POST",

@@ -185,6 +185,8 @@ TEST(Embeddings, StateAndFigures) {
   };
   EXPECT_EQ(json::parse(get("/health").body).at("architecture"), "bert");
   EXPECT_EQ(json::parse(get("/v1/models").body).at("data")[0].at("id"), "hf:tiny");
+  EXPECT_EQ(json::parse(get("/v1/models/hf:tiny").body).at("id"), "hf:tiny");
+  EXPECT_EQ(get("/v1/models/tiny").status, 404);
   EXPECT_THAT(get("/metrics").body, HasSubstr("pooling=\"mean\"} 1"));
   EXPECT_THAT(get("/metrics").body, HasSubstr("rbee_healthy 1"));
   const json tokens =

@@ -111,8 +111,8 @@ TEST(FrontOpenApi, HoldsWhatIsRouted) {
   for (const auto& [path, methods] : both.at("paths").items()) paths.push_back(path);
   EXPECT_THAT(paths, ::testing::UnorderedElementsAre(
                          "/openapi.json", "/health", "/health/live", "/health/ready", "/workers",
-                         "/v1/models", "/metrics", "/v1/chat/completions", "/v1/images/generations",
-                         "/v1/jobs", "/v1/jobs/{job_id}"));
+                         "/v1/models", "/v1/models/{id}", "/metrics", "/v1/chat/completions",
+                         "/v1/images/generations", "/v1/jobs", "/v1/jobs/{job_id}"));
   // Its own, whatever a worker says of it.
   EXPECT_EQ(both.at("paths").at("/v1/models").at("get").at("operationId"), "front.models");
   // Two kinds have an Ask of their own.
@@ -141,7 +141,7 @@ TEST(FrontOpenApi, WithoutWorkersHasItsOwnPaths) {
   using nlohmann::json;
   for (const char* text : {"", "[]", "{}", "not JSON", R"({"paths":[]})"}) {
     const json alone = json::parse(server::front_openapi({{ModelKind::chat, text}}, "1"));
-    EXPECT_EQ(alone.at("paths").size(), 7u) << text;
+    EXPECT_EQ(alone.at("paths").size(), 8u) << text;
     EXPECT_TRUE(alone.at("components").at("schemas").empty());
   }
 }

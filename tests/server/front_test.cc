@@ -157,6 +157,11 @@ TEST(Front, AdaptersAreNamesOfTheirModel) {
   EXPECT_EQ(models[2].at("id"), "wit");
   EXPECT_EQ(models[2].at("parent"), "b");
   EXPECT_FALSE(models[1].contains("parent"));
+  EXPECT_EQ(json::parse(front.get("/v1/models/wit").body), models[2]);
+  const RawResponse none = front.get("/v1/models/no/such");
+  EXPECT_EQ(none.status, 404);
+  EXPECT_EQ(json::parse(none.body).at("error").at("code"), "model_not_found");
+  EXPECT_EQ(front.post("/v1/models/wit", json::object()).status, 405);
   const json alive = json::parse(front.get("/health").body);
   EXPECT_EQ(alive.at("models")[0], json({{"name", "a"}, {"kind", "chat"}}));
   EXPECT_EQ(alive.at("models")[3].at("name"), "loud");
@@ -475,7 +480,7 @@ TEST(Front, TheOpenApiDocumentStaysWhileWorkersComeAndGo) {
   Front front(json::array({fake("chat", "gate:" + gate)}),
               {{"back_off_ms", 600'000}, {"max_back_off_ms", 600'000}});
   const auto paths = [&] { return json::parse(front.get("/openapi.json").body).at("paths"); };
-  EXPECT_EQ(paths().size(), 7u);  // its own
+  EXPECT_EQ(paths().size(), 8u);  // its own
   std::ofstream(gate).close();    // the worker has its model
   front.wait_ready();
   const json there = paths();

@@ -503,6 +503,7 @@ TEST(Sdapi, ListsHaveTheFormOfAutomatic1111) {
   EXPECT_TRUE(embeddings.at("skipped").contains("other"));
   EXPECT_EQ(worker.get_json("/sdapi/v1/loras")[0].at("name"), "styles/ink");
   EXPECT_EQ(worker.get_json("/v1/models").at("data")[0].at("id"), "fake-pictures");
+  EXPECT_EQ(worker.get_json("/v1/models/fake-pictures").at("object"), "model");
 }
 
 json control_use(const char* model) {

@@ -32,6 +32,7 @@ TEST(LoraRoutes, AdaptersAreModelsOfTheModel) {
   EXPECT_EQ(data[2].at("id"), "poet");
   EXPECT_EQ(data[2].at("parent"), "hf:fake");
   EXPECT_EQ(data[2].at("root"), "/adapters/poet.gguf");
+  EXPECT_EQ(json::parse(worker.get("/v1/models/poet").body), data[2]);
 }
 
 TEST(LoraRoutes, TheModelsNameChoosesOneOnEveryRoute) {

@@ -33,6 +33,23 @@ TEST(OpenAi, ModelsListsTheOne) {
   EXPECT_GT(list.at("data")[0].at("created").get<int64_t>(), 1'600'000'000);
 }
 
+TEST(OpenAi, AModelByItsName) {
+  Worker worker;
+  const json list = json::parse(worker.get("/v1/models").body);
+  for (const char* path : {"/v1/models/hf:fake", "/v1/models/hf%3Afake"}) {
+    const RawResponse one = worker.get(path);
+    EXPECT_EQ(one.status, 200) << path;
+    EXPECT_EQ(json::parse(one.body), list.at("data")[0]) << path;
+  }
+  const RawResponse none = worker.get("/v1/models/no/such");
+  EXPECT_EQ(none.status, 404);
+  EXPECT_EQ(json::parse(none.body), json({{"error",
+                                           {{"message", "The model 'no/such' does not exist"},
+                                            {"type", "invalid_request_error"},
+                                            {"param", "model"},
+                                            {"code", "model_not_found"}}}}));
+}
+
 TEST(OpenAi, AChatsAnswerInOnePiece) {
   Worker worker;
   const RawResponse response = worker.post(kChat, hello(""));

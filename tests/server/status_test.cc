@@ -64,9 +64,11 @@ TEST(Status, TheOpenApiDocumentHasEveryRouteAndNoOther) {
     ++routes;
     std::string method = route.method;
     std::transform(method.begin(), method.end(), method.begin(), ::tolower);
-    ASSERT_TRUE(paths.contains(route.pattern)) << route.pattern;
-    ASSERT_TRUE(paths[route.pattern].contains(method)) << method << " " << route.pattern;
-    const json& operation = paths[route.pattern][method];
+    // Templates of OpenAPI do not say what a parameter takes.
+    const std::string path = std::regex_replace(route.pattern, std::regex(R"(\{\+)"), "{");
+    ASSERT_TRUE(paths.contains(path)) << path;
+    ASSERT_TRUE(paths[path].contains(method)) << method << " " << path;
+    const json& operation = paths[path][method];
     EXPECT_EQ(operation.contains("security"), route.access == server::Access::anyone)
         << route.pattern;
     EXPECT_EQ(operation.contains("requestBody"), route.body == server::Body::json) << route.pattern;

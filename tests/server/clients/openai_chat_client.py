@@ -134,6 +134,16 @@ def check_errors(client, model):
             raise AssertionError("a prompt beyond the context was taken")
 
 
+def check_model(client, model):
+    assert client.models.retrieve(model) == client.models.list().data[0]
+    try:
+        client.models.retrieve("no/such")
+    except openai.NotFoundError as error:
+        assert error.code == "model_not_found" and error.param == "model", error.body
+    else:
+        raise AssertionError("a model that is not there was found")
+
+
 def check_many(client, model, wanted):
     def ask(_):
         answer = client.chat.completions.create(model=model, messages=CHAT, **GREEDY)
@@ -148,6 +158,7 @@ def main():
     client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="none", max_retries=0)
     models = [entry.id for entry in client.models.list()]
     assert models == ["hf:tiny/chat"], models
+    check_model(client, models[0])
     text = check_chat(client, models[0])
     check_chat_stream(client, models[0], text)
     check_stop(client, models[0], text)

@@ -93,6 +93,7 @@ def check_errors(client, model):
 def main():
     client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="none", max_retries=0)
     model = client.models.list().data[0].id
+    assert client.models.retrieve(model).id == model
     check_generations(client, model)
     events = client.images.generate(model=model, prompt="a cat", size="64x64", stream=True,
                                     partial_images=2, extra_body={"steps": 6})

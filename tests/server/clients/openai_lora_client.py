@@ -42,6 +42,7 @@ def check_models(client):
     models = {model.id: model for model in client.models.list().data}
     assert list(models) == [MODEL, "loud", "quiet"], models
     assert models["loud"].parent == MODEL, models
+    assert client.models.retrieve("loud") == models["loud"]
 
 
 def check_names(client):

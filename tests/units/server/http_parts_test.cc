@@ -138,6 +138,25 @@ TEST(Router, MatchesSegments) {
   EXPECT_THROW(router.add({"GET", "x", handler}), Error);
 }
 
+TEST(Router, ParametersComeDecodedAndTheLastMayHoldSlashes) {
+  Router router;
+  const auto handler = [](const Request&) { return Response{}; };
+  router.add({"GET", "/v1/models/{+id}", handler});
+  router.add({"GET", "/page/{name}", handler});
+  const auto param = [&](const char* path) {
+    const Router::Match match = router.find("GET", path);
+    return match.params.empty() ? "none" : match.params.front().second;
+  };
+  EXPECT_EQ(param("/v1/models/hf:org/name"), "hf:org/name");
+  EXPECT_EQ(param("/v1/models/hf%3Aorg%2fname"), "hf:org/name");
+  EXPECT_EQ(param("/v1/models/50%25/%"), "50%/%");
+  EXPECT_EQ(param("/v1/models/%g1%4"), "%g1%4");
+  EXPECT_EQ(param("/v1/models/"), "none");
+  EXPECT_EQ(param("/v1/models"), "none");
+  EXPECT_EQ(param("/page/a%20b"), "a b");
+  EXPECT_EQ(param("/page/a/b"), "none");
+}
+
 TEST(JsonType, Forms) {
   for (const char* type : {"application/json", "Application/Json ; charset=utf-8",
                            "application/problem+json", "application/json;"}) {
