@@ -22,7 +22,7 @@ namespace {
   return as_bf16(load_step(packed + pair * panel::kStepBytes, 0));
 }
 
-void to_bf16(const float* x, int64_t in, uint16_t* out) {
+inline void to_bf16(const float* x, int64_t in, uint16_t* out) {
   int64_t i = 0;
   for (; i + 16 <= in; i += 16) {
     const __m256bh rounded = _mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));
@@ -36,7 +36,7 @@ void to_bf16(const float* x, int64_t in, uint16_t* out) {
 
 // One sum on purpose: memory is slower than its additions, and loads that wait for nothing ask for
 // lines in the first-level cache before they have come to the second.
-void run_dot_row(const panel::PanelProduct& p) {
+inline void run_dot_row(const panel::PanelProduct& p) {
   __m512 sum = _mm512_setzero_ps();
   const int64_t pairs = p.in / 2;
 #pragma GCC unroll 4
@@ -101,11 +101,11 @@ void run_dot_tiles(const panel::PanelProduct* const (&panels)[kPanels]) {
   if (row < rows) run_dot_tile<1>(panels, row);
 }
 
-void run_dot_rows(const panel::PanelProduct& p) {
+inline void run_dot_rows(const panel::PanelProduct& p) {
   run_dot_tiles({&p});
 }
 
-void run_dot_pair(const panel::PanelProduct& first, const panel::PanelProduct& second) {
+inline void run_dot_pair(const panel::PanelProduct& first, const panel::PanelProduct& second) {
   run_dot_tiles({&first, &second});
 }
 

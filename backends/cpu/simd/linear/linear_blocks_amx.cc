@@ -7,6 +7,19 @@
 
 namespace {
 
+// What `unpack` left.
+panel::PanelProduct unpacked(const panel::PanelProduct& p) {
+  panel::PanelProduct plain = p;
+  plain.packed = reinterpret_cast<const std::byte*>(p.panel.bf16);
+  return plain;
+}
+void run_unpacked_rows(const panel::PanelProduct& p) {
+  run_bf16_rows(unpacked(p));
+}
+void run_unpacked_pair(const panel::PanelProduct& a, const panel::PanelProduct& b) {
+  run_bf16_pair(unpacked(a), unpacked(b));
+}
+
 // Bytes are widened without sign.
 template <typename F>
 constexpr panel::PanelKernels tile_kernels() {

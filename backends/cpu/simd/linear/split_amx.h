@@ -1,7 +1,7 @@
 #pragma once
 // Products of f16 weights with AMX that keep every bit: a weight is a sum of two bf16 numbers and
 // an input of three, both exactly, and of the six products the smallest, 2^-24 of the whole, is
-// left out. Infinite inputs give NaN. Include after vec_avx512.h and tiles_amx.h.
+// left out. Infinite weights give NaN. Include after vec_avx512.h and tiles_amx.h.
 
 #include "backends/cpu/linear/kernels.h"
 
@@ -13,7 +13,8 @@ namespace {
       _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
 }
 
-// x = parts[0] + parts[1] + parts[2], filled up with zeros to whole tiles.
+// x = parts[0] + parts[1] + parts[2], filled up with zeros to whole tiles. An infinite x is all in
+// the last part, which meets the weights' upper parts alone: what remains of a weight may be 0.
 void split_inputs(const float* x, int64_t in, uint16_t* const (&parts)[panel::kSplitParts]) {
   const int64_t padded = (in + kTileInputs - 1) / kTileInputs * kTileInputs;
   for (int64_t i = 0; i < padded; i += kLanes) {
@@ -21,9 +22,13 @@ void split_inputs(const float* x, int64_t in, uint16_t* const (&parts)[panel::kS
     const auto mask = static_cast<__mmask16>(left >= kLanes ? 0xffff
                                              : left > 0     ? (1 << left) - 1
                                                             : 0);
-    Floats rest = _mm512_maskz_loadu_ps(mask, x + i);
+    const Floats input = _mm512_maskz_loadu_ps(mask, x + i);
+    constexpr int kPlusInfinity = 0x08, kMinusInfinity = 0x10;
+    const __mmask16 infinite = _mm512_fpclass_ps_mask(input, kPlusInfinity | kMinusInfinity);
+    Floats rest = _mm512_maskz_mov_ps(_knot_mask16(infinite), input);
 #pragma GCC unroll 3
     for (uint16_t* part : parts) {
+      if (part == parts[panel::kSplitParts - 1]) rest = _mm512_mask_mov_ps(rest, infinite, input);
       const Floats upper = upper_half(rest);
       const __m512i bits = _mm512_srli_epi32(_mm512_castps_si512(upper), 16);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(part + i), _mm512_cvtepi32_epi16(bits));
