@@ -84,9 +84,10 @@ set(RBEE_AMD_TARGETS
     gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153
     gfx1200 gfx1201)
 
-# How AMD's kernels are compiled; the target's name is appended.
-set(RBEE_HIP_FLAGS -x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc
-    -mcode-object-version=5 -std=c++20 -O3 -Wall)
+# How AMD's kernels are compiled; the target's name is appended. -c links each code object too; ccache
+# asks for it. Without -fuse-cuid=none a symbol is named after the paths of the command line.
+set(RBEE_HIP_FLAGS -x hip -c --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc
+    -fuse-cuid=none -mcode-object-version=5 -std=c++20 -O3 -Wall)
 
 # Sets `answer` to the version of a clang that makes and links AMD code, or to 0: it is older than
 # 19, or the linker that it calls is not there or is older.
@@ -181,12 +182,15 @@ function(rbee_rocm_images target)
     foreach(source IN LISTS ARG_FAMILIES)
       get_filename_component(family "${source}" NAME_WE)
       set(out "${CMAKE_CURRENT_BINARY_DIR}/${family}.${arch}.co")
-      # clang 22's driver drops -MF where it compiles for a device.
-      set(dependencies -Xclang -dependency-file -Xclang "${out}.d" -Xclang -MT -Xclang "${out}")
+      # clang 22's driver drops -MF where it compiles for a device; ccache reads it. What stands
+      # behind -Xclang is no path to ccache: a relative one is the same in every build folder.
+      set(dependencies -MD -MF "${out}.d" -Xclang -dependency-file -Xclang "${family}.${arch}.co.d"
+                       -Xclang -MT -Xclang "${family}.${arch}.co" -Wno-unused-command-line-argument)
       add_custom_command(
         OUTPUT "${out}"
-        COMMAND "${RBEE_HIP_CLANG}" ${RBEE_HIP_FLAGS} "--offload-arch=${arch}"
-                -I "${PROJECT_SOURCE_DIR}" ${dependencies} -o "${out}" "${source}"
+        COMMAND ${RBEE_CCACHE_COMMAND} "${RBEE_HIP_CLANG}" ${RBEE_HIP_FLAGS}
+                "--offload-arch=${arch}" -I "${PROJECT_SOURCE_DIR}" ${dependencies} -o "${out}"
+                "${source}"
         DEPENDS "${source}" DEPFILE "${out}.d" COMMENT "AMD kernels: ${family} ${arch}" VERBATIM)
       list(APPEND images "${family}|${arch}|${out}")
     endforeach()
