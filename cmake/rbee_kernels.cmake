@@ -50,7 +50,7 @@ endfunction()
 
 # rbee_cuda_images(target FAMILIES a.cu…): fat binaries for RBEE_CUDA_ARCHS, embedded as
 # rbee::cuda::cuda_images(). An entry is a compute capability ("90a": machine code) or one with
-# "-ptx" behind it (code that newer drivers translate).
+# "-ptx" behind it (code that newer drivers translate). ccache asks for -c, which changes no byte.
 function(rbee_cuda_images target)
   cmake_parse_arguments(ARG "" "" "FAMILIES" ${ARGN})
   find_program(RBEE_NVCC nvcc HINTS /usr/local/cuda/bin REQUIRED)
@@ -68,8 +68,8 @@ function(rbee_cuda_images target)
     set(out "${CMAKE_CURRENT_BINARY_DIR}/${family}.fatbin")
     add_custom_command(
       OUTPUT "${out}"
-      COMMAND ${RBEE_CCACHE_COMMAND} "${RBEE_NVCC}" -std=c++20 -O3 --fatbin --compress-mode=size
-              ${code} -I "${PROJECT_SOURCE_DIR}" -MD -MF "${out}.d" -o "${out}" "${source}"
+      COMMAND ${RBEE_CCACHE_COMMAND} "${RBEE_NVCC}" -std=c++20 -O3 -c --fatbin
+              --compress-mode=size ${code} -I "${PROJECT_SOURCE_DIR}" -MD -MF "${out}.d" -o "${out}" "${source}"
       DEPENDS "${source}" DEPFILE "${out}.d" COMMENT "CUDA kernels: ${family}" VERBATIM)
     list(APPEND images "${family}||${out}")
   endforeach()
