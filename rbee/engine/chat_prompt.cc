@@ -132,7 +132,7 @@ std::string harmony_variables(const std::string& variables) {
   if (!all.is_object() || !all.contains("reasoning_effort")) return variables;
   Json& effort = all["reasoning_effort"];
   if (effort == "none" || effort == "minimal") effort = "low";
-  if (effort == "xhigh") effort = "high";
+  if (effort == "xhigh" || effort == "max") effort = "high";
   return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -1,6 +1,7 @@
 #include "server/contract/anthropic_requests.h"
 
 #include "rbee/core/cat.h"
+#include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
 #include "server/contract/lora_fields.h"
 #include "server/contract/message_parts.h"
@@ -50,10 +51,26 @@ class Blocks {
       }
     }
     const bool only_results = results_ && message_.content.empty() && message_.pictures.empty();
-    if (!only_results) messages_.push_back(std::move(message_));
+    if (!only_results) add_turn();
   }
 
  private:
+  // Two turns of one speaker are one, as templates want them to alternate.
+  void add_turn() {
+    const bool same = !messages_.empty() && messages_.back().role == message_.role &&
+                      messages_.back().tool_calls.empty();
+    if (!same) return messages_.push_back(std::move(message_));
+    Message& turn = messages_.back();
+    if (!turn.content.empty() && !message_.content.empty()) turn.content += "\n\n";
+    for (SentPicture& picture : message_.pictures) {
+      picture.at += turn.content.size();
+      turn.pictures.push_back(std::move(picture));
+    }
+    turn.content += message_.content;
+    turn.reasoning += message_.reasoning;
+    turn.tool_calls = std::move(message_.tool_calls);
+  }
+
   static std::string text_of(const json& block, const char* name) {
     const json value = block.value(name, json());
     return value.is_string() ? value.get<std::string>() : std::string();
@@ -119,11 +136,15 @@ void read_message(const json& entry, const std::string& prefix, std::vector<Fiel
                   std::vector<Message>& messages) {
   ObjectReader fields(entry, prefix, errors);
   const std::string role = fields.text("role").value_or("");
-  if (role != "user" && role != "assistant") {
-    fields.note("role", "one_of(user, assistant)", "must be user or assistant",
+  if (role != "user" && role != "assistant" && role != "system") {
+    fields.note("role", "one_of(user, assistant, system)", "must be user, assistant or system",
                 fields.find("role"));
   }
   if (const json* content = fields.find("content")) {
+    if (role == "system") {
+      return messages.push_back(
+          {.role = role, .content = read_blocks(*content, "content", fields)});
+    }
     Blocks(fields, prefix, messages).read(role, *content);
   } else {
     fields.note("content", "required", "is missing", nullptr);
@@ -173,6 +194,19 @@ void read_stops(ObjectReader& reader, GenerateRequest& request) {
   }
 }
 
+// The effort, and a schema that the answer has to follow.
+void read_output(ObjectReader& reader, std::string_view body, std::vector<FieldError>& errors,
+                 GenerateRequest& request) {
+  const json* config = reader.find("output_config");
+  if (config == nullptr) return;
+  if (!config->is_object()) {
+    return reader.note("output_config", "type(object)", "must be an object", config);
+  }
+  ObjectReader fields(*config, "output_config.", errors);
+  request.constraint = read_output_format(fields, body, errors);
+  read_reasoning_effort(fields, "effort", request.chat);
+}
+
 // What decides about the prompt.
 void read_chat(ObjectReader& reader, std::string_view body, std::vector<FieldError>& errors,
                GenerateRequest& request) {
@@ -182,6 +216,7 @@ void read_chat(ObjectReader& reader, std::string_view body, std::vector<FieldErr
   request.chat.continue_last = !request.messages.empty() && goes_on(request.messages.back());
   read_tools(reader, body, ToolSpelling::anthropic, request.chat);
   read_thinking(reader, errors, request.chat);
+  read_output(reader, body, errors, request);
 }
 
 void read_user(ObjectReader& reader, std::vector<FieldError>& errors, GenerateRequest& request) {

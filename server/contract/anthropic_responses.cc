@@ -57,6 +57,21 @@ Json delta(const AnswerItem& item, std::string_view text) {
   return {{"type", "text_delta"}, {"text", text}};
 }
 
+// A prompt's tokens are what was read from the cache and what was not. Nobody pays for entries of
+// the cache, and none are asked for: every prompt leaves some.
+Json usage(int32_t prompt_tokens, int32_t cached_tokens, int32_t output_tokens) {
+  return {{"input_tokens", prompt_tokens - cached_tokens},
+          {"cache_creation_input_tokens", 0},
+          {"cache_read_input_tokens", cached_tokens},
+          {"output_tokens", output_tokens}};
+}
+
+Json usage(const EndEvent& end) {
+  Json out = usage(end.prompt_tokens, end.cached_tokens, end.tokens_out);
+  out["output_tokens_details"] = {{"thinking_tokens", end.reasoning_tokens}};
+  return out;
+}
+
 std::string_view error_type(int status) {
   switch (status) {
     case 401:
@@ -84,14 +99,14 @@ std::string anthropic_message_json(const AnthropicAnswer& answer,
   for (const AnswerItem& item : items) out["content"].push_back(block(item, item.text));
   out["stop_reason"] = stop_reason(end);
   out["stop_sequence"] = stop_sequence(end);
-  out["usage"] = {{"input_tokens", end.prompt_tokens}, {"output_tokens", end.tokens_out}};
+  out["usage"] = usage(end);
   return dump(out);
 }
 
-std::string anthropic_start_json(const AnthropicAnswer& answer, int32_t prompt_tokens) {
+std::string anthropic_start_json(const AnthropicAnswer& answer, const StartedEvent& start) {
   Json out = {{"type", "message_start"}};
   out["message"] = message(answer);
-  out["message"]["usage"] = {{"input_tokens", prompt_tokens}, {"output_tokens", 0}};
+  out["message"]["usage"] = usage(start.prompt_tokens, start.cached_tokens, 0);
   return dump(out);
 }
 
@@ -114,7 +129,7 @@ std::string anthropic_block_stop_json(size_t index) {
 std::string anthropic_message_delta_json(const EndEvent& end) {
   Json out = {{"type", "message_delta"}};
   out["delta"] = {{"stop_reason", stop_reason(end)}, {"stop_sequence", stop_sequence(end)}};
-  out["usage"] = {{"input_tokens", end.prompt_tokens}, {"output_tokens", end.tokens_out}};
+  out["usage"] = usage(end);
   return dump(out);
 }
 

@@ -19,7 +19,7 @@ std::string anthropic_message_json(const AnthropicAnswer& answer,
                                    const std::vector<AnswerItem>& items, const EndEvent& end);
 
 // Payloads of a stream, each sent under the name that is its `type`.
-std::string anthropic_start_json(const AnthropicAnswer& answer, int32_t prompt_tokens);
+std::string anthropic_start_json(const AnthropicAnswer& answer, const StartedEvent& start);
 // Of the block `index`, which is the item; text: what has come of it since.
 std::string anthropic_block_start_json(const AnswerItem& item, size_t index);
 std::string anthropic_delta_json(const AnswerItem& item, size_t index, std::string_view text);

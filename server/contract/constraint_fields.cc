@@ -54,6 +54,21 @@ class Fields {
     }
   }
 
+  // "format" of the Messages API's "output_config".
+  void read_output(ObjectReader& config) {
+    const json* value = config.find("format");
+    if (value == nullptr) return;
+    if (!value->is_object()) {
+      return config.note("format", "type(object)", "must be an object", value);
+    }
+    ObjectReader format(*value, "output_config.format.", errors_);
+    if (format.text("type").value_or("") != "json_schema") {
+      format.note("type", "one_of(json_schema)", "must be json_schema", format.find("type"));
+    }
+    if (format.find("schema") == nullptr) format.note("schema", "required", "is missing", nullptr);
+    take_schema(format, "schema", "/output_config/format/schema");
+  }
+
   ConstraintFields out;
 
  private:
@@ -153,6 +168,13 @@ ConstraintFields read_text_format(ObjectReader& text, std::string_view body,
                                   std::vector<FieldError>& errors) {
   Fields fields(body, errors);
   fields.read_text(text);
+  return std::move(fields.out);
+}
+
+ConstraintFields read_output_format(ObjectReader& config, std::string_view body,
+                                    std::vector<FieldError>& errors) {
+  Fields fields(body, errors);
+  fields.read_output(config);
   return std::move(fields.out);
 }
 

@@ -18,4 +18,8 @@ ConstraintFields read_constraint(ObjectReader& reader, std::string_view body,
 ConstraintFields read_text_format(ObjectReader& text, std::string_view body,
                                   std::vector<FieldError>& errors);
 
+// The same for "format" of the Messages API's "output_config", which `config` reads.
+ConstraintFields read_output_format(ObjectReader& config, std::string_view body,
+                                    std::vector<FieldError>& errors);
+
 }  // namespace rbee::server

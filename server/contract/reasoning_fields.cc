@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::array kEfforts{"none", "minimal", "low", "medium", "high", "xhigh"};
+constexpr std::array kEfforts{"none", "minimal", "low", "medium", "high", "xhigh", "max"};
 constexpr std::array kBudgets{"thinking_token_budget", "reasoning_budget",
                               "reasoning_budget_tokens", "thinking_budget_tokens"};
 
@@ -71,8 +71,8 @@ void read_reasoning_effort(ObjectReader& reader, const char* name, ChatFields& c
   const std::optional<std::string> effort = reader.text(name);
   if (!effort) return;
   if (std::ranges::count(kEfforts, *effort) == 0) {
-    return reader.note(name, "one_of(none, minimal, low, medium, high, xhigh)",
-                       "must be none, minimal, low, medium, high or xhigh", reader.find(name));
+    return reader.note(name, "one_of(none, minimal, low, medium, high, xhigh, max)",
+                       "must be none, minimal, low, medium, high, xhigh or max", reader.find(name));
   }
   add_variable(chat, "reasoning_effort", *effort);
   if (*effort == "none" && chat.reasoning_budget.value_or(-1) < 0) set_budget(chat, 0);

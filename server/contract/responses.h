@@ -44,6 +44,7 @@ struct StartedEvent {
   std::string started_at;  // ISO 8601
   uint64_t seed = 0;
   int32_t prompt_tokens = 0;
+  int32_t cached_tokens = 0;  // of these, found in the cache
 };
 
 struct EndEvent {

@@ -15,7 +15,7 @@ class AnthropicStream final : public ItemReply {
       : queue_(std::move(queue)), answer_(std::move(answer)) {}
 
   void started(const StartedEvent& event) override {
-    queue_->push_event("message_start", anthropic_start_json(answer_, event.prompt_tokens));
+    queue_->push_event("message_start", anthropic_start_json(answer_, event));
     queue_->push_event("ping", R"({"type":"ping"})");
   }
   void end(const EndEvent& event, const MetricsEvent&, double) override {

@@ -73,7 +73,8 @@ void LlmJob::on_started(const engine::Started& event) noexcept {
                      .model = event.model,
                      .started_at = iso8601(std::chrono::system_clock::now()),
                      .seed = event.seed,
-                     .prompt_tokens = event.prompt_tokens});
+                     .prompt_tokens = event.prompt_tokens,
+                     .cached_tokens = event.cached_tokens});
   });
 }
 

@@ -44,7 +44,9 @@ TEST(Anthropic, AnAnswerInOnePiece) {
   answer.erase("id");
   EXPECT_EQ(answer, json::parse(R"({"type":"message","role":"assistant","model":"hf:fake",
       "content":[{"type":"text","text":"Hello, world"}],"stop_reason":"end_turn",
-      "stop_sequence":null,"usage":{"input_tokens":5,"output_tokens":3}})"));
+      "stop_sequence":null,"usage":{"input_tokens":3,"cache_creation_input_tokens":0,
+      "cache_read_input_tokens":2,"output_tokens":3,
+      "output_tokens_details":{"thinking_tokens":0}}})"));
   const engine::Request asked = worker.engine.last_request();
   ASSERT_EQ(asked.messages.size(), 2U);
   EXPECT_EQ(asked.messages[0].role, "system");
@@ -63,6 +65,49 @@ TEST(Anthropic, AnAssistantsMessageAtTheEndBeginsTheAnswer) {
   body["messages"].push_back({{"role", "assistant"}, {"content", "{\"a\":"}});
   EXPECT_EQ(worker.post(kMessages, body.dump()).status, 200);
   EXPECT_TRUE(worker.engine.last_request().chat.continue_last);
+}
+
+TEST(Anthropic, TurnsOfOneSpeakerAreOne) {
+  Worker worker;
+  json body = hello();
+  body["messages"] = json::parse(R"([
+      {"role":"user","content":"a"},{"role":"user","content":[{"type":"text","text":"b"}]},
+      {"role":"system","content":[{"type":"text","text":"s"}]},{"role":"user","content":"c"},
+      {"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{}}]},
+      {"role":"assistant","content":"d"},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"}]},
+      {"role":"user","content":"e"}])");
+  const RawResponse response = worker.post(kMessages, body.dump());
+  ASSERT_EQ(response.status, 200) << response.body;
+  std::vector<std::string> turns;
+  for (const auto& message : worker.engine.last_request().messages) {
+    turns.push_back(cat(message.role, ":", message.content));
+  }
+  EXPECT_THAT(turns, ElementsAre("user:a\n\nb", "system:s", "user:c", "assistant:", "assistant:d",
+                                 "tool:r", "user:e"));
+}
+
+TEST(Anthropic, TheAnswersFormAndEffort) {
+  Worker worker;
+  json body = hello();
+  body["output_config"] = json::parse(R"({"effort":"max","format":{"type":"json_schema",
+      "schema":{"type":"object","properties":{"a":{"type":"integer"}}}}})");
+  const RawResponse response = worker.post(kMessages, body.dump());
+  ASSERT_EQ(response.status, 200) << response.body;
+  const engine::Request asked = worker.engine.last_request();
+  EXPECT_EQ(asked.constraint.kind, engine::Constraint::Kind::json_schema);
+  EXPECT_EQ(json::parse(asked.constraint.text), body["output_config"]["format"]["schema"]);
+  EXPECT_THAT(asked.chat.template_variables, HasSubstr("\"reasoning_effort\":\"max\""));
+  for (const auto& [config, names] :
+       {std::pair{R"(3)", "output_config"}, std::pair{R"({"format":[]})", "output_config.format"},
+        std::pair{R"({"format":{"type":"text"}})", "output_config.format.type"},
+        std::pair{R"({"format":{"type":"json_schema"}})", "output_config.format.schema"},
+        std::pair{R"({"effort":"most"})", "output_config.effort"}}) {
+    body["output_config"] = json::parse(config);
+    const RawResponse refused = worker.post(kMessages, body.dump());
+    EXPECT_EQ(refused.status, 400) << config;
+    EXPECT_THAT(refused.body, HasSubstr(names)) << config;
+  }
 }
 
 TEST(Anthropic, APromptBeyondTheContext) {
@@ -106,7 +151,11 @@ TEST(Anthropic, AStream) {
   ASSERT_THAT(names, ElementsAre("message_start", "ping", "content_block_start",
                                  "content_block_delta", "content_block_delta", "content_block_stop",
                                  "message_delta", "message_stop"));
-  EXPECT_EQ(got[0].second.at("message").at("usage").at("input_tokens"), 5);
+  EXPECT_EQ(got[0].second.at("message").at("usage"), json({{"input_tokens", 3},
+                                                           {"cache_creation_input_tokens", 0},
+                                                           {"cache_read_input_tokens", 2},
+                                                           {"output_tokens", 0}}));
+  EXPECT_EQ(got[6].second.at("usage").at("cache_read_input_tokens"), 2);
   EXPECT_EQ(got[3].second.at("delta"), json({{"type", "text_delta"}, {"text", "Hel"}}));
   EXPECT_EQ(got[6].second.at("delta").at("stop_reason"), "end_turn");
   EXPECT_EQ(got[6].second.at("usage").at("output_tokens"), 2);

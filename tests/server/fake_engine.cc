@@ -234,7 +234,7 @@ void FakeEngine::play(const Item& item) {
   const auto pieces = script_.echo ? pieces_of(text) : script_.pieces;
   int32_t sent = 0;
   bool cancelled = hold(script_.hold_before);
-  if (!cancelled) item.sink->on_started({model_.id, item.request.sampling.seed.value_or(7), 5});
+  if (!cancelled) item.sink->on_started({model_.id, item.request.sampling.seed.value_or(7), 5, 2});
   if (!cancelled && item.request.prompt_logprobs) item.sink->on_prompt(script_.prompt_tokens);
   PieceSender sender(item.request, script_.format, *item.sink);
   for (const std::string& piece : pieces) {

@@ -4,6 +4,7 @@
 The model is tiny and random: what it says means nothing, but the same request says the same.
 Ends with status 77 and a line that says why when the package `anthropic` is not installed."""
 
+import json
 import sys
 
 try:
@@ -45,7 +46,20 @@ def check_count(client):
     counted = client.messages.count_tokens(model="tiny", system=CHAT["system"],
                                            messages=CHAT["messages"])
     answer = client.messages.create(**CHAT)
-    assert counted.input_tokens == answer.usage.input_tokens, (counted, answer.usage)
+    usage = answer.usage
+    assert usage.cache_creation_input_tokens == 0, usage
+    # The same was asked before.
+    assert usage.cache_read_input_tokens > 0, usage
+    whole = usage.input_tokens + usage.cache_read_input_tokens
+    assert counted.input_tokens == whole, (counted, usage)
+
+
+def check_schema(client):
+    schema = {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}, "required": ["a"],
+              "additionalProperties": False}
+    answer = client.messages.create(
+        **{**CHAT, "max_tokens": 100}, output_config={"format": {"type": "json_schema", "schema": schema}})
+    assert json.loads(answer.content[0].text)["a"] in ("x", "y"), answer
 
 
 def check_errors(client):
@@ -71,6 +85,7 @@ def main():
     check_stream(client, text)
     check_stop(client, text)
     check_count(client)
+    check_schema(client)
     check_errors(client)
     print("Anthropic's Python client", anthropic.__version__, "is content")
 
