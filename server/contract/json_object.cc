@@ -62,6 +62,8 @@ bool is_whole(const json& value) {
          (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
 }
 
+thread_local NamesRead* names_read = nullptr;
+
 json parse_value(std::string_view body) {
   json value;
   Limits limits;
@@ -106,7 +108,16 @@ json parse_array(std::string_view body) {
   return value;
 }
 
+NamesRead::NamesRead() {
+  names_read = this;
+}
+
+NamesRead::~NamesRead() {
+  names_read = nullptr;
+}
+
 const json* ObjectReader::find(const char* name) const {
+  if (names_read != nullptr) names_read->names_.insert(prefix_ + name);
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,21 @@ struct Range {
 };
 
 bool is_utf8(const std::string& text);
+
+// While one lives, it notes the names, with their prefixes, that readers of its thread look up:
+// what a document of the API has to hold.
+class NamesRead {
+ public:
+  NamesRead();  // at most one of a thread
+  ~NamesRead();
+  NamesRead(const NamesRead&) = delete;
+  NamesRead& operator=(const NamesRead&) = delete;
+  const std::set<std::string>& names() const { return names_; }
+
+ private:
+  friend class ObjectReader;
+  std::set<std::string> names_;
+};
 
 class ObjectReader {
  public:

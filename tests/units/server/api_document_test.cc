@@ -1,0 +1,118 @@
+// The chat worker's OpenAPI document beside what its parsers read.
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "rbee/core/cat.h"
+#include "server/contract/anthropic_requests.h"
+#include "server/contract/json_object.h"
+#include "server/contract/openai_requests.h"
+#include "server/contract/openai_response_object.h"
+#include "server/contract/text_requests.h"
+#include "server/llm/page.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+using Names = std::set<std::string>;
+
+const json& document() {
+  static const json parsed = json::parse(chat_api_document());
+  return parsed;
+}
+
+// Of the objects that the schema takes, not of those in their fields.
+void collect(const json& schema, Names& names) {
+  if (const auto ref = schema.find("$ref"); ref != schema.end()) {
+    return collect(document().at(json::json_pointer(ref->get<std::string>().substr(1))), names);
+  }
+  for (const char* key : {"allOf", "anyOf", "oneOf"}) {
+    for (const json& part : schema.value(key, json::array())) collect(part, names);
+  }
+  const json properties = schema.value("properties", json::object());
+  for (const auto& field : properties.items()) names.insert(field.key());
+}
+
+Names documented(const char* path) {
+  Names out;
+  collect(document()
+              .at("paths")
+              .at(path)
+              .at("post")
+              .at("requestBody")
+              .at("content")
+              .at("application/json")
+              .at("schema"),
+          out);
+  return out;
+}
+
+struct Body {
+  const char* path;
+  std::function<void(std::string_view)> parse;
+  std::vector<const char*> bodies = {"{}"};
+  Names refused = {};  // read to say that they are not done
+};
+
+Names read_by(const Body& body) {
+  const NamesRead read;
+  for (const char* text : body.bodies) {
+    try {
+      body.parse(text);
+    } catch (const InvalidBody&) {
+      // What is missing is noted when all was read.
+    }
+  }
+  Names out;
+  for (const std::string& name : read.names()) {
+    const bool inner = name.find_first_of(".[") != std::string::npos;
+    if (!inner && !body.refused.contains(name)) out.insert(name);
+  }
+  return out;
+}
+
+TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
+  const Names openai = {"suffix", "functions", "modalities", "audio"};
+  const auto with = [](Names names, const char* more) {
+    names.insert(more);
+    return names;
+  };
+  const Body all[] = {
+      {"/v1/jobs", parse_generate},
+      {"/v1/infer", parse_generate},
+      {"/v1/chat/completions", parse_openai_chat, {"{}"}, with(openai, "echo")},
+      {"/v1/completions", parse_openai_completion, {"{}"}, with(openai, "tools")},
+      {"/v1/responses",
+       parse_response_request,
+       {"{}"},
+       {"background", "conversation", "include", "previous_response_id", "prompt", "top_logprobs",
+        "truncation"}},
+      {"/v1/messages", parse_anthropic},
+      {"/v1/messages/count_tokens", parse_anthropic_count},
+      {"/v1/cancel", parse_cancel},
+      {"/detokenize", parse_detokenize},
+      {"/apply-template", parse_apply_template, {"{}"}, with(openai, "echo")},
+      {"/tokenize",
+       parse_tokenize,
+       {R"({"content":""})", R"({"prompt":""})", R"({"messages":[]})"},
+       with(openai, "echo")},
+  };
+  for (const Body& body : all) {
+    EXPECT_THAT(documented(body.path), ::testing::ContainerEq(read_by(body))) << body.path;
+  }
+}
+
+TEST(ApiDocument, NamesAreNotedWithTheirPlace) {
+  const NamesRead read;
+  parse_openai_chat(
+      R"({"messages":[{"role":"user","content":"a"}],"stream_options":{"include_usage":true}})");
+  EXPECT_TRUE(read.names().contains("stream_options.include_usage"));
+  EXPECT_TRUE(read.names().contains("messages[0].role"));
+}
+
+}  // namespace
+}  // namespace rbee::server
