@@ -210,6 +210,49 @@ TEST_F(SingleFileTest, StableDiffusionXl) {
   EXPECT_EQ(family_, models::ImageFamily::sdxl);
 }
 
+// stable-diffusion.cpp's converter puts a prefix before the names of a folder's files.
+TEST_F(SingleFileTest, ConvertedDiffusersFolders) {
+  const auto same = [](const std::string& name) { return name; };
+  open("sd1");
+  add("unet.", "unet", same);
+  add("vae.", "vae", same);
+  const std::vector<MadeTensor> without_text = tensors_;
+  for (const char* prefix : {"te.text_model.", "te."}) {
+    tensors_ = without_text;
+    add(prefix, "text_encoder", same);
+    expect_same();
+    EXPECT_EQ(family_, models::ImageFamily::sd1) << prefix;
+  }
+  open("sdxl");
+  tensors_.clear();
+  add("unet.", "unet", same);
+  add("vae.", "vae", same);
+  add("te.text_model.", "text_encoder", same);
+  add("te.1.", "text_encoder_2", same);
+  expect_same();
+  EXPECT_EQ(family_, models::ImageFamily::sdxl);
+}
+
+TEST_F(SingleFileTest, AConvertedStableDiffusion2IsKnownByItsEncodersWidth) {
+  const auto same = [](const std::string& name) { return name; };
+  open("sd1");
+  add("unet.", "unet", same);
+  add("vae.", "vae", same);
+  add("te.text_model.", "text_encoder", same);
+  const auto tokens = std::ranges::find(tensors_, "te.text_model.embeddings.token_embedding.weight",
+                                        &MadeTensor::name);
+  ASSERT_NE(tokens, tensors_.end());
+  tokens->shape = {4, 1024};
+  tokens->values.assign(4096, 0);
+  const fs::path file = folder_->path() / "whole.safetensors";
+  write_safetensors(file, tensors_);
+  const models::ModelFiles files = models::read_single_file(file);
+  EXPECT_EQ(files.family, models::ImageFamily::sd2);
+  const models::ModelPart& text = files.require("text_encoder");
+  EXPECT_EQ(text.config.text_or("hidden_act", ""), "gelu");
+  EXPECT_THAT(text.tokenizer.tokenizer_config_json, testing::HasSubstr("\"!\""));
+}
+
 TEST_F(SingleFileTest, OpenClipInAFileOfItsOwn) {
   open("sdxl");
   add_open_clip("", "text_encoder_2", 3);
@@ -303,9 +346,11 @@ TEST_F(SingleFileTest, PartsThatAreMissingAreNamed) {
 
 TEST_F(SingleFileTest, VaesInFilesOfTheirOwn) {
   open("sd1");
-  for (const char* prefix : {"", "first_stage_model."}) {
+  for (const char* prefix : {"", "first_stage_model.", "vae."}) {
+    const bool converted = std::string_view(prefix) == "vae.";
     tensors_.clear();
-    add(prefix, "vae", [](const std::string& name) { return original_vae(name, 3); });
+    add(prefix, "vae",
+        [&](const std::string& name) { return converted ? name : original_vae(name, 3); });
     const fs::path file = folder_->path() / "vae.safetensors";
     write_safetensors(file, tensors_);
     const models::ModelPart part = models::read_vae_file(file, models::ImageFamily::sdxl);

@@ -138,6 +138,7 @@ std::string original_unet_module(std::string_view module, const UnetBlockCounts&
   static constexpr Rule kRoot[] = {
       {"time_embedding.linear_1", "time_embed.0"},
       {"time_embedding.linear_2", "time_embed.2"},
+      {"time_embedding.cond_proj", "time_embed.cond_proj"},
       {"add_embedding.linear_1", "label_emb.0.0"},
       {"add_embedding.linear_2", "label_emb.0.2"},
       {"conv_norm_out", "out.0"},

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "rbee/core/error.h"
+#include "rbee/models/image/diffusers_names.h"
 #include "rbee/models/image/encoder_file.h"
 #include "rbee/models/image/inferred_config.h"
 #include "rbee/models/image/open_clip_file.h"
@@ -20,7 +21,8 @@ using io::TensorEntry;
 
 constexpr const char* kUnet = "model.diffusion_model.";
 constexpr const char* kVae = "first_stage_model.";
-constexpr const char* kOtherVae = "vae.";  // ComfyUI's
+constexpr const char* kOtherVae = "vae.";        // ComfyUI's and stable-diffusion.cpp's
+constexpr const char* kConvertedUnet = "unet.";  // stable-diffusion.cpp's
 
 struct Encoder {
   const char* part;    // its sub-folder in diffusers
@@ -48,6 +50,13 @@ const std::vector<Layout>& layouts() {
       {ImageFamily::sd2, {{"text_encoder", "cond_stage_model.model.", open_clip, 1}}},
       {ImageFamily::sd1,
        {{"text_encoder", "cond_stage_model.transformer.text_model.", hugging_face}}},
+      // Of diffusers folders, as stable-diffusion.cpp converts them.
+      {ImageFamily::sdxl,
+       {{"text_encoder", "text_encoder.", hugging_face},
+        {"text_encoder_2", "text_encoder_2.", hugging_face, 0, kProjected}}},
+      {ImageFamily::sdxl_refiner,
+       {{"text_encoder_2", "text_encoder_2.", hugging_face, 0, kProjected}}},
+      {ImageFamily::sd1, {{"text_encoder", "text_encoder.", hugging_face}}},
   };
   return kLayouts;
 }
@@ -58,10 +67,20 @@ bool has_prefix(const io::Checkpoint& file, std::string_view prefix) {
   });
 }
 
-// Where a file has the tensors of a UNet: behind CompVis' prefix or, in files of one part, none.
+ShapeOf shapes_behind(const io::Checkpoint& file, std::string prefix) {
+  return [&file, prefix = std::move(prefix)](std::string_view name) -> std::optional<Shape> {
+    const TensorEntry* entry = file.find(cat(prefix, name));
+    if (entry == nullptr) return std::nullopt;
+    return entry->shape;
+  };
+}
+
+// Where a file has the tensors of a UNet: behind CompVis' prefix or stable-diffusion.cpp's or, in
+// files of one part, none.
 std::optional<std::string> unet_prefix(const io::Checkpoint& file) {
-  for (const char* prefix : {kUnet, ""}) {
+  for (const char* prefix : {kUnet, kConvertedUnet, ""}) {
     if (file.find(cat(prefix, "input_blocks.0.0.weight")) != nullptr) return prefix;
+    if (is_diffusers_unet(shapes_behind(file, prefix))) return prefix;
   }
   return std::nullopt;
 }
@@ -75,14 +94,6 @@ const Layout& find_layout(const io::Checkpoint& file, const std::string& source)
   }
   fail(Code::unsupported, source, "the file is no whole model of a known family; known are ",
        "Stable Diffusion 1, 2, XL, XL's refiner and 3, and FLUX");
-}
-
-ShapeOf shapes_behind(const io::Checkpoint& file, std::string prefix) {
-  return [&file, prefix = std::move(prefix)](std::string_view name) -> std::optional<Shape> {
-    const TensorEntry* entry = file.find(cat(prefix, name));
-    if (entry == nullptr) return std::nullopt;
-    return entry->shape;
-  };
 }
 
 // Tensors behind `prefix` under the names that `rename` gives them.
@@ -103,8 +114,15 @@ std::vector<TensorEntry> renamed(const io::Checkpoint& file, std::string_view pr
 
 ModelPart read_encoder(const io::Checkpoint& file, const Encoder& encoder,
                        const std::string& source) {
-  io::JsonConfig config = clip_config(shapes_behind(file, encoder.prefix), encoder.names,
-                                      encoder.layers_dropped, source);
+  const ShapeOf shapes = shapes_behind(file, encoder.prefix);
+  // Whose names are Hugging Face's may be OpenCLIP's all the same: all but Stable Diffusion 1's,
+  // which is the first of XL.
+  constexpr int64_t kClipWidth = 768;
+  const auto tokens = shapes("embeddings.token_embedding.weight");
+  const bool open_clip =
+      encoder.names == ClipNames::open_clip || (tokens && (*tokens)[1] > kClipWidth);
+  io::JsonConfig config = clip_config(shapes, encoder.names, encoder.layers_dropped, source,
+                                      open_clip ? "gelu" : "quick_gelu");
   const auto same = [](std::string_view name) { return std::string(name); };
   std::vector<TensorEntry> tensors = encoder.names == ClipNames::open_clip
                                          ? open_clip_tensors(file, encoder.prefix)
@@ -117,7 +135,7 @@ ModelPart read_encoder(const io::Checkpoint& file, const Encoder& encoder,
                  io::Checkpoint::of(std::move(tensors), source),
                  {}};
   // OpenCLIP pads with zeros, which are the token "!".
-  if (encoder.names == ClipNames::open_clip) {
+  if (open_clip) {
     part.tokenizer.tokenizer_config_json = R"({"pad_token": "!"})";
   }
   return part;
@@ -145,9 +163,13 @@ ImageFamily lone_unet_family(const io::Checkpoint& file, const std::string& sour
 
 ModelPart read_unet(const io::Checkpoint& file, std::string_view prefix,
                     const std::string& source) {
-  const ShapeOf shapes = shapes_behind(file, std::string(prefix));
+  ShapeOf shapes = shapes_behind(file, std::string(prefix));
+  const bool theirs = is_diffusers_unet(shapes);
+  if (theirs) shapes = diffusers_unet_shapes(shapes);
   const UnetBlockCounts counts = unet_block_counts(shapes);
-  auto tensors = renamed(file, prefix, [&](std::string_view n) { return unet_name(n, counts); });
+  auto tensors = renamed(file, prefix, [&](std::string_view n) {
+    return theirs ? std::string(n) : unet_name(n, counts);
+  });
   return {"unet",
           "UNet2DConditionModel",
           unet_config(shapes, source),
@@ -157,9 +179,13 @@ ModelPart read_unet(const io::Checkpoint& file, std::string_view prefix,
 
 ModelPart read_vae(const io::Checkpoint& file, std::string_view prefix, ImageFamily family,
                    const std::string& source) {
-  const ShapeOf shapes = shapes_behind(file, std::string(prefix));
+  ShapeOf shapes = shapes_behind(file, std::string(prefix));
+  const bool theirs = is_diffusers_vae(shapes);
+  if (theirs) shapes = diffusers_vae_shapes(shapes);
   const int64_t levels = vae_levels(shapes);
-  auto tensors = renamed(file, prefix, [&](std::string_view n) { return vae_name(n, levels); });
+  auto tensors = renamed(file, prefix, [&](std::string_view n) {
+    return theirs ? std::string(n) : vae_name(n, levels);
+  });
   return {"vae",
           "AutoencoderKL",
           vae_config(shapes, family, source),
@@ -182,8 +208,12 @@ double deviation(std::span<const float> values) {
 // ComfyUI tells them by; fine-tunes of XL bring an empty tensor along.
 std::string prediction_type(const io::Checkpoint& file, ImageFamily family) {
   constexpr double kWide = 0.09;
-  const TensorEntry* bias =
-      file.find("model.diffusion_model.output_blocks.11.1.transformer_blocks.0.norm1.bias");
+  const TensorEntry* bias = nullptr;
+  for (const char* name :
+       {"model.diffusion_model.output_blocks.11.1.transformer_blocks.0.norm1.bias",
+        "unet.up_blocks.3.attentions.2.transformer_blocks.0.norm1.bias"}) {
+    if (bias == nullptr) bias = file.find(name);
+  }
   const bool readable = bias != nullptr && numel(bias->shape) > 0 && !is_quantized(bias->dtype);
   if (family == ImageFamily::sd2 && readable && deviation(io::read_floats(*bias)) > kWide) {
     return "v_prediction";
@@ -246,10 +276,27 @@ ModelFiles read_lone_unet(const io::Checkpoint& file, std::string_view prefix,
   return files;
 }
 
+// With text encoders under the names of diffusers' folders.
+io::Checkpoint open_file(const fs::path& path) {
+  io::Checkpoint file = open_scaled(path);
+  if (!has_prefix(file, "te.")) return file;
+  std::vector<TensorEntry> tensors(file.tensors().begin(), file.tensors().end());
+  for (TensorEntry& entry : tensors) entry.name = encoder_folder_name(entry.name);
+  return io::Checkpoint::of(std::move(tensors), path.string());
+}
+
+// Stable Diffusion 1 and 2 have one encoder each, whose width tells them apart where names do not.
+ImageFamily family_of(const io::Checkpoint& file, const Layout& layout) {
+  constexpr int64_t kWide = 1024;
+  const TensorEntry* tokens = file.find("text_encoder.embeddings.token_embedding.weight");
+  const bool wide = tokens != nullptr && tokens->shape.rank() == 2 && tokens->shape[1] == kWide;
+  return layout.family == ImageFamily::sd1 && wide ? ImageFamily::sd2 : layout.family;
+}
+
 }  // namespace
 
 ModelFiles read_single_file(const fs::path& path) {
-  const io::Checkpoint file = open_scaled(path);
+  const io::Checkpoint file = open_file(path);
   const std::string source = path.string();
   if (const auto transformer = find_transformer(file)) {
     return read_transformer_file(file, *transformer, path);
@@ -258,14 +305,14 @@ ModelFiles read_single_file(const fs::path& path) {
   if (unet && !has_layout(file)) return read_lone_unet(file, *unet, path);
   const Layout& layout = find_layout(file, source);
   ModelFiles files;
-  files.family = layout.family;
+  files.family = family_of(file, layout);
   files.name = path.stem().string();
   for (const Encoder& encoder : layout.encoders) {
     files.parts.push_back(read_encoder(file, encoder, source));
   }
-  files.parts.push_back(read_unet(file, kUnet, source));
-  files.parts.push_back(read_vae(file, kVae, layout.family, source));
-  files.scheduler = scheduler_of(file, layout.family);
+  files.parts.push_back(read_unet(file, unet.value_or(kUnet), source));
+  files.parts.push_back(read_vae(file, vae_prefix(file), files.family, source));
+  files.scheduler = scheduler_of(file, files.family);
   return files;
 }
 
