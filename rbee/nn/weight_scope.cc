@@ -288,7 +288,8 @@ io::TensorEntry WeightScope::readable(io::TensorEntry entry) const {
 
 // For products, whose kernels read them in groups that share a scale.
 io::TensorEntry WeightScope::readable_matrix(io::TensorEntry entry) const {
-  if (entry.scales.values == nullptr || entry.is_e5m2) return readable(std::move(entry));
+  const bool wide = books_->options.widen_fp8 || entry.scales.values == nullptr || entry.is_e5m2;
+  if (wide) return readable(std::move(entry));
   const quant::F8Rows rows{.codes = entry.data,
                            .rows = entry.shape[0],
                            .in = entry.shape[1],

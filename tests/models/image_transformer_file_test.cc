@@ -288,8 +288,7 @@ TEST_F(TransformerFileTest, ScalesAreOneNumberOfABytesMatrix) {
   const fs::path path = fs::path(testing::TempDir()) / "scales.safetensors";
   const std::vector<float> one = {0.5f}, two = {0.5f, 0.25f};
   write_safetensors(path, {{"a.weight", {1, 1}, one}, {"a.scale_weight", {2}, two}});
-  expect_error(Code::unsupported, {"a.scale_weight", "one number"},
-               [&] { models::open_scaled(path); });
+  expect_error(Code::invalid_argument, {"a.weight", "f16"}, [&] { models::open_scaled(path); });
   write_safetensors(path, {{"a.weight", {1, 1}, one}, {"a.weight_scale", {1}, one}});
   expect_error(Code::invalid_argument, {"a.weight", "f16"}, [&] { models::open_scaled(path); });
   for (const char* name : {"a.weight_scale_2", "a.pre_quant_scale"}) {
@@ -297,6 +296,89 @@ TEST_F(TransformerFileTest, ScalesAreOneNumberOfABytesMatrix) {
     expect_error(Code::unsupported, {name, "16 bits"}, [&] { models::open_scaled(path); });
   }
   fs::remove(path);
+}
+
+// A matrix of ones and twos, (4, 6), with scales of a shape.
+TEST_F(TransformerFileTest, ScalesOfRowsAndBlocks) {
+  const fs::path path = fs::path(testing::TempDir()) / "blocks.safetensors";
+  const auto open = [&](const Shape& shape, std::string_view format = "float8_e4m3fn") {
+    const auto count = static_cast<size_t>(numel(shape));
+    const std::string words = cat(R"({"format":")", format, "\"}");
+    std::string dims;
+    for (const int64_t dim : shape) dims += cat(dims.empty() ? "" : ",", dim);
+    const size_t end = 24 + count * sizeof(float);
+    const std::string header =
+        cat(R"({"a.weight":{"dtype":"F8_E4M3","shape":[4,6],"data_offsets":[0,24]},)",
+            R"("a.weight_scale":{"dtype":"F32","shape":[)", dims, R"(],"data_offsets":[24,)", end,
+            R"(]},"a.comfy_quant":{"dtype":"U8","shape":[)", words.size(), R"(],"data_offsets":[)",
+            end, ",", end + words.size(), "]}}");
+    const uint64_t length = header.size();
+    std::vector<float> scales(count);
+    for (size_t i = 0; i < count; ++i) scales[i] = std::ldexp(1.0f, static_cast<int>(i));
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(&length), sizeof length) << header;
+    for (int i = 0; i < 12; ++i) file << "\x38\x40";  // 1, 2
+    file.write(reinterpret_cast<const char*>(scales.data()),
+               static_cast<std::streamsize>(count * sizeof(float)))
+        << words;
+    file.close();
+    const io::TensorEntry entry = models::open_scaled(path).require("a.weight");
+    const std::vector<float> values = io::read_floats(entry);
+    const io::TensorEntry wide = io::widened(entry, DType::bf16);
+    EXPECT_EQ(io::read_floats(wide), values);
+    return values;
+  };
+  const auto wanted = [](int64_t rows, int64_t columns) {
+    std::vector<float> out;
+    const int64_t across = 6 / columns;
+    for (int64_t row = 0; row < 4; ++row) {
+      for (int64_t column = 0; column < 6; ++column) {
+        const auto block = static_cast<int>(row / rows * across + column / columns);
+        out.push_back(std::ldexp(column % 2 == 0 ? 1.0f : 2.0f, block));
+      }
+    }
+    return out;
+  };
+  EXPECT_EQ(open({4}, "float8_e4m3fn_rowwise"), wanted(1, 6));
+  EXPECT_EQ(open({4, 1}), wanted(1, 6));
+  EXPECT_EQ(open({2, 3}, "float8_e4m3fn_blockwise"), wanted(2, 2));
+  EXPECT_EQ(open({4, 3, 1}, "float8_e4m3fn_block3d"), wanted(1, 2));
+  for (const Shape& shape : {Shape{6}, Shape{2}, Shape{3, 3}, Shape{4, 4}, Shape{2, 3, 2}}) {
+    expect_error(Code::unsupported, {"a.weight_scale", "a.weight of (4, 6)", "row or block"},
+                 [&] { open(shape); });
+  }
+  expect_error(Code::unsupported, {"a.comfy_quant", "float8_e4m3fn_columnwise"},
+               [&] { open({4}, "float8_e4m3fn_columnwise"); });
+  fs::remove(path);
+}
+
+// Quanto's weights in a part of a diffusers folder, and a method that is not read.
+TEST_F(TransformerFileTest, QuantisedPartsOfFolders) {
+  const fs::path folder = fs::path(testing::TempDir()) / "quantised_part";
+  fs::create_directories(folder);
+  const auto config = [&](std::string_view method) {
+    std::ofstream(folder / "config.json")
+        << R"({"quantization_config":{"quant_method":")" << method << "\"}}";
+  };
+  const std::string header =
+      R"({"a.weight._data":{"dtype":"F8_E4M3","shape":[2,2],"data_offsets":[0,4]},)"
+      R"("a.weight._scale":{"dtype":"F32","shape":[2,1],"data_offsets":[4,12]},)"
+      R"("a.input_scale":{"dtype":"F32","shape":[],"data_offsets":[12,16]},)"
+      R"("a.output_scale":{"dtype":"F32","shape":[],"data_offsets":[16,20]}})";
+  const uint64_t length = header.size();
+  const std::vector<float> scales = {0.5f, 4, 1, 1};
+  std::ofstream file(folder / "diffusion_pytorch_model.safetensors", std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length) << header << "\x38\x40\x38\x38";
+  file.write(reinterpret_cast<const char*>(scales.data()), 16);
+  file.close();
+  config("quanto");
+  const models::ModelPart part = models::read_part_folder(folder, "Any");
+  EXPECT_EQ(part.weights.tensors().size(), 1u);
+  EXPECT_EQ(io::read_floats(part.weights.require("a.weight")), (std::vector<float>{0.5f, 1, 4, 4}));
+  config("torchao");
+  expect_error(Code::unsupported, {"config.json", "quant_method", "torchao"},
+               [&] { models::read_part_folder(folder, "Any"); });
+  fs::remove_all(folder);
 }
 
 // Bytes of formats that are not read, and descriptions that say nothing.

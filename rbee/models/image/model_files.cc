@@ -6,6 +6,7 @@
 #include "rbee/core/error.h"
 #include "rbee/io/diffusers_folder.h"
 #include "rbee/io/hf_folder.h"
+#include "rbee/models/image/scaled_file.h"
 
 namespace rbee::models {
 namespace {
@@ -57,6 +58,20 @@ TokenizerFiles read_tokenizer(const DiffusersFolder& folder, std::string_view en
       [&](const char* file) { return folder.text_file(part, file).value_or(""); });
 }
 
+// Of a part's folder, with the scales of its floats of one byte.
+io::Checkpoint part_weights(const io::JsonConfig& config, const fs::path& folder) {
+  constexpr std::array kRead = {"quanto", "fp8", "modelopt", "compressed-tensors", "gptq", "awq"};
+  if (!config.is_off("quantization_config")) {
+    const io::JsonConfig settings = config.section("quantization_config");
+    const std::string method = settings.text_or("quant_method", "unknown");
+    if (std::ranges::count(kRead, method) == 0) {
+      fail(Code::unsupported, settings.source(), settings.describe("quant_method"), " is \"",
+           method, "\", which is not read; take a folder in 16 bits");
+    }
+  }
+  return with_scales(io::open_part_weights(folder), folder.string());
+}
+
 }  // namespace
 
 const ModelPart* ModelFiles::find(std::string_view part) const {
@@ -104,7 +119,9 @@ ModelFiles read_diffusers_folder(const fs::path& path) {
        {"text_encoder", "text_encoder_2", "text_encoder_3", "unet", "transformer", "vae"}) {
     const io::PipelinePart* part = folder.find(name);
     if (part == nullptr) continue;
-    ModelPart read{part->name, part->class_name, folder.config(name), folder.weights(name), {}};
+    io::JsonConfig config = folder.config(name);
+    io::Checkpoint weights = part_weights(config, path / part->name);
+    ModelPart read{part->name, part->class_name, std::move(config), std::move(weights), {}};
     if (part->name.starts_with("text_encoder")) read.tokenizer = read_tokenizer(folder, name);
     files.parts.push_back(std::move(read));
   }
@@ -118,7 +135,8 @@ ModelPart read_part_folder(const fs::path& path, const std::string& class_name) 
   if (!text) fail(Code::not_found, file.string(), "there is no such file");
   io::JsonConfig config(*text, file.string());
   const std::string found = config.text_or("_class_name", class_name);
-  return {path.filename().string(), found, std::move(config), io::open_part_weights(path), {}};
+  io::Checkpoint weights = part_weights(config, path);
+  return {path.filename().string(), found, std::move(config), std::move(weights), {}};
 }
 
 TokenizerFiles read_tokenizer_folder(const fs::path& path) {
