@@ -16,6 +16,9 @@ namespace {
 
 constexpr int kExifMarker = JPEG_APP0 + 1;
 
+// Encoders write about ten. Each passes over the whole picture, whatever few bytes it has.
+constexpr int kMaxScans = 100;
+
 // libjpeg leaves its functions by longjmp. Nothing with a destructor lives in a frame between
 // guarded() and libjpeg.
 struct Failure {
@@ -37,6 +40,14 @@ void leave_at_warning(j_common_ptr common, int level) {
 
 void no_output(j_common_ptr /*common*/) {}
 
+void leave_at_many_scans(j_common_ptr common) {
+  if (reinterpret_cast<j_decompress_ptr>(common)->input_scan_number <= kMaxScans) return;
+  auto* failure = reinterpret_cast<Failure*>(common->err);
+  std::snprintf(failure->message.data(), failure->message.size(), "it has more than %d scans",
+                kMaxScans);
+  std::longjmp(failure->resume, 1);
+}
+
 struct Decoder {
   Decoder() {
     state.err = jpeg_std_error(&failure.manager);
@@ -44,6 +55,7 @@ struct Decoder {
     failure.manager.emit_message = leave_at_warning;
     failure.manager.output_message = no_output;
     failure.message.fill('\0');
+    progress.progress_monitor = leave_at_many_scans;
   }
   ~Decoder() { jpeg_destroy_decompress(&state); }
   Decoder(const Decoder&) = delete;
@@ -51,6 +63,7 @@ struct Decoder {
 
   jpeg_decompress_struct state{};
   Failure failure{};
+  jpeg_progress_mgr progress{};
 };
 
 // Runs `step`; false when libjpeg failed within.
@@ -63,6 +76,7 @@ bool guarded(Decoder& decoder, void (*step)(Decoder&, void*), void* argument) {
 void read_header(Decoder& decoder, void* bytes) {
   const auto& data = *static_cast<const std::string_view*>(bytes);
   jpeg_create_decompress(&decoder.state);
+  decoder.state.progress = &decoder.progress;
   jpeg_mem_src(&decoder.state, reinterpret_cast<const unsigned char*>(data.data()), data.size());
   constexpr unsigned kLongest = 0xFFFF;
   jpeg_save_markers(&decoder.state, kExifMarker, kLongest);

@@ -47,6 +47,20 @@ TEST(KvTable, TakesNothingWhenThePoolIsTooSmallAndGivesBack) {
   EXPECT_TRUE(first.reserve(24));
 }
 
+// Blocks that come back are another text's: nothing of the one before counts.
+TEST(KvTable, NotesWhichTokensADraftModelHas) {
+  KvBlockPool pool(2, 8);
+  KvTable table(pool);
+  ASSERT_TRUE(table.reserve(16));
+  table.note_draft(15);
+  EXPECT_EQ(table.draft_tokens(), 8);
+  table.release();
+  ASSERT_TRUE(table.reserve(16));
+  EXPECT_EQ(table.draft_tokens(), 0);
+  table.note_draft(16);
+  EXPECT_EQ(table.draft_tokens(), 16);
+}
+
 TEST(KvBlockPool, RefusesSizesThatSlotsCannotHold) {
   EXPECT_THROW(KvBlockPool(0, 8), Error);
   EXPECT_THROW(KvBlockPool(8, 0), Error);

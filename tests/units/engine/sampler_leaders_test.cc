@@ -219,6 +219,19 @@ TEST(SamplerLeaders, UnderAMaskMoreOfThemAreWanted) {
   EXPECT_EQ(sampler.wanted(50).leaders, 50);
 }
 
+// A device adds a row up in f32: where its error may move the nucleus, the row itself is needed.
+TEST(SamplerLeaders, DoNotDecideWithinTheErrorOfTheSum) {
+  const std::vector<float> values{0, std::log(0.5f), -3};
+  const std::vector<int32_t> ids{0, 1, 2};
+  const auto decides = [&](float off) {
+    Sampler sampler(options(1, 0, 0.75f, 0), 1);
+    const Leaders leaders{.values = values, .ids = ids, .sum = 2 * (1 - off), .vocab = 100};
+    return sampler.sample(leaders, {}).has_value();
+  };
+  EXPECT_FALSE(decides(3e-6f));
+  EXPECT_TRUE(decides(2e-5f));
+}
+
 TEST(SamplerLeaders, FollowTheDistribution) {
   std::mt19937 random(3);
   const std::vector<float> row = some_logits(3000, random);

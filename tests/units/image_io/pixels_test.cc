@@ -119,6 +119,36 @@ TEST(Pixels, HeadersAreReadWithoutDecoding) {
   }
 }
 
+std::string jpeg_segment(char marker, std::string content) {
+  const size_t length = content.size() + 2;
+  const char start[] = {'\xff', marker, static_cast<char>(length >> 8),
+                        static_cast<char>(length & 0xff)};
+  return std::string(start, sizeof start) + content;
+}
+
+// Grey, 1024 x 1024 pixels, progressive: a scan of 2 KiB, then as many of 12 bytes as are wanted,
+// each of which says "no more" of all 16,384 blocks (ITU-T T.81, G.1.2.2).
+std::string jpeg_of_scans(int scans) {
+  using namespace std::string_literals;
+  const auto scan = [](std::string spectrum, std::string data) {
+    return jpeg_segment('\xda', "\1\1\0"s + spectrum) + data;
+  };
+  const std::string one_short_code = "\1"s + std::string(15, '\0');
+  std::string out = "\xff\xd8"s + jpeg_segment('\xdb', "\0"s + std::string(64, '\1'));
+  out += jpeg_segment('\xc2', "\x08\x04\x00\x04\x00\x01\x01\x11\x00"s);
+  out += jpeg_segment('\xc4', "\x00"s + one_short_code + "\x00"s);  // no change of the mean
+  out += jpeg_segment('\xc4', "\x10"s + one_short_code + "\xe0"s);  // ends 16,384 blocks
+  out += scan("\0\0\0"s, std::string(16384 / 8, '\0'));
+  for (int i = 1; i < scans; ++i) out += scan("\1\x3f\0"s, "\0\1"s);
+  return out + "\xff\xd9"s;
+}
+
+TEST(Pixels, OfJpegFilesWithManyScansAreRefused) {
+  expect_near(at(decode_image(jpeg_of_scans(100), "image"), 500, 500), {128, 128, 128}, 0);
+  harness::expect_error("image", "more than 100 scans", "",
+                        [] { decode_image(jpeg_of_scans(101), "image"); });
+}
+
 // A header that claims 100000 x 100000 pixels: nothing of that size is allocated.
 TEST(Pixels, OfHugeSizesAreRefusedFromTheHeader) {
   std::string bomb = file("grey16.png");
