@@ -8,6 +8,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/grammar/formats.h"
+#include "rbee/grammar/json_multiples.h"
 #include "rbee/grammar/json_numbers.h"
 #include "rbee/grammar/json_rules.h"
 #include "rbee/grammar/regex.h"
@@ -21,7 +22,7 @@ constexpr int64_t kMaxCount = 100'000;
 // More optional properties in a row are rules of their own, so that the grammar stays small.
 constexpr size_t kMaxInlined = 32;
 
-constexpr std::array<std::string_view, 22> kRefused{"not",
+constexpr std::array<std::string_view, 21> kRefused{"not",
                                                     "if",
                                                     "then",
                                                     "else",
@@ -33,7 +34,6 @@ constexpr std::array<std::string_view, 22> kRefused{"not",
                                                     "contains",
                                                     "minContains",
                                                     "maxContains",
-                                                    "multipleOf",
                                                     "dependentRequired",
                                                     "dependentSchemas",
                                                     "dependencies",
@@ -46,12 +46,13 @@ constexpr std::array<std::string_view, 22> kRefused{"not",
 
 // Keywords that say what a value is like; beside enum and const they are not looked at but for
 // type.
-constexpr std::array<std::string_view, 15> kAssertions{
+constexpr std::array<std::string_view, 16> kAssertions{
     "properties", "required",         "additionalProperties",
     "items",      "prefixItems",      "minItems",
     "maxItems",   "pattern",          "minLength",
     "maxLength",  "format",           "minimum",
-    "maximum",    "exclusiveMinimum", "exclusiveMaximum"};
+    "maximum",    "exclusiveMinimum", "exclusiveMaximum",
+    "multipleOf"};
 
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
   fail(Code::unsupported, "json_schema", place, ": ", why);
@@ -259,7 +260,7 @@ ExprPtr Converter::values(const Schema& schema, const std::string& place) const 
 
 // The type that the keywords are about, for schemas that name none.
 std::string implied_type(const Schema& schema) {
-  constexpr std::array<std::pair<std::string_view, const char*>, 15> kTypes{
+  constexpr std::array<std::pair<std::string_view, const char*>, 16> kTypes{
       {{"properties", "object"},
        {"required", "object"},
        {"additionalProperties", "object"},
@@ -274,7 +275,8 @@ std::string implied_type(const Schema& schema) {
        {"minimum", "number"},
        {"maximum", "number"},
        {"exclusiveMinimum", "number"},
-       {"exclusiveMaximum", "number"}}};
+       {"exclusiveMaximum", "number"},
+       {"multipleOf", "number"}}};
   for (const auto& [keyword, type] : kTypes) {
     if (schema.contains(keyword)) return type;
   }
@@ -500,6 +502,11 @@ ExprPtr Converter::number(const Schema& schema, const std::string& place, bool i
                           .high = whole(high.value),
                           .open_low = low.open,
                           .open_high = high.open};
+  if (schema.contains("multipleOf")) {
+    want(schema["multipleOf"].is_number(), place, "multipleOf must be a number");
+    const JsonStep step = json_step(schema["multipleOf"].get<double>(), integer, place);
+    return rules_.add(place, json_multiples(rules_, step, bounds, place));
+  }
   if (bounds.any()) return integer ? rules_.integer() : rules_.number();
   return rules_.add(place, integer ? json_integer(bounds) : json_number(bounds));
 }

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/tiny_engine.h"
@@ -63,6 +65,66 @@ TEST(Constraint, AnswersHaveTheFormAtEveryTemperature) {
   const auto gbnf =
       answer(*engine, constrained(Kind::grammar, "root ::= \"<\" [a-z]{2,4} (\",\" root)? \">\""));
   EXPECT_TRUE(gbnf->text.starts_with('<') && gbnf->text.ends_with('>')) << gbnf->text;
+}
+
+// What OpenAI documents for strict schemas, each in the place of a property.
+TEST(Constraint, EveryKeywordOfStrictSchemas) {
+  using nlohmann::json;
+  struct Case {
+    const char* schema;
+    std::function<bool(const json&)> holds;
+  };
+  const auto matches = [](const char* pattern) {
+    return [pattern](const json& v) {
+      return std::regex_match(v.get<std::string>(), std::regex(pattern));
+    };
+  };
+  const Case cases[] = {
+      {R"({"type":["string","null"],"maxLength":9})",
+       [](const json& v) { return v.is_string() || v.is_null(); }},
+      {R"({"type":"boolean"})", [](const json& v) { return v.is_boolean(); }},
+      {R"({"type":"integer","minimum":-3,"exclusiveMaximum":5})",
+       [](const json& v) { return v.is_number_integer() && v >= -3 && v < 5; }},
+      {R"({"type":"number","exclusiveMinimum":0,"maximum":2})",
+       [](const json& v) { return v > 0 && v <= 2; }},
+      {R"({"type":"integer","multipleOf":7})",
+       [](const json& v) { return v.get<int64_t>() % 7 == 0; }},
+      {R"({"enum":["x",1,null]})", [](const json& v) { return v == "x" || v == 1 || v.is_null(); }},
+      {R"({"const":{"a":[true]}})", [](const json& v) { return v.at("a").at(0) == true; }},
+      {R"({"type":"array","items":{"type":"boolean"},"minItems":2,"maxItems":3})",
+       [](const json& v) { return v.size() == 2 || v.size() == 3; }},
+      {R"({"anyOf":[{"type":"null"},{"type":"object","properties":{"t":{"const":1}},
+          "required":["t"],"additionalProperties":false}]})",
+       [](const json& v) { return v.is_null() || v.at("t") == 1; }},
+      {R"({"$ref":"#/$defs/node"})",
+       [](const json& v) { return v.size() == 1 && v.contains("next"); }},
+      {R"({"type":"string","pattern":"^[ab]{2,3}$"})", matches("[ab]{2,3}")},
+      {R"({"type":"string","format":"date"})", matches("\\d{4}-\\d\\d-\\d\\d")},
+      {R"({"type":"string","format":"time"})", matches("\\d\\d:\\d\\d:.*")},
+      {R"({"type":"string","format":"date-time"})", matches("\\d{4}-\\d\\d-\\d\\d[Tt ].*")},
+      {R"({"type":"string","format":"duration"})", matches("P.+")},
+      {R"({"type":"string","format":"email"})", matches("[^@]+@[^@]+")},
+      {R"({"type":"string","format":"hostname"})", matches("[A-Za-z0-9.-]+")},
+      {R"({"type":"string","format":"ipv4"})", matches("\\d+(\\.\\d+){3}")},
+      {R"({"type":"string","format":"ipv6"})", matches("[0-9a-fA-F:.]+")},
+      {R"({"type":"string","format":"uuid"})", matches("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-.{12}")},
+  };
+  const auto engine = make_llm_engine(tiny_model(512), {});
+  for (const Case& c : cases) {
+    const std::string schema =
+        cat(R"({"type":"object","properties":{"v":)", c.schema,
+            R"(},"required":["v"],"additionalProperties":false,"$defs":{"node":{"type":"object",
+            "properties":{"next":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/node"}]}},
+            "required":["next"],"additionalProperties":false}}})");
+    Request request = constrained(Kind::json_schema, schema, 400);
+    request.sampling.temperature = 1;
+    const auto sink = answer(*engine, request);
+    ASSERT_TRUE(sink->finished) << c.schema << (sink->failed ? sink->failed->message : "");
+    ASSERT_EQ(sink->finished->complete, true) << c.schema << sink->text;
+    const json value = json::parse(sink->text);
+    EXPECT_EQ(value.size(), 1u) << c.schema << sink->text;
+    EXPECT_TRUE(c.holds(value.at("v"))) << c.schema << sink->text;
+  }
 }
 
 TEST(Constraint, WhatIsCutOffSaysSo) {

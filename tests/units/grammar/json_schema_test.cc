@@ -77,6 +77,29 @@ TEST(JsonSchema, TextsAreAcceptedOrNot) {
       {R"({"type":"number","minimum":-2,"exclusiveMaximum":0})",
        {"-2", "-2.0", "-0.5", "-1.5"},
        {"0", "-0", "-0.0", "-2.1", "1"}},
+      {R"({"type":"integer","multipleOf":7})",
+       {"0", "7", "-7", "14", "700", "-105", "1000006"},
+       {"1", "-0", "07", "8", "-15", "7.0", "1000005"}},
+      {R"({"type":"integer","multipleOf":5,"minimum":0})",
+       {"0", "5", "10", "12345"},
+       {"-5", "4", "-0", "12346"}},
+      {R"({"type":"integer","multipleOf":5,"exclusiveMaximum":0})",
+       {"-5", "-10", "-2005"},
+       {"0", "5", "-0", "-4"}},
+      {R"({"type":"integer","multipleOf":100,"minimum":-100,"exclusiveMaximum":300})",
+       {"-100", "0", "100", "200"},
+       {"300", "-200", "50", "-0"}},
+      {R"({"type":"integer","multipleOf":0.5})", {"0", "1", "-3"}, {"0.5", "1.5"}},
+      {R"({"type":"integer","multipleOf":2.5,"minimum":0})", {"0", "5", "10"}, {"2", "2.5", "4"}},
+      {R"({"multipleOf":0.01,"minimum":0})",
+       {"0", "1", "0.01", "0.5", "12.34", "3.10"},
+       {"0.001", "-1", "1.", "0.", "0.0", "01", "1e2"}},
+      {R"({"type":"number","multipleOf":0.25})",
+       {"0", "-0.25", "0.5", "0.50", "7.75", "-12"},
+       {"0.1", "-0", "-0.0", "0.255", "1.2"}},
+      {R"({"type":"number","multipleOf":0.25,"minimum":-1,"exclusiveMaximum":1})",
+       {"-1", "-0.75", "-0.5", "0", "0.25", "0.75"},
+       {"1", "-1.25", "0.1", "-0", "0.50"}},
       {R"({"type":"number"})", {"0", "-1.5", "1e5", "2.5E-3"}, {"01", ".5", "1.", "+1", "NaN"}},
       {R"({"anyOf":[{"type":"null"},{"type":"object","properties":{"t":{"const":"a"}},
           "required":["t"]}]})",
@@ -134,7 +157,14 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   expect(R"({"properties":{"a":{"not":{"type":"null"}}}})", "#/properties/a", "not");
   expect(R"({"items":{"uniqueItems":true}})", "#/items", "uniqueItems");
   expect(R"({"patternProperties":{}})", "#", "patternProperties");
-  expect(R"({"type":"integer","multipleOf":3})", "#", "multipleOf");
+  expect(R"({"type":"integer","multipleOf":0})", "#", "above 0");
+  expect(R"({"type":"integer","multipleOf":"3"})", "#", "must be a number");
+  expect(R"({"type":"integer","multipleOf":997})", "#", "too many remainders");
+  expect(R"({"type":"integer","multipleOf":3,"minimum":7})", "#", "other than 0");
+  expect(R"({"type":"integer","multipleOf":3,"minimum":0,"maximum":1000000})", "#", "4096");
+  expect(R"({"type":"integer","multipleOf":30,"minimum":1,"maximum":29})", "#", "no multiple");
+  expect(R"({"type":"number","multipleOf":1e-9})", "#", "six places");
+  expect(R"({"type":"string","format":"date","maxLength":10})", "#", "format beside");
   expect(R"({"allOf":[{"if":{}}]})", "#/allOf/0", "if");
   expect(R"({"type":"strin"})", "#", "strin");
   expect(R"({"type":[]})", "#", "type");
