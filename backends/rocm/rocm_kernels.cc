@@ -13,7 +13,7 @@
 #include "backends/rocm/ops/attention_matrix.h"
 #include "backends/rocm/ops/expert_matrix.h"
 #include "backends/rocm/ops/image_conv_matrix.h"
-#include "backends/rocm/ops/linear_few_packed.h"
+#include "backends/rocm/ops/linear_few_rows.h"
 #include "backends/rocm/ops/linear_matrix.h"
 
 namespace rbee::rocm {
@@ -26,8 +26,8 @@ KernelTable mfma_kernels() {
       gpu::slot<gpu::attention_decode, attention_mfma, gpu::attention_wide, gpu::attention>();
   t.paged_attention = gpu::slot<gpu::paged_attention_split, gpu::paged_attention_decode,
                                 paged_attention_mfma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_one, linear_few_mfma, gpu::linear_few, linear_hipblaslt,
-                       linear_slabs, linear_mfma, gpu::linear>();
+  t.linear = gpu::slot<gpu::linear_one, linear_few_packed_mfma, gpu::linear_few, linear_hipblaslt,
+                       linear_slabs, linear_few_plain_mfma, linear_mfma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mfma, gpu::image_conv_plain>();
@@ -42,8 +42,8 @@ KernelTable wmma_kernels() {
       gpu::slot<gpu::attention_decode, attention_wmma, gpu::attention_wide, gpu::attention>();
   t.paged_attention = gpu::slot<gpu::paged_attention_split, gpu::paged_attention_decode,
                                 paged_attention_wmma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_one, linear_few_wmma, gpu::linear_few, linear_hipblaslt,
-                       linear_slabs, linear_wmma, gpu::linear>();
+  t.linear = gpu::slot<gpu::linear_one, linear_few_packed_wmma, gpu::linear_few, linear_hipblaslt,
+                       linear_slabs, linear_few_plain_wmma, linear_wmma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_wmma, gpu::image_conv_plain>();

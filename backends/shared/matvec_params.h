@@ -50,10 +50,10 @@ struct MatvecParams {
   MatvecPart parts[kMatvecParts];
 };
 
-// Linear layers for 5 to 64 rows of x and packed weights, on matrix units (cuda/kernels/
-// matvec_mma_packed.h, rocm/kernels/matvec_matrix.h). A block has a tile of `outs` rows of a
-// weight, and of their units of 128 elements (PackedUnit) one of `splits` shares.
-struct FewPackedParams {
+// Linear layers for 5 to 64 rows of x on matrix units: weights packed (cuda/kernels/
+// matvec_mma_packed.h), or also of x's type (rocm/kernels/matvec_matrix.h). A block has a tile of
+// `outs` rows of a weight, and of their units of 128 elements (PackedUnit) one of `splits` shares.
+struct FewRowsParams {
   const void* x;  // (rows, in)
   // With more than one split (splits of tile 0, splits of tile 1, ...; rows; outs): what is to be
   // added up.

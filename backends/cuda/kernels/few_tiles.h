@@ -1,5 +1,5 @@
 #pragma once
-// Copies of packed rows to shared memory for few rows of x (FewPackedParams), sm_80 and later (PTX
+// Copies of packed rows to shared memory for few rows of x (FewRowsParams), sm_80 and later (PTX
 // ISA: cp.async).
 #include "backends/cuda/kernels/mma_tiles.h"
 #include "backends/shared/matvec_params.h"

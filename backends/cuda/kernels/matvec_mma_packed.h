@@ -57,7 +57,7 @@ struct Widen<bf16, Codes::e4m3, kOffset> {
 template <class Block, class T, int kN>
 class FewPacked {
  public:
-  RB_DEVICE FewPacked(const FewPackedParams& params, const u8* ring)
+  RB_DEVICE FewPacked(const FewRowsParams& params, const u8* ring)
       : p_(params),
         ring_(ring),
         lane_(static_cast<int>(thread_x()) % 32),
@@ -271,7 +271,7 @@ class FewPacked {
     return load_value(static_cast<const T*>(part.bias)[out]);
   }
 
-  const FewPackedParams& p_;
+  const FewRowsParams& p_;
   const u8* ring_;  // of the block, in shared memory
   int lane_, warp_;
   const u8* tile_;  // its first row
@@ -282,13 +282,13 @@ class FewPacked {
 };
 
 template <class Block, class T, int kN>
-RB_DEVICE void few_packed(const FewPackedParams& p) {
+RB_DEVICE void few_packed(const FewRowsParams& p) {
   RB_DYNAMIC_SHARED(ring);
   FewPacked<Block, T, kN>(p, ring).run();
 }
 
-#define RB_PACKED_MMA(dtype, Block, x, T, n)                                                 \
-  RB_KERNEL_AHEAD(matvec_mma_##x##_##dtype##_n##n, kFewThreads, kFewBlocks, FewPackedParams, \
+#define RB_PACKED_MMA(dtype, Block, x, T, n)                                               \
+  RB_KERNEL_AHEAD(matvec_mma_##x##_##dtype##_n##n, kFewThreads, kFewBlocks, FewRowsParams, \
                   (few_packed<Block, T, n>(p)))
 #define RB_MATVEC_MMA_PACKED(dtype, Block)   \
   RB_PACKED_MMA(dtype, Block, f16, f16, 2)   \

@@ -1,14 +1,15 @@
 #include "backends/cuda/ops/linear_few_packed.h"
 
-#include "backends/gpu/ops/linear_few_packed.h"
+#include "backends/gpu/ops/linear_few_rows.h"
 #include "backends/shared/matvec_params.h"
 
 namespace rbee::cuda {
 namespace {
 
-constexpr gpu::FewPackedKernels kKernels{
+constexpr gpu::FewRowsKernels kKernels{
     .prefix = "matvec_mma",
     .families = {"matvec_mma_small_blocks", "matvec_mma_k_blocks", "matvec_mma_e4m3"},
+    .plain = nullptr,
     .outs = shared::kFewOuts,
     .threads = shared::kFewThreads,
     .blocks = shared::kFewBlocks,

@@ -1,12 +1,12 @@
 #pragma once
-// Which part of the weights a tile of few rows (FewPackedParams) is of.
+// Which part of the weights a tile of few rows (FewRowsParams) is of.
 #include "backends/gpu/portable.h"
 #include "backends/shared/matvec_params.h"
 
 namespace rbee {
 namespace gpu {
 
-RB_DEVICE MatvecPart few_part(const FewPackedParams& p, u32 tile) {
+RB_DEVICE MatvecPart few_part(const FewRowsParams& p, u32 tile) {
   MatvecPart part = p.parts[0];
   // Unrolled: see MatvecTile.
 #pragma unroll

@@ -1,5 +1,4 @@
-// y = bias + the partial sums that the blocks of few rows on packed weights left (FewPackedParams),
-// in their order.
+// y = bias + the partial sums that the blocks of few rows left (FewRowsParams), in their order.
 #include "backends/gpu/kernels/few_parts.h"
 
 namespace rbee {
@@ -7,7 +6,7 @@ namespace gpu {
 
 // A thread has kFewSumOuts neighbouring outputs of a row of x.
 template <class T>
-RB_DEVICE void few_sum(const FewPackedParams& p) {
+RB_DEVICE void few_sum(const FewRowsParams& p) {
   static_assert(Pack<float>::kCount == kFewSumOuts, "a load of each part");
   const i32 runs = p.outs / kFewSumOuts;
   const i32 at = static_cast<i32>(block_x()) * kFewSumThreads + static_cast<i32>(thread_x());
@@ -34,9 +33,9 @@ RB_DEVICE void few_sum(const FewPackedParams& p) {
   }
 }
 
-RB_KERNEL(few_sum_f32, kFewSumThreads, FewPackedParams, few_sum<float>(p))
-RB_KERNEL(few_sum_f16, kFewSumThreads, FewPackedParams, few_sum<f16>(p))
-RB_KERNEL(few_sum_bf16, kFewSumThreads, FewPackedParams, few_sum<bf16>(p))
+RB_KERNEL(few_sum_f32, kFewSumThreads, FewRowsParams, few_sum<float>(p))
+RB_KERNEL(few_sum_f16, kFewSumThreads, FewRowsParams, few_sum<f16>(p))
+RB_KERNEL(few_sum_bf16, kFewSumThreads, FewRowsParams, few_sum<bf16>(p))
 
 }  // namespace gpu
 }  // namespace rbee

@@ -1,10 +1,10 @@
 #pragma once
-// y = x * weight^T + bias for up to 64 rows of x and packed weights (packed_weight.h) on matrix
-// instructions (matrix_units.h). Rows of the weight are the product's first operand: a lane reads
-// its share of a unit of one of 16 rows, whole groups of 32 codes, into registers a unit ahead and
-// gives the product their values in x's type. x goes through shared memory, for all waves of a
-// block. Limited by the memory that the weights are read from; with many rows by what reads x from
-// shared memory, on gfx11 by the matrix instructions.
+// y = x * weight^T + bias for up to 64 rows of x on matrix instructions (matrix_units.h), weights
+// packed (packed_weight.h) or of x's type. Rows of the weight are the product's first operand: a
+// lane reads its share of a unit of one of 16 rows into registers a unit ahead, and gives the
+// product values in x's type. x goes through shared memory, for all waves of a block. Limited by
+// the memory that the weights are read from; with many rows by what reads x from shared memory, on
+// gfx11 by the matrix instructions.
 #include "backends/gpu/kernels/few_parts.h"
 #include "backends/gpu/kernels/packed_piece.h"
 #include "backends/gpu/kernels/widen_codes.h"
@@ -118,24 +118,159 @@ class CodeValues<Block, bf16> {
   float d_, plus_;
 };
 
-// kRows: of x that there is room for, 16, 32 or 64.
-template <class Block, class T, int kRows>
+// 16 bytes of a lane's share of the product's first operand.
+using Chunk = Vector<u32, 4>;
+constexpr int kChunks = sizeof(Fragment) / sizeof(Chunk);  // of eight elements
+constexpr int kParts = 4;                                  // a unit is so many products
+
+// Rows of a packed weight. A lane has kParts * kChunks neighbouring chunks of a unit's 16, which
+// are kChunks groups of 32 codes.
+template <class Block, class T>
+class PackedRows {
+ public:
+  static constexpr bool kWhole = Block::kElements % PackedUnit<Block>::kElements == 0;
+
+  // What a lane has read of a unit of a row.
+  struct Held {
+    PackedPiece<Block> pieces[kChunks][32 / PackedPiece<Block>::kElements];
+    StoredScale<Block> scales[kChunks];
+  };
+  // The same as what gives values.
+  struct Opened {
+    CodeValues<Block, T> values[kChunks][Block::kGroup == 16 ? 2 : 1];  // scales for 32 elements
+    u32 codes[kChunks][8];
+  };
+
+  RB_DEVICE explicit PackedRows(i32 in) : in_(in), at_(packed_layout<Block>(in)) {}
+  RB_DEVICE i64 row_bytes() const { return at_.row_bytes; }
+
+  RB_DEVICE void load(const u8* from, i32 unit, int lane, Held& to) const {
+    const DeviceBytes row{from};
+#pragma unroll
+    for (int g = 0; g < kChunks; ++g) {
+      u32 group = static_cast<u32>(unit) * 4 | static_cast<u32>(first_group(lane) | g);
+      if (!kWhole && group * 32 >= static_cast<u32>(in_)) group = 0;  // any: it counts as zeros
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) {
+        to.pieces[g][i].load(row, row + at_.high, i64{group} * kPieces + i);
+      }
+      to.scales[g].load(row + at_.scale, row + at_.super, i64{group});
+    }
+  }
+
+  RB_DEVICE void open(const Held& here, i32 unit, int lane, Opened& to) const {
+#pragma unroll
+    for (int g = 0; g < kChunks; ++g) {
+      const i32 group = unit * 4 + first_group(lane) + g;
+      const bool live = kWhole || group * 32 < in_;
+      const PackedScale scale = here.scales[g].value(group & 7);
+#pragma unroll
+      for (int half = 0; half < kHalves; ++half) {
+        to.values[g][half].set(live ? scale.d[half] : 0.0f, live ? scale.m[half] : 0.0f);
+      }
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) {
+        u32 some[8 / kPieces];
+        here.pieces[g][i].unpack(some);
+#pragma unroll
+        for (int w = 0; w < 8 / kPieces; ++w) to.codes[g][i * (8 / kPieces) + w] = some[w];
+      }
+    }
+  }
+
+  // Chunk c of what the lane gives product `part` of a unit, and which of the unit's 16 that is.
+  RB_DEVICE static Chunk chunk(const Opened& from, int part, int c) {
+    const int chunk = part * kChunks + c;  // of the lane
+    const int g = chunk / 4, half = chunk % 4 / 2 % kHalves;
+    Chunk out;
+#pragma unroll
+    for (int w = 0; w < 2; ++w) {
+      u32 pairs[2];
+      from.values[g][half].run(from.codes[g][chunk % 4 * 2 + w], pairs);
+      out[2 * w] = pairs[0];
+      out[2 * w + 1] = pairs[1];
+    }
+    return out;
+  }
+  RB_DEVICE static int place(int part, int c, int lane) {
+    return first_group(lane) * 4 + part * kChunks + c;
+  }
+
+ private:
+  static constexpr int kPieces = 32 / PackedPiece<Block>::kElements;
+  static constexpr int kHalves = Block::kGroup == 16 ? 2 : 1;
+  static_assert(PackedUnit<Block>::kElements * sizeof(T) == kFewRowBytes, "a unit is 16 chunks");
+
+  // The first of a lane's groups in a unit.
+  RB_DEVICE static int first_group(int lane) {
+#if defined(__GFX11__)
+    return 0;  // both halves of a wave have the same
+#else
+    return lane / 16 * kChunks;
+#endif
+  }
+
+  i32 in_;
+  PackedLayout at_;
+};
+
+// Rows of a weight of x's type, whole chunks long. The lanes of a row read chunks side by side.
+template <class T>
+class PlainRows {
+ public:
+  static constexpr bool kWhole = false;
+  struct Held {
+    Chunk chunks[kParts][kChunks];
+  };
+  using Opened = Held;
+
+  RB_DEVICE explicit PlainRows(i32 in) : in_(in) {}
+  RB_DEVICE i64 row_bytes() const { return i64{in_} * static_cast<int>(sizeof(T)); }
+
+  // Beyond the row's end its first chunk is read, and x counts as zeros.
+  RB_DEVICE void load(const u8* from, i32 unit, int lane, Held& to) const {
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        const u32 chunk = static_cast<u32>(unit) * 16 | static_cast<u32>(place(part, c, lane));
+        const u32 at = chunk * 8 < static_cast<u32>(in_) ? chunk * 16 : 0;
+        to.chunks[part][c] = *reinterpret_cast<const Chunk*>(from + at);
+      }
+    }
+  }
+  RB_DEVICE void open(const Held& here, i32, int, Opened& to) const { to = here; }
+  RB_DEVICE static Chunk chunk(const Opened& from, int part, int c) { return from.chunks[part][c]; }
+  RB_DEVICE static int place(int part, int c, int lane) {
+#if defined(__GFX11__)
+    return part * 4 + c;  // both halves of a wave have the same
+#else
+    return part * 4 + c * (4 / kChunks) + lane / 16;
+#endif
+  }
+
+ private:
+  i32 in_;
+};
+
+// Rows: PackedRows or PlainRows. kRows: of x that there is room for, 16, 32 or 64.
+template <class Rows, class T, int kRows>
 class FewMatrix {
  public:
-  RB_DEVICE explicit FewMatrix(const FewPackedParams& params)
+  RB_DEVICE explicit FewMatrix(const FewRowsParams& params)
       : p_(params),
         lane_(static_cast<int>(thread_x()) % kWave),
         wave_(static_cast<int>(thread_x()) / kWave),
-        at_(packed_layout<Block>(params.in)) {
+        weight_(params.in) {
     const MatvecPart part = few_part(p_, block_x());
     const i64 out0 = (block_x() - part.first_block) * static_cast<i64>(kFewMatrixOuts);
 #pragma unroll
     for (int line = 0; line < kLines; ++line) {
       i64 out = out0 + (wave_ * kLines + line) * 16 + lane_ % 16;
       if (out >= part.outs) out = part.outs - 1;  // whose sums are not used
-      rows_[line] = static_cast<const u8*>(part.weight) + out * at_.row_bytes;
+      rows_[line] = static_cast<const u8*>(part.weight) + out * weight_.row_bytes();
     }
-    const i32 units = (p_.in + Unit::kElements - 1) / Unit::kElements;
+    const i32 units = (p_.in + kUnit - 1) / kUnit;
     const i32 split = static_cast<i32>(block_y());
     first_ = units * split / p_.splits;
     end_ = units * (split + 1) / p_.splits;
@@ -143,68 +278,37 @@ class FewMatrix {
 
   // stages: two of kStage bytes of shared memory.
   RB_DEVICE void run(u8 (*stages)[kRows * kFewRowBytes]) {
-    Held here, next;
+    Held here[kLines], next[kLines];
     load(first_, here);
     loads_before();  // so that nothing is under way behind x
     load_x(first_);
-    store_x(stages[0]);
+    store_x(first_, stages[0]);
     // Two units a trip, so that what is held changes its name and does not move. The way through a
     // trip has no branches: compilers would wait for loads as on the shortest.
-    for (i32 unit = first_;; unit += 2) {
+    i32 unit = first_;
+    for (; unit + 1 < end_; unit += 2) {
       step(unit, here, next, stages[0], stages[1]);
-      if (unit + 1 >= end_) break;
       step(unit + 1, next, here, stages[1], stages[0]);
-      if (unit + 2 >= end_) break;
+    }
+    if (unit < end_) {
+      shared_barrier();
+      multiply(unit, here, stages[0]);
     }
     store();
   }
 
  private:
-  using F = PackedFormat<Block>;
-  using Piece = PackedPiece<Block>;
-  using Unit = PackedUnit<Block>;
+  using Held = typename Rows::Held;
+  static constexpr int kUnit = kFewRowBytes / static_cast<int>(sizeof(T));  // elements
   static constexpr int kWaves = kFewMatrixThreads / kWave;
   static constexpr int kLines = kFewMatrixOuts / 16 / kWaves;  // of 16 rows of the weight, a wave's
-  static constexpr int kChunks = sizeof(Fragment) / 16;        // of eight elements
-  // A lane has 4 * kChunks of a unit's 16 chunks, which are kChunks groups of 32 codes.
-  static constexpr int kGroups = kChunks;
-  static constexpr int kPieces = 32 / Piece::kElements;
-  static constexpr int kHalves = Block::kGroup == 16 ? 2 : 1;              // scales for 32 elements
-  static constexpr bool kWhole = Block::kElements % Unit::kElements == 0;  // rows are whole units
   static constexpr int kColumns = kRows / 16;
   static constexpr int kXChunks = kRows * 16 / kFewMatrixThreads;  // of a thread
-  static_assert(Unit::kElements * sizeof(T) == kFewRowBytes && kXChunks > 0, "a unit is 16 chunks");
+  static_assert(kXChunks > 0, "a thread has some of x");
 
-  // What a lane has read of a unit.
-  struct Held {
-    Piece pieces[kLines][kGroups][kPieces];
-    StoredScale<Block> scales[kLines][kGroups];
-  };
-
-  // The first of a lane's groups in a unit.
-  RB_DEVICE int first_group() const {
-#if defined(__GFX11__)
-    return 0;  // both halves of a wave have the same
-#else
-    return lane_ / 16 * kGroups;
-#endif
-  }
-
-  RB_DEVICE void load(i32 unit, Held& to) const {
+  RB_DEVICE void load(i32 unit, Held (&to)[kLines]) const {
 #pragma unroll
-    for (int line = 0; line < kLines; ++line) {
-      const DeviceBytes row{rows_[line]};
-#pragma unroll
-      for (int g = 0; g < kGroups; ++g) {
-        u32 group = static_cast<u32>(unit) * 4 | static_cast<u32>(first_group() | g);
-        if (!kWhole && group * 32 >= static_cast<u32>(p_.in)) group = 0;  // any: it counts as zeros
-#pragma unroll
-        for (int i = 0; i < kPieces; ++i) {
-          to.pieces[line][g][i].load(row, row + at_.high, i64{group} * kPieces + i);
-        }
-        to.scales[line][g].load(row + at_.scale, row + at_.super, i64{group});
-      }
-    }
+    for (int line = 0; line < kLines; ++line) weight_.load(rows_[line], unit, lane_, to[line]);
   }
 
   // Rows beyond the last are that again: what they give comes to no result.
@@ -212,36 +316,42 @@ class FewMatrix {
     const T* x = static_cast<const T*>(p_.x);
 #pragma unroll
     for (int i = 0; i < kXChunks; ++i) {
-      const int at = i * kFewMatrixThreads + static_cast<int>(thread_x());
-      const int row = at / 16 < p_.rows ? at / 16 : p_.rows - 1;
-      const i32 column = unit * Unit::kElements + at % 16 * 8;
-      const bool within = kWhole || column < p_.in;
-      const i64 from = static_cast<i64>(row) * p_.in + (within ? column : 0);
-      const auto words = *reinterpret_cast<const Vector<u32, 4>*>(x + from);
-      x_[i] = within ? words : Vector<u32, 4>(0);
+      const int row = x_place(i) / 16 < p_.rows ? x_place(i) / 16 : p_.rows - 1;
+      const i32 column = x_column(unit, i);
+      const i64 from = static_cast<i64>(row) * p_.in + (within(column) ? column : 0);
+      x_[i] = *reinterpret_cast<const Chunk*>(x + from);
     }
   }
-  RB_DEVICE void store_x(u8* stage) const {
+  // Beyond the end: zeros. Here, since what changes a loaded register waits for it.
+  RB_DEVICE void store_x(i32 unit, u8* stage) const {
 #pragma unroll
     for (int i = 0; i < kXChunks; ++i) {
-      const int at = i * kFewMatrixThreads + static_cast<int>(thread_x());
-      *reinterpret_cast<Vector<u32, 4>*>(stage + chunk_at(at / 16, at % 16)) = x_[i];
+      const Chunk words = within(x_column(unit, i)) ? x_[i] : Chunk(0);
+      *reinterpret_cast<Chunk*>(stage + chunk_at(x_place(i) / 16, x_place(i) % 16)) = words;
     }
   }
+  // Chunk i of the thread's, of 16 a row.
+  RB_DEVICE static int x_place(int i) {
+    return i * kFewMatrixThreads + static_cast<int>(thread_x());
+  }
+  RB_DEVICE static i32 x_column(i32 unit, int i) { return unit * kUnit + x_place(i) % 16 * 8; }
+  RB_DEVICE bool within(i32 column) const { return Rows::kWhole || column < p_.in; }
   // Where a chunk of a row of x lies: rows that are read at one chunk are in different banks.
   RB_DEVICE static int chunk_at(int row, int chunk) {
     return row * kFewRowBytes + ((chunk ^ (row & 15)) << 4);
   }
 
   // The last unit is read twice.
-  RB_DEVICE void step(i32 unit, const Held& here, Held& next, const u8* stage, u8* next_stage) {
+  RB_DEVICE void step(i32 unit, const Held (&here)[kLines], Held (&next)[kLines], const u8* stage,
+                      u8* next_stage) {
     shared_barrier();  // this unit's x is there, and nobody reads the other stage
     const i32 after = unit + 1 < end_ ? unit + 1 : unit;
     load_x(after);
     load(after, next);
     loads_before();
     multiply(unit, here, stage);
-    store_x(next_stage);
+    loads_before();
+    store_x(after, next_stage);
   }
   // A barrier behind which shared memory alone is as others wrote it: loads stay under way.
   RB_DEVICE static void shared_barrier() {
@@ -250,49 +360,18 @@ class FewMatrix {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
   }
 
-  RB_DEVICE void multiply(i32 unit, const Held& here, const u8* stage) {
-    CodeValues<Block, T> values[kLines][kGroups][kHalves];
-    u32 codes[kLines][kGroups][8];
+  RB_DEVICE void multiply(i32 unit, const Held (&here)[kLines], const u8* stage) {
+    typename Rows::Opened opened[kLines];
 #pragma unroll
-    for (int line = 0; line < kLines; ++line) {
+    for (int line = 0; line < kLines; ++line) weight_.open(here[line], unit, lane_, opened[line]);
 #pragma unroll
-      for (int g = 0; g < kGroups; ++g) {
-        const i32 group = unit * 4 + first_group() + g;
-        const bool live = kWhole || group * 32 < p_.in;
-        const PackedScale scale = here.scales[line][g].value(group & 7);
-#pragma unroll
-        for (int half = 0; half < kHalves; ++half) {
-          values[line][g][half].set(live ? scale.d[half] : 0.0f, live ? scale.m[half] : 0.0f);
-        }
-#pragma unroll
-        for (int i = 0; i < kPieces; ++i) {
-          u32 some[8 / kPieces];
-          here.pieces[line][g][i].unpack(some);
-#pragma unroll
-          for (int w = 0; w < 8 / kPieces; ++w) codes[line][g][i * (8 / kPieces) + w] = some[w];
-        }
-      }
-    }
-#pragma unroll
-    for (int part = 0; part < 4; ++part) {
+    for (int part = 0; part < kParts; ++part) {
       Fragment weights[kLines];
 #pragma unroll
       for (int line = 0; line < kLines; ++line) {
-        struct Words {
-          u32 words[kChunks][4];
-        } words;
+        Chunks words;
 #pragma unroll
-        for (int c = 0; c < kChunks; ++c) {
-          const int chunk = part * kChunks + c;  // of the lane
-          const int g = chunk / 4, half = chunk % 4 / 2 % kHalves;
-#pragma unroll
-          for (int w = 0; w < 2; ++w) {
-            u32 pairs[2];
-            values[line][g][half].run(codes[line][g][chunk % 4 * 2 + w], pairs);
-            words.words[c][2 * w] = pairs[0];
-            words.words[c][2 * w + 1] = pairs[1];
-          }
-        }
+        for (int c = 0; c < kChunks; ++c) words.chunks[c] = Rows::chunk(opened[line], part, c);
         weights[line] = __builtin_bit_cast(Fragment, words);
       }
 #pragma unroll
@@ -306,14 +385,15 @@ class FewMatrix {
     }
   }
 
+  struct Chunks {
+    Chunk chunks[kChunks];
+  };
   RB_DEVICE Fragment x_fragment(const u8* stage, int row, int part) const {
-    struct Chunks {
-      Vector<u32, 4> chunks[kChunks];
-    } out;
+    Chunks out;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
-      const int chunk = first_group() * 4 + part * kChunks + c;
-      out.chunks[c] = *reinterpret_cast<const Vector<u32, 4>*>(stage + chunk_at(row, chunk));
+      const int at = chunk_at(row, Rows::place(part, c, lane_));
+      out.chunks[c] = *reinterpret_cast<const Chunk*>(stage + at);
     }
     return __builtin_bit_cast(Fragment, out);
   }
@@ -354,31 +434,42 @@ class FewMatrix {
     return load_value(static_cast<const T*>(part.bias)[out]);
   }
 
-  const FewPackedParams& p_;
+  const FewRowsParams& p_;
   int lane_, wave_;
-  PackedLayout at_;
+  Rows weight_;
   const u8* rows_[kLines];
-  i32 first_, end_;             // units of the block
-  Vector<u32, 4> x_[kXChunks];  // the next unit's
+  i32 first_, end_;    // units of the block
+  Chunk x_[kXChunks];  // the next unit's
   Results sums_[kLines][kColumns] = {};
 };
 
-template <class Block, class T, int kRows>
-RB_DEVICE void few_matrix(const FewPackedParams& p) {
+// Weight: a block type, or T.
+template <class Weight, class T>
+struct RowsOf {
+  using Type = PackedRows<Weight, T>;
+};
+template <class T>
+struct RowsOf<T, T> {
+  using Type = PlainRows<T>;
+};
+
+template <class Weight, class T, int kRows>
+RB_DEVICE void few_matrix(const FewRowsParams& p) {
   alignas(16) RB_SHARED u8 stages[2][kRows * kFewRowBytes];
-  FewMatrix<Block, T, kRows>(p).run(stages);
+  FewMatrix<typename RowsOf<Weight, T>::Type, T, kRows>(p).run(stages);
 }
 
-#define RB_FEW_MATRIX(dtype, Block, x, T, n)                                        \
-  RB_KERNEL(matvec_matrix_##x##_##dtype##_n##n, kFewMatrixThreads, FewPackedParams, \
-            (few_matrix<Block, T, 8 * n>(p)))
-#define RB_MATVEC_MATRIX(dtype, Block)       \
-  RB_FEW_MATRIX(dtype, Block, f16, f16, 2)   \
-  RB_FEW_MATRIX(dtype, Block, f16, f16, 4)   \
-  RB_FEW_MATRIX(dtype, Block, f16, f16, 8)   \
-  RB_FEW_MATRIX(dtype, Block, bf16, bf16, 2) \
-  RB_FEW_MATRIX(dtype, Block, bf16, bf16, 4) \
-  RB_FEW_MATRIX(dtype, Block, bf16, bf16, 8)
+#define RB_FEW_MATRIX(dtype, Weight, T, n)                                        \
+  RB_KERNEL(matvec_matrix_##T##_##dtype##_n##n, kFewMatrixThreads, FewRowsParams, \
+            (few_matrix<Weight, T, 8 * n>(p)))
+#define RB_FEW_MATRIX_SIZES(dtype, Weight, T) \
+  RB_FEW_MATRIX(dtype, Weight, T, 2)          \
+  RB_FEW_MATRIX(dtype, Weight, T, 4)          \
+  RB_FEW_MATRIX(dtype, Weight, T, 8)
+#define RB_MATVEC_MATRIX(dtype, Block)   \
+  RB_FEW_MATRIX_SIZES(dtype, Block, f16) \
+  RB_FEW_MATRIX_SIZES(dtype, Block, bf16)
+#define RB_MATVEC_MATRIX_PLAIN(T) RB_FEW_MATRIX_SIZES(T, T, T)
 
 }  // namespace gpu
 }  // namespace rbee
@@ -386,5 +477,6 @@ RB_DEVICE void few_matrix(const FewPackedParams& p) {
 #else
 
 #define RB_MATVEC_MATRIX(dtype, Block)
+#define RB_MATVEC_MATRIX_PLAIN(T)
 
 #endif

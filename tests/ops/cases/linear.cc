@@ -67,6 +67,25 @@ void add_many(DType weight, DType dtype, std::vector<LinearCase>& out) {
   add(130, 64, {192});
 }
 
+// Few rows and 16-bit weights of x's type: depths that blocks share, of whole units of 128 elements
+// and not, tiles of more than one part, and each number of rows that kernels are made for.
+void add_few_plain(DType dtype, std::vector<LinearCase>& out) {
+  const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs, bool bias) {
+    out.push_back({.rows = rows,
+                   .in = in,
+                   .outs = std::move(outs),
+                   .weight = dtype,
+                   .dtype = dtype,
+                   .bias = bias});
+  };
+  add(9, 264, {5}, false);
+  add(16, 1032, {130}, true);
+  add(17, 128, {9}, true);
+  add(32, 904, {24, 140, 7}, true);
+  add(33, 256, {40}, false);
+  add(64, 1032, {65}, true);
+}
+
 // x in f32 beside 16-bit weights: beyond what f16 holds, below its normal numbers; more results
 // than are added up at once; parts of several types; x that may be rounded.
 void add_wide_x(std::vector<LinearCase>& out) {
@@ -131,6 +150,7 @@ std::vector<LinearCase> cases() {
       add_many(weight, dtype, out);
     }
   }
+  for (const DType dtype : {DType::f16, DType::bf16}) add_few_plain(dtype, out);
   add_wide_x(out);
   out.push_back({.rows = 0, .in = 8, .outs = {4}});
   out.push_back({.rows = 3, .in = 8, .outs = {0, 4}});

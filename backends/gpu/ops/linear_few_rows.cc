@@ -1,4 +1,4 @@
-#include "backends/gpu/ops/linear_few_packed.h"
+#include "backends/gpu/ops/linear_few_rows.h"
 
 #include <algorithm>
 
@@ -11,11 +11,14 @@
 namespace rbee::gpu {
 namespace {
 
-using shared::FewPackedParams;
+using shared::FewRowsParams;
 
-// Below so many rows, products of rounded x with integers (linear_few) are as fast or faster.
-constexpr int64_t kLeastRows = 5;
+// Below so many rows linear_few is as fast or faster: it multiplies packed weights as integers,
+// and reads weights once for up to 8 rows.
+constexpr int64_t kLeastPackedRows = 5, kLeastPlainRows = 9;
 constexpr int64_t kMostRows = 64;
+// As in PackedUnit.
+constexpr int64_t kUnitElements = 128;
 
 // What a launch depends on beside its parts.
 struct Tile {
@@ -27,23 +30,31 @@ struct Tile {
   int64_t at_once;  // blocks that the device holds
 };
 
-Tile tile_of(const FewPackedKernels& kernels, const Properties& device, DType weight,
-             const View& x) {
+// Of a row of the weight.
+int64_t unit_bytes(DType weight) {
+  if (!is_quantized(weight)) return row_bytes(weight, kUnitElements);
+  int64_t bytes = 0;
+  dispatch_blocks("linear", weight, [&]<typename Block>() {
+    using Unit = shared::PackedUnit<Block>;
+    static_assert(Unit::kElements == kUnitElements);
+    bytes = Unit::kBytes;
+  });
+  return bytes;
+}
+
+Tile tile_of(const FewRowsKernels& kernels, const Properties& device, DType weight, const View& x) {
   Tile tile{};
   tile.x_rows = x.size(0);
   tile.rows = tile.x_rows <= 16 ? 16 : tile.x_rows <= 32 ? 32 : 64;
-  dispatch_blocks("linear", weight, [&]<typename Block>() {
-    using Unit = shared::PackedUnit<Block>;
-    tile.units = (x.size(1) + Unit::kElements - 1) / Unit::kElements;
-    tile.unit = kernels.outs * int64_t{Unit::kBytes};
-  });
+  tile.units = (x.size(1) + kUnitElements - 1) / kUnitElements;
+  tile.unit = kernels.outs * unit_bytes(weight);
   tile.stage = tile.unit + tile.rows * shared::kFewRowBytes;
   tile.at_once = kernels.blocks * device.multiprocessors;
   return tile;
 }
 
 // Blocks share a multiprocessor's memory, of which each has a KiB set aside.
-int64_t stages_of(const FewPackedKernels& kernels, const Properties& device, const Tile& tile) {
+int64_t stages_of(const FewRowsKernels& kernels, const Properties& device, const Tile& tile) {
   if (!kernels.ring) return 0;
   constexpr int64_t kSetAside = 1024;
   const int64_t room = (device.shared_per_block + kSetAside) / kernels.blocks - kSetAside;
@@ -72,8 +83,8 @@ int64_t splits_of(const Tile& tile, int64_t outs, int64_t tiles) {
   return best;
 }
 
-void start(const FewPackedKernels& kernels, const Tile& tile, DType x, DType weight,
-           FewPackedParams params, uint32_t tiles, Stream& stream) {
+void start(const FewRowsKernels& kernels, const Tile& tile, DType x, DType weight,
+           FewRowsParams params, uint32_t tiles, Stream& stream) {
   params.tiles = static_cast<int32_t>(tiles);
   params.splits = static_cast<int32_t>(splits_of(tile, kernels.outs, tiles));
   const int64_t sums =
@@ -82,14 +93,15 @@ void start(const FewPackedKernels& kernels, const Tile& tile, DType x, DType wei
   params.partials = partials.as<float>();
   KernelName kernel(kernels.prefix, x, name(weight));
   kernel.part(tile.rows == 16 ? "n2" : tile.rows == 32 ? "n4" : "n8");
+  const bool packed = is_quantized(weight);
   launch(stream,
          {.op = "linear",
-          .family = kernels.families.of(weight),
+          .family = packed ? kernels.families.of(weight) : kernels.plain,
           .kernel = kernel,
           .grid = {.x = tiles, .y = static_cast<uint32_t>(params.splits)},
           .threads = kernels.threads,
           .shared_bytes = static_cast<uint32_t>(params.stages * tile.stage),
-          .reads_ahead = ReadsAhead::packed_weights,
+          .reads_ahead = packed ? ReadsAhead::packed_weights : ReadsAhead::nothing,
           .writes = Writes::floats},
          params);
   if (params.splits == 1) return;
@@ -105,45 +117,64 @@ void start(const FewPackedKernels& kernels, const Tile& tile, DType x, DType wei
 }
 
 // x: in 16 bits.
-void run_type(const FewPackedKernels& kernels, const LinearArgs& args, const View& x, DType weight,
+void run_type(const FewRowsKernels& kernels, const LinearArgs& args, const View& x, DType weight,
               Stream& stream) {
   const Properties& device = device_of(stream).properties();
   const Tile tile = tile_of(kernels, device, weight, x);
-  const FewPackedParams params{.x = x.data,
-                               .partials = nullptr,
-                               .in = static_cast<int32_t>(x.size(1)),
-                               .rows = static_cast<int32_t>(x.size(0)),
-                               .outs = static_cast<int32_t>(kernels.outs),
-                               .splits = 1,
-                               .tiles = 0,
-                               .stages = static_cast<int32_t>(stages_of(kernels, device, tile)),
-                               .floats = args.x.dtype == DType::f32 ? 1 : 0,
-                               .part_count = 0,
-                               .parts = {}};
+  const FewRowsParams params{.x = x.data,
+                             .partials = nullptr,
+                             .in = static_cast<int32_t>(x.size(1)),
+                             .rows = static_cast<int32_t>(x.size(0)),
+                             .outs = static_cast<int32_t>(kernels.outs),
+                             .splits = 1,
+                             .tiles = 0,
+                             .stages = static_cast<int32_t>(stages_of(kernels, device, tile)),
+                             .floats = args.x.dtype == DType::f32 ? 1 : 0,
+                             .part_count = 0,
+                             .parts = {}};
   launch_parts(args, weight, {.outs = kernels.outs, .waves = 1}, params,
-               [&](const FewPackedParams& filled, uint32_t tiles) {
+               [&](const FewRowsParams& filled, uint32_t tiles) {
                  start(kernels, tile, x.dtype, weight, filled, tiles, stream);
                });
+}
+
+// What both kinds of weights ask of x. least: rows.
+const char* refuse_x(const View& x, int64_t least) {
+  if (x.size(0) < least || x.size(0) > kMostRows) {
+    return least == kLeastPackedRows ? "takes 5 to 64 rows" : "takes 9 to 64 rows";
+  }
+  if (!aligned(x.data)) return "reads x 16 bytes at a time";
+  if (x.size(1) >= int64_t{1} << 25) return "counts elements of x in 32 bits";
+  return nullptr;
 }
 
 }  // namespace
 
 const char* refuse_few_packed(const LinearArgs& args) {
-  const View& x = args.x;
-  if (x.size(0) < kLeastRows || x.size(0) > kMostRows) return "takes 5 to 64 rows";
-  if (x.dtype != DType::f16 && x.dtype != DType::bf16 && x.dtype != DType::f32) {
+  const DType x = args.x.dtype;
+  if (x != DType::f16 && x != DType::bf16 && x != DType::f32) {
     return "takes x of f32, f16 and bf16";
   }
-  if (!aligned(x.data)) return "reads x 16 bytes at a time";
-  if (x.size(1) >= int64_t{1} << 25) return "counts elements of x in 32 bits";
   for (const LinearPart& part : args.parts) {
     if (!is_quantized(part.weight.dtype)) return "takes block types";
     if (part.weight.packing != kPlanesPacking) return "reads block types packed";
   }
-  return nullptr;
+  return refuse_x(args.x, kLeastPackedRows);
 }
 
-void run_few_packed(const FewPackedKernels& kernels, const LinearArgs& args, Stream& stream) {
+const char* refuse_few_plain(const LinearArgs& args) {
+  const DType x = args.x.dtype;
+  if (x != DType::f16 && x != DType::bf16) return "takes x of f16 and bf16";
+  if (args.x.size(1) % 8 != 0) return "rows are not multiples of 16 bytes";
+  for (const LinearPart& part : args.parts) {
+    if (part.weight.dtype != x) return "takes operands of one type";
+    if (!aligned(part.weight.data)) return "reads weights 16 bytes at a time";
+    if (part.y.dtype != x) return "writes x's type";
+  }
+  return refuse_x(args.x, kLeastPlainRows);
+}
+
+void run_few_packed(const FewRowsKernels& kernels, const LinearArgs& args, Stream& stream) {
   ProductInput input("linear", args.x, stream);
   for (size_t i = 0; i < args.parts.size(); ++i) {
     const DType weight = args.parts[i].weight.dtype;
@@ -155,6 +186,10 @@ void run_few_packed(const FewPackedKernels& kernels, const LinearArgs& args, Str
     const ProductKind kind = product_kind(args.x.dtype, weight, args.may_round_to);
     run_type(kernels, args, input.rounded(kind.type), weight, stream);
   }
+}
+
+void run_few_plain(const FewRowsKernels& kernels, const LinearArgs& args, Stream& stream) {
+  run_type(kernels, args, args.x, args.x.dtype, stream);
 }
 
 }  // namespace rbee::gpu

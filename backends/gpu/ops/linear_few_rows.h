@@ -1,0 +1,32 @@
+#pragma once
+// Linear layers of few rows on matrix units: a weight is read once for all rows, and blocks share
+// the depth where tiles are few.
+
+#include <cstdint>
+
+#include "backends/api/args_matmul.h"
+#include "backends/gpu/ops/matvec_parts.h"
+
+namespace rbee::gpu {
+
+// A vendor's kernels over FewRowsParams, PREFIX_<x>_<type of the weight>_n<rows of x / 8>.
+struct FewRowsKernels {
+  const char* prefix;
+  PackedFamilies families;
+  const char* plain;  // the family for weights of x's type; null: there is none
+  int64_t outs;       // rows of a weight in a tile
+  uint32_t threads;   // of a block
+  int64_t blocks;     // that share a multiprocessor
+  bool ring;          // they copy to a ring of stages in dynamic shared memory
+};
+
+// Null for 5 to 64 rows of f32, f16 or bf16 and weights of block types in planes; else why not.
+const char* refuse_few_packed(const LinearArgs& args);
+void run_few_packed(const FewRowsKernels& kernels, const LinearArgs& args, Stream& stream);
+
+// Null for 9 to 64 rows of f16 or bf16 and weights of the same type, whose rows are of whole 16
+// bytes; else why not.
+const char* refuse_few_plain(const LinearArgs& args);
+void run_few_plain(const FewRowsKernels& kernels, const LinearArgs& args, Stream& stream);
+
+}  // namespace rbee::gpu
