@@ -416,7 +416,7 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
     if (patched(leaf) || cuts_blocks(find_shaped(name(leaf), shape).dtype, shape)) {
       const Tensor whole = stored(leaf, shape);
       const Tensor plain = whole.slice(Axis{0}, rows.first, rows.count);
-      return pack(quantizes(leaf, plain.dtype(), in) ? quantized(plain) : plain, {});
+      return pack(as_multiplied(leaf, plain), {});
     }
     const io::TensorEntry& entry = take(leaf, shape);
     if (entry.integers) return integer_matrix(leaf, entry, rows);
@@ -434,8 +434,8 @@ Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) con
     const auto let_go = [&](int64_t done) {
       if (entry.file) entry.file->dont_need(bytes.first(static_cast<size_t>(done) * row));
     };
-    if (!quantize) return pack(plain, let_go);
-    const Tensor packed = pack(quantized(plain), {});
+    if (!quantize && !narrows(plain.dtype())) return pack(plain, let_go);
+    const Tensor packed = pack(as_multiplied(leaf, plain), {});
     let_go(rows.count);
     return packed;
   });
@@ -447,7 +447,7 @@ Tensor WeightScope::integer_matrix(std::string_view leaf, const io::TensorEntry&
   const io::TensorEntry share = unpacked(entry, rows.first, rows.count, activations());
   if (entry.file) entry.file->dont_need(entry.data);
   const Tensor plain = place(share, share.data, share.shape, device());
-  return pack(quantizes(leaf, plain.dtype(), share.shape[1]) ? quantized(plain) : plain, {});
+  return pack(as_multiplied(leaf, plain), {});
 }
 
 OrderedMatrix WeightScope::ordered_matrix(std::string_view leaf, RowSlice rows, int64_t in) const {
@@ -557,6 +557,16 @@ bool WeightScope::quantizes(std::string_view leaf, DType stored, int64_t in) con
   const auto may = books_->options.may_quantize;
   const bool fits = !is_quantized(stored) && in % info(DType::q8_0).block_size == 0;
   return may != nullptr && fits && may(name(leaf));
+}
+
+bool WeightScope::narrows(DType stored) const {
+  return books_->options.narrow_matrices && activations() == DType::bf16 &&
+         (stored == DType::f32 || stored == DType::f16);
+}
+
+Tensor WeightScope::as_multiplied(std::string_view leaf, const Tensor& plain) const {
+  if (quantizes(leaf, plain.dtype(), plain.dim(1))) return quantized(plain);
+  return narrows(plain.dtype()) ? cast(plain, DType::bf16) : plain;
 }
 
 Tensor WeightScope::pack(const Tensor& plain,

@@ -47,6 +47,9 @@ struct WeightOptions {
   bool output = true;                         // whether the model takes its output matrix
   // Floats of one byte are read without scales too, and become 16 bits.
   bool widen_fp8 = false;
+  // Matrices of f32 and f16 become bf16 where activations are, for instructions that multiply
+  // nothing else.
+  bool narrow_matrices = false;
   // Floats of matrices and convolutions become q8_0 where rows are whole blocks of 32: for devices
   // whose kernels multiply those in 8 bits. Null: none; else says whether this tensor may.
   bool (*may_quantize)(std::string_view name) = nullptr;
@@ -108,10 +111,10 @@ class WeightScope {
   std::vector<float> values(std::string_view leaf, int64_t size) const;
   // As stored and in place where the device reads host memory, else copied.
   Tensor table(std::string_view leaf, const Shape& shape) const;
-  // (rows.count, in), packed for linear(), as stored or q8_0 as options say; the mapped pages of a
-  // packed matrix are given back; 16 bits of a block type whose blocks run over rows' ends. Floats
-  // of one byte with scales stay 8 bits (f8_g128) where a group of 128 inputs has one scale; packed
-  // integers become their entry's type.
+  // (rows.count, in), packed for linear(), as stored, q8_0 or bf16 as options say; the mapped pages
+  // of a packed matrix are given back; 16 bits of a block type whose blocks run over rows' ends.
+  // Floats of one byte with scales stay 8 bits (f8_g128) where a group of 128 inputs has one scale;
+  // packed integers become their entry's type.
   Tensor matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
   // The same, but packed integers whose groups follow an order by activations (GPTQ's desc_act)
   // stay in their bits, with their inputs group by group. Matrices with one order that are taken
@@ -162,6 +165,9 @@ class WeightScope {
   Tensor pack(const Tensor& plain, const std::function<void(int64_t rows)>& on_packed) const;
   // Whether rows of `in` elements of this tensor are to become q8_0.
   bool quantizes(std::string_view leaf, DType stored, int64_t in) const;
+  bool narrows(DType stored) const;
+  // A matrix in the type that it is multiplied in.
+  Tensor as_multiplied(std::string_view leaf, const Tensor& plain) const;
   Tensor pack_conv(std::string_view leaf, const Tensor& plain) const;
 
   std::shared_ptr<Books> books_;

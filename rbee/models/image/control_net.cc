@@ -108,6 +108,7 @@ std::unique_ptr<ControlNet> load_control_net(const std::filesystem::path& path,
                               {.device = model.device,
                                .own_names = true,
                                .widen_fp8 = true,
+                               .narrow_matrices = model.device->host_accessible(),
                                .may_quantize = model.int8 ? &multiplies_int8 : nullptr,
                                .activations = model.activations});
   auto net =

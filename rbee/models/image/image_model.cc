@@ -113,6 +113,7 @@ nn::WeightScope Loader::scope(const ModelPart& part, DType activations, nn::Weig
                             .ignored = kIgnored,
                             .pack = options_.pack_weights,
                             .widen_fp8 = true,
+                            .narrow_matrices = options_.device->host_accessible(),
                             .may_quantize = int8 ? &multiplies_int8 : nullptr,
                             .activations = activations,
                             .patch = loras_.patch(part.name),

@@ -271,6 +271,33 @@ TEST_F(WeightScopeTest, FloatsBecomeBytesWhereTheyMay) {
   EXPECT_EQ(conv.shape(), (Shape{6, 3, 3, 32}));
 }
 
+// Where activations are bf16, matrices of floats are too if options say so; blocks stay.
+TEST_F(WeightScopeTest, MatricesAreAsNarrowAsActivations) {
+  const StoredTensor tensors[] = {stored("a.weight", {6, 64}),
+                                  stored("half.weight", {6, 64}, DType::f16),
+                                  stored("blocks.weight", {6, 64}, DType::q4_0)};
+  const io::Checkpoint checkpoint = gguf(tensors);
+  const auto matrix = [&](const char* name, DType activations, bool narrow) {
+    const WeightScope root(checkpoint, {.device = &cpu_device(),
+                                        .own_names = true,
+                                        .pack = false,
+                                        .narrow_matrices = narrow,
+                                        .activations = activations});
+    return (root / name).matrix("weight", {.first = 2, .count = 3, .total = 6}, 64);
+  };
+  EXPECT_EQ(matrix("blocks", DType::bf16, true).dtype(), DType::q4_0);
+  for (const auto& [at, name] : {std::pair{0, "a"}, {1, "half"}}) {
+    EXPECT_EQ(matrix(name, DType::bf16, false).dtype(), tensors[at].dtype);
+    EXPECT_EQ(matrix(name, DType::f32, true).dtype(), tensors[at].dtype);
+    const Tensor narrow = matrix(name, DType::bf16, true);
+    ASSERT_EQ(narrow.dtype(), DType::bf16);
+    std::vector<float> values = stored_values(tensors[at]);
+    for (float& value : values) value = to_float(to_bf16(value));
+    EXPECT_EQ(cast(narrow, DType::f32).to_host<float>(),
+              std::vector<float>(values.begin() + 2 * 64, values.begin() + 5 * 64));
+  }
+}
+
 // ComfyUI-GGUF's files: blocks that run over the ends of rows become 16 bits.
 TEST_F(WeightScopeTest, BlocksOverTheEndsOfRowsBecomeSixteenBits) {
   const StoredTensor tensors[] = {stored("conv.weight", {72, 32}, DType::q5_0),
