@@ -249,9 +249,9 @@ void run_conv(const ImageConvArgs& args, const LinearIsa& isa) {
                 .kernels = kernels,
                 .plan = plan,
                 .quantized = image,
-                .patches = Patches(args, quantized ? image.q : args.x),
-                .scales = Patches(args, image.scale),
-                .sums = Patches(args, image.sum32),
+                .patches = Patches(args, quantized ? image.q : args.x, *isa.rows),
+                .scales = Patches(args, image.scale, *isa.rows),
+                .sums = Patches(args, image.sum32, *isa.rows),
                 .weight = conv_panels(args.weight)};
   const int64_t tasks = plan.blocks * plan.groups;
   const bool small = args.y.numel() * job.patches.depth() < kGrain;
@@ -274,8 +274,13 @@ const char* refuse(const ImageConvArgs& args, const LinearIsa& isa, Isa needed) 
 }
 
 #ifdef __x86_64__
-// Tiles would round x of more bits, which costs latents too many: docs/decisions/0011. With block
-// types x is rounded to 8 bits elsewhere.
+// Products of bf16 would round x of more bits, which costs latents too many: docs/decisions/0011.
+const char* refuse_bf16(const ImageConvArgs& args) {
+  if (args.x.dtype != DType::bf16 || args.weight.dtype != DType::bf16) return "takes bf16";
+  return refuse(args, linear_avx512bf16, Isa::avx512bf16);
+}
+
+// With block types x is rounded to 8 bits elsewhere.
 const char* refuse_amx(const ImageConvArgs& args) {
   const bool both_bf16 = args.x.dtype == DType::bf16 && args.weight.dtype == DType::bf16;
   if (!both_bf16 && !is_quantized(args.weight.dtype)) return "takes bf16 and block types";
@@ -305,10 +310,9 @@ const Impl<ImageConvArgs> avx512_image_conv{
     .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_avx512, Isa::avx512); },
     .run = [](const ImageConvArgs& args, Stream&) { run_conv(args, linear_avx512); }};
 const Impl<ImageConvArgs> avx512bf16_image_conv{
-    .name = "avx512bf16",
-    .refuse =
-        [](const ImageConvArgs& args) { return refuse(args, linear_avx512bf16, Isa::avx512bf16); },
-    .run = [](const ImageConvArgs& args, Stream&) { run_conv(args, linear_avx512bf16); }};
+    .name = "avx512bf16", .refuse = &refuse_bf16, .run = [](const ImageConvArgs& args, Stream&) {
+      run_conv(args, linear_avx512bf16);
+    }};
 const Impl<ImageConvArgs> amx_image_conv{
     .name = "amx", .refuse = &refuse_amx, .run = [](const ImageConvArgs& args, Stream&) {
       run_conv(args, linear_amx);

@@ -12,7 +12,12 @@ namespace rbee::cpu {
 const PanelKernels* conv_kernels(const LinearIsa& isa, DType dtype);
 
 // f32, f16 or bf16: `count` elements from `from` on, `step` elements apart, as floats.
-void copy_channels(DType dtype, const void* from, int64_t step, int64_t count, float* to);
+void copy_channels(const FloatRows& rows, DType dtype, const std::byte* from, int64_t step,
+                   int64_t count, float* to);
+
+// sums += `count` elements of an optional operand along its last axis, the first of them `at`
+// elements from its beginning.
+void add_channels(const FloatRows& rows, const View& view, int64_t at, int64_t count, float* sums);
 
 // Outputs [first, first + count) of output pixel `pixel` of all images.
 struct PixelPart {

@@ -7,8 +7,9 @@
 
 namespace rbee::cpu {
 
-Patches::Patches(const ImageConvArgs& args, const View& x)
+Patches::Patches(const ImageConvArgs& args, const View& x, const FloatRows& rows)
     : args_(args),
+      rows_(rows),
       x_(x),
       in_(x.size(3)),
       kernel_w_(args.weight.size(2)),
@@ -52,7 +53,7 @@ const std::byte* Patches::at(int64_t offset) const {
 }
 
 void Patches::copy(const std::byte* from, int64_t count, float* to) const {
-  copy_channels(x_.dtype, from, x_.stride(3), count, to);
+  copy_channels(rows_, x_.dtype, from, x_.stride(3), count, to);
 }
 
 template <typename T>

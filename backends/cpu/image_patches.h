@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backends/api/args_image.h"
+#include "backends/cpu/linear/kernels.h"
 
 namespace rbee::cpu {
 
@@ -14,7 +15,7 @@ class Patches {
  public:
   // `x` has the batch, height and width of args.x: args.x itself, or what belongs to its pixels in
   // as many channels as it likes, e.g. their scales.
-  Patches(const ImageConvArgs& args, const View& x);
+  Patches(const ImageConvArgs& args, const View& x, const FloatRows& rows);
 
   // Elements of a row.
   int64_t depth() const { return depth_; }
@@ -43,6 +44,7 @@ class Patches {
   void copy(const std::byte* from, int64_t count, T* to) const;
 
   const ImageConvArgs& args_;
+  const FloatRows& rows_;
   View x_;
   int64_t in_, kernel_w_, depth_, scale_, element_bytes_;
 };

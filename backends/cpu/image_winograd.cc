@@ -21,9 +21,12 @@ constexpr int64_t kPlaces = kWinogradPlaces;
 constexpr int64_t kBlockBytes = 12 << 20;
 // A task's tiles, panels and inputs at a time: their sums and transformed weights stay in the
 // second-level cache.
-constexpr int64_t kTaskTiles = 144;
-constexpr int64_t kTaskPanels = 1;
+constexpr int64_t kTaskTiles = 72;
+constexpr int64_t kTaskPanels = 2;
 constexpr int64_t kChunk = 128;
+// Floats between one place's numbers and the next one's beyond what they take: without them places
+// would lie multiples of 4096 bytes apart.
+constexpr int64_t kGap = 16;
 constexpr int64_t kTileUnit = 12;  // a multiple of the row tiles, 4, 6 and 12
 constexpr int64_t kTasksPerThread = 4;
 // Below these the transforms of the weights cost more than they save.
@@ -55,7 +58,8 @@ TilePlace place_of(const Grid& grid, int64_t tile) {
           in_image % grid.columns * kWinogradSide};
 }
 
-// What all tasks share. Transformed inputs are (place, tile of the block, input).
+// What all tasks share. Transformed inputs are (chunk of inputs, place, tile of the block, input of
+// the chunk), so that a product reads what lies together.
 struct Job {
   const ImageConvArgs& args;
   const Isas& isas;
@@ -64,51 +68,40 @@ struct Job {
   const std::byte* weight;       // packed
   float* inputs = nullptr;       // of the block
   int64_t first = 0, block = 0;  // tiles of the block
+
+  int64_t chunk_width(int64_t k) const { return std::min(kChunk, in - k); }
+  // Between places of the chunk that begins at input k, and where it begins.
+  int64_t place_step(int64_t k) const { return block * chunk_width(k) + kGap; }
+  float* chunk(int64_t k) const { return inputs + kPlaces * (block * k + k / kChunk * kGap); }
+  static int64_t floats(int64_t tiles, int64_t in) {
+    return kPlaces * (tiles * in + (in + kChunk - 1) / kChunk * kGap);
+  }
 };
 
-// Transforms tiles' inputs; each thread has one.
-class InputReader {
- public:
-  InputReader(const Job& job, Scratch& scratch) : job_(job) {
-    const View& x = job.args.x;
-    direct_ = x.dtype == DType::f32 && x.stride(3) == 1;
-    const int64_t rows = direct_ ? 1 : 1 + kPlaces;
-    zeros_ = reinterpret_cast<float*>(
-        scratch.reserve(static_cast<size_t>(rows * job.in) * sizeof(float)));
-    std::fill_n(zeros_, job.in, 0.0f);
+// Tile `tile` of the block.
+void transform_input(const Job& job, int64_t tile) {
+  const View& x = job.args.x;
+  const TilePlace place = place_of(job.grid, job.first + tile);
+  const int64_t scale = job.args.upsample ? 2 : 1, bytes = info(x.dtype).block_bytes;
+  const std::byte* pixels[kPlaces] = {};
+  for (int64_t p = 0; p < kPlaces; ++p) {
+    const int64_t i = place.row - job.args.pad_top + p / kWinogradInput;
+    const int64_t j = place.column - job.args.pad_left + p % kWinogradInput;
+    const bool inside = i >= 0 && i < x.size(1) * scale && j >= 0 && j < x.size(2) * scale;
+    const int64_t offset =
+        place.n * x.stride(0) + i / scale * x.stride(1) + j / scale * x.stride(2);
+    if (inside) pixels[p] = x.as<std::byte>() + offset * bytes;
   }
-
-  // Tile `tile` of the block.
-  void transform(int64_t tile) const {
-    const View& x = job_.args.x;
-    const TilePlace place = place_of(job_.grid, job_.first + tile);
-    const int64_t scale = job_.args.upsample ? 2 : 1;
-    const float* rows[kPlaces];
+  for (int64_t k = 0; k < job.in; k += kChunk) {
+    const void* rows[kPlaces];
     for (int64_t p = 0; p < kPlaces; ++p) {
-      const int64_t i = place.row - job_.args.pad_top + p / kWinogradInput;
-      const int64_t j = place.column - job_.args.pad_left + p % kWinogradInput;
-      const bool inside = i >= 0 && i < x.size(1) * scale && j >= 0 && j < x.size(2) * scale;
-      const int64_t offset =
-          place.n * x.stride(0) + i / scale * x.stride(1) + j / scale * x.stride(2);
-      rows[p] = inside ? pixel(p, offset) : zeros_;
+      rows[p] = pixels[p] == nullptr ? nullptr : pixels[p] + k * bytes;
     }
-    job_.isas.winograd.input(rows, job_.in, job_.inputs + tile * job_.in, job_.block * job_.in);
+    const int64_t width = job.chunk_width(k);
+    float* to = job.chunk(k) + tile * width;
+    job.isas.winograd.input(x.dtype, rows, width, to, job.place_step(k));
   }
-
- private:
-  const float* pixel(int64_t p, int64_t offset) const {
-    const View& x = job_.args.x;
-    if (direct_) return x.as<float>() + offset;
-    float* copy = zeros_ + (1 + p) * job_.in;
-    copy_channels(x.dtype, x.as<std::byte>() + offset * info(x.dtype).block_bytes, x.stride(3),
-                  job_.in, copy);
-    return copy;
-  }
-
-  const Job& job_;
-  bool direct_;
-  float* zeros_;  // a pixel outside of the image, then copies
-};
+}
 
 // Tiles [tile, tile + tiles) of the block with panels [panel, panel + panels).
 class Task {
@@ -126,20 +119,21 @@ class Task {
     carve(counter);
     Carver carver(scratch.reserve(counter.used()));
     carve(carver);
-    for (int64_t k = 0; k < job_.in; k += kChunk) multiply(k, std::min(kChunk, job_.in - k));
-    for (int64_t p = 0; p < panels_; ++p) {
-      for (int64_t t = 0; t < tiles_; ++t) finish(p, t);
-    }
+    for (int64_t k = 0; k < job_.in; k += kChunk) multiply(k);
+    for (int64_t p = 0; p < panels_; ++p) finish_panel(p);
   }
 
  private:
   void carve(Carver& carver) {
-    sums_ = carver.take<float>(kPlaces * panels_ * tiles_ * kPanelRows);
-    weights_ = carver.take<float>(kPlaces * panels_ * kChunk * kPanelRows);
+    sums_ = carver.take<float>(panels_ * kPlaces * sum_step());
+    weights_ = carver.take<float>(panels_ * kPlaces * kWeightStep);
     if (kernels_.unpack != nullptr) {
       unpacked_ = carver.take<float>(kWinogradTaps * kChunk * kPanelRows);
     }
   }
+
+  static constexpr int64_t kWeightStep = kChunk * kPanelRows + kGap;
+  int64_t sum_step() const { return tiles_ * kPanelRows + kGap; }
 
   // Inputs [k, k + count) of panel p of the weight, transformed.
   void transform_weight(int64_t p, int64_t k, int64_t count) {
@@ -153,78 +147,108 @@ class Task {
       if (kernels_.unpack != nullptr) kernels_.unpack(from, count, {.f32 = plain});
       taps[tap] = kernels_.unpack != nullptr ? plain : reinterpret_cast<const float*>(from);
     }
-    job_.isas.winograd.weight(taps, count, weights_ + p * kPlaces * kChunk * kPanelRows);
+    job_.isas.winograd.weight(taps, count, weights_ + p * kPlaces * kWeightStep, kWeightStep);
   }
 
-  float* sums_of(int64_t place, int64_t p) const {
-    return sums_ + (place * panels_ + p) * tiles_ * kPanelRows;
-  }
-
-  void multiply(int64_t k, int64_t count) {
+  // Adds the products of the chunk of inputs that begins at k.
+  void multiply(int64_t k) {
+    const int64_t count = job_.chunk_width(k);
     for (int64_t p = 0; p < panels_; ++p) transform_weight(p, k, count);
+    const PanelKernels& f32 = *job_.isas.linear.f32;
     for (int64_t place = 0; place < kPlaces; ++place) {
-      const float* inputs = job_.inputs + (place * job_.block + tile_) * job_.in + k;
-      for (int64_t p = 0; p < panels_; ++p) {
-        const float* weights = weights_ + (p * kPlaces * kChunk + place * count) * kPanelRows;
-        job_.isas.linear.f32->rows({.x = {.f32 = inputs, .stride = job_.in},
-                                    .rows = tiles_,
-                                    .in = count,
-                                    .packed = reinterpret_cast<const std::byte*>(weights),
-                                    .y = sums_of(place, p),
-                                    .y_stride = kPanelRows,
-                                    .accumulate = k > 0});
+      if (panels_ == 2 && f32.pair != nullptr) {
+        f32.pair(product(place, 0, k), product(place, 1, k));
+        continue;
       }
+      for (int64_t p = 0; p < panels_; ++p) f32.rows(product(place, p, k));
     }
   }
 
-  // The outputs of a tile: straight to y where all is f32 and whole, else pixel by pixel.
-  void finish(int64_t p, int64_t t) {
+  PanelProduct product(int64_t place, int64_t p, int64_t k) const {
+    const int64_t count = job_.chunk_width(k);
+    const float* inputs = job_.chunk(k) + place * job_.place_step(k) + tile_ * count;
+    const float* weights = weights_ + (p * kPlaces + place) * kWeightStep;
+    return {.x = {.f32 = inputs, .stride = count},
+            .rows = tiles_,
+            .in = count,
+            .packed = reinterpret_cast<const std::byte*>(weights),
+            .y = sums_ + (p * kPlaces + place) * sum_step(),
+            .y_stride = kPanelRows,
+            .accumulate = k > 0};
+  }
+
+  // The outputs of panel p: straight to y where the panel is whole, else pixel by pixel.
+  void finish_panel(int64_t p) {
     const ImageConvArgs& args = job_.args;
     const int64_t first = (panel_ + p) * kPanelRows;
     const int64_t count = std::min<int64_t>(kPanelRows, args.y.size(3) - first);
-    const TilePlace place = place_of(job_.grid, job_.first + tile_ + t);
     const bool plain_residual = !args.residual || args.residual.stride(3) == 1;
-    const bool direct = args.y.dtype == DType::f32 && count == kPanelRows && plain_residual;
-    float add[kPanelRows] = {}, outputs[kWinogradOutputs][kPanelRows];
-    if (direct) add_channels(place.n, first, add);
-    WinogradTarget target{.add = add, .residual = {}, .y = {}};
-    int64_t pixels[kWinogradOutputs];
-    for (int o = 0; o < kWinogradOutputs; ++o) {
-      const int64_t i = place.row + o / kWinogradSide, j = place.column + o % kWinogradSide;
-      if (i >= args.y.size(1) || j >= args.y.size(2)) continue;
-      pixels[o] = (place.n * args.y.size(1) + i) * args.y.size(2) + j;
-      target.y[o] = direct ? args.y.as<float>() + pixels[o] * args.y.size(3) + first : outputs[o];
-      if (direct && args.residual) {
-        const View& residual = args.residual;
-        target.residual[o] = residual.as<float>() + place.n * residual.stride(0) +
-                             i * residual.stride(1) + j * residual.stride(2) + first;
+    const bool direct = count == kPanelRows && plain_residual;
+    float add[kPanelRows] = {};
+    for (int64_t t = 0, image = -1; t < tiles_; ++t) {
+      const TilePlace place = place_of(job_.grid, job_.first + tile_ + t);
+      const float* sums = sums_ + p * kPlaces * sum_step() + t * kPanelRows;
+      if (!direct) {
+        finish_pixels(sums, place, {0, first, count});
+        continue;
       }
-    }
-    const int64_t step = panels_ * tiles_ * kPanelRows;
-    job_.isas.winograd.output(sums_of(0, p) + t * kPanelRows, step, target);
-    if (direct) return;
-    for (int o = 0; o < kWinogradOutputs; ++o) {
-      if (target.y[o] != nullptr)
-        finish_pixel(args, job_.isas.linear, {pixels[o], first, count}, outputs[o]);
+      if (place.n != image) sum_additions(place.n, first, add);
+      image = place.n;
+      finish(sums, place, first, add);
     }
   }
 
-  // Bias and channel_add of a whole panel of f32.
-  void add_channels(int64_t n, int64_t first, float* add) const {
-    const View &bias = job_.args.bias, &channels = job_.args.channel_add;
-    for (int64_t c = 0; c < kPanelRows; ++c) {
-      if (bias) add[c] += bias.as<float>()[(first + c) * bias.stride(0)];
-      if (channels) {
-        add[c] += channels.as<float>()[n * channels.stride(0) + (first + c) * channels.stride(1)];
-      }
+  // Calls body(output, row, column, pixel of all images) for the tile's pixels in the image.
+  template <typename Body>
+  void for_pixels(const TilePlace& place, const Body& body) const {
+    const View& y = job_.args.y;
+    for (int o = 0; o < kWinogradOutputs; ++o) {
+      const int64_t i = place.row + o / kWinogradSide, j = place.column + o % kWinogradSide;
+      if (i < y.size(1) && j < y.size(2)) body(o, i, j, (place.n * y.size(1) + i) * y.size(2) + j);
     }
+  }
+
+  void finish(const float* sums, const TilePlace& place, int64_t first, const float* add) const {
+    const View &y = job_.args.y, &residual = job_.args.residual;
+    const int64_t bytes = info(y.dtype).block_bytes;
+    WinogradTarget target{.add = add, .residual = {}, .y = {}};
+    for_pixels(place, [&](int o, int64_t i, int64_t j, int64_t pixel) {
+      target.y[o] = y.as<std::byte>() + (pixel * y.size(3) + first) * bytes;
+      if (!residual) return;
+      const int64_t at =
+          place.n * residual.stride(0) + i * residual.stride(1) + j * residual.stride(2) + first;
+      target.residual[o] = residual.as<std::byte>() + at * bytes;
+    });
+    job_.isas.winograd.output(y.dtype, sums, sum_step(), target);
+  }
+
+  void finish_pixels(const float* sums, const TilePlace& place, PixelPart part) const {
+    const float nothing[kPanelRows] = {};
+    float outputs[kWinogradOutputs][kPanelRows];
+    WinogradTarget target{.add = nothing, .residual = {}, .y = {}};
+    for (int o = 0; o < kWinogradOutputs; ++o) target.y[o] = outputs[o];
+    job_.isas.winograd.output(DType::f32, sums, sum_step(), target);
+    for_pixels(place, [&](int o, int64_t, int64_t, int64_t pixel) {
+      part.pixel = pixel;
+      finish_pixel(job_.args, job_.isas.linear, part, outputs[o]);
+    });
+  }
+
+  // Bias and channel_add of a whole panel.
+  void sum_additions(int64_t n, int64_t first, float* add) const {
+    const FloatRows& rows = *job_.isas.linear.rows;
+    const View &bias = job_.args.bias, &channels = job_.args.channel_add;
+    std::fill_n(add, kPanelRows, 0.0f);
+    add_channels(rows, bias, first * bias.strides[0], kPanelRows, add);
+    add_channels(rows, channels, n * channels.strides[0] + first * channels.strides[1], kPanelRows,
+                 add);
   }
 
   const Job& job_;
   const PanelKernels& kernels_;
   int64_t tile_, tiles_;       // of the block
   int64_t panel_, panels_;     // of the weight
-  float* sums_ = nullptr;      // (place, panel, tile, 16)
+  float* sums_ = nullptr;      // (panel, place, tile, 16)
   float* weights_ = nullptr;   // (panel, place, input of the chunk, 16)
   float* unpacked_ = nullptr;  // (tap, input of the chunk, 16)
 };
@@ -241,8 +265,7 @@ int64_t even_share(int64_t count, int64_t most) {
 void run_block(const Job& job) {
   ThreadPool& pool = ThreadPool::shared();
   pool.parallel_for(job.block, 4, [&](int64_t begin, int64_t end, int) {
-    const InputReader reader(job, task_scratch);
-    for (int64_t tile = begin; tile < end; ++tile) reader.transform(tile);
+    for (int64_t tile = begin; tile < end; ++tile) transform_input(job, tile);
   });
   const int64_t groups = (job.panels + kTaskPanels - 1) / kTaskPanels;
   const int64_t wanted = (kTasksPerThread * pool.threads() + groups - 1) / groups;
@@ -268,7 +291,8 @@ void run_winograd(const ImageConvArgs& args, const Isas& isas) {
   const int64_t tile_bytes = kPlaces * job.in * static_cast<int64_t>(sizeof(float));
   const int64_t most = std::max(kBlockBytes / tile_bytes, 2 * kTileUnit);
   const int64_t block = even_share(job.grid.tiles, most);
-  job.inputs = reinterpret_cast<float*>(thread_workspace(block * tile_bytes));
+  job.inputs = reinterpret_cast<float*>(
+      thread_workspace(Job::floats(block, job.in) * static_cast<int64_t>(sizeof(float))));
   for (; job.first < job.grid.tiles; job.first += block) {
     job.block = std::min(block, job.grid.tiles - job.first);
     run_block(job);
@@ -284,6 +308,7 @@ const char* refuse(const ImageConvArgs& args, const LinearIsa& linear, Isa neede
   if (args.weight.size(1) != 3 || args.weight.size(2) != 3) return "takes filters of 3 x 3";
   if (args.stride != 1) return "takes strides of 1";
   if (args.x.size(3) % kWinogradLanes != 0) return "takes inputs in sixteens";
+  if (args.x.stride(3) != 1) return "takes pixels without gaps";
   if (args.x.size(3) < kMinChannels || args.y.size(3) < kPanelRows) return "wants more channels";
   const Grid grid(args.y);
   if (grid.tiles < kMinTiles) return "wants more pixels";

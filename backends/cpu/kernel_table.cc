@@ -84,7 +84,7 @@ void add_elementwise(KernelTable& t) {
   t.binary = slot<RB_X86(avx512_binary, avx2_binary) ref_binary>();
   t.compare = slot<ref_compare>();
   t.where = slot<ref_where>();
-  t.cast = slot<ref_cast>();
+  t.cast = slot<RB_X86(avx512_cast, avx2_cast) ref_cast>();
   t.copy = slot<rows_copy, ref_copy>();
   t.copy2d = slot<ref_copy2d>();
   t.fill = slot<ref_fill>();

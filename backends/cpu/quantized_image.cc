@@ -26,13 +26,14 @@ View contiguous_like(const View& x, void* data, DType dtype, int64_t channels) {
 }
 
 // The channels of pixel `pixel` of all images as floats: in place, or in `buffer`.
-const float* channels_of(const View& x, int64_t pixel, float* buffer) {
+const float* channels_of(const View& x, const FloatRows& rows, int64_t pixel, float* buffer) {
   const int64_t column = pixel % x.size(2), row = pixel / x.size(2);
   const int64_t at =
       row / x.size(1) * x.stride(0) + row % x.size(1) * x.stride(1) + column * x.stride(2);
   if (x.dtype == DType::f32 && x.stride(3) == 1) return x.as<float>() + at;
   const int64_t bytes = x.dtype == DType::f32 ? sizeof(float) : sizeof(uint16_t);
-  copy_channels(x.dtype, x.as<std::byte>() + at * bytes, x.stride(3), x.size(3), buffer);
+  const std::byte* from = x.as<std::byte>() + at * bytes;
+  copy_channels(rows, x.dtype, from, x.stride(3), x.size(3), buffer);
   return buffer;
 }
 
@@ -56,7 +57,7 @@ QuantizedImage quantize_image(const View& x, const LinearIsa& isa, Scratch& scra
     float* floats = row.take<float>(in);
     float* sum16 = row.take<float>(2 * groups);
     for (int64_t p = begin; p < end; ++p) {
-      isa.quantize(channels_of(x, p, floats), in,
+      isa.quantize(channels_of(x, *isa.rows, p, floats), in,
                    {.q = q + p * in,
                     .scale = scale + p * groups,
                     .sum32 = sum32 + p * groups,

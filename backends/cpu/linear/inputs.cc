@@ -1,7 +1,6 @@
 #include "backends/cpu/linear/inputs.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "backends/cpu/thread_pool.h"
 
@@ -61,30 +60,20 @@ Buffers carve(Carver& carver, const Plan& plan) {
   return buffers;
 }
 
-template <typename T>
-void widen(const View& x, int64_t row, int64_t in, float* out) {
-  const T* values = x.as<T>() + row * in;
-  for (int64_t i = 0; i < in; ++i) out[i] = to_float(values[i]);
-}
-
 // Row `row` of x as f32: in place, or in the buffer.
-const float* f32_row(const View& x, const Plan& plan, int64_t row, float* buffer) {
+const float* f32_row(const View& x, const Plan& plan, int64_t row, const FloatRows& rows,
+                     float* buffer) {
   if (!plan.copy_f32) return x.as<float>() + row * plan.in;
   float* out = buffer + row * plan.even;
-  if (x.dtype == DType::f16) {
-    widen<f16>(x, row, plan.in, out);
-  } else if (x.dtype == DType::bf16) {
-    widen<bf16>(x, row, plan.in, out);
-  } else {
-    std::memcpy(out, x.as<float>() + row * plan.in, static_cast<size_t>(plan.in) * sizeof(float));
-  }
+  const int64_t bytes = row * plan.in * info(x.dtype).block_bytes;
+  rows.widen(x.dtype, x.as<std::byte>() + bytes, plan.in, out);
   if (plan.even != plan.in) out[plan.in] = 0;
   return out;
 }
 
 void convert_row(const View& x, const Plan& plan, int64_t row, const Buffers& to,
                  const LinearIsa& isa) {
-  const float* values = f32_row(x, plan, row, to.f32);
+  const float* values = f32_row(x, plan, row, *isa.rows, to.f32);
   if (plan.wanted.quantized) {
     const int64_t groups = plan.in / kGroup;
     isa.quantize(values, plan.in,

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backends/cpu/linear/panel.h"
+#include "rbee/core/dtype.h"
 
 namespace rbee::cpu {
 
@@ -76,8 +77,19 @@ struct QuantizedRow {
   float* sum16;
 };
 
+// Rows of f32, f16 or bf16 whose elements adjoin.
+struct FloatRows {
+  // to = from
+  void (*widen)(DType dtype, const void* from, int64_t count, float* to);
+  // sums += from
+  void (*add)(DType dtype, const void* from, int64_t count, float* sums);
+  // to = from, rounded to nearest even
+  void (*narrow)(DType dtype, const float* from, int64_t count, void* to);
+};
+
 // Everything an instruction set has; kernels of a weight type may be null.
 struct LinearIsa {
+  const FloatRows* rows;
   // Blocks of rows of x are a multiple of this: what `rows` of its kernels takes at a time.
   int64_t row_unit;
   // Of a block's rows, unless in f32: they stay in the second-level cache while panels pass by.
@@ -107,6 +119,11 @@ struct LinearIsa {
   const PanelKernels* mxfp4;
   const PanelKernels* f8_g128;
 };
+
+extern const FloatRows float_rows_portable;
+extern const FloatRows float_rows_avx2;
+extern const FloatRows float_rows_avx512;
+extern const FloatRows float_rows_avx512bf16;
 
 extern const LinearIsa linear_portable;
 extern const LinearIsa linear_avx2;

@@ -124,19 +124,6 @@ InputForm form_of(const PanelKernels& kernels, int64_t rows) {
   return rows == 1 && kernels.row != nullptr ? kernels.row_input : kernels.input;
 }
 
-template <typename T>
-void store_numbers(const float* from, int64_t count, T* out) {
-  for (int64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_same_v<T, float>) {
-      out[i] = from[i];
-    } else if constexpr (std::is_same_v<T, f16>) {
-      out[i] = to_f16(from[i]);
-    } else {
-      out[i] = to_bf16(from[i]);
-    }
-  }
-}
-
 // Columns [column, column + count) of a row of y.
 struct Piece {
   int64_t row, column, count;
@@ -144,16 +131,8 @@ struct Piece {
 
 void store_row(const Job& job, const float* from, const Piece& piece) {
   const View& y = job.part->y;
-  const int64_t to = piece.row * y.size(1) + piece.column;
-  if (y.dtype == DType::f16) {
-    store_numbers(from, piece.count, y.as<f16>() + to);
-  } else if (y.dtype != DType::bf16) {
-    store_numbers(from, piece.count, y.as<float>() + to);
-  } else if (job.isa->to_bf16 != nullptr) {
-    job.isa->to_bf16(from, piece.count, y.as<uint16_t>() + to);
-  } else {
-    store_numbers(from, piece.count, y.as<bf16>() + to);
-  }
+  const int64_t to = (piece.row * y.size(1) + piece.column) * info(y.dtype).block_bytes;
+  job.isa->rows->narrow(y.dtype, from, piece.count, y.as<std::byte>() + to);
 }
 
 float bias_at(const View& bias, int64_t i) {

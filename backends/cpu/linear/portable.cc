@@ -171,7 +171,8 @@ constexpr panel::PanelKernels kBlockKernels{.input = panel::InputForm::quantized
 
 namespace rbee::cpu {
 
-constinit const LinearIsa linear_portable{.row_unit = 12,
+constinit const LinearIsa linear_portable{.rows = &float_rows_portable,
+                                          .row_unit = 12,
                                           .quantize = &quantize,
                                           .to_bf16 = nullptr,
                                           .split = nullptr,

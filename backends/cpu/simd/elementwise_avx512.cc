@@ -9,5 +9,6 @@ namespace rbee::cpu {
 
 const Impl<UnaryArgs> avx512_unary{kIsaName, refuse_unary, run_unary};
 const Impl<BinaryArgs> avx512_binary{kIsaName, refuse_binary, run_binary};
+const Impl<CastArgs> avx512_cast{kIsaName, refuse_cast, run_cast};
 
 }  // namespace rbee::cpu

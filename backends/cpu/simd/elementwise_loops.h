@@ -1,5 +1,5 @@
 #pragma once
-// Activations and arithmetic. Include after a vec header.
+// Activations, arithmetic and conversions. Include after a vec header.
 
 #include "backends/api/args_elementwise.h"
 #include "backends/api/impl.h"
@@ -179,6 +179,38 @@ void binary_all(const BinaryArgs& args) {
 
 void run_binary(const BinaryArgs& args, Stream&) {
   with_storage(args.y.dtype, [&]<typename T>() { binary_all<T>(args); });
+}
+
+const char* refuse_cast(const CastArgs& args) {
+  if (!is_storage(args.x.dtype) || !is_storage(args.y.dtype)) return "takes f32, f16 and bf16";
+  const View* const views[] = {&args.y, &args.x};
+  const MergedAxes<2> axes = merged_axes(views);
+  const bool runs = axes.columns() == 1 || (axes.column_step(0) == 1 && axes.column_step(1) == 1);
+  return runs ? nullptr : "takes neighbours that adjoin";
+}
+
+template <typename From, typename To>
+RB_INLINE void cast_run(const From* x, To* y, int64_t count) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(y + i, load(x + i));
+  if (i < count) store_first(y + i, load_first(x + i, count - i), count - i);
+}
+
+template <typename From, typename To>
+void cast_rows(const CastArgs& args) {
+  const View* const views[] = {&args.y, &args.x};
+  const MergedAxes<2> axes = merged_axes(views);
+  const auto* x = static_cast<const From*>(args.x.data);
+  auto* y = static_cast<To*>(args.y.data);
+  for_pieces(axes, [&](int64_t row, int64_t column, int64_t count) {
+    cast_run(x + axes.row_offset(1, row) + column, y + axes.row_offset(0, row) + column, count);
+  });
+}
+
+void run_cast(const CastArgs& args, Stream&) {
+  with_storage(args.x.dtype, [&]<typename From>() {
+    with_storage(args.y.dtype, [&]<typename To>() { cast_rows<From, To>(args); });
+  });
 }
 
 }  // namespace

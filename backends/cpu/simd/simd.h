@@ -20,6 +20,7 @@ extern const Impl<ImageGroupNormArgs> avx2_image_group_norm, avx512_image_group_
 extern const Impl<LayerNormArgs> avx2_layer_norm, avx512_layer_norm;
 extern const Impl<UnaryArgs> avx2_unary, avx512_unary;
 extern const Impl<BinaryArgs> avx2_binary, avx512_binary;
+extern const Impl<CastArgs> avx2_cast, avx512_cast;
 extern const Impl<AttentionArgs> avx2_attention, avx512_attention, amx_attention;
 extern const Impl<GatedArgs> avx2_gated, avx512_gated;
 extern const Impl<RopeArgs> avx2_rope, avx512_rope;

@@ -18,6 +18,14 @@ RB_INLINE void with_storage(DType dtype, const Body& body) {
   body.template operator()<float>();
 }
 
+#ifdef __AVX512BF16__
+// One instruction; numbers below the smallest normal one become 0.
+RB_INLINE void store(bf16* p, Vec x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(x)));
+}
+#endif
+
 // Elements of 16 bits, as the vec header's functions of these names; load1() is in vec_half.h.
 #ifdef __AVX512F__
 template <typename T>

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "rbee/core/dtype.h"
+
 namespace rbee::cpu {
 
 inline constexpr int kWinogradSide = 4;     // outputs of a tile along each axis
@@ -15,21 +17,24 @@ inline constexpr int kWinogradTaps = 9;
 inline constexpr int kWinogradOutputs = 16;
 inline constexpr int kWinogradLanes = 16;  // channels come in multiples of this
 
-// Where the 16 outputs of a tile go, 16 floats each.
+// Where the 16 outputs of a tile go, 16 elements each.
 struct WinogradTarget {
-  const float* add;                         // 16 floats that every output gets
-  const float* residual[kWinogradOutputs];  // null: nothing to add
-  float* y[kWinogradOutputs];               // null: outside the image
+  const float* add;                        // 16 floats that every output gets
+  const void* residual[kWinogradOutputs];  // null: nothing to add
+  void* y[kWinogradOutputs];               // null: outside the image
 };
 
+// Elements of images are f32, f16 or bf16. Steps from place to place are best not multiples of
+// 4096 bytes: 36 such lines would meet in one set of the first-level cache.
 struct WinogradKernels {
-  // rows: the tile's 6 x 6 pixels, `channels` floats each; out[place * step + channel]
-  void (*input)(const float* const rows[kWinogradPlaces], int64_t channels, float* out,
+  // rows: the tile's 6 x 6 pixels, `channels` elements each, null outside the image;
+  // out[place * step + channel]
+  void (*input)(DType dtype, const void* const rows[kWinogradPlaces], int64_t channels, float* out,
                 int64_t step);
-  // taps: the filters' 3 x 3 weights, (count, 16) each; out[place][count][16]
-  void (*weight)(const float* const taps[kWinogradTaps], int64_t count, float* out);
+  // taps: the filters' 3 x 3 weights, (count, 16) each; out[place * step + 16 * i + output]
+  void (*weight)(const float* const taps[kWinogradTaps], int64_t count, float* out, int64_t step);
   // sums[place * step + output]: one tile's products
-  void (*output)(const float* sums, int64_t step, const WinogradTarget& target);
+  void (*output)(DType dtype, const float* sums, int64_t step, const WinogradTarget& target);
 };
 
 extern const WinogradKernels winograd_avx2;

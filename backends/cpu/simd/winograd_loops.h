@@ -1,6 +1,7 @@
 #pragma once
 // Winograd's transforms, a vector of channels at a time. Include after a vec header.
 
+#include "backends/cpu/simd/storage.h"
 #include "backends/cpu/simd/winograd.h"
 
 namespace rbee::cpu {
@@ -47,12 +48,16 @@ RB_INLINE void transform_output(const Vec m[kWinogradInput], Vec y[kWinogradSide
   y[3] = fma(inner_odd, splat(0.5f), outer_odd * splat(2.0f)) + m[5];
 }
 
-void winograd_input(const float* const rows[kWinogradPlaces], int64_t channels, float* out,
-                    int64_t step) {
+template <typename T>
+RB_INLINE void transform_pixels(const void* const rows[kWinogradPlaces], int64_t channels,
+                                float* out, int64_t step) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     Vec down[kWinogradInput][kWinogradInput];  // [column][place along the column]
     for (int j = 0; j < kWinogradInput; ++j) {
-      for (int i = 0; i < kWinogradInput; ++i) down[j][i] = load(rows[i * kWinogradInput + j] + c);
+      for (int i = 0; i < kWinogradInput; ++i) {
+        const auto* row = static_cast<const T*>(rows[i * kWinogradInput + j]);
+        down[j][i] = row != nullptr ? load(row + c) : splat(0.0f);
+      }
       transform_input(down[j]);
     }
     for (int i = 0; i < kWinogradInput; ++i) {
@@ -66,9 +71,14 @@ void winograd_input(const float* const rows[kWinogradPlaces], int64_t channels, 
   }
 }
 
-void winograd_weight(const float* const taps[kWinogradTaps], int64_t count, float* out) {
-  const int64_t floats = count * kWinogradLanes;
-  for (int64_t at = 0; at < floats; at += kLanes) {
+void winograd_input(DType dtype, const void* const rows[kWinogradPlaces], int64_t channels,
+                    float* out, int64_t step) {
+  with_storage(dtype, [&]<typename T>() { transform_pixels<T>(rows, channels, out, step); });
+}
+
+void winograd_weight(const float* const taps[kWinogradTaps], int64_t count, float* out,
+                     int64_t step) {
+  for (int64_t at = 0; at < count * kWinogradLanes; at += kLanes) {
     Vec down[3][kWinogradInput];
     for (int j = 0; j < 3; ++j) {
       const Vec g[3] = {load(taps[j] + at), load(taps[3 + j] + at), load(taps[6 + j] + at)};
@@ -79,13 +89,14 @@ void winograd_weight(const float* const taps[kWinogradTaps], int64_t count, floa
       Vec across[kWinogradInput];
       transform_weight(g, across);
       for (int j = 0; j < kWinogradInput; ++j) {
-        store(out + (i * kWinogradInput + j) * floats + at, across[j]);
+        store(out + (i * kWinogradInput + j) * step + at, across[j]);
       }
     }
   }
 }
 
-void winograd_output(const float* sums, int64_t step, const WinogradTarget& target) {
+template <typename T>
+RB_INLINE void finish_tile(const float* sums, int64_t step, const WinogradTarget& target) {
   for (int c = 0; c < kWinogradLanes; c += kLanes) {
     const Vec add = load(target.add + c);
     Vec down[kWinogradInput][kWinogradSide];
@@ -104,11 +115,16 @@ void winograd_output(const float* sums, int64_t step, const WinogradTarget& targ
         const int at = i * kWinogradSide + j;
         if (target.y[at] == nullptr) continue;
         Vec value = y[j] + add;
-        if (target.residual[at] != nullptr) value = value + load(target.residual[at] + c);
-        store(target.y[at] + c, value);
+        const auto* residual = static_cast<const T*>(target.residual[at]);
+        if (residual != nullptr) value = value + load(residual + c);
+        store(static_cast<T*>(target.y[at]) + c, value);
       }
     }
   }
+}
+
+void winograd_output(DType dtype, const float* sums, int64_t step, const WinogradTarget& target) {
+  with_storage(dtype, [&]<typename T>() { finish_tile<T>(sums, step, target); });
 }
 
 constexpr WinogradKernels kWinograd{

@@ -22,7 +22,7 @@ namespace {
   return as_bf16(load_step(packed + pair * panel::kStepBytes, 0));
 }
 
-inline void to_bf16(const float* x, int64_t in, uint16_t* out) {
+inline void round_to_bf16(const float* x, int64_t in, uint16_t* out) {
   int64_t i = 0;
   for (; i + 16 <= in; i += 16) {
     const __m256bh rounded = _mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));

@@ -28,12 +28,13 @@ constexpr panel::PanelKernels kF16TileKernels{.input = panel::InputForm::split,
 
 namespace rbee::cpu {
 
-constinit const LinearIsa linear_amx{.row_unit = 48,
+constinit const LinearIsa linear_amx{.rows = &float_rows_avx512bf16,
+                                     .row_unit = 48,
                                      // Processors with tiles have 2 MiB of that cache, and each
                                      // block unpacks all weights.
                                      .block_bytes = 768 * 1024,
                                      .quantize = &quantize,
-                                     .to_bf16 = &to_bf16,
+                                     .to_bf16 = &round_to_bf16,
                                      .split = &split_inputs,
                                      .f32 = &linear_f32_avx512,
                                      .f16 = &kF16TileKernels,

@@ -5,7 +5,8 @@
 
 namespace rbee::cpu {
 
-constinit const LinearIsa linear_avx512{.row_unit = 12,
+constinit const LinearIsa linear_avx512{.rows = &float_rows_avx512,
+                                        .row_unit = 12,
                                         .quantize = &quantize,
                                         .to_bf16 = nullptr,
                                         .split = nullptr,

@@ -25,9 +25,10 @@ constinit const PanelKernels linear_f8_g128_avx512bf16{.input = InputForm::bf16,
                                                        .rows = &run_e4m3_dot_rows,
                                                        .row_input = InputForm::f32};
 
-constinit const LinearIsa linear_avx512bf16{.row_unit = 12,
+constinit const LinearIsa linear_avx512bf16{.rows = &float_rows_avx512bf16,
+                                            .row_unit = 12,
                                             .quantize = &quantize,
-                                            .to_bf16 = &to_bf16,
+                                            .to_bf16 = &round_to_bf16,
                                             .split = nullptr,
                                             .f32 = &linear_f32_avx512,
                                             .f16 = &linear_f16_avx512,

@@ -6,7 +6,8 @@
 
 namespace rbee::cpu {
 
-constinit const LinearIsa linear_avxvnni{.row_unit = 12,
+constinit const LinearIsa linear_avxvnni{.rows = &float_rows_avx2,
+                                         .row_unit = 12,
                                          .quantize = &quantize,
                                          .to_bf16 = nullptr,
                                          .split = nullptr,

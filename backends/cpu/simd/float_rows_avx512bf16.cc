@@ -1,0 +1,9 @@
+#include "backends/cpu/simd/vec_avx512.h"
+// The loops build on the vectors.
+#include "backends/cpu/simd/float_rows_loops.h"
+
+namespace rbee::cpu {
+
+constinit const FloatRows float_rows_avx512bf16 = kFloatRows;
+
+}  // namespace rbee::cpu
