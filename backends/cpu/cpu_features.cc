@@ -4,6 +4,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 #include <cstdlib>
 #include <string>
@@ -35,15 +38,44 @@ Isa lowered_by_environment(IsaSet supported) {
 }
 
 #ifdef __x86_64__
+struct CpuidRegisters {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+// CPUID, for what clang 14 does not know by name (Intel's manual, volume 2, CPUID); zeros where the
+// processor has no such leaf. Whether the system saves the registers is asked elsewhere.
+CpuidRegisters cpuid(unsigned leaf, unsigned part = 0) {
+  CpuidRegisters out;
+  __get_cpuid_count(leaf, part, &out.eax, &out.ebx, &out.ecx, &out.edx);
+  return out;
+}
+
+constexpr unsigned bit(int number) {
+  return 1u << number;
+}
+
+bool has_f16c() {
+  return (cpuid(1).ecx & bit(29)) != 0;
+}
+
+bool has_avxvnni() {
+  const bool has_part = cpuid(7).eax >= 1;
+  return has_part && (cpuid(7, 1).eax & bit(4)) != 0;
+}
+
+bool has_tiles() {
+  constexpr unsigned kTiles = bit(24), kInt8 = bit(25), kBf16 = bit(22);
+  constexpr unsigned kAll = kTiles | kInt8 | kBf16;
+  return (cpuid(7).edx & kAll) == kAll;
+}
+
 // Linux gives a process the tiles' 8 KiB of state when it asks for them (arch_prctl(2)), its later
-// and its present threads. The first question asks the system by XGETBV whether it saves them.
+// and its present threads; it refuses where it does not save them.
 bool may_use_tiles() {
 #ifdef __linux__
   constexpr int kAskForState = 0x1023, kTileData = 18;
-  static const bool granted =
-      __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
-      __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("avx512vbmi") &&
-      ::syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+  static const bool granted = has_tiles() && __builtin_cpu_supports("avx512vbmi") &&
+                              ::syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
   return granted;
 #else
   return false;
@@ -76,12 +108,11 @@ IsaSet supported_isas() {
 #ifdef __x86_64__
   // These also ask the system, by XGETBV, whether it saves the wide registers.
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-      !__builtin_cpu_supports("f16c")) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) {
     return isas;
   }
   isas.add(Isa::avx2);
-  if (__builtin_cpu_supports("avxvnni")) isas.add(Isa::avxvnni);
+  if (has_avxvnni()) isas.add(Isa::avxvnni);
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq") ||
       !__builtin_cpu_supports("avx512vnni")) {

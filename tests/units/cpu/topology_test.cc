@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <set>
+#include <sstream>
+#include <string>
 
 #include "backends/cpu/cpu_features.h"
 #include "backends/cpu/peak.h"
@@ -51,6 +56,33 @@ TEST(CpuFeatures, TheEnvironmentLowersTheLevel) {
     EXPECT_EQ(missing_isa(isa) == nullptr, isa <= cpu_isa() && supported.has(isa)) << name(isa);
   }
 }
+
+#ifdef __linux__
+// What the kernel says of the first processor.
+TEST(CpuFeatures, LevelsAreThoseThatTheSystemLists) {
+  std::ifstream in("/proc/cpuinfo");
+  std::set<std::string> flags;
+  for (std::string line; flags.empty() && std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string word;
+    if (words >> word && word == "flags")
+      flags.insert(std::istream_iterator<std::string>(words), {});
+  }
+  if (flags.empty()) GTEST_SKIP() << "/proc/cpuinfo has no flags";
+  const auto all = [&](std::initializer_list<const char*> wanted) {
+    return std::ranges::all_of(wanted, [&](const char* flag) { return flags.contains(flag); });
+  };
+  const bool avx2 = all({"avx2", "fma", "f16c"});
+  const bool avx512 = avx2 && all({"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"});
+  const IsaSet found = supported_isas();
+  EXPECT_EQ(found.has(Isa::avx2), avx2);
+  EXPECT_EQ(found.has(Isa::avxvnni), avx2 && all({"avx_vnni"}));
+  EXPECT_EQ(found.has(Isa::avx512), avx512);
+  EXPECT_EQ(found.has(Isa::avx512bf16), avx512 && all({"avx512_bf16"}));
+  const bool tiles = all({"amx_tile", "amx_int8", "amx_bf16"});
+  EXPECT_TRUE(!found.has(Isa::amx) || tiles);  // a sandbox may refuse what the processor has
+}
+#endif
 
 IsaSet set_of(std::initializer_list<Isa> isas) {
   IsaSet set;
