@@ -8,6 +8,7 @@
 #include "mixed_text.h"
 #include "rbee/text/json_components.h"
 #include "rbee/text/utf8.h"
+#include "rbee/text/wordpiece.h"
 
 namespace rbee::text::testing {
 namespace {
@@ -74,6 +75,23 @@ TEST(Components, AFrameOfSeveralProcessorsNests) {
   const SpecialFrame frame = post_processor_from({config, "post_processor"});
   EXPECT_EQ(frame.prefix, (std::vector<TokenId>{7, 8, 1}));
   EXPECT_EQ(frame.suffix, std::vector<TokenId>{2});
+}
+
+// Characters are counted, not bytes: "\u00e9" has two.
+TEST(Components, LongWordsAreUnknownToWordPiece) {
+  Vocab vocab;
+  vocab.add("[UNK]", 0);
+  vocab.add("a", 1);
+  vocab.add("##\u00e9", 2);
+  const WordPiece model(vocab, {.max_characters = 3});
+  Scratch scratch;
+  const auto tokens = [&](std::string_view word) {
+    std::vector<TokenId> out;
+    model.tokenize(word, scratch, out);
+    return out;
+  };
+  EXPECT_EQ(tokens("a\u00e9\u00e9"), (std::vector<TokenId>{1, 2, 2}));
+  EXPECT_EQ(tokens("a\u00e9\u00e9\u00e9"), std::vector<TokenId>{0});
 }
 
 }  // namespace
