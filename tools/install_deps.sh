@@ -28,7 +28,19 @@ if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || { echo "needs root or sudo to install: ${missing[*]}" >&2; exit 1; }
   as_root=(sudo)
 fi
-echo "Installing Debian packages: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -qq
+# bookworm itself has 19.
+fallback=()
+for i in "${!missing[@]}"; do
+  case "${missing[i]}" in clang-22 | lld-22) ;; *) continue ;; esac
+  apt-cache show "${missing[i]}" >/dev/null 2>&1 && continue
+  fallback+=("${missing[i]}")
+  missing[i]="${missing[i]%22}19"
+done
+if [ ${#fallback[@]} -ne 0 ]; then
+  echo "No ${fallback[*]} in this machine's package archives, which Debian's security archive has:" \
+       "version 19 instead, which does not know gfx950 and gfx1153"
+fi
+echo "Installing Debian packages: ${missing[*]}"
 "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
