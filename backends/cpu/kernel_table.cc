@@ -148,7 +148,8 @@ void add_experts(KernelTable& t) {
 }
 
 void add_attention(KernelTable& t) {
-  t.attention = slot<RB_X86(amx_attention, avx512_attention, avx2_attention) ref_attention>();
+  t.attention = slot<RB_X86(amx_attention, avx512bf16_attention, avx512_attention, avx2_attention)
+                         ref_attention>();
   t.rope = slot<RB_X86(avx512_rope, avx2_rope) ref_rope>();
   t.paged_attention =
       slot<RB_X86(avx512_paged_attention, avx2_paged_attention) ref_paged_attention>();

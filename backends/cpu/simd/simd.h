@@ -21,7 +21,8 @@ extern const Impl<LayerNormArgs> avx2_layer_norm, avx512_layer_norm;
 extern const Impl<UnaryArgs> avx2_unary, avx512_unary;
 extern const Impl<BinaryArgs> avx2_binary, avx512_binary;
 extern const Impl<CastArgs> avx2_cast, avx512_cast;
-extern const Impl<AttentionArgs> avx2_attention, avx512_attention, amx_attention;
+extern const Impl<AttentionArgs> avx2_attention, avx512_attention, avx512bf16_attention,
+    amx_attention;
 extern const Impl<GatedArgs> avx2_gated, avx512_gated;
 extern const Impl<RopeArgs> avx2_rope, avx512_rope;
 extern const Impl<KvAppendArgs> avx2_kv_append, avx512_kv_append;
