@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
+#include <sstream>
 
 #include "rbee/models/image/encoder_file.h"
 #include "rbee/models/image/model_files.h"
@@ -231,6 +233,48 @@ TEST_F(SingleFileTest, ConvertedDiffusersFolders) {
   add("te.1.", "text_encoder_2", same);
   expect_same();
   EXPECT_EQ(family_, models::ImageFamily::sdxl);
+}
+
+// What the converter wrote of models/tiny-emoji (tools/goldens/make_convert_golden.py).
+TEST_F(SingleFileTest, NamesThatTheConverterWrites) {
+  std::ifstream names(image_data("converted.txt"));
+  std::string header = "{";
+  int64_t end = 0;
+  size_t count = 0;
+  for (std::string line; std::getline(names, line); ++count) {
+    std::istringstream words(line);
+    std::string name, dims;
+    words >> name;
+    int64_t bytes = 2;
+    for (int64_t dim = 0; words >> dim; bytes *= dim) dims += cat(dims.empty() ? "" : ",", dim);
+    header += cat(count == 0 ? "" : ",", "\"", name, R"(":{"dtype":"F16","shape":[)", dims,
+                  R"(],"data_offsets":[)", end, ",", end + bytes, "]}");
+    end += bytes;
+  }
+  header += "}";
+  const uint64_t length = header.size();
+  const fs::path path = fs::path(testing::TempDir()) / "converted.safetensors";
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(&length), sizeof length)
+      << header;
+  fs::resize_file(path, sizeof length + length + static_cast<uint64_t>(end));  // zeros
+  const models::ModelFiles found = models::read_single_file(path);
+  const models::ModelFiles wanted =
+      models::read_diffusers_folder(image_data("../../../models/tiny-emoji"));
+  EXPECT_EQ(found.family, models::ImageFamily::sd1);
+  size_t held = 0;
+  for (const models::ModelPart& part : wanted.parts) {
+    const models::ModelPart& other = found.require(part.name);
+    EXPECT_EQ(other.weights.tensors().size(), part.weights.tensors().size()) << part.name;
+    for (const io::TensorEntry& entry : part.weights.tensors()) {
+      EXPECT_EQ(other.weights.require(entry.name).shape, entry.shape) << entry.name;
+      ++held;
+    }
+  }
+  EXPECT_EQ(held, count);
+  expect_same_shape(found.require("unet").config, wanted.require("unet").config);
+  EXPECT_EQ(found.require("vae").config.integers("block_out_channels"),
+            wanted.require("vae").config.integers("block_out_channels"));
+  fs::remove(path);
 }
 
 TEST_F(SingleFileTest, AConvertedStableDiffusion2IsKnownByItsEncodersWidth) {
