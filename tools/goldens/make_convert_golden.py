@@ -5,7 +5,8 @@ Usage: make_convert_golden.py SD_CLI > tests/models/data_image/converted.txt
 
 SD_CLI: stable-diffusion.cpp's program (the committed file is of the source that the Python package
 stable-diffusion-cpp-python 0.4.7 holds). Its converter reads no shards, so the denoiser's are put into
-one file first. Lines are a name and the sizes of its axes."""
+one file first. Lines are a name and the sizes of its axes,
+sorted, as the converter writes from several threads."""
 
 import json
 import pathlib
@@ -48,7 +49,7 @@ def main():
         out = pathlib.Path(temporary) / "converted.safetensors"
         subprocess.run([sys.argv[1], "-M", "convert", "-m", folder, "-o", out, "--type", "f16"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for name, tensor in read(out)[0].items():
+        for name, tensor in sorted(read(out)[0].items()):
             print(name, *tensor["shape"])
 
 
