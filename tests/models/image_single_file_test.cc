@@ -374,6 +374,19 @@ TEST_F(SingleFileTest, UnetsAlone) {
                [&] { models::load_image_model(file, others); });
 }
 
+TEST_F(SingleFileTest, UnetsAloneUnderDiffusersNames) {
+  open("sdxl");
+  add("", "unet", [](const std::string& name) { return name; });
+  const fs::path file = folder_->path() / "unet.gguf";
+  write_comfy_gguf(file, tensors_, "sdxl");
+  const models::ModelFiles files = models::read_single_file(file);
+  EXPECT_EQ(files.family, models::ImageFamily::sdxl);
+  ASSERT_EQ(files.parts.size(), 1u);
+  EXPECT_EQ(files.parts[0].weights.tensors().size(), tensors_.size());
+  const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
+  expect_same_shape(files.parts[0].config, wanted.require("unet").config);
+}
+
 TEST_F(SingleFileTest, PartsThatAreMissingAreNamed) {
   open("sd1");
   add_unet(3, 2, {true, true, false});
