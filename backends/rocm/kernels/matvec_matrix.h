@@ -347,6 +347,7 @@ class FewMatrix {
     shared_barrier();  // this unit's x is there, and nobody reads the other stage
     const i32 after = unit + 1 < end_ ? unit + 1 : unit;
     load_x(after);
+    loads_before();  // what is waited for first is asked for first
     load(after, next);
     loads_before();
     multiply(unit, here, stage);
