@@ -33,7 +33,7 @@ class Candidates {
   const std::vector<Candidate>& list() const { return list_; }
   size_t size() const { return list_.size(); }
 
-  void cut_top_k(size_t k);
+  void cut_top_k(size_t k);  // one stays at least
   // The likeliest until their mass reaches p; the crossing token stays.
   void cut_top_p(float p);
   // What has at least p times the probability of the likeliest.

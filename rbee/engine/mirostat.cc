@@ -43,10 +43,8 @@ void Mirostat::cut_by_exponent(Candidates& candidates, int64_t vocab) const {
   const double quotient =
       std::abs(epsilon) < 1e-9 ? 1 / std::log(n) : epsilon / (1 - std::pow(n, -epsilon));
   const double k = std::pow(quotient * std::exp2(double{mu_}), 1 / s);
-  // Not below 1; infinite and undefined where all tokens are alike.
-  if (k < static_cast<double>(list.size())) {
-    candidates.cut_top_k(std::max<size_t>(static_cast<size_t>(k), 1));
-  }
+  // Infinite and undefined where all tokens are alike.
+  if (k < static_cast<double>(list.size())) candidates.cut_top_k(static_cast<size_t>(k));
 }
 
 void Mirostat::learn(const Candidate& drawn) {

@@ -1,5 +1,7 @@
 #include "rbee/engine/sampler.h"
 #include "rbee/core/error.h"
+#include "rbee/engine/dry.h"
+#include "rbee/engine/mirostat.h"
 
 #include <gmock/gmock.h>
 
@@ -11,6 +13,7 @@ namespace rbee::engine {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -178,6 +181,24 @@ TEST(Sampler, DryTurnsAwayFromARepetition) {
   EXPECT_EQ(greedy_by(params, {}, logits, repeating), 2);  // off
 }
 
+// What would repeat is the breaker itself: it may come again.
+TEST(Sampler, DryLeavesBreakersAlone) {
+  const std::vector<std::string> pieces = {"a", "b", "\n"};
+  const std::vector<int32_t> history = {0, 1, 2, 0, 1};
+  const auto penalised = [&](std::vector<std::string> breakers) {
+    SamplingParams params = plain(0);
+    params.dry_multiplier = 1;
+    params.dry_sequence_breakers = std::move(breakers);
+    Dry dry(params);
+    dry.set_piece([&](int32_t id) { return pieces[static_cast<size_t>(id)]; });
+    std::vector<int32_t> ids;
+    for (const Dry::Penalty& penalty : dry.penalties(history)) ids.push_back(penalty.id);
+    return ids;
+  };
+  EXPECT_THAT(penalised({"c"}), ElementsAre(2));
+  EXPECT_THAT(penalised({"\n"}), IsEmpty());
+}
+
 TEST(Sampler, TheOrderOfSamplersCounts) {
   // At temperature 2 the nucleus of 0.6 has two tokens, at 1 it has one.
   const std::vector<float> logits = {std::log(0.64f), std::log(0.32f), std::log(0.04f)};
@@ -226,6 +247,22 @@ TEST(Sampler, MirostatKeepsTheSurpriseNearItsTarget) {
     }
     EXPECT_NEAR(bits, 3, 0.5) << version;
   }
+}
+
+// A flat row and a small target: the paper's k is 0.004.
+TEST(Sampler, MirostatLeavesOneTokenAtLeast) {
+  SamplingParams params = plain(1);
+  params.mirostat = 1;
+  params.mirostat_tau = 0.1f;
+  std::vector<float> logits(100);
+  for (size_t i = 0; i < logits.size(); ++i) {
+    logits[i] = -0.5f * std::log(static_cast<float>(i + 1));
+  }
+  Candidates candidates;
+  candidates.take_all(logits);
+  Mirostat(params).cut(candidates, std::ssize(logits));
+  ASSERT_EQ(candidates.size(), 1u);
+  EXPECT_EQ(candidates.list().front().id, 0);
 }
 
 TEST(Sampler, RepeatsItselfForASeed) {

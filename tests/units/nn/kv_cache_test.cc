@@ -51,6 +51,17 @@ TEST(KvCache, OfOneTensorHoldsValuesAsKeys) {
   EXPECT_NE(cache.keys(1).data<float>(), cache.keys(2).data<float>());
 }
 
+TEST(KvCache, OfOneLayerGivesAllTheSameMemory) {
+  nn::KvCacheOptions options = small();
+  options.dtype = DType::f32;
+  options.one_layer = true;
+  nn::KvCache cache(options, cpu_device());
+  EXPECT_EQ(cache.bytes(), 2 * (5 * 2 * 4 * 16) * 4);
+  EXPECT_EQ(cache.keys(0).data<float>(), cache.keys(2).data<float>());
+  EXPECT_EQ(cache.values(0).data<float>(), cache.values(2).data<float>());
+  EXPECT_NE(cache.keys(2).data<float>(), cache.values(2).data<float>());
+}
+
 TEST(KvCache, DefaultsAreHalvesInBlocksOf32) {
   const nn::KvCacheOptions options;
   EXPECT_EQ(options.dtype, DType::f16);
