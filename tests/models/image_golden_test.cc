@@ -58,8 +58,8 @@ TEST_P(ImageGoldenTest, Int8IsClose) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, ImageGoldenTest,
-                         testing::Values("sd1", "sd2", "sdxl", "inpaint", "lcm", "sd3", "sd35",
-                                         "flux", "schnell", "flux_control", "flux_fill"),
+                         testing::Values("sd1", "sd2", "sdxl", "refiner", "inpaint", "lcm", "sd3",
+                                         "sd35", "flux", "schnell", "flux_control", "flux_fill"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST(ImageModelTest, TinyAutoencodersReplaceTheModelsOwn) {
@@ -167,6 +167,10 @@ TEST(ImageModelTest, SchedulersAndFamiliesOfOtherFolders) {
   EXPECT_EQ(distilled.vae->info().latent_channels, 16);
   EXPECT_FLOAT_EQ(distilled.vae->info().shift_factor, 0.0609f);
   EXPECT_EQ(load_on_cpu(inpaint.path()).denoiser->info().in_channels, 9);
+  const ImageModel refiner = load_on_cpu(ImageFolder("refiner").path());
+  EXPECT_EQ(refiner.family, models::ImageFamily::sdxl_refiner);
+  EXPECT_EQ(refiner.denoiser->info().size_ids, 5);
+  EXPECT_FALSE(refiner.zeros_for_empty_negative);
 }
 
 }  // namespace

@@ -139,6 +139,21 @@ CASES = {
                            addition_time_embed_dim=6, projection_class_embeddings_input_dim=56),
                  vae=dict(force_upcast=True, scaling_factor=0.13025),
                  scheduler=dict(_class_name="EulerDiscreteScheduler")),
+    # SDXL's second encoder alone; fifth of what it is told beside the text is an aesthetic score.
+    "refiner": dict(pipeline="StableDiffusionXLImg2ImgPipeline",
+                    text=[None, dict(hidden_act="gelu", hidden_size=40, num_attention_heads=5,
+                                     projection_dim=20)],
+                    unet=dict(block_out_channels=(16, 32, 32), cross_attention_dim=40,
+                              down_block_types=("DownBlock2D", "CrossAttnDownBlock2D",
+                                                "DownBlock2D"),
+                              up_block_types=("UpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+                              attention_head_dim=[2, 4, 4], transformer_layers_per_block=2,
+                              use_linear_projection=True, addition_embed_type="text_time",
+                              addition_time_embed_dim=6, projection_class_embeddings_input_dim=50),
+                    vae=dict(force_upcast=True, scaling_factor=0.13025),
+                    scheduler=dict(_class_name="EulerDiscreteScheduler"),
+                    index=dict(force_zeros_for_empty_prompt=False,
+                               requires_aesthetics_score=True)),
     "inpaint": dict(pipeline="StableDiffusionInpaintPipeline", text=[dict(eos_token_id=2)],
                     unet=dict(in_channels=9, layers_per_block=[1, 2, 1], freq_shift=1,
                               flip_sin_to_cos=False),
@@ -228,12 +243,16 @@ def make_text(case, golden, folder, tokenizer):
     np.save(golden / "ids.npy", ids.numpy().astype(np.int32))
     encodings = []
     for i, changes in enumerate(case["text"]):
+        if changes is None:
+            continue
         config = transformers.CLIPTextConfig(**dict(TEXT, **changes))
         last = len(case["text"]) > 1 and i == 1
         kind = transformers.CLIPTextModelWithProjection if last else transformers.CLIPTextModel
         model = fill_weights(kind(config))
-        name = f"text_encoder{'' if i == 0 else f'_{i + 1}'}"
-        save_part(model, folder / name, case, "model")
+        part = f"text_encoder{'' if i == 0 else f'_{i + 1}'}"
+        save_part(model, folder / part, case, "model")
+        # Goldens count the encoders that there are.
+        name = f"text_encoder{f'_{len(encodings) + 1}' if encodings else ''}"
         out = model(ids, output_hidden_states=True)
         inner = model.text_model if last else model
         if len(case["text"]) == 1:  # Stable Diffusion 1 and 2: the final norm over the states
@@ -246,7 +265,7 @@ def make_text(case, golden, folder, tokenizer):
         if last:
             store(golden, f"{name}.pooled", out.text_embeds)
         encodings.append((states[0], out.text_embeds if last else None))
-        (folder / name.replace("text_encoder", "tokenizer")).mkdir(exist_ok=True)
+        (folder / part.replace("text_encoder", "tokenizer")).mkdir(exist_ok=True)
     return encodings
 
 
@@ -264,6 +283,8 @@ def make_unet(case, golden, folder, encodings, seed):
     if model.config.addition_embed_type:
         sizes = torch.tensor([[512, 640, 0, 8, 512, 640], [1024, 768, 16, 0, 896, 1024]],
                              dtype=torch.float32)
+        if case.get("index", {}).get("requires_aesthetics_score"):
+            sizes = torch.cat([sizes[:, :4], torch.tensor([[6.0], [2.5]])], dim=-1)
         store(golden, "unet.size_ids", sizes)
         options["added_cond_kwargs"] = dict(text_embeds=encodings[-1][1], time_ids=sizes)
     if model.config.time_cond_proj_dim:
@@ -337,13 +358,15 @@ def write_index(case, folder):
                  scheduler=["diffusers", dict(SCHEDULER, **case["scheduler"])["_class_name"]],
                  unet=["diffusers", "UNet2DConditionModel"], vae=["diffusers", "AutoencoderKL"],
                  safety_checker=[None, None], requires_safety_checker=False)
-    for i in range(len(case["text"])):
+    for i, changes in enumerate(case["text"]):
         suffix = "" if i == 0 else f"_{i + 1}"
         kind = "CLIPTextModel" + ("WithProjection" if i else "")
-        index[f"text_encoder{suffix}"] = ["transformers", kind]
-        index[f"tokenizer{suffix}"] = ["transformers", "CLIPTokenizer"]
+        absent = changes is None
+        index[f"text_encoder{suffix}"] = [None, None] if absent else ["transformers", kind]
+        index[f"tokenizer{suffix}"] = [None, None] if absent else ["transformers", "CLIPTokenizer"]
     if len(case["text"]) > 1:
         index["force_zeros_for_empty_prompt"] = True
+    index.update(case.get("index", {}))
     save_json(folder / "model_index.json", index, indent=1)
     (folder / "scheduler").mkdir(exist_ok=True)
     save_json(folder / "scheduler" / "scheduler_config.json", dict(SCHEDULER, **case["scheduler"]),

@@ -31,14 +31,18 @@ cases = []
 
 def parts(name):
     case = tiny.CASES[name]
-    out = {"tokenizer": tiny.read_tokenizer(DATA / "tokenizer")}
+    tokenizer = tiny.read_tokenizer(DATA / "tokenizer")
+    out = {}
     for i, changes in enumerate(case["text"]):
+        suffix = "" if i == 0 else "_2"
+        if changes is None:
+            out["text_encoder" + suffix] = out["tokenizer" + suffix] = None
+            continue
         config = transformers.CLIPTextConfig(**dict(tiny.TEXT, **changes))
         last = len(case["text"]) > 1 and i == 1
         kind = transformers.CLIPTextModelWithProjection if last else transformers.CLIPTextModel
-        out["text_encoder" + ("" if i == 0 else "_2")] = tiny.fill_weights(kind(config))
-        if i == 1:
-            out["tokenizer_2"] = out["tokenizer"]
+        out["text_encoder" + suffix] = tiny.fill_weights(kind(config))
+        out["tokenizer" + suffix] = tokenizer
     out["unet"] = tiny.fill_weights(
         diffusers.UNet2DConditionModel(**dict(tiny.UNET, **case["unet"])))
     out["vae"] = tiny.fill_weights(diffusers.AutoencoderKL(**dict(tiny.VAE, **case["vae"])))
@@ -112,6 +116,7 @@ def run(model, pipeline, request, scheduler=None, changes=None, **options):
         extra = {"safety_checker": None, "feature_extractor": None}
     if "XL" not in pipeline:
         extra["requires_safety_checker"] = False
+    extra.update(tiny.CASES[model].get("index", {}))
     pipe = kind(**kit, **extra)
     pipe.set_progress_bar_config(disable=True)
     if request.get("words"):
@@ -173,6 +178,9 @@ def main():
         {"steps": 4, "control": [{"net": "steer_xl"}]})
     run("sd1", plain, {"steps": 3, "words": True})
     run("sdxl", "StableDiffusionXLPipeline", {"steps": 3, "words": True})
+    for model in ("sdxl", "refiner"):
+        run(model, "StableDiffusionXLImg2ImgPipeline",
+            {"steps": 6, "strength": 0.6, "init": True}, image=image, strength=0.6)
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "pipelines.json", "w", encoding="ascii") as file:
