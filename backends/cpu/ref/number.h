@@ -68,11 +68,6 @@ void dispatch_floats(const char* op, DType dtype, Body&& body) {
 }
 
 template <typename Body>
-void dispatch_integers(const char* op, DType dtype, Body&& body) {
-  dispatch<uint8_t, uint32_t, int16_t, int32_t, int64_t>(op, dtype, body);
-}
-
-template <typename Body>
 void dispatch_numbers(const char* op, DType dtype, Body&& body) {
   dispatch<uint8_t, uint32_t, int16_t, int32_t, int64_t, f16, bf16, float, double, f8e4m3>(
       op, dtype, body);

@@ -349,7 +349,7 @@ void run_plain_bf16(const AttentionArgs& args, Stream&) {
   const bool small = all_heads * queries * args.k.sizes[2] * args.q.sizes[3] < kSmallWork;
   pool.parallel_for(count, small ? count : 1, [&](int64_t begin, int64_t end, int thread) {
     const Block block = Block::in(memory + thread * block_bytes, sizes);
-    const Products products;
+    [[maybe_unused]] const Products products;  // AMX's sets up the thread's tiles
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i / all_heads * sizes.height, head = i % all_heads;
       const int64_t rows = within(queries - first, 0, sizes.height);
