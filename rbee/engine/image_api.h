@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rbee/core/error.h"
+#include "rbee/io/image/encode.h"
 
 namespace rbee::engine {
 
@@ -95,6 +96,7 @@ struct ImageRequest {
   std::vector<ControlUse> controls;
   int32_t preview_interval = 0;  // a Preview after every so many steps; 0 = none
   bool tiled_vae = false;        // decodes in overlapping tiles, for less memory
+  io::Encoding encoding;         // of the files that come; previews are PNG
 };
 
 struct ImageStarted {
@@ -121,8 +123,9 @@ struct ImagePreview {
   int32_t index = 0;  // of the image it shows
 };
 struct ImageReady {
-  std::string png;         // with its settings as text, see `parameters`
-  std::string parameters;  // in AUTOMATIC1111's form
+  std::string file;                               // with its settings as text, see `parameters`
+  io::ImageFormat format = io::ImageFormat::png;  // of the file, as asked for
+  std::string parameters;                         // in AUTOMATIC1111's form
   uint64_t seed = 0;
   int32_t index = 0;
   int32_t width = 0;

@@ -240,7 +240,8 @@ class QueuedImageEngine final : public ImageEngine {
   void send(const ImageJob& job, const io::Pixels& image, int32_t index) const {
     ImageReady ready;
     ready.parameters = parameters_text(job.request, job.settings, source_.info, index);
-    ready.png = io::encode_png(image, {{"parameters", ready.parameters}});
+    ready.file = io::encode_image(image, job.request.encoding, ready.parameters);
+    ready.format = job.request.encoding.format;
     ready.seed = job.settings.seed + static_cast<uint64_t>(index);
     ready.index = index;
     ready.width = image.width;

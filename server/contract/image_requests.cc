@@ -20,6 +20,7 @@ constexpr Range<int32_t> kClipSkip{0, 12};
 constexpr Range<int32_t> kBlur{0, 64};
 constexpr Range<int32_t> kPadding{0, 512};
 constexpr Range<int32_t> kPartials{0, 3};
+constexpr Range<int32_t> kQuality{0, 100};
 constexpr Range<double> kGuidance{0, 30};
 constexpr Range<double> kUnit{0, 1};
 constexpr Range<double> kLora{-10, 10};
@@ -155,6 +156,8 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
               [&](ObjectReader& fields) { out.controls.push_back(control(fields)); });
   out.preview_interval = reader.integer("preview_interval", {0, kSteps.high});
   out.tiled_vae = reader.boolean("tiled_vae").value_or(false);
+  out.output_format = choice(reader, "output_format", {"png", "jpeg", "webp"});
+  out.output_compression = reader.integer("output_compression", kQuality);
   out.mask_invert = reader.boolean("mask_invert").value_or(false);
   out.mask_blur = reader.integer("mask_blur", kBlur);
   out.mask_fill = choice(reader, "mask_fill", {"original", "noise", "nothing", "surroundings"});
@@ -198,14 +201,15 @@ void read_size(ObjectReader& reader, ImageBody& out) {
   out.height = height;
 }
 
-// What OpenAI's image API has on top; of its answers' forms we have one.
+// What OpenAI's image API has on top.
 void read_openai(ObjectReader& reader, ImageBody& out) {
   read_size(reader, out);
   out.count = reader.integer("n", kCount);
   out.stream = reader.boolean("stream").value_or(false);
   out.partials = reader.integer("partial_images", kPartials);
   out.as_url = choice(reader, "response_format", {"b64_json", "url"}) == "url";
-  choice(reader, "output_format", {"png"});
+  if (!out.output_compression) out.output_compression = kQuality.high;
+  choice(reader, "background", {"auto", "opaque"});
 }
 
 void finish(std::vector<FieldError>& errors) {
@@ -225,10 +229,10 @@ std::optional<ImageOperation> operation_of(ObjectReader& reader) {
 
 // A multipart field as the JSON value that it means.
 json field_value(const std::string& name, const std::string& text) {
-  constexpr std::array<std::string_view, 13> kTexts = {
-      "prompt",       "negative_prompt", "size",         "response_format", "output_format",
-      "sampler",      "sampler_name",    "schedule",     "scheduler",       "prompt_rule",
-      "noise_source", "mask_fill",       "strength_rule"};
+  constexpr std::array<std::string_view, 14> kTexts = {
+      "prompt",       "negative_prompt", "size",          "response_format", "output_format",
+      "sampler",      "sampler_name",    "schedule",      "scheduler",       "prompt_rule",
+      "noise_source", "mask_fill",       "strength_rule", "background"};
   if (std::find(kTexts.begin(), kTexts.end(), name) != kTexts.end()) return text;
   json value = json::parse(text, nullptr, false);
   return value.is_number() || value.is_boolean() ? value : json(text);
@@ -289,6 +293,11 @@ void read_overrides(const json& object, std::vector<FieldError>& errors, ImageBo
   ObjectReader reader(*found, "override_settings.", errors);
   const auto skip = reader.integer("CLIP_stop_at_last_layers", kClipSkip);
   if (skip) out.clip_skip = skip;
+  const std::string format = choice(reader, "samples_format", {"png", "jpg", "jpeg", "webp"});
+  if (!format.empty()) out.output_format = format == "jpg" ? "jpeg" : format;
+  constexpr int32_t kCustomary = 80;
+  const auto quality = reader.integer("jpeg_quality", kQuality);  // of webp too
+  if (quality || !out.output_compression) out.output_compression = quality.value_or(kCustomary);
 }
 
 }  // namespace

@@ -70,10 +70,12 @@ struct ImageBody {
   std::vector<SentControl> controls;
   std::optional<int32_t> preview_interval;
   bool tiled_vae = false;
-  bool stream = false;              // OpenAI: events instead of one answer
-  std::optional<int32_t> partials;  // OpenAI: pictures before the last one
-  bool as_url = false;              // OpenAI: "data:" URLs instead of base64
-  bool send_images = true;          // AUTOMATIC1111
+  std::string output_format;                  // "png", "jpeg" or "webp"
+  std::optional<int32_t> output_compression;  // quality of jpeg and webp, 0 to 100
+  bool stream = false;                        // OpenAI: events instead of one answer
+  std::optional<int32_t> partials;            // OpenAI: pictures before the last one
+  bool as_url = false;                        // OpenAI: "data:" URLs instead of base64
+  bool send_images = true;                    // AUTOMATIC1111
 };
 
 enum class ImageOperation : uint8_t { generation, transform, inpaint };

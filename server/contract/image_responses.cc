@@ -54,8 +54,8 @@ constexpr FixedAnswer kFixedAnswers[] = {
     {"/controlnet/version", R"({"version":2})"},
 };
 
-std::string data_url(std::string_view base64) {
-  return cat("data:image/png;base64,", base64);
+std::string data_url(const ImageResult& image) {
+  return cat("data:image/", image.format, ";base64,", image.base64);
 }
 
 Json names_of(const std::vector<SdapiName>& names, const char* label) {
@@ -118,7 +118,7 @@ std::string complete_json(const std::vector<ImageResult>& images, const ImageTim
   Json json = {{"type", "complete"}};
   if (!images.empty()) {
     json["image"] = images.front().base64;
-    json["format"] = "png";
+    json["format"] = images.front().format;
     json["seed"] = images.front().seed;
     json["parameters"] = images.front().parameters;
   }
@@ -145,11 +145,14 @@ std::string openai_images_json(const std::vector<ImageResult>& images, int64_t c
   Json data = Json::array();
   for (const ImageResult& image : images) {
     Json entry = {{"seed", image.seed}};
-    as_url ? entry["url"] = data_url(image.base64) : entry["b64_json"] = image.base64;
+    as_url ? entry["url"] = data_url(image) : entry["b64_json"] = image.base64;
     data.push_back(std::move(entry));
   }
-  Json json = {{"created", created}, {"data", std::move(data)}, {"output_format", "png"}};
-  if (!images.empty()) json["size"] = cat(images.front().width, "x", images.front().height);
+  Json json = {{"created", created}, {"data", std::move(data)}};
+  if (!images.empty()) {
+    json["output_format"] = images.front().format;
+    json["size"] = cat(images.front().width, "x", images.front().height);
+  }
   return dump(json);
 }
 
@@ -173,7 +176,7 @@ std::string openai_completed_json(std::string_view operation, const ImageResult&
                {"seed", image.seed},
                {"background", "opaque"},
                {"quality", "auto"},
-               {"output_format", "png"}});
+               {"output_format", image.format}});
 }
 
 std::string sdapi_images_json(const std::vector<ImageResult>& images, std::string_view request,

@@ -1,5 +1,6 @@
 #pragma once
-// What an image worker sends, as JSON on one line. Pictures are given as base64 of PNG files.
+// What an image worker sends, as JSON on one line. Pictures are given as base64 of files: PNG
+// unless something else was asked for, previews always.
 
 #include <cstdint>
 #include <optional>
@@ -47,6 +48,7 @@ struct ImageProgressEvent {
 
 struct ImageResult {
   std::string base64;
+  std::string format;      // "png", "jpeg" or "webp"
   std::string parameters;  // its settings in AUTOMATIC1111's form
   uint64_t seed = 0;
   int32_t index = 0;

@@ -85,7 +85,8 @@ void ImageJob::on_image(const engine::ImageReady& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   quietly([&] {
-    images_.push_back({.base64 = io::encode_base64(event.png),
+    images_.push_back({.base64 = io::encode_base64(event.file),
+                       .format = io::name(event.format),
                        .parameters = event.parameters,
                        .seed = event.seed,
                        .index = event.index,

@@ -2,7 +2,7 @@
 
 #include "rbee/engine/image_parameters.h"
 #include "rbee/io/image/base64.h"
-#include "rbee/io/image/png.h"
+#include "rbee/io/image/encode.h"
 #include "server/image/page.h"
 
 namespace rbee::server {
@@ -25,6 +25,11 @@ engine::MaskFill mask_fill(std::string_view name) {
 engine::StrengthRule strength_rule(std::string_view name) {
   if (name == "a1111") return engine::StrengthRule::a1111;
   return name == "all" ? engine::StrengthRule::all : engine::StrengthRule::part;
+}
+
+io::ImageFormat image_format(std::string_view name) {
+  if (name == "jpeg") return io::ImageFormat::jpeg;
+  return name == "webp" ? io::ImageFormat::webp : io::ImageFormat::png;
 }
 
 std::string file_of(const SentImage& sent, std::string_view field) {
@@ -82,6 +87,8 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   for (const SentControl& sent : body.controls) request.controls.push_back(to_engine(sent));
   set(request.preview_interval, body.preview_interval);
   request.tiled_vae = body.tiled_vae;
+  request.encoding.format = image_format(body.output_format);
+  set(request.encoding.quality, body.output_compression);
   return request;
 }
 
@@ -183,7 +190,7 @@ SdapiProgress ImageService::progress() const {
 SdapiPngInfo ImageService::png_info(std::string_view base64) {
   const std::string bytes = io::decode_base64(base64, "image");
   SdapiPngInfo out;
-  out.text = io::png_text(bytes, "parameters").value_or("");
+  out.text = io::image_parameters(bytes).value_or("");
   if (out.text.empty()) return out;
   const engine::ImageRequest request = engine::parse_parameters(out.text);
   const auto given = [](int32_t value) {

@@ -155,7 +155,8 @@ void FakeImageEngine::play(const Item& item) {
   if (!play_steps(item, steps)) return item.sink->on_finished({.cancelled = true});
   const int32_t count = images_of(request);
   for (int32_t i = 0; i < count; ++i) {
-    item.sink->on_image({.png = script_.png,
+    item.sink->on_image({.file = script_.file,
+                         .format = request.encoding.format,
                          .parameters = request.prompt + "\nSteps: 4",
                          .seed = seed + static_cast<uint64_t>(i),
                          .index = i,

@@ -18,7 +18,7 @@ namespace rbee::testing {
 struct ImageScript {
   int32_t steps = 4;  // when the request does not say
   bool hold = false;  // wait for release() or a cancel after the first step
-  std::string png = "not really a PNG";
+  std::string file = "not really a PNG";
   std::optional<engine::ImageFailed> failure{};  // instead of pictures
 };
 

@@ -1,4 +1,4 @@
-// rbee imagine: pictures from a prompt, written as PNG files.
+// rbee imagine: pictures from a prompt, written as files.
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 #include "rbee/engine/image_engine.h"
 #include "rbee/engine/image_parameters.h"
 #include "rbee/io/hf_folder.h"
-#include "rbee/io/image/png.h"
+#include "rbee/io/image/encode.h"
 #include "rbee/io/output_file.h"
 #include "tools/rbee/commands.h"
 
@@ -37,7 +37,7 @@ struct ImagineOptions {
   std::vector<std::string> lora;                          // "name" or "name:strength"
   std::vector<std::string> control_nets, control_images;  // one picture for each network
   engine::ControlUse control;                             // of all of them
-  std::string from;                                       // a PNG with settings
+  std::string from;                                       // a picture file with settings
   std::string out = "picture.png";
   std::string init, mask;
   std::string prompt_rule = "a1111", noise = "torch";
@@ -119,7 +119,7 @@ void PictureSink::on_image(const engine::ImageReady& event) noexcept {
   try {
     const std::string path = file_of(out_, event.index, count_);
     io::OutputFile file(path);
-    file.write(std::as_bytes(std::span(event.png)));
+    file.write(std::as_bytes(std::span(event.file)));
     file.finish();
     end_bar();
     std::printf("%s\n", path.c_str());
@@ -167,6 +167,17 @@ std::vector<engine::ControlUse> controls_of(const ImagineOptions& options) {
   return out;
 }
 
+// By the ending of the file's name.
+io::ImageFormat format_of(const std::string& path) {
+  std::string ending = fs::path(path).extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (ending == ".jpg" || ending == ".jpeg") return io::ImageFormat::jpeg;
+  if (ending == ".webp") return io::ImageFormat::webp;
+  check(ending.empty() || ending == ".png", "imagine", "--out ", path,
+        " does not end with .png, .jpg, .jpeg or .webp");
+  return io::ImageFormat::png;
+}
+
 // Whether a flag was on the command line.
 using Given = std::function<bool(const char* flag)>;
 
@@ -174,8 +185,8 @@ using Given = std::function<bool(const char* flag)>;
 engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequest request,
                                       const Given& given) {
   using Request = engine::ImageRequest;
-  const std::optional<std::string> text = io::png_text(read_picture(path), "parameters");
-  if (!text) fail(Code::invalid_argument, "imagine", path, ": it has no settings (\"parameters\")");
+  const std::optional<std::string> text = io::image_parameters(read_picture(path));
+  if (!text) fail(Code::invalid_argument, "imagine", path, ": it has no settings");
   const Request from = engine::parse_parameters(*text);
   const auto take = [&](const char* flag, auto member) {
     if (!given(flag)) request.*member = from.*member;
@@ -217,6 +228,7 @@ engine::ImageRequest request_of(const ImagineOptions& options, const Given& give
   request.controls = controls_of(options);
   request.init_image = read_picture(options.init);
   request.mask_image = read_picture(options.mask);
+  request.encoding.format = format_of(options.out);
   engine::validate(request);
   return request;
 }
@@ -306,12 +318,15 @@ Command add_imagine(CLI::App& parent) {
   auto options = std::make_shared<ImagineOptions>();
   CLI::Option* prompt = app->add_option("prompt", options->request.prompt, "what to draw");
   app->add_option("--from", options->from,
-                  "PNG whose settings are taken, but those of the command line");
+                  "picture file whose settings are taken, but those of the command line");
   app->final_callback([app, prompt] {
     if (prompt->empty() && app->count("--from") == 0) throw CLI::RequiredError("prompt or --from");
   });
   app->add_option("-m,--model", options->model, "diffusers folder, or one file")->required();
-  app->add_option("-o,--out", options->out, "PNG file; several get -0, -1, ... before the ending")
+  app->add_option("-o,--out", options->out,
+                  "PNG file, or .jpg or .webp; several get -0, -1, ... before the ending")
+      ->capture_default_str();
+  app->add_option("--quality", options->request.encoding.quality, "of .jpg and .webp, 0 to 100")
       ->capture_default_str();
   app->add_option("--device", options->device, "cpu, cuda:0, rocm:0")->capture_default_str();
   app->add_option("--dtype", options->dtype, "what layers compute in; int8 on CPUs")

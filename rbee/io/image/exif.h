@@ -1,7 +1,9 @@
 #pragma once
-// How a camera was held: the orientation that an Exif block of a JPEG file gives (Exif 2.32, tag
-// 0x0112), and turning a picture by it.
+// What an Exif block says (Exif 2.32): how a camera was held (tag 0x0112), and turning a picture by
+// it; a comment (tag 0x9286), where AUTOMATIC1111 keeps settings.
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "rbee/io/image/pixels.h"
@@ -14,5 +16,12 @@ int exif_orientation(std::string_view marker);
 
 // The picture upright: mirrored, turned, or both; orientations 5 to 8 swap width and height.
 Pixels upright(Pixels pixels, int orientation);
+
+// The comment in a block, with or without "Exif" before it, as UTF-8: from UTF-16 in the block's
+// order of bytes ("UNICODE"), or from ASCII. Nothing where there is none, or not whole.
+std::optional<std::string> exif_comment(std::string_view block);
+// A block, without "Exif" before it, that has this comment alone, as UTF-16. What is no UTF-8 in
+// `text` becomes U+FFFD.
+std::string exif_of_comment(std::string_view text);
 
 }  // namespace rbee::io

@@ -5,7 +5,9 @@
 // Needs <cstdio> before it.
 #include <jpeglib.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "rbee/core/error.h"
@@ -15,6 +17,7 @@ namespace rbee::io {
 namespace {
 
 constexpr int kExifMarker = JPEG_APP0 + 1;
+constexpr std::string_view kExifName{"Exif\0\0", 6};
 
 // Encoders write about ten. Each passes over the whole picture, whatever few bytes it has.
 constexpr int kMaxScans = 100;
@@ -66,11 +69,68 @@ struct Decoder {
   jpeg_progress_mgr progress{};
 };
 
+struct Encoder {
+  Encoder() {
+    state.err = jpeg_std_error(&failure.manager);
+    failure.manager.error_exit = leave;
+    failure.manager.output_message = no_output;
+    failure.message.fill('\0');
+  }
+  ~Encoder() {
+    jpeg_destroy_compress(&state);
+    std::free(written);
+  }
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+
+  jpeg_compress_struct state{};
+  Failure failure{};
+  unsigned char* written = nullptr;  // libjpeg's, by malloc
+  unsigned long size = 0;
+};
+
+struct JpegPicture {
+  const Pixels& pixels;
+  int quality;
+  std::string_view marker;
+};
+
 // Runs `step`; false when libjpeg failed within.
-bool guarded(Decoder& decoder, void (*step)(Decoder&, void*), void* argument) {
-  if (setjmp(decoder.failure.resume) != 0) return false;
-  step(decoder, argument);
+template <typename Coder>
+bool guarded(Coder& coder, void (*step)(Coder&, void*), void* argument) {
+  if (setjmp(coder.failure.resume) != 0) return false;
+  step(coder, argument);
   return true;
+}
+
+void write_picture(Encoder& encoder, void* argument) {
+  const auto& picture = *static_cast<const JpegPicture*>(argument);
+  jpeg_compress_struct& state = encoder.state;
+  jpeg_create_compress(&state);
+  jpeg_mem_dest(&state, &encoder.written, &encoder.size);
+  state.image_width = static_cast<JDIMENSION>(picture.pixels.width);
+  state.image_height = static_cast<JDIMENSION>(picture.pixels.height);
+  state.input_components = 3;
+  state.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&state);
+  jpeg_set_quality(&state, picture.quality, TRUE);
+  constexpr int kWholeColours = 90;
+  if (picture.quality >= kWholeColours) {
+    state.comp_info[0].h_samp_factor = state.comp_info[0].v_samp_factor = 1;
+  }
+  jpeg_start_compress(&state, TRUE);
+  if (!picture.marker.empty()) {
+    jpeg_write_marker(&state, kExifMarker, reinterpret_cast<const JOCTET*>(picture.marker.data()),
+                      static_cast<unsigned>(picture.marker.size()));
+  }
+  const size_t stride = size_t{state.image_width} * 3;
+  while (state.next_scanline < state.image_height) {
+    // libjpeg's interface has no const; it only reads.
+    auto* row = const_cast<uint8_t*>(picture.pixels.values.data()) + state.next_scanline * stride;
+    JSAMPROW rows[] = {row};
+    jpeg_write_scanlines(&state, rows, 1);
+  }
+  jpeg_finish_compress(&state);
 }
 
 void read_header(Decoder& decoder, void* bytes) {
@@ -143,6 +203,32 @@ Pixels decode_jpeg(std::string_view bytes, std::string_view field) {
   const bool read = guarded(decoder, read_rows, out.values.data());
   check(read, field, "it is no whole JPEG file: ", decoder.failure.message.data());
   return upright(std::move(out), orientation);
+}
+
+std::string encode_jpeg(const Pixels& pixels, int32_t quality, std::string_view exif) {
+  constexpr size_t kLongest = 0xFFFF - 2;  // a segment counts its two bytes of length
+  std::string marker = exif.empty() ? std::string() : std::string(kExifName) + std::string(exif);
+  if (marker.size() > kLongest) marker.clear();
+  JpegPicture picture{pixels, quality, marker};
+  Encoder encoder;
+  if (!guarded(encoder, write_picture, &picture)) {
+    fail(Code::internal, "jpeg", encoder.failure.message.data());
+  }
+  return {reinterpret_cast<const char*>(encoder.written), encoder.size};
+}
+
+std::string_view jpeg_exif(std::string_view bytes) {
+  constexpr std::string_view kExifSegment = "\xff\xe1", kScan = "\xff\xda";
+  bytes.remove_prefix(std::min<size_t>(2, bytes.size()));  // the mark of the file's start
+  while (bytes.size() > 4 && bytes.front() == '\xff' && !bytes.starts_with(kScan)) {
+    const size_t length =
+        size_t{static_cast<uint8_t>(bytes[2])} << 8 | static_cast<uint8_t>(bytes[3]);
+    if (length < 2 || length + 2 > bytes.size()) break;
+    const std::string_view data = bytes.substr(4, length - 2);
+    if (bytes.starts_with(kExifSegment) && data.starts_with(kExifName)) return data;
+    bytes.remove_prefix(length + 2);
+  }
+  return {};
 }
 
 }  // namespace rbee::io

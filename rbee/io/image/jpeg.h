@@ -1,6 +1,7 @@
 #pragma once
-// JPEG files (ITU-T T.81), for decode_image.
+// JPEG files (ITU-T T.81), for decode_image and encode_image.
 
+#include <string>
 #include <string_view>
 
 #include "rbee/io/image/pixels.h"
@@ -12,5 +13,11 @@ inline constexpr std::string_view kJpegSignature = "\xff\xd8\xff";
 ImageHeader read_jpeg_header(std::string_view bytes, std::string_view field);
 // A file that ends too early, or is damaged within, is refused.
 Pixels decode_jpeg(std::string_view bytes, std::string_view field);
+
+// pixels: of three channels. quality: 0 to 100; from 90 on, colours have as many pixels as light.
+// exif: a block, or empty; one that no segment holds is left out.
+std::string encode_jpeg(const Pixels& pixels, int32_t quality, std::string_view exif);
+// The first Exif block of a file; empty: there is none.
+std::string_view jpeg_exif(std::string_view bytes);
 
 }  // namespace rbee::io

@@ -20,6 +20,20 @@ ImageHeader header_of(std::string_view bytes, std::string_view field) {
 
 }  // namespace
 
+const char* name(ImageFormat format) {
+  switch (format) {
+    case ImageFormat::png:
+      return "png";
+    case ImageFormat::jpeg:
+      return "jpeg";
+    case ImageFormat::webp:
+      return "webp";
+    case ImageFormat::gif:
+      break;
+  }
+  return "gif";
+}
+
 ImageHeader read_image_header(std::string_view bytes, std::string_view field,
                               const ImageLimits& limits) {
   const ImageHeader header = header_of(bytes, field);

@@ -17,6 +17,7 @@ struct Pixels {
 };
 
 enum class ImageFormat : uint8_t { png, jpeg, webp, gif };
+const char* name(ImageFormat format);  // "png", "jpeg", "webp", "gif", as in "image/png"
 
 // What a file says of itself before anything is decoded.
 struct ImageHeader {

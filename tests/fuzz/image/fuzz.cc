@@ -7,6 +7,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/io/image/base64.h"
+#include "rbee/io/image/encode.h"
 #include "rbee/io/image/png.h"
 
 namespace {
@@ -44,6 +45,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   decode(bytes);
   decode_text(bytes);
-  static_cast<void>(io::png_text(bytes, "parameters"));
+  static_cast<void>(io::image_parameters(bytes));
   return 0;
 }

@@ -50,6 +50,12 @@ def check_generations(client, model):
     assert pictures[0] != pictures[1]
     linked = client.images.generate(model=model, prompt="a cat", size="64x72",
                                     response_format="url", extra_body={"steps": 2, "seed": 5})
+    for name, start in (("webp", b"RIFF"), ("jpeg", b"\xff\xd8")):
+        other = client.images.generate(model=model, prompt="a cat", size="64x72",
+                                       output_format=name, output_compression=60,
+                                       extra_body=dict(seed=3, steps=4))
+        assert other.output_format == name, other
+        assert base64.b64decode(other.data[0].b64_json).startswith(start), name
     prefix = "data:image/png;base64,"
     assert linked.data[0].url.startswith(prefix)
     assert base64.b64decode(linked.data[0].url[len(prefix):]) == pictures[0]

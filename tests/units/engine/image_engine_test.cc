@@ -103,12 +103,12 @@ TEST(ImageEngine, PicturesTellHowTheyWereMade) {
   ASSERT_EQ(sink->images.size(), 2u);
   const ImageReady& second = sink->images[1];
   EXPECT_EQ(second.seed, 6u);
-  EXPECT_EQ(io::png_text(second.png, "parameters"), second.parameters);
+  EXPECT_EQ(io::png_text(second.file, "parameters"), second.parameters);
   EXPECT_EQ(second.parameters,
             "a red cat\nNegative prompt: blurry\nSteps: 4, Sampler: DPM++ 2M, Schedule type: "
             "Karras, CFG scale: 7.5, Seed: 6, Size: 64x64, Model: fake, RNG: CPU, Version: "
             "rbee.cpp");
-  const io::Pixels pixels = io::decode_image(second.png, "png");
+  const io::Pixels pixels = io::decode_image(second.file, "png");
   EXPECT_EQ(pixels.width, 64);
   EXPECT_EQ(pixels.height, 64);
 }
@@ -126,10 +126,26 @@ TEST(ImageEngine, PicturesCanBeMadeAgainFromTheirFiles) {
   request.hires = HiresFix{.scale = 1.5f, .steps = 3, .strength = 0.8f};
   request.count = 2;
   const auto first = made(*engine, request);
-  const std::string& png = first->images[1].png;
+  const std::string& png = first->images[1].file;
   const auto again = made(*engine, parse_parameters(*io::png_text(png, "parameters")));
   ASSERT_EQ(again->images.size(), 1u);
-  EXPECT_EQ(again->images[0].png, png);
+  EXPECT_EQ(again->images[0].file, png);
+}
+
+TEST(ImageEngine, WritesTheFormThatIsAskedFor) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  const auto whole = made(*engine, request)->images[0];
+  for (const auto format : {io::ImageFormat::jpeg, io::ImageFormat::webp}) {
+    SCOPED_TRACE(io::name(format));
+    request.encoding = {.format = format, .quality = 10};
+    const auto small = made(*engine, request)->images[0];
+    EXPECT_EQ(small.format, format);
+    EXPECT_EQ(io::read_image_header(small.file, "file").format, format);
+    EXPECT_EQ(io::image_parameters(small.file), whole.parameters);
+    request.encoding.quality = 95;
+    EXPECT_GT(made(*engine, request)->images[0].file.size(), small.file.size());
+  }
 }
 
 TEST(ImageEngine, SameSeedsGiveSamePictures) {
@@ -141,15 +157,15 @@ TEST(ImageEngine, SameSeedsGiveSamePictures) {
   request.batch = 3;
   const auto together = made(*engine, request);
   ASSERT_EQ(together->images.size(), 3u);
-  EXPECT_EQ(together->images[0].png, once->images[0].png);
+  EXPECT_EQ(together->images[0].file, once->images[0].file);
   request.seed = 7;
   request.count = 1;
   const auto third = made(*engine, request);
-  EXPECT_EQ(io::decode_image(third->images[0].png, "png").values,
-            io::decode_image(together->images[2].png, "png").values);
+  EXPECT_EQ(io::decode_image(third->images[0].file, "png").values,
+            io::decode_image(together->images[2].file, "png").values);
   request.noise_source = NoiseSource::philox;
-  EXPECT_NE(io::decode_image(made(*engine, request)->images[0].png, "png").values,
-            io::decode_image(third->images[0].png, "png").values);
+  EXPECT_NE(io::decode_image(made(*engine, request)->images[0].file, "png").values,
+            io::decode_image(third->images[0].file, "png").values);
 }
 
 TEST(ImageEngine, CancelsBetweenSteps) {
@@ -217,7 +233,7 @@ TEST(ImageEngine, AHurriedPictureIsTheDenoisedOne) {
   gate.open.set_value();
   ASSERT_TRUE(sink->wait());
   ASSERT_EQ(sink->images.size(), 1u);
-  const io::Pixels found = io::decode_image(sink->images[0].png, "png");
+  const io::Pixels found = io::decode_image(sink->images[0].file, "png");
   const auto [low, high] = std::ranges::minmax(found.values);
   EXPECT_LT(high - low, 100);
 }
@@ -311,7 +327,7 @@ TEST(ImageEngine, KeepsWhatTheMaskDoesNotCover) {
   for (int i = 0; i < 64 * 64 * 3; ++i) mask.values.push_back(i % 192 < 96 ? 255 : 0);
   request.mask_image = io::encode_png(mask);
   const auto sink = made(*engine, request);
-  const io::Pixels pixels = io::decode_image(sink->images[0].png, "png");
+  const io::Pixels pixels = io::decode_image(sink->images[0].file, "png");
   const auto at = [&](int x, int y) { return pixels.values[static_cast<size_t>(y * 64 + x) * 3]; };
   int changed = 0;
   for (int y = 0; y < 64; ++y) {
@@ -320,7 +336,7 @@ TEST(ImageEngine, KeepsWhatTheMaskDoesNotCover) {
   }
   EXPECT_GT(changed, 1000);
   request.mask_invert = true;
-  const io::Pixels inverted = io::decode_image(made(*engine, request)->images[0].png, "png");
+  const io::Pixels inverted = io::decode_image(made(*engine, request)->images[0].file, "png");
   EXPECT_EQ(inverted.values[0], 200);
 }
 

@@ -207,7 +207,7 @@ TEST_F(OffloadedEngine, MakesTheSamePictures) {
   for (const char* prompt : {"a tiny dragon", "an owl", "a tiny dragon"}) {
     const auto wanted = run(*resident, prompt), found = run(*offloaded, prompt);
     ASSERT_EQ(found->images.size(), 1U);
-    EXPECT_EQ(found->images[0].png, wanted->images[0].png);
+    EXPECT_EQ(found->images[0].file, wanted->images[0].file);
   }
 }
 
@@ -222,7 +222,7 @@ TEST_F(OffloadedEngine, MakesTheSamePicturesInInt8) {
     for (const char* prompt : {"a tiny dragon", "an owl", "a tiny dragon"}) {
       const auto found = run(*engine, prompt);
       ASSERT_EQ(found->images.size(), 1U);
-      pictures.push_back(found->images[0].png);
+      pictures.push_back(found->images[0].file);
     }
   }
   EXPECT_EQ(pictures[2], pictures[0]);
@@ -238,7 +238,7 @@ TEST_F(OffloadedEngine, GoesOnAfterAPartFoundNoRoom) {
   EXPECT_EQ(failed->failures[0].code, Code::out_of_memory);
   const auto after = run(*offloaded, "a tiny dragon");
   ASSERT_EQ(after->images.size(), 1U);
-  EXPECT_EQ(after->images[0].png, before->images[0].png);
+  EXPECT_EQ(after->images[0].file, before->images[0].file);
   EXPECT_TRUE(offloaded->stats().healthy);
 }
 

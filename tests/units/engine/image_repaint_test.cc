@@ -127,7 +127,7 @@ TEST(Repaint, PicturesKeepTheirSizeAndWhatIsNotMasked) {
   engine->submit(request, sink);
   ASSERT_TRUE(sink->wait());
   ASSERT_EQ(sink->images.size(), 1u);
-  const io::Pixels got = io::decode_image(sink->images[0].png, "png");
+  const io::Pixels got = io::decode_image(sink->images[0].file, "png");
   const io::Pixels sent = halves(200, 120);
   ASSERT_EQ(got.width, 200);
   ASSERT_EQ(got.height, 120);

@@ -1,0 +1,26 @@
+#pragma once
+// Pictures as files that say how they were made, in the places where AUTOMATIC1111 writes that: the
+// text "parameters" of a PNG, the Exif comment of a JPEG or WebP file.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rbee/io/image/pixels.h"
+
+namespace rbee::io {
+
+struct Encoding {
+  ImageFormat format = ImageFormat::png;  // no gif
+  int32_t quality = 90;                   // 0 to 100, of jpeg and webp
+};
+
+// pixels: of three channels. An Exif block has at most 65,527 bytes in a JPEG file: longer
+// parameters are left out there. Throws invalid_argument for values out of range.
+std::string encode_image(const Pixels& pixels, const Encoding& encoding,
+                         std::string_view parameters = {});
+// What encode_image was given; nothing for other files, also damaged ones.
+std::optional<std::string> image_parameters(std::string_view bytes);
+
+}  // namespace rbee::io

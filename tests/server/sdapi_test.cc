@@ -1,0 +1,269 @@
+// AUTOMATIC1111's paths of the image worker over the wire.
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "rbee/core/cat.h"
+#include "rbee/io/image/base64.h"
+#include "rbee/io/image/png.h"
+#include "server/image/upscale.h"
+#include "tests/server/image_worker.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+TEST(Sdapi, TextToImageRepeatsTheRequestAndTellsSeeds) {
+  ImageWorker worker;
+  const RawResponse response = worker.post(
+      "/sdapi/v1/txt2img",
+      R"({"prompt":"a cat","seed":-1,"n_iter":2,"sampler_name":"Euler a","width":256})");
+  ASSERT_EQ(response.status, 200) << response.body;
+  const json body = json::parse(response.body);
+  EXPECT_THAT(body.at("images"), SizeIs(2));
+  EXPECT_EQ(body.at("parameters").at("sampler_name"), "Euler a");
+  const json info = json::parse(body.at("info").get<std::string>());
+  EXPECT_THAT(info.at("all_seeds"), ElementsAre(42, 43));
+  EXPECT_THAT(info.at("infotexts")[0].get<std::string>(), StartsWith("a cat"));
+  EXPECT_EQ(worker.engine.last_request().noise_source, engine::NoiseSource::philox);
+  EXPECT_FALSE(worker.engine.last_request().seed);
+}
+
+TEST(Sdapi, ImageToImageTakesTheFirstPicture) {
+  ImageWorker worker;
+  const json body = {{"prompt", "x"},
+                     {"init_images", json::array({io::encode_base64("picture")})},
+                     {"mask", io::encode_base64("mask")},
+                     {"inpainting_mask_invert", 1}};
+  EXPECT_EQ(worker.post("/sdapi/v1/img2img", body.dump()).status, 200);
+  const engine::ImageRequest request = worker.engine.last_request();
+  EXPECT_EQ(request.init_image, "picture");
+  EXPECT_EQ(request.strength, 0.75f);
+  EXPECT_EQ(request.strength_rule, engine::StrengthRule::a1111);
+  EXPECT_TRUE(request.mask_invert);
+  EXPECT_EQ(request.mask_fill, engine::MaskFill::surroundings);  // A1111's own defaults
+  EXPECT_TRUE(request.mask_only);
+  EXPECT_EQ(request.mask_padding, 0);
+  EXPECT_EQ(request.mask_blur, 4);
+  json other = body;
+  other.update({{"inpainting_fill", 2},
+                {"inpaint_full_res", false},
+                {"inpaint_full_res_padding", 9},
+                {"mask_blur", 1}});
+  EXPECT_EQ(worker.post("/sdapi/v1/img2img", other.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().mask_fill, engine::MaskFill::noise);
+  EXPECT_FALSE(worker.engine.last_request().mask_only);
+  EXPECT_EQ(worker.engine.last_request().mask_padding, 9);
+  EXPECT_EQ(worker.engine.last_request().mask_blur, 1);
+  EXPECT_EQ(worker.post("/sdapi/v1/img2img", R"({"prompt":"x"})").status, 400);
+}
+
+TEST(Sdapi, ProgressAndInterruptReachTheRunningJob) {
+  ImageWorker worker({.hold = true});
+  EXPECT_EQ(worker.get_json("/sdapi/v1/progress").at("progress"), 0);
+  RawClient client(worker.port());
+  client.send(request("POST", "/sdapi/v1/txt2img", R"({"prompt":"x","preview_interval":1})"));
+  ASSERT_TRUE(worker.engine.wait_held());
+  const json progress = worker.get_json("/sdapi/v1/progress");
+  EXPECT_EQ(progress.at("progress"), 0.25);
+  EXPECT_EQ(progress.at("eta_relative"), 1.5);
+  EXPECT_EQ(progress.at("state").at("sampling_steps"), 4);
+  EXPECT_EQ(progress.at("current_image"), io::encode_base64("small"));
+  EXPECT_EQ(worker.post("/sdapi/v1/interrupt", "{}").status, 200);
+  const auto answer = client.read_response();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(json::parse(answer.body).at("images").size(), 1u);
+}
+
+TEST(Sdapi, InterruptEndsARequestAndSkipAPicture) {
+  for (const auto& [path, images] :
+       {std::pair{"/sdapi/v1/interrupt", 1u}, std::pair{"/sdapi/v1/skip", 2u}}) {
+    ImageWorker worker({.hold = true});
+    RawClient client(worker.port());
+    client.send(request("POST", "/sdapi/v1/txt2img", R"({"prompt":"x","n_iter":2})"));
+    ASSERT_TRUE(worker.engine.wait_held());
+    EXPECT_EQ(worker.post(path, "{}").status, 200);
+    EXPECT_EQ(json::parse(client.read_response().body).at("images").size(), images) << path;
+  }
+}
+
+// Its client asked for whole pictures.
+TEST(Sdapi, InterruptCancelsRequestsOfOtherForms) {
+  ImageWorker worker({.hold = true});
+  RawClient client(worker.port());
+  client.send(request("POST", "/v1/images/generations", R"({"prompt":"x"})"));
+  ASSERT_TRUE(worker.engine.wait_held());
+  EXPECT_EQ(worker.post("/sdapi/v1/interrupt", "{}").status, 200);
+  EXPECT_EQ(client.read_response().status, 499);
+}
+
+std::string red_dot(int32_t width, int32_t height) {
+  io::Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
+  for (int32_t i = 0; i < width * height; ++i) {
+    out.values.insert(out.values.end(), {static_cast<uint8_t>(i == 0 ? 255 : 0), 0, 0});
+  }
+  return io::encode_base64(io::encode_png(out));
+}
+
+TEST(Sdapi, PicturesAreEnlargedWithoutAModel) {
+  ImageWorker worker;
+  const auto enlarged = [&](json body) {
+    body["image"] = red_dot(3, 2);
+    const auto answer = worker.post("/sdapi/v1/extra-single-image", body.dump());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    const std::string bytes = json::parse(answer.body).at("image");
+    return io::decode_image(io::decode_base64(bytes, "image"), "image");
+  };
+  const io::Pixels twice = enlarged({{"upscaler_1", "Nearest"}, {"upscaling_resize", 2}});
+  EXPECT_EQ(twice.width, 6);
+  EXPECT_EQ(twice.height, 4);
+  EXPECT_EQ(twice.values[3 * 7], 255);
+  EXPECT_EQ(twice.values[3 * 8], 0);
+  json to_size = {{"upscaler_1", "Lanczos"},
+                  {"resize_mode", 1},
+                  {"upscaling_resize_w", 12},
+                  {"upscaling_resize_h", 10}};
+  EXPECT_EQ(enlarged(to_size).width, 12);
+  EXPECT_EQ(enlarged(to_size).height, 10);
+  to_size["upscaling_crop"] = false;
+  EXPECT_EQ(enlarged(to_size).width, 15);
+  EXPECT_EQ(enlarged({{"upscaling_resize", 4}}).width, 3);
+  for (const char* body :
+       {R"({"upscaler_1":"Lanczos"})", R"({"image":"eA==","upscaler_1":"ESRGAN"})",
+        R"({"image":"eA==","upscaler_1":"Lanczos"})", R"({"image":"eA==","upscaling_resize":9})"}) {
+    EXPECT_EQ(worker.post("/sdapi/v1/extra-single-image", body).status, 400) << body;
+  }
+  json huge = {{"image", red_dot(600, 1)}, {"upscaler_1", "Lanczos"}, {"upscaling_resize", 8}};
+  EXPECT_EQ(worker.post("/sdapi/v1/extra-single-image", huge.dump()).status, 400);
+}
+
+// The first picture is held until the rest have been looked at.
+TEST(Upscaler, OneWorksWhileABoundedNumberWaits) {
+  std::promise<void> begun, go_on;
+  std::atomic<int> made = 0;
+  const auto work = [&](const server::SdapiUpscale& wanted) {
+    if (made++ == 0) {
+      begun.set_value();
+      go_on.get_future().wait();
+    }
+    if (wanted.image == "bad") fail(Code::invalid_argument, "image", "it is bad");
+    return wanted.image;
+  };
+  std::vector<std::shared_ptr<server::DelayedResponse>> responses;
+  {
+    server::Upscaler upscaler(work);
+    responses.push_back(upscaler.submit({.image = "first"}));
+    begun.get_future().wait();
+    EXPECT_FALSE(responses.front()->take());
+    for (size_t i = 0; i < server::Upscaler::kMostWaiting; ++i) {
+      responses.push_back(upscaler.submit({.image = i == 1 ? "bad" : "next"}));
+    }
+    EXPECT_THROW(upscaler.submit({.image = "one more"}), server::Refused);
+    responses.back()->abandon();
+    responses.back() = upscaler.submit({.image = "last"});
+    std::promise<void> done;
+    responses.back()->attach([&] { done.set_value(); });
+    EXPECT_FALSE(responses.back()->take());
+    go_on.set_value();
+    done.get_future().wait();
+  }
+  EXPECT_EQ(json::parse(responses.at(0)->take()->body).at("image"), "first");
+  EXPECT_EQ(responses.at(2)->take()->status, 400);
+  EXPECT_EQ(json::parse(responses.back()->take()->body).at("image"), "last");
+  EXPECT_EQ(made, 1 + static_cast<int>(server::Upscaler::kMostWaiting));
+}
+
+TEST(Sdapi, MemoryIsTheDevices) {
+  ImageWorker worker;
+  const json memory = worker.get_json("/sdapi/v1/memory");
+  EXPECT_EQ(memory.at("cuda").at("system").at("total"), 1000);
+  EXPECT_EQ(memory.at("cuda").at("system").at("used"), 600);
+}
+
+// Open WebUI, SillyTavern and webuiapi ask for these before they draw.
+TEST(Sdapi, WhatClientsAskForIsAnswered) {
+  ImageWorker worker;
+  for (const char* path : {"latent-upscale-modes", "sd-vae", "sd-modules", "hypernetworks",
+                           "face-restorers", "realesrgan-models", "prompt-styles", "upscalers"}) {
+    EXPECT_TRUE(worker.get_json(cat("/sdapi/v1/", path)).is_array()) << path;
+  }
+  EXPECT_TRUE(worker.get_json("/sdapi/v1/scripts").at("txt2img").is_array());
+  EXPECT_EQ(worker.get_json("/controlnet/version").at("version"), 2);
+  EXPECT_EQ(worker.post("/sdapi/v1/refresh-loras", "").status, 200);
+  EXPECT_EQ(worker.post("/sdapi/v1/options", R"({"sd_model_checkpoint":"x"})").status, 200);
+  const json body = {{"prompt", "x"}, {"override_settings", {{"CLIP_stop_at_last_layers", 2}}}};
+  const RawResponse drawn = worker.post("/sdapi/v1/txt2img", body.dump());
+  EXPECT_EQ(worker.engine.last_request().clip_skip, 2);
+  const json info = json::parse(json::parse(drawn.body).at("info").get<std::string>());
+  EXPECT_EQ(info.at("all_prompts"), json::array({"x"}));
+}
+
+TEST(Sdapi, PicturesMayBeJpegOrWebp) {
+  ImageWorker worker;
+  const auto draw = [&](const json& overrides) {
+    const json body = {{"prompt", "x"}, {"override_settings", overrides}};
+    EXPECT_EQ(worker.post("/sdapi/v1/txt2img", body.dump()).status, 200);
+    return worker.engine.last_request().encoding;
+  };
+  EXPECT_EQ(draw(json::object()).format, io::ImageFormat::png);
+  EXPECT_EQ(draw({{"samples_format", "jpg"}}).format, io::ImageFormat::jpeg);
+  EXPECT_EQ(draw({{"samples_format", "jpg"}}).quality, 80);
+  EXPECT_EQ(draw({{"samples_format", "webp"}, {"jpeg_quality", 55}}).quality, 55);
+}
+
+TEST(Sdapi, PngInfoReadsSettings) {
+  ImageWorker worker;
+  const io::Pixels pixels{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
+  const std::string text =
+      "a cat\nNegative prompt: dog\nSteps: 9, Sampler: Euler a, Schedule type: Karras, "
+      "CFG scale: 6.5, Seed: 12, Size: 64x72";
+  const auto ask_for = [&](const std::string& png) {
+    const json body = {{"image", "data:image/png;base64," + io::encode_base64(png)}};
+    return worker.post("/sdapi/v1/png-info", body.dump());
+  };
+  const json found = json::parse(ask_for(io::encode_png(pixels, {{"parameters", text}})).body);
+  EXPECT_EQ(found.at("info"), text);
+  const json& parameters = found.at("parameters");
+  EXPECT_EQ(parameters.at("Prompt"), "a cat");
+  EXPECT_EQ(parameters.at("Negative prompt"), "dog");
+  EXPECT_EQ(parameters.at("Steps"), 9);
+  EXPECT_EQ(parameters.at("Sampler"), "Euler a");
+  EXPECT_EQ(parameters.at("Schedule type"), "Karras");
+  EXPECT_EQ(parameters.at("CFG scale"), 6.5);
+  EXPECT_EQ(parameters.at("Seed"), 12);
+  EXPECT_EQ(parameters.at("Size-2"), 72);
+  const io::Encoding webp{io::ImageFormat::webp};
+  EXPECT_EQ(json::parse(ask_for(io::encode_image(pixels, webp, text)).body).at("info"), text);
+  const json nothing = json::parse(ask_for(io::encode_png(pixels)).body);
+  EXPECT_EQ(nothing.at("info"), "");
+  EXPECT_TRUE(nothing.at("parameters").empty());
+  EXPECT_EQ(ask_for(io::encode_png(pixels, {{"parameters", "x\nSteps: many"}})).status, 400);
+}
+
+TEST(Sdapi, ListsHaveTheFormOfAutomatic1111) {
+  ImageWorker worker;
+  const json samplers = worker.get_json("/sdapi/v1/samplers");
+  ASSERT_GT(samplers.size(), 10u);
+  EXPECT_TRUE(samplers[0].contains("aliases"));
+  EXPECT_TRUE(samplers[0].contains("options"));
+  EXPECT_GT(worker.get_json("/sdapi/v1/schedulers").size(), 5u);
+  EXPECT_EQ(worker.get_json("/sdapi/v1/sd-models")[0].at("model_name"), "fake-pictures");
+  EXPECT_EQ(worker.get_json("/sdapi/v1/options").at("sd_model_checkpoint"), "fake-pictures");
+  const json embeddings = worker.get_json("/sdapi/v1/embeddings");
+  EXPECT_EQ(embeddings.at("loaded").at("owl").at("vectors"), 2);
+  EXPECT_TRUE(embeddings.at("skipped").contains("other"));
+  EXPECT_EQ(worker.get_json("/sdapi/v1/loras")[0].at("name"), "styles/ink");
+  EXPECT_EQ(worker.get_json("/v1/models").at("data")[0].at("id"), "fake-pictures");
+  EXPECT_EQ(worker.get_json("/v1/models/fake-pictures").at("object"), "model");
+}
+
+}  // namespace
+}  // namespace rbee::testing
