@@ -41,6 +41,8 @@ text::GgufVocab gguf_vocab(const io::Metadata& metadata) {
   vocab.add_bos = metadata.get_bool("tokenizer.ggml.add_bos_token");
   vocab.add_eos = metadata.get_bool("tokenizer.ggml.add_eos_token");
   vocab.add_space_prefix = metadata.get_bool("tokenizer.ggml.add_space_prefix");
+  vocab.lowercase = metadata.get_bool("tokenizer.ggml.normalizer.lowercase");
+  vocab.strip_accents = metadata.get_bool("tokenizer.ggml.normalizer.strip_accents");
   if (const auto bytes = metadata.get_ints("tokenizer.ggml.precompiled_charsmap")) {
     vocab.precompiled_charsmap.assign(bytes->begin(), bytes->end());
   }

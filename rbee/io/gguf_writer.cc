@@ -99,6 +99,10 @@ void GgufWriter::set_ints(std::string_view key, std::span<const int32_t> values)
   add_pair(key, MetaType::array, encode_numbers(MetaType::i32, values));
 }
 
+void GgufWriter::set_bytes(std::string_view key, std::string_view values) {
+  add_pair(key, MetaType::array, encode_numbers<char>(MetaType::u8, values));
+}
+
 void GgufWriter::set_bools(std::string_view key, const std::vector<bool>& values) {
   const std::vector<uint8_t> bytes(values.begin(), values.end());
   add_pair(key, MetaType::array, encode_numbers<uint8_t>(MetaType::boolean, bytes));

@@ -39,6 +39,7 @@ class GgufWriter {
   void set_strings(std::string_view key, std::span<const std::string> values);
   void set_floats(std::string_view key, std::span<const float> values);
   void set_ints(std::string_view key, std::span<const int32_t> values);
+  void set_bytes(std::string_view key, std::string_view values);  // an array of u8
   void set_bools(std::string_view key, const std::vector<bool>& values);
   // A pair of another file as it is. The writer's own alignment stands instead of theirs.
   void copy(const MetaEntry& entry);

@@ -37,6 +37,22 @@ bool RankHead::in(const io::Checkpoint& checkpoint) {
   return find_output(checkpoint) != nullptr;
 }
 
+std::vector<std::pair<std::string_view, std::string_view>> RankHead::tensor_names(
+    const io::Checkpoint& checkpoint) {
+  std::vector<std::pair<std::string_view, std::string_view>> names;
+  const auto add = [&](std::string_view gguf, std::span<const char* const> known) {
+    for (const char* name : known) {
+      if (checkpoint.find(cat(name, ".weight")) == nullptr) continue;
+      names.emplace_back(gguf, name);
+      return;
+    }
+  };
+  add("cls", kDense);
+  add("cls.norm", kNorms);
+  add("cls.output", kOutputs);
+  return names;
+}
+
 RankHead::RankHead(const io::Checkpoint& checkpoint, const LoadOptions& options,
                    const RankHeadSpec& spec)
     : weights_(checkpoint, head_options(options)), spec_(spec) {

@@ -20,6 +20,9 @@ class RankHead {
  public:
   // Whether the checkpoint has one.
   static bool in(const io::Checkpoint& checkpoint);
+  // Its parts in this checkpoint under their GGUF names, without ".weight".
+  static std::vector<std::pair<std::string_view, std::string_view>> tensor_names(
+      const io::Checkpoint& checkpoint);
   // Keeps a reference to the checkpoint. Throws unsupported for a classifier of other labels.
   RankHead(const io::Checkpoint& checkpoint, const LoadOptions& options, const RankHeadSpec& spec);
   // Of a decoder without one: rows of its output matrix. names: the family's, outliving the head.

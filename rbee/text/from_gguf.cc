@@ -182,7 +182,7 @@ void restore_word_pieces(GgufVocab& vocab) {
   }
 }
 
-// Files do not say whether case counts: a vocabulary without a capital letter has none.
+// Older files do not say whether case counts: a vocabulary without a capital letter has none.
 bool is_uncased(const GgufVocab& vocab) {
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
     const std::string& token = vocab.tokens[i];
@@ -201,8 +201,9 @@ void build_word_piece(const GgufVocab& vocab, PipelineParts& parts) {
   WordPieceOptions options;
   options.unk = id_of(vocab.unk, "[UNK]");
   parts.model = std::make_unique<WordPiece>(*parts.vocab, options);
-  const bool uncased = is_uncased(vocab);
-  parts.normalizer = bert_normalizer({.strip_accents = uncased, .lowercase = uncased});
+  const bool uncased = vocab.lowercase ? *vocab.lowercase : is_uncased(vocab);
+  parts.normalizer = bert_normalizer(
+      {.strip_accents = vocab.strip_accents.value_or(uncased), .lowercase = uncased});
   parts.pre_tokenizer = bert_pre_tokenizer();
   parts.decoder.add(join_word_pieces("##", true));
   parts.decoder.drop_leading_spaces(1);

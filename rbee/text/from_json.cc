@@ -98,12 +98,6 @@ std::unique_ptr<Model> wordpiece_from(const JsonField& model, const Vocab& vocab
   return std::make_unique<WordPiece>(vocab, std::move(options));
 }
 
-// Files older than tokenizers 0.8 have no type.
-std::string model_type(const TokenizerFile& file, const JsonField& model) {
-  const bool pieces = !file.pieces.empty(), merges = !file.merges.empty();
-  return model.text_or("type", pieces ? "Unigram" : merges ? "BPE" : "WordPiece");
-}
-
 AddedToken added_token_from(const JsonField& field, int64_t limit) {
   AddedToken token;
   token.content = field.text("content");

@@ -193,6 +193,11 @@ void add_decoder_step(const JsonField& field, bool& fused, PieceDecoder& decoder
 
 }  // namespace
 
+std::string charsmap_bytes(const JsonField& field) {
+  const JsonField map = field.at("precompiled_charsmap");
+  return from_base64(map.text(), map.path());
+}
+
 NormalizerPtr normalizer_from(const JsonField& field) {
   const std::string type = field.type();
   if (type == "Sequence") {
@@ -217,8 +222,8 @@ NormalizerPtr normalizer_from(const JsonField& field) {
     return strip_normalizer(field.flag_or("strip_left", true), field.flag_or("strip_right", true));
   }
   if (type == "Precompiled") {
-    const JsonField map = field.at("precompiled_charsmap");
-    return charsmap_normalizer(Charsmap(from_base64(map.text(), map.path()), map.path()));
+    return charsmap_normalizer(
+        Charsmap(charsmap_bytes(field), field.at("precompiled_charsmap").path()));
   }
   unknown_type(field, type);
 }

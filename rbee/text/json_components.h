@@ -13,6 +13,8 @@
 namespace rbee::text {
 
 NormalizerPtr normalizer_from(const JsonField& field);
+// The bytes of a normalizer of the type Precompiled.
+std::string charsmap_bytes(const JsonField& field);
 
 // raw_bytes: a ByteLevel at the end leaves bytes as they are, for a model that takes them.
 PreTokenizerPtr pre_tokenizer_from(const JsonField& field, bool raw_bytes);

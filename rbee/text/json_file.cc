@@ -285,4 +285,9 @@ int64_t JsonField::integer_or(const char* key, int64_t fallback, int64_t low, in
   return has(key) ? at(key).integer(low, high) : fallback;
 }
 
+std::string model_type(const TokenizerFile& file, const JsonField& model) {
+  const bool pieces = !file.pieces.empty(), merges = !file.merges.empty();
+  return model.text_or("type", pieces ? "Unigram" : merges ? "BPE" : "WordPiece");
+}
+
 }  // namespace rbee::text

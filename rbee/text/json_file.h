@@ -48,4 +48,7 @@ class JsonField {
   std::string path_;
 };
 
+// BPE, WordPiece or Unigram, or what the file says; those older than tokenizers 0.8 do not.
+std::string model_type(const TokenizerFile& file, const JsonField& model);
+
 }  // namespace rbee::text

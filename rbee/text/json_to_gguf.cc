@@ -1,5 +1,5 @@
-// gguf_vocab_from_json(): tokenizer.json as the fields tokenizer.ggml.*, for byte-level BPE and for
-// SentencePiece's BPE, which is all that decoder-only models use.
+// gguf_vocab_from_json(): tokenizer.json as the fields tokenizer.ggml.*. Here the two kinds of BPE
+// that decoders use, byte-level and SentencePiece's; encoder_vocab.cc has WordPiece and unigram.
 
 #include <algorithm>
 #include <unordered_map>
@@ -7,6 +7,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "rbee/text/encoder_vocab.h"
 #include "rbee/text/gguf_pre.h"
 #include "rbee/text/gguf_token_type.h"
 #include "rbee/text/json_components.h"
@@ -23,12 +24,17 @@ constexpr int64_t kMaxHoles = 1 << 20;              // ids without a token that 
 
 using Ids = std::unordered_map<std::string_view, TokenId>;
 
-[[noreturn]] void no_form(const JsonField& field, std::string_view what) {
-  fail(Code::unsupported, field.path(), "GGUF files have no way to say ", what);
+Ids ids_of(const GgufVocab& vocab) {
+  Ids ids;
+  ids.reserve(vocab.tokens.size());
+  for (size_t id = 0; id < vocab.tokens.size(); ++id) {
+    ids.emplace(vocab.tokens[id], static_cast<TokenId>(id));
+  }
+  return ids;
 }
 
 void add_tokens(const TokenizerFile& file, const JsonField& root, GgufVocab& vocab) {
-  const auto limit = static_cast<int64_t>(file.vocab.size()) + kMaxHoles;
+  const auto limit = static_cast<int64_t>(file.vocab.size() + file.pieces.size()) + kMaxHoles;
   const auto place = [&](const std::string& text, int64_t id, int32_t type) {
     check(id >= 0 && id < limit, kName, "the token \"", text, "\" has the id ", id);
     const auto at = static_cast<size_t>(id);
@@ -43,8 +49,10 @@ void add_tokens(const TokenizerFile& file, const JsonField& root, GgufVocab& voc
     vocab.types[at] = type;
   };
   for (const auto& [text, id] : file.vocab) place(text, id, kNormalToken);
+  int64_t next = 0;
+  for (const auto& [text, score] : file.pieces) place(text, next++, kNormalToken);
   if (root.has("added_tokens")) {
-    const std::unordered_map<std::string_view, int64_t> ids(file.vocab.begin(), file.vocab.end());
+    const Ids ids = ids_of(vocab);
     for (const JsonField& item : root.at("added_tokens").items()) {
       const std::string text = item.text("content");
       const auto known = ids.find(text);  // the vocabulary's id counts
@@ -55,15 +63,6 @@ void add_tokens(const TokenizerFile& file, const JsonField& root, GgufVocab& voc
   for (size_t id = 0; id < vocab.tokens.size(); ++id) {
     if (vocab.types[id] == kUnusedToken) vocab.tokens[id] = unused_token_text(id);
   }
-}
-
-Ids ids_of(const GgufVocab& vocab) {
-  Ids ids;
-  ids.reserve(vocab.tokens.size());
-  for (size_t id = 0; id < vocab.tokens.size(); ++id) {
-    ids.emplace(vocab.tokens[id], static_cast<TokenId>(id));
-  }
-  return ids;
 }
 
 // A token's id under `key`: its text, or an object with "content".
@@ -87,6 +86,7 @@ void add_named_tokens(std::string_view text, std::string_view name, const Ids& i
   add(vocab.eos, "eos_token");
   add(vocab.unk, "unk_token");
   add(vocab.pad, "pad_token");
+  add(vocab.sep, "sep_token");
 }
 
 void add_frame(const JsonField& root, GgufVocab& vocab) {
@@ -97,7 +97,7 @@ void add_frame(const JsonField& root, GgufVocab& vocab) {
     flag = !side.empty();
     if (side.empty()) return;
     if (!id) id = side.front();
-    if (side.size() != 1 || side.front() != *id) no_form(root.at("post_processor"), which);
+    if (side.size() != 1 || side.front() != *id) no_gguf_form(root.at("post_processor"), which);
   };
   add(frame.prefix, vocab.bos, vocab.add_bos, "that other tokens than one BOS begin a text");
   add(frame.suffix, vocab.eos, vocab.add_eos, "that other tokens than one EOS end a text");
@@ -136,7 +136,7 @@ void add_patterns(const JsonField& field, std::vector<std::string>& patterns) {
     for (const JsonField& part : field.at("pretokenizers").items()) add_patterns(part, patterns);
   } else if (type == "ByteLevel") {
     if (field.flag_or("add_prefix_space", true)) {
-      no_form(field, "that byte-level text starts with a space");
+      no_gguf_form(field, "that byte-level text starts with a space");
     }
     if (field.flag_or("use_regex", true)) patterns.emplace_back(kGpt2Pattern);
   } else if (type == "Digits" && field.flag_or("individual_digits", false)) {
@@ -144,7 +144,7 @@ void add_patterns(const JsonField& field, std::vector<std::string>& patterns) {
   } else if (type == "Split" && is_isolated(field, patterns.empty())) {
     patterns.push_back(field.at("pattern").text("Regex"));
   } else {
-    no_form(field, cat("the pre-tokenizer ", type));
+    no_gguf_form(field, cat("the pre-tokenizer ", type));
   }
 }
 
@@ -153,7 +153,7 @@ bool normalizes_to_nfc(const JsonField& root) {
   const JsonField field = root.at("normalizer");
   if (field.type() == "NFC") return true;
   if (field.type() != "Sequence" || !field.at("normalizers").items().empty()) {
-    no_form(field, cat("the normalizer ", field.type(), " of a byte-level vocabulary"));
+    no_gguf_form(field, cat("the normalizer ", field.type(), " of a byte-level vocabulary"));
   }
   return false;
 }
@@ -165,7 +165,8 @@ void add_byte_level(const TokenizerFile& file, const JsonField& root, GgufVocab&
   const auto name = gguf_pre_name({.patterns = {patterns.begin(), patterns.end()},
                                    .nfc = normalizes_to_nfc(root),
                                    .ignore_merges = model.flag_or("ignore_merges", false)});
-  if (!name) no_form(root.at("pre_tokenizer"), "how it cuts text; none of the known names fits");
+  if (!name)
+    no_gguf_form(root.at("pre_tokenizer"), "how it cuts text; none of the known names fits");
   vocab.model = "gpt2";
   vocab.pre = *name;
   vocab.merges.reserve(file.merges.size());
@@ -190,7 +191,7 @@ void add_spaces_of_normalizer(const JsonField& field, Spaces& spaces) {
              field.at("pattern").has("String") && field.at("pattern").text("String") == " ") {
     spaces.marked = true;
   } else {
-    no_form(field, cat("the normalizer ", type, " of a SentencePiece vocabulary"));
+    no_gguf_form(field, cat("the normalizer ", type, " of a SentencePiece vocabulary"));
   }
 }
 
@@ -211,7 +212,7 @@ void add_spaces_of_pre_tokenizer(const JsonField& field, Spaces& spaces) {
   // Gemma cuts after spaces, of which its normalizer leaves none.
   const bool idle = type == "Split" && spaces.marked && field.at("pattern").has("String") &&
                     field.at("pattern").text("String") == " ";
-  if (!idle) no_form(field, cat("the pre-tokenizer ", type, " of a SentencePiece vocabulary"));
+  if (!idle) no_gguf_form(field, cat("the pre-tokenizer ", type, " of a SentencePiece vocabulary"));
 }
 
 // SentencePiece joins the neighbours that make the piece with the best score, tokenizer.json those
@@ -265,12 +266,12 @@ void add_scores(const TokenizerFile& file, GgufVocab& vocab, const Ids& ids) {
 void add_sentencepiece(const TokenizerFile& file, const JsonField& root, GgufVocab& vocab) {
   const JsonField model = root.at("model");
   if (!model.flag_or("byte_fallback", false)) {
-    no_form(model, "a BPE that is neither byte-level nor falls back to bytes");
+    no_gguf_form(model, "a BPE that is neither byte-level nor falls back to bytes");
   }
   Spaces spaces;
   if (root.has("normalizer")) add_spaces_of_normalizer(root.at("normalizer"), spaces);
   if (root.has("pre_tokenizer")) add_spaces_of_pre_tokenizer(root.at("pre_tokenizer"), spaces);
-  if (!spaces.marked) no_form(root, "that spaces stay as they are");
+  if (!spaces.marked) no_gguf_form(root, "that spaces stay as they are");
   vocab.model = "llama";
   vocab.pre = "default";
   vocab.add_space_prefix = spaces.prefixed;
@@ -284,7 +285,24 @@ void add_sentencepiece(const TokenizerFile& file, const JsonField& root, GgufVoc
   add_scores(file, vocab, ids);
 }
 
+void add_bpe(const TokenizerFile& file, const JsonField& root, GgufVocab& vocab) {
+  const JsonField model = root.at("model");
+  if (!model.text_or("continuing_subword_prefix", "").empty() ||
+      !model.text_or("end_of_word_suffix", "").empty()) {
+    no_gguf_form(model, "that words have a prefix or suffix");
+  }
+  if (root.has("pre_tokenizer") && ends_with_byte_level(root.at("pre_tokenizer"))) {
+    add_byte_level(file, root, vocab);
+  } else {
+    add_sentencepiece(file, root, vocab);
+  }
+}
+
 }  // namespace
+
+[[noreturn]] void no_gguf_form(const JsonField& field, std::string_view what) {
+  fail(Code::unsupported, field.path(), "GGUF files have no way to say ", what);
+}
 
 std::string unused_token_text(size_t id) {
   return cat("[PAD", id, "]");
@@ -296,12 +314,7 @@ GgufVocab gguf_vocab_from_json(std::string_view tokenizer_json,
   const TokenizerFile file = read_tokenizer_file(tokenizer_json, kName);
   const JsonField root{file.rest, std::string(kName)};
   const JsonField model = root.at("model");
-  const std::string type = model.text_or("type", file.merges.empty() ? "" : "BPE");
-  if (type != "BPE") no_form(model, cat("a vocabulary of the type \"", type, "\" here"));
-  if (!model.text_or("continuing_subword_prefix", "").empty() ||
-      !model.text_or("end_of_word_suffix", "").empty()) {
-    no_form(model, "that words have a prefix or suffix");
-  }
+  const std::string type = model_type(file, model);
   GgufVocab vocab;
   add_tokens(file, root, vocab);
   const Ids ids = ids_of(vocab);
@@ -309,10 +322,14 @@ GgufVocab gguf_vocab_from_json(std::string_view tokenizer_json,
   add_named_tokens(special_tokens_map, "special_tokens_map.json", ids, vocab);
   add_frame(root, vocab);
   add_stripping(root, vocab);
-  if (root.has("pre_tokenizer") && ends_with_byte_level(root.at("pre_tokenizer"))) {
-    add_byte_level(file, root, vocab);
+  if (type == "WordPiece") {
+    add_word_piece(root, vocab);
+  } else if (type == "Unigram") {
+    add_unigram(file, root, vocab);
+  } else if (type == "BPE") {
+    add_bpe(file, root, vocab);
   } else {
-    add_sentencepiece(file, root, vocab);
+    no_gguf_form(model, cat("a vocabulary of the type \"", type, "\""));
   }
   return vocab;
 }

@@ -100,6 +100,9 @@ struct GgufVocab {
   std::vector<std::string> merges;  // "left right", best first
   std::optional<TokenId> bos, eos, eot, eom, unk, pad, sep;
   std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
+  // Of WordPiece; without a word a vocabulary that has no capital letters is taken for one without
+  // case, and accents go with case.
+  std::optional<bool> lowercase, strip_accents;
   std::string precompiled_charsmap;  // SentencePiece's compiled normalizer, or empty
   // White space after a special token belongs to it. Files do not say it: readers know it of
   // is_named_phi3(general.name).

@@ -4,35 +4,12 @@
 
 #include "rbee/core/error.h"
 #include "tools/convert/gguf_form.h"
+#include "tools/convert/keys.h"
 
 namespace rbee::tools {
 namespace {
 
 constexpr const char* kOp = "convert";
-
-// Sets keys under the architecture's prefix.
-class Keys {
- public:
-  Keys(const GgufForm& form, io::GgufWriter& writer) : prefix_(form.architecture), out_(writer) {}
-
-  void integer(std::string_view name, int64_t value) {
-    check(value >= 0 && value <= UINT32_MAX, kOp, key(name), " would be ", value);
-    out_.set_u32(key(name), static_cast<uint32_t>(value));
-  }
-  void number(std::string_view name, double value) {
-    out_.set_f32(key(name), static_cast<float>(value));
-  }
-  void text(std::string_view name, std::string_view value) { out_.set_string(key(name), value); }
-  void flags(std::string_view name, const std::vector<bool>& values) {
-    out_.set_bools(key(name), values);
-  }
-
- private:
-  std::string key(std::string_view name) const { return cat(prefix_, ".", name); }
-
-  std::string prefix_;
-  io::GgufWriter& out_;
-};
 
 // The n of "every n-th layer sees all"; 0 when there is none.
 int64_t period_of(const std::vector<int64_t>& windows) {
@@ -113,7 +90,7 @@ std::vector<SourceTensor> set_longrope(const nn::RopeOptions& rope, Keys& keys) 
 void set_model_keys(const GgufForm& form, io::GgufWriter& writer) {
   const models::ModelConfig& config = form.config;
   writer.set_string("general.architecture", form.architecture);
-  Keys keys(form, writer);
+  Keys keys(form.architecture, writer);
   keys.integer("context_length", config.context_length);
   keys.integer("embedding_length", config.dim);
   keys.integer("block_count", config.layers);
@@ -132,7 +109,7 @@ void set_model_keys(const GgufForm& form, io::GgufWriter& writer) {
 
 std::vector<SourceTensor> set_rope_keys(const GgufForm& form, io::GgufWriter& writer) {
   const nn::RopeOptions& rope = form.rope;
-  Keys keys(form, writer);
+  Keys keys(form.architecture, writer);
   keys.number("rope.freq_base", rope.base);
   keys.integer("rope.dimension_count", rope.rotary_dim);
   if (form.local_rope_base) keys.number("rope.freq_base_swa", *form.local_rope_base);

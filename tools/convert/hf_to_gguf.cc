@@ -4,7 +4,9 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "rbee/models/embedding_model.h"
 #include "rbee/text/tokenizer.h"
+#include "tools/convert/encoder_form.h"
 #include "tools/convert/gguf_form.h"
 #include "tools/convert/gguf_names.h"
 #include "tools/convert/vocab_keys.h"
@@ -21,25 +23,32 @@ std::string name_for(std::string name, bool special_takes_space) {
   return name;
 }
 
+ModelTensors decoder_to_gguf(const io::Checkpoint& checkpoint, io::GgufWriter& writer) {
+  const GgufForm form = read_gguf_form(checkpoint);
+  std::vector<SourceTensor> tensors = gguf_tensors(checkpoint, form);
+  set_model_keys(form, writer);
+  std::ranges::move(set_rope_keys(form, writer), std::back_inserter(tensors));
+  return {form.config, std::move(tensors)};
+}
+
 }  // namespace
 
 std::vector<SourceTensor> hf_to_gguf(const io::Checkpoint& checkpoint,
                                      const HfToGgufOptions& options, io::GgufWriter& writer) {
-  const GgufForm form = read_gguf_form(checkpoint);
-  std::vector<SourceTensor> tensors = gguf_tensors(checkpoint, form);
-  const io::TensorEntry& table = tensors.front().stored;
-  check(table.shape == Shape{form.config.vocab_size, form.config.dim}, "convert",
-        "the token table is (", table.shape, "), config.json wants (", form.config.vocab_size, ", ",
-        form.config.dim, ")");
-  set_model_keys(form, writer);
-  std::ranges::move(set_rope_keys(form, writer), std::back_inserter(tensors));
-  std::string name = form.config.name.empty() ? options.name : form.config.name;
+  const bool encoder = models::is_encoder(checkpoint.architecture());
+  ModelTensors model =
+      encoder ? encoder_to_gguf(checkpoint, writer) : decoder_to_gguf(checkpoint, writer);
+  const models::ModelConfig& config = model.config;
+  const io::TensorEntry& table = model.tensors.front().stored;
+  check(table.shape == Shape{config.vocab_size, config.dim}, "convert", "the token table is (",
+        table.shape, "), config.json wants (", config.vocab_size, ", ", config.dim, ")");
+  std::string name = config.name.empty() ? options.name : config.name;
   if (options.vocabulary) {
-    name = name_for(std::move(name), set_vocab_keys(checkpoint, form.config.vocab_size, writer));
+    name = name_for(std::move(name), set_vocab_keys(checkpoint, config.vocab_size, writer));
   }
   writer.set_string("general.type", "model");
   writer.set_string("general.name", name);
-  return tensors;
+  return std::move(model.tensors);
 }
 
 }  // namespace rbee::tools

@@ -1,5 +1,6 @@
 #include "tools/convert/metadata.h"
 
+#include "rbee/models/embedding_model.h"
 #include "tools/convert/gguf_form.h"
 
 namespace rbee::tools {
@@ -39,6 +40,7 @@ void set_recipe_keys(const Recipe& recipe, io::GgufWriter& writer) {
 
 int64_t gqa_of(const io::Checkpoint& checkpoint) {
   if (checkpoint.format() == io::Checkpoint::Format::safetensors) {
+    if (models::is_encoder(checkpoint.architecture())) return 1;
     const models::ModelConfig config = read_gguf_form(checkpoint).config;
     return config.heads / config.kv_heads;
   }

@@ -14,7 +14,8 @@ struct RowEdit {
   // Within each of so many heads rows i and i + half become neighbours, as rope's interleaved
   // layout wants them (the elements of a vector count as rows); 0 = rows stay.
   int64_t pair_heads = 0;
-  float offset = 0;  // value -> (value + offset) * scale
+  bool transposed = false;  // the file has (..., columns, rows)
+  float offset = 0;         // value -> (value + offset) * scale
   float scale = 1;
 
   bool changes_values() const { return offset != 0 || scale != 1; }

@@ -96,6 +96,10 @@ class RowConverter {
     const int64_t heads = edit_.pair_heads;
     check(heads == 0 || rows_ % (2 * heads) == 0, kOp, "tensor ", tensor_.name, " has ", rows_,
           " rows for ", heads, " heads");
+    if (edit_.transposed && info(tensor_.dtype).block_size != 1) {
+      fail(Code::unsupported, kOp, "tensor ", tensor_.name, " of ", tensor_.dtype,
+           " is not transposed; take weights of f32, f16 or bf16");
+    }
   }
 
   int64_t rows() const { return rows_; }
@@ -109,7 +113,12 @@ class RowConverter {
       return;
     }
     values.resize(static_cast<size_t>(columns_));
+    std::vector<std::byte> gathered;
     const std::byte* stored = tensor_.data.data() + from * row_in_;
+    if (edit_.transposed) {
+      gathered = gather(row);
+      stored = gathered.data();
+    }
     if (tensor_.is_e5m2) {
       read_e5m2(stored, values);
     } else {
@@ -131,6 +140,19 @@ class RowConverter {
     const Shape& shape = tensor.stored.shape;
     if (shape.rank() == 0 || (shape.rank() == 1 && tensor.edit.pair_heads > 0)) return 1;
     return shape[shape.rank() - 1];
+  }
+
+  // A row of the new file's, which is a column of one of the stored matrices.
+  std::vector<std::byte> gather(int64_t row) const {
+    const int64_t size = row_bytes(tensor_.dtype, 1);
+    const int64_t width = tensor_.shape[tensor_.shape.rank() - 2];  // of a stored row
+    const std::byte* from =
+        tensor_.data.data() + row / width * width * row_in_ + row % width * size;
+    std::vector<std::byte> out(static_cast<size_t>(row_in_));
+    for (int64_t i = 0; i < columns_; ++i) {
+      std::memcpy(out.data() + i * size, from + i * width * size, static_cast<size_t>(size));
+    }
+    return out;
   }
 
   int64_t stored_row(int64_t row) const {
@@ -197,7 +219,8 @@ void convert_rows(const SourceTensor& tensor, const RowOptions& options,
     plain.stored = nn::unpacked(tensor.stored, 0, tensor.stored.shape[0], DType::f32);
     return convert_rows(plain, options, write);
   }
-  const bool edited = tensor.edit.pair_heads != 0 || tensor.edit.changes_values();
+  const bool edited =
+      tensor.edit.pair_heads != 0 || tensor.edit.transposed || tensor.edit.changes_values();
   if (tensor.stored.dtype == options.to && !edited) {
     std::span<const std::byte> left = tensor.stored.data;
     while (!left.empty()) {

@@ -19,8 +19,9 @@ bool fits(const io::TensorEntry& tensor, DType dtype) {
 }
 
 bool stays_f32(const io::TensorEntry& tensor) {
-  if (tensor.shape.rank() < 2) return true;
-  for (const char* part : {"norm", "ffn_gate_inp", "mlp.gate.weight"}) {
+  if (tensor.shape.rank() < 2 || tensor.name.starts_with("cls.")) return true;
+  for (const char* part :
+       {"norm", "ffn_gate_inp", "mlp.gate.weight", "position_embd", "token_types"}) {
     if (tensor.name.find(part) != std::string::npos) return true;
   }
   return false;
@@ -90,7 +91,7 @@ class Planner {
     if (is_integer(stored.dtype) && !stored.is_e5m2) return {&tensor, stored.dtype, "integers"};
     // Hugging Face files have vectors in the type of the rest; programs that read GGUF want f32.
     if (options_.gguf && stays_f32(stored)) {
-      return {&tensor, DType::f32, base == DType::f32 ? "" : "a vector, norm or router"};
+      return {&tensor, DType::f32, base == DType::f32 ? "" : "small and sensitive"};
     }
     if (options_.pure || !is_quantized(base)) return fitting(tensor, base, "");
     if (stored.name == (has_output_ ? "output.weight" : "token_embd.weight")) {

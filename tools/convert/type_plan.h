@@ -25,8 +25,8 @@ struct PlanOptions {
 
 // The rules, first match wins:
 //  1. integers stay as they are;
-//  2. in GGUF files vectors, norms and the routers of mixtures of experts become f32: small, and
-//     sensitive;
+//  2. in GGUF files vectors, norms, the routers of mixtures of experts and of encoders the tables
+//     of places and segments and the head that ranks become f32: small, and sensitive;
 //  3. unless `pure`, the output matrix, or the token table where that is the output matrix too,
 //     becomes q6_k at least (q8_0 where rows do not divide into the base type's block): its errors
 //     meet every logit directly. Stored in a block type below that, it stays as stored;

@@ -5,6 +5,7 @@
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/generation_config.h"
+#include "rbee/models/embedding_model.h"
 #include "rbee/text/gguf_token_type.h"
 #include "rbee/text/tokenizer.h"
 
@@ -69,6 +70,7 @@ void set_ids(const text::GgufVocab& vocab, io::GgufWriter& writer) {
   set("eot_token_id", vocab.eot);
   set("eom_token_id", vocab.eom);
   set("unknown_token_id", vocab.unk);
+  set("seperator_token_id", vocab.sep);  // ggml's own spelling
   set("padding_token_id", vocab.pad);
 }
 
@@ -79,6 +81,9 @@ void set_flags(const text::GgufVocab& vocab, io::GgufWriter& writer) {
   set("add_bos_token", vocab.add_bos);
   set("add_eos_token", vocab.add_eos);
   set("add_space_prefix", vocab.add_space_prefix);
+  set("remove_extra_whitespaces", vocab.remove_extra_whitespaces);
+  set("normalizer.lowercase", vocab.lowercase);
+  set("normalizer.strip_accents", vocab.strip_accents);
 }
 
 std::optional<std::string> read_chat_template(const io::Checkpoint& checkpoint) {
@@ -87,17 +92,32 @@ std::optional<std::string> read_chat_template(const io::Checkpoint& checkpoint) 
   return config ? engine::chat_template_of(*config) : std::nullopt;
 }
 
+// What stands between the texts of a pair: readers know it by the name of the way to cut text, of
+// which several stand for the same, by the separator, and of RoBERTa's kind that it comes twice.
+void set_pairs(const std::string& architecture, text::GgufVocab& vocab, io::GgufWriter& writer) {
+  if (!models::is_encoder(architecture)) return;
+  if (!vocab.sep) vocab.sep = vocab.eos;
+  if (vocab.pre == "mpt") vocab.pre = "modern-bert";
+  if (vocab.pre == "gpt-2") vocab.pre = "roberta-bpe";
+  const bool roberta = architecture.ends_with("roberta") || architecture == "camembert";
+  if (roberta) writer.set_bool("tokenizer.ggml.add_sep_token", true);
+}
+
 }  // namespace
 
 bool set_vocab_keys(const io::Checkpoint& checkpoint, int64_t rows, io::GgufWriter& writer) {
   text::GgufVocab vocab = read_vocab(checkpoint);
   fill(vocab, rows);
   add_end_tokens(checkpoint, vocab);
+  set_pairs(checkpoint.architecture(), vocab, writer);
   writer.set_string("tokenizer.ggml.model", vocab.model);
   writer.set_string("tokenizer.ggml.pre", vocab.pre);
   writer.set_strings("tokenizer.ggml.tokens", vocab.tokens);
   if (!vocab.scores.empty()) writer.set_floats("tokenizer.ggml.scores", vocab.scores);
   writer.set_ints("tokenizer.ggml.token_type", vocab.types);
+  if (!vocab.precompiled_charsmap.empty()) {
+    writer.set_bytes("tokenizer.ggml.precompiled_charsmap", vocab.precompiled_charsmap);
+  }
   if (!vocab.merges.empty()) writer.set_strings("tokenizer.ggml.merges", vocab.merges);
   set_ids(vocab, writer);
   set_flags(vocab, writer);

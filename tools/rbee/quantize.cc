@@ -157,10 +157,10 @@ _m ones.
 A GGUF file becomes one GGUF file with the same metadata and vocabulary; split files are joined.
 A Hugging Face folder becomes a GGUF file with its tokenizer and chat template, or one .safetensors
 file of f32, f16 or bf16.
-In GGUF files vectors, norms and routers stay f32. Block types keep the output matrix at q6_k at
-least, and mixtures give more bits to the matrices that need them; --pure gives every matrix the
-same type. Rows that do not divide into the type's block get the next larger type that fits. Each
-line says which rule was used.)";
+In GGUF files vectors, norms, routers and heads that rank stay f32. Block types keep the output
+matrix at q6_k at least, and mixtures give more bits to the matrices that need them; --pure gives
+every matrix the same type. Rows that do not divide into the type's block get the next larger type
+that fits. Each line says which rule was used.)";
 
 }  // namespace
 

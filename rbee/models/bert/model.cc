@@ -65,6 +65,10 @@ class BertLayer final : public EncoderLayer {
 
 }  // namespace
 
+std::span<const nn::TensorName> bert_tensor_names() {
+  return kNames;
+}
+
 std::unique_ptr<EmbeddingModel> load_bert(const io::Checkpoint& checkpoint,
                                           const LoadOptions& options) {
   const BertConfig config = read_bert_config(ConfigReader(checkpoint));

@@ -69,6 +69,10 @@ class ModernBertBlock final : public Block {
 
 }  // namespace
 
+std::span<const nn::TensorName> modern_bert_tensor_names() {
+  return kNames;
+}
+
 std::unique_ptr<EmbeddingModel> load_modern_bert(const io::Checkpoint& checkpoint,
                                                  const LoadOptions& options) {
   const ModernBertConfig config = read_modern_bert_config(ConfigReader(checkpoint));

@@ -88,6 +88,10 @@ class NomicBertLayer final : public EncoderLayer {
 
 }  // namespace
 
+std::span<const nn::TensorName> nomic_bert_tensor_names() {
+  return kNames;
+}
+
 std::unique_ptr<EmbeddingModel> load_nomic_bert(const io::Checkpoint& checkpoint,
                                                 const LoadOptions& options) {
   const NomicBertConfig config = read_nomic_bert_config(ConfigReader(checkpoint));

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "rbee/models/embedding_model.h"
+#include "rbee/nn/weight_scope.h"
 
 namespace rbee::models {
 
 std::unique_ptr<EmbeddingModel> load_nomic_bert(const io::Checkpoint& checkpoint,
                                                 const LoadOptions& options);
+
+std::span<const nn::TensorName> nomic_bert_tensor_names();
 
 }  // namespace rbee::models
