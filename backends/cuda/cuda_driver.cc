@@ -35,6 +35,10 @@ uint64_t next_id() {
   return ++last;
 }
 
+int tensor_type(DType dtype) {
+  return dtype == DType::f16 ? kTensorF16 : kTensorBf16;
+}
+
 }  // namespace
 
 CudaDriver::CudaDriver() : id_(next_id()), library_("RBEE_CUDA_LIBRARY", {"libcuda.so.1"}) {
@@ -284,6 +288,29 @@ void CudaDriver::launch_graph(void* graph, void* stream) {
 
 void CudaDriver::destroy_graph(void* graph) noexcept {
   fn_.cuGraphExecDestroy(handle(graph));
+}
+
+shared::TensorMap CudaDriver::tensor_map(const TensorTiles& tiles) {
+  constexpr std::array<unsigned, 3> kEach{1, 1, 1};
+  shared::TensorMap map;
+  check(fn_.cuTensorMapEncodeTiled(&map, tensor_type(tiles.dtype), tiles.sizes.size(),
+                                   const_cast<void*>(tiles.data), tiles.sizes.data(),
+                                   tiles.strides.data(), tiles.box.data(), kEach.data(),
+                                   kNoInterleave, kSwizzle128, kPromoteTo256, kZerosOutside),
+        "cuTensorMapEncodeTiled");
+  return map;
+}
+
+shared::TensorMap CudaDriver::tensor_map(const TensorPixels& pixels) {
+  const std::array<unsigned, 4> each{1, pixels.stride, pixels.stride, 1};
+  shared::TensorMap map;
+  check(fn_.cuTensorMapEncodeIm2col(&map, tensor_type(pixels.dtype), pixels.sizes.size(),
+                                    const_cast<void*>(pixels.data), pixels.sizes.data(),
+                                    pixels.strides.data(), pixels.lower.data(), pixels.upper.data(),
+                                    pixels.channels, pixels.pixels, each.data(), kNoInterleave,
+                                    kSwizzle128, kPromoteTo256, kZerosOutside),
+        "cuTensorMapEncodeIm2col");
+  return map;
 }
 
 }  // namespace rbee::cuda

@@ -1,6 +1,7 @@
 #pragma once
 // The NVIDIA driver, opened at run time.
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -9,8 +10,30 @@
 #include "backends/cuda/driver_functions.h"
 #include "backends/gpu/driver.h"
 #include "backends/gpu/dynamic_library.h"
+#include "rbee/core/dtype.h"
 
 namespace rbee::cuda {
+
+// A tensor in device memory as the copy engine is to see it, channels first in every list. Sizes
+// and boxes are in elements, strides in bytes (those of the axes after the first).
+struct TensorTiles {
+  DType dtype = DType::f16;  // or bf16
+  const void* data = nullptr;
+  std::array<uint64_t, 3> sizes{};
+  std::array<uint64_t, 2> strides{};
+  std::array<uint32_t, 3> box{};
+};
+// Images (channels, width, height, images) under filters: columns of `pixels` positions, of
+// `channels` each. Positions of tap (0, 0) run from `lower` by `stride` to `upper`, which is
+// counted from the last pixel; (width, height).
+struct TensorPixels {
+  DType dtype = DType::f16;
+  const void* data = nullptr;
+  std::array<uint64_t, 4> sizes{};
+  std::array<uint64_t, 3> strides{};
+  std::array<int, 2> lower{}, upper{};
+  uint32_t channels = 0, pixels = 0, stride = 1;
+};
 
 class CudaDriver final : public gpu::Driver {
  public:
@@ -54,6 +77,10 @@ class CudaDriver final : public gpu::Driver {
   void* end_capture(void* stream) override;
   void launch_graph(void* graph, void* stream) override;
   void destroy_graph(void* graph) noexcept override;
+
+  // Maps under the 128-byte swizzle, with zeros outside of the tensor (Hopper and later).
+  shared::TensorMap tensor_map(const TensorTiles& tiles);
+  shared::TensorMap tensor_map(const TensorPixels& pixels);
 
  private:
   void check(Status status, const char* call) const;

@@ -7,7 +7,7 @@
 #include "backends/cuda/ops/attention_wgmma.h"
 #include "backends/cuda/ops/expert_mma.h"
 #include "backends/cuda/ops/image_conv_mma.h"
-#include "backends/cuda/ops/image_conv_wgmma.h"
+#include "backends/cuda/ops/image_conv_tma.h"
 #include "backends/cuda/ops/linear_few_mma.h"
 #include "backends/cuda/ops/linear_few_packed.h"
 #include "backends/cuda/ops/linear_mma.h"
@@ -64,7 +64,7 @@ KernelTable wgmma_kernels() {
   t.linear =
       gpu::slot<gpu::linear_one, linear_few_mma, linear_few_packed, gpu::linear_few,
                 linear_cublaslt, linear_slabs_wgmma, linear_wgmma, linear_mma, gpu::linear>();
-  t.image_conv = gpu::slot<image_conv_wgmma, image_conv_mma, gpu::image_conv_plain>();
+  t.image_conv = gpu::slot<image_conv_tma, image_conv_mma, gpu::image_conv_plain>();
   return t;
 }
 

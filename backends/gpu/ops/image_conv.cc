@@ -109,8 +109,8 @@ shared::ImageConvParams image_conv_params(const ImageConvArgs& args) {
       .by_channels = divider(std::max<int64_t>(weight.size(3), 1)),
       .by_kernel_w = divider(weight.size(2)),
       .partials = nullptr,
-      .split_depth = narrow(depth_of(weight)),
-      .splits = 1};
+      .splits = 1,
+      .partial_outs = 0};
   copy_strides(params.x_strides, x);
   copy_strides(params.residual_strides, args.residual);
   return params;

@@ -176,6 +176,38 @@ std::vector<ImageConvCase> shapes() {
              c.upsample = c.residual = true;
              c.form = Form::transposed;
            }),
+      // More tiles than any device has multiprocessors; a tile that is cut at both ends.
+      with(same,
+           [](C& c) {
+             c.in = 8, c.out = 8, c.size[0] = 191, c.size[1] = 190;
+             c.residual = true;
+           }),
+      // Several tiles of outputs, whose sums are of two images' pixels.
+      with(same,
+           [](C& c) {
+             c.batch = 2, c.in = 24, c.out = 328, c.size[0] = 15, c.size[1] = 14;
+             c.channel_add = c.residual = true;
+           }),
+      // Few outputs of a large depth.
+      with(same, [](C& c) { c.in = 512, c.out = 24, c.size[0] = 6, c.size[1] = 5; }),
+      with(same,
+           [](C& c) {
+             c.in = 256, c.out = 14, c.size[0] = 5, c.size[1] = 7;
+             c.residual = true;
+           }),
+      with(same,
+           [](C& c) {
+             c.batch = 2, c.in = 72, c.out = 136, c.size[0] = 9, c.size[1] = 17;
+             c.upsample = c.channel_add = c.residual = true;
+           }),
+      {.batch = 2,
+       .in = 16,
+       .out = 32,
+       .size = {9, 8},
+       .kernel = {5, 5},
+       .before = {2, 2},
+       .after = {2, 2},
+       .upsample = true},
       {.batch = 0, .in = 3, .out = 2, .size = {5, 4}, .kernel = {2, 2}},
       {.in = 8, .out = 4, .size = {2, 2}, .kernel = {2, 2}, .before = {3, 0}, .bias = false},
   };

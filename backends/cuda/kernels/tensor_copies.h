@@ -1,0 +1,107 @@
+#pragma once
+// Tiles that the copy engine fetches into shared memory, and the barriers of a cluster of two
+// blocks that say when they are there (PTX ISA 8.x, sections 5.5, 9.7.9.27 and 9.7.13.15).
+
+#include "backends/cuda/kernels/attention_wgmma.h"
+#include "backends/shared/tensor_map_params.h"
+
+namespace rbee {
+namespace gpu {
+
+// Of both blocks of the cluster, which write or wait at the same place of their shared memory.
+constexpr u16 kBothBlocks = 3;
+
+RB_DEVICE u32 block_of_cluster() {
+  u32 rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+RB_DEVICE u32 cluster_x() {
+  u32 x;
+  asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(x));
+  return x;
+}
+RB_DEVICE u32 clusters() {
+  u32 count;
+  asm volatile("mov.u32 %0, %%nclusterid.x;" : "=r"(count));
+  return count;
+}
+// All threads of both blocks.
+RB_DEVICE void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+// Barriers that this thread started are seen by the copy engine and the other block.
+RB_DEVICE void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Arrives, and lets the phase end when `bytes` more have been copied.
+RB_DEVICE void arrive_with_bytes(u64* barrier, u32 bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+// Arrives at the barrier in this place of the cluster's block `rank`. It orders nothing that this
+// thread wrote: a release to the cluster would wait for all its writes to memory.
+RB_DEVICE void arrive_at(u64* barrier, u32 rank) {
+  asm volatile(
+      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(
+          shared_address(barrier)),
+      "r"(rank)
+      : "memory");
+}
+
+RB_DEVICE void prefetch_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(reinterpret_cast<u64>(&map)) : "memory");
+}
+
+// A box of a map of three axes from (x, y, z) on; to both blocks if kBoth.
+template <bool kBoth>
+RB_DEVICE void copy_box(u32 to, const TensorMap& map, u64* barrier, int x, int y, int z) {
+  if (kBoth) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
+        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z),
+        "h"(kBothBlocks)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
+        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z)
+        : "memory");
+  }
+}
+
+// Where a column of pixels begins in an im2col map.
+struct PixelPlace {
+  int column, row, image;
+};
+
+// A column of pixels, each `tap` away from its place; to both blocks if kBoth.
+template <bool kBoth>
+RB_DEVICE void copy_pixels(u32 to, const TensorMap& map, u64* barrier, int channel,
+                           const PixelPlace& from, u16 tap_column, u16 tap_row) {
+  if (kBoth) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(to),
+        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(channel),
+        "r"(from.column), "r"(from.row), "r"(from.image), "h"(tap_column), "h"(tap_row),
+        "h"(kBothBlocks)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(to),
+        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(channel),
+        "r"(from.column), "r"(from.row), "r"(from.image), "h"(tap_column), "h"(tap_row)
+        : "memory");
+  }
+}
+
+}  // namespace gpu
+}  // namespace rbee

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "backends/api/args_image.h"
+#include "backends/api/impl.h"
+
+namespace rbee::cuda {
+
+// Hopper's tensor cores and copy engine (sm_90a). Takes what gpu/ops/image_conv.h says of tensor
+// cores, with paddings and kernels that the engine's maps can hold and every axis with its own
+// place in memory; enlarged images with a stride of 1 and outputs of twice the size.
+extern const Impl<ImageConvArgs> image_conv_tma;
+
+}  // namespace rbee::cuda
