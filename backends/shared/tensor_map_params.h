@@ -7,7 +7,7 @@ namespace rbee {
 namespace shared {
 
 // CUtensorMap: what the engine knows of a tensor. The driver fills it in.
-struct alignas(64) TensorMap {
+struct alignas(128) TensorMap {
   u64 words[16];
 };
 
