@@ -251,8 +251,8 @@ void CudaDriver::allow_shared(void* kernel, size_t bytes) {
         "cuFuncSetAttribute");
 }
 
-void CudaDriver::launch(const gpu::KernelLaunch& what, void* stream, void* params) {
-  void* arguments[] = {params};
+void CudaDriver::launch(const gpu::KernelLaunch& what, void* stream, const void* params) {
+  void* arguments[] = {const_cast<void*>(params)};  // it reads them only
   // Overlapping kernels are in order because each waits for the one in front (RB_KERNEL).
   const LaunchAttribute overlap{.id = kProgrammaticSerialization, .padding = 0, .value = {1}};
   const LaunchConfig config{.grid_x = what.grid.x,

@@ -71,7 +71,7 @@ class CudaDriver final : public gpu::Driver {
   void unload_module(void* module) noexcept override;
   void* find_kernel(void* module, const char* name) override;
   void allow_shared(void* kernel, size_t bytes) override;
-  void launch(const gpu::KernelLaunch& what, void* stream, void* params) override;
+  void launch(const gpu::KernelLaunch& what, void* stream, const void* params) override;
 
   void begin_capture(void* stream) override;
   void* end_capture(void* stream) override;

@@ -91,7 +91,7 @@ class Driver {
   // Lets launches of the kernel use up to `bytes` of dynamic shared memory.
   virtual void allow_shared(void* kernel, size_t bytes) = 0;
   // `params`: the address of the kernel's one parameter.
-  virtual void launch(const KernelLaunch& what, void* stream, void* params) = 0;
+  virtual void launch(const KernelLaunch& what, void* stream, const void* params) = 0;
 
   // Between begin and end, work on the stream is recorded; allocation stays legal.
   virtual void begin_capture(void* stream) = 0;

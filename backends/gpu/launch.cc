@@ -36,7 +36,7 @@ bool may_overlap(const Launch& what, StreamRecord& stream) {
 
 }  // namespace
 
-void launch_raw(Stream& stream, const Launch& what, void* params) {
+void launch_raw(Stream& stream, const Launch& what, const void* params) {
   if (what.grid.x == 0 || what.grid.y == 0 || what.grid.z == 0) return;
   GpuDevice& device = device_of(stream);
   device.use();

@@ -239,8 +239,8 @@ void* HipDriver::find_kernel(void* module, const char* name) {
 void HipDriver::allow_shared(void*, size_t) {
 }  // AMD devices have no opt-in above their usual limit
 
-void HipDriver::launch(const gpu::KernelLaunch& what, void* stream, void* params) {
-  void* arguments[] = {params};
+void HipDriver::launch(const gpu::KernelLaunch& what, void* stream, const void* params) {
+  void* arguments[] = {const_cast<void*>(params)};  // it reads them only
   check(fn_.hipModuleLaunchKernel(handle(what.kernel), what.grid.x, what.grid.y, what.grid.z,
                                   what.threads, 1, 1, what.shared_bytes, handle(stream), arguments,
                                   nullptr),

@@ -6,8 +6,9 @@
 namespace rbee {
 namespace shared {
 
-// CUtensorMap: what the engine knows of a tensor. The driver fills it in.
-struct alignas(128) TensorMap {
+// CUtensorMap: what the engine knows of a tensor. The driver fills it in, and asks for this
+// alignment.
+struct alignas(64) TensorMap {
   u64 words[16];
 };
 

@@ -66,7 +66,7 @@ class CountingDriver final : public gpu::Driver {
   void unload_module(void*) noexcept override {}
   void* find_kernel(void*, const char*) override { return nullptr; }
   void allow_shared(void*, size_t) override {}
-  void launch(const gpu::KernelLaunch&, void*, void*) override {}
+  void launch(const gpu::KernelLaunch&, void*, const void*) override {}
   void begin_capture(void*) override {}
   void* end_capture(void*) override { return nullptr; }
   void launch_graph(void*, void*) override {}
