@@ -311,9 +311,9 @@ ImageJobBody parse_image_job(std::string_view body) {
   read_common(reader, errors, out.image);
   out.image.count = reader.integer(present(reader, {"count", "num_images"}), kCount);
   out.image.batch = reader.integer("batch", {0, kCount.high});
+  out.image.width = side(reader, "width");
+  out.image.height = side(reader, "height");
   if (out.operation == ImageOperation::generation) {
-    out.image.width = side(reader, "width");
-    out.image.height = side(reader, "height");
     read_hires(reader, errors, out.image);
   } else {
     const char* name = present(

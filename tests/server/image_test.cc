@@ -66,8 +66,11 @@ TEST(ImageJobs, TransformAndInpaintDecodeTheirPictures) {
   worker.get(worker.new_stream(json{{"operation", "image_transform"},
                                     {"prompt", "x"},
                                     {"input_image", picture},
+                                    {"width", 640},
                                     {"strength", 0.25}}
                                    .dump()));
+  EXPECT_EQ(worker.engine.last_request().width, 640);
+  EXPECT_EQ(worker.engine.last_request().height, 0);
   EXPECT_EQ(worker.engine.last_request().init_image, "picture");
   EXPECT_EQ(worker.engine.last_request().strength, 0.25f);
   worker.get(worker.new_stream(json{

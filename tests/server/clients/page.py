@@ -7,6 +7,7 @@ Ends with status 77 and a line that says why when there is no Chromium or no Pyt
 import base64
 import json
 import pathlib
+import struct
 import sys
 import time
 
@@ -21,6 +22,11 @@ DROP = """([name, data]) => {
   list.items.add(new File([bytes], name, {type: "image/png"}));
   return list;
 }"""
+
+
+def size_of(data):
+    """Of a PNG as base64."""
+    return struct.unpack(">II", base64.b64decode(data)[16:24])
 
 
 class Visit:
@@ -123,8 +129,30 @@ def check_from_picture(visit):
     assert visit.sent[-1]["operation"] == "image_inpaint", visit.sent[-1]["operation"]
     assert len(visit.sent[-1]["mask_image"]) > 100
     visit.shoot("page")
+    page.fill("#width", "96")
+    visit.draw()
+    assert size_of(visit.newest()) == (96, 72), size_of(visit.newest())
     page.click("#drain")
     page.wait_for_selector("#source", state="hidden")
+
+
+def check_photographs(visit):
+    """A large one keeps its ratio, and becomes no larger than what the model draws by itself."""
+    page = visit.page
+    own = int(page.get_attribute("#width", "placeholder"))
+    visit.drop(page.evaluate("""() => {
+      const photo = document.createElement("canvas");
+      [photo.width, photo.height] = [3000, 1500];
+      photo.getContext("2d").fillRect(0, 0, 900, 900);
+      return photo.toDataURL("image/png").split(",")[1];
+    }"""))
+    assert page.input_value("#height") == str(own), page.input_value("#height")
+    assert page.input_value("#width") == str(2 * own), page.input_value("#width")
+    assert page.evaluate("[canvas.width, canvas.height]") == [2048, 1024]
+    visit.draw()
+    assert size_of(visit.newest()) == (2 * own, own), size_of(visit.newest())
+    page.click("#drain")
+    assert page.input_value("#width") == ""
 
 
 def check_errors(visit):
@@ -160,8 +188,8 @@ def main():
         browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1180, "height": 820})
         visit = Visit(page, url, folder)
-        for check in (check_drawing, check_settings, check_from_picture, check_errors,
-                      check_cancelling):
+        for check in (check_drawing, check_settings, check_from_picture, check_photographs,
+                      check_errors, check_cancelling):
             check(visit)
             print(check.__name__, "passed", flush=True)
         browser.close()
