@@ -10,7 +10,7 @@ namespace gpu {
 
 constexpr int kStepDepth = 32;
 constexpr int kStepBytes = 64;
-constexpr int kRun = 16;  // elements of a row that a thread moves at a time
+constexpr int kStaged = 16;  // elements of a row that a thread moves at a time
 
 // Where chunk 0..3 of a staged row lies.
 RB_DEVICE u32 chunk_offset(int row, int chunk) {
@@ -33,7 +33,7 @@ class OperandStage {
       : row_(row), within_(within), depth_(depth) {}
   // Reads a step's part into registers.
   RB_DEVICE void load(int step) {
-    const int column = step * kStepDepth + static_cast<int>(thread_x()) % 2 * kRun;
+    const int column = step * kStepDepth + static_cast<int>(thread_x()) % 2 * kStaged;
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
       const int at = column + i * Pack<T>::kCount;
@@ -51,7 +51,7 @@ class OperandStage {
   }
 
  private:
-  static constexpr int kPacks = kRun / Pack<T>::kCount;
+  static constexpr int kPacks = kStaged / Pack<T>::kCount;
   const T* row_;
   bool within_;  // not beyond the last line
   int depth_;

@@ -1,61 +1,41 @@
 #pragma once
-// Attention of many queries on AMD's matrix units, dense and paged: FlashAttention-2 (Dao 2023)
-// with transposed products. Scores are computed as keys times queries, so that a lane holds scores
-// of one query alone; its weights are then, rounded, the right operand of values times weights, and
-// need no detour over shared memory. What the units differ in is the parameter Unit:
-//   kWave   lanes; kEach: elements of an operand that a lane holds; kSums: of a result
-//   first_k(lane)     a lane holds elements [first_k, first_k + kEach) of 16 along the sum, of row
-//                     (left operand) or column (right operand) lane % 16
-//   sum_row(lane, i)  the row of result element i; its column is lane % 16
-//   multiply_two<T>(c, a, b)  c += a[0] * b[0] + a[1] * b[1]
-//   right_operand<T>(sums, lane)  result elements, rounded, as a right operand summed over rows
+// Attention of many queries on AMD's matrix units (matrix_units.h), dense and paged:
+// FlashAttention-2 (Dao 2023) with transposed products. Scores are computed as keys times queries,
+// so that a lane holds scores of one query alone; its weights are then, rounded, the right operand
+// of values times weights, and need no detour over shared memory: values lie there transposed, with
+// their keys in the order in which lanes hold scores.
+//
+// Both operands that lie in shared memory are read 16 bytes at a time and swizzled, not padded: on
+// CDNA two blocks with heads of 128 share the 64 KiB of a compute unit, so that one multiplies
+// while the other weighs. Where rows lie in memory is found a tile before they are read, and rows
+// are read without branches a tile before they are used: all reads of a tile are under way at once.
 
-#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_cache.h"
 #include "backends/gpu/kernels/attention_softmax.h"
+#include "backends/rocm/kernels/attention_operands.h"
+
+#if RB_MATRIX_UNIT
 
 namespace rbee {
 namespace gpu {
 
 constexpr int kThreads = 256;
 
-// 16-bit elements of an operand that one lane holds.
-template <int kEach>
-struct alignas(kEach < 4 ? 4 : 8) Elements {
-  u32 words[kEach / 2];
-};
-
-template <int kCount>
-struct Sums {
-  float values[kCount];
-};
-
-template <class T>
-RB_DEVICE u32 pack_pair(float low, float high) {
-  const u32 first = __builtin_bit_cast(u16, store_value<T>(low));
-  const u32 second = __builtin_bit_cast(u16, store_value<T>(high));
-  return first | second << 16;
-}
-
-template <class Unit, int kDim>
+template <int kDim>
 struct AmdTile {
-  static constexpr int kWaves = kThreads / Unit::kWave;
-  static constexpr int kBands = Unit::kWave == 64 && kDim <= 128 ? 2 : 1;  // of 16 queries
+  static constexpr int kWaves = kThreads / kWave;
+  static constexpr int kBands = kWave == 64 && kDim <= 128 ? 2 : 1;  // of 16 queries
   static constexpr int kRows = kWaves * kBands * 16;
-  static constexpr int kKeys = kDim <= (Unit::kWave == 64 ? 128 : 64) ? 64 : 32;
-  // Padding that puts the rows read together into different banks.
-  static constexpr int kPad = Unit::kEach < 8 ? 4 : 8;
-  static constexpr int kKeyStride = kDim + kPad;
-  static constexpr int kValueStride = kKeys + kPad;
+  static constexpr int kKeys = kDim <= (kWave == 64 ? 128 : 64) ? 64 : 32;
   static constexpr int kParts = kDim / 8;                     // of 16 bytes, in a row
-  static constexpr int kFetched = kKeys * kParts / kThreads;  // parts of a thread
-  // Rows of values that a thread fetches one below another, to transpose them.
-  static constexpr int kTall = kFetched < 4 ? kFetched : 4;
-  static_assert(kFetched % kTall == 0 && kTall % 2 == 0, "threads share a tile evenly");
-  template <class T>
+  static constexpr int kKeyChunks = kKeys / 8;                // the same of the transposed values
+  static constexpr int kFetched = kKeys * kParts / kThreads;  // rows of which a thread has a part
+  static constexpr int kWaveRows = kKeys / kWaves;
+  static_assert(kFetched % 2 == 0 && kWave % kParts == 0, "threads share a tile evenly");
+  static_assert(2 * kWaveRows <= kWave, "a lane finds a row of keys or of values");
   struct Shared {
-    alignas(16) T k[kKeys * kKeyStride];
-    alignas(16) T v[kDim * kValueStride];  // transposed
+    alignas(16) u8 k[kKeys * kDim * 2];
+    alignas(16) u8 v[kDim * kKeys * 2];  // transposed
   };
 };
 
@@ -67,20 +47,36 @@ struct PartOf {
 };
 template <class T>
 struct PartOf<T, T> {
-  using type = Pack<T>;
+  using type = Chunk;
 };
+
+// Where a row of a cache or tensor begins, in bytes from its start. Offsets, since pointers that
+// went through other lanes would not be known to lead to device memory.
+template <class KV>
+struct RowPlace {
+  i64 row;
+};
+template <>
+struct RowPlace<PageCode> {
+  i64 codes, scales;
+};
+
+RB_DEVICE i64 shuffle_offset(i64 x, u32 lane) {
+  const u64 low = shuffle<kWave>(static_cast<u32>(x), static_cast<int>(lane));
+  const u64 high = shuffle<kWave>(static_cast<u32>(x >> 32), static_cast<int>(lane));
+  return static_cast<i64>(low | high << 32);
+}
 
 // T: what is multiplied. KV: T too, or the 8-bit type of the keys and values. kShaped: scores are
 // more than scaled products. A variant of its own, since it needs registers.
-template <class T, class KV, class Unit, int kDim, bool kShaped>
+template <class T, class KV, int kDim, bool kShaped>
 class AmdAttention {
  public:
   static constexpr bool kNarrow = !SameType<T, KV>::value;
   using Part = typename PartOf<T, KV>::type;
-  using Tile = AmdTile<Unit, kDim>;
-  using Shared = typename Tile::template Shared<T>;
-  using Operand = Elements<Unit::kEach>;
-  using Result = Sums<Unit::kSums>;
+  using Place = RowPlace<KV>;
+  using Tile = AmdTile<kDim>;
+  using Shared = typename Tile::Shared;
   // Weights are 2^kLift times what they are, which their sum takes away again: f16 ones would be
   // subnormal from 2^-15 on, and gfx90a's matrix units take those for zeros.
   static constexpr float kLift = __is_same(T, f16) ? 14 : 0;
@@ -90,18 +86,26 @@ class AmdAttention {
         work_(work),
         factor_(kShaped ? 1.0f : p.scale * kLog2E),
         shared_(shared),
-        lane_(static_cast<int>(thread_x()) % Unit::kWave),
-        wave_(static_cast<int>(thread_x()) / Unit::kWave) {}
+        lane_(static_cast<int>(thread_x()) % kWave),
+        wave_(static_cast<int>(thread_x()) / kWave) {}
 
   RB_DEVICE void run() {
     start_bands();
     const TileKeys keys = tile_keys(p_, work_);
-    if (keys.first < keys.end) fetch(keys.first, keys.end);
+    if (keys.first < keys.end) {
+      last_ = keys.end - 1;
+      look_up(keys.first);
+      fetch(locate(keys.first));
+      look_up(keys.first + Tile::kKeys);
+    }
     for (i64 key = keys.first; key < keys.end; key += Tile::kKeys) {
       barrier();  // the tile before is used up
       put();
+      const Place next = locate(key + Tile::kKeys);
       barrier();
-      if (key + Tile::kKeys < keys.end) fetch(key + Tile::kKeys, keys.end);
+      fetch(next);
+      look_up(key + 2 * Tile::kKeys);
+      loads_before();
       const bool partly = key < keys.all_first || key + Tile::kKeys > keys.all_end;
       add_tile(key, partly);
     }
@@ -110,10 +114,17 @@ class AmdAttention {
 
  private:
   struct Band {
-    Operand q[kDim / 16];
-    Result out[kDim / 16];  // rows are elements of the head
-    float top, sum;         // of this lane's query; the sum of this lane's keys
+    Fragment q[kDim / 32];
+    Results out[kDim / 16];  // rows are elements of the head
+    float top, sum;          // of this lane's query; the sum of this lane's keys
   };
+
+  // The lane, of which clang does not know that it is the same each time: what it makes of it
+  // before the loop takes registers. Unsigned, so that divisions are shifts.
+  RB_DEVICE u32 own_lane() const { return opaque(static_cast<u32>(lane_)); }
+  RB_DEVICE static u32 opaque(u32 x) {
+    return static_cast<u32>(stays_in_loop(static_cast<int>(x)));
+  }
 
   RB_DEVICE int row_of(int band) const { return (wave_ * Tile::kBands + band) * 16 + lane_ % 16; }
 
@@ -121,33 +132,36 @@ class AmdAttention {
 #pragma unroll
     for (int band = 0; band < Tile::kBands; ++band) {
 #pragma unroll
-      for (int i = 0; i < kDim / 16; ++i) {
-        bands_[band].q[i] = load_query(row_of(band), i * 16 + Unit::first_k(lane_));
-        bands_[band].out[i] = {};
+      for (int part = 0; part < kDim / 32; ++part) {
+        Chunks words;
+#pragma unroll
+        for (int c = 0; c < kChunks; ++c) {
+          words.chunks[c] = load_query(row_of(band), chunk_of_lane(part, c, lane_) * 8);
+        }
+        bands_[band].q[part] = __builtin_bit_cast(Fragment, words);
       }
+#pragma unroll
+      for (int i = 0; i < kDim / 16; ++i) bands_[band].out[i] = Results(0);
       bands_[band].top = -infinity();
       bands_[band].sum = 0;
     }
   }
 
-  // Elements [at, at + kEach) of a query, f32 ones rounded to the keys' type; zeros outside.
-  RB_DEVICE Operand load_query(int row, int at) const {
-    Operand out{};
-    if (row >= work_.count) return out;
-    const i64 from = query_offset(p_.q_at, work_.span, work_.head, work_.first + row);
+  // Elements [at, at + 8) of a query, f32 ones rounded to the keys' type; zeros outside.
+  RB_DEVICE Chunk load_query(int row, int at) const {
+    if (row >= work_.count || at >= p_.head_dim) return Chunk(0);
+    const i64 from = query_offset(p_.q_at, work_.span, work_.head, work_.first + row) + at;
+    Chunk out;
+    if (p_.q_type != AttentionType::f32) {
+      out = *reinterpret_cast<const Chunk*>(static_cast<const T*>(p_.q) + from);
 #pragma unroll
-    for (int i = 0; i < Unit::kEach; i += 4) {
-      if (at + i >= p_.head_dim) break;
-      u32* to = out.words + i / 2;
-      if (p_.q_type != AttentionType::f32) {
-        const Elements<4> in =
-            *reinterpret_cast<const Elements<4>*>(static_cast<const T*>(p_.q) + from + at + i);
-        to[0] = as_multiplied(in.words[0]);
-        to[1] = as_multiplied(in.words[1]);
-      } else {
-        const Pack<float> in = load128(static_cast<const float*>(p_.q) + from + at + i);
-        to[0] = pack_pair<T>(in.values[0], in.values[1]);
-        to[1] = pack_pair<T>(in.values[2], in.values[3]);
+      for (int i = 0; i < 4; ++i) out[i] = as_multiplied(out[i]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const Pack<float> in = load128(static_cast<const float*>(p_.q) + from + i * 4);
+        out[2 * i] = round_pair<T>(in.values[0], in.values[1]);
+        out[2 * i + 1] = round_pair<T>(in.values[2], in.values[3]);
       }
     }
     return out;
@@ -156,147 +170,239 @@ class AmdAttention {
   // Two neighbours of q, of a 16-bit type, as T. Over 8-bit keys they may be another than T.
   RB_DEVICE u32 as_multiplied(u32 two) const {
     if (!kNarrow || p_.q_type != AttentionType::bf16) return two;
-    return pack_pair<T>(float_of_bf16(static_cast<u16>(two)), float_of_bits(two & 0xffff0000u));
+    return round_pair<T>(float_of_bf16(static_cast<u16>(two)), float_of_bits(two & 0xffff0000u));
   }
 
-  RB_DEVICE Part load_part(const void* base, const AttentionStrides& at, int dim, i64 key, i64 end,
-                           int part) const {
-    if (key >= end || part * 8 >= dim) return Part{};
-    if constexpr (kNarrow) {
-      return load_run<KV>(p_, base, at, work_, key, part * 8);
+  // Each wave fetches kWaveRows rows of keys and of values, of neighbouring places in the tile. A
+  // lane finds one of them: of keys, or of values in the lanes behind. Beyond the end the last key
+  // stands in: what comes of it is hidden.
+  RB_DEVICE u32 own_key(i64 first) const {
+    const u32 lane = own_lane();
+    const i64 key =
+        first + key_at(static_cast<u32>(wave_) * Tile::kWaveRows + lane % Tile::kWaveRows);
+    return static_cast<u32>(key < last_ ? key : last_);  // fewer than 2^31: see key_offset()
+  }
+
+  // Asks for the block of the lane's row.
+  RB_DEVICE void look_up(i64 first) {
+    if (p_.block_table == nullptr) return;
+    const u32 block = divide(own_key(first), p_.block_size);
+    block_ = p_.block_table[work_.span.index * p_.table_row + block * p_.table_step];
+  }
+
+  // The lane's row, whose block was looked up.
+  RB_DEVICE Place locate(i64 first) const {
+    i64 block = work_.span.index;
+    u32 within = own_key(first);
+    if (p_.block_table != nullptr) {
+      block = block_;
+      within -= divide(within, p_.block_size) * p_.block_size.divisor;
+    }
+    if constexpr (SameType<KV, PageCode>::value) {
+      const u8* keys = static_cast<const u8*>(p_.k);  // values lie as keys do
+      const PageRow row = page_row(p_, keys, block * p_.kv_heads + work_.kv_head, within);
+      return {row.codes - keys, reinterpret_cast<const u8*>(row.scales) - keys};
     } else {
-      return load128(static_cast<const T*>(base) +
-                     key_offset(p_, at, work_.span, work_.kv_head, key) + part * 8);
+      const bool of_values = own_lane() / Tile::kWaveRows % 2 != 0;
+      const AttentionStrides& k = p_.k_at;
+      const AttentionStrides& v = p_.v_at;
+      const i64 row = block * (of_values ? v.batch : k.batch) +
+                      work_.kv_head * (of_values ? v.head : k.head) +
+                      within * (of_values ? v.time : k.time);
+      return {row * static_cast<int>(sizeof(KV))};
     }
   }
-  RB_DEVICE static Pack<T> elements_of(const Part& part) {
+
+  // The thread's part of the row that a lane has found, or another part where the row has fewer.
+  RB_DEVICE static Part load_part(const void* base, const Place& own, u32 lane, u32 part, i32 dim) {
+    const u8* bytes = static_cast<const u8*>(base);
+    const u32 first = part * 8 < static_cast<u32>(dim) ? part * 8 : 0;
+    if constexpr (SameType<KV, PageCode>::value) {
+      const u8* scales = bytes + shuffle_offset(own.scales, lane);
+      const PageRow row{bytes + shuffle_offset(own.codes, lane),
+                        reinterpret_cast<const f16*>(scales)};
+      return load_page_run(row, first);
+    } else {
+      const u8* row = bytes + shuffle_offset(own.row, lane);
+      return *reinterpret_cast<const Part*>(row + first * static_cast<u32>(sizeof(KV)));
+    }
+  }
+
+  // Reads a tile into registers: parts of kFetched rows of neighbouring places.
+  RB_DEVICE void fetch(const Place& own) {
+    const u32 lane = own_lane();
+    const u32 part = lane % Tile::kParts, first = lane / Tile::kParts * Tile::kFetched;
+#pragma unroll
+    for (int i = 0; i < Tile::kFetched; ++i) {
+      k_[i] = load_part(p_.k, own, first + i, part, p_.head_dim);
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::kFetched; ++i) {
+      v_[i] = load_part(p_.v, own, first + i + Tile::kWaveRows, part, p_.v_dim);
+    }
+  }
+
+  RB_DEVICE static Chunk elements_of(const Part& part) {
     if constexpr (kNarrow) {
-      return widen<T, KV>(part);
+      return __builtin_bit_cast(Chunk, widen<T, KV>(part));
     } else {
       return part;
     }
   }
 
-  // Reads a tile into registers; of values, kTall parts that lie one below another at a time.
-  RB_DEVICE void fetch(i64 first, i64 end) {
-    const int thread = static_cast<int>(thread_x());
-#pragma unroll
-    for (int i = 0; i < Tile::kFetched; ++i) {
-      const int at = thread + i * kThreads;
-      k_[i] =
-          load_part(p_.k, p_.k_at, p_.head_dim, first + at / Tile::kParts, end, at % Tile::kParts);
-    }
-#pragma unroll
-    for (int i = 0; i < Tile::kFetched; ++i) {
-      const int at = thread + i / Tile::kTall * kThreads;
-      const int row = at / Tile::kParts * Tile::kTall + i % Tile::kTall;
-      v_[i] = load_part(p_.v, p_.v_at, p_.v_dim, first + row, end, at % Tile::kParts);
-    }
+  // Where a chunk of a key lies, and one of an element of all values.
+  RB_DEVICE static u32 key_chunk(u32 key, u32 chunk) {
+    return key * (kDim * 2) + ((chunk ^ swizzle<Tile::kParts>(key)) << 4);
+  }
+  RB_DEVICE static u32 value_chunk(u32 element, u32 chunk) {
+    const u32 by = swizzle<Tile::kKeyChunks>(element & 15) ^ (element >> 4) % Tile::kKeyChunks;
+    return element * (Tile::kKeys * 2) + ((chunk ^ by) << 4);
   }
 
-  RB_DEVICE void put() {
-    const int thread = static_cast<int>(thread_x());
+  RB_DEVICE void put() const {
+    const u32 thread = opaque(thread_x());
+    const u32 part = thread % Tile::kParts, place = thread / Tile::kParts * Tile::kFetched;
+    // Elements beyond a key's end: zeros, as the queries'.
+    const bool within = part * 8 < static_cast<u32>(p_.head_dim);
 #pragma unroll
     for (int i = 0; i < Tile::kFetched; ++i) {
-      const int at = thread + i * kThreads;
-      const Elements<8> words = __builtin_bit_cast(Elements<8>, elements_of(k_[i]));
-      T* to = shared_.k + at / Tile::kParts * Tile::kKeyStride + at % Tile::kParts * 8;
-      // Rows begin at multiples of eight bytes only.
-      *reinterpret_cast<Elements<4>*>(to) = {words.words[0], words.words[1]};
-      *reinterpret_cast<Elements<4>*>(to + 4) = {words.words[2], words.words[3]};
+      const Chunk words = within ? elements_of(k_[i]) : Chunk(0);
+      *reinterpret_cast<Chunk*>(shared_.k + key_chunk(key_at(place + i), part)) = words;
     }
+    Chunk rows[Tile::kFetched];
 #pragma unroll
-    for (int i = 0; i < Tile::kFetched; i += Tile::kTall) {
-      const int at = thread + i / Tile::kTall * kThreads;
-      T* to =
-          shared_.v + at % Tile::kParts * 8 * Tile::kValueStride + at / Tile::kParts * Tile::kTall;
-      Pack<T> rows[Tile::kTall];
+    for (int i = 0; i < Tile::kFetched; ++i) rows[i] = elements_of(v_[i]);
+    using Column = Vector<u32, Tile::kFetched / 2>;
 #pragma unroll
-      for (int row = 0; row < Tile::kTall; ++row) rows[row] = elements_of(v_[i + row]);
+    for (int d = 0; d < 8; ++d) {
+      Column column;
 #pragma unroll
-      for (int d = 0; d < 8; ++d) {
-        Elements<Tile::kTall> column;
-#pragma unroll
-        for (int row = 0; row < Tile::kTall; row += 2) {
-          column.words[row / 2] = pair(rows[row].values[d], rows[row + 1].values[d]);
-        }
-        *reinterpret_cast<Elements<Tile::kTall>*>(to + d * Tile::kValueStride) = column;
+      for (int i = 0; i < Tile::kFetched; i += 2) {
+        constexpr u32 kLow = 0x5410, kHigh = 0x7632;
+        const u32 first = rows[i][d / 2], second = rows[i + 1][d / 2];
+        column[i / 2] =
+            d % 2 == 0 ? pick_bytes<kLow>(first, second) : pick_bytes<kHigh>(first, second);
       }
+      u8* to = shared_.v + value_chunk(part * 8 + d, place / 8) + place % 8 * 2;
+      *reinterpret_cast<Column*>(to) = column;
     }
-  }
-  RB_DEVICE static u32 pair(T low, T high) {
-    return static_cast<u32>(low.bits) | static_cast<u32>(high.bits) << 16;
   }
 
   RB_DEVICE void add_tile(i64 key, bool partly) {
-    Result scores[Tile::kBands][Tile::kKeys / 16];
+    Scores scores[Tile::kBands][Tile::kKeys / 16];
     multiply_keys(scores);
-    Operand weights[Tile::kBands][Tile::kKeys / 16];
+    Fragment weights[Tile::kBands][Tile::kKeys / 32];
 #pragma unroll
     for (int band = 0; band < Tile::kBands; ++band) {
       weigh(band, key, partly, scores[band]);
 #pragma unroll
-      for (int i = 0; i < Tile::kKeys / 16; ++i) {
-        weights[band][i] = Unit::template right_operand<T>(scores[band][i].values, lane_);
+      for (int i = 0; i < Tile::kKeys / 32; ++i) {
+        const Scores two[2] = {scores[band][2 * i], scores[band][2 * i + 1]};
+        weights[band][i] = right_operand<T>(two, lane_);
       }
     }
     multiply_values(weights);
   }
 
-  // The left operand of a lane from 16 rows in shared memory.
-  RB_DEVICE Operand load_left(const T* rows, int stride, int at) const {
-    return *reinterpret_cast<const Operand*>(rows + lane_ % 16 * stride + at +
-                                             Unit::first_k(lane_));
+  // The first of a lane's chunks; others differ from it by bits that it has not (chunk_of_lane()).
+  RB_DEVICE static u32 first_chunk(u32 lane) {
+    return static_cast<u32>(chunk_of_lane(0, 0, static_cast<int>(lane % kWave)));
+  }
+  // A lane's share of 16 rows. lanes: where its first chunk of the first 16 lies; by: what changes
+  // the numbers of chunks in these rows and not in the first.
+  RB_DEVICE static Fragment load_left(const u8* rows, u32 lanes, u32 part, u32 by) {
+    Chunks out;
+#pragma unroll
+    for (u32 c = 0; c < kChunks; ++c) {
+      const u32 chunk = part * 4 + c * (4 / kChunks);
+      out.chunks[c] = *reinterpret_cast<const Chunk*>(rows + (lanes ^ (chunk ^ by) << 4));
+    }
+    return __builtin_bit_cast(Fragment, out);
   }
 
-  RB_DEVICE void multiply_keys(Result (&scores)[Tile::kBands][Tile::kKeys / 16]) const {
+  // use(step, load(step)) for all steps, kProducts instructions of the matrix unit each. The next
+  // step's operand is read before this one's products, where that leaves registers enough.
+  template <int kSteps, int kProducts, class Load, class Use>
+  RB_DEVICE static void each_step(Load load, Use use) {
+    constexpr bool kAhead = kChunks < 4;
+    constexpr int kReads = 0x100, kMatrix = 0x8;  // kinds of instructions
+    loads_before();
+    if constexpr (kAhead) {
+      Fragment next = load(0);
+      __builtin_amdgcn_sched_group_barrier(kReads, kChunks, 0);
 #pragma unroll
-    for (int i = 0; i < Tile::kKeys / 16; ++i) {
+      for (int step = 0; step < kSteps; ++step) {
+        const Fragment here = next;
+        if (step + 1 < kSteps) next = load(step + 1);
+        use(step, here);
+        __builtin_amdgcn_sched_group_barrier(kReads, kChunks, 0);
+        __builtin_amdgcn_sched_group_barrier(kMatrix, kProducts, 0);
+      }
+    } else {
 #pragma unroll
-      for (int band = 0; band < Tile::kBands; ++band) scores[band][i] = {};
+      for (int step = 0; step < kSteps; ++step) {
+        use(step, load(step));
+        loads_before();
+      }
+    }
+    loads_before();
+  }
+
+  RB_DEVICE void multiply_keys(Scores (&scores)[Tile::kBands][Tile::kKeys / 16]) const {
+    constexpr int kParts = kDim / 32;
+    const u32 lane = own_lane();
+    const u32 lanes = key_chunk(lane % 16, first_chunk(lane));
+    Results sums[Tile::kBands][Tile::kKeys / 16] = {};
+    each_step<Tile::kKeys / 16 * kParts, Tile::kBands * kInstructions<T>>(
+        [&](int step) {
+          const u8* rows = shared_.k + step / kParts * 16 * kDim * 2;
+          return load_left(rows, lanes, static_cast<u32>(step % kParts), 0);
+        },
+        [&](int step, const Fragment& keys) {
 #pragma unroll
-      for (int d = 0; d < kDim / 16; d += 2) {
-        const T* rows = shared_.k + i * 16 * Tile::kKeyStride;
-        const Operand k[2] = {load_left(rows, Tile::kKeyStride, d * 16),
-                              load_left(rows, Tile::kKeyStride, d * 16 + 16)};
+          for (int band = 0; band < Tile::kBands; ++band) {
+            multiply_add<T>(sums[band][step / kParts], keys, bands_[band].q[step % kParts]);
+          }
+        });
 #pragma unroll
-        for (int band = 0; band < Tile::kBands; ++band) {
-          const Operand q[2] = {bands_[band].q[d], bands_[band].q[d + 1]};
-          Unit::template multiply_two<T>(scores[band][i], k, q);
-        }
+    for (int band = 0; band < Tile::kBands; ++band) {
+#pragma unroll
+      for (int i = 0; i < Tile::kKeys / 16; ++i) {
+        scores[band][i] = __builtin_bit_cast(Scores, sums[band][i]);
       }
     }
   }
 
-  RB_DEVICE void multiply_values(const Operand (&weights)[Tile::kBands][Tile::kKeys / 16]) {
+  RB_DEVICE void multiply_values(const Fragment (&weights)[Tile::kBands][Tile::kKeys / 32]) {
+    constexpr int kParts = Tile::kKeys / 32;
+    const u32 lane = own_lane();
+    const u32 lanes = value_chunk(lane % 16, first_chunk(lane));
+    each_step<kDim / 16 * kParts, Tile::kBands * kInstructions<T>>(
+        [&](int step) {
+          const u32 d = static_cast<u32>(step / kParts);
+          return load_left(shared_.v + d * 16 * Tile::kKeys * 2, lanes,
+                           static_cast<u32>(step % kParts), d % Tile::kKeyChunks);
+        },
+        [&](int step, const Fragment& values) {
 #pragma unroll
-    for (int d = 0; d < kDim / 16; ++d) {
-#pragma unroll
-      for (int i = 0; i < Tile::kKeys / 16; i += 2) {
-        const T* rows = shared_.v + d * 16 * Tile::kValueStride;
-        const Operand v[2] = {load_left(rows, Tile::kValueStride, i * 16),
-                              load_left(rows, Tile::kValueStride, i * 16 + 16)};
-#pragma unroll
-        for (int band = 0; band < Tile::kBands; ++band) {
-          const Operand two[2] = {weights[band][i], weights[band][i + 1]};
-          Unit::template multiply_two<T>(bands_[band].out[d], v, two);
-        }
-      }
-    }
+          for (int band = 0; band < Tile::kBands; ++band) {
+            multiply_add<T>(bands_[band].out[step / kParts], values, weights[band][step % kParts]);
+          }
+        });
   }
 
   // Every lane gets combine() over the lanes with the same query.
   template <class Combine>
   RB_DEVICE static float over_query(float x, Combine combine) {
 #pragma unroll
-    for (int mask = 16; mask < Unit::kWave; mask *= 2) {
-      x = combine(x, shuffle_xor<Unit::kWave>(x, mask));
+    for (int mask = 16; mask < kWave; mask *= 2) {
+      x = combine(x, shuffle_xor<kWave>(x, mask));
     }
     return x;
   }
 
   // Turns products into weights relative to the query's new top.
-  RB_DEVICE void weigh(int band, i64 key, bool partly, Result (&scores)[Tile::kKeys / 16]) {
+  RB_DEVICE void weigh(int band, i64 key, bool partly, Scores (&scores)[Tile::kKeys / 16]) {
     if constexpr (kShaped) shape(band, key, scores);
     if (partly) hide(band, key, scores);
     Band& own = bands_[band];
@@ -304,40 +410,41 @@ class AmdAttention {
 #pragma unroll
     for (int i = 0; i < Tile::kKeys / 16; ++i) {
 #pragma unroll
-      for (int j = 0; j < Unit::kSums; ++j) top = Max{}(top, scores[i].values[j]);
+      for (int j = 0; j < kSums; ++j) top = __builtin_fmaxf(top, scores[i].values[j]);
     }
     top = over_query(top, Max{});
     // Queries that saw no key yet: weights are 2^-inf = 0, and there is nothing to rescale.
     const float level = top > -infinity() ? top * factor_ : 0.0f;
     const float keep = fast_exp2(own.top * factor_ - level);
     const float base = level - kLift;
-    float sum = 0;
+    // By vectors: CDNA has instructions for two floats.
+    Results sums = Results(0);
 #pragma unroll
     for (int i = 0; i < Tile::kKeys / 16; ++i) {
+      Results x = __builtin_bit_cast(Results, scores[i]) * factor_ - base;
 #pragma unroll
-      for (int j = 0; j < Unit::kSums; ++j) {
-        scores[i].values[j] = fast_exp2(scores[i].values[j] * factor_ - base);
-        sum += scores[i].values[j];
-      }
+      for (int j = 0; j < kSums; ++j) x[j] = fast_exp2(x[j]);
+      sums += x;
+      scores[i] = __builtin_bit_cast(Scores, x);
     }
+    float sum = 0;
+#pragma unroll
+    for (int j = 0; j < kSums; ++j) sum += sums[j];
     own.top = top;
     own.sum = own.sum * keep + sum;
 #pragma unroll
-    for (int d = 0; d < kDim / 16; ++d) {
-#pragma unroll
-      for (int j = 0; j < Unit::kSums; ++j) own.out[d].values[j] *= keep;
-    }
+    for (int d = 0; d < kDim / 16; ++d) own.out[d] *= keep;
   }
 
-  RB_DEVICE void shape(int band, i64 key, Result (&scores)[Tile::kKeys / 16]) const {
+  RB_DEVICE void shape(int band, i64 key, Scores (&scores)[Tile::kKeys / 16]) const {
     // A mask has no elements past the last query and key.
     if (row_of(band) >= work_.count) return;
-    const int lane = stays_in_loop(lane_);
+    const u32 lane = own_lane();
 #pragma unroll
     for (int i = 0; i < Tile::kKeys / 16; ++i) {
 #pragma unroll
-      for (int j = 0; j < Unit::kSums; ++j) {
-        const i64 at = key + i * 16 + Unit::sum_row(lane, j);
+      for (int j = 0; j < kSums; ++j) {
+        const i64 at = key + i * 16 + result_row(j, lane);
         if (at >= work_.span.kv_len) continue;
         scores[i].values[j] =
             shaped_score(p_, work_, work_.first + row_of(band), at, scores[i].values[j]);
@@ -345,15 +452,15 @@ class AmdAttention {
     }
   }
 
-  RB_DEVICE void hide(int band, i64 key, Result (&scores)[Tile::kKeys / 16]) const {
+  RB_DEVICE void hide(int band, i64 key, Scores (&scores)[Tile::kKeys / 16]) const {
     const KeyRange seen = seen_keys(p_, work_.span, work_.first + row_of(band));
     const int first = clamp_to_tile(seen.first - key);
     const int end = clamp_to_tile(seen.end - key);
 #pragma unroll
     for (int i = 0; i < Tile::kKeys / 16; ++i) {
 #pragma unroll
-      for (int j = 0; j < Unit::kSums; ++j) {
-        const int at = i * 16 + Unit::sum_row(lane_, j);
+      for (int j = 0; j < kSums; ++j) {
+        const int at = i * 16 + result_row(j, lane_);
         if (at < first || at >= end) scores[i].values[j] = -infinity();
       }
     }
@@ -373,9 +480,9 @@ class AmdAttention {
 #pragma unroll
       for (int d = 0; d < kDim / 16; ++d) {
 #pragma unroll
-        for (int j = 0; j < Unit::kSums; ++j) {
-          const int column = d * 16 + Unit::sum_row(lane_, j);
-          if (column < p_.v_dim) store_result(to + column, bands_[band].out[d].values[j] * scale);
+        for (int j = 0; j < kSums; ++j) {
+          const int column = d * 16 + result_row(j, lane_);
+          if (column < p_.v_dim) store_result(to + column, bands_[band].out[d][j] * scale);
         }
       }
     }
@@ -397,12 +504,14 @@ class AmdAttention {
   Shared& shared_;
   int lane_, wave_;
   Band bands_[Tile::kBands];
-  Part k_[Tile::kFetched], v_[Tile::kFetched];
+  i64 last_;       // key that a query of the tile sees
+  i32 block_ = 0;  // of the row that the lane finds in the tile after the next
+  Part k_[Tile::kFetched], v_[Tile::kFetched];  // the next tile's
 };
 
-template <class T, class KV, class Unit, int kDim, bool kShaped>
+template <class T, class KV, int kDim, bool kShaped>
 RB_DEVICE void attention_amd(const AttentionParams& p) {
-  using Attention = AmdAttention<T, KV, Unit, kDim, kShaped>;
+  using Attention = AmdAttention<T, KV, kDim, kShaped>;
   RB_SHARED typename Attention::Shared shared;
   TileWork work;
   if (!find_tile(p, Attention::Tile::kRows, work)) return;
@@ -412,3 +521,5 @@ RB_DEVICE void attention_amd(const AttentionParams& p) {
 
 }  // namespace gpu
 }  // namespace rbee
+
+#endif

@@ -14,7 +14,7 @@ class PatchStage {
   RB_DEVICE PatchStage(const ImageConvParams& p, int pixel0)
       : p_(p),
         window_(p, pixel0 + static_cast<int>(thread_x()) / 2),
-        place_(p, thread_x() % 2 * kRun) {}
+        place_(p, thread_x() % 2 * kStaged) {}
   // Reads the next step's part into registers.
   RB_DEVICE void load(int) {
     FilterPlace at = place_;
@@ -37,7 +37,7 @@ class PatchStage {
   }
 
  private:
-  static constexpr int kPacks = kRun / Pack<T>::kCount;
+  static constexpr int kPacks = kStaged / Pack<T>::kCount;
   const ImageConvParams& p_;
   Window<T> window_;
   FilterPlace place_;

@@ -6,6 +6,7 @@
 // Which elements of the depth a lane holds does not matter as long as a and b agree, so each target
 // takes what one or two 16-byte reads give.
 
+#include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/gemm_stage.h"
 
 #if defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
@@ -165,6 +166,44 @@ RB_DEVICE void multiply_add(Results& sums, const Fragment& a, const Fragment& b)
 }
 
 #endif
+
+// Instructions of multiply_add().
+template <class T>
+#if defined(__gfx950__)
+constexpr int kInstructions = 1;
+#elif defined(__gfx908__)
+constexpr int kInstructions = SameType<T, f16>::value ? 2 : 4;
+#else
+constexpr int kInstructions = 2;
+#endif
+
+// 16 bytes of a lane's share of an operand.
+using Chunk = Vector<u32, 4>;
+constexpr int kChunks = sizeof(Fragment) / sizeof(Chunk);  // of eight elements
+struct Chunks {
+  Chunk chunks[kChunks];
+};
+
+// Chunk c of what the lane gives product `part` along the depth, where lanes of a line have chunks
+// side by side.
+RB_DEVICE int chunk_of_lane(int part, int c, int lane) {
+#if defined(__GFX11__)
+  return part * 4 + c;  // both halves of a wave have the same
+#else
+  return part * 4 + c * (4 / kChunks) + lane / 16;
+#endif
+}
+
+// Two floats as a pair of bf16, rounded to nearest: no NaN but those that conversions make.
+RB_DEVICE u32 round_bf16_pair(Floats<2> values) {
+#if defined(__gfx950__)
+  return __builtin_bit_cast(u32, __builtin_convertvector(values, Vector<__bf16, 2>));
+#else
+  const u32 low = bits_of_float(values[0]) + 0x8000u;
+  const u32 high = bits_of_float(values[1]) + 0x8000u;
+  return pick_bytes<0x7632>(low, high);
+#endif
+}
 
 }  // namespace gpu
 }  // namespace rbee

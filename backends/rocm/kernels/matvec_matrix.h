@@ -42,17 +42,6 @@ RB_DEVICE void load_once(DeviceBytes from, u32 (&words)[kWords]) {
   for (int i = 0; i < kWords; ++i) words[i] = all.words[i];
 }
 
-// Two floats as a pair of bf16, rounded to nearest: no NaN but those that conversions make.
-RB_DEVICE u32 round_bf16_pair(Floats<2> values) {
-#if defined(__gfx950__)
-  return __builtin_bit_cast(u32, __builtin_convertvector(values, Vector<__bf16, 2>));
-#else
-  const u32 low = bits_of_float(values[0]) + 0x8000u;
-  const u32 high = bits_of_float(values[1]) + 0x8000u;
-  return pick_bytes<0x7632>(low, high);
-#endif
-}
-
 // The values of a word's first or last two e4m3 codes.
 template <bool kLast>
 RB_DEVICE Floats<2> floats_of_e4m3(u32 codes) {
@@ -118,10 +107,7 @@ class CodeValues<Block, bf16> {
   float d_, plus_;
 };
 
-// 16 bytes of a lane's share of the product's first operand.
-using Chunk = Vector<u32, 4>;
-constexpr int kChunks = sizeof(Fragment) / sizeof(Chunk);  // of eight elements
-constexpr int kParts = 4;                                  // a unit is so many products
+constexpr int kParts = 4;  // a unit is so many products
 
 // Rows of a packed weight. A lane has kParts * kChunks neighbouring chunks of a unit's 16, which
 // are kChunks groups of 32 codes.
@@ -241,13 +227,7 @@ class PlainRows {
   }
   RB_DEVICE void open(const Held& here, i32, int, Opened& to) const { to = here; }
   RB_DEVICE static Chunk chunk(const Opened& from, int part, int c) { return from.chunks[part][c]; }
-  RB_DEVICE static int place(int part, int c, int lane) {
-#if defined(__GFX11__)
-    return part * 4 + c;  // both halves of a wave have the same
-#else
-    return part * 4 + c * (4 / kChunks) + lane / 16;
-#endif
-  }
+  RB_DEVICE static int place(int part, int c, int lane) { return chunk_of_lane(part, c, lane); }
 
  private:
   i32 in_;
@@ -386,9 +366,6 @@ class FewMatrix {
     }
   }
 
-  struct Chunks {
-    Chunk chunks[kChunks];
-  };
   RB_DEVICE Fragment x_fragment(const u8* stage, int row, int part) const {
     Chunks out;
 #pragma unroll

@@ -105,8 +105,9 @@ class Checker:
         self.seen = set()  # exceptions that a kernel matched
 
     def resources(self, kernel):
-        if kernel.shared > rules.MOST_SHARED_BYTES:
-            self.findings.append(f"{kernel.place()}: {kernel.shared} bytes of shared memory")
+        for *where, most in rules.MOST_SHARED:
+            if matches(where, kernel) and kernel.shared > most:
+                self.findings.append(f"{kernel.place()}: {kernel.shared} bytes of shared memory, {most} are planned")
         for *where, most in rules.MOST_REGISTERS:
             if matches(where, kernel) and kernel.registers > most:
                 self.findings.append(f"{kernel.place()}: {kernel.registers} registers, {most} are planned")
@@ -133,6 +134,10 @@ class Checker:
             for *where, wanted in rules.INSTRUCTIONS:
                 if matches(where, kernel) and not re.search(wanted, code.get(kernel.name, "")):
                     self.findings.append(f"{kernel.place()}: no {wanted}")
+            for *where, unwanted in rules.NOT_IN:
+                found = matches(where, kernel) and re.search(unwanted, code.get(kernel.name, ""))
+                if found:
+                    self.findings.append(f"{kernel.place()}: {found.group()}")
 
     def print_unneeded(self):
         for index in sorted(self.seen - self.used):
@@ -140,7 +145,7 @@ class Checker:
 
 
 def needs_code(kernels):
-    return any(matches(where, kernel) for kernel in kernels for *where, _ in rules.INSTRUCTIONS)
+    return any(matches(where, kernel) for kernel in kernels for *where, _ in rules.INSTRUCTIONS + rules.NOT_IN)
 
 
 def check_amd(folder, checker):

@@ -1,7 +1,6 @@
 """What the machine code of kernels has to hold. Every row starts with patterns (* and ?, alternatives separated by |)
 of the family (the .cu file), the target and the kernel's name."""
 
-MOST_SHARED_BYTES = 64 << 10  # what every AMD target and CUDA's default give a block
 MOST_SCALAR_SPILLS = 160
 
 MFMA = "gfx908|gfx90a|gfx942|gfx950"
@@ -59,12 +58,27 @@ HOT = [
     ("softmax", "*", "*"),
 ]
 
+# A pattern that no such kernel holds. Loads from addresses of which the compiler does not know that they are device
+# memory's count as shared memory's too, which then are waited for together.
+NOT_IN = [
+    ("attention_*|gemm|matvec_matrix_*|image_conv_matrix", "gfx*", "*", r"\bflat_(load|store)"),
+]
+
+# Bytes of shared memory, most.
+MOST_SHARED = [
+    ("*", "*", "*", 64 << 10),  # what every AMD target and CUDA's default give a block
+    ("attention_mfma", MFMA, "*", 32 << 10),  # two blocks of 64 KiB
+]
+
 # Vector registers, most: what the planned waves on a SIMD (blocks on a multiprocessor) leave.
 MOST_REGISTERS = [
     ("gemm*|expert_gemm|image_conv_matrix", MFMA, "*", 168),  # three waves of 512 registers
     ("gemm*|expert_gemm|image_conv_matrix", WMMA, "*", 216),  # seven of 1536
     ("gemm*|expert_gemm", DOT2, "*", 184),  # five of 1024
     ("image_conv_matrix", DOT2, "*", 248),  # four of 1024
+    ("attention_mfma", "gfx90a|gfx942|gfx950", "*", 256),  # two waves of 512
+    ("attention_wmma", "gfx12*", "*", 216),  # seven waves of 1536
+    ("attention_wmma", "gfx11*", "*_d64*", 216),
     ("linear_packed", "gfx*", "*", 128),
     ("linear_plain", "gfx*", "*", 136),  # eleven waves of 1536, for f64
     ("matvec|matvec_matrix_*", MFMA, "*", 256),  # two waves of 512
