@@ -8,8 +8,9 @@
 namespace rbee::engine {
 namespace {
 
+// Rounds; not by lround, whose calls take most of a picture's conversion.
 uint8_t byte_of(float value) {
-  return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0f, 255.0f)));
+  return static_cast<uint8_t>(static_cast<int>(std::clamp(value, 0.0f, 255.0f) + 0.5f));
 }
 
 bool has_transparency(const io::Pixels& pixels) {

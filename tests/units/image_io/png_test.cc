@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <random>
 
 #include "tests/support/expect_error.h"
 
@@ -25,6 +26,33 @@ TEST(Png, KeepsPixels) {
     EXPECT_EQ(again.channels, channels);
     EXPECT_EQ(again.values, pixels.values);
   }
+}
+
+// Rows beside the length of what is filtered at once, and each kind of neighbourhood.
+TEST(Png, KeepsPixelsOfEveryFilterAndWidth) {
+  std::mt19937 random(5);
+  for (const int32_t width : {1, 2, 170, 171, 172, 341, 342, 700}) {
+    for (const int32_t channels : {3, 4}) {
+      Pixels pixels{.width = width, .height = 24, .channels = channels, .values = {}};
+      for (int32_t y = 0; y < pixels.height; ++y) {
+        for (int32_t i = 0; i < width * channels; ++i) {
+          const int32_t slope = y < 6 ? i : y < 12 ? 11 * y : i + 7 * y;
+          const int32_t noise = y < 18 ? 0 : static_cast<int32_t>(random() % 256);
+          pixels.values.push_back(static_cast<uint8_t>(slope + noise));
+        }
+      }
+      const Pixels again = decode_image(encode_png(pixels), "image");
+      ASSERT_EQ(again.values, pixels.values) << width << ", " << channels << " channels";
+    }
+  }
+}
+
+TEST(Png, IsShortForSmoothPictures) {
+  Pixels pixels{.width = 256, .height = 256, .channels = 3, .values = {}};
+  for (int32_t y = 0; y < 256; ++y)
+    for (int32_t i = 0; i < 3 * 256; ++i)
+      pixels.values.push_back(static_cast<uint8_t>(y + i / 3));
+  EXPECT_LT(encode_png(pixels).size(), pixels.values.size() / 20);
 }
 
 TEST(Png, KeepsTexts) {
