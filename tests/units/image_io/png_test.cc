@@ -50,8 +50,7 @@ TEST(Png, KeepsPixelsOfEveryFilterAndWidth) {
 TEST(Png, IsShortForSmoothPictures) {
   Pixels pixels{.width = 256, .height = 256, .channels = 3, .values = {}};
   for (int32_t y = 0; y < 256; ++y)
-    for (int32_t i = 0; i < 3 * 256; ++i)
-      pixels.values.push_back(static_cast<uint8_t>(y + i / 3));
+    for (int32_t i = 0; i < 3 * 256; ++i) pixels.values.push_back(static_cast<uint8_t>(y + i / 3));
   EXPECT_LT(encode_png(pixels).size(), pixels.values.size() / 20);
 }
 
