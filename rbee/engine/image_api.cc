@@ -32,6 +32,8 @@ void check_bytes(const char* field, const std::string& bytes, size_t most) {
 
 void check_second_pass(const HiresFix& hires) {
   check_range("hires.scale", hires.scale, 1, 4);
+  check_side("hires.width", hires.width);
+  check_side("hires.height", hires.height);
   check_range("hires.steps", hires.steps, 0, 150);
   check_range("hires.strength", hires.strength, 0, 1);
 }

@@ -47,11 +47,18 @@ struct ControlUse {
   float finish = 1.0f;  // start to 1: share of the steps at which it ends
 };
 
-// A second pass at a larger size, started from the enlarged result of the first.
+// A second pass at a larger size, started from the enlarged result of the first: its latent, or its
+// picture, which is decoded and encoded again. With philox numbers it draws from the seed anew, and
+// with a StrengthRule other than `part` it runs exactly its steps, both as AUTOMATIC1111.
 struct HiresFix {
-  float scale = 2.0f;     // 1 to 4, of both sides; the product is rounded to multiples of 8
+  float scale = 2.0f;  // 1 to 4, of both sides; the product is rounded to multiples of 8
+  // In place of scale, pixels, multiples of 8, 64 to 2048. One of them: the ratio stays. Both: what
+  // is beyond that ratio is cut off on both sides.
+  int32_t width = 0;
+  int32_t height = 0;
   int32_t steps = 0;      // 0 = as the first pass
   float strength = 0.7f;  // 0 to 1: how far the enlarged latent is noised again
+  std::string upscaler;   // "Latent", "Latent (nearest-exact)", "Lanczos" or "Nearest"
 };
 
 // "0" and "absent" stand for the model's own default unless said otherwise.

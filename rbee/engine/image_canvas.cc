@@ -157,14 +157,15 @@ io::Pixels composed(const io::Pixels& painted, const io::Pixels& original, const
 }
 
 std::vector<float> enlarged(std::span<const float> values, const Shape& from, int64_t height,
-                            int64_t width) {
+                            int64_t width, io::Resampler how) {
   const int64_t rows = from[1];
   const int64_t columns = from[2];
   const int64_t channels = from[3];
   std::vector<float> out(static_cast<size_t>(from[0] * height * width * channels));
-  const auto place = [](int64_t i, int64_t to, int64_t count) {
-    const double at =
+  const auto place = [how](int64_t i, int64_t to, int64_t count) {
+    double at =
         (static_cast<double>(i) + 0.5) * static_cast<double>(count) / static_cast<double>(to) - 0.5;
+    if (how == io::Resampler::nearest) at = std::floor(at + 0.5);
     return std::clamp(at, 0.0, static_cast<double>(count - 1));
   };
   size_t index = 0;

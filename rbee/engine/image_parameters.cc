@@ -18,16 +18,23 @@ T number(std::string_view key, std::string_view text) {
   return value;
 }
 
-void set_size(ImageRequest& request, std::string_view value) {
+// Of a request or a second pass.
+template <typename Sized>
+void set_size(Sized& out, std::string_view key, std::string_view value) {
   const size_t cross = value.find('x');
-  check(cross != std::string_view::npos, "Size", "\"", value, "\" is not of the form 512x512");
-  request.width = number<int32_t>("Size", value.substr(0, cross));
-  request.height = number<int32_t>("Size", value.substr(cross + 1));
+  check(cross != std::string_view::npos, key, "\"", value, "\" is not of the form 512x512");
+  out.width = number<int32_t>(key, value.substr(0, cross));
+  out.height = number<int32_t>(key, value.substr(cross + 1));
 }
 
 HiresFix& hires_of(ImageRequest& request) {
   if (!request.hires) request.hires.emplace();
   return *request.hires;
+}
+
+StrengthRule rule_of(std::string_view name) {
+  if (name == "Part") return StrengthRule::part;
+  return name == "All" ? StrengthRule::all : StrengthRule::a1111;
 }
 
 MaskFill fill_of(std::string_view name) {
@@ -43,8 +50,12 @@ void set_field(ImageRequest& request, std::string_view key, std::string_view val
   if (key == "CFG scale") request.guidance_scale = number<float>(key, value);
   if (key == "CFG Rescale") request.guidance_rescale = number<float>(key, value);
   if (key == "Seed") request.seed = number<uint64_t>(key, value);
-  if (key == "Size") set_size(request, value);
-  if (key == "RNG" && value == "CPU") request.noise_source = NoiseSource::torch;
+  if (key == "Size") set_size(request, key, value);
+  if (key == "RNG" && value == "CPU") {
+    request.noise_source = NoiseSource::torch;
+    request.strength_rule = StrengthRule::part;
+  }
+  if (key == "Strength rule") request.strength_rule = rule_of(value);
   if (key == "Emphasis" && value == "None") request.prompt_rule = PromptRule::none;
   if (key == "Emphasis" && value == "Comfy") request.prompt_rule = PromptRule::comfy;
   if (key == "Clip skip") request.clip_skip = number<int32_t>(key, value);
@@ -55,6 +66,8 @@ void set_field(ImageRequest& request, std::string_view key, std::string_view val
   if (key == "Inpaint area") request.mask_only = value == "Only masked";
   if (key == "Masked area padding") request.mask_padding = number<int32_t>(key, value);
   if (key == "Hires upscale") hires_of(request).scale = number<float>(key, value);
+  if (key == "Hires resize") set_size(hires_of(request), key, value);
+  if (key == "Hires upscaler") hires_of(request).upscaler = value;
   if (key == "Hires steps") hires_of(request).steps = number<int32_t>(key, value);
 }
 
@@ -90,6 +103,7 @@ void set_fields(ImageRequest& request, std::string_view line) {
 ImageRequest parse_parameters(std::string_view text) {
   ImageRequest out;
   out.noise_source = NoiseSource::philox;
+  out.strength_rule = StrengthRule::a1111;
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   const size_t last_line = text.rfind('\n') + 1;  // npos + 1 is 0
   std::string_view prompts = text;

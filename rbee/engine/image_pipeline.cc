@@ -7,6 +7,7 @@
 #include "rbee/diffusion/run_plan.h"
 #include "rbee/engine/image_guide.h"
 #include "rbee/engine/image_noise.h"
+#include "rbee/engine/image_second_pass.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
 
@@ -64,12 +65,13 @@ Pass first_pass(const ImageRequest& request, const ImageSettings& settings) {
 
 Pass second_pass(const ImageRequest& request, const ImageSettings& settings) {
   const HiresFix& hires = *request.hires;
-  return {.width = settings.final_width,
-          .height = settings.final_height,
-          .steps = hires.steps > 0 ? hires.steps : settings.steps,
-          .from = {},
-          .strength = hires.strength,
-          .rule = StrengthRule::part};
+  return {
+      .width = settings.final_width,
+      .height = settings.final_height,
+      .steps = hires.steps > 0 ? hires.steps : settings.steps,
+      .from = {},
+      .strength = hires.strength,
+      .rule = request.strength_rule == StrengthRule::part ? StrengthRule::part : StrengthRule::all};
 }
 
 // The noise levels of a pass; `restarts`: from a latent.
@@ -112,8 +114,9 @@ class Batch {
         request_(request),
         settings_(settings),
         states_(states),
+        first_seed_(settings.seed + static_cast<uint64_t>(first)),
         count_(count),
-        noise_(request.noise_source, settings.seed + static_cast<uint64_t>(first), count) {}
+        noise_(request.noise_source, first_seed_, count) {}
 
   enum class Next : uint8_t { step, take, drop };
   using AfterStep = std::function<Next(const Tensor& denoised)>;
@@ -134,9 +137,10 @@ class Batch {
     Tensor latent = run(pass, inpaint, after_step, times);
     if (next_ != Next::step || !settings_.has_hires) return latent;
     pass = second_pass(request_, settings_);
-    const Shape size = shape_of(pass);
-    const auto values = enlarged(latent.to_host<float>(), latent.shape(), size[1], size[2]);
-    pass.from = from_host<float>(values, size, device());
+    if (request_.noise_source == NoiseSource::philox) {
+      noise_ = BatchNoise(request_.noise_source, first_seed_, count_);
+    }
+    pass.from = larger(latent, pass);
     return run(pass, {}, after_step, times);
   }
 
@@ -153,14 +157,54 @@ class Batch {
     return encode_in_tiles(*source_.model.vae, picture, {.tiled = is_tiled(source_, request_)});
   }
 
+  // What a second pass starts from.
+  Tensor larger(const Tensor& latent, const Pass& pass) {
+    const bool picture =
+        settings_.upscaler == Upscaler::lanczos || settings_.upscaler == Upscaler::nearest;
+    return picture ? larger_pictures(latent, pass) : larger_latents(latent, pass);
+  }
+
+  Tensor larger_latents(const Tensor& latent, const Pass& pass) const {
+    const Shape size = shape_of(pass);
+    const auto side = [](int64_t value) { return static_cast<int32_t>(value); };
+    const Cover covering =
+        cover({side(latent.dim(2)), side(latent.dim(1))}, {side(size[2]), side(size[1])});
+    const auto [columns, rows] = covering.whole;
+    const auto how =
+        settings_.upscaler == Upscaler::latent ? io::Resampler::bilinear : io::Resampler::nearest;
+    const auto values = enlarged(latent.to_host<float>(), latent.shape(), rows, columns, how);
+    const Tensor whole = from_host<float>(values, {count_, rows, columns, size[3]}, device());
+    const Region& part = covering.part;
+    return contiguous(
+        whole.slice(Axis{1}, part.top, part.height).slice(Axis{2}, part.left, part.width));
+  }
+
+  Tensor larger_pictures(const Tensor& latent, const Pass& pass) {
+    const auto how =
+        settings_.upscaler == Upscaler::lanczos ? io::Resampler::lanczos : io::Resampler::nearest;
+    std::vector<Tensor> parts;
+    for (int64_t i = 0; i < count_; ++i) {
+      const io::Pixels small =
+          decode_latent(*source_.model.vae, contiguous(latent.slice(Axis{0}, i, 1)),
+                        {.tiled = is_tiled(source_, request_)});
+      const Cover covering = cover({small.width, small.height}, {pass.width, pass.height});
+      const io::Pixels whole = io::resized(small, covering.whole.width, covering.whole.height, how);
+      parts.push_back(
+          latent_of_one(encode(image_tensor(cropped(whole, covering.part), device())), i));
+    }
+    return rows(parts);
+  }
+
   // A1111 takes the mean; diffusers draws from each image's generator.
   Tensor latents_of(const models::LatentDistribution& found) {
     std::vector<Tensor> parts;
-    for (int64_t i = 0; i < count_; ++i) {
-      const bool draws = request_.noise_source == NoiseSource::torch;
-      parts.push_back(latent_of(source_.model.vae->info(), found, draws ? &noise_.of(i) : nullptr));
-    }
+    for (int64_t i = 0; i < count_; ++i) parts.push_back(latent_of_one(found, i));
     return rows(parts);
+  }
+
+  Tensor latent_of_one(const models::LatentDistribution& found, int64_t image) {
+    const bool draws = request_.noise_source == NoiseSource::torch;
+    return latent_of(source_.model.vae->info(), found, draws ? &noise_.of(image) : nullptr);
   }
 
   Inpaint prepare_mask(Pass& pass) {
@@ -311,6 +355,7 @@ class Batch {
   const ImageRequest& request_;
   const ImageSettings& settings_;
   const PromptStates& states_;
+  uint64_t first_seed_;
   int64_t count_;
   BatchNoise noise_;
   Next next_ = Next::step;  // what the last step said

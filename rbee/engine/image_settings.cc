@@ -6,6 +6,7 @@
 #include <random>
 
 #include "rbee/engine/image_loras.h"
+#include "rbee/engine/image_second_pass.h"
 
 namespace rbee::engine {
 namespace {
@@ -26,10 +27,6 @@ double as_written(float value) {
 uint64_t fresh_seed() {
   std::random_device device;
   return ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
-}
-
-int32_t whole_steps(float side) {
-  return static_cast<int32_t>(std::lround(side / kSideStep)) * kSideStep;
 }
 
 void check_model_side(const ImageSource& source, const char* field, int32_t side) {
@@ -110,10 +107,12 @@ void set_hires(const ImageSource& source, const ImageRequest& request, ImageSett
   if (!request.hires) return;
   check(request.mask_image.empty(), "hires", "it does not go together with mask_image");
   out.has_hires = true;
-  out.final_width = whole_steps(static_cast<float>(out.width) * request.hires->scale);
-  out.final_height = whole_steps(static_cast<float>(out.height) * request.hires->scale);
-  check_model_side(source, "hires.scale: width", out.final_width);
-  check_model_side(source, "hires.scale: height", out.final_height);
+  out.upscaler = parse_upscaler(request.hires->upscaler);
+  const Size size = second_size(*request.hires, {out.width, out.height});
+  out.final_width = size.width;
+  out.final_height = size.height;
+  check_model_side(source, "hires: width", out.final_width);
+  check_model_side(source, "hires: height", out.final_height);
 }
 
 void check_abilities(const ImageSource& source, const ImageRequest& request) {
@@ -217,9 +216,20 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
   if (settings.mask) append_mask(out, request);
   if (settings.has_hires) {
     append_field(out, "Denoising strength", cat(request.hires->strength));
-    append_field(out, "Hires upscale", cat(request.hires->scale));
+    if (request.hires->width > 0 || request.hires->height > 0) {
+      append_field(out, "Hires resize", cat(settings.final_width, "x", settings.final_height));
+    } else {
+      append_field(out, "Hires upscale", cat(request.hires->scale));
+    }
     if (request.hires->steps > 0) append_field(out, "Hires steps", cat(request.hires->steps));
-    append_field(out, "Hires upscaler", "Latent");
+    append_field(out, "Hires upscaler", std::string(name(settings.upscaler)));
+  }
+  // A1111 has one rule, and nothing that names another.
+  const bool philox = request.noise_source == NoiseSource::philox;
+  constexpr const char* kRules[] = {"Part", "A1111", "All"};
+  if ((settings.init || settings.has_hires) &&
+      request.strength_rule != (philox ? StrengthRule::a1111 : StrengthRule::part)) {
+    append_field(out, "Strength rule", kRules[static_cast<size_t>(request.strength_rule)]);
   }
   append_field(out, "Version", "rbee.cpp");
   return out;

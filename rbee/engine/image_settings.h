@@ -16,6 +16,9 @@ struct Repainted {
   Mask share;        // of the painted in `whole`
 };
 
+// How a second pass's start is enlarged: bilinear or nearest latents, or pictures.
+enum class Upscaler : uint8_t { latent, latent_nearest, lanczos, nearest };
+
 struct ImageSettings {
   int32_t width = 0;  // pixels, of the first pass
   int32_t height = 0;
@@ -32,6 +35,7 @@ struct ImageSettings {
   std::vector<io::Pixels> controls;  // of the request's controls, as they were sent
 
   bool has_hires = false;
+  Upscaler upscaler = Upscaler::latent;
   int32_t final_width = 0;  // of the pictures that come
   int32_t final_height = 0;
 };

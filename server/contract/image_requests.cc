@@ -176,8 +176,11 @@ void read_hires(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody
   }
   ObjectReader fields(*value, "hires.", errors);
   out.hires = SentHires{.scale = fields.number("scale", kHiresScale),
+                        .width = side(fields, "width"),
+                        .height = side(fields, "height"),
                         .steps = fields.integer("steps", {0, kSteps.high}),
-                        .strength = fields.number("strength", kUnit)};
+                        .strength = fields.number("strength", kUnit),
+                        .upscaler = fields.text("upscaler").value_or("")};
 }
 
 // "1024x768", or "auto" for the model's own.
@@ -240,9 +243,17 @@ json field_value(const std::string& name, const std::string& text) {
 
 void read_hires_fields(ObjectReader& reader, ImageBody& out) {
   if (!reader.boolean("enable_hr").value_or(false)) return;
+  // 0 stands for absent, as in A1111.
+  const auto side_of = [&](const char* name) {
+    const json* value = reader.find(name);
+    return value != nullptr && *value == 0 ? std::nullopt : side(reader, name);
+  };
   out.hires = SentHires{.scale = reader.number("hr_scale", kHiresScale),
+                        .width = side_of("hr_resize_x"),
+                        .height = side_of("hr_resize_y"),
                         .steps = reader.integer("hr_second_pass_steps", {0, kSteps.high}),
-                        .strength = reader.number("denoising_strength", kUnit)};
+                        .strength = reader.number("denoising_strength", kUnit),
+                        .upscaler = reader.text("hr_upscaler").value_or("")};
 }
 
 // AUTOMATIC1111's defaults are others than ours.
@@ -416,10 +427,10 @@ ImageBody parse_sdapi(std::string_view body, bool img2img) {
   read_control_script(object, errors, out);
   read_overrides(object, errors, out);
   if (out.noise_source.empty()) out.noise_source = "philox";
+  if (out.strength_rule.empty()) out.strength_rule = "a1111";
   if (img2img) {
     read_init_images(reader, out);
     if (!out.strength) out.strength = 0.75f;
-    if (out.strength_rule.empty()) out.strength_rule = "a1111";
   } else {
     out.strength.reset();
     read_hires_fields(reader, out);

@@ -34,8 +34,10 @@ struct SentControl {
 
 struct SentHires {
   std::optional<float> scale;
+  std::optional<int32_t> width, height;  // pixels, in place of scale
   std::optional<int32_t> steps;
   std::optional<float> strength;
+  std::string upscaler;
 };
 
 // Fields that were absent or null are empty; ranges are those of rbee/engine/image_api.h. Of the

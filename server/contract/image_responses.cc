@@ -40,7 +40,8 @@ struct FixedAnswer {
   std::string_view json;
 };
 constexpr FixedAnswer kFixedAnswers[] = {
-    {"/sdapi/v1/latent-upscale-modes", R"([{"name":"Latent"}])"},
+    {"/sdapi/v1/latent-upscale-modes",
+     R"json([{"name":"Latent"},{"name":"Latent (nearest-exact)"}])json"},
     {"/sdapi/v1/sd-vae", "[]"},
     {"/sdapi/v1/sd-modules", "[]"},
     {"/sdapi/v1/hypernetworks", "[]"},
@@ -255,7 +256,7 @@ std::string sdapi_options_json(std::string_view model) {
 
 std::string sdapi_upscalers_json() {
   Json list = Json::array();
-  for (const char* name : {"None", "Lanczos", "Nearest", "Latent"}) {
+  for (const char* name : {"None", "Lanczos", "Nearest"}) {
     list.push_back({{"name", name},
                     {"model_name", nullptr},
                     {"model_path", nullptr},

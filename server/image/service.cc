@@ -80,7 +80,10 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   if (body.hires) {
     request.hires.emplace();
     set(request.hires->scale, body.hires->scale);
+    set(request.hires->width, body.hires->width);
+    set(request.hires->height, body.hires->height);
     set(request.hires->steps, body.hires->steps);
+    request.hires->upscaler = body.hires->upscaler;
     set(request.hires->strength, body.hires->strength);
   }
   for (const SentLora& lora : body.loras) request.loras.push_back({lora.path, lora.strength});

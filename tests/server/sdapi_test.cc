@@ -206,6 +206,30 @@ TEST(Sdapi, WhatClientsAskForIsAnswered) {
   EXPECT_EQ(info.at("all_prompts"), json::array({"x"}));
 }
 
+TEST(Sdapi, SecondPassesHaveAllFieldsOfAutomatic1111) {
+  ImageWorker worker;
+  json body = {{"prompt", "x"},
+               {"enable_hr", true},
+               {"hr_upscaler", "Lanczos"},
+               {"hr_resize_x", 1024},
+               {"hr_resize_y", 0},
+               {"hr_second_pass_steps", 9},
+               {"denoising_strength", 0.25}};
+  ASSERT_EQ(worker.post("/sdapi/v1/txt2img", body.dump()).status, 200);
+  const engine::ImageRequest sent = worker.engine.last_request();
+  ASSERT_TRUE(sent.hires);
+  EXPECT_EQ(sent.hires->width, 1024);
+  EXPECT_EQ(sent.hires->height, 0);
+  EXPECT_EQ(sent.hires->steps, 9);
+  EXPECT_EQ(sent.hires->strength, 0.25f);
+  EXPECT_EQ(sent.hires->upscaler, "Lanczos");
+  EXPECT_EQ(sent.strength_rule, engine::StrengthRule::a1111);
+  body["hr_resize_x"] = 65;
+  EXPECT_THAT(error_of(worker.post("/sdapi/v1/txt2img", body.dump())), HasSubstr("hr_resize_x"));
+  const json modes = worker.get_json("/sdapi/v1/latent-upscale-modes");
+  EXPECT_EQ(modes.at(1).at("name"), "Latent (nearest-exact)");
+}
+
 TEST(Sdapi, PicturesMayBeJpegOrWebp) {
   ImageWorker worker;
   const auto draw = [&](const json& overrides) {

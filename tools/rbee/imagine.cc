@@ -42,7 +42,7 @@ struct ImagineOptions {
   std::string init, mask;
   std::string prompt_rule = "a1111", noise = "torch";
   float guidance = -1;
-  float hires = 0;
+  engine::HiresFix hires;
   int64_t seed = -1;
   int threads = 0;
   bool quiet = false;
@@ -211,6 +211,7 @@ engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequ
   take("--mask-padding", &Request::mask_padding);
   request.mask_fill = from.mask_fill;
   request.eta = from.eta;
+  request.strength_rule = from.strength_rule;
   return request;
 }
 
@@ -219,7 +220,7 @@ engine::ImageRequest request_of(const ImagineOptions& options, const Given& give
   request.job_id = "terminal";
   if (options.guidance >= 0) request.guidance_scale = options.guidance;
   if (options.seed >= 0) request.seed = static_cast<uint64_t>(options.seed);
-  if (options.hires > 0) request.hires = engine::HiresFix{.scale = options.hires};
+  if (given("--hires")) request.hires = options.hires;
   if (options.noise == "philox") request.noise_source = engine::NoiseSource::philox;
   if (options.prompt_rule == "comfy") request.prompt_rule = engine::PromptRule::comfy;
   if (options.prompt_rule == "none") request.prompt_rule = engine::PromptRule::none;
@@ -297,7 +298,15 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   app.add_option("--mask-padding", request.mask_padding, "pixels around it")->capture_default_str();
   app.add_option("--strength", request.strength, "how far --init is changed, 0 to 1")
       ->capture_default_str();
-  app.add_option("--hires", options.hires, "a second pass at so many times the size, 1 to 4");
+  CLI::Option* hires = app.add_option("--hires", options.hires.scale,
+                                      "a second pass at so many times the size, 1 to 4");
+  app.add_option("--hires-upscaler", options.hires.upscaler,
+                 "Latent, \"Latent (nearest-exact)\", Lanczos, Nearest")
+      ->needs(hires);
+  app.add_option("--hires-steps", options.hires.steps, "0 = as the first pass")->needs(hires);
+  app.add_option("--hires-strength", options.hires.strength, "0 to 1")
+      ->capture_default_str()
+      ->needs(hires);
   app.add_flag("--tiled-vae", request.tiled_vae, "decode in tiles, for less memory");
 }
 

@@ -84,13 +84,15 @@ TEST(Parameters, AreReadBack) {
 TEST(Parameters, OfSecondPassesGiveItTheStrength) {
   const ImageRequest request = parse_parameters(
       "Negative prompt: dog\nSteps: 4, Denoising strength: 0.4, Hires upscale: 1.5, Hires steps: "
-      "8");
+      "8, Hires upscaler: Lanczos");
   EXPECT_EQ(request.prompt, "");
   EXPECT_EQ(request.negative_prompt, "dog");
   ASSERT_TRUE(request.hires);
   EXPECT_EQ(request.hires->strength, 0.4f);
   EXPECT_EQ(request.hires->scale, 1.5f);
   EXPECT_EQ(request.hires->steps, 8);
+  EXPECT_EQ(request.hires->upscaler, "Lanczos");
+  EXPECT_EQ(request.strength_rule, StrengthRule::a1111);
   EXPECT_EQ(request.noise_source, NoiseSource::philox);
 }
 

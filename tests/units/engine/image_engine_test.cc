@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <set>
 
 #include "rbee/engine/image_parameters.h"
 #include "rbee/io/image/png.h"
@@ -354,6 +355,64 @@ TEST(ImageEngine, MakesASecondPassAtALargerSize) {
   EXPECT_THAT(sink->images[0].parameters, HasSubstr("Hires upscale: 1.5, Hires steps: 6"));
 }
 
+TEST(ImageEngine, EnlargesLatentsOrPictures) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  std::set<std::vector<uint8_t>> pictures;
+  for (const char* upscaler : {"Latent", "Latent (nearest-exact)", "Lanczos", "Nearest"}) {
+    request.hires = HiresFix{.width = 128, .height = 96, .strength = 0.5f, .upscaler = upscaler};
+    const auto sink = made(*engine, request);
+    ASSERT_EQ(sink->images.size(), 1u) << upscaler;
+    const std::string& text = sink->images[0].parameters;
+    EXPECT_THAT(text, HasSubstr(cat("Hires resize: 128x96, Hires upscaler: ", upscaler, ",")));
+    const io::Pixels picture = io::decode_image(sink->images[0].file, "file");
+    EXPECT_EQ(picture.width, 128);
+    EXPECT_EQ(picture.height, 96);
+    pictures.insert(picture.values);
+    EXPECT_EQ(made(*engine, parse_parameters(text))->images[0].file, sink->images[0].file);
+  }
+  EXPECT_EQ(pictures.size(), 4u);
+}
+
+// How alike what the denoiser sees at the start of both passes is, -1 to 1; passes of one size.
+double likeness_of_starts(NoiseSource source) {
+  std::vector<std::vector<float>> seen;
+  const auto engine = engine_of([&](const Tensor& x) {
+    seen.push_back(x.to_host<float>());
+    return x;  // all of it is noise
+  });
+  ImageRequest request = small_request();
+  request.guidance_scale = 1;
+  request.noise_source = source;
+  request.hires = HiresFix{.scale = 1, .strength = 0.9f};
+  made(*engine, request);
+  const std::vector<float>&a = seen.front(), &b = seen.at(4);
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    ab += a[i] * b[i];
+    aa += a[i] * a[i];
+    bb += b[i] * b[i];
+  }
+  return ab / std::sqrt(aa * bb);
+}
+
+TEST(ImageEngine, SecondPassesDrawAnewAsInAutomatic1111) {
+  EXPECT_GT(likeness_of_starts(NoiseSource::philox), 0.9);
+  EXPECT_LT(likeness_of_starts(NoiseSource::torch), 0.5);
+}
+
+TEST(ImageEngine, SecondPassesRunTheirStepsAsInAutomatic1111) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  request.hires = HiresFix{.scale = 1.5f, .steps = 6, .strength = 0.5f};
+  request.strength_rule = StrengthRule::a1111;
+  const auto sink = made(*engine, request);
+  EXPECT_EQ(sink->started.steps, 4 + 6);
+  const std::string& text = sink->images[0].parameters;
+  EXPECT_THAT(text, HasSubstr("Strength rule: A1111"));
+  EXPECT_EQ(made(*engine, parse_parameters(text))->images[0].file, sink->images[0].file);
+}
+
 TEST(ImageEngine, RefusesBadRequestsByFieldAndRange) {
   const auto engine = engine_of(half_noise);
   const auto refused = [&](const char* field, const char* what, auto&& change) {
@@ -376,7 +435,9 @@ TEST(ImageEngine, RefusesBadRequestsByFieldAndRange) {
     r.init_image = uniform_png(64, 64, 9);
     r.mask_image = uniform_png(32, 32, 9);
   });
-  refused("hires.scale: width", "2048", [](ImageRequest& r) {
+  refused("hires.width", "multiple of 8", [](ImageRequest& r) { r.hires = HiresFix{.width = 65}; });
+  refused("hires.upscaler", "Latent", [](ImageRequest& r) { r.hires = HiresFix{.upscaler = "x"}; });
+  refused("hires: width", "2048", [](ImageRequest& r) {
     r.width = 1024;
     r.hires = HiresFix{.scale = 4};
   });

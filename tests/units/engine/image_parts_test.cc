@@ -6,6 +6,7 @@
 #include "rbee/engine/image_decode.h"
 #include "rbee/engine/image_guide.h"
 #include "rbee/engine/image_noise.h"
+#include "rbee/engine/image_second_pass.h"
 #include "rbee/engine/image_settings.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
@@ -90,6 +91,44 @@ TEST(Canvas, EnlargingAlignsCentres) {
   const std::vector<float> two = {1, 2, 3, 4,
                                   5, 6, 7, 8};  // two images of 2 x 1 pixels, 2 channels
   EXPECT_THAT(enlarged(two, {2, 2, 1, 2}, 2, 1), Pointwise(FloatNear(1e-6f), two));
+  EXPECT_THAT(enlarged(row, {1, 1, 2, 1}, 1, 5, io::Resampler::nearest),
+              ElementsAre(0, 0, 4, 4, 4));
+}
+
+TEST(SecondPass, IsAsLargeAsAskedFor) {
+  const auto size = [](const HiresFix& hires) {
+    const Size out = second_size(hires, {512, 768});
+    return std::pair(out.width, out.height);
+  };
+  EXPECT_EQ(size({.scale = 1.5f}), std::pair(768, 1152));
+  EXPECT_EQ(size({.scale = 1.1f}), std::pair(560, 848));
+  EXPECT_EQ(size({.width = 1024}), std::pair(1024, 1536));
+  EXPECT_EQ(size({.height = 1000}), std::pair(664, 1000));
+  EXPECT_EQ(size({.width = 1024, .height = 1024}), std::pair(1024, 1024));
+}
+
+TEST(SecondPass, CutsOffWhatIsBeyondTheRatio) {
+  const Cover wide = cover({64, 96}, {128, 128});
+  EXPECT_EQ(wide.whole.width, 128);
+  EXPECT_EQ(wide.whole.height, 192);
+  EXPECT_EQ(wide.part.top, 32);
+  EXPECT_EQ(wide.part.left, 0);
+  EXPECT_EQ(wide.part.height, 128);
+  const Cover same = cover({64, 96}, {96, 144});
+  EXPECT_EQ(same.whole.height, 144);
+  EXPECT_EQ(same.part.top, 0);
+}
+
+TEST(SecondPass, KnowsTheNamesOfAutomatic1111) {
+  for (const auto upscaler :
+       {Upscaler::latent, Upscaler::latent_nearest, Upscaler::lanczos, Upscaler::nearest}) {
+    EXPECT_EQ(parse_upscaler(name(upscaler)), upscaler);
+  }
+  EXPECT_EQ(parse_upscaler(""), Upscaler::latent);
+  EXPECT_EQ(parse_upscaler("lanczos"), Upscaler::lanczos);
+  EXPECT_EQ(parse_upscaler("None"), Upscaler::lanczos);
+  harness::expect_error("hires.upscaler", "R-ESRGAN 4x+", "Latent (nearest-exact), Lanczos",
+                        [] { static_cast<void>(parse_upscaler("R-ESRGAN 4x+")); });
 }
 
 TEST(Canvas, ValuesThatAreNotFiniteAreNoPicture) {

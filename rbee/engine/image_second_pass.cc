@@ -1,0 +1,67 @@
+#include "rbee/engine/image_second_pass.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+namespace rbee::engine {
+namespace {
+
+using std::string_view;
+
+// As AUTOMATIC1111 calls them; its "None" resizes by Lanczos too.
+constexpr std::array<string_view, 4> kNames = {"Latent", "Latent (nearest-exact)", "Lanczos",
+                                               "Nearest"};
+constexpr string_view kNone = "None";
+
+bool is_same(string_view a, string_view b) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+int32_t whole_steps(double side) {
+  constexpr int32_t kStep = 8;
+  return static_cast<int32_t>(std::lround(side / kStep)) * kStep;
+}
+
+}  // namespace
+
+string_view name(Upscaler upscaler) {
+  return kNames[static_cast<size_t>(upscaler)];
+}
+
+Upscaler parse_upscaler(string_view text) {
+  if (text.empty()) return Upscaler::latent;
+  if (is_same(text, kNone)) return Upscaler::lanczos;
+  const auto found = std::ranges::find_if(kNames, [&](auto entry) { return is_same(entry, text); });
+  if (found != kNames.end()) return static_cast<Upscaler>(found - kNames.begin());
+  std::string known;
+  for (const string_view entry : kNames) known += cat(known.empty() ? "" : ", ", entry);
+  fail(Code::invalid_argument, "hires.upscaler", "\"", text, "\" is not one of ", known);
+}
+
+Size second_size(const HiresFix& hires, const Size& first) {
+  const double width = first.width, height = first.height;
+  if (hires.width > 0 && hires.height > 0) return {hires.width, hires.height};
+  if (hires.width > 0) return {hires.width, whole_steps(hires.width * height / width)};
+  if (hires.height > 0) return {whole_steps(hires.height * width / height), hires.height};
+  const double scale = hires.scale;
+  return {whole_steps(width * scale), whole_steps(height * scale)};
+}
+
+Cover cover(const Size& from, const Size& to) {
+  const double factor = std::max(static_cast<double>(to.width) / from.width,
+                                 static_cast<double>(to.height) / from.height);
+  const auto side = [&](int32_t pixels, int32_t least) {
+    return std::max(least, static_cast<int32_t>(std::lround(pixels * factor)));
+  };
+  const Size whole{side(from.width, to.width), side(from.height, to.height)};
+  return {whole,
+          {.left = (whole.width - to.width) / 2,
+           .top = (whole.height - to.height) / 2,
+           .width = to.width,
+           .height = to.height}};
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,27 @@
+#pragma once
+// Between two passes: how large the second one is, and what it starts from.
+
+#include "rbee/engine/image_repaint.h"
+#include "rbee/engine/image_settings.h"
+
+namespace rbee::engine {
+
+// Names and their aliases, in the order of Upscaler's values.
+std::string_view name(Upscaler upscaler);
+// Case does not matter; empty = the first. Throws invalid_argument in the name of hires.upscaler.
+Upscaler parse_upscaler(std::string_view text);
+
+struct Size {
+  int32_t width = 0, height = 0;
+};
+// Of the pictures that a second pass makes; of a first pass's size. Multiples of 8.
+Size second_size(const HiresFix& hires, const Size& first);
+
+// A part of what is enlarged to cover `to`, in its middle. Any unit.
+struct Cover {
+  Size whole;
+  Region part;  // of it
+};
+Cover cover(const Size& from, const Size& to);
+
+}  // namespace rbee::engine
