@@ -19,13 +19,24 @@
 namespace rbee {
 namespace gpu {
 
-constexpr int kThreads = 256;
+// Where waves that share their queries leave scores for one another.
+template <int kBytes>
+struct JoinedScores {
+  alignas(16) u8 joined[kBytes];
+};
+template <>
+struct JoinedScores<0> {};
 
 template <int kDim>
 struct AmdTile {
+  // Waves with the same queries: each has a part of the head, since the registers of one do not
+  // hold all of it.
+  static constexpr int kSharing = kWave == 32 && kDim > 128 ? 2 : 1;
+  static constexpr int kHeld = kDim / kSharing;  // elements of the head that a wave has
+  static constexpr int kThreads = 256 * kSharing;
   static constexpr int kWaves = kThreads / kWave;
   static constexpr int kBands = kWave == 64 && kDim <= 128 ? 2 : 1;  // of 16 queries
-  static constexpr int kRows = kWaves * kBands * 16;
+  static constexpr int kRows = kWaves / kSharing * kBands * 16;
   static constexpr int kKeys = kDim <= (kWave == 64 ? 128 : 64) ? 64 : 32;
   static constexpr int kParts = kDim / 8;                     // of 16 bytes, in a row
   static constexpr int kKeyChunks = kKeys / 8;                // the same of the transposed values
@@ -33,7 +44,8 @@ struct AmdTile {
   static constexpr int kWaveRows = kKeys / kWaves;
   static_assert(kFetched % 2 == 0 && kWave % kParts == 0, "threads share a tile evenly");
   static_assert(2 * kWaveRows <= kWave, "a lane finds a row of keys or of values");
-  struct Shared {
+  static constexpr int kJoinedBytes = kKeys * 16 * static_cast<int>(sizeof(float));  // of a wave
+  struct Shared : JoinedScores<kSharing == 1 ? 0 : kWaves * kJoinedBytes> {
     alignas(16) u8 k[kKeys * kDim * 2];
     alignas(16) u8 v[kDim * kKeys * 2];  // transposed
   };
@@ -114,9 +126,9 @@ class AmdAttention {
 
  private:
   struct Band {
-    Fragment q[kDim / 32];
-    Results out[kDim / 16];  // rows are elements of the head
-    float top, sum;          // of this lane's query; the sum of this lane's keys
+    Fragment q[Tile::kHeld / 32];
+    Results out[Tile::kHeld / 16];  // rows are elements of the head
+    float top, sum;                 // of this lane's query; the sum of this lane's keys
   };
 
   // The lane, of which clang does not know that it is the same each time: what it makes of it
@@ -126,22 +138,27 @@ class AmdAttention {
     return static_cast<u32>(stays_in_loop(static_cast<int>(x)));
   }
 
-  RB_DEVICE int row_of(int band) const { return (wave_ * Tile::kBands + band) * 16 + lane_ % 16; }
+  RB_DEVICE int row_of(int band) const {
+    return (wave_ / Tile::kSharing * Tile::kBands + band) * 16 + lane_ % 16;
+  }
+  // The first element of the head that the wave has.
+  RB_DEVICE int first_held() const { return wave_ % Tile::kSharing * Tile::kHeld; }
 
   RB_DEVICE void start_bands() {
 #pragma unroll
     for (int band = 0; band < Tile::kBands; ++band) {
 #pragma unroll
-      for (int part = 0; part < kDim / 32; ++part) {
+      for (int part = 0; part < Tile::kHeld / 32; ++part) {
         Chunks words;
 #pragma unroll
         for (int c = 0; c < kChunks; ++c) {
-          words.chunks[c] = load_query(row_of(band), chunk_of_lane(part, c, lane_) * 8);
+          words.chunks[c] =
+              load_query(row_of(band), first_held() + chunk_of_lane(part, c, lane_) * 8);
         }
         bands_[band].q[part] = __builtin_bit_cast(Fragment, words);
       }
 #pragma unroll
-      for (int i = 0; i < kDim / 16; ++i) bands_[band].out[i] = Results(0);
+      for (int i = 0; i < Tile::kHeld / 16; ++i) bands_[band].out[i] = Results(0);
       bands_[band].top = -infinity();
       bands_[band].sum = 0;
     }
@@ -291,6 +308,7 @@ class AmdAttention {
   RB_DEVICE void add_tile(i64 key, bool partly) {
     Scores scores[Tile::kBands][Tile::kKeys / 16];
     multiply_keys(scores);
+    if constexpr (Tile::kSharing > 1) join(scores[0]);
     Fragment weights[Tile::kBands][Tile::kKeys / 32];
 #pragma unroll
     for (int band = 0; band < Tile::kBands; ++band) {
@@ -349,9 +367,9 @@ class AmdAttention {
   }
 
   RB_DEVICE void multiply_keys(Scores (&scores)[Tile::kBands][Tile::kKeys / 16]) const {
-    constexpr int kParts = kDim / 32;
+    constexpr int kParts = Tile::kHeld / 32;
     const u32 lane = own_lane();
-    const u32 lanes = key_chunk(lane % 16, first_chunk(lane));
+    const u32 lanes = key_chunk(lane % 16, first_chunk(lane) + static_cast<u32>(first_held()) / 8);
     Results sums[Tile::kBands][Tile::kKeys / 16] = {};
     each_step<Tile::kKeys / 16 * kParts, Tile::kBands * kInstructions<T>>(
         [&](int step) {
@@ -373,20 +391,45 @@ class AmdAttention {
     }
   }
 
+  // Adds the scores of the other wave with these queries, over the rest of the head.
+  RB_DEVICE void join(Scores (&scores)[Tile::kKeys / 16]) {
+    constexpr int kCount = Tile::kKeys / 16 * kSums / 4;
+    const auto place = [&](int wave, int i) {
+      u8* from = shared_.joined + wave * Tile::kJoinedBytes + (i * kWave + lane_) * 16;
+      return reinterpret_cast<Pack<float>*>(from);
+    };
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float* four = scores[i * 4 / kSums].values + i * 4 % kSums;
+      *place(wave_, i) = {four[0], four[1], four[2], four[3]};
+    }
+    barrier();
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const Pack<float> other = *place(wave_ ^ 1, i);
+      float* four = scores[i * 4 / kSums].values + i * 4 % kSums;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) four[j] += other.values[j];
+    }
+  }
+
   RB_DEVICE void multiply_values(const Fragment (&weights)[Tile::kBands][Tile::kKeys / 32]) {
     constexpr int kParts = Tile::kKeys / 32;
     const u32 lane = own_lane();
     const u32 lanes = value_chunk(lane % 16, first_chunk(lane));
-    each_step<kDim / 16 * kParts, Tile::kBands * kInstructions<T>>(
+    const u8* values = shared_.v + first_held() * Tile::kKeys * 2;
+    static_assert(Tile::kSharing == 1 || Tile::kHeld / 16 % Tile::kKeyChunks == 0,
+                  "all waves' rows are swizzled alike");
+    each_step<Tile::kHeld / 16 * kParts, Tile::kBands * kInstructions<T>>(
         [&](int step) {
           const u32 d = static_cast<u32>(step / kParts);
-          return load_left(shared_.v + d * 16 * Tile::kKeys * 2, lanes,
+          return load_left(values + d * 16 * Tile::kKeys * 2, lanes,
                            static_cast<u32>(step % kParts), d % Tile::kKeyChunks);
         },
-        [&](int step, const Fragment& values) {
+        [&](int step, const Fragment& left) {
 #pragma unroll
           for (int band = 0; band < Tile::kBands; ++band) {
-            multiply_add<T>(bands_[band].out[step / kParts], values, weights[band][step % kParts]);
+            multiply_add<T>(bands_[band].out[step / kParts], left, weights[band][step % kParts]);
           }
         });
   }
@@ -433,7 +476,7 @@ class AmdAttention {
     own.top = top;
     own.sum = own.sum * keep + sum;
 #pragma unroll
-    for (int d = 0; d < kDim / 16; ++d) own.out[d] *= keep;
+    for (int d = 0; d < Tile::kHeld / 16; ++d) own.out[d] *= keep;
   }
 
   RB_DEVICE void shape(int band, i64 key, Scores (&scores)[Tile::kKeys / 16]) const {
@@ -478,10 +521,10 @@ class AmdAttention {
       if (row_of(band) >= work_.count) continue;
       const i64 to = query_offset(p_.y_at, work_.span, work_.head, work_.first + row_of(band));
 #pragma unroll
-      for (int d = 0; d < kDim / 16; ++d) {
+      for (int d = 0; d < Tile::kHeld / 16; ++d) {
 #pragma unroll
         for (int j = 0; j < kSums; ++j) {
-          const int column = d * 16 + result_row(j, lane_);
+          const int column = first_held() + d * 16 + result_row(j, lane_);
           if (column < p_.v_dim) store_result(to + column, bands_[band].out[d][j] * scale);
         }
       }

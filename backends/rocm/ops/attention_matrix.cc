@@ -16,9 +16,10 @@ enum class Unit : uint8_t { mfma, wmma };
 constexpr int64_t rows_of_tile(Unit unit, int64_t dim) {
   return unit == Unit::mfma && dim > 128 ? 64 : 128;
 }
-constexpr int64_t most_elements(Unit unit) {
-  return unit == Unit::mfma ? 256 : 128;
+constexpr uint32_t threads_of_tile(Unit unit, int64_t dim) {
+  return unit == Unit::wmma && dim > 128 ? 512 : 256;
 }
+constexpr int64_t kMostElements = 256;
 
 template <Unit unit>
 void run_tiles(const char* op, const AttentionParams& params, DType keys, Stream& stream) {
@@ -32,23 +33,20 @@ void run_tiles(const char* op, const AttentionParams& params, DType keys, Stream
                .family = family,
                .kernel = kernel,
                .grid = gpu::query_grid(params, rows),
-               .threads = 256},
+               .threads = threads_of_tile(unit, dim)},
               params);
 }
 
-template <Unit unit>
 const char* refuse_dense(const AttentionArgs& args) {
-  return gpu::refuse_attention_tiles(args.q, args.k, args.v, args.y, most_elements(unit));
+  return gpu::refuse_attention_tiles(args.q, args.k, args.v, args.y, kMostElements);
 }
 
-template <Unit unit>
 const char* refuse_paged(const PagedAttentionArgs& args) {
   if (gpu::narrow_cache(args)) {
     if (args.softcap > 0 || !(args.scale > 0)) return "scores over an 8-bit cache are shaped";
-    return gpu::refuse_narrow_cache(args, most_elements(unit));
+    return gpu::refuse_narrow_cache(args, kMostElements);
   }
-  return gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y,
-                                     most_elements(unit));
+  return gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
 }
 
 template <Unit unit>
@@ -65,11 +63,9 @@ void run_paged(const PagedAttentionArgs& args, Stream& stream) {
 
 }  // namespace
 
-const Impl<AttentionArgs> attention_mfma{"mfma", refuse_dense<Unit::mfma>, run_dense<Unit::mfma>};
-const Impl<PagedAttentionArgs> paged_attention_mfma{"mfma", refuse_paged<Unit::mfma>,
-                                                    run_paged<Unit::mfma>};
-const Impl<AttentionArgs> attention_wmma{"wmma", refuse_dense<Unit::wmma>, run_dense<Unit::wmma>};
-const Impl<PagedAttentionArgs> paged_attention_wmma{"wmma", refuse_paged<Unit::wmma>,
-                                                    run_paged<Unit::wmma>};
+const Impl<AttentionArgs> attention_mfma{"mfma", refuse_dense, run_dense<Unit::mfma>};
+const Impl<PagedAttentionArgs> paged_attention_mfma{"mfma", refuse_paged, run_paged<Unit::mfma>};
+const Impl<AttentionArgs> attention_wmma{"wmma", refuse_dense, run_dense<Unit::wmma>};
+const Impl<PagedAttentionArgs> paged_attention_wmma{"wmma", refuse_paged, run_paged<Unit::wmma>};
 
 }  // namespace rbee::rocm
