@@ -146,6 +146,23 @@ ExprPtr named(JsonStep step, int64_t first, int64_t last) {
   return choice(std::move(ways));
 }
 
+JsonBound negated(JsonBound bound) {
+  bound.negative = !bound.negative;
+  return bound;
+}
+
+// The largest n with n / 10^places not above the bound, nor on it where that is open.
+int64_t most_parts(const JsonBound& bound, int64_t places) {
+  const auto kept = static_cast<size_t>(places);
+  std::string digits = bound.places.substr(0, kept);
+  digits.resize(kept, '0');
+  const int64_t magnitude =
+      bound.whole * power_of_ten(places) + (digits.empty() ? 0 : std::stoll(digits));
+  const bool exact = bound.places.size() <= kept;
+  const int64_t parts = bound.negative ? -magnitude - (exact ? 0 : 1) : magnitude;
+  return exact && bound.open ? parts - 1 : parts;
+}
+
 }  // namespace
 
 JsonStep json_step(double value, bool integers, const std::string& place) {
@@ -166,16 +183,15 @@ JsonStep json_step(double value, bool integers, const std::string& place) {
 ExprPtr json_multiples(JsonRules& rules, JsonStep step, const JsonBounds& bounds,
                        const std::string& place) {
   const int64_t scale = power_of_ten(step.places);
-  const bool from = bounds.low != -kMaxJsonInteger || bounds.open_low;
-  const bool to = bounds.high != kMaxJsonInteger || bounds.open_high;
-  for (const auto& [given, bound] : {std::pair{from, bounds.low}, std::pair{to, bounds.high}}) {
-    if (given && std::abs(bound) > kMaxJsonInteger / scale) {
+  const bool from = bounds.low.given(), to = bounds.high.given();
+  for (const JsonBound* bound : {&bounds.low, &bounds.high}) {
+    if (bound->given() && bound->whole > kMaxJsonInteger / scale) {
       refuse(place, "multipleOf beside a bound of so many digits is not supported");
     }
   }
-  // Counted in steps.
-  const int64_t low = from ? bounds.low * scale + (bounds.open_low ? 1 : 0) : 0;
-  const int64_t high = to ? bounds.high * scale - (bounds.open_high ? 1 : 0) : 0;
+  // Counted in parts of the step's last place.
+  const int64_t low = from ? -most_parts(negated(bounds.low), step.places) : 0;
+  const int64_t high = to ? most_parts(bounds.high, step.places) : 0;
   const int64_t first = -floor_div(-low, step.numerator), last = floor_div(high, step.numerator);
   if (from && to) {
     check(first <= last, "json_schema", place, ": no multiple lies between the bounds");

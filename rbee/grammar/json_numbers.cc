@@ -1,12 +1,18 @@
 #include "rbee/grammar/json_numbers.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <string>
+
+#include "rbee/core/error.h"
 
 namespace rbee::grammar {
 namespace {
 
 constexpr int64_t kMaxFraction = 16;
+constexpr int64_t kMaxExact = 15;  // digits of a decimal that a double holds apart from others
 
 ExprPtr digit(char low = '0', char high = '9') {
   return chars({{static_cast<char32_t>(low), static_cast<char32_t>(high)}});
@@ -47,34 +53,149 @@ ExprPtr magnitudes(int64_t low, int64_t high) {
   return choice(std::move(ways));
 }
 
-ExprPtr fraction() {
-  return sequence({literal("."), repeat(digit(), 1, kMaxFraction)});
+ExprPtr digits(int64_t most) {
+  return repeat(digit(), 0, std::max<int64_t>(most, 0));
 }
 
-// Numbers without sign from low to high.
-ExprPtr fractional(int64_t low, int64_t high, bool open_low, bool open_high) {
-  const ExprPtr zeros = optional(sequence({literal("."), repeat(digit('0', '0'), 1, 2)}));
-  std::vector<ExprPtr> ways;
-  const int64_t inner = open_low ? low + 1 : low;
-  ways.push_back(sequence({magnitudes(inner, high - 1), optional(fraction())}));
-  if (open_low && low < high) {
-    const ExprPtr above = sequence({literal("."), repeat(digit('0', '0'), 0, kMaxFraction / 2),
-                                    digit('1', '9'), repeat(digit(), 0, kMaxFraction / 2 - 1)});
-    ways.push_back(sequence({magnitudes(low, low), above}));
+ExprPtr fraction(int64_t most) {
+  if (most < 1) return sequence({});
+  return optional(sequence({literal("."), repeat(digit(), 1, most)}));
+}
+
+// What may stand behind a whole part: nothing, or a point and up to `most` digits, so that these
+// lie between bounds' digits behind the point.
+class Fractions {
+ public:
+  // most: above it neighbours of an open bound are read as the bound.
+  explicit Fractions(int64_t most) : most_(most) {}
+
+  ExprPtr at_least(const JsonBound& low) const {
+    if (low.places.empty() && !low.open) return fraction(most_);
+    return sequence({literal("."), from(low, 0)});
   }
-  const bool last = !open_high && (high > low || !open_low);
-  if (last) ways.push_back(sequence({magnitudes(high, high), zeros}));
-  return choice(std::move(ways));
+
+  ExprPtr at_most(const JsonBound& high) const {
+    if (high.places.empty()) return high.open ? choice({}) : optional(zeros());
+    return optional(sequence({literal("."), to(high, 0, false)}));
+  }
+
+  ExprPtr between(const JsonBound& low, const JsonBound& high) const {
+    if (low.places.empty() && !low.open) return at_most(high);
+    return sequence({literal("."), both(low, high, 0)});
+  }
+
+ private:
+  ExprPtr zeros() const { return sequence({literal("."), repeat(digit('0', '0'), 1, 2)}); }
+
+  // Some digit but 0 among `left`.
+  static ExprPtr above_zero(int64_t left) {
+    if (left < 1) return choice({});
+    const int64_t half = left / 2;
+    return sequence({repeat(digit('0', '0'), 0, half), digit('1', '9'), digits(left - half - 1)});
+  }
+
+  // Digits from `at` on; those before are the bound's.
+  ExprPtr from(const JsonBound& low, size_t at) const {
+    const int64_t left = most_ - static_cast<int64_t>(at);
+    if (at == low.places.size()) return low.open ? above_zero(left) : digits(left);
+    const char own = low.places[at];
+    std::vector<ExprPtr> ways{sequence({digit(own, own), from(low, at + 1)})};
+    if (own < '9') {
+      ways.push_back(sequence({digit(static_cast<char>(own + 1)), digits(left - 1)}));
+    }
+    return choice(std::move(ways));
+  }
+
+  // above_zero: not zeros alone. The text may end behind any digit of the bound but the last.
+  ExprPtr to(const JsonBound& high, size_t at, bool above_zero_alone) const {
+    const int64_t left = most_ - static_cast<int64_t>(at);
+    if (at == high.places.size()) {
+      return high.open ? choice({}) : repeat(digit('0', '0'), 0, 2);
+    }
+    const char own = high.places[at];
+    const bool still = above_zero_alone && own == '0';
+    std::vector<ExprPtr> ways{sequence({digit(own, own), to(high, at + 1, still)})};
+    if (at > 0 && !above_zero_alone) ways.push_back(sequence({}));
+    if (own > '0') {
+      const char below = static_cast<char>(own - 1);
+      if (!above_zero_alone) {
+        ways.push_back(sequence({digit('0', below), digits(left - 1)}));
+      } else {
+        ways.push_back(sequence({digit('0', '0'), above_zero(left - 1)}));
+        if (below > '0') ways.push_back(sequence({digit('1', below), digits(left - 1)}));
+      }
+    }
+    return choice(std::move(ways));
+  }
+
+  ExprPtr both(const JsonBound& low, const JsonBound& high, size_t at) const {
+    const bool low_ends = at == low.places.size(), high_ends = at == high.places.size();
+    if (low_ends && high_ends) {
+      return low.open || high.open ? choice({}) : repeat(digit('0', '0'), 0, 2);
+    }
+    if (low_ends) return to(high, at, low.open);
+    const char first = low.places[at], last = high.places[at];
+    if (first == last) return sequence({digit(first, first), both(low, high, at + 1)});
+    std::vector<ExprPtr> ways{sequence({digit(first, first), from(low, at + 1)}),
+                              sequence({digit(last, last), to(high, at + 1, false)})};
+    if (first + 1 < last) {
+      ways.push_back(sequence({digit(static_cast<char>(first + 1), static_cast<char>(last - 1)),
+                               digits(most_ - static_cast<int64_t>(at) - 1)}));
+    }
+    return choice(std::move(ways));
+  }
+
+  int64_t most_;
+};
+
+// Digits behind the point that keep what is beside the bound apart from it.
+int64_t places_beside(const JsonBound& bound) {
+  if (!bound.open) return kMaxFraction;
+  return kMaxExact - static_cast<int64_t>(std::to_string(bound.whole).size());
+}
+
+// Magnitudes of numbers from low to high.
+ExprPtr fractional(const JsonBound& low, const JsonBound& high) {
+  const bool next = low.whole + 1 == high.whole;  // then what is above low is beside high, too
+  const int64_t above_low = std::min(places_beside(low), next ? places_beside(high) : kMaxFraction);
+  const Fractions above(above_low), below(places_beside(high));
+  if (low.whole == high.whole) {
+    const Fractions near(std::min(places_beside(low), places_beside(high)));
+    return sequence({magnitudes(low.whole, low.whole), near.between(low, high)});
+  }
+  // The last whole part before an open bound stands beside it.
+  return choice(
+      {sequence({magnitudes(low.whole, low.whole), above.at_least(low)}),
+       sequence({magnitudes(low.whole + 1, high.whole - 1), fraction(places_beside(high))}),
+       sequence({magnitudes(high.whole, high.whole), below.at_most(high)})});
 }
 
 }  // namespace
 
+JsonBound json_bound(double value, bool open, const std::string& place, const char* keyword) {
+  std::array<char, 512> text;  // a double has at most 309 digits before the point, or 1074 behind
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), std::fabs(value),
+                                          std::chars_format::fixed);
+  const std::string_view digits(text.data(), static_cast<size_t>(end - text.data()));
+  const size_t point = std::min(digits.find('.'), digits.size());
+  const std::string_view places = digits.substr(std::min(point + 1, digits.size()));
+  const bool fits = error == std::errc() && point <= kMaxFraction && places.size() <= kMaxFraction;
+  const bool apart = places.empty() || !open || point + places.size() <= kMaxExact;
+  if (!fits || !apart) {
+    fail(Code::unsupported, "json_schema", place, ": ", keyword, " is beyond 16 digits before or ",
+         "behind the point, or 15 in all beside an open bound");
+  }
+  JsonBound bound{.negative = value < 0, .places = std::string(places), .open = open};
+  std::from_chars(digits.data(), digits.data() + point, bound.whole);
+  return bound;
+}
+
 ExprPtr json_integer(const JsonBounds& bounds) {
+  const int64_t low = bounds.low.signed_whole(), high = bounds.high.signed_whole();
   std::vector<ExprPtr> ways;
-  if (bounds.high >= 0) ways.push_back(magnitudes(std::max<int64_t>(bounds.low, 0), bounds.high));
-  if (bounds.low < 0) {
-    const int64_t least = std::max<int64_t>(-bounds.high, 1);
-    ways.push_back(sequence({literal("-"), magnitudes(least, -bounds.low)}));
+  if (high >= 0) ways.push_back(magnitudes(std::max<int64_t>(low, 0), high));
+  if (low < 0) {
+    ways.push_back(sequence({literal("-"), magnitudes(std::max<int64_t>(-high, 1), -low)}));
   }
   return choice(std::move(ways));
 }
@@ -84,23 +205,19 @@ ExprPtr json_number(const JsonBounds& bounds) {
     const ExprPtr exponent =
         sequence({chars({{'e', 'e'}, {'E', 'E'}}), optional(chars({{'+', '+'}, {'-', '-'}})),
                   repeat(digit(), 1, 2)});
-    return sequence({optional(literal("-")), magnitudes(0, kMaxJsonInteger), optional(fraction()),
+    return sequence({optional(literal("-")), magnitudes(0, kMaxJsonInteger), fraction(kMaxFraction),
                      optional(exponent)});
   }
+  const auto& [low, high] = bounds;
   std::vector<ExprPtr> ways;
-  const bool low_is_negative = bounds.low < 0;
-  if (bounds.high > 0 || (bounds.high == 0 && !bounds.open_high)) {
-    const bool open = bounds.open_low && !low_is_negative;
-    ways.push_back(
-        fractional(std::max<int64_t>(bounds.low, 0), bounds.high, open, bounds.open_high));
+  const JsonBound zero{.whole = 0}, above_zero{.whole = 0, .open = true};
+  if (!high.negative && !(high.is_zero() && high.open)) {
+    ways.push_back(fractional(low.negative ? zero : low, high));
   }
-  if (low_is_negative) {
-    const bool from_zero = bounds.high >= 0;
-    const int64_t least = from_zero ? 0 : -bounds.high;
+  if (low.negative) {
     // Zero has no sign.
-    ways.push_back(
-        sequence({literal("-"),
-                  fractional(least, -bounds.low, from_zero || bounds.open_high, bounds.open_low)}));
+    const bool from_zero = !high.negative;
+    ways.push_back(sequence({literal("-"), fractional(from_zero ? above_zero : high, low)}));
   }
   return choice(std::move(ways));
 }

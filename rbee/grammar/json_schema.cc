@@ -489,19 +489,14 @@ ExprPtr Converter::number(const Schema& schema, const std::string& place, bool i
   }
   const bool some = low.value < high.value || (low.value == high.value && !low.open && !high.open);
   want(some, place, "no number lies between the bounds");
-  if (std::floor(low.value) != low.value || std::floor(high.value) != high.value) {
-    refuse(place, "bounds with a fraction are not supported for numbers");
-  }
-  const auto whole = [](double value) {
-    constexpr auto kMost = static_cast<double>(kMaxJsonInteger);
-    return value >= kMost    ? kMaxJsonInteger
-           : value <= -kMost ? -kMaxJsonInteger
-                             : static_cast<int64_t>(value);
+  const auto bound = [&](const Bound& side, const char* keyword, bool upper) {
+    // The double next to 16 nines has 17 digits.
+    const bool given = std::fabs(side.value) < static_cast<double>(kMaxJsonInteger);
+    if (given) return json_bound(side.value, side.open, place, keyword);
+    return JsonBound{.negative = !upper, .open = side.open};
   };
-  const JsonBounds bounds{.low = whole(low.value),
-                          .high = whole(high.value),
-                          .open_low = low.open,
-                          .open_high = high.open};
+  const JsonBounds bounds{.low = bound(low, "minimum", false),
+                          .high = bound(high, "maximum", true)};
   if (schema.contains("multipleOf")) {
     want(schema["multipleOf"].is_number(), place, "multipleOf must be a number");
     const JsonStep step = json_step(schema["multipleOf"].get<double>(), integer, place);

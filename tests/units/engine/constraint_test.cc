@@ -87,6 +87,8 @@ TEST(Constraint, EveryKeywordOfStrictSchemas) {
        [](const json& v) { return v.is_number_integer() && v >= -3 && v < 5; }},
       {R"({"type":"number","exclusiveMinimum":0,"maximum":2})",
        [](const json& v) { return v > 0 && v <= 2; }},
+      {R"({"type":"number","minimum":-0.25,"exclusiveMaximum":1.5})",
+       [](const json& v) { return v >= -0.25 && v < 1.5; }},
       {R"({"type":"integer","multipleOf":7})",
        [](const json& v) { return v.get<int64_t>() % 7 == 0; }},
       {R"({"enum":["x",1,null]})", [](const json& v) { return v == "x" || v == 1 || v.is_null(); }},

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "rbee/core/cat.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/grammar/grammar_text.h"
 
@@ -100,6 +101,34 @@ TEST(JsonSchema, TextsAreAcceptedOrNot) {
       {R"({"type":"number","multipleOf":0.25,"minimum":-1,"exclusiveMaximum":1})",
        {"-1", "-0.75", "-0.5", "0", "0.25", "0.75"},
        {"1", "-1.25", "0.1", "-0", "0.50"}},
+      {R"({"type":"number","minimum":0.25,"maximum":0.75})",
+       {"0.25", "0.250", "0.251", "0.3", "0.7", "0.74999", "0.75", "0.7500"},
+       {"0", "0.2", "0.2499", "0.751", "0.8", "1", "-0.5", "0.2 "}},
+      {R"({"type":"number","minimum":-1.5,"maximum":2.05})",
+       {"-1.5", "-1.49", "-1", "-0.001", "0", "0.9", "1.999", "2", "2.0", "2.04", "2.05"},
+       {"-1.51", "-2", "2.051", "2.1", "2.06", "3", "-0"}},
+      {R"({"type":"number","exclusiveMinimum":0.5,"exclusiveMaximum":0.625})",
+       {"0.51", "0.5001", "0.6", "0.62", "0.6249"},
+       {"0.5", "0.50", "0.625", "0.6250", "0.63", "0.49", "0"}},
+      {R"({"type":"number","exclusiveMinimum":-0.125,"maximum":-0.1})",
+       {"-0.1", "-0.10", "-0.12", "-0.1249", "-0.101"},
+       {"-0.125", "-0.13", "-0.09", "0", "-0"}},
+      {R"({"type":"number","minimum":0.001})",
+       {"0.001", "0.0010001", "0.01", "7", "12.5"},
+       {"0", "0.0009", "0.000", "-1"}},
+      {R"({"type":"number","exclusiveMaximum":1000.5})",
+       {"1000.4999999", "1000", "999.9", "-4.25"},
+       {"1000.5", "1000.4999999999999999", "1001"}},
+      {R"({"type":"number","exclusiveMinimum":3.05,"maximum":3.5})",
+       {"3.051", "3.0501", "3.06", "3.5", "3.1"},
+       {"3.05", "3.050", "3", "3.04", "3.51"}},
+      {R"({"type":"number","minimum":0.5,"maximum":0.5})", {"0.5", "0.50"}, {"0.51", "0", "0.4"}},
+      {R"({"multipleOf":0.01,"minimum":0.01,"maximum":0.055})",
+       {"0.01", "0.05"},
+       {"0", "0.06", "0.055", "-0.01"}},
+      {R"({"multipleOf":0.5,"exclusiveMinimum":-1.5,"exclusiveMaximum":0.75})",
+       {"-1", "-0.5", "0", "0.5"},
+       {"-1.5", "1", "0.75"}},
       {R"({"type":"number"})", {"0", "-1.5", "1e5", "2.5E-3"}, {"01", ".5", "1.", "+1", "NaN"}},
       {R"({"anyOf":[{"type":"null"},{"type":"object","properties":{"t":{"const":"a"}},
           "required":["t"]}]})",
@@ -183,7 +212,8 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   expect(R"({"type":"string","maxLength":-1})", "#", "maxLength");
   expect(R"({"type":"string","maxLength":90000})", "grammar", "too large");
   expect(R"({"type":"integer","minimum":3,"maximum":2})", "#", "no number");
-  expect(R"({"type":"number","minimum":0.5})", "#", "fraction");
+  expect(R"({"type":"number","minimum":1e-20})", "#", "behind the point");
+  expect(R"({"type":"number","exclusiveMinimum":123456789.12345678})", "#", "15 in all");
   expect(R"({"type":"integer","minimum":1e30})", "#", "16 digits");
   expect(R"({"properties":{},"required":["x"],"additionalProperties":false})", "#", "required");
   expect(R"({"allOf":[{"type":"null"},{"type":"string"}]})", "#/allOf/1", "no type");
@@ -196,6 +226,36 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += R"({"items":)";
   expect((deep + "{}" + std::string(100, '}')).c_str(), "json_schema", "deep");
+}
+
+// n / 1000 as JSON has it, without zeros at the end.
+std::string thousandths(int n) {
+  std::string digits = std::to_string(std::abs(n));
+  if (digits.size() < 4) digits.insert(0, 4 - digits.size(), '0');
+  digits.insert(digits.size() - 3, ".");
+  while (digits.back() == '0') digits.pop_back();
+  if (digits.back() == '.') digits.pop_back();
+  return (n < 0 ? "-" : "") + digits;
+}
+
+TEST(JsonSchema, NumbersOfFractionsLieWithinTheirBounds) {
+  constexpr int kBounds[] = {-1250, -1000, -905, -50, 0, 5, 300, 305, 1000, 1450};
+  for (const int low : kBounds) {
+    for (const int high : kBounds) {
+      for (const bool open : {false, true}) {
+        if (low > high || (low == high && open)) continue;
+        const std::string schema =
+            cat(R"({"type":"number",)", open ? R"("exclusiveMinimum":)" : R"("minimum":)",
+                thousandths(low), ",", open ? R"("exclusiveMaximum":)" : R"("maximum":)",
+                thousandths(high), "}");
+        const auto grammar = compile(parse_json_schema(schema));
+        for (int n = -1300; n <= 1500; n += 5) {
+          const bool within = open ? low < n && n < high : low <= n && n <= high;
+          ASSERT_EQ(matches(grammar, thousandths(n)), within) << schema << ' ' << thousandths(n);
+        }
+      }
+    }
+  }
 }
 
 TEST(JsonSchema, ModeForAnyObject) {
