@@ -88,7 +88,7 @@ class Blocks {
                                      .name = text_of(block, "name"),
                                      .arguments = block.value("input", json::object()).dump()});
     } else if (type == "image" && !assistant) {
-      add_picture(block);
+      add_picture(block, cat("content[", index_, "].source"));
     } else if (type == "thinking" && assistant) {
       message_.reasoning += text_of(block, "thinking");
     } else if (type != "redacted_thinking" || !assistant) {
@@ -100,8 +100,8 @@ class Blocks {
     }
   }
 
-  void add_picture(const json& block) {
-    const std::string name = cat("content[", index_, "].source");
+  // name: of its source.
+  void add_picture(const json& block, const std::string& name) {
     const json source = block.value("source", json());
     const bool data = source.is_object() && text_of(source, "type") == "base64" &&
                       !text_of(source, "data").empty();
@@ -120,8 +120,20 @@ class Blocks {
     Message out{.role = "tool", .content = {}};
     out.tool_call_id = text_of(block, "tool_use_id");
     const json content = block.value("content", json());
-    if (!content.is_null()) out.content = read_blocks(content, "content", reader_);
+    if (content.is_array()) {
+      for (size_t i = 0; i < content.size(); ++i) add_part(content[i], i, out);
+    } else if (!content.is_null()) {
+      out.content = read_blocks(content, "content", reader_);
+    }
     messages_.push_back(std::move(out));
+  }
+
+  // Of a result. Templates take pictures of users alone, so that those of a result stand in the
+  // turn behind it.
+  void add_part(const json& part, size_t index, Message& result) {
+    const bool picture = part.is_object() && text_of(part, "type") == "image";
+    if (picture) return add_picture(part, cat("content[", index_, "].content[", index, "].source"));
+    result.content += read_blocks(part, "content", reader_);
   }
 
   ObjectReader& reader_;

@@ -91,6 +91,10 @@ std::string_view error_type(int status) {
   }
 }
 
+Json model(std::string_view id, std::string_view created) {
+  return {{"type", "model"}, {"id", id}, {"display_name", id}, {"created_at", created}};
+}
+
 }  // namespace
 
 std::string anthropic_message_json(const AnthropicAnswer& answer,
@@ -147,6 +151,18 @@ std::string anthropic_count_json(size_t input_tokens) {
   Json out;
   out["input_tokens"] = input_tokens;
   return dump(out);
+}
+
+std::string anthropic_models_json(const std::vector<std::string>& ids, std::string_view created) {
+  Json out = {{"data", Json::array()}, {"has_more", false}};
+  for (const std::string& id : ids) out["data"].push_back(model(id, created));
+  out["first_id"] = ids.front();
+  out["last_id"] = ids.back();
+  return dump(out);
+}
+
+std::string anthropic_model_json(std::string_view id, std::string_view created) {
+  return dump(model(id, created));
 }
 
 }  // namespace rbee::server

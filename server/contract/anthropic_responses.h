@@ -31,4 +31,8 @@ std::string anthropic_message_stop_json();
 std::string anthropic_error_json(int status, std::string_view message);
 std::string anthropic_count_json(size_t input_tokens);
 
+// created: ISO 8601. ids: at least one.
+std::string anthropic_models_json(const std::vector<std::string>& ids, std::string_view created);
+std::string anthropic_model_json(std::string_view id, std::string_view created);
+
 }  // namespace rbee::server

@@ -30,6 +30,7 @@ Handler answering(std::function<Later(const Request&)> work) {
 }
 
 std::string tokenized(const engine::EmbeddingEngine& engine, const TokenizeRequest& request) {
+  check(request.messages.empty(), "messages", "a model for embeddings or ranking takes no chats");
   std::vector<TokenPiece> tokens;
   for (const int32_t id : engine.tokenize(request.text, {.add_special = request.add_special,
                                                          .parse_special = request.parse_special})) {
@@ -49,6 +50,7 @@ constexpr const char* kTextRoutes[] = {"/v1/jobs",        "/v1/inference", "/v1/
 Router embedding_routes(EmbeddingService& service, std::function<void()> shutdown) {
   Router router;
   add_worker_routes(router, service, std::move(shutdown));
+  add_api_document(router, embedding_api_files().front().text);
   const auto post = [&](const char* path, Handler handler) {
     router.add(
         {.method = "POST", .pattern = path, .handler = std::move(handler), .body = Body::json});

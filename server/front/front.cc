@@ -13,6 +13,7 @@
 #include "rbee/core/cat.h"
 #include "server/front/openapi.h"
 #include "server/front/pool.h"
+#include "server/http/clock.h"
 #include "server/http/tracer.h"
 
 namespace rbee::server {
@@ -131,7 +132,8 @@ class Front::Impl {
   Response later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
   Response pass(const Request& request);
   json model_list() const;
-  Response model(const std::string& id) const;
+  Response models(const Request& request) const;
+  Response model(const Request& request) const;
   Response alive() const;
   Response health();
   Response readiness();
@@ -198,17 +200,49 @@ json Front::Impl::model_list() const {
   return list;
 }
 
-// As workers answer.
-Response Front::Impl::model(const std::string& id) const {
-  for (const json& entry : model_list()) {
-    if (entry.at("id") == id) return json_response(200, entry.dump());
+bool is_anthropic(const Request& request) {
+  return !request.header("anthropic-version").empty();
+}
+
+// An entry of the list in Anthropic's form.
+json anthropic_entry(const json& entry) {
+  const auto created = std::chrono::seconds(entry.at("created").get<int64_t>());
+  return {{"type", "model"},
+          {"id", entry.at("id")},
+          {"display_name", entry.at("id")},
+          {"created_at", iso8601(std::chrono::system_clock::time_point(created))}};
+}
+
+// These two as workers answer.
+Response Front::Impl::models(const Request& request) const {
+  const json list = model_list();
+  if (!is_anthropic(request)) {
+    return json_response(200, json{{"object", "list"}, {"data", list}}.dump());
   }
-  const json error = {{"message", cat("The model '", id, "' does not exist")},
+  json data = json::array();
+  for (const json& entry : list) data.push_back(anthropic_entry(entry));
+  const json answer = {{"has_more", false},
+                       {"first_id", list.front().at("id")},
+                       {"last_id", list.back().at("id")},
+                       {"data", std::move(data)}};
+  return json_response(200, answer.dump());
+}
+
+Response Front::Impl::model(const Request& request) const {
+  const std::string id(request.param("id"));
+  for (const json& entry : model_list()) {
+    if (entry.at("id") != id) continue;
+    return json_response(200, (is_anthropic(request) ? anthropic_entry(entry) : entry).dump());
+  }
+  const std::string message = cat("The model '", id, "' does not exist");
+  const json error = {{"message", message},
                       {"type", "invalid_request_error"},
                       {"param", "model"},
                       {"code", "model_not_found"}};
-  return json_response(404,
-                       json{{"error", error}}.dump(-1, ' ', false, json::error_handler_t::replace));
+  const json anthropic = {{"type", "error"},
+                          {"error", {{"type", "not_found_error"}, {"message", message}}}};
+  const json answer = is_anthropic(request) ? anthropic : json{{"error", error}};
+  return json_response(404, answer.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 // What needs no key: that the front is there, and for its page the names of what is served.
@@ -314,11 +348,8 @@ Router Front::Impl::routes() {
       [](const Request&) { return json_response(200, R"({"status":"healthy"})"); });
   get("/health/ready", Access::anyone, [this](const Request&) { return readiness(); });
   get("/workers", Access::token, [this](const Request&) { return health(); });
-  get("/v1/models", Access::token, [this](const Request&) {
-    return json_response(200, json{{"object", "list"}, {"data", model_list()}}.dump());
-  });
-  get("/v1/models/{+id}", Access::token,
-      [this](const Request& request) { return model(std::string(request.param("id"))); });
+  get("/v1/models", Access::token, [this](const Request& request) { return models(request); });
+  get("/v1/models/{+id}", Access::token, [this](const Request& request) { return model(request); });
   get("/metrics", Access::token, [this](const Request&) { return metrics(); });
   get("/openapi.json", Access::anyone, [this](const Request&) { return openapi(); });
   // The page asks for the key itself.

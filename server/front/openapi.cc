@@ -139,14 +139,26 @@ class Document {
     constexpr std::string_view kModel =
         R"({"type":"object","required":["id","object","created","owned_by","kind"],
         "properties":{"kind":{"enum":["chat","image","embedding"]}}})";
-    paths["/v1/models"] = own("models", "What is served",
-                              cat(R"({"type":"object","required":["object","data"],"properties":{
+    constexpr std::string_view kAnthropicModel =
+        R"({"type":"object","required":["type","id","display_name","created_at"],
+        "properties":{"type":{"const":"model"}}})";
+    const Json version = parsed(R"({"name":"anthropic-version","in":"header",
+        "description":"Answers in Anthropic's form where it is there",
+        "schema":{"type":"string"}})");
+    paths["/v1/models"] =
+        own("models", "What is served",
+            cat(R"({"anyOf":[{"type":"object","required":["object","data"],"properties":{
         "object":{"const":"list"},"data":{"type":"array","items":)",
-                                  kModel, "}}}"));
-    paths["/v1/models/{id}"] = own("model", "One of them", kModel);
+                kModel, R"(}}},{"type":"object","required":["data","has_more","first_id","last_id"],
+        "properties":{"has_more":{"const":false},"data":{"type":"array","items":)",
+                kAnthropicModel, "}}}]}"));
+    paths["/v1/models"]["get"]["parameters"] = Json::array({version});
+    paths["/v1/models/{id}"] =
+        own("model", "One of them", cat(R"({"anyOf":[)", kModel, ",", kAnthropicModel, "]}"));
     Json& model = paths["/v1/models/{id}"]["get"];
     model["parameters"] = parsed(R"([{"name":"id","in":"path","required":true,
         "schema":{"type":"string","minLength":1}}])");
+    model["parameters"].push_back(version);
     model["responses"]["404"] = reference("responses", "Error");
     paths["/metrics"] = own("metrics", "Figures of the front and its workers", "{}");
     paths["/metrics"]["get"]["responses"]["200"]["content"] = {

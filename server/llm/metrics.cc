@@ -32,6 +32,22 @@ void write_batching(std::string& out, const engine::EngineStats& stats, const st
   write("vllm:generation_tokens_total", "counter", "Tokens generated.", stats.generated_tokens);
 }
 
+// The same for llama-server's names, which have no labels.
+void write_llama_names(std::string& out, const engine::EngineStats& stats) {
+  write_metric(out, "llamacpp:prompt_tokens_total", "counter", "Prompt tokens evaluated.",
+               stats.prompt_tokens);
+  write_metric(out, "llamacpp:prompt_seconds_total", "counter", "Engine time spent on prompts.",
+               stats.prompt_seconds);
+  write_metric(out, "llamacpp:tokens_predicted_total", "counter", "Tokens generated.",
+               stats.generated_tokens);
+  write_metric(out, "llamacpp:tokens_predicted_seconds_total", "counter",
+               "Engine time spent on generation.", stats.decode_seconds);
+  write_metric(out, "llamacpp:requests_processing", "gauge",
+               "Requests that share the engine's steps.", stats.running);
+  write_metric(out, "llamacpp:requests_deferred", "gauge", "Requests that wait for a place.",
+               stats.waiting);
+}
+
 void write_engine(std::string& out, const engine::EngineStats& stats) {
   write_metric(out, "worker_tokens_in_total", "counter", "Prompt tokens evaluated.",
                stats.prompt_tokens);
@@ -89,6 +105,7 @@ std::string Metrics::render(const engine::ModelInfo& model, const engine::Engine
                model.weight_bytes + model.kv_cache_bytes);
   const std::string label = cat("model_name=\"", metric_label(model.id), "\"");
   write_batching(out, stats, label);
+  write_llama_names(out, stats);
   write_engine(out, stats);
 
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,6 @@
 #pragma once
-// What is served, as OpenAI lists it: GET /v1/models and GET /v1/models/{id}.
+// What is served, as OpenAI lists it: GET /v1/models and GET /v1/models/{id}; with the header
+// "anthropic-version" as Anthropic does.
 
 #include <functional>
 #include <vector>
@@ -9,7 +10,7 @@
 
 namespace rbee::server {
 
-// models: those that are served at the time of a request.
+// models: those that are served at the time of a request, at least one.
 void add_model_routes(Router& router, std::function<std::vector<OpenAiModel>()> models);
 
 }  // namespace rbee::server

@@ -317,5 +317,29 @@ TEST(Anthropic, CountsTokensOfThePrompt) {
   EXPECT_EQ(json::parse(wrong.body).at("error").at("type"), "invalid_request_error");
 }
 
+TEST(Anthropic, ModelsInItsForm) {
+  Worker worker;
+  const char* version = "anthropic-version: 2023-06-01\r\n";
+  const json list = json::parse(worker.get("/v1/models", version).body);
+  ASSERT_EQ(list.at("data").size(), 1u);
+  const json& entry = list.at("data")[0];
+  EXPECT_EQ(entry.at("type"), "model");
+  EXPECT_EQ(entry.at("id"), "hf:fake");
+  EXPECT_EQ(entry.at("display_name"), "hf:fake");
+  EXPECT_THAT(entry.at("created_at").get<std::string>(),
+              ::testing::MatchesRegex("20..-..-..T..:..:..\\....Z"));
+  EXPECT_EQ(list.at("has_more"), false);
+  EXPECT_EQ(list.at("first_id"), "hf:fake");
+  EXPECT_EQ(list.at("last_id"), "hf:fake");
+  EXPECT_EQ(json::parse(worker.get("/v1/models/hf:fake", version).body), entry);
+  const RawResponse none = worker.get("/v1/models/no/such", version);
+  EXPECT_EQ(none.status, 404);
+  EXPECT_EQ(
+      json::parse(none.body),
+      json({{"type", "error"},
+            {"error",
+             {{"type", "not_found_error"}, {"message", "The model 'no/such' does not exist"}}}}));
+}
+
 }  // namespace
 }  // namespace rbee::testing

@@ -170,6 +170,17 @@ TEST(PictureClients, TheOpenApiDocumentIsTrue) {
   run_client(worker, "openapi.py", {"secret"});
 }
 
+TEST(EmbeddingClients, TheOpenApiDocumentIsTrue) {
+  for (const char* name : {"bert", "bert_ranker"}) {
+    const fs::path model = fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / name / "hf";
+    Process worker(
+        LLM_WORKER,
+        {"--model", model.string(), "--port", "0", "--threads", "1", "--host", "127.0.0.1"},
+        {"LLORCH_API_TOKEN=secret"});
+    run_client(worker, "openapi.py", {"secret"});
+  }
+}
+
 TEST(FrontClients, TheOpenApiDocumentIsTrue) {
   const fs::path config = fs::temp_directory_path() / cat("rbee-serve-", getpid(), ".json");
   std::ofstream(config) << cat(R"({"models":[{"name":"chat","model":"any","program":")",

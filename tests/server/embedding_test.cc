@@ -3,10 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
 
 #include "rbee/engine/embedding_engine.h"
 #include "server/embedding/routes.h"
@@ -67,6 +70,39 @@ struct EmbeddingWorker {
 void expect_vector(const json& got, const json& wanted) {
   EXPECT_THAT(got.get<std::vector<float>>(),
               Pointwise(FloatNear(1e-4f), wanted.get<std::vector<float>>()));
+}
+
+TEST(Embeddings, TheOpenApiDocumentHasEveryRouteAndNoOther) {
+  EmbeddingWorker worker("bert");
+  const RawResponse response = ask(worker.server.port(), request("GET", "/openapi.json"));
+  ASSERT_EQ(response.status, 200);
+  const json paths = json::parse(response.body).at("paths");
+  size_t documented = 0, routes = 0;
+  for (const auto& [path, methods] : paths.items()) documented += methods.size();
+  const std::set<std::string> refused = {"/v1/jobs",        "/v1/inference", "/v1/infer",
+                                         "/v1/completions", "/v1/responses", "/v1/chat/completions",
+                                         "/v1/messages"};
+  const server::Router router = server::embedding_routes(worker.service, [] {});
+  for (const server::Route& route : router.routes()) {
+    if (refused.contains(route.pattern)) continue;
+    ++routes;
+    const std::string path = std::regex_replace(route.pattern, std::regex(R"(\{\+)"), "{");
+    std::string method = route.method;
+    std::ranges::transform(method, method.begin(), ::tolower);
+    ASSERT_TRUE(paths.contains(path) && paths[path].contains(method)) << method << " " << path;
+    const json& operation = paths[path][method];
+    EXPECT_EQ(operation.contains("security"), route.access == server::Access::anyone) << path;
+    EXPECT_EQ(operation.contains("requestBody"), route.body == server::Body::json) << path;
+  }
+  EXPECT_EQ(routes, documented);
+}
+
+TEST(Embeddings, ChatsAreNotTokenized) {
+  const EmbeddingWorker worker("bert");
+  const json chat = {{"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
+  const RawResponse response = worker.post("/tokenize", chat);
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, HasSubstr("takes no chats"));
 }
 
 TEST(Embeddings, TextsAndTokensGiveTheirVectorsInOrder) {

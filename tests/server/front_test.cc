@@ -68,7 +68,9 @@ class Front {
 
   Process& process() { return *process_; }
   uint16_t port() { return process_->port(); }
-  RawResponse get(std::string_view path) { return ask(port(), request("GET", path)); }
+  RawResponse get(std::string_view path, std::string_view headers = {}) {
+    return ask(port(), request("GET", path, {}, headers));
+  }
   RawResponse post(std::string_view path, const json& body) {
     return ask(port(), request("POST", path, body.dump()));
   }
@@ -162,6 +164,14 @@ TEST(Front, AdaptersAreNamesOfTheirModel) {
   EXPECT_EQ(none.status, 404);
   EXPECT_EQ(json::parse(none.body).at("error").at("code"), "model_not_found");
   EXPECT_EQ(front.post("/v1/models/wit", json::object()).status, 405);
+  const char* version = "anthropic-version: 2023-06-01\r\n";
+  const json list = json::parse(front.get("/v1/models", version).body);
+  EXPECT_EQ(list.at("first_id"), "a");
+  EXPECT_EQ(list.at("last_id"), "loud");
+  EXPECT_EQ(list.at("data")[2].at("display_name"), "wit");
+  EXPECT_EQ(json::parse(front.get("/v1/models/wit", version).body), list.at("data")[2]);
+  EXPECT_EQ(json::parse(front.get("/v1/models/no/such", version).body).at("error").at("type"),
+            "not_found_error");
   const json alive = json::parse(front.get("/health").body);
   EXPECT_EQ(alive.at("models")[0], json({{"name", "a"}, {"kind", "chat"}}));
   EXPECT_EQ(alive.at("models")[3].at("name"), "loud");

@@ -64,6 +64,44 @@ TEST(ChatPictures, AnthropicsMessages) {
   expect_picture(worker.engine.last_request(), "messages[0].content[1].source.data");
 }
 
+// Templates take pictures of users alone.
+TEST(ChatPictures, ThoseOfAnthropicsResultsStandInTheTurnBehindThem) {
+  Worker worker;
+  const json source = {{"type", "base64"}, {"media_type", "image/png"}, {"data", "UElDVFVSRQ=="}};
+  const auto body = [](const json& part) {
+    return json{
+        {"max_tokens", 5},
+        {"messages",
+         {{{"role", "user"}, {"content", "Look"}},
+          {{"role", "assistant"},
+           {"content",
+            {{{"type", "tool_use"}, {"id", "a"}, {"name", "f"}, {"input", json::object()}}}}},
+          {{"role", "user"},
+           {"content",
+            {{{"type", "tool_result"},
+              {"tool_use_id", "a"},
+              {"content", {{{"type", "text"}, {"text", "A shot"}}, part}}},
+             {{"type", "text"}, {"text", "What is on it?"}}}}}}}}
+        .dump();
+  };
+  const json picture = {{"type", "image"}, {"source", source}};
+  const RawResponse response = worker.post("/v1/messages", body(picture));
+  ASSERT_EQ(response.status, 200) << response.body;
+  const auto& messages = worker.engine.last_request().messages;
+  ASSERT_EQ(messages.size(), 4u);
+  EXPECT_EQ(messages[2].role, "tool");
+  EXPECT_EQ(messages[2].content, "A shot");
+  EXPECT_TRUE(messages[2].pictures.empty());
+  EXPECT_EQ(messages[3].role, "user");
+  EXPECT_EQ(messages[3].content, "What is on it?");
+  ASSERT_EQ(messages[3].pictures.size(), 1u);
+  EXPECT_EQ(messages[3].pictures[0].at, 0u);
+  const RawResponse wrong = worker.post(
+      "/v1/messages", body({{"type", "image"}, {"source", {{"type", "url"}, {"url", "x"}}}}));
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_THAT(wrong.body, HasSubstr("messages[2].content[0].content[1].source"));
+}
+
 TEST(ChatPictures, ChoicesShareTheFile) {
   Worker worker;
   const json body = {{"n", 2},

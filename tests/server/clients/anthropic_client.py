@@ -62,6 +62,20 @@ def check_schema(client):
     assert json.loads(answer.content[0].text)["a"] in ("x", "y"), answer
 
 
+def check_models(client):
+    page = client.models.list()
+    assert [model.id for model in page] == ["hf:tiny/chat"], page
+    model = client.models.retrieve("hf:tiny/chat")
+    assert model.type == "model" and model.display_name == "hf:tiny/chat", model
+    assert model.created_at.year >= 2024, model
+    try:
+        client.models.retrieve("other")
+    except anthropic.NotFoundError as error:
+        assert error.body["error"]["type"] == "not_found_error", error.body
+    else:
+        raise AssertionError("a model that is not there was found")
+
+
 def check_errors(client):
     try:
         client.messages.create(**{**CHAT, "extra_body": {"temperature": 3}})
@@ -86,6 +100,7 @@ def main():
     check_stop(client, text)
     check_count(client)
     check_schema(client)
+    check_models(client)
     check_errors(client)
     print("Anthropic's Python client", anthropic.__version__, "is content")
 

@@ -1,4 +1,4 @@
-// The chat worker's OpenAPI document beside what its parsers read.
+// OpenAPI documents of the workers for text beside what their parsers read.
 
 #include <gmock/gmock.h>
 
@@ -8,10 +8,12 @@
 
 #include "rbee/core/cat.h"
 #include "server/contract/anthropic_requests.h"
+#include "server/contract/embedding_requests.h"
 #include "server/contract/json_object.h"
 #include "server/contract/openai_requests.h"
 #include "server/contract/openai_response_object.h"
 #include "server/contract/text_requests.h"
+#include "server/embedding/routes.h"
 #include "server/llm/page.h"
 
 namespace rbee::server {
@@ -20,27 +22,23 @@ namespace {
 using nlohmann::json;
 using Names = std::set<std::string>;
 
-const json& document() {
-  static const json parsed = json::parse(chat_api_document());
-  return parsed;
-}
-
 // Of the objects that the schema takes, not of those in their fields.
-void collect(const json& schema, Names& names) {
+void collect(const json& document, const json& schema, Names& names) {
   if (const auto ref = schema.find("$ref"); ref != schema.end()) {
-    return collect(document().at(json::json_pointer(ref->get<std::string>().substr(1))), names);
+    const json::json_pointer place(ref->get<std::string>().substr(1));
+    return collect(document, document.at(place), names);
   }
   for (const char* key : {"allOf", "anyOf", "oneOf"}) {
-    for (const json& part : schema.value(key, json::array())) collect(part, names);
+    for (const json& part : schema.value(key, json::array())) collect(document, part, names);
   }
   const json properties = schema.value("properties", json::object());
   for (const auto& field : properties.items()) names.insert(field.key());
 }
 
-Names documented(const char* path) {
+Names documented(const json& document, const char* path) {
   Names out;
-  collect(document()
-              .at("paths")
+  collect(document,
+          document.at("paths")
               .at(path)
               .at("post")
               .at("requestBody")
@@ -76,6 +74,7 @@ Names read_by(const Body& body) {
 }
 
 TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
+  const json document = json::parse(chat_api_document());
   const Names openai = {"suffix", "functions", "modalities", "audio"};
   const auto with = [](Names names, const char* more) {
     names.insert(more);
@@ -102,7 +101,24 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
        with(openai, "echo")},
   };
   for (const Body& body : all) {
-    EXPECT_THAT(documented(body.path), ::testing::ContainerEq(read_by(body))) << body.path;
+    EXPECT_THAT(documented(document, body.path), ::testing::ContainerEq(read_by(body)))
+        << body.path;
+  }
+}
+
+TEST(ApiDocument, OfEmbeddingsHoldsTheFieldsThatAreRead) {
+  const json document = json::parse(embedding_api_files().front().text);
+  const Body all[] = {
+      {"/v1/embeddings", parse_embeddings},
+      {"/rerank", parse_rerank},
+      {"/score", parse_score},
+      {"/v1/cancel", parse_cancel},
+      {"/detokenize", parse_detokenize},
+      {"/tokenize", parse_tokenize, {R"({"content":""})", R"({"prompt":""})"}},
+  };
+  for (const Body& body : all) {
+    EXPECT_THAT(documented(document, body.path), ::testing::ContainerEq(read_by(body)))
+        << body.path;
   }
 }
 

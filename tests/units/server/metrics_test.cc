@@ -34,6 +34,9 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
                                           {.running = 5,
                                            .waiting = 6,
                                            .prompt_tokens = 7,
+                                           .generated_tokens = 9,
+                                           .prompt_seconds = 0.5,
+                                           .decode_seconds = 2.5,
                                            .drafts = 11,
                                            .draft_tokens = 40,
                                            .accepted_tokens = 23,
@@ -62,6 +65,12 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
   EXPECT_THAT(text, HasSubstr("vllm:spec_decode_num_drafts_total{" + label + "} 11\n"));
   EXPECT_THAT(text, HasSubstr("vllm:spec_decode_num_draft_tokens_total{" + label + "} 40\n"));
   EXPECT_THAT(text, HasSubstr("vllm:spec_decode_num_accepted_tokens_total{" + label + "} 23\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:prompt_tokens_total 7\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:prompt_seconds_total 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:tokens_predicted_total 9\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:tokens_predicted_seconds_total 2.5\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:requests_processing 5\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:requests_deferred 6\n"));
   EXPECT_THAT(text, HasSubstr("rbee_kv_cache_blocks_kept 3\n"));
   EXPECT_THAT(text, HasSubstr("worker_inference_duration_ms_count 0\n"));
 
