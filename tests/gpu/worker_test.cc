@@ -153,6 +153,34 @@ TEST_P(GpuWorker, WithoutCodeForTheDeviceListsWhatIsEmbedded) {
   EXPECT_THAT(worker.text(), HasSubstr(GetParam().embedded));
 }
 
+TEST_P(GpuWorker, TakesTheDeviceThatItIsTold) {
+  const std::string kind = GetParam().name;
+  const std::string flag = "--" + kind + "-device";
+  // The fake devices' names end with their numbers.
+  Process second =
+      start({"RBEE_FAKE_DEVICES=2", "RBEE_FAKE_FILL=0"}, {"--context", "64", flag, "1"});
+  EXPECT_THAT(events_of(second.port(), "some words"), HasSubstr(R"("tokens_out":5)"));
+  EXPECT_THAT(second.text(), HasSubstr("GPU 1"));
+  EXPECT_THAT(second.text(), Not(HasSubstr("GPU 0")));
+
+  Process third = start({"RBEE_FAKE_DEVICES=2"}, {flag, "2"});
+  EXPECT_EQ(third.wait(), 1);
+  EXPECT_THAT(third.text(),
+              HasSubstr(cat(kind, ":2 is not there, only ", kind, ":0 to ", kind, ":1")));
+}
+
+TEST_P(GpuWorker, HasItsDevicesListed) {
+  const std::string kind = GetParam().name;
+  Process list(RBEE_PROGRAM, {"devices"}, {"RBEE_FAKE_DEVICES=2", GetParam().driver});
+  EXPECT_EQ(list.wait(), 0) << list.text();
+  for (const char* number : {"0", "1"}) {
+    const size_t line = list.text().find(cat(kind, ':', number, "  "));
+    ASSERT_NE(line, std::string::npos) << list.text();
+    EXPECT_EQ(list.text().substr(list.text().find(" GPU ", line) + 5, 1), number);
+  }
+  EXPECT_THAT(list.text(), HasSubstr(" GB free"));
+}
+
 TEST_P(GpuWorker, WithoutADeviceSaysSo) {
   Process worker = start({"RBEE_FAKE_DEVICES=0"});
   EXPECT_EQ(worker.wait(), 1);

@@ -1,5 +1,6 @@
 // The fake runtime under the CUDA driver's names, as backends/cuda/driver_functions.h lists them.
 
+#include <cstdio>
 #include <cstring>
 
 #include "backends/cuda/driver_functions.h"
@@ -66,8 +67,8 @@ int cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
   return kSuccess;
 }
-int cuDeviceGetName(char* name, int length, int) {
-  std::strncpy(name, "Fake NVIDIA GPU", static_cast<size_t>(length));
+int cuDeviceGetName(char* name, int length, int device) {
+  std::snprintf(name, static_cast<size_t>(length), "Fake NVIDIA GPU %d", device);
   return kSuccess;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {

@@ -1,6 +1,7 @@
 // The fake runtime under HIP's names, as backends/rocm/hip_functions.h lists them.
 
 #include <cstring>
+#include <string>
 
 #include "backends/rocm/hip_functions.h"
 #include "tests/gpu/fake/fake_runtime.h"
@@ -56,8 +57,8 @@ int hipSetDevice(int device) {
   ENTER("hipSetDevice");
   return runtime().set_device(device);
 }
-int hipDeviceGetName(char* name, int length, int) {
-  copy_text(name, length, "Fake AMD GPU");
+int hipDeviceGetName(char* name, int length, int device) {
+  copy_text(name, length, "Fake AMD GPU " + std::to_string(device));
   return kSuccess;
 }
 int hipDeviceTotalMem(size_t* bytes, int) {
