@@ -75,6 +75,7 @@ void validate(const ImageRequest& request) {
   if (request.guidance_scale) check_range("guidance_scale", *request.guidance_scale, 0, 30);
   check_range("guidance_rescale", request.guidance_rescale, 0, 1);
   if (request.eta) check_range("eta", *request.eta, 0, 1);
+  check_range("subseed_strength", request.variation.strength, 0, 1);
   check_range("count", request.count, 1, kMaxCount);
   check_range("batch", request.batch, 0, kMaxCount);
   check_range("strength", request.strength, 0, 1);

@@ -47,6 +47,12 @@ struct ControlUse {
   float finish = 1.0f;  // start to 1: share of the steps at which it ends
 };
 
+// The noise that a picture starts from, moved on a sphere towards that of another seed.
+struct Variation {
+  std::optional<uint64_t> seed;  // of the first image; fresh when absent
+  float strength = 0;            // 0 to 1; above 0 all images have the same seed, and this one + i
+};
+
 // A second pass at a larger size, started from the enlarged result of the first: its latent, or its
 // picture, which is decoded and encoded again. With philox numbers it draws from the seed anew, and
 // with a StrengthRule other than `part` it runs exactly its steps, both as AUTOMATIC1111.
@@ -81,6 +87,7 @@ struct ImageRequest {
   std::optional<float> eta;  // 0 to 1: share of fresh noise of samplers that add some
 
   std::optional<uint64_t> seed;  // of the first image; fresh and reported when absent
+  Variation variation;
   NoiseSource noise_source = NoiseSource::torch;
   int32_t count = 1;  // images, 1 to 16; image i has seed + i
   int32_t batch = 0;  // images that share a step at most; 0 = the engine's choice

@@ -242,7 +242,7 @@ class QueuedImageEngine final : public ImageEngine {
     ready.parameters = parameters_text(job.request, job.settings, source_.info, index);
     ready.file = io::encode_image(image, job.request.encoding, ready.parameters);
     ready.format = job.request.encoding.format;
-    ready.seed = job.settings.seed + static_cast<uint64_t>(index);
+    ready.seed = seed_of(job.settings, index);
     ready.index = index;
     ready.width = image.width;
     ready.height = image.height;

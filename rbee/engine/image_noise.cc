@@ -1,5 +1,7 @@
 #include "rbee/engine/image_noise.h"
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 
 namespace rbee::engine {
@@ -32,10 +34,49 @@ Tensor normal_latent(diffusion::Normals& normals, const Shape& shape, Device& de
   return from_host<float>(values, shape, device);
 }
 
-BatchNoise::BatchNoise(NoiseSource source, uint64_t first_seed, int64_t batch) {
-  for (int64_t i = 0; i < batch; ++i) {
-    normals_.push_back(make_normals(source, first_seed + static_cast<uint64_t>(i)));
+std::vector<float> between_noises(std::span<const float> low, std::span<const float> high,
+                                  const Shape& shape, double strength) {
+  const auto rows = static_cast<size_t>(shape[1]);
+  const auto columns = static_cast<size_t>(shape[2] * shape[3]);
+  std::vector<float> out(low.size());
+  for (size_t column = 0; column < columns; ++column) {
+    double product = 0, of_low = 0, of_high = 0;
+    for (size_t i = column; i < rows * columns; i += columns) {
+      product += double{low[i]} * high[i];
+      of_low += double{low[i]} * low[i];
+      of_high += double{high[i]} * high[i];
+    }
+    const double angle = std::acos(std::clamp(product / std::sqrt(of_low * of_high), -1.0, 1.0));
+    const double sine = std::sin(angle);
+    constexpr double kNoAngle = 1e-6;  // the same seed twice
+    const bool apart = sine > kNoAngle;
+    const double a = apart ? std::sin((1 - strength) * angle) / sine : 1 - strength;
+    const double b = apart ? std::sin(strength * angle) / sine : strength;
+    for (size_t i = column; i < rows * columns; i += columns) {
+      out[i] = static_cast<float>(a * low[i] + b * high[i]);
+    }
   }
+  return out;
+}
+
+BatchNoise::BatchNoise(NoiseSource source, const std::vector<NoiseSeed>& seeds)
+    : source_(source), seeds_(seeds) {
+  for (const NoiseSeed& seed : seeds_) normals_.push_back(make_normals(source, seed.seed));
+}
+
+Tensor BatchNoise::draw_start(const Shape& shape, Device& device) {
+  std::vector<float> values;
+  const Shape one{1, shape[1], shape[2], shape[3]};
+  for (size_t i = 0; i < normals_.size(); ++i) {
+    std::vector<float> own, other;
+    append_image(*normals_[i], one, own);
+    if (seeds_[i].variation_strength > 0) {
+      append_image(*make_normals(source_, seeds_[i].variation_seed), one, other);
+      own = between_noises(own, other, one, seeds_[i].variation_strength);
+    }
+    values.insert(values.end(), own.begin(), own.end());
+  }
+  return from_host<float>(values, shape, device);
 }
 
 Tensor BatchNoise::draw(const Shape& shape, Device& device) {

@@ -50,6 +50,8 @@ void set_field(ImageRequest& request, std::string_view key, std::string_view val
   if (key == "CFG scale") request.guidance_scale = number<float>(key, value);
   if (key == "CFG Rescale") request.guidance_rescale = number<float>(key, value);
   if (key == "Seed") request.seed = number<uint64_t>(key, value);
+  if (key == "Variation seed") request.variation.seed = number<uint64_t>(key, value);
+  if (key == "Variation seed strength") request.variation.strength = number<float>(key, value);
   if (key == "Size") set_size(request, key, value);
   if (key == "RNG" && value == "CPU") {
     request.noise_source = NoiseSource::torch;

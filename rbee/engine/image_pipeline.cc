@@ -101,6 +101,17 @@ bool is_tiled(const ImageSource& source, const ImageRequest& request) {
   return source.tiled_vae || request.tiled_vae;
 }
 
+// Of images `first` on.
+std::vector<NoiseSeed> seeds_of(const ImageSettings& settings, int32_t first, int32_t count) {
+  std::vector<NoiseSeed> out;
+  for (int32_t i = first; i < first + count; ++i) {
+    out.push_back({.seed = seed_of(settings, i),
+                   .variation_seed = settings.variation_seed + static_cast<uint64_t>(i),
+                   .variation_strength = settings.variation_strength});
+  }
+  return out;
+}
+
 Tensor rows(const std::vector<Tensor>& parts) {
   return parts.size() == 1 ? parts.front() : concat(parts, Axis{0});
 }
@@ -114,9 +125,9 @@ class Batch {
         request_(request),
         settings_(settings),
         states_(states),
-        first_seed_(settings.seed + static_cast<uint64_t>(first)),
+        seeds_(seeds_of(settings, first, count)),
         count_(count),
-        noise_(request.noise_source, first_seed_, count) {}
+        noise_(request.noise_source, seeds_) {}
 
   enum class Next : uint8_t { step, take, drop };
   using AfterStep = std::function<Next(const Tensor& denoised)>;
@@ -138,7 +149,7 @@ class Batch {
     if (next_ != Next::step || !settings_.has_hires) return latent;
     pass = second_pass(request_, settings_);
     if (request_.noise_source == NoiseSource::philox) {
-      noise_ = BatchNoise(request_.noise_source, first_seed_, count_);
+      noise_ = BatchNoise(request_.noise_source, seeds_);
     }
     pass.from = larger(latent, pass);
     return run(pass, {}, after_step, times);
@@ -213,7 +224,7 @@ class Batch {
     out.mask = latent_mask(*settings_.mask, scale, device());
     out.latent = pass.from;
     if (pass.from.defined()) pass.from = filled_in(pass, out.mask);
-    out.noise = noise_.draw(shape_of(pass), device());
+    out.noise = noise_.draw_start(shape_of(pass), device());
     if (source_.info.inpainting) {
       const auto found = encode(masked_tensor(*settings_.init, *settings_.mask, device()));
       out.extra = mask_and_picture(latents_of(found), out.mask);
@@ -294,7 +305,7 @@ class Batch {
   Tensor start_of_pass(const Pass& pass, const diffusion::NoiseModel& noise,
                        const diffusion::Levels& levels, const Inpaint& inpaint) {
     const Tensor drawn =
-        inpaint.noise.defined() ? inpaint.noise : noise_.draw(shape_of(pass), device());
+        inpaint.noise.defined() ? inpaint.noise : noise_.draw_start(shape_of(pass), device());
     if (!pass.from.defined()) return affine(drawn, levels.initial_scale, 0);
     const double sigma = levels.sigmas.front();
     return weighted_sum({{&pass.from, noise.alpha(sigma)}, {&drawn, sigma}});
@@ -355,7 +366,7 @@ class Batch {
   const ImageRequest& request_;
   const ImageSettings& settings_;
   const PromptStates& states_;
-  uint64_t first_seed_;
+  std::vector<NoiseSeed> seeds_;
   int64_t count_;
   BatchNoise noise_;
   Next next_ = Next::step;  // what the last step said

@@ -149,6 +149,10 @@ void append_mask(std::string& out, const ImageRequest& request) {
 
 }  // namespace
 
+uint64_t seed_of(const ImageSettings& settings, int32_t index) {
+  return settings.seed + (settings.variation_strength > 0 ? 0 : static_cast<uint64_t>(index));
+}
+
 ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
   validate(request);
   check_abilities(source, request);
@@ -162,6 +166,8 @@ ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
   out.steps = request.steps != 0 ? request.steps : source.info.default_steps;
   out.guidance = request.guidance_scale.value_or(source.info.default_guidance);
   out.seed = request.seed ? *request.seed : fresh_seed();
+  out.variation_strength = request.variation.strength;
+  out.variation_seed = request.variation.seed ? *request.variation.seed : fresh_seed();
   const int32_t customary = source.device->host_accessible() ? 1 : 4;
   out.batch = std::min(request.batch != 0 ? request.batch : customary, request.count);
   return out;
@@ -203,9 +209,14 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
   append_field(out, "Sampler", std::string(diffusion::name(settings.sampler)));
   append_field(out, "Schedule type", std::string(diffusion::name(settings.schedule)));
   append_field(out, "CFG scale", cat(settings.guidance));
-  append_field(out, "Seed", cat(settings.seed + static_cast<uint64_t>(index)));
+  append_field(out, "Seed", cat(seed_of(settings, index)));
   append_field(out, "Size", cat(settings.width, "x", settings.height));
   append_field(out, "Model", model.id);
+  if (settings.variation_strength > 0) {
+    append_field(out, "Variation seed",
+                 cat(settings.variation_seed + static_cast<uint64_t>(index)));
+    append_field(out, "Variation seed strength", cat(settings.variation_strength));
+  }
   append_field(out, "RNG", request.noise_source == NoiseSource::philox ? "NV" : "CPU");
   if (request.prompt_rule == PromptRule::none) append_field(out, "Emphasis", "None");
   if (request.prompt_rule == PromptRule::comfy) append_field(out, "Emphasis", "Comfy");

@@ -26,7 +26,9 @@ struct ImageSettings {
   float guidance = 1;
   diffusion::Sampler sampler = diffusion::Sampler::euler;
   diffusion::Schedule schedule = diffusion::Schedule::automatic;
-  uint64_t seed = 0;
+  uint64_t seed = 0;             // of the first image
+  uint64_t variation_seed = 0;   // the same
+  float variation_strength = 0;  // 0 to 1
   int32_t batch = 1;
   std::optional<io::Pixels> init;  // of width and height
   std::optional<Mask> mask;        // of width and height, 0 or 1
@@ -39,6 +41,9 @@ struct ImageSettings {
   int32_t final_width = 0;  // of the pictures that come
   int32_t final_height = 0;
 };
+
+// Of image `index`: with a variation all have one seed.
+uint64_t seed_of(const ImageSettings& settings, int32_t index);
 
 // Throws as ImageEngine::submit says. Reads what does not change while the engine runs, so any
 // thread may call it.

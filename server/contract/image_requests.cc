@@ -149,6 +149,8 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
   out.schedule = reader.text(present(reader, {"schedule", "scheduler"})).value_or("");
   out.eta = reader.number("eta", kUnit);
   out.seed = reader.seed("seed");
+  out.subseed = reader.seed("subseed");
+  out.subseed_strength = reader.number("subseed_strength", kUnit);
   out.noise_source = choice(reader, "noise_source", {"torch", "philox"});
   each_object(reader, present(reader, {"loras", "lora"}), kMaxLoras, errors,
               [&](ObjectReader& fields) { out.loras.push_back(lora(fields)); });

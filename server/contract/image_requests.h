@@ -55,6 +55,8 @@ struct ImageBody {
   std::string schedule;
   std::optional<float> eta;
   std::optional<uint64_t> seed;
+  std::optional<uint64_t> subseed;
+  std::optional<float> subseed_strength;
   std::string noise_source;  // "torch" or "philox"
   std::optional<int32_t> count;
   std::optional<int32_t> batch;

@@ -65,6 +65,8 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   request.schedule = body.schedule;
   request.eta = body.eta;
   request.seed = body.seed;
+  request.variation.seed = body.subseed;
+  set(request.variation.strength, body.subseed_strength);
   if (body.noise_source == "philox") request.noise_source = engine::NoiseSource::philox;
   set(request.count, body.count);
   set(request.batch, body.batch);

@@ -230,6 +230,22 @@ TEST(Sdapi, SecondPassesHaveAllFieldsOfAutomatic1111) {
   EXPECT_EQ(modes.at(1).at("name"), "Latent (nearest-exact)");
 }
 
+TEST(Sdapi, SubseedsVaryTheNoise) {
+  ImageWorker worker;
+  const auto draw = [&](const json& body) {
+    EXPECT_EQ(worker.post("/sdapi/v1/txt2img", body.dump()).status, 200);
+    return worker.engine.last_request().variation;
+  };
+  EXPECT_EQ(draw({{"prompt", "x"}}).strength, 0);
+  const json body = {{"prompt", "x"}, {"subseed", 7}, {"subseed_strength", 0.5}};
+  EXPECT_EQ(draw(body).seed, 7u);
+  EXPECT_EQ(draw(body).strength, 0.5f);
+  EXPECT_FALSE(draw({{"prompt", "x"}, {"subseed", -1}, {"subseed_strength", 0.5}}).seed);
+  const json wrong = {{"prompt", "x"}, {"subseed_strength", 2}};
+  EXPECT_THAT(error_of(worker.post("/sdapi/v1/txt2img", wrong.dump())),
+              HasSubstr("subseed_strength"));
+}
+
 TEST(Sdapi, PicturesMayBeJpegOrWebp) {
   ImageWorker worker;
   const auto draw = [&](const json& overrides) {

@@ -44,6 +44,7 @@ struct ImagineOptions {
   float guidance = -1;
   engine::HiresFix hires;
   int64_t seed = -1;
+  uint64_t variation_seed = 0;
   int threads = 0;
   bool quiet = false;
 };
@@ -204,6 +205,7 @@ engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequ
   take("--schedule", &Request::schedule);
   take("--seed", &Request::seed);
   take("--noise", &Request::noise_source);
+  if (!given("--variation") && !given("--variation-seed")) request.variation = from.variation;
   take("--strength", &Request::strength);
   take("--hires", &Request::hires);
   take("--mask-blur", &Request::mask_blur);
@@ -219,6 +221,7 @@ engine::ImageRequest request_of(const ImagineOptions& options, const Given& give
   engine::ImageRequest request = options.request;
   request.job_id = "terminal";
   if (options.guidance >= 0) request.guidance_scale = options.guidance;
+  if (given("--variation-seed")) request.variation.seed = options.variation_seed;
   if (options.seed >= 0) request.seed = static_cast<uint64_t>(options.seed);
   if (given("--hires")) request.hires = options.hires;
   if (options.noise == "philox") request.noise_source = engine::NoiseSource::philox;
@@ -281,6 +284,10 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   app.add_option("--schedule", request.schedule, "e.g. karras, exponential, sgm_uniform");
   app.add_option("--seed", options.seed, "of the first picture; below 0 = fresh")
       ->capture_default_str();
+  app.add_option("--variation", request.variation.strength,
+                 "how far to go towards the noise of another seed, 0 to 1")
+      ->capture_default_str();
+  app.add_option("--variation-seed", options.variation_seed, "that seed; default: fresh");
   app.add_option("--noise", options.noise, "whose numbers a seed means")
       ->check(CLI::IsMember({"torch", "philox"}))
       ->capture_default_str();

@@ -355,6 +355,22 @@ TEST(ImageEngine, MakesASecondPassAtALargerSize) {
   EXPECT_THAT(sink->images[0].parameters, HasSubstr("Hires upscale: 1.5, Hires steps: 6"));
 }
 
+TEST(ImageEngine, VariationsHaveOneSeedAndTellTheOther) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  request.variation = {.seed = 40, .strength = 0.25f};
+  request.count = 2;
+  const auto sink = made(*engine, request);
+  ASSERT_EQ(sink->images.size(), 2u);
+  EXPECT_EQ(sink->images[1].seed, 5u);
+  EXPECT_NE(io::decode_image(sink->images[0].file, "a").values,
+            io::decode_image(sink->images[1].file, "b").values);
+  const std::string& text = sink->images[1].parameters;
+  EXPECT_THAT(text, HasSubstr("Seed: 5, Size: 64x64, Model: fake, Variation seed: 41, Variation "
+                              "seed strength: 0.25"));
+  EXPECT_EQ(made(*engine, parse_parameters(text))->images[0].file, sink->images[1].file);
+}
+
 TEST(ImageEngine, EnlargesLatentsOrPictures) {
   const auto engine = engine_of(half_noise);
   ImageRequest request = small_request();
@@ -425,6 +441,7 @@ TEST(ImageEngine, RefusesBadRequestsByFieldAndRange) {
   refused("width", "multiple of 8", [](ImageRequest& r) { r.width = 65; });
   refused("height", "64 to 2048", [](ImageRequest& r) { r.height = 4096; });
   refused("guidance_scale", "0 to 30", [](ImageRequest& r) { r.guidance_scale = NAN; });
+  refused("subseed_strength", "0 to 1", [](ImageRequest& r) { r.variation.strength = 1.5f; });
   refused("strength", "0 to 1", [](ImageRequest& r) { r.strength = 1.5f; });
   refused("count", "1 to 16", [](ImageRequest& r) { r.count = 17; });
   refused("sampler", "DPM++ 2M", [](ImageRequest& r) { r.sampler = "best"; });

@@ -193,6 +193,24 @@ TEST(Noise, HasTheOrderOfChannelsFirst) {
   EXPECT_EQ(latent[5 * 4 + 3], drawn[3 * 6 + 5]);
 }
 
+// By torch 2.15: randn(2, 3, 4) of seeds 1 and 2, AUTOMATIC1111's formula, channels last.
+TEST(Noise, VariesAsInAutomatic1111) {
+  const std::vector<float> wanted = {
+      -1.56129f, 0.05922f,  -0.24916f, -1.40980f, -1.18751f, -0.51862f, -1.53007f, -0.18302f,
+      -0.51737f, -0.82777f, 0.02446f,  -0.21813f, -1.36661f, 0.19523f,  -1.21066f, 1.42692f,
+      0.04893f,  -0.26526f, 1.51648f,  1.03694f,  1.07078f,  -1.44499f, -0.09908f, 2.08881f};
+  const Shape shape{1, 3, 4, 2};
+  BatchNoise varied(NoiseSource::torch, {{1, 2, 0.3f}});
+  EXPECT_THAT(varied.draw_start(shape, device()).to_host<float>(),
+              Pointwise(FloatNear(2e-5f), wanted));
+  const auto of = [&](NoiseSeed seed) {
+    return BatchNoise(NoiseSource::philox, {seed}).draw_start(shape, device()).to_host<float>();
+  };
+  EXPECT_EQ(of({1, 2, 0}), of({1, 9, 0}));
+  EXPECT_THAT(of({1, 2, 1}), Pointwise(FloatNear(1e-5f), of({2, 0, 0})));
+  EXPECT_THAT(of({1, 1, 0.5f}), Pointwise(FloatNear(1e-6f), of({1, 0, 0})));
+}
+
 TEST(Start, FollowsTheRules) {
   const auto check_start = [](StrengthRule rule, float strength, int32_t levels, int32_t first) {
     const Start start = start_of(rule, 20, strength, false);
