@@ -313,6 +313,21 @@ void read_overrides(const json& object, std::vector<FieldError>& errors, ImageBo
   if (quality || !out.output_compression) out.output_compression = quality.value_or(kCustomary);
 }
 
+// What would change a picture and is not there, where it is asked for: a picture without it would
+// be another one.
+void refuse_absent(ObjectReader& reader) {
+  for (const char* name : {"tiling", "restore_faces"}) {
+    if (flag(reader, name).value_or(false)) {
+      reader.note(name, "one_of(false)", "must be false: this worker does not do it",
+                  reader.find(name));
+    }
+  }
+  if (!reader.text("refiner_checkpoint").value_or("").empty()) {
+    reader.note("refiner_checkpoint", "empty", "must be empty: one model is served",
+                reader.find("refiner_checkpoint"));
+  }
+}
+
 }  // namespace
 
 ImageJobBody parse_image_job(std::string_view body) {
@@ -426,6 +441,7 @@ ImageBody parse_sdapi(std::string_view body, bool img2img) {
   out.count = rounds * batch;
   out.batch = batch;
   out.send_images = reader.boolean("send_images").value_or(true);
+  refuse_absent(reader);
   read_control_script(object, errors, out);
   read_overrides(object, errors, out);
   if (out.noise_source.empty()) out.noise_source = "philox";

@@ -230,6 +230,21 @@ TEST(Sdapi, SecondPassesHaveAllFieldsOfAutomatic1111) {
   EXPECT_EQ(modes.at(1).at("name"), "Latent (nearest-exact)");
 }
 
+TEST(Sdapi, WhatThereIsNotIsRefusedWhereItIsAskedFor) {
+  ImageWorker worker;
+  const json plain = {
+      {"prompt", "x"}, {"tiling", false}, {"restore_faces", nullptr}, {"refiner_checkpoint", ""}};
+  EXPECT_EQ(worker.post("/sdapi/v1/txt2img", plain.dump()).status, 200);
+  for (const json& more : {json{{"tiling", true}}, json{{"restore_faces", 1}},
+                           json{{"refiner_checkpoint", "xl-refiner"}}}) {
+    json body = plain;
+    body.update(more);
+    const RawResponse refused = worker.post("/sdapi/v1/txt2img", body.dump());
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(error_of(refused), HasSubstr(more.begin().key()));
+  }
+}
+
 TEST(Sdapi, SubseedsVaryTheNoise) {
   ImageWorker worker;
   const auto draw = [&](const json& body) {

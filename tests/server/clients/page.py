@@ -155,6 +155,19 @@ def check_photographs(visit):
     assert page.input_value("#width") == ""
 
 
+def check_second_pass(visit):
+    page = visit.page
+    page.fill("#width", "64")
+    page.fill("#height", "64")
+    page.fill("#larger", "1.5")
+    visit.draw()
+    assert visit.sent[-1]["hires"]["upscaler"] == "Lanczos", visit.sent[-1]
+    assert size_of(visit.newest()) == (96, 96), size_of(visit.newest())
+    page.fill("#larger", "")
+    visit.draw()
+    assert "hires" not in visit.sent[-1], visit.sent[-1]
+
+
 def check_errors(visit):
     page = visit.page
     page.evaluate("""() => { const list = document.getElementById("sampler");
@@ -189,7 +202,7 @@ def main():
         page = browser.new_page(viewport={"width": 1180, "height": 820})
         visit = Visit(page, url, folder)
         for check in (check_drawing, check_settings, check_from_picture, check_photographs,
-                      check_errors, check_cancelling):
+                      check_second_pass, check_errors, check_cancelling):
             check(visit)
             print(check.__name__, "passed", flush=True)
         browser.close()
