@@ -128,6 +128,8 @@ def check_from_picture(visit):
     visit.draw()
     assert visit.sent[-1]["operation"] == "image_inpaint", visit.sent[-1]["operation"]
     assert len(visit.sent[-1]["mask_image"]) > 100
+    assert visit.sent[-1]["mask_blur"] == 1, visit.sent[-1]["mask_blur"]
+    assert page.is_disabled("#larger")
     visit.shoot("page")
     page.fill("#width", "96")
     visit.draw()
