@@ -56,8 +56,13 @@ std::string to_json(const Health& health) {
                {"uptime_seconds", rounded(health.uptime_seconds)}});
 }
 
-std::string heartbeat_json(const WorkerInfo& info, std::string_view timestamp) {
-  return dump({{"worker", worker(info)}, {"timestamp", timestamp}});
+std::string heartbeat_json(const WorkerInfo& info, const MemoryFigures& memory,
+                           std::string_view timestamp) {
+  return dump({{"worker", worker(info)},
+               {"timestamp", timestamp},
+               {"vram_bytes_used", memory.used},
+               {"device_memory_bytes", memory.device},
+               {"device_memory_free_bytes", memory.device_free}});
 }
 
 std::string ready_json(bool ready, std::string_view state) {

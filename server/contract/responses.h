@@ -24,6 +24,14 @@ struct WorkerInfo {
   std::string version;
 };
 
+// Bytes of the model on its device (weights, and of chats the KV cache), and of a device with
+// memory of its own all and what is free, whoever uses it; 0 for a CPU, and when not known.
+struct MemoryFigures {
+  int64_t used = 0;
+  int64_t device = 0;
+  int64_t device_free = 0;
+};
+
 struct Health {
   bool healthy = true;
   std::string model;
@@ -79,7 +87,9 @@ struct MetricsEvent {
 
 std::string to_json(const WorkerInfo& info);
 std::string to_json(const Health& health);
-std::string heartbeat_json(const WorkerInfo& info, std::string_view timestamp);
+// worker-contract's WorkerHeartbeat, and the memory beside it.
+std::string heartbeat_json(const WorkerInfo& info, const MemoryFigures& memory,
+                           std::string_view timestamp);
 std::string ready_json(bool ready, std::string_view state);
 std::string welcome_json(const WorkerInfo& info);
 std::string job_json(std::string_view job_id, std::string_view sse_url);

@@ -120,7 +120,10 @@ WorkerService::State EmbeddingService::state() const {
   return {.model = model.id,
           .device = model.device,
           .busy = stats.running + stats.waiting > 0,
-          .healthy = stats.healthy};
+          .healthy = stats.healthy,
+          .memory = {.used = model.weight_bytes,
+                     .device = stats.device_memory_bytes,
+                     .device_free = stats.device_memory_free_bytes}};
 }
 
 void EmbeddingService::count_rejected() {

@@ -63,6 +63,7 @@ void LlmJob::on_started(const engine::Started& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   start();
+  metrics_->begin(event.prompt_tokens);
   seed_ = event.seed;
   quietly([&] {
     trace_.stage("prompt");
@@ -169,6 +170,7 @@ void LlmJob::finish(JobState state, const engine::Finished* finished, std::strin
   trace_end(finished, error);
   RequestTimes times{.first_token = first_token_, .total = seconds_since_arrival()};
   if (finished != nullptr) {
+    times.reason = finished->reason;
     times.generation = (finished->prompt_ms + finished->decode_ms) / 1000;
     if (finished->tokens_out > 1) {
       times.per_token = finished->decode_ms / 1000 / (finished->tokens_out - 1);

@@ -85,10 +85,20 @@ void Metrics::count(Outcome outcome) {
 void Metrics::count(Outcome outcome, const RequestTimes& times) {
   const std::lock_guard lock(mutex_);
   ++outcomes_[static_cast<size_t>(outcome)];
+  if (times.reason) {
+    const bool cut_off = *times.reason == engine::StopReason::max_tokens ||
+                         *times.reason == engine::StopReason::context_full;
+    ++(cut_off ? cut_off_ : stopped_);
+  }
   if (times.first_token >= 0) first_token_.add(times.first_token);
   if (times.per_token >= 0) per_token_.add(times.per_token);
   if (times.total >= 0) total_.add(times.total);
   if (times.generation >= 0) generation_ms_.add(times.generation * 1000);
+}
+
+void Metrics::begin(int32_t prompt_tokens) {
+  const std::lock_guard lock(mutex_);
+  prompt_tokens_ += static_cast<uint64_t>(prompt_tokens);
 }
 
 std::string Metrics::render(const engine::ModelInfo& model, const engine::EngineStats& stats,
@@ -110,6 +120,15 @@ std::string Metrics::render(const engine::ModelInfo& model, const engine::Engine
 
   const std::lock_guard lock(mutex_);
   write_outcomes(out, outcomes_);
+  write_metric(out, "vllm:prompt_tokens_total", "counter",
+               "Tokens of prompts, found in the cache or not.", prompt_tokens_, label);
+  describe_metric(out, "vllm:request_success_total", "counter", "Answers by how they ended.");
+  const uint64_t aborted = outcomes_[static_cast<size_t>(Outcome::cancelled)];
+  for (const auto& [reason, count] :
+       {std::pair{"stop", stopped_}, {"length", cut_off_}, {"abort", aborted}}) {
+    out += cat("vllm:request_success_total{", label, ",finished_reason=\"", reason, "\"} ", count,
+               "\n");
+  }
   write_histogram(out, "worker_inference_duration_ms",
                   "Engine's time on a request, prompt and tokens.", generation_ms_);
   write_histogram(out, "vllm:time_to_first_token_seconds", "From arrival to the first text.",

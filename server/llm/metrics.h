@@ -2,6 +2,7 @@
 // Figures of the worker's requests, in Prometheus' text format 0.0.4. Thread-safe.
 
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "rbee/engine/engine.h"
@@ -15,6 +16,8 @@ struct RequestTimes {
   double per_token = -1;    // mean of the tokens after the first
   double generation = -1;   // engine's time on prompt and tokens
   double total = -1;        // arrival to the last event
+  // Of an answer that came to its end.
+  std::optional<engine::StopReason> reason = std::nullopt;
 };
 
 class Metrics {
@@ -22,12 +25,16 @@ class Metrics {
   Metrics();
   void count(Outcome outcome);
   void count(Outcome outcome, const RequestTimes& times);
+  // A request of so many tokens was taken up, found in the cache or not.
+  void begin(int32_t prompt_tokens);
   std::string render(const engine::ModelInfo& model, const engine::EngineStats& stats,
                      double uptime_seconds) const;
 
  private:
   mutable std::mutex mutex_;
   OutcomeCounts outcomes_{};
+  uint64_t prompt_tokens_ = 0;
+  uint64_t stopped_ = 0, cut_off_ = 0;  // answers that came to their end
   Histogram first_token_;
   Histogram per_token_;
   Histogram total_;

@@ -282,7 +282,10 @@ WorkerService::State LlmService::state() const {
   return {.model = model.id,
           .device = model.device,
           .busy = stats.running + stats.waiting > 0 || encoding_.busy() || preparing_.busy(),
-          .healthy = stats.healthy};
+          .healthy = stats.healthy,
+          .memory = {.used = model.weight_bytes + model.kv_cache_bytes,
+                     .device = stats.device_memory_bytes,
+                     .device_free = stats.device_memory_free_bytes}};
 }
 
 std::string LlmService::health_json() const {

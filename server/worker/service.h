@@ -50,6 +50,7 @@ class WorkerService {
   virtual void cancel(const std::string& id) = 0;
 
   WorkerInfo info() const;
+  MemoryFigures memory() const { return state().memory; }
   bool healthy() const { return state().healthy && !stopping_; }
   virtual std::string health_json() const = 0;
   virtual std::string metrics() const = 0;
@@ -78,6 +79,7 @@ class WorkerService {
     std::string device;  // e.g. "cpu:0"
     bool busy = false;
     bool healthy = true;
+    MemoryFigures memory;
   };
   virtual State state() const = 0;
   virtual void count_rejected() = 0;

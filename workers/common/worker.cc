@@ -36,7 +36,7 @@ std::unique_ptr<server::Heartbeat> start_heartbeat(const CommonFlags& flags,
   try {
     return std::make_unique<server::Heartbeat>(
         server::HeartbeatOptions{.hive = server::parse_url(flags.hive_url)}, [&service] {
-          return server::heartbeat_json(service.info(),
+          return server::heartbeat_json(service.info(), service.memory(),
                                         server::iso8601(std::chrono::system_clock::now()));
         });
   } catch (const Error& error) {

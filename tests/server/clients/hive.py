@@ -164,7 +164,9 @@ def check_hive_down(hive, worker):
     wait_for("a heartbeat after the hive is back", lambda: len(hive.beats) > seen)
     wait_for("ready again", lambda: hive.statuses(worker.id)[-1] == "ready")
     beat = hive.beats[-1]
-    assert set(beat) == {"worker", "timestamp"} and beat["timestamp"].endswith("Z"), beat
+    memory = {"vram_bytes_used", "device_memory_bytes", "device_memory_free_bytes"}
+    assert set(beat) == {"worker", "timestamp"} | memory, beat
+    assert beat["timestamp"].endswith("Z") and beat["vram_bytes_used"] > 0, beat
 
 
 def main():

@@ -36,8 +36,10 @@ TEST(Responses, Bodies) {
       R"({"id":"w","model_id":"m","device":"cpu:0","port":8080,"status":"ready",)"
       R"("implementation":"i","version":"1"})";
   EXPECT_EQ(to_json(info), worker);
-  EXPECT_EQ(heartbeat_json(info, "2025-01-02T03:04:05.000Z"),
-            cat(R"({"worker":)", worker, R"(,"timestamp":"2025-01-02T03:04:05.000Z"})"));
+  EXPECT_EQ(heartbeat_json(info, {.used = 5, .device = 80, .device_free = 70},
+                           "2025-01-02T03:04:05.000Z"),
+            cat(R"({"worker":)", worker, R"(,"timestamp":"2025-01-02T03:04:05.000Z",)",
+                R"("vram_bytes_used":5,"device_memory_bytes":80,"device_memory_free_bytes":70})"));
   EXPECT_EQ(job_json("job-1", "/x"), R"({"job_id":"job-1","sse_url":"/x"})");
   EXPECT_EQ(cancel_json("job-1"), R"({"job_id":"job-1","status":"cancelling"})");
   EXPECT_EQ(ready_json(true, "idle"), R"({"ready":true,"state":"idle","model_loaded":true})");

@@ -27,6 +27,12 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
   Metrics metrics;
   metrics.count(Outcome::completed, {.first_token = 0.02, .per_token = 0.004, .total = 1});
   metrics.count(Outcome::rejected);
+  metrics.count(Outcome::cancelled);
+  metrics.count(Outcome::completed, {.reason = engine::StopReason::eos});
+  metrics.count(Outcome::completed, {.reason = engine::StopReason::stop_sequence});
+  metrics.count(Outcome::completed, {.reason = engine::StopReason::context_full});
+  metrics.begin(30);
+  metrics.begin(12);
   engine::ModelInfo model;
   model.id = "a\"b\\c\nd";
   model.weight_bytes = 10;
@@ -50,7 +56,7 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
   EXPECT_THAT(text, HasSubstr(R"(model="a\"b\\c\nd")"));
   EXPECT_THAT(text, HasSubstr("worker_tokens_in_total 7\n"));
   EXPECT_THAT(text, HasSubstr("worker_uptime_seconds 1.5\n"));
-  EXPECT_THAT(text, HasSubstr("worker_requests_total{outcome=\"completed\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("worker_requests_total{outcome=\"completed\"} 4\n"));
   EXPECT_THAT(text, HasSubstr("worker_requests_total{outcome=\"rejected\"} 1\n"));
   const std::string label = R"(model_name="a\"b\\c\nd")";
   EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_count{" + label + "} 1\n"));
@@ -65,6 +71,13 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
   EXPECT_THAT(text, HasSubstr("vllm:spec_decode_num_drafts_total{" + label + "} 11\n"));
   EXPECT_THAT(text, HasSubstr("vllm:spec_decode_num_draft_tokens_total{" + label + "} 40\n"));
   EXPECT_THAT(text, HasSubstr("vllm:spec_decode_num_accepted_tokens_total{" + label + "} 23\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:prompt_tokens_total{" + label + "} 42\n"));
+  const auto ended = [&](const char* reason) {
+    return "vllm:request_success_total{" + label + ",finished_reason=\"" + reason + "\"} ";
+  };
+  EXPECT_THAT(text, HasSubstr(ended("stop") + "2\n"));
+  EXPECT_THAT(text, HasSubstr(ended("length") + "1\n"));
+  EXPECT_THAT(text, HasSubstr(ended("abort") + "1\n"));
   EXPECT_THAT(text, HasSubstr("llamacpp:prompt_tokens_total 7\n"));
   EXPECT_THAT(text, HasSubstr("llamacpp:prompt_seconds_total 0.5\n"));
   EXPECT_THAT(text, HasSubstr("llamacpp:tokens_predicted_total 9\n"));
