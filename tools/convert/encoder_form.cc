@@ -289,6 +289,14 @@ ModelTensors nomic_bert_to_gguf(const io::Checkpoint& checkpoint, io::GgufWriter
 
 }  // namespace
 
+void set_decoder_pooling(const io::Checkpoint& checkpoint, Keys& keys) {
+  const bool ranks = models::RankHead::in(checkpoint);
+  if (ranks || !checkpoint.text_file("modules.json")) return;
+  // Of a model that ranks by its words the whole output matrix goes along, for chats.
+  if (models::read_embedding_settings(checkpoint).words) return;
+  keys.integer("pooling_type", pooling_type(checkpoint));
+}
+
 ModelTensors encoder_to_gguf(const io::Checkpoint& checkpoint, io::GgufWriter& writer) {
   const std::string architecture = checkpoint.architecture();
   if (architecture == "modernbert") return modern_bert_to_gguf(checkpoint, writer);

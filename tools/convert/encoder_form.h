@@ -7,6 +7,7 @@
 #include "rbee/io/checkpoint.h"
 #include "rbee/io/gguf_writer.h"
 #include "rbee/models/language_model.h"
+#include "tools/convert/keys.h"
 #include "tools/convert/source_tensor.h"
 
 namespace rbee::tools {
@@ -21,5 +22,9 @@ struct ModelTensors {
 // throws unsupported naming what changes every vector (Dense modules, activations and settings that
 // readers do not know), not_found for missing tensors.
 ModelTensors encoder_to_gguf(const io::Checkpoint& checkpoint, io::GgufWriter& writer);
+
+// Sets pooling_type where sentence-transformers' files say that a decoder is for embeddings. Logs
+// and throws as above.
+void set_decoder_pooling(const io::Checkpoint& checkpoint, Keys& keys);
 
 }  // namespace rbee::tools

@@ -9,11 +9,15 @@
 namespace rbee::tools {
 namespace {
 
-// The name without what multimodal checkpoints put around the language model's.
+// The name without what multimodal checkpoints put around the language model's, and with what
+// models for embeddings leave out.
 std::string plain_name(std::string_view name) {
   constexpr std::string_view kOuter = "language_model.", kInner = "model.language_model.";
   if (name.starts_with(kOuter)) return std::string(name.substr(kOuter.size()));
   if (name.starts_with(kInner)) return cat("model.", name.substr(kInner.size()));
+  for (const std::string_view bare : {"layers.", "embed_tokens.", "norm."}) {
+    if (name.starts_with(bare)) return cat("model.", name);
+  }
   return std::string(name);
 }
 

@@ -27,6 +27,8 @@ ModelTensors decoder_to_gguf(const io::Checkpoint& checkpoint, io::GgufWriter& w
   const GgufForm form = read_gguf_form(checkpoint);
   std::vector<SourceTensor> tensors = gguf_tensors(checkpoint, form);
   set_model_keys(form, writer);
+  Keys keys(form.architecture, writer);
+  set_decoder_pooling(checkpoint, keys);
   std::ranges::move(set_rope_keys(form, writer), std::back_inserter(tensors));
   return {form.config, std::move(tensors)};
 }

@@ -1,5 +1,6 @@
-// Encoders' folders as GGUF files: settings, names and values are those that gguf-py wrote into the
-// goldens' files, the vectors those of transformers (tools/goldens/make_embedding_goldens.py).
+// Folders of encoders, and of a decoder for embeddings, as GGUF files: settings, names and values
+// are those that gguf-py wrote into the goldens' files, the vectors those of transformers
+// (tools/goldens/make_embedding_goldens.py).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -134,6 +135,7 @@ constexpr EncoderCase kCases[] = {
     {"bert_ranker", "bert"},
     {"xlm_roberta_ranker", "bert", true},
     {"modern_bert_ranker", "modern-bert"},
+    {"qwen3", "qwen3"},  // a decoder for embeddings
 };
 
 class EncoderFamilyTest : public EncoderConvertTest,
@@ -165,7 +167,8 @@ TEST_P(EncoderFamilyTest, HasTheKeysAndTensorsOfGgufPy) {
   // Readers that build pairs themselves double RoBERTa's separator by this.
   const bool roberta = std::string_view(GetParam().name).starts_with("xlm_roberta");
   EXPECT_EQ(made.metadata().get_bool("tokenizer.ggml.add_sep_token").value_or(false), roberta);
-  EXPECT_TRUE(made.metadata().contains("tokenizer.ggml.seperator_token_id"));
+  EXPECT_EQ(made.metadata().contains("tokenizer.ggml.seperator_token_id"),
+            models::is_encoder(made.architecture()));
   EXPECT_EQ(made.tensors().size(), wanted.tensors().size());
   for (const io::TensorEntry& entry : wanted.tensors()) {
     const io::TensorEntry& own = made.require(entry.name);
@@ -258,6 +261,7 @@ using enum Code;
 
 TEST_F(EncoderConvertTest, RefusesWhatGgufCannotHold) {
   expect_refused(folder("bert_dense"), unsupported, "Dense modules");
+  expect_refused(folder("gemma"), unsupported, "see both ways");
   expect_refused(folder("bert", {{"hidden_act", "gelu_new"}}), unsupported, "hidden_act");
   expect_refused(folder("bert", {{"num_hidden_layers", 3}}), not_found, "encoder.layer.2.");
   expect_refused(folder("bert", {{"vocab_size", 161}}), invalid_argument,
