@@ -31,7 +31,8 @@ KernelTable mfma_kernels() {
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mfma, gpu::image_conv_plain>();
-  t.expert_linear = gpu::slot<gpu::expert_matvec, expert_mfma, gpu::expert_tiles>();
+  t.expert_linear =
+      gpu::slot<gpu::expert_matvec, expert_few_mfma, expert_mfma, gpu::expert_tiles>();
   return t;
 }
 
@@ -47,7 +48,8 @@ KernelTable wmma_kernels() {
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_wmma, gpu::image_conv_plain>();
-  t.expert_linear = gpu::slot<gpu::expert_matvec, expert_wmma, gpu::expert_tiles>();
+  t.expert_linear =
+      gpu::slot<gpu::expert_matvec, expert_few_wmma, expert_wmma, gpu::expert_tiles>();
   return t;
 }
 

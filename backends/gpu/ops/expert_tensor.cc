@@ -34,8 +34,8 @@ bool half_width(DType type) {
 }
 
 // Whether the weight takes a slab: blocks and f8, whose values 16 bits hold.
-bool converted(const View& weight) {
-  return !half_width(weight.dtype);
+bool converted(const ExpertTile& tile, const View& weight) {
+  return tile.few == nullptr && !half_width(weight.dtype);
 }
 
 // All experts' rows one after another.
@@ -73,21 +73,33 @@ const char* refuse_part(const View& x, const ExpertPart& part) {
   if (weight.packing != 0 && weight.packing != kPlanesPacking) return "packed in another way";
   if (weight.size(2) % 8 != 0) return "rows are not multiples of 16 bytes";
   if (!aligned(part.y.data)) return "y is not 16-byte aligned";
-  if (!converted(weight) && !aligned(weight.data)) return "weight is not 16-byte aligned";
+  if (half_width(weight.dtype) && !aligned(weight.data)) return "weight is not 16-byte aligned";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
   if (std::max(weight.size(1), weight.size(2)) > kMost) return "more than 2^30 rows or columns";
   return nullptr;
 }
 
+struct Kernel {
+  const char* family;
+  KernelName name;
+};
+// For x of `type` and the part's weight.
+Kernel kernel_of(const ExpertTile& tile, DType type, DType weight) {
+  if (tile.few == nullptr) return {"expert_gemm", KernelName("expert_gemm", type)};
+  const ExpertFewKernels& few = *tile.few;
+  return {is_quantized(weight) ? few.families.of(weight) : few.plain,
+          KernelName(few.prefix, type, name(weight))};
+}
+
 // A slab's products with x, or with each of x's terms, whose results lie one after another.
-void launch_slab(const ExpertTile& tile, shared::ExpertGemmParams params, DType type,
+void launch_slab(const ExpertTile& tile, const Kernel& kernel, shared::ExpertGemmParams params,
                  int64_t x_elements, int terms, Stream& stream) {
   const int64_t tiles = most_tiles(tile, params.choices, params.count, params.outs);
   for (int term = 0; term < terms; ++term) {
     launch(stream,
            {.op = "expert_linear",
-            .family = "expert_gemm",
-            .kernel = KernelName("expert_gemm", type),
+            .family = kernel.family,
+            .kernel = kernel.name,
             .grid = {.x = static_cast<uint32_t>(tiles)},
             .threads = tile.threads,
             .shared_bytes = tile.shared_bytes},
@@ -102,7 +114,7 @@ void run_part(const ExpertTile& tile, const ExpertLinearArgs& args, const Expert
   const View weight = as_matrix(part.weight);
   const ProductKind kind = kind_of(args, part);
   const int64_t experts = part.weight.size(0), outs = part.weight.size(1);
-  const bool slabs = converted(part.weight);
+  const bool slabs = converted(tile, part.weight);
   const int64_t each = slabs ? slab_experts(part.weight) : experts;
   const int terms = kind.split ? SplitInput::count(kind.type) : 1;
   const Scratch products(stream, kind.split ? term_bytes(args, part) : 0);
@@ -130,7 +142,8 @@ void run_part(const ExpertTile& tile, const ExpertLinearArgs& args, const Expert
     if (slabs) {
       params.weight = slab_of(weight, first * outs, count * outs, kind.type, memory, stream).data;
     }
-    launch_slab(tile, params, kind.type, args.x.numel(), terms, stream);
+    launch_slab(tile, kernel_of(tile, kind.type, weight.dtype), params, args.x.numel(), terms,
+                stream);
   }
   if (kind.split) {
     input.split(kind.type).join({.products = products.as<const float>(),
@@ -186,12 +199,24 @@ const char* refuse_expert_tensor(const ExpertLinearArgs& args) {
   return nullptr;
 }
 
+const char* refuse_expert_few(const ExpertLinearArgs& args) {
+  for (const ExpertPart& part : args.parts) {
+    const View& weight = part.weight;
+    if (!half_width(weight.dtype) && !is_quantized(weight.dtype)) return "reads 16 bits and blocks";
+    if (is_quantized(weight.dtype) && weight.packing != kPlanesPacking) {
+      return "reads block types packed";
+    }
+    if (args.ids.numel() > shared::kExpertRows * weight.size(0)) return "many choices of an expert";
+  }
+  return refuse_expert_tensor(args);
+}
+
 void run_expert_tensor(const ExpertTile& tile, const ExpertLinearArgs& args, Stream& stream) {
   if (args.ids.numel() == 0) return;
   int64_t slab = 0;
   for (const ExpertPart& part : args.parts) {
     const View& weight = part.weight;
-    if (converted(weight)) {
+    if (converted(tile, weight)) {
       slab = std::max(slab, slab_experts(weight) * matrix_bytes(weight));
     }
   }

@@ -233,27 +233,70 @@ class PlainRows {
   i32 in_;
 };
 
-// Rows: PackedRows or PlainRows. kRows: of x that there is room for, 16, 32 or 64.
-template <class Rows, class T, int kRows>
+// The tile of a linear layer that a block has: all rows of x by kFewMatrixOuts of a part's outputs,
+// and of the depth a share.
+template <class T>
+class FewRowsWork {
+ public:
+  RB_DEVICE explicit FewRowsWork(const FewRowsParams& params) : p_(params) {}
+
+  RB_DEVICE i32 in() const { return p_.in; }
+  RB_DEVICE i32 rows() const { return p_.rows; }
+  RB_DEVICE MatvecPart part() const { return few_part(p_, block_x()); }
+  RB_DEVICE i64 first_out(const MatvecPart& part) const {
+    return (block_x() - part.first_block) * static_cast<i64>(kFewMatrixOuts);
+  }
+  RB_DEVICE i32 first_unit(i32 units) const { return units * split() / p_.splits; }
+  RB_DEVICE i32 end_unit(i32 units) const { return units * (split() + 1) / p_.splits; }
+  // Row `row` of x, which is the thread's chunk i.
+  RB_DEVICE const T* x_row(int, int row) const {
+    return static_cast<const T*>(p_.x) + static_cast<i64>(row) * p_.in;
+  }
+
+  RB_DEVICE float bias(const MatvecPart& part, i64 out) const {
+    if (p_.splits > 1 || part.bias == nullptr) return 0.0f;
+    if (p_.floats != 0) return static_cast<const float*>(part.bias)[out];
+    return load_value(static_cast<const T*>(part.bias)[out]);
+  }
+  // within: the output's place in the tile.
+  RB_DEVICE void store(const MatvecPart& part, int row, i64 out, int within, float sum) const {
+    if (p_.splits > 1) {
+      const i64 tile_rows = (static_cast<i64>(block_x()) * p_.splits + split()) * p_.rows;
+      p_.partials[(tile_rows + row) * kFewMatrixOuts + within] = sum;
+    } else if (p_.floats != 0) {
+      static_cast<float*>(part.y)[row * part.outs + out] = sum;
+    } else {
+      static_cast<T*>(part.y)[row * part.outs + out] = store_value<T>(sum);
+    }
+  }
+
+ private:
+  RB_DEVICE static i32 split() { return static_cast<i32>(block_y()); }
+
+  const FewRowsParams& p_;
+};
+
+// Rows: PackedRows or PlainRows. Work: FewRowsWork, or the like. kRows: of x that there is room
+// for, 16, 32 or 64.
+template <class Rows, class Work, class T, int kRows>
 class FewMatrix {
  public:
-  RB_DEVICE explicit FewMatrix(const FewRowsParams& params)
-      : p_(params),
+  RB_DEVICE explicit FewMatrix(const Work& work)
+      : work_(work),
         lane_(static_cast<int>(thread_x()) % kWave),
         wave_(static_cast<int>(thread_x()) / kWave),
-        weight_(params.in) {
-    const MatvecPart part = few_part(p_, block_x());
-    const i64 out0 = (block_x() - part.first_block) * static_cast<i64>(kFewMatrixOuts);
+        weight_(work.in()) {
+    const MatvecPart part = work_.part();
+    const i64 out0 = work_.first_out(part);
 #pragma unroll
     for (int line = 0; line < kLines; ++line) {
       i64 out = out0 + (wave_ * kLines + line) * 16 + lane_ % 16;
       if (out >= part.outs) out = part.outs - 1;  // whose sums are not used
       rows_[line] = static_cast<const u8*>(part.weight) + out * weight_.row_bytes();
     }
-    const i32 units = (p_.in + kUnit - 1) / kUnit;
-    const i32 split = static_cast<i32>(block_y());
-    first_ = units * split / p_.splits;
-    end_ = units * (split + 1) / p_.splits;
+    const i32 units = (work_.in() + kUnit - 1) / kUnit;
+    first_ = work_.first_unit(units);
+    end_ = work_.end_unit(units);
   }
 
   // stages: two of kStage bytes of shared memory.
@@ -293,13 +336,12 @@ class FewMatrix {
 
   // Rows beyond the last are that again: what they give comes to no result.
   RB_DEVICE void load_x(i32 unit) {
-    const T* x = static_cast<const T*>(p_.x);
 #pragma unroll
     for (int i = 0; i < kXChunks; ++i) {
-      const int row = x_place(i) / 16 < p_.rows ? x_place(i) / 16 : p_.rows - 1;
+      const int row = x_place(i) / 16 < work_.rows() ? x_place(i) / 16 : work_.rows() - 1;
       const i32 column = x_column(unit, i);
-      const i64 from = static_cast<i64>(row) * p_.in + (within(column) ? column : 0);
-      x_[i] = *reinterpret_cast<const Chunk*>(x + from);
+      const T* from = work_.x_row(i, row) + (within(column) ? column : 0);
+      x_[i] = *reinterpret_cast<const Chunk*>(from);
     }
   }
   // Beyond the end: zeros. Here, since what changes a loaded register waits for it.
@@ -315,7 +357,7 @@ class FewMatrix {
     return i * kFewMatrixThreads + static_cast<int>(thread_x());
   }
   RB_DEVICE static i32 x_column(i32 unit, int i) { return unit * kUnit + x_place(i) % 16 * 8; }
-  RB_DEVICE bool within(i32 column) const { return Rows::kWhole || column < p_.in; }
+  RB_DEVICE bool within(i32 column) const { return Rows::kWhole || column < work_.in(); }
   // Where a chunk of a row of x lies: rows that are read at one chunk are in different banks.
   RB_DEVICE static int chunk_at(int row, int chunk) {
     return row * kFewRowBytes + ((chunk ^ (row & 15)) << 4);
@@ -377,10 +419,8 @@ class FewMatrix {
   }
 
   RB_DEVICE void store() const {
-    const MatvecPart part = few_part(p_, block_x());
-    const i64 out0 = (block_x() - part.first_block) * static_cast<i64>(kFewMatrixOuts);
-    const i64 tile_rows =
-        (static_cast<i64>(block_x()) * p_.splits + static_cast<i64>(block_y())) * p_.rows;
+    const MatvecPart part = work_.part();
+    const i64 out0 = work_.first_out(part);
     constexpr int kCount = sizeof(Results) / sizeof(float);
 #pragma unroll
     for (int line = 0; line < kLines; ++line) {
@@ -389,30 +429,18 @@ class FewMatrix {
         const int within = (wave_ * kLines + line) * 16 + result_row(i, lane_);
         const i64 out = out0 + within;
         if (out >= part.outs) continue;
-        const float add = p_.splits == 1 && part.bias != nullptr ? bias(part, out) : 0.0f;
+        const float add = work_.bias(part, out);
 #pragma unroll
         for (int n = 0; n < kColumns; ++n) {
           const int row = n * 16 + lane_ % 16;
-          if (row >= p_.rows) break;
-          const float sum = sums_[line][n][i];
-          if (p_.splits > 1) {
-            p_.partials[(tile_rows + row) * kFewMatrixOuts + within] = sum;
-          } else if (p_.floats != 0) {
-            static_cast<float*>(part.y)[row * part.outs + out] = sum + add;
-          } else {
-            static_cast<T*>(part.y)[row * part.outs + out] = store_value<T>(sum + add);
-          }
+          if (row >= work_.rows()) break;
+          work_.store(part, row, out, within, sums_[line][n][i] + add);
         }
       }
     }
   }
 
-  RB_DEVICE float bias(const MatvecPart& part, i64 out) const {
-    if (p_.floats != 0) return static_cast<const float*>(part.bias)[out];
-    return load_value(static_cast<const T*>(part.bias)[out]);
-  }
-
-  const FewRowsParams& p_;
+  const Work& work_;
   int lane_, wave_;
   Rows weight_;
   const u8* rows_[kLines];
@@ -434,7 +462,8 @@ struct RowsOf<T, T> {
 template <class Weight, class T, int kRows>
 RB_DEVICE void few_matrix(const FewRowsParams& p) {
   alignas(16) RB_SHARED u8 stages[2][kRows * kFewRowBytes];
-  FewMatrix<typename RowsOf<Weight, T>::Type, T, kRows>(p).run(stages);
+  const FewRowsWork<T> work(p);
+  FewMatrix<typename RowsOf<Weight, T>::Type, FewRowsWork<T>, T, kRows>(work).run(stages);
 }
 
 #define RB_FEW_MATRIX(dtype, Weight, T, n)                                        \

@@ -13,13 +13,13 @@ QUANTISED = "q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k|iq4_nl|iq4_xs|mxf
 # A pattern that the disassembly of each such kernel holds.
 INSTRUCTIONS = [
     ("gemm", "gfx908|gfx90a|gfx942", "*", r"v_mfma_f32_16x16x"),
-    ("gemm|expert_gemm|image_conv_matrix|matvec_matrix_*", "gfx950", "*", r"v_mfma_f32_16x16x32_b?f16"),
+    ("gemm|expert_gemm|image_conv_matrix|matvec_matrix_*|expert_few_*", "gfx950", "*", r"v_mfma_f32_16x16x32_b?f16"),
     ("attention_mfma", "gfx950", "*", r"v_mfma_f32_16x16x32_b?f16"),
-    ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3|matvec_matrix_e4m3", "gfx950", "*", r"v_cvt_(scalef32_)?pk_f(16|32)_fp8"),
-    ("matvec_matrix_e4m3", "gfx12*", "*_bf16_*", r"v_cvt_pk_f32_fp8"),
-    ("matvec_matrix_*", "gfx908|gfx90a|gfx942", "*", r"v_mfma_f32_16x16x"),
-    ("matvec_matrix_*", WMMA, "*", r"v_wmma_f32_16x16x16"),
-    ("matvec_matrix_*", "gfx*", "*", r"global_load_(dwordx4|b128)"),
+    ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3|matvec_matrix_e4m3|expert_few_e4m3", "gfx950", "*", r"v_cvt_(scalef32_)?pk_f(16|32)_fp8"),
+    ("matvec_matrix_e4m3|expert_few_e4m3", "gfx12*", "*_bf16_*", r"v_cvt_pk_f32_fp8"),
+    ("matvec_matrix_*|expert_few_*", "gfx908|gfx90a|gfx942", "*", r"v_mfma_f32_16x16x"),
+    ("matvec_matrix_*|expert_few_*", WMMA, "*", r"v_wmma_f32_16x16x16"),
+    ("matvec_matrix_*|expert_few_*", "gfx*", "*", r"global_load_(dwordx4|b128)"),
     ("gemm", WMMA, "*", r"v_wmma_f32_16x16x16"),
     ("gemm", DOT2, "gemm_f16_*", r"v_dot2c?_f32_f16"),
     ("expert_gemm", MFMA, "*", r"v_mfma_f32_16x16x"),
@@ -46,7 +46,7 @@ INSTRUCTIONS = [
 
 # Kernels without scratch memory and spilled vector registers.
 HOT = [
-    ("gemm*|expert_gemm", "*", "*"),
+    ("gemm*|expert_gemm|expert_few_*", "*", "*"),
     ("image_*", "*", "*"),
     ("linear_*", "*", "*"),
     ("matvec*", "*", "*"),
@@ -61,7 +61,7 @@ HOT = [
 # A pattern that no such kernel holds. Loads from addresses of which the compiler does not know that they are device
 # memory's count as shared memory's too, which then are waited for together.
 NOT_IN = [
-    ("attention_*|gemm|matvec_matrix_*|image_conv_matrix", "gfx*", "*", r"\bflat_(load|store)"),
+    ("attention_*|gemm|matvec_matrix_*|expert_few_*|image_conv_matrix", "gfx*", "*", r"\bflat_(load|store)"),
 ]
 
 # Bytes of shared memory, most.
@@ -81,7 +81,7 @@ MOST_REGISTERS = [
     ("attention_wmma", "gfx11*", "*_d64*", 216),
     ("linear_packed", "gfx*", "*", 128),
     ("linear_plain", "gfx*", "*", 136),  # eleven waves of 1536, for f64
-    ("matvec|matvec_matrix_*", MFMA, "*", 256),  # two waves of 512
+    ("matvec|matvec_matrix_*|expert_few_*", MFMA, "*", 256),  # two waves of 512
     ("matvec", "gfx1[012]*", "*", 128),  # twelve waves of 1536
     ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", MFMA, "*", 256),
     ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", WMMA, "*", 192),
