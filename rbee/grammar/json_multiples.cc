@@ -79,6 +79,7 @@ class Remainders {
       ways[to].push_back({code, code});
     }
     std::vector<ExprPtr> out;
+    out.reserve(ways.size());
     for (auto& [to, ranges] : ways) out.push_back(sequence({chars(std::move(ranges)), rule(to)}));
     return out;
   }

@@ -77,6 +77,19 @@ Response wrong_method() {
   return response;
 }
 
+bool is_anthropic(const Request& request) {
+  return !request.header("anthropic-version").empty();
+}
+
+// An entry of the list in Anthropic's form.
+json anthropic_entry(const json& entry) {
+  const auto created = std::chrono::seconds(entry.at("created").get<int64_t>());
+  return {{"type", "model"},
+          {"id", entry.at("id")},
+          {"display_name", entry.at("id")},
+          {"created_at", iso8601(std::chrono::system_clock::time_point(created))}};
+}
+
 }  // namespace
 
 class Front::Impl {
@@ -200,19 +213,6 @@ json Front::Impl::model_list() const {
   return list;
 }
 
-bool is_anthropic(const Request& request) {
-  return !request.header("anthropic-version").empty();
-}
-
-// An entry of the list in Anthropic's form.
-json anthropic_entry(const json& entry) {
-  const auto created = std::chrono::seconds(entry.at("created").get<int64_t>());
-  return {{"type", "model"},
-          {"id", entry.at("id")},
-          {"display_name", entry.at("id")},
-          {"created_at", iso8601(std::chrono::system_clock::time_point(created))}};
-}
-
 // These two as workers answer.
 Response Front::Impl::models(const Request& request) const {
   const json list = model_list();
@@ -298,6 +298,7 @@ Response Front::Impl::metrics() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
     pool_.gather("/metrics", [this, out](std::vector<Pool::Said> said) {
       std::vector<std::pair<std::string, std::string>> texts;
+      texts.reserve(said.size());
       for (Pool::Said& one : said) {
         texts.emplace_back(pool_.members()[one.member].replica->name(), std::move(one.text));
       }

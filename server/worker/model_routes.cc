@@ -19,6 +19,7 @@ class ModelRoutes {
     const std::vector<OpenAiModel> served = models_();
     if (!is_anthropic(request)) return json_response(200, openai_models_json(served, seconds()));
     std::vector<std::string> ids;
+    ids.reserve(served.size());
     for (const OpenAiModel& model : served) ids.push_back(model.id);
     return json_response(200, anthropic_models_json(ids, iso8601(created_)));
   }
