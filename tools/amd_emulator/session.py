@@ -38,7 +38,8 @@ class Session:
 
     def __init__(self, tinygrad, arch, build, cache):
         fake = build / "tests/gpu/fake/librbee_fake_hip.so"
-        os.environ.update(RBEE_HIP_LIBRARY=str(fake), RBEE_FAKE_ARCH=arch)
+        # tinygrad's own cache is a database that one thread alone may use; rbee launches from several.
+        os.environ.update(RBEE_HIP_LIBRARY=str(fake), RBEE_FAKE_ARCH=arch, CCACHE="0")
         self._machine = Machine(tinygrad, arch, cache)
         self._loaded = {}
         self._hook = HOOK(self._launch)  # kept: the library has its address
