@@ -13,6 +13,7 @@ namespace rbee::grammar::testing {
 // token, which is the last.
 inline std::vector<std::string> some_tokens() {
   std::vector<std::string> out;
+  out.reserve(512);
   for (int byte = 0; byte < 256; ++byte) out.emplace_back(1, static_cast<char>(byte));
   for (const char* text : {"{\"",  "\":",  "\": ",     "\",",      "\"}",      "\"]",
                            "},",   "}}",   "]}",       "[[",       "[\"",      "{}",
