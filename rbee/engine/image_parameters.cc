@@ -70,6 +70,7 @@ void set_field(ImageRequest& request, std::string_view key, std::string_view val
   if (key == "Hires upscale") hires_of(request).scale = number<float>(key, value);
   if (key == "Hires resize") set_size(hires_of(request), key, value);
   if (key == "Hires upscaler") hires_of(request).upscaler = value;
+  if (key == kHiresStrength) hires_of(request).strength = number<float>(key, value);
   if (key == "Hires steps") hires_of(request).steps = number<int32_t>(key, value);
 }
 
@@ -109,8 +110,9 @@ ImageRequest parse_parameters(std::string_view text) {
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   const size_t last_line = text.rfind('\n') + 1;  // npos + 1 is 0
   std::string_view prompts = text;
-  if (text.substr(last_line).starts_with(kSteps)) {
-    set_fields(out, text.substr(last_line));
+  const std::string_view line = text.substr(last_line);
+  if (line.starts_with(kSteps)) {
+    set_fields(out, line);
     prompts = text.substr(0, last_line == 0 ? 0 : last_line - 1);
   }
   const std::string in_lines = cat("\n", prompts);
@@ -119,8 +121,9 @@ ImageRequest parse_parameters(std::string_view text) {
     out.negative_prompt = in_lines.substr(negative + 1 + kNegative.size());
   }
   if (negative != 0) out.prompt = in_lines.substr(1, negative - 1);
-  // One key for both: with a second pass it is that pass's.
-  if (out.hires) out.hires->strength = out.strength;
+  // AUTOMATIC1111's one key is a second pass's where there is one.
+  const bool own = line.find(cat(kHiresStrength, ": ")) != std::string_view::npos;
+  if (out.hires && !own) out.hires->strength = out.strength;
   return out;
 }
 

@@ -13,4 +13,8 @@ namespace rbee::engine {
 // passed over. Throws invalid_argument naming a key whose value is no number of its kind.
 ImageRequest parse_parameters(std::string_view text);
 
+// The key of a second pass's strength where the first one has one, too, which AUTOMATIC1111 does
+// not know; else that is "Denoising strength".
+inline constexpr const char* kHiresStrength = "Hires denoising strength";
+
 }  // namespace rbee::engine

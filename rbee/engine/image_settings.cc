@@ -6,6 +6,7 @@
 #include <random>
 
 #include "rbee/engine/image_loras.h"
+#include "rbee/engine/image_parameters.h"
 #include "rbee/engine/image_second_pass.h"
 
 namespace rbee::engine {
@@ -226,7 +227,8 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
   if (settings.init) append_field(out, "Denoising strength", cat(request.strength));
   if (settings.mask) append_mask(out, request);
   if (settings.has_hires) {
-    append_field(out, "Denoising strength", cat(request.hires->strength));
+    const char* strength = settings.init ? kHiresStrength : "Denoising strength";
+    append_field(out, strength, cat(request.hires->strength));
     if (request.hires->width > 0 || request.hires->height > 0) {
       append_field(out, "Hires resize", cat(settings.final_width, "x", settings.final_height));
     } else {

@@ -96,6 +96,14 @@ TEST(Parameters, OfSecondPassesGiveItTheStrength) {
   EXPECT_EQ(request.noise_source, NoiseSource::philox);
 }
 
+TEST(Parameters, OfTwoPassesGiveEachItsStrength) {
+  const ImageRequest request = parse_parameters(
+      "Steps: 4, Denoising strength: 0.8, Hires denoising strength: 0.3, Hires upscale: 1.5");
+  EXPECT_EQ(request.strength, 0.8f);
+  ASSERT_TRUE(request.hires);
+  EXPECT_EQ(request.hires->strength, 0.3f);
+}
+
 TEST(Parameters, OfAnyTextAreAPrompt) {
   EXPECT_EQ(parse_parameters("just words").prompt, "just words");
   EXPECT_EQ(parse_parameters("").prompt, "");

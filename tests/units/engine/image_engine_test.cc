@@ -355,6 +355,20 @@ TEST(ImageEngine, MakesASecondPassAtALargerSize) {
   EXPECT_THAT(sink->images[0].parameters, HasSubstr("Hires upscale: 1.5, Hires steps: 6"));
 }
 
+TEST(ImageEngine, TellsTheStrengthsOfBothPassesOfAPicture) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  request.init_image = uniform_png(64, 64, 200);
+  request.strength = 0.75f;
+  request.hires = HiresFix{.scale = 1.5f, .steps = 6, .strength = 0.5f};
+  const auto sink = made(*engine, request);
+  ASSERT_EQ(sink->images.size(), 1u);
+  const ImageRequest again = parse_parameters(sink->images[0].parameters);
+  EXPECT_EQ(again.strength, 0.75f);
+  ASSERT_TRUE(again.hires);
+  EXPECT_EQ(again.hires->strength, 0.5f);
+}
+
 TEST(ImageEngine, VariationsHaveOneSeedAndTellTheOther) {
   const auto engine = engine_of(half_noise);
   ImageRequest request = small_request();

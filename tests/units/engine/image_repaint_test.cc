@@ -71,7 +71,9 @@ TEST(Repaint, SurroundingsRunIntoTheMask) {
     const int32_t x = i % 64 - hole.left, y = i / 64 - hole.top;
     const bool inside = x >= 0 && x < hole.width && y >= 0 && y < hole.height;
     const auto at = static_cast<size_t>(i) * 3;
-    if (!inside) EXPECT_EQ(filled.values[at], whole.values[at]) << i;
+    if (!inside) {
+      EXPECT_EQ(filled.values[at], whole.values[at]) << i;
+    }
     EXPECT_NEAR(filled.values[at + 1], 40, 1) << i;  // one colour stays that colour
   }
   EXPECT_GT(red(17, 24), 190);
@@ -138,7 +140,9 @@ TEST(Repaint, PicturesKeepTheirSizeAndWhatIsNotMasked) {
     const bool same = std::equal(got.values.begin() + static_cast<int64_t>(at),
                                  got.values.begin() + static_cast<int64_t>(at) + 3,
                                  sent.values.begin() + static_cast<int64_t>(at));
-    if (!inside) EXPECT_TRUE(same) << i;
+    if (!inside) {
+      EXPECT_TRUE(same) << i;
+    }
     if (!same) ++changed;
   }
   EXPECT_GT(changed, 300u);
