@@ -80,6 +80,7 @@ VENDOR_FREE = ("rbee/models/", "rbee/nn/", "rbee/engine/", "rbee/ops/", "rbee/te
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 CODE = (".h", ".cc", ".cu", ".mm", ".metal")
+COMPILED = (".a", ".co", ".cubin", ".fatbin", ".hsaco", ".o", ".so")
 
 
 def rule_for(path):
@@ -187,6 +188,9 @@ def main():
     for folder, names, found in os.walk(root):
         names[:] = [n for n in names if not n.startswith((".", "build", "__"))]
         for name in found:
+            if name.endswith(COMPILED):
+                print(f"{os.path.relpath(os.path.join(folder, name), root)}: is what a compiler wrote")
+                findings += 1
             if not name.endswith(CODE):
                 continue
             files += 1

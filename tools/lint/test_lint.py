@@ -22,6 +22,7 @@ CASES = [
     ("rbee/core/a.cc", "// TODO later\n", "issue number"),
     ("rbee/core/a.cc", "int x;\n" * 700, "the limit is 600"),
     ("rbee/core/a.cc", "void f() {\n" + "  g();\n" * 61 + "}\n", "a function of 61 lines"),
+    ("kernel.gfx942.co", "x", "what a compiler wrote"),
     ("README.md", "[a](b.md)\n", "b.md, which is not there"),
     ("README.md", "# One\n[a](#two)\n", "no such heading"),
     ("README.md", "```\n# Two\n```\n[a](#two)\n", "no such heading"),
