@@ -119,6 +119,14 @@ MENDS = [
 PSEUDOCODE = [
     # Signed 24-bit numbers were widened to 64 bits without their sign.
     ("V_MUL_HI_I32_I24", "64'I(S0.i24) * 64'I(S1.i24)", "64'I(32'I(S0.i24)) * 64'I(32'I(S1.i24))"),
+    # High bits of a lane's number are ignored. The rest of the division was not read, so that lanes which
+    # are switched off, whose numbers are anything, read far outside of the registers.
+    ("DS_BPERMUTE_B32", "(VGPR[i][ADDR].u32 + OFFSET.u32) / 4U % 64U",
+     "((VGPR[i][ADDR].u32 + OFFSET.u32) / 4U) & 63U"),
+    ("DS_BPERMUTE_B32", "32'I(VGPR[i][ADDR] + OFFSET.b32) / 4 % 32",
+     "((VGPR[i][ADDR].u32 + OFFSET.u32) / 4U) & 31U"),
+    ("DS_BPERMUTE_B32", "32'I(VGPR[i][ADDR] + OFFSET.b32) / 4 % num_lanes",
+     "((VGPR[i][ADDR].u32 + OFFSET.u32) / 4U) & 31U"),
     # Infinities and NaN of f16 are bits; they were taken for wider ones.
     ("V_DIV_FIXUP_F16", "sign_out ? -INF.f16 : +INF.f16", "sign_out ? (16'0xfc00).f16 : (16'0x7c00).f16"),
     ("V_DIV_FIXUP_F16", "16'F(0xfe00)", "(16'0xfe00).f16"),
