@@ -68,13 +68,17 @@ def load_emulator(tinygrad, arch):
 
 
 # gfx90a's instructions by the numbers of CDNA 3's, which the emulator decodes (CDNA 2 and 3 ISA): the upper halves of
-# first words. v_mfma_f32_16x16x16bf16_1k has another number there. v_mad_f32 is gone; its product is rounded as
-# v_fma_f32's is not, but clang has it in divisions of integers alone, whose quotients come out the same.
-CDNA2_NUMBERS = {0xD3E7: 0xD3E1, 0xD1C1: 0xD1CB}
+# first words. v_mfma_f32_16x16x16bf16_1k has another number there. v_mad_f32 and v_mac_f32, whose number is v_dot2c's
+# there, are gone; their products are rounded as those of v_fma_f32 and v_fmac_f32 are not, but clang has them in
+# divisions alone, whose quotients come out the same.
+CDNA2_NUMBERS = {0xD3E7: 0xD3E1, 0xD1C1: 0xD1CB, 0xD116: 0xD13B}
+CDNA2_MAC, CDNA3_FMAC = 22, 59  # of instructions with two operands, in the upper seven bits
 
 
 def as_cdna3(code):
     (word,) = struct.unpack_from("<I", code)
+    if word >> 25 == CDNA2_MAC:
+        word = CDNA3_FMAC << 25 | word & (1 << 25) - 1
     return struct.pack("<I", CDNA2_NUMBERS.get(word >> 16, word >> 16) << 16 | word & 0xFFFF) + code[4:]
 
 

@@ -15,6 +15,15 @@ def row(arch, op, name, verdict):
     return {"arch": arch, "op": op, "name": name, "implementation": "gpu", "types": "f32", "verdict": verdict}
 
 
+class Numbers(unittest.TestCase):
+    def test_of_gfx90a_become_cdna3s(self):
+        mac, mad = (0x2C2A2316).to_bytes(4, "little"), (0x242E2B09D1C10016).to_bytes(8, "little")
+        self.assertEqual(int.from_bytes(machine.as_cdna3(mac), "little"), 0x762A2316)
+        self.assertEqual(int.from_bytes(machine.as_cdna3(mad), "little"), 0x242E2B09D1CB0016)
+        other = (0x0A2A230B).to_bytes(4, "little")
+        self.assertEqual(machine.as_cdna3(other), other)
+
+
 class Order(unittest.TestCase):
     def setUp(self):
         self.cases = (sweep.parse_costs("softmax", "0\t800\t400\tf32\tref gpu\tlarge\n1\t80\t40\tf32\tgpu\tsmall\n"
