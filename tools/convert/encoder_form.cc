@@ -125,11 +125,7 @@ int64_t pooling_type(const io::Checkpoint& checkpoint) {
 
 void set_common_keys(const models::ModelConfig& config, const io::Checkpoint& checkpoint,
                      Keys& keys) {
-  keys.integer("context_length", config.context_length);
-  keys.integer("embedding_length", config.dim);
-  keys.integer("block_count", config.layers);
-  keys.integer("feed_forward_length", config.ffn_dim);
-  keys.integer("attention.head_count", config.heads);
+  set_size_keys(config, keys);
   keys.number("attention.layer_norm_epsilon", config.norm_eps);
   keys.flag("attention.causal", false);
   keys.integer("vocab_size", config.vocab_size);

@@ -91,11 +91,7 @@ void set_model_keys(const GgufForm& form, io::GgufWriter& writer) {
   const models::ModelConfig& config = form.config;
   writer.set_string("general.architecture", form.architecture);
   Keys keys(form.architecture, writer);
-  keys.integer("context_length", config.context_length);
-  keys.integer("embedding_length", config.dim);
-  keys.integer("block_count", config.layers);
-  keys.integer("feed_forward_length", config.ffn_dim);
-  keys.integer("attention.head_count", config.heads);
+  set_size_keys(config, keys);
   keys.integer("attention.head_count_kv", config.kv_heads);
   keys.integer("attention.key_length", config.head_dim);
   keys.integer("attention.value_length", config.head_dim);

@@ -6,6 +6,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/io/gguf_writer.h"
+#include "rbee/models/common_config.h"
 
 namespace rbee::tools {
 
@@ -35,5 +36,14 @@ class Keys {
   std::string prefix_;
   io::GgufWriter& out_;
 };
+
+// What decoders and encoders both have.
+inline void set_size_keys(const models::ModelConfig& config, Keys& keys) {
+  keys.integer("context_length", config.context_length);
+  keys.integer("embedding_length", config.dim);
+  keys.integer("block_count", config.layers);
+  keys.integer("feed_forward_length", config.ffn_dim);
+  keys.integer("attention.head_count", config.heads);
+}
 
 }  // namespace rbee::tools

@@ -14,9 +14,7 @@
 #include "rbee/quant/quant.h"
 #include "tests/models/model_runner.h"
 #include "tests/models/npy.h"
-#include "tests/units/quantize/scratch.h"
-#include "tools/convert/hf_to_gguf.h"
-#include "tools/convert/metadata.h"
+#include "tests/units/quantize/folder_conversion.h"
 #include "tools/convert/type_plan.h"
 #include "tools/convert/write_model.h"
 
@@ -31,7 +29,7 @@ fs::path data_folder(std::string_view name) {
   return fs::path(RBEE_TEST_DATA) / "models" / "data" / name;
 }
 
-class ConvertTest : public Scratch {
+class ConvertTest : public FolderConversion {
  protected:
   // The folder of a case with its config.json changed; weights are links.
   fs::path folder(const char* name, const char* weights_of, const json& changes = json::object()) {
@@ -49,30 +47,8 @@ class ConvertTest : public Scratch {
   }
 
   fs::path convert(const fs::path& from, const char* type, bool vocabulary = false) {
-    const io::Checkpoint checkpoint = io::Checkpoint::open(from);
-    const Recipe& recipe = find_recipe(type);
-    io::GgufWriter writer;
-    const auto tensors = hf_to_gguf(checkpoint, {.name = "tiny", .vocabulary = vocabulary}, writer);
-    set_recipe_keys(recipe, writer);
-    const fs::path to = path(cat("m", count_++, ".gguf"));
-    const auto plans = plan_types(tensors, {.recipe = recipe, .gqa = gqa_of(checkpoint)});
-    write_model(writer, plans, {.to = to});
-    return to;
+    return FolderConversion::convert(from, type, vocabulary);
   }
-
-  // The error of converting a changed folder.
-  void expect_refused(const fs::path& from, Code code, const char* part, bool vocabulary = false) {
-    try {
-      convert(from, "f32", vocabulary);
-      ADD_FAILURE() << "nothing was thrown, wanted " << part;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code) << error.what();
-      EXPECT_THAT(error.what(), HasSubstr(part));
-    }
-  }
-
- private:
-  int count_ = 0;
 };
 
 std::unique_ptr<models::LanguageModel> load(const fs::path& path, int64_t context) {

@@ -15,11 +15,7 @@
 #include "rbee/io/safetensors_writer.h"
 #include "rbee/models/embedding_model.h"
 #include "tests/models/model_runner.h"
-#include "tests/units/quantize/scratch.h"
-#include "tools/convert/hf_to_gguf.h"
-#include "tools/convert/metadata.h"
-#include "tools/convert/type_plan.h"
-#include "tools/convert/write_model.h"
+#include "tests/units/quantize/folder_conversion.h"
 
 namespace rbee::tools {
 namespace {
@@ -37,7 +33,7 @@ json read_json(const fs::path& path) {
   return json::parse(in);
 }
 
-class EncoderConvertTest : public Scratch {
+class EncoderConvertTest : public FolderConversion {
  protected:
   // A copy of a case's folder with its config.json changed.
   fs::path folder(const char* name, const json& changes = json::object()) {
@@ -71,29 +67,8 @@ class EncoderConvertTest : public Scratch {
   }
 
   fs::path convert(const fs::path& from, const char* type, bool vocabulary = true) {
-    const io::Checkpoint checkpoint = io::Checkpoint::open(from);
-    const Recipe& recipe = find_recipe(type);
-    io::GgufWriter writer;
-    const auto tensors = hf_to_gguf(checkpoint, {.name = "tiny", .vocabulary = vocabulary}, writer);
-    set_recipe_keys(recipe, writer);
-    const fs::path to = path(cat("m", count_++, ".gguf"));
-    const auto plans = plan_types(tensors, {.recipe = recipe, .gqa = gqa_of(checkpoint)});
-    write_model(writer, plans, {.to = to});
-    return to;
+    return FolderConversion::convert(from, type, vocabulary);
   }
-
-  void expect_refused(const fs::path& from, Code code, const char* part, bool vocabulary = false) {
-    try {
-      convert(from, "f32", vocabulary);
-      ADD_FAILURE() << "nothing was thrown, wanted " << part;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code) << error.what();
-      EXPECT_THAT(error.what(), HasSubstr(part));
-    }
-  }
-
- private:
-  int count_ = 0;
 };
 
 // Vectors of length 1, or scores, of a golden's texts.
