@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -74,6 +75,8 @@ constexpr GoldenCase kCases[] = {
     {.name = "llama_gptq_order", .packed_tolerance = 0.4f, .rounding = 0.02f},
     {.name = "mixtral_gptq", .packed_tolerance = 0.4f},
     {.name = "phi3_packed", .packed_tolerance = 0.4f},
+    {.name = "phi4", .gguf = true},
+    {.name = "phi4_mini_short", .weights_of = "phi4_mini", .gguf = true, .context = 16},
 };
 
 fs::path data_folder(std::string_view name) {
@@ -84,6 +87,7 @@ struct Golden {
   std::vector<std::vector<int32_t>> prompts;
   std::vector<float> logits;               // (tokens, vocab), prompts one after another
   std::vector<std::vector<float>> hidden;  // by layer: (tokens, dim)
+  std::vector<int32_t> greedy;             // what follows the second prompt; may be empty
 };
 
 Golden read_golden(const char* name) {
@@ -101,6 +105,8 @@ Golden read_golden(const char* name) {
   for (auto at = hidden.values.begin(); at != hidden.values.end(); at += layer) {
     golden.hidden.emplace_back(at, at + layer);
   }
+  const fs::path greedy = folder / "greedy.npy";
+  if (fs::exists(greedy)) golden.greedy = read_npy<int32_t>(greedy).values;
   return golden;
 }
 
@@ -248,6 +254,23 @@ TEST_P(GoldenTest, TokenByToken) {
     ASSERT_EQ(logits.size(), pieces.size() * vocab);
     ASSERT_LE(max_difference(logits, wanted), tolerance()) << "position " << position;
   }
+}
+
+// Only where logits are near enough that the likeliest token cannot be another one.
+TEST_P(GoldenTest, GreedyText) {
+  watch_kernels();
+  ModelRunner runner = this->runner();
+  if (golden_.greedy.empty()) GTEST_SKIP() << "the second prompt leaves no room";
+  Piece piece{0, golden_.prompts[1]};
+  std::vector<int32_t> text;
+  while (text.size() < golden_.greedy.size()) {
+    const std::vector<int32_t> last{static_cast<int32_t>(piece.ids.size() - 1)};
+    const std::vector<float> logits = runner.step({&piece, 1}, last);
+    if (tolerance() > kLogitBound) GTEST_SKIP() << "weights or products are rounded";
+    text.push_back(static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()));
+    piece.ids = {text.back()};
+  }
+  EXPECT_EQ(text, golden_.greedy);
 }
 
 // A prompt in chunks, only the last of which asks for logits, and only of its last token.

@@ -3,8 +3,9 @@
 
 Each case is a model of transformers with weights from a fixed seed, saved as a Hugging Face folder
 and, with the names, keys and row order of llama.cpp's converter, as GGUF. transformers runs it in
-float32; logits and the residual stream after each layer are stored for every position. A case may
-share the weights of another and differ in its config only.
+float32; logits and the residual stream after each layer are stored for every position, and what
+follows the second prompt greedily. A case may share the weights of another and differ in its config
+only.
 
 A case also lists ablations: changes of the config that must change the logits, which proves that
 the case would notice a missing feature.
@@ -107,6 +108,19 @@ def run(model, prompts):
             np.concatenate([o[1] for o in outputs], axis=1).astype(np.float32))
 
 
+def greedy(model, prompt, length):
+    """The likeliest token after each, until the text has `length` or two are nearly as likely."""
+    ids = list(prompt)
+    with torch.no_grad():
+        while len(ids) < length:
+            logits = model(torch.tensor([ids]), use_cache=False).logits[0, -1]
+            best = logits.topk(2)
+            if best.values[0] - best.values[1] < 0.004:
+                break
+            ids.append(int(best.indices[0]))
+    return ids[len(prompt):]
+
+
 def check_ablations(name, case, config, state, prompts, logits):
     for change in case["ablations"]:
         changed = copy.deepcopy(config)
@@ -196,8 +210,11 @@ def make(root, name, states):
     rng = np.random.default_rng(1000 + list(CASES).index(name))
     prompts = [rng.integers(0, VOCAB, n).tolist() for n in case.get("prompts", [24, 9, 17])]
     floats = {key: value.float() for key, value in state.items() if value.dtype != torch.uint8}
-    logits, hidden = run(build(case, config, floats), prompts)
+    model = build(case, config, floats)
+    logits, hidden = run(model, prompts)
     assert np.isfinite(logits).all()
+    text = greedy(model, prompts[1], max(map(len, prompts)))
+    assert text or len(prompts[1]) == max(map(len, prompts)), name
     check_ablations(name, case, config, floats, prompts, logits)
 
     folder = root / name
@@ -208,6 +225,8 @@ def make(root, name, states):
     np.save(folder / "lengths.npy", np.array([len(p) for p in prompts], dtype=np.int32))
     np.save(folder / "logits.npy", logits)
     np.save(folder / "hidden.npy", hidden)
+    if text:
+        np.save(folder / "greedy.npy", np.array(text, dtype=np.int32))
     print(f"{name}: logits within {np.abs(logits).max():.1f}")
 
 

@@ -186,6 +186,9 @@ def byte_level_kinds(corpus):
                             specials=["<|endoftext|>", AddedToken("<mask>", lstrip=True)])
     yield "llama3", train_bpe(split_then_bytes(LLAMA3), corpus=corpus, specials=chat, post=bos,
                               ignore_merges=True)
+    marks = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|im_sep|>"]
+    yield "phi4", train_bpe(split_then_bytes(LLAMA3), corpus=corpus,
+                            specials=[AddedToken(t, lstrip=True, rstrip=True) for t in marks])
     yield "qwen2", train_bpe(split_then_bytes(QWEN2), normalizers.NFC(), chat, corpus=corpus)
     yield "smollm", train_bpe(digits, corpus=corpus, specials=chat)
     yield "gpt4o", train_bpe(split_then_bytes(GPT4O, behavior="removed", invert=True),

@@ -263,6 +263,17 @@ CASES = {
     "phi3_packed": dict(
         type="phi3", config=base_config(pad_token_id=0, bos_token_id=1, eos_token_id=2),
         integers=PACK_QUANTIZED, ablations=[]),
+    # Phi-4 of 14B: 40 heads to 10 of keys and values, no window, an output matrix of its own.
+    "phi4": dict(
+        type="phi3", config=base_config(
+            num_key_value_heads=1, rope_theta=250000.0, rope_scaling=None, sliding_window=None,
+            original_max_position_embeddings=64, hidden_act="silu", attention_bias=False,
+            pad_token_id=3, bos_token_id=1, eos_token_id=2), gguf=True,
+        ablations=[dict(rope_theta=500.0), dict(sliding_window=8), dict(partial_rotary_factor=0.75)]),
+    # Within the positions before the extension; the window is longer than the context.
+    "phi4_mini_short": dict(
+        type="phi3", weights_of="phi4_mini", changes=dict(sliding_window=262144), gguf=True,
+        prompts=[16, 7, 11], ablations=[dict(rope_scaling=None), dict(sliding_window=8)]),
 }
 
 

@@ -78,6 +78,10 @@ def add_keys(writer, arch, config):
         writer.add_value_length(head_dim)
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
+    elif "sliding_window" in config:
+        writer.add_sliding_window(0)  # how readers tell Phi-4 from Phi-3
+    if arch == "phi3" and not config.get("rope_scaling") and "original_max_position_embeddings" in config:
+        writer.add_rope_scaling_orig_ctx_len(config["original_max_position_embeddings"])
     if arch == "gemma2":
         writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])

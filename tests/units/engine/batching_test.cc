@@ -82,7 +82,7 @@ TEST_P(EveryFamily, ThirtyTwoTogetherSayWhatEachSaysAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Batching, EveryFamily,
                          ::testing::Values("llama", "smollm", "mistral", "qwen2", "qwen3", "gemma2",
-                                           "gemma3", "phi3", "granite", "smollm3", "olmo2",
+                                           "gemma3", "phi3", "phi4", "granite", "smollm3", "olmo2",
                                            "stablelm"),
                          [](const auto& family) { return std::string(family.param); });
 
