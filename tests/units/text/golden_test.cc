@@ -23,9 +23,10 @@ TEST_P(FromJson, IsLikeHuggingFace) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FromJson,
-                         ::testing::Values("gpt2", "llama3", "phi4", "qwen2", "smollm", "gpt4o", "tekken",
-                                           "deepseek3", "falcon", "clip", "llama2", "gemma",
-                                           "metaspace", "unigram", "unigram_bytes", "bert"),
+                         ::testing::Values("gpt2", "llama3", "phi4", "qwen2", "smollm", "gpt4o",
+                                           "tekken", "deepseek3", "falcon", "clip", "llama2",
+                                           "gemma", "metaspace", "unigram", "unigram_bytes",
+                                           "bert"),
                          [](const auto& test) { return std::string(test.param); });
 
 // The vocabulary of a byte-level tokenizer.json as a GGUF file has it.
