@@ -212,6 +212,28 @@ TEST_F(SingleFileTest, StableDiffusionXl) {
   EXPECT_EQ(family_, models::ImageFamily::sdxl);
 }
 
+// No tensor says how many steps a model was made for.
+TEST_F(SingleFileTest, ModelsOfFewStepsAreKnownByTheirNames) {
+  open("sdxl");
+  for (const char* part : {"unet", "vae"}) {
+    add(cat(part, "."), part, [](const std::string& name) { return name; });
+  }
+  add("te.text_model.", "text_encoder", [](const std::string& name) { return name; });
+  add("te.1.", "text_encoder_2", [](const std::string& name) { return name; });
+  const auto scheduler = [&](const char* name) {
+    const fs::path file = folder_->path() / name;
+    write_safetensors(file, tensors_);
+    const models::SchedulerSettings found = models::read_single_file(file).scheduler;
+    return std::pair(found.class_name, found.timestep_spacing);
+  };
+  using Pair = std::pair<std::string, std::string>;
+  EXPECT_EQ(scheduler("sd_xl_turbo_1.0_fp16.safetensors"),
+            Pair("EulerAncestralDiscreteScheduler", "trailing"));
+  EXPECT_EQ(scheduler("SDXL_Lightning_4step.safetensors"),
+            Pair("EulerDiscreteScheduler", "trailing"));
+  EXPECT_EQ(scheduler("sd_xl_base.safetensors"), Pair("EulerDiscreteScheduler", "leading"));
+}
+
 // stable-diffusion.cpp's converter puts a prefix before the names of a folder's files.
 TEST_F(SingleFileTest, ConvertedDiffusersFolders) {
   const auto same = [](const std::string& name) { return name; };

@@ -50,6 +50,14 @@ def parts(name):
     return out
 
 
+# What Stability AI's SD-Turbo and SDXL-Turbo have.
+TURBO = {**tiny.SCHEDULER, "_class_name": "EulerDiscreteScheduler", "clip_sample": False,
+         "interpolation_type": "linear", "prediction_type": "epsilon", "sample_max_value": 1.0,
+         "timestep_spacing": "trailing", "timestep_type": "discrete", "trained_betas": None,
+         "use_karras_sigmas": False}
+TURBO_XL = {**TURBO, "_class_name": "EulerAncestralDiscreteScheduler"}
+
+
 def scheduler_of(config, name, changes):
     config = {k: v for k, v in config.items() if k != "_class_name" or name is None}
     name = name or config.pop("_class_name")
@@ -98,12 +106,13 @@ def learn_words(pipe):
                                 text_encoder=pipe.text_encoder_2, tokenizer=pipe.tokenizer_2)
 
 
-def run(model, pipeline, request, scheduler=None, changes=None, **options):
-    """request: what the test asks of the engine; options: what diffusers is asked for."""
+def run(model, pipeline, request, scheduler=None, changes=None, config=None, **options):
+    """request: what the test asks of the engine; options: what diffusers is asked for; config: of
+    the scheduler, in place of the model's own, which the test gives the engine too."""
     kit = parts(model)
     if model == "lcm":  # whose own VAE is of another number of channels
         kit["vae"] = parts("sd1")["vae"]
-    kit["scheduler"] = scheduler_of(kit["scheduler"], scheduler, changes or {})
+    kit["scheduler"] = scheduler_of(config or kit["scheduler"], scheduler, changes or {})
     if "control" in request:
         nets = [tiny.steering_net(use["net"]) for use in request["control"]]
         options.update(controls(request, pipeline))
@@ -135,6 +144,7 @@ def run(model, pipeline, request, scheduler=None, changes=None, **options):
                        **options).images
     latents = latents.permute(0, 2, 3, 1).reshape(-1).tolist()
     cases.append({"model": model, "seed": seed, "request": request,
+                  **({"scheduler": config} if config else {}),
                   "latents": [float(f"{v:.6g}") for v in latents]})
     print(model, pipeline, request, max(abs(v) for v in latents))
 
@@ -181,6 +191,14 @@ def main():
     for model in ("sdxl", "refiner"):
         run(model, "StableDiffusionXLImg2ImgPipeline",
             {"steps": 6, "strength": 0.6, "init": True}, image=image, strength=0.6)
+    for steps in (1, 4):
+        run("sd2", plain, {"steps": steps, "guidance_scale": 0.0}, config=TURBO)
+        run("sdxl", "StableDiffusionXLPipeline",
+            {"steps": steps, "guidance_scale": 0.0, "count": 2}, config=TURBO_XL)
+    run("sdxl", "StableDiffusionXLPipeline", {"steps": 2, "guidance_scale": 1.5}, config=TURBO_XL)
+    run("sdxl", "StableDiffusionXLImg2ImgPipeline",
+        {"steps": 2, "strength": 0.5, "guidance_scale": 0.0, "init": True}, config=TURBO_XL,
+        image=image, strength=0.5)
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "pipelines.json", "w", encoding="ascii") as file:

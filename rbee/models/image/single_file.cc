@@ -1,6 +1,7 @@
 #include "rbee/models/image/single_file.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "rbee/core/error.h"
@@ -221,12 +222,24 @@ std::string prediction_type(const io::Checkpoint& file, ImageFamily family) {
   return file.find("v_pred") != nullptr ? "v_prediction" : "epsilon";
 }
 
-SchedulerSettings scheduler_of(const io::Checkpoint& file, ImageFamily family) {
+// Upper or lower case; `word` is lower.
+bool is_called(std::string name, std::string_view word) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name.find(word) != std::string::npos;
+}
+
+SchedulerSettings scheduler_of(const io::Checkpoint& file, const ModelFiles& model) {
   SchedulerSettings settings;
   settings.class_name = "EulerDiscreteScheduler";
   settings.steps_offset = 1;
   settings.set_alpha_to_one = false;
-  settings.prediction_type = prediction_type(file, family);
+  settings.prediction_type = prediction_type(file, model.family);
+  // Models of few steps begin at the last timestep, where all is noise. Their names alone say it.
+  const bool turbo = is_called(model.name, "turbo");
+  if (turbo || is_called(model.name, "lightning")) settings.timestep_spacing = "trailing";
+  if (turbo && model.family == ImageFamily::sdxl) {
+    settings.class_name = "EulerAncestralDiscreteScheduler";
+  }
   settings.rescale_betas_zero_snr = file.find("ztsnr") != nullptr;
   return settings;
 }
@@ -272,7 +285,7 @@ ModelFiles read_lone_unet(const io::Checkpoint& file, std::string_view prefix,
   files.parts.push_back(read_unet(file, prefix, source));
   const std::string_view vae = vae_prefix(file);
   if (!vae.empty()) files.parts.push_back(read_vae(file, vae, files.family, source));
-  files.scheduler = scheduler_of(file, files.family);
+  files.scheduler = scheduler_of(file, files);
   return files;
 }
 
@@ -312,7 +325,7 @@ ModelFiles read_single_file(const fs::path& path) {
   }
   files.parts.push_back(read_unet(file, unet.value_or(kUnet), source));
   files.parts.push_back(read_vae(file, vae_prefix(file), files.family, source));
-  files.scheduler = scheduler_of(file, files.family);
+  files.scheduler = scheduler_of(file, files);
   return files;
 }
 

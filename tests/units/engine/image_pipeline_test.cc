@@ -101,10 +101,14 @@ void write_words(const std::filesystem::path& folder, bool large) {
   std::ofstream(folder / "old.pt") << "pickled";
 }
 
-ImageSource source_of(const std::string& model, const std::string& control = "",
-                      bool int8 = false) {
+// `scheduler`: in place of the model's own configuration, where it is not null.
+ImageSource source_of(const std::string& model, const std::string& control = "", bool int8 = false,
+                      const json& scheduler = {}) {
   register_backend(cpu::cpu_backend());
   const test::ImageFolder folder(model);
+  if (!scheduler.is_null()) {
+    std::ofstream(folder.path() / "scheduler" / "scheduler_config.json") << scheduler;
+  }
   for (const char* part : {"tokenizer", "tokenizer_2"}) {
     std::filesystem::copy(test::image_data("tokenizer"), folder.path() / part,
                           std::filesystem::copy_options::recursive);
@@ -122,6 +126,11 @@ ImageSource source_of(const std::string& model, const std::string& control = "",
 std::string control_of(const json& wanted) {
   const json& asked = wanted["request"];
   return asked.contains("control") ? asked["control"][0]["net"].get<std::string>() : "";
+}
+
+ImageSource source_for(const json& wanted, bool int8 = false) {
+  return source_of(wanted["model"].get<std::string>(), control_of(wanted), int8,
+                   wanted.value("scheduler", json()));
 }
 
 // A case by its place in the file, which keeps failures short.
@@ -153,7 +162,7 @@ std::vector<float> run_to_latents(const ImageSource& source, const ImageRequest&
 
 TEST_P(PipelineGolden, EndsWithTheLatentsOfDiffusers) {
   const json wanted = cases().at(GetParam());
-  const ImageSource source = source_of(wanted["model"].get<std::string>(), control_of(wanted));
+  const ImageSource source = source_for(wanted);
   ImageRequest request = request_of(wanted);
   const auto expected = wanted["latents"].get<std::vector<float>>();
   // In one batch, and one image after another.
@@ -171,9 +180,7 @@ TEST_P(PipelineGolden, EndsWithTheLatentsOfDiffusers) {
 // 0.063 of the latents with VNNI.
 TEST_P(PipelineGolden, Int8EndsNearby) {
   const json wanted = cases().at(GetParam());
-  const std::string model = wanted["model"].get<std::string>();
-  const std::vector<float> got =
-      run_to_latents(source_of(model, control_of(wanted), true), request_of(wanted));
+  const std::vector<float> got = run_to_latents(source_for(wanted, true), request_of(wanted));
   const auto expected = wanted["latents"].get<std::vector<float>>();
   ASSERT_EQ(got.size(), expected.size());
   double error = 0, size = 0;
