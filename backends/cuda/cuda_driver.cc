@@ -22,6 +22,24 @@ std::string version_text(int version) {
   return cat(version / 1000, ".", version % 1000 / 10);
 }
 
+// An image that the driver does not take leaves the device as it was.
+Code code_of(Status status) {
+  switch (status) {
+    case kErrorOutOfMemory:
+      return Code::out_of_memory;
+    case kErrorInvalidImage:
+    case kErrorNoBinaryForGpu:
+    case kErrorInvalidPtx:
+    case kErrorJitCompilerNotFound:
+    case kErrorUnsupportedPtxVersion:
+    case kErrorJitCompilationDisabled:
+    case kErrorSharedObjectInitFailed:
+      return Code::unsupported;
+    default:
+      return Code::device;
+  }
+}
+
 // What this thread made current last; more than one driver exists only in tests.
 struct Current {
   uint64_t driver = 0;
@@ -74,9 +92,8 @@ void CudaDriver::check(Status status, const char* call) const {
   const char* text = nullptr;
   fn_.cuGetErrorName(status, &name);
   fn_.cuGetErrorString(status, &text);
-  const Code code = status == kErrorOutOfMemory ? Code::out_of_memory : Code::device;
-  fail(code, call, name != nullptr ? name : cat("status ", status),
-       text != nullptr ? cat(" (", text, ")") : "");
+  fail(code_of(status), call, name != nullptr ? name : "status", " (", status,
+       text != nullptr ? cat(", ", text) : "", ")");
 }
 
 std::string CudaDriver::version() const {

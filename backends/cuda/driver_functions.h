@@ -93,7 +93,13 @@ enum StatusValue : int {
   kSuccess = 0,
   kErrorOutOfMemory = 2,
   kErrorNoDevice = 100,
+  kErrorInvalidImage = 200,
   kErrorNoBinaryForGpu = 209,
+  kErrorInvalidPtx = 218,
+  kErrorJitCompilerNotFound = 221,
+  kErrorUnsupportedPtxVersion = 222,
+  kErrorJitCompilationDisabled = 223,
+  kErrorSharedObjectInitFailed = 303,
   kErrorNotFound = 500,
 };
 enum Attribute : int {

@@ -3,7 +3,8 @@
 // driver API, backends/rocm over the HIP runtime; everything above is written once.
 //
 // Every call that can fail throws Error naming the vendor's call and its status: out_of_memory for
-// a lack of device or pinned memory, device for everything else. Handles are the vendor's own.
+// a lack of device or pinned memory, unsupported for a module that the driver does not take, device
+// for everything else. Handles are the vendor's own.
 
 #include <cstddef>
 #include <cstdint>

@@ -39,7 +39,8 @@ KernelCache::Module& KernelCache::module(std::string_view family) {
     return modules_.emplace(std::string(family), Module{.handle = handle, .kernels = {}})
         .first->second;
   } catch (const Error& error) {
-    fail(error.code(), family, "the kernels cannot be loaded on ", device_, ": ", error.what());
+    fail(error.code(), family, "the kernels cannot be loaded on ", device_, " (", architecture_,
+         "): ", error.what());
   }
 }
 

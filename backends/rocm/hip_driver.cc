@@ -27,6 +27,21 @@ gpu::MatrixUnit matrix_unit(std::string_view architecture) {
   return wmma ? gpu::MatrixUnit::wmma_w32 : gpu::MatrixUnit::none;
 }
 
+// An image that the runtime does not take leaves the device as it was.
+Code code_of(Status status) {
+  switch (status) {
+    case kErrorOutOfMemory:
+      return Code::out_of_memory;
+    case kErrorInvalidImage:
+    case kErrorNoBinaryForGpu:
+    case kErrorInvalidKernelFile:
+    case kErrorSharedObjectInitFailed:
+      return Code::unsupported;
+    default:
+      return Code::device;
+  }
+}
+
 struct Current {
   uint64_t driver = 0;
   int ordinal = -1;
@@ -79,8 +94,8 @@ HipDriver::HipDriver()
 
 void HipDriver::check(Status status, const char* call) const {
   if (status == kSuccess) return;
-  const Code code = status == kErrorOutOfMemory ? Code::out_of_memory : Code::device;
-  fail(code, call, fn_.hipGetErrorName(status), " (", fn_.hipGetErrorString(status), ")");
+  fail(code_of(status), call, fn_.hipGetErrorName(status), " (", status, ", ",
+       fn_.hipGetErrorString(status), ")");
 }
 
 std::string HipDriver::version() const {
@@ -216,11 +231,7 @@ float HipDriver::elapsed_ms(void* start, void* end) {
 
 void* HipDriver::load_module(std::span<const std::byte> image) {
   Handle module = nullptr;
-  const Status status = fn_.hipModuleLoadData(&module, image.data());
-  if (status == kErrorNoBinaryForGpu) {
-    fail(Code::unsupported, "hipModuleLoadData", "no code for this GPU is embedded");
-  }
-  check(status, "hipModuleLoadData");
+  check(fn_.hipModuleLoadData(&module, image.data()), "hipModuleLoadData");
   return module;
 }
 

@@ -83,7 +83,10 @@ enum StatusValue : int {
   kSuccess = 0,
   kErrorOutOfMemory = 2,
   kErrorNoDevice = 100,
+  kErrorInvalidImage = 200,
   kErrorNoBinaryForGpu = 209,
+  kErrorInvalidKernelFile = 218,
+  kErrorSharedObjectInitFailed = 303,
   kErrorNotFound = 500,
 };
 enum Attribute : int {

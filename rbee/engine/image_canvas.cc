@@ -122,9 +122,9 @@ Tensor masked_tensor(const io::Pixels& pixels, const Mask& mask, Device& device)
 
 io::Pixels pixels_of(std::span<const float> values, int32_t width, int32_t height) {
   if (!std::ranges::all_of(values, [](float v) { return std::isfinite(v); })) {
-    fail(Code::unsupported, "vae",
-         "the decoded picture has values that are not finite; run with activations of f32 or bf16, "
-         "or with a VAE that was made for f16");
+    throw NotFinite("vae",
+                    "the decoded picture has values that are not finite; run with activations of "
+                    "f32 or bf16, or with a VAE that was made for f16");
   }
   io::Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
   out.values.resize(values.size());

@@ -5,10 +5,19 @@
 #include <span>
 #include <vector>
 
+#include "rbee/core/error.h"
 #include "rbee/io/image/resize.h"
 #include "rbee/tensor/tensor.h"
 
 namespace rbee::engine {
+
+// What a model computed is not finite, the device is well: code unsupported, the message names the
+// remedy.
+class NotFinite final : public Error {
+ public:
+  NotFinite(std::string_view op, std::string_view message)
+      : Error(Code::unsupported, op, message) {}
+};
 
 // One value a pixel, 0 to 1; rows from the top.
 struct Mask {
@@ -32,8 +41,7 @@ Tensor mask_pixels(const Mask& mask, int32_t scale, Device& device);
 Tensor image_tensor(const io::Pixels& pixels, Device& device);
 // The same with masked pixels at 0, mid-grey.
 Tensor masked_tensor(const io::Pixels& pixels, const Mask& mask, Device& device);
-// Values in [-1, 1], channels last, as pixels; beyond is clamped. Throws unsupported with a remedy
-// when some value is not finite.
+// Values in [-1, 1], channels last, as pixels; beyond is clamped. Throws NotFinite.
 io::Pixels pixels_of(std::span<const float> values, int32_t width, int32_t height);
 
 // Bilinear, of masks; pixel centres are aligned.

@@ -38,9 +38,9 @@ io::Pixels decode_latent(const models::Vae& vae, const Tensor& latent, const Til
 
 void check_finite(std::span<const float> latent) {
   if (std::ranges::all_of(latent, [](float v) { return std::isfinite(v); })) return;
-  fail(Code::unsupported, "denoiser",
-       "the latents have values that are not finite, the picture would be black; run with "
-       "activations of f32 or bf16, or a lower guidance_scale");
+  throw NotFinite("denoiser",
+                  "the latents have values that are not finite, the picture would be black; run "
+                  "with activations of f32 or bf16, or a lower guidance_scale");
 }
 
 PreviewMap::PreviewMap(const models::Vae& vae, Device& device)

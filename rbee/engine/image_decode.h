@@ -13,12 +13,11 @@ namespace rbee::engine {
 Tensor latent_of(const models::VaeInfo& vae, const models::LatentDistribution& found,
                  diffusion::Normals* normals);
 
-// latent: (1, h, w, channels), scaled for the denoiser. Throws as decode_in_tiles(), and
-// unsupported with a remedy when values are not finite.
+// latent: (1, h, w, channels), scaled for the denoiser. Throws as decode_in_tiles(), and NotFinite.
 io::Pixels decode_latent(const models::Vae& vae, const Tensor& latent,
                          const TileOptions& options = {});
 
-// Throws unsupported with a remedy when a value is not finite.
+// Throws NotFinite.
 void check_finite(std::span<const float> latent);
 
 // The colour of a latent pixel as a linear function of its channels, fitted to what the VAE makes

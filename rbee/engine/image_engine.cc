@@ -145,7 +145,8 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   // Kernels are loaded, libraries choose their algorithms, memory is touched. A model that cannot
-  // make a picture of its own size says so at the first request instead.
+  // make a picture of its own size says so at the first request instead; a device that cannot run
+  // it never will.
   void warm_up() {
     const auto begin = Clock::now();
     try {
@@ -161,7 +162,8 @@ class QueuedImageEngine final : public ImageEngine {
                                 .latents = {}};
       pipeline_.run(request, resolve(source_, request), hooks, times);
     } catch (const Error& error) {
-      if (error.code() == Code::device) throw;
+      const bool goes_on = error.code() != Code::device && error.code() != Code::unsupported;
+      if (!goes_on && dynamic_cast<const NotFinite*>(&error) == nullptr) throw;
       log(LogLevel::warn, "the warm-up failed", {{"error", error.what()}});
     }
     const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);

@@ -220,10 +220,18 @@ TEST_P(RuntimeTest, ModuleThatDoesNotLoadIsAnErrorOfTheOp) {
   const auto driver = library.open();
   gpu::KernelCache cache(*driver, kind() + ":0", driver->properties(0).architecture,
                          vendor(*driver).images);
-  library.fail("cuModuleLoadData", "hipModuleLoadData", 1, fake::kInvalidImage);
-  const auto [code, message] = error_of([&] { cache.find("rms_norm", "rms_norm_f32_w64", 0); });
-  EXPECT_EQ(code, Code::device);
-  EXPECT_THAT(message, HasSubstr("rms_norm: the kernels cannot be loaded on " + kind() + ":0: "));
+  const std::string kernel = cat("rms_norm_f32_packed1_w", cuda() ? 32 : 64);
+  for (const auto& [status, expected] : {std::pair{fake::kInvalidImage, Code::unsupported},
+                                         std::pair{fake::kOutOfMemory, Code::out_of_memory},
+                                         std::pair{fake::kLaunchFailed, Code::device}}) {
+    library.fail("cuModuleLoadData", "hipModuleLoadData", 1, status);
+    const auto [code, message] = error_of([&] { cache.find("rms_norm", kernel, 0); });
+    EXPECT_EQ(code, expected);
+    EXPECT_THAT(message, HasSubstr(cat("rms_norm: the kernels cannot be loaded on ", kind(), ":0 (",
+                                       cuda() ? "sm_90" : "gfx942", "): ")));
+    EXPECT_THAT(message, HasSubstr(cat(" (", int{status}, ", ")));
+  }
+  EXPECT_NE(cache.find("rms_norm", kernel, 0), nullptr) << "it is asked for again";
 }
 
 TEST_P(RuntimeTest, RecordedWorkHasMemoryOfItsOwn) {

@@ -1,15 +1,14 @@
-// The GPU workers' own programs over the fake drivers: what clients and supervisors see when memory
-// runs out, when the device is lost, and when it cannot be used.
+// The chat workers' own programs over the fake drivers: what clients and supervisors see when
+// memory runs out, when the device is lost, when it cannot be used, and when it takes no kernels.
 #include <gmock/gmock.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "rbee/core/cat.h"
 #include "tests/checkpoints/model_folder.h"
 #include "tests/gpu/fake/shared_use.h"
-#include "tests/server/process.h"
+#include "tests/gpu/gpu_worker.h"
 #include "tests/server/raw_client.h"
 
 namespace rbee::testing {
@@ -18,17 +17,6 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr int64_t kMemory = int64_t{64} << 20;  // bytes of the device, where a test says how many
-
-struct Target {
-  const char* name;
-  const char* program;
-  const char* driver;    // "NAME=path" of the environment
-  const char* products;  // the same
-  const char* unknown;   // an architecture that there are no kernels for
-  const char* embedded;  // what the list of those that there are holds
-};
 
 class GpuWorker : public ::testing::TestWithParam<Target> {
  protected:
@@ -39,9 +27,7 @@ class GpuWorker : public ::testing::TestWithParam<Target> {
                 const std::vector<std::string>& flags = {"--context", "64"}) const {
     std::vector<std::string> all{"--model", model_.path().string(), "--port", "0"};
     all.insert(all.end(), flags.begin(), flags.end());
-    std::vector<std::string> variables = environment;  // the first of a name counts
-    variables.insert(variables.end(), {GetParam().driver, GetParam().products});
-    return {GetParam().program, all, variables};
+    return {GetParam().llm_worker, all, environment_of(GetParam(), environment)};
   }
   // The same on a device of kMemory that other processes use too. Fresh memory is zeros, so that
   // kernels that do nothing leave the logits of a text.
@@ -57,13 +43,8 @@ std::string body_of(const std::string& prompt) {
   return json{{"prompt", prompt}, {"max_tokens", 5}, {"temperature", 0}}.dump();
 }
 
-// All events of the stream of a new job.
 std::string events_of(uint16_t port, const std::string& prompt) {
-  const RawResponse job = ask(port, request("POST", "/v1/jobs", body_of(prompt)));
-  EXPECT_EQ(job.status, 200) << job.body;
-  RawClient reader(port);
-  reader.send(request("GET", json::parse(job.body).at("sse_url").get<std::string>()));
-  return reader.read_until("[DONE]");
+  return job_events(port, body_of(prompt));
 }
 
 int64_t metric(uint16_t port, const std::string& name) {
@@ -153,6 +134,45 @@ TEST_P(GpuWorker, WithoutCodeForTheDeviceListsWhatIsEmbedded) {
   EXPECT_THAT(worker.text(), HasSubstr(GetParam().embedded));
 }
 
+// Modules are loaded at their first use: whichever does not load, the worker does not start.
+TEST_P(GpuWorker, DoesNotStartWithAModuleThatDoesNotLoad) {
+  constexpr int kMost = 40;  // modules
+  int taken = 0;
+  for (; taken < kMost; ++taken) {
+    refuse_modules(file("modules"), taken);
+    Process worker = start({"RBEE_FAKE_MODULES=" + file("modules")});
+    if (worker.read_until("\"ready\"").find("\"ready\"") != std::string::npos) break;
+    EXPECT_EQ(worker.wait(), 1);
+    EXPECT_THAT(worker.text(), HasSubstr(refused_module(GetParam())));
+  }
+  EXPECT_GT(taken, 3);
+  EXPECT_LT(taken, kMost);
+}
+
+TEST_P(GpuWorker, ARequestWhoseModuleDoesNotLoadFailsAlone) {
+  const std::string modules = file("modules");
+  Process worker =
+      start({"RBEE_FAKE_MODULES=" + modules, "RBEE_FAKE_FILL=0"},
+            {"--context", "64", "--lora", "poet=" RBEE_TEST_DATA "/models/data/lora/smollm"});
+  const uint16_t port = worker.port();
+  // The kernels of adapters are loaded with the first of their requests.
+  const std::string adapted =
+      json{{"prompt", "some words"}, {"model", "poet"}, {"max_tokens", 5}}.dump();
+  for (const auto& [status, code] :
+       {std::pair{fake::kInvalidImage, "UNSUPPORTED"}, std::pair{fake::kOutOfMemory, "VRAM_OOM"}}) {
+    refuse_modules(modules, 0, status);
+    const std::string without = job_events(port, adapted);
+    EXPECT_THAT(without, HasSubstr(cat(R"("code":")", code, '"')));
+    EXPECT_THAT(without, HasSubstr("the kernels cannot be loaded on"));
+    EXPECT_THAT(events_of(port, "some words"), HasSubstr(R"("tokens_out":5)"));
+    EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
+  }
+  std::filesystem::remove(modules);
+  EXPECT_THAT(job_events(port, adapted), HasSubstr(R"("tokens_out":5)"));
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0) << worker.text();
+}
+
 TEST_P(GpuWorker, TakesTheDeviceThatItIsTold) {
   const std::string kind = GetParam().name;
   const std::string flag = "--" + kind + "-device";
@@ -196,21 +216,7 @@ TEST_P(GpuWorker, WithAnOldDriverSaysWhatItLacks) {
   EXPECT_THAT(worker.text(), HasSubstr("too old"));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Vendors, GpuWorker,
-    ::testing::Values(Target{.name = "cuda",
-                             .program = CUDA_WORKER,
-                             .driver = "RBEE_CUDA_LIBRARY=" RBEE_FAKE_CUDA,
-                             .products = "RBEE_CUBLASLT_LIBRARY=" RBEE_FAKE_CUBLASLT,
-                             .unknown = "sm_50",
-                             .embedded = "for compute capability"},
-                      Target{.name = "rocm",
-                             .program = ROCM_WORKER,
-                             .driver = "RBEE_HIP_LIBRARY=" RBEE_FAKE_HIP,
-                             .products = "RBEE_HIPBLASLT_LIBRARY=" RBEE_FAKE_HIPBLASLT,
-                             .unknown = "gfx700",
-                             .embedded = "gfx942"}),
-    [](const auto& p) { return p.param.name; });
+INSTANTIATE_TEST_SUITE_P(Vendors, GpuWorker, targets(), [](const auto& p) { return p.param.name; });
 
 }  // namespace
 }  // namespace rbee::testing

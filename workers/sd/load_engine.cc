@@ -66,7 +66,13 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
 std::unique_ptr<engine::ImageEngine> load_image_engine(const BackendInfo& backend,
                                                        const SdFlags& flags) {
   Device& device = open_device(backend, flags);
-  return engine::make_image_engine(load_source(flags, device));
+  try {
+    return engine::make_image_engine(load_source(flags, device));
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+    fail(Code::out_of_memory, "load", error.what(),
+         "; --offload all, --dtype f16 or bf16, or a smaller quantization of the model takes less");
+  }
 }
 
 }  // namespace rbee::workers

@@ -51,11 +51,20 @@ int cuDriverGetVersion(int* version) {
   return kSuccess;
 }
 int cuGetErrorName(int status, const char** name) {
-  *name = status == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN";
-  return kSuccess;
+  switch (status) {
+    case kOutOfMemory:
+      *name = "CUDA_ERROR_OUT_OF_MEMORY";
+      return kSuccess;
+    case kInvalidImage:
+      *name = "CUDA_ERROR_INVALID_IMAGE";
+      return kSuccess;
+    default:
+      *name = "CUDA_ERROR_UNKNOWN";
+      return kSuccess;
+  }
 }
 int cuGetErrorString(int status, const char** text) {
-  *text = status == kOutOfMemory ? "out of memory" : "unknown error";
+  *text = status_text(status);
   return kSuccess;
 }
 int cuDeviceGetCount(int* count) {

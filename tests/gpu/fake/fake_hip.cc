@@ -43,10 +43,17 @@ int hipRuntimeGetVersion(int* version) {
   return kSuccess;
 }
 const char* hipGetErrorName(int status) {
-  return status == kOutOfMemory ? "hipErrorOutOfMemory" : "hipErrorUnknown";
+  switch (status) {
+    case kOutOfMemory:
+      return "hipErrorOutOfMemory";
+    case kInvalidImage:
+      return "hipErrorInvalidImage";
+    default:
+      return "hipErrorUnknown";
+  }
 }
 const char* hipGetErrorString(int status) {
-  return status == kOutOfMemory ? "out of memory" : "unknown error";
+  return status_text(status);
 }
 int hipGetDeviceCount(int* count) {
   ENTER("hipGetDeviceCount");

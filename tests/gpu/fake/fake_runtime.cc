@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 
 namespace rbee::fake {
@@ -26,6 +27,17 @@ size_t padded(size_t bytes) {
 }
 
 }  // namespace
+
+const char* status_text(int status) {
+  switch (status) {
+    case kOutOfMemory:
+      return "out of memory";
+    case kInvalidImage:
+      return "device kernel image is invalid";
+    default:
+      return "unknown error";
+  }
+}
 
 Runtime& Runtime::instance() {
   static auto* const runtime = new Runtime;
@@ -61,6 +73,8 @@ void Runtime::reset() {
   options.memory = environment("RBEE_FAKE_MEMORY_MIB", options.memory >> 20) << 20;
   const char* lost_file = std::getenv("RBEE_FAKE_LOST");
   lost_file_ = lost_file != nullptr ? lost_file : "";
+  const char* modules_file = std::getenv("RBEE_FAKE_MODULES");
+  modules_file_ = modules_file != nullptr ? modules_file : "";
   const char* shared = std::getenv("RBEE_FAKE_SHARED");
   shared_use_ = shared != nullptr ? std::make_unique<SharedUse>(shared) : nullptr;
   fill_ = static_cast<int>(environment("RBEE_FAKE_FILL", kNobody));
@@ -283,6 +297,9 @@ int Runtime::synchronize(Event* event) {
 
 int Runtime::load_module(void** module, const void* image) {
   const std::scoped_lock lock(mutex_);
+  size_t most = 0;
+  int refusal = kSuccess;
+  if (std::ifstream(modules_file_) >> most >> refusal && modules_.size() >= most) return refusal;
   auto loaded = std::make_unique<Module>();
   loaded->image = image;
   try {

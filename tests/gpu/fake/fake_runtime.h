@@ -86,15 +86,19 @@ enum Status : int {
   kLaunchFailed = 719,
 };
 
+// What the vendors' calls that explain a status say.
+const char* status_text(int status);
+
 class Runtime {
  public:
   static Runtime& instance();
 
   // Everything back to the beginning; reads RBEE_FAKE_ARCH, RBEE_FAKE_LANES, RBEE_FAKE_DEVICES and
   // RBEE_FAKE_MEMORY_MIB over the defaults. RBEE_FAKE_LOST names a file: once it exists, the device
-  // is lost and every call fails. RBEE_FAKE_SHARED names one in which processes count what they
-  // have of the device's memory together. RBEE_FAKE_FILL: the byte that fresh memory is full of.
-  // Architectures before sm_80 find no code in fat binaries.
+  // is lost and every call fails. RBEE_FAKE_MODULES names one that says "COUNT STATUS": with so
+  // many modules loaded, the next one fails with that status. RBEE_FAKE_SHARED names one in which
+  // processes count what they have of the device's memory together. RBEE_FAKE_FILL: the byte that
+  // fresh memory is full of. Architectures before sm_80 find no code in fat binaries.
   void reset();
   DeviceOptions options;
   LaunchHook hook = nullptr;
@@ -165,7 +169,7 @@ class Runtime {
   mutable std::recursive_mutex mutex_;
   int current_ = 0;
   int sticky_ = kSuccess;
-  std::string lost_file_;
+  std::string lost_file_, modules_file_;
   std::unique_ptr<SharedUse> shared_use_;
   int fill_ = 0;
   std::string violation_;
