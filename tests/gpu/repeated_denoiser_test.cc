@@ -74,9 +74,8 @@ TEST_P(RepeatedDenoiserTest, IsCalledWhereFewStepsAreLeft) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BothDrivers, RepeatedDenoiserTest,
-                         ::testing::Values(Vendor::cuda, Vendor::rocm), [](const auto& p) {
-                           return p.param == Vendor::cuda ? "cuda" : "rocm";
-                         });
+                         ::testing::Values(Vendor::cuda, Vendor::rocm),
+                         [](const auto& p) { return p.param == Vendor::cuda ? "cuda" : "rocm"; });
 
 }  // namespace
 }  // namespace rbee::harness
