@@ -30,7 +30,7 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
     key_ = Linear(layer / "attn_k", k);
     value_ = Linear(layer / "attn_v", v);
   }
-  adjoin({&query_, &key_, &value_});
+  adjoin(layer, {&query_, &key_, &value_});
   output_ = Linear(layer / "attn_output",
                    {.in = q_rows, .out = spec.dim, .bias = spec.output_bias, .adapted = true});
   if (spec.sinks) {

@@ -151,38 +151,46 @@ bool may_adjoin(const LinearWeights& a, const LinearWeights& b) {
          b.bias.defined() == a.bias.defined();
 }
 
-// Copies of the tensors, rows of one.
-std::vector<Tensor> one_after_another(std::span<const Tensor* const> parts) {
-  Shape shape = parts[0]->shape();
+bool lies_behind(const Tensor& x, const Tensor& next) {
+  const auto* end = static_cast<const std::byte*>(x.view().data) + x.bytes();
+  return x.buffer() == next.buffer() && next.view().data == end;
+}
+
+// The tensors as rows of one: copies, unless they are that already.
+std::vector<Tensor> one_after_another(const WeightScope& scope, const std::vector<Tensor>& parts) {
+  const auto apart = [](const Tensor& x, const Tensor& next) { return !lies_behind(x, next); };
+  if (std::ranges::adjacent_find(parts, apart) == parts.end()) return parts;
+  Shape shape = parts[0].shape();
   shape[0] = 0;
-  for (const Tensor* part : parts) shape[0] += part->dim(0);
-  const Tensor whole = empty(shape, parts[0]->dtype(), parts[0]->device());
+  for (const Tensor& part : parts) shape[0] += part.dim(0);
+  const Tensor whole = empty(shape, parts[0].dtype(), parts[0].device());
   std::vector<Tensor> out;
   int64_t first = 0;
-  for (const Tensor* part : parts) {
-    out.push_back(whole.slice(Axis{0}, first, part->dim(0)));
-    copy_(out.back(), *part);
-    first += part->dim(0);
+  for (const Tensor& part : parts) {
+    out.push_back(whole.slice(Axis{0}, first, part.dim(0)));
+    copy_(out.back(), part);
+    scope.moved(part, out.back());
+    first += part.dim(0);
   }
   return out;
 }
 
 }  // namespace
 
-void adjoin(std::initializer_list<Linear*> layers) {
+void adjoin(const WeightScope& scope, std::initializer_list<Linear*> layers) {
   const LinearWeights& first = (*layers.begin())->weights_;
   if (first.weight.device().host_accessible() || !is_float(first.weight.dtype())) return;
-  std::vector<const Tensor*> weights, biases;
+  std::vector<Tensor> weights, biases;
   for (const Linear* layer : layers) {
-    if (layer->weights_.weight.packing() != 0 || !may_adjoin(first, layer->weights_)) return;
-    weights.push_back(&layer->weights_.weight);
-    biases.push_back(&layer->weights_.bias);
+    const LinearWeights& own = layer->weights_;
+    if (own.weight.packing() != 0 || !may_adjoin(first, own)) return;
+    weights.push_back(own.weight);
+    if (own.bias.defined()) biases.push_back(own.bias);
   }
-  const std::vector<Tensor> moved = one_after_another(weights);
-  const std::vector<Tensor> moved_biases =
-      first.bias.defined() ? one_after_another(biases) : std::vector<Tensor>(layers.size());
+  weights = one_after_another(scope, weights);
+  biases = biases.empty() ? std::vector<Tensor>(layers.size()) : one_after_another(scope, biases);
   for (size_t i = 0; Linear * layer : layers) {
-    layer->weights_ = {.weight = moved[i], .bias = moved_biases[i], .adjoins = i > 0};
+    layer->weights_ = {.weight = weights[i], .bias = biases[i], .adjoins = i > 0};
     ++i;
   }
 }

@@ -56,7 +56,7 @@ class Linear {
   void let_adapt(const WeightScope& scope, const LinearShape& shape, DType dtype);
 
  private:
-  friend void adjoin(std::initializer_list<Linear*> layers);
+  friend void adjoin(const WeightScope& scope, std::initializer_list<Linear*> layers);
 
   LinearWeights weights_;
   Tensor order_;
@@ -75,7 +75,7 @@ Tensor gated_linear(GateOp op, const LayerInput& x, const Linear& gate, const Li
 
 // Lays plain weights of layers with one input behind one another where the device has memory of its
 // own: linear_many() then makes one product of them. Does nothing to packed weights, nor where
-// types or biases are mixed. Throws out_of_memory.
-void adjoin(std::initializer_list<Linear*> layers);
+// types or biases are mixed. `scope`: any of the model's. Throws out_of_memory.
+void adjoin(const WeightScope& scope, std::initializer_list<Linear*> layers);
 
 }  // namespace rbee::nn

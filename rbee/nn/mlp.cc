@@ -14,7 +14,7 @@ Mlp::Mlp(const WeightScope& layer, const MlpSpec& spec) : activation_(spec.activ
     gate_ = Linear(layer / name("ffn_gate"), shape);
     up_ = Linear(layer / name("ffn_up"), shape);
   }
-  adjoin({&gate_, &up_});
+  adjoin(layer, {&gate_, &up_});
   down_ = Linear(layer / name("ffn_down"),
                  {.in = spec.ffn_dim, .out = spec.dim, .bias = spec.bias, .adapted = true});
 }

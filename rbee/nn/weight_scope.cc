@@ -335,6 +335,10 @@ Tensor WeightScope::remembered(const Make& make) const {
   return made;
 }
 
+void WeightScope::moved(const Tensor& from, const Tensor& to) const {
+  if (books_->options.stash != nullptr) books_->options.stash->replace(from, to);
+}
+
 Tensor WeightScope::vector(std::string_view leaf, int64_t size, float offset) const {
   if (offset == 0) return array(leaf, Shape{size});
   return remembered([&] {

@@ -128,6 +128,9 @@ class WeightScope {
   Tensor mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first,
                        int64_t step) const;
 
+  // A tensor that one of the calls above gave lies elsewhere now.
+  void moved(const Tensor& from, const Tensor& to) const;
+
   // The full name in the checkpoint's own words, e.g. "model.layers.3.self_attn.q_proj.weight".
   std::string name(std::string_view leaf) const;
   // The path in GGUF's words, e.g. "blk.3.attn_q", and in Hugging Face's as a language model alone

@@ -2,6 +2,7 @@
 // The weights of one part of a model as they were on its device, in host memory: for parts that
 // leave the device and come back.
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace rbee::nn {
 class WeightStash {
  public:
   void add(const Tensor& weight) { added_.push_back(weight); }
+  // A part has moved a tensor that was added; unknown ones are left alone.
+  void replace(const Tensor& weight, const Tensor& moved);
 
   // Copies what was added to host memory that the device reaches fastest, and lets go of it. Later
   // calls do nothing, for weights do not change. Throws out_of_memory, and device.
@@ -23,7 +26,8 @@ class WeightStash {
 
   // For a part that is made again: next() begins with the first tensor.
   void rewind() { next_ = 0; }
-  // The next tensor in new memory of its device; the copy is ordered with the device's stream.
+  // The next tensor in new memory of its device, tensors of one buffer in one again; the copy is
+  // ordered with the device's stream.
   // Throws out_of_memory naming the bytes, and device.
   Tensor next();
 
@@ -31,15 +35,20 @@ class WeightStash {
   void clear();
 
  private:
-  struct Saved {
+  struct SavedBuffer {
     Device* device;
+    size_t at;  // of its bytes in host_
+    size_t bytes;
+    std::weak_ptr<Buffer> made;  // on the device, by next()
+  };
+  struct Saved {
     View view;
-    size_t at;      // of the buffer's bytes in host_
-    size_t bytes;   // of the buffer
-    size_t offset;  // of the tensor in its buffer
+    size_t buffer;  // index into buffers_
+    size_t offset;  // of the tensor in it
   };
 
   std::vector<Tensor> added_;
+  std::vector<SavedBuffer> buffers_;
   std::vector<Saved> saved_;
   std::optional<HostBuffer> host_;
   size_t next_ = 0;

@@ -75,6 +75,7 @@ AutoencoderMiddle::AutoencoderMiddle(const nn::WeightScope& scope, int64_t chann
   query_ = nn::Linear(either(attention, "to_q", "query"), square);
   key_ = nn::Linear(either(attention, "to_k", "key"), square);
   value_ = nn::Linear(either(attention, "to_v", "value"), square);
+  nn::adjoin(scope, {&query_, &key_, &value_});
   output_ = nn::Linear(either(attention, "to_out.0", "proj_attn"), square);
 }
 
@@ -83,9 +84,7 @@ Tensor AutoencoderMiddle::attend(const Tensor& x) const {
   const std::array layers{&query_.weights(), &key_.weights(), &value_.weights()};
   const Tensor rows = norm_(x).reshape({batch * height * width, channels});
   const std::vector<Tensor> qkv = linear_many(rows, layers);
-  const auto head = [&](const Tensor& y) {
-    return y.reshape({batch, 1, height * width, channels});
-  };
+  const auto head = [&](const Tensor& y) { return split_rows(y, batch).unsqueeze(Axis{1}); };
   const Tensor y = attention(head(qkv[0]), head(qkv[1]), head(qkv[2]), {});
   return output_.over_last(y).reshape(x.shape());
 }

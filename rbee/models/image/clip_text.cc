@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "rbee/models/image/layers.h"
 #include "rbee/ops/attention.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/embedding.h"
@@ -58,6 +59,7 @@ ClipTextLayer::ClipTextLayer(const nn::WeightScope& scope, const ClipTextConfig&
   query_ = nn::Linear(attention / "q_proj", square);
   key_ = nn::Linear(attention / "k_proj", square);
   value_ = nn::Linear(attention / "v_proj", square);
+  nn::adjoin(scope, {&query_, &key_, &value_});
   output_ = nn::Linear(attention / "out_proj", square);
   const int64_t ffn = config.ffn_width;
   up_ = nn::Linear(scope / "mlp" / "fc1", {.in = width, .out = ffn, .bias = nn::Bias::required});
@@ -69,7 +71,7 @@ Tensor ClipTextLayer::attend(const Tensor& x) const {
   const std::array layers{&query_.weights(), &key_.weights(), &value_.weights()};
   const std::vector<Tensor> qkv = linear_many(x.reshape({batch * tokens, width}), layers);
   const auto heads = [&](const Tensor& rows) {
-    return rows.reshape({batch, tokens, heads_, width / heads_}).permute({0, 2, 1, 3});
+    return split_heads(split_rows(rows, batch), heads_);
   };
   const Tensor y = attention(heads(qkv[0]), heads(qkv[1]), heads(qkv[2]), {.causal = true});
   return contiguous(y.permute({0, 2, 1, 3})).reshape({batch, tokens, width});

@@ -88,9 +88,12 @@ Tensor upsample_conv(const Tensor& x, const nn::Conv2d& conv, int64_t height, in
   return conv(contiguous(cut.permute({0, 2, 3, 1})));
 }
 
+Tensor split_rows(const Tensor& x, int64_t batch) {
+  return x.transpose(Axis{0}, Axis{1}).split_last(batch).permute({1, 2, 0});
+}
+
 Tensor split_heads(const Tensor& x, int64_t heads) {
-  const auto [batch, tokens, width] = x.dims<3>();
-  return x.reshape({batch, tokens, heads, width / heads}).permute({0, 2, 1, 3});
+  return x.split_last(heads).permute({0, 2, 1, 3});
 }
 
 Tensor join_heads(const Tensor& x) {

@@ -68,8 +68,10 @@ class PictureResnet {
 // x's, or one pixel less along either axis.
 Tensor upsample_conv(const Tensor& x, const nn::Conv2d& conv, int64_t height, int64_t width);
 
+// (batch * tokens, width) as (batch, tokens, width): a view, any strides.
+Tensor split_rows(const Tensor& x, int64_t batch);
 // (batch, pixels or tokens, heads * dim) as (batch, heads, tokens, dim), and back; the first is a
-// view.
+// view, any strides.
 Tensor split_heads(const Tensor& x, int64_t heads);
 Tensor join_heads(const Tensor& x);
 

@@ -59,6 +59,7 @@ StreamProjections::StreamProjections(const nn::WeightScope& scope, const StreamH
   query_ = nn::Linear(scope / spec.query, square);
   key_ = nn::Linear(scope / spec.key, square);
   value_ = nn::Linear(scope / spec.value, square);
+  nn::adjoin(scope, {&query_, &key_, &value_});
   if (!spec.norms) return;
   const nn::NormOptions norm{.dim = spec.width / spec.heads, .eps = kStreamNormEps};
   query_norm_ = nn::RmsNorm(scope / spec.query_norm, norm);
@@ -70,11 +71,11 @@ StreamHeads StreamProjections::operator()(const Tensor& x) const {
   const std::array layers{&query_.weights(), &key_.weights(), &value_.weights()};
   const std::vector<Tensor> rows =
       linear_many(contiguous(x).reshape({batch * tokens, width}), layers);
-  const Shape heads{batch, tokens, heads_, width / heads_};
+  const auto heads = [&](const Tensor& y) { return split_rows(y, batch).split_last(heads_); };
   const auto normed = [&](const nn::RmsNorm& norm, const Tensor& y) {
-    return norm.defined() ? norm(y.reshape(heads)) : y.reshape(heads);
+    return norm.defined() ? norm(heads(y)) : heads(y);
   };
-  return {normed(query_norm_, rows[0]), normed(key_norm_, rows[1]), rows[2].reshape(heads)};
+  return {normed(query_norm_, rows[0]), normed(key_norm_, rows[1]), heads(rows[2])};
 }
 
 StreamHeadsSpec text_heads(StreamHeadsSpec picture) {

@@ -47,6 +47,7 @@ TransformerBlock::TransformerBlock(const nn::WeightScope& scope, const Transform
   self_query_ = nn::Linear(scope / "attn1.to_q", square);
   self_key_ = nn::Linear(scope / "attn1.to_k", square);
   self_value_ = nn::Linear(scope / "attn1.to_v", square);
+  nn::adjoin(scope, {&self_query_, &self_key_, &self_value_});
   self_output_ = nn::Linear(scope / "attn1.to_out.0", with_bias);
   query_ = nn::Linear(scope / "attn2.to_q", square);
   key_ = nn::Linear(scope / "attn2.to_k", from_context);
@@ -58,6 +59,7 @@ TransformerBlock::TransformerBlock(const nn::WeightScope& scope, const Transform
   up_ = nn::Linear(scope / "ff.net.0.proj", half);
   half.first_row = 4 * width;
   gate_ = nn::Linear(scope / "ff.net.0.proj", half);
+  nn::adjoin(scope, {&gate_, &up_});
   down_ =
       nn::Linear(scope / "ff.net.2", {.in = 4 * width, .out = width, .bias = nn::Bias::required});
 }
@@ -71,7 +73,7 @@ Tensor TransformerBlock::attend_self(const Tensor& x) const {
   const std::array layers{&self_query_.weights(), &self_key_.weights(), &self_value_.weights()};
   const std::vector<Tensor> qkv = linear_many(flat(x), layers);
   const auto heads = [&](const Tensor& rows) {
-    return split_heads(rows.reshape(x.shape()), heads_);
+    return split_heads(split_rows(rows, x.dim(0)), heads_);
   };
   return join_heads(attention(heads(qkv[0]), heads(qkv[1]), heads(qkv[2]), {}));
 }

@@ -60,7 +60,7 @@ class NomicBertLayer final : public EncoderLayer {
     query_ = part(0);
     key_ = part(1);
     value_ = part(2);
-    nn::adjoin({&query_, &key_, &value_});
+    nn::adjoin(layer, {&query_, &key_, &value_});
     output_ = nn::Linear(layer / "attn_output",
                          {.in = config.dim, .out = config.dim, .bias = config.attention_bias});
     attention_norm_ = nn::LayerNorm(layer / "attn_output_norm", norm);

@@ -8,10 +8,13 @@
 
 #include "rbee/core/half.h"
 #include "rbee/core/log.h"
+#include "rbee/nn/linear.h"
+#include "rbee/nn/weight_stash.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/image.h"
 #include "rbee/ops/linear.h"
 #include "tests/checkpoints/checkpoint_files.h"
+#include "tests/units/engine/far_device.h"
 
 namespace rbee::test {
 namespace {
@@ -445,6 +448,58 @@ TEST_F(WeightScopeTest, FinishTellsWhatNobodyTook) {
   root.finish();
   EXPECT_EQ(logged, "");
   set_log_sink({}, LogLevel::error);
+}
+
+TEST_F(WeightScopeTest, LayersThatAdjoinLeaveAndReturnAsOne) {
+  const StoredTensor tensors[] = {
+      stored("blk.0.attn_q.weight", {6, 8}), stored("blk.0.attn_q.bias", {6}),
+      stored("blk.1.attn_q.weight", {4, 8}), stored("blk.1.attn_q.bias", {4})};
+  const io::Checkpoint checkpoint = gguf(tensors);
+  engine::FarDevice device;
+  nn::WeightStash stash;
+  struct Pair {
+    nn::Linear first, second;
+  };
+  const auto make = [&] {
+    nn::WeightOptions options = with_names(false);
+    options.device = &device;
+    options.stash = &stash;
+    const WeightScope root(checkpoint, options);
+    Pair out{
+        .first = nn::Linear(root / "blk.0.attn_q", {.in = 8, .out = 6, .bias = nn::Bias::required}),
+        .second =
+            nn::Linear(root / "blk.1.attn_q", {.in = 8, .out = 4, .bias = nn::Bias::required})};
+    nn::adjoin(root, {&out.first, &out.second});
+    return out;
+  };
+  const auto values = [](const Pair& pair) {
+    std::vector<float> out = pair.first.weights().weight.to_host<float>();
+    for (const Tensor& x :
+         {pair.second.weights().weight, pair.first.weights().bias, pair.second.weights().bias}) {
+      const std::vector<float> more = x.to_host<float>();
+      out.insert(out.end(), more.begin(), more.end());
+    }
+    return out;
+  };
+  const auto one = [](const Pair& pair) {
+    return pair.second.weights().adjoins &&
+           pair.first.weights().weight.buffer() == pair.second.weights().weight.buffer() &&
+           pair.first.weights().bias.buffer() == pair.second.weights().bias.buffer();
+  };
+  std::vector<float> before;
+  size_t in_use = 0;
+  {
+    const Pair pair = make();
+    EXPECT_TRUE(one(pair));
+    before = values(pair);
+    in_use = device.in_use();
+  }
+  stash.fill();
+  EXPECT_EQ(device.in_use(), 0u);
+  const Pair again = make();
+  EXPECT_TRUE(one(again));
+  EXPECT_EQ(values(again), before);
+  EXPECT_EQ(device.in_use(), in_use);
 }
 
 }  // namespace
