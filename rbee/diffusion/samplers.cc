@@ -86,6 +86,19 @@ Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptio
   return steps.writer.finish(levels.final_scale);
 }
 
+int32_t calls_per_step(Sampler sampler) {
+  switch (sampler) {
+    case Sampler::heun:
+    case Sampler::dpm2:
+    case Sampler::dpm2_ancestral:
+    case Sampler::dpmpp_2s_ancestral:
+    case Sampler::dpmpp_sde:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
 bool needs_unguided(Sampler sampler) {
   return sampler == Sampler::euler_cfg_pp || sampler == Sampler::euler_ancestral_cfg_pp ||
          sampler == Sampler::ddim_cfg_pp;

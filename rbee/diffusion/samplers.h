@@ -22,6 +22,10 @@ struct SamplerOptions {
 // Throws invalid_argument for eta out of range.
 Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptions& options);
 
+// Calls of the model that AUTOMATIC1111 expects for a step, 1 or 2. A last step that ends without
+// noise takes one nevertheless.
+int32_t calls_per_step(Sampler sampler);
+
 // Whether a plan asks for the unguided picture, so that guidance must evaluate both halves.
 bool needs_unguided(Sampler sampler);
 

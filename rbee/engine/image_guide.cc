@@ -1,5 +1,6 @@
 #include "rbee/engine/image_guide.h"
 
+#include <algorithm>
 #include <array>
 
 #include "rbee/ops/concat.h"
@@ -32,63 +33,123 @@ Tensor filled(int64_t count, double value, Device& device) {
 
 }  // namespace
 
-Tensor RepeatedDenoiser::operator()(const Tensor& x, const Tensor& times, int64_t calls_left) {
+Tensor RepeatedDenoiser::operator()(const Tensor& x, const Tensor& times, const Prompt& prompt,
+                                    int64_t calls_left) {
   constexpr int64_t kWorthRecording = 4;  // recording takes about as long as a step
   if (!recording_) {
     const bool records = warm_ && calls_left >= kWorthRecording;
     warm_ = true;
     if (!records || !Recording::supported(x.device())) {
-      return denoiser_(x, times, conditioning_);
+      return denoiser_(x, times, prompt.conditioning);
     }
-    record(x, times);
+    record(x, times, prompt.conditioning);
   }
+  if (changes_) follow(prompt);
   copy_(x_, x);
   copy_(times_, times);
   recording_.replay();
   return result_;
 }
 
-void RepeatedDenoiser::record(const Tensor& x, const Tensor& times) {
+void RepeatedDenoiser::record(const Tensor& x, const Tensor& times,
+                              models::Conditioning& conditioning) {
+  if (changes_) {
+    own_ = conditioning.clone();
+    for (Tensor* tensor : own_->tensors()) {
+      if (tensor->defined()) *tensor = empty(tensor->shape(), tensor->dtype(), tensor->device());
+    }
+  }
+  const models::Conditioning& read = changes_ ? *own_ : conditioning;
   x_ = empty(x.shape(), x.dtype(), x.device());
   times_ = empty(times.shape(), times.dtype(), times.device());
-  recording_ = Recording(x.device(), [&] { result_ = denoiser_(x_, times_, conditioning_); });
+  recording_ = Recording(x.device(), [&] { result_ = denoiser_(x_, times_, read); });
+}
+
+void RepeatedDenoiser::follow(const Prompt& prompt) {
+  if (followed_ == prompt.index) return;
+  const std::vector<Tensor*> to = own_->tensors(), from = prompt.conditioning.tensors();
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i]->defined()) copy_(*to[i], *from[i]);
+  }
+  followed_ = prompt.index;
 }
 
 Guide::Guide(const models::Denoiser& denoiser, const diffusion::NoiseModel& noise,
-             const PromptStates& states, int64_t batch, const GuideOptions& options)
+             PromptStates states, const PassPrompts& prompts, int64_t batch,
+             const GuideOptions& options)
     : noise_(noise),
       options_(options),
-      both_(options.scale > 1 || options.unguided),
-      text_(both_ ? joined(repeated(states.negative, batch), repeated(states.positive, batch))
-                  : repeated(states.positive, batch)),
-      conditioning_(denoiser.prepare(text_)),
+      states_(std::move(states)),
+      prompts_(prompts),
+      batch_(batch),
+      guided_(options.scale > 1 || options.unguided || prompts.composed()),
       denoiser_(denoiser),
-      repeated_(denoiser, *conditioning_),
-      controls_(options.controls, text_) {}
+      told_(prompts.said.size()),
+      repeated_(denoiser, prompts.said.size() > 1) {}
+
+Guide::Told Guide::tell(const Said& said) const {
+  std::vector<models::TextStates> rows;
+  if (guided_) rows.push_back(repeated(states_.negative[said.negative], batch_));
+  for (const size_t text : said.positive) {
+    rows.push_back(repeated(states_.positive[text], batch_));
+  }
+  const models::TextStates text = joined(rows);
+  return {denoiser_.prepare(text), ControlPass(options_.controls, text)};
+}
+
+Guide::Told& Guide::told(size_t index) {
+  // Keys and values of texts that do not come again are let go.
+  for (size_t i = 0; i < told_.size(); ++i) {
+    const bool again = std::ranges::any_of(prompts_.turns, [&](const PassPrompts::Turn& turn) {
+      return turn.index == i && turn.last >= call_;
+    });
+    if (!again && i != index) told_[i].reset();
+  }
+  if (!told_[index]) told_[index] = tell(prompts_.said[index]);
+  return *told_[index];
+}
+
+Tensor Guide::prompted(const Tensor& output, const Tensor& negative) const {
+  const auto part = [&](size_t i) {
+    return output.slice(Axis{0}, static_cast<int64_t>(i + 1) * batch_, batch_);
+  };
+  if (!prompts_.composed()) return part(0);
+  double rest = 1;
+  for (const float weight : prompts_.weights) rest -= double{weight};
+  Tensor out = affine(negative, rest, 0);
+  for (size_t i = 0; i < prompts_.weights.size(); ++i) {
+    out = out + affine(part(i), double{prompts_.weights[i]}, 0);
+  }
+  return out;
+}
 
 diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time, bool unguided,
                                       StepPlace place) {
+  const size_t index = prompts_.at(call_);
+  Told& prompt = told(index);
+  ++call_;
   const diffusion::Scaling scaling = noise_.scaling(sigma);
-  const int64_t batch = x.dim(0);
-  const auto halves = [&](const Tensor& half) {
-    return both_ ? concat({half, half}, Axis{0}) : half;
+  const size_t copies = guided_ ? 1 + prompts_.weights.size() : 1;
+  const auto rows = [&](const Tensor& one) {
+    return copies > 1 ? concat(std::vector<Tensor>(copies, one), Axis{0}) : one;
   };
   const Tensor scaled = affine(x, scaling.in, 0);
-  const Tensor seen = halves(scaled);
+  const Tensor seen = rows(scaled);
   const Tensor times = filled(seen.dim(0), time, x.device());
-  const std::optional<models::ControlStates> control = controls_(seen, times, place);
+  const std::optional<models::ControlStates> control = prompt.controls(seen, times, place);
   const Tensor input =
-      options_.extra.defined() ? halves(concat({scaled, options_.extra}, Axis{3})) : seen;
+      options_.extra.defined() ? rows(concat({scaled, options_.extra}, Axis{3})) : seen;
   // What a control adds is computed anew for each step.
-  const Tensor output = control ? denoiser_(input, times, *conditioning_, &*control)
-                                : repeated_(input, times, place.count - place.index);
+  const Tensor output =
+      control ? denoiser_(input, times, *prompt.conditioning, &*control)
+              : repeated_(input, times, {*prompt.conditioning, index}, place.count - place.index);
   const auto picture = [&](const Tensor& said) {
     if (scaling.skip == 0) return affine(said, scaling.out, 0);
     return weighted_sum({{&x, scaling.skip}, {&said, scaling.out}});
   };
-  if (!both_) return {picture(output), {}};
-  const Tensor negative = output.slice(Axis{0}, 0, batch);
-  const Tensor positive = output.slice(Axis{0}, batch, batch);
+  if (!guided_) return {picture(output), {}};
+  const Tensor negative = output.slice(Axis{0}, 0, batch_);
+  const Tensor positive = prompted(output, negative);
   Tensor guided =
       weighted_sum({{&negative, 1.0 - options_.scale}, {&positive, double{options_.scale}}});
   if (options_.rescale > 0) guided = with_deviation_of(guided, positive, options_.rescale);

@@ -1,6 +1,8 @@
 #pragma once
 // What samplers ask of a model: the picture in a noisy latent, guided by prompts.
 
+#include <optional>
+
 #include "rbee/diffusion/noise_model.h"
 #include "rbee/diffusion/run_plan.h"
 #include "rbee/engine/image_control.h"
@@ -18,49 +20,71 @@ struct GuideOptions {
   std::vector<ControlHint> controls;
 };
 
-// Calls a denoiser for one prompt and one size; on devices that can record, from the second call on
-// as a recording, because the host takes longer to queue a step's kernels than small pictures take
-// to compute.
+// Calls a denoiser for one size and prompts of one length; on devices that can record, from the
+// second call on as a recording, because the host takes longer to queue a step's kernels than small
+// pictures take to compute.
 class RepeatedDenoiser {
  public:
-  // Both outlive the object.
-  RepeatedDenoiser(const models::Denoiser& denoiser, const models::Conditioning& conditioning)
-      : denoiser_(denoiser), conditioning_(conditioning) {}
+  // The denoiser outlives the object. `changes`: calls have different conditionings, which a
+  // recording then reads from tensors of its own.
+  RepeatedDenoiser(const models::Denoiser& denoiser, bool changes)
+      : denoiser_(denoiser), changes_(changes) {}
 
+  struct Prompt {
+    models::Conditioning& conditioning;  // outlives the object unless it changes
+    size_t index = 0;                    // the same for the same texts
+  };
   // As Denoiser's call. `calls_left`: of the same size, this one included, as far as is known. The
   // result is overwritten by the next call.
-  Tensor operator()(const Tensor& x, const Tensor& times, int64_t calls_left);
+  Tensor operator()(const Tensor& x, const Tensor& times, const Prompt& prompt, int64_t calls_left);
 
  private:
-  void record(const Tensor& x, const Tensor& times);
+  void record(const Tensor& x, const Tensor& times, models::Conditioning& conditioning);
+  // Brings what a recording reads up to this prompt.
+  void follow(const Prompt& prompt);
 
   const models::Denoiser& denoiser_;
-  const models::Conditioning& conditioning_;
+  bool changes_;
   bool warm_ = false;  // the first call loads kernels and fills caches, which cannot be recorded
+  std::unique_ptr<models::Conditioning> own_;  // of a recording whose prompts change
+  std::optional<size_t> followed_;             // the prompt that own_ has the values of
   Recording recording_;
   Tensor x_, times_, result_;  // of the recording
 };
 
 class Guide {
  public:
-  // `states` are of one sample and are repeated for the batch. Both halves share calls of the
-  // denoiser, the negative one first. All arguments outlive the guide.
-  Guide(const models::Denoiser& denoiser, const diffusion::NoiseModel& noise,
-        const PromptStates& states, int64_t batch, const GuideOptions& options);
+  // `states` are of one sample and are repeated for the batch. The negative prompt and the parts of
+  // the prompt share calls of the denoiser, the negative one first. All arguments outlive the guide
+  // but the states.
+  Guide(const models::Denoiser& denoiser, const diffusion::NoiseModel& noise, PromptStates states,
+        const PassPrompts& prompts, int64_t batch, const GuideOptions& options);
 
-  // x: (batch, h, w, channels)
+  // The pass's next call of the denoiser. x: (batch, h, w, channels)
   diffusion::Evaluation evaluate(const Tensor& x, double sigma, double time, bool unguided,
                                  StepPlace place);
 
  private:
+  // What the denoiser is told by some of the texts.
+  struct Told {
+    std::unique_ptr<models::Conditioning> conditioning;
+    ControlPass controls;
+  };
+  Told& told(size_t index);
+  Told tell(const Said& said) const;
+  // The output that the prompt's parts give together, at a guidance of 1.
+  Tensor prompted(const Tensor& output, const Tensor& negative) const;
+
   const diffusion::NoiseModel& noise_;
   GuideOptions options_;
-  bool both_;                // halves
-  models::TextStates text_;  // of all rows
-  std::unique_ptr<models::Conditioning> conditioning_;
+  PromptStates states_;
+  const PassPrompts& prompts_;
+  int64_t batch_;
+  bool guided_;  // whether calls have the negative prompt
   const models::Denoiser& denoiser_;
+  std::vector<std::optional<Told>> told_;  // by PassPrompts::said, of those that come again
   RepeatedDenoiser repeated_;
-  ControlPass controls_;
+  int32_t call_ = 0;
 };
 
 // x, of which the share `amount` has the standard deviation of `like` in each sample.

@@ -44,6 +44,7 @@ struct Pass {
   Tensor from;  // (batch, h, w, channels), or undefined
   float strength = 1;
   StrengthRule rule = StrengthRule::part;
+  const PassPrompts* prompts = nullptr;
 };
 
 // What the pixels under a mask keep.
@@ -68,7 +69,7 @@ Pass second_pass(const ImageRequest& request, const ImageSettings& settings) {
   return {
       .width = settings.final_width,
       .height = settings.final_height,
-      .steps = hires.steps > 0 ? hires.steps : settings.steps,
+      .steps = hires_steps(request, settings),
       .from = {},
       .strength = hires.strength,
       .rule = request.strength_rule == StrengthRule::part ? StrengthRule::part : StrengthRule::all};
@@ -120,10 +121,11 @@ Tensor rows(const std::vector<Tensor>& parts) {
 class Batch {
  public:
   Batch(const ImageSource& source, const ImageRequest& request, const ImageSettings& settings,
-        const PromptStates& states, int32_t first, int32_t count)
+        const RequestPrompts& prompts, const PromptStates& states, int32_t first, int32_t count)
       : source_(source),
         request_(request),
         settings_(settings),
+        prompts_(prompts),
         states_(states),
         seeds_(seeds_of(settings, first, count)),
         count_(count),
@@ -136,6 +138,7 @@ class Batch {
   // pass.
   Tensor sample(const AfterStep& after_step, PipelineTimes& times) {
     Pass pass = first_pass(request_, settings_);
+    pass.prompts = &prompts_.first;
     Inpaint inpaint;
     // At full strength a denoiser that reads the masked picture needs no more of it. diffusers
     // still draws for its latent with FLUX Fill, and so do we.
@@ -148,6 +151,7 @@ class Batch {
     Tensor latent = run(pass, inpaint, after_step, times);
     if (next_ != Next::step || !settings_.has_hires) return latent;
     pass = second_pass(request_, settings_);
+    pass.prompts = &prompts_.second;
     if (request_.noise_source == NoiseSource::philox) {
       noise_ = BatchNoise(request_.noise_source, seeds_);
     }
@@ -260,14 +264,16 @@ class Batch {
     const models::DenoiserInfo& info = source_.model.denoiser->info();
     const auto width = static_cast<float>(pass.width);
     const auto height = static_cast<float>(pass.height);
-    for (models::TextStates* states : {&out.positive, &out.negative}) {
+    for (std::vector<models::TextStates>* half : {&out.positive, &out.negative}) {
       std::vector<float> sizes = {height, width, 0, 0};
       if (info.size_ids == 6) sizes.insert(sizes.end(), {height, width});
-      if (info.size_ids == 5) sizes.push_back(states == &out.positive ? 6.0f : 2.5f);
-      if (info.size_ids > 0) {
-        states->size_ids = from_host<float>(sizes, {1, info.size_ids}, device());
+      if (info.size_ids == 5) sizes.push_back(half == &out.positive ? 6.0f : 2.5f);
+      for (models::TextStates& states : *half) {
+        if (info.size_ids > 0) {
+          states.size_ids = from_host<float>(sizes, {1, info.size_ids}, device());
+        }
+        if (info.guidance) states.guidance = from_host<float>(distilled_guidance(), {1}, device());
       }
-      if (info.guidance) states->guidance = from_host<float>(distilled_guidance(), {1}, device());
     }
     return out;
   }
@@ -294,7 +300,7 @@ class Batch {
 
   Guide guide_of(const Pass& pass, const diffusion::NoiseModel& noise,
                  const Inpaint& inpaint) const {
-    return Guide(*source_.model.denoiser, noise, with_sizes(pass), count_,
+    return Guide(*source_.model.denoiser, noise, with_sizes(pass), *pass.prompts, count_,
                  {.scale = is_guided(source_) ? settings_.guidance : 1,
                   .rescale = request_.guidance_rescale,
                   .unguided = diffusion::needs_unguided(settings_.sampler),
@@ -365,6 +371,7 @@ class Batch {
   const ImageSource& source_;
   const ImageRequest& request_;
   const ImageSettings& settings_;
+  const RequestPrompts& prompts_;
   const PromptStates& states_;
   std::vector<NoiseSeed> seeds_;
   int64_t count_;
@@ -397,10 +404,12 @@ bool ImagePipeline::run(const ImageRequest& request, const ImageSettings& settin
 
 bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings& settings,
                                 const PipelineHooks& hooks, PipelineTimes& times) {
+  const RequestPrompts prompts = read_prompts(request, settings, is_guided(source_));
   PromptStates states;
   {
     const Stopwatch watch(times.text_ms);
-    states = prompts_.get(request, [&] { return encode_prompts(source_, request); });
+    states = prompts_.get(prompts.texts, request,
+                          [&] { return encode_prompts(source_, request, prompts.texts); });
     source_.device->synchronize(source_.device->default_stream());
   }
   // Ahead of the steps: were the VAE used between two of them, a denoiser that leaves would have
@@ -425,7 +434,8 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
     Tensor latents;
     {
       const Stopwatch watch(times.sample_ms);
-      latents = Batch(source_, request, settings, states, first, count).sample(after_step, times);
+      Batch batch(source_, request, settings, prompts, states, first, count);
+      latents = batch.sample(after_step, times);
     }
     if (!latents.defined()) return false;
     if (hooks.latents) hooks.latents(latents, first);

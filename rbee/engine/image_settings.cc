@@ -7,6 +7,7 @@
 
 #include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_parameters.h"
+#include "rbee/engine/image_prompts.h"
 #include "rbee/engine/image_second_pass.h"
 
 namespace rbee::engine {
@@ -126,6 +127,14 @@ void check_abilities(const ImageSource& source, const ImageRequest& request) {
     fail(Code::unsupported, "control",
          "this model follows a picture, such as edges or depths: it needs one control");
   }
+  constexpr size_t kMaxParts = 16;
+  const size_t parts = prompt_parts(request);
+  check(parts <= kMaxParts, "prompt", parts, " parts around AND are more than ", kMaxParts);
+  if (parts > 1 && !is_guided(source)) {
+    fail(Code::unsupported, "prompt",
+         "parts around AND need guidance by a negative prompt, which this model has not; write the "
+         "word in lower case, or choose prompt_rule none");
+  }
   const std::vector<LoraUse> loras = prompt_loras(request).loras;
   if (!loras.empty() && !source.change_loras) {
     fail(Code::unsupported, "loras", "this model takes none");
@@ -152,6 +161,10 @@ void append_mask(std::string& out, const ImageRequest& request) {
 
 uint64_t seed_of(const ImageSettings& settings, int32_t index) {
   return settings.seed + (settings.variation_strength > 0 ? 0 : static_cast<uint64_t>(index));
+}
+
+int32_t hires_steps(const ImageRequest& request, const ImageSettings& settings) {
+  return request.hires->steps > 0 ? request.hires->steps : settings.steps;
 }
 
 ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {

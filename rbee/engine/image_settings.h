@@ -45,6 +45,9 @@ struct ImageSettings {
 // Of image `index`: with a variation all have one seed.
 uint64_t seed_of(const ImageSettings& settings, int32_t index);
 
+// Of a second pass.
+int32_t hires_steps(const ImageRequest& request, const ImageSettings& settings);
+
 // Throws as ImageEngine::submit says. Reads what does not change while the engine runs, so any
 // thread may call it.
 ImageSettings resolve(const ImageSource& source, const ImageRequest& request);

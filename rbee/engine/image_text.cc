@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_words.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
@@ -30,11 +29,8 @@ diffusion::PromptSyntax syntax_of(PromptRule rule) {
 // ComfyUI cuts words of so many tokens.
 constexpr size_t kLongWord = 8;
 
-// One encoder's share of both prompts.
-struct Encoded {
-  TextEncoding positive;
-  TextEncoding negative;
-};
+// Texts of one call of an encoder; more take no less time for each, but more memory.
+constexpr size_t kTextsTogether = 4;
 
 class PromptEncoder {
  public:
@@ -56,27 +52,37 @@ class PromptEncoder {
 
   std::vector<PromptChunk> chunks(const std::string& prompt) const;
 
-  // Both lists are filled up with empty chunks to `count`, where there may be several. Without any
-  // chunk of a negative prompt its states are the prompt's.
-  Encoded encode(std::vector<PromptChunk> positive, std::vector<PromptChunk> negative,
-                 size_t count) const {
-    if (options_.single) count = 1;
-    const PromptChunk empty = chunks("").front();
-    const bool both = !negative.empty();
-    positive.resize(count, empty);
-    if (both) negative.resize(count, empty);
-    std::vector<PromptChunk> all = std::move(positive);
-    all.insert(all.end(), negative.begin(), negative.end());
-    const bool weighted = std::ranges::any_of(all, &PromptChunk::weighted);
-    const bool against_empty = weighted && request_.prompt_rule == PromptRule::comfy;
-    if (against_empty) all.push_back(empty);
-    const auto share = static_cast<int64_t>(count), rows = both ? 2 * share : share;
-    TextEncoding states = run(all);
-    if (weighted) states.hidden = weighed(states.hidden, all, rows, against_empty);
-    return {part(states, 0, share), part(states, rows - share, share)};
+  // One encoding of each text, whose chunks are given; each is filled up with empty chunks to
+  // `count`, where there may be several.
+  std::vector<TextEncoding> encode(std::span<const std::vector<PromptChunk>> texts,
+                                   size_t count) const {
+    std::vector<TextEncoding> out;
+    while (!texts.empty()) {
+      const auto together = texts.first(std::min(texts.size(), kTextsTogether));
+      append_encodings(together, options_.single ? 1 : count, out);
+      texts = texts.subspan(together.size());
+    }
+    return out;
   }
 
  private:
+  void append_encodings(std::span<const std::vector<PromptChunk>> texts, size_t count,
+                        std::vector<TextEncoding>& out) const {
+    const PromptChunk empty = chunks("").front();
+    std::vector<PromptChunk> all;
+    for (const std::vector<PromptChunk>& text : texts) {
+      all.insert(all.end(), text.begin(), text.end());
+      all.resize(all.size() + count - text.size(), empty);
+    }
+    const bool weighted = std::ranges::any_of(all, &PromptChunk::weighted);
+    const bool against_empty = weighted && request_.prompt_rule == PromptRule::comfy;
+    const auto rows = static_cast<int64_t>(all.size()), share = static_cast<int64_t>(count);
+    if (against_empty) all.push_back(empty);
+    TextEncoding states = run(all);
+    if (weighted) states.hidden = weighed(states.hidden, all, rows, against_empty);
+    for (int64_t first = 0; first < rows; first += share) out.push_back(part(states, first, share));
+  }
+
   TextEncoding run(const std::vector<PromptChunk>& all) const {
     std::vector<int32_t> ids;
     for (const PromptChunk& chunk : all) ids.insert(ids.end(), chunk.ids.begin(), chunk.ids.end());
@@ -141,8 +147,11 @@ Tensor zero_like(const Tensor& x) {
   return x.defined() ? zeros(x.shape(), x.dtype(), x.device()) : x;
 }
 
-Tensor joined_rows(const Tensor& a, const Tensor& b) {
-  return a.defined() ? concat({a, b}, Axis{0}) : a;
+Tensor joined_rows(const std::vector<TextStates>& states, Tensor TextStates::* member) {
+  std::vector<Tensor> rows;
+  for (const TextStates& each : states) rows.push_back(each.*member);
+  if (rows.size() == 1 || !rows.front().defined()) return rows.front();
+  return concat(rows, Axis{0});
 }
 
 double mean(std::span<const float> values) {
@@ -151,34 +160,37 @@ double mean(std::span<const float> values) {
 
 }  // namespace
 
-PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request) {
-  const size_t encoders = source.model.text.size();
-  const bool guided = is_guided(source);
-  std::vector<PromptEncoder> parts;
-  std::vector<std::vector<PromptChunk>> positive;
-  std::vector<std::vector<PromptChunk>> negative;
-  const std::string prompt = prompt_loras(request).prompt;
+PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request,
+                            const PromptTexts& texts) {
+  std::vector<std::string> all = texts.positive;
+  all.insert(all.end(), texts.negative.begin(), texts.negative.end());
+  std::vector<PromptEncoder> encoders;
+  std::vector<std::vector<std::vector<PromptChunk>>> chunks;  // of each encoder's texts
   size_t count = 1;
-  for (size_t i = 0; i < encoders; ++i) {
-    parts.emplace_back(source, request, i);
-    positive.push_back(parts.back().chunks(prompt));
-    auto& other = negative.emplace_back();
-    if (guided) other = parts.back().chunks(request.negative_prompt);
-    count = std::max({count, positive.back().size(), other.size()});
+  for (size_t i = 0; i < source.model.text.size(); ++i) {
+    encoders.emplace_back(source, request, i);
+    auto& own = chunks.emplace_back();
+    for (const std::string& text : all) {
+      own.push_back(encoders.back().chunks(text));
+      count = std::max(count, own.back().size());
+    }
   }
-  std::vector<TextEncoding> prompts;
-  std::vector<TextEncoding> negatives;
-  for (size_t i = 0; i < encoders; ++i) {
-    Encoded encoded = parts[i].encode(std::move(positive[i]), std::move(negative[i]), count);
-    prompts.push_back(std::move(encoded.positive));
-    negatives.push_back(std::move(encoded.negative));
+  std::vector<std::vector<TextEncoding>> encodings(all.size());  // of each text
+  for (size_t i = 0; i < encoders.size(); ++i) {
+    const std::vector<TextEncoding> said = encoders[i].encode(chunks[i], count);
+    for (size_t j = 0; j < said.size(); ++j) encodings[j].push_back(said[j]);
   }
-  PromptStates out{models::join_text(source.model, prompts),
-                   models::join_text(source.model, negatives)};
-  if (guided && source.model.zeros_for_empty_negative && request.negative_prompt.empty()) {
-    out.negative.context = zero_like(out.negative.context);
-    out.negative.pooled = zero_like(out.negative.pooled);
+  PromptStates out;
+  const size_t positive = texts.positive.size();
+  for (size_t i = 0; i < all.size(); ++i) {
+    TextStates states = models::join_text(source.model, encodings[i]);
+    if (i >= positive && source.model.zeros_for_empty_negative && all[i].empty()) {
+      states.context = zero_like(states.context);
+      states.pooled = zero_like(states.pooled);
+    }
+    (i < positive ? out.positive : out.negative).push_back(std::move(states));
   }
+  if (out.negative.empty()) out.negative = out.positive;
   return out;
 }
 
@@ -193,9 +205,9 @@ TextStates repeated(const TextStates& states, int64_t count) {
           repeated_rows(states.size_ids, count), repeated_rows(states.guidance, count)};
 }
 
-TextStates joined(const TextStates& a, const TextStates& b) {
-  return {joined_rows(a.context, b.context), joined_rows(a.pooled, b.pooled),
-          joined_rows(a.size_ids, b.size_ids), joined_rows(a.guidance, b.guidance)};
+TextStates joined(const std::vector<TextStates>& states) {
+  return {joined_rows(states, &TextStates::context), joined_rows(states, &TextStates::pooled),
+          joined_rows(states, &TextStates::size_ids), joined_rows(states, &TextStates::guidance)};
 }
 
 void weigh_states(std::span<float> hidden, std::span<const float> weights) {

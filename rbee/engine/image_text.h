@@ -3,26 +3,30 @@
 // guidance.
 
 #include "rbee/diffusion/prompt.h"
+#include "rbee/engine/image_prompts.h"
 #include "rbee/engine/image_source.h"
 
 namespace rbee::engine {
 
-// States of the prompt and of the negative prompt, one row each (batch 1).
+// States of each of PromptTexts, one row each (batch 1). Where it has no negative ones, they are
+// the positive ones.
 struct PromptStates {
-  models::TextStates positive;
-  models::TextStates negative;
+  std::vector<models::TextStates> positive;
+  std::vector<models::TextStates> negative;
 };
 
-// Both prompts through every encoder, with as many chunks as the longer one has. Throws
-// invalid_argument for clip_skip beyond the layers and what the encoders throw.
-PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request);
+// Every text through every encoder, with as many chunks as the longest one has. Of the request the
+// rule and clip_skip are read. Throws invalid_argument for clip_skip beyond the layers and what the
+// encoders throw.
+PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request,
+                            const PromptTexts& texts);
 
 // x, `count` times one after another along the first axis; undefined stays so.
 Tensor repeated_rows(const Tensor& x, int64_t count);
 // The states of `count` samples of one prompt: rows repeated.
 models::TextStates repeated(const models::TextStates& states, int64_t count);
-// Rows of `a`, then rows of `b`.
-models::TextStates joined(const models::TextStates& a, const models::TextStates& b);
+// Rows of the first, then of the second, and so on; at least one.
+models::TextStates joined(const std::vector<models::TextStates>& states);
 
 // Scales token i's states by weights[i], and the whole so that its mean stays (A1111).
 // hidden: tokens * width values.

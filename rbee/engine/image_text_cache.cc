@@ -4,12 +4,9 @@
 
 namespace rbee::engine {
 
-PromptStates PromptCache::get(const ImageRequest& request,
+PromptStates PromptCache::get(const PromptTexts& texts, const ImageRequest& request,
                               const std::function<PromptStates()>& encode) {
-  Key key{.prompt = request.prompt,
-          .negative_prompt = request.negative_prompt,
-          .rule = request.prompt_rule,
-          .clip_skip = request.clip_skip};
+  Key key{.texts = texts, .rule = request.prompt_rule, .clip_skip = request.clip_skip};
   const auto found = std::ranges::find(entries_, key, &Entry::key);
   if (found != entries_.end()) {
     std::rotate(found, found + 1, entries_.end());

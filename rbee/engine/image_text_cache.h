@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "rbee/engine/image_text.h"
@@ -13,17 +12,18 @@ namespace rbee::engine {
 
 class PromptCache {
  public:
-  // Keeps the states of the last `limit` pairs of prompts, a few MiB each.
+  // Keeps the states of the last `limit` requests' texts, a few MiB for each text.
   explicit PromptCache(size_t limit = 8) : limit_(limit) {}
 
-  // What `encode` gave for the same prompts, or gives now.
-  PromptStates get(const ImageRequest& request, const std::function<PromptStates()>& encode);
+  // What `encode` gave for the same texts with the request's rule and clip_skip, or gives now.
+  PromptStates get(const PromptTexts& texts, const ImageRequest& request,
+                   const std::function<PromptStates()>& encode);
   // For text encoders that have changed.
   void clear() { entries_.clear(); }
 
  private:
   struct Key {
-    std::string prompt, negative_prompt;
+    PromptTexts texts;
     PromptRule rule;
     int32_t clip_skip;
     bool operator==(const Key&) const = default;

@@ -14,7 +14,15 @@
 namespace rbee::harness {
 namespace {
 
-class Prompt final : public models::Conditioning {};
+// A number that the denoiser adds.
+struct Prompt final : models::Conditioning {
+  std::unique_ptr<models::Conditioning> clone() const override {
+    return std::make_unique<Prompt>(*this);
+  }
+  std::vector<Tensor*> tensors() override { return {&added, &absent}; }
+
+  Tensor added, absent;
+};
 
 class DoublingDenoiser final : public models::Denoiser {
  public:
@@ -22,13 +30,15 @@ class DoublingDenoiser final : public models::Denoiser {
   std::unique_ptr<models::Conditioning> prepare(const models::TextStates&) const override {
     return std::make_unique<Prompt>();
   }
-  Tensor operator()(const Tensor& x, const Tensor&, const models::Conditioning&,
+  Tensor operator()(const Tensor& x, const Tensor&, const models::Conditioning& prompt,
                     const models::ControlStates*) const override {
     ++calls;
+    read.push_back(dynamic_cast<const Prompt&>(prompt).added.data());
     return affine(x, 2, 0);
   }
 
   mutable int calls = 0;
+  mutable std::vector<const void*> read;  // where each call found its number
 
  private:
   models::DenoiserInfo info_;
@@ -43,17 +53,21 @@ class RepeatedDenoiserTest : public ::testing::TestWithParam<Vendor> {
                              .kernels = cuda ? &cuda::cuda_kernels : &rocm::rocm_kernels};
     device_ = std::make_unique<gpu::GpuDevice>(vendor, 0);
   }
-  // Calls it as a sampler of so many steps does. Returns how often the denoiser was asked.
-  int run(int steps) {
+  // Calls it as a sampler of so many steps does, with one prompt after the other. Returns how often
+  // the denoiser was asked.
+  int run(int steps, size_t prompts = 1) {
     const DoublingDenoiser denoiser;
-    const Prompt prompt;
-    engine::RepeatedDenoiser repeated(denoiser, prompt);
+    std::vector<Prompt> told(prompts);
+    for (Prompt& prompt : told) prompt.added = zeros({2, 3}, DType::f32, *device_);
+    engine::RepeatedDenoiser repeated(denoiser, prompts > 1);
     for (int step = 0; step < steps; ++step) {
       const Tensor x = zeros({2, 4, 4, 4}, DType::f32, *device_);
       const Tensor times = zeros({2}, DType::f32, *device_);
-      repeated(x, times, steps - step);
+      const auto index = static_cast<size_t>(step) % prompts;
+      repeated(x, times, {told[index], index}, steps - step);
     }
     device_->synchronize(device_->default_stream());
+    reads_own_ = denoiser.read.back() != told[1 % prompts].added.data();
     return denoiser.calls;
   }
   int64_t replays() const { return library_.calls("cuGraphLaunch", "hipGraphLaunch"); }
@@ -61,11 +75,20 @@ class RepeatedDenoiserTest : public ::testing::TestWithParam<Vendor> {
   FakeLibrary library_;
   std::unique_ptr<gpu::Driver> driver_;
   std::unique_ptr<gpu::GpuDevice> device_;
+  bool reads_own_ = false;  // whether the last call read another place than its prompt's
 };
 
 TEST_P(RepeatedDenoiserTest, IsRecordedAtTheSecondCall) {
   EXPECT_EQ(run(20), 2) << "once as it is, once for the recording";
   EXPECT_EQ(replays(), 19);
+}
+
+TEST_P(RepeatedDenoiserTest, OneRecordingServesPromptsThatChange) {
+  EXPECT_EQ(run(20, 3), 2);
+  EXPECT_EQ(replays(), 19);
+  EXPECT_TRUE(reads_own_) << "which each prompt is copied to";
+  run(20);
+  EXPECT_FALSE(reads_own_) << "one prompt is not copied";
 }
 
 TEST_P(RepeatedDenoiserTest, IsCalledWhereFewStepsAreLeft) {

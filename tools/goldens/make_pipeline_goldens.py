@@ -134,19 +134,58 @@ def run(model, pipeline, request, scheduler=None, changes=None, config=None, **o
     seed = 7 + len(cases)
     generators = [torch.Generator().manual_seed(seed + i) for i in range(count)]
     options.setdefault("guidance_scale", request.get("guidance_scale", 7.5))
-    negative = {} if "Latent" in pipeline else {"negative_prompt": NEGATIVE}
+    if "Latent" not in pipeline:
+        options.setdefault("negative_prompt", NEGATIVE)
     if "Img2Img" not in pipeline:
         options.update(width=WIDTH, height=HEIGHT)
     prompt = PROMPT + WORDS if request.get("words") else PROMPT
     with torch.no_grad():
         latents = pipe(prompt, num_inference_steps=request["steps"], generator=generators,
-                       num_images_per_prompt=count, output_type="latent", **negative,
+                       num_images_per_prompt=count, output_type="latent",
                        **options).images
     latents = latents.permute(0, 2, 3, 1).reshape(-1).tolist()
     cases.append({"model": model, "seed": seed, "request": request,
                   **({"scheduler": config} if config else {}),
                   "latents": [float(f"{v:.6g}") for v in latents]})
     print(model, pipeline, request, max(abs(v) for v in latents))
+
+
+def changing(turns):
+    """What makes a pipeline read (prompt, negative prompt) of turns[i] from step i on."""
+    def after_step(pipe, step, _, tensors):
+        if step + 1 in turns:
+            positive, negative = pipe.encode_prompt(turns[step + 1][0], pipe.device, 1, True,
+                                                    turns[step + 1][1])
+            tensors["prompt_embeds"] = torch.cat([negative, positive])
+        return tensors
+    return {"callback_on_step_end": after_step,
+            "callback_on_step_end_tensor_inputs": ["prompt_embeds"]}
+
+
+def composed(request, prompts, scale):
+    """Liu et al. 2022 with Stable Diffusion 1 and DDIM; prompts: (text, weight)."""
+    kit = parts("sd1")
+    scheduler = scheduler_of(kit["scheduler"], "DDIMScheduler", {})
+    scheduler.set_timesteps(request["steps"])
+    seed = 7 + len(cases)
+    x = torch.randn(1, 4, HEIGHT // 4, WIDTH // 4, generator=torch.Generator().manual_seed(seed))
+
+    def states(text):
+        ids = kit["tokenizer"](text, padding="max_length", max_length=tiny.TOKENS,
+                               return_tensors="pt").input_ids
+        return kit["text_encoder"](ids)[0]
+
+    context = torch.cat([states(NEGATIVE)] + [states(text) for text, _ in prompts])
+    with torch.no_grad():
+        for t in scheduler.timesteps:
+            said = kit["unet"](torch.cat([x] * len(context)), t, context).sample
+            guided = said[:1] + sum(scale * weight * (said[i + 1:i + 2] - said[:1])
+                                    for i, (_, weight) in enumerate(prompts))
+            x = scheduler.step(guided, t, x).prev_sample
+    x = x.permute(0, 2, 3, 1).reshape(-1).tolist()
+    cases.append({"model": "sd1", "seed": seed, "request": request,
+                  "latents": [float(f"{v:.6g}") for v in x]})
+    print("composed", request, max(abs(v) for v in x))
 
 
 def main():
@@ -199,6 +238,17 @@ def main():
     run("sdxl", "StableDiffusionXLImg2ImgPipeline",
         {"steps": 2, "strength": 0.5, "guidance_scale": 0.0, "init": True}, config=TURBO_XL,
         image=image, strength=0.5)
+    # AUTOMATIC1111's [from:to:1] reads `from` at calls 0 and 1, its [a|b] a, a, b, a, b.
+    run("sd1", plain, {"steps": 5, "sampler": "DDIM", "negative": "[misty portrait:1]",
+                       "prompt": PROMPT + "[:, a fox:0.4]"},
+        "DDIMScheduler", negative_prompt="",
+        **changing({2: (PROMPT, NEGATIVE), 3: (PROMPT + ", a fox", NEGATIVE)}))
+    run("sd1", plain, {"steps": 5, "sampler": "DDIM", "prompt": PROMPT + "[| at night]"},
+        "DDIMScheduler",
+        **changing({i: (PROMPT + " at night" * (i % 2 == 0), NEGATIVE) for i in range(2, 5)}))
+    run("sdxl", "StableDiffusionXLPipeline", {"steps": 3, "prompt": "[a fox:" + PROMPT + ":0]"})
+    composed({"steps": 4, "sampler": "DDIM", "prompt": PROMPT + " :0.7 AND a fox AND fog:-0.4"},
+             [(PROMPT, 0.7), ("a fox", 1), ("fog", -0.4)], 7.5)
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "pipelines.json", "w", encoding="ascii") as file:

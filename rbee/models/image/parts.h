@@ -65,6 +65,11 @@ struct TextStates {
 class Conditioning {
  public:
   virtual ~Conditioning() = default;
+  // Another of the same tensors.
+  virtual std::unique_ptr<Conditioning> clone() const = 0;
+  // All that the denoiser reads of it; in one order and of the same shapes for texts of one length
+  // and batch. Some may be undefined.
+  virtual std::vector<Tensor*> tensors() = 0;
 };
 
 // Additions of a ControlNet (Zhang et al. 2023) to the skips and the middle of a UNet, channels

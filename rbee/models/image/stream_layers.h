@@ -111,6 +111,11 @@ struct StreamPrompt final : Conditioning {
   Tensor context;  // (batch, tokens, width): the stream of text before the first block
   Tensor vector;   // of StreamVector::prepare
   int64_t batch = 0;
+
+  std::unique_ptr<Conditioning> clone() const override {
+    return std::make_unique<StreamPrompt>(*this);
+  }
+  std::vector<Tensor*> tensors() override { return {&context, &vector}; }
 };
 
 // A StreamPrompt; `context` brings the text's states to the stream's width. Throws invalid_argument

@@ -9,6 +9,12 @@ constexpr const char* kOp = "UNet";
 
 }  // namespace
 
+std::vector<Tensor*> UnetPrompt::tensors() {
+  std::vector<Tensor*> out{&added, &guidance};
+  for (KeysValues& each : cross) out.insert(out.end(), {&each.keys, &each.values});
+  return out;
+}
+
 UnetTrunk::UnetTrunk(const nn::WeightScope& scope, const UnetConfig& config)
     : config_(config),
       common_{.time_width = config.time_width(), .groups = config.groups, .eps = config.eps},

@@ -12,6 +12,11 @@ struct UnetPrompt final : Conditioning {
   Tensor added;                   // (batch, time_width) of the pooled prompt and the sizes
   Tensor guidance;                // (batch, channels) added to the time step's sinusoids
   int64_t batch = 0;
+
+  std::unique_ptr<Conditioning> clone() const override {
+    return std::make_unique<UnetPrompt>(*this);
+  }
+  std::vector<Tensor*> tensors() override;
 };
 
 class UnetTrunk {

@@ -13,7 +13,13 @@ namespace {
 
 constexpr int64_t kScale = 8;
 
-class FakeConditioning final : public models::Conditioning {};
+class FakeConditioning final : public models::Conditioning {
+ public:
+  std::unique_ptr<models::Conditioning> clone() const override {
+    return std::make_unique<FakeConditioning>(*this);
+  }
+  std::vector<Tensor*> tensors() override { return {}; }
+};
 
 std::string read(const std::string& name) {
   std::ifstream file(RBEE_TEST_DATA "/models/data_image/tokenizer/" + name);

@@ -149,18 +149,34 @@ TEST(FlowPipelineTest, ModelsThatFollowAPictureNeedOne) {
   EXPECT_TRUE(source_of("flux_fill").info.inpainting);
 }
 
+TEST(FlowPipelineTest, PartsOfPromptsNeedGuidance) {
+  ImageRequest request;
+  request.prompt = "a cat AND a dog";
+  EXPECT_NO_THROW(resolve(source_of("sd3"), request));
+  const ImageSource flux = source_of("flux");
+  try {
+    resolve(flux, request);
+    ADD_FAILURE() << "parts of a prompt were taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_NE(std::string(error.what()).find("prompt_rule none"), std::string::npos);
+  }
+  request.prompt_rule = PromptRule::none;
+  EXPECT_NO_THROW(resolve(flux, request));
+}
+
 TEST(FlowPipelineTest, LongPromptsAreRead) {
   const ImageSource source = source_of("sd3");
   ImageRequest request;
   request.prompt = "a red cat";
-  const PromptStates brief = encode_prompts(source, request);
+  const PromptStates brief = encode_prompts(source, request, {{request.prompt}, {""}});
   for (int i = 0; i < 60; ++i) request.prompt += " on a table";
-  const PromptStates lengthy = encode_prompts(source, request);
-  EXPECT_EQ(brief.positive.context.dim(1), 77 + models::kSd3T5Tokens);
-  const int64_t clip = lengthy.positive.context.dim(1) - models::kSd3T5Tokens;
+  const PromptStates lengthy = encode_prompts(source, request, {{request.prompt}, {""}});
+  EXPECT_EQ(brief.positive[0].context.dim(1), 77 + models::kSd3T5Tokens);
+  const int64_t clip = lengthy.positive[0].context.dim(1) - models::kSd3T5Tokens;
   EXPECT_GT(clip, 77);
   EXPECT_EQ(clip % 77, 0);
-  EXPECT_EQ(lengthy.negative.context.shape(), lengthy.positive.context.shape());
+  EXPECT_EQ(lengthy.negative[0].context.shape(), lengthy.positive[0].context.shape());
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST(PromptCacheTest, KeepsTheLastOnes) {
   PromptCache cache(2);
   int encoded = 0;
   const auto get = [&](const ImageRequest& request) {
-    cache.get(request, [&] {
+    cache.get({{request.prompt}, {request.negative_prompt}}, request, [&] {
       ++encoded;
       return PromptStates{};
     });

@@ -266,17 +266,23 @@ TEST(Weights, ScaleStatesAndKeepTheMean) {
   EXPECT_THAT(against, ElementsAre(1, 1, 4, 10));
 }
 
+// The prompt's states.
+Tensor states_of(const ImageSource& source, const ImageRequest& request) {
+  return encode_prompts(source, request, {{request.prompt}, {""}}).positive[0].context;
+}
+
 TEST(Weights, MakeStatesOfLongPromptsWithTheirChunks) {
   const ImageSource source = fake_source(half_noise);
   ImageRequest request;
   request.prompt = "a cat BREAK a dog";
-  const PromptStates states = encode_prompts(source, request);
-  EXPECT_EQ(states.positive.context.shape(), (Shape{1, 154, 2}));
-  EXPECT_EQ(states.negative.context.shape(), (Shape{1, 154, 2}));
+  const PromptStates states = encode_prompts(source, request, {{request.prompt, "a"}, {""}});
+  EXPECT_EQ(states.positive[0].context.shape(), (Shape{1, 154, 2}));
+  EXPECT_EQ(states.positive[1].context.shape(), (Shape{1, 154, 2}));
+  EXPECT_EQ(states.negative[0].context.shape(), (Shape{1, 154, 2}));
   request.prompt = "a (cat:1.5)";
-  const auto weighted = encode_prompts(source, request).positive.context.to_host<float>();
+  const auto weighted = states_of(source, request).to_host<float>();
   request.prompt_rule = PromptRule::none;
-  EXPECT_NE(encode_prompts(source, request).positive.context.to_host<float>(), weighted);
+  EXPECT_NE(states_of(source, request).to_host<float>(), weighted);
 }
 
 TEST(Words, AreNotCutBetweenChunks) {
@@ -287,7 +293,7 @@ TEST(Words, AreNotCutBetweenChunks) {
   ImageRequest request;
   for (int i = 0; i < 74; ++i) request.prompt += "a ";
   request.prompt += "zz";
-  const auto states = encode_prompts(source, request).positive.context.to_host<float>();
+  const auto states = states_of(source, request).to_host<float>();
   ASSERT_EQ(states.size(), 2u * 154);
   // Start, 74 words and the end; the vectors, for which the padding stands in, are in the next one.
   EXPECT_EQ(states[2 * 75], static_cast<float>(source.tokenizers[0].end));

@@ -55,7 +55,9 @@ ImageRequest request_of(const json& wanted) {
   out.prompt = "a tiny golden dragon on a table";
   if (asked.contains("words")) out.prompt += " with an <owl-toy>, inkwash";
   if (wanted["model"] != "lcm") out.negative_prompt = "misty portrait";
-  out.prompt_rule = PromptRule::none;
+  out.prompt_rule = asked.contains("prompt") ? PromptRule::a1111 : PromptRule::none;
+  out.prompt = asked.value("prompt", out.prompt);
+  out.negative_prompt = asked.value("negative", out.negative_prompt);
   out.width = kWidth;
   out.height = kHeight;
   out.seed = wanted["seed"].get<uint64_t>();

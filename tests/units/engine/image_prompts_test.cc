@@ -1,0 +1,139 @@
+// Which texts a request's prompts are at each call of the denoiser.
+
+#include "rbee/engine/image_prompts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/units/engine/fake_image_model.h"
+
+namespace rbee::engine {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+ImageRequest request_of(const std::string& prompt, int32_t steps, const char* sampler = "Euler") {
+  ImageRequest out;
+  out.prompt = prompt;
+  out.steps = steps;
+  out.sampler = sampler;
+  return out;
+}
+
+RequestPrompts read(const ImageRequest& request, bool guided = true) {
+  return read_prompts(request, resolve(fake_source(half_noise), request), guided);
+}
+
+// The last call of each turn and the first part of its prompt.
+std::vector<std::pair<int32_t, std::string>> turns_of(const RequestPrompts& prompts,
+                                                      const PassPrompts& pass) {
+  std::vector<std::pair<int32_t, std::string>> out;
+  for (const PassPrompts::Turn& turn : pass.turns) {
+    const Said& said = pass.said.at(turn.index);
+    out.emplace_back(turn.last, prompts.texts.positive.at(said.positive.front()));
+  }
+  return out;
+}
+
+TEST(RequestPrompts, TakeEachTextOnce) {
+  ImageRequest request = request_of("a [red|blue] cat", 4);
+  request.negative_prompt = "[fog:rain:2]";
+  const RequestPrompts prompts = read(request);
+  EXPECT_THAT(prompts.texts.positive, ElementsAre("a red cat", "a blue cat"));
+  EXPECT_THAT(prompts.texts.negative, ElementsAre("fog", "rain"));
+  // Calls 0 and 1, 2, 3, 4.
+  EXPECT_EQ(prompts.first.said.size(), 4u);
+  EXPECT_THAT(turns_of(prompts, prompts.first),
+              ElementsAre(Pair(1, "a red cat"), Pair(2, "a blue cat"), Pair(3, "a red cat"),
+                          Pair(4, "a blue cat")));
+  EXPECT_EQ(prompts.first.said[prompts.first.at(2)].negative, 0u);
+  EXPECT_EQ(prompts.first.said[prompts.first.at(3)].negative, 1u);
+  EXPECT_EQ(prompts.first.at(9), prompts.first.at(4));
+  EXPECT_FALSE(prompts.first.composed());
+  EXPECT_TRUE(prompts.second.turns.empty());
+}
+
+TEST(RequestPrompts, CountTwoCallsForAStepOfSecondOrder) {
+  for (const char* sampler : {"Heun", "DPM2", "DPM2 a", "DPM++ 2S a", "DPM++ SDE"}) {
+    const RequestPrompts prompts = read(request_of("[a:b:0.5]", 4, sampler));
+    EXPECT_THAT(turns_of(prompts, prompts.first), ElementsAre(Pair(4, "a"), Pair(8, "b")))
+        << sampler;
+  }
+  for (const char* sampler : {"Euler", "Euler a", "DPM++ 2M SDE", "UniPC", "PLMS"}) {
+    const RequestPrompts prompts = read(request_of("[a:b:0.5]", 4, sampler));
+    EXPECT_THAT(turns_of(prompts, prompts.first), ElementsAre(Pair(2, "a"), Pair(4, "b")))
+        << sampler;
+  }
+}
+
+TEST(RequestPrompts, OfASecondPassCountOn) {
+  ImageRequest request = request_of("[a:b:.5] [c:d:1.5] [e:f:7]", 4, "Heun");
+  request.hires = HiresFix{.scale = 1.5f, .steps = 3};
+  const RequestPrompts prompts = read(request);
+  EXPECT_THAT(turns_of(prompts, prompts.first),
+              ElementsAre(Pair(4, "a c e"), Pair(7, "b c e"), Pair(8, "b c f")));
+  EXPECT_THAT(turns_of(prompts, prompts.second), ElementsAre(Pair(3, "b c f"), Pair(6, "b d f")));
+}
+
+TEST(RequestPrompts, HavePartsWithWeights) {
+  const ImageRequest request = request_of("<lora:ink:0.5>a cat :0.5 AND [b:c:1]", 2);
+  const RequestPrompts prompts = read_prompts(request, {.steps = 2}, true);
+  EXPECT_THAT(prompts.texts.positive, ElementsAre("a cat", " b", " c"));
+  EXPECT_THAT(prompts.first.weights, ElementsAre(0.5f, 1));
+  EXPECT_THAT(prompts.first.said[0].positive, ElementsAre(0, 1));
+  EXPECT_THAT(prompts.first.said[1].positive, ElementsAre(0, 2));
+  EXPECT_TRUE(prompts.first.composed());
+}
+
+TEST(RequestPrompts, OfOtherRulesAreText) {
+  for (const PromptRule rule : {PromptRule::comfy, PromptRule::none}) {
+    ImageRequest request = request_of("[a|b] AND [c:d:2]", 4);
+    request.prompt_rule = rule;
+    const RequestPrompts prompts = read(request);
+    EXPECT_THAT(prompts.texts.positive, ElementsAre("[a|b] AND [c:d:2]"));
+    EXPECT_FALSE(prompts.first.composed());
+  }
+}
+
+TEST(RequestPrompts, OfModelsWithoutGuidanceHaveNoNegativeOnes) {
+  ImageRequest request = request_of("[a:b:2]", 4);
+  request.negative_prompt = "fog";
+  const RequestPrompts prompts = read(request, false);
+  EXPECT_TRUE(prompts.texts.negative.empty());
+  EXPECT_EQ(prompts.first.said.at(1).negative, 1u);
+}
+
+TEST(RequestPrompts, PartsShareCallsOfTheDenoiser) {
+  std::vector<int64_t> rows;
+  const auto engine = make_image_engine(fake_source([&](const Tensor& x) {
+                                          rows.push_back(x.dim(0));
+                                          return half_noise(x);
+                                        }),
+                                        {.warm_up = false});
+  const auto made = [&](const std::string& prompt, float guidance) {
+    auto sink = std::make_shared<ImageRecorder>();
+    ImageRequest request = request_of(prompt, 1);
+    request.guidance_scale = guidance;
+    request.count = request.batch = 2;
+    engine->submit(std::move(request), sink);
+    EXPECT_TRUE(sink->wait());
+    EXPECT_EQ(sink->images.size(), 2u);
+  };
+  made("a AND b", 7);
+  made("a AND b", 1);
+  made("a", 7);
+  made("a", 1);
+  EXPECT_THAT(rows, ElementsAre(6, 6, 4, 2));
+}
+
+TEST(RequestPrompts, AreRefusedWithTooManyParts) {
+  std::string prompt = "a";
+  for (int i = 0; i < 15; ++i) prompt += " AND a";
+  EXPECT_EQ(read(request_of(prompt, 4)).first.weights.size(), 16u);
+  harness::expect_error("prompt", "17", "16", [&] { read(request_of(prompt + " AND a", 4)); });
+}
+
+}  // namespace
+}  // namespace rbee::engine
