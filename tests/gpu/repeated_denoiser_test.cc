@@ -33,12 +33,12 @@ class DoublingDenoiser final : public models::Denoiser {
   Tensor operator()(const Tensor& x, const Tensor&, const models::Conditioning& prompt,
                     const models::ControlStates*) const override {
     ++calls;
-    read.push_back(dynamic_cast<const Prompt&>(prompt).added.data());
+    read.push_back(dynamic_cast<const Prompt&>(prompt).added.buffer().get());
     return affine(x, 2, 0);
   }
 
   mutable int calls = 0;
-  mutable std::vector<const void*> read;  // where each call found its number
+  mutable std::vector<const Buffer*> read;  // where each call found its number
 
  private:
   models::DenoiserInfo info_;
@@ -67,7 +67,7 @@ class RepeatedDenoiserTest : public ::testing::TestWithParam<Vendor> {
       repeated(x, times, {told[index], index}, steps - step);
     }
     device_->synchronize(device_->default_stream());
-    reads_own_ = denoiser.read.back() != told[1 % prompts].added.data();
+    reads_own_ = denoiser.read.back() != told[1 % prompts].added.buffer().get();
     return denoiser.calls;
   }
   int64_t replays() const { return library_.calls("cuGraphLaunch", "hipGraphLaunch"); }
