@@ -12,6 +12,8 @@ struct Steps {
   const NoiseModel& noise;
   const Levels& levels;
   double eta;
+  Churn churn;
+  double noise_scale;
   PlanWriter writer;
 
   int32_t count() const { return levels.steps(); }
@@ -23,6 +25,11 @@ struct Steps {
   // denoised = the model's estimate for x at level i
   void evaluate(Register denoised, int32_t i, Register unguided = -1) {
     writer.evaluate(denoised, kX, sigma(i), levels.times[static_cast<size_t>(i)], unguided);
+  }
+  // The same where x has more noise than level i.
+  void evaluate_at(Register denoised, int32_t i, double level) {
+    if (level == sigma(i)) return evaluate(denoised, i);
+    evaluate_between(denoised, kX, level);
   }
   // The same for another register and a level between those of the list.
   void evaluate_between(Register denoised, Register source, double level) {
@@ -38,6 +45,9 @@ inline void move_straight(Steps& steps, Register target, double from, double to,
   const double weight = steps.noise.alpha(to) - steps.noise.alpha(from) * ratio;
   steps.writer.combine(target, {{kX, ratio}, {denoised, weight}});
 }
+
+// Adds the churn of step i to x; the level that x has then.
+double add_churn(Steps& steps, Register normals, int32_t i);
 
 // A step from `from` to `to` as a straight one down to `down`, then x = keep * x + fresh * noise.
 struct Ancestral {

@@ -1,6 +1,7 @@
 #include "rbee/diffusion/samplers.h"
 
 #include <algorithm>
+#include <numbers>
 
 #include "rbee/core/error.h"
 #include "rbee/diffusion/sampler_steps.h"
@@ -11,6 +12,11 @@ namespace {
 double customary_eta(Sampler sampler) {
   if (sampler == Sampler::ddim || sampler == Sampler::ddim_cfg_pp) return 0;
   return sampler == Sampler::tcd ? 0.3 : 1;
+}
+
+bool scales_noise(Sampler sampler) {
+  return sampler != Sampler::ddim && sampler != Sampler::ddim_cfg_pp && sampler != Sampler::ddpm &&
+         sampler != Sampler::lcm && sampler != Sampler::tcd;
 }
 
 void write_steps(Steps& steps, Sampler sampler) {
@@ -74,13 +80,31 @@ Ancestral ancestral(const NoiseModel& noise, double from, double to, double eta)
 void add_fresh(Steps& steps, Register normals, const Ancestral& split) {
   if (split.fresh <= 0) return;
   steps.writer.draw(normals);
-  steps.writer.combine(kX, {{kX, split.keep}, {normals, split.fresh}});
+  steps.writer.combine(kX, {{kX, split.keep}, {normals, split.fresh * steps.noise_scale}});
+}
+
+double add_churn(Steps& steps, Register normals, int32_t i) {
+  const double now = steps.sigma(i);
+  const Churn& churn = steps.churn;
+  if (churn.amount <= 0) return now;
+  steps.writer.draw(normals);
+  if (now < churn.low || now > churn.high) return now;
+  const double gamma = std::min(churn.amount / steps.count(), std::numbers::sqrt2 - 1);
+  const double higher = now * (1 + gamma);
+  const double fresh = std::sqrt(higher * higher - now * now) * steps.noise_scale;
+  steps.writer.combine(kX, {{kX, 1}, {normals, fresh}});
+  return higher;
 }
 
 Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptions& options) {
   check(levels.steps() >= 1 && levels.sigmas.size() == levels.times.size() + 1, "sampler",
         "there are no levels");
-  Steps steps{noise, levels, options.eta.value_or(customary_eta(options.sampler)), {}};
+  if (options.churn.amount > 0 && noise.is_flow()) {
+    fail(Code::unsupported, "s_churn", "models of flow matching have no such noise; leave it at 0");
+  }
+  const double scale = scales_noise(options.sampler) ? options.noise_scale : 1;
+  const double eta = options.eta.value_or(customary_eta(options.sampler));
+  Steps steps{noise, levels, eta, options.churn, scale, {}};
   check(steps.eta >= 0 && steps.eta <= 1, "eta", steps.eta, " is outside of 0 to 1");
   write_steps(steps, options.sampler);
   return steps.writer.finish(levels.final_scale);

@@ -4,6 +4,7 @@
 // Liu et al. 2022 (PNDM), Luo et al. 2023 (LCM), Zheng et al. 2024 (TCD), Chung et al. 2024
 // (CFG++).
 
+#include <limits>
 #include <optional>
 
 #include "rbee/diffusion/levels.h"
@@ -12,14 +13,27 @@
 
 namespace rbee::diffusion {
 
+// Noise that Euler, Heun and DPM2 add before a step, to the level that is 1 + gamma times as high
+// (Karras et al. 2022, algorithm 2): gamma is amount / steps, at most sqrt(2) - 1, for levels from
+// `low` to `high`, else 0. Numbers are drawn at every step. Other samplers have none.
+struct Churn {
+  double amount = 0;  // 0 = off
+  double low = 0;
+  double high = std::numeric_limits<double>::infinity();
+};
+
 struct SamplerOptions {
   Sampler sampler = Sampler::euler;
   // Share of fresh noise, 0 to 1. Absent: 1 for ancestral, SDE, DDPM and LCM, 0.3 for TCD, 0 for
   // DDIM. Others have none.
   std::optional<double> eta;
+  Churn churn;
+  // Deviation of the noise that churn, and ancestral and SDE samplers, add; not that of DDIM, DDPM,
+  // LCM and TCD.
+  double noise_scale = 1;
 };
 
-// Throws invalid_argument for eta out of range.
+// Throws invalid_argument for eta out of range, and unsupported for churn on flows.
 Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptions& options);
 
 // Calls of the model that AUTOMATIC1111 expects for a step, 1 or 2. A last step that ends without

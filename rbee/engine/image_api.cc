@@ -38,6 +38,13 @@ void check_second_pass(const HiresFix& hires) {
   check_range("hires.strength", hires.strength, 0, 1);
 }
 
+void check_seed_size(const ImageRequest& request) {
+  const int32_t width = request.seed_width, height = request.seed_height;
+  if (width == 0 && height == 0) return;
+  check_range("seed_resize_from_w", width, kSideStep, kMaxSide);
+  check_range("seed_resize_from_h", height, kSideStep, kMaxSide);
+}
+
 void check_control(const ControlUse& control) {
   check(!control.image.empty(), "control.image", "it is empty");
   check_bytes("control.image", control.image, kMaxImageBytes);
@@ -76,6 +83,12 @@ void validate(const ImageRequest& request) {
   check_range("guidance_rescale", request.guidance_rescale, 0, 1);
   if (request.eta) check_range("eta", *request.eta, 0, 1);
   check_range("subseed_strength", request.variation.strength, 0, 1);
+  check_range("eta_noise_seed_delta", request.seed_delta, 0, INT32_MAX);
+  check_range("s_churn", request.added_noise.churn, 0, 100);
+  check_range("s_tmin", request.added_noise.tmin, 0, 1000);
+  check_range("s_tmax", request.added_noise.tmax, 0, 1000);
+  check_range("s_noise", request.added_noise.noise, 0, 2);
+  check_seed_size(request);
   check_range("count", request.count, 1, kMaxCount);
   check_range("batch", request.batch, 0, kMaxCount);
   check_range("strength", request.strength, 0, 1);

@@ -53,6 +53,14 @@ struct Variation {
   float strength = 0;            // 0 to 1; above 0 all images have the same seed, and this one + i
 };
 
+// Noise that samplers add besides, under k-diffusion's names; see diffusion::Churn.
+struct AddedNoise {
+  float churn = 0;  // 0 to 100; of Euler, Heun and DPM2
+  float tmin = 0;   // 0 to 1000: noise levels that churn is for
+  float tmax = 0;   // 0 to 1000; 0 = no bound
+  float noise = 1;  // 0 to 2: deviation of what these, ancestral and SDE samplers add
+};
+
 // A second pass at a larger size, started from the enlarged result of the first: its latent, or its
 // picture, which is decoded and encoded again. With philox numbers it draws from the seed anew, and
 // with a StrengthRule other than `part` it runs exactly its steps, both as AUTOMATIC1111.
@@ -88,6 +96,14 @@ struct ImageRequest {
 
   std::optional<uint64_t> seed;  // of the first image; fresh and reported when absent
   Variation variation;
+  // Numbers after those that a pass starts from are those of another seed, so much above; 0 = the
+  // same one goes on. A1111's eta noise seed delta.
+  int32_t seed_delta = 0;
+  // The middle of the noise is that of a picture of this size, pixels, both 0 or 8 to 2048: a seed
+  // gives a similar picture at another size. A1111's "seed resize from".
+  int32_t seed_width = 0;
+  int32_t seed_height = 0;
+  AddedNoise added_noise;
   NoiseSource noise_source = NoiseSource::torch;
   int32_t count = 1;  // images, 1 to 16; image i has seed + i
   int32_t batch = 0;  // images that share a step at most; 0 = the engine's choice

@@ -21,6 +21,29 @@ void append_image(diffusion::Normals& normals, const Shape& shape, std::vector<f
   }
 }
 
+// Where a row of `part` values lies in one of `whole`, the same distance from both ends; where the
+// difference is odd, as AUTOMATIC1111 rounds it.
+struct Overlap {
+  int64_t to, from, count;
+};
+Overlap in_middle(int64_t whole, int64_t part) {
+  const int64_t before = (whole - part - (whole < part ? 1 : 0)) / 2;
+  if (before >= 0) return {before, 0, part};
+  return {0, -before, part + 2 * before};
+}
+
+void put_in_middle(std::span<const float> part, const Shape& of_part, std::span<float> whole,
+                   const Shape& of_whole) {
+  const Overlap rows = in_middle(of_whole[1], of_part[1]);
+  const Overlap columns = in_middle(of_whole[2], of_part[2]);
+  const int64_t channels = of_part[3];
+  for (int64_t row = 0; row < rows.count; ++row) {
+    const auto from = part.begin() + ((rows.from + row) * of_part[2] + columns.from) * channels;
+    const auto to = whole.begin() + ((rows.to + row) * of_whole[2] + columns.to) * channels;
+    std::copy(from, from + columns.count * channels, to);
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<diffusion::Normals> make_normals(NoiseSource source, uint64_t seed) {
@@ -64,17 +87,30 @@ BatchNoise::BatchNoise(NoiseSource source, const std::vector<NoiseSeed>& seeds)
   for (const NoiseSeed& seed : seeds_) normals_.push_back(make_normals(source, seed.seed));
 }
 
+// AUTOMATIC1111's order of calls.
+std::vector<float> BatchNoise::start_of(size_t image, const Shape& shape) {
+  const NoiseSeed& seed = seeds_[image];
+  const bool resized = seed.height > 0 && (seed.height != shape[1] || seed.width != shape[2]);
+  const Shape drawn = resized ? Shape{1, seed.height, seed.width, shape[3]} : shape;
+  std::vector<float> own, other, whole;
+  append_image(resized ? *make_normals(source_, seed.seed) : *normals_[image], drawn, own);
+  if (seed.variation_strength > 0) {
+    append_image(*make_normals(source_, seed.variation_seed), drawn, other);
+    own = between_noises(own, other, drawn, seed.variation_strength);
+  }
+  if (!resized) return own;
+  append_image(*normals_[image], shape, whole);
+  put_in_middle(own, drawn, whole, shape);
+  return whole;
+}
+
 Tensor BatchNoise::draw_start(const Shape& shape, Device& device) {
   std::vector<float> values;
-  const Shape one{1, shape[1], shape[2], shape[3]};
   for (size_t i = 0; i < normals_.size(); ++i) {
-    std::vector<float> own, other;
-    append_image(*normals_[i], one, own);
-    if (seeds_[i].variation_strength > 0) {
-      append_image(*make_normals(source_, seeds_[i].variation_seed), one, other);
-      own = between_noises(own, other, one, seeds_[i].variation_strength);
-    }
+    const auto own = start_of(i, {1, shape[1], shape[2], shape[3]});
     values.insert(values.end(), own.begin(), own.end());
+    const NoiseSeed& seed = seeds_[i];
+    if (seed.delta != 0) normals_[i] = make_normals(source_, seed.seed + seed.delta);
   }
   return from_host<float>(values, shape, device);
 }

@@ -20,6 +20,9 @@ struct NoiseSeed {
   uint64_t seed = 0;
   uint64_t variation_seed = 0;
   float variation_strength = 0;  // 0 to 1
+  uint64_t delta = 0;            // added to the seed for what follows the start; 0 = it goes on
+  // Latents, of the noise that stands in the middle of what a pass starts from; 0 = all of it.
+  int64_t height = 0, width = 0;
 };
 
 // From `low` to `high` along the sphere (Shoemake 1985), by columns: of each channel and column the
@@ -34,11 +37,13 @@ class BatchNoise {
   BatchNoise(NoiseSource source, const std::vector<NoiseSeed>& seeds);
   // One call of each generator; shape: (batch, height, width, channels)
   Tensor draw(const Shape& shape, Device& device);
-  // The same for what a pass starts from, with the seeds' variations.
+  // The same for what a pass starts from, with all that the seeds say.
   Tensor draw_start(const Shape& shape, Device& device);
   diffusion::Normals& of(int64_t image) { return *normals_[static_cast<size_t>(image)]; }
 
  private:
+  std::vector<float> start_of(size_t image, const Shape& shape);
+
   NoiseSource source_;
   std::vector<NoiseSeed> seeds_;
   std::vector<std::unique_ptr<diffusion::Normals>> normals_;

@@ -18,13 +18,11 @@ T number(std::string_view key, std::string_view text) {
   return value;
 }
 
-// Of a request or a second pass.
-template <typename Sized>
-void set_size(Sized& out, std::string_view key, std::string_view value) {
+void set_size(int32_t& width, int32_t& height, std::string_view key, std::string_view value) {
   const size_t cross = value.find('x');
   check(cross != std::string_view::npos, key, "\"", value, "\" is not of the form 512x512");
-  out.width = number<int32_t>(key, value.substr(0, cross));
-  out.height = number<int32_t>(key, value.substr(cross + 1));
+  width = number<int32_t>(key, value.substr(0, cross));
+  height = number<int32_t>(key, value.substr(cross + 1));
 }
 
 HiresFix& hires_of(ImageRequest& request) {
@@ -43,7 +41,21 @@ MaskFill fill_of(std::string_view name) {
   return name == "latent nothing" ? MaskFill::nothing : MaskFill::original;
 }
 
+void set_noise(ImageRequest& request, std::string_view key, std::string_view value) {
+  AddedNoise& added = request.added_noise;
+  if (key == "Eta") request.eta = number<float>(key, value);
+  if (key == "ENSD") request.seed_delta = number<int32_t>(key, value);
+  if (key == "Seed resize from") {
+    set_size(request.seed_width, request.seed_height, key, value);
+  }
+  if (key == "Sigma churn") added.churn = number<float>(key, value);
+  if (key == "Sigma tmin") added.tmin = number<float>(key, value);
+  if (key == "Sigma tmax") added.tmax = number<float>(key, value);
+  if (key == "Sigma noise") added.noise = number<float>(key, value);
+}
+
 void set_field(ImageRequest& request, std::string_view key, std::string_view value) {
+  set_noise(request, key, value);
   if (key == "Steps") request.steps = number<int32_t>(key, value);
   if (key == "Sampler") request.sampler = value;
   if (key == "Schedule type") request.schedule = value;
@@ -52,7 +64,7 @@ void set_field(ImageRequest& request, std::string_view key, std::string_view val
   if (key == "Seed") request.seed = number<uint64_t>(key, value);
   if (key == "Variation seed") request.variation.seed = number<uint64_t>(key, value);
   if (key == "Variation seed strength") request.variation.strength = number<float>(key, value);
-  if (key == "Size") set_size(request, key, value);
+  if (key == "Size") set_size(request.width, request.height, key, value);
   if (key == "RNG" && value == "CPU") {
     request.noise_source = NoiseSource::torch;
     request.strength_rule = StrengthRule::part;
@@ -61,14 +73,15 @@ void set_field(ImageRequest& request, std::string_view key, std::string_view val
   if (key == "Emphasis" && value == "None") request.prompt_rule = PromptRule::none;
   if (key == "Emphasis" && value == "Comfy") request.prompt_rule = PromptRule::comfy;
   if (key == "Clip skip") request.clip_skip = number<int32_t>(key, value);
-  if (key == "Eta") request.eta = number<float>(key, value);
   if (key == "Denoising strength") request.strength = number<float>(key, value);
   if (key == "Mask blur") request.mask_blur = number<int32_t>(key, value);
   if (key == "Masked content") request.mask_fill = fill_of(value);
   if (key == "Inpaint area") request.mask_only = value == "Only masked";
   if (key == "Masked area padding") request.mask_padding = number<int32_t>(key, value);
   if (key == "Hires upscale") hires_of(request).scale = number<float>(key, value);
-  if (key == "Hires resize") set_size(hires_of(request), key, value);
+  if (key == "Hires resize") {
+    set_size(hires_of(request).width, hires_of(request).height, key, value);
+  }
   if (key == "Hires upscaler") hires_of(request).upscaler = value;
   if (key == kHiresStrength) hires_of(request).strength = number<float>(key, value);
   if (key == "Hires steps") hires_of(request).steps = number<int32_t>(key, value);

@@ -103,12 +103,17 @@ bool is_tiled(const ImageSource& source, const ImageRequest& request) {
 }
 
 // Of images `first` on.
-std::vector<NoiseSeed> seeds_of(const ImageSettings& settings, int32_t first, int32_t count) {
+std::vector<NoiseSeed> seeds_of(const ImageSource& source, const ImageRequest& request,
+                                const ImageSettings& settings, int32_t first, int32_t count) {
+  const int64_t scale = source.model.vae->info().scale;
   std::vector<NoiseSeed> out;
   for (int32_t i = first; i < first + count; ++i) {
     out.push_back({.seed = seed_of(settings, i),
                    .variation_seed = settings.variation_seed + static_cast<uint64_t>(i),
-                   .variation_strength = settings.variation_strength});
+                   .variation_strength = settings.variation_strength,
+                   .delta = static_cast<uint64_t>(request.seed_delta),
+                   .height = request.seed_height / scale,
+                   .width = request.seed_width / scale});
   }
   return out;
 }
@@ -127,7 +132,7 @@ class Batch {
         settings_(settings),
         prompts_(prompts),
         states_(states),
-        seeds_(seeds_of(settings, first, count)),
+        seeds_(seeds_of(source, request, settings, first, count)),
         count_(count),
         noise_(request.noise_source, seeds_) {}
 
@@ -317,6 +322,17 @@ class Batch {
     return weighted_sum({{&pass.from, noise.alpha(sigma)}, {&drawn, sigma}});
   }
 
+  diffusion::SamplerOptions sampler_options() const {
+    diffusion::SamplerOptions out{.sampler = settings_.sampler};
+    if (request_.eta) out.eta = *request_.eta;
+    const AddedNoise& added = request_.added_noise;
+    out.churn.amount = added.churn;
+    out.churn.low = added.tmin;
+    if (added.tmax > 0) out.churn.high = added.tmax;
+    out.noise_scale = added.noise;
+    return out;
+  }
+
   // Of the picture that the denoiser follows.
   Tensor control_latents(const Pass& pass) {
     const io::Pixels picture = resized(settings_.controls.front(), pass.width, pass.height);
@@ -328,9 +344,7 @@ class Batch {
     if (inpaint.mask.defined() && pass.strength >= 1) pass.from = {};
     const diffusion::NoiseModel noise = noise_of(source_, pass);
     const auto levels = levels_of(source_, settings_, noise, pass, pass.from.defined());
-    diffusion::SamplerOptions sampler{.sampler = settings_.sampler};
-    if (request_.eta) sampler.eta = *request_.eta;
-    const diffusion::Plan plan = diffusion::make_plan(noise, levels, sampler);
+    const diffusion::Plan plan = diffusion::make_plan(noise, levels, sampler_options());
     if (reads_control(source_)) inpaint.extra = control_latents(pass);
     Guide guide = guide_of(pass, noise, inpaint);
     StepPlace place{0, static_cast<int32_t>(plan.steps.size())};

@@ -135,6 +135,10 @@ void check_abilities(const ImageSource& source, const ImageRequest& request) {
          "parts around AND need guidance by a negative prompt, which this model has not; write the "
          "word in lower case, or choose prompt_rule none");
   }
+  const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
+  if (flow && request.added_noise.churn > 0) {
+    fail(Code::unsupported, "s_churn", "models of flow matching have no such noise; leave it at 0");
+  }
   const std::vector<LoraUse> loras = prompt_loras(request).loras;
   if (!loras.empty() && !source.change_loras) {
     fail(Code::unsupported, "loras", "this model takes none");
@@ -155,6 +159,18 @@ void append_mask(std::string& out, const ImageRequest& request) {
   if (!request.mask_only) return;
   append_field(out, "Inpaint area", "Only masked");
   append_field(out, "Masked area padding", cat(request.mask_padding));
+}
+
+void append_noise(std::string& out, const ImageRequest& request) {
+  if (request.eta) append_field(out, "Eta", cat(*request.eta));
+  const AddedNoise& added = request.added_noise;
+  if (added.churn > 0) append_field(out, "Sigma churn", cat(added.churn));
+  if (added.tmin > 0) append_field(out, "Sigma tmin", cat(added.tmin));
+  if (added.tmax > 0) append_field(out, "Sigma tmax", cat(added.tmax));
+  if (added.noise != 1) append_field(out, "Sigma noise", cat(added.noise));
+  if (request.seed_delta != 0) append_field(out, "ENSD", cat(request.seed_delta));
+  if (request.seed_width == 0) return;
+  append_field(out, "Seed resize from", cat(request.seed_width, "x", request.seed_height));
 }
 
 }  // namespace
@@ -236,7 +252,7 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
   if (request.prompt_rule == PromptRule::comfy) append_field(out, "Emphasis", "Comfy");
   if (request.clip_skip > 1) append_field(out, "Clip skip", cat(request.clip_skip));
   if (request.guidance_rescale > 0) append_field(out, "CFG Rescale", cat(request.guidance_rescale));
-  if (request.eta) append_field(out, "Eta", cat(*request.eta));
+  append_noise(out, request);
   if (settings.init) append_field(out, "Denoising strength", cat(request.strength));
   if (settings.mask) append_mask(out, request);
   if (settings.has_hires) {

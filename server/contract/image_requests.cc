@@ -23,6 +23,10 @@ constexpr Range<int32_t> kPartials{0, 3};
 constexpr Range<int32_t> kQuality{0, 100};
 constexpr Range<double> kGuidance{0, 30};
 constexpr Range<double> kUnit{0, 1};
+constexpr Range<int32_t> kSeedDelta{0, INT32_MAX};
+constexpr Range<double> kChurn{0, 100};
+constexpr Range<double> kLevel{0, 1000};
+constexpr Range<double> kNoise{0, 2};
 constexpr Range<double> kLora{-10, 10};
 constexpr Range<double> kHiresScale{1, 4};
 constexpr Range<double> kControl{0, 2};
@@ -137,6 +141,30 @@ SentControl control(ObjectReader& fields) {
   return out;
 }
 
+// A1111 writes -1 and 0 where there is none.
+std::optional<int32_t> seed_side(ObjectReader& reader, const char* name, const char* other) {
+  const std::optional<int32_t> value = reader.integer(name, {-1, kSide.high});
+  if (!value || *value <= 0) return std::nullopt;
+  const json* beside = reader.find(other);
+  if (beside == nullptr || !beside->is_number() || *beside <= 0) {
+    reader.note(other, "required", cat("must be given with ", name), beside);
+  }
+  if (*value < 8) reader.note(name, "range(8..=2048)", "must be at least 8", reader.find(name));
+  return value;
+}
+
+// What samplers add, and what is added to the seeds; also within A1111's override_settings.
+void read_noise(ObjectReader& reader, ImageBody& out) {
+  const auto set = [](auto& field, auto value) {
+    if (value) field = value;
+  };
+  set(out.seed_delta, reader.integer("eta_noise_seed_delta", kSeedDelta));
+  set(out.churn, reader.number("s_churn", kChurn));
+  set(out.tmin, reader.number("s_tmin", kLevel));
+  set(out.tmax, reader.number("s_tmax", kLevel));
+  set(out.noise, reader.number("s_noise", kNoise));
+}
+
 // What all APIs call by the same names.
 void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out) {
   read_prompt(reader, out);
@@ -151,6 +179,9 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
   out.seed = reader.seed("seed");
   out.subseed = reader.seed("subseed");
   out.subseed_strength = reader.number("subseed_strength", kUnit);
+  out.seed_width = seed_side(reader, "seed_resize_from_w", "seed_resize_from_h");
+  out.seed_height = seed_side(reader, "seed_resize_from_h", "seed_resize_from_w");
+  read_noise(reader, out);
   out.noise_source = choice(reader, "noise_source", {"torch", "philox"});
   each_object(reader, present(reader, {"loras", "lora"}), kMaxLoras, errors,
               [&](ObjectReader& fields) { out.loras.push_back(lora(fields)); });
@@ -306,6 +337,7 @@ void read_overrides(const json& object, std::vector<FieldError>& errors, ImageBo
   ObjectReader reader(*found, "override_settings.", errors);
   const auto skip = reader.integer("CLIP_stop_at_last_layers", kClipSkip);
   if (skip) out.clip_skip = skip;
+  read_noise(reader, out);
   const std::string format = choice(reader, "samples_format", {"png", "jpg", "jpeg", "webp"});
   if (!format.empty()) out.output_format = format == "jpg" ? "jpeg" : format;
   constexpr int32_t kCustomary = 80;

@@ -57,6 +57,9 @@ struct ImageBody {
   std::optional<uint64_t> seed;
   std::optional<uint64_t> subseed;
   std::optional<float> subseed_strength;
+  std::optional<int32_t> seed_delta;
+  std::optional<int32_t> seed_width, seed_height;  // pixels
+  std::optional<float> churn, tmin, tmax, noise;
   std::string noise_source;  // "torch" or "philox"
   std::optional<int32_t> count;
   std::optional<int32_t> batch;

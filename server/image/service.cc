@@ -67,6 +67,13 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   request.seed = body.seed;
   request.variation.seed = body.subseed;
   set(request.variation.strength, body.subseed_strength);
+  set(request.seed_delta, body.seed_delta);
+  set(request.seed_width, body.seed_width);
+  set(request.seed_height, body.seed_height);
+  set(request.added_noise.churn, body.churn);
+  set(request.added_noise.tmin, body.tmin);
+  set(request.added_noise.tmax, body.tmax);
+  set(request.added_noise.noise, body.noise);
   if (body.noise_source == "philox") request.noise_source = engine::NoiseSource::philox;
   set(request.count, body.count);
   set(request.batch, body.batch);

@@ -274,6 +274,37 @@ TEST(Sdapi, PicturesMayBeJpegOrWebp) {
   EXPECT_EQ(draw({{"samples_format", "webp"}, {"jpeg_quality", 55}}).quality, 55);
 }
 
+TEST(Sdapi, AddedNoiseIsAskedForInTheBodyOrItsOverrides) {
+  ImageWorker worker;
+  json body = {{"prompt", "x"},
+               {"s_churn", 2.5},
+               {"s_tmin", 0},
+               {"s_tmax", nullptr},
+               {"s_noise", 1.1},
+               {"seed_resize_from_w", 512},
+               {"seed_resize_from_h", 640},
+               {"override_settings", {{"eta_noise_seed_delta", 31337}}}};
+  EXPECT_EQ(worker.post("/sdapi/v1/txt2img", body.dump()).status, 200);
+  const engine::ImageRequest request = worker.engine.last_request();
+  EXPECT_EQ(request.added_noise.churn, 2.5f);
+  EXPECT_EQ(request.added_noise.tmax, 0);
+  EXPECT_EQ(request.added_noise.noise, 1.1f);
+  EXPECT_EQ(request.seed_width, 512);
+  EXPECT_EQ(request.seed_height, 640);
+  EXPECT_EQ(request.seed_delta, 31337);
+  body["override_settings"]["s_churn"] = 7;
+  body["seed_resize_from_w"] = body["seed_resize_from_h"] = -1;  // its own default
+  EXPECT_EQ(worker.post("/sdapi/v1/txt2img", body.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().added_noise.churn, 7);
+  EXPECT_EQ(worker.engine.last_request().seed_width, 0);
+  const auto refused = worker.post(
+      "/sdapi/v1/txt2img", R"({"prompt":"x","s_noise":3,"s_churn":-1,"seed_resize_from_w":512})");
+  EXPECT_EQ(refused.status, 400);
+  for (const char* field : {"s_noise", "s_churn", "seed_resize_from_h"}) {
+    EXPECT_THAT(refused.body, HasSubstr(field));
+  }
+}
+
 TEST(Sdapi, PngInfoReadsSettings) {
   ImageWorker worker;
   const io::Pixels pixels{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};

@@ -198,6 +198,28 @@ def cfg_pp(table, x, sigmas, normal, eta):
     return x
 
 
+def churned(table, x, sigmas, normal, options, order):
+    """Karras et al. 2022, algorithm 2: Euler's step, Heun's, or one by the middle ("dpm2")."""
+    for now, following in zip(sigmas, sigmas[1:]):
+        fresh = normal()
+        if options.get("low", 0) <= now <= options.get("high", math.inf):
+            gamma = min(options["amount"] / (len(sigmas) - 1), math.sqrt(2) - 1)
+            x = x + fresh * math.sqrt((now * (1 + gamma)) ** 2 - now ** 2)
+            now *= 1 + gamma
+        slope = (x - table.denoised(x, now)) / now
+        if order == "euler" or following == 0:
+            x = x + slope * (following - now)
+        elif order == "heun":
+            ahead = x + slope * (following - now)
+            there = (ahead - table.denoised(ahead, following)) / following
+            x = x + (slope + there) / 2 * (following - now)
+        else:
+            middle = math.sqrt(now * following)
+            between = x + slope * (middle - now)
+            x = x + (between - table.denoised(between, middle)) / middle * (following - now)
+    return x
+
+
 def formula_cases():
     table = Table()
     config = {"_class_name": "EulerDiscreteScheduler", **SD}
@@ -209,7 +231,9 @@ def formula_cases():
         def normal():
             return torch.randn(SHAPE, generator=generator).double().numpy()
 
-        x = function(table, normal() * levels[0], levels, normal, *arguments)
+        x = normal() * levels[0]
+        scale = more.get("churn", {}).get("noise_scale", 1)
+        x = function(table, x, levels, lambda: normal() * scale, *arguments)
         add(sampler, config, 8, x, seed=seed, schedule="Karras", **more)
 
     formula("DPM++ 2S a", two_s, table.karras(8))
@@ -218,6 +242,15 @@ def formula_cases():
     formula("DPM++ 3M SDE", three_m, [*table.karras(9)[:-2], 0.0])
     formula("Euler CFG++", cfg_pp, table.karras(8), 0.0, guidance=1.5)
     formula("Euler a CFG++", cfg_pp, table.karras(8), 1.0, guidance=1.5)
+    # DPM2 and DPM++ 3M SDE leave the last but one of one level more out.
+    shorter = [*table.karras(9)[:-2], 0.0]
+    for sampler, order in (("Euler", "euler"), ("Heun", "heun"), ("DPM2", "dpm2")):
+        levels = shorter if order == "dpm2" else table.karras(8)
+        for churn in ({"amount": 2}, {"amount": 40, "low": 0.1, "high": 5, "noise_scale": 1.02}):
+            formula(sampler, churned, levels, churn, order, churn=churn)
+    for sampler, function in (("DPM++ 2S a", two_s), ("DPM++ SDE", sde), ("DPM++ 3M SDE", three_m)):
+        levels = shorter if function == three_m else table.karras(8)
+        formula(sampler, function, levels, churn={"noise_scale": 1.05})
 
 
 def main():

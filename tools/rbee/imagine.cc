@@ -206,6 +206,12 @@ engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequ
   take("--seed", &Request::seed);
   take("--noise", &Request::noise_source);
   if (!given("--variation") && !given("--variation-seed")) request.variation = from.variation;
+  take("--seed-delta", &Request::seed_delta);
+  take("--seed-width", &Request::seed_width);
+  take("--seed-height", &Request::seed_height);
+  if (!given("--s-churn") && !given("--s-tmin") && !given("--s-tmax") && !given("--s-noise")) {
+    request.added_noise = from.added_noise;
+  }
   take("--strength", &Request::strength);
   take("--hires", &Request::hires);
   take("--mask-blur", &Request::mask_blur);
@@ -288,6 +294,19 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
                  "how far to go towards the noise of another seed, 0 to 1")
       ->capture_default_str();
   app.add_option("--variation-seed", options.variation_seed, "that seed; default: fresh");
+  app.add_option("--seed-delta", request.seed_delta,
+                 "added to the seed for the noise of steps (A1111's ENSD)")
+      ->capture_default_str();
+  app.add_option("--seed-width", request.seed_width,
+                 "with --seed-height: size in pixels whose noise the seed means");
+  app.add_option("--seed-height", request.seed_height, "the same");
+  engine::AddedNoise& added = request.added_noise;
+  app.add_option("--s-churn", added.churn, "noise that Euler, Heun and DPM2 add, 0 to 100")
+      ->capture_default_str();
+  app.add_option("--s-tmin", added.tmin, "at noise levels from this one")->capture_default_str();
+  app.add_option("--s-tmax", added.tmax, "to this one; 0 = all")->capture_default_str();
+  app.add_option("--s-noise", added.noise, "deviation of noise that samplers add, 0 to 2")
+      ->capture_default_str();
   app.add_option("--noise", options.noise, "whose numbers a seed means")
       ->check(CLI::IsMember({"torch", "philox"}))
       ->capture_default_str();

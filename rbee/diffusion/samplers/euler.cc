@@ -11,9 +11,9 @@ void euler(Steps& steps, bool ancestral_steps) {
   const Register denoised = writer.add_register();
   const Register normals = writer.add_register();
   for (int32_t i = 0; i < steps.count(); ++i) {
-    const double now = steps.sigma(i);
+    const double now = ancestral_steps ? steps.sigma(i) : add_churn(steps, normals, i);
     const double next = steps.sigma(i + 1);
-    steps.evaluate(denoised, i);
+    steps.evaluate_at(denoised, i, now);
     const double eta = ancestral_steps ? steps.eta : 0;
     const Ancestral split = ancestral(steps.noise, now, next, eta);
     move_straight(steps, kX, now, split.down, denoised);

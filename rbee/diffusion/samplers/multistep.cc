@@ -13,7 +13,7 @@ double step_in_lambda(const Steps& steps, int32_t i) {
 }
 
 // x keeps sigma' / sigma * e^(-eta h), the picture has alpha' (1 - e^(-h - eta h)), and fresh noise
-// sigma' sqrt(1 - e^(-2 eta h)).
+// sigma' sqrt(1 - e^(-2 eta h)), scaled.
 struct Decay {
   double x, picture, fresh;
 };
@@ -24,7 +24,7 @@ Decay decay(const Steps& steps, int32_t i, double eta) {
   if (next <= 0) return {0, 1, 0};
   if (eta == 0) return {next / now, steps.alpha(i + 1) - steps.alpha(i) * next / now, 0};
   return {next / now * std::exp(-eta * h), -steps.alpha(i + 1) * std::expm1(-h - eta * h),
-          next * std::sqrt(-std::expm1(-2 * eta * h))};
+          steps.noise_scale * next * std::sqrt(-std::expm1(-2 * eta * h))};
 }
 
 void second_order(Steps& steps, double eta) {

@@ -18,16 +18,17 @@ double halfway(const NoiseModel& noise, double from, double to) {
 
 }  // namespace
 
-// Karras et al. 2022, algorithm 1 without noise.
+// Karras et al. 2022, algorithm 2.
 void heun(Steps& steps) {
   PlanWriter& writer = steps.writer;
   const Register first = writer.add_register();
   const Register ahead = writer.add_register();
   const Register second = writer.add_register();
+  const Register normals = writer.add_register();
   for (int32_t i = 0; i < steps.count(); ++i) {
-    const double now = steps.sigma(i);
+    const double now = add_churn(steps, normals, i);
     const double next = steps.sigma(i + 1);
-    steps.evaluate(first, i);
+    steps.evaluate_at(first, i, now);
     if (steps.ends_at(i)) {
       move_straight(steps, kX, now, next, first);
       writer.end_step(first, next);
@@ -50,10 +51,10 @@ void dpm2(Steps& steps, bool ancestral_steps) {
   const Register second = writer.add_register();
   const Register normals = writer.add_register();
   for (int32_t i = 0; i < steps.count(); ++i) {
-    const double now = steps.sigma(i);
+    const double now = ancestral_steps ? steps.sigma(i) : add_churn(steps, normals, i);
     const double next = steps.sigma(i + 1);
     const Ancestral split = ancestral(steps.noise, now, next, ancestral_steps ? steps.eta : 0);
-    steps.evaluate(first, i);
+    steps.evaluate_at(first, i, now);
     if (split.down <= 0) {
       move_straight(steps, kX, now, split.down, first);
       writer.end_step(first, next);
@@ -118,13 +119,14 @@ void dpmpp_sde(Steps& steps) {
     const Ancestral whole = ancestral(steps.noise, now, next, steps.eta);
     move_straight(steps, middle, now, half.down, first);
     writer.draw(early);
-    writer.combine(middle, {{middle, half.keep}, {early, half.fresh}});
+    writer.combine(middle, {{middle, half.keep}, {early, half.fresh * steps.noise_scale}});
     steps.evaluate_between(second, middle, between);
     move_straight(steps, kX, now, whole.down, second);
     writer.draw(late);
+    const double fresh = whole.fresh * steps.noise_scale;
     writer.combine(kX, {{kX, whole.keep},
-                        {early, whole.fresh * std::sqrt((now - between) / (now - next))},
-                        {late, whole.fresh * std::sqrt((between - next) / (now - next))}});
+                        {early, fresh * std::sqrt((now - between) / (now - next))},
+                        {late, fresh * std::sqrt((between - next) / (now - next))}});
     writer.end_step(second, next);
   }
 }

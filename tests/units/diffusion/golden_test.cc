@@ -94,6 +94,11 @@ TEST_P(Golden, EndsWhereItsReferenceEnds) {
                    .even_flow = wanted.value("even_flow", false)});
   SamplerOptions options{.sampler = sampler};
   if (wanted.contains("eta")) options.eta = wanted["eta"].get<double>();
+  const json churn = wanted.value("churn", json::object());
+  options.churn.amount = churn.value("amount", 0.0);
+  options.churn.low = churn.value("low", 0.0);
+  options.churn.high = churn.value("high", options.churn.high);
+  options.noise_scale = churn.value("noise_scale", 1.0);
   const Plan plan = make_plan(noise, levels, options);
 
   TorchNormals source(wanted["seed"].get<uint64_t>());

@@ -149,6 +149,18 @@ TEST(FlowPipelineTest, ModelsThatFollowAPictureNeedOne) {
   EXPECT_TRUE(source_of("flux_fill").info.inpainting);
 }
 
+TEST(FlowPipelineTest, HasNoChurn) {
+  ImageRequest request;
+  request.added_noise.churn = 1;
+  try {
+    resolve(source_of("sd3"), request);
+    ADD_FAILURE() << "churn was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_NE(std::string(error.what()).find("s_churn"), std::string::npos) << error.what();
+  }
+}
+
 TEST(FlowPipelineTest, PartsOfPromptsNeedGuidance) {
   ImageRequest request;
   request.prompt = "a cat AND a dog";

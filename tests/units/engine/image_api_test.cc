@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_parameters.h"
 #include "tests/support/expect_error.h"
@@ -32,6 +34,12 @@ TEST(ImageApi, ChecksRangesByField) {
   refused("mask_blur", "0 to 64", [](ImageRequest& r) { r.mask_blur = 65; });
   refused("hires.scale", "1 to 4", [](ImageRequest& r) { r.hires = HiresFix{.scale = 5}; });
   refused("loras.strength", "-10 to 10", [](ImageRequest& r) { r.loras = {{"x", 11}}; });
+  refused("eta_noise_seed_delta", "0 to", [](ImageRequest& r) { r.seed_delta = -1; });
+  refused("seed_resize_from_h", "8 to 2048", [](ImageRequest& r) { r.seed_width = 512; });
+  refused("s_churn", "0 to 100", [](ImageRequest& r) { r.added_noise.churn = 101; });
+  refused("s_tmin", "0 to 1000", [](ImageRequest& r) { r.added_noise.tmin = -1; });
+  refused("s_tmax", "0 to 1000", [](ImageRequest& r) { r.added_noise.tmax = NAN; });
+  refused("s_noise", "0 to 2", [](ImageRequest& r) { r.added_noise.noise = 2.1f; });
   refused("prompt", "65536", [](ImageRequest& r) { r.prompt.assign(70000, 'x'); });
 }
 
@@ -79,6 +87,21 @@ TEST(Parameters, AreReadBack) {
   EXPECT_EQ(request.clip_skip, 2);
   EXPECT_EQ(request.eta, 0.5f);
   EXPECT_FALSE(request.hires);
+}
+
+// Keys of A1111's own files.
+TEST(Parameters, OfAddedNoiseAreReadBack) {
+  const ImageRequest request = parse_parameters(
+      "a\nSteps: 4, Seed resize from: 512x768, ENSD: 31337, Sigma churn: 3.5, Sigma tmin: 0.1, "
+      "Sigma tmax: 9, Sigma noise: 1.01");
+  EXPECT_EQ(request.seed_width, 512);
+  EXPECT_EQ(request.seed_height, 768);
+  EXPECT_EQ(request.width, 0);
+  EXPECT_EQ(request.seed_delta, 31337);
+  EXPECT_EQ(request.added_noise.churn, 3.5f);
+  EXPECT_EQ(request.added_noise.tmin, 0.1f);
+  EXPECT_EQ(request.added_noise.tmax, 9);
+  EXPECT_EQ(request.added_noise.noise, 1.01f);
 }
 
 TEST(Parameters, OfSecondPassesGiveItTheStrength) {

@@ -385,6 +385,31 @@ TEST(ImageEngine, VariationsHaveOneSeedAndTellTheOther) {
   EXPECT_EQ(made(*engine, parse_parameters(text))->images[0].file, sink->images[1].file);
 }
 
+TEST(ImageEngine, AddsNoiseAndTellsIt) {
+  const auto engine = engine_of(half_noise);
+  ImageRequest request = small_request();
+  const auto plain = made(*engine, request);
+  std::set<std::string> pictures = {plain->images[0].file};
+  const auto differs = [&](const char* told) {
+    const auto sink = made(*engine, request);
+    ASSERT_EQ(sink->images.size(), 1u) << told;
+    EXPECT_THAT(sink->images[0].parameters, HasSubstr(told));
+    EXPECT_TRUE(pictures.insert(sink->images[0].file).second) << told;
+    EXPECT_EQ(made(*engine, parse_parameters(sink->images[0].parameters))->images[0].file,
+              sink->images[0].file);
+  };
+  request.added_noise = {.churn = 2, .tmin = 0.5f, .tmax = 10, .noise = 1.5f};
+  differs("Sigma churn: 2, Sigma tmin: 0.5, Sigma tmax: 10, Sigma noise: 1.5");
+  request.seed_delta = 31337;
+  differs("ENSD: 31337");
+  request.seed_width = 96;
+  request.seed_height = 32;
+  differs("Seed resize from: 96x32");
+  request.added_noise = {.noise = 0.5f};
+  request.sampler = "Euler a";
+  differs("Sigma noise: 0.5");
+}
+
 TEST(ImageEngine, EnlargesLatentsOrPictures) {
   const auto engine = engine_of(half_noise);
   ImageRequest request = small_request();

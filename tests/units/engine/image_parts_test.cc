@@ -211,6 +211,37 @@ TEST(Noise, VariesAsInAutomatic1111) {
   EXPECT_THAT(of({1, 1, 0.5f}), Pointwise(FloatNear(1e-6f), of({1, 0, 0})));
 }
 
+// By torch 2.15, with AUTOMATIC1111's formula: randn(2, 3, 4) of seed 1, into whose middle
+// randn(2, height, width) is put, channels last.
+TEST(Noise, KeepsTheMiddleOfAnotherSize) {
+  const std::vector<float> tall = {-1.52560f, 0.13937f,  -0.10017f, -0.79844f, -0.60919f, 0.33573f,
+                                   -1.60948f, -0.29935f, -0.10017f, -0.79844f, -0.97977f, 0.27533f,
+                                   -1.60910f, 1.71630f,  -1.60910f, 1.71630f,  0.43914f,  -0.05614f,
+                                   1.17120f,  0.91070f,  1.76743f,  -1.39239f, -0.09536f, 2.68909f};
+  const std::vector<float> wide = {-0.65398f, 1.87935f,  -1.60948f, -0.07213f, -0.10017f, 0.15777f,
+                                   -1.60948f, -0.29935f, 0.30372f,  2.68909f,  -0.77731f, -0.11102f,
+                                   -0.25146f, 0.29274f,  -1.60910f, 1.71630f,  0.43914f,  -0.05614f,
+                                   1.17120f,  0.91070f,  1.76743f,  -1.39239f, -0.09536f, 2.68909f};
+  const auto drawn = [&](int64_t height, int64_t width) {
+    BatchNoise noise(NoiseSource::torch, {{.seed = 1, .height = height, .width = width}});
+    return noise.draw_start({1, 3, 4, 2}, device()).to_host<float>();
+  };
+  EXPECT_THAT(drawn(6, 2), Pointwise(FloatNear(2e-5f), tall));
+  EXPECT_THAT(drawn(2, 7), Pointwise(FloatNear(2e-5f), wide));
+  EXPECT_EQ(drawn(3, 4), drawn(0, 0));
+}
+
+TEST(Noise, GoesOnWithAnotherSeedBehindTheStart) {
+  const Shape shape{1, 3, 4, 2};
+  BatchNoise plain(NoiseSource::philox, {{.seed = 5}}), other(NoiseSource::philox, {{.seed = 36}});
+  BatchNoise moved(NoiseSource::philox, {{.seed = 5, .delta = 31}});
+  EXPECT_EQ(moved.draw_start(shape, device()).to_host<float>(),
+            plain.draw_start(shape, device()).to_host<float>());
+  const auto first = other.draw(shape, device()).to_host<float>();
+  EXPECT_EQ(moved.draw(shape, device()).to_host<float>(), first);
+  EXPECT_NE(plain.draw(shape, device()).to_host<float>(), first);
+}
+
 TEST(Start, FollowsTheRules) {
   const auto check_start = [](StrengthRule rule, float strength, int32_t levels, int32_t first) {
     const Start start = start_of(rule, 20, strength, false);
