@@ -15,13 +15,14 @@ struct CharRange {
   char32_t high;
 };
 
+class TextSet;
 struct Expr;
 using ExprPtr = std::shared_ptr<const Expr>;
 
 inline constexpr int64_t kUnlimited = -1;
 
 struct Expr {
-  enum class Kind : uint8_t { literal, chars, rule, sequence, choice, repeat };
+  enum class Kind : uint8_t { literal, chars, rule, sequence, choice, repeat, texts };
   Kind kind = Kind::sequence;
   std::string bytes;              // literal
   std::vector<CharRange> ranges;  // chars: one character of these, in UTF-8
@@ -29,6 +30,7 @@ struct Expr {
   std::vector<ExprPtr> parts;     // of sequence and choice; one of repeat
   int64_t min = 0;                // of repeat
   int64_t max = kUnlimited;
+  std::shared_ptr<const TextSet> set;  // of texts
 };
 
 ExprPtr literal(std::string bytes);

@@ -3,7 +3,7 @@
 //
 // Every text of the grammar is valid; not every valid text is in it: properties come in the order
 // of the schema, others than the named ones only where additionalProperties asks for them, a
-// `pattern` matches the whole string, oneOf is read as anyOf. Keywords that are not known to this
+// `pattern` matches the whole string where one can. Keywords that are not known to this
 // file have no meaning, as the standard says; those of the standard that it cannot hold are
 // refused.
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/grammar/text_set.h"
 #include "rbee/grammar/utf8_ranges.h"
 
 namespace rbee::grammar {
@@ -151,6 +152,8 @@ int32_t Nfa::build(const Expr& expr, int32_t from) {
       return build_choice(expr, from);
     case Expr::Kind::repeat:
       return build_repeat(expr, from);
+    case Expr::Kind::texts:
+      return build_texts(expr, from);
   }
   return from;
 }
@@ -208,6 +211,22 @@ int32_t Nfa::build_repeat(const Expr& expr, int32_t from) {
     from = build(part, from);
   }
   link(from, end);
+  return end;
+}
+
+int32_t Nfa::build_texts(const Expr& expr, int32_t from) {
+  const std::vector<DfaState>& states = expr.set->states();
+  const int32_t first = size();
+  for (size_t i = 0; i < states.size(); ++i) add_state();
+  const int32_t end = add_state();
+  if (!states.empty()) link(from, first);
+  for (size_t i = 0; i < states.size(); ++i) {
+    const int32_t at = first + static_cast<int32_t>(i);
+    for (const Automaton::ByteEdge& edge : states[i].bytes) {
+      states_[static_cast<size_t>(at)].bytes.push_back({edge.low, edge.high, first + edge.to});
+    }
+    if (states[i].accepting) link(at, end);
+  }
   return end;
 }
 

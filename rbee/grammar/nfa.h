@@ -31,6 +31,7 @@ class Nfa {
   int32_t build_chars(const Expr& expr, int32_t from);
   int32_t build_choice(const Expr& expr, int32_t from);
   int32_t build_repeat(const Expr& expr, int32_t from);
+  int32_t build_texts(const Expr& expr, int32_t from);
   void link(int32_t from, int32_t to) { states_[static_cast<size_t>(from)].empty.push_back(to); }
 
   const Rule& rule_;

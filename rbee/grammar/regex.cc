@@ -16,8 +16,8 @@ const Ranges kSpace{{'\t', '\r'}, {' ', ' '}};
 
 class Parser {
  public:
-  Parser(std::string_view where, std::string_view pattern, const CharWriter& writer)
-      : reader_(where, pattern), writer_(writer) {}
+  Parser(std::string_view where, std::string_view pattern, const CharWriter& writer, Match match)
+      : reader_(where, pattern), writer_(writer), match_(match) {}
 
   ExprPtr run() {
     ExprPtr out = parse_choice(0);
@@ -39,9 +39,14 @@ class Parser {
     return choice(std::move(parts));
   }
 
+  bool at_end_of_sequence() const {
+    return reader_.done() || reader_.look() == '|' || reader_.look() == ')';
+  }
+
   ExprPtr parse_sequence(int depth) {
+    if (match_ == Match::anywhere && depth == 0) return parse_part();
     std::vector<ExprPtr> parts;
-    while (!reader_.done() && reader_.look() != '|' && reader_.look() != ')') {
+    while (!at_end_of_sequence()) {
       if (reader_.look() == '^' || reader_.look() == '$') {
         skip_anchor(depth);
       } else {
@@ -49,6 +54,26 @@ class Parser {
       }
     }
     return sequence(std::move(parts));
+  }
+
+  // Texts with such a part.
+  ExprPtr parse_part() {
+    const ExprPtr around = repeat(write(complement({})), 0, kUnlimited);
+    std::vector<ExprPtr> parts;
+    if (!reader_.skip("^")) parts.push_back(around);
+    bool ends = false;
+    while (!at_end_of_sequence()) {
+      ends = reader_.skip("$");
+      if (ends && at_end_of_sequence()) break;
+      if (ends || reader_.look() == '^') refuse_anchor();
+      parts.push_back(parse_repeat(parse_atom(0)));
+    }
+    if (!ends) parts.push_back(around);
+    return sequence(std::move(parts));
+  }
+
+  [[noreturn]] void refuse_anchor() {
+    reader_.refuse("^ and $ are known at the ends of the pattern only");
   }
 
   // Anchors say what holds anyway, where nothing of the pattern lies between them and the end.
@@ -60,7 +85,7 @@ class Parser {
     const char beside = rest.empty() ? '|' : begin ? rest.back() : rest.front();
     const bool at_border = depth == 0 && beside == '|';
     const bool at_end = rest.find_first_not_of(begin ? "(?:^" : ")$") == std::string_view::npos;
-    if (!at_border && !at_end) reader_.refuse("^ and $ are known at the ends of the pattern only");
+    if (match_ == Match::anywhere || (!at_border && !at_end)) refuse_anchor();
     reader_.advance();
   }
 
@@ -200,12 +225,14 @@ class Parser {
 
   PatternReader reader_;
   const CharWriter& writer_;
+  const Match match_;
 };
 
 }  // namespace
 
-ExprPtr parse_regex(std::string_view where, std::string_view pattern, const CharWriter& writer) {
-  return Parser(where, pattern, writer).run();
+ExprPtr parse_regex(std::string_view where, std::string_view pattern, const CharWriter& writer,
+                    Match match) {
+  return Parser(where, pattern, writer, match).run();
 }
 
 }  // namespace rbee::grammar

@@ -1,0 +1,415 @@
+#include "rbee/grammar/schema_logic.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "rbee/grammar/schema_validator.h"
+
+namespace rbee::grammar {
+namespace {
+
+constexpr int64_t kMaxSteps = 20'000;
+constexpr int64_t kMaxIntegers = 64;  // of a range that is listed
+
+constexpr std::array<std::string_view, 5> kRefused{
+    "maxContains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"};
+// Said by the others.
+constexpr std::array<std::string_view, 11> kRewritten{
+    "$ref",         "allOf", "oneOf", "if", "then", "else", "dependentRequired", "dependentSchemas",
+    "dependencies", "anyOf", "not"};
+// Keywords that have no other way to be said when they do not hold.
+constexpr std::array<std::string_view, 9> kOneWay{
+    "format",      "multipleOf",           "uniqueItems", "patternProperties", "propertyNames",
+    "prefixItems", "additionalProperties", "minContains", "maxContains"};
+constexpr std::array<std::string_view, 6> kTypes{"null",  "boolean", "object",
+                                                 "array", "string",  "number"};
+
+[[noreturn]] void refuse(const std::string& place, const std::string& why) {
+  fail(Code::unsupported, "json_schema", place, ": ", why);
+}
+
+void want(bool condition, const std::string& place, const std::string& why) {
+  check(condition, "json_schema", place, ": ", why);
+}
+
+const Schema& list_of(const Schema& schema, const char* keyword, const std::string& place) {
+  const Schema& list = schema[keyword];
+  want(list.is_array() && !list.empty(), place,
+       cat(keyword, " must be an array of at least one schema"));
+  return list;
+}
+
+const Schema& object_of(const Schema& schema, const char* keyword, const std::string& place) {
+  const Schema& out = schema[keyword];
+  want(out.is_object(), place, cat(keyword, " must be an object"));
+  return out;
+}
+
+Schema any_of(std::vector<Schema> ways) {
+  return {{"anyOf", std::move(ways)}};
+}
+
+Schema not_of(const Schema& schema) {
+  return {{"not", schema}};
+}
+
+// Without the property, or what it needs.
+Schema unless_absent(const std::string& name, const Schema& needs) {
+  Schema there{{"required", Schema::array({name})}};
+  if (needs.is_array()) {
+    for (const Schema& other : needs) there["required"].push_back(other);
+  } else {
+    there = both_schemas(there, needs);
+  }
+  return any_of({Schema{{"properties", {{name, false}}}}, std::move(there)});
+}
+
+const Schema& whole_numbers() {
+  static const Schema out{{"multipleOf", 1}};
+  return out;
+}
+
+// `not` of values, patterns and whole numbers alone, which the types' own grammars leave out.
+bool is_excluding(const Schema& schema) {
+  if (!schema.is_object() || schema.size() != 1) return false;
+  const std::string& name = schema.begin().key();
+  if (name == "anyOf") return std::ranges::all_of(schema["anyOf"], is_excluding);
+  return name == "enum" || name == "const" || schema == whole_numbers() ||
+         (name == "pattern" && schema["pattern"].is_string());
+}
+
+void collect(const Schema& schema, Excluded& out) {
+  if (schema.contains("const")) out.values.push_back(schema["const"]);
+  for (const Schema& value : schema.value("enum", Schema::array())) out.values.push_back(value);
+  if (schema.contains("pattern")) out.patterns.push_back(schema["pattern"].get<std::string>());
+  out.integers |= schema == whole_numbers();
+  for (const Schema& part : schema.value("anyOf", Schema::array())) collect(part, out);
+}
+
+Schema types_but(const Schema& types) {
+  Schema out = Schema::array();
+  for (const std::string_view name : kTypes) {
+    const bool named = std::ranges::any_of(
+        types.is_array() ? types : Schema::array({types}), [&](const Schema& type) {
+          return type == name || (name == "number" && type == "integer");
+        });
+    if (!named) out.push_back(name);
+  }
+  return out;
+}
+
+// The values that a property can have; none: not known.
+std::optional<Schema> few_values(const Schema& schema) {
+  if (!schema.is_object()) return std::nullopt;
+  if (schema.contains("const")) return Schema::array({schema["const"]});
+  if (schema.contains("enum")) return schema["enum"];
+  return std::nullopt;
+}
+
+bool differ(const Schema& a, const Schema& b) {
+  const std::optional<Schema> left = few_values(a), right = few_values(b);
+  if (left && right) {
+    return std::ranges::none_of(*left, [&](const Schema& value) {
+      return std::ranges::any_of(*right, [&](const Schema& x) { return same_value(value, x); });
+    });
+  }
+  const auto unfit = [](const Schema& values, const Schema& schema) {
+    return schema.is_object() && schema.contains("type") &&
+           std::ranges::none_of(values,
+                                [&](const Schema& v) { return has_type(v, schema["type"]); });
+  };
+  if (left) return unfit(*left, b);
+  if (right) return unfit(*right, a);
+  if (!a.is_object() || !b.is_object() || !a.contains("type") || !b.contains("type")) return false;
+  const Schema types = b["type"].is_array() ? b["type"] : Schema::array({b["type"]});
+  const Schema others = types_but(a["type"]);
+  return std::ranges::all_of(types, [&](const Schema& type) {
+    return std::ranges::find(others, type == "integer" ? Schema("number") : type) != others.end();
+  });
+}
+
+bool requires_name(const Schema& schema, const std::string& name) {
+  const Schema names = schema.value("required", Schema::array());
+  return std::ranges::find(names, Schema(name)) != names.end();
+}
+
+// Whether every object under `a` needs a name that `b` does not allow.
+bool needs_what_is_closed(const Schema& a, const Schema& b) {
+  if (b.value("additionalProperties", Schema(true)) != false || b.contains("patternProperties")) {
+    return false;
+  }
+  const Schema known = b.value("properties", Schema::object());
+  const Schema names = a.value("required", Schema::array());
+  return std::ranges::any_of(
+      names, [&](const Schema& name) { return !known.contains(name.get<std::string>()); });
+}
+
+bool is_object_alone(const Schema& schema) {
+  return schema.value("type", Schema()) == "object";
+}
+
+}  // namespace
+
+void name_tuples(Schema& schema) {
+  if (!schema.contains("items") || !schema["items"].is_array()) return;
+  schema["prefixItems"] = schema["items"];
+  schema.erase("items");
+  if (schema.contains("additionalItems")) schema["items"] = schema["additionalItems"];
+}
+
+void refuse_keywords(const Schema& schema, const std::string& place) {
+  for (const std::string_view name : kRefused) {
+    if (schema.contains(name)) refuse(place, cat("the keyword ", name, " is not supported"));
+  }
+  if (schema.contains("minContains") && schema["minContains"] != 0 && schema["minContains"] != 1) {
+    refuse(place, "minContains above 1 is not supported");
+  }
+  if (place != "#" && schema.contains("$id") && schema["$id"].is_string()) {
+    refuse(place, "$id below the root is not supported");
+  }
+}
+
+Excluded excluded_by(const Schema& schema) {
+  Excluded out;
+  if (!schema.contains("not")) return out;
+  RB_ASSERT(is_excluding(schema["not"]));
+  collect(schema["not"], out);
+  return out;
+}
+
+void SchemaLogic::spend(const std::string& place) {
+  if (++steps_ > kMaxSteps) refuse(place, "there are too many ways to fulfil it");
+}
+
+const Schema& SchemaLogic::resolve(const std::string& pointer, const std::string& place) const {
+  return resolve_pointer(*root_, pointer, place);
+}
+
+bool SchemaLogic::holds(const Schema& value, const Schema& schema, const std::string& place) const {
+  return is_valid(value, schema, *root_, place);
+}
+
+// The schema with anyOf and `not` as all that chooses.
+Schema SchemaLogic::flatten(const Schema& schema, const std::string& place, int depth) {
+  spend(place);
+  if (depth > kMaxSchemaDepth) refuse(place, "the references of allOf lead to each other");
+  if (schema == false) throw NothingFits(place, "no value fits the schema false");
+  if (schema == true) return Schema::object();
+  want(schema.is_object(), place, "a schema must be an object, true or false");
+  refuse_keywords(schema, place);
+  Schema out = schema;
+  for (const std::string_view name : kRewritten) {
+    if (name != "anyOf" && name != "not") out.erase(name);
+  }
+  if (out.contains("anyOf")) list_of(out, "anyOf", place);
+  name_tuples(out);
+  const auto add = [&](const Schema& part, const std::string& at) {
+    out = merge_schemas(out, flatten(part, at, depth + 1), at);
+  };
+  if (schema.contains("$ref")) {
+    want(schema["$ref"].is_string(), place, "$ref must be a string");
+    const std::string pointer = schema["$ref"].get<std::string>();
+    add(resolve(pointer, place), pointer);
+  }
+  if (schema.contains("allOf")) {
+    const Schema& list = list_of(schema, "allOf", place);
+    for (size_t i = 0; i < list.size(); ++i) add(list[i], cat(place, "/allOf/", i));
+  }
+  if (schema.contains("oneOf")) add(one_of(list_of(schema, "oneOf", place), place, depth), place);
+  if (schema.contains("if") && (schema.contains("then") || schema.contains("else"))) {
+    const Schema& condition = schema["if"];
+    add(any_of({both_schemas(condition, schema.value("then", Schema(true))),
+                both_schemas(not_of(condition), schema.value("else", Schema(true)))}),
+        cat(place, "/if"));
+  }
+  for (const char* keyword : {"dependentRequired", "dependentSchemas", "dependencies"}) {
+    if (!schema.contains(keyword)) continue;
+    for (const auto& [name, needs] : object_of(schema, keyword, place).items()) {
+      if (needs == true) continue;
+      add(unless_absent(name, needs), cat(place, "/", keyword, "/", name));
+    }
+  }
+  return out;
+}
+
+// Whether no value of `a` is one of `b`, as far as a look tells.
+bool SchemaLogic::excludes(const Schema& a, const Schema& b, const std::string& place, int depth) {
+  Schema left, right;
+  try {
+    left = flatten(a, place, depth + 1);
+    right = flatten(b, place, depth + 1);
+  } catch (const NothingFits&) {
+    return true;
+  }
+  if (differ(left, right)) return true;
+  if (!is_object_alone(left) && !is_object_alone(right)) return false;
+  const Schema mine = left.value("properties", Schema::object());
+  const Schema theirs = right.value("properties", Schema::object());
+  for (const auto& [name, schema] : mine.items()) {
+    const bool there = requires_name(left, name) || requires_name(right, name);
+    if (there && theirs.contains(name) && differ(schema, theirs[name])) return true;
+  }
+  return needs_what_is_closed(left, right) || needs_what_is_closed(right, left);
+}
+
+// Each schema without the others that it does not exclude anyway.
+Schema SchemaLogic::one_of(const Schema& list, const std::string& place, int depth) {
+  std::vector<Schema> out;
+  for (size_t i = 0; i < list.size(); ++i) {
+    Schema way = list[i];
+    for (size_t k = 0; k < list.size(); ++k) {
+      if (k != i && !excludes(list[i], list[k], cat(place, "/oneOf/", i), depth)) {
+        way = both_schemas(way, not_of(list[k]));
+      }
+    }
+    out.push_back(std::move(way));
+  }
+  return any_of(std::move(out));
+}
+
+// Ways in which a value can fail the schema, keyword by keyword.
+SchemaLogic::Negation SchemaLogic::negate(const Schema& schema, const std::string& place,
+                                          int depth) {
+  Schema plain;
+  try {
+    plain = flatten(schema, place, depth + 1);
+  } catch (const NothingFits&) {
+    return {.ways = {true}};
+  }
+  Negation out;
+  const auto way = [&](const char* type, const char* keyword, const Schema& value) {
+    out.ways.push_back({{"type", type}, {keyword, value}});
+  };
+  const auto beyond = [&](const char* type, const char* keyword, const char* other, int by) {
+    if (!plain.contains(keyword)) return;
+    want(plain[keyword].is_number(), place, cat(keyword, " must be a number"));
+    if (by == 0) return way(type, other, plain[keyword]);
+    const auto bound = static_cast<int64_t>(plain[keyword].get<double>()) + by;
+    if (bound >= 0) way(type, other, bound);
+  };
+  if (plain.contains("anyOf")) {
+    Schema none = true;
+    for (const Schema& part : plain["anyOf"]) none = both_schemas(none, not_of(part));
+    out.ways.push_back(std::move(none));
+  }
+  if (plain.contains("not")) out.ways.push_back(plain["not"]);
+  for (const char* keyword : {"enum", "const"}) {
+    if (plain.contains(keyword)) out.ways.push_back(not_of({{keyword, plain[keyword]}}));
+  }
+  if (plain.contains("type")) {
+    const Schema types = types_but(plain["type"]);
+    if (!types.empty()) out.ways.push_back({{"type", types}});
+    if (has_type(1, plain["type"]) && !has_type(0.5, plain["type"]))
+      way("number", "not", whole_numbers());
+  }
+  beyond("number", "minimum", "exclusiveMaximum", 0);
+  beyond("number", "maximum", "exclusiveMinimum", 0);
+  beyond("number", "exclusiveMinimum", "maximum", 0);
+  beyond("number", "exclusiveMaximum", "minimum", 0);
+  beyond("string", "minLength", "maxLength", -1);
+  beyond("string", "maxLength", "minLength", 1);
+  beyond("array", "minItems", "maxItems", -1);
+  beyond("array", "maxItems", "minItems", 1);
+  beyond("object", "minProperties", "maxProperties", -1);
+  beyond("object", "maxProperties", "minProperties", 1);
+  if (plain.contains("pattern")) way("string", "not", {{"pattern", plain["pattern"]}});
+  for (const Schema& pattern : plain.value(kMorePatterns, Schema::array())) {
+    way("string", "not", {{"pattern", pattern}});
+  }
+  for (const Schema& name : plain.value("required", Schema::array())) {
+    way("object", "properties", {{name.get<std::string>(), false}});
+  }
+  const Schema properties = plain.value("properties", Schema::object());
+  for (const auto& [name, part] : properties.items()) {
+    if (part == true) continue;
+    out.ways.push_back({{"type", "object"},
+                        {"required", Schema::array({name})},
+                        {"properties", {{name, not_of(part)}}}});
+  }
+  const bool all_items = plain.contains("items") && !plain.contains("prefixItems");
+  if (all_items && plain["items"] != true) way("array", "contains", not_of(plain["items"]));
+  const bool some = plain.contains("contains") && plain.value("minContains", Schema(1)) == 1;
+  if (some) way("array", "items", not_of(plain["contains"]));
+  for (const std::string_view keyword : kOneWay) {
+    const bool neutral =
+        (keyword == "additionalProperties" && plain.contains(keyword) && plain[keyword] == true);
+    if (plain.contains(keyword) && !neutral) out.missing = keyword;
+  }
+  return out;
+}
+
+std::vector<Schema> SchemaLogic::ways(const Schema& schema, const std::string& place, int depth) {
+  Schema rest = flatten(schema, place, depth);
+  std::vector<Schema> choices;
+  std::string missing;
+  if (rest.contains("anyOf")) {
+    choices = rest["anyOf"].get<std::vector<Schema>>();
+    rest.erase("anyOf");
+  } else if (rest.contains("not") && !is_excluding(rest["not"])) {
+    Schema parts = parts_of_not(rest["not"]);
+    const auto first = std::find_if_not(parts.begin(), parts.end(), is_excluding);
+    Negation negation = negate(*first, place, depth + 1);
+    choices = std::move(negation.ways);
+    missing = std::move(negation.missing);
+    parts.erase(first);
+    rest.erase("not");
+    if (!parts.empty()) rest["not"] = {{"anyOf", parts}};
+  } else {
+    return {std::move(rest)};
+  }
+  std::vector<Schema> out;
+  for (const Schema& choice : choices) {
+    spend(place);
+    try {
+      for (Schema& way : ways(both_schemas(rest, choice), place, depth + 1)) {
+        if (std::ranges::find(out, way) == out.end()) out.push_back(std::move(way));
+      }
+    } catch (const NothingFits&) {
+      continue;
+    }
+  }
+  if (out.empty() && !missing.empty()) {
+    refuse(place, cat("not, or a oneOf or if that needs it, of the keyword ", missing,
+                      " is not supported"));
+  }
+  if (out.empty()) throw NothingFits(place, "no value fits all parts");
+  return out;
+}
+
+std::optional<std::vector<Schema>> SchemaLogic::values(const Schema& schema,
+                                                       const std::string& place, int depth) {
+  std::vector<Schema> out;
+  for (const Schema& way : ways(schema, place, depth)) {
+    std::vector<Schema> list;
+    const Schema type = way.value("type", Schema());
+    if (const std::optional<Schema> few = few_values(way)) {
+      list = few->get<std::vector<Schema>>();
+    } else if (type == "boolean") {
+      list = {true, false};
+    } else if (type == "null") {
+      list = {nullptr};
+    } else if (type == "integer" && way.contains("minimum") && way.contains("maximum")) {
+      const double low = std::ceil(way["minimum"].get<double>());
+      const double high = std::floor(way["maximum"].get<double>());
+      if (!(high - low < static_cast<double>(kMaxIntegers)) || std::fabs(low) > 1e15) {
+        return std::nullopt;
+      }
+      for (auto n = static_cast<int64_t>(low); n <= static_cast<int64_t>(high); ++n) {
+        list.emplace_back(n);
+      }
+    } else {
+      return std::nullopt;
+    }
+    for (Schema& value : list) {
+      const auto same = [&](const Schema& known) { return same_value(known, value); };
+      if (std::ranges::none_of(out, same) && holds(value, way, place)) {
+        out.push_back(std::move(value));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace rbee::grammar

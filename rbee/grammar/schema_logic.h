@@ -1,0 +1,65 @@
+#pragma once
+// What JSON schemas say together: references, allOf, oneOf, if, not and what depends on properties
+// become merged schemas and alternatives of them. Internal to the folder.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rbee/grammar/schema_merge.h"
+
+namespace rbee::grammar {
+
+inline constexpr int kMaxSchemaDepth = 64;
+
+// Values that a schema without other alternatives excludes: what `not` may still hold there.
+struct Excluded {
+  std::vector<Schema> values;
+  std::vector<std::string> patterns;  // of strings
+  bool integers = false;              // all whole numbers
+};
+// Throws internal where `not` holds something else.
+Excluded excluded_by(const Schema& schema);
+
+class SchemaLogic {
+ public:
+  // root: outlives it.
+  explicit SchemaLogic(const Schema& root) : root_(&root) {}
+
+  const Schema& resolve(const std::string& pointer, const std::string& place) const;
+  // Schemas one of which holds for each value that is written; each without $ref, allOf, anyOf,
+  // oneOf, if and dependent..., and with `not` of enum, const, patterns
+  // and {"multipleOf": 1} alone. None: no value
+  // fits. Where `not` cannot be said otherwise, the ways that can be are what is left; unsupported
+  // when there are none. Throws NothingFits as well.
+  std::vector<Schema> ways(const Schema& schema, const std::string& place, int depth);
+  // Whether the value is valid (schema_validator.h).
+  bool holds(const Schema& value, const Schema& schema, const std::string& place) const;
+  // All values that are valid, each once, where these are few and known: enum, const, booleans,
+  // null, integers between bounds.
+  std::optional<std::vector<Schema>> values(const Schema& schema, const std::string& place,
+                                            int depth);
+  // Counts a step of work. Throws unsupported when there were too many.
+  void spend(const std::string& place);
+
+ private:
+  struct Negation {
+    std::vector<Schema> ways;
+    std::string missing;  // a keyword that has no other way to be said; empty: none
+  };
+  Schema flatten(const Schema& schema, const std::string& place, int depth);
+  Schema one_of(const Schema& list, const std::string& place, int depth);
+  bool excludes(const Schema& a, const Schema& b, const std::string& place, int depth);
+  Negation negate(const Schema& schema, const std::string& place, int depth);
+
+  const Schema* root_;
+  int64_t steps_ = 0;
+};
+
+// A list of items and additionalItems, as until draft 2019-09, become prefixItems and items.
+void name_tuples(Schema& schema);
+
+// Keywords that cannot be held are refused: unsupported.
+void refuse_keywords(const Schema& schema, const std::string& place);
+
+}  // namespace rbee::grammar

@@ -1,0 +1,248 @@
+// Objects of JSON schemas.
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "rbee/grammar/regex.h"
+#include "rbee/grammar/schema_parts.h"
+#include "rbee/grammar/schema_validator.h"
+#include "rbee/grammar/text_set.h"
+
+namespace rbee::grammar {
+namespace {
+
+// More optional properties in a row are rules of their own, so that the grammar stays small.
+constexpr size_t kMaxInlined = 32;
+constexpr size_t kMaxPatterns = 4;  // of patternProperties: each set of them is a class of names
+
+[[noreturn]] void refuse(const std::string& place, const std::string& why) {
+  fail(Code::unsupported, "json_schema", place, ": ", why);
+}
+
+void want(bool condition, const std::string& place, const std::string& why) {
+  check(condition, "json_schema", place, ": ", why);
+}
+
+class Objects {
+ public:
+  Objects(SchemaBuilder& builder, const Schema& schema, const std::string& place, int depth)
+      : builder_(builder),
+        rules_(builder.rules()),
+        schema_(schema),
+        place_(place),
+        depth_(depth),
+        named_(part("properties")),
+        patterns_(part("patternProperties")) {
+    const Schema required = schema.value("required", Schema::array());
+    want(required.is_array(), place, "required must be an array of names");
+    for (const Schema& name : required) {
+      want(name.is_string(), place, "required must be an array of names");
+      required_.insert(name.get<std::string>());
+    }
+    for (const auto& [pattern, schema_of] : patterns_.items()) pattern_names_.push_back(pattern);
+    name_the_few();
+    if (pattern_names_.size() > kMaxPatterns) {
+      refuse(place, cat("patternProperties of more than ", kMaxPatterns, " is not supported"));
+    }
+  }
+
+  ExprPtr run() {
+    Counted list{.parts = properties(), .more = additional()};
+    list.min = count_of(schema_, "minProperties", 0, place_);
+    list.max = count_of(schema_, "maxProperties", kUnlimited, place_);
+    list.more_counts = 1;  // others may have the same name
+    ExprPtr body = list.min > 0 || list.max != kUnlimited ? counted(list) : in_order(list);
+    body = sequence({std::move(body), rules_.space()});
+    return rules_.add(place_,
+                      sequence({literal("{"), rules_.space(), std::move(body), literal("}")}));
+  }
+
+ private:
+  Schema part(const char* keyword) const {
+    Schema out = schema_.value(keyword, Schema::object());
+    want(out.is_object(), place_, cat(keyword, " must be an object"));
+    return out;
+  }
+
+  // Where propertyNames names all that there can be, they are properties, each of which comes once.
+  void name_the_few() {
+    if (!schema_.contains("propertyNames")) return;
+    std::optional<std::vector<Schema>> few;
+    try {
+      few =
+          builder_.logic().values(schema_["propertyNames"], place_ + "/propertyNames", depth_ + 1);
+      if (!few) return;
+    } catch (const NothingFits&) {
+      few.emplace();
+    }
+    only_named_ = true;
+    if (!others_may_come()) return;
+    for (const Schema& value : *few) {
+      if (!value.is_string()) continue;
+      const std::string name = value.get<std::string>();
+      if (!named_.contains(name)) named_[name] = schema_of(name);
+    }
+  }
+
+  bool others_may_come() const {
+    return schema_.contains("additionalProperties") || !patterns_.empty() ||
+           (named_.empty() && required_.empty());
+  }
+
+  bool name_fits(const std::string& name) const {
+    return !schema_.contains("propertyNames") ||
+           builder_.logic().holds(Schema(name), schema_["propertyNames"], place_);
+  }
+
+  // What holds for a named property, or for one that only `required` names.
+  Schema schema_of(const std::string& name) const {
+    Schema out = named_.contains(name) ? named_[name] : Schema(true);
+    bool known = named_.contains(name);
+    for (const auto& [pattern, schema] : patterns_.items()) {
+      if (!matches_anywhere(pattern, name, place_)) continue;
+      out = both_schemas(out, schema);
+      known = true;
+    }
+    return known ? out : schema_.value("additionalProperties", Schema(true));
+  }
+
+  // In order; those that are only required come last.
+  std::vector<Counted::Part> properties() {
+    std::vector<Counted::Part> out;
+    const auto add = [&](const std::string& name) {
+      const bool must = required_.contains(name);
+      const std::string place = cat(place_, "/properties/", name);
+      ExprPtr value =
+          name_fits(name) ? builder_.convert_if_any(schema_of(name), place, depth_ + 1) : nullptr;
+      if (value == nullptr && !must) return;
+      if (value == nullptr) {
+        throw NothingFits(place, cat("required names ", name, ", for which no value fits"));
+      }
+      ExprPtr pair = rules_.pair(literal(Schema(name).dump()), std::move(value));
+      if (named_.size() > kMaxInlined) pair = rules_.add(place, pair);
+      out.push_back({std::move(pair), must});
+    };
+    for (const auto& [name, schema] : named_.items()) add(name);
+    for (const std::string& name : required_) {
+      if (!named_.contains(name)) add(name);
+    }
+    return out;
+  }
+
+  // A pair with a name that neither properties nor required has; null where there are none.
+  ExprPtr additional() {
+    if (only_named_) return nullptr;
+    const bool given = schema_.contains("additionalProperties");
+    const bool others = given || (named_.empty() && required_.empty() && patterns_.empty());
+    const Schema rest =
+        others ? schema_.value("additionalProperties", Schema(true)) : Schema(false);
+    std::vector<std::string> names(required_.begin(), required_.end());
+    for (const auto& [name, schema] : named_.items()) names.push_back(name);
+    if (patterns_.empty() && !schema_.contains("propertyNames")) {
+      ExprPtr value = builder_.convert_if_any(rest, place_ + "/additionalProperties", depth_ + 1);
+      if (value == nullptr) return nullptr;
+      ExprPtr key = rules_.add(place_ + " (other names)", rules_.other_key(names));
+      return rules_.add(place_ + "/additionalProperties",
+                        rules_.pair(std::move(key), std::move(value)));
+    }
+    const TextSet keys = other_keys(names);
+    std::vector<ExprPtr> ways;
+    for (uint32_t chosen = 0; chosen < (uint32_t{1} << pattern_names_.size()); ++chosen) {
+      if (ExprPtr pair = pairs_of(chosen, keys, rest)) ways.push_back(std::move(pair));
+    }
+    if (ways.empty()) return nullptr;
+    return rules_.add(place_ + "/patternProperties", choice(std::move(ways)));
+  }
+
+  TextSet other_keys(const std::vector<std::string>& names) {
+    TextSet out = schema_.contains("propertyNames")
+                      ? TextSet(plain_strings(builder_, schema_["propertyNames"],
+                                              place_ + "/propertyNames", depth_ + 1),
+                                place_)
+                      : TextSet(JsonRules::quoted(any_plain_string()), place_);
+    for (const std::string& name : names) {
+      out = TextSet::without(out, {literal(Schema(name).dump()), place_});
+    }
+    return out;
+  }
+
+  // Pairs whose names match exactly the chosen patterns.
+  ExprPtr pairs_of(uint32_t chosen, TextSet keys, const Schema& rest) {
+    Schema schema = chosen == 0 ? rest : Schema(true);
+    std::string place = place_ + (chosen == 0 ? "/additionalProperties" : "/patternProperties");
+    for (size_t i = 0; i < pattern_names_.size(); ++i) {
+      const std::string& pattern = pattern_names_[i];
+      const TextSet matching(
+          JsonRules::quoted(parse_regex(cat("json_schema: ", place_, "/patternProperties"), pattern,
+                                        JsonRules::string_chars, Match::anywhere)),
+          place_);
+      const bool in = ((chosen >> i) & 1) != 0;
+      keys = in ? TextSet::both(keys, matching) : TextSet::without(keys, matching);
+      if (in) schema = both_schemas(schema, patterns_[pattern]);
+      if (in) place += cat("/", pattern);
+    }
+    if (keys.empty()) return nullptr;
+    ExprPtr value = builder_.convert_if_any(schema, place, depth_ + 1);
+    if (value == nullptr) return nullptr;
+    return rules_.pair(rules_.add(place + " (names)", keys.expr()), std::move(value));
+  }
+
+  ExprPtr counted(const Counted& list) {
+    if (ExprPtr out = counted_list(rules_, list, place_)) return out;
+    if (list.more && list.min > std::ssize(list.parts)) {
+      refuse(place_, "minProperties above 1 is supported for named properties alone");
+    }
+    throw NothingFits(place_,
+                      "there are fewer properties than minProperties, or more than "
+                      "maxProperties are required");
+  }
+
+  ExprPtr comma(const ExprPtr& pair) { return sequence({literal(","), rules_.space(), pair}); }
+
+  // What may follow a first pair.
+  ExprPtr after_first(const Counted& list, size_t from) {
+    std::vector<ExprPtr> parts;
+    for (size_t i = from; i < list.parts.size(); ++i) {
+      const ExprPtr next = comma(list.parts[i].body);
+      parts.push_back(list.parts[i].required ? next : optional(next));
+    }
+    if (list.more) parts.push_back(repeat(comma(list.more), 0, kUnlimited));
+    return sequence(std::move(parts));
+  }
+
+  // By the first pair that comes: all before it are optional.
+  ExprPtr in_order(const Counted& list) {
+    std::vector<ExprPtr> ways;
+    size_t i = 0;
+    for (; i < list.parts.size(); ++i) {
+      ways.push_back(sequence({list.parts[i].body, after_first(list, i + 1)}));
+      if (list.parts[i].required) break;
+    }
+    const bool may_be_empty = i == list.parts.size();
+    if (may_be_empty && list.more) ways.push_back(sequence({list.more, after_first(list, i)}));
+    if (ways.empty()) return sequence({});
+    ExprPtr body = choice(std::move(ways));
+    return may_be_empty ? optional(std::move(body)) : body;
+  }
+
+  SchemaBuilder& builder_;
+  JsonRules& rules_;
+  const Schema& schema_;
+  const std::string& place_;
+  const int depth_;
+  Schema named_;
+  const Schema patterns_;
+  std::vector<std::string> pattern_names_;
+  std::set<std::string> required_;
+  bool only_named_ = false;
+};
+
+}  // namespace
+
+ExprPtr object_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,
+                         int depth) {
+  return Objects(builder, schema, place, depth).run();
+}
+
+}  // namespace rbee::grammar

@@ -1,0 +1,64 @@
+#pragma once
+// Objects, arrays, strings and numbers of schemas that choose nothing any more (SchemaLogic::ways)
+// as grammars. Internal to the folder.
+
+#include <string>
+#include <vector>
+
+#include "rbee/grammar/json_rules.h"
+#include "rbee/grammar/schema_logic.h"
+
+namespace rbee::grammar {
+
+// What these ask of the whole.
+class SchemaBuilder {
+ public:
+  virtual ~SchemaBuilder() = default;
+  // Throws NothingFits where no value is valid.
+  virtual ExprPtr convert(const Schema& schema, const std::string& place, int depth) = 0;
+  // Null there.
+  ExprPtr convert_if_any(const Schema& schema, const std::string& place, int depth);
+
+  JsonRules& rules() { return rules_; }
+  SchemaLogic& logic() { return logic_; }
+
+ protected:
+  explicit SchemaBuilder(const Schema& root) : logic_(root) {}
+
+ private:
+  JsonRules rules_;
+  SchemaLogic logic_;
+};
+
+ExprPtr object_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,
+                         int depth);
+ExprPtr array_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,
+                        int depth);
+ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place);
+ExprPtr number_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,
+                         bool integer);
+
+// A whole number from 0 on; fallback where the schema has none.
+int64_t count_of(const Schema& schema, const char* keyword, int64_t fallback,
+                 const std::string& place);
+// The characters of any string, each written in one way, without the quotes.
+ExprPtr any_plain_string();
+// The JSON strings so written that are valid.
+ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::string& place,
+                      int depth);
+
+// Parts that come in this order with commas between, each at most once.
+struct Counted {
+  struct Part {
+    ExprPtr body;
+    bool required = false;
+  };
+  std::vector<Part> parts;
+  ExprPtr more;                       // null, or what may follow, again and again
+  int64_t min = 0, max = kUnlimited;  // of parts and more together
+  int64_t more_counts = 0;            // how many of `more` count towards min, at most
+};
+// Null where it cannot have so many. Throws unsupported where it needs too many rules.
+ExprPtr counted_list(JsonRules& rules, const Counted& list, const std::string& place);
+
+}  // namespace rbee::grammar

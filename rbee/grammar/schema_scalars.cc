@@ -1,0 +1,267 @@
+// Strings and numbers of JSON schemas.
+
+#include <algorithm>
+#include <cmath>
+
+#include "rbee/grammar/formats.h"
+#include "rbee/grammar/json_multiples.h"
+#include "rbee/grammar/json_numbers.h"
+#include "rbee/grammar/regex.h"
+#include "rbee/grammar/schema_parts.h"
+#include "rbee/grammar/schema_validator.h"
+#include "rbee/grammar/text_set.h"
+
+namespace rbee::grammar {
+namespace {
+
+constexpr int64_t kMaxCount = 100'000;
+
+[[noreturn]] void refuse(const std::string& place, const std::string& why) {
+  fail(Code::unsupported, "json_schema", place, ": ", why);
+}
+
+void want(bool condition, const std::string& place, const std::string& why) {
+  check(condition, "json_schema", place, ": ", why);
+}
+
+ExprPtr format_of(const Schema& schema, const std::string& place) {
+  want(schema["format"].is_string(), place, "format must be a string");
+  const std::string format = schema["format"].get<std::string>();
+  const char* pattern = format_pattern(format);
+  if (pattern == nullptr) {
+    refuse(place, cat("the format ", format, " is not known; known are ", known_formats()));
+  }
+  return parse_regex(place, pattern);
+}
+
+std::vector<std::string> patterns_of(const Schema& schema, const std::string& place) {
+  std::vector<std::string> out;
+  const auto add = [&](const Schema& pattern) {
+    want(pattern.is_string(), place, "pattern must be a string");
+    out.push_back(pattern.get<std::string>());
+  };
+  if (schema.contains("pattern")) add(schema["pattern"]);
+  for (const Schema& pattern : schema.value(kMorePatterns, Schema::array())) add(pattern);
+  return out;
+}
+
+ExprPtr parse_pattern(const std::string& pattern, const std::string& place, Match match) {
+  return parse_regex(cat("json_schema: ", place, "/pattern"), pattern, JsonRules::string_chars,
+                     match);
+}
+
+struct Lengths {
+  int64_t min, max;
+  bool given() const { return min > 0 || max != kUnlimited; }
+};
+
+Lengths lengths_of(const Schema& schema, const std::string& place) {
+  const Lengths out{count_of(schema, "minLength", 0, place),
+                    count_of(schema, "maxLength", kUnlimited, place)};
+  if (out.max != kUnlimited && out.min > out.max) {
+    throw NothingFits(place, "minLength is above maxLength");
+  }
+  return out;
+}
+
+ExprPtr plain_char() {
+  return JsonRules::string_chars({{0, 0x10FFFF}});
+}
+
+// Strings that are of a format, a length and all patterns, and are not excluded, each character
+// written in one way.
+TextSet plain_texts(const Schema& schema, const std::string& place) {
+  const Lengths lengths = lengths_of(schema, place);
+  TextSet out(repeat(plain_char(), lengths.min, lengths.max), place);
+  if (schema.contains("format")) out = TextSet::both(out, {format_of(schema, place), place});
+  const Excluded excluded = excluded_by(schema);
+  for (const Schema& value : excluded.values) {
+    if (!value.is_string()) continue;
+    const std::string quoted = value.dump();
+    out = TextSet::without(out, {literal(quoted.substr(1, quoted.size() - 2)), place});
+  }
+  for (const std::string& pattern : excluded.patterns) {
+    out = TextSet::without(out, {parse_pattern(pattern, place, Match::anywhere), place});
+  }
+  const std::vector<std::string> patterns = patterns_of(schema, place);
+  const auto matching = [&](Match match) {
+    TextSet set = out;
+    for (const std::string& pattern : patterns) {
+      set = TextSet::both(set, {parse_pattern(pattern, place, match), place});
+    }
+    return set;
+  };
+  // Whole matches where there are some: what people mean who write no anchors.
+  TextSet whole = matching(Match::whole);
+  if (whole.empty()) whole = matching(Match::anywhere);
+  if (whole.empty()) throw NothingFits(place, "no string fits all that is asked of it");
+  return whole;
+}
+
+struct Bound {
+  double value;
+  bool open;
+};
+
+// The tighter of the closed and the open keyword. sign: 1 for lower bounds, -1 for upper ones.
+Bound bound_of(const Schema& schema, const char* closed, const char* open, double sign,
+               const std::string& place) {
+  Bound out{-sign * static_cast<double>(kMaxJsonInteger), false};
+  for (const char* keyword : {closed, open}) {
+    if (!schema.contains(keyword)) continue;
+    want(schema[keyword].is_number(), place, cat(keyword, " must be a number"));
+    const double value = schema[keyword].get<double>();
+    const bool is_open = keyword == open;
+    if (sign * value > sign * out.value || (value == out.value && is_open)) out = {value, is_open};
+  }
+  if (sign * out.value > static_cast<double>(kMaxJsonInteger)) {
+    refuse(place, cat(closed, " is beyond 16 digits"));
+  }
+  return out;
+}
+
+JsonBounds bounds_of(const Schema& schema, const std::string& place, bool integer) {
+  Bound low = bound_of(schema, "minimum", "exclusiveMinimum", 1, place);
+  Bound high = bound_of(schema, "maximum", "exclusiveMaximum", -1, place);
+  if (integer) {
+    const double least = std::ceil(low.value), most = std::floor(high.value);
+    low = {low.open && least == low.value ? least + 1 : least, false};
+    high = {high.open && most == high.value ? most - 1 : most, false};
+  }
+  const bool some = low.value < high.value || (low.value == high.value && !low.open && !high.open);
+  if (!some) throw NothingFits(place, "no number lies between the bounds");
+  const auto bound = [&](const Bound& side, const char* keyword, bool upper) {
+    // The double next to 16 nines has 17 digits.
+    const bool given = std::fabs(side.value) < static_cast<double>(kMaxJsonInteger);
+    if (given) return json_bound(side.value, side.open, place, keyword);
+    return JsonBound{.negative = !upper, .open = side.open};
+  };
+  return {.low = bound(low, "minimum", false), .high = bound(high, "maximum", true)};
+}
+
+// All texts of a number, without an exponent.
+ExprPtr texts_of_number(double value, const std::string& place) {
+  const JsonBound number = json_bound(value, false, place, "a number of enum or const");
+  const ExprPtr zeros = repeat(literal("0"), 0, kUnlimited);
+  const ExprPtr whole = literal(std::to_string(number.whole));
+  const ExprPtr digits = number.places.empty()
+                             ? sequence({whole, optional(sequence({literal("."), zeros}))})
+                             : sequence({whole, literal("."), literal(number.places), zeros});
+  if (number.is_zero()) return sequence({optional(literal("-")), digits});
+  return number.negative ? sequence({literal("-"), digits}) : digits;
+}
+
+// Numbers of at most 15 digits, as many as readers tell apart, without an exponent.
+ExprPtr told_apart() {
+  const auto digits = [](int64_t most) { return repeat(chars({{'0', '9'}}), 1, most); };
+  std::vector<ExprPtr> ways{digits(15)};
+  for (const int64_t whole : {1, 3, 6, 9, 12}) {
+    ways.push_back(sequence({digits(whole), literal("."), digits(15 - whole)}));
+  }
+  return sequence({optional(literal("-")), choice(std::move(ways))});
+}
+
+ExprPtr without(const ExprPtr& numbers, const Excluded& excluded, const std::string& place) {
+  TextSet out = TextSet::both({numbers, place}, {told_apart(), place});
+  if (excluded.integers) {
+    const ExprPtr digits = repeat(chars({{'0', '9'}}), 1, kUnlimited);
+    const ExprPtr zeros = sequence({literal("."), repeat(literal("0"), 0, kUnlimited)});
+    out =
+        TextSet::without(out, {sequence({optional(literal("-")), digits, optional(zeros)}), place});
+  }
+  for (const Schema& value : excluded.values) {
+    if (!value.is_number()) continue;
+    out = TextSet::without(out, {texts_of_number(value.get<double>(), place), place});
+  }
+  if (out.empty()) throw NothingFits(place, "no number fits all that is asked of it");
+  return out.expr();
+}
+
+}  // namespace
+
+int64_t count_of(const Schema& schema, const char* keyword, int64_t fallback,
+                 const std::string& place) {
+  if (!schema.contains(keyword)) return fallback;
+  const Schema& value = schema[keyword];
+  const bool whole = value.is_number() && value.get<double>() >= 0 &&
+                     std::floor(value.get<double>()) == value.get<double>();
+  want(whole, place, cat(keyword, " must be an integer of at least 0"));
+  if (value.get<double>() > static_cast<double>(kMaxCount)) {
+    refuse(place, cat(keyword, " is above ", kMaxCount));
+  }
+  return static_cast<int64_t>(value.get<double>());
+}
+
+ExprPtr any_plain_string() {
+  return repeat(plain_char(), 0, kUnlimited);
+}
+
+ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place) {
+  const Lengths lengths = lengths_of(schema, place);
+  const std::vector<std::string> patterns = patterns_of(schema, place);
+  const Excluded excluded = excluded_by(schema);
+  const bool excludes =
+      !excluded.patterns.empty() || std::ranges::any_of(excluded.values, &Schema::is_string);
+  const int kinds =
+      static_cast<int>(patterns.size()) + schema.contains("format") + lengths.given() + excludes;
+  JsonRules& rules = builder.rules();
+  if (kinds == 0) return rules.string();
+  if (kinds > 1 || excludes) {
+    return rules.add(place, JsonRules::quoted(plain_texts(schema, place).expr()));
+  }
+  if (!patterns.empty()) {
+    return rules.add(place,
+                     JsonRules::quoted(parse_pattern(patterns.front(), place, Match::whole)));
+  }
+  if (schema.contains("format")) {
+    return rules.add(place, JsonRules::quoted(format_of(schema, place)));
+  }
+  return rules.add(place,
+                   JsonRules::quoted(repeat(JsonRules::string_char(), lengths.min, lengths.max)));
+}
+
+ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::string& place,
+                      int depth) {
+  std::vector<ExprPtr> out;
+  for (const Schema& way : builder.logic().ways(schema, place, depth)) {
+    if (way.contains("type") && !has_type("", way["type"])) continue;
+    if (!way.contains("enum") && !way.contains("const")) {
+      out.push_back(JsonRules::quoted(plain_texts(way, place).expr()));
+      continue;
+    }
+    const Schema list = way.contains("const") ? Schema::array({way["const"]}) : way["enum"];
+    for (const Schema& value : list) {
+      if (value.is_string() && builder.logic().holds(value, way, place)) {
+        out.push_back(literal(value.dump()));
+      }
+    }
+  }
+  return choice(std::move(out));
+}
+
+ExprPtr number_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,
+                         bool integer) {
+  JsonRules& rules = builder.rules();
+  JsonBounds bounds = bounds_of(schema, place, integer);
+  const Excluded excluded = excluded_by(schema);
+  const bool excludes =
+      excluded.integers || std::ranges::any_of(excluded.values, &Schema::is_number);
+  if (schema.contains("multipleOf")) {
+    want(schema["multipleOf"].is_number(), place, "multipleOf must be a number");
+    if (excludes) refuse(place, "not beside multipleOf is not supported");
+    const JsonStep step = json_step(schema["multipleOf"].get<double>(), integer, place);
+    return rules.add(place, json_multiples(rules, step, bounds, place));
+  }
+  if (excludes) {
+    // Between bounds there are no exponents, by which one number has many texts.
+    if (!integer && bounds.any()) {
+      bounds.low.whole = bounds.high.whole = kMaxJsonInteger - 1;
+    }
+    const ExprPtr all = integer ? json_integer(bounds) : json_number(bounds);
+    return rules.add(place, without(all, excluded, place));
+  }
+  if (bounds.any()) return integer ? rules.integer() : rules.number();
+  return rules.add(place, integer ? json_integer(bounds) : json_number(bounds));
+}
+
+}  // namespace rbee::grammar

@@ -1,0 +1,146 @@
+#include "rbee/grammar/text_set.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "rbee/core/error.h"
+
+namespace rbee::grammar {
+namespace {
+
+constexpr int64_t kMaxExpanded = 200'000;
+constexpr int64_t kMaxWork = 1'000'000;
+constexpr int64_t kMaxProduct = 60'000;  // states
+constexpr int32_t kOut = -1;             // no state: the text has left the set
+
+int32_t next(const TextSet& set, int32_t state, int byte) {
+  if (state == kOut) return kOut;
+  for (const Automaton::ByteEdge& edge : set.states()[static_cast<size_t>(state)].bytes) {
+    if (byte <= edge.high) return byte >= edge.low ? edge.to : kOut;
+  }
+  return kOut;
+}
+
+bool accepts(const TextSet& set, int32_t state) {
+  return state != kOut && set.states()[static_cast<size_t>(state)].accepting;
+}
+
+void add_borders(const TextSet& set, int32_t state, std::vector<int>& borders) {
+  if (state == kOut) return;
+  for (const Automaton::ByteEdge& edge : set.states()[static_cast<size_t>(state)].bytes) {
+    borders.push_back(edge.low);
+    borders.push_back(edge.high + 1);
+  }
+}
+
+}  // namespace
+
+TextSet::TextSet(const ExprPtr& expr, std::string_view name) {
+  int64_t expanded = kMaxExpanded, work = kMaxWork;
+  const Rule rule{std::string(name), expr};
+  states_ = determinise(Nfa(rule, expanded), rule, work);
+  remove_dead_ends();
+}
+
+TextSet TextSet::both(const TextSet& a, const TextSet& b) {
+  return product(a, b, Keep::both);
+}
+
+TextSet TextSet::without(const TextSet& a, const TextSet& b) {
+  return product(a, b, Keep::without);
+}
+
+TextSet TextSet::product(const TextSet& a, const TextSet& b, Keep keep) {
+  TextSet out;
+  if (a.empty()) return out;
+  using Pair = std::pair<int32_t, int32_t>;
+  std::map<Pair, int32_t> index;
+  std::vector<Pair> pairs;
+  const auto find = [&](Pair pair) {
+    const auto [at, fresh] = index.try_emplace(pair, static_cast<int32_t>(pairs.size()));
+    if (fresh) pairs.push_back(pair);
+    return at->second;
+  };
+  find({0, b.empty() ? kOut : 0});
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (std::ssize(pairs) > kMaxProduct) {
+      fail(Code::unsupported, "grammar", "texts that several rules hold for become too large");
+    }
+    const auto [left, right] = pairs[i];
+    DfaState state;
+    state.accepting = accepts(a, left) && accepts(b, right) == (keep == Keep::both);
+    std::vector<int> borders;
+    add_borders(a, left, borders);
+    add_borders(b, right, borders);
+    std::sort(borders.begin(), borders.end());
+    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+    for (size_t k = 0; k + 1 < borders.size(); ++k) {
+      const Pair to{next(a, left, borders[k]), next(b, right, borders[k])};
+      if (to.first == kOut || (to.second == kOut && keep == Keep::both)) continue;
+      state.bytes.push_back(
+          {static_cast<uint8_t>(borders[k]), static_cast<uint8_t>(borders[k + 1] - 1), find(to)});
+    }
+    out.states_.push_back(std::move(state));
+  }
+  out.remove_dead_ends();
+  return out;
+}
+
+// And the states that only lead to them. None is left of the empty set.
+void TextSet::remove_dead_ends() {
+  std::vector<std::vector<int32_t>> before(states_.size());
+  std::vector<int32_t> work;
+  std::vector<bool> ends(states_.size());
+  for (size_t i = 0; i < states_.size(); ++i) {
+    for (const Automaton::ByteEdge& edge : states_[i].bytes) {
+      before[static_cast<size_t>(edge.to)].push_back(static_cast<int32_t>(i));
+    }
+    ends[i] = states_[i].accepting;
+    if (ends[i]) work.push_back(static_cast<int32_t>(i));
+  }
+  while (!work.empty()) {
+    const auto at = static_cast<size_t>(work.back());
+    work.pop_back();
+    for (const int32_t from : before[at]) {
+      if (ends[static_cast<size_t>(from)]) continue;
+      ends[static_cast<size_t>(from)] = true;
+      work.push_back(from);
+    }
+  }
+  if (states_.empty() || !ends.front()) {
+    states_.clear();
+    return;
+  }
+  std::vector<int32_t> moved(states_.size(), kOut);
+  int32_t count = 0;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (ends[i]) moved[i] = count++;
+  }
+  std::vector<DfaState> kept;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (!ends[i]) continue;
+    DfaState& state = states_[i];
+    std::erase_if(state.bytes, [&](const Automaton::ByteEdge& edge) {
+      return !ends[static_cast<size_t>(edge.to)];
+    });
+    for (Automaton::ByteEdge& edge : state.bytes) edge.to = moved[static_cast<size_t>(edge.to)];
+    kept.push_back(std::move(state));
+  }
+  states_ = std::move(kept);
+}
+
+bool TextSet::holds(std::string_view text) const {
+  int32_t state = empty() ? kOut : 0;
+  for (const char c : text) state = next(*this, state, static_cast<uint8_t>(c));
+  return accepts(*this, state);
+}
+
+ExprPtr TextSet::expr() const {
+  auto out = std::make_shared<Expr>();
+  out->kind = Expr::Kind::texts;
+  out->set = std::make_shared<const TextSet>(*this);
+  return out;
+}
+
+}  // namespace rbee::grammar

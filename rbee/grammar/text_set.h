@@ -1,0 +1,36 @@
+#pragma once
+// Sets of texts, as deterministic automata over bytes: what expressions that call no rules match.
+// Internal to the folder.
+
+#include <string_view>
+#include <vector>
+
+#include "rbee/grammar/nfa.h"
+
+namespace rbee::grammar {
+
+// All of these throw unsupported where an automaton becomes too large.
+class TextSet {
+ public:
+  // name: of messages. expr: without rules.
+  TextSet(const ExprPtr& expr, std::string_view name);
+
+  static TextSet both(const TextSet& a, const TextSet& b);
+  // Of the texts of `a` those that are none of `b`.
+  static TextSet without(const TextSet& a, const TextSet& b);
+
+  bool empty() const { return states_.empty(); }
+  bool holds(std::string_view text) const;
+  const std::vector<DfaState>& states() const { return states_; }  // the first is the start
+  ExprPtr expr() const;
+
+ private:
+  TextSet() = default;
+  enum class Keep : uint8_t { both, without };
+  static TextSet product(const TextSet& a, const TextSet& b, Keep keep);
+  void remove_dead_ends();
+
+  std::vector<DfaState> states_;
+};
+
+}  // namespace rbee::grammar
