@@ -246,6 +246,9 @@ struct EngineStats {
   uint64_t generated_tokens = 0;
   double prompt_seconds = 0;     // engine time, shared by a step's tokens: of prompts
   double decode_seconds = 0;     // of generation
+  uint64_t steps = 0;            // of the model, each for all requests that take part
+  uint64_t step_requests = 0;    // requests that took part, summed over steps
+  uint64_t longest_text = 0;     // tokens of the longest prompt and answer so far
   uint64_t drafts = 0;           // steps of a request with tokens guessed ahead
   uint64_t draft_tokens = 0;     // tokens guessed
   uint64_t accepted_tokens = 0;  // of these, tokens that came

@@ -432,11 +432,17 @@ class LlmEngine final : public Engine {
   void count_step(const Parts& parts, std::span<const int64_t> cached,
                   std::span<const Outcome> outcomes) {
     int64_t prompt_tokens = 0;
+    uint64_t longest = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
-      prompt_tokens += job_of(parts[i].ticket).count_prompt_tokens(cached[i]);
+      LlmJob& job = job_of(parts[i].ticket);
+      prompt_tokens += job.count_prompt_tokens(cached[i]);
+      longest = std::max<uint64_t>(longest, job.sequence.tokens.size());
     }
     {
       const std::scoped_lock lock(mutex_);
+      ++stats_.steps;
+      stats_.step_requests += parts.size();
+      stats_.longest_text = std::max(stats_.longest_text, longest);
       stats_.prompt_tokens += static_cast<uint64_t>(prompt_tokens);
       for (const Outcome& outcome : outcomes) {
         stats_.generated_tokens += outcome.tokens;

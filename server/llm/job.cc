@@ -88,7 +88,10 @@ void LlmJob::on_prompt(const std::vector<engine::PromptToken>& tokens) noexcept 
 void LlmJob::on_token(const engine::TokenText& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
-  if (first_token_ < 0) first_token_ = seconds_since_arrival();
+  const double now = seconds_since_arrival();
+  if (first_token_ < 0) first_token_ = now;
+  if (last_token_ >= 0) metrics_->add_piece(now - last_token_);
+  last_token_ = now;
   quietly([&] {
     trace_.stage("generation");
     if (!event.tokens.empty()) reply_->scored(to_wire(event.tokens));

@@ -35,6 +35,7 @@ class LlmJob final : public Job, public engine::EventSink {
   const std::shared_ptr<Metrics> metrics_;
   std::unique_ptr<Reply> reply_;  // until the end; jobs are kept longer
   double first_token_ = -1;       // seconds after arrival
+  double last_token_ = -1;        // the same
   uint64_t seed_ = 0;
   bool called_ = false;    // a function
   std::string operation_;  // of the trace

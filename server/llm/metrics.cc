@@ -5,6 +5,11 @@
 namespace rbee::server {
 namespace {
 
+// 0 where nothing was counted.
+double ratio(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
 // Under the names of vLLM, where a figure means the same there: dashboards know them.
 // label: names the model.
 void write_batching(std::string& out, const engine::EngineStats& stats, const std::string& label) {
@@ -42,6 +47,19 @@ void write_llama_names(std::string& out, const engine::EngineStats& stats) {
                stats.generated_tokens);
   write_metric(out, "llamacpp:tokens_predicted_seconds_total", "counter",
                "Engine time spent on generation.", stats.decode_seconds);
+  write_metric(out, "llamacpp:prompt_tokens_cached_total", "counter",
+               "Prompt tokens that were in the KV cache.", stats.prefix_hits);
+  write_metric(out, "llamacpp:n_decode_total", "counter", "Steps of the model.", stats.steps);
+  write_metric(out, "llamacpp:n_tokens_max", "counter",
+               "Tokens of the longest prompt and answer so far.", stats.longest_text);
+  write_metric(out, "llamacpp:n_busy_slots_per_decode", "counter", "Mean of requests in a step.",
+               ratio(static_cast<double>(stats.step_requests), static_cast<double>(stats.steps)));
+  write_metric(out, "llamacpp:prompt_tokens_seconds", "gauge",
+               "Prompt tokens in a second of engine time, since the start.",
+               ratio(static_cast<double>(stats.prompt_tokens), stats.prompt_seconds));
+  write_metric(out, "llamacpp:predicted_tokens_seconds", "gauge",
+               "Generated tokens in a second of engine time, since the start.",
+               ratio(static_cast<double>(stats.generated_tokens), stats.decode_seconds));
   write_metric(out, "llamacpp:requests_processing", "gauge",
                "Requests that share the engine's steps.", stats.running);
   write_metric(out, "llamacpp:requests_deferred", "gauge", "Requests that wait for a place.",
@@ -75,6 +93,8 @@ void write_engine(std::string& out, const engine::EngineStats& stats) {
 Metrics::Metrics()
     : first_token_({0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}),
       per_token_({0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}),
+      between_pieces_({0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3,
+                       0.4,   0.5,    0.75,  1,    2.5,   5,    7.5,   10,  20,   40,  80}),
       total_({0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}),
       generation_ms_({50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000}) {}
 
@@ -94,6 +114,11 @@ void Metrics::count(Outcome outcome, const RequestTimes& times) {
   if (times.per_token >= 0) per_token_.add(times.per_token);
   if (times.total >= 0) total_.add(times.total);
   if (times.generation >= 0) generation_ms_.add(times.generation * 1000);
+}
+
+void Metrics::add_piece(double seconds) {
+  const std::lock_guard lock(mutex_);
+  between_pieces_.add(seconds);
 }
 
 void Metrics::begin(int32_t prompt_tokens) {
@@ -133,6 +158,8 @@ std::string Metrics::render(const engine::ModelInfo& model, const engine::Engine
                   "Engine's time on a request, prompt and tokens.", generation_ms_);
   write_histogram(out, "vllm:time_to_first_token_seconds", "From arrival to the first text.",
                   first_token_, label);
+  write_histogram(out, "vllm:inter_token_latency_seconds",
+                  "From one piece of an answer to the next.", between_pieces_, label);
   write_histogram(out, "vllm:request_time_per_output_token_seconds",
                   "Mean of the tokens after the first.", per_token_, label);
   write_histogram(out, "vllm:e2e_request_latency_seconds", "From arrival to the last event.",

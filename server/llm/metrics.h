@@ -25,6 +25,8 @@ class Metrics {
   Metrics();
   void count(Outcome outcome);
   void count(Outcome outcome, const RequestTimes& times);
+  // A piece of an answer came so many seconds after the one before.
+  void add_piece(double seconds);
   // A request of so many tokens was taken up, found in the cache or not.
   void begin(int32_t prompt_tokens);
   std::string render(const engine::ModelInfo& model, const engine::EngineStats& stats,
@@ -37,6 +39,7 @@ class Metrics {
   uint64_t stopped_ = 0, cut_off_ = 0;  // answers that came to their end
   Histogram first_token_;
   Histogram per_token_;
+  Histogram between_pieces_;
   Histogram total_;
   Histogram generation_ms_;
 };

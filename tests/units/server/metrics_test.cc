@@ -33,6 +33,8 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
   metrics.count(Outcome::completed, {.reason = engine::StopReason::context_full});
   metrics.begin(30);
   metrics.begin(12);
+  metrics.add_piece(0.004);
+  metrics.add_piece(0.06);
   engine::ModelInfo model;
   model.id = "a\"b\\c\nd";
   model.weight_bytes = 10;
@@ -43,6 +45,9 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
                                            .generated_tokens = 9,
                                            .prompt_seconds = 0.5,
                                            .decode_seconds = 2.5,
+                                           .steps = 4,
+                                           .step_requests = 6,
+                                           .longest_text = 77,
                                            .drafts = 11,
                                            .draft_tokens = 40,
                                            .accepted_tokens = 23,
@@ -82,6 +87,16 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
   EXPECT_THAT(text, HasSubstr("llamacpp:prompt_seconds_total 0.5\n"));
   EXPECT_THAT(text, HasSubstr("llamacpp:tokens_predicted_total 9\n"));
   EXPECT_THAT(text, HasSubstr("llamacpp:tokens_predicted_seconds_total 2.5\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:prompt_tokens_cached_total 48\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:n_decode_total 4\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:n_tokens_max 77\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:n_busy_slots_per_decode 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:prompt_tokens_seconds 14\n"));
+  EXPECT_THAT(text, HasSubstr("llamacpp:predicted_tokens_seconds 3.6\n"));
+  const std::string between = "vllm:inter_token_latency_seconds_bucket{" + label;
+  EXPECT_THAT(text, HasSubstr(between + ",le=\"0.0025\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr(between + ",le=\"0.005\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr(between + ",le=\"0.075\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("llamacpp:requests_processing 5\n"));
   EXPECT_THAT(text, HasSubstr("llamacpp:requests_deferred 6\n"));
   EXPECT_THAT(text, HasSubstr("rbee_kv_cache_blocks_kept 3\n"));
