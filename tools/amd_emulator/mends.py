@@ -107,6 +107,22 @@ MENDS = [
          "  mem = ctx.lds if is_lds else ctx.scratch if is_scratch else ctx.vmem\n"
          "  read_data = ctx.raccvgpr_dyn if use_acc else ctx.rvgpr_dyn\n",
          "What is written to shared memory can lie in accumulation registers."),
+    Mend("  # DS-specific: check for 2ADDR pattern needing separate ranges\n",
+         "  if 'LOAD_LDS' in op_name:\n"
+         "    words, lane = int(op_name[-1]) if op_name[-2] == 'X' else 1, ctx.range()\n"
+         "    active, copies = _lane_active(exec_mask, lane), []\n"
+         "    to = (ctx.rsgpr_dyn(_c(124)) & _c(0x3FFFF)) + offset + lane.cast(dtypes.uint32) * _c(words * 4)\n"
+         "    for i in range(words):\n"
+         "      at = (make_addr(lane) + UOp.const(i * 4, dtypes.uint64)) >> addr_shift\n"
+         "      place = ctx.lds.index(((to + _c(i * 4)) >> _c(2)).valid(active))\n"
+         "      copies.append(place.store(active.where(ctx.vmem.index(at.cast(dtypes.int64).valid(active)).load(), place)))\n"
+         "    return UOp.sink(UOp.group(*copies).end(lane), *ctx.inc_pc())\n"
+         "  # DS-specific: check for 2ADDR pattern needing separate ranges\n",
+         "Copies from device memory to shared memory: lanes' words side by side from M0 on. CDNA 4's of 16 bytes "
+         "have no pseudocode."),
+    Mend("  exec_mask, op_name = ctx.rexec(), _op_name(inst)\n  pcode = get_pcode(inst.op)\n",
+         "  exec_mask, op_name = ctx.rexec(), _op_name(inst)\n"
+         "  pcode = '' if 'LOAD_LDS' in op_name else get_pcode(inst.op)\n", "The same."),
     Mend("ctx.rvgpr_dyn(vdata_reg", "read_data(vdata_reg", "The same."),
     Mend("ctx.rvgpr_dyn(data1_reg", "read_data(data1_reg", "The same."),
     Mend("              return (dest, (val[0], cnd.where(val[1], val[1])))\n",

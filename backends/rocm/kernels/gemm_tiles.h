@@ -1,8 +1,9 @@
 #pragma once
 // y = x * weight^T + bias on AMD's matrix instructions, or dot products where a target has none.
-// gemm_steps.h has the steps.
+// gemm_steps.h and gemm_direct.h have the steps.
 
 #include "backends/gpu/kernels/gemm_order.h"
+#include "backends/rocm/kernels/gemm_direct.h"
 #include "backends/rocm/kernels/gemm_steps.h"
 #include "backends/shared/product_params.h"
 
@@ -12,10 +13,16 @@ namespace gpu {
 template <class Tile, class T>
 RB_DEVICE void gemm(const GemmParams& p) {
   const TilePlace place = tile_place<Tile::kLines, Tile::kLines>(block_x(), p.rows, p.outs);
+  typename Tile::Sums sums = {};
+#if defined(__gfx950__)
+  const DirectOperand x(p.x, place.row, p.rows, p.depth);
+  const DirectOperand weight(p.weight, place.out, p.outs, p.depth);
+  copy_and_multiply<Tile, T>(sums, x, weight, p.depth);
+#else
   OperandStage<T> x(p.x, place.row, p.rows, p.depth);
   OperandStage<T> weight(p.weight, place.out, p.outs, p.depth);
-  typename Tile::Sums sums = {};
   multiply_steps<Tile, T>(sums, x, weight, p.depth);
+#endif
   if (p.y_type == 0) {
     store_tile<Tile, float>(p, place, sums);
   } else if (p.y_type == 1) {
