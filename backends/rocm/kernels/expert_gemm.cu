@@ -1,7 +1,8 @@
 // Products of many choices with experts' weights in f16 and bf16 on AMD's matrix instructions, or
-// dot products where a target has none: gemm_steps.h over the rows of one expert's choices,
-// 64 rows by 64 outputs.
+// dot products where a target has none: gemm_steps.h or gemm_direct.h over the rows of one expert's
+// choices, 64 rows by 64 outputs.
 #include "backends/gpu/kernels/expert_rows.h"
+#include "backends/rocm/kernels/gemm_direct.h"
 #include "backends/rocm/kernels/gemm_steps.h"
 
 namespace rbee {
@@ -22,13 +23,19 @@ RB_DEVICE void expert_gemm(const ExpertGemmParams& p) {
   ExpertPlace place;
   if (!find_place<Tile::kLines>(p, place)) return;
   const GemmParams gemm = gemm_of(p, place, sizeof(T));
+  typename Tile::Sums sums = {};
+#if defined(__gfx950__)
+  const DirectOperand x(p.x, place.rows, p.depth, [&](int line) { return place.row_of_x(p, line); });
+  const DirectOperand weight(gemm.weight, place.out, p.outs, p.depth);
+  copy_and_multiply<Tile, T>(sums, x, weight, p.depth);
+#else
   const int line = static_cast<int>(thread_x()) / 2;
   const bool within = line < place.rows;
   const i64 row = within ? place.row_of_x(p, line) : 0;
   OperandStage<T> x(static_cast<const T*>(p.x) + row * p.depth, within, p.depth);
   OperandStage<T> weight(gemm.weight, place.out, p.outs, p.depth);
-  typename Tile::Sums sums = {};
   multiply_steps<Tile, T>(sums, x, weight, p.depth);
+#endif
   each_result<Tile>(TilePlace{0, place.out}, sums, [&](int row, int out, float sum) {
     if (row >= place.rows || out >= p.outs) return;
     const i64 at = place.choices[row] * gemm.y_row + out;

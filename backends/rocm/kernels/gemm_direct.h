@@ -37,19 +37,25 @@ class DirectOperand {
  public:
   static constexpr int kCopies = 2;
 
+  // The tile's lines from line0 on, of which the operand has `lines` in all.
   RB_DEVICE DirectOperand(const void* data, int line0, int lines, int depth)
-      : from_(static_cast<const u8*>(data) + static_cast<i64>(line0) * depth * 2) {
+      : DirectOperand(static_cast<const u8*>(data) + static_cast<i64>(line0) * depth * 2,
+                      lines - line0, depth, [](int line) { return line; }) {}
+  // Lines that do not follow one another: line i of `lines` is the operand's row_of(i).
+  template <class RowOf>
+  RB_DEVICE DirectOperand(const void* data, int lines, int depth, RowOf row_of)
+      : from_(static_cast<const u8*>(data)) {
     // The same in all lanes, which the compiler cannot know.
     const u32 wave = __builtin_amdgcn_readfirstlane(thread_x() / kWave);
     const int lane = static_cast<int>(thread_x()) % kWave;
-    const int first = static_cast<int>(wave) * kCopies * kLinesOfCopy, most = lines - 1 - line0;
+    const int first = static_cast<int>(wave) * kCopies * kLinesOfCopy;
     place_ = first * kStepBytes;
     // The same for all of the wave's lines that a lane copies: see chunk_offset().
     chunk_ = (lane % 4) ^ (lane / 8 % 4);
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
       const int line = first + i * kLinesOfCopy + lane / 4;
-      own_[i] = static_cast<i64>(line < most ? line : most) * depth * 2 + chunk_ * 16;
+      own_[i] = static_cast<i64>(row_of(line < lines ? line : lines - 1)) * depth * 2 + chunk_ * 16;
     }
   }
 
@@ -76,7 +82,7 @@ class DirectOperand {
  private:
   static constexpr int kLinesOfCopy = kWave / 4, kBytesOfCopy = kWave * 16;
 
-  const u8* from_;  // where the tile's first line has the next step
+  const u8* from_;  // where the first row has the next step
   int place_;       // of the wave's lines in a step
   int chunk_;
   i64 own_[kCopies];  // bytes from `from_` to the lane's

@@ -15,7 +15,7 @@ INSTRUCTIONS = [
     ("gemm", "gfx908|gfx90a|gfx942", "*", r"v_mfma_f32_16x16x"),
     ("gemm|expert_gemm|image_conv_matrix|matvec_matrix_*|expert_few_*", "gfx950", "*", r"v_mfma_f32_16x16x32_b?f16"),
     ("attention_mfma", "gfx950", "*", r"v_mfma_f32_16x16x32_b?f16"),
-    ("gemm", "gfx950", "*", r"global_load_lds_dwordx4"),
+    ("gemm|expert_gemm", "gfx950", "*", r"global_load_lds_dwordx4"),
     ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3|matvec_matrix_e4m3|expert_few_e4m3", "gfx950", "*", r"v_cvt_(scalef32_)?pk_f(16|32)_fp8"),
     ("matvec_matrix_e4m3|expert_few_e4m3", "gfx12*", "*_bf16_*", r"v_cvt_pk_f32_fp8"),
     ("matvec_matrix_*|expert_few_*", "gfx908|gfx90a|gfx942", "*", r"v_mfma_f32_16x16x"),
