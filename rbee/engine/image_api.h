@@ -29,6 +29,9 @@ enum class MaskFill : uint8_t { original, noise, nothing, surroundings };
 // a1111: int(steps * strength) + 1 of them, as AUTOMATIC1111. all: exactly `steps`.
 enum class StrengthRule : uint8_t { part, a1111, all };
 
+// Along which axes copies of a picture fit together without a seam.
+enum class Tiling : uint8_t { none, x, y, both };
+
 // How a running request is hurried: its pictures are taken as they are after the next step.
 // pictures: those in work; the others are made as asked. request: no others are made.
 enum class Hurry : uint8_t { none, pictures, request };
@@ -125,8 +128,9 @@ struct ImageRequest {
   std::vector<LoraUse> loras;
   std::vector<ControlUse> controls;
   int32_t preview_interval = 0;  // a Preview after every so many steps; 0 = none
-  bool tiled_vae = false;        // decodes in overlapping tiles, for less memory
-  io::Encoding encoding;         // of the files that come; previews are PNG
+  Tiling tiling = Tiling::none;
+  bool tiled_vae = false;  // decodes in overlapping tiles, for less memory
+  io::Encoding encoding;   // of the files that come; previews are PNG
 };
 
 struct ImageStarted {

@@ -19,7 +19,9 @@ bool speaks_at(const ControlHint& hint, StepPlace place) {
   return hint.scale != 0 && from >= double{hint.start} && to <= double{hint.finish};
 }
 
-ControlPass::ControlPass(std::span<const ControlHint> hints, const models::TextStates& text) {
+ControlPass::ControlPass(std::span<const ControlHint> hints, const models::TextStates& text,
+                         Circular circular)
+    : circular_(circular) {
   const int64_t rows = text.context.dim(0);
   for (const ControlHint& hint : hints) {
     Part part{hint, hint.net->prepare(text)};
@@ -34,8 +36,8 @@ std::optional<models::ControlStates> ControlPass::operator()(const Tensor& x,
   std::optional<models::ControlStates> sum;
   for (const Part& part : parts_) {
     if (!speaks_at(part.hint, place)) continue;
-    const models::ControlStates said =
-        (*part.hint.net)({x, timesteps, part.hint.picture, part.hint.scale}, *part.conditioning);
+    const models::ControlStates said = (*part.hint.net)(
+        {x, timesteps, part.hint.picture, part.hint.scale, circular_}, *part.conditioning);
     if (sum) {
       add(*sum, said);
     } else {

@@ -30,7 +30,8 @@ class ControlPass {
  public:
   ControlPass() = default;
   // `text`: of all rows that a call of the denoiser has. The networks outlive the pass.
-  ControlPass(std::span<const ControlHint> hints, const models::TextStates& text);
+  ControlPass(std::span<const ControlHint> hints, const models::TextStates& text,
+              Circular circular);
 
   // x and timesteps: as the UNet's, without an inpainting model's extra channels. Nothing when no
   // network speaks.
@@ -43,6 +44,7 @@ class ControlPass {
     std::unique_ptr<models::Conditioning> conditioning;
   };
   std::vector<Part> parts_;
+  Circular circular_;
 };
 
 }  // namespace rbee::engine

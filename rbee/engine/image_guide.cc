@@ -40,7 +40,7 @@ Tensor RepeatedDenoiser::operator()(const Tensor& x, const Tensor& times, const 
     const bool records = warm_ && calls_left >= kWorthRecording;
     warm_ = true;
     if (!records || !Recording::supported(x.device())) {
-      return denoiser_(x, times, prompt.conditioning);
+      return denoiser_(x, times, prompt.conditioning, {.circular = circular_});
     }
     record(x, times, prompt.conditioning);
   }
@@ -62,7 +62,8 @@ void RepeatedDenoiser::record(const Tensor& x, const Tensor& times,
   const models::Conditioning& read = changes_ ? *own_ : conditioning;
   x_ = empty(x.shape(), x.dtype(), x.device());
   times_ = empty(times.shape(), times.dtype(), times.device());
-  recording_ = Recording(x.device(), [&] { result_ = denoiser_(x_, times_, read); });
+  recording_ = Recording(x.device(),
+                         [&] { result_ = denoiser_(x_, times_, read, {.circular = circular_}); });
 }
 
 void RepeatedDenoiser::follow(const Prompt& prompt) {
@@ -85,7 +86,7 @@ Guide::Guide(const models::Denoiser& denoiser, const diffusion::NoiseModel& nois
       guided_(options.scale > 1 || options.unguided || prompts.composed()),
       denoiser_(denoiser),
       told_(prompts.said.size()),
-      repeated_(denoiser, prompts.said.size() > 1) {}
+      repeated_(denoiser, prompts.said.size() > 1, options.circular) {}
 
 Guide::Told Guide::tell(const Said& said) const {
   std::vector<models::TextStates> rows;
@@ -94,7 +95,7 @@ Guide::Told Guide::tell(const Said& said) const {
     rows.push_back(repeated(states_.positive[text], batch_));
   }
   const models::TextStates text = joined(rows);
-  return {denoiser_.prepare(text), ControlPass(options_.controls, text)};
+  return {denoiser_.prepare(text), ControlPass(options_.controls, text, options_.circular)};
 }
 
 Guide::Told& Guide::told(size_t index) {
@@ -141,7 +142,7 @@ diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time
       options_.extra.defined() ? rows(concat({scaled, options_.extra}, Axis{3})) : seen;
   // What a control adds is computed anew for each step.
   const Tensor output =
-      control ? denoiser_(input, times, *prompt.conditioning, &*control)
+      control ? denoiser_(input, times, *prompt.conditioning, {&*control, options_.circular})
               : repeated_(input, times, {*prompt.conditioning, index}, place.count - place.index);
   const auto picture = [&](const Tensor& said) {
     if (scaling.skip == 0) return affine(said, scaling.out, 0);

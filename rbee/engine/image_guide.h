@@ -18,6 +18,7 @@ struct GuideOptions {
   bool unguided = false;  // the sampler asks for both halves whatever the scale
   Tensor extra;           // (batch, h, w, c): what an inpainting denoiser reads behind the latent
   std::vector<ControlHint> controls;
+  Circular circular = {};
 };
 
 // Calls a denoiser for one size and prompts of one length; on devices that can record, from the
@@ -27,8 +28,8 @@ class RepeatedDenoiser {
  public:
   // The denoiser outlives the object. `changes`: calls have different conditionings, which a
   // recording then reads from tensors of its own.
-  RepeatedDenoiser(const models::Denoiser& denoiser, bool changes)
-      : denoiser_(denoiser), changes_(changes) {}
+  RepeatedDenoiser(const models::Denoiser& denoiser, bool changes, Circular circular)
+      : denoiser_(denoiser), changes_(changes), circular_(circular) {}
 
   struct Prompt {
     models::Conditioning& conditioning;  // outlives the object unless it changes
@@ -45,6 +46,7 @@ class RepeatedDenoiser {
 
   const models::Denoiser& denoiser_;
   bool changes_;
+  Circular circular_;
   bool warm_ = false;  // the first call loads kernels and fills caches, which cannot be recorded
   std::unique_ptr<models::Conditioning> own_;  // of a recording whose prompts change
   std::optional<size_t> followed_;             // the prompt that own_ has the values of

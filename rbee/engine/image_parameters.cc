@@ -41,6 +41,12 @@ MaskFill fill_of(std::string_view name) {
   return name == "latent nothing" ? MaskFill::nothing : MaskFill::original;
 }
 
+Tiling tiling_of(std::string_view name) {
+  if (name == "True") return Tiling::both;
+  if (name == "X") return Tiling::x;
+  return name == "Y" ? Tiling::y : Tiling::none;
+}
+
 void set_noise(ImageRequest& request, std::string_view key, std::string_view value) {
   AddedNoise& added = request.added_noise;
   if (key == "Eta") request.eta = number<float>(key, value);
@@ -74,6 +80,7 @@ void set_field(ImageRequest& request, std::string_view key, std::string_view val
   if (key == "Emphasis" && value == "Comfy") request.prompt_rule = PromptRule::comfy;
   if (key == "Clip skip") request.clip_skip = number<int32_t>(key, value);
   if (key == "Denoising strength") request.strength = number<float>(key, value);
+  if (key == "Tiling") request.tiling = tiling_of(value);
   if (key == "Mask blur") request.mask_blur = number<int32_t>(key, value);
   if (key == "Masked content") request.mask_fill = fill_of(value);
   if (key == "Inpaint area") request.mask_only = value == "Only masked";

@@ -174,7 +174,11 @@ class Batch {
   }
 
   models::LatentDistribution encode(const Tensor& picture) const {
-    return encode_in_tiles(*source_.model.vae, picture, {.tiled = is_tiled(source_, request_)});
+    return encode_in_tiles(*source_.model.vae, picture, vae_options());
+  }
+
+  TileOptions vae_options() const {
+    return {.tiled = is_tiled(source_, request_), .between = {}, .circular = settings_.circular};
   }
 
   // What a second pass starts from.
@@ -205,8 +209,7 @@ class Batch {
     std::vector<Tensor> parts;
     for (int64_t i = 0; i < count_; ++i) {
       const io::Pixels small =
-          decode_latent(*source_.model.vae, contiguous(latent.slice(Axis{0}, i, 1)),
-                        {.tiled = is_tiled(source_, request_)});
+          decode_latent(*source_.model.vae, contiguous(latent.slice(Axis{0}, i, 1)), vae_options());
       const Cover covering = cover({small.width, small.height}, {pass.width, pass.height});
       const io::Pixels whole = io::resized(small, covering.whole.width, covering.whole.height, how);
       parts.push_back(
@@ -310,7 +313,8 @@ class Batch {
                   .rescale = request_.guidance_rescale,
                   .unguided = diffusion::needs_unguided(settings_.sampler),
                   .extra = inpaint.extra,
-                  .controls = hints_of(pass)});
+                  .controls = hints_of(pass),
+                  .circular = settings_.circular});
   }
 
   Tensor start_of_pass(const Pass& pass, const diffusion::NoiseModel& noise,
@@ -484,8 +488,9 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
       const Stopwatch watch(times.decode_ms);
       const Tensor latent = contiguous(latents.slice(Axis{0}, i, 1));
       check_finite(latent.to_host<float>());
-      image = decode_latent(*source_.model.vae, latent,
-                            {.tiled = is_tiled(source_, request), .between = between});
+      image = decode_latent(
+          *source_.model.vae, latent,
+          {.tiled = is_tiled(source_, request), .between = between, .circular = settings.circular});
       if (settings.mask) {
         const Repainted& back = settings.repainted;
         image = composed(pasted(image, back.whole, back.region), back.whole, back.share);

@@ -47,6 +47,10 @@ void set_names(const ImageSource& source, const ImageRequest& request, ImageSett
   }
   if (!request.schedule.empty()) out.schedule = diffusion::parse_schedule(request.schedule);
   // Who asks for A1111's numbers means A1111's "Automatic".
+  if (request.tiling != Tiling::none && !source.model.denoiser->info().circular) {
+    fail(Code::unsupported, "tiling",
+         "pictures without a seam need a UNet (Stable Diffusion 1, 2, XL); leave it off");
+  }
   const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
   const bool a1111 = request.noise_source == NoiseSource::philox && !flow;
   if (a1111 && out.schedule == diffusion::Schedule::automatic) {
@@ -135,6 +139,10 @@ void check_abilities(const ImageSource& source, const ImageRequest& request) {
          "parts around AND need guidance by a negative prompt, which this model has not; write the "
          "word in lower case, or choose prompt_rule none");
   }
+  if (request.tiling != Tiling::none && !source.model.denoiser->info().circular) {
+    fail(Code::unsupported, "tiling",
+         "pictures without a seam need a UNet (Stable Diffusion 1, 2, XL); leave it off");
+  }
   const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
   if (flow && request.added_noise.churn > 0) {
     fail(Code::unsupported, "s_churn", "models of flow matching have no such noise; leave it at 0");
@@ -196,6 +204,8 @@ ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
   out.steps = request.steps != 0 ? request.steps : source.info.default_steps;
   out.guidance = request.guidance_scale.value_or(source.info.default_guidance);
   out.seed = request.seed ? *request.seed : fresh_seed();
+  out.circular = {.x = request.tiling == Tiling::x || request.tiling == Tiling::both,
+                  .y = request.tiling == Tiling::y || request.tiling == Tiling::both};
   out.variation_strength = request.variation.strength;
   out.variation_seed = request.variation.seed ? *request.variation.seed : fresh_seed();
   const int32_t customary = source.device->host_accessible() ? 1 : 4;
@@ -253,6 +263,10 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
   if (request.clip_skip > 1) append_field(out, "Clip skip", cat(request.clip_skip));
   if (request.guidance_rescale > 0) append_field(out, "CFG Rescale", cat(request.guidance_rescale));
   append_noise(out, request);
+  constexpr const char* kTilings[] = {"", "X", "Y", "True"};
+  if (request.tiling != Tiling::none) {
+    append_field(out, "Tiling", kTilings[static_cast<size_t>(request.tiling)]);
+  }
   if (settings.init) append_field(out, "Denoising strength", cat(request.strength));
   if (settings.mask) append_mask(out, request);
   if (settings.has_hires) {

@@ -30,6 +30,7 @@ struct ImageSettings {
   uint64_t variation_seed = 0;   // the same
   float variation_strength = 0;  // 0 to 1
   int32_t batch = 1;
+  Circular circular;               // of the request's tiling
   std::optional<io::Pixels> init;  // of width and height
   std::optional<Mask> mask;        // of width and height, 0 or 1
   Repainted repainted;             // where there is a mask

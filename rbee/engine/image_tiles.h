@@ -14,6 +14,8 @@ struct TileOptions {
   int64_t tile = 64;  // latents on a side; halved down to twice the overlap while memory runs out
   int64_t overlap = 16;
   models::Between between;  // called between a decoder's blocks
+  // Of the picture. Tiles then also overlap across its ends.
+  Circular circular = {};
 };
 
 // Tiles that cover `length` units: their first units, `overlap` units or more shared by neighbours.

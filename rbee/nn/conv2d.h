@@ -13,7 +13,7 @@ struct Conv2dShape {
 };
 
 // image_conv() with weights of a checkpoint. Unless a call says otherwise, pictures keep their
-// size: kernel / 2 pixels of zeros on each side.
+// size: kernel / 2 pixels on each side, zeros or what a ring has there.
 class Conv2d {
  public:
   Conv2d() = default;
@@ -22,7 +22,9 @@ class Conv2d {
 
   bool defined() const { return weights_.weight.defined(); }
   // x: (batch, height, width, in)   result: (batch, height, width, out)
-  Tensor operator()(const Tensor& x) const { return (*this)(x, padded(padding_)); }
+  Tensor operator()(const Tensor& x, Circular circular = {}) const {
+    return (*this)(x, padded(padding_, circular));
+  }
   Tensor operator()(const Tensor& x, const ImageConvOptions& options) const {
     return image_conv(x, weights_, options);
   }

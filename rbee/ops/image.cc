@@ -1,8 +1,10 @@
 #include "rbee/ops/image.h"
 
 #include <algorithm>
+#include <array>
 
 #include "rbee/ops/checks.h"
+#include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/linear.h"
 #include "rbee/ops/run.h"
@@ -67,6 +69,49 @@ void check_vector(const char* name, const Tensor& x, const Tensor& vector) {
   check_shape(kNorm, name, vector, {x.dim(-1)});
 }
 
+// An axis whose padding was put into x itself.
+struct Ring {
+  Tensor x;
+  int64_t surplus = 0;  // pixels before those that were wanted; x is enlarged after it was padded
+};
+
+Ring ring_of(const Tensor& x, Axis axis, int64_t before, int64_t after, int64_t scale) {
+  const int64_t size = x.dim(axis.index);
+  const int64_t first = (before + scale - 1) / scale, last = (after + scale - 1) / scale;
+  check(first <= size && last <= size, kConv, "a circular padding of ", std::max(before, after),
+        " pixels is larger than x, ", x);
+  std::vector<Tensor> parts;
+  if (first > 0) parts.push_back(x.slice(axis, size - first, first));
+  parts.push_back(x);
+  if (last > 0) parts.push_back(x.slice(axis, 0, last));
+  return {parts.size() > 1 ? concat(parts, axis) : x, first * scale - before};
+}
+
+// `wanted`: height and width of the result.
+Tensor circular_conv(const Tensor& x, const ConvWeights& weights, ImageConvOptions options,
+                     std::array<int64_t, 2> wanted) {
+  const int64_t scale = options.upsample ? 2 : 1;
+  Ring ring{x};
+  int64_t top = 0, left = 0;
+  if (options.circular.y) {
+    ring = ring_of(ring.x, Axis{1}, options.pad_top, options.pad_bottom, scale);
+    top = ring.surplus;
+    options.pad_top = options.pad_bottom = 0;
+  }
+  if (options.circular.x) {
+    ring = ring_of(ring.x, Axis{2}, options.pad_left, options.pad_right, scale);
+    left = ring.surplus;
+    options.pad_left = options.pad_right = 0;
+  }
+  options.circular = {};
+  const bool whole = !options.upsample;
+  check(whole || (!options.residual.defined() && options.stride == 1), kConv,
+        "a circular padding of an enlarged x goes with neither a residual nor a stride");
+  const Tensor y = image_conv(ring.x, weights, options);
+  if (whole) return y;
+  return contiguous(y.slice(Axis{1}, top, wanted[0]).slice(Axis{2}, left, wanted[1]));
+}
+
 }  // namespace
 
 Tensor pack_conv_weight(const Tensor& weight) {
@@ -92,8 +137,12 @@ Tensor pack_channels_last(const Tensor& weight) {
   return Tensor::from_buffer(packed.buffer(), view);
 }
 
-ImageConvOptions padded(int64_t pixels) {
-  return {.pad_top = pixels, .pad_left = pixels, .pad_bottom = pixels, .pad_right = pixels};
+ImageConvOptions padded(int64_t pixels, Circular circular) {
+  return {.pad_top = pixels,
+          .pad_left = pixels,
+          .pad_bottom = pixels,
+          .pad_right = pixels,
+          .circular = circular};
 }
 
 Tensor image_conv(const Tensor& x, const ConvWeights& weights, const ImageConvOptions& options) {
@@ -108,6 +157,7 @@ Tensor image_conv(const Tensor& x, const ConvWeights& weights, const ImageConvOp
   const int64_t width = out_size("width", scale * x.dim(2), weight.dim(2), options.pad_left,
                                  options.pad_right, options.stride);
   const int64_t batch = x.dim(0), out = weight.dim(0);
+  if (options.circular.any()) return circular_conv(x, weights, options, {height, width});
   check_addend("channel_add", x, options.channel_add, {batch, out});
   check_addend("residual", x, options.residual, {batch, height, width, out});
   Tensor y = empty({batch, height, width, out}, x.dtype(), x.device());

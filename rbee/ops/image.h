@@ -19,11 +19,22 @@ Tensor pack_conv_weight(const Tensor& weight);
 // The same of (out, kernel_h, kernel_w, in), a plain float type or q8_0.
 Tensor pack_channels_last(const Tensor& weight);
 
+// Axes of a picture that are rings: what is padded there comes from the opposite end, so that
+// pictures can be laid side by side without a seam.
+struct Circular {
+  bool x = false, y = false;
+
+  bool any() const { return x || y; }
+};
+
 struct ImageConvOptions {
   int64_t stride = 1;
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;  // pixels of zeros
   // x is read as if enlarged twice by nearest neighbour, before the padding.
   bool upsample = false;
+  // Instead of zeros; at most the image's size in pixels. Copies x. Not with a residual where x is
+  // enlarged.
+  Circular circular;
   Tensor channel_add;  // (batch, out), x's dtype, added to every pixel, or undefined
   Tensor residual;     // (batch, out_h, out_w, out), x's dtype, added, or undefined
 };
@@ -37,7 +48,7 @@ Tensor image_conv(const Tensor& x, const ConvWeights& weights,
                   const ImageConvOptions& options = {});
 
 // Padding of the same number of pixels on each side.
-ImageConvOptions padded(int64_t pixels);
+ImageConvOptions padded(int64_t pixels, Circular circular = {});
 
 // x: (batch, spatial..., channels), normalised over the spatial axes and the channels of a group;
 // weight, bias: (channels), x's dtype, or undefined. The result is contiguous.

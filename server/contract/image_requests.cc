@@ -153,6 +153,15 @@ std::optional<int32_t> seed_side(ObjectReader& reader, const char* name, const c
   return value;
 }
 
+// true and false as A1111, or axes.
+std::string tiling(ObjectReader& reader) {
+  const json* value = reader.find("tiling");
+  if (value != nullptr && !value->is_string()) {
+    return flag(reader, "tiling").value_or(false) ? "both" : "none";
+  }
+  return choice(reader, "tiling", {"none", "x", "y", "both"});
+}
+
 // What samplers add, and what is added to the seeds; also within A1111's override_settings.
 void read_noise(ObjectReader& reader, ImageBody& out) {
   const auto set = [](auto& field, auto value) {
@@ -188,6 +197,7 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
   each_object(reader, "control", kMaxControls, errors,
               [&](ObjectReader& fields) { out.controls.push_back(control(fields)); });
   out.preview_interval = reader.integer("preview_interval", {0, kSteps.high});
+  out.tiling = tiling(reader);
   out.tiled_vae = reader.boolean("tiled_vae").value_or(false);
   out.output_format = choice(reader, "output_format", {"png", "jpeg", "webp"});
   out.output_compression = reader.integer("output_compression", kQuality);
@@ -348,11 +358,9 @@ void read_overrides(const json& object, std::vector<FieldError>& errors, ImageBo
 // What would change a picture and is not there, where it is asked for: a picture without it would
 // be another one.
 void refuse_absent(ObjectReader& reader) {
-  for (const char* name : {"tiling", "restore_faces"}) {
-    if (flag(reader, name).value_or(false)) {
-      reader.note(name, "one_of(false)", "must be false: this worker does not do it",
-                  reader.find(name));
-    }
+  if (flag(reader, "restore_faces").value_or(false)) {
+    reader.note("restore_faces", "one_of(false)", "must be false: this worker does not do it",
+                reader.find("restore_faces"));
   }
   if (!reader.text("refiner_checkpoint").value_or("").empty()) {
     reader.note("refiner_checkpoint", "empty", "must be empty: one model is served",

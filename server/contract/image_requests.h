@@ -76,6 +76,7 @@ struct ImageBody {
   std::vector<SentLora> loras;
   std::vector<SentControl> controls;
   std::optional<int32_t> preview_interval;
+  std::string tiling;  // "none", "x", "y" or "both"
   bool tiled_vae = false;
   std::string output_format;                  // "png", "jpeg" or "webp"
   std::optional<int32_t> output_compression;  // quality of jpeg and webp, 0 to 100

@@ -27,6 +27,12 @@ engine::StrengthRule strength_rule(std::string_view name) {
   return name == "all" ? engine::StrengthRule::all : engine::StrengthRule::part;
 }
 
+engine::Tiling tiling(std::string_view name) {
+  if (name == "x") return engine::Tiling::x;
+  if (name == "y") return engine::Tiling::y;
+  return name == "both" ? engine::Tiling::both : engine::Tiling::none;
+}
+
 io::ImageFormat image_format(std::string_view name) {
   if (name == "jpeg") return io::ImageFormat::jpeg;
   return name == "webp" ? io::ImageFormat::webp : io::ImageFormat::png;
@@ -98,6 +104,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   for (const SentLora& lora : body.loras) request.loras.push_back({lora.path, lora.strength});
   for (const SentControl& sent : body.controls) request.controls.push_back(to_engine(sent));
   set(request.preview_interval, body.preview_interval);
+  request.tiling = tiling(body.tiling);
   request.tiled_vae = body.tiled_vae;
   request.encoding.format = image_format(body.output_format);
   set(request.encoding.quality, body.output_compression);

@@ -31,7 +31,7 @@ class DoublingDenoiser final : public models::Denoiser {
     return std::make_unique<Prompt>();
   }
   Tensor operator()(const Tensor& x, const Tensor&, const models::Conditioning& prompt,
-                    const models::ControlStates*) const override {
+                    const models::DenoiserOptions&) const override {
     ++calls;
     read.push_back(dynamic_cast<const Prompt&>(prompt).added.buffer().get());
     return affine(x, 2, 0);
@@ -59,7 +59,7 @@ class RepeatedDenoiserTest : public ::testing::TestWithParam<Vendor> {
     const DoublingDenoiser denoiser;
     std::vector<Prompt> told(prompts);
     for (Prompt& prompt : told) prompt.added = zeros({2, 3}, DType::f32, *device_);
-    engine::RepeatedDenoiser repeated(denoiser, prompts > 1);
+    engine::RepeatedDenoiser repeated(denoiser, prompts > 1, {});
     for (int step = 0; step < steps; ++step) {
       const Tensor x = zeros({2, 4, 4, 4}, DType::f32, *device_);
       const Tensor times = zeros({2}, DType::f32, *device_);

@@ -181,7 +181,7 @@ TEST_F(ImageBadCallsTest, DenoisersAndVaes) {
   wrong({"UNet", "time steps"}, [&] { denoiser(picture({2, 8, 8, 4}), picture({1}), *prompt); });
   const models::ControlStates control{{picture({2, 8, 8, 16})}, picture({2, 2, 2, 32})};
   wrong({"UNet", "1 states"},
-        [&] { denoiser(picture({2, 8, 8, 4}), picture({2}), *prompt, &control); });
+        [&] { denoiser(picture({2, 8, 8, 4}), picture({2}), *prompt, {&control}); });
   wrong({"VAE", "multiples of 4"}, [&] { model_.vae->encode(picture({1, 8, 10, 3})); });
   wrong({"VAE", "(batch, height, width, 4)"}, [&] { model_.vae->decode(picture({1, 8, 8, 3})); });
 }

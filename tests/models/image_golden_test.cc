@@ -81,7 +81,7 @@ TEST(ImageModelTest, ControlNetsSteerUnets) {
   expect_close(states.skips.back(), golden.tensor("last_skip"), kImageTolerance, "last skip");
   expect_close(states.middle, golden.tensor("middle"), kImageTolerance, "middle");
   const auto prompt = model.denoiser->prepare(text);
-  expect_close((*model.denoiser)(call.x, call.timesteps, *prompt, &states), golden.tensor("out"),
+  expect_close((*model.denoiser)(call.x, call.timesteps, *prompt, {&states}), golden.tensor("out"),
                kImageTolerance, "steered");
   models::ControlCall wrong = call;
   wrong.hint = call.x;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "rbee/ops/concat.h"
 #include "rbee/ops/conv.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/norm.h"
@@ -91,6 +92,62 @@ TEST(ImageConv, PackedWeightsGiveWhatPlainOnesGive) {
   }
 }
 
+Tensor tensor(const Shape& shape, DType dtype = DType::f32) {
+  return zeros(shape, dtype, *all_devices().front());
+}
+
+// A picture that goes round is the middle one of several that stand side by side.
+TEST(ImageConv, CircularPaddingIsThatOfPicturesSideBySide) {
+  struct Case {
+    Circular circular;
+    int64_t stride = 1, before = 1, after = 1;
+    bool upsample = false;
+  };
+  for (Device* device : all_devices()) {
+    const Tensor x = values({2, 4, 6, 8}, *device), weight = values({16, 8, 3, 3}, *device, 1);
+    const ConvWeights weights{.weight = pack_conv_weight(weight), .bias = values({16}, *device, 2)};
+    for (const Case& each :
+         {Case{{true, true}}, Case{{true, false}}, Case{{false, true}}, Case{{true, true}, 2},
+          Case{{true, true}, 2, 0, 1}, Case{{true, true}, 1, 2, 2},
+          Case{{true, true}, 1, 1, 1, true}, Case{{false, true}, 1, 1, 1, true},
+          Case{{true, false}, 1, 1, 1, true}}) {
+      SCOPED_TRACE(cat(device->id(), ' ', each.circular.x, each.circular.y, ' ', each.stride, ' ',
+                       each.before, ' ', each.upsample));
+      ImageConvOptions options{.stride = each.stride,
+                               .pad_top = each.before,
+                               .pad_left = each.before,
+                               .pad_bottom = each.after,
+                               .pad_right = each.after,
+                               .upsample = each.upsample};
+      const auto beside = [](const Tensor& one, Axis axis) {
+        return concat({one, one, one}, axis);
+      };
+      Tensor many = each.circular.x ? beside(x, Axis{2}) : x;
+      if (each.circular.y) many = beside(many, Axis{1});
+      const Tensor all = image_conv(many, weights, options);
+      options.circular = each.circular;
+      const Tensor one = image_conv(x, weights, options);
+      // Of a stride of 2 every second pixel, of which the middle picture has half.
+      const int64_t scale = each.upsample ? 2 : 1;
+      const int64_t down = each.circular.y ? 4 * scale / each.stride : 0;
+      const int64_t right = each.circular.x ? 6 * scale / each.stride : 0;
+      expect_close(
+          one, contiguous(all.slice(Axis{1}, down, one.dim(1)).slice(Axis{2}, right, one.dim(2))));
+    }
+  }
+}
+
+TEST(ImageConv, CircularPaddingHasItsLimits) {
+  const Tensor x = tensor({1, 4, 2, 8});
+  const ConvWeights weights{.weight = tensor({8, 3, 3, 8}), .bias = {}};
+  ImageConvOptions options = padded(3, {.x = true});
+  expect_error("image_conv", "circular", "3", [&] { image_conv(x, weights, options); });
+  options = padded(1, {.x = true});
+  options.upsample = true;
+  options.residual = tensor({1, 8, 4, 8});
+  expect_error("image_conv", "circular", "residual", [&] { image_conv(x, weights, options); });
+}
+
 TEST(ImageGroupNorm, EqualsTheChannelsFirstOne) {
   for (Device* device : all_devices()) {
     SCOPED_TRACE(cat(device->id()));
@@ -103,10 +160,6 @@ TEST(ImageGroupNorm, EqualsTheChannelsFirstOne) {
                                   NormActivation::silu),
                  channels_last(active));
   }
-}
-
-Tensor tensor(const Shape& shape, DType dtype = DType::f32) {
-  return zeros(shape, dtype, *all_devices().front());
 }
 
 TEST(ImageErrors, Weights) {

@@ -235,14 +235,32 @@ TEST(Sdapi, WhatThereIsNotIsRefusedWhereItIsAskedFor) {
   const json plain = {
       {"prompt", "x"}, {"tiling", false}, {"restore_faces", nullptr}, {"refiner_checkpoint", ""}};
   EXPECT_EQ(worker.post("/sdapi/v1/txt2img", plain.dump()).status, 200);
-  for (const json& more : {json{{"tiling", true}}, json{{"restore_faces", 1}},
-                           json{{"refiner_checkpoint", "xl-refiner"}}}) {
+  for (const json& more :
+       {json{{"restore_faces", 1}}, json{{"refiner_checkpoint", "xl-refiner"}}}) {
     json body = plain;
     body.update(more);
     const RawResponse refused = worker.post("/sdapi/v1/txt2img", body.dump());
     EXPECT_EQ(refused.status, 400);
     EXPECT_THAT(error_of(refused), HasSubstr(more.begin().key()));
   }
+}
+
+TEST(Sdapi, TilingIsOfBothAxesOrOne) {
+  ImageWorker worker;
+  const auto tiling = [&](const json& value) {
+    const json body = {{"prompt", "x"}, {"tiling", value}};
+    EXPECT_EQ(worker.post("/sdapi/v1/txt2img", body.dump()).status, 200) << value;
+    return worker.engine.last_request().tiling;
+  };
+  EXPECT_EQ(tiling(true), engine::Tiling::both);
+  EXPECT_EQ(tiling(1), engine::Tiling::both);
+  EXPECT_EQ(tiling(false), engine::Tiling::none);
+  EXPECT_EQ(tiling(nullptr), engine::Tiling::none);
+  EXPECT_EQ(tiling("x"), engine::Tiling::x);
+  EXPECT_EQ(tiling("y"), engine::Tiling::y);
+  const auto refused = worker.post("/sdapi/v1/txt2img", R"({"prompt":"x","tiling":"z"})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(error_of(refused), HasSubstr("tiling"));
 }
 
 TEST(Sdapi, SubseedsVaryTheNoise) {

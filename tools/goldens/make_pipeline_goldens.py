@@ -106,6 +106,22 @@ def learn_words(pipe):
                                 text_encoder=pipe.text_encoder_2, tokenizer=pipe.tokenizer_2)
 
 
+def go_round(module, axes):
+    """Makes the padding of convolutions circular along the axes "x", "y" or "both"."""
+    def forward(conv):
+        def call(x, weight, bias):
+            left, right, top, bottom = conv._reversed_padding_repeated_twice
+            beside = {"mode": "constant" if axes == "y" else "circular"}
+            above = {"mode": "constant" if axes == "x" else "circular"}
+            x = torch.nn.functional.pad(x, (left, right, 0, 0), **beside)
+            x = torch.nn.functional.pad(x, (0, 0, top, bottom), **above)
+            return torch.nn.functional.conv2d(x, weight, bias, conv.stride)
+        return call
+    for conv in module.modules():
+        if isinstance(conv, torch.nn.Conv2d):
+            conv._conv_forward = forward(conv)
+
+
 def run(model, pipeline, request, scheduler=None, changes=None, config=None, **options):
     """request: what the test asks of the engine; options: what diffusers is asked for; config: of
     the scheduler, in place of the model's own, which the test gives the engine too."""
@@ -117,6 +133,9 @@ def run(model, pipeline, request, scheduler=None, changes=None, config=None, **o
         nets = [tiny.steering_net(use["net"]) for use in request["control"]]
         options.update(controls(request, pipeline))
         kit["controlnet"] = nets[0] if len(nets) == 1 else nets
+    if "tiling" in request:
+        for part in ("unet", "vae"):
+            go_round(kit[part], request["tiling"])
     kind = getattr(diffusers, pipeline)
     extra = {} if "XL" in pipeline else {"safety_checker": None, "feature_extractor": None}
     if "XL" in pipeline or "Latent" in pipeline:
@@ -143,9 +162,14 @@ def run(model, pipeline, request, scheduler=None, changes=None, config=None, **o
         latents = pipe(prompt, num_inference_steps=request["steps"], generator=generators,
                        num_images_per_prompt=count, output_type="latent",
                        **options).images
+    more = {"scheduler": config} if config else {}
+    if "tiling" in request:
+        with torch.no_grad():
+            picture = pipe.vae.decode(latents / pipe.vae.config.scaling_factor).sample
+        picture = ((picture / 2 + 0.5).clamp(0, 1) * 255).round()
+        more["decoded"] = picture[0, :, ::7, ::7].permute(1, 2, 0).int().reshape(-1).tolist()
     latents = latents.permute(0, 2, 3, 1).reshape(-1).tolist()
-    cases.append({"model": model, "seed": seed, "request": request,
-                  **({"scheduler": config} if config else {}),
+    cases.append({"model": model, "seed": seed, "request": request, **more,
                   "latents": [float(f"{v:.6g}") for v in latents]})
     print(model, pipeline, request, max(abs(v) for v in latents))
 
@@ -249,6 +273,8 @@ def main():
     run("sdxl", "StableDiffusionXLPipeline", {"steps": 3, "prompt": "[a fox:" + PROMPT + ":0]"})
     composed({"steps": 4, "sampler": "DDIM", "prompt": PROMPT + " :0.7 AND a fox AND fog:-0.4"},
              [(PROMPT, 0.7), ("a fox", 1), ("fog", -0.4)], 7.5)
+    for axes in ("both", "x", "y"):
+        run("sd1", plain, {"steps": 3, "sampler": "DDIM", "tiling": axes}, "DDIMScheduler")
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "pipelines.json", "w", encoding="ascii") as file:

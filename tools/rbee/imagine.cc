@@ -40,7 +40,7 @@ struct ImagineOptions {
   std::string from;                                       // a picture file with settings
   std::string out = "picture.png";
   std::string init, mask;
-  std::string prompt_rule = "a1111", noise = "torch";
+  std::string prompt_rule = "a1111", noise = "torch", tiling = "none";
   float guidance = -1;
   engine::HiresFix hires;
   int64_t seed = -1;
@@ -206,6 +206,7 @@ engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequ
   take("--seed", &Request::seed);
   take("--noise", &Request::noise_source);
   if (!given("--variation") && !given("--variation-seed")) request.variation = from.variation;
+  take("--tiling", &Request::tiling);
   take("--seed-delta", &Request::seed_delta);
   take("--seed-width", &Request::seed_width);
   take("--seed-height", &Request::seed_height);
@@ -233,6 +234,9 @@ engine::ImageRequest request_of(const ImagineOptions& options, const Given& give
   if (options.noise == "philox") request.noise_source = engine::NoiseSource::philox;
   if (options.prompt_rule == "comfy") request.prompt_rule = engine::PromptRule::comfy;
   if (options.prompt_rule == "none") request.prompt_rule = engine::PromptRule::none;
+  if (options.tiling == "x") request.tiling = engine::Tiling::x;
+  if (options.tiling == "y") request.tiling = engine::Tiling::y;
+  if (options.tiling == "both") request.tiling = engine::Tiling::both;
   if (!options.from.empty()) request = with_settings_of(options.from, std::move(request), given);
   for (const std::string& text : options.lora) request.loras.push_back(lora_of(text));
   request.controls = controls_of(options);
@@ -333,6 +337,9 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   app.add_option("--hires-strength", options.hires.strength, "0 to 1")
       ->capture_default_str()
       ->needs(hires);
+  app.add_option("--tiling", options.tiling, "axes along which copies of the picture fit together")
+      ->check(CLI::IsMember({"none", "x", "y", "both"}))
+      ->capture_default_str();
   app.add_flag("--tiled-vae", request.tiled_vae, "decode in tiles, for less memory");
 }
 

@@ -89,10 +89,10 @@ Tensor AutoencoderMiddle::attend(const Tensor& x) const {
   return output_.over_last(y).reshape(x.shape());
 }
 
-Tensor AutoencoderMiddle::operator()(const Tensor& x) const {
-  Tensor h = before_(x, {});
+Tensor AutoencoderMiddle::operator()(const Tensor& x, Circular circular) const {
+  Tensor h = before_(x, {}, circular);
   if (attends_) h = h + attend(h);
-  return after_(h, {});
+  return after_(h, {}, circular);
 }
 
 AutoencoderHalf::AutoencoderHalf(const nn::WeightScope& scope, const AutoencoderConfig& config,
@@ -126,30 +126,31 @@ AutoencoderHalf::AutoencoderHalf(const nn::WeightScope& scope, const Autoencoder
                     {.in = before, .out = encodes ? 2 * config.latent_channels : kColours});
 }
 
-Tensor AutoencoderHalf::through_levels(Tensor x, const Between& between) const {
+Tensor AutoencoderHalf::through_levels(Tensor x, Circular circular, const Between& between) const {
   // The encoder's halving pads the right and the bottom alone.
-  const ImageConvOptions halved{.stride = 2, .pad_bottom = 1, .pad_right = 1};
+  const ImageConvOptions halved{.stride = 2, .pad_bottom = 1, .pad_right = 1, .circular = circular};
   for (size_t i = 0; i < levels_.size(); ++i) {
     for (const PictureResnet& resnet : levels_[i]) {
       if (between) between();
-      x = resnet(x, {});
+      x = resnet(x, {}, circular);
     }
     if (i == resamplers_.size()) continue;
     x = direction_ == Direction::encoder
             ? resamplers_[i](x, halved)
-            : upsample_conv(x, resamplers_[i], 2 * x.dim(1), 2 * x.dim(2));
+            : upsample_conv(x, resamplers_[i], 2 * x.dim(1), 2 * x.dim(2), circular);
   }
   return x;
 }
 
-Tensor AutoencoderHalf::operator()(const Tensor& x, const Between& between) const {
-  Tensor h = in_(x);
+Tensor AutoencoderHalf::operator()(const Tensor& x, Circular circular,
+                                   const Between& between) const {
+  Tensor h = in_(x, circular);
   if (direction_ == Direction::encoder) {
-    h = (*middle_)(through_levels(h, between));
+    h = (*middle_)(through_levels(h, circular, between), circular);
   } else {
-    h = through_levels((*middle_)(h), between);
+    h = through_levels((*middle_)(h, circular), circular, between);
   }
-  return out_(out_norm_(h));
+  return out_(out_norm_(h), circular);
 }
 
 Autoencoder::Autoencoder(const nn::WeightScope& scope, const AutoencoderConfig& config)
@@ -172,7 +173,7 @@ Autoencoder::Autoencoder(const nn::WeightScope& scope, const AutoencoderConfig& 
   info_.shift_factor = config.shift_factor;
 }
 
-LatentDistribution Autoencoder::encode(const Tensor& image) const {
+LatentDistribution Autoencoder::encode(const Tensor& image, Circular circular) const {
   if (encoder_ == nullptr) {
     fail(Code::unsupported, kOp, "the checkpoint has no encoder, so pictures cannot be read");
   }
@@ -180,7 +181,7 @@ LatentDistribution Autoencoder::encode(const Tensor& image) const {
             image.dim(2) % info_.scale == 0,
         kOp, "the picture is ", image, ", wanted (batch, height, width, 3) with sizes that are ",
         "multiples of ", info_.scale);
-  Tensor moments = (*encoder_)(cast(image, activations_));
+  Tensor moments = (*encoder_)(cast(image, activations_), circular);
   if (quant_.defined()) moments = quant_(moments);
   moments = cast(moments, DType::f32);
   const int64_t latent = info_.latent_channels;
@@ -189,12 +190,12 @@ LatentDistribution Autoencoder::encode(const Tensor& image) const {
           clamped(log_variance, kLowestLogVariance, kHighestLogVariance)};
 }
 
-Tensor Autoencoder::decode(const Tensor& latent, const Between& between) const {
+Tensor Autoencoder::decode(const Tensor& latent, const Between& between, Circular circular) const {
   check(latent.rank() == 4 && latent.dim(3) == info_.latent_channels, kOp, "the latent is ", latent,
         ", wanted (batch, height, width, ", info_.latent_channels, ")");
   Tensor x = cast(latent, activations_);
   if (post_quant_.defined()) x = post_quant_(x);
-  return cast((*decoder_)(x, between), DType::f32);
+  return cast((*decoder_)(x, circular, between), DType::f32);
 }
 
 }  // namespace rbee::models

@@ -29,7 +29,8 @@ class AutoencoderMiddle {
   AutoencoderMiddle(const nn::WeightScope& scope, int64_t channels,
                     const AutoencoderConfig& config);
 
-  Tensor operator()(const Tensor& x) const;  // (batch, height, width, channels) both
+  // (batch, height, width, channels) both
+  Tensor operator()(const Tensor& x, Circular circular) const;
 
  private:
   Tensor attend(const Tensor& x) const;
@@ -47,10 +48,10 @@ class AutoencoderHalf {
   AutoencoderHalf(const nn::WeightScope& scope, const AutoencoderConfig& config,
                   Direction direction);
 
-  Tensor operator()(const Tensor& x, const Between& between = {}) const;
+  Tensor operator()(const Tensor& x, Circular circular, const Between& between = {}) const;
 
  private:
-  Tensor through_levels(Tensor x, const Between& between) const;
+  Tensor through_levels(Tensor x, Circular circular, const Between& between) const;
 
   Direction direction_;
   nn::Conv2d in_, out_;
@@ -66,8 +67,8 @@ class Autoencoder final : public Vae {
   Autoencoder(const nn::WeightScope& scope, const AutoencoderConfig& config);
 
   const VaeInfo& info() const override { return info_; }
-  LatentDistribution encode(const Tensor& image) const override;
-  Tensor decode(const Tensor& latent, const Between& between) const override;
+  LatentDistribution encode(const Tensor& image, Circular circular) const override;
+  Tensor decode(const Tensor& latent, const Between& between, Circular circular) const override;
 
  private:
   VaeInfo info_;

@@ -60,14 +60,15 @@ std::unique_ptr<Conditioning> ControlNet::prepare(const TextStates& text) const 
   return trunk_.prepare(text);
 }
 
-Tensor ControlNet::read_hint(const Tensor& hint) const {
-  ImageConvOptions halved = padded(1);
+Tensor ControlNet::read_hint(const ControlCall& call) const {
+  const ImageConvOptions whole = padded(1, call.circular);
+  ImageConvOptions halved = whole;
   halved.stride = 2;
-  Tensor h = unary(UnaryOp::silu, hint_in_(cast(hint, trunk_.activations())));
+  Tensor h = unary(UnaryOp::silu, hint_in_(cast(call.hint, trunk_.activations()), whole));
   for (size_t i = 0; i < hint_blocks_.size(); ++i) {
-    h = unary(UnaryOp::silu, i % 2 == 0 ? hint_blocks_[i](h) : hint_blocks_[i](h, halved));
+    h = unary(UnaryOp::silu, hint_blocks_[i](h, i % 2 == 0 ? whole : halved));
   }
-  return hint_out_(h);
+  return hint_out_(h, whole);
 }
 
 ControlStates ControlNet::operator()(const ControlCall& call,
@@ -77,8 +78,8 @@ ControlStates ControlNet::operator()(const ControlCall& call,
   const Shape wanted{call.x.dim(0), call.x.dim(1) * factor, call.x.dim(2) * factor, kColours};
   check(call.hint.defined() && call.hint.shape() == wanted, kOp, "the hint is ", call.hint,
         ", wanted (", wanted, ")");
-  UnetPass pass = trunk_.start(call.timesteps, prompt);
-  const Tensor entered = trunk_.enter(call.x) + read_hint(call.hint);
+  UnetPass pass = trunk_.start(call.timesteps, prompt, call.circular);
+  const Tensor entered = trunk_.enter(call.x, pass) + read_hint(call);
   const std::vector<Tensor> skips = trunk_.go_down(entered, pass);
   ControlStates out;
   for (size_t i = 0; i < skips.size(); ++i) {

@@ -10,10 +10,11 @@
 namespace rbee::models {
 
 struct ControlCall {
-  Tensor x;          // as the UNet's
-  Tensor timesteps;  // as the UNet's
-  Tensor hint;       // (batch, height, width, 3) in [0, 1], eight times x's height and width
-  float scale = 1;   // of what is added; 0 = nothing
+  Tensor x;                // as the UNet's
+  Tensor timesteps;        // as the UNet's
+  Tensor hint;             // (batch, height, width, 3) in [0, 1], eight times x's height and width
+  float scale = 1;         // of what is added; 0 = nothing
+  Circular circular = {};  // of x and the hint
 };
 
 class ControlNet {
@@ -26,7 +27,7 @@ class ControlNet {
   ControlStates operator()(const ControlCall& call, const Conditioning& conditioning) const;
 
  private:
-  Tensor read_hint(const Tensor& hint) const;
+  Tensor read_hint(const ControlCall& call) const;
 
   UnetTrunk trunk_;
   nn::Conv2d hint_in_, hint_out_;

@@ -181,9 +181,10 @@ std::unique_ptr<Conditioning> Flux::prepare(const TextStates& text) const {
 }
 
 Tensor Flux::operator()(const Tensor& x, const Tensor& timesteps, const Conditioning& conditioning,
-                        const ControlStates* control) const {
+                        const DenoiserOptions& options) const {
   const StreamPrompt& prompt = check_stream_call(kOp, info_, x, timesteps, conditioning);
-  check(control == nullptr, kOp, "a control is for UNets");
+  check(options.control == nullptr, kOp, "a control is for UNets");
+  check(!options.circular.any(), kOp, "circular padding is for UNets");
   const Tensor vector = vector_(timesteps, prompt.vector);
   Tensor text = prompt.context;
   Tensor picture = in_.over_last(split_patches(cast(x, activations_)));

@@ -85,7 +85,7 @@ class Flux final : public Denoiser {
   const DenoiserInfo& info() const override { return info_; }
   std::unique_ptr<Conditioning> prepare(const TextStates& text) const override;
   Tensor operator()(const Tensor& x, const Tensor& timesteps, const Conditioning& conditioning,
-                    const ControlStates* control) const override;
+                    const DenoiserOptions& options) const override;
 
  private:
   DenoiserInfo info_;

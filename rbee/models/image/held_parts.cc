@@ -40,8 +40,8 @@ class HeldDenoiser final : public Denoiser {
     return parts_->denoiser->use().prepare(text);
   }
   Tensor operator()(const Tensor& x, const Tensor& timesteps, const Conditioning& conditioning,
-                    const ControlStates* control) const override {
-    return parts_->denoiser->use()(x, timesteps, conditioning, control);
+                    const DenoiserOptions& options) const override {
+    return parts_->denoiser->use()(x, timesteps, conditioning, options);
   }
 
  private:
@@ -55,11 +55,11 @@ class HeldVae final : public Vae {
       : parts_(std::move(parts)), info_(parts_->vae->use().info()) {}
 
   const VaeInfo& info() const override { return info_; }
-  LatentDistribution encode(const Tensor& image) const override {
-    return parts_->vae->use().encode(image);
+  LatentDistribution encode(const Tensor& image, Circular circular) const override {
+    return parts_->vae->use().encode(image, circular);
   }
-  Tensor decode(const Tensor& latent, const Between& between) const override {
-    return parts_->vae->use().decode(latent, between);
+  Tensor decode(const Tensor& latent, const Between& between, Circular circular) const override {
+    return parts_->vae->use().decode(latent, between, circular);
   }
 
  private:

@@ -66,26 +66,27 @@ PictureResnet::PictureResnet(const nn::WeightScope& scope, const ResnetSpec& spe
   }
 }
 
-Tensor PictureResnet::operator()(const Tensor& x, const Tensor& time) const {
-  ImageConvOptions first = padded(1);
+Tensor PictureResnet::operator()(const Tensor& x, const Tensor& time, Circular circular) const {
+  ImageConvOptions first = padded(1, circular);
   if (timed_) first.channel_add = time_(time);
   const Tensor h = conv1_(norm1_(x), first);
-  ImageConvOptions second = padded(1);
+  ImageConvOptions second = padded(1, circular);
   second.residual = shortcut_.defined() ? shortcut_(x) : x;
   return conv2_(norm2_(h), second);
 }
 
-Tensor upsample_conv(const Tensor& x, const nn::Conv2d& conv, int64_t height, int64_t width) {
+Tensor upsample_conv(const Tensor& x, const nn::Conv2d& conv, int64_t height, int64_t width,
+                     Circular circular) {
   if (height == 2 * x.dim(1) && width == 2 * x.dim(2)) {
-    ImageConvOptions options = padded(conv.padding());
+    ImageConvOptions options = padded(conv.padding(), circular);
     options.upsample = true;
     return conv(x, options);
   }
-  // The convolution sees zeros beyond the cut, so that has to come first.
+  // The convolution does not see what is beyond the cut, so that has to come first.
   const Tensor planes = x.permute({0, 3, 1, 2});
   const Tensor larger = upsample_nearest2d(planes, 2 * x.dim(1), 2 * x.dim(2));
   const Tensor cut = larger.slice(Axis{2}, 0, height).slice(Axis{3}, 0, width);
-  return conv(contiguous(cut.permute({0, 2, 3, 1})));
+  return conv(contiguous(cut.permute({0, 2, 3, 1})), circular);
 }
 
 Tensor split_rows(const Tensor& x, int64_t batch) {

@@ -55,7 +55,7 @@ class PictureResnet {
   PictureResnet(const nn::WeightScope& scope, const ResnetSpec& spec);
 
   // x: (batch, height, width, in)   time: silu of (batch, time_width), or undefined
-  Tensor operator()(const Tensor& x, const Tensor& time) const;
+  Tensor operator()(const Tensor& x, const Tensor& time, Circular circular) const;
 
  private:
   nn::GroupNorm norm1_, norm2_;
@@ -66,7 +66,8 @@ class PictureResnet {
 
 // A convolution of the picture twice as large, by nearest neighbour, cut to (height, width): twice
 // x's, or one pixel less along either axis.
-Tensor upsample_conv(const Tensor& x, const nn::Conv2d& conv, int64_t height, int64_t width);
+Tensor upsample_conv(const Tensor& x, const nn::Conv2d& conv, int64_t height, int64_t width,
+                     Circular circular);
 
 // (batch * tokens, width) as (batch, tokens, width): a view, any strides.
 Tensor split_rows(const Tensor& x, int64_t batch);

@@ -140,9 +140,10 @@ Tensor Mmdit::join_patches(const Tensor& rows, int64_t height, int64_t width) co
 }
 
 Tensor Mmdit::operator()(const Tensor& x, const Tensor& timesteps, const Conditioning& conditioning,
-                         const ControlStates* control) const {
+                         const DenoiserOptions& options) const {
   const StreamPrompt& prompt = check_stream_call(kOp, info_, x, timesteps, conditioning);
-  check(control == nullptr, kOp, "a control is for UNets");
+  check(options.control == nullptr, kOp, "a control is for UNets");
+  check(!options.circular.any(), kOp, "circular padding is for UNets");
   const Tensor vector = vector_(timesteps, prompt.vector);
   Tensor picture = embed_patches(x), text = prompt.context;
   for (const MmditBlock& block : blocks_) block(picture, text, vector);

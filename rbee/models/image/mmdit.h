@@ -53,7 +53,7 @@ class Mmdit final : public Denoiser {
   const DenoiserInfo& info() const override { return info_; }
   std::unique_ptr<Conditioning> prepare(const TextStates& text) const override;
   Tensor operator()(const Tensor& x, const Tensor& timesteps, const Conditioning& conditioning,
-                    const ControlStates* control) const override;
+                    const DenoiserOptions& options) const override;
 
  private:
   Tensor embed_patches(const Tensor& x) const;

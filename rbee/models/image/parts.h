@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "rbee/ops/image.h"
 #include "rbee/tensor/tensor.h"
 
 namespace rbee::models {
@@ -90,9 +91,15 @@ struct DenoiserInfo {
   bool guidance = false;     // TextStates::guidance is read
   int64_t patch = 1;         // height and width of x are multiples of it
   int64_t sample_size = 0;   // latent height and width in training; 0 = unknown
+  bool circular = false;     // DenoiserOptions::circular can be had
 
   // Channels of a mask that is read besides two latents; 0: none is.
   int64_t mask_channels() const { return std::max<int64_t>(in_channels - 2 * out_channels, 0); }
+};
+
+struct DenoiserOptions {
+  const ControlStates* control = nullptr;  // of UNets
+  Circular circular = {};                  // of x
 };
 
 class Denoiser {
@@ -104,10 +111,10 @@ class Denoiser {
   virtual std::unique_ptr<Conditioning> prepare(const TextStates& text) const = 0;
   // x: (batch, height, width, in_channels)   timesteps: (batch), 0 ... 1000, fractions allowed
   // result: (batch, height, width, out_channels): noise, velocity or flow, as the model was
-  // trained. The conditioning's batch is x's. `control` is for UNets.
+  // trained. The conditioning's batch is x's.
   virtual Tensor operator()(const Tensor& x, const Tensor& timesteps,
                             const Conditioning& conditioning,
-                            const ControlStates* control = nullptr) const = 0;
+                            const DenoiserOptions& options = {}) const = 0;
 };
 
 struct VaeInfo {
@@ -134,10 +141,11 @@ class Vae {
   virtual const VaeInfo& info() const = 0;
   // image: (batch, height, width, 3) in [-1, 1], sizes multiples of info().scale. Throws
   // unsupported when the checkpoint holds a decoder alone.
-  virtual LatentDistribution encode(const Tensor& image) const = 0;
+  virtual LatentDistribution encode(const Tensor& image, Circular circular = {}) const = 0;
   // latent: (batch, height, width, latent_channels), unscaled (see VaeInfo); result: (batch, height
   // * scale, width * scale, 3), about [-1, 1], not clamped.
-  virtual Tensor decode(const Tensor& latent, const Between& between = {}) const = 0;
+  virtual Tensor decode(const Tensor& latent, const Between& between = {},
+                        Circular circular = {}) const = 0;
 };
 
 }  // namespace rbee::models

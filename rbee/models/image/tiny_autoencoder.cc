@@ -108,33 +108,35 @@ TinyHalf TinyHalf::decoder(const nn::WeightScope& scope, const TinyAutoencoderCo
   return half;
 }
 
-Tensor TinyHalf::run(const Step& step, const Tensor& x) {
+Tensor TinyHalf::run(const Step& step, const Tensor& x, Circular circular) {
+  const ImageConvOptions same = padded(1, circular);
   switch (step.kind) {
     case Kind::conv:
-      return step.first(x);
+      return step.first(x, same);
     case Kind::relu_conv:
-      return unary(UnaryOp::relu, step.first(x));
+      return unary(UnaryOp::relu, step.first(x, same));
     case Kind::halving: {
-      ImageConvOptions halved = padded(1);
+      ImageConvOptions halved = same;
       halved.stride = 2;
       return step.first(x, halved);
     }
     case Kind::doubling:
-      return upsample_conv(x, step.first, 2 * x.dim(1), 2 * x.dim(2));
+      return upsample_conv(x, step.first, 2 * x.dim(1), 2 * x.dim(2), circular);
     case Kind::block:
       break;
   }
-  ImageConvOptions onto = padded(1);
+  ImageConvOptions onto = same;
   onto.residual = x;
-  const Tensor h = unary(UnaryOp::relu, step.second(unary(UnaryOp::relu, step.first(x))));
+  const Tensor first = unary(UnaryOp::relu, step.first(x, same));
+  const Tensor h = unary(UnaryOp::relu, step.second(first, same));
   return unary(UnaryOp::relu, step.third(h, onto));
 }
 
-Tensor TinyHalf::operator()(const Tensor& x, const Between& between) const {
+Tensor TinyHalf::operator()(const Tensor& x, Circular circular, const Between& between) const {
   Tensor h = x;
   for (const Step& step : steps_) {
     if (between) between();
-    h = run(step, h);
+    h = run(step, h, circular);
   }
   return h;
 }
@@ -152,7 +154,7 @@ TinyAutoencoder::TinyAutoencoder(const nn::WeightScope& scope, const TinyAutoenc
 }
 
 // Both halves work in [0, 1].
-LatentDistribution TinyAutoencoder::encode(const Tensor& image) const {
+LatentDistribution TinyAutoencoder::encode(const Tensor& image, Circular circular) const {
   if (!encoder_.defined()) {
     fail(Code::unsupported, kOp, "the checkpoint has no encoder, so pictures cannot be read");
   }
@@ -160,15 +162,16 @@ LatentDistribution TinyAutoencoder::encode(const Tensor& image) const {
             image.dim(2) % info_.scale == 0,
         kOp, "the picture is ", image, ", wanted (batch, height, width, 3) with sizes that are ",
         "multiples of ", info_.scale);
-  return {cast(encoder_(affine(cast(image, activations_), 0.5, 0.5)), DType::f32), {}};
+  return {cast(encoder_(affine(cast(image, activations_), 0.5, 0.5), circular), DType::f32), {}};
 }
 
-Tensor TinyAutoencoder::decode(const Tensor& latent, const Between& between) const {
+Tensor TinyAutoencoder::decode(const Tensor& latent, const Between& between,
+                               Circular circular) const {
   check(latent.rank() == 4 && latent.dim(3) == info_.latent_channels, kOp, "the latent is ", latent,
         ", wanted (batch, height, width, ", info_.latent_channels, ")");
   const Tensor bent =
       affine(unary(UnaryOp::tanh, affine(latent, 1 / kMagnitude, 0)), kMagnitude, 0);
-  return affine(cast(decoder_(cast(bent, activations_), between), DType::f32), 2, -1);
+  return affine(cast(decoder_(cast(bent, activations_), circular, between), DType::f32), 2, -1);
 }
 
 std::unique_ptr<Vae> load_tiny_autoencoder(const std::filesystem::path& path,

@@ -29,7 +29,7 @@ class TinyHalf {
   static TinyHalf decoder(const nn::WeightScope& scope, const TinyAutoencoderConfig& config);
 
   bool defined() const { return !steps_.empty(); }
-  Tensor operator()(const Tensor& x, const Between& between = {}) const;
+  Tensor operator()(const Tensor& x, Circular circular, const Between& between = {}) const;
 
  private:
   enum class Kind : uint8_t { conv, relu_conv, halving, doubling, block };
@@ -39,7 +39,7 @@ class TinyHalf {
   };
   void add_conv(const nn::WeightScope& scope, Kind kind, const nn::Conv2dShape& shape);
   void add_blocks(const nn::WeightScope& scope, int64_t count, int64_t width);
-  static Tensor run(const Step& step, const Tensor& x);
+  static Tensor run(const Step& step, const Tensor& x, Circular circular);
 
   std::vector<Step> steps_;
   int64_t next_ = 0;  // number of the next layer in the checkpoint
@@ -50,8 +50,8 @@ class TinyAutoencoder final : public Vae {
   TinyAutoencoder(const nn::WeightScope& scope, const TinyAutoencoderConfig& config);
 
   const VaeInfo& info() const override { return info_; }
-  LatentDistribution encode(const Tensor& image) const override;
-  Tensor decode(const Tensor& latent, const Between& between) const override;
+  LatentDistribution encode(const Tensor& image, Circular circular) const override;
+  Tensor decode(const Tensor& latent, const Between& between, Circular circular) const override;
 
  private:
   VaeInfo info_;

@@ -63,20 +63,20 @@ Tensor Unet::go_up(Tensor h, std::vector<Tensor> skips, UnetPass& pass) const {
       skips.pop_back();
     }
     if (i == upsamplers_.size()) continue;
-    h = upsample_conv(h, upsamplers_[i], skips.back().dim(1), skips.back().dim(2));
+    h = upsample_conv(h, upsamplers_[i], skips.back().dim(1), skips.back().dim(2), pass.circular);
   }
   return h;
 }
 
 Tensor Unet::operator()(const Tensor& x, const Tensor& timesteps, const Conditioning& conditioning,
-                        const ControlStates* control) const {
+                        const DenoiserOptions& options) const {
   const UnetPrompt& prompt = trunk_.check_call(x, timesteps, conditioning);
-  UnetPass pass = trunk_.start(timesteps, prompt);
-  std::vector<Tensor> skips = trunk_.go_down(trunk_.enter(x), pass);
+  UnetPass pass = trunk_.start(timesteps, prompt, options.circular);
+  std::vector<Tensor> skips = trunk_.go_down(trunk_.enter(x, pass), pass);
   Tensor h = trunk_.middle(skips.back(), pass);
-  if (control != nullptr) add_control(*control, skips, h);
+  if (options.control != nullptr) add_control(*options.control, skips, h);
   h = go_up(h, std::move(skips), pass);
-  return cast(out_(out_norm_(h)), DType::f32);
+  return cast(out_(out_norm_(h), pass.circular), DType::f32);
 }
 
 }  // namespace rbee::models

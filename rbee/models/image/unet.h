@@ -13,7 +13,7 @@ class Unet final : public Denoiser {
   const DenoiserInfo& info() const override { return trunk_.info(); }
   std::unique_ptr<Conditioning> prepare(const TextStates& text) const override;
   Tensor operator()(const Tensor& x, const Tensor& timesteps, const Conditioning& conditioning,
-                    const ControlStates* control) const override;
+                    const DenoiserOptions& options) const override;
 
  private:
   void load_up(const nn::WeightScope& scope);

@@ -131,7 +131,7 @@ void UnetLayers::prepare(const Tensor& context, std::vector<KeysValues>& prompt)
 }
 
 Tensor UnetLayers::operator()(size_t index, const Tensor& x, UnetPass& pass) const {
-  const Tensor h = resnets_[index](x, pass.time);
+  const Tensor h = resnets_[index](x, pass.time, pass.circular);
   return transformers_.empty() ? h : transformers_[index](h, pass.prompt);
 }
 
@@ -155,7 +155,7 @@ Tensor UnetMiddle::operator()(const Tensor& x, UnetPass& pass) const {
   Tensor h = x;
   for (size_t i = 0; i < resnets_.size(); ++i) {
     if (i == 1) h = transformers_.front()(h, pass.prompt);
-    h = resnets_[i](h, pass.time);
+    h = resnets_[i](h, pass.time, pass.circular);
   }
   return h;
 }

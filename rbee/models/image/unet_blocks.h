@@ -70,6 +70,7 @@ struct UnetCommon {
 struct UnetPass {
   Tensor time;                         // silu of the time vector, (batch, time_width)
   std::span<const KeysValues> prompt;  // of the transformers to come
+  Circular circular;
 };
 
 // The resnets of one resolution, each with its transformer.

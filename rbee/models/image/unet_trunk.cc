@@ -29,6 +29,7 @@ UnetTrunk::UnetTrunk(const nn::WeightScope& scope, const UnetConfig& config)
   info_.context_width = config.down.front().context_width;
   info_.guidance = config.guidance_width > 0;
   info_.sample_size = config.sample_size;
+  info_.circular = true;
 }
 
 SinusoidOrder UnetTrunk::order() const {
@@ -144,17 +145,18 @@ const UnetPrompt& UnetTrunk::check_call(const Tensor& x, const Tensor& timesteps
   return *prompt;
 }
 
-UnetPass UnetTrunk::start(const Tensor& timesteps, const UnetPrompt& prompt) const {
+UnetPass UnetTrunk::start(const Tensor& timesteps, const UnetPrompt& prompt,
+                          Circular circular) const {
   Tensor step = cast(sinusoids(timesteps, frequencies_, order()), activations_);
   if (prompt.guidance.defined()) step = step + prompt.guidance;
   Tensor vector = time_(step);
   if (prompt.added.defined()) vector = vector + prompt.added;
-  return {unary(UnaryOp::silu, vector), prompt.cross};
+  return {unary(UnaryOp::silu, vector), prompt.cross, circular};
 }
 
 std::vector<Tensor> UnetTrunk::go_down(const Tensor& entered, UnetPass& pass) const {
   std::vector<Tensor> skips{entered};
-  ImageConvOptions halved = padded(1);
+  ImageConvOptions halved = padded(1, pass.circular);
   halved.stride = 2;
   for (size_t i = 0; i < down_.size(); ++i) {
     for (size_t j = 0; j < down_[i].size(); ++j) {

@@ -38,9 +38,11 @@ class UnetTrunk {
   const UnetPrompt& check_call(const Tensor& x, const Tensor& timesteps,
                                const Conditioning& conditioning) const;
 
-  UnetPass start(const Tensor& timesteps, const UnetPrompt& prompt) const;
+  UnetPass start(const Tensor& timesteps, const UnetPrompt& prompt, Circular circular) const;
   // x: (batch, height, width, in_channels) f32
-  Tensor enter(const Tensor& x) const { return in_(cast(x, activations_)); }
+  Tensor enter(const Tensor& x, const UnetPass& pass) const {
+    return in_(cast(x, activations_), pass.circular);
+  }
   // The skips, the first of which is `entered`, the last the smallest picture.
   std::vector<Tensor> go_down(const Tensor& entered, UnetPass& pass) const;
   Tensor middle(const Tensor& x, UnetPass& pass) const { return (*middle_)(x, pass); }

@@ -45,12 +45,12 @@ std::unique_ptr<models::Conditioning> FakeDenoiser::prepare(const models::TextSt
 }
 
 Tensor FakeDenoiser::operator()(const Tensor& x, const Tensor& timesteps,
-                                const models::Conditioning&, const models::ControlStates*) const {
+                                const models::Conditioning&, const models::DenoiserOptions&) const {
   EXPECT_EQ(timesteps.numel(), x.dim(0));
   return output_(x);
 }
 
-models::LatentDistribution FakeVae::encode(const Tensor& image) const {
+models::LatentDistribution FakeVae::encode(const Tensor& image, Circular) const {
   const int64_t height = image.dim(1) / kScale;
   const int64_t width = image.dim(2) / kScale;
   const std::vector<float> pixels = image.to_host<float>();
@@ -67,7 +67,7 @@ models::LatentDistribution FakeVae::encode(const Tensor& image) const {
   return {from_host<float>(latent, {1, height, width, 4}, image.device()), {}};
 }
 
-Tensor FakeVae::decode(const Tensor& latent, const models::Between& between) const {
+Tensor FakeVae::decode(const Tensor& latent, const models::Between& between, Circular) const {
   if (between) between();
   const int64_t height = latent.dim(1) * kScale;
   const int64_t width = latent.dim(2) * kScale;

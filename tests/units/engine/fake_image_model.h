@@ -35,19 +35,20 @@ class FakeDenoiser final : public models::Denoiser {
   std::unique_ptr<models::Conditioning> prepare(const models::TextStates& text) const override;
   Tensor operator()(const Tensor& x, const Tensor& timesteps,
                     const models::Conditioning& conditioning,
-                    const models::ControlStates* control) const override;
+                    const models::DenoiserOptions& options) const override;
 
  private:
   Output output_;
-  models::DenoiserInfo info_{.context_width = 2, .sample_size = 8};
+  models::DenoiserInfo info_{.context_width = 2, .sample_size = 8, .circular = true};
 };
 
 // Three colours of 8 x 8 pixels in three of four channels; nothing is random.
 class FakeVae final : public models::Vae {
  public:
   const models::VaeInfo& info() const override { return info_; }
-  models::LatentDistribution encode(const Tensor& image) const override;
-  Tensor decode(const Tensor& latent, const models::Between& between) const override;
+  models::LatentDistribution encode(const Tensor& image, Circular circular) const override;
+  Tensor decode(const Tensor& latent, const models::Between& between,
+                Circular circular) const override;
 
  private:
   models::VaeInfo info_{};

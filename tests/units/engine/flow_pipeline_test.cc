@@ -149,6 +149,18 @@ TEST(FlowPipelineTest, ModelsThatFollowAPictureNeedOne) {
   EXPECT_TRUE(source_of("flux_fill").info.inpainting);
 }
 
+TEST(FlowPipelineTest, DoesNotTile) {
+  ImageRequest request;
+  request.tiling = Tiling::x;
+  try {
+    resolve(source_of("flux"), request);
+    ADD_FAILURE() << "tiling was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_NE(std::string(error.what()).find("tiling"), std::string::npos) << error.what();
+  }
+}
+
 TEST(FlowPipelineTest, HasNoChurn) {
   ImageRequest request;
   request.added_noise.churn = 1;

@@ -98,6 +98,9 @@ TEST(Parameters, OfAddedNoiseAreReadBack) {
   EXPECT_EQ(request.seed_height, 768);
   EXPECT_EQ(request.width, 0);
   EXPECT_EQ(request.seed_delta, 31337);
+  EXPECT_EQ(request.tiling, Tiling::none);
+  EXPECT_EQ(parse_parameters("Steps: 1, Tiling: True").tiling, Tiling::both);
+  EXPECT_EQ(parse_parameters("Steps: 1, Tiling: Y").tiling, Tiling::y);
   EXPECT_EQ(request.added_noise.churn, 3.5f);
   EXPECT_EQ(request.added_noise.tmin, 0.1f);
   EXPECT_EQ(request.added_noise.tmax, 9);

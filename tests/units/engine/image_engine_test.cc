@@ -405,6 +405,9 @@ TEST(ImageEngine, AddsNoiseAndTellsIt) {
   request.seed_width = 96;
   request.seed_height = 32;
   differs("Seed resize from: 96x32");
+  request.tiling = Tiling::x;
+  request.seed = 6;
+  differs("Tiling: X");
   request.added_noise = {.noise = 0.5f};
   request.sampler = "Euler a";
   differs("Sigma noise: 0.5");

@@ -26,15 +26,16 @@ class NarrowVae final : public models::Vae {
   explicit NarrowVae(int64_t latents) : latents_(latents) {}
 
   const models::VaeInfo& info() const override { return inner_.info(); }
-  models::LatentDistribution encode(const Tensor& image) const override {
+  models::LatentDistribution encode(const Tensor& image, Circular circular) const override {
     enter(image.dim(1) / info().scale, image.dim(2) / info().scale);
-    models::LatentDistribution out = inner_.encode(image);
+    models::LatentDistribution out = inner_.encode(image, circular);
     out.log_variance = out.mean;
     return out;
   }
-  Tensor decode(const Tensor& latent, const models::Between& between) const override {
+  Tensor decode(const Tensor& latent, const models::Between& between,
+                Circular circular) const override {
     enter(latent.dim(1), latent.dim(2));
-    return inner_.decode(latent, between);
+    return inner_.decode(latent, between, circular);
   }
 
   mutable std::vector<int64_t> heights;

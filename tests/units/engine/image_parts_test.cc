@@ -163,6 +163,58 @@ TEST(Decode, TilesGiveTheWholePicture) {
   }
 }
 
+// A pixel is the sum of the nine latents around it, in both directions.
+class BlurringVae final : public models::Vae {
+ public:
+  const models::VaeInfo& info() const override { return info_; }
+  models::LatentDistribution encode(const Tensor& image, Circular circular) const override {
+    return {blurred(image, 4, circular), {}};
+  }
+  Tensor decode(const Tensor& latent, const models::Between&, Circular circular) const override {
+    return blurred(latent, 3, circular);
+  }
+
+ private:
+  static Tensor blurred(const Tensor& x, int64_t out, Circular circular) {
+    Tensor weight = empty({out, 3, 3, x.dim(3)}, DType::f32, device());
+    fill_(weight, 1);
+    return image_conv(x, {.weight = weight, .bias = {}}, padded(1, circular));
+  }
+
+  models::VaeInfo info_{.scale = 1};
+};
+
+// Of a row of `width` pixels the largest difference within `beside` pixels of its ends.
+float at_ends(std::span<const float> a, std::span<const float> b, size_t width, size_t channels,
+              size_t beside) {
+  EXPECT_EQ(a.size(), b.size());
+  float worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const size_t x = i / channels % width;
+    if (x < beside || x >= width - beside) worst = std::max(worst, std::abs(a[i] - b[i]));
+  }
+  return worst;
+}
+
+// The ends of a row that goes round are in the middle of tiles.
+TEST(Decode, TilesGoRoundWithThePicture) {
+  const BlurringVae vae;
+  diffusion::TorchNormals normals(3);
+  const Tensor latent = normal_latent(normals, {1, 6, 20, 4}, device());
+  const Tensor picture = normal_latent(normals, {1, 6, 20, 3}, device());
+  TileOptions options{.tiled = true, .tile = 12, .overlap = 4, .between = {}, .circular = {}};
+  const auto decoded = [&] { return decode_in_tiles(vae, latent, options); };
+  const auto encoded = [&] { return encode_in_tiles(vae, picture, options).mean.to_host<float>(); };
+  const Circular round{.x = true, .y = true};
+  const auto whole = vae.decode(latent, {}, round).to_host<float>();
+  const auto read = vae.encode(picture, round).mean.to_host<float>();
+  EXPECT_GT(at_ends(decoded(), whole, 20, 3, 3), 0.5f);
+  EXPECT_GT(at_ends(encoded(), read, 20, 4, 3), 0.5f);
+  options.circular = round;
+  EXPECT_LT(at_ends(decoded(), whole, 20, 3, 3), 1e-5f);
+  EXPECT_LT(at_ends(encoded(), read, 20, 4, 3), 1e-5f);
+}
+
 // The fake VAE is linear: the preview is its picture, one pixel a latent.
 TEST(Decode, PreviewsAreFittedToTheVae) {
   const FakeVae vae;

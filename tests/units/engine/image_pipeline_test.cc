@@ -11,9 +11,12 @@
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
+#include "rbee/engine/image_noise.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/json_parse.h"
 #include "rbee/models/image/tiny_autoencoder.h"
+#include "rbee/ops/concat.h"
+#include "rbee/ops/elementwise.h"
 #include "tests/models/image_folder.h"
 
 namespace rbee::engine {
@@ -67,6 +70,10 @@ ImageRequest request_of(const json& wanted) {
   out.guidance_scale = asked.value("guidance_scale", 7.5f);
   out.guidance_rescale = asked.value("guidance_rescale", 0.0f);
   out.strength = asked.value("strength", 0.8f);
+  const std::string tiling = asked.value("tiling", "");
+  if (tiling == "both") out.tiling = Tiling::both;
+  if (tiling == "x") out.tiling = Tiling::x;
+  if (tiling == "y") out.tiling = Tiling::y;
   if (asked.contains("init")) out.init_image = init_image();
   if (asked.contains("mask")) out.mask_image = mask_image();
   for (const json& use : asked.value("control", json::array())) {
@@ -178,6 +185,33 @@ TEST_P(PipelineGolden, EndsWithTheLatentsOfDiffusers) {
   }
 }
 
+// Every seventh pixel of every seventh row.
+std::vector<int> sampled(const io::Pixels& picture) {
+  std::vector<int> out;
+  for (int y = 0; y < picture.height; y += 7) {
+    for (int x = 0; x < picture.width; x += 7) {
+      for (int c = 0; c < 3; ++c) {
+        out.push_back(picture.values[static_cast<size_t>((y * picture.width + x) * 3 + c)]);
+      }
+    }
+  }
+  return out;
+}
+
+io::Pixels drawn(const ImageSource& source, const ImageRequest& request) {
+  io::Pixels out;
+  PipelineHooks hooks;
+  hooks.step = [](int32_t) { return true; };
+  hooks.image = [&](io::Pixels image, int32_t) {
+    out = std::move(image);
+    return true;
+  };
+  PipelineTimes times;
+  ImagePipeline pipeline(source);
+  EXPECT_TRUE(pipeline.run(request, resolve(source, request), hooks, times));
+  return out;
+}
+
 // Whatever is asked for: pictures to start from, masks, ControlNets, words. The largest error is
 // 0.063 of the latents with VNNI.
 TEST_P(PipelineGolden, Int8EndsNearby) {
@@ -227,6 +261,72 @@ TEST(Previews, AreDrawnByATinyAutoencoderWhereThereIsOne) {
   source.preview_vae = models::load_tiny_autoencoder(tiny.path(), source.model);
   EXPECT_EQ(preview_of(source).width, kWidth);
   EXPECT_THROW(models::load_tiny_autoencoder(own.path() / "vae", source.model), Error);
+}
+
+// x moved round by so many pixels along the axes 1 and 2.
+Tensor moved(const Tensor& x, int64_t down, int64_t right) {
+  const auto along = [](const Tensor& part, Axis axis, int64_t size, int64_t by) {
+    if (by == 0) return part;
+    return concat({part.slice(axis, size - by, by), part.slice(axis, 0, size - by)}, axis);
+  };
+  return contiguous(along(along(x, Axis{1}, x.dim(1), down), Axis{2}, x.dim(2), right));
+}
+
+float difference(const Tensor& a, const Tensor& b) {
+  const auto x = a.to_host<float>(), y = b.to_host<float>();
+  float worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(x[i] - y[i]));
+  return worst;
+}
+
+TEST(Tiling, EndsWithThePicturesOfDiffusers) {
+  int checked = 0;
+  for (const json& wanted : cases()) {
+    if (!wanted.contains("decoded")) continue;
+    const auto got = sampled(drawn(source_for(wanted), request_of(wanted)));
+    const auto expected = wanted["decoded"].get<std::vector<int>>();
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1) << i;
+    ++checked;
+  }
+  EXPECT_EQ(checked, 3);
+}
+
+// What goes round has no place that is different from others.
+TEST(Tiling, OfAMovedLatentIsTheMovedPicture) {
+  const ImageSource source = source_of("sd1");
+  const models::Vae& vae = *source.model.vae;
+  const models::Denoiser& denoiser = *source.model.denoiser;
+  const int64_t scale = vae.info().scale;
+  diffusion::TorchNormals normals(3);
+  const Tensor latent = normal_latent(normals, {1, 8, 12, 4}, *source.device);
+  const auto conditioning =
+      denoiser.prepare(encode_prompts(source, small_request(), {{"a"}, {}}).positive.front());
+  const Tensor times = from_host<float>(std::vector<float>{500}, {1}, *source.device);
+  struct Case {
+    Circular circular;
+    int64_t down, right;
+  };
+  // The UNet halves twice, so by four.
+  for (const auto& [circular, down, right] :
+       {Case{{true, true}, 4, 8}, Case{{true, false}, 0, 4}, Case{{false, true}, 4, 0}}) {
+    const Tensor picture = vae.decode(latent, {}, circular);
+    EXPECT_LT(difference(vae.decode(moved(latent, down, right), {}, circular),
+                         moved(picture, down * scale, right * scale)),
+              2e-4f);
+    EXPECT_GT(difference(vae.decode(moved(latent, down, right)),
+                         moved(vae.decode(latent), down * scale, right * scale)),
+              0.01f);
+    const auto encoded = [&](const Tensor& x) { return vae.encode(x, circular).mean; };
+    EXPECT_LT(difference(encoded(moved(picture, down * scale, right * scale)),
+                         moved(encoded(picture), down, right)),
+              2e-4f);
+    const auto said = [&](const Tensor& x) {
+      return denoiser(x, times, *conditioning, {.circular = circular});
+    };
+    EXPECT_LT(difference(said(moved(latent, down, right)), moved(said(latent), down, right)),
+              2e-4f);
+  }
 }
 
 TEST(Decoding, EndsBetweenTheBlocksOfTheVae) {
