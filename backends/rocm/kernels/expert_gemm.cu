@@ -25,7 +25,8 @@ RB_DEVICE void expert_gemm(const ExpertGemmParams& p) {
   const GemmParams gemm = gemm_of(p, place, sizeof(T));
   typename Tile::Sums sums = {};
 #if defined(__gfx950__)
-  const DirectOperand x(p.x, place.rows, p.depth, [&](int line) { return place.row_of_x(p, line); });
+  const auto row_of = [&](int line) { return place.row_of_x(p, line); };
+  const DirectOperand x(p.x, place.rows, p.depth, row_of);
   const DirectOperand weight(gemm.weight, place.out, p.outs, p.depth);
   copy_and_multiply<Tile, T>(sums, x, weight, p.depth);
 #else
