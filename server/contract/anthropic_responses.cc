@@ -2,14 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/contract/json_text.h"
+
 namespace rbee::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 std::string_view stop_reason(const EndEvent& end) {
   if (end.stop_reason == "EOS") return end.called ? "tool_use" : "end_turn";

@@ -5,15 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
+#include "server/contract/json_text.h"
 
 namespace rbee::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Json usage(int64_t tokens) {
   return {{"prompt_tokens", tokens}, {"total_tokens", tokens}};

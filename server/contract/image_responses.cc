@@ -5,20 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
+#include "server/contract/json_text.h"
 
 namespace rbee::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// Microseconds are as far as a clock reading means anything.
-double rounded(double value) {
-  return std::round(value * 1000) / 1000;
-}
 
 double percent(const ImageProgressEvent& event) {
   return event.total > 0 ? std::round(event.step * 1000.0 / event.total) / 10 : 0;

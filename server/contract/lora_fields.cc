@@ -1,6 +1,7 @@
 #include "server/contract/lora_fields.h"
 
 #include "rbee/core/cat.h"
+#include "server/contract/json_text.h"
 
 namespace rbee::server {
 namespace {
@@ -88,7 +89,7 @@ std::string lora_list_json(const std::vector<LoraEntry>& adapters) {
                    {"path", adapter.path},
                    {"scale", adapter.scale}});
   }
-  return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return dump(out);
 }
 
 }  // namespace rbee::server

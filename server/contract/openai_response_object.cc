@@ -5,6 +5,7 @@
 #include "rbee/core/cat.h"
 #include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
+#include "server/contract/json_text.h"
 #include "server/contract/lora_fields.h"
 #include "server/contract/message_parts.h"
 #include "server/contract/reasoning_fields.h"
@@ -15,10 +16,6 @@ namespace {
 
 using nlohmann::json;
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 // ---- requests
 

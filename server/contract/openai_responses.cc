@@ -2,14 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/contract/json_text.h"
+
 namespace rbee::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 // "stop": the model or a stop text ended it; "length": there was no room for more.
 Json finish_reason(const EndEvent& end) {

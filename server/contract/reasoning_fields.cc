@@ -4,6 +4,7 @@
 #include <array>
 
 #include "rbee/core/cat.h"
+#include "server/contract/json_text.h"
 
 namespace rbee::server {
 namespace {
@@ -14,10 +15,6 @@ using nlohmann::ordered_json;
 constexpr std::array kEfforts{"none", "minimal", "low", "medium", "high", "xhigh", "max"};
 constexpr std::array kBudgets{"thinking_token_budget", "reasoning_budget",
                               "reasoning_budget_tokens", "thinking_budget_tokens"};
-
-std::string dump(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
 
 // What the request says itself stays.
 void add_variable(ChatFields& chat, const char* name, const json& value) {

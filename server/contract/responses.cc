@@ -1,21 +1,13 @@
 #include "server/contract/responses.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "server/contract/json_text.h"
 
 namespace rbee::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// Microseconds are as far as a clock reading means anything.
-double rounded(double value) {
-  return std::round(value * 1000) / 1000;
-}
 
 Json worker(const WorkerInfo& info) {
   return {{"id", info.id},          {"model_id", info.model_id},

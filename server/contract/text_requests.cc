@@ -3,6 +3,7 @@
 #include "rbee/core/cat.h"
 #include "server/contract/generate_fields.h"
 #include "server/contract/json_object.h"
+#include "server/contract/json_text.h"
 #include "server/contract/openai_requests.h"
 
 namespace rbee::server {
@@ -10,10 +11,6 @@ namespace {
 
 using nlohmann::json;
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Json piece_json(const std::string& bytes) {
   if (is_utf8(bytes)) return bytes;

@@ -1,5 +1,6 @@
 #include "backends/gpu/loop.h"
 #include "backends/gpu/ops/elementwise.h"
+#include "backends/gpu/ops/float_number.h"
 #include "backends/shared/elementwise_params.h"
 
 namespace rbee::gpu {
@@ -20,21 +21,6 @@ Loop<1> rows_in_order(const View& y) {
     }
   }
   return loop;
-}
-
-uint32_t float_number(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::bf16:
-      return 2;
-    case DType::f64:
-      return 3;
-    default:
-      return 4;
-  }
 }
 
 // Rows are whole blocks, so that parts and runs of 8 begin within a group of a block.

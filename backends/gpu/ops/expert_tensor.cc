@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/gpu/ops/experts.h"
+#include "backends/gpu/ops/float_number.h"
 #include "backends/gpu/ops/linear_slabs.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/product_input.h"
@@ -132,9 +133,7 @@ void run_part(const ExpertTile& tile, const ExpertLinearArgs& args, const Expert
                                   .first = 0,
                                   .count = 0,
                                   .each = choices_of_row(args),
-                                  .y_type = args.x.dtype == DType::f32   ? 0
-                                            : args.x.dtype == DType::f16 ? 1
-                                                                         : 2};
+                                  .y_type = float_number(args.x.dtype)};
   for (int64_t first = 0; first < experts; first += each) {
     const int64_t count = std::min(each, experts - first);
     params.first = static_cast<int32_t>(first);

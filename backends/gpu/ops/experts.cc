@@ -5,6 +5,7 @@
 
 #include "backends/api/dispatch_blocks.h"
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/float_number.h"
 #include "backends/gpu/ops/matvec_parts.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/quantized_input.h"
@@ -124,9 +125,7 @@ void run_packed_matvec(const ExpertLinearArgs& args, std::span<const ExpertPart>
                                       .rows = 1,
                                       .split = 1,
                                       .part_count = 0,
-                                      .x_type = args.x.dtype == DType::f32   ? 0
-                                                : args.x.dtype == DType::f16 ? 1
-                                                                             : 2,
+                                      .x_type = float_number(args.x.dtype),
                                       .parts = {}};
   constexpr PackedFamilies kFamilies{"expert_matvec_small_blocks", "expert_matvec_k_blocks",
                                      "expert_matvec_e4m3"};

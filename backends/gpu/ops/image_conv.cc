@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/float_number.h"
 #include "backends/gpu/ops/planes.h"
 #include "backends/gpu/product_tiles.h"
 
@@ -23,22 +24,6 @@ int64_t pixels_of(const View& y) {
 
 int64_t depth_of(const View& weight) {
   return weight.size(1) * weight.size(2) * weight.size(3);
-}
-
-// As ImageConvParams numbers them.
-uint32_t code_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::bf16:
-      return 2;
-    case DType::f64:
-      return 3;
-    default:
-      return 4;
-  }
 }
 
 const char* refuse_counts(const ImageConvArgs& args) {
@@ -102,7 +87,7 @@ shared::ImageConvParams image_conv_params(const ImageConvArgs& args) {
       .stride = narrow(args.stride),
       .padding = {narrow(args.pad_top), narrow(args.pad_left)},
       .enlarged = enlarged,
-      .weight_type = code_of(weight.dtype),
+      .weight_type = float_number(weight.dtype),
       .out_width = divider(y.size(2)),
       .out_height = divider(y.size(1)),
       .out_pixels = divider(y.size(1) * y.size(2)),

@@ -5,6 +5,7 @@
 
 #include "backends/api/dispatch_blocks.h"
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/float_number.h"
 #include "backends/gpu/ops/matvec_parts.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/quantized_input.h"
@@ -85,10 +86,6 @@ void run_plain(const LinearArgs& args, DType weight, Stream& stream) {
                });
 }
 
-int32_t x_type(DType dtype) {
-  return dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1 : 2;
-}
-
 void run_packed(const LinearArgs& args, DType weight, const QuantizedInput& input, Stream& stream) {
   const Properties& device = device_of(stream).properties();
   const View& x = args.x;
@@ -104,7 +101,7 @@ void run_packed(const LinearArgs& args, DType weight, const QuantizedInput& inpu
                                          .rows = static_cast<int32_t>(x.size(0)),
                                          .split = static_cast<int32_t>(tiling.split),
                                          .part_count = 0,
-                                         .x_type = x_type(x.dtype),
+                                         .x_type = float_number(x.dtype),
                                          .parts = {}};
   launch_parts(args, weight, tiling, params,
                [&](const shared::MatvecQuantParams& filled, uint32_t blocks) {

@@ -4,6 +4,7 @@
 
 #include "backends/api/dispatch_blocks.h"
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/float_number.h"
 #include "backends/gpu/ops/matvec_parts.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/rows.h"
@@ -115,10 +116,6 @@ int64_t split_for(int64_t groups, int64_t waves, int64_t trips, int64_t of_block
   return best;
 }
 
-int32_t x_type(DType dtype) {
-  return dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1 : 2;
-}
-
 void set_layout(DType weight, int64_t in, MatvecOneParams& params) {
   if (!is_quantized(weight)) {
     params.row_bytes = row_bytes(weight, in);
@@ -190,7 +187,7 @@ void run_type(const FusedLinearArgs& args, DType weight, bool fused,
   params.in = static_cast<int32_t>(in);
   params.pieces = static_cast<int32_t>(reading_of(weight, in).pieces);
   params.gate = args.gated ? 1 + static_cast<int32_t>(args.gate) : 0;
-  params.x_type = x_type(args.x.dtype);
+  params.x_type = float_number(args.x.dtype);
   set_layout(weight, in, params);
   if (heads != nullptr) {
     params.append = 1;

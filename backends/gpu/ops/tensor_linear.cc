@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/float_number.h"
 #include "backends/shared/product_params.h"
 
 namespace rbee::gpu {
@@ -30,10 +31,6 @@ int64_t tile_count(const TensorTile& tile, int64_t rows, int64_t outs) {
   return (rows + tile.rows - 1) / tile.rows * ((outs + tile.outs - 1) / tile.outs);
 }
 
-int32_t code_of(DType dtype) {
-  return dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1 : 2;  // as in GemmParams
-}
-
 void run_part(const TensorTiles& tiles, const View& x, const LinearPart& part, Stream& stream) {
   const View& weight = part.weight;
   const DType type = weight.dtype;
@@ -48,7 +45,7 @@ void run_part(const TensorTiles& tiles, const View& x, const LinearPart& part, S
                                   .rows = static_cast<int32_t>(rows),
                                   .outs = static_cast<int32_t>(outs),
                                   .depth = static_cast<int32_t>(x.size(1)),
-                                  .y_type = code_of(part.y.dtype),
+                                  .y_type = float_number(part.y.dtype),
                                   .y_row = part.y.stride(0)};
   launch(stream,
          {.op = "linear",

@@ -20,6 +20,22 @@ struct TensorTiles {
   TensorTile large, small;
 };
 
+// 128 x 128 results by 256 threads, and 64 x 64 by 128. line_bytes: dynamic shared memory for each
+// row of x and of the weight.
+constexpr TensorTiles square_tiles(const char* family, uint32_t line_bytes) {
+  return {.family = family,
+          .large = {.name = "large",
+                    .rows = 128,
+                    .outs = 128,
+                    .threads = 256,
+                    .shared_bytes = 256 * line_bytes},
+          .small = {.name = "small",
+                    .rows = 64,
+                    .outs = 64,
+                    .threads = 128,
+                    .shared_bytes = 128 * line_bytes}};
+}
+
 // Null for more than 8 rows that can be read 16 bytes at a time; else why not.
 const char* refuse_tensor_shapes(const LinearArgs& args);
 // Null where besides that weights are f16 or bf16, and x is of their type; y may have another.

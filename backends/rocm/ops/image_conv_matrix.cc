@@ -6,10 +6,7 @@ namespace rbee::rocm {
 namespace {
 
 // As in kernels/gemm_matrix.h and gemm_dot.h, whose shared memory is declared there.
-constexpr gpu::TensorTiles kTiles{
-    .family = "image_conv_matrix",
-    .large = {.name = "large", .rows = 128, .outs = 128, .threads = 256, .shared_bytes = 0},
-    .small = {.name = "small", .rows = 64, .outs = 64, .threads = 128, .shared_bytes = 0}};
+constexpr gpu::TensorTiles kTiles = gpu::square_tiles("image_conv_matrix", 0);
 
 void run(const ImageConvArgs& args, Stream& stream) {
   gpu::run_tensor_image_conv(kTiles, args, stream);

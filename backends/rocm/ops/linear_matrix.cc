@@ -7,11 +7,8 @@
 namespace rbee::rocm {
 namespace {
 
-// As in kernels/gemm_steps.h, whose shared memory is declared there.
-constexpr gpu::TensorTiles kTiles{
-    .family = "gemm",
-    .large = {.name = "large", .rows = 128, .outs = 128, .threads = 256, .shared_bytes = 0},
-    .small = {.name = "small", .rows = 64, .outs = 64, .threads = 128, .shared_bytes = 0}};
+// As in kernels/gemm_matrix.h; shared memory is declared beside the steps.
+constexpr gpu::TensorTiles kTiles = gpu::square_tiles("gemm", 0);
 
 void run(const LinearArgs& args, Stream& stream) {
   gpu::run_tensor_linear(kTiles, args, stream);

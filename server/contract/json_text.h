@@ -1,0 +1,20 @@
+#pragma once
+// JSON as it is sent.
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace rbee::server {
+
+// In one line. Bytes that are no UTF-8 become U+FFFD.
+inline std::string dump(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// Microseconds are as far as a clock reading in milliseconds means anything.
+inline double rounded(double value) {
+  return std::round(value * 1000) / 1000;
+}
+
+}  // namespace rbee::server
