@@ -222,6 +222,9 @@ struct ModelInfo {
   int32_t picture_tokens =
       0;                     // that a picture takes of the context; 0 = the model reads text alone
   int32_t max_pictures = 0;  // of a request
+  int32_t max_running = 1;   // requests that share a step at most
+  std::string chat_template = {};            // its Jinja source; empty: the checkpoint has none
+  std::string bos_text = {}, eos_text = {};  // of the marks of begin and end; empty: none
 };
 
 // An adapter that requests can take.

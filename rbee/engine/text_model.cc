@@ -209,6 +209,9 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   out.end_tokens = end_tokens_of(checkpoint, *out.tokenizer);
   out.info = make_info(checkpoint, options, path, *out.model);
   out.info.tokenizer_kind = kind;
+  out.info.chat_template = source.value_or("");
+  out.info.bos_text = token_text(*out.tokenizer, out.tokenizer->bos());
+  out.info.eos_text = token_text(*out.tokenizer, out.tokenizer->eos());
   if (const models::PictureEncoder* pictures = out.model->pictures()) {
     out.picture_token = find_picture_token(*out.tokenizer, out.info.vocab_size);
     out.info.picture_tokens = static_cast<int32_t>(pictures->tokens());

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, ModelKind>, 18> kPaths = {{
+constexpr std::array<std::pair<std::string_view, ModelKind>, 22> kPaths = {{
     {"/v1/images/", ModelKind::image},
     {"/sdapi/", ModelKind::image},
     {"/controlnet/", ModelKind::image},
@@ -28,6 +28,10 @@ constexpr std::array<std::pair<std::string_view, ModelKind>, 18> kPaths = {{
     {"/v1/responses", ModelKind::chat},
     {"/v1/messages", ModelKind::chat},
     {"/v1/infer", ModelKind::chat},
+    {"/completion", ModelKind::chat},
+    {"/infill", ModelKind::chat},
+    {"/props", ModelKind::chat},
+    {"/slots", ModelKind::chat},
     {"/tokenize", ModelKind::chat},
     {"/detokenize", ModelKind::chat},
     {"/apply-template", ModelKind::chat},

@@ -2,6 +2,7 @@
 
 #include "server/llm/anthropic.h"
 #include "server/llm/embedding_refusals.h"
+#include "server/llm/llama_routes.h"
 #include "server/llm/lora_routes.h"
 #include "server/llm/openai_error.h"
 #include "server/llm/page.h"
@@ -93,6 +94,7 @@ Router llm_routes(LlmService& service, std::function<void()> shutdown,
   add_page_routes(router);
   add_api_document(router, chat_api_document());
   add_text_routes(router, service);
+  add_llama_routes(router, service);
   add_anthropic_routes(router, service);
   add_responses_route(router, service);
   add_lora_routes(router, service, options.lora_loading);

@@ -67,6 +67,7 @@ class LlmService final : public WorkerService {
   std::shared_ptr<DelayedResponse> load_lora(const LoraOrder& order,
                                              std::function<Response(const LoraOrder&)> loaded);
   void unload_lora(const std::string& name);  // throws not_found
+  const engine::Engine& engine() const { return engine_; }
   // What needs the model's tokenizer or template alone, on a thread of its own.
   std::shared_ptr<DelayedResponse> beside(std::function<Response(const engine::Engine&)> work) {
     return side_work_.submit([this, work = std::move(work)] { return work(engine_); });

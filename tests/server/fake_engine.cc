@@ -1,5 +1,7 @@
 #include "tests/server/fake_engine.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace rbee::testing {
@@ -39,7 +41,11 @@ FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
             .parameters = 135,
             .weight_bytes = 1000,
             .kv_cache_bytes = 24,
-            .max_pictures = script_.max_pictures};
+            .max_pictures = script_.max_pictures,
+            .max_running = 2,
+            .chat_template = "{{ messages }}",
+            .bos_text = "<s>",
+            .eos_text = "</s>"};
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -96,6 +102,12 @@ std::vector<int32_t> FakeEngine::tokenize(std::string_view text,
                                           const engine::TokenizeOptions& options) const {
   std::vector<int32_t> ids;
   if (options.add_special) ids.push_back(1);
+  constexpr std::array<std::string_view, 5> kMarks{
+      "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|repo_name|>"};
+  const auto mark = std::ranges::find(kMarks, text);
+  if (script_.fills_in && options.parse_special && mark != kMarks.end()) {
+    return {static_cast<int32_t>(2 + (mark - kMarks.begin()))};
+  }
   for (const char c : text) ids.push_back(1000 + static_cast<unsigned char>(c));
   return ids;
 }

@@ -25,6 +25,7 @@ struct Script {
   text::OutputFormat format = {};      // in which the pieces hold calls and reasoning
   std::chrono::milliseconds pause{0};  // after each piece
   int32_t max_pictures = 0;            // of the model
+  bool fills_in = false;               // the model has tokens for /infill
   std::vector<std::vector<engine::ScoredChoice>> tokens = {};  // of each piece
   std::vector<engine::PromptToken> prompt_tokens = {};
   bool hold_submit = false;  // submit() waits for let_submit() where the answer has to have a form

@@ -10,6 +10,7 @@
 #include "server/contract/anthropic_requests.h"
 #include "server/contract/embedding_requests.h"
 #include "server/contract/json_object.h"
+#include "server/contract/llama_requests.h"
 #include "server/contract/openai_requests.h"
 #include "server/contract/openai_response_object.h"
 #include "server/contract/text_requests.h"
@@ -93,6 +94,8 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
       {"/v1/messages", parse_anthropic},
       {"/v1/messages/count_tokens", parse_anthropic_count},
       {"/v1/cancel", parse_cancel},
+      {"/completion", parse_llama_completion, {"{}"}, {"post_sampling_probs"}},
+      {"/infill", parse_llama_infill, {"{}"}, {"post_sampling_probs"}},
       {"/detokenize", parse_detokenize},
       {"/apply-template", parse_apply_template, {"{}"}, with(openai, "echo")},
       {"/tokenize",

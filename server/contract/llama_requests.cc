@@ -1,0 +1,146 @@
+#include "server/contract/llama_requests.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "rbee/core/cat.h"
+#include "server/contract/constraint_fields.h"
+#include "server/contract/generate_fields.h"
+#include "server/contract/json_object.h"
+#include "server/contract/lora_fields.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+
+constexpr int32_t kMaxProbabilities = 20;
+constexpr size_t kMaxFiles = 256;
+constexpr float kMinP = 0.05f;  // llama-server's default
+
+// llama.cpp's sampler of that name chooses where a completion ends; there is none here.
+void drop_infill_sampler(json& object) {
+  const auto at = object.find("samplers");
+  if (at == object.end() || !at->is_array()) return;
+  at->erase(std::remove(at->begin(), at->end(), "infill"), at->end());
+}
+
+// A text, tokens, or both in a row.
+void read_prompt(ObjectReader& reader, LlamaRequest& request) {
+  const json* value = reader.find("prompt");
+  if (value == nullptr) return reader.note("prompt", "required", "is missing", nullptr);
+  const auto wrong = [&] {
+    reader.note("prompt", "type(string)",
+                "must be a string, or an array of tokens, with strings between them or not", value);
+  };
+  if (value->is_string()) return request.prompt.push_back({value->get<std::string>(), {}});
+  if (!value->is_array() || value->empty()) return wrong();
+  const auto is_text = [](const json& part) { return part.is_string(); };
+  if (value->size() > 1 && std::ranges::all_of(*value, is_text)) {
+    return reader.note("prompt", "max_count(1)",
+                       "holds several prompts, which /v1/completions takes", value);
+  }
+  for (size_t i = 0; i < value->size(); ++i) {
+    const json& part = (*value)[i];
+    if (part.is_string()) {
+      request.prompt.push_back({part.get<std::string>(), {}});
+      continue;
+    }
+    const std::vector<int32_t> id = read_ids(json::array({part}), cat("prompt[", i, "]"), reader);
+    if (request.prompt.empty() || request.prompt.back().ids.empty()) request.prompt.emplace_back();
+    auto& ids = request.prompt.back().ids;
+    ids.insert(ids.end(), id.begin(), id.end());
+  }
+}
+
+void read_files(ObjectReader& reader, std::vector<FieldError>& errors, LlamaRequest& request) {
+  const json* list = reader.find("input_extra");
+  if (list == nullptr) return;
+  if (!list->is_array() || list->size() > kMaxFiles) {
+    return reader.note("input_extra", cat("type(array), max_count(", kMaxFiles, ")"),
+                       cat("must be an array of at most ", kMaxFiles, " files"), list);
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    const json& entry = (*list)[i];
+    if (!entry.is_object()) {
+      reader.note(cat("input_extra[", i, "]"), "type(object)", "must be an object", &entry);
+      continue;
+    }
+    ObjectReader fields(entry, cat("input_extra[", i, "]."), errors);
+    request.files.push_back({.name = fields.text("filename").value_or("tmp"),
+                             .text = fields.text("text").value_or("")});
+    if (fields.find("text") == nullptr) fields.note("text", "required", "is missing", nullptr);
+  }
+}
+
+void read_infill(ObjectReader& reader, std::vector<FieldError>& errors, LlamaRequest& request) {
+  for (const char* name : {"input_prefix", "input_suffix"}) {
+    if (reader.find(name) == nullptr) reader.note(name, "required", "is missing", nullptr);
+  }
+  // What stands in front of the place, and what was typed there.
+  request.before = reader.text("input_prefix").value_or("") + reader.text("prompt").value_or("");
+  request.after = reader.text("input_suffix").value_or("");
+  read_files(reader, errors, request);
+}
+
+void read_fields(ObjectReader& reader, LlamaRequest& request) {
+  const json* list = reader.find("response_fields");
+  if (list == nullptr) return;
+  const bool texts = list->is_array() &&
+                     std::ranges::all_of(*list, [](const json& name) { return name.is_string(); });
+  if (!texts) {
+    return reader.note("response_fields", "type(array)", "must be an array of names", list);
+  }
+  request.fields = list->get<std::vector<std::string>>();
+}
+
+int32_t read_max_tokens(ObjectReader& reader) {
+  std::optional<int32_t> most = reader.integer("n_predict", {-1, INT32_MAX});
+  const auto other = reader.integer("max_tokens", {-1, INT32_MAX});
+  if (!most) most = other;
+  return most.value_or(-1) < 0 ? INT32_MAX : *most;
+}
+
+LlamaRequest parse(std::string_view body, bool infill) {
+  json object = parse_object(body);
+  drop_infill_sampler(object);
+  std::vector<FieldError> errors;
+  ObjectReader reader(object, "", errors);
+  LlamaRequest out{.infill = infill};
+  GenerateRequest& request = out.generate;
+  if (infill) {
+    read_infill(reader, errors, out);
+  } else {
+    read_prompt(reader, out);
+  }
+  request.max_tokens = read_max_tokens(reader);
+  read_adapters(reader, errors, request);
+  read_sampling(reader, request);
+  if (!request.min_p) request.min_p = kMinP;
+  read_turn(reader, request);
+  read_stop(reader, request);
+  request.constraint = read_constraint(reader, body, errors);
+  request.stream = reader.boolean("stream").value_or(false);
+  out.probabilities = reader.integer("n_probs", {0, kMaxProbabilities}).value_or(0);
+  out.return_tokens = reader.boolean("return_tokens").value_or(false);
+  if (out.probabilities > 0 || out.return_tokens) request.logprobs = out.probabilities;
+  if (reader.boolean("post_sampling_probs").value_or(false)) {
+    reader.note("post_sampling_probs", "unsupported", "probabilities are the model's",
+                reader.find("post_sampling_probs"));
+  }
+  read_fields(reader, out);
+  if (!errors.empty()) throw InvalidBody(std::move(errors));
+  return out;
+}
+
+}  // namespace
+
+LlamaRequest parse_llama_completion(std::string_view body) {
+  return parse(body, false);
+}
+
+LlamaRequest parse_llama_infill(std::string_view body) {
+  return parse(body, true);
+}
+
+}  // namespace rbee::server

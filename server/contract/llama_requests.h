@@ -1,0 +1,35 @@
+#pragma once
+// Bodies of llama-server's own routes: POST /completion and POST /infill.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/contract/openai_requests.h"
+
+namespace rbee::server {
+
+// A file beside the one that is edited.
+struct LlamaFile {
+  std::string name;
+  std::string text;
+};
+
+struct LlamaRequest {
+  // llama-server's defaults are filled in; `stream` says whether to stream. Without prompt.
+  GenerateRequest generate;
+  std::vector<SentPrompt> prompt;  // of a completion: one text, or texts and tokens in a row
+  bool infill = false;
+  std::string before, after;     // of an infill: the text around the place
+  std::vector<LlamaFile> files;  // of an infill, the farthest first
+  int32_t probabilities = 0;     // `n_probs`: likeliest tokens shown beside each
+  bool return_tokens = false;
+  std::vector<std::string> fields;  // of the answer, "a/b" within "a"; empty: all
+};
+
+// Fields that a single stream of a shared engine has no use for (cache_prompt, id_slot, n_keep,
+// limits of time, ...) are ignored, and the sampler "infill" is left out. Throws InvalidBody.
+LlamaRequest parse_llama_completion(std::string_view body);
+LlamaRequest parse_llama_infill(std::string_view body);
+
+}  // namespace rbee::server

@@ -1,0 +1,41 @@
+#pragma once
+// Answers of llama-server's own routes, as JSON on one line.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/contract/llama_requests.h"
+#include "server/contract/openai_logprobs.h"
+#include "server/contract/responses.h"
+
+namespace rbee::server {
+
+// What the pieces of one answer have in common.
+struct LlamaAnswer {
+  std::string model;
+  LlamaRequest request;
+  uint64_t seed = 0;
+  int32_t prompt_tokens = 0;
+};
+
+// A piece of a stream. tokens: of the piece, where the request wants them; tokens_out: so far.
+std::string llama_piece_json(const LlamaAnswer& answer, std::string_view text,
+                             const std::vector<OpenAiScored>& tokens, int32_t tokens_out);
+// The whole answer, or the last piece of a stream, which has no text.
+std::string llama_end_json(const LlamaAnswer& answer, std::string_view text,
+                           const std::vector<OpenAiScored>& tokens, const EndEvent& end);
+
+struct LlamaProps {
+  std::string model, path, build;
+  std::string chat_template, bos, eos;
+  int32_t context = 0;  // tokens of a request
+  int32_t slots = 0;    // requests that share a step at most
+  bool pictures = false;
+};
+std::string llama_props_json(const LlamaProps& props);
+// running: slots that are in use.
+std::string llama_slots_json(int32_t slots, int32_t running, int32_t context);
+
+}  // namespace rbee::server

@@ -1,0 +1,225 @@
+#include "server/llm/llama_routes.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "server/llm/llama_reply.h"
+#include "server/llm/openai_error.h"
+#include "server/worker/routes.h"
+
+namespace rbee::server {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+// Marks of a model that was trained to fill in: file, repository: empty where it has none.
+struct InfillMarks {
+  std::string_view before, after, middle, file, repository;
+};
+constexpr std::array<InfillMarks, 6> kMarks{{
+    {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|repo_name|>"},
+    {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_separator|>", ""},
+    {"<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<file_sep>", "<repo_name>"},
+    {"<fim-prefix>", "<fim-suffix>", "<fim-middle>", "", ""},
+    {"<\xEF\xBD\x9C"
+     "fim\xE2\x96\x81"
+     "begin\xEF\xBD\x9C>",
+     "<\xEF\xBD\x9C"
+     "fim\xE2\x96\x81"
+     "hole\xEF\xBD\x9C>",
+     "<\xEF\xBD\x9C"
+     "fim\xE2\x96\x81"
+     "end\xEF\xBD\x9C>",
+     "", ""},
+    {"<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>", "", ""},
+}};
+constexpr int64_t kRoomForAnswer = 256;  // tokens, where a request has no limit
+
+struct InfillTokens {
+  int32_t before = 0, after = 0, middle = 0;
+  std::optional<int32_t> file, repository;
+};
+
+std::optional<int32_t> token_of(const engine::Engine& engine, std::string_view mark) {
+  if (mark.empty()) return std::nullopt;
+  const Ids ids = engine.tokenize(mark, {.add_special = false, .parse_special = true});
+  return ids.size() == 1 ? std::optional(ids.front()) : std::nullopt;
+}
+
+// The set whose mark of files the model has as well, else the first whose others it has.
+std::optional<InfillTokens> infill_tokens(const engine::Engine& engine) {
+  std::optional<InfillTokens> out;
+  for (const InfillMarks& marks : kMarks) {
+    const auto before = token_of(engine, marks.before), after = token_of(engine, marks.after);
+    const auto middle = token_of(engine, marks.middle);
+    if (!before || !after || !middle) continue;
+    const InfillTokens found{*before, *after, *middle, token_of(engine, marks.file),
+                             token_of(engine, marks.repository)};
+    if (found.file) return found;
+    if (!out) out = found;
+  }
+  return out;
+}
+
+Ids plain_tokens(const engine::Engine& engine, std::string_view text) {
+  return engine.tokenize(text, {.add_special = false, .parse_special = false});
+}
+
+void append(Ids& to, const Ids& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+// Other files, under their names; the farthest are left out where there is no room.
+Ids file_tokens(const engine::Engine& engine, const InfillTokens& marks,
+                const std::vector<LlamaFile>& files, int64_t room) {
+  Ids out;
+  if (files.empty()) return out;
+  for (const LlamaFile& file : files) {
+    if (marks.file) out.push_back(*marks.file);
+    append(out, plain_tokens(engine, cat(marks.file ? "" : "\n\n--- ", file.name, "\n")));
+    append(out, plain_tokens(engine, file.text));
+  }
+  if (marks.file) {
+    out.push_back(*marks.file);
+    append(out, plain_tokens(engine, "filename\n"));
+  }
+  const int64_t spare = std::ssize(out) - std::max<int64_t>(room, 0);
+  if (spare > 0) out.erase(out.begin(), out.begin() + spare);
+  return out;
+}
+
+// Other files, what is before the place, what is behind it, and the mark of the middle. Texts that
+// are too long lose their far ends: three parts of the room are for what is before.
+Ids infill_prompt(const engine::Engine& engine, const LlamaRequest& request) {
+  const std::optional<InfillTokens> marks = infill_tokens(engine);
+  if (!marks) {
+    fail(Code::unsupported, "infill", "the model has no tokens to fill in between two texts with");
+  }
+  const Ids begin = engine.tokenize("", {.add_special = true});
+  Ids before = plain_tokens(engine, request.before), after = plain_tokens(engine, request.after);
+  const int64_t context = engine.model().context_length;
+  const int64_t answer =
+      std::min<int64_t>(*request.generate.max_tokens, std::min(kRoomForAnswer, context / 4));
+  const int64_t room = std::max<int64_t>(context - answer - std::ssize(begin) - 4, 0);
+  const int64_t behind = std::min(std::ssize(after), std::max(room / 4, room - std::ssize(before)));
+  after.resize(static_cast<size_t>(behind));
+  const int64_t spare = std::ssize(before) - (room - behind);
+  if (spare > 0) before.erase(before.begin(), before.begin() + spare);
+  const int64_t left = room - std::ssize(before) - std::ssize(after);
+  Ids out = begin;
+  if (marks->repository && !request.files.empty()) {
+    Ids name = {*marks->repository};
+    append(name, plain_tokens(engine, "repository\n"));
+    if (std::ssize(name) < left) append(out, name);
+  }
+  const int64_t for_files = left - (std::ssize(out) - std::ssize(begin));
+  append(out, file_tokens(engine, *marks, request.files, for_files));
+  out.push_back(marks->before);
+  append(out, before);
+  out.push_back(marks->after);
+  append(out, after);
+  out.push_back(marks->middle);
+  return out;
+}
+
+// Texts and tokens in a row.
+Ids joined_prompt(const engine::Engine& engine, const std::vector<SentPrompt>& parts) {
+  Ids out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const SentPrompt& part = parts[i];
+    append(out, part.ids.empty() ? engine.tokenize(part.text, {.add_special = i == 0}) : part.ids);
+  }
+  return out;
+}
+
+Response answered(LlmService& service, LlamaRequest request) {
+  try {
+    GenerateRequest generate = request.generate;
+    if (request.infill) {
+      generate.prompt_ids = infill_prompt(service.engine(), request);
+    } else if (request.prompt.size() == 1) {
+      generate.prompt = request.prompt.front().text;
+      generate.prompt_ids = request.prompt.front().ids;
+    } else {
+      generate.prompt_ids = joined_prompt(service.engine(), request.prompt);
+    }
+    LlamaAnswer answer{.model = service.answering_model(generate), .request = std::move(request)};
+    if (*generate.stream) {
+      return event_stream(
+          service.stream(generate, [&](const std::string&, std::shared_ptr<EventQueue> to) {
+            return std::make_unique<LlamaStream>(std::move(to), std::move(answer));
+          }));
+    }
+    Response response;
+    response.later =
+        service.whole(generate, [&](const std::string&, std::shared_ptr<DelayedResponse> to) {
+          return std::make_unique<LlamaText>(std::move(to), std::move(answer));
+        });
+    return response;
+  } catch (const std::exception&) {
+    return error_answer(std::current_exception(), openai_error);
+  }
+}
+
+Response answer(LlmService& service, const Request& request,
+                LlamaRequest (*parse)(std::string_view)) {
+  try {
+    LlamaRequest body = parse(request.body);
+    if (!body.generate.user) body.generate.user = request.sender();
+    auto work = LlmService::preparation(body.generate);
+    // Its tokens are made before it is queued.
+    const bool texts = body.infill || body.prompt.size() > 1;
+    if (texts && work == LlmService::Preparation::little) work = LlmService::Preparation::text;
+    return service.prepare(work,
+                           [&service, body = std::move(body)] { return answered(service, body); });
+  } catch (const std::exception&) {
+    return error_answer(std::current_exception(), openai_error);
+  }
+}
+
+std::string props(const LlmService& service) {
+  const engine::ModelInfo& model = service.engine().model();
+  const WorkerInfo worker = service.info();
+  return llama_props_json({.model = service.model_id(),
+                           .path = model.id,
+                           .build = cat(worker.implementation, " ", worker.version),
+                           .chat_template = model.chat_template,
+                           .bos = model.bos_text,
+                           .eos = model.eos_text,
+                           .context = model.context_length,
+                           .slots = model.max_running,
+                           .pictures = model.max_pictures > 0});
+}
+
+Response slots(const LlmService& service, const Request& request) {
+  const engine::ModelInfo& model = service.engine().model();
+  const int32_t running = service.engine().stats().running;
+  const bool all_used = running >= model.max_running;
+  if (all_used && request.query.find("fail_on_no_slot=1") != request.query.npos) {
+    return json_response(503, openai_error_json(503, "OVERLOADED", "no slot available"));
+  }
+  return json_response(200, llama_slots_json(model.max_running, running, model.context_length));
+}
+
+}  // namespace
+
+void add_llama_routes(Router& router, LlmService& service) {
+  for (const auto& [path, parse] : {std::pair{"/completion", &parse_llama_completion},
+                                    std::pair{"/completions", &parse_llama_completion},
+                                    std::pair{"/infill", &parse_llama_infill}}) {
+    router.add({.method = "POST",
+                .pattern = path,
+                .handler = [&service, parse = parse](
+                               const Request& request) { return answer(service, request, parse); },
+                .body = Body::json});
+  }
+  router.add({.method = "GET", .pattern = "/props", .handler = [&service](const Request&) {
+                return json_response(200, props(service));
+              }});
+  router.add({.method = "GET", .pattern = "/slots", .handler = [&service](const Request& request) {
+                return slots(service, request);
+              }});
+}
+
+}  // namespace rbee::server

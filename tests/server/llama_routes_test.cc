@@ -1,0 +1,185 @@
+// llama-server's own routes: /completion, /infill, /props, /slots.
+
+#include <gmock/gmock.h>
+
+#include "tests/server/harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+json asked(const Worker& worker, std::string_view path, const json& body) {
+  const RawResponse response = worker.post(path, body.dump());
+  EXPECT_EQ(response.status, 200) << response.body;
+  return json::parse(response.body);
+}
+
+TEST(LlamaRoutes, CompletionInOnePiece) {
+  Worker worker;
+  const json body = {{"prompt", "Hi"}, {"n_predict", 7}, {"seed", 5}, {"cache_prompt", true}};
+  const json answer = asked(worker, "/completion", body);
+  EXPECT_EQ(answer.at("content"), "Hello, world");
+  EXPECT_EQ(answer.at("stop"), true);
+  EXPECT_EQ(answer.at("stop_type"), "eos");
+  EXPECT_EQ(answer.at("model"), "hf:fake");
+  EXPECT_EQ(answer.at("truncated"), false);
+  EXPECT_EQ(answer.at("generation_settings").at("n_predict"), 7);
+  EXPECT_EQ(answer.at("generation_settings").at("seed"), 5);
+  EXPECT_EQ(answer.at("tokens"), json::array());
+  EXPECT_FALSE(answer.contains("completion_probabilities"));
+  const json& timings = answer.at("timings");
+  EXPECT_EQ(timings.at("predicted_n"), answer.at("tokens_predicted"));
+  EXPECT_EQ(timings.at("prompt_n").get<int>() + timings.at("cache_n").get<int>(),
+            answer.at("tokens_evaluated").get<int>());
+  const engine::Request request = worker.engine.last_request();
+  EXPECT_EQ(request.prompt, "Hi");
+  EXPECT_EQ(request.max_tokens, 7);
+  EXPECT_FLOAT_EQ(request.sampling.min_p, 0.05f);
+  EXPECT_EQ(asked(worker, "/completions", body).at("content"), "Hello, world");
+}
+
+TEST(LlamaRoutes, WithoutNPredictTheContextEndsTheAnswer) {
+  Worker worker;
+  const json answer = asked(worker, "/completion", {{"prompt", "Hi"}, {"n_predict", -1}});
+  EXPECT_EQ(answer.at("generation_settings").at("n_predict"), -1);
+  EXPECT_EQ(worker.engine.last_request().max_tokens, INT32_MAX);
+}
+
+TEST(LlamaRoutes, CompletionAsStream) {
+  Worker worker;
+  const RawResponse response = worker.post("/completion", R"({"prompt":[1072,"i"],"stream":true})");
+  const std::vector<std::string> events = payloads(response.body);
+  ASSERT_EQ(events.size(), 4U);
+  std::string text;
+  for (size_t i = 0; i < 3; ++i) {
+    const json piece = json::parse(events[i]);
+    EXPECT_EQ(piece.at("stop"), false);
+    EXPECT_EQ(piece.at("tokens_predicted"), i + 1);
+    text += piece.at("content");
+  }
+  EXPECT_EQ(text, "Hello, world");
+  const json last = json::parse(events[3]);
+  EXPECT_EQ(last.at("stop"), true);
+  EXPECT_EQ(last.at("content"), "");
+  EXPECT_EQ(worker.engine.last_request().prompt_ids, (std::vector<int32_t>{1072, 1105}));
+}
+
+TEST(LlamaRoutes, TokensAndProbabilities) {
+  const engine::ScoredChoice hello = {.chosen = {.id = 9, .text = "Hello", .logprob = -0.5f},
+                                      .top = {{.id = 9, .text = "Hello", .logprob = -0.5f}}};
+  Worker worker({.script = {.pieces = {"Hello"}, .tokens = {{hello}}}});
+  const json answer =
+      asked(worker, "/completion", {{"prompt", "Hi"}, {"n_probs", 1}, {"return_tokens", true}});
+  EXPECT_EQ(answer.at("tokens"), json({9}));
+  const json& token = answer.at("completion_probabilities").at(0);
+  EXPECT_EQ(token.at("id"), 9);
+  EXPECT_EQ(token.at("bytes"), json({72, 101, 108, 108, 111}));
+  EXPECT_FLOAT_EQ(token.at("logprob"), -0.5f);
+  EXPECT_EQ(token.at("top_logprobs").size(), 1U);
+  EXPECT_EQ(worker.engine.last_request().logprobs, 1);
+}
+
+TEST(LlamaRoutes, ResponseFieldsAreChosen) {
+  Worker worker;
+  const json answer = asked(
+      worker, "/completion",
+      {{"prompt", "Hi"}, {"response_fields", {"content", "timings/predicted_n", "timings/none"}}});
+  EXPECT_EQ(answer.size(), 2U);
+  EXPECT_EQ(answer.at("content"), "Hello, world");
+  EXPECT_TRUE(answer.at("timings/predicted_n").is_number());
+}
+
+TEST(LlamaRoutes, StopsAndLimitsAreTold) {
+  Worker words({.script = {.reason = engine::StopReason::stop_sequence, .stop_sequence = "\n"}});
+  json answer = asked(words, "/completion", {{"prompt", "Hi"}, {"stop", {"\n"}}});
+  EXPECT_EQ(answer.at("stop_type"), "word");
+  EXPECT_EQ(answer.at("stopping_word"), "\n");
+  Worker full({.script = {.reason = engine::StopReason::context_full}});
+  answer = asked(full, "/completion", {{"prompt", "Hi"}});
+  EXPECT_EQ(answer.at("stop_type"), "limit");
+  EXPECT_EQ(answer.at("truncated"), true);
+}
+
+// The marks are 2 to 6, a byte is 1000 more, and 1 begins a text.
+TEST(LlamaRoutes, InfillPutsTheTextsBetweenMarks) {
+  Worker worker({.script = {.fills_in = true}});
+  const json body = {{"input_prefix", "ab"},
+                     {"prompt", "c"},
+                     {"input_suffix", "z"},
+                     {"input_extra", {{{"filename", "f"}, {"text", "t"}}}},
+                     {"samplers", {"top_k", "top_p", "infill"}},
+                     {"t_max_predict_ms", 500}};
+  EXPECT_EQ(asked(worker, "/infill", body).at("content"), "Hello, world");
+  const std::vector<int32_t>& ids = worker.engine.last_request().prompt_ids;
+  EXPECT_EQ(worker.engine.detokenize({ids.begin() + 2, ids.begin() + 13}), "repository\n");
+  EXPECT_EQ((std::vector<int32_t>{ids[0], ids[1]}), (std::vector<int32_t>{1, 6}));
+  const std::vector<int32_t> files(ids.begin() + 13, ids.begin() + 18);
+  EXPECT_EQ(files, (std::vector<int32_t>{5, 1102, 1010, 1116, 5}));
+  const std::vector<int32_t> around(ids.end() - 7, ids.end());
+  EXPECT_EQ(around, (std::vector<int32_t>{2, 1097, 1098, 1099, 3, 1122, 4}));
+}
+
+TEST(LlamaRoutes, InfillKeepsWhatIsNear) {
+  Worker worker({.script = {.fills_in = true}});
+  const json body = {{"input_prefix", std::string(3000, 'a') + "b"},
+                     {"input_suffix", "y" + std::string(3000, 'z')},
+                     {"input_extra", {{{"text", "far"}}}},
+                     {"n_predict", 100}};
+  asked(worker, "/infill", body);
+  const std::vector<int32_t>& ids = worker.engine.last_request().prompt_ids;
+  EXPECT_LE(ids.size(), 2048U - 100);
+  EXPECT_GT(ids.size(), 1900U);
+  const auto middle = std::ranges::find(ids, 3);
+  ASSERT_NE(middle, ids.end());
+  EXPECT_EQ(middle[-1], 1000 + 'b');
+  EXPECT_EQ(middle[1], 1000 + 'y');
+  EXPECT_EQ(ids.back(), 4);
+  EXPECT_GT(middle - ids.begin(), 1300);
+}
+
+TEST(LlamaRoutes, WithoutMarksInfillIsRefused) {
+  Worker worker;
+  const RawResponse response = worker.post("/infill", R"({"input_prefix":"a","input_suffix":"b"})");
+  EXPECT_EQ(response.status, 422);
+  EXPECT_THAT(json::parse(response.body).at("error").at("message"), HasSubstr("fill in"));
+}
+
+TEST(LlamaRoutes, BadBodiesNameTheField) {
+  Worker worker;
+  const auto param = [&](const char* path, const json& body) {
+    const RawResponse response = worker.post(path, body.dump());
+    EXPECT_EQ(response.status, 400) << response.body;
+    return json::parse(response.body).at("error").at("param").get<std::string>();
+  };
+  EXPECT_EQ(param("/completion", json::object()), "prompt");
+  EXPECT_EQ(param("/completion", {{"prompt", {"a", "b"}}}), "prompt");
+  EXPECT_EQ(param("/completion", {{"prompt", {1, true}}}), "prompt[1][0]");
+  EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"n_predict", -2}}), "n_predict");
+  EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"n_probs", 99}}), "n_probs");
+  EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"response_fields", "x"}}), "response_fields");
+  EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"post_sampling_probs", true}}),
+            "post_sampling_probs");
+  EXPECT_EQ(param("/infill", {{"input_suffix", "b"}}), "input_prefix");
+  EXPECT_EQ(param("/infill", {{"input_prefix", "a"}, {"input_suffix", "b"}, {"input_extra", {1}}}),
+            "input_extra[0]");
+}
+
+TEST(LlamaRoutes, PropsAndSlots) {
+  Worker worker({.script = {.hold_after = true}});
+  const json props = json::parse(worker.get("/props").body);
+  EXPECT_EQ(props.at("total_slots"), 2);
+  EXPECT_EQ(props.at("default_generation_settings").at("n_ctx"), 2048);
+  EXPECT_EQ(props.at("model_alias"), "hf:fake");
+  EXPECT_EQ(props.at("chat_template"), "{{ messages }}");
+  EXPECT_EQ(props.at("bos_token"), "<s>");
+  EXPECT_EQ(props.at("modalities").at("vision"), false);
+  const json idle = json::parse(worker.get("/slots").body);
+  ASSERT_EQ(idle.size(), 2U);
+  EXPECT_EQ(idle[0].at("is_processing"), false);
+  EXPECT_EQ(worker.get("/slots?fail_on_no_slot=1").status, 200);
+}
+
+}  // namespace
+}  // namespace rbee::testing
