@@ -9,33 +9,48 @@
 #include "rbee/io/diffusers_folder.h"
 #include "rbee/models/image/original_names.h"
 #include "rbee/models/image/transformer_names.h"
-#include "rbee/ops/matmul.h"
 
 namespace rbee::models {
 namespace {
 
 using io::TensorEntry;
 
-enum class Role : uint8_t { up, down };
-
 struct Ending {
   std::string_view text;
-  Role role;
+  std::string_view role;  // see AdapterLayer
 };
 
 constexpr Ending kEndings[] = {
-    {".lora_up.weight", Role::up},
-    {".lora_down.weight", Role::down},
-    {".lora.up.weight", Role::up},
-    {".lora.down.weight", Role::down},
-    {"_lora.up.weight", Role::up},
-    {"_lora.down.weight", Role::down},
-    {".lora_linear_layer.up.weight", Role::up},
-    {".lora_linear_layer.down.weight", Role::down},
-    {".lora_B.weight", Role::up},
-    {".lora_A.weight", Role::down},
-    {".lora_B.default.weight", Role::up},
-    {".lora_A.default.weight", Role::down},
+    {".lora_up.weight", "up"},
+    {".lora_down.weight", "down"},
+    {".lora_mid.weight", "mid"},
+    {".lora.up.weight", "up"},
+    {".lora.down.weight", "down"},
+    {"_lora.up.weight", "up"},
+    {"_lora.down.weight", "down"},
+    {".lora_linear_layer.up.weight", "up"},
+    {".lora_linear_layer.down.weight", "down"},
+    {".lora_B.weight", "up"},
+    {".lora_A.weight", "down"},
+    {".lora_B.default.weight", "up"},
+    {".lora_A.default.weight", "down"},
+    {".hada_w1_a", "hada_w1_a"},
+    {".hada_w1_b", "hada_w1_b"},
+    {".hada_w2_a", "hada_w2_a"},
+    {".hada_w2_b", "hada_w2_b"},
+    {".hada_t1", "hada_t1"},
+    {".hada_t2", "hada_t2"},
+    {".lokr_w1", "lokr_w1"},
+    {".lokr_w1_a", "lokr_w1_a"},
+    {".lokr_w1_b", "lokr_w1_b"},
+    {".lokr_w2", "lokr_w2"},
+    {".lokr_w2_a", "lokr_w2_a"},
+    {".lokr_w2_b", "lokr_w2_b"},
+    {".lokr_t1", "lokr_t1"},
+    {".lokr_t2", "lokr_t2"},
+    {".diff", "diff"},
+    {".on_input", "on_input"},
+    {".weight", "scale"},  // behind the longer ones
 };
 
 std::string underscored(std::string name) {
@@ -43,16 +58,9 @@ std::string underscored(std::string name) {
   return name;
 }
 
-// One adapter's tensors of a layer, under the name that the file calls the layer by.
-struct Layer {
-  const TensorEntry* up = nullptr;
-  const TensorEntry* down = nullptr;
-  std::optional<float> alpha;
-};
-
 struct LayerKeys {
-  std::map<std::string, Layer> layers;
-  std::vector<std::string> unknown;  // keys of no known form
+  std::map<std::string, AdapterLayer> layers;  // by the name that the file calls them
+  std::vector<std::string> unknown;            // keys of no known form
 };
 
 LayerKeys sort_keys(const io::Checkpoint& file) {
@@ -63,8 +71,9 @@ LayerKeys sort_keys(const io::Checkpoint& file) {
     const auto ending = std::ranges::find_if(
         kEndings, [&](const Ending& each) { return name.ends_with(each.text); });
     if (ending != std::end(kEndings)) {
-      Layer& layer = out.layers[std::string(name.substr(0, name.size() - ending->text.size()))];
-      (ending->role == Role::up ? layer.up : layer.down) = &entry;
+      AdapterLayer& layer =
+          out.layers[std::string(name.substr(0, name.size() - ending->text.size()))];
+      layer.tensors[std::string(ending->role)] = &entry;
     } else if (name.ends_with(kAlpha) && numel(entry.shape) == 1) {
       out.layers[std::string(name.substr(0, name.size() - kAlpha.size()))].alpha =
           io::read_floats(entry).front();
@@ -83,7 +92,8 @@ std::vector<std::string> unet_spellings(const std::string& module, const UnetBlo
                                   "unet." + module,
                                   module,
                                   "base_model.model." + module,
-                                  "diffusion_model." + original};
+                                  "diffusion_model." + original,
+                                  "lycoris_" + underscored(module)};
   // diffusers before 0.22: "attn1.processor.to_out" for "attn1.to_out.0"
   const size_t dot = module.rfind(".to_");
   if (dot != std::string::npos) {
@@ -107,8 +117,12 @@ std::vector<std::string> text_spellings(const std::string& part, size_t index,
 
 // The names that files call a layer of a transformer by, in diffusers' words.
 std::vector<std::string> transformer_spellings(const std::string& module) {
-  return {"transformer." + module, module, "base_model.model." + module,
-          "lora_transformer_" + underscored(module), "lora_unet_" + underscored(module)};
+  return {"transformer." + module,
+          module,
+          "base_model.model." + module,
+          "lora_transformer_" + underscored(module),
+          "lora_unet_" + underscored(module),
+          "lycoris_" + underscored(module)};
 }
 
 // The same in its authors' words, in which one adapter may be for several layers.
@@ -133,23 +147,6 @@ std::vector<OriginalLayer> original_layers(const ModelPart& part) {
   return out;
 }
 
-Tensor as_matrix(const TensorEntry& entry, Device& device) {
-  const std::vector<float> values = io::read_floats(entry);
-  const int64_t rows = entry.shape[0];
-  return from_host<float>(values, {rows, numel(entry.shape) / std::max<int64_t>(rows, 1)}, device);
-}
-
-// Before anything is changed, so that a model is not left between two sets of adapters.
-void check_fit(const std::string& path, const TensorEntry& up_part, const TensorEntry& down_part,
-               const std::string& name, const Shape& shape) {
-  const Shape &up = up_part.shape, &down = down_part.shape;
-  const int64_t rank = down[0];
-  const bool fits = numel(up) == up[0] * rank && up[0] == shape[0] &&
-                    up[0] * (numel(down) / rank) == numel(shape);
-  check(fits, path, up_part.name, " is (", up, "), ", down_part.name, " (", down,
-        "), which is no change of ", name, " (", shape, "): the adapter is for another model");
-}
-
 void report_unknown(const LoraSource& source, const std::vector<std::string>& unknown,
                     size_t used) {
   if (unknown.empty()) return;
@@ -171,11 +168,10 @@ bool LoraPatch::touches(std::string_view name) const {
   return updates_.contains(std::string(name));
 }
 
-void LoraPatch::apply(std::string_view name, const Shape& /*shape*/,
-                      std::span<float> values) const {
+void LoraPatch::apply(std::string_view name, const Shape& shape, std::span<float> values) const {
+  const std::vector<float> before(values.begin(), values.end());
   for (const Update& update : updates_.at(std::string(name))) {
-    const Tensor up = as_matrix(update.up, *device_), down = as_matrix(update.down, *device_);
-    const std::vector<float> change = matmul(up, down).to_host<float>();
+    const auto change = update.change->values(before, shape, update.rows, *device_);
     for (size_t i = 0; i < values.size(); ++i) values[i] += update.factor * change[i];
   }
 }
@@ -244,19 +240,16 @@ void LoraSet::read(const LoraSource& source, const Targets& targets, Device& dev
   size_t used = 0;
   for (const auto& [name, layer] : keys.layers) {
     const auto target = targets.find(name);
-    if (target == targets.end() || layer.up == nullptr || layer.down == nullptr) {
+    const auto change = target == targets.end() ? nullptr : read_change(path, layer);
+    if (!change) {
       keys.unknown.push_back(name);
       continue;
     }
-    const int64_t rank = layer.down->shape.rank() > 0 ? layer.down->shape[0] : 0;
-    check(rank > 0 && layer.up->shape.rank() >= 2 && layer.down->shape.rank() >= 2, path,
-          layer.down->name, " is (", layer.down->shape, "), which has no rank");
-    const float alpha = layer.alpha.value_or(static_cast<float>(rank));
+    // Before anything is changed, so that a model is not left between two sets of adapters.
+    for (const Target& each : target->second) change->check_fit(each.tensor, each.shape, each.rows);
     for (const Target& each : target->second) {
-      const TensorEntry up = rows_of(*layer.up, each.rows, layer.up->name);
-      check_fit(path, up, *layer.down, each.tensor, each.shape);
       LoraPatch& patch = patches_.try_emplace(each.part, device).first->second;
-      patch.add(each.tensor, {up, *layer.down, source.weight * alpha / static_cast<float>(rank)});
+      patch.add(each.tensor, {change, each.rows, source.weight * change->scale()});
     }
     ++used;
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Low-rank adapters (Hu et al. 2021): weight + strength * alpha / rank * up * down, added while the
-// weights are loaded.
+// Adapters of image models: weight + strength * change (weight_change.h), added while the weights
+// are loaded.
 
 #include <map>
 #include <span>
@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rbee/models/image/entry_parts.h"
 #include "rbee/models/image/model_files.h"
+#include "rbee/models/image/weight_change.h"
 #include "rbee/nn/weight_scope.h"
 
 namespace rbee::models {
@@ -18,9 +18,9 @@ namespace rbee::models {
 class LoraPatch final : public nn::WeightPatch {
  public:
   struct Update {
-    io::TensorEntry up;    // (out, rank), or a convolution of one pixel
-    io::TensorEntry down;  // (rank, in), or (rank, in, kernel_h, kernel_w)
-    float factor = 1;      // strength * alpha / rank
+    std::shared_ptr<const WeightChange> change;
+    RowShare rows;     // of the change, where that is for several layers
+    float factor = 1;  // strength * alpha / rank
   };
 
   explicit LoraPatch(Device& device) : device_(&device) {}
@@ -37,10 +37,10 @@ class LoraPatch final : public nn::WeightPatch {
 class LoraSet {
  public:
   // Reads adapters whose keys are in the form of kohya's scripts (diffusers' or the original
-  // names), of diffusers or of PEFT. Keys that no layer of the model goes by are logged with their
-  // number. Throws invalid_argument naming the file when it has no layer of this model, or a
-  // strength that is not finite, or a matrix that does not fit its layer, and what
-  // Checkpoint::open throws.
+  // names; also LyCORIS's LoHa, LoKr, full and IA3), of diffusers or of PEFT. Keys that no layer of
+  // the model goes by are logged with their number. Throws invalid_argument naming the file when it
+  // has no layer of this model, or a strength that is not finite, or a matrix that does not fit its
+  // layer, and what Checkpoint::open throws.
   LoraSet(const ModelFiles& files, std::span<const LoraSource> sources, Device& device);
 
   std::vector<std::string> parts() const;  // that some adapter changes

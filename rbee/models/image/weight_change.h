@@ -1,0 +1,54 @@
+#pragma once
+// What adapters add to the weights of layers: products of two matrices (LoRA, Hu et al. 2021),
+// with a core of the kernel's size between them (LoCon), element-wise products of two such (LoHa,
+// Hyeon-Woo et al. 2022), Kronecker products (LoKr), whole differences, and vectors that scale
+// inputs or outputs (IA3, Liu et al. 2022); the latter ones as LyCORIS (Yeh et al. 2024) saves
+// them.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/api/device.h"
+#include "rbee/models/image/entry_parts.h"
+
+namespace rbee::models {
+
+// One adapter's tensors of a layer by their roles: "up", "down", "mid"; LyCORIS's own names such
+// as "hada_w1_a", "lokr_t2", "diff"; "scale" and "on_input" of IA3.
+struct AdapterLayer {
+  std::map<std::string, const io::TensorEntry*, std::less<>> tensors;
+  std::optional<float> alpha;
+
+  const io::TensorEntry* find(std::string_view role) const;
+};
+
+class WeightChange {
+ public:
+  virtual ~WeightChange() = default;
+
+  // What is added to a weight of this shape, the share `rows` of the layer; times scale().
+  // `weight`: what the weight is without adapters, row-major.
+  virtual std::vector<float> values(std::span<const float> weight, const Shape& shape,
+                                    const RowShare& rows, Device& device) const = 0;
+  // Throws invalid_argument where it is no change of such a weight; `name` is for the error.
+  virtual void check_fit(const std::string& name, const Shape& shape,
+                         const RowShare& rows) const = 0;
+  float scale() const { return scale_; }  // alpha / rank
+
+ protected:
+  explicit WeightChange(float scale) : scale_(scale) {}
+
+ private:
+  float scale_;
+};
+
+// Null where tensors that belong together are not all there. `path` is for errors. Throws
+// invalid_argument naming a tensor that is no matrix.
+std::shared_ptr<const WeightChange> read_change(const std::string& path, const AdapterLayer& layer);
+
+}  // namespace rbee::models

@@ -1,0 +1,221 @@
+// Changes of weights beside those that the lycoris package makes of the same tensors
+// (tools/goldens/make_lycoris_goldens.py).
+
+#include "rbee/models/image/weight_change.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "rbee/io/checkpoint.h"
+#include "rbee/io/json_parse.h"
+#include "rbee/models/image/lora.h"
+#include "tests/checkpoints/checkpoint_files.h"
+#include "tests/models/image_folder.h"
+#include "tests/models/image_golden.h"
+
+namespace rbee::test {
+namespace {
+
+using models::RowShare;
+using nlohmann::json;
+
+json cases() {
+  std::ifstream file(image_data("lycoris.json"));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return io::parse_json(text, "lycoris.json");
+}
+
+Shape shape_of(const json& tensor) {
+  const auto sizes = tensor["shape"].get<std::vector<int64_t>>();
+  return sizes.empty() ? Shape{1} : Shape(std::span<const int64_t>(sizes));
+}
+
+std::vector<float> values_of(const json& tensor) {
+  return tensor["values"].get<std::vector<float>>();
+}
+
+// The role of a key, as weight_change.h calls it.
+std::string role_of(const std::string& key) {
+  if (key == "weight") return "scale";
+  for (const char* name : {"up", "down", "mid"}) {
+    if (key == cat("lora_", name, ".weight")) return name;
+  }
+  return key;
+}
+
+// The tensors of a case in a file.
+class LycorisLayer {
+ public:
+  explicit LycorisLayer(const json& wanted) {
+    std::vector<MadeTensor> made;
+    for (const auto& [key, tensor] : wanted["tensors"].items()) {
+      made.push_back({key, shape_of(tensor), values_of(tensor)});
+    }
+    const std::filesystem::path path =
+        cat(testing::TempDir(), "lycoris-", getpid(), ".safetensors");
+    write_safetensors(path, made, DType::f32);
+    file_ = io::Checkpoint::open(path);
+    std::filesystem::remove(path);  // it stays mapped
+    for (const io::TensorEntry& entry : file_->tensors()) {
+      if (entry.name == "alpha") {
+        layer.alpha = values_of(wanted["tensors"]["alpha"]).front();
+      } else {
+        layer.tensors[role_of(entry.name)] = &entry;
+      }
+    }
+  }
+
+  models::AdapterLayer layer;
+
+ private:
+  std::optional<io::Checkpoint> file_;
+};
+
+// A case by its place in the file, which keeps failures short.
+class LycorisGolden : public testing::TestWithParam<size_t> {
+ protected:
+  json wanted = cases().at(GetParam());
+};
+
+TEST_P(LycorisGolden, ChangesAWeightAsThePackageDoes) {
+  const LycorisLayer made(wanted);
+  const auto change = models::read_change("file", made.layer);
+  ASSERT_NE(change, nullptr);
+  const Shape shape = shape_of(wanted["weight"]);
+  change->check_fit("a weight", shape, {});
+  const auto got = change->values(values_of(wanted["weight"]), shape, {}, cpu_device());
+  const auto expected = wanted["change"].get<std::vector<float>>();
+  ASSERT_EQ(got.size(), expected.size());
+  float worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    worst = std::max(worst, std::abs(got[i] * change->scale() - expected[i]));
+  }
+  EXPECT_LT(worst, 2e-5f);
+}
+
+// Of a layer that is fused in the file a weight gets its rows.
+TEST_P(LycorisGolden, GivesAPartItsRows) {
+  const LycorisLayer made(wanted);
+  const auto change = models::read_change("file", made.layer);
+  const auto weight = values_of(wanted["weight"]);
+  Shape shape = shape_of(wanted["weight"]);
+  const RowShare last{.first = 3, .count = 1, .shares = 4};
+  const auto all = change->values(weight, shape, {}, cpu_device());
+  shape[0] /= 4;
+  if (wanted["name"].get<std::string>().starts_with("ia3")) {
+    expect_error(Code::invalid_argument, {"file", "a weight", "another model"},
+                 [&] { change->check_fit("a weight", shape, last); });
+    return;
+  }
+  change->check_fit("a weight", shape, last);
+  const auto part = change->values({}, shape, last, cpu_device());
+  ASSERT_EQ(part.size(), all.size() / 4);
+  for (size_t i = 0; i < part.size(); ++i) {
+    EXPECT_NEAR(part[i], all[all.size() / 4 * 3 + i], 1e-5f) << i;
+  }
+}
+
+TEST_P(LycorisGolden, NamesWeightsThatItDoesNotFit) {
+  const LycorisLayer made(wanted);
+  const auto change = models::read_change("the file", made.layer);
+  const bool on_input = wanted["name"] == "ia3_input";
+  for (const int axis : {0, 1}) {
+    const bool reads =
+        !wanted["name"].get<std::string>().starts_with("ia3") || axis == (on_input ? 1 : 0);
+    Shape other = shape_of(wanted["weight"]);
+    other[axis] += 1;
+    if (!reads) continue;
+    expect_error(Code::invalid_argument, {"the file", "some.weight", "another model"},
+                 [&] { change->check_fit("some.weight", other, {}); });
+  }
+}
+
+TEST_P(LycorisGolden, NeedsAllOfItsTensors) {
+  for (const auto& [key, tensor] : wanted["tensors"].items()) {
+    const std::string role = role_of(key);
+    const bool needed = role != "alpha" && role != "mid" && role.find("_t") == std::string::npos;
+    if (!needed) continue;
+    LycorisLayer made(wanted);
+    made.layer.tensors.erase(role);
+    EXPECT_EQ(models::read_change("file", made.layer), nullptr) << role;
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<size_t>& info) {
+  return cases().at(info.param)["name"].get<std::string>();
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, LycorisGolden, testing::Range<size_t>(0, cases().size()), name_of);
+
+TEST(LycorisLayerTest, SaysWhatIsNoMatrix) {
+  const auto refused = [](const json& tensors, const std::vector<std::string>& said) {
+    const LycorisLayer made(json{{"tensors", tensors}});
+    expect_error(Code::invalid_argument, said,
+                 [&] { static_cast<void>(models::read_change("file", made.layer)); });
+  };
+  const json number = {{"shape", {1}}, {"values", {1}}};
+  const json matrix = {{"shape", {1, 1}}, {"values", {1}}};
+  refused({{"lora_up.weight", number}, {"lora_down.weight", matrix}}, {"file", "lora_up.weight"});
+  refused({{"hada_w1_a", matrix}, {"hada_w1_b", number}}, {"file", "hada_w1_b"});
+  refused({{"lokr_w1", number}, {"lokr_w2", matrix}}, {"file", "lokr_w1"});
+  const json two = {{"shape", {2}}, {"values", {1, 1}}};
+  refused({{"weight", two}, {"on_input", two}}, {"file", "on_input", "one number"});
+}
+
+// Through a file under kohya's names, beside the model whose weights were changed by hand.
+TEST(LycorisFile, ChangesTheModel) {
+  const ImageFolder folder("sd1");
+  const ImageGolden golden("sd1");
+  const std::string module = "mid_block.attentions.0.transformer_blocks.0.attn1.to_q";
+  const std::string name = "lora_unet_mid_block_attentions_0_transformer_blocks_0_attn1_to_q.";
+  const std::string other = "lycoris_mid_block_attentions_0_transformer_blocks_0_attn1_to_q.";
+  std::vector<MadeTensor> unet = made_part(image_data("sd1") / "model" / "unet");
+  const auto at = std::ranges::find(unet, module + ".weight", &MadeTensor::name);
+  ASSERT_NE(at, unet.end());
+  ASSERT_EQ(at->shape, (Shape{32, 32}));
+  const auto made = [&](const char* leaf, int64_t rows, int64_t columns) {
+    return MadeTensor{name + leaf, Shape{rows, columns}, made_weights(leaf, Shape{rows, columns})};
+  };
+  const auto denoised = [&](const models::ImageLoadOptions& options) {
+    const models::ImageModel model = load_on_cpu(folder.path(), options);
+    const auto prompt = model.denoiser->prepare({.context = golden.tensor("text_encoder.skip0")});
+    return (*model.denoiser)(golden.tensor("unet.x"), golden.tensor("unet.steps"), *prompt)
+        .to_host<float>();
+  };
+  const auto path = folder.path() / "lokr.safetensors";
+  const MadeTensor outer = made("lokr_w1", 4, 2), left = made("lokr_w2_a", 8, 3),
+                   right = made("lokr_w2_b", 3, 16);
+  write_safetensors(path, {outer, left, right, {name + "alpha", Shape{1}, {6}}});
+  const auto plain = denoised({});
+  const auto merged = denoised({.loras = {{path, 0.5f}}});
+  std::vector<MadeTensor> renamed = {outer, left, right, {name + "alpha", Shape{1}, {6}}};
+  for (MadeTensor& tensor : renamed) tensor.name.replace(0, name.size(), other);
+  const auto own_names = folder.path() / "own_names.safetensors";
+  write_safetensors(own_names, renamed);
+  EXPECT_EQ(denoised({.loras = {{own_names, 0.5f}}}), merged);
+  for (size_t i = 0; i < 32; ++i) {
+    for (size_t j = 0; j < 32; ++j) {
+      float inner = 0;
+      for (size_t r = 0; r < 3; ++r) {
+        inner += left.values[i % 8 * 3 + r] * right.values[r * 16 + j % 16];
+      }
+      at->values[i * 32 + j] += 0.5f * 2 * outer.values[i / 8 * 2 + j / 16] * inner;
+    }
+  }
+  write_safetensors(folder.path() / "unet/diffusion_pytorch_model.fp16.safetensors", unet,
+                    DType::f32);
+  const auto wanted = denoised({});
+  float difference = 0, moved = 0;
+  for (size_t i = 0; i < merged.size(); ++i) {
+    difference = std::max(difference, std::abs(merged[i] - wanted[i]));
+    moved = std::max(moved, std::abs(merged[i] - plain[i]));
+  }
+  EXPECT_LE(difference, 1e-3f);
+  EXPECT_GE(moved, 0.02f);
+}
+
+}  // namespace
+}  // namespace rbee::test
