@@ -38,6 +38,7 @@ void add_case(const JsonField& root, GgufVocab& vocab) {
 // What happens to white space and characters before a unigram model.
 struct UnigramText {
   std::string charsmap;
+  bool cut = false;       // white space at the end is cut off
   bool squeezed = false;  // several spaces become one
   bool split = false;     // words are what lies between white space
   bool prefixed = false;  // the mark stands before the first word
@@ -49,6 +50,9 @@ void add_normalizer(const JsonField& field, UnigramText& text) {
     for (const JsonField& part : field.at("normalizers").items()) add_normalizer(part, text);
   } else if (type == "Precompiled" && text.charsmap.empty() && !text.squeezed) {
     text.charsmap = charsmap_bytes(field);
+  } else if (type == "Strip" && !text.charsmap.empty() && !text.squeezed &&
+             !field.flag_or("strip_left", false) && field.flag_or("strip_right", false)) {
+    text.cut = true;  // the map makes spaces of all that is white
   } else if (type == "Replace" && field.at("pattern").has("Regex") &&
              field.at("pattern").text("Regex") == " {2,}" &&
              (field.text("content") == " " || field.text("content") == kMark)) {
@@ -120,7 +124,9 @@ void add_unigram(const TokenizerFile& file, const JsonField& root, GgufVocab& vo
   vocab.add_space_prefix = text.prefixed;
   vocab.remove_extra_whitespaces = text.squeezed || text.split;
   vocab.precompiled_charsmap = std::move(text.charsmap);
-  if (!text.split) {
+  // Spaces at the begin are one mark either way, which a first word has without them too.
+  const bool exact = text.split || (text.cut && text.squeezed && text.prefixed);
+  if (!exact) {
     log(LogLevel::warn, "readers of GGUF files treat spaces at the ends of a text otherwise",
         {{"cut there", text.squeezed ? "yes" : "no"}});
   }

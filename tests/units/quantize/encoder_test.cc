@@ -49,8 +49,9 @@ class EncoderConvertTest : public FolderConversion {
     std::ofstream(file) << value;
   }
 
-  // As published tokenizers of this kind have it, in the place of the goldens' NFKC.
-  static void use_charsmap(const fs::path& made) {
+  // As published tokenizers of this kind have it, in the place of the goldens' NFKC. stripped: as
+  // newer exports of SentencePiece's models have it.
+  static void use_charsmap(const fs::path& made, bool stripped = false) {
     const json unigram =
         read_json(fs::path(RBEE_TEST_DATA) / "units" / "text" / "data" / "unigram.json");
     json map;
@@ -60,9 +61,16 @@ class EncoderConvertTest : public FolderConversion {
     ASSERT_FALSE(map.is_null());
     json tokenizer = read_json(made / "tokenizer.json");
     tokenizer["normalizer"] = map;
-    tokenizer["pre_tokenizer"] = {
-        {"type", "Sequence"},
-        {"pretokenizers", {{{"type", "WhitespaceSplit"}}, tokenizer["pre_tokenizer"]}}};
+    if (stripped) {
+      const json strip = {{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}};
+      const json squeeze = {
+          {"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\xE2\x96\x81"}};
+      tokenizer["normalizer"] = {{"type", "Sequence"}, {"normalizers", {map, strip, squeeze}}};
+    } else {
+      tokenizer["pre_tokenizer"] = {
+          {"type", "Sequence"},
+          {"pretokenizers", {{{"type", "WhitespaceSplit"}}, tokenizer["pre_tokenizer"]}}};
+    }
     std::ofstream(made / "tokenizer.json") << tokenizer;
   }
 
@@ -178,6 +186,17 @@ TEST_P(EncoderFamilyTest, TokensStayTheSame) {
     EXPECT_EQ(after->encode(texts[i].get<std::string>()),
               golden["ids"][i].get<std::vector<int32_t>>())
         << texts[i];
+  }
+}
+
+TEST_F(EncoderConvertTest, TextsThatAreStrippedHaveTheSameTokens) {
+  const fs::path from = folder("xlm_roberta");
+  use_charsmap(from, true);
+  const auto before = engine::load_tokenizer(io::Checkpoint::open(from));
+  const auto after = engine::load_tokenizer(io::Checkpoint::open(convert(from, "f32")));
+  for (const char* text : {"two words", " lead", "   lead", "trail ", "trail   ", "in   side",
+                           " a  b   c ", "a\tb\nc", "\xC2\xA0x\xE3\x80\x80y ", "x"}) {
+    EXPECT_EQ(after->encode(text), before->encode(text)) << '"' << text << '"';
   }
 }
 
