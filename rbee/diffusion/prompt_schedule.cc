@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 constexpr int kDeepest = 64;
+constexpr double kMostWeight = 1000;  // as of brackets
 constexpr std::string_view kAnd = "AND";
 
 bool is_space(char c) {
@@ -198,7 +199,8 @@ PromptShare share_of(std::string_view part) {
   if (!weight) return {.text = std::string(part)};
   part = part.substr(0, colon);
   while (!part.empty() && is_space(part.back())) part.remove_suffix(1);
-  return {.text = std::string(part), .weight = static_cast<float>(*weight)};
+  return {.text = std::string(part),
+          .weight = static_cast<float>(std::clamp(*weight, -kMostWeight, kMostWeight))};
 }
 
 }  // namespace

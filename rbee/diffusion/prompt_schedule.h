@@ -36,7 +36,8 @@ const PromptAt& prompt_at(const std::vector<PromptAt>& schedule, int32_t call);
 
 struct PromptShare {
   std::string text;
-  float weight = 1;  // of what the prompt adds to the negative one's picture (Liu et al. 2022)
+  // Of what the prompt adds to the negative one's picture (Liu et al. 2022), -1000 to 1000.
+  float weight = 1;
 };
 // "a cat :1.2 AND a dog": the parts around the word AND, with the weights behind them. A prompt
 // without the word is one part, whatever it ends with.

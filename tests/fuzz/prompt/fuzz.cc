@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "rbee/diffusion/prompt.h"
+#include "rbee/diffusion/prompt_schedule.h"
 
 namespace {
 
@@ -13,6 +14,21 @@ using namespace rbee::diffusion;
 
 void require(bool condition, const char* what) {
   if (!condition) throw std::logic_error(what);
+}
+
+// A prompt that changes has a text for every call, and a part that changes is no longer than it.
+void check_schedule(std::string_view text, const PromptCalls& calls) {
+  for (const PromptShare& share : split_prompt(text)) {
+    require(std::isfinite(share.weight), "no weight of a part");
+    const std::vector<PromptAt> schedule = schedule_prompt(share.text, calls);
+    require(!schedule.empty() && schedule.back().last == calls.calls, "an end is missing");
+    int32_t before = 0;
+    for (const PromptAt& at : schedule) {
+      require(at.last > before, "ends do not rise");
+      require(at.text.size() <= share.text.size(), "a text grew");
+      before = at.last;
+    }
+  }
 }
 
 std::vector<int32_t> bytes_of(std::string_view text) {
@@ -32,5 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       require(chunk.ids.size() == 16 && chunk.weights.size() == 16, "a chunk of another length");
     }
   }
+  check_schedule(text, {.calls = 7});
+  check_schedule(text, {.calls = 6, .before = 7});
   return 0;
 }

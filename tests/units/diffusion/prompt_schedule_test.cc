@@ -117,6 +117,7 @@ TEST(PromptShares, StandAroundTheWordAnd) {
   expect_shares("(a:1.2) AND [b:c:3]", {{"(a:1.2)", 1}, {" [b:c:3]", 1}});
   expect_shares("SAND and ANDY AND_ 2AND", {{"SAND and ANDY AND_ 2AND", 1}});
   expect_shares("a clock, 12:30", {{"a clock, 12:30", 1}});
+  expect_shares("a:" + std::string(50, '9') + " AND b:-1e9", {{"a", 1000}, {" b:-1e9", 1}});
   expect_shares("AND", {{"", 1}, {"", 1}});
   expect_shares("", {{"", 1}});
 }
