@@ -256,6 +256,12 @@ void read_openai(ObjectReader& reader, ImageBody& out) {
   out.as_url = choice(reader, "response_format", {"b64_json", "url"}) == "url";
   if (!out.output_compression) out.output_compression = kQuality.high;
   choice(reader, "background", {"auto", "opaque"});
+  for (const char* name : {"frame_count", "frame_duration_ms", "svg", "markup"}) {
+    const json* value = reader.find(name);
+    const bool still = value != nullptr && name == std::string_view("frame_count") && *value == 1;
+    if (value == nullptr || still) continue;
+    reader.note(name, "unsupported", "asks for what this worker does not do", value);
+  }
 }
 
 void finish(std::vector<FieldError>& errors) {

@@ -32,6 +32,9 @@ const std::vector<Neutral>& neutral_fields() {
       {"functions", {json::array()}},
       {"modalities", {json::array({"text"})}},
       {"audio", {}},
+      {"function_call", {"none", "auto"}},
+      {"web_search_options", {}},
+      {"moderation", {}},
   };
   return fields;
 }

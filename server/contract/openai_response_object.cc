@@ -31,6 +31,11 @@ void refuse_what_is_not_done(ObjectReader& reader) {
       {"prompt", {}},
       {"top_logprobs", {0}},
       {"truncation", {"disabled"}},
+      {"access_programs", {json::array()}},
+      {"background_options", {}},
+      {"context_management", {json::array()}},
+      {"image", {}},
+      {"moderation", {}},
       {"include", {json::array(), {"reasoning.encrypted_content"}}},  // of which there is none
   };
   for (const Neutral& neutral : fields) {

@@ -9,6 +9,7 @@
 #include "rbee/core/cat.h"
 #include "server/contract/anthropic_requests.h"
 #include "server/contract/embedding_requests.h"
+#include "server/contract/image_requests.h"
 #include "server/contract/json_object.h"
 #include "server/contract/llama_requests.h"
 #include "server/contract/openai_requests.h"
@@ -76,7 +77,8 @@ Names read_by(const Body& body) {
 
 TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   const json document = json::parse(chat_api_document());
-  const Names openai = {"suffix", "functions", "modalities", "audio"};
+  const Names openai = {"suffix",        "functions",          "modalities", "audio",
+                        "function_call", "web_search_options", "moderation"};
   const auto with = [](Names names, const char* more) {
     names.insert(more);
     return names;
@@ -89,9 +91,10 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
       {"/v1/responses",
        parse_response_request,
        {"{}"},
-       {"background", "conversation", "include", "previous_response_id", "prompt", "top_logprobs",
+       {"access_programs", "background", "background_options", "context_management", "conversation",
+        "image", "include", "moderation", "previous_response_id", "prompt", "top_logprobs",
         "truncation"}},
-      {"/v1/messages", parse_anthropic},
+      {"/v1/messages", parse_anthropic, {"{}"}, {"container"}},
       {"/v1/messages/count_tokens", parse_anthropic_count},
       {"/v1/cancel", parse_cancel},
       {"/completion", parse_llama_completion, {"{}"}, {"post_sampling_probs"}},
@@ -107,6 +110,46 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
     EXPECT_THAT(documented(document, body.path), ::testing::ContainerEq(read_by(body)))
         << body.path;
   }
+}
+
+// What would change an answer and is not done is said, not left out.
+TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
+  const auto refused = [](auto parse, const json& body) {
+    Names out;
+    try {
+      parse(body.dump());
+    } catch (const InvalidBody& error) {
+      for (const FieldError& field : error.errors()) {
+        if (field.constraint == "unsupported") out.insert(field.field);
+      }
+    }
+    return out;
+  };
+  const json messages = {{{"role", "user"}, {"content", "Hi"}}};
+  const json chat = {{"messages", messages},
+                     {"function_call", "f"},
+                     {"web_search_options", json::object()},
+                     {"moderation", json::object()}};
+  EXPECT_EQ(refused(parse_openai_chat, chat),
+            (Names{"function_call", "web_search_options", "moderation"}));
+  EXPECT_EQ(refused(parse_openai_chat, {{"messages", messages}, {"function_call", "auto"}}),
+            Names{});
+  const json response = {{"input", "Hi"},
+                         {"context_management", {json::object()}},
+                         {"image", json::object()},
+                         {"moderation", json::object()},
+                         {"background_options", json::object()},
+                         {"access_programs", {"x"}}};
+  EXPECT_EQ(refused(parse_response_request, response),
+            (Names{"context_management", "image", "moderation", "background_options",
+                   "access_programs"}));
+  const json anthropic = {{"messages", messages}, {"max_tokens", 5}, {"container", "c"}};
+  EXPECT_EQ(refused(parse_anthropic, anthropic), Names{"container"});
+  const json picture = {
+      {"prompt", "a"}, {"frame_count", 4}, {"frame_duration_ms", 40}, {"svg", true}};
+  EXPECT_EQ(refused(parse_openai_generation, picture),
+            (Names{"frame_count", "frame_duration_ms", "svg"}));
+  EXPECT_EQ(refused(parse_openai_generation, {{"prompt", "a"}, {"frame_count", 1}}), Names{});
 }
 
 TEST(ApiDocument, OfEmbeddingsHoldsTheFieldsThatAreRead) {
