@@ -105,6 +105,33 @@ TEST_F(RealWorker, ServesAHundredStreamsAtOnce) {
   EXPECT_EQ(worker.wait(), 0);
 }
 
+TEST_F(RealWorker, LlamaServersCompletionIsTheEnginesAndItsPromptIsKept) {
+  Process worker(LLM_WORKER, arguments("256"));
+  const uint16_t port = worker.port();
+  const auto post = [&](const char* path, const json& body) {
+    const RawResponse response = ask(port, request("POST", path, body.dump()));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return json::parse(response.body);
+  };
+  const json body = {{"prompt", "a prompt of some words, and more of them"}, {"n_predict", 0}};
+  const json none = post("/completion", body);  // for the cache
+  EXPECT_EQ(none.at("content"), "");
+  EXPECT_EQ(none.at("tokens_predicted"), 0);
+  json ask_for = body;
+  ask_for.merge_patch({{"n_predict", 6}, {"temperature", 0}, {"return_tokens", true}});
+  const json answer = post("/completion", ask_for);
+  EXPECT_GT(answer.at("timings").at("cache_n"), 0);
+  EXPECT_EQ(answer.at("tokens").size(), answer.at("tokens_predicted"));
+  const json plain = post("/v1/completions",
+                          {{"prompt", body.at("prompt")}, {"max_tokens", 6}, {"temperature", 0}});
+  EXPECT_EQ(answer.at("content"), plain.at("choices").at(0).at("text"));
+  const json props = json::parse(ask(port, request("GET", "/props")).body);
+  EXPECT_EQ(props.at("default_generation_settings").at("n_ctx"), 256);
+  const json slots = json::parse(ask(port, request("GET", "/slots")).body);
+  EXPECT_EQ(slots.size(), props.at("total_slots").get<size_t>());
+  EXPECT_GT(metric(port, "llamacpp:n_decode_total"), 0);
+}
+
 TEST_F(RealWorker, ADraftModelChangesNoText) {
   constexpr int kTokens = 30;
   const auto texts = [&](std::vector<std::string> more, double* accepted) {
