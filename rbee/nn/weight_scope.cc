@@ -167,9 +167,8 @@ struct WeightScope::Books {
   }
 
   bool may_stay_unused(std::string_view name) const {
-    return std::ranges::any_of(options.ignored, [&](std::string_view part) {
-      return name.find(part) != std::string_view::npos;
-    });
+    const auto has = [&](auto part) { return name.find(part) != std::string_view::npos; };
+    return std::ranges::any_of(options.ignored, has);
   }
 };
 

@@ -48,8 +48,7 @@ Values denoise(const ImageModel& model, const models::TextStates& states) {
   const auto prompt = model.denoiser->prepare(states);
   const Tensor x = ramp({1, 8, 8, model.denoiser->info().in_channels}, *model.device);
   const Values step = {500};
-  return (*model.denoiser)(x, from_host<float>(step, {1}, *model.device), *prompt)
-      .to_host<float>();
+  return (*model.denoiser)(x, from_host<float>(step, {1}, *model.device), *prompt).to_host<float>();
 }
 
 Values decode(const ImageModel& model) {
