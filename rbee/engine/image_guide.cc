@@ -20,7 +20,7 @@ Tensor sample_sums(const Tensor& x) {
 
 // The standard deviation of each sample, (batch, 1, 1, 1).
 Tensor deviation(const Tensor& x) {
-  const auto count = static_cast<double>(x.numel() / x.dim(0));
+  const double count = static_cast<double>(x.numel()) / static_cast<double>(x.dim(0));
   const Tensor centred = x - affine(sample_sums(x), 1 / count, 0);
   return unary(UnaryOp::sqrt, affine(sample_sums(unary(UnaryOp::sqr, centred)), 1 / count, 0));
 }

@@ -149,6 +149,7 @@ Tensor zero_like(const Tensor& x) {
 
 Tensor joined_rows(const std::vector<TextStates>& states, Tensor TextStates::* member) {
   std::vector<Tensor> rows;
+  rows.reserve(states.size());
   for (const TextStates& each : states) rows.push_back(each.*member);
   if (rows.size() == 1 || !rows.front().defined()) return rows.front();
   return concat(rows, Axis{0});

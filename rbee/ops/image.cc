@@ -107,7 +107,7 @@ Tensor circular_conv(const Tensor& x, const ConvWeights& weights, ImageConvOptio
   const bool whole = !options.upsample;
   check(whole || (!options.residual.defined() && options.stride == 1), kConv,
         "a circular padding of an enlarged x goes with neither a residual nor a stride");
-  const Tensor y = image_conv(ring.x, weights, options);
+  Tensor y = image_conv(ring.x, weights, options);
   if (whole) return y;
   return contiguous(y.slice(Axis{1}, top, wanted[0]).slice(Axis{2}, left, wanted[1]));
 }

@@ -260,6 +260,7 @@ void LoraSet::read(const LoraSource& source, const Targets& targets, Device& dev
 
 std::vector<std::string> LoraSet::parts() const {
   std::vector<std::string> out;
+  out.reserve(patches_.size());
   for (const auto& [part, patch] : patches_) out.push_back(part);
   return out;
 }
