@@ -82,7 +82,7 @@ diffusion::Levels levels_of(const ImageSource& source, const ImageSettings& sett
   const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
   if (restarts) start = start_of(pass.rule, pass.steps, pass.strength, flow);
   const ImageFamily family = source.model.family;
-  const auto all = diffusion::make_levels(
+  auto all = diffusion::make_levels(
       noise, source.scheduler,
       {.sampler = settings.sampler,
        .schedule = settings.schedule,
@@ -261,7 +261,7 @@ class Batch {
     const bool painted_in =
         request_.mask_fill == MaskFill::original || request_.mask_fill == MaskFill::surroundings;
     if (painted_in) return pass.from;
-    const Tensor kept = pass.from * affine(mask, -1, 1);
+    Tensor kept = pass.from * affine(mask, -1, 1);
     if (request_.mask_fill == MaskFill::nothing) return kept;
     return kept + noise_.draw(shape_of(pass), device()) * mask;
   }

@@ -10,10 +10,10 @@
 
 namespace rbee::diffusion {
 
-bool operator==(const PromptAt& a, const PromptAt& b) {
+static bool operator==(const PromptAt& a, const PromptAt& b) {
   return a.last == b.last && a.text == b.text;
 }
-void PrintTo(const PromptAt& at, std::ostream* out) {
+static void PrintTo(const PromptAt& at, std::ostream* out) {
   *out << at.last << ": \"" << at.text << '"';
 }
 
