@@ -26,7 +26,7 @@ struct LayerNormParams {
   void* y;
   Rows x_rows, y_rows;
   i64 weight_step, bias_step;
-  i64 dim;
+  i64 rows, dim;
   float eps;
 };
 

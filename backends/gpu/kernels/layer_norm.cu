@@ -1,11 +1,13 @@
-// y = (x - mean) / sqrt(variance + eps) * weight + bias; one block a row. Limited by memory.
+// y = (x - mean) / sqrt(variance + eps) * weight + bias; a block or a wave a row. Limited by
+// memory.
 #include "backends/gpu/portable.h"
 #include "backends/shared/norm_params.h"
 
 namespace rbee {
 namespace gpu {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 256;      // of a block that has one row
+constexpr int kWaveThreads = 128;  // of one whose waves have a row each
 
 // f64 in double, everything else in float. A row is read three times; the last two find it in a
 // cache.
@@ -36,56 +38,92 @@ RB_DEVICE void layer_norm(const LayerNormParams& p) {
   }
 }
 
-// Rows of 16-byte packs, of up to kPacks a thread, which stay in registers: the row is read once.
-// Blocks have as many threads as a short row has packs, rounded up to waves.
-template <class T, int kWave, int kPacks>
+// Rows of 16-byte packs that stay in registers, kPacks a thread at most: a row is read once.
+template <class T, int kPacks>
+struct PackedRow {
+  static constexpr int kCount = Pack<T>::kCount;
+  float values[kPacks][kCount];
+
+  // The row's packs first, first + step, ...; the others are zeros.
+  RB_DEVICE float load_and_sum(const T* x, int first, int step, int packs) {
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      Pack<T> in{};
+      if (first + k * step < packs) in = load128(x + (first + k * step) * kCount);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sum += values[k][i] = load_value(in.values[i]);
+    }
+    return sum;
+  }
+  RB_DEVICE float centre_and_square(float mean, int first, int step, int packs) {
+    float squares = 0;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (first + k * step >= packs) break;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        values[k][i] -= mean;
+        squares += values[k][i] * values[k][i];
+      }
+    }
+    return squares;
+  }
+  RB_DEVICE void store(const LayerNormParams& p, T* y, float scale, int first, int step,
+                       int packs) const {
+    const T* weight = static_cast<const T*>(p.weight);
+    const T* bias = static_cast<const T*>(p.bias);
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const int at = (first + k * step) * kCount;
+      if (first + k * step >= packs) break;
+      Pack<T> by, plus, out;
+      if (weight != nullptr) by = load128(weight + at);
+      if (bias != nullptr) plus = load128(bias + at);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        float value = values[k][i] * scale;
+        if (weight != nullptr) value *= load_value(by.values[i]);
+        if (bias != nullptr) value += load_value(plus.values[i]);
+        out.values[i] = store_value<T>(value);
+      }
+      store128(y + at, out);
+    }
+  }
+};
+
+// A block a row.
+template <class T, int kWave>
 RB_DEVICE void layer_norm_packed(const LayerNormParams& p) {
   RB_SHARED float slots[kThreads / kWave];
-  constexpr int kCount = Pack<T>::kCount;
   const i64 row = block_x();
+  const int packs = static_cast<int>(p.dim / Pack<T>::kCount);
+  const int first = static_cast<int>(thread_x());
+  const float dim = static_cast<float>(p.dim);
+  PackedRow<T, 4> own;
   const T* x = static_cast<const T*>(p.x) + row_start(p.x_rows, row);
-  const T* weight = static_cast<const T*>(p.weight);
-  const T* bias = static_cast<const T*>(p.bias);
-  T* y = static_cast<T*>(p.y) + row_start(p.y_rows, row);
-  const int packs = static_cast<int>(p.dim / kCount);
-  const auto at = [](int k) { return k * kThreads + static_cast<int>(thread_x()); };
-  float values[kPacks][kCount];
-  float sum = 0;
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    if (at(k) >= packs) break;
-    const Pack<T> in = load128(x + at(k) * kCount);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) sum += values[k][i] = load_value(in.values[i]);
-  }
-  const float mean = block_sum<kWave, kThreads>(sum, slots) / static_cast<float>(p.dim);
-  float squares = 0;
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    if (at(k) >= packs) break;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      values[k][i] -= mean;
-      squares += values[k][i] * values[k][i];
-    }
-  }
-  squares = block_sum<kWave, kThreads>(squares, slots);
-  const float scale = 1.0f / sqrt(squares / static_cast<float>(p.dim) + p.eps);
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    if (at(k) >= packs) break;
-    Pack<T> by, plus, out;
-    if (weight != nullptr) by = load128(weight + at(k) * kCount);
-    if (bias != nullptr) plus = load128(bias + at(k) * kCount);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      float value = values[k][i] * scale;
-      if (weight != nullptr) value *= load_value(by.values[i]);
-      if (bias != nullptr) value += load_value(plus.values[i]);
-      out.values[i] = store_value<T>(value);
-    }
-    store128(y + at(k) * kCount, out);
-  }
+  const float sum = own.load_and_sum(x, first, kThreads, packs);
+  const float mean = block_sum<kWave, kThreads>(sum, slots) / dim;
+  const float squares = own.centre_and_square(mean, first, kThreads, packs);
+  const float scale = 1.0f / sqrt(block_sum<kWave, kThreads>(squares, slots) / dim + p.eps);
+  own.store(p, static_cast<T*>(p.y) + row_start(p.y_rows, row), scale, first, kThreads, packs);
+}
+
+// A wave a row: nothing waits for a barrier.
+template <class T, int kWave, int kPacks>
+RB_DEVICE void layer_norm_wave(const LayerNormParams& p) {
+  const int thread = static_cast<int>(thread_x());
+  const i64 row = static_cast<i64>(block_x()) * (kWaveThreads / kWave) + thread / kWave;
+  if (row >= p.rows) return;
+  const int packs = static_cast<int>(p.dim / Pack<T>::kCount);
+  const int first = thread % kWave;
+  const float dim = static_cast<float>(p.dim);
+  PackedRow<T, kPacks> own;
+  const T* x = static_cast<const T*>(p.x) + row_start(p.x_rows, row);
+  const float mean = wave_sum<kWave>(own.load_and_sum(x, first, kWave, packs)) / dim;
+  const float squares = wave_sum<kWave>(own.centre_and_square(mean, first, kWave, packs));
+  const float scale = 1.0f / sqrt(squares / dim + p.eps);
+  own.store(p, static_cast<T*>(p.y) + row_start(p.y_rows, row), scale, first, kWave, packs);
 }
 
 #define RB_ANY(lanes, wave, dtype, T) \
@@ -93,12 +131,14 @@ RB_DEVICE void layer_norm_packed(const LayerNormParams& p) {
 #define RB_ANY_WAVE(dtype, T) RB_WAVES(RB_ANY, dtype, T)
 RB_EACH_FLOAT_TYPE(RB_ANY_WAVE)
 
-// Up to kPacks * 256 packs a row.
-#define RB_PACKED(lanes, wave, dtype, T)                                    \
-  RB_KERNEL(layer_norm_##dtype##_packed1_##wave, kThreads, LayerNormParams, \
-            (layer_norm_packed<T, lanes, 1>(p)))                            \
-  RB_KERNEL(layer_norm_##dtype##_packed4_##wave, kThreads, LayerNormParams, \
-            (layer_norm_packed<T, lanes, 4>(p)))
+// By the packs that a thread holds at most: of a wave's rows, or of a block's.
+#define RB_PACKED(lanes, wave, dtype, T)                                       \
+  RB_KERNEL(layer_norm_##dtype##_few2_##wave, kWaveThreads, LayerNormParams,   \
+            (layer_norm_wave<T, lanes, 2>(p)))                                 \
+  RB_KERNEL(layer_norm_##dtype##_few8_##wave, kWaveThreads, LayerNormParams,   \
+            (layer_norm_wave<T, lanes, 8>(p)))                                 \
+  RB_KERNEL(layer_norm_##dtype##_packed_##wave, kThreads, LayerNormParams,     \
+            (layer_norm_packed<T, lanes>(p)))
 #define RB_PACKED_WAVE(dtype, T) RB_WAVES(RB_PACKED, dtype, T)
 RB_EACH_FLOAT(RB_PACKED_WAVE)
 

@@ -9,7 +9,9 @@
 namespace rbee::gpu {
 namespace {
 
-constexpr int64_t kThreads = 256;  // as in kernels/layer_norm.cu
+// As in kernels/layer_norm.cu.
+constexpr int64_t kThreads = 256;
+constexpr int64_t kWaveThreads = 128;
 
 // How many 16-byte packs make a row, when all operands can be read so; else 0.
 int64_t packs_of(const LayerNormArgs& args) {
@@ -32,19 +34,18 @@ void run_layer_norm(const LayerNormArgs& args, Stream& stream) {
   const int lanes = device_of(stream).properties().lane_count;
   const int64_t packs = packs_of(args);
   KernelName kernel("layer_norm", args.x.dtype);
-  int64_t threads = kThreads;
-  if (packs > 0 && packs <= kThreads) {
-    kernel.part("packed1");
-    threads = (packs + lanes - 1) / lanes * lanes;
+  const bool by_waves = packs > 0 && packs <= 8 * lanes;
+  if (by_waves) {
+    kernel.part(packs <= 2 * lanes ? "few2" : "few8");
   } else if (packs > 0 && packs <= 4 * kThreads) {
-    kernel.part("packed4");
+    kernel.part("packed");
   }
   launch(stream,
          {.op = "layer_norm",
           .family = "layer_norm",
           .kernel = kernel.lanes(lanes),
-          .grid = {.x = blocks_for(rows, 1)},
-          .threads = static_cast<uint32_t>(threads)},
+          .grid = {.x = blocks_for(rows, by_waves ? kWaveThreads / lanes : 1)},
+          .threads = static_cast<uint32_t>(by_waves ? kWaveThreads : kThreads)},
          shared::LayerNormParams{.x = args.x.data,
                                  .weight = args.weight.data,
                                  .bias = args.bias.data,
@@ -53,6 +54,7 @@ void run_layer_norm(const LayerNormArgs& args, Stream& stream) {
                                  .y_rows = rows_of(args.y),
                                  .weight_step = step_of(args.weight),
                                  .bias_step = step_of(args.bias),
+                                 .rows = rows,
                                  .dim = dim,
                                  .eps = args.eps});
 }
