@@ -17,6 +17,7 @@ namespace gpu {
 
 constexpr int kProducts = 2;  // warpgroups that multiply
 constexpr int kConvThreads = (kProducts + 1) * kGroup;
+constexpr int kBoxOuts = 32;  // of filters that are fetched at once
 constexpr int kRingBytes = 225 * 1024;
 constexpr int kMostStages = 7;
 
@@ -99,7 +100,6 @@ class ConvProducer {
   RB_DEVICE void fetch(const Tile& tile) {
     const int half = static_cast<int>(rank_);
     const int row = kSharesPixels ? half * (Tile::kRows / 2) : 0;
-    const int out = kSharesPixels ? 0 : half * (kOuts / 2);
     const PixelPlace from = place_of(tile.row + row);
     int tap = tile.first / p_.chunks;
     int channel = (tile.first - tap * p_.chunks) * kStepDepth;
@@ -113,8 +113,13 @@ class ConvProducer {
       copy_pixels<kSharesPixels>(to + static_cast<u32>(row * kSwizzleRow), p_.pixels, full, channel,
                                  from, tap_offset(tap_column, tile.odd_column, 1),
                                  tap_offset(tap_row, tile.odd_row, 0));
-      copy_box<!kSharesPixels>(to + static_cast<u32>(Tile::kPixelBytes + out * kSwizzleRow),
-                               p_.filters, full, channel, tap, tile.out + out);
+#pragma unroll 1
+      for (int out = kSharesPixels ? 0 : half * kBoxOuts; out < kOuts;
+           out += kSharesPixels ? kBoxOuts : 2 * kBoxOuts) {
+        copy_filters<!kSharesPixels>(to + static_cast<u32>(Tile::kPixelBytes + out * kSwizzleRow),
+                                     p_.filters, full, channel, (tile.out + out) >> p_.run_shift,
+                                     tap);
+      }
       channel += kStepDepth;
       if (channel < p_.conv.channels) continue;
       channel = 0;
@@ -226,85 +231,91 @@ class ConvConsumer {
       if (rows.pixels[i] < 0) continue;
       const i64 row = static_cast<i64>(tile.split) * p_.conv.pixels + rows.pixels[i];
       float* to = p_.conv.partials + row * p_.conv.partial_outs;
-#pragma unroll
-      for (int j = 0; j < kOuts / 8; ++j) {
-        const int out = tile.out + j * 8 + static_cast<int>(thread_x()) % 4 * 2;
-        if (out >= p_.conv.partial_outs) continue;
-        const int at = j * 4 + i % 2 * 2;
-        *reinterpret_cast<OutPair<float>*>(to + out) =
-            OutPair<float>{{sums[i / 2][at], sums[i / 2][at + 1]}};
+      if (p_.run_shift != 0) {
+        store_partial_runs(tile, i, sums, to);
+      } else {
+        store_partial_pairs(tile, i, sums, to);
       }
     }
   }
+  RB_DEVICE void store_partial_runs(const Tile& tile, int row,
+                                    const float (&sums)[kHalves][kOuts / 2], float* to) const {
+#pragma unroll
+    for (int group = 0; group < kOuts / kBoxOuts; ++group) {
+      const int out = run_out(tile, group);
+      if (out >= p_.conv.partial_outs) continue;
+      float run[kRun];
+      take_run(sums, row, group, run);
+#pragma unroll
+      for (int e = 0; e < kRun; e += 4)
+        store128(to + out + e, Pack<float>{{run[e], run[e + 1], run[e + 2], run[e + 3]}});
+    }
+  }
+  RB_DEVICE void store_partial_pairs(const Tile& tile, int row,
+                                     const float (&sums)[kHalves][kOuts / 2], float* to) const {
+#pragma unroll
+    for (int j = 0; j < kOuts / 8; ++j) {
+      const int out = tile.out + j * 8 + static_cast<int>(thread_x()) % 4 * 2;
+      if (out >= p_.conv.partial_outs) continue;
+      const int at = j * 4 + row % 2 * 2;
+      *reinterpret_cast<OutPair<float>*>(to + out) =
+          OutPair<float>{{sums[row / 2][at], sums[row / 2][at + 1]}};
+    }
+  }
 
-  // Four neighbours of a row.
-  struct alignas(4 * sizeof(T)) Four {
-    T values[4];
-  };
-  RB_DEVICE static Four load_four(const void* row, i64 at) {
-    return *reinterpret_cast<const Four*>(static_cast<const T*>(row) + at);
+  // This thread's run of neighbours in a group of 32, where filters come in runs.
+  static constexpr int kRun = 8;
+  RB_DEVICE static int run_out(const Tile& tile, int group) {
+    return tile.out + group * kBoxOuts + static_cast<int>(thread_x()) % 4 * kRun;
   }
-  RB_DEVICE static void add_four(const Four& from, float (&sums)[4]) {
+  RB_DEVICE static void take_run(const float (&sums)[kHalves][kOuts / 2], int row, int group,
+                                 float (&run)[kRun]) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) sums[e] += load_value(from.values[e]);
+    for (int e = 0; e < kRun; ++e)
+      run[e] = sums[row / 2][(group * 4 + e / 2) * 4 + row % 2 * 2 + e % 2];
   }
-  // Two lanes that are neighbours hold two columns each of two runs of four; then each lane holds
-  // one run.
-  RB_DEVICE static void gather_four(const float* first, const float* second, float (&run)[4]) {
-    const bool odd = thread_x() % 2 != 0;
-    float pairs[4] = {first[0], first[1], second[0], second[1]};
-    pin(pairs);  // else sums are kept as the integers that shuffles take, and copied for products
+  RB_DEVICE static Pack<T> load_run(const void* row, i64 at) {
+    return load128(static_cast<const T*>(row) + at);
+  }
+  RB_DEVICE static void add_run(const Pack<T>& from, float (&sums)[kRun]) {
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      const float keep = odd ? pairs[2 + e] : pairs[e];
-      const float got = shuffle_xor<32>(odd ? pairs[e] : pairs[2 + e], 1);
-      run[e] = odd ? got : keep;
-      run[2 + e] = odd ? keep : got;
-    }
+    for (int e = 0; e < kRun; ++e) sums[e] += load_value(from.values[e]);
   }
-  // This thread's column in groups of 16.
-  RB_DEVICE static int run_column() {
-    const int lane = static_cast<int>(thread_x()) % 4;
-    return lane % 2 * 8 + lane / 2 * 4;
-  }
-  RB_DEVICE void load_residual(int out, const Rows& rows, Four (&into)[kThreadRows]) const {
-    if (p_.conv.residual == nullptr || out >= p_.conv.outs) return;
-#pragma unroll
-    for (int i = 0; i < kThreadRows; ++i) {
-      if (rows.pixels[i] < 0) continue;
-      into[i] = load_four(p_.conv.residual, static_cast<i64>(rows.pixels[i]) * p_.conv.outs + out);
-    }
+  // Runs in the order in which they are written: rows of a group, then the next group's.
+  static constexpr int kRuns = kOuts / kBoxOuts * kThreadRows;
+  static constexpr int kAhead = kHalves == 1 ? 6 : 3;  // runs whose residual is under way
+  RB_DEVICE void load_residual(const Tile& tile, const Rows& rows, int i,
+                               Pack<T> (&into)[kAhead]) const {
+    const int out = run_out(tile, i / kThreadRows), pixel = rows.pixels[i % kThreadRows];
+    if (p_.conv.residual == nullptr || out >= p_.conv.outs || pixel < 0) return;
+    into[i % kAhead] = load_run(p_.conv.residual, static_cast<i64>(pixel) * p_.conv.outs + out);
   }
   RB_DEVICE void store_results(const Tile& tile, const Rows& rows,
                                const float (&sums)[kHalves][kOuts / 2]) const {
     const ImageConvParams& p = p_.conv;
-    // A group's residual is asked for before the group in front is stored.
-    Four residual[2][kThreadRows];
-    load_residual(tile.out + run_column(), rows, residual[0]);
+    Pack<T> residual[kAhead], bias;
 #pragma unroll
-    for (int j = 0; j < kOuts / 16; ++j) {
-      const int out = tile.out + j * 16 + run_column();
-      if (j + 1 < kOuts / 16) load_residual(out + 16, rows, residual[(j + 1) % 2]);
-      Four bias;
-      if (p.bias != nullptr && out < p.outs) bias = load_four(p.bias, out);
+    for (int i = 0; i < kAhead; ++i) load_residual(tile, rows, i, residual);
 #pragma unroll
-      for (int i = 0; i < kThreadRows; ++i) {
-        float run[4];
-        const float* from = &sums[i / 2][j * 8 + i % 2 * 2];
-        gather_four(from, from + 4, run);
-        if (out >= p.outs || rows.pixels[i] < 0) continue;
-        if (p.bias != nullptr) add_four(bias, run);
+    for (int i = 0; i < kRuns; ++i) {
+      const int row = i % kThreadRows, out = run_out(tile, i / kThreadRows);
+      const int pixel = rows.pixels[row];
+      if (row == 0 && p.bias != nullptr && out < p.outs) bias = load_run(p.bias, out);
+      if (out < p.outs && pixel >= 0) {
+        float run[kRun];
+        take_run(sums, row, i / kThreadRows, run);
+        if (p.bias != nullptr) add_run(bias, run);
         if (p.channel_add != nullptr) {
-          const i64 image = divide(static_cast<u32>(rows.pixels[i]), p.out_pixels);
-          add_four(load_four(p.channel_add, image * p.outs + out), run);
+          const i64 image = divide(static_cast<u32>(pixel), p.out_pixels);
+          add_run(load_run(p.channel_add, image * p.outs + out), run);
         }
-        if (p.residual != nullptr) add_four(residual[j % 2][i], run);
-        Four result;
+        if (p.residual != nullptr) add_run(residual[i % kAhead], run);
+        Pack<T> result;
 #pragma unroll
-        for (int e = 0; e < 4; ++e) result.values[e] = store_value<T>(run[e]);
-        const i64 at = static_cast<i64>(rows.pixels[i]) * p.outs + out;
-        *reinterpret_cast<Four*>(static_cast<T*>(p.y) + at) = result;
+        for (int e = 0; e < kRun; ++e) result.values[e] = store_value<T>(run[e]);
+        store128(static_cast<T*>(p.y) + static_cast<i64>(pixel) * p.outs + out, result);
       }
+      if (i + kAhead < kRuns) load_residual(tile, rows, i + kAhead, residual);
     }
   }
 

@@ -57,21 +57,23 @@ RB_DEVICE void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(reinterpret_cast<u64>(&map)) : "memory");
 }
 
-// A box of a map of three axes from (x, y, z) on; to both blocks if kBoth.
+// 32 filters of a map of TensorFilters' axes; to both blocks if kBoth.
 template <bool kBoth>
-RB_DEVICE void copy_box(u32 to, const TensorMap& map, u64* barrier, int x, int y, int z) {
+RB_DEVICE void copy_filters(u32 to, const TensorMap& map, u64* barrier, int channel, int run,
+                            int tap) {
   if (kBoth) {
     asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
-        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z),
-        "h"(kBothBlocks)
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%3, 0, %4, 0, %5}], [%2], %6;" ::"r"(to),
+        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(channel), "r"(run),
+        "r"(tap), "h"(kBothBlocks)
         : "memory");
   } else {
     asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
-        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z)
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, 0, %4, 0, %5}], [%2];" ::"r"(to),
+        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(channel), "r"(run),
+        "r"(tap)
         : "memory");
   }
 }

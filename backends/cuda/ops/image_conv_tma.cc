@@ -12,7 +12,9 @@ namespace {
 
 // As in kernels/image_conv_tma.cu.
 constexpr int64_t kStepDepth = 64;
-constexpr int64_t kRun = 8;          // outputs that neighbouring lanes write between them
+constexpr int32_t kRunShift = 3;
+constexpr int64_t kRun = 8;          // outputs that a lane writes at once
+constexpr int64_t kBoxOuts = 32;     // of filters that are fetched at once
 constexpr int64_t kLineBytes = 128;  // of a pixel or a filter in a step
 constexpr int64_t kRingBytes = 225 * 1024;
 constexpr int64_t kMostStages = 7;
@@ -148,9 +150,28 @@ uint64_t bytes(int64_t elements) {
   return static_cast<uint64_t>(elements) * 2;
 }
 
+// In runs or one by one: TensorConvParams::run_shift.
+TensorTiles filter_tiles(const View& weight, bool in_runs) {
+  const auto size = [](int64_t n) { return static_cast<uint64_t>(n); };
+  const int64_t outs = weight.size(0), channels = weight.size(3);
+  const int64_t taps = weight.size(1) * weight.size(2);
+  const uint64_t tap = bytes(channels), filter = bytes(channels * taps);
+  TensorTiles out{.dtype = weight.dtype, .data = weight.data};
+  if (in_runs) {
+    out.sizes = {size(channels), 2, size(outs / kRun), 4, size(taps)};
+    out.strides = {filter, kRun * filter, 2 * filter, tap};
+    out.box = {kStepDepth, 2, 4, 4, 1};
+  } else {
+    out.sizes = {size(channels), 1, size(outs), 1, size(taps)};
+    out.strides = {filter, filter, filter, tap};
+    out.box = {kStepDepth, 1, kBoxOuts, 1, 1};
+  }
+  return out;
+}
+
 void fill_maps(const ImageConvArgs& args, const Choice& choice, CudaDriver& driver,
                shared::TensorConvParams& params) {
-  const View &x = args.x, &weight = args.weight;
+  const View& x = args.x;
   const Axis rows = axis_of(args, 1), columns = axis_of(args, 2);
   const auto size = [](int64_t n) { return static_cast<uint64_t>(n); };
   const int64_t together = choice.shares_pixels ? 2 : 1;  // blocks that fetch a tile's pixels
@@ -164,13 +185,7 @@ void fill_maps(const ImageConvArgs& args, const Choice& choice, CudaDriver& driv
                    .channels = kStepDepth,
                    .pixels = static_cast<uint32_t>(choice.tile.rows / together),
                    .stride = static_cast<uint32_t>(args.stride)});
-  const int64_t taps = weight.size(1) * weight.size(2);
-  params.filters = driver.tensor_map(
-      TensorTiles{.dtype = weight.dtype,
-                  .data = weight.data,
-                  .sizes = {size(weight.size(3)), size(taps), size(weight.size(0))},
-                  .strides = {bytes(weight.size(3)), bytes(weight.size(3) * taps)},
-                  .box = {kStepDepth, 1, static_cast<uint32_t>(choice.tile.outs * together / 2)}});
+  params.filters = driver.tensor_map(filter_tiles(args.weight, params.run_shift != 0));
 }
 
 void run(const ImageConvArgs& args, Stream& stream) {
@@ -200,7 +215,8 @@ void run(const ImageConvArgs& args, Stream& stream) {
       .steps_of_split = narrow(choice.steps),
       .units = narrow(choice.down * choice.across * size.classes * choice.splits),
       .first_tap = {narrow(rows.first_tap), narrow(columns.first_tap)},
-      .shares_pixels = choice.shares_pixels ? 1u : 0u};
+      .shares_pixels = choice.shares_pixels ? 1u : 0u,
+      .run_shift = size.outs % kRun == 0 ? kRunShift : 0};
   fill_maps(args, choice, static_cast<CudaDriver&>(device.driver()), params);
   // Results are written in runs of eight; others go the way of partial sums, as one split.
   const bool joins = choice.splits > 1 || size.outs % kRun != 0;
