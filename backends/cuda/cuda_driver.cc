@@ -308,7 +308,7 @@ void CudaDriver::destroy_graph(void* graph) noexcept {
 }
 
 shared::TensorMap CudaDriver::tensor_map(const TensorTiles& tiles) {
-  constexpr std::array<unsigned, 5> kEach{1, 1, 1, 1, 1};
+  constexpr std::array<unsigned, 4> kEach{1, 1, 1, 1};
   shared::TensorMap map;
   check(fn_.cuTensorMapEncodeTiled(&map, tensor_type(tiles.dtype), tiles.sizes.size(),
                                    const_cast<void*>(tiles.data), tiles.sizes.data(),

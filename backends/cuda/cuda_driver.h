@@ -19,9 +19,9 @@ namespace rbee::cuda {
 struct TensorTiles {
   DType dtype = DType::f16;  // or bf16
   const void* data = nullptr;
-  std::array<uint64_t, 5> sizes{};
-  std::array<uint64_t, 4> strides{};
-  std::array<uint32_t, 5> box{};
+  std::array<uint64_t, 4> sizes{};
+  std::array<uint64_t, 3> strides{};
+  std::array<uint32_t, 4> box{};
 };
 // Images (channels, width, height, images) under filters: columns of `pixels` positions, of
 // `channels` each. Positions of tap (0, 0) run from `lower` by `stride` to `upper`, which is

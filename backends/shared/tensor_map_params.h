@@ -15,8 +15,10 @@ struct alignas(64) TensorMap {
 // A convolution whose pixels and filters come by such maps. A cluster of two blocks does a pair of
 // tiles: two tiles of pixels that share their filters, or two of filters that share their pixels.
 struct TensorConvParams {
-  TensorMap pixels;   // im2col: (channels, width, height, images)
-  TensorMap filters;  // boxes of 32: as run_shift says
+  TensorMap pixels;  // im2col: (channels, width, height, images)
+  // (channels, i, b, taps), output 4 i + b: the outs / 4 filters of one b lie together in a tile,
+  // so that a lane's sums are eight neighbours of a pixel.
+  TensorMap filters;
   ImageConvParams conv;
   i32 height, width;   // pixels of an image that one class of outputs has (all, or a quarter)
   i32 rows;            // and of all images
@@ -28,10 +30,6 @@ struct TensorConvParams {
   i32 units;           // down * across * classes * conv.splits
   i32 first_tap[2];    // row and column of the pixel that tap 0 of class 0 reads, from its output
   u32 shares_pixels;   // a pair is two tiles of filters
-  // 3: filter 8 q + 2 b + e of 32 comes as 8 b + 2 q + e, by axes (channels, e, all q, b, taps), so
-  // that a lane's sums are runs of 2^3 neighbours of a pixel. 0: filters come in their order, by
-  // axes (channels, -, outs, -, taps).
-  i32 run_shift;
 };
 
 }  // namespace shared

@@ -17,7 +17,6 @@ namespace gpu {
 
 constexpr int kProducts = 2;  // warpgroups that multiply
 constexpr int kConvThreads = (kProducts + 1) * kGroup;
-constexpr int kBoxOuts = 32;  // of filters that are fetched at once
 constexpr int kRingBytes = 225 * 1024;
 constexpr int kMostStages = 7;
 
@@ -100,6 +99,7 @@ class ConvProducer {
   RB_DEVICE void fetch(const Tile& tile) {
     const int half = static_cast<int>(rank_);
     const int row = kSharesPixels ? half * (Tile::kRows / 2) : 0;
+    const int out = kSharesPixels ? 0 : half * (kOuts / 2);
     const PixelPlace from = place_of(tile.row + row);
     int tap = tile.first / p_.chunks;
     int channel = (tile.first - tap * p_.chunks) * kStepDepth;
@@ -113,13 +113,8 @@ class ConvProducer {
       copy_pixels<kSharesPixels>(to + static_cast<u32>(row * kSwizzleRow), p_.pixels, full, channel,
                                  from, tap_offset(tap_column, tile.odd_column, 1),
                                  tap_offset(tap_row, tile.odd_row, 0));
-#pragma unroll 1
-      for (int out = kSharesPixels ? 0 : half * kBoxOuts; out < kOuts;
-           out += kSharesPixels ? kBoxOuts : 2 * kBoxOuts) {
-        copy_filters<!kSharesPixels>(to + static_cast<u32>(Tile::kPixelBytes + out * kSwizzleRow),
-                                     p_.filters, full, channel, (tile.out + out) >> p_.run_shift,
-                                     tap);
-      }
+      copy_box<!kSharesPixels>(to + static_cast<u32>(Tile::kPixelBytes + out * kSwizzleRow),
+                               p_.filters, full, channel, tile.out / 4, out / (kOuts / 4), tap);
       channel += kStepDepth;
       if (channel < p_.conv.channels) continue;
       channel = 0;
@@ -227,52 +222,36 @@ class ConvConsumer {
   RB_DEVICE void store_partials(const Tile& tile, const Rows& rows,
                                 const float (&sums)[kHalves][kOuts / 2]) const {
 #pragma unroll
-    for (int i = 0; i < kThreadRows; ++i) {
-      if (rows.pixels[i] < 0) continue;
-      const i64 row = static_cast<i64>(tile.split) * p_.conv.pixels + rows.pixels[i];
-      float* to = p_.conv.partials + row * p_.conv.partial_outs;
-      if (p_.run_shift != 0) {
-        store_partial_runs(tile, i, sums, to);
-      } else {
-        store_partial_pairs(tile, i, sums, to);
-      }
-    }
-  }
-  RB_DEVICE void store_partial_runs(const Tile& tile, int row,
-                                    const float (&sums)[kHalves][kOuts / 2], float* to) const {
-#pragma unroll
-    for (int group = 0; group < kOuts / kBoxOuts; ++group) {
-      const int out = run_out(tile, group);
-      if (out >= p_.conv.partial_outs) continue;
+    for (int i = 0; i < kRuns; ++i) {
+      const int out = run_out(tile, i), pixel = rows.pixels[i % kThreadRows];
+      if (out >= p_.conv.partial_outs || pixel < 0) continue;
       float run[kRun];
-      take_run(sums, row, group, run);
+      take_run(sums, i, run);
+      const i64 row = static_cast<i64>(tile.split) * p_.conv.pixels + pixel;
+      float* to = p_.conv.partials + row * p_.conv.partial_outs + out;
 #pragma unroll
       for (int e = 0; e < kRun; e += 4)
-        store128(to + out + e, Pack<float>{{run[e], run[e + 1], run[e + 2], run[e + 3]}});
-    }
-  }
-  RB_DEVICE void store_partial_pairs(const Tile& tile, int row,
-                                     const float (&sums)[kHalves][kOuts / 2], float* to) const {
-#pragma unroll
-    for (int j = 0; j < kOuts / 8; ++j) {
-      const int out = tile.out + j * 8 + static_cast<int>(thread_x()) % 4 * 2;
-      if (out >= p_.conv.partial_outs) continue;
-      const int at = j * 4 + row % 2 * 2;
-      *reinterpret_cast<OutPair<float>*>(to + out) =
-          OutPair<float>{{sums[row / 2][at], sums[row / 2][at + 1]}};
+        store128(to + e, Pack<float>{{run[e], run[e + 1], run[e + 2], run[e + 3]}});
     }
   }
 
-  // This thread's run of neighbours in a group of 32, where filters come in runs.
-  static constexpr int kRun = 8;
-  RB_DEVICE static int run_out(const Tile& tile, int group) {
-    return tile.out + group * kBoxOuts + static_cast<int>(thread_x()) % 4 * kRun;
+  // What a lane writes at once: eight neighbours of a pixel, four times two of its sums, whose
+  // filters 4 i + b lie in the tile's quarter b.
+  static constexpr int kRun = 8, kRunsOfRow = kOuts / (4 * kRun);
+  // In the order in which they are written: those of a row's 32 columns, of each row.
+  static constexpr int kRuns = kRunsOfRow * kThreadRows;
+  RB_DEVICE static int run_out(const Tile& tile, int i) {
+    return tile.out + (i / kThreadRows * 4 + static_cast<int>(thread_x()) % 4) * kRun;
   }
-  RB_DEVICE static void take_run(const float (&sums)[kHalves][kOuts / 2], int row, int group,
+  RB_DEVICE static void take_run(const float (&sums)[kHalves][kOuts / 2], int i,
                                  float (&run)[kRun]) {
+    const int row = i % kThreadRows, columns = i / kThreadRows;
 #pragma unroll
-    for (int e = 0; e < kRun; ++e)
-      run[e] = sums[row / 2][(group * 4 + e / 2) * 4 + row % 2 * 2 + e % 2];
+    for (int e = 0; e < 2; ++e) {
+#pragma unroll
+      for (int b = 0; b < 4; ++b)
+        run[4 * e + b] = sums[row / 2][(b * kRunsOfRow + columns) * 4 + row % 2 * 2 + e];
+    }
   }
   RB_DEVICE static Pack<T> load_run(const void* row, i64 at) {
     return load128(static_cast<const T*>(row) + at);
@@ -281,12 +260,10 @@ class ConvConsumer {
 #pragma unroll
     for (int e = 0; e < kRun; ++e) sums[e] += load_value(from.values[e]);
   }
-  // Runs in the order in which they are written: rows of a group, then the next group's.
-  static constexpr int kRuns = kOuts / kBoxOuts * kThreadRows;
   static constexpr int kAhead = kHalves == 1 ? 6 : 3;  // runs whose residual is under way
   RB_DEVICE void load_residual(const Tile& tile, const Rows& rows, int i,
                                Pack<T> (&into)[kAhead]) const {
-    const int out = run_out(tile, i / kThreadRows), pixel = rows.pixels[i % kThreadRows];
+    const int out = run_out(tile, i), pixel = rows.pixels[i % kThreadRows];
     if (p_.conv.residual == nullptr || out >= p_.conv.outs || pixel < 0) return;
     into[i % kAhead] = load_run(p_.conv.residual, static_cast<i64>(pixel) * p_.conv.outs + out);
   }
@@ -298,12 +275,11 @@ class ConvConsumer {
     for (int i = 0; i < kAhead; ++i) load_residual(tile, rows, i, residual);
 #pragma unroll
     for (int i = 0; i < kRuns; ++i) {
-      const int row = i % kThreadRows, out = run_out(tile, i / kThreadRows);
-      const int pixel = rows.pixels[row];
-      if (row == 0 && p.bias != nullptr && out < p.outs) bias = load_run(p.bias, out);
+      const int out = run_out(tile, i), pixel = rows.pixels[i % kThreadRows];
+      if (i % kThreadRows == 0 && p.bias != nullptr && out < p.outs) bias = load_run(p.bias, out);
       if (out < p.outs && pixel >= 0) {
         float run[kRun];
-        take_run(sums, row, i / kThreadRows, run);
+        take_run(sums, i, run);
         if (p.bias != nullptr) add_run(bias, run);
         if (p.channel_add != nullptr) {
           const i64 image = divide(static_cast<u32>(pixel), p.out_pixels);

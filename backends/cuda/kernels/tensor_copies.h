@@ -57,23 +57,22 @@ RB_DEVICE void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(reinterpret_cast<u64>(&map)) : "memory");
 }
 
-// 32 filters of a map of TensorFilters' axes; to both blocks if kBoth.
+// A box of a map of four axes from (x, y, z, w) on; to both blocks if kBoth.
 template <bool kBoth>
-RB_DEVICE void copy_filters(u32 to, const TensorMap& map, u64* barrier, int channel, int run,
-                            int tap) {
+RB_DEVICE void copy_box(u32 to, const TensorMap& map, u64* barrier, int x, int y, int z, int w) {
   if (kBoth) {
     asm volatile(
-        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        ".multicast::cluster [%0], [%1, {%3, 0, %4, 0, %5}], [%2], %6;" ::"r"(to),
-        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(channel), "r"(run),
-        "r"(tap), "h"(kBothBlocks)
+        "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(to),
+        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z),
+        "r"(w), "h"(kBothBlocks)
         : "memory");
   } else {
     asm volatile(
-        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        " [%0], [%1, {%3, 0, %4, 0, %5}], [%2];" ::"r"(to),
-        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(channel), "r"(run),
-        "r"(tap)
+        "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+        "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z),
+        "r"(w)
         : "memory");
   }
 }

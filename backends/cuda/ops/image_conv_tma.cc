@@ -12,9 +12,8 @@ namespace {
 
 // As in kernels/image_conv_tma.cu.
 constexpr int64_t kStepDepth = 64;
-constexpr int32_t kRunShift = 3;
 constexpr int64_t kRun = 8;          // outputs that a lane writes at once
-constexpr int64_t kBoxOuts = 32;     // of filters that are fetched at once
+constexpr int64_t kQuarters = 4;     // of a tile's filters: every fourth
 constexpr int64_t kLineBytes = 128;  // of a pixel or a filter in a step
 constexpr int64_t kRingBytes = 225 * 1024;
 constexpr int64_t kMostStages = 7;
@@ -127,6 +126,8 @@ Axis axis_of(const ImageConvArgs& args, int axis) {
 const char* refuse(const ImageConvArgs& args) {
   if (const char* why = gpu::refuse_tensor_image_conv(args)) return why;
   constexpr int64_t kMostCorner = 127, kMostTap = 255, kMostStride = 8;
+  const int64_t outs = args.y.size(3);
+  if (outs > kQuarters && outs % kQuarters != 0) return "takes multiples of four outputs, or fewer";
   if (args.stride > kMostStride) return "takes strides of 8 at most";
   if (args.upsample && args.stride != 1) return "takes enlarged images with a stride of 1";
   for (const int axis : {1, 2}) {
@@ -150,23 +151,17 @@ uint64_t bytes(int64_t elements) {
   return static_cast<uint64_t>(elements) * 2;
 }
 
-// In runs or one by one: TensorConvParams::run_shift.
-TensorTiles filter_tiles(const View& weight, bool in_runs) {
+// As TensorConvParams says; `outs` of a tile and `quarters` of them in a box.
+TensorTiles filter_tiles(const View& weight, int64_t outs, uint32_t quarters) {
   const auto size = [](int64_t n) { return static_cast<uint64_t>(n); };
-  const int64_t outs = weight.size(0), channels = weight.size(3);
-  const int64_t taps = weight.size(1) * weight.size(2);
-  const uint64_t tap = bytes(channels), filter = bytes(channels * taps);
-  TensorTiles out{.dtype = weight.dtype, .data = weight.data};
-  if (in_runs) {
-    out.sizes = {size(channels), 2, size(outs / kRun), 4, size(taps)};
-    out.strides = {filter, kRun * filter, 2 * filter, tap};
-    out.box = {kStepDepth, 2, 4, 4, 1};
-  } else {
-    out.sizes = {size(channels), 1, size(outs), 1, size(taps)};
-    out.strides = {filter, filter, filter, tap};
-    out.box = {kStepDepth, 1, kBoxOuts, 1, 1};
-  }
-  return out;
+  const int64_t channels = weight.size(3), taps = weight.size(1) * weight.size(2);
+  const uint64_t filter = bytes(channels * taps);
+  const int64_t count = weight.size(0), of_quarter = ceil_div(count, kQuarters);
+  return {.dtype = weight.dtype,
+          .data = weight.data,
+          .sizes = {size(channels), size(of_quarter), size(std::min(count, kQuarters)), size(taps)},
+          .strides = {kQuarters * filter, filter, bytes(channels)},
+          .box = {kStepDepth, static_cast<uint32_t>(outs / kQuarters), quarters, 1}};
 }
 
 void fill_maps(const ImageConvArgs& args, const Choice& choice, CudaDriver& driver,
@@ -185,7 +180,8 @@ void fill_maps(const ImageConvArgs& args, const Choice& choice, CudaDriver& driv
                    .channels = kStepDepth,
                    .pixels = static_cast<uint32_t>(choice.tile.rows / together),
                    .stride = static_cast<uint32_t>(args.stride)});
-  params.filters = driver.tensor_map(filter_tiles(args.weight, params.run_shift != 0));
+  params.filters =
+      driver.tensor_map(filter_tiles(args.weight, choice.tile.outs, choice.shares_pixels ? 4 : 2));
 }
 
 void run(const ImageConvArgs& args, Stream& stream) {
@@ -215,8 +211,7 @@ void run(const ImageConvArgs& args, Stream& stream) {
       .steps_of_split = narrow(choice.steps),
       .units = narrow(choice.down * choice.across * size.classes * choice.splits),
       .first_tap = {narrow(rows.first_tap), narrow(columns.first_tap)},
-      .shares_pixels = choice.shares_pixels ? 1u : 0u,
-      .run_shift = size.outs % kRun == 0 ? kRunShift : 0};
+      .shares_pixels = choice.shares_pixels ? 1u : 0u};
   fill_maps(args, choice, static_cast<CudaDriver&>(device.driver()), params);
   // Results are written in runs of eight; others go the way of partial sums, as one split.
   const bool joins = choice.splits > 1 || size.outs % kRun != 0;
