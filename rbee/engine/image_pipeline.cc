@@ -10,6 +10,7 @@
 #include "rbee/engine/image_second_pass.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
+#include "rbee/tensor/device_mark.h"
 
 namespace rbee::engine {
 namespace {
@@ -134,7 +135,8 @@ class Batch {
         states_(states),
         seeds_(seeds_of(source, request, settings, first, count)),
         count_(count),
-        noise_(request.noise_source, seeds_) {}
+        noise_(request.noise_source, seeds_),
+        mark_(*source.device) {}
 
   enum class Next : uint8_t { step, take, drop };
   using AfterStep = std::function<Next(const Tensor& denoised)>;
@@ -364,14 +366,27 @@ class Batch {
         x = kept_outside(x, inpaint, noise, plan, step);
       }
       place.index = step + 1;
-      device().synchronize(x.stream());  // so that steps are told when they are done
-      next_ = after_step(denoised);
+      tell(denoised, place.index == place.count, after_step);
       if (next_ == Next::take) taken = denoised;
       return next_ == Next::step;
     };
     Tensor x = start_of_pass(pass, noise, levels, inpaint);
     x = diffusion::run_plan(plan, std::move(x), hooks);
     return next_ == Next::step ? x : taken;
+  }
+
+  // Steps are told when they are done: where the device works by itself, when the next one has been
+  // queued behind, so that it has work while the host is busy with what was told.
+  void tell(const Tensor& denoised, bool last, const AfterStep& after_step) {
+    const Tensor before = std::exchange(untold_, denoised);
+    if (before.defined()) {
+      mark_.wait();
+      next_ = after_step(before);
+    }
+    mark_.set();
+    if (next_ != Next::step || !(last || device().host_accessible())) return;
+    mark_.wait();
+    next_ = after_step(std::exchange(untold_, {}));
   }
 
   // Outside of the mask the picture's own latent, with the noise of x.
@@ -395,6 +410,8 @@ class Batch {
   int64_t count_;
   BatchNoise noise_;
   Next next_ = Next::step;  // what the last step said
+  DeviceMark mark_;
+  Tensor untold_;  // what the last step took the picture to be, until it is told
 };
 
 }  // namespace

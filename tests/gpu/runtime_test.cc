@@ -13,6 +13,7 @@
 #include "backends/rocm/hip_driver.h"
 #include "backends/rocm/rocm_kernels.h"
 #include "rbee/core/error.h"
+#include "rbee/tensor/device_mark.h"
 #include "tests/gpu/fake_library.h"
 
 namespace rbee::harness {
@@ -343,6 +344,27 @@ TEST_P(RuntimeTest, EventsOrderStreams) {
   device.free(data, 4, first);
   device.destroy_stream(first);
   device.destroy_stream(second);
+}
+
+// What a kernel has written may be read by the host once the mark behind it has been waited for,
+// while later work is queued that no one waits for.
+TEST_P(RuntimeTest, MarksAreWaitedForAlone) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  const auto waits = [&] { return library.calls("cuStreamWaitEvent", "hipStreamWaitEvent"); };
+  DeviceMark mark(device);
+  const Tensor x = empty({4}, DType::f32, device);
+  device.fill_bytes(x.view().data, 1, 16, device.default_stream());
+  mark.set();
+  device.fill_bytes(x.view().data, 2, 16, device.default_stream());
+  EXPECT_EQ(waits(), 0);
+  mark.wait();
+  EXPECT_EQ(waits(), 1);
+  mark.set();
+  mark.wait();
+  EXPECT_EQ(waits(), 2);
+  EXPECT_EQ(library.violation(), "");
 }
 
 TEST_P(RuntimeTest, SeveralDevicesFromSeveralThreads) {
