@@ -4,6 +4,7 @@
 #include "backends/cuda/ops/attention_decode_mma.h"
 #include "backends/cuda/ops/attention_latent_mma.h"
 #include "backends/cuda/ops/attention_mma.h"
+#include "backends/cuda/ops/attention_tma.h"
 #include "backends/cuda/ops/attention_wgmma.h"
 #include "backends/cuda/ops/expert_mma.h"
 #include "backends/cuda/ops/image_conv_mma.h"
@@ -56,8 +57,8 @@ KernelTable large_mma_kernels() {
 // For sm_90, where this build has code for it.
 KernelTable wgmma_kernels() {
   KernelTable t = mma_kernels();
-  t.attention = gpu::slot<attention_decode_mma, gpu::attention_decode, attention_wgmma,
-                          attention_mma, gpu::attention_wide, gpu::attention>();
+  t.attention = gpu::slot<attention_decode_mma, gpu::attention_decode, attention_tma,
+                          attention_wgmma, attention_mma, gpu::attention_wide, gpu::attention>();
   t.paged_attention = gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma,
                                 gpu::paged_attention_decode, paged_attention_wgmma,
                                 paged_attention_mma, attention_latent_mma, gpu::paged_attention>();

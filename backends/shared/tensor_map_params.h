@@ -1,6 +1,7 @@
 #pragma once
 // Parameters of kernels that let the device's copy engine fetch tiles (Hopper and later).
 
+#include "backends/shared/attention_params.h"
 #include "backends/shared/image_params.h"
 
 namespace rbee {
@@ -30,6 +31,12 @@ struct TensorConvParams {
   i32 units;           // down * across * classes * conv.splits
   i32 first_tap[2];    // row and column of the pixel that tap 0 of class 0 reads, from its output
   u32 shares_pixels;   // a pair is two tiles of filters
+};
+
+// Dense attention whose keys and values come by such maps: (head_dim, keys, kv_heads, batch).
+struct TensorAttentionParams {
+  TensorMap keys, values;
+  AttentionParams attention;
 };
 
 }  // namespace shared

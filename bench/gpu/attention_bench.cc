@@ -1,7 +1,7 @@
 // Times attention on the first GPU: tensor arithmetic for many queries with the memory that the
 // call needs, the bandwidth of decoding over a paged cache beside a copy's of the same run, and
 // attention with sinks and over latents by each implementation.
-//   attention_bench [--seconds S] [--json]
+//   attention_bench [--seconds S] [--all] [--json]
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -27,6 +27,7 @@ constexpr int64_t kColdBytes = int64_t{256} << 20;  // more than any GPU's last 
 struct Options {
   double seconds = 0.5;  // for each figure
   bool json = false;     // one object a line
+  bool all = false;      // dense attention by every implementation that takes it
 };
 
 int64_t element_count(const Shape& shape) {
@@ -42,37 +43,66 @@ Tensor random_tensor(const Shape& shape, Device& device) {
   return from_host<f16>(values, shape, device);
 }
 
-void print_dense(const Options& options, const Shape& shape, bool causal, double time,
-                 int64_t peak_bytes) {
-  const double pairs = static_cast<double>(element_count(shape)) * static_cast<double>(shape[2]);
-  const double rate = 4.0 * pairs * (causal ? 0.5 : 1.0) / time;
+struct DenseShape {
+  int64_t batch, heads, queries, keys, dim;
+  bool causal = false;
+};
+
+struct DenseTime {
+  const char* implementation;
+  double seconds;
+  int64_t peak_bytes;
+};
+
+void print_dense(const Options& options, const DenseShape& shape, const DenseTime& time) {
+  const auto number = [](int64_t x) { return static_cast<long long>(x); };
+  const double pairs = static_cast<double>(shape.batch * shape.heads * shape.queries * shape.dim) *
+                       static_cast<double>(shape.keys);
+  const double rate = 4.0 * pairs * (shape.causal ? 0.5 : 1.0) / time.seconds;
   if (options.json) {
     std::printf(
-        "{\"test\":\"attention\",\"shape\":[%lld,%lld,%lld,%lld],\"causal\":%s,"
-        "\"seconds\":%.6g,\"flops_per_second\":%.6g,\"peak_bytes\":%lld}\n",
-        static_cast<long long>(shape[0]), static_cast<long long>(shape[1]),
-        static_cast<long long>(shape[2]), static_cast<long long>(shape[3]),
-        causal ? "true" : "false", time, rate, static_cast<long long>(peak_bytes));
+        "{\"test\":\"attention\",\"shape\":[%lld,%lld,%lld,%lld],\"keys\":%lld,\"causal\":%s,"
+        "\"implementation\":\"%s\",\"seconds\":%.6g,\"flops_per_second\":%.6g,"
+        "\"peak_bytes\":%lld}\n",
+        number(shape.batch), number(shape.heads), number(shape.queries), number(shape.dim),
+        number(shape.keys), shape.causal ? "true" : "false", time.implementation, time.seconds,
+        rate, number(time.peak_bytes));
     return;
   }
-  std::printf("attention f16 (%s)%s: %.1f us, %.1f TFLOP/s, %.1f MB\n", cat(shape).c_str(),
-              causal ? " causal" : "", time * 1e6, rate * 1e-12,
-              static_cast<double>(peak_bytes) * 1e-6);
+  std::printf(
+      "attention f16 (%lld, %lld, %lld, %lld), %lld keys%s: %s %.1f us, %.1f TFLOP/s, %.1f MB\n",
+      number(shape.batch), number(shape.heads), number(shape.queries), number(shape.dim),
+      number(shape.keys), shape.causal ? ", causal" : "", time.implementation, time.seconds * 1e6,
+      rate * 1e-12, static_cast<double>(time.peak_bytes) * 1e-6);
 }
 
-void time_dense(gpu::GpuDevice& device, const Options& options, const Shape& shape, bool causal) {
+// By the first implementation that takes it, which is the one that models get; with --all by each.
+void time_dense(gpu::GpuDevice& device, const Options& options, const DenseShape& shape) {
   const int64_t before = device.allocator_stats().in_use;
-  const Tensor q = random_tensor(shape, device);
-  const Tensor k = random_tensor(shape, device);
-  const Tensor v = random_tensor(shape, device);
-  const AttentionOptions attended{.causal = causal};
+  // Heads side by side, as layers write them.
+  const auto heads = [&](int64_t tokens) {
+    return random_tensor({shape.batch, tokens, shape.heads, shape.dim}, device)
+        .permute({0, 2, 1, 3});
+  };
+  const Tensor q = heads(shape.queries), k = heads(shape.keys), v = heads(shape.keys);
   device.reset_allocator_peak();
-  attention(q, k, v, attended);
+  const Tensor y = attention(q, k, v, {.causal = shape.causal});
   // q, k, v, the result and what the kernels work in.
   const int64_t peak_bytes = device.allocator_stats().peak_in_use - before;
-  const double time =
-      time_launches(device, options.seconds, [&](int) { attention(q, k, v, attended); });
-  print_dense(options, shape, causal, time, peak_bytes);
+  AttentionArgs args{};
+  args.q = q.view();
+  args.k = k.view();
+  args.v = v.view();
+  args.y = y.view();
+  args.causal = shape.causal;
+  args.scale = 1 / std::sqrt(static_cast<float>(shape.dim));
+  for (const Impl<AttentionArgs>& impl : device.kernels().attention) {
+    if (impl.refuse(args) != nullptr) continue;
+    const double time = time_launches(device, options.seconds,
+                                      [&](int) { impl.run(args, device.default_stream()); });
+    print_dense(options, shape, {impl.name, time, peak_bytes});
+    if (!options.all) break;
+  }
 }
 
 // One query over `keys` keys of a paged cache; caches alternate, so that none is met in L2.
@@ -187,6 +217,15 @@ void time_latents(Device& device, const Options& options) {
   }
 }
 
+// Long rows, then what UNets ask for with guidance: Stable Diffusion 1.5 at 512 x 512 and SDXL at
+// 1024 x 1024, of pixels among themselves and of pixels and a prompt; then FLUX.1 and Gemma 3.
+constexpr DenseShape kDense[] = {
+    {1, 32, 4096, 4096, 128, true}, {1, 32, 4096, 4096, 128}, {2, 10, 4096, 4096, 64},
+    {2, 10, 4096, 4096, 64, true},  {2, 8, 4096, 4096, 40},   {2, 8, 4096, 77, 40},
+    {2, 8, 1024, 1024, 80},         {2, 8, 1024, 77, 80},     {2, 8, 256, 256, 160},
+    {2, 8, 256, 77, 160},           {2, 10, 4096, 77, 64},    {2, 20, 1024, 1024, 64},
+    {2, 20, 1024, 77, 64},          {1, 24, 4608, 4608, 128}, {1, 4, 2048, 2048, 256, true}};
+
 void run_all(const Options& options) {
   auto& device = dynamic_cast<gpu::GpuDevice&>(first_gpu());
   const double copy_rate = copy_bandwidth(device, options.seconds);
@@ -195,10 +234,7 @@ void run_all(const Options& options) {
   } else {
     std::printf("%s: copies %.0f GB/s\n", device.description().c_str(), copy_rate * 1e-9);
   }
-  time_dense(device, options, {1, 32, 4096, 128}, true);
-  time_dense(device, options, {1, 32, 4096, 128}, false);
-  time_dense(device, options, {2, 10, 4096, 64}, false);
-  time_dense(device, options, {2, 10, 4096, 64}, true);
+  for (const DenseShape& shape : kDense) time_dense(device, options, shape);
   for (const int64_t keys : {4096, 32768}) time_decode(device, options, keys, copy_rate);
   for (const int64_t window : {0, 128}) {
     for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{2048, 2048}, {1, 8192}}) {
@@ -223,10 +259,12 @@ Options parse(int argc, char** argv) {
     const std::string given = argv[i];
     if (given == "--json") {
       options.json = true;
+    } else if (given == "--all") {
+      options.all = true;
     } else if (given == "--seconds" && i + 1 < argc) {
       options.seconds = std::stod(argv[++i]);
     } else {
-      fail(Code::invalid_argument, "attention_bench", "usage: [--seconds S] [--json]");
+      fail(Code::invalid_argument, "attention_bench", "usage: [--seconds S] [--all] [--json]");
     }
   }
   return options;

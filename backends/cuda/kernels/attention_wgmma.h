@@ -1,5 +1,5 @@
 #pragma once
-// The Hopper instructions that attention_wgmma.cu is made of: warpgroup products, transaction-less
+// The Hopper instructions that attention is made of: warpgroup products, transaction-less
 // mbarriers and named barriers (PTX ISA 8.x, sections 9.7.15, 9.7.13.15 and 9.7.13.1).
 //
 // Operands in shared memory are tiles of 128-byte rows under the 128-byte swizzle: 16-byte part c
@@ -45,53 +45,81 @@ RB_DEVICE void pin(float (&registers)[kCount]) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 #define RB_F4(c, i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
-#define RB_F16(c, i) RB_F4(c, i), RB_F4(c, i + 4), RB_F4(c, i + 8), RB_F4(c, i + 12)
-#define RB_F32(c, i) RB_F16(c, i), RB_F16(c, i + 16)
-#define RB_NAMES32                                                                         \
-  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23," \
-  "%24,%25,%26,%27,%28,%29,%30,%31"
+#define RB_F8(c, i) RB_F4(c, i), RB_F4(c, i + 4)
+#define RB_F16(c, i) RB_F8(c, i), RB_F8(c, i + 8)
+#define RB_F20(c) RB_F16(c, 0), RB_F4(c, 16)
+#define RB_F32(c) RB_F16(c, 0), RB_F16(c, 16)
+#define RB_F40(c) RB_F32(c), RB_F8(c, 32)
+#define RB_F64(c) RB_F32(c), RB_F16(c, 32), RB_F16(c, 48)
+#define RB_F80(c) RB_F64(c), RB_F16(c, 64)
+#define RB_F128(c) RB_F80(c), RB_F16(c, 80), RB_F16(c, 96), RB_F16(c, 112)
+#define RB_NAMES20 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19"
+#define RB_NAMES32 RB_NAMES20 ",%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define RB_NAMES40 RB_NAMES32 ",%32,%33,%34,%35,%36,%37,%38,%39"
 #define RB_NAMES64                                                                        \
-  RB_NAMES32                                                                              \
-  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52," \
-  "%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+  RB_NAMES40                                                                              \
+  ",%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60," \
+  "%61,%62,%63"
+#define RB_NAMES80 RB_NAMES64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define RB_NAMES128                                                                       \
+  RB_NAMES80                                                                              \
+  ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100" \
+  ",%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117" \
+  ",%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 
-// Products of 64 rows, of f16 and bf16: c (+)= a * b^T with both from shared memory and 128 rows of
-// b, and c += a * b with a in registers and b's rows along the sum, 128 or 64 columns.
-#define RB_PRODUCTS(T, type)                                                         \
-  template <>                                                                        \
-  RB_DEVICE void multiply_rows<T>(float(&c)[64], u64 a, u64 b, bool add) {           \
-    asm volatile(                                                                    \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"                                 \
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" RB_NAMES64 \
-        "}, %64, %65, p, 1, 1, 0, 0;\n}"                                             \
-        : RB_F32(c, 0), RB_F32(c, 32)                                                \
-        : "l"(a), "l"(b), "r"(add ? 1 : 0));                                         \
-  }                                                                                  \
-  template <>                                                                        \
-  RB_DEVICE void multiply_columns<T>(float(&c)[64], const u32(&a)[4], u64 b) {       \
-    asm volatile(                                                                    \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"                                 \
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" RB_NAMES64 \
-        "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n}"                               \
-        : RB_F32(c, 0), RB_F32(c, 32)                                                \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1));               \
-  }                                                                                  \
-  template <>                                                                        \
-  RB_DEVICE void multiply_columns<T>(float(&c)[32], const u32(&a)[4], u64 b) {       \
-    asm volatile(                                                                    \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"                                 \
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" RB_NAMES32  \
-        "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n}"                               \
-        : RB_F32(c, 0)                                                               \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1));               \
+// Products of 64 rows, of f16 and bf16, whose sums are `count` registers, twice as many columns:
+// c (+)= a * b^T with both from shared memory and a row of b for each column, and c += a * b with a
+// in registers and b's rows along the sum. In the instruction's text, %<count> and on are the
+// operands behind the sums.
+#define RB_ROWS(T, type, columns, count, second, third)                                     \
+  template <>                                                                               \
+  RB_DEVICE void multiply_rows<T>(float(&c)[count], u64 a, u64 b, bool add) {               \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" third                                 \
+                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type \
+                 " {" RB_NAMES##count "}, %" #count ", %" second ", p, 1, 1, 0, 0;\n}"      \
+                 : RB_F##count(c)                                                           \
+                 : "l"(a), "l"(b), "r"(add ? 1 : 0));                                       \
   }
+#define RB_COLUMNS(T, type, columns, count, second, third, fourth, fifth, sixth)            \
+  template <>                                                                               \
+  RB_DEVICE void multiply_columns<T>(float(&c)[count], const u32(&a)[4], u64 b) {           \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" sixth                                 \
+                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type \
+                 " {" RB_NAMES##count "}, {%" #count ", %" second ", %" third ", %" fourth  \
+                                      "}, %" fifth ", p, 1, 1, 1;\n}"                       \
+                 : RB_F##count(c)                                                           \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1));             \
+  }
+#define RB_PRODUCTS(T, type)                                   \
+  RB_ROWS(T, type, "64", 32, "33", "34")                       \
+  RB_ROWS(T, type, "80", 40, "41", "42")                       \
+  RB_ROWS(T, type, "128", 64, "65", "66")                      \
+  RB_ROWS(T, type, "160", 80, "81", "82")                      \
+  RB_ROWS(T, type, "256", 128, "129", "130")                   \
+  RB_COLUMNS(T, type, "40", 20, "21", "22", "23", "24", "25")  \
+  RB_COLUMNS(T, type, "64", 32, "33", "34", "35", "36", "37")  \
+  RB_COLUMNS(T, type, "80", 40, "41", "42", "43", "44", "45")  \
+  RB_COLUMNS(T, type, "128", 64, "65", "66", "67", "68", "69") \
+  RB_COLUMNS(T, type, "160", 80, "81", "82", "83", "84", "85") \
+  RB_COLUMNS(T, type, "256", 128, "129", "130", "131", "132", "133")
 
-template <class T>
-RB_DEVICE void multiply_rows(float (&c)[64], u64 a, u64 b, bool add);
-template <class T>
-RB_DEVICE void multiply_columns(float (&c)[64], const u32 (&a)[4], u64 b);
-template <class T>
-RB_DEVICE void multiply_columns(float (&c)[32], const u32 (&a)[4], u64 b);
+#define RB_ROWS_OF(count) \
+  template <class T>      \
+  RB_DEVICE void multiply_rows(float(&c)[count], u64 a, u64 b, bool add);
+#define RB_COLUMNS_OF(count) \
+  template <class T>         \
+  RB_DEVICE void multiply_columns(float(&c)[count], const u32(&a)[4], u64 b);
+RB_ROWS_OF(32)
+RB_ROWS_OF(40)
+RB_ROWS_OF(64)
+RB_ROWS_OF(80)
+RB_ROWS_OF(128)
+RB_COLUMNS_OF(20)
+RB_COLUMNS_OF(32)
+RB_COLUMNS_OF(40)
+RB_COLUMNS_OF(64)
+RB_COLUMNS_OF(80)
+RB_COLUMNS_OF(128)
 RB_PRODUCTS(f16, "f16")
 RB_PRODUCTS(bf16, "bf16")
 

@@ -132,12 +132,12 @@ RB_DEVICE void layer_norm_wave(const LayerNormParams& p) {
 RB_EACH_FLOAT_TYPE(RB_ANY_WAVE)
 
 // By the packs that a thread holds at most: of a wave's rows, or of a block's.
-#define RB_PACKED(lanes, wave, dtype, T)                                       \
-  RB_KERNEL(layer_norm_##dtype##_few2_##wave, kWaveThreads, LayerNormParams,   \
-            (layer_norm_wave<T, lanes, 2>(p)))                                 \
-  RB_KERNEL(layer_norm_##dtype##_few8_##wave, kWaveThreads, LayerNormParams,   \
-            (layer_norm_wave<T, lanes, 8>(p)))                                 \
-  RB_KERNEL(layer_norm_##dtype##_packed_##wave, kThreads, LayerNormParams,     \
+#define RB_PACKED(lanes, wave, dtype, T)                                     \
+  RB_KERNEL(layer_norm_##dtype##_few2_##wave, kWaveThreads, LayerNormParams, \
+            (layer_norm_wave<T, lanes, 2>(p)))                               \
+  RB_KERNEL(layer_norm_##dtype##_few8_##wave, kWaveThreads, LayerNormParams, \
+            (layer_norm_wave<T, lanes, 8>(p)))                               \
+  RB_KERNEL(layer_norm_##dtype##_packed_##wave, kThreads, LayerNormParams,   \
             (layer_norm_packed<T, lanes>(p)))
 #define RB_PACKED_WAVE(dtype, T) RB_WAVES(RB_PACKED, dtype, T)
 RB_EACH_FLOAT(RB_PACKED_WAVE)
