@@ -32,23 +32,23 @@ struct ImageConvParams {
   i32 splits, partial_outs;
 };
 
-// Most groups of a block that normalises them alone.
+// Most groups that a block normalises, and most pixels of which a thread holds its channels.
 constexpr i32 kMostNormGroups = 64;
+constexpr i32 kNormHeld = 7;
 
-// Group norm of (images, pixels, channels) in three steps: the moments of each chunk of pixels, for
-// parts of groups; those of the groups of an image; the result. In one step, all pixels are one
-// chunk and a range is whole groups.
+// Group norm of (images, pixels, channels) in two steps: the moments of each chunk of pixels, for
+// parts of groups; the result. In one step, all pixels are one chunk, a part is a group and a range
+// is whole groups.
 struct ImageNormParams {
   const void* x;
   const void* weight;   // null: 1
   const void* bias;     // null: 0
   void* y;              // contiguous
-  void* chunk_moments;  // (images, chunks, channels / part, 2): mean, sum of squared distances
-  void* moments;        // (images, groups, 2): mean, 1 / sqrt(variance + eps)
+  void* chunk_moments;  // (images, channels / part, chunks, 2): mean, sum of squared distances
   i64 image_stride, pixel_stride, channel_stride;
-  i64 weight_step, bias_step;
-  i32 pixels, channels, groups, width;  // width: channels of a group
-  i32 part;                           // channels whose moments one thread joins: divides the width
+  i64 weight_step, bias_step;         // 1 where several channels are read at a time
+  i32 pixels, channels, width;        // width: channels of a group
+  i32 part;                           // channels whose moments one wave joins: divides the width
   i32 range, ranges;                  // channels of a block, whole parts; blocks for all channels
   i32 chunk, chunks;                  // pixels of a chunk, chunks of an image
   double by_part, by_chunk, by_last;  // 1 / part, 1 / chunk, 1 / pixels of the last chunk

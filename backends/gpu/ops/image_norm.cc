@@ -11,29 +11,22 @@
 namespace rbee::gpu {
 namespace {
 
-// As in kernels/image_norm.cu.
-constexpr int64_t kThreads = 384;
-constexpr uint32_t kJoinThreads = 64;
+constexpr int64_t kThreads = 384;        // as in kernels/image_norm.cu
+constexpr int64_t kRounds = 2;           // pixels that a thread takes at least, one after another
+constexpr int64_t kBlocksEach = 2;       // of a multiprocessor, which has room for both at once
+constexpr int64_t kMostRuns = 64;        // read side by side of a pixel by one block
+constexpr int64_t kFewestRuns = 4;       // the same, where that is for the block to choose
+constexpr int64_t kMoreThanMoments = 8;  // times as many bytes of pixels as of moments, at least
 
-constexpr int64_t kMostPart = 16;      // what one thread joins in a while
-constexpr int64_t kRounds = 4;         // pixels that a thread takes at least, one after another
-constexpr int64_t kBlocksEach = 4;     // of a multiprocessor, so that all are busy to the end
-constexpr int64_t kMostRuns = 64;      // read side by side of a pixel by one block
-constexpr int64_t kFewestRuns = 4;     // the same, where that is for the block to choose
-constexpr int64_t kMostPixels = 1024;  // of an image that one step serves well
-
-// Pixels that can be read 16 bytes at a time.
-bool packed(const ImageGroupNormArgs& args) {
-  if (args.x.dtype == DType::f64 || args.x.dtype == DType::f8e4m3) return false;
-  return vector_rows(args.x) && vector_rows(args.y);
+// Channels that can be read 16 bytes at a time.
+bool packed_vector(const View& values) {
+  return !values || (values.stride(0) == 1 && aligned(values.data));
 }
 
-// The largest divisor of a group's channels that one thread joins.
-int64_t part_of(int64_t width) {
-  for (int64_t part = std::min(width, kMostPart); part > 1; --part) {
-    if (width % part == 0) return part;
-  }
-  return 1;
+bool packed(const ImageGroupNormArgs& args) {
+  if (args.x.dtype == DType::f64 || args.x.dtype == DType::f8e4m3) return false;
+  return vector_rows(args.x) && vector_rows(args.y) && packed_vector(args.weight) &&
+         packed_vector(args.bias);
 }
 
 struct Cut {
@@ -45,36 +38,81 @@ int64_t pieces(int64_t count, int64_t size) {
   return (count + size - 1) / size;
 }
 
-// Ranges of whole groups, all pixels one chunk; a range of 0 channels where that does not serve.
-Cut cut_whole(const ImageGroupNormArgs& args, int64_t each) {
-  const int64_t pixels = args.x.size(1), channels = args.x.size(2);
-  const int64_t width = channels / args.groups, unit = std::lcm(width, each);
-  const int64_t range = std::min(pieces(kFewestRuns * each, unit) * unit, channels);
-  const bool fits = range / each <= kThreads && range / width <= shared::kMostNormGroups;
-  if (pixels > kMostPixels || !fits) return {};
-  return {.whole = true,
-          .part = width,
+// What cuts depend on.
+struct Sizes {
+  int64_t images, pixels, channels, width;  // width: channels of a group
+  int64_t each, bytes, moment;              // channels read at a time; bytes of one, of a moment
+  int64_t multiprocessors;
+  int64_t part, unit;  // a range is whole units
+};
+
+// The most channels of a group, all if they can be read by one block, that divide it.
+int64_t part_of(int64_t width, int64_t each) {
+  const auto fits = [&](int64_t part) {
+    return width % part == 0 && std::lcm(part, each) / each <= kThreads;
+  };
+  int64_t part = std::min(width, kThreads * each);
+  while (!fits(part)) --part;
+  return part;
+}
+
+Sizes sizes_of(const ImageGroupNormArgs& args, int64_t each, int64_t multiprocessors) {
+  const int64_t channels = args.x.size(2), width = channels / args.groups;
+  const int64_t part = part_of(width, each);
+  return {.images = args.x.size(0),
+          .pixels = args.x.size(1),
+          .channels = channels,
+          .width = width,
+          .each = each,
+          .bytes = info(args.x.dtype).block_bytes,
+          .moment = args.x.dtype == DType::f64 ? 2 * 8 : 2 * 4,
+          .multiprocessors = multiprocessors,
+          .part = part,
+          .unit = std::lcm(part, each)};
+}
+
+// One chunk of all pixels, and few channels a block.
+Cut cut_whole(const Sizes& of, int64_t fewest) {
+  const int64_t range = std::min(fewest * of.unit, of.channels);
+  const int64_t side = kThreads / (range / of.each);
+  return {.whole = of.part == of.width && pieces(of.pixels, side) <= shared::kNormHeld,
+          .part = of.part,
           .range = range,
-          .ranges = pieces(channels, range),
-          .chunk = pixels,
+          .ranges = pieces(of.channels, range),
+          .chunk = of.pixels,
           .chunks = 1};
 }
 
-// `each`: channels that a thread reads at a time.
-Cut cut(const ImageGroupNormArgs& args, int64_t each, int64_t multiprocessors) {
-  Cut out = cut_whole(args, each);
-  if (out.whole) return out;
-  const int64_t pixels = args.x.size(1), channels = args.x.size(2);
-  out.part = part_of(channels / args.groups);
-  const int64_t unit = std::lcm(out.part, each);
-  out.range = std::min(std::max<int64_t>(kMostRuns * each / unit, 1) * unit, channels);
-  out.ranges = pieces(channels, out.range);
-  const int64_t side = kThreads / (out.range / each);  // pixels read side by side
+// As many chunks as keep all multiprocessors busy.
+Cut cut_ranges(const Sizes& of, int64_t range) {
+  const int64_t ranges = pieces(of.channels, range), side = kThreads / (range / of.each);
   const int64_t wanted =
-      std::max<int64_t>(kBlocksEach * multiprocessors / (args.x.size(0) * out.ranges), 1);
-  out.chunk = std::max(pieces(pixels, wanted), std::min(side * kRounds, pixels));
-  out.chunks = pieces(pixels, out.chunk);
-  return out;
+      std::max<int64_t>(kBlocksEach * of.multiprocessors / (of.images * ranges), 1);
+  const int64_t chunk = std::max(pieces(of.pixels, wanted), std::min(side * kRounds, of.pixels));
+  return {.whole = false,
+          .part = of.part,
+          .range = range,
+          .ranges = ranges,
+          .chunk = chunk,
+          .chunks = pieces(of.pixels, chunk)};
+}
+
+// The fewer channels a block takes, the fewer groups whose chunks it has to join, and the fewer
+// chunks have they.
+Cut cut(const Sizes& of) {
+  const int64_t units = of.channels / of.unit, runs = of.unit / of.each;
+  const int64_t fewest = pieces(kFewestRuns, runs);
+  if (const Cut out = cut_whole(of, fewest); out.whole) return out;
+  const int64_t groups = std::max<int64_t>(of.unit / of.width, 1);
+  const int64_t most = std::min(std::max<int64_t>(kMostRuns / runs, 1),
+                                std::max<int64_t>(shared::kMostNormGroups / groups, 1));
+  for (int64_t ranges = pieces(units, most);; ranges *= 2) {
+    const int64_t each = pieces(units, ranges);
+    const Cut out = cut_ranges(of, each * of.unit);
+    const int64_t moments = out.range / out.part * out.chunks * of.moment;
+    if (each <= fewest || moments * kMoreThanMoments <= out.chunk * out.range * of.bytes)
+      return out;
+  }
 }
 
 shared::ImageNormParams params_of(const ImageGroupNormArgs& args, const Cut& cut) {
@@ -85,7 +123,6 @@ shared::ImageNormParams params_of(const ImageGroupNormArgs& args, const Cut& cut
           .bias = args.bias.data,
           .y = args.y.data,
           .chunk_moments = nullptr,
-          .moments = nullptr,
           .image_stride = x.stride(0),
           .pixel_stride = x.stride(1),
           .channel_stride = x.stride(2),
@@ -93,7 +130,6 @@ shared::ImageNormParams params_of(const ImageGroupNormArgs& args, const Cut& cut
           .bias_step = args.bias.strides[0],
           .pixels = narrow(x.size(1)),
           .channels = narrow(x.size(2)),
-          .groups = args.groups,
           .width = narrow(x.size(2) / args.groups),
           .part = narrow(cut.part),
           .range = narrow(cut.range),
@@ -121,34 +157,30 @@ void run(const ImageGroupNormArgs& args, Stream& stream) {
   const Properties& device = device_of(stream).properties();
   const bool fast = packed(args);
   const int64_t each = fast ? 16 / info(dtype).block_bytes : 1;
-  const Cut pieces = cut(args, each, device.multiprocessors);
+  const Sizes sizes = sizes_of(args, each, device.multiprocessors);
+  const Cut pieces = cut(sizes);
   shared::ImageNormParams params = params_of(args, pieces);
-  const int64_t images = args.x.size(0), blocks = images * pieces.chunks * pieces.ranges;
-  const auto start = [&](const KernelName& kernel, int64_t count, int64_t threads) {
+  const int64_t blocks = sizes.images * pieces.chunks * pieces.ranges;
+  const auto start = [&](const char* step) {
     launch(stream,
            {.op = "image_group_norm",
             .family = "image_norm",
-            .kernel = kernel,
-            .grid = {.x = static_cast<uint32_t>(count)},
-            .threads = static_cast<uint32_t>(threads)},
+            .kernel = KernelName("image_norm", dtype, fast ? "packed" : "")
+                          .part(step)
+                          .lanes(device.lane_count),
+            .grid = {.x = static_cast<uint32_t>(blocks)},
+            .threads = static_cast<uint32_t>(kThreads)},
            params);
   };
-  const char* variant = fast ? "packed" : "";
   if (pieces.whole) {
-    start(KernelName("image_norm", dtype, variant).part("whole").lanes(device.lane_count), blocks,
-          kThreads);
+    start("whole");
     return;
   }
-  const size_t moment = 2 * (dtype == DType::f64 ? sizeof(double) : sizeof(float));
-  const int64_t parts = args.x.size(2) / pieces.part;
-  const Scratch chunks(stream, static_cast<size_t>(images * pieces.chunks * parts) * moment);
-  const Scratch groups(stream, static_cast<size_t>(images * args.groups) * moment);
+  const int64_t moments = sizes.images * pieces.chunks * (sizes.channels / pieces.part);
+  const Scratch chunks(stream, static_cast<size_t>(moments * sizes.moment));
   params.chunk_moments = chunks.as<void>();
-  params.moments = groups.as<void>();
-  start(KernelName("image_norm", dtype, variant).part("sums"), blocks, kThreads);
-  start(KernelName("image_norm", dtype).part("join").lanes(device.lane_count), images * args.groups,
-        kJoinThreads);
-  start(KernelName("image_norm", dtype, variant).part("apply"), blocks, kThreads);
+  start("sums");
+  start("apply");
 }
 
 }  // namespace

@@ -88,11 +88,12 @@ MOST_REGISTERS = [
     ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", WMMA, "*", 192),
     ("matvec_one*|matvec_mma*", "sm_*", "*", 128),  # two blocks of 65536
     ("attention_decode_mma", "sm_*", "*", 168),  # three of 128 threads
-    ("*_norm", "gfx*", "*", 80),
+    ("add_rms_norm|group_norm|layer_norm|rms_norm", "gfx*", "*", 80),
+    ("image_norm", "gfx*", "*_sums_*|*_apply_*", 80),
+    ("image_norm", "gfx*", "*_whole_*", 128),  # four waves of 512, twelve of 1536
     ("softmax", "gfx*", "*", 80),
     ("group_norm|layer_norm|rms_norm", "sm_*", "*", 80),
-    ("image_norm", "sm_*", "*_sums|*_apply|*_join_*", 80),
-    ("image_norm", "sm_*", "*_whole_*", 168),  # one block of 65536: images for it are small
+    ("image_norm", "sm_*", "*", 80),
 ]
 
 # Known: at most so many bytes of scratch and so many spilled vector registers a lane.
@@ -101,7 +102,6 @@ EXCEPTIONS = [
     ("attention_mma", "sm_*", "*", 160, 0),
     ("matvec_one*", MFMA, "*_w64", 20, 0),  # clang 22 sets it aside; no instruction reaches it
     ("attention_plain", "sm_*", "*_f64_*", 88, 0),
-    ("image_norm", "sm_*", "*_f64_*", 8, 0),
     ("rope", "sm_*", "*_append_bf16_packed", 8, 0),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*_b[48]_w32", 32, 0),
     ("matvec_mma_*", "sm_*", "*_n8", 48, 0),  # 64 rows' sums, and two blocks have to fit

@@ -96,21 +96,44 @@ std::vector<ImageNormCase> cases() {
     out.push_back({.x = {{2, 70, 96}}, .groups = 4, .dtype = dtype});
     out.push_back({.x = {{1, 33, 33}}, .groups = 11, .dtype = dtype});
     out.push_back({.x = {{1, 5000, 64}}, .groups = 32, .dtype = dtype});
-    // Too many pixels for one step, and more channels than a block takes.
+    // More pixels than threads hold: chunks that each block joins, over groups of 10, 40, 60 and 80
+    // channels, the last chunk shorter.
     out.push_back({.x = {{1, 1030, 1280}}, .groups = 32, .activation = kSilu, .dtype = dtype});
     out.push_back({.x = {{2, 1025, 33}}, .groups = 11, .activation = kSilu, .dtype = dtype});
+    out.push_back({.x = {{1, 1024, 320}}, .groups = 32, .dtype = dtype});
+    out.push_back({.x = {{1, 320, 960}}, .groups = 32, .activation = kSilu, .dtype = dtype});
+    out.push_back({.x = {{2, 300, 1920}}, .groups = 32, .dtype = dtype});
+    out.push_back({.x = {{1, 320, 2560}}, .groups = 32, .activation = kSilu, .dtype = dtype});
+    // Few pixels, which threads hold.
+    out.push_back({.x = {{2, 64, 640}}, .groups = 32, .dtype = dtype});
+    out.push_back({.x = {{1, 64, 1280}}, .groups = 32, .activation = kSilu, .dtype = dtype});
+    out.push_back({.x = {{1, 17, 2560}}, .groups = 32, .dtype = dtype});
+    out.push_back({.x = {{2, 9, 960}}, .groups = 32, .activation = kSilu, .dtype = dtype});
+    out.push_back({.x = {{1, 80, 1920}}, .groups = 32, .dtype = dtype});
+    // Groups wider than a block reads, which are joined from parts.
+    out.push_back({.x = {{2, 12, 6400}}, .groups = 2, .activation = kSilu, .dtype = dtype});
+    out.push_back({.x = {{1, 30, 1000}, Form::gaps}, .groups = 2, .dtype = dtype});
     // Groups of one channel.
     out.push_back({.x = {{2, 40, 128}}, .groups = 128, .dtype = dtype});
   }
   // The mean of squares minus the square of the mean would keep few digits.
   out.push_back({.x = {{1, 500, 64}}, .groups = 8, .centre = 300});
+  out.push_back({.x = {{1, 5000, 64}}, .groups = 8, .centre = 300});
   out.push_back({.x = {{1, 1, 1}}});
   out.push_back({.x = {{0, 4, 6}}, .groups = 2});
   out.push_back({.x = {{2, 0, 6}}, .groups = 2});
   out.push_back({.x = {{4, 9, 16}}, .groups = 4, .weight = false, .bias = false, .eps = 1e-2f});
-  out.push_back({.x = {{1, 4096, 320}}, .groups = 32, .activation = kSilu, .big = true});
-  out.push_back(
-      {.x = {{1, 4096, 320}}, .groups = 32, .activation = kSilu, .dtype = DType::f16, .big = true});
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    out.push_back(
+        {.x = {{1, 4096, 320}}, .groups = 32, .activation = kSilu, .dtype = dtype, .big = true});
+  }
+  // Of a step of Stable Diffusion 1.5 at 512 x 512, two images.
+  for (const Shape& shape : {Shape{2, 4096, 320}, Shape{2, 1024, 320}, Shape{2, 1024, 640},
+                             Shape{2, 1024, 1920}, Shape{2, 256, 1280}, Shape{2, 256, 1920},
+                             Shape{2, 256, 2560}, Shape{2, 64, 1280}, Shape{2, 64, 2560}}) {
+    out.push_back(
+        {.x = {shape}, .groups = 32, .activation = kSilu, .dtype = DType::f16, .big = true});
+  }
   return out;
 }
 
