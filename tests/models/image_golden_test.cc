@@ -5,6 +5,7 @@
 
 #include "rbee/models/image/control_net.h"
 #include "rbee/models/image/image_model.h"
+#include "rbee/ops/trace.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/image_folder.h"
 #include "tests/models/image_golden.h"
@@ -102,6 +103,24 @@ TEST(ImageModelTest, Int8ReachesControlNets) {
   const models::ControlStates states = (*control)(call, *control->prepare(text));
   expect_close(states.middle, golden.tensor("middle"), 0.1f, "middle");
   EXPECT_NE(states.middle.to_host<float>(), golden.tensor("middle").to_host<float>());
+}
+
+// The second layer of the time step's own, then every resnet's projection of its vector: 2 of 16,
+// 24 and 32 channels, 2 of 32, and 3 of 32, 24 and 16.
+TEST(ImageModelTest, ResnetsProjectTheTimeStepTogether) {
+  const ImageFolder folder("sd1");
+  const ImageGolden golden("sd1");
+  const ImageModel model = load_on_cpu(folder.path());
+  constexpr int64_t kTimeWidth = 64;
+  const int64_t images = golden.tensor("unet.x").dim(0);
+  std::vector<int64_t> outs;
+  set_op_trace([&](const TracedOp& op) {
+    if (std::string_view(op.op) != "linear" || op.x->size(1) != kTimeWidth) return;
+    if (op.x->size(0) == images) outs.push_back(op.weight_rows);
+  });
+  denoised(model, golden);
+  set_op_trace({});
+  EXPECT_EQ(outs, (std::vector<int64_t>{kTimeWidth, 144 + 64 + 216}));
 }
 
 TEST(ImageModelTest, ArithmeticByName) {

@@ -45,8 +45,7 @@ Tensor VectorMlp::operator()(const Tensor& x) const {
   return second_(unary(UnaryOp::silu, first_(cast(x, activations_))));
 }
 
-PictureResnet::PictureResnet(const nn::WeightScope& scope, const ResnetSpec& spec)
-    : timed_(spec.time_width > 0) {
+PictureResnet::PictureResnet(const nn::WeightScope& scope, const ResnetSpec& spec) {
   const auto norm = [&](int64_t channels) {
     return nn::GroupNormSpec{.channels = channels,
                              .groups = spec.groups,
@@ -57,7 +56,7 @@ PictureResnet::PictureResnet(const nn::WeightScope& scope, const ResnetSpec& spe
   conv1_ = nn::Conv2d(scope / "conv1", {.in = spec.in, .out = spec.out});
   norm2_ = nn::GroupNorm(scope / "norm2", norm(spec.out));
   conv2_ = nn::Conv2d(scope / "conv2", {.in = spec.out, .out = spec.out});
-  if (timed_) {
+  if (spec.time_width > 0) {
     time_ = nn::Linear(scope / "time_emb_proj",
                        {.in = spec.time_width, .out = spec.out, .bias = nn::Bias::required});
   }
@@ -68,7 +67,7 @@ PictureResnet::PictureResnet(const nn::WeightScope& scope, const ResnetSpec& spe
 
 Tensor PictureResnet::operator()(const Tensor& x, const Tensor& time, Circular circular) const {
   ImageConvOptions first = padded(1, circular);
-  if (timed_) first.channel_add = time_(time);
+  first.channel_add = time;
   const Tensor h = conv1_(norm1_(x), first);
   ImageConvOptions second = padded(1, circular);
   second.residual = shortcut_.defined() ? shortcut_(x) : x;

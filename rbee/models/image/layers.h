@@ -43,7 +43,7 @@ class VectorMlp {
 struct ResnetSpec {
   int64_t in = 0;
   int64_t out = 0;
-  int64_t time_width = 0;  // of the vector that every pixel gets; 0 = none
+  int64_t time_width = 0;  // of the vector whose projection every pixel gets; 0 = none
   int64_t groups = 32;
   float eps = 1e-5f;
 };
@@ -54,14 +54,16 @@ class PictureResnet {
   // Takes norm1, conv1, time_emb_proj, norm2, conv2 and, where channels change, conv_shortcut.
   PictureResnet(const nn::WeightScope& scope, const ResnetSpec& spec);
 
-  // x: (batch, height, width, in)   time: silu of (batch, time_width), or undefined
+  // What projects silu of (batch, time_width): all resnets of a network take one vector, so that
+  // linear_many() serves them together.
+  const LinearWeights& time_weights() const { return time_.weights(); }
+  // x: (batch, height, width, in)   time: (batch, out) of time_weights(), or undefined
   Tensor operator()(const Tensor& x, const Tensor& time, Circular circular) const;
 
  private:
   nn::GroupNorm norm1_, norm2_;
   nn::Conv2d conv1_, conv2_, shortcut_;
   nn::Linear time_;
-  bool timed_;
 };
 
 // A convolution of the picture twice as large, by nearest neighbour, cut to (height, width): twice

@@ -71,7 +71,7 @@ Tensor Unet::go_up(Tensor h, std::vector<Tensor> skips, UnetPass& pass) const {
 Tensor Unet::operator()(const Tensor& x, const Tensor& timesteps, const Conditioning& conditioning,
                         const DenoiserOptions& options) const {
   const UnetPrompt& prompt = trunk_.check_call(x, timesteps, conditioning);
-  UnetPass pass = trunk_.start(timesteps, prompt, options.circular);
+  UnetPass pass = trunk_.start(timesteps, prompt, options.circular, up_);
   std::vector<Tensor> skips = trunk_.go_down(trunk_.enter(x, pass), pass);
   Tensor h = trunk_.middle(skips.back(), pass);
   if (options.control != nullptr) add_control(*options.control, skips, h);

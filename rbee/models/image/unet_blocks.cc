@@ -126,12 +126,16 @@ UnetLayers::UnetLayers(const nn::WeightScope& scope, const UnetLevel& level, con
   }
 }
 
+void UnetLayers::add_time(std::vector<const LinearWeights*>& layers) const {
+  for (const PictureResnet& resnet : resnets_) layers.push_back(&resnet.time_weights());
+}
+
 void UnetLayers::prepare(const Tensor& context, std::vector<KeysValues>& prompt) const {
   for (const SpatialTransformer& transformer : transformers_) transformer.prepare(context, prompt);
 }
 
 Tensor UnetLayers::operator()(size_t index, const Tensor& x, UnetPass& pass) const {
-  const Tensor h = resnets_[index](x, pass.time, pass.circular);
+  const Tensor h = resnets_[index](x, pass.time[pass.resnet++], pass.circular);
   return transformers_.empty() ? h : transformers_[index](h, pass.prompt);
 }
 
@@ -147,6 +151,10 @@ UnetMiddle::UnetMiddle(const nn::WeightScope& scope, const UnetConfig& config,
   resnets_.emplace_back(scope / "resnets.1", spec);
 }
 
+void UnetMiddle::add_time(std::vector<const LinearWeights*>& layers) const {
+  for (const PictureResnet& resnet : resnets_) layers.push_back(&resnet.time_weights());
+}
+
 void UnetMiddle::prepare(const Tensor& context, std::vector<KeysValues>& prompt) const {
   for (const SpatialTransformer& transformer : transformers_) transformer.prepare(context, prompt);
 }
@@ -155,7 +163,7 @@ Tensor UnetMiddle::operator()(const Tensor& x, UnetPass& pass) const {
   Tensor h = x;
   for (size_t i = 0; i < resnets_.size(); ++i) {
     if (i == 1) h = transformers_.front()(h, pass.prompt);
-    h = resnets_[i](h, pass.time, pass.circular);
+    h = resnets_[i](h, pass.time[pass.resnet++], pass.circular);
   }
   return h;
 }

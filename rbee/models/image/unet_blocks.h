@@ -68,7 +68,8 @@ struct UnetCommon {
 
 // What one pass brings to every block.
 struct UnetPass {
-  Tensor time;                         // silu of the time vector, (batch, time_width)
+  std::vector<Tensor> time;            // of the time vector by every resnet, (batch, out)
+  size_t resnet = 0;                   // the one to come
   std::span<const KeysValues> prompt;  // of the transformers to come
   Circular circular;
 };
@@ -84,6 +85,8 @@ class UnetLayers {
              const UnetCommon& common);
 
   size_t size() const { return resnets_.size(); }
+  // Appends what projects the time vector.
+  void add_time(std::vector<const LinearWeights*>& layers) const;
   void prepare(const Tensor& context, std::vector<KeysValues>& prompt) const;
   Tensor operator()(size_t index, const Tensor& x, UnetPass& pass) const;
 
@@ -96,6 +99,7 @@ class UnetMiddle {
  public:
   UnetMiddle(const nn::WeightScope& scope, const UnetConfig& config, const UnetCommon& common);
 
+  void add_time(std::vector<const LinearWeights*>& layers) const;
   void prepare(const Tensor& context, std::vector<KeysValues>& prompt) const;
   Tensor operator()(const Tensor& x, UnetPass& pass) const;
 

@@ -146,12 +146,18 @@ const UnetPrompt& UnetTrunk::check_call(const Tensor& x, const Tensor& timesteps
 }
 
 UnetPass UnetTrunk::start(const Tensor& timesteps, const UnetPrompt& prompt,
-                          Circular circular) const {
+                          Circular circular, std::span<const UnetLayers> up) const {
   Tensor step = cast(sinusoids(timesteps, frequencies_, order()), activations_);
   if (prompt.guidance.defined()) step = step + prompt.guidance;
   Tensor vector = time_(step);
   if (prompt.added.defined()) vector = vector + prompt.added;
-  return {unary(UnaryOp::silu, vector), prompt.cross, circular};
+  std::vector<const LinearWeights*> layers;
+  for (const UnetLayers& level : down_) level.add_time(layers);
+  middle_->add_time(layers);
+  for (const UnetLayers& level : up) level.add_time(layers);
+  return {.time = linear_many(unary(UnaryOp::silu, vector), layers),
+          .prompt = prompt.cross,
+          .circular = circular};
 }
 
 std::vector<Tensor> UnetTrunk::go_down(const Tensor& entered, UnetPass& pass) const {

@@ -38,7 +38,9 @@ class UnetTrunk {
   const UnetPrompt& check_call(const Tensor& x, const Tensor& timesteps,
                                const Conditioning& conditioning) const;
 
-  UnetPass start(const Tensor& timesteps, const UnetPrompt& prompt, Circular circular) const;
+  // `up`: what the pass goes through behind the middle.
+  UnetPass start(const Tensor& timesteps, const UnetPrompt& prompt, Circular circular,
+                 std::span<const UnetLayers> up = {}) const;
   // x: (batch, height, width, in_channels) f32
   Tensor enter(const Tensor& x, const UnetPass& pass) const {
     return in_(cast(x, activations_), pass.circular);
