@@ -82,12 +82,15 @@ class WgmmaConsumer {
     for (int i = 0; i < Shape::kV / 2; ++i) out_[i] = 0;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      top_[half] = -infinity();
+      base_[half] = 0;
+      limit_[half] = -infinity();
       sum_[half] = 0;
     }
   }
 
-  RB_DEVICE void run(const TileKeys& keys) {
+  RB_DEVICE void run(const TileKeys& tile) {
+    const Keys keys{static_cast<int>(tile.first), static_cast<int>(tile.end),
+                    static_cast<int>(tile.all_first), static_cast<int>(tile.all_end)};
     load_queries();
     if (keys.first < keys.end) {
       if (kTakeTurns && group_ == 1) named_arrive(kTurn, 2 * kGroup);  // the first is group 0's
@@ -99,7 +102,14 @@ class WgmmaConsumer {
  private:
   static constexpr bool kTakeTurns = Shape::kConsumers == 2;
 
-  RB_DEVICE void consume(const TileKeys& keys) {
+  static constexpr float kSlack = 8;
+
+  // TileKeys in 32 bits.
+  struct Keys {
+    int first, end, all_first, all_end;
+  };
+
+  RB_DEVICE void consume(const Keys& keys) {
     float scores[kKeys / 2];
     u32 weights[kKeys / 16][4];
     float keep[2];
@@ -114,7 +124,7 @@ class WgmmaConsumer {
     release(&shared_.k_empty[0]);
     weigh(keys, keys.first, scores, keep);
     round(scores, weights);
-    for (i64 key = keys.first + kKeys; key < keys.end; key += kKeys) {
+    for (int key = keys.first + kKeys; key < keys.end; key += kKeys) {
       const int before = stage;
       const u32 before_parity = parity;
       stage = (stage + 1) % Shape::kStages;
@@ -128,11 +138,11 @@ class WgmmaConsumer {
       warpgroup_wait<1>();
       pin(scores);
       release(&shared_.k_empty[stage]);
-      weigh(keys, key, scores, keep);
+      const bool raised = weigh(keys, key, scores, keep);
       warpgroup_wait<0>();
       pin(out_);
       release(&shared_.v_empty[before]);
-      rescale(keep);
+      if (raised) rescale(keep);
       round(scores, weights);
     }
     wait_copied(&shared_.v_full[stage], parity);
@@ -208,27 +218,41 @@ class WgmmaConsumer {
     warpgroup_commit();
   }
 
-  // Turns products into weights relative to the rows' new tops; `keep` is what earlier sums are
-  // to be scaled by.
-  RB_DEVICE void weigh(const TileKeys& keys, i64 key, float (&scores)[kKeys / 2],
-                       float (&keep)[2]) {
+  // Turns products into weights relative to the rows' bases. A base follows its row's top only when
+  // that has grown by more than kSlack, which weights and sums bear: results are divided by the
+  // sums (FlashAttention-4, Zadouri et al. 2026, section 3.2). True: earlier sums are to be scaled
+  // by `keep`.
+  RB_DEVICE bool weigh(const Keys& keys, int key, float (&scores)[kKeys / 2], float (&keep)[2]) {
     if (key < keys.all_first || key + kKeys > keys.all_end) hide(key, scores);
+    const float tops[2] = {lane_top(scores, 0) * factor_, lane_top(scores, 1) * factor_};
+    const bool raised = any_of_warp(tops[0] > limit_[0] || tops[1] > limit_[1]);
+    if (raised) raise(tops, keep);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float top = row_max(MaxNumber{}(top_[half], lane_top(scores, half)));
-      // Rows that saw no key yet: weights are 2^-inf = 0, and there is nothing to rescale.
-      const float base = top > -infinity() ? top * factor_ : 0.0f;
-      keep[half] = fast_exp2(top_[half] * factor_ - base);
       float sums[2] = {};
 #pragma unroll
       for (int i = 2 * half; i < kKeys / 2; i += 4) {
-        scores[i] = fast_exp2(scores[i] * factor_ - base);
-        scores[i + 1] = fast_exp2(scores[i + 1] * factor_ - base);
+        scores[i] = fast_exp2(scores[i] * factor_ - base_[half]);
+        scores[i + 1] = fast_exp2(scores[i + 1] * factor_ - base_[half]);
         sums[0] += scores[i];
         sums[1] += scores[i + 1];
       }
-      top_[half] = top;
-      sum_[half] = sum_[half] * keep[half] + (sums[0] + sums[1]);
+      sum_[half] += sums[0] + sums[1];
+    }
+    return raised;
+  }
+
+  RB_DEVICE void raise(const float (&tops)[2], float (&keep)[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float top = row_max(tops[half]);
+      keep[half] = 1;
+      if (!(top > base_[half] || limit_[half] == -infinity()) || top == -infinity()) continue;
+      // Rows that saw no key yet have nothing to keep.
+      keep[half] = limit_[half] > -infinity() ? fast_exp2(base_[half] - top) : 0.0f;
+      sum_[half] *= keep[half];
+      base_[half] = top;
+      limit_[half] = top + kSlack;
     }
   }
 
@@ -244,12 +268,12 @@ class WgmmaConsumer {
     return MaxNumber{}(MaxNumber{}(tops[0], tops[1]), MaxNumber{}(tops[2], tops[3]));
   }
 
-  RB_DEVICE void hide(i64 key, float (&scores)[kKeys / 2]) const {
+  RB_DEVICE void hide(int key, float (&scores)[kKeys / 2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const KeyRange seen = seen_keys(p_, work_.span, work_.first + row_of(half));
       // From this lane's first key on; clamped to the tile.
-      const i64 lane_key = key + thread_ % 4 * 2;
+      const int lane_key = key + thread_ % 4 * 2;
       const int first = clamp_to_tile(seen.first - lane_key);
       const int end = clamp_to_tile(seen.end - lane_key);
 #pragma unroll
@@ -274,6 +298,7 @@ class WgmmaConsumer {
     }
   }
 
+  RB_DEVICE static bool any_of_warp(bool x) { return __any_sync(0xffffffffu, x); }
   RB_DEVICE void rescale(const float (&keep)[2]) {
 #pragma unroll
     for (int i = 0; i < Shape::kV / 2; i += 4) {
@@ -287,8 +312,8 @@ class WgmmaConsumer {
   RB_DEVICE void write() const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float sum =
-          with_sink(p_, work_.head, wave_sum<32, 4>(sum_[half]), top_[half] * factor_);
+      const float base = limit_[half] > -infinity() ? base_[half] : -infinity();
+      const float sum = with_sink(p_, work_.head, wave_sum<32, 4>(sum_[half]), base);
       const float scale = sum > 0 ? 1.0f / sum : 0.0f;
       const int row = row_of(half);
       if (row >= work_.count) continue;
@@ -312,7 +337,9 @@ class WgmmaConsumer {
   const u64 q_;      // descriptor of the queries
   const u32 k_, v_;  // first stages
   float out_[Shape::kV / 2];
-  float top_[2], sum_[2];  // of rows g and g + 8; sums of this lane's columns
+  // Of rows g and g + 8, in base 2: what weights are relative to, which top moves it (-infinity: no
+  // key was seen), and sums of this lane's columns.
+  float base_[2], limit_[2], sum_[2];
 };
 
 }  // namespace gpu

@@ -75,11 +75,12 @@ RB_DEVICE void attention_tma(const TensorAttentionParams& p) {
   if (!find_tile(p.attention, Shape::kRows, work)) return;
   const TileKeys keys = tile_keys(p.attention, work);
   const int group = static_cast<int>(thread_x()) / kGroup;
+  constexpr bool kThree = Shape::kConsumers == 3;
   if (group == 0) {
-    shrink_registers<24>();
+    shrink_registers<kThree ? 32 : 24>();
     if (thread_x() == 0) TmaProducer<Shape>(p, work, shared).run(keys);
   } else {
-    grow_registers<240>();
+    grow_registers<kThree ? 160 : 240>();
     WgmmaConsumer<T, Shape>(p.attention, work, shared, group - 1).run(keys);
   }
 }
@@ -106,29 +107,32 @@ RB_DEVICE void attention_short(const TensorAttentionParams& p) {
   WgmmaConsumer<T, Shape>(p.attention, work, shared, 0).run(keys);
 }
 
-// attention_tma_<dtype>_d<largest head>: as ops/attention_tma.cc chooses. One block on a
-// multiprocessor: its bound on registers is what the warpgroups share out anew.
-#define RB_TMA(dtype, T, qk, v, keys)                                                 \
-  extern "C" __global__ void __launch_bounds__(3 * kGroup, 1)                         \
-      attention_tma_##dtype##_d##v(const __grid_constant__ TensorAttentionParams p) { \
-    attention_tma<T, WgmmaShape<qk, v, keys, 2, 2, false>>(p);                        \
+// attention_tma_<dtype>_d<largest head>: as ops/attention_tma.cc chooses; _r<queries> of a block,
+// where three consumers have registers enough. One block on a multiprocessor: its bound on
+// registers is what the warpgroups share out anew.
+#define RB_LONG(dtype, T, name, qk, v, keys, consumers)                                 \
+  extern "C" __global__ void __launch_bounds__((consumers + 1) * kGroup, 1)             \
+      attention_tma_##dtype##_##name(const __grid_constant__ TensorAttentionParams p) { \
+    attention_tma<T, WgmmaShape<qk, v, keys, consumers, 2, false>>(p);                  \
   }
+#define RB_TMA(dtype, T, qk, v, keys) RB_LONG(dtype, T, d##v, qk, v, keys, 2)
 // attention_tma_<dtype>_short_d<largest head>: up to 80 keys.
 #define RB_SHORT(dtype, T, qk, v, blocks)                                                   \
   extern "C" __global__ void __launch_bounds__(kGroup, blocks)                              \
       attention_tma_##dtype##_short_d##v(const __grid_constant__ TensorAttentionParams p) { \
     attention_short<T, WgmmaShape<qk, v, 80, 1, 1, false>>(p);                              \
   }
-#define RB_ALL(dtype, T)          \
-  RB_TMA(dtype, T, 48, 40, 128)   \
-  RB_TMA(dtype, T, 64, 64, 128)   \
-  RB_TMA(dtype, T, 80, 80, 128)   \
-  RB_TMA(dtype, T, 128, 128, 128) \
-  RB_TMA(dtype, T, 160, 160, 64)  \
-  RB_TMA(dtype, T, 256, 256, 64)  \
-  RB_SHORT(dtype, T, 48, 40, 3)   \
-  RB_SHORT(dtype, T, 64, 64, 3)   \
-  RB_SHORT(dtype, T, 80, 80, 3)   \
+#define RB_ALL(dtype, T)                      \
+  RB_TMA(dtype, T, 48, 40, 128)               \
+  RB_LONG(dtype, T, d64_r192, 64, 64, 128, 3) \
+  RB_TMA(dtype, T, 64, 64, 128)               \
+  RB_TMA(dtype, T, 80, 80, 128)               \
+  RB_TMA(dtype, T, 128, 128, 128)             \
+  RB_TMA(dtype, T, 160, 160, 64)              \
+  RB_TMA(dtype, T, 256, 256, 64)              \
+  RB_SHORT(dtype, T, 48, 40, 3)               \
+  RB_SHORT(dtype, T, 64, 64, 3)               \
+  RB_SHORT(dtype, T, 80, 80, 3)               \
   RB_SHORT(dtype, T, 160, 160, 2)
 RB_ALL(f16, f16)
 RB_ALL(bf16, bf16)

@@ -1,6 +1,7 @@
 #include "backends/cuda/ops/attention_tma.h"
 
 #include <array>
+#include <cmath>
 
 #include "backends/cuda/cuda_driver.h"
 #include "backends/gpu/gpu_device.h"
@@ -26,11 +27,23 @@ constexpr std::array kLong{
     Shape{"d40", 48, 40, 128, 128, 2, 384},   Shape{"d64", 64, 64, 128, 128, 2, 384},
     Shape{"d80", 80, 80, 128, 128, 2, 384},   Shape{"d128", 128, 128, 128, 128, 2, 384},
     Shape{"d160", 160, 160, 64, 128, 2, 384}, Shape{"d256", 256, 256, 64, 128, 2, 384}};
+constexpr Shape kThreeConsumers{"d64_r192", 64, 64, 128, 192, 2, 512};
 constexpr std::array kShort{
     Shape{"short_d40", 48, 40, 80, 64, 1, 128}, Shape{"short_d64", 64, 64, 80, 64, 1, 128},
     Shape{"short_d80", 80, 80, 80, 64, 1, 128}, Shape{"short_d160", 160, 160, 80, 64, 1, 128}};
 
-const Shape& shape_for(const AttentionArgs& args) {
+// What a multiprocessor has to do for the call, in queries. Blocks that see all keys are done in
+// rounds; others are of many lengths, and the last ones short.
+double share(const AttentionArgs& args, const Shape& shape, int64_t multiprocessors) {
+  const int64_t blocks =
+      args.q.size(0) * args.q.size(1) * ((args.q.size(2) + shape.rows - 1) / shape.rows);
+  const auto count = static_cast<double>(multiprocessors);
+  const double rounds = static_cast<double>(blocks) / count;
+  return (args.causal ? rounds : std::ceil(rounds)) * static_cast<double>(shape.rows);
+}
+
+const Shape& shape_for(const AttentionArgs& args, int64_t multiprocessors) {
+  constexpr double kThreeToTwo = 0.85;  // a query's time, measured
   const auto fits = [&](const Shape& shape) {
     return args.k.size(-1) <= shape.qk && args.v.size(-1) <= shape.v;
   };
@@ -38,7 +51,11 @@ const Shape& shape_for(const AttentionArgs& args) {
     if (args.k.size(2) <= shape.keys && fits(shape)) return shape;
   }
   for (const Shape& shape : kLong) {
-    if (fits(shape)) return shape;
+    if (!fits(shape)) continue;
+    const bool wide = shape.qk == kThreeConsumers.qk &&
+                      kThreeToTwo * share(args, kThreeConsumers, multiprocessors) <
+                          share(args, shape, multiprocessors);
+    return wide ? kThreeConsumers : shape;
   }
   return kLong.back();
 }
@@ -90,8 +107,9 @@ const char* refuse(const AttentionArgs& args) {
 void run(const AttentionArgs& args, Stream& stream) {
   if (args.y.numel() == 0) return;
   if (args.k.numel() == 0) return gpu::attention.run(args, stream);
-  auto& driver = static_cast<CudaDriver&>(gpu::device_of(stream).driver());
-  const Shape& shape = shape_for(args);
+  gpu::GpuDevice& device = gpu::device_of(stream);
+  auto& driver = static_cast<CudaDriver&>(device.driver());
+  const Shape& shape = shape_for(args, device.properties().multiprocessors);
   const shared::TensorAttentionParams params{
       .keys = driver.tensor_map(tiles_of(args.k, shape.keys)),
       .values = driver.tensor_map(tiles_of(args.v, shape.keys)),

@@ -34,9 +34,9 @@ void run_layer_norm(const LayerNormArgs& args, Stream& stream) {
   const int lanes = device_of(stream).properties().lane_count;
   const int64_t packs = packs_of(args);
   KernelName kernel("layer_norm", args.x.dtype);
-  const bool by_waves = packs > 0 && packs <= 8 * lanes;
+  const bool by_waves = packs > 0 && packs <= 5 * lanes;
   if (by_waves) {
-    kernel.part(packs <= 2 * lanes ? "few2" : "few8");
+    kernel.part(packs <= 2 * lanes ? "few2" : packs <= 3 * lanes ? "few3" : "few5");
   } else if (packs > 0 && packs <= 4 * kThreads) {
     kernel.part("packed");
   }
