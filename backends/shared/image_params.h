@@ -26,10 +26,6 @@ struct ImageConvParams {
   u32 weight_type;  // 0: f32, 1: f16, 2: bf16, 3: f64, 4: f8e4m3
   Divider out_width, out_height, out_pixels;
   Divider by_channels, by_kernel_w;
-  // Where blocks share the depth: each sums its part into partials (splits, pixels, partial_outs),
-  // and a second kernel joins them. Else null, one split.
-  float* partials;
-  i32 splits, partial_outs;
 };
 
 // Most groups that a block normalises, and most pixels of which a thread holds its channels.

@@ -27,10 +27,16 @@ struct TensorConvParams {
   i32 classes;         // 4 where x is seen enlarged: even and odd rows and columns; else 1
   i32 chunks;          // of 64 channels, of a tap
   i32 steps;           // chunks of all taps
-  i32 steps_of_split;  // of one of conv.splits
-  i32 units;           // down * across * classes * conv.splits
+  i32 steps_of_split;  // of one of `splits`
+  i32 units;           // down * across * classes * splits
   i32 first_tap[2];    // row and column of the pixel that tap 0 of class 0 reads, from its output
   u32 shares_pixels;   // a pair is two tiles of filters
+  // Where tiles share the depth: each sums its part into partials (units, 2, part_runs, 2 halves of
+  // a run, 64 rows, part_lanes, 4), as threads hold it, and a second kernel joins them. Else null,
+  // one split.
+  float* partials;
+  i32 splits;
+  i32 part_runs, part_lanes;  // runs of a thread, lanes of four, with columns that exist
 };
 
 // Dense attention whose keys and values come by such maps: (head_dim, keys, kv_heads, batch).

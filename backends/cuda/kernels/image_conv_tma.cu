@@ -36,11 +36,11 @@ struct ConvTile {
   int row, out;             // the tile's first pixel, among those of its class, and filter
   int odd_row, odd_column;  // the class: which outputs of an enlarged image
   int first, end;           // steps
-  int split;
+  i64 number;               // of the tile and its part of the depth
 
   RB_DEVICE ConvTile(const TensorConvParams& p, u32 unit, u32 rank) {
-    const u32 splits = static_cast<u32>(p.conv.splits), classes = static_cast<u32>(p.classes);
-    split = static_cast<int>(unit % splits);
+    const u32 splits = static_cast<u32>(p.splits), classes = static_cast<u32>(p.classes);
+    const int split = static_cast<int>(unit % splits);
     const u32 of_class = unit / splits % classes;
     odd_row = static_cast<int>(of_class / 2);
     odd_column = static_cast<int>(of_class % 2);
@@ -50,7 +50,42 @@ struct ConvTile {
     out = static_cast<int>(p.shares_pixels ? 2 * pair.across + rank : pair.across) * kOuts;
     first = split * p.steps_of_split;
     end = first + p.steps_of_split < p.steps ? first + p.steps_of_split : p.steps;
+    number = 2 * static_cast<i64>(unit) + rank;
   }
+};
+
+// The results of a tile that a thread of the two warpgroups has: runs of eight neighbours of a
+// pixel, whose filters 4 i + b lie in the tile's quarter b. In the order in which they are written:
+// those of a row's 32 columns, of each of the thread's rows.
+template <class Tile, int kOuts>
+struct TileRuns {
+  static constexpr int kRun = 8, kRunsOfRow = kOuts / (4 * kRun);
+  static constexpr int kHalves = Tile::kPartRows / kGroupRows;
+  static constexpr int kThreadRows = 2 * kHalves;  // eight apart
+  static constexpr int kRuns = kRunsOfRow * kThreadRows;
+
+  const TensorConvParams& p;
+  int thread;  // of both warpgroups
+
+  // Of those of the tile's class; negative: none.
+  RB_DEVICE int pixel(const Tile& tile, int thread_row) const {
+    const int row = tile.row + thread / kGroup * Tile::kPartRows + thread % kGroup / 32 * 16 +
+                    thread % 32 / 4 + thread_row / 2 * kGroupRows + thread_row % 2 * 8;
+    if (row >= p.rows) return -1;
+    if (p.conv.enlarged == 0) return row;
+    const int line = row / p.width, column = row - line * p.width;
+    return (2 * line + tile.odd_row) * 2 * p.width + 2 * column + tile.odd_column;
+  }
+  RB_DEVICE int out(const Tile& tile, int i) const {
+    return tile.out + (i / kThreadRows * 4 + thread % 4) * kRun;
+  }
+  // Where the thread's sums of a part of the depth lie: four of run 0, those after them part_step()
+  // further on. A warp writes and reads neighbours.
+  RB_DEVICE float* part(const Tile& tile) const {
+    const int lane = thread / 4 * p.part_lanes + thread % 4;
+    return p.partials + tile.number * p.part_runs * 2 * part_step() + 4 * lane;
+  }
+  RB_DEVICE int part_step() const { return kProducts * kGroup * p.part_lanes; }
 };
 
 // A place in the ring and how often it has gone round, as the parity of a phase.
@@ -131,6 +166,31 @@ class ConvProducer {
   RingPlace<Tile::kStages> ring_;
 };
 
+// Eight neighbours of a pixel.
+template <class T>
+RB_DEVICE Pack<T> load_run(const void* row, i64 at) {
+  return load128(static_cast<const T*>(row) + at);
+}
+template <class T>
+RB_DEVICE void add_run(const Pack<T>& from, float (&sums)[8]) {
+#pragma unroll
+  for (int e = 0; e < 8; ++e) sums[e] += load_value(from.values[e]);
+}
+template <class T>
+RB_DEVICE void store_run(const ImageConvParams& p, int pixel, int out, const float (&sums)[8]) {
+  Pack<T> result;
+#pragma unroll
+  for (int e = 0; e < 8; ++e) result.values[e] = store_value<T>(sums[e]);
+  store128(static_cast<T*>(p.y) + static_cast<i64>(pixel) * p.outs + out, result);
+}
+
+// In one instruction, which the compiler does not make of most of a tile's stores.
+RB_DEVICE void store_four(float* to, const float* from) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(from[0]), "f"(from[1]),
+               "f"(from[2]), "f"(from[3])
+               : "memory");
+}
+
 // A warpgroup that multiplies its half of a tile's pixels.
 template <class T, class Tile, int kOuts>
 class ConvConsumer {
@@ -141,8 +201,7 @@ class ConvConsumer {
         base_(base + static_cast<u32>(group * Tile::kPartRows * kSwizzleRow)),
         filters_(base + Tile::kPixelBytes),
         rank_(block_of_cluster()),
-        row_(group * Tile::kPartRows + static_cast<int>(thread_x()) % kGroup / 32 * 16 +
-             static_cast<int>(thread_x()) % 32 / 4) {}
+        runs_{p, group * kGroup + static_cast<int>(thread_x()) % kGroup} {}
 
   RB_DEVICE void run() {
     for (u32 unit = cluster_x(); unit < static_cast<u32>(p_.units); unit += clusters()) {
@@ -166,7 +225,9 @@ class ConvConsumer {
   }
 
  private:
-  static constexpr int kHalves = Tile::kPartRows / kGroupRows;
+  using Runs = TileRuns<Tile, kOuts>;
+  static constexpr int kHalves = Runs::kHalves, kThreadRows = Runs::kThreadRows;
+  static constexpr int kRun = Runs::kRun, kRuns = Runs::kRuns;
 
   RB_DEVICE void start_products(float (&sums)[kHalves][kOuts / 2]) const {
     const u32 stage = static_cast<u32>(ring_.stage * Tile::kStageBytes);
@@ -194,26 +255,15 @@ class ConvConsumer {
     released_.next();
   }
 
-  // The number of an output pixel, of those of its class.
-  RB_DEVICE int output_pixel(const Tile& tile, int row) const {
-    if (p_.conv.enlarged == 0) return row;
-    const int line = row / p_.width, column = row - line * p_.width;
-    return (2 * line + tile.odd_row) * 2 * p_.width + 2 * column + tile.odd_column;
-  }
-  // Rows of results that this thread has, eight apart.
-  static constexpr int kThreadRows = 2 * kHalves;
   struct Rows {
-    int pixels[kThreadRows];  // negative: none
+    int pixels[kThreadRows];
   };
 
   RB_DEVICE void store(const Tile& tile, const float (&sums)[kHalves][kOuts / 2]) const {
     Rows rows;
 #pragma unroll
-    for (int i = 0; i < kThreadRows; ++i) {
-      const int row = tile.row + row_ + i / 2 * kGroupRows + i % 2 * 8;
-      rows.pixels[i] = row < p_.rows ? output_pixel(tile, row) : -1;
-    }
-    if (p_.conv.partials != nullptr) {
+    for (int i = 0; i < kThreadRows; ++i) rows.pixels[i] = runs_.pixel(tile, i);
+    if (p_.partials != nullptr) {
       store_partials(tile, rows, sums);
     } else {
       store_results(tile, rows, sums);
@@ -221,27 +271,16 @@ class ConvConsumer {
   }
   RB_DEVICE void store_partials(const Tile& tile, const Rows& rows,
                                 const float (&sums)[kHalves][kOuts / 2]) const {
+    float* to = runs_.part(tile);
+    const int step = runs_.part_step();
 #pragma unroll
-    for (int i = 0; i < kRuns; ++i) {
-      const int out = run_out(tile, i), pixel = rows.pixels[i % kThreadRows];
-      if (out >= p_.conv.partial_outs || pixel < 0) continue;
+    for (int i = 0; i < kRuns; ++i, to += 2 * step) {
+      if (runs_.out(tile, i) >= p_.conv.outs || rows.pixels[i % kThreadRows] < 0) continue;
       float run[kRun];
       take_run(sums, i, run);
-      const i64 row = static_cast<i64>(tile.split) * p_.conv.pixels + pixel;
-      float* to = p_.conv.partials + row * p_.conv.partial_outs + out;
-#pragma unroll
-      for (int e = 0; e < kRun; e += 4)
-        store128(to + e, Pack<float>{{run[e], run[e + 1], run[e + 2], run[e + 3]}});
+      store_four(to, run);
+      store_four(to + step, run + 4);
     }
-  }
-
-  // What a lane writes at once: eight neighbours of a pixel, four times two of its sums, whose
-  // filters 4 i + b lie in the tile's quarter b.
-  static constexpr int kRun = 8, kRunsOfRow = kOuts / (4 * kRun);
-  // In the order in which they are written: those of a row's 32 columns, of each row.
-  static constexpr int kRuns = kRunsOfRow * kThreadRows;
-  RB_DEVICE static int run_out(const Tile& tile, int i) {
-    return tile.out + (i / kThreadRows * 4 + static_cast<int>(thread_x()) % 4) * kRun;
   }
   RB_DEVICE static void take_run(const float (&sums)[kHalves][kOuts / 2], int i,
                                  float (&run)[kRun]) {
@@ -250,22 +289,15 @@ class ConvConsumer {
     for (int e = 0; e < 2; ++e) {
 #pragma unroll
       for (int b = 0; b < 4; ++b)
-        run[4 * e + b] = sums[row / 2][(b * kRunsOfRow + columns) * 4 + row % 2 * 2 + e];
+        run[4 * e + b] = sums[row / 2][(b * Runs::kRunsOfRow + columns) * 4 + row % 2 * 2 + e];
     }
-  }
-  RB_DEVICE static Pack<T> load_run(const void* row, i64 at) {
-    return load128(static_cast<const T*>(row) + at);
-  }
-  RB_DEVICE static void add_run(const Pack<T>& from, float (&sums)[kRun]) {
-#pragma unroll
-    for (int e = 0; e < kRun; ++e) sums[e] += load_value(from.values[e]);
   }
   static constexpr int kAhead = kHalves == 1 ? 6 : 3;  // runs whose residual is under way
   RB_DEVICE void load_residual(const Tile& tile, const Rows& rows, int i,
                                Pack<T> (&into)[kAhead]) const {
-    const int out = run_out(tile, i), pixel = rows.pixels[i % kThreadRows];
+    const int out = runs_.out(tile, i), pixel = rows.pixels[i % kThreadRows];
     if (p_.conv.residual == nullptr || out >= p_.conv.outs || pixel < 0) return;
-    into[i % kAhead] = load_run(p_.conv.residual, static_cast<i64>(pixel) * p_.conv.outs + out);
+    into[i % kAhead] = load_run<T>(p_.conv.residual, static_cast<i64>(pixel) * p_.conv.outs + out);
   }
   RB_DEVICE void store_results(const Tile& tile, const Rows& rows,
                                const float (&sums)[kHalves][kOuts / 2]) const {
@@ -275,21 +307,19 @@ class ConvConsumer {
     for (int i = 0; i < kAhead; ++i) load_residual(tile, rows, i, residual);
 #pragma unroll
     for (int i = 0; i < kRuns; ++i) {
-      const int out = run_out(tile, i), pixel = rows.pixels[i % kThreadRows];
-      if (i % kThreadRows == 0 && p.bias != nullptr && out < p.outs) bias = load_run(p.bias, out);
+      const int out = runs_.out(tile, i), pixel = rows.pixels[i % kThreadRows];
+      if (i % kThreadRows == 0 && p.bias != nullptr && out < p.outs)
+        bias = load_run<T>(p.bias, out);
       if (out < p.outs && pixel >= 0) {
         float run[kRun];
         take_run(sums, i, run);
         if (p.bias != nullptr) add_run(bias, run);
         if (p.channel_add != nullptr) {
           const i64 image = divide(static_cast<u32>(pixel), p.out_pixels);
-          add_run(load_run(p.channel_add, image * p.outs + out), run);
+          add_run(load_run<T>(p.channel_add, image * p.outs + out), run);
         }
         if (p.residual != nullptr) add_run(residual[i % kAhead], run);
-        Pack<T> result;
-#pragma unroll
-        for (int e = 0; e < kRun; ++e) result.values[e] = store_value<T>(run[e]);
-        store128(static_cast<T*>(p.y) + static_cast<i64>(pixel) * p.outs + out, result);
+        store_run<T>(p, pixel, out, run);
       }
       if (i + kAhead < kRuns) load_residual(tile, rows, i + kAhead, residual);
     }
@@ -299,7 +329,7 @@ class ConvConsumer {
   ConvBarriers& barriers_;
   const u32 base_, filters_;  // this warpgroup's pixels and the filters in the first stage
   const u32 rank_;
-  const int row_;  // of the tile: this thread's first
+  const Runs runs_;
   RingPlace<Tile::kStages> ring_, released_;
 };
 
@@ -333,32 +363,73 @@ RB_DEVICE void image_conv(const TensorConvParams& p) {
   cluster_barrier();
 }
 
-// Joins the units' parts of the depth: two outputs of a pixel a thread.
-template <class T>
-RB_DEVICE void image_conv_join(const ImageConvParams& p) {
-  const i64 at = 2 * grid_thread();
-  const i64 count = static_cast<i64>(p.pixels) * p.partial_outs;
-  if (at >= count) return;
-  float sums[2] = {};
-  for (int split = 0; split < p.splits; ++split)
-    add_pair<float>(p.partials, split * count + at, sums);
-  store_outputs<T>(p, static_cast<int>(at / p.partial_outs), static_cast<int>(at % p.partial_outs),
-                   sums[0], sums[1]);
+// Adds a run's parts of the depth, which lie `apart` and `step` between its halves, in their order.
+RB_DEVICE void add_parts(const float* from, i64 apart, int step, int splits, float (&sums)[8]) {
+  constexpr int kAhead = 8;  // parts that are under way
+  for (int first = 0; first < splits; first += kAhead, from += kAhead * apart) {
+    Pack<float> parts[kAhead][2];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      if (first + j >= splits) continue;
+      parts[j][0] = load128(from + j * apart);
+      parts[j][1] = load128(from + j * apart + step);
+    }
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      if (first + j >= splits) continue;
+#pragma unroll
+      for (int e = 0; e < 8; ++e) sums[e] += parts[j][e / 4].values[e % 4];
+    }
+  }
 }
 
-#define RB_TILE(dtype, T, rows, outs)                                                     \
-  extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kConvThreads, 1) \
-      image_conv_##dtype##_##rows##x##outs(const __grid_constant__ TensorConvParams p) {  \
-    start_next_kernel();                                                                  \
-    image_conv<T, rows, outs>(p);                                                         \
+// Joins the parts of the depth. Block: a run of each thread of a tile.
+template <class T, int kRows, int kOuts>
+RB_DEVICE void image_conv_join(const TensorConvParams& p) {
+  using Tile = ConvTile<kRows, kOuts>;
+  const u32 of_tile = static_cast<u32>(p.part_runs), pair = block_x() / of_tile / 2;
+  const Tile tile(p, pair * static_cast<u32>(p.splits), block_x() / of_tile % 2);
+  const TileRuns<Tile, kOuts> runs{p, static_cast<int>(thread_x())};
+  const int i = static_cast<int>(block_x() % of_tile);
+  const int out = runs.out(tile, i), pixel = runs.pixel(tile, i % runs.kThreadRows);
+  if (out >= p.conv.outs || pixel < 0) return;
+  const ImageConvParams& conv = p.conv;
+  const bool whole = conv.outs % runs.kRun == 0;
+  Pack<T> residual;
+  const bool adds = whole && conv.residual != nullptr;
+  if (adds) residual = load_run<T>(conv.residual, static_cast<i64>(pixel) * conv.outs + out);
+  float sums[8] = {};
+  const int step = runs.part_step();
+  add_parts(runs.part(tile) + 2 * i * step, static_cast<i64>(4) * p.part_runs * step, step,
+            p.splits, sums);
+  if (!whole) {
+#pragma unroll
+    for (int e = 0; e < 8; e += 2) store_outputs<T>(conv, pixel, out + e, sums[e], sums[e + 1]);
+    return;
   }
+  if (conv.bias != nullptr) add_run(load_run<T>(conv.bias, out), sums);
+  if (conv.channel_add != nullptr) {
+    const i64 image = divide(static_cast<u32>(pixel), conv.out_pixels);
+    add_run(load_run<T>(conv.channel_add, image * conv.outs + out), sums);
+  }
+  if (adds) add_run(residual, sums);
+  store_run<T>(conv, pixel, out, sums);
+}
+
+#define RB_TILE(dtype, T, rows, outs)                                                       \
+  extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kConvThreads, 1)   \
+      image_conv_##dtype##_##rows##x##outs(const __grid_constant__ TensorConvParams p) {    \
+    start_next_kernel();                                                                    \
+    image_conv<T, rows, outs>(p);                                                           \
+  }                                                                                         \
+  RB_KERNEL(image_conv_##dtype##_join_##rows##x##outs, kProducts* kGroup, TensorConvParams, \
+            (image_conv_join<T, rows, outs>(p)))
 #define RB_CONV(dtype, T)     \
   RB_TILE(dtype, T, 128, 128) \
   RB_TILE(dtype, T, 128, 160) \
   RB_TILE(dtype, T, 128, 256) \
   RB_TILE(dtype, T, 256, 128) \
-  RB_TILE(dtype, T, 256, 160) \
-  RB_KERNEL(image_conv_##dtype##_join, 256, ImageConvParams, (image_conv_join<T>(p)))
+  RB_TILE(dtype, T, 256, 160)
 RB_CONV(f16, f16)
 RB_CONV(bf16, bf16)
 

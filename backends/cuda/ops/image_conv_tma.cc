@@ -18,7 +18,9 @@ constexpr int64_t kLineBytes = 128;  // of a pixel or a filter in a step
 constexpr int64_t kRingBytes = 225 * 1024;
 constexpr int64_t kMostStages = 7;
 constexpr uint32_t kThreads = 384;
-constexpr uint32_t kJoinThreads = 256;
+constexpr uint32_t kJoinThreads = 256;  // as many as have results
+constexpr int64_t kLanes = 4;           // that have neighbouring runs
+constexpr int64_t kRowsOfThreads = 64;  // those of a tile a thread has one of
 
 struct Tile {
   const char* name;
@@ -184,6 +186,21 @@ void fill_maps(const ImageConvArgs& args, const Choice& choice, CudaDriver& driv
       driver.tensor_map(filter_tiles(args.weight, choice.tile.outs, choice.shares_pixels ? 4 : 2));
 }
 
+// Units write their sums as they are to memory, for a second kernel to join, where tiles share the
+// depth. So they do where results are no whole runs of eight, as one split.
+bool joins(const Choice& choice, const Size& size) {
+  return choice.splits > 1 || size.outs % kRun != 0;
+}
+
+// What a thread has of a tile whose columns may not all exist.
+void fill_parts(const Choice& choice, const Size& size, shared::TensorConvParams& params) {
+  const int64_t runs = ceil_div(std::min(size.outs, choice.tile.outs), kRun);
+  params.splits = static_cast<int32_t>(choice.splits);
+  params.part_lanes = static_cast<int32_t>(std::min(runs, kLanes));
+  params.part_runs =
+      static_cast<int32_t>(ceil_div(runs, kLanes) * (choice.tile.rows / kRowsOfThreads));
+}
+
 void run(const ImageConvArgs& args, Stream& stream) {
   if (args.y.numel() == 0) return;
   gpu::GpuDevice& device = gpu::device_of(stream);
@@ -213,35 +230,31 @@ void run(const ImageConvArgs& args, Stream& stream) {
       .first_tap = {narrow(rows.first_tap), narrow(columns.first_tap)},
       .shares_pixels = choice.shares_pixels ? 1u : 0u};
   fill_maps(args, choice, static_cast<CudaDriver&>(device.driver()), params);
-  // Results are written in runs of eight; others go the way of partial sums, as one split.
-  const bool joins = choice.splits > 1 || size.outs % kRun != 0;
-  const int64_t partial_outs = ceil_div(size.outs, kRun) * kRun;
-  const int64_t joined = args.y.numel() / size.outs * partial_outs;
-  const gpu::Scratch partials(
-      stream, joins ? static_cast<size_t>(choice.splits * joined) * sizeof(float) : 0);
-  params.conv.splits = narrow(choice.splits);
-  if (joins) {
-    params.conv.partials = partials.as<float>();
-    params.conv.partial_outs = narrow(partial_outs);
-  }
+  fill_parts(choice, size, params);
+  const bool joined = joins(choice, size);
+  const int64_t part_bytes = int64_t{params.part_runs} * params.part_lanes * kRowsOfThreads * kRun *
+                             static_cast<int64_t>(sizeof(float));
+  const gpu::Scratch partials(stream,
+                              joined ? static_cast<size_t>(2 * params.units * part_bytes) : 0);
+  if (joined) params.partials = partials.as<float>();
+  const auto start = [&](const gpu::KernelName& kernel, int64_t blocks, uint32_t threads,
+                         uint32_t shared) {
+    gpu::launch(stream,
+                {.op = "image_conv",
+                 .family = "image_conv_tma",
+                 .kernel = kernel,
+                 .grid = {.x = static_cast<uint32_t>(blocks)},
+                 .threads = threads,
+                 .shared_bytes = shared},
+                params);
+  };
   const int64_t clusters =
       std::clamp<int64_t>(device.properties().multiprocessors / 2, 1, params.units);
-  gpu::launch(stream,
-              {.op = "image_conv",
-               .family = "image_conv_tma",
-               .kernel = gpu::KernelName("image_conv", args.x.dtype, choice.tile.name),
-               .grid = {.x = static_cast<uint32_t>(2 * clusters)},
-               .threads = kThreads,
-               .shared_bytes = shared_bytes(choice.tile)},
-              params);
-  if (!joins) return;
-  gpu::launch(stream,
-              {.op = "image_conv",
-               .family = "image_conv_tma",
-               .kernel = gpu::KernelName("image_conv", args.x.dtype, "join"),
-               .grid = {.x = gpu::blocks_for(joined / 2, kJoinThreads)},
-               .threads = kJoinThreads},
-              params.conv);
+  start(gpu::KernelName("image_conv", args.x.dtype, choice.tile.name), 2 * clusters, kThreads,
+        shared_bytes(choice.tile));
+  if (!joined) return;
+  start(gpu::KernelName("image_conv", args.x.dtype, "join").part(choice.tile.name),
+        int64_t{2} * params.units / choice.splits * params.part_runs, kJoinThreads, 0);
 }
 
 }  // namespace

@@ -92,10 +92,7 @@ shared::ImageConvParams image_conv_params(const ImageConvArgs& args) {
       .out_height = divider(y.size(1)),
       .out_pixels = divider(y.size(1) * y.size(2)),
       .by_channels = divider(std::max<int64_t>(weight.size(3), 1)),
-      .by_kernel_w = divider(weight.size(2)),
-      .partials = nullptr,
-      .splits = 1,
-      .partial_outs = 0};
+      .by_kernel_w = divider(weight.size(2))};
   copy_strides(params.x_strides, x);
   copy_strides(params.residual_strides, args.residual);
   return params;

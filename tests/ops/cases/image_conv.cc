@@ -249,6 +249,32 @@ OpTable table() {
       add(c);
     }
   }
+  // Depths that tiles share, whose parts are joined with all that is added; of enlarged images,
+  // too.
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    add({.batch = 2,
+         .in = 256,
+         .out = 320,
+         .size = {8, 8},
+         .kernel = {3, 3},
+         .before = {1, 1},
+         .after = {1, 1},
+         .channel_add = true,
+         .residual = true,
+         .dtype = dtype,
+         .weight = dtype});
+    add({.batch = 2,
+         .in = 256,
+         .out = 40,
+         .size = {5, 6},
+         .kernel = {3, 3},
+         .before = {1, 1},
+         .after = {1, 1},
+         .upsample = true,
+         .residual = true,
+         .dtype = dtype,
+         .weight = dtype});
+  }
   // More tiles than are transformed at a time.
   ImageConvCase blocks{
       .in = 512, .out = 16, .size = {48, 60}, .kernel = {3, 3}, .before = {1, 1}, .after = {1, 1}};
