@@ -10,7 +10,6 @@
 #include "rbee/engine/image_second_pass.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
-#include "rbee/tensor/device_mark.h"
 
 namespace rbee::engine {
 namespace {
@@ -127,16 +126,17 @@ Tensor rows(const std::vector<Tensor>& parts) {
 class Batch {
  public:
   Batch(const ImageSource& source, const ImageRequest& request, const ImageSettings& settings,
-        const RequestPrompts& prompts, const PromptStates& states, int32_t first, int32_t count)
+        const RequestPrompts& prompts, const PromptStates& states, int32_t first, int32_t count,
+        DeviceMark& mark)
       : source_(source),
         request_(request),
         settings_(settings),
         prompts_(prompts),
         states_(states),
+        mark_(mark),
         seeds_(seeds_of(source, request, settings, first, count)),
         count_(count),
-        noise_(request.noise_source, seeds_),
-        mark_(*source.device) {}
+        noise_(request.noise_source, seeds_) {}
 
   enum class Next : uint8_t { step, take, drop };
   using AfterStep = std::function<Next(const Tensor& denoised)>;
@@ -406,12 +406,12 @@ class Batch {
   const ImageSettings& settings_;
   const RequestPrompts& prompts_;
   const PromptStates& states_;
+  DeviceMark& mark_;
   std::vector<NoiseSeed> seeds_;
   int64_t count_;
   BatchNoise noise_;
   Next next_ = Next::step;  // what the last step said
-  DeviceMark mark_;
-  Tensor untold_;  // what the last step took the picture to be, until it is told
+  Tensor untold_;           // what the last step took the picture to be, until it is told
 };
 
 }  // namespace
@@ -469,7 +469,7 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
     Tensor latents;
     {
       const Stopwatch watch(times.sample_ms);
-      Batch batch(source_, request, settings, prompts, states, first, count);
+      Batch batch(source_, request, settings, prompts, states, first, count, mark_);
       latents = batch.sample(after_step, times);
     }
     if (!latents.defined()) return false;

@@ -6,6 +6,7 @@
 #include "rbee/engine/image_decode.h"
 #include "rbee/engine/image_settings.h"
 #include "rbee/engine/image_text_cache.h"
+#include "rbee/tensor/device_mark.h"
 
 namespace rbee::engine {
 
@@ -30,8 +31,8 @@ struct PipelineTimes {
 
 class ImagePipeline {
  public:
-  // `source` outlives the pipeline.
-  explicit ImagePipeline(const ImageSource& source) : source_(source) {}
+  // `source` outlives the pipeline. Throws what a device throws that has no memory left.
+  explicit ImagePipeline(const ImageSource& source) : source_(source), mark_(*source.device) {}
 
   // Steps that run() will report.
   int32_t total_steps(const ImageRequest& request, const ImageSettings& settings) const;
@@ -51,6 +52,7 @@ class ImagePipeline {
               int32_t first, const PipelineHooks& hooks, PipelineTimes& times);
 
   const ImageSource& source_;
+  DeviceMark mark_;  // steps that are to be told
   PromptCache prompts_;
   std::unique_ptr<PreviewMap> preview_map_;  // made at the first preview
 };

@@ -82,8 +82,7 @@ class WgmmaConsumer {
     for (int i = 0; i < Shape::kV / 2; ++i) out_[i] = 0;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      base_[half] = 0;
-      limit_[half] = -infinity();
+      base_[half] = -infinity();
       sum_[half] = 0;
     }
   }
@@ -102,7 +101,7 @@ class WgmmaConsumer {
  private:
   static constexpr bool kTakeTurns = Shape::kConsumers == 2;
 
-  static constexpr float kSlack = 8;
+  static constexpr float kSlack = 8, kLowest = -1e30f;
 
   // TileKeys in 32 bits.
   struct Keys {
@@ -225,15 +224,17 @@ class WgmmaConsumer {
   RB_DEVICE bool weigh(const Keys& keys, int key, float (&scores)[kKeys / 2], float (&keep)[2]) {
     if (key < keys.all_first || key + kKeys > keys.all_end) hide(key, scores);
     const float tops[2] = {lane_top(scores, 0) * factor_, lane_top(scores, 1) * factor_};
-    const bool raised = any_of_warp(tops[0] > limit_[0] || tops[1] > limit_[1]);
+    const bool raised = any_of_warp(tops[0] > base_[0] + kSlack || tops[1] > base_[1] + kSlack);
     if (raised) raise(tops, keep);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      // Rows that saw no key yet: weights are 2^-infinity = 0.
+      const float base = MaxNumber{}(base_[half], kLowest);
       float sums[2] = {};
 #pragma unroll
       for (int i = 2 * half; i < kKeys / 2; i += 4) {
-        scores[i] = fast_exp2(scores[i] * factor_ - base_[half]);
-        scores[i + 1] = fast_exp2(scores[i + 1] * factor_ - base_[half]);
+        scores[i] = fast_exp2(scores[i] * factor_ - base);
+        scores[i + 1] = fast_exp2(scores[i + 1] * factor_ - base);
         sums[0] += scores[i];
         sums[1] += scores[i + 1];
       }
@@ -247,12 +248,10 @@ class WgmmaConsumer {
     for (int half = 0; half < 2; ++half) {
       const float top = row_max(tops[half]);
       keep[half] = 1;
-      if (!(top > base_[half] || limit_[half] == -infinity()) || top == -infinity()) continue;
-      // Rows that saw no key yet have nothing to keep.
-      keep[half] = limit_[half] > -infinity() ? fast_exp2(base_[half] - top) : 0.0f;
+      if (!(top > base_[half])) continue;
+      keep[half] = fast_exp2(base_[half] - top);  // 0 where nothing is there
       sum_[half] *= keep[half];
       base_[half] = top;
-      limit_[half] = top + kSlack;
     }
   }
 
@@ -312,8 +311,7 @@ class WgmmaConsumer {
   RB_DEVICE void write() const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float base = limit_[half] > -infinity() ? base_[half] : -infinity();
-      const float sum = with_sink(p_, work_.head, wave_sum<32, 4>(sum_[half]), base);
+      const float sum = with_sink(p_, work_.head, wave_sum<32, 4>(sum_[half]), base_[half]);
       const float scale = sum > 0 ? 1.0f / sum : 0.0f;
       const int row = row_of(half);
       if (row >= work_.count) continue;
@@ -337,9 +335,9 @@ class WgmmaConsumer {
   const u64 q_;      // descriptor of the queries
   const u32 k_, v_;  // first stages
   float out_[Shape::kV / 2];
-  // Of rows g and g + 8, in base 2: what weights are relative to, which top moves it (-infinity: no
-  // key was seen), and sums of this lane's columns.
-  float base_[2], limit_[2], sum_[2];
+  // Of rows g and g + 8, in base 2: what weights are relative to (-infinity: no key was seen), and
+  // sums of this lane's columns.
+  float base_[2], sum_[2];
 };
 
 }  // namespace gpu

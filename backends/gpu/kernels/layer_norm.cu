@@ -39,31 +39,20 @@ RB_DEVICE void layer_norm(const LayerNormParams& p) {
 }
 
 // Rows of 16-byte packs that stay in registers, kPacks a thread at most: a row is read once.
-// Weights and biases are asked for with it, so that they are there when the sums are.
 template <class T, int kPacks>
 struct PackedRow {
   static constexpr int kCount = Pack<T>::kCount;
   float values[kPacks][kCount];
-  Pack<T> weights[kPacks], biases[kPacks];
 
   // The row's packs first, first + step, ...; the others are zeros.
-  RB_DEVICE float load_and_sum(const LayerNormParams& p, const T* x, int first, int step,
-                               int packs) {
-    Pack<T> in[kPacks];
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      const int at = (first + k * step) * kCount;
-      const bool inside = first + k * step < packs;
-      in[k] = Pack<T>{};
-      if (inside) in[k] = load128(x + at);
-      if (inside && p.weight != nullptr) weights[k] = load128(static_cast<const T*>(p.weight) + at);
-      if (inside && p.bias != nullptr) biases[k] = load128(static_cast<const T*>(p.bias) + at);
-    }
+  RB_DEVICE float load_and_sum(const T* x, int first, int step, int packs) {
     float sum = 0;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
+      Pack<T> in{};
+      if (first + k * step < packs) in = load128(x + (first + k * step) * kCount);
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) sum += values[k][i] = load_value(in[k].values[i]);
+      for (int i = 0; i < kCount; ++i) sum += values[k][i] = load_value(in.values[i]);
     }
     return sum;
   }
@@ -82,18 +71,23 @@ struct PackedRow {
   }
   RB_DEVICE void store(const LayerNormParams& p, T* y, float scale, int first, int step,
                        int packs) const {
+    const T* weight = static_cast<const T*>(p.weight);
+    const T* bias = static_cast<const T*>(p.bias);
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
+      const int at = (first + k * step) * kCount;
       if (first + k * step >= packs) break;
-      Pack<T> out;
+      Pack<T> by, plus, out;
+      if (weight != nullptr) by = load128(weight + at);
+      if (bias != nullptr) plus = load128(bias + at);
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
         float value = values[k][i] * scale;
-        if (p.weight != nullptr) value *= load_value(weights[k].values[i]);
-        if (p.bias != nullptr) value += load_value(biases[k].values[i]);
+        if (weight != nullptr) value *= load_value(by.values[i]);
+        if (bias != nullptr) value += load_value(plus.values[i]);
         out.values[i] = store_value<T>(value);
       }
-      store128(y + (first + k * step) * kCount, out);
+      store128(y + at, out);
     }
   }
 };
@@ -108,7 +102,7 @@ RB_DEVICE void layer_norm_packed(const LayerNormParams& p) {
   const float dim = static_cast<float>(p.dim);
   PackedRow<T, 4> own;
   const T* x = static_cast<const T*>(p.x) + row_start(p.x_rows, row);
-  const float sum = own.load_and_sum(p, x, first, kThreads, packs);
+  const float sum = own.load_and_sum(x, first, kThreads, packs);
   const float mean = block_sum<kWave, kThreads>(sum, slots) / dim;
   const float squares = own.centre_and_square(mean, first, kThreads, packs);
   const float scale = 1.0f / sqrt(block_sum<kWave, kThreads>(squares, slots) / dim + p.eps);
@@ -126,7 +120,7 @@ RB_DEVICE void layer_norm_wave(const LayerNormParams& p) {
   const float dim = static_cast<float>(p.dim);
   PackedRow<T, kPacks> own;
   const T* x = static_cast<const T*>(p.x) + row_start(p.x_rows, row);
-  const float mean = wave_sum<kWave>(own.load_and_sum(p, x, first, kWave, packs)) / dim;
+  const float mean = wave_sum<kWave>(own.load_and_sum(x, first, kWave, packs)) / dim;
   const float squares = wave_sum<kWave>(own.centre_and_square(mean, first, kWave, packs));
   const float scale = 1.0f / sqrt(squares / dim + p.eps);
   own.store(p, static_cast<T*>(p.y) + row_start(p.y_rows, row), scale, first, kWave, packs);
