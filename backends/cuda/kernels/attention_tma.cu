@@ -73,6 +73,7 @@ RB_DEVICE void attention_tma(const TensorAttentionParams& p) {
   wait_for_previous_kernel();
   TileWork work;
   if (!find_tile(p.attention, Shape::kRows, work)) return;
+  work.span = dense_span(p.attention, work.span.index);  // constants, where that is known
   const TileKeys keys = tile_keys(p.attention, work);
   const int group = static_cast<int>(thread_x()) / kGroup;
   constexpr bool kThree = Shape::kConsumers == 3;
@@ -97,6 +98,7 @@ RB_DEVICE void attention_short(const TensorAttentionParams& p) {
   wait_for_previous_kernel();
   TileWork work;
   if (!find_tile(p.attention, Shape::kRows, work)) return;
+  work.span = dense_span(p.attention, work.span.index);  // constants, where that is known
   if (thread_x() == 0) {
     const TmaProducer<Shape> producer(p, work, shared);
     producer.fetch_keys(0, 0);

@@ -92,7 +92,8 @@ MOST_REGISTERS = [
     ("image_norm", "gfx*", "*_sums_*|*_apply_*", 80),
     ("image_norm", "gfx*", "*_whole_*", 128),  # four waves of 512, twelve of 1536
     ("softmax", "gfx*", "*", 80),
-    ("group_norm|layer_norm|rms_norm", "sm_*", "*", 80),
+    ("layer_norm", "sm_*", "*", 96),  # five blocks of 128 threads
+    ("group_norm|rms_norm", "sm_*", "*", 80),
     ("image_norm", "sm_*", "*", 80),
 ]
 
@@ -100,6 +101,7 @@ MOST_REGISTERS = [
 EXCEPTIONS = [
     ("attention_decode", "sm_*", "*", 48, 0),
     ("attention_mma", "sm_*", "*", 160, 0),
+    ("attention_tma", "sm_90a", "*_r192", 8, 0),  # 160 registers for each of three warpgroups
     ("matvec_one*", MFMA, "*_w64", 20, 0),  # clang 22 sets it aside; no instruction reaches it
     ("attention_plain", "sm_*", "*_f64_*", 88, 0),
     ("rope", "sm_*", "*_append_bf16_packed", 8, 0),
