@@ -145,8 +145,8 @@ const UnetPrompt& UnetTrunk::check_call(const Tensor& x, const Tensor& timesteps
   return *prompt;
 }
 
-UnetPass UnetTrunk::start(const Tensor& timesteps, const UnetPrompt& prompt,
-                          Circular circular, std::span<const UnetLayers> up) const {
+UnetPass UnetTrunk::start(const Tensor& timesteps, const UnetPrompt& prompt, Circular circular,
+                          std::span<const UnetLayers> up) const {
   Tensor step = cast(sinusoids(timesteps, frequencies_, order()), activations_);
   if (prompt.guidance.defined()) step = step + prompt.guidance;
   Tensor vector = time_(step);
