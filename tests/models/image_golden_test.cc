@@ -105,22 +105,35 @@ TEST(ImageModelTest, Int8ReachesControlNets) {
   EXPECT_NE(states.middle.to_host<float>(), golden.tensor("middle").to_host<float>());
 }
 
-// The second layer of the time step's own, then every resnet's projection of its vector: 2 of 16,
-// 24 and 32 channels, 2 of 32, and 3 of 32, 24 and 16.
-TEST(ImageModelTest, ResnetsProjectTheTimeStepTogether) {
-  const ImageFolder folder("sd1");
-  const ImageGolden golden("sd1");
+// Rows of the weights that a denoiser multiplies by vectors of the time step, product by product.
+std::vector<int64_t> rows_of_vectors(const char* name, int64_t width) {
+  const ImageFolder folder(name);
+  const ImageGolden golden(name);
   const ImageModel model = load_on_cpu(folder.path());
-  constexpr int64_t kTimeWidth = 64;
   const int64_t images = golden.tensor("unet.x").dim(0);
-  std::vector<int64_t> outs;
+  std::vector<int64_t> rows;
   set_op_trace([&](const TracedOp& op) {
-    if (std::string_view(op.op) != "linear" || op.x->size(1) != kTimeWidth) return;
-    if (op.x->size(0) == images) outs.push_back(op.weight_rows);
+    const bool vectors = std::string_view(op.op) == "linear" && op.x->size(0) == images;
+    if (vectors && op.x->size(1) == width) rows.push_back(op.weight_rows);
   });
   denoised(model, golden);
   set_op_trace({});
-  EXPECT_EQ(outs, (std::vector<int64_t>{kTimeWidth, 144 + 64 + 216}));
+  return rows;
+}
+
+// The second layer of the time step's own, then every resnet's projection of its vector: 2 of 16,
+// 24 and 32 channels, 2 of 32, and 3 of 32, 24 and 16.
+TEST(ImageModelTest, ResnetsProjectTheTimeStepTogether) {
+  EXPECT_EQ(rows_of_vectors("sd1", 64), (std::vector<int64_t>{64, 144 + 64 + 216}));
+}
+
+// Behind the second layers of pooled prompt, guidance and time step: 6 parts of the width for each
+// stream of a block of two, 2 for a text that is not changed any more and for the end, 3 for a
+// block of one.
+TEST(ImageModelTest, BlocksAreModulatedTogether) {
+  EXPECT_EQ(rows_of_vectors("sd3", 24), (std::vector<int64_t>{24, 24, (12 + 12 + 8 + 2) * 24}));
+  EXPECT_EQ(rows_of_vectors("flux", 64),
+            (std::vector<int64_t>{64, 64, 64, (12 + 12 + 3 + 3 + 2) * 64}));
 }
 
 TEST(ImageModelTest, ArithmeticByName) {

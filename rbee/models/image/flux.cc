@@ -81,9 +81,16 @@ FluxDoubleBlock::FluxDoubleBlock(const nn::WeightScope& scope, const FluxConfig&
   text_mlp_ = StreamMlp(scope / "ff_context", width, inner);
 }
 
-void FluxDoubleBlock::operator()(Tensor& text, Tensor& picture, const Tensor& vector,
+void FluxDoubleBlock::add_modulations(std::vector<const Modulation*>& modulations) const {
+  modulations.push_back(&picture_norm_);
+  modulations.push_back(&text_norm_);
+}
+
+void FluxDoubleBlock::operator()(Tensor& text, Tensor& picture,
+                                 std::span<const std::vector<Tensor>>& modulations,
                                  const StreamRotation& rotation) const {
-  const std::vector<Tensor> of_picture = picture_norm_(vector), of_text = text_norm_(vector);
+  const std::vector<Tensor>& of_picture = next_modulation(modulations);
+  const std::vector<Tensor>& of_text = next_modulation(modulations);
   const std::array streams{text_heads_(modulated_norm(text, of_text[0], of_text[1])),
                            picture_heads_(modulated_norm(picture, of_picture[0], of_picture[1]))};
   const Tensor attended = stream_attention(streams, &rotation);
@@ -108,9 +115,8 @@ FluxSingleBlock::FluxSingleBlock(const nn::WeightScope& scope, const FluxConfig&
                     {.in = width + inner, .out = width, .bias = nn::Bias::required});
 }
 
-Tensor FluxSingleBlock::operator()(const Tensor& x, const Tensor& vector,
+Tensor FluxSingleBlock::operator()(const Tensor& x, const std::vector<Tensor>& parts,
                                    const StreamRotation& rotation) const {
-  const std::vector<Tensor> parts = norm_(vector);
   const Tensor h = modulated_norm(x, parts[0], parts[1]);
   const std::array streams{heads_(h)};
   const Tensor attended = stream_attention(streams, &rotation);
@@ -185,16 +191,23 @@ Tensor Flux::operator()(const Tensor& x, const Tensor& timesteps, const Conditio
   const StreamPrompt& prompt = check_stream_call(kOp, info_, x, timesteps, conditioning);
   check(options.control == nullptr, kOp, "a control is for UNets");
   check(!options.circular.any(), kOp, "circular padding is for UNets");
-  const Tensor vector = vector_(timesteps, prompt.vector);
+  std::vector<const Modulation*> modulations;
+  for (const FluxDoubleBlock& block : double_blocks_) block.add_modulations(modulations);
+  for (const FluxSingleBlock& block : single_blocks_) modulations.push_back(&block.modulation());
+  modulations.push_back(&out_norm_);
+  const auto modulated = modulate(vector_(timesteps, prompt.vector), modulations);
+  std::span<const std::vector<Tensor>> to_come = modulated;
   Tensor text = prompt.context;
   Tensor picture = in_.over_last(split_patches(cast(x, activations_)));
   const int64_t tokens = text.dim(1), pixels = picture.dim(1);
   const StreamRotation rotation = places_(tokens, x.dim(1) / kPatch, x.dim(2) / kPatch);
-  for (const FluxDoubleBlock& block : double_blocks_) block(text, picture, vector, rotation);
+  for (const FluxDoubleBlock& block : double_blocks_) block(text, picture, to_come, rotation);
   Tensor both = concat({text, picture}, Axis{1});
-  for (const FluxSingleBlock& block : single_blocks_) both = block(both, vector, rotation);
+  for (const FluxSingleBlock& block : single_blocks_) {
+    both = block(both, next_modulation(to_come), rotation);
+  }
   const Tensor end = contiguous(both.slice(Axis{1}, tokens, pixels));
-  const std::vector<Tensor> parts = out_norm_(vector);
+  const std::vector<Tensor>& parts = next_modulation(to_come);
   const Tensor patches = out_.over_last(modulated_norm(end, parts[1], parts[0]));
   return cast(join_patches(patches, x.dim(1), x.dim(2)), DType::f32);
 }

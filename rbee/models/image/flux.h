@@ -36,8 +36,10 @@ class FluxDoubleBlock {
  public:
   FluxDoubleBlock(const nn::WeightScope& scope, const FluxConfig& config);
 
-  // Both streams, changed in place of the arguments.
-  void operator()(Tensor& text, Tensor& picture, const Tensor& vector,
+  // Appends the picture's, then the text's.
+  void add_modulations(std::vector<const Modulation*>& modulations) const;
+  // Both streams, changed in place of the arguments. Takes its modulations' results off the front.
+  void operator()(Tensor& text, Tensor& picture, std::span<const std::vector<Tensor>>& modulations,
                   const StreamRotation& rotation) const;
 
  private:
@@ -52,7 +54,9 @@ class FluxSingleBlock {
  public:
   FluxSingleBlock(const nn::WeightScope& scope, const FluxConfig& config);
 
-  Tensor operator()(const Tensor& x, const Tensor& vector, const StreamRotation& rotation) const;
+  const Modulation& modulation() const { return norm_; }
+  Tensor operator()(const Tensor& x, const std::vector<Tensor>& modulation,
+                    const StreamRotation& rotation) const;
 
  private:
   Modulation norm_;

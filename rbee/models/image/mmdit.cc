@@ -69,8 +69,15 @@ Tensor MmditBlock::norm_text(const Tensor& text, const std::vector<Tensor>& part
                : modulated_norm(text, parts[0], parts[1]);
 }
 
-void MmditBlock::operator()(Tensor& picture, Tensor& text, const Tensor& vector) const {
-  const std::vector<Tensor> of_picture = picture_norm_(vector), of_text = text_norm_(vector);
+void MmditBlock::add_modulations(std::vector<const Modulation*>& modulations) const {
+  modulations.push_back(&picture_norm_);
+  modulations.push_back(&text_norm_);
+}
+
+void MmditBlock::operator()(Tensor& picture, Tensor& text,
+                            std::span<const std::vector<Tensor>>& modulations) const {
+  const std::vector<Tensor>& of_picture = next_modulation(modulations);
+  const std::vector<Tensor>& of_text = next_modulation(modulations);
   const std::array streams{picture_heads_(modulated_norm(picture, of_picture[0], of_picture[1])),
                            text_heads_(norm_text(text, of_text))};
   const Tensor attended = stream_attention(streams, nullptr);
@@ -144,10 +151,14 @@ Tensor Mmdit::operator()(const Tensor& x, const Tensor& timesteps, const Conditi
   const StreamPrompt& prompt = check_stream_call(kOp, info_, x, timesteps, conditioning);
   check(options.control == nullptr, kOp, "a control is for UNets");
   check(!options.circular.any(), kOp, "circular padding is for UNets");
-  const Tensor vector = vector_(timesteps, prompt.vector);
+  std::vector<const Modulation*> modulations;
+  for (const MmditBlock& block : blocks_) block.add_modulations(modulations);
+  modulations.push_back(&out_norm_);
+  const auto modulated = modulate(vector_(timesteps, prompt.vector), modulations);
+  std::span<const std::vector<Tensor>> to_come = modulated;
   Tensor picture = embed_patches(x), text = prompt.context;
-  for (const MmditBlock& block : blocks_) block(picture, text, vector);
-  const std::vector<Tensor> parts = out_norm_(vector);
+  for (const MmditBlock& block : blocks_) block(picture, text, to_come);
+  const std::vector<Tensor>& parts = next_modulation(to_come);
   const Tensor rows = out_.over_last(modulated_norm(picture, parts[1], parts[0]));
   return cast(join_patches(rows, x.dim(1), x.dim(2)), DType::f32);
 }

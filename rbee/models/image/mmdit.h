@@ -33,8 +33,11 @@ class MmditBlock {
   // The last block leaves the text as it is.
   MmditBlock(const nn::WeightScope& scope, const MmditConfig& config, int64_t index);
 
-  // Both streams, changed in place of the arguments. vector: of StreamVector
-  void operator()(Tensor& picture, Tensor& text, const Tensor& vector) const;
+  // Appends the picture's, then the text's.
+  void add_modulations(std::vector<const Modulation*>& modulations) const;
+  // Both streams, changed in place of the arguments. Takes its modulations' results off the front.
+  void operator()(Tensor& picture, Tensor& text,
+                  std::span<const std::vector<Tensor>>& modulations) const;
 
  private:
   Tensor norm_text(const Tensor& text, const std::vector<Tensor>& parts) const;

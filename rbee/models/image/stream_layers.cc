@@ -24,12 +24,27 @@ Modulation::Modulation(const nn::WeightScope& scope, int64_t width, int64_t part
     : parts_(parts),
       linear_(scope / "linear", {.in = width, .out = parts * width, .bias = nn::Bias::required}) {}
 
-std::vector<Tensor> Modulation::operator()(const Tensor& vector) const {
-  const Tensor all = linear_(vector);
+std::vector<Tensor> Modulation::split(const Tensor& all) const {
   const int64_t width = all.dim(1) / parts_;
   std::vector<Tensor> out;
   for (int64_t i = 0; i < parts_; ++i) out.push_back(all.slice(Axis{1}, i * width, width));
   return out;
+}
+
+std::vector<std::vector<Tensor>> modulate(const Tensor& vector,
+                                          std::span<const Modulation* const> modulations) {
+  std::vector<const LinearWeights*> layers;
+  for (const Modulation* modulation : modulations) layers.push_back(&modulation->weights());
+  const std::vector<Tensor> all = linear_many(vector, layers);
+  std::vector<std::vector<Tensor>> out;
+  for (size_t i = 0; i < all.size(); ++i) out.push_back(modulations[i]->split(all[i]));
+  return out;
+}
+
+const std::vector<Tensor>& next_modulation(std::span<const std::vector<Tensor>>& modulations) {
+  const std::vector<Tensor>& next = modulations.front();
+  modulations = modulations.subspan(1);
+  return next;
 }
 
 Tensor modulated_norm(const Tensor& x, const Tensor& shift, const Tensor& scale) {

@@ -20,13 +20,20 @@ class Modulation {
   // Takes "linear" of the scope.
   Modulation(const nn::WeightScope& scope, int64_t width, int64_t parts);
 
-  // vector: silu of (batch, width)   result: `parts` tensors of (batch, width)
-  std::vector<Tensor> operator()(const Tensor& vector) const;
+  const LinearWeights& weights() const { return linear_.weights(); }
+  // all: (batch, parts * width) of weights()   result: `parts` tensors of (batch, width)
+  std::vector<Tensor> split(const Tensor& all) const;
 
  private:
   int64_t parts_ = 0;
   nn::Linear linear_;
 };
+
+// What each of them makes of the vector, silu of (batch, width), computed together.
+std::vector<std::vector<Tensor>> modulate(const Tensor& vector,
+                                          std::span<const Modulation* const> modulations);
+// Takes the first off the front.
+const std::vector<Tensor>& next_modulation(std::span<const std::vector<Tensor>>& modulations);
 
 // layer_norm(x) * (1 + scale) + shift; scale, shift: (batch, width)
 Tensor modulated_norm(const Tensor& x, const Tensor& shift, const Tensor& scale);
