@@ -44,7 +44,7 @@ struct MatvecPart {
 struct MatvecParams {
   const void* x;  // (rows, in)
   i64 in;
-  i32 rows;   // 1 to kMatvecRows, on tensor cores to 16
+  i32 rows;   // 1 to kMatvecRows
   i32 split;  // 1, 2, 4 or 8
   i32 part_count;
   MatvecPart parts[kMatvecParts];

@@ -6,7 +6,7 @@
 // The instruction wants pairs of a row's elements from a lane, and adds them up in any order: so a
 // lane gives it pairs of the 8 neighbours that it has loaded, of both operands.
 #include "backends/cuda/kernels/mma_tiles.h"
-#include "backends/shared/matvec_params.h"
+#include "backends/shared/matvec_mma_params.h"
 
 namespace rbee {
 namespace gpu {
@@ -57,7 +57,7 @@ struct MatvecMma {
   static constexpr int kOuts = 16 * kTiles;
   static constexpr int kRows = 8 * kN;
 
-  const MatvecParams& p;
+  const MatvecMmaParams& p;
   MatvecPart part;
   i64 first_out;
   int lane, warp, slice;
@@ -66,18 +66,15 @@ struct MatvecMma {
   const X* x[kN];
   float sums[kTiles][kN][4] = {};
 
-  RB_DEVICE explicit MatvecMma(const MatvecParams& params)
+  RB_DEVICE explicit MatvecMma(const MatvecMmaParams& params)
       : p(params),
-        part(params.parts[0]),
         lane(static_cast<int>(thread_x()) % 32),
         warp(static_cast<int>(thread_x()) / 32),
         slice(warp % params.split),
         piece(lane % 4 * 8) {
-    // Unrolled: see MatvecTile.
-#pragma unroll
-    for (int i = 1; i < kMatvecParts; ++i) {
-      if (i < p.part_count && block_x() >= p.parts[i].first_block) part = p.parts[i];
-    }
+    int own = 0;
+    for (int i = 1; i < p.part_count; ++i) own += block_x() >= p.parts[i].first_block ? 1 : 0;
+    part = p.parts[own];
     const i64 block = block_x() - part.first_block;
     first_out = (block * (kWarps / p.split) + warp / p.split) * kOuts;
 #pragma unroll
@@ -171,8 +168,8 @@ struct MatvecMma {
   }
 };
 
-#define RB_MATVEC_MMA(x, X, w, W, tiles, n)                                             \
-  RB_KERNEL_OF(matvec_mma_##x##_##w##_t##tiles##_n##n, kMatvecThreads, 2, MatvecParams, \
+#define RB_MATVEC_MMA(x, X, w, W, tiles, n)                                                \
+  RB_KERNEL_OF(matvec_mma_##x##_##w##_t##tiles##_n##n, kMatvecThreads, 2, MatvecMmaParams, \
                (MatvecMma<X, W, tiles, n>(p).run()))
 #define RB_MATVEC_MMA_SIZES(x, X, w, W) \
   RB_MATVEC_MMA(x, X, w, W, 1, 1)       \

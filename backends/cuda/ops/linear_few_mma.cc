@@ -4,6 +4,7 @@
 
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/matvec_parts.h"
+#include "backends/shared/matvec_mma_params.h"
 
 namespace rbee::cuda {
 namespace {
@@ -59,14 +60,14 @@ void run(const LinearArgs& args, Stream& stream) {
       shape_of(gpu::device_of(stream).properties(), gpu::outs_of(args, weight), x.size(1));
   gpu::KernelName kernel("matvec_mma", x.dtype, name(weight));
   kernel.part(tiles == 1 ? "t1" : "t2").part(x.size(0) <= 8 ? "n1" : "n2");
-  const shared::MatvecParams params{.x = x.data,
-                                    .in = x.size(1),
-                                    .rows = static_cast<int32_t>(x.size(0)),
-                                    .split = static_cast<int32_t>(tiling.split),
-                                    .part_count = 0,
-                                    .parts = {}};
+  const shared::MatvecMmaParams params{.x = x.data,
+                                       .in = x.size(1),
+                                       .rows = static_cast<int32_t>(x.size(0)),
+                                       .split = static_cast<int32_t>(tiling.split),
+                                       .part_count = 0,
+                                       .parts = {}};
   gpu::launch_parts(args, weight, tiling, params,
-                    [&](const shared::MatvecParams& filled, uint32_t blocks) {
+                    [&](const shared::MatvecMmaParams& filled, uint32_t blocks) {
                       gpu::launch(stream,
                                   {.op = "linear",
                                    .family = "matvec_mma",

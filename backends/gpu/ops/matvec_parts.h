@@ -3,6 +3,7 @@
 // of one type go in one launch.
 
 #include <cstdint>
+#include <iterator>
 
 #include "backends/api/args_matmul.h"
 #include "backends/gpu/launch.h"
@@ -41,7 +42,7 @@ inline int64_t outs_of(const LinearArgs& args, DType weight) {
   return outs;
 }
 
-// The parts with weights of one type, in launches of at most kMatvecParts.
+// The parts with weights of one type, in launches of as many as Params holds.
 template <typename Params, typename Launch>
 void launch_parts(const LinearArgs& args, DType weight, const Tiling& tiling, Params params,
                   const Launch& start) {
@@ -54,7 +55,7 @@ void launch_parts(const LinearArgs& args, DType weight, const Tiling& tiling, Pa
   for (const LinearPart& part : args.parts) {
     const int64_t outs = part.weight.size(0);
     if (part.weight.dtype != weight || outs == 0) continue;
-    if (params.part_count == shared::kMatvecParts) flush();
+    if (params.part_count == static_cast<int32_t>(std::size(params.parts))) flush();
     params.parts[params.part_count++] = {.weight = part.weight.data,
                                          .bias = part.bias.data,
                                          .y = part.y.data,

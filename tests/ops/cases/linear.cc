@@ -86,6 +86,18 @@ void add_few_plain(DType dtype, std::vector<LinearCase>& out) {
   add(64, 1032, {65}, true);
 }
 
+// The layers of a network that share an input: more than a launch takes, some of them empty.
+void add_network(std::vector<LinearCase>& out) {
+  std::vector<int64_t> outs;
+  for (int64_t i = 0; i < 30; ++i) outs.push_back(i % 7 == 3 ? 0 : 8 + 5 * i);
+  for (const int64_t rows : {1, 2, 12, 20}) {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      out.push_back(
+          {.rows = rows, .in = 192, .outs = outs, .weight = dtype, .dtype = dtype, .bias = true});
+    }
+  }
+}
+
 // x in f32 beside 16-bit weights: beyond what f16 holds, below its normal numbers; more results
 // than are added up at once; parts of several types; x that may be rounded.
 void add_wide_x(std::vector<LinearCase>& out) {
@@ -151,6 +163,7 @@ std::vector<LinearCase> cases() {
     }
   }
   for (const DType dtype : {DType::f16, DType::bf16}) add_few_plain(dtype, out);
+  add_network(out);
   add_wide_x(out);
   out.push_back({.rows = 0, .in = 8, .outs = {4}});
   out.push_back({.rows = 3, .in = 8, .outs = {0, 4}});
