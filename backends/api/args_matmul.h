@@ -46,6 +46,21 @@ struct FusedLinearArgs {
   std::span<const LinearPart> parts;  // one with a residual, at least one else
 };
 
+// A linear layer with what follows it in a transformer:
+//   sum = residual + (x * weight^T + bias)
+//   y = rms_norm(sum, norm_weight, eps)
+// The product may be rounded to x's dtype before it is added. Kernels may leave this slot empty or
+// refuse: the plain operations do the same.
+struct LinearNormArgs {
+  View x;            // (rows, in) f32, f16 or bf16; contiguous
+  View weight;       // (dim, in), as LinearPart's
+  View bias;         // (dim), x's dtype; absent = none
+  View residual;     // (rows, dim), x's dtype, contiguous
+  View norm_weight;  // (dim), x's dtype, contiguous
+  float eps = 0;
+  View sum, y;  // (rows, dim), x's dtype, contiguous
+};
+
 // Rewrites a weight for the backend's linear kernels.
 struct PackWeightArgs {
   View weight;  // (out, in), contiguous, packing 0

@@ -58,6 +58,7 @@ struct KernelTable {
   Slot<MatmulArgs> matmul;
   Slot<LinearArgs> linear;
   Slot<FusedLinearArgs> fused_linear;
+  Slot<LinearNormArgs> linear_norm;
   Slot<PackWeightArgs> pack_weight;
   // mixtures of experts
   Slot<RouteExpertsArgs> route_experts;

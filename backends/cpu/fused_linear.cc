@@ -102,9 +102,39 @@ void run_ref(const FusedLinearArgs& args, Stream& stream) {
   for (size_t i = 0; i < results; ++i) ref_cast.run({parts[i].y, args.parts[i].y}, stream);
 }
 
+void run_norm(const LinearNormArgs& args, Slot<LinearArgs> linear,
+              Slot<AddRmsNormArgs> add_rms_norm, Stream& stream) {
+  const LinearPart part{.weight = args.weight, .bias = args.bias, .y = args.sum};
+  run_first(linear, LinearArgs{.x = args.x, .parts = {&part, 1}}, stream);
+  run_first(add_rms_norm,
+            AddRmsNormArgs{args.sum, args.residual, args.norm_weight, args.sum, args.y, args.eps},
+            stream);
+}
+
+void run_composed_norm(const LinearNormArgs& args, Stream& stream) {
+  run_norm(args, cpu_kernels().linear, cpu_kernels().add_rms_norm, stream);
+}
+
+void run_ref_norm(const LinearNormArgs& args, Stream& stream) {
+  Copies copies(stream);
+  const LinearNormArgs in_float{.x = copies.of(args.x),
+                                .weight = args.weight,
+                                .bias = copies.of(args.bias),
+                                .residual = copies.of(args.residual),
+                                .norm_weight = copies.of(args.norm_weight),
+                                .eps = args.eps,
+                                .sum = copies.like(args.sum),
+                                .y = copies.like(args.y)};
+  run_norm(in_float, {&ref_linear, 1}, {&ref_add_rms_norm, 1}, stream);
+  ref_cast.run({in_float.sum, args.sum}, stream);
+  ref_cast.run({in_float.y, args.y}, stream);
+}
+
 }  // namespace
 
 const Impl<FusedLinearArgs> composed_fused_linear{"composed", never_refuse, run_composed};
 const Impl<FusedLinearArgs> ref_fused_linear{"ref", never_refuse, run_ref};
+const Impl<LinearNormArgs> composed_linear_norm{"composed", never_refuse, run_composed_norm};
+const Impl<LinearNormArgs> ref_linear_norm{"ref", never_refuse, run_ref_norm};
 
 }  // namespace rbee::cpu

@@ -5,9 +5,11 @@
 
 namespace rbee::cpu {
 
-// The best of the table's rms_norm, linear, gated and binary, one after the other.
+// The best of the table's operations, one after the other.
 extern const Impl<FusedLinearArgs> composed_fused_linear;
+extern const Impl<LinearNormArgs> composed_linear_norm;
 // ref's, in f32 from end to end.
 extern const Impl<FusedLinearArgs> ref_fused_linear;
+extern const Impl<LinearNormArgs> ref_linear_norm;
 
 }  // namespace rbee::cpu

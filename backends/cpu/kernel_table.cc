@@ -137,6 +137,7 @@ void add_products(KernelTable& t) {
                          avx512_plain_linear, avx2_plain_linear) portable_linear,
                   ref_linear>();
   t.fused_linear = slot<composed_fused_linear, ref_fused_linear>();
+  t.linear_norm = slot<composed_linear_norm, ref_linear_norm>();
   t.pack_weight = slot<panels_pack_weight>();
   t.plan_packing = &plan_packing;
 }

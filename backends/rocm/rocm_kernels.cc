@@ -29,6 +29,7 @@ KernelTable mfma_kernels() {
   t.linear = gpu::slot<gpu::linear_one, linear_few_packed_mfma, gpu::linear_few, linear_hipblaslt,
                        linear_slabs, linear_few_plain_mfma, linear_mfma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
+  t.linear_norm = gpu::slot<linear_norm_few_packed_mfma, linear_norm_few_plain_mfma>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mfma, gpu::image_conv_plain>();
   t.expert_linear =
@@ -46,6 +47,7 @@ KernelTable wmma_kernels() {
   t.linear = gpu::slot<gpu::linear_one, linear_few_packed_wmma, gpu::linear_few, linear_hipblaslt,
                        linear_slabs, linear_few_plain_wmma, linear_wmma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
+  t.linear_norm = gpu::slot<linear_norm_few_packed_wmma, linear_norm_few_plain_wmma>();
   t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_wmma, gpu::image_conv_plain>();
   t.expert_linear =

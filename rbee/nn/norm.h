@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "rbee/nn/weight_scope.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/fused_linear.h"
@@ -27,6 +29,11 @@ class RmsNorm {
   // The norm of x + residual, and that sum.
   SumAndNorm add(const Tensor& x, const Tensor& residual) const {
     return add_rms_norm(x, residual, weight_, eps_);
+  }
+  // The same of a linear layer's result, where the device has a kernel for all of it.
+  std::optional<SumAndNorm> add(const Tensor& x, const LinearWeights& layer,
+                                const Tensor& residual) const {
+    return linear_norm(x, layer, residual, weight_, eps_);
   }
 
  private:

@@ -16,18 +16,36 @@ void Residual::add(const Linear& layer, const Tensor& x, float scale) {
   if (std::optional<Tensor> sum = linear_onto(ordered, layer.weights(), value())) {
     sum_ = std::move(*sum);
     pending_ = change;
+  } else if (change.defined()) {
+    pending_ = linear(ordered, layer.weights().weight, layer.weights().bias) + change;
   } else {
-    const Tensor y = linear(ordered, layer.weights().weight, layer.weights().bias);
-    pending_ = change.defined() ? y + change : y;
+    layer_ = &layer.weights();
+    layer_x_ = ordered;
   }
 }
 
+void Residual::evaluate() {
+  if (layer_ == nullptr) return;
+  pending_ = linear(layer_x_, layer_->weight, layer_->bias);
+  layer_ = nullptr;
+  layer_x_ = {};
+}
+
 LayerInput Residual::normed_input(const RmsNorm& norm) {
-  if (pending_.defined()) return input(this->norm(norm));
+  if (pending_.defined() || layer_ != nullptr) return input(this->norm(norm));
   return {norm.before_linear(sum_), lora_};
 }
 
 Tensor Residual::norm(const RmsNorm& norm) {
+  if (layer_ != nullptr) {
+    if (std::optional<SumAndNorm> both = norm.add(layer_x_, *layer_, sum_)) {
+      sum_ = std::move(both->sum);
+      layer_ = nullptr;
+      layer_x_ = {};
+      return std::move(both->norm);
+    }
+    evaluate();
+  }
   if (!pending_.defined()) return norm(sum_);
   const SumAndNorm both = norm.add(pending_, sum_);
   sum_ = both.sum;
@@ -37,12 +55,14 @@ Tensor Residual::norm(const RmsNorm& norm) {
 
 void Residual::keep_rows(const Tensor& rows) {
   if (!rows.defined()) return;
+  evaluate();
   sum_ = take_rows(sum_, rows);
   if (pending_.defined()) pending_ = take_rows(pending_, rows);
   lora_ = lora_.take(rows);
 }
 
 const Tensor& Residual::value() {
+  evaluate();
   if (pending_.defined()) {
     sum_ = sum_ + pending_;
     pending_ = {};

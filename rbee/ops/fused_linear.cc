@@ -31,14 +31,27 @@ Parts parts_of(const Tensor& x, std::span<const LinearWeights* const> weights, s
 }
 
 // Runs the first kernel that takes the arguments; false when none does.
-bool try_run(const FusedLinearArgs& args, const Tensor& x) {
-  for (const Impl<FusedLinearArgs>& impl : kernels(x).fused_linear) {
+template <typename Args>
+bool try_run(const char* op, const Slot<Args>& slot, const Args& args, const Tensor& x) {
+  for (const Impl<Args>& impl : slot) {
     if (impl.refuse(args) != nullptr) continue;
-    trace_op(kOp, impl.name, args);
+    trace_op(op, impl.name, args);
     impl.run(args, x.stream());
     return true;
   }
   return false;
+}
+
+bool try_run(const FusedLinearArgs& args, const Tensor& x) {
+  return try_run(kOp, kernels(x).fused_linear, args, x);
+}
+
+void check_residual(const char* op, const Tensor& x, const LinearWeights& weights,
+                    const Tensor& residual) {
+  check_linear_input(op, x);
+  check_like(op, "x", x, "residual", residual);
+  check_shape(op, "residual", residual, Shape{x.dim(0), weights.weight.dim(0)});
+  check(residual.contiguous(), op, "residual is ", residual, " and not contiguous");
 }
 
 Tensor normed(const LinearInput& input) {
@@ -93,16 +106,34 @@ Tensor gated_linear(GateOp op, const LinearInput& input, const LinearWeights& ga
 
 std::optional<Tensor> linear_onto(const Tensor& x, const LinearWeights& weights,
                                   const Tensor& residual) {
-  check_linear_input(kOp, x);
-  check_like(kOp, "x", x, "residual", residual);
-  check_shape(kOp, "residual", residual, Shape{x.dim(0), weights.weight.dim(0)});
-  check(residual.contiguous(), kOp, "residual is ", residual, " and not contiguous");
+  check_residual(kOp, x, weights, residual);
   const LinearWeights* const one[] = {&weights};
   const Parts parts = parts_of(x, one, 1);
   const FusedLinearArgs args{
       .x = x.view(), .norm_weight = {}, .residual = residual.view(), .parts = parts.parts};
   if (!try_run(args, x)) return std::nullopt;
   return parts.results[0];
+}
+
+std::optional<SumAndNorm> linear_norm(const Tensor& x, const LinearWeights& weights,
+                                      const Tensor& residual, const Tensor& norm_weight,
+                                      float eps) {
+  constexpr const char* kNormOp = "linear_norm";
+  check_residual(kNormOp, x, weights, residual);
+  check_linear_weights(kNormOp, x, weights);
+  check_linear_norm(kNormOp, {residual, norm_weight, eps});
+  if (residual.numel() == 0) return std::nullopt;
+  SumAndNorm out{.sum = empty_like(residual), .norm = empty_like(residual)};
+  const LinearNormArgs args{.x = x.view(),
+                            .weight = weights.weight.view(),
+                            .bias = view_or_absent(weights.bias),
+                            .residual = residual.view(),
+                            .norm_weight = norm_weight.view(),
+                            .eps = eps,
+                            .sum = out.sum.view(),
+                            .y = out.norm.view()};
+  if (!try_run(kNormOp, kernels(x).linear_norm, args, x)) return std::nullopt;
+  return out;
 }
 
 }  // namespace rbee

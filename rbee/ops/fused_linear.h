@@ -9,6 +9,7 @@
 
 #include "rbee/ops/activation.h"
 #include "rbee/ops/linear.h"
+#include "rbee/ops/norm.h"
 
 namespace rbee {
 
@@ -35,5 +36,9 @@ Tensor gated_linear(GateOp op, const LinearInput& x, const LinearWeights& gate,
 // out), x's dtype, contiguous
 std::optional<Tensor> linear_onto(const Tensor& x, const LinearWeights& weights,
                                   const Tensor& residual);
+
+// The same sum, and its RMS norm, where the device has a kernel for both.
+std::optional<SumAndNorm> linear_norm(const Tensor& x, const LinearWeights& weights,
+                                      const Tensor& residual, const Tensor& norm_weight, float eps);
 
 }  // namespace rbee

@@ -19,8 +19,14 @@ void run(const LinearArgs& args, Stream& stream) {
   gpu::run_few_packed(kKernels, args, stream);
 }
 
+void run_norm(const LinearNormArgs& args, Stream& stream) {
+  gpu::run_few_packed_norm(kKernels, args, stream);
+}
+
 }  // namespace
 
 const Impl<LinearArgs> linear_few_packed{"mma_few_packed", gpu::refuse_few_packed, run};
+const Impl<LinearNormArgs> linear_norm_few_packed{"mma_few_packed", gpu::refuse_few_packed_norm,
+                                                  run_norm};
 
 }  // namespace rbee::cuda

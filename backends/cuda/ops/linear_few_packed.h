@@ -8,5 +8,6 @@ namespace rbee::cuda {
 
 // For 5 to 64 rows of f32, f16 or bf16 and weights of block types in planes, sm_80 and later.
 extern const Impl<LinearArgs> linear_few_packed;
+extern const Impl<LinearNormArgs> linear_norm_few_packed;
 
 }  // namespace rbee::cuda

@@ -6,6 +6,9 @@
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/product_input.h"
+#include "backends/gpu/ops/rms_norm.h"
+#include "backends/gpu/rows.h"
+#include "backends/shared/few_sum_params.h"
 #include "backends/shared/packed_weight.h"
 
 namespace rbee::gpu {
@@ -83,8 +86,65 @@ int64_t splits_of(const Tile& tile, int64_t outs, int64_t tiles) {
   return best;
 }
 
+void add_up(const FewRowsParams& params, DType dtype, Stream& stream) {
+  const int64_t threads = int64_t{params.tiles} * params.rows * (params.outs / shared::kFewSumOuts);
+  launch(stream,
+         {.op = "linear",
+          .family = "few_sum",
+          .kernel = KernelName("few_sum", dtype),
+          .grid = {.x = blocks_for(threads, shared::kFewSumThreads)},
+          .threads = shared::kFewSumThreads,
+          .writes = Writes::floats},
+         params);
+}
+
+// Packs of a row that a thread may have.
+constexpr int64_t kMostNormPacks = 4;
+
+int64_t norm_packs(const View& y) {
+  const int64_t count = 16 / info(y.dtype).block_bytes;
+  return (y.size(1) / count + shared::kFewNormThreads - 1) / shared::kFewNormThreads;
+}
+
+void add_up_and_norm(const FewRowsParams& params, const LinearNormArgs& args, Stream& stream) {
+  const shared::FewNormParams norm{.partials = params.partials,
+                                   .bias = args.bias.data,
+                                   .residual = args.residual.data,
+                                   .norm_weight = args.norm_weight.data,
+                                   .sum = args.sum.data,
+                                   .y = args.y.data,
+                                   .rows = params.rows,
+                                   .dim = static_cast<int32_t>(args.y.size(1)),
+                                   .outs = params.outs,
+                                   .splits = params.splits,
+                                   .eps = args.eps};
+  KernelName kernel("few_norm", args.y.dtype, norm_packs(args.y) == 1 ? "p1" : "p4");
+  kernel.lanes(device_of(stream).properties().lane_count);
+  launch(stream,
+         {.op = "linear_norm",
+          .family = "few_sum",
+          .kernel = kernel,
+          .grid = {.x = static_cast<uint32_t>(params.rows)},
+          .threads = shared::kFewNormThreads,
+          .writes = Writes::floats},
+         norm);
+}
+
+// What comes after the product, whose parts are still to be added up where it is split.
+void finish(const FewRowsParams& params, DType x, const LinearNormArgs* norm, Stream& stream) {
+  if (norm == nullptr) {
+    if (params.splits > 1) add_up(params, params.floats != 0 ? DType::f32 : x, stream);
+  } else if (params.splits > 1) {
+    add_up_and_norm(params, *norm, stream);
+  } else {
+    add_rms_norm.run({norm->sum, norm->residual, norm->norm_weight, norm->sum, norm->y, norm->eps},
+                     stream);
+  }
+}
+
+// norm: what follows; null: nothing.
 void start(const FewRowsKernels& kernels, const Tile& tile, DType x, DType weight,
-           FewRowsParams params, uint32_t tiles, Stream& stream) {
+           FewRowsParams params, uint32_t tiles, const LinearNormArgs* norm, Stream& stream) {
   params.tiles = static_cast<int32_t>(tiles);
   params.splits = static_cast<int32_t>(splits_of(tile, kernels.outs, tiles));
   const int64_t sums =
@@ -104,21 +164,12 @@ void start(const FewRowsKernels& kernels, const Tile& tile, DType x, DType weigh
           .reads_ahead = packed ? ReadsAhead::packed_weights : ReadsAhead::nothing,
           .writes = Writes::floats},
          params);
-  if (params.splits == 1) return;
-  const int64_t threads = int64_t{tiles} * params.rows * (kernels.outs / shared::kFewSumOuts);
-  launch(stream,
-         {.op = "linear",
-          .family = "few_sum",
-          .kernel = KernelName("few_sum", params.floats != 0 ? DType::f32 : x),
-          .grid = {.x = blocks_for(threads, shared::kFewSumThreads)},
-          .threads = shared::kFewSumThreads,
-          .writes = Writes::floats},
-         params);
+  finish(params, x, norm, stream);
 }
 
 // x: in 16 bits.
 void run_type(const FewRowsKernels& kernels, const LinearArgs& args, const View& x, DType weight,
-              Stream& stream) {
+              const LinearNormArgs* norm, Stream& stream) {
   const Properties& device = device_of(stream).properties();
   const Tile tile = tile_of(kernels, device, weight, x);
   const FewRowsParams params{.x = x.data,
@@ -134,7 +185,7 @@ void run_type(const FewRowsKernels& kernels, const LinearArgs& args, const View&
                              .parts = {}};
   launch_parts(args, weight, {.outs = kernels.outs, .waves = 1}, params,
                [&](const FewRowsParams& filled, uint32_t tiles) {
-                 start(kernels, tile, x.dtype, weight, filled, tiles, stream);
+                 start(kernels, tile, x.dtype, weight, filled, tiles, norm, stream);
                });
 }
 
@@ -146,6 +197,36 @@ const char* refuse_x(const View& x, int64_t least) {
   if (!aligned(x.data)) return "reads x 16 bytes at a time";
   if (x.size(1) >= int64_t{1} << 25) return "counts elements of x in 32 bits";
   return nullptr;
+}
+
+void run_packed(const FewRowsKernels& kernels, const LinearArgs& args, const LinearNormArgs* norm,
+                Stream& stream) {
+  ProductInput input("linear", args.x, stream);
+  for (size_t i = 0; i < args.parts.size(); ++i) {
+    const DType weight = args.parts[i].weight.dtype;
+    const auto earlier = args.parts.first(i);
+    const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
+      return part.weight.dtype == weight;
+    });
+    if (done) continue;
+    const ProductKind kind = product_kind(args.x.dtype, weight, args.may_round_to);
+    run_type(kernels, args, input.rounded(kind.type), weight, norm, stream);
+  }
+}
+
+// The layer of which a norm follows; its product is the sum's for a while.
+LinearPart part_of(const LinearNormArgs& args) {
+  return {.weight = args.weight, .bias = args.bias, .y = args.sum};
+}
+
+const char* refuse_norm(const LinearNormArgs& args) {
+  const int64_t count = 16 / info(args.y.dtype).block_bytes;
+  if (args.y.size(1) == 0 || args.y.size(1) % count != 0) return "takes rows of whole 16 bytes";
+  if (norm_packs(args.y) > kMostNormPacks) return "rows are too long";
+  for (const View* view : {&args.residual, &args.norm_weight, &args.sum, &args.y}) {
+    if (!aligned(view->data)) return "reads rows 16 bytes at a time";
+  }
+  return aligned(args.bias.data) ? nullptr : "reads the bias 16 bytes at a time";
 }
 
 }  // namespace
@@ -175,21 +256,34 @@ const char* refuse_few_plain(const LinearArgs& args) {
 }
 
 void run_few_packed(const FewRowsKernels& kernels, const LinearArgs& args, Stream& stream) {
-  ProductInput input("linear", args.x, stream);
-  for (size_t i = 0; i < args.parts.size(); ++i) {
-    const DType weight = args.parts[i].weight.dtype;
-    const auto earlier = args.parts.first(i);
-    const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
-      return part.weight.dtype == weight;
-    });
-    if (done) continue;
-    const ProductKind kind = product_kind(args.x.dtype, weight, args.may_round_to);
-    run_type(kernels, args, input.rounded(kind.type), weight, stream);
-  }
+  run_packed(kernels, args, nullptr, stream);
 }
 
 void run_few_plain(const FewRowsKernels& kernels, const LinearArgs& args, Stream& stream) {
-  run_type(kernels, args, args.x, args.x.dtype, stream);
+  run_type(kernels, args, args.x, args.x.dtype, nullptr, stream);
+}
+
+const char* refuse_few_packed_norm(const LinearNormArgs& args) {
+  const LinearPart part = part_of(args);
+  const char* reason = refuse_few_packed({.x = args.x, .parts = {&part, 1}});
+  return reason != nullptr ? reason : refuse_norm(args);
+}
+
+const char* refuse_few_plain_norm(const LinearNormArgs& args) {
+  const LinearPart part = part_of(args);
+  const char* reason = refuse_few_plain({.x = args.x, .parts = {&part, 1}});
+  return reason != nullptr ? reason : refuse_norm(args);
+}
+
+void run_few_packed_norm(const FewRowsKernels& kernels, const LinearNormArgs& args,
+                         Stream& stream) {
+  const LinearPart part = part_of(args);
+  run_packed(kernels, {.x = args.x, .parts = {&part, 1}}, &args, stream);
+}
+
+void run_few_plain_norm(const FewRowsKernels& kernels, const LinearNormArgs& args, Stream& stream) {
+  const LinearPart part = part_of(args);
+  run_type(kernels, {.x = args.x, .parts = {&part, 1}}, args.x, args.x.dtype, &args, stream);
 }
 
 }  // namespace rbee::gpu

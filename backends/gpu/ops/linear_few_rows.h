@@ -29,4 +29,11 @@ void run_few_packed(const FewRowsKernels& kernels, const LinearArgs& args, Strea
 const char* refuse_few_plain(const LinearArgs& args);
 void run_few_plain(const FewRowsKernels& kernels, const LinearArgs& args, Stream& stream);
 
+// The same with a norm behind, which the kernel that adds up takes with it: for rows of whole 16
+// bytes, at most 16,384 in 16 bits and 8,192 in f32.
+const char* refuse_few_packed_norm(const LinearNormArgs& args);
+void run_few_packed_norm(const FewRowsKernels& kernels, const LinearNormArgs& args, Stream& stream);
+const char* refuse_few_plain_norm(const LinearNormArgs& args);
+void run_few_plain_norm(const FewRowsKernels& kernels, const LinearNormArgs& args, Stream& stream);
+
 }  // namespace rbee::gpu

@@ -23,6 +23,13 @@ void run_plain(const LinearArgs& args, Stream& stream) {
   gpu::run_few_plain(kKernels, args, stream);
 }
 
+void run_packed_norm(const LinearNormArgs& args, Stream& stream) {
+  gpu::run_few_packed_norm(kKernels, args, stream);
+}
+void run_plain_norm(const LinearNormArgs& args, Stream& stream) {
+  gpu::run_few_plain_norm(kKernels, args, stream);
+}
+
 }  // namespace
 
 const Impl<LinearArgs> linear_few_packed_mfma{"mfma_few_packed", gpu::refuse_few_packed,
@@ -31,5 +38,13 @@ const Impl<LinearArgs> linear_few_packed_wmma{"wmma_few_packed", gpu::refuse_few
                                               run_packed};
 const Impl<LinearArgs> linear_few_plain_mfma{"mfma_few", gpu::refuse_few_plain, run_plain};
 const Impl<LinearArgs> linear_few_plain_wmma{"wmma_few", gpu::refuse_few_plain, run_plain};
+const Impl<LinearNormArgs> linear_norm_few_packed_mfma{
+    "mfma_few_packed", gpu::refuse_few_packed_norm, run_packed_norm};
+const Impl<LinearNormArgs> linear_norm_few_packed_wmma{
+    "wmma_few_packed", gpu::refuse_few_packed_norm, run_packed_norm};
+const Impl<LinearNormArgs> linear_norm_few_plain_mfma{"mfma_few", gpu::refuse_few_plain_norm,
+                                                      run_plain_norm};
+const Impl<LinearNormArgs> linear_norm_few_plain_wmma{"wmma_few", gpu::refuse_few_plain_norm,
+                                                      run_plain_norm};
 
 }  // namespace rbee::rocm

@@ -13,5 +13,10 @@ extern const Impl<LinearArgs> linear_few_packed_wmma;
 // For 9 to 64 rows of f16 or bf16 and weights of the same type.
 extern const Impl<LinearArgs> linear_few_plain_mfma;
 extern const Impl<LinearArgs> linear_few_plain_wmma;
+// The same with a norm behind.
+extern const Impl<LinearNormArgs> linear_norm_few_packed_mfma;
+extern const Impl<LinearNormArgs> linear_norm_few_packed_wmma;
+extern const Impl<LinearNormArgs> linear_norm_few_plain_mfma;
+extern const Impl<LinearNormArgs> linear_norm_few_plain_wmma;
 
 }  // namespace rbee::rocm

@@ -5,8 +5,12 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
+#include "backends/api/kernel_table.h"
+#include "rbee/ops/trace.h"
 #include "tests/checkpoints/checkpoint_files.h"
+#include "tests/units/engine/far_device.h"
 
 namespace rbee::test {
 namespace {
@@ -128,6 +132,72 @@ TEST_F(ResidualTest, LayersReadTheNorm) {
     EXPECT_EQ(x->value().to_host<float>(), sum_);
   }
 }
+
+// A device whose linear layers add no residual.
+class LayersApart final : public engine::FarDevice {
+ public:
+  explicit LayersApart(bool norms) : kernels_(cpu_device().kernels()) {
+    kernels_.fused_linear = {};
+    if (!norms) kernels_.linear_norm = {};
+  }
+  const KernelTable& kernels() const override { return kernels_; }
+
+ private:
+  KernelTable kernels_;
+};
+
+class ResidualApartTest : public ResidualTest, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    ResidualTest::SetUp();
+    const nn::WeightScope scope(*checkpoint_, {.device = &device_});
+    norm_ = nn::RmsNorm(scope / "norm", {.dim = kDim, .eps = 1e-6f});
+    swap_ = nn::Linear(scope / "swap", {.in = kDim, .out = kDim, .bias = nn::Bias::required});
+    set_op_trace([this](const TracedOp& op) { ops_.emplace_back(op.op); });
+  }
+  void TearDown() override {
+    set_op_trace(nullptr);
+    // The device goes first.
+    norm_ = {};
+    swap_ = {};
+    ResidualTest::TearDown();
+  }
+
+  Tensor far_rows(const std::vector<float>& values) { return rows(values).to(device_); }
+  std::vector<std::string> take_ops() { return std::exchange(ops_, {}); }
+
+  // start_ and the layer's result of it.
+  const std::vector<float> with_layer_{1 + 2, 2 + 1, 3 + 8, 4 + 109, 5 + 6, 6 + 5, 7 + 16, 8 + 121};
+  LayersApart device_{GetParam()};
+  std::vector<std::string> ops_;
+};
+
+TEST_P(ResidualApartTest, TheNormTakesTheLayerWhereThereIsAKernelForBoth) {
+  nn::Residual x(far_rows(start_));
+  x.add(swap_, far_rows(start_));
+  take_ops();
+  EXPECT_THAT(x.norm(norm_).to_host<float>(), Pointwise(FloatNear(1e-6f), normed(with_layer_)));
+  const std::vector<std::string> apart{"linear", "add_rms_norm"}, together{"linear_norm"};
+  EXPECT_EQ(take_ops(), GetParam() ? together : apart);
+  EXPECT_EQ(x.value().to_host<float>(), with_layer_);
+  EXPECT_THAT(take_ops(), testing::IsEmpty());
+}
+
+TEST_P(ResidualApartTest, WhatElseNeedsTheSumHasTheLayerComputedOnce) {
+  nn::Residual x(far_rows(start_));
+  x.add(swap_, far_rows(start_));
+  EXPECT_EQ(x.value().to_host<float>(), with_layer_);
+  take_ops();
+  EXPECT_THAT(x.norm(norm_).to_host<float>(), Pointwise(FloatNear(1e-6f), normed(with_layer_)));
+  EXPECT_EQ(take_ops(), std::vector<std::string>{"rms_norm"});
+
+  nn::Residual kept(far_rows(start_));
+  kept.add(swap_, far_rows(start_));
+  kept.keep_rows(device_tensor(std::vector<int32_t>{1}, {1}).to(device_));
+  EXPECT_THAT(kept.value().to_host<float>(), ElementsAre(11, 11, 23, 129));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, ResidualApartTest, testing::Bool());
 
 // The caller's tensors are not written to.
 TEST_F(ResidualTest, InputsKeepTheirValues) {

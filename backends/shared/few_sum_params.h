@@ -1,0 +1,28 @@
+#pragma once
+// The sums of what blocks of a linear layer for few rows left (FewRowsParams), with what follows a
+// layer in a transformer: see LinearNormArgs in backends/api/args_matmul.h.
+
+#include "backends/shared/scalar.h"
+
+namespace rbee {
+namespace shared {
+
+// Threads of a block, which has a row.
+enum { kFewNormThreads = 512 };
+
+struct FewNormParams {
+  const float* partials;    // as in FewRowsParams
+  const void* bias;         // (dim); null: none
+  const void* residual;     // (rows, dim)
+  const void* norm_weight;  // (dim)
+  void* sum;                // (rows, dim)
+  void* y;                  // (rows, dim)
+  i32 rows;
+  i32 dim;
+  i32 outs;  // of a tile
+  i32 splits;
+  float eps;
+};
+
+}  // namespace shared
+}  // namespace rbee
