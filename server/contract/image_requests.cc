@@ -157,7 +157,7 @@ std::optional<int32_t> seed_side(ObjectReader& reader, const char* name, const c
 std::string tiling(ObjectReader& reader) {
   const json* value = reader.find("tiling");
   if (value != nullptr && !value->is_string()) {
-    return flag(reader, "tiling").value_or(false) ? "both" : "none";
+    return reader.boolean("tiling").value_or(false) ? "both" : "none";
   }
   return choice(reader, "tiling", {"none", "x", "y", "both"});
 }
