@@ -253,14 +253,15 @@ TEST(Sdapi, TilingIsOfBothAxesOrOne) {
     return worker.engine.last_request().tiling;
   };
   EXPECT_EQ(tiling(true), engine::Tiling::both);
-  EXPECT_EQ(tiling(1), engine::Tiling::both);
   EXPECT_EQ(tiling(false), engine::Tiling::none);
   EXPECT_EQ(tiling(nullptr), engine::Tiling::none);
   EXPECT_EQ(tiling("x"), engine::Tiling::x);
   EXPECT_EQ(tiling("y"), engine::Tiling::y);
-  const auto refused = worker.post("/sdapi/v1/txt2img", R"({"prompt":"x","tiling":"z"})");
-  EXPECT_EQ(refused.status, 400);
-  EXPECT_THAT(error_of(refused), HasSubstr("tiling"));
+  for (const char* body : {R"({"prompt":"x","tiling":"z"})", R"({"prompt":"x","tiling":1})"}) {
+    const auto refused = worker.post("/sdapi/v1/txt2img", body);
+    EXPECT_EQ(refused.status, 400) << body;
+    EXPECT_THAT(error_of(refused), HasSubstr("tiling"));
+  }
 }
 
 TEST(Sdapi, SubseedsVaryTheNoise) {
