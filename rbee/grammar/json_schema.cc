@@ -90,6 +90,10 @@ class Converter : public SchemaBuilder {
   ExprPtr convert(const Schema& schema, const std::string& place, int depth) override;
 
  private:
+  struct Shared {
+    int32_t rule = 0;
+    bool empty = false;  // no value fits
+  };
   ExprPtr shared(const std::string& key, const std::string& name, const Schema& schema, int depth,
                  ExprPtr (Converter::*make)(const Schema&, const std::string&, int));
   ExprPtr any_of(const Schema& list, const std::string& place, int depth);
@@ -100,7 +104,7 @@ class Converter : public SchemaBuilder {
                   int depth);
 
   const Schema& root_;
-  std::map<std::string, int32_t> shared_;
+  std::map<std::string, Shared> shared_;
 };
 
 ExprPtr Converter::convert(const Schema& schema, const std::string& place, int depth) {
@@ -122,21 +126,25 @@ ExprPtr Converter::convert(const Schema& schema, const std::string& place, int d
   return shared(schema.dump(), place, schema, depth, &Converter::by_ways);
 }
 
-// One rule for the same schema, which may use itself. Where no value fits it, nothing matches it.
+// One rule for the same schema, which may use itself: what was made of it before it turned out that
+// no value fits matches nothing.
 ExprPtr Converter::shared(const std::string& key, const std::string& name, const Schema& schema,
                           int depth,
                           ExprPtr (Converter::*make)(const Schema&, const std::string&, int)) {
-  const auto [at, fresh] = shared_.try_emplace(key, 0);
-  if (!fresh) return rule(at->second);
-  const int32_t index = at->second = rules().reserve(name);
+  const auto [at, fresh] = shared_.try_emplace(key);
+  Shared& known = at->second;
+  if (known.empty) throw NothingFits(name, "no value fits it");
+  if (!fresh) return rule(known.rule);
+  known.rule = rules().reserve(name);
   try {
     ExprPtr body = (this->*make)(schema, name, depth + 1);
-    rules().define(index, std::move(body));
+    rules().define(known.rule, std::move(body));
   } catch (const NothingFits&) {
-    rules().define(index, choice({}));
+    rules().define(known.rule, choice({}));
+    known.empty = true;
     throw;
   }
-  return rule(index);
+  return rule(known.rule);
 }
 
 ExprPtr Converter::any_of(const Schema& list, const std::string& place, int depth) {

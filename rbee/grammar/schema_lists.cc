@@ -194,8 +194,8 @@ ExprPtr array_of_schema(SchemaBuilder& builder, const Schema& schema, const std:
   if (schema.contains("contains") && schema.value("minContains", Schema(1)) == 1) {
     if (!prefix.empty()) refuse(place, "contains beside prefixItems is not supported");
     const Schema one = both_schemas(items, schema["contains"]);
+    ExprPtr each = builder.convert(items, place + "/items", depth + 1);
     ExprPtr found = builder.convert(one, place + "/contains", depth + 1);
-    ExprPtr each = builder.convert_if_any(items, place + "/items", depth + 1);
     return array_with(builder.rules(), each, found, counts, place);
   }
   std::vector<ExprPtr> first;

@@ -308,6 +308,14 @@ TEST(JsonSchema, WhatSchemasSayTogether) {
        {"{}", R"({"b":1})"},
        {R"({"a":1})"}},
       {R"({"anyOf":[{"type":"string","enum":[1]},{"const":2}]})", {"2"}, {"1"}},
+      {R"({"anyOf":[{"const":1},{"type":"array","contains":{},"items":{"not":{}},
+          "anyOf":[{"maxItems":2},{"maxItems":3}]}]})",
+       {"1"},
+       {"[]", "[1]"}},
+      {R"({"anyOf":[{"const":1},{"contains":{},"items":{"allOf":[{"type":"string"},
+          {"type":"integer"}]},"anyOf":[{"maxItems":2},{"maxItems":3}]}]})",
+       {"1"},
+       {"[]", "[1]"}},
   };
   expect_texts(cases);
 }
@@ -342,6 +350,9 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   expect(R"({"$ref":"#/$defs/a","$defs":{"a":{"$id":"b"}}})", "#/$defs/a", "$id");
   expect(R"({"$ref":"#nobody"})", "#", "$anchor");
   expect(R"({"not":{}})", "#", "no value fits");
+  expect(R"({"type":"array","items":{"not":{}},"contains":{},"anyOf":[{"maxItems":2},
+      {"maxItems":3}]})",
+         "#", "no value fits");
   expect(R"({"type":"string","not":{"minLength":0}})", "#", "no value fits");
   expect(R"({"type":"integer","multipleOf":0})", "#", "above 0");
   expect(R"({"type":"integer","multipleOf":"3"})", "#", "must be a number");
