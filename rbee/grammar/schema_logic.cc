@@ -71,13 +71,28 @@ const Schema& whole_numbers() {
   return out;
 }
 
-// `not` of values, patterns and whole numbers alone, which the types' own grammars leave out.
-bool is_excluding(const Schema& schema) {
-  if (!schema.is_object() || schema.size() != 1) return false;
-  const std::string& name = schema.begin().key();
-  if (name == "anyOf") return std::ranges::all_of(schema["anyOf"], is_excluding);
-  return name == "enum" || name == "const" || schema == whole_numbers() ||
-         (name == "pattern" && schema["pattern"].is_string());
+// Whether the schema names types, and no others than these.
+bool has_only(const Schema& schema, std::initializer_list<std::string_view> types) {
+  const Schema named = schema.value("type", Schema::array());
+  const Schema list = named.is_array() ? named : Schema::array({named});
+  return !list.empty() && std::ranges::all_of(list, [&](const Schema& one) {
+    return std::ranges::any_of(types, [&](std::string_view type) { return one == type; });
+  });
+}
+
+// What the types' own grammars leave out of `schema` under `not`: values, and patterns and whole
+// numbers where there are strings or numbers alone. Values of other types fulfil the latter two, so
+// that `not` fails them.
+bool is_excluding(const Schema& part, const Schema& schema) {
+  if (!part.is_object() || part.size() != 1) return false;
+  const std::string& name = part.begin().key();
+  if (name == "anyOf") {
+    return std::ranges::all_of(part["anyOf"],
+                               [&](const Schema& one) { return is_excluding(one, schema); });
+  }
+  if (name == "pattern") return part["pattern"].is_string() && has_only(schema, {"string"});
+  if (part == whole_numbers()) return has_only(schema, {"number", "integer"});
+  return name == "enum" || name == "const";
 }
 
 void collect(const Schema& schema, Excluded& out) {
@@ -174,7 +189,7 @@ void refuse_keywords(const Schema& schema, const std::string& place) {
 Excluded excluded_by(const Schema& schema) {
   Excluded out;
   if (!schema.contains("not")) return out;
-  RB_ASSERT(is_excluding(schema["not"]));
+  RB_ASSERT(is_excluding(schema["not"], schema));
   collect(schema["not"], out);
   return out;
 }
@@ -304,6 +319,8 @@ SchemaLogic::Negation SchemaLogic::negate(const Schema& schema, const std::strin
     if (has_type(1, plain["type"]) && !has_type(0.5, plain["type"]))
       way("number", "not", whole_numbers());
   }
+  const bool whole = plain.value("multipleOf", Schema()) == 1;
+  if (whole) way("number", "not", whole_numbers());
   beyond("number", "minimum", "exclusiveMaximum", 0);
   beyond("number", "maximum", "exclusiveMinimum", 0);
   beyond("number", "exclusiveMinimum", "maximum", 0);
@@ -335,7 +352,8 @@ SchemaLogic::Negation SchemaLogic::negate(const Schema& schema, const std::strin
   for (const std::string_view keyword : kOneWay) {
     const bool neutral =
         (keyword == "additionalProperties" && plain.contains(keyword) && plain[keyword] == true);
-    if (plain.contains(keyword) && !neutral) out.missing = keyword;
+    const bool said = keyword == "multipleOf" && whole;
+    if (plain.contains(keyword) && !neutral && !said) out.missing = keyword;
   }
   return out;
 }
@@ -347,9 +365,10 @@ std::vector<Schema> SchemaLogic::ways(const Schema& schema, const std::string& p
   if (rest.contains("anyOf")) {
     choices = rest["anyOf"].get<std::vector<Schema>>();
     rest.erase("anyOf");
-  } else if (rest.contains("not") && !is_excluding(rest["not"])) {
+  } else if (rest.contains("not") && !is_excluding(rest["not"], rest)) {
     Schema parts = parts_of_not(rest["not"]);
-    const auto first = std::find_if_not(parts.begin(), parts.end(), is_excluding);
+    const auto first = std::find_if_not(
+        parts.begin(), parts.end(), [&](const Schema& part) { return is_excluding(part, rest); });
     Negation negation = negate(*first, place, depth + 1);
     choices = std::move(negation.ways);
     missing = std::move(negation.missing);

@@ -28,10 +28,10 @@ class SchemaLogic {
 
   const Schema& resolve(const std::string& pointer, const std::string& place) const;
   // Schemas one of which holds for each value that is written; each without $ref, allOf, anyOf,
-  // oneOf, if and dependent..., and with `not` of enum, const, patterns
-  // and {"multipleOf": 1} alone. None: no value
-  // fits. Where `not` cannot be said otherwise, the ways that can be are what is left; unsupported
-  // when there are none. Throws NothingFits as well.
+  // oneOf, if and dependent..., and with `not` of enum, const, and beside the type string of
+  // patterns or beside numbers of {"multipleOf": 1} alone. Where `not` cannot be said otherwise,
+  // the ways that can be are what is left; unsupported when there are none. Throws NothingFits
+  // where no value fits.
   std::vector<Schema> ways(const Schema& schema, const std::string& place, int depth);
   // Whether the value is valid (schema_validator.h).
   bool holds(const Schema& value, const Schema& schema, const std::string& place) const;

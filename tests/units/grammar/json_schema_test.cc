@@ -202,6 +202,22 @@ TEST(JsonSchema, WhatSchemasSayTogether) {
        {"9", "10.5", "100", "-10"},
        {"10", "10.0", "10.000", "1e1"}},
       {R"({"not":{"type":["null","string"]}})", {"1", "true", "[]", "{}"}, {"null", R"("x")"}},
+      {R"({"not":{"pattern":"b$"}})",
+       {R"("a")", R"("ba")", R"("")"},
+       {R"("ab")", "5", "null", "[]"}},
+      {R"({"type":["string","integer"],"not":{"anyOf":[{"pattern":"b$"},{"const":"x"}]}})",
+       {R"("a")"},
+       {R"("ab")", R"("x")", "5"}},
+      {R"({"not":{"multipleOf":1}})", {"1.5", "-0.25"}, {"1", "2.0", R"("a")", "null", "{}"}},
+      {R"({"type":["string","number"],"not":{"multipleOf":1.0}})", {"1.5"}, {"1", R"("a")"}},
+      {R"({"enum":["ab","a",5,0.5],"not":{"pattern":"b$"}})", {R"("a")"}, {R"("ab")", "5", "0.5"}},
+      {R"({"oneOf":[{"type":"integer","minimum":2,"maximum":6},{"pattern":"a"}]})",
+       {R"("a")"},
+       {"2", "6"}},
+      {R"({"type":["integer","string"],"maxLength":2,"if":{"pattern":"^a"},"then":{"minimum":3},
+          "else":{"pattern":"b"}})",
+       {"3", R"("a")", R"("b")"},
+       {"2", R"("c")", R"("")"}},
       {R"({"type":"number","not":{"minimum":3}})", {"2.9", "-1"}, {"3", "3.5"}},
       {R"({"type":"number","maximum":3,"not":{"type":"integer"}})",
        {"0.5", "2.50", "-7.1"},
@@ -354,6 +370,10 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
       {"maxItems":3}]})",
          "#", "no value fits");
   expect(R"({"type":"string","not":{"minLength":0}})", "#", "no value fits");
+  expect(R"({"type":"integer","minimum":2,"maximum":6,"oneOf":[{"type":["integer","number"]},
+      {"pattern":"a"}]})",
+         "#", "no value fits");
+  expect(R"({"type":"string","not":{"multipleOf":1}})", "#", "no value fits");
   expect(R"({"type":"integer","multipleOf":0})", "#", "above 0");
   expect(R"({"type":"integer","multipleOf":"3"})", "#", "must be a number");
   expect(R"({"type":"integer","multipleOf":997})", "#", "too many remainders");
