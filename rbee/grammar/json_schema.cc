@@ -174,12 +174,12 @@ ExprPtr Converter::by_ways(const Schema& schema, const std::string& place, int d
 }
 
 ExprPtr Converter::values(const Schema& schema, const std::string& place) {
-  const Schema list = schema.contains("const") ? Schema::array({schema["const"]}) : schema["enum"];
-  want(list.is_array() && !list.empty(), place, "enum must be an array of at least one value");
+  const bool some =
+      schema.contains("const") || (schema["enum"].is_array() && !schema["enum"].empty());
+  want(some, place, "enum must be an array of at least one value");
   std::vector<ExprPtr> ways;
-  for (const Schema& value : list) {
-    if (logic().holds(value, schema, place)) ways.push_back(literal(value.dump()));
-  }
+  const auto list = logic().named_values(schema, place);
+  for (const Schema& value : *list) ways.push_back(literal(value.dump()));
   if (ways.empty()) throw NothingFits(place, "no value of enum or const fits all parts");
   return choice(std::move(ways));
 }

@@ -123,6 +123,26 @@ std::optional<Schema> few_values(const Schema& schema) {
   return std::nullopt;
 }
 
+// Those that a type has, as far as it has few; nothing: many, or the schema names none.
+std::optional<std::vector<Schema>> values_of_type(const Schema& schema) {
+  const Schema type = schema.value("type", Schema());
+  if (type == "boolean") return std::vector<Schema>{true, false};
+  if (type == "null") return std::vector<Schema>{nullptr};
+  if (type != "integer" || !schema.contains("minimum") || !schema.contains("maximum")) {
+    return std::nullopt;
+  }
+  const double low = std::ceil(schema["minimum"].get<double>());
+  const double high = std::floor(schema["maximum"].get<double>());
+  if (!(high - low < static_cast<double>(kMaxIntegers)) || std::fabs(low) > 1e15) {
+    return std::nullopt;
+  }
+  std::vector<Schema> out;
+  for (auto n = static_cast<int64_t>(low); n <= static_cast<int64_t>(high); ++n) {
+    out.emplace_back(n);
+  }
+  return out;
+}
+
 bool differ(const Schema& a, const Schema& b) {
   const std::optional<Schema> left = few_values(a), right = few_values(b);
   if (left && right) {
@@ -198,14 +218,6 @@ void SchemaLogic::spend(const std::string& place) {
   if (++steps_ > kMaxSteps) refuse(place, "there are too many ways to fulfil it");
 }
 
-const Schema& SchemaLogic::resolve(const std::string& pointer, const std::string& place) const {
-  return resolve_pointer(*root_, pointer, place);
-}
-
-bool SchemaLogic::holds(const Schema& value, const Schema& schema, const std::string& place) const {
-  return is_valid(value, schema, *root_, place);
-}
-
 // The schema with anyOf and `not` as all that chooses.
 Schema SchemaLogic::flatten(const Schema& schema, const std::string& place, int depth) {
   spend(place);
@@ -221,7 +233,7 @@ Schema SchemaLogic::flatten(const Schema& schema, const std::string& place, int 
   if (out.contains("anyOf")) list_of(out, "anyOf", place);
   name_tuples(out);
   const auto add = [&](const Schema& part, const std::string& at) {
-    out = merge_schemas(out, flatten(part, at, depth + 1), at);
+    out = merge_schemas(out, flatten(part, at, depth + 1), at, validator_);
   };
   if (schema.contains("$ref")) {
     want(schema["$ref"].is_string(), place, "$ref must be a string");
@@ -397,35 +409,33 @@ std::vector<Schema> SchemaLogic::ways(const Schema& schema, const std::string& p
   return out;
 }
 
+std::optional<std::vector<Schema>> SchemaLogic::named_values(const Schema& schema,
+                                                             const std::string& place) {
+  const std::optional<Schema> list = few_values(schema);
+  if (!list) return std::nullopt;
+  Schema rest = schema;  // without the list: each of its values is in it
+  rest.erase(schema.contains("const") ? "const" : "enum");
+  std::vector<Schema> out;
+  std::set<std::string> known;
+  for (const Schema& value : *list) {
+    if (known.insert(value_text(value)).second && holds(value, rest, place)) out.push_back(value);
+  }
+  return out;
+}
+
 std::optional<std::vector<Schema>> SchemaLogic::values(const Schema& schema,
                                                        const std::string& place, int depth) {
   std::vector<Schema> out;
+  std::set<std::string> known;
   for (const Schema& way : ways(schema, place, depth)) {
-    std::vector<Schema> list;
-    const Schema type = way.value("type", Schema());
-    if (const std::optional<Schema> few = few_values(way)) {
-      list = few->get<std::vector<Schema>>();
-    } else if (type == "boolean") {
-      list = {true, false};
-    } else if (type == "null") {
-      list = {nullptr};
-    } else if (type == "integer" && way.contains("minimum") && way.contains("maximum")) {
-      const double low = std::ceil(way["minimum"].get<double>());
-      const double high = std::floor(way["maximum"].get<double>());
-      if (!(high - low < static_cast<double>(kMaxIntegers)) || std::fabs(low) > 1e15) {
-        return std::nullopt;
-      }
-      for (auto n = static_cast<int64_t>(low); n <= static_cast<int64_t>(high); ++n) {
-        list.emplace_back(n);
-      }
-    } else {
-      return std::nullopt;
+    std::optional<std::vector<Schema>> list = named_values(way, place);
+    if (!list) {
+      list = values_of_type(way);
+      if (!list) return std::nullopt;
+      std::erase_if(*list, [&](const Schema& value) { return !holds(value, way, place); });
     }
-    for (Schema& value : list) {
-      const auto same = [&](const Schema& known) { return same_value(known, value); };
-      if (std::ranges::none_of(out, same) && holds(value, way, place)) {
-        out.push_back(std::move(value));
-      }
+    for (Schema& value : *list) {
+      if (known.insert(value_text(value)).second) out.push_back(std::move(value));
     }
   }
   return out;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rbee/grammar/schema_merge.h"
+#include "rbee/grammar/schema_validator.h"
 
 namespace rbee::grammar {
 
@@ -24,17 +25,26 @@ Excluded excluded_by(const Schema& schema);
 class SchemaLogic {
  public:
   // root: outlives it.
-  explicit SchemaLogic(const Schema& root) : root_(&root) {}
+  explicit SchemaLogic(const Schema& root) : validator_(root) {}
 
-  const Schema& resolve(const std::string& pointer, const std::string& place) const;
+  const Schema& resolve(const std::string& pointer, const std::string& place) {
+    return validator_.resolve(pointer, place);
+  }
   // Schemas one of which holds for each value that is written; each without $ref, allOf, anyOf,
   // oneOf, if and dependent..., and with `not` of enum, const, and beside the type string of
   // patterns or beside numbers of {"multipleOf": 1} alone. Where `not` cannot be said otherwise,
   // the ways that can be are what is left; unsupported when there are none. Throws NothingFits
   // where no value fits.
   std::vector<Schema> ways(const Schema& schema, const std::string& place, int depth);
-  // Whether the value is valid (schema_validator.h).
-  bool holds(const Schema& value, const Schema& schema, const std::string& place) const;
+  // As in schema_validator.h.
+  bool holds(const Schema& value, const Schema& schema, const std::string& place) {
+    return validator_.valid(value, schema, place);
+  }
+  bool matches(const std::string& pattern, std::string_view text, const std::string& place) {
+    return validator_.matches_anywhere(pattern, text, place);
+  }
+  // Of a schema with enum or const their values that are valid, each once. Nothing: it has neither.
+  std::optional<std::vector<Schema>> named_values(const Schema& schema, const std::string& place);
   // All values that are valid, each once, where these are few and known: enum, const, booleans,
   // null, integers between bounds.
   std::optional<std::vector<Schema>> values(const Schema& schema, const std::string& place,
@@ -52,7 +62,7 @@ class SchemaLogic {
   bool excludes(const Schema& a, const Schema& b, const std::string& place, int depth);
   Negation negate(const Schema& schema, const std::string& place, int depth);
 
-  const Schema* root_;
+  SchemaValidator validator_;
   int64_t steps_ = 0;
 };
 

@@ -58,25 +58,29 @@ Schema part_of(const Schema& schema, const char* keyword, Schema fallback) {
 }
 
 // What additionalProperties of `schema` says about a name that only another schema has.
-Schema outside(const Schema& schema, const std::string& name, const std::string& place) {
+Schema outside(const Schema& schema, const std::string& name, const std::string& place,
+               SchemaValidator& validator) {
   const Schema patterns = part_of(schema, "patternProperties", Schema::object());
   for (const auto& [pattern, part] : patterns.items()) {
-    if (matches_anywhere(pattern, name, place)) return true;
+    if (validator.matches_anywhere(pattern, name, place)) return true;
   }
   return part_of(schema, "additionalProperties", true);
 }
 
-Schema merged_properties(const Schema& a, const Schema& b, const std::string& place) {
+Schema merged_properties(const Schema& a, const Schema& b, const std::string& place,
+                         SchemaValidator& validator) {
   const Schema left = part_of(a, "properties", Schema::object());
   const Schema right = part_of(b, "properties", Schema::object());
   check(left.is_object() && right.is_object(), "json_schema", place,
         ": properties must be an object");
   Schema out = Schema::object();
   for (const auto& [name, schema] : left.items()) {
-    out[name] = both_schemas(schema, right.contains(name) ? right[name] : outside(b, name, place));
+    out[name] = both_schemas(
+        schema, right.contains(name) ? right[name] : outside(b, name, place, validator));
   }
   for (const auto& [name, schema] : right.items()) {
-    if (!left.contains(name)) out[name] = both_schemas(outside(a, name, place), schema);
+    if (left.contains(name)) continue;
+    out[name] = both_schemas(outside(a, name, place, validator), schema);
   }
   return out;
 }
@@ -93,11 +97,12 @@ void refuse_patterns_beside(const Schema& a, const Schema& b, const std::string&
   }
 }
 
-void merge_objects(Schema& out, const Schema& more, const std::string& place) {
+void merge_objects(Schema& out, const Schema& more, const std::string& place,
+                   SchemaValidator& validator) {
   refuse_patterns_beside(out, more, place);
   refuse_patterns_beside(more, out, place);
   if (out.contains("properties") || more.contains("properties")) {
-    out["properties"] = merged_properties(out, more, place);
+    out["properties"] = merged_properties(out, more, place, validator);
   }
   if (more.contains("patternProperties")) {
     Schema& own = out["patternProperties"];
@@ -222,14 +227,15 @@ Schema both_schemas(const Schema& a, const Schema& b) {
   return Schema{{"allOf", Schema::array({a, b})}};
 }
 
-Schema merge_schemas(const Schema& base, const Schema& more, const std::string& place) {
+Schema merge_schemas(const Schema& base, const Schema& more, const std::string& place,
+                     SchemaValidator& validator) {
   if (base == false || more == false) throw NothingFits(place, "no value fits the schema false");
   if (more == true) return base;
   if (base == true) return more;
   check(base.is_object() && more.is_object(), "json_schema", place,
         ": a schema must be an object or true");
   Schema out = base;
-  merge_objects(out, more, place);
+  merge_objects(out, more, place, validator);
   merge_items(out, more, place);
   add_patterns(out, more);
   for (const auto& [name, value] : more.items()) {

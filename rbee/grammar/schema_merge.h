@@ -21,9 +21,13 @@ class NothingFits : public Error {
 // The patterns behind `pattern` that a merged schema has: an array.
 inline constexpr const char* kMorePatterns = "\x01patterns";
 
-// Neither has $ref, allOf, oneOf, if or dependent... . place: where `more` stands. Throws
-// unsupported where one schema cannot say both, NothingFits where no value fits both.
-Schema merge_schemas(const Schema& base, const Schema& more, const std::string& place);
+class SchemaValidator;
+
+// Neither has $ref, allOf, oneOf, if or dependent... . place: where `more` stands. validator: for
+// names under patterns. Throws unsupported where one schema cannot say both, NothingFits where no
+// value fits both.
+Schema merge_schemas(const Schema& base, const Schema& more, const std::string& place,
+                     SchemaValidator& validator);
 
 // The schemas none of which may hold under {"not": schema}: an array.
 Schema parts_of_not(const Schema& schema);

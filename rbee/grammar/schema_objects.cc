@@ -100,7 +100,7 @@ class Objects {
     Schema out = named_.contains(name) ? named_[name] : Schema(true);
     bool known = named_.contains(name);
     for (const auto& [pattern, schema] : patterns_.items()) {
-      if (!matches_anywhere(pattern, name, place_)) continue;
+      if (!builder_.logic().matches(pattern, name, place_)) continue;
       out = both_schemas(out, schema);
       known = true;
     }

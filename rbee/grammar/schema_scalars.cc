@@ -225,15 +225,13 @@ ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::s
   std::vector<ExprPtr> out;
   for (const Schema& way : builder.logic().ways(schema, place, depth)) {
     if (way.contains("type") && !has_type("", way["type"])) continue;
-    if (!way.contains("enum") && !way.contains("const")) {
+    const auto few = builder.logic().named_values(way, place);
+    if (!few) {
       out.push_back(JsonRules::quoted(plain_texts(way, place).expr()));
       continue;
     }
-    const Schema list = way.contains("const") ? Schema::array({way["const"]}) : way["enum"];
-    for (const Schema& value : list) {
-      if (value.is_string() && builder.logic().holds(value, way, place)) {
-        out.push_back(literal(value.dump()));
-      }
+    for (const Schema& value : *few) {
+      if (value.is_string()) out.push_back(literal(value.dump()));
     }
   }
   return choice(std::move(out));

@@ -3,16 +3,22 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <set>
+#include <utility>
 
 #include "rbee/grammar/formats.h"
 #include "rbee/grammar/json_multiples.h"
 #include "rbee/grammar/json_numbers.h"
 #include "rbee/grammar/regex.h"
 #include "rbee/grammar/schema_logic.h"
-#include "rbee/grammar/text_set.h"
 
 namespace rbee::grammar {
 namespace {
+
+// At a keyword, at some values of a list or at a byte; less than a second's work in all.
+constexpr int64_t kMaxLooks = 2'000'000;
+constexpr size_t kAtOnce = 16;  // values of a list, or bytes that are compared
 
 // numerator / 10^places divides the value.
 bool is_multiple(double value, const Schema& of, const std::string& place) {
@@ -28,164 +34,54 @@ bool is_multiple(double value, const Schema& of, const std::string& place) {
   return scaled % step.numerator == 0;
 }
 
+// Numbers that are the same are written in one way, and members are in order.
+nlohmann::json normal(const Schema& value) {
+  nlohmann::json out = value.is_object() ? nlohmann::json::object() : nlohmann::json::array();
+  if (value.is_object()) {
+    for (const auto& [name, part] : value.items()) out[name] = normal(part);
+    return out;
+  }
+  if (value.is_array()) {
+    for (const Schema& part : value) out.push_back(normal(part));
+    return out;
+  }
+  const double number = value.is_number_float() ? value.get<double>() : 0.5;
+  const bool whole = std::floor(number) == number && std::fabs(number) < 0x1p63;
+  return whole ? nlohmann::json(static_cast<int64_t>(number)) : nlohmann::json(value);
+}
+
+const Schema* find(const Schema& schema, const char* keyword) {
+  const auto at = schema.find(keyword);
+  return at == schema.end() ? nullptr : &*at;
+}
+
+// Where the schema has the keyword.
+template <typename Test>
+bool where(const Schema& schema, const char* keyword, Test test) {
+  const Schema* value = find(schema, keyword);
+  return value == nullptr || test(*value);
+}
+
 size_t count_characters(const std::string& text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
 }
 
-bool are_unique(const Schema& list) {
-  for (auto at = list.begin(); at != list.end(); ++at) {
-    const auto same = [&](const Schema& one) { return same_value(one, *at); };
-    if (std::any_of(list.begin(), at, same)) return false;
-  }
-  return true;
+bool valid_number(double value, const Schema& schema, const std::string& place) {
+  return where(schema, "minimum", [&](const Schema& x) { return value >= x.get<double>(); }) &&
+         where(schema, "maximum", [&](const Schema& x) { return value <= x.get<double>(); }) &&
+         where(schema, "exclusiveMinimum",
+               [&](const Schema& x) { return value > x.get<double>(); }) &&
+         where(schema, "exclusiveMaximum",
+               [&](const Schema& x) { return value < x.get<double>(); }) &&
+         where(schema, "multipleOf", [&](const Schema& x) { return is_multiple(value, x, place); });
 }
 
-class Validator {
- public:
-  Validator(const Schema& root, const std::string& place) : root_(root), place_(place) {}
-
-  bool valid(const Schema& value, const Schema& schema, int depth) {
-    if (depth > kMaxSchemaDepth) {
-      fail(Code::unsupported, "json_schema", place_, ": references that lead to each other");
-    }
-    if (schema.is_boolean()) return schema.get<bool>();
-    check(schema.is_object(), "json_schema", place_, ": a schema must be an object, true or false");
-    refuse_keywords(schema, place_);
-    if (!valid_logic(value, schema, depth + 1)) return false;
-    if (schema.contains("type") && !has_type(value, schema["type"])) return false;
-    if (schema.contains("const") && !same_value(schema["const"], value)) return false;
-    const auto same = [&](const Schema& one) { return same_value(one, value); };
-    const bool named =
-        where(schema, "enum", [&](const Schema& list) { return std::ranges::any_of(list, same); });
-    if (!named) return false;
-    if (value.is_number()) return valid_number(value.get<double>(), schema);
-    if (value.is_string()) return valid_string(value.get<std::string>(), schema);
-    if (value.is_array()) return valid_array(value, schema, depth + 1);
-    return !value.is_object() || valid_object(value, schema, depth + 1);
-  }
-
- private:
-  // Where the schema has the keyword.
-  template <typename Test>
-  bool where(const Schema& schema, const char* keyword, Test test) const {
-    const auto at = schema.find(keyword);
-    return at == schema.end() || test(*at);
-  }
-
-  bool valid_logic(const Schema& value, const Schema& schema, int depth) {
-    const auto holds = [&](const Schema& part) { return valid(value, part, depth); };
-    const auto count = [&](const Schema& list) {
-      return std::count_if(list.begin(), list.end(), holds);
-    };
-    const bool plain =
-        where(schema, "$ref",
-              [&](const Schema& to) {
-                return holds(resolve_pointer(root_, to.get<std::string>(), place_));
-              }) &&
-        where(schema, "allOf",
-              [&](const Schema& list) { return count(list) == std::ssize(list); }) &&
-        where(schema, "anyOf", [&](const Schema& list) { return count(list) > 0; }) &&
-        where(schema, "oneOf", [&](const Schema& list) { return count(list) == 1; }) &&
-        where(schema, "not", [&](const Schema& part) { return !holds(part); });
-    if (!plain || !schema.contains("if")) return plain;
-    return where(schema, holds(schema["if"]) ? "then" : "else", holds);
-  }
-
-  bool valid_number(double value, const Schema& schema) const {
-    return where(schema, "minimum", [&](const Schema& x) { return value >= x.get<double>(); }) &&
-           where(schema, "maximum", [&](const Schema& x) { return value <= x.get<double>(); }) &&
-           where(schema, "exclusiveMinimum",
-                 [&](const Schema& x) { return value > x.get<double>(); }) &&
-           where(schema, "exclusiveMaximum",
-                 [&](const Schema& x) { return value < x.get<double>(); }) &&
-           where(schema, "multipleOf",
-                 [&](const Schema& x) { return is_multiple(value, x, place_); });
-  }
-
-  bool valid_string(const std::string& value, const Schema& schema) const {
-    const auto matches = [&](const Schema& pattern) {
-      return matches_anywhere(pattern.get<std::string>(), value, place_);
-    };
-    return valid_size(schema, "minLength", "maxLength", count_characters(value)) &&
-           where(schema, "pattern", matches) &&
-           where(schema, kMorePatterns,
-                 [&](const Schema& list) { return std::ranges::all_of(list, matches); }) &&
-           where(schema, "format", [&](const Schema& name) {
-             const char* pattern = format_pattern(name.get<std::string>());
-             const bool fits =
-                 pattern != nullptr && TextSet(parse_regex(place_, pattern), place_).holds(value);
-             if (fits) return true;
-             fail(Code::unsupported, "json_schema", place_,
-                  ": format beside a value that is given");
-           });
-  }
-
-  bool valid_size(const Schema& schema, const char* least, const char* most, size_t size) const {
-    const auto count = static_cast<double>(size);
-    return where(schema, least, [&](const Schema& x) { return count >= x.get<double>(); }) &&
-           where(schema, most, [&](const Schema& x) { return count <= x.get<double>(); });
-  }
-
-  bool valid_array(const Schema& value, Schema schema, int depth) {
-    name_tuples(schema);
-    if (!valid_size(schema, "minItems", "maxItems", value.size())) return false;
-    const Schema prefix = schema.value("prefixItems", Schema::array());
-    const Schema items = schema.value("items", Schema(true));
-    for (size_t i = 0; i < value.size(); ++i) {
-      if (!valid(value[i], i < prefix.size() ? prefix[i] : items, depth)) return false;
-    }
-    const bool some = where(schema, "contains", [&](const Schema& part) {
-      return schema.value("minContains", Schema(1)) == 0 ||
-             std::any_of(value.begin(), value.end(),
-                         [&](const Schema& item) { return valid(item, part, depth); });
-    });
-    return some && (schema.value("uniqueItems", Schema(false)) != true || are_unique(value));
-  }
-
-  bool valid_object(const Schema& value, const Schema& schema, int depth) {
-    if (!valid_size(schema, "minProperties", "maxProperties", value.size())) return false;
-    const auto all_there = [&](const Schema& names) {
-      return std::ranges::all_of(
-          names, [&](const Schema& name) { return value.contains(name.get<std::string>()); });
-    };
-    if (!where(schema, "required", all_there)) return false;
-    const auto each_dependent = [&](const Schema& list) {
-      for (const auto& [name, needs] : list.items()) {
-        if (!value.contains(name)) continue;
-        if (!(needs.is_array() ? all_there(needs) : valid(value, needs, depth))) return false;
-      }
-      return true;
-    };
-    for (const char* keyword : {"dependentRequired", "dependentSchemas", "dependencies"}) {
-      if (!where(schema, keyword, each_dependent)) return false;
-    }
-    const auto members = value.items();
-    return std::all_of(members.begin(), members.end(), [&](const auto& member) {
-      return valid_member(member.key(), member.value(), schema, depth);
-    });
-  }
-
-  bool valid_member(const std::string& name, const Schema& value, const Schema& schema, int depth) {
-    const Schema properties = schema.value("properties", Schema::object());
-    bool known = properties.contains(name);
-    if (known && !valid(value, properties[name], depth)) return false;
-    const Schema patterns = schema.value("patternProperties", Schema::object());
-    for (const auto& [pattern, part] : patterns.items()) {
-      if (!matches_anywhere(pattern, name, place_)) continue;
-      known = true;
-      if (!valid(value, part, depth)) return false;
-    }
-    if (!known && !valid(value, schema.value("additionalProperties", Schema(true)), depth)) {
-      return false;
-    }
-    return where(schema, "propertyNames",
-                 [&](const Schema& part) { return valid(Schema(name), part, depth); });
-  }
-
-  const Schema& root_;
-  const std::string& place_;
-};
+bool valid_size(const Schema& schema, const char* least, const char* most, size_t size) {
+  const auto count = static_cast<double>(size);
+  return where(schema, least, [&](const Schema& x) { return count >= x.get<double>(); }) &&
+         where(schema, most, [&](const Schema& x) { return count <= x.get<double>(); });
+}
 
 // The schema that has the $anchor; null: none.
 const Schema* find_anchor(const Schema& schema, const std::string& name) {
@@ -215,26 +111,7 @@ std::string percent_decoded(const std::string& text) {
   return out;
 }
 
-}  // namespace
-
-bool is_valid(const Schema& value, const Schema& schema, const Schema& root,
-              const std::string& place) {
-  try {
-    return Validator(root, place).valid(value, schema, 0);
-  } catch (const Schema::exception&) {
-    fail(Code::invalid_argument, "json_schema", place, ": a keyword has a value of another type");
-  }
-}
-
-bool same_value(const Schema& a, const Schema& b) {
-  return nlohmann::json(a) == nlohmann::json(b);
-}
-
-bool matches_anywhere(const std::string& pattern, std::string_view text, const std::string& place) {
-  const std::string where = cat("json_schema: ", place, "/pattern");
-  return TextSet(parse_regex(where, pattern, {}, Match::anywhere), place).holds(text);
-}
-
+// What `#...` points to.
 const Schema& resolve_pointer(const Schema& root, const std::string& pointer,
                               const std::string& place) {
   const auto want = [&](bool condition, std::string_view why) {
@@ -255,6 +132,201 @@ const Schema& resolve_pointer(const Schema& root, const std::string& pointer,
   }
   want(false, " points to nothing");
   return root;
+}
+
+}  // namespace
+
+bool SchemaValidator::valid(const Schema& value, const Schema& schema, const std::string& place) {
+  place_ = place;
+  try {
+    return valid(value, schema, 0);
+  } catch (const Schema::exception&) {
+    fail(Code::invalid_argument, "json_schema", place, ": a keyword has a value of another type");
+  }
+}
+
+bool SchemaValidator::valid(const Schema& value, const Schema& schema, int depth) {
+  if (depth > kMaxSchemaDepth) {
+    fail(Code::unsupported, "json_schema", place_, ": references that lead to each other");
+  }
+  look(1 + schema.size());
+  if (schema.is_boolean()) return schema.get<bool>();
+  check(schema.is_object(), "json_schema", place_, ": a schema must be an object, true or false");
+  refuse_keywords(schema, place_);
+  const bool named =
+      where(schema, "type", [&](const Schema& types) { return has_type(value, types); }) &&
+      where(schema, "const", [&](const Schema& one) { return same(one, value); }) &&
+      where(schema, "enum", [&](const Schema& list) {
+        look(list.size() / kAtOnce);
+        return std::ranges::any_of(list, [&](const Schema& one) { return same(one, value); });
+      });
+  if (!named || !valid_logic(value, schema, depth + 1)) return false;
+  if (value.is_number()) return valid_number(value.get<double>(), schema, place_);
+  if (value.is_string()) return valid_string(value.get_ref<const std::string&>(), schema);
+  if (value.is_array()) return valid_array(value, schema, depth + 1);
+  return !value.is_object() || valid_object(value, schema, depth + 1);
+}
+
+void SchemaValidator::look(size_t times) {
+  looks_ += static_cast<int64_t>(times);
+  if (looks_ <= kMaxLooks) return;
+  fail(Code::unsupported, "json_schema", place_,
+       ": there is too much to check of the values that it names");
+}
+
+bool SchemaValidator::same(const Schema& a, const Schema& b) {
+  if (a.is_structured() && a.type() == b.type() && a.size() == b.size()) {
+    const std::string text = value_text(a);
+    look(1 + text.size() / kAtOnce);
+    return text == value_text(b);
+  }
+  if (a.is_string() && b.is_string()) look(b.get_ref<const std::string&>().size() / kAtOnce);
+  return a == b;
+}
+
+bool SchemaValidator::are_unique(const Schema& list) {
+  std::set<std::string> known;
+  return std::ranges::all_of(list, [&](const Schema& one) {
+    std::string text = value_text(one);
+    look(1 + text.size() / kAtOnce);
+    return known.insert(std::move(text)).second;
+  });
+}
+
+bool SchemaValidator::valid_logic(const Schema& value, const Schema& schema, int depth) {
+  const auto holds = [&](const Schema& part) { return valid(value, part, depth); };
+  const auto one = [&](const Schema& list) {
+    const auto first = std::ranges::find_if(list, holds);
+    return first != list.end() && std::none_of(std::next(first), list.end(), holds);
+  };
+  const bool plain =
+      where(schema, "$ref",
+            [&](const Schema& to) { return holds(resolve(to.get<std::string>(), place_)); }) &&
+      where(schema, "allOf",
+            [&](const Schema& list) { return std::ranges::all_of(list, holds); }) &&
+      where(schema, "anyOf",
+            [&](const Schema& list) { return std::ranges::any_of(list, holds); }) &&
+      where(schema, "oneOf", one) &&
+      where(schema, "not", [&](const Schema& part) { return !holds(part); });
+  if (!plain || !schema.contains("if")) return plain;
+  return where(schema, holds(schema["if"]) ? "then" : "else", holds);
+}
+
+bool SchemaValidator::valid_string(const std::string& value, const Schema& schema) {
+  const auto matches = [&](const Schema& pattern) {
+    return matches_anywhere(pattern.get<std::string>(), value, place_);
+  };
+  look(value.size() / kAtOnce);
+  return valid_size(schema, "minLength", "maxLength", count_characters(value)) &&
+         where(schema, "pattern", matches) &&
+         where(schema, kMorePatterns,
+               [&](const Schema& list) { return std::ranges::all_of(list, matches); }) &&
+         where(schema, "format", [&](const Schema& name) {
+           const char* pattern = format_pattern(name.get<std::string>());
+           if (pattern != nullptr && matches_pattern(pattern, value, Match::whole, place_)) {
+             return true;
+           }
+           fail(Code::unsupported, "json_schema", place_, ": format beside a value that is given");
+         });
+}
+
+bool SchemaValidator::valid_array(const Schema& value, const Schema& schema, int depth) {
+  if (!valid_size(schema, "minItems", "maxItems", value.size())) return false;
+  const Schema* items = find(schema, "items");
+  const Schema* prefix = find(schema, "prefixItems");
+  // As until draft 2019-09.
+  if (items != nullptr && items->is_array()) {
+    prefix = std::exchange(items, find(schema, "additionalItems"));
+  }
+  const size_t first = prefix == nullptr ? 0 : prefix->size();
+  for (size_t i = 0; i < value.size(); ++i) {
+    const Schema* part = i < first ? &(*prefix)[i] : items;
+    if (part != nullptr && !valid(value[i], *part, depth)) return false;
+  }
+  const bool some = where(schema, "contains", [&](const Schema& part) {
+    return schema.value("minContains", Schema(1)) == 0 ||
+           std::ranges::any_of(value, [&](const Schema& item) { return valid(item, part, depth); });
+  });
+  return some && (schema.value("uniqueItems", Schema(false)) != true || are_unique(value));
+}
+
+bool SchemaValidator::valid_object(const Schema& value, const Schema& schema, int depth) {
+  if (!valid_size(schema, "minProperties", "maxProperties", value.size())) return false;
+  const auto there = [&](const Schema& name) {
+    look(1 + value.size() / kAtOnce);
+    return value.contains(name.get_ref<const std::string&>());
+  };
+  const auto all_there = [&](const Schema& names) { return std::ranges::all_of(names, there); };
+  if (!where(schema, "required", all_there)) return false;
+  const auto each_dependent = [&](const Schema& list) {
+    for (const auto& [name, needs] : list.items()) {
+      if (!there(name)) continue;
+      if (!(needs.is_array() ? all_there(needs) : valid(value, needs, depth))) return false;
+    }
+    return true;
+  };
+  for (const char* keyword : {"dependentRequired", "dependentSchemas", "dependencies"}) {
+    if (!where(schema, keyword, each_dependent)) return false;
+  }
+  const auto members = value.items();
+  return std::all_of(members.begin(), members.end(), [&](const auto& member) {
+    return valid_member(member.key(), member.value(), schema, depth);
+  });
+}
+
+bool SchemaValidator::valid_member(const std::string& name, const Schema& value,
+                                   const Schema& schema, int depth) {
+  bool known = false;
+  const bool valid_named = where(schema, "properties", [&](const Schema& list) {
+    look(list.size() / kAtOnce);
+    const auto at = list.find(name);
+    known = at != list.end();
+    return !known || valid(value, *at, depth);
+  });
+  if (!valid_named) return false;
+  if (const Schema* patterns = find(schema, "patternProperties")) {
+    for (const auto& [pattern, part] : patterns->items()) {
+      if (!matches_anywhere(pattern, name, place_)) continue;
+      known = true;
+      if (!valid(value, part, depth)) return false;
+    }
+  }
+  const auto fits = [&](const Schema& part) { return valid(value, part, depth); };
+  return (known || where(schema, "additionalProperties", fits)) &&
+         where(schema, "propertyNames",
+               [&](const Schema& part) { return valid(Schema(name), part, depth); });
+}
+
+bool SchemaValidator::matches_anywhere(const std::string& pattern, std::string_view text,
+                                       const std::string& place) {
+  return matches_pattern(pattern, text, Match::anywhere, place);
+}
+
+bool SchemaValidator::matches_pattern(const std::string& pattern, std::string_view text,
+                                      Match match, const std::string& place) {
+  auto& known = match == Match::anywhere ? patterns_ : formats_;
+  auto at = known.find(pattern);
+  if (at == known.end()) {
+    const ExprPtr expr = parse_regex(cat("json_schema: ", place, "/pattern"), pattern, {}, match);
+    at = known.try_emplace(pattern, expr, place, pattern_work_).first;
+  }
+  look(1 + text.size());
+  return at->second.holds(text);
+}
+
+const Schema& SchemaValidator::resolve(const std::string& pointer, const std::string& place) {
+  const Schema*& known = references_[pointer];
+  if (known == nullptr) known = &resolve_pointer(root_, pointer, place);
+  return *known;
+}
+
+std::string value_text(const Schema& value) {
+  return normal(value).dump();
+}
+
+bool same_value(const Schema& a, const Schema& b) {
+  if (!a.is_structured()) return a == b;
+  return a.type() == b.type() && a.size() == b.size() && value_text(a) == value_text(b);
 }
 
 std::string_view type_of(const Schema& value) {

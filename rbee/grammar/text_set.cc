@@ -37,9 +37,16 @@ void add_borders(const TextSet& set, int32_t state, std::vector<int>& borders) {
 }  // namespace
 
 TextSet::TextSet(const ExprPtr& expr, std::string_view name) {
-  int64_t expanded = kMaxExpanded, work = kMaxWork;
+  int64_t work = kMaxWork;
+  *this = TextSet(expr, name, work);
+}
+
+TextSet::TextSet(const ExprPtr& expr, std::string_view name, int64_t& work) {
+  int64_t expanded = kMaxExpanded;
   const Rule rule{std::string(name), expr};
-  states_ = determinise(Nfa(rule, expanded), rule, work);
+  const Nfa nfa(rule, expanded);
+  work -= nfa.size();
+  states_ = determinise(nfa, rule, work);
   remove_dead_ends();
 }
 

@@ -14,6 +14,8 @@ class TextSet {
  public:
   // name: of messages. expr: without rules.
   TextSet(const ExprPtr& expr, std::string_view name);
+  // work: what may be done, lowered by what was.
+  TextSet(const ExprPtr& expr, std::string_view name, int64_t& work);
 
   static TextSet both(const TextSet& a, const TextSet& b);
   // Of the texts of `a` those that are none of `b`.

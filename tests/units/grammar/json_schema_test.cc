@@ -240,6 +240,10 @@ TEST(JsonSchema, WhatSchemasSayTogether) {
           "not":{"type":"object","required":["k"]}})",
        {"1", R"("ab")", "null", "0.3"},
        {R"({"k":2})"}},
+      {R"({"enum":[[1],[2.0],{"a":1,"b":[3]},null],"not":{"enum":[[2],{"b":[3.0],"a":1}]}})",
+       {"[1]", "null"},
+       {"[2.0]", R"({"a":1,"b":[3]})"}},
+      {R"({"enum":[[1,1.0],[1,2]],"uniqueItems":true})", {"[1,2]"}, {"[1,1.0]"}},
       {R"({"enum":[0.3,0.35,1e3,7],"multipleOf":0.1})", {"0.3", "1000.0", "7"}, {"0.35"}},
       {R"({"type":"array","items":{"enum":["a","b","c"]},"uniqueItems":true,"minItems":2})",
        {R"(["a","b"])", R"(["c","a"])", R"(["b","c","a"])"},
@@ -413,6 +417,27 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += R"({"items":)";
   expect((deep + "{}" + std::string(100, '}')).c_str(), "json_schema", "deep");
+}
+
+// A value that is looked at 2^levels times.
+std::string doubling(int levels) {
+  std::string out = R"({"enum":[[1],"x"],"items":{"$ref":"#/$defs/d0"},"$defs":{)";
+  for (int i = 0; i < levels; ++i) {
+    const std::string next = cat(R"({"$ref":"#/$defs/d)", i + 1, R"("})");
+    out += cat("\"d", i, R"(":{"allOf":[)", next, ",", next, "]},");
+  }
+  return out + cat("\"d", levels, R"(":{"minimum":1}}})");
+}
+
+TEST(JsonSchema, ChecksOfNamedValuesAreBounded) {
+  EXPECT_TRUE(matches(compile(parse_json_schema(doubling(8))), "[1]"));
+  EXPECT_THAT(refusal(doubling(29)), HasSubstr("too much to check"));
+  std::string patterns;
+  for (char c = 'c'; c <= 'z'; ++c) {
+    patterns +=
+        cat(patterns.empty() ? "" : ",", R"({"pattern":"()", c, "|b)*", c, "(", c, "|b){12}\"}");
+  }
+  EXPECT_THAT(refusal(cat(R"({"enum":["bbb"],"anyOf":[)", patterns, "]}")), HasSubstr("too large"));
 }
 
 // n / 1000 as JSON has it, without zeros at the end.
