@@ -1,11 +1,11 @@
 #include "rbee/grammar/json_schema.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "rbee/core/error.h"
 #include "rbee/grammar/json_rules.h"
+#include "rbee/grammar/schema_keywords.h"
 #include "rbee/grammar/schema_logic.h"
 #include "rbee/grammar/schema_parts.h"
 #include "rbee/grammar/schema_validator.h"
@@ -15,67 +15,6 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
   fail(Code::unsupported, "json_schema", place, ": ", why);
-}
-
-void want(bool condition, const std::string& place, const std::string& why) {
-  check(condition, "json_schema", place, ": ", why);
-}
-
-// Keywords that say something about values, and the type that they are about; empty: any.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 39> kAssertions{
-    {{"properties", "object"},
-     {"required", "object"},
-     {"additionalProperties", "object"},
-     {"patternProperties", "object"},
-     {"propertyNames", "object"},
-     {"minProperties", "object"},
-     {"maxProperties", "object"},
-     {"items", "array"},
-     {"prefixItems", "array"},
-     {"minItems", "array"},
-     {"maxItems", "array"},
-     {"uniqueItems", "array"},
-     {"contains", "array"},
-     {"pattern", "string"},
-     {"minLength", "string"},
-     {"maxLength", "string"},
-     {"format", "string"},
-     {"minimum", "number"},
-     {"maximum", "number"},
-     {"exclusiveMinimum", "number"},
-     {"exclusiveMaximum", "number"},
-     {"multipleOf", "number"},
-     {"type", ""},
-     {"enum", ""},
-     {"const", ""},
-     {"$ref", ""},
-     {"allOf", ""},
-     {"anyOf", ""},
-     {"oneOf", ""},
-     {"not", ""},
-     {"if", ""},
-     {"then", ""},
-     {"else", ""},
-     {"dependentRequired", ""},
-     {"dependentSchemas", ""},
-     {"dependencies", ""},
-     {"minContains", ""},
-     {"maxContains", ""},
-     {kMorePatterns, "string"}}};
-
-// Whether the keyword is the only one that says something.
-bool stands_alone(const Schema& schema, std::string_view keyword) {
-  return schema.contains(keyword) && std::ranges::none_of(kAssertions, [&](const auto& known) {
-           return known.first != keyword && schema.contains(known.first);
-         });
-}
-
-// The type that the keywords are about, for schemas that name none.
-std::string implied_type(const Schema& schema) {
-  for (const auto& [keyword, type] : kAssertions) {
-    if (!type.empty() && schema.contains(keyword)) return std::string(type);
-  }
-  return {};
 }
 
 class Converter : public SchemaBuilder {
@@ -112,10 +51,8 @@ ExprPtr Converter::convert(const Schema& schema, const std::string& place, int d
   logic().spend(place);
   if (schema == true || (schema.is_object() && schema.empty())) return rules().value();
   if (schema == false) throw NothingFits(place, "no value fits the schema false");
-  want(schema.is_object(), place, "a schema must be an object, true or false");
   refuse_keywords(schema, place);
   if (stands_alone(schema, "$ref")) {
-    want(schema["$ref"].is_string(), place, "$ref must be a string");
     const std::string pointer = schema["$ref"].get<std::string>();
     return shared(pointer, pointer, logic().resolve(pointer, place), depth, &Converter::convert);
   }
@@ -148,7 +85,6 @@ ExprPtr Converter::shared(const std::string& key, const std::string& name, const
 }
 
 ExprPtr Converter::any_of(const Schema& list, const std::string& place, int depth) {
-  want(list.is_array() && !list.empty(), place, "anyOf must be an array of at least one schema");
   std::vector<ExprPtr> ways;
   for (size_t i = 0; i < list.size(); ++i) {
     ExprPtr one = convert_if_any(list[i], cat(place, "/anyOf/", i), depth + 1);
@@ -174,9 +110,6 @@ ExprPtr Converter::by_ways(const Schema& schema, const std::string& place, int d
 }
 
 ExprPtr Converter::values(const Schema& schema, const std::string& place) {
-  const bool some =
-      schema.contains("const") || (schema["enum"].is_array() && !schema["enum"].empty());
-  want(some, place, "enum must be an array of at least one value");
   std::vector<ExprPtr> ways;
   const auto list = logic().named_values(schema, place);
   for (const Schema& value : *list) ways.push_back(literal(value.dump()));
@@ -202,8 +135,6 @@ ExprPtr Converter::way(const Schema& schema, const std::string& place, int depth
   if (schema.contains("type")) {
     const Schema type = schema["type"];
     const Schema list = type.is_array() ? type : Schema::array({type});
-    const bool names = std::ranges::all_of(list, [](const Schema& x) { return x.is_string(); });
-    want(names && !list.empty(), place, "type must be a name or an array of names");
     return some(list.get<std::vector<std::string>>());
   }
   const std::string type = implied_type(schema);
@@ -232,7 +163,6 @@ ExprPtr Converter::of_type(const std::string& type, const Schema& schema, const 
   if (type == "string") return string_of_schema(*this, schema, place);
   if (type == "number") return number_of_schema(*this, schema, place, false);
   if (type == "integer") return number_of_schema(*this, schema, place, true);
-  want(type == "boolean" || type == "null", place, cat("there is no type ", type));
   std::vector<ExprPtr> ways;
   for (const Schema& value :
        type == "null" ? Schema::array({nullptr}) : Schema::array({true, false})) {
@@ -269,6 +199,7 @@ ExprPtr SchemaBuilder::convert_if_any(const Schema& schema, const std::string& p
 
 Grammar parse_json_schema(std::string_view schema) {
   const Schema root = parse(schema);
+  check_keywords(root, "#");
   return Converter(root).run();
 }
 

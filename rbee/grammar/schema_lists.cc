@@ -16,10 +16,6 @@ constexpr int64_t kMaxBeforeOne = 64;  // items that may come before the one of 
   fail(Code::unsupported, "json_schema", place, ": ", why);
 }
 
-void want(bool condition, const std::string& place, const std::string& why) {
-  check(condition, "json_schema", place, ": ", why);
-}
-
 ExprPtr list_in(JsonRules& rules, const char* open, ExprPtr body, const char* close) {
   return sequence({literal(open), rules.space(), std::move(body), literal(close)});
 }
@@ -189,7 +185,6 @@ ExprPtr array_of_schema(SchemaBuilder& builder, const Schema& schema, const std:
     return unique_array(builder, schema, place, depth, counts);
   }
   const Schema prefix = schema.value("prefixItems", Schema::array());
-  want(prefix.is_array(), place, "prefixItems must be an array of schemas");
   const Schema items = schema.value("items", Schema(true));
   if (schema.contains("contains") && schema.value("minContains", Schema(1)) == 1) {
     if (!prefix.empty()) refuse(place, "contains beside prefixItems is not supported");

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "rbee/grammar/schema_keywords.h"
 #include "rbee/grammar/schema_validator.h"
 
 namespace rbee::grammar {
@@ -13,10 +14,6 @@ constexpr std::array<std::string_view, 5> kLargest{"minimum", "exclusiveMinimum"
                                                    "minItems", "minProperties"};
 constexpr std::array<std::string_view, 5> kLeast{"maximum", "exclusiveMaximum", "maxLength",
                                                  "maxItems", "maxProperties"};
-constexpr std::array<std::string_view, 14> kNotes{
-    "title",      "description", "default",     "examples",     "$comment",
-    "deprecated", "$defs",       "$schema",     "$id",          "readOnly",
-    "writeOnly",  "definitions", "$vocabulary", "discriminator"};
 constexpr size_t kMaxWays = 256;
 
 template <size_t N>
@@ -71,8 +68,6 @@ Schema merged_properties(const Schema& a, const Schema& b, const std::string& pl
                          SchemaValidator& validator) {
   const Schema left = part_of(a, "properties", Schema::object());
   const Schema right = part_of(b, "properties", Schema::object());
-  check(left.is_object() && right.is_object(), "json_schema", place,
-        ": properties must be an object");
   Schema out = Schema::object();
   for (const auto& [name, schema] : left.items()) {
     out[name] = both_schemas(
@@ -117,11 +112,9 @@ void merge_objects(Schema& out, const Schema& more, const std::string& place,
 }
 
 // prefixItems and items, place by place.
-void merge_items(Schema& out, const Schema& more, const std::string& place) {
+void merge_items(Schema& out, const Schema& more) {
   const Schema left = part_of(out, "prefixItems", Schema::array());
   const Schema right = part_of(more, "prefixItems", Schema::array());
-  check(left.is_array() && right.is_array(), "json_schema", place,
-        ": prefixItems must be an array of schemas");
   const Schema left_rest = part_of(out, "items", true), right_rest = part_of(more, "items", true);
   const bool given = out.contains("items") || more.contains("items");
   Schema prefix = Schema::array();
@@ -174,11 +167,10 @@ Schema joined(Schema a, const Schema& b) {
 void merge_keyword(Schema& out, const std::string& name, const Schema& value,
                    const std::string& place) {
   Schema& own = out[name];
-  if (own == value || among(kNotes, name)) return;
-  const bool numbers = own.is_number() && value.is_number();
-  if (numbers && among(kLargest, name)) {
+  if (own == value || !is_keyword(name)) return;
+  if (among(kLargest, name)) {
     own = own.get<double>() < value.get<double>() ? value : own;
-  } else if (numbers && among(kLeast, name)) {
+  } else if (among(kLeast, name)) {
     own = own.get<double>() > value.get<double>() ? value : own;
   } else if (name == "type") {
     own = common_types(own, value);
@@ -189,9 +181,7 @@ void merge_keyword(Schema& out, const std::string& name, const Schema& value,
   } else if (name == "const") {
     throw NothingFits(place, "two different values of const");
   } else if (name == "required") {
-    for (const Schema& entry : as_list(value)) {
-      if (!has(own, entry)) own.push_back(entry);
-    }
+    own = joined(own, value);
   } else if (name == "anyOf") {
     own = merged_ways(own, value, place);
   } else if (name == "not") {
@@ -232,11 +222,9 @@ Schema merge_schemas(const Schema& base, const Schema& more, const std::string& 
   if (base == false || more == false) throw NothingFits(place, "no value fits the schema false");
   if (more == true) return base;
   if (base == true) return more;
-  check(base.is_object() && more.is_object(), "json_schema", place,
-        ": a schema must be an object or true");
   Schema out = base;
   merge_objects(out, more, place, validator);
-  merge_items(out, more, place);
+  merge_items(out, more);
   add_patterns(out, more);
   for (const auto& [name, value] : more.items()) {
     if (among(kTogether, name)) continue;

@@ -23,9 +23,9 @@ inline constexpr const char* kMorePatterns = "\x01patterns";
 
 class SchemaValidator;
 
-// Neither has $ref, allOf, oneOf, if or dependent... . place: where `more` stands. validator: for
-// names under patterns. Throws unsupported where one schema cannot say both, NothingFits where no
-// value fits both.
+// Both have passed check_keywords(). Neither has $ref, allOf, oneOf, if or dependent... . place:
+// where `more` stands. validator: for names under patterns. Throws unsupported where one schema
+// cannot say both, NothingFits where no value fits both.
 Schema merge_schemas(const Schema& base, const Schema& more, const std::string& place,
                      SchemaValidator& validator);
 

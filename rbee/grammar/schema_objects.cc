@@ -20,10 +20,6 @@ constexpr size_t kMaxPatterns = 4;  // of patternProperties: each set of them is
   fail(Code::unsupported, "json_schema", place, ": ", why);
 }
 
-void want(bool condition, const std::string& place, const std::string& why) {
-  check(condition, "json_schema", place, ": ", why);
-}
-
 class Objects {
  public:
   Objects(SchemaBuilder& builder, const Schema& schema, const std::string& place, int depth)
@@ -32,14 +28,10 @@ class Objects {
         schema_(schema),
         place_(place),
         depth_(depth),
-        named_(part("properties")),
-        patterns_(part("patternProperties")) {
+        named_(schema.value("properties", Schema::object())),
+        patterns_(schema.value("patternProperties", Schema::object())) {
     const Schema required = schema.value("required", Schema::array());
-    want(required.is_array(), place, "required must be an array of names");
-    for (const Schema& name : required) {
-      want(name.is_string(), place, "required must be an array of names");
-      required_.insert(name.get<std::string>());
-    }
+    for (const Schema& name : required) required_.insert(name.get<std::string>());
     for (const auto& [pattern, schema_of] : patterns_.items()) pattern_names_.push_back(pattern);
     name_the_few();
     if (pattern_names_.size() > kMaxPatterns) {
@@ -59,12 +51,6 @@ class Objects {
   }
 
  private:
-  Schema part(const char* keyword) const {
-    Schema out = schema_.value(keyword, Schema::object());
-    want(out.is_object(), place_, cat(keyword, " must be an object"));
-    return out;
-  }
-
   // Where propertyNames names all that there can be, they are properties, each of which comes once.
   void name_the_few() {
     if (!schema_.contains("propertyNames")) return;

@@ -20,12 +20,7 @@ constexpr int64_t kMaxCount = 100'000;
   fail(Code::unsupported, "json_schema", place, ": ", why);
 }
 
-void want(bool condition, const std::string& place, const std::string& why) {
-  check(condition, "json_schema", place, ": ", why);
-}
-
 ExprPtr format_of(const Schema& schema, const std::string& place) {
-  want(schema["format"].is_string(), place, "format must be a string");
   const std::string format = schema["format"].get<std::string>();
   const char* pattern = format_pattern(format);
   if (pattern == nullptr) {
@@ -34,14 +29,9 @@ ExprPtr format_of(const Schema& schema, const std::string& place) {
   return parse_regex(place, pattern);
 }
 
-std::vector<std::string> patterns_of(const Schema& schema, const std::string& place) {
-  std::vector<std::string> out;
-  const auto add = [&](const Schema& pattern) {
-    want(pattern.is_string(), place, "pattern must be a string");
-    out.push_back(pattern.get<std::string>());
-  };
-  if (schema.contains("pattern")) add(schema["pattern"]);
-  for (const Schema& pattern : schema.value(kMorePatterns, Schema::array())) add(pattern);
+std::vector<std::string> patterns_of(const Schema& schema) {
+  std::vector<std::string> out = schema.value(kMorePatterns, std::vector<std::string>{});
+  if (schema.contains("pattern")) out.push_back(schema["pattern"].get<std::string>());
   return out;
 }
 
@@ -83,7 +73,7 @@ TextSet plain_texts(const Schema& schema, const std::string& place) {
   for (const std::string& pattern : excluded.patterns) {
     out = TextSet::without(out, {parse_pattern(pattern, place, Match::anywhere), place});
   }
-  const std::vector<std::string> patterns = patterns_of(schema, place);
+  const std::vector<std::string> patterns = patterns_of(schema);
   const auto matching = [&](Match match) {
     TextSet set = out;
     for (const std::string& pattern : patterns) {
@@ -109,7 +99,6 @@ Bound bound_of(const Schema& schema, const char* closed, const char* open, doubl
   Bound out{-sign * static_cast<double>(kMaxJsonInteger), false};
   for (const char* keyword : {closed, open}) {
     if (!schema.contains(keyword)) continue;
-    want(schema[keyword].is_number(), place, cat(keyword, " must be a number"));
     const double value = schema[keyword].get<double>();
     const bool is_open = keyword == open;
     if (sign * value > sign * out.value || (value == out.value && is_open)) out = {value, is_open};
@@ -182,14 +171,9 @@ ExprPtr without(const ExprPtr& numbers, const Excluded& excluded, const std::str
 int64_t count_of(const Schema& schema, const char* keyword, int64_t fallback,
                  const std::string& place) {
   if (!schema.contains(keyword)) return fallback;
-  const Schema& value = schema[keyword];
-  const bool whole = value.is_number() && value.get<double>() >= 0 &&
-                     std::floor(value.get<double>()) == value.get<double>();
-  want(whole, place, cat(keyword, " must be an integer of at least 0"));
-  if (value.get<double>() > static_cast<double>(kMaxCount)) {
-    refuse(place, cat(keyword, " is above ", kMaxCount));
-  }
-  return static_cast<int64_t>(value.get<double>());
+  const double value = schema[keyword].get<double>();
+  if (value > static_cast<double>(kMaxCount)) refuse(place, cat(keyword, " is above ", kMaxCount));
+  return static_cast<int64_t>(value);
 }
 
 ExprPtr any_plain_string() {
@@ -198,7 +182,7 @@ ExprPtr any_plain_string() {
 
 ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place) {
   const Lengths lengths = lengths_of(schema, place);
-  const std::vector<std::string> patterns = patterns_of(schema, place);
+  const std::vector<std::string> patterns = patterns_of(schema);
   const Excluded excluded = excluded_by(schema);
   const bool excludes =
       !excluded.patterns.empty() || std::ranges::any_of(excluded.values, &Schema::is_string);
@@ -245,7 +229,6 @@ ExprPtr number_of_schema(SchemaBuilder& builder, const Schema& schema, const std
   const bool excludes =
       excluded.integers || std::ranges::any_of(excluded.values, &Schema::is_number);
   if (schema.contains("multipleOf")) {
-    want(schema["multipleOf"].is_number(), place, "multipleOf must be a number");
     if (excludes) refuse(place, "not beside multipleOf is not supported");
     const JsonStep step = json_step(schema["multipleOf"].get<double>(), integer, place);
     return rules.add(place, json_multiples(rules, step, bounds, place));

@@ -11,6 +11,7 @@
 #include "rbee/grammar/json_multiples.h"
 #include "rbee/grammar/json_numbers.h"
 #include "rbee/grammar/regex.h"
+#include "rbee/grammar/schema_keywords.h"
 #include "rbee/grammar/schema_logic.h"
 
 namespace rbee::grammar {
@@ -22,7 +23,6 @@ constexpr size_t kAtOnce = 16;  // values of a list, or bytes that are compared
 
 // numerator / 10^places divides the value.
 bool is_multiple(double value, const Schema& of, const std::string& place) {
-  check(of.is_number(), "json_schema", place, ": multipleOf must be a number");
   const JsonStep step = json_step(of.get<double>(), false, place);
   const JsonBound number = json_bound(value, false, place, "a number");
   if (std::ssize(number.places) > step.places) return false;
@@ -138,11 +138,7 @@ const Schema& resolve_pointer(const Schema& root, const std::string& pointer,
 
 bool SchemaValidator::valid(const Schema& value, const Schema& schema, const std::string& place) {
   place_ = place;
-  try {
-    return valid(value, schema, 0);
-  } catch (const Schema::exception&) {
-    fail(Code::invalid_argument, "json_schema", place, ": a keyword has a value of another type");
-  }
+  return valid(value, schema, 0);
 }
 
 bool SchemaValidator::valid(const Schema& value, const Schema& schema, int depth) {
@@ -151,7 +147,6 @@ bool SchemaValidator::valid(const Schema& value, const Schema& schema, int depth
   }
   look(1 + schema.size());
   if (schema.is_boolean()) return schema.get<bool>();
-  check(schema.is_object(), "json_schema", place_, ": a schema must be an object, true or false");
   refuse_keywords(schema, place_);
   const bool named =
       where(schema, "type", [&](const Schema& types) { return has_type(value, types); }) &&
@@ -316,7 +311,10 @@ bool SchemaValidator::matches_pattern(const std::string& pattern, std::string_vi
 
 const Schema& SchemaValidator::resolve(const std::string& pointer, const std::string& place) {
   const Schema*& known = references_[pointer];
-  if (known == nullptr) known = &resolve_pointer(root_, pointer, place);
+  if (known == nullptr) {
+    known = &resolve_pointer(root_, pointer, place);
+    check_keywords(*known, pointer);
+  }
   return *known;
 }
 

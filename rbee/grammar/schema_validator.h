@@ -12,7 +12,8 @@
 
 namespace rbee::grammar {
 
-// Keeps what it has compiled and found. All throw unsupported where they did too much together.
+// Schemas are those that check_keywords() has passed, and what is made of them. Keeps what it has
+// compiled and found. All throw unsupported where they did too much together.
 class SchemaValidator {
  public:
   // root: of references; outlives it.
@@ -24,7 +25,7 @@ class SchemaValidator {
   // Whether some part of the text matches. Throws as parse_regex does.
   bool matches_anywhere(const std::string& pattern, std::string_view text,
                         const std::string& place);
-  // What `#...` points to. Throws invalid_argument.
+  // What `#...` points to, with keywords that are checked. Throws invalid_argument.
   const Schema& resolve(const std::string& pointer, const std::string& place);
 
  private:

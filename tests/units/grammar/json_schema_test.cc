@@ -324,6 +324,8 @@ TEST(JsonSchema, WhatSchemasSayTogether) {
           "c/d":{"const":5}}})",
        {"5"},
        {"6"}},
+      {R"({"allOf":[{"type":"null","x-order":1},{"x-order":2}]})", {"null"}, {"1"}},
+      {R"({"type":"string","required":true,"enum":["a"]})", {R"("a")"}, {"1"}},
       {R"({"type":"object","properties":{"a":{"not":{}},"b":{"const":1}}})",
        {"{}", R"({"b":1})"},
        {R"({"a":1})"}},
@@ -412,6 +414,20 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   expect(R"({"anyOf":[]})", "#", "anyOf");
   expect(R"({"properties":{"a":false},"required":["a"]})", "#/properties/a", "no value fits");
   expect("[]", "#", "object, true or false");
+  expect(R"({"not":{"required":[1]}})", "#/not:", "required must be");
+  expect(R"({"not":{"pattern":5}})", "#/not:", "pattern must be");
+  expect(R"({"not":{"enum":[]}})", "#/not:", "enum must be");
+  expect(R"({"not":{"anyOf":{"a":{"enum":[1]}}}})", "#/not:", "anyOf must be");
+  expect(R"({"not":{"type":"strin"}})", "#/not:", "strin");
+  expect(R"({"propertyNames":{"enum":5}})", "#/propertyNames:", "enum must be");
+  expect(R"({"allOf":[{"required":"a"},{"required":["b"]}]})", "#/allOf/0:", "required must be");
+  expect(R"({"uniqueItems":true,"items":{"enum":5}})", "#/items:", "enum must be");
+  expect(R"({"properties":{"a":{"minLength":1.5}}})", "#/properties/a:", "minLength must be");
+  expect(R"({"items":[true,{"uniqueItems":1}]})", "#/items/1:", "uniqueItems must be");
+  expect(R"({"dependentRequired":{"a":[1]}})", "#:", "dependentRequired/a must be");
+  expect(R"({"$ref":"#/x","x":{"minimum":"3"}})", "#/x:", "minimum must be");
+  expect(R"({"enum":[{}],"if":{"properties":[]},"then":{}})", "#/if:", "properties must be");
+  expect(R"({"not":{"maxLength":1e300}})", "#", "above 100000");
   expect("{", "json_schema", "near byte");
   expect("\"\xFF\"", "json_schema", "near byte");
   std::string deep;

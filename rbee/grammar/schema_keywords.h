@@ -1,0 +1,23 @@
+#pragma once
+// The keywords of JSON schemas that say something about values. Internal to the folder.
+
+#include <string>
+#include <string_view>
+
+#include "rbee/grammar/schema_merge.h"
+
+namespace rbee::grammar {
+
+bool is_keyword(std::string_view name);
+// Whether the keyword is the only one that says something.
+bool stands_alone(const Schema& schema, std::string_view keyword);
+// The type that the keywords are about, for schemas that name none; empty: none in particular.
+std::string implied_type(const Schema& schema);
+// Those about types that the schema does not allow say nothing.
+void drop_idle_keywords(Schema& schema);
+
+// Whether the keywords have values that they can have, those of the schemas within too; of idle
+// ones that is not asked. place: of the schema. Throws invalid_argument with place and keyword.
+void check_keywords(const Schema& schema, const std::string& place);
+
+}  // namespace rbee::grammar
