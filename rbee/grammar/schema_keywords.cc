@@ -80,7 +80,7 @@ const Keyword* find(std::string_view name) {
   return at == kKeywords.end() ? nullptr : &*at;
 }
 
-// Whether the schema allows values of the type that the keyword is about.
+// Whether the schema allows no value of the type that the keyword is about.
 bool is_idle(const Keyword& keyword, const Schema& schema) {
   const auto types = schema.find("type");
   if (keyword.about.empty() || types == schema.end()) return false;
@@ -164,10 +164,6 @@ class Checker {
 
 }  // namespace
 
-bool is_keyword(std::string_view name) {
-  return find(name) != nullptr;
-}
-
 bool stands_alone(const Schema& schema, std::string_view keyword) {
   return schema.contains(keyword) && std::ranges::none_of(kKeywords, [&](const Keyword& known) {
            return known.name != keyword && schema.contains(known.name);
@@ -181,10 +177,33 @@ std::string implied_type(const Schema& schema) {
   return {};
 }
 
-void drop_idle_keywords(Schema& schema) {
-  for (const Keyword& keyword : kKeywords) {
-    if (is_idle(keyword, schema)) schema.erase(keyword.name);
+std::optional<Schema> few_values(const Schema& schema) {
+  if (!schema.is_object()) return std::nullopt;
+  if (schema.contains("const")) return Schema::array({schema["const"]});
+  if (schema.contains("enum")) return schema["enum"];
+  return std::nullopt;
+}
+
+Schema types_but(const Schema& types) {
+  Schema out = Schema::array();
+  for (const std::string_view name : kTypes) {
+    if (name == "integer") continue;
+    const bool named = std::ranges::any_of(
+        types.is_array() ? types : Schema::array({types}), [&](const Schema& type) {
+          return type == name || (name == "number" && type == "integer");
+        });
+    if (!named) out.push_back(name);
   }
+  return out;
+}
+
+Schema without_idle(const Schema& schema) {
+  Schema out = Schema::object();
+  for (const auto& [name, value] : schema.items()) {
+    const Keyword* keyword = find(name);
+    if (keyword != nullptr && !is_idle(*keyword, schema)) out[name] = value;
+  }
+  return out;
 }
 
 void check_keywords(const Schema& schema, const std::string& place) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "rbee/grammar/schema_apart.h"
 #include "rbee/grammar/schema_keywords.h"
 
 namespace rbee::grammar {
@@ -23,9 +24,6 @@ constexpr std::array<std::string_view, 11> kRewritten{
 constexpr std::array<std::string_view, 9> kOneWay{
     "format",      "multipleOf",           "uniqueItems", "patternProperties", "propertyNames",
     "prefixItems", "additionalProperties", "minContains", "maxContains"};
-constexpr std::array<std::string_view, 6> kTypes{"null",  "boolean", "object",
-                                                 "array", "string",  "number"};
-
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
   fail(Code::unsupported, "json_schema", place, ": ", why);
 }
@@ -35,6 +33,7 @@ Schema any_of(std::vector<Schema> ways) {
 }
 
 Schema not_of(const Schema& schema) {
+  if (schema.is_boolean()) return schema == false;
   return {{"not", schema}};
 }
 
@@ -86,26 +85,6 @@ void collect(const Schema& schema, Excluded& out) {
   for (const Schema& part : schema.value("anyOf", Schema::array())) collect(part, out);
 }
 
-Schema types_but(const Schema& types) {
-  Schema out = Schema::array();
-  for (const std::string_view name : kTypes) {
-    const bool named = std::ranges::any_of(
-        types.is_array() ? types : Schema::array({types}), [&](const Schema& type) {
-          return type == name || (name == "number" && type == "integer");
-        });
-    if (!named) out.push_back(name);
-  }
-  return out;
-}
-
-// The values that a property can have; none: not known.
-std::optional<Schema> few_values(const Schema& schema) {
-  if (!schema.is_object()) return std::nullopt;
-  if (schema.contains("const")) return Schema::array({schema["const"]});
-  if (schema.contains("enum")) return schema["enum"];
-  return std::nullopt;
-}
-
 // Those that a type has, as far as it has few; nothing: many, or the schema names none.
 std::optional<std::vector<Schema>> values_of_type(const Schema& schema) {
   const Schema type = schema.value("type", Schema());
@@ -124,48 +103,6 @@ std::optional<std::vector<Schema>> values_of_type(const Schema& schema) {
     out.emplace_back(n);
   }
   return out;
-}
-
-bool differ(const Schema& a, const Schema& b) {
-  const std::optional<Schema> left = few_values(a), right = few_values(b);
-  if (left && right) {
-    return std::ranges::none_of(*left, [&](const Schema& value) {
-      return std::ranges::any_of(*right, [&](const Schema& x) { return same_value(value, x); });
-    });
-  }
-  const auto unfit = [](const Schema& values, const Schema& schema) {
-    return schema.is_object() && schema.contains("type") &&
-           std::ranges::none_of(values,
-                                [&](const Schema& v) { return has_type(v, schema["type"]); });
-  };
-  if (left) return unfit(*left, b);
-  if (right) return unfit(*right, a);
-  if (!a.is_object() || !b.is_object() || !a.contains("type") || !b.contains("type")) return false;
-  const Schema types = b["type"].is_array() ? b["type"] : Schema::array({b["type"]});
-  const Schema others = types_but(a["type"]);
-  return std::ranges::all_of(types, [&](const Schema& type) {
-    return std::ranges::find(others, type == "integer" ? Schema("number") : type) != others.end();
-  });
-}
-
-bool requires_name(const Schema& schema, const std::string& name) {
-  const Schema names = schema.value("required", Schema::array());
-  return std::ranges::find(names, Schema(name)) != names.end();
-}
-
-// Whether every object under `a` needs a name that `b` does not allow.
-bool needs_what_is_closed(const Schema& a, const Schema& b) {
-  if (b.value("additionalProperties", Schema(true)) != false || b.contains("patternProperties")) {
-    return false;
-  }
-  const Schema known = b.value("properties", Schema::object());
-  const Schema names = a.value("required", Schema::array());
-  return std::ranges::any_of(
-      names, [&](const Schema& name) { return !known.contains(name.get<std::string>()); });
-}
-
-bool is_object_alone(const Schema& schema) {
-  return schema.value("type", Schema()) == "object";
 }
 
 }  // namespace
@@ -199,22 +136,23 @@ Excluded excluded_by(const Schema& schema) {
   return out;
 }
 
-void SchemaLogic::spend(const std::string& place) {
-  if (++steps_ > kMaxSteps) refuse(place, "there are too many ways to fulfil it");
+void SchemaLogic::spend(const std::string& place, int64_t steps) {
+  steps_ += steps;
+  if (steps_ > kMaxSteps) refuse(place, "there are too many ways to fulfil it");
 }
 
 // The schema with anyOf and `not` as all that chooses.
 Schema SchemaLogic::flatten(const Schema& schema, const std::string& place, int depth) {
   spend(place);
-  if (depth > kMaxSchemaDepth) refuse(place, "the references of allOf lead to each other");
+  if (depth > kMaxSchemaDepth)
+    refuse(place, "references of allOf lead to each other, or too much is put together");
   if (schema == false) throw NothingFits(place, "no value fits the schema false");
   if (schema == true) return Schema::object();
   refuse_keywords(schema, place);
-  Schema out = schema;
+  Schema out = without_idle(schema);
   for (const std::string_view name : kRewritten) {
     if (name != "anyOf" && name != "not") out.erase(name);
   }
-  drop_idle_keywords(out);
   name_tuples(out);
   const auto add = [&](const Schema& part, const std::string& at) {
     out = merge_schemas(out, flatten(part, at, depth + 1), at, validator_);
@@ -244,38 +182,26 @@ Schema SchemaLogic::flatten(const Schema& schema, const std::string& place, int 
   return out;
 }
 
-// Whether no value of `a` is one of `b`, as far as a look tells.
-bool SchemaLogic::excludes(const Schema& a, const Schema& b, const std::string& place, int depth) {
-  Schema left, right;
-  try {
-    left = flatten(a, place, depth + 1);
-    right = flatten(b, place, depth + 1);
-  } catch (const NothingFits&) {
-    return true;
-  }
-  if (differ(left, right)) return true;
-  if (!is_object_alone(left) && !is_object_alone(right)) return false;
-  const Schema mine = left.value("properties", Schema::object());
-  const Schema theirs = right.value("properties", Schema::object());
-  for (const auto& [name, schema] : mine.items()) {
-    const bool there = requires_name(left, name) || requires_name(right, name);
-    if (there && theirs.contains(name) && differ(schema, theirs[name])) return true;
-  }
-  return needs_what_is_closed(left, right) || needs_what_is_closed(right, left);
-}
-
-// Each schema without the others that it does not exclude anyway.
+// Each schema without the others that may share a value with it.
 Schema SchemaLogic::one_of(const Schema& list, const std::string& place, int depth) {
+  std::vector<std::optional<Schema>> plain(list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    try {
+      plain[i] = flatten(list[i], cat(place, "/oneOf/", i), depth + 1);
+    } catch (const NothingFits&) {
+      continue;
+    }
+  }
+  const auto others = overlaps(plain, [&](int64_t steps) { spend(place, steps); });
   std::vector<Schema> out;
   for (size_t i = 0; i < list.size(); ++i) {
-    Schema way = list[i];
-    for (size_t k = 0; k < list.size(); ++k) {
-      if (k != i && !excludes(list[i], list[k], cat(place, "/oneOf/", i), depth)) {
-        way = both_schemas(way, not_of(list[k]));
-      }
-    }
-    out.push_back(std::move(way));
+    if (!plain[i]) continue;
+    std::vector<Schema> shared;
+    for (const size_t k : others[i]) shared.push_back(list[k]);
+    out.push_back(shared.empty() ? list[i]
+                                 : both_schemas(list[i], not_of(any_of(std::move(shared)))));
   }
+  if (out.empty()) throw NothingFits(place, "no schema of oneOf allows a value");
   return any_of(std::move(out));
 }
 
@@ -329,12 +255,15 @@ SchemaLogic::Negation SchemaLogic::negate(const Schema& schema, const std::strin
   for (const Schema& pattern : plain.value(kMorePatterns, Schema::array())) {
     way("string", "not", {{"pattern", pattern}});
   }
-  for (const Schema& name : plain.value("required", Schema::array())) {
-    way("object", "properties", {{name.get<std::string>(), false}});
-  }
+  // A required property fails by not being there as well: one way for both.
+  const Schema required = plain.value("required", Schema::array());
   const Schema properties = plain.value("properties", Schema::object());
+  for (const Schema& name : required) {
+    const Schema part = properties.value(name.get<std::string>(), Schema(true));
+    way("object", "properties", {{name.get<std::string>(), not_of(part)}});
+  }
   for (const auto& [name, part] : properties.items()) {
-    if (part == true) continue;
+    if (part == true || std::ranges::find(required, Schema(name)) != required.end()) continue;
     out.ways.push_back({{"type", "object"},
                         {"required", Schema::array({name})},
                         {"properties", {{name, not_of(part)}}}});
@@ -373,11 +302,12 @@ std::vector<Schema> SchemaLogic::ways(const Schema& schema, const std::string& p
     return {std::move(rest)};
   }
   std::vector<Schema> out;
+  std::set<std::string> known;
   for (const Schema& choice : choices) {
     spend(place);
     try {
       for (Schema& way : ways(both_schemas(rest, choice), place, depth + 1)) {
-        if (std::ranges::find(out, way) == out.end()) out.push_back(std::move(way));
+        if (known.insert(way.dump()).second) out.push_back(std::move(way));
       }
     } catch (const NothingFits&) {
       continue;

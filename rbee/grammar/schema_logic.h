@@ -49,8 +49,8 @@ class SchemaLogic {
   // null, integers between bounds.
   std::optional<std::vector<Schema>> values(const Schema& schema, const std::string& place,
                                             int depth);
-  // Counts a step of work. Throws unsupported when there were too many.
-  void spend(const std::string& place);
+  // Counts steps of work. Throws unsupported when there were too many.
+  void spend(const std::string& place, int64_t steps = 1);
 
  private:
   struct Negation {
@@ -59,7 +59,6 @@ class SchemaLogic {
   };
   Schema flatten(const Schema& schema, const std::string& place, int depth);
   Schema one_of(const Schema& list, const std::string& place, int depth);
-  bool excludes(const Schema& a, const Schema& b, const std::string& place, int depth);
   Negation negate(const Schema& schema, const std::string& place, int depth);
 
   SchemaValidator validator_;

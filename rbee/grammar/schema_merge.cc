@@ -4,7 +4,6 @@
 #include <array>
 #include <numeric>
 
-#include "rbee/grammar/schema_keywords.h"
 #include "rbee/grammar/schema_validator.h"
 
 namespace rbee::grammar {
@@ -167,7 +166,7 @@ Schema joined(Schema a, const Schema& b) {
 void merge_keyword(Schema& out, const std::string& name, const Schema& value,
                    const std::string& place) {
   Schema& own = out[name];
-  if (own == value || !is_keyword(name)) return;
+  if (own == value) return;
   if (among(kLargest, name)) {
     own = own.get<double>() < value.get<double>() ? value : own;
   } else if (among(kLeast, name)) {

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using testing::matches;
 
 struct Case {
-  const char* schema;
+  std::string schema;
   std::vector<std::string> accepted;
   std::vector<std::string> rejected;
 };
@@ -308,6 +308,19 @@ TEST(JsonSchema, WhatSchemasSayTogether) {
           "required":["t"]},{"type":"object","properties":{"t":{"const":"y"}},"required":["t"]}]})",
        {R"({"t":"x","v":"a"})", R"({"t":"y"})"},
        {R"({"t":"z"})", R"({"t":"y","v":"a"})"}},
+      {R"({"oneOf":[{"enum":[1,2]},{"enum":[2,3]},{"const":4.0},{"enum":[4]},{"const":{"a":1,"b":2}},
+          {"const":{"b":2,"a":1}},{"type":"integer","minimum":3,"maximum":6}]})",
+       {"1", "5", "6"},
+       {"2", "3", "4", "4.0", R"({"a":1,"b":2})"}},
+      {R"({"oneOf":[{"type":"object","properties":{"t":{"enum":["x","y"]},"v":{"const":1}},
+          "required":["t","v"]},{"type":"object","properties":{"t":{"const":"y"},"v":{"enum":[1,2]}},
+          "required":["t","v"]},{"type":"object","properties":{"t":{"const":"z"}},"required":["t"]}]})",
+       {R"({"t":"x","v":1})", R"({"t":"y","v":2})", R"({"t":"z"})"},
+       {R"({"t":"y","v":1})", R"({"t":"x","v":2})"}},
+      {R"({"oneOf":[{"properties":{"t":{"const":1}},"required":["t"]},
+          {"properties":{"t":{"const":2}},"required":["t"]},{"type":"null"}]})",
+       {R"({"t":1})", R"({"t":2})"},
+       {"null", "5"}},
       {R"({"allOf":[{"properties":{"a":{"const":1}},"additionalProperties":false},
           {"properties":{"b":{"const":2}}}]})",
        {"{}", R"({"a":1})"},
@@ -433,6 +446,28 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += R"({"items":)";
   expect((deep + "{}" + std::string(100, '}')).c_str(), "json_schema", "deep");
+}
+
+TEST(JsonSchema, OneOfHasManyAlternatives) {
+  std::string consts, references, objects, open;
+  for (int i = 0; i < 249; ++i) {
+    const std::string comma = i == 0 ? "" : ",";
+    consts += cat(comma, R"({"const":"C)", i, R"(","title":"Country"})");
+    if (i < 12)
+      open += cat(comma, R"({"type":"object","properties":{"k)", i,
+                  R"(":{"const":1}},"required":["k)", i, R"("]})");
+    if (i >= 80) continue;
+    references += cat(comma, R"({"$ref":"#/$defs/t)", i, R"("})");
+    objects += cat(comma, "\"t", i, R"(":{"type":"object","properties":{"tag":{"const":)", i,
+                   R"(},"v":{"type":"integer"}},"required":["tag"]})");
+  }
+  expect_texts({{cat(R"({"oneOf":[)", consts, "]}"), {R"("C0")", R"("C248")"}, {R"("C249")"}},
+                {cat(R"({"oneOf":[)", references, R"(],"$defs":{)", objects, "}}"),
+                 {R"({"tag":0})", R"({"tag":79,"v":1})"},
+                 {R"({"tag":80})", R"({"v":1})"}},
+                {cat(R"({"oneOf":[)", open, "]}"),
+                 {R"({"k0":1})", R"({"k11":1})", R"({"k3":1,"k4":2})"},
+                 {R"({"k3":1,"k4":1})", "{}"}}});
 }
 
 // A value that is looked at 2^levels times.
