@@ -337,9 +337,14 @@ std::optional<std::vector<Schema>> SchemaLogic::named_values(const Schema& schem
 
 std::optional<std::vector<Schema>> SchemaLogic::values(const Schema& schema,
                                                        const std::string& place, int depth) {
-  std::vector<Schema> out;
+  std::vector<Schema> out, all;
+  try {
+    all = ways(schema, place, depth);
+  } catch (const NothingFits&) {
+    return out;
+  }
   std::set<std::string> known;
-  for (const Schema& way : ways(schema, place, depth)) {
+  for (const Schema& way : all) {
     std::optional<std::vector<Schema>> list = named_values(way, place);
     if (!list) {
       list = values_of_type(way);

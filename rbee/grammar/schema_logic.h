@@ -46,7 +46,7 @@ class SchemaLogic {
   // Of a schema with enum or const their values that are valid, each once. Nothing: it has neither.
   std::optional<std::vector<Schema>> named_values(const Schema& schema, const std::string& place);
   // All values that are valid, each once, where these are few and known: enum, const, booleans,
-  // null, integers between bounds.
+  // null, integers between bounds. Empty where no value fits.
   std::optional<std::vector<Schema>> values(const Schema& schema, const std::string& place,
                                             int depth);
   // Counts steps of work. Throws unsupported when there were too many.

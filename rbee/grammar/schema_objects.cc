@@ -1,7 +1,6 @@
 // Objects of JSON schemas.
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "rbee/grammar/regex.h"
@@ -54,14 +53,9 @@ class Objects {
   // Where propertyNames names all that there can be, they are properties, each of which comes once.
   void name_the_few() {
     if (!schema_.contains("propertyNames")) return;
-    std::optional<std::vector<Schema>> few;
-    try {
-      few =
-          builder_.logic().values(schema_["propertyNames"], place_ + "/propertyNames", depth_ + 1);
-      if (!few) return;
-    } catch (const NothingFits&) {
-      few.emplace();
-    }
+    const auto few =
+        builder_.logic().values(schema_["propertyNames"], place_ + "/propertyNames", depth_ + 1);
+    if (!few) return;
     only_named_ = true;
     if (!others_may_come()) return;
     for (const Schema& value : *few) {

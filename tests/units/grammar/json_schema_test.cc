@@ -254,6 +254,9 @@ TEST(JsonSchema, WhatSchemasSayTogether) {
       {R"({"items":{"anyOf":[{"type":"boolean"},{"type":"null"}]},"uniqueItems":true})",
        {"[]", "[null,true,false]"},
        {"[true,true]"}},
+      {R"({"type":"array","items":false,"uniqueItems":true})", {"[]", "[ ]"}, {"[1]"}},
+      {R"({"items":{"enum":[1],"type":"string"},"uniqueItems":true})", {"[]"}, {"[1]"}},
+      {R"({"propertyNames":false})", {"{}"}, {R"({"a":1})"}},
       {R"({"uniqueItems":true,"maxItems":1})", {"[]", R"([{"a":1}])"}, {"[1,1]", "[1,2]"}},
       {R"({"items":[{"const":1},{"const":2}],"additionalItems":{"const":3}})",
        {"[1,2]", "[1,2,3,3]"},
@@ -375,6 +378,7 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   expect(R"({"type":"integer","multipleOf":3,"not":{"const":6}})", "#", "multipleOf");
   expect(R"({"type":"object","not":{"const":{"a":1}}})", "#", "value of type object");
   expect(R"({"items":{"uniqueItems":true}})", "#/items", "uniqueItems");
+  expect(R"({"uniqueItems":true,"items":false,"minItems":1})", "#", "minItems");
   expect(R"({"uniqueItems":true,"items":{"type":"string"}})", "#", "uniqueItems");
   expect(R"({"contains":{"const":1},"maxContains":2})", "#", "maxContains");
   expect(R"({"contains":{"const":1},"minContains":2})", "#", "minContains");
