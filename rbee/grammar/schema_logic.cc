@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kMaxSteps = 20'000;
 constexpr int64_t kMaxIntegers = 64;  // of a range that is listed
+constexpr int64_t kAtOnce = 250;      // values within a schema that are a step
 
 constexpr std::array<std::string_view, 5> kRefused{
     "maxContains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"};
@@ -26,6 +27,14 @@ constexpr std::array<std::string_view, 9> kOneWay{
     "prefixItems", "additionalProperties", "minContains", "maxContains"};
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
   fail(Code::unsupported, "json_schema", place, ": ", why);
+}
+
+// Those within it as well.
+int64_t count_values(const Schema& value) {
+  int64_t out = 1;
+  if (!value.is_structured()) return out;
+  for (const Schema& part : value) out += count_values(part);
+  return out;
 }
 
 Schema any_of(std::vector<Schema> ways) {
@@ -143,7 +152,7 @@ void SchemaLogic::spend(const std::string& place, int64_t steps) {
 
 // The schema with anyOf and `not` as all that chooses.
 Schema SchemaLogic::flatten(const Schema& schema, const std::string& place, int depth) {
-  spend(place);
+  spend(place, 1 + count_values(schema) / kAtOnce);
   if (depth > kMaxSchemaDepth)
     refuse(place, "references of allOf lead to each other, or too much is put together");
   if (schema == false) throw NothingFits(place, "no value fits the schema false");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 
 #include "rbee/grammar/schema_validator.h"
 
@@ -29,9 +30,11 @@ bool has(const Schema& list, const Schema& value) {
 }
 
 Schema common(const Schema& a, const Schema& b) {
+  std::set<std::string> known;
+  for (const Schema& value : as_list(b)) known.insert(value_text(value));
   Schema out = Schema::array();
   for (const Schema& value : as_list(a)) {
-    if (has(as_list(b), value)) out.push_back(value);
+    if (known.contains(value_text(value))) out.push_back(value);
   }
   return out;
 }
@@ -178,7 +181,7 @@ void merge_keyword(Schema& out, const std::string& name, const Schema& value,
     own = common(own, value);
     if (own.empty()) throw NothingFits(place, "no value of enum fits all parts");
   } else if (name == "const") {
-    throw NothingFits(place, "two different values of const");
+    if (!same_value(own, value)) throw NothingFits(place, "two different values of const");
   } else if (name == "required") {
     own = joined(own, value);
   } else if (name == "anyOf") {
