@@ -13,6 +13,8 @@ namespace {
 
 // More optional properties in a row are rules of their own, so that the grammar stays small.
 constexpr size_t kMaxInlined = 32;
+constexpr int64_t kMaxInOrder = 100;  // optional ones, each of which may come first
+constexpr int64_t kMaxOptional = 400;
 constexpr size_t kMaxPatterns = 4;  // of patternProperties: each set of them is a class of names
 
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
@@ -43,7 +45,13 @@ class Objects {
     list.min = count_of(schema_, "minProperties", 0, place_);
     list.max = count_of(schema_, "maxProperties", kUnlimited, place_);
     list.more_counts = 1;  // others may have the same name
-    ExprPtr body = list.min > 0 || list.max != kUnlimited ? counted(list) : in_order(list);
+    const auto first = std::ranges::find_if(list.parts, &Counted::Part::required);
+    const bool many = first - list.parts.begin() > kMaxInOrder;
+    if (first - list.parts.begin() > kMaxOptional) {
+      refuse(place_, cat("more than ", kMaxOptional, " optional properties are not supported"));
+    }
+    const bool counts = list.min > 0 || list.max != kUnlimited;
+    ExprPtr body = counts || many ? counted(list) : in_order(list);
     body = sequence({std::move(body), rules_.space()});
     return rules_.add(place_,
                       sequence({literal("{"), rules_.space(), std::move(body), literal("}")}));
@@ -126,46 +134,69 @@ class Objects {
       return rules_.add(place_ + "/additionalProperties",
                         rules_.pair(std::move(key), std::move(value)));
     }
-    const TextSet keys = other_keys(names);
     std::vector<ExprPtr> ways;
-    for (uint32_t chosen = 0; chosen < (uint32_t{1} << pattern_names_.size()); ++chosen) {
-      if (ExprPtr pair = pairs_of(chosen, keys, rest)) ways.push_back(std::move(pair));
-    }
+    const std::vector<TextSet> matching = names_of_patterns();
+    add_pairs(matching, {.keys = other_keys(names), .rest = rest}, ways);
     if (ways.empty()) return nullptr;
     return rules_.add(place_ + "/patternProperties", choice(std::move(ways)));
   }
 
   TextSet other_keys(const std::vector<std::string>& names) {
+    int64_t& work = builder_.text_work();
     TextSet out = schema_.contains("propertyNames")
                       ? TextSet(plain_strings(builder_, schema_["propertyNames"],
                                               place_ + "/propertyNames", depth_ + 1),
-                                place_)
-                      : TextSet(JsonRules::quoted(any_plain_string()), place_);
+                                place_, work)
+                      : TextSet(JsonRules::quoted(any_plain_string()), place_, work);
     for (const std::string& name : names) {
-      out = TextSet::without(out, {literal(Schema(name).dump()), place_});
+      out = TextSet::without(out, {literal(Schema(name).dump()), place_, work}, work);
     }
     return out;
   }
 
-  // Pairs whose names match exactly the chosen patterns.
-  ExprPtr pairs_of(uint32_t chosen, TextSet keys, const Schema& rest) {
-    Schema schema = chosen == 0 ? rest : Schema(true);
-    std::string place = place_ + (chosen == 0 ? "/additionalProperties" : "/patternProperties");
-    for (size_t i = 0; i < pattern_names_.size(); ++i) {
-      const std::string& pattern = pattern_names_[i];
-      const TextSet matching(
-          JsonRules::quoted(parse_regex(cat("json_schema: ", place_, "/patternProperties"), pattern,
-                                        JsonRules::string_chars, Match::anywhere)),
-          place_);
-      const bool in = ((chosen >> i) & 1) != 0;
-      keys = in ? TextSet::both(keys, matching) : TextSet::without(keys, matching);
-      if (in) schema = both_schemas(schema, patterns_[pattern]);
-      if (in) place += cat("/", pattern);
+  std::vector<TextSet> names_of_patterns() {
+    std::vector<TextSet> out;
+    for (const std::string& pattern : pattern_names_) {
+      const ExprPtr text = parse_regex(cat("json_schema: ", place_, "/patternProperties"), pattern,
+                                       JsonRules::string_chars, Match::anywhere);
+      out.emplace_back(JsonRules::quoted(text), place_, builder_.text_work());
     }
-    if (keys.empty()) return nullptr;
+    return out;
+  }
+
+  // Names that match some of the first `told` patterns and not the others of them.
+  struct Class {
+    TextSet keys;
+    Schema rest;                     // of names that match none
+    std::vector<std::string> found;  // the patterns that they match
+    size_t told = 0;
+  };
+
+  // The pairs of each set of patterns that names match.
+  void add_pairs(const std::vector<TextSet>& matching, const Class& names,
+                 std::vector<ExprPtr>& ways) {
+    if (names.keys.empty()) return;
+    if (names.told < matching.size()) {
+      const TextSet& set = matching[names.told];
+      int64_t& work = builder_.text_work();
+      Class with{TextSet::both(names.keys, set, work), names.rest, names.found, names.told + 1};
+      Class without{TextSet::without(names.keys, set, work), names.rest, names.found,
+                    names.told + 1};
+      with.found.push_back(pattern_names_[names.told]);
+      add_pairs(matching, without, ways);
+      return add_pairs(matching, with, ways);
+    }
+    Schema schema = names.found.empty() ? names.rest : Schema(true);
+    std::string place =
+        place_ + (names.found.empty() ? "/additionalProperties" : "/patternProperties");
+    for (const std::string& pattern : names.found) {
+      schema = both_schemas(schema, patterns_[pattern]);
+      place += cat("/", pattern);
+    }
     ExprPtr value = builder_.convert_if_any(schema, place, depth_ + 1);
-    if (value == nullptr) return nullptr;
-    return rules_.pair(rules_.add(place + " (names)", keys.expr()), std::move(value));
+    if (value == nullptr) return;
+    ways.push_back(
+        rules_.pair(rules_.add(place + " (names)", names.keys.expr()), std::move(value)));
   }
 
   ExprPtr counted(const Counted& list) {

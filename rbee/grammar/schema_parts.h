@@ -21,6 +21,8 @@ class SchemaBuilder {
 
   JsonRules& rules() { return rules_; }
   SchemaLogic& logic() { return logic_; }
+  // Left for sets of texts (text_set.h).
+  int64_t& text_work() { return text_work_; }
 
  protected:
   explicit SchemaBuilder(const Schema& root) : logic_(root) {}
@@ -28,6 +30,7 @@ class SchemaBuilder {
  private:
   JsonRules rules_;
   SchemaLogic logic_;
+  int64_t text_work_ = 4'000'000;
 };
 
 ExprPtr object_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,

@@ -60,24 +60,26 @@ ExprPtr plain_char() {
 
 // Strings that are of a format, a length and all patterns, and are not excluded, each character
 // written in one way.
-TextSet plain_texts(const Schema& schema, const std::string& place) {
+TextSet plain_texts(const Schema& schema, const std::string& place, int64_t& work) {
   const Lengths lengths = lengths_of(schema, place);
-  TextSet out(repeat(plain_char(), lengths.min, lengths.max), place);
-  if (schema.contains("format")) out = TextSet::both(out, {format_of(schema, place), place});
+  TextSet out(repeat(plain_char(), lengths.min, lengths.max), place, work);
+  if (schema.contains("format"))
+    out = TextSet::both(out, {format_of(schema, place), place, work}, work);
   const Excluded excluded = excluded_by(schema);
   for (const Schema& value : excluded.values) {
     if (!value.is_string()) continue;
     const std::string quoted = value.dump();
-    out = TextSet::without(out, {literal(quoted.substr(1, quoted.size() - 2)), place});
+    out = TextSet::without(out, {literal(quoted.substr(1, quoted.size() - 2)), place, work}, work);
   }
   for (const std::string& pattern : excluded.patterns) {
-    out = TextSet::without(out, {parse_pattern(pattern, place, Match::anywhere), place});
+    out =
+        TextSet::without(out, {parse_pattern(pattern, place, Match::anywhere), place, work}, work);
   }
   const std::vector<std::string> patterns = patterns_of(schema);
   const auto matching = [&](Match match) {
     TextSet set = out;
     for (const std::string& pattern : patterns) {
-      set = TextSet::both(set, {parse_pattern(pattern, place, match), place});
+      set = TextSet::both(set, {parse_pattern(pattern, place, match), place, work}, work);
     }
     return set;
   };
@@ -150,17 +152,18 @@ ExprPtr told_apart() {
   return sequence({optional(literal("-")), choice(std::move(ways))});
 }
 
-ExprPtr without(const ExprPtr& numbers, const Excluded& excluded, const std::string& place) {
-  TextSet out = TextSet::both({numbers, place}, {told_apart(), place});
+ExprPtr without(const ExprPtr& numbers, const Excluded& excluded, const std::string& place,
+                int64_t& work) {
+  TextSet out = TextSet::both({numbers, place, work}, {told_apart(), place, work}, work);
   if (excluded.integers) {
     const ExprPtr digits = repeat(chars({{'0', '9'}}), 1, kUnlimited);
     const ExprPtr zeros = sequence({literal("."), repeat(literal("0"), 0, kUnlimited)});
-    out =
-        TextSet::without(out, {sequence({optional(literal("-")), digits, optional(zeros)}), place});
+    out = TextSet::without(
+        out, {sequence({optional(literal("-")), digits, optional(zeros)}), place, work}, work);
   }
   for (const Schema& value : excluded.values) {
     if (!value.is_number()) continue;
-    out = TextSet::without(out, {texts_of_number(value.get<double>(), place), place});
+    out = TextSet::without(out, {texts_of_number(value.get<double>(), place), place, work}, work);
   }
   if (out.empty()) throw NothingFits(place, "no number fits all that is asked of it");
   return out.expr();
@@ -191,7 +194,8 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
   JsonRules& rules = builder.rules();
   if (kinds == 0) return rules.string();
   if (kinds > 1 || excludes) {
-    return rules.add(place, JsonRules::quoted(plain_texts(schema, place).expr()));
+    return rules.add(place,
+                     JsonRules::quoted(plain_texts(schema, place, builder.text_work()).expr()));
   }
   if (!patterns.empty()) {
     return rules.add(place,
@@ -211,7 +215,7 @@ ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::s
     if (way.contains("type") && !has_type("", way["type"])) continue;
     const auto few = builder.logic().named_values(way, place);
     if (!few) {
-      out.push_back(JsonRules::quoted(plain_texts(way, place).expr()));
+      out.push_back(JsonRules::quoted(plain_texts(way, place, builder.text_work()).expr()));
       continue;
     }
     for (const Schema& value : *few) {
@@ -239,7 +243,7 @@ ExprPtr number_of_schema(SchemaBuilder& builder, const Schema& schema, const std
       bounds.low.whole = bounds.high.whole = kMaxJsonInteger - 1;
     }
     const ExprPtr all = integer ? json_integer(bounds) : json_number(bounds);
-    return rules.add(place, without(all, excluded, place));
+    return rules.add(place, without(all, excluded, place, builder.text_work()));
   }
   if (bounds.any()) return integer ? rules.integer() : rules.number();
   return rules.add(place, integer ? json_integer(bounds) : json_number(bounds));

@@ -10,7 +10,7 @@ namespace rbee::grammar {
 namespace {
 
 constexpr int64_t kMaxExpanded = 200'000;
-constexpr int64_t kMaxWork = 1'000'000;
+constexpr int64_t kStateWork = 10;
 constexpr int64_t kMaxProduct = 60'000;  // states
 constexpr int32_t kOut = -1;             // no state: the text has left the set
 
@@ -36,11 +36,6 @@ void add_borders(const TextSet& set, int32_t state, std::vector<int>& borders) {
 
 }  // namespace
 
-TextSet::TextSet(const ExprPtr& expr, std::string_view name) {
-  int64_t work = kMaxWork;
-  *this = TextSet(expr, name, work);
-}
-
 TextSet::TextSet(const ExprPtr& expr, std::string_view name, int64_t& work) {
   int64_t expanded = kMaxExpanded;
   const Rule rule{std::string(name), expr};
@@ -50,15 +45,15 @@ TextSet::TextSet(const ExprPtr& expr, std::string_view name, int64_t& work) {
   remove_dead_ends();
 }
 
-TextSet TextSet::both(const TextSet& a, const TextSet& b) {
-  return product(a, b, Keep::both);
+TextSet TextSet::both(const TextSet& a, const TextSet& b, int64_t& work) {
+  return product(a, b, Keep::both, work);
 }
 
-TextSet TextSet::without(const TextSet& a, const TextSet& b) {
-  return product(a, b, Keep::without);
+TextSet TextSet::without(const TextSet& a, const TextSet& b, int64_t& work) {
+  return product(a, b, Keep::without, work);
 }
 
-TextSet TextSet::product(const TextSet& a, const TextSet& b, Keep keep) {
+TextSet TextSet::product(const TextSet& a, const TextSet& b, Keep keep, int64_t& work) {
   TextSet out;
   if (a.empty()) return out;
   using Pair = std::pair<int32_t, int32_t>;
@@ -71,7 +66,8 @@ TextSet TextSet::product(const TextSet& a, const TextSet& b, Keep keep) {
   };
   find({0, b.empty() ? kOut : 0});
   for (size_t i = 0; i < pairs.size(); ++i) {
-    if (std::ssize(pairs) > kMaxProduct) {
+    work -= kStateWork;
+    if (std::ssize(pairs) > kMaxProduct || work < 0) {
       fail(Code::unsupported, "grammar", "texts that several rules hold for become too large");
     }
     const auto [left, right] = pairs[i];
@@ -82,6 +78,7 @@ TextSet TextSet::product(const TextSet& a, const TextSet& b, Keep keep) {
     add_borders(b, right, borders);
     std::sort(borders.begin(), borders.end());
     borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+    work -= std::ssize(borders);
     for (size_t k = 0; k + 1 < borders.size(); ++k) {
       const Pair to{next(a, left, borders[k]), next(b, right, borders[k])};
       if (to.first == kOut || (to.second == kOut && keep == Keep::both)) continue;

@@ -2,6 +2,7 @@
 // Sets of texts, as deterministic automata over bytes: what expressions that call no rules match.
 // Internal to the folder.
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -12,14 +13,13 @@ namespace rbee::grammar {
 // All of these throw unsupported where an automaton becomes too large.
 class TextSet {
  public:
-  // name: of messages. expr: without rules.
-  TextSet(const ExprPtr& expr, std::string_view name);
-  // work: what may be done, lowered by what was.
+  // name: of messages. expr: without rules. work: steps that may be done, as determinise() has
+  // them, lowered by those that were.
   TextSet(const ExprPtr& expr, std::string_view name, int64_t& work);
 
-  static TextSet both(const TextSet& a, const TextSet& b);
+  static TextSet both(const TextSet& a, const TextSet& b, int64_t& work);
   // Of the texts of `a` those that are none of `b`.
-  static TextSet without(const TextSet& a, const TextSet& b);
+  static TextSet without(const TextSet& a, const TextSet& b, int64_t& work);
 
   bool empty() const { return states_.empty(); }
   bool holds(std::string_view text) const;
@@ -29,7 +29,7 @@ class TextSet {
  private:
   TextSet() = default;
   enum class Keep : uint8_t { both, without };
-  static TextSet product(const TextSet& a, const TextSet& b, Keep keep);
+  static TextSet product(const TextSet& a, const TextSet& b, Keep keep, int64_t& work);
   void remove_dead_ends();
 
   std::vector<DfaState> states_;

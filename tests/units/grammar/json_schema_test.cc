@@ -502,6 +502,29 @@ TEST(JsonSchema, ChecksOfNamedValuesAreBounded) {
   EXPECT_THAT(refusal(cat(R"({"enum":["bbb"],"anyOf":[)", patterns, "]}")), HasSubstr("too large"));
 }
 
+TEST(JsonSchema, TextsOfAllPlacesAreBounded) {
+  std::string one, all;
+  for (const char* c : {"a", "b", "c", "d"}) {
+    one += cat(one.empty() ? "" : ",", R"("(a|b)*)", c, R"((a|b){8}":true)");
+  }
+  for (int i = 0; i < 30; ++i)
+    all += cat(i == 0 ? "" : ",", R"({"patternProperties":{)", one, "}}");
+  EXPECT_THAT(refusal(cat(R"({"prefixItems":[)", all, "]}")), HasSubstr("too large"));
+}
+
+TEST(JsonSchema, ObjectsHaveHundredsOfOptionalProperties) {
+  const auto schema = [](int count) {
+    std::string out = R"({"additionalProperties":{"type":"null"},"properties":{)";
+    for (int i = 0; i < count; ++i)
+      out += cat(i == 0 ? "" : ",", "\"n", i, R"(":{"type":"integer"})");
+    return out + "}}";
+  };
+  expect_texts({{schema(400),
+                 {"{}", R"({"n0":0,"n399":1,"x":null})", R"({"n5":5})", R"({"x":null,"y":null})"},
+                 {R"({"n5":1,"n4":1})", R"({"x":null,"n1":1})", R"({"n5":1,"n5":1})"}}});
+  EXPECT_THAT(refusal(schema(401)), HasSubstr("400 optional properties"));
+}
+
 // n / 1000 as JSON has it, without zeros at the end.
 std::string thousandths(int n) {
   std::string digits = std::to_string(std::abs(n));
