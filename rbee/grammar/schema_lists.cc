@@ -63,9 +63,10 @@ class CountedRules {
 
   ExprPtr tail(int64_t have) {
     const int64_t missing = std::max<int64_t>(list_.min - have, 0);
-    if (missing > (list_.more ? list_.more_counts : 0)) return nullptr;
-    if (!list_.more) return sequence({});
     const int64_t room = list_.max == kUnlimited ? kUnlimited : list_.max - have;
+    if (missing > (list_.more ? list_.more_counts : 0)) return nullptr;
+    if (room != kUnlimited && missing > room) return nullptr;
+    if (!list_.more) return sequence({});
     if (room == 0) return sequence({});
     const ExprPtr next = comma(list_.more, false);
     if (have > 0) return repeat(next, missing, room);

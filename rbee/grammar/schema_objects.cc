@@ -45,6 +45,9 @@ class Objects {
     list.min = count_of(schema_, "minProperties", 0, place_);
     list.max = count_of(schema_, "maxProperties", kUnlimited, place_);
     list.more_counts = 1;  // others may have the same name
+    if (list.max != kUnlimited && list.min > list.max) {
+      throw NothingFits(place_, "minProperties is above maxProperties");
+    }
     const auto first = std::ranges::find_if(list.parts, &Counted::Part::required);
     const bool many = first - list.parts.begin() > kMaxInOrder;
     if (first - list.parts.begin() > kMaxOptional) {

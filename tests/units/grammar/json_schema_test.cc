@@ -390,6 +390,9 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   expect(R"({"contains":{"const":1},"maxContains":2})", "#", "maxContains");
   expect(R"({"contains":{"const":1},"minContains":2})", "#", "minContains");
   expect(R"({"properties":{},"unevaluatedProperties":false})", "#", "unevaluatedProperties");
+  expect(R"({"properties":{"a":{}},"patternProperties":{"^b":{}},"minProperties":2,
+      "maxProperties":1})",
+         "#", "minProperties is above");
   expect(R"({"minProperties":2})", "#", "minProperties above 1");
   expect(R"({"patternProperties":{"(":true}})", "#", "expected )");
   expect(R"({"patternProperties":{"a":{},"b":{},"c":{},"d":{},"e":{}}})", "#", "more than 4");
