@@ -1,6 +1,6 @@
-// Constraints of any bytes: the first says the notation (g: GBNF, r: regular expression, otherwise
-// JSON schema), then comes the text, and behind a byte of zero what is read by it. At each byte the
-// mask has to agree with the matcher, and there is a way on or an end.
+// Constraints of any bytes: g and GBNF, r and a regular expression, or a JSON schema, and behind a
+// byte of zero what is read by it. At each byte the mask has to agree with the matcher, and there
+// is a way on or an end.
 
 #include <cstdint>
 #include <memory>
@@ -24,10 +24,10 @@ constexpr grammar::AutomatonLimits kLimits = {
     .max_rules = 100, .max_expanded = 5000, .max_work = 50'000};
 constexpr size_t kMaxRead = 64;
 
-grammar::Grammar parse(char notation, std::string_view text) {
-  if (notation == 'g') return grammar::parse_gbnf(text);
-  if (notation == 'r') {
-    return {.rules = {{"regex", grammar::parse_regex("regex", text)}}, .root = 0};
+grammar::Grammar parse(std::string_view text) {
+  if (text.starts_with('g')) return grammar::parse_gbnf(text.substr(1));
+  if (text.starts_with('r')) {
+    return {.rules = {{"regex", grammar::parse_regex("regex", text.substr(1))}}, .root = 0};
   }
   return grammar::parse_json_schema(text);
 }
@@ -60,11 +60,10 @@ void read(const grammar::Grammar& grammar, std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t zero = input.find('\0');
   try {
-    const grammar::Grammar grammar = parse(input[0], input.substr(1, zero - 1));
+    const grammar::Grammar grammar = parse(input.substr(0, zero));
     read(grammar, zero == std::string_view::npos ? "" : input.substr(zero + 1));
   } catch (const Error& error) {
     fuzz::expect_reason(error);
