@@ -14,6 +14,7 @@
 #include <random>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/error.h"
 #include "rbee/grammar/json_schema.h"
 #include "rbee/grammar/regex.h"
 #include "tests/units/grammar/grammar_text.h"
@@ -27,6 +28,8 @@ using testing::some_tokens;
 
 constexpr int kDraws = 25;
 constexpr int kMaxTokens = 3000;
+constexpr int kRandomSchemas = 200;
+constexpr int kRandomDraws = 8;
 constexpr int kSkipped = 77;
 
 // A text of the grammar; nothing when it has not ended by itself.
@@ -62,27 +65,40 @@ json read(const char* name) {
   return json::parse(file);
 }
 
+std::string script(const char* name) {
+  return (fs::path(RBEE_TEST_DATA) / "units/grammar" / name).string();
+}
+
+json draw_some(const std::shared_ptr<const CompiledGrammar>& grammar, std::mt19937& random,
+               int count) {
+  json texts = json::array();
+  for (int i = 0; i < count; ++i) {
+    if (const auto text = draw(grammar, random)) texts.push_back(*text);
+  }
+  return texts;
+}
+
+// work: as judge.py has it.
+void judge(const json& work) {
+  const fs::path path = fs::temp_directory_path() / cat("rbee-documents-", getpid());
+  std::ofstream(path) << work.dump(-1, ' ', false);
+  const int status = std::system(cat("python3 ", script("judge.py"), " ", path.string()).c_str());
+  fs::remove(path);
+  if (WEXITSTATUS(status) == kSkipped) GTEST_SKIP() << "Python's jsonschema is not installed";
+  EXPECT_EQ(status, 0);
+}
+
 // kind: "schema" or "regex".
 void judge(const char* kind, const json& rules,
            const std::function<Grammar(const json&)>& to_grammar) {
   json work = json::array();
   std::mt19937 random(4);
   for (const json& rule : rules) {
-    const auto grammar = testing::compile(to_grammar(rule));
-    json texts = json::array();
-    for (int i = 0; i < kDraws; ++i) {
-      if (const auto text = draw(grammar, random)) texts.push_back(*text);
-    }
+    json texts = draw_some(testing::compile(to_grammar(rule)), random, kDraws);
     EXPECT_GE(texts.size(), size_t{kDraws} / 2) << rule;
     work.push_back({{kind, rule}, {"texts", texts}});
   }
-  const fs::path path = fs::temp_directory_path() / cat("rbee-documents-", kind, "-", getpid());
-  std::ofstream(path) << work.dump(-1, ' ', false);
-  const fs::path script = fs::path(RBEE_TEST_DATA) / "units/grammar/judge.py";
-  const int status = std::system(cat("python3 ", script.string(), " ", path.string()).c_str());
-  fs::remove(path);
-  if (WEXITSTATUS(status) == kSkipped) GTEST_SKIP() << "Python's jsonschema is not installed";
-  EXPECT_EQ(status, 0);
+  judge(work);
 }
 
 TEST(Documents, AreValidUnderTheirSchemas) {
@@ -94,6 +110,31 @@ TEST(Documents, MatchTheirRegularExpressions) {
   judge("regex", read("regexes.json"), [](const json& rule) {
     return Grammar{.rules = {{"regex", parse_regex("regex", rule.get<std::string>())}}, .root = 0};
   });
+}
+
+// What combines keywords at random; many such schemas are refused, or no value fits them.
+TEST(Documents, AreValidUnderRandomSchemas) {
+  const fs::path path = fs::temp_directory_path() / cat("rbee-schemas-", getpid());
+  const std::string command =
+      cat("python3 ", script("random_schemas.py"), " 7 ", kRandomSchemas, " > ", path.string());
+  if (std::system(command.c_str()) != 0) GTEST_SKIP() << "Python is not installed";
+  std::ifstream file(path);
+  const json schemas = json::parse(file);
+  fs::remove(path);
+  json work = json::array();
+  std::mt19937 random(4);
+  for (const json& schema : schemas) {
+    try {
+      const auto grammar = testing::compile(parse_json_schema(schema.dump()));
+      work.push_back({{"schema", schema},
+                      {"texts", draw_some(grammar, random, kRandomDraws)},
+                      {"names_repeat", true}});
+    } catch (const Error& error) {
+      EXPECT_NE(error.code(), Code::internal) << schema << error.what();
+    }
+  }
+  EXPECT_GE(work.size(), size_t{kRandomSchemas} / 2);
+  judge(work);
 }
 
 }  // namespace
