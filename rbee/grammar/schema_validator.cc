@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
-#include <set>
 #include <utility>
 
 #include "rbee/grammar/formats.h"
@@ -83,18 +82,15 @@ bool valid_size(const Schema& schema, const char* least, const char* most, size_
          where(schema, most, [&](const Schema& x) { return count <= x.get<double>(); });
 }
 
-// The schema that has the $anchor; null: none.
-const Schema* find_anchor(const Schema& schema, const std::string& name) {
-  if (schema.is_object()) {
-    const auto own = schema.find("$anchor");
-    if (own != schema.end() && *own == name) return &schema;
-  }
-  if (!schema.is_structured()) return nullptr;
+// The schemas that have an $anchor, by its name; the first of each.
+void add_anchors(const Schema& schema, std::map<std::string, const Schema*>& out) {
+  if (!schema.is_structured()) return;
+  const Schema* own = schema.is_object() ? find(schema, "$anchor") : nullptr;
+  if (own != nullptr && own->is_string()) out.try_emplace(own->get<std::string>(), &schema);
   for (const auto& [key, part] : schema.items()) {
     if (schema.is_object() && (key == "enum" || key == "const")) continue;
-    if (const Schema* found = find_anchor(part, name)) return found;
+    add_anchors(part, out);
   }
-  return nullptr;
 }
 
 // %XX of a URI's fragment.
@@ -111,30 +107,30 @@ std::string percent_decoded(const std::string& text) {
   return out;
 }
 
-// What `#...` points to.
-const Schema& resolve_pointer(const Schema& root, const std::string& pointer,
-                              const std::string& place) {
+}  // namespace
+
+const Schema& SchemaValidator::find_reference(const std::string& pointer,
+                                              const std::string& place) {
   const auto want = [&](bool condition, std::string_view why) {
     check(condition, "json_schema", place, ": $ref ", pointer, why);
   };
   want(pointer.starts_with('#'), " does not begin with #");
   const std::string fragment = percent_decoded(pointer.substr(1));
   if (!fragment.empty() && fragment.front() != '/') {
-    const Schema* found = find_anchor(root, fragment);
-    want(found != nullptr, " names no $anchor");
-    return *found;
+    if (anchors_.empty()) add_anchors(root_, anchors_);
+    const auto found = anchors_.find(fragment);
+    want(found != anchors_.end(), " names no $anchor");
+    return *found->second;
   }
   try {
     const Schema::json_pointer path(fragment);
-    if (root.contains(path)) return root.at(path);
+    if (root_.contains(path)) return root_.at(path);
   } catch (const Schema::exception&) {
     want(false, " is no JSON pointer");
   }
   want(false, " points to nothing");
-  return root;
+  return root_;
 }
-
-}  // namespace
 
 bool SchemaValidator::valid(const Schema& value, const Schema& schema, const std::string& place) {
   place_ = place;
@@ -312,8 +308,8 @@ bool SchemaValidator::matches_pattern(const std::string& pattern, std::string_vi
 const Schema& SchemaValidator::resolve(const std::string& pointer, const std::string& place) {
   const Schema*& known = references_[pointer];
   if (known == nullptr) {
-    known = &resolve_pointer(root_, pointer, place);
-    check_keywords(*known, pointer);
+    known = &find_reference(pointer, place);
+    if (checked_.insert(known).second) check_keywords(*known, pointer);
   }
   return *known;
 }

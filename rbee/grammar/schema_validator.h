@@ -3,6 +3,7 @@
 // Internal to the folder.
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,7 @@ class SchemaValidator {
   const Schema& resolve(const std::string& pointer, const std::string& place);
 
  private:
+  const Schema& find_reference(const std::string& pointer, const std::string& place);
   void look(size_t times);
   bool valid(const Schema& value, const Schema& schema, int depth);
   bool valid_logic(const Schema& value, const Schema& schema, int depth);
@@ -46,7 +48,8 @@ class SchemaValidator {
   int64_t looks_ = 0;
   int64_t pattern_work_ = 1'000'000;  // of TextSet
   std::map<std::string, TextSet> patterns_, formats_;
-  std::map<std::string, const Schema*> references_;
+  std::map<std::string, const Schema*> references_, anchors_;
+  std::set<const Schema*> checked_;  // many references may lead to one
 };
 
 // A text that is the same for the same values, as same_value says.
