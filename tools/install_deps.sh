@@ -7,7 +7,7 @@ build=(g++ cmake ninja-build git ccache python3 python3-venv python3-pip curl ca
        libicu-dev libpng-dev libjpeg62-turbo-dev libwebp-dev libgif-dev zlib1g-dev libjs-markdown-it libjs-highlight.js)
 rocm=("${build[@]}" clang-22 lld-22)  # of the security archive
 test=("${rocm[@]}" libgtest-dev libgmock-dev openssl libbenchmark-dev python3-jinja2 python3-jsonschema chromium)
-lint=(clang-format-19 clang-tidy-19 llvm-19)
+lint=(clang-format-19 clang-tidy-19 llvm-22)  # llvm-22 reads what clang-22 makes
 
 case "${1:-}" in
   build) wanted=("${build[@]}") ;;
@@ -33,7 +33,7 @@ export DEBIAN_FRONTEND=noninteractive
 # bookworm itself has 19.
 fallback=()
 for i in "${!missing[@]}"; do
-  case "${missing[i]}" in clang-22 | lld-22) ;; *) continue ;; esac
+  case "${missing[i]}" in clang-22 | lld-22 | llvm-22) ;; *) continue ;; esac
   apt-cache show "${missing[i]}" >/dev/null 2>&1 && continue
   fallback+=("${missing[i]}")
   missing[i]="${missing[i]%22}19"
