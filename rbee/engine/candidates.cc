@@ -6,6 +6,19 @@
 #include "rbee/core/error.h"
 
 namespace rbee::engine {
+namespace {
+
+// Puts the next likeliest in order behind the first `ordered`, and returns how many are. In growing
+// steps: what is wanted of a row is nearly always far less than the vocabulary.
+size_t order_more(std::vector<Candidate>& list, size_t ordered) {
+  constexpr size_t kFirst = 256;
+  const size_t end = std::min(list.size(), std::max(kFirst, ordered * 4));
+  std::partial_sort(list.begin() + static_cast<ptrdiff_t>(ordered),
+                    list.begin() + static_cast<ptrdiff_t>(end), list.end(), likelier);
+  return end;
+}
+
+}  // namespace
 
 void Candidates::take_all(std::span<const float> logits) {
   list_.clear();
@@ -86,23 +99,11 @@ void Candidates::cut_top_k(size_t k) {
 
 void Candidates::cut_top_p(float p) {
   softmax();
-  // Sorting in growing steps: the nucleus is nearly always far smaller than the vocabulary.
-  size_t done = 0;
   double mass = 0;
-  for (size_t step = 256; done < list_.size(); step *= 4) {
-    const size_t end = std::min(list_.size(), done + step);
-    if (!sorted_) {
-      std::partial_sort(list_.begin() + static_cast<ptrdiff_t>(done),
-                        list_.begin() + static_cast<ptrdiff_t>(end), list_.end(), likelier);
-    }
-    for (; done < end; ++done) {
-      mass += list_[done].probability;
-      if (mass >= p) {
-        list_.resize(done + 1);
-        sorted_ = true;
-        return;
-      }
-    }
+  for (size_t i = 0, ordered = sorted_ ? list_.size() : 0; i < list_.size(); ++i) {
+    if (i == ordered) ordered = order_more(list_, ordered);
+    mass += list_[i].probability;
+    if (mass >= p) list_.resize(i + 1);
   }
   sorted_ = true;
 }
@@ -168,12 +169,15 @@ void Candidates::divide(float temperature) {
 
 Candidate Candidates::draw(double number) {
   const double sum = weigh();
+  std::vector<Candidate>& list = sorted_ ? list_ : drawn_;
+  if (!sorted_) drawn_ = list_;
   double cumulative = 0;
-  Candidate chosen = list_.front();
-  for (const Candidate& c : list_) {
-    if (c.probability <= 0) continue;
-    chosen = c;
-    cumulative += c.probability;
+  Candidate chosen = list.front();
+  for (size_t i = 0, ordered = sorted_ ? list.size() : 0; i < list.size(); ++i) {
+    if (i == ordered) ordered = order_more(list, ordered);
+    if (list[i].probability <= 0) break;
+    chosen = list[i];
+    cumulative += chosen.probability;
     if (number * sum < cumulative) break;
   }
   chosen.probability = static_cast<float>(chosen.probability / sum);

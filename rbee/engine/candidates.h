@@ -56,7 +56,8 @@ class Candidates {
   // Probabilities up to a factor, that of the likeliest being one; returns their sum.
   double weigh();
   void softmax();
-  // The token at `number` (0 to 1) of the mass, in the list's order, with its probability.
+  // The token at `number` (0 to 1) of the mass, the likeliest first, with its probability. The list
+  // stays as it is.
   Candidate draw(double number);
   // A draw that follows the same distribution and prefers a guess that was drawn from another one:
   // it is taken where accept * its probability there is below that here, else a token is drawn
@@ -70,6 +71,7 @@ class Candidates {
 
   std::vector<Candidate> list_;
   bool sorted_ = false;
+  std::vector<Candidate> drawn_;  // scratch memory of draw()
 };
 
 }  // namespace rbee::engine

@@ -66,6 +66,7 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
       draft_length_(options.draft_tokens),
       guess_sampler_(request_.sampling, seed_ ^ kGuessSeed),
       pictures_(std::move(options.pictures)) {
+  guess_sampler_.keep_distribution();
   for (const TakenLora& taken : lora_) sequence.lora.push_back({taken.adapter->slot, taken.scale});
   sequence.kv.set_mark(cache_mark(lora_));
   if (options.grammar) {

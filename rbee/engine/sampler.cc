@@ -15,6 +15,10 @@ namespace {
 constexpr double kSumError = 4e-6;
 constexpr double kWeightError = 1e-6;
 
+// Leaders to draw from where nothing cuts: the rest of a row rarely has a hundredth of its mass,
+// and then the row is read.
+constexpr int64_t kDrawnFrom = 256;
+
 // Leaders beyond the usual number that wanted() asks for under a mask, which may allow few of them.
 constexpr int64_t kMaskedRoom = 192;
 
@@ -92,8 +96,11 @@ Sampler::Wanted Sampler::wanted(int64_t vocab) const {
                                 SamplerKind::temperature);
     const bool entropy_first =
         params_.dynatemp_range > 0 && warm != chain_.begin() + static_cast<ptrdiff_t>(cut);
-    if (cut == chain_.size() || entropy_first) return {};  // all tokens count
-    if (chain_[cut] == SamplerKind::top_k && params_.top_k <= kMaxTopK) {
+    if (entropy_first) return {};  // all tokens count
+    if (cut == chain_.size()) {
+      if (!draws_from_all(cut)) return {};
+      out = {.leaders = kDrawnFrom, .sum = true};
+    } else if (chain_[cut] == SamplerKind::top_k && params_.top_k <= kMaxTopK) {
       out.leaders = params_.top_k;
     } else if (chain_[cut] == SamplerKind::top_p) {
       out = {.leaders = kMaxTopK, .sum = true};
@@ -150,9 +157,20 @@ std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const i
   check_finite(candidates_.list().front().logit);
   if (params_.temperature <= 0) return candidates_.list().front().id;
   const size_t cut = first_cut(leaders.vocab);
+  if (!take_leaders(cut, changed)) return std::nullopt;
+  if (cut == chain_.size()) {
+    const bool follows = guess != nullptr && !guess->among.empty();  // needs every probability
+    if (follows || !draws_from_all(cut)) return std::nullopt;
+    return draw_leader(changed.mass);
+  }
   if (!cut_leaders(cut, changed)) return std::nullopt;
   run(cut + 1);
   return draw(leaders.vocab, guess);
+}
+
+// The likeliest tokens decide a draw from all that may come, but for mirostat's.
+bool Sampler::draws_from_all(size_t cut) const {
+  return cut == chain_.size() && !mirostat_.on() && !keeps_distribution_;
 }
 
 void Sampler::follow(const Sampler& other) {
@@ -225,8 +243,15 @@ float Sampler::temperature() {
 }
 
 // In [0, 1) from the top 53 bits, so that every standard library draws the same number.
+double Sampler::peek() {
+  if (!next_) next_ = static_cast<double>(random_() >> 11) * 0x1p-53;
+  return *next_;
+}
+
 double Sampler::uniform() {
-  return static_cast<double>(random_() >> 11) * 0x1p-53;
+  const double out = peek();
+  next_.reset();
+  return out;
 }
 
 int32_t Sampler::draw(int64_t vocab, const Guess* guess) {
@@ -305,16 +330,38 @@ Sampler::Changed Sampler::change_leaders(const Leaders& leaders, std::span<const
                    .high = (before.high - removed + added + error + unseen_added) * factor}};
 }
 
-// Makes candidates_ what is left of the whole row after the chain's first cut. False when it is
-// not certain what that is.
-bool Sampler::cut_leaders(size_t cut, const Changed& changed) {
-  if (cut == chain_.size()) return false;
+// Makes candidates_ the front of the whole row as it comes to the chain's first cut, or to the
+// draw. False when it is not certain what that is.
+bool Sampler::take_leaders(size_t cut, const Changed& changed) {
   candidates_.cut_top_k(changed.certain);
   for (size_t i = 0; i < cut; ++i) {
     if (chain_[i] != SamplerKind::temperature) continue;
     if (params_.dynatemp_range > 0) return false;
     candidates_.divide(params_.temperature);
   }
+  return true;
+}
+
+// The token that candidates_.draw() gives for the whole row.
+std::optional<int32_t> Sampler::draw_leader(const MassBounds& mass) {
+  candidates_.weigh();
+  const double least = peek() * mass.low * (1 - kWeightError);
+  const double most = peek() * mass.high * (1 + kWeightError);
+  double cumulative = 0;
+  for (const Candidate& c : candidates_.list()) {
+    cumulative += c.probability;
+    if (most < cumulative) {
+      uniform();
+      return c.id;
+    }
+    if (cumulative > least) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Makes candidates_ what is left of the whole row after the chain's first cut. False when it is
+// not certain what that is.
+bool Sampler::cut_leaders(size_t cut, const Changed& changed) {
   const std::vector<Candidate>& list = candidates_.list();
   switch (chain_[cut]) {
     case SamplerKind::top_k:

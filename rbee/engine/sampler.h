@@ -7,9 +7,9 @@
 // A row of logits is long and nearly all of it cannot be drawn. So the sampler also works from the
 // row's largest logits alone, and proves each time that the whole row would give the same token:
 // changes grow with the logit, so that those of logits it has not seen are bounded by the least it
-// has; top-k and min-p look no further than that; and top-p needs the sum over the row, which is
-// known within an error. What follows the first cut sees the same list. Where the proof fails it
-// asks for the row.
+// has; top-k and min-p look no further than that; and top-p, or a draw from all tokens, needs the
+// sum over the row, which is known within an error. What follows the first cut sees the same list.
+// Where the proof fails it asks for the row.
 //
 // Under a mask the row is what the mask allows: the leaders that it allows are the first of that.
 
@@ -48,8 +48,10 @@ class Sampler {
     bool sum = false;     // with Leaders::sum
   };
   Wanted wanted(int64_t vocab) const;
-  // The scale of Leaders::sum: 1 / temperature where that comes before top-p, else 1.
+  // The scale of Leaders::sum: 1 / temperature where that comes before top-p or the draw, else 1.
   float scale() const;
+  // drawn_among() will be asked for: where nothing cuts, only the row will do.
+  void keep_distribution() { keeps_distribution_ = true; }
 
   // Only these tokens may come next, until it is called again; the bits must stay. At least one is
   // allowed. Without a call all are.
@@ -70,6 +72,7 @@ class Sampler {
   // A mask stays as it is.
   void follow(const Sampler& other);
   // Of the last sample(): what the token was drawn from, as Guess::among; empty at temperature 0.
+  // After keep_distribution() only.
   std::vector<TokenProbability> drawn_among() const;
   // Of the last sample(): the largest probability there was. At temperature 0 that of the token
   // among the largest logits.
@@ -90,11 +93,15 @@ class Sampler {
   bool cuts(SamplerKind kind) const;
   size_t first_cut(int64_t vocab) const;
   float temperature();
+  double peek();
   double uniform();
+  bool draws_from_all(size_t cut) const;
   int32_t draw(int64_t vocab, const Guess* guess);
   void run(size_t from);
   MassBounds bound_mass(const Leaders& leaders) const;
   Changed change_leaders(const Leaders& leaders, std::span<const int32_t> history);
+  bool take_leaders(size_t cut, const Changed& changed);
+  std::optional<int32_t> draw_leader(const MassBounds& mass);
   bool cut_leaders(size_t cut, const Changed& changed);
   bool cut_leaders_top_p(const MassBounds& mass);
 
@@ -103,6 +110,8 @@ class Sampler {
   LogitChanges changes_;
   Mirostat mirostat_;
   std::mt19937_64 random_;
+  std::optional<double> next_;  // a number of random_'s that was looked at and not used
+  bool keeps_distribution_ = false;
   std::vector<SamplerKind> chain_;  // those that do something, without penalties and DRY
   Candidates candidates_;
 };

@@ -84,6 +84,7 @@ TEST(SamplerGuess, DrawsFollowTheSamplersDistributionWhateverTheGuesses) {
   const std::vector<int32_t> history = {1, 2, 3, 1, 2};
   for (const Settings& s : settings()) {
     Sampler plain(s.params, 1), target(s.params, 2), draft(s.params, 3);
+    draft.keep_distribution();
     for (Sampler* sampler : {&plain, &target, &draft}) {
       sampler->set_rules({.biases = {{4, 1.0f}, {7, -2.0f}}, .piece = {}});
     }
@@ -124,6 +125,7 @@ TEST(SamplerGuess, AsManyAreAcceptedAsTheDistributionsShare) {
   }
   const SamplingParams params{.temperature = 1, .top_k = 0, .top_p = 1};
   Sampler target(params, 4), draft(params, 5);
+  draft.keep_distribution();
   int accepted = 0;
   for (int i = 0; i < kDraws; ++i) {
     std::vector<float> guessed = row(draft_logit_of), logits = row(logit_of);
@@ -138,6 +140,7 @@ TEST(SamplerGuess, AsManyAreAcceptedAsTheDistributionsShare) {
 TEST(SamplerGuess, AreAllAcceptedOfTheSameDistribution) {
   const SamplingParams params{.temperature = 1, .top_k = 5, .top_p = 0.9f};
   Sampler target(params, 6), draft(params, 7);
+  draft.keep_distribution();
   for (int i = 0; i < 500; ++i) {
     std::vector<float> guessed = row(logit_of), logits = guessed;
     const int32_t id = draft.sample(guessed, {});
@@ -149,6 +152,7 @@ TEST(SamplerGuess, AreAllAcceptedOfTheSameDistribution) {
 TEST(SamplerGuess, AreTheLikeliestTokenOrNothingAtTemperatureZero) {
   const SamplingParams params{.temperature = 0};
   Sampler target(params, 8), draft(params, 9);
+  draft.keep_distribution();
   std::vector<float> guessed = row(draft_logit_of), logits = row(logit_of);
   const int32_t likeliest = argmax(logits);
   const Guess guess{draft.sample(guessed, {}), draft.drawn_among()};

@@ -198,7 +198,7 @@ TEST(Tools, CallsMayBeSeveral) {
   const auto engine = make_llm_engine(
       model_with({ToolFormat::mistral, ReasoningFormat::none}, {"[TOOL_CALLS]"}), {});
   size_t most = 0;
-  for (uint64_t seed = 0; seed < 4; ++seed) {
+  for (uint64_t seed = 0; seed < 40 && most < 2; ++seed) {
     const auto parts = ask(*engine, chat(ToolChoice::required, seed));
     if (parts->wait().complete != true) continue;
     for (const auto& call : parts->calls) {
