@@ -29,6 +29,13 @@ int64_t uncut(const Sequence& sequence, int64_t count) {
   return span == nullptr ? count : std::max<int64_t>(span->first - sequence.cached, 0);
 }
 
+// Nearly `count` tokens of `left` of a prompt: one alone would be evaluated as a generated one is,
+// and rounded otherwise than its prompt in one piece, so neither a chunk nor the rest is one token.
+int64_t chunk_of(int64_t count, int64_t left) {
+  if (count == 1 && left > 1) ++count;
+  return left - count == 1 ? left : count;
+}
+
 bool generates(const TicketPtr& ticket) {
   return tokens_left(*ticket) == 1 && ticket->sequence.unseen() == nullptr;
 }
@@ -69,8 +76,9 @@ bool Scheduler::join() {
   TicketPtr ticket = waiting_.front();
   Sequence& sequence = ticket->sequence;
   std::vector<int32_t> memory;
-  // What is in the cache has no logits.
-  const int64_t most = sequence.scores() ? sequence.scored + 1 : sequence.length();
+  // What is in the cache has no logits. Two tokens are left at least, see chunk_of().
+  const int64_t most =
+      std::min(sequence.scores() ? sequence.scored + 1 : sequence.length(), sequence.length() - 1);
   const int64_t found = sequence.kv.adopt(compared(sequence, most, memory));
   // A block is left to each of the others, or the newcomer would soon be thrown out again.
   const auto spare = static_cast<int64_t>(running_.size());
@@ -123,7 +131,11 @@ void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
     int64_t count = std::min({sequence.ready() - part.count, most, budget});
     if (sequence.scores()) count = std::min(count, scored_budget);
     const int64_t before = part.count;
-    part.count = uncut(sequence, part.count + count);
+    part.count += count;
+    if (part.count > 0 && sequence.pictures.empty()) {
+      part.count = chunk_of(part.count, tokens_left(*part.ticket));
+    }
+    part.count = uncut(sequence, part.count);
     take(part, part.count - before);
   };
   give(prompts.front(), (budget + 1) / 2);

@@ -202,6 +202,7 @@ class PanelTask {
       tile_stride_ = y.size(1);
     }
     run_rows(in);
+    if (job_.part->bias) add_bias();
     if (!direct_) store();
   }
 
@@ -237,8 +238,6 @@ class PanelTask {
   int64_t width() const { return panels_ * kPanelRows; }
 
   void run_rows(int64_t in) {
-    const View& bias = job_.part->bias;
-    if (bias) start_from(bias);
     for (int64_t k = 0; k < in; k += chunk()) {
       const int64_t count = std::min(chunk(), in - k);
       for (int64_t panel = 0; panel < panels_;) {
@@ -259,15 +258,14 @@ class PanelTask {
   }
 
   PanelProduct product_of(int64_t panel, int64_t k, int64_t count) const {
-    const LinearPart& part = *job_.part;
     return {.x = part_of(x_, row_, k),
             .rows = rows_,
             .in = count,
-            .packed = packed_ + panel * job_.panel_bytes + panel_bytes(part.weight.dtype, k),
+            .packed = packed_ + panel * job_.panel_bytes + panel_bytes(job_.part->weight.dtype, k),
             .panel = panel_,
             .y = tile_ + panel * kPanelRows,
             .y_stride = tile_stride_,
-            .accumulate = k > 0 || part.bias};
+            .accumulate = k > 0};
   }
 
   // Where the second of two panels is unpacked to, `chunk` inputs of each.
@@ -287,15 +285,18 @@ class PanelTask {
     job_.kernels->unpack(product.packed, product.in, product.panel);
   }
 
-  // Rows of the last panel that the weight does not have are zero.
-  void start_from(const View& bias) {
-    for (int64_t panel = 0; panel < panels_; ++panel) {
-      float values[kPanelRows] = {};
-      for (int64_t c = 0; c < std::min<int64_t>(kPanelRows, columns_ - panel * kPanelRows); ++c) {
-        values[c] = bias_at(bias, column_ + panel * kPanelRows + c);
+  // Last, as with one row of x: sums do not depend on how many rows there are.
+  void add_bias() {
+    for (int64_t first = 0; first < columns_; first += kPanelRows) {
+      const int64_t count = std::min<int64_t>(kPanelRows, columns_ - first);
+      float values[kPanelRows];
+      for (int64_t c = 0; c < count; ++c) {
+        values[c] = bias_at(job_.part->bias, column_ + first + c);
       }
-      float* to = tile_ + panel * kPanelRows;
-      for (int64_t r = 0; r < rows_; ++r, to += tile_stride_) std::ranges::copy(values, to);
+      float* to = tile_ + first;
+      for (int64_t r = 0; r < rows_; ++r, to += tile_stride_) {
+        for (int64_t c = 0; c < count; ++c) to[c] += values[c];
+      }
     }
   }
 

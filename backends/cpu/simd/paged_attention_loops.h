@@ -1,7 +1,8 @@
 #pragma once
 // Attention over a paged cache, for prompts and for single steps alike: the query heads that share
-// a key/value head are rows of one tile; long key ranges are split where there are few tiles.
-// Include after a vec header.
+// a key/value head are rows of one tile. Keys are added up in parts, cut at the same keys whatever
+// else a step has, so that a row's bits depend on its own sequence alone; where there are few tiles
+// their parts are shared out. Include after a vec header.
 
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"
@@ -15,8 +16,9 @@
 namespace rbee::cpu {
 namespace {
 
-constexpr int64_t kSplitKeys = 4 * kKeys;   // a split of a key range is no shorter
-constexpr int64_t kTilesPerThread = 3;      // fewer tiles than this make splits worth their merge
+constexpr int64_t kSinglePart = 8 * kKeys;  // keys of a part, for one query
+constexpr int64_t kManyPart = 32 * kKeys;   // ... for several
+constexpr int64_t kTilesPerThread = 3;      // fewer tiles than this have their parts shared out
 constexpr int64_t kAttentionGrain = 65536;  // multiplications below which one thread does it all
 
 RB_INLINE int64_t least(int64_t a, int64_t b) {
@@ -153,7 +155,8 @@ template <typename Row>
 void attend_range(const PagedAttentionArgs& args, const Work& work, const AttentionTile& tile) {
   load_queries(args, work, tile);
   start_rows(tile, work.rows);
-  const bool few = takes_few_rows(tile, work.rows);
+  // Not of a prompt's last rows: theirs are the bits of a whole prompt.
+  const bool few = work.seq.queries == 1 && takes_few_rows(tile, work.rows);
   int64_t firsts[kMaxRows], ends[kMaxRows];  // keys that a row sees; finding them takes divisions
   for (int64_t r = 0; r < work.rows; ++r) {
     firsts[r] = work.first_of(r, args.window);
@@ -203,18 +206,29 @@ RB_INLINE void write_result(const PagedAttentionArgs& args, const Work& work, in
   for (int64_t i = 0; i < args.q.sizes[2]; ++i) y[i] = out[i] * factor;
 }
 
+// Keys of a part of the range that a sequence's rows see. It begins at a multiple of this.
+RB_INLINE int64_t part_keys(const Sequence& seq) {
+  return seq.queries == 1 ? kSinglePart : kManyPart;
+}
+
 // How the tiles of a batch are numbered: sequences, then key/value heads, then row tiles, then
-// splits of the keys.
+// parts of the keys where these are shared out.
 struct Plan {
   int64_t kv_heads, group;
   int64_t rows_in_tile;  // at most kMaxRows
-  int64_t tiles;         // without splits
-  int64_t splits;
-  int64_t partial;  // floats of one split of one tile: out, top and total of each row
+  int64_t tiles;
+  int64_t parts;  // of a tile at most
+  bool shared;    // threads take parts, not tiles
 };
 
 RB_INLINE int64_t row_tiles(const Plan& plan, const Sequence& seq) {
   return (seq.queries * plan.group + plan.rows_in_tile - 1) / plan.rows_in_tile;
+}
+
+// At least as many parts as a tile of the sequence has.
+RB_INLINE int64_t most_parts(const Sequence& seq, int64_t window) {
+  const int64_t keys = part_keys(seq), all = (seq.keys + keys - 1) / keys;
+  return window > 0 ? least(all, (window + kMaxRows + kKeys) / keys + 2) : all;
 }
 
 Plan plan_tiles(const PagedAttentionArgs& args, int64_t threads) {
@@ -223,22 +237,17 @@ Plan plan_tiles(const PagedAttentionArgs& args, int64_t threads) {
   plan.group = args.q.sizes[1] / plan.kv_heads;
   plan.rows_in_tile = kMaxRows;
   plan.tiles = 0;
-  int64_t longest = 0;
+  plan.parts = 1;
   for (int64_t i = 0; i < args.kv_lens.sizes[0]; ++i) {
     const Sequence seq = sequence_at(args, i);
     plan.tiles += plan.kv_heads * row_tiles(plan, seq);
-    longest = most(longest, args.window > 0 ? least(seq.keys, args.window) : seq.keys);
+    plan.parts = most(plan.parts, most_parts(seq, args.window));
   }
-  const int64_t wanted = kTilesPerThread * threads;
-  plan.splits = plan.tiles >= wanted || plan.tiles == 0
-                    ? 1
-                    : least((wanted + plan.tiles - 1) / plan.tiles, most(longest / kSplitKeys, 1));
-  const int64_t padded = AttentionTile::padded(args.q.sizes[2]);
-  plan.partial = kMaxRows * (padded + 2);
+  plan.shared = plan.parts > 1 && plan.tiles < kTilesPerThread * threads;
   return plan;
 }
 
-// The work of tile `index`, all its keys.
+// The work of tile `index`, all its keys, from the first of a tile of keys on.
 Work work_at(const PagedAttentionArgs& args, const Plan& plan, int64_t index) {
   Sequence seq = sequence_at(args, 0);
   for (int64_t i = 0; index >= plan.kv_heads * row_tiles(plan, seq);) {
@@ -254,7 +263,7 @@ Work work_at(const PagedAttentionArgs& args, const Plan& plan, int64_t index) {
             .rows = least(plan.rows_in_tile, seq.queries * plan.group - first_row),
             .first_key = 0,
             .end_key = 0};
-  work.first_key = work.first_of(0, args.window);
+  work.first_key = work.first_of(0, args.window) / kKeys * kKeys;
   work.end_key = work.end_of(work.rows - 1);
   for (int64_t r = 0; seq.key_ends != nullptr && r < work.rows; ++r) {
     work.end_key = most(work.end_key, work.end_of(r));
@@ -262,89 +271,127 @@ Work work_at(const PagedAttentionArgs& args, const Plan& plan, int64_t index) {
   return work;
 }
 
-// Part `split` of the keys, in whole tiles; may be empty.
-Work split_of(Work work, const Plan& plan, int64_t split) {
-  const int64_t tiles = (work.end_key - work.first_key + kKeys - 1) / kKeys;
-  const int64_t step = (tiles + plan.splits - 1) / plan.splits * kKeys;
-  const int64_t first = least(work.first_key + split * step, work.end_key);
-  work.end_key = least(first + step, work.end_key);
-  work.first_key = first;
+// Part `index` of the keys; may be empty.
+Work part_of(Work work, int64_t index) {
+  const int64_t keys = part_keys(work.seq);
+  const int64_t begin = (work.first_key / keys + index) * keys;
+  work.first_key = least(most(work.first_key, begin), work.end_key);
+  work.end_key = most(least(work.end_key, begin + keys), work.first_key);
   return work;
 }
 
-// Joins the splits of one tile (Dao et al. 2023, "Flash-Decoding").
-void merge_splits(const PagedAttentionArgs& args, const Plan& plan, const Work& work,
-                  const float* partials, float* out) {
-  const int64_t dim = args.q.sizes[2];
-  const int64_t padded = AttentionTile::padded(dim);
+// What parts of the keys come to for the rows of a tile, under each row's largest score.
+struct Partial {
+  float* out;    // (kMaxRows, padded_dim)
+  float* top;    // (kMaxRows); kNothing: no key so far
+  float* total;  // (kMaxRows)
+  int64_t padded_dim;
+
+  static int64_t floats(int64_t padded_dim) { return kMaxRows * (padded_dim + 2); }
+  static Partial in(float* memory, int64_t padded_dim) {
+    float* top = memory + kMaxRows * padded_dim;
+    return {.out = memory, .top = top, .total = top + kMaxRows, .padded_dim = padded_dim};
+  }
+
+  void clear(int64_t rows) const {
+    for (int64_t r = 0; r < rows; ++r) top[r] = kNothing;
+  }
+
+  // Adds what the next part came to for a row (Dao et al. 2023, "Flash-Decoding"). A part without
+  // keys of the row changes no bit, so that it does not matter whether there is one.
+  void add(int64_t row, const float* part, float part_top, float part_total) const {
+    float* to = out + row * padded_dim;
+    if (part_top == kNothing) return;
+    if (top[row] == kNothing) {
+      for (int64_t i = 0; i < padded_dim; i += kLanes) store(to + i, load(part + i));
+      top[row] = part_top;
+      total[row] = part_total;
+      return;
+    }
+    const float both = __builtin_fmaxf(top[row], part_top);
+    const Vec own = exp(splat(top[row] - both)), others = exp(splat(part_top - both));
+    for (int64_t i = 0; i < padded_dim; i += kLanes) {
+      store(to + i, fma(load(part + i), others, load(to + i) * own));
+    }
+    float factors[2][kLanes];
+    store(factors[0], own);
+    store(factors[1], others);
+    total[row] = total[row] * factors[0][0] + part_total * factors[1][0];
+    top[row] = both;
+  }
+  void add(const AttentionTile& tile, int64_t rows) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      add(r, tile.out + r * tile.padded_dim, tile.top[r], tile.total(r));
+    }
+  }
+  void add(const Partial& part, int64_t rows) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      add(r, part.out + r * padded_dim, part.top[r], part.total[r]);
+    }
+  }
+};
+
+void write_results(const PagedAttentionArgs& args, const Work& work, const Partial& sums) {
   for (int64_t r = 0; r < work.rows; ++r) {
-    float top = kNothing;
-    for (int64_t s = 0; s < plan.splits; ++s) {
-      top = __builtin_fmaxf(top, partials[s * plan.partial + kMaxRows * padded + r]);
+    if (sums.top[r] == kNothing) {  // no key at all
+      sums.total[r] = 0;
+      for (int64_t i = 0; i < sums.padded_dim; ++i) sums.out[r * sums.padded_dim + i] = 0;
     }
-    float total = 0.0f;
-    for (int64_t i = 0; i < padded; i += kLanes) store(out + i, splat(0.0f));
-    for (int64_t s = 0; s < plan.splits; ++s) {
-      const float* part = partials + s * plan.partial;
-      const float part_top = part[kMaxRows * padded + r];
-      if (part_top == kNothing) continue;
-      const Vec factor = exp(splat(part_top - top));
-      float first[kLanes];
-      store(first, factor);
-      total += part[kMaxRows * (padded + 1) + r] * first[0];
-      for (int64_t i = 0; i < padded; i += kLanes) {
-        store(out + i, fma(load(part + r * padded + i), factor, load(out + i)));
-      }
-    }
-    write_result(args, work, r, out, top, total);
+    write_result(args, work, r, sums.out + r * sums.padded_dim, sums.top[r], sums.total[r]);
   }
 }
 
-void keep_partial(const AttentionTile& tile, int64_t rows, float* partial) {
-  for (int64_t i = 0; i < rows * tile.padded_dim; i += kLanes) {
-    store(partial + i, load(tile.out + i));
-  }
-  float* tops = partial + kMaxRows * tile.padded_dim;
-  for (int64_t r = 0; r < rows; ++r) {
-    tops[r] = tile.top[r];
-    tops[kMaxRows + r] = tile.total(r);
+// One part of a tile, or with `all` every part, added up.
+template <typename Row>
+void attend_parts(const PagedAttentionArgs& args, const Work& work, int64_t first, int64_t end,
+                  const AttentionTile& tile, const Partial& sums) {
+  sums.clear(work.rows);
+  for (int64_t i = first; i < end; ++i) {
+    const Work part = part_of(work, i);
+    if (part.first_key == part.end_key) continue;
+    attend_range<Row>(args, part, tile);
+    sums.add(tile, work.rows);
   }
 }
 
 template <typename Row>
 void attend_all(const PagedAttentionArgs& args) {
   ThreadPool& pool = ThreadPool::shared();
-  const int64_t dim = args.q.sizes[2];
+  const int64_t dim = args.q.sizes[2], padded = AttentionTile::padded(dim);
   const Plan plan = plan_tiles(args, pool.threads());
   const int64_t tile_floats = (AttentionTile::floats(dim) + 15) / 16 * 16;
-  const int64_t partial_floats = plan.splits > 1 ? plan.tiles * plan.splits * plan.partial : 0;
+  const int64_t sums_floats = (Partial::floats(padded) + 15) / 16 * 16;
+  // Of parts that threads share; else of each thread, and one more where they are joined.
+  const int64_t kept = plan.shared ? plan.tiles * plan.parts + 1 : pool.threads();
   auto* memory = reinterpret_cast<float*>(
-      thread_workspace((pool.threads() * tile_floats + partial_floats) * 4));
-  float* partials = memory + pool.threads() * tile_floats;
+      thread_workspace((pool.threads() * tile_floats + kept * sums_floats) * 4));
+  float* sums = memory + pool.threads() * tile_floats;
+  const auto sums_at = [&](int64_t i) { return Partial::in(sums + i * sums_floats, padded); };
+  const int64_t steps = plan.shared ? plan.parts : 1, count = plan.tiles * steps;
   const auto part = [&](int64_t begin, int64_t end, int thread) {
     const AttentionTile tile = AttentionTile::in(memory + thread * tile_floats, dim);
     for (int64_t i = begin; i < end; ++i) {
       // The last tiles of a prompt see the most keys: they go first.
-      const int64_t index = plan.tiles - 1 - i / plan.splits;
-      const int64_t split = i % plan.splits;
-      const Work work = split_of(work_at(args, plan, index), plan, split);
-      attend_range<Row>(args, work, tile);
-      if (plan.splits > 1) {
-        keep_partial(tile, work.rows, partials + (index * plan.splits + split) * plan.partial);
+      const int64_t index = plan.tiles - 1 - i / steps;
+      const Work work = work_at(args, plan, index);
+      if (plan.shared) {
+        const int64_t at = i % steps;
+        attend_parts<Row>(args, work, at, at + 1, tile, sums_at(index * steps + at));
         continue;
       }
-      for (int64_t r = 0; r < work.rows; ++r) {
-        write_result(args, work, r, tile.out + r * tile.padded_dim, tile.top[r], tile.total(r));
-      }
+      attend_parts<Row>(args, work, 0, plan.parts, tile, sums_at(thread));
+      write_results(args, work, sums_at(thread));
     }
   };
   const int64_t first_cost = plan.tiles > 0 ? work_at(args, plan, 0).end_key * dim * 2 : 0;
-  const int64_t count = plan.tiles * plan.splits;
   const bool small = first_cost * args.q.sizes[0] * args.q.sizes[1] < kAttentionGrain;
   pool.parallel_for(count, small ? count : 1, part);
-  for (int64_t i = 0; plan.splits > 1 && i < plan.tiles; ++i) {
-    merge_splits(args, plan, work_at(args, plan, i), partials + i * plan.splits * plan.partial,
-                 memory);
+  for (int64_t i = 0; plan.shared && i < plan.tiles; ++i) {
+    const Work work = work_at(args, plan, i);
+    const Partial joined = sums_at(count);
+    joined.clear(work.rows);
+    for (int64_t at = 0; at < steps; ++at) joined.add(sums_at(i * steps + at), work.rows);
+    write_results(args, work, joined);
   }
 }
 

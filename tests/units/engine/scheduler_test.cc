@@ -165,9 +165,17 @@ TEST_F(SchedulerTest, StepsOfManyThatGenerateStillCarryPromptsOn) {
   start(64, 4, {.max_running = 4, .step_tokens = 4, .beside_tokens = 4});
   for (const char* name : {"a", "b", "c"}) submit(name, {});
   EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1"));
-  submit("prompt", {.tokens = 2});
-  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1", "prompt 1"));
-  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1", "prompt 1"));
+  submit("prompt", {.tokens = 4});
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1", "prompt 2"));
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1", "prompt 2"));
+}
+
+TEST_F(SchedulerTest, NoTokenOfAPromptIsEvaluatedAlone) {
+  start(64, 4, {.max_running = 1, .step_tokens = 8, .beside_tokens = 8});
+  submit("a", {.tokens = 17});
+  EXPECT_THAT(step(), ElementsAre("a 8"));
+  EXPECT_THAT(step(), ElementsAre("a 9"));
+  EXPECT_THAT(step(), ElementsAre("a 1"));  // generated
 }
 
 TEST_F(SchedulerTest, ClientsTakeTurnsWithinAPriority) {
@@ -277,8 +285,8 @@ TEST_F(SchedulerTest, BeginningsAreSharedAndCounted) {
   remove("b");
   EXPECT_EQ(pool_->used(), 0);
   submit("c", {.tokens = 13, .first_token = 0});
-  EXPECT_THAT(step(), ElementsAre("c 1"));
-  EXPECT_EQ(scheduler_->counts().prefix_hits, 20u);
+  EXPECT_THAT(step(), ElementsAre("c 5"));  // of 12 that are there 8, so that not one is left
+  EXPECT_EQ(scheduler_->counts().prefix_hits, 16u);
 }
 
 TEST_F(SchedulerTest, NobodyJoinsWhoWouldTakeTheBlocksThatOthersNeedNext) {

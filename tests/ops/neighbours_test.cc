@@ -1,0 +1,152 @@
+// What a row of a step comes to depends on its own sequence alone: not by a bit on the rows beside
+// it, nor on where a prompt was cut into chunks. docs/design/engine.md says what is left out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "backends/cpu/cpu_features.h"
+#include "rbee/ops/attention.h"
+#include "rbee/ops/linear.h"
+#include "tests/linear/rounded_inputs.h"
+
+namespace rbee::harness {
+namespace {
+
+std::vector<float> floats_of(const Tensor& x) {
+  return x.to_host<float>();
+}
+
+bool same_bits(const float* a, const float* b, int64_t count) {
+  return std::memcmp(a, b, static_cast<size_t>(count) * sizeof(float)) == 0;
+}
+
+// Tiles of AMX round x otherwise.
+bool has_tiles() {
+  return cpu::missing_isa(cpu::Isa::amx) == nullptr;
+}
+
+void expect_own_rows(DType weight, int64_t outs, int64_t in, bool biased) {
+  SCOPED_TRACE(cat(name(weight), ", ", outs, " x ", in, biased ? ", bias" : ""));
+  uint64_t state = 17;
+  const Tensor packed = pack_weight(random_tensor({outs, in}, weight, state));
+  const Tensor bias = biased ? random_tensor({outs}, DType::f32, state) : Tensor{};
+  constexpr int64_t kMost = 45;
+  const Tensor x = random_tensor({kMost, in}, DType::f32, state);
+  std::vector<float> alone;
+  for (int64_t row = 0; row < kMost; ++row) {
+    const std::vector<float> y = floats_of(linear(x.slice(Axis{0}, row, 1), packed, bias));
+    alone.insert(alone.end(), y.begin(), y.end());
+  }
+  for (const int64_t rows : {2, 3, 4, 13, 32, 45}) {
+    const std::vector<float> y = floats_of(linear(x.slice(Axis{0}, 0, rows), packed, bias));
+    EXPECT_TRUE(same_bits(y.data(), alone.data(), rows * outs)) << rows << " rows";
+  }
+}
+
+TEST(Neighbours, ChangeNoBitOfALinearLayer) {
+  if (has_tiles()) GTEST_SKIP() << "tiles of AMX round x otherwise";
+  for (const DType weight :
+       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k, DType::q3_k,
+        DType::q4_k, DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
+    expect_own_rows(weight, 35, 2304, true);
+    expect_own_rows(weight, 1600, 256, false);  // two panels at a time
+  }
+}
+
+// A cache with the keys and values of several sequences, each in blocks of its own.
+struct Cached {
+  int64_t heads, kv_heads, dim;
+  PagedAttentionOptions options = {};
+};
+
+constexpr int64_t kBlock = 16, kKeys = 1500, kSequences = 9;
+
+class PagedRows {
+ public:
+  explicit PagedRows(const Cached& c) : c_(c) {
+    uint64_t state = 23;
+    const int64_t blocks = kSequences * width();
+    k_ = random_tensor({blocks, c.kv_heads, kBlock, c.dim}, DType::f32, state);
+    v_ = random_tensor({blocks, c.kv_heads, kBlock, c.dim}, DType::f32, state);
+    q_ = random_tensor({kSequences * kKeys, c.heads, c.dim}, DType::f32, state);
+  }
+
+  // Queries [first, first + count) of a sequence.
+  struct Part {
+    int64_t sequence, first, count;
+  };
+  // Results, part by part.
+  std::vector<float> attend(const std::vector<Part>& parts) const {
+    std::vector<int32_t> starts{0}, lengths, table;
+    std::vector<Tensor> queries;
+    for (const Part& part : parts) {
+      starts.push_back(starts.back() + static_cast<int32_t>(part.count));
+      lengths.push_back(static_cast<int32_t>(part.first + part.count));
+      for (int64_t i = 0; i < width(); ++i) {
+        table.push_back(static_cast<int32_t>(part.sequence * width() + i));
+      }
+    }
+    const int64_t row = c_.heads * c_.dim;
+    std::vector<float> q;
+    const auto* all = q_.data<float>();
+    for (const Part& part : parts) {
+      const float* from = all + (part.sequence * kKeys + part.first) * row;
+      q.insert(q.end(), from, from + part.count * row);
+    }
+    const auto count = static_cast<int64_t>(parts.size());
+    const PagedBatch batch{
+        .seq_starts = from_host<int32_t>(starts, {count + 1}, cpu_device()),
+        .kv_lens = from_host<int32_t>(lengths, {count}, cpu_device()),
+        .block_table = from_host<int32_t>(table, {count, width()}, cpu_device())};
+    const Tensor input = from_host<float>(q, {starts.back(), c_.heads, c_.dim}, cpu_device());
+    return floats_of(paged_attention(input, k_, v_, batch, c_.options));
+  }
+  int64_t row() const { return c_.heads * c_.dim; }
+
+ private:
+  static int64_t width() { return (kKeys + kBlock - 1) / kBlock; }
+  Cached c_;
+  Tensor k_, v_, q_;
+};
+
+const std::vector<Cached> kCached = {
+    {.heads = 9, .kv_heads = 3, .dim = 64},
+    {.heads = 2, .kv_heads = 2, .dim = 40},
+    {.heads = 4, .kv_heads = 1, .dim = 128, .options = {.softcap = 20}},
+    {.heads = 4, .kv_heads = 2, .dim = 32, .options = {.window = 700}}};
+
+TEST(Neighbours, ChangeNoBitOfASingleQuerysAttention) {
+  for (const Cached& c : kCached) {
+    const PagedRows rows(c);
+    std::vector<PagedRows::Part> parts;
+    for (int64_t i = 0; i < kSequences; ++i) parts.push_back({i, 3 + i * 170, 1});
+    parts.push_back({0, 600, 90});  // a prompt beside them
+    const std::vector<float> together = rows.attend(parts);
+    for (int64_t i = 0; i < kSequences; ++i) {
+      const std::vector<float> alone = rows.attend({parts[static_cast<size_t>(i)]});
+      EXPECT_TRUE(same_bits(together.data() + i * rows.row(), alone.data(), rows.row()))
+          << c.heads << " heads of " << c.dim << ", " << parts[static_cast<size_t>(i)].first;
+    }
+  }
+}
+
+TEST(Neighbours, ChunksChangeNoBitOfAPromptsAttention) {
+  for (const Cached& c : kCached) {
+    const PagedRows rows(c);
+    const std::vector<float> whole = rows.attend({{1, 0, kKeys}});
+    for (const int64_t chunk : {2, 7, 48, 130, 512}) {
+      int64_t first = chunk == 2 ? 1300 : 0;
+      for (; first + chunk <= kKeys; first += chunk) {
+        const std::vector<float> part = rows.attend({{0, 40, 1}, {1, first, chunk}, {2, 9, 33}});
+        ASSERT_TRUE(same_bits(part.data() + rows.row(), whole.data() + first * rows.row(),
+                              chunk * rows.row()))
+            << c.heads << " heads of " << c.dim << ", tokens " << first << " to " << first + chunk;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rbee::harness
