@@ -133,7 +133,8 @@ struct Request {
   std::vector<LoraChoice> lora;            // none: the model alone
   std::optional<bool> speculative;  // guess tokens ahead; absent: as the engine's options say
   std::string client;               // whose it is: clients take turns
-  int32_t priority = 0;             // -1000 to 1000; lower goes first
+  std::string user;                 // for whom the client asks: within a client users take turns
+  int32_t priority = 0;  // -1000 to 1000; lower goes first; below 0: if the engine's options allow
   // Waits until the request of this job_id, which follows nobody, has its prompt in the cache or
   // has ended.
   std::string follows;

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "rbee/core/log.h"
@@ -68,6 +69,8 @@ class LlmEngine final : public Engine {
 
   void submit(Request request, std::shared_ptr<EventSink> sink) override {
     validate(request);
+    check(options_.priorities || request.priority >= 0, "priority", request.priority,
+          " is below 0, which this worker takes with --scheduling-policy priority alone");
     const bool speculative = request.speculative.value_or(options_.speculative);
     LlmJobOptions job_options{.grammar = nullptr,
                               .draft_tokens = speculative ? options_.draft_tokens : 0,
@@ -87,9 +90,7 @@ class LlmEngine final : public Engine {
     const std::scoped_lock lock(mutex_);
     if (!stats_.healthy) fail(Code::device, "engine", "the device has failed");
     if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
-    const auto places =
-        static_cast<size_t>(options_.max_waiting) + static_cast<size_t>(options_.max_running);
-    if (jobs_.size() >= places) {
+    if (!has_place_for(job->client)) {
       fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
     }
     jobs_.push_back(job);
@@ -169,6 +170,21 @@ class LlmEngine final : public Engine {
     const models::PictureEncoder* encoder = text_.model->pictures();
     return read_pictures(request, encoder == nullptr ? 0 : encoder->side(), options_.max_pictures,
                          text_.pan_and_scan);
+  }
+
+  // Under the lock. A client that fills the queue does not keep the others out of it.
+  bool has_place_for(const std::string& client) const {
+    const auto waiting = static_cast<size_t>(options_.max_waiting);
+    const size_t places = waiting + static_cast<size_t>(options_.max_running);
+    if (jobs_.size() < places) return true;
+    if (jobs_.size() >= places + waiting) return false;
+    std::set<std::string_view> clients{client};
+    size_t own = 0;
+    for (const JobPtr& job : jobs_) {
+      clients.insert(job->client);
+      if (job->client == client) ++own;
+    }
+    return own < waiting / clients.size();
   }
 
   std::unique_ptr<DraftModel> make_draft(std::optional<TextModel> model) {

@@ -12,8 +12,11 @@
 namespace rbee::engine {
 
 struct LlmOptions {
-  int32_t max_running = 32;   // requests that share a step
-  int32_t max_waiting = 256;  // requests queued beyond those; more are refused
+  int32_t max_running = 32;  // requests that share a step
+  // Requests queued beyond those. More are refused, but of clients that have less than their share
+  // of these places; of all at most as many again are taken.
+  int32_t max_waiting = 256;
+  bool priorities = false;  // requests may have priorities below 0
   // Tokens evaluated in one step at most, a quarter of them (of a GPU half) prompts' where
   // others generate.
   // 0 = 512 where the host computes, else 2048; at least max_running.

@@ -54,7 +54,7 @@ text::OutputParserOptions parser_options(const ChatOptions& chat, text::OutputFo
 
 LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& pool,
                const TextModel& model, LlmJobOptions options)
-    : Ticket(pool, request.client, request.priority),
+    : Ticket(pool, request.client, request.user, request.priority),
       model_(model),
       request_(std::move(request)),
       sink_(std::move(sink)),

@@ -9,15 +9,24 @@ bool erase_ticket(std::deque<TicketPtr>& tickets, const Ticket& ticket) {
   return std::erase_if(tickets, [&](const TicketPtr& t) { return t.get() == &ticket; }) > 0;
 }
 
+// The one of that name, perhaps a new one behind all others.
+template <typename Named>
+Named& find_or_add(std::list<Named>& list, const std::string& name) {
+  const auto found = std::ranges::find(list, name, &Named::name);
+  return found == list.end() ? list.emplace_back(name) : *found;
+}
+
+// The first one's turn is over.
+template <typename Named>
+void turn(std::list<Named>& list, bool has_more) {
+  has_more ? list.splice(list.end(), list, list.begin()) : list.pop_front();
+}
+
 }  // namespace
 
 void WaitingQueue::add(TicketPtr ticket) {
-  std::list<Client>& clients = levels_[ticket->priority].clients;
-  auto client = std::ranges::find(clients, ticket->client, &Client::name);
-  if (client == clients.end()) {
-    client = clients.insert(clients.end(), {.name = ticket->client, .tickets = {}});
-  }
-  client->tickets.push_back(std::move(ticket));
+  Client& client = find_or_add(levels_[ticket->priority].clients, ticket->client);
+  find_or_add(client.users, ticket->user).tickets.push_back(std::move(ticket));
   ++size_;
 }
 
@@ -29,7 +38,8 @@ void WaitingQueue::put_back(TicketPtr ticket) {
 TicketPtr WaitingQueue::front() const {
   if (levels_.empty()) return nullptr;
   const Level& level = levels_.begin()->second;
-  return level.returned.empty() ? level.clients.front().tickets.front() : level.returned.front();
+  if (!level.returned.empty()) return level.returned.front();
+  return level.clients.front().users.front().tickets.front();
 }
 
 void WaitingQueue::pop_front() {
@@ -38,13 +48,11 @@ void WaitingQueue::pop_front() {
   if (!level.returned.empty()) {
     level.returned.pop_front();
   } else {
-    std::deque<TicketPtr>& tickets = level.clients.front().tickets;
+    std::list<User>& users = level.clients.front().users;
+    std::deque<TicketPtr>& tickets = users.front().tickets;
     tickets.pop_front();
-    if (tickets.empty()) {
-      level.clients.pop_front();
-    } else {
-      level.clients.splice(level.clients.end(), level.clients, level.clients.begin());
-    }
+    turn(users, !tickets.empty());
+    turn(level.clients, !users.empty());
   }
   --size_;
   drop_if_empty(at);
@@ -57,8 +65,12 @@ bool WaitingQueue::remove(const Ticket& ticket) {
   bool found = erase_ticket(level.returned, ticket);
   const auto client = std::ranges::find(level.clients, ticket.client, &Client::name);
   if (!found && client != level.clients.end()) {
-    found = erase_ticket(client->tickets, ticket);
-    if (client->tickets.empty()) level.clients.erase(client);
+    const auto user = std::ranges::find(client->users, ticket.user, &User::name);
+    if (user != client->users.end()) {
+      found = erase_ticket(user->tickets, ticket);
+      if (user->tickets.empty()) client->users.erase(user);
+    }
+    if (client->users.empty()) level.clients.erase(client);
   }
   if (found) --size_;
   drop_if_empty(at);

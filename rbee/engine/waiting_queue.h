@@ -1,7 +1,7 @@
 #pragma once
 // Requests that wait for a place, in the order in which they get one: those of a lower priority
 // number first; among equals those that had a place and lost it, then clients in turn, each with
-// its oldest request.
+// its users in turn, and they with their oldest request.
 
 #include <cstdint>
 #include <deque>
@@ -16,8 +16,11 @@ namespace rbee::engine {
 
 // A request as the scheduler sees it.
 struct Ticket {
-  Ticket(KvBlockPool& pool, std::string the_client, int32_t the_priority)
-      : sequence(pool), client(std::move(the_client)), priority(the_priority) {}
+  Ticket(KvBlockPool& pool, std::string the_client, std::string the_user, int32_t the_priority)
+      : sequence(pool),
+        client(std::move(the_client)),
+        user(std::move(the_user)),
+        priority(the_priority) {}
   virtual ~Ticket() = default;
   Ticket(const Ticket&) = delete;
   Ticket& operator=(const Ticket&) = delete;
@@ -25,6 +28,7 @@ struct Ticket {
   Sequence sequence;
   int64_t pictures_seen = 0;  // by the tower, for this ticket
   const std::string client;
+  const std::string user;  // of the client's
   const int32_t priority;  // lower goes first
 };
 using TicketPtr = std::shared_ptr<Ticket>;
@@ -43,9 +47,13 @@ class WaitingQueue {
   size_t size() const { return size_; }
 
  private:
-  struct Client {
+  struct User {
     std::string name;
     std::deque<TicketPtr> tickets;  // not empty
+  };
+  struct Client {
+    std::string name;
+    std::list<User> users;  // not empty; the one whose turn it is first
   };
   struct Level {
     std::deque<TicketPtr> returned;

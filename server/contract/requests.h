@@ -104,7 +104,8 @@ struct GenerateRequest : SamplingFields {
   std::optional<bool> speculative;
   std::optional<int32_t> logprobs;  // likeliest tokens shown beside each; OpenAI's routes only
   std::optional<int32_t> prompt_logprobs;  // the same of the prompt's tokens
-  std::optional<std::string> user;         // whose turn it is among those who wait
+  std::string client;                      // who sent it, which no body says
+  std::optional<std::string> user;         // for whom: whose turn it is among the client's
   std::optional<int32_t> priority;
   std::string model;  // as sent: an adapter's name, or anything
   std::optional<std::vector<LoraField>> lora;

@@ -33,7 +33,7 @@ struct Request {
 
   std::string behalf;  // whom it is for, in the header X-Rbee-Sender with the own token
 
-  // Who asks, where the request does not say: whom it is for, the key's name, else the address.
+  // Who asks: whom it is for, the key's name, else the address.
   const std::string& sender() const {
     if (!behalf.empty()) return behalf;
     return key_name.empty() ? remote : key_name;

@@ -103,7 +103,7 @@ Response answered(LlmService& service, const GenerateRequest& body) {
 Response messages(LlmService& service, const Request& request) {
   try {
     GenerateRequest body = parse_anthropic(request.body);
-    if (!body.user) body.user = request.sender();
+    body.client = request.sender();
     const auto work = LlmService::preparation(body);
     return service.prepare(work,
                            [&service, body = std::move(body)] { return answered(service, body); });

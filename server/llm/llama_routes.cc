@@ -166,7 +166,7 @@ Response answer(LlmService& service, const Request& request,
                 LlamaRequest (*parse)(std::string_view)) {
   try {
     LlamaRequest body = parse(request.body);
-    if (!body.generate.user) body.generate.user = request.sender();
+    body.generate.client = request.sender();
     auto work = LlmService::preparation(body.generate);
     // Its tokens are made before it is queued.
     const bool texts = body.infill || body.prompt.size() > 1;

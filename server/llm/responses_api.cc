@@ -105,7 +105,7 @@ Response answered(LlmService& service, const ResponseRequest& body) {
 Response respond(LlmService& service, const Request& request) {
   try {
     ResponseRequest body = parse_response_request(request.body);
-    if (!body.generate.user) body.generate.user = request.sender();
+    body.generate.client = request.sender();
     const auto work = LlmService::preparation(body.generate);
     return service.prepare(work,
                            [&service, body = std::move(body)] { return answered(service, body); });

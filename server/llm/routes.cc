@@ -17,10 +17,9 @@ namespace {
 // The default of worker-contract for /v1/infer.
 constexpr float kInferTemperature = 0.7f;
 
-// Who does not say who asks is known by the key, else by the address.
 GenerateRequest read_body(const Request& request) {
   GenerateRequest body = parse_generate(request.body);
-  if (!body.user) body.user = request.sender();
+  body.client = request.sender();
   return body;
 }
 
@@ -58,7 +57,7 @@ Response openai(LlmService& service, const Request& request,
                 OpenAiRequest (*parse)(std::string_view)) {
   try {
     OpenAiRequest body = parse(request.body);
-    if (!body.generate.user) body.generate.user = request.sender();
+    body.generate.client = request.sender();
     const auto work = LlmService::preparation(body);
     return service.prepare(
         work, [&service, body = std::move(body)] { return openai_answer(service, body); });

@@ -109,7 +109,8 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   request.logprobs = wire.logprobs;
   request.prompt_logprobs = wire.prompt_logprobs;
   request.speculative = wire.speculative;
-  set(request.client, wire.user);
+  request.client = wire.client;
+  set(request.user, wire.user);
   set(request.priority, wire.priority);
   return request;
 }

@@ -101,7 +101,8 @@ TEST(Jobs, EveryFieldReachesTheEngine) {
   EXPECT_EQ(request.sampling.repeat_last_n, 5);
   EXPECT_EQ(request.sampling.seed, 9u);
   EXPECT_EQ(request.stop, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(request.client, "somebody");
+  EXPECT_EQ(request.client, "127.0.0.1");  // whatever the body says
+  EXPECT_EQ(request.user, "somebody");
   EXPECT_EQ(request.priority, -3);
 }
 
@@ -143,7 +144,7 @@ TEST(Jobs, EverySamplerReachesTheEngine) {
             (std::vector{SamplerKind::dry, SamplerKind::top_p, SamplerKind::temperature}));
 }
 
-TEST(Jobs, WhoDoesNotSayWhoAsksIsKnownByTheAddress) {
+TEST(Jobs, WhoAsksIsKnownByTheAddress) {
   Worker worker;
   for (const char* path : {"/v1/jobs", "/v1/infer"}) {
     worker.post(path, R"({"prompt":"Hi"})");

@@ -144,7 +144,8 @@ TEST(OpenAi, EveryFieldReachesTheEngine) {
   EXPECT_EQ(request.sampling.logit_bias[0].id, 5);
   EXPECT_EQ(request.sampling.logit_bias[0].bias, -100);
   EXPECT_EQ(request.stop, std::vector<std::string>{"###"});
-  EXPECT_EQ(request.client, "somebody");
+  EXPECT_EQ(request.client, "127.0.0.1");
+  EXPECT_EQ(request.user, "somebody");
   EXPECT_EQ(request.priority, 4);
 }
 

@@ -27,6 +27,10 @@ void add_batching_flags(CLI::App& app, Flags& flags) {
   app.add_option("--max-waiting", flags.max_waiting, "Requests queued beyond those")
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
+  app.add_option("--scheduling-policy", flags.scheduling,
+                 "fair: clients take turns; priority: and requests may go before all others")
+      ->check(CLI::IsMember({"fair", "priority"}))
+      ->capture_default_str();
   add_guess_flags(app, flags.guess);
   app.add_option("--step-tokens", flags.step_tokens,
                  "Tokens evaluated at once at most; 0 = 512 on a CPU, else 2048")

@@ -26,6 +26,7 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   int64_t cache_tokens = 0;               // that the cache holds; 0 = see engine::LlmOptions
   int32_t max_running = 32;               // requests that share a step
   int32_t max_waiting = 256;              // requests queued beyond those
+  std::string scheduling = "fair";        // or priority: requests may have one below 0
   GuessFlags guess;                       // how tokens are guessed ahead
   std::string tool_parser = "auto";       // how the model writes calls
   std::string reasoning_parser = "auto";  // and reasoning

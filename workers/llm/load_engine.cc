@@ -74,6 +74,7 @@ std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
 std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
   engine::LlmOptions options{.max_running = flags.max_running,
                              .max_waiting = flags.max_waiting,
+                             .priorities = flags.scheduling == "priority",
                              .step_tokens = flags.step_tokens,
                              .cache_tokens = flags.cache_tokens,
                              .loras = flags.loras,

@@ -184,7 +184,7 @@ class Order final : public EventSink {
 };
 
 TEST(Batching, ClientsTakeTurnsAndPrioritiesGoFirst) {
-  const auto engine = make_llm_engine(tiny_model(4096), {.max_running = 1});
+  const auto engine = make_llm_engine(tiny_model(4096), {.max_running = 1, .priorities = true});
   const auto holder = hold(*engine, greedy("on and on", 10));
   std::vector<std::string> order;
   std::vector<std::shared_ptr<Recorder>> sinks;

@@ -267,6 +267,51 @@ TEST(LlmEngine, AFullQueueRefusesMore) {
   }
 }
 
+// Whether the engine queues one more of the client's requests.
+bool takes(Engine& engine, const std::string& client) {
+  Request request = endless();
+  request.client = client;
+  try {
+    submit(engine, std::move(request));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::out_of_memory);
+    return false;
+  }
+  return true;
+}
+
+TEST(LlmEngine, AClientThatFillsTheQueueDoesNotKeepTheOthersOut) {
+  const auto engine = make_llm_engine(tiny_model(4096), {.max_running = 1, .max_waiting = 4});
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(takes(*engine, "a")) << i;
+  EXPECT_FALSE(takes(*engine, "a"));
+  // Of four places that two share each has two, of three that share them each has one.
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(takes(*engine, "b")) << i;
+  EXPECT_FALSE(takes(*engine, "b"));
+  EXPECT_TRUE(takes(*engine, "c"));
+  EXPECT_FALSE(takes(*engine, "c"));
+  EXPECT_TRUE(takes(*engine, "d"));
+  // With these there are four more than the queue's, and no more than that.
+  EXPECT_FALSE(takes(*engine, "e"));
+}
+
+TEST(LlmEngine, GoingBeforeAllOthersHasToBeAllowed) {
+  Request urgent = greedy("abc", 1);
+  urgent.priority = -1;
+  const auto fair = make_llm_engine(tiny_model(), {});
+  try {
+    submit(*fair, urgent);
+    FAIL() << "a priority below 0 is taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("priority"));
+  }
+  urgent.priority = 1000;  // after all others
+  EXPECT_TRUE(answer(*fair, urgent)->finished);
+  urgent.priority = -1;
+  const auto by_priority = make_llm_engine(tiny_model(), {.priorities = true});
+  EXPECT_TRUE(answer(*by_priority, urgent)->finished);
+}
+
 TEST(LlmEngine, StopEndsEverythingAndTakesNoNewWork) {
   const auto engine = make_llm_engine(tiny_model(4096), {.max_running = 1});
   const auto running = submit(*engine, endless());

@@ -180,7 +180,7 @@ TEST(PictureSlices, AFailureOfTheTowerEndsItsRequestAlone) {
 // A request of many pictures does not hold up one of a single picture.
 TEST(PictureSlices, PicturesTakeTurns) {
   struct Named final : Ticket {
-    Named(KvBlockPool& pool, int32_t level) : Ticket(pool, "c", level) {}
+    Named(KvBlockPool& pool, int32_t level) : Ticket(pool, "c", {}, level) {}
   };
   KvBlockPool pool(64, 4);
   Scheduler scheduler(pool, {.max_running = 4, .step_tokens = 40, .beside_tokens = 10});

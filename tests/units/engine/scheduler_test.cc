@@ -14,9 +14,18 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+struct Submitted {
+  int64_t tokens = 1;
+  std::string client = "c";
+  std::string user = {};
+  int32_t priority = 0;
+  int32_t first_token = -1;  // of tokens that count up; negative: its own
+  int64_t score_end = 0;     // of the sequence
+};
+
 struct Named final : Ticket {
-  Named(KvBlockPool& pool, std::string the_name, const std::string& the_client, int32_t level)
-      : Ticket(pool, the_client, level), name(std::move(the_name)) {}
+  Named(KvBlockPool& pool, std::string the_name, const Submitted& options)
+      : Ticket(pool, options.client, options.user, options.priority), name(std::move(the_name)) {}
   const std::string name;
 };
 
@@ -31,15 +40,8 @@ class SchedulerTest : public ::testing::Test {
     scheduler_.reset();
   }
 
-  struct Submitted {
-    int64_t tokens = 1;
-    std::string client = "c";
-    int32_t priority = 0;
-    int32_t first_token = -1;  // of tokens that count up; negative: its own
-    int64_t score_end = 0;     // of the sequence
-  };
   void submit(const std::string& name, const Submitted& options) {
-    auto ticket = std::make_shared<Named>(*pool_, name, options.client, options.priority);
+    auto ticket = std::make_shared<Named>(*pool_, name, options);
     const int32_t first =
         options.first_token >= 0 ? options.first_token : 10000 * (1 + std::ssize(tickets_));
     for (int32_t i = 0; i < options.tokens; ++i) ticket->sequence.tokens.push_back(first + i);
@@ -188,9 +190,19 @@ TEST_F(SchedulerTest, ClientsTakeTurnsWithinAPriority) {
   EXPECT_THAT(turns(), ElementsAre("b2", "a1", "b1", "c1", "a2", "c2", "a3", "a4"));
 }
 
+TEST_F(SchedulerTest, UsersTakeTurnsWithinTheTurnsOfTheirClient) {
+  start(16, 4, {.max_running = 1});
+  for (const char* name : {"ax1", "ax2"}) submit(name, {.client = "a", .user = "x"});
+  submit("ay1", {.client = "a", .user = "y"});
+  submit("az1", {.client = "a", .user = "z"});
+  for (const char* name : {"bx1", "bx2"}) submit(name, {.client = "b", .user = "x"});
+  EXPECT_THAT(turns(), ElementsAre("ax1", "bx1", "ay1", "bx2", "az1", "ax2"));
+}
+
 TEST_F(SchedulerTest, WhoWaitsCanLeave) {
   start(16, 4, {.max_running = 1});
-  for (const char* name : {"a1", "a2"}) submit(name, {.client = "a"});
+  submit("a1", {.client = "a", .user = "x"});
+  submit("a2", {.client = "a", .user = "y"});
   for (const char* name : {"b1", "b2"}) submit(name, {.client = "b"});
   remove("a1");
   remove("b1");

@@ -65,6 +65,7 @@ TEST(Flags, Defaults) {
   EXPECT_EQ(parsed.cache_type, "auto");
   EXPECT_EQ(parsed.max_running, 32);
   EXPECT_EQ(parsed.max_waiting, 256);
+  EXPECT_EQ(parsed.scheduling, "fair");
   EXPECT_EQ(parsed.step_tokens, 0);
   EXPECT_EQ(parsed.cache_tokens, 0);
   EXPECT_THAT(parsed.ignored, IsEmpty());
@@ -97,8 +98,10 @@ TEST(Flags, AllOfThem) {
   EXPECT_EQ(parsed.device, 2);
   EXPECT_EQ(flags({"--model", "m", "--cache-type", "f8e4m3"}).cache_type, "f8e4m3");
   EXPECT_EQ(flags({"--model", "m", "--cache-type", "q8_0"}).cache_type, "q8_0");
-  const Flags batching = flags({"--model", "m", "--max-running", "1024", "--max-waiting", "0",
-                                "--step-tokens", "4096", "--cache-tokens", "100000"});
+  const Flags batching =
+      flags({"--model", "m", "--max-running", "1024", "--max-waiting", "0", "--step-tokens", "4096",
+             "--cache-tokens", "100000", "--scheduling-policy", "priority"});
+  EXPECT_EQ(batching.scheduling, "priority");
   EXPECT_EQ(batching.max_running, 1024);
   EXPECT_EQ(batching.max_waiting, 0);
   EXPECT_EQ(batching.step_tokens, 4096);
