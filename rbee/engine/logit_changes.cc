@@ -42,10 +42,10 @@ int64_t LogitChanges::expected() const {
 
 float LogitChanges::apply(float logit, const Change& change) const {
   logit += change.bias;
+  if (change.repeated && params_.repetition_penalty != 1.0f) {
+    logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
+  }
   if (change.count > 0) {
-    if (params_.repetition_penalty != 1.0f) {
-      logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
-    }
     logit -= change.count * params_.frequency_penalty + params_.presence_penalty;
   }
   return logit - change.subtract;
@@ -88,16 +88,26 @@ void LogitChanges::add_bans(std::span<const int32_t> history) {
 
 void LogitChanges::count_repeats(std::span<const int32_t> history) {
   if (!has_penalties()) return;
+  const auto answered =
+      static_cast<size_t>(std::max<int64_t>(std::ssize(history) - rules_.prompt_tokens, 0));
   const auto window = static_cast<size_t>(params_.repeat_last_n);
   if (window > 0 && history.size() > window) history = history.last(window);
-  recent_.assign(history.begin(), history.end());
+  if (params_.penalise_prompt) return add_tally(history, {.repeated = true, .counts = true});
+  if (params_.repetition_penalty != 1.0f) add_tally(history, {.repeated = true, .counts = false});
+  if (params_.frequency_penalty == 0 && params_.presence_penalty == 0) return;
+  add_tally(history.last(std::min(answered, history.size())), {.repeated = false, .counts = true});
+}
+
+void LogitChanges::add_tally(std::span<const int32_t> text, Tally tally) {
+  recent_.assign(text.begin(), text.end());
   std::sort(recent_.begin(), recent_.end());
   for (size_t i = 0; i < recent_.size();) {
     const size_t first = i;
     while (i < recent_.size() && recent_[i] == recent_[first]) ++i;
-    if (recent_[first] >= 0) {
-      changes_.push_back({.id = recent_[first], .count = static_cast<float>(i - first)});
-    }
+    if (recent_[first] < 0) continue;
+    changes_.push_back({.id = recent_[first],
+                        .repeated = tally.repeated,
+                        .count = tally.counts ? static_cast<float>(i - first) : 0});
   }
 }
 
@@ -107,6 +117,7 @@ void LogitChanges::merge() {
   for (const Change& change : changes_) {
     if (kept > 0 && changes_[kept - 1].id == change.id) {
       changes_[kept - 1].bias += change.bias;
+      changes_[kept - 1].repeated |= change.repeated;
       changes_[kept - 1].count += change.count;
       changes_[kept - 1].subtract += change.subtract;
     } else {

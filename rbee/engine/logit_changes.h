@@ -31,9 +31,10 @@ class LogitChanges {
 
   struct Change {
     int32_t id;
-    float bias = 0;      // -infinity: banned
-    float count = 0;     // occurrences that penalties count
-    float subtract = 0;  // DRY's
+    float bias = 0;         // -infinity: banned
+    bool repeated = false;  // for the repetition penalty
+    float count = 0;        // occurrences that the frequency and presence penalties count
+    float subtract = 0;     // DRY's
   };
   // Sorted by id. history: the sequence so far, prompt included, oldest first.
   const std::vector<Change>& prepare(std::span<const int32_t> history);
@@ -46,6 +47,11 @@ class LogitChanges {
   void add_biases();
   void add_bans(std::span<const int32_t> history);
   void count_repeats(std::span<const int32_t> history);
+  // An entry for each token of the text, with its occurrences.
+  struct Tally {
+    bool repeated, counts;  // which of the entry's parts
+  };
+  void add_tally(std::span<const int32_t> text, Tally tally);
   void merge();
 
   SamplingParams params_;

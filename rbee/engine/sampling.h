@@ -40,6 +40,7 @@ struct SamplingParams {
   float frequency_penalty = 0.0f;   // subtracted per occurrence; 0 = off
   float presence_penalty = 0.0f;    // subtracted once per token that occurred; 0 = off
   int32_t repeat_last_n = 64;       // tokens looked back by the penalties; 0 = whole history
+  bool penalise_prompt = true;      // by frequency and presence too; else they count the answer
   std::optional<uint64_t> seed;     // fresh and reported when absent
 
   float typical_p = 1.0f;    // mass of locally typical tokens kept (Meister et al. 2023); 1 = off

@@ -260,9 +260,9 @@ GenerateRequest parse_anthropic(std::string_view body) {
     reader.note("max_tokens", "required", "is missing", nullptr);
   }
   request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
-  request.temperature = reader.number("temperature", {0, 1}).value_or(1.0f);
-  request.top_p = reader.number("top_p", {0, 1}).value_or(1.0f);
-  request.top_k = reader.integer("top_k", {0, INT32_MAX}).value_or(0);
+  request.temperature = reader.number("temperature", {0, 1});
+  request.top_p = reader.number("top_p", {0, 1});
+  request.top_k = reader.integer("top_k", {0, INT32_MAX});
   request.stream = reader.boolean("stream").value_or(false);
   read_stops(reader, request);
   read_user(reader, errors, request);

@@ -225,9 +225,6 @@ OpenAiRequest parse(std::string_view body, bool chat) {
   read_adapters(reader, errors, request);
   read_max_tokens(reader, out);
   read_sampling(reader, request);
-  if (!request.temperature) request.temperature = 1.0f;
-  if (!request.top_p) request.top_p = 1.0f;
-  if (!request.top_k) request.top_k = 0;
   read_turn(reader, request);
   read_stop(reader, request);
   request.constraint = read_constraint(reader, body, errors);

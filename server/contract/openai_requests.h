@@ -14,7 +14,8 @@ struct SentPrompt {
 };
 
 struct OpenAiRequest {
-  // OpenAI's defaults are filled in; `stream` says whether to stream. Of a completion the prompt is
+  // OpenAI's defaults but of sampling are filled in; `stream` says whether to stream. Of a
+  // completion the prompt is
   // in `prompts`. prompt_logprobs: as many as `echo` and the field want.
   GenerateRequest generate;
   std::vector<SentPrompt> prompts = {};         // of a completion: each is answered

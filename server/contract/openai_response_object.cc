@@ -340,9 +340,6 @@ ResponseRequest parse_response_request(std::string_view body) {
   read_adapters(reader, errors, request);
   request.max_tokens = reader.integer("max_output_tokens", {1, INT32_MAX}).value_or(INT32_MAX);
   read_sampling(reader, request);
-  request.temperature = request.temperature.value_or(1.0f);
-  request.top_p = request.top_p.value_or(1.0f);
-  request.top_k = request.top_k.value_or(0);
   read_turn(reader, request);
   request.stream = reader.boolean("stream").value_or(false);
   if (!errors.empty()) throw InvalidBody(std::move(errors));

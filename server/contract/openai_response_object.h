@@ -12,7 +12,8 @@
 namespace rbee::server {
 
 struct ResponseRequest {
-  GenerateRequest generate;  // OpenAI's defaults are filled in; `stream` says whether to stream
+  // OpenAI's defaults but of sampling are filled in; `stream` says whether to stream.
+  GenerateRequest generate;
   std::string instructions;
   std::string text_format;  // JSON of `text.format`; empty: none was given
   std::string metadata;     // the same of `metadata`

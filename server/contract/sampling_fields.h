@@ -27,6 +27,7 @@ struct SamplingFields {
   std::optional<float> frequency_penalty;
   std::optional<float> presence_penalty;
   std::optional<int32_t> repeat_last_n;
+  bool penalise_prompt = true;  // no field of bodies: as the route's API has it
   std::optional<uint64_t> seed;
   std::optional<float> typical_p;
   std::optional<float> top_n_sigma;

@@ -3,6 +3,7 @@
 #include "server/contract/anthropic_requests.h"
 #include "server/contract/anthropic_responses.h"
 #include "server/llm/item_reply.h"
+#include "server/llm/sampling.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -104,6 +105,7 @@ Response messages(LlmService& service, const Request& request) {
   try {
     GenerateRequest body = parse_anthropic(request.body);
     body.client = request.sender();
+    set_open_defaults(body);
     const auto work = LlmService::preparation(body);
     return service.prepare(work,
                            [&service, body = std::move(body)] { return answered(service, body); });

@@ -6,6 +6,7 @@
 #include "server/contract/openai_responses.h"
 #include "server/llm/item_reply.h"
 #include "server/llm/openai_error.h"
+#include "server/llm/sampling.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -106,6 +107,7 @@ Response respond(LlmService& service, const Request& request) {
   try {
     ResponseRequest body = parse_response_request(request.body);
     body.generate.client = request.sender();
+    set_open_defaults(body.generate);
     const auto work = LlmService::preparation(body.generate);
     return service.prepare(work,
                            [&service, body = std::move(body)] { return answered(service, body); });

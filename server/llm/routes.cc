@@ -7,6 +7,7 @@
 #include "server/llm/openai_error.h"
 #include "server/llm/page.h"
 #include "server/llm/responses_api.h"
+#include "server/llm/sampling.h"
 #include "server/llm/text_routes.h"
 #include "server/worker/model_routes.h"
 #include "server/worker/routes.h"
@@ -58,6 +59,7 @@ Response openai(LlmService& service, const Request& request,
   try {
     OpenAiRequest body = parse(request.body);
     body.generate.client = request.sender();
+    set_open_defaults(body.generate);
     const auto work = LlmService::preparation(body);
     return service.prepare(
         work, [&service, body = std::move(body)] { return openai_answer(service, body); });

@@ -15,6 +15,7 @@ engine::SamplingParams to_engine(const SamplingFields& fields) {
   set(out.frequency_penalty, fields.frequency_penalty);
   set(out.presence_penalty, fields.presence_penalty);
   set(out.repeat_last_n, fields.repeat_last_n);
+  out.penalise_prompt = fields.penalise_prompt;
   out.seed = fields.seed;
   set(out.typical_p, fields.typical_p);
   set(out.top_n_sigma, fields.top_n_sigma);
@@ -43,6 +44,16 @@ engine::SamplingParams to_engine(const SamplingFields& fields) {
     }
   }
   return out;
+}
+
+void set_open_defaults(SamplingFields& fields) {
+  if (!fields.temperature) fields.temperature = 1.0f;
+  if (!fields.top_p) fields.top_p = 1.0f;
+  if (!fields.top_k) fields.top_k = 0;
+  // A request that names a window wants llama-server's way of counting.
+  if (fields.repeat_last_n) return;
+  fields.repeat_last_n = 0;
+  fields.penalise_prompt = false;
 }
 
 }  // namespace rbee::server

@@ -8,4 +8,8 @@ namespace rbee::server {
 // What was given of the fields, and the engine's values for the rest.
 engine::SamplingParams to_engine(const SamplingFields& fields);
 
+// What OpenAI's and Anthropic's requests mean where they say nothing: nothing is cut off, and the
+// penalties count as vLLM's do, frequency and presence the whole answer, repetition the prompt too.
+void set_open_defaults(SamplingFields& fields);
+
 }  // namespace rbee::server

@@ -160,6 +160,34 @@ TEST(OpenAi, DefaultsAreOpenAis) {
   EXPECT_EQ(request.client, "127.0.0.1");
 }
 
+// A body that the route takes.
+std::string body_of(std::string_view path, std::string_view more) {
+  if (path == kChat || path == "/v1/messages") return hello(more);
+  return cat(path == "/v1/responses" ? R"({"input":"Hi",)" : R"({"prompt":"Hi",)", more, "}");
+}
+
+// Wherever OpenAI's and Anthropic's requests come; elsewhere as llama-server does.
+TEST(OpenAi, PenaltiesCountTheAnswerUnlessAWindowIsNamed) {
+  Worker worker;
+  const auto sampling = [&](const char* path, std::string_view more) {
+    EXPECT_EQ(worker.post(path, body_of(path, more)).status / 100, 2) << path;
+    return worker.engine.last_request().sampling;
+  };
+  for (const char* path : {kChat, kCompletions, "/v1/responses", "/v1/messages"}) {
+    const auto whole = sampling(path, R"("max_tokens":5)");
+    EXPECT_FALSE(whole.penalise_prompt) << path;
+    EXPECT_EQ(whole.repeat_last_n, 0) << path;
+  }
+  const auto windowed = sampling(kChat, R"("repeat_last_n":30)");
+  EXPECT_TRUE(windowed.penalise_prompt);
+  EXPECT_EQ(windowed.repeat_last_n, 30);
+  for (const char* path : {"/v1/jobs", "/v1/infer", "/completion"}) {
+    const auto usual = sampling(path, R"("max_tokens":5)");
+    EXPECT_TRUE(usual.penalise_prompt) << path;
+    EXPECT_EQ(usual.repeat_last_n, 64) << path;
+  }
+}
+
 TEST(OpenAi, TheFormOfAnAnswerReachesTheEngine) {
   using Kind = engine::Constraint::Kind;
   Worker worker;

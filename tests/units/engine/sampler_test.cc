@@ -140,6 +140,33 @@ int32_t greedy_by(const SamplingParams& params, const TokenRules& rules, std::ve
   return sampler.sample(logits, history);
 }
 
+// OpenAI's penalties count sampled tokens; vLLM's repetition penalty takes the prompt's as well.
+TEST(Sampler, PenaltiesOfTheAnswerAlonePassOverThePrompt) {
+  const std::vector<int32_t> history = {1, 1, 1, 2, 0, 0};  // of these, four are the prompt
+  const TokenRules rules{
+      .biases = {}, .end_tokens = {}, .bad_words = {}, .prompt_tokens = 4, .piece = {}};
+  const std::vector<float> logits = {2.0f, 1.9f, 1.5f, 1.35f};
+  SamplingParams presence = plain(0);
+  presence.repeat_last_n = 0;
+  presence.presence_penalty = 0.5f;
+  EXPECT_EQ(greedy_by(presence, rules, logits, history), 0);  // 1.5, 1.4, 1.0, 1.35: as all have it
+  presence.penalise_prompt = false;
+  EXPECT_EQ(greedy_by(presence, rules, logits, history), 1);  // 1.5, 1.9
+  SamplingParams frequency = plain(0);
+  frequency.repeat_last_n = 0;
+  frequency.penalise_prompt = false;
+  frequency.frequency_penalty = -0.1f;
+  EXPECT_EQ(greedy_by(frequency, rules, {1.0f, 1.15f}, history), 0);  // 1.2, 1.15
+  frequency.repeat_last_n = 1;
+  EXPECT_EQ(greedy_by(frequency, rules, {1.0f, 1.15f}, history), 1);  // 1.1, 1.15
+  SamplingParams repetition = plain(0);
+  repetition.repeat_last_n = 0;
+  repetition.penalise_prompt = false;
+  repetition.repetition_penalty = 1.5f;
+  EXPECT_EQ(greedy_by(repetition, rules, logits, history), 3);  // 1.33, 1.27, 1.0, 1.35
+  repetition.presence_penalty = -0.1f;
+  EXPECT_EQ(greedy_by(repetition, rules, logits, history), 0);  // 1.43, 1.27, 1.0, 1.35
+}
 TEST(Sampler, BiasesAddUpAndBan) {
   const std::vector<float> logits = {1.0f, 1.5f, 0.5f};
   EXPECT_EQ(greedy_by(plain(0), {.biases = {{2, 1.5f}}}, logits, {}), 2);
