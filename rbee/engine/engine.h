@@ -226,6 +226,7 @@ struct ModelInfo {
   int32_t max_running = 1;   // requests that share a step at most
   std::string chat_template = {};            // its Jinja source; empty: the checkpoint has none
   std::string bos_text = {}, eos_text = {};  // of the marks of begin and end; empty: none
+  SamplingDefaults sampling = {};            // of its generation_config.json
 };
 
 // An adapter that requests can take.

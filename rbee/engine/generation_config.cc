@@ -1,6 +1,9 @@
 #include "rbee/engine/generation_config.h"
 
+#include <cmath>
+
 #include "rbee/core/error.h"
+#include "rbee/core/log.h"
 #include "rbee/io/json_parse.h"
 
 namespace rbee::engine {
@@ -28,6 +31,33 @@ std::vector<int32_t> end_token_ids(std::string_view text, std::string_view file)
     ids.push_back(id.get<int32_t>());
   }
   return ids;
+}
+
+SamplingDefaults sampling_defaults(std::string_view text) {
+  constexpr const char* kFile = "generation_config.json";
+  const json config = parse(text, kFile);
+  const auto read = [&]<typename T>(const char* name, T SamplingParams::* field) {
+    std::optional<T> out;
+    const auto found = config.find(name);
+    if (found == config.end() || found->is_null()) return out;
+    try {
+      const bool fits = found->is_number() && std::abs(found->get<double>()) <= INT32_MAX;
+      check(fits, name, found->dump(), " is not taken");
+      SamplingParams params;
+      params.*field = found->get<T>();
+      validate(params);
+      out = params.*field;
+    } catch (const Error& error) {
+      log(LogLevel::warn, "a default of the model is left out",
+          {{"file", kFile}, {"error", error.what()}});
+    }
+    return out;
+  };
+  return {.temperature = read("temperature", &SamplingParams::temperature),
+          .top_p = read("top_p", &SamplingParams::top_p),
+          .min_p = read("min_p", &SamplingParams::min_p),
+          .repetition_penalty = read("repetition_penalty", &SamplingParams::repetition_penalty),
+          .top_k = read("top_k", &SamplingParams::top_k)};
 }
 
 std::optional<std::string> chat_template_of(std::string_view text) {

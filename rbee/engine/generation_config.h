@@ -7,11 +7,17 @@
 #include <string_view>
 #include <vector>
 
+#include "rbee/engine/sampling.h"
+
 namespace rbee::engine {
 
 // eos_token_id (a number or a list) of generation_config.json or config.json; `file` is for errors.
 // Throws invalid_argument when the file is not JSON or an id is not one.
 std::vector<int32_t> end_token_ids(std::string_view json, std::string_view file);
+
+// temperature, top_p, top_k, min_p and repetition_penalty of generation_config.json; what a request
+// could not ask for is left out with a warning. Throws invalid_argument when the text is not JSON.
+SamplingDefaults sampling_defaults(std::string_view generation_config_json);
 
 // chat_template of tokenizer_config.json: a string, or the entry named "default" of a list.
 std::optional<std::string> chat_template_of(std::string_view tokenizer_config_json);

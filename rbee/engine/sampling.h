@@ -77,6 +77,13 @@ struct SamplingParams {
       SamplerKind::min_p,     SamplerKind::xtc,       SamplerKind::temperature};
 };
 
+// What a model's makers recommend where a request says nothing.
+struct SamplingDefaults {
+  std::optional<float> temperature, top_p, min_p, repetition_penalty;
+  std::optional<int32_t> top_k;
+  friend bool operator==(const SamplingDefaults&, const SamplingDefaults&) = default;
+};
+
 // "penalties", "dry", "top_n_sigma", "top_k", "typ_p" (or "typical_p"), "top_p", "min_p", "xtc",
 // "temperature". Absent for other names.
 std::optional<SamplerKind> parse_sampler(std::string_view name);

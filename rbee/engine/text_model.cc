@@ -32,6 +32,12 @@ std::optional<std::string> chat_template_source(const io::Checkpoint& checkpoint
   return source;
 }
 
+SamplingDefaults sampling_defaults_of(const io::Checkpoint& checkpoint) {
+  if (checkpoint.format() != io::Checkpoint::Format::safetensors) return {};
+  const auto text = checkpoint.text_file("generation_config.json");
+  return text ? sampling_defaults(*text) : SamplingDefaults{};
+}
+
 std::unique_ptr<text::ChatTemplate> make_chat_template(const std::optional<std::string>& source) {
   if (!source) return nullptr;
   try {
@@ -189,8 +195,11 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   out.device = options.device;
   std::string kind;
   out.tokenizer = load_tokenizer(checkpoint, &kind);
-  const std::optional<std::string> source = chat_template_source(checkpoint);
-  out.chat_template = make_chat_template(source);
+  const bool own_template = options.chat_template.empty();
+  const std::optional<std::string> source =
+      own_template ? chat_template_source(checkpoint) : options.chat_template;
+  out.chat_template =
+      own_template ? make_chat_template(source) : std::make_unique<text::ChatTemplate>(*source);
   out.format = text::detect_output_format(out.chat_template ? *source : "");
   if (options.tools) out.format.tools = *options.tools;
   if (options.reasoning) out.format.reasoning = *options.reasoning;
@@ -209,6 +218,7 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   out.end_tokens = end_tokens_of(checkpoint, *out.tokenizer);
   out.info = make_info(checkpoint, options, path, *out.model);
   out.info.tokenizer_kind = kind;
+  if (options.sampling_defaults) out.info.sampling = sampling_defaults_of(checkpoint);
   out.info.chat_template = source.value_or("");
   out.info.bos_text = token_text(*out.tokenizer, out.tokenizer->bos());
   out.info.eos_text = token_text(*out.tokenizer, out.tokenizer->eos());

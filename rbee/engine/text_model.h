@@ -31,6 +31,10 @@ struct TextModelOptions {
   // f32 weights and bf16 for all others.
   std::optional<DType> activations;
   std::optional<bool> pan_and_scan;  // absent: as the checkpoint's files say
+  // Jinja source in the place of the checkpoint's; empty: that. One that cannot be used is an
+  // error.
+  std::string chat_template;
+  bool sampling_defaults = true;  // the checkpoint's count; false: it has none
   // How the model writes calls and reasoning; absent: as its chat template does.
   std::optional<text::ToolFormat> tools;
   std::optional<text::ReasoningFormat> reasoning;

@@ -59,7 +59,7 @@ Response openai(LlmService& service, const Request& request,
   try {
     OpenAiRequest body = parse(request.body);
     body.generate.client = request.sender();
-    set_open_defaults(body.generate);
+    set_open_defaults(body.generate, service.engine().model().sampling);
     const auto work = LlmService::preparation(body);
     return service.prepare(
         work, [&service, body = std::move(body)] { return openai_answer(service, body); });

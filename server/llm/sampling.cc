@@ -46,10 +46,12 @@ engine::SamplingParams to_engine(const SamplingFields& fields) {
   return out;
 }
 
-void set_open_defaults(SamplingFields& fields) {
-  if (!fields.temperature) fields.temperature = 1.0f;
-  if (!fields.top_p) fields.top_p = 1.0f;
-  if (!fields.top_k) fields.top_k = 0;
+void set_open_defaults(SamplingFields& fields, const engine::SamplingDefaults& model) {
+  if (!fields.temperature) fields.temperature = model.temperature.value_or(1.0f);
+  if (!fields.top_p) fields.top_p = model.top_p.value_or(1.0f);
+  if (!fields.top_k) fields.top_k = model.top_k.value_or(0);
+  if (!fields.min_p) fields.min_p = model.min_p;
+  if (!fields.repetition_penalty) fields.repetition_penalty = model.repetition_penalty;
   // A request that names a window wants llama-server's way of counting.
   if (fields.repeat_last_n) return;
   fields.repeat_last_n = 0;

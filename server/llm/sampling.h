@@ -8,8 +8,9 @@ namespace rbee::server {
 // What was given of the fields, and the engine's values for the rest.
 engine::SamplingParams to_engine(const SamplingFields& fields);
 
-// What OpenAI's and Anthropic's requests mean where they say nothing: nothing is cut off, and the
-// penalties count as vLLM's do, frequency and presence the whole answer, repetition the prompt too.
-void set_open_defaults(SamplingFields& fields);
+// What OpenAI's and Anthropic's requests mean where they say nothing: what the model's makers say,
+// else nothing is cut off; and the penalties count as vLLM's do, frequency and presence the whole
+// answer, repetition the prompt too.
+void set_open_defaults(SamplingFields& fields, const engine::SamplingDefaults& model);
 
 }  // namespace rbee::server

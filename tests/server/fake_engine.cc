@@ -45,7 +45,8 @@ FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
             .max_running = 2,
             .chat_template = "{{ messages }}",
             .bos_text = "<s>",
-            .eos_text = "</s>"};
+            .eos_text = "</s>",
+            .sampling = script_.sampling};
   thread_ = std::thread([this] { loop(); });
 }
 

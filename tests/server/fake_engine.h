@@ -22,10 +22,11 @@ struct Script {
   // Says the system prompt instead of the pieces, or without one the last message, and holds after
   // what begins with "hold".
   bool echo = false;
-  text::OutputFormat format = {};      // in which the pieces hold calls and reasoning
-  std::chrono::milliseconds pause{0};  // after each piece
-  int32_t max_pictures = 0;            // of the model
-  bool fills_in = false;               // the model has tokens for /infill
+  text::OutputFormat format = {};          // in which the pieces hold calls and reasoning
+  std::chrono::milliseconds pause{0};      // after each piece
+  int32_t max_pictures = 0;                // of the model
+  engine::SamplingDefaults sampling = {};  // of the model
+  bool fills_in = false;                   // the model has tokens for /infill
   std::vector<std::vector<engine::ScoredChoice>> tokens = {};  // of each piece
   std::vector<engine::PromptToken> prompt_tokens = {};
   bool hold_submit = false;  // submit() waits for let_submit() where the answer has to have a form

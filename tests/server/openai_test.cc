@@ -166,6 +166,31 @@ std::string body_of(std::string_view path, std::string_view more) {
   return cat(path == "/v1/responses" ? R"({"input":"Hi",)" : R"({"prompt":"Hi",)", more, "}");
 }
 
+TEST(OpenAi, WhereARequestSaysNothingTheModelsSamplingCounts) {
+  Worker worker({.script = {.sampling = {.temperature = 0.5f,
+                                         .top_p = 0.75f,
+                                         .min_p = 0.125f,
+                                         .repetition_penalty = 1.25f,
+                                         .top_k = 20}}});
+  for (const char* path : {kChat, kCompletions, "/v1/responses", "/v1/messages"}) {
+    EXPECT_EQ(worker.post(path, body_of(path, R"("max_tokens":5)")).status, 200) << path;
+    const engine::SamplingParams sampling = worker.engine.last_request().sampling;
+    EXPECT_EQ(sampling.temperature, 0.5f) << path;
+    EXPECT_EQ(sampling.top_p, 0.75f) << path;
+    EXPECT_EQ(sampling.min_p, 0.125f) << path;
+    EXPECT_EQ(sampling.repetition_penalty, 1.25f) << path;
+    EXPECT_EQ(sampling.top_k, 20) << path;
+  }
+  worker.post(kChat, hello(R"("temperature":0,"top_p":1,"min_p":0,"top_k":-1)"));
+  const engine::SamplingParams asked = worker.engine.last_request().sampling;
+  EXPECT_EQ(asked.temperature, 0);
+  EXPECT_EQ(asked.top_p, 1);
+  EXPECT_EQ(asked.min_p, 0);
+  EXPECT_EQ(asked.top_k, 0);
+  worker.post("/v1/jobs", R"({"prompt":"Hi"})");
+  EXPECT_EQ(worker.engine.last_request().sampling.temperature, 0.8f);
+}
+
 // Wherever OpenAI's and Anthropic's requests come; elsewhere as llama-server does.
 TEST(OpenAi, PenaltiesCountTheAnswerUnlessAWindowIsNamed) {
   Worker worker;

@@ -52,6 +52,14 @@ CLI::IsMember named_forms(std::string_view names) {
 }
 
 void add_output_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--chat-template,--chat-template-file", flags.chat_template,
+                 "File of a Jinja template in the place of the model's")
+      ->check(CLI::ExistingFile);
+  app.add_option("--generation-config", flags.generation,
+                 "auto: sampling as the model's generation_config.json says, where requests of "
+                 "OpenAI's and Anthropic's routes say nothing; off, or vllm: without it")
+      ->check(CLI::IsMember({"auto", "off", "vllm"}))
+      ->capture_default_str();
   app.add_option("--tool-parser", flags.tool_parser,
                  "How the model writes calls of functions; auto = as its chat template does")
       ->check(named_forms(text::kToolFormatNames))

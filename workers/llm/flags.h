@@ -30,6 +30,8 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   GuessFlags guess;                       // how tokens are guessed ahead
   std::string tool_parser = "auto";       // how the model writes calls
   std::string reasoning_parser = "auto";  // and reasoning
+  std::string chat_template;              // file in the place of the checkpoint's; empty = that
+  std::string generation = "auto";        // or off, vllm: the checkpoint has no sampling of its own
   int32_t reasoning_budget = -1;          // tokens, of chats that name none; -1 = no limit
   std::vector<engine::LoraInfo> loras;    // adapters that requests can take
   bool lora_loading = false;              // and clients may load more

@@ -1,5 +1,8 @@
 #include "workers/llm/load_engine.h"
 
+#include <fstream>
+#include <iterator>
+
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/embedding_engine.h"
@@ -16,9 +19,21 @@ Device& open_device(const BackendInfo& backend, const Flags& flags) {
   return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
 }
 
+// Of --chat-template; empty without one.
+std::string template_source(const Flags& flags) {
+  if (flags.chat_template.empty()) return {};
+  std::ifstream file(flags.chat_template, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) fail(Code::io, "chat template", "cannot read ", flags.chat_template);
+  check(!text.empty(), "chat template", flags.chat_template, " is empty");
+  return text;
+}
+
 engine::TextModelOptions text_options(const Flags& flags, Device& device) {
   engine::TextModelOptions options{
       .device = &device, .mmproj = flags.mmproj, .context = flags.context};
+  options.chat_template = template_source(flags);
+  options.sampling_defaults = flags.generation == "auto";
   options.progress = [quarters = int64_t{0}](int64_t done, int64_t total) mutable {
     const int64_t now = total > 0 ? done * 4 / total : 4;
     if (now <= quarters) return;
@@ -62,6 +77,7 @@ std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
   engine::TextModelOptions options = text_options(flags, device);
   options.context = target.context_length;
   options.mmproj.clear();  // guesses are texts
+  options.chat_template.clear();
   options.pan_and_scan.reset();
   engine::TextModel out = engine::load_text_model(flags.guess.draft_model, options);
   log(LogLevel::info, "the draft model is loaded",

@@ -26,6 +26,18 @@ TEST(EndTokenIds, RefusesWhatIsNoId) {
   }
 }
 
+TEST(SamplingDefaults, ReadsWhatRequestsCouldAskFor) {
+  // Of Qwen3 0.6B.
+  EXPECT_EQ(sampling_defaults(R"({"bos_token_id": 151643, "do_sample": true,
+      "eos_token_id": [151645, 151643], "temperature": 0.6, "top_k": 20, "top_p": 0.95})"),
+            (SamplingDefaults{.temperature = 0.6f, .top_p = 0.95f, .top_k = 20}));
+  EXPECT_EQ(sampling_defaults(R"({"min_p": 0.25, "repetition_penalty": 1.5, "top_k": null})"),
+            (SamplingDefaults{.min_p = 0.25f, .repetition_penalty = 1.5f}));
+  EXPECT_EQ(sampling_defaults(R"({"temperature": 3, "top_p": "x", "top_k": 1e300, "min_p": 0.5})"),
+            SamplingDefaults{.min_p = 0.5f});
+  EXPECT_THROW(sampling_defaults("["), Error);
+}
+
 TEST(ChatTemplateOf, ReadsAStringAndTheDefaultOfAList) {
   EXPECT_EQ(chat_template_of(R"({"chat_template": "T"})"), "T");
   EXPECT_EQ(chat_template_of(R"({"chat_template": [{"name": "tool_use", "template": "A"},

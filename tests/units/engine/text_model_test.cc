@@ -52,6 +52,21 @@ class TextModelTest : public testing::Test {
   fs::path folder_;
 };
 
+TEST_F(TextModelTest, AnotherTemplateAndNoSamplingOfTheModels) {
+  write("chat_template.jinja", "{{ messages[0].content }}");
+  write("generation_config.json", R"({"temperature": 0.5})");
+  EXPECT_EQ(load().info.sampling, SamplingDefaults{.temperature = 0.5f});
+  TextModelOptions options{.device = &get_device({DeviceKind::cpu, 0})};
+  options.chat_template = "<{{ messages[0].content }}>";
+  options.sampling_defaults = false;
+  const TextModel model = load_text_model(folder_, options);
+  EXPECT_EQ(model.info.sampling, SamplingDefaults{});
+  EXPECT_EQ(model.info.chat_template, options.chat_template);
+  EXPECT_EQ(model.render({{.role = "user", .content = "Hi"}}, {}), "<Hi>");
+  options.chat_template = "{% if %}";
+  EXPECT_THROW(load_text_model(folder_, options), Error);
+}
+
 TEST_F(TextModelTest, LoadsModelTokenizerAndTemplate) {
   write("chat_template.jinja", "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}");
   write("generation_config.json", R"({"eos_token_id": [1, 7]})");

@@ -71,6 +71,14 @@ TEST(Flags, Defaults) {
   EXPECT_THAT(parsed.ignored, IsEmpty());
 }
 
+TEST(Flags, WhatTheModelsFilesSayCanBeReplaced) {
+  EXPECT_EQ(flags({"--model", "m"}).generation, "auto");
+  EXPECT_EQ(flags({"--model", "m", "--generation-config", "vllm"}).generation, "vllm");
+  EXPECT_EQ(flags({"--model", "m", "--chat-template", "/dev/../etc/passwd"}).chat_template,
+            "/dev/../etc/passwd");
+  EXPECT_EQ(ends({"--model", "m", "--chat-template", "/nowhere"}).first, 2);
+}
+
 TEST(Flags, FormsOfCallsAndReasoning) {
   EXPECT_EQ(flags({"--model", "m"}).tool_parser, "auto");
   EXPECT_EQ(flags({"--model", "m", "--tool-parser", "qwen3_coder"}).tool_parser, "qwen3_coder");
