@@ -36,9 +36,13 @@ void Heartbeat::stop() {
   }
   client_.cancel();
   thread_.join();
-  // Also to a hive that was down at the last try: it may be back.
-  PostClient last;
-  send(last, options_.last_timeout);
+  send_last();
+}
+
+// Also to a hive that was down at the last try: it may be back.
+void Heartbeat::send_last() const {
+  PostClient client;
+  send(client, options_.last_timeout);
 }
 
 void Heartbeat::loop() {

@@ -18,13 +18,13 @@ struct HeartbeatOptions {
   std::chrono::milliseconds interval{30'000};
   std::chrono::milliseconds retry{3'000};         // while the hive does not take messages
   std::chrono::milliseconds timeout{5'000};       // for one message
-  std::chrono::milliseconds last_timeout{2'000};  // for the one that stop() sends
+  std::chrono::milliseconds last_timeout{2'000};  // for those at the end
 };
 
 class Heartbeat {
  public:
-  // Sends the first message at once. body: JSON of a message; called on the heartbeat's thread and
-  // by stop().
+  // Sends the first message at once. body: JSON of a message; called on the heartbeat's thread, by
+  // stop() and by send_last().
   Heartbeat(HeartbeatOptions options, std::function<std::string()> body);
   ~Heartbeat();  // stop()
   Heartbeat(const Heartbeat&) = delete;
@@ -32,8 +32,10 @@ class Heartbeat {
 
   // Sends the next message without waiting for its time: the state has changed.
   void send_now();
-  // Ends the thread and sends one last message. Idempotent; by one thread.
+  // Ends the thread and sends one message more. Idempotent; by one thread.
   void stop();
+  // After stop(): the very last message.
+  void send_last() const;
 
  private:
   void loop();

@@ -4,7 +4,10 @@
 
 #include <exception>
 #include <iostream>
+#include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "rbee/core/log.h"
 #include "server/http/clock.h"
@@ -29,22 +32,82 @@ constexpr std::chrono::seconds kLostGrace{3};
 constexpr int kCannotRun = 1;
 constexpr int kDeviceLost = 3;
 
-// Null when there is no hive to report to.
-std::unique_ptr<server::Heartbeat> start_heartbeat(const CommonFlags& flags,
-                                                   const server::WorkerService& service) {
-  if (flags.hive_url.empty()) return nullptr;
-  try {
-    return std::make_unique<server::Heartbeat>(
-        server::HeartbeatOptions{.hive = server::parse_url(flags.hive_url)}, [&service] {
-          return server::heartbeat_json(service.info(), service.memory(),
-                                        server::iso8601(std::chrono::system_clock::now()));
-        });
-  } catch (const Error& error) {
-    log(LogLevel::warn, "no heartbeats: the hive's address is not usable",
-        {{"error", error.what()}});
-    return nullptr;
+// What a hive hears of the worker: that it starts, how it is while there is a service, and that it
+// has stopped.
+class HiveReports {
+ public:
+  HiveReports(const Program& program, const CommonFlags& flags, const std::string& model)
+      : info_{.id = flags.worker_id,
+              .model_id = flags.model_ref.empty() ? model : flags.model_ref,
+              .device =
+                  cat(DeviceId{program.kind, program.kind == DeviceKind::cpu ? 0 : flags.device}),
+              .port = flags.port,
+              .status = "starting",
+              .implementation = program.name,
+              .version = RBEE_VERSION} {
+    if (flags.hive_url.empty()) return;
+    try {
+      heartbeat_.emplace(server::HeartbeatOptions{.hive = server::parse_url(flags.hive_url)},
+                         [this] { return json(); });
+    } catch (const Error& error) {
+      log(LogLevel::warn, "no heartbeats: the hive's address is not usable",
+          {{"error", error.what()}});
+    }
   }
-}
+  ~HiveReports() { leave(); }
+  HiveReports(const HiveReports&) = delete;
+  HiveReports& operator=(const HiveReports&) = delete;
+
+  // Has to outlive leave().
+  void serve(const server::WorkerService& service) {
+    {
+      const std::scoped_lock lock(mutex_);
+      service_ = &service;
+    }
+    changed();
+  }
+  // Says so before the heartbeat's time.
+  void changed() {
+    if (heartbeat_) heartbeat_->send_now();
+  }
+  // Of a service that takes nothing new: says so, and nothing more but the end.
+  void stop() {
+    stopped_ = true;
+    if (heartbeat_) heartbeat_->stop();
+  }
+  // The last report. Idempotent.
+  void leave() {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (service_ != nullptr) info_ = service_->info();
+      service_ = nullptr;
+      if (std::exchange(info_.status, "stopped") == "stopped") return;
+    }
+    if (!heartbeat_) return;
+    stopped_ ? heartbeat_->send_last() : heartbeat_->stop();
+  }
+
+ private:
+  std::string json() {
+    const std::scoped_lock lock(mutex_);
+    const bool serves = service_ != nullptr;
+    return server::heartbeat_json(serves ? service_->info() : info_,
+                                  serves ? service_->memory() : server::MemoryFigures{},
+                                  server::iso8601(std::chrono::system_clock::now()));
+  }
+
+  std::mutex mutex_;  // guards the two below
+  server::WorkerInfo info_;
+  const server::WorkerService* service_ = nullptr;
+  bool stopped_ = false;
+  std::optional<server::Heartbeat> heartbeat_;  // last: it calls json()
+};
+
+// The worker leaves its hive before its service ends.
+struct Leaving {
+  HiveReports& reports;
+  ~Leaving() { reports.leave(); }
+};
 
 // Lets running answers end, while new ones are refused.
 void drain(server::WorkerService& service, std::chrono::seconds patience) {
@@ -60,13 +123,13 @@ void drain(server::WorkerService& service, std::chrono::seconds patience) {
 // Until a stop is asked for, or the device is lost. The hive hears within kTick that the worker
 // became busy, ready or unable to go on. False when the device is lost.
 bool watch(const CommonFlags& flags, server::Server& server, server::WorkerService& service,
-           server::Heartbeat* heartbeat) {
+           HiveReports& reports) {
   std::string reported = service.info().status;
   while (!wait_for_stop(kTick)) {
     if (take_reload()) reload(flags, server);
     service.tick(server::Clock::now());
     std::string status = service.info().status;
-    if (heartbeat != nullptr && status != reported) heartbeat->send_now();
+    if (status != reported) reports.changed();
     reported = std::move(status);
     if (service.healthy()) continue;
     log(LogLevel::error, "the device is lost: the worker ends",
@@ -79,9 +142,10 @@ bool watch(const CommonFlags& flags, server::Server& server, server::WorkerServi
 }
 
 // Returns the exit status.
-int serve(const Program& program, const CommonFlags& flags,
+int serve(const Program& program, const CommonFlags& flags, HiveReports& reports,
           const std::function<std::unique_ptr<Served>()>& load) {
   const std::unique_ptr<Served> served = load();
+  const Leaving leaving{reports};
   server::WorkerService& service = served->service();
   service.set_port(flags.port);
   const server::ApiKeys keys = read_keys(flags);
@@ -99,22 +163,23 @@ int serve(const Program& program, const CommonFlags& flags,
   service.set_port(server.port());
   const std::chrono::seconds patience(flags.drain_seconds);
   arm_stop_signals(patience);
-  const std::unique_ptr<server::Heartbeat> heartbeat = start_heartbeat(flags, service);
+  reports.serve(service);
   log(LogLevel::info, "ready",
       {{"worker_id", flags.worker_id}, {"host", options.host}, {"port", cat(server.port())}});
 
-  const bool whole = watch(flags, server, service, heartbeat.get());
+  const bool whole = watch(flags, server, service, reports);
   if (whole && patience.count() > 0) {
-    if (heartbeat) heartbeat->send_now();
+    reports.changed();
     drain(service, patience);
   }
 
   service.shutdown();
-  if (heartbeat) heartbeat->stop();
+  reports.stop();
   server.stop(kStreamGrace);
   work_is_over();
   served->stop();
   if (tracer) tracer->stop(kTraceGrace);
+  reports.leave();
   log(LogLevel::info, "stopped");
   return whole ? 0 : kDeviceLost;
 }
@@ -136,8 +201,9 @@ int run_worker(const Program& program, const CommonFlags& flags, const std::stri
   for (const std::string& extra : flags.ignored) {
     log(LogLevel::warn, "not a flag of this worker, ignored", {{"flag", extra}});
   }
+  HiveReports reports(program, flags, model);
   try {
-    return serve(program, flags, load);
+    return serve(program, flags, reports, load);
   } catch (const std::exception& error) {
     log(LogLevel::error, "the worker cannot run", {{"error", error.what()}});
     std::cerr << program.name << ": " << error.what() << '\n';

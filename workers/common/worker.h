@@ -18,6 +18,7 @@ namespace rbee::workers {
 // Flags that workers of every kind have.
 struct CommonFlags : ServerFlags {
   std::string worker_id;
+  std::string model_ref;             // reported name; empty = the model's own
   std::string hive_url;              // where heartbeats go; empty = nowhere
   int device = 0;                    // ordinal among the devices of the worker's kind
   int threads = 0;                   // 0 = one for each core

@@ -18,7 +18,6 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   std::string pan_and_scan = "auto";      // on or off: pictures are shown in parts too
   int32_t max_pictures = 16;              // of a request
   int64_t picture_cache_mib = 256;        // of pictures that nobody asks about any more
-  std::string model_ref;                  // reported name; empty = the model's own
   int64_t context = 0;                    // tokens; 0 = the model's own, at most 4096
   std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16
   std::string cache_type = "auto";        // of keys and values: see --cache-type

@@ -13,7 +13,6 @@ namespace rbee::workers {
 
 struct SdFlags : CommonFlags {  // worker_id: "sd-worker-<port>" when not given; port: 8081
   std::string model;            // folder in diffusers' layout, or one file
-  std::string model_ref;        // reported name; empty = the model's own
   std::string version;          // what --sd-version says the model is; empty = not said
   std::string taesd;            // of previews; empty = none
   std::string vae;              // another VAE; empty = the model's own

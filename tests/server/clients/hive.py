@@ -189,7 +189,8 @@ def main():
     for worker in (kept, replacement):
         worker.stop()
         # One that was under way may be read after it.
-        wait_for("the last heartbeat", lambda: "stopping" in hive.statuses(worker.id))
+        wait_for("the last heartbeats",
+                 lambda: {"stopping", "stopped"} <= set(hive.statuses(worker.id)))
     assert not os.path.exists(f"/proc/{kept.process.pid}/exe")
     print("ok")
 
