@@ -2,8 +2,6 @@
 
 #include <map>
 
-#include "rbee/core/cat.h"
-
 namespace rbee::grammar {
 namespace {
 
@@ -63,12 +61,6 @@ const std::map<std::string_view, const char*>& formats() {
 const char* format_pattern(std::string_view format) {
   const auto at = formats().find(format);
   return at == formats().end() ? nullptr : at->second;
-}
-
-std::string known_formats() {
-  std::string out;
-  for (const auto& [name, pattern] : formats()) out += cat(out.empty() ? "" : ", ", name);
-  return out;
 }
 
 }  // namespace rbee::grammar

@@ -8,7 +8,5 @@ namespace rbee::grammar {
 
 // Null for unknown formats.
 const char* format_pattern(std::string_view format);
-// The names, separated by commas.
-std::string known_formats();
 
 }  // namespace rbee::grammar

@@ -20,13 +20,9 @@ constexpr int64_t kMaxCount = 100'000;
   fail(Code::unsupported, "json_schema", place, ": ", why);
 }
 
-ExprPtr format_of(const Schema& schema, const std::string& place) {
-  const std::string format = schema["format"].get<std::string>();
-  const char* pattern = format_pattern(format);
-  if (pattern == nullptr) {
-    refuse(place, cat("the format ", format, " is not known; known are ", known_formats()));
-  }
-  return parse_regex(place, pattern);
+// Null without a format, and for unknown ones, which by JSON Schema say nothing.
+const char* format_of(const Schema& schema) {
+  return schema.contains("format") ? format_pattern(schema["format"].get<std::string>()) : nullptr;
 }
 
 std::vector<std::string> patterns_of(const Schema& schema) {
@@ -63,8 +59,9 @@ ExprPtr plain_char() {
 TextSet plain_texts(const Schema& schema, const std::string& place, int64_t& work) {
   const Lengths lengths = lengths_of(schema, place);
   TextSet out(repeat(plain_char(), lengths.min, lengths.max), place, work);
-  if (schema.contains("format"))
-    out = TextSet::both(out, {format_of(schema, place), place, work}, work);
+  if (const char* format = format_of(schema)) {
+    out = TextSet::both(out, {parse_regex(place, format), place, work}, work);
+  }
   const Excluded excluded = excluded_by(schema);
   for (const Schema& value : excluded.values) {
     if (!value.is_string()) continue;
@@ -189,8 +186,9 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
   const Excluded excluded = excluded_by(schema);
   const bool excludes =
       !excluded.patterns.empty() || std::ranges::any_of(excluded.values, &Schema::is_string);
-  const int kinds =
-      static_cast<int>(patterns.size()) + schema.contains("format") + lengths.given() + excludes;
+  const char* format = format_of(schema);
+  const int kinds = static_cast<int>(patterns.size()) + static_cast<int>(format != nullptr) +
+                    lengths.given() + excludes;
   JsonRules& rules = builder.rules();
   if (kinds == 0) return rules.string();
   if (kinds > 1 || excludes) {
@@ -201,9 +199,7 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
     return rules.add(place,
                      JsonRules::quoted(parse_pattern(patterns.front(), place, Match::whole)));
   }
-  if (schema.contains("format")) {
-    return rules.add(place, JsonRules::quoted(format_of(schema, place)));
-  }
+  if (format != nullptr) return rules.add(place, JsonRules::quoted(parse_regex(place, format)));
   return rules.add(place,
                    JsonRules::quoted(repeat(JsonRules::string_char(), lengths.min, lengths.max)));
 }

@@ -214,7 +214,7 @@ bool SchemaValidator::valid_string(const std::string& value, const Schema& schem
                [&](const Schema& list) { return std::ranges::all_of(list, matches); }) &&
          where(schema, "format", [&](const Schema& name) {
            const char* pattern = format_pattern(name.get<std::string>());
-           if (pattern != nullptr && matches_pattern(pattern, value, Match::whole, place_)) {
+           if (pattern == nullptr || matches_pattern(pattern, value, Match::whole, place_)) {
              return true;
            }
            fail(Code::unsupported, "json_schema", place_, ": format beside a value that is given");

@@ -166,6 +166,10 @@ TEST(JsonSchema, TextsAreAcceptedOrNot) {
       {R"({"type":"string","format":"date"})",
        {R"("2024-02-28")"},
        {R"("2024-02-30")", R"("24-01-01")"}},
+      // An unknown format says nothing: draft 2020-12, validation, 7.2.1.
+      {R"({"type":"string","format":"password"})", {R"("x")", R"("")"}, {"1"}},
+      {R"({"type":"string","format":"binary","maxLength":2})", {R"("xy")"}, {R"("xyz")"}},
+      {R"({"enum":["a",1],"format":"regex"})", {R"("a")", "1"}, {R"("b")"}},
       {"true", {"1", "{}", R"([null,"x"])"}, {"", "tru"}},
       {"{}", {"1"}, {"]"}},
   };
@@ -427,7 +431,7 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   expect(R"({"enum":[1],"minimum":2})", "#", "no value of enum");
   expect(R"({"type":"string","pattern":"(a"})", "#/pattern", "expected )");
   expect(R"({"type":"string","pattern":"^a{4}","maxLength":3})", "#", "no string fits");
-  expect(R"({"type":"string","format":"color"})", "#", "color");
+  expect(R"({"type":"string","format":5})", "#", "format must be a string");
   expect(R"({"type":"string","minLength":3,"maxLength":2})", "#", "minLength is above");
   expect(R"({"type":"string","maxLength":-1})", "#", "maxLength");
   expect(R"({"type":"string","maxLength":90000})", "grammar", "too large");
