@@ -172,6 +172,19 @@ TEST_F(RealWorker, ClientsThatLeaveMidStreamGiveTheirPlacesToOthers) {
   EXPECT_EQ(worker.wait(), 0);
 }
 
+TEST_F(RealWorker, TheNameThatItIsServedUnderIsTheOneThatIsTold) {
+  Process worker(LLM_WORKER, arguments("64", {"--model-ref", "hf:org/name"}));
+  const uint16_t port = worker.port();
+  const RawResponse job =
+      ask(port, request("POST", "/v1/jobs", R"({"prompt":"more","max_tokens":2})"));
+  const std::string stream = json::parse(job.body).at("sse_url").get<std::string>();
+  const json started = json::parse(payloads(ask(port, request("GET", stream)).body).front());
+  EXPECT_EQ(started.at("type"), "started");
+  EXPECT_EQ(started.at("model"), "hf:org/name");
+  EXPECT_THAT(ask(port, request("GET", "/metrics")).body,
+              HasSubstr(R"(vllm:num_requests_running{model_name="hf:org/name"} 0)"));
+}
+
 TEST_F(RealWorker, AFullQueueIs429AndAShareOfTheCacheIsEnough) {
   Process worker(LLM_WORKER, arguments("64", {"--max-running", "8", "--max-waiting", "8",
                                               "--cache-tokens", "96", "--step-tokens", "32"}));

@@ -30,8 +30,10 @@ std::string template_source(const Flags& flags) {
 }
 
 engine::TextModelOptions text_options(const Flags& flags, Device& device) {
-  engine::TextModelOptions options{
-      .device = &device, .mmproj = flags.mmproj, .context = flags.context};
+  engine::TextModelOptions options{.device = &device,
+                                   .mmproj = flags.mmproj,
+                                   .context = flags.context,
+                                   .model_id = flags.model_ref};
   options.chat_template = template_source(flags);
   options.sampling_defaults = flags.generation == "auto";
   options.progress = [quarters = int64_t{0}](int64_t done, int64_t total) mutable {
@@ -78,6 +80,7 @@ std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
   options.context = target.context_length;
   options.mmproj.clear();  // guesses are texts
   options.chat_template.clear();
+  options.model_id.clear();
   options.pan_and_scan.reset();
   engine::TextModel out = engine::load_text_model(flags.guess.draft_model, options);
   log(LogLevel::info, "the draft model is loaded",
