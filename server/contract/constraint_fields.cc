@@ -29,6 +29,9 @@ class Fields {
       take_text(inner, "regex", "regex");
       take_choices(inner, "choice");
       take_text(inner, "grammar", "grammar");
+      if (const json* tag = inner.find("structural_tag")) {
+        inner.note("structural_tag", "unsupported", "is not a form that this worker knows", tag);
+      }
       if (inner.boolean("json_object").value_or(false)) take(inner, "json_object", "json_object");
     }
   }

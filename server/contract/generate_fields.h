@@ -13,6 +13,8 @@ std::vector<int32_t> read_ids(const nlohmann::json& list, const std::string& nam
                               ObjectReader& reader);
 // "stop": one text or a list of them; "stop_token_ids".
 void read_stop(ObjectReader& reader, GenerateRequest& request);
+// Notes what vLLM's fields ask for that is not done here and would change the answer.
+void refuse_vllm_fields(ObjectReader& reader);
 // "user", "priority" and "speculative": who asks, how urgently, and how steps are made for it.
 void read_turn(ObjectReader& reader, GenerateRequest& request);
 

@@ -46,6 +46,7 @@ void refuse_what_is_not_done(ObjectReader& reader, bool chat) {
   if (const json* echo = reader.find("echo"); chat && echo != nullptr && *echo != false) {
     reader.note("echo", "unsupported", "is for completions", echo);
   }
+  refuse_vllm_fields(reader);
   for (const Neutral& neutral : neutral_fields()) {
     const json* value = reader.find(neutral.field);
     if (value == nullptr || std::ranges::count(neutral.values, *value) > 0) continue;
@@ -100,7 +101,12 @@ void read_messages(ObjectReader& reader, std::vector<FieldError>& errors,
 void read_continuation(ObjectReader& reader, GenerateRequest& request) {
   const bool new_turn = reader.boolean("add_generation_prompt").value_or(true);
   request.chat.continue_last = reader.boolean("continue_final_message").value_or(false);
-  if (!request.chat.continue_last) return;
+  if (!request.chat.continue_last) {
+    if (new_turn) return;
+    return reader.note("add_generation_prompt", "unsupported",
+                       "may be false with continue_final_message alone",
+                       reader.find("add_generation_prompt"));
+  }
   if (new_turn && reader.find("add_generation_prompt") != nullptr) {
     reader.note("continue_final_message", "exclusive(add_generation_prompt)",
                 "cannot be given together with add_generation_prompt", nullptr);

@@ -38,6 +38,7 @@ void refuse_what_is_not_done(ObjectReader& reader) {
       {"moderation", {}},
       {"include", {json::array(), {"reasoning.encrypted_content"}}},  // of which there is none
   };
+  refuse_vllm_fields(reader);
   for (const Neutral& neutral : fields) {
     const json* value = reader.find(neutral.field);
     if (value == nullptr || std::ranges::count(neutral.values, *value) > 0) continue;

@@ -1,6 +1,7 @@
 #include "server/contract/requests.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rbee/core/cat.h"
 #include "server/contract/constraint_fields.h"
@@ -140,6 +141,19 @@ std::vector<int32_t> read_ids(const json& list, const std::string& name, ObjectR
 void read_stop(ObjectReader& reader, GenerateRequest& request) {
   request.stop = stop_texts(reader);
   request.stop_ids = stop_ids(reader);
+}
+
+void refuse_vllm_fields(ObjectReader& reader) {
+  // Each with the value that changes nothing; null: there is none.
+  static const std::pair<const char*, json> fields[] = {
+      {"allowed_token_ids", nullptr},        {"chat_template", nullptr},
+      {"include_stop_str_in_output", false}, {"return_token_ids", false},
+      {"skip_special_tokens", true},         {"truncate_prompt_tokens", nullptr}};
+  for (const auto& [field, neutral] : fields) {
+    const json* value = reader.find(field);
+    if (value == nullptr || *value == neutral) continue;
+    reader.note(field, "unsupported", "asks for what this worker does not do", value);
+  }
 }
 
 void read_turn(ObjectReader& reader, GenerateRequest& request) {

@@ -77,8 +77,24 @@ Names read_by(const Body& body) {
 
 TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   const json document = json::parse(chat_api_document());
-  const Names openai = {"suffix",        "functions",          "modalities", "audio",
-                        "function_call", "web_search_options", "moderation"};
+  const Names vllm = {"allowed_token_ids", "chat_template",       "include_stop_str_in_output",
+                      "return_token_ids",  "skip_special_tokens", "truncate_prompt_tokens"};
+  Names openai = {"suffix",        "functions",          "modalities", "audio",
+                  "function_call", "web_search_options", "moderation"};
+  openai.insert(vllm.begin(), vllm.end());
+  Names responses = {"access_programs",
+                     "background",
+                     "background_options",
+                     "context_management",
+                     "conversation",
+                     "image",
+                     "include",
+                     "moderation",
+                     "prompt",
+                     "truncation",
+                     "previous_response_id",
+                     "top_logprobs"};
+  responses.insert(vllm.begin(), vllm.end());
   const auto with = [](Names names, const char* more) {
     names.insert(more);
     return names;
@@ -88,12 +104,7 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
       {"/v1/infer", parse_generate},
       {"/v1/chat/completions", parse_openai_chat, {"{}"}, with(openai, "echo")},
       {"/v1/completions", parse_openai_completion, {"{}"}, with(openai, "tools")},
-      {"/v1/responses",
-       parse_response_request,
-       {"{}"},
-       {"access_programs", "background", "background_options", "context_management", "conversation",
-        "image", "include", "moderation", "previous_response_id", "prompt", "top_logprobs",
-        "truncation"}},
+      {"/v1/responses", parse_response_request, {"{}"}, responses},
       {"/v1/messages", parse_anthropic, {"{}"}, {"container"}},
       {"/v1/messages/count_tokens", parse_anthropic_count},
       {"/v1/cancel", parse_cancel},
@@ -134,6 +145,30 @@ TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
             (Names{"function_call", "web_search_options", "moderation"}));
   EXPECT_EQ(refused(parse_openai_chat, {{"messages", messages}, {"function_call", "auto"}}),
             Names{});
+  const json neutral = {{"include_stop_str_in_output", false},
+                        {"return_token_ids", false},
+                        {"skip_special_tokens", true},
+                        {"add_generation_prompt", true},
+                        {"structured_outputs", json::object()}};
+  const json wrong = {{"include_stop_str_in_output", true},
+                      {"return_token_ids", true},
+                      {"skip_special_tokens", false},
+                      {"add_generation_prompt", false},
+                      {"allowed_token_ids", {1}},
+                      {"truncate_prompt_tokens", 5},
+                      {"chat_template", "x"},
+                      {"structured_outputs", {{"structural_tag", "{}"}}}};
+  const auto chat_with = [&](json fields) {
+    fields["messages"] = messages;
+    return fields;
+  };
+  EXPECT_EQ(refused(parse_openai_chat, chat_with(neutral)), Names{});
+  Names all_wrong{"structured_outputs.structural_tag"};
+  for (const auto& field : wrong.items()) all_wrong.insert(field.key());
+  all_wrong.erase("structured_outputs");
+  EXPECT_EQ(refused(parse_openai_chat, chat_with(wrong)), all_wrong);
+  EXPECT_EQ(refused(parse_response_request, {{"input", "Hi"}, {"chat_template", "x"}}),
+            Names{"chat_template"});
   const json response = {{"input", "Hi"},
                          {"context_management", {json::object()}},
                          {"image", json::object()},
