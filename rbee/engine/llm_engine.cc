@@ -148,9 +148,10 @@ class LlmEngine final : public Engine {
                                    const ChatOptions& options) const override {
     Request request;
     request.messages = messages;
+    request.chat = options;
     const std::vector<PictureSquares> pictures =
         text_.pan_and_scan.on ? pictures_of(request) : std::vector<PictureSquares>();
-    return text_.encode(request, text_.render(messages, options), pictures).tokens;
+    return text_.encode(request, text_.prompt_of(request), pictures).tokens;
   }
 
   void stop() override {

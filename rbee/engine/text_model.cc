@@ -7,6 +7,7 @@
 #include "rbee/engine/fallback_template.h"
 #include "rbee/engine/generation_config.h"
 #include "rbee/engine/gguf_vocab.h"
+#include "rbee/engine/special_text.h"
 #include "rbee/io/checkpoint.h"
 #include "rbee/nn/weight_scope.h"
 
@@ -249,7 +250,8 @@ std::string TextModel::render(const std::vector<ChatMessage>& messages,
 }
 
 std::string TextModel::prompt_of(const Request& request) const {
-  return request.messages.empty() ? request.prompt : render(request.messages, request.chat);
+  if (request.messages.empty()) return request.prompt;
+  return render(mark_special_texts(request.messages, *tokenizer), request.chat);
 }
 
 TextModel::Encoded TextModel::encode(const Request& request, std::string_view prompt,
@@ -263,7 +265,7 @@ TextModel::Encoded TextModel::encode(const Request& request, std::string_view pr
     return {request.prompt_ids, {}};
   }
   const auto tokens_of = [&](std::string_view text) {
-    return tokenizer->encode(text, {.add_special = request.messages.empty()});
+    return request.messages.empty() ? tokenizer->encode(text) : encode_marked(text, *tokenizer);
   };
   const int64_t wanted = count_pictures(request.messages);
   if (wanted == 0) return {tokens_of(prompt), {}};

@@ -367,10 +367,14 @@ TEST(Pictures, BadRequestsNameTheField) {
   Request broken = asking({1});
   broken.messages[0].pictures[0].file = std::make_shared<const PictureFile>("GIF89a");
   expect_error(Code::invalid_argument, "messages[0].content[0]", [&] { submit(*engine, broken); });
-  Request marked = asking({1});
-  marked.messages[0].content += "<start_of_image>";
+  Request marked = asking({1});  // the assistant's texts may hold special tokens
+  marked.messages.push_back({.role = "assistant", .content = "<start_of_image>"});
+  marked.messages.push_back({.role = "user", .content = "abc"});
   expect_error(Code::invalid_argument, "2 places for 1 pictures", [&] { submit(*engine, marked); });
-  // The engine goes on.
+  // A user's are words, and the engine goes on.
+  Request words = asking({1});
+  words.messages[0].content += "<start_of_image>";
+  EXPECT_TRUE(answer(*engine, words)->finished);
   EXPECT_TRUE(answer(*engine, asking({1}))->finished);
 
   const auto blind = make_llm_engine(tiny_model(), {});
