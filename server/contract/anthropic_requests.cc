@@ -89,13 +89,15 @@ class Blocks {
                                      .arguments = block.value("input", json::object()).dump()});
     } else if (type == "image" && !assistant) {
       add_picture(block, cat("content[", index_, "].source"));
+    } else if (type == "document" && !assistant) {
+      add_document(block, cat("content[", index_, "]"), message_.content);
     } else if (type == "thinking" && assistant) {
       message_.reasoning += text_of(block, "thinking");
     } else if (type != "redacted_thinking" || !assistant) {
       reader_.note(
           "content", "type(string)",
-          "must be a string or an array of blocks of text, image, tool_use, tool_result and "
-          "thinking, each where it belongs",
+          "must be a string or an array of blocks of text, image, document, tool_use, tool_result "
+          "and thinking, each where it belongs",
           &block);
     }
   }
@@ -115,6 +117,30 @@ class Blocks {
                                  .field = cat(prefix_, name, ".data")});
   }
 
+  // A text under its title and what is said of it, with empty lines around each. name: the block's.
+  void add_document(const json& block, const std::string& name, std::string& to) {
+    const json source = block.value("source", json()), citations = block.value("citations", json());
+    if (citations.is_object() && citations.value("enabled", json()) == true) {
+      return reader_.note(name + ".citations", "unsupported", "are not made here", &citations);
+    }
+    const std::string type = source.is_object() ? text_of(source, "type") : "";
+    const json said = type == "text"      ? source.value("data", json())
+                      : type == "content" ? source.value("content", json())
+                                          : json();
+    if (said.is_null() || (type == "text" && !said.is_string())) {
+      return reader_.note(
+          name + ".source", "type(text)",
+          "must have the type text and data, or content; this worker reads no other "
+          "files and fetches nothing",
+          &source);
+    }
+    if (!to.empty() && !to.ends_with("\n\n")) to += "\n\n";
+    for (const std::string& part : {text_of(block, "title"), text_of(block, "context"),
+                                    read_blocks(said, "content", reader_)}) {
+      if (!part.empty()) to += part + "\n\n";
+    }
+  }
+
   void add_result(const json& block) {
     results_ = true;
     Message out{.role = "tool", .content = {}};
@@ -131,8 +157,10 @@ class Blocks {
   // Of a result. Templates take pictures of users alone, so that those of a result stand in the
   // turn behind it.
   void add_part(const json& part, size_t index, Message& result) {
-    const bool picture = part.is_object() && text_of(part, "type") == "image";
-    if (picture) return add_picture(part, cat("content[", index_, "].content[", index, "].source"));
+    const std::string type = part.is_object() ? text_of(part, "type") : "";
+    const std::string name = cat("content[", index_, "].content[", index, "]");
+    if (type == "image") return add_picture(part, name + ".source");
+    if (type == "document") return add_document(part, name, result.content);
     result.content += read_blocks(part, "content", reader_);
   }
 

@@ -70,6 +70,9 @@ void read_parts(const json& value, PartSpelling spelling, ObjectReader& fields,
     const json type = part.is_object() ? part.value("type", json()) : json();
     if (is_text(spelling, type) && part.value("text", json()).is_string()) {
       message.content += part.at("text").get_ref<const std::string&>();
+    } else if (message.role == "assistant" && type == "refusal" &&
+               part.value("refusal", json()).is_string()) {
+      message.content += part.at("refusal").get_ref<const std::string&>();
     } else if (is_picture(spelling, type)) {
       read_picture(part, spelling, place, fields, prefix, message);
     } else {

@@ -73,6 +73,8 @@ Message read_message(const json& entry, const std::string& prefix,
   if (out.reasoning.empty()) out.reasoning = fields.text("reasoning_content").value_or("");
   if (const json* content = fields.find("content")) {
     read_parts(*content, PartSpelling::openai_chat, fields, prefix, out);
+  } else if (out.role == "assistant" && entry.contains("content")) {
+    out.content = fields.text("refusal").value_or("");
   } else if (out.tool_calls.empty()) {
     fields.note("content", "required", "is missing", nullptr);
   }

@@ -29,14 +29,13 @@ void refuse_what_is_not_done(ObjectReader& reader) {
       {"conversation", {}},
       {"background", {false}},
       {"prompt", {}},
-      {"top_logprobs", {0}},
-      {"truncation", {"disabled"}},
+      // Of a prompt that is too long nothing is cut off: it is an error.
+      {"truncation", {"disabled", "auto"}},
       {"access_programs", {json::array()}},
       {"background_options", {}},
       {"context_management", {json::array()}},
       {"image", {}},
       {"moderation", {}},
-      {"include", {json::array(), {"reasoning.encrypted_content"}}},  // of which there is none
   };
   refuse_vllm_fields(reader);
   for (const Neutral& neutral : fields) {
@@ -44,6 +43,27 @@ void refuse_what_is_not_done(ObjectReader& reader) {
     if (value == nullptr || std::ranges::count(neutral.values, *value) > 0) continue;
     reader.note(neutral.field, "unsupported", "asks for what this worker does not do", value);
   }
+}
+
+constexpr int32_t kMaxLogprobs = 20;
+
+// What `include` asks for beside the answer; of reasoning.encrypted_content there is none.
+void read_include(ObjectReader& reader, GenerateRequest& request) {
+  const json* list = reader.find("include");
+  const std::optional<int32_t> top = reader.integer("top_logprobs", {0, kMaxLogprobs});
+  if (list != nullptr && !list->is_array()) {
+    return reader.note("include", "type(array)", "must be an array of names", list);
+  }
+  for (const json& name : list == nullptr ? json::array() : *list) {
+    if (name == "message.output_text.logprobs") {
+      request.logprobs = top.value_or(0);
+    } else if (name != "reasoning.encrypted_content") {
+      return reader.note("include", "unsupported", "asks for what this worker does not do", list);
+    }
+  }
+  if (top.value_or(0) == 0 || request.logprobs) return;
+  reader.note("top_logprobs", "requires(include)", "needs message.output_text.logprobs in include",
+              reader.find("top_logprobs"));
 }
 
 // The turn of the assistant that is being told: its items are one message.
@@ -183,12 +203,16 @@ bool complete(const EndEvent& end) {
   return end.stop_reason == "EOS" || end.stop_reason == "STOP_SEQUENCE";
 }
 
-Json part(const AnswerItem& item, std::string_view text) {
-  if (item.kind == Kind::reasoning) return {{"type", "reasoning_text"}, {"text", text}};
+Json figures(const std::vector<OpenAiScored>& tokens) {
+  return logprobs_json(true, {.tokens = tokens}).at("content");
+}
+
+Json part(const AnswerItem& item) {
+  if (item.kind == Kind::reasoning) return {{"type", "reasoning_text"}, {"text", item.text}};
   return {{"type", "output_text"},
-          {"text", text},
+          {"text", item.text},
           {"annotations", Json::array()},
-          {"logprobs", Json::array()}};
+          {"logprobs", figures(item.scored)}};
 }
 
 Json empty_item(const ResponseAnswer& answer, const AnswerItem& item, size_t index,
@@ -216,7 +240,7 @@ Json whole_item(const ResponseAnswer& answer, const AnswerItem& item, size_t ind
   if (item.kind == Kind::call) {
     out["arguments"] = item.text;
   } else {
-    out["content"].push_back(part(item, item.text));
+    out["content"].push_back(part(item));
   }
   return out;
 }
@@ -259,6 +283,7 @@ Json object(const ResponseAnswer& answer, std::string_view status) {
   out["text"]["format"] = format.empty() ? Json({{"type", "text"}}) : Json::parse(format);
   out["tool_choice"] = tool_choice_json(asked.chat);
   out["tools"] = tools_json(asked.chat);
+  out["top_logprobs"] = asked.logprobs.value_or(0);
   out["top_p"] = asked.top_p.value_or(1.0f);
   out["truncation"] = "disabled";
   out["usage"] = nullptr;
@@ -300,14 +325,16 @@ class Events {
     out["item"] = std::move(value);
     return {std::string(type), dump(out)};
   }
-  NamedEvent content(std::string_view type, const char* field, Json value) const {
+  // scored: tokens of the text that the event brings.
+  NamedEvent content(std::string_view type, const char* field, Json value,
+                     const std::vector<OpenAiScored>& scored = {}) const {
     Json out = {{"type", type},
                 {"sequence_number", number_++},
                 {"item_id", item_id(answer_, place_.item, place_.index)},
                 {"output_index", place_.index}};
     if (place_.item.kind != Kind::call) out["content_index"] = 0;
     out[field] = std::move(value);
-    if (type.starts_with("response.output_text")) out["logprobs"] = Json::array();
+    if (type.starts_with("response.output_text")) out["logprobs"] = figures(scored);
     if (type == "response.function_call_arguments.done") out["name"] = place_.item.name;
     return {std::string(type), dump(out)};
   }
@@ -332,6 +359,7 @@ ResponseRequest parse_response_request(std::string_view body) {
   }
   read_input(reader, errors, request);
   refuse_what_is_not_done(reader);
+  read_include(reader, request);
   request.chat.split = true;
   read_tools(reader, body, ToolSpelling::openai_responses, request.chat);
   read_reasoning(reader, body, request.chat);
@@ -364,15 +392,16 @@ std::vector<NamedEvent> response_item_opened(const ResponseAnswer& answer, Respo
   std::vector<NamedEvent> out{events.item(
       "response.output_item.added", empty_item(answer, place.item, place.index, "in_progress"))};
   if (place.item.kind != Kind::call) {
-    out.push_back(events.content("response.content_part.added", "part", part(place.item, "")));
+    out.push_back(
+        events.content("response.content_part.added", "part", part({.kind = place.item.kind})));
   }
   return out;
 }
 
 NamedEvent response_item_grew(const ResponseAnswer& answer, ResponsePlace place,
-                              std::string_view text, int& number) {
+                              const ItemPiece& piece, int& number) {
   return Events(answer, place, number)
-      .content(cat(piece_name(place.item), ".delta"), "delta", text);
+      .content(cat(piece_name(place.item), ".delta"), "delta", piece.text, piece.scored);
 }
 
 std::vector<NamedEvent> response_item_closed(const ResponseAnswer& answer, ResponsePlace place,
@@ -380,10 +409,10 @@ std::vector<NamedEvent> response_item_closed(const ResponseAnswer& answer, Respo
   const Events events(answer, place, number);
   const AnswerItem& item = place.item;
   const bool call = item.kind == Kind::call;
-  std::vector<NamedEvent> out{
-      events.content(cat(piece_name(item), ".done"), call ? "arguments" : "text", item.text)};
+  std::vector<NamedEvent> out{events.content(cat(piece_name(item), ".done"),
+                                             call ? "arguments" : "text", item.text, item.scored)};
   if (!call) {
-    out.push_back(events.content("response.content_part.done", "part", part(item, item.text)));
+    out.push_back(events.content("response.content_part.done", "part", part(item)));
   }
   out.push_back(
       events.item("response.output_item.done",

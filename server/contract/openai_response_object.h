@@ -20,8 +20,8 @@ struct ResponseRequest {
 };
 
 // A body of POST /v1/responses: `input` is a text or a list of messages, calls, their results
-// and reasoning. What the worker does not do (tools but functions, previous_response_id,
-// background, ...) is an error, other unknown fields are ignored. Throws InvalidBody.
+// and reasoning. What the worker does not do (previous_response_id, background, ...) is an error,
+// other unknown fields and tools that are no functions are ignored. Throws InvalidBody.
 ResponseRequest parse_response_request(std::string_view body);
 
 // What all parts of one answer have in common.
@@ -52,7 +52,7 @@ NamedEvent response_state(const ResponseAnswer& answer, std::string_view type, i
 std::vector<NamedEvent> response_item_opened(const ResponseAnswer& answer, ResponsePlace place,
                                              int& number);
 NamedEvent response_item_grew(const ResponseAnswer& answer, ResponsePlace place,
-                              std::string_view text, int& number);
+                              const ItemPiece& piece, int& number);
 // whole: the part was not cut off.
 std::vector<NamedEvent> response_item_closed(const ResponseAnswer& answer, ResponsePlace place,
                                              bool whole, int& number);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/contract/error_map.h"
+#include "server/contract/openai_logprobs.h"
 #include "server/contract/requests.h"
 
 namespace rbee::server {
@@ -73,8 +74,14 @@ struct EndEvent {
 struct AnswerItem {
   enum class Kind : uint8_t { text, reasoning, call };
   Kind kind = Kind::text;
-  std::string text;           // of a call its arguments, JSON
-  std::string call_id, name;  // of a call
+  std::string text;                       // of a call its arguments, JSON
+  std::string call_id, name;              // of a call
+  std::vector<OpenAiScored> scored = {};  // tokens of a text, where the request asks for them
+};
+// What an item grows by.
+struct ItemPiece {
+  std::string_view text;
+  const std::vector<OpenAiScored>& scored;  // of a text
 };
 
 struct MetricsEvent {

@@ -53,6 +53,7 @@ class Tools {
     }
     const bool typed = spelling_ != ToolSpelling::anthropic;
     const json type = entry.value("type", json());
+    if (is_left_out(type)) return;
     if (typed ? type != "function" : !(type.is_null() || type == "custom")) {
       return reader_.note(at + ".type", "one_of(function)",
                           "is not a kind of tool that this worker has; it has functions", &type);
@@ -62,6 +63,13 @@ class Tools {
       return reader_.note(at + ".function", "type(object)", "must be an object", nullptr);
     }
     read_function(entry["function"], ordered["function"], at + ".function");
+  }
+
+  // Agents offer tools that OpenAI's own servers run, or whose calls have no schema, beside their
+  // functions. The model hears of the functions alone, as from llama-server.
+  bool is_left_out(const json& type) const {
+    if (spelling_ == ToolSpelling::openai_chat) return type == "custom";
+    return spelling_ == ToolSpelling::openai_responses && type.is_string() && type != "function";
   }
 
   void read_function(const json& entry, const ordered_json& ordered, const std::string& at) {
@@ -114,13 +122,39 @@ class Tools {
     } else if (choice->is_object() && kind == (anthropic ? "tool" : "function")) {
       chat_.tool_choice = "required";
       chat_.tool = named(*choice);
+    } else if (!anthropic && choice->is_object() && kind == "allowed_tools") {
+      read_allowed(*choice);
     } else if (!plain || kind != "auto") {
       reader_.note("tool_choice", "one_of(none, auto, required)",
                    anthropic ? "must have the type none, auto, any or tool"
-                             : "must be none, auto, required or a function",
+                             : "must be none, auto, required, a function or allowed_tools",
                    choice);
     }
     check_choice(*choice);
+  }
+
+  // The tools that may be called: the model hears of no other.
+  void read_allowed(const json& choice) {
+    const bool nested = spelling_ == ToolSpelling::openai_chat;
+    const json allowed = nested ? choice.value("allowed_tools", json()) : choice;
+    const json mode = allowed.is_object() ? allowed.value("mode", json()) : json();
+    const json list = allowed.is_object() ? allowed.value("tools", json()) : json();
+    if ((mode != "auto" && mode != "required") || !list.is_array()) {
+      return reader_.note("tool_choice", "one_of(auto, required)",
+                          "must have the mode auto or required, and tools", &choice);
+    }
+    std::vector<std::string> names;
+    for (const json& tool : list) {
+      const json type = tool.is_object() ? tool.value("type", json()) : json();
+      if (is_left_out(type)) continue;
+      names.push_back(type == "function" ? named(tool) : "");
+      if (std::ranges::count(chat_.tools, names.back(), &SentTool::name) > 0) continue;
+      return reader_.note("tool_choice", "one_of(tools)", "allows a tool that is not in tools",
+                          &choice);
+    }
+    std::erase_if(chat_.tools,
+                  [&](const SentTool& tool) { return std::ranges::count(names, tool.name) == 0; });
+    if (mode == "required") chat_.tool_choice = "required";
   }
 
   void read_one_call(const json& choice) {

@@ -34,8 +34,8 @@ class AnthropicStream final : public ItemReply {
   void opened(const AnswerItem& item) override {
     queue_->push_event("content_block_start", anthropic_block_start_json(item, place()));
   }
-  void grew(const AnswerItem& item, std::string_view text) override {
-    queue_->push_event("content_block_delta", anthropic_delta_json(item, place(), text));
+  void grew(const AnswerItem& item, const ItemPiece& piece) override {
+    queue_->push_event("content_block_delta", anthropic_delta_json(item, place(), piece.text));
   }
   void closed(const AnswerItem&) override {
     queue_->push_event("content_block_stop", anthropic_block_stop_json(place()));

@@ -1,5 +1,7 @@
 #include "server/llm/item_reply.h"
 
+#include <utility>
+
 namespace rbee::server {
 
 void ItemReply::close_all() {
@@ -16,8 +18,13 @@ void ItemReply::open(AnswerItem item) {
 void ItemReply::grow(AnswerItem::Kind kind, std::string_view text) {
   if (text.empty()) return;
   if (items_.empty() || items_.back().kind != kind) open({.kind = kind});
-  items_.back().text += text;
-  grew(items_.back(), text);
+  AnswerItem& item = items_.back();
+  item.text += text;
+  // Reasoning and calls show no tokens.
+  std::vector<OpenAiScored> scored = std::exchange(scored_, {});
+  if (kind != AnswerItem::Kind::text) scored.clear();
+  item.scored.insert(item.scored.end(), scored.begin(), scored.end());
+  grew(item, {.text = text, .scored = scored});
 }
 
 }  // namespace rbee::server

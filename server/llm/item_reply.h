@@ -12,6 +12,7 @@ namespace rbee::server {
 class ItemReply : public Reply {
  public:
   void started(const StartedEvent&) override {}
+  void scored(std::vector<OpenAiScored> tokens) final { scored_ = std::move(tokens); }
   void token(std::string_view text, int32_t) final { grow(AnswerItem::Kind::text, text); }
   void reasoning(std::string_view text) final { grow(AnswerItem::Kind::reasoning, text); }
   void call(int32_t, const engine::CallBegin& begin) final {
@@ -24,7 +25,7 @@ class ItemReply : public Reply {
   // Ends the last part; an answer without any has an empty text.
   void close_all();
   virtual void opened(const AnswerItem&) {}
-  virtual void grew(const AnswerItem&, std::string_view) {}  // by this text
+  virtual void grew(const AnswerItem&, const ItemPiece&) {}
   virtual void closed(const AnswerItem&) {}
 
  private:
@@ -32,6 +33,7 @@ class ItemReply : public Reply {
   void grow(AnswerItem::Kind kind, std::string_view text);
 
   std::vector<AnswerItem> items_;
+  std::vector<OpenAiScored> scored_;  // of the next piece
 };
 
 }  // namespace rbee::server

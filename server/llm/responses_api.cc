@@ -37,8 +37,8 @@ class ResponseStream final : public ItemReply {
   void opened(const AnswerItem& item) override {
     push(response_item_opened(answer_, place(item), number_));
   }
-  void grew(const AnswerItem& item, std::string_view text) override {
-    push(response_item_grew(answer_, place(item), text, number_));
+  void grew(const AnswerItem& item, const ItemPiece& piece) override {
+    push(response_item_grew(answer_, place(item), piece, number_));
   }
   void closed(const AnswerItem& item) override {
     push(response_item_closed(answer_, place(item), whole_, number_));

@@ -87,6 +87,40 @@ TEST(Anthropic, TurnsOfOneSpeakerAreOne) {
                                  "tool:r", "user:e"));
 }
 
+TEST(Anthropic, DocumentsOfTextAreText) {
+  Worker worker;
+  json body = hello();
+  body["messages"] = json::parse(R"([{"role":"user","content":[
+      {"type":"text","text":"Look:"},
+      {"type":"document","title":"Notes","context":"Mine",
+       "source":{"type":"text","media_type":"text/plain","data":"Grass is green."}},
+      {"type":"document","source":{"type":"content","content":[{"type":"text","text":"Sky."}]},
+       "citations":{"enabled":false}},
+      {"type":"text","text":"What is it?"}]},
+      {"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[
+       {"type":"document","source":{"type":"text","media_type":"text/plain","data":"r"}}]}]}])");
+  const RawResponse response = worker.post(kMessages, body.dump());
+  ASSERT_EQ(response.status, 200) << response.body;
+  const auto messages = worker.engine.last_request().messages;
+  EXPECT_EQ(messages.at(0).content,
+            "Look:\n\nNotes\n\nMine\n\nGrass is green.\n\nSky.\n\nWhat is it?");
+  EXPECT_EQ(messages.at(2).content, "r\n\n");
+  for (const auto& [block, name] :
+       {std::pair{R"({"type":"document","source":{"type":"base64","data":"JVBERi0="}})",
+                  "messages[0].content[0].source"},
+        std::pair{R"({"type":"document","source":{"type":"text","data":7}})",
+                  "messages[0].content[0].source"},
+        std::pair{R"({"type":"document","source":{"type":"text","data":"x"},
+                   "citations":{"enabled":true}})",
+                  "messages[0].content[0].citations"}}) {
+    body["messages"] = {{{"role", "user"}, {"content", {json::parse(block)}}}};
+    const RawResponse refused = worker.post(kMessages, body.dump());
+    EXPECT_EQ(refused.status, 400) << block;
+    EXPECT_THAT(refused.body, HasSubstr(name)) << block;
+  }
+}
+
 TEST(Anthropic, TheAnswersFormAndEffort) {
   Worker worker;
   json body = hello();

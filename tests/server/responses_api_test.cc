@@ -145,6 +145,92 @@ TEST(Responses, ItemsOfAStream) {
   EXPECT_EQ(done.at("output_index"), 2);
 }
 
+// As Codex sends them.
+TEST(Responses, ToolsThatAreNoFunctionsAreLeftOut) {
+  Worker worker;
+  const json body = json::parse(R"({"input":"Hi","truncation":"auto",
+      "include":["reasoning.encrypted_content"],"tools":[{"type":"function","name":"shell"},
+      {"type":"web_search","external_web_access":true},{"type":"local_shell"},
+      {"type":"custom","name":"apply_patch","format":{"type":"grammar"}},
+      {"type":"namespace","name":"mcp","tools":[]}]})");
+  const RawResponse response = worker.post(kResponses, body.dump());
+  ASSERT_EQ(response.status, 200) << response.body;
+  const json answer = json::parse(response.body);
+  ASSERT_EQ(answer.at("tools").size(), 1U);
+  EXPECT_EQ(answer.at("tools")[0].at("name"), "shell");
+  EXPECT_EQ(answer.at("truncation"), "disabled");
+  ASSERT_EQ(worker.engine.last_request().chat.tools.size(), 1U);
+}
+
+TEST(Responses, ToolsThatMayBeCalledAreTheOthersBoundary) {
+  Worker worker;
+  json body = json::parse(R"({"input":"Hi","tools":[{"type":"function","name":"f"},
+      {"type":"function","name":"g"},{"type":"web_search"}],"tool_choice":{"type":"allowed_tools",
+      "mode":"required","tools":[{"type":"function","name":"g"},{"type":"web_search"}]}})");
+  const RawResponse response = worker.post(kResponses, body.dump());
+  ASSERT_EQ(response.status, 200) << response.body;
+  const engine::ChatOptions asked = worker.engine.last_request().chat;
+  ASSERT_EQ(asked.tools.size(), 1U);
+  EXPECT_EQ(asked.tools[0].name, "g");
+  EXPECT_EQ(asked.tool_choice, engine::ToolChoice::required);
+  body["tool_choice"]["tools"][0]["name"] = "h";
+  const json error = json::parse(worker.post(kResponses, body.dump()).body).at("error");
+  EXPECT_EQ(error.at("param"), "tool_choice");
+}
+
+TEST(Responses, ARefusalIsWhatTheAssistantSaid) {
+  Worker worker;
+  const json body = json::parse(R"({"input":[{"role":"user","content":"One"},
+      {"role":"assistant","content":[{"type":"refusal","refusal":"No."}]},
+      {"role":"user","content":"Two"}]})");
+  ASSERT_EQ(worker.post(kResponses, body.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().messages.at(1).content, "No.");
+}
+
+Script scored_words() {
+  const engine::ScoredChoice think{{1, "<think>x</think>", -1}, {}};
+  const engine::ScoredChoice yes{{2, "Yes", -0.5F}, {{2, "Yes", -0.5F}, {3, "No", -2}}};
+  const engine::ScoredChoice dot{{4, ".", -0.25F}, {}};
+  return {.pieces = {"<think>x</think>", "Yes", "."},
+          .format = {text::ToolFormat::none, text::ReasoningFormat::think},
+          .tokens = {{think}, {yes}, {dot}}};
+}
+
+constexpr const char* kScored = R"("include":["message.output_text.logprobs"],"top_logprobs":2)";
+
+// Of OpenAI's document: {token, bytes, logprob, top_logprobs} of each token of a text.
+TEST(Responses, LogProbabilitiesOfTheText) {
+  Worker worker({.script = scored_words()});
+  const json answer =
+      json::parse(worker.post(kResponses, cat(R"({"input":"Hi",)", kScored, "}")).body);
+  EXPECT_EQ(worker.engine.last_request().logprobs, 2);
+  EXPECT_EQ(answer.at("top_logprobs"), 2);
+  const json& part = answer.at("output").at(1).at("content").at(0);
+  EXPECT_EQ(part.at("text"), "Yes.");
+  EXPECT_EQ(part.at("logprobs"), json::parse(R"([
+      {"token":"Yes","bytes":[89,101,115],"logprob":-0.5,"top_logprobs":[
+        {"token":"Yes","bytes":[89,101,115],"logprob":-0.5},
+        {"token":"No","bytes":[78,111],"logprob":-2.0}]},
+      {"token":".","bytes":[46],"logprob":-0.25,"top_logprobs":[]}])"));
+}
+
+TEST(Responses, LogProbabilitiesInAStream) {
+  Worker worker({.script = scored_words()});
+  const RawResponse response =
+      worker.post(kResponses, cat(R"({"input":"Hi","stream":true,)", kScored, "}"));
+  std::vector<std::string> tokens, whole;
+  for (const std::string& payload : payloads(response.body)) {
+    const json event = json::parse(payload);
+    const bool more = event.at("type") == "response.output_text.delta";
+    if (!more && event.at("type") != "response.output_text.done") continue;
+    for (const json& token : event.at("logprobs")) {
+      (more ? tokens : whole).push_back(token.at("token"));
+    }
+  }
+  EXPECT_THAT(tokens, ElementsAre("Yes", "."));
+  EXPECT_EQ(whole, tokens);
+}
+
 TEST(Responses, EarlierItemsAreTheAssistantsTurn) {
   Worker worker;
   const RawResponse response = worker.post(kResponses, R"({"input":[
@@ -204,7 +290,15 @@ TEST(Responses, WhatIsWrongIsNamed) {
   EXPECT_EQ(param(R"({"input":"x","reasoning":{"effort":"much"}})"), "reasoning.effort");
   EXPECT_EQ(param(R"({"input":"x","text":{"format":{"type":"xml"}}})"), "text.format.type");
   EXPECT_EQ(param(R"({"input":"x","previous_response_id":"resp_1"})"), "previous_response_id");
-  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"web_search"}]})"), "tools[0].type");
+  EXPECT_EQ(param(R"({"input":"x","tools":[{"name":"f"}]})"), "tools[0].type");
+  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"web_search"}],"tool_choice":"required"})"),
+            "tool_choice");
+  EXPECT_EQ(param(R"({"input":"x","tool_choice":{"type":"web_search"}})"), "tool_choice");
+  EXPECT_EQ(param(R"({"input":"x","truncation":"middle"})"), "truncation");
+  EXPECT_EQ(param(R"({"input":"x","include":"logprobs"})"), "include");
+  EXPECT_EQ(param(R"({"input":"x","include":["file_search_call.results"]})"), "include");
+  EXPECT_EQ(param(R"({"input":"x","top_logprobs":1})"), "top_logprobs");
+  EXPECT_EQ(param(R"({"input":"x","top_logprobs":21})"), "top_logprobs");
   EXPECT_EQ(param(R"({"input":"x","max_output_tokens":0})"), "max_output_tokens");
 }
 

@@ -226,6 +226,38 @@ TEST(Tools, EarlierCallsAndResultsReachTheEngine) {
   EXPECT_EQ(messages[2].content, "7");
 }
 
+TEST(Tools, CustomOnesAreLeftOutAndOthersMayBeForbidden) {
+  Worker worker;
+  const std::string more = R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{
+      "mode":"auto","tools":[{"type":"function","function":{"name":"g"}}]}})";
+  const std::string tools = cat(R"("tools":[)", kTool, R"(,{"type":"custom","custom":{"name":"c"}},
+      {"type":"function","function":{"name":"g"}}])");
+  const std::string body = cat(R"({"messages":[{"role":"user","content":"Hi"}],)", tools);
+  ASSERT_EQ(worker.post(kChat, body + "}").status, 200);
+  EXPECT_EQ(worker.engine.last_request().chat.tools.size(), 2U);
+  ASSERT_EQ(worker.post(kChat, cat(body, more, "}")).status, 200);
+  const engine::ChatOptions asked = worker.engine.last_request().chat;
+  ASSERT_EQ(asked.tools.size(), 1U);
+  EXPECT_EQ(asked.tools[0].name, "g");
+  EXPECT_EQ(asked.tool_choice, engine::ToolChoice::automatic);
+}
+
+TEST(Tools, AnAssistantMaySayNothingOrRefuse) {
+  Worker worker;
+  ASSERT_EQ(worker
+                .post(kChat, R"({"messages":[{"role":"user","content":"a"},
+      {"role":"assistant","content":null},{"role":"user","content":"b"},
+      {"role":"assistant","content":null,"refusal":"No."},{"role":"user","content":"c"},
+      {"role":"assistant","content":[{"type":"refusal","refusal":"Never."}]},
+      {"role":"user","content":"d"}]})")
+                .status,
+            200);
+  const auto messages = worker.engine.last_request().messages;
+  EXPECT_EQ(messages.at(1).content, "");
+  EXPECT_EQ(messages.at(3).content, "No.");
+  EXPECT_EQ(messages.at(5).content, "Never.");
+}
+
 TEST(Tools, WhatIsWrongIsNamed) {
   Worker worker;
   const auto with = [](std::string_view fields) {
@@ -244,6 +276,15 @@ TEST(Tools, WhatIsWrongIsNamed) {
             "tools[0].function.strict"},
            {with(R"("tool_choice":"required")"), "tool_choice"},
            {chat(R"(,"tool_choice":"sometimes")"), "tool_choice"},
+           {chat(R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[]}})"),
+            "tool_choice"},
+           {chat(R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required",
+               "tools":[]}})"),
+            "tool_choice"},
+           {R"({"messages":[{"role":"assistant"}]})", "messages[0].content"},
+           {R"({"messages":[{"role":"user","content":null}]})", "messages[0].content"},
+           {R"({"messages":[{"role":"user","content":[{"type":"refusal","refusal":"x"}]}]})",
+            "messages[0].content"},
            {chat(R"(,"tool_choice":{"type":"function","function":{"name":"x"}})"), "tool_choice"},
            {chat(R"(,"parallel_tool_calls":1)"), "parallel_tool_calls"},
            {chat(R"(,"reasoning_effort":"much")"), "reasoning_effort"},

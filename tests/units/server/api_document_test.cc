@@ -82,18 +82,9 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   Names openai = {"suffix",        "functions",          "modalities", "audio",
                   "function_call", "web_search_options", "moderation"};
   openai.insert(vllm.begin(), vllm.end());
-  Names responses = {"access_programs",
-                     "background",
-                     "background_options",
-                     "context_management",
-                     "conversation",
-                     "image",
-                     "include",
-                     "moderation",
-                     "prompt",
-                     "truncation",
-                     "previous_response_id",
-                     "top_logprobs"};
+  Names responses = {"access_programs",    "background",   "background_options",
+                     "context_management", "conversation", "image",
+                     "moderation",         "prompt",       "previous_response_id"};
   responses.insert(vllm.begin(), vllm.end());
   const auto with = [](Names names, const char* more) {
     names.insert(more);
