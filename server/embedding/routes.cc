@@ -16,6 +16,10 @@ std::string openai_error(int status, std::string_view code, const std::exception
 
 using Later = std::shared_ptr<DelayedResponse>;
 
+Response failed() {
+  return error_answer(std::current_exception(), openai_error);
+}
+
 // work: gives the answer to come.
 Handler answering(std::function<Later(const Request&)> work) {
   return [work = std::move(work)](const Request& request) {
@@ -24,9 +28,23 @@ Handler answering(std::function<Later(const Request&)> work) {
       response.later = work(request);
       return response;
     } catch (const std::exception&) {
-      return error_answer(std::current_exception(), openai_error);
+      return failed();
     }
   };
+}
+
+// answer: the body, from a thread beside the connections'.
+Handler answering_beside(EmbeddingService& service,
+                         std::string (*answer)(const engine::EmbeddingEngine&, std::string_view)) {
+  return answering([&service, answer](const Request& request) {
+    return service.beside([answer, body = request.body](const engine::EmbeddingEngine& engine) {
+      try {
+        return json_response(200, answer(engine, body));
+      } catch (const std::exception&) {
+        return failed();
+      }
+    });
+  });
 }
 
 std::string tokenized(const engine::EmbeddingEngine& engine, const TokenizeRequest& request) {
@@ -68,15 +86,13 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
            return service.score(parse_score(request.body));
          }));
   }
-  post("/tokenize", answering([&service](const Request& request) {
-         return service.beside([body = request.body](const engine::EmbeddingEngine& engine) {
-           return json_response(200, tokenized(engine, parse_tokenize(body)));
-         });
+  post("/tokenize",
+       answering_beside(service, [](const engine::EmbeddingEngine& engine, std::string_view body) {
+         return tokenized(engine, parse_tokenize(body));
        }));
-  post("/detokenize", answering([&service](const Request& request) {
-         return service.beside([body = request.body](const engine::EmbeddingEngine& engine) {
-           return json_response(200, detokenized_json(engine.detokenize(parse_detokenize(body))));
-         });
+  post("/detokenize",
+       answering_beside(service, [](const engine::EmbeddingEngine& engine, std::string_view body) {
+         return detokenized_json(engine.detokenize(parse_detokenize(body)));
        }));
   for (const char* path : kTextRoutes) {
     post(path, answering([&service](const Request&) -> Later {

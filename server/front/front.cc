@@ -14,6 +14,7 @@
 #include "server/front/openapi.h"
 #include "server/front/pool.h"
 #include "server/http/clock.h"
+#include "server/http/error_form.h"
 #include "server/http/tracer.h"
 
 namespace rbee::server {
@@ -70,9 +71,9 @@ json facts_of(const Replica& replica) {
 }
 
 // Of what the front answers itself, all GET.
-Response wrong_method() {
+Response wrong_method(const Request& request) {
   Response response =
-      error_response(405, "METHOD_NOT_ALLOWED", "There is no such method of this path");
+      error_response(request, 405, {"METHOD_NOT_ALLOWED", "There is no such method of this path"});
   response.headers.emplace_back("Allow", "GET, HEAD");
   return response;
 }
@@ -177,7 +178,7 @@ Response Front::Impl::later(std::function<void(const std::shared_ptr<DelayedResp
 
 Response Front::Impl::pass(const Request& request) {
   if (draining_) {
-    Response response = error_response(503, "STOPPING", "The server is stopping");
+    Response response = error_response(request, 503, {"STOPPING", "The server is stopping"});
     response.headers.emplace_back("Retry-After", "1");
     return response;
   }
@@ -234,15 +235,7 @@ Response Front::Impl::model(const Request& request) const {
     if (entry.at("id") != id) continue;
     return json_response(200, (is_anthropic(request) ? anthropic_entry(entry) : entry).dump());
   }
-  const std::string message = cat("The model '", id, "' does not exist");
-  const json error = {{"message", message},
-                      {"type", "invalid_request_error"},
-                      {"param", "model"},
-                      {"code", "model_not_found"}};
-  const json anthropic = {{"type", "error"},
-                          {"error", {{"type", "not_found_error"}, {"message", message}}}};
-  const json answer = is_anthropic(request) ? anthropic : json{{"error", error}};
-  return json_response(404, answer.dump(-1, ' ', false, json::error_handler_t::replace));
+  return error_response(request, 404, {"model_not_found", no_such_model(id), "model"});
 }
 
 // What needs no key: that the front is there, and for its page the names of what is served.
@@ -358,7 +351,7 @@ Router Front::Impl::routes() {
   get("/", Access::anyone, page);
   get("/page/{version}/{name}", Access::anyone, page);
   router.set_fallback([this](const Request& request) {
-    return is_front_path(request.path) ? wrong_method() : pass(request);
+    return is_front_path(request.path) ? wrong_method(request) : pass(request);
   });
   return router;
 }

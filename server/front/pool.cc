@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rbee/core/log.h"
+#include "server/http/error_form.h"
 #include "server/http/ids.h"
 
 namespace rbee::server {
@@ -21,8 +22,8 @@ constexpr milliseconds kGatherPatience{2000};
 constexpr size_t kMostJobs = 10'000;  // whose worker is remembered
 constexpr std::string_view kEventEnd = "\n\n";
 
-Response unavailable(std::string_view code, std::string_view message) {
-  Response response = error_response(503, code, message);
+Response unavailable(const Request& request, const ErrorText& text) {
+  Response response = error_response(request, 503, text);
   response.headers.emplace_back("Retry-After", "1");
   return response;
 }
@@ -96,9 +97,12 @@ std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
 void Pool::begin(const Held& exchange) {
   if (exchange->over) return;
   running_.insert(exchange);
-  if (abandoned_) return refuse(exchange, unavailable("STOPPING", "The server is stopping"));
+  if (abandoned_)
+    return refuse(exchange, unavailable(exchange->request, {"STOPPING", "The server is stopping"}));
   const std::optional<Wanted> wanted = wanted_by(exchange->request);
-  if (!wanted) return refuse(exchange, error_response(404, "NOT_FOUND", "There is no such path"));
+  if (!wanted)
+    return refuse(exchange,
+                  error_response(exchange->request, 404, {"NOT_FOUND", "There is no such path"}));
   exchange->wanted = *wanted;
   exchange->deadline = steady_clock::now() + config_.wait;
   if (!wanted->job.empty()) {
@@ -108,16 +112,18 @@ void Pool::begin(const Held& exchange) {
       const std::string message = cat("Job ", wanted->job, " not found");
       // As workers say it.
       const bool stream = exchange->request.path.ends_with("/stream");
-      return refuse(exchange, stream ? text_response(404, message)
-                                     : error_response(404, "NOT_FOUND", message));
+      return refuse(exchange, stream
+                                  ? text_response(404, message)
+                                  : error_response(exchange->request, 404, {"NOT_FOUND", message}));
     }
   } else {
     const std::optional<size_t> model = find_model(*wanted);
     if (!model) {
       const std::string message = wanted->model.empty()
-                                      ? cat("No model of this kind is served here")
-                                      : cat("The model '", wanted->model, "' does not exist");
-      return refuse(exchange, error_response(404, "MODEL_NOT_FOUND", message));
+                                      ? std::string("No model of this kind is served here")
+                                      : no_such_model(wanted->model);
+      return refuse(exchange,
+                    error_response(exchange->request, 404, {"model_not_found", message, "model"}));
     }
     exchange->model = *model;
   }
@@ -146,8 +152,10 @@ bool Pool::hopeless(const Exchange& exchange) const {
 
 void Pool::place(const Held& exchange) {
   if (hopeless(*exchange)) {
-    return refuse(exchange, unavailable("MODEL_UNAVAILABLE",
-                                        "The model's workers cannot be started; the log says why"));
+    return refuse(exchange,
+                  unavailable(exchange->request,
+                              {"MODEL_UNAVAILABLE",
+                               "The model's workers cannot be started; the log says why"}));
   }
   const bool bound = !exchange->wanted.job.empty();
   const std::shared_ptr<Replica> replica = bound ? exchange->replica : choose(exchange->model);
@@ -157,7 +165,8 @@ void Pool::place(const Held& exchange) {
 
 void Pool::wait(const Held& exchange) {
   if (waiting_.size() >= static_cast<size_t>(config_.max_waiting)) {
-    Response response = error_response(429, "OVERLOADED", "Too many requests wait for a worker");
+    Response response = error_response(exchange->request, 429,
+                                       {"OVERLOADED", "Too many requests wait for a worker"});
     response.headers.emplace_back("Retry-After", "1");
     return refuse(exchange, std::move(response));
   }
@@ -183,7 +192,8 @@ void Pool::place_waiting() {
     if (steady_clock::now() < exchange->deadline) {
       place(exchange);
     } else {
-      refuse(exchange, unavailable("MODEL_UNAVAILABLE", "No worker of the model became ready"));
+      refuse(exchange, unavailable(exchange->request,
+                                   {"MODEL_UNAVAILABLE", "No worker of the model became ready"}));
     }
   }
 }
@@ -225,9 +235,9 @@ void Pool::begin_events(const Held& exchange) {
 
 void Pool::too_large(const Held& exchange) {
   release(*exchange);
-  refuse(exchange, error_response(502, "ANSWER_TOO_LARGE",
-                                  cat("The worker's answer has more than ",
-                                      config_.max_answer_bytes, " bytes")));
+  refuse(exchange, error_response(exchange->request, 502,
+                                  {"ANSWER_TOO_LARGE", cat("The worker's answer has more than ",
+                                                           config_.max_answer_bytes, " bytes")}));
 }
 
 std::function<void()> Pool::leaver(const Held& exchange) {
@@ -266,9 +276,10 @@ void Pool::on_broken(const Held& exchange, UpstreamEnd end) {
   }
   if (end == UpstreamEnd::broken) ++exchange->tries;
   if (exchange->tries < config_.max_tries) return try_again(exchange);
-  refuse(exchange, error_response(502, "WORKER_LOST",
-                                  cat("The model's worker ended while it worked on this request, ",
-                                      exchange->tries, " times")));
+  refuse(exchange, error_response(exchange->request, 502,
+                                  {"WORKER_LOST",
+                                   cat("The model's worker ended while it worked on this request, ",
+                                       exchange->tries, " times")}));
 }
 
 void Pool::try_again(const Held& exchange) {
@@ -328,7 +339,7 @@ void Pool::abandon_all() {
       exchange->events->fail();
       finish(exchange);
     } else {
-      refuse(exchange, unavailable("STOPPING", "The server is stopping"));
+      refuse(exchange, unavailable(exchange->request, {"STOPPING", "The server is stopping"}));
     }
   }
   waiting_.clear();

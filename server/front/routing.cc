@@ -89,4 +89,10 @@ std::optional<Wanted> wanted_by(const Request& request) {
   return wanted;
 }
 
+std::string no_such_model(const std::string& name) {
+  // Through JSON, which replaces what is no UTF-8.
+  const std::string quoted = json(name).dump(-1, ' ', false, json::error_handler_t::replace);
+  return cat("The model '", json::parse(quoted).get<std::string>(), "' does not exist");
+}
+
 }  // namespace rbee::server

@@ -19,4 +19,7 @@ struct Wanted {
 // Nothing for a path that workers do not have, or that is not for the front's clients.
 std::optional<Wanted> wanted_by(const Request& request);
 
+// What a client is told of a name that is not served, in UTF-8 whatever the name holds.
+std::string no_such_model(const std::string& name);
+
 }  // namespace rbee::server

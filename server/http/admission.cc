@@ -4,6 +4,7 @@
 
 #include "rbee/core/cat.h"
 #include "server/http/cors.h"
+#include "server/http/error_form.h"
 #include "server/http/local_host.h"
 
 namespace rbee::server {
@@ -19,26 +20,29 @@ std::optional<Response> refuse_host(const Request& request, bool http_1_0,
                                     const ConnectionContext& context) {
   const size_t hosts = count_headers(request, "host");
   if (hosts > 1 || (hosts == 0 && !http_1_0)) {
-    return error_response(400, "INVALID_REQUEST", "Exactly one Host header is needed");
+    return error_response(request, 400, {"INVALID_REQUEST", "Exactly one Host header is needed"});
   }
   if (hosts == 0 || !context.local_names_only) return std::nullopt;
   if (names_this_machine(request.header("host"), context.options.host)) return std::nullopt;
-  return error_response(403, "FORBIDDEN_HOST",
-                        "The Host header must name localhost or a loopback address: without a "
-                        "token, no other name is answered");
+  return error_response(request, 403,
+                        {"FORBIDDEN_HOST",
+                         "The Host header must name localhost or a loopback address: without a "
+                         "token, no other name is answered"});
 }
 
 std::optional<Response> refuse_head(const Request& request, bool http_1_0,
                                     const ConnectionContext& context) {
   const size_t max_fields = context.options.max_header_fields;
   if (request.headers.size() > max_fields) {
-    return error_response(431, "HEADERS_TOO_LARGE",
-                          cat("More than ", max_fields, " header fields"));
+    return error_response(request, 431,
+                          {"HEADERS_TOO_LARGE", cat("More than ", max_fields, " header fields")});
   }
   const auto plain = [](char c) { return c > 0x20 && c < 0x7f; };
   if (!std::all_of(request.path.begin(), request.path.end(), plain)) {
-    return error_response(400, "INVALID_REQUEST",
-                          "The path holds bytes that are not printable ASCII; percent-encode them");
+    return error_response(
+        request, 400,
+        {"INVALID_REQUEST",
+         "The path holds bytes that are not printable ASCII; percent-encode them"});
   }
   return refuse_host(request, http_1_0, context);
 }
@@ -53,19 +57,21 @@ bool knows_transfer_coding(const Request& request) {
 // The body that a route needs.
 std::optional<Response> refuse_body(const Request& request) {
   if (!is_json_type(request.header("content-type"))) {
-    return error_response(415, "UNSUPPORTED_MEDIA_TYPE",
-                          "The body must be JSON (Content-Type: application/json)");
+    return error_response(
+        request, 415,
+        {"UNSUPPORTED_MEDIA_TYPE", "The body must be JSON (Content-Type: application/json)"});
   }
   const std::string_view coding = request.header("content-encoding");
   if (coding.empty() || same_text(coding, "identity")) return std::nullopt;
-  return error_response(415, "UNSUPPORTED_MEDIA_TYPE",
-                        "The body must not be compressed (Content-Encoding)");
+  return error_response(
+      request, 415,
+      {"UNSUPPORTED_MEDIA_TYPE", "The body must not be compressed (Content-Encoding)"});
 }
 
 Response no_route(const Request& request, const std::string& allow) {
-  if (allow.empty()) return error_response(404, "NOT_FOUND", "There is no such path");
+  if (allow.empty()) return error_response(request, 404, {"NOT_FOUND", "There is no such path"});
   Response response =
-      error_response(405, "METHOD_NOT_ALLOWED", cat(request.path, " takes ", allow));
+      error_response(request, 405, {"METHOD_NOT_ALLOWED", cat(request.path, " takes ", allow)});
   response.headers.emplace_back("Allow", allow);
   return response;
 }
@@ -75,7 +81,8 @@ Response no_route(const Request& request, const std::string& allow) {
 Admission admit(const Request& request, bool http_1_0, const ConnectionContext& context) {
   Admission out;
   if (!knows_transfer_coding(request)) {
-    out.refusal = error_response(501, "NOT_IMPLEMENTED", "Transfer-Encoding must be chunked");
+    out.refusal =
+        error_response(request, 501, {"NOT_IMPLEMENTED", "Transfer-Encoding must be chunked"});
     out.last = true;
     return out;
   }

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "rbee/core/error.h"
+#include "server/http/error_form.h"
 
 namespace rbee::server {
 namespace {
@@ -31,8 +32,8 @@ bool has_control(std::string_view text) {
   });
 }
 
-Response unauthorized(std::string_view code, std::string_view message) {
-  Response response = error_response(401, code, message);
+Response unauthorized(const Request& request, const ErrorText& text) {
+  Response response = error_response(request, 401, text);
   response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
@@ -115,7 +116,8 @@ ApiKeys::Digest ApiKeys::digest_of(std::string_view text) {
 ApiKeys::Verdict ApiKeys::judge(const Request& request) const {
   if (!enabled()) return {};
   const std::optional<std::string_view> key = key_of(request);
-  if (!key) return {.refusal = unauthorized("MISSING_API_KEY", "Missing API key"), .name = {}};
+  if (!key)
+    return {.refusal = unauthorized(request, {"MISSING_API_KEY", "Missing API key"}), .name = {}};
   // Digests have one length, so the comparison tells nothing of a key's; all are compared.
   const Digest sent = digest_of(*key);
   const Key* found = nullptr;
@@ -123,7 +125,8 @@ ApiKeys::Verdict ApiKeys::judge(const Request& request) const {
     if (CRYPTO_memcmp(sent.data(), own.digest.data(), sent.size()) == 0) found = &own;
   }
   if (key->empty() || has_control(*key) || found == nullptr) {
-    return {.refusal = unauthorized("INVALID_API_KEY", "Invalid or missing API key"), .name = {}};
+    return {.refusal = unauthorized(request, {"INVALID_API_KEY", "Invalid or missing API key"}),
+            .name = {}};
   }
   return {.refusal = std::nullopt, .name = found->name};
 }

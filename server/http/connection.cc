@@ -14,6 +14,7 @@
 #include "rbee/core/log.h"
 #include "server/http/admission.h"
 #include "server/http/cors.h"
+#include "server/http/error_form.h"
 #include "server/http/ids.h"
 #include "server/http/mailbox.h"
 #include "server/http/request_span.h"
@@ -152,7 +153,7 @@ void HttpConnection::start_refused(std::function<void()> closed) {
 }
 
 void HttpConnection::refuse() {
-  Response busy = error_response(503, "TOO_MANY_CONNECTIONS", "Too many connections");
+  Response busy = error_response(request_, 503, {"TOO_MANY_CONNECTIONS", "Too many connections"});
   busy.headers.emplace_back("Retry-After", "1");
   reject(busy);
 }
@@ -247,7 +248,7 @@ void HttpConnection::on_read(const error_code& error, size_t bytes) {
 void HttpConnection::on_read_end() {
   const bool midway = state_ == State::body || (state_ == State::head && parser_->got_some());
   if (midway) {
-    reject(error_response(400, "INVALID_REQUEST", "The request ended early"));
+    reject(error_response(request_, 400, {"INVALID_REQUEST", "The request ended early"}));
   } else if (state_ == State::answering) {
     finishing_ = true;
   } else {
@@ -273,17 +274,23 @@ void HttpConnection::parse() {
 
 void HttpConnection::on_parse_error(const error_code& error) {
   if (error == http::error::header_limit) {
-    return reject(error_response(431, "HEADERS_TOO_LARGE",
-                                 cat("Headers exceed ", options().max_header_bytes, " bytes")));
+    return reject(error_response(
+        request_, 431,
+        {"HEADERS_TOO_LARGE", cat("Headers exceed ", options().max_header_bytes, " bytes")}));
   }
   if (error == http::error::body_limit) {
-    return reject(error_response(413, "PAYLOAD_TOO_LARGE",
-                                 cat("The body exceeds ", options().max_body_bytes, " bytes")));
+    // A length that is told is judged with the head.
+    if (request_.method.empty()) copy_head();
+    return reject(error_response(
+        request_, 413,
+        {"PAYLOAD_TOO_LARGE", cat("The body exceeds ", options().max_body_bytes, " bytes")}));
   }
   if (error == http::error::bad_version) {
-    return reject(error_response(505, "UNSUPPORTED_VERSION", "HTTP/1.0 and 1.1 are spoken here"));
+    return reject(
+        error_response(request_, 505, {"UNSUPPORTED_VERSION", "HTTP/1.0 and 1.1 are spoken here"}));
   }
-  reject(error_response(400, "INVALID_REQUEST", cat("Malformed HTTP: ", error.message())));
+  reject(
+      error_response(request_, 400, {"INVALID_REQUEST", cat("Malformed HTTP: ", error.message())}));
 }
 
 // Fills request_ from the parsed head.
@@ -337,7 +344,7 @@ void HttpConnection::read_body() {
 
 void HttpConnection::on_request_timeout() {
   if (!parser_->got_some()) return close();
-  reject(error_response(408, "REQUEST_TIMEOUT", "The request took too long to arrive"));
+  reject(error_response(request_, 408, {"REQUEST_TIMEOUT", "The request took too long to arrive"}));
 }
 
 void HttpConnection::dispatch() {

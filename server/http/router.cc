@@ -6,6 +6,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "server/http/error_form.h"
 
 namespace rbee::server {
 namespace {
@@ -97,7 +98,7 @@ Response Router::run(const Route& route, const Request& request) const {
     }
   } catch (const std::exception& error) {
     log(LogLevel::error, "a handler failed", {{"route", route.pattern}, {"error", error.what()}});
-    return error_response(500, "INTERNAL", "Internal error");
+    return error_response(request, 500, {"INTERNAL", "Internal error"});
   }
 }
 

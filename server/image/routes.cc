@@ -3,6 +3,7 @@
 #include "rbee/core/cat.h"
 #include "server/contract/image_responses.h"
 #include "server/contract/openai_responses.h"
+#include "server/http/error_form.h"
 #include "server/http/multipart.h"
 #include "server/image/page.h"
 #include "server/worker/model_routes.h"
@@ -21,8 +22,8 @@ Response answer(ImageService& service, const ImageBody& body) {
 Response edit(ImageService& service, const Request& request) {
   const std::string_view type = request.header("content-type");
   if (!is_form_type(type)) {
-    return error_response(415, "UNSUPPORTED_MEDIA_TYPE",
-                          "the Content-Type must be multipart/form-data");
+    return error_response(
+        request, 415, {"UNSUPPORTED_MEDIA_TYPE", "the Content-Type must be multipart/form-data"});
   }
   std::vector<std::pair<std::string, std::string>> fields, files;
   for (FormPart& part : parse_form(type, request.body)) {

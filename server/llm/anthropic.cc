@@ -124,6 +124,17 @@ Response counted(const engine::Engine& engine, std::string_view body) {
   }
 }
 
+Response count(LlmService& service, const Request& request) {
+  try {
+    Response response;
+    response.later = service.beside(
+        [body = request.body](const engine::Engine& engine) { return counted(engine, body); });
+    return response;
+  } catch (const std::exception&) {
+    return failed();
+  }
+}
+
 }  // namespace
 
 void add_anthropic_routes(Router& router, LlmService& service) {
@@ -133,15 +144,7 @@ void add_anthropic_routes(Router& router, LlmService& service) {
               .body = Body::json});
   router.add({.method = "POST",
               .pattern = "/v1/messages/count_tokens",
-              .handler =
-                  [&service](const Request& request) {
-                    Response response;
-                    response.later =
-                        service.beside([body = request.body](const engine::Engine& engine) {
-                          return counted(engine, body);
-                        });
-                    return response;
-                  },
+              .handler = [&service](const Request& request) { return count(service, request); },
               .body = Body::json});
 }
 

@@ -1,6 +1,8 @@
 #include "server/llm/text_routes.h"
 
 #include "server/contract/text_requests.h"
+#include "server/llm/openai_error.h"
+#include "server/worker/routes.h"
 
 namespace rbee::server {
 namespace {
@@ -22,22 +24,40 @@ std::string tokenized(const engine::Engine& engine, const TokenizeRequest& reque
   return vllm_tokens_json(tokens, engine.model().context_length, request.pieces);
 }
 
+using Answer = std::string (*)(const engine::Engine&, std::string_view);
+
+Response failed() {
+  return error_answer(std::current_exception(), openai_error);
+}
+
+Response answered(const engine::Engine& engine, std::string_view body, Answer answer) {
+  try {
+    return json_response(200, answer(engine, body));
+  } catch (const std::exception&) {
+    return failed();
+  }
+}
+
+Response later(LlmService& service, const Request& request, Answer answer) {
+  try {
+    Response response;
+    response.later = service.beside([answer, body = request.body](const engine::Engine& engine) {
+      return answered(engine, body, answer);
+    });
+    return response;
+  } catch (const std::exception&) {
+    return failed();
+  }
+}
+
 }  // namespace
 
 void add_text_routes(Router& router, LlmService& service) {
-  const auto post = [&](const char* path,
-                        std::string (*answer)(const engine::Engine&, std::string_view)) {
+  const auto post = [&](const char* path, Answer answer) {
     router.add({.method = "POST",
                 .pattern = path,
-                .handler =
-                    [&service, answer](const Request& request) {
-                      Response response;
-                      response.later = service.beside(
-                          [answer, body = request.body](const engine::Engine& engine) {
-                            return json_response(200, answer(engine, body));
-                          });
-                      return response;
-                    },
+                .handler = [&service, answer](
+                               const Request& request) { return later(service, request, answer); },
                 .body = Body::json});
   };
   post("/tokenize", [](const engine::Engine& engine, std::string_view body) {

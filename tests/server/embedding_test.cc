@@ -103,6 +103,7 @@ TEST(Embeddings, ChatsAreNotTokenized) {
   const RawResponse response = worker.post("/tokenize", chat);
   EXPECT_EQ(response.status, 400);
   EXPECT_THAT(response.body, HasSubstr("takes no chats"));
+  EXPECT_EQ(json::parse(response.body).at("error").at("type"), "invalid_request_error");
 }
 
 TEST(Embeddings, TextsAndTokensGiveTheirVectorsInOrder) {

@@ -132,7 +132,14 @@ TEST(Front, RoutesByModelAndPath) {
   EXPECT_EQ(said(front.post("/v1/chat/completions", unnamed)), "first");
   const RawResponse unknown = front.post("/v1/chat/completions", chat("c", "Hi"));
   EXPECT_EQ(unknown.status, 404);
-  EXPECT_THAT(unknown.body, HasSubstr("'c' does not exist"));
+  EXPECT_EQ(json::parse(unknown.body).at("error"),
+            json({{"message", "The model 'c' does not exist"},
+                  {"type", "invalid_request_error"},
+                  {"param", "model"},
+                  {"code", "model_not_found"}}));
+  const json message = {{"model", "c"}, {"max_tokens", 1}, {"messages", json::array()}};
+  EXPECT_EQ(json::parse(front.post("/v1/messages", message).body).at("error").at("type"),
+            "not_found_error");
   EXPECT_EQ(front.post("/v1/images/generations", {{"prompt", "x"}}).status, 404);
   // What is not for the front's clients does not reach a worker.
   EXPECT_EQ(front.post("/v1/shutdown", json::object()).status, 404);

@@ -181,6 +181,44 @@ TEST(Token, IsNeededWhereSet) {
   EXPECT_EQ(worker.get("/").status, 200);
 }
 
+// What is said before a handler is asked, as the clients of each API read it.
+TEST(Errors, HaveTheFormOfTheirApi) {
+  Worker worker({.server = {.max_body_bytes = 100}, .token = "secret"});
+  const std::string key = "Authorization: Bearer secret\r\n";
+  const auto error = [&](const std::string& bytes) {
+    const RawResponse response = ask(worker.port(), bytes);
+    return cat(response.status, " ", response.body);
+  };
+  EXPECT_EQ(error(request("GET", "/v1/chat/completions", {}, key)),
+            R"(405 {"error":{"message":"/v1/chat/completions takes POST",)"
+            R"("type":"invalid_request_error","param":null,"code":"METHOD_NOT_ALLOWED"}})");
+  EXPECT_EQ(error(request("GET", "/v1/messages", {}, key)),
+            R"(405 {"type":"error","error":{"type":"invalid_request_error",)"
+            R"("message":"/v1/messages takes POST"}})");
+  EXPECT_EQ(error(request("GET", "/v1/messages/batches", {}, key)),
+            R"(404 {"type":"error","error":{"type":"not_found_error",)"
+            R"("message":"There is no such path"}})");
+  EXPECT_EQ(error(request("GET", "/v1/jobs", {}, key)),
+            R"(405 {"error":{"code":"METHOD_NOT_ALLOWED","message":"/v1/jobs takes POST"}})");
+  const auto kind = [&](const std::string& bytes) {
+    const json body = json::parse(ask(worker.port(), bytes).body);
+    return cat(body.at("error").at("type").get<std::string>(), body.contains("type") ? " A" : "");
+  };
+  const std::string large(200, ' ');
+  for (const char* path : {"/v1/chat/completions", "/v1/responses", "/completion", "/v1/files"}) {
+    EXPECT_EQ(kind(request("POST", path, "{}")), "invalid_request_error") << path;  // no key
+  }
+  EXPECT_EQ(kind(request("POST", "/v1/messages", "{}")), "authentication_error A");
+  EXPECT_EQ(kind(request("GET", "/v1/models", {}, "anthropic-version: 2023-06-01\r\n")),
+            "authentication_error A");
+  EXPECT_EQ(kind(request("POST", "/v1/chat/completions", large, key)), "invalid_request_error");
+  EXPECT_EQ(kind(request("POST", "/v1/messages", large, key)), "request_too_large A");
+  const std::string text =
+      "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n"
+      "Content-Type: text/plain\r\nContent-Length: 2\r\n";
+  EXPECT_EQ(kind(cat(text, key, "\r\n{}")), "invalid_request_error A");
+}
+
 // A web page may have its own name resolved to this machine; the browser then sends that name.
 TEST(LocalNames, OthersGet403WithoutAToken) {
   Worker worker;

@@ -66,7 +66,9 @@ TEST(TextRoutes, WrongBodiesAreNamed) {
   const auto field = [&](const char* path, const char* body) {
     const RawResponse response = worker.post(path, body);
     EXPECT_EQ(response.status, 400) << body;
-    return json::parse(response.body).at("error").at("fields").at(0).at("field");
+    const json error = json::parse(response.body).at("error");
+    EXPECT_EQ(error.at("type"), "invalid_request_error");
+    return error.at("param");
   };
   EXPECT_EQ(field("/tokenize", "{}"), "content");
   EXPECT_EQ(field("/tokenize", R"({"content":7})"), "content");
