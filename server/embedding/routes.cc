@@ -58,6 +58,14 @@ std::string tokenized(const engine::EmbeddingEngine& engine, const TokenizeReque
   return vllm_tokens_json(tokens, engine.info().model.context_length, request.pieces);
 }
 
+std::string text_of(const engine::EmbeddingEngine& engine, const std::vector<int32_t>& ids) {
+  const int32_t known = engine.info().model.vocab_size;
+  for (const int32_t id : ids) {
+    check(id < known, "tokens", "token ", id, " is outside of the ", known, " known ones");
+  }
+  return detokenized_json(engine.detokenize(ids));
+}
+
 // What chat workers answer.
 constexpr const char* kTextRoutes[] = {"/v1/jobs",        "/v1/inference", "/v1/infer",
                                        "/v1/completions", "/v1/responses", "/v1/chat/completions",
@@ -92,7 +100,7 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
        }));
   post("/detokenize",
        answering_beside(service, [](const engine::EmbeddingEngine& engine, std::string_view body) {
-         return detokenized_json(engine.detokenize(parse_detokenize(body)));
+         return text_of(engine, parse_detokenize(body));
        }));
   for (const char* path : kTextRoutes) {
     post(path, answering([&service](const Request&) -> Later {

@@ -24,6 +24,14 @@ std::string tokenized(const engine::Engine& engine, const TokenizeRequest& reque
   return vllm_tokens_json(tokens, engine.model().context_length, request.pieces);
 }
 
+std::string text_of(const engine::Engine& engine, const std::vector<int32_t>& ids) {
+  const int32_t known = engine.model().vocab_size;
+  for (const int32_t id : ids) {
+    check(id < known, "tokens", "token ", id, " is outside of the ", known, " known ones");
+  }
+  return detokenized_json(engine.detokenize(ids));
+}
+
 using Answer = std::string (*)(const engine::Engine&, std::string_view);
 
 Response failed() {
@@ -64,7 +72,7 @@ void add_text_routes(Router& router, LlmService& service) {
     return tokenized(engine, parse_tokenize(body));
   });
   post("/detokenize", [](const engine::Engine& engine, std::string_view body) {
-    return detokenized_json(engine.detokenize(parse_detokenize(body)));
+    return text_of(engine, parse_detokenize(body));
   });
   post("/apply-template", [](const engine::Engine& engine, std::string_view body) {
     const GenerateRequest request = parse_apply_template(body);

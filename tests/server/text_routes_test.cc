@@ -41,6 +41,13 @@ TEST(TextRoutes, DetokenizeAnswersUnderBothNames) {
   EXPECT_EQ(ask_json(worker, "/detokenize", {{"tokens", {1072, 1105}}}), wanted);
 }
 
+TEST(TextRoutes, UnknownTokensAreNoText) {
+  Worker worker;
+  const RawResponse response = worker.post("/detokenize", R"({"tokens":[1072,49152]})");
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, ::testing::HasSubstr("token 49152 is outside of the 49152 known"));
+}
+
 TEST(TextRoutes, ApplyTemplateShowsThePrompt) {
   Worker worker;
   const json body = {
