@@ -33,6 +33,9 @@ void read_prompt(ObjectReader& reader, LlamaRequest& request) {
     reader.note("prompt", "type(string)",
                 "must be a string, or an array of tokens, with strings between them or not", value);
   };
+  if (*value == "" || *value == json::array({""})) {
+    return reader.note("prompt", "non_empty", "is empty", value);
+  }
   if (value->is_string()) return request.prompt.push_back({value->get<std::string>(), {}});
   if (!value->is_array() || value->empty()) return wrong();
   const auto is_text = [](const json& part) { return part.is_string(); };

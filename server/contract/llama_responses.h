@@ -18,6 +18,7 @@ struct LlamaAnswer {
   LlamaRequest request;
   uint64_t seed = 0;
   int32_t prompt_tokens = 0;
+  bool new_line = false;  // in the pieces of a stream so far
 };
 
 // A piece of a stream. tokens: of the piece, where the request wants them; tokens_out: so far.

@@ -10,6 +10,7 @@ void LlamaStream::started(const StartedEvent& event) {
 }
 
 void LlamaStream::token(std::string_view text, int32_t index) {
+  answer_.new_line = answer_.new_line || text.find('\n') != text.npos;
   queue_->push_data(llama_piece_json(answer_, text, tokens_, index + 1));
   tokens_.clear();
 }

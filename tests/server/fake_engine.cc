@@ -42,7 +42,7 @@ FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
             .weight_bytes = 1000,
             .kv_cache_bytes = 24,
             .max_pictures = script_.max_pictures,
-            .max_running = 2,
+            .max_running = 1,
             .chat_template = "{{ messages }}",
             .bos_text = "<s>",
             .eos_text = "</s>",

@@ -157,6 +157,8 @@ TEST(LlamaRoutes, BadBodiesNameTheField) {
   EXPECT_EQ(param("/completion", {{"prompt", {"a", "b"}}}), "prompt");
   EXPECT_EQ(param("/completion", {{"prompt", {1, true}}}), "prompt[1][0]");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"n_predict", -2}}), "n_predict");
+  EXPECT_EQ(param("/completion", {{"prompt", ""}}), "prompt");
+  EXPECT_EQ(param("/completion", {{"prompt", {""}}}), "prompt");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"n_probs", 99}}), "n_probs");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"response_fields", "x"}}), "response_fields");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"post_sampling_probs", true}}),
@@ -169,16 +171,40 @@ TEST(LlamaRoutes, BadBodiesNameTheField) {
 TEST(LlamaRoutes, PropsAndSlots) {
   Worker worker({.script = {.hold_after = true}});
   const json props = json::parse(worker.get("/props").body);
-  EXPECT_EQ(props.at("total_slots"), 2);
+  EXPECT_EQ(props.at("total_slots"), 1);
   EXPECT_EQ(props.at("default_generation_settings").at("n_ctx"), 2048);
   EXPECT_EQ(props.at("model_alias"), "hf:fake");
   EXPECT_EQ(props.at("chat_template"), "{{ messages }}");
   EXPECT_EQ(props.at("bos_token"), "<s>");
   EXPECT_EQ(props.at("modalities").at("vision"), false);
   const json idle = json::parse(worker.get("/slots").body);
-  ASSERT_EQ(idle.size(), 2U);
+  ASSERT_EQ(idle.size(), 1U);
   EXPECT_EQ(idle[0].at("is_processing"), false);
   EXPECT_EQ(worker.get("/slots?fail_on_no_slot=1").status, 200);
+
+  RawClient client(worker.port());
+  client.send(request("POST", "/completion", R"({"prompt":"Hi","stream":true})"));
+  ASSERT_TRUE(worker.engine.wait_spoken(1));
+  EXPECT_EQ(json::parse(worker.get("/slots").body)[0].at("is_processing"), true);
+  EXPECT_EQ(worker.get("/slots").status, 200);
+  const RawResponse full = worker.get("/slots?fail_on_no_slot=1");
+  EXPECT_EQ(full.status, 503);
+  EXPECT_EQ(json::parse(full.body).at("error").at("type"), "server_error");
+  worker.engine.release();
+  EXPECT_EQ(client.read_response().status, 200);
+}
+
+TEST(LlamaRoutes, NewLinesAreSeenInStreamsToo) {
+  for (const bool stream : {false, true}) {
+    Worker worker({.script = {.pieces = {"a\n", "b"}}});
+    const json body = {{"prompt", "Hi"}, {"stream", stream}};
+    const std::string text = worker.post("/completion", body.dump()).body;
+    const json last = json::parse(stream ? payloads(text).back() : text);
+    EXPECT_EQ(last.at("has_new_line"), true) << stream;
+    const Worker plain;
+    const std::string other = plain.post("/completion", body.dump()).body;
+    EXPECT_EQ(json::parse(stream ? payloads(other).back() : other).at("has_new_line"), false);
+  }
 }
 
 }  // namespace
