@@ -21,10 +21,14 @@ namespace deepseek = text::deepseek;
 
 using Json = nlohmann::ordered_json;
 
+// Of a function whose parameters are left out: it has none.
+constexpr std::string_view kNoParameters =
+    R"({"type":"object","properties":{},"additionalProperties":false})";
+
 // A schema without any type is of an object here, as the arguments are.
 grammar::Grammar parameters_grammar(const Tool& tool) {
   Json schema =
-      tool.parameters.empty() ? Json::object() : Json::parse(tool.parameters, nullptr, false);
+      Json::parse(tool.parameters.empty() ? kNoParameters : tool.parameters, nullptr, false);
   check(schema.is_object(), "tools", "the parameters of ", tool.name, " are no JSON object");
   constexpr std::array kSay{"type",  "properties", "anyOf", "oneOf",
                             "allOf", "$ref",       "enum",  "const"};

@@ -1,6 +1,8 @@
 #include "rbee/engine/chat_prompt.h"
 
 #include <algorithm>
+#include <array>
+#include <exception>
 
 #include "rbee/core/error.h"
 #include "rbee/io/json_parse.h"
@@ -12,6 +14,16 @@ using Json = nlohmann::ordered_json;
 
 // Most templates take the arguments of earlier calls as an object, DeepSeek's as a text.
 enum class Arguments : uint8_t { object, text };
+
+// How a turn of calls is told. Some templates know it by its missing content, others fail on one.
+struct CallForm {
+  Arguments arguments;
+  bool no_content;  // null where there is no text, else an empty one
+};
+constexpr std::array<CallForm, 4> kCallForms{{{Arguments::object, true},
+                                              {Arguments::text, true},
+                                              {Arguments::object, false},
+                                              {Arguments::text, false}}};
 
 Json call_json(const ToolCall& call, Arguments form) {
   Json arguments = call.arguments;
@@ -42,16 +54,16 @@ Json parts_of(const ChatMessage& message) {
   return out;
 }
 
-std::string extra_of(const ChatMessage& message, Arguments form) {
+std::string extra_of(const ChatMessage& message, CallForm form) {
   Json out = Json::object();
   if (!message.reasoning.empty()) out["reasoning_content"] = message.reasoning;
   if (!message.tool_calls.empty()) {
-    if (message.content.empty()) out["content"] = nullptr;
+    if (message.content.empty() && form.no_content) out["content"] = nullptr;
     // GPT-OSS's name of it, which its template takes beside calls alone.
     if (!message.reasoning.empty() && message.content.empty()) out["thinking"] = message.reasoning;
     out["tool_calls"] = Json::array();
     for (const ToolCall& call : message.tool_calls) {
-      out["tool_calls"].push_back(call_json(call, form));
+      out["tool_calls"].push_back(call_json(call, form.arguments));
     }
   }
   if (!message.pictures.empty()) out["content"] = parts_of(message);
@@ -104,7 +116,7 @@ std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& spec
   const bool goes_on = options.continue_last;
   check(!goes_on || (!messages.empty() && messages.back().role == "assistant"), "messages",
         "the last one is not the assistant's, so that it cannot be continued");
-  const auto render = [&](Arguments form) {
+  const auto render = [&](CallForm form) {
     std::vector<text::Message> list;
     list.reserve(messages.size());
     for (const ChatMessage& message : messages) {
@@ -115,16 +127,16 @@ std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& spec
   };
   const bool calls = std::ranges::any_of(
       messages, [](const ChatMessage& message) { return !message.tool_calls.empty(); });
-  if (!calls) return render(Arguments::object);
-  try {
-    return render(Arguments::object);
-  } catch (const Error& error) {
+  if (!calls) return render(kCallForms.front());
+  std::exception_ptr first;
+  for (const CallForm form : kCallForms) {
     try {
-      return render(Arguments::text);
-    } catch (const Error&) {  // not for the form of the arguments
+      return render(form);
+    } catch (const Error&) {
+      if (!first) first = std::current_exception();
     }
-    throw;
   }
+  std::rethrow_exception(first);
 }
 
 std::string harmony_variables(const std::string& variables) {

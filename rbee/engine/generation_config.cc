@@ -60,14 +60,14 @@ SamplingDefaults sampling_defaults(std::string_view text) {
           .top_k = read("top_k", &SamplingParams::top_k)};
 }
 
-std::optional<std::string> chat_template_of(std::string_view text) {
+std::optional<std::string> chat_template_of(std::string_view text, std::string_view name) {
   const json config = parse(text, "tokenizer_config.json");
   const auto found = config.find("chat_template");
   if (found == config.end()) return std::nullopt;
-  if (found->is_string()) return found->get<std::string>();
+  if (found->is_string() && name == "default") return found->get<std::string>();
   if (!found->is_array()) return std::nullopt;
   for (const json& entry : *found) {
-    if (entry.is_object() && entry.value("name", json()) == "default" &&
+    if (entry.is_object() && entry.value("name", json()) == name &&
         entry.value("template", json()).is_string()) {
       return entry["template"].get<std::string>();
     }

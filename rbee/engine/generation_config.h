@@ -19,7 +19,9 @@ std::vector<int32_t> end_token_ids(std::string_view json, std::string_view file)
 // could not ask for is left out with a warning. Throws invalid_argument when the text is not JSON.
 SamplingDefaults sampling_defaults(std::string_view generation_config_json);
 
-// chat_template of tokenizer_config.json: a string, or the entry named "default" of a list.
-std::optional<std::string> chat_template_of(std::string_view tokenizer_config_json);
+// chat_template of tokenizer_config.json: a string, which is the "default" one, or the entry of
+// that name of a list.
+std::optional<std::string> chat_template_of(std::string_view tokenizer_config_json,
+                                            std::string_view name);
 
 }  // namespace rbee::engine

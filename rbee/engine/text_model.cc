@@ -16,21 +16,26 @@ namespace {
 
 constexpr int64_t kDefaultContext = 4096;
 
-std::optional<std::string> chat_template_source(const io::Checkpoint& checkpoint) {
-  std::optional<std::string> source;
+// Where a checkpoint may have one of its templates.
+struct TemplatePlaces {
+  const char* gguf;    // key
+  const char* file;    // of a folder
+  const char* config;  // name in the list of tokenizer_config.json
+};
+constexpr TemplatePlaces kDefault{"tokenizer.chat_template", "chat_template.jinja", "default"};
+constexpr TemplatePlaces kWithTools{"tokenizer.chat_template.tool_use",
+                                    "additional_chat_templates/tool_use.jinja", "tool_use"};
+
+std::optional<std::string> chat_template_source(const io::Checkpoint& checkpoint,
+                                                const TemplatePlaces& places) {
   if (checkpoint.format() == io::Checkpoint::Format::gguf) {
-    if (const auto text = checkpoint.metadata().get_string("tokenizer.chat_template")) {
-      source = std::string(*text);
-    }
-  } else {
-    source = checkpoint.text_file("chat_template.jinja");
-    if (!source) {
-      if (const auto config = checkpoint.text_file("tokenizer_config.json")) {
-        source = chat_template_of(*config);
-      }
-    }
+    const auto text = checkpoint.metadata().get_string(places.gguf);
+    return text ? std::optional<std::string>(*text) : std::nullopt;
   }
-  return source;
+  std::optional<std::string> source = checkpoint.text_file(places.file);
+  if (source) return source;
+  const auto config = checkpoint.text_file("tokenizer_config.json");
+  return config ? chat_template_of(*config, places.config) : std::nullopt;
 }
 
 SamplingDefaults sampling_defaults_of(const io::Checkpoint& checkpoint) {
@@ -198,10 +203,16 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   out.tokenizer = load_tokenizer(checkpoint, &kind);
   const bool own_template = options.chat_template.empty();
   const std::optional<std::string> source =
-      own_template ? chat_template_source(checkpoint) : options.chat_template;
+      own_template ? chat_template_source(checkpoint, kDefault) : options.chat_template;
   out.chat_template =
       own_template ? make_chat_template(source) : std::make_unique<text::ChatTemplate>(*source);
   out.format = text::detect_output_format(out.chat_template ? *source : "");
+  const std::optional<std::string> with_tools =
+      own_template ? chat_template_source(checkpoint, kWithTools) : std::nullopt;
+  out.tool_template = make_chat_template(with_tools);
+  const text::OutputFormat of_calls =
+      text::detect_output_format(out.tool_template ? *with_tools : "");
+  if (of_calls.tools != text::ToolFormat::none) out.format.tools = of_calls.tools;
   if (options.tools) out.format.tools = *options.tools;
   if (options.reasoning) out.format.reasoning = *options.reasoning;
   std::optional<io::Checkpoint> tower;
@@ -239,12 +250,14 @@ std::string TextModel::render(const std::vector<ChatMessage>& messages,
                               const ChatOptions& options) const {
   const SpecialTexts special{.bos = token_text(*tokenizer, tokenizer->bos()),
                              .eos = token_text(*tokenizer, tokenizer->eos())};
-  if (chat_template && format.reasoning == text::ReasoningFormat::harmony) {
+  const text::ChatTemplate* own =
+      options.calls() && tool_template ? tool_template.get() : chat_template.get();
+  if (own != nullptr && format.reasoning == text::ReasoningFormat::harmony) {
     ChatOptions known = options;
     known.template_variables = harmony_variables(options.template_variables);
-    return render_chat(*chat_template, special, messages, known);
+    return render_chat(*own, special, messages, known);
   }
-  if (chat_template) return render_chat(*chat_template, special, messages, options);
+  if (own != nullptr) return render_chat(*own, special, messages, options);
   const text::ChatTemplate fallback(fallback_chat_template(info.architecture));
   return render_chat(fallback, special, messages, options);
 }

@@ -46,6 +46,7 @@ struct TextModel {
   std::unique_ptr<models::LanguageModel> model;
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<text::ChatTemplate> chat_template;  // null: the checkpoint has none
+  std::unique_ptr<text::ChatTemplate> tool_template;  // of chats with tools; null: the same
   std::vector<text::TokenId> end_tokens;              // any of them ends a turn
   text::OutputFormat format;                          // in which calls and reasoning come
   ModelInfo info;                                     // kv_cache_bytes left at 0

@@ -86,10 +86,12 @@ void set_flags(const text::GgufVocab& vocab, io::GgufWriter& writer) {
   set("normalizer.strip_accents", vocab.strip_accents);
 }
 
-std::optional<std::string> read_chat_template(const io::Checkpoint& checkpoint) {
-  if (auto text = checkpoint.text_file("chat_template.jinja")) return text;
+// The one in a file of its own, else of that name in the tokenizer's config.
+std::optional<std::string> read_chat_template(const io::Checkpoint& checkpoint, const char* file,
+                                              std::string_view name) {
+  if (auto text = checkpoint.text_file(file)) return text;
   const auto config = checkpoint.text_file("tokenizer_config.json");
-  return config ? engine::chat_template_of(*config) : std::nullopt;
+  return config ? engine::chat_template_of(*config, name) : std::nullopt;
 }
 
 // What stands between the texts of a pair: readers know it by the name of the way to cut text, of
@@ -121,8 +123,12 @@ bool set_vocab_keys(const io::Checkpoint& checkpoint, int64_t rows, io::GgufWrit
   if (!vocab.merges.empty()) writer.set_strings("tokenizer.ggml.merges", vocab.merges);
   set_ids(vocab, writer);
   set_flags(vocab, writer);
-  if (const auto text = read_chat_template(checkpoint)) {
+  if (const auto text = read_chat_template(checkpoint, "chat_template.jinja", "default")) {
     writer.set_string("tokenizer.chat_template", *text);
+  }
+  const char* with_tools = "additional_chat_templates/tool_use.jinja";
+  if (const auto text = read_chat_template(checkpoint, with_tools, "tool_use")) {
+    writer.set_string("tokenizer.chat_template.tool_use", *text);
   }
   return vocab.special_takes_space;
 }

@@ -38,13 +38,15 @@ TEST(SamplingDefaults, ReadsWhatRequestsCouldAskFor) {
   EXPECT_THROW(sampling_defaults("["), Error);
 }
 
-TEST(ChatTemplateOf, ReadsAStringAndTheDefaultOfAList) {
-  EXPECT_EQ(chat_template_of(R"({"chat_template": "T"})"), "T");
-  EXPECT_EQ(chat_template_of(R"({"chat_template": [{"name": "tool_use", "template": "A"},
-                                                   {"name": "default", "template": "B"}]})"),
-            "B");
-  EXPECT_EQ(chat_template_of("{}"), std::nullopt);
-  EXPECT_EQ(chat_template_of(R"({"chat_template": [{"name": 3}, "x"]})"), std::nullopt);
+TEST(ChatTemplateOf, ReadsAStringAndTheNamedOnesOfAList) {
+  EXPECT_EQ(chat_template_of(R"({"chat_template": "T"})", "default"), "T");
+  EXPECT_EQ(chat_template_of(R"({"chat_template": "T"})", "tool_use"), std::nullopt);
+  const char* list = R"({"chat_template": [{"name": "tool_use", "template": "A"},
+                                           {"name": "default", "template": "B"}]})";
+  EXPECT_EQ(chat_template_of(list, "default"), "B");
+  EXPECT_EQ(chat_template_of(list, "tool_use"), "A");
+  EXPECT_EQ(chat_template_of("{}", "default"), std::nullopt);
+  EXPECT_EQ(chat_template_of(R"({"chat_template": [{"name": 3}, "x"]})", "default"), std::nullopt);
 }
 
 }  // namespace

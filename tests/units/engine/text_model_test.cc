@@ -150,6 +150,30 @@ TEST_F(TextModelTest, TheTemplateMayStandInTheTokenizersConfig) {
   EXPECT_EQ(load().render({{"user", "hi"}}, {}), "<s>hi");
 }
 
+TEST_F(TextModelTest, ChatsWithToolsHaveATemplateOfTheirOwn) {
+  write("tokenizer_config.json", R"({"chat_template": [
+      {"name": "default", "template": "plain"},
+      {"name": "tool_use", "template": "<tool_call> {{ tools[0].function.name }}"}]})");
+  const ChatOptions with{.tools = {{"f", R"({"type":"function","function":{"name":"f"}})", "{}"}}};
+  {
+    const TextModel model = load();
+    EXPECT_EQ(model.render({{"user", "hi"}}, {}), "plain");
+    EXPECT_EQ(model.render({{"user", "hi"}}, with), "<tool_call> f");
+    ChatOptions none = with;
+    none.tool_choice = ToolChoice::none;
+    EXPECT_EQ(model.render({{"user", "hi"}}, none), "plain");
+    EXPECT_EQ(model.format.tools, text::ToolFormat::hermes);
+  }
+  // Where newer versions of transformers put it.
+  write("tokenizer_config.json", "{}");
+  write("chat_template.jinja", "plain");
+  fs::create_directory(folder_ / "additional_chat_templates");
+  write("additional_chat_templates/tool_use.jinja", "tools");
+  const TextModel model = load();
+  EXPECT_EQ(model.render({{"user", "hi"}}, {}), "plain");
+  EXPECT_EQ(model.render({{"user", "hi"}}, with), "tools");
+}
+
 TEST_F(TextModelTest, SaysWhatIsMissingOrWrong) {
   write("generation_config.json", R"({"eos_token_id": "x"})");
   EXPECT_THAT(error(), HasSubstr("eos_token_id"));

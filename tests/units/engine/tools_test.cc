@@ -319,5 +319,28 @@ TEST(Tools, ArgumentsAreATextWhereTheTemplateJoinsThem) {
   EXPECT_EQ(model.render(messages, {}), R"(x{"a": 7})");
 }
 
+// As SmolLM2's does.
+TEST(Tools, CallsHaveAnEmptyTextWhereTheTemplateJoinsIt) {
+  const TextModel model = model_with({}, {}, "{{ '<' + messages[0].content + '>' }}");
+  const std::vector<ChatMessage> messages{
+      {.role = "assistant", .content = "", .tool_calls = {{"c1", "f", R"({"a": 7})"}}}};
+  EXPECT_EQ(model.render(messages, {}), "<>");
+}
+
+// OpenAI: "Omitting parameters defines a function with an empty parameter list."
+TEST(Tools, AFunctionWithoutParametersIsCalledWithNone) {
+  const auto engine = make_llm_engine(model_with({ToolFormat::hermes, ReasoningFormat::none}), {});
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    Request request = chat(ToolChoice::required, seed);
+    Tool tool = clock();
+    tool.parameters.clear();
+    request.chat.tools = {tool};
+    request.chat.parallel_tool_calls = false;
+    const auto parts = ask(*engine, request);
+    ASSERT_EQ(parts->calls.size(), 1u);
+    EXPECT_EQ(json::parse(parts->calls[0].arguments), json::object());
+  }
+}
+
 }  // namespace
 }  // namespace rbee::engine

@@ -86,12 +86,14 @@ TEST_F(VocabTest, EveryEndTokenOfTheConfigEndsATurn) {
 
 TEST_F(VocabTest, ChatTemplates) {
   write("tokenizer_config.json",
-        R"({"chat_template": [{"name": "tool_use", "template": "no"},
+        R"({"chat_template": [{"name": "tool_use", "template": "for tools"},
                               {"name": "default", "template": "from the config"}]})");
   const auto of = [](const io::Checkpoint& made) {
     return std::string(made.metadata().require_string("tokenizer.chat_template"));
   };
   EXPECT_EQ(of(convert(kTokens)), "from the config");
+  EXPECT_EQ(convert(kTokens).metadata().require_string("tokenizer.chat_template.tool_use"),
+            "for tools");
   write("chat_template.jinja", "from its own file");
   EXPECT_EQ(of(convert(kTokens)), "from its own file");
 }
