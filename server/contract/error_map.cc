@@ -24,4 +24,8 @@ WireError wire_error(Code code) {
   return {500, "INFERENCE_FAILED", true};
 }
 
+WireError stopping_error() {
+  return {503, "STOPPING", true};
+}
+
 }  // namespace rbee::server

@@ -14,5 +14,7 @@ struct WireError {
 };
 
 WireError wire_error(Code code);
+// Of a request whose worker stops before its answer is whole.
+WireError stopping_error();
 
 }  // namespace rbee::server

@@ -37,13 +37,12 @@ void EmbeddingJob::on_failed(const engine::Failed& failed) noexcept {
   quietly([&] { fail(failed.code, failed.message); });
 }
 
-void EmbeddingJob::fail(Code code, std::string_view message) {
-  const bool cancelled = code == Code::cancelled;
-  end(cancelled ? JobState::cancelled : JobState::failed);
-  count_(cancelled ? Outcome::cancelled : Outcome::failed, seconds_since_arrival());
-  const WireError wire = wire_error(code);
-  trace_.finish(operation_, wire.code);
-  response_->set(json_response(wire.status, openai_error_json(wire.status, wire.code, message)));
+void EmbeddingJob::fail(JobState state, const WireError& error, std::string_view message) {
+  end(state);
+  count_(state == JobState::cancelled ? Outcome::cancelled : Outcome::failed,
+         seconds_since_arrival());
+  trace_.finish(operation_, error.code);
+  response_->set(json_response(error.status, openai_error_json(error.status, error.code, message)));
 }
 
 }  // namespace rbee::server

@@ -26,7 +26,8 @@ class EmbeddingJob final : public Job, public engine::EmbeddingSink {
   void on_failed(const engine::Failed& failed) noexcept override;
 
  private:
-  void fail(Code code, std::string_view message) override;
+  using Job::fail;
+  void fail(JobState state, const WireError& error, std::string_view message) override;
 
   const std::shared_ptr<DelayedResponse> response_;
   const Answer answer_;

@@ -153,9 +153,11 @@ void HttpConnection::start_refused(std::function<void()> closed) {
 }
 
 void HttpConnection::refuse() {
-  Response busy = error_response(request_, 503, {"TOO_MANY_CONNECTIONS", "Too many connections"});
-  busy.headers.emplace_back("Retry-After", "1");
-  reject(busy);
+  reject(error_response(request_, 503, {"TOO_MANY_CONNECTIONS", "Too many connections"}));
+}
+
+bool HttpConnection::busy() const {
+  return state_ == State::body || state_ == State::answering || state_ == State::waiting;
 }
 
 void HttpConnection::finish() {

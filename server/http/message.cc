@@ -10,6 +10,11 @@
 namespace rbee::server {
 namespace {
 
+bool has_retry_after(const Response& response) {
+  return std::ranges::any_of(
+      response.headers, [](const auto& header) { return same_text(header.first, "retry-after"); });
+}
+
 std::string_view find(const Headers& list, std::string_view name) {
   for (const auto& [key, value] : list) {
     if (key == name) return value;
@@ -152,6 +157,7 @@ std::string serialize_head(const Response& response, const Request& request,
   add("X-Content-Type-Options", "nosniff");
   if (!request.correlation_id.empty()) add("X-Correlation-ID", request.correlation_id);
   for (const auto& [name, value] : response.headers) add(name, value);
+  if (response.status == 503 && !has_retry_after(response)) add("Retry-After", "1");
   if (!options.origin.empty()) {
     add("Access-Control-Allow-Origin", options.origin);
     add("Access-Control-Expose-Headers", "X-Correlation-ID, Retry-After");

@@ -118,9 +118,8 @@ void ImageJob::on_failed(const engine::ImageFailed& event) noexcept {
   quietly([&] { fail(event.code, event.message); });
 }
 
-void ImageJob::fail(Code code, std::string_view message) {
-  const WireError error = wire_error(code);
-  finish(code == Code::cancelled ? JobState::cancelled : JobState::failed, error.code);
+void ImageJob::fail(JobState state, const WireError& error, std::string_view message) {
+  finish(state, error.code);
   reply_->error(error, message);
   let_go();
 }

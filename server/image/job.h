@@ -38,7 +38,8 @@ class ImageJob final : public Job, public engine::ImageSink {
   void on_failed(const engine::ImageFailed& event) noexcept override;
 
  private:
-  void fail(Code code, std::string_view message) override;
+  using Job::fail;
+  void fail(JobState state, const WireError& error, std::string_view message) override;
   void finish(JobState state, std::string_view error);
   void let_go();
 

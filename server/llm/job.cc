@@ -150,9 +150,8 @@ void LlmJob::on_failed(const engine::Failed& event) noexcept {
   quietly([&] { fail(event.code, event.message); });
 }
 
-void LlmJob::fail(Code code, std::string_view message) {
-  const WireError error = wire_error(code);
-  finish(code == Code::cancelled ? JobState::cancelled : JobState::failed, nullptr, error.code);
+void LlmJob::fail(JobState state, const WireError& error, std::string_view message) {
+  finish(state, nullptr, error.code);
   reply_->error(error, message);
   reply_.reset();
 }

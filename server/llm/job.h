@@ -26,7 +26,8 @@ class LlmJob final : public Job, public engine::EventSink {
   void on_failed(const engine::Failed& event) noexcept override;
 
  private:
-  void fail(Code code, std::string_view message) override;
+  using Job::fail;
+  void fail(JobState state, const WireError& error, std::string_view message) override;
   void finish(JobState state, const engine::Finished* finished, std::string_view error);
   void trace_end(const engine::Finished* finished, std::string_view error);
   void tell(const engine::TokenText& event);

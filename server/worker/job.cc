@@ -24,9 +24,15 @@ std::shared_ptr<EventQueue> Job::take_events() {
   return std::exchange(events_, nullptr);
 }
 
-void Job::end_with(Code code, std::string_view message) {
+void Job::stop() {
   const std::lock_guard lock(mutex_);
-  if (!over()) fail(code, message);
+  if (over()) return;
+  fail(JobState::cancelled, has_stream_ ? wire_error(Code::cancelled) : stopping_error(),
+       "the worker is stopping");
+}
+
+void Job::fail(Code code, std::string_view message) {
+  fail(code == Code::cancelled ? JobState::cancelled : JobState::failed, wire_error(code), message);
 }
 
 double Job::seconds_since_arrival() const {

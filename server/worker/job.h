@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "rbee/core/error.h"
+#include "server/contract/error_map.h"
 #include "server/http/mailbox.h"
 #include "server/worker/job_trace.h"
 
@@ -22,7 +23,7 @@ class Job {
  public:
   // events: handed to the first reader; null when the client that sent the request has the reply.
   Job(std::string id, std::shared_ptr<EventQueue> events)
-      : id_(std::move(id)), events_(std::move(events)) {}
+      : id_(std::move(id)), has_stream_(events != nullptr), events_(std::move(events)) {}
   virtual ~Job() = default;
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -34,9 +35,10 @@ class Job {
   std::optional<Clock::time_point> ended() const;
   // The stream, once; null afterwards.
   std::shared_ptr<EventQueue> take_events();
-  // Ends the job for the client without waiting for the engine, whose events are ignored from then
-  // on.
-  void end_with(Code code, std::string_view message);
+  // Ends the job for the client because the worker stops, without waiting for the engine, whose
+  // events are ignored from then on. Streams of their own say CANCELLED, as hives know it; who
+  // waits for a request's answer may send it again.
+  void stop();
 
  protected:
   // All below are called with mutex_ held.
@@ -45,7 +47,8 @@ class Job {
   void start() { state_ = JobState::running; }
   void end(JobState state);
   // Tells the client and calls end().
-  virtual void fail(Code code, std::string_view message) = 0;
+  virtual void fail(JobState state, const WireError& error, std::string_view message) = 0;
+  void fail(Code code, std::string_view message);
 
   // Runs one step of a reply. An engine's callback must not throw; out of memory is all that can
   // happen in it, and it costs the client an event.
@@ -65,6 +68,7 @@ class Job {
   void note_lost_event(const std::exception& error) const noexcept;
 
   const std::string id_;
+  const bool has_stream_;  // of its own
   const Clock::time_point created_ = Clock::now();
   std::shared_ptr<EventQueue> events_;
   JobState state_ = JobState::queued;

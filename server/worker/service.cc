@@ -58,7 +58,7 @@ void WorkerService::admit(const std::shared_ptr<Job>& job, const std::function<v
     throw;
   }
   // A shutdown that began meanwhile has not seen this job.
-  if (stopping_) job->end_with(Code::cancelled, "the worker is stopping");
+  if (stopping_) job->stop();
 }
 
 WorkerInfo WorkerService::info() const {
@@ -84,7 +84,7 @@ void WorkerService::tick(Clock::time_point now) {
 void WorkerService::shutdown() {
   stopping_ = true;
   for (const std::shared_ptr<Job>& job : store_.all()) {
-    job->end_with(Code::cancelled, "the worker is stopping");
+    job->stop();
   }
 }
 

@@ -70,9 +70,12 @@ TEST(Streams, StopEndsThemWithAnError) {
   }
   RawClient asking(worker.port());
   asking.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  RawClient chat(worker.port());
+  chat.send(request("POST", "/v1/chat/completions",
+                    R"({"messages":[{"role":"user","content":"Hi"}],"stream":true})"));
   RawClient idle(worker.port());
   EXPECT_TRUE(worker.engine.wait_spoken(1));
-  while (worker.engine.stats().waiting < 3) std::this_thread::yield();
+  while (worker.engine.stats().waiting < 4) std::this_thread::yield();
 
   const auto begin = steady_clock::now();
   worker.service.shutdown();
@@ -83,7 +86,12 @@ TEST(Streams, StopEndsThemWithAnError) {
         client->read_until("[DONE]"),
         HasSubstr(R"({"type":"error","code":"CANCELLED","message":"the worker is stopping")"));
   }
-  EXPECT_EQ(asking.read_response().status, 499);
+  // Clients of OpenAI's send such a request again.
+  const RawResponse unanswered = asking.read_response();
+  EXPECT_EQ(unanswered.status, 503);
+  EXPECT_THAT(unanswered.body, HasSubstr("STOPPING"));
+  EXPECT_EQ(unanswered.headers.at("retry-after"), "1");
+  EXPECT_THAT(chat.read_until("[DONE]"), HasSubstr(R"("code":"STOPPING")"));
   EXPECT_TRUE(idle.wait_closed());
   EXPECT_THROW(RawClient(worker.port()), std::runtime_error);
 }
@@ -105,6 +113,7 @@ TEST(Streams, NoNewWorkWhileStopping) {
   const RawResponse refused = worker.post("/v1/jobs", R"({"prompt":"Hi"})");
   EXPECT_EQ(refused.status, 503);
   EXPECT_THAT(refused.body, HasSubstr("STOPPING"));
+  EXPECT_EQ(refused.headers.at("retry-after"), "1");
   EXPECT_EQ(worker.get("/health").status, 503);
 }
 
