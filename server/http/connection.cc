@@ -60,6 +60,7 @@ class HttpConnection final : public Connection,
 
   void start(std::function<void()> closed) override;
   void start_refused(std::function<void()> closed) override;
+  bool busy() const override;
   void finish() override;
   void close() override;
 
@@ -162,7 +163,10 @@ bool HttpConnection::busy() const {
 
 void HttpConnection::finish() {
   finishing_ = true;
-  if (state_ == State::head || state_ == State::body) close();
+  if (state_ == State::head) return close();
+  if (state_ == State::body && !writing_) {
+    reject(error_response(503, "STOPPING", "The server is stopping"));
+  }
 }
 
 void HttpConnection::close() {

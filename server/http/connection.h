@@ -17,7 +17,9 @@ class Connection {
   virtual void start(std::function<void()> closed) = 0;
   // Answers 503 instead of reading requests.
   virtual void start_refused(std::function<void()> closed) = 0;
-  // Closes at once when idle, else after the running answer.
+  // A request's body comes, or its answer is made or written.
+  virtual bool busy() const = 0;
+  // Closes at once when idle, else after the running answer; a request that is not whole gets 503.
   virtual void finish() = 0;
   // Closes at once; a running answer is abandoned.
   virtual void close() = 0;

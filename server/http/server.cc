@@ -1,5 +1,6 @@
 #include "server/http/server.h"
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -54,6 +55,15 @@ class Server::Impl {
 
   void reload_tls() {
     change([&, tls = read_tls()] { context_.tls = tls; });
+  }
+
+  bool busy() {
+    bool found = false;
+    change([&] {
+      found =
+          std::ranges::any_of(connections_, [](const auto& entry) { return entry.second->busy(); });
+    });
+    return found;
   }
 
   void stop(std::chrono::milliseconds grace) {
@@ -186,6 +196,10 @@ void Server::reload_tls() {
 
 void Server::set_keys(ApiKeys keys) {
   impl_->set_keys(std::move(keys));
+}
+
+bool Server::busy() const {
+  return impl_->busy();
 }
 
 void Server::stop(std::chrono::milliseconds grace) {

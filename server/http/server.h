@@ -50,8 +50,11 @@ class Server {
   // Requests after its return are judged by these; whether a key is asked for at all stays. Not for
   // handlers, whose thread it waits for, nor after stop().
   void set_keys(ApiKeys keys);
-  // Accepts no new connection, closes idle ones, lets running answers end within `grace`, closes
-  // the rest and joins the thread. Idempotent.
+  // Some request is not answered whole: its body still comes, or its answer is still written. Not
+  // for handlers, nor after stop().
+  bool busy() const;
+  // Accepts no new connection, closes idle ones, answers 503 to requests that are not whole, lets
+  // running answers end within `grace`, closes the rest and joins the thread. Idempotent.
   void stop(std::chrono::milliseconds grace);
 
  private:

@@ -36,11 +36,13 @@ void Heartbeat::stop() {
   }
   client_.cancel();
   thread_.join();
-  send_last();
+  // Also to a hive that was down at the last try: it may be back.
+  PostClient client;
+  reached_ = send(client, options_.last_timeout).empty();
 }
 
-// Also to a hive that was down at the last try: it may be back.
 void Heartbeat::send_last() const {
+  if (!reached_) return;
   PostClient client;
   send(client, options_.last_timeout);
 }

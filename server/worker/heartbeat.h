@@ -34,7 +34,7 @@ class Heartbeat {
   void send_now();
   // Ends the thread and sends one message more. Idempotent; by one thread.
   void stop();
-  // After stop(): the very last message.
+  // After stop(): the very last message, unless the hive did not take the one before.
   void send_last() const;
 
  private:

@@ -32,6 +32,13 @@ std::vector<std::shared_ptr<Job>> JobStore::all() const {
   return jobs;
 }
 
+bool JobStore::has_unread() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(jobs_, [](const auto& entry) {
+    return entry.second->unread() && entry.second->state() != JobState::cancelled;
+  });
+}
+
 std::vector<std::shared_ptr<Job>> JobStore::purge(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Job>> running;

@@ -26,6 +26,8 @@ class JobStore {
   void remove(const std::string& id);
   std::shared_ptr<Job> find(const std::string& id) const;  // null: unknown
   std::vector<std::shared_ptr<Job>> all() const;
+  // Of jobs that nobody cancelled.
+  bool has_unread() const;
   // Forgets old jobs and returns those among them that still run.
   std::vector<std::shared_ptr<Job>> purge(Clock::time_point now);
 

@@ -64,6 +64,8 @@ class WorkerService {
   bool stopping() const { return stopping_; }
   // True while something runs or waits.
   bool busy() const { return state().busy; }
+  // Some job's stream has no reader yet, and is worth one.
+  bool has_unread() const { return store_.has_unread(); }
   // Takes no new request; those that run go on.
   void drain() { draining_ = true; }
 

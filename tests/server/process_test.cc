@@ -1,7 +1,9 @@
 // The worker as a process: what it prints, how it ends.
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -299,6 +301,69 @@ TEST(Process, ADrainLetsAnswersEnd) {
   EXPECT_NE(running.read_until("[DONE]").find("[DONE]"), std::string::npos);
   EXPECT_EQ(worker.wait(), 0);
   EXPECT_THAT(worker.text(), HasSubstr("\"message\":\"stopped\""));
+}
+
+TEST(Process, ADrainLetsAnswersReachTheirClients) {
+  Worker worker(
+      {"--model", "echo", "--port", "0", "--drain-seconds", "600", "--max-body-bytes", "20000000"});
+  const uint16_t port = worker.port();
+  const std::string unread = stream_of(port);
+  const std::string text(8'000'000, 'x');
+  const auto chat = [](const std::string& said) {
+    return request("POST", "/v1/chat/completions",
+                   cat(R"({"messages":[{"role":"user","content":")", said, R"("}]})"));
+  };
+  RawClient slow(port, 65536);
+  slow.send(chat(text));
+  slow.read_head();
+  const std::string late = chat("late");
+  RawClient upload(port);
+  upload.send(late.substr(0, late.size() - 5));
+  EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);  // the upload's head is read
+  worker.signal(SIGTERM);
+  worker.read_until("draining");
+  // Longer than a stop without a drain takes.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_NE(slow.read_until("\"finish_reason\"").find(text), std::string::npos);
+  upload.send(late.substr(late.size() - 5));
+  const RawResponse refused = upload.read_response();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_THAT(refused.body, HasSubstr("STOPPING"));
+  EXPECT_THAT(ask(port, request("GET", unread)).body, HasSubstr("[DONE]"));
+  EXPECT_EQ(worker.wait(), 0);
+}
+
+TEST(Process, AStopAnswersARequestThatStillComes) {
+  Worker worker({"--model", "m", "--port", "0"});
+  const std::string whole = request("POST", "/v1/infer", R"({"prompt":"Hi"})");
+  RawClient upload(worker.port());
+  upload.send(whole.substr(0, whole.size() - 5));
+  EXPECT_EQ(ask(worker.port(), request("GET", "/health")).status, 200);
+  worker.signal(SIGTERM);
+  const RawResponse refused = upload.read_response();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.headers.at("retry-after"), "1");
+  EXPECT_EQ(worker.wait(), 0);
+}
+
+TEST(Process, AHiveThatDoesNotAnswerDoesNotHoldIt) {
+  // Its system takes connections, it none.
+  const int hive = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{.sin_family = AF_INET};
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(hive, name, size), 0);
+  ASSERT_EQ(::listen(hive, 8), 0);
+  ASSERT_EQ(::getsockname(hive, name, &size), 0);
+  Worker worker({"--model", "m", "--port", "0", "--hive-url",
+                 cat("http://127.0.0.1:", ntohs(address.sin_port))});
+  worker.port();
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0);
+  EXPECT_THAT(worker.text(), HasSubstr("\"message\":\"stopped\""));
+  EXPECT_THAT(worker.text(), Not(HasSubstr("in the middle of work")));
+  ::close(hive);
 }
 
 TEST(Process, ASecondSignalEndsADrain) {

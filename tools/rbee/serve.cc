@@ -141,11 +141,11 @@ bool watch(const Options& options, server::Server& server, const server::Front& 
   return true;
 }
 
-void drain(server::Front& front, std::chrono::seconds patience) {
+void drain(server::Front& front, const server::Server& server, std::chrono::seconds patience) {
   front.drain();
   log(LogLevel::info, "draining", {{"seconds", cat(patience.count())}});
   const auto end = std::chrono::steady_clock::now() + patience;
-  while (front.busy() && std::chrono::steady_clock::now() < end) {
+  while ((front.busy() || server.busy()) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(kDrainTick);
   }
 }
@@ -176,7 +176,7 @@ int serve(const Options& options) {
 
   const bool whole = watch(options, server, front);
   if (!whole) log(LogLevel::error, "no worker can be started: the front ends");
-  if (whole && patience.count() > 0) drain(front, patience);
+  if (whole && patience.count() > 0) drain(front, server, patience);
   front.stop(kWorkerPatience);
   server.stop(kStreamGrace);
   workers::work_is_over();

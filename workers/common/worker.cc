@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <future>
 #include <iostream>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,7 @@ namespace {
 // Of kStopTime: for clients to read what is left of their streams.
 constexpr std::chrono::milliseconds kStreamGrace{700};
 constexpr std::chrono::milliseconds kTraceGrace{300};  // for the last spans, of the same
+constexpr std::chrono::milliseconds kHiveGrace{700};   // for the hive's answer, beside all that
 constexpr std::chrono::seconds kTick{1};
 constexpr std::chrono::milliseconds kDrainTick{50};
 // How long a worker without a device still answers: clients read why their streams ended, and what
@@ -47,7 +49,8 @@ class HiveReports {
               .version = RBEE_VERSION} {
     if (flags.hive_url.empty()) return;
     try {
-      heartbeat_.emplace(server::HeartbeatOptions{.hive = server::parse_url(flags.hive_url)},
+      heartbeat_.emplace(server::HeartbeatOptions{.hive = server::parse_url(flags.hive_url),
+                                                  .last_timeout = kHiveGrace},
                          [this] { return json(); });
     } catch (const Error& error) {
       log(LogLevel::warn, "no heartbeats: the hive's address is not usable",
@@ -109,12 +112,14 @@ struct Leaving {
   ~Leaving() { reports.leave(); }
 };
 
-// Lets running answers end, while new ones are refused.
-void drain(server::WorkerService& service, std::chrono::seconds patience) {
+// Lets running answers end and reach their clients, while new ones are refused.
+void drain(server::WorkerService& service, const server::Server& server,
+           std::chrono::seconds patience) {
   service.drain();
   const auto end = server::Clock::now() + patience;
   log(LogLevel::info, "draining", {{"seconds", cat(patience.count())}});
-  while (service.busy() && server::Clock::now() < end) {
+  const auto busy = [&] { return service.busy() || service.has_unread() || server.busy(); };
+  while (busy() && server::Clock::now() < end) {
     service.tick(server::Clock::now());
     std::this_thread::sleep_for(kDrainTick);
   }
@@ -170,15 +175,17 @@ int serve(const Program& program, const CommonFlags& flags, HiveReports& reports
   const bool whole = watch(flags, server, service, reports);
   if (whole && patience.count() > 0) {
     reports.changed();
-    drain(service, patience);
+    drain(service, server, patience);
   }
 
   service.shutdown();
-  reports.stop();
+  // A hive that does not answer holds up nothing else.
+  const auto told = std::async(std::launch::async, [&reports] { reports.stop(); });
   server.stop(kStreamGrace);
   work_is_over();
   served->stop();
   if (tracer) tracer->stop(kTraceGrace);
+  told.wait();
   reports.leave();
   log(LogLevel::info, "stopped");
   return whole ? 0 : kDeviceLost;
