@@ -81,6 +81,8 @@ class HttpConnection final : public Connection,
   void on_parse_error(const error_code& error);
   bool on_head();
   void read_body();
+  void await_body();
+  void on_body_timeout();
   void copy_head();
   void dispatch();
   void reject(const Response& response);
@@ -117,7 +119,8 @@ class HttpConnection final : public Connection,
   bool keep_alive_ = false;
   bool http_1_0_ = false;
   std::array<char, 8192> chunk_;
-  std::string input_;  // received, not parsed yet
+  std::string input_;    // received, not parsed yet
+  size_t received_ = 0;  // of a body, since its deadline was set
   std::string output_;
   std::optional<Parser> parser_;
   Request request_;
@@ -238,6 +241,7 @@ void HttpConnection::on_read(const error_code& error, size_t bytes) {
     return;
   }
   const bool first = state_ == State::head && input_.empty() && !parser_->got_some();
+  received_ += bytes;
   input_.append(chunk_.data(), bytes);
   if (state_ == State::head || state_ == State::body) {
     if (first) {
@@ -339,13 +343,22 @@ bool HttpConnection::on_head() {
     write(&HttpConnection::read_body);
     return false;
   }
-  arm(options().body_timeout, &HttpConnection::on_request_timeout);
+  await_body();
   return true;
 }
 
 void HttpConnection::read_body() {
-  arm(options().body_timeout, &HttpConnection::on_request_timeout);
+  await_body();
   parse();
+}
+
+void HttpConnection::await_body() {
+  received_ = 0;
+  arm(options().body_timeout, &HttpConnection::on_body_timeout);
+}
+
+void HttpConnection::on_body_timeout() {
+  received_ < options().least_body_bytes ? on_request_timeout() : await_body();
 }
 
 void HttpConnection::on_request_timeout() {

@@ -29,7 +29,9 @@ struct ServerOptions {
   size_t max_header_fields = 100;
   size_t max_body_bytes = 1024 * 1024;
   std::chrono::milliseconds header_timeout{10'000};  // from the first byte to the empty line
+  // A body, or least_body_bytes more of it, must arrive within each such time.
   std::chrono::milliseconds body_timeout{30'000};
+  size_t least_body_bytes = 120 * 1024;
   std::chrono::milliseconds idle_timeout{75'000};      // between requests
   std::chrono::milliseconds write_timeout{60'000};     // for a client that reads nothing at all
   std::chrono::milliseconds comment_interval{15'000};  // between comments on a silent stream

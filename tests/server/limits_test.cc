@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "tests/server/harness.h"
 
 namespace rbee::testing {
@@ -97,6 +99,19 @@ TEST(Limits, SlowBodiesGet408) {
   invited.send(head + "Expect: 100-continue\r\n\r\n");
   EXPECT_EQ(invited.read_head().status, 100);
   EXPECT_EQ(invited.read_response().status, 408);
+}
+
+TEST(Limits, LongBodiesMayTakeTheirTimeWhileTheyCome) {
+  Worker worker({.server = {.body_timeout = milliseconds(1000), .least_body_bytes = 2}});
+  const std::string body = R"({"prompt":"Hello, I come slowly"})";
+  const std::string whole = request("POST", "/v1/infer", body);
+  RawClient slow(worker.port());
+  slow.send(whole.substr(0, whole.size() - body.size()));
+  for (const char c : body) {
+    slow.send(std::string(1, c));
+    std::this_thread::sleep_for(milliseconds(60));
+  }
+  EXPECT_EQ(slow.read_response().status, 200);
 }
 
 TEST(Limits, IdleConnectionsAreClosed) {
