@@ -17,6 +17,7 @@ constexpr size_t kMaxHeaderBytes = 8192;
 constexpr std::string_view kScheme = "Bearer ";
 constexpr std::string_view kHashed = "sha256:";
 constexpr size_t kMaxNameBytes = 64;
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // some editors begin files with it
 
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -75,6 +76,7 @@ void ApiKeys::add(std::string_view name, const Digest& digest) {
 
 void ApiKeys::add_file(std::string_view text, std::string_view source) {
   const size_t before = keys_.size();
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   int number = 0;
   while (!text.empty()) {
     ++number;

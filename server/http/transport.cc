@@ -1,12 +1,14 @@
 #include "server/http/transport.h"
 
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
 
 #include "rbee/core/error.h"
+#include "rbee/core/log.h"
 
 namespace rbee::server {
 namespace {
@@ -78,6 +80,22 @@ std::unique_ptr<Transport> make_transport(tcp::socket socket,
   return std::make_unique<TlsTransport>(std::move(socket), tls);
 }
 
+namespace {
+
+// Clients refuse one outside its time, and say less about it.
+void warn_of_dates(const ssl::context& context, const std::string& file) {
+  const X509* certificate =
+      SSL_CTX_get0_certificate(const_cast<ssl::context&>(context).native_handle());
+  if (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0) {
+    log(LogLevel::warn, "the certificate has expired", {{"file", file}});
+  }
+  if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0) {
+    log(LogLevel::warn, "the certificate is not valid yet", {{"file", file}});
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<ssl::context> tls_context(const std::string& certificate, const std::string& key) {
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
@@ -90,6 +108,7 @@ std::shared_ptr<ssl::context> tls_context(const std::string& certificate, const 
   context->set_password_callback([](size_t, ssl::context::password_purpose) { return ""; }, error);
   context->use_private_key_file(key, ssl::context::pem, error);
   check(!error, "tls", key, " is no private key of ", certificate, ": ", error.message());
+  warn_of_dates(*context, certificate);
   return context;
 }
 

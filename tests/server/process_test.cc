@@ -192,7 +192,7 @@ TEST(Process, KeysComeFromAFileAndAreReadAgain) {
   EXPECT_EQ(ask(port, request("POST", "/v1/shutdown", {}, "X-Api-Key: first-key\r\n")).status, 404);
   file.write("bob second-key\n");
   worker.signal(SIGHUP);
-  worker.read_until("files are read again");
+  worker.read_until("the keys are read again");
   EXPECT_EQ(status("first-key"), 401);
   EXPECT_EQ(status("second-key"), 200);
   file.write("bob\n");

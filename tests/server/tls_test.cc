@@ -1,8 +1,12 @@
 // The worker over TLS, asked by curl.
 
 #include <gmock/gmock.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -16,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Answer {
   int status;  // curl's
@@ -84,13 +89,60 @@ TEST_F(Tls, ARenewedCertificateIsReadAgain) {
   EXPECT_EQ(curl(worker.port(), old, "/health").status, 0);
   certificate_.renew();
   worker.signal(SIGHUP);
-  worker.read_until("files are read again");
+  worker.read_until("the certificate is read again");
   EXPECT_EQ(curl(worker.port(), certificate_.file(), "/health").status, 0);
   EXPECT_NE(curl(worker.port(), old, "/health").status, 0);
   std::ofstream(certificate_.file()) << "nothing";
   worker.signal(SIGHUP);
-  worker.read_until("stay as they were");
+  worker.read_until("stays as it was");
   EXPECT_EQ(ask(worker.port(), request("GET", "/health")).status, 0);
+}
+
+TEST_F(Tls, AHalfRenewedCertificateDoesNotKeepAKey) {
+  const std::string keys = (certificate_.folder() / "keys.txt").string();
+  std::ofstream(keys) << "ann first-key\n";
+  Process worker(FAKE_WORKER, {"--model", "m", "--port", "0", "--tls-cert", certificate_.file(),
+                               "--tls-key", certificate_.key(), "--api-keys", keys});
+  const uint16_t port = worker.port();
+  const auto answer = [&](const char* key) {
+    return curl(port, certificate_.file(), "/info", {"-H", cat("Authorization: Bearer ", key)})
+        .text;
+  };
+  EXPECT_THAT(answer("first-key"), Not(HasSubstr("API_KEY")));
+  std::ofstream(certificate_.key()) << "nothing";
+  std::ofstream(keys) << "ann second-key\n";
+  worker.signal(SIGHUP);
+  worker.read_until("the certificate stays as it was");
+  EXPECT_THAT(answer("first-key"), HasSubstr("INVALID_API_KEY"));
+  EXPECT_THAT(answer("second-key"), Not(HasSubstr("API_KEY")));
+}
+
+// Its time ended a minute ago; openssl's command makes no such certificate.
+void expire(const Certificate& certificate) {
+  FILE* file = std::fopen(certificate.key().c_str(), "r");
+  EVP_PKEY* key = PEM_read_PrivateKey(file, nullptr, nullptr, nullptr);
+  std::fclose(file);
+  file = std::fopen(certificate.file().c_str(), "r+");
+  X509* old = PEM_read_X509(file, nullptr, nullptr, nullptr);
+  std::rewind(file);
+  X509_gmtime_adj(X509_getm_notBefore(old), -120);
+  X509_gmtime_adj(X509_getm_notAfter(old), -60);
+  EXPECT_GT(X509_sign(old, key, EVP_sha256()), 0);
+  EXPECT_EQ(PEM_write_X509(file, old), 1);
+  EXPECT_EQ(ftruncate(fileno(file), std::ftell(file)), 0);
+  std::fclose(file);
+  X509_free(old);
+  EVP_PKEY_free(key);
+}
+
+TEST_F(Tls, AnExpiredCertificateIsLogged) {
+  Process fresh(start());
+  fresh.port();
+  EXPECT_THAT(fresh.text(), Not(HasSubstr("has expired")));
+  expire(certificate_);
+  Process worker(start());
+  worker.port();
+  EXPECT_THAT(worker.text(), HasSubstr("the certificate has expired"));
 }
 
 TEST_F(Tls, FilesThatAreNoneAreNamed) {

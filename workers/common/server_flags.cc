@@ -104,13 +104,20 @@ Hangup hangup_of(const ServerFlags& flags) {
 }
 
 void reload(const ServerFlags& flags, server::Server& server) {
+  // A key that is taken away must not stay because of a certificate that is half there.
   try {
     const server::ApiKeys keys = read_keys(flags);
-    server.reload_tls();
     server.set_keys(keys);
-    log(LogLevel::info, "files are read again", {{"keys", keys.describe()}});
+    log(LogLevel::info, "the keys are read again", {{"keys", keys.describe()}});
   } catch (const Error& error) {
-    log(LogLevel::error, "keys and certificate stay as they were", {{"error", error.what()}});
+    log(LogLevel::error, "the keys stay as they were", {{"error", error.what()}});
+  }
+  if (flags.tls_cert.empty()) return;
+  try {
+    server.reload_tls();
+    log(LogLevel::info, "the certificate is read again");
+  } catch (const Error& error) {
+    log(LogLevel::error, "the certificate stays as it was", {{"error", error.what()}});
   }
 }
 

@@ -44,7 +44,8 @@ server::ServerOptions server_options(const std::string& name, const ServerFlags&
 
 // What SIGHUP does: reload() where there are files to read again.
 Hangup hangup_of(const ServerFlags& flags);
-// Reads keys and certificate again; a file that cannot be used is logged and leaves all as it is.
+// Reads keys and certificate again, each by itself: what cannot be used is logged and stays as it
+// is.
 void reload(const ServerFlags& flags, server::Server& server);
 
 // Everybody's address when a token guards the server, else only this machine's.

@@ -87,7 +87,7 @@ TEST(ApiKeys, MayComeInTheHeaderOfAnthropicsClients) {
 TEST(ApiKeys, OfAFileHaveNames) {
   ApiKeys keys("own");
   keys.add_file(
-      "# people\n\nann  plain key\r\n"
+      "\xef\xbb\xbf# people\n\nann  plain key\r\n"
       "bob sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
       "keys.txt");
   EXPECT_EQ(keys.judge(with_authorization({"Bearer own"})).name, "token");
