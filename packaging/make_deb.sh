@@ -53,7 +53,7 @@ Maintainer: rbee.cpp <rbee@localhost>
 Section: science
 Priority: optional
 Installed-Size: $(du -sk "$root" | cut -f1)
-Depends: $(depends "$root/usr/bin/$program")
+Depends: passwd, $(depends "$root/usr/bin/$program")
 Description: native inference worker of rbee
  Loads one model on one device and answers over HTTP. Start an instance with
  systemctl enable --now $program@NAME after /etc/rbee/NAME.env is written.
