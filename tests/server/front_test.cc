@@ -432,7 +432,7 @@ TEST(Front, KeysGuardItAndItsWorkers) {
   EXPECT_EQ(ask(port, request("POST", "/v1/infer", R"({"prompt":"Hi"})", key)).status, 200);
   // The worker's own port takes neither no key nor the client's.
   const std::string mark = R"(\"port\":\")";
-  const std::string& log = front.process().read_until(R"("path":"/v1/infer","status":"200")");
+  const std::string& log = front.process().read_until(R"("path":"/v1/infer","status":200)");
   const size_t at = log.find(mark, log.find(R"("text":"ready")"));
   const auto worker = static_cast<uint16_t>(std::stoi(log.substr(at + mark.size())));
   EXPECT_EQ(ask(worker, request("GET", "/info")).status, 401);

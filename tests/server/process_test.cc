@@ -398,7 +398,7 @@ TEST(Process, LogLinesAreJsonAndTellNoPrompt) {
     EXPECT_TRUE(nlohmann::json::accept(worker.text().substr(at, end - at)));
     at = end + 1;
   }
-  EXPECT_THAT(worker.text(), HasSubstr("\"path\":\"/v1/infer\",\"status\":\"200\""));
+  EXPECT_THAT(worker.text(), HasSubstr("\"path\":\"/v1/infer\",\"status\":200,\"ms\":"));
   EXPECT_THAT(worker.text(), Not(HasSubstr("secret")));
 }
 

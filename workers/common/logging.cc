@@ -21,6 +21,9 @@ namespace {
 constexpr std::array<std::string_view, 5> kLevels = {"trace", "debug", "info", "warn", "error"};
 constexpr std::array<std::string_view, 5> kShown = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR"};
 
+// Fields that programs which read the log compute with.
+constexpr std::array<std::string_view, 2> kNumbers = {"status", "ms"};
+
 using Fields = std::span<const LogField>;
 
 std::string json_line(LogLevel level, std::string_view message, Fields fields) {
@@ -30,7 +33,8 @@ std::string json_line(LogLevel level, std::string_view message, Fields fields) {
           ",\"level\":", json_quote(kShown[static_cast<size_t>(level)]),
           ",\"message\":", json_quote(message));
   for (const LogField& field : fields) {
-    line += cat(",", json_quote(field.key), ":", json_quote(field.value));
+    const bool number = std::ranges::count(kNumbers, field.key) > 0;
+    line += cat(",", json_quote(field.key), ":", number ? field.value : json_quote(field.value));
   }
   return line + "}";
 }
