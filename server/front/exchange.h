@@ -16,15 +16,17 @@ struct Exchange {
   Request request;
   Wanted wanted;
   std::shared_ptr<DelayedResponse> later;  // where the answer goes
-  std::shared_ptr<EventQueue> events;      // where its events go, once they begin
+  std::shared_ptr<EventQueue> events;      // where its events go; null: it has no head yet
   size_t model = 0;                        // index of the model that answers
   std::shared_ptr<Replica> replica;        // that works on it, or alone may; null: none yet
   std::shared_ptr<Upstream> upstream;
   std::chrono::steady_clock::time_point deadline;  // to find a worker
   int tries = 0;                                   // that ended in the middle
   UpstreamHead head;
-  std::string body;   // of an answer that is no event stream; of one, what has no end yet
-  bool over = false;  // answered or left
+  std::string body;     // of an answer that is no event stream; of one, what has no end yet
+  std::string opening;  // events that are held back while another worker may take the request
+  bool begun = false;   // its client has an event
+  bool over = false;    // answered or left
 
   bool streams() const { return head.content_type.starts_with("text/event-stream"); }
 };

@@ -91,6 +91,12 @@ json anthropic_entry(const json& entry) {
           {"created_at", iso8601(std::chrono::system_clock::time_point(created))}};
 }
 
+// Not a new request: what came of an older one is read, or cancelled.
+bool is_of_job(const Request& request) {
+  const std::optional<Wanted> wanted = wanted_by(request);
+  return wanted && !wanted->job.empty();
+}
+
 }  // namespace
 
 class Front::Impl {
@@ -111,7 +117,9 @@ class Front::Impl {
   ~Impl() { stop(std::chrono::milliseconds(0)); }  // NOLINT(bugprone-exception-escape)
 
   Router routes();
-  bool busy() const { return running_ > 0; }
+  bool busy() {
+    return running_ > 0 || ask<bool>([this] { return pool_.has_unread_jobs(); });
+  }
   bool given_up() {
     return ask<bool>([this] {
       const auto& members = pool_.members();
@@ -177,10 +185,8 @@ Response Front::Impl::later(std::function<void(const std::shared_ptr<DelayedResp
 }
 
 Response Front::Impl::pass(const Request& request) {
-  if (draining_) {
-    Response response = error_response(request, 503, {"STOPPING", "The server is stopping"});
-    response.headers.emplace_back("Retry-After", "1");
-    return response;
+  if (draining_ && !is_of_job(request)) {
+    return error_response(request, 503, {"STOPPING", "The server is stopping"});
   }
   ++running_;
   // Counted as long as it lives.

@@ -29,7 +29,7 @@ class Front {
 
   // Handlers hold the front.
   Router routes();
-  // True while a request runs or waits.
+  // True while a request runs or waits, or a job waits for its reader.
   bool busy() const;
   // True when every worker of every model was given up.
   bool given_up() const;

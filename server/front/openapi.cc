@@ -133,7 +133,7 @@ class Document {
          "models":{"type":"array","items":{"type":"object","required":["name","kind","workers"],
           "properties":{"workers":{"type":"array","items":{"type":"object",
            "required":["name","state","restarts","running"],"properties":{
-            "state":{"enum":["starting","ready","paused","given_up"]},
+            "state":{"enum":["starting","ready","ending","paused","given_up"]},
             "restarts":{"type":"integer","minimum":0},
             "running":{"type":"integer","minimum":0}}}}}}}}})");
     constexpr std::string_view kModel =

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rbee/core/log.h"
+#include "server/front/event.h"
 #include "server/http/error_form.h"
 #include "server/http/ids.h"
 
@@ -19,14 +20,9 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kTick{50};
 constexpr milliseconds kGatherPatience{2000};
-constexpr size_t kMostJobs = 10'000;  // whose worker is remembered
+constexpr size_t kMostJobs = 10'000;               // whose worker is remembered
+constexpr std::chrono::seconds kJobPatience{300};  // workers give up a job that nobody read
 constexpr std::string_view kEventEnd = "\n\n";
-
-Response unavailable(const Request& request, const ErrorText& text) {
-  Response response = error_response(request, 503, text);
-  response.headers.emplace_back("Retry-After", "1");
-  return response;
-}
 
 std::vector<std::string> command_of(const ModelConfig& model, int index) {
   std::vector<std::string> command{model.program, "--model", model.model, "--model-ref",
@@ -97,8 +93,10 @@ std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
 void Pool::begin(const Held& exchange) {
   if (exchange->over) return;
   running_.insert(exchange);
-  if (abandoned_)
-    return refuse(exchange, unavailable(exchange->request, {"STOPPING", "The server is stopping"}));
+  if (abandoned_) {
+    return refuse(exchange,
+                  error_response(exchange->request, 503, {"STOPPING", "The server is stopping"}));
+  }
   const std::optional<Wanted> wanted = wanted_by(exchange->request);
   if (!wanted)
     return refuse(exchange,
@@ -107,7 +105,10 @@ void Pool::begin(const Held& exchange) {
   exchange->deadline = steady_clock::now() + config_.wait;
   if (!wanted->job.empty()) {
     const auto found = jobs_.find(wanted->job);
-    exchange->replica = found == jobs_.end() ? nullptr : found->second.lock();
+    if (found != jobs_.end()) {
+      exchange->replica = found->second.replica.lock();
+      found->second.asked = true;
+    }
     if (!exchange->replica) {
       const std::string message = cat("Job ", wanted->job, " not found");
       // As workers say it.
@@ -153,14 +154,15 @@ bool Pool::hopeless(const Exchange& exchange) const {
 void Pool::place(const Held& exchange) {
   if (hopeless(*exchange)) {
     return refuse(exchange,
-                  unavailable(exchange->request,
-                              {"MODEL_UNAVAILABLE",
-                               "The model's workers cannot be started; the log says why"}));
+                  error_response(exchange->request, 503,
+                                 {"MODEL_UNAVAILABLE",
+                                  "The model's workers cannot be started; the log says why"}));
   }
   const bool bound = !exchange->wanted.job.empty();
   const std::shared_ptr<Replica> replica = bound ? exchange->replica : choose(exchange->model);
-  if (replica && replica->state() == ReplicaState::ready) return send(exchange, replica);
-  wait(exchange);
+  const bool takes =
+      replica && (bound ? replica->answers() : replica->state() == ReplicaState::ready);
+  takes ? send(exchange, replica) : wait(exchange);
 }
 
 void Pool::wait(const Held& exchange) {
@@ -192,8 +194,9 @@ void Pool::place_waiting() {
     if (steady_clock::now() < exchange->deadline) {
       place(exchange);
     } else {
-      refuse(exchange, unavailable(exchange->request,
-                                   {"MODEL_UNAVAILABLE", "No worker of the model became ready"}));
+      refuse(exchange,
+             error_response(exchange->request, 503,
+                            {"MODEL_UNAVAILABLE", "No worker of the model became ready"}));
     }
   }
 }
@@ -203,6 +206,7 @@ void Pool::send(const Held& exchange, const std::shared_ptr<Replica>& replica) {
   ++replica->busy;
   exchange->head = {};
   exchange->body.clear();
+  exchange->opening.clear();
   exchange->upstream = start_upstream(
       io_, {.port = replica->port(),
             .bytes = upstream_bytes(*exchange, *replica),
@@ -219,18 +223,50 @@ void Pool::on_data(const Held& exchange, const std::string& data) {
     return;
   }
   // Whole events only: the connection may put comments between them.
-  const size_t end = exchange->body.rfind(kEventEnd);
-  if (end == std::string::npos) return;
-  if (!exchange->events) begin_events(exchange);
-  exchange->events->push_text(std::string_view(exchange->body).substr(0, end + kEventEnd.size()));
-  exchange->body.erase(0, end + kEventEnd.size());
+  while (exchange->upstream) {
+    const size_t end =
+        exchange->begun ? exchange->body.rfind(kEventEnd) : exchange->body.find(kEventEnd);
+    if (end == std::string::npos) return;
+    const std::string events = exchange->body.substr(0, end + kEventEnd.size());
+    exchange->body.erase(0, events.size());
+    exchange->begun ? exchange->events->push_text(events) : on_event(exchange, events);
+  }
 }
 
-void Pool::begin_events(const Held& exchange) {
+// Of a stream that has not begun.
+void Pool::on_event(const Held& exchange, std::string_view event) {
+  const EventKind kind = exchange->wanted.job.empty() ? kind_of_event(event) : EventKind::substance;
+  if (kind == EventKind::comment) {
+    if (!exchange->events) open_events(exchange);
+    return exchange->events->push_text(event);
+  }
+  if (kind == EventKind::unserved && exchange->tries + 1 < config_.max_tries) {
+    ++exchange->tries;
+    release(*exchange);
+    return try_again(exchange);
+  }
+  exchange->opening += event;
+  if (kind != EventKind::opening) begin_events(exchange);
+}
+
+// Nothing of the answer is in it yet.
+void Pool::open_events(const Held& exchange) {
   exchange->events = std::make_shared<EventQueue>(leaver(exchange));
   Response response = response_of(exchange->head);
   response.events = exchange->events;
   exchange->later->set(std::move(response));
+}
+
+void Pool::begin_events(const Held& exchange) {
+  if (!exchange->events) open_events(exchange);
+  exchange->begun = true;
+  exchange->events->push_text(std::exchange(exchange->opening, {}));
+}
+
+void Pool::break_off(const Held& exchange) {
+  ++counts_.broken;
+  exchange->events->fail();
+  finish(exchange);
 }
 
 void Pool::too_large(const Held& exchange) {
@@ -255,9 +291,11 @@ void Pool::on_end(const Held& exchange, UpstreamEnd end) {
   // A worker that stops or has lost its device: another one may take it.
   const bool refused = exchange->head.status == 503 && exchange->wanted.job.empty();
   if (refused && ++exchange->tries < config_.max_tries) return try_again(exchange);
+  // Its client waits for events.
+  if (exchange->events && !exchange->streams()) return break_off(exchange);
   ++counts_.answered;
   if (exchange->streams()) {
-    if (!exchange->events) begin_events(exchange);
+    if (!exchange->begun) begin_events(exchange);
     exchange->events->push_text(exchange->body);
     exchange->events->close();
     return finish(exchange);
@@ -269,11 +307,7 @@ void Pool::on_end(const Held& exchange, UpstreamEnd end) {
 }
 
 void Pool::on_broken(const Held& exchange, UpstreamEnd end) {
-  if (exchange->events) {
-    ++counts_.broken;
-    exchange->events->fail();
-    return finish(exchange);
-  }
+  if (exchange->begun) return break_off(exchange);
   if (end == UpstreamEnd::broken) ++exchange->tries;
   if (exchange->tries < config_.max_tries) return try_again(exchange);
   refuse(exchange, error_response(exchange->request, 502,
@@ -291,14 +325,25 @@ void Pool::note_job(const std::string& text, const std::shared_ptr<Replica>& rep
   const json body = json::parse(text, nullptr, false);
   if (!body.is_object() || !body.contains("job_id") || !body["job_id"].is_string()) return;
   const auto& id = body["job_id"].get_ref<const std::string&>();
-  jobs_[id] = replica;
+  jobs_[id] = {.replica = replica, .run = replica->restarts(), .made = steady_clock::now()};
   job_order_.push_back(id);
   if (job_order_.size() <= kMostJobs) return;
   jobs_.erase(job_order_.front());
   job_order_.pop_front();
 }
 
+bool Pool::has_unread_jobs() const {
+  const auto oldest = steady_clock::now() - kJobPatience;
+  return std::ranges::any_of(jobs_, [&](const auto& entry) {
+    const JobPlace& job = entry.second;
+    const std::shared_ptr<Replica> replica = job.replica.lock();
+    return !job.asked && job.made > oldest && replica && replica->answers() &&
+           replica->restarts() == job.run;
+  });
+}
+
 void Pool::refuse(const Held& exchange, Response response) {
+  if (exchange->events) return break_off(exchange);
   ++counts_.refused;
   answer(exchange, std::move(response));
 }
@@ -334,13 +379,8 @@ void Pool::abandon_all() {
   const std::set<Held> running = running_;
   for (const Held& exchange : running) {
     release(*exchange);
-    if (exchange->events) {
-      ++counts_.broken;
-      exchange->events->fail();
-      finish(exchange);
-    } else {
-      refuse(exchange, unavailable(exchange->request, {"STOPPING", "The server is stopping"}));
-    }
+    refuse(exchange,
+           error_response(exchange->request, 503, {"STOPPING", "The server is stopping"}));
   }
   waiting_.clear();
 }

@@ -3,8 +3,9 @@
 // io_context's thread.
 //
 // A request goes to the ready worker of its model that works on the fewest. One whose worker ends
-// before the answer is whole, or its first event is there, goes to another worker, or to the same
-// when it is back; one whose events have begun breaks off. Without a ready worker it waits.
+// before the answer is whole, or the first event that says something is there, goes to another
+// worker, or to the same when it is back; one whose events have begun breaks off. Without a ready
+// worker it waits.
 
 #include <deque>
 #include <functional>
@@ -38,6 +39,8 @@ class Pool {
   std::function<void()> leaver(const std::shared_ptr<Exchange>& exchange);
   // Its client is gone.
   void leave(const std::shared_ptr<Exchange>& exchange);
+  // Some job's stream, which nobody has asked for, may still be.
+  bool has_unread_jobs() const;
   // Ends all that run and wait with 503.
   void abandon_all();
 
@@ -66,11 +69,14 @@ class Pool {
   bool hopeless(const Exchange& exchange) const;
   void send(const Held& exchange, const std::shared_ptr<Replica>& replica);
   void on_data(const Held& exchange, const std::string& data);
+  void on_event(const Held& exchange, std::string_view event);
   void on_end(const Held& exchange, UpstreamEnd end);
   void on_broken(const Held& exchange, UpstreamEnd end);
   void try_again(const Held& exchange);
   void too_large(const Held& exchange);
+  void open_events(const Held& exchange);
   void begin_events(const Held& exchange);
+  void break_off(const Held& exchange);
   void note_job(const std::string& body, const std::shared_ptr<Replica>& replica);
   void wait(const Held& exchange);
   void refuse(const Held& exchange, Response response);
@@ -89,7 +95,13 @@ class Pool {
   boost::asio::steady_timer timer_;  // of those that wait
   bool ticking_ = false;
   bool abandoned_ = false;
-  std::unordered_map<std::string, std::weak_ptr<Replica>> jobs_;
+  struct JobPlace {
+    std::weak_ptr<Replica> replica;
+    int run = 0;  // restarts() of that time: it is lost with its process
+    std::chrono::steady_clock::time_point made;
+    bool asked = false;  // for its stream, or to cancel it
+  };
+  std::unordered_map<std::string, JobPlace> jobs_;
   std::deque<std::string> job_order_;  // oldest first
   mutable size_t turn_ = 0;            // among workers that are equally busy
   FrontCounts counts_;

@@ -57,6 +57,8 @@ std::string_view state_name(ReplicaState state) {
       return "starting";
     case ReplicaState::ready:
       return "ready";
+    case ReplicaState::ending:
+      return "ending";
     case ReplicaState::paused:
       return "paused";
     default:
@@ -118,7 +120,9 @@ void Replica::on_line(std::string_view line) {
     last_line_ = printable(line);
     return log(LogLevel::warn, "a worker says", {{"worker", name()}, {"text", last_line_}});
   }
-  if (text_of(record, "message") == "ready") on_ready(text_of(record, "port"));
+  const std::string message = text_of(record, "message");
+  if (message == "ready") on_ready(text_of(record, "port"));
+  if (message == "stopping" && state_ == ReplicaState::ready) change(ReplicaState::ending);
   pass_on(name(), std::move(record));
 }
 
@@ -171,8 +175,7 @@ void Replica::on_exit(int status) {
   child_.reset();
   port_ = 0;
   problem_ = cat("exit status ", status, last_line_.empty() ? "" : ": ", last_line_);
-  const bool stood =
-      state_ == ReplicaState::ready && steady_clock::now() - ready_at_ >= config_.stable;
+  const bool stood = answers() && steady_clock::now() - ready_at_ >= config_.stable;
   if (stood) in_a_row_ = 0;
   if (stopping_) return change(ReplicaState::given_up);
   if (status == kWrongUsage || in_a_row_ >= config_.max_restarts) {

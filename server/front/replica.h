@@ -17,6 +17,7 @@ enum class ReplicaState : uint8_t {
   starting,  // its process loads the model
   ready,
   paused,    // its process ended; the next one is to come
+  ending,    // somebody else than the front stops its process: it takes nothing new
   given_up,  // no other process follows
 };
 std::string_view state_name(ReplicaState state);
@@ -42,6 +43,8 @@ class Replica : public std::enable_shared_from_this<Replica> {
   const std::string& token() const { return options_.token; }
   ReplicaState state() const { return state_; }
   bool running() const { return child_ != nullptr; }
+  // Its port is open.
+  bool answers() const { return state_ == ReplicaState::ready || state_ == ReplicaState::ending; }
   uint16_t port() const { return port_; }
   pid_t pid() const { return child_ ? child_->pid() : 0; }
   int restarts() const { return restarts_; }

@@ -4,7 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rbee/core/cat.h"
 #include "server/front/config.h"
+#include "server/front/event.h"
 #include "server/front/metrics.h"
 #include "server/front/openapi.h"
 #include "server/front/routing.h"
@@ -72,6 +74,34 @@ TEST(BackOff, DoublesUpToTheMost) {
   EXPECT_EQ(back_off_of(config, 4), milliseconds(1000));
   EXPECT_EQ(back_off_of(config, 1000), milliseconds(1000));
 }
+TEST(Events, TellWhetherTheAnswerHasBegun) {
+  using server::EventKind;
+  using server::kind_of_event;
+  EXPECT_EQ(kind_of_event(": keep-alive\n\n"), EventKind::comment);
+  for (const char* payload :
+       {R"({"type":"started","job_id":"job-1"})", R"({"type":"message_start","message":{}})",
+        R"({"type":"ping"})", R"({"type":"response.created","response":{"error":null}})",
+        R"({"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]})",
+        R"({"choices":[{"index":0,"delta":{"role":"assistant"}}]})"}) {
+    EXPECT_EQ(kind_of_event(cat("event: e\ndata: ", payload, "\n\n")), EventKind::opening)
+        << payload;
+  }
+  for (const char* payload :
+       {R"({"error":{"message":"m","type":"server_error","code":"STOPPING"}})",
+        R"({"error":{"code":"WORKER_UNHEALTHY","message":"m"}})",
+        R"({"type":"error","error":{"type":"overloaded_error","message":"m"}})",
+        R"({"type":"response.failed","response":{"error":{"code":"STOPPING"}}})"}) {
+    EXPECT_EQ(kind_of_event(cat("data: ", payload, "\n\n")), EventKind::unserved) << payload;
+  }
+  for (const char* payload :
+       {"[DONE]", "7", R"({"choices":[{"delta":{"content":"Hi"}}]})", R"({"choices":[]})",
+        R"({"choices":[{"delta":{"role":"assistant","content":"Hi"}}]})",
+        R"({"choices":[{"delta":{"role":"assistant","tool_calls":[]}}]})", R"({"token":"a"})",
+        R"({"error":{"code":"INFERENCE_FAILED","message":"m"}})"}) {
+    EXPECT_EQ(kind_of_event(cat("data: ", payload, "\n\n")), EventKind::substance) << payload;
+  }
+}
+
 
 TEST(Metrics, FamiliesStandTogetherWithTheirWorkers) {
   const std::string one = "# HELP a What.\n# TYPE a counter\na 1\n# TYPE b gauge\nb{x=\"y\"} 2\n";

@@ -270,6 +270,79 @@ TEST(Front, AKilledWorkerLosesOnlyWhatHasBegunToStream) {
   EXPECT_GE(front.metric("rbee_front_retries_total"), 1);
 }
 
+TEST(Front, AWorkerThatSomebodyElseStopsLosesOnlyWhatHasBegun) {
+  const Folder folder;
+  const std::string gate = folder.pipe("gate");
+  Front front(json::array({fake("a", "release:" + gate)}));
+  const pid_t pid = front.workers(0, 1)[0].at("pid");
+  RawClient begun(front.port());
+  begun.send(request("POST", "/v1/infer", R"({"prompt":"Hi","stream":true})"));
+  begun.read_until("world");
+  RawClient whole(front.port());
+  whole.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  RawClient stream(front.port());
+  stream.send(request("POST", "/v1/chat/completions", chat("a", "Hi", true).dump()));
+  while (front.metric(R"(rbee_front_worker_running{worker="a-0"})") < 3) {
+  }
+  kill(pid, SIGTERM);
+  EXPECT_THAT(begun.read_until("[DONE]"), HasSubstr("STOPPING"));
+  wait_gone(pid);
+  std::ofstream(gate) << "open";  // waits for the next worker
+  const RawResponse answer = whole.read_response();
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_THAT(answer.body, HasSubstr("world"));
+  const RawResponse events = stream.read_response();
+  EXPECT_THAT(events.body, HasSubstr("world"));
+  EXPECT_THAT(events.body, Not(HasSubstr("STOPPING")));
+  EXPECT_TRUE(events.body.ends_with("data: [DONE]\n\n")) << events.body;
+  EXPECT_GE(front.metric("rbee_front_retries_total"), 2);
+}
+
+TEST(Front, AWorkerThatDrainsGetsNothingNew) {
+  const Folder folder;
+  const std::string gate = folder.pipe("gate");
+  json model = fake("a", "release:" + gate);
+  model["flags"] = {"--drain-seconds", "600"};
+  Front front(json::array({model}));
+  const pid_t pid = front.workers(0, 1)[0].at("pid");
+  RawClient running(front.port());
+  running.send(request("POST", "/v1/infer", R"({"prompt":"Hi","stream":true})"));
+  running.read_until("world");
+  kill(pid, SIGTERM);
+  while (front.workers(0, 0)[0].at("state") != "ending") {
+  }
+  RawClient later(front.port());
+  later.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  while (front.metric("rbee_front_requests_waiting") < 1) {
+  }
+  std::ofstream(gate) << "open";
+  EXPECT_THAT(running.read_until("[DONE]"), HasSubstr("[DONE]"));
+  wait_gone(pid);
+  std::ofstream(gate) << "open";
+  EXPECT_EQ(later.read_response().status, 200);
+}
+
+TEST(Front, ADrainLetsJobsBeRead) {
+  const Folder folder;
+  const std::string gate = folder.pipe("gate");
+  Front front(json::array({fake("a", "release:" + gate)}), json::object(),
+              {"--drain-seconds", "600"});
+  front.wait_ready();
+  const RawResponse job = front.post("/v1/jobs", {{"prompt", "Hi"}});
+  const RawResponse unwanted = front.post("/v1/jobs", {{"prompt", "Hi"}});
+  front.process().signal(SIGTERM);
+  front.process().read_until("draining");
+  EXPECT_EQ(front.post("/v1/jobs", {{"prompt", "Hi"}}).status, 503);
+  const std::string id = json::parse(unwanted.body).at("job_id");
+  EXPECT_EQ(ask(front.port(), request("DELETE", "/v1/jobs/" + id)).status, 202);
+  RawClient reader(front.port());
+  reader.send(request("GET", json::parse(job.body).at("sse_url").get<std::string>()));
+  EXPECT_THAT(reader.read_until("world"), HasSubstr("Hello"));
+  std::ofstream(gate) << "open";
+  EXPECT_THAT(reader.read_until("[DONE]"), HasSubstr("\"type\":\"end\""));
+  EXPECT_EQ(front.process().wait(), 0);
+}
+
 TEST(Front, UnderLoadAKilledWorkerFailsNoRequestThatHadNotBegun) {
   Front front(json::array({fake("a", "echo", 2)}), {{"max_restarts", 100}, {"max_tries", 50}});
   front.workers(0, 2);

@@ -1,0 +1,71 @@
+#include "server/front/event.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kField = "data: ";
+
+// Of the only line that has one; empty: there is none.
+std::string_view data_of(std::string_view event) {
+  while (!event.empty()) {
+    const size_t end = std::min(event.find('\n'), event.size());
+    if (event.starts_with(kField)) return event.substr(kField.size(), end - kField.size());
+    event.remove_prefix(std::min(end + 1, event.size()));
+  }
+  return {};
+}
+
+std::string text_of(const json& object, const char* key) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool is_unserved(const json& payload) {
+  const json& holder = payload.contains("response") ? payload["response"] : payload;
+  if (!holder.is_object() || !holder.contains("error")) return false;
+  const json& error = holder["error"];
+  static constexpr std::array<std::string_view, 3> kCodes = {"STOPPING", "VRAM_OOM",
+                                                             "WORKER_UNHEALTHY"};
+  return std::ranges::count(kCodes, text_of(error, "code")) > 0 ||
+         text_of(error, "type") == "overloaded_error";  // Anthropic's form has no codes
+}
+
+// The first piece of a chat's choice names its role, and says nothing.
+bool is_role(const json& choice) {
+  if (!choice.is_object() || !choice.contains("delta")) return false;
+  const json& delta = choice["delta"];
+  return delta.is_object() && delta.contains("role") && text_of(delta, "content").empty() &&
+         std::ranges::all_of(delta.items(), [](const auto& field) {
+           return field.key() == "role" || field.key() == "content";
+         });
+}
+
+bool is_opening(const json& payload) {
+  static constexpr std::array<std::string_view, 5> kTypes = {
+      "started", "message_start", "ping", "response.created", "response.in_progress"};
+  if (std::ranges::count(kTypes, text_of(payload, "type")) > 0) return true;
+  const auto choices = payload.find("choices");
+  return choices != payload.end() && choices->is_array() && !choices->empty() &&
+         std::ranges::all_of(*choices, is_role);
+}
+
+}  // namespace
+
+EventKind kind_of_event(std::string_view event) {
+  const std::string_view data = data_of(event);
+  if (data.empty()) return EventKind::comment;
+  const json payload = json::parse(data, nullptr, false);
+  if (!payload.is_object()) return EventKind::substance;
+  if (is_unserved(payload)) return EventKind::unserved;
+  return is_opening(payload) ? EventKind::opening : EventKind::substance;
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,20 @@
+#pragma once
+// What an event of a worker's stream means for sending the request to another worker.
+
+#include <cstdint>
+#include <string_view>
+
+namespace rbee::server {
+
+enum class EventKind : uint8_t {
+  comment,   // no event: keeps the connection open
+  opening,   // tells of the answer, nothing of what the model says; another worker's may replace it
+  unserved,  // an error that ends the stream, but not the request: what has the status 503
+             // elsewhere
+  substance,  // all others
+};
+
+// event: its lines. Forms: OpenAI's chats and responses, Anthropic's messages, the project's own.
+EventKind kind_of_event(std::string_view event);
+
+}  // namespace rbee::server
