@@ -156,7 +156,8 @@ class Front::Impl {
   json model_list() const;
   Response models(const Request& request) const;
   Response model(const Request& request) const;
-  Response alive() const;
+  Response alive();
+  int64_t most_pictures(size_t model) const;
   Response health();
   Response readiness();
   Response metrics();
@@ -244,16 +245,33 @@ Response Front::Impl::model(const Request& request) const {
   return error_response(request, 404, {"model_not_found", no_such_model(id), "model"});
 }
 
-// What needs no key: that the front is there, and for its page the names of what is served.
-Response Front::Impl::alive() const {
-  json names = json::array();
-  for (const ModelConfig& model : options_.config.models) {
-    names.push_back({{"name", model.name}, {"kind", kind_name(model.kind)}});
-    for (const std::string& adapter : model.adapters) {
-      names.push_back({{"name", adapter}, {"kind", kind_name(model.kind)}});
+// What needs no key: that the front is there, and for its page what is served.
+Response Front::Impl::alive() {
+  return later([this](const std::shared_ptr<DelayedResponse>& out) {
+    json models = json::array();
+    for (size_t i = 0; i < options_.config.models.size(); ++i) {
+      const ModelConfig& model = options_.config.models[i];
+      json entry = {{"name", model.name}, {"kind", kind_name(model.kind)}};
+      if (const int64_t most = most_pictures(i); most > 0) entry["max_pictures"] = most;
+      models.push_back(entry);
+      for (const std::string& adapter : model.adapters) {
+        entry["name"] = adapter;
+        models.push_back(entry);
+      }
     }
+    out->set(json_response(200, json{{"status", "healthy"}, {"models", models}}.dump()));
+  });
+}
+
+// On the pool's thread. Of one request; 0 where no worker of the model has said so.
+int64_t Front::Impl::most_pictures(size_t model) const {
+  for (const Pool::Member& member : pool_.members()) {
+    const json& facts = member.replica->facts();
+    if (member.model != model || !facts.is_object()) continue;
+    const auto found = facts.find("max_pictures");
+    if (found != facts.end() && found->is_number_integer()) return found->get<int64_t>();
   }
-  return json_response(200, json{{"status", "healthy"}, {"models", names}}.dump());
+  return 0;
 }
 
 // On the pool's thread. Every model has a worker that is ready.

@@ -133,7 +133,7 @@ void Replica::on_ready(std::string_view port) {
   ready_at_ = steady_clock::now();
   silent_ = 0;
   change(ReplicaState::ready);
-  stand();
+  check_health();
 }
 
 // Asks for its health when it is time.
@@ -146,11 +146,12 @@ void Replica::stand() {
 
 void Replica::check_health() {
   if (steady_clock::now() - ready_at_ >= config_.stable) in_a_row_ = 0;
+  answer_.clear();
   probe_ = start_upstream(
       io_, {.port = port_,
             .bytes = "GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
             .on_head = [](const UpstreamHead&) {},
-            .on_data = [](const std::string&) {},
+            .on_data = [this](const std::string& data) { answer_ += data; },
             .on_end = [this](UpstreamEnd end) { on_health(end == UpstreamEnd::whole); }});
   health_timer_.expires_after(config_.health_timeout);
   health_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
@@ -164,6 +165,7 @@ void Replica::on_health(bool healthy) {
   probe_.reset();
   if (state_ != ReplicaState::ready || stopping_) return;
   silent_ = healthy ? 0 : silent_ + 1;
+  if (healthy) facts_ = json::parse(answer_, nullptr, false);
   if (silent_ < kMostSilent) return stand();
   log(LogLevel::error, "a worker does not answer: it is killed", {{"worker", name()}});
   child_->signal(SIGKILL);

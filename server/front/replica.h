@@ -5,6 +5,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "server/front/child.h"
@@ -16,8 +17,8 @@ namespace rbee::server {
 enum class ReplicaState : uint8_t {
   starting,  // its process loads the model
   ready,
-  paused,    // its process ended; the next one is to come
   ending,    // somebody else than the front stops its process: it takes nothing new
+  paused,    // its process ended; the next one is to come
   given_up,  // no other process follows
 };
 std::string_view state_name(ReplicaState state);
@@ -42,12 +43,14 @@ class Replica : public std::enable_shared_from_this<Replica> {
   const std::string& name() const { return options_.name; }
   const std::string& token() const { return options_.token; }
   ReplicaState state() const { return state_; }
-  bool running() const { return child_ != nullptr; }
   // Its port is open.
   bool answers() const { return state_ == ReplicaState::ready || state_ == ReplicaState::ending; }
+  bool running() const { return child_ != nullptr; }
   uint16_t port() const { return port_; }
   pid_t pid() const { return child_ ? child_->pid() : 0; }
   int restarts() const { return restarts_; }
+  // What its last process said of its model; null before.
+  const nlohmann::json& facts() const { return facts_; }
   // Why its last process ended; empty before.
   const std::string& problem() const { return problem_; }
 
@@ -74,6 +77,8 @@ class Replica : public std::enable_shared_from_this<Replica> {
   std::shared_ptr<Upstream> probe_;
   ReplicaState state_ = ReplicaState::paused;
   std::chrono::steady_clock::time_point ready_at_;
+  nlohmann::json facts_;
+  std::string answer_;  // to probe_
   std::string problem_;
   std::string last_line_;
   uint16_t port_ = 0;

@@ -86,6 +86,7 @@ std::optional<Wanted> wanted_by(const Request& request) {
   const std::string_view type = request.header("content-type");
   if (is_json_type(type)) read_json(request, wanted);
   if (is_form_type(type)) read_form(request, wanted);
+  if (path == "/") wanted.model = query_value(request.query, "model");
   return wanted;
 }
 

@@ -111,4 +111,15 @@ bool is_json_type(std::string_view content_type) {
          (type.starts_with("application/") && type.ends_with("+json"));
 }
 
+std::string query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view field = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(field.size() + 1, query.size()));
+    const size_t sign = std::min(field.find('='), field.size());
+    if (field.substr(0, sign) == name)
+      return decoded(field.substr(std::min(sign + 1, field.size())));
+  }
+  return {};
+}
+
 }  // namespace rbee::server

@@ -70,4 +70,7 @@ class Router {
 // True for application/json and application/<x>+json, with or without parameters.
 bool is_json_type(std::string_view content_type);
 
+// Value of the first such field of a query, e.g. "b c" of "x=1&a=b%20c"; empty when there is none.
+std::string query_value(std::string_view query, std::string_view name);
+
 }  // namespace rbee::server

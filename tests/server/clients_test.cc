@@ -77,9 +77,11 @@ TEST(ChatClients, ThePageOfSeveralModelsInABrowser) {
   const auto model = [](const char* name, const char* script, json flags) -> json {
     return {{"name", name}, {"program", FAKE_WORKER}, {"model", script}, {"flags", flags}};
   };
-  const json config = {{"models",
-                        {model("parrot", "echo", {"--lora", "crow=/nowhere"}),
-                         model("other", "any", json::array())}}};
+  const json config = {
+      {"models",
+       {model("parrot", "echo", {"--lora", "crow=/nowhere"}),
+        model("other", "any", json::array()),
+        {{"name", "sketch/1"}, {"kind", "image"}, {"program", FAKE_SD_WORKER}, {"model", "any"}}}}};
   const fs::path file = fs::temp_directory_path() / cat("rbee-serve-", getpid(), ".json");
   std::ofstream(file) << config.dump();
   Process front(RBEE, {"serve", "--port", "0", "--config", file.string()});

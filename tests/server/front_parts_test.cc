@@ -56,6 +56,15 @@ TEST(Routing, BodiesTellTheModel) {
   EXPECT_EQ(model(asked("/v1/images/edits", "broken", "multipart/form-data; boundary=b")), "");
 }
 
+TEST(Routing, PagesAreOfTheModelThatTheirAddressNames) {
+  Request page = asked("/");
+  EXPECT_EQ(server::wanted_by(page)->model, "");
+  page.query = "x=1&model=sd%2Fone";
+  EXPECT_EQ(server::wanted_by(page)->model, "sd/one");
+  page.query = "model";
+  EXPECT_EQ(server::wanted_by(page)->model, "");
+}
+
 TEST(Routing, Jobs) {
   const auto made = server::wanted_by(asked("/v1/jobs", R"({"operation":"image_generation"})"));
   EXPECT_TRUE(made->makes_job);
@@ -65,15 +74,6 @@ TEST(Routing, Jobs) {
   EXPECT_EQ(server::wanted_by(asked("/v1/cancel", R"({"job_id":"j-3"})"))->job, "j-3");
 }
 
-TEST(BackOff, DoublesUpToTheMost) {
-  FrontConfig config;
-  config.back_off = milliseconds(100);
-  config.max_back_off = milliseconds(1000);
-  EXPECT_EQ(back_off_of(config, 0), milliseconds(100));
-  EXPECT_EQ(back_off_of(config, 3), milliseconds(800));
-  EXPECT_EQ(back_off_of(config, 4), milliseconds(1000));
-  EXPECT_EQ(back_off_of(config, 1000), milliseconds(1000));
-}
 TEST(Events, TellWhetherTheAnswerHasBegun) {
   using server::EventKind;
   using server::kind_of_event;
@@ -102,6 +102,15 @@ TEST(Events, TellWhetherTheAnswerHasBegun) {
   }
 }
 
+TEST(BackOff, DoublesUpToTheMost) {
+  FrontConfig config;
+  config.back_off = milliseconds(100);
+  config.max_back_off = milliseconds(1000);
+  EXPECT_EQ(back_off_of(config, 0), milliseconds(100));
+  EXPECT_EQ(back_off_of(config, 3), milliseconds(800));
+  EXPECT_EQ(back_off_of(config, 4), milliseconds(1000));
+  EXPECT_EQ(back_off_of(config, 1000), milliseconds(1000));
+}
 
 TEST(Metrics, FamiliesStandTogetherWithTheirWorkers) {
   const std::string one = "# HELP a What.\n# TYPE a counter\na 1\n# TYPE b gauge\nb{x=\"y\"} 2\n";

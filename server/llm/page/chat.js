@@ -452,14 +452,17 @@ function wire() {
 
 // Of one worker its model; of several models behind one port those that chat, to pick from.
 function showModels(facts) {
-  const names = facts.models?.filter(each => each.kind === "chat").map(each => each.name);
-  if (!names) {
+  const chatting = facts.models?.filter(each => each.kind === "chat");
+  if (!chatting) {
     delete settings.model;
+    showAttach(facts);
     $("device").textContent = `${facts.architecture}, ${facts.quant_kind}, ` +
       `${facts.context_length} tokens of context`;
     return showModel(facts.model);
   }
+  const names = chatting.map(each => each.name);
   if (!names.includes(settings.model)) settings.model = names[0];
+  showOthers(facts.models.filter(each => each.kind === "image"));
   $("model").hidden = names.length > 1;
   $("pick").hidden = names.length < 2;
   $("pick").replaceChildren(...names.map(name => new Option(name)));
@@ -467,9 +470,29 @@ function showModels(facts) {
   $("pick").onchange = () => {
     settings.model = $("pick").value;
     saveSettings(settings);
-    showModel(settings.model);
+    pick();
   };
-  showModel(settings.model);
+  const pick = () => {
+    showModel(settings.model);
+    showAttach(chatting.find(each => each.name === settings.model));
+  };
+  pick();
+}
+
+// Models that draw have a page of their own.
+function showOthers(drawing) {
+  $("others").hidden = drawing.length === 0;
+  $("others").replaceChildren("Pictures: ", ...drawing.flatMap(({name}, i) => {
+    const link = document.createElement("a");
+    link.href = "/?model=" + encodeURIComponent(name);
+    link.textContent = name;
+    return i > 0 ? [", ", link] : [link];
+  }));
+}
+
+function showAttach({max_pictures = 0}) {
+  mostPictures = max_pictures;
+  $("attach").hidden = mostPictures === 0;
 }
 
 function showModel(name) {
@@ -482,10 +505,7 @@ async function begin() {
   showSettings();
   wire();
   try {
-    const facts = await health();
-    showModels(facts);
-    mostPictures = facts.max_pictures ?? 0;
-    $("attach").hidden = mostPictures === 0;
+    showModels(await health());
     $("where").textContent = location.host;
   } catch {
     $("model").textContent = "the worker does not answer";

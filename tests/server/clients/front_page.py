@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The chat page of `rbee serve` in headless Chromium. Usage: front_page.py URL FOLDER_FOR_SCREENSHOTS
 
-The models that chat are parrot, which repeats, its adapter crow, and other. Ends with status 77 and a
+The models that chat are parrot, which repeats and reads pictures, its adapter crow, and other; sketch/1
+draws. Ends with status 77 and a
 line that says why when there is no Chromium or no Python package `playwright`."""
 
 import pathlib
@@ -36,14 +37,27 @@ def main():
         expect(pick).to_have_value("parrot")
         assert "undefined" not in page.locator("header").inner_text()
         assert ask(page, sent, "hello") == ("parrot", "hello")
+        expect(page.locator("#attach")).to_be_visible()
         pick.select_option("crow")
         assert ask(page, sent, "caw") == ("crow", "caw")
         pick.select_option("other")
         assert ask(page, sent, "hello") == ("other", "Hello, world")
+        expect(page.locator("#attach")).to_be_hidden()
         assert page.title() == "other - rbee chat", page.title()
         page.screenshot(path=FOLDER / "front.png")
         page.reload()  # the choice is kept
         expect(pick).to_have_value("other")
+        page.click("#others >> text=sketch/1")
+        expect(page.locator("#about")).to_have_text("sketch/1")
+        jobs = []
+        page.on("request", lambda request: request.url.endswith("/v1/jobs")
+                and jobs.append(request.post_data_json))
+        page.fill("#prompt", "a bee")
+        page.click("#go")
+        expect(page.locator("#gallery figure")).to_have_count(1)
+        assert jobs[0]["model"] == "sketch/1", jobs
+        page.click("#chat")
+        expect(page.locator("#text")).to_be_visible()
         assert not errors, errors
         browser.close()
 
