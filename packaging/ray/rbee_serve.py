@@ -25,11 +25,17 @@ REPLICAS = int(os.environ.get("RBEE_REPLICAS", "2"))
 GPUS = float(os.environ.get("RBEE_GPUS", "0"))
 CPUS = float(os.environ.get("RBEE_CPUS", "1"))
 TRIES = 60  # about a second apart, while a replica is replaced
-PASSED_ON = ("accept", "content-type", "anthropic-version", "x-correlation-id")
+# Of one connection, or of the program at its end; all other headers pass, either way.
+OWN = {"connection", "content-length", "date", "expect", "host", "keep-alive", "server", "te", "trailer",
+       "transfer-encoding", "upgrade"}
 
 
 class WorkerLost(Exception):
     """The worker's process ended before the answer did."""
+
+
+def passed_on(headers):
+    return {name.lower(): value for name, value in headers.items() if name.lower() not in OWN}
 
 
 def start(command):
@@ -63,13 +69,13 @@ class Worker:
             self.process.terminate()
 
     async def ask(self, method, path, headers, body):
-        """Status and content type, then the body's pieces."""
+        """Status and headers, then the body's pieces."""
         if self.client is None:  # needs the loop that runs now
             self.client = aiohttp.ClientSession(f"http://127.0.0.1:{self.port}", auto_decompress=False,
                                                 timeout=aiohttp.ClientTimeout(total=None))
         try:
             async with self.client.request(method, path, headers=headers, data=body) as answer:
-                yield answer.status, answer.headers.get("content-type", "")
+                yield answer.status, passed_on(answer.headers)
                 async for piece in answer.content.iter_any():
                     yield piece
         except aiohttp.ClientError as error:
@@ -83,7 +89,7 @@ class Front:
 
     async def begin(self, request, body):
         """A worker's answer that has begun: its head, its first piece, and what follows."""
-        headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
+        headers = passed_on(request.headers)
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         for _ in range(TRIES):
             pieces = self.workers.ask.remote(request.method, path, headers, body)
@@ -98,15 +104,14 @@ class Front:
         begun = await self.begin(request, await request.body())
         if begun is None:
             return PlainTextResponse("no worker\n", status_code=503)
-        (status, content_type), first, rest = begun
+        (status, headers), first, rest = begun
 
         async def body():
             yield first
             async for piece in rest:
                 yield piece
 
-        return StreamingResponse(body(), status_code=status,
-                                 headers={"content-type": content_type})
+        return StreamingResponse(body(), status_code=status, headers=headers)
 
 
 app = Front.bind(Worker.bind(COMMAND))

@@ -31,6 +31,7 @@ except ImportError as missing:
 
 CLIENTS = 6
 REQUESTS = 15
+KEY = "ray-key"
 
 
 def free_port():
@@ -43,7 +44,7 @@ def ask(port, stream):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     body = {"prompt": "Once upon a time", "max_tokens": 24, "stream": stream}
     connection.request("POST", "/v1/completions", json.dumps(body),
-                       {"Content-Type": "application/json"})
+                       {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"})
     response = connection.getresponse()
     begun = False
     try:
@@ -57,6 +58,15 @@ def ask(port, stream):
         return "failed"
     whole = text.endswith(b"data: [DONE]\n\n") if stream else b'"usage"' in text
     return "whole" if whole else "broken" if stream and begun else "failed"
+
+
+def head(port, **headers):
+    """Status and headers of an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    connection.request("GET", "/info", headers=headers)
+    response = connection.getresponse()
+    response.read()
+    return response.status, response.headers
 
 
 def workers_of(model):
@@ -78,6 +88,7 @@ def main():
     os.environ["RBEE_COMMAND"] = (f"{worker} --model {model} --threads 1 --context 256 "
                                   "--worker-id ray")
     os.environ["RBEE_CPUS"] = "0.1"
+    os.environ["LLORCH_API_TOKEN"] = KEY
     sys.path.insert(0, FOLDER)
     import rbee_serve  # reads the variables
     port = free_port()
@@ -86,6 +97,10 @@ def main():
     serve.start(http_options={"host": "127.0.0.1", "port": port})
     serve.run(rbee_serve.app)
     assert ask(port, False) == "whole"
+    status, headers = head(port)
+    assert status == 401 and headers["www-authenticate"] == "Bearer", (status, headers)
+    status, headers = head(port, **{"x-api-key": KEY, "x-correlation-id": "c-1"})
+    assert status == 200 and headers["x-correlation-id"] == "c-1", (status, headers)
     first = workers_of(model)
     assert len(first) == 2, first
     outcomes = []
