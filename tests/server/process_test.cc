@@ -303,20 +303,11 @@ TEST(Process, ADrainLetsAnswersEnd) {
   EXPECT_THAT(worker.text(), HasSubstr("\"message\":\"stopped\""));
 }
 
-TEST(Process, ADrainLetsAnswersReachTheirClients) {
-  Worker worker(
-      {"--model", "echo", "--port", "0", "--drain-seconds", "600", "--max-body-bytes", "20000000"});
+TEST(Process, ADrainWaitsForReadersAndUploads) {
+  Worker worker({"--model", "any", "--port", "0", "--drain-seconds", "600"});
   const uint16_t port = worker.port();
   const std::string unread = stream_of(port);
-  const std::string text(8'000'000, 'x');
-  const auto chat = [](const std::string& said) {
-    return request("POST", "/v1/chat/completions",
-                   cat(R"({"messages":[{"role":"user","content":")", said, R"("}]})"));
-  };
-  RawClient slow(port, 65536);
-  slow.send(chat(text));
-  slow.read_head();
-  const std::string late = chat("late");
+  const std::string late = request("POST", "/v1/infer", R"({"prompt":"late"})");
   RawClient upload(port);
   upload.send(late.substr(0, late.size() - 5));
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);  // the upload's head is read
@@ -324,7 +315,6 @@ TEST(Process, ADrainLetsAnswersReachTheirClients) {
   worker.read_until("draining");
   // Longer than a stop without a drain takes.
   std::this_thread::sleep_for(std::chrono::seconds(1));
-  EXPECT_NE(slow.read_until("\"finish_reason\"").find(text), std::string::npos);
   upload.send(late.substr(late.size() - 5));
   const RawResponse refused = upload.read_response();
   EXPECT_EQ(refused.status, 503);
