@@ -12,11 +12,20 @@
 namespace rbee::server {
 namespace {
 
+Response create_job(ImageService& service, const Request& request) {
+  ImageJobBody body = parse_image_job(request.body);
+  const ImageBody& image = body.image;
+  return service.prepare(image,
+                         [&service, body] { return job_created(*service.create_job(body)); });
+}
+
 Response answer(ImageService& service, const ImageBody& body) {
-  if (body.stream) return event_stream(service.openai_stream(body));
-  Response response;
-  response.later = service.openai_images(body);
-  return response;
+  return service.prepare(body, [&service, body] {
+    if (body.stream) return event_stream(service.openai_stream(body));
+    Response response;
+    response.later = service.openai_images(body);
+    return response;
+  });
 }
 
 Response edit(ImageService& service, const Request& request) {
@@ -35,12 +44,14 @@ Response edit(ImageService& service, const Request& request) {
 }
 
 Response sdapi(ImageService& service, const Request& request, bool img2img) {
-  Response response;
-  ImageBody body = parse_sdapi(request.body, img2img);
+  const ImageBody body = parse_sdapi(request.body, img2img);
   // Pictures are not sent back.
   std::string repeated = img2img ? std::string("{}") : request.body;
-  response.later = service.sdapi_images(std::move(body), std::move(repeated));
-  return response;
+  return service.prepare(body, [&service, body, repeated = std::move(repeated)] {
+    Response response;
+    response.later = service.sdapi_images(body, repeated);
+    return response;
+  });
 }
 
 std::vector<SdapiName> names(const std::vector<engine::NamedChoice>& choices) {
@@ -92,9 +103,10 @@ void add_sdapi_requests(Router& router, ImageService& service) {
   }
   add_post(
       router, "/sdapi/v1/png-info",
-      [](const Request& request) {
-        const std::string image = parse_png_info(request.body);
-        return json_response(200, sdapi_png_info_json(ImageService::png_info(image)));
+      [&service](const Request& request) {
+        return service.beside([image = parse_png_info(request.body)] {
+          return json_response(200, sdapi_png_info_json(ImageService::png_info(image)));
+        });
       },
       Body::json);
   add_post(
@@ -150,10 +162,7 @@ Router image_routes(ImageService& service, std::function<void()> shutdown) {
   add_api_document(router, image_api_files().front().text);
   for (const char* path : {"/v1/jobs", "/v1/inference"}) {
     add_post(
-        router, path,
-        [&](const Request& request) {
-          return job_created(*service.create_job(parse_image_job(request.body)));
-        },
+        router, path, [&](const Request& request) { return create_job(service, request); },
         Body::json);
   }
   add_openai_routes(router, service);

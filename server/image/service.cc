@@ -167,6 +167,25 @@ std::shared_ptr<DelayedResponse> ImageService::sdapi_images(ImageBody body, std:
   return response;
 }
 
+Response ImageService::prepare(const ImageBody& body, std::function<Response()> submit) {
+  const bool pictures = !body.init_image.empty() || !body.controls.empty();
+  return pictures ? beside(std::move(submit)) : submit();
+}
+
+Response ImageService::beside(std::function<Response()> work) {
+  Response response;
+  try {
+    response.later = preparing_.submit([work = std::move(work), span = current_span()] {
+      const TraceScope scope(span);
+      return work();
+    });
+  } catch (const Refused&) {
+    count_rejected();
+    throw;
+  }
+  return response;
+}
+
 void ImageService::cancel(const std::string& id) {
   engine_.cancel(id);
 }
@@ -247,7 +266,7 @@ WorkerService::State ImageService::state() const {
   const engine::ImageStats stats = engine_.stats();
   return {.model = model.id,
           .device = model.device,
-          .busy = stats.running + stats.waiting > 0,
+          .busy = stats.running + stats.waiting > 0 || preparing_.busy(),
           .healthy = stats.healthy,
           .memory = {.used = model.weight_bytes,
                      .device = stats.device_memory_bytes,

@@ -12,6 +12,7 @@
 #include "server/image/metrics.h"
 #include "server/image/upscale.h"
 #include "server/worker/service.h"
+#include "server/worker/side_work.h"
 
 namespace rbee::server {
 
@@ -31,6 +32,13 @@ class ImageService final : public WorkerService {
   std::shared_ptr<DelayedResponse> enlarged(SdapiUpscale wanted) {
     return upscaler_.submit(std::move(wanted));
   }
+
+  // What `submit` answers for a request with this body; where that has pictures, from a thread
+  // beside the connections', so that others are served while they are decoded. Throws Refused where
+  // too much waits for that.
+  Response prepare(const ImageBody& body, std::function<Response()> submit);
+  // What `work` answers, from such a thread; throws as prepare().
+  Response beside(std::function<Response()> work);
 
   void cancel(const std::string& id) override;
   // Cancels what runs.
@@ -65,6 +73,7 @@ class ImageService final : public WorkerService {
   mutable std::mutex mutex_;
   mutable std::vector<std::weak_ptr<ImageJob>> recent_;  // oldest first
   Upscaler upscaler_;
+  SideWork preparing_{64, 2};
 };
 
 }  // namespace rbee::server

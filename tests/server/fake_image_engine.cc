@@ -27,6 +27,12 @@ FakeImageEngine::FakeImageEngine(ImageScript script) : script_(std::move(script)
 
 void FakeImageEngine::submit(engine::ImageRequest request,
                              std::shared_ptr<engine::ImageSink> sink) {
+  if (script_.hold_submit && !request.init_image.empty()) {
+    std::unique_lock lock(mutex_);
+    ++submitting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return may_submit_ || stopping_; });
+  }
   validate(request);
   if (const std::optional<Code> code = refusal_.load()) fail(*code, "engine", "as scripted");
   const std::lock_guard lock(mutex_);
@@ -76,6 +82,17 @@ void FakeImageEngine::stop() {
 void FakeImageEngine::release() {
   const std::lock_guard lock(mutex_);
   released_ = true;
+  changed_.notify_all();
+}
+
+bool FakeImageEngine::wait_submitting(int32_t count) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, kPatience, [&] { return submitting_ >= count; });
+}
+
+void FakeImageEngine::let_submit() {
+  const std::lock_guard lock(mutex_);
+  may_submit_ = true;
   changed_.notify_all();
 }
 

@@ -16,8 +16,9 @@
 namespace rbee::testing {
 
 struct ImageScript {
-  int32_t steps = 4;  // when the request does not say
-  bool hold = false;  // wait for release() or a cancel after the first step
+  int32_t steps = 4;         // when the request does not say
+  bool hold = false;         // wait for release() or a cancel after the first step
+  bool hold_submit = false;  // of requests with a picture, until let_submit()
   std::string file = "not really a PNG";
   std::optional<engine::ImageFailed> failure{};  // instead of pictures
 };
@@ -36,6 +37,9 @@ class FakeImageEngine final : public engine::ImageEngine {
   void stop() override;
 
   void release();
+  // Waits until so many requests are within submit(); false after a minute.
+  bool wait_submitting(int32_t count) const;
+  void let_submit();
   // What submit() throws from now on.
   void refuse_with(Code code) { refusal_ = code; }
   // Waits until a request is held; false after a minute.
@@ -66,6 +70,8 @@ class FakeImageEngine final : public engine::ImageEngine {
   engine::ImageRequest last_;
   bool held_ = false;
   bool released_ = false;
+  int32_t submitting_ = 0;
+  bool may_submit_ = false;
   bool stopping_ = false;
   std::thread thread_;
 };
