@@ -99,14 +99,26 @@ Guide::Told Guide::tell(const Said& said) const {
 }
 
 Guide::Told& Guide::told(size_t index) {
-  // Keys and values of texts that do not come again are let go.
+  constexpr size_t kMost = 4;
+  // Keys and values of texts that do not come again are let go, and those that came first of more
+  // than a few.
   for (size_t i = 0; i < told_.size(); ++i) {
     const bool again = std::ranges::any_of(prompts_.turns, [&](const PassPrompts::Turn& turn) {
       return turn.index == i && turn.last >= call_;
     });
-    if (!again && i != index) told_[i].reset();
+    if (!again && i != index) {
+      told_[i].reset();
+      std::erase(kept_, i);
+    }
   }
-  if (!told_[index]) told_[index] = tell(prompts_.said[index]);
+  if (!told_[index]) {
+    if (kept_.size() >= kMost) {
+      told_[kept_.front()].reset();
+      kept_.pop_front();
+    }
+    told_[index] = tell(prompts_.said[index]);
+    kept_.push_back(index);
+  }
   return *told_[index];
 }
 

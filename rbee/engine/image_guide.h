@@ -1,6 +1,7 @@
 #pragma once
 // What samplers ask of a model: the picture in a noisy latent, guided by prompts.
 
+#include <deque>
 #include <optional>
 
 #include "rbee/diffusion/noise_model.h"
@@ -84,7 +85,8 @@ class Guide {
   int64_t batch_;
   bool guided_;  // whether calls have the negative prompt
   const models::Denoiser& denoiser_;
-  std::vector<std::optional<Told>> told_;  // by PassPrompts::said, of those that come again
+  std::vector<std::optional<Told>> told_;  // by PassPrompts::said, of a few that come again
+  std::deque<size_t> kept_;                // which those are, the oldest first
   RepeatedDenoiser repeated_;
   int32_t call_ = 0;
 };

@@ -33,8 +33,12 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-// Leaves a decoder in the middle of a picture.
+// Leaves an encoder between texts, and a decoder in the middle of a picture.
 struct Ended {};
+
+void end_if_asked(const PipelineHooks& hooks) {
+  if (hooks.going_on && !hooks.going_on()) throw Ended();
+}
 
 // One sampling from noise, or from a latent that is noised again.
 struct Pass {
@@ -434,6 +438,10 @@ bool ImagePipeline::run(const ImageRequest& request, const ImageSettings& settin
     return run_batches(request, settings, hooks, times);
   } catch (const Ended&) {
     return false;
+  } catch (const Error& error) {
+    // The next request has all the room that there is.
+    if (error.code() == Code::out_of_memory) forget_prompts();
+    throw;
   }
 }
 
@@ -443,8 +451,9 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
   PromptStates states;
   {
     const Stopwatch watch(times.text_ms);
-    states = prompts_.get(prompts.texts, request,
-                          [&] { return encode_prompts(source_, request, prompts.texts); });
+    states = prompts_.get(prompts.texts, request, [&] {
+      return encode_prompts(source_, request, prompts.texts, [&] { end_if_asked(hooks); });
+    });
     source_.device->synchronize(source_.device->default_stream());
   }
   // Ahead of the steps: were the VAE used between two of them, a denoiser that leaves would have
@@ -496,9 +505,7 @@ bool ImagePipeline::show_preview(const Tensor& denoised, int32_t steps_done, int
 bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
                            const ImageSettings& settings, int32_t first, const PipelineHooks& hooks,
                            PipelineTimes& times) {
-  const auto between = [&] {
-    if (hooks.going_on && !hooks.going_on()) throw Ended();
-  };
+  const auto between = [&] { end_if_asked(hooks); };
   for (int64_t i = 0; i < latents.dim(0); ++i) {
     io::Pixels image;
     {

@@ -15,7 +15,8 @@ struct PipelineHooks {
   std::function<bool(int32_t steps_done)> step;  // over all batches and passes
   std::function<bool(const io::Pixels& preview, int32_t steps_done, int32_t index)> preview;
   std::function<bool(io::Pixels image, int32_t index)> image;
-  std::function<bool()> going_on;  // asked while a picture is decoded; may be empty
+  std::function<bool()>
+      going_on;  // asked while texts are encoded and a picture is decoded; may be empty
   // Asked after a step, whether its pictures are taken as they are; may be empty.
   std::function<Hurry()> hurry;
   // What sampling ended with, (batch, h, w, channels), of images `first` on; may be empty.
@@ -53,7 +54,7 @@ class ImagePipeline {
 
   const ImageSource& source_;
   DeviceMark mark_;  // steps that are to be told
-  PromptCache prompts_;
+  PromptCache prompts_{{}};
   std::unique_ptr<PreviewMap> preview_map_;  // made at the first preview
 };
 

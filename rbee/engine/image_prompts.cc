@@ -24,6 +24,15 @@ std::vector<PromptAt> schedule_of(const std::string& prompt, PromptRule rule,
   return {{calls.calls, prompt}};
 }
 
+// Texts of a request, each of which is encoded, and its states kept for all steps.
+constexpr size_t kMaxTexts = 128;
+
+void check_texts(const PromptTexts& texts) {
+  const bool fits = texts.positive.size() + texts.negative.size() <= kMaxTexts;
+  check(fits, "prompt", "with negative_prompt it makes more than ", kMaxTexts,
+        " texts; let it change less, or take fewer steps");
+}
+
 // Where it is in the list, to which it is added if it is not there.
 template <typename T>
 size_t index_in(std::vector<T>& list, const T& value) {
@@ -51,6 +60,7 @@ PassPrompts read_pass(const ImageRequest& request, const PromptCalls& calls, boo
     }
     said.negative = said.positive.front();
     if (guided) said.negative = index_in(texts.negative, prompt_at(negative, call).text);
+    check_texts(texts);
     return index_in(out.said, said);
   };
   for (int32_t call = 0; call <= calls.calls; ++call) {

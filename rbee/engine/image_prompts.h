@@ -47,7 +47,7 @@ struct RequestPrompts {
 };
 
 // `guided`: whether the model reads a negative prompt. PromptRule::a1111 alone has parts and texts
-// that change.
+// that change. Throws invalid_argument for more than 128 texts.
 RequestPrompts read_prompts(const ImageRequest& request, const ImageSettings& settings,
                             bool guided);
 

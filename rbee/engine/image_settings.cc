@@ -210,6 +210,7 @@ ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
   out.variation_seed = request.variation.seed ? *request.variation.seed : fresh_seed();
   const int32_t customary = source.device->host_accessible() ? 1 : 4;
   out.batch = std::min(request.batch != 0 ? request.batch : customary, request.count);
+  read_prompts(request, out, is_guided(source));  // refuses too many texts
   return out;
 }
 

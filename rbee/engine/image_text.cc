@@ -29,14 +29,25 @@ diffusion::PromptSyntax syntax_of(PromptRule rule) {
 // ComfyUI cuts words of so many tokens.
 constexpr size_t kLongWord = 8;
 
-// Texts of one call of an encoder; more take no less time for each, but more memory.
+// Texts that are weighed together, and chunks of one call of an encoder; more take no less time for
+// each, but more memory.
 constexpr size_t kTextsTogether = 4;
+constexpr size_t kChunksTogether = 8;
+// Of a request, in all its texts.
+constexpr size_t kMaxChunks = 512;
+
+// Along the first axis; all are undefined, or none is.
+Tensor joined_parts(const std::vector<Tensor>& parts) {
+  return parts.size() == 1 || !parts.front().defined() ? parts.front() : concat(parts, Axis{0});
+}
 
 class PromptEncoder {
  public:
-  PromptEncoder(const ImageSource& source, const ImageRequest& request, size_t index)
+  PromptEncoder(const ImageSource& source, const ImageRequest& request, size_t index,
+                const models::Between& between)
       : source_(source),
         request_(request),
+        between_(between),
         tokens_(source.tokenizers.at(index)),
         encoder_(*source.model.text.at(index).encoder) {
     options_.length = static_cast<int32_t>(encoder_.max_tokens());
@@ -83,7 +94,20 @@ class PromptEncoder {
     for (int64_t first = 0; first < rows; first += share) out.push_back(part(states, first, share));
   }
 
-  TextEncoding run(const std::vector<PromptChunk>& all) const {
+  TextEncoding run(std::span<const PromptChunk> all) const {
+    std::vector<Tensor> hidden, pooled;
+    while (!all.empty()) {
+      const auto together = all.first(std::min(all.size(), kChunksTogether));
+      TextEncoding states = run_together(together);
+      hidden.push_back(std::move(states.hidden));
+      pooled.push_back(std::move(states.pooled));
+      all = all.subspan(together.size());
+    }
+    return {joined_parts(hidden), joined_parts(pooled)};
+  }
+
+  TextEncoding run_together(std::span<const PromptChunk> all) const {
+    if (between_) between_();
     std::vector<int32_t> ids;
     for (const PromptChunk& chunk : all) ids.insert(ids.end(), chunk.ids.begin(), chunk.ids.end());
     const std::vector<models::TokenVector> vectors = words_.take(ids, tokens_.pad);
@@ -122,6 +146,7 @@ class PromptEncoder {
 
   const ImageSource& source_;
   const ImageRequest& request_;
+  const models::Between& between_;
   const PromptTokenizer& tokens_;
   const models::TextEncoder& encoder_;
   diffusion::ChunkOptions options_;
@@ -151,8 +176,7 @@ Tensor joined_rows(const std::vector<TextStates>& states, Tensor TextStates::* m
   std::vector<Tensor> rows;
   rows.reserve(states.size());
   for (const TextStates& each : states) rows.push_back(each.*member);
-  if (rows.size() == 1 || !rows.front().defined()) return rows.front();
-  return concat(rows, Axis{0});
+  return joined_parts(rows);
 }
 
 double mean(std::span<const float> values) {
@@ -162,20 +186,22 @@ double mean(std::span<const float> values) {
 }  // namespace
 
 PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request,
-                            const PromptTexts& texts) {
+                            const PromptTexts& texts, const models::Between& between) {
   std::vector<std::string> all = texts.positive;
   all.insert(all.end(), texts.negative.begin(), texts.negative.end());
   std::vector<PromptEncoder> encoders;
   std::vector<std::vector<std::vector<PromptChunk>>> chunks;  // of each encoder's texts
   size_t count = 1;
   for (size_t i = 0; i < source.model.text.size(); ++i) {
-    encoders.emplace_back(source, request, i);
+    encoders.emplace_back(source, request, i, between);
     auto& own = chunks.emplace_back();
     for (const std::string& text : all) {
       own.push_back(encoders.back().chunks(text));
       count = std::max(count, own.back().size());
     }
   }
+  check(all.size() * count <= kMaxChunks, "prompt", all.size(), " texts of ", count,
+        " chunks each are more than ", kMaxChunks, " chunks; make it shorter, or change it less");
   std::vector<std::vector<TextEncoding>> encodings(all.size());  // of each text
   for (size_t i = 0; i < encoders.size(); ++i) {
     const std::vector<TextEncoding> said = encoders[i].encode(chunks[i], count);

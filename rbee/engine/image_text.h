@@ -16,10 +16,11 @@ struct PromptStates {
 };
 
 // Every text through every encoder, with as many chunks as the longest one has. Of the request the
-// rule and clip_skip are read. Throws invalid_argument for clip_skip beyond the layers and what the
-// encoders throw.
+// rule and clip_skip are read. `between` is called before each call of an encoder and may throw.
+// Throws invalid_argument for clip_skip beyond the layers and more than 512 chunks in all, and what
+// the encoders throw.
 PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request,
-                            const PromptTexts& texts);
+                            const PromptTexts& texts, const models::Between& between = {});
 
 // x, `count` times one after another along the first axis; undefined stays so.
 Tensor repeated_rows(const Tensor& x, int64_t count);

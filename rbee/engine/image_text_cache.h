@@ -12,14 +12,21 @@ namespace rbee::engine {
 
 class PromptCache {
  public:
-  // Keeps the states of the last `limit` requests' texts, a few MiB for each text.
-  explicit PromptCache(size_t limit = 8) : limit_(limit) {}
+  // Of requests whose texts' states are kept, a few MiB for each text, and of the states.
+  struct Limits {
+    size_t requests = 8;
+    int64_t bytes = int64_t{256} << 20;
+  };
+  explicit PromptCache(const Limits& limits) : limits_(limits) {}
 
   // What `encode` gave for the same texts with the request's rule and clip_skip, or gives now.
   PromptStates get(const PromptTexts& texts, const ImageRequest& request,
                    const std::function<PromptStates()>& encode);
-  // For text encoders that have changed.
-  void clear() { entries_.clear(); }
+  // For text encoders that have changed, and when memory runs out.
+  void clear() {
+    entries_.clear();
+    bytes_ = 0;
+  }
 
  private:
   struct Key {
@@ -31,9 +38,11 @@ class PromptCache {
   struct Entry {
     Key key;
     PromptStates states;
+    int64_t bytes;
   };
 
-  size_t limit_;
+  const Limits limits_;
+  int64_t bytes_ = 0;           // of the entries
   std::vector<Entry> entries_;  // the one used last at the end
 };
 

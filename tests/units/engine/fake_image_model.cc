@@ -15,10 +15,14 @@ constexpr int64_t kScale = 8;
 
 class FakeConditioning final : public models::Conditioning {
  public:
+  explicit FakeConditioning(std::shared_ptr<int> alive) : alive_(std::move(alive)) {}
   std::unique_ptr<models::Conditioning> clone() const override {
     return std::make_unique<FakeConditioning>(*this);
   }
   std::vector<Tensor*> tensors() override { return {}; }
+
+ private:
+  std::shared_ptr<int> alive_;
 };
 
 std::string read(const std::string& name) {
@@ -41,7 +45,7 @@ models::TextEncoding FakeTextEncoder::operator()(const models::TextInput& input)
 }
 
 std::unique_ptr<models::Conditioning> FakeDenoiser::prepare(const models::TextStates&) const {
-  return std::make_unique<FakeConditioning>();
+  return std::make_unique<FakeConditioning>(alive_);
 }
 
 Tensor FakeDenoiser::operator()(const Tensor& x, const Tensor& timesteps,

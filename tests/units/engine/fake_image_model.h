@@ -15,7 +15,7 @@
 namespace rbee::engine {
 
 // Each token's state is its id, twice.
-class FakeTextEncoder final : public models::TextEncoder {
+class FakeTextEncoder : public models::TextEncoder {
  public:
   models::TextEncoding operator()(const models::TextInput& input) const override;
   int64_t width() const override { return 2; }
@@ -23,6 +23,19 @@ class FakeTextEncoder final : public models::TextEncoder {
   int64_t max_tokens() const override { return 77; }
   int64_t vocab_size() const override { return 1024; }
   int64_t layers() const override { return 2; }
+};
+
+// The same, after it has said that it is called.
+class TellingTextEncoder final : public FakeTextEncoder {
+ public:
+  explicit TellingTextEncoder(std::function<void()> called) : called_(std::move(called)) {}
+  models::TextEncoding operator()(const models::TextInput& input) const override {
+    called_();
+    return FakeTextEncoder::operator()(input);
+  }
+
+ private:
+  std::function<void()> called_;
 };
 
 // Says what `output` says; `output` may also wait, throw, or give values that are not finite.
@@ -33,12 +46,15 @@ class FakeDenoiser final : public models::Denoiser {
 
   const models::DenoiserInfo& info() const override { return info_; }
   std::unique_ptr<models::Conditioning> prepare(const models::TextStates& text) const override;
+  // Conditionings that there are.
+  long alive() const { return alive_.use_count() - 1; }
   Tensor operator()(const Tensor& x, const Tensor& timesteps,
                     const models::Conditioning& conditioning,
                     const models::DenoiserOptions& options) const override;
 
  private:
   Output output_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
   models::DenoiserInfo info_{.context_width = 2, .sample_size = 8, .circular = true};
 };
 

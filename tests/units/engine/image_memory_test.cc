@@ -118,7 +118,7 @@ ImageRequest request_of(const std::string& prompt) {
 }
 
 TEST(PromptCacheTest, KeepsTheLastOnes) {
-  PromptCache cache(2);
+  PromptCache cache({.requests = 2});
   int encoded = 0;
   const auto get = [&](const ImageRequest& request) {
     cache.get({{request.prompt}, {request.negative_prompt}}, request, [&] {
@@ -142,6 +142,69 @@ TEST(PromptCacheTest, KeepsTheLastOnes) {
   EXPECT_EQ(get(other), 7);
   cache.clear();
   EXPECT_EQ(get(other), 8);
+}
+
+PromptStates states_of(int64_t values) {
+  return {.positive = {{.context = zeros({1, values, 1}, DType::f32, host())}}, .negative = {}};
+}
+
+TEST(PromptCacheTest, KeepsNoMoreBytesThanAsked) {
+  PromptCache cache({.requests = 8, .bytes = 100});
+  int encoded = 0;
+  const auto get = [&](const char* prompt, int64_t values) {
+    const ImageRequest request = request_of(prompt);
+    cache.get({{prompt}, {}}, request, [&] {
+      ++encoded;
+      return states_of(values);
+    });
+    return encoded;
+  };
+  EXPECT_EQ(get("a", 12), 1);  // 48 bytes
+  EXPECT_EQ(get("b", 13), 2);
+  EXPECT_EQ(get("a", 12), 2);
+  EXPECT_EQ(get("c", 1), 3);  // no room beside "b", which was used least
+  EXPECT_EQ(get("a", 12), 3);
+  EXPECT_EQ(get("b", 13), 4);
+  EXPECT_EQ(get("big", 26), 5);
+  EXPECT_EQ(get("big", 26), 6);
+}
+
+// Runs out of memory when it is told to.
+class FullDenoiser {
+ public:
+  FakeDenoiser::Output output() {
+    return [this](const Tensor& x) {
+      if (full) fail(Code::out_of_memory, "denoiser", "as the test wants");
+      return half_noise(x);
+    };
+  }
+  bool full = false;
+};
+
+TEST(PromptCacheTest, IsEmptyAfterMemoryRanOut) {
+  FullDenoiser denoiser;
+  ImageSource source = fake_source(denoiser.output());
+  int encoded = 0;
+  source.model.text[0].encoder = std::make_unique<TellingTextEncoder>([&] { ++encoded; });
+  ImageRequest request = request_of("a");
+  request.steps = 1;
+  const PipelineHooks hooks{.step = [](int32_t) { return true; },
+                            .preview = {},
+                            .image = [](const io::Pixels&, int32_t) { return true; },
+                            .going_on = {},
+                            .hurry = {},
+                            .latents = {}};
+  ImagePipeline pipeline(source);
+  PipelineTimes times;
+  const auto run = [&] { pipeline.run(request, resolve(source, request), hooks, times); };
+  run();
+  run();
+  EXPECT_EQ(encoded, 1);
+  denoiser.full = true;
+  test::expect_error(Code::out_of_memory, {"as the test wants"}, run);
+  denoiser.full = false;
+  run();
+  EXPECT_EQ(encoded, 2);
 }
 
 // A denoiser that leaves the device may be recorded: it has to stay from the first step to the

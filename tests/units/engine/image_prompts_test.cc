@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rbee/engine/image_text.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
 
@@ -126,6 +127,70 @@ TEST(RequestPrompts, PartsShareCallsOfTheDenoiser) {
   made("a", 7);
   made("a", 1);
   EXPECT_THAT(rows, ElementsAre(6, 6, 4, 2));
+}
+
+// "[a|aa|...]", one for each call.
+std::string changing(int count, const std::string& letter) {
+  std::string out = "[", word;
+  for (int i = 0; i < count; ++i) out += (i == 0 ? "" : "|") + (word += letter);
+  return out + "]";
+}
+
+TEST(RequestPrompts, AreRefusedWithTooManyTexts) {
+  ImageRequest request = request_of(changing(64, "a"), 64);
+  request.negative_prompt = changing(64, "b");
+  EXPECT_EQ(read(request).texts.positive.size(), 64u);
+  request.negative_prompt = changing(65, "b");
+  EXPECT_EQ(read(request).texts.negative.size(), 64u);  // the last call is of no step
+  request.steps = 65;
+  harness::expect_error("prompt", "negative_prompt", "128", [&] { read(request); });
+}
+
+// Of long ones that are many.
+TEST(RequestPrompts, AreRefusedWithTooManyChunks) {
+  const ImageSource source = fake_source(half_noise);
+  const ImageRequest request = request_of("", 1);
+  std::string five = "a";
+  for (int i = 0; i < 4; ++i) five += " BREAK a";
+  std::vector<std::string> texts(101, "a");
+  texts.push_back(five);
+  EXPECT_EQ(encode_prompts(source, request, {texts, {}}).positive.size(), 102u);
+  harness::expect_error("prompt", "103 texts of 5 chunks", "512",
+                        [&] { encode_prompts(source, request, {texts, {""}}); });
+}
+
+TEST(RequestPrompts, AreEncodedUntilTheRequestIsCancelled) {
+  ImageSource source = fake_source(half_noise);
+  int encoded = 0;
+  std::unique_ptr<ImageEngine> engine;
+  source.model.text[0].encoder = std::make_unique<TellingTextEncoder>([&] {
+    ++encoded;
+    engine->cancel("long");
+  });
+  engine = make_image_engine(std::move(source), {.warm_up = false});
+  ImageRequest request = request_of(changing(40, "a"), 40);
+  request.job_id = "long";
+  auto sink = std::make_shared<ImageRecorder>();
+  engine->submit(request, sink);
+  EXPECT_TRUE(sink->wait());
+  EXPECT_TRUE(sink->finished.cancelled);
+  EXPECT_EQ(encoded, 1);
+}
+
+TEST(RequestPrompts, OfManyTextsAFewAreKept) {
+  const FakeDenoiser* denoiser = nullptr;
+  std::vector<long> alive;
+  ImageSource source = fake_source([&](const Tensor& x) {
+    alive.push_back(denoiser->alive());
+    return half_noise(x);
+  });
+  denoiser = static_cast<const FakeDenoiser*>(source.model.denoiser.get());
+  const auto engine = make_image_engine(std::move(source), {.warm_up = false});
+  auto sink = std::make_shared<ImageRecorder>();
+  engine->submit(request_of("[a|b|c|d|e|f]", 20), sink);
+  EXPECT_TRUE(sink->wait());
+  ASSERT_EQ(alive.size(), 20u);
+  EXPECT_EQ(std::ranges::max(alive), 4);
 }
 
 TEST(RequestPrompts, AreRefusedWithTooManyParts) {
