@@ -35,7 +35,7 @@ Sampler sampler_of(const json& config) {
       return sde ? Sampler::dpmpp_2m_sde : entry.sampler;
     }
   }
-  fail_value("_class_name", named);
+  return Sampler::euler;
 }
 
 BetaCurve curve_of(const json& config) {

@@ -41,7 +41,8 @@ struct SchedulerConfig {
   FlowShift flow;
 };
 
-// Reads the JSON text of the file. Keys that are missing have diffusers' defaults. Throws
+// Reads the JSON text of the file. Keys that are missing have diffusers' defaults; Euler takes the
+// place of schedulers that are not known. Throws
 // invalid_argument naming the key, and unsupported for classes and modes that are not implemented.
 SchedulerConfig parse_scheduler_config(std::string_view json);
 
