@@ -172,6 +172,11 @@ Schedule customary_schedule(Sampler sampler) {
     case Sampler::dpmpp_2m_sde:
     case Sampler::dpmpp_3m_sde:
       return Schedule::exponential;
+    case Sampler::ddim:
+    case Sampler::ddim_cfg_pp:
+    case Sampler::plms:
+    case Sampler::unipc:
+      return Schedule::ddim_uniform;
     default:
       return Schedule::normal;
   }

@@ -382,6 +382,11 @@ TEST(Words, AreNotCutBetweenChunks) {
   EXPECT_EQ(states[2 * 75], static_cast<float>(source.tokenizers[0].end));
   EXPECT_EQ(states[2 * (77 + 1)], kPad);
   EXPECT_EQ(states[2 * (77 + 4)], static_cast<float>(source.tokenizers[0].end));
+  // range(0, 1000, 1000 // steps) + 1, whatever else is asked for there.
+  for (const char* sampler : {"DDIM", "DDIM CFG++", "PLMS", "UniPC"}) {
+    request.sampler = sampler;
+    EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::ddim_uniform) << sampler;
+  }
 }
 
 TEST(Guide, RescalesByTheDeviation) {
