@@ -84,7 +84,9 @@ struct ImageRequest {
   std::string prompt;  // may name LoRAs, see image_loras.h
   std::string negative_prompt;
   PromptRule prompt_rule = PromptRule::a1111;
-  int32_t clip_skip = 0;  // layers of the text encoder left out at its end, 1 = none; 0 to 12
+  // The n-th last layer of CLIP, 0 to 12. 1 is the model's own too, whichever that is: clients of
+  // A1111 send it with every request.
+  int32_t clip_skip = 0;
 
   int32_t width = 0;  // pixels, multiple of 8, 64 to 2048; 0 = the input image's or the model's own
   int32_t height = 0;                   // the same

@@ -113,7 +113,7 @@ class PromptEncoder {
     const std::vector<models::TokenVector> vectors = words_.take(ids, tokens_.pad);
     return encoder_({.ids = ids,
                      .batch = static_cast<int64_t>(all.size()),
-                     .clip_skip = request_.clip_skip,
+                     .clip_skip = request_.clip_skip > 1 ? request_.clip_skip : 0,
                      .vectors = vectors});
   }
 

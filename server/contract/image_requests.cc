@@ -16,7 +16,7 @@ using nlohmann::json;
 constexpr Range<int32_t> kSide{64, 2048};
 constexpr Range<int32_t> kSteps{1, 150};
 constexpr Range<int32_t> kCount{1, 16};
-constexpr Range<int32_t> kClipSkip{0, 12};
+constexpr Range<int32_t> kClipSkip{-1, 12};  // -1: stable-diffusion.cpp's word for none
 constexpr Range<int32_t> kBlur{0, 64};
 constexpr Range<int32_t> kPadding{0, 512};
 constexpr Range<int32_t> kPartials{0, 3};
@@ -174,11 +174,16 @@ void read_noise(ObjectReader& reader, ImageBody& out) {
   set(out.noise, reader.number("s_noise", kNoise));
 }
 
+std::optional<int32_t> clip_skip(ObjectReader& reader, const char* name) {
+  const std::optional<int32_t> value = reader.integer(name, kClipSkip);
+  return value ? std::optional(std::max(*value, 0)) : std::nullopt;
+}
+
 // What all APIs call by the same names.
 void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out) {
   read_prompt(reader, out);
   out.prompt_rule = choice(reader, "prompt_rule", {"a1111", "comfy", "none"});
-  out.clip_skip = reader.integer("clip_skip", kClipSkip);
+  out.clip_skip = clip_skip(reader, "clip_skip");
   out.steps = reader.integer(present(reader, {"steps", "num_inference_steps"}), kSteps);
   out.guidance_scale = reader.number(present(reader, {"guidance_scale", "cfg_scale"}), kGuidance);
   out.guidance_rescale = reader.number("guidance_rescale", kUnit);
@@ -351,7 +356,7 @@ void read_overrides(const json& object, std::vector<FieldError>& errors, ImageBo
   const auto found = object.find("override_settings");
   if (found == object.end() || !found->is_object()) return;
   ObjectReader reader(*found, "override_settings.", errors);
-  const auto skip = reader.integer("CLIP_stop_at_last_layers", kClipSkip);
+  const auto skip = clip_skip(reader, "CLIP_stop_at_last_layers");
   if (skip) out.clip_skip = skip;
   read_noise(reader, out);
   const std::string format = choice(reader, "samples_format", {"png", "jpg", "jpeg", "webp"});

@@ -199,7 +199,10 @@ TEST(Sdapi, WhatClientsAskForIsAnswered) {
   EXPECT_EQ(worker.get_json("/controlnet/version").at("version"), 2);
   EXPECT_EQ(worker.post("/sdapi/v1/refresh-loras", "").status, 200);
   EXPECT_EQ(worker.post("/sdapi/v1/options", R"({"sd_model_checkpoint":"x"})").status, 200);
-  const json body = {{"prompt", "x"}, {"override_settings", {{"CLIP_stop_at_last_layers", 2}}}};
+  json body = {{"prompt", "x"}, {"override_settings", {{"CLIP_stop_at_last_layers", -1}}}};
+  EXPECT_EQ(worker.post("/sdapi/v1/txt2img", body.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().clip_skip, 0);
+  body["override_settings"]["CLIP_stop_at_last_layers"] = 2;
   const RawResponse drawn = worker.post("/sdapi/v1/txt2img", body.dump());
   EXPECT_EQ(worker.engine.last_request().clip_skip, 2);
   const json info = json::parse(json::parse(drawn.body).at("info").get<std::string>());

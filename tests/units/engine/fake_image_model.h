@@ -28,14 +28,15 @@ class FakeTextEncoder : public models::TextEncoder {
 // The same, after it has said that it is called.
 class TellingTextEncoder final : public FakeTextEncoder {
  public:
-  explicit TellingTextEncoder(std::function<void()> called) : called_(std::move(called)) {}
+  using Called = std::function<void(const models::TextInput&)>;
+  explicit TellingTextEncoder(Called called) : called_(std::move(called)) {}
   models::TextEncoding operator()(const models::TextInput& input) const override {
-    called_();
+    called_(input);
     return FakeTextEncoder::operator()(input);
   }
 
  private:
-  std::function<void()> called_;
+  Called called_;
 };
 
 // Says what `output` says; `output` may also wait, throw, or give values that are not finite.

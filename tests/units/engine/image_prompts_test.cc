@@ -163,10 +163,11 @@ TEST(RequestPrompts, AreEncodedUntilTheRequestIsCancelled) {
   ImageSource source = fake_source(half_noise);
   int encoded = 0;
   std::unique_ptr<ImageEngine> engine;
-  source.model.text[0].encoder = std::make_unique<TellingTextEncoder>([&] {
-    ++encoded;
-    engine->cancel("long");
-  });
+  source.model.text[0].encoder =
+      std::make_unique<TellingTextEncoder>([&](const models::TextInput&) {
+        ++encoded;
+        engine->cancel("long");
+      });
   engine = make_image_engine(std::move(source), {.warm_up = false});
   ImageRequest request = request_of(changing(40, "a"), 40);
   request.job_id = "long";
@@ -175,6 +176,19 @@ TEST(RequestPrompts, AreEncodedUntilTheRequestIsCancelled) {
   EXPECT_TRUE(sink->wait());
   EXPECT_TRUE(sink->finished.cancelled);
   EXPECT_EQ(encoded, 1);
+}
+
+TEST(RequestPrompts, AreReadFromTheModelsOwnLayerUnlessAskedOtherwise) {
+  ImageSource source = fake_source(half_noise);
+  std::vector<int64_t> layers;
+  source.model.text[0].encoder = std::make_unique<TellingTextEncoder>(
+      [&](const models::TextInput& input) { layers.push_back(input.clip_skip); });
+  ImageRequest request = request_of("a", 1);
+  for (const int32_t skip : {0, 1, 2, 3}) {
+    request.clip_skip = skip;
+    encode_prompts(source, request, {{"a"}, {}});
+  }
+  EXPECT_THAT(layers, ElementsAre(0, 0, 2, 3));
 }
 
 TEST(RequestPrompts, OfManyTextsAFewAreKept) {
