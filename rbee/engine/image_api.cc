@@ -95,6 +95,7 @@ void validate(const ImageRequest& request) {
   check_range("mask_blur", request.mask_blur, 0, 64);
   check_range("mask_padding", request.mask_padding, 0, 512);
   check_range("preview_interval", request.preview_interval, 0, 150);
+  check_range("preview_count", request.preview_count, 0, 150);
   check_bytes("init_image", request.init_image, kMaxImageBytes);
   check_bytes("mask_image", request.mask_image, kMaxImageBytes);
   check(request.mask_image.empty() || !request.init_image.empty(), "mask_image",

@@ -40,6 +40,24 @@ void end_if_asked(const PipelineHooks& hooks) {
   if (hooks.going_on && !hooks.going_on()) throw Ended();
 }
 
+// After which of all steps a preview is shown.
+struct Previews {
+  Previews(const ImageRequest& request, int32_t steps) : every(request.preview_interval) {
+    if (request.preview_count == 0) return;
+    every = std::max(1, steps / (request.preview_count + 1));
+    left = std::min(request.preview_count, steps - 1);
+  }
+  bool any() const { return every > 0 && left > 0; }
+  bool due(int32_t step) {
+    if (!any() || step % every != 0) return false;
+    --left;
+    return true;
+  }
+
+  int32_t every;  // 0: none
+  int32_t left = INT32_MAX;
+};
+
 // One sampling from noise, or from a latent that is noised again.
 struct Pass {
   int32_t width = 0;  // pixels
@@ -458,7 +476,8 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
   }
   // Ahead of the steps: were the VAE used between two of them, a denoiser that leaves would have
   // to, and a recording of it would read weights that are gone.
-  if (request.preview_interval > 0 && !source_.preview_vae && !preview_map_) {
+  Previews previews(request, total_steps(request, settings));
+  if (previews.any() && !source_.preview_vae && !preview_map_) {
     preview_map_ = std::make_unique<PreviewMap>(*source_.model.vae, *source_.device);
   }
   int32_t steps_done = 0;
@@ -470,8 +489,7 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
       if (!hooks.step(steps_done)) return Batch::Next::drop;
       if (hooks.hurry) hurry = hooks.hurry();
       if (hurry != Hurry::none) return Batch::Next::take;
-      const int32_t every = request.preview_interval;
-      if (every == 0 || steps_done % every != 0) return Batch::Next::step;
+      if (!previews.due(steps_done)) return Batch::Next::step;
       const bool goes_on = show_preview(denoised, steps_done, first, hooks);
       return goes_on ? Batch::Next::step : Batch::Next::drop;
     };

@@ -105,6 +105,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   for (const SentControl& sent : body.controls) request.controls.push_back(to_engine(sent));
   set(request.preview_interval, body.preview_interval);
   request.tiling = tiling(body.tiling);
+  if (body.stream) set(request.preview_count, body.partials);
   request.tiled_vae = body.tiled_vae;
   request.encoding.format = image_format(body.output_format);
   set(request.encoding.quality, body.output_compression);
@@ -137,13 +138,9 @@ std::shared_ptr<Job> ImageService::create_job(const ImageJobBody& body) {
   return submit(image, make_job(std::move(id), std::move(reply), std::move(events)));
 }
 
-std::shared_ptr<EventQueue> ImageService::openai_stream(ImageBody body) {
+std::shared_ptr<EventQueue> ImageService::openai_stream(const ImageBody& body) {
   std::string id = new_job_id();
   auto events = std::make_shared<EventQueue>(canceller(id));
-  if (const int32_t partials = body.partials.value_or(0); partials > 0) {
-    const int32_t steps = body.steps.value_or(engine_.model().default_steps);
-    body.preview_interval = std::max(1, steps / (partials + 1));
-  }
   const char* operation = body.init_image.empty() ? "image_generation" : "image_edit";
   auto reply = std::make_unique<OpenAiImageStream>(events, operation);
   submit(body, make_job(std::move(id), std::move(reply), nullptr));

@@ -24,7 +24,7 @@ class ImageService final : public WorkerService {
 
   // Each throws Refused, or Error for values that the engine does not take.
   std::shared_ptr<Job> create_job(const ImageJobBody& body);  // read through take_events()
-  std::shared_ptr<EventQueue> openai_stream(ImageBody body);
+  std::shared_ptr<EventQueue> openai_stream(const ImageBody& body);
   std::shared_ptr<DelayedResponse> openai_images(const ImageBody& body);
   // request: the body as it came, which the answer repeats without its pictures.
   std::shared_ptr<DelayedResponse> sdapi_images(ImageBody body, std::string request);

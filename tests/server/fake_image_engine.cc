@@ -130,7 +130,8 @@ bool FakeImageEngine::play_steps(const Item& item, int32_t steps) {
                             .steps_per_second = 2,
                             .images_per_second = 2.0 / steps});
     const int32_t interval = item.request.preview_interval;
-    if (interval > 0 && step % interval == 0) {
+    const bool counted = step < steps && step <= item.request.preview_count;
+    if (counted || (interval > 0 && step % interval == 0)) {
       item.sink->on_preview({.png = "small", .step = step, .index = 0});
     }
     std::unique_lock lock(mutex_);

@@ -187,8 +187,8 @@ TEST(OpenAiImages, StreamSendsPartialAndCompletedPictures) {
       "/v1/images/generations",
       R"({"prompt":"a cat","stream":true,"partial_images":1,"steps":4,"response_format":"url"})");
   EXPECT_THAT(names_of(events_of(response.body)),
-              ElementsAre("image_generation.partial_image", "image_generation.partial_image",
-                          "image_generation.completed", ""));
+              ElementsAre("image_generation.partial_image", "image_generation.completed", ""));
+  EXPECT_EQ(worker.engine.last_request().preview_count, 1);
 }
 
 TEST(OpenAiImages, WrongSizesAreErrors) {

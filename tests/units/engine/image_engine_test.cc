@@ -94,6 +94,31 @@ TEST(ImageEngine, TellsEverythingInOrder) {
   EXPECT_EQ(stats.steps, 8u);
 }
 
+// Of all pictures and passes together.
+TEST(ImageEngine, ShowsAsManyPreviewsAsAsked) {
+  const auto engine = engine_of(half_noise);
+  const auto shown = [&](int32_t previews, int32_t steps, int32_t count, bool hires) {
+    ImageRequest request = small_request();
+    request.preview_count = previews;
+    request.steps = steps;
+    request.count = count;
+    if (hires) request.hires.emplace();
+    const auto sink = made(*engine, request);
+    std::vector<int32_t> out;
+    for (const ImagePreview& preview : sink->previews) {
+      out.push_back(preview.step);
+    }
+    return out;
+  };
+  EXPECT_THAT(shown(1, 4, 1, false), ElementsAre(2));
+  EXPECT_THAT(shown(2, 6, 1, false), ElementsAre(2, 4));
+  EXPECT_THAT(shown(3, 7, 1, false), ElementsAre(1, 2, 3));
+  EXPECT_THAT(shown(3, 2, 1, false), ElementsAre(1));
+  EXPECT_THAT(shown(1, 1, 1, false), ElementsAre());
+  EXPECT_THAT(shown(1, 4, 2, false), ElementsAre(4));
+  EXPECT_THAT(shown(1, 4, 1, true), ElementsAre(3));  // 4 and int(4 * 0.7)
+}
+
 TEST(ImageEngine, PicturesTellHowTheyWereMade) {
   const auto engine = engine_of(half_noise);
   ImageRequest request = small_request();
