@@ -49,7 +49,7 @@ Tiling tiling_of(std::string_view name) {
 
 void set_noise(ImageRequest& request, std::string_view key, std::string_view value) {
   AddedNoise& added = request.added_noise;
-  if (key == "Eta") request.eta = number<float>(key, value);
+  if (key == "Eta" || key == "Eta DDIM") request.eta = number<float>(key, value);
   if (key == "ENSD") request.seed_delta = number<int32_t>(key, value);
   if (key == "Seed resize from") {
     set_size(request.seed_width, request.seed_height, key, value);

@@ -6,6 +6,7 @@
 #include "rbee/engine/image_decode.h"
 #include "rbee/engine/image_guide.h"
 #include "rbee/engine/image_noise.h"
+#include "rbee/engine/image_parameters.h"
 #include "rbee/engine/image_second_pass.h"
 #include "rbee/engine/image_settings.h"
 #include "tests/support/expect_error.h"
@@ -17,6 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::FloatNear;
 using testing::Pointwise;
+using testing::HasSubstr;
 
 Device& device() {
   static const ImageSource source = fake_source(half_noise);
@@ -336,6 +338,40 @@ TEST(Settings, OfA1111HaveItsSchedules) {
   EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::normal);
   request.schedule = "Simple";
   EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::simple);
+// By Python's json.dumps, as A1111 writes such values.
+TEST(Settings, HaveNamesWithCommasBetweenQuotes) {
+  ImageSource source = fake_source(half_noise);
+  ImageRequest request;
+  request.seed_delta = 31;
+  source.info.id = "ink, \"wide\": a\\b";
+  const std::string text = parameters_text(request, resolve(source, request), source.info, 0);
+  EXPECT_THAT(text, HasSubstr(R"(, Model: "ink, \"wide\": a\\b", RNG: CPU)"));
+  EXPECT_EQ(parse_parameters(text).seed_delta, 31);
+  EXPECT_EQ(parse_parameters("a\nSteps: 4, Eta DDIM: 0.5").eta, 0.5f);
+}
+
+// The model's own size is 64 x 64.
+TEST(Settings, OfPhotographsKeepTheirRatio) {
+  ImageSource source = fake_source(half_noise);
+  const auto size_of = [&](int32_t width, int32_t height, ImageRequest request = {}) {
+    const std::vector<uint8_t> grey = {90, 90, 90};
+    request.init_image = io::encode_png(uniform(width, height, grey));
+    const ImageSettings found = resolve(source, request);
+    EXPECT_EQ(found.init->width, found.width);
+    return std::pair(found.width, found.height);
+  };
+  EXPECT_EQ(size_of(2048, 70), std::pair(2048, 64));  // as large as models draw
+  EXPECT_EQ(size_of(2100, 1050), std::pair(128, 64));
+  EXPECT_EQ(size_of(1050, 2100), std::pair(64, 128));
+  EXPECT_EQ(size_of(4200, 70), std::pair(2048, 64));
+  ImageRequest request;
+  request.width = 256;
+  EXPECT_EQ(size_of(2100, 1050, request), std::pair(256, 128));
+  EXPECT_EQ(size_of(128, 80, request), std::pair(256, 80));
+  source.side_step = 16;
+  EXPECT_EQ(size_of(200, 136), std::pair(192, 128));
+}
+
 }
 
 TEST(Weights, ScaleStatesAndKeepTheMean) {
