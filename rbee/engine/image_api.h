@@ -88,7 +88,9 @@ struct ImageRequest {
   // A1111 send it with every request.
   int32_t clip_skip = 0;
 
-  int32_t width = 0;  // pixels, multiple of 8, 64 to 2048; 0 = the input image's or the model's own
+  // Pixels, multiple of 8, 64 to 2048; 0 = the input image's or the model's own. Of an input image
+  // above 2048: with its ratio, from the other one or with the model's own as the shorter one.
+  int32_t width = 0;
   int32_t height = 0;                   // the same
   int32_t steps = 0;                    // 1 to 150
   std::optional<float> guidance_scale;  // 0 to 30; 1 and below = the prompt alone
@@ -116,6 +118,7 @@ struct ImageRequest {
   std::string init_image;  // bytes of a picture file; empty = from noise alone
   std::string mask_image;  // bytes of a picture file of the size of init_image, or empty.
                            // Where it has transparent pixels those are repainted, else white ones.
+  bool mask_opaque = false;  // its opaque pixels instead, as AUTOMATIC1111 reads masks
   bool mask_invert = false;
   int32_t mask_blur = 0;  // pixels, 0 to 64: standard deviation of the mask's soft edge
   MaskFill mask_fill = MaskFill::original;

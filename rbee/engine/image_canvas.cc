@@ -45,15 +45,17 @@ std::vector<float> smooth(const std::vector<float>& values, int32_t lines, int32
 
 }  // namespace
 
-Mask mask_of(const io::Pixels& pixels, bool invert) {
+Mask mask_of(const io::Pixels& pixels, const MaskReading& how) {
   Mask out{.width = pixels.width, .height = pixels.height, .values = {}};
   const bool by_opacity = has_transparency(pixels);
   const auto step = static_cast<size_t>(pixels.channels);
   for (size_t i = 0; i < pixels.values.size(); i += step) {
     const uint8_t* p = pixels.values.data() + i;
     const double bright = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
-    const bool repaint = by_opacity ? p[3] < 128 : bright >= 127.5;
-    out.values.push_back(repaint != invert ? 1.0f : 0.0f);
+    const bool light = !by_opacity && bright >= 127.5;
+    const bool painted = by_opacity && (how.opaque ? p[3] > 128 : p[3] < 128);
+    const bool repaint = light || painted;
+    out.values.push_back(repaint != how.invert ? 1.0f : 0.0f);
   }
   return out;
 }

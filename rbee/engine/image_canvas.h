@@ -26,9 +26,13 @@ struct Mask {
   std::vector<float> values;
 };
 
-// What is to be repainted: where `pixels` is transparent, or without any transparency where it is
-// bright (Rec. 601); 0 or 1 with the border at one half.
-Mask mask_of(const io::Pixels& pixels, bool invert);
+struct MaskReading {
+  bool opaque = false;  // the opaque part of a mask that is partly transparent
+  bool invert = false;
+};
+// What is to be repainted: where `pixels` is transparent (or opaque, as AUTOMATIC1111 has it), or
+// without any transparency where it is bright (Rec. 601); 0 or 1 with the border at one half.
+Mask mask_of(const io::Pixels& pixels, const MaskReading& how);
 // A Gaussian of that standard deviation in pixels; at the borders their values go on.
 Mask blurred(const Mask& mask, int32_t pixels);
 // The mask's value at the upper left pixel of each latent (nearest neighbour), (1, h, w, 1).

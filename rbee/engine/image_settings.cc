@@ -13,7 +13,6 @@
 namespace rbee::engine {
 namespace {
 
-constexpr int32_t kSideStep = 8;
 constexpr int32_t kMinSide = 64;
 constexpr float kAlmostWhole = 0.999f;  // A1111's bound of a strength
 
@@ -58,8 +57,26 @@ void set_names(const ImageSource& source, const ImageRequest& request, ImageSett
   }
 }
 
-int32_t side_of(int32_t pixels) {
-  return std::max(pixels / kSideStep * kSideStep, kMinSide);
+// Fills in the sides that a request leaves open, of a picture that it starts from: the picture's
+// own; of a photograph beyond what models draw, those that keep its ratio to the other side, or
+// have the model's size as the shorter one.
+void set_sides(const ImageSource& source, const io::Pixels& init, ImageSettings& out) {
+  const int32_t most = source.info.max_side, step = source.side_step;
+  const auto [shorter, longer] = std::minmax(init.width, init.height);
+  double scale = 1;
+  if (longer > most) {
+    const int32_t own = std::max(source.info.default_width, source.info.default_height);
+    scale = std::min({1.0, double{1} * own / shorter, double{1} * most / longer});
+    if (out.width > 0) scale = double{1} * out.width / init.width;
+    if (out.height > 0) scale = double{1} * out.height / init.height;
+  }
+  const auto side = [&](int32_t pixels) {
+    const double steps = pixels * scale / step;
+    const auto whole = static_cast<int32_t>(longer > most ? std::lround(steps) : std::floor(steps));
+    return std::clamp(whole * step, kMinSide, most);
+  };
+  if (out.width == 0) out.width = side(init.width);
+  if (out.height == 0) out.height = side(init.height);
 }
 
 // The picture and the mask as they are painted, and how the result goes back.
@@ -67,16 +84,17 @@ void set_mask(const ImageRequest& request, const io::Pixels& init, ImageSettings
   const io::Pixels sent = io::decode_image(request.mask_image, "mask_image");
   check(sent.width == init.width && sent.height == init.height, "mask_image", sent.width, " x ",
         sent.height, " pixels, init_image has ", init.width, " x ", init.height);
+  const MaskReading how{.opaque = request.mask_opaque, .invert = request.mask_invert};
   Repainted& back = out.repainted;
   if (!request.mask_only) {
     back.whole = *out.init;
     back.region = {0, 0, out.width, out.height};
-    out.mask = mask_of(resized(sent, out.width, out.height), request.mask_invert);
+    out.mask = mask_of(resized(sent, out.width, out.height), how);
     const Mask soft = blurred(*out.mask, request.mask_blur);
     back.share = request.mask_blur > 0 ? widened(soft) : soft;
   } else {
     back.whole = init;
-    const Mask whole = mask_of(sent, request.mask_invert);
+    const Mask whole = mask_of(sent, how);
     back.share = blurred(whole, request.mask_blur);
     back.region = region_around(whole, request.mask_padding, out.width, out.height);
     out.init = resized(cropped(init, back.region), out.width, out.height);
@@ -90,9 +108,9 @@ void set_mask(const ImageRequest& request, const io::Pixels& init, ImageSettings
 void set_pictures(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
   std::optional<io::Pixels> init;
   if (!request.init_image.empty()) init = io::decode_image(request.init_image, "init_image");
-  const bool sized = init && !request.mask_only;
-  if (out.width == 0) out.width = sized ? side_of(init->width) : source.info.default_width;
-  if (out.height == 0) out.height = sized ? side_of(init->height) : source.info.default_height;
+  if (init && !request.mask_only) set_sides(source, *init, out);
+  if (out.width == 0) out.width = source.info.default_width;
+  if (out.height == 0) out.height = source.info.default_height;
   check_model_side(source, "width", out.width);
   check_model_side(source, "height", out.height);
   if (!init) return;

@@ -326,6 +326,7 @@ void read_inpainting(ObjectReader& reader, ImageBody& out) {
 void read_init_images(ObjectReader& reader, ImageBody& out) {
   const json* list = reader.find("init_images");
   const bool good = list != nullptr && list->is_array() && !list->empty() &&
+  out.mask_opaque = true;
                     (*list)[0].is_string() && !(*list)[0].get_ref<const std::string&>().empty();
   if (!good) {
     reader.note("init_images", "type(array), non_empty", "must be an array with a base64 picture",

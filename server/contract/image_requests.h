@@ -65,6 +65,7 @@ struct ImageBody {
   std::optional<int32_t> batch;
   SentImage init_image;
   SentImage mask_image;
+  bool mask_opaque = false;  // of a mask that is partly transparent the opaque part is repainted
   bool mask_invert = false;
   std::optional<int32_t> mask_blur;
   std::string mask_fill;  // "original", "noise", "nothing" or "surroundings"

@@ -85,6 +85,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   set(request.batch, body.batch);
   request.init_image = file_of(body.init_image, "init_image");
   request.mask_image = file_of(body.mask_image, "mask_image");
+  request.mask_opaque = body.mask_opaque;
   request.mask_invert = body.mask_invert;
   set(request.mask_blur, body.mask_blur);
   request.mask_fill = mask_fill(body.mask_fill);

@@ -73,6 +73,7 @@ TEST(Sdapi, ProgressAndInterruptReachTheRunningJob) {
   client.send(request("POST", "/sdapi/v1/txt2img", R"({"prompt":"x","preview_interval":1})"));
   ASSERT_TRUE(worker.engine.wait_held());
   const json progress = worker.get_json("/sdapi/v1/progress");
+  EXPECT_TRUE(request.mask_opaque);
   EXPECT_EQ(progress.at("progress"), 0.25);
   EXPECT_EQ(progress.at("eta_relative"), 1.5);
   EXPECT_EQ(progress.at("state").at("sampling_steps"), 4);

@@ -9,6 +9,7 @@
 #include "rbee/engine/image_parameters.h"
 #include "rbee/engine/image_second_pass.h"
 #include "rbee/engine/image_settings.h"
+#include "rbee/io/image/png.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
 
@@ -17,8 +18,8 @@ namespace {
 
 using testing::ElementsAre;
 using testing::FloatNear;
-using testing::Pointwise;
 using testing::HasSubstr;
+using testing::Pointwise;
 
 Device& device() {
   static const ImageSource source = fake_source(half_noise);
@@ -49,14 +50,25 @@ TEST(Canvas, ResizingKeepsColoursAndEdges) {
 }
 
 TEST(Canvas, MasksAreReadByOpacityOrBrightness) {
-  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255}), false).values, ElementsAre(1, 1));
-  EXPECT_THAT(mask_of(uniform(2, 1, {90, 90, 90}), false).values, ElementsAre(0, 0));
-  EXPECT_THAT(mask_of(uniform(2, 1, {90, 90, 90}), true).values, ElementsAre(1, 1));
-  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255, 255}), false).values, ElementsAre(1, 1));
-  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255, 0}), false).values, ElementsAre(1, 1));
+  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255}), {}).values, ElementsAre(1, 1));
+  EXPECT_THAT(mask_of(uniform(2, 1, {90, 90, 90}), {}).values, ElementsAre(0, 0));
+  EXPECT_THAT(mask_of(uniform(2, 1, {90, 90, 90}), {.invert = true}).values, ElementsAre(1, 1));
+  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255, 255}), {}).values, ElementsAre(1, 1));
+  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255, 0}), {}).values, ElementsAre(1, 1));
   io::Pixels part = uniform(2, 1, {255, 255, 255, 255});
   part.values[7] = 0;  // opaque white stays, the transparent pixel is repainted
-  EXPECT_THAT(mask_of(part, false).values, ElementsAre(0, 1));
+  EXPECT_THAT(mask_of(part, {}).values, ElementsAre(0, 1));
+}
+
+// A1111's create_binary_mask: alpha above 128 where there is any below 255, else what is bright.
+TEST(Canvas, MasksOfA1111AreOpaque) {
+  io::Pixels part = uniform(3, 1, {0, 0, 0, 255});
+  part.values[7] = 128;
+  part.values[11] = 129;
+  EXPECT_THAT(mask_of(part, {.opaque = true}).values, ElementsAre(1, 0, 1));
+  EXPECT_THAT(mask_of(part, {.opaque = true, .invert = true}).values, ElementsAre(0, 1, 0));
+  EXPECT_THAT(mask_of(uniform(1, 1, {0, 0, 0, 255}), {.opaque = true}).values, ElementsAre(0));
+  EXPECT_THAT(mask_of(uniform(1, 1, {255, 255, 255}), {.opaque = true}).values, ElementsAre(1));
 }
 
 TEST(Canvas, BlurringKeepsTheMean) {
@@ -326,18 +338,6 @@ TEST(Start, RoundsTheStepsOfFlowsUp) {
   EXPECT_EQ(start_of(StrengthRule::part, 6, 1, true).first, 0);
 }
 
-TEST(Settings, OfA1111HaveItsSchedules) {
-  const ImageSource source = fake_source(half_noise);
-  ImageRequest request;
-  request.sampler = "DPM++ 2M";
-  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::automatic);
-  request.noise_source = NoiseSource::philox;
-  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::karras);
-  request.sampler = "Euler a";
-  request.schedule = "Automatic";
-  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::normal);
-  request.schedule = "Simple";
-  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::simple);
 // By Python's json.dumps, as A1111 writes such values.
 TEST(Settings, HaveNamesWithCommasBetweenQuotes) {
   ImageSource source = fake_source(half_noise);
