@@ -133,11 +133,11 @@ struct ImageRequest {
   std::vector<LoraUse> loras;
   std::vector<ControlUse> controls;
   int32_t preview_interval = 0;  // a Preview after every so many steps; 0 = none
+  // In its place so many of them, 0 to 150, spread over all steps and none after the last; 0 = off.
+  int32_t preview_count = 0;
   Tiling tiling = Tiling::none;
   bool tiled_vae = false;  // decodes in overlapping tiles, for less memory
   io::Encoding encoding;   // of the files that come; previews are PNG
-  // In its place so many of them, 0 to 150, spread over all steps and none after the last; 0 = off.
-  int32_t preview_count = 0;
 };
 
 struct ImageStarted {

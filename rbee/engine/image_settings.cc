@@ -172,6 +172,17 @@ void check_abilities(const ImageSource& source, const ImageRequest& request) {
   for (const LoraUse& lora : loras) find_lora(source.lora_folder, lora.path);
 }
 
+// As A1111, which reads a value with one of these to its end only between quotes.
+std::string quoted(const std::string& value) {
+  if (value.find_first_of(",:\n") == std::string::npos) return value;
+  std::string out = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') out += '\\';
+    c == '\n' ? out += "\\n" : out += c;
+  }
+  return out + '"';
+}
+
 void append_field(std::string& out, const char* key, const std::string& value) {
   out += cat(", ", key, ": ", quoted(value));
 }
@@ -190,17 +201,6 @@ void append_mask(std::string& out, const ImageRequest& request) {
 void append_noise(std::string& out, const ImageRequest& request) {
   if (request.eta) append_field(out, "Eta", cat(*request.eta));
   const AddedNoise& added = request.added_noise;
-// As A1111, which reads a value with one of these to its end only between quotes.
-std::string quoted(const std::string& value) {
-  if (value.find_first_of(",:\n") == std::string::npos) return value;
-  std::string out = "\"";
-  for (const char c : value) {
-    if (c == '"' || c == '\\') out += '\\';
-    c == '\n' ? out += "\\n" : out += c;
-  }
-  return out + '"';
-}
-
   if (added.churn > 0) append_field(out, "Sigma churn", cat(added.churn));
   if (added.tmin > 0) append_field(out, "Sigma tmin", cat(added.tmin));
   if (added.tmax > 0) append_field(out, "Sigma tmax", cat(added.tmax));

@@ -187,7 +187,8 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
   out.steps = reader.integer(present(reader, {"steps", "num_inference_steps"}), kSteps);
   out.guidance_scale = reader.number(present(reader, {"guidance_scale", "cfg_scale"}), kGuidance);
   out.guidance_rescale = reader.number("guidance_rescale", kUnit);
-  out.sampler = reader.text(present(reader, {"sampler", "sampler_name"})).value_or("");
+  out.sampler =
+      reader.text(present(reader, {"sampler", "sampler_name", "sampler_index"})).value_or("");
   out.schedule = reader.text(present(reader, {"schedule", "scheduler"})).value_or("");
   out.eta = reader.number("eta", kUnit);
   out.seed = reader.seed("seed");
@@ -295,6 +296,17 @@ json field_value(const std::string& name, const std::string& text) {
   return value.is_number() || value.is_boolean() ? value : json(text);
 }
 
+// Of a second pass, which has the first one's here.
+void refuse_other_hires(ObjectReader& reader) {
+  for (const char* name : {"hr_checkpoint_name", "hr_sampler_name", "hr_scheduler", "hr_prompt",
+                           "hr_negative_prompt"}) {
+    const std::string value = reader.text(name).value_or("");
+    if (value.empty() || value.starts_with("Use same ")) continue;
+    reader.note(name, "empty", "must be empty: a second pass has what the first one has",
+                reader.find(name));
+  }
+}
+
 void read_hires_fields(ObjectReader& reader, ImageBody& out) {
   if (!reader.boolean("enable_hr").value_or(false)) return;
   // 0 stands for absent, as in A1111.
@@ -308,28 +320,36 @@ void read_hires_fields(ObjectReader& reader, ImageBody& out) {
                         .steps = reader.integer("hr_second_pass_steps", {0, kSteps.high}),
                         .strength = reader.number("denoising_strength", kUnit),
                         .upscaler = reader.text("hr_upscaler").value_or("")};
+  refuse_other_hires(reader);
 }
 
 // AUTOMATIC1111's defaults are others than ours.
 void read_inpainting(ObjectReader& reader, ImageBody& out) {
   constexpr int32_t kBlurred = 4;
+  out.mask_opaque = true;
   out.mask_invert = flag(reader, "inpainting_mask_invert").value_or(false);
   constexpr std::array<const char*, 4> kFills = {"surroundings", "original", "noise", "nothing"};
   const auto fill = reader.integer("inpainting_fill", {0, 3}).value_or(0);
   out.mask_fill = kFills[static_cast<size_t>(fill)];
   out.mask_only = flag(reader, "inpaint_full_res").value_or(true);
   out.mask_padding = reader.integer("inpaint_full_res_padding", kPadding).value_or(0);
-  if (!out.mask_blur) out.mask_blur = kBlurred;
+  const auto across = reader.integer("mask_blur_x", kBlur);
+  const auto down = reader.integer("mask_blur_y", kBlur);
+  if (out.mask_blur) return;
+  out.mask_blur = across.value_or(kBlurred);
+  if (out.mask_blur != down.value_or(kBlurred)) {
+    reader.note("mask_blur_x", "equal(mask_blur_y)", "must be the same as mask_blur_y (4)",
+                reader.find("mask_blur_x"));
+  }
 }
 
-// init_images: a list of which the first is used.
+// init_images: a list of one.
 void read_init_images(ObjectReader& reader, ImageBody& out) {
   const json* list = reader.find("init_images");
-  const bool good = list != nullptr && list->is_array() && !list->empty() &&
-  out.mask_opaque = true;
+  const bool good = list != nullptr && list->is_array() && list->size() == 1 &&
                     (*list)[0].is_string() && !(*list)[0].get_ref<const std::string&>().empty();
   if (!good) {
-    reader.note("init_images", "type(array), non_empty", "must be an array with a base64 picture",
+    reader.note("init_images", "type(array), count(1)", "must be an array with one base64 picture",
                 list);
     return;
   }
@@ -360,6 +380,7 @@ void read_overrides(const json& object, std::vector<FieldError>& errors, ImageBo
   const auto skip = clip_skip(reader, "CLIP_stop_at_last_layers");
   if (skip) out.clip_skip = skip;
   read_noise(reader, out);
+  out.checkpoint = reader.text("sd_model_checkpoint").value_or("");
   const std::string format = choice(reader, "samples_format", {"png", "jpg", "jpeg", "webp"});
   if (!format.empty()) out.output_format = format == "jpg" ? "jpeg" : format;
   constexpr int32_t kCustomary = 80;
@@ -377,6 +398,19 @@ void refuse_absent(ObjectReader& reader) {
   if (!reader.text("refiner_checkpoint").value_or("").empty()) {
     reader.note("refiner_checkpoint", "empty", "must be empty: one model is served",
                 reader.find("refiner_checkpoint"));
+  }
+  if (!reader.text("script_name").value_or("").empty()) {
+    reader.note("script_name", "empty", "must be empty: this worker has no scripts",
+                reader.find("script_name"));
+  }
+  const json* styles = reader.find("styles");
+  if (styles != nullptr && !styles->empty()) {
+    reader.note("styles", "empty", "must be empty: this worker has no styles", styles);
+  }
+  const json* noise = reader.find("initial_noise_multiplier");
+  if (noise != nullptr && *noise != 1) {
+    reader.note("initial_noise_multiplier", "one_of(1)", "must be 1: this worker does not do it",
+                noise);
   }
 }
 
@@ -477,7 +511,8 @@ SdapiUpscale parse_sdapi_upscale(std::string_view body) {
 }
 
 ImageBody parse_sdapi(std::string_view body, bool img2img) {
-  const json object = parse_object(body);
+  json object = parse_object(body);
+  if (!object.contains("prompt")) object["prompt"] = "";  // as A1111
   std::vector<FieldError> errors;
   ObjectReader reader(object, "", errors);
   ImageBody out;
@@ -506,6 +541,8 @@ ImageBody parse_sdapi(std::string_view body, bool img2img) {
     read_hires_fields(reader, out);
   }
   finish(errors);
+  if (img2img) object["init_images"] = object["mask"] = nullptr;
+  out.request = object.dump();
   return out;
 }
 

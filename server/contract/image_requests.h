@@ -85,6 +85,8 @@ struct ImageBody {
   std::optional<int32_t> partials;            // OpenAI: pictures before the last one
   bool as_url = false;                        // OpenAI: "data:" URLs instead of base64
   bool send_images = true;                    // AUTOMATIC1111
+  std::string checkpoint;                     // AUTOMATIC1111: the model's name, where one is sent
+  std::string request;  // AUTOMATIC1111: the body without its pictures, which the answer repeats
 };
 
 enum class ImageOperation : uint8_t { generation, transform, inpaint };

@@ -172,8 +172,8 @@ std::string openai_completed_json(std::string_view operation, const ImageResult&
                {"output_format", image.format}});
 }
 
-std::string sdapi_images_json(const std::vector<ImageResult>& images, std::string_view request,
-                              bool with_images) {
+std::string sdapi_images_json(const std::vector<ImageResult>& images, const SdapiInfo& made,
+                              std::string_view request, bool with_images) {
   Json pictures = Json::array(), seeds = Json::array(), texts = Json::array();
   for (const ImageResult& image : images) {
     if (with_images) pictures.push_back(image.base64);
@@ -191,7 +191,13 @@ std::string sdapi_images_json(const std::vector<ImageResult>& images, std::strin
                {"negative_prompt", negative},
                {"all_negative_prompts", std::vector<std::string>(images.size(), negative)},
                {"all_seeds", seeds},
+               {"all_subseeds", made.subseeds},
+               {"subseed_strength", made.subseed_strength},
+               {"sampler_name", made.sampler},
                {"infotexts", texts}};
+  if (made.steps) info["steps"] = *made.steps;
+  if (made.guidance_scale) info["cfg_scale"] = *made.guidance_scale;
+  if (!made.subseeds.empty()) info["subseed"] = made.subseeds.front();
   if (!images.empty()) {
     info["seed"] = images.front().seed;
     info["width"] = images.front().width;

@@ -79,8 +79,17 @@ std::string openai_completed_json(std::string_view operation, const ImageResult&
                                   int64_t created);
 
 // AUTOMATIC1111's forms.
-std::string sdapi_images_json(const std::vector<ImageResult>& images, std::string_view request,
-                              bool with_images);
+// What an answer says besides of how its pictures were made.
+struct SdapiInfo {
+  std::string sampler{};
+  std::optional<int32_t> steps{};
+  std::optional<float> guidance_scale{};
+  float subseed_strength = 0;
+  std::vector<int64_t> subseeds{};  // of each picture; -1: it had none
+};
+// request: the body that is repeated.
+std::string sdapi_images_json(const std::vector<ImageResult>& images, const SdapiInfo& info,
+                              std::string_view request, bool with_images);
 struct SdapiProgress {
   bool busy = false;
   int32_t jobs = 0;  // running and waiting

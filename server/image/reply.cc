@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "rbee/core/cat.h"
+#include "rbee/engine/image_parameters.h"
 #include "server/contract/responses.h"
 
 namespace rbee::server {
@@ -17,6 +18,23 @@ int64_t now() {
 
 Response failed(const WireError& error, std::string_view message) {
   return json_response(error.status, error_json(error.code, message));
+}
+
+// As the pictures' own texts say it; nothing where a name or a prompt makes one unreadable.
+SdapiInfo info_of(const std::vector<ImageResult>& images) try {
+  SdapiInfo out;
+  for (const ImageResult& image : images) {
+    const engine::ImageRequest made = engine::parse_parameters(image.parameters);
+    out.sampler = made.sampler;
+    if (made.steps != 0) out.steps = made.steps;
+    out.guidance_scale = made.guidance_scale;
+    out.subseed_strength = made.variation.strength;
+    const auto subseed = made.variation.seed;
+    out.subseeds.push_back(subseed ? static_cast<int64_t>(*subseed) : -1);
+  }
+  return out;
+} catch (const Error&) {
+  return {};
 }
 
 }  // namespace
@@ -76,7 +94,8 @@ void OpenAiImages::error(const WireError& error, std::string_view message) {
 }
 
 void SdapiImages::end(const std::vector<ImageResult>& images, const ImageTimes&) {
-  response_->set(json_response(200, sdapi_images_json(images, request_, with_images_)));
+  response_->set(
+      json_response(200, sdapi_images_json(images, info_of(images), request_, with_images_)));
 }
 
 void SdapiImages::error(const WireError& error, std::string_view message) {

@@ -71,7 +71,7 @@ class OpenAiImages final : public ImageReply {
 // All pictures in one response of AUTOMATIC1111's form.
 class SdapiImages final : public ImageReply {
  public:
-  // request: the body, which the answer repeats.
+  // request: what the answer repeats.
   SdapiImages(std::shared_ptr<DelayedResponse> response, std::string request, bool with_images)
       : response_(std::move(response)), request_(std::move(request)), with_images_(with_images) {}
   void end(const std::vector<ImageResult>& images, const ImageTimes& times) override;

@@ -45,11 +45,9 @@ Response edit(ImageService& service, const Request& request) {
 
 Response sdapi(ImageService& service, const Request& request, bool img2img) {
   const ImageBody body = parse_sdapi(request.body, img2img);
-  // Pictures are not sent back.
-  std::string repeated = img2img ? std::string("{}") : request.body;
-  return service.prepare(body, [&service, body, repeated = std::move(repeated)] {
+  return service.prepare(body, [&service, body] {
     Response response;
-    response.later = service.sdapi_images(body, repeated);
+    response.later = service.sdapi_images(body);
     return response;
   });
 }

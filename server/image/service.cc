@@ -105,8 +105,8 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   for (const SentLora& lora : body.loras) request.loras.push_back({lora.path, lora.strength});
   for (const SentControl& sent : body.controls) request.controls.push_back(to_engine(sent));
   set(request.preview_interval, body.preview_interval);
-  request.tiling = tiling(body.tiling);
   if (body.stream) set(request.preview_count, body.partials);
+  request.tiling = tiling(body.tiling);
   request.tiled_vae = body.tiled_vae;
   request.encoding.format = image_format(body.output_format);
   set(request.encoding.quality, body.output_compression);
@@ -156,10 +156,13 @@ std::shared_ptr<DelayedResponse> ImageService::openai_images(const ImageBody& bo
   return response;
 }
 
-std::shared_ptr<DelayedResponse> ImageService::sdapi_images(ImageBody body, std::string request) {
+std::shared_ptr<DelayedResponse> ImageService::sdapi_images(ImageBody body) {
+  check(body.checkpoint.empty() || body.checkpoint == model_id(),
+        "override_settings.sd_model_checkpoint", "\"", body.checkpoint, "\" is not \"", model_id(),
+        "\", the one model that is served");
   std::string id = new_job_id();
   auto response = std::make_shared<DelayedResponse>(canceller(id));
-  auto reply = std::make_unique<SdapiImages>(response, std::move(request), body.send_images);
+  auto reply = std::make_unique<SdapiImages>(response, body.request, body.send_images);
   if (!body.preview_interval) body.preview_interval = kPreviewInterval;
   submit(body, make_job(std::move(id), std::move(reply), nullptr));
   return response;

@@ -26,8 +26,7 @@ class ImageService final : public WorkerService {
   std::shared_ptr<Job> create_job(const ImageJobBody& body);  // read through take_events()
   std::shared_ptr<EventQueue> openai_stream(const ImageBody& body);
   std::shared_ptr<DelayedResponse> openai_images(const ImageBody& body);
-  // request: the body as it came, which the answer repeats without its pictures.
-  std::shared_ptr<DelayedResponse> sdapi_images(ImageBody body, std::string request);
+  std::shared_ptr<DelayedResponse> sdapi_images(ImageBody body);
 
   std::shared_ptr<DelayedResponse> enlarged(SdapiUpscale wanted) {
     return upscaler_.submit(std::move(wanted));

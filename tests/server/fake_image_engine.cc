@@ -175,7 +175,7 @@ void FakeImageEngine::play(const Item& item) {
   for (int32_t i = 0; i < count; ++i) {
     item.sink->on_image({.file = script_.file,
                          .format = request.encoding.format,
-                         .parameters = request.prompt + "\nSteps: 4",
+                         .parameters = request.prompt + script_.parameters,
                          .seed = seed + static_cast<uint64_t>(i),
                          .index = i,
                          .width = width,

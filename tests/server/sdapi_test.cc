@@ -37,6 +37,31 @@ TEST(Sdapi, TextToImageRepeatsTheRequestAndTellsSeeds) {
   EXPECT_FALSE(worker.engine.last_request().seed);
 }
 
+TEST(Sdapi, AnswersSayWhatWasAskedForAndHowItWasMade) {
+  ImageWorker worker({.parameters = "\nSteps: 4, Sampler: Euler a, CFG scale: 6.5, "
+                                    "Variation seed: 9, Variation seed strength: 0.5"});
+  json sent = {{"prompt", "a cat"}, {"negative_prompt", "fog"}, {"n_iter", 2}};
+  for (const char* path : {"/sdapi/v1/txt2img", "/sdapi/v1/img2img"}) {
+    const bool img2img = std::string_view(path).ends_with("img2img");
+    if (img2img) sent["init_images"] = {io::encode_base64("picture")};
+    const json body = json::parse(worker.post(path, sent.dump()).body);
+    json repeated = sent;
+    if (img2img) repeated["init_images"] = repeated["mask"] = nullptr;
+    EXPECT_EQ(body.at("parameters"), repeated);
+    const json info = json::parse(body.at("info").get<std::string>());
+    EXPECT_EQ(info.at("prompt"), "a cat");
+    EXPECT_EQ(info.at("all_negative_prompts"), (json{"fog", "fog"}));
+    EXPECT_EQ(info.at("steps"), 4);
+    EXPECT_EQ(info.at("sampler_name"), "Euler a");
+    EXPECT_EQ(info.at("cfg_scale"), 6.5);
+    EXPECT_EQ(info.at("subseed"), 9);
+    EXPECT_EQ(info.at("all_subseeds"), (json{9, 9}));
+    EXPECT_EQ(info.at("subseed_strength"), 0.5);
+  }
+  ImageWorker odd({.parameters = "\nSteps: many"});
+  EXPECT_EQ(odd.post("/sdapi/v1/txt2img", sent.dump()).status, 200);
+}
+
 TEST(Sdapi, ImageToImageTakesTheFirstPicture) {
   ImageWorker worker;
   const json body = {{"prompt", "x"},
@@ -48,6 +73,7 @@ TEST(Sdapi, ImageToImageTakesTheFirstPicture) {
   EXPECT_EQ(request.init_image, "picture");
   EXPECT_EQ(request.strength, 0.75f);
   EXPECT_EQ(request.strength_rule, engine::StrengthRule::a1111);
+  EXPECT_TRUE(request.mask_opaque);
   EXPECT_TRUE(request.mask_invert);
   EXPECT_EQ(request.mask_fill, engine::MaskFill::surroundings);  // A1111's own defaults
   EXPECT_TRUE(request.mask_only);
@@ -73,7 +99,6 @@ TEST(Sdapi, ProgressAndInterruptReachTheRunningJob) {
   client.send(request("POST", "/sdapi/v1/txt2img", R"({"prompt":"x","preview_interval":1})"));
   ASSERT_TRUE(worker.engine.wait_held());
   const json progress = worker.get_json("/sdapi/v1/progress");
-  EXPECT_TRUE(request.mask_opaque);
   EXPECT_EQ(progress.at("progress"), 0.25);
   EXPECT_EQ(progress.at("eta_relative"), 1.5);
   EXPECT_EQ(progress.at("state").at("sampling_steps"), 4);
@@ -239,14 +264,61 @@ TEST(Sdapi, WhatThereIsNotIsRefusedWhereItIsAskedFor) {
   const json plain = {
       {"prompt", "x"}, {"tiling", false}, {"restore_faces", nullptr}, {"refiner_checkpoint", ""}};
   EXPECT_EQ(worker.post("/sdapi/v1/txt2img", plain.dump()).status, 200);
-  for (const json& more :
-       {json{{"restore_faces", 1}}, json{{"refiner_checkpoint", "xl-refiner"}}}) {
-    json body = plain;
+  // Without them nothing is another picture.
+  const json same = {{"prompt", "x"},
+                     {"styles", json::array()},
+                     {"script_name", nullptr},
+                     {"initial_noise_multiplier", 1.0},
+                     {"hr_prompt", "y"},  // without enable_hr
+                     {"override_settings", {{"sd_model_checkpoint", "fake-pictures"}}}};
+  EXPECT_EQ(worker.post("/sdapi/v1/txt2img", same.dump()).status, 200);
+  const json second = {{"enable_hr", true}, {"hr_sampler_name", "Use same sampler"}};
+  json with_second = plain;
+  with_second.update(second);
+  EXPECT_EQ(worker.post("/sdapi/v1/txt2img", with_second.dump()).status, 200);
+  const auto refused = [&](json body, const json& more) {
     body.update(more);
-    const RawResponse refused = worker.post("/sdapi/v1/txt2img", body.dump());
-    EXPECT_EQ(refused.status, 400);
-    EXPECT_THAT(error_of(refused), HasSubstr(more.begin().key()));
+    const RawResponse answer = worker.post("/sdapi/v1/txt2img", body.dump());
+    EXPECT_EQ(answer.status, 400) << more;
+    EXPECT_THAT(error_of(answer), HasSubstr(more.begin().key()));
+  };
+  for (const json& more : {json{{"restore_faces", 1}}, json{{"refiner_checkpoint", "xl-refiner"}},
+                           json{{"styles", {"ink"}}}, json{{"script_name", "x/y/z plot"}},
+                           json{{"initial_noise_multiplier", 1.1}},
+                           json{{"override_settings", {{"sd_model_checkpoint", "other"}}}}}) {
+    refused(plain, more);
   }
+  for (const char* name : {"hr_checkpoint_name", "hr_sampler_name", "hr_scheduler", "hr_prompt",
+                           "hr_negative_prompt"}) {
+    refused(with_second, {{name, "other"}});
+  }
+}
+
+TEST(Sdapi, PromptsMayBeAbsent) {
+  ImageWorker worker;
+  EXPECT_EQ(worker.post("/sdapi/v1/txt2img", "{}").status, 200);
+  EXPECT_EQ(worker.engine.last_request().prompt, "");
+  EXPECT_EQ(worker.post("/v1/images/generations", "{}").status, 400);
+}
+
+TEST(Sdapi, SamplersAndBlursHaveOtherNamesToo) {
+  ImageWorker worker;
+  const std::string picture = io::encode_base64("picture");
+  json body = {{"prompt", "x"},           {"init_images", {picture}}, {"mask", picture},
+               {"sampler_index", "Heun"}, {"mask_blur_x", 7},         {"mask_blur_y", 7}};
+  EXPECT_EQ(worker.post("/sdapi/v1/img2img", body.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().sampler, "Heun");
+  EXPECT_EQ(worker.engine.last_request().mask_blur, 7);
+  body["sampler_name"] = "LMS";
+  body["mask_blur"] = 3;
+  EXPECT_EQ(worker.post("/sdapi/v1/img2img", body.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().sampler, "LMS");
+  EXPECT_EQ(worker.engine.last_request().mask_blur, 3);
+  body.erase("mask_blur");
+  body["mask_blur_y"] = 0;
+  EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("mask_blur_x"));
+  body["init_images"] = {picture, picture};
+  EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("init_images"));
 }
 
 TEST(Sdapi, TilingIsOfBothAxesOrOne) {

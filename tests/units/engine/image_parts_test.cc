@@ -372,6 +372,23 @@ TEST(Settings, OfPhotographsKeepTheirRatio) {
   EXPECT_EQ(size_of(200, 136), std::pair(192, 128));
 }
 
+TEST(Settings, OfA1111HaveItsSchedules) {
+  const ImageSource source = fake_source(half_noise);
+  ImageRequest request;
+  request.sampler = "DPM++ 2M";
+  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::automatic);
+  request.noise_source = NoiseSource::philox;
+  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::karras);
+  request.sampler = "Euler a";
+  request.schedule = "Automatic";
+  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::normal);
+  // range(0, 1000, 1000 // steps) + 1, whatever else is asked for there.
+  for (const char* sampler : {"DDIM", "DDIM CFG++", "PLMS", "UniPC"}) {
+    request.sampler = sampler;
+    EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::ddim_uniform) << sampler;
+  }
+  request.schedule = "Simple";
+  EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::simple);
 }
 
 TEST(Weights, ScaleStatesAndKeepTheMean) {
@@ -418,11 +435,6 @@ TEST(Words, AreNotCutBetweenChunks) {
   EXPECT_EQ(states[2 * 75], static_cast<float>(source.tokenizers[0].end));
   EXPECT_EQ(states[2 * (77 + 1)], kPad);
   EXPECT_EQ(states[2 * (77 + 4)], static_cast<float>(source.tokenizers[0].end));
-  // range(0, 1000, 1000 // steps) + 1, whatever else is asked for there.
-  for (const char* sampler : {"DDIM", "DDIM CFG++", "PLMS", "UniPC"}) {
-    request.sampler = sampler;
-    EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::ddim_uniform) << sampler;
-  }
 }
 
 TEST(Guide, RescalesByTheDeviation) {
