@@ -168,7 +168,7 @@ void HttpConnection::finish() {
   finishing_ = true;
   if (state_ == State::head) return close();
   if (state_ == State::body && !writing_) {
-    reject(error_response(503, "STOPPING", "The server is stopping"));
+    reject(error_response(request_, 503, {"STOPPING", "The server is stopping"}));
   }
 }
 
