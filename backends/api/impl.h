@@ -13,7 +13,17 @@ struct Impl {
   // Null when this implementation takes the arguments, else the reason why another should.
   const char* (*refuse)(const Args&);
   void (*run)(const Args&, Stream&);
+  // The same as `refuse` for what only the stream's device tells, e.g. what a library has no kernel
+  // for there; asked after it. Null: nothing.
+  const char* (*refuse_on)(const Args&, Stream&) = nullptr;
 };
+
+// Null when the implementation takes the arguments on the stream's device, else its reason.
+template <typename Args>
+const char* refusal(const Impl<Args>& impl, const Args& args, Stream& stream) {
+  const char* reason = impl.refuse(args);
+  return reason != nullptr || impl.refuse_on == nullptr ? reason : impl.refuse_on(args, stream);
+}
 
 template <typename Args>
 using Slot = std::span<const Impl<Args>>;

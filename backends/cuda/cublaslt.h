@@ -8,6 +8,7 @@ namespace rbee::cuda {
 
 // cuBLASLt (see gpu/ops/lt_products.h), opened when first asked for.
 extern const gpu::LtVendor kCublasLtVendor;
+gpu::LtLibrary& cublaslt_library();
 extern const Impl<LinearArgs> linear_cublaslt;
 extern const Impl<FusedLinearArgs> fused_linear_cublaslt;
 extern const Impl<MatmulArgs> matmul_cublaslt;

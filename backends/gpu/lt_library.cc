@@ -32,7 +32,10 @@ const void* added_of(const LtProduct& p) {
 }  // namespace
 
 LtLibrary::LtLibrary(const LtVendor& vendor)
-    : vendor_(vendor), numbers_(vendor.numbers), file_(vendor.override_variable, vendor.files) {
+    : vendor_(vendor),
+      numbers_(vendor.numbers),
+      file_(vendor.override_variable, vendor.files),
+      no_algorithm_(cat(vendor.name, " has no algorithm for it")) {
   if (!file_) {
     refusal_ = cat(vendor_.name, " is not installed (", file_.reason(), ")");
     return;
@@ -43,24 +46,20 @@ LtLibrary::LtLibrary(const LtVendor& vendor)
   if (!file_.missing().empty()) refusal_ = cat(file_.name(), " lacks ", file_.missing());
 }
 
-LtLibrary::~LtLibrary() {
-  for (const auto& [key, plan] : plans_) {
-    for (LtHandle layout : {plan.a, plan.b, plan.d}) {
-      if (layout != nullptr) fn_.MatrixLayoutDestroy(layout);
-    }
-    if (plan.operation != nullptr) fn_.MatmulDescDestroy(plan.operation);
-  }
-  for (const auto& [ordinal, library] : libraries_) fn_.Destroy(library);
-}
-
 void LtLibrary::check(int status, const char* call) const {
   if (status != 0) fail(Code::device, cat(vendor_.prefix, call), "status ", status);
 }
 
-LtHandle LtLibrary::library_of(int ordinal) {
-  LtHandle& library = libraries_[ordinal];
-  if (library == nullptr) check(fn_.Create(&library), "Create");
-  return library;
+// There may be none for a device that the library does not know.
+const LtLibrary::OnDevice& LtLibrary::on_device(DeviceId id) {
+  const auto known = on_devices_.find(id.ordinal);
+  if (known != on_devices_.end()) return known->second;
+  LtHandle library = nullptr;
+  const int status = fn_.Create(&library);
+  OnDevice made{.library = {library, fn_.Destroy}, .refusal = {}};
+  if (status != 0)
+    made.refusal = cat(vendor_.name, " does not start on ", id, " (status ", status, ")");
+  return on_devices_.emplace(id.ordinal, std::move(made)).first->second;
 }
 
 LtLibrary::Key LtLibrary::key_of(const LtProduct& p, int ordinal) const {
@@ -87,16 +86,17 @@ LtLibrary::Key LtLibrary::key_of(const LtProduct& p, int ordinal) const {
           alignment_of(p.d)};
 }
 
-LtHandle LtLibrary::make_operation(const LtProduct& p) const {
+LtLibrary::Owned LtLibrary::make_operation(const LtProduct& p) const {
   const bool wide = p.type == DType::f64;
-  LtHandle operation = nullptr;
-  check(fn_.MatmulDescCreate(&operation, wide ? numbers_.compute_f64 : numbers_.compute_f32,
+  LtHandle made = nullptr;
+  check(fn_.MatmulDescCreate(&made, wide ? numbers_.compute_f64 : numbers_.compute_f32,
                              number_of(wide ? DType::f64 : DType::f32)),
         "MatmulDescCreate");
+  Owned operation(made, fn_.MatmulDescDestroy);
   const auto set = [&](int attribute, auto value) {
-    check(fn_.MatmulDescSetAttribute(operation, attribute, static_cast<const void*>(&value),
-                                     sizeof value),
-          "MatmulDescSetAttribute");
+    check(
+        fn_.MatmulDescSetAttribute(made, attribute, static_cast<const void*>(&value), sizeof value),
+        "MatmulDescSetAttribute");
   };
   set(numbers_.transpose_a, p.transpose_a ? numbers_.transpose : numbers_.no_transpose);
   set(numbers_.transpose_b, p.transpose_b ? numbers_.transpose : numbers_.no_transpose);
@@ -108,27 +108,29 @@ LtHandle LtLibrary::make_operation(const LtProduct& p) const {
   return operation;
 }
 
-LtHandle LtLibrary::make_layout(DType type, int64_t rows, int64_t columns, int64_t pitch,
-                                int64_t batch, int64_t stride) const {
-  LtHandle layout = nullptr;
-  check(fn_.MatrixLayoutCreate(&layout, number_of(type), static_cast<uint64_t>(rows),
+LtLibrary::Owned LtLibrary::make_layout(DType type, int64_t rows, int64_t columns, int64_t pitch,
+                                        int64_t batch, int64_t stride) const {
+  LtHandle made = nullptr;
+  check(fn_.MatrixLayoutCreate(&made, number_of(type), static_cast<uint64_t>(rows),
                                static_cast<uint64_t>(columns), pitch),
         "MatrixLayoutCreate");
+  Owned layout(made, fn_.MatrixLayoutDestroy);
   if (batch > 1) {
     const auto count = static_cast<int32_t>(batch);
-    check(fn_.MatrixLayoutSetAttribute(layout, numbers_.batch_count, &count, sizeof count),
+    check(fn_.MatrixLayoutSetAttribute(made, numbers_.batch_count, &count, sizeof count),
           "MatrixLayoutSetAttribute");
-    check(fn_.MatrixLayoutSetAttribute(layout, numbers_.batch_stride, &stride, sizeof stride),
+    check(fn_.MatrixLayoutSetAttribute(made, numbers_.batch_stride, &stride, sizeof stride),
           "MatrixLayoutSetAttribute");
   }
   return layout;
 }
 
-LtHandle LtLibrary::make_preference(const LtProduct& p) const {
-  LtHandle preference = nullptr;
-  check(fn_.MatmulPreferenceCreate(&preference), "MatmulPreferenceCreate");
+LtLibrary::Owned LtLibrary::make_preference(const LtProduct& p) const {
+  LtHandle made = nullptr;
+  check(fn_.MatmulPreferenceCreate(&made), "MatmulPreferenceCreate");
+  Owned preference(made, fn_.MatmulPreferenceDestroy);
   const auto set = [&](int attribute, auto value) {
-    check(fn_.MatmulPreferenceSetAttribute(preference, attribute, static_cast<const void*>(&value),
+    check(fn_.MatmulPreferenceSetAttribute(made, attribute, static_cast<const void*>(&value),
                                            sizeof value),
           "MatmulPreferenceSetAttribute");
   };
@@ -146,19 +148,19 @@ LtHandle LtLibrary::make_preference(const LtProduct& p) const {
 }
 
 LtLibrary::Plan LtLibrary::make_plan(const LtProduct& p, LtHandle library) const {
-  Plan plan;
-  plan.operation = make_operation(p);
-  plan.a = make_layout(p.type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.a_pitch,
-                       p.batch, p.a_stride);
-  plan.b = make_layout(p.type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.b_pitch,
-                       p.batch, p.b_stride);
-  plan.d = make_layout(p.result, p.m, p.n, p.d_pitch, p.batch, p.d_stride);
-  LtHandle preference = make_preference(p);
+  Plan plan{.operation = make_operation(p),
+            .a = make_layout(p.type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k,
+                             p.a_pitch, p.batch, p.a_stride),
+            .b = make_layout(p.type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n,
+                             p.b_pitch, p.batch, p.b_stride),
+            .d = make_layout(p.result, p.m, p.n, p.d_pitch, p.batch, p.d_stride),
+            .algorithm = {}};
+  const Owned preference = make_preference(p);
   std::vector<std::byte> result(numbers_.algorithm_bytes + sizeof(LtResultTail));
   int found = 0;
-  const int status = fn_.MatmulAlgoGetHeuristic(library, plan.operation, plan.a, plan.b, plan.d,
-                                                plan.d, preference, 1, result.data(), &found);
-  fn_.MatmulPreferenceDestroy(preference);
+  const int status = fn_.MatmulAlgoGetHeuristic(library, plan.operation.get(), plan.a.get(),
+                                                plan.b.get(), plan.d.get(), plan.d.get(),
+                                                preference.get(), 1, result.data(), &found);
   LtResultTail tail;
   std::memcpy(&tail, result.data() + numbers_.algorithm_bytes, sizeof tail);
   // "Not supported" and its kin are answers here, not failures.
@@ -169,17 +171,33 @@ LtLibrary::Plan LtLibrary::make_plan(const LtProduct& p, LtHandle library) const
   return plan;
 }
 
+LtLibrary::Plan& LtLibrary::plan_of(const LtProduct& p, const OnDevice& device, int ordinal) {
+  Key key = key_of(p, ordinal);
+  const auto known = plans_.find(key);
+  if (known != plans_.end()) return known->second;
+  return plans_.emplace(std::move(key), make_plan(p, device.library.get())).first->second;
+}
+
+const char* LtLibrary::refusal(const LtProduct& p, Stream& stream) {
+  GpuDevice& device = device_of(stream);
+  device.use();
+  const std::scoped_lock lock(mutex_);
+  const OnDevice& here = on_device(device.id());
+  if (!here.refusal.empty()) return here.refusal.c_str();
+  const bool has = !plan_of(p, here, device.id().ordinal).algorithm.empty();
+  return has ? nullptr : no_algorithm_.c_str();
+}
+
 bool LtLibrary::run(const LtProduct& p, Stream& stream) {
   GpuDevice& device = device_of(stream);
   device.use();
   const std::scoped_lock lock(mutex_);
-  LtHandle library = library_of(device.id().ordinal);
-  const auto [place, is_new] = plans_.try_emplace(key_of(p, device.id().ordinal));
-  Plan& plan = place->second;
-  if (is_new) plan = make_plan(p, library);
+  const OnDevice& here = on_device(device.id());
+  if (!here.refusal.empty()) return false;
+  Plan& plan = plan_of(p, here, device.id().ordinal);
   if (plan.algorithm.empty()) return false;
   if (p.bias != nullptr) {
-    check(fn_.MatmulDescSetAttribute(plan.operation, numbers_.bias_pointer,
+    check(fn_.MatmulDescSetAttribute(plan.operation.get(), numbers_.bias_pointer,
                                      static_cast<const void*>(&p.bias), sizeof p.bias),
           "MatmulDescSetAttribute");
   }
@@ -190,8 +208,9 @@ bool LtLibrary::run(const LtProduct& p, Stream& stream) {
   const bool wide = p.type == DType::f64;
   const void* alpha = wide ? static_cast<const void*>(&wide_factors[0]) : &factors[0];
   const void* beta = wide ? static_cast<const void*>(&wide_factors[1]) : &factors[1];
-  check(fn_.Matmul(library, plan.operation, alpha, p.a, plan.a, p.b, plan.b, beta, added_of(p),
-                   plan.d, p.d, plan.d, plan.algorithm.data(), workspace.as<void>(), plan.workspace,
+  check(fn_.Matmul(here.library.get(), plan.operation.get(), alpha, p.a, plan.a.get(), p.b,
+                   plan.b.get(), beta, added_of(p), plan.d.get(), p.d, plan.d.get(),
+                   plan.algorithm.data(), workspace.as<void>(), plan.workspace,
                    static_cast<LtHandle>(stream.handle)),
         "Matmul");
   return true;

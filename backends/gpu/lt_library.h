@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -47,22 +48,30 @@ class LtLibrary {
  public:
   // Opens the library; `vendor` outlives the object.
   explicit LtLibrary(const LtVendor& vendor);
-  ~LtLibrary();
   LtLibrary(const LtLibrary&) = delete;
   LtLibrary& operator=(const LtLibrary&) = delete;
 
   // Why the library cannot be used, one line; null when it can.
   const char* refusal() const { return refusal_.empty() ? nullptr : refusal_.c_str(); }
 
-  // Queues the product; legal while a step is recorded. False when the library has no algorithm for
-  // it. Throws device when a call fails.
+  // Why it cannot multiply this on the stream's device, one line; null when it can. What it answers
+  // is remembered. Throws what run() throws.
+  const char* refusal(const LtProduct& product, Stream& stream);
+  // Queues the product; legal while a step is recorded. False where refusal() gives a reason, and
+  // when the library has no kernel after all. Throws device when a call fails.
   bool run(const LtProduct& product, Stream& stream);
 
  private:
+  using Owned = std::unique_ptr<LtOpaque, int (*)(LtHandle)>;
+  // The library on one device.
+  struct OnDevice {
+    Owned library;
+    std::string refusal;  // empty: there is one
+  };
   // What the heuristic is asked, and the answer with the descriptors to use it.
   using Key = std::vector<int64_t>;
   struct Plan {
-    LtHandle operation = nullptr, a = nullptr, b = nullptr, d = nullptr;
+    Owned operation, a, b, d;
     std::vector<std::byte> algorithm;  // empty: there is none
     size_t workspace = 0;              // bytes
   };
@@ -74,13 +83,14 @@ class LtLibrary {
   };
 
   void check(int status, const char* call) const;
-  LtHandle library_of(int ordinal);
+  const OnDevice& on_device(DeviceId id);
+  Plan& plan_of(const LtProduct& product, const OnDevice& device, int ordinal);
   Key key_of(const LtProduct& product, int ordinal) const;
   Plan make_plan(const LtProduct& product, LtHandle library) const;
-  LtHandle make_operation(const LtProduct& product) const;
-  LtHandle make_layout(DType type, int64_t rows, int64_t columns, int64_t pitch, int64_t batch,
-                       int64_t stride) const;
-  LtHandle make_preference(const LtProduct& product) const;
+  Owned make_operation(const LtProduct& product) const;
+  Owned make_layout(DType type, int64_t rows, int64_t columns, int64_t pitch, int64_t batch,
+                    int64_t stride) const;
+  Owned make_preference(const LtProduct& product) const;
 
   const LtVendor& vendor_;
   const LtNumbers& numbers_;
@@ -88,8 +98,9 @@ class LtLibrary {
   Functions fn_;
   std::string refusal_;
   std::mutex mutex_;  // guards everything below, and the descriptors while they are used
-  std::map<int, LtHandle> libraries_;  // by ordinal
+  std::map<int, OnDevice> on_devices_;  // by ordinal
   std::map<Key, Plan> plans_;
+  std::string no_algorithm_;
 };
 
 }  // namespace rbee::gpu

@@ -9,7 +9,7 @@ namespace rbee::gpu {
 template <typename Args>
 void run_first(Slot<Args> slot, const Args& args, Stream& stream) {
   for (const Impl<Args>& impl : slot) {
-    if (impl.refuse(args) == nullptr) return impl.run(args, stream);
+    if (refusal(impl, args, stream) == nullptr) return impl.run(args, stream);
   }
 }
 

@@ -8,6 +8,7 @@ namespace rbee::rocm {
 
 // hipBLASLt (see gpu/ops/lt_products.h), opened when first asked for.
 extern const gpu::LtVendor kHipblasLtVendor;
+gpu::LtLibrary& hipblaslt_library();
 extern const Impl<LinearArgs> linear_hipblaslt;
 extern const Impl<FusedLinearArgs> fused_linear_hipblaslt;
 extern const Impl<MatmulArgs> matmul_hipblaslt;

@@ -97,7 +97,7 @@ void time_dense(gpu::GpuDevice& device, const Options& options, const DenseShape
   args.causal = shape.causal;
   args.scale = 1 / std::sqrt(static_cast<float>(shape.dim));
   for (const Impl<AttentionArgs>& impl : device.kernels().attention) {
-    if (impl.refuse(args) != nullptr) continue;
+    if (refusal(impl, args, device.default_stream()) != nullptr) continue;
     const double time = time_launches(device, options.seconds,
                                       [&](int) { impl.run(args, device.default_stream()); });
     print_dense(options, shape, {impl.name, time, peak_bytes});
@@ -194,7 +194,7 @@ void time_implementations(Device& device, const Options& options, const PagedSha
   args.scale = 1 / std::sqrt(static_cast<float>(shape.dim));
   args.window = shape.window;
   for (const Impl<PagedAttentionArgs>& impl : device.kernels().paged_attention) {
-    if (impl.refuse(args) != nullptr) continue;
+    if (refusal(impl, args, device.default_stream()) != nullptr) continue;
     const double time = time_launches(device, options.seconds,
                                       [&](int) { impl.run(args, device.default_stream()); });
     print_implementation(options, shape, impl.name, time);

@@ -54,7 +54,7 @@ void time_problem(Device& device, double seconds, const Problem& p) {
               static_cast<long long>(p.in), static_cast<long long>(p.out),
               p.stride == 2 ? ", stride 2" : "", p.upsample ? ", enlarged" : "");
   for (const Impl<ImageConvArgs>& impl : device.kernels().image_conv) {
-    if (const char* reason = impl.refuse(args)) {
+    if (const char* reason = refusal(impl, args, device.default_stream())) {
       std::printf("  %-10s %s\n", impl.name, reason);
       continue;
     }

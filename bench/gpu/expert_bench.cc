@@ -43,7 +43,7 @@ void time_tokens(Device& device, double seconds, double copy_rate, const Layer& 
               static_cast<long long>(layer.experts), static_cast<long long>(layer.outs),
               static_cast<long long>(layer.in), name(type));
   for (const Impl<ExpertLinearArgs>& impl : device.kernels().expert_linear) {
-    if (impl.refuse(args) != nullptr) continue;
+    if (refusal(impl, args, device.default_stream()) != nullptr) continue;
     const double time = time_launches(device, seconds, [&](int i) {
       part.weight = weights[static_cast<size_t>(i) % weights.size()].view();
       impl.run(args, device.default_stream());

@@ -47,7 +47,7 @@ void time_problem(Device& device, double seconds, const Problem& p) {
   std::printf("%lld x %lld x %lld, weight %s\n", static_cast<long long>(p.rows),
               static_cast<long long>(p.outs), static_cast<long long>(p.depth), name(p.weight));
   for (const Impl<LinearArgs>& impl : device.kernels().linear) {
-    if (const char* reason = impl.refuse(args)) {
+    if (const char* reason = refusal(impl, args, device.default_stream())) {
       std::printf("  %-10s %s\n", impl.name, reason);
       continue;
     }

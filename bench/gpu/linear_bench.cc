@@ -36,7 +36,7 @@ void time_problem(Device& device, double seconds, double copy_rate, const Proble
   std::printf("%lld x %lld x %lld, weight %s\n", static_cast<long long>(p.rows),
               static_cast<long long>(p.outs), static_cast<long long>(p.in), name(p.weight));
   for (const Impl<LinearArgs>& impl : device.kernels().linear) {
-    if (impl.refuse(args) != nullptr) continue;
+    if (refusal(impl, args, device.default_stream()) != nullptr) continue;
     const double time = time_launches(device, seconds, [&](int i) {
       part.weight = weights[static_cast<size_t>(i) % copies].view();
       impl.run(args, device.default_stream());

@@ -30,20 +30,8 @@ Parts parts_of(const Tensor& x, std::span<const LinearWeights* const> weights, s
   return out;
 }
 
-// Runs the first kernel that takes the arguments; false when none does.
-template <typename Args>
-bool try_run(const char* op, const Slot<Args>& slot, const Args& args, const Tensor& x) {
-  for (const Impl<Args>& impl : slot) {
-    if (impl.refuse(args) != nullptr) continue;
-    trace_op(op, impl.name, args);
-    impl.run(args, x.stream());
-    return true;
-  }
-  return false;
-}
-
-bool try_run(const FusedLinearArgs& args, const Tensor& x) {
-  return try_run(kOp, kernels(x).fused_linear, args, x);
+bool try_fused(const FusedLinearArgs& args, const Tensor& x) {
+  return try_run(kOp, kernels(x).fused_linear, args, x.stream());
 }
 
 void check_residual(const char* op, const Tensor& x, const LinearWeights& weights,
@@ -80,7 +68,7 @@ std::vector<Tensor> linear_many(const LinearInput& input,
                              .eps = input.eps,
                              .residual = {},
                              .parts = parts.parts};
-  if (try_run(args, input.x)) return std::move(parts.results);
+  if (try_fused(args, input.x)) return std::move(parts.results);
   return linear_many(normed(input), weights);
 }
 
@@ -99,7 +87,7 @@ Tensor gated_linear(GateOp op, const LinearInput& input, const LinearWeights& ga
                              .gated = true,
                              .gate = op,
                              .parts = parts.parts};
-  if (try_run(args, input.x)) return parts.results[0];
+  if (try_fused(args, input.x)) return parts.results[0];
   const std::vector<Tensor> results = linear_many(normed(input), both);
   return gated(op, results[0], results[1]);
 }
@@ -111,7 +99,7 @@ std::optional<Tensor> linear_onto(const Tensor& x, const LinearWeights& weights,
   const Parts parts = parts_of(x, one, 1);
   const FusedLinearArgs args{
       .x = x.view(), .norm_weight = {}, .residual = residual.view(), .parts = parts.parts};
-  if (!try_run(args, x)) return std::nullopt;
+  if (!try_fused(args, x)) return std::nullopt;
   return parts.results[0];
 }
 
@@ -132,7 +120,7 @@ std::optional<SumAndNorm> linear_norm(const Tensor& x, const LinearWeights& weig
                             .eps = eps,
                             .sum = out.sum.view(),
                             .y = out.norm.view()};
-  if (!try_run(kNormOp, kernels(x).linear_norm, args, x)) return std::nullopt;
+  if (!try_run(kNormOp, kernels(x).linear_norm, args, x.stream())) return std::nullopt;
   return out;
 }
 

@@ -56,13 +56,7 @@ Tensor qkv_append_(const QkvAppend& on) {
                            .k_cache = on.k_cache.view(),
                            .v_cache = on.v_cache.view(),
                            .layout = on.layout};
-  for (const Impl<QkvAppendArgs>& impl : kernels(x).qkv_append) {
-    if (impl.refuse(args) != nullptr) continue;
-    trace_op(kOp, impl.name, args);
-    impl.run(args, x.stream());
-    return y;
-  }
-  return apart(on);
+  return try_run(kOp, kernels(x).qkv_append, args, x.stream()) ? y : apart(on);
 }
 
 }  // namespace rbee

@@ -9,16 +9,25 @@
 
 namespace rbee {
 
+// False when all refuse.
+template <typename Args>
+bool try_run(const char* op, Slot<Args> slot, const Args& args, Stream& stream) {
+  for (const Impl<Args>& impl : slot) {
+    if (refusal(impl, args, stream) != nullptr) continue;
+    trace_op(op, impl.name, args);
+    impl.run(args, stream);
+    return true;
+  }
+  return false;
+}
+
+// Throws unsupported with each one's reason when all refuse.
 template <typename Args>
 void run(const char* op, Slot<Args> slot, const Args& args, Stream& stream) {
-  for (const Impl<Args>& impl : slot) {
-    if (impl.refuse(args) != nullptr) continue;
-    trace_op(op, impl.name, args);
-    return impl.run(args, stream);
-  }
+  if (try_run(op, slot, args, stream)) return;
   std::string refusals;
   for (const Impl<Args>& impl : slot) {
-    refusals += cat("\n  ", impl.name, ": ", impl.refuse(args));
+    refusals += cat("\n  ", impl.name, ": ", refusal(impl, args, stream));
   }
   fail(Code::unsupported, op, "no kernel takes these arguments on ", stream.device->id(), refusals);
 }

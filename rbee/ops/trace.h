@@ -1,6 +1,5 @@
 #pragma once
-// Optional record of which implementation each operation took (`--list-kernels`, tests,
-// benchmarks).
+// Optional record of which implementation each operation took (tests, benchmarks).
 
 #include <atomic>
 #include <functional>

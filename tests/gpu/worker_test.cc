@@ -173,6 +173,15 @@ TEST_P(GpuWorker, ARequestWhoseModuleDoesNotLoadFailsAlone) {
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
 
+// As hipBLASLt on cards that it has no kernels for.
+TEST_P(GpuWorker, StartsWhereTheLibraryOfProductsDoesNot) {
+  Process worker = start({"RBEE_FAKE_LT=Create 1", "RBEE_FAKE_FILL=0"});
+  EXPECT_THAT(events_of(worker.port(), "some words that are more than eight tokens together"),
+              HasSubstr(R"("tokens_out":5)"));
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0) << worker.text();
+}
+
 TEST_P(GpuWorker, TakesTheDeviceThatItIsTold) {
   const std::string kind = GetParam().name;
   const std::string flag = "--" + kind + "-device";

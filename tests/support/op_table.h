@@ -73,7 +73,9 @@ class CaseRunOf final : public CaseRun {
 
   int implementations() const override { return static_cast<int>(slot_.size()); }
   const char* name(int i) const override { return slot_[static_cast<size_t>(i)].name; }
-  const char* refusal(int i) const override { return slot_[static_cast<size_t>(i)].refuse(args_); }
+  const char* refusal(int i) const override {
+    return rbee::refusal(slot_[static_cast<size_t>(i)], args_, scene_.device().default_stream());
+  }
   void run(int i) override {
     Stream& stream = scene_.device().default_stream();
     slot_[static_cast<size_t>(i)].run(args_, stream);

@@ -9,10 +9,10 @@ namespace rbee::cuda {
 namespace {
 
 void run_mma(const LinearArgs& args, Stream& stream) {
-  gpu::run_linear_slabs({.library = linear_cublaslt, .kernel = linear_mma}, args, stream);
+  gpu::run_linear_slabs({.library = &cublaslt_library(), .kernel = linear_mma}, args, stream);
 }
 void run_wgmma(const LinearArgs& args, Stream& stream) {
-  gpu::run_linear_slabs({.library = linear_cublaslt, .kernel = linear_wgmma}, args, stream);
+  gpu::run_linear_slabs({.library = &cublaslt_library(), .kernel = linear_wgmma}, args, stream);
 }
 
 }  // namespace

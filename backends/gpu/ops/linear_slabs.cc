@@ -6,6 +6,7 @@
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/elementwise.h"
 #include "backends/gpu/ops/linear.h"
+#include "backends/gpu/ops/lt_products.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/product_input.h"
 #include "backends/gpu/ops/tensor_linear.h"
@@ -60,9 +61,8 @@ View columns(View view, int64_t first, int64_t outs) {
 // One product of operands of one type.
 void multiply(const SlabProducts& products, const View& x, const LinearPart& part, Stream& stream) {
   const LinearArgs args{.x = x, .parts = {&part, 1}};
-  for (const Impl<LinearArgs>* product : {&products.library, &products.kernel}) {
-    if (product->refuse(args) == nullptr) return product->run(args, stream);
-  }
+  if (products.library != nullptr && try_lt_linear(*products.library, args, stream)) return;
+  if (products.kernel.refuse(args) == nullptr) return products.kernel.run(args, stream);
   linear.run(args, stream);  // of f32
 }
 

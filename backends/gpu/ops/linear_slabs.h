@@ -6,6 +6,7 @@
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/impl.h"
+#include "backends/gpu/lt_library.h"
 
 namespace rbee::gpu {
 
@@ -16,10 +17,10 @@ inline constexpr int64_t kSlabBytes = int64_t{64} << 20;
 View slab_of(const View& weight, int64_t first, int64_t outs, DType type, void* memory,
              Stream& stream);
 
-// What multiplies a slab: the library where it takes the arguments, else the kernel. Both write
+// What multiplies a slab: the library where there is one that takes it, else the kernel. Both write
 // rows of y that are y.stride(0) elements apart, since a slab's results are some columns of y.
 struct SlabProducts {
-  const Impl<LinearArgs>& library;
+  LtLibrary* library;
   const Impl<LinearArgs>& kernel;
 };
 

@@ -4,10 +4,8 @@
 #include <limits>
 #include <optional>
 
-#include "backends/gpu/gpu_device.h"
-#include "backends/gpu/ops/elementwise.h"
-#include "backends/gpu/ops/linear.h"
-#include "backends/gpu/ops/matmul.h"
+#include "backends/api/kernel_table.h"
+#include "backends/gpu/run_first.h"
 
 namespace rbee::gpu {
 namespace {
@@ -20,39 +18,23 @@ bool product_dtype(DType dtype) {
 }
 
 // A row-major matrix is its transpose in columns: y^T = weight * x^T + residual^T.
-bool run_part(LtLibrary& library, const View& x, const LinearPart& part, const View& residual,
-              Stream& stream) {
+LtProduct product_of(const View& x, const LinearPart& part, const View& residual) {
   const View& weight = part.weight;
   const int64_t rows = x.size(0), outs = weight.size(0), depth = x.size(1);
-  return library.run({.type = weight.dtype,
-                      .result = part.y.dtype,
-                      .transpose_a = true,
-                      .m = outs,
-                      .n = rows,
-                      .k = depth,
-                      .a_pitch = depth,
-                      .b_pitch = depth,
-                      .d_pitch = std::max(part.y.stride(0), outs),
-                      .a = weight.data,
-                      .b = x.data,
-                      .bias = part.bias.data,
-                      .added = residual.data,
-                      .d = part.y.data},
-                     stream);
-}
-
-// What the library has no kernel for. Ours writes x's type: where y has another, x is cast to it.
-void run_plain(const View& x, const LinearPart& part, Stream& stream) {
-  View in = x;
-  in.dtype = part.y.dtype;
-  const bool same = in.dtype == x.dtype;
-  const Scratch memory(stream,
-                       same ? 0 : static_cast<size_t>(x.numel() * info(in.dtype).block_bytes));
-  if (!same) {
-    in.data = memory.as<void>();
-    cast.run({.x = x, .y = in}, stream);
-  }
-  linear.run({.x = in, .parts = {&part, 1}}, stream);
+  return {.type = weight.dtype,
+          .result = part.y.dtype,
+          .transpose_a = true,
+          .m = outs,
+          .n = rows,
+          .k = depth,
+          .a_pitch = depth,
+          .b_pitch = depth,
+          .d_pitch = std::max(part.y.stride(0), outs),
+          .a = weight.data,
+          .b = x.data,
+          .bias = part.bias.data,
+          .added = residual.data,
+          .d = part.y.data};
 }
 
 // A matrix of a row-major view as a column-major one: as it lies it is the transpose.
@@ -97,6 +79,28 @@ int64_t batch_of(const View& view) {
   return matrices;
 }
 
+LtProduct product_of(const MatmulArgs& args) {
+  // y^T = b^T * a^T, and what lies in memory are the transposes.
+  const Columns a = *columns_of(args.b), b = *columns_of(args.a), d = *columns_of(args.y);
+  return {.type = args.y.dtype,
+          .result = args.y.dtype,
+          .transpose_a = a.transpose,
+          .transpose_b = b.transpose,
+          .m = args.y.size(-1),
+          .n = args.y.size(-2),
+          .k = args.a.size(-1),
+          .a_pitch = a.pitch,
+          .b_pitch = b.pitch,
+          .d_pitch = d.pitch,
+          .batch = batch_of(args.y),
+          .a_stride = *batch_stride(args.b),
+          .b_stride = *batch_stride(args.a),
+          .d_stride = *batch_stride(args.y),
+          .a = args.b.data,
+          .b = args.a.data,
+          .d = args.y.data};
+}
+
 const char* refuse_view(const View& view) {
   if (!columns_of(view)) return "a matrix has no unit stride";
   if (!batch_stride(view)) return "matrices of the batch do not lie evenly";
@@ -128,10 +132,25 @@ const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args) {
   return nullptr;
 }
 
-void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream) {
+const char* refuse_lt_linear_on(LtLibrary& library, const LinearArgs& args, Stream& stream) {
   for (const LinearPart& part : args.parts) {
-    if (!run_part(library, args.x, part, View{}, stream)) run_plain(args.x, part, stream);
+    const char* reason = library.refusal(product_of(args.x, part, {}), stream);
+    if (reason != nullptr) return reason;
   }
+  return nullptr;
+}
+
+bool try_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream) {
+  if (refuse_lt_linear(library, args) != nullptr) return false;
+  for (const LinearPart& part : args.parts) {
+    if (!library.run(product_of(args.x, part, {}), stream)) return false;
+  }
+  return true;
+}
+
+void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream) {
+  if (!try_lt_linear(library, args, stream))
+    run_first(stream.device->kernels().linear, args, stream);
 }
 
 const char* refuse_lt_fused_linear(const LtLibrary& library, const FusedLinearArgs& args) {
@@ -140,11 +159,17 @@ const char* refuse_lt_fused_linear(const LtLibrary& library, const FusedLinearAr
   return refuse_lt_linear(library, {.x = args.x, .parts = args.parts});
 }
 
+const char* refuse_lt_fused_linear_on(LtLibrary& library, const FusedLinearArgs& args,
+                                      Stream& stream) {
+  return library.refusal(product_of(args.x, args.parts[0], args.residual), stream);
+}
+
 void run_lt_fused_linear(LtLibrary& library, const FusedLinearArgs& args, Stream& stream) {
   const LinearPart& part = args.parts[0];
-  if (run_part(library, args.x, part, args.residual, stream)) return;
-  linear.run({.x = args.x, .parts = args.parts}, stream);
-  binary.run({.op = BinaryOp::add, .a = part.y, .b = args.residual, .y = part.y}, stream);
+  if (library.run(product_of(args.x, part, args.residual), stream)) return;
+  const KernelTable& kernels = stream.device->kernels();
+  run_first(kernels.linear, LinearArgs{.x = args.x, .parts = args.parts}, stream);
+  run_first(kernels.binary, BinaryArgs{BinaryOp::add, part.y, args.residual, part.y}, stream);
 }
 
 const char* refuse_lt_matmul(const LtLibrary& library, const MatmulArgs& args) {
@@ -159,28 +184,13 @@ const char* refuse_lt_matmul(const LtLibrary& library, const MatmulArgs& args) {
   return columns_of(args.y)->transpose ? "writes rows only" : nullptr;
 }
 
+const char* refuse_lt_matmul_on(LtLibrary& library, const MatmulArgs& args, Stream& stream) {
+  return library.refusal(product_of(args), stream);
+}
+
 void run_lt_matmul(LtLibrary& library, const MatmulArgs& args, Stream& stream) {
-  // y^T = b^T * a^T, and what lies in memory are the transposes.
-  const Columns a = *columns_of(args.b), b = *columns_of(args.a), d = *columns_of(args.y);
-  const bool done = library.run({.type = args.y.dtype,
-                                 .result = args.y.dtype,
-                                 .transpose_a = a.transpose,
-                                 .transpose_b = b.transpose,
-                                 .m = args.y.size(-1),
-                                 .n = args.y.size(-2),
-                                 .k = args.a.size(-1),
-                                 .a_pitch = a.pitch,
-                                 .b_pitch = b.pitch,
-                                 .d_pitch = d.pitch,
-                                 .batch = batch_of(args.y),
-                                 .a_stride = *batch_stride(args.b),
-                                 .b_stride = *batch_stride(args.a),
-                                 .d_stride = *batch_stride(args.y),
-                                 .a = args.b.data,
-                                 .b = args.a.data,
-                                 .d = args.y.data},
-                                stream);
-  if (!done) matmul.run(args, stream);
+  if (library.run(product_of(args), stream)) return;
+  run_first(stream.device->kernels().matmul, args, stream);
 }
 
 }  // namespace rbee::gpu

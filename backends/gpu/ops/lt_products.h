@@ -1,5 +1,7 @@
 #pragma once
-// Matrix products and linear layers through a vendor's library (lt_library.h).
+// Matrix products and linear layers through a vendor's library (lt_library.h). refuse_..._on: why
+// the library takes them not on the stream's device; null when it does. run_...: where it refuses
+// after all, the slot is asked again, and what stands behind takes them.
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/device.h"
@@ -10,16 +12,21 @@ namespace rbee::gpu {
 // Null for more than 8 rows and plain f32, f16 or bf16 weights, x of the weight's type; y may be
 // f32 all the same. Else why not.
 const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args);
-// Falls back to the kernels of this folder where the library has no algorithm.
+const char* refuse_lt_linear_on(LtLibrary& library, const LinearArgs& args, Stream& stream);
 void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream);
+// False when the library refuses, first or last; some parts' results may be written then.
+bool try_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream);
 
 // The same for one layer that adds a residual and nothing else.
 const char* refuse_lt_fused_linear(const LtLibrary& library, const FusedLinearArgs& args);
+const char* refuse_lt_fused_linear_on(LtLibrary& library, const FusedLinearArgs& args,
+                                      Stream& stream);
 void run_lt_fused_linear(LtLibrary& library, const FusedLinearArgs& args, Stream& stream);
 
 // Null for f32, f64, f16 and bf16 matrices with one unit stride each, whose batch axes step evenly;
 // else why not.
 const char* refuse_lt_matmul(const LtLibrary& library, const MatmulArgs& args);
+const char* refuse_lt_matmul_on(LtLibrary& library, const MatmulArgs& args, Stream& stream);
 void run_lt_matmul(LtLibrary& library, const MatmulArgs& args, Stream& stream);
 
 }  // namespace rbee::gpu

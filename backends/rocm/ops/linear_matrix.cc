@@ -15,12 +15,12 @@ void run(const LinearArgs& args, Stream& stream) {
 }
 
 void run_slabs(const LinearArgs& args, Stream& stream) {
-  gpu::run_linear_slabs({.library = linear_hipblaslt, .kernel = linear_mfma}, args, stream);
+  gpu::run_linear_slabs({.library = &hipblaslt_library(), .kernel = linear_mfma}, args, stream);
 }
 
 // hipBLASLt knows none of these targets.
 void run_slabs_dot(const LinearArgs& args, Stream& stream) {
-  gpu::run_linear_slabs({.library = linear_dot, .kernel = linear_dot}, args, stream);
+  gpu::run_linear_slabs({.library = nullptr, .kernel = linear_dot}, args, stream);
 }
 
 }  // namespace

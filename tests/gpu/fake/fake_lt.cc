@@ -1,8 +1,14 @@
 // cuBLASLt or hipBLASLt (RB_FAKE_CUBLASLT or not) over memory that the host can read, as the fake
 // runtimes' is: enough of the interface to check what backends/gpu/lt_library asks for. Statuses
-// are the libraries'; anything that they would refuse is refused here.
+// are the libraries'; anything that they would refuse is refused here. RBEE_FAKE_LT says "CALL
+// STATUS": that call does nothing but return the status; a heuristic that returns success so has
+// found nothing.
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "backends/shared/float_types.h"
@@ -102,6 +108,15 @@ bool sound(const Operation& o, const Layout& a, const Layout& b, const Layout& d
          columns_of(a, o.transpose_a) == rows_of(b, o.transpose_b);
 }
 
+// What the call is told to return.
+std::optional<int> told(const char* call) {
+  const char* text = std::getenv("RBEE_FAKE_LT");
+  std::string name;
+  int status = kSuccess;
+  if (text == nullptr || !(std::istringstream(text) >> name >> status) || name != call) return {};
+  return status;
+}
+
 template <typename T>
 int set(T& to, const void* value, size_t bytes) {
   if (bytes != sizeof to) return kInvalid;
@@ -111,9 +126,13 @@ int set(T& to, const void* value, size_t bytes) {
 
 }  // namespace
 
+#define ENTER(call) \
+  if (const std::optional<int> status = told(call)) return *status
+
 extern "C" {
 
 int RB_LT(Create)(void** library) {
+  ENTER("Create");
   static char one;
   *library = &one;
   return kSuccess;
@@ -134,11 +153,13 @@ int RB_LT(MatrixLayoutDestroy)(void* layout) {
 }
 
 int RB_LT(MatmulDescCreate)(void** operation, int compute, int scale) {
+  ENTER("MatmulDescCreate");
   *operation = new Operation{compute, scale};
   return kSuccess;
 }
 
 int RB_LT(MatmulDescSetAttribute)(void* operation, int attribute, const void* value, size_t bytes) {
+  ENTER("MatmulDescSetAttribute");
   auto& o = *static_cast<Operation*>(operation);
   switch (attribute) {
     case kTransposeA:
@@ -158,23 +179,27 @@ int RB_LT(MatmulDescSetAttribute)(void* operation, int attribute, const void* va
 
 int RB_LT(MatrixLayoutCreate)(void** layout, int type, uint64_t rows, uint64_t columns,
                               int64_t pitch) {
+  ENTER("MatrixLayoutCreate");
   *layout = new Layout{type, rows, columns, pitch};
   return kSuccess;
 }
 
 int RB_LT(MatrixLayoutSetAttribute)(void* layout, int attribute, const void* value, size_t bytes) {
+  ENTER("MatrixLayoutSetAttribute");
   auto& l = *static_cast<Layout*>(layout);
   if (attribute == kBatch) return set(l.batch, value, bytes);
   return attribute == kStride ? set(l.stride, value, bytes) : kInvalid;
 }
 
 int RB_LT(MatmulPreferenceCreate)(void** preference) {
+  ENTER("MatmulPreferenceCreate");
   *preference = new uint64_t(0);
   return kSuccess;
 }
 
 int RB_LT(MatmulPreferenceSetAttribute)(void* preference, int attribute, const void* value,
                                         size_t bytes) {
+  ENTER("MatmulPreferenceSetAttribute");
   if (attribute == 1) return set(*static_cast<uint64_t*>(preference), value, bytes);
   return bytes == sizeof(uint32_t) ? kSuccess : kInvalid;  // an alignment
 }
@@ -187,6 +212,7 @@ int RB_LT(MatmulPreferenceDestroy)(void* preference) {
 int RB_LT(MatmulAlgoGetHeuristic)(void*, void* operation, void* a, void* b, void*, void* d,
                                   void* preference, int, void* results, int* found) {
   *found = 0;
+  ENTER("MatmulAlgoGetHeuristic");
   if (!sound(*static_cast<Operation*>(operation), *static_cast<Layout*>(a),
              *static_cast<Layout*>(b), *static_cast<Layout*>(d)) ||
       *static_cast<uint64_t*>(preference) < kWorkspace) {
@@ -203,6 +229,7 @@ int RB_LT(Matmul)(void*, void* operation, const void* alpha, const void* a, void
                   const void* b, void* b_layout, const void* beta, const void* c, void* c_layout,
                   void* d, void* d_layout, const void* algorithm, void* workspace,
                   size_t workspace_bytes, void*) {
+  ENTER("Matmul");
   const auto& o = *static_cast<Operation*>(operation);
   const auto& la = *static_cast<Layout*>(a_layout);
   const auto& lb = *static_cast<Layout*>(b_layout);
