@@ -46,8 +46,17 @@ LtLibrary::LtLibrary(const LtVendor& vendor)
   if (!file_.missing().empty()) refusal_ = cat(file_.name(), " lacks ", file_.missing());
 }
 
+Code LtLibrary::code_of(int status) const {
+  if (status == numbers_.alloc_failed) return Code::out_of_memory;
+  if (status == numbers_.not_supported || status == numbers_.arch_mismatch) {
+    return Code::unsupported;
+  }
+  if (status == numbers_.invalid_value || status == kLtNotInitialized) return Code::internal;
+  return Code::device;
+}
+
 void LtLibrary::check(int status, const char* call) const {
-  if (status != 0) fail(Code::device, cat(vendor_.prefix, call), "status ", status);
+  if (status != 0) fail(code_of(status), cat(vendor_.prefix, call), "status ", status);
 }
 
 // There may be none for a device that the library does not know.
@@ -56,6 +65,7 @@ const LtLibrary::OnDevice& LtLibrary::on_device(DeviceId id) {
   if (known != on_devices_.end()) return known->second;
   LtHandle library = nullptr;
   const int status = fn_.Create(&library);
+  if (status == numbers_.alloc_failed) check(status, "Create");  // there may be memory later
   OnDevice made{.library = {library, fn_.Destroy}, .refusal = {}};
   if (status != 0)
     made.refusal = cat(vendor_.name, " does not start on ", id, " (status ", status, ")");
@@ -148,13 +158,22 @@ LtLibrary::Owned LtLibrary::make_preference(const LtProduct& p) const {
 }
 
 LtLibrary::Plan LtLibrary::make_plan(const LtProduct& p, LtHandle library) const {
-  Plan plan{.operation = make_operation(p),
-            .a = make_layout(p.type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k,
-                             p.a_pitch, p.batch, p.a_stride),
-            .b = make_layout(p.type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n,
-                             p.b_pitch, p.batch, p.b_stride),
-            .d = make_layout(p.result, p.m, p.n, p.d_pitch, p.batch, p.d_stride),
-            .algorithm = {}};
+  Plan plan;
+  try {
+    plan.operation = make_operation(p);
+    plan.a = make_layout(p.type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.a_pitch,
+                         p.batch, p.a_stride);
+    plan.b = make_layout(p.type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.b_pitch,
+                         p.batch, p.b_stride);
+    plan.d = make_layout(p.result, p.m, p.n, p.d_pitch, p.batch, p.d_stride);
+    find_algorithm(p, library, plan);
+  } catch (const Error& error) {
+    if (error.code() != Code::unsupported) throw;  // what the library cannot even describe
+  }
+  return plan;
+}
+
+void LtLibrary::find_algorithm(const LtProduct& p, LtHandle library, Plan& plan) const {
   const Owned preference = make_preference(p);
   std::vector<std::byte> result(numbers_.algorithm_bytes + sizeof(LtResultTail));
   int found = 0;
@@ -163,12 +182,12 @@ LtLibrary::Plan LtLibrary::make_plan(const LtProduct& p, LtHandle library) const
                                                 preference.get(), 1, result.data(), &found);
   LtResultTail tail;
   std::memcpy(&tail, result.data() + numbers_.algorithm_bytes, sizeof tail);
+  if (status == numbers_.alloc_failed) check(status, "MatmulAlgoGetHeuristic");
   // "Not supported" and its kin are answers here, not failures.
-  if (status != 0 || found == 0 || tail.status != 0) return plan;
+  if (status != 0 || found == 0 || tail.status != 0) return;
   result.resize(numbers_.algorithm_bytes);
   plan.algorithm = std::move(result);
   plan.workspace = tail.workspace;
-  return plan;
 }
 
 LtLibrary::Plan& LtLibrary::plan_of(const LtProduct& p, const OnDevice& device, int ordinal) {
@@ -208,11 +227,15 @@ bool LtLibrary::run(const LtProduct& p, Stream& stream) {
   const bool wide = p.type == DType::f64;
   const void* alpha = wide ? static_cast<const void*>(&wide_factors[0]) : &factors[0];
   const void* beta = wide ? static_cast<const void*>(&wide_factors[1]) : &factors[1];
-  check(fn_.Matmul(here.library.get(), plan.operation.get(), alpha, p.a, plan.a.get(), p.b,
-                   plan.b.get(), beta, added_of(p), plan.d.get(), p.d, plan.d.get(),
-                   plan.algorithm.data(), workspace.as<void>(), plan.workspace,
-                   static_cast<LtHandle>(stream.handle)),
-        "Matmul");
+  const int status = fn_.Matmul(here.library.get(), plan.operation.get(), alpha, p.a, plan.a.get(),
+                                p.b, plan.b.get(), beta, added_of(p), plan.d.get(), p.d,
+                                plan.d.get(), plan.algorithm.data(), workspace.as<void>(),
+                                plan.workspace, static_cast<LtHandle>(stream.handle));
+  if (status != 0 && code_of(status) == Code::unsupported) {  // which queues nothing
+    plan.algorithm.clear();
+    return false;
+  }
+  check(status, "Matmul");
   return true;
 }
 

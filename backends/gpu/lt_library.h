@@ -16,6 +16,7 @@
 #include "backends/gpu/dynamic_library.h"
 #include "backends/gpu/lt_numbers.h"
 #include "rbee/core/dtype.h"
+#include "rbee/core/error.h"
 
 namespace rbee::gpu {
 
@@ -55,10 +56,10 @@ class LtLibrary {
   const char* refusal() const { return refusal_.empty() ? nullptr : refusal_.c_str(); }
 
   // Why it cannot multiply this on the stream's device, one line; null when it can. What it answers
-  // is remembered. Throws what run() throws.
+  // is remembered. Throws out_of_memory, or device or internal when a call fails.
   const char* refusal(const LtProduct& product, Stream& stream);
   // Queues the product; legal while a step is recorded. False where refusal() gives a reason, and
-  // when the library has no kernel after all. Throws device when a call fails.
+  // when the library has no kernel after all. Throws as refusal() does.
   bool run(const LtProduct& product, Stream& stream);
 
  private:
@@ -71,7 +72,8 @@ class LtLibrary {
   // What the heuristic is asked, and the answer with the descriptors to use it.
   using Key = std::vector<int64_t>;
   struct Plan {
-    Owned operation, a, b, d;
+    Owned operation{nullptr, nullptr};
+    Owned a{nullptr, nullptr}, b{nullptr, nullptr}, d{nullptr, nullptr};
     std::vector<std::byte> algorithm;  // empty: there is none
     size_t workspace = 0;              // bytes
   };
@@ -82,11 +84,13 @@ class LtLibrary {
 #undef RB_MEMBER
   };
 
+  Code code_of(int status) const;
   void check(int status, const char* call) const;
   const OnDevice& on_device(DeviceId id);
   Plan& plan_of(const LtProduct& product, const OnDevice& device, int ordinal);
   Key key_of(const LtProduct& product, int ordinal) const;
   Plan make_plan(const LtProduct& product, LtHandle library) const;
+  void find_algorithm(const LtProduct& product, LtHandle library, Plan& plan) const;
   Owned make_operation(const LtProduct& product) const;
   Owned make_layout(DType type, int64_t rows, int64_t columns, int64_t pitch, int64_t batch,
                     int64_t stride) const;

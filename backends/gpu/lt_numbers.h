@@ -43,6 +43,7 @@ struct LtNumbers {
   int reduction_schemes;          // preference; 0: there is none
   int min_alignment_a;            // preference, also of b, c, d (+1..3); 0: there is none
   size_t algorithm_bytes;         // of the opaque algorithm that starts a heuristic's result
+  int alloc_failed, invalid_value, not_supported, arch_mismatch;  // statuses
 };
 
 inline constexpr LtNumbers kCublasLtNumbers{.compute_f32 = 68,
@@ -58,7 +59,11 @@ inline constexpr LtNumbers kCublasLtNumbers{.compute_f32 = 68,
                                             .batch_stride = 6,
                                             .reduction_schemes = 3,
                                             .min_alignment_a = 5,
-                                            .algorithm_bytes = 64};
+                                            .algorithm_bytes = 64,
+                                            .alloc_failed = 3,
+                                            .invalid_value = 7,
+                                            .not_supported = 15,
+                                            .arch_mismatch = 8};
 inline constexpr LtNumbers kHipblasLtNumbers{.compute_f32 = 2,
                                              .compute_f64 = 7,
                                              .no_transpose = 111,
@@ -72,9 +77,14 @@ inline constexpr LtNumbers kHipblasLtNumbers{.compute_f32 = 2,
                                              .batch_stride = 1,
                                              .reduction_schemes = 0,
                                              .min_alignment_a = 0,
-                                             .algorithm_bytes = 24};
+                                             .algorithm_bytes = 24,
+                                             .alloc_failed = 2,
+                                             .invalid_value = 3,
+                                             .not_supported = 7,
+                                             .arch_mismatch = 8};
 
 // What both number alike.
+inline constexpr int kLtNotInitialized = 1;  // status
 inline constexpr int kLtWorkspaceLimit = 1;  // attribute of a preference
 inline constexpr uint32_t kLtBiasEpilogue = 4;
 inline constexpr uint32_t kLtReduceInPlace = 1;  // bits of reduction_schemes

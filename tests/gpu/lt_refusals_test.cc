@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <vector>
 
@@ -84,12 +88,18 @@ class LtRefusalsTest : public ::testing::TestWithParam<Vendor> {
                                 .kernels = &kernels},
                     0);
   }
-  ~LtRefusalsTest() override { unsetenv("RBEE_FAKE_LT"); }
+  ~LtRefusalsTest() override { tell(nullptr); }
 
   static bool cuda() { return GetParam() == Vendor::cuda; }
   // "CALL STATUS" from now on; null: nothing fails.
   static void tell(const char* what) {
-    what != nullptr ? setenv("RBEE_FAKE_LT", what, 1) : unsetenv("RBEE_FAKE_LT");
+    const std::string path = cat(::testing::TempDir(), "rbee_fake_lt_", getpid());
+    setenv("RBEE_FAKE_LT", path.c_str(), 1);
+    if (what != nullptr) {
+      std::ofstream(path) << what;
+    } else {
+      std::filesystem::remove(path);
+    }
   }
   Stream& stream() { return device_->default_stream(); }
   // A matrix of zeros.
@@ -204,6 +214,82 @@ TEST_P(LtRefusalsTest, APlanThatFailsIsMadeAgain) {
     EXPECT_THROW(refusal(kMatmuls[0], args, stream()), Error) << call;
     tell(nullptr);
     EXPECT_EQ(refusal(kMatmuls[0], args, stream()), nullptr) << call;
+    library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
+  }
+}
+
+// Statuses are the vendors': cublas_api.h and hipblas-common.h.
+TEST_P(LtRefusalsTest, StatusesBecomeCodes) {
+  struct Told {
+    Code code;
+    int cublas, hipblas;
+  };
+  const MatmulArgs args = product();
+  for (const char* call : {"MatrixLayoutCreate", "Matmul"}) {
+    for (const auto& [code, cublas, hipblas] :
+         {Told{Code::out_of_memory, 3, 2}, Told{Code::internal, 7, 3}, Told{Code::internal, 1, 1},
+          Told{Code::device, 13, 5}, Told{Code::device, 14, 6}}) {
+      tell(cat(call, ' ', cuda() ? cublas : hipblas).c_str());
+      try {
+        run("matmul", device_->kernels().matmul, args, stream());
+        ADD_FAILURE() << call << ' ' << cublas;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), code) << error.what();
+        EXPECT_THAT(error.what(), HasSubstr(cat("Lt", call, ": status ")));
+      }
+    }
+    tell(nullptr);
+    run("matmul", device_->kernels().matmul, args, stream());
+    EXPECT_EQ(next_ran, 0) << "nothing of it is remembered";
+  }
+}
+
+// Memory that is not there now may be there later.
+TEST_P(LtRefusalsTest, ALackOfMemoryIsNotRemembered) {
+  const MatmulArgs args = product();
+  for (const char* call : {"Create", "MatmulAlgoGetHeuristic"}) {
+    tell(cat(call, cuda() ? " 3" : " 2").c_str());
+    try {
+      refusal(kMatmuls[0], args, stream());
+      ADD_FAILURE() << call;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::out_of_memory);
+    }
+    tell(nullptr);
+    EXPECT_EQ(refusal(kMatmuls[0], args, stream()), nullptr) << call;
+    library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
+  }
+}
+
+TEST_P(LtRefusalsTest, WhatALibraryCannotDescribeGoesToTheNext) {
+  for (const int status : {cuda() ? 15 : 7, 8}) {  // not supported, another architecture's
+    next_ran = 0;
+    tell(cat("MatmulDescSetAttribute ", status).c_str());
+    run("matmul", device_->kernels().matmul, product(), stream());
+    EXPECT_EQ(next_ran, 1) << status;
+    library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
+  }
+}
+
+// Though it had named an algorithm.
+TEST_P(LtRefusalsTest, AProductThatIsRefusedLateGoesToTheNext) {
+  LinearPart one = part();
+  const View x = matrix(kRows, kDepth);
+  const MatmulArgs args = product();
+  const FusedLinearArgs onto{
+      .x = x, .norm_weight = {}, .residual = matrix(kRows, kOuts), .parts = {&one, 1}};
+  const KernelTable& table = device_->kernels();
+  for (const int status : {cuda() ? 15 : 7, 8}) {
+    next_ran = 0;
+    tell(cat("Matmul ", status).c_str());
+    run("linear", table.linear, LinearArgs{.x = x, .parts = {&one, 1}}, stream());
+    EXPECT_EQ(next_ran, 1);
+    run("matmul", table.matmul, args, stream());
+    EXPECT_EQ(next_ran, 2);
+    EXPECT_TRUE(try_run("fused_linear", table.fused_linear, onto, stream()));
+    EXPECT_EQ(next_ran, 4) << "the layer, then the residual";
+    tell(nullptr);
+    EXPECT_NE(refusal(kMatmuls[0], args, stream()), nullptr) << "it is not asked again";
     library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
   }
 }

@@ -43,6 +43,9 @@ std::string body_of(const std::string& prompt) {
   return json{{"prompt", prompt}, {"max_tokens", 5}, {"temperature", 0}}.dump();
 }
 
+// Of more tokens than kernels for few rows take.
+constexpr const char* kLongPrompt = "some words that are more than eight tokens together";
+
 std::string events_of(uint16_t port, const std::string& prompt) {
   return job_events(port, body_of(prompt));
 }
@@ -175,9 +178,22 @@ TEST_P(GpuWorker, ARequestWhoseModuleDoesNotLoadFailsAlone) {
 
 // As hipBLASLt on cards that it has no kernels for.
 TEST_P(GpuWorker, StartsWhereTheLibraryOfProductsDoesNot) {
-  Process worker = start({"RBEE_FAKE_LT=Create 1", "RBEE_FAKE_FILL=0"});
-  EXPECT_THAT(events_of(worker.port(), "some words that are more than eight tokens together"),
-              HasSubstr(R"("tokens_out":5)"));
+  std::ofstream(file("products")) << "Create 1";
+  Process worker = start({"RBEE_FAKE_LT=" + file("products"), "RBEE_FAKE_FILL=0"});
+  EXPECT_THAT(events_of(worker.port(), kLongPrompt), HasSubstr(R"("tokens_out":5)"));
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0) << worker.text();
+}
+
+TEST_P(GpuWorker, ALibraryOfProductsWithoutMemoryFailsARequestAlone) {
+  const std::string told = file("products");
+  Process worker = start({"RBEE_FAKE_LT=" + told, "RBEE_FAKE_FILL=0"});
+  const uint16_t port = worker.port();
+  std::ofstream(told) << "Matmul " << (GetParam().name == std::string("cuda") ? 3 : 2);
+  EXPECT_THAT(events_of(port, kLongPrompt), HasSubstr(R"("code":"VRAM_OOM")"));
+  EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
+  std::filesystem::remove(told);
+  EXPECT_THAT(events_of(port, kLongPrompt), HasSubstr(R"("tokens_out":5)"));
   worker.signal(SIGTERM);
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }

@@ -1,13 +1,13 @@
 // cuBLASLt or hipBLASLt (RB_FAKE_CUBLASLT or not) over memory that the host can read, as the fake
 // runtimes' is: enough of the interface to check what backends/gpu/lt_library asks for. Statuses
-// are the libraries'; anything that they would refuse is refused here. RBEE_FAKE_LT says "CALL
-// STATUS": that call does nothing but return the status; a heuristic that returns success so has
-// found nothing.
+// are the libraries'; anything that they would refuse is refused here. RBEE_FAKE_LT names a file:
+// once it says "CALL STATUS", that call does nothing but return the status; a heuristic that
+// returns success so has found nothing.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -110,10 +110,10 @@ bool sound(const Operation& o, const Layout& a, const Layout& b, const Layout& d
 
 // What the call is told to return.
 std::optional<int> told(const char* call) {
-  const char* text = std::getenv("RBEE_FAKE_LT");
+  const char* file = std::getenv("RBEE_FAKE_LT");
   std::string name;
   int status = kSuccess;
-  if (text == nullptr || !(std::istringstream(text) >> name >> status) || name != call) return {};
+  if (file == nullptr || !(std::ifstream(file) >> name >> status) || name != call) return {};
   return status;
 }
 

@@ -12,6 +12,11 @@ static_assert(same_result<cublasLtMatmulHeuristicResult_t, cublasLtMatmulAlgo_t>
 
 constexpr LtNumbers kOurs = kCublasLtNumbers;
 RB_SAME_VALUE(0, CUBLAS_STATUS_SUCCESS);
+RB_SAME_VALUE(kLtNotInitialized, CUBLAS_STATUS_NOT_INITIALIZED);
+RB_SAME_VALUE(kOurs.alloc_failed, CUBLAS_STATUS_ALLOC_FAILED);
+RB_SAME_VALUE(kOurs.invalid_value, CUBLAS_STATUS_INVALID_VALUE);
+RB_SAME_VALUE(kOurs.not_supported, CUBLAS_STATUS_NOT_SUPPORTED);
+RB_SAME_VALUE(kOurs.arch_mismatch, CUBLAS_STATUS_ARCH_MISMATCH);
 RB_SAME_VALUE(kOurs.compute_f32, CUBLAS_COMPUTE_32F);
 RB_SAME_VALUE(kOurs.compute_f64, CUBLAS_COMPUTE_64F);
 RB_SAME_VALUE(kOurs.no_transpose, CUBLAS_OP_N);

@@ -13,6 +13,11 @@ static_assert(same_result<hipblasLtMatmulHeuristicResult_t, hipblasLtMatmulAlgo_
 
 constexpr LtNumbers kOurs = kHipblasLtNumbers;
 RB_SAME_VALUE(0, HIPBLAS_STATUS_SUCCESS);
+RB_SAME_VALUE(kLtNotInitialized, HIPBLAS_STATUS_NOT_INITIALIZED);
+RB_SAME_VALUE(kOurs.alloc_failed, HIPBLAS_STATUS_ALLOC_FAILED);
+RB_SAME_VALUE(kOurs.invalid_value, HIPBLAS_STATUS_INVALID_VALUE);
+RB_SAME_VALUE(kOurs.not_supported, HIPBLAS_STATUS_NOT_SUPPORTED);
+RB_SAME_VALUE(kOurs.arch_mismatch, HIPBLAS_STATUS_ARCH_MISMATCH);
 RB_SAME_VALUE(kOurs.compute_f32, HIPBLAS_COMPUTE_32F);
 RB_SAME_VALUE(kOurs.compute_f64, HIPBLAS_COMPUTE_64F);
 RB_SAME_VALUE(kOurs.no_transpose, HIPBLAS_OP_N);
