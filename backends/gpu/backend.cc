@@ -42,7 +42,12 @@ GpuDevice& Backend::device(int ordinal) {
          devices_.size() > 1 ? cat(" to ", kind, ':', devices_.size() - 1) : "");
   }
   std::unique_ptr<GpuDevice>& device = devices_[static_cast<size_t>(ordinal)];
-  if (!device) device = std::make_unique<GpuDevice>(vendor_, ordinal);
+  if (device) return *device;
+  try {
+    device = std::make_unique<GpuDevice>(vendor_, ordinal);
+  } catch (const Error& error) {
+    fail(error.code(), "device", DeviceId{driver_->kind(), ordinal}, ": ", error.what());
+  }
   return *device;
 }
 

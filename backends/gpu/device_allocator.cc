@@ -59,13 +59,14 @@ void* DeviceAllocator::take(const MemoryPlace& place, size_t bytes) {
 
 // Null when the device has not that much.
 void* DeviceAllocator::try_driver(size_t bytes) {
-  driver_.use(ordinal_);
   ++stats_.driver_calls;
   try {
+    driver_.use(ordinal_);
     return driver_.allocate(bytes);
   } catch (const Error& error) {
-    if (error.code() != Code::out_of_memory) throw;
-    return nullptr;
+    if (error.code() == Code::out_of_memory) return nullptr;
+    fail(error.code(), "allocate", bytes, " bytes on ", rbee::name(driver_.kind()), ':', ordinal_,
+         ": ", error.what());
   }
 }
 

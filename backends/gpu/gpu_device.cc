@@ -26,6 +26,18 @@ GpuDevice::GpuDevice(const Vendor& vendor, int ordinal)
       streams_(driver_),
       default_stream_(create_stream()) {}
 
+// Calls the driver with the device current.
+template <typename Call>
+auto GpuDevice::named(const char* what, const Call& call, void* stream) const {
+  try {
+    use();
+    return call();
+  } catch (const Error& error) {
+    fail(error.code(), what, "on ", id(), stream != nullptr ? streams_.after(stream) : "", ": ",
+         error.what());
+  }
+}
+
 GpuDevice::~GpuDevice() {
   driver_.destroy_stream(default_stream_.handle);
 }
@@ -37,14 +49,12 @@ std::string GpuDevice::description() const {
 }
 
 MemoryInfo GpuDevice::memory() const {
-  use();
-  MemoryInfo memory = driver_.memory();
+  MemoryInfo memory = named("memory", [&] { return driver_.memory(); });
   memory.free += allocator_.stats().cached;
   return memory;
 }
 
 void* GpuDevice::allocate(size_t bytes, Stream& stream) {
-  use();
   return allocator_.allocate(bytes, stream.handle);
 }
 
@@ -53,8 +63,7 @@ void GpuDevice::free(void* data, size_t, Stream& stream) noexcept {
 }
 
 void* GpuDevice::allocate_host(size_t bytes) {
-  use();
-  return driver_.allocate_host(bytes);
+  return named("allocate_host", [&] { return driver_.allocate_host(bytes); });
 }
 
 void GpuDevice::free_host(void* data, size_t) noexcept {
@@ -63,43 +72,45 @@ void GpuDevice::free_host(void* data, size_t) noexcept {
 
 void GpuDevice::copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) {
   if (bytes == 0) return;
-  use();
-  driver_.copy(to, from, bytes, kind, stream.handle);
+  named("copy", [&] { driver_.copy(to, from, bytes, kind, stream.handle); }, stream.handle);
 }
 
 void GpuDevice::fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) {
   if (bytes == 0) return;
-  use();
-  driver_.fill(data, value, bytes, stream.handle);
+  named("fill", [&] { driver_.fill(data, value, bytes, stream.handle); }, stream.handle);
 }
 
 Stream GpuDevice::create_stream() {
-  use();
-  void* handle = driver_.create_stream();
-  try {
-    streams_.add(handle);
-  } catch (...) {
-    streams_.remove(handle);
-    driver_.destroy_stream(handle);
-    throw;
-  }
-  return {this, handle};
+  const auto create = [&] {
+    void* handle = driver_.create_stream();
+    try {
+      streams_.add(handle);
+    } catch (...) {
+      streams_.remove(handle);
+      driver_.destroy_stream(handle);
+      throw;
+    }
+    return handle;
+  };
+  return {this, named("create_stream", create)};
 }
 
 void GpuDevice::destroy_stream(Stream& stream) noexcept {
-  use();
+  try {
+    use();
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+    // Of a lost device goes what can go.
+  }
   streams_.remove(stream.handle);
   driver_.destroy_stream(std::exchange(stream.handle, nullptr));
 }
 
 void GpuDevice::synchronize(Stream& stream) {
-  use();
-  driver_.synchronize(stream.handle);
+  named("synchronize", [&] { driver_.synchronize(stream.handle); }, stream.handle);
 }
 
 void* GpuDevice::create_event() {
-  use();
-  return driver_.create_event(false);
+  return named("create_event", [&] { return driver_.create_event(false); });
 }
 
 void GpuDevice::destroy_event(void* event) noexcept {
@@ -107,26 +118,23 @@ void GpuDevice::destroy_event(void* event) noexcept {
 }
 
 void GpuDevice::record_event(void* event, Stream& stream) {
-  use();
-  driver_.record_event(event, stream.handle);
+  named("record_event", [&] { driver_.record_event(event, stream.handle); }, stream.handle);
 }
 
 void GpuDevice::wait_event(void* event, Stream& stream) {
-  use();
-  driver_.wait_event(event, stream.handle);
+  named("wait_event", [&] { driver_.wait_event(event, stream.handle); }, stream.handle);
 }
 
 void GpuDevice::begin_capture(Stream& stream) {
-  use();
-  driver_.begin_capture(stream.handle);
+  named("begin_capture", [&] { driver_.begin_capture(stream.handle); }, stream.handle);
   allocator_.begin_pool(stream.handle);
 }
 
 void* GpuDevice::end_capture(Stream& stream) {
   const uint64_t pool = allocator_.end_pool();
   try {
-    use();
-    return new Captured{.graph = driver_.end_capture(stream.handle), .pool = pool};
+    const auto end = [&] { return driver_.end_capture(stream.handle); };
+    return new Captured{.graph = named("end_capture", end, stream.handle), .pool = pool};
   } catch (...) {
     allocator_.release_pool(pool);
     throw;
@@ -134,8 +142,9 @@ void* GpuDevice::end_capture(Stream& stream) {
 }
 
 void GpuDevice::launch_capture(void* captured, Stream& stream) {
-  use();
-  driver_.launch_graph(static_cast<const Captured*>(captured)->graph, stream.handle);
+  void* graph = static_cast<const Captured*>(captured)->graph;
+  named("launch_capture", [&] { driver_.launch_graph(graph, stream.handle); }, stream.handle);
+  streams_.of(stream.handle).last_op = "launch_capture";
 }
 
 void GpuDevice::destroy_capture(void* captured) noexcept {

@@ -21,6 +21,8 @@ struct Vendor {
   const KernelTable& (*kernels)(const Properties&) = nullptr;
 };
 
+// Errors name the call of Device, this device, the last operation on the stream where there is one,
+// and what the driver said.
 class GpuDevice final : public Device {
  public:
   // Throws what the driver throws.
@@ -69,13 +71,16 @@ class GpuDevice final : public Device {
   void use() const { driver_.use(ordinal_); }
 
  private:
+  template <typename Call>
+  auto named(const char* what, const Call& call, void* stream = nullptr) const;
+
   Driver& driver_;
   int ordinal_;
   Properties properties_;
   const KernelTable* kernel_table_;
   KernelCache kernel_cache_;
   DeviceAllocator allocator_;
-  StreamRecords streams_;
+  mutable StreamRecords streams_;
   Stream default_stream_;
 };
 

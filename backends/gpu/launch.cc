@@ -39,10 +39,12 @@ bool may_overlap(const Launch& what, StreamRecord& stream) {
 void launch_raw(Stream& stream, const Launch& what, const void* params) {
   if (what.grid.x == 0 || what.grid.y == 0 || what.grid.z == 0) return;
   GpuDevice& device = device_of(stream);
-  device.use();
-  void* kernel = device.kernel_cache().find(what.family, what.kernel.view(), what.shared_bytes);
-  const bool overlap = may_overlap(what, device.streams().of(stream.handle));
   try {
+    device.use();
+    void* kernel = device.kernel_cache().find(what.family, what.kernel.view(), what.shared_bytes);
+    StreamRecord& record = device.streams().of(stream.handle);
+    const bool overlap = may_overlap(what, record);
+    record.last_op = what.op;
     device.driver().launch({.kernel = kernel,
                             .grid = what.grid,
                             .threads = what.threads,

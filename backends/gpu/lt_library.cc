@@ -29,6 +29,16 @@ const void* added_of(const LtProduct& p) {
   return p.added != nullptr ? p.added : p.d;
 }
 
+// Asks the library; errors name the product's operation and the device.
+template <typename Ask>
+auto named(const LtProduct& p, DeviceId device, const Ask& ask) {
+  try {
+    return ask();
+  } catch (const Error& error) {
+    fail(error.code(), p.op, "on ", device, ": ", error.what());
+  }
+}
+
 }  // namespace
 
 LtLibrary::LtLibrary(const LtVendor& vendor)
@@ -199,22 +209,29 @@ LtLibrary::Plan& LtLibrary::plan_of(const LtProduct& p, const OnDevice& device, 
 
 const char* LtLibrary::refusal(const LtProduct& p, Stream& stream) {
   GpuDevice& device = device_of(stream);
-  device.use();
-  const std::scoped_lock lock(mutex_);
-  const OnDevice& here = on_device(device.id());
-  if (!here.refusal.empty()) return here.refusal.c_str();
-  const bool has = !plan_of(p, here, device.id().ordinal).algorithm.empty();
-  return has ? nullptr : no_algorithm_.c_str();
+  return named(p, device.id(), [&]() -> const char* {
+    device.use();
+    const std::scoped_lock lock(mutex_);
+    const OnDevice& here = on_device(device.id());
+    if (!here.refusal.empty()) return here.refusal.c_str();
+    const bool has = !plan_of(p, here, device.id().ordinal).algorithm.empty();
+    return has ? nullptr : no_algorithm_.c_str();
+  });
 }
 
 bool LtLibrary::run(const LtProduct& p, Stream& stream) {
   GpuDevice& device = device_of(stream);
-  device.use();
-  const std::scoped_lock lock(mutex_);
-  const OnDevice& here = on_device(device.id());
-  if (!here.refusal.empty()) return false;
-  Plan& plan = plan_of(p, here, device.id().ordinal);
-  if (plan.algorithm.empty()) return false;
+  return named(p, device.id(), [&] {
+    device.use();
+    const std::scoped_lock lock(mutex_);
+    const OnDevice& here = on_device(device.id());
+    if (!here.refusal.empty()) return false;
+    Plan& plan = plan_of(p, here, device.id().ordinal);
+    return !plan.algorithm.empty() && multiply(p, here.library.get(), plan, stream);
+  });
+}
+
+bool LtLibrary::multiply(const LtProduct& p, LtHandle library, Plan& plan, Stream& stream) const {
   if (p.bias != nullptr) {
     check(fn_.MatmulDescSetAttribute(plan.operation.get(), numbers_.bias_pointer,
                                      static_cast<const void*>(&p.bias), sizeof p.bias),
@@ -227,10 +244,10 @@ bool LtLibrary::run(const LtProduct& p, Stream& stream) {
   const bool wide = p.type == DType::f64;
   const void* alpha = wide ? static_cast<const void*>(&wide_factors[0]) : &factors[0];
   const void* beta = wide ? static_cast<const void*>(&wide_factors[1]) : &factors[1];
-  const int status = fn_.Matmul(here.library.get(), plan.operation.get(), alpha, p.a, plan.a.get(),
-                                p.b, plan.b.get(), beta, added_of(p), plan.d.get(), p.d,
-                                plan.d.get(), plan.algorithm.data(), workspace.as<void>(),
-                                plan.workspace, static_cast<LtHandle>(stream.handle));
+  const int status =
+      fn_.Matmul(library, plan.operation.get(), alpha, p.a, plan.a.get(), p.b, plan.b.get(), beta,
+                 added_of(p), plan.d.get(), p.d, plan.d.get(), plan.algorithm.data(),
+                 workspace.as<void>(), plan.workspace, static_cast<LtHandle>(stream.handle));
   if (status != 0 && code_of(status) == Code::unsupported) {  // which queues nothing
     plan.algorithm.clear();
     return false;

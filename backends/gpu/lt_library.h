@@ -31,8 +31,9 @@ struct LtVendor {
 
 // d(m, n) = op(a) * op(b) + bias(m) + added(m, n): column-major, as these libraries count.
 struct LtProduct {
-  DType type;    // of a and b
-  DType result;  // of d and bias
+  const char* op;  // as errors name it
+  DType type;      // of a and b
+  DType result;    // of d and bias
   bool transpose_a = false, transpose_b = false;
   int64_t m = 0, n = 0, k = 0;
   int64_t a_pitch = 0, b_pitch = 0, d_pitch = 0;     // elements between columns
@@ -56,7 +57,8 @@ class LtLibrary {
   const char* refusal() const { return refusal_.empty() ? nullptr : refusal_.c_str(); }
 
   // Why it cannot multiply this on the stream's device, one line; null when it can. What it answers
-  // is remembered. Throws out_of_memory, or device or internal when a call fails.
+  // is remembered. Throws out_of_memory, or device or internal when a call fails, naming the
+  // operation, the device and the call.
   const char* refusal(const LtProduct& product, Stream& stream);
   // Queues the product; legal while a step is recorded. False where refusal() gives a reason, and
   // when the library has no kernel after all. Throws as refusal() does.
@@ -91,6 +93,8 @@ class LtLibrary {
   Key key_of(const LtProduct& product, int ordinal) const;
   Plan make_plan(const LtProduct& product, LtHandle library) const;
   void find_algorithm(const LtProduct& product, LtHandle library, Plan& plan) const;
+  // False, and the plan has no algorithm any more, when the library does not support it.
+  bool multiply(const LtProduct& product, LtHandle library, Plan& plan, Stream& stream) const;
   Owned make_operation(const LtProduct& product) const;
   Owned make_layout(DType type, int64_t rows, int64_t columns, int64_t pitch, int64_t batch,
                     int64_t stride) const;

@@ -31,4 +31,11 @@ StreamRecord& StreamRecords::of(void* stream) {
   return found->second;
 }
 
+std::string StreamRecords::after(void* stream) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = records_.find(stream);
+  if (found == records_.end() || found->second.last_op == nullptr) return "";
+  return cat(", after ", found->second.last_op);
+}
+
 }  // namespace rbee::gpu

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "backends/gpu/driver.h"
 
@@ -21,6 +22,8 @@ struct StreamRecord {
   bool floats_under_way = false;
   bool tables_under_way = false;
   bool packed_weights_under_way = false;
+  // The operation whose kernel was queued last, for errors; null: none yet.
+  const char* last_op = nullptr;
 };
 
 class StreamRecords {
@@ -36,6 +39,8 @@ class StreamRecords {
   void remove(void* stream) noexcept;
   // Until remove(); for the thread that uses the stream. Throws internal for an unknown stream.
   StreamRecord& of(void* stream);
+  // ", after <op>" for errors of a stream whose last operation is known; else empty.
+  std::string after(void* stream);
 
  private:
   Driver& driver_;

@@ -26,6 +26,7 @@ namespace rbee::harness {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr int64_t kRows = 9, kDepth = 256, kOuts = 256;
 
@@ -236,6 +237,8 @@ TEST_P(LtRefusalsTest, StatusesBecomeCodes) {
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), code) << error.what();
         EXPECT_THAT(error.what(), HasSubstr(cat("Lt", call, ": status ")));
+        EXPECT_THAT(error.what(),
+                    StartsWith(cuda() ? "matmul: on cuda:0: " : "matmul: on rocm:0: "));
       }
     }
     tell(nullptr);

@@ -14,41 +14,16 @@
 #include "backends/rocm/rocm_kernels.h"
 #include "rbee/core/error.h"
 #include "rbee/tensor/device_mark.h"
-#include "tests/gpu/fake_library.h"
+#include "tests/gpu/runtime_fixture.h"
 
 namespace rbee::harness {
 namespace {
 
 using gpu::GpuDevice;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
-constexpr int64_t kMiB = int64_t{1} << 20;
-
-// The message of the error that `action` throws; "none" when it throws nothing.
-template <typename Action>
-std::pair<Code, std::string> error_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  return {Code::internal, "none"};
-}
-
-class RuntimeTest : public ::testing::TestWithParam<Vendor> {
- protected:
-  bool cuda() const { return GetParam() == Vendor::cuda; }
-  std::string kind() const { return cuda() ? "cuda" : "rocm"; }
-
-  gpu::Vendor vendor(gpu::Driver& driver) const {
-    return {.driver = &driver,
-            .images = cuda() ? cuda::cuda_images() : rocm::rocm_images(),
-            .kernels = cuda() ? &cuda::cuda_kernels : &rocm::rocm_kernels};
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(Vendors, RuntimeTest, ::testing::Values(Vendor::cuda, Vendor::rocm),
-                         [](const auto& p) { return p.param == Vendor::cuda ? "cuda" : "rocm"; });
+INSTANTIATE_TEST_SUITE_P(Vendors, RuntimeTest, both_vendors(), name_of_vendor);
 
 TEST_P(RuntimeTest, DescribesTheDevice) {
   const FakeLibrary library(GetParam());
@@ -180,59 +155,6 @@ TEST_P(RuntimeTest, OutOfMemoryGivesTheNumbersAndTheCacheFirst) {
   device.free(small, kMiB, stream);
   device.free(held, 20 * kMiB, stream);
   device.free(large, 70 * kMiB, stream);
-}
-
-TEST_P(RuntimeTest, FailedCallNamesItself) {
-  const FakeLibrary library(GetParam());
-  const auto driver = library.open();
-  GpuDevice device(vendor(*driver), 0);
-  Stream& stream = device.default_stream();
-  library.fail("cuStreamSynchronize", "hipStreamSynchronize", 1, fake::kLaunchFailed, true);
-  const auto [code, message] = error_of([&] { device.synchronize(stream); });
-  EXPECT_EQ(code, Code::device);
-  EXPECT_THAT(message, HasSubstr(cuda() ? "cuStreamSynchronize" : "hipStreamSynchronize"));
-  // A lost device stays lost.
-  EXPECT_EQ(error_of([&] { device.synchronize(stream); }).first, Code::device);
-  library.fail("", "", 1, 0);
-}
-
-TEST_P(RuntimeTest, FailedLaunchNamesOpKernelAndDevice) {
-  const FakeLibrary library(GetParam());
-  const auto driver = library.open();
-  GpuDevice device(vendor(*driver), 0);
-  Stream& stream = device.default_stream();
-  void* x = device.allocate(64, stream);
-  const View view{.data = x, .dtype = DType::f32, .rank = 2, .sizes = {1, 16}, .strides = {16, 1}};
-  const View weight{.data = x, .dtype = DType::f32, .rank = 1, .sizes = {16}, .strides = {1}};
-  library.fail("cuLaunchKernelEx", "hipModuleLaunchKernel", 1, fake::kLaunchFailed);
-  const RmsNormArgs args{view, weight, view, 1e-5f};
-  const auto [code, message] =
-      error_of([&] { device.kernels().rms_norm.front().run(args, stream); });
-  EXPECT_EQ(code, Code::device);
-  EXPECT_THAT(message, HasSubstr(cat("rms_norm: rms_norm_f32_packed1_w", cuda() ? 32 : 64, " on ",
-                                     kind(), ":0: ")));
-  device.kernels().rms_norm.front().run(args, stream);
-  EXPECT_EQ(library.launches(), 1);
-  device.free(x, 64, stream);
-}
-
-TEST_P(RuntimeTest, ModuleThatDoesNotLoadIsAnErrorOfTheOp) {
-  const FakeLibrary library(GetParam());
-  const auto driver = library.open();
-  gpu::KernelCache cache(*driver, kind() + ":0", driver->properties(0).architecture,
-                         vendor(*driver).images);
-  const std::string kernel = cat("rms_norm_f32_packed1_w", cuda() ? 32 : 64);
-  for (const auto& [status, expected] : {std::pair{fake::kInvalidImage, Code::unsupported},
-                                         std::pair{fake::kOutOfMemory, Code::out_of_memory},
-                                         std::pair{fake::kLaunchFailed, Code::device}}) {
-    library.fail("cuModuleLoadData", "hipModuleLoadData", 1, status);
-    const auto [code, message] = error_of([&] { cache.find("rms_norm", kernel, 0); });
-    EXPECT_EQ(code, expected);
-    EXPECT_THAT(message, HasSubstr(cat("rms_norm: the kernels cannot be loaded on ", kind(), ":0 (",
-                                       cuda() ? "sm_90" : "gfx942", "): ")));
-    EXPECT_THAT(message, HasSubstr(cat(" (", int{status}, ", ")));
-  }
-  EXPECT_NE(cache.find("rms_norm", kernel, 0), nullptr) << "it is asked for again";
 }
 
 TEST_P(RuntimeTest, RecordedWorkHasMemoryOfItsOwn) {
@@ -402,6 +324,9 @@ TEST(BackendTest, SaysWhichOrdinalsThereAre) {
   EXPECT_EQ(backend.device_count(), 2);
   EXPECT_EQ(backend.unavailable_reason(), "");
   EXPECT_EQ(cat(backend.device(1).id()), "rocm:1");
+  library.fail("", "hipDeviceGetName", 1, fake::kLaunchFailed);
+  EXPECT_THAT(error_of([&] { backend.device(0); }).second,
+              StartsWith("device: rocm:0: hipDeviceGetName: "));
   const auto [code, message] = error_of([&] { backend.device(2); });
   EXPECT_EQ(code, Code::not_found);
   EXPECT_THAT(message, HasSubstr("rocm:2 is not there, only rocm:0 to rocm:1"));

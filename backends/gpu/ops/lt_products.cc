@@ -21,7 +21,8 @@ bool product_dtype(DType dtype) {
 LtProduct product_of(const View& x, const LinearPart& part, const View& residual) {
   const View& weight = part.weight;
   const int64_t rows = x.size(0), outs = weight.size(0), depth = x.size(1);
-  return {.type = weight.dtype,
+  return {.op = "linear",
+          .type = weight.dtype,
           .result = part.y.dtype,
           .transpose_a = true,
           .m = outs,
@@ -82,7 +83,8 @@ int64_t batch_of(const View& view) {
 LtProduct product_of(const MatmulArgs& args) {
   // y^T = b^T * a^T, and what lies in memory are the transposes.
   const Columns a = *columns_of(args.b), b = *columns_of(args.a), d = *columns_of(args.y);
-  return {.type = args.y.dtype,
+  return {.op = "matmul",
+          .type = args.y.dtype,
           .result = args.y.dtype,
           .transpose_a = a.transpose,
           .transpose_b = b.transpose,

@@ -65,6 +65,7 @@ int hipSetDevice(int device) {
   return runtime().set_device(device);
 }
 int hipDeviceGetName(char* name, int length, int device) {
+  ENTER("hipDeviceGetName");
   copy_text(name, length, "Fake AMD GPU " + std::to_string(device));
   return kSuccess;
 }
