@@ -167,9 +167,17 @@ void DeviceAllocator::release_pool(uint64_t pool) noexcept {
   }
   const auto stream = pool_streams_.find(pool);
   if (stream == pool_streams_.end()) return;
-  const MemoryPlace from{.stream = nullptr, .pool = pool};
   const MemoryPlace to{.stream = stream->second, .pool = 0};
   pool_streams_.erase(stream);
+  move_locked({.stream = nullptr, .pool = pool}, to);
+}
+
+void DeviceAllocator::move_stream(void* from, void* to) noexcept {
+  const std::scoped_lock lock(mutex_);
+  move_locked({.stream = from, .pool = 0}, {.stream = to, .pool = 0});
+}
+
+void DeviceAllocator::move_locked(const MemoryPlace& from, const MemoryPlace& to) noexcept {
   try {
     large_.move(from, to);
     if (const auto lists = small_.find(from); lists != small_.end()) {

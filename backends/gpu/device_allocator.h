@@ -46,6 +46,10 @@ class DeviceAllocator {
   uint64_t end_pool();
   void release_pool(uint64_t pool) noexcept;
 
+  // What is kept for one stream is kept for another, after which the first is gone; its work has
+  // ended.
+  void move_stream(void* from, void* to) noexcept;
+
   // Gives cached memory of ordinary allocations back to the driver. The device must be idle.
   void trim() noexcept;
   AllocatorStats stats() const;
@@ -65,6 +69,7 @@ class DeviceAllocator {
             std::unique_lock<std::mutex>& lock);
   void* try_driver(size_t bytes);
   void give(void* data, size_t bytes, const MemoryPlace& place);
+  void move_locked(const MemoryPlace& from, const MemoryPlace& to) noexcept;
   void trim_locked() noexcept;
 
   Driver& driver_;

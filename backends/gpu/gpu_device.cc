@@ -97,7 +97,8 @@ Stream GpuDevice::create_stream() {
 
 void GpuDevice::destroy_stream(Stream& stream) noexcept {
   try {
-    use();
+    synchronize(stream);
+    allocator_.move_stream(stream.handle, default_stream_.handle);
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
     // Of a lost device goes what can go.
   }

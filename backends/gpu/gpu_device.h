@@ -46,6 +46,7 @@ class GpuDevice final : public Device {
 
   Stream& default_stream() override { return default_stream_; }
   Stream create_stream() override;
+  // Waits for its work; memory that is kept for it is kept for the default stream.
   void destroy_stream(Stream& stream) noexcept override;
   void synchronize(Stream& stream) override;
 

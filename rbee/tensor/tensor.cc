@@ -7,6 +7,11 @@ namespace {
 
 thread_local Stream* current_stream = nullptr;
 
+Stream& stream_of(Device& device) {
+  const bool chosen = current_stream != nullptr && current_stream->device == &device;
+  return chosen ? *current_stream : device.default_stream();
+}
+
 View row_major_view(void* data, const Shape& shape, DType dtype) {
   View view;
   view.data = data;
@@ -61,24 +66,23 @@ void gather_host(const View& x, int axis, const std::byte* from, std::byte*& out
 }  // namespace
 
 Buffer::Buffer(Device& device, size_t bytes)
-    : device_(&device), data_(nullptr), bytes_(bytes), owned_(true) {
-  if (bytes > 0) {
-    Stream& stream = current_stream != nullptr && current_stream->device == &device
-                         ? *current_stream
-                         : device.default_stream();
-    data_ = static_cast<std::byte*>(device.allocate(bytes, stream));
-  }
-}
+    : device_(&device),
+      stream_(stream_of(device)),
+      data_(bytes > 0 ? static_cast<std::byte*>(device.allocate(bytes, stream_of(device)))
+                      : nullptr),
+      bytes_(bytes),
+      owned_(true) {}
 
 Buffer::Buffer(Device& device, void* data, size_t bytes, std::shared_ptr<const void> owner)
     : device_(&device),
+      stream_(device.default_stream()),
       data_(static_cast<std::byte*>(data)),
       bytes_(bytes),
       owned_(false),
       owner_(std::move(owner)) {}
 
 Buffer::~Buffer() {
-  if (owned_) device_->free(data_, bytes_, device_->default_stream());
+  if (owned_) device_->free(data_, bytes_, stream_);
 }
 
 Tensor Tensor::from_buffer(std::shared_ptr<Buffer> buffer, const View& view) {
@@ -97,9 +101,7 @@ int64_t Tensor::bytes() const {
 }
 
 Stream& Tensor::stream() const {
-  Device& here = device();
-  if (current_stream != nullptr && current_stream->device == &here) return *current_stream;
-  return here.default_stream();
+  return stream_of(device());
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {

@@ -32,6 +32,7 @@ class Buffer {
 
  private:
   Device* device_;
+  Stream stream_;  // that it was allocated on and goes back to
   std::byte* data_;
   size_t bytes_;
   bool owned_;
@@ -105,7 +106,9 @@ Tensor from_memory(std::span<const std::byte> bytes, const Shape& shape, DType d
 std::string describe(const Tensor& x);
 void append_to(std::string& out, const Tensor& x);
 
-// Makes `stream` the current one of its device for this thread until destroyed.
+// Makes `stream` the current one of its device for this thread until destroyed. Memory that is
+// allocated meanwhile belongs to the stream: `stream` outlives the tensors, and is the one whose
+// work uses them last.
 class StreamScope {
  public:
   explicit StreamScope(Stream& stream);

@@ -122,6 +122,36 @@ TEST_P(RuntimeTest, FreedMemoryServesTheSameStreamAgain) {
   device.destroy_stream(other);
 }
 
+// Its memory may serve the default stream when the other has ended, not before.
+TEST_P(RuntimeTest, ATensorOfAnotherStreamGoesBackToIt) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  for (const int64_t elements : {1000, 5 << 20}) {
+    Stream other = device.create_stream();
+    const auto write = [&] {
+      const Tensor x = zeros({elements}, DType::f32, device);  // its last use is its writing
+      return x.view().data;
+    };
+    Tensor kept;
+    {
+      const StreamScope scope(other);
+      kept = zeros({elements}, DType::f32, device);
+    }
+    const void* data = kept.view().data;
+    kept = {};
+    EXPECT_NE(write(), data);
+    {
+      const StreamScope scope(other);
+      EXPECT_EQ(write(), data) << "its own work is in order";
+    }
+    EXPECT_EQ(library.violation(), "");
+    const Tensor first = zeros({elements}, DType::f32, device);
+    device.destroy_stream(other);
+    EXPECT_EQ(write(), data);
+  }
+}
+
 TEST_P(RuntimeTest, TenThousandAllocationsLeakNothing) {
   const FakeLibrary library(GetParam());
   const auto driver = library.open();
