@@ -12,7 +12,7 @@ namespace rbee::harness {
 
 FakeLibrary::FakeLibrary(Vendor vendor, const FakeOptions& options) : vendor_(vendor) {
   const bool cuda = vendor == Vendor::cuda;
-  const char* path = cuda ? RBEE_FAKE_CUDA : RBEE_FAKE_HIP;
+  const char* path = cuda ? RBEE_FAKE_CUDA : options.hip_5 ? RBEE_FAKE_HIP_5 : RBEE_FAKE_HIP;
   setenv(cuda ? "RBEE_CUDA_LIBRARY" : "RBEE_HIP_LIBRARY", path, 1);
   library_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) throw std::runtime_error(dlerror());

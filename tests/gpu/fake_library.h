@@ -17,6 +17,7 @@ struct FakeOptions {
   const char* architecture = "gfx942";
   int lanes = 64;
   int64_t memory = int64_t{1} << 30;  // bytes
+  bool hip_5 = false;                 // AMD's runtime is of version 5
 };
 
 class FakeLibrary {

@@ -73,6 +73,35 @@ TEST_P(RuntimeTest, LibraryWithoutTheCallsIsTooOld) {
   EXPECT_THAT(message, HasSubstr(cuda() ? "it lacks cuInit, " : "it lacks hipInit, "));
 }
 
+TEST_P(RuntimeTest, OldVersionsAreNamedAndTheOldestWorks) {
+  const FakeLibrary library(GetParam(), {.hip_5 = true});
+  setenv("RBEE_FAKE_VERSION", cuda() ? "11080" : "40521153", 1);
+  const auto [code, message] = error_of([&] { library.open(); });
+  setenv("RBEE_FAKE_VERSION", cuda() ? "12000" : "50000000", 1);
+  const auto driver = library.open();
+  unsetenv("RBEE_FAKE_VERSION");
+  EXPECT_EQ(code, Code::device);
+  EXPECT_THAT(
+      message,
+      ::testing::EndsWith(cuda() ? ", CUDA 11.8) is too old: CUDA 12.0 is needed; update the driver"
+                                 : ", version 4.5) is too old: 5.0 is needed; update ROCm"));
+  EXPECT_EQ(driver->properties(0).architecture, cuda() ? "sm_90" : "gfx942");
+}
+
+// It lacks the call that later versions describe a device by.
+TEST(BackendTest, Hip5DescribesItsDevicesAndRunsKernels) {
+  const FakeLibrary library(Vendor::rocm, {.architecture = "gfx90a", .hip_5 = true});
+  const auto driver = library.open();
+  EXPECT_EQ(driver->version(), "HIP runtime 5.2");
+  GpuDevice device(
+      {.driver = driver.get(), .images = rocm::rocm_images(), .kernels = &rocm::rocm_kernels}, 0);
+  EXPECT_EQ(device.properties().architecture, "gfx90a");
+  EXPECT_EQ(library.calls("", "hipGetDeviceProperties"), 1);
+  const Tensor x = zeros({4}, DType::f32, device);
+  device.kernels().copy.back().run({x.view(), x.view()}, device.default_stream());
+  EXPECT_EQ(library.launches(), 1);
+}
+
 TEST_P(RuntimeTest, CopiesThereAndBack) {
   const FakeLibrary library(GetParam());
   const auto driver = library.open();

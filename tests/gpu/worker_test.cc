@@ -232,13 +232,31 @@ TEST_P(GpuWorker, WithoutADeviceSaysSo) {
   EXPECT_THAT(worker.text(), HasSubstr("finds no GPU"));
 }
 
-// A library that lacks calls stands for a driver that is too old.
-TEST_P(GpuWorker, WithAnOldDriverSaysWhatItLacks) {
+TEST_P(GpuWorker, WithAnOldDriverSaysWhichIsNeeded) {
+  const bool cuda = GetParam().name == std::string("cuda");
+  Process worker = start({cat("RBEE_FAKE_VERSION=", cuda ? 11080 : 40521153)});
+  EXPECT_EQ(worker.wait(), 1);
+  EXPECT_THAT(worker.text(), HasSubstr(cuda ? "CUDA 11.8) is too old: CUDA 12.0 is needed"
+                                            : "version 4.5) is too old: 5.0 is needed"));
+}
+
+TEST_P(GpuWorker, WithALibraryThatIsNoDriverSaysWhatItLacks) {
   const std::string driver = GetParam().driver;
   const std::string name = driver.substr(0, driver.find('='));
   Process worker = start({name + "=libm.so.6"});
   EXPECT_EQ(worker.wait(), 1);
-  EXPECT_THAT(worker.text(), HasSubstr("too old"));
+  EXPECT_THAT(worker.text(), HasSubstr("it lacks "));
+}
+
+// What Debian's package is.
+TEST(GpuWorkerHip5, ServesItsRequests) {
+  const test::ModelFolder model{RBEE_TEST_DATA};
+  Process worker(
+      ROCM_LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--context", "64"},
+      {"RBEE_HIP_LIBRARY=" RBEE_FAKE_HIP_5, "RBEE_FAKE_ARCH=gfx90a", "RBEE_FAKE_FILL=0"});
+  EXPECT_THAT(events_of(worker.port(), kLongPrompt), HasSubstr(R"("tokens_out":5)"));
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
 
 INSTANTIATE_TEST_SUITE_P(Vendors, GpuWorker, targets(), [](const auto& p) { return p.param.name; });

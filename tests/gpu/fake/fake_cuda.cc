@@ -47,7 +47,7 @@ int cuInit(unsigned) {
 }
 int cuDriverGetVersion(int* version) {
   ENTER("cuDriverGetVersion");
-  *version = 13000;
+  *version = runtime().version(13000);
   return kSuccess;
 }
 int cuGetErrorName(int status, const char** name) {

@@ -1,4 +1,5 @@
-// The fake runtime under HIP's names, as backends/rocm/hip_functions.h lists them.
+// The fake runtime under HIP's names, as backends/rocm/hip_functions.h lists them. RB_FAKE_HIP_5:
+// as a HIP 5, which has the older call for properties alone.
 
 #include <cstring>
 #include <string>
@@ -11,6 +12,16 @@ using namespace rbee::fake;
 namespace {
 
 using rbee::rocm::Handle;
+
+#ifdef RB_FAKE_HIP_5
+#define RB_GET_PROPERTIES hipGetDeviceProperties
+constexpr rbee::rocm::PropertiesLayout kProperties = rbee::rocm::kPropertiesBefore6;
+constexpr int kVersion = 50221153;
+#else
+#define RB_GET_PROPERTIES hipGetDevicePropertiesR0600
+constexpr rbee::rocm::PropertiesLayout kProperties = rbee::rocm::kPropertiesSince6;
+constexpr int kVersion = 60443483;
+#endif
 
 Runtime& runtime() {
   return Runtime::instance();
@@ -39,7 +50,7 @@ int hipInit(unsigned) {
   return kSuccess;
 }
 int hipRuntimeGetVersion(int* version) {
-  *version = 60443483;
+  *version = runtime().version(kVersion);
   return kSuccess;
 }
 const char* hipGetErrorName(int status) {
@@ -95,11 +106,11 @@ int hipDeviceGetAttribute(int* value, int attribute, int) {
       return kInvalidValue;
   }
 }
-int hipGetDevicePropertiesR0600(void* properties, int) {
-  ENTER("hipGetDevicePropertiesR0600");
+int RB_GET_PROPERTIES(void* properties, int) {
+  ENTER(kProperties.call);
   auto* bytes = static_cast<char*>(properties);
-  std::memset(bytes, 0, rbee::rocm::kPropertiesSince6.bytes);
-  copy_text(bytes + rbee::rocm::kPropertiesSince6.architecture, 256,
+  std::memset(bytes, 0, kProperties.bytes);
+  copy_text(bytes + kProperties.architecture, 256,
             runtime().options.architecture + ":sramecc+:xnack-");
   return kSuccess;
 }

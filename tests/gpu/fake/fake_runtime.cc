@@ -80,6 +80,10 @@ void Runtime::reset() {
   fill_ = static_cast<int>(environment("RBEE_FAKE_FILL", kNobody));
 }
 
+int Runtime::version(int usual) {
+  return static_cast<int>(environment("RBEE_FAKE_VERSION", usual));
+}
+
 void Runtime::violate(const std::string& what) {
   if (violation_.empty()) violation_ = what;
 }

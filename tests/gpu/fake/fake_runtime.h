@@ -100,6 +100,8 @@ class Runtime {
   // processes count what they have of the device's memory together. RBEE_FAKE_FILL: the byte that
   // fresh memory is full of. Architectures before sm_80 find no code in fat binaries.
   void reset();
+  // RBEE_FAKE_VERSION, as the vendor counts, or what is usual.
+  static int version(int usual);
   DeviceOptions options;
   LaunchHook hook = nullptr;
 
