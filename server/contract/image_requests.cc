@@ -308,19 +308,21 @@ void refuse_other_hires(ObjectReader& reader) {
 }
 
 void read_hires_fields(ObjectReader& reader, ImageBody& out) {
-  if (!reader.boolean("enable_hr").value_or(false)) return;
+  const bool enabled = reader.boolean("enable_hr").value_or(false);
   // 0 stands for absent, as in A1111.
   const auto side_of = [&](const char* name) {
     const json* value = reader.find(name);
     return value != nullptr && *value == 0 ? std::nullopt : side(reader, name);
   };
-  out.hires = SentHires{.scale = reader.number("hr_scale", kHiresScale),
-                        .width = side_of("hr_resize_x"),
-                        .height = side_of("hr_resize_y"),
-                        .steps = reader.integer("hr_second_pass_steps", {0, kSteps.high}),
-                        .strength = reader.number("denoising_strength", kUnit),
-                        .upscaler = reader.text("hr_upscaler").value_or("")};
+  SentHires hires{.scale = reader.number("hr_scale", kHiresScale),
+                  .width = side_of("hr_resize_x"),
+                  .height = side_of("hr_resize_y"),
+                  .steps = reader.integer("hr_second_pass_steps", {0, kSteps.high}),
+                  .strength = reader.number("denoising_strength", kUnit),
+                  .upscaler = reader.text("hr_upscaler").value_or("")};
+  if (!enabled) return;
   refuse_other_hires(reader);
+  out.hires = std::move(hires);
 }
 
 // AUTOMATIC1111's defaults are others than ours.
