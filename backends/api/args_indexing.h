@@ -1,11 +1,10 @@
 #pragma once
-// Indexing along one axis. ids are u8, u32, i32 or i64. The largest value of an unsigned or i64 id
-// type (and any negative id) means "no element": gather and index_select write 0, scatter,
-// scatter_add and index_add skip it. Other ids are in range: rbee/ops checks ids it can read.
+// Indexing along one axis. ids are u8, u32, i32 or i64. The largest value of their type, and any
+// negative id, means "no element": gather and index_select write 0, scatter, scatter_add and
+// index_add skip it. Other ids are in range: rbee/ops checks ids it can read.
 
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
 #include "backends/api/view.h"
 
@@ -14,11 +13,7 @@ namespace rbee {
 // True for an id that stands for "no element".
 template <typename Id>
 constexpr bool names_nothing(Id id) {
-  if constexpr (std::is_same_v<Id, int32_t>) return id < 0;
-  if constexpr (std::is_same_v<Id, int64_t>) {
-    if (id < 0) return true;
-  }
-  return id == std::numeric_limits<Id>::max();
+  return id < Id{0} || id == std::numeric_limits<Id>::max();
 }
 
 // y[.., i, ..] = x[.., ids[.., i, ..], ..] along `axis`; ids has y's sizes

@@ -17,7 +17,10 @@ RB_DEVICE i64 load_id(const void* ids, u32 type, i64 at) {
     const u32 id = static_cast<const u32*>(ids)[at];
     return id == 0xffffffffu ? -1 : static_cast<i64>(id);
   }
-  if (type == 2) return static_cast<const i32*>(ids)[at];
+  if (type == 2) {
+    const i32 id = static_cast<const i32*>(ids)[at];
+    return id == 0x7fffffff ? -1 : id;
+  }
   const i64 id = static_cast<const i64*>(ids)[at];
   return id == 0x7fffffffffffffff ? -1 : id;
 }

@@ -1,4 +1,6 @@
 // gather, scatter (and add), index_select, index_add.
+#include <limits>
+
 #include "tests/support/op_table.h"
 #include "tests/support/random_values.h"
 
@@ -17,7 +19,7 @@ struct IndexCase {
   DType dtype = DType::f32;
   DType id_dtype = DType::i64;
   bool big = false;
-  bool no_element = false;  // every fifth id names nothing
+  bool no_element = false;  // every fifth id names nothing: below 0, or the largest of its type
 };
 
 // Shape of what lies opposite to x: ids' own, or x's with as many slices as there are ids.
@@ -40,7 +42,8 @@ View add_ids(Scene& scene, const IndexCase& c) {
   size_t count = 0;
   for (Id& id : ids) {
     id = static_cast<Id>(next_random(state) % static_cast<uint64_t>(c.x[c.axis]));
-    if (c.no_element && ++count % 5 == 0) id = static_cast<Id>(-1);
+    if (!c.no_element || ++count % 5 != 0) continue;
+    id = count % 10 == 0 ? std::numeric_limits<Id>::max() : static_cast<Id>(-1);
   }
   return scene.input_of<Id>(c.ids, ids);
 }
@@ -68,11 +71,15 @@ std::vector<int64_t> partners(const IndexCase& c, const HostArray& ids) {
   for (int64_t i = 0; i < numel(few); ++i) {
     const int64_t along = i / few_strides[c.axis] % few[c.axis];
     const double id = ids[ids.numel() == numel(few) ? i : along];
+    if (id < 0 || id >= static_cast<double>(c.x[c.axis])) {
+      out.push_back(-1);
+      continue;
+    }
     int64_t at = static_cast<int64_t>(id) * x_strides[c.axis];
     for (int axis = 0; axis < few.rank(); ++axis) {
       if (axis != c.axis) at += i / few_strides[axis] % few[axis] * x_strides[axis];
     }
-    out.push_back(id >= 0 && id < static_cast<double>(c.x[c.axis]) ? at : -1);
+    out.push_back(at);
   }
   return out;
 }
