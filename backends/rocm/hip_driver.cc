@@ -1,6 +1,7 @@
 #include "backends/rocm/hip_driver.h"
 
 #include <atomic>
+#include <limits>
 #include <vector>
 
 #include "rbee/core/error.h"
@@ -251,6 +252,11 @@ void HipDriver::allow_shared(void*, size_t) {
 }  // AMD devices have no opt-in above their usual limit
 
 void HipDriver::launch(const gpu::KernelLaunch& what, void* stream, const void* params) {
+  // HIP counts them so along each axis, and takes such a launch for a fault of the device.
+  const uint64_t threads = uint64_t{what.grid.x} * what.threads;
+  if (threads > std::numeric_limits<uint32_t>::max()) {
+    fail(Code::unsupported, "hipModuleLaunchKernel", threads, " threads are 2^32 and more");
+  }
   void* arguments[] = {const_cast<void*>(params)};  // it reads them only
   check(fn_.hipModuleLaunchKernel(handle(what.kernel), what.grid.x, what.grid.y, what.grid.z,
                                   what.threads, 1, 1, what.shared_bytes, handle(stream), arguments,

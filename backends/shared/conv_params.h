@@ -26,6 +26,7 @@ struct ConvParams {
   i64 weight_group, weight_out, weight_in, weight_row, weight_column;
   i64 bias_step;
   i64 count;  // elements of y
+  i64 first;  // element of the first thread
   Divider out_width, out_height, out_channels;
   Divider group_out;  // output channels of a group
   i32 group_in;       // input channels of a group
@@ -54,6 +55,7 @@ struct PoolParams {
   i64 x_strides[4], y_strides[4];
   i64 kernel[2], stride[2];
   i64 count;  // elements of y
+  i64 first;  // element of the first thread
   Divider out_width, out_height, channels;
 };
 
@@ -63,6 +65,7 @@ struct UpsampleParams {
   i64 x_strides[4], y_strides[4];
   i64 in[2], out[2];
   i64 count;  // elements of y
+  i64 first;  // element of the first thread
   Divider out_width, out_height, channels;
   u32 align_corners;
 };

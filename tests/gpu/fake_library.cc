@@ -53,6 +53,10 @@ int64_t FakeLibrary::launches() const {
   return find<int64_t()>("rbee_fake_launches")();
 }
 
+void FakeLibrary::set_launch_hook(fake::LaunchHook hook) const {
+  find<void(fake::LaunchHook)>("rbee_fake_set_launch_hook")(hook);
+}
+
 std::string FakeLibrary::violation() const {
   return find<const char*()>("rbee_fake_violation")();
 }

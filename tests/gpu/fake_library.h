@@ -38,6 +38,8 @@ class FakeLibrary {
   int64_t live_bytes() const;
   int64_t launches() const;
   std::string violation() const;
+  // Called for every launch; null: nothing is.
+  void set_launch_hook(fake::LaunchHook hook) const;
 
  private:
   template <typename Function>

@@ -367,12 +367,6 @@ TEST_P(RuntimeTest, SeveralDevicesFromSeveralThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  Stream& from = zero.default_stream();
-  void* source = zero.allocate(8, from);
-  void* target = one.allocate(8, from);
-  driver->copy_peer(target, 1, source, 0, 8, from.handle);
-  zero.free(source, 8, from);
-  one.free(target, 8, from);
 }
 
 TEST(BackendTest, SaysWhichOrdinalsThereAre) {
@@ -401,41 +395,6 @@ TEST(BackendTest, ArchitectureWithoutCodeListsWhatIsEmbedded) {
   EXPECT_EQ(code, Code::unsupported);
   EXPECT_THAT(message, HasSubstr("no kernels for gfx803 (rocm:0); it has them for "));
   EXPECT_THAT(message, HasSubstr("gfx942"));
-}
-
-TEST(FakeTest, FindsMistakes) {
-  const FakeLibrary library(Vendor::rocm);
-  {
-    const auto driver = library.open();
-    driver->use(0);
-    void* stream = driver->create_stream();
-    void* data = driver->allocate(100);
-    std::vector<std::byte> host(200);
-    EXPECT_THROW(driver->copy(data, host.data(), 200, CopyKind::host_to_device, stream), Error);
-    driver->free(data);
-    driver->destroy_stream(stream);
-  }
-  EXPECT_THAT(library.violation(), HasSubstr("copy of 200 bytes that are not within one"));
-  const FakeLibrary forget(Vendor::rocm);
-}
-
-TEST(FakeTest, FindsRaces) {
-  const FakeLibrary library(Vendor::cuda);
-  {
-    const auto driver = library.open();
-    driver->use(0);
-    void* writer = driver->create_stream();
-    void* reader = driver->create_stream();
-    void* data = driver->allocate(4);
-    uint32_t value = 1;
-    driver->copy(data, &value, 4, CopyKind::host_to_device, writer);
-    driver->copy(&value, data, 4, CopyKind::device_to_host, reader);
-    EXPECT_THAT(library.violation(), HasSubstr("races"));
-    driver->free(data);
-    driver->destroy_stream(writer);
-    driver->destroy_stream(reader);
-  }
-  const FakeLibrary forget(Vendor::cuda);
 }
 
 }  // namespace

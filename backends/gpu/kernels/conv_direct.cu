@@ -58,7 +58,7 @@ RB_DEVICE C channel_products(const ConvParams& p, const T* x, const T* weight) {
 template <class T>
 RB_DEVICE void conv_direct(const ConvParams& p) {
   using C = typename SumOf<Compute<T>>::type;
-  const i64 index = grid_thread();
+  const i64 index = p.first + grid_thread();
   if (index >= p.count) return;
   const Pixel to(index, p.out_channels, p.out_height, p.out_width);
   const i64 group = divide_any(to.channel, p.group_out);

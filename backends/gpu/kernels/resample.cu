@@ -21,7 +21,7 @@ RB_DEVICE const T* window_of(const PoolParams& p, const Pixel& to) {
 
 template <class T>
 RB_DEVICE void pool2d_avg(const PoolParams& p) {
-  const i64 index = grid_thread();
+  const i64 index = p.first + grid_thread();
   if (index >= p.count) return;
   const Pixel to(index, p.channels, p.out_height, p.out_width);
   Compute<T> sum = 0;
@@ -32,7 +32,7 @@ RB_DEVICE void pool2d_avg(const PoolParams& p) {
 
 template <class T>
 RB_DEVICE void pool2d_max(const PoolParams& p) {
-  const i64 index = grid_thread();
+  const i64 index = p.first + grid_thread();
   if (index >= p.count) return;
   const Pixel to(index, p.channels, p.out_height, p.out_width);
   const T* x = window_of<T>(p, to);
@@ -48,7 +48,7 @@ RB_DEVICE void pool2d_max(const PoolParams& p) {
 // T: an unsigned integer of the elements' size.
 template <class T>
 RB_DEVICE void upsample_nearest(const UpsampleParams& p) {
-  const i64 index = grid_thread();
+  const i64 index = p.first + grid_thread();
   if (index >= p.count) return;
   const Pixel to(index, p.channels, p.out_height, p.out_width);
   const i64 row = divide_any(to.row * p.in[0], p.out_height);
@@ -82,7 +82,7 @@ struct Between {
 template <class T>
 RB_DEVICE void upsample_bilinear(const UpsampleParams& p) {
   using C = Compute<T>;
-  const i64 index = grid_thread();
+  const i64 index = p.first + grid_thread();
   if (index >= p.count) return;
   const Pixel to(index, p.channels, p.out_height, p.out_width);
   const Between row(to.row, p.in[0], p.out[0], p.align_corners != 0);

@@ -38,17 +38,22 @@ inline void copy_strides(int64_t (&to)[4], const View& view) {
   std::copy_n(view.strides, 4, to);
 }
 
-// One thread for each of params.count results.
+// One thread for each of params.count results, of which a launch has 2^31 at most: AMD counts the
+// threads of one in 32 bits.
 template <typename Params>
 void launch_planes(Stream& stream, const char* op, const char* family, const KernelName& kernel,
-                   const Params& params) {
-  launch(stream,
-         {.op = op,
-          .family = family,
-          .kernel = kernel,
-          .grid = {.x = blocks_for(params.count, kPlaneThreads)},
-          .threads = kPlaneThreads},
-         params);
+                   Params params) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  for (params.first = 0; params.first < params.count; params.first += kMost) {
+    const int64_t results = std::min(kMost, params.count - params.first);
+    launch(stream,
+           {.op = op,
+            .family = family,
+            .kernel = kernel,
+            .grid = {.x = blocks_for(results, kPlaneThreads)},
+            .threads = kPlaneThreads},
+           params);
+  }
 }
 
 }  // namespace rbee::gpu

@@ -34,6 +34,24 @@ int capability() {
   return name.starts_with("sm_") ? std::stoi(name.substr(3)) : 90;
 }
 
+int device_of(Handle context) {
+  return static_cast<int>(reinterpret_cast<uintptr_t>(context)) - 1;
+}
+
+// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+LaunchLimits limits() {
+  const int c = capability();
+  const uint32_t kib = c < 75                                        ? 96
+                       : c < 80                                      ? 64
+                       : c == 80 || c == 87                          ? 163
+                       : c == 86 || c == 89 || (c >= 120 && c < 130) ? 99
+                                                                     : 227;
+  return {.shared = kib << 10,
+          .shared_unasked = 48 << 10,
+          .blocks_x = 0x7fffffff,
+          .threads_x = ~uint64_t{0}};
+}
+
 }  // namespace
 
 #define ENTER(call) \
@@ -99,7 +117,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
       *value = capability() % 10;
       return kSuccess;
     case rbee::cuda::kMaxSharedMemoryPerBlockOptin:
-      *value = 227 << 10;
+      *value = static_cast<int>(limits().shared);
       return kSuccess;
     default:
       return kInvalidValue;
@@ -117,7 +135,7 @@ int cuDevicePrimaryCtxRetain(Handle* context, int device) {
 }
 int cuCtxSetCurrent(Handle context) {
   ENTER("cuCtxSetCurrent");
-  return runtime().set_device(static_cast<int>(reinterpret_cast<uintptr_t>(context)) - 1);
+  return runtime().set_device(device_of(context));
 }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {
   return runtime().memory_info(free, total);
@@ -155,9 +173,11 @@ int cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t bytes, Handle stre
   ENTER("cuMemcpyDtoDAsync_v2");
   return runtime().copy(pointer(to), pointer(from), bytes, true, true, as<Stream>(stream));
 }
-int cuMemcpyPeerAsync(DevicePtr to, Handle, DevicePtr from, Handle, size_t bytes, Handle stream) {
+int cuMemcpyPeerAsync(DevicePtr to, Handle to_context, DevicePtr from, Handle from_context,
+                      size_t bytes, Handle stream) {
   ENTER("cuMemcpyPeerAsync");
-  return runtime().copy(pointer(to), pointer(from), bytes, true, true, as<Stream>(stream));
+  return runtime().copy_peer(pointer(to), device_of(to_context), pointer(from),
+                             device_of(from_context), bytes, as<Stream>(stream));
 }
 int cuMemsetD8Async(DevicePtr data, unsigned char value, size_t bytes, Handle stream) {
   ENTER("cuMemsetD8Async");
@@ -212,16 +232,17 @@ int cuModuleGetFunction(Handle* kernel, Handle module, const char* name) {
   ENTER("cuModuleGetFunction");
   return runtime().find_kernel(out(kernel), as<Module>(module), name);
 }
-int cuFuncSetAttribute(Handle, int, int) {
+int cuFuncSetAttribute(Handle kernel, int attribute, int value) {
   ENTER("cuFuncSetAttribute");
-  return kSuccess;
+  if (attribute != rbee::cuda::kFuncMaxDynamicShared) return kInvalidValue;
+  return runtime().allow_shared(as<Kernel>(kernel), static_cast<uint32_t>(value), limits());
 }
 int cuLaunchKernelEx(const rbee::cuda::LaunchConfig* config, Handle kernel, void** params, void**) {
   ENTER("cuLaunchKernelEx");
   if (config->attribute_count > 0) ENTER("launch that overlaps");
-  return runtime().launch(as<Kernel>(kernel), {config->grid_x, config->grid_y, config->grid_z},
-                          config->block_x, config->shared_bytes, as<Stream>(config->stream),
-                          params);
+  const LaunchShape shape{
+      {config->grid_x, config->grid_y, config->grid_z}, config->block_x, config->shared_bytes};
+  return runtime().launch(as<Kernel>(kernel), shape, limits(), as<Stream>(config->stream), params);
 }
 int cuStreamBeginCapture_v2(Handle stream, int) {
   ENTER("cuStreamBeginCapture_v2");

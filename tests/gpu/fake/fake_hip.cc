@@ -38,6 +38,14 @@ void copy_text(char* to, int length, const std::string& text) {
   to[length - 1] = '\0';
 }
 
+// Threads along an axis are counted in 32 bits (HIP documentation, hipModuleLaunchKernel); shared
+// memory is what the architectures have (LLVM "User Guide for AMDGPU Backend").
+LaunchLimits limits() {
+  const uint32_t shared = runtime().options.architecture == "gfx950" ? 160 << 10 : 64 << 10;
+  return {
+      .shared = shared, .shared_unasked = shared, .blocks_x = 0x7fffffff, .threads_x = 0xffffffff};
+}
+
 }  // namespace
 
 #define ENTER(call) \
@@ -97,7 +105,7 @@ int hipDeviceGetAttribute(int* value, int attribute, int) {
       *value = 2;
       return kSuccess;
     case rbee::rocm::kMaxSharedMemoryPerBlock:
-      *value = 64 << 10;
+      *value = static_cast<int>(limits().shared);
       return kSuccess;
     case rbee::rocm::kWarpSize:
       *value = runtime().options.lanes;
@@ -140,9 +148,10 @@ int hipMemcpyAsync(void* to, const void* from, size_t bytes, int kind, Handle st
   return runtime().copy(to, from, bytes, kind != rbee::rocm::kDeviceToHost,
                         kind != rbee::rocm::kHostToDevice, as<Stream>(stream));
 }
-int hipMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, Handle stream) {
+int hipMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                       Handle stream) {
   ENTER("hipMemcpyPeerAsync");
-  return runtime().copy(to, from, bytes, true, true, as<Stream>(stream));
+  return runtime().copy_peer(to, to_device, from, from_device, bytes, as<Stream>(stream));
 }
 int hipMemsetAsync(void* data, int value, size_t bytes, Handle stream) {
   ENTER("hipMemsetAsync");
@@ -201,8 +210,8 @@ int hipModuleLaunchKernel(Handle kernel, unsigned x, unsigned y, unsigned z, uns
                           unsigned, unsigned, unsigned shared, Handle stream, void** params,
                           void**) {
   ENTER("hipModuleLaunchKernel");
-  return runtime().launch(as<Kernel>(kernel), {x, y, z}, threads, shared, as<Stream>(stream),
-                          params);
+  return runtime().launch(as<Kernel>(kernel), {{x, y, z}, threads, shared}, limits(),
+                          as<Stream>(stream), params);
 }
 int hipStreamBeginCapture(Handle stream, int) {
   ENTER("hipStreamBeginCapture");

@@ -14,7 +14,6 @@ namespace {
 constexpr size_t kAlignment = 256;
 constexpr uint8_t kNobody = 0xcd;  // what padding, and fresh memory, is full of
 constexpr uint32_t kMostThreads = 1024;
-constexpr uint32_t kMostShared = 228 << 10;
 
 int64_t environment(const char* name, int64_t fallback) {
   const char* text = std::getenv(name);
@@ -188,9 +187,19 @@ void Runtime::touch(Block& block, Stream* stream, bool write, const char* what) 
       stream->clock[block.writer] < block.tick) {
     violate(std::string(what) + " on one stream races with a write on another");
   }
-  if (!write) return;
+  const uint64_t tick = ++stream->clock[stream];
+  if (!write) {
+    block.readers[stream] = tick;
+    return;
+  }
+  for (const auto& [reader, when] : block.readers) {
+    if (reader != stream && stream->clock[reader] < when) {
+      violate(std::string(what) + " on one stream races with a read on another");
+    }
+  }
+  block.readers.clear();
   block.writer = stream;
-  block.tick = ++stream->clock[stream];
+  block.tick = tick;
 }
 
 int Runtime::copy(void* to, const void* from, size_t bytes, bool to_device, bool from_device,
@@ -209,6 +218,18 @@ int Runtime::copy(void* to, const void* from, size_t bytes, bool to_device, bool
   }
   std::memmove(to, from, bytes);
   return kSuccess;
+}
+
+int Runtime::copy_peer(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                       Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [data, device] :
+       {std::pair{static_cast<const void*>(to), to_device}, std::pair{from, from_device}}) {
+    const Block* block = block_around(data, bytes, "copy");
+    if (block == nullptr) return kInvalidValue;
+    if (block->host || block->device != device) violate("copy of another device's memory");
+  }
+  return copy(to, from, bytes, true, true, stream);
 }
 
 int Runtime::fill(void* data, int value, size_t bytes, Stream* stream) {
@@ -346,11 +367,12 @@ int Runtime::find_kernel(void** kernel, Module* module, const char* name) {
       module->kernels.erase(name);
       return kNotFound;
     }
-    known = std::make_unique<Kernel>(Kernel{.module = module,
-                                            .name = name,
-                                            .most_threads = facts != module->code.kernels.end()
-                                                                ? facts->second.most_threads
-                                                                : kMostThreads});
+    const bool told = facts != module->code.kernels.end();
+    known = std::make_unique<Kernel>(
+        Kernel{.module = module,
+               .name = name,
+               .most_threads = told ? facts->second.most_threads : kMostThreads,
+               .own_shared = told ? facts->second.shared_bytes : 0});
     kernels_.insert(known.get());
   }
   *kernel = known.get();
@@ -365,16 +387,30 @@ int Runtime::run(const RecordedLaunch& launch) {
               static_cast<uint32_t>(launch.params.size()));
 }
 
-int Runtime::launch(Kernel* kernel, Dim3 grid, uint32_t threads, uint32_t shared_bytes,
+int Runtime::allow_shared(Kernel* kernel, uint32_t bytes, const LaunchLimits& limits) {
+  const std::scoped_lock lock(mutex_);
+  if (bytes > limits.shared) {
+    violate(std::to_string(bytes) + " bytes of shared memory for " + kernel->name);
+    return kInvalidValue;
+  }
+  kernel->allowed_shared = bytes;
+  return kSuccess;
+}
+
+int Runtime::launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits& limits,
                     Stream* stream, void** params) {
   const std::scoped_lock lock(mutex_);
+  const auto& [grid, threads, shared_bytes] = shape;
   if (!known_stream(stream)) return kInvalidHandle;
   if (!kernels_.contains(kernel)) {
     violate("launch of a kernel that does not exist");
     return kInvalidHandle;
   }
+  const uint32_t allowed = std::max(kernel->allowed_shared, limits.shared_unasked);
   const bool fits = grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y < 65536 && grid.z < 65536 &&
-                    threads > 0 && threads <= kernel->most_threads && shared_bytes <= kMostShared;
+                    grid.x <= limits.blocks_x && uint64_t{grid.x} * threads <= limits.threads_x &&
+                    threads > 0 && threads <= kernel->most_threads && shared_bytes <= allowed &&
+                    kernel->own_shared + shared_bytes <= limits.shared;
   if (!fits) {
     violate("launch of " + kernel->name + " with " + std::to_string(threads) + " threads, grid " +
             std::to_string(grid.x) + " x " + std::to_string(grid.y) + " x " +

@@ -5,9 +5,9 @@
 //
 // It checks what a real driver would let pass or crash on: copies outside of an allocation, use of
 // freed memory, streams, events or modules, double frees, work on one stream that touches memory
-// another stream has not finished writing, launches of kernels a code object does not have. The
-// first such mistake is kept and told by violation(). Kernels do nothing unless a launch hook runs
-// them (tools/emulate_amd.py).
+// another stream has not finished writing or copying, launches beyond the device's limits or of
+// kernels a code object does not have. The first such mistake is kept and told by violation().
+// Kernels do nothing unless a launch hook runs them (tools/emulate_amd.py).
 
 #include <cstddef>
 #include <cstdint>
@@ -56,11 +56,24 @@ struct Kernel {
   struct Module* module;
   std::string name;
   uint32_t most_threads;
+  uint32_t own_shared;          // bytes that it takes beside what launches ask for
+  uint32_t allowed_shared = 0;  // bytes that launches were allowed to ask for
 };
 struct Module {
   const void* image = nullptr;
   CodeObject code;  // empty for fat binaries, which have any kernel one asks for
   std::map<std::string, std::unique_ptr<Kernel>> kernels;
+};
+// What a device takes of a launch.
+struct LaunchLimits {
+  uint32_t shared = 0;          // bytes of a block
+  uint32_t shared_unasked = 0;  // bytes without a kernel's permission
+  uint64_t blocks_x = 0;        // along a grid's first axis
+  uint64_t threads_x = 0;       // the same
+};
+struct LaunchShape {
+  Dim3 grid;
+  uint32_t threads, shared_bytes;
 };
 struct RecordedLaunch {
   const Kernel* kernel;
@@ -119,6 +132,9 @@ class Runtime {
   // `from` or `to` null: fill with `value`.
   int copy(void* to, const void* from, size_t bytes, bool to_device, bool from_device,
            Stream* stream);
+  // Each side's memory is the named device's.
+  int copy_peer(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                Stream* stream);
   int fill(void* data, int value, size_t bytes, Stream* stream);
 
   int create_stream(void** stream);
@@ -133,7 +149,8 @@ class Runtime {
   int load_module(void** module, const void* image);
   int unload_module(Module* module);
   int find_kernel(void** kernel, Module* module, const char* name);
-  int launch(Kernel* kernel, Dim3 grid, uint32_t threads, uint32_t shared_bytes, Stream* stream,
+  int allow_shared(Kernel* kernel, uint32_t bytes, const LaunchLimits& limits);
+  int launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits& limits, Stream* stream,
              void** params);
   int begin_capture(Stream* stream);
   int end_capture(Stream* stream, void** graph);
@@ -153,6 +170,7 @@ class Runtime {
     int device;
     const void* writer = nullptr;  // stream of the last write, and its tick
     uint64_t tick = 0;
+    Clock readers;  // streams that read since, and the ticks of their last reads
   };
   struct Injection {
     int countdown;

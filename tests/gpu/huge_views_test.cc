@@ -1,0 +1,185 @@
+// Views of more elements than 32 bits count, at addresses that nothing lies at: what is launched
+// for them covers every element once and stays within what devices take.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <initializer_list>
+#include <vector>
+
+#include "backends/gpu/launch.h"
+#include "backends/gpu/loop.h"
+#include "backends/gpu/ops/conv.h"
+#include "backends/gpu/run_first.h"
+#include "backends/shared/conv_params.h"
+#include "tests/gpu/runtime_fixture.h"
+
+namespace rbee::harness {
+namespace {
+
+using gpu::GpuDevice;
+using ::testing::HasSubstr;
+
+constexpr int64_t kGiga = int64_t{1} << 30;
+
+// Contiguous.
+View view_of(std::initializer_list<int64_t> sizes, DType dtype = DType::f16) {
+  View view;
+  view.data = reinterpret_cast<void*>(uintptr_t{1} << 20);  // NOLINT(performance-no-int-to-ptr)
+  view.dtype = dtype;
+  view.rank = static_cast<int8_t>(sizes.size());
+  std::copy(sizes.begin(), sizes.end(), view.sizes);
+  int64_t step = 1;
+  for (int axis = view.rank - 1; axis >= 0; --axis) {
+    view.strides[axis] = step;
+    step *= view.sizes[axis];
+  }
+  return view;
+}
+
+// The parts of a loop, in order, begin where the one before ended.
+void expect_whole(const View& view, size_t parts) {
+  const gpu::Loop<1> loop = gpu::loop_over<1>({&view});
+  const std::byte* begin = loop.operands[0].data;
+  int64_t next = 0;
+  size_t seen = 0;
+  gpu::for_parts(loop, [&](const gpu::Loop<1>& part, int64_t first) {
+    EXPECT_EQ(first, next);
+    EXPECT_EQ(part.operands[0].data - begin, first * info(view.dtype).block_bytes);
+    EXPECT_LE(part.count(), kGiga);
+    const shared::Strided<1> space = gpu::strided(part, true);
+    EXPECT_EQ(int64_t{space.count}, part.count());
+    next += part.count();
+    ++seen;
+  });
+  EXPECT_EQ(next, view.numel());
+  EXPECT_EQ(seen, parts);
+}
+
+TEST(HugeLoop, PartsCoverEveryElementOnce) {
+  expect_whole(view_of({kGiga}), 1);
+  expect_whole(view_of({kGiga + 1}), 2);
+  expect_whole(view_of({2 * kGiga}), 2);
+  expect_whole(view_of({5 * kGiga + 3}), 6);
+  expect_whole(view_of({3, kGiga / 2 + 1, 7}, DType::f64), 11);
+}
+
+// Axes with gaps do not join: the outermost is cut first, then those in it.
+TEST(HugeLoop, PartsOfGapsCoverEveryElementOnce) {
+  View view = view_of({3, 5, kGiga});
+  view.strides[1] = 2 * kGiga;
+  view.strides[0] = 20 * kGiga;
+  const gpu::Loop<1> loop = gpu::loop_over<1>({&view});
+  std::vector<int64_t> places;
+  gpu::for_parts(loop, [&](const gpu::Loop<1>& part, int64_t first) {
+    EXPECT_EQ(part.count(), kGiga);
+    EXPECT_EQ(first, std::ssize(places) * kGiga);
+    places.push_back((part.operands[0].data - loop.operands[0].data) / 2 / kGiga);
+  });
+  EXPECT_THAT(places,
+              ::testing::ElementsAre(0, 2, 4, 6, 8, 20, 22, 24, 26, 28, 40, 42, 44, 46, 48));
+}
+
+// The launches that a fake device saw.
+struct Seen {
+  int64_t threads;
+  std::vector<std::byte> params;  // of a code object; of fat binaries nobody knows them
+};
+std::vector<Seen> seen;
+
+int see(const void*, const char*, fake::Dim3 grid, uint32_t threads, uint32_t, const void* params,
+        uint32_t bytes) {
+  const auto* first = static_cast<const std::byte*>(params);
+  seen.push_back({int64_t{grid.x} * threads, {first, first + bytes}});
+  return 0;
+}
+
+class HugeViewsTest : public RuntimeTest {
+ protected:
+  HugeViewsTest() : library_(GetParam()), driver_(library_.open()), device_(vendor(*driver_), 0) {
+    seen.clear();
+    library_.set_launch_hook(see);
+  }
+  ~HugeViewsTest() override { library_.set_launch_hook(nullptr); }
+
+  const KernelTable& kernels() const { return device_.kernels(); }
+  Stream& stream() { return device_.default_stream(); }
+  // Every result has a thread, and one only.
+  template <typename Params>
+  void expect_each_once(int64_t results) {
+    int64_t next = 0;
+    for (const Seen& launch : seen) {
+      if (!cuda()) {
+        Params params;
+        ASSERT_EQ(launch.params.size(), sizeof params);
+        std::memcpy(static_cast<void*>(&params), launch.params.data(), sizeof params);
+        EXPECT_EQ(params.first, next);
+        EXPECT_EQ(params.count, results);
+      }
+      next += launch.threads;
+    }
+    EXPECT_GE(next, results);
+    EXPECT_LT(next - seen.back().threads, results);
+    EXPECT_EQ(library_.violation(), "");
+    seen.clear();
+  }
+
+  FakeLibrary library_;
+  std::unique_ptr<gpu::Driver> driver_;
+  GpuDevice device_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Vendors, HugeViewsTest, both_vendors(), name_of_vendor);
+
+TEST_P(HugeViewsTest, PlanesOfMoreResultsThanALaunchHasThreads) {
+  constexpr int64_t kSide = 1 << 15;
+  const View x = view_of({1, 5, kSide, kSide}), wide = view_of({1, 5, kSide, kSide}, DType::f64);
+  const Conv2dArgs conv{
+      .x = wide, .weight = view_of({5, 5, 1, 1}, DType::f64), .bias = {}, .y = wide};
+  gpu::run_first(kernels().conv2d, conv, stream());
+  expect_each_once<shared::ConvParams>(5 * kGiga);
+  gpu::run_first(
+      kernels().pool2d,
+      Pool2dArgs{.x = x, .y = x, .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1},
+      stream());
+  expect_each_once<shared::PoolParams>(5 * kGiga);
+  gpu::run_first(kernels().upsample, UpsampleArgs{.x = view_of({1, 5, 1, 1}), .y = x}, stream());
+  expect_each_once<shared::UpsampleParams>(5 * kGiga);
+}
+
+TEST_P(HugeViewsTest, ElementwiseOperations) {
+  const View x = view_of({3, 2 * kGiga}), bytes = view_of({3, 2 * kGiga}, DType::u8);
+  const View wide = view_of({3, 2 * kGiga}, DType::f64);
+  View across = view_of({kGiga, 6});
+  std::swap(across.strides[0], across.strides[1]);
+  const View rows = view_of({kGiga, 6});
+  gpu::run_first(kernels().unary, UnaryArgs{.op = UnaryOp::exp, .x = x, .y = x}, stream());
+  gpu::run_first(kernels().binary, BinaryArgs{BinaryOp::add, x, x, x}, stream());
+  gpu::run_first(kernels().compare, CompareArgs{CompareOp::lt, x, x, bytes}, stream());
+  gpu::run_first(kernels().where, WhereArgs{bytes, x, x, x}, stream());
+  gpu::run_first(kernels().cast, CastArgs{.x = x, .y = wide}, stream());
+  gpu::run_first(kernels().copy, CopyArgs{.x = across, .y = rows}, stream());
+  gpu::run_first(kernels().softmax, SoftmaxArgs{.x = x, .y = x}, stream());
+  EXPECT_GE(seen.size(), 6 * 6);
+  EXPECT_EQ(library_.violation(), "");
+}
+
+// What cannot be cut is refused, which is no fault of the device.
+TEST(HugeLaunch, AmdCountsThreadsIn32Bits) {
+  const FakeLibrary library(Vendor::rocm);
+  const auto driver = library.open();
+  GpuDevice device(
+      {.driver = driver.get(), .images = rocm::rocm_images(), .kernels = &rocm::rocm_kernels}, 0);
+  const View x = view_of({1 << 24, 16});
+  const View weight = view_of({16});
+  const RmsNormArgs args{x, weight, x, 1e-5f};
+  const auto [code, message] =
+      error_of([&] { gpu::run_first(device.kernels().rms_norm, args, device.default_stream()); });
+  EXPECT_EQ(code, Code::unsupported);
+  EXPECT_THAT(message, HasSubstr("rms_norm: "));
+  EXPECT_THAT(message, HasSubstr("4294967296 threads are 2^32 and more"));
+  EXPECT_EQ(library.launches(), 0);
+}
+
+}  // namespace
+}  // namespace rbee::harness
