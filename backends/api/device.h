@@ -26,6 +26,15 @@ struct MemoryInfo {
 
 enum class CopyKind : uint8_t { host_to_device, device_to_host, device_to_device };
 
+// A copy between two devices.
+struct PeerCopy {
+  void* to;
+  Stream& to_stream;
+  const void* from;
+  Stream& from_stream;
+  size_t bytes;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -44,6 +53,9 @@ class Device {
   virtual void* allocate_host(size_t bytes) = 0;
   virtual void free_host(void* data, size_t bytes) noexcept = 0;
   virtual void copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) = 0;
+  // To this device from another, without a way through pageable memory: begins after what is on
+  // both streams, and both go on after it. False, with nothing queued, where that cannot be.
+  virtual bool copy_peer(const PeerCopy&) { return false; }
   virtual void fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) = 0;
 
   virtual Stream& default_stream() = 0;

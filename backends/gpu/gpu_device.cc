@@ -7,6 +7,20 @@
 namespace rbee::gpu {
 namespace {
 
+// Work on `later` from now on begins when what is on `earlier` has ended.
+void run_after(Stream& later, Stream& earlier) {
+  Device& device = *earlier.device;
+  void* event = device.create_event();
+  try {
+    device.record_event(event, earlier);
+    later.device->wait_event(event, later);
+  } catch (...) {
+    device.destroy_event(event);
+    throw;
+  }
+  device.destroy_event(event);
+}
+
 // What begin_capture and end_capture hand out: the graph and the memory it works in.
 struct Captured {
   void* graph;
@@ -73,6 +87,20 @@ void GpuDevice::free_host(void* data, size_t) noexcept {
 void GpuDevice::copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) {
   if (bytes == 0) return;
   named("copy", [&] { driver_.copy(to, from, bytes, kind, stream.handle); }, stream.handle);
+}
+
+bool GpuDevice::copy_peer(const PeerCopy& copy) {
+  const auto* source = dynamic_cast<const GpuDevice*>(copy.from_stream.device);
+  if (source == nullptr || &source->driver_ != &driver_) return false;
+  if (copy.bytes == 0) return true;
+  const auto queue = [&] {
+    driver_.copy_peer(copy.to, ordinal_, copy.from, source->ordinal_, copy.bytes,
+                      copy.to_stream.handle);
+  };
+  run_after(copy.to_stream, copy.from_stream);
+  named("copy_peer", queue, copy.to_stream.handle);
+  run_after(copy.from_stream, copy.to_stream);
+  return true;
 }
 
 void GpuDevice::fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) {

@@ -42,6 +42,8 @@ class GpuDevice final : public Device {
   // Pageable host memory is staged: the call returns when `from` may be changed. Memory of
   // allocate_host is read and written by the device itself, in stream order.
   void copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) override;
+  // Between devices of one vendor.
+  bool copy_peer(const PeerCopy& copy) override;
   void fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) override;
 
   Stream& default_stream() override { return default_stream_; }

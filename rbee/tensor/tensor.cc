@@ -229,6 +229,13 @@ Tensor Tensor::to(Device& target) const {
     device().synchronize(stream());
     return out;
   }
+  if (target.copy_peer({.to = out.view_.data,
+                        .to_stream = out.stream(),
+                        .from = view_.data,
+                        .from_stream = stream(),
+                        .bytes = count})) {
+    return out;
+  }
   std::vector<std::byte> staging(count);
   device().copy(staging.data(), view_.data, count, CopyKind::device_to_host, stream());
   device().synchronize(stream());

@@ -369,6 +369,50 @@ TEST_P(RuntimeTest, SeveralDevicesFromSeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST_P(RuntimeTest, CopiesBetweenDevices) {
+  const FakeLibrary library(GetParam(), {.devices = 2});
+  const auto driver = library.open();
+  GpuDevice zero(vendor(*driver), 0);
+  GpuDevice one(vendor(*driver), 1);
+  std::vector<uint8_t> bytes(64);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 7 + 1);
+  void* source = zero.allocate(64, zero.default_stream());
+  void* target = one.allocate(64, one.default_stream());
+  zero.copy(source, bytes.data(), 64, CopyKind::host_to_device, zero.default_stream());
+  zero.synchronize(zero.default_stream());
+  one.use();
+  driver->copy_peer(target, 1, source, 0, 64, one.default_stream().handle);
+  std::vector<uint8_t> back(64);
+  one.copy(back.data(), target, 64, CopyKind::device_to_host, one.default_stream());
+  EXPECT_EQ(back, bytes);
+  one.synchronize(one.default_stream());
+  zero.free(source, 64, zero.default_stream());
+  one.free(target, 64, one.default_stream());
+}
+
+// Not through pageable memory, after what the source's stream has written and before what it writes
+// next.
+TEST_P(RuntimeTest, TensorsGoFromDeviceToDevice) {
+  const FakeLibrary library(GetParam(), {.devices = 2});
+  const auto driver = library.open();
+  GpuDevice zero(vendor(*driver), 0);
+  GpuDevice one(vendor(*driver), 1);
+  std::vector<float> values(1000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) * 0.5F;
+  const Tensor x = from_host<float>(values, {10, 100}, zero);
+  void* again = one.allocate(4000, one.default_stream());
+  one.fill_bytes(again, 1, 4000, one.default_stream());
+  one.free(again, 4000, one.default_stream());  // the result takes its place
+  zero.copy(x.view().data, values.data(), 4000, CopyKind::host_to_device, zero.default_stream());
+  const Tensor y = x.to(one);
+  zero.fill_bytes(x.view().data, 0, 4000, zero.default_stream());
+  EXPECT_EQ(y.to_host<float>(), values);
+  EXPECT_EQ(cat(y.device().id()), kind() + ":1");
+  EXPECT_EQ(y.view().data, again);
+  EXPECT_EQ(library.calls("cuMemcpyPeerAsync", "hipMemcpyPeerAsync"), 1);
+  EXPECT_EQ(library.violation(), "");
+}
+
 TEST(BackendTest, SaysWhichOrdinalsThereAre) {
   const FakeLibrary library(Vendor::rocm, {.devices = 2});
   gpu::Backend backend(
