@@ -232,6 +232,23 @@ std::vector<AttentionCase> tiled_cases() {
   return out;
 }
 
+// Every head size that is whole packs of 16 bits, for prompts and for a step.
+std::vector<AttentionCase> width_cases() {
+  std::vector<AttentionCase> out;
+  for (int64_t dim = 32; dim <= 256; dim += 8) {
+    AttentionCase c{
+        .heads = 4, .kv_heads = 2, .q_len = 17, .kv_len = 37, .head_dim = dim, .v_dim = dim};
+    c.dtype = DType::bf16;
+    out.push_back(c);
+    c.causal = true;
+    c.dtype = dim % 16 == 0 ? DType::f16 : DType::bf16;
+    out.push_back(c);
+    c.q_len = 1;
+    out.push_back(c);
+  }
+  return out;
+}
+
 // What image models ask for: heads side by side in a pixel, pixels that attend to each other and to
 // the tokens of a prompt, a text encoder's causal rows, and the single wide head of a VAE.
 std::vector<AttentionCase> image_cases() {
@@ -310,6 +327,7 @@ OpTable table() {
       }
     }
   }
+  for (const AttentionCase& c : width_cases()) add(out, c);
   // A hundredth of the sum is of weights that are subnormal in f16, below 2^-14 of the largest.
   add(out, {.q_len = 65,
             .kv_len = 2048,

@@ -101,6 +101,21 @@ void add_tiled(std::vector<PagedCase>& out) {
   }
 }
 
+// Every head size that is whole packs of 16 bits, for prompts and for a step.
+void add_widths(std::vector<PagedCase>& out) {
+  for (int64_t dim = 32; dim <= 256; dim += 8) {
+    const DType dtype = dim % 16 == 0 ? DType::bf16 : DType::f16;
+    PagedCase c{.heads = 4, .kv_heads = 2, .head_dim = dim, .cache = dtype, .dtype = dtype};
+    for (const int64_t queries : {17, 1}) {
+      c.seqs = {{queries, 37}};
+      out.push_back(c);
+    }
+    c.seqs = {{17, 37}, {1, 37}};
+    c.dtype = DType::f32;
+    out.push_back(c);
+  }
+}
+
 // Generation beside prompts, as an engine's step has them.
 void add_mixed(std::vector<PagedCase>& out) {
   const std::vector<Sequence> seqs{{1, 300}, {1, 1025}, {1, 1}, {70, 300}, {130, 130}};
@@ -344,6 +359,7 @@ std::vector<PagedCase> cases() {
   add_tiled(out);
   add_narrow(out);
   add_few_heads(out);
+  add_widths(out);
   add_mixed(out);
   add_latents(out);
   add_pictures(out);
