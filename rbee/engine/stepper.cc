@@ -251,25 +251,27 @@ Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
   for (size_t i = 0; i < sequences; ++i) {
     const bool real = i < work.size();
     const auto first = static_cast<size_t>(real ? own.starts[i] : 0);
-    const int64_t count = real ? work[i].count : 0;
+    // Rows that round up come first: they see keys that the sequence has, and a row's own place
+    // among the keys, which is told from the end, stays what it is.
+    const int64_t more = tokens - (real ? work[i].count : 0);
     for (int64_t j = 0; j < tokens; ++j) {
       const auto row = static_cast<int32_t>(lists.ids.size());
-      const auto from = first + static_cast<size_t>(j);
+      const bool own_token = j >= more;
+      const auto from = first + static_cast<size_t>(std::max<int64_t>(j - more, 0));
       const bool wanted =
-          j < count && next < logit_rows.size() && logit_rows[next] == static_cast<int32_t>(from);
+          own_token && next < logit_rows.size() && logit_rows[next] == static_cast<int32_t>(from);
       (wanted ? rows : others).push_back(row);
       next += wanted ? 1 : 0;
-      lists.ids.push_back(j < count ? own.ids[from] : 0);
-      lists.positions.push_back(j < count ? own.positions[from] : 0);
-      lists.slots.push_back(j < count ? own.slots[from] : -1);
+      lists.ids.push_back(own_token ? own.ids[from] : 0);
+      lists.positions.push_back(own_token ? own.positions[from] : 0);
+      lists.slots.push_back(own_token ? own.slots[from] : -1);
       for (size_t k = from * own.lora_each; k < (from + 1) * own.lora_each; ++k) {
-        lists.lora_slots.push_back(j < count ? own.lora_slots[k] : 0);
-        lists.lora_scales.push_back(j < count ? own.lora_scales[k] : 0);
+        lists.lora_slots.push_back(own_token ? own.lora_slots[k] : 0);
+        lists.lora_scales.push_back(own_token ? own.lora_scales[k] : 0);
       }
     }
     lists.starts.push_back(static_cast<int32_t>(lists.ids.size()));
-    // A token's place among the keys is told from the end: those that round up have places, too.
-    const int64_t length = (real ? own.lengths[i] : 0) + tokens - count;
+    const int64_t length = real ? own.lengths[i] : tokens;
     lists.lengths.push_back(static_cast<int32_t>(length));
     const int64_t blocks = (length + pool_->block_size() - 1) / pool_->block_size();
     lists.widest = std::max(lists.widest, static_cast<size_t>(blocks));
@@ -304,7 +306,8 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
   return batch;
 }
 
-// Where rounding up does not more than double the rows.
+// Where rounding up does not more than double the rows, and each sequence has as many keys as it
+// gets rows: no row then sees keys that nobody wrote, whose NaN would reach the others' sums.
 bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
   if (!Recording::supported(device_) || logit_rows.size() < work.size()) return false;
   const bool in_pictures = std::ranges::any_of(work, [](const Work& item) {
@@ -315,7 +318,10 @@ bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> lo
   if (in_pictures) return false;
   const int64_t tokens = most_tokens(work);
   if (tokens == 1) return true;
-  return tokens <= kMostRecordedTokens &&
+  const bool long_enough = std::ranges::all_of(work, [&](const Work& item) {
+    return item.sequence->*cached_ + item.count >= recorded_tokens(tokens);
+  });
+  return long_enough && tokens <= kMostRecordedTokens &&
          recorded_sequences(std::ssize(work)) * recorded_tokens(tokens) <=
              2 * std::ssize(logit_rows);
 }

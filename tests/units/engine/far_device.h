@@ -3,6 +3,7 @@
 // out of memory when a test says so.
 
 #include <atomic>
+#include <cstring>
 #include <new>
 
 #include "backends/cpu/cpu_device.h"
@@ -35,7 +36,10 @@ class FarDevice : public Device {
         fail(Code::out_of_memory, "allocate", bytes, " bytes on far, of which 0 are free");
       }
     }
-    return inner_.allocate(bytes, stream);
+    void* data = inner_.allocate(bytes, stream);
+    // As a GPU's memory is not empty either: NaN in every float type.
+    std::memset(data, 0xff, bytes);
+    return data;
   }
   void free(void* data, size_t bytes, Stream& stream) noexcept override {
     inner_.free(data, bytes, stream);
