@@ -40,7 +40,7 @@ struct ImagineOptions {
   std::string from;                                       // a picture file with settings
   std::string out = "picture.png";
   std::string init, mask;
-  std::string prompt_rule = "a1111", noise = "torch", tiling = "none";
+  std::string prompt_rule = "a1111", noise = "torch", tiling = "none", mask_fill = "original";
   float guidance = -1;
   engine::HiresFix hires;
   int64_t seed = -1;
@@ -218,8 +218,8 @@ engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequ
   take("--mask-blur", &Request::mask_blur);
   take("--mask-only", &Request::mask_only);
   take("--mask-padding", &Request::mask_padding);
-  request.mask_fill = from.mask_fill;
-  request.eta = from.eta;
+  take("--mask-fill", &Request::mask_fill);
+  take("--eta", &Request::eta);
   request.strength_rule = from.strength_rule;
   return request;
 }
@@ -234,6 +234,9 @@ engine::ImageRequest request_of(const ImagineOptions& options, const Given& give
   if (options.noise == "philox") request.noise_source = engine::NoiseSource::philox;
   if (options.prompt_rule == "comfy") request.prompt_rule = engine::PromptRule::comfy;
   if (options.prompt_rule == "none") request.prompt_rule = engine::PromptRule::none;
+  if (options.mask_fill == "noise") request.mask_fill = engine::MaskFill::noise;
+  if (options.mask_fill == "nothing") request.mask_fill = engine::MaskFill::nothing;
+  if (options.mask_fill == "surroundings") request.mask_fill = engine::MaskFill::surroundings;
   if (options.tiling == "x") request.tiling = engine::Tiling::x;
   if (options.tiling == "y") request.tiling = engine::Tiling::y;
   if (options.tiling == "both") request.tiling = engine::Tiling::both;
@@ -247,8 +250,15 @@ engine::ImageRequest request_of(const ImagineOptions& options, const Given& give
   return request;
 }
 
+// Before the minutes of a drawing that would be lost.
+void check_writable(const std::string& path) {
+  check(!fs::is_directory(path), "imagine", "--out ", path, " is a folder");
+  const io::OutputFile probe(path);
+}
+
 int run(const ImagineOptions& options, const Given& given) {
   engine::ImageRequest request = request_of(options, given);
+  check_writable(file_of(options.out, 0, request.count));
   const std::optional<DeviceId> id = parse_device_id(options.device);
   check(id.has_value(), "imagine", "--device ", options.device,
         " is not cpu, cuda:<number> or rocm:<number>");
@@ -292,6 +302,7 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   app.add_option("--guidance-rescale", request.guidance_rescale, "0 to 1");
   app.add_option("--sampler", request.sampler, "e.g. \"euler a\", \"dpm++ 2m\", \"unipc\"");
   app.add_option("--schedule", request.schedule, "e.g. karras, exponential, sgm_uniform");
+  app.add_option("--eta", request.eta, "share of fresh noise of samplers that add some, 0 to 1");
   app.add_option("--seed", options.seed, "of the first picture; below 0 = fresh")
       ->capture_default_str();
   app.add_option("--variation", request.variation.strength,
@@ -316,17 +327,12 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
       ->capture_default_str();
   app.add_option("--count", request.count, "pictures; they get seed, seed + 1, ...")
       ->capture_default_str();
-  app.add_option("--clip-skip", request.clip_skip, "layers left out at the text encoder's end");
+  app.add_option("--batch", request.batch, "pictures that share a step; 0 = 1, on GPUs 4")
+      ->capture_default_str();
+  app.add_option("--clip-skip", request.clip_skip,
+                 "the n-th last layer of CLIP; 0 and 1: the model's own");
   app.add_option("--prompt-rule", options.prompt_rule, "how (words:1.2) are weighted")
       ->check(CLI::IsMember({"a1111", "comfy", "none"}))
-      ->capture_default_str();
-  app.add_option("--init", options.init, "Picture file to start from");
-  app.add_option("--mask", options.mask, "PNG whose white or transparent part is repainted");
-  app.add_option("--mask-blur", request.mask_blur, "pixels, 0 to 64")->capture_default_str();
-  app.add_flag("--mask-only", request.mask_only,
-               "paint the part around the mask alone, at --width and --height, and put it back");
-  app.add_option("--mask-padding", request.mask_padding, "pixels around it")->capture_default_str();
-  app.add_option("--strength", request.strength, "how far --init is changed, 0 to 1")
       ->capture_default_str();
   CLI::Option* hires = app.add_option("--hires", options.hires.scale,
                                       "a second pass at so many times the size, 1 to 4");
@@ -341,6 +347,22 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
       ->check(CLI::IsMember({"none", "x", "y", "both"}))
       ->capture_default_str();
   app.add_flag("--tiled-vae", request.tiled_vae, "decode in tiles, for less memory");
+}
+
+void add_repainting(CLI::App& app, ImagineOptions& options) {
+  engine::ImageRequest& request = options.request;
+  app.add_option("--init", options.init, "Picture file to start from");
+  app.add_option("--mask", options.mask, "PNG whose white or transparent part is repainted");
+  app.add_flag("--mask-invert", request.mask_invert, "repaint all but that part");
+  app.add_option("--mask-fill", options.mask_fill, "what stands under the mask at first")
+      ->check(CLI::IsMember({"original", "noise", "nothing", "surroundings"}))
+      ->capture_default_str();
+  app.add_option("--mask-blur", request.mask_blur, "pixels, 0 to 64")->capture_default_str();
+  app.add_flag("--mask-only", request.mask_only,
+               "paint the part around the mask alone, at --width and --height, and put it back");
+  app.add_option("--mask-padding", request.mask_padding, "pixels around it")->capture_default_str();
+  app.add_option("--strength", request.strength, "how far --init is changed, 0 to 1")
+      ->capture_default_str();
 }
 
 void add_control(CLI::App& app, ImagineOptions& options) {
@@ -392,6 +414,7 @@ Command add_imagine(CLI::App& parent) {
                   "folder of textual inversions, or one file; default: <model>/embeddings");
   app->add_flag("-q,--quiet", options->quiet, "only the file's name");
   add_sampling(*app, *options);
+  add_repainting(*app, *options);
   add_control(*app, *options);
   return {app, [app, options] {
             return run(*options, [&](const char* flag) { return app->count(flag) > 0; });
