@@ -35,7 +35,7 @@ struct ImageJob {
 };
 
 bool is_same_lora(const models::LoraSource& a, const models::LoraSource& b) {
-  return a.path == b.path && a.weight == b.weight;
+  return a.path == b.path && a.weight == b.weight && a.text_weight == b.text_weight;
 }
 
 // Tells a sink how far its job is.
@@ -255,7 +255,8 @@ class QueuedImageEngine final : public ImageEngine {
   void set_loras(const ImageRequest& request) {
     std::vector<models::LoraSource> wanted;
     for (const LoraUse& lora : prompt_loras(request).loras) {
-      wanted.push_back({find_lora(source_.lora_folder, lora.path), lora.strength});
+      wanted.push_back(
+          {find_lora(source_.lora_folder, lora.path), lora.strength, lora.text_strength});
     }
     if (!unsure_ && std::ranges::equal(wanted, loras_, is_same_lora)) return;
     log(LogLevel::info, "the model gets other LoRAs", {{"loras", cat(wanted.size())}});

@@ -14,17 +14,50 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// What stands between "<lora:" and ">".
-LoraUse use_of(std::string_view tag, std::string_view inside) {
-  const size_t colon = inside.find(':');
-  LoraUse out{.path = std::string(trimmed(inside.substr(0, colon)))};
-  check(!out.path.empty(), "prompt", "\"", tag, "\" names no LoRA");
-  if (colon == kNone) return out;
-  const std::string_view digits = trimmed(inside.substr(colon + 1));
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), out.strength);
+float strength_of(std::string_view tag, std::string_view digits) {
+  float out = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
   check(error == std::errc{} && end == digits.data() + digits.size(), "prompt", "\"", tag,
         "\" has a strength that is no number");
+  return out;
+}
+
+// What stands behind a tag's name, by AUTOMATIC1111's rule: te=X, unet=X, or without names in that
+// order. The text encoders' is the other's too where that has none.
+struct Strengths {
+  std::optional<float> text, unet;
+
+  void take(std::string_view tag, std::string_view item, size_t place) {
+    const size_t equals = item.find('=');
+    const bool named = equals != kNone;
+    const std::string_view name = named ? trimmed(item.substr(0, equals)) : std::string_view{};
+    const std::string_view value = trimmed(named ? item.substr(equals + 1) : item);
+    if (named ? name == "te" : place == 0) {
+      text = strength_of(tag, value);
+    } else if (named ? name == "unet" : place == 1) {
+      unet = strength_of(tag, value);
+    } else {
+      fail(Code::unsupported, "prompt",
+           cat("\"", tag, "\" has \"", item, "\", which is none of te=, unet= and two strengths"));
+    }
+  }
+};
+
+// What stands between "<lora:" and ">".
+LoraUse use_of(std::string_view tag, std::string_view inside) {
+  size_t colon = inside.find(':');
+  LoraUse out{.path = std::string(trimmed(inside.substr(0, colon)))};
+  check(!out.path.empty(), "prompt", "\"", tag, "\" names no LoRA");
+  Strengths strengths;
+  for (size_t place = 0; colon != kNone;) {
+    inside.remove_prefix(colon + 1);
+    colon = inside.find(':');
+    const std::string_view item = trimmed(inside.substr(0, colon));
+    strengths.take(tag, item, place);
+    if (item.find('=') == kNone) ++place;
+  }
+  out.strength = strengths.unet.value_or(strengths.text.value_or(1));
+  if (strengths.unet) out.text_strength = strengths.text.value_or(1);
   return out;
 }
 

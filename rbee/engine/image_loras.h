@@ -1,6 +1,8 @@
 #pragma once
 // LoRAs that a prompt names: <lora:name>, <lora:name:0.8>, as AUTOMATIC1111 and
-// stable-diffusion.cpp read them.
+// stable-diffusion.cpp read them; also <lora:name:0.5:1> or <lora:name:te=0.5:unet=1>, the strength
+// for text encoders and the other one, as AUTOMATIC1111 does
+// (extensions-builtin/Lora/extra_networks_lora.py).
 
 #include <string>
 #include <string_view>
@@ -16,7 +18,7 @@ struct PromptLoras {
 };
 
 // "lyco" is another word for "lora"; a strength that is absent is 1. Throws invalid_argument naming
-// a tag without a name or whose strength is no number.
+// a tag without a name or whose strength is no number, unsupported naming one with more settings.
 PromptLoras split_loras(std::string_view prompt);
 
 // What a request's encoders read, and every adapter that it asks for: those of its field, then

@@ -8,6 +8,7 @@
 #include "rbee/core/log.h"
 #include "rbee/engine/image_defaults.h"
 #include "rbee/models/image/tiny_autoencoder.h"
+#include "rbee/models/peft_config.h"
 
 namespace rbee::engine {
 namespace {
@@ -139,6 +140,12 @@ void load_embeddings(const fs::path& path, ImageSource& source) {
   }
 }
 
+// Of a folder of PEFT's, which goes by the folder's name.
+bool is_peft_file(const fs::path& path) {
+  return path.filename() == models::PeftConfig::kWeightsName &&
+         fs::is_regular_file(path.parent_path() / models::PeftConfig::kName);
+}
+
 }  // namespace
 
 bool is_guided(const ImageSource& source) {
@@ -243,7 +250,11 @@ std::vector<std::string> lora_names(const fs::path& folder) {
   std::error_code absent;
   for (const auto& entry : fs::recursive_directory_iterator(folder, absent)) {
     if (!entry.is_regular_file() || entry.path().extension() != kAdapter) continue;
-    out.push_back(entry.path().lexically_relative(folder).replace_extension().generic_string());
+    const fs::path path = entry.path();
+    const fs::path name = is_peft_file(path) && path.parent_path() != folder
+                              ? path.parent_path()
+                              : fs::path(path).replace_extension();
+    out.push_back(name.lexically_relative(folder).generic_string());
   }
   std::ranges::sort(out);
   return out;
@@ -254,7 +265,8 @@ fs::path find_lora(const fs::path& folder, const std::string& name) {
   const bool inside = relative.is_relative() &&
                       std::ranges::none_of(relative, [](const fs::path& p) { return p == ".."; });
   check(inside, "loras.path", "\"", name, "\" is not below the folder of LoRAs");
-  for (const fs::path& candidate : {folder / relative, folder / (name + kAdapter)}) {
+  for (const fs::path& candidate : {folder / relative, folder / (name + kAdapter),
+                                    folder / relative / models::PeftConfig::kWeightsName}) {
     if (fs::is_regular_file(candidate)) return candidate;
   }
   fail(Code::not_found, "loras.path", "there is no \"", name, "\" below ", folder.string());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_device.h"
@@ -16,6 +17,7 @@ namespace rbee::test {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::string_view_literals;
 
 constexpr const char* kUnetFile = "unet/diffusion_pytorch_model.fp16.safetensors";
 constexpr const char* kTextFile = "text_encoder/model.fp16.safetensors";
@@ -56,6 +58,12 @@ const Form kForms[] = {
      "unet.up_blocks.2.attentions.0.transformer_blocks.0.attn1.processor.to_out_lora.down.weight"},
     kohya("text_encoder", "encoder.layers.0.self_attn.q_proj",
           "lora_te_text_model_encoder_layers_0_self_attn_q_proj"),
+    {"unet", "mid_block.attentions.0.transformer_blocks.0.attn1.to_v",
+     "base_model.model.mid_block.attentions.0.transformer_blocks.0.attn1.to_v.lora_B.weight",
+     "base_model.model.mid_block.attentions.0.transformer_blocks.0.attn1.to_v.lora_A.weight"},
+    {"text_encoder", "encoder.layers.0.mlp.fc2",
+     "base_model.model.text_model.encoder.layers.0.mlp.fc2.lora_B.weight",
+     "base_model.model.text_model.encoder.layers.0.mlp.fc2.lora_A.weight"},
     {"text_encoder", "encoder.layers.1.mlp.fc1",
      "text_encoder.text_model.encoder.layers.1.mlp.fc1.lora_linear_layer.up.weight",
      "text_encoder.text_model.encoder.layers.1.mlp.fc1.lora_linear_layer.down.weight"},
@@ -63,6 +71,12 @@ const Form kForms[] = {
      "text_encoder.text_model.encoder.layers.2.self_attn.v_proj.lora_B.weight",
      "text_encoder.text_model.encoder.layers.2.self_attn.v_proj.lora_A.weight"},
 };
+
+MadeTensor find(const std::vector<MadeTensor>& part, const std::string& layer) {
+  const auto found = std::ranges::find(part, layer + ".weight", &MadeTensor::name);
+  EXPECT_NE(found, part.end()) << layer;
+  return *found;
+}
 
 constexpr int64_t kRank = 2;
 constexpr float kAlpha = 3;
@@ -141,6 +155,52 @@ TEST_F(LoraTest, EveryFormOfKeysIsMerged) {
   EXPECT_LE(difference(merged.denoised, wanted.denoised), 2e-3f);
   EXPECT_GE(difference(merged.hidden, plain.hidden), 0.1f);
   EXPECT_GE(difference(merged.denoised, plain.denoised), 0.1f);
+}
+
+TEST_F(LoraTest, TextEncodersMayHaveAStrengthOfTheirOwn) {
+  std::vector<MadeTensor> file;
+  for (const Form& form : kForms) add(form, form.part == "unet"sv ? 0.5f : -0.25f, file);
+  const models::LoraSource lora{write("a.safetensors", file), 0.5f, -0.25f};
+  const Outputs merged = run(load_on_cpu(folder_.path(), {.loras = {lora}}));
+  const Outputs equal = run(load_on_cpu(folder_.path(), {.loras = {{lora.path, 0.5f}}}));
+  write(kUnetFile, unet_);
+  write(kTextFile, text_);
+  const Outputs wanted = run(load_on_cpu(folder_.path()));
+  EXPECT_LE(difference(merged.hidden, wanted.hidden), 2e-3f);
+  EXPECT_LE(difference(merged.denoised, wanted.denoised), 2e-3f);
+  EXPECT_GE(difference(merged.hidden, equal.hidden), 0.1f);
+}
+
+// PEFT's rule: alpha / r, or alpha / sqrt(r), with settings for single layers
+// (peft/tuners/lora/layer.py, update_layer).
+TEST_F(LoraTest, FoldersOfPeftTellTheirFactors) {
+  std::vector<MadeTensor> file;
+  std::vector<Form> forms;
+  for (const Form& form : kForms) {
+    if (form.up.starts_with("base_model.")) forms.push_back(form);
+  }
+  ASSERT_EQ(forms.size(), 2u);
+  add(forms[0], 0.5f * 6.0f / std::sqrt(2.0f), file);
+  add(forms[1], 0.5f * 2.0f / std::sqrt(2.0f), file);
+  fs::create_directory(folder_.path() / "peft");
+  const fs::path path = write("peft/adapter_model.safetensors", file);
+  const auto config = [&](const char* text) {
+    std::ofstream(folder_.path() / "peft" / "adapter_config.json") << text;
+  };
+  config(R"({"peft_type": "LORA", "r": 2, "lora_alpha": 6, "use_rslora": true,
+             "alpha_pattern": {"fc2": 2}})");
+  const Outputs merged = run(load_on_cpu(folder_.path(), {.loras = {{path, 0.5f}}}));
+  config(R"({"r": 3, "lora_alpha": 6, "rank_pattern": {"to_v": 2}})");
+  expect_error(Code::invalid_argument, {"adapter_config.json", "fc2 is 3"},
+               [&] { load_on_cpu(folder_.path(), {.loras = {{path, 1}}}); });
+  config(R"({"r": 2, "use_dora": true})");
+  expect_error(Code::unsupported, {"use_dora"},
+               [&] { load_on_cpu(folder_.path(), {.loras = {{path, 1}}}); });
+  write(kUnetFile, unet_);
+  write(kTextFile, text_);
+  const Outputs wanted = run(load_on_cpu(folder_.path()));
+  EXPECT_LE(difference(merged.hidden, wanted.hidden), 2e-3f);
+  EXPECT_LE(difference(merged.denoised, wanted.denoised), 2e-3f);
 }
 
 // They are merged before weights are rounded.
@@ -262,6 +322,50 @@ TEST_F(LoraTest, AdaptersThatDoNotFitChangeNothing) {
                [&] { models::change_loras(model, folder_.path(), options); });
   EXPECT_EQ(difference(run(model).denoised, before.denoised), 0);
   EXPECT_EQ(model.adapted, (std::vector<std::string>{"unet"}));
+}
+
+// kohya's scripts call it te3 in any model, older ones te2 in FLUX; diffusers by the part.
+TEST(T5LoraTest, GoesByEveryName) {
+  struct Case {
+    const char* model;
+    size_t encoder;
+    std::vector<std::string> prefixes;
+  };
+  const Case cases[] = {{"sd3", 2, {"lora_te3_"}}, {"flux", 1, {"lora_te3_", "lora_te2_"}}};
+  for (const Case& each : cases) {
+    const ImageFolder folder(each.model);
+    const std::string part = cat("text_encoder_", each.encoder + 1);
+    const auto run = [&](const models::ImageLoadOptions& options) {
+      const std::vector<int32_t> ids{5, 9, 1, 0};
+      const models::ImageModel model = load_on_cpu(folder.path(), options);
+      return (*model.text.at(each.encoder).encoder)({.ids = ids, .batch = 1})
+          .hidden.to_host<float>();
+    };
+    const auto adapted = [&](const std::string& up, const std::string& down,
+                             const std::string& layer) {
+      const Shape shape = find(made_part(image_data(each.model) / "model" / part), layer).shape;
+      const Shape up_shape{shape[0], kRank}, down_shape{kRank, shape[1]};
+      const fs::path path = folder.path() / "lora.safetensors";
+      write_safetensors(path, {{up, up_shape, made_weights("up", up_shape)},
+                               {down, down_shape, made_weights("down", down_shape)}});
+      return run({.loras = {{path, 0.5f}}});
+    };
+    const std::vector<float> plain = run({});
+    for (const char* layer : {"encoder.block.0.layer.0.SelfAttention.q",
+                              "encoder.block.1.layer.1.DenseReluDense.wi_0"}) {
+      const std::string in_diffusers = cat(part, ".", layer);
+      const std::vector<float> wanted =
+          adapted(in_diffusers + ".lora_B.weight", in_diffusers + ".lora_A.weight", layer);
+      EXPECT_NE(wanted, plain) << in_diffusers;
+      std::string joined = layer;
+      std::ranges::replace(joined, '.', '_');
+      for (const std::string& prefix : each.prefixes) {
+        const std::string name = prefix + joined;
+        EXPECT_EQ(adapted(name + ".lora_up.weight", name + ".lora_down.weight", layer), wanted)
+            << name;
+      }
+    }
+  }
 }
 
 // Transformers: a layer of the authors' is several of diffusers', each with its rows of the result.

@@ -89,8 +89,9 @@ inline constexpr int64_t kSd3T5Tokens = 256;
 TextStates join_text(const ImageModel& model, std::span<const TextEncoding> encodings);
 
 struct LoraSource {
-  std::filesystem::path path;  // .safetensors
-  float weight = 1;            // multiplies the file's own scale
+  std::filesystem::path path;                       // .safetensors
+  float weight = 1;                                 // multiplies the file's own scale
+  std::optional<float> text_weight = std::nullopt;  // the same for text encoders; absent = weight
 };
 
 // What a family computes in when nobody says: f32 where the host computes, else 16 bits; FLUX,

@@ -9,6 +9,7 @@
 #include "rbee/io/diffusers_folder.h"
 #include "rbee/models/image/original_names.h"
 #include "rbee/models/image/transformer_names.h"
+#include "rbee/models/peft_config.h"
 
 namespace rbee::models {
 namespace {
@@ -53,6 +54,9 @@ constexpr Ending kEndings[] = {
     {".weight", "scale"},  // behind the longer ones
 };
 
+constexpr std::string_view kTextEncoder = "text_encoder";  // how parts are called
+const std::string kPeft = "base_model.model.";             // before the names of PEFT's own files
+
 std::string underscored(std::string name) {
   std::ranges::replace(name, '.', '_');
   return name;
@@ -91,7 +95,7 @@ std::vector<std::string> unet_spellings(const std::string& module, const UnetBlo
                                   "lora_unet_" + underscored(original),
                                   "unet." + module,
                                   module,
-                                  "base_model.model." + module,
+                                  kPeft + module,
                                   "diffusion_model." + original,
                                   "lycoris_" + underscored(module)};
   // diffusers before 0.22: "attn1.processor.to_out" for "attn1.to_out.0"
@@ -103,23 +107,39 @@ std::vector<std::string> unet_spellings(const std::string& module, const UnetBlo
   return out;
 }
 
-// The same of the `index`-th text encoder.
-std::vector<std::string> text_spellings(const std::string& part, size_t index,
+// The same of a T5, the `index`-th text encoder. kohya's scripts call it the third one in any
+// model, older ones of theirs FLUX's the second.
+std::vector<std::string> t5_spellings(const std::string& part, size_t index,
+                                      const std::string& module) {
+  const std::string joined = underscored(module);
+  return {"lora_te3_" + joined, cat("lora_te", index + 1, "_", joined), cat(part, ".", module),
+          kPeft + module};
+}
+
+// The same of a CLIP, the `index`-th text encoder.
+std::vector<std::string> clip_spellings(const std::string& part, size_t index,
                                         const std::string& module) {
   constexpr std::string_view kModel = "text_model.";
   const std::string plain = module.starts_with(kModel) ? module.substr(kModel.size()) : module;
   const std::string joined = underscored(cat(kModel, plain));
   std::vector<std::string> out = {cat("lora_te", index + 1, "_", joined), cat(part, ".", plain),
-                                  cat(part, ".", kModel, plain)};
+                                  cat(part, ".", kModel, plain), cat(kPeft, plain),
+                                  cat(kPeft, kModel, plain)};
   if (index == 0) out.push_back("lora_te_" + joined);
   return out;
+}
+
+std::vector<std::string> text_spellings(const ModelPart& part, size_t index,
+                                        const std::string& module) {
+  const bool t5 = part.class_name == "T5EncoderModel";
+  return t5 ? t5_spellings(part.name, index, module) : clip_spellings(part.name, index, module);
 }
 
 // The names that files call a layer of a transformer by, in diffusers' words.
 std::vector<std::string> transformer_spellings(const std::string& module) {
   return {"transformer." + module,
           module,
-          "base_model.model." + module,
+          kPeft + module,
           "lora_transformer_" + underscored(module),
           "lora_unet_" + underscored(module),
           "lycoris_" + underscored(module)};
@@ -145,6 +165,21 @@ std::vector<OriginalLayer> original_layers(const ModelPart& part) {
     }
   }
   return out;
+}
+
+// What adapter_config.json beside a file of PEFT's says of its layers.
+void take_peft_factors(const io::Checkpoint& file, const LoraSource& source, LayerKeys& keys) {
+  if (source.path.filename() != PeftConfig::kWeightsName) return;
+  const std::optional<std::string> text = file.text_file(PeftConfig::kName);
+  if (!text) return;
+  const PeftConfig config(*text, cat(source.path.string(), ": ", PeftConfig::kName));
+  for (auto& [name, layer] : keys.layers) {
+    const TensorEntry* down = layer.find("down");
+    if (down == nullptr || down->shape.rank() < 2 || layer.alpha) continue;
+    const int64_t rank = down->shape[0];
+    const std::string module = name.starts_with(kPeft) ? name.substr(kPeft.size()) : name;
+    layer.alpha = config.factor(module, rank) * static_cast<float>(rank);
+  }
 }
 
 void report_unknown(const LoraSource& source, const std::vector<std::string>& unknown,
@@ -188,7 +223,7 @@ LoraSet::Targets LoraSet::find_targets(const ModelFiles& files) {
   size_t text_encoders = 0;
   for (const ModelPart& part : files.parts) {
     if (part.name == "transformer") add_transformer(part, targets);
-    const bool unet = part.name == "unet", text = part.name.starts_with("text_encoder");
+    const bool unet = part.name == "unet", text = part.name.starts_with(kTextEncoder);
     if (!unet && !text) continue;
     const auto resnets = part.config.is_list("layers_per_block")
                              ? part.config.integers("layers_per_block").front()
@@ -197,7 +232,7 @@ LoraSet::Targets LoraSet::find_targets(const ModelFiles& files) {
       if (!entry.name.ends_with(kWeight) || entry.shape.rank() < 2) continue;
       const std::string module = entry.name.substr(0, entry.name.size() - kWeight.size());
       const auto spellings = unet ? unet_spellings(module, {.resnets = resnets})
-                                  : text_spellings(part.name, text_encoders, module);
+                                  : text_spellings(part, text_encoders, module);
       for (const std::string& spelling : spellings) {
         targets.try_emplace(spelling, 1, Target{part.name, entry.name, entry.shape, {}});
       }
@@ -233,10 +268,13 @@ void LoraSet::add_transformer(const ModelPart& part, Targets& targets) {
 
 void LoraSet::read(const LoraSource& source, const Targets& targets, Device& device) {
   const std::string path = source.path.string();
-  check(std::isfinite(source.weight), path, "its strength is ", source.weight);
+  for (const float strength : {source.weight, source.text_weight.value_or(source.weight)}) {
+    check(std::isfinite(strength), path, "its strength is ", strength);
+  }
   io::refuse_pickle(source.path);
   const io::Checkpoint file = io::Checkpoint::open(source.path);
   LayerKeys keys = sort_keys(file);
+  take_peft_factors(file, source, keys);
   size_t used = 0;
   for (const auto& [name, layer] : keys.layers) {
     const auto target = targets.find(name);
@@ -249,7 +287,9 @@ void LoraSet::read(const LoraSource& source, const Targets& targets, Device& dev
     for (const Target& each : target->second) change->check_fit(each.tensor, each.shape, each.rows);
     for (const Target& each : target->second) {
       LoraPatch& patch = patches_.try_emplace(each.part, device).first->second;
-      patch.add(each.tensor, {change, each.rows, source.weight * change->scale()});
+      const bool text = each.part.starts_with(kTextEncoder);
+      const float strength = text ? source.text_weight.value_or(source.weight) : source.weight;
+      patch.add(each.tensor, {change, each.rows, strength * change->scale()});
     }
     ++used;
   }

@@ -54,15 +54,49 @@ TEST(PromptLoras, AreTakenOutOfPrompts) {
   EXPECT_EQ(split.loras[1].strength, -0.5f);
   EXPECT_EQ(split.loras[2].path, "e");
   EXPECT_EQ(split.loras[2].strength, 2);
+  EXPECT_FALSE(split.loras[1].text_strength);
+}
+
+// What AUTOMATIC1111's extra_networks_lora.py makes of them.
+TEST(PromptLoras, MayHaveTwoStrengths) {
+  struct Case {
+    const char* tag;
+    float text, unet;
+  };
+  constexpr Case kCases[] = {{"<lora:a>", 1, 1},
+                             {"<lora:a:0.5:0.75>", 0.5f, 0.75f},
+                             {"<lora:a:te=0.5:unet=2>", 0.5f, 2},
+                             {"<lora:a: te = 0.5 >", 0.5f, 0.5f},
+                             {"<lora:a:unet=-2>", 1, -2},
+                             {"<lora:a:0.5:unet=0>", 0.5f, 0},
+                             {"<lora:a:0.5:te=0.25>", 0.25f, 0.25f},
+                             {"<lora:a:unet=2:0.5>", 0.5f, 2}};
+  for (const Case& each : kCases) {
+    const LoraUse use = split_loras(each.tag).loras.at(0);
+    EXPECT_EQ(use.path, "a") << each.tag;
+    EXPECT_EQ(use.strength, each.unet) << each.tag;
+    EXPECT_EQ(use.text_strength.value_or(use.strength), each.text) << each.tag;
+  }
 }
 
 TEST(PromptLoras, SayWhatIsWrongWithThem) {
-  for (const char* tag : {"<lora:>", "<lora: :1>", "<lora:a:>", "<lora:a:x>", "<lora:a:1:2>"}) {
+  for (const char* tag :
+       {"<lora:>", "<lora: :1>", "<lora:a:>", "<lora:a:x>", "<lora:a:1:>", "<lora:a:te=x>"}) {
     harness::expect_error("prompt", tag, "", [&] { split_loras(tag); });
+  }
+  for (const char* tag : {"<lora:a:1:2:8>", "<lora:a:dyn=8>"}) {
+    try {
+      split_loras(tag);
+      ADD_FAILURE() << tag;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::unsupported) << error.what();
+    }
   }
   ImageRequest request;
   request.prompt = "<lora:a:11>";
   harness::expect_error("loras.strength", "11", "", [&] { validate(request); });
+  request.prompt = "<lora:a:-11:1>";
+  harness::expect_error("loras.strength", "-11", "", [&] { validate(request); });
   request.prompt_rule = PromptRule::none;
   EXPECT_NO_THROW(validate(request));
   EXPECT_EQ(prompt_loras(request).prompt, request.prompt);

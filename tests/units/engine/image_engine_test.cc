@@ -535,11 +535,13 @@ TEST(ImageEngine, ChangesLorasBetweenRequests) {
     std::ofstream(folder / "style.safetensors") << "x";
   }
   std::vector<size_t> loads;
+  std::vector<models::LoraSource> last;
   ImageSource source = fake_source(half_noise);
   source.lora_folder = folder;
   bool broken = false;
   source.change_loras = [&](models::ImageModel&, const std::vector<models::LoraSource>& loras) {
     loads.push_back(loras.size());
+    last = loras;
     if (broken) fail(Code::invalid_argument, "style", "it is broken");
   };
   const auto engine = make_image_engine(std::move(source), {.warm_up = false});
@@ -549,6 +551,15 @@ TEST(ImageEngine, ChangesLorasBetweenRequests) {
   EXPECT_FALSE(made(*engine, request)->images.empty());
   EXPECT_FALSE(made(*engine, small_request())->images.empty());
   EXPECT_THAT(loads, ElementsAre(1, 0));
+  // Text encoders may have a strength of their own.
+  request.loras = {};
+  request.prompt = "<lora:style:0.25:0.5>";
+  EXPECT_FALSE(made(*engine, request)->images.empty());
+  EXPECT_EQ(last.at(0).weight, 0.5f);
+  EXPECT_EQ(last.at(0).text_weight, 0.25f);
+  request.loras = {{"style", 0.5f}};
+  request.prompt = "";
+  loads = {1, 0};
   // What the model has after a failure is not known: the next request sets it, whatever it is.
   broken = true;
   EXPECT_EQ(made(*engine, request)->failures.size(), 1u);

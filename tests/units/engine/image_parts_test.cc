@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "rbee/engine/image_decode.h"
 #include "rbee/engine/image_guide.h"
@@ -389,6 +391,21 @@ TEST(Settings, OfA1111HaveItsSchedules) {
   }
   request.schedule = "Simple";
   EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::simple);
+}
+
+TEST(Loras, OfFoldersOfPeftGoByTheFolder) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "rbee_lora_names";
+  fs::create_directories(folder / "a" / "peft");
+  for (const char* file : {"style.safetensors", "a/plain.safetensors", "a/peft/adapter_config.json",
+                           "a/peft/adapter_model.safetensors"}) {
+    std::ofstream(folder / file) << "x";
+  }
+  EXPECT_THAT(lora_names(folder), ElementsAre("a/peft", "a/plain", "style"));
+  EXPECT_EQ(find_lora(folder, "a/peft"), folder / "a" / "peft" / "adapter_model.safetensors");
+  EXPECT_EQ(find_lora(folder, "a/plain"), folder / "a" / "plain.safetensors");
+  EXPECT_THROW(find_lora(folder, "a"), Error);
+  fs::remove_all(folder);
 }
 
 TEST(Weights, ScaleStatesAndKeepTheMean) {
