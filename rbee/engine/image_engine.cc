@@ -67,7 +67,7 @@ class QueuedImageEngine final : public ImageEngine {
   QueuedImageEngine(ImageSource source, const ImageEngineOptions& options)
       : source_(std::move(source)), options_(options), pipeline_(source_) {
     check(options.max_waiting >= 0, "image_engine", "max_waiting is negative");
-    const bool needs_picture = source_.info.inpainting || reads_control(source_);
+    const bool needs_picture = needs_mask(source_) || reads_control(source_);
     const bool nothing_to_warm = source_.device->host_accessible() || needs_picture;
     if (options.warm_up && !nothing_to_warm) warm_up();
     thread_ = std::thread([this] { loop(); });

@@ -171,7 +171,7 @@ class Batch {
     Inpaint inpaint;
     // At full strength a denoiser that reads the masked picture needs no more of it. diffusers
     // still draws for its latent with FLUX Fill, and so do we.
-    const bool repaints_all = mask_channels() == 1 && pass.strength >= 1;
+    const bool repaints_all = settings_.mask && mask_channels() == 1 && pass.strength >= 1;
     if (settings_.init && !repaints_all) {
       const auto found = encode(image_tensor(*settings_.init, device()));
       pass.from = latents_of(found);
@@ -266,6 +266,17 @@ class Batch {
       out.extra = mask_and_picture(latents_of(found), out.mask);
     }
     return out;
+  }
+
+  // What an inpainting UNet reads without a mask: one that is all ones, beside the latent of a
+  // picture that is gray all over, as AUTOMATIC1111 draws with such models
+  // (modules/processing.py, txt2img_image_conditioning).
+  Tensor whole_mask(const Pass& pass) const {
+    const Shape shape = shape_of(pass);
+    const auto found = encode(zeros({1, pass.height, pass.width, 3}, DType::f32, device()));
+    const Tensor gray = latent_of(source_.model.vae->info(), found, nullptr);
+    const Tensor ones = affine(zeros({1, shape[1], shape[2], 1}, DType::f32, device()), 1, 1);
+    return rows(std::vector<Tensor>(static_cast<size_t>(count_), concat({ones, gray}, Axis{3})));
   }
 
   int64_t mask_channels() const { return source_.model.denoiser->info().mask_channels(); }
@@ -374,6 +385,7 @@ class Batch {
     const auto levels = levels_of(source_, settings_, noise, pass, pass.from.defined());
     const diffusion::Plan plan = diffusion::make_plan(noise, levels, sampler_options());
     if (reads_control(source_)) inpaint.extra = control_latents(pass);
+    if (source_.info.inpainting && !inpaint.mask.defined()) inpaint.extra = whole_mask(pass);
     Guide guide = guide_of(pass, noise, inpaint);
     StepPlace place{0, static_cast<int32_t>(plan.steps.size())};
     Tensor taken;

@@ -140,7 +140,7 @@ void set_hires(const ImageSource& source, const ImageRequest& request, ImageSett
 }
 
 void check_abilities(const ImageSource& source, const ImageRequest& request) {
-  if (source.info.inpainting && request.mask_image.empty()) {
+  if (needs_mask(source) && request.mask_image.empty()) {
     fail(Code::unsupported, "mask_image",
          "this model repaints pictures: it needs init_image and "
          "mask_image");

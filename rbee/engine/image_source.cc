@@ -152,6 +152,10 @@ bool is_guided(const ImageSource& source) {
   return !source.model.denoiser->info().guidance && source.model.family != ImageFamily::flux;
 }
 
+bool needs_mask(const ImageSource& source) {
+  return source.info.inpainting && source.model.family == ImageFamily::flux;
+}
+
 bool reads_control(const ImageSource& source) {
   const models::DenoiserInfo& info = source.model.denoiser->info();
   return source.model.family == ImageFamily::flux && info.in_channels == 2 * info.out_channels;

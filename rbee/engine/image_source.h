@@ -70,6 +70,10 @@ ImageSource load_image_source(const std::filesystem::path& path, const ImageSour
 // nor any FLUX.
 bool is_guided(const ImageSource& source);
 
+// Whether the model draws nothing without a picture and its mask (FLUX Fill). Other inpainting
+// models take a gray picture that is masked all over.
+bool needs_mask(const ImageSource& source);
+
 // Whether the denoiser itself reads the picture that a request's control sends (FLUX Depth, Canny).
 bool reads_control(const ImageSource& source);
 

@@ -237,6 +237,35 @@ ImageRequest small_request() {
   return out;
 }
 
+// A1111's rule: what is masked all over has no more of a picture than its gray
+// (modules/processing.py, txt2img_image_conditioning). That a mask is read as diffusers reads it is
+// among the goldens.
+TEST(Inpainting, WithoutAMaskIsWithAMaskOfEverything) {
+  const ImageSource source = source_of("inpaint");
+  ASSERT_TRUE(source.info.inpainting);
+  ImageRequest request = small_request();
+  request.noise_source = NoiseSource::philox;
+  request.sampler = "Euler";
+  const std::vector<float> plain = run_to_latents(source, request);
+  request.strength = 1;
+  request.init_image = init_image();
+  request.mask_image = picture([](int, int, int) { return 255; });
+  EXPECT_EQ(run_to_latents(source, request), plain);
+  // So is a picture without a mask: other channels than its own latent say nothing of it.
+  request.mask_image = {};
+  request.strength_rule = StrengthRule::part;
+  request.strength = 0.5f;
+  EXPECT_NE(run_to_latents(source, request), plain);
+}
+
+// A second pass has its own size.
+TEST(Inpainting, WithoutAMaskGoesOnWithASecondPass) {
+  const ImageSource source = source_of("inpaint");
+  ImageRequest request = small_request();
+  request.hires = HiresFix{.width = 2 * kWidth, .height = 2 * kHeight};
+  EXPECT_EQ(drawn(source, request).width, 2 * kWidth);
+}
+
 // The first preview of a run.
 io::Pixels preview_of(const ImageSource& source) {
   ImageRequest request = small_request();
