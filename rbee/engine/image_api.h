@@ -29,6 +29,10 @@ enum class MaskFill : uint8_t { original, noise, nothing, surroundings };
 // a1111: int(steps * strength) + 1 of them, as AUTOMATIC1111. all: exactly `steps`.
 enum class StrengthRule : uint8_t { part, a1111, all };
 
+// How a picture becomes one of another ratio: stretched; its middle, as large as fits; or all of
+// it, with its outermost pixels going on to the edges. A1111's resize modes.
+enum class Fit : uint8_t { stretch, crop, fill };
+
 // Along which axes copies of a picture fit together without a seam.
 enum class Tiling : uint8_t { none, x, y, both };
 
@@ -118,6 +122,7 @@ struct ImageRequest {
   int32_t batch = 0;  // images that share a step at most; 0 = the engine's choice
 
   std::string init_image;  // bytes of a picture file; empty = from noise alone
+  Fit fit = Fit::stretch;  // of init_image and its mask to width and height; not with mask_only
   std::string mask_image;  // bytes of a picture file of the size of init_image, or empty.
                            // Where it has transparent pixels those are repainted, else white ones.
   bool mask_opaque = false;  // its opaque pixels instead, as AUTOMATIC1111 reads masks

@@ -128,6 +128,31 @@ Mask cropped(const Mask& mask, const Region& region) {
   return out;
 }
 
+io::Pixels fitted(const io::Pixels& pixels, int32_t width, int32_t height, Fit how) {
+  constexpr int64_t kMostPixels = 16384;
+  const int64_t across = int64_t{pixels.width} * height, down = int64_t{pixels.height} * width;
+  // The side that is the target's own; the other one keeps the ratio.
+  const bool by_height = (across > down) == (how == Fit::crop);
+  if (how == Fit::stretch || across == down) return resized(pixels, width, height);
+  const int64_t own_width = by_height ? std::max<int64_t>(across / pixels.height, 1) : width;
+  const int64_t own_height = by_height ? height : std::max<int64_t>(down / pixels.width, 1);
+  check(std::max(own_width, own_height) <= kMostPixels, "init_image", pixels.width, " x ",
+        pixels.height, " pixels are too long to be cut to ", width, " x ", height);
+  const auto columns = static_cast<int32_t>(own_width), rows = static_cast<int32_t>(own_height);
+  const io::Pixels inner = resized(pixels, columns, rows);
+  const int32_t left = width / 2 - columns / 2, top = height / 2 - rows / 2;
+  io::Pixels out{.width = width, .height = height, .channels = pixels.channels, .values = {}};
+  for (int32_t y = 0; y < height; ++y) {
+    const int64_t row = int64_t{std::clamp(y - top, 0, rows - 1)} * columns;
+    for (int32_t x = 0; x < width; ++x) {
+      const int64_t at = row + std::clamp(x - left, 0, columns - 1);
+      const auto pixel = inner.values.begin() + at * inner.channels;
+      out.values.insert(out.values.end(), pixel, pixel + inner.channels);
+    }
+  }
+  return out;
+}
+
 io::Pixels pasted(const io::Pixels& part, const io::Pixels& whole, const Region& region) {
   const io::Pixels fitted = resized(part, region.width, region.height);
   io::Pixels out{.width = whole.width, .height = whole.height, .channels = 3, .values = {}};

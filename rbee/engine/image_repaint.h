@@ -1,7 +1,9 @@
 #pragma once
-// What repainting a part of a picture needs: the part around a mask, what stands under the mask
-// before sampling, and putting the result back. As AUTOMATIC1111 does these.
+// What starting from a picture needs: its size; to repaint a part of it the part around a mask,
+// what stands under the mask before sampling, and putting the result back. As AUTOMATIC1111 does
+// these.
 
+#include "rbee/engine/image_api.h"
 #include "rbee/engine/image_canvas.h"
 
 namespace rbee::engine {
@@ -18,6 +20,10 @@ Region region_around(const Mask& mask, int32_t padding, int32_t width, int32_t h
 
 io::Pixels cropped(const io::Pixels& pixels, const Region& region);
 Mask cropped(const Mask& mask, const Region& region);
+
+// The picture at another size, as AUTOMATIC1111 does it (modules/images.py, resize_image). Throws
+// invalid_argument for a picture so long that what is cut off would be beyond 16384 pixels.
+io::Pixels fitted(const io::Pixels& pixels, int32_t width, int32_t height, Fit how);
 
 // `part`, resized to the region, in its place in `whole`; without opacity.
 io::Pixels pasted(const io::Pixels& part, const io::Pixels& whole, const Region& region);

@@ -89,7 +89,7 @@ void set_mask(const ImageRequest& request, const io::Pixels& init, ImageSettings
   if (!request.mask_only) {
     back.whole = *out.init;
     back.region = {0, 0, out.width, out.height};
-    out.mask = mask_of(resized(sent, out.width, out.height), how);
+    out.mask = mask_of(fitted(sent, out.width, out.height, request.fit), how);
     const Mask soft = blurred(*out.mask, request.mask_blur);
     back.share = request.mask_blur > 0 ? widened(soft) : soft;
   } else {
@@ -114,7 +114,8 @@ void set_pictures(const ImageSource& source, const ImageRequest& request, ImageS
   check_model_side(source, "width", out.width);
   check_model_side(source, "height", out.height);
   if (!init) return;
-  out.init = resized(*init, out.width, out.height);
+  out.init = request.mask_only ? resized(*init, out.width, out.height)
+                               : fitted(*init, out.width, out.height, request.fit);
   if (!request.mask_image.empty()) set_mask(request, *init, out);
 }
 

@@ -356,6 +356,9 @@ void read_init_images(ObjectReader& reader, ImageBody& out) {
     return;
   }
   out.init_image.data = (*list)[0].get<std::string>();
+  constexpr std::array<const char*, 3> kFits = {"stretch", "crop", "fill"};
+  const auto fit = reader.integer("resize_mode", {0, 2}).value_or(0);
+  out.fit = kFits[static_cast<size_t>(fit)];
   out.mask_image.data = reader.text("mask").value_or("");
   if (!out.mask_image.empty()) read_inpainting(reader, out);
 }

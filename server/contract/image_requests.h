@@ -64,6 +64,7 @@ struct ImageBody {
   std::optional<int32_t> count;
   std::optional<int32_t> batch;
   SentImage init_image;
+  std::string fit;  // "stretch", "crop" or "fill"
   SentImage mask_image;
   bool mask_opaque = false;  // of a mask that is partly transparent the opaque part is repainted
   bool mask_invert = false;

@@ -21,6 +21,11 @@ engine::MaskFill mask_fill(std::string_view name) {
   if (name == "surroundings") return engine::MaskFill::surroundings;
   return name == "nothing" ? engine::MaskFill::nothing : engine::MaskFill::original;
 }
+engine::Fit fit(std::string_view name) {
+  if (name == "crop") return engine::Fit::crop;
+  return name == "fill" ? engine::Fit::fill : engine::Fit::stretch;
+}
+
 
 engine::StrengthRule strength_rule(std::string_view name) {
   if (name == "a1111") return engine::StrengthRule::a1111;
@@ -83,6 +88,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   if (body.noise_source == "philox") request.noise_source = engine::NoiseSource::philox;
   set(request.count, body.count);
   set(request.batch, body.batch);
+  request.fit = fit(body.fit);
   request.init_image = file_of(body.init_image, "init_image");
   request.mask_image = file_of(body.mask_image, "mask_image");
   request.mask_opaque = body.mask_opaque;

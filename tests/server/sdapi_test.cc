@@ -92,6 +92,21 @@ TEST(Sdapi, ImageToImageTakesTheFirstPicture) {
   EXPECT_EQ(worker.post("/sdapi/v1/img2img", R"({"prompt":"x"})").status, 400);
 }
 
+TEST(Sdapi, PicturesAreStretchedCutOrFilledUp) {
+  ImageWorker worker;
+  json body = {{"prompt", "x"}, {"init_images", json::array({io::encode_base64("picture")})}};
+  const auto fit = [&](int mode) {
+    body["resize_mode"] = mode;
+    EXPECT_EQ(worker.post("/sdapi/v1/img2img", body.dump()).status, 200) << mode;
+    return worker.engine.last_request().fit;
+  };
+  EXPECT_EQ(fit(0), engine::Fit::stretch);
+  EXPECT_EQ(fit(1), engine::Fit::crop);
+  EXPECT_EQ(fit(2), engine::Fit::fill);
+  body["resize_mode"] = 3;  // A1111 enlarges latents then
+  EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("resize_mode"));
+}
+
 TEST(Sdapi, ProgressAndInterruptReachTheRunningJob) {
   ImageWorker worker({.hold = true});
   EXPECT_EQ(worker.get_json("/sdapi/v1/progress").at("progress"), 0);

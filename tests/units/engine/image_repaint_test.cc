@@ -4,6 +4,7 @@
 
 #include "rbee/engine/image_settings.h"
 #include "rbee/io/image/png.h"
+#include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
 
 namespace rbee::engine {
@@ -103,6 +104,77 @@ ImageRequest repaint(bool only) {
   out.mask_only = only;
   out.mask_padding = 4;
   return out;
+}
+
+// Sizes and places are those of modules/images.py, resize_image, of A1111: the inner picture's
+// other side is an integer quotient, and it stands at width // 2 - own // 2.
+TEST(Fit, CutsOutTheMiddleOrFillsUpTheEdges) {
+  io::Pixels stripes{.width = 100, .height = 20, .channels = 3, .values = {}};
+  for (int32_t i = 0; i < 100 * 20; ++i) {
+    const int32_t x = i % 100;
+    stripes.values.insert(stripes.values.end(), 3, x < 30 ? 50 : x < 70 ? 150 : 250);
+  }
+  const auto at = [](const io::Pixels& pixels, int32_t x, int32_t y) {
+    return pixels.values[static_cast<size_t>(3 * (y * pixels.width + x))];
+  };
+  // 100 x 20 becomes 200 x 40, of which columns 80 to 119 stay.
+  const io::Pixels cut = fitted(stripes, 40, 40, Fit::crop);
+  EXPECT_EQ(cut.width, 40);
+  EXPECT_EQ(cut.height, 40);
+  EXPECT_EQ(at(cut, 0, 0), 150);
+  EXPECT_EQ(at(cut, 39, 39), 150);
+  // 100 x 20 becomes 40 x 8, at row 16.
+  const io::Pixels filled = fitted(stripes, 40, 40, Fit::fill);
+  EXPECT_EQ(filled.height, 40);
+  for (const int32_t y : {0, 15, 16, 23, 24, 39}) {
+    EXPECT_EQ(at(filled, 2, y), 50) << y;
+    EXPECT_EQ(at(filled, 20, y), 150) << y;
+    EXPECT_EQ(at(filled, 37, y), 250) << y;
+  }
+  const io::Pixels stretched = fitted(stripes, 40, 40, Fit::stretch);
+  EXPECT_EQ(at(stretched, 2, 20), 50);
+  EXPECT_EQ(at(stretched, 37, 20), 250);
+}
+
+TEST(Fit, OfTallPicturesIsTheOtherWayRound) {
+  io::Pixels tall{.width = 20, .height = 100, .channels = 4, .values = {}};
+  for (int32_t i = 0; i < 20 * 100; ++i) {
+    const auto value = static_cast<uint8_t>(i / 20 < 30 ? 50 : 250);
+    tall.values.insert(tall.values.end(), {value, value, value, 255});
+  }
+  const io::Pixels cut = fitted(tall, 40, 20, Fit::crop);  // 40 x 200, of which rows 90 to 109
+  EXPECT_EQ(cut.channels, 4);
+  EXPECT_EQ(cut.values[0], 250);
+  const io::Pixels filled = fitted(tall, 40, 20, Fit::fill);  // 4 x 20 at column 18
+  EXPECT_EQ(filled.width, 40);
+  EXPECT_EQ(filled.values[0], 50);
+  EXPECT_EQ(filled.values[4 * (19 * 40 + 39)], 250);
+  const io::Pixels line{
+      .width = 8000, .height = 1, .channels = 3, .values = std::vector<uint8_t>(24000)};
+  harness::expect_error("init_image", "8000 x 1", "64 x 64",
+                        [&] { fitted(line, 64, 64, Fit::crop); });
+  EXPECT_EQ(fitted(line, 64, 64, Fit::fill).height, 64);
+}
+
+// The mask goes with the picture.
+TEST(Fit, IsOfPicturesAndTheirMasks) {
+  const ImageSource source = fake_source(half_noise);
+  ImageRequest request = repaint(false);  // 200 x 120, the mask from 100 to 119 and 40 to 59
+  request.width = request.height = 96;
+  request.fit = Fit::crop;  // 160 x 96 of which columns 32 to 127: the mask is at 48 and 32
+  const ImageSettings cut = resolve(source, request);
+  const auto masked = [](const ImageSettings& settings, int32_t x, int32_t y) {
+    return settings.mask->values[static_cast<size_t>(y * 96 + x)];
+  };
+  EXPECT_EQ(cut.init->width, 96);
+  EXPECT_EQ(masked(cut, 50, 34), 1);
+  EXPECT_EQ(masked(cut, 61, 45), 1);
+  EXPECT_EQ(masked(cut, 45, 34), 0);
+  EXPECT_EQ(masked(cut, 50, 50), 0);
+  request.fit = Fit::fill;  // 96 x 57 at row 20: the mask is at 48 and 39
+  const ImageSettings filled = resolve(source, request);
+  EXPECT_EQ(masked(filled, 50, 41), 1);
+  EXPECT_EQ(masked(filled, 50, 34), 0);
 }
 
 TEST(Repaint, OnlyWhatIsAroundTheMaskIsPaintedWhenAskedFor) {
