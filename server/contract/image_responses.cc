@@ -117,13 +117,11 @@ std::string complete_json(const std::vector<ImageResult>& images, const ImageTim
   }
   Json list = Json::array();
   for (const ImageResult& image : images) {
-    // The first one is above.
-    Json entry = {{"index", image.index},
-                  {"seed", image.seed},
-                  {"width", image.width},
-                  {"height", image.height}};
-    if (image.index != 0) entry["image"] = image.base64;
-    list.push_back(std::move(entry));
+    list.push_back({{"index", image.index},
+                    {"seed", image.seed},
+                    {"width", image.width},
+                    {"height", image.height},
+                    {"image", image.base64}});
   }
   json["images"] = std::move(list);
   json["text_ms"] = rounded(times.text_ms);

@@ -8,8 +8,7 @@
 namespace rbee::server {
 namespace {
 
-// Previews of a job that asks for none, and of clients that poll for progress.
-constexpr int32_t kPreviewInterval = 5;
+constexpr int32_t kPreviewInterval = 5;  // 1 of fewer steps
 
 engine::PromptRule prompt_rule(std::string_view name) {
   if (name == "comfy") return engine::PromptRule::comfy;
@@ -21,11 +20,11 @@ engine::MaskFill mask_fill(std::string_view name) {
   if (name == "surroundings") return engine::MaskFill::surroundings;
   return name == "nothing" ? engine::MaskFill::nothing : engine::MaskFill::original;
 }
+
 engine::Fit fit(std::string_view name) {
   if (name == "crop") return engine::Fit::crop;
   return name == "fill" ? engine::Fit::fill : engine::Fit::stretch;
 }
-
 
 engine::StrengthRule strength_rule(std::string_view name) {
   if (name == "a1111") return engine::StrengthRule::a1111;
@@ -88,8 +87,8 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   if (body.noise_source == "philox") request.noise_source = engine::NoiseSource::philox;
   set(request.count, body.count);
   set(request.batch, body.batch);
-  request.fit = fit(body.fit);
   request.init_image = file_of(body.init_image, "init_image");
+  request.fit = fit(body.fit);
   request.mask_image = file_of(body.mask_image, "mask_image");
   request.mask_opaque = body.mask_opaque;
   request.mask_invert = body.mask_invert;
@@ -136,12 +135,17 @@ std::shared_ptr<ImageJob> ImageService::submit(const ImageBody& body,
   return job;
 }
 
+int32_t ImageService::preview_interval(const ImageBody& body) const {
+  const int32_t steps = body.steps.value_or(engine_.model().default_steps);
+  return steps < kPreviewInterval ? 1 : kPreviewInterval;
+}
+
 std::shared_ptr<Job> ImageService::create_job(const ImageJobBody& body) {
   std::string id = new_job_id();
   auto events = std::make_shared<EventQueue>(canceller(id));
   auto reply = std::make_unique<ImageJobStream>(events);
   ImageBody image = body.image;
-  if (!image.preview_interval) image.preview_interval = kPreviewInterval;
+  if (!image.preview_interval) image.preview_interval = preview_interval(image);
   return submit(image, make_job(std::move(id), std::move(reply), std::move(events)));
 }
 
@@ -169,7 +173,7 @@ std::shared_ptr<DelayedResponse> ImageService::sdapi_images(ImageBody body) {
   std::string id = new_job_id();
   auto response = std::make_shared<DelayedResponse>(canceller(id));
   auto reply = std::make_unique<SdapiImages>(response, body.request, body.send_images);
-  if (!body.preview_interval) body.preview_interval = kPreviewInterval;
+  if (!body.preview_interval) body.preview_interval = preview_interval(body);
   submit(body, make_job(std::move(id), std::move(reply), nullptr));
   return response;
 }

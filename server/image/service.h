@@ -60,6 +60,8 @@ class ImageService final : public WorkerService {
 
  private:
   State state() const override;
+  // Where a job or a client that polls asks for no other.
+  int32_t preview_interval(const ImageBody& body) const;
   void count_rejected() override { metrics_->count_rejected(); }
   std::shared_ptr<ImageJob> submit(const ImageBody& body, std::shared_ptr<ImageJob> job);
   std::shared_ptr<ImageJob> make_job(std::string id, std::unique_ptr<ImageReply> reply,

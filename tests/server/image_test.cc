@@ -49,6 +49,19 @@ TEST(ImageJobs, StreamHasNamedEventsAndEndsWithDone) {
   EXPECT_EQ(events[8].data, "[DONE]");
 }
 
+TEST(ImageJobs, OfFewStepsShowEachOfThem) {
+  ImageWorker worker;
+  const auto interval = [&](int32_t steps) {
+    const json job = {{"operation", "image_generation"}, {"prompt", "x"}, {"steps", steps}};
+    worker.get(worker.new_stream(job.dump()));
+    return worker.engine.last_request().preview_interval;
+  };
+  EXPECT_EQ(interval(1), 1);
+  EXPECT_EQ(interval(4), 1);
+  EXPECT_EQ(interval(5), 5);
+  EXPECT_EQ(interval(20), 5);
+}
+
 TEST(ImageJobs, SeveralPicturesComeWithTheirSeeds) {
   ImageWorker worker;
   const RawResponse response = worker.get(
@@ -57,7 +70,9 @@ TEST(ImageJobs, SeveralPicturesComeWithTheirSeeds) {
   const json images = json::parse(events[events.size() - 2].data).at("images");
   ASSERT_THAT(images, SizeIs(3));
   EXPECT_EQ(images[2].at("seed"), 9);
-  EXPECT_TRUE(images[2].contains("image"));
+  for (const json& image : images) {
+    EXPECT_EQ(io::decode_base64(image.at("image").get<std::string>(), "image"), "not really a PNG");
+  }
 }
 
 TEST(ImageJobs, TransformAndInpaintDecodeTheirPictures) {
