@@ -12,7 +12,6 @@ FROM debian:12-slim
 RUN --mount=type=bind,from=build,source=/packages,target=/packages \
     apt-get update && apt-get install -y --no-install-recommends /packages/*.deb \
  && rm -rf /var/lib/apt/lists/*
-COPY --from=build /rbee/build/cpu/bin/rbee /usr/bin/rbee
 USER 65532:65532
 EXPOSE 8080
 CMD ["llm-worker-rbee-cpu", "--help"]

@@ -21,7 +21,6 @@ RUN --mount=type=bind,from=build,source=/packages,target=/packages \
     apt-get update && apt-get install -y --no-install-recommends /packages/*.deb \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /libraries/ /usr/lib/x86_64-linux-gnu/
-COPY --from=build /rbee/build/cuda/bin/rbee /usr/bin/rbee
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER 65532:65532
 EXPOSE 8080

@@ -18,7 +18,6 @@ RUN --mount=type=bind,from=build,source=/packages,target=/packages \
     apt-get update \
  && apt-get install -y --no-install-recommends /packages/*.deb libamdhip64-5 \
  && rm -rf /var/lib/apt/lists/*
-COPY --from=build /rbee/build/rocm/bin/rbee /usr/bin/rbee
 USER 65532:65532
 EXPOSE 8080
 CMD ["llm-worker-rbee-rocm", "--help"]

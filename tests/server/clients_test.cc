@@ -214,6 +214,16 @@ TEST(Packaging, TheHelmChartRendersAndValidates) {
   EXPECT_EQ(status, 0) << check.text();
 }
 
+TEST(Packaging, DebianPackagesHoldProgramsUnitsAndScripts) {
+  const fs::path repository = fs::path(CLIENTS) / "../../..";
+  Process check("/usr/bin/python3",
+                {(fs::path(CLIENTS) / "packages.py").string(), repository.string()},
+                {variable("PATH"), variable("HOME")});
+  const int status = check.wait();
+  if (status == kSkipped) GTEST_SKIP() << check.text();
+  EXPECT_EQ(status, 0) << check.text();
+}
+
 TEST(ChatClients, AHiveThatSpawnsLosesAndReplacesWorkers) {
   const test::ModelFolder model(RBEE_TEST_DATA);
   Process hive("/usr/bin/python3",

@@ -24,7 +24,9 @@ def render(chart, **values):
     for name, text in texts.items():
         for document in yaml.safe_load_all(text) if name.endswith(".yaml") else []:
             if document:
-                kubernetes_validate.validate(document, VERSION, strict=True)
+                # Kubernetes itself knows no kinds of operators.
+                if document["apiVersion"] != "monitoring.coreos.com/v1":
+                    kubernetes_validate.validate(document, VERSION, strict=True)
                 found[document["kind"]] = document
     return found
 
@@ -76,8 +78,50 @@ def check_secrets(chart):
     assert worker["livenessProbe"]["httpGet"]["scheme"] == "HTTPS"
 
 
+def check_watching(chart):
+    documents = render(chart)
+    assert set(documents) == {"Deployment", "Service"}, set(documents)
+    notes = documents["Deployment"]["spec"]["template"]["metadata"]["annotations"]
+    assert notes["prometheus.io/scheme"] == "http"
+    documents = render(chart, tlsSecret="tls", serviceMonitor={
+        "enabled": True, "interval": "10s", "labels": {"release": "prom"}, "keySecret": "scrape",
+        "keyEntry": "token", "tlsConfig": {"serverName": "chat.example"}})
+    assert "annotations" not in documents["Deployment"]["spec"]["template"]["metadata"]
+    monitor, service = documents["ServiceMonitor"], documents["Service"]
+    labels = monitor["spec"]["selector"]["matchLabels"]
+    assert labels.items() <= service["metadata"]["labels"].items()
+    assert monitor["metadata"]["labels"]["release"] == "prom"
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
+    assert endpoint["scheme"] == "https" and endpoint["interval"] == "10s"
+    assert endpoint["authorization"] == {"type": "Bearer",
+                                         "credentials": {"name": "scrape", "key": "token"}}
+    assert endpoint["tlsConfig"] == {"serverName": "chat.example"}
+
+
+def check_budget(chart):
+    documents = render(chart, podDisruptionBudget={"enabled": True, "maxUnavailable": "25%"})
+    budget = documents["PodDisruptionBudget"]["spec"]
+    labels = documents["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert budget["selector"]["matchLabels"].items() <= labels.items()
+    assert budget["maxUnavailable"] == "25%"
+
+
+def check_extras(chart):
+    documents = render(chart, extraEnv=[{"name": "RUST_LOG", "value": "debug"}],
+                       extraVolumes=[{"name": "loras", "emptyDir": {}}],
+                       extraVolumeMounts=[{"name": "loras", "mountPath": "/loras"}])
+    worker = container(documents)
+    assert {"name": "RUST_LOG", "value": "debug"} in worker["env"]
+    assert {"name": "POD_NAME"}.items() <= worker["env"][0].items()
+    assert worker["volumeMounts"][-1] == {"name": "loras", "mountPath": "/loras"}
+    volumes = documents["Deployment"]["spec"]["template"]["spec"]["volumes"]
+    assert [volume["name"] for volume in volumes] == ["models", "loras"]
+
+
 def check_wrong_values(chart):
-    for values in ({"device": "tpu"}, {"kind": "sound"}, {"drainSeconds": -1}, {"flags": "--x"}):
+    for values in ({"extraEnv": {"A": "b"}}, {"serviceMonitor": {"enabled": "yes"}},
+                   {"device": "tpu"}, {"kind": "sound"}, {"drainSeconds": -1}, {"flags": "--x"}):
         try:
             chart.validate_schema(values)
         except helm_python.HelmError:
@@ -94,6 +138,9 @@ def main():
         check_chat(chart)
         check_gpus(chart)
         check_secrets(chart)
+        check_watching(chart)
+        check_budget(chart)
+        check_extras(chart)
         check_wrong_values(chart)
     print("ok")
 
