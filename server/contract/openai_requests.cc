@@ -193,9 +193,9 @@ void read_max_tokens(ObjectReader& reader, OpenAiRequest& request) {
   const bool about_prompt = request.echo || reader.find("prompt_logprobs") != nullptr;
   const int32_t least = !request.chat && about_prompt ? 0 : 1;
   std::optional<int32_t>& most = request.generate.max_tokens;
-  most = reader.integer("max_tokens", {least, INT32_MAX});
+  most = read_limit(reader, "max_tokens", least);
   // The newer name.
-  const auto newer = reader.integer("max_completion_tokens", {least, INT32_MAX});
+  const auto newer = read_limit(reader, "max_completion_tokens", least);
   if (!most) most = newer;
   if (!most) most = request.chat ? INT32_MAX : kCompletionTokens;
 }

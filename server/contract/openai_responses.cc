@@ -49,7 +49,8 @@ Json envelope(const OpenAiAnswer& answer, const char* chat_object) {
   return {{"id", answer.id},
           {"object", answer.chat ? chat_object : "text_completion"},
           {"created", answer.created},
-          {"model", answer.model}};
+          {"model", answer.model},
+          {"system_fingerprint", answer.fingerprint}};
 }
 
 // Of a choice in one response; the answer shows them.
@@ -104,6 +105,7 @@ std::string piece_json(const OpenAiAnswer& answer, int32_t index, Piece piece) {
   choice["finish_reason"] = std::move(piece.reason);
   Json out = envelope(answer, "chat.completion.chunk");
   out["choices"] = Json::array({std::move(choice)});
+  if (answer.include_usage) out["usage"] = nullptr;
   return dump(out);
 }
 

@@ -20,6 +20,8 @@ struct OpenAiAnswer {
   bool echo = false;                            // the prompt is in front of a completion
   std::optional<int32_t> logprobs = {};         // shown, with so many likeliest
   std::optional<int32_t> prompt_logprobs = {};  // the same of the prompt's tokens
+  std::string fingerprint = {};                 // of what answers: program, model and device
+  bool include_usage = false;  // a stream's pieces have `usage`, null but in the last
 };
 
 // What an answer shows of its prompt.

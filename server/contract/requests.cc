@@ -138,6 +138,12 @@ std::vector<int32_t> read_ids(const json& list, const std::string& name, ObjectR
   return out;
 }
 
+std::optional<int32_t> read_limit(ObjectReader& reader, const char* name, int32_t least) {
+  const json* value = reader.find(name);
+  if (value != nullptr && *value == -1) return INT32_MAX;
+  return reader.integer(name, {least, INT32_MAX});
+}
+
 void read_stop(ObjectReader& reader, GenerateRequest& request) {
   request.stop = stop_texts(reader);
   request.stop_ids = stop_ids(reader);
@@ -178,7 +184,7 @@ GenerateRequest parse_generate(std::string_view body) {
   GenerateRequest request;
   read_operation(reader);
   read_input(reader, errors, request);
-  request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
+  request.max_tokens = read_limit(reader, "max_tokens", 1);
   read_sampling(reader, request);
   read_turn(reader, request);
   read_adapters(reader, errors, request);

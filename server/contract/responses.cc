@@ -61,6 +61,10 @@ std::string ready_json(bool ready, std::string_view state) {
   return dump({{"ready", ready}, {"state", state}, {"model_loaded", true}});
 }
 
+std::string version_json(std::string_view version) {
+  return dump({{"version", version}});
+}
+
 std::string welcome_json(const WorkerInfo& info) {
   return dump({{"name", info.implementation},
                {"version", info.version},

@@ -98,6 +98,8 @@ std::string to_json(const Health& health);
 std::string heartbeat_json(const WorkerInfo& info, const MemoryFigures& memory,
                            std::string_view timestamp);
 std::string ready_json(bool ready, std::string_view state);
+// vLLM's {"version"}
+std::string version_json(std::string_view version);
 std::string welcome_json(const WorkerInfo& info);
 std::string job_json(std::string_view job_id, std::string_view sse_url);
 std::string cancel_json(std::string_view job_id);

@@ -10,7 +10,7 @@ namespace {
 
 // Of the client's connection, its key, or made anew.
 bool is_own(std::string_view name) {
-  static constexpr std::array<std::string_view, 16> kOwn = {"authorization",
+  static constexpr std::array<std::string_view, 17> kOwn = {"authorization",
                                                             "x-api-key",
                                                             "host",
                                                             "connection",
@@ -21,6 +21,7 @@ bool is_own(std::string_view name) {
                                                             "upgrade",
                                                             "keep-alive",
                                                             "x-correlation-id",
+                                                            "x-request-id",
                                                             "x-rbee-sender",
                                                             "origin",
                                                             "cookie",
@@ -38,12 +39,12 @@ std::string_view upstream_method(const Exchange& exchange) {
 
 std::string upstream_bytes(const Exchange& exchange, const Replica& replica) {
   const Request& request = exchange.request;
-  std::string text =
-      cat(upstream_method(exchange), " ", request.path, request.query.empty() ? "" : "?",
-          request.query, " HTTP/1.1\r\nHost: 127.0.0.1:", replica.port(),
-          "\r\nConnection: close\r\nAuthorization: Bearer ", replica.token(),
-          "\r\nX-Correlation-ID: ", request.correlation_id, "\r\nX-Rbee-Sender: ", request.sender(),
-          "\r\n");
+  std::string text = cat(
+      upstream_method(exchange), " ", request.path, request.query.empty() ? "" : "?", request.query,
+      " HTTP/1.1\r\nHost: 127.0.0.1:", replica.port(),
+      "\r\nConnection: close\r\nAuthorization: Bearer ", replica.token(),
+      "\r\nX-Correlation-ID: ", request.correlation_id, "\r\nX-Request-ID: ", request.request_id,
+      "\r\nX-Rbee-Sender: ", request.sender(), "\r\n");
   // Its own span is the parent of the worker's.
   const bool traced = request.trace.tracer != nullptr;
   if (traced) text += cat("traceparent: ", traceparent(request.trace.self), "\r\n");

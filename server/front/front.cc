@@ -358,16 +358,26 @@ Response Front::Impl::openapi() {
 
 Router Front::Impl::routes() {
   Router router;
-  const auto get = [&](const char* path, Access access, Handler handler) {
+  const auto get = [&](const std::string& path, Access access, Handler handler) {
     router.add({.method = "GET", .pattern = path, .handler = std::move(handler), .access = access});
   };
-  get("/health", Access::anyone, [this](const Request&) { return alive(); });
+  for (const char* path : {"/health", "/v1/health"}) {
+    get(path, Access::anyone, [this](const Request&) { return alive(); });
+  }
   get("/health/live", Access::anyone,
       [](const Request&) { return json_response(200, R"({"status":"healthy"})"); });
-  get("/health/ready", Access::anyone, [this](const Request&) { return readiness(); });
+  for (const char* path : {"/health/ready", "/ready"}) {
+    get(path, Access::anyone, [this](const Request&) { return readiness(); });
+  }
+  get("/v1/ready", Access::token, [this](const Request&) { return readiness(); });
+  get("/version", Access::anyone, [this](const Request&) {
+    return json_response(200, json{{"version", options_.version}}.dump());
+  });
   get("/workers", Access::token, [this](const Request&) { return health(); });
-  get("/v1/models", Access::token, [this](const Request& request) { return models(request); });
-  get("/v1/models/{+id}", Access::token, [this](const Request& request) { return model(request); });
+  for (const std::string base : {"/v1/models", "/models"}) {
+    get(base, Access::token, [this](const Request& request) { return models(request); });
+    get(base + "/{+id}", Access::token, [this](const Request& request) { return model(request); });
+  }
   get("/metrics", Access::token, [this](const Request&) { return metrics(); });
   get("/openapi.json", Access::anyone, [this](const Request&) { return openapi(); });
   // The page asks for the key itself.

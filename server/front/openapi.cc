@@ -15,9 +15,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kComponents = "#/components/";
 
-constexpr std::array<std::string_view, 7> kOwnPaths = {"/openapi.json", "/health",  "/health/live",
-                                                       "/health/ready", "/workers", "/v1/models",
-                                                       "/metrics"};
+constexpr std::array<std::string_view, 12> kOwnPaths = {
+    "/openapi.json", "/health",  "/v1/health", "/health/live", "/health/ready", "/ready",
+    "/v1/ready",     "/version", "/workers",   "/v1/models",   "/models",       "/metrics"};
 // What the front says itself of a request that it routes: no such model or job, too many wait, a
 // worker was lost, none is ready.
 constexpr std::array kOwnStatuses = {"404", "429", "502", "503"};
@@ -115,6 +115,12 @@ class Document {
     return {{"get", std::move(get)}};
   }
 
+  void add_alias(const char* path, const char* of, const char* id) {
+    Json copy = out_["paths"][of];
+    copy["get"]["operationId"] = id;
+    out_["paths"][path] = std::move(copy);
+  }
+
   void add_own() {
     Json& paths = out_["paths"];
     constexpr std::string_view kHealth =
@@ -125,8 +131,17 @@ class Document {
     paths["/health"] = own("health", "Whether the front lives", kHealth, true);
     paths["/health/live"] = own("live", "The same", kHealth, true);
     paths["/health/ready"] = own("ready", "Whether every model has a ready worker", kReady, true);
-    Json& ready = paths["/health/ready"]["get"]["responses"];
-    ready["503"] = ready["200"];
+    paths["/ready"] = own("plainReady", "The same", kReady, true);
+    paths["/v1/ready"] = own("v1Ready", "The same", kReady);
+    for (const char* path : {"/health/ready", "/ready", "/v1/ready"}) {
+      Json& ready = paths[path]["get"]["responses"];
+      ready["503"] = ready["200"];
+    }
+    paths["/v1/health"] = own("v1Health", "The same as /health", kHealth, true);
+    paths["/version"] = own("version", "Of the front",
+                            R"({"type":"object","required":["version"],"properties":{
+        "version":{"type":"string"}}})",
+                            true);
     paths["/workers"] = own("workers", "Every worker's state",
                             R"({"type":"object","required":["status","version","models"],
         "properties":{"status":{"enum":["healthy","degraded"]},"version":{"type":"string"},
@@ -160,6 +175,8 @@ class Document {
         "schema":{"type":"string","minLength":1}}])");
     model["parameters"].push_back(version);
     model["responses"]["404"] = reference("responses", "Error");
+    add_alias("/models", "/v1/models", "front.plainModels");
+    add_alias("/models/{id}", "/v1/models/{id}", "front.plainModel");
     paths["/metrics"] = own("metrics", "Figures of the front and its workers", "{}");
     paths["/metrics"]["get"]["responses"]["200"]["content"] = {
         {"text/plain", {{"schema", {{"type", "string"}}}}}};
@@ -255,7 +272,8 @@ class Document {
 }  // namespace
 
 bool is_front_path(std::string_view path) {
-  return std::ranges::count(kOwnPaths, path) > 0 || path.starts_with("/v1/models/");
+  return std::ranges::count(kOwnPaths, path) > 0 || path.starts_with("/v1/models/") ||
+         path.starts_with("/models/");
 }
 
 std::string front_openapi(const std::vector<WorkerDocument>& documents, std::string_view version) {

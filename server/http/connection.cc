@@ -84,6 +84,7 @@ class HttpConnection final : public Connection,
   void await_body();
   void on_body_timeout();
   void copy_head();
+  void name_request();
   void dispatch();
   void reject(const Response& response);
   void respond(Response response);
@@ -303,6 +304,21 @@ void HttpConnection::on_parse_error(const error_code& error) {
       error_response(request_, 400, {"INVALID_REQUEST", cat("Malformed HTTP: ", error.message())}));
 }
 
+// One name stands for the other that the client does not give.
+void HttpConnection::name_request() {
+  const auto sent = [&](std::string_view name) {
+    const std::string_view id = request_.header(name);
+    return valid_correlation_id(id) ? std::string(id) : "";
+  };
+  request_.correlation_id = sent("x-correlation-id");
+  request_.request_id = sent("x-request-id");
+  if (request_.correlation_id.empty() && request_.request_id.empty()) {
+    request_.request_id = uuid4();
+  }
+  if (request_.correlation_id.empty()) request_.correlation_id = request_.request_id;
+  if (request_.request_id.empty()) request_.request_id = request_.correlation_id;
+}
+
 // Fills request_ from the parsed head.
 void HttpConnection::copy_head() {
   const auto& head = parser_->get();
@@ -316,8 +332,7 @@ void HttpConnection::copy_head() {
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     request_.headers.emplace_back(std::move(name), field.value());
   }
-  const std::string_view id = request_.header("x-correlation-id");
-  request_.correlation_id = valid_correlation_id(id) ? std::string(id) : uuid4();
+  name_request();
   begin_request_span(request_, options().tracer);
 }
 
@@ -376,6 +391,7 @@ void HttpConnection::dispatch() {
 // Answers and ends the connection, whatever the client still means to send.
 void HttpConnection::reject(const Response& response) {
   keep_alive_ = false;
+  if (request_.request_id.empty()) name_request();  // it has no head that could be read
   write_response(response);
 }
 
@@ -517,7 +533,8 @@ void HttpConnection::log_request(int status) const {
        {"ms", cat(std::round(elapsed.count() * 1000) / 1000)},
        {"remote", request_.remote},
        {"key", request_.key_name},
-       {"correlation_id", request_.correlation_id}});
+       {"correlation_id", request_.correlation_id},
+       {"request_id", request_.request_id}});
 }
 
 }  // namespace

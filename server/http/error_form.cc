@@ -22,23 +22,24 @@ bool is_under(std::string_view path, const std::array<std::string_view, N>& base
 }
 
 Form form_of(const Request& request) {
-  static constexpr std::array<std::string_view, 9> kOwn = {"/v1/jobs",
-                                                           "/v1/inference",
-                                                           "/v1/infer",
-                                                           "/v1/cancel",
-                                                           "/v1/ready",
-                                                           "/v1/loading",
-                                                           "/v1/shutdown",
-                                                           "/v1/load_lora_adapter",
-                                                           "/v1/unload_lora_adapter"};
-  static constexpr std::array<std::string_view, 13> kOpenAi = {
+  static constexpr std::array<std::string_view, 10> kOwn = {"/v1/jobs",
+                                                            "/v1/inference",
+                                                            "/v1/infer",
+                                                            "/v1/cancel",
+                                                            "/v1/ready",
+                                                            "/v1/health",
+                                                            "/v1/loading",
+                                                            "/v1/shutdown",
+                                                            "/v1/load_lora_adapter",
+                                                            "/v1/unload_lora_adapter"};
+  static constexpr std::array<std::string_view, 15> kOpenAi = {
       "/v1",        "/completion", "/completions", "/infill",         "/props",
       "/slots",     "/tokenize",   "/detokenize",  "/apply-template", "/rerank",
-      "/v2/rerank", "/score",      "/reranking"};
+      "/v2/rerank", "/score",      "/reranking",   "/models",         "/chat/completions"};
   const std::string_view path = request.path;
   if (is_under(path, "/v1/messages")) return Form::anthropic;
   const bool asks = !request.header("anthropic-version").empty();
-  if (asks && is_under(path, "/v1/models")) return Form::anthropic;
+  if (asks && (is_under(path, "/v1/models") || is_under(path, "/models"))) return Form::anthropic;
   if (is_under(path, kOwn)) return Form::own;
   return is_under(path, kOpenAi) ? Form::openai : Form::own;
 }

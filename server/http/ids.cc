@@ -1,6 +1,7 @@
 #include "server/http/ids.h"
 
 #include <openssl/rand.h>
+#include <openssl/sha.h>
 
 #include <algorithm>
 #include <array>
@@ -44,6 +45,14 @@ std::string random_hex(size_t bytes) {
   fill_randomly(values.data(), bytes);
   std::string out;
   for (const unsigned char value : values) append_hex(out, value);
+  return out;
+}
+
+std::string short_digest(std::string_view text) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  std::string out;
+  for (size_t i = 0; i < 5; ++i) append_hex(out, digest[i]);
   return out;
 }
 

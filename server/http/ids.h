@@ -14,6 +14,9 @@ std::string uuid4();
 // So many random bytes from the same source, as lower-case hex. Throws internal.
 std::string random_hex(size_t bytes);
 
+// The first 10 hex digits of the text's SHA-256: tells texts apart, and hides nothing.
+std::string short_digest(std::string_view text);
+
 // 1 to 128 letters, digits, '.', '_', ':' and '-'.
 bool valid_correlation_id(std::string_view id);
 

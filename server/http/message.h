@@ -25,7 +25,8 @@ struct Request {
   Headers headers;     // names in lower case
   std::string body;
   Headers params;              // values of the route's {name} segments
-  std::string correlation_id;  // the client's when valid, else a fresh UUID
+  std::string correlation_id;  // the client's when valid, else as request_id
+  std::string request_id;      // X-Request-ID when valid, else as correlation_id or a fresh UUID
   std::string remote;          // peer address, for logs
   std::string key_name;        // of the key that it came with; empty when none is asked for
 

@@ -107,7 +107,7 @@ void OpenAiStream::end(const EndEvent& event, const MetricsEvent&, double) {
   const std::lock_guard lock(choices_->mutex);
   add(*choices_, index_, event);
   if (--choices_->left > 0 || choices_->failed) return;
-  if (choices_->include_usage) {
+  if (choices_->answer.include_usage) {
     queue_->push_data(openai_usage_json(choices_->answer, choices_->usage));
   }
   finish_stream(*queue_);

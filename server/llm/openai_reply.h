@@ -14,7 +14,6 @@ namespace rbee::server {
 // What the choices of one answer share. Their jobs may end on several threads.
 struct OpenAiChoices {
   OpenAiAnswer answer;
-  bool include_usage = false;    // of a stream
   int32_t each = 1;              // jobs of a prompt; those of a prompt follow one another
   int32_t wanted = 1;            // of each, the best by the mean of their log probabilities
   std::function<void()> cancel;  // ends all jobs; may be called on any thread

@@ -77,6 +77,7 @@ void add_openai_routes(Router& router, LlmService& service) {
     return models;
   });
   for (const auto& [path, parse] : {std::pair{"/v1/chat/completions", &parse_openai_chat},
+                                    std::pair{"/chat/completions", &parse_openai_chat},
                                     std::pair{"/v1/completions", &parse_openai_completion}}) {
     router.add({.method = "POST",
                 .pattern = path,

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "rbee/io/image/base64.h"
+#include "server/http/ids.h"
 #include "server/llm/page.h"
 #include "server/llm/sampling.h"
 
@@ -186,6 +187,14 @@ Response LlmService::prepare(Preparation work, std::function<Response()> submit)
   return response;
 }
 
+// Changes when an answer to the same seed may.
+std::string LlmService::fingerprint() const {
+  const engine::ModelInfo& model = engine_.model();
+  const WorkerInfo worker = info();
+  return cat("fp_", short_digest(cat(worker.implementation, "\n", worker.version, "\n", model.id,
+                                     "\n", model.quantization, "\n", model.device)));
+}
+
 OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::string& id) const {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return {.chat = request.chat,
@@ -194,14 +203,15 @@ OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
           .echo = request.echo,
           .logprobs = request.generate.logprobs,
-          .prompt_logprobs = request.prompt_logprobs};
+          .prompt_logprobs = request.prompt_logprobs,
+          .fingerprint = fingerprint(),
+          .include_usage = request.include_usage};
 }
 
 std::shared_ptr<OpenAiChoices> LlmService::make_choices(const OpenAiRequest& request,
                                                         const std::string& id) {
   auto out = std::make_shared<OpenAiChoices>();
   out->answer = openai_answer(request, id);
-  out->include_usage = request.include_usage;
   out->each = request.best_of;
   out->wanted = request.choices;
   out->left = static_cast<size_t>(answers_of(request));

@@ -80,6 +80,7 @@ class LlmService final : public WorkerService {
 
  private:
   State state() const override;
+  std::string fingerprint() const;
   OpenAiAnswer openai_answer(const OpenAiRequest& request, const std::string& id) const;
   engine::Request engine_request(const GenerateRequest& wire, const std::string& job_id) const;
   std::vector<engine::LoraChoice> loras_of(const GenerateRequest& request) const;

@@ -56,13 +56,15 @@ class ModelRoutes {
 
 void add_model_routes(Router& router, std::function<std::vector<OpenAiModel>()> models) {
   const auto routes = std::make_shared<const ModelRoutes>(std::move(models));
-  router.add({.method = "GET",
-              .pattern = "/v1/models",
-              .handler = [routes](const Request& request) { return routes->list(request); }});
-  // Names of models hold slashes.
-  router.add({.method = "GET",
-              .pattern = "/v1/models/{+id}",
-              .handler = [routes](const Request& request) { return routes->one(request); }});
+  for (const std::string base : {"/v1/models", "/models"}) {
+    router.add({.method = "GET", .pattern = base, .handler = [routes](const Request& request) {
+                  return routes->list(request);
+                }});
+    // Names of models hold slashes.
+    router.add({.method = "GET",
+                .pattern = base + "/{+id}",
+                .handler = [routes](const Request& request) { return routes->one(request); }});
+  }
 }
 
 }  // namespace rbee::server

@@ -95,12 +95,17 @@ void add_status_routes(Router& router, WorkerService& service) {
     router.add({.method = "GET", .pattern = path, .handler = std::move(handler)});
   };
   open("/", [&](const Request& request) { return welcome(service, request); });
-  open("/health", [&](const Request& request) { return health(service, request); });
+  for (const char* path : {"/health", "/v1/health", "/health/live"}) {
+    open(path, [&](const Request& request) { return health(service, request); });
+  }
   closed("/info", [&](const Request&) { return json_response(200, to_json(service.info())); });
   closed("/metrics", [&](const Request&) { return metrics(service); });
   closed("/v1/ready", [&](const Request&) { return ready(service); });
-  open("/health/live", [&](const Request& request) { return health(service, request); });
-  open("/health/ready", [&](const Request&) { return ready(service); });
+  for (const char* path : {"/ready", "/health/ready"}) {
+    open(path, [&](const Request&) { return ready(service); });
+  }
+  open("/version",
+       [&](const Request&) { return json_response(200, version_json(service.info().version)); });
   closed("/v1/loading/progress",
          [](const Request&) { return text_response(503, "Model not loading"); });
 }

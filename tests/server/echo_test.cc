@@ -169,7 +169,7 @@ TEST(Echo, WhatIsWrongIsNamed) {
   EXPECT_EQ(completion({{"prompt_logprobs", -1}}), "prompt_logprobs");
   EXPECT_EQ(completion({{"prompt_logprobs", 1}, {"stream", true}}), "prompt_logprobs");
   EXPECT_EQ(completion({{"max_tokens", 0}}), "max_tokens");
-  EXPECT_EQ(completion({{"max_tokens", -1}, {"echo", true}}), "max_tokens");
+  EXPECT_EQ(completion({{"max_tokens", -2}, {"echo", true}}), "max_tokens");
   EXPECT_EQ(completion({{"echo", 7}}), "echo");
   EXPECT_EQ(completion({{"prompt", {1, -1}}}), "prompt[1]");
   EXPECT_EQ(completion({{"prompt", {{1}, json::array()}}}), "prompt[1]");

@@ -79,9 +79,9 @@ TEST(Embeddings, TheOpenApiDocumentHasEveryRouteAndNoOther) {
   const json paths = json::parse(response.body).at("paths");
   size_t documented = 0, routes = 0;
   for (const auto& [path, methods] : paths.items()) documented += methods.size();
-  const std::set<std::string> refused = {"/v1/jobs",        "/v1/inference", "/v1/infer",
-                                         "/v1/completions", "/v1/responses", "/v1/chat/completions",
-                                         "/v1/messages"};
+  const std::set<std::string> refused = {
+      "/v1/jobs",      "/v1/inference",        "/v1/infer",    "/v1/completions",
+      "/v1/responses", "/v1/chat/completions", "/v1/messages", "/chat/completions"};
   const server::Router router = server::embedding_routes(worker.service, [] {});
   for (const server::Route& route : router.routes()) {
     if (refused.contains(route.pattern)) continue;
@@ -243,7 +243,7 @@ TEST(Ranking, DocumentsComeBestFirst) {
   const json& pairs = worker.golden["pairs"];
   const std::vector<float> wanted = probabilities(worker.golden);
   const json documents = {pairs[0][1], {{"text", pairs[1][1]}}};
-  for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank"}) {
+  for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank", "/reranking", "/v1/reranking"}) {
     const json answer = worker.answer(path, {{"query", pairs[0][0]}, {"documents", documents}});
     const json& results = answer.at("results");
     ASSERT_EQ(results.size(), 2u);

@@ -36,6 +36,8 @@ TEST(Routing, PathsTellTheKind) {
   EXPECT_EQ(kind("/v1/images/edits"), ModelKind::image);
   EXPECT_EQ(kind("/v1/embeddings"), ModelKind::embedding);
   EXPECT_EQ(kind("/v2/rerank"), ModelKind::embedding);
+  EXPECT_EQ(kind("/v1/reranking"), ModelKind::embedding);
+  EXPECT_EQ(kind("/chat/completions"), ModelKind::chat);
   EXPECT_EQ(kind("/v1/inference"), std::nullopt);
   for (const char* path : {"/info", "/v1/shutdown", "/v2/chat", "/v1/jobsX", "*"}) {
     EXPECT_FALSE(server::wanted_by(asked(path))) << path;

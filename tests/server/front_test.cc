@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,8 +13,7 @@
 
 #include "rbee/core/cat.h"
 #include "tests/checkpoints/model_folder.h"
-#include "tests/server/process.h"
-#include "tests/server/raw_client.h"
+#include "tests/server/front_harness.h"
 
 namespace rbee::testing {
 namespace {
@@ -24,91 +22,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// A folder for a test's pipes and files, gone with it.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "rbee-front-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string pipe(const char* name) const {
-    const std::string path = (path_ / name).string();
-    if (mkfifo(path.c_str(), 0600) != 0) throw std::runtime_error("no fifo");
-    return path;
-  }
-  std::string file(const char* name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
-  }
-
- private:
-  fs::path path_;
-};
-
-json fake(const std::string& name, const std::string& script, int replicas = 1) {
-  return {{"name", name}, {"program", FAKE_WORKER}, {"model", script}, {"replicas", replicas}};
-}
-
-class Front {
- public:
-  explicit Front(const json& models, json config = json::object(),
-                 const std::vector<std::string>& flags = {},
-                 std::vector<std::string> environment = {}) {
-    config["models"] = models;
-    if (!config.contains("back_off_ms")) config["back_off_ms"] = 10;
-    std::vector<std::string> arguments{"serve", "--port", "0", "--config",
-                                       folder_.file("serve.json", config.dump())};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    process_ = std::make_unique<Process>(RBEE, arguments, std::move(environment));
-  }
-
-  Process& process() { return *process_; }
-  uint16_t port() { return process_->port(); }
-  RawResponse get(std::string_view path, std::string_view headers = {}) {
-    return ask(port(), request("GET", path, {}, headers));
-  }
-  RawResponse post(std::string_view path, const json& body) {
-    return ask(port(), request("POST", path, body.dump()));
-  }
-  // Waits until every model has a worker.
-  void wait_ready() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (get("/health/ready").status != 200) {
-      if (std::chrono::steady_clock::now() > end) throw std::runtime_error(process_->text());
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  }
-  // What GET /workers says of the workers of model `index`, once `count` of them are ready.
-  json workers(size_t index, size_t count) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (true) {
-      json all = json::parse(get("/workers").body).at("models").at(index).at("workers");
-      size_t ready = 0;
-      for (const json& worker : all) ready += worker.at("state") == "ready" ? 1 : 0;
-      if (ready >= count) return all;
-      if (std::chrono::steady_clock::now() > end) throw std::runtime_error(all.dump());
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  }
-  double metric(const std::string& name) {
-    const std::string all = "\n" + get("/metrics").body;
-    const size_t at = all.find("\n" + name + " ");
-    return at == std::string::npos ? -1 : std::stod(all.substr(at + name.size() + 2));
-  }
-
- private:
-  Folder folder_;
-  std::unique_ptr<Process> process_;
-};
-
-json chat(const std::string& model, const std::string& text, bool stream = false) {
-  return {
-      {"model", model}, {"stream", stream}, {"messages", {{{"role", "user"}, {"content", text}}}}};
-}
 
 std::string said(const RawResponse& response) {
   return json::parse(response.body)["choices"][0]["message"]["content"];
@@ -570,8 +483,8 @@ TEST(Front, TheOpenApiDocumentStaysWhileWorkersComeAndGo) {
   Front front(json::array({fake("chat", "gate:" + gate)}),
               {{"back_off_ms", 600'000}, {"max_back_off_ms", 600'000}});
   const auto paths = [&] { return json::parse(front.get("/openapi.json").body).at("paths"); };
-  EXPECT_EQ(paths().size(), 8u);  // its own
-  std::ofstream(gate).close();    // the worker has its model
+  EXPECT_EQ(paths().size(), 14u);  // its own
+  std::ofstream(gate).close();     // the worker has its model
   front.wait_ready();
   const json there = paths();
   EXPECT_TRUE(there.contains("/v1/chat/completions"));

@@ -163,14 +163,14 @@ TEST(Jobs, TextIsEscapedAndStaysUtf8) {
 TEST(Jobs, WrongFieldsAreAllNamed) {
   Worker worker;
   const RawResponse response =
-      worker.post("/v1/jobs", R"({"prompt":"","max_tokens":-1,"temperature":"hot"})");
+      worker.post("/v1/jobs", R"({"prompt":"","max_tokens":-2,"temperature":"hot"})");
   EXPECT_EQ(response.status, 400);
   const json error = json::parse(response.body).at("error");
   EXPECT_EQ(error.at("code"), "INVALID_REQUEST");
   std::vector<std::string> fields;
   for (const json& field : error.at("fields")) fields.push_back(field.at("field"));
   EXPECT_EQ(fields, (std::vector<std::string>{"prompt", "max_tokens", "temperature"}));
-  EXPECT_EQ(error.at("fields")[1].at("value"), "-1");
+  EXPECT_EQ(error.at("fields")[1].at("value"), "-2");
   EXPECT_EQ(error.at("fields")[1].at("constraint"), "range(1..=2147483647)");
 }
 

@@ -23,6 +23,12 @@ std::string hello(std::string_view more) {
   return cat(kHello, more.empty() ? "" : ",", more, "}");
 }
 
+// A body that the route takes.
+std::string body_of(std::string_view path, std::string_view more) {
+  if (path == kChat || path == "/v1/messages") return hello(more);
+  return cat(path == "/v1/responses" ? R"({"input":"Hi",)" : R"({"prompt":"Hi",)", more, "}");
+}
+
 TEST(OpenAi, ModelsListsTheOne) {
   Worker worker;
   const json list = json::parse(worker.get("/v1/models").body);
@@ -101,6 +107,7 @@ TEST(OpenAi, AChatsStream) {
   EXPECT_EQ(events[6], "[DONE]");
   for (size_t i = 0; i < 6; ++i) {
     const json event = json::parse(events[i]);
+    EXPECT_EQ(event.at("usage").is_null(), i < 5) << event;
     EXPECT_EQ(event.at("object"), "chat.completion.chunk");
     EXPECT_EQ(event.at("id"), json::parse(events[0]).at("id"));
   }
@@ -112,9 +119,36 @@ TEST(OpenAi, ACompletionsStreamWithoutUsage) {
       payloads(worker.post(kCompletions, R"({"prompt":"Once","stream":true})").body);
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(json::parse(events[0]).at("choices").at(0).at("text"), "Hello");
+  EXPECT_FALSE(json::parse(events[0]).contains("usage"));
   EXPECT_EQ(json::parse(events[3]).at("choices").at(0).at("text"), "");
   EXPECT_EQ(json::parse(events[3]).at("choices").at(0).at("finish_reason"), "stop");
   EXPECT_EQ(events[4], "[DONE]");
+}
+
+// What answers is the same for all requests of a worker, and for all pieces.
+TEST(OpenAi, AnswersNameWhatMadeThem) {
+  Worker worker;
+  const std::string name =
+      json::parse(worker.post(kChat, hello("")).body).at("system_fingerprint").get<std::string>();
+  EXPECT_THAT(name, MatchesRegex("fp_[0-9a-f]{10}"));
+  EXPECT_EQ(json::parse(worker.post("/chat/completions", hello("")).body).at("system_fingerprint"),
+            name);
+  const auto events = payloads(worker.post(kCompletions, R"({"prompt":"x","stream":true})").body);
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    EXPECT_EQ(json::parse(events[i]).at("system_fingerprint"), name);
+  }
+}
+
+// llama-server's way to say it.
+TEST(OpenAi, ALimitOfMinusOneIsNone) {
+  Worker worker;
+  for (const char* path : {kChat, kCompletions, "/v1/jobs", "/v1/infer"}) {
+    EXPECT_EQ(worker.post(path, body_of(path, R"("max_tokens":-1)")).status, 200) << path;
+    EXPECT_EQ(worker.engine.last_request().max_tokens, INT32_MAX) << path;
+    EXPECT_EQ(worker.post(path, body_of(path, R"("max_tokens":-2)")).status, 400) << path;
+    EXPECT_EQ(worker.post(path, body_of(path, R"("max_tokens":0)")).status, 400) << path;
+  }
+  EXPECT_EQ(worker.post(kChat, hello(R"("max_completion_tokens":-1)")).status, 200);
 }
 
 TEST(OpenAi, EveryFieldReachesTheEngine) {
@@ -158,12 +192,6 @@ TEST(OpenAi, DefaultsAreOpenAis) {
   EXPECT_EQ(request.sampling.top_k, 0);
   EXPECT_EQ(request.max_tokens, INT32_MAX);  // the context ends it
   EXPECT_EQ(request.client, "127.0.0.1");
-}
-
-// A body that the route takes.
-std::string body_of(std::string_view path, std::string_view more) {
-  if (path == kChat || path == "/v1/messages") return hello(more);
-  return cat(path == "/v1/responses" ? R"({"input":"Hi",)" : R"({"prompt":"Hi",)", more, "}");
 }
 
 TEST(OpenAi, WhereARequestSaysNothingTheModelsSamplingCounts) {

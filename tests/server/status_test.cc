@@ -164,6 +164,34 @@ TEST(Status, EveryResponseCarriesItsHeaders) {
               MatchesRegex(kUuid));
 }
 
+TEST(Status, RequestsAreNamedByEitherHeader) {
+  Worker worker;
+  const auto names = [&](std::string_view headers) {
+    const RawResponse response = worker.get("/health", headers);
+    return cat(response.headers.at("x-correlation-id"), " ", response.headers.at("x-request-id"));
+  };
+  EXPECT_EQ(names("X-Request-ID: r-1\r\n"), "r-1 r-1");
+  EXPECT_EQ(names("X-Correlation-ID: c-1\r\n"), "c-1 c-1");
+  EXPECT_EQ(names("X-Correlation-ID: c-1\r\nX-Request-ID: r-1\r\n"), "c-1 r-1");
+  const std::string made = names("X-Request-ID: a b\r\n");
+  EXPECT_THAT(made, MatchesRegex(cat(kUuid, " ", kUuid)));
+  EXPECT_EQ(made.substr(0, 36), made.substr(37));
+  // Also of what is no request.
+  EXPECT_THAT(ask(worker.port(), "nonsense\r\n\r\n").headers.at("x-request-id"),
+              MatchesRegex(kUuid));
+}
+
+TEST(Status, AnswersUnderOtherServersNames) {
+  Worker worker({.token = "secret"});
+  EXPECT_EQ(worker.get("/v1/health").status, 200);
+  EXPECT_EQ(worker.get("/ready").body, worker.get("/health/ready").body);
+  EXPECT_EQ(worker.get("/version").body, R"({"version":"1.2.3"})");
+  const std::string key = "Authorization: Bearer secret\r\n";
+  EXPECT_EQ(worker.get("/models").status, 401);
+  EXPECT_EQ(worker.get("/models", key).body, worker.get("/v1/models", key).body);
+  EXPECT_EQ(worker.get("/models/hf:fake", key).body, worker.get("/v1/models/hf:fake", key).body);
+}
+
 TEST(Token, IsNeededWhereSet) {
   Worker worker({.token = " secret "});
   const RawResponse missing = worker.get("/info");

@@ -18,7 +18,8 @@ except ImportError:
 
 
 # What the front answers itself, or of several kinds of workers.
-OWN = "^/(workers|metrics|openapi.json|health.*|v1/models.*|v1/jobs.*|v1/cancel)$"
+OWN = ("^/(workers|metrics|version|openapi.json|health.*|ready|v1/ready|v1/health|models.*|"
+       "v1/models.*|v1/jobs.*|v1/cancel)$")
 
 
 def hold(url, token, *more):
