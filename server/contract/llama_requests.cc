@@ -16,6 +16,7 @@ using nlohmann::json;
 
 constexpr int32_t kMaxProbabilities = 20;
 constexpr size_t kMaxFiles = 256;
+constexpr size_t kMaxPrompts = 128;
 constexpr float kMinP = 0.05f;  // llama-server's default
 
 // llama.cpp's sampler of that name chooses where a completion ends; there is none here.
@@ -26,33 +27,45 @@ void drop_infill_sampler(json& object) {
 }
 
 // A text, tokens, or both in a row.
-void read_prompt(ObjectReader& reader, LlamaRequest& request) {
-  const json* value = reader.find("prompt");
-  if (value == nullptr) return reader.note("prompt", "required", "is missing", nullptr);
-  const auto wrong = [&] {
-    reader.note("prompt", "type(string)",
-                "must be a string, or an array of tokens, with strings between them or not", value);
-  };
-  if (*value == "" || *value == json::array({""})) {
-    return reader.note("prompt", "non_empty", "is empty", value);
+LlamaPrompt read_prompt(const json& value, const std::string& name, ObjectReader& reader) {
+  LlamaPrompt out;
+  if (value == "") {
+    reader.note(name, "non_empty", "is empty", &value);
+  } else if (value.is_string()) {
+    out.push_back({value.get<std::string>(), {}});
+  } else if (!value.is_array() || value.empty()) {
+    reader.note(name, "type(string)",
+                "must be a string, or an array of tokens, with strings between them or not, or an "
+                "array of these",
+                &value);
   }
-  if (value->is_string()) return request.prompt.push_back({value->get<std::string>(), {}});
-  if (!value->is_array() || value->empty()) return wrong();
-  const auto is_text = [](const json& part) { return part.is_string(); };
-  if (value->size() > 1 && std::ranges::all_of(*value, is_text)) {
-    return reader.note("prompt", "max_count(1)",
-                       "holds several prompts, which /v1/completions takes", value);
-  }
-  for (size_t i = 0; i < value->size(); ++i) {
-    const json& part = (*value)[i];
+  for (size_t i = 0; value.is_array() && i < value.size(); ++i) {
+    const json& part = value[i];
     if (part.is_string()) {
-      request.prompt.push_back({part.get<std::string>(), {}});
+      out.push_back({part.get<std::string>(), {}});
       continue;
     }
-    const std::vector<int32_t> id = read_ids(json::array({part}), cat("prompt[", i, "]"), reader);
-    if (request.prompt.empty() || request.prompt.back().ids.empty()) request.prompt.emplace_back();
-    auto& ids = request.prompt.back().ids;
-    ids.insert(ids.end(), id.begin(), id.end());
+    const std::vector<int32_t> id = read_ids(json::array({part}), cat(name, "[", i, "]"), reader);
+    if (out.empty() || out.back().ids.empty()) out.emplace_back();
+    out.back().ids.insert(out.back().ids.end(), id.begin(), id.end());
+  }
+  return out;
+}
+
+// An array without tokens of its own holds prompts.
+void read_prompts(ObjectReader& reader, LlamaRequest& request) {
+  const json* value = reader.find("prompt");
+  if (value == nullptr) return reader.note("prompt", "required", "is missing", nullptr);
+  const auto is_number = [](const json& part) { return part.is_number(); };
+  const bool several =
+      value->is_array() && !value->empty() && std::ranges::none_of(*value, is_number);
+  if (!several) return request.prompts.push_back(read_prompt(*value, "prompt", reader));
+  if (value->size() > kMaxPrompts) {
+    return reader.note("prompt", cat("max_count(", kMaxPrompts, ")"),
+                       cat("holds more than ", kMaxPrompts, " prompts"), value);
+  }
+  for (size_t i = 0; i < value->size(); ++i) {
+    request.prompts.push_back(read_prompt((*value)[i], cat("prompt[", i, "]"), reader));
   }
 }
 
@@ -114,7 +127,7 @@ LlamaRequest parse(std::string_view body, bool infill) {
   if (infill) {
     read_infill(reader, errors, out);
   } else {
-    read_prompt(reader, out);
+    read_prompts(reader, out);
   }
   request.max_tokens = read_max_tokens(reader);
   read_adapters(reader, errors, request);

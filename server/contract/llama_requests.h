@@ -15,10 +15,13 @@ struct LlamaFile {
   std::string text;
 };
 
+// One text, or texts and tokens in a row.
+using LlamaPrompt = std::vector<SentPrompt>;
+
 struct LlamaRequest {
   // llama-server's defaults are filled in; `stream` says whether to stream. Without prompt.
   GenerateRequest generate;
-  std::vector<SentPrompt> prompt;  // of a completion: one text, or texts and tokens in a row
+  std::vector<LlamaPrompt> prompts;  // of a completion, 1 to 128: each is answered
   bool infill = false;
   std::string before, after;     // of an infill: the text around the place
   std::vector<LlamaFile> files;  // of an infill, the farthest first

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rbee/core/cat.h"
+
 namespace rbee::server {
 namespace {
 
@@ -95,7 +97,7 @@ Json chosen_fields(const Json& all, const std::vector<std::string>& names) {
 
 std::string llama_piece_json(const LlamaAnswer& answer, std::string_view text,
                              const std::vector<OpenAiScored>& tokens, int32_t tokens_out) {
-  Json out = {{"index", 0},
+  Json out = {{"index", answer.index},
               {"content", text},
               {"tokens", ids_json(answer, tokens)},
               {"stop", false},
@@ -108,7 +110,7 @@ std::string llama_piece_json(const LlamaAnswer& answer, std::string_view text,
 
 std::string llama_end_json(const LlamaAnswer& answer, std::string_view text,
                            const std::vector<OpenAiScored>& tokens, const EndEvent& end) {
-  Json out = {{"index", 0},
+  Json out = {{"index", answer.index},
               {"content", text},
               {"tokens", ids_json(answer, tokens)},
               {"id_slot", -1},
@@ -125,6 +127,13 @@ std::string llama_end_json(const LlamaAnswer& answer, std::string_view text,
               {"timings", timings_json(end)}};
   add_probabilities(out, answer, tokens);
   return dump(chosen_fields(out, answer.request.fields));
+}
+
+std::string llama_answers_json(const std::vector<std::string>& answers) {
+  if (answers.size() == 1) return answers.front();
+  std::string out;
+  for (const std::string& answer : answers) out += cat(out.empty() ? "[" : ",", answer);
+  return out + "]";
 }
 
 std::string llama_props_json(const LlamaProps& props) {

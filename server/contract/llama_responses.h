@@ -19,6 +19,7 @@ struct LlamaAnswer {
   uint64_t seed = 0;
   int32_t prompt_tokens = 0;
   bool new_line = false;  // in the pieces of a stream so far
+  int32_t index = 0;      // of the request's prompts
 };
 
 // A piece of a stream. tokens: of the piece, where the request wants them; tokens_out: so far.
@@ -27,6 +28,9 @@ std::string llama_piece_json(const LlamaAnswer& answer, std::string_view text,
 // The whole answer, or the last piece of a stream, which has no text.
 std::string llama_end_json(const LlamaAnswer& answer, std::string_view text,
                            const std::vector<OpenAiScored>& tokens, const EndEvent& end);
+
+// Answers to the prompts of one request: the only one, or an array of them.
+std::string llama_answers_json(const std::vector<std::string>& answers);
 
 struct LlamaProps {
   std::string model, path, build;

@@ -1,8 +1,19 @@
 #include "server/llm/llama_reply.h"
 
 #include <iterator>
+#include <utility>
 
 namespace rbee::server {
+
+bool LlamaAnswers::fails_first() {
+  const std::lock_guard lock(mutex);
+  return !std::exchange(failed, true);
+}
+
+bool LlamaAnswers::ends_last() {
+  const std::lock_guard lock(mutex);
+  return --left == 0 && !failed;
+}
 
 void LlamaStream::started(const StartedEvent& event) {
   answer_.seed = event.seed;
@@ -17,12 +28,14 @@ void LlamaStream::token(std::string_view text, int32_t index) {
 
 void LlamaStream::end(const EndEvent& event, const MetricsEvent&, double) {
   queue_->push_data(llama_end_json(answer_, "", tokens_, event));
-  queue_->close();
+  if (answers_->ends_last()) queue_->close();
 }
 
 void LlamaStream::error(const WireError& error, std::string_view message) {
+  if (!answers_->fails_first()) return;
   queue_->push_data(openai_error_json(error.status, error.code, message));
   queue_->close();
+  answers_->cancel();
 }
 
 void LlamaText::started(const StartedEvent& event) {
@@ -39,11 +52,19 @@ void LlamaText::token(std::string_view text, int32_t) {
 }
 
 void LlamaText::end(const EndEvent& event, const MetricsEvent&, double) {
-  response_->set(json_response(200, llama_end_json(answer_, text_, tokens_, event)));
+  std::string json = llama_end_json(answer_, text_, tokens_, event);
+  {
+    const std::lock_guard lock(answers_->mutex);
+    answers_->whole[static_cast<size_t>(answer_.index)] = std::move(json);
+  }
+  if (answers_->ends_last())
+    response_->set(json_response(200, llama_answers_json(answers_->whole)));
 }
 
 void LlamaText::error(const WireError& error, std::string_view message) {
+  if (!answers_->fails_first()) return;
   response_->set(json_response(error.status, openai_error_json(error.status, error.code, message)));
+  answers_->cancel();
 }
 
 }  // namespace rbee::server

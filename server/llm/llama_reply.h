@@ -1,7 +1,9 @@
 #pragma once
 // Answers in llama-server's own form.
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -10,11 +12,27 @@
 
 namespace rbee::server {
 
-// Pieces, the last of which says "stop": true; no [DONE] follows.
+// What the answers to one request's prompts share. Their jobs may end on several threads.
+struct LlamaAnswers {
+  std::function<void()> cancel;  // ends all jobs; may be called on any thread
+
+  // True for the first of the answers that fails, which is told.
+  bool fails_first();
+  // Of an answer that has ended; true when it was the last, and none failed.
+  bool ends_last();
+
+  std::mutex mutex;  // guards what follows
+  size_t left = 1;   // jobs that have not ended
+  bool failed = false;
+  std::vector<std::string> whole;  // of answers in one response: their JSON, by prompt
+};
+
+// Pieces, the last of each prompt says "stop": true; no [DONE] follows.
 class LlamaStream final : public Reply {
  public:
-  LlamaStream(std::shared_ptr<EventQueue> queue, LlamaAnswer answer)
-      : queue_(std::move(queue)), answer_(std::move(answer)) {}
+  LlamaStream(std::shared_ptr<EventQueue> queue, LlamaAnswer answer,
+              std::shared_ptr<LlamaAnswers> answers)
+      : queue_(std::move(queue)), answer_(std::move(answer)), answers_(std::move(answers)) {}
   void started(const StartedEvent& event) override;
   void scored(std::vector<OpenAiScored> tokens) override { tokens_ = std::move(tokens); }
   void token(std::string_view text, int32_t index) override;
@@ -24,14 +42,16 @@ class LlamaStream final : public Reply {
  private:
   std::shared_ptr<EventQueue> queue_;
   LlamaAnswer answer_;
+  const std::shared_ptr<LlamaAnswers> answers_;
   std::vector<OpenAiScored> tokens_;  // of the next piece
 };
 
-// The whole answer in one response.
+// The whole answer in one response; those of several prompts are an array.
 class LlamaText final : public Reply {
  public:
-  LlamaText(std::shared_ptr<DelayedResponse> response, LlamaAnswer answer)
-      : response_(std::move(response)), answer_(std::move(answer)) {}
+  LlamaText(std::shared_ptr<DelayedResponse> response, LlamaAnswer answer,
+            std::shared_ptr<LlamaAnswers> answers)
+      : response_(std::move(response)), answer_(std::move(answer)), answers_(std::move(answers)) {}
   void started(const StartedEvent& event) override;
   void scored(std::vector<OpenAiScored> tokens) override;
   void token(std::string_view text, int32_t index) override;
@@ -41,6 +61,7 @@ class LlamaText final : public Reply {
  private:
   std::shared_ptr<DelayedResponse> response_;
   LlamaAnswer answer_;
+  const std::shared_ptr<LlamaAnswers> answers_;
   std::string text_;
   std::vector<OpenAiScored> tokens_;
 };

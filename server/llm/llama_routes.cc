@@ -124,7 +124,7 @@ Ids infill_prompt(const engine::Engine& engine, const LlamaRequest& request) {
 }
 
 // Texts and tokens in a row.
-Ids joined_prompt(const engine::Engine& engine, const std::vector<SentPrompt>& parts) {
+Ids joined_prompt(const engine::Engine& engine, const LlamaPrompt& parts) {
   Ids out;
   for (size_t i = 0; i < parts.size(); ++i) {
     const SentPrompt& part = parts[i];
@@ -133,29 +133,49 @@ Ids joined_prompt(const engine::Engine& engine, const std::vector<SentPrompt>& p
   return out;
 }
 
-Response answered(LlmService& service, LlamaRequest request) {
-  try {
-    GenerateRequest generate = request.generate;
-    if (request.infill) {
-      generate.prompt_ids = infill_prompt(service.engine(), request);
-    } else if (request.prompt.size() == 1) {
-      generate.prompt = request.prompt.front().text;
-      generate.prompt_ids = request.prompt.front().ids;
+// One for each prompt.
+std::vector<GenerateRequest> requests_of(const engine::Engine& engine,
+                                         const LlamaRequest& request) {
+  std::vector<GenerateRequest> out(std::max<size_t>(request.prompts.size(), 1), request.generate);
+  if (request.infill) out.front().prompt_ids = infill_prompt(engine, request);
+  for (size_t i = 0; i < request.prompts.size(); ++i) {
+    const LlamaPrompt& prompt = request.prompts[i];
+    if (prompt.size() > 1) {
+      out[i].prompt_ids = joined_prompt(engine, prompt);
     } else {
-      generate.prompt_ids = joined_prompt(service.engine(), request.prompt);
+      out[i].prompt = prompt.front().text;
+      out[i].prompt_ids = prompt.front().ids;
     }
-    LlamaAnswer answer{.model = service.answering_model(generate), .request = std::move(request)};
-    if (*generate.stream) {
-      return event_stream(
-          service.stream(generate, [&](const std::string&, std::shared_ptr<EventQueue> to) {
-            return std::make_unique<LlamaStream>(std::move(to), std::move(answer));
-          }));
+  }
+  return out;
+}
+
+// A job's answer, to one prompt of the request.
+template <typename OneReply, typename To>
+std::shared_ptr<To> start(LlmService& service, const LlamaRequest& request) {
+  const std::vector<GenerateRequest> prompts = requests_of(service.engine(), request);
+  auto answers = std::make_shared<LlamaAnswers>();
+  answers->left = prompts.size();
+  answers->whole.resize(prompts.size());
+  LlamaAnswer answer{.model = service.answering_model(request.generate), .request = request};
+  answer.request.prompts.clear();  // every answer has a copy
+  const LlmService::MakePart<To> make = [&](size_t index, const std::function<void()>& cancel,
+                                            std::shared_ptr<To> to) {
+    LlamaAnswer one = answer;
+    one.index = static_cast<int32_t>(index);
+    if (index == 0) answers->cancel = cancel;  // before any job runs
+    return std::make_unique<OneReply>(std::move(to), std::move(one), answers);
+  };
+  return service.start_all(prompts, make);
+}
+
+Response answered(LlmService& service, const LlamaRequest& request) {
+  try {
+    if (*request.generate.stream) {
+      return event_stream(start<LlamaStream, EventQueue>(service, request));
     }
     Response response;
-    response.later =
-        service.whole(generate, [&](const std::string&, std::shared_ptr<DelayedResponse> to) {
-          return std::make_unique<LlamaText>(std::move(to), std::move(answer));
-        });
+    response.later = start<LlamaText, DelayedResponse>(service, request);
     return response;
   } catch (const std::exception&) {
     return error_answer(std::current_exception(), openai_error);
@@ -168,8 +188,8 @@ Response answer(LlmService& service, const Request& request,
     LlamaRequest body = parse(request.body);
     body.generate.client = request.sender();
     auto work = LlmService::preparation(body.generate);
-    // Its tokens are made before it is queued.
-    const bool texts = body.infill || body.prompt.size() > 1;
+    // Tokens of several texts are made before they are queued.
+    const bool texts = body.infill || body.prompts.size() > 1 || body.prompts.front().size() > 1;
     if (texts && work == LlmService::Preparation::little) work = LlmService::Preparation::text;
     return service.prepare(work,
                            [&service, body = std::move(body)] { return answered(service, body); });

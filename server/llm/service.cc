@@ -263,6 +263,18 @@ void LlmService::submit_choices(
   }
 }
 
+void LlmService::submit_all(const std::vector<GenerateRequest>& requests, const std::string& id,
+                            const std::function<std::unique_ptr<Reply>(size_t index)>& make_reply) {
+  try {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      submit(requests[i], make_job(choice_id(id, static_cast<int32_t>(i)), make_reply(i), nullptr));
+    }
+  } catch (...) {
+    choices_canceller(id, static_cast<int32_t>(requests.size()))();
+    throw;
+  }
+}
+
 std::shared_ptr<EventQueue> LlmService::openai_stream(const OpenAiRequest& request) {
   const std::string id = new_job_id();
   auto events = std::make_shared<EventQueue>(choices_canceller(id, answers_of(request)));

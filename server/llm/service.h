@@ -49,6 +49,20 @@ class LlmService final : public WorkerService {
                                          const MakeReply<DelayedResponse>& make) {
     return start(request, make);
   }
+  // Several requests whose answers go to one place: all of them are taken, or none. `make` gets
+  // each one's number, and what ends them all.
+  template <typename To>
+  using MakePart = std::function<std::unique_ptr<Reply>(
+      size_t index, const std::function<void()>& cancel, std::shared_ptr<To> to)>;
+  template <typename To>
+  std::shared_ptr<To> start_all(const std::vector<GenerateRequest>& requests,
+                                const MakePart<To>& make) {
+    const std::string id = new_job_id();
+    const auto cancel = choices_canceller(id, static_cast<int32_t>(requests.size()));
+    auto to = std::make_shared<To>(cancel);
+    submit_all(requests, id, [&](size_t index) { return make(index, cancel, to); });
+    return to;
+  }
   // What the engine makes of a request before it can be queued: tokens of a short text, or of a
   // long one; a grammar, functions, or pictures.
   enum class Preparation : uint8_t { little, text, much };
@@ -96,6 +110,8 @@ class LlmService final : public WorkerService {
   }
   std::shared_ptr<Job> submit(const GenerateRequest& request, std::shared_ptr<LlmJob> job);
   void hand_over(engine::Request request, const std::shared_ptr<LlmJob>& job);
+  void submit_all(const std::vector<GenerateRequest>& requests, const std::string& id,
+                  const std::function<std::unique_ptr<Reply>(size_t index)>& make_reply);
   std::shared_ptr<OpenAiChoices> make_choices(const OpenAiRequest& request, const std::string& id);
   std::function<void()> choices_canceller(const std::string& id, int32_t count);
   void submit_choices(const OpenAiRequest& request, const std::string& id,

@@ -243,7 +243,9 @@ void FakeEngine::play(const Item& item) {
     if (wanted) changed_.wait(lock, [&] { return released_ || is_cancelled(id); });
     return is_cancelled(id);
   };
-  const std::string text = script_.echo ? text_to_repeat(item.request) : "";
+  const std::vector<int32_t>& ids = item.request.prompt_ids;
+  std::string text;
+  if (script_.echo) text = ids.empty() ? text_to_repeat(item.request) : detokenize(ids);
   const auto pieces = script_.echo ? pieces_of(text) : script_.pieces;
   int32_t sent = 0;
   bool cancelled = hold(script_.hold_before);

@@ -66,6 +66,43 @@ TEST(LlamaRoutes, CompletionAsStream) {
   EXPECT_EQ(worker.engine.last_request().prompt_ids, (std::vector<int32_t>{1072, 1105}));
 }
 
+TEST(LlamaRoutes, SeveralPromptsAreAnsweredInTheirOrder) {
+  Worker worker({.script = {.echo = true}});
+  const json prompts = {"one", {1116, "wo"}, {1051}};
+  const json answers = asked(worker, "/completion", {{"prompt", prompts}});
+  ASSERT_EQ(answers.size(), 3U);
+  const std::vector<std::string> texts = {"one", "two", "3"};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(answers[i].at("index"), i);
+    EXPECT_EQ(answers[i].at("content"), texts[i]);
+    EXPECT_EQ(answers[i].at("stop"), true);
+  }
+  EXPECT_EQ(asked(worker, "/completion", {{"prompt", {"one"}}}).at("content"), "one");
+  const json body = {{"prompt", prompts}, {"stream", true}};
+  std::vector<std::string> told(3);
+  int ends = 0;
+  for (const std::string& event : payloads(worker.post("/completion", body.dump()).body)) {
+    const json piece = json::parse(event);
+    told.at(piece.at("index").get<size_t>()) += piece.at("content");
+    ends += piece.at("stop") == true ? 1 : 0;
+    EXPECT_TRUE(piece.at("tokens_predicted").is_number_integer()) << event;
+    EXPECT_TRUE(piece.at("tokens_evaluated").is_number_integer()) << event;
+  }
+  EXPECT_EQ(told, texts);
+  EXPECT_EQ(ends, 3);
+}
+
+TEST(LlamaRoutes, OneFailureOfSeveralIsTheAnswer) {
+  for (const bool stream : {false, true}) {
+    Worker worker({.script = {.failure = engine::Failed{Code::out_of_memory, "no room"}}});
+    const json body = {{"prompt", {"a", "b"}}, {"stream", stream}};
+    const RawResponse response = worker.post("/completion", body.dump());
+    EXPECT_EQ(response.status, stream ? 200 : 503);
+    const std::string text = stream ? payloads(response.body).back() : response.body;
+    EXPECT_THAT(json::parse(text).at("error").at("message"), HasSubstr("no room"));
+  }
+}
+
 TEST(LlamaRoutes, TokensAndProbabilities) {
   const engine::ScoredChoice hello = {.chosen = {.id = 9, .text = "Hello", .logprob = -0.5f},
                                       .top = {{.id = 9, .text = "Hello", .logprob = -0.5f}}};
@@ -154,11 +191,14 @@ TEST(LlamaRoutes, BadBodiesNameTheField) {
     return json::parse(response.body).at("error").at("param").get<std::string>();
   };
   EXPECT_EQ(param("/completion", json::object()), "prompt");
-  EXPECT_EQ(param("/completion", {{"prompt", {"a", "b"}}}), "prompt");
+  EXPECT_EQ(param("/completion", {{"prompt", {"a", ""}}}), "prompt[1]");
+  EXPECT_EQ(param("/completion", {{"prompt", {"a", json::array()}}}), "prompt[1]");
+  EXPECT_EQ(param("/completion", {{"prompt", json(129, "a")}}), "prompt");
+  EXPECT_EQ(param("/completion", {{"prompt", json::array()}}), "prompt");
   EXPECT_EQ(param("/completion", {{"prompt", {1, true}}}), "prompt[1][0]");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"n_predict", -2}}), "n_predict");
   EXPECT_EQ(param("/completion", {{"prompt", ""}}), "prompt");
-  EXPECT_EQ(param("/completion", {{"prompt", {""}}}), "prompt");
+  EXPECT_EQ(param("/completion", {{"prompt", {""}}}), "prompt[0]");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"n_probs", 99}}), "n_probs");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"response_fields", "x"}}), "response_fields");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"post_sampling_probs", true}}),
