@@ -119,7 +119,11 @@ void read_item(const json& entry, const std::string& prefix, std::vector<FieldEr
   } else if (type == "function_call") {
     assistant(messages).tool_calls.push_back(
         {.id = required("call_id"), .name = required("name"), .arguments = required("arguments")});
-  } else if (type == "function_call_output") {
+  } else if (type == "custom_tool_call") {
+    assistant(messages).tool_calls.push_back({.id = required("call_id"),
+                                              .name = required("name"),
+                                              .arguments = custom_arguments(required("input"))});
+  } else if (type == "function_call_output" || type == "custom_tool_call_output") {
     Message out{.role = "tool", .content = {}};
     out.tool_call_id = required("call_id");
     if (const json* output = fields.find("output")) {
@@ -131,7 +135,9 @@ void read_item(const json& entry, const std::string& prefix, std::vector<FieldEr
   } else if (type == "reasoning") {
     read_reasoning(fields, messages);
   } else {
-    fields.note("type", "one_of(message, function_call, function_call_output, reasoning)",
+    fields.note("type",
+                "one_of(message, function_call, function_call_output, custom_tool_call, "
+                "custom_tool_call_output, reasoning)",
                 "asks for what this worker does not do", fields.find("type"));
   }
 }
@@ -193,9 +199,19 @@ void read_metadata(ObjectReader& reader, std::string_view body, ResponseRequest&
 
 using Kind = AnswerItem::Kind;
 
+bool is_custom(const ResponseAnswer& answer, const AnswerItem& item) {
+  return item.kind == Kind::call &&
+         std::ranges::any_of(answer.request.generate.chat.tools, [&](const SentTool& tool) {
+           return tool.custom && tool.name == item.name;
+         });
+}
+
 // One of an answer's, at its place in the output.
 std::string item_id(const ResponseAnswer& answer, const AnswerItem& item, size_t index) {
-  const char* prefix = item.kind == Kind::call ? "fc_" : item.kind == Kind::text ? "msg_" : "rs_";
+  const char* prefix = is_custom(answer, item)   ? "ctc_"
+                       : item.kind == Kind::call ? "fc_"
+                       : item.kind == Kind::text ? "msg_"
+                                                 : "rs_";
   return index == 0 ? prefix + answer.id : cat(prefix, answer.id, "-", index);
 }
 
@@ -219,11 +235,12 @@ Json empty_item(const ResponseAnswer& answer, const AnswerItem& item, size_t ind
                 std::string_view status) {
   Json out = {{"id", item_id(answer, item, index)}};
   if (item.kind == Kind::call) {
-    out["type"] = "function_call";
+    const bool custom = is_custom(answer, item);
+    out["type"] = custom ? "custom_tool_call" : "function_call";
     out["status"] = status;
     out["call_id"] = item.call_id;
     out["name"] = item.name;
-    out["arguments"] = "";
+    out[custom ? "input" : "arguments"] = "";
     return out;
   }
   out["type"] = item.kind == Kind::text ? "message" : "reasoning";
@@ -237,7 +254,9 @@ Json empty_item(const ResponseAnswer& answer, const AnswerItem& item, size_t ind
 Json whole_item(const ResponseAnswer& answer, const AnswerItem& item, size_t index,
                 std::string_view status) {
   Json out = empty_item(answer, item, index, status);
-  if (item.kind == Kind::call) {
+  if (is_custom(answer, item)) {
+    out["input"] = custom_input(item.text);
+  } else if (item.kind == Kind::call) {
     out["arguments"] = item.text;
   } else {
     out["content"].push_back(part(item));
@@ -249,6 +268,12 @@ Json tools_json(const ChatFields& chat) {
   Json out = Json::array();
   for (const SentTool& tool : chat.tools) {
     const Json function = Json::parse(tool.json).at("function");
+    if (tool.custom) {
+      Json one = {{"type", "custom"}, {"name", tool.name}, {"format", {{"type", "text"}}}};
+      if (function.contains("description")) one["description"] = function.at("description");
+      out.push_back(std::move(one));
+      continue;
+    }
     Json one = {{"type", "function"}};
     one.update(function);
     if (!one.contains("parameters")) one["parameters"] = nullptr;
@@ -259,7 +284,11 @@ Json tools_json(const ChatFields& chat) {
 }
 
 Json tool_choice_json(const ChatFields& chat) {
-  if (!chat.tool.empty()) return {{"type", "function"}, {"name", chat.tool}};
+  if (!chat.tool.empty()) {
+    const auto tool = std::ranges::find(chat.tools, chat.tool, &SentTool::name);
+    const bool custom = tool != chat.tools.end() && tool->custom;
+    return {{"type", custom ? "custom" : "function"}, {"name", chat.tool}};
+  }
   return chat.tool_choice.empty() ? Json("auto") : Json(chat.tool_choice);
 }
 
@@ -398,10 +427,11 @@ std::vector<NamedEvent> response_item_opened(const ResponseAnswer& answer, Respo
   return out;
 }
 
-NamedEvent response_item_grew(const ResponseAnswer& answer, ResponsePlace place,
-                              const ItemPiece& piece, int& number) {
-  return Events(answer, place, number)
-      .content(cat(piece_name(place.item), ".delta"), "delta", piece.text, piece.scored);
+std::vector<NamedEvent> response_item_grew(const ResponseAnswer& answer, ResponsePlace place,
+                                           const ItemPiece& piece, int& number) {
+  if (is_custom(answer, place.item)) return {};
+  return {Events(answer, place, number)
+              .content(cat(piece_name(place.item), ".delta"), "delta", piece.text, piece.scored)};
 }
 
 std::vector<NamedEvent> response_item_closed(const ResponseAnswer& answer, ResponsePlace place,
@@ -409,8 +439,15 @@ std::vector<NamedEvent> response_item_closed(const ResponseAnswer& answer, Respo
   const Events events(answer, place, number);
   const AnswerItem& item = place.item;
   const bool call = item.kind == Kind::call;
-  std::vector<NamedEvent> out{events.content(cat(piece_name(item), ".done"),
-                                             call ? "arguments" : "text", item.text, item.scored)};
+  std::vector<NamedEvent> out;
+  if (is_custom(answer, item)) {
+    const std::string input = custom_input(item.text);
+    out.push_back(events.content("response.custom_tool_call_input.delta", "delta", input));
+    out.push_back(events.content("response.custom_tool_call_input.done", "input", input));
+  } else {
+    out.push_back(events.content(cat(piece_name(item), ".done"), call ? "arguments" : "text",
+                                 item.text, item.scored));
+  }
   if (!call) {
     out.push_back(events.content("response.content_part.done", "part", part(item)));
   }

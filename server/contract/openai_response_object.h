@@ -20,8 +20,9 @@ struct ResponseRequest {
 };
 
 // A body of POST /v1/responses: `input` is a text or a list of messages, calls, their results
-// and reasoning. What the worker does not do (previous_response_id, background, ...) is an error,
-// other unknown fields and tools that are no functions are ignored. Throws InvalidBody.
+// and reasoning; custom tools that take any text are functions of one. What the worker does not do
+// (previous_response_id, background, ...) is an error, other unknown fields and tools that are no
+// functions are ignored. Throws InvalidBody.
 ResponseRequest parse_response_request(std::string_view body);
 
 // What all parts of one answer have in common.
@@ -51,8 +52,9 @@ struct ResponsePlace {
 NamedEvent response_state(const ResponseAnswer& answer, std::string_view type, int& number);
 std::vector<NamedEvent> response_item_opened(const ResponseAnswer& answer, ResponsePlace place,
                                              int& number);
-NamedEvent response_item_grew(const ResponseAnswer& answer, ResponsePlace place,
-                              const ItemPiece& piece, int& number);
+// Of a call of a custom tool nothing is told before its text is whole.
+std::vector<NamedEvent> response_item_grew(const ResponseAnswer& answer, ResponsePlace place,
+                                           const ItemPiece& piece, int& number);
 // whole: the part was not cut off.
 std::vector<NamedEvent> response_item_closed(const ResponseAnswer& answer, ResponsePlace place,
                                              bool whole, int& number);

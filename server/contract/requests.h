@@ -60,6 +60,7 @@ struct SentTool {
   std::string json;        // in the form of OpenAI's chats, whatever it came in
   std::string parameters;  // JSON schema; may be empty
   bool strict = false;
+  bool custom = false;  // a function of one text, which its calls are told as; OpenAI's responses
 };
 
 struct ChatFields {

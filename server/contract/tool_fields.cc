@@ -12,6 +12,9 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr size_t kMaxTools = 128;
+constexpr const char* kCustomParameters =
+    R"({"type":"object","properties":{"input":{"type":"string"}},"required":["input"],
+        "additionalProperties":false})";
 constexpr size_t kMaxName = 128;  // Anthropic's; OpenAI's is 64
 
 bool is_name(std::string_view text) {
@@ -53,6 +56,7 @@ class Tools {
     }
     const bool typed = spelling_ != ToolSpelling::anthropic;
     const json type = entry.value("type", json());
+    if (is_custom(entry)) return read_custom(entry, at);
     if (is_left_out(type)) return;
     if (typed ? type != "function" : !(type.is_null() || type == "custom")) {
       return reader_.note(at + ".type", "one_of(function)",
@@ -63,6 +67,24 @@ class Tools {
       return reader_.note(at + ".function", "type(object)", "must be an object", nullptr);
     }
     read_function(entry["function"], ordered["function"], at + ".function");
+  }
+
+  // One that takes any text: the form of others is a grammar.
+  bool is_custom(const json& entry) const {
+    const json format = entry.value("format", json());
+    return spelling_ == ToolSpelling::openai_responses && entry.value("type", json()) == "custom" &&
+           (format.is_null() || (format.is_object() && format.value("type", json()) == "text"));
+  }
+
+  void read_custom(const json& entry, const std::string& at) {
+    ordered_json function;
+    for (const char* name : {"name", "description"}) {
+      if (entry.contains(name)) function[name] = entry.at(name);
+    }
+    function["parameters"] = ordered_json::parse(kCustomParameters);
+    const size_t known = chat_.tools.size();
+    read_function(json(function), function, at);
+    if (chat_.tools.size() > known) chat_.tools.back().custom = true;
   }
 
   // Agents offer tools that OpenAI's own servers run, or whose calls have no schema, beside their
@@ -119,7 +141,8 @@ class Tools {
       chat_.tool_choice = "none";
     } else if (plain && kind == (anthropic ? "any" : "required")) {
       chat_.tool_choice = "required";
-    } else if (choice->is_object() && kind == (anthropic ? "tool" : "function")) {
+    } else if (choice->is_object() && (kind == (anthropic ? "tool" : "function") ||
+                                       (kind == "custom" && names_custom(*choice)))) {
       chat_.tool_choice = "required";
       chat_.tool = named(*choice);
     } else if (!anthropic && choice->is_object() && kind == "allowed_tools") {
@@ -146,8 +169,9 @@ class Tools {
     std::vector<std::string> names;
     for (const json& tool : list) {
       const json type = tool.is_object() ? tool.value("type", json()) : json();
-      if (is_left_out(type)) continue;
-      names.push_back(type == "function" ? named(tool) : "");
+      const bool custom = type == "custom" && names_custom(tool);
+      if (!custom && is_left_out(type)) continue;
+      names.push_back(custom || type == "function" ? named(tool) : "");
       if (std::ranges::count(chat_.tools, names.back(), &SentTool::name) > 0) continue;
       return reader_.note("tool_choice", "one_of(tools)", "allows a tool that is not in tools",
                           &choice);
@@ -165,6 +189,12 @@ class Tools {
                           "must be true or false", &one);
     }
     chat_.parallel_tool_calls = !one.get<bool>();
+  }
+
+  bool names_custom(const json& tool) const {
+    const json name = tool.value("name", json());
+    return std::ranges::any_of(chat_.tools,
+                               [&](const SentTool& one) { return one.custom && name == one.name; });
   }
 
   std::string named(const json& choice) {
@@ -200,6 +230,16 @@ class Tools {
 void read_tools(ObjectReader& reader, std::string_view body, ToolSpelling spelling,
                 ChatFields& chat) {
   Tools(reader, body, spelling, chat).read();
+}
+
+std::string custom_arguments(const std::string& input) {
+  return dump({{"input", input}});
+}
+
+std::string custom_input(const std::string& arguments) {
+  const json parsed = json::parse(arguments, nullptr, false);
+  const json input = parsed.is_object() ? parsed.value("input", json()) : json();
+  return input.is_string() ? input.get<std::string>() : arguments;
 }
 
 std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldError>& errors,

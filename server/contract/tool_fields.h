@@ -16,6 +16,10 @@ enum class ToolSpelling : uint8_t { openai_chat, openai_responses, anthropic };
 // read from; the order of a schema's properties is taken from it.
 void read_tools(ObjectReader& reader, std::string_view body, ToolSpelling spelling,
                 ChatFields& chat);
+// A call of a custom tool is one of a function of a text: its arguments, and the text that is in
+// such; what has none is the text itself.
+std::string custom_arguments(const std::string& input);
+std::string custom_input(const std::string& arguments);
 // "tool_calls" of an assistant's message.
 std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldError>& errors,
                                       const std::string& prefix);

@@ -103,6 +103,60 @@ TEST(Responses, ReasoningTextAndCallsAreItemsInTheirOrder) {
   EXPECT_EQ(answer.at("tool_choice"), "auto");
 }
 
+// As Codex sends them.
+TEST(Responses, CustomCallsAndTheirResultsAreHeard) {
+  Worker worker;
+  const json body = json::parse(R"({"input":[
+      {"role":"user","content":"List"},
+      {"type":"custom_tool_call","id":"ctc_1","status":"completed","call_id":"c1","name":"shell",
+       "input":"ls \"a\""},
+      {"type":"custom_tool_call_output","call_id":"c1","output":"a b"}]})");
+  EXPECT_EQ(worker.post(kResponses, body.dump()).status, 200);
+  const engine::Request asked = worker.engine.last_request();
+  ASSERT_EQ(asked.messages.size(), 3U);
+  ASSERT_EQ(asked.messages[1].tool_calls.size(), 1U);
+  EXPECT_EQ(asked.messages[1].tool_calls[0].name, "shell");
+  EXPECT_EQ(json::parse(asked.messages[1].tool_calls[0].arguments), json({{"input", "ls \"a\""}}));
+  EXPECT_EQ(asked.messages[2].role, "tool");
+  EXPECT_EQ(asked.messages[2].tool_call_id, "c1");
+  EXPECT_EQ(asked.messages[2].content, "a b");
+}
+
+TEST(Responses, ACustomToolIsAFunctionOfOneText) {
+  const Script script{.pieces = {"<tool_call>{\"name\": \"sh\", \"arguments\": {\"inp",
+                                 "ut\": \"a\\nb\"}}</tool_call>"},
+                      .format = {text::ToolFormat::hermes, text::ReasoningFormat::none}};
+  Worker worker({.script = script});
+  json body = json::parse(R"({"input":"Hi","tool_choice":{"type":"custom","name":"sh"},
+      "tools":[{"type":"custom","name":"sh","description":"Runs"},
+               {"type":"custom","name":"patch","format":{"type":"grammar","syntax":"lark",
+                "definition":"start: /a/"}}]})");
+  const json answer = json::parse(worker.post(kResponses, body.dump()).body);
+  json item = answer.at("output").at(0);
+  EXPECT_THAT(item.at("id").get<std::string>(), StartsWith("ctc_"));
+  item.erase("id");
+  EXPECT_EQ(item, json::parse(R"({"type":"custom_tool_call","status":"completed",
+      "call_id":"call_0","name":"sh","input":"a\nb"})"));
+  EXPECT_EQ(answer.at("tools"), json::parse(R"([{"type":"custom","name":"sh",
+      "format":{"type":"text"},"description":"Runs"}])"));
+  EXPECT_EQ(answer.at("tool_choice"), json({{"type", "custom"}, {"name", "sh"}}));
+  const engine::ChatOptions chat = worker.engine.last_request().chat;
+  ASSERT_EQ(chat.tools.size(), 1U);
+  EXPECT_EQ(chat.tool, "sh");
+  EXPECT_EQ(json::parse(chat.tools[0].parameters).at("required"), json({"input"}));
+
+  body["stream"] = true;
+  std::vector<std::string> told;
+  for (const std::string& payload : payloads(worker.post(kResponses, body.dump()).body)) {
+    const json event = json::parse(payload);
+    const std::string type = event.at("type");
+    if (!type.starts_with("response.custom_tool_call_input.")) continue;
+    told.push_back(type + " " + event.value("delta", event.value("input", "")));
+  }
+  EXPECT_THAT(told, ElementsAre("response.custom_tool_call_input.delta a\nb",
+                                "response.custom_tool_call_input.done a\nb"));
+}
+
 TEST(Responses, UsageCountsReasoning) {
   const Script script{.pieces = {"<think>", "x", "y", "</think>", "Yes."},
                       .format = {text::ToolFormat::none, text::ReasoningFormat::think}};
