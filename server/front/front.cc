@@ -15,6 +15,7 @@
 #include "server/front/pool.h"
 #include "server/http/clock.h"
 #include "server/http/error_form.h"
+#include "server/http/process_metrics.h"
 #include "server/http/tracer.h"
 
 namespace rbee::server {
@@ -320,7 +321,7 @@ Response Front::Impl::metrics() {
         texts.emplace_back(pool_.members()[one.member].replica->name(), std::move(one.text));
       }
       // A family of the workers, too.
-      texts.emplace_back("front", trace_metrics(options_.tracer));
+      texts.emplace_back("front", process_metrics() + trace_metrics(options_.tracer));
       Response response =
           text_response(200, front_metrics(pool_.counts(), pool_.members()) + merge_metrics(texts));
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -63,6 +63,7 @@ void LlmJob::on_started(const engine::Started& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   start();
+  begun_ = seconds_since_arrival();
   metrics_->begin(event.prompt_tokens);
   seed_ = event.seed;
   quietly([&] {
@@ -173,6 +174,13 @@ void LlmJob::finish(JobState state, const engine::Finished* finished, std::strin
   RequestTimes times{.first_token = first_token_, .total = seconds_since_arrival()};
   if (finished != nullptr) {
     times.reason = finished->reason;
+    times.prompt_tokens = finished->prompt_tokens;
+    times.tokens_out = finished->tokens_out;
+    times.waited = begun_;
+    if (first_token_ >= 0) {
+      times.prefill = first_token_ - begun_;
+      times.decode = last_token_ - first_token_;
+    }
     times.generation = (finished->prompt_ms + finished->decode_ms) / 1000;
     if (finished->tokens_out > 1) {
       times.per_token = finished->decode_ms / 1000 / (finished->tokens_out - 1);

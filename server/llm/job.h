@@ -35,7 +35,8 @@ class LlmJob final : public Job, public engine::EventSink {
   const int64_t memory_bytes_;
   const std::shared_ptr<Metrics> metrics_;
   std::unique_ptr<Reply> reply_;  // until the end; jobs are kept longer
-  double first_token_ = -1;       // seconds after arrival
+  double begun_ = -1;             // seconds after arrival
+  double first_token_ = -1;       // the same
   double last_token_ = -1;        // the same
   uint64_t seed_ = 0;
   bool called_ = false;    // a function

@@ -5,6 +5,13 @@
 namespace rbee::server {
 namespace {
 
+// vLLM's bounds of the phases of a request, with shorter ones in front, and those of its lengths.
+const std::vector<double> kPhaseSeconds = {0.01, 0.05, 0.1, 0.3, 0.5, 0.8, 1,   1.5,
+                                           2,    2.5,  5,   10,  15,  20,  30,  40,
+                                           50,   60,   120, 240, 480, 960, 1920};
+const std::vector<double> kLengths = {1,    2,    5,    10,    20,    50,    100,    200,   500,
+                                      1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000};
+
 // 0 where nothing was counted.
 double ratio(double part, double whole) {
   return whole > 0 ? part / whole : 0;
@@ -96,7 +103,13 @@ Metrics::Metrics()
       between_pieces_({0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3,
                        0.4,   0.5,    0.75,  1,    2.5,   5,    7.5,   10,  20,   40,  80}),
       total_({0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}),
-      generation_ms_({50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000}) {}
+      generation_ms_({50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000}),
+      waited_(kPhaseSeconds),
+      prefill_(kPhaseSeconds),
+      decode_(kPhaseSeconds),
+      inference_(kPhaseSeconds),
+      prompt_lengths_(kLengths),
+      answer_lengths_(kLengths) {}
 
 void Metrics::count(Outcome outcome) {
   count(outcome, {});
@@ -114,6 +127,18 @@ void Metrics::count(Outcome outcome, const RequestTimes& times) {
   if (times.per_token >= 0) per_token_.add(times.per_token);
   if (times.total >= 0) total_.add(times.total);
   if (times.generation >= 0) generation_ms_.add(times.generation * 1000);
+  if (times.reason) add_phases(times);
+}
+
+// Of an answer that came to its end, as vLLM counts them.
+void Metrics::add_phases(const RequestTimes& times) {
+  prompt_lengths_.add(times.prompt_tokens);
+  answer_lengths_.add(times.tokens_out);
+  waited_.add(std::max(times.waited, 0.0));
+  if (times.prefill < 0) return;
+  prefill_.add(times.prefill);
+  decode_.add(times.decode);
+  inference_.add(times.prefill + times.decode);
 }
 
 void Metrics::add_piece(double seconds) {
@@ -164,6 +189,17 @@ std::string Metrics::render(const engine::ModelInfo& model, const engine::Engine
                   "Mean of the tokens after the first.", per_token_, label);
   write_histogram(out, "vllm:e2e_request_latency_seconds", "From arrival to the last event.",
                   total_, label);
+  write_histogram(out, "vllm:request_queue_time_seconds",
+                  "From arrival to the engine's work on it.", waited_, label);
+  write_histogram(out, "vllm:request_prefill_time_seconds", "From there to the first text.",
+                  prefill_, label);
+  write_histogram(out, "vllm:request_decode_time_seconds", "From the first text to the last.",
+                  decode_, label);
+  write_histogram(out, "vllm:request_inference_time_seconds", "Of these two together.", inference_,
+                  label);
+  write_histogram(out, "vllm:request_prompt_tokens", "Tokens of a prompt.", prompt_lengths_, label);
+  write_histogram(out, "vllm:request_generation_tokens", "Tokens of an answer.", answer_lengths_,
+                  label);
   return out;
 }
 

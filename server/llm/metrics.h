@@ -16,8 +16,12 @@ struct RequestTimes {
   double per_token = -1;    // mean of the tokens after the first
   double generation = -1;   // engine's time on prompt and tokens
   double total = -1;        // arrival to the last event
+  double waited = -1;       // arrival to the engine's first work on it
+  double prefill = -1;      // from there to the first piece of text
+  double decode = -1;       // from there to the last one
   // Of an answer that came to its end.
   std::optional<engine::StopReason> reason = std::nullopt;
+  int32_t prompt_tokens = 0, tokens_out = 0;
 };
 
 class Metrics {
@@ -33,6 +37,8 @@ class Metrics {
                      double uptime_seconds) const;
 
  private:
+  void add_phases(const RequestTimes& times);  // under the lock
+
   mutable std::mutex mutex_;
   OutcomeCounts outcomes_{};
   uint64_t prompt_tokens_ = 0;
@@ -42,6 +48,8 @@ class Metrics {
   Histogram between_pieces_;
   Histogram total_;
   Histogram generation_ms_;
+  Histogram waited_, prefill_, decode_, inference_;
+  Histogram prompt_lengths_, answer_lengths_;
 };
 
 }  // namespace rbee::server

@@ -3,6 +3,7 @@
 #include "server/contract/error_map.h"
 #include "server/contract/responses.h"
 #include "server/http/auth.h"
+#include "server/http/process_metrics.h"
 #include "server/http/tracer.h"
 
 namespace rbee::server {
@@ -63,7 +64,8 @@ Response ready(const WorkerService& service) {
 }
 
 Response metrics(const WorkerService& service) {
-  Response response = text_response(200, service.metrics() + trace_metrics(service.tracer()));
+  Response response =
+      text_response(200, service.metrics() + process_metrics() + trace_metrics(service.tracer()));
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   return response;
 }

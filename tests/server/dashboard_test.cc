@@ -22,7 +22,7 @@ std::set<std::string> names_in(const std::string& text) {
     begin = std::find_if(begin, text.end(), inside);
     const auto end = std::find_if_not(begin, text.end(), inside);
     const std::string word(begin, end);
-    for (const char* first : {"worker", "rbee", "vllm", "llamacpp"}) {
+    for (const char* first : {"worker", "rbee", "vllm", "llamacpp", "process"}) {
       if (word.starts_with(first)) names.insert(word);
     }
     begin = end;

@@ -1,9 +1,14 @@
 // What the worker tells of itself, and who may ask.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <ctime>
+#include <fstream>
 #include <regex>
 
 #include "tests/server/harness.h"
@@ -146,9 +151,44 @@ TEST(Status, MetricsCountRequests) {
            "005\"} 1\n",
            "vllm:time_to_first_token_seconds_count{model_name=\"fake-model\"} 1\n",
            "# TYPE vllm:e2e_request_latency_seconds histogram\n",
+           "vllm:request_queue_time_seconds_count{model_name=\"fake-model\"} 1\n",
+           "vllm:request_prefill_time_seconds_count{model_name=\"fake-model\"} 1\n",
+           "vllm:request_decode_time_seconds_count{model_name=\"fake-model\"} 1\n",
+           "vllm:request_inference_time_seconds_count{model_name=\"fake-model\"} 1\n",
+           // The engine's script says 5 and 3.
+           "vllm:request_prompt_tokens_sum{model_name=\"fake-model\"} 5\n",
+           "vllm:request_generation_tokens_sum{model_name=\"fake-model\"} 3\n",
        }) {
     EXPECT_THAT(response.body, HasSubstr(line));
   }
+}
+
+TEST(Status, MetricsTellOfTheProcess) {
+  Worker worker;
+  const auto metric = [&](const std::string& name) {
+    const std::string all = "\n" + worker.get("/metrics").body;
+    const size_t at = all.find("\n" + name + " ");
+    EXPECT_NE(at, std::string::npos) << name;
+    return at == std::string::npos ? -1 : std::stod(all.substr(at + name.size() + 2));
+  };
+  std::ifstream status("/proc/self/status");  // another file than the one that is read
+  double resident = 0;
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") status >> resident;
+  }
+  EXPECT_NEAR(metric("process_resident_memory_bytes"), resident * 1024, resident * 1024 * 0.2);
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const double seconds = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
+  EXPECT_GE(metric("process_cpu_seconds_total") + 1, seconds);
+  const auto now = static_cast<double>(time(nullptr));
+  EXPECT_NEAR(metric("process_start_time_seconds"), now, 24 * 3600);
+  EXPECT_LE(metric("process_start_time_seconds"), now + 1);
+  const double files = metric("process_open_fds");
+  const int more[] = {open("/dev/null", O_RDONLY), open("/dev/null", O_RDONLY)};
+  EXPECT_GE(metric("process_open_fds"), files + 1);
+  for (const int file : more) close(file);
+  EXPECT_GT(metric("process_max_fds"), files);
 }
 
 TEST(Status, EveryResponseCarriesItsHeaders) {
