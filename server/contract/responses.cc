@@ -34,18 +34,20 @@ std::string to_json(const WorkerInfo& info) {
 }
 
 std::string to_json(const Health& health) {
-  return dump({{"status", health.healthy ? "healthy" : "unhealthy"},
-               {"model", health.model},
-               {"resident", health.healthy},
-               {"architecture", health.architecture},
-               {"quant_kind", health.quantization},
-               {"vram_bytes_used", health.memory_bytes},
-               {"tokenizer_kind", health.tokenizer_kind},
-               {"vocab_size", health.vocab_size},
-               {"context_length", health.context_length},
-               {"parameters", health.parameters},
-               {"max_pictures", health.max_pictures},
-               {"uptime_seconds", rounded(health.uptime_seconds)}});
+  Json out = {{"status", health.healthy ? "healthy" : "unhealthy"},
+              {"model", health.model},
+              {"resident", health.healthy},
+              {"architecture", health.architecture},
+              {"quant_kind", health.quantization},
+              {"vram_bytes_used", health.memory_bytes},
+              {"tokenizer_kind", health.tokenizer_kind},
+              {"vocab_size", health.vocab_size},
+              {"context_length", health.context_length},
+              {"parameters", health.parameters},
+              {"max_pictures", health.max_pictures},
+              {"uptime_seconds", rounded(health.uptime_seconds)}};
+  if (health.ranks) out["ranks"] = *health.ranks;
+  return dump(out);
 }
 
 std::string heartbeat_json(const WorkerInfo& info, const MemoryFigures& memory,

@@ -141,7 +141,8 @@ std::string EmbeddingService::health_json() const {
                         .context_length = model.context_length,
                         .parameters = model.parameters,
                         .memory_bytes = model.weight_bytes,
-                        .uptime_seconds = uptime_seconds()});
+                        .uptime_seconds = uptime_seconds(),
+                        .ranks = engine_.info().ranks});
 }
 
 std::string EmbeddingService::metrics() const {

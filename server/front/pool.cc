@@ -77,17 +77,41 @@ void Pool::on_change() {
 }
 
 std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
+  if (wanted.model.empty()) return first_of_kind(wanted);
   const auto& models = config_.models;
   for (size_t i = 0; i < models.size(); ++i) {
-    if (!wanted.model.empty() ? models[i].name == wanted.model
-                              : !wanted.kind || models[i].kind == *wanted.kind) {
-      return i;
-    }
+    if (models[i].name == wanted.model) return i;
   }
-  for (size_t i = 0; i < models.size() && !wanted.model.empty(); ++i) {
+  for (size_t i = 0; i < models.size(); ++i) {
     if (std::ranges::count(models[i].adapters, wanted.model) > 0) return i;
   }
   return std::nullopt;
+}
+
+// What a worker of it has said: whether it ranks documents. Nothing where none was ready yet.
+std::optional<bool> Pool::ranks(size_t model) const {
+  for (const Member& member : members_) {
+    const auto& facts = member.replica->facts();
+    if (member.model != model || !facts.is_object()) continue;
+    const auto found = facts.find("ranks");
+    if (found != facts.end() && found->is_boolean()) return found->get<bool>();
+  }
+  return std::nullopt;
+}
+
+// Of those that rank and those that make vectors the first that is known to do what is asked, else
+// the first that may.
+std::optional<size_t> Pool::first_of_kind(const Wanted& wanted) const {
+  std::optional<size_t> first, may;
+  for (size_t i = 0; i < config_.models.size(); ++i) {
+    if (wanted.kind && config_.models[i].kind != *wanted.kind) continue;
+    if (!first) first = i;
+    if (!wanted.ranks) break;
+    const std::optional<bool> known = ranks(i);
+    if (known == wanted.ranks) return i;
+    if (!known && !may) may = i;
+  }
+  return may ? may : first;
 }
 
 void Pool::begin(const Held& exchange) {

@@ -81,6 +81,7 @@ std::optional<Wanted> wanted_by(const Request& request) {
   for (const auto& [prefix, kind] : kPaths) {
     if (known || !path.starts_with(prefix)) continue;
     wanted.kind = kind;
+    if (kind == ModelKind::embedding) wanted.ranks = !path.starts_with("/v1/embeddings");
     known = true;
   }
   if (!known) return std::nullopt;

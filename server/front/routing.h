@@ -12,6 +12,7 @@ namespace rbee::server {
 struct Wanted {
   std::string model;              // as the request names it; empty: it does not
   std::optional<ModelKind> kind;  // of its path or operation; none: any model will do
+  std::optional<bool> ranks;      // of an embedding model: whether the path is for ranking
   std::string job;                // whose worker is asked; empty: a new request
   bool makes_job = false;         // its answer names a job
 };

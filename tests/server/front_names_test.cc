@@ -37,5 +37,31 @@ TEST(Front, AnswersUnderTheNamesOfWorkers) {
   EXPECT_EQ(front.post("/chat/completions", chat("a", "Hi", false)).status, 200);
 }
 
+// Whatever their order: of two models of one kind, one makes vectors and one ranks.
+TEST(Front, PathsOfEmbeddingsAndRankingFindTheirModel) {
+  const auto model = [](const char* name) -> json {
+    const std::string path = cat(RBEE_TEST_DATA, "/models/data_embedding/", name, "/hf");
+    return {{"name", name},
+            {"kind", "embedding"},
+            {"program", LLM_WORKER},
+            {"model", path},
+            {"flags", {"--threads", "1"}}};
+  };
+  for (const bool turned : {false, true}) {
+    Front front(json::array(
+        {model(turned ? "bert_ranker" : "bert"), model(turned ? "bert" : "bert_ranker")}));
+    front.wait_ready();
+    const RawResponse vectors = front.post("/v1/embeddings", {{"input", "a"}});
+    EXPECT_EQ(vectors.status, 200) << vectors.body;
+    for (const char* path : {"/rerank", "/v1/reranking"}) {
+      const RawResponse ranked = front.post(path, {{"query", "a"}, {"documents", {"b"}}});
+      EXPECT_EQ(ranked.status, 200) << ranked.body;
+    }
+    const RawResponse wrong =
+        front.post("/rerank", {{"model", "bert"}, {"query", "a"}, {"documents", {"b"}}});
+    EXPECT_EQ(wrong.status, 400) << wrong.body;
+  }
+}
+
 }  // namespace
 }  // namespace rbee::testing
