@@ -8,11 +8,16 @@ namespace rbee::server {
 namespace {
 
 std::vector<int32_t> tokens_of(const engine::Engine& engine, const TokenizeRequest& request) {
-  const std::string text = request.messages.empty() ? request.text
-                                                    : engine.render(to_engine(request.messages),
-                                                                    to_engine(request.chat));
-  return engine.tokenize(
-      text, {.add_special = request.add_special, .parse_special = request.parse_special});
+  if (request.messages.empty()) {
+    return engine.tokenize(
+        request.text, {.add_special = request.add_special, .parse_special = request.parse_special});
+  }
+  const std::vector<int32_t> chat =
+      engine.chat_tokens(to_engine(request.messages), to_engine(request.chat));
+  std::vector<int32_t> out;
+  if (request.add_special) out = engine.tokenize("", {.add_special = true});
+  out.insert(out.end(), chat.begin(), chat.end());
+  return out;
 }
 
 std::string tokenized(const engine::Engine& engine, const TokenizeRequest& request) {

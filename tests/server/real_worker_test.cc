@@ -132,6 +132,22 @@ TEST_F(RealWorker, LlamaServersCompletionIsTheEnginesAndItsPromptIsKept) {
   EXPECT_GT(metric(port, "llamacpp:n_decode_total"), 0);
 }
 
+// Words that look like special tokens are words there, too.
+TEST_F(RealWorker, TokensOfAChatAreThoseThatItIsAnsweredFrom) {
+  Process worker(LLM_WORKER, arguments("256"));
+  const auto post = [&](const char* path, const json& body) {
+    const RawResponse response = ask(worker.port(), request("POST", path, body.dump()));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return json::parse(response.body);
+  };
+  const json body = {{"messages", {{{"role", "user"}, {"content", "a <s> and <none>"}}}},
+                     {"max_tokens", 1}};
+  const json tokens = post("/tokenize", body);
+  const json answer = post("/v1/chat/completions", body);
+  EXPECT_EQ(tokens.at("count"), answer.at("usage").at("prompt_tokens"));
+  EXPECT_EQ(tokens.at("tokens").size(), tokens.at("count").get<size_t>());
+}
+
 TEST_F(RealWorker, ADraftModelChangesNoText) {
   constexpr int kTokens = 30;
   const auto texts = [&](std::vector<std::string> more, double* accepted) {
