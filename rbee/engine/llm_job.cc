@@ -1,6 +1,7 @@
 #include "rbee/engine/llm_job.h"
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -239,12 +240,12 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   sequence.tokens.push_back(id);
   ++tokens_out_;
   if (reasoning_) reasoning_->take(id);
-  if (scored != nullptr) scored_.push_back(name(*scored));
+  if (scored != nullptr) scored_.emplace_back(text_bytes_, name(*scored));
   if (constrained_) {
     constrained_->accept(id);
     sampler_.allow(constrained_->mask());
   }
-  add_text(stops_.push(text_of(id)));
+  add_text(passed(text_of(id)));
   if (!stops_.matched().empty()) return StopReason::stop_sequence;
   const bool one_call = !request_.chat.parallel_tool_calls;
   if (one_call && parser_ && parser_->whole_calls() > 0) return StopReason::eos;
@@ -259,9 +260,10 @@ Finished LlmJob::finish(StopReason reason) {
   if (!start_) return {.reason = reason};
   tell_prompt();
   if (stops_.matched().empty()) {
-    add_text(stops_.push(detokenizer_.flush()));
+    add_text(passed(detokenizer_.flush()));
     if (stops_.matched().empty()) {
       add_text(stops_.flush());
+      passed_bytes_ = std::numeric_limits<int64_t>::max();  // also tokens without text
     } else {
       reason = StopReason::stop_sequence;
     }
@@ -300,6 +302,25 @@ std::string LlmJob::text_of(int32_t id) {
   return mark ? detokenizer_.push_special(id) : detokenizer_.push(id);
 }
 
+// What no stop text holds back.
+std::string LlmJob::passed(std::string_view text) {
+  text_bytes_ += std::ssize(text);
+  std::string out = stops_.push(text);
+  passed_bytes_ += std::ssize(out);
+  return out;
+}
+
+// Those whose text has passed, or begins in what has; a stop text cuts off the others.
+std::vector<ScoredChoice> LlmJob::take_scored() {
+  std::vector<ScoredChoice> out;
+  const auto held = std::ranges::find_if(
+      scored_, [&](const auto& token) { return token.first >= passed_bytes_; });
+  for (auto token = scored_.begin(); token != held; ++token)
+    out.push_back(std::move(token->second));
+  scored_.erase(scored_.begin(), held);
+  return out;
+}
+
 void LlmJob::add_text(std::string text) {
   if (text.empty()) return;
   if (parser_) return add(parser_->push(text));
@@ -321,14 +342,15 @@ void LlmJob::add(std::vector<text::OutputDelta> deltas) {
 
 void LlmJob::send(bool last) {
   for (text::OutputDelta& delta : std::exchange(unsent_, {})) send_piece(std::move(delta));
-  if (last && !scored_.empty()) send_piece({});
+  const bool more = !scored_.empty() && scored_.front().first < passed_bytes_;
+  if (last && more) send_piece({});
 }
 
 void LlmJob::send_piece(text::OutputDelta delta) {
   using Kind = text::OutputDelta::Kind;
   TokenText piece{.text = std::move(delta.text),
                   .index = pieces_out_++,
-                  .tokens = std::exchange(scored_, {}),
+                  .tokens = take_scored(),
                   .call = delta.call};
   if (delta.kind == Kind::reasoning) piece.kind = TextKind::reasoning;
   if (delta.call >= 0) piece.kind = TextKind::call;

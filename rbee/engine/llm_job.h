@@ -98,6 +98,8 @@ class LlmJob final : public Ticket {
   ScoredChoice name(const RowLogprobs& row) const;
   void tell_prompt();
   std::string text_of(int32_t id);
+  std::string passed(std::string_view text);
+  std::vector<ScoredChoice> take_scored();
   void add_text(std::string text);
   void add(std::vector<text::OutputDelta> deltas);
   void send_piece(text::OutputDelta delta);
@@ -117,10 +119,13 @@ class LlmJob final : public Ticket {
   int32_t tokens_out_ = 0;
   int32_t pieces_out_ = 0;
   DraftLength draft_length_;
-  std::vector<Guess> guesses_;                // the last tokens of the sequence
-  Sampler guess_sampler_;                     // of a draft model's guesses
-  std::optional<ConstrainedText> ahead_;      // behind the guesses, where there is a constraint
-  std::vector<ScoredChoice> scored_;          // since the last piece
+  std::vector<Guess> guesses_;            // the last tokens of the sequence
+  Sampler guess_sampler_;                 // of a draft model's guesses
+  std::optional<ConstrainedText> ahead_;  // behind the guesses, where there is a constraint
+  // Since the last piece, each with the bytes of the answer in front of it.
+  std::vector<std::pair<int64_t, ScoredChoice>> scored_;
+  int64_t text_bytes_ = 0;                    // of the answer
+  int64_t passed_bytes_ = 0;                  // of these, those that no stop text holds back
   std::vector<PromptToken> prompt_scores_;    // of a prompt that was not told yet
   std::vector<PictureSquares> pictures_;      // that were not found yet
   std::vector<int64_t> picture_places_;       // the first token of each square

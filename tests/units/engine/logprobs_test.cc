@@ -93,5 +93,33 @@ TEST(Logprobs, OfARequestAreTheModelsWhateverTheSamplersDo) {
   }
 }
 
+// The text that stands is told, and no token behind it, wherever a stop text begins.
+TEST(Logprobs, EndWhereAStopTextCutsTheAnswer) {
+  const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
+  Request request = greedy("hello", 12);
+  request.logprobs = 0;
+  const auto whole = answer(*engine, request);
+  ASSERT_EQ(whole->tokens.size(), 12u);
+  int cut = 0;
+  for (size_t from = 0; from < whole->text.size(); ++from) {
+    for (const size_t bytes : {1, 3}) {
+      const std::string stop = whole->text.substr(from, bytes);
+      if (stop.size() < bytes || static_cast<unsigned char>(stop[0] & 0x80) != 0) continue;
+      request.stop = {stop};
+      const auto sink = answer(*engine, request);
+      const std::string kept = whole->text.substr(0, whole->text.find(stop));
+      EXPECT_EQ(sink->text, kept);
+      // As many as it takes to write what is kept.
+      size_t wanted = 0;
+      for (std::string text; text.size() < kept.size(); ++wanted) {
+        text += whole->tokens[wanted].chosen.text;
+      }
+      EXPECT_EQ(sink->tokens.size(), wanted) << stop;
+      cut += static_cast<int>(wanted) < sink->finished->tokens_out ? 1 : 0;
+    }
+  }
+  EXPECT_GT(cut, 5);
+}
+
 }  // namespace
 }  // namespace rbee::engine
