@@ -8,6 +8,7 @@
 #include "rbee/engine/generation_config.h"
 #include "rbee/engine/gguf_vocab.h"
 #include "rbee/engine/special_text.h"
+#include "rbee/engine/told_tools.h"
 #include "rbee/io/checkpoint.h"
 #include "rbee/nn/weight_scope.h"
 
@@ -215,6 +216,11 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   if (of_calls.tools != text::ToolFormat::none) out.format.tools = of_calls.tools;
   if (options.tools) out.format.tools = *options.tools;
   if (options.reasoning) out.format.reasoning = *options.reasoning;
+  if (out.format.tools != text::ToolFormat::none) {
+    const text::ChatTemplate* shown =
+        out.tool_template ? out.tool_template.get() : out.chat_template.get();
+    out.tells_tools = shown == nullptr || !shows_tools(*shown);
+  }
   std::optional<io::Checkpoint> tower;
   if (!options.mmproj.empty()) tower = io::Checkpoint::open(options.mmproj);
   out.model = models::load_language_model(checkpoint,
@@ -246,8 +252,10 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   return out;
 }
 
-std::string TextModel::render(const std::vector<ChatMessage>& messages,
+std::string TextModel::render(const std::vector<ChatMessage>& sent,
                               const ChatOptions& options) const {
+  const std::vector<ChatMessage> messages =
+      tells_tools && options.calls() ? with_told_tools(sent, options.tools, format.tools) : sent;
   const SpecialTexts special{.bos = token_text(*tokenizer, tokenizer->bos()),
                              .eos = token_text(*tokenizer, tokenizer->eos())};
   const text::ChatTemplate* own =

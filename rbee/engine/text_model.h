@@ -49,9 +49,10 @@ struct TextModel {
   std::unique_ptr<text::ChatTemplate> tool_template;  // of chats with tools; null: the same
   std::vector<text::TokenId> end_tokens;              // any of them ends a turn
   text::OutputFormat format;                          // in which calls and reasoning come
-  ModelInfo info;                                     // kv_cache_bytes left at 0
-  text::TokenId picture_token = 0;                    // stands for a picture's tokens
-  PanAndScan pan_and_scan;                            // how pictures are shown in parts too
+  bool tells_tools = false;         // of such chats: the template does not show them
+  ModelInfo info;                   // kv_cache_bytes left at 0
+  text::TokenId picture_token = 0;  // stands for a picture's tokens
+  PanAndScan pan_and_scan;          // how pictures are shown in parts too
 
   // The text that a request goes on from: its messages through the chat template, or its raw
   // prompt. Throws invalid_argument.

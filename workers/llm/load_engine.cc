@@ -108,6 +108,11 @@ std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
   log(LogLevel::info, "how answers are read",
       {{"tool_parser", std::string(text::name_of(model.format.tools))},
        {"reasoning_parser", std::string(text::name_of(model.format.reasoning))}});
+  if (model.tells_tools) {
+    log(LogLevel::warn,
+        "the chat template does not show tools; the system message tells of them instead",
+        {{"tool_parser", std::string(text::name_of(model.format.tools))}});
+  }
   std::optional<engine::TextModel> draft = load_draft(flags, device, model.info);
   return engine::make_llm_engine(std::move(model), options, std::move(draft));
 }

@@ -9,6 +9,8 @@
 
 #include "rbee/engine/answer_grammar.h"
 #include "rbee/engine/chat_prompt.h"
+#include "rbee/engine/told_tools.h"
+#include "rbee/text/output/output_parser.h"
 #include "tests/units/engine/tiny_engine.h"
 
 namespace rbee::engine {
@@ -340,6 +342,77 @@ TEST(Tools, AFunctionWithoutParametersIsCalledWithNone) {
     ASSERT_EQ(parts->calls.size(), 1u);
     EXPECT_EQ(json::parse(parts->calls[0].arguments), json::object());
   }
+}
+
+constexpr const char* kPlainTemplate =
+    "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+
+TEST(ToldTools, TemplatesThatShowToolsAreKnown) {
+  EXPECT_FALSE(shows_tools(text::ChatTemplate(kPlainTemplate)));
+  EXPECT_TRUE(shows_tools(text::ChatTemplate("{% if tools %}{{ tools | tojson }}{% endif %}")));
+  EXPECT_TRUE(shows_tools(text::ChatTemplate("{{ raise_exception('no') }}")));
+}
+
+// Judged by the parser of the answers: what the model is shown is what is understood.
+TEST(ToldTools, CallsAreWrittenAsTheyAreRead) {
+  const std::vector<ToolCall> calls = {{"", "f", R"({"a": "x", "n": 2})"}, {"", "g", "{}"}};
+  for (const ToolFormat format :
+       {ToolFormat::hermes, ToolFormat::llama3, ToolFormat::mistral, ToolFormat::mistral_named,
+        ToolFormat::deepseek_v3, ToolFormat::deepseek_v31, ToolFormat::qwen3_coder,
+        ToolFormat::harmony}) {
+    const size_t count = format == ToolFormat::harmony ? 1 : 2;  // one a turn
+    text::OutputParserOptions options{.format = {format, ReasoningFormat::none}, .functions = {}};
+    options.functions = {{"f", R"({"properties":{"a":{"type":"string"},"n":{"type":"integer"}}})"},
+                         {"g", ""}};
+    text::OutputParser parser(options);
+    auto deltas = parser.push(written_calls({calls.begin(), calls.begin() + count}, format));
+    for (auto& delta : parser.finish()) deltas.push_back(delta);
+    std::vector<std::string> names, arguments;
+    for (const auto& delta : deltas) {
+      if (delta.kind == text::OutputDelta::Kind::call_begin) {
+        names.push_back(delta.text);
+        arguments.emplace_back();
+      } else if (delta.call >= 0) {
+        arguments.back() += delta.text;
+      } else {
+        EXPECT_EQ(delta.text, "") << text::name_of(format);
+      }
+    }
+    ASSERT_EQ(names.size(), count) << text::name_of(format);
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(names[i], calls[i].name);
+      EXPECT_EQ(json::parse(arguments[i]), json::parse(calls[i].arguments));
+    }
+  }
+}
+
+TEST(ToldTools, TheSystemMessageTellsAndResultsAreTheUsers) {
+  TextModel model = tiny_model();
+  model.chat_template = std::make_unique<text::ChatTemplate>(kPlainTemplate);
+  model.format.tools = ToolFormat::hermes;
+  model.tells_tools = true;
+  ChatOptions options;
+  const std::vector<ChatMessage> chat = {
+      {.role = "system", .content = "Be brief."},
+      {.role = "user", .content = "Hi"},
+      {.role = "assistant", .content = "So.", .tool_calls = {{"1", "f", R"({"a":1})"}}},
+      {.role = "tool", .content = "7", .tool_call_id = "1", .name = "f"},
+      {.role = "tool", .content = "8", .tool_call_id = "2"}};
+  const std::string plain = model.render({chat.begin(), chat.begin() + 2}, options);
+  EXPECT_EQ(plain, "[system]Be brief.[user]Hi");
+  options.tools = {{.name = "f",
+                    .json = R"({"type":"function","function":{"name":"f","description":"Finds"}})",
+                    .parameters = ""}};
+  const std::string told = model.render(chat, options);
+  EXPECT_THAT(told, ::testing::StartsWith("[system]Be brief.\n\nYou may call"));
+  EXPECT_THAT(told, HasSubstr(R"({"name":"f","description":"Finds"})"));
+  EXPECT_THAT(told, HasSubstr("<tool_call>\n{\"name\":\"NAME\""));
+  EXPECT_THAT(told,
+              ::testing::EndsWith(
+                  "[user]Hi[assistant]So.\n<tool_call>\n{\"name\":\"f\",\"arguments\":{\"a\":1}}"
+                  "\n</tool_call>[user]Result of f:\n7\n\nResult:\n8"));
+  options.tool_choice = ToolChoice::none;
+  EXPECT_EQ(model.render({chat.begin(), chat.begin() + 2}, options), plain);
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+#pragma once
+// Chats with tools for templates that do not show them: the model is told in the system message,
+// and earlier calls and their results are texts.
+
+#include <string>
+#include <vector>
+
+#include "rbee/engine/engine.h"
+#include "rbee/text/output/output_format.h"
+#include "rbee/text/template/chat_template.h"
+
+namespace rbee::engine {
+
+// Whether a chat looks otherwise with tools than without. A template that takes no chat of one line
+// is believed to show them.
+bool shows_tools(const text::ChatTemplate& code);
+
+// Messages without calls and results of calls, whose first is the system's and tells of the tools.
+// format: not none.
+std::vector<ChatMessage> with_told_tools(std::vector<ChatMessage> messages,
+                                         const std::vector<Tool>& tools, text::ToolFormat format);
+
+// Calls as a model writes them in this form; arguments that are no JSON object are none.
+std::string written_calls(const std::vector<ToolCall>& calls, text::ToolFormat format);
+
+}  // namespace rbee::engine
