@@ -4,11 +4,15 @@
 #include <optional>
 
 #include "rbee/grammar/pattern_reader.h"
+#include "rbee/grammar/text_set.h"
 
 namespace rbee::grammar {
 namespace {
 
 using Ranges = std::vector<CharRange>;
+
+constexpr int64_t kAheadWork = 2'000'000;  // steps for the automata of what looks ahead
+constexpr std::string_view kName = "looking ahead";
 
 const Ranges kDigits{{'0', '9'}};
 const Ranges kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
@@ -46,6 +50,8 @@ class Parser {
   ExprPtr parse_sequence(int depth) {
     if (match_ == Match::anywhere && depth == 0) return parse_part();
     std::vector<ExprPtr> parts;
+    if (depth == 0 && reader_.look() == '^') skip_anchor(depth);
+    const std::vector<Ahead> aheads = depth == 0 ? parse_aheads() : std::vector<Ahead>();
     while (!at_end_of_sequence()) {
       if (reader_.look() == '^' || reader_.look() == '$') {
         skip_anchor(depth);
@@ -53,23 +59,62 @@ class Parser {
         parts.push_back(parse_repeat(parse_atom(depth)));
       }
     }
-    return sequence(std::move(parts));
+    return held(sequence(std::move(parts)), aheads);
   }
+
+  ExprPtr any_text() const { return repeat(write(complement({})), 0, kUnlimited); }
 
   // Texts with such a part.
   ExprPtr parse_part() {
-    const ExprPtr around = repeat(write(complement({})), 0, kUnlimited);
+    if (!reader_.skip("^")) return sequence({any_text(), parse_begin(0)});
+    const std::vector<Ahead> aheads = parse_aheads();
+    return held(parse_begin(0), aheads);
+  }
+
+  // Texts that begin so, and end there where $ says so.
+  ExprPtr parse_begin(int depth) {
     std::vector<ExprPtr> parts;
-    if (!reader_.skip("^")) parts.push_back(around);
     bool ends = false;
     while (!at_end_of_sequence()) {
       ends = reader_.skip("$");
       if (ends && at_end_of_sequence()) break;
       if (ends || reader_.look() == '^') refuse_anchor();
-      parts.push_back(parse_repeat(parse_atom(0)));
+      parts.push_back(parse_repeat(parse_atom(depth)));
     }
-    if (!ends) parts.push_back(around);
+    if (!ends) parts.push_back(any_text());
     return sequence(std::move(parts));
+  }
+
+  // What (?=...) and (?!...) say of the whole text.
+  struct Ahead {
+    ExprPtr texts;
+    bool wanted;
+  };
+
+  std::vector<Ahead> parse_aheads() {
+    std::vector<Ahead> out;
+    while (reader_.starts_with("(?=") || reader_.starts_with("(?!")) {
+      const bool wanted = reader_.look(2) == '=';
+      reader_.advance(3);
+      std::vector<ExprPtr> ways;
+      do {
+        ways.push_back(parse_begin(1));
+      } while (reader_.skip("|"));
+      if (!reader_.skip(")")) reader_.refuse("expected )");
+      out.push_back({choice(std::move(ways)), wanted});
+    }
+    return out;
+  }
+
+  static ExprPtr held(ExprPtr expr, const std::vector<Ahead>& aheads) {
+    if (aheads.empty()) return expr;
+    int64_t work = kAheadWork;
+    TextSet out(expr, kName, work);
+    for (const Ahead& ahead : aheads) {
+      const TextSet texts(ahead.texts, kName, work);
+      out = ahead.wanted ? TextSet::both(out, texts, work) : TextSet::without(out, texts, work);
+    }
+    return out.expr();
   }
 
   [[noreturn]] void refuse_anchor() {
@@ -137,7 +182,9 @@ class Parser {
         if (reader_.starts_with("P=")) reader_.refuse("references are not supported");
         reader_.skip("P");
         if (!reader_.skip("<") || reader_.look() == '=' || reader_.look() == '!') {
-          reader_.refuse("of the groups (?...), only (?:...) and names are supported");
+          reader_.refuse(
+              "of the groups (?...), only (?:...) and names are supported, and (?=...) and (?!...) "
+              "in front of all else");
         }
         while (!reader_.skip(">")) reader_.next_char();
       }

@@ -3,8 +3,9 @@
 // Characters, `.` (all but a newline), classes, \d \w \s and their opposites (ASCII), \t \n \r \f
 // \v
 // \0 \xHH \x{...} \uHHHH, groups (also named and non-capturing), |, * + ? {m} {m,} {m,n} with or
-// without a lazy ?, and ^ and $ at the ends, where they change nothing of a whole match. Refused by
-// name: references, looking around, \b, Unicode classes, flags and possessive repetitions.
+// without a lazy ?, and ^ and $ at the ends, where they change nothing of a whole match. In front
+// of all else, behind a ^ where only a part has to match, also (?=...) and (?!...). Refused by
+// name: references, other looking around, \b, Unicode classes, flags and possessive repetitions.
 
 #include <cstdint>
 #include <functional>

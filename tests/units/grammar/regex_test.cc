@@ -40,6 +40,12 @@ TEST(Regex, TextsAreAcceptedOrNot) {
       {"a*?b+?c??", {"b", "aabbc"}, {"a"}},
       {"(a|ab)(c|bcd)", {"ac", "abcd", "abc"}, {"ab"}},
       {"}]", {"}]"}, {"}"}},
+      {"^(?!foo).*$", {"", "fo", "bar", "xfoo"}, {"foo", "foobar"}},
+      {"(?!foo$)\\w+", {"food", "fo"}, {"foo", ""}},
+      {"(?=.*[0-9])(?=.*[a-z])[a-z0-9]{2,3}", {"a1", "1ab"}, {"ab", "12", "a123", "a"}},
+      {"(?!a|b$).{1,2}|ab", {"ab", "bc", "c"}, {"a", "b", "ac"}},
+      {"(?!.*\\n)[^x]*", {"a b", ""}, {"a\nb", "x"}},
+      {"(?!(?:un|re)).\\w*", {"ut", "\xC3\xA9t"}, {"under", "re"}},
   };
   for (const Case& c : cases) {
     const auto grammar = regex(c.pattern);
@@ -56,7 +62,11 @@ TEST(Regex, WhatIsNotRegularIsRefused) {
   };
   expect("(a)\\1", "references", "at byte 5");
   expect("(?P<n>a)(?P=n)", "references", "byte");
-  expect("(?=a)b", "only (?:...)", "byte 2");
+  expect("x(?=a)b", "in front of all else", "byte 3");
+  expect("((?!a).)*", "in front of all else", "byte");
+  expect("(?!(?=a)b)c", "in front of all else", "byte");
+  expect("(?=a", "expected )", "byte");
+  harness::expect_error("grammar", "no text fits", "", [] { regex("(?!a)a"); });
   expect("(?<=a)b", "only (?:...)", "byte");
   expect("(?<!a)b", "only (?:...)", "byte");
   expect("(?i)a", "only (?:...)", "byte");
