@@ -39,7 +39,7 @@ KernelTable mma_kernels() {
                        linear_cublaslt, linear_slabs_mma, linear_mma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_cublaslt>();
   t.linear_norm = gpu::slot<linear_norm_few_packed>();
-  t.matmul = gpu::slot<matmul_cublaslt, gpu::matmul>();
+  t.matmul = gpu::slot<matmul_cublaslt, matmul_mma, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mma, gpu::image_conv_plain>();
   t.expert_linear = gpu::slot<gpu::expert_matvec, expert_mma, gpu::expert_tiles>();
   return t;
@@ -66,6 +66,7 @@ KernelTable wgmma_kernels() {
   t.linear =
       gpu::slot<gpu::linear_one, linear_few_mma, linear_few_packed, gpu::linear_few,
                 linear_cublaslt, linear_slabs_wgmma, linear_wgmma, linear_mma, gpu::linear>();
+  t.matmul = gpu::slot<matmul_cublaslt, matmul_wgmma, matmul_mma, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_tma, image_conv_mma, gpu::image_conv_plain>();
   return t;
 }

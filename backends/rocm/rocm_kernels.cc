@@ -30,7 +30,7 @@ KernelTable mfma_kernels() {
                        linear_slabs, linear_few_plain_mfma, linear_mfma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
   t.linear_norm = gpu::slot<linear_norm_few_packed_mfma, linear_norm_few_plain_mfma>();
-  t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
+  t.matmul = gpu::slot<matmul_hipblaslt, matmul_mfma, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_mfma, gpu::image_conv_plain>();
   t.expert_linear =
       gpu::slot<gpu::expert_matvec, expert_few_mfma, expert_mfma, gpu::expert_tiles>();
@@ -48,7 +48,7 @@ KernelTable wmma_kernels() {
                        linear_slabs, linear_few_plain_wmma, linear_wmma, gpu::linear>();
   t.fused_linear = gpu::slot<gpu::fused_linear_one, fused_linear_hipblaslt>();
   t.linear_norm = gpu::slot<linear_norm_few_packed_wmma, linear_norm_few_plain_wmma>();
-  t.matmul = gpu::slot<matmul_hipblaslt, gpu::matmul>();
+  t.matmul = gpu::slot<matmul_hipblaslt, matmul_wmma, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_wmma, gpu::image_conv_plain>();
   t.expert_linear =
       gpu::slot<gpu::expert_matvec, expert_few_wmma, expert_wmma, gpu::expert_tiles>();
@@ -60,6 +60,7 @@ KernelTable dot_kernels() {
   KernelTable t = gpu::common_kernels();
   t.linear =
       gpu::slot<gpu::linear_one, gpu::linear_few, linear_slabs_dot, linear_dot, gpu::linear>();
+  t.matmul = gpu::slot<matmul_dot, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_dot, gpu::image_conv_plain>();
   t.expert_linear = gpu::slot<gpu::expert_matvec, expert_dot, gpu::expert_tiles>();
   return t;

@@ -35,15 +35,18 @@ struct LinearParams {
 };
 
 // The same for tensor cores: x has the weight's type, bias and y have y_type's. Rows of x and of
-// the weight begin on multiples of 16 bytes.
+// the weight begin on multiples of 16 bytes and may have gaps. A launch may multiply many matrices,
+// blocks along y as many.
 struct GemmParams {
   const void* x;
   const void* weight;
   const void* bias;  // null: none
   void* y;
   i32 rows, outs, depth;
-  i32 y_type;  // 0: f32, 1: f16, 2: bf16
-  i64 y_row;   // elements between rows of y
+  i32 y_type;                             // 0: f32, 1: f16, 2: bf16
+  i64 y_row;                              // elements between rows of y
+  i32 x_row, weight_row;                  // and of the others
+  i64 x_matrix, weight_matrix, y_matrix;  // bytes between matrices
 };
 
 // x in f32 as terms of 16 bits, (terms, rows, depth), for products on tensor cores:

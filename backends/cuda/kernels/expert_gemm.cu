@@ -20,13 +20,13 @@ RB_DEVICE void expert_gemm(const ExpertGemmParams& p) {
   const int line = static_cast<int>(thread_x()) / 4, chunk = static_cast<int>(thread_x()) % 4;
   const bool within = line < place.rows;
   const T* x = static_cast<const T*>(p.x) + (within ? place.row_of_x(p, line) : 0) * p.depth;
-  const T* weight = static_cast<const T*>(gemm.weight);
+  const Operand weight = weight_of(gemm);
   const auto copy = [&](int step, u32 to) {
     const int k = step * kStepDepth + chunk * 8;
     const bool inside = within && k < p.depth;
     copy_async16(to + chunk_offset(line, chunk), inside ? x + k : x, inside ? 16 : 0);
     stage_rows<Tile::kOuts, Tile::kThreads>(to + Tile::kRows * kStepBytes, weight, place.out,
-                                            p.outs, step * kStepDepth, p.depth);
+                                            step * kStepDepth);
   };
   float sums[Tile::kM][Tile::kN][4] = {};
   multiply_steps<Tile, T>(sums, shared_address(stages), p.depth, copy);

@@ -11,15 +11,15 @@ using LargeTile = MmaTile<128, 128, 2, 4, 4>;
 using SmallTile = MmaTile<64, 64, 2, 2, 4>;
 
 template <class Tile, class T>
-RB_DEVICE void gemm(const GemmParams& p) {
+RB_DEVICE void gemm(const GemmParams& all) {
   extern __shared__ __align__(128) u8 stages[];
+  const GemmParams p = matrix_of(all, block_y());
   const TilePlace place = tile_place<Tile::kRows, Tile::kOuts>(block_x(), p.rows, p.outs);
-  const T* x = static_cast<const T*>(p.x);
-  const T* weight = static_cast<const T*>(p.weight);
+  const Operand x = x_of(p), weight = weight_of(p);
   const auto copy = [&](int step, u32 to) {
-    stage_rows<Tile::kRows, Tile::kThreads>(to, x, place.row, p.rows, step * kStepDepth, p.depth);
+    stage_rows<Tile::kRows, Tile::kThreads>(to, x, place.row, step * kStepDepth);
     stage_rows<Tile::kOuts, Tile::kThreads>(to + Tile::kRows * kStepBytes, weight, place.out,
-                                            p.outs, step * kStepDepth, p.depth);
+                                            step * kStepDepth);
   };
   float sums[Tile::kM][Tile::kN][4] = {};
   multiply_steps<Tile, T>(sums, shared_address(stages), p.depth, copy);

@@ -24,10 +24,8 @@ struct WgmmaGemm {
   RB_DEVICE void fetch(int step) const {
     if (step * kStepDepth < p.depth) {
       const u32 to = stage_of(step);
-      copy_lines<kRows>(to, static_cast<const T*>(p.x), place.row, p.rows, step * kStepDepth,
-                        p.depth);
-      copy_lines<kOuts>(to + kRows * kSwizzleRow, static_cast<const T*>(p.weight), place.out,
-                        p.outs, step * kStepDepth, p.depth);
+      copy_lines<kRows>(to, x_of(p), place.row, step * kStepDepth);
+      copy_lines<kOuts>(to + kRows * kSwizzleRow, weight_of(p), place.out, step * kStepDepth);
     }
     commit_copies();  // empty groups too, so that counting them counts steps
   }
@@ -83,8 +81,9 @@ struct WgmmaGemm {
 };
 
 template <class T, int kOuts>
-RB_DEVICE void gemm(const GemmParams& p) {
+RB_DEVICE void gemm(const GemmParams& all) {
   extern __shared__ u8 dynamic[];
+  const GemmParams p = matrix_of(all, block_y());
   WgmmaGemm<T, kOuts>{p, tile_place<kRows, kOuts>(block_x(), p.rows, p.outs),
                       (shared_address(dynamic) + 1023) & ~1023u}
       .run();

@@ -47,12 +47,12 @@ template <class Tile, class T>
 RB_DEVICE void image_conv(const ImageConvParams& p) {
   extern __shared__ __align__(128) u8 stages[];
   const TilePlace place = tile_place<Tile::kRows, Tile::kOuts>(block_x(), p.pixels, p.outs);
-  const T* weight = static_cast<const T*>(p.weight);
+  const Operand weight = dense_operand(p.weight, p.outs, p.depth);
   PatchStage<Tile, T> patches(p, place.row);
   const auto copy = [&](int step, u32 to) {
     patches.copy(to);
     stage_rows<Tile::kOuts, Tile::kThreads>(to + Tile::kRows * kStepBytes, weight, place.out,
-                                            p.outs, step * kStepDepth, p.depth);
+                                            step * kStepDepth);
   };
   float sums[Tile::kM][Tile::kN][4] = {};
   multiply_steps<Tile, T>(sums, shared_address(stages), p.depth, copy);

@@ -47,10 +47,11 @@ RB_DEVICE void multiply_add<bf16>(float (&sums)[4], const u32 (&a)[4], u32 b0, u
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Queues the copy of one step of kRows rows of a row-major matrix (lines, depth), from row0 and
-// depth0 on; zeros beyond its ends. depth is a multiple of 8.
-template <int kRows, int kThreads, class T>
-RB_DEVICE void stage_rows(u32 to, const T* from, int row0, int lines, int depth0, int depth) {
+// Queues the copy of one step of kRows lines, from line0 and depth0 on; zeros beyond the operand's
+// ends. Its depth is a multiple of 8.
+template <int kRows, int kThreads>
+RB_DEVICE void stage_rows(u32 to, const Operand& from, int line0, int depth0) {
+  const u16* data = static_cast<const u16*>(from.data);
   constexpr int kChunks = kRows * 4;
   static_assert(kChunks % kThreads == 0, "every thread copies as much");
 #pragma unroll
@@ -58,8 +59,8 @@ RB_DEVICE void stage_rows(u32 to, const T* from, int row0, int lines, int depth0
     const int at = i * kThreads + static_cast<int>(thread_x());
     const int row = at / 4, chunk = at % 4;
     const int k = depth0 + chunk * 8;
-    const bool inside = row0 + row < lines && k < depth;
-    const T* source = inside ? from + static_cast<i64>(row0 + row) * depth + k : from;
+    const bool inside = line0 + row < from.lines && k < from.depth;
+    const u16* source = inside ? data + static_cast<i64>(line0 + row) * from.pitch + k : data;
     copy_async16(to + chunk_offset(row, chunk), source, inside ? 16 : 0);
   }
 }

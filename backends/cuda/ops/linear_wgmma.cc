@@ -1,6 +1,7 @@
 #include "backends/cuda/ops/linear_wgmma.h"
 
 #include "backends/gpu/ops/tensor_linear.h"
+#include "backends/gpu/ops/tensor_matmul.h"
 
 namespace rbee::cuda {
 namespace {
@@ -25,8 +26,13 @@ void run(const LinearArgs& args, Stream& stream) {
   gpu::run_tensor_linear(kTiles, args, stream);
 }
 
+void run_matmul(const MatmulArgs& args, Stream& stream) {
+  gpu::run_tensor_matmul(kTiles, args, stream);
+}
+
 }  // namespace
 
 const Impl<LinearArgs> linear_wgmma{"wgmma", gpu::refuse_tensor_linear, run};
+const Impl<MatmulArgs> matmul_wgmma{"wgmma", gpu::refuse_tensor_matmul, run_matmul};
 
 }  // namespace rbee::cuda

@@ -67,7 +67,12 @@ RB_DEVICE GemmParams gemm_of(const ExpertGemmParams& p, const ExpertPlace& place
           p.outs,
           p.depth,
           p.y_type,
-          outs};
+          outs,
+          p.depth,
+          p.depth,
+          0,
+          0,
+          0};
 }
 
 }  // namespace gpu

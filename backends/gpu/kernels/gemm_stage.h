@@ -3,7 +3,7 @@
 // elements of the depth: 64 bytes of each row, in four chunks that are swizzled, so that eight rows
 // read at one chunk lie in different banks.
 
-#include "backends/gpu/portable.h"
+#include "backends/gpu/kernels/gemm_operand.h"
 
 namespace rbee {
 namespace gpu {
@@ -17,15 +17,16 @@ RB_DEVICE u32 chunk_offset(int row, int chunk) {
   return static_cast<u32>(row * kStepBytes + ((chunk ^ ((row >> 1) & 3)) << 4));
 }
 
-// A thread's part of an operand (lines, depth) of a 16-bit type: half a step of line
-// thread_x() / 2 of a tile. Rows are multiples of 16 bytes. Zeros beyond the operand's ends.
+// A thread's part of an operand: half a step of line thread_x() / 2 of a tile. Zeros beyond the
+// operand's ends.
 template <class T>
 class OperandStage {
  public:
-  RB_DEVICE OperandStage(const void* data, int line0, int lines, int depth) : depth_(depth) {
+  // The tile's lines from line0 on.
+  RB_DEVICE OperandStage(const Operand& from, int line0) : depth_(from.depth) {
     const int line = line0 + static_cast<int>(thread_x()) / 2;
-    within_ = line < lines;
-    row_ = static_cast<const T*>(data) + static_cast<i64>(within_ ? line : 0) * depth;
+    within_ = line < from.lines;
+    row_ = static_cast<const T*>(from.data) + static_cast<i64>(within_ ? line : 0) * from.pitch;
   }
   // Of lines that do not follow one another: the one that begins at `row`, which is not read where
   // it is not `within`.

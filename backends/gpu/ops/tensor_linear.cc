@@ -4,7 +4,6 @@
 
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/float_number.h"
-#include "backends/shared/product_params.h"
 
 namespace rbee::gpu {
 namespace {
@@ -33,31 +32,41 @@ int64_t tile_count(const TensorTile& tile, int64_t rows, int64_t outs) {
 
 void run_part(const TensorTiles& tiles, const View& x, const LinearPart& part, Stream& stream) {
   const View& weight = part.weight;
-  const DType type = weight.dtype;
-  const int64_t rows = x.size(0), outs = weight.size(0);
-  const bool large =
-      tile_count(tiles.large, rows, outs) >= device_of(stream).properties().multiprocessors;
-  const TensorTile& tile = large ? tiles.large : tiles.small;
+  const auto depth = static_cast<int32_t>(x.size(1));
   const shared::GemmParams params{.x = x.data,
                                   .weight = weight.data,
                                   .bias = part.bias.data,
                                   .y = part.y.data,
-                                  .rows = static_cast<int32_t>(rows),
-                                  .outs = static_cast<int32_t>(outs),
-                                  .depth = static_cast<int32_t>(x.size(1)),
+                                  .rows = static_cast<int32_t>(x.size(0)),
+                                  .outs = static_cast<int32_t>(weight.size(0)),
+                                  .depth = depth,
                                   .y_type = float_number(part.y.dtype),
-                                  .y_row = part.y.stride(0)};
-  launch(stream,
-         {.op = "linear",
-          .family = tiles.family,
-          .kernel = KernelName("gemm", type, tile.name),
-          .grid = {.x = static_cast<uint32_t>(tile_count(tile, rows, outs))},
-          .threads = tile.threads,
-          .shared_bytes = tile.shared_bytes},
-         params);
+                                  .y_row = part.y.stride(0),
+                                  .x_row = depth,
+                                  .weight_row = depth,
+                                  .x_matrix = 0,
+                                  .weight_matrix = 0,
+                                  .y_matrix = 0};
+  launch_tensor_product(tiles, {.op = "linear", .type = weight.dtype, .params = params}, stream);
 }
 
 }  // namespace
+
+void launch_tensor_product(const TensorTiles& tiles, const TensorProduct& product, Stream& stream) {
+  const int64_t rows = product.params.rows, outs = product.params.outs;
+  const bool large = product.matrices * tile_count(tiles.large, rows, outs) >=
+                     device_of(stream).properties().multiprocessors;
+  const TensorTile& tile = large ? tiles.large : tiles.small;
+  launch(stream,
+         {.op = product.op,
+          .family = tiles.family,
+          .kernel = KernelName("gemm", product.type, tile.name),
+          .grid = {.x = static_cast<uint32_t>(tile_count(tile, rows, outs)),
+                   .y = static_cast<uint32_t>(product.matrices)},
+          .threads = tile.threads,
+          .shared_bytes = tile.shared_bytes},
+         product.params);
+}
 
 const char* refuse_tensor_shapes(const LinearArgs& args) {
   if (args.x.size(0) <= kFewRows) return "takes more than 8 rows";

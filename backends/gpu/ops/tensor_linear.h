@@ -1,8 +1,9 @@
 #pragma once
-// Linear layers on matrix instructions: what the vendors' kernels have in common on the host.
+// Products on matrix instructions: what the vendors' kernels have in common on the host.
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/device.h"
+#include "backends/shared/product_params.h"
 
 namespace rbee::gpu {
 
@@ -36,7 +37,15 @@ constexpr TensorTiles square_tiles(const char* family, uint32_t line_bytes) {
                     .shared_bytes = 128 * line_bytes}};
 }
 
-// Null for more than 8 rows that can be read 16 bytes at a time; else why not.
+struct TensorProduct {
+  const char* op;
+  DType type;  // f16 or bf16, of x and the weight
+  shared::GemmParams params;
+  int64_t matrices = 1;  // 65,535 at most
+};
+void launch_tensor_product(const TensorTiles& tiles, const TensorProduct& product, Stream& stream);
+
+// Linear layers. Null for more than 8 rows that can be read 16 bytes at a time; else why not.
 const char* refuse_tensor_shapes(const LinearArgs& args);
 // Null where besides that weights are f16 or bf16, and x is of their type; y may have another.
 const char* refuse_tensor_linear(const LinearArgs& args);

@@ -27,14 +27,14 @@ RB_DEVICE void expert_gemm(const ExpertGemmParams& p) {
 #if defined(__gfx950__)
   const auto row_of = [&](int line) { return place.row_of_x(p, line); };
   const DirectOperand x(p.x, place.rows, p.depth, row_of);
-  const DirectOperand weight(gemm.weight, place.out, p.outs, p.depth);
+  const DirectOperand weight(weight_of(gemm), place.out);
   copy_and_multiply<Tile, T>(sums, x, weight, p.depth);
 #else
   const int line = static_cast<int>(thread_x()) / 2;
   const bool within = line < place.rows;
   const i64 row = within ? place.row_of_x(p, line) : 0;
   OperandStage<T> x(static_cast<const T*>(p.x) + row * p.depth, within, p.depth);
-  OperandStage<T> weight(gemm.weight, place.out, p.outs, p.depth);
+  OperandStage<T> weight(weight_of(gemm), place.out);
   multiply_steps<Tile, T>(sums, x, weight, p.depth);
 #endif
   each_result<Tile>(TilePlace{0, place.out}, sums, [&](int row, int out, float sum) {

@@ -31,19 +31,19 @@ RB_DEVICE void barrier_beside_copies() {
   asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory");
 }
 
-// A wave's part of an operand (lines, depth) of a 16-bit type: 32 lines of a tile, in two copies.
-// Rows are multiples of 16 bytes. Beyond the last line that line stands in.
+// A wave's part of an operand: 32 lines of a tile, in two copies. Beyond the last line that line
+// stands in.
 class DirectOperand {
  public:
   static constexpr int kCopies = 2;
 
-  // The tile's lines from line0 on, of which the operand has `lines` in all.
-  RB_DEVICE DirectOperand(const void* data, int line0, int lines, int depth)
-      : DirectOperand(static_cast<const u8*>(data) + static_cast<i64>(line0) * depth * 2,
-                      lines - line0, depth, [](int line) { return line; }) {}
+  // The tile's lines from line0 on.
+  RB_DEVICE DirectOperand(const Operand& from, int line0)
+      : DirectOperand(static_cast<const u8*>(from.data) + static_cast<i64>(line0) * from.pitch * 2,
+                      from.lines - line0, from.pitch, [](int line) { return line; }) {}
   // Lines that do not follow one another: line i of `lines` is the operand's row_of(i).
   template <class RowOf>
-  RB_DEVICE DirectOperand(const void* data, int lines, int depth, RowOf row_of)
+  RB_DEVICE DirectOperand(const void* data, int lines, int pitch, RowOf row_of)
       : from_(static_cast<const u8*>(data)) {
     // The same in all lanes, which the compiler cannot know.
     const u32 wave = __builtin_amdgcn_readfirstlane(thread_x() / kWave);
@@ -55,7 +55,7 @@ class DirectOperand {
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
       const int line = first + i * kLinesOfCopy + lane / 4;
-      own_[i] = static_cast<i64>(row_of(line < lines ? line : lines - 1)) * depth * 2 + chunk_ * 16;
+      own_[i] = static_cast<i64>(row_of(line < lines ? line : lines - 1)) * pitch * 2 + chunk_ * 16;
     }
   }
 

@@ -11,16 +11,17 @@ namespace rbee {
 namespace gpu {
 
 template <class Tile, class T>
-RB_DEVICE void gemm(const GemmParams& p) {
+RB_DEVICE void gemm(const GemmParams& all) {
+  const GemmParams p = matrix_of(all, block_y());
   const TilePlace place = tile_place<Tile::kLines, Tile::kLines>(block_x(), p.rows, p.outs);
   typename Tile::Sums sums = {};
 #if defined(__gfx950__)
-  const DirectOperand x(p.x, place.row, p.rows, p.depth);
-  const DirectOperand weight(p.weight, place.out, p.outs, p.depth);
+  const DirectOperand x(x_of(p), place.row);
+  const DirectOperand weight(weight_of(p), place.out);
   copy_and_multiply<Tile, T>(sums, x, weight, p.depth);
 #else
-  OperandStage<T> x(p.x, place.row, p.rows, p.depth);
-  OperandStage<T> weight(p.weight, place.out, p.outs, p.depth);
+  OperandStage<T> x(x_of(p), place.row);
+  OperandStage<T> weight(weight_of(p), place.out);
   multiply_steps<Tile, T>(sums, x, weight, p.depth);
 #endif
   if (p.y_type == 0) {

@@ -48,7 +48,7 @@ template <class Tile, class T>
 RB_DEVICE void image_conv(const ImageConvParams& p) {
   const TilePlace place = tile_place<Tile::kLines, Tile::kLines>(block_x(), p.pixels, p.outs);
   PatchStage<T> patches(p, place.row);
-  OperandStage<T> weight(p.weight, place.out, p.outs, p.depth);
+  OperandStage<T> weight(dense_operand(p.weight, p.outs, p.depth), place.out);
   typename Tile::Sums sums = {};
   multiply_steps<Tile, T>(sums, patches, weight, p.depth);
   each_result<Tile>(place, sums, [&](int pixel, int out, float sum) {

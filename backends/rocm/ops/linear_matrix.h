@@ -10,6 +10,8 @@ namespace rbee::rocm {
 extern const Impl<LinearArgs> linear_mfma;
 extern const Impl<LinearArgs> linear_wmma;
 extern const Impl<LinearArgs> linear_dot;
+// The same kernels under products of activations: gpu/ops/tensor_matmul.h.
+extern const Impl<MatmulArgs> matmul_mfma, matmul_wmma, matmul_dot;
 // Weights of other types under many rows, on matrix instructions and on dot products:
 // gpu/ops/linear_slabs.h.
 extern const Impl<LinearArgs> linear_slabs;

@@ -76,6 +76,31 @@ std::vector<MatmulCase> f32_cases() {
   };
 }
 
+// Layouts that matrix units read as they lie, and such as are rewritten for them: sizes around
+// their tiles of 64 and 128 lines, steps of 32 and packs of 8.
+std::vector<MatmulCase> tensor_cases() {
+  constexpr Form kTurned = Form::transposed;
+  return {
+      {.rows = 65, .depth = 40, .columns = 70, .b_form = kTurned},
+      {.batch = {3}, .rows = 9, .depth = 24, .columns = 17, .b_form = kTurned},
+      {.rows = 70, .depth = 30, .columns = 66},
+      {.batch = {2}, .rows = 64, .depth = 8, .columns = 64, .a_form = kTurned},
+      {.rows = 72, .depth = 33, .columns = 65, .b_form = kTurned, .y_form = kTurned},
+      {.rows = 3, .depth = 64, .columns = 5, .b_form = kTurned, .y_form = kTurned},
+      {.rows = 66, .depth = 48, .columns = 64, .a_form = Form::gaps, .b_form = Form::gaps},
+      {.rows = 65, .depth = 16, .columns = 68, .y_form = Form::gaps},
+      {.batch = {2, 3},
+       .rows = 10,
+       .depth = 32,
+       .columns = 12,
+       .b_form = kTurned,
+       .a_broadcast = 0b01,
+       .b_broadcast = 0b10},
+      {.batch = {2, 1, 3}, .rows = 64, .depth = 17, .columns = 66, .b_broadcast = 0b101},
+      {.batch = {17}, .rows = 129, .depth = 72, .columns = 130, .b_form = kTurned, .big = true},
+  };
+}
+
 std::vector<HostArray> formula(const MatmulCase& c, const std::vector<HostArray>& inputs) {
   HostArray y = host_zeros(c.y().shape);
   for (int64_t i = 0; i < y.numel(); ++i) {
@@ -116,6 +141,12 @@ OpTable table() {
   }
   add(out, {.rows = 4, .depth = 3, .columns = 2, .dtype = DType::u8});
   add(out, {.rows = 4, .depth = 3, .columns = 2, .dtype = DType::u32});
+  for (MatmulCase c : tensor_cases()) {
+    for (const DType dtype : {DType::f16, DType::bf16, DType::f8e4m3}) {
+      c.dtype = dtype;
+      add(out, c);
+    }
+  }
   for (const MatmulCase& c : f32_cases()) add(out, c);
   return out;
 }
