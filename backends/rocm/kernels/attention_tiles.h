@@ -562,23 +562,21 @@ RB_DEVICE void attention_amd(const AttentionParams& p) {
   attention.run();
 }
 
-// The kernels of one kind of matrix units: attention_<unit>_<dtype>_d<largest head>[_shaped], and
-// without _shaped over 8-bit caches, as f16.
-#define RB_ATTENTION(unit, dtype, T, dim)                                                          \
+// The kernels of one kind of matrix units: attention_<unit>_<dtype>_d<largest head>[_shaped]. T is
+// multiplied: over 8-bit caches f16.
+#define RB_ATTENTION(unit, dtype, T, KV, dim)                                                      \
   RB_KERNEL(attention_##unit##_##dtype##_d##dim, AmdTile<dim>::kThreads, AttentionParams,          \
-            (attention_amd<T, T, dim, false>(p)))                                                  \
+            (attention_amd<T, KV, dim, false>(p)))                                                 \
   RB_KERNEL(attention_##unit##_##dtype##_d##dim##_shaped, AmdTile<dim>::kThreads, AttentionParams, \
-            (attention_amd<T, T, dim, true>(p)))
-#define RB_ATTENTION_NARROW(unit, dtype, KV, dim)                                         \
-  RB_KERNEL(attention_##unit##_##dtype##_d##dim, AmdTile<dim>::kThreads, AttentionParams, \
-            (attention_amd<f16, KV, dim, false>(p)))
-#define RB_ATTENTION_DIMS(each, unit, dtype, T) \
-  each(unit, dtype, T, 64) each(unit, dtype, T, 128) each(unit, dtype, T, 256)
-#define RB_ATTENTION_KERNELS(unit)                             \
-  RB_ATTENTION_DIMS(RB_ATTENTION, unit, f16, f16)              \
-  RB_ATTENTION_DIMS(RB_ATTENTION, unit, bf16, bf16)            \
-  RB_ATTENTION_DIMS(RB_ATTENTION_NARROW, unit, f8e4m3, f8e4m3) \
-  RB_ATTENTION_DIMS(RB_ATTENTION_NARROW, unit, q8_0, PageCode)
+            (attention_amd<T, KV, dim, true>(p)))
+#define RB_ATTENTION_DIMS(unit, dtype, T, KV) \
+  RB_ATTENTION(unit, dtype, T, KV, 64)        \
+  RB_ATTENTION(unit, dtype, T, KV, 128) RB_ATTENTION(unit, dtype, T, KV, 256)
+#define RB_ATTENTION_KERNELS(unit)             \
+  RB_ATTENTION_DIMS(unit, f16, f16, f16)       \
+  RB_ATTENTION_DIMS(unit, bf16, bf16, bf16)    \
+  RB_ATTENTION_DIMS(unit, f8e4m3, f16, f8e4m3) \
+  RB_ATTENTION_DIMS(unit, q8_0, f16, PageCode)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -42,10 +42,7 @@ const char* refuse_dense(const AttentionArgs& args) {
 }
 
 const char* refuse_paged(const PagedAttentionArgs& args) {
-  if (gpu::narrow_cache(args)) {
-    if (args.softcap > 0 || !(args.scale > 0)) return "scores over an 8-bit cache are shaped";
-    return gpu::refuse_narrow_cache(args, kMostElements);
-  }
+  if (gpu::narrow_cache(args)) return gpu::refuse_narrow_cache(args, kMostElements);
   return gpu::refuse_attention_tiles(args.q, args.k_cache, args.v_cache, args.y, kMostElements);
 }
 
