@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <vector>
 
 #include "rbee/core/error.h"
 
@@ -123,10 +124,14 @@ std::string listed(std::span<const Entry> entries) {
 // "dpmpp2mkarras" is the sampler "dpmpp2m" and the schedule "karras".
 std::optional<SamplerChoice> split_combined(const std::string& key) {
   for (const ScheduleName& schedule : kSchedules) {
-    const std::string ending = folded(schedule.name);
-    if (!key.ends_with(ending)) continue;
-    const auto* found = find(sampler_names(), key.substr(0, key.size() - ending.size()));
-    if (found != nullptr) return SamplerChoice{found->sampler, schedule.schedule};
+    std::vector<string_view> endings{schedule.name};
+    endings.insert(endings.end(), schedule.aliases.begin(), schedule.aliases.end());
+    for (const string_view each : endings) {
+      const std::string ending = folded(each);
+      if (!key.ends_with(ending)) continue;
+      const auto* found = find(sampler_names(), key.substr(0, key.size() - ending.size()));
+      if (found != nullptr) return SamplerChoice{found->sampler, schedule.schedule};
+    }
   }
   return std::nullopt;
 }

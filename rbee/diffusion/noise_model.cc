@@ -93,6 +93,8 @@ NoiseModel::NoiseModel(const SchedulerConfig& config, int64_t image_tokens)
     : prediction_(config.prediction), train_steps_(config.train_steps) {
   if (is_flow()) {
     shift_ = flow_shift(config.flow, image_tokens);
+    check(std::isnormal(shift_) && shift_ > 0, "noise", "the shift of ", image_tokens,
+          " tokens is ", shift_, ", which is no number to shift by");
     fill_flow();
   } else {
     fill_discrete(config);
@@ -103,6 +105,8 @@ void NoiseModel::fill_discrete(const SchedulerConfig& config) {
   sigmas_ = cumulative_alphas(config);
   train_steps_ = static_cast<int32_t>(sigmas_.size());
   for (double& value : sigmas_) value = std::sqrt((1 - value) / value);
+  const bool numbers = std::ranges::all_of(sigmas_, [](double v) { return std::isnormal(v); });
+  check(numbers, "noise", "the betas leave all of a picture at some timestep, or nothing");
   for (const double value : sigmas_) log_sigmas_.push_back(std::log(value));
 }
 

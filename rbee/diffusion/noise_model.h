@@ -21,7 +21,7 @@ struct Scaling {
 class NoiseModel {
  public:
   // `image_tokens`: tokens of the picture, which set a flow's dynamic shift. Throws
-  // invalid_argument for betas outside of 0 to 1.
+  // invalid_argument for betas outside of 0 to 1, and for levels and shifts that are no numbers.
   explicit NoiseModel(const SchedulerConfig& config, int64_t image_tokens = 0);
 
   Prediction prediction() const { return prediction_; }

@@ -10,6 +10,7 @@ using nlohmann::json;
 
 constexpr const char* kFile = "scheduler_config.json";
 constexpr int32_t kMaxTrainSteps = 100000;
+constexpr int64_t kMaxTokens = 1 << 20;
 
 template <typename T>
 T value_or(const json& config, const char* key, T fallback) {
@@ -74,8 +75,11 @@ FlowShift flow_of(const json& config) {
   flow.max_shift = value_or(config, "max_shift", flow.max_shift);
   flow.base_tokens = value_or(config, "base_image_seq_len", flow.base_tokens);
   flow.max_tokens = value_or(config, "max_image_seq_len", flow.max_tokens);
-  check(flow.shift > 0 && flow.base_tokens < flow.max_tokens, kFile,
-        "shift is not above 0, or base_image_seq_len not below max_image_seq_len");
+  check(flow.shift > 0, kFile, "shift ", flow.shift, " is not above 0");
+  check(
+      flow.base_tokens >= 0 && flow.base_tokens < flow.max_tokens && flow.max_tokens <= kMaxTokens,
+      kFile, "base_image_seq_len ", flow.base_tokens, " and max_image_seq_len ", flow.max_tokens,
+      " do not rise within 0 to ", kMaxTokens);
   return flow;
 }
 
@@ -101,6 +105,8 @@ SchedulerConfig parse_scheduler_config(std::string_view text) {
   const auto spacing = value_or<std::string>(config, "timestep_spacing", "");
   if (!spacing.empty()) out.spacing = parse_schedule(spacing);
   out.steps_offset = value_or(config, "steps_offset", 0);
+  check(out.steps_offset >= 0 && out.steps_offset <= out.train_steps, kFile, "steps_offset ",
+        out.steps_offset, " is outside of 0 to ", out.train_steps);
   out.sigma_schedule = sigma_schedule_of(config);
   if (const auto found = config.find("set_alpha_to_one"); found != config.end()) {
     out.ends_at_alpha_one = value_or(config, "set_alpha_to_one", true);

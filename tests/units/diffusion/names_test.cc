@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "rbee/core/cat.h"
+#include "rbee/diffusion/noise_model.h"
 #include "rbee/diffusion/scheduler_config.h"
 #include "tests/support/expect_error.h"
 
@@ -29,6 +30,19 @@ TEST(Names, OfOldPicturesHoldBoth) {
   EXPECT_EQ(karras.sampler, Sampler::dpmpp_2m_sde);
   EXPECT_EQ(karras.schedule, Schedule::karras);
   EXPECT_EQ(parse_sampler("DPM++ 3M SDE Exponential").schedule, Schedule::exponential);
+  EXPECT_EQ(parse_sampler("Euler a Uniform").schedule, Schedule::normal);
+  EXPECT_EQ(parse_sampler("DPM++ 2M AYS").schedule, Schedule::align_your_steps);
+}
+
+// The labels that AUTOMATIC1111 1.8 had, whose schedules were part of them.
+TEST(Names, OfAutomatic1111AreSplit) {
+  for (const char* sampler : {"LMS", "DPM2", "DPM2 a", "DPM++ 2S a", "DPM++ 2M", "DPM++ SDE",
+                              "DPM++ 2M SDE", "DPM++ 3M SDE"}) {
+    EXPECT_FALSE(parse_sampler(sampler).schedule) << sampler;
+    const SamplerChoice karras = parse_sampler(cat(sampler, " Karras"));
+    EXPECT_EQ(karras.sampler, parse_sampler(sampler).sampler) << sampler;
+    EXPECT_EQ(karras.schedule, Schedule::karras) << sampler;
+  }
 }
 
 TEST(Names, AreInTheOrderOfTheirValuesAndUnique) {
@@ -86,6 +100,26 @@ TEST(SchedulerConfig, NamesWhatItDoesNotKnow) {
                         [] { parse_scheduler_config(R"({"beta_end": 2})"); });
   harness::expect_error("scheduler_config.json", "steps_offset", "type",
                         [] { parse_scheduler_config(R"({"steps_offset": "one"})"); });
+  harness::expect_error("scheduler_config.json", "steps_offset 2147483647", "0 to 1000",
+                        [] { parse_scheduler_config(R"({"steps_offset": 2147483647})"); });
+  harness::expect_error("scheduler_config.json", "base_image_seq_len -9223372036854775807",
+                        "0 to 1048576", [] {
+                          parse_scheduler_config(R"({"base_image_seq_len": -9223372036854775807,
+                                                     "max_image_seq_len": 9223372036854775807})");
+                        });
+}
+
+TEST(NoiseModel, RefusesLevelsThatAreNoNumbers) {
+  const auto refused = [](const char* text, const char* what) {
+    const SchedulerConfig config = parse_scheduler_config(text);
+    harness::expect_error("noise", what, "", [&] { NoiseModel(config, 1024); });
+  };
+  // 0.5^5000 is no double above 0, nor is 1 - 1e-300 below 1.
+  refused(R"({"beta_start": 0.5, "beta_end": 0.5, "num_train_timesteps": 5000})", "or nothing");
+  refused(R"({"beta_start": 1e-300, "beta_end": 0.01})", "leave all");
+  refused(R"({"_class_name": "FlowMatchEulerDiscreteScheduler", "use_dynamic_shifting": true,
+              "base_shift": 1e300})",
+          "shift of 1024 tokens is inf");
 }
 
 }  // namespace
