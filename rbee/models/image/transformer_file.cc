@@ -94,7 +94,9 @@ json sd3_config(const Prefixed& tensors) {
   const int64_t patch = tensors.size("x_embedder.proj.weight", 2);
   const int64_t layers = tensors.count("joint_blocks.", ".x_block.attn.qkv.weight");
   const int64_t head_dim = sd3_head_dim(tensors);
-  check(patch > 0 && head_dim > 0, "Stable Diffusion 3", "patches or heads have no size");
+  constexpr int64_t kMaxPatch = 64;
+  check(patch > 0 && patch <= kMaxPatch && head_dim > 0, "Stable Diffusion 3", "patches of ", patch,
+        " or heads of ", head_dim, " are none");
   json dual = json::array();
   for (int64_t i = 0; i < layers; ++i) {
     if (tensors.has(cat("joint_blocks.", i, ".x_block.attn2.qkv.weight"))) dual.push_back(i);
