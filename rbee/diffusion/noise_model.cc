@@ -48,7 +48,8 @@ void end_without_signal(std::vector<double>& alphas) {
     const double root = (std::sqrt(alpha) - last) * first / (first - last);
     alpha = root * root;
   }
-  alphas.back() = kLastAlpha;
+  // Of many timesteps the last but one may have less.
+  alphas.back() = std::min(kLastAlpha, alphas[alphas.size() - 2]);
 }
 
 // The share of `value` between the neighbours in a rising list, as index + fraction; clamped.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seeds of tests/fuzz/gguf, safetensors, scaled_file, integer_folder, tiny_file and lora: small files,
-valid and broken.
+"""Writes the seeds of tests/fuzz/gguf, safetensors, scaled_file, integer_folder, tiny_file, lora,
+image_file, control_file, embedding and scheduler: small files, valid and broken.
 
 The valid ones come from the formats' own packages (gguf 0.19, safetensors 0.8, numpy), so that they
 are also files of another program; the broken ones are changed copies. Usage: make_io_seeds.py
@@ -256,6 +256,192 @@ def lora_seeds():
     write("lora", "model.gguf", gguf_bytes(some_tensors))
 
 
+class Shapes:
+    """{name: shape} of a model whose layers are 32 wide."""
+
+    WIDTH, TIME = 32, 128
+
+    def __init__(self):
+        self.out = {}
+
+    def add(self, name, *shape, bias=True):
+        self.out[f"{name}.weight"] = list(shape)
+        if bias:
+            self.out[f"{name}.bias"] = [shape[0]]
+
+    def conv(self, name, rows, columns, side=3):
+        self.add(name, rows, columns, side, side)
+
+    def unet_resnet(self, name, columns=WIDTH):
+        self.add(f"{name}.in_layers.0", columns)
+        self.conv(f"{name}.in_layers.2", self.WIDTH, columns)
+        self.add(f"{name}.emb_layers.1", self.WIDTH, self.TIME)
+        self.add(f"{name}.out_layers.0", self.WIDTH)
+        self.conv(f"{name}.out_layers.3", self.WIDTH, self.WIDTH)
+        if columns != self.WIDTH:
+            self.conv(f"{name}.skip_connection", self.WIDTH, columns, 1)
+
+    def unet_attention(self, name, context):
+        width, block = self.WIDTH, f"{name}.transformer_blocks.0"
+        self.add(f"{name}.norm", width)
+        self.conv(f"{name}.proj_in", width, width, 1)
+        for i in (1, 2, 3):
+            self.add(f"{block}.norm{i}", width)
+        for attention, columns in (("attn1", width), ("attn2", context)):
+            self.add(f"{block}.{attention}.to_q", width, width, bias=False)
+            self.add(f"{block}.{attention}.to_k", width, columns, bias=False)
+            self.add(f"{block}.{attention}.to_v", width, columns, bias=False)
+            self.add(f"{block}.{attention}.to_out.0", width, width)
+        self.add(f"{block}.ff.net.0.proj", 8 * width, width)
+        self.add(f"{block}.ff.net.2", width, 4 * width)
+        self.conv(f"{name}.proj_out", width, width, 1)
+
+    def unet_down(self, prefix, context):
+        """One level of one resnet, and the middle."""
+        self.add(f"{prefix}time_embed.0", self.TIME, self.WIDTH)
+        self.add(f"{prefix}time_embed.2", self.TIME, self.TIME)
+        self.conv(f"{prefix}input_blocks.0.0", self.WIDTH, 4)
+        self.unet_resnet(f"{prefix}input_blocks.1.0")
+        self.unet_attention(f"{prefix}input_blocks.1.1", context)
+        self.unet_resnet(f"{prefix}middle_block.0")
+        self.unet_attention(f"{prefix}middle_block.1", context)
+        self.unet_resnet(f"{prefix}middle_block.2")
+
+    def unet(self, prefix, context):
+        self.unet_down(prefix, context)
+        for i in (0, 1):
+            self.unet_resnet(f"{prefix}output_blocks.{i}.0", 2 * self.WIDTH)
+            self.unet_attention(f"{prefix}output_blocks.{i}.1", context)
+        self.add(f"{prefix}out.0", self.WIDTH)
+        self.conv(f"{prefix}out.2", 4, self.WIDTH)
+
+    def vae(self, prefix):
+        def resnet(name):
+            for i in (1, 2):
+                self.add(f"{name}.norm{i}", self.WIDTH)
+                self.conv(f"{name}.conv{i}", self.WIDTH, self.WIDTH)
+
+        for half, first, last in (("encoder", 3, 8), ("decoder", 4, 3)):
+            name = prefix + half
+            self.conv(f"{name}.conv_in", self.WIDTH, first)
+            resnet(f"{name}.mid.block_1")
+            self.add(f"{name}.mid.attn_1.norm", self.WIDTH)
+            for part in ("q", "k", "v", "proj_out"):
+                self.conv(f"{name}.mid.attn_1.{part}", self.WIDTH, self.WIDTH, 1)
+            resnet(f"{name}.mid.block_2")
+            self.add(f"{name}.norm_out", self.WIDTH)
+            self.conv(f"{name}.conv_out", last, self.WIDTH)
+        resnet(f"{prefix}encoder.down.0.block.0")
+        for i in (0, 1):
+            resnet(f"{prefix}decoder.up.0.block.{i}")
+        self.conv(f"{prefix}quant_conv", 8, 8, 1)
+        self.conv(f"{prefix}post_quant_conv", 4, 4, 1)
+
+    def clip(self, prefix, width=8):
+        self.add(f"{prefix}embeddings.token_embedding", 16, width, bias=False)
+        self.add(f"{prefix}embeddings.position_embedding", 77, width, bias=False)
+        layer = f"{prefix}encoder.layers.0"
+        for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
+            self.add(f"{layer}.self_attn.{part}", width, width)
+        for i in (1, 2):
+            self.add(f"{layer}.layer_norm{i}", width)
+        self.add(f"{layer}.mlp.fc1", 2 * width, width)
+        self.add(f"{layer}.mlp.fc2", width, 2 * width)
+        self.add(f"{prefix}final_layer_norm", width)
+
+    def control(self, prefix):
+        self.unet_down(prefix, 8)
+        for at, rows, columns in ((0, 16, 3), (2, 16, 16), (4, 32, 16), (6, self.WIDTH, 32)):
+            self.conv(f"{prefix}input_hint_block.{at}", rows, columns)
+        for name in ("zero_convs.0.0", "zero_convs.1.0", "middle_block_out.0"):
+            self.conv(f"{prefix}{name}", self.WIDTH, self.WIDTH, 1)
+
+
+def write_padded(folder, name, tensors, kind="F8_E4M3", size=1, data=b""):
+    """The form of tests/fuzz/padded_file.h, of {name: shape}."""
+    header, total = header_of({key: (kind, shape, size * int(np.prod(shape)))
+                               for key, shape in tensors.items()})
+    write(folder, name, b"\0".join([header, str(total).encode(), data]))
+
+
+def picture_file_seeds():
+    whole = Shapes()
+    whole.clip("cond_stage_model.transformer.text_model.")
+    whole.unet("model.diffusion_model.", 8)
+    whole.vae("first_stage_model.")
+    write_padded("image_file", "whole", whole.out)
+    narrow = {**whole.out, "model.diffusion_model.input_blocks.1.0.out_layers.3.weight": []}
+    write_padded("image_file", "number_for_matrix", narrow)
+    alone = Shapes()
+    alone.unet("", 768)
+    write_padded("image_file", "unet", alone.out)
+    vae = Shapes()
+    vae.vae("vae.")
+    write_padded("image_file", "vae", vae.out)
+    write_padded("image_file", "flux", {
+        "double_blocks.0.img_attn.qkv.weight": [24, 8],
+        "double_blocks.0.img_attn.norm.query_norm.scale": [8], "img_in.weight": [8, 4],
+        "single_blocks.0.linear1.weight": [56, 8], "final_layer.linear.weight": [4, 8],
+        "final_layer.adaLN_modulation.1.weight": [16, 8], "txt_in.weight": [8, 8],
+        "vector_in.in_layer.weight": [8, 8]})
+    sd3 = {"joint_blocks.0.context_block.attn.qkv.weight": [24, 8],
+           "joint_blocks.0.x_block.attn.qkv.weight": [24, 8],
+           "joint_blocks.0.x_block.attn.ln_q.weight": [8], "x_embedder.proj.weight": [8, 4, 2, 2],
+           "final_layer.linear.weight": [16, 8], "context_embedder.weight": [8, 8],
+           "y_embedder.mlp.0.weight": [8, 8], "pos_embed": [1, 4, 8]}
+    write_padded("image_file", "sd3", sd3)
+    # Whose square is 2^64.
+    write_padded("image_file", "sd3_patch", {**sd3, "x_embedder.proj.weight": [8, 4, 2**32, 0]})
+    control = Shapes()
+    control.control("control_model.")
+    write_padded("control_file", "whole", control.out)
+    plain = Shapes()
+    plain.control("")
+    write_padded("control_file", "no_prefix", plain.out)
+    write_padded("control_file", "few_hints",
+                 {key: shape for key, shape in plain.out.items() if "hint_block.6" not in key})
+    write_padded("control_file", "other", vae.out)
+
+
+def embedding_seeds():
+    for name, tensors in {"a1111": {"emb_params": [2, 4]}, "diffusers": {"<word>": [4]},
+                          "large": {"clip_l": [3, 4], "clip_g": [3, 6]},
+                          "two_counts": {"clip_l": [3, 4], "clip_g": [2, 6]},
+                          "many": {"emb_params": [76, 4]}, "none": {"emb_params": [0, 4]},
+                          "wide": {"emb_params": [2, 5]}, "two": {"a": [4], "b": [4]}}.items():
+        write_padded("embedding", name, tensors, "F16", 2)
+
+
+def scheduler_seeds():
+    old = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012,
+           "num_train_timesteps": 1000, "steps_offset": 1, "set_alpha_to_one": False}
+    flow = {"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 3.0}
+    cases = {
+        "pndm": {**old, "_class_name": "PNDMScheduler"},
+        "karras": {**old, "_class_name": "DPMSolverMultistepScheduler", "use_karras_sigmas": True,
+                   "algorithm_type": "sde-dpmsolver++", "timestep_spacing": "linspace"},
+        "zero_snr": {**old, "_class_name": "DDIMScheduler", "rescale_betas_zero_snr": True,
+                     "prediction_type": "v_prediction", "timestep_spacing": "trailing"},
+        # The last but one of so many has less than 2^-24 of its signal.
+        "zero_snr_many": {**old, "_class_name": "DDIMScheduler", "rescale_betas_zero_snr": True,
+                          "num_train_timesteps": 6693, "timestep_spacing": "trailing"},
+        "lcm": {**old, "_class_name": "LCMScheduler", "original_inference_steps": 50},
+        "cosine": {**old, "_class_name": "UniPCMultistepScheduler",
+                   "beta_schedule": "squaredcos_cap_v2"},
+        "trained": {"trained_betas": [0.1, 0.2, 0.3]},
+        "flow": flow,
+        "dynamic": {**flow, "use_dynamic_shifting": True, "base_image_seq_len": 256,
+                    "max_image_seq_len": 4096, "base_shift": 0.5, "max_shift": 1.15},
+        "no_picture_left": {"beta_start": 0.5, "beta_end": 0.5, "num_train_timesteps": 5000},
+        "far_offset": {**old, "_class_name": "DDIMScheduler", "steps_offset": 2**31 - 1},
+        "far_tokens": {**flow, "use_dynamic_shifting": True, "base_image_seq_len": -2**63,
+                       "max_image_seq_len": 2**63 - 1},
+        "endless_shift": {**flow, "use_dynamic_shifting": True, "base_shift": 1e300},
+    }
+    for name, config in cases.items():
+        write("scheduler", f"{name}.json", json.dumps(config, separators=(",", ":")).encode())
+
+
 if __name__ == "__main__":
     gguf_seeds()
     safetensors_seeds()
@@ -263,3 +449,6 @@ if __name__ == "__main__":
     integer_seeds()
     tiny_seeds()
     lora_seeds()
+    picture_file_seeds()
+    embedding_seeds()
+    scheduler_seeds()

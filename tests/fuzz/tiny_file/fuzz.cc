@@ -7,10 +7,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "backends/api/registry.h"
-#include "backends/linked/linked_backends.h"
 #include "rbee/models/image/tiny_autoencoder.h"
 #include "rbee/models/image/tiny_file.h"
+#include "tests/fuzz/cpu_device.h"
 #include "tests/fuzz/expect_reason.h"
 #include "tests/fuzz/weight_folder.h"
 
@@ -18,16 +17,8 @@ namespace {
 
 using namespace rbee;
 
-Device& cpu() {
-  static Device& device = [&]() -> Device& {
-    register_linked_backends();
-    return get_device(parse_device_id("cpu").value());
-  }();
-  return device;
-}
-
 void build(const models::ModelPart& part) {
-  const nn::WeightScope scope(part.weights, {.device = &cpu(), .own_names = true});
+  const nn::WeightScope scope(part.weights, {.device = &fuzz::cpu(), .own_names = true});
   const auto config = models::TinyAutoencoderConfig::read(part.config);
   const models::TinyAutoencoder vae(scope, config);
   if (vae.info().scale < 1 || vae.info().latent_channels < 1) throw std::logic_error("no size");
