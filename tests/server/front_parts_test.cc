@@ -152,6 +152,7 @@ TEST(FrontOpenApi, HoldsWhatIsRouted) {
   for (const auto& [path, methods] : both.at("paths").items()) paths.push_back(path);
   EXPECT_THAT(paths, ::testing::UnorderedElementsAre(
                          "/openapi.json", "/health", "/health/live", "/health/ready", "/workers",
+                         "/v1/health", "/ready", "/v1/ready", "/version", "/models", "/models/{id}",
                          "/v1/models", "/v1/models/{id}", "/metrics", "/v1/chat/completions",
                          "/v1/images/generations", "/v1/jobs", "/v1/jobs/{job_id}"));
   // Its own, whatever a worker says of it.
@@ -182,7 +183,7 @@ TEST(FrontOpenApi, WithoutWorkersHasItsOwnPaths) {
   using nlohmann::json;
   for (const char* text : {"", "[]", "{}", "not JSON", R"({"paths":[]})"}) {
     const json alone = json::parse(server::front_openapi({{ModelKind::chat, text}}, "1"));
-    EXPECT_EQ(alone.at("paths").size(), 8u) << text;
+    EXPECT_EQ(alone.at("paths").size(), 14u) << text;
     EXPECT_TRUE(alone.at("components").at("schemas").empty());
   }
 }
