@@ -140,7 +140,9 @@ std::vector<int32_t> read_ids(const json& list, const std::string& name, ObjectR
 
 std::optional<int32_t> read_limit(ObjectReader& reader, const char* name, int32_t least) {
   const json* value = reader.find(name);
-  if (value != nullptr && *value == -1) return INT32_MAX;
+  // 2^64 - 1 compares equal.
+  const bool all = value != nullptr && !value->is_number_unsigned() && *value == -1;
+  if (all) return INT32_MAX;
   return reader.integer(name, {least, INT32_MAX});
 }
 

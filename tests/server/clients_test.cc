@@ -263,7 +263,7 @@ TEST(ChatClients, ToolsWithBothPythonClients) {
   if (IsSkipped()) return;
   const test::ModelFolder model(RBEE_TEST_DATA);
   Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",
-                              "--context", "256", "--tool-parser", "llama3"});
+                              "--context", "1024", "--tool-parser", "llama3"});
   run_client(worker, "tools_client.py", {"forced"});
 }
 
