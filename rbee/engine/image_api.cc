@@ -58,7 +58,7 @@ void check_loras(const std::vector<LoraUse>& loras) {
   for (const LoraUse& lora : loras) {
     check(!lora.path.empty(), "loras.path", "it is empty");
     check_range("loras.strength", lora.strength, -10, 10);
-    check_range("loras.strength", lora.text_strength.value_or(0), -10, 10);
+    check_range("loras.text_strength", lora.text_strength.value_or(0), -10, 10);
   }
 }
 

@@ -270,7 +270,9 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
   // As tags, which a prompt of this text is read with again.
   for (const LoraUse& lora : request.loras) {
     if (request.prompt_rule != PromptRule::none) {
-      out += cat(" <lora:", lora.path, ":", lora.strength, ">");
+      out += cat(" <lora:", lora.path, ":");
+      if (lora.text_strength) out += cat(*lora.text_strength, ":");
+      out += cat(lora.strength, ">");
     }
   }
   if (!request.negative_prompt.empty()) {

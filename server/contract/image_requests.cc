@@ -112,7 +112,8 @@ SentLora lora(ObjectReader& fields) {
   std::optional<std::string> text = fields.text(path);
   if (fields.find(path) == nullptr) fields.note("path", "required", "is missing", nullptr);
   const char* strength = present(fields, {"strength", "multiplier", "weight"});
-  return {std::move(text).value_or(""), fields.number(strength, kLora).value_or(1.0f)};
+  return {std::move(text).value_or(""), fields.number(strength, kLora).value_or(1.0f),
+          fields.number("text_strength", kLora)};
 }
 
 // Our own names, and those of AUTOMATIC1111's extension. Pictures are taken as they are: there are

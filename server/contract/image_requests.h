@@ -23,6 +23,7 @@ struct SentImage {
 struct SentLora {
   std::string path;
   float strength = 1;
+  std::optional<float> text_strength;  // of text encoders; absent = strength
 };
 
 // What a ControlNet steers by.

@@ -107,7 +107,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
     request.hires->upscaler = body.hires->upscaler;
     set(request.hires->strength, body.hires->strength);
   }
-  for (const SentLora& lora : body.loras) request.loras.push_back({lora.path, lora.strength});
+  for (const auto& [path, unet, text] : body.loras) request.loras.push_back({path, unet, text});
   for (const SentControl& sent : body.controls) request.controls.push_back(to_engine(sent));
   set(request.preview_interval, body.preview_interval);
   if (body.stream) set(request.preview_count, body.partials);

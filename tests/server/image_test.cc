@@ -99,6 +99,17 @@ TEST(ImageJobs, TransformAndInpaintDecodeTheirPictures) {
   EXPECT_EQ(worker.engine.last_request().strength, 1.0f);
 }
 
+TEST(ImageJobs, LorasMayHaveAnotherStrengthForTexts) {
+  ImageWorker worker;
+  worker.get(worker.new_stream(R"({"operation":"image_generation","prompt":"x",
+      "loras":[{"path":"a","strength":0.5,"text_strength":-2},{"path":"b","strength":3}]})"));
+  const std::vector<engine::LoraUse> loras = worker.engine.last_request().loras;
+  ASSERT_THAT(loras, SizeIs(2));
+  EXPECT_EQ(loras[0].strength, 0.5f);
+  EXPECT_EQ(loras[0].text_strength, -2.0f);
+  EXPECT_EQ(loras[1].text_strength, std::nullopt);
+}
+
 TEST(ImageJobs, WrongBodiesNameFieldAndRange) {
   ImageWorker worker;
   const auto message = [&](std::string_view body) {
@@ -118,6 +129,9 @@ TEST(ImageJobs, WrongBodiesNameFieldAndRange) {
               HasSubstr("init_image"));
   EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x","loras":[{"strength":99}]})"),
               HasSubstr("loras[0].path is missing"));
+  EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x",
+                          "loras":[{"path":"a","text_strength":-10.5}]})"),
+              HasSubstr("loras[0].text_strength must be from -10 to 10"));
 }
 
 TEST(ImageJobs, FailureAndCancelEndTheStreamWithAnError) {

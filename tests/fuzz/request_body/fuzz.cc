@@ -95,7 +95,7 @@ void validate_image(const server::ImageBody& body) {
   checked.strength = body.strength.value_or(0);
   checked.preview_interval = body.preview_interval.value_or(0);
   for (const server::SentLora& lora : body.loras) {
-    if (!lora.path.empty()) checked.loras.push_back({lora.path, lora.strength});
+    if (!lora.path.empty()) checked.loras.push_back({lora.path, lora.strength, lora.text_strength});
   }
   checked.mask_blur = body.mask_blur.value_or(0);
   checked.mask_padding = body.mask_padding.value_or(0);

@@ -96,7 +96,7 @@ TEST(PromptLoras, SayWhatIsWrongWithThem) {
   request.prompt = "<lora:a:11>";
   harness::expect_error("loras.strength", "11", "", [&] { validate(request); });
   request.prompt = "<lora:a:-11:1>";
-  harness::expect_error("loras.strength", "-11", "", [&] { validate(request); });
+  harness::expect_error("loras.text_strength", "-11", "", [&] { validate(request); });
   request.prompt_rule = PromptRule::none;
   EXPECT_NO_THROW(validate(request));
   EXPECT_EQ(prompt_loras(request).prompt, request.prompt);

@@ -576,6 +576,9 @@ TEST(ImageEngine, ChangesLorasBetweenRequests) {
   request.prompt = "a red cat";
   request.loras = {{"style", 0.5f}};
   EXPECT_EQ(made(*engine, request)->images.at(0).parameters, tagged->images[0].parameters);
+  request.loras = {{"style", 0.5f, 2.0f}};
+  EXPECT_THAT(made(*engine, request)->images.at(0).parameters,
+              HasSubstr("a red cat <lora:style:2:0.5>\nSteps"));
   request.prompt = "<lora:absent>";
   request.loras = {};
   try {
