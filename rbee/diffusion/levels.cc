@@ -33,12 +33,6 @@ Sigmas each(int32_t n, F&& sigma) {
   return out;
 }
 
-Sigmas karras(double low, double high, int32_t n) {
-  const double from = std::pow(high, 1 / kRho);
-  const double to = std::pow(low, 1 / kRho);
-  return each(n, [&](int32_t i) { return std::pow(from + share(i, n) * (to - from), kRho); });
-}
-
 Sigmas exponential(double low, double high, int32_t n) {
   const double from = std::log(high);
   const double to = std::log(low);
@@ -109,7 +103,7 @@ Sigmas named_sigmas(const NoiseModel& noise, const LevelOptions& options, int32_
   const double high = noise.sigma_max();
   switch (options.schedule) {
     case Schedule::karras:
-      return karras(low, high, n);
+      return karras_sigmas(low, high, n);
     case Schedule::exponential:
     case Schedule::polyexponential:
       return exponential(low, high, n);
@@ -188,7 +182,7 @@ void apply_sigma_schedule(const NoiseModel& noise, Schedule schedule, Sampler sa
   const double low = all ? noise.sigma_min() : out.sigmas.back();
   const double high = all ? noise.sigma_max() : out.sigmas.front();
   const auto n = static_cast<int32_t>(out.sigmas.size());
-  if (schedule == Schedule::karras) out.sigmas = karras(low, high, n);
+  if (schedule == Schedule::karras) out.sigmas = karras_sigmas(low, high, n);
   if (schedule == Schedule::exponential) out.sigmas = exponential(low, high, n);
   if (schedule == Schedule::beta) out.sigmas = beta(low, high, n);
   for (size_t i = 0; i < out.sigmas.size(); ++i) {
@@ -226,6 +220,12 @@ bool is_spacing(Schedule schedule) {
 }
 
 }  // namespace
+
+std::vector<double> karras_sigmas(double low, double high, int32_t n) {
+  const double from = std::pow(high, 1 / kRho);
+  const double to = std::pow(low, 1 / kRho);
+  return each(n, [&](int32_t i) { return std::pow(from + share(i, n) * (to - from), kRho); });
+}
 
 Levels make_levels(const NoiseModel& noise, const SchedulerConfig& config,
                    const LevelOptions& options) {

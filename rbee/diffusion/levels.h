@@ -43,6 +43,9 @@ Levels make_levels(const NoiseModel& noise, const SchedulerConfig& config,
 // Throws invalid_argument when there is no such step.
 Levels levels_from(const Levels& levels, int32_t first);
 
+// n levels from high to low, both included; high alone for n = 1. Karras et al. 2022, formula 5.
+std::vector<double> karras_sigmas(double low, double high, int32_t n);
+
 // x with I_x(a, b) = p, the regularised incomplete beta function's inverse. a, b > 0, p within 0
 // to 1.
 double beta_quantile(double p, double a, double b);

@@ -40,7 +40,7 @@ constexpr string_view kEulerPp[] = {"euler_cfg_pp"};
 constexpr string_view kEulerAPp[] = {"euler_ancestral_cfg_pp", "euler_a_cfg_pp"};
 constexpr string_view kDdimPp[] = {"ddim_cfg_pp"};
 
-constexpr std::array<SamplerName, 20> kSamplers = {{
+constexpr std::array<SamplerName, 21> kSamplers = {{
     {Sampler::euler, "Euler", kEuler},
     {Sampler::euler_ancestral, "Euler a", kEulerA},
     {Sampler::heun, "Heun", kHeun},
@@ -61,6 +61,7 @@ constexpr std::array<SamplerName, 20> kSamplers = {{
     {Sampler::euler_cfg_pp, "Euler CFG++", kEulerPp},
     {Sampler::euler_ancestral_cfg_pp, "Euler a CFG++", kEulerAPp},
     {Sampler::ddim_cfg_pp, "DDIM CFG++", kDdimPp},
+    {Sampler::restart, "Restart", {}},
 }};
 
 constexpr string_view kAutomatic[] = {"default", "auto"};
@@ -173,6 +174,7 @@ Schedule customary_schedule(Sampler sampler) {
     case Sampler::dpmpp_2s_ancestral:
     case Sampler::dpmpp_2m:
     case Sampler::dpmpp_sde:
+    case Sampler::restart:
       return Schedule::karras;
     case Sampler::dpmpp_2m_sde:
     case Sampler::dpmpp_3m_sde:

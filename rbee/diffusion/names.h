@@ -34,6 +34,7 @@ enum class Sampler : uint8_t {
   euler_cfg_pp,
   euler_ancestral_cfg_pp,
   ddim_cfg_pp,
+  restart,
 };
 
 enum class Schedule : uint8_t {

@@ -72,5 +72,6 @@ void plms(Steps& steps);
 void unipc(Steps& steps);
 void lcm(Steps& steps);
 void tcd(Steps& steps);
+void restart(Steps& steps);
 
 }  // namespace rbee::diffusion

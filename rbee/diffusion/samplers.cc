@@ -58,6 +58,8 @@ void write_steps(Steps& steps, Sampler sampler) {
       return lcm(steps);
     case Sampler::tcd:
       return tcd(steps);
+    case Sampler::restart:
+      return restart(steps);
   }
 }
 
@@ -117,6 +119,7 @@ int32_t calls_per_step(Sampler sampler) {
     case Sampler::dpm2_ancestral:
     case Sampler::dpmpp_2s_ancestral:
     case Sampler::dpmpp_sde:
+    case Sampler::restart:
       return 2;
     default:
       return 1;

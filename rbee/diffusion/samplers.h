@@ -2,7 +2,7 @@
 // Plans of the samplers. Sources: Karras et al. 2022 (Euler, Heun, DPM2's place in it), Lu et al.
 // 2022 (DPM-Solver++), Zhao et al. 2023 (UniPC), Song et al. 2021 (DDIM), Ho et al. 2020 (DDPM),
 // Liu et al. 2022 (PNDM), Luo et al. 2023 (LCM), Zheng et al. 2024 (TCD), Chung et al. 2024
-// (CFG++).
+// (CFG++), Xu et al. 2023 (Restart).
 
 #include <limits>
 #include <optional>
@@ -28,8 +28,8 @@ struct SamplerOptions {
   // DDIM. Others have none.
   std::optional<double> eta;
   Churn churn;
-  // Deviation of the noise that churn, and ancestral and SDE samplers, add; not that of DDIM, DDPM,
-  // LCM and TCD.
+  // Deviation of the noise that churn, restarts, and ancestral and SDE samplers add; not that of
+  // DDIM, DDPM, LCM and TCD.
   double noise_scale = 1;
 };
 

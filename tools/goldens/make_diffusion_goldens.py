@@ -100,6 +100,11 @@ def diffusers_cases():
         {"mu": 1.15, "sigmas": np.linspace(1, 0.25, 4)}, image_tokens=4096, even_flow=True)
 
 
+def karras(low, high, n):
+    ramp = np.linspace(0, 1, n)
+    return (high ** (1 / 7) + ramp * (low ** (1 / 7) - high ** (1 / 7))) ** 7
+
+
 class Table:
     """The noise levels of SD 1.5, in float64."""
 
@@ -113,12 +118,34 @@ class Table:
 
     def karras(self, n):
         low, high = math.exp(self.log_sigmas[0]), math.exp(self.log_sigmas[-1])
-        ramp = np.linspace(0, 1, n)
-        return [*(high ** (1 / 7) + ramp * (low ** (1 / 7) - high ** (1 / 7))) ** 7, 0.0]
+        return [*karras(low, high, n), 0.0]
+
+    def level(self, ratio):
+        return ratio
+
+    def up(self, x, now, following, normal):
+        return x + normal() * math.sqrt(following**2 - now**2)
 
     def denoised(self, x, sigma, factor=1.0):
         scaled = x / math.sqrt(1 + sigma**2)
         return x - sigma * factor * (np.tanh(0.6 * scaled) + 0.1 * math.sin(self.time(sigma) / 150))
+
+
+class Flow:
+    """The noise levels of a flow of shift 3: x = (1 - sigma) picture + sigma noise."""
+
+    def karras(self, n):
+        return [*karras(0.003 / 1.002, 1.0, n), 0.0]
+
+    def level(self, ratio):
+        return ratio / (1 + ratio)
+
+    def up(self, x, now, following, normal):
+        keep = (1 - following) / (1 - now)
+        return keep * x + normal() * math.sqrt(following**2 - (keep * now) ** 2)
+
+    def denoised(self, x, sigma):
+        return x - sigma * (np.tanh(0.6 * x) + 0.1 * math.sin(1000 * sigma / 150))
 
 
 def split(now, following, eta=1.0):
@@ -220,11 +247,36 @@ def churned(table, x, sigmas, normal, options, order):
     return x
 
 
+def restart(table, x, sigmas, normal):
+    """Xu et al. 2023 with the restarts that AUTOMATIC1111 chooses by the number of steps."""
+    steps = len(sigmas) - 1
+    times, length = (0, 0) if steps < 20 else (1, 9) if steps < 36 else (2, steps // 4)
+    if times > 0:
+        sigmas = [*karras(sigmas[-2], sigmas[0], steps - times * length), 0.0]
+    low, high = (min(range(len(sigmas)), key=lambda i: abs(sigmas[i] - table.level(ratio)))
+                 for ratio in (0.1, 2))
+    again = karras(sigmas[low], sigmas[high], length + 1)
+    pairs = [*zip(sigmas[:low], sigmas[1:low + 1]), *list(zip(again, again[1:])) * times,
+             *zip(sigmas[low:], sigmas[low + 1:])]
+    assert len(pairs) == steps
+    at = sigmas[0]
+    for now, following in pairs:
+        if now > 1.001 * at:
+            x = table.up(x, at, now, normal)
+        slope = (x - table.denoised(x, now)) / now
+        ahead = x + slope * (following - now)
+        if following > 0:
+            there = (ahead - table.denoised(ahead, following)) / following
+            ahead = x + (slope + there) / 2 * (following - now)
+        x, at = ahead, following
+    return x
+
+
 def formula_cases():
     table = Table()
     config = {"_class_name": "EulerDiscreteScheduler", **SD}
 
-    def formula(sampler, function, levels, *arguments, **more):
+    def formula(sampler, function, levels, *arguments, table=table, config=config, **more):
         seed = 100 + len(cases)
         generator = torch.Generator().manual_seed(seed)
 
@@ -234,7 +286,7 @@ def formula_cases():
         x = normal() * levels[0]
         scale = more.get("churn", {}).get("noise_scale", 1)
         x = function(table, x, levels, lambda: normal() * scale, *arguments)
-        add(sampler, config, 8, x, seed=seed, schedule="Karras", **more)
+        add(sampler, config, len(levels) - 1, x, seed=seed, schedule="Karras", **more)
 
     formula("DPM++ 2S a", two_s, table.karras(8))
     formula("DPM++ SDE", sde, table.karras(8))
@@ -251,6 +303,12 @@ def formula_cases():
     for sampler, function in (("DPM++ 2S a", two_s), ("DPM++ SDE", sde), ("DPM++ 3M SDE", three_m)):
         levels = shorter if function == three_m else table.karras(8)
         formula(sampler, function, levels, churn={"noise_scale": 1.05})
+    for steps in (8, 20, 24, 41):
+        formula("Restart", restart, table.karras(steps))
+    formula("Restart", restart, table.karras(24), churn={"noise_scale": 1.05})
+    flow = Flow()
+    formula("Restart", restart, flow.karras(24), table=flow,
+            config={"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 3.0})
 
 
 def main():

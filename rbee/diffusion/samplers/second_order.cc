@@ -1,5 +1,7 @@
-// Samplers of two calls a step: Heun's method, the midpoint rule (DPM-Solver-2) and
-// DPM-Solver++(2S).
+// Samplers of two calls a step: Heun's method, alone and with restarts, the midpoint rule
+// (DPM-Solver-2) and DPM-Solver++(2S).
+
+#include <algorithm>
 
 #include "rbee/diffusion/sampler_steps.h"
 
@@ -16,31 +18,101 @@ double halfway(const NoiseModel& noise, double from, double to) {
   return 1 / (1 + std::exp(middle));
 }
 
+struct Level {
+  double sigma, time;
+};
+
+struct HeunRegisters {
+  explicit HeunRegisters(PlanWriter& writer)
+      : first(writer.add_register()),
+        ahead(writer.add_register()),
+        second(writer.add_register()),
+        normals(writer.add_register()) {}
+
+  Register first, ahead, second, normals;
+};
+
+// To no noise it is Euler's step, at one call.
+void heun_step(Steps& steps, const HeunRegisters& r, Level from, Level to) {
+  PlanWriter& writer = steps.writer;
+  writer.evaluate(r.first, kX, from.sigma, from.time);
+  if (to.sigma <= 0) {
+    move_straight(steps, kX, from.sigma, to.sigma, r.first);
+  } else {
+    move_straight(steps, r.ahead, from.sigma, to.sigma, r.first);
+    writer.evaluate(r.second, r.ahead, to.sigma, to.time);
+    const double half = (to.sigma - from.sigma) / 2;
+    writer.combine(kX, {{kX, 1 + half / from.sigma},
+                        {r.first, -half / from.sigma},
+                        {r.ahead, half / to.sigma},
+                        {r.second, -half / to.sigma}});
+  }
+  writer.end_step(r.first, to.sigma);
+}
+
+size_t nearest(const std::vector<double>& sigmas, double level) {
+  const auto distance = [&](double sigma) { return std::abs(sigma - level); };
+  return static_cast<size_t>(std::ranges::min_element(sigmas, {}, distance) - sigmas.begin());
+}
+
+// The levels of restart(), which rise where a restart begins: with AUTOMATIC1111's choice of
+// restarts, for which 20 steps and more are taken on fewer of Karras' levels, from the one nearest
+// to 0.1 to that nearest to 2. A flow has these ratios of noise to signal at other levels.
+std::vector<double> restarted_sigmas(const Steps& steps) {
+  const int32_t n = steps.count();
+  if (n < 20) return steps.levels.sigmas;
+  const int32_t restarts = n < 36 ? 1 : 2;
+  const int32_t length = n < 36 ? 9 : n / 4;
+  std::vector<double> way =
+      karras_sigmas(steps.sigma(n - 1), steps.sigma(0), n - length * restarts);
+  way.push_back(0);
+  const auto level = [&](double ratio) {
+    return steps.noise.is_flow() ? ratio / (1 + ratio) : ratio;
+  };
+  const size_t low = nearest(way, level(0.1));
+  const size_t high = nearest(way, level(2));
+  if (high >= low) return way;
+  const std::vector<double> again = karras_sigmas(way[low], way[high], length + 1);
+  const auto rest = way.begin() + static_cast<std::ptrdiff_t>(low) + 1;
+  std::vector<double> out(way.begin(), rest);
+  for (int32_t i = 0; i < restarts; ++i) out.insert(out.end(), again.begin(), again.end());
+  out.insert(out.end(), rest, way.end());
+  return out;
+}
+
 }  // namespace
 
 // Karras et al. 2022, algorithm 2.
 void heun(Steps& steps) {
-  PlanWriter& writer = steps.writer;
-  const Register first = writer.add_register();
-  const Register ahead = writer.add_register();
-  const Register second = writer.add_register();
-  const Register normals = writer.add_register();
+  const HeunRegisters registers(steps.writer);
+  const auto level = [&](int32_t i) {
+    return Level{steps.sigma(i),
+                 i < steps.count() ? steps.levels.times[static_cast<size_t>(i)] : 0};
+  };
   for (int32_t i = 0; i < steps.count(); ++i) {
-    const double now = add_churn(steps, normals, i);
-    const double next = steps.sigma(i + 1);
-    steps.evaluate_at(first, i, now);
-    if (steps.ends_at(i)) {
-      move_straight(steps, kX, now, next, first);
-      writer.end_step(first, next);
+    Level from = level(i);
+    const double now = add_churn(steps, registers.normals, i);
+    if (now != from.sigma) from = {now, steps.noise.time(now)};
+    heun_step(steps, registers, from, level(i + 1));
+  }
+}
+
+// Xu et al. 2023, algorithm 1: Heun's steps, and noise that takes x from a low level back up to a
+// high one, whose way down is gone again.
+void restart(Steps& steps) {
+  const HeunRegisters registers(steps.writer);
+  const std::vector<double> sigmas = restarted_sigmas(steps);
+  for (size_t i = 0; i + 1 < sigmas.size(); ++i) {
+    const double now = sigmas[i];
+    const double next = sigmas[i + 1];
+    if (next > now) {
+      const double keep = steps.noise.alpha(next) / steps.noise.alpha(now);
+      const double kept = keep * now;
+      const double fresh = std::sqrt(next * next - kept * kept);
+      add_fresh(steps, registers.normals, {.down = now, .keep = keep, .fresh = fresh});
       continue;
     }
-    move_straight(steps, ahead, now, next, first);
-    writer.evaluate(second, ahead, next, steps.levels.times[static_cast<size_t>(i) + 1]);
-    const double half = (next - now) / 2;
-    writer.combine(
-        kX,
-        {{kX, 1 + half / now}, {first, -half / now}, {ahead, half / next}, {second, -half / next}});
-    writer.end_step(first, next);
+    heun_step(steps, registers, {now, steps.noise.time(now)}, {next, steps.noise.time(next)});
   }
 }
 

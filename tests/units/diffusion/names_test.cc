@@ -57,6 +57,11 @@ TEST(Names, AreInTheOrderOfTheirValuesAndUnique) {
   }
 }
 
+TEST(Names, OfRestartMeanKarrasLevelsAsInAutomatic1111) {
+  EXPECT_EQ(parse_sampler("restart").sampler, Sampler::restart);
+  EXPECT_EQ(customary_schedule(Sampler::restart), Schedule::karras);
+}
+
 TEST(Names, ThatAreUnknownAreRefusedWithTheKnownOnes) {
   harness::expect_error("sampler", "\"eulr\"", "DPM++ 2M SDE",
                         [] { static_cast<void>(parse_sampler("eulr")); });
