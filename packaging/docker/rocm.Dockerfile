@@ -16,7 +16,7 @@ RUN SOURCE_DATE_EPOCH=0 bash packaging/make_deb.sh build/rocm /packages
 FROM debian:12-slim
 RUN --mount=type=bind,from=build,source=/packages,target=/packages \
     apt-get update \
- && apt-get install -y --no-install-recommends /packages/*.deb libamdhip64-5 \
+ && apt-get install -y --no-install-recommends ca-certificates /packages/*.deb libamdhip64-5 \
  && rm -rf /var/lib/apt/lists/*
 USER 65532:65532
 EXPOSE 8080

@@ -1,14 +1,14 @@
 #include "server/http/client.h"
 
+#include <array>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read_until.hpp>
-#include <boost/asio/write.hpp>
 #include <charconv>
 #include <mutex>
 
 #include "rbee/core/error.h"
+#include "server/http/transport.h"
 
 namespace rbee::server {
 namespace {
@@ -18,6 +18,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr size_t kMaxStatusLine = 4096;
+constexpr uint16_t kTlsPort = 443;
 
 // The number in "HTTP/1.1 200 OK"; 0 when the line is no status line.
 int status_of(std::string_view line) {
@@ -27,13 +28,77 @@ int status_of(std::string_view line) {
   return status;
 }
 
+// One request. Each step starts the next; an error ends the chain, and `io` runs out of work. What
+// `io` still holds at its end is never run.
+class Attempt {
+ public:
+  // tls: null = plain.
+  Attempt(asio::io_context& io, const Url& url, const std::shared_ptr<asio::ssl::context>& tls,
+          std::string message)
+      : message_(std::move(message)),
+        resolver_(io),
+        transport_(make_client_transport(tcp::socket(io), tls, url.host)) {
+    resolver_.async_resolve(
+        url.host, cat(url.port),
+        [this](const error_code& error, const tcp::resolver::results_type& found) {
+          if (!failed(error)) connect(found);
+        });
+  }
+  int status() const { return status_; }  // 0: none came
+  const std::string& problem() const { return problem_; }
+
+ private:
+  void connect(const tcp::resolver::results_type& found) {
+    asio::async_connect(transport_->socket(), found,
+                        [this](const error_code& error, const tcp::endpoint&) {
+                          if (!failed(error)) open();
+                        });
+  }
+  void open() {
+    transport_->open([this](const error_code& error) {
+      if (!failed(error)) send();
+    });
+  }
+  void send() {
+    transport_->write(asio::buffer(message_), [this](const error_code& error, size_t) {
+      if (!failed(error)) read();
+    });
+  }
+  void read() {
+    transport_->read_some(asio::buffer(chunk_), [this](const error_code& error, size_t bytes) {
+      if (failed(error)) return;
+      answer_.append(chunk_.data(), bytes);
+      const bool whole = answer_.find("\r\n") != std::string::npos;
+      if (!whole && answer_.size() < kMaxStatusLine) return read();
+      if (whole) status_ = status_of(answer_);
+      problem_ = "the answer is not HTTP";
+    });
+  }
+  bool failed(const error_code& error) {
+    if (error) problem_ = transport_->explain(error);
+    return static_cast<bool>(error);
+  }
+
+  const std::string message_;
+  tcp::resolver resolver_;
+  const std::unique_ptr<Transport> transport_;
+  std::array<char, 1024> chunk_{};
+  std::string answer_;
+  std::string problem_ = "no answer in time";
+  int status_ = 0;
+};
+
 }  // namespace
 
 Url parse_url(std::string_view text) {
-  constexpr std::string_view kScheme = "http://";
-  check(text.starts_with(kScheme), "url", "'", text, "' does not begin with http://");
-  std::string_view rest = text.substr(kScheme.size());
+  constexpr std::string_view kPlain = "http://";
+  constexpr std::string_view kTls = "https://";
   Url url;
+  url.tls = text.starts_with(kTls);
+  check(url.tls || text.starts_with(kPlain), "url", "'", text,
+        "' does not begin with http:// or https://");
+  if (url.tls) url.port = kTlsPort;
+  std::string_view rest = text.substr(url.tls ? kTls.size() : kPlain.size());
   const size_t slash = std::min(rest.find('/'), rest.size());
   url.path = rest.substr(slash);
   while (url.path.ends_with('/')) url.path.pop_back();
@@ -50,13 +115,13 @@ Url parse_url(std::string_view text) {
   url.host = bracket == 0 ? authority : authority.substr(1, bracket - 1);
   const bool plain = url.host.find_first_of(" \r\n@?#") == std::string::npos &&
                      url.path.find_first_of(" \r\n?#") == std::string::npos;
-  check(!url.host.empty() && plain, "url", "'", text, "' is not http://host[:port][/path]");
+  check(!url.host.empty() && plain, "url", "'", text, "' is not http[s]://host[:port][/path]");
   return url;
 }
 
 class PostClient::Impl {
  public:
-  explicit Impl(Headers headers) : headers_(std::move(headers)) {}
+  explicit Impl(PostOptions options) : options_(std::move(options)) {}
   int post(const Url& url, std::string_view path, std::string_view json,
            std::chrono::milliseconds timeout);
   void cancel();
@@ -67,7 +132,7 @@ class PostClient::Impl {
 
   std::string head(const Url& url, std::string_view path, size_t body_bytes) const;
 
-  const Headers headers_;
+  const PostOptions options_;
   std::mutex mutex_;
   asio::io_context* running_ = nullptr;
   bool cancelled_ = false;
@@ -96,47 +161,23 @@ std::string PostClient::Impl::head(const Url& url, std::string_view path, size_t
                          ipv6 ? "]" : "", ":", url.port,
                          "\r\nContent-Type: application/json\r\nContent-Length: ", body_bytes,
                          "\r\nConnection: close\r\n");
-  for (const auto& [name, value] : headers_) head += cat(name, ": ", value, "\r\n");
+  for (const auto& [name, value] : options_.headers) head += cat(name, ": ", value, "\r\n");
   return head + "\r\n";
 }
 
 int PostClient::Impl::post(const Url& url, std::string_view path, std::string_view json,
                            std::chrono::milliseconds timeout) {
-  const std::string message = cat(head(url, path, json.size()), json);
-  asio::io_context io(1);  // handlers that it still holds at the end are never run
-  tcp::resolver resolver(io);
-  tcp::socket socket(io);
-  std::string answer;
-  std::string problem = "no answer in time";
-  int status = 0;
-  // Each step starts the next; an error ends the chain, and io runs out of work.
-  const auto failed = [&problem](const error_code& error) {
-    if (error) problem = error.message();
-    return static_cast<bool>(error);
-  };
-  const auto on_line = [&](const error_code& error, size_t) {
-    if (failed(error)) return;
-    status = status_of(answer);
-    problem = "the answer is not HTTP";
-  };
-  const auto on_sent = [&](const error_code& error, size_t) {
-    if (failed(error)) return;
-    asio::async_read_until(socket, asio::dynamic_buffer(answer, kMaxStatusLine), "\r\n", on_line);
-  };
-  const auto on_connected = [&](const error_code& error, const tcp::endpoint&) {
-    if (failed(error)) return;
-    asio::async_write(socket, asio::buffer(message), on_sent);
-  };
-  resolver.async_resolve(url.host, cat(url.port),
-                         [&](const error_code& error, const tcp::resolver::results_type& found) {
-                           if (!failed(error)) asio::async_connect(socket, found, on_connected);
-                         });
+  const auto tls = url.tls ? tls_client_context(options_.authorities) : nullptr;
+  asio::io_context io(1);
+  Attempt attempt(io, url, tls, cat(head(url, path, json.size()), json));
   run(io, timeout);
-  if (status == 0) fail(Code::io, "post", url.host, " port ", url.port, ": ", problem);
-  return status;
+  if (attempt.status() == 0) {
+    fail(Code::io, "post", url.host, " port ", url.port, ": ", attempt.problem());
+  }
+  return attempt.status();
 }
 
-PostClient::PostClient(Headers headers) : impl_(std::make_unique<Impl>(std::move(headers))) {}
+PostClient::PostClient(PostOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 PostClient::~PostClient() = default;
 
 int PostClient::post(const Url& url, std::string_view path, std::string_view json,

@@ -1,5 +1,6 @@
 #pragma once
-// A plain HTTP/1.1 client for notices to the hive or a collector: one POST, one status.
+// An HTTP/1.1 client, plain or through TLS, for notices to the hive or a collector: one POST, one
+// status.
 
 #include <chrono>
 #include <cstdint>
@@ -15,19 +16,27 @@ struct Url {
   std::string host;  // without brackets
   uint16_t port = 80;
   std::string path;  // begins with '/', no trailing one; empty for the root
+  bool tls = false;
 };
-// "http://host[:port][/path]". Throws invalid_argument, for https as well.
+// "http://host[:port][/path]", or https. Throws invalid_argument.
 Url parse_url(std::string_view text);
+
+struct PostOptions {
+  Headers headers;  // of each request, besides its own
+  // File in PEM form with those that may vouch for a server, see tls_client_context(). It is read
+  // for each request, so that a renewed one counts.
+  std::string authorities;
+};
 
 class PostClient {
  public:
-  // headers: of each request, besides its own.
-  explicit PostClient(Headers headers = {});
+  explicit PostClient(PostOptions options = {});
   ~PostClient();
   PostClient(const PostClient&) = delete;
   PostClient& operator=(const PostClient&) = delete;
 
-  // Sends `json` and returns the response's status. Throws io when there is none within the time.
+  // Sends `json` and returns the response's status. Throws io when there is none within the time,
+  // and invalid_argument for a file of authorities that is none.
   int post(const Url& url, std::string_view path, std::string_view json,
            std::chrono::milliseconds timeout);
   // Ends a running post(), and all later ones at once, with an error. Any thread.

@@ -60,7 +60,8 @@ bool may_send_again(int status) {
 
 }  // namespace
 
-Tracer::Tracer(TracerOptions options) : options_(std::move(options)), client_(options_.headers) {
+Tracer::Tracer(TracerOptions options)
+    : options_(std::move(options)), client_({.headers = options_.headers}) {
   thread_ = std::thread([this] { loop(); });
 }
 

@@ -2,7 +2,9 @@
 
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
@@ -40,6 +42,7 @@ class PlainTransport final : public Transport {
     socket_.close(ignored);
   }
   tcp::socket& socket() override { return socket_; }
+  std::string explain(const error_code& error) const override { return error.message(); }
 
  private:
   tcp::socket socket_;
@@ -47,12 +50,14 @@ class PlainTransport final : public Transport {
 
 class TlsTransport final : public Transport {
  public:
-  TlsTransport(tcp::socket socket, std::shared_ptr<ssl::context> context)
-      : context_(std::move(context)), stream_(std::move(socket), *context_) {}
+  TlsTransport(tcp::socket socket, std::shared_ptr<ssl::context> context,
+               ssl::stream_base::handshake_type side)
+      : context_(std::move(context)), stream_(std::move(socket), *context_), side_(side) {}
 
-  void open(Opened done) override {
-    stream_.async_handshake(ssl::stream_base::server, std::move(done));
-  }
+  // Before open(), of a client.
+  void expect(const std::string& host);
+
+  void open(Opened done) override { stream_.async_handshake(side_, std::move(done)); }
   void read_some(asio::mutable_buffer to, Moved done) override {
     stream_.async_read_some(to, std::move(done));
   }
@@ -66,18 +71,49 @@ class TlsTransport final : public Transport {
     stream_.next_layer().close(ignored);
   }
   tcp::socket& socket() override { return stream_.next_layer(); }
+  std::string explain(const error_code& error) const override;
 
  private:
   const std::shared_ptr<ssl::context> context_;  // may be replaced for later connections
-  ssl::stream<tcp::socket> stream_;
+  // Mutable: OpenSSL gives what it found out only for a handle that it might change.
+  mutable ssl::stream<tcp::socket> stream_;
+  const ssl::stream_base::handshake_type side_;
 };
+
+// Addresses are not told as names (RFC 6066 section 3).
+void TlsTransport::expect(const std::string& host) {
+  SSL* const tls = stream_.native_handle();
+  SSL_set_hostflags(tls, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  error_code no_address;
+  asio::ip::make_address(host, no_address);
+  const bool done = no_address
+                        ? SSL_set1_host(tls, host.c_str()) == 1 &&
+                              SSL_set_tlsext_host_name(tls, host.c_str()) == 1
+                        : X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls), host.c_str()) == 1;
+  check(done, "tls", "no certificate can be for the host '", host, "'");
+}
+
+std::string TlsTransport::explain(const error_code& error) const {
+  const long verdict = SSL_get_verify_result(stream_.native_handle());
+  if (verdict == X509_V_OK) return error.message();
+  return cat(error.message(), ": ", X509_verify_cert_error_string(verdict));
+}
 
 }  // namespace
 
 std::unique_ptr<Transport> make_transport(tcp::socket socket,
                                           const std::shared_ptr<ssl::context>& tls) {
   if (!tls) return std::make_unique<PlainTransport>(std::move(socket));
-  return std::make_unique<TlsTransport>(std::move(socket), tls);
+  return std::make_unique<TlsTransport>(std::move(socket), tls, ssl::stream_base::server);
+}
+
+std::unique_ptr<Transport> make_client_transport(tcp::socket socket,
+                                                 const std::shared_ptr<ssl::context>& tls,
+                                                 const std::string& host) {
+  if (!tls) return std::make_unique<PlainTransport>(std::move(socket));
+  auto out = std::make_unique<TlsTransport>(std::move(socket), tls, ssl::stream_base::client);
+  out->expect(host);
+  return out;
 }
 
 namespace {
@@ -109,6 +145,21 @@ std::shared_ptr<ssl::context> tls_context(const std::string& certificate, const 
   context->use_private_key_file(key, ssl::context::pem, error);
   check(!error, "tls", key, " is no private key of ", certificate, ": ", error.message());
   warn_of_dates(*context, certificate);
+  return context;
+}
+
+std::shared_ptr<ssl::context> tls_client_context(const std::string& authorities) {
+  auto context = std::make_shared<ssl::context>(ssl::context::tls_client);
+  SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
+  context->set_verify_mode(ssl::verify_peer);
+  error_code error;
+  if (authorities.empty()) {
+    context->set_default_verify_paths(error);
+    check(!error, "tls", "the system's certificates cannot be read: ", error.message());
+  } else {
+    context->load_verify_file(authorities, error);
+    check(!error, "tls", authorities, " holds no certificate in PEM form: ", error.message());
+  }
   return context;
 }
 

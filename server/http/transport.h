@@ -1,6 +1,6 @@
 #pragma once
-// A connection's bytes, plain or through TLS. Internal to server/http: all calls, and all that is
-// called, on the server's thread.
+// A connection's bytes, plain or through TLS, of a server or a client. Internal to server/http: all
+// calls, and all that is called, on the thread that runs the connection.
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -31,15 +31,27 @@ class Transport {
   virtual bool reads_after_finish() const = 0;
   virtual void close() = 0;
   virtual boost::asio::ip::tcp::socket& socket() = 0;
+  // An error of this connection in words; of TLS also why the other side's certificate is none.
+  virtual std::string explain(const boost::system::error_code& error) const = 0;
 };
 
 // tls: from tls_context(); null = plain.
 std::unique_ptr<Transport> make_transport(boost::asio::ip::tcp::socket socket,
                                           const std::shared_ptr<boost::asio::ssl::context>& tls);
 
+// A client's, to be connected through socket() before open(). tls: from tls_client_context(); null
+// = plain. host: name or address that the server's certificate has to be for.
+std::unique_ptr<Transport> make_client_transport(
+    boost::asio::ip::tcp::socket socket, const std::shared_ptr<boost::asio::ssl::context>& tls,
+    const std::string& host);
+
 // TLS 1.2 and 1.3. certificate: file in PEM form, the server's own and those that vouch for it;
 // key: its private key, in PEM form, without a password. Throws invalid_argument naming the file.
 std::shared_ptr<boost::asio::ssl::context> tls_context(const std::string& certificate,
                                                        const std::string& key);
+// TLS 1.2 and 1.3. authorities: file in PEM form with those that may vouch for servers; empty =
+// those of OpenSSL's own place (SSL_CERT_FILE, SSL_CERT_DIR). Throws invalid_argument naming the
+// file.
+std::shared_ptr<boost::asio::ssl::context> tls_client_context(const std::string& authorities);
 
 }  // namespace rbee::server

@@ -93,6 +93,7 @@ TEST(BenchServe, WrongUsage) {
   Worker worker;
   EXPECT_EQ(bench_serve(worker, {"--requests", "0"}).status, 2);
   EXPECT_THAT(bench_serve(worker, {"--rate", "-1"}).errors, HasSubstr("--rate"));
+  EXPECT_THAT(bench_serve(worker, {"--url", "https://127.0.0.1"}).errors, HasSubstr("https"));
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ TEST(Process, UsageAndInformation) {
 }
 
 TEST(Process, UnknownFlagsAndUselessHivesOnlyWarn) {
-  Worker worker({"--model", "m", "--port", "0", "--new-flag", "7", "--hive-url", "https://hive"});
+  Worker worker({"--model", "m", "--port", "0", "--new-flag", "7", "--hive-url", "ftp://hive"});
   EXPECT_EQ(ask(worker.port(), request("GET", "/health")).status, 200);
   EXPECT_THAT(worker.text(), HasSubstr("\"flag\":\"--new-flag\""));
   EXPECT_THAT(worker.text(), HasSubstr("no heartbeats"));

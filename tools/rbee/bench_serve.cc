@@ -214,7 +214,9 @@ void print_json(const Report& report) {
 }
 
 int bench_serve(const ServeOptions& options) {
-  const LoadTarget target{.url = server::parse_url(options.url),
+  const server::Url url = server::parse_url(options.url);
+  check(!url.tls, "--url", "'", options.url, "' is https: only http can be loaded");
+  const LoadTarget target{.url = url,
                           .path = options.chat ? "/v1/chat/completions" : "/v1/completions",
                           .api_key = options.api_key,
                           .concurrency = options.concurrency};

@@ -287,9 +287,17 @@ TEST(Url, Parts) {
   EXPECT_EQ(six.host, "::1");
   EXPECT_EQ(six.port, 8);
   EXPECT_EQ(parse_url("http://[::1]").host, "::1");
-  for (const char* bad : {"", "hive", "https://hive", "http://", "http://:80", "http://a:0",
-                          "http://a:65536", "http://a:x", "http://a b", "http://u@a", "http://[::1",
-                          "http://a/b?c", "http://a\r\nX: y", "http://a:"}) {
+  EXPECT_FALSE(full.tls);
+  const Url secret = parse_url("https://hive/a");
+  EXPECT_TRUE(secret.tls);
+  EXPECT_EQ(secret.host, "hive");
+  EXPECT_EQ(secret.port, 443);
+  EXPECT_EQ(secret.path, "/a");
+  EXPECT_EQ(parse_url("https://[::1]:4318").port, 4318);
+  for (const char* bad :
+       {"", "hive", "ftp://hive", "https://", "https:/hive", "http://", "http://:80", "http://a:0",
+        "http://a:65536", "http://a:x", "http://a b", "http://u@a", "http://[::1", "http://a/b?c",
+        "http://a\r\nX: y", "http://a:"}) {
     EXPECT_THROW(parse_url(bad), Error) << bad;
   }
 }
