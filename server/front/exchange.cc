@@ -45,8 +45,8 @@ std::string upstream_bytes(const Exchange& exchange, const Replica& replica) {
       "\r\nConnection: close\r\nAuthorization: Bearer ", replica.token(),
       "\r\nX-Correlation-ID: ", request.correlation_id, "\r\nX-Request-ID: ", request.request_id,
       "\r\nX-Rbee-Sender: ", request.sender(), "\r\n");
-  // Its own span is the parent of the worker's.
-  const bool traced = request.trace.tracer != nullptr;
+  // Its own span is the parent of the worker's, which records none either where the front does not.
+  const bool traced = !request.trace.self.trace_id.empty();
   if (traced) text += cat("traceparent: ", traceparent(request.trace.self), "\r\n");
   for (const auto& [name, value] : request.headers) {
     if (traced && name == "traceparent") continue;

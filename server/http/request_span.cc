@@ -10,7 +10,11 @@ void begin_request_span(Request& request, const std::shared_ptr<Tracer>& tracer)
   const std::optional<TraceParent> parent = parse_traceparent(request.header("traceparent"));
   const bool question =
       request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS";
-  if (parent ? parent->sampled : !question) request.trace = begin_span(tracer, parent);
+  if (!parent && question) return;
+  request.trace = begin_span(tracer, parent);
+  TraceParent& self = request.trace.self;
+  self.sampled = tracer->samples(self.trace_id, parent);
+  if (!self.sampled) request.trace.tracer = nullptr;
 }
 
 void record_request_span(Request& request, const RequestEnd& end) {

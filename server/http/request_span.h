@@ -6,8 +6,8 @@
 
 namespace rbee::server {
 
-// Begins the request's span: where its traceparent says that it is sampled, or where there is none
-// and it is no question about the state (GET, HEAD, OPTIONS).
+// Begins the request's span, without a tracer where the sampler leaves it out. Nothing for a
+// question about the state (GET, HEAD, OPTIONS) without a traceparent.
 void begin_request_span(Request& request, const std::shared_ptr<Tracer>& tracer);
 
 struct RequestEnd {

@@ -1,6 +1,8 @@
 #include "server/http/trace.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 
 #include "rbee/core/cat.h"
 #include "server/http/ids.h"
@@ -60,6 +62,15 @@ std::optional<TraceParent> parse_traceparent(std::string_view header) {
 
 std::string traceparent(const TraceParent& parent) {
   return cat("00-", parent.trace_id, "-", parent.span_id, parent.sampled ? "-01" : "-00");
+}
+
+bool samples(const Sampler& sampler, std::string_view trace_id,
+             const std::optional<TraceParent>& parent) {
+  if (sampler.follows_parent && parent) return parent->sampled;
+  if (sampler.share >= 1) return true;
+  uint64_t low = 0;
+  std::from_chars(trace_id.data() + kTraceIdBytes, trace_id.data() + trace_id.size(), low, 16);
+  return low < static_cast<uint64_t>(std::ldexp(sampler.share, 64));
 }
 
 ActiveSpan begin_span(std::shared_ptr<Tracer> tracer, const std::optional<TraceParent>& parent) {

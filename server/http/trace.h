@@ -26,12 +26,22 @@ struct TraceParent {
 std::optional<TraceParent> parse_traceparent(std::string_view header);
 std::string traceparent(const TraceParent& parent);
 
+// Which spans are recorded (OpenTelemetry's Trace SDK, section "Sampler").
+struct Sampler {
+  bool follows_parent = true;  // what a parent says of sampling holds
+  double share = 1;            // of all other traces, 0 to 1
+};
+// The share is taken by the id's last 8 bytes, as OpenTelemetry's libraries for Go and Python do:
+// programs with the same share record the same traces.
+bool samples(const Sampler& sampler, std::string_view trace_id,
+             const std::optional<TraceParent>& parent);
+
 // A span that has begun. Times of all its spans come from one reading of the clock of the day, so
 // that a change of that clock puts none of them out of order.
 struct ActiveSpan {
-  std::shared_ptr<Tracer> tracer;  // null: the request is not traced
-  TraceParent self;
-  std::string parent_id;                             // empty: the trace begins here
+  std::shared_ptr<Tracer> tracer;  // null: nothing is recorded
+  TraceParent self;                // without ids where there is nothing to tell others
+  std::string parent_id;           // empty: the trace begins here
   std::chrono::system_clock::duration day_offset{};  // of the day's clock to the steady one
 };
 // A span of its own under what `parent` says, else the first of a new trace.

@@ -61,12 +61,17 @@ bool may_send_again(int status) {
 }  // namespace
 
 Tracer::Tracer(TracerOptions options)
-    : options_(std::move(options)), client_({.headers = options_.headers}) {
+    : options_(std::move(options)),
+      client_({.headers = options_.headers, .authorities = options_.authorities}) {
   thread_ = std::thread([this] { loop(); });
 }
 
 Tracer::~Tracer() {
   stop(milliseconds(0));
+}
+
+bool Tracer::samples(std::string_view trace_id, const std::optional<TraceParent>& parent) const {
+  return server::samples(options_.sampler, trace_id, parent);
 }
 
 void Tracer::record(Span span) noexcept {

@@ -23,11 +23,14 @@ struct TracerOptions {
   Headers headers;                                            // of each message
   std::vector<std::pair<std::string, std::string>> resource;  // e.g. service.name
   std::string version;                                        // of this program
-  size_t max_queued = 2048;                                   // spans
-  size_t max_batch = 512;                                     // spans of a message at most
-  std::chrono::milliseconds delay{5'000};                     // from a span to its message at most
-  std::chrono::milliseconds timeout{10'000};                  // for one message
-  std::chrono::milliseconds retry{1'000};  // after a message that may be sent again; doubles
+  Sampler sampler;
+  // Of an endpoint with https, see PostOptions.
+  std::string authorities;
+  size_t max_queued = 2048;                   // spans
+  size_t max_batch = 512;                     // spans of a message at most
+  std::chrono::milliseconds delay{5'000};     // from a span to its message at most
+  std::chrono::milliseconds timeout{10'000};  // for one message
+  std::chrono::milliseconds retry{1'000};     // after a message that may be sent again; doubles
   std::chrono::milliseconds most_retry{30'000};
 };
 
@@ -44,6 +47,8 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
+  // Of a span of that trace, begun under `parent`.
+  bool samples(std::string_view trace_id, const std::optional<TraceParent>& parent) const;
   // From any thread; never waits for the collector.
   void record(Span span) noexcept;
   // Sends what is left, for `patience` at most, and ends the thread. Idempotent; by one thread.

@@ -6,13 +6,17 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/error.h"
 #include "server/http/mailbox.h"
 #include "server/http/server.h"
 #include "server/http/tracer.h"
+#include "tests/server/certificate.h"
 
 namespace rbee::testing {
 namespace {
@@ -21,6 +25,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // The example of W3C Trace Context, section 3.2.3.
 constexpr const char* kTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -51,15 +56,48 @@ TEST(TraceParent, WhatDoesNotFollowItIsLeftOut) {
   }
 }
 
+// What opentelemetry.sdk.trace.sampling.TraceIdRatioBased (Python, 1.45.2) says of these.
+TEST(Sampler, TakesAShareByTheIdsLastBytes) {
+  const auto taken = [](double share, const char* id) {
+    return server::samples({.share = share}, id, std::nullopt);
+  };
+  EXPECT_TRUE(taken(0.7, kTrace));
+  EXPECT_FALSE(taken(0.6, kTrace));
+  EXPECT_TRUE(taken(1e-6, "ffffffffffffffff0000000000000001"));
+  EXPECT_FALSE(taken(0, "ffffffffffffffff0000000000000001"));
+  EXPECT_FALSE(taken(0.7, "0000000000000001ffffffffffffffff"));
+  EXPECT_TRUE(taken(1, "0000000000000001ffffffffffffffff"));
+  EXPECT_TRUE(taken(0.5, "00000000000000017fffffffffffffff"));
+  EXPECT_FALSE(taken(0.5, "00000000000000018000000000000000"));
+  EXPECT_TRUE(taken(0.1, "00000000000000011999999999999999"));
+  EXPECT_FALSE(taken(0.1, "0000000000000001199999999999a000"));
+}
+
+TEST(Sampler, FollowsAParentWhereItIsTo) {
+  const server::TraceParent yes{.trace_id = kTrace, .span_id = kParent, .sampled = true};
+  const server::TraceParent no{.trace_id = kTrace, .span_id = kParent, .sampled = false};
+  EXPECT_TRUE(server::samples({.share = 0}, kTrace, yes));
+  EXPECT_FALSE(server::samples({.share = 1}, kTrace, no));
+  EXPECT_FALSE(server::samples({.follows_parent = false, .share = 0}, kTrace, yes));
+  EXPECT_TRUE(server::samples({.follows_parent = false, .share = 1}, kTrace, no));
+}
+
 // Takes messages; the first ones get the statuses that it is given, the others 200.
 class Collector {
  public:
   explicit Collector(std::vector<int> statuses = {}, bool silent = false)
       : statuses_(std::move(statuses)), silent_(silent), server_({}, routes(), server::ApiKeys()) {}
+  // Through TLS; as localhost.
+  explicit Collector(const Certificate& certificate)
+      : silent_(false),
+        host_("localhost"),
+        server_({.tls_certificate = certificate.file(), .tls_key = certificate.key()}, routes(),
+                server::ApiKeys()) {}
 
   server::TracerOptions options() const {
     server::TracerOptions options;
-    options.endpoint = {.host = "127.0.0.1", .port = server_.port(), .path = "/v1/traces"};
+    options.endpoint = {
+        .host = host_, .port = server_.port(), .path = "/v1/traces", .tls = host_ == "localhost"};
     options.headers = {{"x-tenant", "bees"}};
     options.resource = {{"service.name", "a \"worker\""}};
     options.delay = options.retry = milliseconds(1);
@@ -94,6 +132,7 @@ class Collector {
 
   const std::vector<int> statuses_;
   const bool silent_;
+  const std::string host_ = "127.0.0.1";
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<json> messages_;
@@ -193,6 +232,60 @@ TEST(Tracer, SendsTheRestAtTheEnd) {
   EXPECT_EQ(tracer.counts().sent, 1u);
   tracer.record(span("late"));
   EXPECT_EQ(tracer.counts().dropped, 1u);
+}
+
+TEST(Tracer, SendsThroughTls) {
+  const Certificate certificate;
+  Collector collector(certificate);
+  server::TracerOptions options = collector.options();
+  options.authorities = certificate.file();
+  server::Tracer tracer(options);
+  tracer.record(span("one"));
+  EXPECT_THAT(names(collector.wait(1).at(0)), ElementsAre("one"));
+  tracer.stop(std::chrono::seconds(60));
+  EXPECT_EQ(tracer.counts().sent, 1u);
+}
+
+// Why a message does not go to `url`; empty when it went.
+std::string refusal(const server::Url& url, const std::string& authorities) {
+  server::PostClient client({.headers = {{"x-tenant", "bees"}}, .authorities = authorities});
+  try {
+    client.post(url, "", "{}", std::chrono::seconds(60));
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(PostClient, TrustsNobodyElse) {
+  const Certificate certificate;
+  const Certificate other;
+  Collector collector(certificate);
+  const server::Url url = collector.options().endpoint;
+  EXPECT_EQ(refusal(url, certificate.file()), "");
+  EXPECT_THAT(refusal(url, other.file()), HasSubstr("self-signed certificate"));
+  EXPECT_THAT(refusal(url, ""), HasSubstr("self-signed certificate"));
+  server::Url address = url;  // the certificate is for the name alone
+  address.host = "127.0.0.1";
+  EXPECT_THAT(refusal(address, certificate.file()), HasSubstr("mismatch"));
+  EXPECT_THAT(refusal(url, "/nowhere/ca.pem"), HasSubstr("/nowhere/ca.pem"));
+  const std::string empty = (certificate.folder() / "empty.pem").string();
+  std::ofstream(empty) << "nothing";
+  EXPECT_THAT(refusal(url, empty), HasSubstr(empty));
+  EXPECT_EQ(collector.wait(1).size(), 1u);
+  // A server without TLS.
+  Collector open;
+  server::Url plain = open.options().endpoint;
+  plain.tls = true;
+  EXPECT_NE(refusal(plain, certificate.file()), "");
+}
+
+TEST(PostClient, TrustsWhomTheSystemTrusts) {
+  const Certificate certificate;
+  Collector collector(certificate);
+  ::setenv("SSL_CERT_FILE", certificate.file().c_str(), 1);
+  EXPECT_EQ(refusal(collector.options().endpoint, ""), "");
+  ::unsetenv("SSL_CERT_FILE");
 }
 
 }  // namespace

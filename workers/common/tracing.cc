@@ -1,6 +1,7 @@
 #include "workers/common/tracing.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -81,6 +82,40 @@ std::optional<server::Url> endpoint_of(const ServerFlags& flags) {
   return out;
 }
 
+struct NamedSampler {
+  std::string_view name;
+  server::Sampler sampler;
+  bool takes_share = false;
+};
+constexpr std::array<NamedSampler, 6> kSamplers = {{
+    {.name = "always_on", .sampler = {.follows_parent = false}},
+    {.name = "always_off", .sampler = {.follows_parent = false, .share = 0}},
+    {.name = "traceidratio", .sampler = {.follows_parent = false}, .takes_share = true},
+    {.name = "parentbased_always_on", .sampler = {}},
+    {.name = "parentbased_always_off", .sampler = {.share = 0}},
+    {.name = "parentbased_traceidratio", .sampler = {}, .takes_share = true},
+}};
+
+server::Sampler read_sampler() {
+  NamedSampler chosen;
+  with_variable("OTEL_TRACES_SAMPLER", [&](std::string_view text) {
+    const auto* const found = std::find_if(
+        kSamplers.begin(), kSamplers.end(),
+        [&](const NamedSampler& known) { return server::same_text(known.name, text); });
+    check(found != kSamplers.end(), "OTEL_TRACES_SAMPLER", "'", text, "' is no known sampler");
+    chosen = *found;
+  });
+  if (!chosen.takes_share) return chosen.sampler;
+  with_variable("OTEL_TRACES_SAMPLER_ARG", [&](std::string_view text) {
+    double share = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), share);
+    check(error == std::errc() && end == text.data() + text.size() && share >= 0 && share <= 1,
+          "OTEL_TRACES_SAMPLER_ARG", "'", text, "' is not a number from 0 to 1");
+    chosen.sampler.share = share;
+  });
+  return chosen.sampler;
+}
+
 Pairs resource_of(const TraceSource& source) {
   Pairs out;
   std::string service = environment("OTEL_SERVICE_NAME");
@@ -130,6 +165,11 @@ std::shared_ptr<server::Tracer> make_tracer(const ServerFlags& flags, const Trac
   options.endpoint = *endpoint;
   options.version = RBEE_VERSION;
   options.resource = resource_of(source);
+  options.sampler = read_sampler();
+  options.authorities = environment("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE");
+  if (options.authorities.empty()) {
+    options.authorities = environment("OTEL_EXPORTER_OTLP_CERTIFICATE");
+  }
   for (const char* name : {"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"}) {
     with_variable(name, [&](std::string_view text) { options.headers = parse_pairs(name, text); });
   }

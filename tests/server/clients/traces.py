@@ -13,8 +13,10 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -23,9 +25,10 @@ TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 class Collector:
-    """Keeps spans by their trace. mode: "good", "refuses" (500), "slow" (never answers)."""
+    """Keeps spans by their trace. mode: "good", "refuses" (500), "slow" (never answers).
+    certificate: a file in PEM form with its key; without one it speaks plain HTTP."""
 
-    def __init__(self, mode="good"):
+    def __init__(self, mode="good", certificate=None):
         collector = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -47,6 +50,11 @@ class Collector:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+            self.url = f"https://localhost:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def take(self, path, headers, message):
@@ -230,6 +238,64 @@ def check_bad_collectors(worker):
             assert end["status"] == 0, end
 
 
+def check_tls(worker):
+    """A collector with a certificate that nobody but a file vouches for."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/collector.pem"
+        subprocess.run(["/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", file, "-out",
+                        f"{folder}/cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+        with open(f"{folder}/cert.pem", encoding="ascii") as certificate, open(file, "a") as both:
+            both.write(certificate.read())
+        collector = Collector(certificate=file)
+        command = [worker, "--model", "any", "--port", "0", "--otlp-endpoint", collector.url]
+        for name in ("OTEL_EXPORTER_OTLP_CERTIFICATE", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"):
+            seen = len(collector.spans)
+            with program(command, {"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere.pem",
+                                   name: f"{folder}/cert.pem"}) as (port, end):
+                chat(port)
+                collector.wait("spans through TLS", lambda spans: len(spans) >= seen + 5)
+            assert end["status"] == 0, end
+        seen = len(collector.spans)
+        with program(command, {}) as (port, end):
+            chat(port)
+        assert end["status"] == 0 and "self-signed certificate" in end["log"], end
+        assert len(collector.spans) == seen
+
+
+def check_samplers(rbee, worker):
+    """A trace that begins at the front is recorded whole or not at all, by its workers as well."""
+    collector = Collector()
+    config = {"models": [{"name": "m", "model": "any", "program": worker}]}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(config, file)
+        file.flush()
+        with program([rbee, "serve", "--config", file.name, "--port", "0", "--otlp-endpoint",
+                      collector.url],
+                     {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+                      "OTEL_TRACES_SAMPLER_ARG": "0.5"}) as (port, end):
+            for _ in range(40):
+                chat(port)
+            chat(port, {"traceparent": f"00-{TRACE}-{PARENT}-01"})
+            collector.wait("the last", lambda spans: sum(
+                span["traceId"] == TRACE for span in spans) == 6)
+        assert end["status"] == 0, end
+    traces = {}
+    for span in collector.spans:
+        traces.setdefault(span["traceId"], []).append(span)
+    del traces[TRACE]
+    assert 1 <= len(traces) < 40, len(traces)
+    for trace, spans in traces.items():
+        assert int(trace[16:], 16) < 2**63, trace
+        assert len(spans) == 6 and len([s for s in spans if "parentSpanId" not in s]) == 1, spans
+    collector = Collector()
+    with program([worker, "--model", "any", "--port", "0", "--otlp-endpoint", collector.url],
+                 {"OTEL_TRACES_SAMPLER": "always_off"}) as (port, end):
+        chat(port, {"traceparent": f"00-{TRACE}-{PARENT}-01"})
+    assert end["status"] == 0 and not collector.spans, collector.spans
+
+
 class Closed:
     """A port that nobody listens on."""
 
@@ -294,7 +360,9 @@ def main():
     check_chat(worker)
     check_failure(worker)
     check_bad_collectors(worker)
+    check_tls(worker)
     check_front(rbee, worker)
+    check_samplers(rbee, worker)
     check_pictures(pictures, model)
 
 

@@ -1,0 +1,77 @@
+// What OpenTelemetry's variables of the environment say of samplers.
+
+#include "workers/common/tracing.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "rbee/core/log.h"
+
+namespace rbee::workers {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Its last 8 bytes are 0.4 of what they may be.
+constexpr const char* kTrace = "4bf92f3577b34da66666666666666666";
+
+struct Told {
+  std::vector<bool> samples;          // without a parent, of a sampled one, of one that is not
+  std::vector<std::string> warnings;  // names of variables
+};
+
+Told told(const char* sampler, const char* share) {
+  Told out;
+  set_log_sink(
+      [&](LogLevel, std::string_view, std::span<const LogField> fields) {
+        out.warnings.push_back(fields.front().value);
+      },
+      LogLevel::warn);
+  ::setenv("OTEL_TRACES_SAMPLER", sampler, 1);
+  ::setenv("OTEL_TRACES_SAMPLER_ARG", share, 1);
+  ServerFlags flags;
+  flags.otlp_endpoint = "http://127.0.0.1:1";
+  const auto tracer = make_tracer(flags, {.service = "s", .instance = "i"});
+  ::unsetenv("OTEL_TRACES_SAMPLER");
+  ::unsetenv("OTEL_TRACES_SAMPLER_ARG");
+  set_log_sink(nullptr, LogLevel::error);
+  server::TraceParent parent{.trace_id = kTrace, .span_id = "00f067aa0ba902b7", .sampled = true};
+  out.samples = {tracer->samples(kTrace, std::nullopt), tracer->samples(kTrace, parent)};
+  parent.sampled = false;
+  out.samples.push_back(tracer->samples(kTrace, parent));
+  return out;
+}
+
+TEST(TracingVariables, Samplers) {
+  const auto samples = [](const char* sampler, const char* share = "") {
+    const Told out = told(sampler, share);
+    EXPECT_THAT(out.warnings, IsEmpty()) << sampler;
+    return out.samples;
+  };
+  EXPECT_THAT(samples(""), ElementsAre(true, true, false));
+  EXPECT_THAT(samples("always_on", "0.1"), ElementsAre(true, true, true));
+  EXPECT_THAT(samples("always_off"), ElementsAre(false, false, false));
+  EXPECT_THAT(samples("traceidratio", "0.5"), ElementsAre(true, true, true));
+  EXPECT_THAT(samples("traceidratio", "0.3"), ElementsAre(false, false, false));
+  EXPECT_THAT(samples("traceidratio"), ElementsAre(true, true, true));
+  EXPECT_THAT(samples("parentbased_always_on"), ElementsAre(true, true, false));
+  EXPECT_THAT(samples("parentbased_always_off"), ElementsAre(false, true, false));
+  EXPECT_THAT(samples("parentbased_traceidratio", "0.5"), ElementsAre(true, true, false));
+  EXPECT_THAT(samples("ParentBased_TraceIdRatio", "0.3"), ElementsAre(false, true, false));
+}
+
+TEST(TracingVariables, BadOnesAreToldAndLeftOut) {
+  const Told unknown = told("sometimes", "0.3");
+  EXPECT_THAT(unknown.warnings, ElementsAre("OTEL_TRACES_SAMPLER"));
+  EXPECT_THAT(unknown.samples, ElementsAre(true, true, false));
+  for (const char* bad : {"1.5", "-0.1", "half", "nan", "0.3x"}) {
+    const Told share = told("traceidratio", bad);
+    EXPECT_THAT(share.warnings, ElementsAre("OTEL_TRACES_SAMPLER_ARG")) << bad;
+    EXPECT_THAT(share.samples, ElementsAre(true, true, true)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace rbee::workers
