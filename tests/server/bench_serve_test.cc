@@ -17,9 +17,8 @@ struct Ran {
   std::string out, errors;
 };
 
-Ran bench_serve(const Worker& worker, std::vector<std::string> options) {
-  std::vector<std::string> words{"rbee", "bench", "serve", "--url",
-                                 cat("http://127.0.0.1:", worker.port())};
+Ran bench_serve(const std::string& url, const std::vector<std::string>& options) {
+  std::vector<std::string> words{"rbee", "bench", "serve", "--url", url};
   words.insert(words.end(), options.begin(), options.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -28,6 +27,9 @@ Ran bench_serve(const Worker& worker, std::vector<std::string> options) {
   const int status = tools::run_command_line(static_cast<int>(argv.size()), argv.data());
   return {status, ::testing::internal::GetCapturedStdout(),
           ::testing::internal::GetCapturedStderr()};
+}
+Ran bench_serve(const Worker& worker, const std::vector<std::string>& options) {
+  return bench_serve(cat("http://127.0.0.1:", worker.port()), options);
 }
 
 TEST(BenchServe, CountsWhatComesBack) {
@@ -93,7 +95,7 @@ TEST(BenchServe, WrongUsage) {
   Worker worker;
   EXPECT_EQ(bench_serve(worker, {"--requests", "0"}).status, 2);
   EXPECT_THAT(bench_serve(worker, {"--rate", "-1"}).errors, HasSubstr("--rate"));
-  EXPECT_THAT(bench_serve(worker, {"--url", "https://127.0.0.1"}).errors, HasSubstr("https"));
+  EXPECT_THAT(bench_serve("https://127.0.0.1", {}).errors, HasSubstr("https"));
 }
 
 }  // namespace
