@@ -202,15 +202,16 @@ TEST_F(RealWorker, TheNameThatItIsServedUnderIsTheOneThatIsTold) {
 }
 
 TEST_F(RealWorker, AFullQueueIs429AndAShareOfTheCacheIsEnough) {
-  Process worker(LLM_WORKER, arguments("64", {"--max-running", "8", "--max-waiting", "8",
-                                              "--cache-tokens", "96", "--step-tokens", "32"}));
+  Process worker(LLM_WORKER, arguments("1280", {"--max-running", "8", "--max-waiting", "8",
+                                                "--cache-tokens", "1920", "--step-tokens", "32"}));
   const uint16_t port = worker.port();
-  const Clients clients = open_streams(port, 12, 12, 40);
+  // Long enough that they run on while the others are sent.
+  const Clients clients = open_streams(port, 12, 12, 1000);
   int refused = 0;
   std::vector<std::string> streams;
   for (int i = 0; i < 30; ++i) {
     const RawResponse job =
-        ask(port, request("POST", "/v1/jobs", R"({"prompt":"more","max_tokens":30})"));
+        ask(port, request("POST", "/v1/jobs", R"({"prompt":"more","max_tokens":300})"));
     if (job.status == 429) {
       ++refused;
       EXPECT_EQ(job.headers.at("retry-after"), "1");
@@ -221,12 +222,12 @@ TEST_F(RealWorker, AFullQueueIs429AndAShareOfTheCacheIsEnough) {
   }
   EXPECT_GT(refused, 0);
   for (const auto& client : clients) {
-    EXPECT_THAT(client->read_until("data: [DONE]\n\n"), HasSubstr(R"("tokens_out":40)"));
+    EXPECT_THAT(client->read_until("data: [DONE]\n\n"), HasSubstr(R"("tokens_out":1000)"));
   }
   for (const std::string& stream : streams) {
-    EXPECT_THAT(ask(port, request("GET", stream)).body, HasSubstr(R"("tokens_out":30)"));
+    EXPECT_THAT(ask(port, request("GET", stream)).body, HasSubstr(R"("tokens_out":300)"));
   }
-  // Three blocks for eight that want two each: some waited for others, none failed.
+  // Sixty blocks for eight that want 32 each: some waited for others, none failed.
   EXPECT_GT(metric(port, "vllm:num_preemptions_total"), 0);
   EXPECT_TRUE(comes_to(port, "vllm:num_requests_running", 0));
   worker.signal(SIGTERM);
