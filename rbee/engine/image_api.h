@@ -43,8 +43,8 @@ enum class Hurry : uint8_t { none, pictures, request };
 struct LoraUse {
   std::string path;       // file or PEFT's folder, a name below the model's folder of adapters
   float strength = 1.0f;  // -10 to 10
-  std::optional<float> text_strength =
-      std::nullopt;  // the same for text encoders; absent = strength
+  // The same for text encoders; absent = strength.
+  std::optional<float> text_strength = std::nullopt;
 };
 
 // A picture such as edges or a pose that a ControlNet (Zhang et al. 2023) steers by.

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <initializer_list>
 #include <vector>
 
 #include "backends/gpu/launch.h"
@@ -12,6 +11,7 @@
 #include "backends/gpu/ops/conv.h"
 #include "backends/gpu/run_first.h"
 #include "backends/shared/conv_params.h"
+#include "tests/gpu/fake_view.h"
 #include "tests/gpu/runtime_fixture.h"
 
 namespace rbee::harness {
@@ -21,21 +21,6 @@ using gpu::GpuDevice;
 using ::testing::HasSubstr;
 
 constexpr int64_t kGiga = int64_t{1} << 30;
-
-// Contiguous.
-View view_of(std::initializer_list<int64_t> sizes, DType dtype = DType::f16) {
-  View view;
-  view.data = reinterpret_cast<void*>(uintptr_t{1} << 20);  // NOLINT(performance-no-int-to-ptr)
-  view.dtype = dtype;
-  view.rank = static_cast<int8_t>(sizes.size());
-  std::copy(sizes.begin(), sizes.end(), view.sizes);
-  int64_t step = 1;
-  for (int axis = view.rank - 1; axis >= 0; --axis) {
-    view.strides[axis] = step;
-    step *= view.sizes[axis];
-  }
-  return view;
-}
 
 // The parts of a loop, in order, begin where the one before ended.
 void expect_whole(const View& view, size_t parts) {
@@ -57,16 +42,16 @@ void expect_whole(const View& view, size_t parts) {
 }
 
 TEST(HugeLoop, PartsCoverEveryElementOnce) {
-  expect_whole(view_of({kGiga}), 1);
-  expect_whole(view_of({kGiga + 1}), 2);
-  expect_whole(view_of({2 * kGiga}), 2);
-  expect_whole(view_of({5 * kGiga + 3}), 6);
-  expect_whole(view_of({3, kGiga / 2 + 1, 7}, DType::f64), 11);
+  expect_whole(fake_view({kGiga}), 1);
+  expect_whole(fake_view({kGiga + 1}), 2);
+  expect_whole(fake_view({2 * kGiga}), 2);
+  expect_whole(fake_view({5 * kGiga + 3}), 6);
+  expect_whole(fake_view({3, kGiga / 2 + 1, 7}, DType::f64), 11);
 }
 
 // Axes with gaps do not join: the outermost is cut first, then those in it.
 TEST(HugeLoop, PartsOfGapsCoverEveryElementOnce) {
-  View view = view_of({3, 5, kGiga});
+  View view = fake_view({3, 5, kGiga});
   view.strides[1] = 2 * kGiga;
   view.strides[0] = 20 * kGiga;
   const gpu::Loop<1> loop = gpu::loop_over<1>({&view});
@@ -133,9 +118,10 @@ INSTANTIATE_TEST_SUITE_P(Vendors, HugeViewsTest, both_vendors(), name_of_vendor)
 
 TEST_P(HugeViewsTest, PlanesOfMoreResultsThanALaunchHasThreads) {
   constexpr int64_t kSide = 1 << 15;
-  const View x = view_of({1, 5, kSide, kSide}), wide = view_of({1, 5, kSide, kSide}, DType::f64);
+  const View x = fake_view({1, 5, kSide, kSide}),
+             wide = fake_view({1, 5, kSide, kSide}, DType::f64);
   const Conv2dArgs conv{
-      .x = wide, .weight = view_of({5, 5, 1, 1}, DType::f64), .bias = {}, .y = wide};
+      .x = wide, .weight = fake_view({5, 5, 1, 1}, DType::f64), .bias = {}, .y = wide};
   gpu::run_first(kernels().conv2d, conv, stream());
   expect_each_once<shared::ConvParams>(5 * kGiga);
   gpu::run_first(
@@ -143,16 +129,16 @@ TEST_P(HugeViewsTest, PlanesOfMoreResultsThanALaunchHasThreads) {
       Pool2dArgs{.x = x, .y = x, .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1},
       stream());
   expect_each_once<shared::PoolParams>(5 * kGiga);
-  gpu::run_first(kernels().upsample, UpsampleArgs{.x = view_of({1, 5, 1, 1}), .y = x}, stream());
+  gpu::run_first(kernels().upsample, UpsampleArgs{.x = fake_view({1, 5, 1, 1}), .y = x}, stream());
   expect_each_once<shared::UpsampleParams>(5 * kGiga);
 }
 
 TEST_P(HugeViewsTest, ElementwiseOperations) {
-  const View x = view_of({3, 2 * kGiga}), bytes = view_of({3, 2 * kGiga}, DType::u8);
-  const View wide = view_of({3, 2 * kGiga}, DType::f64);
-  View across = view_of({kGiga, 6});
+  const View x = fake_view({3, 2 * kGiga}), bytes = fake_view({3, 2 * kGiga}, DType::u8);
+  const View wide = fake_view({3, 2 * kGiga}, DType::f64);
+  View across = fake_view({kGiga, 6});
   std::swap(across.strides[0], across.strides[1]);
-  const View rows = view_of({kGiga, 6});
+  const View rows = fake_view({kGiga, 6});
   gpu::run_first(kernels().unary, UnaryArgs{.op = UnaryOp::exp, .x = x, .y = x}, stream());
   gpu::run_first(kernels().binary, BinaryArgs{BinaryOp::add, x, x, x}, stream());
   gpu::run_first(kernels().compare, CompareArgs{CompareOp::lt, x, x, bytes}, stream());
@@ -170,8 +156,8 @@ TEST(HugeLaunch, AmdCountsThreadsIn32Bits) {
   const auto driver = library.open();
   GpuDevice device(
       {.driver = driver.get(), .images = rocm::rocm_images(), .kernels = &rocm::rocm_kernels}, 0);
-  const View x = view_of({1 << 24, 16});
-  const View weight = view_of({16});
+  const View x = fake_view({1 << 24, 16});
+  const View weight = fake_view({16});
   const RmsNormArgs args{x, weight, x, 1e-5f};
   const auto [code, message] =
       error_of([&] { gpu::run_first(device.kernels().rms_norm, args, device.default_stream()); });

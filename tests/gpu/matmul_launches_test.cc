@@ -8,6 +8,7 @@
 
 #include "backends/gpu/run_first.h"
 #include "backends/shared/product_params.h"
+#include "tests/gpu/fake_view.h"
 #include "tests/gpu/runtime_fixture.h"
 
 namespace rbee::harness {
@@ -30,20 +31,6 @@ int see(const void*, const char* kernel, fake::Dim3 grid, uint32_t, uint32_t, co
   if (bytes == sizeof launch.params) std::memcpy(&launch.params, params, bytes);
   seen.push_back(launch);
   return 0;
-}
-
-// (first, second, rows, columns) without gaps, at an address that nothing lies at.
-View view_of(const int64_t (&sizes)[4], DType dtype = DType::f16) {
-  View view{.data = reinterpret_cast<void*>(uintptr_t{1} << 20),  // NOLINT
-            .dtype = dtype,
-            .rank = 4};
-  int64_t step = 1;
-  for (int axis = 3; axis >= 0; --axis) {
-    view.sizes[axis] = sizes[axis];
-    view.strides[axis] = step;
-    step *= sizes[axis];
-  }
-  return view;
 }
 
 View turned(View view) {
@@ -90,17 +77,18 @@ INSTANTIATE_TEST_SUITE_P(Vendors, MatmulLaunchesTest, both_vendors(), name_of_ve
 TEST_P(MatmulLaunchesTest, MatrixUnitsTakeFloatsOf16BitsAndLess) {
   const auto units = AnyOf(StrEq("mfma"), StrEq("mma"), StrEq("wgmma"));
   for (const DType dtype : {DType::f16, DType::bf16, DType::f8e4m3}) {
-    const View x = view_of({1, 2, 64, 64}, dtype);
+    const View x = fake_view({1, 2, 64, 64}, dtype);
     EXPECT_THAT(taker({.a = x, .b = x, .y = x}), units);
     EXPECT_THAT(taker({.a = turned(x), .b = turned(x), .y = turned(x)}), units);
   }
-  const View x = view_of({1, 2, 64, 64}, DType::f32);
+  const View x = fake_view({1, 2, 64, 64}, DType::f32);
   EXPECT_EQ(taker({.a = x, .b = x, .y = x}), "gpu");
 }
 
 // Few rows do not pay for turning b, which is read as it lies where it is the transpose of one.
 TEST_P(MatmulLaunchesTest, FewRowsTakeWhatIsReadAsItLies) {
-  const View a = view_of({1, 2, 3, 64}), b = view_of({1, 2, 64, 64}), y = view_of({1, 2, 3, 64});
+  const View a = fake_view({1, 2, 3, 64}), b = fake_view({1, 2, 64, 64}),
+             y = fake_view({1, 2, 3, 64});
   EXPECT_EQ(taker({.a = a, .b = b, .y = y}), "gpu");
   EXPECT_NE(taker({.a = a, .b = turned(b), .y = y}), "gpu");
   View odd = turned(b);
@@ -109,8 +97,8 @@ TEST_P(MatmulLaunchesTest, FewRowsTakeWhatIsReadAsItLies) {
 }
 
 TEST_P(MatmulLaunchesTest, ALaunchMultipliesAsManyMatricesAsItTakes) {
-  const View a = view_of({3, 70000, 16, 8}), b = turned(view_of({3, 70000, 24, 8}));
-  const View y = view_of({3, 70000, 16, 24});
+  const View a = fake_view({3, 70000, 16, 8}), b = turned(fake_view({3, 70000, 24, 8}));
+  const View y = fake_view({3, 70000, 16, 24});
   EXPECT_THAT(launched({.a = a, .b = b, .y = y}),
               ::testing::ElementsAre(65535, 65535, 65535, 210000 - 3 * 65535));
   if (cuda()) return;
@@ -129,18 +117,19 @@ TEST_P(MatmulLaunchesTest, ALaunchMultipliesAsManyMatricesAsItTakes) {
 
 // The longest axis is a launch's; of more than 32 launches there is another way.
 TEST_P(MatmulLaunchesTest, AxesThatDoNotJoinAreLaunchedInTurn) {
-  View a = view_of({3, 5, 16, 8});
+  View a = fake_view({3, 5, 16, 8});
   a.strides[0] = 0;
-  const View b = turned(view_of({3, 5, 24, 8})), y = view_of({3, 5, 16, 24});
+  const View b = turned(fake_view({3, 5, 24, 8})), y = fake_view({3, 5, 16, 24});
   EXPECT_THAT(launched({.a = a, .b = b, .y = y}), ::testing::ElementsAre(5, 5, 5));
   if (!cuda()) {
     EXPECT_EQ(seen[2].params.x, a.data);
     EXPECT_EQ(seen[2].params.y, y.as<std::byte>() + 2 * 5 * seen[2].params.y_matrix);
   }
-  a = view_of({40, 50, 16, 8});
+  a = fake_view({40, 50, 16, 8});
   a.strides[0] = 0;
-  EXPECT_EQ(taker({.a = a, .b = turned(view_of({40, 50, 24, 8})), .y = view_of({40, 50, 16, 24})}),
-            "gpu");
+  EXPECT_EQ(
+      taker({.a = a, .b = turned(fake_view({40, 50, 24, 8})), .y = fake_view({40, 50, 16, 24})}),
+      "gpu");
 }
 
 }  // namespace
