@@ -24,8 +24,9 @@ struct LinearPart {
 struct LinearArgs {
   View x;                             // (rows, in) f32, f16 or bf16; contiguous
   std::span<const LinearPart> parts;  // at least one
-  // f16 or bf16: kernels may round x to it, as where x was cast from it. f32: they may not, but for
-  // the products of block types.
+  // f16 or bf16: kernels may round x to it, as where x was cast from it. f8e4m3: to that, with a
+  // scale for each 128 elements of a row, for products with f8_g128. f32: they may not, but for the
+  // products of block types.
   DType may_round_to = DType::f32;
 };
 

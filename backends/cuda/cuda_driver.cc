@@ -54,6 +54,7 @@ uint64_t next_id() {
 }
 
 int tensor_type(DType dtype) {
+  if (dtype == DType::f8e4m3) return kTensorU8;
   return dtype == DType::f16 ? kTensorF16 : kTensorBf16;
 }
 

@@ -17,7 +17,7 @@ namespace rbee::cuda {
 // A tensor in device memory as the copy engine is to see it, channels first in every list. Sizes
 // and boxes are in elements, strides in bytes (those of the axes after the first).
 struct TensorTiles {
-  DType dtype = DType::f16;  // or bf16
+  DType dtype = DType::f16;  // or bf16, f8e4m3
   const void* data = nullptr;
   std::array<uint64_t, 4> sizes{};
   std::array<uint64_t, 3> strides{};

@@ -13,6 +13,7 @@
 #include "backends/cuda/ops/linear_few_packed.h"
 #include "backends/cuda/ops/linear_mma.h"
 #include "backends/cuda/ops/linear_slabs.h"
+#include "backends/cuda/ops/linear_tma.h"
 #include "backends/cuda/ops/linear_wgmma.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/ops/attention.h"
@@ -63,9 +64,9 @@ KernelTable wgmma_kernels() {
   t.paged_attention = gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma,
                                 gpu::paged_attention_decode, paged_attention_wgmma,
                                 paged_attention_mma, attention_latent_mma, gpu::paged_attention>();
-  t.linear =
-      gpu::slot<gpu::linear_one, linear_few_mma, linear_few_packed, gpu::linear_few,
-                linear_cublaslt, linear_slabs_wgmma, linear_wgmma, linear_mma, gpu::linear>();
+  t.linear = gpu::slot<gpu::linear_one, linear_few_mma, linear_tma_e4m3, linear_few_packed,
+                       gpu::linear_few, linear_cublaslt, linear_slabs_wgmma, linear_tma,
+                       linear_wgmma, linear_mma, gpu::linear>();
   t.matmul = gpu::slot<matmul_cublaslt, matmul_wgmma, matmul_mma, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_tma, image_conv_mma, gpu::image_conv_plain>();
   return t;

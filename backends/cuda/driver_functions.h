@@ -116,7 +116,7 @@ inline constexpr int kFuncMaxDynamicShared = 8;
 inline constexpr int kCaptureRelaxed = 2;
 inline constexpr int kProgrammaticSerialization = 6;
 // Of tensor maps.
-inline constexpr int kTensorF16 = 6, kTensorBf16 = 9;
+inline constexpr int kTensorU8 = 0, kTensorF16 = 6, kTensorBf16 = 9;
 inline constexpr int kNoInterleave = 0;
 inline constexpr int kSwizzle128 = 3;
 inline constexpr int kPromoteTo256 = 3;  // what the second-level cache fetches at once, in bytes

@@ -39,6 +39,39 @@ struct TensorConvParams {
   i32 part_runs, part_lanes;  // runs of a thread, lanes of four, with columns that exist
 };
 
+// y = x * weight^T + bias whose operands come by such maps. A cluster of two blocks does a pair of
+// tiles: two tiles of rows that share their outputs, or two of outputs that share their rows.
+struct TensorGemmParams {
+  TensorMap x;       // (depth, rows, 1, 1)
+  TensorMap weight;  // (depth, i, b, 1), output 4 i + b
+  const void* bias;  // null: none; of y's type
+  void* y;
+  i64 y_row;           // elements between rows, a multiple of 8
+  i32 y_type;          // 0: f32, 1: f16, 2: bf16
+  i32 rows, outs;      // outs: a multiple of 8
+  i32 down, across;    // pairs of tiles along rows and outs
+  i32 steps;           // of 64 elements of 16 bits, or 128 of 8
+  i32 splits;          // of the depth
+  i32 steps_of_split;  // of 8 bits: a multiple of 4
+  i32 units;           // down * across * splits
+  u32 shares_x;        // a pair is two tiles of outputs
+  float* partials;     // with splits > 1: what FewRowsParams says, tiles as wide as these
+  // e4m3: a scale for each 128 elements of a row.
+  const float* x_scales;  // (steps, x_scale_row)
+  i64 x_scale_row;
+  const u8* weight_scales;  // of output 0, f32; each output's begin at a multiple of 16 bytes
+  i64 weight_row_bytes;
+};
+
+// x rounded to e4m3 by groups of 128: d = max |x| / 448.
+enum { kQuantizeE4m3Threads = 256, kE4m3Group = 128 };
+struct QuantizeE4m3Params {
+  const void* x;  // (rows, in), contiguous, 16-byte aligned
+  u8* codes;      // (rows, in)
+  float* scales;  // (in / 128, scale_row)
+  i64 rows, in, scale_row;
+};
+
 // Dense attention whose keys and values come by such maps: (head_dim, keys, kv_heads, batch).
 struct TensorAttentionParams {
   TensorMap keys, values;

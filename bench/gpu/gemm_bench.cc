@@ -43,7 +43,9 @@ void time_problem(Device& device, double seconds, const Problem& p) {
       p.weight == DType::bf16 ? random_matrix(p.outs, p.depth, device) : packed_matrix(p, device);
   const Tensor y = empty({p.rows, p.outs}, DType::bf16, device);
   const LinearPart part{.weight = weight.view(), .bias = {}, .y = y.view()};
-  const LinearArgs args{.x = x.view(), .parts = {&part, 1}};
+  const bool e4m3 = p.weight == DType::f8_g128;
+  const LinearArgs args{
+      .x = x.view(), .parts = {&part, 1}, .may_round_to = e4m3 ? DType::f8e4m3 : DType::f32};
   std::printf("%lld x %lld x %lld, weight %s\n", static_cast<long long>(p.rows),
               static_cast<long long>(p.outs), static_cast<long long>(p.depth), name(p.weight));
   for (const Impl<LinearArgs>& impl : device.kernels().linear) {
@@ -63,8 +65,12 @@ void run_all(double seconds) {
   std::printf("%s\n", device.description().c_str());
   for (const Problem& p :
        {Problem{8192, 8192, 8192}, Problem{2048, 4096, 4096}, Problem{2048, 14336, 4096},
-        Problem{512, 4096, 14336}, Problem{2048, 4096, 4096, DType::q4_k},
-        Problem{2048, 4096, 4096, DType::q8_0}, Problem{512, 4096, 14336, DType::q4_k}}) {
+        Problem{512, 4096, 14336}, Problem{256, 4096, 14336}, Problem{256, 28672, 4096},
+        Problem{128, 6144, 4096}, Problem{64, 4096, 4096},
+        Problem{8192, 8192, 8192, DType::f8_g128}, Problem{2048, 14336, 4096, DType::f8_g128},
+        Problem{512, 4096, 14336, DType::f8_g128}, Problem{128, 28672, 4096, DType::f8_g128},
+        Problem{2048, 4096, 4096, DType::q4_k}, Problem{2048, 4096, 4096, DType::q8_0},
+        Problem{512, 4096, 14336, DType::q4_k}}) {
     time_problem(device, seconds, p);
   }
 }

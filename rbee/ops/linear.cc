@@ -34,6 +34,14 @@ bool all_adjoin(std::span<const LinearWeights* const> weights) {
   return weights.size() > 1;
 }
 
+// What one input of all of them may be rounded to.
+DType may_all_round_to(std::span<const LinearWeights* const> weights) {
+  const DType type = weights.front()->may_round_to;
+  const bool all = std::ranges::all_of(
+      weights, [&](const LinearWeights* layer) { return layer->may_round_to == type; });
+  return all ? type : DType::f32;
+}
+
 // Rows of all of them, from the first's on.
 View with_rows(View view, int64_t rows) {
   view.sizes[0] = rows;
@@ -49,7 +57,9 @@ std::vector<Tensor> linear_joined(const Tensor& x, std::span<const LinearWeights
   const LinearPart part{.weight = with_rows(first.weight.view(), outs),
                         .bias = first.bias.defined() ? with_rows(first.bias.view(), outs) : View{},
                         .y = y.view()};
-  run("linear", kernels(x).linear, LinearArgs{.x = x.view(), .parts = {&part, 1}}, x.stream());
+  const LinearArgs args{
+      .x = x.view(), .parts = {&part, 1}, .may_round_to = may_all_round_to(weights)};
+  run("linear", kernels(x).linear, args, x.stream());
   std::vector<Tensor> results;
   int64_t at = 0;
   for (const LinearWeights* layer : weights) {
@@ -101,14 +111,16 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* 
                      .bias = view_or_absent(layer->bias),
                      .y = results.back().view()});
   }
-  run("linear", kernels(x).linear, LinearArgs{.x = x.view(), .parts = parts}, x.stream());
+  const LinearArgs args{.x = x.view(), .parts = parts, .may_round_to = may_all_round_to(weights)};
+  run("linear", kernels(x).linear, args, x.stream());
   return results;
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType may_round_to) {
   check_linear_input("linear", x);
-  check(may_round_to == DType::f32 || may_round_to == DType::f16 || may_round_to == DType::bf16,
-        "linear", "x may round to ", may_round_to, ", wanted f32, f16 or bf16");
+  check(may_round_to == DType::f32 || may_round_to == DType::f16 || may_round_to == DType::bf16 ||
+            may_round_to == DType::f8e4m3,
+        "linear", "x may round to ", may_round_to, ", wanted f32, f16, bf16 or f8e4m3");
   check_linear_weights("linear", x, {.weight = weight, .bias = bias});
   Tensor y = empty({x.dim(0), weight.dim(0)}, x.dtype(), x.device());
   const LinearPart part{.weight = weight.view(), .bias = view_or_absent(bias), .y = y.view()};

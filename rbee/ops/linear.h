@@ -13,7 +13,7 @@ namespace rbee {
 // y = x * weight^T + bias
 //   x: (rows, in) f32, f16 or bf16, contiguous   weight: (out, in) any dtype, plain or packed
 //   bias: (out), x's dtype, or undefined         y: (rows, out), x's dtype
-// x in f32 may be rounded to `may_round_to`, f16 or bf16, where it was cast from that; f32: no.
+// x may be rounded to `may_round_to` (LinearArgs); f32: it may not.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               DType may_round_to = DType::f32);
 
@@ -22,7 +22,12 @@ struct LinearWeights {
   Tensor bias;    // (out) or undefined
   // Both lie behind those of the layer before this one, wherever layers are listed.
   bool adjoins = false;
+  // Of inputs that other layers do not have: see LinearArgs. f32: they may not be rounded.
+  DType may_round_to = DType::f32;
 };
+inline Tensor linear(const Tensor& x, const LinearWeights& layer) {
+  return linear(x, layer.weight, layer.bias, layer.may_round_to);
+}
 // Several linear layers of one input, computed together; as many results as weights. Where all but
 // the first adjoin, results of several rows are columns of one tensor.
 std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* const> weights);

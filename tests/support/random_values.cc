@@ -42,7 +42,8 @@ double uniform(uint64_t& state) {
 template <typename T>
 void fill_plain(std::byte* out, int64_t count, const Values& values, uint64_t& state) {
   for (int64_t i = 0; i < count; ++i) {
-    double x = values.low + (values.high - values.low) * uniform(state);
+    double x = values.low + (values.high - values.low + values.step) * uniform(state);
+    if (values.step != 0) x = values.low + std::floor((x - values.low) / values.step) * values.step;
     if constexpr (std::is_integral_v<T>) {
       x = std::max(std::floor(x), static_cast<double>(std::numeric_limits<T>::min()));
     }
@@ -73,11 +74,11 @@ uint16_t random_scale(uint64_t& state) {
 
 // Random bytes are valid codes of every format but f8_g128; scales need care.
 template <typename Block>
-void fix_scales(Block& block, uint64_t& state) {
+void fix_scales(Block& block, const Values& values, uint64_t& state) {
   if constexpr (std::is_same_v<Block, shared::BlockMXFP4>) {
     block.e = static_cast<uint8_t>(122 + next_random(state) % 4);
   } else if constexpr (std::is_same_v<Block, shared::BlockF8_G128>) {
-    block.d = static_cast<float>(0.0005 + 0.0045 * uniform(state));
+    block.d = values.one_scale ? 0.002f : static_cast<float>(0.0005 + 0.0045 * uniform(state));
     for (uint8_t& code : block.qs) {
       if ((code & 127) == 127) code ^= 1;  // NaN, whose group's scale would be NaN
     }
@@ -95,13 +96,13 @@ void fix_scales(Block& block, uint64_t& state) {
   }
 }
 
-void fill_blocks(std::span<std::byte> bytes, DType dtype, uint64_t& state) {
+void fill_blocks(std::span<std::byte> bytes, DType dtype, const Values& values, uint64_t& state) {
   for (std::byte& b : bytes) b = static_cast<std::byte>(next_random(state));
   dispatch_blocks("fill_random", dtype, [&]<typename Block>() {
     for (size_t at = 0; at + sizeof(Block) <= bytes.size(); at += sizeof(Block)) {
       Block block;
       std::memcpy(&block, bytes.data() + at, sizeof block);
-      fix_scales(block, state);
+      fix_scales(block, values, state);
       std::memcpy(bytes.data() + at, &block, sizeof block);
     }
   });
@@ -117,7 +118,7 @@ uint64_t next_random(uint64_t& state) {
 }
 
 void fill_random(std::span<std::byte> bytes, DType dtype, const Values& values, uint64_t& state) {
-  if (is_quantized(dtype)) return fill_blocks(bytes, dtype, state);
+  if (is_quantized(dtype)) return fill_blocks(bytes, dtype, values, state);
   with_type(dtype, [&]<typename T>() {
     const auto count = static_cast<int64_t>(bytes.size() / sizeof(T));
     fill_plain<T>(bytes.data(), count, values, state);

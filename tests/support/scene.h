@@ -33,7 +33,9 @@ void append_to(std::string& out, const Layout& layout);
 struct Values {
   double low = -2;
   double high = 2;
-  bool specials = false;  // begin with NaN, infinities, zeros, the least and the largest number
+  double step = 0;         // not 0: low plus multiples of it
+  bool one_scale = false;  // blocks of f8_g128 have the same
+  bool specials = false;   // begin with NaN, infinities, zeros, the least and the largest number
 };
 
 // One operand's elements on the host, row-major in its logical shape.

@@ -123,6 +123,16 @@ RB_COLUMNS_OF(128)
 RB_PRODUCTS(f16, "f16")
 RB_PRODUCTS(bf16, "bf16")
 
+// The same of 64 rows by 128 in e4m3, 32 elements of each.
+RB_DEVICE void multiply_e4m3(float (&c)[64], u64 a, u64 b, bool add) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {" RB_NAMES64
+      "}, %64, %65, p, 1, 1;\n}"
+      : RB_F64(c)
+      : "l"(a), "l"(b), "r"(add ? 1 : 0));
+}
+
 #endif
 
 // mbarriers: a phase ends when `count` threads have arrived.

@@ -6,8 +6,7 @@
 // unit, so that the ring fills while results are written. Small images share the depth out to more
 // units.
 #include "backends/cuda/kernels/image_store.h"
-#include "backends/cuda/kernels/tensor_copies.h"
-#include "backends/cuda/kernels/wgmma_rows.h"
+#include "backends/cuda/kernels/tensor_ring.h"
 #include "backends/gpu/kernels/gemm_order.h"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -15,23 +14,11 @@
 namespace rbee {
 namespace gpu {
 
-constexpr int kProducts = 2;  // warpgroups that multiply
-constexpr int kConvThreads = (kProducts + 1) * kGroup;
-constexpr int kRingBytes = 225 * 1024;
-constexpr int kMostStages = 7;
-
-struct ConvBarriers {
-  u64 full[kMostStages], empty[kMostStages];
-};
-
-template <int kTileRows, int kOuts>
-struct ConvTile {
-  static constexpr int kRows = kTileRows;
-  static constexpr int kPartRows = kRows / kProducts;  // of a warpgroup
-  static constexpr int kPixelBytes = kRows * kSwizzleRow;
-  static constexpr int kStageBytes = kPixelBytes + kOuts * kSwizzleRow;
-  static constexpr int kFit = kRingBytes / kStageBytes;
-  static constexpr int kStages = kFit < kMostStages ? kFit : kMostStages;
+template <int kTileRows, int kTileOuts>
+struct ConvTile : TileShape<kTileRows, kTileOuts> {
+  using Shape = TileShape<kTileRows, kTileOuts>;
+  using Shape::kOuts;
+  using Shape::kRows;
 
   int row, out;             // the tile's first pixel, among those of its class, and filter
   int odd_row, odd_column;  // the class: which outputs of an enlarged image
@@ -54,31 +41,25 @@ struct ConvTile {
   }
 };
 
-// The results of a tile that a thread of the two warpgroups has: runs of eight neighbours of a
-// pixel, whose filters 4 i + b lie in the tile's quarter b. In the order in which they are written:
-// those of a row's 32 columns, of each of the thread's rows.
-template <class Tile, int kOuts>
-struct TileRuns {
-  static constexpr int kRun = 8, kRunsOfRow = kOuts / (4 * kRun);
-  static constexpr int kHalves = Tile::kPartRows / kGroupRows;
-  static constexpr int kThreadRows = 2 * kHalves;  // eight apart
-  static constexpr int kRuns = kRunsOfRow * kThreadRows;
+// A thread's results, as pixels.
+template <class Tile>
+struct ConvRuns : TileRuns<Tile> {
+  using Runs = TileRuns<Tile>;
 
   const TensorConvParams& p;
   int thread;  // of both warpgroups
 
+  RB_DEVICE ConvRuns(const TensorConvParams& params, int of) : p(params), thread(of) {}
+
   // Of those of the tile's class; negative: none.
   RB_DEVICE int pixel(const Tile& tile, int thread_row) const {
-    const int row = tile.row + thread / kGroup * Tile::kPartRows + thread % kGroup / 32 * 16 +
-                    thread % 32 / 4 + thread_row / 2 * kGroupRows + thread_row % 2 * 8;
+    const int row = tile.row + Runs::row(thread, thread_row);
     if (row >= p.rows) return -1;
     if (p.conv.enlarged == 0) return row;
     const int line = row / p.width, column = row - line * p.width;
     return (2 * line + tile.odd_row) * 2 * p.width + 2 * column + tile.odd_column;
   }
-  RB_DEVICE int out(const Tile& tile, int i) const {
-    return tile.out + (i / kThreadRows * 4 + thread % 4) * kRun;
-  }
+  RB_DEVICE int out(const Tile& tile, int i) const { return tile.out + Runs::out(thread, i); }
   // Where the thread's sums of a part of the depth lie: four of run 0, those after them part_step()
   // further on. A warp writes and reads neighbours.
   RB_DEVICE float* part(const Tile& tile) const {
@@ -88,23 +69,11 @@ struct TileRuns {
   RB_DEVICE int part_step() const { return kProducts * kGroup * p.part_lanes; }
 };
 
-// A place in the ring and how often it has gone round, as the parity of a phase.
-template <int kStages>
-struct RingPlace {
-  int stage = 0;
-  u32 parity = 0;
-  RB_DEVICE void next() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
 // The thread that asks for tiles.
-template <class Tile, int kOuts>
+template <class Tile>
 class ConvProducer {
  public:
-  RB_DEVICE ConvProducer(const TensorConvParams& p, ConvBarriers& barriers, u32 base)
+  RB_DEVICE ConvProducer(const TensorConvParams& p, RingBarriers& barriers, u32 base)
       : p_(p), barriers_(barriers), base_(base), rank_(block_of_cluster()) {}
 
   RB_DEVICE void run() {
@@ -134,7 +103,7 @@ class ConvProducer {
   RB_DEVICE void fetch(const Tile& tile) {
     const int half = static_cast<int>(rank_);
     const int row = kSharesPixels ? half * (Tile::kRows / 2) : 0;
-    const int out = kSharesPixels ? 0 : half * (kOuts / 2);
+    const int out = kSharesPixels ? 0 : half * (Tile::kOuts / 2);
     const PixelPlace from = place_of(tile.row + row);
     int tap = tile.first / p_.chunks;
     int channel = (tile.first - tap * p_.chunks) * kStepDepth;
@@ -148,8 +117,9 @@ class ConvProducer {
       copy_pixels<kSharesPixels>(to + static_cast<u32>(row * kSwizzleRow), p_.pixels, full, channel,
                                  from, tap_offset(tap_column, tile.odd_column, 1),
                                  tap_offset(tap_row, tile.odd_row, 0));
-      copy_box<!kSharesPixels>(to + static_cast<u32>(Tile::kPixelBytes + out * kSwizzleRow),
-                               p_.filters, full, channel, tile.out / 4, out / (kOuts / 4), tap);
+      copy_box<!kSharesPixels>(to + static_cast<u32>(Tile::kLeftBytes + out * kSwizzleRow),
+                               p_.filters, full, channel, tile.out / 4, out / (Tile::kOuts / 4),
+                               tap);
       channel += kStepDepth;
       if (channel < p_.conv.channels) continue;
       channel = 0;
@@ -161,21 +131,11 @@ class ConvProducer {
   }
 
   const TensorConvParams& p_;
-  ConvBarriers& barriers_;
+  RingBarriers& barriers_;
   const u32 base_, rank_;
   RingPlace<Tile::kStages> ring_;
 };
 
-// Eight neighbours of a pixel.
-template <class T>
-RB_DEVICE Pack<T> load_run(const void* row, i64 at) {
-  return load128(static_cast<const T*>(row) + at);
-}
-template <class T>
-RB_DEVICE void add_run(const Pack<T>& from, float (&sums)[8]) {
-#pragma unroll
-  for (int e = 0; e < 8; ++e) sums[e] += load_value(from.values[e]);
-}
 template <class T>
 RB_DEVICE void store_run(const ImageConvParams& p, int pixel, int out, const float (&sums)[8]) {
   Pack<T> result;
@@ -184,82 +144,35 @@ RB_DEVICE void store_run(const ImageConvParams& p, int pixel, int out, const flo
   store128(static_cast<T*>(p.y) + static_cast<i64>(pixel) * p.outs + out, result);
 }
 
-// In one instruction, which the compiler does not make of most of a tile's stores.
-RB_DEVICE void store_four(float* to, const float* from) {
-  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(from[0]), "f"(from[1]),
-               "f"(from[2]), "f"(from[3])
-               : "memory");
-}
-
 // A warpgroup that multiplies its half of a tile's pixels.
-template <class T, class Tile, int kOuts>
+template <class T, class Tile>
 class ConvConsumer {
  public:
-  RB_DEVICE ConvConsumer(const TensorConvParams& p, ConvBarriers& barriers, u32 base, int group)
+  RB_DEVICE ConvConsumer(const TensorConvParams& p, RingBarriers& barriers, u32 base, int group)
       : p_(p),
-        barriers_(barriers),
-        base_(base + static_cast<u32>(group * Tile::kPartRows * kSwizzleRow)),
-        filters_(base + Tile::kPixelBytes),
-        rank_(block_of_cluster()),
-        runs_{p, group * kGroup + static_cast<int>(thread_x()) % kGroup} {}
+        ring_(barriers, base, group),
+        runs_(p, group * kGroup + static_cast<int>(thread_x()) % kGroup) {}
 
   RB_DEVICE void run() {
     for (u32 unit = cluster_x(); unit < static_cast<u32>(p_.units); unit += clusters()) {
-      const Tile tile(p_, unit, rank_);
-      float sums[kHalves][kOuts / 2] = {};
-      for (int step = tile.first; step < tile.end; ++step) {
-        wait_phase(&barriers_.full[ring_.stage], ring_.parity);
-        start_products(sums);
-        if (step > tile.first) {
-          warpgroup_wait<1>();  // the step before
-          release();
-        }
-        ring_.next();
-      }
-      warpgroup_wait<0>();
-      release();
-#pragma unroll
-      for (int half = 0; half < kHalves; ++half) pin(sums[half]);
+      const Tile tile(p_, unit, block_of_cluster());
+      Sums sums = {};
+      sum_steps<T>(ring_, tile.end - tile.first, sums);
       store(tile, sums);
     }
   }
 
  private:
-  using Runs = TileRuns<Tile, kOuts>;
-  static constexpr int kHalves = Runs::kHalves, kThreadRows = Runs::kThreadRows;
+  using Runs = ConvRuns<Tile>;
+  using Sums = float[Tile::kHalves][Tile::kSums];
+  static constexpr int kThreadRows = Runs::kThreadRows;
   static constexpr int kRun = Runs::kRun, kRuns = Runs::kRuns;
-
-  RB_DEVICE void start_products(float (&sums)[kHalves][kOuts / 2]) const {
-    const u32 stage = static_cast<u32>(ring_.stage * Tile::kStageBytes);
-#pragma unroll
-    for (int half = 0; half < kHalves; ++half) pin(sums[half]);
-    warpgroup_begin();
-#pragma unroll
-    for (u32 k = 0; k < kStepDepth; k += 16) {
-#pragma unroll
-      for (int half = 0; half < kHalves; ++half) {
-        const u32 pixels = base_ + stage + static_cast<u32>(half * kGroupRows * kSwizzleRow);
-        multiply_rows<T>(sums[half], matrix_descriptor(pixels + 2 * k, 16, 1024),
-                         matrix_descriptor(filters_ + stage + 2 * k, 16, 1024));
-      }
-    }
-    warpgroup_commit();
-  }
-  // The oldest stage may be filled again, as far as this warpgroup is concerned: by either block,
-  // since both write to it. Products end for all warps of the group at once.
-  RB_DEVICE void release() {
-    u64* empty = &barriers_.empty[released_.stage];
-    const u32 thread = thread_x() % kGroup;
-    if (thread == 0) arrive(empty);
-    if (thread == 32) arrive_at(empty, rank_ ^ 1);
-    released_.next();
-  }
 
   struct Rows {
     int pixels[kThreadRows];
   };
 
-  RB_DEVICE void store(const Tile& tile, const float (&sums)[kHalves][kOuts / 2]) const {
+  RB_DEVICE void store(const Tile& tile, const Sums& sums) const {
     Rows rows;
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) rows.pixels[i] = runs_.pixel(tile, i);
@@ -269,38 +182,26 @@ class ConvConsumer {
       store_results(tile, rows, sums);
     }
   }
-  RB_DEVICE void store_partials(const Tile& tile, const Rows& rows,
-                                const float (&sums)[kHalves][kOuts / 2]) const {
+  RB_DEVICE void store_partials(const Tile& tile, const Rows& rows, const Sums& sums) const {
     float* to = runs_.part(tile);
     const int step = runs_.part_step();
 #pragma unroll
     for (int i = 0; i < kRuns; ++i, to += 2 * step) {
       if (runs_.out(tile, i) >= p_.conv.outs || rows.pixels[i % kThreadRows] < 0) continue;
       float run[kRun];
-      take_run(sums, i, run);
+      Runs::take(sums, i, run);
       store_four(to, run);
       store_four(to + step, run + 4);
     }
   }
-  RB_DEVICE static void take_run(const float (&sums)[kHalves][kOuts / 2], int i,
-                                 float (&run)[kRun]) {
-    const int row = i % kThreadRows, columns = i / kThreadRows;
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-#pragma unroll
-      for (int b = 0; b < 4; ++b)
-        run[4 * e + b] = sums[row / 2][(b * Runs::kRunsOfRow + columns) * 4 + row % 2 * 2 + e];
-    }
-  }
-  static constexpr int kAhead = kHalves == 1 ? 6 : 3;  // runs whose residual is under way
+  static constexpr int kAhead = Tile::kHalves == 1 ? 6 : 3;  // runs whose residual is under way
   RB_DEVICE void load_residual(const Tile& tile, const Rows& rows, int i,
                                Pack<T> (&into)[kAhead]) const {
     const int out = runs_.out(tile, i), pixel = rows.pixels[i % kThreadRows];
     if (p_.conv.residual == nullptr || out >= p_.conv.outs || pixel < 0) return;
     into[i % kAhead] = load_run<T>(p_.conv.residual, static_cast<i64>(pixel) * p_.conv.outs + out);
   }
-  RB_DEVICE void store_results(const Tile& tile, const Rows& rows,
-                               const float (&sums)[kHalves][kOuts / 2]) const {
+  RB_DEVICE void store_results(const Tile& tile, const Rows& rows, const Sums& sums) const {
     const ImageConvParams& p = p_.conv;
     Pack<T> residual[kAhead], bias;
 #pragma unroll
@@ -312,7 +213,7 @@ class ConvConsumer {
         bias = load_run<T>(p.bias, out);
       if (out < p.outs && pixel >= 0) {
         float run[kRun];
-        take_run(sums, i, run);
+        Runs::take(sums, i, run);
         if (p.bias != nullptr) add_run(bias, run);
         if (p.channel_add != nullptr) {
           const i64 image = divide(static_cast<u32>(pixel), p.out_pixels);
@@ -326,38 +227,31 @@ class ConvConsumer {
   }
 
   const TensorConvParams& p_;
-  ConvBarriers& barriers_;
-  const u32 base_, filters_;  // this warpgroup's pixels and the filters in the first stage
-  const u32 rank_;
+  RingReader<Tile> ring_;
   const Runs runs_;
-  RingPlace<Tile::kStages> ring_, released_;
 };
 
 template <class T, int kRows, int kOuts>
 RB_DEVICE void image_conv(const TensorConvParams& p) {
   using Tile = ConvTile<kRows, kOuts>;
   extern __shared__ u8 dynamic[];
-  RB_SHARED ConvBarriers barriers;
+  RB_SHARED RingBarriers barriers;
   const u32 base = (shared_address(dynamic) + 1023) & ~1023u;
   if (thread_x() == 0) {
     prefetch_map(p.pixels);
     prefetch_map(p.filters);
-    for (int i = 0; i < Tile::kStages; ++i) {
-      start_barrier(&barriers.full[i], 1);
-      start_barrier(&barriers.empty[i], 2 * kProducts);
-    }
-    publish_barriers();
+    start_ring<Tile>(barriers, 1);
   }
   cluster_barrier();
   wait_for_previous_kernel();
   const int group = static_cast<int>(thread_x()) / kGroup;
   if (group == 0) {
     shrink_registers<40>();
-    if (thread_x() == 0) ConvProducer<Tile, kOuts>(p, barriers, base).run();
+    if (thread_x() == 0) ConvProducer<Tile>(p, barriers, base).run();
     wave_barrier();
   } else {
     grow_registers<232>();
-    ConvConsumer<T, Tile, kOuts>(p, barriers, base, group - 1).run();
+    ConvConsumer<T, Tile>(p, barriers, base, group - 1).run();
   }
   // A block's shared memory stays until the other one no longer writes to it.
   cluster_barrier();
@@ -389,7 +283,7 @@ RB_DEVICE void image_conv_join(const TensorConvParams& p) {
   using Tile = ConvTile<kRows, kOuts>;
   const u32 of_tile = static_cast<u32>(p.part_runs), pair = block_x() / of_tile / 2;
   const Tile tile(p, pair * static_cast<u32>(p.splits), block_x() / of_tile % 2);
-  const TileRuns<Tile, kOuts> runs{p, static_cast<int>(thread_x())};
+  const ConvRuns<Tile> runs(p, static_cast<int>(thread_x()));
   const int i = static_cast<int>(block_x() % of_tile);
   const int out = runs.out(tile, i), pixel = runs.pixel(tile, i % runs.kThreadRows);
   if (out >= p.conv.outs || pixel < 0) return;
@@ -417,7 +311,7 @@ RB_DEVICE void image_conv_join(const TensorConvParams& p) {
 }
 
 #define RB_TILE(dtype, T, rows, outs)                                                       \
-  extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kConvThreads, 1)   \
+  extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kRingThreads, 1)   \
       image_conv_##dtype##_##rows##x##outs(const __grid_constant__ TensorConvParams p) {    \
     start_next_kernel();                                                                    \
     image_conv<T, rows, outs>(p);                                                           \

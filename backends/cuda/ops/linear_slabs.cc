@@ -2,17 +2,22 @@
 
 #include "backends/cuda/cublaslt.h"
 #include "backends/cuda/ops/linear_mma.h"
+#include "backends/cuda/ops/linear_tma.h"
 #include "backends/cuda/ops/linear_wgmma.h"
 #include "backends/gpu/ops/linear_slabs.h"
+#include "backends/gpu/slot.h"
 
 namespace rbee::cuda {
 namespace {
 
 void run_mma(const LinearArgs& args, Stream& stream) {
-  gpu::run_linear_slabs({.library = &cublaslt_library(), .kernel = linear_mma}, args, stream);
+  gpu::run_linear_slabs({.library = &cublaslt_library(), .kernels = gpu::slot<linear_mma>()}, args,
+                        stream);
 }
 void run_wgmma(const LinearArgs& args, Stream& stream) {
-  gpu::run_linear_slabs({.library = &cublaslt_library(), .kernel = linear_wgmma}, args, stream);
+  gpu::run_linear_slabs(
+      {.library = &cublaslt_library(), .kernels = gpu::slot<linear_tma, linear_wgmma>()}, args,
+      stream);
 }
 
 }  // namespace

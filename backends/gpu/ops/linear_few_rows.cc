@@ -255,6 +255,20 @@ const char* refuse_few_plain(const LinearArgs& args) {
   return refuse_x(args.x, kLeastPlainRows);
 }
 
+void add_up_parts(const FewParts& parts, const LinearPart& to, Stream& stream) {
+  const int64_t outs = to.y.size(1);
+  FewRowsParams params{};
+  params.partials = parts.partials;
+  params.rows = static_cast<int32_t>(parts.rows);
+  params.outs = static_cast<int32_t>(parts.outs);
+  params.splits = static_cast<int32_t>(parts.splits);
+  params.tiles = static_cast<int32_t>((outs + parts.outs - 1) / parts.outs);
+  params.part_count = 1;
+  params.parts[0] = {
+      .weight = nullptr, .bias = to.bias.data, .y = to.y.data, .outs = outs, .first_block = 0};
+  add_up(params, to.y.dtype, stream);
+}
+
 void run_few_packed(const FewRowsKernels& kernels, const LinearArgs& args, Stream& stream) {
   run_packed(kernels, args, nullptr, stream);
 }

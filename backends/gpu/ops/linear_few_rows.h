@@ -36,4 +36,12 @@ void run_few_packed_norm(const FewRowsKernels& kernels, const LinearNormArgs& ar
 const char* refuse_few_plain_norm(const LinearNormArgs& args);
 void run_few_plain_norm(const FewRowsKernels& kernels, const LinearNormArgs& args, Stream& stream);
 
+// y = bias + sums of parts of the depth, which lie in f32 as FewRowsParams says, in tiles of
+// `outs`.
+struct FewParts {
+  float* partials;
+  int64_t rows, outs, splits;
+};
+void add_up_parts(const FewParts& parts, const LinearPart& to, Stream& stream);
+
 }  // namespace rbee::gpu

@@ -62,7 +62,9 @@ View columns(View view, int64_t first, int64_t outs) {
 void multiply(const SlabProducts& products, const View& x, const LinearPart& part, Stream& stream) {
   const LinearArgs args{.x = x, .parts = {&part, 1}};
   if (products.library != nullptr && try_lt_linear(*products.library, args, stream)) return;
-  if (products.kernel.refuse(args) == nullptr) return products.kernel.run(args, stream);
+  for (const Impl<LinearArgs>& kernel : products.kernels) {
+    if (kernel.refuse(args) == nullptr) return kernel.run(args, stream);
+  }
   linear.run(args, stream);  // of f32
 }
 

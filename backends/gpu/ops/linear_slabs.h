@@ -17,11 +17,12 @@ inline constexpr int64_t kSlabBytes = int64_t{64} << 20;
 View slab_of(const View& weight, int64_t first, int64_t outs, DType type, void* memory,
              Stream& stream);
 
-// What multiplies a slab: the library where there is one that takes it, else the kernel. Both write
-// rows of y that are y.stride(0) elements apart, since a slab's results are some columns of y.
+// What multiplies a slab: the library where there is one that takes it, else the first kernel that
+// does. All write rows of y that are y.stride(0) elements apart, since a slab's results are some
+// columns of y.
 struct SlabProducts {
   LtLibrary* library;
-  const Impl<LinearArgs>& kernel;
+  Slot<LinearArgs> kernels;
 };
 
 // Null for more than 8 rows and weights that 16 bits hold, or f32 beside such under x in f32, at

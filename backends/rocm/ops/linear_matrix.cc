@@ -3,6 +3,7 @@
 #include "backends/gpu/ops/linear_slabs.h"
 #include "backends/gpu/ops/tensor_linear.h"
 #include "backends/gpu/ops/tensor_matmul.h"
+#include "backends/gpu/slot.h"
 #include "backends/rocm/hipblaslt.h"
 
 namespace rbee::rocm {
@@ -20,12 +21,13 @@ void run_matmul(const MatmulArgs& args, Stream& stream) {
 }
 
 void run_slabs(const LinearArgs& args, Stream& stream) {
-  gpu::run_linear_slabs({.library = &hipblaslt_library(), .kernel = linear_mfma}, args, stream);
+  gpu::run_linear_slabs({.library = &hipblaslt_library(), .kernels = gpu::slot<linear_mfma>()},
+                        args, stream);
 }
 
 // hipBLASLt knows none of these targets.
 void run_slabs_dot(const LinearArgs& args, Stream& stream) {
-  gpu::run_linear_slabs({.library = nullptr, .kernel = linear_dot}, args, stream);
+  gpu::run_linear_slabs({.library = nullptr, .kernels = gpu::slot<linear_dot>()}, args, stream);
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ RB_SAME_VALUE(kCaptureRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(sizeof(shared::TensorMap) == sizeof(CUtensorMap));
 // The type asks for 128 from CUDA 13 on, the functions that fill it in for 64 (their descriptions).
 static_assert(alignof(shared::TensorMap) >= 64);
+RB_SAME_VALUE(kTensorU8, CU_TENSOR_MAP_DATA_TYPE_UINT8);
 RB_SAME_VALUE(kTensorF16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
 RB_SAME_VALUE(kTensorBf16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
 RB_SAME_VALUE(kNoInterleave, CU_TENSOR_MAP_INTERLEAVE_NONE);

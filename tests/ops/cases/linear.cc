@@ -16,6 +16,7 @@ struct LinearCase {
   bool big = false;
   double largest = 2;  // of x
   DType may_round_to = DType::f32;
+  bool one_scale = false;           // of f8_g128
   std::vector<DType> weights = {};  // of each part; empty: `weight`
 
   DType weight_of(size_t part) const { return weights.empty() ? weight : weights[part]; }
@@ -126,6 +127,37 @@ void add_wide_x(std::vector<LinearCase>& out) {
   }
 }
 
+// x that may be rounded to e4m3 beside such weights: whole tiles and parts of them, scales of each
+// output and one of all, depths that blocks share.
+void add_e4m3(std::vector<LinearCase>& out) {
+  const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs, DType dtype) {
+    for (const bool one_scale : {false, true}) {
+      out.push_back({.rows = rows,
+                     .in = in,
+                     .outs = outs,
+                     .weight = DType::f8_g128,
+                     .dtype = dtype,
+                     .bias = dtype != DType::f32,
+                     .packed = true,
+                     .may_round_to = DType::f8e4m3,
+                     .one_scale = one_scale});
+    }
+  };
+  add(65, 128, {8}, DType::bf16);
+  add(130, 640, {264, 40}, DType::f16);
+  add(257, 1152, {136}, DType::f32);
+  add(70, 4224, {392}, DType::bf16);
+}
+
+// Rows by the hundred, of parts of tiles, with depths that blocks share.
+void add_tall(DType dtype, std::vector<LinearCase>& out) {
+  out.push_back({.rows = 300, .in = 72, .outs = {264, 8}, .weight = dtype, .dtype = dtype});
+  out.push_back(
+      {.rows = 65, .in = 4104, .outs = {392}, .weight = dtype, .dtype = dtype, .bias = true});
+  out.push_back(
+      {.rows = 520, .in = 1288, .outs = {520}, .weight = dtype, .dtype = dtype, .bias = true});
+}
+
 // Adapters' factors: a few numbers in a row, and rows of x in fours, behind them, and in a product.
 void add_plain(std::vector<LinearCase>& out) {
   for (const int64_t rows : {1, 2, 3, 7, 9}) {
@@ -162,7 +194,11 @@ std::vector<LinearCase> cases() {
       add_many(weight, dtype, out);
     }
   }
-  for (const DType dtype : {DType::f16, DType::bf16}) add_few_plain(dtype, out);
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    add_few_plain(dtype, out);
+    add_tall(dtype, out);
+  }
+  add_e4m3(out);
   add_network(out);
   add_wide_x(out);
   out.push_back({.rows = 0, .in = 8, .outs = {4}});
@@ -175,10 +211,15 @@ std::vector<LinearCase> cases() {
 
 LinearArgs build(const LinearCase& c, Scene& scene) {
   const bool pack_weights = c.packed && scene.device().id().kind != DeviceKind::cpu;
-  const View x = scene.input({{c.rows, c.in}}, c.dtype, {-c.largest, c.largest});
+  // With a scale of the group's largest these are e4m3 numbers.
+  const Values exact{.low = -1.75, .high = 1.75, .step = 0.25};
+  const Values wide{.low = -c.largest, .high = c.largest};
+  const View x =
+      scene.input({{c.rows, c.in}}, c.dtype, c.may_round_to == DType::f8e4m3 ? exact : wide);
   std::vector<LinearPart> parts;
   for (const int64_t out : c.outs) {
-    LinearPart part{.weight = scene.input({{out, c.in}}, c.weight_of(parts.size()))};
+    LinearPart part{.weight = scene.input({{out, c.in}}, c.weight_of(parts.size()),
+                                          {.one_scale = c.one_scale})};
     if (pack_weights) part.weight = pack(part.weight, scene);
     if (c.bias) part.bias = scene.input({{out}}, c.dtype);
     part.y = scene.output({{c.rows, out}}, c.dtype);
@@ -215,7 +256,7 @@ std::string name_of(const LinearCase& c) {
   return cat(c.dtype, " (", c.rows, ", ", c.in, ") x ", c.packed ? "packed " : "", weights, " (",
              outs, ')', c.bias ? " + bias" : "",
              c.may_round_to != DType::f32 ? cat(" rounded to ", c.may_round_to) : "",
-             c.largest != 2 ? cat(" up to ", c.largest) : "");
+             c.one_scale ? " of one scale" : "", c.largest != 2 ? cat(" up to ", c.largest) : "");
 }
 
 // Matrix instructions take operands of one 16-bit type; f32 is kept unless it may be rounded.
@@ -228,6 +269,7 @@ bool may_round(const LinearCase& c, DType weight) {
 Family family_of(const LinearCase& c) {
   Family family = Family::product;
   for (size_t i = 0; i < c.outs.size(); ++i) {
+    if (c.may_round_to == DType::f8e4m3) return Family::rounded_product;
     if (is_quantized(c.weight_of(i))) return Family::quant_product;
     if (may_round(c, c.weight_of(i))) family = Family::rounded_product;
   }
