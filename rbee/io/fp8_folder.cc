@@ -43,7 +43,7 @@ void check_weights(const JsonConfig& weights) {
 struct Scheme {
   bool fp8 = false;
   int64_t rows = 0, columns = 0;  // of a block; 0: no blocks
-  bool operator==(const Scheme&) const = default;
+  bool rounds_inputs = false;     // activations are floats of one byte too
 };
 
 Scheme read_blocks(const JsonConfig& config, std::string_view field) {
@@ -57,6 +57,13 @@ Scheme read_blocks(const JsonConfig& config, std::string_view field) {
   return scheme;
 }
 
+// Of a group of "compressed-tensors".
+bool rounds_inputs(const JsonConfig& group) {
+  if (group.is_off("input_activations")) return false;
+  const JsonConfig inputs = group.section("input_activations");
+  return inputs.text_or("type", "") == "float" && inputs.integer_or("num_bits", 0, {0, 64}) == 8;
+}
+
 // "compressed-tensors", whose groups have to agree; mixed: others may be integers.
 Scheme read_groups(const JsonConfig& quantization, bool mixed) {
   const JsonConfig groups = quantization.section("config_groups");
@@ -65,11 +72,13 @@ Scheme read_groups(const JsonConfig& quantization, bool mixed) {
     const JsonConfig weights = groups.section(name).section("weights");
     if (mixed && weights.text_or("type", "") == "int") continue;
     check_weights(weights);
-    const Scheme scheme = read_blocks(weights, "block_structure");
-    if (out.fp8 && scheme != out) {
+    Scheme scheme = read_blocks(weights, "block_structure");
+    scheme.rounds_inputs = rounds_inputs(groups.section(name));
+    if (out.fp8 && (scheme.rows != out.rows || scheme.columns != out.columns)) {
       fail(Code::unsupported, groups.source(), groups.describe(name),
            " has other blocks of scales than the groups before it");
     }
+    if (out.fp8) scheme.rounds_inputs = scheme.rounds_inputs && out.rounds_inputs;
     out = scheme;
   }
   if (!out.fp8 && !mixed) {
@@ -85,10 +94,14 @@ Scheme read_scheme(std::string_view config_json, const std::string& source) {
   if (config.is_off("quantization_config")) return {};
   const JsonConfig quantization = config.section("quantization_config");
   const std::string method = quantization.text_or("quant_method", "");
-  if (method == "fp8") return read_blocks(quantization, "weight_block_size");
+  if (method == "fp8") {
+    Scheme scheme = read_blocks(quantization, "weight_block_size");
+    scheme.rounds_inputs = !quantization.text_or("activation_scheme", "").empty();
+    return scheme;
+  }
   if (method == "modelopt") {
     if (quantization.text_or("quant_algo", "") != "FP8") refuse(quantization, "quant_algo", "FP8");
-    return {.fp8 = true};
+    return {.fp8 = true, .rounds_inputs = true};
   }
   if (method != "compressed-tensors") return {};
   const std::string format = quantization.text_or("format", "");
@@ -125,6 +138,7 @@ Fp8Scales scales_of(const TensorEntry& matrix, const TensorEntry& scale, const S
     check(flat || scale.shape == wanted, scale.source(), "tensor ", scale.name, " is (",
           scale.shape, "), wanted (", wanted, ") for ", matrix.name, " of (", matrix.shape, ")");
   }
+  out.rounds_inputs = scheme.rounds_inputs;
   out.values = std::make_shared<const std::vector<float>>(read_floats(scale));
   for (const float value : *out.values) {
     check(std::isfinite(value), scale.source(), "tensor ", scale.name, " holds ", value);

@@ -19,6 +19,7 @@ struct Fp8Scales {
   int64_t rows = 1, columns = 1;
   std::shared_ptr<const std::vector<float>> values;  // null: none
   int64_t first_row = 0;                             // of the matrix, the entry's first
+  bool rounds_inputs = false;  // the checkpoint is meant for inputs of 8 bits too
 };
 
 struct IntegerMatrix;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "rbee/io/tensor_entry.h"
+#include "rbee/tensor/tensor.h"
 
 namespace rbee::nn {
 
@@ -8,5 +9,8 @@ namespace rbee::nn {
 // whatever shape, each rounded once: for tensors whose rows are no whole blocks. On all processors
 // of the process.
 io::TensorEntry dequantised(const io::TensorEntry& entry, DType dtype);
+
+// Rows along the last axis in q8_0; x is contiguous, on a device that reads host memory.
+Tensor quantized(const Tensor& x);
 
 }  // namespace rbee::nn

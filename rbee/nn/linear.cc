@@ -20,6 +20,7 @@ Linear::Linear(const WeightScope& scope, const LinearShape& shape) {
   } else {
     weights_.weight = scope.matrix("weight", rows, shape.in);
   }
+  if (scope.rounds_inputs("weight")) weights_.may_round_to = DType::f8e4m3;
   if (shape.bias == Bias::none) return;
   if (shape.bias == Bias::optional && !scope.has("bias")) return;
   weights_.bias = scope.vector("bias", total).slice(Axis{0}, shape.first_row, shape.out);
@@ -72,7 +73,7 @@ Tensor Linear::onto(const Tensor& residual, const Tensor& x) const {
   if (std::optional<Tensor> sum = linear_onto(ordered, weights_, onto)) {
     return sum->reshape(residual.shape());
   }
-  const Tensor y = linear(ordered, weights_.weight, weights_.bias);
+  const Tensor y = linear(ordered, weights_);
   return residual + y.reshape(residual.shape());
 }
 
@@ -190,7 +191,10 @@ void adjoin(const WeightScope& scope, std::initializer_list<Linear*> layers) {
   weights = one_after_another(scope, weights);
   biases = biases.empty() ? std::vector<Tensor>(layers.size()) : one_after_another(scope, biases);
   for (size_t i = 0; Linear * layer : layers) {
-    layer->weights_ = {.weight = weights[i], .bias = biases[i], .adjoins = i > 0};
+    layer->weights_ = {.weight = weights[i],
+                       .bias = biases[i],
+                       .adjoins = i > 0,
+                       .may_round_to = layer->weights_.may_round_to};
     ++i;
   }
 }

@@ -33,9 +33,7 @@ class Linear {
   // Takes "weight" and, as `bias` says, "bias" of the scope.
   Linear(const WeightScope& scope, const LinearShape& shape);
 
-  Tensor operator()(const Tensor& x) const {
-    return linear(in_order(x), weights_.weight, weights_.bias);
-  }
+  Tensor operator()(const Tensor& x) const { return linear(in_order(x), weights_); }
   // The same with what the rows' adapters add.
   Tensor operator()(const Tensor& x, const LoraRows& rows) const;
   // The same in f32 whatever x's type.

@@ -17,7 +17,7 @@ void Residual::add(const Linear& layer, const Tensor& x, float scale) {
     sum_ = std::move(*sum);
     pending_ = change;
   } else if (change.defined()) {
-    pending_ = linear(ordered, layer.weights().weight, layer.weights().bias) + change;
+    pending_ = linear(ordered, layer.weights()) + change;
   } else {
     layer_ = &layer.weights();
     layer_x_ = ordered;
@@ -26,7 +26,7 @@ void Residual::add(const Linear& layer, const Tensor& x, float scale) {
 
 void Residual::evaluate() {
   if (layer_ == nullptr) return;
-  pending_ = linear(layer_x_, layer_->weight, layer_->bias);
+  pending_ = linear(layer_x_, *layer_);
   layer_ = nullptr;
   layer_x_ = {};
 }

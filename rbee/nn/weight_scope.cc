@@ -1,15 +1,12 @@
 #include "rbee/nn/weight_scope.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <unordered_set>
 
-#include "backends/api/dispatch.h"
 #include "rbee/core/log.h"
 #include "rbee/io/integer_matrix.h"
 #include "rbee/nn/dequantised.h"
 #include "rbee/nn/lora.h"
-#include "rbee/nn/row_threads.h"
 #include "rbee/nn/unpack_integers.h"
 #include "rbee/nn/weight_stash.h"
 #include "rbee/ops/elementwise.h"
@@ -74,42 +71,10 @@ Tensor place(const io::TensorEntry& entry, std::span<const std::byte> bytes, con
   return x;
 }
 
-template <typename T>
-void to_floats(const std::byte* from, int64_t count, float* to) {
-  const auto* values = reinterpret_cast<const T*>(from);
-  for (int64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_floating_point_v<T>) {
-      to[i] = static_cast<float>(values[i]);
-    } else {
-      to[i] = to_float(values[i]);
-    }
-  }
-}
-
 // Whether blocks run over the ends of rows, which no kernel reads.
 bool cuts_blocks(DType dtype, const Shape& shape) {
   return is_quantized(dtype) && shape.rank() > 0 &&
          shape[shape.rank() - 1] % info(dtype).block_size != 0;
-}
-
-// Rows along the last axis in q8_0; x is contiguous, on a device that reads host memory.
-Tensor quantized(const Tensor& x) {
-  constexpr int64_t kElementsAtOnce = int64_t{1} << 16;
-  const int64_t in = x.dim(-1), rows = x.numel() / in;
-  Tensor blocks = empty({rows, in}, DType::q8_0, x.device());
-  const auto* from = static_cast<const std::byte*>(x.view().data);
-  auto* to = static_cast<std::byte*>(blocks.view().data);
-  for_rows<std::vector<float>>(
-      rows, std::max<int64_t>(kElementsAtOnce / in, 1),
-      [&](int64_t first, int64_t count, std::vector<float>& floats) {
-        floats.resize(static_cast<size_t>(count * in));
-        dispatch<float, f16, bf16, double, f8e4m3>(kOp, x.dtype(), [&]<typename T>() {
-          to_floats<T>(from + first * row_bytes(x.dtype(), in), count * in, floats.data());
-        });
-        quant::quantize_row(DType::q8_0, floats.data(), to + first * row_bytes(DType::q8_0, in),
-                            count * in);
-      });
-  return blocks.reshape(x.shape());
 }
 
 // Without the sizes of 1 at the ends.
@@ -304,6 +269,12 @@ io::TensorEntry WeightScope::readable_matrix(io::TensorEntry entry) const {
           .data = *blocks,
           .file = nullptr,
           .owner = blocks};
+}
+
+bool WeightScope::rounds_inputs(std::string_view leaf) const {
+  const io::TensorEntry* entry = books_->checkpoint->find(name(leaf));
+  return entry != nullptr && entry->scales.rounds_inputs && !books_->options.widen_fp8 &&
+         activations() != DType::f32;
 }
 
 bool WeightScope::patched(std::string_view leaf) const {

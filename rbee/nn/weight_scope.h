@@ -96,6 +96,9 @@ class WeightScope {
   // is neither f32, f16, bf16 nor a block type. Sizes of 1 at the ends of a shape do not count: a
   // convolution of one pixel is a matrix too, and a matrix of one row a vector.
   bool has(std::string_view leaf) const;
+  // True where the checkpoint is meant for inputs of the matrix that are rounded to floats of one
+  // byte, layers compute in 16 bits, and the matrix stays in 8 bits.
+  bool rounds_inputs(std::string_view leaf) const;
   // (size) as activations(), plus `offset`; memory of its own.
   Tensor vector(std::string_view leaf, int64_t size, float offset = 0) const;
   // Of any shape, as activations(); memory of its own.

@@ -113,6 +113,25 @@ TEST_F(Fp8FolderTest, RowsAndWholes) {
   }
 }
 
+// Of settings that round inputs too, and such that do not.
+TEST_F(Fp8FolderTest, InputsThatAreRounded) {
+  const auto rounds = [&](const std::string& quantization) {
+    write_folder(quantization, "a.weight_scale", {}, {0.3f});
+    return Checkpoint::open(folder()).require("a.weight").scales.rounds_inputs;
+  };
+  const auto group = [](std::string_view inputs) {
+    return compressed(cat(R"({"num_bits":8,"type":"float"},"input_activations":)", inputs));
+  };
+  EXPECT_TRUE(rounds(kPlain));
+  EXPECT_TRUE(rounds(kModelOpt));
+  EXPECT_TRUE(rounds(group(R"({"num_bits":8,"type":"float","dynamic":true})")));
+  EXPECT_FALSE(rounds(R"({"quant_method":"fp8"})"));
+  EXPECT_FALSE(rounds(compressed()));
+  EXPECT_FALSE(rounds(group("null")));
+  EXPECT_FALSE(rounds(group(R"({"num_bits":8,"type":"int"})")));
+  EXPECT_FALSE(rounds(group(R"({"num_bits":16,"type":"float"})")));
+}
+
 TEST_F(Fp8FolderTest, RowsOfAMatrix) {
   const std::vector<float> scales{0.3f, 7.0f, 0.01f, 1e-4f};
   write_folder(kBlocks, "a.weight_scale_inv", {2, 2}, scales);

@@ -6,6 +6,7 @@
 
 #include "rbee/core/half.h"
 #include "rbee/io/safetensors_writer.h"
+#include "rbee/nn/linear.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/linear.h"
 #include "tests/checkpoints/checkpoint_files.h"
@@ -39,9 +40,11 @@ class Fp8MatrixTest : public testing::Test {
   }
 
   // Matrices of (kRows, in) with a scale for each block of 128 x 128.
-  io::Checkpoint folder(int64_t in, std::initializer_list<const char*> layers) const {
+  io::Checkpoint folder(int64_t in, std::initializer_list<const char*> layers,
+                        std::string_view more = "") const {
     std::ofstream(folder_ / "config.json")
-        << R"({"quantization_config":{"quant_method":"fp8","weight_block_size":[128,128]}})";
+        << R"({"quantization_config":{"quant_method":"fp8","weight_block_size":[128,128])" << more
+        << "}}";
     const int64_t down = (kRows + kBlock - 1) / kBlock, across = (in + kBlock - 1) / kBlock;
     std::vector<float> scales;
     for (int64_t i = 0; i < down * across; ++i) scales.push_back(scale_at(i));
@@ -114,6 +117,22 @@ TEST_F(Fp8MatrixTest, StayInEightBits) {
       expect_products(weight, first, kIn);
     }
   }
+}
+
+// Kernels may round what such layers take where the checkpoint says so and layers have 16 bits.
+TEST_F(Fp8MatrixTest, RoundInputsAsTheCheckpointSays) {
+  constexpr int64_t kIn = 128;
+  const auto may_round_to = [&](std::string_view more, DType activations) {
+    const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj"}, more);
+    const WeightScope root(
+        checkpoint, {.device = &cpu_device(), .names = kMatrixNames, .activations = activations});
+    return Linear(root.layer(0) / "attn_q", {.in = kIn, .out = kRows}).weights().may_round_to;
+  };
+  constexpr std::string_view kDynamic = R"(,"activation_scheme":"dynamic")";
+  EXPECT_EQ(may_round_to(kDynamic, DType::bf16), DType::f8e4m3);
+  EXPECT_EQ(may_round_to(kDynamic, DType::f16), DType::f8e4m3);
+  EXPECT_EQ(may_round_to(kDynamic, DType::f32), DType::f32);
+  EXPECT_EQ(may_round_to("", DType::bf16), DType::f32);
 }
 
 // A scale in f32 for 128 weights; panels of 16 rows, here 12.5, are whole.
