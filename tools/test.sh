@@ -34,7 +34,7 @@ gpu=(-U RBEE_HIP_CLANG -DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=$archs")
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   gpu+=(-DRBEE_CUDA=ON -DRBEE_CUDA_ARCHS=90a)
 else
-  echo "no nvcc: CUDA kernels are left out, and with them the tests of the GPU runtime"
+  echo "no nvcc: CUDA kernels are left out, and with them the tests over NVIDIA's fake driver"
 fi
 cmake --preset dev "${gpu[@]}" >/dev/null
 cmake --build --preset dev

@@ -38,7 +38,7 @@ gpu=(-DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=gfx942;gfx1100")
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   gpu+=(-DRBEE_CUDA=ON -DRBEE_CUDA_ARCHS=90a)
 else
-  echo "tidy: no nvcc: backends/cuda and the tests of the GPU runtime are left out"
+  echo "tidy: no nvcc: backends/cuda and its tests are left out"
 fi
 cmake -G Ninja -S . -B build/tidy -DRBEE_TESTS=ON -DRBEE_BENCH=ON "${gpu[@]}" >/dev/null
 mapfile -t built < <(python3 - "$PWD/" <<'PY'

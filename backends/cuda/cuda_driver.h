@@ -35,7 +35,7 @@ struct TensorPixels {
   uint32_t channels = 0, pixels = 0, stride = 1;
 };
 
-class CudaDriver final : public gpu::Driver {
+class CudaDriver : public gpu::Driver {
  public:
   // Opens libcuda.so.1, or the file that RBEE_CUDA_LIBRARY names. Throws device with one line that
   // says what is missing: the library, a device, or a newer driver.

@@ -46,6 +46,7 @@ struct KernelLaunch {
   Grid grid;
   uint32_t threads = 0;       // per block
   uint32_t shared_bytes = 0;  // dynamic shared memory
+  uint32_t params_bytes = 0;  // of the kernel's one parameter
   // Blocks may take their place on the device before the kernel in front has ended, where the
   // vendor can; the kernel then waits itself (portable.h).
   bool overlap = true;

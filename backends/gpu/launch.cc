@@ -36,7 +36,7 @@ bool may_overlap(const Launch& what, StreamRecord& stream) {
 
 }  // namespace
 
-void launch_raw(Stream& stream, const Launch& what, const void* params) {
+void launch_raw(Stream& stream, const Launch& what, const void* params, uint32_t params_bytes) {
   if (what.grid.x == 0 || what.grid.y == 0 || what.grid.z == 0) return;
   GpuDevice& device = device_of(stream);
   try {
@@ -49,6 +49,7 @@ void launch_raw(Stream& stream, const Launch& what, const void* params) {
                             .grid = what.grid,
                             .threads = what.threads,
                             .shared_bytes = what.shared_bytes,
+                            .params_bytes = params_bytes,
                             .overlap = overlap},
                            stream.handle, params);
   } catch (const Error& error) {

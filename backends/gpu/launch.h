@@ -32,13 +32,13 @@ struct Launch {
 // Queues the kernel, which may overlap with the end of the one in front: unless it reads ahead what
 // could be under way, then it waits for all. Throws Error naming op, kernel and device; legal while
 // a step is recorded. A grid with a 0 does nothing.
-void launch_raw(Stream& stream, const Launch& launch, const void* params);
+void launch_raw(Stream& stream, const Launch& launch, const void* params, uint32_t params_bytes);
 
 template <typename Params>
 void launch(Stream& stream, const Launch& what, const Params& params) {
   static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= 4096,
                 "kernel parameters travel as bytes, 4 KiB at most");
-  launch_raw(stream, what, &params);
+  launch_raw(stream, what, &params, sizeof params);
 }
 
 // ceil(count / each) as a grid dimension.

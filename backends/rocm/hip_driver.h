@@ -9,7 +9,7 @@
 
 namespace rbee::rocm {
 
-class HipDriver final : public gpu::Driver {
+class HipDriver : public gpu::Driver {
  public:
   // Opens libamdhip64.so of any major version from 5 on, or the file that RBEE_HIP_LIBRARY names.
   // Throws device with one line that says what is missing: the library, a device, or a newer one.

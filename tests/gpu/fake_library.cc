@@ -5,15 +5,119 @@
 
 #include <cstdlib>
 
+#ifdef RBEE_FAKE_CUDA
+#include "backends/cuda/cublaslt.h"
 #include "backends/cuda/cuda_driver.h"
+#include "backends/cuda/cuda_kernels.h"
+#endif
+#ifdef RBEE_FAKE_HIP
 #include "backends/rocm/hip_driver.h"
+#include "backends/rocm/hipblaslt.h"
+#include "backends/rocm/rocm_kernels.h"
+#endif
 
 namespace rbee::harness {
+namespace {
+
+using Tell = void(uint32_t bytes);
+
+template <typename Base>
+class TellingDriver final : public Base {
+ public:
+  explicit TellingDriver(Tell* tell) : tell_(tell) {}
+
+  void launch(const gpu::KernelLaunch& what, void* stream, const void* params) override {
+    tell_(what.params_bytes);
+    Base::launch(what, stream, params);
+  }
+
+ private:
+  Tell* tell_;
+};
+
+// `tell`: null for none.
+template <typename Base>
+std::unique_ptr<gpu::Driver> open_as(Tell* tell) {
+  if (tell == nullptr) return std::make_unique<Base>();
+  return std::make_unique<TellingDriver<Base>>(tell);
+}
+
+struct Built {
+  const char* library;      // the fake's path
+  const char* old_library;  // of the oldest version that works
+  const char* variable;     // names the library to the driver
+  std::unique_ptr<gpu::Driver> (*open)(Tell* tell);
+  std::span<const gpu::KernelImage> (*images)();
+  const KernelTable& (*kernels)(const gpu::Properties&);
+  const gpu::LtVendor* products;
+  const char* fake_products;  // path
+};
+
+const Built* built(Vendor vendor) {
+#ifdef RBEE_FAKE_CUDA
+  static const Built cuda{.library = RBEE_FAKE_CUDA,
+                          .old_library = RBEE_FAKE_CUDA,
+                          .variable = "RBEE_CUDA_LIBRARY",
+                          .open = &open_as<cuda::CudaDriver>,
+                          .images = &cuda::cuda_images,
+                          .kernels = &cuda::cuda_kernels,
+                          .products = &cuda::kCublasLtVendor,
+                          .fake_products = RBEE_FAKE_CUBLASLT};
+  if (vendor == Vendor::cuda) return &cuda;
+#endif
+#ifdef RBEE_FAKE_HIP
+  static const Built rocm{.library = RBEE_FAKE_HIP,
+                          .old_library = RBEE_FAKE_HIP_5,
+                          .variable = "RBEE_HIP_LIBRARY",
+                          .open = &open_as<rocm::HipDriver>,
+                          .images = &rocm::rocm_images,
+                          .kernels = &rocm::rocm_kernels,
+                          .products = &rocm::kHipblasLtVendor,
+                          .fake_products = RBEE_FAKE_HIPBLASLT};
+  if (vendor == Vendor::rocm) return &rocm;
+#endif
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_built(Vendor vendor) {
+  return built(vendor) != nullptr;
+}
+
+std::vector<Vendor> built_vendors() {
+  std::vector<Vendor> out;
+  for (const Vendor vendor : {Vendor::cuda, Vendor::rocm}) {
+    if (is_built(vendor)) out.push_back(vendor);
+  }
+  return out;
+}
+
+std::span<const gpu::KernelImage> images_of(Vendor vendor) {
+  return built(vendor)->images();
+}
+
+gpu::Vendor with_driver(Vendor vendor, gpu::Driver& driver) {
+  return {.driver = &driver, .images = images_of(vendor), .kernels = built(vendor)->kernels};
+}
+
+const gpu::LtVendor& lt_vendor_of(Vendor vendor) {
+  return *built(vendor)->products;
+}
+
+void open_fake_products(Vendor vendor) {
+  setenv(lt_vendor_of(vendor).override_variable, built(vendor)->fake_products, 1);
+}
+
+std::unique_ptr<gpu::Driver> open_driver(Vendor vendor, const char* library) {
+  setenv(built(vendor)->variable, library, 1);
+  return built(vendor)->open(nullptr);
+}
 
 FakeLibrary::FakeLibrary(Vendor vendor, const FakeOptions& options) : vendor_(vendor) {
-  const bool cuda = vendor == Vendor::cuda;
-  const char* path = cuda ? RBEE_FAKE_CUDA : options.hip_5 ? RBEE_FAKE_HIP_5 : RBEE_FAKE_HIP;
-  setenv(cuda ? "RBEE_CUDA_LIBRARY" : "RBEE_HIP_LIBRARY", path, 1);
+  const Built& backend = *built(vendor);
+  const char* path = options.oldest ? backend.old_library : backend.library;
+  setenv(backend.variable, path, 1);
   library_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) throw std::runtime_error(dlerror());
   find<void(int, const char*, int, int64_t)>("rbee_fake_reset")(
@@ -32,8 +136,7 @@ Function* FakeLibrary::find(const char* name) const {
 }
 
 std::unique_ptr<gpu::Driver> FakeLibrary::open() const {
-  if (vendor_ == Vendor::cuda) return std::make_unique<cuda::CudaDriver>();
-  return std::make_unique<rocm::HipDriver>();
+  return built(vendor_)->open(find<Tell>("rbee_fake_tell_params"));
 }
 
 void FakeLibrary::fail(const char* cuda, const char* rocm, int nth, int status, bool sticky) const {

@@ -1,23 +1,38 @@
 #pragma once
-// Opens a fake runtime for one test and steers it.
+// Opens a fake runtime for one test and steers it. The backends' names stand here alone: a build
+// has one of them or both.
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "backends/gpu/driver.h"
+#include "backends/api/kernel_table.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/lt_library.h"
 #include "tests/gpu/fake/fake_runtime.h"
 
 namespace rbee::harness {
 
 enum class Vendor : uint8_t { cuda, rocm };
 
+bool is_built(Vendor vendor);
+std::vector<Vendor> built_vendors();
+// Of a backend that is built.
+std::span<const gpu::KernelImage> images_of(Vendor vendor);
+gpu::Vendor with_driver(Vendor vendor, gpu::Driver& driver);
+const gpu::LtVendor& lt_vendor_of(Vendor vendor);
+// Has the fake of the vendor's library of products opened from now on.
+void open_fake_products(Vendor vendor);
+// The backend's driver over a library that need not be a fake, by its path.
+std::unique_ptr<gpu::Driver> open_driver(Vendor vendor, const char* library);
+
 struct FakeOptions {
   int devices = 1;
   const char* architecture = "gfx942";
   int lanes = 64;
   int64_t memory = int64_t{1} << 30;  // bytes
-  bool hip_5 = false;                 // AMD's runtime is of version 5
+  bool oldest = false;                // AMD's runtime is of version 5
 };
 
 class FakeLibrary {
@@ -29,7 +44,7 @@ class FakeLibrary {
   FakeLibrary& operator=(const FakeLibrary&) = delete;
 
   Vendor vendor() const { return vendor_; }
-  // The backend's driver over the fake library.
+  // The backend's driver over the fake library, which it tells the size of each launch's parameter.
   std::unique_ptr<gpu::Driver> open() const;
   // The nth call from now on of what `cuda` and `rocm` name fails with `status`; sticky: so does
   // everything after it.

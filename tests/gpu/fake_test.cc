@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "backends/shared/elementwise_params.h"
 #include "tests/gpu/runtime_fixture.h"
 
 namespace rbee::harness {
@@ -11,8 +12,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(FakeTest, FindsMistakes) {
-  const FakeLibrary library(Vendor::rocm);
+class FakeTest : public RuntimeTest {};
+
+INSTANTIATE_TEST_SUITE_P(Vendors, FakeTest, each_vendor(), name_of_vendor);
+
+TEST_P(FakeTest, FindsMistakes) {
+  const FakeLibrary library(GetParam());
   {
     const auto driver = library.open();
     driver->use(0);
@@ -24,11 +29,11 @@ TEST(FakeTest, FindsMistakes) {
     driver->destroy_stream(stream);
   }
   EXPECT_THAT(library.violation(), HasSubstr("copy of 200 bytes that are not within one"));
-  const FakeLibrary forget(Vendor::rocm);
+  const FakeLibrary forget(GetParam());
 }
 
-TEST(FakeTest, FindsRaces) {
-  const FakeLibrary library(Vendor::cuda);
+TEST_P(FakeTest, FindsRaces) {
+  const FakeLibrary library(GetParam());
   {
     const auto driver = library.open();
     driver->use(0);
@@ -43,11 +48,11 @@ TEST(FakeTest, FindsRaces) {
     driver->destroy_stream(writer);
     driver->destroy_stream(reader);
   }
-  const FakeLibrary forget(Vendor::cuda);
+  const FakeLibrary forget(GetParam());
 }
 
-TEST(FakeTest, FindsWritesOverWhatIsStillRead) {
-  const FakeLibrary library(Vendor::rocm);
+TEST_P(FakeTest, FindsWritesOverWhatIsStillRead) {
+  const FakeLibrary library(GetParam());
   {
     const auto driver = library.open();
     driver->use(0);
@@ -62,11 +67,11 @@ TEST(FakeTest, FindsWritesOverWhatIsStillRead) {
     driver->destroy_stream(writer);
   }
   EXPECT_THAT(library.violation(), HasSubstr("races with a read"));
-  const FakeLibrary forget(Vendor::rocm);
+  const FakeLibrary forget(GetParam());
 }
 
-TEST(FakeTest, FindsCopiesOfAnotherDevicesMemory) {
-  const FakeLibrary library(Vendor::cuda, {.devices = 2});
+TEST_P(FakeTest, FindsCopiesOfAnotherDevicesMemory) {
+  const FakeLibrary library(GetParam(), {.devices = 2});
   {
     const auto driver = library.open();
     driver->use(0);
@@ -77,10 +82,10 @@ TEST(FakeTest, FindsCopiesOfAnotherDevicesMemory) {
     driver->destroy_stream(stream);
   }
   EXPECT_THAT(library.violation(), HasSubstr("another device's"));
-  const FakeLibrary forget(Vendor::cuda);
+  const FakeLibrary forget(GetParam());
 }
 
-TEST(FakeTest, FindsLaunchesBeyondTheArchitecture) {
+TEST(FakeLimitsTest, FindsLaunchesBeyondTheArchitecture) {
   struct Limit {
     Vendor vendor;
     const char* architecture;
@@ -91,9 +96,8 @@ TEST(FakeTest, FindsLaunchesBeyondTheArchitecture) {
         Limit{Vendor::cuda, "sm_86", 99 << 10, 0x7fffffff},
         Limit{Vendor::rocm, "gfx942", 64 << 10, (1 << 24) - 1},
         Limit{Vendor::rocm, "gfx950", 160 << 10, (1 << 24) - 1}}) {
-    const bool cuda = vendor == Vendor::cuda;
-    const auto images = cuda ? cuda::cuda_images() : rocm::rocm_images();
-    const gpu::KernelImage* image = gpu::find_image(images, "cast", cuda ? "sm_90" : architecture);
+    if (!is_built(vendor)) continue;
+    const gpu::KernelImage* image = gpu::find_image(images_of(vendor), "cast", architecture);
     if (image == nullptr) continue;  // not among this build's architectures
     for (const int beyond : {0, 1}) {
       const FakeLibrary library(vendor, {.architecture = architecture});
@@ -121,6 +125,41 @@ TEST(FakeTest, FindsLaunchesBeyondTheArchitecture) {
       const FakeLibrary forget(vendor);
     }
   }
+}
+
+// What the fake says of a launch of one of the kernels that cast.
+std::string said_of_cast(Vendor vendor, const char* kernel, uint32_t params_bytes) {
+  const FakeLibrary library(vendor);
+  std::string said;
+  {
+    const auto driver = library.open();
+    driver->use(0);
+    void* stream = driver->create_stream();
+    const gpu::KernelImage* image =
+        gpu::find_image(images_of(vendor), "cast", driver->properties(0).architecture);
+    void* module = driver->load_module(image->bytes);
+    const gpu::KernelLaunch launch{
+        .kernel = driver->find_kernel(module, kernel), .threads = 64, .params_bytes = params_bytes};
+    const shared::CopyParams params{};
+    if (launch.kernel == nullptr) {
+      said = "no kernel";
+    } else {
+      said = error_of([&] { driver->launch(launch, stream, &params); }).second;
+    }
+    driver->unload_module(module);
+    driver->destroy_stream(stream);
+  }
+  if (!library.violation().empty()) said = library.violation();
+  const FakeLibrary forget(vendor);
+  return said;
+}
+
+TEST_P(FakeTest, KnowsAnImagesKernelsAndTheirParameters) {
+  constexpr uint32_t kBytes = sizeof(shared::CopyParams);
+  EXPECT_EQ(said_of_cast(GetParam(), "cast_f32_f16", kBytes), "none");
+  EXPECT_EQ(said_of_cast(GetParam(), "cast_f32_f17", kBytes), "no kernel");
+  EXPECT_EQ(said_of_cast(GetParam(), "cast_f32_f16", kBytes - 8),
+            cat("cast_f32_f16 takes ", kBytes, " bytes of parameters, not ", kBytes - 8));
 }
 
 }  // namespace

@@ -29,28 +29,35 @@ struct Target {
   const char* bad_image;     // what its driver says of a module that is none
 };
 
+// Of the backends that are built.
 inline auto targets() {
-  return ::testing::Values(
-      Target{.name = "cuda",
-             .llm_worker = CUDA_LLM_WORKER,
-             .sd_worker = CUDA_SD_WORKER,
-             .driver = "RBEE_CUDA_LIBRARY=" RBEE_FAKE_CUDA,
-             .products = "RBEE_CUBLASLT_LIBRARY=" RBEE_FAKE_CUBLASLT,
-             .unknown = "sm_50",
-             .embedded = "for compute capability",
-             .architecture = "sm_90",
-             .bad_image = "cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE (200, device kernel image is "
-                          "invalid)"},
-      Target{.name = "rocm",
-             .llm_worker = ROCM_LLM_WORKER,
-             .sd_worker = ROCM_SD_WORKER,
-             .driver = "RBEE_HIP_LIBRARY=" RBEE_FAKE_HIP,
-             .products = "RBEE_HIPBLASLT_LIBRARY=" RBEE_FAKE_HIPBLASLT,
-             .unknown = "gfx700",
-             .embedded = "gfx942",
-             .architecture = "gfx942",
-             .bad_image = "hipModuleLoadData: hipErrorInvalidImage (200, device kernel image is "
-                          "invalid)"});
+  const Target all[] = {
+#ifdef CUDA_LLM_WORKER
+      {.name = "cuda",
+       .llm_worker = CUDA_LLM_WORKER,
+       .sd_worker = CUDA_SD_WORKER,
+       .driver = "RBEE_CUDA_LIBRARY=" RBEE_FAKE_CUDA,
+       .products = "RBEE_CUBLASLT_LIBRARY=" RBEE_FAKE_CUBLASLT,
+       .unknown = "sm_50",
+       .embedded = "for compute capability",
+       .architecture = "sm_90",
+       .bad_image = "cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE (200, device kernel image is "
+                    "invalid)"},
+#endif
+#ifdef ROCM_LLM_WORKER
+      {.name = "rocm",
+       .llm_worker = ROCM_LLM_WORKER,
+       .sd_worker = ROCM_SD_WORKER,
+       .driver = "RBEE_HIP_LIBRARY=" RBEE_FAKE_HIP,
+       .products = "RBEE_HIPBLASLT_LIBRARY=" RBEE_FAKE_HIPBLASLT,
+       .unknown = "gfx700",
+       .embedded = "gfx942",
+       .architecture = "gfx942",
+       .bad_image = "hipModuleLoadData: hipErrorInvalidImage (200, device kernel image is "
+                    "invalid)"},
+#endif
+  };
+  return ::testing::ValuesIn(all);
 }
 
 // The variables of a worker over the fake driver, with these besides.

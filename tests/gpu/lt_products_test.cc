@@ -9,9 +9,7 @@
 #include <type_traits>
 
 #include "backends/api/kernel_table.h"
-#include "backends/cuda/cublaslt.h"
 #include "backends/gpu/gpu_device.h"
-#include "backends/rocm/hipblaslt.h"
 #include "rbee/core/half.h"
 #include "tests/gpu/fake_library.h"
 
@@ -86,12 +84,9 @@ void expect_product(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& y) 
 class LtProductsTest : public ::testing::TestWithParam<Vendor> {
  protected:
   LtProductsTest() : fake_(GetParam()), driver_(fake_.open()), device_(vendor(), 0) {
-    setenv("RBEE_CUBLASLT_LIBRARY", RBEE_FAKE_CUBLASLT, 1);
-    setenv("RBEE_HIPBLASLT_LIBRARY", RBEE_FAKE_HIPBLASLT, 1);
+    open_fake_products(GetParam());
   }
-  static const gpu::LtVendor& lt_vendor() {
-    return GetParam() == Vendor::cuda ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor;
-  }
+  static const gpu::LtVendor& lt_vendor() { return lt_vendor_of(GetParam()); }
   static const KernelTable& no_kernels(const gpu::Properties&) {
     static const KernelTable table;
     return table;
@@ -246,7 +241,7 @@ TEST_P(LtProductsTest, SaysThatTheLibraryIsMissing) {
   EXPECT_EQ(gpu::refuse_lt_matmul(missing, {}), missing.refusal());
 }
 
-INSTANTIATE_TEST_SUITE_P(Vendors, LtProductsTest, ::testing::Values(Vendor::cuda, Vendor::rocm),
+INSTANTIATE_TEST_SUITE_P(Vendors, LtProductsTest, ::testing::ValuesIn(built_vendors()),
                          [](const auto& p) { return p.param == Vendor::cuda ? "cuda" : "rocm"; });
 
 }  // namespace

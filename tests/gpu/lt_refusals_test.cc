@@ -12,13 +12,9 @@
 #include <vector>
 
 #include "backends/api/kernel_table.h"
-#include "backends/cuda/cublaslt.h"
-#include "backends/cuda/cuda_kernels.h"
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/linear_slabs.h"
 #include "backends/gpu/ops/lt_products.h"
-#include "backends/rocm/hipblaslt.h"
-#include "backends/rocm/rocm_kernels.h"
 #include "rbee/ops/run.h"
 #include "tests/gpu/fake_library.h"
 
@@ -79,15 +75,13 @@ const KernelTable& kernels(const gpu::Properties&) {
 class LtRefusalsTest : public ::testing::TestWithParam<Vendor> {
  protected:
   LtRefusalsTest() : fake_(GetParam()), driver_(fake_.open()) {
-    setenv("RBEE_CUBLASLT_LIBRARY", RBEE_FAKE_CUBLASLT, 1);
-    setenv("RBEE_HIPBLASLT_LIBRARY", RBEE_FAKE_HIPBLASLT, 1);
-    library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
+    open_fake_products(GetParam());
+    library_.emplace(lt_vendor_of(GetParam()));
     asked = &*library_;
     next_ran = 0;
-    device_.emplace(gpu::Vendor{.driver = driver_.get(),
-                                .images = cuda() ? cuda::cuda_images() : rocm::rocm_images(),
-                                .kernels = &kernels},
-                    0);
+    device_.emplace(
+        gpu::Vendor{.driver = driver_.get(), .images = images_of(GetParam()), .kernels = &kernels},
+        0);
   }
   ~LtRefusalsTest() override { tell(nullptr); }
 
@@ -153,7 +147,7 @@ TEST_P(LtRefusalsTest, AProductWithoutAnAlgorithmGoesToTheNext) {
   const LinearPart one = part();
   const LinearArgs args{.x = matrix(kRows, kDepth), .parts = {&one, 1}};
   for (const char* answer : {"MatmulAlgoGetHeuristic 0", "MatmulAlgoGetHeuristic 7"}) {
-    library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
+    library_.emplace(lt_vendor_of(GetParam()));
     tell(answer);
     EXPECT_THAT(refusal_of(args), HasSubstr("LASLt has no algorithm for it"));
     tell(nullptr);
@@ -199,7 +193,7 @@ TEST_P(LtRefusalsTest, ASlabWithoutAnAlgorithmGoesToTheKernel) {
   const gpu::SlabProducts products{.library = &*library_, .kernel = kNextLinear};
   gpu::run_linear_slabs(products, args, stream());
   EXPECT_EQ(next_ran, 0);
-  library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
+  library_.emplace(lt_vendor_of(GetParam()));
   tell("MatmulAlgoGetHeuristic 0");
   gpu::run_linear_slabs(products, args, stream());
   EXPECT_EQ(next_ran, 1);
@@ -215,7 +209,7 @@ TEST_P(LtRefusalsTest, APlanThatFailsIsMadeAgain) {
     EXPECT_THROW(refusal(kMatmuls[0], args, stream()), Error) << call;
     tell(nullptr);
     EXPECT_EQ(refusal(kMatmuls[0], args, stream()), nullptr) << call;
-    library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
+    library_.emplace(lt_vendor_of(GetParam()));
   }
 }
 
@@ -260,7 +254,7 @@ TEST_P(LtRefusalsTest, ALackOfMemoryIsNotRemembered) {
     }
     tell(nullptr);
     EXPECT_EQ(refusal(kMatmuls[0], args, stream()), nullptr) << call;
-    library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
+    library_.emplace(lt_vendor_of(GetParam()));
   }
 }
 
@@ -270,7 +264,7 @@ TEST_P(LtRefusalsTest, WhatALibraryCannotDescribeGoesToTheNext) {
     tell(cat("MatmulDescSetAttribute ", status).c_str());
     run("matmul", device_->kernels().matmul, product(), stream());
     EXPECT_EQ(next_ran, 1) << status;
-    library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
+    library_.emplace(lt_vendor_of(GetParam()));
   }
 }
 
@@ -293,17 +287,14 @@ TEST_P(LtRefusalsTest, AProductThatIsRefusedLateGoesToTheNext) {
     EXPECT_EQ(next_ran, 4) << "the layer, then the residual";
     tell(nullptr);
     EXPECT_NE(refusal(kMatmuls[0], args, stream()), nullptr) << "it is not asked again";
-    library_.emplace(cuda() ? cuda::kCublasLtVendor : rocm::kHipblasLtVendor);
+    library_.emplace(lt_vendor_of(GetParam()));
   }
 }
 
 // With the tables of a device: the kernels on its matrix units.
 TEST_P(LtRefusalsTest, BehindTheLibraryStandTheMatrixUnits) {
   tell("Create 1");
-  gpu::GpuDevice device({.driver = driver_.get(),
-                         .images = cuda() ? cuda::cuda_images() : rocm::rocm_images(),
-                         .kernels = cuda() ? &cuda::cuda_kernels : &rocm::rocm_kernels},
-                        0);
+  gpu::GpuDevice device(with_driver(GetParam(), *driver_), 0);
   constexpr int64_t kMany = 128;
   const LinearPart one{.weight = matrix(kOuts, kDepth, DType::f16),
                        .bias = {},
@@ -316,7 +307,7 @@ TEST_P(LtRefusalsTest, BehindTheLibraryStandTheMatrixUnits) {
   EXPECT_THAT(taken, ::testing::MatchesRegex(cuda() ? "(wgmma )?mma .*" : "mfma .*"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Vendors, LtRefusalsTest, ::testing::Values(Vendor::cuda, Vendor::rocm),
+INSTANTIATE_TEST_SUITE_P(Vendors, LtRefusalsTest, ::testing::ValuesIn(built_vendors()),
                          [](const auto& p) { return p.param == Vendor::cuda ? "cuda" : "rocm"; });
 
 }  // namespace

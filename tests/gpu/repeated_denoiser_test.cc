@@ -1,12 +1,8 @@
 // A denoiser that is called step after step is recorded on devices that can record, and replayed.
 #include <gtest/gtest.h>
 
-#include "backends/cuda/cuda_driver.h"
-#include "backends/cuda/cuda_kernels.h"
 #include "backends/gpu/backend.h"
 #include "backends/gpu/gpu_device.h"
-#include "backends/rocm/hip_driver.h"
-#include "backends/rocm/rocm_kernels.h"
 #include "rbee/engine/image_guide.h"
 #include "rbee/ops/elementwise.h"
 #include "tests/gpu/fake_library.h"
@@ -47,11 +43,7 @@ class DoublingDenoiser final : public models::Denoiser {
 class RepeatedDenoiserTest : public ::testing::TestWithParam<Vendor> {
  protected:
   RepeatedDenoiserTest() : library_(GetParam()), driver_(library_.open()) {
-    const bool cuda = GetParam() == Vendor::cuda;
-    const gpu::Vendor vendor{.driver = driver_.get(),
-                             .images = cuda ? cuda::cuda_images() : rocm::rocm_images(),
-                             .kernels = cuda ? &cuda::cuda_kernels : &rocm::rocm_kernels};
-    device_ = std::make_unique<gpu::GpuDevice>(vendor, 0);
+    device_ = std::make_unique<gpu::GpuDevice>(with_driver(GetParam(), *driver_), 0);
   }
   // Calls it as a sampler of so many steps does, with one prompt after the other. Returns how often
   // the denoiser was asked.
@@ -96,8 +88,7 @@ TEST_P(RepeatedDenoiserTest, IsCalledWhereFewStepsAreLeft) {
   EXPECT_EQ(replays(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(BothDrivers, RepeatedDenoiserTest,
-                         ::testing::Values(Vendor::cuda, Vendor::rocm),
+INSTANTIATE_TEST_SUITE_P(Drivers, RepeatedDenoiserTest, ::testing::ValuesIn(built_vendors()),
                          [](const auto& p) { return p.param == Vendor::cuda ? "cuda" : "rocm"; });
 
 }  // namespace

@@ -16,7 +16,7 @@ using ::testing::StartsWith;
 
 class RuntimeErrorsTest : public RuntimeTest {};
 
-INSTANTIATE_TEST_SUITE_P(Vendors, RuntimeErrorsTest, both_vendors(), name_of_vendor);
+INSTANTIATE_TEST_SUITE_P(Vendors, RuntimeErrorsTest, each_vendor(), name_of_vendor);
 
 TEST_P(RuntimeErrorsTest, FailedCallNamesItself) {
   const FakeLibrary library(GetParam());

@@ -1,14 +1,12 @@
 #pragma once
-// Tests of the GPU runtime over the fake drivers of both vendors.
+// Tests of the GPU runtime over the fake drivers of the backends that are built.
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 
-#include "backends/cuda/cuda_kernels.h"
 #include "backends/gpu/gpu_device.h"
-#include "backends/rocm/rocm_kernels.h"
 #include "rbee/core/error.h"
 #include "tests/gpu/fake_library.h"
 
@@ -32,15 +30,11 @@ class RuntimeTest : public ::testing::TestWithParam<Vendor> {
   bool cuda() const { return GetParam() == Vendor::cuda; }
   std::string kind() const { return cuda() ? "cuda" : "rocm"; }
 
-  gpu::Vendor vendor(gpu::Driver& driver) const {
-    return {.driver = &driver,
-            .images = cuda() ? cuda::cuda_images() : rocm::rocm_images(),
-            .kernels = cuda() ? &cuda::cuda_kernels : &rocm::rocm_kernels};
-  }
+  static gpu::Vendor vendor(gpu::Driver& driver) { return with_driver(GetParam(), driver); }
 };
 
-inline auto both_vendors() {
-  return ::testing::Values(Vendor::cuda, Vendor::rocm);
+inline auto each_vendor() {
+  return ::testing::ValuesIn(built_vendors());
 }
 
 inline std::string name_of_vendor(const ::testing::TestParamInfo<Vendor>& p) {

@@ -1,17 +1,15 @@
-// The GPU runtime over the fake drivers of both vendors.
+// The GPU runtime over the fake drivers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
-#include "backends/cuda/cuda_driver.h"
-#include "backends/cuda/cuda_kernels.h"
 #include "backends/gpu/backend.h"
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/launch.h"
-#include "backends/rocm/hip_driver.h"
-#include "backends/rocm/rocm_kernels.h"
+#include "backends/shared/elementwise_params.h"
 #include "rbee/core/error.h"
 #include "rbee/tensor/device_mark.h"
 #include "tests/gpu/runtime_fixture.h"
@@ -23,7 +21,7 @@ using gpu::GpuDevice;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-INSTANTIATE_TEST_SUITE_P(Vendors, RuntimeTest, both_vendors(), name_of_vendor);
+INSTANTIATE_TEST_SUITE_P(Vendors, RuntimeTest, each_vendor(), name_of_vendor);
 
 TEST_P(RuntimeTest, DescribesTheDevice) {
   const FakeLibrary library(GetParam());
@@ -40,14 +38,7 @@ TEST_P(RuntimeTest, DescribesTheDevice) {
 }
 
 TEST_P(RuntimeTest, MissingLibraryIsAReason) {
-  setenv(cuda() ? "RBEE_CUDA_LIBRARY" : "RBEE_HIP_LIBRARY", "/nowhere/lib.so", 1);
-  const auto [code, message] = error_of([&]() -> void {
-    if (cuda()) {
-      cuda::CudaDriver driver;
-    } else {
-      rocm::HipDriver driver;
-    }
-  });
+  const auto [code, message] = error_of([] { open_driver(GetParam(), "/nowhere/lib.so"); });
   EXPECT_EQ(code, Code::device);
   EXPECT_THAT(message, HasSubstr("is not installed (/nowhere/lib.so"));
 }
@@ -60,21 +51,14 @@ TEST_P(RuntimeTest, MachineWithoutDeviceIsAReason) {
 }
 
 TEST_P(RuntimeTest, LibraryWithoutTheCallsIsTooOld) {
-  setenv(cuda() ? "RBEE_CUDA_LIBRARY" : "RBEE_HIP_LIBRARY", "libm.so.6", 1);
-  const auto [code, message] = error_of([&]() -> void {
-    if (cuda()) {
-      cuda::CudaDriver driver;
-    } else {
-      rocm::HipDriver driver;
-    }
-  });
+  const auto [code, message] = error_of([] { open_driver(GetParam(), "libm.so.6"); });
   EXPECT_EQ(code, Code::device);
   EXPECT_THAT(message, HasSubstr("is too old"));
   EXPECT_THAT(message, HasSubstr(cuda() ? "it lacks cuInit, " : "it lacks hipInit, "));
 }
 
 TEST_P(RuntimeTest, OldVersionsAreNamedAndTheOldestWorks) {
-  const FakeLibrary library(GetParam(), {.hip_5 = true});
+  const FakeLibrary library(GetParam(), {.oldest = true});
   setenv("RBEE_FAKE_VERSION", cuda() ? "11080" : "40521153", 1);
   const auto [code, message] = error_of([&] { library.open(); });
   setenv("RBEE_FAKE_VERSION", cuda() ? "12000" : "50000000", 1);
@@ -90,11 +74,14 @@ TEST_P(RuntimeTest, OldVersionsAreNamedAndTheOldestWorks) {
 
 // It lacks the call that later versions describe a device by.
 TEST(BackendTest, Hip5DescribesItsDevicesAndRunsKernels) {
-  const FakeLibrary library(Vendor::rocm, {.architecture = "gfx90a", .hip_5 = true});
+  if (!is_built(Vendor::rocm) ||
+      gpu::find_image(images_of(Vendor::rocm), "move", "gfx90a") == nullptr) {
+    GTEST_SKIP() << "gfx90a is not among this build's architectures";
+  }
+  const FakeLibrary library(Vendor::rocm, {.architecture = "gfx90a", .oldest = true});
   const auto driver = library.open();
   EXPECT_EQ(driver->version(), "HIP runtime 5.2");
-  GpuDevice device(
-      {.driver = driver.get(), .images = rocm::rocm_images(), .kernels = &rocm::rocm_kernels}, 0);
+  GpuDevice device(with_driver(Vendor::rocm, *driver), 0);
   EXPECT_EQ(device.properties().architecture, "gfx90a");
   EXPECT_EQ(library.calls("", "hipGetDeviceProperties"), 1);
   const Tensor x = zeros({4}, DType::f32, device);
@@ -263,10 +250,10 @@ TEST_P(RuntimeTest, StreamsHaveArrivalCountersOfTheirOwn) {
 
 // Only NVIDIA's kernels overlap, from compute capability 9 on.
 TEST(LaunchTest, ConstantsAreReadAheadWhenNothingMayBeWritingThem) {
+  if (!is_built(Vendor::cuda)) GTEST_SKIP() << "no CUDA in this build";
   const FakeLibrary library(Vendor::cuda);
   const auto driver = library.open();
-  GpuDevice device(
-      {.driver = driver.get(), .images = cuda::cuda_images(), .kernels = &cuda::cuda_kernels}, 0);
+  GpuDevice device(with_driver(Vendor::cuda, *driver), 0);
   Stream other = device.create_stream();
   const auto overlaps = [&](Stream& stream, gpu::ReadsAhead reads, gpu::Writes writes) {
     const int64_t before = library.calls("launch that overlaps", "");
@@ -277,7 +264,7 @@ TEST(LaunchTest, ConstantsAreReadAheadWhenNothingMayBeWritingThem) {
                  .grid = {},
                  .reads_ahead = reads,
                  .writes = writes},
-                int64_t{0});
+                shared::CopyParams{});
     return library.calls("launch that overlaps", "") > before;
   };
   using enum gpu::ReadsAhead;
@@ -414,10 +401,12 @@ TEST_P(RuntimeTest, TensorsGoFromDeviceToDevice) {
 }
 
 TEST(BackendTest, SaysWhichOrdinalsThereAre) {
+  if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
   const FakeLibrary library(Vendor::rocm, {.devices = 2});
-  gpu::Backend backend(
-      []() -> std::unique_ptr<gpu::Driver> { return std::make_unique<rocm::HipDriver>(); },
-      rocm::rocm_images(), &rocm::rocm_kernels);
+  const auto driver = library.open();
+  const gpu::Vendor rocm = with_driver(Vendor::rocm, *driver);
+  gpu::Backend backend([] { return open_driver(Vendor::rocm, std::getenv("RBEE_HIP_LIBRARY")); },
+                       rocm.images, rocm.kernels);
   EXPECT_EQ(backend.device_count(), 2);
   EXPECT_EQ(backend.unavailable_reason(), "");
   EXPECT_EQ(cat(backend.device(1).id()), "rocm:1");
@@ -430,10 +419,11 @@ TEST(BackendTest, SaysWhichOrdinalsThereAre) {
 }
 
 TEST(BackendTest, ArchitectureWithoutCodeListsWhatIsEmbedded) {
+  if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
   const FakeLibrary library(Vendor::rocm, {.architecture = "gfx803", .lanes = 64});
   const auto driver = library.open();
   gpu::KernelCache cache(*driver, "rocm:0", driver->properties(0).architecture,
-                         rocm::rocm_images());
+                         images_of(Vendor::rocm));
   EXPECT_FALSE(cache.has_family("rms_norm"));
   const auto [code, message] = error_of([&] { cache.find("rms_norm", "rms_norm_f32_w64", 0); });
   EXPECT_EQ(code, Code::unsupported);

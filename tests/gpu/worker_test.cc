@@ -248,6 +248,7 @@ TEST_P(GpuWorker, WithALibraryThatIsNoDriverSaysWhatItLacks) {
   EXPECT_THAT(worker.text(), HasSubstr("it lacks "));
 }
 
+#ifdef ROCM_LLM_WORKER
 // What Debian's package is.
 TEST(GpuWorkerHip5, ServesItsRequests) {
   const test::ModelFolder model{RBEE_TEST_DATA};
@@ -258,6 +259,7 @@ TEST(GpuWorkerHip5, ServesItsRequests) {
   worker.signal(SIGTERM);
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Vendors, GpuWorker, targets(), [](const auto& p) { return p.param.name; });
 

@@ -46,9 +46,9 @@ CodeObject from_metadata(const nlohmann::json& metadata) {
 
 }  // namespace
 
-CodeObject read_code_object(const void* image) {
+CodeObject read_code_object(const void* image, const std::string& architecture) {
   const auto* bytes = static_cast<const uint8_t*>(image);
-  if (std::memcmp(bytes, ELFMAG, SELFMAG) != 0) return {};
+  if (std::memcmp(bytes, ELFMAG, SELFMAG) != 0) throw std::runtime_error("a module is no ELF file");
   Elf64_Ehdr header;
   std::memcpy(&header, bytes, sizeof header);
   for (int i = 0; i < header.e_phnum; ++i) {
@@ -61,7 +61,11 @@ CodeObject read_code_object(const void* image) {
     std::memcpy(&note, at, sizeof note);
     if (note.n_type != kMetadataNote) continue;
     const uint8_t* text = at + sizeof note + (note.n_namesz + 3) / 4 * 4;
-    return from_metadata(nlohmann::json::from_msgpack(text, text + note.n_descsz));
+    CodeObject out = from_metadata(nlohmann::json::from_msgpack(text, text + note.n_descsz));
+    if (!out.target.ends_with("--" + architecture)) {
+      throw std::runtime_error("a code object for " + out.target + " on " + architecture);
+    }
+    return out;
   }
   throw std::runtime_error("the code object has no metadata note");
 }

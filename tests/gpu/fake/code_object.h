@@ -1,6 +1,7 @@
 #pragma once
-// The kernels of an AMD code object (LLVM "User Guide for AMDGPU Backend", code object v5): an ELF
-// file with a descriptor symbol <kernel>.kd for each, and a MessagePack note.
+// What the fakes know of kernels, and how they read it of an AMD code object (LLVM "User Guide for
+// AMDGPU Backend", code object v5): an ELF file with a descriptor symbol <kernel>.kd for each, and
+// a MessagePack note. fat_binary.h reads NVIDIA's.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,17 +18,19 @@ struct KernelFacts {
   uint32_t vector_registers = 0;
   uint32_t vector_spills = 0;
   uint32_t scalar_spills = 0;
+  uint32_t cluster = 1;  // blocks that start together (NVIDIA)
 };
 
 struct CodeObject {
-  std::string target;  // e.g. "amdgcn-amd-amdhsa--gfx942"
+  std::string target;  // e.g. "amdgcn-amd-amdhsa--gfx942", "sm_90"; empty: no machine code
   std::map<std::string, KernelFacts> kernels;
 
-  bool is_elf() const { return !target.empty(); }
+  // Else it has any kernel that one asks for.
+  bool tells_kernels() const { return !target.empty(); }
 };
 
-// Reads the code object at `image`, whose size its own headers tell. Not an ELF file: an empty
-// result. Throws std::runtime_error for an ELF file without the note.
-CodeObject read_code_object(const void* image);
+// Reads the code object at `image`, whose size its own headers tell. Throws std::runtime_error for
+// anything else and for one that is not for `architecture`.
+CodeObject read_code_object(const void* image, const std::string& architecture);
 
 }  // namespace rbee::fake

@@ -5,6 +5,8 @@
 
 #include "backends/cuda/driver_functions.h"
 #include "tests/gpu/fake/fake_runtime.h"
+#include "tests/gpu/fake/fat_binary.h"
+#include "tests/gpu/fake/tensor_map.h"
 
 using namespace rbee::fake;
 
@@ -13,6 +15,9 @@ namespace {
 using rbee::cuda::DevicePtr;
 using rbee::cuda::Handle;
 using rbee::cuda::TensorExtent;
+
+constexpr int kOldestCode = 80;         // programs have machine code or PTX for
+constexpr int kOldestOverlapping = 90;  // takes the attribute of launches that overlap
 
 Runtime& runtime() {
   return Runtime::instance();
@@ -28,10 +33,8 @@ void* pointer(DevicePtr data) {
   return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as the driver's are
 }
 
-// Ten times the major number and the minor one: of "sm_75", or a Hopper's.
 int capability() {
-  const std::string& name = runtime().options.architecture;
-  return name.starts_with("sm_") ? std::stoi(name.substr(3)) : 90;
+  return capability_of(runtime().options.architecture);
 }
 
 int device_of(Handle context) {
@@ -222,7 +225,8 @@ int cuEventElapsedTime(float* ms, Handle start, Handle end) {
 }
 int cuModuleLoadData(Handle* module, const void* image) {
   ENTER("cuModuleLoadData");
-  return runtime().load_module(out(module), image);
+  if (capability() < kOldestCode) return kNoBinary;
+  return runtime().load_module(out(module), image, read_fat_binary);
 }
 int cuModuleUnload(Handle module) {
   ENTER("cuModuleUnload");
@@ -239,7 +243,13 @@ int cuFuncSetAttribute(Handle kernel, int attribute, int value) {
 }
 int cuLaunchKernelEx(const rbee::cuda::LaunchConfig* config, Handle kernel, void** params, void**) {
   ENTER("cuLaunchKernelEx");
-  if (config->attribute_count > 0) ENTER("launch that overlaps");
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const int id = config->attributes[i].id;
+    const bool known =
+        id == rbee::cuda::kProgrammaticSerialization && capability() >= kOldestOverlapping;
+    if (const int status = runtime().check_attribute(id, known)) return status;
+    ENTER("launch that overlaps");
+  }
   const LaunchShape shape{
       {config->grid_x, config->grid_y, config->grid_z}, config->block_x, config->shared_bytes};
   return runtime().launch(as<Kernel>(kernel), shape, limits(), as<Stream>(config->stream), params);
@@ -268,18 +278,23 @@ int cuGraphExecDestroy(Handle graph) {
 int cuGraphDestroy(Handle) {
   return kSuccess;  // the executable is the graph itself here
 }
-int cuTensorMapEncodeTiled(rbee::shared::TensorMap* map, int, unsigned, void*, const TensorExtent*,
-                           const TensorExtent*, const unsigned*, const unsigned*, int, int, int,
-                           int) {
+int cuTensorMapEncodeTiled(rbee::shared::TensorMap* map, int, unsigned rank, void* data,
+                           const TensorExtent* sizes, const TensorExtent* strides,
+                           const unsigned* box, const unsigned* steps, int interleave, int swizzle,
+                           int, int) {
   ENTER("cuTensorMapEncodeTiled");
   *map = {};
-  return kSuccess;
+  const TensorArgs tensor{rank, data, sizes, strides, steps, interleave, swizzle};
+  return runtime().map_tensor(data, tensor.bytes(), tiles_fault(tensor, box));
 }
-int cuTensorMapEncodeIm2col(rbee::shared::TensorMap* map, int, unsigned, void*, const TensorExtent*,
-                            const TensorExtent*, const int*, const int*, unsigned, unsigned,
-                            const unsigned*, int, int, int, int) {
+int cuTensorMapEncodeIm2col(rbee::shared::TensorMap* map, int, unsigned rank, void* data,
+                            const TensorExtent* sizes, const TensorExtent* strides,
+                            const int* lower, const int* upper, unsigned channels, unsigned pixels,
+                            const unsigned* steps, int interleave, int swizzle, int, int) {
   ENTER("cuTensorMapEncodeIm2col");
   *map = {};
-  return kSuccess;
+  const TensorArgs tensor{rank, data, sizes, strides, steps, interleave, swizzle};
+  return runtime().map_tensor(data, tensor.bytes(),
+                              pixels_fault(tensor, lower, upper, channels, pixels));
 }
 }

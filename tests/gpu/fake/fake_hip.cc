@@ -196,7 +196,7 @@ int hipEventElapsedTime(float* ms, Handle start, Handle end) {
 }
 int hipModuleLoadData(Handle* module, const void* image) {
   ENTER("hipModuleLoadData");
-  return runtime().load_module(out(module), image);
+  return runtime().load_module(out(module), image, read_code_object);
 }
 int hipModuleUnload(Handle module) {
   ENTER("hipModuleUnload");

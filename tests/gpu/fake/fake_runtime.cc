@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
+#include <utility>
 
 namespace rbee::fake {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 constexpr size_t kAlignment = 256;
 constexpr uint8_t kNobody = 0xcd;  // what padding, and fresh memory, is full of
 constexpr uint32_t kMostThreads = 1024;
+thread_local uint32_t told_params = 0;  // bytes of the next launch's parameter; 0: nobody told
 
 int64_t environment(const char* name, int64_t fallback) {
   const char* text = std::getenv(name);
@@ -320,7 +322,7 @@ int Runtime::synchronize(Event* event) {
   return events_.contains(event) ? kSuccess : kInvalidHandle;
 }
 
-int Runtime::load_module(void** module, const void* image) {
+int Runtime::load_module(void** module, const void* image, ImageReader read) {
   const std::scoped_lock lock(mutex_);
   size_t most = 0;
   int refusal = kSuccess;
@@ -328,17 +330,11 @@ int Runtime::load_module(void** module, const void* image) {
   auto loaded = std::make_unique<Module>();
   loaded->image = image;
   try {
-    loaded->code = read_code_object(image);
+    loaded->code = read(image, options.architecture);
   } catch (const std::exception& error) {
     violate(error.what());
     return kInvalidImage;
   }
-  if (loaded->code.is_elf() && !loaded->code.target.ends_with("--" + options.architecture)) {
-    violate("a code object for " + loaded->code.target + " on " + options.architecture);
-    return kInvalidImage;
-  }
-  const std::string& target = options.architecture;
-  if (!loaded->code.is_elf() && target.starts_with("sm_") && target < "sm_80") return kNoBinary;
   *module = *modules_.insert(loaded.release()).first;
   return kSuccess;
 }
@@ -363,7 +359,7 @@ int Runtime::find_kernel(void** kernel, Module* module, const char* name) {
   std::unique_ptr<Kernel>& known = module->kernels[name];
   if (!known) {
     const auto facts = module->code.kernels.find(name);
-    if (module->code.is_elf() && facts == module->code.kernels.end()) {
+    if (module->code.tells_kernels() && facts == module->code.kernels.end()) {
       module->kernels.erase(name);
       return kNotFound;
     }
@@ -371,8 +367,7 @@ int Runtime::find_kernel(void** kernel, Module* module, const char* name) {
     known = std::make_unique<Kernel>(
         Kernel{.module = module,
                .name = name,
-               .most_threads = told ? facts->second.most_threads : kMostThreads,
-               .own_shared = told ? facts->second.shared_bytes : 0});
+               .facts = told ? facts->second : KernelFacts{.most_threads = kMostThreads}});
     kernels_.insert(known.get());
   }
   *kernel = known.get();
@@ -401,16 +396,24 @@ int Runtime::launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits
                     Stream* stream, void** params) {
   const std::scoped_lock lock(mutex_);
   const auto& [grid, threads, shared_bytes] = shape;
+  const uint32_t params_bytes = std::exchange(told_params, 0);
   if (!known_stream(stream)) return kInvalidHandle;
   if (!kernels_.contains(kernel)) {
     violate("launch of a kernel that does not exist");
     return kInvalidHandle;
   }
+  const KernelFacts& facts = kernel->facts;
+  if (params_bytes != 0 && facts.params_bytes != 0 && params_bytes != facts.params_bytes) {
+    violate(kernel->name + " takes " + std::to_string(facts.params_bytes) +
+            " bytes of parameters, not " + std::to_string(params_bytes));
+    return kInvalidValue;
+  }
   const uint32_t allowed = std::max(kernel->allowed_shared, limits.shared_unasked);
   const bool fits = grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y < 65536 && grid.z < 65536 &&
                     grid.x <= limits.blocks_x && uint64_t{grid.x} * threads <= limits.threads_x &&
-                    threads > 0 && threads <= kernel->most_threads && shared_bytes <= allowed &&
-                    kernel->own_shared + shared_bytes <= limits.shared;
+                    threads > 0 && threads <= facts.most_threads && shared_bytes <= allowed &&
+                    facts.shared_bytes + shared_bytes <= limits.shared &&
+                    grid.x % facts.cluster == 0;
   if (!fits) {
     violate("launch of " + kernel->name + " with " + std::to_string(threads) + " threads, grid " +
             std::to_string(grid.x) + " x " + std::to_string(grid.y) + " x " +
@@ -423,14 +426,24 @@ int Runtime::launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits
                           .threads = threads,
                           .shared_bytes = shared_bytes,
                           .params = {}};
-  const auto facts = kernel->module->code.kernels.find(kernel->name);
-  if (facts != kernel->module->code.kernels.end()) {
-    const auto* first = static_cast<const std::byte*>(params[0]);
-    recorded.params.assign(first, first + facts->second.params_bytes);
-  }
+  const auto* first = static_cast<const std::byte*>(params[0]);
+  recorded.params.assign(first, first + facts.params_bytes);
   if (!stream->capturing) return run(recorded);
   recording_[stream]->launches.push_back(std::move(recorded));
   return kSuccess;
+}
+
+int Runtime::map_tensor(const void* data, size_t bytes, const std::string& fault) {
+  const std::scoped_lock lock(mutex_);
+  if (!fault.empty()) violate("tensor map with " + fault);
+  const bool within = block_around(data, bytes, "tensor map") != nullptr;
+  return fault.empty() && within ? kSuccess : kInvalidValue;
+}
+
+int Runtime::check_attribute(int id, bool known) {
+  const std::scoped_lock lock(mutex_);
+  if (!known) violate("launch with attribute " + std::to_string(id));
+  return known ? kSuccess : kInvalidValue;
 }
 
 int Runtime::begin_capture(Stream* stream) {
@@ -522,6 +535,10 @@ int64_t rbee_fake_launches() {
 
 int64_t rbee_fake_calls(const char* name) {
   return Runtime::instance().calls(name);
+}
+
+void rbee_fake_tell_params(uint32_t bytes) {
+  rbee::fake::told_params = bytes;
 }
 
 void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook) {

@@ -5,8 +5,10 @@
 //
 // It checks what a real driver would let pass or crash on: copies outside of an allocation, use of
 // freed memory, streams, events or modules, double frees, work on one stream that touches memory
-// another stream has not finished writing or copying, launches beyond the device's limits or of
-// kernels a code object does not have. The first such mistake is kept and told by violation().
+// another stream has not finished writing or copying, launches beyond the device's limits, of
+// kernels an image does not have or with a parameter of another size, and tensor maps that a device
+// does not take or that reach beyond an allocation. The first such mistake is kept and told by
+// violation().
 // Kernels do nothing unless a launch hook runs them (tools/emulate_amd.py).
 
 #include <cstddef>
@@ -55,13 +57,12 @@ struct Event {
 struct Kernel {
   struct Module* module;
   std::string name;
-  uint32_t most_threads;
-  uint32_t own_shared;          // bytes that it takes beside what launches ask for
+  KernelFacts facts;            // of images that tell none: the most threads alone
   uint32_t allowed_shared = 0;  // bytes that launches were allowed to ask for
 };
 struct Module {
   const void* image = nullptr;
-  CodeObject code;  // empty for fat binaries, which have any kernel one asks for
+  CodeObject code;
   std::map<std::string, std::unique_ptr<Kernel>> kernels;
 };
 // What a device takes of a launch.
@@ -81,6 +82,8 @@ struct RecordedLaunch {
   uint32_t threads, shared_bytes;
   std::vector<std::byte> params;
 };
+// Reads the kernels of an image for a device of an architecture; throws what it does not take.
+using ImageReader = CodeObject (*)(const void* image, const std::string& architecture);
 struct Graph {
   std::vector<RecordedLaunch> launches;
 };
@@ -111,7 +114,7 @@ class Runtime {
   // is lost and every call fails. RBEE_FAKE_MODULES names one that says "COUNT STATUS": with so
   // many modules loaded, the next one fails with that status. RBEE_FAKE_SHARED names one in which
   // processes count what they have of the device's memory together. RBEE_FAKE_FILL: the byte that
-  // fresh memory is full of. Architectures before sm_80 find no code in fat binaries.
+  // fresh memory is full of.
   void reset();
   // RBEE_FAKE_VERSION, as the vendor counts, or what is usual.
   static int version(int usual);
@@ -146,12 +149,16 @@ class Runtime {
   int wait(Stream* stream, Event* event);
   int synchronize(Event* event);
 
-  int load_module(void** module, const void* image);
+  int load_module(void** module, const void* image, ImageReader read);
   int unload_module(Module* module);
   int find_kernel(void** kernel, Module* module, const char* name);
   int allow_shared(Kernel* kernel, uint32_t bytes, const LaunchLimits& limits);
   int launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits& limits, Stream* stream,
              void** params);
+  // A tensor map over device memory of so many bytes; `fault`: what the driver has against it.
+  int map_tensor(const void* data, size_t bytes, const std::string& fault);
+  // An attribute of a launch; `known`: the device has it.
+  int check_attribute(int id, bool known);
   int begin_capture(Stream* stream);
   int end_capture(Stream* stream, void** graph);
   int launch_graph(Graph* graph, Stream* stream);
@@ -217,4 +224,7 @@ int64_t rbee_fake_live_bytes();
 int64_t rbee_fake_launches();
 int64_t rbee_fake_calls(const char* name);
 void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook);
+// Of the parameter that the calling thread launches next; a kernel of which another size is known
+// is not started.
+void rbee_fake_tell_params(uint32_t bytes);
 }
