@@ -54,11 +54,12 @@ struct AttentionArgs {
 //   key_ends: (tokens) i32                     a query sees all keys before its key_ends too, also
 //   those after its place, as within a picture (window cuts the keys before it as ever); at most
 //   the sequence's kv_lens; absent = none. Contiguous.
+//   alibi_slopes: (heads) f32                  as in AttentionArgs; absent = none. Contiguous.
 //   single_queries: so many sequences in front have one query each; of the others nothing is known
 // seq_starts, kv_lens, block_table and key_ends are constants as weights of FusedLinearArgs are:
 // GPUs may read them before the operations in front have ended.
 struct PagedAttentionArgs {
-  View q, k_cache, v_cache, seq_starts, kv_lens, block_table, sinks, key_ends, y;
+  View q, k_cache, v_cache, seq_starts, kv_lens, block_table, sinks, key_ends, alibi_slopes, y;
   int64_t single_queries = 0;
   float scale = 1;
   float softcap = 0;   // 0 = off

@@ -43,6 +43,7 @@ struct PagedAttentionOptions {
   int64_t window = 0;  // 0 = all
   Tensor sinks;        // (heads) f32, contiguous: a score of each head without a value; undefined =
                        // none
+  Tensor alibi_slopes;  // (heads) f32, contiguous: as in AttentionOptions; undefined = none
 };
 
 // What keys and values are kept in: f32, f16, bf16, f8e4m3 or q8_0.

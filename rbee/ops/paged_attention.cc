@@ -81,6 +81,14 @@ void check_batch(const char* op, const PagedBatch& batch, const Tensor& key_ends
   }
 }
 
+// A number of each head.
+void check_heads(const char* op, const Tensor& q, const char* name, const Tensor& x) {
+  if (!x.defined()) return;
+  check_same_device(op, "q", q, name, x);
+  check_shape(op, name, x, Shape{q.dim(1)});
+  check(x.dtype() == DType::f32 && x.contiguous(), op, name, " is ", x, ", wanted contiguous f32");
+}
+
 }  // namespace
 
 Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_cache,
@@ -103,12 +111,8 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
   check(batch.single_queries >= 0 && batch.single_queries <= seqs, kOp, "single_queries is ",
         batch.single_queries, ", wanted 0 to ", seqs);
   check(options.window >= 0, kOp, "window is ", options.window, ", wanted 0 (all) or more");
-  if (options.sinks.defined()) {
-    check_same_device(kOp, "q", q, "sinks", options.sinks);
-    check_shape(kOp, "sinks", options.sinks, Shape{q.dim(1)});
-    check(options.sinks.dtype() == DType::f32 && options.sinks.contiguous(), kOp, "sinks is ",
-          options.sinks, ", wanted contiguous f32");
-  }
+  check_heads(kOp, q, "sinks", options.sinks);
+  check_heads(kOp, q, "alibi_slopes", options.alibi_slopes);
   const bool windowed = options.window > 0 && batch.window_key_ends.defined();
   const Tensor& key_ends = windowed ? batch.window_key_ends : batch.key_ends;
   if (key_ends.defined()) {
@@ -131,6 +135,7 @@ Tensor paged_attention(const Tensor& q, const Tensor& k_cache, const Tensor& v_c
                          .block_table = batch.block_table.view(),
                          .sinks = view_or_absent(options.sinks),
                          .key_ends = view_or_absent(key_ends),
+                         .alibi_slopes = view_or_absent(options.alibi_slopes),
                          .y = y.view(),
                          .single_queries = batch.single_queries,
                          .scale = options.scale == 0 ? head_scale : options.scale,

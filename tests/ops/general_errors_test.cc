@@ -182,6 +182,25 @@ TEST(AttentionErrors, Operands) {
                [&] { attention(tensor({2, 6, 3, 0}), tensor({2, 3, 5, 0}), k, {}); });
 }
 
+TEST(PagedAttentionErrors, NumbersOfHeads) {
+  const Tensor q = tensor({3, 4, 8}), cache = tensor({2, 2, 16, 8});
+  const auto integers = [](const std::vector<int32_t>& values, const Shape& shape) {
+    return from_host<int32_t>(values, shape, cpu());
+  };
+  const PagedBatch batch{.seq_starts = integers({0, 3}, {2}),
+                         .kv_lens = integers({9}, {1}),
+                         .block_table = integers({1}, {1, 1})};
+  const auto attend = [&](const PagedAttentionOptions& options) {
+    paged_attention(q, cache, cache, batch, options);
+  };
+  expect_error("paged_attention", "sinks is f32 (3)", "(4)",
+               [&] { attend({.sinks = tensor({3})}); });
+  expect_error("paged_attention", "alibi_slopes is f32 (3)", "(4)",
+               [&] { attend({.alibi_slopes = tensor({3})}); });
+  expect_error("paged_attention", "alibi_slopes is f16", "wanted contiguous f32",
+               [&] { attend({.alibi_slopes = tensor({4}, DType::f16)}); });
+}
+
 TEST(AttentionErrors, Options) {
   const Tensor q = tensor({2, 6, 3, 8});
   const Tensor k = tensor({2, 3, 5, 8});

@@ -1,5 +1,6 @@
 // What a row of a step comes to depends on its own sequence alone: not by a bit on the rows beside
 // it, nor on where a prompt was cut into chunks. docs/design/engine.md says what is left out.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "backends/cpu/cpu_features.h"
 #include "rbee/ops/attention.h"
+#include "rbee/ops/elementwise.h"
 #include "rbee/ops/linear.h"
 #include "tests/linear/rounded_inputs.h"
 
@@ -59,6 +61,7 @@ TEST(Neighbours, ChangeNoBitOfALinearLayer) {
 struct Cached {
   int64_t heads, kv_heads, dim;
   PagedAttentionOptions options = {};
+  bool alibi = false;
 };
 
 constexpr int64_t kBlock = 16, kKeys = 1500, kSequences = 9;
@@ -71,6 +74,10 @@ class PagedRows {
     k_ = random_tensor({blocks, c.kv_heads, kBlock, c.dim}, DType::f32, state);
     v_ = random_tensor({blocks, c.kv_heads, kBlock, c.dim}, DType::f32, state);
     q_ = random_tensor({kSequences * kKeys, c.heads, c.dim}, DType::f32, state);
+    if (!c.alibi) return;
+    std::vector<float> slopes;
+    for (int64_t i = 0; i < c.heads; ++i) slopes.push_back(0.5f / static_cast<float>(1 << i));
+    c_.options.alibi_slopes = from_host<float>(slopes, {c.heads}, cpu_device());
   }
 
   // Queries [first, first + count) of a sequence.
@@ -104,6 +111,22 @@ class PagedRows {
     return floats_of(paged_attention(input, k_, v_, batch, c_.options));
   }
   int64_t row() const { return c_.heads * c_.dim; }
+  // The first `count` rows of the first sequence, by the attention of tensors.
+  std::vector<float> attend_whole(int64_t count) const {
+    const auto heads_first = [&](const Tensor& x) {
+      return x.slice(Axis{0}, 0, count).permute({1, 0, 2}).unsqueeze(Axis{0});
+    };
+    const auto rows_of = [&](const Tensor& cache) {
+      const Tensor rows = contiguous(cache.permute({0, 2, 1, 3}));
+      return heads_first(rows.reshape({rows.dim(0) * kBlock, c_.kv_heads, c_.dim}));
+    };
+    const Tensor y = attention(heads_first(q_), rows_of(k_), rows_of(v_),
+                               {.softcap = c_.options.softcap,
+                                .window = c_.options.window,
+                                .causal = true,
+                                .alibi_slopes = c_.options.alibi_slopes});
+    return floats_of(y.permute({0, 2, 1, 3}));
+  }
 
  private:
   static int64_t width() { return (kKeys + kBlock - 1) / kBlock; }
@@ -115,7 +138,17 @@ const std::vector<Cached> kCached = {
     {.heads = 9, .kv_heads = 3, .dim = 64},
     {.heads = 2, .kv_heads = 2, .dim = 40},
     {.heads = 4, .kv_heads = 1, .dim = 128, .options = {.softcap = 20}},
-    {.heads = 4, .kv_heads = 2, .dim = 32, .options = {.window = 700}}};
+    {.heads = 4, .kv_heads = 2, .dim = 32, .options = {.window = 700}},
+    {.heads = 4, .kv_heads = 2, .dim = 32, .alibi = true}};
+
+TEST(PagedRows, AreThoseOfTheAttentionOfTensors) {
+  constexpr int64_t kCount = 70;
+  for (const Cached& c : kCached) {
+    const PagedRows rows(c);
+    EXPECT_THAT(rows.attend({{0, 0, kCount}}),
+                ::testing::Pointwise(::testing::FloatNear(1e-5f), rows.attend_whole(kCount)));
+  }
+}
 
 TEST(Neighbours, ChangeNoBitOfASingleQuerysAttention) {
   for (const Cached& c : kCached) {

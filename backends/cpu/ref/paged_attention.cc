@@ -98,12 +98,17 @@ void dispatch_cache(const char* op, const View& cache, Body&& body) {
   dispatch<float, f16, bf16, f8e4m3>(op, cache.dtype, body);
 }
 
+double slope_of(const PagedAttentionArgs& args, int64_t head) {
+  return args.alibi_slopes ? double{args.alibi_slopes.as<float>()[head]} : 0;
+}
+
 double capped(double score, double softcap) {
   return softcap == 0 ? score : softcap * std::tanh(score / softcap);
 }
 
 struct Query {
   int64_t seq, token, head, kv_head;
+  int64_t place;               // its own among the keys
   int64_t first_key, end_key;  // the keys that it sees
 };
 
@@ -113,6 +118,7 @@ void attend(const PagedAttentionArgs& args, const Query& query) {
   const T* q = args.q.as<T>() + query.token * args.q.stride(0) + query.head * args.q.stride(1);
   const CacheRows<KV> keys(args.k_cache, args.block_table, query.seq, query.kv_head);
   const CacheRows<KV> values(args.v_cache, args.block_table, query.seq, query.kv_head);
+  const double slope = slope_of(args, query.head);
   std::vector<double> weights;
   double top = -std::numeric_limits<double>::infinity();
   for (int64_t key = query.first_key; key < query.end_key; ++key) {
@@ -121,7 +127,8 @@ void attend(const PagedAttentionArgs& args, const Query& query) {
     for (int64_t i = 0; i < dim; ++i) {
       dot += static_cast<double>(load(q[i * args.q.stride(2)])) * k[i];
     }
-    weights.push_back(capped(dot * static_cast<double>(args.scale), args.softcap));
+    weights.push_back(capped(dot * static_cast<double>(args.scale), args.softcap) -
+                      slope * static_cast<double>(std::abs(query.place - key)));
     top = std::max(top, weights.back());
   }
   double total = 0;
@@ -149,11 +156,12 @@ void for_each_query(const PagedAttentionArgs& args, Body body) {
     const int64_t end = starts[(seq + 1) * args.seq_starts.stride(0)];
     const int64_t kv_len = args.kv_lens.as<int32_t>()[seq * args.kv_lens.stride(0)];
     for (int64_t token = first; token < end; ++token) {
-      int64_t end_key = kv_len - (end - 1 - token);
+      const int64_t place = kv_len - (end - token);
+      int64_t end_key = place + 1;
       const int64_t first_key = args.window > 0 ? std::max<int64_t>(end_key - args.window, 0) : 0;
       if (args.key_ends) end_key = std::max<int64_t>(end_key, args.key_ends.as<int32_t>()[token]);
       for (int64_t head = 0; head < heads; ++head) {
-        body(Query{seq, token, head, head / group, first_key, end_key});
+        body(Query{seq, token, head, head / group, place, first_key, end_key});
       }
     }
   }

@@ -151,6 +151,22 @@ RB_INLINE void find_tile(const PagedAttentionArgs& args, const Work& work, int64
   }
 }
 
+// What ALiBi takes off a row's scores; `behind`: the row's place less the first key.
+RB_INLINE void add_alibi(float* scores, float slope, int64_t behind) {
+  const auto first = static_cast<int>(behind);
+  for (int j = 0; j < kKeys; ++j) {
+    scores[j] -= slope * static_cast<float>(__builtin_abs(first - j));
+  }
+}
+
+RB_INLINE void add_alibi(const PagedAttentionArgs& args, const Work& work, int64_t key,
+                         float* scores) {
+  const auto* slopes = static_cast<const float*>(args.alibi_slopes.data);
+  for (int64_t r = 0; r < work.rows; ++r) {
+    add_alibi(scores + r * kKeys, slopes[head_of(work, r)], work.own_end(r) - 1 - key);
+  }
+}
+
 template <typename Row>
 void attend_range(const PagedAttentionArgs& args, const Work& work, const AttentionTile& tile) {
   load_queries(args, work, tile);
@@ -174,6 +190,7 @@ void attend_range(const PagedAttentionArgs& args, const Work& work, const Attent
       score_keys(tile, work.rows);
     }
     if (args.softcap != 0) cap_scores(tile.scores, work.rows, args.softcap);
+    if (args.alibi_slopes.data != nullptr) add_alibi(args, work, key, tile.scores);
     for (int64_t r = 0; r < work.rows; ++r) {
       const int64_t first = firsts[r] - key;
       const int64_t end = least(ends[r] - key, count);

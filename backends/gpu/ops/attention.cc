@@ -128,6 +128,8 @@ AttentionParams attention_params(const PagedAttentionArgs& args) {
   params.y_at = ragged_strides(args.y);
   params.sinks = args.sinks.as<const float>();
   params.key_ends = args.key_ends.as<const int32_t>();
+  params.slopes = args.alibi_slopes.as<const float>();
+  params.slope_step = 1;
   params.seq_starts = args.seq_starts.as<int32_t>();
   params.kv_lens = args.kv_lens.as<int32_t>();
   params.block_table = args.block_table.as<int32_t>();

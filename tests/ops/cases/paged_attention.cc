@@ -1,4 +1,4 @@
-// Attention over a paged cache, and writing into one.
+// Attention over a paged cache.
 #include <algorithm>
 #include <cmath>
 
@@ -23,6 +23,7 @@ struct PagedCase {
   int64_t single_queries = 0;
   bool sinks = false;
   std::vector<int32_t> key_ends;  // of each token; empty: none
+  bool alibi = false;
   bool big = false;
 
   // Wide heads' products spread further.
@@ -59,6 +60,7 @@ void append_to(std::string& out, const PagedCase& c) {
   if (c.form != Form::contiguous) out += " gaps";
   if (c.sinks) out += " sinks";
   if (!c.key_ends.empty()) out += " key ends";
+  if (c.alibi) out += " alibi";
 }
 
 // Head sizes, groups and lengths that fill the tiles of matrix units and of decoding, or not.
@@ -300,6 +302,50 @@ void add_sinks(std::vector<PagedCase>& out) {
   }
 }
 
+// Slopes, for every kernel: prompts, steps, both with caps and windows, wide heads, latents, and
+// keys behind the query's place.
+void add_slopes(std::vector<PagedCase>& out) {
+  const std::vector<Sequence> seqs{{1, 300}, {1, 40}, {0, 3}, {40, 120}, {70, 70}};
+  const auto add = [&](PagedCase c) {
+    c.alibi = true;
+    out.push_back(std::move(c));
+  };
+  for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
+    const DType dtype = cache == DType::f16 || cache == DType::bf16 ? cache : DType::f32;
+    PagedCase c{.seqs = seqs,
+                .heads = 8,
+                .kv_heads = 2,
+                .head_dim = 64,
+                .cache = cache,
+                .dtype = dtype,
+                .single_queries = 2};
+    add(c);
+    c.softcap = 2;
+    c.window = 33;
+    add(c);
+    add({.seqs = {{1, 900}, {2, 70}},
+         .heads = 16,
+         .kv_heads = 2,
+         .head_dim = 128,
+         .block_size = 32,
+         .cache = cache,
+         .dtype = dtype});
+  }
+  for (const DType type : {DType::f16, DType::bf16}) {
+    add({.seqs = {{70, 90}}, .heads = 2, .head_dim = 256, .cache = type, .dtype = type});
+    add({.seqs = {{13, 40}, {1, 20}}, .heads = 5, .head_dim = 576, .cache = type, .dtype = type});
+    add({.seqs = {{13, 40}},
+         .heads = 4,
+         .head_dim = 64,
+         .cache = type,
+         .dtype = type,
+         .sinks = true,
+         .key_ends = std::vector<int32_t>(13, 35)});
+  }
+  add({.seqs = {{5, 5}, {1, 77}}, .heads = 4, .kv_heads = 4, .head_dim = 37, .block_size = 7});
+  add({.seqs = {{3, 40}}, .heads = 2, .head_dim = 24, .dtype = DType::f64, .form = Form::gaps});
+}
+
 // One query of a few heads to each key/value head, in whole vectors and not, from keys that begin
 // and end inside of tiles.
 void add_few_heads(std::vector<PagedCase>& out) {
@@ -365,6 +411,7 @@ std::vector<PagedCase> cases() {
   add_latents(out);
   add_pictures(out);
   add_sinks(out);
+  add_slopes(out);
   out.push_back({.seqs = {{512, 512}},
                  .heads = 9,
                  .kv_heads = 3,
@@ -408,6 +455,7 @@ PagedAttentionArgs build(const PagedCase& c, Scene& scene) {
       .block_table = scene.input_of<int32_t>({seqs, c.max_blocks()}, table),
       .sinks = c.sinks ? scene.input({{c.heads}}, DType::f32, {-3, 6}) : View{},
       .key_ends = c.key_ends.empty() ? View{} : scene.input_of<int32_t>({c.tokens()}, c.key_ends),
+      .alibi_slopes = c.alibi ? scene.input({{c.heads}}, DType::f32, {0, 0.1}) : View{},
       .y = scene.output({q}, c.dtype),
       .single_queries = c.single_queries,
       .scale = c.scale(),
@@ -429,6 +477,8 @@ void attend(const PagedCase& c, const std::vector<HostArray>& in, int64_t seq, i
   const auto token = static_cast<size_t>(row / c.heads);
   const int64_t end_key =
       c.key_ends.empty() ? own_end : std::max<int64_t>(own_end, c.key_ends[token]);
+  const size_t slopes = 6 + (c.sinks ? 1 : 0) + (c.key_ends.empty() ? 0 : 1);
+  const double slope = c.alibi ? in[slopes][row % c.heads] : 0;
   std::vector<double> weights;
   double total = 0;
   for (int64_t key = first; key < end_key; ++key) {
@@ -439,7 +489,8 @@ void attend(const PagedCase& c, const std::vector<HostArray>& in, int64_t seq, i
     score *= static_cast<double>(c.scale());
     const double cap = c.softcap;
     // Scores stay far below the largest double: no maximum needs to be taken off.
-    weights.push_back(std::exp(cap == 0 ? score : cap * std::tanh(score / cap)));
+    weights.push_back(std::exp((cap == 0 ? score : cap * std::tanh(score / cap)) -
+                               slope * static_cast<double>(std::abs(own_end - 1 - key))));
     total += weights.back();
   }
   if (c.sinks) total += std::exp(in[6][row % c.heads]);
@@ -480,84 +531,7 @@ OpTable attention_table() {
   return out;
 }
 
-struct AppendCase {
-  std::vector<int32_t> slots;
-  int64_t heads = 1, head_dim = 1;
-  DType dtype = DType::f32, cache = DType::f16;
-  Form form = Form::contiguous;
-};
-
-constexpr int64_t kAppendBlocks = 4;
-constexpr int64_t kAppendBlockSize = 8;
-
-std::vector<AppendCase> append_cases() {
-  const std::vector<int32_t> slots{9, 0, -1, 31, 8};
-  std::vector<AppendCase> out;
-  for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3}) {
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
-      out.push_back({.slots = slots, .heads = 3, .head_dim = 24, .dtype = dtype, .cache = cache});
-    }
-    out.push_back({.slots = slots, .heads = 2, .head_dim = 13, .cache = cache});
-    out.push_back({.slots = slots, .heads = 2, .head_dim = 17, .cache = cache, .form = Form::gaps});
-  }
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
-    out.push_back(
-        {.slots = slots, .heads = 3, .head_dim = 64, .dtype = dtype, .cache = DType::q8_0});
-  }
-  for (const int64_t dim : {32, 96, 256}) {
-    out.push_back({.slots = slots,
-                   .heads = 2,
-                   .head_dim = dim,
-                   .cache = DType::q8_0,
-                   .form = dim == 96 ? Form::gaps : Form::contiguous});
-  }
-  out.push_back({.slots = {}, .heads = 2, .head_dim = 8});
-  return out;
-}
-
-std::vector<HostArray> append_formula(const AppendCase& c, const std::vector<HostArray>& in) {
-  std::vector<HostArray> caches{in[3], in[4]};
-  for (size_t t = 0; t < c.slots.size(); ++t) {
-    const int64_t slot = c.slots[t];
-    if (slot < 0) continue;
-    for (int64_t i = 0; i < c.heads * c.head_dim; ++i) {
-      const int64_t row = (slot / kAppendBlockSize * c.heads + i / c.head_dim) * kAppendBlockSize +
-                          slot % kAppendBlockSize;
-      const int64_t from = static_cast<int64_t>(t) * c.heads * c.head_dim + i;
-      for (size_t kv = 0; kv < 2; ++kv)
-        caches[kv][row * c.head_dim + i % c.head_dim] = in[kv][from];
-    }
-  }
-  return caches;
-}
-
-OpTable append_table() {
-  OpTable out("kv_append");
-  for (const AppendCase& c : append_cases()) {
-    out.add<KvAppendArgs>(
-        &KernelTable::kv_append,
-        {.name = cat(c.dtype, " to ", c.cache, " heads ", c.heads, " dim ", c.head_dim,
-                     c.form == Form::gaps ? " gaps " : " ", c.slots.size(), " tokens"),
-         .family = Family::elementwise,
-         .build =
-             [c](Scene& scene) {
-               const auto tokens = static_cast<int64_t>(c.slots.size());
-               const Layout rows{{tokens, c.heads, c.head_dim}, c.form};
-               const Layout cache{{kAppendBlocks, c.heads, kAppendBlockSize, c.head_dim},
-                                  cache_form(c.cache)};
-               const View k = scene.input(rows, c.dtype);
-               const View v = scene.input(rows, c.dtype);
-               const View slots = scene.input_of<int32_t>({tokens}, c.slots);
-               return KvAppendArgs{k, v, slots, scene.in_out(cache, c.cache),
-                                   scene.in_out(cache, c.cache)};
-             },
-         .formula = [c](const std::vector<HostArray>& in) { return append_formula(c, in); }});
-  }
-  return out;
-}
-
 const RegisterOp kAttention(attention_table);
-const RegisterOp kAppend(append_table);
 
 }  // namespace
 }  // namespace rbee::harness
