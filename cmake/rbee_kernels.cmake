@@ -171,6 +171,24 @@ function(rbee_hip_targets answer)
   set(${answer} "${known}" PARENT_SCOPE)
 endfunction()
 
+# Makes the code object <family>.<arch>.co of a .cu file in the current folder of the build and sets
+# `answer` to it; after rbee_find_hip_clang().
+function(rbee_rocm_code_object answer source arch)
+  get_filename_component(family "${source}" NAME_WE)
+  set(out "${CMAKE_CURRENT_BINARY_DIR}/${family}.${arch}.co")
+  # clang 22's driver drops -MF where it compiles for a device; ccache reads it. What stands
+  # behind -Xclang is no path to ccache: a relative one is the same in every build folder.
+  set(dependencies -MD -MF "${out}.d" -Xclang -dependency-file -Xclang "${family}.${arch}.co.d"
+                   -Xclang -MT -Xclang "${family}.${arch}.co" -Wno-unused-command-line-argument)
+  add_custom_command(
+    OUTPUT "${out}"
+    COMMAND ${RBEE_CCACHE_COMMAND} "${RBEE_HIP_CLANG}" ${RBEE_HIP_FLAGS}
+            "--offload-arch=${arch}" -I "${PROJECT_SOURCE_DIR}" ${dependencies} -o "${out}"
+            "${source}"
+    DEPENDS "${source}" DEPFILE "${out}.d" COMMENT "AMD kernels: ${family} ${arch}" VERBATIM)
+  set(${answer} "${out}" PARENT_SCOPE)
+endfunction()
+
 # rbee_rocm_images(target FAMILIES a.cu…): code objects for RBEE_ROCM_ARCHS, embedded as
 # rbee::rocm::rocm_images().
 function(rbee_rocm_images target)
@@ -181,17 +199,7 @@ function(rbee_rocm_images target)
   foreach(arch IN LISTS targets)
     foreach(source IN LISTS ARG_FAMILIES)
       get_filename_component(family "${source}" NAME_WE)
-      set(out "${CMAKE_CURRENT_BINARY_DIR}/${family}.${arch}.co")
-      # clang 22's driver drops -MF where it compiles for a device; ccache reads it. What stands
-      # behind -Xclang is no path to ccache: a relative one is the same in every build folder.
-      set(dependencies -MD -MF "${out}.d" -Xclang -dependency-file -Xclang "${family}.${arch}.co.d"
-                       -Xclang -MT -Xclang "${family}.${arch}.co" -Wno-unused-command-line-argument)
-      add_custom_command(
-        OUTPUT "${out}"
-        COMMAND ${RBEE_CCACHE_COMMAND} "${RBEE_HIP_CLANG}" ${RBEE_HIP_FLAGS}
-                "--offload-arch=${arch}" -I "${PROJECT_SOURCE_DIR}" ${dependencies} -o "${out}"
-                "${source}"
-        DEPENDS "${source}" DEPFILE "${out}.d" COMMENT "AMD kernels: ${family} ${arch}" VERBATIM)
+      rbee_rocm_code_object(out "${source}" "${arch}")
       list(APPEND images "${family}|${arch}|${out}")
     endforeach()
   endforeach()
