@@ -268,7 +268,8 @@ OpTable table_of(const char* op, Slot<Args> KernelTable::* slot,
   OpTable out(op);
   for (ConvCase c : axes == 1 ? cases_of_one_axis() : cases_of_two_axes()) {
     if (transpose) c = transposed(c);
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i32}) {
+    for (const DType dtype :
+         {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i32, DType::u8, DType::u32}) {
       c.dtype = dtype;
       add(out, slot, make, axes, c);
     }
