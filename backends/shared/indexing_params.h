@@ -11,7 +11,7 @@ struct GatherParams {
   const void* x;
   const void* ids;
   void* y;
-  u32 id_type;  // 0: u8, 1: u32, 2: i32, 3: i64
+  u32 id_type;  // 0: u8, 1: u32, 2: i16, 3: i32, 4: i64
   i64 step;     // elements of x between neighbours of the axis
   Strided<3> space;
 };

@@ -9,19 +9,19 @@ namespace rbee {
 namespace {
 
 bool is_id_type(DType dtype) {
-  return dtype == DType::u8 || dtype == DType::u32 || dtype == DType::i32 || dtype == DType::i64;
+  return is_integer(dtype);
 }
 
 void check_ids_type(const char* op, const Tensor& x, const Tensor& ids) {
   check_plain(op, "x", x);
   check_same_device(op, "x", x, "ids", ids);
-  check(is_id_type(ids.dtype()), op, "ids are ", ids, ", wanted u8, u32, i32 or i64");
+  check(is_id_type(ids.dtype()), op, "ids are ", ids, ", wanted u8, u32, i16, i32 or i64");
 }
 
 // Every id that the host can read is below `limit` or names nothing.
 void check_ids(const char* op, const Tensor& ids, int64_t limit) {
   if (!ids.device().host_accessible()) return;
-  dispatch<uint8_t, uint32_t, int32_t, int64_t>(op, ids.dtype(), [&]<typename Id>() {
+  dispatch<uint8_t, uint32_t, int16_t, int32_t, int64_t>(op, ids.dtype(), [&]<typename Id>() {
     const std::vector<Id> values = ids.to_host<Id>();
     for (size_t i = 0; i < values.size(); ++i) {
       check(names_nothing(values[i]) || static_cast<int64_t>(values[i]) < limit, op, "id ",

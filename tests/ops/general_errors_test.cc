@@ -111,7 +111,7 @@ TEST(IndexingErrors, Operands) {
   const Tensor x = tensor({3, 5});
   const Tensor pick = tensor({2, 5}, DType::i32);
   expect_error("gather", "axis 2", "f32 (3, 5)", [&] { gather(x, Axis{2}, pick); });
-  expect_error("gather", "ids are f32 (2, 5)", "u8, u32, i32 or i64",
+  expect_error("gather", "ids are f32 (2, 5)", "u8, u32, i16, i32 or i64",
                [&] { gather(x, kRows, tensor({2, 5})); });
   expect_error("gather", "ids is i32 (2)", "2 axes",
                [&] { gather(x, kRows, tensor({2}, DType::i32)); });

@@ -8,7 +8,7 @@ namespace {
 
 template <typename Body>
 void dispatch_ids(const char* op, DType dtype, Body&& body) {
-  dispatch<uint8_t, uint32_t, int32_t, int64_t>(op, dtype, body);
+  dispatch<uint8_t, uint32_t, int16_t, int32_t, int64_t>(op, dtype, body);
 }
 
 // The view with `axis` standing still: an index along it adds nothing to the offset.

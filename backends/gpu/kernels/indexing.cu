@@ -18,6 +18,10 @@ RB_DEVICE i64 load_id(const void* ids, u32 type, i64 at) {
     return id == 0xffffffffu ? -1 : static_cast<i64>(id);
   }
   if (type == 2) {
+    const i16 id = static_cast<const i16*>(ids)[at];
+    return id == 0x7fff ? -1 : id;
+  }
+  if (type == 3) {
     const i32 id = static_cast<const i32*>(ids)[at];
     return id == 0x7fffffff ? -1 : id;
   }

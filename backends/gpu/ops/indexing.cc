@@ -19,10 +19,12 @@ uint32_t id_type(DType dtype) {
       return 0;
     case DType::u32:
       return 1;
-    case DType::i32:
+    case DType::i16:
       return 2;
-    default:
+    case DType::i32:
       return 3;
+    default:
+      return 4;
   }
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr DType kNumbers[] = {DType::f32, DType::f16,    DType::bf16, DType::f64, DType::i64,
                               DType::u8,  DType::f8e4m3, DType::u32,  DType::i16, DType::i32};
-constexpr DType kIdTypes[] = {DType::u8, DType::u32, DType::i32, DType::i64};
+constexpr DType kIdTypes[] = {DType::u8, DType::u32, DType::i16, DType::i32, DType::i64};
 
 struct IndexCase {
   Shape x;    // the large operand: read by gather, written by scatter
@@ -54,6 +54,8 @@ View ids_of(Scene& scene, const IndexCase& c) {
       return add_ids<uint8_t>(scene, c);
     case DType::u32:
       return add_ids<uint32_t>(scene, c);
+    case DType::i16:
+      return add_ids<int16_t>(scene, c);
     case DType::i32:
       return add_ids<int32_t>(scene, c);
     default:
