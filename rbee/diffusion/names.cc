@@ -39,8 +39,11 @@ constexpr string_view kTcd[] = {"TCDScheduler"};
 constexpr string_view kEulerPp[] = {"euler_cfg_pp"};
 constexpr string_view kEulerAPp[] = {"euler_ancestral_cfg_pp", "euler_a_cfg_pp"};
 constexpr string_view kDdimPp[] = {"ddim_cfg_pp"};
+constexpr string_view kDeis[] = {"DEISMultistepScheduler", "deis_multistep"};
+constexpr string_view kFast[] = {"dpm_fast", "k_dpm_fast"};
+constexpr string_view kAdaptive[] = {"dpm_adaptive", "k_dpm_ad"};
 
-constexpr std::array<SamplerName, 21> kSamplers = {{
+constexpr std::array<SamplerName, 24> kSamplers = {{
     {Sampler::euler, "Euler", kEuler},
     {Sampler::euler_ancestral, "Euler a", kEulerA},
     {Sampler::heun, "Heun", kHeun},
@@ -62,6 +65,9 @@ constexpr std::array<SamplerName, 21> kSamplers = {{
     {Sampler::euler_ancestral_cfg_pp, "Euler a CFG++", kEulerAPp},
     {Sampler::ddim_cfg_pp, "DDIM CFG++", kDdimPp},
     {Sampler::restart, "Restart", {}},
+    {Sampler::deis, "DEIS", kDeis},
+    {Sampler::dpm_fast, "DPM fast", kFast},
+    {Sampler::dpm_adaptive, "DPM adaptive", kAdaptive},
 }};
 
 constexpr string_view kAutomatic[] = {"default", "auto"};

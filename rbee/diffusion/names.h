@@ -35,6 +35,9 @@ enum class Sampler : uint8_t {
   euler_ancestral_cfg_pp,
   ddim_cfg_pp,
   restart,
+  deis,
+  dpm_fast,
+  dpm_adaptive,
 };
 
 enum class Schedule : uint8_t {

@@ -2,7 +2,13 @@
 
 #include <utility>
 
+#include "rbee/diffusion/adaptive.h"
+
 namespace rbee::diffusion {
+
+int32_t Plan::count() const {
+  return adaptive != nullptr ? adaptive->steps() : static_cast<int32_t>(steps.size());
+}
 
 int32_t Plan::evaluations() const {
   int32_t count = 0;

@@ -1,9 +1,11 @@
 #pragma once
 // What a sampler does, as data: calls of the model and linear combinations of a few latents, with
 // coefficients that depend on the noise levels alone. Nothing in it depends on values, so a plan is
-// made once for a request, and whoever runs it (run_plan.h) may keep all latents on a device.
+// made once for a request, and whoever runs it (run_plan.h) may keep all latents on a device. The
+// one exception is a sampler that tries its steps (adaptive.h).
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace rbee::diffusion {
@@ -41,12 +43,17 @@ struct PlanStep {
   double sigma = 0;
 };
 
+class AdaptiveSteps;
+
 struct Plan {
   Register registers = 1;
   std::vector<PlanStep> steps;
-  double final_scale = 1;  // of x at the end
+  std::shared_ptr<const AdaptiveSteps> adaptive;  // in place of steps, or null
+  double final_scale = 1;                         // of x at the end
 
-  int32_t evaluations() const;
+  // Steps in which a run is told.
+  int32_t count() const;
+  int32_t evaluations() const;  // of the steps
 };
 
 // Writes a plan step by step. Terms whose factor is 0 are left out.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/diffusion/adaptive.h"
 #include "rbee/ops/elementwise.h"
 
 namespace rbee::diffusion {
@@ -27,6 +28,13 @@ class Runner {
     registers_.front() = std::move(x);
   }
 
+  void run(const std::vector<Instruction>& work) {
+    for (const Instruction& instruction : work) run(instruction);
+  }
+
+  Tensor& at(Register r) { return registers_[static_cast<size_t>(r)]; }
+
+ private:
   void run(const Instruction& instruction) {
     switch (instruction.kind) {
       case Instruction::Kind::evaluate:
@@ -39,9 +47,6 @@ class Runner {
     }
   }
 
-  Tensor& at(Register r) { return registers_[static_cast<size_t>(r)]; }
-
- private:
   void evaluate(const Instruction& instruction) {
     const bool both = instruction.unguided >= 0;
     Evaluation seen =
@@ -60,6 +65,21 @@ class Runner {
   std::vector<Tensor> registers_;
 };
 
+// False when a hook ended it.
+bool run_adaptive(AdaptiveSteps steps, Runner& runner, const PlanHooks& hooks) {
+  const auto values = [&](Register r) { return runner.at(r).to_host<float>(); };
+  runner.at(AdaptiveSteps::kBefore) = runner.at(kX);
+  while (!steps.arrived()) {
+    runner.run(steps.trial());
+    const double error = trial_error(values(AdaptiveSteps::kLow), values(AdaptiveSteps::kHigh),
+                                     values(AdaptiveSteps::kBefore));
+    runner.run(steps.judge(error));
+    const StepEnd end{steps.steps_done(), steps.sigma(), steps.arrived()};
+    if (!hooks.after_step(end, runner.at(kX), runner.at(AdaptiveSteps::kDenoised))) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Tensor weighted_sum(std::initializer_list<Weighted> terms) {
@@ -68,10 +88,14 @@ Tensor weighted_sum(std::initializer_list<Weighted> terms) {
 
 Tensor run_plan(const Plan& plan, Tensor x, const PlanHooks& hooks) {
   Runner runner(plan, std::move(x), hooks);
-  int32_t index = 0;
+  if (plan.adaptive != nullptr && !run_adaptive(*plan.adaptive, runner, hooks)) {
+    return runner.at(kX);
+  }
+  StepEnd end;
   for (const PlanStep& step : plan.steps) {
-    for (const Instruction& instruction : step.work) runner.run(instruction);
-    if (!hooks.after_step(index++, runner.at(kX), runner.at(step.denoised))) return runner.at(kX);
+    runner.run(step.work);
+    end = {.done = end.done + 1, .sigma = step.sigma, .last = end.done + 1 == plan.count()};
+    if (!hooks.after_step(end, runner.at(kX), runner.at(step.denoised))) return runner.at(kX);
   }
   return scaled(runner.at(kX), plan.final_scale);
 }

@@ -73,5 +73,7 @@ void unipc(Steps& steps);
 void lcm(Steps& steps);
 void tcd(Steps& steps);
 void restart(Steps& steps);
+void deis(Steps& steps);
+void dpm_fast(Steps& steps);
 
 }  // namespace rbee::diffusion

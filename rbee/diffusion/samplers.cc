@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "rbee/core/error.h"
+#include "rbee/diffusion/adaptive.h"
 #include "rbee/diffusion/sampler_steps.h"
 
 namespace rbee::diffusion {
@@ -60,6 +61,12 @@ void write_steps(Steps& steps, Sampler sampler) {
       return tcd(steps);
     case Sampler::restart:
       return restart(steps);
+    case Sampler::deis:
+      return deis(steps);
+    case Sampler::dpm_fast:
+      return dpm_fast(steps);
+    case Sampler::dpm_adaptive:
+      return;  // its steps depend on values
   }
 }
 
@@ -109,7 +116,17 @@ Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptio
   Steps steps{noise, levels, eta, options.churn, scale, {}};
   check(steps.eta >= 0 && steps.eta <= 1, "eta", steps.eta, " is outside of 0 to 1");
   write_steps(steps, options.sampler);
-  return steps.writer.finish(levels.final_scale);
+  Plan plan = steps.writer.finish(levels.final_scale);
+  if (options.sampler == Sampler::dpm_adaptive) {
+    plan.registers = AdaptiveSteps::kRegisters;
+    plan.adaptive = std::make_shared<AdaptiveSteps>(
+        noise, AdaptiveSteps::Options{.from = levels.sigmas.front(),
+                                      .to = least_sigma(noise, levels.sigmas.front()),
+                                      .eta = eta,
+                                      .noise_scale = scale,
+                                      .steps = levels.steps()});
+  }
+  return plan;
 }
 
 int32_t calls_per_step(Sampler sampler) {

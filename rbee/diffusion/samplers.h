@@ -2,7 +2,7 @@
 // Plans of the samplers. Sources: Karras et al. 2022 (Euler, Heun, DPM2's place in it), Lu et al.
 // 2022 (DPM-Solver++), Zhao et al. 2023 (UniPC), Song et al. 2021 (DDIM), Ho et al. 2020 (DDPM),
 // Liu et al. 2022 (PNDM), Luo et al. 2023 (LCM), Zheng et al. 2024 (TCD), Chung et al. 2024
-// (CFG++), Xu et al. 2023 (Restart).
+// (CFG++), Xu et al. 2023 (Restart), Zhang and Chen 2023 (DEIS), Lu et al. 2022a (DPM-Solver).
 
 #include <limits>
 #include <optional>

@@ -58,6 +58,7 @@ Grid grid_of(Sampler sampler) {
     case Sampler::dpmpp_2m_sde:
     case Sampler::dpmpp_3m_sde:
     case Sampler::unipc:
+    case Sampler::deis:
       return Grid::one_more;
     case Sampler::lcm:
     case Sampler::tcd:
@@ -91,6 +92,7 @@ double end_sigma(Sampler sampler, std::optional<bool> ends_at_alpha_one, const N
     case Sampler::plms:
       return ends_at_alpha_one.value_or(false) ? 0 : noise.sigma_min();
     case Sampler::tcd:
+    case Sampler::deis:
       return noise.sigma_min();
     default:
       return 0;

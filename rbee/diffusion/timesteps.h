@@ -13,7 +13,7 @@ namespace rbee::diffusion {
 enum class Grid : uint8_t {
   whole,        // DDIM, DDPM, PNDM: whole timesteps
   fractional,   // Euler and its kin: linspace is not rounded
-  one_more,     // DPM-Solver, UniPC: one point more than steps, the last left out
+  one_more,     // DPM-Solver, UniPC, DEIS: one point more than steps, the last left out
   consistency,  // LCM, TCD: a selection of the timesteps that the model was distilled on
 };
 Grid grid_of(Sampler sampler);

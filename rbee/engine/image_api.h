@@ -159,7 +159,7 @@ struct ImageStarted {
   float guidance_scale = 0;
 };
 struct ImageProgress {
-  int32_t step = 0;              // done so far, 1-based
+  int32_t step = 0;              // done so far, 1-based; DPM adaptive leaves some out
   int32_t total = 0;             // as ImageStarted::steps
   double seconds = 0;            // since ImageStarted
   double steps_per_second = 0;   // of the running batch

@@ -44,7 +44,10 @@ class Progress {
   Progress(ImageSink& sink, int32_t total, int32_t images)
       : sink_(sink), total_(total), images_(images) {}
 
+  // Not told again while it stays.
   void step(int32_t done) {
+    if (done == told_) return;
+    told_ = done;
     const double now = std::chrono::duration<double>(Clock::now() - start_).count();
     ImageProgress event{.step = done, .total = total_, .seconds = now};
     // Of the steps since the first, which also loads kernels.
@@ -58,6 +61,7 @@ class Progress {
   ImageSink& sink_;
   int32_t total_;
   int32_t images_;
+  int32_t told_ = 0;
   Clock::time_point start_ = Clock::now();
   double first_ = 0;
 };

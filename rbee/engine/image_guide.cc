@@ -138,6 +138,7 @@ Tensor Guide::prompted(const Tensor& output, const Tensor& negative) const {
 
 diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time, bool unguided,
                                       StepPlace place) {
+  if (options_.by_steps) call_ = place.index;
   const size_t index = prompts_.at(call_);
   Told& prompt = told(index);
   ++call_;

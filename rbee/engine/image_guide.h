@@ -17,7 +17,9 @@ struct GuideOptions {
   float rescale =
       0;  // share of the output that gets the prompted half's deviation (Lin et al. 2023)
   bool unguided = false;  // the sampler asks for both halves whatever the scale
-  Tensor extra;           // (batch, h, w, c): what an inpainting denoiser reads behind the latent
+  // The prompt changes with the steps that are told, not with the calls, whose number is not known.
+  bool by_steps = false;
+  Tensor extra;  // (batch, h, w, c): what an inpainting denoiser reads behind the latent
   std::vector<ControlHint> controls;
   Circular circular = {};
 };

@@ -161,7 +161,8 @@ class Batch {
         noise_(request.noise_source, seeds_) {}
 
   enum class Next : uint8_t { step, take, drop };
-  using AfterStep = std::function<Next(const Tensor& denoised)>;
+  // steps: how many more are done
+  using AfterStep = std::function<Next(const Tensor& denoised, int32_t steps)>;
 
   // Undefined when `after_step` dropped it; what was denoised when it took that, without a second
   // pass.
@@ -347,6 +348,7 @@ class Batch {
                  {.scale = is_guided(source_) ? settings_.guidance : 1,
                   .rescale = request_.guidance_rescale,
                   .unguided = diffusion::needs_unguided(settings_.sampler),
+                  .by_steps = settings_.sampler == diffusion::Sampler::dpm_adaptive,
                   .extra = inpaint.extra,
                   .controls = hints_of(pass),
                   .circular = settings_.circular});
@@ -387,7 +389,7 @@ class Batch {
     if (reads_control(source_)) inpaint.extra = control_latents(pass);
     if (source_.info.inpainting && !inpaint.mask.defined()) inpaint.extra = whole_mask(pass);
     Guide guide = guide_of(pass, noise, inpaint);
-    StepPlace place{0, static_cast<int32_t>(plan.steps.size())};
+    StepPlace place{0, plan.count()};
     Tensor taken;
     diffusion::PlanHooks hooks;
     hooks.evaluate = [&](const Tensor& x, double sigma, double time, bool unguided) {
@@ -395,12 +397,12 @@ class Batch {
       return guide.evaluate(x, sigma, time, unguided, place);
     };
     hooks.draw = [&] { return noise_.draw(shape_of(pass), device()); };
-    hooks.after_step = [&](int32_t step, Tensor& x, const Tensor& denoised) {
+    hooks.after_step = [&](const diffusion::StepEnd& end, Tensor& x, const Tensor& denoised) {
       if (inpaint.mask.defined() && mask_channels() == 0) {
-        x = kept_outside(x, inpaint, noise, plan, step);
+        const double alpha = end.last ? 1 / plan.final_scale : noise.alpha(end.sigma);
+        x = kept_outside(x, inpaint, alpha, end.last ? 0 : end.sigma);
       }
-      place.index = step + 1;
-      tell(denoised, place.index == place.count, after_step);
+      tell(denoised, end.done - std::exchange(place.index, end.done), end.last, after_step);
       if (next_ == Next::take) taken = denoised;
       return next_ == Next::step;
     };
@@ -411,26 +413,21 @@ class Batch {
 
   // Steps are told when they are done: where the device works by itself, when the next one has been
   // queued behind, so that it has work while the host is busy with what was told.
-  void tell(const Tensor& denoised, bool last, const AfterStep& after_step) {
-    const Tensor before = std::exchange(untold_, denoised);
-    if (before.defined()) {
+  void tell(const Tensor& denoised, int32_t steps, bool last, const AfterStep& after_step) {
+    const Untold before = std::exchange(untold_, {denoised, steps});
+    if (before.denoised.defined()) {
       mark_.wait();
-      next_ = after_step(before);
+      next_ = after_step(before.denoised, before.steps);
     }
     mark_.set();
     if (next_ != Next::step || !(last || device().host_accessible())) return;
     mark_.wait();
-    next_ = after_step(std::exchange(untold_, {}));
+    const Untold now = std::exchange(untold_, {});
+    next_ = after_step(now.denoised, now.steps);
   }
 
   // Outside of the mask the picture's own latent, with the noise of x.
-  static Tensor kept_outside(const Tensor& x, const Inpaint& inpaint,
-                             const diffusion::NoiseModel& noise, const diffusion::Plan& plan,
-                             int32_t step) {
-    const auto index = static_cast<size_t>(step);
-    const bool last = index + 1 == plan.steps.size();
-    const double sigma = last ? 0 : plan.steps[index].sigma;
-    const double alpha = last ? 1 / plan.final_scale : noise.alpha(sigma);
+  static Tensor kept_outside(const Tensor& x, const Inpaint& inpaint, double alpha, double sigma) {
     const Tensor own = weighted_sum({{&inpaint.latent, alpha}, {&inpaint.noise, sigma}});
     return x * inpaint.mask + own * affine(inpaint.mask, -1, 1);
   }
@@ -445,7 +442,11 @@ class Batch {
   int64_t count_;
   BatchNoise noise_;
   Next next_ = Next::step;  // what the last step said
-  Tensor untold_;           // what the last step took the picture to be, until it is told
+  // What the last step took the picture to be, until it is told.
+  struct Untold {
+    Tensor denoised;
+    int32_t steps = 0;
+  } untold_;
 };
 
 }  // namespace
@@ -496,12 +497,12 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
   for (int32_t first = 0; first < request.count; first += settings.batch) {
     const int32_t count = std::min(settings.batch, request.count - first);
     Hurry hurry = Hurry::none;
-    const auto after_step = [&](const Tensor& denoised) {
-      ++steps_done;
+    const auto after_step = [&](const Tensor& denoised, int32_t steps) {
+      steps_done += steps;
       if (!hooks.step(steps_done)) return Batch::Next::drop;
       if (hooks.hurry) hurry = hooks.hurry();
       if (hurry != Hurry::none) return Batch::Next::take;
-      if (!previews.due(steps_done)) return Batch::Next::step;
+      if (steps == 0 || !previews.due(steps_done)) return Batch::Next::step;
       const bool goes_on = show_preview(denoised, steps_done, first, hooks);
       return goes_on ? Batch::Next::step : Batch::Next::drop;
     };

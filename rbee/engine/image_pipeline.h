@@ -12,7 +12,8 @@ namespace rbee::engine {
 
 // Called between steps; those that give a bool may end the run with false.
 struct PipelineHooks {
-  std::function<bool(int32_t steps_done)> step;  // over all batches and passes
+  // Over all batches and passes; of adaptive samplers the number may stay or jump.
+  std::function<bool(int32_t steps_done)> step;
   std::function<bool(const io::Pixels& preview, int32_t steps_done, int32_t index)> preview;
   std::function<bool(io::Pixels image, int32_t index)> image;
   std::function<bool()>

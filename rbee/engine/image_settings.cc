@@ -240,6 +240,8 @@ ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
   out.variation_seed = request.variation.seed ? *request.variation.seed : fresh_seed();
   const int32_t customary = source.device->host_accessible() ? 1 : 4;
   out.batch = std::min(request.batch != 0 ? request.batch : customary, request.count);
+  // Its steps would depend on all pictures of a batch.
+  if (out.sampler == diffusion::Sampler::dpm_adaptive) out.batch = 1;
   read_prompts(request, out, is_guided(source));  // refuses too many texts
   return out;
 }

@@ -123,6 +123,9 @@ class Table:
     def level(self, ratio):
         return ratio
 
+    def down(self, now, following, eta):
+        return split(now, following, eta)[0]
+
     def up(self, x, now, following, normal):
         return x + normal() * math.sqrt(following**2 - now**2)
 
@@ -139,6 +142,9 @@ class Flow:
 
     def level(self, ratio):
         return ratio / (1 + ratio)
+
+    def down(self, now, following, eta):
+        return following * (1 + (following / now - 1) * eta)
 
     def up(self, x, now, following, normal):
         keep = (1 - following) / (1 - now)
@@ -272,6 +278,76 @@ def restart(table, x, sigmas, normal):
     return x
 
 
+class Solver:
+    """DPM-Solver (Lu et al. 2022a) in t = -log(sigma), on the direction (x - picture) / sigma."""
+
+    def __init__(self, table, x, now):
+        self.table, self.x, self.now, self.calls = table, x, now, 0
+        self.d = self.direction(x, now)
+
+    def direction(self, x, sigma):
+        self.calls += 1
+        return (x - self.table.denoised(x, sigma)) / sigma
+
+    def first(self, to):
+        return self.x - to * math.expm1(math.log(self.now / to)) * self.d
+
+    def at_part(self, to, part):
+        there = math.exp(math.log(self.now) - part * math.log(self.now / to))
+        self.early, self.part = self.direction(self.first(there), there), part
+
+    def second(self, to):
+        factor = to / (2 * self.part) * math.expm1(math.log(self.now / to))
+        return self.first(to) - factor * (self.early - self.d)
+
+    def third(self, to):
+        h, share = math.log(self.now / to), 2 / 3
+        there = math.exp(math.log(self.now) - share * h)
+        factor = there * share / self.part * (math.expm1(share * h) / (share * h) - 1)
+        late = self.direction(self.first(there) - factor * (self.early - self.d), there)
+        return self.first(to) - to / share * (math.expm1(h) / h - 1) * (late - self.d)
+
+
+def fresh_part(table, now, to, least, eta):
+    """Where the straight part of a step ends, and what adds the noise that lacks then."""
+    down = max(table.down(now, to, eta), least)
+    return down, lambda x, normal: table.up(x, down, to, normal) if down < to else x
+
+
+def dpm_fast(table, x, sigmas, normal, eta):
+    calls, least = len(sigmas) - 1, sigmas[-2]
+    orders = [3] * (calls // 3) + [calls % 3] if calls % 3 else [3] * (calls // 3 - 1) + [2, 1]
+    levels = np.exp(np.linspace(math.log(sigmas[0]), math.log(least), len(orders) + 1))
+    for order, now, to in zip(orders, levels, levels[1:]):
+        down, noised = fresh_part(table, now, to, least, eta)
+        solver = Solver(table, x, now)
+        if order > 1:
+            solver.at_part(down, 1 / 3 if order == 3 else 1 / 2)
+        x = [solver.first, solver.second, solver.third][order - 1](down)
+        assert solver.calls == order
+        x = noised(x, normal)
+    return x
+
+
+def dpm_adaptive(table, x, sigmas, normal, eta, told):
+    now, least, length, before = sigmas[0], sigmas[-2], 0.05, x
+    told["calls"] = 0
+    while math.log(now / least) > 1e-5:
+        to = max(least, now * math.exp(-length))
+        down, noised = fresh_part(table, now, to, least, eta)
+        solver = Solver(table, x, now)
+        solver.at_part(down, 1 / 3)
+        low, high = solver.second(down), solver.third(down)
+        told["calls"] += solver.calls
+        tolerated = np.maximum(0.0078, 0.05 * np.maximum(abs(low), abs(before)))
+        error = np.sqrt(np.mean(((low - high) / tolerated) ** 2))
+        factor = 1 + math.atan((1 / (error + 1e-8)) ** (1 / (1.5 if eta > 0 else 3)) - 1)
+        length *= factor
+        if factor >= 0.81:
+            before, x, now = low, noised(high, normal), to
+    return x
+
+
 def formula_cases():
     table = Table()
     config = {"_class_name": "EulerDiscreteScheduler", **SD}
@@ -310,12 +386,36 @@ def formula_cases():
     formula("Restart", restart, flow.karras(24), table=flow,
             config={"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 3.0})
 
+    for steps, eta in ((20, 1.0), (21, 0.5), (7, 0.0), (6, 1.0), (2, 0.0)):
+        formula("DPM fast", dpm_fast, table.karras(steps), eta, eta=eta)
+    formula("DPM fast", dpm_fast, table.karras(10), 1.0, churn={"noise_scale": 1.05})
+    for eta in (0.0, 1.0):
+        told = {}
+        formula("DPM adaptive", dpm_adaptive, table.karras(12), eta, told, eta=eta, told=told)
+    shift = {"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 3.0}
+    formula("DPM fast", dpm_fast, flow.karras(11), 1.0, table=flow, config=shift)
+    told = {}
+    formula("DPM adaptive", dpm_adaptive, flow.karras(12), 1.0, told, table=flow, config=shift,
+            told=told)
+
+
+def deis_cases():
+    deis = "DEISMultistepScheduler"
+    for spacing in ("leading", "trailing", "linspace"):
+        offset = {"timestep_spacing": spacing, "steps_offset": 1 if spacing == "leading" else 0}
+        run("DEIS", deis, 10, offset)
+    run("DEIS", deis, 20)
+    run("DEIS", deis, 1)
+    run("DEIS", deis, 10, {"use_karras_sigmas": True})
+    run("DEIS", deis, 20, {"prediction_type": "v_prediction"})
+
 
 def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     diffusers_cases()
     formula_cases()
+    deis_cases()
     with open(out / "samplers.json", "w", encoding="ascii") as file:
         file.write("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
     print(f"{len(cases)} cases")

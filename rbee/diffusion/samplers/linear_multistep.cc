@@ -1,5 +1,6 @@
 // Adams-Bashforth methods on the noise direction d = (x - alpha denoised) / sigma: of uneven steps
-// (LMS), and of even ones after a trapezoidal start (PLMS, Liu et al. 2022 without Runge-Kutta).
+// (LMS), of uneven ones in log(sigma) (DEIS, Zhang and Chen 2023), and of even ones after a
+// trapezoidal start (PLMS, Liu et al. 2022 without Runge-Kutta).
 
 #include <algorithm>
 #include <array>
@@ -44,6 +45,14 @@ double lagrange_integral(const Steps& steps, int32_t i, int32_t j, int32_t order
   return sum * half;
 }
 
+// The integral over step i of the line in log(sigma) that is 1 at level `one` and 0 at `zero`.
+double log_line_integral(const Steps& steps, int32_t i, int32_t one, int32_t zero) {
+  const double base = std::log(steps.sigma(zero));
+  const auto primitive = [&](double sigma) { return sigma * (std::log(sigma) - base - 1); };
+  return (primitive(steps.sigma(i + 1)) - primitive(steps.sigma(i))) /
+         (std::log(steps.sigma(one)) - base);
+}
+
 }  // namespace
 
 void lms(Steps& steps) {
@@ -59,6 +68,27 @@ void lms(Steps& steps) {
       terms.push_back({directions.at(i - j), lagrange_integral(steps, i, j, order)});
     }
     writer.combine(kX, std::move(terms));
+    writer.end_step(denoised, steps.sigma(i + 1));
+  }
+}
+
+// Of order 2, as diffusers has it; of order 1 also at the end of few steps, and to no noise.
+void deis(Steps& steps) {
+  constexpr int32_t kFew = 15;
+  PlanWriter& writer = steps.writer;
+  const Register denoised = writer.add_register();
+  const Directions directions(writer);
+  for (int32_t i = 0; i < steps.count(); ++i) {
+    steps.evaluate(denoised, i);
+    set_direction(steps, directions.at(i), steps.sigma(i), denoised);
+    const bool lowered = i + 1 == steps.count() && steps.count() < kFew;
+    if (i == 0 || lowered || steps.ends_at(i)) {
+      move_straight(steps, kX, steps.sigma(i), steps.sigma(i + 1), denoised);
+    } else {
+      writer.combine(kX, {{kX, 1},
+                          {directions.at(i), log_line_integral(steps, i, i, i - 1)},
+                          {directions.at(i - 1), log_line_integral(steps, i, i - 1, i)}});
+    }
     writer.end_step(denoised, steps.sigma(i + 1));
   }
 }

@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto levels =
         diffusion::make_levels(noise, config, {.sampler = config.sampler, .steps = 7});
     check_levels(levels);
-    if (diffusion::make_plan(noise, levels, {.sampler = config.sampler}).steps.empty()) {
+    if (diffusion::make_plan(noise, levels, {.sampler = config.sampler}).count() == 0) {
       throw std::logic_error("no steps");
     }
   } catch (const Error& error) {

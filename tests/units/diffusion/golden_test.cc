@@ -1,6 +1,7 @@
 // Samplers against diffusers' schedulers and, where diffusers has none, against their formulas in
 // float64 (tools/goldens/make_diffusion_goldens.py).
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +9,8 @@
 #include <sstream>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/error.h"
+#include "rbee/diffusion/adaptive.h"
 #include "rbee/diffusion/random.h"
 #include "rbee/diffusion/samplers.h"
 #include "rbee/io/json_parse.h"
@@ -51,6 +54,7 @@ struct Interpreter {
   Normals& source;
   double guidance;  // 1 = none; the unguided half is 0.9 of the model
   std::vector<Latent> registers = {};
+  int32_t calls = 0;
 
   Latent& at(Register r) { return registers[static_cast<size_t>(r)]; }
 
@@ -68,7 +72,32 @@ struct Interpreter {
     }
   }
 
+  void run(const std::vector<Instruction>& work) {
+    for (const Instruction& instruction : work) run(instruction);
+  }
+
+  void run(const Plan& plan) {
+    for (const PlanStep& step : plan.steps) run(step.work);
+    if (plan.adaptive != nullptr) run(*plan.adaptive);
+  }
+
+  void run(AdaptiveSteps steps) {
+    const auto values = [&](Register r) { return std::vector<float>(at(r).begin(), at(r).end()); };
+    at(AdaptiveSteps::kBefore) = at(kX);
+    int32_t done = 0;
+    while (!steps.arrived()) {
+      EXPECT_LT(done, steps.steps());
+      run(steps.trial());
+      run(steps.judge(trial_error(values(AdaptiveSteps::kLow), values(AdaptiveSteps::kHigh),
+                                  values(AdaptiveSteps::kBefore))));
+      EXPECT_GE(steps.steps_done(), done);
+      done = steps.steps_done();
+    }
+    EXPECT_EQ(done, steps.steps());
+  }
+
   void evaluate(const Instruction& instruction) {
+    ++calls;
     Latent guided = denoised(noise, at(instruction.source), instruction, 1);
     const Latent unguided = denoised(noise, at(instruction.source), instruction, 0.9);
     for (size_t i = 0; i < kCount && guidance != 1; ++i) {
@@ -105,19 +134,57 @@ TEST_P(Golden, EndsWhereItsReferenceEnds) {
   Interpreter interpreter{noise, source, wanted.value("guidance", 1.0)};
   interpreter.registers.resize(static_cast<size_t>(plan.registers));
   interpreter.at(kX) = normals(source, levels.initial_scale);
-  for (const PlanStep& step : plan.steps) {
-    for (const Instruction& instruction : step.work) interpreter.run(instruction);
-  }
+  interpreter.run(plan);
   const auto result = wanted["result"].get<Latent>();
   double worst = 0;
   for (size_t i = 0; i < kCount; ++i) {
     worst = std::max(worst, std::abs(interpreter.at(kX)[i] * plan.final_scale - result[i]));
   }
   EXPECT_LT(worst, 1e-4);
+  if (wanted.contains("told")) {
+    EXPECT_EQ(interpreter.calls, wanted["told"]["calls"]);
+  }
   if (wanted.contains("timesteps") && plan.evaluations() == levels.steps()) {
     const auto times = wanted["timesteps"].get<std::vector<double>>();
     ASSERT_EQ(levels.times.size(), times.size());
     for (size_t i = 0; i < times.size(); ++i) EXPECT_NEAR(levels.times[i], times[i], 1e-2) << i;
+  }
+}
+
+AdaptiveSteps some_steps(const NoiseModel& noise) {
+  return {noise, {.from = 10, .to = 0.1, .steps = 20}};
+}
+
+TEST(AdaptiveSteps, EndAfterSoManyTrials) {
+  AdaptiveSteps steps = some_steps(NoiseModel({}));
+  for (int32_t i = 0; i < AdaptiveSteps::kMaxTrials; ++i) EXPECT_TRUE(steps.judge(1e9).empty());
+  EXPECT_EQ(steps.steps_done(), 0);
+  try {
+    steps.judge(1e9);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("500 trials"));
+  }
+}
+
+TEST(AdaptiveSteps, AreLeftAtAnErrorThatIsNoNumber) {
+  AdaptiveSteps steps = some_steps(NoiseModel({}));
+  EXPECT_FALSE(steps.judge(std::nan("")).empty());
+  EXPECT_TRUE(steps.arrived());
+}
+
+// Calls of the model are what a user counts.
+TEST(DpmFast, CallsTheModelOnceAStep) {
+  const SchedulerConfig config;
+  const NoiseModel noise(config);
+  for (int32_t n = 1; n < 20; ++n) {
+    const Levels levels = make_levels(
+        noise, config, {.sampler = Sampler::dpm_fast, .schedule = Schedule::normal, .steps = n});
+    const Plan plan = make_plan(noise, levels, {.sampler = Sampler::dpm_fast});
+    EXPECT_EQ(plan.count(), n);
+    EXPECT_EQ(plan.evaluations(), n);
+    EXPECT_NEAR(plan.steps.back().sigma, noise.sigma_min(), 1e-12);
   }
 }
 

@@ -62,6 +62,18 @@ TEST(Names, OfRestartMeanKarrasLevelsAsInAutomatic1111) {
   EXPECT_EQ(customary_schedule(Sampler::restart), Schedule::karras);
 }
 
+TEST(Names, OfDeisAndTheOlderDpmSolvers) {
+  for (const char* text : {"DEIS", "deis", "DEISMultistepScheduler"}) {
+    EXPECT_EQ(parse_sampler(text).sampler, Sampler::deis) << text;
+  }
+  for (const char* text : {"DPM fast", "dpm_fast", "k_dpm_fast", "DPM fast Karras"}) {
+    EXPECT_EQ(parse_sampler(text).sampler, Sampler::dpm_fast) << text;
+  }
+  for (const char* text : {"DPM adaptive", "dpm_adaptive", "k_dpm_ad"}) {
+    EXPECT_EQ(parse_sampler(text).sampler, Sampler::dpm_adaptive) << text;
+  }
+}
+
 TEST(Names, ThatAreUnknownAreRefusedWithTheKnownOnes) {
   harness::expect_error("sampler", "\"eulr\"", "DPM++ 2M SDE",
                         [] { static_cast<void>(parse_sampler("eulr")); });
@@ -82,7 +94,7 @@ TEST(SchedulerConfig, ReadsWhatStableDiffusionsFoldersHold) {
 }
 
 TEST(SchedulerConfig, TakesEulerForSchedulersThatAreNotThere) {
-  for (const char* name : {"DEISMultistepScheduler", "DPMSolverSinglestepScheduler"}) {
+  for (const char* name : {"DPMSolverSinglestepScheduler", "SASolverScheduler"}) {
     const SchedulerConfig config = parse_scheduler_config(
         cat(R"({"beta_schedule": "scaled_linear", "_class_name": ")", name, R"("})"));
     EXPECT_EQ(config.sampler, Sampler::euler);
