@@ -81,7 +81,8 @@ struct HiresFix {
   int32_t height = 0;
   int32_t steps = 0;      // 0 = as the first pass
   float strength = 0.7f;  // 0 to 1: how far the enlarged latent is noised again
-  std::string upscaler;   // "Latent", "Latent (nearest-exact)", "Lanczos" or "Nearest"
+  // "Latent", "Latent (nearest-exact)", "Lanczos", "Nearest", or a network's name.
+  std::string upscaler;
 };
 
 // "0" and "absent" stand for the model's own default unless said otherwise.
@@ -136,6 +137,7 @@ struct ImageRequest {
   float strength = 0.8f;      // 0 to 1: share of the noise that init_image gets
   StrengthRule strength_rule = StrengthRule::part;
   std::optional<HiresFix> hires;
+  std::string upscaler;  // a network that enlarges the pictures that are made; empty = none
 
   std::vector<LoraUse> loras;
   std::vector<ControlUse> controls;
@@ -212,6 +214,12 @@ struct EmbeddingInfo {
   int32_t vectors = 0;
 };
 
+// A network that enlarges pictures.
+struct UpscalerInfo {
+  std::string name;
+  int32_t scale = 1;
+};
+
 struct ImageModelInfo {
   std::string id;            // reported name
   std::string architecture;  // e.g. "sd1", "sdxl"
@@ -226,6 +234,7 @@ struct ImageModelInfo {
   std::string default_schedule;
   bool inpainting = false;            // the denoiser reads a mask; others repaint by blending
   std::vector<std::string> controls;  // names of the ControlNets
+  std::vector<UpscalerInfo> upscalers;
   std::vector<EmbeddingInfo> embeddings;
   std::vector<std::string> skipped_embeddings;  // files that do not fit the model, by name
   int64_t parameters = 0;

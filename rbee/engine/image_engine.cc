@@ -232,10 +232,12 @@ class QueuedImageEngine final : public ImageEngine {
 
   ImageStarted started(const ImageJob& job, int32_t total) const {
     const ImageSettings& settings = job.settings;
+    const models::RrdbNet* network = settings.final_network;
+    const auto scale = network != nullptr ? static_cast<int32_t>(network->scale()) : 1;
     return {.model = source_.info.id,
             .seed = settings.seed,
-            .width = settings.final_width,
-            .height = settings.final_height,
+            .width = settings.final_width * scale,
+            .height = settings.final_height * scale,
             .steps = total,
             .count = job.request.count,
             .sampler = std::string(diffusion::name(settings.sampler)),

@@ -8,6 +8,7 @@
 #include "rbee/engine/image_guide.h"
 #include "rbee/engine/image_noise.h"
 #include "rbee/engine/image_second_pass.h"
+#include "rbee/engine/image_upscale.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
 
@@ -209,7 +210,7 @@ class Batch {
   // What a second pass starts from.
   Tensor larger(const Tensor& latent, const Pass& pass) {
     const bool picture =
-        settings_.upscaler == Upscaler::lanczos || settings_.upscaler == Upscaler::nearest;
+        settings_.upscaler != Upscaler::latent && settings_.upscaler != Upscaler::latent_nearest;
     return picture ? larger_pictures(latent, pass) : larger_latents(latent, pass);
   }
 
@@ -230,11 +231,14 @@ class Batch {
 
   Tensor larger_pictures(const Tensor& latent, const Pass& pass) {
     const auto how =
-        settings_.upscaler == Upscaler::lanczos ? io::Resampler::lanczos : io::Resampler::nearest;
+        settings_.upscaler == Upscaler::nearest ? io::Resampler::nearest : io::Resampler::lanczos;
     std::vector<Tensor> parts;
     for (int64_t i = 0; i < count_; ++i) {
-      const io::Pixels small =
+      io::Pixels small =
           decode_latent(*source_.model.vae, contiguous(latent.slice(Axis{0}, i, 1)), vae_options());
+      if (settings_.upscaler == Upscaler::network) {
+        small = upscaled(*settings_.hires_network, small, device());
+      }
       const Cover covering = cover({small.width, small.height}, {pass.width, pass.height});
       const io::Pixels whole = io::resized(small, covering.whole.width, covering.whole.height, how);
       parts.push_back(
@@ -549,6 +553,9 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
       if (settings.mask) {
         const Repainted& back = settings.repainted;
         image = composed(pasted(image, back.whole, back.region), back.whole, back.share);
+      }
+      if (settings.final_network != nullptr) {
+        image = upscaled(*settings.final_network, image, *source_.device, {.between = between});
       }
     }
     if (!hooks.image(std::move(image), first + static_cast<int32_t>(i))) return false;

@@ -31,13 +31,16 @@ string_view name(Upscaler upscaler) {
   return kNames[static_cast<size_t>(upscaler)];
 }
 
-Upscaler parse_upscaler(string_view text) {
+Upscaler parse_upscaler(string_view text, std::span<const UpscalerInfo> networks) {
+  const auto is_named = [&](const UpscalerInfo& network) { return network.name == text; };
+  if (std::ranges::any_of(networks, is_named)) return Upscaler::network;
   if (text.empty()) return Upscaler::latent;
   if (is_same(text, kNone)) return Upscaler::lanczos;
   const auto found = std::ranges::find_if(kNames, [&](auto entry) { return is_same(entry, text); });
   if (found != kNames.end()) return static_cast<Upscaler>(found - kNames.begin());
   std::string known;
   for (const string_view entry : kNames) known += cat(known.empty() ? "" : ", ", entry);
+  for (const UpscalerInfo& network : networks) known += cat(", ", network.name);
   fail(Code::invalid_argument, "hires.upscaler", "\"", text, "\" is not one of ", known);
 }
 

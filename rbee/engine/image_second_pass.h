@@ -6,10 +6,11 @@
 
 namespace rbee::engine {
 
-// Names and their aliases, in the order of Upscaler's values.
+// Names and their aliases, in the order of Upscaler's values; networks have names of their own.
 std::string_view name(Upscaler upscaler);
-// Case does not matter; empty = the first. Throws invalid_argument in the name of hires.upscaler.
-Upscaler parse_upscaler(std::string_view text);
+// Case does not matter but in a network's name; empty = the first. Throws invalid_argument in the
+// name of hires.upscaler.
+Upscaler parse_upscaler(std::string_view text, std::span<const UpscalerInfo> networks);
 
 struct Size {
   int32_t width = 0, height = 0;

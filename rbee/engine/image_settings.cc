@@ -132,12 +132,29 @@ void set_hires(const ImageSource& source, const ImageRequest& request, ImageSett
   if (!request.hires) return;
   check(request.mask_image.empty(), "hires", "it does not go together with mask_image");
   out.has_hires = true;
-  out.upscaler = parse_upscaler(request.hires->upscaler);
+  out.upscaler = parse_upscaler(request.hires->upscaler, source.info.upscalers);
+  if (out.upscaler == Upscaler::network) {
+    out.hires_network = find_upscaler(source, request.hires->upscaler);
+  }
   const Size size = second_size(*request.hires, {out.width, out.height});
   out.final_width = size.width;
   out.final_height = size.height;
   check_model_side(source, "hires: width", out.final_width);
   check_model_side(source, "hires: height", out.final_height);
+}
+
+// Of the pictures that are made.
+void set_upscaler(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
+  if (request.upscaler.empty()) return;
+  out.final_network = find_upscaler(source, request.upscaler);
+  if (out.final_network == nullptr) {
+    std::string known;
+    for (const UpscalerInfo& each : source.info.upscalers) {
+      known += cat(known.empty() ? "" : ", ", each.name);
+    }
+    fail(Code::invalid_argument, "upscaler", "\"", request.upscaler, "\" is none of ",
+         known.empty() ? "no networks" : known);
+  }
 }
 
 void check_abilities(const ImageSource& source, const ImageRequest& request) {
@@ -230,6 +247,7 @@ ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
   set_names(source, request, out);
   set_pictures(source, request, out);
   set_hires(source, request, out);
+  set_upscaler(source, request, out);
   set_controls(source, request, out);
   out.steps = request.steps != 0 ? request.steps : source.info.default_steps;
   out.guidance = request.guidance_scale.value_or(source.info.default_guidance);
@@ -313,7 +331,13 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
       append_field(out, "Hires upscale", cat(request.hires->scale));
     }
     if (request.hires->steps > 0) append_field(out, "Hires steps", cat(request.hires->steps));
-    append_field(out, "Hires upscaler", std::string(name(settings.upscaler)));
+    const bool network = settings.upscaler == Upscaler::network;
+    append_field(out, "Hires upscaler",
+                 network ? request.hires->upscaler : std::string(name(settings.upscaler)));
+  }
+  if (settings.final_network != nullptr) {
+    append_field(out, "Postprocess upscale by", cat(settings.final_network->scale()));
+    append_field(out, "Postprocess upscaler", request.upscaler);
   }
   // A1111 has one rule, and nothing that names another.
   const bool philox = request.noise_source == NoiseSource::philox;

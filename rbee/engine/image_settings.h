@@ -17,7 +17,7 @@ struct Repainted {
 };
 
 // How a second pass's start is enlarged: bilinear or nearest latents, or pictures.
-enum class Upscaler : uint8_t { latent, latent_nearest, lanczos, nearest };
+enum class Upscaler : uint8_t { latent, latent_nearest, lanczos, nearest, network };
 
 struct ImageSettings {
   int32_t width = 0;  // pixels, of the first pass
@@ -39,7 +39,9 @@ struct ImageSettings {
 
   bool has_hires = false;
   Upscaler upscaler = Upscaler::latent;
-  int32_t final_width = 0;  // of the pictures that come
+  const models::RrdbNet* hires_network = nullptr;  // of Upscaler::network
+  const models::RrdbNet* final_network = nullptr;  // of the pictures that come, or null
+  int32_t final_width = 0;  // of the pictures that come, or that a network enlarges
   int32_t final_height = 0;
 };
 

@@ -115,6 +115,18 @@ std::vector<NamedControlNet> load_controls(const std::vector<fs::path>& paths,
   return out;
 }
 
+std::vector<NamedUpscaler> load_upscalers(const std::vector<fs::path>& paths,
+                                          const models::ImageModel& model) {
+  std::vector<NamedUpscaler> out;
+  for (const fs::path& path : paths) {
+    std::string name = control_name(path);
+    const bool taken = std::ranges::any_of(out, [&](const auto& n) { return n.name == name; });
+    check(!taken, "upscale_model", "two networks are called \"", name, "\"; rename one of them");
+    out.push_back({std::move(name), models::load_upscaler(path, *model.device, model.activations)});
+  }
+  return out;
+}
+
 void add_embedding(const fs::path& path, ImageSource& source) {
   models::TextEmbedding read = models::read_embedding(path, source.model);
   source.info.embeddings.push_back({read.word, static_cast<int32_t>(read.count)});
@@ -180,6 +192,10 @@ void fill_model_info(ImageSource& source, const std::string& model_id) {
   source.side_step = static_cast<int32_t>(model.vae->info().scale * denoiser.patch);
   info.controls.clear();
   for (const NamedControlNet& control : source.controls) info.controls.push_back(control.name);
+  info.upscalers.clear();
+  for (const NamedUpscaler& upscaler : source.upscalers) {
+    info.upscalers.push_back({upscaler.name, static_cast<int32_t>(upscaler.network->scale())});
+  }
   info.parameters = model.parameters;
   info.weight_bytes = model.weight_bytes;
 }
@@ -216,6 +232,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
     models::change_loras(model, path, with);
   };
   out.controls = load_controls(options.control_nets, out.model);
+  out.upscalers = load_upscalers(options.upscale_models, out.model);
   if (!options.taesd.empty()) {
     out.preview_vae = models::load_tiny_autoencoder(options.taesd, out.model);
   }
@@ -247,6 +264,11 @@ const models::ControlNet& find_control(const ImageSource& source, const std::str
     known += cat(known.empty() ? "" : ", ", control.name);
   }
   fail(Code::invalid_argument, "control.model", "\"", name, "\" is none of ", known);
+}
+
+const models::RrdbNet* find_upscaler(const ImageSource& source, const std::string& name) {
+  const auto found = std::ranges::find(source.upscalers, name, &NamedUpscaler::name);
+  return found == source.upscalers.end() ? nullptr : found->network.get();
 }
 
 std::vector<std::string> lora_names(const fs::path& folder) {

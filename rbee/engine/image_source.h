@@ -15,12 +15,18 @@
 #include "rbee/models/image/control_net.h"
 #include "rbee/models/image/embedding.h"
 #include "rbee/models/image/image_model.h"
+#include "rbee/models/image/upscaler.h"
 
 namespace rbee::engine {
 
 struct NamedControlNet {
   std::string name;  // see control_name
   std::unique_ptr<models::ControlNet> net;
+};
+
+struct NamedUpscaler {
+  std::string name;  // see control_name
+  std::unique_ptr<models::RrdbNet> network;
 };
 
 struct ImageSource {
@@ -31,6 +37,7 @@ struct ImageSource {
   ImageModelInfo info;
   int32_t side_step = 8;  // pixels; widths and heights are multiples of it
   std::vector<NamedControlNet> controls;
+  std::vector<NamedUpscaler> upscalers;
   std::vector<models::TextEmbedding> embeddings;
   bool tiled_vae = false;                    // also for requests that do not ask for it
   std::unique_ptr<models::Vae> preview_vae;  // TAESD or its kin; null: colours are guessed
@@ -48,8 +55,9 @@ struct ImageSourceOptions {
   models::OffloadedParts offload;
   bool tiled_vae = false;  // always; else where a request asks for it or memory runs out
   std::vector<std::filesystem::path> control_nets;
-  std::filesystem::path vae;    // another VAE; empty = the model's own
-  std::filesystem::path taesd;  // of previews; empty = none
+  std::vector<std::filesystem::path> upscale_models;  // files of ESRGAN
+  std::filesystem::path vae;                          // another VAE; empty = the model's own
+  std::filesystem::path taesd;                        // of previews; empty = none
   // A folder with CLIP's tokenizer for a model in one file, which has none; empty = "tokenizer"
   // beside that file (tools/get_clip_vocabulary.sh puts it there). T5's: see load_tokenizer().
   std::filesystem::path tokenizer;
@@ -85,6 +93,9 @@ std::string control_name(const std::filesystem::path& path);
 // The network that a request names; an empty name is for the only one. Throws invalid_argument
 // naming those that there are.
 const models::ControlNet& find_control(const ImageSource& source, const std::string& name);
+
+// The network that enlarges pictures, by its name; null: there is none of it.
+const models::RrdbNet* find_upscaler(const ImageSource& source, const std::string& name);
 
 // Names that requests may give, without their ending; in the order of the alphabet.
 std::vector<std::string> lora_names(const std::filesystem::path& folder);

@@ -4,6 +4,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "rbee/engine/image_mosaic.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
 
@@ -11,83 +12,6 @@ namespace rbee::engine {
 namespace {
 
 using models::LatentDistribution;
-
-// 1 inside a tile, falling towards edges that another tile shares.
-float fade(int64_t at, int64_t length, int64_t ramp, bool first, bool last) {
-  float weight = 1;
-  const auto rising = [&](int64_t from_edge) {
-    return std::min(1.0f, (static_cast<float>(from_edge) + 0.5f) / static_cast<float>(ramp));
-  };
-  if (!first) weight *= rising(at);
-  if (!last) weight *= rising(length - 1 - at);
-  return weight;
-}
-
-struct Area {
-  int64_t left, top, width, height;
-};
-
-// A picture, or its latent, under construction from tiles of it.
-class Mosaic {
- public:
-  // ramp: units over which neighbours are faded into each other
-  Mosaic(int64_t width, int64_t height, int64_t channels, int64_t ramp)
-      : width_(width),
-        height_(height),
-        channels_(static_cast<size_t>(channels)),
-        ramp_(ramp),
-        sums_(static_cast<size_t>(width * height) * channels_),
-        weights_(static_cast<size_t>(width * height)) {}
-
-  void add(std::span<const float> tile, const Area& area) {
-    for (int64_t y = 0; y < area.height; ++y) {
-      const bool last_row = area.top + area.height == height_;
-      const float down = fade(y, area.height, ramp_, area.top == 0, last_row);
-      for (int64_t x = 0; x < area.width; ++x) {
-        const bool last = area.left + area.width == width_;
-        const float weight = down * fade(x, area.width, ramp_, area.left == 0, last);
-        const auto to = static_cast<size_t>((area.top + y) * width_ + area.left + x);
-        const auto from = static_cast<size_t>(y * area.width + x);
-        for (size_t c = 0; c < channels_; ++c) {
-          sums_[to * channels_ + c] += weight * tile[from * channels_ + c];
-        }
-        weights_[to] += weight;
-      }
-    }
-  }
-
-  // The values of a part.
-  std::vector<float> finish(const Area& part) const {
-    std::vector<float> out;
-    for (int64_t y = part.top; y < part.top + part.height; ++y) {
-      for (int64_t x = part.left; x < part.left + part.width; ++x) {
-        const auto pixel = static_cast<size_t>(y * width_ + x);
-        for (size_t c = 0; c < channels_; ++c) {
-          out.push_back(sums_[pixel * channels_ + c] / weights_[pixel]);
-        }
-      }
-    }
-    return out;
-  }
-
- private:
-  int64_t width_, height_;
-  size_t channels_;
-  int64_t ramp_;
-  std::vector<float> sums_, weights_;
-};
-
-// Tiles of a picture of height x width units.
-std::vector<Area> areas_of(int64_t height, int64_t width, int64_t tile, int64_t overlap) {
-  std::vector<Area> out;
-  const int64_t high = std::min(tile, height), wide = std::min(tile, width);
-  for (const int64_t top : tile_starts(height, high, overlap)) {
-    for (const int64_t left : tile_starts(width, wide, overlap)) {
-      out.push_back({left, top, wide, high});
-    }
-  }
-  return out;
-}
 
 Tensor cut(const Tensor& x, const Area& area, int64_t scale) {
   return contiguous(x.slice(Axis{1}, area.top * scale, area.height * scale)
@@ -182,14 +106,6 @@ LatentDistribution encode(const models::Vae& vae, const Tensor& image, int64_t t
 }
 
 }  // namespace
-
-std::vector<int64_t> tile_starts(int64_t length, int64_t tile, int64_t overlap) {
-  std::vector<int64_t> out{0};
-  while (out.back() + tile < length) {
-    out.push_back(std::min(out.back() + tile - overlap, length - tile));
-  }
-  return out;
-}
 
 std::vector<float> decode_in_tiles(const models::Vae& vae, const Tensor& latent,
                                    const TileOptions& options) {

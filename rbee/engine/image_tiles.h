@@ -18,9 +18,6 @@ struct TileOptions {
   Circular circular = {};
 };
 
-// Tiles that cover `length` units: their first units, `overlap` units or more shared by neighbours.
-std::vector<int64_t> tile_starts(int64_t length, int64_t tile, int64_t overlap);
-
 // latent: (1, h, w, channels) as Vae::decode() takes it. The picture's (h * scale, w * scale, 3)
 // values. Throws out_of_memory when the smallest tile is too large, and what the VAE throws.
 std::vector<float> decode_in_tiles(const models::Vae& vae, const Tensor& latent,

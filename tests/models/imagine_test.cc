@@ -10,6 +10,7 @@
 
 #include "rbee/io/image/encode.h"
 #include "rbee/io/image/png.h"
+#include "tests/models/made_upscaler.h"
 #include "tools/rbee/commands.h"
 
 namespace rbee::test {
@@ -75,6 +76,28 @@ class Imagine : public testing::Test {
  private:
   fs::path folder_;
 };
+
+TEST_F(Imagine, EnlargesByANetwork) {
+  test::write_safetensors(
+      path("made x2.safetensors"),
+      test::made_upscaler({.blocks = 1, .width = 8, .growth = 4, .doublings = 1}));
+  const Ran ran = draw("a.png", {"--upscale-model", path("made x2.safetensors")});
+  EXPECT_EQ(ran.status, 0) << ran.errors;
+  EXPECT_THAT(ran.errors, HasSubstr("128 x 128"));
+  EXPECT_EQ(pixels("a.png").width, 2 * kSide);
+  EXPECT_THAT(bytes("a.png"), HasSubstr("Postprocess upscaler: made x2"));
+
+  // As the start of a second pass alone.
+  const Ran passes = draw("b.png", {"--upscale-model", path("made x2.safetensors"), "--hires",
+                                    "1.5", "--hires-upscaler", "made x2"});
+  EXPECT_EQ(passes.status, 0) << passes.errors;
+  EXPECT_EQ(pixels("b.png").width, 3 * kSide / 2);
+
+  std::ofstream(path("x4.pth")) << "PK";
+  const Ran pickled = draw("c.png", {"--upscale-model", path("x4.pth")});
+  EXPECT_NE(pickled.status, 0);
+  EXPECT_THAT(pickled.errors, HasSubstr(".safetensors"));
+}
 
 // The model is never asked for: there is none.
 TEST_F(Imagine, PlacesThatCannotBeWrittenAreRefusedBeforeTheModelIsRead) {

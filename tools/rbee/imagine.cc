@@ -32,6 +32,7 @@ struct ImagineOptions {
   std::string vae;
   std::string clip_l, clip_g, t5xxl;
   std::vector<std::string> offload;
+  std::string upscale_model;
   std::string loras;
   std::string embeddings;
   std::vector<std::string> lora;                          // "name" or "name:strength"
@@ -243,6 +244,11 @@ engine::ImageRequest request_of(const ImagineOptions& options, const Given& give
   if (!options.from.empty()) request = with_settings_of(options.from, std::move(request), given);
   for (const std::string& text : options.lora) request.loras.push_back(lora_of(text));
   request.controls = controls_of(options);
+  if (!options.upscale_model.empty()) {
+    const std::string name = engine::control_name(options.upscale_model);
+    const bool of_hires = request.hires && request.hires->upscaler == name;
+    if (!of_hires) request.upscaler = name;
+  }
   request.init_image = read_picture(options.init);
   request.mask_image = read_picture(options.mask);
   request.encoding.format = format_of(options.out);
@@ -279,6 +285,7 @@ int run(const ImagineOptions& options, const Given& given) {
       .embeddings = options.embeddings,
       .prediction_type = std::nullopt,
       .progress = {}};
+  if (!options.upscale_model.empty()) source.upscale_models = {options.upscale_model};
   const auto engine = engine::make_image_engine(engine::load_image_source(options.model, source),
                                                 {.warm_up = false});
   auto sink = std::make_shared<PictureSink>(options.out, request.count, options.quiet);
@@ -337,7 +344,8 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   CLI::Option* hires = app.add_option("--hires", options.hires.scale,
                                       "a second pass at so many times the size, 1 to 4");
   app.add_option("--hires-upscaler", options.hires.upscaler,
-                 "Latent, \"Latent (nearest-exact)\", Lanczos, Nearest")
+                 "Latent, \"Latent (nearest-exact)\", Lanczos, Nearest, or the name of "
+                 "--upscale-model's file without its ending")
       ->needs(hires);
   app.add_option("--hires-steps", options.hires.steps, "0 = as the first pass")->needs(hires);
   app.add_option("--hires-strength", options.hires.strength, "0 to 1")
@@ -404,6 +412,9 @@ Command add_imagine(CLI::App& parent) {
   app->add_option("-t,--threads", options->threads, "0 = one for each core")
       ->check(CLI::Range(0, 1024));
   app->add_option("--vae", options->vae, "another VAE, folder or file");
+  app->add_option("--upscale-model", options->upscale_model,
+                  "file of ESRGAN or Real-ESRGAN that enlarges the picture; with --hires-upscaler "
+                  "naming it, what the second pass starts from");
   app->add_option("--clip-l,--clip_l", options->clip_l,
                   "CLIP-L of Stable Diffusion 1, XL, 3 or FLUX, folder or file");
   app->add_option("--clip-g,--clip_g", options->clip_g, "CLIP-G of Stable Diffusion XL or 3");

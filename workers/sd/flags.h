@@ -20,9 +20,10 @@ struct SdFlags : CommonFlags {  // worker_id: "sd-worker-<port>" when not given;
   std::string clip_l, clip_g, t5xxl;
   std::string embeddings;  // folder of textual inversions, or a file; empty = <model>/embeddings
   std::vector<std::string> control_nets;  // folders or files
-  std::string loras;                      // folder of adapters; empty = <model>/loras
-  std::string prediction = "auto";        // epsilon or v_prediction
-  std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16
+  std::vector<std::string> upscale_models;
+  std::string loras;                // folder of adapters; empty = <model>/loras
+  std::string prediction = "auto";  // epsilon or v_prediction
+  std::string dtype = "auto";       // what layers compute in: f32, f16 or bf16
   // Parts that leave the device between their uses: text, denoiser, vae, or all.
   std::vector<std::string> offload;
   bool vae_tiling = false;  // for every picture

@@ -36,6 +36,7 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
       .offload = models::offloaded_parts(flags.offload),
       .tiled_vae = flags.vae_tiling,
       .control_nets = {flags.control_nets.begin(), flags.control_nets.end()},
+      .upscale_models = {flags.upscale_models.begin(), flags.upscale_models.end()},
       .vae = flags.vae,
       .taesd = flags.taesd,
       .clip_l = flags.clip_l,

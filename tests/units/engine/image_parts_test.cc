@@ -7,6 +7,7 @@
 
 #include "rbee/engine/image_decode.h"
 #include "rbee/engine/image_guide.h"
+#include "rbee/engine/image_mosaic.h"
 #include "rbee/engine/image_noise.h"
 #include "rbee/engine/image_parameters.h"
 #include "rbee/engine/image_second_pass.h"
@@ -138,13 +139,13 @@ TEST(SecondPass, CutsOffWhatIsBeyondTheRatio) {
 TEST(SecondPass, KnowsTheNamesOfAutomatic1111) {
   for (const auto upscaler :
        {Upscaler::latent, Upscaler::latent_nearest, Upscaler::lanczos, Upscaler::nearest}) {
-    EXPECT_EQ(parse_upscaler(name(upscaler)), upscaler);
+    EXPECT_EQ(parse_upscaler(name(upscaler), {}), upscaler);
   }
-  EXPECT_EQ(parse_upscaler(""), Upscaler::latent);
-  EXPECT_EQ(parse_upscaler("lanczos"), Upscaler::lanczos);
-  EXPECT_EQ(parse_upscaler("None"), Upscaler::lanczos);
+  EXPECT_EQ(parse_upscaler("", {}), Upscaler::latent);
+  EXPECT_EQ(parse_upscaler("lanczos", {}), Upscaler::lanczos);
+  EXPECT_EQ(parse_upscaler("None", {}), Upscaler::lanczos);
   harness::expect_error("hires.upscaler", "R-ESRGAN 4x+", "Latent (nearest-exact), Lanczos",
-                        [] { static_cast<void>(parse_upscaler("R-ESRGAN 4x+")); });
+                        [] { static_cast<void>(parse_upscaler("R-ESRGAN 4x+", {})); });
 }
 
 TEST(Canvas, ValuesThatAreNotFiniteAreNoPicture) {

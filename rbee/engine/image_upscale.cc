@@ -1,0 +1,82 @@
+#include "rbee/engine/image_upscale.h"
+
+#include <algorithm>
+
+#include "rbee/core/log.h"
+#include "rbee/engine/image_mosaic.h"
+
+namespace rbee::engine {
+namespace {
+
+// The colours of a part, 0 to 1, (1, height, width, 3); beyond the picture its last pixels go on.
+Tensor part_of(const io::Pixels& picture, const Area& area, Device& device) {
+  std::vector<float> values;
+  values.reserve(static_cast<size_t>(area.height * area.width * 3));
+  for (int64_t y = area.top; y < area.top + area.height; ++y) {
+    for (int64_t x = area.left; x < area.left + area.width; ++x) {
+      const int64_t row = std::min(y, int64_t{picture.height} - 1);
+      const int64_t column = std::min(x, int64_t{picture.width} - 1);
+      const auto pixel =
+          static_cast<size_t>((row * picture.width + column) * int64_t{picture.channels});
+      for (size_t c = 0; c < 3; ++c) {
+        values.push_back(static_cast<float>(picture.values[pixel + c]) / 255);
+      }
+    }
+  }
+  return from_host<float>(values, {1, area.height, area.width, 3}, device);
+}
+
+Area scaled(const Area& area, int64_t scale) {
+  return {area.left * scale, area.top * scale, area.width * scale, area.height * scale};
+}
+
+// A tile without what its inner edges, which see nothing beyond them, reach most.
+Area without_edges(const Area& tile, int64_t height, int64_t width, int64_t margin) {
+  const int64_t left = tile.left > 0 ? margin : 0, top = tile.top > 0 ? margin : 0;
+  const int64_t right = tile.left + tile.width < width ? margin : 0;
+  const int64_t bottom = tile.top + tile.height < height ? margin : 0;
+  return {tile.left + left, tile.top + top, tile.width - left - right, tile.height - top - bottom};
+}
+
+io::Pixels in_tiles(const models::RrdbNet& network, const io::Pixels& picture, Device& device,
+                    const UpscaleOptions& options) {
+  const int64_t step = network.side_step(), scale = network.scale();
+  const auto whole = [&](int64_t side) { return (side + step - 1) / step * step; };
+  const int64_t height = whole(picture.height), width = whole(picture.width);
+  const int64_t margin = options.overlap / 4;
+  Mosaic mosaic(width * scale, height * scale, 3, (options.overlap - 2 * margin) * scale);
+  for (const Area& area : areas_of(height, width, options.tile, options.overlap)) {
+    const Tensor larger = network(part_of(picture, area, device), options.between);
+    const Area used = without_edges(area, height, width, margin);
+    const Area part =
+        scaled({used.left - area.left, used.top - area.top, used.width, used.height}, scale);
+    const Tensor kept =
+        larger.slice(Axis{1}, part.top, part.height).slice(Axis{2}, part.left, part.width);
+    mosaic.add(kept.to_host<float>(), scaled(used, scale));
+  }
+  const Area inside{0, 0, picture.width * scale, picture.height * scale};
+  std::vector<float> values = mosaic.finish(inside);
+  for (float& value : values) value = value * 2 - 1;
+  return pixels_of(values, static_cast<int32_t>(inside.width), static_cast<int32_t>(inside.height));
+}
+
+}  // namespace
+
+io::Pixels upscaled(const models::RrdbNet& network, const io::Pixels& picture, Device& device,
+                    const UpscaleOptions& options) {
+  UpscaleOptions now = options;
+  while (true) {
+    try {
+      return in_tiles(network, picture, device, now);
+    } catch (const Error& error) {
+      const int64_t longer = std::max(picture.width, picture.height);
+      const int64_t next = std::min(now.tile, longer) / 16 * 8;
+      if (error.code() != Code::out_of_memory || next < 2 * options.overlap) throw;
+      log(LogLevel::info, "a picture is enlarged in smaller tiles",
+          {{"pixels", cat(next)}, {"reason", error.what()}});
+      now.tile = next;
+    }
+  }
+}
+
+}  // namespace rbee::engine

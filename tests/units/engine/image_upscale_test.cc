@@ -1,0 +1,159 @@
+// Pictures enlarged by networks: in tiles, behind the VAE and between two passes.
+
+#include "rbee/engine/image_upscale.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "rbee/io/image/png.h"
+#include "tests/models/made_upscaler.h"
+#include "tests/support/expect_error.h"
+#include "tests/units/engine/fake_image_model.h"
+
+namespace rbee::engine {
+namespace {
+
+using testing::HasSubstr;
+
+std::unique_ptr<models::RrdbNet> network_of(models::UpscalerShape shape, Device& device) {
+  shape.blocks = 1;
+  shape.width = 8;
+  shape.growth = 4;
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) /
+      cat(testing::UnitTest::GetInstance()->current_test_info()->name(), ".safetensors");
+  test::write_safetensors(file, test::made_upscaler(shape));
+  auto out = models::load_upscaler(file, device, DType::f32);
+  std::filesystem::remove(file);
+  return out;
+}
+
+io::Pixels waves(int32_t width, int32_t height) {
+  io::Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
+  for (int32_t y = 0; y < height; ++y) {
+    for (int32_t x = 0; x < width; ++x) {
+      for (int32_t c = 0; c < 3; ++c) {
+        const double value = std::sin(0.21 * x + c) * std::cos(0.17 * y) * 90 + 128;
+        out.values.push_back(static_cast<uint8_t>(value));
+      }
+    }
+  }
+  return out;
+}
+
+Device& device() {
+  static const ImageSource source = fake_source(half_noise);
+  return *source.device;
+}
+
+struct Differences {
+  int alone = 0, shared = 0;  // the largest of pixels of one tile, and of those of several
+};
+
+// A pixel of the network sees 20 others to each side, so those of one tile alone see nothing of its
+// inner edges.
+TEST(Upscaling, InTilesAgreesWithTheWhole) {
+  const auto network = network_of({.doublings = 1}, device());
+  const io::Pixels small = waves(112, 80);
+  const io::Pixels whole = upscaled(*network, small, device(), {.tile = 1024, .overlap = 32});
+  const io::Pixels tiles = upscaled(*network, small, device(), {.tile = 64, .overlap = 32});
+  ASSERT_EQ(whole.width, 224);
+  ASSERT_EQ(tiles.height, 160);
+  Differences worst;
+  for (int32_t y = 0; y < tiles.height; ++y) {
+    for (int32_t x = 0; x < tiles.width; ++x) {
+      // Columns from 0, 32 and 48, rows from 0 and 16.
+      const bool alone = (x < 64 || x >= 192) && (y < 32 || y >= 128);
+      int& most = alone ? worst.alone : worst.shared;
+      for (int32_t c = 0; c < 3; ++c) {
+        const auto at = static_cast<size_t>((y * tiles.width + x) * 3 + c);
+        most = std::max(most, std::abs(tiles.values[at] - whole.values[at]));
+      }
+    }
+  }
+  EXPECT_LE(worst.alone, 1);
+  EXPECT_LE(worst.shared, 3);
+}
+
+TEST(Upscaling, TakesSidesThatAreNoMultiplesOfTheNetworksSquares) {
+  const auto network = network_of({.unshuffle = 2, .doublings = 2}, device());
+  const io::Pixels odd = waves(13, 9);
+  const io::Pixels larger = upscaled(*network, odd, device());
+  EXPECT_EQ(larger.width, 26);
+  EXPECT_EQ(larger.height, 18);
+  EXPECT_EQ(larger.values.size(), size_t{26 * 18 * 3});
+}
+
+// Opacity is left out.
+TEST(Upscaling, GivesColoursAlone) {
+  const auto network = network_of({.doublings = 0}, device());
+  const io::Pixels plain = waves(16, 16);
+  io::Pixels sheer{.width = 16, .height = 16, .channels = 4, .values = {}};
+  for (size_t i = 0; i < plain.values.size(); i += 3) {
+    sheer.values.insert(sheer.values.end(), plain.values.begin() + static_cast<int64_t>(i),
+                        plain.values.begin() + static_cast<int64_t>(i) + 3);
+    sheer.values.push_back(7);
+  }
+  EXPECT_EQ(upscaled(*network, sheer, device()).values, upscaled(*network, plain, device()).values);
+}
+
+class UpscalingEngine : public testing::Test {
+ protected:
+  UpscalingEngine() {
+    ImageSource source = fake_source(half_noise);
+    source.upscalers.push_back({"made-x2", network_of({.doublings = 1}, *source.device)});
+    fill_model_info(source, "");
+    engine_ = make_image_engine(std::move(source), {.warm_up = false});
+    request_.prompt = "a red cat";
+    request_.steps = 2;
+    request_.seed = 5;
+  }
+  std::shared_ptr<ImageRecorder> made() {
+    auto sink = std::make_shared<ImageRecorder>();
+    engine_->submit(request_, sink);
+    EXPECT_TRUE(sink->wait());
+    return sink;
+  }
+
+  std::unique_ptr<ImageEngine> engine_;
+  ImageRequest request_;
+};
+
+TEST_F(UpscalingEngine, EnlargesWhatTheVaeMakes) {
+  const io::Pixels small = io::decode_png(made()->images.front().file, "small");
+  request_.upscaler = "made-x2";
+  const auto sink = made();
+  EXPECT_EQ(sink->started.width, 128);
+  const ImageReady& ready = sink->images.front();
+  EXPECT_EQ(ready.width, 128);
+  EXPECT_THAT(ready.parameters, HasSubstr("Size: 64x64"));
+  EXPECT_THAT(ready.parameters, HasSubstr("Postprocess upscale by: 2, Postprocess upscaler: made"));
+  const auto network = network_of({.doublings = 1}, device());
+  EXPECT_EQ(io::decode_png(ready.file, "large").values, upscaled(*network, small, device()).values);
+}
+
+TEST_F(UpscalingEngine, EnlargesWhatASecondPassStartsFrom) {
+  request_.hires = HiresFix{.scale = 1.5f, .upscaler = "made-x2"};
+  const auto sink = made();
+  ASSERT_EQ(sink->images.size(), 1u);
+  EXPECT_EQ(sink->images.front().width, 96);
+  EXPECT_THAT(sink->images.front().parameters, HasSubstr("Hires upscaler: made-x2"));
+  request_.hires->upscaler = "Lanczos";
+  EXPECT_NE(made()->images.front().file, sink->images.front().file);
+}
+
+TEST_F(UpscalingEngine, RefusesNamesThatItHasNot) {
+  const auto submit = [&] { engine_->submit(request_, std::make_shared<ImageRecorder>()); };
+  ASSERT_EQ(engine_->model().upscalers.size(), 1u);
+  EXPECT_EQ(engine_->model().upscalers.front().scale, 2);
+  request_.upscaler = "other";
+  harness::expect_error("upscaler", "\"other\"", "made-x2", submit);
+  request_.upscaler.clear();
+  request_.hires = HiresFix{.upscaler = "other"};
+  harness::expect_error("hires.upscaler", "\"other\"", "made-x2", submit);
+}
+
+}  // namespace
+}  // namespace rbee::engine
