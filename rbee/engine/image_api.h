@@ -273,6 +273,10 @@ class ImageEngine {
   // Takes the pictures that the request is at as they are, at the next step; those that wait count
   // as running. Thread-safe; false when no such request is waiting or running.
   virtual bool hurry(const std::string& job_id, Hurry how) = 0;
+  // The picture enlarged by one of model().upscalers, on the engine's thread between two requests;
+  // blocks until then. Thread-safe. Throws invalid_argument for another name, unsupported and
+  // cancelled when the engine takes no new work, and what the device throws.
+  virtual io::Pixels upscale(const std::string& network, io::Pixels picture) = 0;
   virtual ImageStats stats() const = 0;
   // Names that LoraUse::path may have now.
   virtual std::vector<std::string> loras() const = 0;

@@ -6,12 +6,14 @@
 #include <cmath>
 #include <condition_variable>
 #include <deque>
+#include <future>
 #include <mutex>
 #include <thread>
 
 #include "rbee/core/log.h"
 #include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_pipeline.h"
+#include "rbee/engine/image_upscale.h"
 #include "rbee/io/image/png.h"
 
 namespace rbee::engine {
@@ -37,6 +39,13 @@ struct ImageJob {
 bool is_same_lora(const models::LoraSource& a, const models::LoraSource& b) {
   return a.path == b.path && a.weight == b.weight && a.text_weight == b.text_weight;
 }
+
+// A picture that is enlarged between two jobs.
+struct Errand {
+  const models::RrdbNet* network = nullptr;
+  io::Pixels picture;
+  std::promise<io::Pixels> result;
+};
 
 // Tells a sink how far its job is.
 class Progress {
@@ -87,8 +96,7 @@ class QueuedImageEngine final : public ImageEngine {
     job->request = std::move(request);
     job->sink = std::move(sink);
     const std::scoped_lock lock(mutex_);
-    if (!stats_.healthy) fail(Code::device, "engine", "the device has failed");
-    if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
+    check_takes_work();
     const size_t idle = running_ == nullptr ? 1 : 0;
     if (waiting_.size() >= static_cast<size_t>(options_.max_waiting) + idle) {
       fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
@@ -112,6 +120,19 @@ class QueuedImageEngine final : public ImageEngine {
     if (!job) return false;
     job->hurry = how;
     return true;
+  }
+
+  io::Pixels upscale(const std::string& network, io::Pixels picture) override {
+    Errand errand{find_upscaler(source_, network), std::move(picture), {}};
+    check(errand.network != nullptr, "upscaler", "there is no network \"", network, "\"");
+    std::future<io::Pixels> result = errand.result.get_future();
+    {
+      const std::scoped_lock lock(mutex_);
+      check_takes_work();
+      errands_.push_back(std::move(errand));
+      wake_.notify_one();
+    }
+    return result.get();
   }
 
   ImageStats stats() const override {
@@ -140,6 +161,12 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
  private:
+  // mutex_ is held.
+  void check_takes_work() const {
+    if (!stats_.healthy) fail(Code::device, "engine", "the device has failed");
+    if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
+  }
+
   // Running or waiting; null: neither. mutex_ is held.
   std::shared_ptr<ImageJob> find(const std::string& job_id) const {
     if (running_ != nullptr && running_->request.job_id == job_id) return running_;
@@ -202,16 +229,50 @@ class QueuedImageEngine final : public ImageEngine {
   std::shared_ptr<ImageJob> next() {
     std::unique_lock lock(mutex_);
     while (true) {
-      wake_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+      wake_.wait(lock, [&] { return stopping_ || !waiting_.empty() || !errands_.empty(); });
       lock.unlock();
       drop_cancelled();
+      run_errands();
       lock.lock();
       if (!waiting_.empty()) break;
-      if (stopping_) return nullptr;
+      if (stopping_ && errands_.empty()) return nullptr;
     }
     running_ = waiting_.front();
     waiting_.pop_front();
     return running_;
+  }
+
+  void run_errands() {
+    while (true) {
+      std::unique_lock lock(mutex_);
+      if (errands_.empty()) return;
+      Errand errand = std::move(errands_.front());
+      errands_.pop_front();
+      lock.unlock();
+      try {
+        const auto between = [&] {
+          const std::scoped_lock held(mutex_);
+          if (stopping_) fail(Code::cancelled, "engine", "stopping");
+        };
+        between();
+        errand.result.set_value(
+            upscaled(*errand.network, errand.picture, *source_.device, {.between = between}));
+      } catch (const Error& error) {
+        if (error.code() == Code::device) lose_device(error);
+        errand.result.set_exception(std::current_exception());
+      } catch (...) {
+        errand.result.set_exception(std::current_exception());
+      }
+    }
+  }
+
+  void lose_device(const Error& error) {
+    lost_ = true;
+    {
+      const std::scoped_lock lock(mutex_);
+      stats_.healthy = false;
+    }
+    drop_waiting(error);
   }
 
   // Those that wait need not wait for the running one to be told.
@@ -326,6 +387,7 @@ class QueuedImageEngine final : public ImageEngine {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<ImageJob>> waiting_;
+  std::deque<Errand> errands_;
   std::shared_ptr<ImageJob> running_;
   ImageStats stats_;
   bool stopping_ = false;

@@ -505,7 +505,7 @@ SdapiUpscale parse_sdapi_upscale(std::string_view body) {
   ObjectReader reader(object, "", errors);
   SdapiUpscale out;
   out.image = image(reader, "image", true).data;
-  out.upscaler = choice(reader, "upscaler_1", {"None", "Lanczos", "Nearest"});
+  out.upscaler = reader.text("upscaler_1").value_or("");
   if (out.upscaler.empty()) out.upscaler = "None";
   out.to_size = reader.integer("resize_mode", {0, 1}).value_or(0) == 1;
   out.factor = reader.number("upscaling_resize", kFactor).value_or(out.factor);

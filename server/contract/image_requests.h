@@ -115,7 +115,7 @@ std::string parse_png_info(std::string_view body);
 
 struct SdapiUpscale {
   std::string image;     // base64 of a file
-  std::string upscaler;  // "None", "Lanczos" or "Nearest"
+  std::string upscaler;  // "None", "Lanczos", "Nearest", or a network's name
   bool to_size = false;  // until it covers width and height; else by `factor`
   double factor = 2;
   int32_t width = 512;

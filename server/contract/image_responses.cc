@@ -250,15 +250,17 @@ std::string sdapi_options_json(std::string_view model) {
                {"samples_format", "png"}});
 }
 
-std::string sdapi_upscalers_json() {
+std::string sdapi_upscalers_json(const std::vector<std::pair<std::string, int32_t>>& networks) {
   Json list = Json::array();
-  for (const char* name : {"None", "Lanczos", "Nearest"}) {
+  const auto add = [&](const std::string& name, const Json& model, int32_t scale) {
     list.push_back({{"name", name},
-                    {"model_name", nullptr},
+                    {"model_name", model},
                     {"model_path", nullptr},
                     {"model_url", nullptr},
-                    {"scale", 2}});
-  }
+                    {"scale", scale}});
+  };
+  for (const char* name : {"None", "Lanczos", "Nearest"}) add(name, nullptr, 2);
+  for (const auto& [name, scale] : networks) add(name, name, scale);
   return dump(list);
 }
 

@@ -106,7 +106,8 @@ std::string sdapi_samplers_json(const std::vector<SdapiName>& names);
 std::string sdapi_schedulers_json(const std::vector<SdapiName>& names);
 std::string sdapi_models_json(std::string_view model);
 std::string sdapi_options_json(std::string_view model);
-std::string sdapi_upscalers_json();
+// networks: their names and how many times larger pictures become, behind those that are none.
+std::string sdapi_upscalers_json(const std::vector<std::pair<std::string, int32_t>>& networks);
 std::string sdapi_extra_image_json(std::string_view base64);
 // Bytes of a device with memory of its own; a total of 0: there is none.
 std::string sdapi_memory_json(int64_t total, int64_t free);

@@ -133,7 +133,7 @@ void add_sdapi_facts(Router& router, ImageService& service) {
       [] { return sdapi_schedulers_json(names(engine::schedule_choices())); });
   get("/sdapi/v1/sd-models", [&] { return sdapi_models_json(service.model()); });
   get("/sdapi/v1/options", [&] { return sdapi_options_json(service.model()); });
-  get("/sdapi/v1/upscalers", [] { return sdapi_upscalers_json(); });
+  get("/sdapi/v1/upscalers", [&] { return sdapi_upscalers_json(service.upscalers()); });
   get("/sdapi/v1/embeddings", [&] { return sdapi_embeddings_json(service.embeddings()); });
   get("/sdapi/v1/loras", [&] { return sdapi_loras_json(service.loras()); });
   // Of AUTOMATIC1111's extension, which clients ask before they offer ControlNets.

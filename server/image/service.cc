@@ -1,5 +1,7 @@
 #include "server/image/service.h"
 
+#include <algorithm>
+
 #include "rbee/engine/image_parameters.h"
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/encode.h"
@@ -176,6 +178,31 @@ std::shared_ptr<DelayedResponse> ImageService::sdapi_images(ImageBody body) {
   if (!body.preview_interval) body.preview_interval = preview_interval(body);
   submit(body, make_job(std::move(id), std::move(reply), nullptr));
   return response;
+}
+
+std::shared_ptr<DelayedResponse> ImageService::enlarged(SdapiUpscale wanted) {
+  std::vector<std::string> known(plain_upscalers().begin(), plain_upscalers().end());
+  for (const auto& [name, scale] : upscalers()) known.push_back(name);
+  if (std::ranges::count(known, wanted.upscaler) == 0) {
+    std::string listed;
+    for (const std::string& name : known) listed += cat(listed.empty() ? "" : ", ", name);
+    fail(Code::invalid_argument, "upscaler_1", "\"", wanted.upscaler, "\" is none of ", listed);
+  }
+  return upscaler_.submit(std::move(wanted));
+}
+
+std::string ImageService::enlarge(const SdapiUpscale& wanted) const {
+  return upscaled(wanted, [this](const std::string& network, io::Pixels picture) {
+    return engine_.upscale(network, std::move(picture));
+  });
+}
+
+std::vector<std::pair<std::string, int32_t>> ImageService::upscalers() const {
+  std::vector<std::pair<std::string, int32_t>> out;
+  for (const engine::UpscalerInfo& each : engine_.model().upscalers) {
+    out.emplace_back(each.name, each.scale);
+  }
+  return out;
 }
 
 Response ImageService::prepare(const ImageBody& body, std::function<Response()> submit) {

@@ -28,9 +28,7 @@ class ImageService final : public WorkerService {
   std::shared_ptr<DelayedResponse> openai_images(const ImageBody& body);
   std::shared_ptr<DelayedResponse> sdapi_images(ImageBody body);
 
-  std::shared_ptr<DelayedResponse> enlarged(SdapiUpscale wanted) {
-    return upscaler_.submit(std::move(wanted));
-  }
+  std::shared_ptr<DelayedResponse> enlarged(SdapiUpscale wanted);
 
   // What `submit` answers for a request with this body; where that has pictures, from a thread
   // beside the connections', so that others are served while they are decoded. Throws Refused where
@@ -52,6 +50,7 @@ class ImageService final : public WorkerService {
   // Bytes, in all and free; 0 without a device that has memory of its own.
   std::pair<int64_t, int64_t> device_memory() const;
   std::vector<std::string> loras() const { return engine_.loras(); }
+  std::vector<std::pair<std::string, int32_t>> upscalers() const;  // networks and their factors
   const std::vector<std::string>& controls() const { return engine_.model().controls; }
 
   std::string health_json() const override;
@@ -60,6 +59,7 @@ class ImageService final : public WorkerService {
 
  private:
   State state() const override;
+  std::string enlarge(const SdapiUpscale& wanted) const;
   // Where a job or a client that polls asks for no other.
   int32_t preview_interval(const ImageBody& body) const;
   void count_rejected() override { metrics_->count_rejected(); }
@@ -73,7 +73,7 @@ class ImageService final : public WorkerService {
   const std::shared_ptr<ImageMetrics> metrics_ = std::make_shared<ImageMetrics>();
   mutable std::mutex mutex_;
   mutable std::vector<std::weak_ptr<ImageJob>> recent_;  // oldest first
-  Upscaler upscaler_;
+  Upscaler upscaler_{[this](const SdapiUpscale& wanted) { return enlarge(wanted); }};
   SideWork preparing_{64, 2};
 };
 

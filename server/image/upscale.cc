@@ -33,18 +33,45 @@ io::Pixels middle(const io::Pixels& from, int32_t width, int32_t height) {
   return out;
 }
 
+// As AUTOMATIC1111, which lets a network enlarge what it has enlarged.
+io::Pixels through_network(io::Pixels picture, const std::string& network, int32_t width,
+                           int32_t height, const Enlarge& enlarge) {
+  constexpr int kMostTimes = 3;
+  constexpr int32_t kMostRead = 2048;
+  check(std::max(picture.width, picture.height) <= kMostRead, "image", picture.width, " x ",
+        picture.height, " pixels are more than the ", kMostRead, " a side that networks are for");
+  for (int i = 0; i < kMostTimes; ++i) {
+    const int32_t before = picture.width;
+    picture = enlarge(network, std::move(picture));
+    const bool done = picture.width >= width && picture.height >= height;
+    const bool more =
+        picture.width > before && std::max(picture.width, picture.height) <= kMostRead;
+    if (done || !more) break;
+  }
+  return picture;
+}
+
 }  // namespace
 
-std::string upscaled(const SdapiUpscale& wanted) {
+std::span<const std::string_view> plain_upscalers() {
+  static constexpr std::string_view kNames[] = {"None", "Lanczos", "Nearest"};
+  return kNames;
+}
+
+std::string upscaled(const SdapiUpscale& wanted, const Enlarge& enlarge) {
   io::Pixels picture = io::decode_image(io::decode_base64(wanted.image, "image"), "image");
   if (wanted.upscaler != "None") {
-    const bool nearest = wanted.upscaler == "Nearest";
     double factor = wanted.factor;
     if (wanted.to_size) {
       factor = std::max(static_cast<double>(wanted.width) / picture.width,
                         static_cast<double>(wanted.height) / picture.height);
     }
-    picture = io::resized(picture, side(picture.width, factor), side(picture.height, factor),
+    const int32_t width = side(picture.width, factor), height = side(picture.height, factor);
+    if (std::ranges::count(plain_upscalers(), wanted.upscaler) == 0) {
+      picture = through_network(std::move(picture), wanted.upscaler, width, height, enlarge);
+    }
+    const bool nearest = wanted.upscaler == "Nearest";
+    picture = io::resized(picture, width, height,
                           nearest ? io::Resampler::nearest : io::Resampler::lanczos);
     if (wanted.to_size && wanted.crop) picture = middle(picture, wanted.width, wanted.height);
   }

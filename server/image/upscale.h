@@ -1,18 +1,28 @@
 #pragma once
-// POST /sdapi/v1/extra-single-image: a picture at another size, without any model.
+// POST /sdapi/v1/extra-single-image: a picture at another size, by interpolation or by a network.
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
+#include "rbee/io/image/pixels.h"
 #include "server/contract/image_requests.h"
 #include "server/worker/side_work.h"
 
 namespace rbee::server {
 
-// The picture as base64 of a PNG file. Throws invalid_argument for bytes that are no picture and
-// for a result above 4096 pixels a side.
-std::string upscaled(const SdapiUpscale& wanted);
+// A picture through a network of this name.
+using Enlarge = std::function<io::Pixels(const std::string& network, io::Pixels picture)>;
+
+// Names of /sdapi/v1/upscalers that need no network.
+std::span<const std::string_view> plain_upscalers();
+
+// The picture as base64 of a PNG file; `enlarge` is asked for what is none of plain_upscalers(),
+// until the picture is as large as wanted or three times. Throws invalid_argument for bytes that
+// are no picture and for a result above 4096 pixels a side, and what `enlarge` throws.
+std::string upscaled(const SdapiUpscale& wanted, const Enlarge& enlarge);
 
 // Enlarges pictures one after another, beside the thread that serves connections.
 class Upscaler {
@@ -20,7 +30,7 @@ class Upscaler {
   using Work = std::function<std::string(const SdapiUpscale&)>;
   static constexpr size_t kMostWaiting = 8;
 
-  explicit Upscaler(Work work = upscaled) : work_(std::move(work)) {}
+  explicit Upscaler(Work work) : work_(std::move(work)) {}
 
   // Answered with what the work gives, or its Error. A picture whose client leaves while it waits
   // is not made. Throws Refused where kMostWaiting wait already.

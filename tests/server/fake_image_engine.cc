@@ -1,5 +1,7 @@
 #include "tests/server/fake_image_engine.h"
 
+#include "rbee/io/image/resize.h"
+
 namespace rbee::testing {
 
 constexpr std::chrono::seconds kPatience{60};
@@ -18,6 +20,7 @@ FakeImageEngine::FakeImageEngine(ImageScript script) : script_(std::move(script)
             .default_schedule = "normal",
             .inpainting = false,
             .controls = {"canny"},
+            .upscalers = {{"sharp", 2}},
             .embeddings = {{"owl", 2}},
             .skipped_embeddings = {"other"},
             .parameters = 860,
@@ -41,6 +44,11 @@ void FakeImageEngine::submit(engine::ImageRequest request,
   alive_.insert(request.job_id);
   queue_.push_back({std::move(request), std::move(sink)});
   changed_.notify_all();
+}
+
+io::Pixels FakeImageEngine::upscale(const std::string& network, io::Pixels picture) {
+  if (network != "sharp") fail(Code::invalid_argument, "upscaler", network);
+  return io::resized(picture, 2 * picture.width, 2 * picture.height, io::Resampler::nearest);
 }
 
 bool FakeImageEngine::cancel(const std::string& job_id) {

@@ -33,6 +33,8 @@ class FakeImageEngine final : public engine::ImageEngine {
   void submit(engine::ImageRequest request, std::shared_ptr<engine::ImageSink> sink) override;
   bool cancel(const std::string& job_id) override;
   bool hurry(const std::string& job_id, engine::Hurry how) override;
+  // Nearest neighbour, at twice the size.
+  io::Pixels upscale(const std::string& network, io::Pixels picture) override;
   engine::ImageStats stats() const override;
   std::vector<std::string> loras() const override { return {"styles/ink"}; }
   void stop() override;

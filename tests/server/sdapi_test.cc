@@ -186,6 +186,37 @@ TEST(Sdapi, PicturesAreEnlargedWithoutAModel) {
   EXPECT_EQ(worker.post("/sdapi/v1/extra-single-image", huge.dump()).status, 400);
 }
 
+// As AUTOMATIC1111's: through the network until the picture is large enough, then to the size.
+TEST(Sdapi, PicturesAreEnlargedByNetworks) {
+  ImageWorker worker;
+  const json list = worker.get_json("/sdapi/v1/upscalers");
+  ASSERT_EQ(list.size(), 4u);
+  EXPECT_EQ(list.back().at("name"), "sharp");
+  EXPECT_EQ(list.back().at("scale"), 2);
+  const auto enlarged = [&](double factor) {
+    const json body = {
+        {"image", red_dot(3, 2)}, {"upscaler_1", "sharp"}, {"upscaling_resize", factor}};
+    const auto answer = worker.post("/sdapi/v1/extra-single-image", body.dump());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    const std::string bytes = json::parse(answer.body).at("image");
+    return io::decode_image(io::decode_base64(bytes, "image"), "image");
+  };
+  const io::Pixels four = enlarged(4);
+  EXPECT_EQ(four.width, 12);
+  // Twice by nearest neighbour: a square of 4 x 4 pixels stays one colour.
+  EXPECT_EQ(four.values[3 * (3 * 12 + 3)], 255);
+  EXPECT_EQ(four.values[3 * (3 * 12 + 4)], 0);
+  EXPECT_EQ(enlarged(1.5).width, 5);
+  const json wide = {{"image", red_dot(2056, 1)}, {"upscaler_1", "sharp"}, {"upscaling_resize", 1}};
+  const auto refused = worker.post("/sdapi/v1/extra-single-image", wide.dump());
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, testing::HasSubstr("2048"));
+  const json other = {{"image", red_dot(3, 2)}, {"upscaler_1", "R-ESRGAN 4x+"}};
+  const auto unknown = worker.post("/sdapi/v1/extra-single-image", other.dump());
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_THAT(unknown.body, testing::HasSubstr("Nearest, sharp"));
+}
+
 // The first picture is held until the rest have been looked at.
 TEST(Upscaler, OneWorksWhileABoundedNumberWaits) {
   std::promise<void> begun, go_on;

@@ -144,6 +144,18 @@ TEST_F(UpscalingEngine, EnlargesWhatASecondPassStartsFrom) {
   EXPECT_NE(made()->images.front().file, sink->images.front().file);
 }
 
+TEST_F(UpscalingEngine, EnlargesPicturesBetweenRequests) {
+  const auto network = network_of({.doublings = 1}, device());
+  const io::Pixels small = waves(24, 16);
+  auto running = std::make_shared<ImageRecorder>();
+  engine_->submit(request_, running);
+  EXPECT_EQ(engine_->upscale("made-x2", small).values, upscaled(*network, small, device()).values);
+  EXPECT_TRUE(running->wait());
+  harness::expect_error("upscaler", "\"other\"", "", [&] { engine_->upscale("other", small); });
+  engine_->stop();
+  EXPECT_THROW(engine_->upscale("made-x2", small), Error);
+}
+
 TEST_F(UpscalingEngine, RefusesNamesThatItHasNot) {
   const auto submit = [&] { engine_->submit(request_, std::make_shared<ImageRecorder>()); };
   ASSERT_EQ(engine_->model().upscalers.size(), 1u);
