@@ -1,6 +1,7 @@
 #include "rbee/io/safetensors_reader.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -22,13 +23,18 @@ struct RawTensor {
   bool has_offsets = false;
 };
 
+struct Header {
+  std::vector<RawTensor> tensors;
+  std::map<std::string, std::string, std::less<>> metadata;
+};
+
 // Takes the header apart while it is parsed. The format allows three levels only, so depth and
 // memory are bounded by construction; a DOM would also hide names that come twice.
 class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderHandler(std::string source) : source_(std::move(source)) {}
 
-  std::vector<RawTensor> take() { return std::move(tensors_); }
+  Header take() { return {std::move(tensors_), std::move(metadata_)}; }
 
   bool key(std::string& text) override {
     if (level_ == Level::top) {
@@ -76,7 +82,10 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
 
   bool string(std::string& text) override {
     if (level_ != Level::entry) fail_here("a string where none belongs");
-    if (in_metadata_) return true;
+    if (in_metadata_) {
+      metadata_[field_] = text;
+      return true;
+    }
     if (field_ != "dtype") fail_here("a string where an array belongs");
     tensors_.back().dtype = text;
     return true;
@@ -141,6 +150,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
 
   std::string source_;
   std::vector<RawTensor> tensors_;
+  std::map<std::string, std::string, std::less<>> metadata_;
   std::unordered_set<std::string> names_;
   std::string name_;
   std::string field_;
@@ -148,7 +158,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   bool in_metadata_ = false;
 };
 
-std::vector<RawTensor> parse_header(std::string_view text, const std::string& source) {
+Header parse_header(std::string_view text, const std::string& source) {
   HeaderHandler handler(source);
   check(text.starts_with('{'), source, "its header does not start with '{'");
   nlohmann::json::sax_parse(text, &handler);
@@ -204,16 +214,21 @@ void check_no_holes(std::vector<RawTensor>& tensors, uint64_t size, const std::s
   check(end == size, source, "the tensors end at offset ", end, ", the file's data at ", size);
 }
 
-}  // namespace
-
-std::vector<TensorEntry> read_safetensors(const std::shared_ptr<const MappedFile>& file) {
-  ByteReader reader(file->bytes(), file->path().string());
+// Leaves the reader at the data.
+Header read_header(ByteReader& reader) {
   const auto length = reader.value<uint64_t>("the header's length");
   check(length <= kSafetensorsMaxHeader, reader.source(), "its header's length is ", length,
         ", wanted at most ", kSafetensorsMaxHeader);
   const auto header = reader.take(length, "the header");
-  std::vector<RawTensor> raw =
-      parse_header({reinterpret_cast<const char*>(header.data()), header.size()}, reader.source());
+  return parse_header({reinterpret_cast<const char*>(header.data()), header.size()},
+                      reader.source());
+}
+
+}  // namespace
+
+std::vector<TensorEntry> read_safetensors(const std::shared_ptr<const MappedFile>& file) {
+  ByteReader reader(file->bytes(), file->path().string());
+  std::vector<RawTensor> raw = read_header(reader).tensors;
   const auto data = file->bytes().subspan(reader.offset());
   std::vector<TensorEntry> tensors;
   tensors.reserve(raw.size());
@@ -223,6 +238,14 @@ std::vector<TensorEntry> read_safetensors(const std::shared_ptr<const MappedFile
   }
   check_no_holes(raw, data.size(), reader.source());
   return tensors;
+}
+
+std::optional<std::string> read_safetensors_metadata(const MappedFile& file, std::string_view key) {
+  ByteReader reader(file.bytes(), file.path().string());
+  Header header = read_header(reader);
+  const auto found = header.metadata.find(key);
+  if (found == header.metadata.end()) return std::nullopt;
+  return std::move(found->second);
 }
 
 }  // namespace rbee::io

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "rbee/io/mapped_file.h"
@@ -13,5 +16,9 @@ namespace rbee::io {
 // malformed file, naming the file, the tensor and the values, and unsupported on element types that
 // are not implemented.
 std::vector<TensorEntry> read_safetensors(const std::shared_ptr<const MappedFile>& file);
+
+// The text under a key of the header's "__metadata__"; nothing when there is none. Throws as above
+// for a malformed header.
+std::optional<std::string> read_safetensors_metadata(const MappedFile& file, std::string_view key);
 
 }  // namespace rbee::io

@@ -92,8 +92,10 @@ std::vector<MadeTensor> made_part(const fs::path& part) {
   return tensors;
 }
 
-void write_safetensors(const fs::path& file, const std::vector<MadeTensor>& tensors, DType dtype) {
+void write_safetensors(const fs::path& file, const std::vector<MadeTensor>& tensors, DType dtype,
+                       const std::map<std::string, std::string>& metadata) {
   io::SafetensorsWriter writer;
+  for (const auto& [key, text] : metadata) writer.set_metadata(key, text);
   for (const MadeTensor& tensor : tensors) writer.add_tensor(tensor.name, dtype, tensor.shape);
   writer.begin(file);
   for (const MadeTensor& tensor : tensors) {

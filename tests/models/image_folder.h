@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ struct MadeTensor {
 // The tensors of one part, in no particular order.
 std::vector<MadeTensor> made_part(const std::filesystem::path& part);
 
+// metadata: keys and texts of the header
 void write_safetensors(const std::filesystem::path& file, const std::vector<MadeTensor>& tensors,
-                       DType dtype = DType::f16);
+                       DType dtype = DType::f16,
+                       const std::map<std::string, std::string>& metadata = {});
 
 // tests/models/data_image/<name>
 std::filesystem::path image_data(const std::string& name);

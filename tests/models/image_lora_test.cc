@@ -203,6 +203,44 @@ TEST_F(LoraTest, FoldersOfPeftTellTheirFactors) {
   EXPECT_LE(difference(merged.denoised, wanted.denoised), 2e-3f);
 }
 
+// The same in the header of a file that diffusers saved: a configuration for each part, with its
+// name before each field (diffusers/loaders/lora_base.py, _pack_dict_with_prefix).
+TEST_F(LoraTest, HeadersOfDiffusersTellTheirFactors) {
+  std::vector<MadeTensor> file;
+  for (const Form& form : kForms) {
+    const bool own_alpha = !form.alpha.empty();
+    if (form.part == "unet"sv && form.up.starts_with("unet.mid_block") &&
+        form.up.ends_with(".lora_B.weight")) {
+      add(form, 0.5f * 6.0f / 2, file);
+    } else if (form.up.starts_with("text_encoder.") && form.up.ends_with(".lora_B.weight")) {
+      add(form, 0.5f * 8.0f / std::sqrt(2.0f), file);
+    } else if (own_alpha && form.part == "unet"sv) {
+      add(form, 0.5f, file);
+    }
+  }
+  const fs::path path = folder_.path() / "style.safetensors";
+  const auto saved = [&](const std::string& said) {
+    write_safetensors(path, file, DType::f16, {{"format", "pt"}, {"lora_adapter_metadata", said}});
+  };
+  saved(R"({"unet.peft_type": "LORA", "unet.r": 4, "unet.lora_alpha": 3, "unet.use_dora": false,
+            "unet.rank_pattern": {"mid_block.attentions.0.transformer_blocks.0.attn2.to_k": 2},
+            "unet.alpha_pattern": {"attn2.to_k": 6}, "unet.modules_to_save": null,
+            "unet.target_modules": ["to_k"],
+            "text_encoder.r": 2, "text_encoder.lora_alpha": 8, "text_encoder.use_rslora": true})");
+  const Outputs merged = run(load_on_cpu(folder_.path(), {.loras = {{path, 0.5f}}}));
+  saved(R"({"unet.r": 3, "unet.lora_alpha": 3})");
+  expect_error(Code::invalid_argument, {"style.safetensors", "lora_adapter_metadata", "is 3"},
+               [&] { load_on_cpu(folder_.path(), {.loras = {{path, 1}}}); });
+  saved("[1]");
+  expect_error(Code::invalid_argument, {"lora_adapter_metadata", "no JSON object"},
+               [&] { load_on_cpu(folder_.path(), {.loras = {{path, 1}}}); });
+  write(kUnetFile, unet_);
+  write(kTextFile, text_);
+  const Outputs wanted = run(load_on_cpu(folder_.path()));
+  EXPECT_LE(difference(merged.hidden, wanted.hidden), 2e-3f);
+  EXPECT_LE(difference(merged.denoised, wanted.denoised), 2e-3f);
+}
+
 // They are merged before weights are rounded.
 TEST_F(LoraTest, MergedIntoInt8) {
   std::vector<MadeTensor> file;

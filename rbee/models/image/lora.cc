@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/io/diffusers_folder.h"
+#include "rbee/io/json_parse.h"
+#include "rbee/io/safetensors_reader.h"
 #include "rbee/models/image/original_names.h"
 #include "rbee/models/image/transformer_names.h"
 #include "rbee/models/peft_config.h"
@@ -167,19 +171,48 @@ std::vector<OriginalLayer> original_layers(const ModelPart& part) {
   return out;
 }
 
+// The layers that begin with `prefix` get what a configuration of PEFT says of them; a layer's own
+// alpha goes before.
+void take_factors(const PeftConfig& config, std::string_view prefix, LayerKeys& keys) {
+  for (auto& [name, layer] : keys.layers) {
+    const TensorEntry* down = layer.find("down");
+    if (down == nullptr || down->shape.rank() < 2 || layer.alpha) continue;
+    if (!name.starts_with(prefix)) continue;
+    const int64_t rank = down->shape[0];
+    layer.alpha = config.factor(name.substr(prefix.size()), rank) * static_cast<float>(rank);
+  }
+}
+
+// What diffusers writes into a file's header: one configuration for each part, whose name stands
+// before its fields, as in "unet.lora_alpha"; a part alone may have none.
+void take_header_factors(const LoraSource& source, LayerKeys& keys) {
+  constexpr const char* kKey = "lora_adapter_metadata";
+  if (source.path.extension() != ".safetensors") return;
+  const auto text = io::read_safetensors_metadata(*io::MappedFile::open(source.path), kKey);
+  if (!text) return;
+  const std::string where = cat(source.path.string(), ": ", kKey);
+  const nlohmann::json said = io::parse_json(*text, where);
+  check(said.is_object(), where, "it is no JSON object");
+  std::map<std::string, nlohmann::json> parts;
+  for (const auto& [key, value] : said.items()) {
+    const size_t dot = key.rfind('.');
+    const size_t field = dot == std::string::npos ? 0 : dot + 1;
+    parts[key.substr(0, field)][key.substr(field)] = value;
+  }
+  // Those with a name first: they are of fewer layers.
+  for (const auto& [prefix, config] : std::views::reverse(parts)) {
+    take_factors(PeftConfig(config.dump(), where), prefix, keys);
+  }
+}
+
 // What adapter_config.json beside a file of PEFT's says of its layers.
 void take_peft_factors(const io::Checkpoint& file, const LoraSource& source, LayerKeys& keys) {
   if (source.path.filename() != PeftConfig::kWeightsName) return;
   const std::optional<std::string> text = file.text_file(PeftConfig::kName);
   if (!text) return;
   const PeftConfig config(*text, cat(source.path.string(), ": ", PeftConfig::kName));
-  for (auto& [name, layer] : keys.layers) {
-    const TensorEntry* down = layer.find("down");
-    if (down == nullptr || down->shape.rank() < 2 || layer.alpha) continue;
-    const int64_t rank = down->shape[0];
-    const std::string module = name.starts_with(kPeft) ? name.substr(kPeft.size()) : name;
-    layer.alpha = config.factor(module, rank) * static_cast<float>(rank);
-  }
+  take_factors(config, kPeft, keys);
+  take_factors(config, "", keys);
 }
 
 void report_unknown(const LoraSource& source, const std::vector<std::string>& unknown,
@@ -274,6 +307,7 @@ void LoraSet::read(const LoraSource& source, const Targets& targets, Device& dev
   io::refuse_pickle(source.path);
   const io::Checkpoint file = io::Checkpoint::open(source.path);
   LayerKeys keys = sort_keys(file);
+  take_header_factors(source, keys);
   take_peft_factors(file, source, keys);
   size_t used = 0;
   for (const auto& [name, layer] : keys.layers) {

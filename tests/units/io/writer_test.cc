@@ -5,6 +5,7 @@
 
 #include "rbee/io/checkpoint.h"
 #include "rbee/io/gguf_writer.h"
+#include "rbee/io/safetensors_reader.h"
 #include "rbee/io/safetensors_writer.h"
 #include "tests/units/io/scratch_folder.h"
 
@@ -133,6 +134,9 @@ TEST_F(WriterTest, SafetensorsRoundTrip) {
   EXPECT_EQ(read.require("none").shape, (Shape{3, 0}));
   EXPECT_TRUE(same(read.require("b").data, ramp(3, 50)));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(read.tensors().front().data.data()) % 8, 0u);
+  const auto file = MappedFile::open(path("m.safetensors"));
+  EXPECT_EQ(read_safetensors_metadata(*file, "format"), "pt");
+  EXPECT_EQ(read_safetensors_metadata(*file, "dtype"), std::nullopt);
 }
 
 TEST_F(WriterTest, SafetensorsRefuses) {
