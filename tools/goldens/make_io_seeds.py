@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the seeds of tests/fuzz/gguf, safetensors, scaled_file, integer_folder, tiny_file, lora,
-image_file, control_file, embedding and scheduler: small files, valid and broken.
+image_file, control_file, upscaler_file, embedding and scheduler: small files, valid and broken.
 
 The valid ones come from the formats' own packages (gguf 0.19, safetensors 0.8, numpy), so that they
 are also files of another program; the broken ones are changed copies. Usage: make_io_seeds.py
@@ -223,6 +223,43 @@ def tiny_seeds():
         text = json.dumps(beside, separators=(",", ":")).encode() if beside else b""
         data = bytes(max(size, second[1]))
         write("tiny_file", name, b"\0".join([first, second[0], text, data]))
+
+
+def upscaler_seeds():
+    def network(first, dense, body, ups, hr, last, squares=1):
+        out = {}
+
+        def conv(name, rows, columns):
+            out[f"{name}.weight"] = ("F16", [rows, columns, 3, 3], 18 * rows * columns)
+            out[f"{name}.bias"] = ("F16", [rows], 2 * rows)
+
+        conv(first, 2, 3 * squares * squares)
+        for block in (1, 2, 3):
+            for k in range(1, 6):
+                conv(dense.format(block, k), 2 if k == 5 else 1, k + 1)
+        for name in (body, *ups, hr):
+            conv(name, 2, 2)
+        conv(last, 3, 2)
+        return out
+
+    current = ("conv_first", "body.0.rdb{}.conv{}", "conv_body", ["conv_up1", "conv_up2"],
+               "conv_hr", "conv_last")
+    cases = {
+        "current": network(*current),
+        "squares": network(*current, squares=4),
+        "published": network("conv_first", "RRDB_trunk.0.RDB{}.conv{}", "trunk_conv",
+                             ["upconv1", "upconv2"], "HRconv", "conv_last"),
+        "old": network("model.0", "model.1.sub.0.RDB{}.conv{}.0", "model.1.sub.1",
+                       ["model.3", "model.6"], "model.8", "model.10"),
+        "same_size": network("model.0", "model.1.sub.0.RDB{}.conv{}.0", "model.1.sub.1", [],
+                             "model.2", "model.4"),
+        "more": {**network(*current), "conv_extra.weight": ("F16", [1], 2)},
+        "no_end": {key: value for key, value in network(*current).items() if "last" not in key},
+        "wide": {**network(*current), "conv_first.weight": ("F16", [2**40, 0, 3, 3], 0)},
+    }
+    for name, tensors in cases.items():
+        header, size = header_of(tensors)
+        write("upscaler_file", name, header + b"\0" + bytes(size))
 
 
 def lora_seeds():
@@ -448,6 +485,7 @@ if __name__ == "__main__":
     scaled_seeds()
     integer_seeds()
     tiny_seeds()
+    upscaler_seeds()
     lora_seeds()
     picture_file_seeds()
     embedding_seeds()
