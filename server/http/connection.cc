@@ -29,7 +29,7 @@ using boost::system::error_code;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Largest piece of a stream written at once: what a slow client must read within write_timeout.
+// Largest piece written at once: what a slow client must read within write_timeout.
 constexpr size_t kPieceBytes = 16 * 1024;
 // How long a client may still send after a response that ends the connection. Closing at once
 // would make its system drop the response (RFC 9112 section 9.6).
@@ -96,6 +96,7 @@ class HttpConnection final : public Connection,
   void pump();
   void write_comment();
   void write(Step then);
+  void write_from(size_t at, Step then);
   void end_of_response();
   void linger();
   void on_request_timeout();
@@ -490,14 +491,21 @@ void HttpConnection::write_comment() {
 // Writes output_, then goes on.
 void HttpConnection::write(Step then) {
   writing_ = true;
+  write_from(0, then);
+}
+
+void HttpConnection::write_from(size_t at, Step then) {
+  const size_t size = std::min(output_.size() - at, kPieceBytes);
   arm(options().write_timeout, &HttpConnection::close);
-  transport_->write(asio::buffer(output_),
-                    [self = shared_from_this(), then](const error_code& error, size_t) {
-                      self->writing_ = false;
-                      if (self->state_ == State::closed) return;
-                      if (error) return self->close();
-                      ((*self).*then)();
-                    });
+  transport_->write(
+      asio::buffer(output_.data() + at, size),
+      [self = shared_from_this(), end = at + size, then](const error_code& error, size_t) {
+        if (self->state_ == State::closed) return;
+        if (error) return self->close();
+        if (end < self->output_.size()) return self->write_from(end, then);
+        self->writing_ = false;
+        ((*self).*then)();
+      });
 }
 
 void HttpConnection::end_of_response() {

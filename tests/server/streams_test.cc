@@ -12,6 +12,7 @@ using std::chrono::steady_clock;
 
 // What takes well under two seconds, on a machine that is busy with other things.
 constexpr milliseconds kSoon{5000};
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -47,6 +48,21 @@ TEST(Streams, SlowReaderDoesNotHoldTheEngine) {
   const std::vector<std::string> events = payloads(slow.read_response().body);
   ASSERT_EQ(events.size(), static_cast<size_t>(kTokens) + 4);
   EXPECT_THAT(events[kTokens], HasSubstr(cat("\"i\":", kTokens - 1, "}")));
+}
+
+// The whole answer takes longer than a client may read nothing.
+TEST(Streams, SlowReadersOfOneLargeAnswerGetItWhole) {
+  constexpr int kPieces = 40;
+  std::vector<std::string> pieces;
+  for (int i = 0; i < kPieces; ++i) pieces.push_back(std::string(500'000, 'x') + cat("<", i, ">"));
+  Worker worker(
+      {.script = {.pieces = std::move(pieces)}, .server = {.write_timeout = milliseconds(1500)}});
+  RawClient slow(worker.port(), 4096);
+  slow.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  for (int i = 0; i < kPieces; ++i) {
+    ASSERT_THAT(slow.read_until(cat("<", i, ">")), EndsWith(cat("<", i, ">")));
+    std::this_thread::sleep_for(milliseconds(75));
+  }
 }
 
 TEST(Streams, CommentsKeepSilentStreamsOpen) {
