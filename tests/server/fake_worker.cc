@@ -69,6 +69,14 @@ rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags) {
                .pause = std::chrono::milliseconds(5),
                .max_pictures = 2});
   }
+  // Some 20 MB: more than systems keep between two ends of a connection.
+  if (flags.model == "large") {
+    std::vector<std::string> pieces;
+    for (int i = 0; i < 100; ++i) {
+      pieces.push_back(std::string(200'000, 'x') + "<" + std::to_string(i) + ">");
+    }
+    return std::make_unique<FakeEngine>(Script{.pieces = std::move(pieces)});
+  }
   return std::make_unique<FakeEngine>(Script{.hold_after = flags.model == "hold"});
 }
 

@@ -1,0 +1,53 @@
+// Loaded before all else into a program (LD_PRELOAD), it moves the clock of the day by the seconds
+// that the file RBEE_TEST_CLOCK holds, a 64-bit number that may change at any time. What waits
+// until a time of that clock then waits for the wrong one.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace {
+
+int64_t offset() {
+  static const volatile int64_t* const seconds = [] {
+    const char* const path = getenv("RBEE_TEST_CLOCK");
+    const int file = path != nullptr ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    void* const at = mmap(nullptr, sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED) abort();
+    close(file);
+    return static_cast<const volatile int64_t*>(at);
+  }();
+  return *seconds;
+}
+
+}  // namespace
+
+extern "C" {
+
+int clock_gettime(clockid_t clock, timespec* now) noexcept {
+  const long status = syscall(SYS_clock_gettime, clock, now);
+  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) now->tv_sec += offset();
+  return static_cast<int>(status);
+}
+
+int gettimeofday(timeval* now, void*) noexcept {
+  timespec exact{};
+  clock_gettime(CLOCK_REALTIME, &exact);
+  *now = {.tv_sec = exact.tv_sec, .tv_usec = exact.tv_nsec / 1000};
+  return 0;
+}
+
+time_t time(time_t* out) noexcept {
+  timespec exact{};
+  clock_gettime(CLOCK_REALTIME, &exact);
+  if (out != nullptr) *out = exact.tv_sec;
+  return exact.tv_sec;
+}
+
+}  // extern "C"
