@@ -42,6 +42,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
+  // Sockets are none of its: it would hold clients' connections open that the front has closed.
+  syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
   execve(argv[0], argv, envp);
   _Exit(127);
 }
@@ -114,7 +116,8 @@ void Child::watch() {
                       [self = shared_from_this()](const error_code& error) {
                         if (error) return;
                         int status = 0;
-                        waitpid(self->pid_, &status, 0);
+                        // A reactor may wake somebody without a reason.
+                        if (waitpid(self->pid_, &status, WNOHANG) == 0) return self->watch();
                         self->reaped_ = true;
                         self->status_ =
                             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

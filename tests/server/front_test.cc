@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -181,6 +182,40 @@ TEST(Front, AKilledWorkerLosesOnlyWhatHasBegunToStream) {
   EXPECT_EQ(again.at("last_end"), "exit status 137");
   EXPECT_EQ(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), 1);
   EXPECT_GE(front.metric("rbee_front_retries_total"), 1);
+}
+
+// What a process has open, as the system names it.
+std::vector<std::string> sockets_of(const std::string& pid) {
+  std::vector<std::string> out;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc/" + pid + "/fd")) {
+    std::error_code gone;
+    std::string name = fs::read_symlink(entry.path(), gone).string();
+    if (name.starts_with("socket:")) out.push_back(std::move(name));
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+// One that did would keep connections open that the front closes.
+TEST(Front, WorkersHoldNoSocketsOfTheFront) {
+  Front front(json::array({fake("a", "hold")}));
+  const pid_t pid = front.workers(0, 1)[0].at("pid");
+  std::ifstream status(cat("/proc/", pid, "/stat"));
+  std::string parent;
+  for (int i = 0; i < 4; ++i) status >> parent;
+  RawClient running(front.port());
+  running.send(request("POST", "/v1/infer", R"({"prompt":"Hi","stream":true})"));
+  running.read_until("world");
+  const RawClient idle(front.port());
+  kill(pid, SIGKILL);
+  while (front.workers(0, 1)[0].at("pid") == pid) {
+  }
+  const pid_t next = front.workers(0, 1)[0].at("pid");
+  const std::vector<std::string> of_front = sockets_of(parent), of_worker = sockets_of(cat(next));
+  std::vector<std::string> both;
+  std::ranges::set_intersection(of_front, of_worker, std::back_inserter(both));
+  EXPECT_GE(of_front.size(), 2u);
+  EXPECT_THAT(both, ::testing::IsEmpty());
 }
 
 TEST(Front, AWorkerThatSomebodyElseStopsLosesOnlyWhatHasBegun) {
