@@ -430,6 +430,7 @@ struct Gather {
   void end() {
     if (!done) return;
     for (const auto& upstream : open) upstream->cancel();
+    open.clear();  // they hold this one
     timer.cancel();
     std::exchange(done, nullptr)(std::move(said));
   }

@@ -531,6 +531,20 @@ TEST(Front, TheOpenApiDocumentStaysWhileWorkersComeAndGo) {
   EXPECT_EQ(paths(), there);
 }
 
+// A monitor asks for them as long as the front runs.
+TEST(Front, QuestionsToAllWorkersLeaveNothingBehind) {
+  Front front(json::array({fake("a", "any")}), json::object(), {},
+              {"ASAN_OPTIONS=quarantine_size_mb=1"});
+  front.wait_ready();
+  const auto resident = [&](int questions) {
+    for (int i = 0; i < questions; ++i) front.get("/metrics");
+    return front.metric(R"(process_resident_memory_bytes{worker="front"})");
+  };
+  const double before = resident(200);
+  EXPECT_GT(before, 0);
+  EXPECT_LT(resident(600) - before, 8 << 20);  // each has a buffer of 16 KiB for each worker
+}
+
 TEST(Front, ItsOwnPathsTakeNoOtherMethod) {
   Front front(json::array({fake("chat", "any")}));
   const RawResponse response = front.post("/workers", {});
