@@ -72,12 +72,15 @@ class Client(threading.Thread):
         while not self.stop.is_set():
             kind = self.rng.choice(kinds)
             try:
-                outcome = kind()
-                name = kind.__name__ + (" (overloaded)" if outcome == "overloaded" else "")
+                outcome = self.once(kind)
+                name = kind.__name__ + ("" if outcome == "ok" else f" ({outcome})")
                 self.done[name] = self.done.get(name, 0) + 1
             except Exception as error:  # a client goes on, whatever it was given
                 self.faults.append(f"{kind.__name__}: {type(error).__name__}: {error}")
                 time.sleep(0.2)
+
+    def once(self, kind):
+        return kind()
 
     def call(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
@@ -220,8 +223,8 @@ class Client(threading.Thread):
         if found is None:
             return "overloaded"
         # A model may end at once; then there are no figures.
-        scored = [len(choice["logprobs"]["tokens"]) > 0 if choice["logprobs"]
-                  else choice["text"] == "" and choice["finish_reason"] == "stop"
+        scored = [bool(choice["logprobs"] and choice["logprobs"]["tokens"])
+                  or (choice["text"] == "" and choice["finish_reason"] == "stop")
                   for choice in found["choices"]]
         if scored != [True, True]:
             raise Unexpected(f"two choices are {found}")
@@ -330,12 +333,15 @@ class Client(threading.Thread):
 class Worker:
     def __init__(self, options):
         self.process = subprocess.Popen(
-            [*shlex.split(options.worker), "--model", options.model, "--port", "0", *options.flags],
+            self.command(options),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env={**os.environ, "LLORCH_LOG_FORMAT": "json"})
         self.problems = []
         self.port = self.read_port()
         threading.Thread(target=self.read_log, daemon=True).start()
+
+    def command(self, options):
+        return [*shlex.split(options.worker), "--model", options.model, "--port", "0", *options.flags]
 
     def read_port(self):
         said = []
@@ -397,7 +403,9 @@ def wait_idle(worker, faults):
         time.sleep(0.2)
     else:
         faults.append("requests are left a minute after the last client")
-    kept = metrics.get("rbee_kv_cache_blocks_used", 0)  # workers of pictures have no cache
+    # Workers of pictures have no cache; a front's figures are of several.
+    kept = sum(value for name, value in metrics.items()
+               if name.partition("{")[0] == "rbee_kv_cache_blocks_used")
     if kept != 0:
         faults.append(f"{kept:.0f} blocks of the cache are kept")
 
@@ -416,9 +424,9 @@ def drift(samples):
     return 100 * (statistics.median(samples[-quarter:]) / third - 1)
 
 
-def watch(worker, options, client_class):
+def watch(worker, options, make_client):
     stop = threading.Event()
-    clients = [client_class(worker.port, options.seed + i, stop) for i in range(options.clients)]
+    clients = [make_client(worker.port, options.seed + i, stop) for i in range(options.clients)]
     for client in clients:
         client.start()
     resident, device, faults = [], [], []
@@ -463,11 +471,9 @@ def report(options, clients, resident, device, faults):
         print(f"FAULT ({count}x): {fault}")
 
 
-def main(client_class=Client, description=__doc__):
+def parser_of(description):
     parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worker", required=True, help="the worker's program, or a command")
-    parser.add_argument("--model", required=True)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
@@ -475,6 +481,13 @@ def main(client_class=Client, description=__doc__):
     parser.add_argument("--most-device-growth", type=float, default=64, metavar="MiB")
     parser.add_argument("--most-drift", type=float, default=math.inf, metavar="PERCENT")
     parser.add_argument("flags", nargs="*", help="flags of the worker, after --")
+    return parser
+
+
+def main(client_class=Client, description=__doc__):
+    parser = parser_of(description)
+    parser.add_argument("--worker", required=True, help="the worker's program, or a command")
+    parser.add_argument("--model", required=True)
     options = parser.parse_args()
     worker = Worker(options)
     clients, resident, device, faults = watch(worker, options, client_class)
