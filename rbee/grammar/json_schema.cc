@@ -209,4 +209,8 @@ Grammar json_object_grammar() {
   return rules.finish(std::move(root));
 }
 
+ExprPtr json_string_chars(const std::vector<CharRange>& ranges) {
+  return JsonRules::string_chars(ranges);
+}
+
 }  // namespace rbee::grammar

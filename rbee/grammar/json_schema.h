@@ -20,4 +20,7 @@ Grammar parse_json_schema(std::string_view schema);
 // Any JSON object.
 Grammar json_object_grammar();
 
+// One of these characters as it stands in a JSON string, escaped only where it has to be.
+ExprPtr json_string_chars(const std::vector<CharRange>& ranges);
+
 }  // namespace rbee::grammar

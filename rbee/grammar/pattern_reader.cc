@@ -78,6 +78,12 @@ PatternReader::Bounds PatternReader::bounds() {
   return out;
 }
 
+int64_t PatternReader::count() {
+  const std::optional<int64_t> out = number();
+  if (!out) refuse("expected a number of repetitions");
+  return *out;
+}
+
 std::string PatternReader::place() const {
   const std::string_view before = text_.substr(0, at_);
   const auto line = std::ranges::count(before, '\n');

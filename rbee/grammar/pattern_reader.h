@@ -43,6 +43,8 @@ class PatternReader {
     int64_t min, max;
   };
   Bounds bounds();
+  // A number of repetitions.
+  int64_t count();
 
   template <typename... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
