@@ -247,6 +247,11 @@ class Builder {
     return grammar::rule(arguments_[index]);
   }
   ExprPtr arguments_body(const Tool& tool) {
+    if (tool.input.kind != Constraint::Kind::none) {
+      ExprPtr input = grammar::embed(out_, to_grammar(tool.input, grammar::json_string_chars));
+      return grammar::sequence({text("{\"input\":"), grammar::optional(text(" ")), text("\""),
+                                std::move(input), text("\"}")});
+    }
     if (tool.strict) return grammar::embed(out_, parameters_grammar(tool));
     if (form_.call_required) {
       try {
@@ -272,7 +277,9 @@ class Builder {
 
 bool AnswerForm::binds() const {
   return constraint.kind != Constraint::Kind::none || call_required ||
-         std::ranges::any_of(tools, &Tool::strict);
+         std::ranges::any_of(tools, [](const Tool& tool) {
+           return tool.strict || tool.input.kind != Constraint::Kind::none;
+         });
 }
 
 AnswerForm form_of(const Request& request, const text::OutputFormat& format) {

@@ -39,7 +39,7 @@ AnswerForm::Reasoning reasoning_behind(std::string_view prompt, const text::Outp
 inline constexpr char kSpecialByte = '\xFF';
 
 // is_special: whether the mark is a special token of the model. Throws as to_grammar() does, and
-// unsupported for a strict function whose schema cannot be held to.
+// unsupported for a strict function whose schema cannot be held to, or for a text's form.
 grammar::Grammar answer_grammar(const AnswerForm& form,
                                 const std::function<bool(std::string_view)>& is_special);
 

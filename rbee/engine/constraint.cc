@@ -5,7 +5,7 @@
 #include "rbee/core/error.h"
 #include "rbee/grammar/gbnf.h"
 #include "rbee/grammar/json_schema.h"
-#include "rbee/grammar/regex.h"
+#include "rbee/grammar/lark.h"
 
 namespace rbee::engine {
 namespace {
@@ -16,14 +16,17 @@ constexpr int64_t kStepsAhead = 4'000'000;
 
 }  // namespace
 
-grammar::Grammar to_grammar(const Constraint& constraint) {
+grammar::Grammar to_grammar(const Constraint& constraint, const grammar::CharWriter& writer) {
   switch (constraint.kind) {
     case Constraint::Kind::json_schema:
       return grammar::parse_json_schema(constraint.text);
     case Constraint::Kind::grammar:
       return grammar::parse_gbnf(constraint.text);
     case Constraint::Kind::regex:
-      return {.rules = {{"regex", grammar::parse_regex("regex", constraint.text)}}, .root = 0};
+      return {.rules = {{"regex", grammar::parse_regex("regex", constraint.text, writer)}},
+              .root = 0};
+    case Constraint::Kind::lark:
+      return grammar::parse_lark(constraint.text, writer);
     case Constraint::Kind::choice: {
       std::vector<grammar::ExprPtr> ways;
       for (const std::string& text : constraint.choices) ways.push_back(grammar::literal(text));

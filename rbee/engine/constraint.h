@@ -14,6 +14,7 @@
 #include "rbee/engine/engine.h"
 #include "rbee/engine/token_mask.h"
 #include "rbee/grammar/matcher.h"
+#include "rbee/grammar/regex.h"
 #include "rbee/text/tokenizer.h"
 
 namespace rbee::engine {
@@ -48,7 +49,8 @@ class ConstraintCompiler {
 };
 
 // Throws as compile() does, without a model: what is wrong with the constraint's text.
-grammar::Grammar to_grammar(const Constraint& constraint);
+// writer: of characters, for Kind::regex and lark alone.
+grammar::Grammar to_grammar(const Constraint& constraint, const grammar::CharWriter& writer = {});
 
 // How far an answer is in its grammar.
 class ConstrainedText {

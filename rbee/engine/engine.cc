@@ -46,6 +46,8 @@ void check_chat(const ChatOptions& chat) {
           " letters, digits, _, - and .");
     check(tool.parameters.size() <= kMaxConstraintBytes, "tools", "parameters of ",
           tool.parameters.size(), " bytes are more than ", kMaxConstraintBytes);
+    check(tool.input.text.size() <= kMaxConstraintBytes, "tools", "the form of a text of ",
+          tool.input.text.size(), " bytes is more than ", kMaxConstraintBytes);
     known |= tool.name == chat.tool;
   }
   check(known, "tool_choice", "there is no function ", chat.tool);

@@ -65,12 +65,24 @@ struct ChatMessage {
   std::vector<ChatPicture> pictures = {};  // in order of `at`
 };
 
+// The form that an answer has to have; see docs/design/structured-output.md.
+struct Constraint {
+  enum class Kind : uint8_t { none, json_object, json_schema, regex, choice, grammar, lark };
+  Kind kind = Kind::none;
+  std::string text;  // a JSON schema, a regular expression, GBNF, or Lark's notation
+  std::vector<std::string> choices;  // of Kind::choice
+  friend bool operator==(const Constraint&, const Constraint&) = default;
+};
+
 // A function that the model may call.
 struct Tool {
   std::string name;        // 1 to 128 letters, digits, _, - and .
   std::string json;        // {"type": "function", "function": {...}}, for the template
   std::string parameters;  // JSON schema; empty: none
   bool strict = false;     // the arguments have to follow the schema
+  // Kind::regex or lark: the function has one parameter, the text `input`, of this form in any
+  // case.
+  Constraint input = {};
   friend bool operator==(const Tool&, const Tool&) = default;
 };
 
@@ -96,15 +108,6 @@ struct ChatOptions {
 struct TokenizeOptions {
   bool add_special = false;   // tokens at the ends, as the model wants them
   bool parse_special = true;  // text such as "<|im_end|>" becomes its token
-};
-
-// The form that an answer has to have; see docs/design/structured-output.md.
-struct Constraint {
-  enum class Kind : uint8_t { none, json_object, json_schema, regex, choice, grammar };
-  Kind kind = Kind::none;
-  std::string text;                  // a JSON schema, a regular expression, or GBNF
-  std::vector<std::string> choices;  // of Kind::choice
-  friend bool operator==(const Constraint&, const Constraint&) = default;
 };
 
 // An adapter (Hu et al. 2021) that an answer takes.

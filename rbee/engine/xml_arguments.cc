@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/error.h"
+#include "rbee/engine/constraint.h"
 #include "rbee/grammar/json_schema.h"
 #include "rbee/io/json_parse.h"
 
@@ -20,6 +21,11 @@ bool is_text(const Json& schema) {
 
 // The value with its end, and what follows.
 ExprPtr value(grammar::Grammar& into, const Tool& tool, const Json& schema, ExprPtr after) {
+  if (tool.input.kind != Constraint::Kind::none) {
+    ExprPtr input = grammar::embed(into, to_grammar(tool.input));
+    return grammar::sequence(
+        {std::move(input), grammar::literal(std::string(kEnd)), std::move(after)});
+  }
   if (is_text(schema) && schema.contains("enum") && schema["enum"].is_array()) {
     std::vector<ExprPtr> ways;
     for (const Json& one : schema["enum"]) {

@@ -270,6 +270,10 @@ Json tools_json(const ChatFields& chat) {
     const Json function = Json::parse(tool.json).at("function");
     if (tool.custom) {
       Json one = {{"type", "custom"}, {"name", tool.name}, {"format", {{"type", "text"}}}};
+      if (!tool.syntax.empty()) {
+        one["format"] = {
+            {"type", "grammar"}, {"syntax", tool.syntax}, {"definition", tool.definition}};
+      }
       if (function.contains("description")) one["description"] = function.at("description");
       out.push_back(std::move(one));
       continue;

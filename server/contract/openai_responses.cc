@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "server/contract/json_text.h"
+#include "server/contract/tool_fields.h"
 
 namespace rbee::server {
 namespace {
@@ -16,7 +17,19 @@ Json finish_reason(const EndEvent& end) {
   return stopped ? "stop" : "length";
 }
 
-Json message_json(const OpenAiChoice& choice) {
+Json call_json(const OpenAiAnswer& answer, const SentCall& call) {
+  Json out = {{"id", call.id}};
+  if (answer.is_custom(call.name)) {
+    out["type"] = "custom";
+    out["custom"] = {{"name", call.name}, {"input", custom_input(call.arguments)}};
+  } else {
+    out["type"] = "function";
+    out["function"] = {{"name", call.name}, {"arguments", call.arguments}};
+  }
+  return out;
+}
+
+Json message_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
   Json out = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
   if (!choice.reasoning.empty()) {
     out["reasoning"] = choice.reasoning;
@@ -25,12 +38,7 @@ Json message_json(const OpenAiChoice& choice) {
   if (choice.calls.empty()) return out;
   if (choice.text.empty()) out["content"] = nullptr;
   out["tool_calls"] = Json::array();
-  for (const SentCall& call : choice.calls) {
-    out["tool_calls"].push_back(
-        {{"id", call.id},
-         {"type", "function"},
-         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
-  }
+  for (const SentCall& call : choice.calls) out["tool_calls"].push_back(call_json(answer, call));
   return out;
 }
 
@@ -66,7 +74,7 @@ OpenAiLogprobs shown_logprobs(const OpenAiAnswer& answer, const OpenAiChoice& ch
 Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
   Json out = {{"index", choice.index}};
   if (answer.chat) {
-    out["message"] = message_json(choice);
+    out["message"] = message_json(answer, choice);
   } else {
     out["text"] = answer.echo ? choice.prompt->text + choice.text : choice.text;
   }
@@ -166,15 +174,20 @@ std::string openai_reasoning_json(const OpenAiAnswer& answer, int32_t index, std
 
 std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
                              const OpenAiCallPiece& piece, const OpenAiLogprobs& logprobs) {
+  const char* const kind = piece.custom ? "custom" : "function";
   Json call = {{"index", piece.call}};
-  Json function = Json::object();
+  Json what = Json::object();
   if (!piece.id.empty()) {
     call["id"] = piece.id;
-    call["type"] = "function";
-    function["name"] = piece.name;
+    call["type"] = kind;
+    what["name"] = piece.name;
   }
-  function["arguments"] = piece.arguments;
-  call["function"] = std::move(function);
+  if (piece.custom) {
+    what["input"] = piece.arguments.empty() ? "" : custom_input(std::string(piece.arguments));
+  } else {
+    what["arguments"] = piece.arguments;
+  }
+  call[kind] = std::move(what);
   Json delta;
   delta["tool_calls"] = Json::array({std::move(call)});
   return piece_json(

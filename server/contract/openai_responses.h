@@ -1,6 +1,7 @@
 #pragma once
 // OpenAI's answers, as JSON on one line.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,6 +23,11 @@ struct OpenAiAnswer {
   std::optional<int32_t> prompt_logprobs = {};  // the same of the prompt's tokens
   std::string fingerprint = {};                 // of what answers: program, model and device
   bool include_usage = false;  // a stream's pieces have `usage`, null but in the last
+  std::vector<std::string> custom_tools = {};  // names of functions that are told as custom tools
+
+  bool is_custom(std::string_view name) const {
+    return std::ranges::find(custom_tools, name) != custom_tools.end();
+  }
 };
 
 // What an answer shows of its prompt.
@@ -63,6 +69,7 @@ struct OpenAiCallPiece {
   int32_t call = 0;           // which of the answer's
   std::string_view id, name;  // of the first piece
   std::string_view arguments;
+  bool custom = false;  // of a custom tool, whose arguments come in one piece
 };
 std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
                              const OpenAiCallPiece& piece, const OpenAiLogprobs& logprobs);

@@ -60,7 +60,9 @@ struct SentTool {
   std::string json;        // in the form of OpenAI's chats, whatever it came in
   std::string parameters;  // JSON schema; may be empty
   bool strict = false;
-  bool custom = false;  // a function of one text, which its calls are told as; OpenAI's responses
+  bool custom = false;      // a function of one text, which its calls are told as; OpenAI's
+  std::string syntax = {};  // regex or lark, of that text's form; empty: any text
+  std::string definition = {};
 };
 
 struct ChatFields {

@@ -56,7 +56,7 @@ class Tools {
     }
     const bool typed = spelling_ != ToolSpelling::anthropic;
     const json type = entry.value("type", json());
-    if (is_custom(entry)) return read_custom(entry, at);
+    if (typed && type == "custom") return read_custom(entry, at);
     if (is_left_out(type)) return;
     if (typed ? type != "function" : !(type.is_null() || type == "custom")) {
       return reader_.note(at + ".type", "one_of(function)",
@@ -69,28 +69,60 @@ class Tools {
     read_function(entry["function"], ordered["function"], at + ".function");
   }
 
-  // One that takes any text: the form of others is a grammar.
-  bool is_custom(const json& entry) const {
-    const json format = entry.value("format", json());
-    return spelling_ == ToolSpelling::openai_responses && entry.value("type", json()) == "custom" &&
-           (format.is_null() || (format.is_object() && format.value("type", json()) == "text"));
-  }
-
+  // A function of one text, which may have a form.
   void read_custom(const json& entry, const std::string& at) {
+    const bool nested = spelling_ == ToolSpelling::openai_chat;
+    const json custom = nested ? entry.value("custom", json()) : entry;
+    const std::string place = nested ? at + ".custom" : at;
+    if (!custom.is_object()) {
+      return reader_.note(place, "type(object)", "must be an object", &custom);
+    }
+    SentTool form;
+    if (!read_form(custom, place, form)) return;
     ordered_json function;
     for (const char* name : {"name", "description"}) {
-      if (entry.contains(name)) function[name] = entry.at(name);
+      if (custom.contains(name)) function[name] = custom.at(name);
     }
     function["parameters"] = ordered_json::parse(kCustomParameters);
+    if (!form.syntax.empty()) {
+      function["parameters"]["properties"]["input"]["description"] =
+          cat("Has to follow this ", form.syntax == "lark" ? "grammar in Lark's notation" : "regex",
+              ":\n", form.definition);
+    }
     const size_t known = chat_.tools.size();
-    read_function(json(function), function, at);
-    if (chat_.tools.size() > known) chat_.tools.back().custom = true;
+    read_function(json(function), function, place);
+    if (chat_.tools.size() == known) return;
+    chat_.tools.back().custom = true;
+    chat_.tools.back().syntax = std::move(form.syntax);
+    chat_.tools.back().definition = std::move(form.definition);
   }
 
-  // Agents offer tools that OpenAI's own servers run, or whose calls have no schema, beside their
-  // functions. The model hears of the functions alone, as from llama-server.
+  // False when it is wrong. Chats have what a grammar is in a field of its own.
+  bool read_form(const json& custom, const std::string& at, SentTool& form) {
+    const json format = custom.value("format", json());
+    const json type = format.is_object() ? format.value("type", json()) : json();
+    if (format.is_null() || type == "text") return true;
+    const bool nested = spelling_ == ToolSpelling::openai_chat;
+    const json grammar = !nested             ? format
+                         : type == "grammar" ? format.value("grammar", json())
+                                             : "";
+    const json syntax = grammar.is_object() ? grammar.value("syntax", json()) : json();
+    const json definition = grammar.is_object() ? grammar.value("definition", json()) : json();
+    const bool known = type == "grammar" && (syntax == "lark" || syntax == "regex");
+    if (!known || !definition.is_string() || definition.get_ref<const std::string&>().empty()) {
+      reader_.note(at + ".format", "one_of(text, grammar)",
+                   "must be text, or a grammar with the syntax lark or regex and a definition",
+                   &format);
+      return false;
+    }
+    form.syntax = syntax.get<std::string>();
+    form.definition = definition.get<std::string>();
+    return true;
+  }
+
+  // Agents offer tools that OpenAI's own servers run beside their functions. The model hears of the
+  // functions alone, as from llama-server.
   bool is_left_out(const json& type) const {
-    if (spelling_ == ToolSpelling::openai_chat) return type == "custom";
     return spelling_ == ToolSpelling::openai_responses && type.is_string() && type != "function";
   }
 
@@ -192,14 +224,17 @@ class Tools {
   }
 
   bool names_custom(const json& tool) const {
-    const json name = tool.value("name", json());
+    const bool nested = spelling_ == ToolSpelling::openai_chat;
+    const json holder = nested ? tool.value("custom", json()) : tool;
+    const json name = holder.is_object() ? holder.value("name", json()) : json();
     return std::ranges::any_of(chat_.tools,
                                [&](const SentTool& one) { return one.custom && name == one.name; });
   }
 
   std::string named(const json& choice) {
     const bool nested = spelling_ == ToolSpelling::openai_chat;
-    const json holder = nested ? choice.value("function", json()) : choice;
+    const char* const kind = choice.value("type", json()) == "custom" ? "custom" : "function";
+    const json holder = nested ? choice.value(kind, json()) : choice;
     const json name = holder.is_object() ? holder.value("name", json()) : json();
     if (name.is_string() && !name.get_ref<const std::string&>().empty()) {
       return name.get<std::string>();
@@ -254,16 +289,20 @@ std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldEr
   for (size_t i = 0; i < list->size(); ++i) {
     const json& entry = (*list)[i];
     const std::string at = cat("tool_calls[", i, "]");
-    if (!entry.is_object() || !entry.contains("function") || !entry["function"].is_object()) {
-      message.note(at, "type(object)", "must be an object with a function", &entry);
+    const bool custom = entry.is_object() && entry.value("type", json()) == "custom";
+    const char* const kind = custom ? "custom" : "function";
+    if (!entry.is_object() || !entry.contains(kind) || !entry[kind].is_object()) {
+      message.note(at, "type(object)", "must be an object with a function or a custom tool's call",
+                   &entry);
       continue;
     }
     ObjectReader call(entry, cat(prefix, at, "."), errors);
-    ObjectReader function(entry["function"], cat(prefix, at, ".function."), errors);
+    ObjectReader function(entry[kind], cat(prefix, at, ".", kind, "."), errors);
     if (function.find("name") == nullptr) function.note("name", "required", "is missing", nullptr);
     out.push_back({.id = call.text("id").value_or(""),
                    .name = function.text("name").value_or(""),
-                   .arguments = function.text("arguments").value_or("{}")});
+                   .arguments = custom ? custom_arguments(function.text("input").value_or(""))
+                                       : function.text("arguments").value_or("{}")});
   }
   return out;
 }

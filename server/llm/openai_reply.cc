@@ -78,20 +78,39 @@ void OpenAiStream::scored(std::vector<OpenAiScored> tokens) {
 }
 
 void OpenAiStream::token(std::string_view text, int32_t) {
+  end_custom();
   push(openai_piece_json(choices_->answer, index_, text, logprobs_));
 }
 
 void OpenAiStream::reasoning(std::string_view text) {
+  end_custom();
   push(openai_reasoning_json(choices_->answer, index_, text, logprobs_));
 }
 
 void OpenAiStream::call(int32_t call, const engine::CallBegin& begin) {
-  push(openai_call_json(choices_->answer, index_,
-                        {.call = call, .id = begin.id, .name = begin.name, .arguments = ""},
-                        logprobs_));
+  end_custom();
+  const bool custom = choices_->answer.is_custom(begin.name);
+  if (custom) custom_call_ = call;
+  push(openai_call_json(
+      choices_->answer, index_,
+      {.call = call, .id = begin.id, .name = begin.name, .arguments = "", .custom = custom},
+      logprobs_));
+}
+
+void OpenAiStream::end_custom() {
+  if (!custom_call_) return;
+  push(openai_call_json(
+      choices_->answer, index_,
+      {.call = *custom_call_, .arguments = std::exchange(custom_arguments_, {}), .custom = true},
+      logprobs_));
+  custom_call_.reset();
 }
 
 void OpenAiStream::arguments(int32_t call, std::string_view json) {
+  if (custom_call_) {
+    custom_arguments_ += json;
+    return;
+  }
   push(openai_call_json(choices_->answer, index_, {.call = call, .arguments = json}, logprobs_));
 }
 
@@ -103,6 +122,7 @@ void OpenAiStream::push(std::string json) {
 }
 
 void OpenAiStream::end(const EndEvent& event, const MetricsEvent&, double) {
+  end_custom();
   queue_->push_data(openai_finish_json(choices_->answer, index_, event));
   const std::lock_guard lock(choices_->mutex);
   add(*choices_, index_, event);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,14 @@ class OpenAiStream final : public Reply {
  private:
   void push(std::string json);
   void push_echo();
+  void end_custom();
 
   std::shared_ptr<EventQueue> queue_;
   const std::shared_ptr<OpenAiChoices> choices_;
   const int32_t index_;
-  OpenAiLogprobs logprobs_;  // of the next piece
+  OpenAiLogprobs logprobs_;             // of the next piece
+  std::optional<int32_t> custom_call_;  // of a custom tool, which runs
+  std::string custom_arguments_;        // its input is told once it is whole
 };
 
 // A choice of an answer in one response.

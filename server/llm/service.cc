@@ -82,6 +82,11 @@ engine::ChatOptions to_engine(const ChatFields& fields) {
   if (fields.tool_choice == "required") out.tool_choice = engine::ToolChoice::required;
   for (const SentTool& tool : fields.tools) {
     out.tools.push_back({tool.name, tool.json, tool.parameters, tool.strict});
+    if (tool.syntax.empty()) continue;
+    out.tools.back().input = {.kind = tool.syntax == "lark" ? engine::Constraint::Kind::lark
+                                                            : engine::Constraint::Kind::regex,
+                              .text = tool.definition,
+                              .choices = {}};
   }
   return out;
 }
@@ -197,6 +202,10 @@ std::string LlmService::fingerprint() const {
 
 OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::string& id) const {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
+  std::vector<std::string> custom;
+  for (const SentTool& tool : request.generate.chat.tools) {
+    if (tool.custom) custom.push_back(tool.name);
+  }
   return {.chat = request.chat,
           .id = (request.chat ? "chatcmpl-" : "cmpl-") + id,
           .model = answering_model(request.generate),
@@ -205,7 +214,8 @@ OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::
           .logprobs = request.generate.logprobs,
           .prompt_logprobs = request.prompt_logprobs,
           .fingerprint = fingerprint(),
-          .include_usage = request.include_usage};
+          .include_usage = request.include_usage,
+          .custom_tools = std::move(custom)};
 }
 
 std::shared_ptr<OpenAiChoices> LlmService::make_choices(const OpenAiRequest& request,

@@ -9,6 +9,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr const char* kResponses = "/v1/responses";
@@ -128,9 +129,7 @@ TEST(Responses, ACustomToolIsAFunctionOfOneText) {
                       .format = {text::ToolFormat::hermes, text::ReasoningFormat::none}};
   Worker worker({.script = script});
   json body = json::parse(R"({"input":"Hi","tool_choice":{"type":"custom","name":"sh"},
-      "tools":[{"type":"custom","name":"sh","description":"Runs"},
-               {"type":"custom","name":"patch","format":{"type":"grammar","syntax":"lark",
-                "definition":"start: /a/"}}]})");
+      "tools":[{"type":"custom","name":"sh","description":"Runs"}]})");
   const json answer = json::parse(worker.post(kResponses, body.dump()).body);
   json item = answer.at("output").at(0);
   EXPECT_THAT(item.at("id").get<std::string>(), StartsWith("ctc_"));
@@ -155,6 +154,31 @@ TEST(Responses, ACustomToolIsAFunctionOfOneText) {
   }
   EXPECT_THAT(told, ElementsAre("response.custom_tool_call_input.delta a\nb",
                                 "response.custom_tool_call_input.done a\nb"));
+}
+
+TEST(Responses, ACustomToolMayHaveAGrammar) {
+  Worker worker;
+  json body = json::parse(R"({"input":"Hi","tools":[
+      {"type":"custom","name":"patch","format":{"type":"grammar","syntax":"lark",
+       "definition":"start: /a/"}},
+      {"type":"custom","name":"day","format":{"type":"grammar","syntax":"regex",
+       "definition":"[a-z]+"}}]})");
+  const json answer = json::parse(worker.post(kResponses, body.dump()).body);
+  EXPECT_EQ(answer.at("tools")[0].at("format"), body.at("tools")[0].at("format"));
+  const engine::ChatOptions chat = worker.engine.last_request().chat;
+  ASSERT_EQ(chat.tools.size(), 2U);
+  EXPECT_EQ(chat.tools[0].input.kind, engine::Constraint::Kind::lark);
+  EXPECT_EQ(chat.tools[0].input.text, "start: /a/");
+  EXPECT_EQ(chat.tools[1].input.kind, engine::Constraint::Kind::regex);
+  EXPECT_EQ(chat.tools[1].input.text, "[a-z]+");
+  EXPECT_THAT(chat.tools[0].json, HasSubstr("start: /a/"));
+  for (const char* format : {R"({"type":"grammar","syntax":"ebnf","definition":"a"})",
+                             R"({"type":"grammar","syntax":"lark"})", R"({"type":"xml"})"}) {
+    body["tools"][1]["format"] = json::parse(format);
+    const RawResponse refused = worker.post(kResponses, body.dump());
+    EXPECT_EQ(refused.status, 400) << format;
+    EXPECT_THAT(refused.body, HasSubstr("tools[1].format"));
+  }
 }
 
 TEST(Responses, UsageCountsReasoning) {
@@ -205,7 +229,6 @@ TEST(Responses, ToolsThatAreNoFunctionsAreLeftOut) {
   const json body = json::parse(R"({"input":"Hi","truncation":"auto",
       "include":["reasoning.encrypted_content"],"tools":[{"type":"function","name":"shell"},
       {"type":"web_search","external_web_access":true},{"type":"local_shell"},
-      {"type":"custom","name":"apply_patch","format":{"type":"grammar"}},
       {"type":"namespace","name":"mcp","tools":[]}]})");
   const RawResponse response = worker.post(kResponses, body.dump());
   ASSERT_EQ(response.status, 200) << response.body;

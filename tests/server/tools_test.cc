@@ -226,7 +226,7 @@ TEST(Tools, EarlierCallsAndResultsReachTheEngine) {
   EXPECT_EQ(messages[2].content, "7");
 }
 
-TEST(Tools, CustomOnesAreLeftOutAndOthersMayBeForbidden) {
+TEST(Tools, OnesThatAreNotAllowedAreLeftOut) {
   Worker worker;
   const std::string more = R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{
       "mode":"auto","tools":[{"type":"function","function":{"name":"g"}}]}})";
@@ -234,7 +234,7 @@ TEST(Tools, CustomOnesAreLeftOutAndOthersMayBeForbidden) {
       {"type":"function","function":{"name":"g"}}])");
   const std::string body = cat(R"({"messages":[{"role":"user","content":"Hi"}],)", tools);
   ASSERT_EQ(worker.post(kChat, body + "}").status, 200);
-  EXPECT_EQ(worker.engine.last_request().chat.tools.size(), 2U);
+  EXPECT_EQ(worker.engine.last_request().chat.tools.size(), 3U);
   ASSERT_EQ(worker.post(kChat, cat(body, more, "}")).status, 200);
   const engine::ChatOptions asked = worker.engine.last_request().chat;
   ASSERT_EQ(asked.tools.size(), 1U);
@@ -309,6 +309,43 @@ TEST(Tools, TheTemplateIsShownThem) {
   Worker worker;
   const json shown = json::parse(worker.post("/apply-template", chat("")).body);
   EXPECT_EQ(shown.at("prompt"), "get_weather\nuser: Hi\n");
+}
+
+TEST(Tools, CustomToolsOfChatsHaveTextsForArguments) {
+  const Script script{.pieces = {"<tool_call>{\"name\": \"sh\", \"arguments\": {\"inp",
+                                 "ut\": \"a\\nb\"}}</tool_call>"},
+                      .format = {text::ToolFormat::hermes, text::ReasoningFormat::none}};
+  Worker worker({.script = script});
+  json body = json::parse(R"({"messages":[{"role":"user","content":"Hi"},
+      {"role":"assistant","tool_calls":[{"id":"c1","type":"custom",
+       "custom":{"name":"sh","input":"ls \"a\""}}]},
+      {"role":"tool","tool_call_id":"c1","content":"a"}],
+      "tool_choice":{"type":"custom","custom":{"name":"sh"}},
+      "tools":[{"type":"custom","custom":{"name":"sh","format":{"type":"grammar",
+       "grammar":{"syntax":"regex","definition":"(?:a|\\n|b)+"}}}}]})");
+  const json answer =
+      json::parse(worker.post("/v1/chat/completions", body.dump()).body).at("choices")[0];
+  EXPECT_EQ(answer.at("message").at("tool_calls"), json::parse(R"([{"id":"call_0",
+      "type":"custom","custom":{"name":"sh","input":"a\nb"}}])"));
+  EXPECT_EQ(answer.at("finish_reason"), "tool_calls");
+  const engine::Request asked = worker.engine.last_request();
+  EXPECT_EQ(json::parse(asked.messages[1].tool_calls[0].arguments), json({{"input", "ls \"a\""}}));
+  EXPECT_EQ(asked.chat.tool, "sh");
+  ASSERT_EQ(asked.chat.tools.size(), 1U);
+  EXPECT_EQ(asked.chat.tools[0].input.kind, engine::Constraint::Kind::regex);
+
+  body["stream"] = true;
+  std::vector<json> calls;
+  for (const std::string& payload :
+       payloads(worker.post("/v1/chat/completions", body.dump()).body)) {
+    if (payload == "[DONE]") continue;
+    const json delta = json::parse(payload).at("choices")[0].at("delta");
+    if (delta.contains("tool_calls")) calls.push_back(delta.at("tool_calls")[0]);
+  }
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_EQ(calls[0], json::parse(R"({"index":0,"id":"call_0","type":"custom",
+      "custom":{"name":"sh","input":""}})"));
+  EXPECT_EQ(calls[1], json::parse(R"({"index":0,"custom":{"input":"a\nb"}})"));
 }
 
 }  // namespace

@@ -232,6 +232,33 @@ TEST(Tools, StrictArgumentsFollowTheSchemaOnceACallHasBegun) {
   EXPECT_GT(texts, 0u);
 }
 
+TEST(Tools, ATextOfAFormFollowsItInEveryForm) {
+  const json schema = json::parse(
+      R"({"type":"object","properties":{"input":{"type":"string"}},"required":["input"]})");
+  for (const ToolFormat form : kForms) {
+    const bool deepseek = form == ToolFormat::deepseek_v3 || form == ToolFormat::deepseek_v31;
+    if (deepseek || form == ToolFormat::harmony) continue;
+    SCOPED_TRACE(std::string(text::name_of(form)));
+    const auto engine = make_llm_engine(model_with({form, ReasoningFormat::none}, {"<|x|>"}), {});
+    for (const auto kind : {Constraint::Kind::regex, Constraint::Kind::lark}) {
+      Request request = chat(ToolChoice::required);
+      request.chat.parallel_tool_calls = false;
+      const bool lark = kind == Constraint::Kind::lark;
+      request.chat.tools = {
+          {.name = "say",
+           .json = R"({"type":"function","function":{"name":"say"}})",
+           .parameters = schema.dump(),
+           .input = {.kind = kind,
+                     .text = lark ? "start: \"a\\n\" /[bc]/~2 \"\\\"\"" : "a\n[bc]{2}\"",
+                     .choices = {}}}};
+      const auto parts = ask(*engine, request);
+      ASSERT_EQ(parts->calls.size(), 1u);
+      const auto input = json::parse(parts->calls[0].arguments).at("input").get<std::string>();
+      EXPECT_THAT(input, AnyOf("a\nbb\"", "a\nbc\"", "a\ncb\"", "a\ncc\""));
+    }
+  }
+}
+
 TEST(Tools, AConstraintHoldsBehindTheReasoning) {
   const std::vector<std::string> marks{"<think>", "</think>"};
   const char* opens = "{{ messages[0].content }}<think>\n";
