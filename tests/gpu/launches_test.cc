@@ -49,7 +49,7 @@ TEST_P(LaunchesTest, EveryCaseFindsItsKernels) {
         if (run->refusal(i) != nullptr) continue;
         EXPECT_NO_THROW(run->run(i)) << run->name(i);
         ++runs;
-        if (run->name(i) == std::string("tma")) ++copied;
+        if (std::string_view(run->name(i)).starts_with("tma")) ++copied;
       }
       ASSERT_EQ(library.violation(), "");
     }

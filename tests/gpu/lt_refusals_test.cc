@@ -190,7 +190,7 @@ TEST_P(LtRefusalsTest, ASlabWithoutAnAlgorithmGoesToTheKernel) {
   one.weight.data = weight;
   const LinearArgs args{.x = matrix(kRows, kDepth, DType::f16), .parts = {&one, 1}};
   ASSERT_STREQ(gpu::refuse_linear_slabs(args), nullptr);
-  const gpu::SlabProducts products{.library = &*library_, .kernel = kNextLinear};
+  const gpu::SlabProducts products{.library = &*library_, .kernels = {&kNextLinear, 1}};
   gpu::run_linear_slabs(products, args, stream());
   EXPECT_EQ(next_ran, 0);
   library_.emplace(lt_vendor_of(GetParam()));

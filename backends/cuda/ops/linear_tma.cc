@@ -50,7 +50,6 @@ constexpr double kNsOfJoin = 3000;
 constexpr double kNsOfPartial = 8.0 / 2000;  // bytes over bytes in a nanosecond
 constexpr int64_t kFewestSteps = 8;          // of a split
 constexpr int64_t kStepsOfSplit = 4;         // a multiple of it: scales are read four at a time
-constexpr int64_t kFewRows = 32;             // below so many, codes that are widened take less
 constexpr int64_t kMostParts = int64_t{1} << 28;  // sums that are written to be added up
 
 struct Choice {
@@ -235,7 +234,6 @@ void run(const LinearArgs& args, Stream& stream) {
 
 const char* refuse_e4m3(const LinearArgs& args) {
   if (args.may_round_to != DType::f8e4m3) return "takes x that may be rounded to f8e4m3";
-  if (args.x.size(0) <= kFewRows) return "takes more than 32 rows";
   for (const LinearPart& part : args.parts) {
     if (part.weight.dtype != DType::f8_g128) return "takes f8_g128 weights";
     if (part.weight.packing != gpu::kPlanesPacking) return "reads block types packed";

@@ -16,6 +16,11 @@ using rbee::cuda::DevicePtr;
 using rbee::cuda::Handle;
 using rbee::cuda::TensorExtent;
 
+// Of an element of a tensor map's type.
+uint64_t bytes_of(int type) {
+  return type == rbee::cuda::kTensorU8 ? 1 : 2;
+}
+
 constexpr int kOldestCode = 80;         // programs have machine code or PTX for
 constexpr int kOldestOverlapping = 90;  // takes the attribute of launches that overlap
 
@@ -278,22 +283,22 @@ int cuGraphExecDestroy(Handle graph) {
 int cuGraphDestroy(Handle) {
   return kSuccess;  // the executable is the graph itself here
 }
-int cuTensorMapEncodeTiled(rbee::shared::TensorMap* map, int, unsigned rank, void* data,
+int cuTensorMapEncodeTiled(rbee::shared::TensorMap* map, int type, unsigned rank, void* data,
                            const TensorExtent* sizes, const TensorExtent* strides,
                            const unsigned* box, const unsigned* steps, int interleave, int swizzle,
                            int, int) {
   ENTER("cuTensorMapEncodeTiled");
   *map = {};
-  const TensorArgs tensor{rank, data, sizes, strides, steps, interleave, swizzle};
+  const TensorArgs tensor{bytes_of(type), rank, data, sizes, strides, steps, interleave, swizzle};
   return runtime().map_tensor(data, tensor.bytes(), tiles_fault(tensor, box));
 }
-int cuTensorMapEncodeIm2col(rbee::shared::TensorMap* map, int, unsigned rank, void* data,
+int cuTensorMapEncodeIm2col(rbee::shared::TensorMap* map, int type, unsigned rank, void* data,
                             const TensorExtent* sizes, const TensorExtent* strides,
                             const int* lower, const int* upper, unsigned channels, unsigned pixels,
                             const unsigned* steps, int interleave, int swizzle, int, int) {
   ENTER("cuTensorMapEncodeIm2col");
   *map = {};
-  const TensorArgs tensor{rank, data, sizes, strides, steps, interleave, swizzle};
+  const TensorArgs tensor{bytes_of(type), rank, data, sizes, strides, steps, interleave, swizzle};
   return runtime().map_tensor(data, tensor.bytes(),
                               pixels_fault(tensor, lower, upper, channels, pixels));
 }

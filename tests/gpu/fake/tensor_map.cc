@@ -5,7 +5,6 @@
 namespace rbee::fake {
 namespace {
 
-constexpr uint64_t kElement = 2;  // bytes
 constexpr unsigned kMostSwizzled = 128;
 
 std::string number(const char* what, uint64_t value) {
@@ -26,7 +25,7 @@ std::string shared_fault(const TensorArgs& tensor, unsigned inner) {
     const uint64_t stride = tensor.strides[axis - 1];
     if (stride % 16 != 0 || stride >= uint64_t{1} << 40) return number("a stride of", stride);
   }
-  const uint64_t row = inner * kElement;
+  const uint64_t row = inner * tensor.element;
   if (tensor.interleave != cuda::kNoInterleave) return "an interleaved layout, which nothing uses";
   if (row == 0 || row % 16 != 0) return number("rows of bytes:", row);
   if (tensor.swizzle == cuda::kSwizzle128 && row > kMostSwizzled) {
@@ -38,7 +37,7 @@ std::string shared_fault(const TensorArgs& tensor, unsigned inner) {
 }  // namespace
 
 uint64_t TensorArgs::bytes() const {
-  uint64_t out = sizes[0] * kElement;
+  uint64_t out = sizes[0] * element;
   for (unsigned axis = 1; axis < rank; ++axis) out += (sizes[axis] - 1) * strides[axis - 1];
   return out;
 }

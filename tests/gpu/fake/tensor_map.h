@@ -6,8 +6,9 @@
 
 namespace rbee::fake {
 
-// The arguments that both forms share; elements of two bytes.
+// The arguments that both forms share.
 struct TensorArgs {
+  uint64_t element = 0;  // bytes
   unsigned rank = 0;
   const void* data = nullptr;
   const uint64_t* sizes = nullptr;    // elements of each axis, the innermost first
