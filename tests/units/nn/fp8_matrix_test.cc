@@ -126,7 +126,7 @@ TEST_F(Fp8MatrixTest, RoundInputsAsTheCheckpointSays) {
     const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj"}, more);
     const WeightScope root(
         checkpoint, {.device = &cpu_device(), .names = kMatrixNames, .activations = activations});
-    return Linear(root.layer(0) / "attn_q", {.in = kIn, .out = kRows}).weights().may_round_to;
+    return nn::Linear(root.layer(0) / "attn_q", {.in = kIn, .out = kRows}).weights().may_round_to;
   };
   constexpr std::string_view kDynamic = R"(,"activation_scheme":"dynamic")";
   EXPECT_EQ(may_round_to(kDynamic, DType::bf16), DType::f8e4m3);
