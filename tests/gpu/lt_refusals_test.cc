@@ -304,7 +304,7 @@ TEST_P(LtRefusalsTest, BehindTheLibraryStandTheMatrixUnits) {
   for (const Impl<LinearArgs>& impl : device.kernels().linear) {
     if (refusal(impl, args, device.default_stream()) == nullptr) taken = cat(taken, impl.name, ' ');
   }
-  EXPECT_THAT(taken, ::testing::MatchesRegex(cuda() ? "(wgmma )?mma .*" : "mfma .*"));
+  EXPECT_THAT(taken, ::testing::MatchesRegex(cuda() ? "(tma )?(wgmma )?mma .*" : "mfma .*"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Vendors, LtRefusalsTest, ::testing::ValuesIn(built_vendors()),
