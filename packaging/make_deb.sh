@@ -43,9 +43,10 @@ install_unit() {
   done
 }
 
-# Standard input: what the package's description says.
+# Standard input: what the package's description says. Certificates: for collectors and hives of
+# https. recommends: more than those, after a comma.
 finish_package() {
-  local package=$1 root=$2 more=$3
+  local package=$1 root=$2 recommends=$3
   cat >"$work/description"
   cat >"$root/DEBIAN/control" <<END
 Package: $package
@@ -56,7 +57,8 @@ Section: science
 Priority: optional
 Installed-Size: $(du -sk "$root" | cut -f1)
 Depends: passwd, $(depends "$root/usr/bin/$package")
-$more$(cat "$work/description")
+Recommends: ca-certificates$recommends
+$(cat "$work/description")
 END
   chmod -R u=rwX,go=rX "$root"
   dpkg-deb -Zgzip --root-owner-group --build "$root" "$out/${package}_${version}_$architecture.deb" >/dev/null
@@ -99,8 +101,7 @@ serve_package() {
   install_unit "$root"
   install -m 644 packaging/deb/serve.json packaging/deb/serve.env docs/reference/serve.md \
     docs/guide/command-line.md "$root/usr/share/doc/rbee"
-  finish_package rbee "$root" "Recommends: llm-worker-rbee-cpu
-" <<END
+  finish_package rbee "$root" ", llm-worker-rbee-cpu" <<END
 Description: command line of rbee, and several models behind one port
  Start rbee serve with systemctl enable --now rbee-serve after
  /etc/rbee/serve.json is written; its models need the packages of their

@@ -38,6 +38,9 @@ def field(package, name):
 def check_package(package, name, unit, folder):
     assert field(package, "Package") == name
     assert "libc6" in field(package, "Depends") and "passwd" in field(package, "Depends")
+    recommended = field(package, "Recommends").split(", ")
+    assert "ca-certificates" in recommended, recommended
+    assert ("llm-worker-rbee-cpu" in recommended) == (name == "rbee"), recommended
     lines = run("dpkg-deb", "--contents", package).splitlines()
     owners = {line.split()[1] for line in lines}
     assert owners == {"root/root"}, owners
