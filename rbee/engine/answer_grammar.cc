@@ -202,11 +202,12 @@ class Builder {
     });
   }
   ExprPtr xml_call() {
+    const ExprPtr any = xml_text(out_);
     std::vector<ExprPtr> ways;
     for (const Tool& tool : form_.tools) {
       ways.push_back(
-          grammar::sequence({text(cat("\n<function=", tool.name, ">\n")), xml_arguments(out_, tool),
-                             text("\n"), mark("</tool_call>")}));
+          grammar::sequence({text(cat("\n<function=", tool.name, ">\n")),
+                             xml_arguments(out_, tool, any), text("\n"), mark("</tool_call>")}));
     }
     return grammar::choice(std::move(ways));
   }

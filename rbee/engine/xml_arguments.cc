@@ -5,6 +5,7 @@
 #include "rbee/core/error.h"
 #include "rbee/engine/constraint.h"
 #include "rbee/grammar/json_schema.h"
+#include "rbee/grammar/regex.h"
 #include "rbee/io/json_parse.h"
 
 namespace rbee::engine {
@@ -14,13 +15,18 @@ using grammar::ExprPtr;
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kEnd = "\n</parameter>\n";
+// None of the places at which the reader of such calls takes a value to be over.
+constexpr std::string_view kText =
+    R"((?!<parameter=)(?:(?!</parameter>\s*(?:<parameter=|</function>|</tool_call>))"
+    R"(|</function>\s*(?:</tool_call>|<function=)|\n<parameter=)(?:.|\n))*)";
 
 bool is_text(const Json& schema) {
   return schema.is_object() && schema.value("type", Json()) == "string";
 }
 
 // The value with its end, and what follows.
-ExprPtr value(grammar::Grammar& into, const Tool& tool, const Json& schema, ExprPtr after) {
+ExprPtr value(grammar::Grammar& into, const Tool& tool, const Json& schema, const ExprPtr& text,
+              ExprPtr after) {
   if (tool.input.kind != Constraint::Kind::none) {
     ExprPtr input = grammar::embed(into, to_grammar(tool.input));
     return grammar::sequence(
@@ -43,12 +49,19 @@ ExprPtr value(grammar::Grammar& into, const Tool& tool, const Json& schema, Expr
       if (tool.strict) throw;
     }
   }
-  return grammar::text_until(into, kEnd, std::move(after), grammar::MarkerOr::nothing);
+  return grammar::sequence({text, std::move(after)});
 }
 
 }  // namespace
 
-ExprPtr xml_arguments(grammar::Grammar& into, const Tool& tool) {
+ExprPtr xml_text(grammar::Grammar& into) {
+  into.rules.push_back(
+      {"text of a parameter", grammar::sequence({grammar::parse_regex("tools", kText),
+                                                 grammar::literal(std::string(kEnd))})});
+  return grammar::rule(static_cast<int32_t>(into.rules.size()) - 1);
+}
+
+ExprPtr xml_arguments(grammar::Grammar& into, const Tool& tool, const ExprPtr& text) {
   const Json schema = Json::parse(tool.parameters.empty() ? "{}" : tool.parameters, nullptr, false);
   check(schema.is_object(), "tools", "the parameters of ", tool.name, " are no JSON object");
   const Json properties = schema.value("properties", Json::object());
@@ -61,7 +74,7 @@ ExprPtr xml_arguments(grammar::Grammar& into, const Tool& tool) {
     const auto tail = static_cast<int32_t>(into.rules.size());
     into.rules.push_back({tool.name, std::move(rest)});
     rest = grammar::sequence({grammar::literal(cat("<parameter=", at->first, ">\n")),
-                              value(into, tool, at->second, grammar::rule(tail))});
+                              value(into, tool, at->second, text, grammar::rule(tail))});
     const bool must = std::ranges::count(required, Json(at->first)) > 0;
     if (!must) rest = grammar::choice({std::move(rest), grammar::rule(tail)});
   }

@@ -16,13 +16,14 @@ struct CharRange {
 };
 
 class TextSet;
+struct LookAhead;
 struct Expr;
 using ExprPtr = std::shared_ptr<const Expr>;
 
 inline constexpr int64_t kUnlimited = -1;
 
 struct Expr {
-  enum class Kind : uint8_t { literal, chars, rule, sequence, choice, repeat, texts };
+  enum class Kind : uint8_t { literal, chars, rule, sequence, choice, repeat, texts, ahead };
   Kind kind = Kind::sequence;
   std::string bytes;              // literal
   std::vector<CharRange> ranges;  // chars: one character of these, in UTF-8
@@ -30,7 +31,8 @@ struct Expr {
   std::vector<ExprPtr> parts;     // of sequence and choice; one of repeat
   int64_t min = 0;                // of repeat
   int64_t max = kUnlimited;
-  std::shared_ptr<const TextSet> set;  // of texts
+  std::shared_ptr<const TextSet> set;      // of texts
+  std::shared_ptr<const LookAhead> ahead;  // of ahead, which is known inside a TextSet alone
 };
 
 ExprPtr literal(std::string bytes);

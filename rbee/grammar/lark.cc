@@ -371,7 +371,7 @@ class Parser {
     reader_.skip("u");
     const char flag = reader_.look();
     if (is_name_char(flag)) reader_.refuse("the flag ", flag, " of regular expressions");
-    return parse_regex(cat(kWhere, ": /", pattern, "/"), pattern, writer_);
+    return parse_regex(cat(kWhere, ": /", pattern, "/"), pattern, writer_, Match::terminal);
   }
 
   PatternReader reader_;

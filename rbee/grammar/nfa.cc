@@ -15,14 +15,6 @@ using States = std::vector<int32_t>;  // sorted
 
 constexpr int64_t kStateWork = 10;
 
-void spend(int64_t& budget, const Rule& rule, int64_t amount = 1) {
-  budget -= amount;
-  if (budget < 0) {
-    fail(Code::unsupported, "grammar", "it becomes too large (in the rule ", rule.name,
-         "): fewer or smaller repetitions and alternatives are needed");
-  }
-}
-
 class Determiniser {
  public:
   Determiniser(const Nfa& nfa, const Rule& rule, int64_t& budget)
@@ -122,6 +114,14 @@ class Determiniser {
 
 }  // namespace
 
+void spend(int64_t& budget, const Rule& rule, int64_t amount) {
+  budget -= amount;
+  if (budget < 0) {
+    fail(Code::unsupported, "grammar", "it becomes too large (in the rule ", rule.name,
+         "): fewer or smaller repetitions and alternatives are needed");
+  }
+}
+
 Nfa::Nfa(const Rule& rule, int64_t& budget) : rule_(rule), budget_(budget) {
   add_state();
   end_ = build(*rule.body, kStart);
@@ -154,6 +154,8 @@ int32_t Nfa::build(const Expr& expr, int32_t from) {
       return build_repeat(expr, from);
     case Expr::Kind::texts:
       return build_texts(expr, from);
+    case Expr::Kind::ahead:
+      return build_ahead(expr, from);
   }
   return from;
 }
@@ -230,7 +232,14 @@ int32_t Nfa::build_texts(const Expr& expr, int32_t from) {
   return end;
 }
 
+int32_t Nfa::build_ahead(const Expr& expr, int32_t from) {
+  const int32_t to = add_state();
+  aheads_.push_back({from, to, expr.ahead.get()});
+  return to;
+}
+
 std::vector<DfaState> determinise(const Nfa& nfa, const Rule& rule, int64_t& budget) {
+  RB_ASSERT(nfa.aheads().empty());
   return Determiniser(nfa, rule, budget).run();
 }
 

@@ -8,6 +8,9 @@
 
 namespace rbee::grammar {
 
+// Lowers the budget; throws unsupported when it does not do.
+void spend(int64_t& budget, const Rule& rule, int64_t amount = 1);
+
 class Nfa {
  public:
   // Builds the rule's automaton. budget: states that may be made, lowered by those that were.
@@ -24,6 +27,13 @@ class Nfa {
   static constexpr int32_t kStart = 0;
   int32_t end() const { return end_; }
 
+  // `to` is reached from `from` without reading, where the rest of the text is one of `ahead`.
+  struct AheadEdge {
+    int32_t from, to;
+    const LookAhead* ahead;
+  };
+  const std::vector<AheadEdge>& aheads() const { return aheads_; }
+
  private:
   int32_t add_state();
   int32_t build(const Expr& expr, int32_t from);
@@ -32,11 +42,13 @@ class Nfa {
   int32_t build_choice(const Expr& expr, int32_t from);
   int32_t build_repeat(const Expr& expr, int32_t from);
   int32_t build_texts(const Expr& expr, int32_t from);
+  int32_t build_ahead(const Expr& expr, int32_t from);
   void link(int32_t from, int32_t to) { states_[static_cast<size_t>(from)].empty.push_back(to); }
 
   const Rule& rule_;
   int64_t& budget_;
   std::vector<State> states_;
+  std::vector<AheadEdge> aheads_;
   int32_t end_;
 };
 
@@ -46,7 +58,8 @@ struct DfaState {
   std::vector<Automaton::CallEdge> calls;
   bool accepting = false;
 };
-// The first is the start. budget: of AutomatonLimits::max_work, as above.
+// The first is the start. budget: of AutomatonLimits::max_work, as above. No edges of `nfa` look
+// ahead.
 std::vector<DfaState> determinise(const Nfa& nfa, const Rule& rule, int64_t& budget);
 
 }  // namespace rbee::grammar

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "rbee/grammar/look_ahead.h"
 #include "rbee/grammar/pattern_reader.h"
-#include "rbee/grammar/text_set.h"
 
 namespace rbee::grammar {
 namespace {
@@ -26,7 +27,7 @@ class Parser {
   ExprPtr run() {
     ExprPtr out = parse_choice(0);
     if (!reader_.done()) reader_.refuse("unexpected )");
-    return out;
+    return looks_ahead_ ? TextSet(out, kName, ahead_work_).expr() : out;
   }
 
  private:
@@ -50,25 +51,25 @@ class Parser {
   ExprPtr parse_sequence(int depth) {
     if (match_ == Match::anywhere && depth == 0) return parse_part();
     std::vector<ExprPtr> parts;
-    if (depth == 0 && reader_.look() == '^') skip_anchor(depth);
-    const std::vector<Ahead> aheads = depth == 0 ? parse_aheads() : std::vector<Ahead>();
+    bool only_aheads = depth == 0;
     while (!at_end_of_sequence()) {
       if (reader_.look() == '^' || reader_.look() == '$') {
         skip_anchor(depth);
-      } else {
-        parts.push_back(parse_repeat(parse_atom(depth)));
+        continue;
       }
+      in_front_ = only_aheads;
+      parts.push_back(parse_repeat(parse_atom(depth)));
+      only_aheads = only_aheads && parts.back()->kind == Expr::Kind::ahead;
     }
-    return held(sequence(std::move(parts)), aheads);
+    return sequence(std::move(parts));
   }
 
   ExprPtr any_text() const { return repeat(write(complement({})), 0, kUnlimited); }
 
   // Texts with such a part.
   ExprPtr parse_part() {
-    if (!reader_.skip("^")) return sequence({any_text(), parse_begin(0)});
-    const std::vector<Ahead> aheads = parse_aheads();
-    return held(parse_begin(0), aheads);
+    if (reader_.skip("^")) return parse_begin(0);
+    return sequence({any_text(), parse_begin(0)});
   }
 
   // Texts that begin so, and end there where $ says so.
@@ -85,36 +86,23 @@ class Parser {
     return sequence(std::move(parts));
   }
 
-  // What (?=...) and (?!...) say of the whole text.
-  struct Ahead {
-    ExprPtr texts;
-    bool wanted;
-  };
-
-  std::vector<Ahead> parse_aheads() {
-    std::vector<Ahead> out;
-    while (reader_.starts_with("(?=") || reader_.starts_with("(?!")) {
-      const bool wanted = reader_.look(2) == '=';
-      reader_.advance(3);
-      std::vector<ExprPtr> ways;
-      do {
-        ways.push_back(parse_begin(1));
-      } while (reader_.skip("|"));
-      if (!reader_.skip(")")) reader_.refuse("expected )");
-      out.push_back({choice(std::move(ways)), wanted});
+  // Behind (?= or (?!: what it says of the rest of the text.
+  ExprPtr parse_ahead(int depth, bool wanted) {
+    if (depth > kMaxNesting) reader_.refuse("more than ", kMaxNesting, " groups in each other");
+    if (match_ == Match::terminal && !std::exchange(in_front_, false)) {
+      reader_.refuse("a terminal looks ahead in front of all else only");
     }
-    return out;
-  }
-
-  static ExprPtr held(ExprPtr expr, const std::vector<Ahead>& aheads) {
-    if (aheads.empty()) return expr;
-    int64_t work = kAheadWork;
-    TextSet out(expr, kName, work);
-    for (const Ahead& ahead : aheads) {
-      const TextSet texts(ahead.texts, kName, work);
-      out = ahead.wanted ? TextSet::both(out, texts, work) : TextSet::without(out, texts, work);
-    }
-    return out.expr();
+    const bool outer = std::exchange(inside_ahead_, true);
+    std::vector<ExprPtr> ways;
+    do {
+      ways.push_back(parse_begin(depth));
+    } while (reader_.skip("|"));
+    inside_ahead_ = outer;
+    looks_ahead_ = true;
+    const TextSet all(any_text(), kName, ahead_work_);
+    TextSet rest(choice(std::move(ways)), kName, ahead_work_);
+    if (!wanted) rest = TextSet::without(all, rest, ahead_work_);
+    return look_ahead(std::move(rest), all);
   }
 
   [[noreturn]] void refuse_anchor() {
@@ -130,7 +118,8 @@ class Parser {
     const char beside = rest.empty() ? '|' : begin ? rest.back() : rest.front();
     const bool at_border = depth == 0 && beside == '|';
     const bool at_end = rest.find_first_not_of(begin ? "(?:^" : ")$") == std::string_view::npos;
-    if (match_ == Match::anywhere || (!at_border && !at_end)) refuse_anchor();
+    const bool part = match_ == Match::anywhere || inside_ahead_;
+    if (part || (!at_border && !at_end)) refuse_anchor();
     reader_.advance();
   }
 
@@ -180,18 +169,22 @@ class Parser {
     if (reader_.skip("?")) {
       if (!reader_.skip(":")) {
         if (reader_.starts_with("P=")) reader_.refuse("references are not supported");
+        if (reader_.skip("=")) return close_group(parse_ahead(depth + 1, true));
+        if (reader_.skip("!")) return close_group(parse_ahead(depth + 1, false));
         reader_.skip("P");
         if (!reader_.skip("<") || reader_.look() == '=' || reader_.look() == '!') {
           reader_.refuse(
-              "of the groups (?...), only (?:...) and names are supported, and (?=...) and (?!...) "
-              "in front of all else");
+              "of the groups (?...), only (?:...), names, (?=...) and (?!...) are supported");
         }
         while (!reader_.skip(">")) reader_.next_char();
       }
     }
-    ExprPtr out = parse_choice(depth + 1);
+    return close_group(parse_choice(depth + 1));
+  }
+
+  ExprPtr close_group(ExprPtr group) {
     if (!reader_.skip(")")) reader_.refuse("expected )");
-    return out;
+    return group;
   }
 
   Ranges parse_class() {
@@ -273,6 +266,10 @@ class Parser {
   PatternReader reader_;
   const CharWriter& writer_;
   const Match match_;
+  int64_t ahead_work_ = kAheadWork;
+  bool looks_ahead_ = false;
+  bool inside_ahead_ = false;
+  bool in_front_ = false;  // nothing but looking ahead stands before
 };
 
 }  // namespace

@@ -191,13 +191,17 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
                     lengths.given() + excludes;
   JsonRules& rules = builder.rules();
   if (kinds == 0) return rules.string();
-  if (kinds > 1 || excludes) {
+  ExprPtr pattern;
+  if (kinds == 1 && !patterns.empty()) {
+    pattern = parse_pattern(patterns.front(), place, Match::whole);
+    // What looks behind its own end may match parts alone.
+    if (pattern->kind != Expr::Kind::texts || !pattern->set->empty()) {
+      return rules.add(place, JsonRules::quoted(std::move(pattern)));
+    }
+  }
+  if (kinds > 1 || excludes || pattern) {
     return rules.add(place,
                      JsonRules::quoted(plain_texts(schema, place, builder.text_work()).expr()));
-  }
-  if (!patterns.empty()) {
-    return rules.add(place,
-                     JsonRules::quoted(parse_pattern(patterns.front(), place, Match::whole)));
   }
   if (format != nullptr) return rules.add(place, JsonRules::quoted(parse_regex(place, format)));
   return rules.add(place,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/grammar/look_ahead.h"
 
 namespace rbee::grammar {
 namespace {
@@ -41,7 +42,8 @@ TextSet::TextSet(const ExprPtr& expr, std::string_view name, int64_t& work) {
   const Rule rule{std::string(name), expr};
   const Nfa nfa(rule, expanded);
   work -= nfa.size();
-  states_ = determinise(nfa, rule, work);
+  states_ =
+      nfa.aheads().empty() ? determinise(nfa, rule, work) : determinise_ahead(nfa, rule, work);
   remove_dead_ends();
 }
 
@@ -132,6 +134,54 @@ void TextSet::remove_dead_ends() {
     kept.push_back(std::move(state));
   }
   states_ = std::move(kept);
+}
+
+std::vector<bool> TextSet::free_states(const TextSet& all) const {
+  using Pair = std::pair<int32_t, int32_t>;
+  std::map<Pair, size_t> index;
+  std::vector<Pair> pairs;
+  std::vector<std::vector<size_t>> before;
+  const auto find = [&](Pair pair) {
+    const auto [at, fresh] = index.try_emplace(pair, pairs.size());
+    if (fresh) {
+      pairs.push_back(pair);
+      before.emplace_back();
+    }
+    return at->second;
+  };
+  std::vector<size_t> bound;  // pairs from which some text leads out, not yet told to those before
+  std::vector<bool> known;
+  if (!empty() && !all.empty()) find({0, 0});
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const auto [mine, its] = pairs[i];
+    bool leaves = accepts(all, its) && !accepts(*this, mine);
+    std::vector<int> borders;
+    add_borders(*this, mine, borders);
+    add_borders(all, its, borders);
+    std::sort(borders.begin(), borders.end());
+    for (size_t k = 0; k + 1 < borders.size(); ++k) {
+      const Pair to{next(*this, mine, borders[k]), next(all, its, borders[k])};
+      if (borders[k] == borders[k + 1] || to.second == kOut) continue;
+      leaves |= to.first == kOut;
+      if (to.first != kOut) before[find(to)].push_back(i);
+    }
+    known.push_back(leaves);
+    if (leaves) bound.push_back(i);
+  }
+  while (!bound.empty()) {
+    const size_t at = bound.back();
+    bound.pop_back();
+    for (const size_t from : before[at]) {
+      if (known[from]) continue;
+      known[from] = true;
+      bound.push_back(from);
+    }
+  }
+  std::vector<bool> out(states_.size(), true);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (known[i]) out[static_cast<size_t>(pairs[i].first)] = false;
+  }
+  return out;
 }
 
 bool TextSet::holds(std::string_view text) const {

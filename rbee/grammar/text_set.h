@@ -24,6 +24,8 @@ class TextSet {
   bool empty() const { return states_.empty(); }
   bool holds(std::string_view text) const;
   const std::vector<DfaState>& states() const { return states_; }  // the first is the start
+  // For each state whether all that may follow in texts of `all` leads to texts of the set.
+  std::vector<bool> free_states(const TextSet& all) const;
   ExprPtr expr() const;
 
  private:

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <span>
 
 #include "rbee/text/output/scan.h"
 #include "rbee/text/output/stage.h"
@@ -75,6 +77,7 @@ class XmlStage final : public Stage {
     properties_ = json::object();
     if (schema.is_object() && schema.contains("properties")) properties_ = schema["properties"];
     first_ = true;
+    given_.clear();
     at_ = At::between;
     return true;
   }
@@ -101,18 +104,79 @@ class XmlStage final : public Stage {
       return false;
     }
     key_ = *std::move(key);
+    given_.insert(key_);
     at_ = At::value;
     return true;
   }
 
-  // A value goes out as a whole: only then its type is known. One without an end is cut off.
-  bool read_value(std::string_view& text, bool last, Output& out) {
-    const FoundMarker found = find_first(text, kValueEnds);
-    if (found.at == std::string_view::npos) {
-      if (last) text = {};
-      return false;
+  // Where a value ends, and where what follows it begins.
+  struct End {
+    size_t at, next;
+  };
+  enum class Search : uint8_t { found, not_yet, none };
+
+  // Marks may stand in a value too, as in a text about such calls. It ends at its end mark where
+  // another mark stands behind that; and, since models forget end marks, at the function's end
+  // where the call ends or another begins, and at a line that begins with another parameter.
+  Search find_end(std::string_view text, bool last, End& end) {
+    size_t from = searched_;
+    while (true) {
+      const FoundMarker found = find_first(text.substr(from), kValueEnds);
+      if (found.at == std::string_view::npos) {
+        searched_ = text.size() - open_tail(text, kValueEnds);
+        return Search::none;
+      }
+      const size_t at = from + found.at, behind = at + kValueEnds[found.which].size();
+      const std::string_view rest = text.substr(behind);
+      const Begins ends = found.which == kNext  ? names_next(text.substr(0, at), rest)
+                          : found.which == kEnd ? any_behind(rest, kBehindValue)
+                                                : any_behind(rest, kBehindFunction);
+      searched_ = at;
+      if (ends == Begins::unknown && !last) return Search::not_yet;
+      if (ends == Begins::yes || (ends == Begins::unknown && found.which != kNext)) {
+        end = {at, found.which == kEnd ? behind : at};
+        return Search::found;
+      }
+      from = behind;
     }
-    std::string_view value = text.substr(0, found.at);
+  }
+
+  // Whether one of the marks stands behind blanks.
+  static Begins any_behind(std::string_view text, std::span<const std::string_view> marks) {
+    text.remove_prefix(leading_space(text));
+    Begins out = Begins::no;
+    for (const std::string_view mark : marks) {
+      const Begins begins = begins_with(text, mark);
+      if (begins == Begins::yes) return begins;
+      if (begins == Begins::unknown) out = begins;
+    }
+    return out;
+  }
+
+  // Whether `rest` begins with a parameter's name that may come, at the beginning of a line.
+  Begins names_next(std::string_view before, std::string_view rest) const {
+    if (!before.empty() && before.back() != '\n') return Begins::no;
+    const auto key = until_bracket(rest);
+    if (!key) return rest.size() > kMaxName ? Begins::no : Begins::unknown;
+    const bool known =
+        !properties_.is_object() || properties_.empty() || properties_.contains(*key);
+    return known && !given_.contains(*key) ? Begins::yes : Begins::no;
+  }
+
+  // A value goes out as a whole: only then its type is known. At the end of the answer any mark
+  // ends it, and one without is cut off.
+  bool read_value(std::string_view& text, bool last, Output& out) {
+    End end{};
+    if (const Search search = find_end(text, last, end); search != Search::found) {
+      if (!last) return false;
+      const FoundMarker found = find_first(text, kValueEnds);
+      if (found.at == std::string_view::npos) {
+        text = {};
+        return false;
+      }
+      end = {found.at, found.at + (found.which == kEnd ? kValueEnds[kEnd].size() : 0)};
+    }
+    std::string_view value = text.substr(0, end.at);
     if (value.starts_with('\n')) value.remove_prefix(1);
     if (value.ends_with('\n')) value.remove_suffix(1);
     out.arguments(first_ ? "{" : ", ");
@@ -120,7 +184,8 @@ class XmlStage final : public Stage {
     out.arguments(": ");
     out.arguments(value_json(value));
     first_ = false;
-    text.remove_prefix(found.at + (found.which == 0 ? kValueEnds[0].size() : 0));
+    text.remove_prefix(end.next);
+    searched_ = 0;
     at_ = At::between;
     return true;
   }
@@ -145,10 +210,17 @@ class XmlStage final : public Stage {
   static constexpr size_t kParameter = 0;
   static constexpr std::array<std::string_view, 3> kValueEnds{"</parameter>", "</function>",
                                                               "<parameter="};
+  static constexpr size_t kEnd = 0;
+  static constexpr size_t kNext = 2;
+  static constexpr std::array<std::string_view, 3> kBehindValue{"<parameter=", "</function>",
+                                                                "</tool_call>"};
+  static constexpr std::array<std::string_view, 2> kBehindFunction{"</tool_call>", "<function="};
   const std::vector<OutputFunction> functions_;
   At at_ = At::content;
   json properties_ = json::object();
   std::string key_;
+  std::set<std::string> given_;  // keys of this call
+  size_t searched_ = 0;          // of a value, bytes in which it does not end
   bool first_ = true;
 };
 

@@ -17,6 +17,8 @@
 #include "rbee/core/error.h"
 #include "rbee/grammar/json_schema.h"
 #include "rbee/grammar/regex.h"
+#include "rbee/grammar/text_set.h"
+#include "tests/support/data_folder.h"
 #include "tests/units/grammar/grammar_text.h"
 
 namespace rbee::grammar {
@@ -30,6 +32,7 @@ constexpr int kDraws = 25;
 constexpr int kMaxTokens = 3000;
 constexpr int kRandomSchemas = 200;
 constexpr int kRandomDraws = 8;
+constexpr int kRandomPatterns = 400;
 constexpr int kSkipped = 77;
 
 // A text of the grammar; nothing when it has not ended by itself.
@@ -61,12 +64,12 @@ std::optional<std::string> draw(const std::shared_ptr<const CompiledGrammar>& gr
 }
 
 json read(const char* name) {
-  std::ifstream file(fs::path(RBEE_TEST_DATA) / "units/grammar/data" / name);
+  std::ifstream file(fs::path(test::data_folder()) / "units/grammar/data" / name);
   return json::parse(file);
 }
 
 std::string script(const char* name) {
-  return (fs::path(RBEE_TEST_DATA) / "units/grammar" / name).string();
+  return (fs::path(test::data_folder()) / "units/grammar" / name).string();
 }
 
 json draw_some(const std::shared_ptr<const CompiledGrammar>& grammar, std::mt19937& random,
@@ -112,15 +115,51 @@ TEST(Documents, MatchTheirRegularExpressions) {
   });
 }
 
+// What a script of this folder says with a seed; null without Python.
+json made_at_random(const char* name, int seed, int count) {
+  const fs::path path = fs::temp_directory_path() / cat("rbee-random-", getpid());
+  const std::string command =
+      cat("python3 ", script(name), " ", seed, " ", count, " > ", path.string());
+  json out;
+  if (std::system(command.c_str()) == 0) {
+    std::ifstream file(path);
+    out = json::parse(file);
+  }
+  fs::remove(path);
+  return out;
+}
+
+// The texts that the set holds, of all.
+json held(const TextSet& set, const json& texts) {
+  json out = json::array();
+  for (const json& text : texts) {
+    if (set.holds(text.get<std::string>())) out.push_back(text);
+  }
+  return out;
+}
+
+// All texts of up to five characters of two, which Python's `re` has judged.
+TEST(Documents, LookingAheadIsWhatPythonSaysOfRandomPatterns) {
+  const json made = made_at_random("random_patterns.py", 5, kRandomPatterns);
+  if (made.is_null()) GTEST_SKIP() << "Python is not installed";
+  size_t some = 0;
+  for (const json& one : made.at("patterns")) {
+    const auto pattern = one.at("pattern").get<std::string>();
+    for (const auto& [name, match] :
+         {std::pair{"whole", Match::whole}, {"anywhere", Match::anywhere}}) {
+      int64_t work = 10'000'000;
+      const TextSet set(parse_regex("regex", pattern, {}, match), "regex", work);
+      EXPECT_EQ(held(set, made.at("texts")), one.at(name)) << pattern << ' ' << name;
+      some += one.at(name).empty() ? 0 : 1;
+    }
+  }
+  EXPECT_GE(some, size_t{kRandomPatterns} / 2);
+}
+
 // What combines keywords at random; many such schemas are refused, or no value fits them.
 TEST(Documents, AreValidUnderRandomSchemas) {
-  const fs::path path = fs::temp_directory_path() / cat("rbee-schemas-", getpid());
-  const std::string command =
-      cat("python3 ", script("random_schemas.py"), " 7 ", kRandomSchemas, " > ", path.string());
-  if (std::system(command.c_str()) != 0) GTEST_SKIP() << "Python is not installed";
-  std::ifstream file(path);
-  const json schemas = json::parse(file);
-  fs::remove(path);
+  const json schemas = made_at_random("random_schemas.py", 7, kRandomSchemas);
+  if (schemas.is_null()) GTEST_SKIP() << "Python is not installed";
   json work = json::array();
   std::mt19937 random(4);
   for (const json& schema : schemas) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/grammar/json_schema.h"
+#include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/grammar/grammar_text.h"
 
@@ -18,7 +19,7 @@ using testing::compile;
 using testing::matches;
 
 TEST(Lark, TextsAreThoseThatLarkAccepts) {
-  std::ifstream file(std::string(RBEE_TEST_DATA) + "/units/grammar/data/lark.json");
+  std::ifstream file(test::data_folder() + "/units/grammar/data/lark.json");
   const json cases = json::parse(file);
   ASSERT_EQ(cases.size(), 8u);
   for (const json& one : cases) {
@@ -47,6 +48,12 @@ TEST(Lark, TerminalsMayBeEmpty) {
   EXPECT_FALSE(matches(grammar, "+a\n\n"));
 }
 
+TEST(Lark, ATerminalLooksAheadInFront) {
+  const auto grammar = compile(parse_lark("start: /(?!if$)[a-z]+/ \"!\""));
+  EXPECT_TRUE(matches(grammar, "iff!"));
+  EXPECT_FALSE(matches(grammar, "if!"));
+}
+
 TEST(Lark, WhatIsOutsideIsRefusedByName) {
   const auto expect = [](const char* text, const char* first, const char* second = "lark") {
     harness::expect_error("lark", first, second, [&] { compile(parse_lark(text)); });
@@ -61,6 +68,8 @@ TEST(Lark, WhatIsOutsideIsRefusedByName) {
   expect("sep{x, y}: x\nstart: \"a\"", "templates");
   expect("start: /a/i", "the flag i");
   expect("start: /a\\b/", "\\b is not supported");
+  expect("start: /a(?!b)./", "a terminal looks ahead in front of all else only", "byte 4");
+  expect("start: /(?!a(?!b))./", "a terminal looks ahead in front of all else only", "byte");
   expect("start: \"\xC3\xA9\"i", "in ASCII");
   expect("start: A\nA: b\nb: \"c\"", "the rule b stands in a terminal");
   expect("start: <|end|>", "unexpected <");

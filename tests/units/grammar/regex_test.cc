@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "rbee/core/error.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/grammar/grammar_text.h"
 
@@ -46,6 +47,16 @@ TEST(Regex, TextsAreAcceptedOrNot) {
       {"(?!a|b$).{1,2}|ab", {"ab", "bc", "c"}, {"a", "b", "ac"}},
       {"(?!.*\\n)[^x]*", {"a b", ""}, {"a\nb", "x"}},
       {"(?!(?:un|re)).\\w*", {"ut", "\xC3\xA9t"}, {"under", "re"}},
+      {"x(?=a)(a|b)", {"xa"}, {"xb", "x"}},
+      {"x(?!ab|c$)[a-c]*", {"x", "xaa", "xcb"}, {"xab", "xabb", "xc"}},
+      {"(?:(?!END).)*END;", {"END;", "abEEND;", "ENEND;"}, {"END", "aENDEND;", "ENDaEND;"}},
+      {"(?:<(?!/)\\w>|(?!<).)*", {"<a>b", "a>"}, {"</a>", "<"}},
+      {"(?:\\w(?=-|$)|\\w\\w(?!-)|-)+", {"a", "ab", "abc", "a-bc"}, {"ab-", ""}},
+      {"(?!(?=ab)a)[ab]{2}", {"aa", "ba"}, {"ab"}},
+      {"(?:(?=a)|b)*a?", {"", "ba", "a", "bb"}, {"ab"}},
+      {"(?:a(?!a$))+a?|\xC3\xA9(?!\xC3\xA9)+.",
+       {"a", "\xC3\xA9x"},
+       {"aa", "aaa", "\xC3\xA9\xC3\xA9"}},
   };
   for (const Case& c : cases) {
     const auto grammar = regex(c.pattern);
@@ -62,11 +73,19 @@ TEST(Regex, WhatIsNotRegularIsRefused) {
   };
   expect("(a)\\1", "references", "at byte 5");
   expect("(?P<n>a)(?P=n)", "references", "byte");
-  expect("x(?=a)b", "in front of all else", "byte 3");
-  expect("((?!a).)*", "in front of all else", "byte");
-  expect("(?!(?=a)b)c", "in front of all else", "byte");
   expect("(?=a", "expected )", "byte");
-  harness::expect_error("grammar", "no text fits", "", [] { regex("(?!a)a"); });
+  expect("x(?!^a)", "ends of the pattern", "byte 4");
+  expect("x(?=(a$))", "ends of the pattern", "byte");
+  try {
+    regex("(?:(?=.*a.{16}b).)*");
+    ADD_FAILURE() << "was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("too large (in the rule looking ahead)"));
+  }
+  for (const char* pattern : {"(?!a)a", "x(?=a)b", "x(?!)", "(?:a(?=b))+"}) {
+    harness::expect_error("grammar", "no text fits", "", [&] { regex(pattern); });
+  }
   expect("(?<=a)b", "only (?:...)", "byte");
   expect("(?<!a)b", "only (?:...)", "byte");
   expect("(?i)a", "only (?:...)", "byte");

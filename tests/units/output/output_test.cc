@@ -8,6 +8,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/text/output/output_parser.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::text {
 namespace {
@@ -304,6 +305,39 @@ std::vector<Sample> xml_samples() {
        "<tool_call><function=f><parameter=code>\nif a < \"b\":\n  x\n</parameter></function>"
        "</tool_call><tool_call><function=f></function></tool_call>",
        {"", "", {{"f", R"({"code": "if a < \"b\":\n  x"})"}, {"f", "{}"}}}},
+      {"marks in a text",
+       t,
+       kNoReasoning,
+       "<tool_call>\n<function=f>\n<parameter=code>\nsays </parameter>, </parameter>\nand "
+       "</function>, <parameter=x>\n</parameter>\n</function>\n</tool_call>",
+       {"",
+        "",
+        {{"f", R"({"code": "says </parameter>, </parameter>\nand </function>, <parameter=x>"})"}}}},
+      {"names in a text",
+       t,
+       kNoReasoning,
+       "<function=get_weather>\n<parameter=city>\n<parameter=city>\n<parameter=town>\n"
+       "at <parameter=days>\n</parameter>\n</function>",
+       {"",
+        "",
+        {{"get_weather",
+          R"({"city": "<parameter=city>\n<parameter=town>\nat <parameter=days>"})"}}}},
+      {"end marks left out",
+       t,
+       kNoReasoning,
+       "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n<parameter=days>\n2\n"
+       "</function>\n</tool_call>",
+       {"", "", {{"get_weather", R"({"city": "Paris", "days": 2})"}}}},
+      {"an end mark left out before words",
+       t,
+       kNoReasoning,
+       "<function=f><parameter=a>x</function> Done.",
+       {"", "Done.", {{"f", R"({"a": "x"})"}}}},
+      {"cut behind a value",
+       t,
+       kNoReasoning,
+       "<function=f><parameter=a>1</parameter>\n</func",
+       {"", "", {{"f", R"({"a": 1)"}}}},
       {"no end", t, kNoReasoning, "<function=f\n", {"", "f\n", {}}},
   };
 }
@@ -390,8 +424,8 @@ TEST(OutputFormat, IsFoundInTheTemplate) {
 // Templates in the published formats of families; those that say nothing of tools have no form.
 TEST(OutputFormat, FamiliesAreTold) {
   const auto expect = [](const char* name, ToolFormat tools, ReasoningFormat reasoning) {
-    const auto path = std::filesystem::path(RBEE_TEST_DATA) / "units/template/goldens/templates" /
-                      cat(name, ".jinja");
+    const auto path = std::filesystem::path(test::data_folder()) /
+                      "units/template/goldens/templates" / cat(name, ".jinja");
     std::ifstream file(path);
     ASSERT_TRUE(file) << path;
     const std::string source{std::istreambuf_iterator<char>(file), {}};
