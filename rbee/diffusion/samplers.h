@@ -24,8 +24,9 @@ struct Churn {
 
 struct SamplerOptions {
   Sampler sampler = Sampler::euler;
-  // Share of fresh noise, 0 to 1. Absent: 1 for ancestral, SDE, DDPM and LCM, 0.3 for TCD, 0 for
-  // DDIM. Others have none.
+  // Share of fresh noise, 0 to 1. Absent: 1 for ancestral, SDE, DDPM and LCM, and for DPM fast and
+  // adaptive, which A1111 gives the eta of ancestral ones; 0.3 for TCD, 0 for DDIM. Others have
+  // none.
   std::optional<double> eta;
   Churn churn;
   // Deviation of the noise that churn, restarts, and ancestral and SDE samplers add; not that of

@@ -4,6 +4,7 @@
 // script.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -160,12 +161,18 @@ struct ImageStarted {
   std::string schedule;
   float guidance_scale = 0;
 };
+// Parts of a picture that a network enlarges one after another.
+struct TileProgress {
+  int32_t done = 0;
+  int32_t total = 0;  // more where memory runs out; 0: no picture is being enlarged
+};
 struct ImageProgress {
   int32_t step = 0;              // done so far, 1-based; DPM adaptive leaves some out
   int32_t total = 0;             // as ImageStarted::steps
   double seconds = 0;            // since ImageStarted
   double steps_per_second = 0;   // of the running batch
   double images_per_second = 0;  // at this pace, sampling alone; 0 = not known yet
+  TileProgress tiles;            // after each of them too
 };
 struct ImagePreview {
   std::string png;  // a small picture of the state after `step`
@@ -209,7 +216,7 @@ class ImageSink {
 };
 
 // A word of textual inversion, which stands for as many tokens.
-struct EmbeddingInfo {
+struct WordInfo {
   std::string word;
   int32_t vectors = 0;
 };
@@ -218,6 +225,12 @@ struct EmbeddingInfo {
 struct UpscalerInfo {
   std::string name;
   int32_t scale = 1;
+};
+
+// What is told and asked of a picture that is being enlarged, on the engine's thread; may be empty.
+struct UpscaleHooks {
+  std::function<bool()> going_on;  // asked between layers, and while it waits; false ends it
+  std::function<void(const TileProgress&)> tile;  // after each
 };
 
 struct ImageModelInfo {
@@ -235,7 +248,7 @@ struct ImageModelInfo {
   bool inpainting = false;            // the denoiser reads a mask; others repaint by blending
   std::vector<std::string> controls;  // names of the ControlNets
   std::vector<UpscalerInfo> upscalers;
-  std::vector<EmbeddingInfo> embeddings;
+  std::vector<WordInfo> embeddings;
   std::vector<std::string> skipped_embeddings;  // files that do not fit the model, by name
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
@@ -274,9 +287,11 @@ class ImageEngine {
   // as running. Thread-safe; false when no such request is waiting or running.
   virtual bool hurry(const std::string& job_id, Hurry how) = 0;
   // The picture enlarged by one of model().upscalers, on the engine's thread between two requests;
-  // blocks until then. Thread-safe. Throws invalid_argument for another name, unsupported and
+  // blocks until then. Thread-safe. Throws invalid_argument for another name and a picture that
+  // would become more than 8192 pixels a side, cancelled when a hook ends it, unsupported and
   // cancelled when the engine takes no new work, and what the device throws.
-  virtual io::Pixels upscale(const std::string& network, io::Pixels picture) = 0;
+  virtual io::Pixels upscale(const std::string& network, io::Pixels picture,
+                             const UpscaleHooks& hooks) = 0;
   virtual ImageStats stats() const = 0;
   // Names that LoraUse::path may have now.
   virtual std::vector<std::string> loras() const = 0;

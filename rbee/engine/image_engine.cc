@@ -42,9 +42,12 @@ bool is_same_lora(const models::LoraSource& a, const models::LoraSource& b) {
 
 // A picture that is enlarged between two jobs.
 struct Errand {
-  const models::RrdbNet* network = nullptr;
+  const models::Upscaler* network = nullptr;
   io::Pixels picture;
+  UpscaleHooks hooks;
   std::promise<io::Pixels> result;
+
+  bool cancelled() const { return hooks.going_on && !hooks.going_on(); }
 };
 
 // Tells a sink how far its job is.
@@ -55,22 +58,32 @@ class Progress {
 
   // Not told again while it stays.
   void step(int32_t done) {
-    if (done == told_) return;
-    told_ = done;
-    const double now = std::chrono::duration<double>(Clock::now() - start_).count();
-    ImageProgress event{.step = done, .total = total_, .seconds = now};
+    if (done == last_.step) return;
+    const double now = seconds();
+    last_ = {.step = done, .total = total_, .seconds = now};
     // Of the steps since the first, which also loads kernels.
-    if (done > 1 && now > first_) event.steps_per_second = (done - 1) / (now - first_);
+    if (done > 1 && now > first_) last_.steps_per_second = (done - 1) / (now - first_);
     if (done == 1) first_ = now;
-    event.images_per_second = event.steps_per_second * images_ / total_;
+    last_.images_per_second = last_.steps_per_second * images_ / total_;
+    sink_.on_progress(last_);
+  }
+
+  // Of a picture that is being enlarged after the last step.
+  void tiles(const TileProgress& tiles) {
+    ImageProgress event = last_;
+    event.total = total_;
+    event.seconds = seconds();
+    event.tiles = tiles;
     sink_.on_progress(event);
   }
 
  private:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
   ImageSink& sink_;
   int32_t total_;
   int32_t images_;
-  int32_t told_ = 0;
+  ImageProgress last_;
   Clock::time_point start_ = Clock::now();
   double first_ = 0;
 };
@@ -122,9 +135,11 @@ class QueuedImageEngine final : public ImageEngine {
     return true;
   }
 
-  io::Pixels upscale(const std::string& network, io::Pixels picture) override {
-    Errand errand{find_upscaler(source_, network), std::move(picture), {}};
+  io::Pixels upscale(const std::string& network, io::Pixels picture,
+                     const UpscaleHooks& hooks) override {
+    Errand errand{find_upscaler(source_, network), std::move(picture), hooks, {}};
     check(errand.network != nullptr, "upscaler", "there is no network \"", network, "\"");
+    check_enlarged("image", *errand.network, errand.picture.width, errand.picture.height);
     std::future<io::Pixels> result = errand.result.get_future();
     {
       const std::scoped_lock lock(mutex_);
@@ -189,6 +204,7 @@ class QueuedImageEngine final : public ImageEngine {
                                 .preview = {},
                                 .image = [](io::Pixels, int32_t) { return true; },
                                 .going_on = {},
+                                .tile = {},
                                 .hurry = {},
                                 .latents = {}};
       pipeline_.run(request, resolve(source_, request), hooks, times);
@@ -251,12 +267,13 @@ class QueuedImageEngine final : public ImageEngine {
       lock.unlock();
       try {
         const auto between = [&] {
+          if (errand.cancelled()) throw unwanted();
           const std::scoped_lock held(mutex_);
           if (stopping_) fail(Code::cancelled, "engine", "stopping");
         };
         between();
-        errand.result.set_value(
-            upscaled(*errand.network, errand.picture, *source_.device, {.between = between}));
+        errand.result.set_value(upscaled(*errand.network, errand.picture, *source_.device,
+                                         {.between = between, .tile_done = errand.hooks.tile}));
       } catch (const Error& error) {
         if (error.code() == Code::device) lose_device(error);
         errand.result.set_exception(std::current_exception());
@@ -275,6 +292,10 @@ class QueuedImageEngine final : public ImageEngine {
     drop_waiting(error);
   }
 
+  static Error unwanted() {
+    return {Code::cancelled, "upscaler", "the picture is not wanted any more"};
+  }
+
   // Those that wait need not wait for the running one to be told.
   void drop_cancelled() {
     std::vector<std::shared_ptr<ImageJob>> dropped;
@@ -285,6 +306,11 @@ class QueuedImageEngine final : public ImageEngine {
         return job->cancelled.load();
       });
       stats_.requests_cancelled += dropped.size();
+      std::erase_if(errands_, [&](Errand& errand) {
+        if (!errand.cancelled()) return false;
+        errand.result.set_exception(std::make_exception_ptr(unwanted()));
+        return true;
+      });
     }
     for (const auto& job : dropped) job->sink->on_finished({.cancelled = true});
   }
@@ -293,7 +319,7 @@ class QueuedImageEngine final : public ImageEngine {
 
   ImageStarted started(const ImageJob& job, int32_t total) const {
     const ImageSettings& settings = job.settings;
-    const models::RrdbNet* network = settings.final_network;
+    const models::Upscaler* network = settings.final_network;
     const auto scale = network != nullptr ? static_cast<int32_t>(network->scale()) : 1;
     return {.model = source_.info.id,
             .seed = settings.seed,
@@ -416,6 +442,10 @@ void QueuedImageEngine::run(ImageJob& job) {
     return going_on();
   };
   hooks.going_on = going_on;
+  hooks.tile = [&](const TileProgress& tiles) {
+    progress.tiles(tiles);
+    drop_cancelled();
+  };
   hooks.hurry = [&] { return job.take_hurry(); };
   PipelineTimes times;
   hooks.image = [&](io::Pixels image, int32_t index) {

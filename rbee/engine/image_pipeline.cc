@@ -41,6 +41,10 @@ void end_if_asked(const PipelineHooks& hooks) {
   if (hooks.going_on && !hooks.going_on()) throw Ended();
 }
 
+UpscaleOptions upscaling(const PipelineHooks& hooks) {
+  return {.between = [&] { end_if_asked(hooks); }, .tile_done = hooks.tile};
+}
+
 // After which of all steps a preview is shown.
 struct Previews {
   Previews(const ImageRequest& request, int32_t steps) : every(request.preview_interval) {
@@ -166,8 +170,8 @@ class Batch {
   using AfterStep = std::function<Next(const Tensor& denoised, int32_t steps)>;
 
   // Undefined when `after_step` dropped it; what was denoised when it took that, without a second
-  // pass.
-  Tensor sample(const AfterStep& after_step, PipelineTimes& times) {
+  // pass. Of `hooks` those that are for pictures between two passes.
+  Tensor sample(const AfterStep& after_step, const PipelineHooks& hooks, PipelineTimes& times) {
     Pass pass = first_pass(request_, settings_);
     pass.prompts = &prompts_.first;
     Inpaint inpaint;
@@ -186,7 +190,7 @@ class Batch {
     if (request_.noise_source == NoiseSource::philox) {
       noise_ = BatchNoise(request_.noise_source, seeds_);
     }
-    pass.from = larger(latent, pass);
+    pass.from = larger(latent, pass, hooks);
     return run(pass, {}, after_step, times);
   }
 
@@ -208,10 +212,10 @@ class Batch {
   }
 
   // What a second pass starts from.
-  Tensor larger(const Tensor& latent, const Pass& pass) {
+  Tensor larger(const Tensor& latent, const Pass& pass, const PipelineHooks& hooks) {
     const bool picture =
         settings_.upscaler != Upscaler::latent && settings_.upscaler != Upscaler::latent_nearest;
-    return picture ? larger_pictures(latent, pass) : larger_latents(latent, pass);
+    return picture ? larger_pictures(latent, pass, hooks) : larger_latents(latent, pass);
   }
 
   Tensor larger_latents(const Tensor& latent, const Pass& pass) const {
@@ -229,7 +233,7 @@ class Batch {
         whole.slice(Axis{1}, part.top, part.height).slice(Axis{2}, part.left, part.width));
   }
 
-  Tensor larger_pictures(const Tensor& latent, const Pass& pass) {
+  Tensor larger_pictures(const Tensor& latent, const Pass& pass, const PipelineHooks& hooks) {
     const auto how =
         settings_.upscaler == Upscaler::nearest ? io::Resampler::nearest : io::Resampler::lanczos;
     std::vector<Tensor> parts;
@@ -237,7 +241,7 @@ class Batch {
       io::Pixels small =
           decode_latent(*source_.model.vae, contiguous(latent.slice(Axis{0}, i, 1)), vae_options());
       if (settings_.upscaler == Upscaler::network) {
-        small = upscaled(*settings_.hires_network, small, device());
+        small = upscaled(*settings_.hires_network, small, device(), upscaling(hooks));
       }
       const Cover covering = cover({small.width, small.height}, {pass.width, pass.height});
       const io::Pixels whole = io::resized(small, covering.whole.width, covering.whole.height, how);
@@ -514,7 +518,7 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
     {
       const Stopwatch watch(times.sample_ms);
       Batch batch(source_, request, settings, prompts, states, first, count, mark_);
-      latents = batch.sample(after_step, times);
+      latents = batch.sample(after_step, hooks, times);
     }
     if (!latents.defined()) return false;
     if (hooks.latents) hooks.latents(latents, first);
@@ -555,7 +559,7 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
         image = composed(pasted(image, back.whole, back.region), back.whole, back.share);
       }
       if (settings.final_network != nullptr) {
-        image = upscaled(*settings.final_network, image, *source_.device, {.between = between});
+        image = upscaled(*settings.final_network, image, *source_.device, upscaling(hooks));
       }
     }
     if (!hooks.image(std::move(image), first + static_cast<int32_t>(i))) return false;

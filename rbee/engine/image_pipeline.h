@@ -18,6 +18,8 @@ struct PipelineHooks {
   std::function<bool(io::Pixels image, int32_t index)> image;
   std::function<bool()>
       going_on;  // asked while texts are encoded and a picture is decoded; may be empty
+  // Told of a picture that a network enlarges; may be empty.
+  std::function<void(const TileProgress& tiles)> tile;
   // Asked after a step, whether its pictures are taken as they are; may be empty.
   std::function<Hurry()> hurry;
   // What sampling ended with, (batch, h, w, channels), of images `first` on; may be empty.

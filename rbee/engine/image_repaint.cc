@@ -6,13 +6,52 @@
 namespace rbee::engine {
 namespace {
 
-constexpr size_t kPlanes = 4;  // colours times opacity, and opacity
+constexpr float kFaintest = 0.5f / 255;  // what a mask of 8 bits still holds
+constexpr size_t kPlanes = 4;            // colours times opacity, and opacity
 
-// Along one axis: [first, first + length) made `wanted` long within [0, limit), about its middle.
-void lengthen(int32_t& first, int32_t& length, int32_t wanted, int32_t limit) {
-  const int32_t longer = std::clamp(wanted, length, limit);
+// Along one axis: [first, first + length) made `wanted` long, without the fraction, within [0,
+// limit), about its middle.
+void lengthen(int32_t& first, int32_t& length, double wanted, int32_t limit) {
+  const int32_t longer = std::clamp(static_cast<int32_t>(wanted), length, limit);
   first = std::clamp(first - (longer - length) / 2, 0, limit - longer);
   length = longer;
+}
+
+// Where a picture stands, resized, in one of another size.
+struct Inner {
+  int32_t columns = 0, rows = 0;
+  int32_t left = 0, top = 0;
+};
+
+Inner inner_of(int32_t from_width, int32_t from_height, int32_t width, int32_t height, Fit how) {
+  constexpr int64_t kMostPixels = 16384;
+  const int64_t across = int64_t{from_width} * height, down = int64_t{from_height} * width;
+  if (how == Fit::stretch || across == down) return {width, height, 0, 0};
+  // The side that is the target's own; the other one keeps the ratio.
+  const bool by_height = (across > down) == (how == Fit::crop);
+  const int64_t own_width = by_height ? std::max<int64_t>(across / from_height, 1) : width;
+  const int64_t own_height = by_height ? height : std::max<int64_t>(down / from_width, 1);
+  check(std::max(own_width, own_height) <= kMostPixels, "init_image", from_width, " x ",
+        from_height, " pixels are too long to be cut to ", width, " x ", height);
+  const auto columns = static_cast<int32_t>(own_width), rows = static_cast<int32_t>(own_height);
+  return {columns, rows, width / 2 - columns / 2, height / 2 - rows / 2};
+}
+
+// What stands there is cut off at the edges, or its outermost pixels go on to them.
+template <typename T>
+std::vector<T> laid_out(const std::vector<T>& pixels, const Inner& inner, int32_t width,
+                        int32_t height, int32_t channels) {
+  std::vector<T> out;
+  out.reserve(static_cast<size_t>(width) * static_cast<size_t>(height * channels));
+  for (int32_t y = 0; y < height; ++y) {
+    const int64_t row = int64_t{std::clamp(y - inner.top, 0, inner.rows - 1)} * inner.columns;
+    for (int32_t x = 0; x < width; ++x) {
+      const int64_t at = row + std::clamp(x - inner.left, 0, inner.columns - 1);
+      const auto pixel = pixels.begin() + at * channels;
+      out.insert(out.end(), pixel, pixel + channels);
+    }
+  }
+  return out;
 }
 
 // Sums over a window that reaches `radius` to both sides, whose outermost values count by the
@@ -91,7 +130,7 @@ Region region_around(const Mask& mask, int32_t padding, int32_t width, int32_t h
     for (int32_t x = 0; x < mask.width; ++x) {
       const size_t at =
           static_cast<size_t>(y) * static_cast<size_t>(mask.width) + static_cast<size_t>(x);
-      if (mask.values[at] <= 0) continue;
+      if (mask.values[at] < kFaintest) continue;
       left = std::min(left, x);
       right = std::max(right, x);
       top = std::min(top, y);
@@ -103,8 +142,8 @@ Region region_around(const Mask& mask, int32_t padding, int32_t width, int32_t h
   out.width = std::min(right + 1 + padding, mask.width) - out.left;
   out.height = std::min(bottom + 1 + padding, mask.height) - out.top;
   const double ratio = static_cast<double>(width) / height;
-  lengthen(out.left, out.width, static_cast<int32_t>(std::lround(out.height * ratio)), mask.width);
-  lengthen(out.top, out.height, static_cast<int32_t>(std::lround(out.width / ratio)), mask.height);
+  lengthen(out.left, out.width, out.height * ratio, mask.width);
+  lengthen(out.top, out.height, out.width / ratio, mask.height);
   return out;
 }
 
@@ -129,37 +168,27 @@ Mask cropped(const Mask& mask, const Region& region) {
 }
 
 io::Pixels fitted(const io::Pixels& pixels, int32_t width, int32_t height, Fit how) {
-  constexpr int64_t kMostPixels = 16384;
-  const int64_t across = int64_t{pixels.width} * height, down = int64_t{pixels.height} * width;
-  // The side that is the target's own; the other one keeps the ratio.
-  const bool by_height = (across > down) == (how == Fit::crop);
-  if (how == Fit::stretch || across == down) return resized(pixels, width, height);
-  const int64_t own_width = by_height ? std::max<int64_t>(across / pixels.height, 1) : width;
-  const int64_t own_height = by_height ? height : std::max<int64_t>(down / pixels.width, 1);
-  check(std::max(own_width, own_height) <= kMostPixels, "init_image", pixels.width, " x ",
-        pixels.height, " pixels are too long to be cut to ", width, " x ", height);
-  const auto columns = static_cast<int32_t>(own_width), rows = static_cast<int32_t>(own_height);
-  const io::Pixels inner = resized(pixels, columns, rows);
-  const int32_t left = width / 2 - columns / 2, top = height / 2 - rows / 2;
-  io::Pixels out{.width = width, .height = height, .channels = pixels.channels, .values = {}};
-  for (int32_t y = 0; y < height; ++y) {
-    const int64_t row = int64_t{std::clamp(y - top, 0, rows - 1)} * columns;
-    for (int32_t x = 0; x < width; ++x) {
-      const int64_t at = row + std::clamp(x - left, 0, columns - 1);
-      const auto pixel = inner.values.begin() + at * inner.channels;
-      out.values.insert(out.values.end(), pixel, pixel + inner.channels);
-    }
-  }
-  return out;
+  const Inner inner = inner_of(pixels.width, pixels.height, width, height, how);
+  const io::Pixels own = resized(pixels, inner.columns, inner.rows);
+  return {.width = width,
+          .height = height,
+          .channels = own.channels,
+          .values = laid_out(own.values, inner, width, height, own.channels)};
+}
+
+Mask fitted(const Mask& mask, int32_t width, int32_t height, Fit how) {
+  const Inner inner = inner_of(mask.width, mask.height, width, height, how);
+  const Mask own = resized(mask, inner.columns, inner.rows);
+  return {width, height, laid_out(own.values, inner, width, height, 1)};
 }
 
 io::Pixels pasted(const io::Pixels& part, const io::Pixels& whole, const Region& region) {
-  const io::Pixels fitted = resized(part, region.width, region.height);
+  const io::Pixels fitting = fitted(part, region.width, region.height, Fit::crop);
   io::Pixels out{.width = whole.width, .height = whole.height, .channels = 3, .values = {}};
   for (int32_t i = 0; i < whole.width * whole.height; ++i) {
     const int32_t x = i % whole.width - region.left, y = i / whole.width - region.top;
     const bool inside = x >= 0 && x < region.width && y >= 0 && y < region.height;
-    const io::Pixels& from = inside ? fitted : whole;
+    const io::Pixels& from = inside ? fitting : whole;
     const int64_t at = inside ? int64_t{y} * region.width + x : i;
     const auto pixel = from.values.begin() + at * from.channels;
     out.values.insert(out.values.end(), pixel, pixel + 3);

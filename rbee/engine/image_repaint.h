@@ -13,9 +13,9 @@ struct Region {
   int32_t width = 0, height = 0;
 };
 
-// The box around the mask's values above 0 with `padding` pixels on each side, made longer on one
-// axis to have the ratio of width to height as far as the picture reaches. Of an empty mask the
-// whole picture.
+// The box around what is not 0 in a mask of 8 bits with `padding` pixels on each side, made longer
+// on one axis to have the ratio of width to height, and moved into the picture, as far as that
+// reaches. Of an empty mask the whole picture.
 Region region_around(const Mask& mask, int32_t padding, int32_t width, int32_t height);
 
 io::Pixels cropped(const io::Pixels& pixels, const Region& region);
@@ -24,8 +24,9 @@ Mask cropped(const Mask& mask, const Region& region);
 // The picture at another size, as AUTOMATIC1111 does it (modules/images.py, resize_image). Throws
 // invalid_argument for a picture so long that what is cut off would be beyond 16384 pixels.
 io::Pixels fitted(const io::Pixels& pixels, int32_t width, int32_t height, Fit how);
+Mask fitted(const Mask& mask, int32_t width, int32_t height, Fit how);
 
-// `part`, resized to the region, in its place in `whole`; without opacity.
+// `part`, whose middle has the region's ratio, in its place in `whole`; without opacity.
 io::Pixels pasted(const io::Pixels& part, const io::Pixels& whole, const Region& region);
 
 // The picture, of which under the mask colours of its surroundings run in from the edge: blurred

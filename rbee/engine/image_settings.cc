@@ -9,6 +9,7 @@
 #include "rbee/engine/image_parameters.h"
 #include "rbee/engine/image_prompts.h"
 #include "rbee/engine/image_second_pass.h"
+#include "rbee/engine/image_upscale.h"
 
 namespace rbee::engine {
 namespace {
@@ -96,9 +97,11 @@ void set_mask(const ImageRequest& request, const io::Pixels& init, ImageSettings
     back.whole = init;
     const Mask whole = mask_of(sent, how);
     back.share = blurred(whole, request.mask_blur);
-    back.region = region_around(whole, request.mask_padding, out.width, out.height);
-    out.init = resized(cropped(init, back.region), out.width, out.height);
-    out.mask = binary(resized(cropped(whole, back.region), out.width, out.height));
+    back.region = region_around(back.share, request.mask_padding, out.width, out.height);
+    // Where the picture is too short for the ratio, its edges go on rather than that it is
+    // squeezed.
+    out.init = fitted(cropped(init, back.region), out.width, out.height, Fit::fill);
+    out.mask = binary(fitted(cropped(whole, back.region), out.width, out.height, Fit::fill));
   }
   if (request.mask_fill == MaskFill::surroundings) {
     out.init = filled_around(*out.init, *out.mask);
@@ -135,6 +138,7 @@ void set_hires(const ImageSource& source, const ImageRequest& request, ImageSett
   out.upscaler = parse_upscaler(request.hires->upscaler, source.info.upscalers);
   if (out.upscaler == Upscaler::network) {
     out.hires_network = find_upscaler(source, request.hires->upscaler);
+    check_enlarged("hires.upscaler", *out.hires_network, out.width, out.height);
   }
   const Size size = second_size(*request.hires, {out.width, out.height});
   out.final_width = size.width;
@@ -155,6 +159,7 @@ void set_upscaler(const ImageSource& source, const ImageRequest& request, ImageS
     fail(Code::invalid_argument, "upscaler", "\"", request.upscaler, "\" is none of ",
          known.empty() ? "no networks" : known);
   }
+  check_enlarged("upscaler", *out.final_network, out.final_width, out.final_height);
 }
 
 void check_abilities(const ImageSource& source, const ImageRequest& request) {

@@ -39,8 +39,8 @@ struct ImageSettings {
 
   bool has_hires = false;
   Upscaler upscaler = Upscaler::latent;
-  const models::RrdbNet* hires_network = nullptr;  // of Upscaler::network
-  const models::RrdbNet* final_network = nullptr;  // of the pictures that come, or null
+  const models::Upscaler* hires_network = nullptr;  // of Upscaler::network
+  const models::Upscaler* final_network = nullptr;  // of the pictures that come, or null
   int32_t final_width = 0;  // of the pictures that come, or that a network enlarges
   int32_t final_height = 0;
 };

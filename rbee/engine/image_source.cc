@@ -266,7 +266,7 @@ const models::ControlNet& find_control(const ImageSource& source, const std::str
   fail(Code::invalid_argument, "control.model", "\"", name, "\" is none of ", known);
 }
 
-const models::RrdbNet* find_upscaler(const ImageSource& source, const std::string& name) {
+const models::Upscaler* find_upscaler(const ImageSource& source, const std::string& name) {
   const auto found = std::ranges::find(source.upscalers, name, &NamedUpscaler::name);
   return found == source.upscalers.end() ? nullptr : found->network.get();
 }

@@ -26,7 +26,7 @@ struct NamedControlNet {
 
 struct NamedUpscaler {
   std::string name;  // see control_name
-  std::unique_ptr<models::RrdbNet> network;
+  std::unique_ptr<models::Upscaler> network;
 };
 
 struct ImageSource {
@@ -95,7 +95,7 @@ std::string control_name(const std::filesystem::path& path);
 const models::ControlNet& find_control(const ImageSource& source, const std::string& name);
 
 // The network that enlarges pictures, by its name; null: there is none of it.
-const models::RrdbNet* find_upscaler(const ImageSource& source, const std::string& name);
+const models::Upscaler* find_upscaler(const ImageSource& source, const std::string& name);
 
 // Names that requests may give, without their ending; in the order of the alphabet.
 std::vector<std::string> lora_names(const std::filesystem::path& folder);

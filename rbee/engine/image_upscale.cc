@@ -38,14 +38,16 @@ Area without_edges(const Area& tile, int64_t height, int64_t width, int64_t marg
   return {tile.left + left, tile.top + top, tile.width - left - right, tile.height - top - bottom};
 }
 
-io::Pixels in_tiles(const models::RrdbNet& network, const io::Pixels& picture, Device& device,
+io::Pixels in_tiles(const models::Upscaler& network, const io::Pixels& picture, Device& device,
                     const UpscaleOptions& options) {
   const int64_t step = network.side_step(), scale = network.scale();
   const auto whole = [&](int64_t side) { return (side + step - 1) / step * step; };
   const int64_t height = whole(picture.height), width = whole(picture.width);
   const int64_t margin = options.overlap / 4;
   Mosaic mosaic(width * scale, height * scale, 3, (options.overlap - 2 * margin) * scale);
-  for (const Area& area : areas_of(height, width, options.tile, options.overlap)) {
+  const std::vector<Area> areas = areas_of(height, width, options.tile, options.overlap);
+  TileProgress tiles{0, static_cast<int32_t>(areas.size())};
+  for (const Area& area : areas) {
     const Tensor larger = network(part_of(picture, area, device), options.between);
     const Area used = without_edges(area, height, width, margin);
     const Area part =
@@ -53,6 +55,8 @@ io::Pixels in_tiles(const models::RrdbNet& network, const io::Pixels& picture, D
     const Tensor kept =
         larger.slice(Axis{1}, part.top, part.height).slice(Axis{2}, part.left, part.width);
     mosaic.add(kept.to_host<float>(), scaled(used, scale));
+    ++tiles.done;
+    if (options.tile_done) options.tile_done(tiles);
   }
   const Area inside{0, 0, picture.width * scale, picture.height * scale};
   std::vector<float> values = mosaic.finish(inside);
@@ -62,7 +66,14 @@ io::Pixels in_tiles(const models::RrdbNet& network, const io::Pixels& picture, D
 
 }  // namespace
 
-io::Pixels upscaled(const models::RrdbNet& network, const io::Pixels& picture, Device& device,
+void check_enlarged(std::string_view field, const models::Upscaler& network, int32_t width,
+                    int32_t height) {
+  const int64_t scale = network.scale();
+  check(std::max(width, height) * scale <= kMostEnlargedSide, field, width, " x ", height,
+        " pixels, ", scale, " times as large, are more than ", kMostEnlargedSide, " a side");
+}
+
+io::Pixels upscaled(const models::Upscaler& network, const io::Pixels& picture, Device& device,
                     const UpscaleOptions& options) {
   UpscaleOptions now = options;
   while (true) {

@@ -1,6 +1,7 @@
 #pragma once
 // Pictures enlarged by a network.
 
+#include "rbee/engine/image_api.h"
 #include "rbee/engine/image_canvas.h"
 #include "rbee/models/image/upscaler.h"
 
@@ -11,12 +12,19 @@ struct UpscaleOptions {
   // runs out, and those that neighbours share; multiples of 8.
   int64_t tile = 192;
   int64_t overlap = 16;
-  models::Between between;  // called between a network's blocks
+  models::Between between;                             // called between a network's layers
+  std::function<void(const TileProgress&)> tile_done;  // may be empty
 };
 
+// Of a picture that a network has made.
+inline constexpr int64_t kMostEnlargedSide = 8192;
+// Throws invalid_argument in the name of `field` where the network would make more of the sides.
+void check_enlarged(std::string_view field, const models::Upscaler& network, int32_t width,
+                    int32_t height);
+
 // scale() times as large; the opacity is left out. Throws NotFinite, out_of_memory where the
-// smallest tile is too large, and what `between` throws.
-io::Pixels upscaled(const models::RrdbNet& network, const io::Pixels& picture, Device& device,
+// smallest tile is too large, and what the two functions throw.
+io::Pixels upscaled(const models::Upscaler& network, const io::Pixels& picture, Device& device,
                     const UpscaleOptions& options = {});
 
 }  // namespace rbee::engine

@@ -208,6 +208,7 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
   out.tiled_vae = reader.boolean("tiled_vae").value_or(false);
   out.output_format = choice(reader, "output_format", {"png", "jpeg", "webp"});
   out.output_compression = reader.integer("output_compression", kQuality);
+  out.upscaler = reader.text("upscaler").value_or("");
   out.mask_invert = reader.boolean("mask_invert").value_or(false);
   out.mask_blur = reader.integer("mask_blur", kBlur);
   out.mask_fill = choice(reader, "mask_fill", {"original", "noise", "nothing", "surroundings"});
@@ -288,10 +289,10 @@ std::optional<ImageOperation> operation_of(ObjectReader& reader) {
 
 // A multipart field as the JSON value that it means.
 json field_value(const std::string& name, const std::string& text) {
-  constexpr std::array<std::string_view, 14> kTexts = {
+  constexpr std::array<std::string_view, 15> kTexts = {
       "prompt",       "negative_prompt", "size",          "response_format", "output_format",
       "sampler",      "sampler_name",    "schedule",      "scheduler",       "prompt_rule",
-      "noise_source", "mask_fill",       "strength_rule", "background"};
+      "noise_source", "mask_fill",       "strength_rule", "background",      "upscaler"};
   if (std::find(kTexts.begin(), kTexts.end(), name) != kTexts.end()) return text;
   json value = json::parse(text, nullptr, false);
   return value.is_number() || value.is_boolean() ? value : json(text);

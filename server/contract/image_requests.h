@@ -76,6 +76,7 @@ struct ImageBody {
   std::optional<float> strength;
   std::string strength_rule;  // "part", "a1111" or "all"
   std::optional<SentHires> hires;
+  std::string upscaler;  // a network's name, for the pictures that are made
   std::vector<SentLora> loras;
   std::vector<SentControl> controls;
   std::optional<int32_t> preview_interval;

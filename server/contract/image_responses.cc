@@ -17,13 +17,18 @@ double percent(const ImageProgressEvent& event) {
 }
 
 Json progress_fields(const char* type, const ImageProgressEvent& event) {
-  return {{"type", type},
-          {"step", event.step},
-          {"total", event.total},
-          {"percent", percent(event)},
-          {"elapsed_seconds", rounded(event.seconds)},
-          {"steps_per_second", rounded(event.steps_per_second)},
-          {"images_per_second", rounded(event.images_per_second)}};
+  Json json = {{"type", type},
+               {"step", event.step},
+               {"total", event.total},
+               {"percent", percent(event)},
+               {"elapsed_seconds", rounded(event.seconds)},
+               {"steps_per_second", rounded(event.steps_per_second)},
+               {"images_per_second", rounded(event.images_per_second)}};
+  if (event.tiles > 0) {
+    json["tile"] = event.tile;
+    json["tiles"] = event.tiles;
+  }
+  return json;
 }
 
 // What there is nothing of here. Clients that fill their lists from these paths want an answer.
@@ -208,20 +213,23 @@ std::string sdapi_images_json(const std::vector<ImageResult>& images, const Sdap
 
 std::string sdapi_progress_json(const SdapiProgress& progress) {
   const ImageProgressEvent& at = progress.progress;
-  const double share = at.total > 0 ? static_cast<double>(at.step) / at.total : 0;
+  const bool steps = at.total > 0;
+  const int32_t done = steps ? at.step : at.tile, total = steps ? at.total : at.tiles;
+  const double share = total > 0 ? static_cast<double>(done) / total : 0;
   const double left = share > 0 ? at.seconds * (1 - share) / share : 0;
-  return dump({{"progress", progress.busy ? rounded(share) : 0},
-               {"eta_relative", progress.busy ? rounded(left) : 0},
-               {"state",
-                {{"skipped", false},
-                 {"interrupted", false},
-                 {"job", progress.job},
-                 {"job_count", progress.jobs},
-                 {"job_no", 0},
-                 {"sampling_step", at.step},
-                 {"sampling_steps", at.total}}},
-               {"current_image", progress.preview.empty() ? Json() : Json(progress.preview)},
-               {"textinfo", nullptr}});
+  return dump(
+      {{"progress", progress.busy ? rounded(share) : 0},
+       {"eta_relative", progress.busy ? rounded(left) : 0},
+       {"state",
+        {{"skipped", false},
+         {"interrupted", false},
+         {"job", progress.job},
+         {"job_count", progress.jobs},
+         {"job_no", 0},
+         {"sampling_step", at.step},
+         {"sampling_steps", at.total}}},
+       {"current_image", progress.preview.empty() ? Json() : Json(progress.preview)},
+       {"textinfo", at.tiles > 0 ? Json(cat("tile ", at.tile, " of ", at.tiles)) : Json()}});
 }
 
 std::string sdapi_samplers_json(const std::vector<SdapiName>& names) {

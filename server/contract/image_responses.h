@@ -44,6 +44,7 @@ struct ImageProgressEvent {
   double seconds = 0;
   double steps_per_second = 0;
   double images_per_second = 0;
+  int32_t tile = 0, tiles = 0;  // of a picture that a network enlarges; 0: none is
 };
 
 struct ImageResult {
@@ -97,6 +98,7 @@ struct SdapiProgress {
   ImageProgressEvent progress{};
   std::string preview{};  // base64; empty: none
 };
+// The share of an enlargement's tiles where there are no steps.
 std::string sdapi_progress_json(const SdapiProgress& progress);
 struct SdapiName {
   std::string name;

@@ -193,10 +193,11 @@ void read_max_tokens(ObjectReader& reader, OpenAiRequest& request) {
   const bool about_prompt = request.echo || reader.find("prompt_logprobs") != nullptr;
   const int32_t least = !request.chat && about_prompt ? 0 : 1;
   std::optional<int32_t>& most = request.generate.max_tokens;
-  most = read_limit(reader, "max_tokens", least);
-  // The newer name.
-  const auto newer = read_limit(reader, "max_completion_tokens", least);
-  if (!most) most = newer;
+  // llama-server's name, which comes first there; then the older and the newer one of OpenAI.
+  for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
+    const auto limit = read_limit(reader, name, least);
+    if (!most) most = limit;
+  }
   if (!most) most = request.chat ? INT32_MAX : kCompletionTokens;
 }
 

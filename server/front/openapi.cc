@@ -73,7 +73,7 @@ class Document {
     if (!document.is_object() || !document.value("paths", Json()).is_object()) return;
     const std::string prefix = cat(kind_name(kind), ".");
     rename(document, prefix);
-    for (const char* where : {"schemas", "responses", "parameters"}) {
+    for (const char* where : {"schemas", "responses", "parameters", "headers"}) {
       const Json named = document.value("components", Json::object()).value(where, Json::object());
       for (const auto& [name, value] : named.items()) {
         out_["components"][where][prefix + name] = value;
@@ -119,6 +119,13 @@ class Document {
     Json copy = out_["paths"][of];
     copy["get"]["operationId"] = id;
     out_["paths"][path] = std::move(copy);
+  }
+
+  // To a path that answers in Anthropic's form where it is asked to.
+  void add_request_id(const char* path) {
+    out_["paths"][path]["get"]["responses"]["200"]["headers"] =
+        parsed(R"({"request-id":{"schema":{"type":"string","minLength":1},
+        "description":"Of answers in Anthropic's form: the request's name"}})");
   }
 
   void add_own() {
@@ -175,6 +182,8 @@ class Document {
         "schema":{"type":"string","minLength":1}}])");
     model["parameters"].push_back(version);
     model["responses"]["404"] = reference("responses", "Error");
+    add_request_id("/v1/models");
+    add_request_id("/v1/models/{id}");
     add_alias("/models", "/v1/models", "front.plainModels");
     add_alias("/models/{id}", "/v1/models/{id}", "front.plainModel");
     paths["/metrics"] = own("metrics", "Figures of the front and its workers", "{}");
@@ -212,12 +221,20 @@ class Document {
     }
   }
 
-  // Also what the front says.
+  // Also what the front says, with the headers that answers of this path have.
   void add_own_statuses(Json& operation) {
+    Json& responses = operation["responses"];
+    const Json answer = responses.contains("200") ? resolved(responses["200"]) : Json::object();
     for (const char* status : kOwnStatuses) {
-      Json& response = operation["responses"][status];
-      response = response.is_null() ? reference("responses", "Error")
-                                    : united_response(std::move(response), error_response());
+      Json& response = responses[status];
+      if (!response.is_null()) {
+        response = united_response(std::move(response), error_response());
+      } else if (answer.contains("headers")) {
+        response = error_response();
+        response["headers"] = answer["headers"];
+      } else {
+        response = reference("responses", "Error");
+      }
     }
   }
 

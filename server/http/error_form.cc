@@ -71,6 +71,10 @@ std::string_view anthropic_type(int status) {
 
 }  // namespace
 
+bool is_anthropics(const Request& request) {
+  return form_of(request) == Form::anthropic;
+}
+
 Response error_response(const Request& request, int status, const ErrorText& text) {
   const std::string message = json_quote(text.message);
   switch (form_of(request)) {

@@ -14,6 +14,9 @@ struct ErrorText {
   std::string_view param{};  // the field that is wrong; empty: none
 };
 
+// Of the Messages API, or of models where the client asks in its way.
+bool is_anthropics(const Request& request);
+
 // Of Anthropic's paths {"type":"error","error":{"type","message"}}; of OpenAI's, and of those that
 // llama-server and vLLM put beside them, {"error":{"message","type","param","code"}}; of the
 // worker's own {"error":{"code","message"}}.

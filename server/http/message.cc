@@ -6,6 +6,7 @@
 
 #include "rbee/core/cat.h"
 #include "server/http/clock.h"
+#include "server/http/error_form.h"
 
 namespace rbee::server {
 namespace {
@@ -157,11 +158,12 @@ std::string serialize_head(const Response& response, const Request& request,
   add("X-Content-Type-Options", "nosniff");
   if (!request.correlation_id.empty()) add("X-Correlation-ID", request.correlation_id);
   if (!request.request_id.empty()) add("X-Request-ID", request.request_id);
+  if (is_anthropics(request)) add("request-id", request.request_id);
   for (const auto& [name, value] : response.headers) add(name, value);
   if (response.status == 503 && !has_retry_after(response)) add("Retry-After", "1");
   if (!options.origin.empty()) {
     add("Access-Control-Allow-Origin", options.origin);
-    add("Access-Control-Expose-Headers", "X-Correlation-ID, X-Request-ID, Retry-After");
+    add("Access-Control-Expose-Headers", "X-Correlation-ID, X-Request-ID, request-id, Retry-After");
     if (options.origin != "*") add("Vary", "Origin");
   }
   if (!options.keep_alive) {

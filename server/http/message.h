@@ -77,8 +77,9 @@ struct HeadOptions {
   std::string server;       // value of the Server header
   std::string origin;       // of Access-Control-Allow-Origin; empty = none
 };
-// Status line and headers, with the final empty line. A 503 says when to ask again. Events of an
-// HTTP/1.1 request are chunked; those of HTTP/1.0 end with the connection.
+// Status line and headers, with the final empty line. A 503 says when to ask again. Paths of
+// Anthropic's API have the request's name in request-id too. Events of an HTTP/1.1 request are
+// chunked; those of HTTP/1.0 end with the connection.
 std::string serialize_head(const Response& response, const Request& request,
                            const HeadOptions& options);
 // One chunk of a chunked body. An empty `data` gives the last chunk.

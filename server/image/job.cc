@@ -68,7 +68,9 @@ void ImageJob::on_progress(const engine::ImageProgress& event) noexcept {
                .total = event.total,
                .seconds = event.seconds,
                .steps_per_second = event.steps_per_second,
-               .images_per_second = event.images_per_second};
+               .images_per_second = event.images_per_second,
+               .tile = event.tiles.done,
+               .tiles = event.tiles.total};
   quietly([&] { reply_->progress(progress_); });
 }
 

@@ -115,6 +115,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   if (body.stream) set(request.preview_count, body.partials);
   request.tiling = tiling(body.tiling);
   request.tiled_vae = body.tiled_vae;
+  request.upscaler = body.upscaler;
   request.encoding.format = image_format(body.output_format);
   set(request.encoding.quality, body.output_compression);
   return request;
@@ -191,9 +192,10 @@ std::shared_ptr<DelayedResponse> ImageService::enlarged(SdapiUpscale wanted) {
   return upscaler_.submit(std::move(wanted));
 }
 
-std::string ImageService::enlarge(const SdapiUpscale& wanted) const {
-  return upscaled(wanted, [this](const std::string& network, io::Pixels picture) {
-    return engine_.upscale(network, std::move(picture));
+std::string ImageService::enlarge(const SdapiUpscale& wanted,
+                                  const engine::UpscaleHooks& hooks) const {
+  return upscaled(wanted, [&](const std::string& network, io::Pixels picture) {
+    return engine_.upscale(network, std::move(picture), hooks);
   });
 }
 
@@ -243,7 +245,7 @@ std::shared_ptr<ImageJob> ImageService::current() const {
 
 void ImageService::interrupt(engine::Hurry how) {
   const std::shared_ptr<ImageJob> job = current();
-  if (!job) return;
+  if (!job) return upscaler_.interrupt();
   if (job->takes_unfinished()) {
     engine_.hurry(job->id(), how);
   } else {
@@ -254,10 +256,18 @@ void ImageService::interrupt(engine::Hurry how) {
 SdapiProgress ImageService::progress() const {
   const engine::ImageStats stats = engine_.stats();
   const std::shared_ptr<ImageJob> job = current();
-  if (!job) return {.jobs = stats.running + stats.waiting};
+  const int32_t jobs = stats.running + stats.waiting;
+  if (!job) {
+    const std::optional<engine::TileProgress> tiles = upscaler_.progress();
+    if (!tiles) return {.jobs = jobs};
+    return {.busy = true,
+            .jobs = jobs + 1,
+            .job = "extra-single-image",
+            .progress = {.tile = tiles->done, .tiles = tiles->total}};
+  }
   ImageJob::Snapshot now = job->snapshot();
   return {.busy = true,
-          .jobs = stats.running + stats.waiting,
+          .jobs = jobs,
           .job = job->id(),
           .progress = now.progress,
           .preview = std::move(now.preview)};
@@ -293,7 +303,7 @@ std::pair<int64_t, int64_t> ImageService::device_memory() const {
 SdapiEmbeddings ImageService::embeddings() const {
   const engine::ImageModelInfo& model = engine_.model();
   SdapiEmbeddings out{.loaded = {}, .skipped = model.skipped_embeddings};
-  for (const engine::EmbeddingInfo& entry : model.embeddings) {
+  for (const engine::WordInfo& entry : model.embeddings) {
     out.loaded.emplace_back(entry.word, entry.vectors);
   }
   return out;

@@ -38,9 +38,9 @@ class ImageService final : public WorkerService {
   Response beside(std::function<Response()> work);
 
   void cancel(const std::string& id) override;
-  // Cancels what runs.
+  // Cancels the job that runs, else the picture that is being enlarged.
   void interrupt(engine::Hurry how);
-  // Of the job that runs, if there is one.
+  // Of the job that runs, else of the picture that is being enlarged, if there is one.
   SdapiProgress progress() const;
   std::string model() const { return model_id(); }
   // The settings in a PNG. Throws Error for what is no base64, and for settings that are no
@@ -59,7 +59,7 @@ class ImageService final : public WorkerService {
 
  private:
   State state() const override;
-  std::string enlarge(const SdapiUpscale& wanted) const;
+  std::string enlarge(const SdapiUpscale& wanted, const engine::UpscaleHooks& hooks) const;
   // Where a job or a client that polls asks for no other.
   int32_t preview_interval(const ImageBody& body) const;
   void count_rejected() override { metrics_->count_rejected(); }
@@ -73,7 +73,9 @@ class ImageService final : public WorkerService {
   const std::shared_ptr<ImageMetrics> metrics_ = std::make_shared<ImageMetrics>();
   mutable std::mutex mutex_;
   mutable std::vector<std::weak_ptr<ImageJob>> recent_;  // oldest first
-  Upscaler upscaler_{[this](const SdapiUpscale& wanted) { return enlarge(wanted); }};
+  Upscaler upscaler_{[this](const SdapiUpscale& wanted, const engine::UpscaleHooks& hooks) {
+    return enlarge(wanted, hooks);
+  }};
   SideWork preparing_{64, 2};
 };
 

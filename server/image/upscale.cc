@@ -5,10 +5,13 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
+#include "rbee/engine/image_upscale.h"
 #include "rbee/io/image/base64.h"
+#include "rbee/io/image/encode.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
 #include "server/contract/image_responses.h"
+#include "server/contract/json_text.h"
 
 namespace rbee::server {
 namespace {
@@ -20,6 +23,17 @@ int32_t side(int32_t from, double factor) {
   check(wanted <= kMaxSide, "upscaling_resize", std::lround(wanted), " pixels are more than ",
         kMaxSide);
   return std::max(static_cast<int32_t>(std::lround(wanted)), 1);
+}
+
+// What AUTOMATIC1111 writes of it into the file.
+std::string note(const SdapiUpscale& wanted) {
+  if (wanted.upscaler == "None") return {};
+  const std::string size = cat(wanted.width, "x", wanted.height);
+  std::string out = wanted.to_size ? cat("Postprocess upscale to: ", size)
+                                   : cat("Postprocess upscale by: ", wanted.factor);
+  if (wanted.to_size && wanted.crop) out += cat(", Postprocess crop to: ", size);
+  const bool plain = wanted.upscaler.find_first_of(",:\n") == std::string::npos;
+  return cat(out, ", Postprocess upscaler: ", plain ? wanted.upscaler : dump(wanted.upscaler));
 }
 
 // The middle of a picture that is at least as large.
@@ -44,8 +58,9 @@ io::Pixels through_network(io::Pixels picture, const std::string& network, int32
     const int32_t before = picture.width;
     picture = enlarge(network, std::move(picture));
     const bool done = picture.width >= width && picture.height >= height;
+    const int32_t factor = picture.width / before, longer = std::max(picture.width, picture.height);
     const bool more =
-        picture.width > before && std::max(picture.width, picture.height) <= kMostRead;
+        factor > 1 && longer <= kMostRead && longer * factor <= engine::kMostEnlargedSide;
     if (done || !more) break;
   }
   return picture;
@@ -59,7 +74,8 @@ std::span<const std::string_view> plain_upscalers() {
 }
 
 std::string upscaled(const SdapiUpscale& wanted, const Enlarge& enlarge) {
-  io::Pixels picture = io::decode_image(io::decode_base64(wanted.image, "image"), "image");
+  const std::string file = io::decode_base64(wanted.image, "image");
+  io::Pixels picture = io::decode_image(file, "image");
   if (wanted.upscaler != "None") {
     double factor = wanted.factor;
     if (wanted.to_size) {
@@ -75,13 +91,52 @@ std::string upscaled(const SdapiUpscale& wanted, const Enlarge& enlarge) {
                           nearest ? io::Resampler::nearest : io::Resampler::lanczos);
     if (wanted.to_size && wanted.crop) picture = middle(picture, wanted.width, wanted.height);
   }
-  return io::encode_base64(io::encode_png(picture));
+  std::vector<io::PngText> texts;
+  if (const auto settings = io::image_parameters(file)) texts.push_back({"parameters", *settings});
+  if (std::string text = note(wanted); !text.empty()) {
+    texts.push_back({"postprocessing", std::move(text)});
+  }
+  return io::encode_base64(io::encode_png(picture, texts));
 }
 
 std::shared_ptr<DelayedResponse> Upscaler::submit(SdapiUpscale wanted) {
-  return side_work_.submit([this, wanted = std::move(wanted)] {
-    return json_response(200, sdapi_extra_image_json(work_(wanted)));
-  });
+  auto unwanted = std::make_shared<std::atomic<bool>>(false);
+  return side_work_.submit(
+      [this, wanted = std::move(wanted), unwanted] { return make(wanted, unwanted); },
+      [unwanted] { *unwanted = true; });
+}
+
+Response Upscaler::make(const SdapiUpscale& wanted,
+                        const std::shared_ptr<std::atomic<bool>>& unwanted) {
+  struct Current {
+    Upscaler& upscaler;
+    ~Current() { upscaler.set_current(nullptr); }
+  };
+  const Current current{*this};
+  set_current(unwanted);
+  engine::UpscaleHooks hooks;
+  hooks.going_on = [unwanted] { return !unwanted->load(); };
+  hooks.tile = [this](const engine::TileProgress& tiles) {
+    const std::lock_guard lock(mutex_);
+    tiles_ = tiles;
+  };
+  return json_response(200, sdapi_extra_image_json(work_(wanted, hooks)));
+}
+
+void Upscaler::set_current(std::shared_ptr<std::atomic<bool>> unwanted) {
+  const std::lock_guard lock(mutex_);
+  unwanted_ = std::move(unwanted);
+  tiles_ = {};
+}
+
+std::optional<engine::TileProgress> Upscaler::progress() const {
+  const std::lock_guard lock(mutex_);
+  return unwanted_ ? std::optional(tiles_) : std::nullopt;
+}
+
+void Upscaler::interrupt() {
+  const std::lock_guard lock(mutex_);
+  if (unwanted_) *unwanted_ = true;
 }
 
 }  // namespace rbee::server

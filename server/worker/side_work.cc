@@ -36,9 +36,12 @@ SideWork::~SideWork() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-std::shared_ptr<DelayedResponse> SideWork::submit(Work work) {
+std::shared_ptr<DelayedResponse> SideWork::submit(Work work, std::function<void()> on_leave) {
   auto abandoned = std::make_shared<std::atomic<bool>>(false);
-  auto response = std::make_shared<DelayedResponse>([abandoned] { *abandoned = true; });
+  auto response = std::make_shared<DelayedResponse>([abandoned, on_leave = std::move(on_leave)] {
+    *abandoned = true;
+    if (on_leave) on_leave();
+  });
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(waiting_, [](const Task& task) { return task.abandoned->load(); });

@@ -1,4 +1,5 @@
-// RRDBNet against its formula in PyTorch (tools/goldens/make_upscaler_goldens.py), and files of it.
+// Networks that enlarge pictures against their formulas in PyTorch
+// (tools/goldens/make_upscaler_goldens.py), and files of them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace rbee::test {
 namespace {
 
 namespace fs = std::filesystem;
-using models::UpscalerShape;
+using models::RrdbShape;
 using nlohmann::json;
 
 json golden_cases() {
@@ -50,12 +51,27 @@ class UpscalerFiles : public testing::Test {
       fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-UpscalerShape shape_of(const json& wanted) {
-  return {.blocks = wanted["blocks"],
-          .width = wanted["width"],
-          .growth = wanted["growth"],
-          .unshuffle = wanted["unshuffle"],
-          .doublings = wanted["doublings"]};
+// The tensors of a case; slopes of activations are the weights with one axis.
+std::vector<MadeTensor> tensors_of(const json& wanted) {
+  std::vector<MadeTensor> out;
+  for (const auto& [name, sizes] : wanted["tensors"].items()) {
+    const auto values = sizes.get<std::vector<int64_t>>();
+    const Shape shape{std::span<const int64_t>(values)};
+    std::string seed = name;
+    if (shape.rank() == 1 && name.ends_with("weight")) {
+      seed.replace(seed.size() - std::string_view("weight").size(), seed.size(), "slopes");
+    }
+    out.push_back({name, shape, made_weights(seed, shape)});
+  }
+  return out;
+}
+
+std::vector<MadeTensor> tensors_called(std::string_view name) {
+  for (const json& wanted : golden_cases()) {
+    if (wanted["name"] == name) return tensors_of(wanted);
+  }
+  ADD_FAILURE() << "no case is called " << name;
+  return {};
 }
 
 Tensor picture_of(const json& wanted) {
@@ -73,59 +89,99 @@ Tensor picture_of(const json& wanted) {
 
 // The made weights are f16 numbers, so f32 holds the same.
 TEST_F(UpscalerFiles, GiveThePicturesOfTheFormula) {
-  const json cases = golden_cases();
-  for (const json& wanted : cases) {
-    const UpscalerShape shape = shape_of(wanted);
-    for (const UpscalerNames names :
-         {UpscalerNames::current, UpscalerNames::published, UpscalerNames::old}) {
-      if (names == UpscalerNames::old && shape.unshuffle > 1) continue;
-      const DType dtype = names == UpscalerNames::published ? DType::f32 : DType::f16;
-      const auto net = models::load_upscaler(written(made_upscaler(shape, names), dtype),
-                                             cpu_device(), DType::f32);
-      EXPECT_EQ(net->scale(), shape.scale());
-      int calls = 0;
-      const Tensor y = (*net)(picture_of(wanted), [&] { ++calls; });
-      EXPECT_EQ(calls, shape.blocks + shape.doublings);
-      ASSERT_EQ(y.dim(1), wanted["height"].get<int64_t>() * net->scale());
-      const auto values = y.to_host<float>();
-      const auto result = wanted["result"].get<std::vector<float>>();
-      ASSERT_EQ(values.size(), result.size());
-      double worst = 0;
-      for (size_t i = 0; i < result.size(); ++i) {
-        worst = std::max(worst, std::abs(double{values[i]} - double{result[i]}));
-      }
-      EXPECT_LT(worst, 2e-5) << "unshuffle " << shape.unshuffle << ", names "
-                             << static_cast<int>(names);
+  DType dtype = DType::f16;
+  for (const json& wanted : golden_cases()) {
+    SCOPED_TRACE(wanted["name"].get<std::string>());
+    dtype = dtype == DType::f16 ? DType::f32 : DType::f16;
+    const auto net =
+        models::load_upscaler(written(tensors_of(wanted), dtype), cpu_device(), DType::f32);
+    EXPECT_EQ(net->scale(), wanted["scale"].get<int64_t>());
+    int calls = 0;
+    const Tensor y = (*net)(picture_of(wanted), [&] { ++calls; });
+    EXPECT_GE(calls, 2);
+    ASSERT_EQ(y.shape(), (Shape{1, wanted["height"].get<int64_t>() * net->scale(),
+                                wanted["columns"].get<int64_t>() * net->scale(), 3}));
+    const auto values = y.to_host<float>();
+    const auto result = wanted["result"].get<std::vector<float>>();
+    ASSERT_EQ(values.size(), result.size());
+    double worst = 0;
+    for (size_t i = 0; i < result.size(); ++i) {
+      worst = std::max(worst, std::abs(double{values[i]} - double{result[i]}));
     }
+    EXPECT_LT(worst, 2e-5);
+  }
+}
+
+// Layers compute in 16 bits, the picture that is added does not.
+TEST_F(UpscalerFiles, ComputeIn16BitsToo) {
+  for (const json& wanted : golden_cases()) {
+    SCOPED_TRACE(wanted["name"].get<std::string>());
+    const auto net = models::load_upscaler(written(tensors_of(wanted)), cpu_device(), DType::bf16);
+    const Tensor y = (*net)(picture_of(wanted));
+    ASSERT_EQ(y.dtype(), DType::f32);
+    const auto values = y.to_host<float>();
+    const auto result = wanted["result"].get<std::vector<float>>();
+    double most = 0, worst = 0;
+    for (size_t i = 0; i < result.size(); ++i) {
+      most = std::max(most, std::abs(double{result[i]}));
+      worst = std::max(worst, std::abs(double{values[i]} - double{result[i]}));
+    }
+    EXPECT_LT(worst, 0.04 * most);
   }
 }
 
 TEST_F(UpscalerFiles, RefuseATensorThatIsMissingByTheFilesOwnName) {
-  const UpscalerShape shape{.blocks = 1, .width = 8, .growth = 4};
-  std::vector<MadeTensor> tensors = made_upscaler(shape, UpscalerNames::old);
-  std::erase_if(tensors, [](const auto& t) { return t.name == "model.1.sub.0.RDB2.conv3.0.bias"; });
-  EXPECT_THAT(refused(written(tensors), Code::not_found),
-              testing::HasSubstr("model.1.sub.0.RDB2.conv3.0.bias"));
+  for (const auto& [file, tensor] :
+       {std::pair{"old ESRGAN, 4 times", "model.1.sub.0.RDB2.conv3.0.bias"},
+        std::pair{"old ESRGAN, 16 times", "model.14.weight"},
+        std::pair{"ESRGAN+", "model.1.sub.1.RDB3.conv1x1.weight"},
+        std::pair{"Real-ESRGAN, 2 times", "params.conv_hr.weight"},
+        std::pair{"compact, 4 times", "params.body.8.bias"}}) {
+    std::vector<MadeTensor> tensors = tensors_called(file);
+    EXPECT_EQ(std::erase_if(tensors, [&](const auto& t) { return t.name == tensor; }), 1u);
+    EXPECT_THAT(refused(written(tensors), Code::not_found), testing::HasSubstr(tensor));
+  }
 }
 
 TEST_F(UpscalerFiles, RefuseATensorOfAnotherShape) {
-  const UpscalerShape shape{.blocks = 1, .width = 8, .growth = 4};
-  std::vector<MadeTensor> tensors = made_upscaler(shape);
+  for (const auto& [file, name, wanted] :
+       {std::tuple{"Real-ESRGAN, 8 times", "conv_hr.bias", "wanted 8"},
+        std::tuple{"compact, 4 times", "params.body.3.weight", "wanted 8"}}) {
+    std::vector<MadeTensor> tensors = tensors_called(file);
+    for (MadeTensor& tensor : tensors) {
+      if (tensor.name == name) tensor = {tensor.name, {4}, {0, 0, 0, 0}};
+    }
+    EXPECT_THAT(refused(written(tensors), Code::invalid_argument),
+                testing::AllOf(testing::HasSubstr(name), testing::HasSubstr(wanted)));
+  }
+}
+
+// A last convolution whose channels are no square's pixels.
+TEST_F(UpscalerFiles, RefuseCompactOnesOfNoSize) {
+  std::vector<MadeTensor> tensors = tensors_called("compact, 2 times");
   for (MadeTensor& tensor : tensors) {
-    if (tensor.name == "conv_hr.bias") tensor = {tensor.name, {4}, {0, 0, 0, 0}};
+    if (tensor.name != "params_ema.body.8.weight") continue;
+    const Shape five{15, 8, 3, 3};
+    tensor = {tensor.name, five, std::vector<float>(static_cast<size_t>(numel(five)))};
   }
   EXPECT_THAT(refused(written(tensors), Code::invalid_argument),
-              testing::AllOf(testing::HasSubstr("conv_hr.bias"), testing::HasSubstr("wanted 8")));
+              testing::AllOf(testing::HasSubstr("params_ema.body.8.weight"),
+                             testing::HasSubstr("15 channels")));
 }
 
 TEST_F(UpscalerFiles, RefuseOtherNetworks) {
-  const UpscalerShape shape{.blocks = 1, .width = 8, .growth = 4};
-  std::vector<MadeTensor> tensors = made_upscaler(shape, UpscalerNames::old);
-  tensors.push_back({"model.1.sub.0.RDB1.conv1x1.weight", {1}, {0}});
+  const RrdbShape shape{.blocks = 1, .width = 8, .growth = 4};
+  std::vector<MadeTensor> tensors = made_upscaler(shape);
+  tensors.push_back({"body.0.rdb1.noise.weight", {1}, {0}});
   EXPECT_THAT(refused(written(tensors), Code::unsupported),
-              testing::HasSubstr("model.1.sub.0.RDB1.conv1x1.weight"));
+              testing::HasSubstr("body.0.rdb1.noise.weight"));
   EXPECT_THAT(refused(written({{"layers.0.weight", {1}, {0}}}), Code::unsupported),
               testing::HasSubstr("body.0.rdb1.conv1.weight"));
+  // Shortcuts in some of the dense blocks alone.
+  tensors = tensors_called("ESRGAN+");
+  std::erase_if(tensors,
+                [](const auto& t) { return t.name == "model.1.sub.0.RDB1.conv1x1.weight"; });
+  EXPECT_THAT(refused(written(tensors), Code::unsupported), testing::HasSubstr("conv1x1"));
   // Squares of four pixels a side that nothing enlarges again.
   EXPECT_THAT(refused(written(made_upscaler(
                           {.blocks = 1, .width = 8, .growth = 4, .unshuffle = 4, .doublings = 1})),

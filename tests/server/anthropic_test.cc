@@ -375,5 +375,29 @@ TEST(Anthropic, ModelsInItsForm) {
              {{"type", "not_found_error"}, {"message", "The model 'no/such' does not exist"}}}}));
 }
 
+TEST(Anthropic, AnswersHaveTheRequestsNameUnderItsHeader) {
+  Worker worker({.token = "secret"});
+  const std::string key = "x-api-key: secret\r\n", name = "X-Request-ID: r-1\r\n";
+  const auto post = [&](std::string_view path, const std::string& body,
+                        const std::string& headers) {
+    return ask(worker.port(), request("POST", path, body, headers));
+  };
+  json stream = hello();
+  stream["stream"] = true;
+  for (const RawResponse& response :
+       {post(kMessages, hello().dump(), key + name), post(kMessages, stream.dump(), key + name),
+        post(kMessages, "{}", key + name), post(kMessages, hello().dump(), name),
+        post("/v1/messages/count_tokens", hello().dump(), key + name),
+        post("/v1/messages/batches", hello().dump(), key + name),
+        worker.get("/v1/models", cat(key, name, "anthropic-version: 2023-06-01\r\n"))}) {
+    ASSERT_TRUE(response.headers.contains("request-id")) << response.status << response.body;
+    EXPECT_EQ(response.headers.at("request-id"), "r-1");
+    EXPECT_EQ(response.headers.at("x-request-id"), "r-1");
+  }
+  const RawResponse unnamed = post(kMessages, hello().dump(), key);
+  EXPECT_EQ(unnamed.headers.at("request-id"), unnamed.headers.at("x-request-id"));
+  EXPECT_FALSE(worker.get("/v1/models", key).headers.contains("request-id"));
+}
+
 }  // namespace
 }  // namespace rbee::testing

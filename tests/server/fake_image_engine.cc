@@ -46,8 +46,21 @@ void FakeImageEngine::submit(engine::ImageRequest request,
   changed_.notify_all();
 }
 
-io::Pixels FakeImageEngine::upscale(const std::string& network, io::Pixels picture) {
+io::Pixels FakeImageEngine::upscale(const std::string& network, io::Pixels picture,
+                                    const engine::UpscaleHooks& hooks) {
+  constexpr int32_t kTiles = 4;
   if (network != "sharp") fail(Code::invalid_argument, "upscaler", network);
+  for (int32_t tile = 1; tile <= kTiles; ++tile) {
+    hooks.tile({tile, kTiles});
+    std::unique_lock lock(mutex_);
+    held_ = held_ || script_.hold_tile;
+    changed_.notify_all();
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (script_.hold_tile && hooks.going_on() && std::chrono::steady_clock::now() < deadline) {
+      changed_.wait_for(lock, std::chrono::milliseconds(1));
+    }
+    if (!hooks.going_on()) fail(Code::cancelled, "upscaler", "not wanted");
+  }
   return io::resized(picture, 2 * picture.width, 2 * picture.height, io::Resampler::nearest);
 }
 

@@ -18,6 +18,7 @@ namespace rbee::testing {
 struct ImageScript {
   int32_t steps = 4;         // when the request does not say
   bool hold = false;         // wait for release() or a cancel after the first step
+  bool hold_tile = false;    // wait for a cancel after the first tile of a picture to enlarge
   bool hold_submit = false;  // of requests with a picture, until let_submit()
   std::string file = "not really a PNG";
   std::string parameters = "\nSteps: 4";         // behind the prompt
@@ -33,8 +34,9 @@ class FakeImageEngine final : public engine::ImageEngine {
   void submit(engine::ImageRequest request, std::shared_ptr<engine::ImageSink> sink) override;
   bool cancel(const std::string& job_id) override;
   bool hurry(const std::string& job_id, engine::Hurry how) override;
-  // Nearest neighbour, at twice the size.
-  io::Pixels upscale(const std::string& network, io::Pixels picture) override;
+  // Nearest neighbour, at twice the size, in four tiles.
+  io::Pixels upscale(const std::string& network, io::Pixels picture,
+                     const engine::UpscaleHooks& hooks) override;
   engine::ImageStats stats() const override;
   std::vector<std::string> loras() const override { return {"styles/ink"}; }
   void stop() override;

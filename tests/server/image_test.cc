@@ -6,6 +6,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/io/image/base64.h"
+#include "server/contract/image_responses.h"
 #include "tests/server/image_worker.h"
 
 namespace rbee::testing {
@@ -110,6 +111,17 @@ TEST(ImageJobs, LorasMayHaveAnotherStrengthForTexts) {
   EXPECT_EQ(loras[1].text_strength, std::nullopt);
 }
 
+TEST(ImageJobs, PicturesAreEnlargedByANamedNetwork) {
+  ImageWorker worker;
+  worker.get(
+      worker.new_stream(R"({"operation":"image_generation","prompt":"x","upscaler":"sharp"})"));
+  EXPECT_EQ(worker.engine.last_request().upscaler, "sharp");
+  worker.get(worker.new_stream(R"({"operation":"image_generation","prompt":"x"})"));
+  EXPECT_EQ(worker.engine.last_request().upscaler, "");
+  worker.post("/v1/images/generations", R"({"prompt":"x","upscaler":"sharp"})");
+  EXPECT_EQ(worker.engine.last_request().upscaler, "sharp");
+}
+
 TEST(ImageJobs, WrongBodiesNameFieldAndRange) {
   ImageWorker worker;
   const auto message = [&](std::string_view body) {
@@ -195,6 +207,19 @@ TEST(OpenAiImages, PicturesMayBeJpegOrWebp) {
   EXPECT_THAT(error_of(post({{"output_format", "gif"}})), HasSubstr("png, jpeg, webp"));
   EXPECT_THAT(error_of(post({{"output_compression", 101}})), HasSubstr("output_compression"));
   EXPECT_THAT(error_of(post({{"background", "transparent"}})), HasSubstr("auto, opaque"));
+}
+
+// Without tiles the event is what it is of steps.
+TEST(ImageJobs, ProgressSaysTheTileThatANetworkIsAt) {
+  const json steps =
+      json::parse(server::to_json(server::ImageProgressEvent{.step = 2, .total = 4}));
+  EXPECT_FALSE(steps.contains("tile") || steps.contains("tiles"));
+  const json tiles = json::parse(
+      server::to_json(server::ImageProgressEvent{.step = 4, .total = 4, .tile = 3, .tiles = 9}));
+  EXPECT_EQ(tiles.at("type"), "progress");
+  EXPECT_EQ(tiles.at("step"), 4);
+  EXPECT_EQ(tiles.at("tile"), 3);
+  EXPECT_EQ(tiles.at("tiles"), 9);
 }
 
 TEST(ImageJobs, CompletePicturesSayTheirForm) {

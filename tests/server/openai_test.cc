@@ -151,6 +151,22 @@ TEST(OpenAi, ALimitOfMinusOneIsNone) {
   EXPECT_EQ(worker.post(kChat, hello(R"("max_completion_tokens":-1)")).status, 200);
 }
 
+TEST(OpenAi, LlamaServersNameOfTheLimitComesFirst) {
+  Worker worker;
+  for (const char* path : {kChat, kCompletions}) {
+    for (const char* others : {"", R"("max_tokens":9,)", R"("max_completion_tokens":9,)"}) {
+      const std::string body = body_of(path, cat(others, R"("n_predict":7)"));
+      EXPECT_EQ(worker.post(path, body).status, 200) << body;
+      EXPECT_EQ(worker.engine.last_request().max_tokens, 7) << path << body;
+    }
+    EXPECT_EQ(worker.post(path, body_of(path, R"("n_predict":-1)")).status, 200) << path;
+    EXPECT_EQ(worker.engine.last_request().max_tokens, INT32_MAX) << path;
+    const RawResponse refused = worker.post(path, body_of(path, R"("n_predict":0)"));
+    EXPECT_EQ(refused.status, 400) << path;
+    EXPECT_THAT(refused.body, HasSubstr("n_predict must be from 1 to 2147483647")) << path;
+  }
+}
+
 TEST(OpenAi, EveryFieldReachesTheEngine) {
   Worker worker;
   const RawResponse response = worker.post(kChat, R"({"messages":[

@@ -217,11 +217,70 @@ TEST(Sdapi, PicturesAreEnlargedByNetworks) {
   EXPECT_THAT(unknown.body, testing::HasSubstr("Nearest, sharp"));
 }
 
+// As AUTOMATIC1111, whose files keep how a picture was made when it is enlarged.
+TEST(Sdapi, EnlargedPicturesKeepTheirSettings) {
+  ImageWorker worker;
+  const io::Pixels dot = io::decode_image(io::decode_base64(red_dot(3, 2), "image"), "image");
+  const std::string settings = "a dot\nSteps: 4, Seed: 7";
+  const std::string file = io::encode_png(dot, {{"parameters", settings}});
+  const auto enlarged = [&](json body, const std::string& sent) {
+    body["image"] = io::encode_base64(sent);
+    const auto answer = worker.post("/sdapi/v1/extra-single-image", body.dump());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return io::decode_base64(json::parse(answer.body).at("image").get<std::string>(), "image");
+  };
+  const std::string by = enlarged({{"upscaler_1", "sharp"}, {"upscaling_resize", 2.5}}, file);
+  EXPECT_EQ(io::png_text(by, "parameters"), settings);
+  EXPECT_EQ(io::png_text(by, "postprocessing"),
+            "Postprocess upscale by: 2.5, Postprocess upscaler: sharp");
+  const json size = {{"upscaler_1", "Lanczos"},
+                     {"resize_mode", 1},
+                     {"upscaling_resize_w", 12},
+                     {"upscaling_resize_h", 10}};
+  const std::string to = enlarged(size, io::encode_png(dot));
+  EXPECT_EQ(io::png_text(to, "parameters"), std::nullopt);
+  EXPECT_EQ(io::png_text(to, "postprocessing"),
+            "Postprocess upscale to: 12x10, Postprocess crop to: 12x10, "
+            "Postprocess upscaler: Lanczos");
+  EXPECT_EQ(io::png_text(enlarged(json::object(), file), "parameters"), settings);
+}
+
+TEST(Sdapi, EnlargingTellsItsTilesAndCanBeInterrupted) {
+  ImageWorker worker({.hold_tile = true});
+  const json body = {{"image", red_dot(3, 2)}, {"upscaler_1", "sharp"}, {"upscaling_resize", 2}};
+  RawClient client(worker.port());
+  client.send(request("POST", "/sdapi/v1/extra-single-image", body.dump()));
+  ASSERT_TRUE(worker.engine.wait_held());
+  const json progress = worker.get_json("/sdapi/v1/progress");
+  EXPECT_EQ(progress.at("progress"), 0.25);
+  EXPECT_EQ(progress.at("textinfo"), "tile 1 of 4");
+  EXPECT_EQ(progress.at("state").at("job"), "extra-single-image");
+  EXPECT_EQ(worker.post("/sdapi/v1/interrupt", "{}").status, 200);
+  EXPECT_EQ(client.read_response().status, 499);
+  EXPECT_EQ(worker.get_json("/sdapi/v1/progress").at("progress"), 0);
+}
+
+TEST(Sdapi, EnlargingEndsWhenItsClientLeaves) {
+  ImageWorker worker({.hold_tile = true});
+  const json body = {{"image", red_dot(3, 2)}, {"upscaler_1", "sharp"}, {"upscaling_resize", 2}};
+  {
+    RawClient client(worker.port());
+    client.send(request("POST", "/sdapi/v1/extra-single-image", body.dump()));
+    ASSERT_TRUE(worker.engine.wait_held());
+  }
+  const auto busy = [&] { return worker.get_json("/sdapi/v1/progress").at("progress") != 0; };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (busy() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_FALSE(busy());
+}
+
 // The first picture is held until the rest have been looked at.
 TEST(Upscaler, OneWorksWhileABoundedNumberWaits) {
   std::promise<void> begun, go_on;
   std::atomic<int> made = 0;
-  const auto work = [&](const server::SdapiUpscale& wanted) {
+  const auto work = [&](const server::SdapiUpscale& wanted, const engine::UpscaleHooks&) {
     if (made++ == 0) {
       begun.set_value();
       go_on.get_future().wait();

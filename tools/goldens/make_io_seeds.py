@@ -226,7 +226,7 @@ def tiny_seeds():
 
 
 def upscaler_seeds():
-    def network(first, dense, body, ups, hr, last, squares=1):
+    def network(first, dense, body, ups, hr, last, squares=1, plus=False):
         out = {}
 
         def conv(name, rows, columns):
@@ -237,10 +237,25 @@ def upscaler_seeds():
         for block in (1, 2, 3):
             for k in range(1, 6):
                 conv(dense.format(block, k), 2 if k == 5 else 1, k + 1)
+            if plus:
+                shortcut = dense.format(block, 1).replace("conv1", "conv1x1").removesuffix(".0")
+                out[f"{shortcut}.weight"] = ("F16", [1, 2, 1, 1], 4)
         for name in (body, *ups, hr):
             conv(name, 2, 2)
         conv(last, 3, 2)
         return out
+
+    def compact(channels, slopes=2):
+        out = {}
+        for layer, (rows, columns) in enumerate([(2, 3), (2, 2), (channels, 2)]):
+            out[f"body.{2 * layer}.weight"] = ("F16", [rows, columns, 3, 3], 18 * rows * columns)
+            out[f"body.{2 * layer}.bias"] = ("F16", [rows], 2 * rows)
+            if layer < 2:
+                out[f"body.{2 * layer + 1}.weight"] = ("F16", [slopes], 2 * slopes)
+        return out
+
+    def below(prefix, tensors):
+        return {prefix + name: tensor for name, tensor in tensors.items()}
 
     current = ("conv_first", "body.0.rdb{}.conv{}", "conv_body", ["conv_up1", "conv_up2"],
                "conv_hr", "conv_last")
@@ -251,6 +266,14 @@ def upscaler_seeds():
                              ["upconv1", "upconv2"], "HRconv", "conv_last"),
         "old": network("model.0", "model.1.sub.0.RDB{}.conv{}.0", "model.1.sub.1",
                        ["model.3", "model.6"], "model.8", "model.10"),
+        "plus": network("model.0", "model.1.sub.0.RDB{}.conv{}.0", "model.1.sub.1",
+                        ["model.3", "model.6", "model.9"], "model.11", "model.13", plus=True),
+        "params": {**below("params_ema.", network(*current)), "params.conv_first.bias": ("F16", [1], 2)},
+        "compact": compact(12),
+        "compact_params": below("params.", compact(3)),
+        "compact_slopes": compact(12, slopes=1),
+        "compact_size": compact(15),
+        "compact_wide": {**compact(12), "body.4.weight": ("F16", [2**62, 0, 3, 3], 0)},
         "same_size": network("model.0", "model.1.sub.0.RDB{}.conv{}.0", "model.1.sub.1", [],
                              "model.2", "model.4"),
         "more": {**network(*current), "conv_extra.weight": ("F16", [1], 2)},

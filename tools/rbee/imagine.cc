@@ -74,6 +74,8 @@ class PictureSink final : public engine::ImageSink {
                  "################################", kWidth - done,
                  "................................", event.step, event.total,
                  event.steps_per_second);
+    const engine::TileProgress& tiles = event.tiles;
+    if (tiles.total > 0) std::fprintf(stderr, "tile %d/%d ", tiles.done, tiles.total);
   }
   void on_preview(const engine::ImagePreview&) noexcept override {}
   void on_image(const engine::ImageReady& event) noexcept override;

@@ -23,6 +23,9 @@ def check_message(client):
     assert answer.type == "message" and answer.role == "assistant", answer
     assert answer.model == "hf:tiny/chat" and answer.stop_reason == "max_tokens", answer
     assert answer.usage.output_tokens == 12 and answer.usage.input_tokens > 0, answer
+    assert answer._request_id, answer
+    named = client.messages.create(**CHAT, extra_headers={"X-Request-ID": "mine-1"})
+    assert named._request_id == "mine-1", named._request_id
     return answer.content[0].text
 
 
@@ -30,6 +33,7 @@ def check_stream(client, wanted):
     with client.messages.stream(**CHAT) as stream:
         text = "".join(stream.text_stream)
         final = stream.get_final_message()
+        assert stream.response.headers["request-id"] == stream.request_id != "", stream.request_id
     assert text == wanted, (text, wanted)
     assert final.content[0].text == wanted and final.stop_reason == "max_tokens", final
     assert final.usage.output_tokens == 12, final
@@ -82,13 +86,14 @@ def check_errors(client):
     except anthropic.BadRequestError as error:
         assert "temperature" in error.body["error"]["message"], error.body
         assert error.body["error"]["type"] == "invalid_request_error", error.body
+        assert error.request_id == error.response.headers["x-request-id"], error.request_id
     else:
         raise AssertionError("a temperature of 3 was taken")
     stranger = anthropic.Anthropic(base_url=sys.argv[1], api_key="wrong", max_retries=0)
     try:
         stranger.messages.create(**CHAT)
-    except anthropic.AuthenticationError:
-        pass
+    except anthropic.AuthenticationError as error:
+        assert error.request_id, error
     else:
         raise AssertionError("a wrong key was taken")
 

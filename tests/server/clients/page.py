@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The page of a picture worker in headless Chromium. Usage: page.py URL FOLDER_FOR_SCREENSHOTS [PROMPT]
 
+The worker has a network called tiny-x2 that makes pictures twice as large.
+
 Ends with status 77 and a line that says why when there is no Chromium or no Python package
 `playwright`."""
 
@@ -15,6 +17,7 @@ from browser import BROWSER, sync_playwright
 
 PATIENCE = 60_000  # milliseconds
 PROMPT = sys.argv[3] if len(sys.argv) > 3 else "a red cat on a table"
+NETWORK = "tiny-x2"  # that the worker was started with
 
 DROP = """([name, data]) => {
   const bytes = Uint8Array.from(atob(data), c => c.charCodeAt(0));
@@ -170,6 +173,45 @@ def check_second_pass(visit):
     assert "hires" not in visit.sent[-1], visit.sent[-1]
 
 
+def check_networks(visit):
+    """The worker has one, which makes pictures twice as large."""
+    page = visit.page
+    page.fill("#larger", "1.5")
+    page.select_option("#upscaler", NETWORK)
+    visit.draw()
+    assert visit.sent[-1]["hires"]["upscaler"] == NETWORK, visit.sent[-1]
+    assert size_of(visit.newest()) == (96, 96), size_of(visit.newest())
+    page.select_option("#upscaler", "Lanczos")
+    page.fill("#larger", "")
+    before = visit.figures()
+    page.locator("#gallery figure").first.get_by_text("Enlarge", exact=True).click()
+    visit.wait_until("a larger picture", lambda: visit.figures() == before + 1)
+    visit.wait_until("the end", lambda: visit.status().startswith("done"))
+    assert size_of(visit.newest()) == (192, 192), size_of(visit.newest())
+    caption = page.locator("#gallery figcaption").first.inner_text()
+    assert PROMPT in caption and "enlarged" in caption, caption
+    visit.shoot("page_networks")
+
+
+def check_leaving(visit):
+    """A worker that takes long: its tiles are told, and the request is left when it is not wanted."""
+    page, held = visit.page, []
+    page.route("**/sdapi/v1/extra-single-image", lambda route: held.append(route))
+    told = {"state": {"job": "extra-single-image"}, "textinfo": "tile 2 of 9"}
+    page.route("**/sdapi/v1/progress", lambda route: route.fulfill(json=told))
+    before = visit.figures()
+    with page.expect_event("requestfailed", lambda one: one.url.endswith("extra-single-image")):
+        page.locator("#gallery figure").first.get_by_text("Enlarge", exact=True).click()
+        visit.wait_until("the tiles", lambda: visit.status() == "enlarging: tile 2 of 9")
+        assert page.is_disabled("#go")
+        page.click("#stop")
+    visit.wait_until("the end", lambda: visit.status() == "cancelled")
+    page.wait_for_selector("#go:enabled")
+    assert visit.figures() == before and len(held) == 1
+    page.unroute("**/sdapi/v1/extra-single-image")
+    page.unroute("**/sdapi/v1/progress")
+
+
 def check_errors(visit):
     page = visit.page
     page.evaluate("""() => { const list = document.getElementById("sampler");
@@ -204,7 +246,7 @@ def main():
         page = browser.new_page(viewport={"width": 1180, "height": 820})
         visit = Visit(page, url, folder)
         for check in (check_drawing, check_settings, check_from_picture, check_photographs,
-                      check_second_pass, check_errors, check_cancelling):
+                      check_second_pass, check_networks, check_leaving, check_errors, check_cancelling):
             check(visit)
             print(check.__name__, "passed", flush=True)
         browser.close()

@@ -14,6 +14,7 @@
 #include "rbee/diffusion/random.h"
 #include "rbee/diffusion/samplers.h"
 #include "rbee/io/json_parse.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::diffusion {
 namespace {
@@ -24,7 +25,7 @@ using Latent = std::vector<double>;
 constexpr size_t kCount = 64;
 
 json cases() {
-  const std::ifstream file(RBEE_TEST_DATA "/units/diffusion/data/samplers.json");
+  const std::ifstream file(test::data_folder() + "/units/diffusion/data/samplers.json");
   std::stringstream text;
   text << file.rdbuf();
   return io::parse_json(text.str(), "samplers.json");
@@ -186,6 +187,28 @@ TEST(DpmFast, CallsTheModelOnceAStep) {
     EXPECT_EQ(plan.evaluations(), n);
     EXPECT_NEAR(plan.steps.back().sigma, noise.sigma_min(), 1e-12);
   }
+}
+
+// AUTOMATIC1111 gives its setting for ancestral samplers, 1, to every function of k-diffusion that
+// has a parameter eta, in place of that function's own default of 0.
+TEST(DpmFast, AddsNoiseAsAncestralSamplersDo) {
+  const SchedulerConfig config;
+  const NoiseModel noise(config);
+  const Levels levels = make_levels(
+      noise, config, {.sampler = Sampler::dpm_fast, .schedule = Schedule::normal, .steps = 10});
+  const auto factors = [&](std::optional<double> eta) {
+    std::vector<double> out;
+    const Plan plan = make_plan(noise, levels, {.sampler = Sampler::dpm_fast, .eta = eta});
+    for (const PlanStep& step : plan.steps) {
+      for (const Instruction& each : step.work) {
+        if (each.kind == Instruction::Kind::draw) out.push_back(0);
+        for (const Term& term : each.terms) out.push_back(term.factor);
+      }
+    }
+    return out;
+  };
+  EXPECT_EQ(factors({}), factors(1));
+  EXPECT_NE(factors({}), factors(0));
 }
 
 std::string name_of(const testing::TestParamInfo<json>& info) {

@@ -7,6 +7,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/text/clip_tokenizer.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::engine {
 namespace {
@@ -26,7 +27,7 @@ class FakeConditioning final : public models::Conditioning {
 };
 
 std::string read(const std::string& name) {
-  std::ifstream file(RBEE_TEST_DATA "/models/data_image/tokenizer/" + name);
+  std::ifstream file(test::data_folder() + "/models/data_image/tokenizer/" + name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -76,7 +76,7 @@ ImageSource fake_source(FakeDenoiser::Output output);
 // An `output` that takes half of x for noise.
 Tensor half_noise(const Tensor& x);
 
-class ImageRecorder final : public ImageSink {
+class ImageRecorder : public ImageSink {
  public:
   void on_started(const ImageStarted& event) noexcept override;
   void on_progress(const ImageProgress& event) noexcept override;

@@ -36,6 +36,20 @@ void expect_region(const Region& got, const Region& wanted) {
   EXPECT_EQ(got.height, wanted.height);
 }
 
+ImageRequest repaint(bool only) {
+  ImageRequest out;
+  out.prompt = "x";
+  out.init_image = io::encode_png(halves(200, 120));
+  io::Pixels mask{.width = 200, .height = 120, .channels = 3, .values = {}};
+  for (const float value : box(200, 120, {100, 40, 20, 20}).values) {
+    mask.values.insert(mask.values.end(), 3, value > 0 ? 255 : 0);
+  }
+  out.mask_image = io::encode_png(mask);
+  out.mask_only = only;
+  out.mask_padding = 4;
+  return out;
+}
+
 TEST(Repaint, RegionsHaveTheRatioOfWhatIsPainted) {
   const Mask wide = box(100, 80, {40, 30, 20, 10});
   expect_region(region_around(wide, 0, 64, 64), {40, 25, 20, 20});
@@ -45,6 +59,87 @@ TEST(Repaint, RegionsHaveTheRatioOfWhatIsPainted) {
   expect_region(region_around(box(100, 80, {0, 70, 30, 10}), 0, 64, 64), {0, 50, 30, 30});
   expect_region(region_around(box(100, 80, {0, 0, 100, 10}), 32, 64, 64), {0, 0, 100, 80});
   expect_region(region_around(box(100, 80, {0, 0, 0, 0}), 32, 64, 64), {0, 0, 100, 80});
+}
+
+// Of a picture of 200 x 120 pixels with a padding of 3, as AUTOMATIC1111's modules/masking.py
+// counts them: at every edge and corner the region moves into the picture and keeps its ratio.
+TEST(Repaint, RegionsMoveIntoThePicture) {
+  struct Case {
+    Region mask;
+    int32_t width, height;
+    Region wanted;
+  };
+  const Case cases[] = {{{0, 0, 30, 12}, 64, 64, {0, 0, 33, 33}},
+                        {{85, 0, 30, 12}, 64, 64, {82, 0, 36, 36}},
+                        {{170, 0, 30, 12}, 64, 64, {167, 0, 33, 33}},
+                        {{0, 54, 30, 12}, 64, 64, {0, 44, 33, 33}},
+                        {{170, 54, 30, 12}, 64, 64, {167, 44, 33, 33}},
+                        {{0, 108, 30, 12}, 64, 64, {0, 87, 33, 33}},
+                        {{85, 108, 30, 12}, 64, 64, {82, 84, 36, 36}},
+                        {{170, 108, 30, 12}, 64, 64, {167, 87, 33, 33}},
+                        {{0, 0, 30, 12}, 96, 64, {0, 0, 33, 22}},
+                        {{170, 54, 30, 12}, 96, 64, {167, 49, 33, 22}},
+                        {{85, 108, 30, 12}, 96, 64, {82, 96, 36, 24}},
+                        {{90, 0, 20, 120}, 96, 64, {10, 0, 180, 120}},
+                        {{0, 0, 30, 12}, 64, 96, {0, 0, 33, 49}},
+                        {{170, 0, 30, 12}, 64, 96, {167, 0, 33, 49}},
+                        {{0, 54, 30, 12}, 64, 96, {0, 36, 33, 49}},
+                        {{0, 108, 30, 12}, 64, 96, {0, 71, 33, 49}},
+                        {{170, 108, 30, 12}, 64, 96, {167, 71, 33, 49}}};
+  for (const Case& each : cases) {
+    SCOPED_TRACE(cat(each.mask.left, ", ", each.mask.top, " for ", each.width, " x ", each.height));
+    expect_region(region_around(box(200, 120, each.mask), 3, each.width, each.height), each.wanted);
+  }
+}
+
+// A mask from the left edge to the right one: no square around it is within 200 x 120 pixels.
+TEST(Repaint, PartsThatCannotHaveTheRatioAreNotStretched) {
+  io::Pixels bands{.width = 200, .height = 120, .channels = 3, .values = {}};
+  for (int32_t i = 0; i < 200 * 120; ++i) {
+    const int32_t y = i / 200;
+    bands.values.insert(bands.values.end(), 3, y < 40 ? 50 : y < 80 ? 150 : 250);
+  }
+  ImageRequest request = repaint(true);
+  request.init_image = io::encode_png(bands);
+  io::Pixels mask{.width = 200, .height = 120, .channels = 3, .values = {}};
+  for (const float value : box(200, 120, {0, 50, 200, 20}).values) {
+    mask.values.insert(mask.values.end(), 3, value > 0 ? 255 : 0);
+  }
+  request.mask_image = io::encode_png(mask);
+  const ImageSource source = fake_source(half_noise);
+  const ImageSettings settings = resolve(source, request);
+  expect_region(settings.repainted.region, {0, 0, 200, 120});
+  // 64 x 38 at row 13, so that the mask goes from 28.8 to 35.2.
+  EXPECT_EQ(settings.init->values, fitted(bands, 64, 64, Fit::fill).values);
+  for (const auto& [row, value] :
+       {std::pair{27, 0}, std::pair{30, 1}, std::pair{34, 1}, std::pair{36, 0}}) {
+    EXPECT_EQ(settings.mask->values[static_cast<size_t>(row) * 64 + 20], value) << row;
+  }
+  // Lanczos overshoots at the bands' edges.
+  const io::Pixels back = pasted(*settings.init, bands, settings.repainted.region);
+  for (const auto& [row, value] : {std::pair{2, 50}, std::pair{36, 50}, std::pair{44, 150},
+                                   std::pair{76, 150}, std::pair{84, 250}}) {
+    EXPECT_NEAR(back.values[static_cast<size_t>(row * 200 + 100) * 3], value, 15) << row;
+  }
+}
+
+// What a soft edge reaches is within the region.
+TEST(Repaint, RegionsAreAroundSoftenedMasks) {
+  ImageRequest request = repaint(true);  // the mask from 100 to 119 and 40 to 59
+  request.mask_padding = 0;
+  request.mask_blur = 4;
+  const ImageSource source = fake_source(half_noise);
+  const ImageSettings settings = resolve(source, request);
+  const Region& region = settings.repainted.region;
+  EXPECT_LE(region.left, 90);
+  EXPECT_GE(region.left, 88);
+  EXPECT_LE(region.top, 30);
+  EXPECT_GE(region.left + region.width, 130);
+  EXPECT_GE(region.top + region.height, 70);
+  const Mask& share = settings.repainted.share;
+  for (int32_t x = 0; x < region.left; ++x) {
+    EXPECT_LT(share.values[static_cast<size_t>(50 * 200 + x)], 0.5f / 255) << x;
+  }
 }
 
 TEST(Repaint, WhatIsCutOutGoesBackToItsPlace) {
@@ -90,20 +185,6 @@ TEST(Repaint, SoftEdgesReachOutwards) {
   EXPECT_EQ(wide.values[inside], 1);
   EXPECT_NEAR(wide.values[outside], 2 * soft.values[outside], 1e-6f);
   EXPECT_GT(wide.values[outside], 0.2f);
-}
-
-ImageRequest repaint(bool only) {
-  ImageRequest out;
-  out.prompt = "x";
-  out.init_image = io::encode_png(halves(200, 120));
-  io::Pixels mask{.width = 200, .height = 120, .channels = 3, .values = {}};
-  for (const float value : box(200, 120, {100, 40, 20, 20}).values) {
-    mask.values.insert(mask.values.end(), 3, value > 0 ? 255 : 0);
-  }
-  out.mask_image = io::encode_png(mask);
-  out.mask_only = only;
-  out.mask_padding = 4;
-  return out;
 }
 
 // Sizes and places are those of modules/images.py, resize_image, of A1111: the inner picture's

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <thread>
 
 #include "rbee/io/image/png.h"
 #include "tests/models/made_upscaler.h"
@@ -17,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::unique_ptr<models::RrdbNet> network_of(models::UpscalerShape shape, Device& device) {
+std::unique_ptr<models::Upscaler> network_of(models::RrdbShape shape, Device& device) {
   shape.blocks = 1;
   shape.width = 8;
   shape.growth = 4;
@@ -149,11 +151,107 @@ TEST_F(UpscalingEngine, EnlargesPicturesBetweenRequests) {
   const io::Pixels small = waves(24, 16);
   auto running = std::make_shared<ImageRecorder>();
   engine_->submit(request_, running);
-  EXPECT_EQ(engine_->upscale("made-x2", small).values, upscaled(*network, small, device()).values);
+  EXPECT_EQ(engine_->upscale("made-x2", small, {}).values,
+            upscaled(*network, small, device()).values);
   EXPECT_TRUE(running->wait());
-  harness::expect_error("upscaler", "\"other\"", "", [&] { engine_->upscale("other", small); });
+  harness::expect_error("upscaler", "\"other\"", "", [&] { engine_->upscale("other", small, {}); });
   engine_->stop();
-  EXPECT_THROW(engine_->upscale("made-x2", small), Error);
+  EXPECT_THROW(engine_->upscale("made-x2", small, {}), Error);
+}
+
+// Cancels its request at the first tile that is told.
+class TileCanceller final : public ImageRecorder {
+ public:
+  explicit TileCanceller(ImageEngine& engine) : engine_(engine) {}
+  void on_progress(const ImageProgress& event) noexcept override {
+    ImageRecorder::on_progress(event);
+    if (event.tiles.total > 0) engine_.cancel("tiles");
+  }
+
+ private:
+  ImageEngine& engine_;
+};
+
+TEST_F(UpscalingEngine, TellsTilesAndEndsBetweenThem) {
+  request_.job_id = "tiles";
+  request_.width = request_.height = 256;
+  for (const bool second_pass : {false, true}) {
+    SCOPED_TRACE(second_pass);
+    request_.upscaler = second_pass ? "" : "made-x2";
+    request_.hires.reset();
+    if (second_pass) request_.hires = HiresFix{.scale = 1.5f, .upscaler = "made-x2"};
+    std::vector<std::pair<int32_t, int32_t>> told;
+    const auto whole = made();
+    for (const ImageProgress& event : whole->progress) {
+      if (event.tiles.total == 0) continue;
+      told.emplace_back(event.tiles.done, event.tiles.total);
+      EXPECT_EQ(event.step, 2);
+    }
+    EXPECT_THAT(told, testing::ElementsAre(std::pair{1, 4}, std::pair{2, 4}, std::pair{3, 4},
+                                           std::pair{4, 4}));
+    auto sink = std::make_shared<TileCanceller>(*engine_);
+    engine_->submit(request_, sink);
+    EXPECT_TRUE(sink->wait());
+    EXPECT_TRUE(sink->finished.cancelled);
+    EXPECT_TRUE(sink->images.empty());
+    ASSERT_FALSE(sink->progress.empty());
+    EXPECT_EQ(sink->progress.back().tiles.done, 1);
+  }
+}
+
+TEST_F(UpscalingEngine, EndsPicturesThatAreNotWantedBetweenTiles) {
+  int32_t tiles = 0;
+  const UpscaleHooks hooks{.going_on = [&] { return tiles == 0; },
+                           .tile = [&](const TileProgress& now) { tiles = now.done; }};
+  try {
+    engine_->upscale("made-x2", waves(256, 256), hooks);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::cancelled);
+  }
+  EXPECT_EQ(tiles, 1);
+}
+
+// Steps are slow until the picture that waits for them has been dropped.
+TEST(Upscaling, EndsWhileItWaitsForARequest) {
+  constexpr int32_t kSteps = 150;
+  std::atomic<int32_t> calls = 0;
+  std::atomic<bool> dropped = false;
+  ImageSource source = fake_source([&](const Tensor& x) {
+    ++calls;
+    if (!dropped) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return half_noise(x);
+  });
+  source.upscalers.push_back({"made-x2", network_of({.doublings = 1}, *source.device)});
+  fill_model_info(source, "");
+  const auto engine = make_image_engine(std::move(source), {.warm_up = false});
+  ImageRequest request;
+  request.prompt = "a red cat";
+  request.steps = kSteps;
+  auto sink = std::make_shared<ImageRecorder>();
+  engine->submit(request, sink);
+  while (calls == 0) std::this_thread::yield();
+  const UpscaleHooks hooks{.going_on = [] { return false; }, .tile = {}};
+  EXPECT_THROW(engine->upscale("made-x2", waves(16, 16), hooks), Error);
+  EXPECT_LT(calls, kSteps);
+  dropped = true;
+  EXPECT_TRUE(sink->wait());
+}
+
+TEST_F(UpscalingEngine, RefusesPicturesThatWouldBecomeTooLarge) {
+  ImageSource source = fake_source(half_noise);
+  source.upscalers.push_back({"made-x16", network_of({.doublings = 4}, *source.device)});
+  fill_model_info(source, "");
+  const auto engine = make_image_engine(std::move(source), {.warm_up = false});
+  const auto submit = [&] { engine->submit(request_, std::make_shared<ImageRecorder>()); };
+  request_.width = request_.height = 520;
+  request_.upscaler = "made-x16";
+  harness::expect_error("upscaler", "520 x 520", "8192", submit);
+  request_.upscaler.clear();
+  request_.hires = HiresFix{.upscaler = "made-x16"};
+  harness::expect_error("hires.upscaler", "520 x 520", "8192", submit);
+  harness::expect_error("image", "513 x 8", "8192",
+                        [&] { engine->upscale("made-x16", waves(513, 8), {}); });
 }
 
 TEST_F(UpscalingEngine, RefusesNamesThatItHasNot) {
