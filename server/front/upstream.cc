@@ -20,11 +20,17 @@ using boost::system::error_code;
 
 // Of the connection, or made anew by the server that the client talks to (RFC 9110 section 7.6.1).
 bool stays(std::string_view name) {
-  static constexpr std::array<std::string_view, 10> kOwn = {
-      "connection",   "content-length",         "date",
-      "server",       "x-content-type-options", "keep-alive",
-      "content-type", "transfer-encoding",      "x-correlation-id",
-      "x-request-id"};
+  static constexpr std::array<std::string_view, 11> kOwn = {"connection",
+                                                            "content-length",
+                                                            "date",
+                                                            "server",
+                                                            "x-content-type-options",
+                                                            "keep-alive",
+                                                            "content-type",
+                                                            "transfer-encoding",
+                                                            "x-correlation-id",
+                                                            "x-request-id",
+                                                            "request-id"};
   return std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end();
 }
 

@@ -119,6 +119,12 @@ Url parse_url(std::string_view text) {
   return url;
 }
 
+void check_certificate(const ClientTls& tls) {
+  if (tls.certificate.empty()) return;
+  const auto context = tls_client_context({.certificate = tls.certificate, .key = tls.key});
+  warn_of_dates(*context, tls.certificate);
+}
+
 class PostClient::Impl {
  public:
   explicit Impl(PostOptions options) : options_(std::move(options)) {}
@@ -167,7 +173,7 @@ std::string PostClient::Impl::head(const Url& url, std::string_view path, size_t
 
 int PostClient::Impl::post(const Url& url, std::string_view path, std::string_view json,
                            std::chrono::milliseconds timeout) {
-  const auto tls = url.tls ? tls_client_context(options_.authorities) : nullptr;
+  const auto tls = url.tls ? tls_client_context(options_.tls) : nullptr;
   asio::io_context io(1);
   Attempt attempt(io, url, tls, cat(head(url, path, json.size()), json));
   run(io, timeout);

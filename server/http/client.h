@@ -21,11 +21,20 @@ struct Url {
 // "http://host[:port][/path]", or https. Throws invalid_argument.
 Url parse_url(std::string_view text);
 
+// Files in PEM form for servers of https; empty = none. They are read for each request, so that
+// renewed ones count.
+struct ClientTls {
+  std::string authorities;  // who may vouch for a server, see tls_client_context()
+  std::string certificate;  // the client's own, and those that vouch for it
+  std::string key;          // of `certificate`, without a password
+};
+// Throws invalid_argument naming the file where the client's certificate and key are none, or do
+// not belong together; logs a certificate outside its time.
+void check_certificate(const ClientTls& tls);
+
 struct PostOptions {
   Headers headers;  // of each request, besides its own
-  // File in PEM form with those that may vouch for a server, see tls_client_context(). It is read
-  // for each request, so that a renewed one counts.
-  std::string authorities;
+  ClientTls tls;
 };
 
 class PostClient {
@@ -36,7 +45,7 @@ class PostClient {
   PostClient& operator=(const PostClient&) = delete;
 
   // Sends `json` and returns the response's status. Throws io when there is none within the time,
-  // and invalid_argument for a file of authorities that is none.
+  // and invalid_argument for files of ClientTls that are none.
   int post(const Url& url, std::string_view path, std::string_view json,
            std::chrono::milliseconds timeout);
   // Ends a running post(), and all later ones at once, with an error. Any thread.

@@ -61,8 +61,7 @@ bool may_send_again(int status) {
 }  // namespace
 
 Tracer::Tracer(TracerOptions options)
-    : options_(std::move(options)),
-      client_({.headers = options_.headers, .authorities = options_.authorities}) {
+    : options_(std::move(options)), client_({.headers = options_.headers, .tls = options_.tls}) {
   thread_ = std::thread([this] { loop(); });
 }
 

@@ -24,8 +24,7 @@ struct TracerOptions {
   std::vector<std::pair<std::string, std::string>> resource;  // e.g. service.name
   std::string version;                                        // of this program
   Sampler sampler;
-  // Of an endpoint with https, see PostOptions.
-  std::string authorities;
+  ClientTls tls;                              // of an endpoint with https
   size_t max_queued = 2048;                   // spans
   size_t max_batch = 512;                     // spans of a message at most
   std::chrono::milliseconds delay{5'000};     // from a span to its message at most

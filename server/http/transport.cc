@@ -11,6 +11,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "server/http/client.h"
 
 namespace rbee::server {
 namespace {
@@ -116,9 +117,7 @@ std::unique_ptr<Transport> make_client_transport(tcp::socket socket,
   return out;
 }
 
-namespace {
-
-// Clients refuse one outside its time, and say less about it.
+// The other side refuses one outside its time, and says less about it.
 void warn_of_dates(const ssl::context& context, const std::string& file) {
   const X509* certificate =
       SSL_CTX_get0_certificate(const_cast<ssl::context&>(context).native_handle());
@@ -130,6 +129,19 @@ void warn_of_dates(const ssl::context& context, const std::string& file) {
   }
 }
 
+namespace {
+
+void use_certificate(ssl::context& context, const std::string& certificate,
+                     const std::string& key) {
+  error_code error;
+  context.use_certificate_chain_file(certificate, error);
+  check(!error, "tls", certificate, " is no certificate in PEM form: ", error.message());
+  // A key with a password would ask for it on a terminal.
+  context.set_password_callback([](size_t, ssl::context::password_purpose) { return ""; }, error);
+  context.use_private_key_file(key, ssl::context::pem, error);
+  check(!error, "tls", key, " is no private key of ", certificate, ": ", error.message());
+}
+
 }  // namespace
 
 std::shared_ptr<ssl::context> tls_context(const std::string& certificate, const std::string& key) {
@@ -137,29 +149,24 @@ std::shared_ptr<ssl::context> tls_context(const std::string& certificate, const 
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
   // A client could make the server compute without end (RFC 5246 section 7.4.1.1).
   SSL_CTX_set_options(context->native_handle(), SSL_OP_NO_RENEGOTIATION);
-  error_code error;
-  context->use_certificate_chain_file(certificate, error);
-  check(!error, "tls", certificate, " is no certificate in PEM form: ", error.message());
-  // A key with a password would ask for it on a terminal.
-  context->set_password_callback([](size_t, ssl::context::password_purpose) { return ""; }, error);
-  context->use_private_key_file(key, ssl::context::pem, error);
-  check(!error, "tls", key, " is no private key of ", certificate, ": ", error.message());
+  use_certificate(*context, certificate, key);
   warn_of_dates(*context, certificate);
   return context;
 }
 
-std::shared_ptr<ssl::context> tls_client_context(const std::string& authorities) {
+std::shared_ptr<ssl::context> tls_client_context(const ClientTls& files) {
   auto context = std::make_shared<ssl::context>(ssl::context::tls_client);
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
   context->set_verify_mode(ssl::verify_peer);
   error_code error;
-  if (authorities.empty()) {
+  if (files.authorities.empty()) {
     context->set_default_verify_paths(error);
     check(!error, "tls", "the system's certificates cannot be read: ", error.message());
   } else {
-    context->load_verify_file(authorities, error);
-    check(!error, "tls", authorities, " holds no certificate in PEM form: ", error.message());
+    context->load_verify_file(files.authorities, error);
+    check(!error, "tls", files.authorities, " holds no certificate in PEM form: ", error.message());
   }
+  if (!files.certificate.empty()) use_certificate(*context, files.certificate, files.key);
   return context;
 }
 

@@ -14,6 +14,8 @@ class context;
 
 namespace rbee::server {
 
+struct ClientTls;
+
 class Transport {
  public:
   using Opened = std::function<void(const boost::system::error_code&)>;
@@ -49,9 +51,10 @@ std::unique_ptr<Transport> make_client_transport(
 // key: its private key, in PEM form, without a password. Throws invalid_argument naming the file.
 std::shared_ptr<boost::asio::ssl::context> tls_context(const std::string& certificate,
                                                        const std::string& key);
-// TLS 1.2 and 1.3. authorities: file in PEM form with those that may vouch for servers; empty =
-// those of OpenSSL's own place (SSL_CERT_FILE, SSL_CERT_DIR). Throws invalid_argument naming the
-// file.
-std::shared_ptr<boost::asio::ssl::context> tls_client_context(const std::string& authorities);
+// TLS 1.2 and 1.3. Without authorities those of OpenSSL's own place count (SSL_CERT_FILE,
+// SSL_CERT_DIR). Throws invalid_argument naming the file.
+std::shared_ptr<boost::asio::ssl::context> tls_client_context(const ClientTls& files);
+// Logs it when the context's certificate, which was read from `file`, is outside its time.
+void warn_of_dates(const boost::asio::ssl::context& context, const std::string& file);
 
 }  // namespace rbee::server

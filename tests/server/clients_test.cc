@@ -12,9 +12,11 @@
 #include "tests/checkpoints/model_folder.h"
 #include "tests/checkpoints/tiny_tokenizer.h"
 #include "tests/models/image_folder.h"
+#include "tests/models/made_upscaler.h"
 #include "tests/server/client_script.h"
 #include "tests/server/process.h"
 #include "tests/server/raw_client.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::testing {
 namespace {
@@ -40,8 +42,11 @@ class Clients : public ::testing::Test {
   }
 
   void run(const char* script, const std::vector<std::string>& more = {}) {
-    Process worker(SD_WORKER,
-                   {"--model-path", model_.path().string(), "--port", "0", "--threads", "1"});
+    const fs::path network = model_.path() / "tiny-x2.safetensors";
+    test::write_safetensors(
+        network, test::made_upscaler({.blocks = 1, .width = 8, .growth = 4, .doublings = 1}));
+    Process worker(SD_WORKER, {"--model-path", model_.path().string(), "--port", "0", "--threads",
+                               "1", "--upscale-model", network.string()});
     run_client(worker, script, more);
   }
 
@@ -92,7 +97,7 @@ TEST(ChatClients, ThePageOfSeveralModelsInABrowser) {
 }
 
 TEST(ChatClients, OpenAisOwnPythonClient) {
-  const test::ModelFolder model(RBEE_TEST_DATA);
+  const test::ModelFolder model(test::data_folder());
   Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",
                               "--context", "256", "--model-ref", "hf:tiny/chat"});
   run_client(worker, "openai_chat_client.py");
@@ -110,7 +115,7 @@ class ThinkingFolder {
   const fs::path& path() const { return folder_.path(); }
 
  private:
-  test::ModelFolder folder_{RBEE_TEST_DATA};
+  test::ModelFolder folder_{test::data_folder()};
 };
 
 TEST(ChatClients, BudgetsOfReasoning) {
@@ -151,8 +156,8 @@ TEST(ChatClients, BudgetsOfReasoningInTheTerminal) {
 }
 
 TEST(ChatClients, OpenAisOwnPythonClientChoosesAdapters) {
-  const test::ModelFolder model(RBEE_TEST_DATA);
-  const std::string adapter = cat(RBEE_TEST_DATA, "/models/data/lora/smollm");
+  const test::ModelFolder model(test::data_folder());
+  const std::string adapter = cat(test::data_folder(), "/models/data/lora/smollm");
   Process worker(LLM_WORKER,
                  {"--model", model.path().string(), "--port", "0", "--threads", "1", "--context",
                   "256", "--model-ref", "hf:tiny/chat", "--lora", cat("loud=", adapter), "--lora",
@@ -174,7 +179,8 @@ TEST(PictureClients, TheOpenApiDocumentIsTrue) {
 
 TEST(EmbeddingClients, TheOpenApiDocumentIsTrue) {
   for (const char* name : {"bert", "bert_ranker"}) {
-    const fs::path model = fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / name / "hf";
+    const fs::path model =
+        fs::path(test::data_folder()) / "models" / "data_embedding" / name / "hf";
     Process worker(
         LLM_WORKER,
         {"--model", model.string(), "--port", "0", "--threads", "1", "--host", "127.0.0.1"},
@@ -225,7 +231,7 @@ TEST(Packaging, DebianPackagesHoldProgramsUnitsAndScripts) {
 }
 
 TEST(ChatClients, AHiveThatSpawnsLosesAndReplacesWorkers) {
-  const test::ModelFolder model(RBEE_TEST_DATA);
+  const test::ModelFolder model(test::data_folder());
   Process hive("/usr/bin/python3",
                {(fs::path(CLIENTS) / "hive.py").string(), LLM_WORKER, model.path().string()},
                {variable("PATH"), "no_proxy=*"});
@@ -233,14 +239,14 @@ TEST(ChatClients, AHiveThatSpawnsLosesAndReplacesWorkers) {
 }
 
 TEST(EmbeddingClients, OpenAisOwnPythonClient) {
-  const fs::path model = fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / "bert";
+  const fs::path model = fs::path(test::data_folder()) / "models" / "data_embedding" / "bert";
   Process worker(LLM_WORKER, {"--model", (model / "hf").string(), "--port", "0", "--threads", "1",
                               "--model-ref", "hf:tiny/bert"});
   run_client(worker, "openai_embeddings_client.py", {(model / "golden.json").string()});
 }
 
 TEST(ChatClients, AnthropicsOwnPythonClient) {
-  const test::ModelFolder model(RBEE_TEST_DATA);
+  const test::ModelFolder model(test::data_folder());
   Process worker(LLM_WORKER,
                  {"--model", model.path().string(), "--port", "0", "--threads", "1", "--context",
                   "256", "--model-ref", "hf:tiny/chat"},
@@ -249,7 +255,7 @@ TEST(ChatClients, AnthropicsOwnPythonClient) {
 }
 
 TEST(ChatClients, PicturesWithBothPythonClients) {
-  const fs::path model = fs::path(RBEE_TEST_DATA) / "models" / "data_pictures" / "hf";
+  const fs::path model = fs::path(test::data_folder()) / "models" / "data_pictures" / "hf";
   Process worker(LLM_WORKER, {"--model", model.string(), "--port", "0", "--threads", "1",
                               "--context", "256", "--model-ref", "hf:tiny/chat"});
   run_client(worker, "pictures_client.py");
@@ -261,7 +267,7 @@ TEST(ChatClients, ToolsWithBothPythonClients) {
     run_client(worker, "tools_client.py", {"echo"});
   }
   if (IsSkipped()) return;
-  const test::ModelFolder model(RBEE_TEST_DATA);
+  const test::ModelFolder model(test::data_folder());
   Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",
                               "--context", "1024", "--tool-parser", "llama3"});
   run_client(worker, "tools_client.py", {"forced"});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/server/front_harness.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::testing {
 namespace {
@@ -12,15 +13,29 @@ using nlohmann::json;
 TEST(Front, NamesOfRequestsComeBackOnce) {
   Front front(json::array({fake("a", "any")}));
   front.wait_ready();
-  for (const char* path : {"/v1/infer", "/workers"}) {  // of a worker, and its own
-    RawClient client(front.port());
-    const bool post = std::string_view(path) == "/v1/infer";
-    client.send(request(post ? "POST" : "GET", path, post ? R"({"prompt":"Hi"})" : "",
-                        "X-Request-ID: r-1\r\n"));
-    const RawResponse response = client.read_response();
-    EXPECT_EQ(response.status, 200) << path;
-    EXPECT_EQ(response.headers.at("x-request-id"), "r-1") << path;
-    EXPECT_EQ(response.headers.at("x-correlation-id"), "r-1") << path;
+  constexpr std::string_view kMessage =
+      R"({"max_tokens":8,"messages":[{"role":"user","content":"Hi"}])";
+  const std::string whole = cat(kMessage, "}"), stream = cat(kMessage, R"(,"stream":true})");
+  const std::string other = cat(kMessage, R"(,"model":"other"})");
+  struct Case {
+    const char* path;
+    std::string body;
+    int status = 200;
+  };
+  // Of a worker, whole and as a stream, and the front's own.
+  for (const Case& c : {Case{"/v1/infer", R"({"prompt":"Hi"})"}, Case{"/v1/messages", whole},
+                        Case{"/v1/messages", stream}, Case{"/v1/messages", other, 404},
+                        Case{"/v1/messages", "{}", 400}, Case{"/workers", ""}}) {
+    const RawResponse response = ask(front.port(), request(c.body.empty() ? "GET" : "POST", c.path,
+                                                           c.body, "X-Request-ID: r-1\r\n"));
+    EXPECT_EQ(response.status, c.status) << c.path << c.body;
+    EXPECT_EQ(response.headers.at("x-request-id"), "r-1") << c.path;
+    EXPECT_EQ(response.headers.at("x-correlation-id"), "r-1") << c.path;
+    const bool anthropics = std::string_view(c.path) == "/v1/messages";
+    EXPECT_EQ(response.headers.count("request-id"), anthropics ? 1U : 0U) << c.path;
+    if (anthropics) {
+      EXPECT_EQ(response.headers.at("request-id"), "r-1") << c.body;
+    }
   }
 }
 
@@ -40,7 +55,7 @@ TEST(Front, AnswersUnderTheNamesOfWorkers) {
 // Whatever their order: of two models of one kind, one makes vectors and one ranks.
 TEST(Front, PathsOfEmbeddingsAndRankingFindTheirModel) {
   const auto model = [](const char* name) -> json {
-    const std::string path = cat(RBEE_TEST_DATA, "/models/data_embedding/", name, "/hf");
+    const std::string path = cat(test::data_folder(), "/models/data_embedding/", name, "/hf");
     return {{"name", name},
             {"kind", "embedding"},
             {"program", LLM_WORKER},

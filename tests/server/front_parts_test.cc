@@ -127,12 +127,14 @@ constexpr const char* kChatDocument = R"({"openapi":"3.1.0","paths":{
   "/v1/models":{"get":{"operationId":"models","responses":{"200":{"description":"the worker's"}}}},
   "/v1/chat/completions":{"post":{"operationId":"complete",
     "requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/Ask"}}}},
-    "responses":{"200":{"description":"ok"},"404":{"$ref":"#/components/responses/Error"}}}},
+    "responses":{"200":{"description":"ok","headers":{"id":{"$ref":"#/components/headers/Id"}}},
+                 "404":{"$ref":"#/components/responses/Error"}}}},
   "/v1/jobs":{"post":{"operationId":"job",
     "requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/Ask"}}}},
     "responses":{"200":{"description":"ok"}}}}},
   "components":{"responses":{"Error":{"description":"e","content":{
       "application/json":{"schema":{"type":"string"}},"text/plain":{"schema":{}}}}},
+    "headers":{"Id":{"required":true,"schema":{"type":"string"}}},
     "schemas":{"Ask":{"type":"object","properties":{"a":{"$ref":"#/components/schemas/A"}}},
                "A":{"type":"integer"}}}})";
 constexpr const char* kImageDocument = R"({"openapi":"3.1.0","paths":{
@@ -161,6 +163,13 @@ TEST(FrontOpenApi, HoldsWhatIsRouted) {
   EXPECT_EQ(both.at("components").at("schemas"), json::parse(R"({
       "chat.Ask":{"type":"object","properties":{"a":{"$ref":"#/components/schemas/chat.A"}}},
       "chat.A":{"type":"integer"},"image.Ask":{"type":"string"}})"));
+  const json& complete = both.at("paths").at("/v1/chat/completions").at("post");
+  EXPECT_EQ(complete.at("responses").at("200").at("headers").at("id").at("$ref"),
+            "#/components/headers/chat.Id");
+  EXPECT_TRUE(both.at("components").at("headers").contains("chat.Id"));
+  // The front's own refusals have the headers too.
+  EXPECT_EQ(complete.at("responses").at("502").at("headers").at("id").at("$ref"),
+            "#/components/headers/chat.Id");
   const json job = both.at("paths").at("/v1/jobs").at("post");
   EXPECT_EQ(job.at("operationId"), "chat.job");
   EXPECT_EQ(job.at("requestBody").at("content").at("application/json").at("schema"),

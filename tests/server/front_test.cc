@@ -15,6 +15,7 @@
 #include "rbee/core/cat.h"
 #include "tests/checkpoints/model_folder.h"
 #include "tests/server/front_harness.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::testing {
 namespace {
@@ -486,7 +487,7 @@ TEST(Front, BadConfigurationsNameTheField) {
 }
 
 TEST(Front, ChatAndPicturesOfRealModels) {
-  const test::ModelFolder model(RBEE_TEST_DATA);
+  const test::ModelFolder model(test::data_folder());
   const json models =
       json::array({{{"name", "chat"},
                     {"program", LLM_WORKER},
@@ -495,7 +496,7 @@ TEST(Front, ChatAndPicturesOfRealModels) {
                    {{"name", "emoji"},
                     {"kind", "image"},
                     {"program", SD_WORKER},
-                    {"model", fs::path(RBEE_TEST_DATA).parent_path() / "models/tiny-emoji"},
+                    {"model", fs::path(test::data_folder()).parent_path() / "models/tiny-emoji"},
                     {"flags", {"--threads", "1"}}}});
   Front front(models);
   front.wait_ready();

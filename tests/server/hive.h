@@ -14,6 +14,8 @@ namespace rbee::testing {
 struct HiveOptions {
   int status = 200;  // of its answers
   uint16_t port = 0;
+  std::string certificate;  // files of TLS, as localhost; empty = plain
+  std::string key;
   std::function<void()> on_message;  // called for each, on the hive's thread
 };
 
@@ -21,10 +23,13 @@ class Hive {
  public:
   explicit Hive(HiveOptions options = {})
       : on_message_(std::move(options.on_message)),
-        server_({.port = options.port}, routes(options.status), server::ApiKeys()) {}
+        scheme_(options.certificate.empty() ? "http://127.0.0.1:" : "https://localhost:"),
+        server_(
+            {.port = options.port, .tls_certificate = options.certificate, .tls_key = options.key},
+            routes(options.status), server::ApiKeys()) {}
 
   uint16_t port() const { return server_.port(); }
-  std::string url() const { return cat("http://127.0.0.1:", port(), "/base/"); }
+  std::string url() const { return cat(scheme_, port(), "/base/"); }
   bool wait_messages(size_t count) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(60),
@@ -56,6 +61,7 @@ class Hive {
   }
 
   const std::function<void()> on_message_;
+  const std::string scheme_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> messages_;

@@ -239,8 +239,10 @@ TEST(Http, PagesOfAllowedOriginsMayAsk) {
   EXPECT_EQ(no.status, 401);
   EXPECT_EQ(no.headers.count("access-control-allow-origin"), 0U);
   const std::string origin = "Origin: https://a.example\r\n";
-  EXPECT_EQ(worker.get("/health", origin).headers.at("access-control-allow-origin"),
-            "https://a.example");
+  const RawResponse health = worker.get("/health", origin);
+  EXPECT_EQ(health.headers.at("access-control-allow-origin"), "https://a.example");
+  EXPECT_EQ(health.headers.at("access-control-expose-headers"),
+            "X-Correlation-ID, X-Request-ID, request-id, Retry-After");
   EXPECT_EQ(worker.get("/health").headers.count("access-control-allow-origin"), 0U);
   Worker open({.server = {.cors_origins = {"*"}}});
   EXPECT_EQ(open.get("/health", origin).headers.at("access-control-allow-origin"), "*");

@@ -90,7 +90,8 @@ RawResponse RawClient::read_head() {
     const size_t colon = head.find(": ", line);
     std::string name = head.substr(line, colon - line);
     std::transform(name.begin(), name.end(), name.begin(), ::tolower);
-    response.headers[name] = head.substr(colon + 2, end - colon - 2);
+    std::string& value = response.headers[name];
+    value += cat(value.empty() ? "" : ", ", head.substr(colon + 2, end - colon - 2));
     line = end + 2;
   }
   return response;

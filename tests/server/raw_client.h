@@ -11,7 +11,7 @@ namespace rbee::testing {
 
 struct RawResponse {
   int status = 0;                              // 0: the connection ended first
-  std::map<std::string, std::string> headers;  // names in lower case
+  std::map<std::string, std::string> headers;  // names in lower case; repeated: joined by ", "
   std::string body;                            // chunks put together
 };
 

@@ -1,4 +1,4 @@
-// The worker over TLS, asked by curl.
+// The worker over TLS, asked by curl; and its heartbeats through TLS.
 
 #include <gmock/gmock.h>
 #include <openssl/pem.h>
@@ -12,6 +12,7 @@
 
 #include "rbee/core/cat.h"
 #include "tests/server/certificate.h"
+#include "tests/server/hive.h"
 #include "tests/server/process.h"
 #include "tests/server/raw_client.h"
 
@@ -143,6 +144,64 @@ TEST_F(Tls, AnExpiredCertificateIsLogged) {
   Process worker(start());
   worker.port();
   EXPECT_THAT(worker.text(), HasSubstr("the certificate has expired"));
+}
+
+// A worker's heartbeats to a hive of https that shows `certificate_`, trusted by the file
+// `trusted`.
+class TlsHeartbeat : public Tls {
+ protected:
+  Process start_trusting(Hive& hive, const std::string& trusted) {
+    return Process(FAKE_WORKER, {"--model", "m", "--port", "0", "--hive-url", hive.url()},
+                   {"SSL_CERT_FILE=" + trusted, "SSL_CERT_DIR=/nowhere"});
+  }
+  // The worker says why no heartbeat is taken, goes on, and ends as ever.
+  void expect_refused(Hive& hive, const std::string& trusted, const char* why) {
+    Process worker(start_trusting(hive, trusted));
+    const uint16_t port = worker.port();
+    worker.read_until("the hive takes no heartbeat");
+    EXPECT_THAT(worker.read_until(why), HasSubstr(why));
+    EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
+    EXPECT_EQ(ask(port, request("POST", "/v1/infer", R"({"prompt":"Hi"})")).status, 200);
+    worker.signal(SIGTERM);
+    EXPECT_EQ(worker.wait(), 0) << worker.text();
+    EXPECT_TRUE(hive.messages().empty());
+  }
+  HiveOptions shown() const {
+    return {.certificate = certificate_.file(), .key = certificate_.key()};
+  }
+};
+
+TEST_F(TlsHeartbeat, GoesToAHiveThatAFileVouchesFor) {
+  Hive hive(shown());
+  Process worker(start_trusting(hive, certificate_.file()));
+  worker.port();
+  EXPECT_TRUE(hive.wait_messages(2));  // starting, ready
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0) << worker.text();
+  EXPECT_THAT(hive.messages().back(), HasSubstr("stopped"));
+  EXPECT_THAT(worker.text(), Not(HasSubstr("the hive takes no heartbeat")));
+}
+
+TEST_F(TlsHeartbeat, GoesToNobodyWhomNoFileVouchesFor) {
+  Hive hive(shown());
+  const Certificate other;
+  expect_refused(hive, other.file(), "self-signed certificate");
+  expect_refused(hive, "/nowhere/ca.pem", "self-signed certificate");
+}
+
+TEST_F(TlsHeartbeat, GoesToNobodyWithACertificateOutOfTimeOrForAnotherName) {
+  {
+    Hive hive(shown());
+    const std::string url = cat("https://127.0.0.1:", hive.port(), "/base");
+    Process worker(FAKE_WORKER, {"--model", "m", "--port", "0", "--hive-url", url},
+                   {"SSL_CERT_FILE=" + certificate_.file()});
+    worker.port();
+    EXPECT_THAT(worker.read_until("mismatch"), HasSubstr("IP address mismatch"));
+    EXPECT_TRUE(hive.messages().empty());
+  }
+  expire(certificate_);
+  Hive hive(shown());
+  expect_refused(hive, certificate_.file(), "certificate has expired");
 }
 
 TEST_F(Tls, FilesThatAreNoneAreNamed) {

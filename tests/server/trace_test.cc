@@ -238,7 +238,7 @@ TEST(Tracer, SendsThroughTls) {
   const Certificate certificate;
   Collector collector(certificate);
   server::TracerOptions options = collector.options();
-  options.authorities = certificate.file();
+  options.tls.authorities = certificate.file();
   server::Tracer tracer(options);
   tracer.record(span("one"));
   EXPECT_THAT(names(collector.wait(1).at(0)), ElementsAre("one"));
@@ -248,7 +248,8 @@ TEST(Tracer, SendsThroughTls) {
 
 // Why a message does not go to `url`; empty when it went.
 std::string refusal(const server::Url& url, const std::string& authorities) {
-  server::PostClient client({.headers = {{"x-tenant", "bees"}}, .authorities = authorities});
+  server::PostClient client(
+      {.headers = {{"x-tenant", "bees"}}, .tls = {.authorities = authorities}});
   try {
     client.post(url, "", "{}", std::chrono::seconds(60));
     return {};

@@ -116,6 +116,34 @@ server::Sampler read_sampler() {
   return chosen.sampler;
 }
 
+// The variable of traces alone, else that of all signals: its name, and its value.
+std::pair<std::string, std::string> of_exporter(std::string_view what) {
+  std::string name = cat("OTEL_EXPORTER_OTLP_TRACES_", what);
+  std::string value = environment(name.c_str());
+  if (value.empty()) {
+    name = cat("OTEL_EXPORTER_OTLP_", what);
+    value = environment(name.c_str());
+  }
+  return {std::move(name), std::move(value)};
+}
+
+server::ClientTls read_tls() {
+  server::ClientTls out;
+  out.authorities = of_exporter("CERTIFICATE").second;
+  const auto [certificate_name, certificate] = of_exporter("CLIENT_CERTIFICATE");
+  const auto [key_name, key] = of_exporter("CLIENT_KEY");
+  out.certificate = certificate;
+  out.key = key;
+  check(certificate.empty() == key.empty(), key.empty() ? key_name : certificate_name,
+        "is not set, but ", key.empty() ? certificate_name : key_name, " is: they go together");
+  try {
+    server::check_certificate(out);
+  } catch (const Error& error) {
+    fail(error.code(), cat(certificate_name, ", ", key_name), error.what());
+  }
+  return out;
+}
+
 Pairs resource_of(const TraceSource& source) {
   Pairs out;
   std::string service = environment("OTEL_SERVICE_NAME");
@@ -166,10 +194,7 @@ std::shared_ptr<server::Tracer> make_tracer(const ServerFlags& flags, const Trac
   options.version = RBEE_VERSION;
   options.resource = resource_of(source);
   options.sampler = read_sampler();
-  options.authorities = environment("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE");
-  if (options.authorities.empty()) {
-    options.authorities = environment("OTEL_EXPORTER_OTLP_CERTIFICATE");
-  }
+  if (endpoint->tls) options.tls = read_tls();
   for (const char* name : {"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"}) {
     with_variable(name, [&](std::string_view text) { options.headers = parse_pairs(name, text); });
   }

@@ -15,8 +15,9 @@ struct TraceSource {
   std::string instance;  // service.instance.id
 };
 
-// Null when there is nowhere to send spans to. Throws invalid_argument for a flag that is no URL;
-// variables that cannot be used are logged and left out.
+// Null when there is nowhere to send spans to. Throws invalid_argument for a flag that is no URL,
+// and for a client's certificate and key that cannot be used; other variables that cannot be used
+// are logged and left out.
 std::shared_ptr<server::Tracer> make_tracer(const ServerFlags& flags, const TraceSource& source);
 
 // Of a list such as "a=1,b=c%20d" (W3C Baggage, values percent-encoded). Throws invalid_argument.

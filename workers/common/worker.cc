@@ -149,6 +149,8 @@ bool watch(const CommonFlags& flags, server::Server& server, server::WorkerServi
 // Returns the exit status.
 int serve(const Program& program, const CommonFlags& flags, HiveReports& reports,
           const std::function<std::unique_ptr<Served>()>& load) {
+  const std::shared_ptr<server::Tracer> tracer =
+      make_tracer(flags, {.service = program.name, .instance = flags.worker_id});
   const std::unique_ptr<Served> served = load();
   const Leaving leaving{reports};
   server::WorkerService& service = served->service();
@@ -160,8 +162,6 @@ int serve(const Program& program, const CommonFlags& flags, HiveReports& reports
   server::ServerOptions options = server_options(cat(program.name, "/", RBEE_VERSION), flags, keys);
   options.max_body_bytes =
       flags.max_body_bytes > 0 ? flags.max_body_bytes : served->max_body_bytes();
-  const std::shared_ptr<server::Tracer> tracer =
-      make_tracer(flags, {.service = program.name, .instance = flags.worker_id});
   options.tracer = tracer;
   service.set_tracer(tracer);
   server::Server server(options, served->routes(shutdown), keys);

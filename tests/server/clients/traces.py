@@ -11,6 +11,7 @@ import http.client
 import http.server
 import json
 import os
+import pathlib
 import re
 import signal
 import ssl
@@ -26,9 +27,10 @@ TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 class Collector:
     """Keeps spans by their trace. mode: "good", "refuses" (500), "slow" (never answers).
-    certificate: a file in PEM form with its key; without one it speaks plain HTTP."""
+    certificate: a file in PEM form with its key; without one it speaks plain HTTP. clients: a file
+    with those that may vouch for who sends; without one anybody may."""
 
-    def __init__(self, mode="good", certificate=None):
+    def __init__(self, mode="good", certificate=None, clients=None):
         collector = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -53,6 +55,9 @@ class Collector:
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
+            if clients:
+                context.verify_mode = ssl.CERT_REQUIRED
+                context.load_verify_locations(clients)
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
             self.url = f"https://localhost:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -87,11 +92,13 @@ def attributes(holder):
 
 @contextlib.contextmanager
 def program(command, environment):
-    """A worker or a front: its port, and at the end its exit status and log."""
+    """A worker or a front: its port, the lines of its log so far, and at the end its exit status and
+    log."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                env={"PATH": os.environ["PATH"], "LLORCH_LOG_FORMAT": "json",
                                     "OTEL_BSP_SCHEDULE_DELAY": "20", **environment})
-    said, end = [], {}
+    said = []
+    end = {"said": said}
     try:
         for line in process.stdout:
             said.append(line)
@@ -238,30 +245,91 @@ def check_bad_collectors(worker):
             assert end["status"] == 0, end
 
 
+def make_certificate(folder, name):
+    """One for localhost that vouches for itself; its file, its key's, and one with both."""
+    file, key, both = (f"{folder}/{name}{end}.pem" for end in ("", "-key", "-both"))
+    subprocess.run(["/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", file, "-days",
+                    "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+                   check=True, capture_output=True)
+    pathlib.Path(both).write_bytes(b"".join(pathlib.Path(part).read_bytes() for part in (file, key)))
+    return file, key, both
+
+
+def check_sends(collector, command, environment):
+    seen = len(collector.spans)
+    with program(command, environment) as (port, end):
+        chat(port)
+        collector.wait("spans through TLS", lambda spans: len(spans) >= seen + 5)
+    assert end["status"] == 0, end
+
+
+def check_sends_nothing(collector, command, environment, why):
+    seen = len(collector.spans)
+    with program(command, environment) as (port, end):
+        chat(port)
+        # A worker that is told to stop gives up on its collector soon.
+        deadline = time.monotonic() + PATIENCE
+        while not any(re.search(why, line) for line in list(end["said"])):
+            assert time.monotonic() < deadline, end
+            time.sleep(0.02)
+    assert end["status"] == 0, end
+    assert len(collector.spans) == seen
+
+
 def check_tls(worker):
     """A collector with a certificate that nobody but a file vouches for."""
     with tempfile.TemporaryDirectory() as folder:
-        file = f"{folder}/collector.pem"
-        subprocess.run(["/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", file, "-out",
-                        f"{folder}/cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext",
-                        "subjectAltName=DNS:localhost"], check=True, capture_output=True)
-        with open(f"{folder}/cert.pem", encoding="ascii") as certificate, open(file, "a") as both:
-            both.write(certificate.read())
-        collector = Collector(certificate=file)
+        file, _, both = make_certificate(folder, "collector")
+        collector = Collector(certificate=both)
         command = [worker, "--model", "any", "--port", "0", "--otlp-endpoint", collector.url]
         for name in ("OTEL_EXPORTER_OTLP_CERTIFICATE", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"):
-            seen = len(collector.spans)
-            with program(command, {"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere.pem",
-                                   name: f"{folder}/cert.pem"}) as (port, end):
-                chat(port)
-                collector.wait("spans through TLS", lambda spans: len(spans) >= seen + 5)
-            assert end["status"] == 0, end
-        seen = len(collector.spans)
-        with program(command, {}) as (port, end):
-            chat(port)
-        assert end["status"] == 0 and "self-signed certificate" in end["log"], end
-        assert len(collector.spans) == seen
+            check_sends(collector, command,
+                        {"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere.pem", name: file})
+        check_sends_nothing(collector, command, {}, "self-signed certificate")
+
+
+def check_client_certificate(worker, rbee):
+    """A collector that takes messages only of whom a file vouches for."""
+    prefix, signals = "OTEL_EXPORTER_OTLP_", ("", "TRACES_")
+    with tempfile.TemporaryDirectory() as folder:
+        server, _, both = make_certificate(folder, "collector")
+        mine, key, _ = make_certificate(folder, "mine")
+        other, other_key, _ = make_certificate(folder, "other")
+        collector = Collector(certificate=both, clients=mine)
+        command = [worker, "--model", "any", "--port", "0", "--otlp-endpoint", collector.url]
+
+        def variables(certificate, key, signal=""):
+            return {f"{prefix}CERTIFICATE": server,
+                    f"{prefix}{signal}CLIENT_CERTIFICATE": certificate,
+                    f"{prefix}{signal}CLIENT_KEY": key}
+
+        for signal in signals:
+            check_sends(collector, command,
+                        {**variables("/nowhere.pem", "/nowhere.pem"), **variables(mine, key, signal)})
+        # Servers of TLS 1.3 refuse while the message is already being sent: their connection may be
+        # gone before the reason has been read.
+        for environment, why in (({f"{prefix}CERTIFICATE": server}, "certificate required"),
+                                 (variables(other, other_key), "unknown ca")):
+            check_sends_nothing(collector, command, environment,
+                                f"takes no spans.*({why}|Connection reset|Broken pipe)")
+
+        # What cannot be used is told before the model is loaded.
+        for command in ([worker, "--model", "missing", "--port", "0", "--otlp-endpoint",
+                         collector.url],
+                        [rbee, "serve", "--model", "any", "--port", "0", "--otlp-endpoint",
+                         collector.url]):
+            for environment, why in (
+                    (variables(mine, ""), f"{prefix}CLIENT_KEY: is not set"),
+                    (variables("", key, "TRACES_"), f"{prefix}CLIENT_CERTIFICATE: is not set"),
+                    (variables("/nowhere.pem", key), "/nowhere.pem is no certificate"),
+                    (variables(mine, "/nowhere.pem"), "/nowhere.pem is no private key"),
+                    (variables(mine, other_key),
+                     f"{prefix}CLIENT_KEY: .*{other_key} is no private key of {mine}")):
+                ended = subprocess.run(command, env={"PATH": os.environ["PATH"], **environment},
+                                       capture_output=True, text=True, timeout=PATIENCE, check=False)
+                said = ended.stdout + ended.stderr
+                assert ended.returncode == 1 and re.search(why, said), (why, said)
 
 
 def check_samplers(rbee, worker):
@@ -361,6 +429,7 @@ def main():
     check_failure(worker)
     check_bad_collectors(worker)
     check_tls(worker)
+    check_client_certificate(worker, rbee)
     check_front(rbee, worker)
     check_samplers(rbee, worker)
     check_pictures(pictures, model)

@@ -1,4 +1,4 @@
-// What OpenTelemetry's variables of the environment say of samplers.
+// What OpenTelemetry's variables of the environment say of samplers and certificates.
 
 #include "workers/common/tracing.h"
 
@@ -6,13 +6,16 @@
 
 #include <cstdlib>
 
+#include "rbee/core/error.h"
 #include "rbee/core/log.h"
 
 namespace rbee::workers {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 // Its last 8 bytes are 0.4 of what they may be.
 constexpr const char* kTrace = "4bf92f3577b34da66666666666666666";
@@ -71,6 +74,39 @@ TEST(TracingVariables, BadOnesAreToldAndLeftOut) {
     EXPECT_THAT(share.warnings, ElementsAre("OTEL_TRACES_SAMPLER_ARG")) << bad;
     EXPECT_THAT(share.samples, ElementsAre(true, true, true)) << bad;
   }
+}
+
+// Why no tracer is made for a collector there; empty when one is.
+std::string refusal(const std::string& endpoint, const char* certificate, const char* key) {
+  ServerFlags flags;
+  flags.otlp_endpoint = endpoint;
+  if (certificate != nullptr) ::setenv("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", certificate, 1);
+  if (key != nullptr) ::setenv("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", key, 1);
+  std::string out;
+  try {
+    make_tracer(flags, {.service = "s", .instance = "i"});
+  } catch (const Error& error) {
+    out = error.what();
+  }
+  ::unsetenv("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE");
+  ::unsetenv("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY");
+  return out;
+}
+
+TEST(TracingVariables, ACertificateOfTheClientNeedsItsKey) {
+  const std::string tls = "https://localhost:1";
+  EXPECT_EQ(refusal(tls, nullptr, nullptr), "");
+  EXPECT_THAT(refusal(tls, "/nowhere/cert.pem", nullptr),
+              StartsWith("OTEL_EXPORTER_OTLP_CLIENT_KEY: is not set, but "
+                         "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE is"));
+  EXPECT_THAT(refusal(tls, nullptr, "/nowhere/key.pem"),
+              StartsWith("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: is not set, but "
+                         "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY is"));
+  EXPECT_THAT(refusal(tls, "/nowhere/cert.pem", "/nowhere/key.pem"),
+              AllOf(StartsWith("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"),
+                    HasSubstr("/nowhere/cert.pem is no certificate in PEM form")));
+  // Nothing is shown to a collector without TLS.
+  EXPECT_EQ(refusal("http://localhost:1", "/nowhere/cert.pem", nullptr), "");
 }
 
 }  // namespace
