@@ -143,9 +143,11 @@ class Task {
     const float* taps[kWinogradTaps];
     for (int64_t tap = 0; tap < kWinogradTaps; ++tap) {
       const std::byte* from = panel + panel_bytes(dtype, tap * job_.in + k);
+      taps[tap] = reinterpret_cast<const float*>(from);
+      if (kernels_.unpack == nullptr) continue;
       float* plain = unpacked_ + tap * kChunk * kPanelRows;
-      if (kernels_.unpack != nullptr) kernels_.unpack(from, count, {.f32 = plain});
-      taps[tap] = kernels_.unpack != nullptr ? plain : reinterpret_cast<const float*>(from);
+      kernels_.unpack(from, count, {.f32 = plain});
+      taps[tap] = plain;
     }
     job_.isas.winograd.weight(taps, count, weights_ + p * kPlaces * kWeightStep, kWeightStep);
   }

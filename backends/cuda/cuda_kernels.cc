@@ -11,7 +11,9 @@
 #include "backends/cuda/ops/image_conv_tma.h"
 #include "backends/cuda/ops/linear_few_mma.h"
 #include "backends/cuda/ops/linear_few_packed.h"
+#include "backends/cuda/ops/linear_few_tma.h"
 #include "backends/cuda/ops/linear_mma.h"
+#include "backends/cuda/ops/linear_packed_tma.h"
 #include "backends/cuda/ops/linear_slabs.h"
 #include "backends/cuda/ops/linear_tma.h"
 #include "backends/cuda/ops/linear_wgmma.h"
@@ -65,8 +67,9 @@ KernelTable wgmma_kernels() {
                                 gpu::paged_attention_decode, paged_attention_wgmma,
                                 paged_attention_mma, attention_latent_mma, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, linear_few_mma, linear_few_packed, gpu::linear_few,
-                       linear_tma_e4m3, linear_cublaslt, linear_slabs_wgmma, linear_tma,
-                       linear_wgmma, linear_mma, gpu::linear>();
+                       linear_tma_e4m3, linear_packed_tma, linear_cublaslt, linear_slabs_wgmma,
+                       linear_few_tma, linear_tma, linear_wgmma, linear_mma, gpu::linear>();
+  t.linear_norm = gpu::slot<linear_norm_few_packed, linear_norm_few_tma>();
   t.matmul = gpu::slot<matmul_cublaslt, matmul_wgmma, matmul_mma, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_tma, image_conv_mma, gpu::image_conv_plain>();
   return t;

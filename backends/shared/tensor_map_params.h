@@ -3,6 +3,7 @@
 
 #include "backends/shared/attention_params.h"
 #include "backends/shared/image_params.h"
+#include "backends/shared/matvec_params.h"
 
 namespace rbee {
 namespace shared {
@@ -62,6 +63,23 @@ struct TensorGemmParams {
   const u8* weight_scales;  // of output 0, f32; each output's begin at a multiple of 16 bytes
   i64 weight_row_bytes;
 };
+
+// Linear layers for 9 to 64 rows of x in 16 bits (cuda/kernels/gemm_few_tma.cu): FewRowsParams, in
+// tiles of kFewTensorOuts, with maps of its operands. One warp fetches.
+enum { kFewTensorOuts = 128, kFewTensorThreads = 2 * kFewTensorOuts + 32 };
+struct FewTensorParams {
+  TensorMap x;                      // (in, rows, 1, 1)
+  TensorMap weights[kMatvecParts];  // (in, outs, 1, 1) of each part
+  FewRowsParams few;
+};
+// Bytes of a stage of its ring: 128 bytes of each row of a tile and of 8 * n rows of x.
+RB_FN constexpr int few_tensor_stage(int n) {
+  return (kFewTensorOuts + 8 * n) * 128;
+}
+// As many as two blocks of a multiprocessor have room for.
+RB_FN constexpr int few_tensor_stages(int n) {
+  return n <= 2 ? 6 : n <= 4 ? 5 : 4;
+}
 
 // x rounded to e4m3 by groups of 128: d = max |x| / 448.
 enum { kQuantizeE4m3Threads = 256, kE4m3Group = 128 };

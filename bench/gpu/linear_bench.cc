@@ -59,7 +59,7 @@ void run_all(double seconds) {
       time_problem(device, seconds, copy_rate, {shape[0], shape[1], weight});
     }
   }
-  for (const int64_t rows : {2, 4, 8, 12, 16, 32}) {
+  for (const int64_t rows : {2, 4, 8, 12, 16, 32, 64}) {
     for (const Shape& shape : shapes) {
       time_problem(device, seconds, copy_rate, {shape[0], shape[1], DType::bf16, rows});
     }
@@ -73,9 +73,11 @@ void run_all(double seconds) {
       }
     }
   }
-  for (const int64_t rows : {128, 256, 512, 2048}) {
-    for (const DType weight : {DType::q8_0, DType::q4_k, DType::f8_g128}) {
-      time_problem(device, seconds, copy_rate, {14336, 4096, weight, rows});
+  for (const DType weight : {DType::q8_0, DType::q4_k, DType::f8_g128}) {
+    for (const Shape& shape : layer) {
+      for (const int64_t rows : {128, 256, 512, 2048}) {
+        time_problem(device, seconds, copy_rate, {shape[0], shape[1], weight, rows});
+      }
     }
   }
   for (const DType weight :

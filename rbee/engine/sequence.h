@@ -11,7 +11,7 @@
 namespace rbee::engine {
 
 // An adapter in a slot of the model's layers.
-struct LoraUse {
+struct LoraSlot {
   int32_t slot = 0;
   float scale = 0;
 };
@@ -72,7 +72,7 @@ class Sequence {
   int64_t draft_cached = 0;           // the same of a draft model's cache, in the same blocks
   // Logits behind the tokens [scored, score_end) are wanted, whatever the cache holds.
   int64_t scored = 0, score_end = 0;
-  std::vector<LoraUse> lora;  // that its tokens take
+  std::vector<LoraSlot> lora;  // that its tokens take
   KvTable kv;
 };
 

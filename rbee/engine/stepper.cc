@@ -155,10 +155,10 @@ void Stepper::list_adapters(std::span<const Work> work, IndexLists& lists) {
     lists.lora_each = std::max(lists.lora_each, item.sequence->lora.size());
   }
   for (const Work& item : work) {
-    const std::vector<LoraUse>& uses = item.sequence->lora;
+    const std::vector<LoraSlot>& uses = item.sequence->lora;
     for (int64_t token = 0; token < item.count; ++token) {
       for (size_t i = 0; i < lists.lora_each; ++i) {
-        const LoraUse use = i < uses.size() ? uses[i] : LoraUse{};
+        const LoraSlot use = i < uses.size() ? uses[i] : LoraSlot{};
         lists.lora_slots.push_back(use.slot);
         lists.lora_scales.push_back(std::bit_cast<int32_t>(use.scale));
       }

@@ -233,8 +233,8 @@ const io::TensorEntry& WeightScope::take_bytes(const std::string& full, const Sh
 
 const io::TensorEntry& WeightScope::take_named(const std::string& full, const Shape& wanted) const {
   const io::TensorEntry* entry = &find_shaped(full, wanted);
-  const bool scaled = books_->options.widen_fp8 || entry->scales.values != nullptr;
-  if (!usable(entry->dtype) && !(scaled && io::is_fp8(*entry))) {
+  const bool may_be_fp8 = books_->options.plain_fp8 || entry->scales.values != nullptr;
+  if (!usable(entry->dtype) && !(may_be_fp8 && io::is_fp8(*entry))) {
     fail(Code::unsupported, kOp, "tensor ", full, " is stored as ", entry->dtype,
          "; weights are read as f32, f16, bf16 or a block type");
   }
@@ -252,15 +252,21 @@ io::TensorEntry WeightScope::readable(io::TensorEntry entry) const {
 
 // For products, whose kernels read them in groups that share a scale.
 io::TensorEntry WeightScope::readable_matrix(io::TensorEntry entry) const {
-  const bool wide = books_->options.widen_fp8 || entry.scales.values == nullptr || entry.is_e5m2;
-  if (wide) return readable(std::move(entry));
-  const quant::F8Rows rows{.codes = entry.data,
-                           .rows = entry.shape[0],
-                           .in = entry.shape[1],
-                           .scales = *entry.scales.values,
-                           .scale_rows = entry.scales.rows,
-                           .scale_columns = entry.scales.columns,
-                           .first_row = entry.scales.first_row};
+  if (!io::is_fp8(entry) || entry.is_e5m2 || books_->options.widen_fp8) {
+    return readable(std::move(entry));
+  }
+  quant::F8Rows rows{.codes = entry.data,
+                     .rows = entry.shape[0],
+                     .in = entry.shape[1],
+                     .scales = {&entry.scale, 1},
+                     .scale_rows = entry.shape[0],
+                     .scale_columns = entry.shape[1]};
+  if (entry.scales.values != nullptr) {
+    rows.scales = *entry.scales.values;
+    rows.scale_rows = entry.scales.rows;
+    rows.scale_columns = entry.scales.columns;
+    rows.first_row = entry.scales.first_row;
+  }
   if (!quant::fits_f8_blocks(rows)) return readable(std::move(entry));
   const auto blocks = std::make_shared<const std::vector<std::byte>>(quant::f8_blocks(rows));
   return {.name = entry.name,

@@ -45,8 +45,8 @@ struct WeightOptions {
   std::span<const std::string_view> ignored;  // parts of names that a model may leave unused
   bool pack = true;                           // rewrite matrices for the device's kernels
   bool output = true;                         // whether the model takes its output matrix
-  // Floats of one byte are read without scales too, and become 16 bits.
-  bool widen_fp8 = false;
+  bool plain_fp8 = false;                     // floats of one byte are read without scales too
+  bool widen_fp8 = false;                     // their matrices become 16 bits
   // Matrices of f32 and f16 become bf16 where activations are, for instructions that multiply
   // nothing else.
   bool narrow_matrices = false;
@@ -116,7 +116,7 @@ class WeightScope {
   Tensor table(std::string_view leaf, const Shape& shape) const;
   // (rows.count, in), packed for linear(), as stored, q8_0 or bf16 as options say; the mapped pages
   // of a packed matrix are given back; 16 bits of a block type whose blocks run over rows' ends.
-  // Floats of one byte with scales stay 8 bits (f8_g128) where a group of 128 inputs has one scale;
+  // Floats of one byte (e4m3) stay 8 bits (f8_g128) where a group of 128 inputs has one scale;
   // packed integers become their entry's type.
   Tensor matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
   // The same, but packed integers whose groups follow an order by activations (GPTQ's desc_act)

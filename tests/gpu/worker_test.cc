@@ -10,6 +10,7 @@
 #include "tests/gpu/fake/shared_use.h"
 #include "tests/gpu/gpu_worker.h"
 #include "tests/server/raw_client.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::testing {
 namespace {
@@ -36,7 +37,7 @@ class GpuWorker : public ::testing::TestWithParam<Target> {
                   cat("RBEE_FAKE_MEMORY_MIB=", kMemory >> 20)});
   }
 
-  test::ModelFolder model_{RBEE_TEST_DATA};
+  test::ModelFolder model_{test::data_folder()};
 };
 
 std::string body_of(const std::string& prompt) {
@@ -154,9 +155,9 @@ TEST_P(GpuWorker, DoesNotStartWithAModuleThatDoesNotLoad) {
 
 TEST_P(GpuWorker, ARequestWhoseModuleDoesNotLoadFailsAlone) {
   const std::string modules = file("modules");
-  Process worker =
-      start({"RBEE_FAKE_MODULES=" + modules, "RBEE_FAKE_FILL=0"},
-            {"--context", "64", "--lora", "poet=" RBEE_TEST_DATA "/models/data/lora/smollm"});
+  Process worker = start(
+      {"RBEE_FAKE_MODULES=" + modules, "RBEE_FAKE_FILL=0"},
+      {"--context", "64", "--lora", "poet=" + test::data_folder() + "/models/data/lora/smollm"});
   const uint16_t port = worker.port();
   // The kernels of adapters are loaded with the first of their requests.
   const std::string adapted =
@@ -251,7 +252,7 @@ TEST_P(GpuWorker, WithALibraryThatIsNoDriverSaysWhatItLacks) {
 #ifdef ROCM_LLM_WORKER
 // What Debian's package is.
 TEST(GpuWorkerHip5, ServesItsRequests) {
-  const test::ModelFolder model{RBEE_TEST_DATA};
+  const test::ModelFolder model{test::data_folder()};
   Process worker(
       ROCM_LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--context", "64"},
       {"RBEE_HIP_LIBRARY=" RBEE_FAKE_HIP_5, "RBEE_FAKE_ARCH=gfx90a", "RBEE_FAKE_FILL=0"});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <vector>
 
 #include "backends/cpu/cpu_backend.h"
@@ -26,10 +27,9 @@ inline Tensor random_tensor(const Shape& shape, DType dtype, uint64_t& state) {
 
 inline std::vector<double> values_of(const Tensor& x) {
   std::vector<double> out(static_cast<size_t>(x.numel()));
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] =
-        element(static_cast<const std::byte*>(x.view().data), x.dtype(), static_cast<int64_t>(i));
-  }
+  std::vector<int64_t> all(out.size());
+  std::iota(all.begin(), all.end(), int64_t{0});
+  elements(static_cast<const std::byte*>(x.view().data), x.dtype(), all, out);
   return out;
 }
 

@@ -44,16 +44,20 @@ RB_DEVICE void pin(float (&registers)[kCount]) {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-#define RB_F4(c, i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
-#define RB_F8(c, i) RB_F4(c, i), RB_F4(c, i + 4)
-#define RB_F16(c, i) RB_F8(c, i), RB_F8(c, i + 8)
-#define RB_F20(c) RB_F16(c, 0), RB_F4(c, 16)
-#define RB_F32(c) RB_F16(c, 0), RB_F16(c, 16)
-#define RB_F40(c) RB_F32(c), RB_F8(c, 32)
-#define RB_F64(c) RB_F32(c), RB_F16(c, 32), RB_F16(c, 48)
-#define RB_F80(c) RB_F64(c), RB_F16(c, 64)
-#define RB_F128(c) RB_F80(c), RB_F16(c, 80), RB_F16(c, 96), RB_F16(c, 112)
-#define RB_NAMES20 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19"
+#define RB_AT4(c, i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
+#define RB_AT8(c, i) RB_AT4(c, i), RB_AT4(c, i + 4)
+#define RB_AT16(c, i) RB_AT8(c, i), RB_AT8(c, i + 8)
+#define RB_F8(c) RB_AT8(c, 0)
+#define RB_F16(c) RB_AT16(c, 0)
+#define RB_F20(c) RB_F16(c), RB_AT4(c, 16)
+#define RB_F32(c) RB_F16(c), RB_AT16(c, 16)
+#define RB_F40(c) RB_F32(c), RB_AT8(c, 32)
+#define RB_F64(c) RB_F32(c), RB_AT16(c, 32), RB_AT16(c, 48)
+#define RB_F80(c) RB_F64(c), RB_AT16(c, 64)
+#define RB_F128(c) RB_F80(c), RB_AT16(c, 80), RB_AT16(c, 96), RB_AT16(c, 112)
+#define RB_NAMES8 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define RB_NAMES16 RB_NAMES8 ",%8,%9,%10,%11,%12,%13,%14,%15"
+#define RB_NAMES20 RB_NAMES16 ",%16,%17,%18,%19"
 #define RB_NAMES32 RB_NAMES20 ",%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 #define RB_NAMES40 RB_NAMES32 ",%32,%33,%34,%35,%36,%37,%38,%39"
 #define RB_NAMES64                                                                        \
@@ -91,6 +95,8 @@ RB_DEVICE void pin(float (&registers)[kCount]) {
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1));             \
   }
 #define RB_PRODUCTS(T, type)                                   \
+  RB_ROWS(T, type, "16", 8, "9", "10")                         \
+  RB_ROWS(T, type, "32", 16, "17", "18")                       \
   RB_ROWS(T, type, "64", 32, "33", "34")                       \
   RB_ROWS(T, type, "80", 40, "41", "42")                       \
   RB_ROWS(T, type, "128", 64, "65", "66")                      \
@@ -109,6 +115,8 @@ RB_DEVICE void pin(float (&registers)[kCount]) {
 #define RB_COLUMNS_OF(count) \
   template <class T>         \
   RB_DEVICE void multiply_columns(float(&c)[count], const u32(&a)[4], u64 b);
+RB_ROWS_OF(8)
+RB_ROWS_OF(16)
 RB_ROWS_OF(32)
 RB_ROWS_OF(40)
 RB_ROWS_OF(64)

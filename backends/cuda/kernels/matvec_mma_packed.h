@@ -4,54 +4,29 @@
 // first operand: a warp has 16 of a tile's, and a lane gives the product what it has read of two,
 // 32 codes that share a scale, as values of x's type in registers. Limited by the memory that the
 // weights are read from; with many rows by what reads x from shared memory.
-#include "backends/cuda/kernels/few_tiles.h"
-#include "backends/gpu/kernels/few_parts.h"
-#include "backends/gpu/kernels/packed_piece.h"
-#include "backends/gpu/kernels/widen_codes.h"
+#include "backends/cuda/kernels/mma_tiles.h"
+#include "backends/cuda/kernels/packed_rows.h"
 
 namespace rbee {
 namespace gpu {
 
-template <>
-RB_DEVICE u32 fma_pair<bf16>(u32 a, u32 b, u32 c) {
-  u32 out;
-  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
-  return out;
+// Waits until at most `pending` groups of this thread's copies are under way, 0 to
+// kFewMostStages - 2.
+RB_DEVICE void wait_copies_of(int pending) {
+  static_assert(kFewMostStages == 6, "a case for each");
+  switch (pending) {
+    case 0:
+      return wait_copies<0>();
+    case 1:
+      return wait_copies<1>();
+    case 2:
+      return wait_copies<2>();
+    case 3:
+      return wait_copies<3>();
+    default:
+      return wait_copies<4>();
+  }
 }
-
-template <int kOffset>
-struct Widen<bf16, Codes::unsigned_bytes, kOffset> {
-  RB_DEVICE static void run(u32 codes, u32 (&pairs)[2]) {
-    const u32 less = round_pair<bf16>(-128.0f - kOffset, -128.0f - kOffset);
-    const u32 one = 0x3f803f80u;
-    pairs[0] = fma_pair<bf16>(__byte_perm(codes, 0x43434343u, 0x4140), one, less);
-    pairs[1] = fma_pair<bf16>(__byte_perm(codes, 0x43434343u, 0x4342), one, less);
-  }
-};
-// Seven bits fit: the eighth makes 256 of 128, which is what a negative number is less by.
-template <int kOffset>
-struct Widen<bf16, Codes::signed_bytes, kOffset> {
-  RB_DEVICE static void run(u32 codes, u32 (&pairs)[2]) {
-    const u32 minus_one = 0xbf80bf80u;
-    const u32 first = __byte_perm(codes, 0x43434343u, 0x4140);
-    const u32 second = __byte_perm(codes, 0x43434343u, 0x4342);
-    pairs[0] = fma_pair<bf16>(first & 0xff80ff80u, minus_one, first & 0xff7fff7fu);
-    pairs[1] = fma_pair<bf16>(second & 0xff80ff80u, minus_one, second & 0xff7fff7fu);
-  }
-};
-template <int kOffset>
-struct Widen<bf16, Codes::e4m3, kOffset> {
-  RB_DEVICE static void run(u32 codes, u32 (&pairs)[2]) {
-    const u32 by = 0x7b807b80u;  // 2^120
-    pairs[0] = fma_pair<bf16>(shifted(__byte_perm(codes, 0, 0x1404)), by, kMinusZeroPair);
-    pairs[1] = fma_pair<bf16>(shifted(__byte_perm(codes, 0, 0x3424)), by, kMinusZeroPair);
-  }
-
- private:
-  RB_DEVICE static u32 shifted(u32 codes) {
-    return (codes & 0x80008000u) | ((codes >> 4) & 0x07f007f0u);
-  }
-};
 
 // kN: 8 rows of x each.
 template <class Block, class T, int kN>
@@ -64,14 +39,7 @@ class FewPacked {
         warp_(static_cast<int>(thread_x()) / 32) {
     const MatvecPart part = few_part(p_, block_x());
     const i64 out0 = (block_x() - part.first_block) * static_cast<i64>(kFewOuts);
-    const i64 left = part.outs - 1 - out0;
-    const PackedLayout at = packed_layout<Block>(p_.in);
-    last_row_ = left < kFewOuts - 1 ? static_cast<i32>(left) : kFewOuts - 1;
-    tile_ = static_cast<const u8*>(part.weight) + out0 * at.row_bytes;
-    row_bytes_ = static_cast<i32>(at.row_bytes);
-    high_ = static_cast<i32>(at.high);
-    scale_ = static_cast<i32>(at.scale);
-    super_ = static_cast<i32>(at.super);
+    tile_ = PackedTile<Block, kFewOuts>(part, out0, p_.in);
     const i32 units = (p_.in + Unit::kElements - 1) / Unit::kElements;
     const i32 split = static_cast<i32>(block_y());
     first_ = units * split / p_.splits;
@@ -108,24 +76,14 @@ class FewPacked {
   }
 
  private:
-  using F = PackedFormat<Block>;
-  using Piece = PackedPiece<Block>;
+  using Tile = PackedTile<Block, kFewOuts>;
   using Unit = PackedUnit<Block>;
   static constexpr int kApart = 5;  // units between where neighbouring blocks begin
   // Units whose weights are asked for before the kernel in front has ended: more hold up its loads.
   static constexpr int kEarly = 3;
-  static constexpr int kLaneRows = 2;  // that a lane reads of: lane / 4 + 8 r
-  static constexpr int kPieces = 32 / Piece::kElements;
-  static constexpr Codes kCodes = kCodesOf<Block>;
-  static constexpr int kHalves = Block::kGroup == 16 ? 2 : 1;  // scales for 32 elements
-  static constexpr bool kMinima = kHasMinima<Block>;
-  static constexpr bool kWhole = Block::kElements % Unit::kElements == 0;  // rows are whole units
-  static constexpr bool kShared = F::kScaleSpan > Unit::kElements;  // scale records, by two units
+  static constexpr bool kWhole = Tile::kWhole;
   // Of a stage.
-  static constexpr int kHigh = kFewOuts * Unit::kLow;
-  static constexpr int kScale = kHigh + kFewOuts * Unit::kHigh;
-  static constexpr int kSuper = kScale + kFewOuts * Unit::kScale;
-  static constexpr int kX = kSuper + kFewOuts * Unit::kSuper;
+  static constexpr int kX = Tile::kBytes;
   static constexpr int kStage = kX + kN * 8 * kFewRowBytes;
 
   RB_DEVICE i32 unit(i32 i) const {
@@ -135,23 +93,8 @@ class FewPacked {
 
   // Queue the copies of the block's i-th unit.
   RB_DEVICE void copy_weight(i32 i, int stage) const {
-    const i32 unit = this->unit(i);
-    const u32 to = shared_address(ring_ + stage * kStage);
-    const i32 left = p_.in - unit * Unit::kElements;
-    copy_plane<Unit::kLow, 16>(to, tile_ + unit * Unit::kLow, row_bytes_, last_row_,
-                               kWhole ? Unit::kLow / 16 : left * F::kLow / 128);
-    if constexpr (Unit::kHigh > 0) {
-      copy_plane<Unit::kHigh, 16>(to + kHigh, tile_ + high_ + unit * Unit::kHigh, row_bytes_,
-                                  last_row_, Unit::kHigh / 16);
-    }
-    constexpr int kPiece = Unit::kScale == 12 ? 4 : Unit::kScale;
-    copy_plane<Unit::kScale, kPiece>(to + kScale,
-                                     tile_ + scale_ + (kShared ? unit / 2 : unit) * Unit::kScale,
-                                     row_bytes_, last_row_, Unit::kScale / kPiece);
-    if constexpr (Unit::kSuper > 0) {
-      copy_plane<4, 4>(to + kSuper, tile_ + super_ + (unit / 2 * F::kSuperBytes & ~3), row_bytes_,
-                       last_row_, 1);
-    }
+    const Copying<kFewOuts, kFewThreads> by{static_cast<int>(thread_x())};
+    tile_.copy(by, unit(i), shared_address(ring_ + stage * kStage));
   }
 
   // x's rows in two halves of eight chunks each, swizzled within: the lanes of a quarter of a warp
@@ -180,34 +123,8 @@ class FewPacked {
   RB_DEVICE void multiply(i32 unit, int stage) {
     const SharedBytes from{ring_ + stage * kStage};
     const int quarter = lane_ % 4;  // a group of 32 of the unit
-    // Scales of 32 elements were copied from the unit's first on.
-    const int group = kShared ? unit % 2 * 4 + quarter : quarter;
-    const bool live = kWhole || unit * Unit::kElements + quarter * 32 < p_.in;
-    u32 codes[kLaneRows][8];
-    u32 by[kLaneRows][kHalves], plus[kLaneRows][kHalves];
-#pragma unroll
-    for (int r = 0; r < kLaneRows; ++r) {
-      const int row = warp_ * 16 + r * 8 + lane_ / 4;
-#pragma unroll
-      for (int i = 0; i < kPieces; ++i) {
-        Piece piece;
-        piece.load(from + row * Unit::kLow, from + (kHigh + row * Unit::kHigh),
-                   kPieces == 1 ? quarter : few_chunk<Unit::kLow>(row, 2 * quarter + i));
-        u32 some[8 / kPieces];
-        piece.unpack(some);
-        for (int w = 0; w < 8 / kPieces; ++w) codes[r][i * (8 / kPieces) + w] = some[w];
-      }
-      StoredScale<Block> stored;
-      stored.load(from + (kScale + row * Unit::kScale),
-                  from + (kSuper + row * Unit::kSuper + (unit / 2 * F::kSuperBytes & 3)), group);
-      const PackedScale scale = stored.value(group);
-#pragma unroll
-      for (int half = 0; half < kHalves; ++half) {
-        by[r][half] = live ? round_pair<T>(scale.d[half], scale.d[half]) : 0;
-        plus[r][half] =
-            kMinima && live ? round_pair<T>(scale.m[half], scale.m[half]) : kMinusZeroPair;
-      }
-    }
+    PackedLane<Block, T, kFewOuts> lane(p_.in, warp_ * 16 + lane_ / 4);
+    lane.load(from, unit);
     // Where the lane's chunk 0 of its half of the first eight rows lies, and what swizzles.
     const int x_row = lane_ / 4, half = quarter / 2;
     const u8* x = from.data + (kX + x_row * kFewRowBytes + half * 128 + quarter % 2 * 64);
@@ -215,17 +132,8 @@ class FewPacked {
 #pragma unroll
     for (int eighth = 0; eighth < 4; ++eighth) {  // 8 of the 32
       u32 w[2][4];
-#pragma unroll
-      for (int r = 0; r < kLaneRows; ++r) {
-        const int h = eighth / 2 % kHalves;
-#pragma unroll
-        for (int word = 0; word < 2; ++word) {
-          u32 pairs[2];
-          Widen<T, kCodes, F::kOffset>::run(codes[r][2 * eighth + word], pairs);
-          w[word][r] = fma_pair<T>(pairs[0], by[r][h], plus[r][h]);
-          w[word][r + 2] = fma_pair<T>(pairs[1], by[r][h], plus[r][h]);
-        }
-      }
+      lane.step(2 * eighth, w[0]);
+      lane.step(2 * eighth + 1, w[1]);
       const u8* chunk = x + (eighth ^ swizzle) * 16;
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
@@ -274,10 +182,8 @@ class FewPacked {
   const FewRowsParams& p_;
   const u8* ring_;  // of the block, in shared memory
   int lane_, warp_;
-  const u8* tile_;  // its first row
-  i32 last_row_;
-  i32 row_bytes_, high_, scale_, super_;  // PackedLayout
-  i32 first_, count_, start_;             // units of the block
+  PackedTile<Block, kFewOuts> tile_;
+  i32 first_, count_, start_;  // units of the block
   float sums_[kN][4] = {};
 };
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "backends/cuda/cuda_driver.h"
+#include "backends/cuda/ops/tensor_lines.h"
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/float_number.h"
 #include "backends/gpu/ops/linear_few_rows.h"
@@ -15,7 +16,6 @@ namespace rbee::cuda {
 namespace {
 
 // As in kernels/tensor_ring.h and gemm_tma.cu.
-constexpr int64_t kLineBytes = 128;  // of a row in a step
 constexpr int64_t kRingBytes = 225 * 1024;
 constexpr int64_t kMostStages = 7, kMostScaledStages = 6;
 constexpr int64_t kQuarters = 4;  // of a tile's outputs: every fourth
@@ -27,7 +27,7 @@ struct Tile {
   int64_t rows, outs, stages;
 
   uint32_t shared_bytes() const {
-    const int64_t stage = (rows + outs) * kLineBytes;
+    const int64_t stage = (rows + outs) * kTensorStepBytes;
     return static_cast<uint32_t>(std::min(stages, kRingBytes / stage) * stage + 1024);
   }
 };
@@ -103,27 +103,8 @@ Choice choose(std::span<const Tile> tiles, const Size& size, int64_t multiproces
   return best;
 }
 
-// A matrix (lines, depth) of elements of `bytes`, whose lines are `pitch` bytes apart.
-struct Lines {
-  DType dtype;
-  const void* data;
-  int64_t lines, depth, bytes, pitch;
-
-  uint32_t step() const { return static_cast<uint32_t>(kLineBytes / bytes); }
-};
-
-// `lines` of them in a box.
-TensorTiles rows_map(const Lines& x, int64_t lines) {
-  const auto pitch = static_cast<uint64_t>(x.pitch);
-  return {.dtype = x.dtype,
-          .data = x.data,
-          .sizes = {static_cast<uint64_t>(x.depth), static_cast<uint64_t>(x.lines), 1, 1},
-          .strides = {pitch, pitch, pitch},
-          .box = {x.step(), static_cast<uint32_t>(lines), 1, 1}};
-}
-
 // `outs` of a tile and `quarters` of them in a box.
-TensorTiles outs_map(const Lines& weight, int64_t outs, uint32_t quarters) {
+TensorTiles outs_map(const TensorLines& weight, int64_t outs, uint32_t quarters) {
   const auto pitch = static_cast<uint64_t>(weight.pitch);
   return {.dtype = weight.dtype,
           .data = weight.data,
@@ -134,7 +115,7 @@ TensorTiles outs_map(const Lines& weight, int64_t outs, uint32_t quarters) {
 }
 
 struct Product {
-  Lines x, weight;
+  TensorLines x, weight;
   std::span<const Tile> tiles;
   // Of e4m3.
   const float* x_scales = nullptr;
@@ -146,7 +127,7 @@ shared::TensorGemmParams params_of(const Product& product, const LinearPart& par
                                    const Choice& choice, CudaDriver& driver) {
   const auto narrow = [](int64_t n) { return static_cast<int32_t>(n); };
   const int64_t together = choice.shares_x ? 2 : 1;  // blocks that fetch a tile's rows
-  return {.x = driver.tensor_map(rows_map(product.x, choice.tile.rows / together)),
+  return {.x = driver.tensor_map(product.x.map(choice.tile.rows / together)),
           .weight = driver.tensor_map(
               outs_map(product.weight, choice.tile.outs, choice.shares_x ? 4 : 2)),
           .bias = part.bias.data,
@@ -218,12 +199,12 @@ const char* refuse(const LinearArgs& args) {
 
 void run(const LinearArgs& args, Stream& stream) {
   const auto lines_of = [](const View& view) {
-    return Lines{.dtype = view.dtype,
-                 .data = view.data,
-                 .lines = view.size(0),
-                 .depth = view.size(1),
-                 .bytes = 2,
-                 .pitch = 2 * view.size(1)};
+    return TensorLines{.dtype = view.dtype,
+                       .data = view.data,
+                       .lines = view.size(0),
+                       .depth = view.size(1),
+                       .bytes = 2,
+                       .pitch = 2 * view.size(1)};
   };
   for (const LinearPart& part : args.parts) {
     if (part.weight.size(0) == 0) continue;
@@ -269,7 +250,7 @@ class RoundedInput {
                                            .in = in_,
                                            .scale_row = scale_row_});
   }
-  Lines codes() const {
+  TensorLines codes() const {
     return {.dtype = DType::f8e4m3,
             .data = codes_.as<const void>(),
             .lines = rows_,

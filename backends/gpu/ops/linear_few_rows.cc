@@ -86,18 +86,6 @@ int64_t splits_of(const Tile& tile, int64_t outs, int64_t tiles) {
   return best;
 }
 
-void add_up(const FewRowsParams& params, DType dtype, Stream& stream) {
-  const int64_t threads = int64_t{params.tiles} * params.rows * (params.outs / shared::kFewSumOuts);
-  launch(stream,
-         {.op = "linear",
-          .family = "few_sum",
-          .kernel = KernelName("few_sum", dtype),
-          .grid = {.x = blocks_for(threads, shared::kFewSumThreads)},
-          .threads = shared::kFewSumThreads,
-          .writes = Writes::floats},
-         params);
-}
-
 // Packs of a row that a thread may have.
 constexpr int64_t kMostNormPacks = 4;
 
@@ -154,16 +142,19 @@ void start(const FewRowsKernels& kernels, const Tile& tile, DType x, DType weigh
   KernelName kernel(kernels.prefix, x, name(weight));
   kernel.part(tile.rows == 16 ? "n2" : tile.rows == 32 ? "n4" : "n8");
   const bool packed = is_quantized(weight);
-  launch(stream,
-         {.op = "linear",
-          .family = packed ? kernels.families.of(weight) : kernels.plain,
-          .kernel = kernel,
-          .grid = {.x = tiles, .y = static_cast<uint32_t>(params.splits)},
-          .threads = kernels.threads,
-          .shared_bytes = static_cast<uint32_t>(params.stages * tile.stage),
-          .reads_ahead = packed ? ReadsAhead::packed_weights : ReadsAhead::nothing,
-          .writes = Writes::floats},
-         params);
+  const Launch what{.op = "linear",
+                    .family = packed ? kernels.families.of(weight) : kernels.plain,
+                    .kernel = kernel,
+                    .grid = {.x = tiles, .y = static_cast<uint32_t>(params.splits)},
+                    .threads = kernels.threads,
+                    .shared_bytes = static_cast<uint32_t>(params.stages * tile.stage),
+                    .reads_ahead = packed ? ReadsAhead::packed_weights : ReadsAhead::nothing,
+                    .writes = Writes::floats};
+  if (kernels.start != nullptr) {
+    kernels.start(what, params, x, tile.rows, stream);
+  } else {
+    launch(stream, what, params);
+  }
   finish(params, x, norm, stream);
 }
 
@@ -202,16 +193,10 @@ const char* refuse_x(const View& x, int64_t least) {
 void run_packed(const FewRowsKernels& kernels, const LinearArgs& args, const LinearNormArgs* norm,
                 Stream& stream) {
   ProductInput input("linear", args.x, stream);
-  for (size_t i = 0; i < args.parts.size(); ++i) {
-    const DType weight = args.parts[i].weight.dtype;
-    const auto earlier = args.parts.first(i);
-    const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
-      return part.weight.dtype == weight;
-    });
-    if (done) continue;
+  each_weight_type(args, [&](DType weight) {
     const ProductKind kind = product_kind(args.x.dtype, weight, args.may_round_to);
     run_type(kernels, args, input.rounded(kind.type), weight, norm, stream);
-  }
+  });
 }
 
 // The layer of which a norm follows; its product is the sum's for a while.
@@ -253,6 +238,18 @@ const char* refuse_few_plain(const LinearArgs& args) {
     if (part.y.dtype != x) return "writes x's type";
   }
   return refuse_x(args.x, kLeastPlainRows);
+}
+
+void add_up(const FewRowsParams& params, DType dtype, Stream& stream) {
+  const int64_t threads = int64_t{params.tiles} * params.rows * (params.outs / shared::kFewSumOuts);
+  launch(stream,
+         {.op = "linear",
+          .family = "few_sum",
+          .kernel = KernelName("few_sum", dtype),
+          .grid = {.x = blocks_for(threads, shared::kFewSumThreads)},
+          .threads = shared::kFewSumThreads,
+          .writes = Writes::floats},
+         params);
 }
 
 void add_up_parts(const FewParts& parts, const LinearPart& to, Stream& stream) {

@@ -5,19 +5,25 @@
 #include <cstdint>
 
 #include "backends/api/args_matmul.h"
+#include "backends/gpu/launch.h"
 #include "backends/gpu/ops/matvec_parts.h"
 
 namespace rbee::gpu {
 
 // A vendor's kernels over FewRowsParams, PREFIX_<x>_<type of the weight>_n<rows of x / 8>.
 struct FewRowsKernels {
+  // Starts a kernel that takes more than FewRowsParams. x: its type; rows: that the kernel is made
+  // for.
+  using Start = void (*)(const Launch& launch, const shared::FewRowsParams& params, DType x,
+                         int64_t rows, Stream& stream);
   const char* prefix;
   PackedFamilies families;
-  const char* plain;  // the family for weights of x's type; null: there is none
-  int64_t outs;       // rows of a weight in a tile
-  uint32_t threads;   // of a block
-  int64_t blocks;     // that share a multiprocessor
-  bool ring;          // they copy to a ring of stages in dynamic shared memory
+  const char* plain;      // the family for weights of x's type; null: there is none
+  int64_t outs;           // rows of a weight in a tile
+  uint32_t threads;       // of a block
+  int64_t blocks;         // of a multiprocessor that keep its memory busy
+  bool ring;              // they copy to a ring of stages in dynamic shared memory
+  Start start = nullptr;  // null: launch()
 };
 
 // Null for 5 to 64 rows of f32, f16 or bf16 and weights of block types in planes; else why not.
@@ -36,6 +42,8 @@ void run_few_packed_norm(const FewRowsKernels& kernels, const LinearNormArgs& ar
 const char* refuse_few_plain_norm(const LinearNormArgs& args);
 void run_few_plain_norm(const FewRowsKernels& kernels, const LinearNormArgs& args, Stream& stream);
 
+// y = bias + sums of the splits, of `dtype`.
+void add_up(const shared::FewRowsParams& params, DType dtype, Stream& stream);
 // y = bias + sums of parts of the depth, which lie in f32 as FewRowsParams says, in tiles of
 // `outs`.
 struct FewParts {

@@ -2,6 +2,7 @@
 // Linear layers for few rows: how the rows of weights are shared out to waves. Parts with weights
 // of one type go in one launch.
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 
@@ -40,6 +41,19 @@ inline int64_t outs_of(const LinearArgs& args, DType weight) {
     if (part.weight.dtype == weight) outs += part.weight.size(0);
   }
   return outs;
+}
+
+// run(type), once for each type of the parts' weights.
+template <typename Run>
+void each_weight_type(const LinearArgs& args, const Run& run) {
+  for (size_t i = 0; i < args.parts.size(); ++i) {
+    const DType weight = args.parts[i].weight.dtype;
+    const auto earlier = args.parts.first(i);
+    const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
+      return part.weight.dtype == weight;
+    });
+    if (!done) run(weight);
+  }
 }
 
 // The parts with weights of one type, in launches of as many as Params holds.

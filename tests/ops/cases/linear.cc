@@ -50,6 +50,23 @@ void add_packed(DType weight, std::vector<LinearCase>& out) {
   add(64, block, {230}, DType::f16);
 }
 
+// Rows by the hundred on packed weights: parts of tiles and whole ones, of weights and of x, depths
+// that blocks share and one that they do not.
+void add_tall_packed(DType weight, std::vector<LinearCase>& out) {
+  const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs, DType dtype) {
+    out.push_back({.rows = rows,
+                   .in = in,
+                   .outs = std::move(outs),
+                   .weight = weight,
+                   .dtype = dtype,
+                   .bias = rows < 200,
+                   .packed = true});
+  };
+  add(65, 256, {40, 136}, DType::f16);
+  add(130, 1024, {264}, DType::bf16);
+  add(257, 512, {8, 392}, DType::f32);
+}
+
 // Rows for matrix instructions: parts of tiles, whole ones and several; rows of x that end inside a
 // step, and one that no 16-byte read can take.
 void add_many(DType weight, DType dtype, std::vector<LinearCase>& out) {
@@ -183,6 +200,7 @@ std::vector<LinearCase> cases() {
     out.push_back({.rows = 1, .in = 3 * block, .outs = {19}, .weight = weight});
     out.push_back({.rows = 6, .in = block, .outs = {4, 7}, .weight = weight, .bias = true});
     add_packed(weight, out);
+    add_tall_packed(weight, out);
   }
   for (const DType weight : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3}) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {

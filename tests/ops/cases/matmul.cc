@@ -103,6 +103,7 @@ std::vector<MatmulCase> tensor_cases() {
 
 std::vector<HostArray> formula(const MatmulCase& c, const std::vector<HostArray>& inputs) {
   HostArray y = host_zeros(c.y().shape);
+  if (c.depth == 0) return {y};
   for (int64_t i = 0; i < y.numel(); ++i) {
     const int64_t row = i / c.columns;  // of all matrices of a, one below the other
     const int64_t matrix = row / c.rows;

@@ -161,6 +161,42 @@ TEST_F(Fp8MatrixTest, ExpertsToo) {
   }
 }
 
+// Files of image models: codes that stand for themselves, or times one number.
+TEST_F(Fp8MatrixTest, StayInEightBitsWithoutScales) {
+  constexpr int64_t kIn = 256;
+  std::vector<uint8_t> codes;
+  for (int64_t i = 0; i < kRows * kIn; ++i) codes.push_back(code_at(i));
+  const auto scope = [](const io::Checkpoint& checkpoint, bool widen) {
+    return WeightScope(checkpoint, {.device = &cpu_device(),
+                                    .own_names = true,
+                                    .pack = false,
+                                    .plain_fp8 = true,
+                                    .widen_fp8 = widen,
+                                    .activations = DType::bf16});
+  };
+  for (const float scale : {1.0f, 0.375f}) {
+    io::TensorEntry entry{.name = "a.weight",
+                          .dtype = DType::f8e4m3,
+                          .shape = Shape{kRows, kIn},
+                          .data = std::as_bytes(std::span(codes)),
+                          .file = nullptr,
+                          .owner = nullptr};
+    entry.scale = scale;
+    const io::Checkpoint checkpoint = io::Checkpoint::of({entry}, "test");
+    const Tensor weight = (scope(checkpoint, false) / "a").matrix("weight", {100, 50, kRows}, kIn);
+    ASSERT_EQ(weight.dtype(), DType::f8_g128);
+    const Tensor wide = (scope(checkpoint, true) / "a").matrix("weight", {100, 50, kRows}, kIn);
+    ASSERT_EQ(wide.dtype(), DType::bf16);
+    const std::vector<float> values = cast(weight, DType::f32).to_host<float>();
+    const std::vector<float> widened = cast(wide, DType::f32).to_host<float>();
+    for (int64_t i = 0; i < 50 * kIn; ++i) {
+      const float wanted = scale * to_float(f8e4m3{code_at(100 * kIn + i)});
+      EXPECT_EQ(values[static_cast<size_t>(i)], wanted) << i;
+      EXPECT_EQ(widened[static_cast<size_t>(i)], wanted) << i;
+    }
+  }
+}
+
 // Rows that are no whole groups, and what is no matrix.
 TEST_F(Fp8MatrixTest, OthersBecomeSixteenBits) {
   constexpr int64_t kIn = 192;

@@ -1,0 +1,217 @@
+#include "backends/cuda/ops/linear_packed_tma.h"
+
+#include <algorithm>
+
+#include "backends/api/dispatch_blocks.h"
+#include "backends/cuda/cuda_driver.h"
+#include "backends/cuda/ops/tensor_lines.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/float_number.h"
+#include "backends/gpu/ops/linear_few_rows.h"
+#include "backends/gpu/ops/pack_weight.h"
+#include "backends/gpu/ops/product_input.h"
+#include "backends/gpu/ops/tensor_linear.h"
+#include "backends/shared/packed_gemm_params.h"
+#include "backends/shared/packed_weight.h"
+
+namespace rbee::cuda {
+namespace {
+
+constexpr int64_t kFewRows = 64;  // that linear_few_packed serves well
+// Codes of 8 bits take more instructions to unpack than there is time for beside the fastest
+// products: behind so many rows slabs, which are written once, are faster.
+constexpr int64_t kMostByteRows = 1024;
+constexpr int64_t kUnit = 128;  // elements, as in PackedUnit
+constexpr int64_t kRun = 8;     // outputs
+constexpr gpu::PackedFamilies kFamilies{"gemm_packed_small_blocks", "gemm_packed_k_blocks",
+                                        "gemm_packed_e4m3"};
+
+// What a share of a tile costs in nanoseconds: a unit by its products and by itself, writing the
+// results, and what shares write beside. Measured on an H100.
+constexpr double kNsOfProduct = 1.0 / 28;  // of a row and an output with a unit
+constexpr double kNsOfUnit = 400;
+constexpr double kNsOfOutput = 0.12;
+constexpr double kNsOfJoin = 3000;
+constexpr double kNsOfPartial = 8.0 / 2000;  // bytes over bytes in a nanosecond
+constexpr int64_t kMostSplits = 8;
+constexpr int64_t kFewestUnits = 4;                  // of a split
+constexpr int64_t kMostPartials = int64_t{1} << 28;  // sums
+
+struct Choice {
+  int64_t rows;  // of x that a tile has
+  int64_t splits;
+  double cost;
+};
+
+struct Size {
+  int64_t rows, tiles, units;
+};
+
+Choice choice_of(const Size& size, int64_t rows, int64_t splits, int64_t clusters) {
+  constexpr auto kOuts = static_cast<int64_t>(shared::kPackedOuts);
+  const int64_t row_tiles = (size.rows + rows - 1) / rows, pairs = (size.tiles + 1) / 2;
+  const int64_t rounds = (row_tiles * pairs * splits + clusters - 1) / clusters;
+  const auto share = static_cast<double>((size.units + splits - 1) / splits);
+  const auto outputs = static_cast<double>(rows * kOuts);
+  double cost = static_cast<double>(rounds) *
+                (share * (kNsOfProduct * outputs + kNsOfUnit) + kNsOfOutput * outputs);
+  if (splits > 1) {
+    cost += kNsOfJoin + kNsOfPartial * static_cast<double>(size.rows * size.tiles * kOuts * splits);
+  }
+  return {.rows = rows, .splits = splits, .cost = cost};
+}
+
+Choice choose(const Size& size, int64_t multiprocessors) {
+  const int64_t clusters = std::max<int64_t>(multiprocessors / 2, 1);
+  const int64_t most = std::clamp<int64_t>(size.units / kFewestUnits, 1, kMostSplits);
+  const int64_t sums = size.rows * size.tiles * shared::kPackedOuts;
+  Choice best = choice_of(size, 128, 1, clusters);
+  for (const int64_t rows : {128, 256}) {
+    for (int64_t splits = 1; splits <= most && (splits == 1 || sums * splits < kMostPartials);
+         ++splits) {
+      const Choice choice = choice_of(size, rows, splits, clusters);
+      if (choice.cost < best.cost) best = choice;
+    }
+  }
+  return best;
+}
+
+int unit_bytes(DType weight) {
+  int bytes = 0;
+  dispatch_blocks("linear", weight, [&]<typename Block>() {
+    bytes = shared::PackedUnit<Block>::kBytes * shared::kPackedOuts;
+  });
+  return bytes;
+}
+
+// Whether its codes have 8 bits.
+bool has_bytes(DType weight) {
+  bool bytes = false;
+  dispatch_blocks("linear", weight,
+                  [&]<typename Block>() { bytes = shared::PackedFormat<Block>::kLow == 8; });
+  return bytes;
+}
+
+uint32_t shared_bytes(int rows, int unit) {
+  constexpr int kSwizzled = 1024;  // what the engine fetches begins at multiples of it
+  return static_cast<uint32_t>(shared::packed_steps(rows, unit) * rows * kTensorStepBytes +
+                               shared::kPackedStages * unit + kSwizzled);
+}
+
+// x as the kernels read it. The memory goes with the object, in stream order.
+class ArrangedInput {
+ public:
+  ArrangedInput(const View& x, Stream& stream)
+      : x_(x), memory_(stream, static_cast<size_t>(2 * x.size(0) * x.size(1))) {
+    const int64_t runs = x.size(0) * x.size(1) / shared::kArrangeXEach;
+    gpu::launch(
+        stream,
+        {.op = "linear",
+         .family = kFamilies.small_blocks,
+         .kernel = gpu::KernelName("arrange_x"),
+         .grid = {.x = gpu::blocks_for(runs, shared::kArrangeXThreads)},
+         .threads = shared::kArrangeXThreads,
+         .writes = gpu::Writes::results},
+        shared::ArrangeXParams{
+            .x = x.data, .arranged = memory_.as<void>(), .rows = x.size(0), .in = x.size(1)});
+  }
+  DType dtype() const { return x_.dtype; }
+  int64_t rows() const { return x_.size(0); }
+  int64_t in() const { return x_.size(1); }
+  TensorLines lines() const {
+    return {.dtype = x_.dtype,
+            .data = memory_.as<const void>(),
+            .lines = rows(),
+            .depth = in(),
+            .bytes = 2,
+            .pitch = 2 * in()};
+  }
+
+ private:
+  const View x_;
+  gpu::Scratch memory_;
+};
+
+void multiply(const ArrangedInput& x, DType weight, shared::FewRowsParams few, uint32_t tiles,
+              Stream& stream) {
+  gpu::GpuDevice& device = gpu::device_of(stream);
+  const int64_t multiprocessors = device.properties().multiprocessors;
+  const Choice choice =
+      choose({.rows = x.rows(), .tiles = tiles, .units = x.in() / kUnit}, multiprocessors);
+  const int64_t row_tiles = (x.rows() + choice.rows - 1) / choice.rows;
+  few.tiles = static_cast<int32_t>(tiles);
+  few.splits = static_cast<int32_t>(choice.splits);
+  const int64_t sums =
+      choice.splits > 1 ? choice.splits * x.rows() * tiles * shared::kPackedOuts : 0;
+  const gpu::Scratch partials(stream, static_cast<size_t>(sums) * sizeof(float));
+  few.partials = partials.as<float>();
+  shared::PackedGemmParams params{};
+  params.x = static_cast<CudaDriver&>(device.driver()).tensor_map(x.lines().map(choice.rows / 2));
+  params.few = few;
+  params.row_tiles = static_cast<int32_t>(row_tiles);
+  params.units = static_cast<int32_t>((tiles + 1) / 2 * row_tiles * choice.splits);
+  const int64_t clusters = std::clamp<int64_t>(multiprocessors / 2, 1, params.units);
+  gpu::KernelName kernel("gemm_packed", x.dtype(), name(weight));
+  kernel.part(choice.rows == 128 ? "r128" : "r256");
+  gpu::launch(stream,
+              {.op = "linear",
+               .family = kFamilies.of(weight),
+               .kernel = kernel,
+               .grid = {.x = static_cast<uint32_t>(2 * clusters)},
+               .threads = shared::kPackedThreads,
+               .shared_bytes = shared_bytes(static_cast<int>(choice.rows), unit_bytes(weight)),
+               .writes = gpu::Writes::floats},
+              params);
+  if (choice.splits > 1) {
+    gpu::add_up(few, few.floats != 0 ? DType::f32 : x.dtype(), stream);
+  }
+}
+
+const char* refuse(const LinearArgs& args) {
+  if (args.x.size(0) <= kFewRows) return "takes more than 64 rows";
+  if (gpu::float_number(args.x.dtype) > 2) return "takes x of f32, f16 and bf16";
+  if (args.x.size(1) % kUnit != 0 || args.x.size(1) == 0) return "takes multiples of 128 inputs";
+  for (const LinearPart& part : args.parts) {
+    const DType weight = part.weight.dtype;
+    if (!is_quantized(weight)) return "takes block types";
+    if (part.weight.packing != gpu::kPlanesPacking) return "reads block types packed";
+    if (gpu::product_kind(args.x.dtype, weight, args.may_round_to).split) {
+      return "would round x more than the weight is";
+    }
+    if (part.weight.size(0) % kRun != 0) return "takes multiples of 8 outputs";
+    if (args.x.size(0) > kMostByteRows && has_bytes(weight)) return "takes 1,024 rows of 8 bits";
+    if (part.y.dtype != args.x.dtype) return "writes x's type";
+    if (part.y.stride(0) != part.weight.size(0)) return "writes whole rows of y";
+  }
+  return gpu::refuse_tensor_shapes(args);
+}
+
+void run(const LinearArgs& args, Stream& stream) {
+  gpu::ProductInput input("linear", args.x, stream);
+  const DType type =
+      gpu::product_kind(args.x.dtype, args.parts[0].weight.dtype, args.may_round_to).type;
+  const ArrangedInput x(input.rounded(type), stream);
+  const shared::FewRowsParams few{.x = nullptr,
+                                  .partials = nullptr,
+                                  .in = static_cast<int32_t>(x.in()),
+                                  .rows = static_cast<int32_t>(x.rows()),
+                                  .outs = shared::kPackedOuts,
+                                  .splits = 1,
+                                  .tiles = 0,
+                                  .stages = shared::kPackedStages,
+                                  .floats = args.x.dtype == DType::f32 ? 1 : 0,
+                                  .part_count = 0,
+                                  .parts = {}};
+  gpu::each_weight_type(args, [&](DType weight) {
+    gpu::launch_parts(args, weight, {.outs = shared::kPackedOuts, .waves = 1}, few,
+                      [&](const shared::FewRowsParams& filled, uint32_t tiles) {
+                        multiply(x, weight, filled, tiles, stream);
+                      });
+  });
+}
+
+}  // namespace
+
+const Impl<LinearArgs> linear_packed_tma{"tma_packed", refuse, run};
+
+}  // namespace rbee::cuda

@@ -1,0 +1,14 @@
+#pragma once
+// Linear layers of many rows on packed weights on Hopper, which are unpacked in registers
+// (kernels/gemm_packed.h).
+
+#include "backends/api/args_matmul.h"
+#include "backends/api/impl.h"
+
+namespace rbee::cuda {
+
+// For more than 64 rows of f16, bf16 or f32, which is rounded as products of few rows round it, and
+// weights of block types in planes: whole units of 128 inputs, multiples of 8 outputs.
+extern const Impl<LinearArgs> linear_packed_tma;
+
+}  // namespace rbee::cuda
