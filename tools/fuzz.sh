@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for some seconds each. Usage: fuzz.sh [SECONDS]
-# Needs the packages clang-19 and libclang-rt-19-dev. Findings are left in build/fuzz/findings.
+# Findings are left in build/fuzz/findings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+bash tools/install_deps.sh test
 seconds="${1:-60}"
 cmake --preset fuzz -DRBEE_TESTS=ON >/dev/null
 mkdir -p build/fuzz/findings

@@ -63,13 +63,19 @@ void gather_host(const View& x, int axis, const std::byte* from, std::byte*& out
   }
 }
 
+// On the host an empty tensor has an address, since offsets from none are undefined.
+std::byte* memory_of(Device& device, size_t bytes) {
+  alignas(64) static std::byte nothing[64];
+  if (bytes == 0) return device.host_accessible() ? nothing : nullptr;
+  return static_cast<std::byte*>(device.allocate(bytes, stream_of(device)));
+}
+
 }  // namespace
 
 Buffer::Buffer(Device& device, size_t bytes)
     : device_(&device),
       stream_(stream_of(device)),
-      data_(bytes > 0 ? static_cast<std::byte*>(device.allocate(bytes, stream_of(device)))
-                      : nullptr),
+      data_(memory_of(device, bytes)),
       bytes_(bytes),
       owned_(true) {}
 
@@ -82,7 +88,7 @@ Buffer::Buffer(Device& device, void* data, size_t bytes, std::shared_ptr<const v
       owner_(std::move(owner)) {}
 
 Buffer::~Buffer() {
-  if (owned_) device_->free(data_, bytes_, stream_);
+  if (owned_ && bytes_ > 0) device_->free(data_, bytes_, stream_);
 }
 
 Tensor Tensor::from_buffer(std::shared_ptr<Buffer> buffer, const View& view) {

@@ -7,7 +7,7 @@ namespace rbee::test {
 
 class ModelFolder {
  public:
-  // The model never ends of itself: its tokenizer names no end token. `data`: RBEE_TEST_DATA.
+  // The model never ends of itself: its tokenizer names no end token. `data`: data_folder().
   explicit ModelFolder(const std::filesystem::path& data);
   ~ModelFolder();
   ModelFolder(const ModelFolder&) = delete;

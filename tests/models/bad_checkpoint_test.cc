@@ -11,6 +11,7 @@
 
 #include "rbee/core/log.h"
 #include "tests/models/model_runner.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::test {
 namespace {
@@ -38,7 +39,7 @@ class BadCheckpointTest : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   static fs::path data(const std::string& name) {
-    return fs::path(RBEE_TEST_DATA) / "models" / "data" / name;
+    return fs::path(test::data_folder()) / "models" / "data" / name;
   }
 
   // The Hugging Face folder of a case with its config changed.

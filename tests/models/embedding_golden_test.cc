@@ -10,6 +10,7 @@
 #include "rbee/models/dense_modules.h"
 #include "rbee/models/embedding_model.h"
 #include "tests/models/model_runner.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::test {
 namespace {
@@ -54,7 +55,7 @@ constexpr EmbeddingCase kRankers[] = {
 };
 
 fs::path folder(const char* name) {
-  return fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / name;
+  return fs::path(test::data_folder()) / "models" / "data_embedding" / name;
 }
 
 class EmbeddingGolden : public testing::TestWithParam<EmbeddingCase> {
@@ -398,7 +399,7 @@ TEST_F(BadEmbeddingFolder, TextModelsAndEncodersAreToldApart) {
                                   {.device = &device_under_test()});
     });
   }
-  const fs::path llama = fs::path(RBEE_TEST_DATA) / "models" / "data" / "llama" / "hf";
+  const fs::path llama = fs::path(test::data_folder()) / "models" / "data" / "llama" / "hf";
   EXPECT_FALSE(models::makes_embeddings(io::Checkpoint::open(llama)));
 }
 

@@ -12,6 +12,7 @@
 #include "rbee/ops/trace.h"
 #include "tests/models/model_runner.h"
 #include "tests/models/npy.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::test {
 namespace {
@@ -80,7 +81,7 @@ constexpr GoldenCase kCases[] = {
 };
 
 fs::path data_folder(std::string_view name) {
-  return fs::path(RBEE_TEST_DATA) / "models" / "data" / name;
+  return fs::path(test::data_folder()) / "models" / "data" / name;
 }
 
 struct Golden {

@@ -8,6 +8,7 @@
 
 #include "rbee/core/half.h"
 #include "rbee/io/safetensors_writer.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::test {
 namespace {
@@ -113,7 +114,7 @@ void write_safetensors(const fs::path& file, const std::vector<MadeTensor>& tens
 }
 
 fs::path image_data(const std::string& name) {
-  return fs::path(RBEE_TEST_DATA) / "models" / "data_image" / name;
+  return fs::path(test::data_folder()) / "models" / "data_image" / name;
 }
 
 ImageFolder::ImageFolder(const std::string& case_name) {

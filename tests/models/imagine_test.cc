@@ -11,6 +11,7 @@
 #include "rbee/io/image/encode.h"
 #include "rbee/io/image/png.h"
 #include "tests/models/made_upscaler.h"
+#include "tests/support/data_folder.h"
 #include "tools/rbee/commands.h"
 
 namespace rbee::test {
@@ -47,11 +48,9 @@ class Imagine : public testing::Test {
     return {status, std::move(out), testing::internal::GetCapturedStderr()};
   }
   Ran draw(const std::string& out, std::vector<std::string> options) const {
-    for (const char* word : {"a dog face", "-m", RBEE_TEST_DATA "/../models/tiny-emoji", "--width",
-                             "64", "--height", "64", "--steps", "2", "--seed", "1", "-o"}) {
-      options.emplace_back(word);
-    }
-    options.push_back(path(out));
+    const std::string model = test::data_folder() + "/../models/tiny-emoji";
+    options.insert(options.end(), {"a dog face", "-m", model, "--width", "64", "--height", "64",
+                                   "--steps", "2", "--seed", "1", "-o", path(out)});
     return run(options);
   }
 

@@ -13,6 +13,7 @@
 #include "rbee/models/lora_file.h"
 #include "tests/models/model_runner.h"
 #include "tests/models/npy.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::test {
 namespace {
@@ -23,7 +24,7 @@ using nlohmann::json;
 constexpr int64_t kContext = 32;
 
 fs::path data(const std::string& name) {
-  return fs::path(RBEE_TEST_DATA) / "models" / "data" / name;
+  return fs::path(test::data_folder()) / "models" / "data" / name;
 }
 
 std::vector<std::vector<int32_t>> prompts_of(const std::string& model) {

@@ -11,6 +11,7 @@
 #include "rbee/models/gemma3/pictures.h"
 #include "tests/models/model_runner.h"
 #include "tests/models/npy.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::test {
 namespace {
@@ -21,7 +22,7 @@ constexpr int64_t kSide = 32, kTokens = 16, kVocab = 272, kWidth = 64, kContext 
 constexpr int32_t kSoft = 8;
 
 fs::path data(std::string_view name) {
-  return fs::path(RBEE_TEST_DATA) / "models" / "data_pictures" / name;
+  return fs::path(test::data_folder()) / "models" / "data_pictures" / name;
 }
 
 struct Prompt {
@@ -283,8 +284,8 @@ TEST(PictureModels, OtherFilesAreNoTowers) {
   expect_error([&] { models::load_language_model(text, options); }, Code::invalid_argument,
                "mmproj");
   const io::Checkpoint tower = io::Checkpoint::open(data("mmproj.gguf"));
-  const io::Checkpoint llama =
-      io::Checkpoint::open(fs::path(RBEE_TEST_DATA) / "models" / "data" / "llama" / "model.gguf");
+  const io::Checkpoint llama = io::Checkpoint::open(fs::path(test::data_folder()) / "models" /
+                                                    "data" / "llama" / "model.gguf");
   options.pictures = &tower;
   expect_error([&] { models::load_language_model(llama, options); }, Code::unsupported, "mmproj");
   expect_error([&] { models::load_language_model(tower, {.device = &device_under_test()}); },

@@ -16,6 +16,7 @@
 #include "rbee/ops/pool.h"
 #include "rbee/ops/trace.h"
 #include "rbee/ops/upsample.h"
+#include "tests/support/data_folder.h"
 #include "tests/support/op_table.h"
 
 namespace rbee::harness {
@@ -54,7 +55,7 @@ class Golden {
 
 std::map<std::string, Golden> read_goldens() {
   std::map<std::string, Golden> out;
-  const auto file = io::MappedFile::open(RBEE_TEST_DATA "/ops/data/ops.safetensors");
+  const auto file = io::MappedFile::open(test::data_folder() + "/ops/data/ops.safetensors");
   for (const io::TensorEntry& entry : io::read_safetensors(file)) {
     const size_t slash = entry.name.find('/');
     out[entry.name.substr(0, slash)].add(entry.name.substr(slash + 1), entry);

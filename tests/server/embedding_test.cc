@@ -16,6 +16,7 @@
 #include "server/http/server.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/server/raw_client.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::testing {
 namespace {
@@ -27,7 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
 fs::path folder(const std::string& name) {
-  return fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / name;
+  return fs::path(test::data_folder()) / "models" / "data_embedding" / name;
 }
 
 struct EmbeddingWorker {

@@ -12,6 +12,7 @@
 #include "tests/checkpoints/model_folder.h"
 #include "tests/server/harness.h"
 #include "tests/server/process.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::testing {
 namespace {
@@ -34,7 +35,7 @@ class RealWorker : public ::testing::Test {
   std::string model() const { return model_.path().string(); }
 
  private:
-  test::ModelFolder model_{RBEE_TEST_DATA};
+  test::ModelFolder model_{test::data_folder()};
 };
 
 using Clients = std::vector<std::unique_ptr<RawClient>>;

@@ -15,6 +15,7 @@
 #include "tests/checkpoints/model_folder.h"
 #include "tests/server/process.h"
 #include "tests/server/raw_client.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::testing {
 namespace {
@@ -138,7 +139,7 @@ class SameAnswers : public ::testing::Test {
     return worker.text().find("/nowhere: ") != std::string::npos;
   }
 
-  test::ModelFolder model_{RBEE_TEST_DATA};
+  test::ModelFolder model_{test::data_folder()};
   bool skipped_ = false;
 };
 
@@ -152,7 +153,7 @@ TEST_F(SameAnswers, WithTokensGuessedAhead) {
 }
 
 TEST_F(SameAnswers, WithAdaptersSideBySide) {
-  const std::string adapter = cat(RBEE_TEST_DATA, "/models/data/lora/smollm");
+  const std::string adapter = cat(test::data_folder(), "/models/data/lora/smollm");
   std::vector<Asked> asked;
   for (const char* name : {"any", "loud", "quiet"}) {
     for (int i = 0; i < 3; ++i) asked.push_back(chat(cat("Word ", i), {{"model", name}}));
@@ -179,14 +180,14 @@ TEST_F(SameAnswers, WithPictures) {
     return json{{"type", "image_url"}, {"image_url", {{"url", url}}}};
   };
   const json text = {{"type", "text"}, {"text", "What is it?"}};
-  const fs::path pictures = fs::path(RBEE_TEST_DATA) / "models" / "data_pictures" / "hf";
+  const fs::path pictures = fs::path(test::data_folder()) / "models" / "data_pictures" / "hf";
   expect_same_chats({"--model", pictures.string(), "--context", "256"},
                     {chat({picture(3), text}), chat({picture(250), text}), chat({text}),
                      chat({picture(3), picture(250), text})});
 }
 
 TEST_F(SameAnswers, Embeddings) {
-  const fs::path bert = fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / "bert" / "hf";
+  const fs::path bert = fs::path(test::data_folder()) / "models" / "data_embedding" / "bert" / "hf";
   const std::vector<Asked> asked = {
       {"/v1/embeddings", {{"input", {"one text", "another, longer text", "one text"}}}}};
   const Words flags = {"--model", bert.string()};

@@ -126,28 +126,33 @@ void fill_random(std::span<std::byte> bytes, DType dtype, const Values& values, 
   });
 }
 
-double element(const std::byte* data, DType dtype, int64_t i) {
+// A type is told apart once for all elements: a frame with a block of each type is large, and ASan
+// poisons it at every call.
+void elements(const std::byte* data, DType dtype, std::span<const int64_t> at,
+              std::span<double> out) {
+  RB_ASSERT(at.size() == out.size());
   if (is_quantized(dtype)) {
-    double value = 0;
-    dispatch_blocks("element", dtype, [&]<typename Block>() {
+    dispatch_blocks("elements", dtype, [&]<typename Block>() {
       Block block;
-      std::memcpy(&block, data + i / Block::kElements * static_cast<int64_t>(sizeof block),
-                  sizeof block);
-      value = shared::dequantize(block, static_cast<int>(i % Block::kElements));
+      for (size_t k = 0; k < at.size(); ++k) {
+        const int64_t number = at[k] / Block::kElements;
+        std::memcpy(&block, data + number * static_cast<int64_t>(sizeof block), sizeof block);
+        out[k] = shared::dequantize(block, static_cast<int>(at[k] % Block::kElements));
+      }
     });
-    return value;
+    return;
   }
-  double value = 0;
   with_type(dtype, [&]<typename T>() {
     T x;
-    std::memcpy(&x, data + i * static_cast<int64_t>(sizeof x), sizeof x);
-    if constexpr (kIsSmall<T>) {
-      value = to_float(x);
-    } else {
-      value = static_cast<double>(x);
+    for (size_t k = 0; k < at.size(); ++k) {
+      std::memcpy(&x, data + at[k] * static_cast<int64_t>(sizeof x), sizeof x);
+      if constexpr (kIsSmall<T>) {
+        out[k] = to_float(x);
+      } else {
+        out[k] = static_cast<double>(x);
+      }
     }
   });
-  return value;
 }
 
 }  // namespace rbee::harness

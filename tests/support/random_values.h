@@ -16,7 +16,8 @@ uint64_t next_random(uint64_t& state);
 // [0.01, 0.1) and consistent sums; `values` is not used.
 void fill_random(std::span<std::byte> bytes, DType dtype, const Values& values, uint64_t& state);
 
-// Element i of plain or block-quantised data.
-double element(const std::byte* data, DType dtype, int64_t i);
+// Elements `at` of plain or block-quantised data; out: as many.
+void elements(const std::byte* data, DType dtype, std::span<const int64_t> at,
+              std::span<double> out);
 
 }  // namespace rbee::harness

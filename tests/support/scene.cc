@@ -185,13 +185,13 @@ HostArray read_values(const Tensor& x) {
     }
     return out;
   }
+  std::vector<int64_t> places(out.values.size());
   int64_t index[kMaxRank] = {};
-  for (double& value : out.values) {
-    int64_t at = 0;
+  for (int64_t& at : places) {
     for (int i = 0; i < view.rank; ++i) at += index[i] * view.strides[i];
-    value = element(first, view.dtype, at);
     for (int i = view.rank - 1; i >= 0 && ++index[i] == view.sizes[i]; --i) index[i] = 0;
   }
+  elements(first, view.dtype, places, out.values);
   return out;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the rules of the tree that a compiler does not: who may include whom, sizes of files and
-functions, words that do not belong, ASCII; and what documents name (documents.py). Prints one line
-for each finding; exit status 1 when there is any. Usage: lint.py [ROOT]"""
+functions, words that do not belong, ASCII, types of one name; and what documents name
+(documents.py). Prints one line for each finding; exit status 1 when there is any. Usage: lint.py [ROOT]"""
 
 import os
 import re
@@ -166,6 +166,41 @@ def check_file(root, path, exceptions):
             yield number, "names a GPU vendor outside " + ", ".join(name.split("/")[-1] for name in PORTABLE)
 
 
+NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) \{")
+NAMESPACE_END = re.compile(r"^\}  // namespace")
+TYPE = re.compile(r"^(?:struct|class|union|enum(?: class)?) (\w+)(?: final)?(?: : [^{;]*)?(?: \{|$)")
+
+
+def types_of(lines):
+    """Types that other files' code can name, with their namespaces and lines."""
+    spaces = []
+    for number, line in enumerate(lines, 1):
+        if opened := NAMESPACE.match(line):
+            spaces.append(opened.group(1))
+        elif NAMESPACE_END.match(line) and spaces:
+            spaces.pop()
+        elif "" not in spaces and (found := TYPE.match(line)):
+            yield "::".join([*spaces, found.group(1)]), number
+
+
+class TypeNames:
+    """Two types of one name in two files of a program: the linker keeps one of their members'
+    instantiations, and no compiler says so."""
+
+    def __init__(self):
+        self.first = {}
+
+    def check(self, root, path):
+        if not path.endswith((".h", ".cc")) or not path.startswith((*LIBRARY, "tools/", "workers/")):
+            return
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        for name, number in types_of(lines):
+            there = self.first.setdefault(name, path)
+            if there != path:
+                yield number, f"{name} is a type of {there} too"
+
+
 def read_exceptions(root):
     exceptions = set()
     with open(os.path.join(root, "tools/lint/exceptions.txt"), encoding="utf-8") as file:
@@ -180,6 +215,7 @@ def read_exceptions(root):
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else "."
     exceptions = read_exceptions(root)
+    types = TypeNames()
     findings = files = 0
     for rule, path in sorted(exceptions):
         if not os.path.exists(os.path.join(root, path)):
@@ -195,7 +231,7 @@ def main():
                 continue
             files += 1
             path = os.path.relpath(os.path.join(folder, name), root)
-            for number, problem in check_file(root, path, exceptions):
+            for number, problem in (*check_file(root, path, exceptions), *types.check(root, path)):
                 print(f"{path}:{number}: {problem}")
                 findings += 1
     for path, number, problem in documents.check(root):

@@ -23,6 +23,7 @@ CASES = [
     ("rbee/core/a.cc", "int x;\n" * 700, "the limit is 600"),
     ("rbee/core/a.cc", "void f() {\n" + "  g();\n" * 61 + "}\n", "a function of 61 lines"),
     ("kernel.gfx942.co", "x", "what a compiler wrote"),
+    ("rbee/core/two.cc", "namespace rbee {\nstruct First : Base {\n};\n}  // namespace rbee\n", "First is a type of"),
     ("README.md", "[a](b.md)\n", "b.md, which is not there"),
     ("README.md", "# One\n[a](#two)\n", "no such heading"),
     ("README.md", "```\n# Two\n```\n[a](#two)\n", "no such heading"),
@@ -35,6 +36,8 @@ CLEAN = [
     ("rbee/nn/a.cc", '#include "rbee/ops/run.h"\n// prints nothing\nvoid f() {\n'
      + "  g();\n" * 60 + "}\n"),
     ("rbee/core/a.cc", 'const char* a = "std::cerr";  // exit()\n'),
+    ("rbee/core/two.cc", "namespace rbee {\nclass First;\nnamespace {\nclass First {\n};\n}  // namespace\n"
+     "class Hidden {\n};\n}  // namespace rbee\nnamespace other {\nclass First {\n};\n}  // namespace other\n"),
     # A lambda within a class does not start a function that lasts until the class ends.
     ("rbee/core/a.h", "#pragma once\nstruct A {\n  void f() {\n    each([&](int x) {\n      g(x);\n"
      + "    });\n  }\n" + "  int y;\n" * 70 + "};\n"),
@@ -43,9 +46,21 @@ CLEAN = [
 ]
 
 
+# In every tree.
+FIRST = """namespace rbee {
+class First {
+};
+namespace {
+class Hidden {
+};
+}  // namespace
+}  // namespace rbee
+"""
+
+
 def run(path, text):
     with tempfile.TemporaryDirectory() as root:
-        for name, body in [("tools/lint/exceptions.txt", ""), (path, text)]:
+        for name, body in [("tools/lint/exceptions.txt", ""), ("rbee/core/one.cc", FIRST), (path, text)]:
             os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
             with open(os.path.join(root, name), "w", encoding="utf-8") as file:
                 file.write(body)

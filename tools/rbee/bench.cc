@@ -76,7 +76,7 @@ engine::LeadersWanted likeliest(int64_t vocab) {
 struct Setting {
   engine::Stepper& stepper;
   int64_t vocab;
-  std::vector<engine::LoraUse> lora;  // of every sequence
+  std::vector<engine::LoraSlot> lora;  // of every sequence
 };
 
 double time_prompt(const Setting& setting, int tokens, int64_t chunk) {
@@ -305,7 +305,7 @@ class Bench {
   const int64_t vocab_;
   const double weight_bytes_;
   std::optional<DType> kv_dtype_;
-  std::vector<engine::LoraUse> lora_;
+  std::vector<engine::LoraSlot> lora_;
   std::optional<engine::Stepper> stepper_;
   Limits limits_;
   std::vector<Result> results_;

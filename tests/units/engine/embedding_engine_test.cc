@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "tests/checkpoints/checkpoint_files.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::engine {
 namespace {
@@ -25,7 +26,7 @@ using testing::HasSubstr;
 using testing::Pointwise;
 
 fs::path folder(const std::string& name) {
-  return fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / name;
+  return fs::path(test::data_folder()) / "models" / "data_embedding" / name;
 }
 
 json golden(const std::string& name) {
@@ -393,7 +394,7 @@ TEST(EmbeddingEngine, StopFailsWhatWaitsAndRefusesMore) {
 TEST(EmbeddingEngine, FilesSayWhatTheyAreFor) {
   EXPECT_TRUE(is_for_embeddings(folder("qwen3") / "hf"));
   EXPECT_TRUE(is_for_embeddings(folder("qwen3") / "model.gguf"));
-  EXPECT_FALSE(is_for_embeddings(fs::path(RBEE_TEST_DATA) / "models/data/qwen3/model.gguf"));
+  EXPECT_FALSE(is_for_embeddings(fs::path(test::data_folder()) / "models/data/qwen3/model.gguf"));
 }
 
 }  // namespace

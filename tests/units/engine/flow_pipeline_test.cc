@@ -13,6 +13,7 @@
 #include "rbee/io/image/png.h"
 #include "rbee/io/json_parse.h"
 #include "tests/models/image_folder.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::engine {
 namespace {
@@ -24,7 +25,7 @@ constexpr int32_t kWidth = 72;
 constexpr int32_t kHeight = 64;
 
 json cases() {
-  std::ifstream file(RBEE_TEST_DATA "/units/engine/data/flow_pipelines.json");
+  std::ifstream file(test::data_folder() + "/units/engine/data/flow_pipelines.json");
   const std::string text(std::istreambuf_iterator<char>(file), {});
   return io::parse_json(text, "flow_pipelines.json");
 }

@@ -18,6 +18,7 @@
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
 #include "tests/models/image_folder.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::engine {
 namespace {
@@ -28,7 +29,7 @@ constexpr int32_t kWidth = 72;
 constexpr int32_t kHeight = 64;
 
 json cases() {
-  std::ifstream file(RBEE_TEST_DATA "/units/engine/data/pipelines.json");
+  std::ifstream file(test::data_folder() + "/units/engine/data/pipelines.json");
   const std::string text(std::istreambuf_iterator<char>(file), {});
   return io::parse_json(text, "pipelines.json");
 }

@@ -7,6 +7,7 @@
 #include "rbee/engine/picture_cache.h"
 #include "rbee/engine/scheduler.h"
 #include "rbee/io/image/png.h"
+#include "tests/support/data_folder.h"
 #include "tests/units/engine/tiny_engine.h"
 
 namespace rbee::engine {
@@ -67,7 +68,7 @@ class LookingLong final : public models::LanguageModel {
 };
 
 TextModel seeing_model() {
-  const auto path = std::filesystem::path(RBEE_TEST_DATA) / "models/data_pictures/hf";
+  const auto path = std::filesystem::path(test::data_folder()) / "models/data_pictures/hf";
   return load_text_model(path, {.device = &cpu(), .context = 256});
 }
 

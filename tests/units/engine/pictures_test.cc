@@ -8,6 +8,7 @@
 #include "rbee/engine/request_pictures.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
+#include "tests/support/data_folder.h"
 #include "tests/units/engine/tiny_engine.h"
 
 namespace rbee::engine {
@@ -17,7 +18,7 @@ constexpr int64_t kContext = 128;
 constexpr int32_t kRows = 16;  // tokens of a picture
 
 std::filesystem::path data(const std::string& name) {
-  return std::filesystem::path(RBEE_TEST_DATA) / "models/data_pictures" / name;
+  return std::filesystem::path(test::data_folder()) / "models/data_pictures" / name;
 }
 
 TextModel seeing_model() {

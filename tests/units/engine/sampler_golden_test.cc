@@ -8,6 +8,7 @@
 
 #include "rbee/engine/dry.h"
 #include "rbee/engine/sampler.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::engine {
 namespace {
@@ -24,7 +25,7 @@ MATCHER(IsClose, "") {
 
 const json& goldens() {
   static const json data =
-      json::parse(std::ifstream(std::string(RBEE_TEST_DATA) + "/units/engine/data/samplers.json"));
+      json::parse(std::ifstream(test::data_folder() + "/units/engine/data/samplers.json"));
   return data;
 }
 

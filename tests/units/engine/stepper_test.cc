@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "rbee/models/lora_adapter.h"
+#include "tests/support/data_folder.h"
 #include "tests/units/engine/far_device.h"
 #include "tests/units/engine/tiny_engine.h"
 
@@ -75,7 +76,7 @@ constexpr int64_t kVocab = test::kTinyVocab;
 //
 // loras: what the sequences take, in turn.
 std::vector<float> shared_steps(Stepper& stepper, int count, int steps,
-                                const std::vector<std::vector<LoraUse>>& loras = {{}}) {
+                                const std::vector<std::vector<LoraSlot>>& loras = {{}}) {
   std::deque<Sequence> sequences;
   for (int i = 0; i < count; ++i) {
     Sequence& sequence = sequences.emplace_back(stepper.pool());
@@ -135,13 +136,13 @@ TEST(RecordedSteps, ServeAnyAdapters) {
   device.model = &recalling;
   Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
   const auto put = [&](const char* name, int64_t slot) {
-    const auto path = std::filesystem::path(RBEE_TEST_DATA) / "models/data/lora" / name;
+    const auto path = std::filesystem::path(test::data_folder()) / "models/data/lora" / name;
     for (const auto* model : {plain.model.get(), far.model.get()}) {
       models::LoraAdapter(path, *model).put(slot);
     }
   };
   put("llama_all", 1);
-  const auto compare = [&](const std::vector<std::vector<LoraUse>>& loras) {
+  const auto compare = [&](const std::vector<std::vector<LoraSlot>>& loras) {
     const std::vector<float> one = shared_steps(wanted, 3, 6, loras);
     const std::vector<float> two = shared_steps(recorded, 3, 6, loras);
     ASSERT_EQ(one.size(), two.size());

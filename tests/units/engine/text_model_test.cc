@@ -11,6 +11,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/io/checkpoint.h"
 #include "tests/checkpoints/tiny_tokenizer.h"
+#include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
 
 namespace rbee::engine {
@@ -26,7 +27,7 @@ class TextModelTest : public testing::Test {
     register_backend(cpu::cpu_backend());
     std::string pattern = (fs::temp_directory_path() / "rbee-text-model-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
-    fs::copy(fs::path(RBEE_TEST_DATA) / "models/data/smollm/hf", folder_,
+    fs::copy(fs::path(test::data_folder()) / "models/data/smollm/hf", folder_,
              fs::copy_options::recursive);
     write("tokenizer.json", test::tiny_tokenizer_json());
     write("tokenizer_config.json", test::kTinyTokenizerConfig);

@@ -13,6 +13,7 @@
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/engine/image_pipeline.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::engine {
 namespace {
@@ -40,7 +41,7 @@ class TinyEmoji : public testing::Test {
   TinyEmoji() {
     register_backend(cpu::cpu_backend());
     const ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0})};
-    source_ = load_image_source(RBEE_TEST_DATA "/../models/tiny-emoji", options);
+    source_ = load_image_source(test::data_folder() + "/../models/tiny-emoji", options);
   }
 
   io::Pixels draw(const std::string& prompt, int32_t steps) { return draw(source_, prompt, steps); }
@@ -98,7 +99,7 @@ TEST_F(TinyEmoji, SaysHowItWantsToBeRun) {
 }
 
 TEST_F(TinyEmoji, DrawsWhatDiffusersDraws) {
-  std::ifstream file(RBEE_TEST_DATA "/units/engine/data/tiny_emoji.png", std::ios::binary);
+  std::ifstream file(test::data_folder() + "/units/engine/data/tiny_emoji.png", std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   const io::Pixels wanted = io::decode_image(bytes, "tiny_emoji.png");
   const io::Pixels got = draw("a dog face on a blue background", 10);
@@ -107,7 +108,8 @@ TEST_F(TinyEmoji, DrawsWhatDiffusersDraws) {
 
 TEST_F(TinyEmoji, Int8DrawsWhatF32Draws) {
   const ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0}), .int8 = true};
-  const ImageSource int8 = load_image_source(RBEE_TEST_DATA "/../models/tiny-emoji", options);
+  const ImageSource int8 =
+      load_image_source(test::data_folder() + "/../models/tiny-emoji", options);
   EXPECT_EQ(int8.info.dtype, "int8");
   EXPECT_LT(int8.info.weight_bytes, source_.info.weight_bytes * 2 / 3);
   const Distance distance = distance_from_f32(int8);
@@ -118,7 +120,8 @@ TEST_F(TinyEmoji, Int8DrawsWhatF32Draws) {
 TEST_F(TinyEmoji, Bf16DrawsWhatF32Draws) {
   const ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0}),
                                    .activations = DType::bf16};
-  const ImageSource bf16 = load_image_source(RBEE_TEST_DATA "/../models/tiny-emoji", options);
+  const ImageSource bf16 =
+      load_image_source(test::data_folder() + "/../models/tiny-emoji", options);
   EXPECT_EQ(bf16.info.dtype, "bf16");
   const Distance distance = distance_from_f32(bf16);
   EXPECT_GT(distance.least, kSamePicture);

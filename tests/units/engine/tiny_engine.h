@@ -17,6 +17,7 @@
 #include "rbee/engine/llm_engine.h"
 #include "rbee/io/checkpoint.h"
 #include "tests/checkpoints/tiny_tokenizer.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::engine {
 
@@ -33,7 +34,8 @@ inline TextModel tiny_model(int64_t context = 64, Device& device = cpu(),
                             const std::string& family = "smollm") {
   TextModel out;
   out.device = &device;
-  const auto path = std::filesystem::path(RBEE_TEST_DATA) / "models/data" / family / "model.gguf";
+  const auto path =
+      std::filesystem::path(test::data_folder()) / "models/data" / family / "model.gguf";
   out.model = models::load_language_model(io::Checkpoint::open(path),
                                           {.device = out.device, .context = context});
   out.tokenizer = tiny_tokenizer();

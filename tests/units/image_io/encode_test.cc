@@ -9,6 +9,7 @@
 #include "rbee/core/error.h"
 #include "rbee/io/image/exif.h"
 #include "rbee/io/image/png.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::io {
 namespace {
@@ -17,7 +18,7 @@ const std::string kText =
     "caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x90\xb1 <lora:x:0.8>\nSteps: 20, Seed: 3";
 
 std::string data(const char* name) {
-  std::ifstream input(cat(RBEE_TEST_DATA "/units/image_io/data/", name), std::ios::binary);
+  std::ifstream input(cat(test::data_folder() + "/units/image_io/data/", name), std::ios::binary);
   return {std::istreambuf_iterator<char>(input), {}};
 }
 

@@ -1,4 +1,5 @@
 #include "rbee/io/image/exif.h"
+#include "tests/support/data_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -64,7 +65,7 @@ TEST(Exif, PicturesAreTurnedUpright) {
 
 // The same file with such a segment behind its first marker.
 TEST(Exif, OfJpegFilesIsFollowed) {
-  std::ifstream input(RBEE_TEST_DATA "/units/image_io/data/halves.jpg", std::ios::binary);
+  std::ifstream input(test::data_folder() + "/units/image_io/data/halves.jpg", std::ios::binary);
   std::string file(std::istreambuf_iterator<char>(input), {});
   const Pixels before = decode_image(file, "image");
   const std::string block = exif(false, 6);

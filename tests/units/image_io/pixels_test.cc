@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
 
 namespace rbee::io {
@@ -15,7 +16,7 @@ using testing::HasSubstr;
 
 // Files of Pillow 12: 16 x 8 pixels, the left half (200, 30, 40), the right one (20, 60, 220).
 std::string file(const std::string& name) {
-  std::ifstream in(RBEE_TEST_DATA "/units/image_io/data/" + name, std::ios::binary);
+  std::ifstream in(test::data_folder() + "/units/image_io/data/" + name, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <random>
 
+#include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
 
 namespace rbee::io {
@@ -66,7 +67,7 @@ TEST(Png, KeepsTexts) {
 
 // Written by Pillow: Latin-1 in tEXt, UTF-8 in iTXt.
 TEST(Png, ReadsTextsOfOthers) {
-  std::ifstream in(RBEE_TEST_DATA "/units/image_io/data/texts.png", std::ios::binary);
+  std::ifstream in(test::data_folder() + "/units/image_io/data/texts.png", std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(in), {});
   EXPECT_EQ(png_text(bytes, "parameters"), "caf\xc3\xa9\nSteps: 20");
   EXPECT_EQ(png_text(bytes, "other"), "na\xc3\xafve \xe2\x98\x83");

@@ -4,6 +4,7 @@
 
 #include "rbee/io/checkpoint.h"
 #include "rbee/io/gguf_writer.h"
+#include "tests/support/data_folder.h"
 #include "tests/units/io/scratch_folder.h"
 
 namespace rbee::io::test {
@@ -19,7 +20,8 @@ std::string text(std::string_view value) {
 
 // Written by gguf-py.
 TEST_F(GgufTest, FileOfAnotherProgram) {
-  const fs::path path = fs::path(RBEE_TEST_DATA) / "models" / "data" / "llama" / "model.gguf";
+  const fs::path path =
+      fs::path(rbee::test::data_folder()) / "models" / "data" / "llama" / "model.gguf";
   const Checkpoint checkpoint = Checkpoint::open(path);
   EXPECT_EQ(checkpoint.format(), Checkpoint::Format::gguf);
   EXPECT_EQ(checkpoint.architecture(), "llama");

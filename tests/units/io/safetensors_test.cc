@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "rbee/io/checkpoint.h"
+#include "tests/support/data_folder.h"
 #include "tests/units/io/scratch_folder.h"
 
 namespace rbee::io::test {
@@ -20,7 +21,7 @@ class SafetensorsTest : public ScratchFolder {
 
 // Written by the safetensors package.
 TEST_F(SafetensorsTest, FileOfAnotherProgram) {
-  const fs::path folder = fs::path(RBEE_TEST_DATA) / "models" / "data" / "qwen2" / "hf";
+  const fs::path folder = fs::path(rbee::test::data_folder()) / "models" / "data" / "qwen2" / "hf";
   const Checkpoint checkpoint = Checkpoint::open(folder / "model.safetensors");
   EXPECT_EQ(checkpoint.format(), Checkpoint::Format::safetensors);
   EXPECT_EQ(checkpoint.architecture(), "qwen2");

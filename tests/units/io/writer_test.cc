@@ -7,6 +7,7 @@
 #include "rbee/io/gguf_writer.h"
 #include "rbee/io/safetensors_reader.h"
 #include "rbee/io/safetensors_writer.h"
+#include "tests/support/data_folder.h"
 #include "tests/units/io/scratch_folder.h"
 
 namespace rbee::io::test {
@@ -71,8 +72,8 @@ TEST_F(WriterTest, GgufRoundTrip) {
 }
 
 TEST_F(WriterTest, GgufCopiesEveryPair) {
-  const std::filesystem::path original =
-      std::filesystem::path(RBEE_TEST_DATA) / "models" / "data" / "gemma2" / "model.gguf";
+  const std::filesystem::path original = std::filesystem::path(rbee::test::data_folder()) /
+                                         "models" / "data" / "gemma2" / "model.gguf";
   const Checkpoint from = Checkpoint::open(original);
   GgufWriter writer(64);
   for (const MetaEntry& entry : from.metadata().entries()) writer.copy(entry);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rbee/core/dtype.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::quant {
 
@@ -61,7 +62,7 @@ inline double rms_error(const std::vector<float>& a, const std::vector<float>& b
 // A file of tests/units/quant/data as values of T.
 template <typename T>
 std::vector<T> read_golden(const std::string& file) {
-  std::ifstream in(std::string(RBEE_TEST_DATA) + "/units/quant/data/" + file, std::ios::binary);
+  std::ifstream in(test::data_folder() + "/units/quant/data/" + file, std::ios::binary);
   if (!in) throw std::runtime_error("cannot open " + file);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
   std::vector<T> values(bytes.size() / sizeof(T));

@@ -15,6 +15,7 @@
 #include "rbee/io/safetensors_writer.h"
 #include "rbee/models/embedding_model.h"
 #include "tests/models/model_runner.h"
+#include "tests/support/data_folder.h"
 #include "tests/units/quantize/folder_conversion.h"
 
 namespace rbee::tools {
@@ -25,7 +26,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 fs::path data_folder(std::string_view name) {
-  return fs::path(RBEE_TEST_DATA) / "models" / "data_embedding" / name;
+  return fs::path(test::data_folder()) / "models" / "data_embedding" / name;
 }
 
 json read_json(const fs::path& path) {
@@ -53,7 +54,7 @@ class EncoderConvertTest : public FolderConversion {
   // newer exports of SentencePiece's models have it.
   static void use_charsmap(const fs::path& made, bool stripped = false) {
     const json unigram =
-        read_json(fs::path(RBEE_TEST_DATA) / "units" / "text" / "data" / "unigram.json");
+        read_json(fs::path(test::data_folder()) / "units" / "text" / "data" / "unigram.json");
     json map;
     for (const json& step : unigram["normalizer"]["normalizers"]) {
       if (step["type"] == "Precompiled") map = step;

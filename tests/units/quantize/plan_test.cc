@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "rbee/core/error.h"
+#include "tests/support/data_folder.h"
 #include "tools/convert/type_plan.h"
 
 namespace rbee::tools {
@@ -143,7 +144,7 @@ TEST(RecipeTest, Names) {
 // What llama-quantize chooses; tools/goldens/make_mixture_goldens.py asked it.
 const json& goldens() {
   static const json file = [] {
-    std::ifstream in(std::string(RBEE_TEST_DATA) + "/units/quantize/data/mixtures.json");
+    std::ifstream in(test::data_folder() + "/units/quantize/data/mixtures.json");
     return json::parse(in);
   }();
   return file;

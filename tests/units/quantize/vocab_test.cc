@@ -9,6 +9,7 @@
 #include "rbee/core/error.h"
 #include "rbee/engine/text_model.h"
 #include "rbee/io/safetensors_writer.h"
+#include "tests/support/data_folder.h"
 #include "tests/units/quantize/scratch.h"
 #include "tools/convert/vocab_keys.h"
 
@@ -27,7 +28,7 @@ class VocabTest : public Scratch {
     writer.begin(path("model.safetensors"));
     writer.finish();
     write("config.json", R"({"model_type": "llama"})");
-    fs::copy(fs::path(RBEE_TEST_DATA) / "units" / "text" / "data" / "llama3.json",
+    fs::copy(fs::path(test::data_folder()) / "units" / "text" / "data" / "llama3.json",
              path("tokenizer.json"));
   }
 

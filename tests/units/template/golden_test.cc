@@ -10,6 +10,7 @@
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
 #include "rbee/text/template/chat_template.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::text {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::filesystem::path folder() {
-  return std::filesystem::path(RBEE_TEST_DATA) / "units" / "template" / "goldens";
+  return std::filesystem::path(test::data_folder()) / "units" / "template" / "goldens";
 }
 
 std::string read(const std::filesystem::path& path) {

@@ -1,4 +1,5 @@
 #include "mixed_text.h"
+#include "tests/support/data_folder.h"
 
 #include <fstream>
 #include <sstream>
@@ -78,7 +79,7 @@ Fragments read_fragments() {
 }  // namespace
 
 std::string read_data(const std::string& name) {
-  std::ifstream file(RBEE_TEST_DATA "/units/text/data/" + name, std::ios::binary);
+  std::ifstream file(test::data_folder() + "/units/text/data/" + name, std::ios::binary);
   if (!file) throw std::runtime_error("no " + name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
