@@ -4,6 +4,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 step() { printf '\n== %s\n' "$1"; }
+# A preset's tests; what those that fail complain of is told again at the end.
+run_tests() {
+  local status=0
+  ctest --preset "$@" || status=$?
+  if [ "$status" -ne 0 ]; then
+    python3 tools/failed_tests/failed_tests.py "build/$1"
+    exit "$status"
+  fi
+}
 
 step "Packages"
 bash tools/install_deps.sh test
@@ -39,10 +48,10 @@ fi
 cmake --preset dev "${gpu[@]}" >/dev/null
 cmake --build --preset dev
 step "Tests with ASan and UBSan"
-ctest --preset dev "$@"
+run_tests dev "$@"
 
 step "Build (Release)"
 cmake --preset cpu -DRBEE_TESTS=ON >/dev/null
 cmake --build --preset cpu --target release_tests
 step "Tests (Release)"
-ctest --preset cpu -L '^(ops|models|release)$' "$@"
+run_tests cpu -L '^(ops|models|release)$' "$@"
