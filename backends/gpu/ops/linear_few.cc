@@ -1,6 +1,5 @@
 #include "backends/gpu/ops/linear_few.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "backends/api/dispatch_blocks.h"
@@ -119,20 +118,11 @@ void run_packed(const LinearArgs& args, DType weight, const QuantizedInput& inpu
 void run(const LinearArgs& args, Stream& stream) {
   if (args.x.size(0) == 0) return;
   std::optional<QuantizedInput> input;
-  for (size_t i = 0; i < args.parts.size(); ++i) {
-    const DType weight = args.parts[i].weight.dtype;
-    const auto earlier = args.parts.first(i);
-    if (std::any_of(earlier.begin(), earlier.end(),
-                    [&](const LinearPart& part) { return part.weight.dtype == weight; })) {
-      continue;
-    }
-    if (!is_quantized(weight)) {
-      run_plain(args, weight, stream);
-      continue;
-    }
+  each_weight_type(args.parts, [&](DType weight) {
+    if (!is_quantized(weight)) return run_plain(args, weight, stream);
     if (!input) input.emplace(kOp, args.x, stream);
     run_packed(args, weight, *input, stream);
-  }
+  });
 }
 
 }  // namespace

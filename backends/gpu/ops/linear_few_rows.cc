@@ -193,7 +193,7 @@ const char* refuse_x(const View& x, int64_t least) {
 void run_packed(const FewRowsKernels& kernels, const LinearArgs& args, const LinearNormArgs* norm,
                 Stream& stream) {
   ProductInput input("linear", args.x, stream);
-  each_weight_type(args, [&](DType weight) {
+  each_weight_type(args.parts, [&](DType weight) {
     const ProductKind kind = product_kind(args.x.dtype, weight, args.may_round_to);
     run_type(kernels, args, input.rounded(kind.type), weight, norm, stream);
   });

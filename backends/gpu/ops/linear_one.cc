@@ -216,14 +216,7 @@ void run_type(const FusedLinearArgs& args, DType weight, bool fused,
 
 void run_types(const FusedLinearArgs& args, bool fused, const shared::MatvecHeads* heads,
                Stream& stream) {
-  for (size_t i = 0; i < args.parts.size(); ++i) {
-    const DType weight = args.parts[i].weight.dtype;
-    const auto earlier = args.parts.first(i);
-    const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
-      return part.weight.dtype == weight;
-    });
-    if (!done) run_type(args, weight, fused, heads, stream);
-  }
+  each_weight_type(args.parts, [&](DType weight) { run_type(args, weight, fused, heads, stream); });
 }
 
 void run_fused(const FusedLinearArgs& args, Stream& stream) {

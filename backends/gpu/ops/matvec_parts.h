@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <span>
 
 #include "backends/api/args_matmul.h"
 #include "backends/gpu/launch.h"
@@ -45,10 +46,10 @@ inline int64_t outs_of(const LinearArgs& args, DType weight) {
 
 // run(type), once for each type of the parts' weights.
 template <typename Run>
-void each_weight_type(const LinearArgs& args, const Run& run) {
-  for (size_t i = 0; i < args.parts.size(); ++i) {
-    const DType weight = args.parts[i].weight.dtype;
-    const auto earlier = args.parts.first(i);
+void each_weight_type(std::span<const LinearPart> parts, const Run& run) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const DType weight = parts[i].weight.dtype;
+    const auto earlier = parts.first(i);
     const bool done = std::any_of(earlier.begin(), earlier.end(), [&](const LinearPart& part) {
       return part.weight.dtype == weight;
     });
