@@ -66,10 +66,10 @@ KernelTable wgmma_kernels() {
   t.paged_attention = gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma,
                                 gpu::paged_attention_decode, paged_attention_wgmma,
                                 paged_attention_mma, attention_latent_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_one, linear_few_mma, linear_few_packed, gpu::linear_few,
-                       linear_tma_e4m3, linear_packed_tma, linear_cublaslt, linear_slabs_wgmma,
+  t.linear = gpu::slot<gpu::linear_one, linear_few_mma, linear_tma_e4m3, linear_packed_tma,
+                       linear_few_packed, gpu::linear_few, linear_cublaslt, linear_slabs_wgmma,
                        linear_few_tma, linear_tma, linear_wgmma, linear_mma, gpu::linear>();
-  t.linear_norm = gpu::slot<linear_norm_few_packed, linear_norm_few_tma>();
+  t.linear_norm = gpu::slot<linear_norm_fewer_packed, linear_norm_few_tma>();
   t.matmul = gpu::slot<matmul_cublaslt, matmul_wgmma, matmul_mma, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_tma, image_conv_mma, gpu::image_conv_plain>();
   return t;

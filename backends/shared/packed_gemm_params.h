@@ -9,13 +9,18 @@ namespace shared {
 
 // Linear layers of many rows of x in 16 bits and packed weights (cuda/kernels/gemm_packed.h):
 // FewRowsParams, in tiles of kPackedOuts. x's elements are in the order in which lanes hold the
-// weights'; see ArrangeXParams. A cluster of two blocks does a pair of tiles that share their rows.
+// weights'; see ArrangeXParams. A cluster of two blocks does pairs of tiles that share their rows.
+// All clusters must fit on the device at once, or the last ones when others have ended.
 enum { kPackedOuts = 128, kPackedThreads = 3 * 128 };
 struct PackedGemmParams {
   TensorMap x;  // (in, rows, 1, 1)
   FewRowsParams few;
   i32 row_tiles;  // of x
-  i32 units;      // pairs of tiles * row_tiles * splits
+  i32 units;      // pairs of tiles * row_tiles * in / 128, shared out evenly to clusters
+  // Where a share begins within a tile, its sums of that: (clusters, 2 blocks, outputs * rows of x
+  // of a tile), and a word for each of a block's two warpgroups that says so, 0 before and after.
+  float* partials;
+  u32* arrivals;
 };
 // Stages of a step of 64 elements of so many rows of x, beside kPackedStages of a unit of a tile's
 // weights, `unit` bytes.

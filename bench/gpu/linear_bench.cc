@@ -68,14 +68,14 @@ void run_all(double seconds) {
   const Shape layer[] = {{4096, 4096}, {6144, 4096}, {28672, 4096}, {4096, 14336}};
   for (const DType weight : {DType::q8_0, DType::q4_k, DType::f8_g128}) {
     for (const Shape& shape : layer) {
-      for (const int64_t rows : {2, 4, 8, 16, 32, 64}) {
+      for (const int64_t rows : {2, 4, 8, 16, 32, 48, 64}) {
         time_problem(device, seconds, copy_rate, {shape[0], shape[1], weight, rows});
       }
     }
   }
   for (const DType weight : {DType::q8_0, DType::q4_k, DType::f8_g128}) {
     for (const Shape& shape : layer) {
-      for (const int64_t rows : {128, 256, 512, 2048}) {
+      for (const int64_t rows : {128, 256, 512, 2048, 4608}) {
         time_problem(device, seconds, copy_rate, {shape[0], shape[1], weight, rows});
       }
     }

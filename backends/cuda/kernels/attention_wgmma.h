@@ -148,9 +148,11 @@ RB_DEVICE void start_barrier(u64* barrier, u32 count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count)
                : "memory");
 }
+RB_DEVICE void arrive(u32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
 RB_DEVICE void arrive(u64* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-               : "memory");
+  arrive(shared_address(barrier));
 }
 // Arrives when this thread's copies by cp.async so far have.
 RB_DEVICE void arrive_after_copies(u64* barrier) {
@@ -158,13 +160,16 @@ RB_DEVICE void arrive_after_copies(u64* barrier) {
                : "memory");
 }
 // Waits for the end of the phase of this parity; phases count from 0.
-RB_DEVICE void wait_phase(u64* barrier, u32 parity) {
+RB_DEVICE void wait_phase(u32 barrier, u32 parity) {
   asm volatile(
       "{\n.reg .pred done;\nretry:\n"
       "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra retry;\n}" ::"r"(shared_address(barrier)),
+      "@!done bra retry;\n}" ::"r"(barrier),
       "r"(parity)
       : "memory");
+}
+RB_DEVICE void wait_phase(u64* barrier, u32 parity) {
+  wait_phase(shared_address(barrier), parity);
 }
 // Shared memory that this thread wrote, or saw copied, is seen by products that begin after this.
 RB_DEVICE void publish_to_products() {

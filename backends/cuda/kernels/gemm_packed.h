@@ -3,7 +3,12 @@
 // (sm_90a). Weights stay packed until they are in registers: rows of the weight are the first
 // operand of warpgroups' products, which a lane unpacks from shared memory as it needs them, and x
 // is the second, which the copy engine fetches. So the product reads what the planes hold, and
-// writes its results alone, or parts of sums where tiles share the depth.
+// writes its results alone, but for parts of sums.
+//
+// The units of all tiles, one tile behind another, are cut into even shares, so that all blocks end
+// at the same time (Osama et al. 2023, "Stream-K"). What a share has of a tile that another one
+// begins it leaves in memory; who begins a tile adds up, in the order of the depth. Shares do what
+// others wait for first.
 //
 // Three things go on at once: one thread fetches x, two warps copy units of weights,
 // and two warpgroups of 64 outputs each unpack and multiply; one unpacks while the other's products
@@ -26,8 +31,10 @@ struct PackedBarriers {
   u64 weight_full[kPackedStages], weight_empty[kPackedStages];
 };
 
-// c += a * b^T: 64 rows of a, in registers, by 128 or 256 of b in shared memory, 16 elements of
+// c += a * b^T: 64 rows of a, in registers, by 64, 128 or 256 of b in shared memory, 16 elements of
 // each. As RB_COLUMNS of attention_wgmma.h, whose b lies across.
+template <class T>
+RB_DEVICE void multiply_left(float (&c)[32], const u32 (&a)[4], u64 b);
 template <class T>
 RB_DEVICE void multiply_left(float (&c)[64], const u32 (&a)[4], u64 b);
 template <class T>
@@ -41,26 +48,46 @@ RB_DEVICE void multiply_left(float (&c)[128], const u32 (&a)[4], u64 b);
                  : RB_F##count(c)                                                          \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                    \
   }
+RB_LEFT(f16, "f16", "64", 32, "33", "34", "35", "36")
 RB_LEFT(f16, "f16", "128", 64, "65", "66", "67", "68")
 RB_LEFT(f16, "f16", "256", 128, "129", "130", "131", "132")
+RB_LEFT(bf16, "bf16", "64", 32, "33", "34", "35", "36")
 RB_LEFT(bf16, "bf16", "128", 64, "65", "66", "67", "68")
 RB_LEFT(bf16, "bf16", "256", 128, "129", "130", "131", "132")
 
-// One tile of weights, the rows of x from `row` on, and a share of the depth.
-struct PackedWork {
-  int tile, row, split;
-  int first, end;  // units of 128 elements
+// Where a cluster's share begins, in units of 128 elements of all pairs of tiles: near the border
+// of a tile at it, since what is left of one costs more than it takes off others.
+RB_DEVICE i32 packed_share(const PackedGemmParams& p, u32 cluster) {
+  constexpr i32 kNear = 2;
+  const i32 units = p.few.in / 128;
+  const i32 at = static_cast<i32>(static_cast<i64>(p.units) * cluster / clusters());
+  const i32 within = at % units;
+  if (within <= kNear) return at - within;
+  return units - within <= kNear ? at + units - within : at;
+}
 
-  RB_DEVICE PackedWork(const PackedGemmParams& p, i32 unit, int rows) {
-    const i32 splits = p.few.splits, units = p.few.in / 128;
-    split = unit % splits;
-    const i32 rest = unit / splits;
-    row = rest % p.row_tiles * rows;
-    tile = 2 * (rest / p.row_tiles) + static_cast<int>(block_of_cluster());
-    first = units * split / splits;
-    end = units * (split + 1) / splits;
+// Of a share what is of one tile of weights and the rows of x from `row` on.
+struct PackedWork {
+  int tile, row;
+  i32 begin;       // where the pair of tiles begins, as packed_share() counts
+  int first, end;  // units of the tile
+  int units;       // all of the tile
+
+  RB_DEVICE PackedWork(const PackedGemmParams& p, i32 from, i32 to, int rows)
+      : units(p.few.in / 128) {
+    const i32 pair = from / units;
+    row = pair % p.row_tiles * rows;
+    tile = 2 * (pair / p.row_tiles) + static_cast<int>(block_of_cluster());
+    begin = pair * units;
+    first = from - begin;
+    end = to - begin < units ? to - begin : units;
   }
 };
+
+// What lane 0 has, which the compiler then knows to be the same in all, and does not compute again.
+RB_DEVICE u32 same_in_lanes(u32 value) {
+  return __shfl_sync(0xffffffffu, value, 0);
+}
 
 template <class Block, class T, int kRows>
 class PackedGemm {
@@ -117,9 +144,12 @@ class PackedGemm {
   // A warpgroup that multiplies.
   RB_DEVICE void multiply(int group) {
     group_ = group;
+    begin_reading();
     each([&](const PackedWork& work) {
       float sums[kSums] = {};
       sum(work, sums);
+      if (work.first > 0) return leave(sums);
+      if (work.end < work.units) add_others(work, sums);
       store(work, sums);
     });
   }
@@ -135,8 +165,12 @@ class PackedGemm {
 
   template <class Work>
   RB_DEVICE void each(const Work& work) const {
-    for (u32 unit = cluster_x(); unit < static_cast<u32>(p_.units); unit += clusters())
-      work(PackedWork(p_, static_cast<i32>(unit), kRows));
+    const i32 end = packed_share(p_, cluster_x() + 1);
+    for (i32 at = packed_share(p_, cluster_x()); at < end;) {
+      const PackedWork now(p_, at, end, kRows);
+      work(now);
+      at = now.begin + now.end;
+    }
   }
   // With an odd number of tiles the last block does the last one again, for nothing.
   RB_DEVICE Tile tile_of(const PackedWork& work) const {
@@ -151,10 +185,27 @@ class PackedGemm {
     return group_ * kGroupOuts + static_cast<int>(thread_x()) % kGroup / 32 * 16 + lane() / 4;
   }
 
+  // What does not change while it multiplies, so that the addresses of a stage take little. One
+  // thread of the group arrives at this block's barriers for it, one at the other block's.
+  RB_DEVICE void begin_reading() {
+    const u32 thread = thread_x() % kGroup;
+    releases_ = thread == 0 || thread == 32;
+    x_full_ = same_in_lanes(shared_address(barriers_.x_full));
+    weight_full_ = same_in_lanes(shared_address(barriers_.weight_full));
+    weight_empty_ = same_in_lanes(shared_address(barriers_.weight_empty));
+    x_empty_ = address_in(shared_address(barriers_.x_empty), block_of_cluster() ^ thread / 32);
+    matrix_ = same_in_lanes(static_cast<u32>(matrix_descriptor(shared_address(ring_), 16, 1024)));
+  }
+  // The descriptor of x's rows, of which the lower half counts 16 bytes.
+  RB_DEVICE static u64 matrix_at(u32 low) {
+    return (matrix_descriptor(0, 16, 1024) & ~u64{0xffffffff}) | low;
+  }
+
   RB_DEVICE void load(Lane& lane, int unit) {
-    wait_phase(&barriers_.weight_full[weight_.stage], weight_.parity);
+    const u32 barrier = static_cast<u32>(8 * weight_.stage);
+    wait_phase(weight_full_ + barrier, weight_.parity);
     lane.load(SharedBytes{ring_ + kWeights + weight_.stage * Tile::kBytes}, unit);
-    arrive(&barriers_.weight_empty[weight_.stage]);
+    arrive(weight_empty_ + barrier);
     weight_.next();
   }
   RB_DEVICE static void unpack(const Lane& lane, int half, u32 (&a)[kStepProducts][4]) {
@@ -163,22 +214,18 @@ class PackedGemm {
   }
   // Begins a step's products.
   RB_DEVICE void begin(const u32 (&a)[kStepProducts][4], float (&sums)[kSums]) {
-    wait_phase(&barriers_.x_full[x_.stage], x_.parity);
-    const u32 from = shared_address(ring_) + static_cast<u32>(x_.stage * kStepBytes);
+    wait_phase(x_full_ + static_cast<u32>(8 * x_.stage), x_.parity);
+    const u32 from = matrix_ + static_cast<u32>(x_.stage * (kStepBytes / 16));
     pin(sums);
     warpgroup_begin();
 #pragma unroll
-    for (int i = 0; i < kStepProducts; ++i)
-      multiply_left<T>(sums, a[i], matrix_descriptor(from + static_cast<u32>(32 * i), 16, 1024));
+    for (int i = 0; i < kStepProducts; ++i) multiply_left<T>(sums, a[i], matrix_at(from + 2 * i));
     warpgroup_commit();
     x_.next();
   }
   // The oldest step of x may be replaced, in both blocks.
   RB_DEVICE void release() {
-    u64* empty = &barriers_.x_empty[released_.stage];
-    const u32 thread = thread_x() % kGroup;
-    if (thread == 0) arrive(empty);
-    if (thread == 32) arrive_at(empty, block_of_cluster() ^ 1);
+    if (releases_) arrive_there(x_empty_ + static_cast<u32>(8 * released_.stage));
     released_.next();
   }
 
@@ -205,41 +252,95 @@ class PackedGemm {
     pin(sums);
   }
 
+  // The sums of a warpgroup that another one waits for: a thread's lie where it reads those of the
+  // others, four at a time.
+  RB_DEVICE float4* left_by(u32 cluster) const {
+    constexpr u32 kPacks = kSums / 4;
+    const u32 group = (2 * cluster + block_of_cluster()) * kProducts + static_cast<u32>(group_);
+    return reinterpret_cast<float4*>(p_.partials) + group * kPacks * kGroup + thread_x() % kGroup;
+  }
+  RB_DEVICE u32* arrival_of(u32 cluster) const {
+    return p_.arrivals + (2 * cluster + block_of_cluster()) * kProducts + group_;
+  }
+  RB_DEVICE void leave(const float (&sums)[kSums]) const {
+    float4* to = left_by(cluster_x());
+#pragma unroll
+    for (int i = 0; i < kSums / 4; ++i) {
+      to[i * kGroup] = {sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
+    }
+    named_wait(1 + group_, kGroup);
+    if (thread_x() % kGroup == 0) publish(arrival_of(cluster_x()), 1);
+  }
+  RB_DEVICE void add_others(const PackedWork& work, float (&sums)[kSums]) const {
+    const i32 end = work.begin + work.units;
+    i32 at = work.begin + work.end;
+    for (u32 cluster = cluster_x() + 1; at < end; ++cluster) {
+      const i32 next = packed_share(p_, cluster + 1);
+      if (next > at) add_left(cluster, sums);
+      at = next;
+    }
+  }
+  RB_DEVICE void add_left(u32 cluster, float (&sums)[kSums]) const {
+    if (thread_x() % kGroup == 0) {
+      u32* arrival = arrival_of(cluster);
+      while (published(arrival) == 0) {
+      }
+      *arrival = 0;
+    }
+    named_wait(1 + group_, kGroup);
+    const float4* from = left_by(cluster);
+    constexpr int kAtOnce = kSums > 64 ? 8 : kSums / 4;  // as registers allow
+#pragma unroll
+    for (int first = 0; first < kSums / 4; first += kAtOnce) {
+      float4 left[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) left[i] = __ldcg(from + (first + i) * kGroup);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        float* to = sums + 4 * (first + i);
+        to[0] += left[i].x;
+        to[1] += left[i].y;
+        to[2] += left[i].z;
+        to[3] += left[i].w;
+      }
+    }
+  }
+  // What the group's threads wrote in front of their barrier is seen by who sees the value.
+  RB_DEVICE static void publish(u32* to, u32 value) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(to)),
+                 "r"(value)
+                 : "memory");
+  }
+  RB_DEVICE static u32 published(const u32* from) {
+    u32 value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                 : "=r"(value)
+                 : "l"(__cvta_generic_to_global(from))
+                 : "memory");
+    return value;
+  }
+
   RB_DEVICE void store(const PackedWork& work, const float (&sums)[kSums]) const {
     if (work.tile >= p_.few.tiles) return;
     const MatvecPart part = few_part(p_.few, static_cast<u32>(work.tile));
     const i64 out0 = (work.tile - static_cast<i64>(part.first_block)) * kPackedOuts;
-    if (p_.few.splits > 1) {
-      store_part(work, sums);
-    } else if (p_.few.floats != 0) {
+    if (p_.few.floats != 0) {
       store_floats(work, part, out0, sums);
     } else {
       store_pairs(work, part, out0, sums);
     }
   }
-  // f(out of the tile, row of x, sum): what the thread has.
-  template <class Take>
-  RB_DEVICE void each_sum(const PackedWork& work, const float (&sums)[kSums],
-                          const Take& take) const {
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) {
-      const int row = work.row + i / 4 * 8 + lane() % 4 * 2 + i % 2;
-      if (row < p_.few.rows) take(first_out() + i / 2 % 2 * 8, row, sums[i]);
-    }
-  }
-  RB_DEVICE void store_part(const PackedWork& work, const float (&sums)[kSums]) const {
-    const i64 rows = (static_cast<i64>(work.tile) * p_.few.splits + work.split) * p_.few.rows;
-    float* to = p_.few.partials + rows * kPackedOuts;
-    each_sum(work, sums, [&](int out, int row, float sum) { to[row * kPackedOuts + out] = sum; });
-  }
   RB_DEVICE void store_floats(const PackedWork& work, const MatvecPart& part, i64 out0,
                               const float (&sums)[kSums]) const {
     float* y = static_cast<float*>(part.y);
     const float* bias = static_cast<const float*>(part.bias);
-    each_sum(work, sums, [&](int out, int row, float sum) {
-      if (out0 + out >= part.outs) return;
-      y[row * part.outs + out0 + out] = sum + (bias == nullptr ? 0.0f : bias[out0 + out]);
-    });
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      const int row = work.row + i / 4 * 8 + lane() % 4 * 2 + i % 2;
+      const i64 out = out0 + first_out() + i / 2 % 2 * 8;
+      if (row < p_.few.rows && out < part.outs)
+        y[row * part.outs + out] = sums[i] + (bias == nullptr ? 0.0f : bias[out]);
+    }
   }
   // Pairs of neighbouring outputs: eight rows by eight outputs are turned at a time.
   RB_DEVICE void store_pairs(const PackedWork& work, const MatvecPart& part, i64 out0,
@@ -274,6 +375,10 @@ class PackedGemm {
   PackedBarriers& barriers_;
   u8* const ring_;
   int group_ = 0;
+  // begin_reading(); addresses of the first stage's.
+  bool releases_;
+  u32 x_full_, x_empty_, weight_full_, weight_empty_;
+  u32 matrix_;
   RingPlace<kSteps> x_, released_;
   RingPlace<kPackedStages> weight_;
 };
@@ -286,12 +391,15 @@ RB_DEVICE void gemm_packed(const PackedGemmParams& p) {
   PackedGemm<Block, T, kRows> gemm(p, barriers, dynamic + (((address + 1023) & ~1023u) - address));
   if (thread_x() == 0) gemm.start();
   cluster_barrier();
-  wait_for_previous_kernel();
   const int group = static_cast<int>(thread_x()) / kGroup;
   if (group == 0) {
     shrink_registers<72>();
     const int warp = static_cast<int>(thread_x()) / 32;
-    if (thread_x() == 0) gemm.fetch_x();
+    // Weights are copied meanwhile; what others do waits for x.
+    if (thread_x() == 0) {
+      wait_for_previous_kernel();
+      gemm.fetch_x();
+    }
     if (warp >= kCopyWarp) gemm.copy_weights();
     wave_barrier();
   } else {
@@ -309,8 +417,10 @@ RB_DEVICE void gemm_packed(const PackedGemmParams& p) {
     gemm_packed<Block, T, rows>(p);                                                         \
   }
 #define RB_GEMM_PACKED(dtype, Block)            \
+  RB_PACKED_GEMM(dtype, Block, f16, f16, 64)    \
   RB_PACKED_GEMM(dtype, Block, f16, f16, 128)   \
   RB_PACKED_GEMM(dtype, Block, f16, f16, 256)   \
+  RB_PACKED_GEMM(dtype, Block, bf16, bf16, 64)  \
   RB_PACKED_GEMM(dtype, Block, bf16, bf16, 128) \
   RB_PACKED_GEMM(dtype, Block, bf16, bf16, 256)
 

@@ -66,7 +66,7 @@ RB_DEVICE void copy_async(u32 to, const u8* from, bool wanted) {
 // Where 16 bytes of a tile's staged row lie, in 16 bytes from its first. Rows of 128 bytes are
 // swizzled: lanes read two rows' neighbouring chunks at once.
 template <int kRowBytes>
-RB_DEVICE int few_chunk(int row, int chunk) {
+RB_DEVICE int packed_chunk(int row, int chunk) {
   return kRowBytes == 128 ? chunk ^ (row & 1) : chunk;
 }
 
@@ -77,23 +77,31 @@ struct Copying {
   int thread;  // of those
 };
 
-// Queues the copies of kRowBytes of each of a tile's rows, which lie row_bytes apart, kPiece at a
-// time; rows beyond the last are that again. Zeros for pieces from `pieces` on.
+// Queues the copies of kRowBytes of each of a tile's rows up to `last_row`, which lie row_bytes
+// apart, kPiece at a time; zeros for pieces from `pieces` on. A thread's rows are evenly spaced, so
+// that a copy takes few instructions: there are many of them.
 template <int kRowBytes, int kPiece, int kOuts, int kThreads>
 RB_DEVICE void copy_plane(Copying<kOuts, kThreads> by, u32 to, const u8* from, i32 row_bytes,
                           i32 last_row, i32 pieces) {
   constexpr int kPieces = kRowBytes / kPiece;
-  constexpr int kCopies = kOuts * kPieces;
-#pragma unroll 4
-  for (int i = 0; i < (kCopies + kThreads - 1) / kThreads; ++i) {
-    const int at = i * kThreads + by.thread;
-    if (kCopies % kThreads != 0 && at >= kCopies) return;
-    const int row = at / kPieces, piece = at % kPieces;
-    const int place = kPiece == 16 ? few_chunk<kRowBytes>(row, piece) : piece;
-    const u8* source = from + static_cast<i64>(row < last_row ? row : last_row) * row_bytes;
-    const bool wanted = piece < pieces;
-    copy_async<kPiece>(to + row * kRowBytes + place * kPiece,
-                       wanted ? source + piece * kPiece : from, wanted);
+  constexpr int kLanes = (kPieces & (kPieces - 1)) == 0 ? kPieces : 1;  // that share a row
+  constexpr int kEach = kPieces / kLanes;
+  constexpr int kRows = kThreads / kLanes;  // at a time
+  static_assert(kThreads % kLanes == 0 && (kRowBytes != 128 || kRows % 2 == 0));
+  const int first = by.thread / kLanes, piece = by.thread % kLanes;
+  const int place = kPiece == 16 ? packed_chunk<kRowBytes>(first, piece) : piece;
+  const u8* source = from + static_cast<i64>(first) * row_bytes + piece * kPiece;
+  to += static_cast<u32>(first * kRowBytes + place * kPiece);
+#pragma unroll
+  for (int i = 0; i < (kOuts + kRows - 1) / kRows; ++i) {
+    if (first + i * kRows <= last_row) {
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        copy_async<kPiece>(to + static_cast<u32>(i * kRows * kRowBytes + e * kPiece),
+                           source + e * kPiece, piece + e < pieces);
+      }
+    }
+    source += kRows * row_bytes;
   }
 }
 
@@ -172,7 +180,7 @@ class PackedLane {
       for (int i = 0; i < kPieces; ++i) {
         Piece piece;
         piece.load(from + row * Unit::kLow, from + (Tile::kHigh + row * Unit::kHigh),
-                   kPieces == 1 ? quarter_ : few_chunk<Unit::kLow>(row, 2 * quarter_ + i));
+                   kPieces == 1 ? quarter_ : packed_chunk<Unit::kLow>(row, 2 * quarter_ + i));
         u32 some[8 / kPieces];
         piece.unpack(some);
         for (int w = 0; w < 8 / kPieces; ++w) codes_[r][i * (8 / kPieces) + w] = some[w];

@@ -42,15 +42,20 @@ RB_DEVICE void arrive_with_bytes(u64* barrier, u32 bytes) {
       "r"(bytes)
       : "memory");
 }
-// Arrives at the barrier in this place of the cluster's block `rank`. It orders nothing that this
-// thread wrote: a release to the cluster would wait for all its writes to memory.
+// The address of this place of shared memory in the cluster's block `rank`.
+RB_DEVICE u32 address_in(u32 place, u32 rank) {
+  u32 there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(place), "r"(rank));
+  return there;
+}
+// Arrives at a barrier of either block. It orders nothing that this thread wrote: a release to the
+// cluster would wait for all its writes to memory.
+RB_DEVICE void arrive_there(u32 barrier) {
+  asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
+               : "memory");
+}
 RB_DEVICE void arrive_at(u64* barrier, u32 rank) {
-  asm volatile(
-      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(
-          shared_address(barrier)),
-      "r"(rank)
-      : "memory");
+  arrive_there(address_in(shared_address(barrier), rank));
 }
 
 RB_DEVICE void prefetch_map(const TensorMap& map) {

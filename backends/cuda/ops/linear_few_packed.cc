@@ -23,10 +23,17 @@ void run_norm(const LinearNormArgs& args, Stream& stream) {
   gpu::run_few_packed_norm(kKernels, args, stream);
 }
 
+const char* refuse_fewer_norm(const LinearNormArgs& args) {
+  constexpr int64_t kMostRows = 32;
+  if (args.x.size(0) > kMostRows) return "takes 5 to 32 rows";
+  return gpu::refuse_few_packed_norm(args);
+}
+
 }  // namespace
 
 const Impl<LinearArgs> linear_few_packed{"mma_few_packed", gpu::refuse_few_packed, run};
 const Impl<LinearNormArgs> linear_norm_few_packed{"mma_few_packed", gpu::refuse_few_packed_norm,
                                                   run_norm};
+const Impl<LinearNormArgs> linear_norm_fewer_packed{"mma_few_packed", refuse_fewer_norm, run_norm};
 
 }  // namespace rbee::cuda

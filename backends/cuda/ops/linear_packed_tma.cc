@@ -1,6 +1,7 @@
 #include "backends/cuda/ops/linear_packed_tma.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/api/dispatch_blocks.h"
 #include "backends/cuda/cuda_driver.h"
@@ -17,60 +18,71 @@
 namespace rbee::cuda {
 namespace {
 
-constexpr int64_t kFewRows = 64;  // that linear_few_packed serves well
-// Codes of 8 bits take more instructions to unpack than there is time for beside the fastest
-// products: behind so many rows slabs, which are written once, are faster.
+constexpr int64_t kFewRows = 32;  // that linear_few_packed serves well
+// Codes of 8 bits under more rows are faster as slabs, which are written once.
 constexpr int64_t kMostByteRows = 1024;
-constexpr int64_t kUnit = 128;  // elements, as in PackedUnit
-constexpr int64_t kRun = 8;     // outputs
+constexpr int64_t kUnit = 128;      // elements, as in PackedUnit
+constexpr int64_t kRun = 8;         // outputs
+constexpr int64_t kPair = 2;        // tiles of a cluster
+constexpr int64_t kLeastRows = 64;  // of a tile
 constexpr gpu::PackedFamilies kFamilies{"gemm_packed_small_blocks", "gemm_packed_k_blocks",
                                         "gemm_packed_e4m3"};
 
-// What a share of a tile costs in nanoseconds: a unit by its products and by itself, writing the
-// results, and what shares write beside. Measured on an H100.
-constexpr double kNsOfProduct = 1.0 / 28;  // of a row and an output with a unit
-constexpr double kNsOfUnit = 400;
+// What a tile costs in nanoseconds: a unit by its products and by itself, writing the results, and
+// adding what other shares left. Measured on an H100.
+constexpr double kNsOfProduct = 1.0 / 37;  // of a row and an output with a unit
+constexpr double kNsOfUnit = 370;
 constexpr double kNsOfOutput = 0.12;
-constexpr double kNsOfJoin = 3000;
-constexpr double kNsOfPartial = 8.0 / 2000;  // bytes over bytes in a nanosecond
-constexpr int64_t kMostSplits = 8;
-constexpr int64_t kFewestUnits = 4;                  // of a split
-constexpr int64_t kMostPartials = int64_t{1} << 28;  // sums
+constexpr double kNsOfJoin = 800;
+constexpr double kNsOfJoined = 0.07;       // of a row and an output
+constexpr int64_t kFewestUnits = 4;        // of a share
+constexpr int64_t kMostUnits = INT32_MAX;  // of all tiles
 
 struct Choice {
-  int64_t rows;  // of x that a tile has
-  int64_t splits;
-  double cost;
+  int64_t rows = 0;  // of x that a tile has
+  int64_t clusters = 0;
+  double cost = 0;
 };
 
+// tiles: of weights; units: of each.
 struct Size {
   int64_t rows, tiles, units;
 };
 
-Choice choice_of(const Size& size, int64_t rows, int64_t splits, int64_t clusters) {
-  constexpr auto kOuts = static_cast<int64_t>(shared::kPackedOuts);
-  const int64_t row_tiles = (size.rows + rows - 1) / rows, pairs = (size.tiles + 1) / 2;
-  const int64_t rounds = (row_tiles * pairs * splits + clusters - 1) / clusters;
-  const auto share = static_cast<double>((size.units + splits - 1) / splits);
-  const auto outputs = static_cast<double>(rows * kOuts);
-  double cost = static_cast<double>(rounds) *
-                (share * (kNsOfProduct * outputs + kNsOfUnit) + kNsOfOutput * outputs);
-  if (splits > 1) {
-    cost += kNsOfJoin + kNsOfPartial * static_cast<double>(size.rows * size.tiles * kOuts * splits);
-  }
-  return {.rows = rows, .splits = splits, .cost = cost};
+int64_t tiles_of(int64_t outs) {
+  return (outs + shared::kPackedOuts - 1) / shared::kPackedOuts;
+}
+
+int64_t row_tiles(const Size& size, int64_t rows) {
+  return (size.rows + rows - 1) / rows;
+}
+
+int64_t all_units(const Size& size, int64_t rows) {
+  return (size.tiles + kPair - 1) / kPair * row_tiles(size, rows) * size.units;
+}
+
+Choice choice_of(const Size& size, int64_t rows, int64_t clusters) {
+  const int64_t all = all_units(size, rows);
+  const auto outputs = static_cast<double>(rows * shared::kPackedOuts);
+  const double share = static_cast<double>(all) / static_cast<double>(clusters);
+  const double tiles = share / static_cast<double>(size.units);
+  const bool whole = all % (clusters * size.units) == 0;
+  const double joins = whole ? 0 : tiles >= 1 ? 1 : std::ceil(1 / tiles);
+  const double cost = share * (kNsOfProduct * outputs + kNsOfUnit) +
+                      std::ceil(tiles) * kNsOfOutput * outputs +
+                      joins * (kNsOfJoin + kNsOfJoined * outputs);
+  return {.rows = rows, .clusters = clusters, .cost = cost};
 }
 
 Choice choose(const Size& size, int64_t multiprocessors) {
-  const int64_t clusters = std::max<int64_t>(multiprocessors / 2, 1);
-  const int64_t most = std::clamp<int64_t>(size.units / kFewestUnits, 1, kMostSplits);
-  const int64_t sums = size.rows * size.tiles * shared::kPackedOuts;
-  Choice best = choice_of(size, 128, 1, clusters);
-  for (const int64_t rows : {128, 256}) {
-    for (int64_t splits = 1; splits <= most && (splits == 1 || sums * splits < kMostPartials);
-         ++splits) {
-      const Choice choice = choice_of(size, rows, splits, clusters);
-      if (choice.cost < best.cost) best = choice;
+  constexpr int64_t kMost = gpu::kArrivalCounters / (2 * kPair);  // of two warpgroups a block
+  Choice best;
+  for (const int64_t rows : {kLeastRows, int64_t{128}, int64_t{256}}) {
+    const int64_t shares = all_units(size, rows) / std::min(kFewestUnits, size.units);
+    const int64_t most = std::clamp<int64_t>(std::min(shares, multiprocessors / kPair), 1, kMost);
+    for (int64_t clusters = most; clusters > 0; --clusters) {
+      const Choice choice = choice_of(size, rows, clusters);
+      if (best.rows == 0 || choice.cost < best.cost) best = choice;
     }
   }
   return best;
@@ -135,40 +147,38 @@ class ArrangedInput {
 void multiply(const ArrangedInput& x, DType weight, shared::FewRowsParams few, uint32_t tiles,
               Stream& stream) {
   gpu::GpuDevice& device = gpu::device_of(stream);
-  const int64_t multiprocessors = device.properties().multiprocessors;
-  const Choice choice =
-      choose({.rows = x.rows(), .tiles = tiles, .units = x.in() / kUnit}, multiprocessors);
-  const int64_t row_tiles = (x.rows() + choice.rows - 1) / choice.rows;
+  const Size size{.rows = x.rows(), .tiles = tiles, .units = x.in() / kUnit};
+  const Choice choice = choose(size, device.properties().multiprocessors);
   few.tiles = static_cast<int32_t>(tiles);
-  few.splits = static_cast<int32_t>(choice.splits);
-  const int64_t sums =
-      choice.splits > 1 ? choice.splits * x.rows() * tiles * shared::kPackedOuts : 0;
-  const gpu::Scratch partials(stream, static_cast<size_t>(sums) * sizeof(float));
-  few.partials = partials.as<float>();
+  const bool alone = choice.clusters == 1;
+  const gpu::Scratch partials(
+      stream,
+      alone ? 0
+            : static_cast<size_t>(choice.clusters * kPair * choice.rows * shared::kPackedOuts) *
+                  sizeof(float));
   shared::PackedGemmParams params{};
   params.x = static_cast<CudaDriver&>(device.driver()).tensor_map(x.lines().map(choice.rows / 2));
   params.few = few;
-  params.row_tiles = static_cast<int32_t>(row_tiles);
-  params.units = static_cast<int32_t>((tiles + 1) / 2 * row_tiles * choice.splits);
-  const int64_t clusters = std::clamp<int64_t>(multiprocessors / 2, 1, params.units);
+  params.row_tiles = static_cast<int32_t>(row_tiles(size, choice.rows));
+  params.units = static_cast<int32_t>(all_units(size, choice.rows));
+  params.partials = partials.as<float>();
+  params.arrivals = device.streams().of(stream.handle).arrivals;
   gpu::KernelName kernel("gemm_packed", x.dtype(), name(weight));
-  kernel.part(choice.rows == 128 ? "r128" : "r256");
+  kernel.part(choice.rows == 64 ? "r64" : choice.rows == 128 ? "r128" : "r256");
   gpu::launch(stream,
               {.op = "linear",
                .family = kFamilies.of(weight),
                .kernel = kernel,
-               .grid = {.x = static_cast<uint32_t>(2 * clusters)},
+               .grid = {.x = static_cast<uint32_t>(kPair * choice.clusters)},
                .threads = shared::kPackedThreads,
                .shared_bytes = shared_bytes(static_cast<int>(choice.rows), unit_bytes(weight)),
+               .reads_ahead = gpu::ReadsAhead::packed_weights,
                .writes = gpu::Writes::floats},
               params);
-  if (choice.splits > 1) {
-    gpu::add_up(few, few.floats != 0 ? DType::f32 : x.dtype(), stream);
-  }
 }
 
 const char* refuse(const LinearArgs& args) {
-  if (args.x.size(0) <= kFewRows) return "takes more than 64 rows";
+  if (args.x.size(0) <= kFewRows) return "takes more than 32 rows";
   if (gpu::float_number(args.x.dtype) > 2) return "takes x of f32, f16 and bf16";
   if (args.x.size(1) % kUnit != 0 || args.x.size(1) == 0) return "takes multiples of 128 inputs";
   for (const LinearPart& part : args.parts) {
@@ -182,6 +192,10 @@ const char* refuse(const LinearArgs& args) {
     if (args.x.size(0) > kMostByteRows && has_bytes(weight)) return "takes 1,024 rows of 8 bits";
     if (part.y.dtype != args.x.dtype) return "writes x's type";
     if (part.y.stride(0) != part.weight.size(0)) return "writes whole rows of y";
+    const Size size{args.x.size(0), tiles_of(part.weight.size(0)), args.x.size(1) / kUnit};
+    if (all_units(size, kLeastRows) > kMostUnits / shared::kMatvecParts) {
+      return "counts units of tiles in 32 bits";
+    }
   }
   return gpu::refuse_tensor_shapes(args);
 }
@@ -202,7 +216,7 @@ void run(const LinearArgs& args, Stream& stream) {
                                   .floats = args.x.dtype == DType::f32 ? 1 : 0,
                                   .part_count = 0,
                                   .parts = {}};
-  gpu::each_weight_type(args, [&](DType weight) {
+  gpu::each_weight_type(args.parts, [&](DType weight) {
     gpu::launch_parts(args, weight, {.outs = shared::kPackedOuts, .waves = 1}, few,
                       [&](const shared::FewRowsParams& filled, uint32_t tiles) {
                         multiply(x, weight, filled, tiles, stream);

@@ -50,8 +50,8 @@ void add_packed(DType weight, std::vector<LinearCase>& out) {
   add(64, block, {230}, DType::f16);
 }
 
-// Rows by the hundred on packed weights: parts of tiles and whole ones, of weights and of x, depths
-// that blocks share and one that they do not.
+// Rows for tiles of them on packed weights: parts of tiles and whole ones, of weights and of x,
+// depths that blocks share, with several others too, and one that they do not.
 void add_tall_packed(DType weight, std::vector<LinearCase>& out) {
   const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs, DType dtype) {
     out.push_back({.rows = rows,
@@ -62,6 +62,7 @@ void add_tall_packed(DType weight, std::vector<LinearCase>& out) {
                    .bias = rows < 200,
                    .packed = true});
   };
+  add(33, 2304, {24, 264}, DType::bf16);
   add(65, 256, {40, 136}, DType::f16);
   add(130, 1024, {264}, DType::bf16);
   add(257, 512, {8, 392}, DType::f32);
@@ -219,6 +220,13 @@ std::vector<LinearCase> cases() {
   add_e4m3(out);
   add_network(out);
   add_wide_x(out);
+  // More tiles than a GPU has blocks, which share some of them.
+  out.push_back({.rows = 40,
+                 .in = 896,
+                 .outs = {17152},
+                 .weight = DType::q8_0,
+                 .dtype = DType::f16,
+                 .packed = true});
   out.push_back({.rows = 0, .in = 8, .outs = {4}});
   out.push_back({.rows = 3, .in = 8, .outs = {0, 4}});
   out.push_back({.rows = 3, .in = 0, .outs = {4}, .bias = true});
