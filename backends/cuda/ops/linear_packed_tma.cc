@@ -19,12 +19,13 @@ namespace rbee::cuda {
 namespace {
 
 constexpr int64_t kFewRows = 32;  // that linear_few_packed serves well
-// Codes of 8 bits under more rows are faster as slabs, which are written once.
-constexpr int64_t kMostByteRows = 1024;
-constexpr int64_t kUnit = 128;      // elements, as in PackedUnit
-constexpr int64_t kRun = 8;         // outputs
-constexpr int64_t kPair = 2;        // tiles of a cluster
-constexpr int64_t kLeastRows = 64;  // of a tile
+// Under more rows slabs, which are written once, are faster: the sooner, the more bits codes have.
+constexpr int64_t kMostRows = 2048;
+constexpr int64_t kMostByteRows = 1024;  // of codes of 8 bits
+constexpr int64_t kUnit = 128;           // elements, as in PackedUnit
+constexpr int64_t kRun = 8;              // outputs
+constexpr int64_t kPair = 2;             // tiles of a cluster
+constexpr int64_t kLeastRows = 64;       // of a tile
 constexpr gpu::PackedFamilies kFamilies{"gemm_packed_small_blocks", "gemm_packed_k_blocks",
                                         "gemm_packed_e4m3"};
 
@@ -178,7 +179,7 @@ void multiply(const ArrangedInput& x, DType weight, shared::FewRowsParams few, u
 }
 
 const char* refuse(const LinearArgs& args) {
-  if (args.x.size(0) <= kFewRows) return "takes more than 32 rows";
+  if (args.x.size(0) <= kFewRows || args.x.size(0) > kMostRows) return "takes 33 to 2,048 rows";
   if (gpu::float_number(args.x.dtype) > 2) return "takes x of f32, f16 and bf16";
   if (args.x.size(1) % kUnit != 0 || args.x.size(1) == 0) return "takes multiples of 128 inputs";
   for (const LinearPart& part : args.parts) {
@@ -189,7 +190,8 @@ const char* refuse(const LinearArgs& args) {
       return "would round x more than the weight is";
     }
     if (part.weight.size(0) % kRun != 0) return "takes multiples of 8 outputs";
-    if (args.x.size(0) > kMostByteRows && has_bytes(weight)) return "takes 1,024 rows of 8 bits";
+    if (args.x.size(0) > kMostByteRows && has_bytes(weight))
+      return "takes 33 to 1,024 rows of 8 bits";
     if (part.y.dtype != args.x.dtype) return "writes x's type";
     if (part.y.stride(0) != part.weight.size(0)) return "writes whole rows of y";
     const Size size{args.x.size(0), tiles_of(part.weight.size(0)), args.x.size(1) / kUnit};

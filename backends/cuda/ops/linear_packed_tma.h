@@ -7,7 +7,7 @@
 
 namespace rbee::cuda {
 
-// For more than 32 rows of f16, bf16 or f32, which is rounded as products of few rows round it, and
+// For 33 to 2,048 rows of f16, bf16 or f32, which is rounded as products of few rows round it, and
 // weights of block types in planes: whole units of 128 inputs, multiples of 8 outputs.
 extern const Impl<LinearArgs> linear_packed_tma;
 
