@@ -8,14 +8,51 @@
 namespace rbee::engine {
 namespace {
 
-// Puts the next likeliest in order behind the first `ordered`, and returns how many are. In growing
-// steps: what is wanted of a row is nearly always far less than the vocabulary.
-size_t order_more(std::vector<Candidate>& list, size_t ordered) {
-  constexpr size_t kFirst = 256;
-  const size_t end = std::min(list.size(), std::max(kFirst, ordered * 4));
-  std::partial_sort(list.begin() + static_cast<ptrdiff_t>(ordered),
-                    list.begin() + static_cast<ptrdiff_t>(end), list.end(), likelier);
-  return end;
+constexpr ptrdiff_t kFew = 256;
+
+double mass_of(std::vector<Candidate>::const_iterator from,
+               std::vector<Candidate>::const_iterator to) {
+  double mass = 0;
+  for (; from != to; ++from) mass += from->probability;
+  return mass;
+}
+
+// Which candidate, the likeliest first, is the one with whose probability reached(mass) comes true;
+// else the last that has any. Those in front of it are in front of it then, in an order that means
+// nothing behind the first kFew. What is wanted is nearly always among these; else halves are left
+// out by their mass, since ordering a vocabulary takes fifty times as long as reading it.
+template <typename Reached>
+size_t crossing(std::vector<Candidate>& list, bool sorted, const Reached& reached) {
+  auto first = list.begin(), end = list.end();
+  double mass = 0;
+  const auto walk = [&](auto to) {
+    for (; first != to && first->probability > 0; ++first) {
+      mass += first->probability;
+      if (reached(mass)) return true;
+    }
+    return false;
+  };
+  const auto index = [&] { return static_cast<size_t>(first - list.begin()); };
+  const auto last = [&] { return std::max<size_t>(index(), 1) - 1; };
+  if (!sorted) {
+    const auto few = list.begin() + std::min(kFew, end - first);
+    std::partial_sort(first, few, end, likelier);
+    if (walk(few)) return index();
+    if (first < few) return last();
+    while (end - first > kFew) {
+      const auto middle = first + (end - first) / 2;
+      std::nth_element(first, middle, end, likelier);
+      const double more = mass_of(first, middle);
+      if (reached(mass + more) || mass_of(middle, end) <= 0) {
+        end = middle;
+      } else {
+        mass += more;
+        first = middle;
+      }
+    }
+    std::sort(first, end, likelier);
+  }
+  return walk(end) ? index() : last();
 }
 
 }  // namespace
@@ -99,13 +136,9 @@ void Candidates::cut_top_k(size_t k) {
 
 void Candidates::cut_top_p(float p) {
   softmax();
-  double mass = 0;
-  for (size_t i = 0, ordered = sorted_ ? list_.size() : 0; i < list_.size(); ++i) {
-    if (i == ordered) ordered = order_more(list_, ordered);
-    mass += list_[i].probability;
-    if (mass >= p) list_.resize(i + 1);
-  }
-  sorted_ = true;
+  const size_t last = crossing(list_, sorted_, [&](double mass) { return mass >= p; });
+  list_.resize(last + 1);
+  sort();
 }
 
 float Candidates::least_logit(float largest, float p) {
@@ -171,15 +204,8 @@ Candidate Candidates::draw(double number) {
   const double sum = weigh();
   std::vector<Candidate>& list = sorted_ ? list_ : drawn_;
   if (!sorted_) drawn_ = list_;
-  double cumulative = 0;
-  Candidate chosen = list.front();
-  for (size_t i = 0, ordered = sorted_ ? list.size() : 0; i < list.size(); ++i) {
-    if (i == ordered) ordered = order_more(list, ordered);
-    if (list[i].probability <= 0) break;
-    chosen = list[i];
-    cumulative += chosen.probability;
-    if (number * sum < cumulative) break;
-  }
+  const size_t at = crossing(list, sorted_, [&](double mass) { return number * sum < mass; });
+  Candidate chosen = list[at];
   chosen.probability = static_cast<float>(chosen.probability / sum);
   return chosen;
 }
