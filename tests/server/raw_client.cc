@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -26,7 +28,7 @@ bool readable(int socket, int timeout_ms) {
 
 RawClient::RawClient(uint16_t port, int receive_buffer) {
   socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
-  if (socket_ < 0) throw std::runtime_error("no socket");
+  if (socket_ < 0) throw std::runtime_error(cat("no socket: ", std::strerror(errno)));
   if (receive_buffer > 0) {
     setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
   }
@@ -35,8 +37,9 @@ RawClient::RawClient(uint16_t port, int receive_buffer) {
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    const std::string why = std::strerror(errno);
     ::close(socket_);
-    throw std::runtime_error("cannot connect");
+    throw std::runtime_error(cat("cannot connect: ", why));
   }
 }
 
