@@ -78,8 +78,9 @@ struct Copying {
 };
 
 // Queues the copies of kRowBytes of each of a tile's rows up to `last_row`, which lie row_bytes
-// apart, kPiece at a time; zeros for pieces from `pieces` on. A thread's rows are evenly spaced, so
-// that a copy takes few instructions: there are many of them.
+// apart, kPiece at a time; zeros for pieces from `pieces` on. Rows behind the last keep what a
+// stage held: no result has them. A thread's rows are evenly spaced, so that a copy takes few
+// instructions: there are many of them.
 template <int kRowBytes, int kPiece, int kOuts, int kThreads>
 RB_DEVICE void copy_plane(Copying<kOuts, kThreads> by, u32 to, const u8* from, i32 row_bytes,
                           i32 last_row, i32 pieces) {

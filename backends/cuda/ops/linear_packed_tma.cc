@@ -8,7 +8,7 @@
 #include "backends/cuda/ops/tensor_lines.h"
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/float_number.h"
-#include "backends/gpu/ops/linear_few_rows.h"
+#include "backends/gpu/ops/matvec_parts.h"
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/product_input.h"
 #include "backends/gpu/ops/tensor_linear.h"
