@@ -67,24 +67,27 @@ class HeadPlaces {
   float cos_ = 1, sin_ = 0;
 };
 
-// Element `at` of all heads' keys (which = 0) or values (1) into its cache.
-RB_DEVICE void append_element(const MatvecHeads& heads, int which, i32 slot, i32 at, float value) {
-  if (slot < 0) return;
+// Where element `at` of all heads' keys (which = 0) or values (1) goes in its cache; null: nowhere.
+RB_DEVICE void* cache_element(const MatvecHeads& heads, int which, i32 slot, i32 at) {
+  if (slot < 0) return nullptr;
   const i64(&strides)[3] = heads.cache_strides[which];
   const u32 head = divide(static_cast<u32>(at) / kMatvecOuts, heads.head_groups);
   const i64 block = slot / heads.block_size;
   const i64 to = block * strides[0] + head * strides[1] +
                  (slot - block * heads.block_size) * strides[2] +
                  (at - static_cast<i32>(head) * heads.head_dim);
-  void* cache = heads.caches[which];
+  const i64 bytes = heads.cache_to == 0 ? 4 : heads.cache_to <= 2 ? 2 : 1;
+  return static_cast<u8*>(heads.caches[which]) + to * bytes;
+}
+RB_DEVICE void write_cache(const MatvecHeads& heads, void* to, float value) {
   if (heads.cache_to == 0) {
-    static_cast<float*>(cache)[to] = value;
+    *static_cast<float*>(to) = value;
   } else if (heads.cache_to == 1) {
-    static_cast<f16*>(cache)[to] = store_value<f16>(value);
+    *static_cast<f16*>(to) = store_value<f16>(value);
   } else if (heads.cache_to == 2) {
-    static_cast<bf16*>(cache)[to] = store_value<bf16>(value);
+    *static_cast<bf16*>(to) = store_value<bf16>(value);
   } else {
-    static_cast<f8e4m3*>(cache)[to] = store_value<f8e4m3>(value);
+    *static_cast<f8e4m3*>(to) = store_value<f8e4m3>(value);
   }
 }
 

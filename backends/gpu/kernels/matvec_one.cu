@@ -7,6 +7,7 @@ namespace gpu {
 template <class X, class W, int kWave>
 class PlainOne {
  public:
+  using Result = OneResult<X>;
   static constexpr int kTrip = kPlainTrip;
   static constexpr int kThreads = kPlainOneThreads;
   static constexpr bool kRing = false;  // costs more instructions than it saves waiting
@@ -87,19 +88,6 @@ class PlainOne {
         }
       }
     }
-  }
-
-  RB_DEVICE static float bias(const MatvecOneParams&, const MatvecOnePart& part, i32 out) {
-    return OneResult<X>::bias(part, out);
-  }
-  RB_DEVICE static float round(const MatvecOneParams&, float value) {
-    return OneResult<X>::round(value);
-  }
-  RB_DEVICE static void write(const MatvecOneParams&, void* y, i32 out, float value) {
-    OneResult<X>::write(y, out, value);
-  }
-  RB_DEVICE static float residual(const MatvecOneParams& p, i32 out) {
-    return OneResult<X>::residual(p, out);
   }
 
  private:

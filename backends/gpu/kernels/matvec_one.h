@@ -19,12 +19,9 @@
 //   copy(to, row, trip, lane)      starts copying it
 //   take(to, from, lane)           and reads it
 //   multiply(rows, trip, lane, sums)  adds the products
-//   bias(p, part, out), residual(p, out)  what is added to results
-//   round(p, value)                what write() would leave of it
-//   write(p, y, out, value)        writes one
+//   Result                         how results are written, see OneGroups
 #include "backends/gpu/instructions.h"
-#include "backends/gpu/kernels/gates.h"
-#include "backends/gpu/kernels/matvec_heads.h"
+#include "backends/gpu/kernels/matvec_one_groups.h"
 #include "backends/shared/matvec_params.h"
 
 namespace rbee {
@@ -222,7 +219,8 @@ class MatvecOne {
         lane_(static_cast<int>(thread_x()) % kWave),
         wave_(static_cast<int>(thread_x()) / kWave),
         slice_(wave_ % p.split),
-        ahead_(format_, p, wave_) {}
+        ahead_(format_, p, wave_),
+        groups_(p) {}
 
   RB_DEVICE void run() {
     read_parameters(p_);
@@ -238,17 +236,17 @@ class MatvecOne {
     // ends.
     constexpr i32 kEarly = 2;
     i32 asked = 0;
-    if (p_.append != 0) places_.ask(p_.heads);
+    groups_.ask();
     const float factor = format_.stage([&](int turn) {
       const i32 count = turn == 0 && ahead_.trips() > kEarly ? kEarly : ahead_.trips();
 #pragma unroll 1
       for (; asked < count; ++asked) ask_for_next();
-      if (turn == 0 && p_.append != 0) places_.done(p_.heads);
+      if (turn == 0) groups_.done();
     });
     bool flip = false;
 #pragma unroll 1
     for (i32 first = begin; first < p_.groups; first += stride_) {
-      const float residual = residual_of(first + mine_);
+      const OneTarget target = groups_.target(first + mine_, lane_ / (kWave / 2));
       float sums[kMatvecOuts] = {};
 #pragma unroll 1
       for (i32 trip = slice_; trip < trips_; trip += p_.split) {
@@ -257,7 +255,7 @@ class MatvecOne {
         ask_for_next();
         format_.multiply(now, trip, lane_, sums);
       }
-      finish(sums, factor, residual, first + mine_, flip);
+      finish(sums, factor, target, flip);
       flip = !flip;
     }
   }
@@ -266,32 +264,9 @@ class MatvecOne {
   static constexpr int kWaves = Format::kThreads / kWave;
   using Ahead = typename AheadOf<Format::kRing, Format>::type;
 
-  // The second row is `step` behind row `out`; of a gate it is the other part's.
-  struct Place {
-    MatvecOnePart part;
-    i32 out;
-    i32 step;
-  };
-  // Of the group's first row. Parameters are not indexed at run time: compilers then lose sight of
-  // what pointers are to device memory, and use slower loads.
-  RB_DEVICE Place place_of(i32 group) const {
-    Place place{p_.parts[0], group, 0};
-    if (p_.gate != 0) return place;
-#pragma unroll
-    for (int i = 1; i < kMatvecParts; ++i) {
-      if (i < p_.part_count && group >= p_.parts[i].first_group) place.part = p_.parts[i];
-    }
-    const HeadRows rows = p_.append != 0
-                              ? head_rows(p_.heads, place.part, group - place.part.first_group)
-                              : HeadRows{(group - place.part.first_group) * kMatvecOuts, 1};
-    place.out = rows.first;
-    place.step = rows.step;
-    return place;
-  }
-
   // Groups and rows past the end are read as the last, and not stored.
   RB_DEVICE void point_at(i32 group) {
-    const Place place = place_of(group < p_.groups ? group : p_.groups - 1);
+    const OnePlace place = groups_.place_of(group < p_.groups ? group : p_.groups - 1);
     rows_[0] = row_of(place.part, place.out);
     if (p_.gate != 0) {
       rows_[1] = row_of(p_.parts[1], place.out);
@@ -328,15 +303,8 @@ class MatvecOne {
     for (int o = 0; o < kMatvecOuts; ++o) rows_[o] += step;
   }
 
-  // What the lane's half of the wave adds to its result; asked for early.
-  RB_DEVICE float residual_of(i32 group) const {
-    const i32 out = group * kMatvecOuts + lane_ / (kWave / 2);
-    if (p_.residual == nullptr || out >= p_.parts[0].outs) return 0;
-    return format_.residual(p_, out);
-  }
-
   // `flip` changes from group to group, so that one barrier is enough.
-  RB_DEVICE void finish(const float (&sums)[kMatvecOuts], float factor, float residual, i32 group,
+  RB_DEVICE void finish(const float (&sums)[kMatvecOuts], float factor, const OneTarget& target,
                         bool flip) {
     static_assert(kMatvecOuts == 2, "each half of a wave takes a row");
     RB_SHARED float partial[2][kWaves][kMatvecOuts];
@@ -353,44 +321,14 @@ class MatvecOne {
     }
     sum *= factor;
     const float other = shuffle_xor<kWave>(sum, kHalf);
-    if (group >= p_.groups || lane_ % kHalf != 0) return;
-    const Place place = place_of(group);
-    if (p_.append != 0) return append(place, row, sum, other);
-    if (p_.gate == 0) {
-      const i32 out = place.out + row;
-      if (out >= place.part.outs) return;
-      format_.write(p_, place.part.y, out, sum + format_.bias(p_, place.part, out) + residual);
-      return;
-    }
-    if (row != 0) return;
-    const float gate = sum + format_.bias(p_, place.part, place.out);
-    const float up = other + format_.bias(p_, p_.parts[1], place.out);
-    with_gate<float>(p_.gate - 1,
-                     [&](auto act) { format_.write(p_, place.part.y, place.out, act(gate) * up); });
-  }
-
-  // One of the group's results, `row`; `other` is the second's. Each is rounded as if it had been
-  // the result of an operation of its own.
-  RB_DEVICE void append(const Place& place, int row, float sum, float other) const {
-    const MatvecOnePart& part = place.part;
-    const i32 out = place.out + row * place.step, beside = place.out + (1 - row) * place.step;
-    float result = format_.round(p_, sum + format_.bias(p_, part, out));
-    const HeadTurn turn = places_.turn(p_.heads, part, place.out);
-    if (turn.sin != 0 || turn.cos != 1) {
-      other = format_.round(p_, other + format_.bias(p_, part, beside));
-      const float turned =
-          row == 0 ? result * turn.cos - other * turn.sin : other * turn.sin + result * turn.cos;
-      result = format_.round(p_, turned);
-    }
-    if (part.kind == 0) return format_.write(p_, part.y, out, result);
-    append_element(p_.heads, part.kind - 1, places_.slot(), out, result);
+    if (lane_ % kHalf == 0) groups_.put(target, sum, other);
   }
 
   const MatvecOneParams& p_;
   Format format_;
   int lane_, wave_, slice_;
   Ahead ahead_;
-  HeadPlaces places_;    // with append
+  OneGroups<typename Format::Result> groups_;
   i32 mine_ = 0;         // the wave's among the block's groups
   i32 stride_ = 0;       // groups from one of a wave's to its next
   i32 trips_ = 0;        // of a row
@@ -398,21 +336,6 @@ class MatvecOne {
   i32 ahead_trip_ = 0;
   i32 whole_end_ = 0;            // behind the last group of its part that has all rows
   const u8* rows_[kMatvecOuts];  // of that group
-};
-
-// What formats share: results in x's type T.
-template <class T>
-struct OneResult {
-  RB_DEVICE static float bias(const MatvecOnePart& part, i32 out) {
-    return part.bias != nullptr ? load_value(static_cast<const T*>(part.bias)[out]) : 0.0f;
-  }
-  RB_DEVICE static float round(float value) { return load_value(store_value<T>(value)); }
-  RB_DEVICE static void write(void* y, i32 out, float value) {
-    static_cast<T*>(y)[out] = store_value<T>(value);
-  }
-  RB_DEVICE static float residual(const MatvecOneParams& p, i32 out) {
-    return load_value(static_cast<const T*>(p.residual)[out]);
-  }
 };
 
 }  // namespace gpu

@@ -11,11 +11,6 @@
 namespace rbee {
 namespace gpu {
 
-// 32 inputs are d * q. The sums are d times those of all q, of the first and of the last 16.
-struct alignas(16) OneGroup {
-  float d, total, halves[2];
-};
-
 template <class Block, int kWave>
 class QuantOne {
  public:
@@ -26,6 +21,7 @@ class QuantOne {
   static constexpr int kThreads = kPackedOneThreads;
   static constexpr bool kRing = kAsyncCopies;
   using Trip = PackedTrip<Block>;
+  using Result = AnyResult;
   static constexpr int kTripBytes = Trip::kBytes;
   static constexpr int kSteps = kTrip / kWave;
   static constexpr int kWords = kElements / 4;
@@ -45,12 +41,8 @@ class QuantOne {
   // The quants, and 16 bytes (OneGroup) for 32 of them.
   RB_DEVICE i32 staged_bytes() const { return trips() * kTrip * (kElements + kElements / 2); }
 
-  // Rounds x, four lanes to a group: d = max |x| / 127.
   template <class Ask>
   RB_DEVICE float stage(const Ask& ask) const {
-    struct alignas(8) Quants {
-      u32 words[2];
-    };
     const i32 runs = trips() * kTrip * kElements / kXRun;
     XRuns<kWave, kThreads> x(p_, runs);
 #pragma unroll 1
@@ -61,42 +53,14 @@ class QuantOne {
       }
       ask(turn);
     }
-    const float factor = x.each([&](i32 run, const float(&values)[kXRun]) {
-      // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
-      u32 largest = 0;
-#pragma unroll
-      for (int i = 0; i < kXRun; ++i) {
-        largest = Max{}(largest, bits_of_float(values[i]) & 0x7fffffffu);
-      }
-      largest = wave_max<kWave, 4>(largest);
-      const float d = float_of_bits(largest) * (1.0f / 127.0f);
-      const float inverse = d >= 1e-37f ? fast_reciprocal(d) : 0.0f;
-      // Added, it leaves the nearest integer in the low bits.
-      constexpr float kRounds = 12582912.0f;  // 3 * 2^22
-      Quants quants;
-      i32 sum = 0;
-#pragma unroll
-      for (int w = 0; w < 2; ++w) {
-        u32 word = 0;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const u32 bits = bits_of_float(fma(values[4 * w + i], inverse, kRounds));
-          word |= (bits & 255u) << (8 * i);
-        }
-        sum = dot4(word, 0x01010101u, sum);
-        quants.words[w] = word;
-      }
-      const i32 half = sum + shuffle_xor<kWave>(sum, 1);
-      const i32 other = shuffle_xor<kWave>(half, 2);
+    const float squares = x.each([&](i32 run, const float(&values)[kXRun]) {
+      OneGroup group;
+      const RoundedRun rounded = round_run<kWave>(values, group);
       if (run >= runs) return;
-      reinterpret_cast<Quants*>(staged())[2 * slot_of(run / 2) + run % 2] = quants;
-      if (run % 4 == 0) {
-        const float first = d * static_cast<float>(half), last = d * static_cast<float>(other);
-        groups()[run / 4] = OneGroup{d, d * static_cast<float>(half + other), {first, last}};
-      }
+      reinterpret_cast<RoundedRun*>(staged())[2 * slot_of(run / 2) + run % 2] = rounded;
+      if (run % 4 == 0) groups()[run / 4] = group;
     });
-    barrier();
-    return factor;
+    return norm_factor<kWave, kThreads>(p_, squares, [] { barrier(); });
   }
 
   RB_DEVICE void fetch(Fetched& to, const u8* row, i32 trip, int lane) const {
@@ -144,26 +108,6 @@ class QuantOne {
         sums[o] = add(rows[o].pieces[step], scale, x, group, sums[o]);
       }
     }
-  }
-
-  RB_DEVICE static float bias(const MatvecOneParams& p, const MatvecOnePart& part, i32 out) {
-    if (p.x_type == 0) return OneResult<float>::bias(part, out);
-    if (p.x_type == 1) return OneResult<f16>::bias(part, out);
-    return OneResult<bf16>::bias(part, out);
-  }
-  RB_DEVICE static float round(const MatvecOneParams& p, float value) {
-    if (p.x_type == 0) return value;
-    return p.x_type == 1 ? OneResult<f16>::round(value) : OneResult<bf16>::round(value);
-  }
-  RB_DEVICE static void write(const MatvecOneParams& p, void* y, i32 out, float value) {
-    if (p.x_type == 0) return OneResult<float>::write(y, out, value);
-    if (p.x_type == 1) return OneResult<f16>::write(y, out, value);
-    OneResult<bf16>::write(y, out, value);
-  }
-  RB_DEVICE static float residual(const MatvecOneParams& p, i32 out) {
-    if (p.x_type == 0) return OneResult<float>::residual(p, out);
-    if (p.x_type == 1) return OneResult<f16>::residual(p, out);
-    return OneResult<bf16>::residual(p, out);
   }
 
  private:

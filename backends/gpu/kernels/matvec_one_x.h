@@ -29,8 +29,7 @@ class XRuns {
 
   // put(run, values) for each run of x, or of x times the norm's weight. The threads of a wave call
   // it together, for neighbouring runs from a multiple of kWave on, also past the last. Returns
-  // what the norm has all be multiplied by: known only when all of x is, it would keep them
-  // waiting.
+  // the sum of the squares that this thread saw, see norm_factor().
   template <class Put>
   RB_DEVICE float each(const Put& put) {
     const bool norm = p_.norm_weight != nullptr;
@@ -59,7 +58,7 @@ class XRuns {
       move_on(weight_);
       left -= units_of_run_;
     }
-    return norm ? factor_of(squares) : 1.0f;
+    return squares;
   }
 
  private:
@@ -103,18 +102,77 @@ class XRuns {
     }
   }
 
-  RB_DEVICE float factor_of(float squares) const {
-    RB_SHARED float slots[kThreads / kWave];
-    squares = block_sum<kWave, kThreads>(squares, slots);
-    return 1.0f / sqrt(squares / static_cast<float>(p_.in) + p_.eps);
-  }
-
   const MatvecOneParams& p_;
   i32 runs_, filled_;
   int units_of_run_;
   i32 thread_;
   Units x_ = {}, weight_ = {};
 };
+
+// What the norm has all be multiplied by, 1 without one: known only when all of x is, it would keep
+// the products waiting. squares: XRuns' of each of the block's first kThreads threads; meet(): a
+// barrier of these and all others that call it.
+template <int kWave, int kThreads, class Meet>
+RB_DEVICE float norm_factor(const MatvecOneParams& p, float squares, const Meet& meet) {
+  RB_SHARED float slots[kThreads / kWave];
+  const bool norm = p.norm_weight != nullptr;
+  if (norm) {
+    squares = wave_sum<kWave>(squares);
+    const bool has = thread_x() % kWave == 0 && thread_x() < kThreads;
+    if (has) slots[thread_x() / kWave] = squares;
+  }
+  meet();
+  if (!norm) return 1;
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < kThreads / kWave; ++i) sum += slots[i];
+  return 1.0f / sqrt(sum / static_cast<float>(p.in) + p.eps);
+}
+
+// 32 inputs are d * q. The sums are d times those of all q, of the first and of the last 16.
+struct alignas(16) OneGroup {
+  float d, total, halves[2];
+};
+
+// A run as int8: d = max |x| / 127 of the four runs of a group, which neighbouring lanes have.
+struct alignas(8) RoundedRun {
+  u32 words[2];
+};
+// group: of all four; only the first of their lanes has it.
+template <int kWave>
+RB_DEVICE RoundedRun round_run(const float (&values)[kXRun], OneGroup& group) {
+  // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
+  u32 largest = 0;
+#pragma unroll
+  for (int i = 0; i < kXRun; ++i) {
+    largest = Max{}(largest, bits_of_float(values[i]) & 0x7fffffffu);
+  }
+  largest = wave_max<kWave, 4>(largest);
+  const float d = float_of_bits(largest) * (1.0f / 127.0f);
+  const float inverse = d >= 1e-37f ? fast_reciprocal(d) : 0.0f;
+  // Added, it leaves the nearest integer in the low bits.
+  constexpr float kRounds = 12582912.0f;  // 3 * 2^22
+  RoundedRun run;
+  i32 sum = 0;
+#pragma unroll
+  for (int w = 0; w < 2; ++w) {
+    u32 word = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const u32 bits = bits_of_float(fma(values[4 * w + i], inverse, kRounds));
+      word |= (bits & 255u) << (8 * i);
+    }
+    sum = dot4(word, 0x01010101u, sum);
+    run.words[w] = word;
+  }
+  const i32 half = sum + shuffle_xor<kWave>(sum, 1);
+  const i32 other = shuffle_xor<kWave>(half, 2);
+  group.d = d;
+  group.total = d * static_cast<float>(half + other);
+  group.halves[0] = d * static_cast<float>(half);
+  group.halves[1] = d * static_cast<float>(other);
+  return run;
+}
 
 }  // namespace gpu
 }  // namespace rbee

@@ -137,47 +137,8 @@ int64_t ring_for(const Reading& reading, int64_t staged, int64_t waves, const Pr
   return std::clamp<int64_t>(room / of_trip, 1, shared::kMatvecMostRing);
 }
 
-void start(const FusedLinearArgs& args, DType weight, MatvecOneParams params, bool fused,
-           Stream& stream) {
-  if (params.groups == 0) return;
-  const Properties& device = device_of(stream).properties();
-  const bool packed = is_quantized(weight);
-  const Reading reading = reading_of(weight, params.in);
-  const int64_t threads = packed ? shared::kPackedOneThreads : shared::kPlainOneThreads;
-  const int64_t of_block = threads / device.lane_count;
-  const int64_t blocks = device.multiprocessors * int64_t{packed ? 1 : shared::kPlainOneBlocks};
-  const int64_t split = split_for(params.groups, blocks * of_block, reading.trips(), of_block);
-  params.split = static_cast<int32_t>(split);
-  int64_t shared_bytes = staged_bytes(args.x.dtype, weight, reading);
-  const bool ring = packed && device.async_copies;
-  if (ring) {
-    const int64_t trips = ring_for(reading, shared_bytes, of_block, device);
-    params.ring = static_cast<int32_t>(trips);
-    shared_bytes += trips * of_block * shared::kMatvecOuts * reading.trip_bytes;
-  }
-  KernelName kernel = packed ? KernelName("matvec_one", weight)
-                             : KernelName("matvec_one", args.x.dtype, name(weight));
-  constexpr PackedFamilies kFamilies{"matvec_one_small_blocks", "matvec_one_k_blocks",
-                                     "matvec_one_e4m3"};
-  const int64_t tiles = (params.groups + of_block / split - 1) / (of_block / split);
-  launch(stream,
-         {.op = "linear",
-          .family = packed ? kFamilies.of(weight) : "matvec_one",
-          .kernel = kernel.lanes(device.lane_count),
-          .grid = {.x = static_cast<uint32_t>(std::min(tiles, blocks))},
-          .threads = static_cast<uint32_t>(threads),
-          .shared_bytes = static_cast<uint32_t>(shared_bytes),
-          .reads_ahead = !ring   ? ReadsAhead::nothing
-                         : fused ? ReadsAhead::constants
-                                 : ReadsAhead::packed_weights,
-          .writes = fused ? Writes::results : Writes::floats},
-         params);
-}
-
-// The parts with weights of one type, in launches of at most kMatvecParts. `heads`: what becomes of
-// queries, keys and values; null: results go to their parts' y.
-void run_type(const FusedLinearArgs& args, DType weight, bool fused,
-              const shared::MatvecHeads* heads, Stream& stream) {
+// The parts with weights of one type, in launches of at most kMatvecParts.
+void run_type(const FusedLinearArgs& args, DType weight, const OneRow& how, Stream& stream) {
   const int64_t in = args.x.size(1);
   MatvecOneParams params{};
   params.x = args.x.data;
@@ -189,16 +150,20 @@ void run_type(const FusedLinearArgs& args, DType weight, bool fused,
   params.gate = args.gated ? 1 + static_cast<int32_t>(args.gate) : 0;
   params.x_type = float_number(args.x.dtype);
   set_layout(weight, in, params);
-  if (heads != nullptr) {
+  if (how.heads != nullptr) {
     params.append = 1;
-    params.heads = *heads;
+    params.heads = *how.heads;
   }
+  const auto start = [&] {
+    if (params.groups == 0) return;
+    how.start({.x = args.x.dtype, .weight = weight, .params = params, .fused = how.fused}, stream);
+  };
   for (size_t i = 0; i < args.parts.size(); ++i) {
     const LinearPart& part = args.parts[i];
     const auto outs = static_cast<int32_t>(part.weight.size(0));
     if (part.weight.dtype != weight || outs == 0) continue;
     if (params.part_count == shared::kMatvecParts) {
-      start(args, weight, params, fused, stream);
+      start();
       params.part_count = 0;
       params.groups = 0;
     }
@@ -211,30 +176,72 @@ void run_type(const FusedLinearArgs& args, DType weight, bool fused,
     params.groups += (outs + shared::kMatvecOuts - 1) / shared::kMatvecOuts;
   }
   if (args.gated) params.groups = params.parts[0].outs;
-  start(args, weight, params, fused, stream);
-}
-
-void run_types(const FusedLinearArgs& args, bool fused, const shared::MatvecHeads* heads,
-               Stream& stream) {
-  each_weight_type(args.parts, [&](DType weight) { run_type(args, weight, fused, heads, stream); });
+  start();
 }
 
 void run_fused(const FusedLinearArgs& args, Stream& stream) {
-  run_types(args, true, nullptr, stream);
+  run_one_row(args, {}, stream);
 }
 
 void run(const LinearArgs& args, Stream& stream) {
-  const FusedLinearArgs fused{.x = args.x, .norm_weight = {}, .residual = {}, .parts = args.parts};
-  run_types(fused, false, nullptr, stream);
+  run_one_row(args, {.fused = false}, stream);
 }
 
 }  // namespace
 
+ReadsAhead OneRowLaunch::reads_ahead() const {
+  return fused ? ReadsAhead::constants : ReadsAhead::packed_weights;
+}
+Writes OneRowLaunch::writes() const {
+  return fused ? Writes::results : Writes::floats;
+}
+
+void start_one_row(const OneRowLaunch& what, Stream& stream) {
+  MatvecOneParams params = what.params;
+  const Properties& device = device_of(stream).properties();
+  const bool packed = is_quantized(what.weight);
+  const Reading reading = reading_of(what.weight, params.in);
+  const int64_t threads = packed ? shared::kPackedOneThreads : shared::kPlainOneThreads;
+  const int64_t of_block = threads / device.lane_count;
+  const int64_t blocks = device.multiprocessors * int64_t{packed ? 1 : shared::kPlainOneBlocks};
+  const int64_t split = split_for(params.groups, blocks * of_block, reading.trips(), of_block);
+  params.split = static_cast<int32_t>(split);
+  int64_t shared_bytes = staged_bytes(what.x, what.weight, reading);
+  const bool ring = packed && device.async_copies;
+  if (ring) {
+    const int64_t trips = ring_for(reading, shared_bytes, of_block, device);
+    params.ring = static_cast<int32_t>(trips);
+    shared_bytes += trips * of_block * shared::kMatvecOuts * reading.trip_bytes;
+  }
+  KernelName kernel = packed ? KernelName("matvec_one", what.weight)
+                             : KernelName("matvec_one", what.x, name(what.weight));
+  constexpr PackedFamilies kFamilies{"matvec_one_small_blocks", "matvec_one_k_blocks",
+                                     "matvec_one_e4m3"};
+  const int64_t tiles = (params.groups + of_block / split - 1) / (of_block / split);
+  launch(stream,
+         {.op = "linear",
+          .family = packed ? kFamilies.of(what.weight) : "matvec_one",
+          .kernel = kernel.lanes(device.lane_count),
+          .grid = {.x = static_cast<uint32_t>(std::min(tiles, blocks))},
+          .threads = static_cast<uint32_t>(threads),
+          .shared_bytes = static_cast<uint32_t>(shared_bytes),
+          .reads_ahead = ring ? what.reads_ahead() : ReadsAhead::nothing,
+          .writes = what.writes()},
+         params);
+}
+
+const char* refuse_one_row(const LinearArgs& args) {
+  return refuse(args);
+}
 const char* refuse_one_row(const FusedLinearArgs& args) {
   return refuse_fused(args);
 }
-void run_one_row(const FusedLinearArgs& args, const shared::MatvecHeads& heads, Stream& stream) {
-  run_types(args, true, &heads, stream);
+void run_one_row(const LinearArgs& args, const OneRow& how, Stream& stream) {
+  const FusedLinearArgs fused{.x = args.x, .norm_weight = {}, .residual = {}, .parts = args.parts};
+  run_one_row(fused, how, stream);
+}
+void run_one_row(const FusedLinearArgs& args, const OneRow& how, Stream& stream) {
+  each_weight_type(args.parts, [&](DType weight) { run_type(args, weight, how, stream); });
 }
 
 const Impl<LinearArgs> linear_one{"gpu_one", refuse, run};

@@ -2,6 +2,7 @@
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/impl.h"
+#include "backends/gpu/launch.h"
 #include "backends/shared/matvec_params.h"
 
 namespace rbee::gpu {
@@ -12,8 +13,31 @@ namespace rbee::gpu {
 extern const Impl<LinearArgs> linear_one;  // of the largest weights only
 extern const Impl<FusedLinearArgs> fused_linear_one;
 
-// fused_linear_one for parts that are queries, keys and values, in this order; only queries have y.
+// One launch of it: parts with weights of one type.
+struct OneRowLaunch {
+  DType x, weight;
+  shared::MatvecOneParams params;  // without split and ring
+  bool fused = true;               // its weights are constants, and nothing else is written
+
+  ReadsAhead reads_ahead() const;  // of kernels that read weights ahead
+  Writes writes() const;
+};
+using StartOneRow = void (*)(const OneRowLaunch& what, Stream& stream);
+// gpu_one's.
+void start_one_row(const OneRowLaunch& what, Stream& stream);
+
+struct OneRow {
+  StartOneRow start = start_one_row;
+  // What becomes of parts that are queries, keys and values, in this order; of these only queries
+  // have y. Null: results go to their parts' y.
+  const shared::MatvecHeads* heads = nullptr;
+  bool fused = true;
+};
+
+// For kernels that start otherwise.
+const char* refuse_one_row(const LinearArgs& args);
 const char* refuse_one_row(const FusedLinearArgs& args);
-void run_one_row(const FusedLinearArgs& args, const shared::MatvecHeads& heads, Stream& stream);
+void run_one_row(const LinearArgs& args, const OneRow& how, Stream& stream);
+void run_one_row(const FusedLinearArgs& args, const OneRow& how, Stream& stream);
 
 }  // namespace rbee::gpu

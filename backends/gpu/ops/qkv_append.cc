@@ -9,7 +9,7 @@
 namespace rbee::gpu {
 namespace {
 
-// The products alone, with the queries' results in place.
+// With the queries' results in place.
 FusedLinearArgs products_of(const QkvAppendArgs& args, std::span<const LinearPart> parts) {
   return {.x = args.x,
           .norm_weight = args.norm_weight,
@@ -18,7 +18,13 @@ FusedLinearArgs products_of(const QkvAppendArgs& args, std::span<const LinearPar
           .parts = parts};
 }
 
-const char* refuse(const QkvAppendArgs& args) {
+void run(const QkvAppendArgs& args, Stream& stream) {
+  run_qkv_append(args, start_one_row, stream);
+}
+
+}  // namespace
+
+const char* refuse_qkv_append(const QkvAppendArgs& args) {
   if (args.k_cache.dtype == DType::q8_0) return "elements of a q8_0 cache share a scale";
   if (args.k_cache.stride(3) != 1 || args.v_cache.stride(3) != 1) return "writes heads as rows";
   if (args.k_cache.size(3) % 2 != 0) return "heads have pairs of elements";
@@ -26,7 +32,7 @@ const char* refuse(const QkvAppendArgs& args) {
   return refuse_one_row(products_of(args, args.parts));
 }
 
-void run(const QkvAppendArgs& args, Stream& stream) {
+void run_qkv_append(const QkvAppendArgs& args, StartOneRow start, Stream& stream) {
   const int64_t head_dim = args.k_cache.size(3);
   shared::MatvecHeads heads{};
   heads.tables = rope_tables(args.cos, args.sin, args.layout);
@@ -44,11 +50,9 @@ void run(const QkvAppendArgs& args, Stream& stream) {
   std::array<LinearPart, 3> parts;
   std::ranges::copy(args.parts, parts.begin());
   parts[0].y = args.q_out;
-  run_one_row(products_of(args, parts), heads, stream);
+  run_one_row(products_of(args, parts), {.start = start, .heads = &heads}, stream);
 }
 
-}  // namespace
-
-const Impl<QkvAppendArgs> qkv_append_one{"gpu_one", refuse, run};
+const Impl<QkvAppendArgs> qkv_append_one{"gpu_one", refuse_qkv_append, run};
 
 }  // namespace rbee::gpu

@@ -1,0 +1,164 @@
+#pragma once
+// What one row's products share whatever reads their weights: which rows of weights a group is of
+// (MatvecOneParams), and what becomes of its two results.
+#include "backends/gpu/instructions.h"
+#include "backends/gpu/kernels/gates.h"
+#include "backends/gpu/kernels/matvec_heads.h"
+#include "backends/shared/matvec_params.h"
+
+namespace rbee {
+namespace gpu {
+
+// Results in x's type T, biases and the residual too.
+template <class T>
+struct OneResult {
+  RB_DEVICE static float bias(const MatvecOneParams&, const MatvecOnePart& part, i32 out) {
+    return part.bias != nullptr ? load_value(static_cast<const T*>(part.bias)[out]) : 0.0f;
+  }
+  RB_DEVICE static float residual(const MatvecOneParams& p, i32 out) {
+    return load_value(static_cast<const T*>(p.residual)[out]);
+  }
+  // What write() would leave of it.
+  RB_DEVICE static float round(const MatvecOneParams&, float value) {
+    return load_value(store_value<T>(value));
+  }
+  RB_DEVICE static void write(const MatvecOneParams&, void* y, i32 out, float value) {
+    static_cast<T*>(y)[out] = store_value<T>(value);
+  }
+};
+
+// The same for the type that the parameters name.
+struct AnyResult {
+  RB_DEVICE static float bias(const MatvecOneParams& p, const MatvecOnePart& part, i32 out) {
+    if (p.x_type == 0) return OneResult<float>::bias(p, part, out);
+    if (p.x_type == 1) return OneResult<f16>::bias(p, part, out);
+    return OneResult<bf16>::bias(p, part, out);
+  }
+  RB_DEVICE static float residual(const MatvecOneParams& p, i32 out) {
+    if (p.x_type == 0) return OneResult<float>::residual(p, out);
+    if (p.x_type == 1) return OneResult<f16>::residual(p, out);
+    return OneResult<bf16>::residual(p, out);
+  }
+  RB_DEVICE static float round(const MatvecOneParams& p, float value) {
+    if (p.x_type == 0) return value;
+    return p.x_type == 1 ? OneResult<f16>::round(p, value) : OneResult<bf16>::round(p, value);
+  }
+  RB_DEVICE static void write(const MatvecOneParams& p, void* y, i32 out, float value) {
+    if (p.x_type == 0) return OneResult<float>::write(p, y, out, value);
+    if (p.x_type == 1) return OneResult<f16>::write(p, y, out, value);
+    OneResult<bf16>::write(p, y, out, value);
+  }
+};
+
+// Where a group's rows are: the second is `step` behind row `out`; of a gate it is the other
+// part's.
+struct OnePlace {
+  MatvecOnePart part;
+  i32 index;  // of the part
+  i32 out;
+  i32 step;
+};
+
+// What becomes of one of a group's two results, all but the result itself.
+struct OneTarget {
+  void* to;            // null: nothing
+  i32 at;              // elements behind it; of a cache 0
+  float bias, beside;  // of the result and of the group's other one
+  float residual;
+  HeadTurn turn;
+};
+
+template <class Result>
+class OneGroups {
+ public:
+  RB_DEVICE explicit OneGroups(const MatvecOneParams& p) : p_(p) {}
+
+  // Of rotations, by all threads that call target(); done() lets the others see them behind the
+  // next barrier.
+  RB_DEVICE void ask() {
+    if (p_.append != 0) places_.ask(p_.heads);
+  }
+  RB_DEVICE void done() const {
+    if (p_.append != 0) places_.done(p_.heads);
+  }
+
+  // Parameters are not indexed at run time: compilers then lose sight of what pointers are to
+  // device memory, and use slower loads.
+  RB_DEVICE OnePlace place_of(i32 group) const {
+    OnePlace place{p_.parts[0], 0, group, 0};
+    if (p_.gate != 0) return place;
+    if (p_.part_count > 1) {
+#pragma unroll
+      for (int i = 1; i < kMatvecParts; ++i) {
+        if (i >= p_.part_count || group < p_.parts[i].first_group) continue;
+        place.part = p_.parts[i];
+        place.index = i;
+      }
+    }
+    const HeadRows rows = p_.append != 0
+                              ? head_rows(p_.heads, place.part, group - place.part.first_group)
+                              : HeadRows{(group - place.part.first_group) * kMatvecOuts, 1};
+    place.out = rows.first;
+    place.step = rows.step;
+    return place;
+  }
+
+  // Of the group's row `row`, 0 or 1; asked for early, so that nothing but put() is left to do when
+  // the result is there.
+  RB_DEVICE OneTarget target(i32 group, int row) const {
+    OneTarget out{nullptr, 0, 0, 0, 0, {1, 0}};
+    if (group >= p_.groups) return out;
+    const OnePlace place = place_of(group);
+    const MatvecOnePart& part = place.part;
+    if (p_.gate != 0) {
+      if (row != 0) return out;
+      out.beside = Result::bias(p_, p_.parts[1], place.out);
+    }
+    out.at = place.out + row * place.step;
+    if (out.at >= part.outs) return out;
+    out.bias = Result::bias(p_, part, out.at);
+    if (p_.append == 0) {
+      out.to = part.y;
+      if (p_.residual != nullptr) out.residual = Result::residual(p_, out.at);
+      return out;
+    }
+    out.beside = Result::bias(p_, part, place.out + (1 - row) * place.step);
+    out.turn = places_.turn(p_.heads, part, place.out);
+    if (row == 0) out.turn.sin = -out.turn.sin;
+    if (part.kind == 0) {
+      out.to = part.y;
+    } else {
+      out.to = cache_element(p_.heads, part.kind - 1, places_.slot(), out.at);
+      out.at = -1;
+    }
+    return out;
+  }
+
+  // The sum of the target's row; `other`: of the group's second.
+  RB_DEVICE void put(const OneTarget& target, float sum, float other) const {
+    if (target.to == nullptr) return;
+    float result = sum + target.bias;
+    if (p_.gate != 0) {
+      const float up = other + target.beside;
+      with_gate<float>(p_.gate - 1, [&](auto act) { result = act(result) * up; });
+    } else if (p_.append == 0) {
+      result += target.residual;
+    } else {
+      // Each is rounded as if it had been the result of an operation of its own.
+      result = Result::round(p_, result);
+      if (target.turn.sin != 0 || target.turn.cos != 1) {
+        other = Result::round(p_, other + target.beside);
+        result = Result::round(p_, result * target.turn.cos + other * target.turn.sin);
+      }
+      if (target.at < 0) return write_cache(p_.heads, target.to, result);
+    }
+    Result::write(p_, target.to, target.at, result);
+  }
+
+ private:
+  const MatvecOneParams& p_;
+  HeadPlaces places_;  // with append
+};
+
+}  // namespace gpu
+}  // namespace rbee
