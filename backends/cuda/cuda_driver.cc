@@ -310,11 +310,13 @@ void CudaDriver::destroy_graph(void* graph) noexcept {
 
 shared::TensorMap CudaDriver::tensor_map(const TensorTiles& tiles) {
   constexpr std::array<unsigned, 4> kEach{1, 1, 1, 1};
+  const int swizzle = tiles.swizzled ? kSwizzle128 : kNoSwizzle;
+  const int promote = tiles.swizzled ? kPromoteTo256 : kPromoteTo128;
   shared::TensorMap map;
   check(fn_.cuTensorMapEncodeTiled(&map, tensor_type(tiles.dtype), tiles.sizes.size(),
                                    const_cast<void*>(tiles.data), tiles.sizes.data(),
                                    tiles.strides.data(), tiles.box.data(), kEach.data(),
-                                   kNoInterleave, kSwizzle128, kPromoteTo256, kZerosOutside),
+                                   kNoInterleave, swizzle, promote, kZerosOutside),
         "cuTensorMapEncodeTiled");
   return map;
 }

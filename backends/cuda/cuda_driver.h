@@ -22,6 +22,9 @@ struct TensorTiles {
   std::array<uint64_t, 4> sizes{};
   std::array<uint64_t, 3> strides{};
   std::array<uint32_t, 4> box{};
+  // Under the 128-byte swizzle, which takes boxes of up to 128 bytes across, and with 256 bytes
+  // fetched at once to the second-level cache; else plain, with 128.
+  bool swizzled = true;
 };
 // Images (channels, width, height, images) under filters: columns of `pixels` positions, of
 // `channels` each. Positions of tap (0, 0) run from `lower` by `stride` to `upper`, which is

@@ -13,6 +13,7 @@
 #include "backends/cuda/ops/linear_few_packed.h"
 #include "backends/cuda/ops/linear_few_tma.h"
 #include "backends/cuda/ops/linear_mma.h"
+#include "backends/cuda/ops/linear_one_tma.h"
 #include "backends/cuda/ops/linear_packed_tma.h"
 #include "backends/cuda/ops/linear_slabs.h"
 #include "backends/cuda/ops/linear_tma.h"
@@ -25,6 +26,7 @@
 #include "backends/gpu/ops/linear_few.h"
 #include "backends/gpu/ops/linear_one.h"
 #include "backends/gpu/ops/matmul.h"
+#include "backends/gpu/ops/qkv_append.h"
 #include "backends/gpu/slot.h"
 
 namespace rbee::cuda {
@@ -66,9 +68,12 @@ KernelTable wgmma_kernels() {
   t.paged_attention = gpu::slot<gpu::paged_attention_split, paged_attention_decode_mma,
                                 gpu::paged_attention_decode, paged_attention_wgmma,
                                 paged_attention_mma, attention_latent_mma, gpu::paged_attention>();
-  t.linear = gpu::slot<gpu::linear_one, linear_few_mma, linear_tma_e4m3, linear_packed_tma,
-                       linear_few_packed, gpu::linear_few, linear_cublaslt, linear_slabs_wgmma,
-                       linear_few_tma, linear_tma, linear_wgmma, linear_mma, gpu::linear>();
+  t.linear =
+      gpu::slot<linear_one_tma, gpu::linear_one, linear_few_mma, linear_tma_e4m3, linear_packed_tma,
+                linear_few_packed, gpu::linear_few, linear_cublaslt, linear_slabs_wgmma,
+                linear_few_tma, linear_tma, linear_wgmma, linear_mma, gpu::linear>();
+  t.fused_linear = gpu::slot<fused_linear_one_tma, gpu::fused_linear_one, fused_linear_cublaslt>();
+  t.qkv_append = gpu::slot<qkv_append_one_tma, gpu::qkv_append_one>();
   t.linear_norm = gpu::slot<linear_norm_fewer_packed, linear_norm_few_tma>();
   t.matmul = gpu::slot<matmul_cublaslt, matmul_wgmma, matmul_mma, gpu::matmul>();
   t.image_conv = gpu::slot<image_conv_tma, image_conv_mma, gpu::image_conv_plain>();

@@ -118,8 +118,10 @@ inline constexpr int kProgrammaticSerialization = 6;
 // Of tensor maps.
 inline constexpr int kTensorU8 = 0, kTensorF16 = 6, kTensorBf16 = 9;
 inline constexpr int kNoInterleave = 0;
+inline constexpr int kNoSwizzle = 0;
 inline constexpr int kSwizzle128 = 3;
-inline constexpr int kPromoteTo256 = 3;  // what the second-level cache fetches at once, in bytes
+// What the second-level cache fetches at once, in bytes.
+inline constexpr int kPromoteTo128 = 2, kPromoteTo256 = 3;
 inline constexpr int kZerosOutside = 0;
 
 }  // namespace rbee::cuda

@@ -1,0 +1,164 @@
+#include "backends/cuda/ops/linear_one_tma.h"
+
+#include <algorithm>
+#include <array>
+
+#include "backends/api/dispatch_blocks.h"
+#include "backends/cuda/cuda_driver.h"
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/linear_one.h"
+#include "backends/gpu/ops/matvec_parts.h"
+#include "backends/gpu/ops/qkv_append.h"
+#include "backends/shared/tensor_one_params.h"
+
+namespace rbee::cuda {
+namespace {
+
+constexpr int64_t kTileRows = 2 * int64_t{shared::kOneTileGroups};
+// What a ring has at most: more comes no sooner, and x stands behind what is asked for before it.
+constexpr int64_t kRingBytes = int64_t{152} << 10;
+// Shared memory that the kernel has besides.
+constexpr int64_t kOfBlock = int64_t{3} << 10;
+// Of a block at least, so that a multiprocessor has one: two of a launch could share one while
+// another has none.
+constexpr int64_t kLeastShared = int64_t{116} << 10;
+constexpr int64_t kGroupBytes = 16;  // OneGroup of gpu/kernels/matvec_one_x.h
+constexpr int64_t kWord = 2;         // of the maps
+
+// A format's rows and stages of a ring.
+struct Format {
+  shared::PackedLayout at;
+  std::array<int64_t, shared::kOnePlanes> planes;    // bytes of a row
+  std::array<int64_t, shared::kOnePlanes> in_stage;  // of these in a stage, whole 16
+  int64_t inputs;                                    // of a stage
+  int64_t stage_bytes;
+};
+
+Format format_of(DType weight, int64_t in) {
+  Format out{};
+  dispatch_blocks("linear", weight, [&]<typename Block>() {
+    using F = shared::PackedFormat<Block>;
+    using S = shared::PackedStage<Block>;
+    out = {.at = shared::packed_layout<Block>(in),
+           .planes = {in / 8 * F::kLow, in / 8 * F::kHigh, in / F::kScaleSpan * F::kScaleBytes,
+                      in / 256 * F::kSuperBytes},
+           .in_stage = {S::kLow, S::kHigh, shared::to_16(S::kScale), shared::to_16(S::kSuper)},
+           .inputs = S::kElements,
+           .stage_bytes = kTileRows * S::kBytes};
+  });
+  return out;
+}
+
+int64_t steps_of(const Format& format, int64_t in) {
+  return (in + format.inputs - 1) / format.inputs;
+}
+
+// Of x: its bytes, its groups, and zeros.
+int64_t staged_bytes(const Format& format, int64_t in) {
+  const int64_t inputs = steps_of(format, in) * format.inputs;
+  return inputs + inputs / 32 * kGroupBytes + 32;
+}
+
+void set_maps(const shared::MatvecOnePart& part, const Format& format, CudaDriver& driver,
+              shared::TensorMap (&maps)[shared::kOnePlanes]) {
+  const std::array<int64_t, shared::kOnePlanes> begin{0, format.at.high, format.at.scale,
+                                                      format.at.super};
+  const auto pitch = static_cast<uint64_t>(format.at.row_bytes);
+  for (size_t i = 0; i < format.planes.size(); ++i) {
+    if (format.planes[i] == 0) continue;
+    maps[i] = driver.tensor_map(TensorTiles{
+        .dtype = DType::f16,
+        .data = static_cast<const std::byte*>(part.weight) + begin[i],
+        .sizes = {static_cast<uint64_t>(format.planes[i] / kWord), static_cast<uint64_t>(part.outs),
+                  1, 1},
+        .strides = {pitch, pitch, pitch},
+        .box = {static_cast<uint32_t>(format.in_stage[i] / kWord), shared::kOneTileGroups, 1, 1},
+        .swizzled = false});
+  }
+}
+
+void start(const gpu::OneRowLaunch& what, Stream& stream) {
+  gpu::GpuDevice& device = gpu::device_of(stream);
+  const gpu::Properties& properties = device.properties();
+  const Format format = format_of(what.weight, what.params.in);
+  shared::TensorOneParams params{};
+  params.one = what.params;
+  for (int i = 0; i < params.one.part_count; ++i) {
+    set_maps(params.one.parts[i], format, static_cast<CudaDriver&>(device.driver()),
+             params.maps[i]);
+  }
+  const int64_t tiles = (params.one.groups + shared::kOneTileGroups - 1) / shared::kOneTileGroups;
+  const int64_t staged = staged_bytes(format, params.one.in);
+  const int64_t room = std::min(kRingBytes, properties.shared_per_block - kOfBlock - staged);
+  const int64_t stages = std::clamp<int64_t>(room / format.stage_bytes, 2, shared::kOneMostStages);
+  params.tiles = static_cast<int32_t>(tiles);
+  params.steps = static_cast<int32_t>(steps_of(format, params.one.in));
+  params.stages = static_cast<int32_t>(stages);
+  constexpr gpu::PackedFamilies kFamilies{"matvec_one_tma_small_blocks", "matvec_one_tma_k_blocks",
+                                          nullptr};
+  gpu::launch(
+      stream,
+      {.op = "linear",
+       .family = kFamilies.of(what.weight),
+       .kernel = gpu::KernelName("matvec_one_tma", what.x, name(what.weight)),
+       .grid = {.x = static_cast<uint32_t>(std::min<int64_t>(tiles, properties.multiprocessors))},
+       .threads = shared::kOneTensorThreads,
+       .shared_bytes =
+           static_cast<uint32_t>(std::max(kLeastShared, stages * format.stage_bytes + staged)),
+       .reads_ahead = what.reads_ahead(),
+       .writes = what.writes()},
+      params);
+}
+
+const char* refuse_parts(std::span<const LinearPart> parts, bool gated) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const View& weight = parts[i].weight;
+    if (!is_quantized(weight.dtype) || weight.dtype == DType::f8_g128) {
+      return "takes packed weights of integer codes";
+    }
+    for (const int64_t bytes : format_of(weight.dtype, weight.size(1)).planes) {
+      if (bytes % kWord != 0) return "reads planes two bytes at a time";
+    }
+    if (!gated && i + 1 < parts.size() && weight.size(0) % kTileRows != 0) {
+      return "takes parts in multiples of 32 outputs";
+    }
+  }
+  return nullptr;
+}
+
+const char* refuse(const LinearArgs& args) {
+  if (const char* reason = gpu::refuse_one_row(args)) return reason;
+  return refuse_parts(args.parts, false);
+}
+void run(const LinearArgs& args, Stream& stream) {
+  gpu::run_one_row(args, {.start = start, .fused = false}, stream);
+}
+
+const char* refuse_fused(const FusedLinearArgs& args) {
+  if (const char* reason = gpu::refuse_one_row(args)) return reason;
+  return refuse_parts(args.parts, args.gated);
+}
+void run_fused(const FusedLinearArgs& args, Stream& stream) {
+  gpu::run_one_row(args, {.start = start}, stream);
+}
+
+// A tile's groups are of one head, and all or none of them of a rotation.
+const char* refuse_heads(const QkvAppendArgs& args) {
+  if (const char* reason = gpu::refuse_qkv_append(args)) return reason;
+  const int64_t groups = args.k_cache.size(3) / 2, pairs = args.cos.size(1);
+  if (groups % shared::kOneTileGroups != 0 || pairs % shared::kOneTileGroups != 0) {
+    return "takes heads in multiples of 32 elements";
+  }
+  return refuse_parts(args.parts, false);
+}
+void run_heads(const QkvAppendArgs& args, Stream& stream) {
+  gpu::run_qkv_append(args, start, stream);
+}
+
+}  // namespace
+
+const Impl<LinearArgs> linear_one_tma{"tma_one", refuse, run};
+const Impl<FusedLinearArgs> fused_linear_one_tma{"tma_one", refuse_fused, run_fused};
+const Impl<QkvAppendArgs> qkv_append_one_tma{"tma_one", refuse_heads, run_heads};
+
+}  // namespace rbee::cuda

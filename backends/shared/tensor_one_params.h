@@ -1,0 +1,46 @@
+#pragma once
+// Linear layers of one row of x on packed weights whose planes the copy engine fetches.
+
+#include "backends/shared/matvec_params.h"
+#include "backends/shared/packed_weight.h"
+#include "backends/shared/tensor_map_params.h"
+
+namespace rbee {
+namespace shared {
+
+// cuda/kernels/matvec_one_tma.h. A block goes from tile to tile of kOneTileGroups groups of
+// MatvecOneParams, 32 rows of weights, through a ring of stages: kOnePieces pieces of each of the
+// rows. Of its warps kOneWarps multiply, one asks for stages, and one writes results.
+enum { kOneTileGroups = 16, kOnePieces = 32, kOneMostStages = 8, kOnePlanes = 4 };
+enum { kOneWarps = 8, kOneConsumers = 32 * kOneWarps, kOneTensorThreads = kOneConsumers + 64 };
+// What the copy engine writes begins at multiples of it.
+enum { kOneAlignment = 128 };
+
+RB_FN constexpr int to_16(int bytes) {
+  return (bytes + 15) / 16 * 16;
+}
+// What a stage has of a row, in bytes: whole 16 of each plane, so that of planes that have fewer
+// the engine fetches from the multiple of 16 before them on.
+template <class Block>
+struct PackedStage {
+  using F = PackedFormat<Block>;
+  static constexpr int kElements = kOnePieces * packed_piece<Block>();
+  static constexpr int kLow = kElements / 8 * F::kLow;
+  static constexpr int kHigh = kElements / 8 * F::kHigh;
+  static constexpr int kScale = kElements / F::kScaleSpan * F::kScaleBytes;
+  static constexpr int kSuper = kElements / 256 * F::kSuperBytes;
+  static constexpr int kBytes = kLow + kHigh + to_16(kScale) + to_16(kSuper);
+};
+
+struct TensorOneParams {
+  MatvecOneParams one;  // without split and ring
+  // Of each part the planes low, high, scale and super, as many as its format has: 16-bit words,
+  // (words of a row, rows, 1, 1).
+  TensorMap maps[kMatvecParts][kOnePlanes];
+  i32 tiles;
+  i32 steps;   // stages of a row
+  i32 stages;  // of the ring, 2 to kOneMostStages
+};
+
+}  // namespace shared
+}  // namespace rbee
