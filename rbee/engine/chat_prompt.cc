@@ -25,6 +25,8 @@ constexpr std::array<CallForm, 4> kCallForms{{{Arguments::object, true},
                                               {Arguments::object, false},
                                               {Arguments::text, false}}};
 
+constexpr int kMaxNesting = 64;  // of arguments
+
 Json call_json(const ToolCall& call, Arguments form) {
   Json arguments = call.arguments;
   if (form == Arguments::object) {
@@ -109,6 +111,19 @@ std::string up_to_last(std::string chat, std::string_view said) {
 }
 
 }  // namespace
+
+void check_nesting(const std::vector<ChatMessage>& messages) {
+  const auto watch = [](int depth, Json::parse_event_t, const Json&) {
+    check(depth <= kMaxNesting, "messages", "the arguments of a call are nested more than ",
+          kMaxNesting, " deep");
+    return false;  // nothing is kept
+  };
+  for (const ChatMessage& message : messages) {
+    for (const ToolCall& call : message.tool_calls) {
+      (void)Json::parse(call.arguments, watch, false);
+    }
+  }
+}
 
 std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& special,
                         const std::vector<ChatMessage>& messages, const ChatOptions& options) {

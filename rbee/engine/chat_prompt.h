@@ -15,6 +15,10 @@ struct SpecialTexts {
   std::string bos, eos;
 };
 
+// Throws invalid_argument where the arguments of an earlier call are nested more than 64 deep: what
+// writes them calls itself for every level, and a stack ends.
+void check_nesting(const std::vector<ChatMessage>& messages);
+
 // Throws invalid_argument: what the template says, or where the variables are no JSON object.
 std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& special,
                         const std::vector<ChatMessage>& messages, const ChatOptions& options);

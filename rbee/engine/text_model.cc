@@ -254,6 +254,7 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
 
 std::string TextModel::render(const std::vector<ChatMessage>& sent,
                               const ChatOptions& options) const {
+  check_nesting(sent);
   const std::vector<ChatMessage> messages =
       tells_tools && options.calls() ? with_told_tools(sent, options.tools, format.tools) : sent;
   const SpecialTexts special{.bos = token_text(*tokenizer, tokenizer->bos()),

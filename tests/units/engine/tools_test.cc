@@ -20,6 +20,9 @@ namespace {
 using nlohmann::json;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
 using text::ReasoningFormat;
 using text::ToolFormat;
 
@@ -397,6 +400,29 @@ TEST(Tools, CallsHaveAnEmptyTextWhereTheTemplateJoinsIt) {
   const std::vector<ChatMessage> messages{
       {.role = "assistant", .content = "", .tool_calls = {{"c1", "f", R"({"a": 7})"}}}};
   EXPECT_EQ(model.render(messages, {}), "<>");
+}
+
+// A client may send any text as the arguments of an earlier call.
+TEST(Tools, ArgumentsThatAreNestedDeeplyAreRefused) {
+  const auto render = [](int levels, const char* chat_template, bool tells) {
+    TextModel model = model_with({ToolFormat::hermes, ReasoningFormat::none}, {}, chat_template);
+    model.tells_tools = tells;
+    std::string arguments;
+    for (int i = 0; i < levels; ++i) arguments += R"({"a":)";
+    arguments += '1' + std::string(static_cast<size_t>(levels), '}');
+    return model.render(
+        {{.role = "assistant", .content = "", .tool_calls = {{"c", "f", arguments}}}},
+        {.tools = {weather()}});
+  };
+  for (const bool tells : {false, true}) {
+    for (const char* const chat_template : {"said", "{{ messages | tojson }}"}) {
+      EXPECT_THAT(render(64, chat_template, tells), Not(IsEmpty()));
+      for (const int levels : {65, 300'000}) {
+        EXPECT_THAT([&] { render(levels, chat_template, tells); },
+                    ThrowsMessage<Error>(HasSubstr("more than 64 deep")));
+      }
+    }
+  }
 }
 
 // OpenAI: "Omitting parameters defines a function with an empty parameter list."
