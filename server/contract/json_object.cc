@@ -11,6 +11,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kShownBytes = 100;
+constexpr size_t kMaxNoted = 32;  // a list may hold half as many wrong entries as a body has bytes
 
 std::string shown(const json& value) {
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
@@ -124,6 +125,7 @@ const json* ObjectReader::find(const char* name) const {
 
 void ObjectReader::note(std::string_view name, std::string constraint, std::string_view message,
                         const json* value) {
+  if (errors_.size() >= kMaxNoted) return;
   errors_.push_back({.field = cat(prefix_, name),
                      .constraint = std::move(constraint),
                      .message = cat(prefix_, name, " ", message),

@@ -1,6 +1,6 @@
 #pragma once
 // Strict reading of a JSON object: bounded depth, no duplicate names, and every wrong field noted
-// instead of only the first. Internal to server/contract.
+// (the first 32) instead of only the first. Internal to server/contract.
 
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -45,6 +45,16 @@ TEST(ParseGenerate, NullIsAbsent) {
               SizeIs(0));
 }
 
+// Half a million of them would be an answer of 80 MB.
+TEST(ParseGenerate, TheFirstErrorsOfManyAreTold) {
+  std::string body = R"({"messages":[)";
+  for (int i = 0; i < 100'000; ++i) body += "1,";
+  const std::vector<FieldError> errors = errors_of(body + "1]}");
+  ASSERT_EQ(errors.size(), 32U);
+  EXPECT_EQ(errors[0].field, "messages[0]");
+  EXPECT_EQ(errors[31].field, "messages[31]");
+}
+
 TEST(ParseGenerate, EdgesOfRangesAreInside) {
   for (const char* field : {R"("temperature":0)",
                             R"("temperature":2)",
