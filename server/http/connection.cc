@@ -78,6 +78,7 @@ class HttpConnection final : public Connection,
   void on_read(const error_code& error, size_t bytes);
   void on_read_end();
   void parse();
+  void await_rest();
   void on_parse_error(const error_code& error);
   bool on_head();
   void read_body();
@@ -274,7 +275,7 @@ void HttpConnection::parse() {
     error_code error;
     const size_t used = parser_->put(asio::const_buffer(input_.data(), input_.size()), error);
     input_.erase(0, used);
-    if (error == http::error::need_more) return read_more();
+    if (error == http::error::need_more) return await_rest();
     if (error) return on_parse_error(error);
     if (state_ == State::head && parser_->is_header_done()) {
       state_ = State::body;
@@ -282,6 +283,12 @@ void HttpConnection::parse() {
     }
   }
   dispatch();
+}
+
+// Of a head, or of what is around the chunks of a body: their data never waits to be parsed.
+void HttpConnection::await_rest() {
+  if (input_.size() <= options().max_header_bytes) return read_more();
+  on_parse_error(http::error::header_limit);
 }
 
 void HttpConnection::on_parse_error(const error_code& error) {

@@ -48,6 +48,26 @@ TEST(Limits, HugeHeadersGet431) {
   EXPECT_EQ(worker.get("/health", many.substr(0, many.rfind("X-"))).status, 200);
 }
 
+// What is around the data of chunks is no body, and has the headers' limit.
+TEST(Limits, HugeChunkHeadsAndTrailersGet431) {
+  Worker worker;
+  const std::string head =
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n";
+  const std::string body = R"({"prompt":"Hi"})", some = std::string(12'000, 'x');
+  const std::string chunks = cat("f\r\n", body, "\r\n0\r\n");
+  for (const std::string& endless :
+       {cat("5;", some, some), std::string(24'000, '0'), cat(chunks, "X-T: ", some, some)}) {
+    RawClient client(worker.port());
+    client.send(head + endless);
+    EXPECT_EQ(client.read_response().status, 431);
+    EXPECT_TRUE(client.wait_closed());
+  }
+  RawClient client(worker.port());
+  client.send(cat(head, "f;", some, "\r\n", body, "\r\n0\r\nX-T: ", some, "\r\n\r\n"));
+  EXPECT_EQ(client.read_response().status, 200);
+}
+
 TEST(Limits, JsonBombs) {
   Worker worker;
   const auto post = [&](const std::string& body) { return worker.post("/v1/jobs", body); };
