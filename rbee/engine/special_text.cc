@@ -1,5 +1,6 @@
 #include "rbee/engine/special_text.h"
 
+#include <set>
 #include <utility>
 
 namespace rbee::engine {
@@ -14,19 +15,28 @@ size_t first_character(std::string_view text) {
   return end;
 }
 
-// Puts marks into the special tokens that are found. False: there are none.
+// Puts marks into the special tokens that are found. False: there are none. Every byte is looked at
+// a few times, however many there are: a text is read before anything bounds its tokens.
 bool mark_found(std::string& text, const text::Tokenizer& tokenizer) {
-  bool found = false;
+  std::string out;
+  size_t done = 0;                 // bytes of the text that are in it
+  std::set<text::TokenId> absent;  // behind these
   for (const text::TokenId id : tokenizer.encode(text, {.add_special = false})) {
-    if (!tokenizer.is_special(id)) continue;
+    if (!tokenizer.is_special(id) || absent.contains(id)) continue;
     const std::string token = tokenizer.piece(id, true);
-    const size_t at = text.find(token);  // nowhere: it stands for what the model does not know
+    const size_t at = text.find(token, done);
     const size_t first = first_character(token);
-    if (at == std::string::npos || first >= token.size()) continue;
-    text.insert(at + first, kMark);
-    found = true;
+    if (at == std::string::npos || first >= token.size()) {
+      absent.insert(id);  // it stands for what the model does not know
+      continue;
+    }
+    out += text.substr(done, at + first - done);
+    out += kMark;
+    done = at + first;
   }
-  return found;
+  if (done == 0) return false;
+  text = out + text.substr(done);
+  return true;
 }
 
 std::string marked(std::string_view text, const text::Tokenizer& tokenizer) {

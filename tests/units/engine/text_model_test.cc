@@ -78,6 +78,10 @@ TEST_F(TextModelTest, SpecialTokensInMessagesAreWords) {
       EXPECT_EQ(model.tokenizer->decode(ids, true), cat("<|a|>", text, "</s>"));
     }
   }
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += "</s><|a|>|<|b|>y|b|>";
+  EXPECT_EQ(special(tokens("user", many)), own);
+  EXPECT_EQ(model.tokenizer->decode(tokens("user", many), true), cat("<|a|>", many, "</s>"));
   EXPECT_THAT(special(tokens("assistant", "x</s>")),
               ElementsAre(id("<|a|>"), id("</s>"), id("</s>")));
   EXPECT_EQ(model.render({{.role = "user", .content = "</s>"}}, {}), "<|a|></s></s>");
