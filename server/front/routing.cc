@@ -1,9 +1,12 @@
 #include "server/front/routing.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "rbee/core/cat.h"
 #include "rbee/core/error.h"
 #include "server/http/multipart.h"
 #include "server/http/router.h"
@@ -28,23 +31,72 @@ constexpr std::array<std::pair<std::string_view, ModelKind>, 23> kPaths = {{
     {"/page/", ModelKind::chat},
 }};
 
-std::string text_of(const json& object, const char* key) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
+// The texts of an object that say whose a request is. The rest of it is read past and not kept: a
+// body of [[[... would take eighty times its size.
+class Texts final : public nlohmann::json_sax<json> {
+ public:
+  // Empty for what is no JSON.
+  explicit Texts(std::string_view body) {
+    if (!json::sax_parse(body, this)) found_.clear();
+  }
+
+  // path: "name", or "object/name". Empty where there is no such text.
+  std::string of(const std::string& path) const {
+    const auto at = found_.find(path);
+    return at == found_.end() ? "" : at->second;
+  }
+
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(int64_t /*value*/) override { return true; }
+  bool number_unsigned(uint64_t /*value*/) override { return true; }
+  bool number_float(double /*value*/, const std::string& /*text*/) override { return true; }
+  bool binary(json::binary_t& /*value*/) override { return true; }
+  bool string(std::string& value) override {
+    const std::string path = depth_ == 1 ? name_ : depth_ == 2 ? cat(name_, "/", inner_) : "";
+    if (std::ranges::count(kWanted, path) > 0) found_[path] = std::move(value);
+    return true;
+  }
+  bool start_object(size_t /*size*/) override { return open(); }
+  bool start_array(size_t /*size*/) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    if (depth_ <= 2) (depth_ == 1 ? name_ : inner_) = std::move(name);
+    return true;
+  }
+  bool parse_error(size_t /*at*/, const std::string& /*token*/,
+                   const json::exception& /*error*/) override {
+    return false;
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 4> kWanted = {
+      "model", "job_id", "operation", "override_settings/sd_model_checkpoint"};
+
+  bool open() {
+    ++depth_;
+    inner_.clear();
+    return true;
+  }
+  bool close() {
+    --depth_;
+    return true;
+  }
+
+  size_t depth_ = 0;
+  std::string name_, inner_;  // of the value that comes, in the outermost object and one below
+  std::map<std::string, std::string> found_;
+};
 
 // What a JSON body says. One that is not JSON is the worker's to refuse.
 void read_json(const Request& request, Wanted& wanted) {
-  const json body = json::parse(request.body, nullptr, false);
-  wanted.model = text_of(body, "model");
-  if (request.path == "/v1/cancel" && request.method == "POST")
-    wanted.job = text_of(body, "job_id");
-  if (wanted.model.empty() && body.is_object() && body.contains("override_settings")) {
-    wanted.model = text_of(body["override_settings"], "sd_model_checkpoint");
-  }
+  const Texts body(request.body);
+  wanted.model = body.of("model");
+  if (request.path == "/v1/cancel" && request.method == "POST") wanted.job = body.of("job_id");
+  if (wanted.model.empty()) wanted.model = body.of("override_settings/sd_model_checkpoint");
   if (!wanted.makes_job || wanted.kind) return;
-  const std::string operation = text_of(body, "operation");
+  const std::string operation = body.of("operation");
   if (operation.starts_with("image_")) wanted.kind = ModelKind::image;
   if (operation == "infer") wanted.kind = ModelKind::chat;
 }

@@ -1,6 +1,7 @@
 // The parts of the front that decide: whose a request is, how long a pause, one text of metrics.
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <nlohmann/json.hpp>
 
@@ -52,10 +53,29 @@ TEST(Routing, BodiesTellTheModel) {
   EXPECT_EQ(
       model(asked("/sdapi/v1/txt2img", R"({"override_settings":{"sd_model_checkpoint":"sd"}})")),
       "sd");
+  const char* const inner =
+      R"({"prompt":[{"model":"x"},"y"],"options":{"model":"z"},"n":[1,true]})";
+  EXPECT_EQ(model(asked("/v1/completions", inner)), "");
+  EXPECT_EQ(model(asked("/v1/completions", R"({"model":"m","messages":[{"a":{}}]} x)")), "");
+  EXPECT_EQ(model(asked("/v1/completions", R"({"x":{"y":["z"]},"model":"m"})")), "m");
+  EXPECT_EQ(model(asked("/v1/completions", R"(["model","m"])")), "");
   const std::string form =
       "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nsd\r\n--b--\r\n";
   EXPECT_EQ(model(asked("/v1/images/edits", form, "multipart/form-data; boundary=b")), "sd");
   EXPECT_EQ(model(asked("/v1/images/edits", "broken", "multipart/form-data; boundary=b")), "");
+}
+
+// A body may have 64 MiB, and all streams wait while one is read.
+TEST(Routing, BodiesAreNotKeptToBeRead) {
+  const auto peak = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const Request deep = asked("/v1/completions", R"({"model":"m","a":)" + std::string(4 << 20, '['));
+  const auto before = peak();
+  EXPECT_EQ(server::wanted_by(deep)->model, "");
+  EXPECT_LT(peak() - before, 32 * 1024) << "KiB";
 }
 
 TEST(Routing, PagesAreOfTheModelThatTheirAddressNames) {
