@@ -12,6 +12,7 @@ namespace rbee::server {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 constexpr size_t kMaxStops = 16;
 constexpr size_t kMaxStopBytes = 100;
@@ -33,12 +34,34 @@ std::string read_blocks(const json& value, const char* field, ObjectReader& read
   return out;
 }
 
+// The body with names in the client's order, which `json` sorts. Read when it is first asked for.
+class InOrder {
+ public:
+  explicit InOrder(std::string_view body) : body_(body) {}
+
+  const ordered_json& block(size_t message, size_t index) {
+    if (!parsed_) parsed_ = ordered_json::parse(body_);
+    const ordered_json& content = parsed_->at("messages").at(message).at("content");
+    return content.is_array() ? content.at(index) : content;
+  }
+
+ private:
+  const std::string_view body_;
+  std::optional<ordered_json> parsed_;
+};
+
+// Where a message stands in the body.
+struct Place {
+  std::string prefix;  // of its fields in errors
+  size_t index;
+  InOrder& body;
+};
+
 // The blocks of one message. Results of calls are messages of their own, in front of its text.
 class Blocks {
  public:
-  // prefix: of the message's fields in errors.
-  Blocks(ObjectReader& reader, const std::string& prefix, std::vector<Message>& messages)
-      : reader_(reader), prefix_(prefix), messages_(messages) {}
+  Blocks(ObjectReader& reader, const Place& place, std::vector<Message>& messages)
+      : reader_(reader), place_(place), messages_(messages) {}
 
   void read(const std::string& role, const json& content) {
     message_.role = role;
@@ -86,7 +109,7 @@ class Blocks {
     } else if (type == "tool_use" && assistant && !text_of(block, "name").empty()) {
       message_.tool_calls.push_back({.id = text_of(block, "id"),
                                      .name = text_of(block, "name"),
-                                     .arguments = block.value("input", json::object()).dump()});
+                                     .arguments = input_of(block)});
     } else if (type == "image" && !assistant) {
       add_picture(block, cat("content[", index_, "].source"));
     } else if (type == "document" && !assistant) {
@@ -102,6 +125,12 @@ class Blocks {
     }
   }
 
+  // As the model wrote it: the beginning of the chat stays what it was, and in the cache.
+  std::string input_of(const json& block) const {
+    if (!block.contains("input")) return "{}";
+    return place_.body.block(place_.index, index_).at("input").dump();
+  }
+
   // name: of its source.
   void add_picture(const json& block, const std::string& name) {
     const json source = block.value("source", json());
@@ -114,7 +143,7 @@ class Blocks {
     }
     message_.pictures.push_back({.at = message_.content.size(),
                                  .base64 = text_of(source, "data"),
-                                 .field = cat(prefix_, name, ".data")});
+                                 .field = cat(place_.prefix, name, ".data")});
   }
 
   // A text under its title and what is said of it, with empty lines around each. name: the block's.
@@ -165,16 +194,16 @@ class Blocks {
   }
 
   ObjectReader& reader_;
-  const std::string& prefix_;
+  const Place& place_;
   std::vector<Message>& messages_;
   Message message_;
   bool results_ = false;
   size_t index_ = 0;  // of the block
 };
 
-void read_message(const json& entry, const std::string& prefix, std::vector<FieldError>& errors,
+void read_message(const json& entry, const Place& place, std::vector<FieldError>& errors,
                   std::vector<Message>& messages) {
-  ObjectReader fields(entry, prefix, errors);
+  ObjectReader fields(entry, place.prefix, errors);
   const std::string role = fields.text("role").value_or("");
   if (role != "user" && role != "assistant" && role != "system") {
     fields.note("role", "one_of(user, assistant, system)", "must be user, assistant or system",
@@ -185,13 +214,14 @@ void read_message(const json& entry, const std::string& prefix, std::vector<Fiel
       return messages.push_back(
           {.role = role, .content = read_blocks(*content, "content", fields)});
     }
-    Blocks(fields, prefix, messages).read(role, *content);
+    Blocks(fields, place, messages).read(role, *content);
   } else {
     fields.note("content", "required", "is missing", nullptr);
   }
 }
 
-std::vector<Message> read_messages(ObjectReader& reader, std::vector<FieldError>& errors) {
+std::vector<Message> read_messages(ObjectReader& reader, std::string_view body,
+                                   std::vector<FieldError>& errors) {
   std::vector<Message> out;
   if (const json* system = reader.find("system")) {
     std::string text = read_blocks(*system, "system", reader);
@@ -203,10 +233,11 @@ std::vector<Message> read_messages(ObjectReader& reader, std::vector<FieldError>
                 "must be an array of at least one message", list);
     return out;
   }
+  InOrder in_order(body);
   for (size_t i = 0; i < list->size(); ++i) {
     const json& entry = (*list)[i];
     if (entry.is_object()) {
-      read_message(entry, cat("messages[", i, "]."), errors, out);
+      read_message(entry, {cat("messages[", i, "]."), i, in_order}, errors, out);
     } else {
       reader.note(cat("messages[", i, "]"), "type(object)", "must be an object", &entry);
     }
@@ -250,7 +281,7 @@ void read_output(ObjectReader& reader, std::string_view body, std::vector<FieldE
 // What decides about the prompt.
 void read_chat(ObjectReader& reader, std::string_view body, std::vector<FieldError>& errors,
                GenerateRequest& request) {
-  request.messages = read_messages(reader, errors);
+  request.messages = read_messages(reader, body, errors);
   request.chat.split = true;
   // An assistant's message at the end is the beginning of the answer.
   request.chat.continue_last = !request.messages.empty() && goes_on(request.messages.back());

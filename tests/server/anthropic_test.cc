@@ -270,6 +270,25 @@ TEST(Anthropic, ToolsAndTheirResultsReachTheEngine) {
   EXPECT_EQ(asked.chat.tools[0].parameters, R"({"type":"object"})");
 }
 
+// Else the chat is another one than the model has written, and its beginning not in the cache.
+TEST(Anthropic, InputsOfEarlierCallsKeepTheirOrder) {
+  Worker worker;
+  const RawResponse response = worker.post(kMessages, R"({"max_tokens":5,"messages":[
+      {"role":"user","content":"Hi"},
+      {"role":"assistant","content":[{"type":"text","text":"Yes."},
+       {"type":"tool_use","id":"t1","name":"f","input":{"z":1,"a":{"y":2,"b":3}}},
+       {"type":"tool_use","id":"t2","name":"f"}]},
+      {"role":"user","content":{"type":"tool_result","tool_use_id":"t1","content":"r"}},
+      {"role":"assistant","content":{"type":"tool_use","id":"t3","name":"f","input":{"c":1,"b":2}}},
+      {"role":"user","content":"And?"}]})");
+  ASSERT_EQ(response.status, 200) << response.body;
+  std::vector<std::string> inputs;
+  for (const auto& message : worker.engine.last_request().messages) {
+    for (const auto& call : message.tool_calls) inputs.push_back(call.arguments);
+  }
+  EXPECT_THAT(inputs, ElementsAre(R"({"z":1,"a":{"y":2,"b":3}})", "{}", R"({"c":1,"b":2})"));
+}
+
 TEST(Anthropic, ThinkingIsSwitchedOnAndOff) {
   Worker worker;
   const auto asked = [&](const json& thinking) {
