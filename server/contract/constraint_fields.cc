@@ -146,7 +146,9 @@ class Fields {
 
   void read_named_schema(ObjectReader& format) {
     const json* named = format.find("json_schema");
-    if (named == nullptr || !named->is_object() || !named->contains("schema")) {
+    const bool has_schema = named != nullptr && named->is_object() && named->contains("schema") &&
+                            !named->at("schema").is_null();
+    if (!has_schema) {
       return format.note("json_schema", "required", "must be an object with a schema", named);
     }
     ObjectReader inner(*named, "response_format.json_schema.", errors_);

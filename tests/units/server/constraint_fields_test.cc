@@ -67,6 +67,8 @@ TEST(ConstraintFields, WrongOnesAreNamed) {
       {R"("response_format":{"type":"xml"})", "response_format.type"},
       {R"("response_format":{})", "response_format.type"},
       {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},
+      {R"("response_format":{"type":"json_schema","json_schema":{"schema":null}})",
+       "response_format.json_schema"},
       {R"("response_format":{"type":"json_schema","json_schema":{"schema":3}})",
        "response_format.json_schema.schema"},
       {R"("guided_json":[])", "guided_json"},
