@@ -2,10 +2,12 @@
 // What a server sees of a model for embeddings: submit texts, receive vectors or scores.
 // Implemented by make_embedding_engine() (embedding_engine.h).
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -13,11 +15,27 @@
 
 namespace rbee::engine {
 
+// A text that many pairs have: copies share it. It may be as long as a body, and a request has
+// thousands of pairs.
+class SharedText {
+ public:
+  SharedText() : SharedText(std::string()) {}
+  template <std::convertible_to<std::string> T>
+  SharedText(T&& text) {  // NOLINT(google-explicit-constructor): any text is one
+    std::string own = std::forward<T>(text);
+    text_ = std::make_shared<const std::string>(std::move(own));
+  }
+  const std::string& text() const { return *text_; }
+
+ private:
+  std::shared_ptr<const std::string> text_;
+};
+
 // What a ranker judges.
 struct TextPair {
-  std::string query;
+  SharedText query;
   std::string document;
-  std::string instruction{};  // what counts as an answer; empty = the usual of the model
+  SharedText instruction{};  // what counts as an answer; empty = the usual of the model
 };
 
 // A text, its tokens as they are, or a pair.

@@ -134,7 +134,7 @@ class Embedder final : public EmbeddingEngine {
     check_prompt(request);
     for (const EmbeddingInput& input : request.inputs) {
       const bool pair = std::holds_alternative<TextPair>(input);
-      if (pair && !info.instructs && !std::get<TextPair>(input).instruction.empty()) {
+      if (pair && !info.instructs && !std::get<TextPair>(input).instruction.text().empty()) {
         fail(Code::invalid_argument, "instruction", info.model.id, " reads none");
       }
       if (pair == info.ranks) continue;

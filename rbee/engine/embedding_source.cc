@@ -159,12 +159,13 @@ EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input,
     if (pair_prompt) {
       out.ids = pair_prompt->encode(pair, *tokenizer, kept);
     } else {
-      out.ids = tokenizer->encode(pair.query);
+      out.ids = tokenizer->encode(pair.query.text());
       out.segments.assign(out.ids.size(), 0);
       add_text(pair.document, model->doubles_separator() ? suffix : std::vector<int32_t>());
       out.segments.resize(out.ids.size(), 1);
     }
   }
+  out.ids.shrink_to_fit();  // the tokenizer's room is for as many as a text may have
   out.segments.resize(out.ids.size(), 0);
   check(!out.ids.empty(), kInput, "a text has no tokens");
   check(std::ssize(out.ids) <= most, kInput, "a text has ", out.ids.size(),

@@ -38,7 +38,8 @@ PairPrompt::PairPrompt(std::string_view form, const text::Tokenizer& tokenizer) 
 }
 
 std::string PairPrompt::fill(const TextPair& pair) const {
-  const std::string_view instruction = pair.instruction.empty() ? kUsual : pair.instruction;
+  const std::string& asked = pair.instruction.text();
+  const std::string_view instruction = asked.empty() ? kUsual : asked;
   std::string out;
   for (size_t at = 0; at < body_.size();) {
     const std::string_view rest = std::string_view(body_).substr(at);
@@ -46,7 +47,7 @@ std::string PairPrompt::fill(const TextPair& pair) const {
       out += instruction;
       at += kInstruction.size();
     } else if (rest.starts_with(kQuery)) {
-      out += pair.query;
+      out += pair.query.text();
       at += kQuery.size();
     } else if (rest.starts_with(kDocument)) {
       out += pair.document;

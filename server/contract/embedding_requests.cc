@@ -153,19 +153,17 @@ ScoreBody parse_score(std::string_view body) {
   std::vector<FieldError> errors;
   ObjectReader reader(object, "", errors);
   ScoreBody out;
-  const std::vector<std::string> first = read_texts(reader, "text_1", true);
-  const std::vector<std::string> second = read_texts(reader, "text_2", true);
+  out.first = read_texts(reader, "text_1", true);
+  out.second = read_texts(reader, "text_2", true);
   out.instruction = reader.text("instruction").value_or("");
-  if (errors.empty() && first.size() != 1 && first.size() != second.size()) {
-    reader.note("text_1", "items", cat("must have one item, or the ", second.size(), " of text_2"),
+  if (errors.empty() && out.first.size() != 1 && out.first.size() != out.second.size()) {
+    reader.note("text_1", "items",
+                cat("must have one item, or the ", out.second.size(), " of text_2"),
                 reader.find("text_1"));
   }
   out.truncate = read_truncate(reader);
   out.use_activation = reader.boolean("use_activation").value_or(true);
   refuse(errors);
-  for (size_t i = 0; i < second.size(); ++i) {
-    out.pairs.emplace_back(first[first.size() == 1 ? 0 : i], second[i]);
-  }
   return out;
 }
 

@@ -45,7 +45,8 @@ struct RerankBody {
 RerankBody parse_rerank(std::string_view body);
 
 struct ScoreBody {
-  std::vector<std::pair<std::string, std::string>> pairs;
+  std::vector<std::string> first;  // one for all of the second, or as many
+  std::vector<std::string> second;
   std::string instruction;  // as above
   std::optional<int32_t> truncate;
   bool use_activation = true;

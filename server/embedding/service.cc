@@ -82,8 +82,9 @@ std::shared_ptr<DelayedResponse> EmbeddingService::embed(const EmbeddingBody& bo
 
 std::shared_ptr<DelayedResponse> EmbeddingService::rerank(const RerankBody& body) {
   engine::EmbeddingRequest request{.truncate = body.truncate, .probability = body.use_activation};
+  const engine::SharedText query = body.query, instruction = body.instruction;
   for (const std::string& document : body.documents) {
-    request.inputs.emplace_back(engine::TextPair{body.query, document, body.instruction});
+    request.inputs.emplace_back(engine::TextPair{query, document, instruction});
   }
   const std::string id = new_job_id();
   return start(std::move(request), id,
@@ -102,8 +103,11 @@ std::shared_ptr<DelayedResponse> EmbeddingService::rerank(const RerankBody& body
 
 std::shared_ptr<DelayedResponse> EmbeddingService::score(const ScoreBody& body) {
   engine::EmbeddingRequest request{.truncate = body.truncate, .probability = body.use_activation};
-  for (const auto& [first, second] : body.pairs) {
-    request.inputs.emplace_back(engine::TextPair{first, second, body.instruction});
+  const std::vector<engine::SharedText> first(body.first.begin(), body.first.end());
+  const engine::SharedText instruction = body.instruction;
+  for (size_t i = 0; i < body.second.size(); ++i) {
+    const engine::SharedText& query = first[first.size() == 1 ? 0 : i];
+    request.inputs.emplace_back(engine::TextPair{query, body.second[i], instruction});
   }
   const std::string id = new_job_id();
   return start(std::move(request), id,

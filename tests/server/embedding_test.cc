@@ -2,6 +2,7 @@
 // transformers gave (tools/goldens/make_embedding_goldens.py).
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
@@ -313,6 +314,21 @@ TEST(Ranking, ScoresOfPairs) {
   const json one =
       worker.answer("/score", {{"text_1", first[0]}, {"text_2", {second[0], second[1]}}});
   EXPECT_NEAR(one.at("data")[1].at("score").get<float>(), wanted[1], 1e-4f);
+}
+
+// A body of 16 MiB with 2048 documents would become 16 GiB.
+TEST(Ranking, ALongQueryIsNotCopiedForEveryDocument) {
+  const auto peak = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const EmbeddingWorker worker("bert_ranker");
+  const std::string query(128 * 1024, 'a');  // one word, which is one unknown token
+  const std::vector<std::string> documents(1000, "d");
+  const auto before = peak();
+  EXPECT_EQ(worker.post("/v1/rerank", {{"query", query}, {"documents", documents}}).status, 200);
+  EXPECT_LT(peak() - before, 64 * 1024) << "KiB";
 }
 
 TEST(Ranking, WrongBodiesAreNamed) {

@@ -43,11 +43,12 @@ engine::EmbeddingRequest request_of(const EmbedOptions& options,
   engine::EmbeddingRequest request{.dimensions = options.dimensions};
   if (options.similarity) request.normalise = true;
   if (!options.prompt_name.empty()) request.prompt_name = options.prompt_name;
+  const engine::SharedText query = options.query, instruction = options.instruction;
   for (const std::string& text : texts) {
     if (options.query.empty()) {
       request.inputs.emplace_back(text);
     } else {
-      request.inputs.emplace_back(engine::TextPair{options.query, text, options.instruction});
+      request.inputs.emplace_back(engine::TextPair{query, text, instruction});
     }
   }
   return request;

@@ -77,7 +77,7 @@ void require_chat(const server::GenerateRequest& request) {
 void embeddings(std::string_view body) {
   parse_or_report([=] { require(!server::parse_embeddings(body).inputs.empty(), "no input"); });
   parse_or_report([=] { require(!server::parse_rerank(body).documents.empty(), "no document"); });
-  require(!server::parse_score(body).pairs.empty(), "no pair");
+  require(!server::parse_score(body).second.empty(), "no pair");
 }
 
 // The numbers of a body for pictures, as the engine would get them.

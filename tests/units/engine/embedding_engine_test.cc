@@ -260,7 +260,7 @@ TEST_P(EveryRanker, PairsBecomeHuggingFacesTokensAndScores) {
   EmbeddingRequest request{.probability = false};
   for (size_t i = 0; i < wanted["pairs"].size(); ++i) {
     TextPair pair{wanted["pairs"][i][0], wanted["pairs"][i][1]};
-    if (wanted.contains("instructions")) wanted["instructions"][i].get_to(pair.instruction);
+    if (wanted.contains("instructions")) pair.instruction = wanted["instructions"][i];
     request.inputs.emplace_back(pair);
     const auto encoded = loaded.encode(request.inputs.back(), {});
     EXPECT_EQ(encoded.ids, wanted["ids"][i].get<std::vector<int32_t>>());
