@@ -14,10 +14,18 @@ namespace {
 
 // Bytes of text of which the tokens are made beside the connections' thread.
 constexpr size_t kLongText = 8192;
+// About what a chat template makes around a message.
+constexpr size_t kMarkBytes = 64;
 
+// Of which each answer's tokens are made.
 size_t text_bytes(const GenerateRequest& request) {
-  size_t bytes = request.prompt.size();
-  for (const Message& message : request.messages) bytes += message.content.size();
+  size_t bytes = request.prompt.size() + request.chat.template_variables.size();
+  for (const Message& message : request.messages) {
+    bytes += kMarkBytes + message.content.size() + message.reasoning.size();
+    for (const SentCall& call : message.tool_calls) bytes += call.arguments.size();
+  }
+  for (const SamplingFields::Bias& bias : request.logit_bias) bytes += bias.text.size();
+  for (const std::string& word : request.bad_words) bytes += 2 * word.size();  // also after a space
   return bytes;
 }
 
@@ -169,9 +177,10 @@ LlmService::Preparation LlmService::preparation(const GenerateRequest& request) 
 }
 
 LlmService::Preparation LlmService::preparation(const OpenAiRequest& request) {
-  size_t bytes = text_bytes(request.generate);
-  for (const SentPrompt& prompt : request.prompts) bytes += prompt.text.size();
-  bytes *= static_cast<size_t>(request.best_of);  // each choice makes its own
+  size_t bytes = text_bytes(request.generate) * static_cast<size_t>(answers_of(request));
+  for (const SentPrompt& prompt : request.prompts) {
+    bytes += prompt.text.size() * static_cast<size_t>(request.best_of);
+  }
   const Preparation work = preparation(request.generate);
   return work == Preparation::little && bytes > kLongText ? Preparation::text : work;
 }

@@ -74,6 +74,42 @@ TEST(Preparing, AClientThatLeavesMeanwhileCancels) {
   EXPECT_EQ(worker.engine.cancelled(), 2);
 }
 
+// Texts of which tokens are made, wherever they stand, and as often as they are made.
+TEST(Preparing, LongTextsAreReadBesideTheConnections) {
+  using Work = server::LlmService::Preparation;
+  const std::string text(5000, 'x');
+  const auto chat = [](const std::vector<json>& messages, json fields = json::object()) {
+    fields["messages"] = messages;
+    return server::LlmService::preparation(server::parse_openai_chat(fields.dump()));
+  };
+  const auto turn = [](const char* role, const std::string& content, json fields = json::object()) {
+    fields["role"] = role;
+    fields["content"] = content;
+    return fields;
+  };
+  const json call = {{"id", "c"}, {"function", {{"name", "f"}, {"arguments", text}}}};
+  EXPECT_EQ(chat({turn("user", text)}), Work::little);
+  EXPECT_EQ(chat({turn("user", text)}, {{"n", 2}}), Work::text);
+  EXPECT_EQ(chat({turn("user", text), turn("assistant", text)}), Work::text);
+  EXPECT_EQ(chat({turn("assistant", text, {{"reasoning", text}})}), Work::text);
+  EXPECT_EQ(chat({turn("assistant", text, {{"tool_calls", json::array({call})}})}), Work::text);
+  EXPECT_EQ(chat({turn("user", text)}, {{"chat_template_kwargs", {{"a", text}}}}), Work::text);
+  EXPECT_EQ(chat(std::vector<json>(100, turn("user", "x"))), Work::little);
+  EXPECT_EQ(chat(std::vector<json>(1000, turn("user", "x"))), Work::text);
+
+  const auto completion = [](const json& prompt, json fields = json::object()) {
+    fields["prompt"] = prompt;
+    return server::LlmService::preparation(server::parse_openai_completion(fields.dump()));
+  };
+  const std::vector<std::string> prompts(128, "Hi");
+  const json words = json::array({std::string(100, 'x')});
+  const json bias = json::array({json::array({std::string(100, 'x'), 1})});
+  EXPECT_EQ(completion(prompts), Work::little);
+  EXPECT_EQ(completion("Hi", {{"bad_words", words}, {"logit_bias", bias}}), Work::little);
+  EXPECT_EQ(completion(prompts, {{"bad_words", words}}), Work::text);
+  EXPECT_EQ(completion(prompts, {{"logit_bias", bias}}), Work::text);
+}
+
 TEST(SideWork, RunsSoManyAtOnceAndRefusesWhatIsTooMuch) {
   std::promise<void> go;
   const std::shared_future<void> gone = go.get_future().share();
