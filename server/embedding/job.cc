@@ -27,7 +27,8 @@ void EmbeddingJob::on_embedded(engine::EmbeddingResult result) noexcept {
     trace_.set("gen_ai.usage.input_tokens", static_cast<int64_t>(result.tokens));
     trace_.finish(operation_, {});
     count_(Outcome::completed, seconds_since_arrival());
-    response_->set(json_response(200, answer_(std::move(result))));
+    const Answer answer = std::exchange(answer_, nullptr);
+    response_->set(json_response(200, answer(std::move(result))));
   });
 }
 
@@ -42,6 +43,7 @@ void EmbeddingJob::fail(JobState state, const WireError& error, std::string_view
   count_(state == JobState::cancelled ? Outcome::cancelled : Outcome::failed,
          seconds_since_arrival());
   trace_.finish(operation_, error.code);
+  answer_ = nullptr;
   response_->set(json_response(error.status, openai_error_json(error.status, error.code, message)));
 }
 

@@ -30,7 +30,7 @@ class EmbeddingJob final : public Job, public engine::EmbeddingSink {
   void fail(JobState state, const WireError& error, std::string_view message) override;
 
   const std::shared_ptr<DelayedResponse> response_;
-  const Answer answer_;
+  Answer answer_;  // until it is given: it may hold the request's texts
   const Count count_;
   std::string operation_;  // of the trace
 };

@@ -240,6 +240,23 @@ std::vector<float> probabilities(const json& golden) {
   return out;
 }
 
+// It is remembered for a minute, and its answer is made of all documents.
+TEST(Embeddings, AJobThatIsOverHoldsNothingOfItsRequest) {
+  for (const bool good : {true, false}) {
+    auto texts = std::make_shared<std::string>("a long document");
+    const std::weak_ptr<std::string> held = texts;
+    const auto response = std::make_shared<server::DelayedResponse>(nullptr);
+    server::EmbeddingJob job(
+        "j", response,
+        [texts = std::move(texts)](const engine::EmbeddingResult&) { return *texts; },
+        [](server::Outcome, double) {});
+    EXPECT_FALSE(held.expired());
+    good ? job.on_embedded({}) : job.on_failed({Code::internal, "no"});
+    EXPECT_TRUE(held.expired());
+    EXPECT_EQ(response->take()->body == "a long document", good);
+  }
+}
+
 TEST(Ranking, DocumentsComeBestFirst) {
   const EmbeddingWorker worker("bert_ranker");
   const json& pairs = worker.golden["pairs"];
