@@ -6,9 +6,11 @@ namespace rbee::server {
 
 bool JobStore::add(std::shared_ptr<Job> job) {
   const std::lock_guard lock(mutex_);
-  const auto unread = std::count_if(jobs_.begin(), jobs_.end(),
-                                    [](const auto& entry) { return entry.second->unread(); });
-  if (job->unread() && static_cast<size_t>(unread) >= options_.max_unread) return false;
+  if (job->unread()) {
+    std::erase_if(unread_, [](const auto& one) { return !one->unread(); });
+    if (unread_.size() >= options_.max_unread) return false;
+    unread_.push_back(job);
+  }
   jobs_.emplace(job->id(), std::move(job));
   return true;
 }
@@ -16,6 +18,7 @@ bool JobStore::add(std::shared_ptr<Job> job) {
 void JobStore::remove(const std::string& id) {
   const std::lock_guard lock(mutex_);
   jobs_.erase(id);
+  std::erase_if(unread_, [&](const auto& job) { return job->id() == id; });
 }
 
 std::shared_ptr<Job> JobStore::find(const std::string& id) const {
@@ -34,8 +37,8 @@ std::vector<std::shared_ptr<Job>> JobStore::all() const {
 
 bool JobStore::has_unread() const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(jobs_, [](const auto& entry) {
-    return entry.second->unread() && entry.second->state() != JobState::cancelled;
+  return std::ranges::any_of(unread_, [](const auto& job) {
+    return job->unread() && job->state() != JobState::cancelled;
   });
 }
 
@@ -50,6 +53,7 @@ std::vector<std::shared_ptr<Job>> JobStore::purge(Clock::time_point now) {
     if (old && !ended) running.push_back(job);
     return old;
   });
+  std::erase_if(unread_, [&](const auto& job) { return !jobs_.contains(job->id()); });
   return running;
 }
 

@@ -35,6 +35,9 @@ class JobStore {
   const JobStoreOptions options_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Job>> jobs_;
+  // Of these, those that somebody is to read, or has begun to: at most max_unread. The others are
+  // as many as came in a minute, too many to look at for each that comes.
+  std::vector<std::shared_ptr<Job>> unread_;
 };
 
 }  // namespace rbee::server

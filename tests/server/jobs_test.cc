@@ -265,8 +265,14 @@ TEST(Jobs, TooManyUnreadJobsAreRefused) {
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(refused.headers.at("retry-after"), "1");
   EXPECT_THAT(refused.body, HasSubstr("OVERLOADED"));
+  EXPECT_EQ(worker.post("/v1/infer", R"({"prompt":"Hi"})").status, 200);  // is read by its client
   worker.get(second);
   EXPECT_EQ(worker.post("/v1/jobs", R"({"prompt":"Hi"})").status, 200);
+  EXPECT_EQ(worker.post("/v1/jobs", R"({"prompt":"Hi"})").status, 429);
+  worker.service.tick(server::Clock::now() + std::chrono::seconds(301));
+  worker.new_stream();
+  worker.new_stream();
+  EXPECT_EQ(worker.post("/v1/jobs", R"({"prompt":"Hi"})").status, 429);
 }
 
 TEST(Jobs, EngineRefusalsHaveTheirStatus) {
