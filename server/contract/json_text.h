@@ -1,6 +1,7 @@
 #pragma once
 // JSON as it is sent.
 
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +11,15 @@ namespace rbee::server {
 // In one line. Bytes that are no UTF-8 become U+FFFD.
 inline std::string dump(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// As the client wrote it, who gets it back: 0.7, not 0.699999988.
+inline double decimal(float value) {
+  char text[32];
+  const auto* const end = std::to_chars(text, text + sizeof text, value).ptr;
+  double out = 0;
+  std::from_chars(text, end, out);
+  return out;
 }
 
 // Microseconds are as far as a clock reading in milliseconds means anything.

@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "rbee/core/cat.h"
+#include "server/contract/json_text.h"
 
 namespace rbee::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Json ids_json(const LlamaAnswer& answer, const std::vector<OpenAiScored>& tokens) {
   Json out = Json::array();
@@ -69,10 +66,10 @@ Json settings_json(const LlamaAnswer& answer) {
               {"stream", *request.stream},
               {"stop", request.stop},
               {"n_probs", answer.request.probabilities},
-              {"min_p", *request.min_p}};
-  if (request.temperature) out["temperature"] = *request.temperature;
+              {"min_p", decimal(*request.min_p)}};
+  if (request.temperature) out["temperature"] = decimal(*request.temperature);
   if (request.top_k) out["top_k"] = *request.top_k;
-  if (request.top_p) out["top_p"] = *request.top_p;
+  if (request.top_p) out["top_p"] = decimal(*request.top_p);
   return out;
 }
 

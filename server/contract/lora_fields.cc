@@ -87,7 +87,7 @@ std::string lora_list_json(const std::vector<LoraEntry>& adapters) {
     out.push_back({{"id", out.size()},
                    {"name", adapter.name},
                    {"path", adapter.path},
-                   {"scale", adapter.scale}});
+                   {"scale", decimal(adapter.scale)}});
   }
   return dump(out);
 }

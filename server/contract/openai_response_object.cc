@@ -311,13 +311,13 @@ Json object(const ResponseAnswer& answer, std::string_view status) {
   out["parallel_tool_calls"] = asked.chat.parallel_tool_calls;
   out["previous_response_id"] = nullptr;
   out["store"] = false;
-  out["temperature"] = asked.temperature.value_or(1.0f);
+  out["temperature"] = decimal(asked.temperature.value_or(1.0f));
   const std::string& format = answer.request.text_format;
   out["text"]["format"] = format.empty() ? Json({{"type", "text"}}) : Json::parse(format);
   out["tool_choice"] = tool_choice_json(asked.chat);
   out["tools"] = tools_json(asked.chat);
   out["top_logprobs"] = asked.logprobs.value_or(0);
-  out["top_p"] = asked.top_p.value_or(1.0f);
+  out["top_p"] = decimal(asked.top_p.value_or(1.0f));
   out["truncation"] = "disabled";
   out["usage"] = nullptr;
   const std::string& metadata = answer.request.metadata;

@@ -27,6 +27,7 @@ TEST(LlamaRoutes, CompletionInOnePiece) {
   EXPECT_EQ(answer.at("truncated"), false);
   EXPECT_EQ(answer.at("generation_settings").at("n_predict"), 7);
   EXPECT_EQ(answer.at("generation_settings").at("seed"), 5);
+  EXPECT_EQ(answer.at("generation_settings").at("min_p"), 0.05);
   EXPECT_EQ(answer.at("tokens"), json::array());
   EXPECT_FALSE(answer.contains("completion_probabilities"));
   const json& timings = answer.at("timings");

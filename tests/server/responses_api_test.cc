@@ -41,6 +41,16 @@ TEST(Responses, AnAnswerInOnePiece) {
   EXPECT_EQ(asked.max_tokens, 32);
 }
 
+TEST(Responses, NumbersComeBackAsTheyWere) {
+  Worker worker;
+  const json answer =
+      json::parse(worker.post(kResponses, R"({"input":"Hi","temperature":0.7,"top_p":0.1})").body);
+  EXPECT_EQ(answer.at("temperature"), 0.7);
+  EXPECT_EQ(answer.at("top_p"), 0.1);
+  const json plain = json::parse(worker.post(kResponses, R"({"input":"Hi"})").body);
+  EXPECT_EQ(plain.at("temperature").dump(), "1.0");
+}
+
 TEST(Responses, AChatIsItsInput) {
   Worker worker({.script = {.reason = engine::StopReason::max_tokens}});
   const json body = json::parse(R"({"input":[
