@@ -173,19 +173,22 @@ class LlmEngine final : public Engine {
                          text_.pan_and_scan);
   }
 
-  // Under the lock. A client that fills the queue does not keep the others out of it.
+  // Under the lock. A client that fills the queue does not keep the others out of it, nor do those
+  // who are cancelled and leave it at the next step.
   bool has_place_for(const std::string& client) const {
     const auto waiting = static_cast<size_t>(options_.max_waiting);
     const size_t places = waiting + static_cast<size_t>(options_.max_running);
     if (jobs_.size() < places) return true;
     if (jobs_.size() >= places + waiting) return false;
     std::set<std::string_view> clients{client};
-    size_t own = 0;
+    size_t live = 0, own = 0;
     for (const JobPtr& job : jobs_) {
+      if (job->cancelled) continue;
+      ++live;
       clients.insert(job->client);
       if (job->client == client) ++own;
     }
-    return own < waiting / clients.size();
+    return live < places || own < waiting / clients.size();
   }
 
   std::unique_ptr<DraftModel> make_draft(std::optional<TextModel> model) {

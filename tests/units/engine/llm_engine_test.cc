@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
+#include <utility>
 
 #include "rbee/engine/stepper.h"
 #include "tests/support/expect_error.h"
@@ -278,6 +280,38 @@ bool takes(Engine& engine, const std::string& client) {
     return false;
   }
   return true;
+}
+
+// Holds the engine's thread at its first text until it is let go.
+class Holding final : public EventSink {
+ public:
+  void on_started(const Started&) noexcept override {}
+  void on_token(const TokenText&) noexcept override {
+    if (!std::exchange(spoke_, true)) reached.set_value();
+    gone_.wait();
+  }
+  void on_finished(const Finished&) noexcept override {}
+  void on_failed(const Failed&) noexcept override {}
+
+  std::promise<void> reached, go;
+
+ private:
+  bool spoke_ = false;
+  std::shared_future<void> gone_ = go.get_future().share();
+};
+
+TEST(LlmEngine, WhoIsCancelledKeepsNobodyOutOfTheQueue) {
+  const auto engine = make_llm_engine(tiny_model(4096), {.max_running = 1, .max_waiting = 2});
+  const auto holding = std::make_shared<Holding>();
+  engine->submit(endless(), holding);
+  holding->reached.get_future().wait();
+  submit(*engine, endless(), "first");
+  submit(*engine, endless(), "second");
+  EXPECT_FALSE(takes(*engine, ""));
+  EXPECT_TRUE(engine->cancel("first"));  // leaves when the engine's step is over
+  EXPECT_TRUE(takes(*engine, ""));
+  EXPECT_FALSE(takes(*engine, ""));
+  holding->go.set_value();
 }
 
 TEST(LlmEngine, AClientThatFillsTheQueueDoesNotKeepTheOthersOut) {
