@@ -503,6 +503,8 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
   }
   int32_t steps_done = 0;
   for (int32_t first = 0; first < request.count; first += settings.batch) {
+    // What came while the last pictures were decoded is about them, not about those that begin.
+    if (first > 0 && hooks.hurry && hooks.hurry() == Hurry::request) return true;
     const int32_t count = std::min(settings.batch, request.count - first);
     Hurry hurry = Hurry::none;
     const auto after_step = [&](const Tensor& denoised, int32_t steps) {

@@ -20,7 +20,8 @@ struct PipelineHooks {
       going_on;  // asked while texts are encoded and a picture is decoded; may be empty
   // Told of a picture that a network enlarges; may be empty.
   std::function<void(const TileProgress& tiles)> tile;
-  // Asked after a step, whether its pictures are taken as they are; may be empty.
+  // Asked after a step, whether its pictures are taken as they are, and before further pictures
+  // begin; may be empty.
   std::function<Hurry()> hurry;
   // What sampling ended with, (batch, h, w, channels), of images `first` on; may be empty.
   std::function<void(const Tensor& latents, int32_t first)> latents;

@@ -1,0 +1,51 @@
+// Requests that are hurried, or given up, while something other than a step is at work.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rbee/engine/image_engine.h"
+#include "tests/units/engine/fake_image_model.h"
+
+namespace rbee::engine {
+namespace {
+
+// Hurries its request when the first picture is there, before the steps of the next one.
+class HurryBetweenPictures final : public ImageRecorder {
+ public:
+  HurryBetweenPictures(ImageEngine& engine, Hurry how) : engine_(engine), how_(how) {}
+  void on_image(const ImageReady& event) noexcept override {
+    if (event.index == 0) engine_.hurry("job", how_);
+    ImageRecorder::on_image(event);
+  }
+
+ private:
+  ImageEngine& engine_;
+  const Hurry how_;
+};
+
+// As AUTOMATIC1111, which begins no picture after an interruption, and forgets a skip when it
+// begins one.
+TEST(HurriedRequests, SpoilNoPictureThatHasNotBegun) {
+  struct Case {
+    Hurry how;
+    size_t images;
+    int32_t steps;
+  };
+  for (const Case& wanted : {Case{Hurry::pictures, 3, 4 + 4 + 4}, Case{Hurry::request, 1, 4}}) {
+    const auto engine = make_image_engine(fake_source(half_noise), {.warm_up = false});
+    ImageRequest request;
+    request.job_id = "job";
+    request.prompt = "a red cat";
+    request.steps = 4;
+    request.count = 3;
+    const auto sink = std::make_shared<HurryBetweenPictures>(*engine, wanted.how);
+    engine->submit(request, sink);
+    ASSERT_TRUE(sink->wait());
+    EXPECT_EQ(sink->images.size(), wanted.images);
+    EXPECT_EQ(sink->finished.steps, wanted.steps);
+    EXPECT_FALSE(sink->finished.cancelled);
+  }
+}
+
+}  // namespace
+}  // namespace rbee::engine
