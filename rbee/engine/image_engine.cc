@@ -268,6 +268,7 @@ class QueuedImageEngine final : public ImageEngine {
       try {
         const auto between = [&] {
           if (errand.cancelled()) throw unwanted();
+          drop_cancelled();
           const std::scoped_lock held(mutex_);
           if (stopping_) fail(Code::cancelled, "engine", "stopping");
         };
@@ -429,12 +430,14 @@ void QueuedImageEngine::run(ImageJob& job) {
   job.sink->on_started(started(job, total));
   Progress progress(*job.sink, total, job.request.count);
   ImageFinished finished;
-  const auto going_on = [&] { return !job.cancelled; };
+  const auto going_on = [&] {
+    drop_cancelled();
+    return !job.cancelled;
+  };
   PipelineHooks hooks;
   hooks.step = [&](int32_t done) {
     finished.steps = done;
     progress.step(done);
-    drop_cancelled();
     return going_on();
   };
   hooks.preview = [&](const io::Pixels& preview, int32_t done, int32_t index) {
@@ -442,10 +445,7 @@ void QueuedImageEngine::run(ImageJob& job) {
     return going_on();
   };
   hooks.going_on = going_on;
-  hooks.tile = [&](const TileProgress& tiles) {
-    progress.tiles(tiles);
-    drop_cancelled();
-  };
+  hooks.tile = [&](const TileProgress& tiles) { progress.tiles(tiles); };
   hooks.hurry = [&] { return job.take_hurry(); };
   PipelineTimes times;
   hooks.image = [&](io::Pixels image, int32_t index) {

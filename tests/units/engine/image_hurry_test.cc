@@ -47,5 +47,31 @@ TEST(HurriedRequests, SpoilNoPictureThatHasNotBegun) {
   }
 }
 
+// A request that waits is told at once that it is cancelled, also while texts are encoded.
+TEST(CancelledRequests, AreToldBetweenTexts) {
+  ImageSource source = fake_source(half_noise);
+  std::unique_ptr<ImageEngine> engine;
+  ImageRequest request;
+  request.steps = 4;
+  const auto waiting = std::make_shared<ImageRecorder>();
+  std::vector<uint64_t> told;
+  source.model.text[0].encoder =
+      std::make_unique<TellingTextEncoder>([&](const models::TextInput&) {
+        told.push_back(engine->stats().requests_cancelled);
+        if (told.size() > 1) return;
+        request.job_id = "waiting";
+        engine->submit(request, waiting);
+        engine->cancel("waiting");
+      });
+  engine = make_image_engine(std::move(source), {.warm_up = false});
+  request.prompt = "[a|b|c|d]";  // five texts with the negative one, of which four go together
+  const auto running = std::make_shared<ImageRecorder>();
+  engine->submit(request, running);
+  EXPECT_TRUE(running->wait());
+  EXPECT_TRUE(waiting->wait());
+  EXPECT_TRUE(waiting->finished.cancelled);
+  EXPECT_THAT(told, testing::ElementsAre(0, 1));
+}
+
 }  // namespace
 }  // namespace rbee::engine

@@ -212,6 +212,28 @@ TEST_F(UpscalingEngine, EndsPicturesThatAreNotWantedBetweenTiles) {
   EXPECT_EQ(tiles, 1);
 }
 
+// A request that waits behind a picture is told at once that it is cancelled.
+TEST_F(UpscalingEngine, DropsRequestsBetweenTiles) {
+  request_.job_id = "waiting";
+  const auto waiting = std::make_shared<ImageRecorder>();
+  int32_t tiles = 0, told = 0;  // after how many tiles
+  const UpscaleHooks hooks{.going_on = {}, .tile = [&](const TileProgress& now) {
+                             tiles = now.done;
+                             if (tiles == 1) {
+                               engine_->submit(request_, waiting);
+                               engine_->cancel("waiting");
+                             }
+                             if (told == 0 && engine_->stats().requests_cancelled == 1) {
+                               told = tiles;
+                             }
+                           }};
+  engine_->upscale("made-x2", waves(256, 256), hooks);
+  EXPECT_EQ(tiles, 4);
+  EXPECT_EQ(told, 2);
+  EXPECT_TRUE(waiting->wait());
+  EXPECT_TRUE(waiting->finished.cancelled);
+}
+
 // Steps are slow until the picture that waits for them has been dropped.
 TEST(Upscaling, EndsWhileItWaitsForARequest) {
   constexpr int32_t kSteps = 150;
