@@ -13,6 +13,7 @@ namespace {
 constexpr float kStep = 1.1f;
 constexpr float kMost = 1000;  // of a weight, so that products of nested ones stay finite
 constexpr std::string_view kBreak = "BREAK";
+constexpr std::string_view kDigits = "+-.0123456789";
 constexpr size_t kNone = std::string_view::npos;
 
 bool is_space(char c) {
@@ -27,9 +28,7 @@ bool is_word(char c) {
 std::optional<float> number(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  constexpr size_t kLongest = 16;
-  if (text.empty() || text.size() > kLongest) return std::nullopt;
-  if (text.find_first_not_of("+-.0123456789") != kNone) return std::nullopt;
+  if (text.empty() || text.find_first_not_of(kDigits) != kNone) return std::nullopt;
   const std::string whole(text);
   char* end = nullptr;
   const float value = std::strtof(whole.c_str(), &end);
@@ -80,8 +79,11 @@ class WeightParser {
 
   // ": 1.3)" ends a round bracket.
   bool take_weight() {
-    const size_t end = text_.find_first_of(")(", at_);
-    if (end == kNone || text_[end] != ')') return false;
+    // No further than a weight may go: each colon looks.
+    const auto may_be_weight = [](char c) { return is_space(c) || kDigits.find(c) != kNone; };
+    size_t end = at_ + 1;
+    while (end < text_.size() && may_be_weight(text_[end])) ++end;
+    if (end == text_.size() || text_[end] != ')') return false;
     const auto weight = number(text_.substr(at_ + 1, end - at_ - 1));
     if (!weight) return false;
     flush();

@@ -198,10 +198,12 @@ PromptStates encode_prompts(const ImageSource& source, const ImageRequest& reque
     for (const std::string& text : all) {
       own.push_back(encoders.back().chunks(text));
       count = std::max(count, own.back().size());
+      // Before further texts of that length are read.
+      check(all.size() * count <= kMaxChunks, "prompt", all.size(), " texts of ", count,
+            " chunks each are more than ", kMaxChunks,
+            " chunks; make it shorter, or change it less");
     }
   }
-  check(all.size() * count <= kMaxChunks, "prompt", all.size(), " texts of ", count,
-        " chunks each are more than ", kMaxChunks, " chunks; make it shorter, or change it less");
   std::vector<std::vector<TextEncoding>> encodings(all.size());  // of each text
   for (size_t i = 0; i < encoders.size(); ++i) {
     const std::vector<TextEncoding> said = encoders[i].encode(chunks[i], count);

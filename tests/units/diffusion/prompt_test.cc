@@ -36,6 +36,9 @@ TEST(Prompt, WeightsAreThoseOfA1111) {
   expect_parts("(one (two:1.5) three)", a1111, {{"one ", 1.1f}, {"two", 1.65f}, {" three", 1.1f}});
   expect_parts("ratio 16:9) ok]", a1111, {{"ratio 16:9) ok]", 1}});
   expect_parts("(a:b:1.5)", a1111, {{"a:b", 1.5f}});
+  // As programs write sums of floats.
+  expect_parts("(a:1.2000000000000002) (b: +.30000000000000004 )", a1111,
+               {{"a", 1.2f}, {" ", 1}, {"b", 0.3f}});
   expect_parts("(unnecessary)(parens)", a1111, {{"unnecessaryparens", 1.1f}});
   expect_parts("", a1111, {{"", 1}});
 }
@@ -73,6 +76,13 @@ TEST(Prompt, AnyTextParses) {
       parse_prompt(std::string(3000, '(') + "x" + std::string(3000, ')'), PromptSyntax::comfy);
   EXPECT_EQ(deep.size(), 1u);
   EXPECT_EQ(parse_prompt(std::string(3000, '[') + "x", PromptSyntax::a1111).size(), 1u);
+}
+
+// Looking from each of them to the end of the text would take minutes.
+TEST(Prompt, ColonsAreReadOnce) {
+  const std::string colons(size_t{1} << 20, ':');
+  expect_parts("(" + colons, PromptSyntax::a1111, {{colons, 1.1f}});
+  expect_parts("(" + colons + "2)", PromptSyntax::a1111, {{colons.substr(1), 2}});
 }
 
 // One id a character, the character itself.
