@@ -19,6 +19,12 @@ using models::ImageFamily;
 constexpr int32_t kMaxSide = 2048;
 constexpr const char* kAdapter = ".safetensors";
 
+// A link to itself, or a name that is too long, is none.
+bool is_file(const fs::path& path) {
+  std::error_code refused;
+  return fs::is_regular_file(path, refused);
+}
+
 std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -139,7 +145,7 @@ void load_embeddings(const fs::path& path, ImageSource& source) {
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
     const fs::path ending = entry.path().extension();
     const bool known = ending == kAdapter || ending == ".pt" || ending == ".bin";
-    if (entry.is_regular_file() && known) files.push_back(entry.path());
+    if (known && is_file(entry.path())) files.push_back(entry.path());
   }
   std::ranges::sort(files);
   for (const fs::path& file : files) {
@@ -155,7 +161,7 @@ void load_embeddings(const fs::path& path, ImageSource& source) {
 // Of a folder of PEFT's, which goes by the folder's name.
 bool is_peft_file(const fs::path& path) {
   return path.filename() == models::PeftConfig::kWeightsName &&
-         fs::is_regular_file(path.parent_path() / models::PeftConfig::kName);
+         is_file(path.parent_path() / models::PeftConfig::kName);
 }
 
 }  // namespace
@@ -275,7 +281,7 @@ std::vector<std::string> lora_names(const fs::path& folder) {
   std::vector<std::string> out;
   std::error_code absent;
   for (const auto& entry : fs::recursive_directory_iterator(folder, absent)) {
-    if (!entry.is_regular_file() || entry.path().extension() != kAdapter) continue;
+    if (entry.path().extension() != kAdapter || !is_file(entry.path())) continue;
     const fs::path path = entry.path();
     const fs::path name = is_peft_file(path) && path.parent_path() != folder
                               ? path.parent_path()
@@ -293,7 +299,7 @@ fs::path find_lora(const fs::path& folder, const std::string& name) {
   check(inside, "loras.path", "\"", name, "\" is not below the folder of LoRAs");
   for (const fs::path& candidate : {folder / relative, folder / (name + kAdapter),
                                     folder / relative / models::PeftConfig::kWeightsName}) {
-    if (fs::is_regular_file(candidate)) return candidate;
+    if (is_file(candidate)) return candidate;
   }
   fail(Code::not_found, "loras.path", "there is no \"", name, "\" below ", folder.string());
 }

@@ -409,6 +409,25 @@ TEST(Loras, OfFoldersOfPeftGoByTheFolder) {
   fs::remove_all(folder);
 }
 
+// What a system call refuses is no file either: a name that is too long, a link to itself.
+TEST(Loras, ThatCannotBeAreNotThere) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "rbee_no_loras";
+  fs::create_directories(folder);
+  std::ofstream(folder / "style.safetensors") << "x";
+  fs::create_symlink("ring.safetensors", folder / "ring.safetensors");
+  EXPECT_THAT(lora_names(folder), ElementsAre("style"));
+  for (const std::string& name : {std::string("ring"), std::string(300, 'a')}) {
+    try {
+      find_lora(folder, name);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::not_found);
+    }
+  }
+  fs::remove_all(folder);
+}
+
 TEST(Weights, ScaleStatesAndKeepTheMean) {
   std::vector<float> hidden = {1, 1, 2, 4};
   const std::vector<float> weights = {1, 3};
