@@ -75,7 +75,7 @@ struct AddedNoise {
 // picture, which is decoded and encoded again. With philox numbers it draws from the seed anew, and
 // with a StrengthRule other than `part` it runs exactly its steps, both as AUTOMATIC1111.
 struct HiresFix {
-  float scale = 2.0f;  // 1 to 4, of both sides; the product is rounded to multiples of 8
+  float scale = 2.0f;  // 1 to 4, of both sides; the product is rounded to what the model takes
   // In place of scale, pixels, multiples of 8, 64 to 2048. One of them: the ratio stays. Both: what
   // is beyond that ratio is cut off on both sides.
   int32_t width = 0;

@@ -20,11 +20,6 @@ bool is_same(string_view a, string_view b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
-int32_t whole_steps(double side) {
-  constexpr int32_t kStep = 8;
-  return static_cast<int32_t>(std::lround(side / kStep)) * kStep;
-}
-
 }  // namespace
 
 string_view name(Upscaler upscaler) {
@@ -44,7 +39,10 @@ Upscaler parse_upscaler(string_view text, std::span<const UpscalerInfo> networks
   fail(Code::invalid_argument, "hires.upscaler", "\"", text, "\" is not one of ", known);
 }
 
-Size second_size(const HiresFix& hires, const Size& first) {
+Size second_size(const HiresFix& hires, const Size& first, int32_t step) {
+  const auto whole_steps = [step](double side) {
+    return static_cast<int32_t>(std::lround(side / step)) * step;
+  };
   const double width = first.width, height = first.height;
   if (hires.width > 0 && hires.height > 0) return {hires.width, hires.height};
   if (hires.width > 0) return {hires.width, whole_steps(hires.width * height / width)};

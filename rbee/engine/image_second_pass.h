@@ -15,8 +15,9 @@ Upscaler parse_upscaler(std::string_view text, std::span<const UpscalerInfo> net
 struct Size {
   int32_t width = 0, height = 0;
 };
-// Of the pictures that a second pass makes; of a first pass's size. Multiples of 8.
-Size second_size(const HiresFix& hires, const Size& first);
+// Of the pictures that a second pass makes; of a first pass's size. What is not asked for by itself
+// is a multiple of `step`.
+Size second_size(const HiresFix& hires, const Size& first, int32_t step);
 
 // A part of what is enlarged to cover `to`, in its middle. Any unit.
 struct Cover {

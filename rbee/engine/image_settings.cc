@@ -140,7 +140,7 @@ void set_hires(const ImageSource& source, const ImageRequest& request, ImageSett
     out.hires_network = find_upscaler(source, request.hires->upscaler);
     check_enlarged("hires.upscaler", *out.hires_network, out.width, out.height);
   }
-  const Size size = second_size(*request.hires, {out.width, out.height});
+  const Size size = second_size(*request.hires, {out.width, out.height}, source.side_step);
   out.final_width = size.width;
   out.final_height = size.height;
   check_model_side(source, "hires: width", out.final_width);

@@ -114,7 +114,7 @@ TEST(Canvas, EnlargingAlignsCentres) {
 
 TEST(SecondPass, IsAsLargeAsAskedFor) {
   const auto size = [](const HiresFix& hires) {
-    const Size out = second_size(hires, {512, 768});
+    const Size out = second_size(hires, {512, 768}, 8);
     return std::pair(out.width, out.height);
   };
   EXPECT_EQ(size({.scale = 1.5f}), std::pair(768, 1152));
@@ -122,6 +122,22 @@ TEST(SecondPass, IsAsLargeAsAskedFor) {
   EXPECT_EQ(size({.width = 1024}), std::pair(1024, 1536));
   EXPECT_EQ(size({.height = 1000}), std::pair(664, 1000));
   EXPECT_EQ(size({.width = 1024, .height = 1024}), std::pair(1024, 1024));
+}
+
+// FLUX and Stable Diffusion 3 take multiples of 16.
+TEST(SecondPass, IsAsLargeAsTheModelTakes) {
+  ImageSource source = fake_source(half_noise);
+  source.side_step = 16;
+  ImageRequest request;
+  request.width = request.height = 768;
+  const auto size = [&](const HiresFix& hires) {
+    request.hires = hires;
+    const ImageSettings settings = resolve(source, request);
+    return std::pair(settings.final_width, settings.final_height);
+  };
+  EXPECT_EQ(size({.scale = 1.3f}), std::pair(992, 992));
+  request.width = 512;
+  EXPECT_EQ(size({.height = 1072}), std::pair(720, 1072));
 }
 
 TEST(SecondPass, CutsOffWhatIsBeyondTheRatio) {
