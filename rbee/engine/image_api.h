@@ -124,6 +124,8 @@ struct ImageRequest {
   int32_t batch = 0;  // images that share a step at most; 0 = the engine's choice
 
   std::string init_image;  // bytes of a picture file; empty = from noise alone
+  // What of it is transparent becomes white, as in AUTOMATIC1111; else its colours count.
+  bool init_on_white = false;
   Fit fit = Fit::stretch;  // of init_image and its mask to width and height; not with mask_only
   std::string mask_image;  // bytes of a picture file of the size of init_image, or empty.
                            // Where it has transparent pixels those are repainted, else white ones.

@@ -105,6 +105,21 @@ Tensor mask_pixels(const Mask& mask, int32_t scale, Device& device) {
   return from_host<float>(values, {1, height, width, int64_t{scale} * scale}, device);
 }
 
+io::Pixels on_white(const io::Pixels& pixels) {
+  if (pixels.channels != 4) return pixels;
+  constexpr uint32_t kWhite = 255;
+  io::Pixels out{.width = pixels.width, .height = pixels.height, .channels = 3, .values = {}};
+  out.values.reserve(pixels.values.size() / 4 * 3);
+  for (size_t i = 0; i < pixels.values.size(); i += 4) {
+    const uint32_t opacity = pixels.values[i + 3];
+    for (size_t c = 0; c < 3; ++c) {
+      const uint32_t sum = pixels.values[i + c] * opacity + kWhite * (kWhite - opacity);
+      out.values.push_back(static_cast<uint8_t>((sum + kWhite / 2) / kWhite));
+    }
+  }
+  return out;
+}
+
 Tensor image_tensor(const io::Pixels& pixels, Device& device) {
   const Mask nothing{
       pixels.width, pixels.height,

@@ -41,6 +41,8 @@ Tensor latent_mask(const Mask& mask, int32_t scale, Device& device);
 // The mask's pixels at each latent, row by row, as channels: (1, h, w, scale * scale).
 Tensor mask_pixels(const Mask& mask, int32_t scale, Device& device);
 
+// Without opacity, over white; by Pillow's rounding.
+io::Pixels on_white(const io::Pixels& pixels);
 // (1, height, width, 3) in [-1, 1]; the opacity is left out.
 Tensor image_tensor(const io::Pixels& pixels, Device& device);
 // The same with masked pixels at 0, mid-grey.

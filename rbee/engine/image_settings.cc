@@ -111,6 +111,7 @@ void set_mask(const ImageRequest& request, const io::Pixels& init, ImageSettings
 void set_pictures(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
   std::optional<io::Pixels> init;
   if (!request.init_image.empty()) init = io::decode_image(request.init_image, "init_image");
+  if (init && request.init_on_white) init = on_white(*init);
   if (init && !request.mask_only) set_sides(source, *init, out);
   if (out.width == 0) out.width = source.info.default_width;
   if (out.height == 0) out.height = source.info.default_height;

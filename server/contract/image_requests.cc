@@ -358,6 +358,7 @@ void read_init_images(ObjectReader& reader, ImageBody& out) {
     return;
   }
   out.init_image.data = (*list)[0].get<std::string>();
+  out.init_on_white = true;
   constexpr std::array<const char*, 3> kFits = {"stretch", "crop", "fill"};
   const auto fit = reader.integer("resize_mode", {0, 2}).value_or(0);
   out.fit = kFits[static_cast<size_t>(fit)];

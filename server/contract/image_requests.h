@@ -65,7 +65,8 @@ struct ImageBody {
   std::optional<int32_t> count;
   std::optional<int32_t> batch;
   SentImage init_image;
-  std::string fit;  // "stretch", "crop" or "fill"
+  bool init_on_white = false;  // what of it is transparent
+  std::string fit;             // "stretch", "crop" or "fill"
   SentImage mask_image;
   bool mask_opaque = false;  // of a mask that is partly transparent the opaque part is repainted
   bool mask_invert = false;

@@ -48,21 +48,33 @@ std::string file_of(const SentImage& sent, std::string_view field) {
   return sent.base64 ? io::decode_base64(sent.data, field) : sent.data;
 }
 
+void set(auto& field, const auto& value) {
+  if (value) field = *value;
+}
+
 engine::ControlUse to_engine(const SentControl& sent) {
   engine::ControlUse out;
   out.name = sent.model;
   out.image = file_of(sent.image, "control.image");
-  if (sent.scale) out.scale = *sent.scale;
-  if (sent.start) out.start = *sent.start;
-  if (sent.finish) out.finish = *sent.finish;
+  set(out.scale, sent.scale);
+  set(out.start, sent.start);
+  set(out.finish, sent.finish);
+  return out;
+}
+
+engine::HiresFix to_engine(const SentHires& sent) {
+  engine::HiresFix out;
+  set(out.scale, sent.scale);
+  set(out.width, sent.width);
+  set(out.height, sent.height);
+  set(out.steps, sent.steps);
+  set(out.strength, sent.strength);
+  out.upscaler = sent.upscaler;
   return out;
 }
 
 engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id) {
   engine::ImageRequest request;
-  const auto set = [](auto& field, const auto& value) {
-    if (value) field = *value;
-  };
   request.job_id = job_id;
   request.prompt = body.prompt;
   request.negative_prompt = body.negative_prompt;
@@ -90,6 +102,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   set(request.count, body.count);
   set(request.batch, body.batch);
   request.init_image = file_of(body.init_image, "init_image");
+  request.init_on_white = body.init_on_white;
   request.fit = fit(body.fit);
   request.mask_image = file_of(body.mask_image, "mask_image");
   request.mask_opaque = body.mask_opaque;
@@ -100,15 +113,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   set(request.mask_padding, body.mask_padding);
   set(request.strength, body.strength);
   request.strength_rule = strength_rule(body.strength_rule);
-  if (body.hires) {
-    request.hires.emplace();
-    set(request.hires->scale, body.hires->scale);
-    set(request.hires->width, body.hires->width);
-    set(request.hires->height, body.hires->height);
-    set(request.hires->steps, body.hires->steps);
-    request.hires->upscaler = body.hires->upscaler;
-    set(request.hires->strength, body.hires->strength);
-  }
+  if (body.hires) request.hires = to_engine(*body.hires);
   for (const auto& [path, unet, text] : body.loras) request.loras.push_back({path, unet, text});
   for (const SentControl& sent : body.controls) request.controls.push_back(to_engine(sent));
   set(request.preview_interval, body.preview_interval);

@@ -96,6 +96,7 @@ TEST(ImageJobs, TransformAndInpaintDecodeTheirPictures) {
       {"mask_image", mask}}.dump()));
   EXPECT_EQ(worker.engine.last_request().init_image, "picture");
   EXPECT_EQ(worker.engine.last_request().mask_image, "mask");
+  EXPECT_FALSE(worker.engine.last_request().init_on_white);
   EXPECT_FALSE(worker.engine.last_request().mask_opaque);
   EXPECT_EQ(worker.engine.last_request().strength, 1.0f);
 }

@@ -73,6 +73,7 @@ TEST(Sdapi, ImageToImageTakesTheFirstPicture) {
   EXPECT_EQ(request.init_image, "picture");
   EXPECT_EQ(request.strength, 0.75f);
   EXPECT_EQ(request.strength_rule, engine::StrengthRule::a1111);
+  EXPECT_TRUE(request.init_on_white);
   EXPECT_TRUE(request.mask_opaque);
   EXPECT_TRUE(request.mask_invert);
   EXPECT_EQ(request.mask_fill, engine::MaskFill::surroundings);  // A1111's own defaults

@@ -74,6 +74,27 @@ TEST(Canvas, MasksOfA1111AreOpaque) {
   EXPECT_THAT(mask_of(uniform(1, 1, {255, 255, 255}), {.opaque = true}).values, ElementsAre(1));
 }
 
+// The values are Pillow's, by Image.paste() with the picture as its own mask.
+TEST(Canvas, TransparentPartsBecomeWhite) {
+  const io::Pixels sheer{
+      .width = 3,
+      .height = 1,
+      .channels = 4,
+      .values = {9, 8, 7, 0, 10, 200, 90, 255, 10, 200, 90, 100},
+  };
+  const io::Pixels found = on_white(sheer);
+  EXPECT_EQ(found.channels, 3);
+  EXPECT_THAT(found.values, ElementsAre(255, 255, 255, 10, 200, 90, 159, 233, 190));
+  ImageRequest request;
+  request.width = request.height = 64;
+  request.init_image = io::encode_png(
+      {.width = 64, .height = 64, .channels = 4, .values = std::vector<uint8_t>(64 * 64 * 4)});
+  ImageSource source = fake_source(half_noise);
+  EXPECT_EQ(resolve(source, request).init->values[0], 0);
+  request.init_on_white = true;
+  EXPECT_EQ(resolve(source, request).init->values[0], 255);
+}
+
 TEST(Canvas, BlurringKeepsTheMean) {
   Mask mask{.width = 40, .height = 30, .values = std::vector<float>(1200)};
   mask.values[15 * 40 + 20] = 1;
