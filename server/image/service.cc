@@ -45,7 +45,11 @@ io::ImageFormat image_format(std::string_view name) {
 }
 
 std::string file_of(const SentImage& sent, std::string_view field) {
-  return sent.base64 ? io::decode_base64(sent.data, field) : sent.data;
+  if (!sent.base64) return sent.data;
+  std::string out = io::decode_base64(sent.data, field);
+  // One that was sent without bytes would count as none.
+  check(sent.empty() || !out.empty(), field, "it is empty");
+  return out;
 }
 
 void set(auto& field, const auto& value) {

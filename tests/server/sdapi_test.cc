@@ -93,6 +93,19 @@ TEST(Sdapi, ImageToImageTakesTheFirstPicture) {
   EXPECT_EQ(worker.post("/sdapi/v1/img2img", R"({"prompt":"x"})").status, 400);
 }
 
+// A picture of no bytes would count as none, and another one would be drawn.
+TEST(Sdapi, PicturesWithoutBytesAreRefused) {
+  ImageWorker worker;
+  const std::string picture = io::encode_base64("picture");
+  for (const char* nothing : {" ", "====", "data:image/png;base64,"}) {
+    SCOPED_TRACE(nothing);
+    json body = {{"prompt", "x"}, {"init_images", {nothing}}};
+    EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("init_image"));
+    body = {{"prompt", "x"}, {"init_images", {picture}}, {"mask", nothing}};
+    EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("mask_image"));
+  }
+}
+
 TEST(Sdapi, PicturesAreStretchedCutOrFilledUp) {
   ImageWorker worker;
   json body = {{"prompt", "x"}, {"init_images", json::array({io::encode_base64("picture")})}};
