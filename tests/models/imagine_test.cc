@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "rbee/core/cat.h"
 #include "rbee/io/image/encode.h"
 #include "rbee/io/image/png.h"
 #include "tests/models/made_upscaler.h"
@@ -47,9 +48,9 @@ class Imagine : public testing::Test {
     std::string out = testing::internal::GetCapturedStdout();
     return {status, std::move(out), testing::internal::GetCapturedStderr()};
   }
+  static std::string model() { return test::data_folder() + "/../models/tiny-emoji"; }
   Ran draw(const std::string& out, std::vector<std::string> options) const {
-    const std::string model = test::data_folder() + "/../models/tiny-emoji";
-    options.insert(options.end(), {"a dog face", "-m", model, "--width", "64", "--height", "64",
+    options.insert(options.end(), {"a dog face", "-m", model(), "--width", "64", "--height", "64",
                                    "--steps", "2", "--seed", "1", "-o", path(out)});
     return run(options);
   }
@@ -111,6 +112,8 @@ TEST_F(Imagine, PlacesThatCannotBeWrittenAreRefusedBeforeTheModelIsRead) {
   EXPECT_THAT(folder.errors, HasSubstr("is a folder"));
   const Ran counted = run({"a", "-m", path("no-model"), "--count", "2", "-o", path("none/a.png")});
   EXPECT_THAT(counted.errors, HasSubstr("none/a-0.png: cannot be written"));
+  const Ran counted_folder = run({"a", "-m", path("no-model"), "--count", "2", "-o", path("")});
+  EXPECT_THAT(counted_folder.errors, HasSubstr("is a folder"));
   // Where it can be written nothing is left behind by the look.
   EXPECT_THAT(refused(path("a.png")).errors, HasSubstr("no-model"));
   EXPECT_EQ(files(), 0u);
@@ -169,6 +172,39 @@ TEST_F(Imagine, EtaIsTheSamplersAndTheFiles) {
   EXPECT_EQ(pixels("again.png").values, pixels("some.png").values);
   EXPECT_THAT(io::image_parameters(bytes("none.png")).value_or(""), Not(HasSubstr("Eta")));
   EXPECT_EQ(draw("far.png", {"--eta", "1.5"}).status, 1);
+}
+
+TEST_F(Imagine, SeedsAreThoseOfTheApi) {
+  const auto text_of = [&](const std::vector<std::string>& seeds) {
+    std::vector<std::string> options{"a dog", "--steps", "1", "--width", "64", "--height", "64"};
+    options.insert(options.end(), {"-m", model(), "-o", path("a.png")});
+    options.insert(options.end(), seeds.begin(), seeds.end());
+    const Ran ran = run(options);
+    return ran.status == 0 ? io::image_parameters(bytes("a.png")).value_or("") : ran.errors;
+  };
+  constexpr const char* kLargest = "18446744073709551615";
+  EXPECT_THAT(text_of({"--seed", kLargest}), HasSubstr(cat(", Seed: ", kLargest, ",")));
+  EXPECT_THAT(text_of({"--variation", "0.5", "--variation-seed", kLargest}),
+              HasSubstr(cat("Variation seed: ", kLargest, ",")));
+  for (const char* fresh : {"-1", "-18446744073709551615"}) {
+    const std::string text = text_of({"--seed", fresh, "--variation=1", "--variation-seed", fresh});
+    EXPECT_THAT(text, HasSubstr(", Seed: "));
+    EXPECT_THAT(text, Not(HasSubstr(kLargest)));
+    EXPECT_THAT(text, Not(HasSubstr("seed: 1,")));
+  }
+  for (const char* none : {"18446744073709551616", "1e3", "", "7 ", "-"}) {
+    EXPECT_THAT(text_of({"--seed", none}), HasSubstr("--seed")) << none;
+  }
+}
+
+TEST_F(Imagine, WrongValuesAreNotPassedOver) {
+  EXPECT_THAT(draw("a.png", {"--guidance", "-3"}).errors, HasSubstr("0 to 30"));
+  std::ofstream(path("empty.png")).flush();
+  write_picture("init.png", 60, 60);
+  EXPECT_THAT(draw("a.png", {"--init", path("empty.png")}).errors, HasSubstr("empty.png"));
+  const Ran mask = draw("a.png", {"--init", path("init.png"), "--mask", path("empty.png")});
+  EXPECT_THAT(mask.errors, HasSubstr("empty.png"));
+  EXPECT_FALSE(fs::exists(path("a.png")));
 }
 
 TEST_F(Imagine, PicturesOfOneBatchShareTheirSteps) {

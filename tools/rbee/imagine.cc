@@ -16,6 +16,7 @@
 #include "rbee/io/image/encode.h"
 #include "rbee/io/output_file.h"
 #include "tools/rbee/commands.h"
+#include "tools/rbee/model_options.h"
 
 namespace rbee::tools {
 namespace {
@@ -42,10 +43,7 @@ struct ImagineOptions {
   std::string out = "picture.png";
   std::string init, mask;
   std::string prompt_rule = "a1111", noise = "torch", tiling = "none", mask_fill = "original";
-  float guidance = -1;
   engine::HiresFix hires;
-  int64_t seed = -1;
-  uint64_t variation_seed = 0;
   int threads = 0;
   bool quiet = false;
 };
@@ -144,6 +142,7 @@ std::string read_picture(const std::string& path) {
   if (path.empty()) return {};
   std::optional<std::string> bytes = io::read_text(path, kMaxPicture);
   if (!bytes) fail(Code::not_found, "imagine", path, ": no such file");
+  check(!bytes->empty(), "imagine", path, ": the file is empty");  // would count as none
   return std::move(*bytes);
 }
 
@@ -230,9 +229,6 @@ engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequ
 engine::ImageRequest request_of(const ImagineOptions& options, const Given& given) {
   engine::ImageRequest request = options.request;
   request.job_id = "terminal";
-  if (options.guidance >= 0) request.guidance_scale = options.guidance;
-  if (given("--variation-seed")) request.variation.seed = options.variation_seed;
-  if (options.seed >= 0) request.seed = static_cast<uint64_t>(options.seed);
   if (given("--hires")) request.hires = options.hires;
   if (options.noise == "philox") request.noise_source = engine::NoiseSource::philox;
   if (options.prompt_rule == "comfy") request.prompt_rule = engine::PromptRule::comfy;
@@ -259,14 +255,17 @@ engine::ImageRequest request_of(const ImagineOptions& options, const Given& give
 }
 
 // Before the minutes of a drawing that would be lost.
-void check_writable(const std::string& path) {
-  check(!fs::is_directory(path), "imagine", "--out ", path, " is a folder");
-  const io::OutputFile probe(path);
+void check_writable(const std::string& out, int32_t count) {
+  const std::string first = file_of(out, 0, count);
+  for (const std::string& path : {out, first}) {
+    check(!fs::is_directory(path), "imagine", "--out ", path, " is a folder");
+  }
+  const io::OutputFile probe(first);
 }
 
 int run(const ImagineOptions& options, const Given& given) {
   engine::ImageRequest request = request_of(options, given);
-  check_writable(file_of(options.out, 0, request.count));
+  check_writable(options.out, request.count);
   const std::optional<DeviceId> id = parse_device_id(options.device);
   check(id.has_value(), "imagine", "--device ", options.device,
         " is not cpu, cuda:<number> or rocm:<number>");
@@ -307,17 +306,16 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   app.add_option("--width", request.width, "pixels, a multiple of 8; default: the model's own");
   app.add_option("--height", request.height, "the same");
   app.add_option("--steps", request.steps, "1 to 150; default: the model's own");
-  app.add_option("--guidance", options.guidance, "0 to 30; default: the model's own");
+  app.add_option("--guidance", request.guidance_scale, "0 to 30; default: the model's own");
   app.add_option("--guidance-rescale", request.guidance_rescale, "0 to 1");
   app.add_option("--sampler", request.sampler, "e.g. \"euler a\", \"dpm++ 2m\", \"unipc\"");
   app.add_option("--schedule", request.schedule, "e.g. karras, exponential, sgm_uniform");
   app.add_option("--eta", request.eta, "share of fresh noise of samplers that add some, 0 to 1");
-  app.add_option("--seed", options.seed, "of the first picture; below 0 = fresh")
-      ->capture_default_str();
+  add_seed_option(app, "--seed", request.seed, "of the first picture; default, and below 0: fresh");
   app.add_option("--variation", request.variation.strength,
                  "how far to go towards the noise of another seed, 0 to 1")
       ->capture_default_str();
-  app.add_option("--variation-seed", options.variation_seed, "that seed; default: fresh");
+  add_seed_option(app, "--variation-seed", request.variation.seed, "that seed; the same");
   app.add_option("--seed-delta", request.seed_delta,
                  "added to the seed for the noise of steps (A1111's ENSD)")
       ->capture_default_str();

@@ -11,6 +11,20 @@
 
 namespace rbee::tools {
 
+CLI::Option* add_seed_option(CLI::App& app, const std::string& flags, std::optional<uint64_t>& seed,
+                             const std::string& help) {
+  // Of its own: CLI11 takes 2^63 - 1 for an int64 beyond it, and 2^64 - 1 for an uint64 of -1.
+  const auto read = [&seed, flags](const std::string& text) {
+    const bool negative = text.starts_with('-');
+    const char *begin = text.data() + (negative ? 1 : 0), *end = text.data() + text.size();
+    uint64_t value = 0;
+    const auto [at, error] = std::from_chars(begin, end, value);
+    if (error != std::errc{} || at != end) throw CLI::ConversionError(text, flags);
+    seed = negative ? std::nullopt : std::optional(value);
+  };
+  return app.add_option_function<std::string>(flags, read, help)->type_name("INT");
+}
+
 void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option(
          "-m,--model", options.model,
@@ -143,15 +157,13 @@ void add_sampling_options(CLI::App& app, SamplingFlags& flags) {
   add_cut_options(app, p);
   add_dry_options(app, p);
   add_rule_options(app, flags);
-  app.add_option("-s,--seed", flags.seed, "below 0 = a fresh one, which is shown")
-      ->capture_default_str();
+  add_seed_option(app, "-s,--seed", p.seed, "default, and below 0: a fresh one, which is shown");
 }
 
 engine::SamplingParams sampling_of(const SamplingFlags& flags) {
   engine::SamplingParams params = flags.params;
   for (const std::string& bias : flags.biases) params.logit_bias.push_back(parse_bias(bias));
   if (!flags.samplers.empty()) params.samplers = parse_samplers(flags.samplers);
-  if (flags.seed >= 0) params.seed = static_cast<uint64_t>(flags.seed);
   return params;
 }
 

@@ -2,6 +2,7 @@
 // Options that every command with a model shares.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace rbee::tools {
 
@@ -26,11 +28,13 @@ struct ModelOptions {
 
 struct SamplingFlags {
   engine::SamplingParams params;
-  int64_t seed = -1;                // below 0 = fresh
   std::vector<std::string> biases;  // "ID=BIAS"
   std::string samplers;             // names separated by semicolons; empty = the usual ones
 };
 
+// Takes 0 to 2^64 - 1, and below 0 leaves `seed` empty for a fresh one.
+CLI::Option* add_seed_option(CLI::App& app, const std::string& flags, std::optional<uint64_t>& seed,
+                             const std::string& help);
 void add_model_options(CLI::App& app, ModelOptions& options);
 void add_sampling_options(CLI::App& app, SamplingFlags& flags);
 engine::SamplingParams sampling_of(const SamplingFlags& flags);
