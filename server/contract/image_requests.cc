@@ -310,6 +310,7 @@ void refuse_other_hires(ObjectReader& reader) {
 }
 
 void read_hires_fields(ObjectReader& reader, ImageBody& out) {
+  constexpr float kStrength = 0.75f;  // A1111's
   const bool enabled = reader.boolean("enable_hr").value_or(false);
   // 0 stands for absent, as in A1111.
   const auto side_of = [&](const char* name) {
@@ -320,7 +321,7 @@ void read_hires_fields(ObjectReader& reader, ImageBody& out) {
                   .width = side_of("hr_resize_x"),
                   .height = side_of("hr_resize_y"),
                   .steps = reader.integer("hr_second_pass_steps", {0, kSteps.high}),
-                  .strength = reader.number("denoising_strength", kUnit),
+                  .strength = reader.number("denoising_strength", kUnit).value_or(kStrength),
                   .upscaler = reader.text("hr_upscaler").value_or("")};
   if (!enabled) return;
   refuse_other_hires(reader);

@@ -178,11 +178,13 @@ std::string openai_completed_json(std::string_view operation, const ImageResult&
 std::string sdapi_images_json(const std::vector<ImageResult>& images, const SdapiInfo& made,
                               std::string_view request, bool with_images) {
   Json pictures = Json::array(), seeds = Json::array(), texts = Json::array();
+  Json subseeds = Json::array();
   for (const ImageResult& image : images) {
     if (with_images) pictures.push_back(image.base64);
     seeds.push_back(image.seed);
     texts.push_back(image.parameters);
   }
+  for (const auto& subseed : made.subseeds) subseeds.push_back(subseed ? Json(*subseed) : Json(-1));
   const Json sent = Json::parse(request, nullptr, false);
   const auto words = [&](const char* name) {
     const bool there = sent.is_object() && sent.contains(name) && sent[name].is_string();
@@ -194,13 +196,13 @@ std::string sdapi_images_json(const std::vector<ImageResult>& images, const Sdap
                {"negative_prompt", negative},
                {"all_negative_prompts", std::vector<std::string>(images.size(), negative)},
                {"all_seeds", seeds},
-               {"all_subseeds", made.subseeds},
+               {"all_subseeds", subseeds},
                {"subseed_strength", made.subseed_strength},
                {"sampler_name", made.sampler},
                {"infotexts", texts}};
   if (made.steps) info["steps"] = *made.steps;
   if (made.guidance_scale) info["cfg_scale"] = *made.guidance_scale;
-  if (!made.subseeds.empty()) info["subseed"] = made.subseeds.front();
+  if (!made.subseeds.empty()) info["subseed"] = subseeds.front();
   if (!images.empty()) {
     info["seed"] = images.front().seed;
     info["width"] = images.front().width;

@@ -86,7 +86,7 @@ struct SdapiInfo {
   std::optional<int32_t> steps{};
   std::optional<float> guidance_scale{};
   float subseed_strength = 0;
-  std::vector<int64_t> subseeds{};  // of each picture; -1: it had none
+  std::vector<std::optional<uint64_t>> subseeds{};  // of each picture; empty: it had none
 };
 // request: the body that is repeated.
 std::string sdapi_images_json(const std::vector<ImageResult>& images, const SdapiInfo& info,

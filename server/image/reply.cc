@@ -29,8 +29,7 @@ SdapiInfo info_of(const std::vector<ImageResult>& images) try {
     if (made.steps != 0) out.steps = made.steps;
     out.guidance_scale = made.guidance_scale;
     out.subseed_strength = made.variation.strength;
-    const auto subseed = made.variation.seed;
-    out.subseeds.push_back(subseed ? static_cast<int64_t>(*subseed) : -1);
+    out.subseeds.push_back(made.variation.seed);
   }
   return out;
 } catch (const Error&) {

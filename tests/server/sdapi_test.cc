@@ -58,6 +58,11 @@ TEST(Sdapi, AnswersSayWhatWasAskedForAndHowItWasMade) {
     EXPECT_EQ(info.at("all_subseeds"), (json{9, 9}));
     EXPECT_EQ(info.at("subseed_strength"), 0.5);
   }
+  ImageWorker large({.parameters = "\nSteps: 4, Variation seed: 18446744073709551615"});
+  const json answer = json::parse(large.post("/sdapi/v1/txt2img", sent.dump()).body);
+  const json seeds = json::parse(answer.at("info").get<std::string>());
+  EXPECT_EQ(seeds.at("subseed").dump(), "18446744073709551615");  // to nlohmann -1 is the same
+  EXPECT_EQ(seeds.at("all_subseeds")[1].dump(), "18446744073709551615");
   ImageWorker odd({.parameters = "\nSteps: many"});
   EXPECT_EQ(odd.post("/sdapi/v1/txt2img", sent.dump()).status, 200);
 }
@@ -372,6 +377,10 @@ TEST(Sdapi, SecondPassesHaveAllFieldsOfAutomatic1111) {
   EXPECT_EQ(sent.hires->strength, 0.25f);
   EXPECT_EQ(sent.hires->upscaler, "Lanczos");
   EXPECT_EQ(sent.strength_rule, engine::StrengthRule::a1111);
+  json usual = body;
+  usual.erase("denoising_strength");
+  ASSERT_EQ(worker.post("/sdapi/v1/txt2img", usual.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().hires->strength, 0.75f);  // A1111's own default
   body["hr_resize_x"] = 65;
   EXPECT_THAT(error_of(worker.post("/sdapi/v1/txt2img", body.dump())), HasSubstr("hr_resize_x"));
   const json modes = worker.get_json("/sdapi/v1/latent-upscale-modes");
