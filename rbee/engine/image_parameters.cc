@@ -71,10 +71,7 @@ void set_field(ImageRequest& request, std::string_view key, std::string_view val
   if (key == "Variation seed") request.variation.seed = number<uint64_t>(key, value);
   if (key == "Variation seed strength") request.variation.strength = number<float>(key, value);
   if (key == "Size") set_size(request.width, request.height, key, value);
-  if (key == "RNG" && value == "CPU") {
-    request.noise_source = NoiseSource::torch;
-    request.strength_rule = StrengthRule::part;
-  }
+  if (key == "RNG" && value == "CPU") request.noise_source = NoiseSource::torch;
   if (key == "Strength rule") request.strength_rule = rule_of(value);
   if (key == "Emphasis" && value == "None") request.prompt_rule = PromptRule::none;
   if (key == "Emphasis" && value == "Comfy") request.prompt_rule = PromptRule::comfy;
@@ -109,13 +106,27 @@ size_t value_end(std::string_view line, size_t at) {
   return line.size();
 }
 
+// What quoted() of image_settings.cc makes, or AUTOMATIC1111's json.dumps().
+std::string unquoted(std::string_view text) {
+  const bool quotes = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  if (!quotes) return std::string(text);
+  text = text.substr(1, text.size() - 2);
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool escape = text[i] == '\\' && i + 1 < text.size();
+    if (escape) ++i;
+    out += escape && text[i] == 'n' ? '\n' : text[i];
+  }
+  return out;
+}
+
 // "Steps: 20, Sampler: Euler a, ..."
 void set_fields(ImageRequest& request, std::string_view line) {
   while (!line.empty()) {
     const size_t colon = line.find(": ");
     if (colon == std::string_view::npos) return;
     const size_t end = value_end(line, colon + 2);
-    set_field(request, line.substr(0, colon), line.substr(colon + 2, end - colon - 2));
+    set_field(request, line.substr(0, colon), unquoted(line.substr(colon + 2, end - colon - 2)));
     line.remove_prefix(std::min(line.size(), end + 1));
     while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
   }
@@ -132,6 +143,11 @@ ImageRequest parse_parameters(std::string_view text) {
   std::string_view prompts = text;
   const std::string_view line = text.substr(last_line);
   if (line.starts_with(kSteps)) {
+    // Here a generator on the CPU comes with diffusers' rule; AUTOMATIC1111 has no other than its.
+    const bool own = line.ends_with("Version: rbee.cpp");
+    if (own && line.find("RNG: CPU") != std::string_view::npos) {
+      out.strength_rule = StrengthRule::part;
+    }
     set_fields(out, line);
     prompts = text.substr(0, last_line == 0 ? 0 : last_line - 1);
   }
@@ -142,8 +158,8 @@ ImageRequest parse_parameters(std::string_view text) {
   }
   if (negative != 0) out.prompt = in_lines.substr(1, negative - 1);
   // AUTOMATIC1111's one key is a second pass's where there is one.
-  const bool own = line.find(cat(kHiresStrength, ": ")) != std::string_view::npos;
-  if (out.hires && !own) out.hires->strength = out.strength;
+  const bool named = line.find(cat(kHiresStrength, ": ")) != std::string_view::npos;
+  if (out.hires && !named) out.hires->strength = out.strength;
   return out;
 }
 

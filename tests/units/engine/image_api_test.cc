@@ -164,6 +164,25 @@ TEST(Parameters, OfTwoPassesGiveEachItsStrength) {
   EXPECT_EQ(request.hires->strength, 0.3f);
 }
 
+// Of AUTOMATIC1111 a generator on the CPU says nothing about steps.
+TEST(Parameters, OfAutomatic1111HaveItsStrengthRule) {
+  const auto rule = [](const char* text) { return parse_parameters(text).strength_rule; };
+  EXPECT_EQ(rule("Steps: 4, RNG: CPU, Version: v1.10.1"), StrengthRule::a1111);
+  EXPECT_EQ(rule("Steps: 4, RNG: CPU, Hires upscale: 2"), StrengthRule::a1111);
+  EXPECT_EQ(rule("Steps: 4, RNG: CPU, Version: rbee.cpp"), StrengthRule::part);
+  EXPECT_EQ(rule("Steps: 4, RNG: NV, Version: rbee.cpp"), StrengthRule::a1111);
+  EXPECT_EQ(rule("Steps: 4, RNG: CPU, Strength rule: All, Version: rbee.cpp"), StrengthRule::all);
+}
+
+TEST(Parameters, AreTakenOutOfQuotes) {
+  const ImageRequest request = parse_parameters(
+      R"(Steps: 4, Hires upscale: 2, Hires upscaler: "sharp, \"wide\": \\4\n", Seed: 7)");
+  ASSERT_TRUE(request.hires);
+  EXPECT_EQ(request.hires->upscaler, "sharp, \"wide\": \\4\n");
+  EXPECT_EQ(request.seed, 7u);
+  EXPECT_EQ(parse_parameters("Steps: 4, Hires upscaler: \"open").hires->upscaler, "\"open");
+}
+
 TEST(Parameters, OfAnyTextAreAPrompt) {
   EXPECT_EQ(parse_parameters("just words").prompt, "just words");
   EXPECT_EQ(parse_parameters("").prompt, "");
