@@ -19,18 +19,18 @@ namespace {
 constexpr int32_t kMaxSide = 4096;
 
 int32_t side(int32_t from, double factor) {
-  const double wanted = from * factor;
-  check(wanted <= kMaxSide, "upscaling_resize", std::lround(wanted), " pixels are more than ",
-        kMaxSide);
-  return std::max(static_cast<int32_t>(std::lround(wanted)), 1);
+  const long wanted = std::lround(from * factor);
+  check(wanted <= kMaxSide, "upscaling_resize", wanted, " pixels are more than ", kMaxSide);
+  return std::max(static_cast<int32_t>(wanted), 1);
 }
 
 // What AUTOMATIC1111 writes of it into the file.
 std::string note(const SdapiUpscale& wanted) {
   if (wanted.upscaler == "None") return {};
   const std::string size = cat(wanted.width, "x", wanted.height);
-  std::string out = wanted.to_size ? cat("Postprocess upscale to: ", size)
-                                   : cat("Postprocess upscale by: ", wanted.factor);
+  std::string out = wanted.to_size
+                        ? cat("Postprocess upscale to: ", size)
+                        : cat("Postprocess upscale by: ", static_cast<float>(wanted.factor));
   if (wanted.to_size && wanted.crop) out += cat(", Postprocess crop to: ", size);
   const bool plain = wanted.upscaler.find_first_of(",:\n") == std::string::npos;
   return cat(out, ", Postprocess upscaler: ", plain ? wanted.upscaler : dump(wanted.upscaler));

@@ -236,6 +236,20 @@ TEST(Sdapi, PicturesAreEnlargedByNetworks) {
   EXPECT_THAT(unknown.body, testing::HasSubstr("Nearest, sharp"));
 }
 
+// The factor that makes it so is not a number of its kind for most sizes.
+TEST(Sdapi, EnlargesToTheLargestSide) {
+  ImageWorker worker;
+  const auto status = [&](int32_t side, double factor) {
+    const json body = {
+        {"image", red_dot(side, 1)}, {"upscaler_1", "Nearest"}, {"upscaling_resize", factor}};
+    return worker.post("/sdapi/v1/extra-single-image", body.dump()).status;
+  };
+  for (const int32_t side : {1048, 1072, 1536, 2040}) {
+    EXPECT_EQ(status(side, 4096.0 / side), 200) << side;
+    EXPECT_EQ(status(side, 4097.0 / side), 400) << side;
+  }
+}
+
 // As AUTOMATIC1111, whose files keep how a picture was made when it is enlarged.
 TEST(Sdapi, EnlargedPicturesKeepTheirSettings) {
   ImageWorker worker;
@@ -248,10 +262,10 @@ TEST(Sdapi, EnlargedPicturesKeepTheirSettings) {
     EXPECT_EQ(answer.status, 200) << answer.body;
     return io::decode_base64(json::parse(answer.body).at("image").get<std::string>(), "image");
   };
-  const std::string by = enlarged({{"upscaler_1", "sharp"}, {"upscaling_resize", 2.5}}, file);
+  const std::string by = enlarged({{"upscaler_1", "sharp"}, {"upscaling_resize", 1.1}}, file);
   EXPECT_EQ(io::png_text(by, "parameters"), settings);
   EXPECT_EQ(io::png_text(by, "postprocessing"),
-            "Postprocess upscale by: 2.5, Postprocess upscaler: sharp");
+            "Postprocess upscale by: 1.1, Postprocess upscaler: sharp");
   const json size = {{"upscaler_1", "Lanczos"},
                      {"resize_mode", 1},
                      {"upscaling_resize_w", 12},
