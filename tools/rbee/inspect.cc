@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -55,6 +56,14 @@ double shortest(double value) {
   return std::strtod(cat(static_cast<float>(value)).c_str(), nullptr);
 }
 
+// The first `count` items of an array of such numbers.
+template <typename T>
+std::vector<T> numbers(const io::MetaEntry& entry, size_t count) {
+  std::vector<T> out(std::min(static_cast<size_t>(entry.count), count));
+  if (!out.empty()) std::memcpy(out.data(), entry.items().data(), out.size() * sizeof(T));
+  return out;
+}
+
 // The first `count` items of an array, or the value itself.
 ordered_json value_of(const io::Metadata& metadata, const io::MetaEntry& entry, size_t count) {
   if (entry.type != io::MetaType::array) {
@@ -70,13 +79,13 @@ ordered_json value_of(const io::Metadata& metadata, const io::MetaEntry& entry, 
     return ordered_json(values);
   };
   if (entry.element == io::MetaType::string) return first(metadata.require_strings(entry.key));
-  if (entry.element == io::MetaType::u64) return first(metadata.require_floats(entry.key));
+  if (entry.element == io::MetaType::boolean) return first(*metadata.get_bools(entry.key));
+  if (entry.element == io::MetaType::u64) return numbers<uint64_t>(entry, count);
   if (is_integer(entry.element)) return first(metadata.require_ints(entry.key));
-  if (entry.element == io::MetaType::f32 || entry.element == io::MetaType::f64) {
-    const std::vector<float> values = metadata.require_floats(entry.key);
+  if (entry.element == io::MetaType::f64) return numbers<double>(entry, count);
+  if (entry.element == io::MetaType::f32) {
     std::vector<double> shown;
-    std::ranges::transform(std::span(values).first(std::min(values.size(), count)),
-                           std::back_inserter(shown), shortest);
+    std::ranges::transform(numbers<float>(entry, count), std::back_inserter(shown), shortest);
     return shown;
   }
   return entry.describe_type();
