@@ -152,12 +152,12 @@ std::string openai_images_json(const std::vector<ImageResult>& images, int64_t c
   return dump(json);
 }
 
-std::string openai_partial_json(std::string_view operation, std::string_view base64, int32_t index,
-                                int64_t created) {
-  return dump({{"type", cat(operation, ".partial_image")},
-               {"b64_json", base64},
-               {"partial_image_index", index},
-               {"created_at", created},
+std::string openai_partial_json(const OpenAiPartial& partial) {
+  return dump({{"type", cat(partial.operation, ".partial_image")},
+               {"b64_json", partial.base64},
+               {"partial_image_index", partial.index},
+               {"created_at", partial.created},
+               {"size", partial.size},
                {"background", "opaque"},
                {"quality", "auto"},
                {"output_format", "png"}});

@@ -74,8 +74,13 @@ std::string complete_json(const std::vector<ImageResult>& images, const ImageTim
 std::string openai_images_json(const std::vector<ImageResult>& images, int64_t created,
                                bool as_url);
 // operation: what begins the events' types, "image_generation" or "image_edit".
-std::string openai_partial_json(std::string_view operation, std::string_view base64, int32_t index,
-                                int64_t created);
+struct OpenAiPartial {
+  std::string_view operation, base64;
+  std::string_view size;  // of the picture that it is a preview of, "512x768"
+  int32_t index = 0;
+  int64_t created = 0;
+};
+std::string openai_partial_json(const OpenAiPartial& partial);
 std::string openai_completed_json(std::string_view operation, const ImageResult& image,
                                   int64_t created);
 

@@ -63,9 +63,17 @@ void ImageJobStream::error(const WireError& error, std::string_view message) {
   queue_->close();
 }
 
+void OpenAiImageStream::started(const ImageStartedEvent& event) {
+  size_ = cat(event.width, "x", event.height);
+}
+
 void OpenAiImageStream::preview(const ImageProgressEvent&, std::string_view base64, int32_t) {
   queue_->push_event(cat(operation_, ".partial_image"),
-                     openai_partial_json(operation_, base64, partials_++, now()));
+                     openai_partial_json({.operation = operation_,
+                                          .base64 = base64,
+                                          .size = size_,
+                                          .index = partials_++,
+                                          .created = now()}));
 }
 
 void OpenAiImageStream::image(const ImageResult& image) {

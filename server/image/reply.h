@@ -44,6 +44,7 @@ class OpenAiImageStream final : public ImageReply {
   // operation: "image_generation" or "image_edit"
   OpenAiImageStream(std::shared_ptr<EventQueue> queue, std::string operation)
       : queue_(std::move(queue)), operation_(std::move(operation)) {}
+  void started(const ImageStartedEvent& event) override;
   void preview(const ImageProgressEvent& progress, std::string_view base64, int32_t index) override;
   void image(const ImageResult& image) override;
   void end(const std::vector<ImageResult>& images, const ImageTimes& times) override;
@@ -52,6 +53,7 @@ class OpenAiImageStream final : public ImageReply {
  private:
   std::shared_ptr<EventQueue> queue_;
   std::string operation_;
+  std::string size_;  // of the pictures that come
   int32_t partials_ = 0;
 };
 

@@ -242,9 +242,20 @@ TEST(OpenAiImages, StreamSendsPartialAndCompletedPictures) {
   const RawResponse response = worker.post(
       "/v1/images/generations",
       R"({"prompt":"a cat","stream":true,"partial_images":1,"steps":4,"response_format":"url"})");
-  EXPECT_THAT(names_of(events_of(response.body)),
+  const auto events = events_of(response.body);
+  ASSERT_THAT(names_of(events),
               ElementsAre("image_generation.partial_image", "image_generation.completed", ""));
   EXPECT_EQ(worker.engine.last_request().preview_count, 1);
+  // What the types of OpenAI's clients require of both.
+  for (size_t i = 0; i < 2; ++i) {
+    const json event = json::parse(events[i].data);
+    EXPECT_EQ(event.at("type"), events[i].name);
+    for (const char* field :
+         {"b64_json", "created_at", "size", "quality", "background", "output_format"}) {
+      EXPECT_TRUE(event.contains(field)) << events[i].name << ": " << field;
+    }
+    EXPECT_EQ(event.value("size", ""), json::parse(events[1].data).value("size", "none"));
+  }
 }
 
 TEST(OpenAiImages, WrongSizesAreErrors) {
