@@ -75,9 +75,9 @@ struct OneStage {
 };
 
 // The warp that fetches, by one lane.
-template <class Block, class Groups>
-RB_DEVICE void fetch_stages(const TensorOneParams& p, OneBarriers& barriers, u32 ring,
-                            const Groups& groups) {
+template <class Block>
+RB_DEVICE void fetch_stages(const TensorOneParams& p, OneBarriers& barriers, u32 ring) {
+  const OneGroups<AnyResult> groups(p.one);
   using Stage = OneStage<Block>;
   using S = PackedStage<Block>;
   constexpr int kWord = 2;  // of the maps
@@ -379,7 +379,7 @@ class OneInput {
 // Rounds x by the threads that multiply: bytes in the order of the elements, of nibbles as words
 // hold them (those of low nibbles in pairs, then those of high ones), groups behind them.
 template <class Block, class T>
-RB_DEVICE float stage_x(const TensorOneParams& p, u8* to, const OneGroups<OneResult<T>>& groups) {
+RB_DEVICE float stage_x(const TensorOneParams& p, u8* to) {
   const i32 inputs = OneProducts<Block>::inputs(p);
   OneInput<T> x(p.one);
   wait_for_previous_kernel();
@@ -397,7 +397,6 @@ RB_DEVICE float stage_x(const TensorOneParams& p, u8* to, const OneGroups<OneRes
     if (run % 4 == 0) reinterpret_cast<OneGroup*>(to + inputs)[run / 4] = group;
   });
   if (thread_x() < 8) reinterpret_cast<u32*>(to + OneProducts<Block>::zeros_at(p))[thread_x()] = 0;
-  groups.done();
   return one_factor(p, squares);
 }
 
@@ -410,10 +409,10 @@ struct OneSums {
 // A warp that multiplies.
 template <class Block, class T>
 RB_DEVICE void sum_tiles(const TensorOneParams& p, OneBarriers& barriers, u8* ring,
-                         OneSums (&tiles)[kOneHeld], const OneGroups<OneResult<T>>& groups) {
+                         OneSums (&tiles)[kOneHeld]) {
   using Stage = OneStage<Block>;
   u8* x = ring + p.stages * Stage::kBytes;
-  stage_x<Block, T>(p, x, groups);
+  stage_x<Block, T>(p, x);
   OneProducts<Block> products(p, x);
   const bool leads = thread_x() % 32 == 0;
   OnePlaceInRing stage, held;
@@ -440,16 +439,20 @@ RB_DEVICE void sum_tiles(const TensorOneParams& p, OneBarriers& barriers, u8* ri
 // in two halves.
 template <class T>
 RB_DEVICE void write_tiles(const TensorOneParams& p, OneBarriers& barriers,
-                           const OneSums (&tiles)[kOneHeld],
-                           const OneGroups<OneResult<T>>& groups) {
+                           const OneSums (&tiles)[kOneHeld]) {
+  OneGroups<OneResult<T>, OwnHeadPlaces> groups(p.one);
+  groups.ask();
   const int lane = static_cast<int>(thread_x()) % 32;
   const int of_tile = lane % kOneTileGroups, row = lane / kOneTileGroups;
+  i32 tile = static_cast<i32>(block_x());
+  const auto group_of = [&](i32 some) { return some * kOneTileGroups + of_tile; };
+  OneTarget target = groups.target(group_of(tile), row);
   wait_for_previous_kernel();
   const float factor = one_factor(p, 0);
   OnePlaceInRing held;
-  for (i32 tile = static_cast<i32>(block_x()); tile < p.tiles; tile += blocks_x()) {
-    const i32 group = tile * kOneTileGroups + of_tile;
-    const OneTarget target = groups.target(group, row);
+  for (; tile < p.tiles; tile += blocks_x()) {
+    const i32 group = group_of(tile);
+    groups.complete(target, row);
     const bool neighbours = p.one.gate == 0 && groups.place_of(group).step == 1;
     const int place = neighbours ? 2 * of_tile + row : lane;
     wait_phase(&barriers.summed[held.at], held.parity);
@@ -461,6 +464,7 @@ RB_DEVICE void write_tiles(const TensorOneParams& p, OneBarriers& barriers,
     sum *= factor;
     const float other = shuffle_xor<32>(sum, kOneTileGroups);
     groups.put(target, sum, other);
+    target = groups.target(group_of(tile + static_cast<i32>(blocks_x())), row);
     held.next(kOneHeld);
   }
 }
@@ -483,20 +487,18 @@ RB_DEVICE void matvec_one_tma(const TensorOneParams& p) {
   RB_SHARED OneBarriers barriers;
   RB_SHARED OneSums tiles[kOneHeld];
   extern __shared__ __align__(kOneAlignment) u8 ring[];
-  OneGroups<OneResult<T>> groups(p.one);
   const int warp = static_cast<int>(thread_x()) / 32;
   if (warp == kOneWarps) {
     const bool leads = thread_x() % 32 == 0;
     if (leads) start_barriers(barriers, p.stages);
     wave_barrier();
     named_arrive(kStart, kOneTensorThreads);
-    if (leads) fetch_stages<Block>(p, barriers, shared_address(ring), groups);
+    if (leads) fetch_stages<Block>(p, barriers, shared_address(ring));
     return;
   }
-  groups.ask();
   named_wait(kStart, kOneTensorThreads);
-  if (warp < kOneWarps) return sum_tiles<Block, T>(p, barriers, ring, tiles, groups);
-  write_tiles<T>(p, barriers, tiles, groups);
+  if (warp < kOneWarps) return sum_tiles<Block, T>(p, barriers, ring, tiles);
+  write_tiles<T>(p, barriers, tiles);
 }
 
 #define RB_ONE_TMA(x, X, dtype, Block)                                                 \

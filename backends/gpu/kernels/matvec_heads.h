@@ -27,33 +27,37 @@ RB_DEVICE HeadRows head_rows(const MatvecHeads& heads, const MatvecOnePart& part
   return {first + pair * kMatvecOuts, 1};
 }
 
+// Of queries' or keys' rows from `first_row` on the pair that is rotated; tables.pairs or more:
+// none.
+RB_DEVICE i32 pair_of(const MatvecHeads& heads, i32 first_row) {
+  const u32 head = divide(static_cast<u32>(first_row) / kMatvecOuts, heads.head_groups);
+  const i32 element = first_row - static_cast<i32>(head) * heads.head_dim;
+  return heads.tables.interleaved != 0 ? element / kMatvecOuts : element;
+}
+RB_DEVICE HeadTurn read_turn(const RopeTables& tables, i64 position, i32 pair) {
+  return {tables.cos[position * tables.cos_row + pair * tables.cos_step],
+          tables.sin[position * tables.sin_row + pair * tables.sin_step]};
+}
+
 // What the token's rotation and place in the cache are, for all threads of a block. Asked for
 // before any weight: behind the weights that a block asks for it would come late.
 class HeadPlaces {
  public:
+  static constexpr bool kEarly = false;  // whether turn() is there right after ask()
+
   // All threads; done() lets the others see it behind the next barrier.
   RB_DEVICE void ask(const MatvecHeads& heads) {
     mine_ = static_cast<i32>(thread_x());
     slot_ = *heads.slot;
-    if (mine_ >= heads.tables.pairs) return;
-    const i64 position = *heads.position;
-    const RopeTables& tables = heads.tables;
-    cos_ = tables.cos[position * tables.cos_row + mine_ * tables.cos_step];
-    sin_ = tables.sin[position * tables.sin_row + mine_ * tables.sin_step];
+    if (mine_ < heads.tables.pairs) turn_ = read_turn(heads.tables, *heads.position, mine_);
   }
   RB_DEVICE void done(const MatvecHeads& heads) const {
-    if (mine_ >= heads.tables.pairs) return;
-    turns()[mine_] = {cos_, sin_};
+    if (mine_ < heads.tables.pairs) turns()[mine_] = turn_;
   }
 
   RB_DEVICE i32 slot() const { return slot_; }
-  // The rotation of a group's rows; of values and what is not rotated cos is 1 and sin 0.
-  RB_DEVICE HeadTurn turn(const MatvecHeads& heads, const MatvecOnePart& part,
-                          i32 first_row) const {
-    if (part.kind == 2) return {1, 0};
-    const u32 head = divide(static_cast<u32>(first_row) / kMatvecOuts, heads.head_groups);
-    const i32 element = first_row - static_cast<i32>(head) * heads.head_dim;
-    const i32 pair = heads.tables.interleaved != 0 ? element / kMatvecOuts : element;
+  // Of pair_of(); of none cos is 1 and sin 0.
+  RB_DEVICE HeadTurn turn(const MatvecHeads& heads, i32 pair) const {
     return pair < heads.tables.pairs ? turns()[pair] : HeadTurn{1, 0};
   }
 
@@ -64,7 +68,25 @@ class HeadPlaces {
   }
 
   i32 mine_ = 0, slot_ = -1;
-  float cos_ = 1, sin_ = 0;
+  HeadTurn turn_{1, 0};
+};
+
+// The same for threads that each read what they need: where weights come by themselves.
+class OwnHeadPlaces {
+ public:
+  static constexpr bool kEarly = true;
+
+  RB_DEVICE void ask(const MatvecHeads& heads) {
+    slot_ = *heads.slot;
+    position_ = *heads.position;
+  }
+  RB_DEVICE i32 slot() const { return slot_; }
+  RB_DEVICE HeadTurn turn(const MatvecHeads& heads, i32 pair) const {
+    return pair < heads.tables.pairs ? read_turn(heads.tables, position_, pair) : HeadTurn{1, 0};
+  }
+
+ private:
+  i32 slot_ = -1, position_ = 0;
 };
 
 // Where element `at` of all heads' keys (which = 0) or values (1) goes in its cache; null: nowhere.

@@ -246,7 +246,8 @@ class MatvecOne {
     bool flip = false;
 #pragma unroll 1
     for (i32 first = begin; first < p_.groups; first += stride_) {
-      const OneTarget target = groups_.target(first + mine_, lane_ / (kWave / 2));
+      OneTarget target = groups_.target(first + mine_, lane_ / (kWave / 2));
+      groups_.complete(target, lane_ / (kWave / 2));
       float sums[kMatvecOuts] = {};
 #pragma unroll 1
       for (i32 trip = slice_; trip < trips_; trip += p_.split) {

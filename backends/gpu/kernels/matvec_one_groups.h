@@ -62,19 +62,21 @@ struct OnePlace {
 // What becomes of one of a group's two results, all but the result itself.
 struct OneTarget {
   void* to;            // null: nothing
-  i32 at;              // elements behind it; of a cache 0
+  i32 at;              // elements behind it; -1: it is an element of a cache
+  i32 pair;            // first row of one that may be rotated, else -1
   float bias, beside;  // of the result and of the group's other one
   float residual;
   HeadTurn turn;
 };
 
-template <class Result>
+// Places: HeadPlaces, or OwnHeadPlaces.
+template <class Result, class Places = HeadPlaces>
 class OneGroups {
  public:
   RB_DEVICE explicit OneGroups(const MatvecOneParams& p) : p_(p) {}
 
-  // Of rotations, by all threads that call target(); done() lets the others see them behind the
-  // next barrier.
+  // Of rotations, by all threads that call target(); with HeadPlaces done() lets the others see
+  // them behind the next barrier.
   RB_DEVICE void ask() {
     if (p_.append != 0) places_.ask(p_.heads);
   }
@@ -103,10 +105,11 @@ class OneGroups {
     return place;
   }
 
-  // Of the group's row `row`, 0 or 1; asked for early, so that nothing but put() is left to do when
-  // the result is there.
+  // Of the group's row `row`, 0 or 1, without what kernels in front may write: for that complete(),
+  // behind the wait for them and the barrier behind done(). Early, so that nothing but put() is
+  // left to do when the sums are there.
   RB_DEVICE OneTarget target(i32 group, int row) const {
-    OneTarget out{nullptr, 0, 0, 0, 0, {1, 0}};
+    OneTarget out{nullptr, 0, -1, 0, 0, 0, {1, 0}};
     if (group >= p_.groups) return out;
     const OnePlace place = place_of(group);
     const MatvecOnePart& part = place.part;
@@ -117,21 +120,22 @@ class OneGroups {
     out.at = place.out + row * place.step;
     if (out.at >= part.outs) return out;
     out.bias = Result::bias(p_, part, out.at);
-    if (p_.append == 0) {
-      out.to = part.y;
-      if (p_.residual != nullptr) out.residual = Result::residual(p_, out.at);
-      return out;
-    }
+    out.to = part.y;
+    if (p_.append == 0) return out;
     out.beside = Result::bias(p_, part, place.out + (1 - row) * place.step);
-    out.turn = places_.turn(p_.heads, part, place.out);
-    if (row == 0) out.turn.sin = -out.turn.sin;
-    if (part.kind == 0) {
-      out.to = part.y;
-    } else {
-      out.to = cache_element(p_.heads, part.kind - 1, places_.slot(), out.at);
-      out.at = -1;
+    if (part.kind != 2) {
+      out.pair = place.out;
+      if (Places::kEarly) turn(out, row);
     }
+    if (part.kind == 0) return out;
+    out.to = cache_element(p_.heads, part.kind - 1, places_.slot(), out.at);
+    out.at = -1;
     return out;
+  }
+  RB_DEVICE void complete(OneTarget& target, int row) const {
+    if (target.pair >= 0 && !Places::kEarly) turn(target, row);
+    const bool adds = p_.residual != nullptr && p_.gate == 0 && target.to != nullptr;
+    if (adds && p_.append == 0) target.residual = Result::residual(p_, target.at);
   }
 
   // The sum of the target's row; `other`: of the group's second.
@@ -156,8 +160,13 @@ class OneGroups {
   }
 
  private:
+  RB_DEVICE void turn(OneTarget& target, int row) const {
+    target.turn = places_.turn(p_.heads, pair_of(p_.heads, target.pair));
+    if (row == 0) target.turn.sin = -target.turn.sin;
+  }
+
   const MatvecOneParams& p_;
-  HeadPlaces places_;  // with append
+  Places places_;  // with append
 };
 
 }  // namespace gpu
