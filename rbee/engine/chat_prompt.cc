@@ -120,7 +120,7 @@ void check_nesting(const std::vector<ChatMessage>& messages) {
   };
   for (const ChatMessage& message : messages) {
     for (const ToolCall& call : message.tool_calls) {
-      (void)Json::parse(call.arguments, watch, false);
+      [[maybe_unused]] const Json nothing = Json::parse(call.arguments, watch, false);
     }
   }
 }
