@@ -29,6 +29,8 @@ void add_shapes(DType weight, DType dtype, std::vector<FusedCase>& out) {
   add({.in = 2560, .outs = {33}, .norm = true, .gate = GateOp::silu});
   add({.in = 4864, .outs = {12, 19}, .norm = true, .bias = true});
   add({.rows = 3, .in = 512, .outs = {16}, .norm = true, .residual = true});
+  // Parts in whole tiles of 32, but the last.
+  add({.in = 2048, .outs = {64, 32, 40}, .norm = true, .bias = true});
 }
 
 std::vector<FusedCase> cases() {
@@ -64,6 +66,25 @@ std::vector<FusedCase> cases() {
   // As many groups as keep several waves of a device busy, and rows that waves share.
   out.push_back({.in = 1024, .outs = {9001}, .weight = DType::f16, .dtype = DType::f16});
   out.push_back({.in = 11008, .outs = {130}, .weight = DType::q8_0, .residual = true});
+  // More tiles than blocks, several times.
+  out.push_back({.in = 1024,
+                 .outs = {13001},
+                 .weight = DType::q8_0,
+                 .dtype = DType::f16,
+                 .bias = true,
+                 .residual = true});
+  out.push_back({.in = 1024,
+                 .outs = {4500},
+                 .weight = DType::q8_0,
+                 .dtype = DType::bf16,
+                 .norm = true,
+                 .gate = GateOp::gelu});
+  out.push_back({.in = 4096,
+                 .outs = {96},
+                 .weight = DType::q4_k,
+                 .dtype = DType::f16,
+                 .norm = true,
+                 .residual = true});
   out.push_back({.rows = 0, .in = 8, .outs = {4}, .norm = true});
   out.push_back({.in = 8, .outs = {0}, .norm = true});
   out.push_back({.in = 4096,
