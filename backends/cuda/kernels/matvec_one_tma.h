@@ -20,6 +20,7 @@ namespace gpu {
 
 // Tiles whose sums have been written down, and wait for being added up.
 constexpr int kOneHeld = 2;
+constexpr int kOneRowLanes = 8;  // of a warp, that write them down
 
 struct OneBarriers {
   u64 full[kOneMostStages], empty[kOneMostStages];
@@ -223,14 +224,17 @@ class OneProducts {
     }
   }
 
-  // put(row, sum) for this lane's rows of the stage, once all stages of a tile have been added.
-  template <class Put>
-  RB_DEVICE void end(const Put& put) {
+  // put(octet, row, sum) for this lane's rows of the stage, once all stages of a tile have been
+  // added, and then done(), by kOneRowLanes lanes of a warp.
+  template <class Put, class Done>
+  RB_DEVICE void end(const Put& put, const Done& done) {
+    float sums[2];
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const float sum = wave_sum<32, 4>(sums_[r]);
-      if (t_ == 0) put(octet_, row_ + 8 * r, sum);
-    }
+    for (int r = 0; r < 2; ++r) sums[r] = wave_sum<32, 4>(sums_[r]);
+    if (t_ != 0) return;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) put(octet_, row_ + 8 * r, sums[r]);
+    done();
   }
 
  private:
@@ -427,9 +431,8 @@ RB_DEVICE void sum_tiles(const TensorOneParams& p, OneBarriers& barriers, u8* ri
       stage.next(p.stages);
     }
     wait_phase(&barriers.written[held.at], held.parity ^ 1);
-    products.end([&](int octet, int row, float sum) { tiles[held.at].of[octet][row] = sum; });
-    wave_barrier();
-    if (leads) arrive(&barriers.summed[held.at]);
+    products.end([&](int octet, int row, float sum) { tiles[held.at].of[octet][row] = sum; },
+                 [&] { arrive(&barriers.summed[held.at]); });
     held.next(kOneHeld);
   }
 }
@@ -459,8 +462,7 @@ RB_DEVICE void write_tiles(const TensorOneParams& p, OneBarriers& barriers,
     float sum = 0;
 #pragma unroll
     for (int octet = 0; octet < kOneOctets; ++octet) sum += tiles[held.at].of[octet][place];
-    wave_barrier();
-    if (lane == 0) arrive(&barriers.written[held.at]);
+    arrive(&barriers.written[held.at]);
     sum *= factor;
     const float other = shuffle_xor<32>(sum, kOneTileGroups);
     groups.put(target, sum, other);
@@ -475,8 +477,8 @@ RB_DEVICE void start_barriers(OneBarriers& barriers, int stages) {
     start_barrier(&barriers.empty[i], kOneWarps);
   }
   for (int i = 0; i < kOneHeld; ++i) {
-    start_barrier(&barriers.summed[i], kOneWarps);
-    start_barrier(&barriers.written[i], 1);
+    start_barrier(&barriers.summed[i], kOneWarps * kOneRowLanes);
+    start_barrier(&barriers.written[i], 32);
   }
   publish_barriers();
 }
