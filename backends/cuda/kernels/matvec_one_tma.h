@@ -164,17 +164,8 @@ class OneProducts {
       }
     }
     const int group = octet_ * (4 * Stage::kGroups) + t_ * Stage::kGroups;
-    StoredScale<Block> scales[2][Stage::kGroups];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = row_ + 8 * r;
-      const SharedBytes scale{stage + Stage::kScale + row * Stage::kScaleRow +
-                              (step * S::kScale & 15)};
-      const SharedBytes super{stage + Stage::kSuper + row * Stage::kSuperRow +
-                              (step * S::kSuper & 15)};
-#pragma unroll
-      for (int e = 0; e < Stage::kGroups; ++e) scales[r][e].load(scale, super, group + e);
-    }
+    Scales scales;
+    load_scales(stage, step, group, scales);
     u32 x[Stage::kWords];
 #pragma unroll
     for (int i = 0; i < Stage::kWords / 4; ++i) {
@@ -203,25 +194,7 @@ class OneProducts {
     }
     released();
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      if constexpr (Stage::kNibbles) {
-        const i32 both[2] = {dots[0][2 * r] + (dots[1][2 * r] >> 4),
-                             dots[0][2 * r + 1] + (dots[1][2 * r + 1] >> 4)};
-        scale_nibbles(scales[r], both, x_groups, group, sums_[r]);
-      } else {
-#pragma unroll
-        for (int e = 0; e < Stage::kGroups; ++e) {
-          const PackedScale scale = scales[r][e].value((group + e) & 7);
-#pragma unroll
-          for (int half = 0; half < (Stage::kHalves ? 2 : 1); ++half) {
-            // Codes of 8 bits: two pieces are a group.
-            const i32 dot =
-                Stage::kGroups == 1 ? dots[0][2 * r] + dots[0][2 * r + 1] : dots[half][2 * r + e];
-            sums_[r] = scaled(scale, half, dot, x_groups[e], sums_[r]);
-          }
-        }
-      }
-    }
+    for (int r = 0; r < 2; ++r) add_scaled(scales[r], dots, r, x_groups, group);
   }
 
   // put(octet, row, sum) for this lane's rows of the stage, once all stages of a tile have been
@@ -238,6 +211,44 @@ class OneProducts {
   }
 
  private:
+  using Scales = StoredScale<Block>[2][Stage::kGroups];  // of rows g and g + 8
+
+  RB_DEVICE void load_scales(const u8* stage, i32 step, int group, Scales& scales) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = row_ + 8 * r;
+      const SharedBytes scale{stage + Stage::kScale + row * Stage::kScaleRow +
+                              (step * S::kScale & 15)};
+      const SharedBytes super{stage + Stage::kSuper + row * Stage::kSuperRow +
+                              (step * S::kSuper & 15)};
+#pragma unroll
+      for (int e = 0; e < Stage::kGroups; ++e) scales[r][e].load(scale, super, group + e);
+    }
+  }
+
+  // To the sum of row g + 8 r.
+  RB_DEVICE void add_scaled(const StoredScale<Block> (&scales)[Stage::kGroups],
+                            const i32 (&dots)[Stage::kSums][4], int r,
+                            const OneGroup (&x)[Stage::kGroups], int group) {
+    if constexpr (Stage::kNibbles) {
+      const i32 both[2] = {dots[0][2 * r] + (dots[1][2 * r] >> 4),
+                           dots[0][2 * r + 1] + (dots[1][2 * r + 1] >> 4)};
+      scale_nibbles(scales, both, x, group, sums_[r]);
+    } else {
+#pragma unroll
+      for (int e = 0; e < Stage::kGroups; ++e) {
+        const PackedScale scale = scales[e].value((group + e) & 7);
+#pragma unroll
+        for (int half = 0; half < (Stage::kHalves ? 2 : 1); ++half) {
+          // Codes of 8 bits: two pieces are a group.
+          const i32 dot =
+              Stage::kGroups == 1 ? dots[0][2 * r] + dots[0][2 * r + 1] : dots[half][2 * r + e];
+          sums_[r] = scaled(scale, half, dot, x[e], sums_[r]);
+        }
+      }
+    }
+  }
+
   // Sums of pieces t of rows g and g + 8, whose words come in pairs: of neighbours along the piece.
   RB_DEVICE static void multiply(const Piece (&rows)[2], const u32 (&x)[Stage::kWords],
                                  i32 (&sums)[Stage::kSums][4]) {
