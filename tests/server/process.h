@@ -10,14 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/sanitized.h"
+
 namespace rbee::testing {
 
-// Within this time of a signal a worker ends. Sanitizers make everything slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr std::chrono::milliseconds kStopLimit{5000};
-#else
-inline constexpr std::chrono::milliseconds kStopLimit{2000};
-#endif
+// Within this time of a signal a worker ends.
+inline constexpr std::chrono::milliseconds kStopLimit{kSanitized ? 5000 : 2000};
 
 class Process {
  public:
