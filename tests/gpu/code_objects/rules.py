@@ -41,6 +41,8 @@ INSTRUCTIONS = [
     ("gemm_tma|gemm_few_tma", "sm_90a", "gemm_*", r"UTMALDG"),
     ("gemm_packed_*", "sm_90a", "gemm_packed_*", r"HGMMA"),
     ("gemm_packed_*", "sm_90a", "gemm_packed_*", r"UTMALDG"),
+    ("matvec_one_tma_*", "sm_90a", "*", r"IMMA"),
+    ("matvec_one_tma_*", "sm_90a", "*", r"UTMALDG"),
     ("image_conv_tma", "sm_90a", "image_conv_*f16_[0-9]*x*", r"HGMMA"),
     ("image_conv_tma", "sm_90a", "image_conv_*f16_[0-9]*x*", r"UTMALDG"),
     ("attention_mma|image_conv_mma", "sm_90a|sm_8?", "*", r"HMMA"),
