@@ -41,6 +41,16 @@ const char* present(const ObjectReader& reader, std::initializer_list<const char
   return *names.begin();
 }
 
+// The first text that is not empty: A1111's clients send an empty name where they mean another.
+std::string first_text(ObjectReader& reader, std::initializer_list<const char*> names) {
+  std::string out;
+  for (const char* name : names) {
+    const std::string text = reader.text(name).value_or("");
+    if (out.empty()) out = text;
+  }
+  return out;
+}
+
 std::string choice(ObjectReader& reader, const char* name,
                    std::initializer_list<std::string_view> allowed) {
   std::optional<std::string> value = reader.text(name);
@@ -188,8 +198,7 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
   out.steps = reader.integer(present(reader, {"steps", "num_inference_steps"}), kSteps);
   out.guidance_scale = reader.number(present(reader, {"guidance_scale", "cfg_scale"}), kGuidance);
   out.guidance_rescale = reader.number("guidance_rescale", kUnit);
-  out.sampler =
-      reader.text(present(reader, {"sampler", "sampler_name", "sampler_index"})).value_or("");
+  out.sampler = first_text(reader, {"sampler", "sampler_name", "sampler_index"});
   out.schedule = reader.text(present(reader, {"schedule", "scheduler"})).value_or("");
   out.eta = reader.number("eta", kUnit);
   out.seed = reader.seed("seed");

@@ -96,7 +96,7 @@ std::string to_json(const ImageStartedEvent& event) {
                {"count", event.count},
                {"sampler", event.sampler},
                {"schedule", event.schedule},
-               {"guidance_scale", event.guidance_scale}});
+               {"guidance_scale", decimal(event.guidance_scale)}});
 }
 
 std::string to_json(const ImageProgressEvent& event) {
@@ -197,11 +197,11 @@ std::string sdapi_images_json(const std::vector<ImageResult>& images, const Sdap
                {"all_negative_prompts", std::vector<std::string>(images.size(), negative)},
                {"all_seeds", seeds},
                {"all_subseeds", subseeds},
-               {"subseed_strength", made.subseed_strength},
+               {"subseed_strength", decimal(made.subseed_strength)},
                {"sampler_name", made.sampler},
                {"infotexts", texts}};
   if (made.steps) info["steps"] = *made.steps;
-  if (made.guidance_scale) info["cfg_scale"] = *made.guidance_scale;
+  if (made.guidance_scale) info["cfg_scale"] = decimal(*made.guidance_scale);
   if (!made.subseeds.empty()) info["subseed"] = subseeds.front();
   if (!images.empty()) {
     info["seed"] = images.front().seed;

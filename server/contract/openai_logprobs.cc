@@ -105,6 +105,8 @@ Json logprobs_json(bool chat, const OpenAiLogprobs& logprobs) {
     figures.push_back(scored.known ? number(scored.chosen.logprob) : Json(nullptr));
     Json top = Json::object();
     for (const OpenAiToken& token : scored.top) top[shown(token.bytes)] = number(token.logprob);
+    // As OpenAI's: "up to logprobs+1 elements", where the chosen one is not among the likeliest.
+    if (!top.empty()) top.emplace(shown(scored.chosen.bytes), number(scored.chosen.logprob));
     tops.push_back(scored.known ? std::move(top) : Json(nullptr));
     at.push_back(std::max<int64_t>(offset, 0));
     offset += character_count(scored.chosen.bytes);

@@ -37,7 +37,7 @@ json choice(const Worker& worker, const json& body) {
 
 constexpr const char* kEchoed = R"({"tokens":["<s>"," h\u00e9"," llo","!"],
     "token_logprobs":[null,-0.75,-0.5,-1.0],
-    "top_logprobs":[null,{"top":-0.25},{"top":-0.25},{"!":-1.0}],
+    "top_logprobs":[null,{"top":-0.25," h\u00e9":-0.75},{"top":-0.25," llo":-0.5},{"!":-1.0}],
     "text_offset":[0,0,2,6]})";
 
 TEST(Echo, ThePromptIsInFrontOfTheAnswer) {

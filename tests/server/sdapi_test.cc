@@ -38,7 +38,7 @@ TEST(Sdapi, TextToImageRepeatsTheRequestAndTellsSeeds) {
 }
 
 TEST(Sdapi, AnswersSayWhatWasAskedForAndHowItWasMade) {
-  ImageWorker worker({.parameters = "\nSteps: 4, Sampler: Euler a, CFG scale: 6.5, "
+  ImageWorker worker({.parameters = "\nSteps: 4, Sampler: Euler a, CFG scale: 7.3, "
                                     "Variation seed: 9, Variation seed strength: 0.5"});
   json sent = {{"prompt", "a cat"}, {"negative_prompt", "fog"}, {"n_iter", 2}};
   for (const char* path : {"/sdapi/v1/txt2img", "/sdapi/v1/img2img"}) {
@@ -53,7 +53,7 @@ TEST(Sdapi, AnswersSayWhatWasAskedForAndHowItWasMade) {
     EXPECT_EQ(info.at("all_negative_prompts"), (json{"fog", "fog"}));
     EXPECT_EQ(info.at("steps"), 4);
     EXPECT_EQ(info.at("sampler_name"), "Euler a");
-    EXPECT_EQ(info.at("cfg_scale"), 6.5);
+    EXPECT_EQ(info.at("cfg_scale"), 7.3);
     EXPECT_EQ(info.at("subseed"), 9);
     EXPECT_EQ(info.at("all_subseeds"), (json{9, 9}));
     EXPECT_EQ(info.at("subseed_strength"), 0.5);
@@ -456,6 +456,9 @@ TEST(Sdapi, SamplersAndBlursHaveOtherNamesToo) {
   EXPECT_EQ(worker.post("/sdapi/v1/img2img", body.dump()).status, 200);
   EXPECT_EQ(worker.engine.last_request().sampler, "LMS");
   EXPECT_EQ(worker.engine.last_request().mask_blur, 3);
+  body["sampler_name"] = "";
+  EXPECT_EQ(worker.post("/sdapi/v1/img2img", body.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().sampler, "Heun");
   body.erase("mask_blur");
   body["mask_blur_y"] = 0;
   EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("mask_blur_x"));
