@@ -227,6 +227,7 @@ struct ModelInfo {
       0;                     // that a picture takes of the context; 0 = the model reads text alone
   int32_t max_pictures = 0;  // of a request
   int32_t max_running = 1;   // requests that share a step at most
+  int32_t max_waiting = 0;   // and that wait besides
   std::string chat_template = {};            // its Jinja source; empty: the checkpoint has none
   std::string bos_text = {}, eos_text = {};  // of the marks of begin and end; empty: none
   SamplingDefaults sampling = {};            // of its generation_config.json

@@ -50,6 +50,7 @@ class LlmEngine final : public Engine {
         scheduler_(stepper_.pool(), scheduling(options_, *text_.device, text_.info.vocab_size)) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
     text_.info.max_running = options_.max_running;
+    text_.info.max_waiting = options_.max_waiting;
     if (const models::PictureEncoder* pictures = text_.model->pictures()) {
       pictures_.emplace(*pictures, *text_.device, options_.picture_cache_bytes);
       text_.info.max_pictures = options_.max_pictures;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <utility>
 
 #include "rbee/io/image/base64.h"
 #include "server/http/ids.h"
@@ -251,10 +252,21 @@ std::function<void()> LlmService::choices_canceller(const std::string& id, int32
   };
 }
 
+// Throws invalid_argument for more answers than can ever wait at once: to try again would be no
+// use.
+void LlmService::check_places(size_t answers) const {
+  const engine::ModelInfo& model = engine_.model();
+  const int64_t most = int64_t{model.max_running} + model.max_waiting;
+  check(std::cmp_less_equal(answers, most), "prompt", "a request of ", answers,
+        " answers is more than the ", most,
+        " that run and wait here (--max-running, --max-waiting)");
+}
+
 // All or none of the choices: the others wait for the first one of their prompt, to share it.
 void LlmService::submit_choices(
     const OpenAiRequest& request, const std::string& id,
     const std::function<std::unique_ptr<Reply>(int32_t index)>& make_reply) {
+  check_places(static_cast<size_t>(answers_of(request)));
   GenerateRequest generate = request.generate;
   if (request.best_of > request.choices && !generate.logprobs) generate.logprobs = 0;
   const engine::Request shared = engine_request(generate, id);  // its pictures are read once
@@ -284,6 +296,7 @@ void LlmService::submit_choices(
 
 void LlmService::submit_all(const std::vector<GenerateRequest>& requests, const std::string& id,
                             const std::function<std::unique_ptr<Reply>(size_t index)>& make_reply) {
+  check_places(requests.size());
   try {
     for (size_t i = 0; i < requests.size(); ++i) {
       submit(requests[i], make_job(choice_id(id, static_cast<int32_t>(i)), make_reply(i), nullptr));

@@ -110,6 +110,7 @@ class LlmService final : public WorkerService {
   }
   std::shared_ptr<Job> submit(const GenerateRequest& request, std::shared_ptr<LlmJob> job);
   void hand_over(engine::Request request, const std::shared_ptr<LlmJob>& job);
+  void check_places(size_t answers) const;
   void submit_all(const std::vector<GenerateRequest>& requests, const std::string& id,
                   const std::function<std::unique_ptr<Reply>(size_t index)>& make_reply);
   std::shared_ptr<OpenAiChoices> make_choices(const OpenAiRequest& request, const std::string& id);

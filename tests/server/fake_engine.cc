@@ -43,6 +43,7 @@ FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
             .kv_cache_bytes = 24,
             .max_pictures = script_.max_pictures,
             .max_running = 1,
+            .max_waiting = 255,
             .chat_template = "{{ messages }}",
             .bos_text = "<s>",
             .eos_text = "</s>",

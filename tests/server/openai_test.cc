@@ -495,6 +495,19 @@ TEST(OpenAi, AFailureOfOneChoiceEndsTheAnswer) {
   EXPECT_EQ(std::ranges::count(events, "[DONE]"), 1);
 }
 
+// Not 429: there is never a place for all of them.
+TEST(OpenAi, MoreAnswersThanCanWaitAreRefused) {
+  Worker worker;
+  const auto ask = [&](size_t prompts, int choices) {
+    const json body = {{"prompt", std::vector<std::string>(prompts, "x")}, {"n", choices}};
+    return worker.post(kCompletions, body.dump());
+  };
+  EXPECT_EQ(ask(128, 2).status, 200);
+  const RawResponse refused = ask(86, 3);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("258 answers is more than the 256"));
+}
+
 TEST(OpenAi, RefusalsAndFailuresHaveTheirStatus) {
   Worker full;
   full.engine.refuse_with(Code::out_of_memory);
