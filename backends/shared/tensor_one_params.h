@@ -17,18 +17,18 @@ enum { kOneWarps = 8, kOneConsumers = 32 * kOneWarps, kOneTensorThreads = kOneCo
 enum { kOneAlignment = 128 };
 
 RB_FN constexpr int to_16(int bytes) {
-  return (bytes + 15) / 16 * 16;
+  return static_cast<int>(to_16_bytes(bytes));
 }
 // What a stage has of a row, in bytes: whole 16 of each plane, so that of planes that have fewer
 // the engine fetches from the multiple of 16 before them on.
 template <class Block>
 struct PackedStage {
-  using F = PackedFormat<Block>;
-  static constexpr int kElements = kOnePieces * packed_piece<Block>();
-  static constexpr int kLow = kElements / 8 * F::kLow;
-  static constexpr int kHigh = kElements / 8 * F::kHigh;
-  static constexpr int kScale = kElements / F::kScaleSpan * F::kScaleBytes;
-  static constexpr int kSuper = kElements / 256 * F::kSuperBytes;
+  using Trip = PackedTrip<Block>;
+  static constexpr int kTrip = kPackedTrip, kOfTrip = kTrip / kOnePieces;
+  static_assert(kTrip % kOnePieces == 0, "a trip is whole stages");
+  static constexpr int kElements = Trip::kElements / kOfTrip;
+  static constexpr int kLow = Trip::kLow / kOfTrip, kHigh = Trip::kHigh / kOfTrip;
+  static constexpr int kScale = Trip::kScale / kOfTrip, kSuper = Trip::kSuper / kOfTrip;
   static constexpr int kBytes = kLow + kHigh + to_16(kScale) + to_16(kSuper);
 };
 
