@@ -4,7 +4,7 @@
 // that the network's last stages sort. Lists that blocks kept are merged in the same way. An item
 // is the value's key above the index, so that all differ and the order does not depend on who
 // sorts. Limited by waiting: a stage whose partners are in one wave takes shuffles, others a
-// barrier.
+// barrier. The one largest alone needs no network: threads keep the smallest item that they meet.
 #include "backends/gpu/portable.h"
 #include "backends/shared/top_k_params.h"
 
@@ -14,6 +14,7 @@ namespace gpu {
 constexpr u32 kThreads = 512;
 constexpr u32 kEach = 4;                  // items of a thread; kLeastKept in ops/top_k.cc
 constexpr u32 kSlots = kEach * kThreads;  // kPiece there
+constexpr u32 kFirstEach = 8;             // elements of a thread of find_first(); kFirstPiece there
 
 constexpr u64 kNoItem = ~static_cast<u64>(0);
 
@@ -227,13 +228,58 @@ RB_DEVICE void merge(const TopKMergeParams& p) {
   write_result(p.result, row, items, sum);
 }
 
+struct Smaller {
+  RB_DEVICE u64 operator()(u64 a, u64 b) const { return b < a ? b : a; }
+};
+
+// The first of all threads' items, written by one of them.
+template <int kWave>
+RB_DEVICE void put_first(const TopKResult& result, u64 row, u64* to, u64 mine) {
+  RB_SHARED u64 slots[kThreads / kWave];
+  const u64 first = block_reduce<kWave, kThreads>(mine, slots, Smaller{});
+  if (thread_x() != 0) return;
+  if (to != nullptr) {
+    *to = first;
+    return;
+  }
+  result.values[static_cast<i64>(row) * result.values_row] = value_of(first);
+  result.ids[static_cast<i64>(row) * result.ids_row] = static_cast<i32>(first);
+}
+
+template <class T, int kWave>
+RB_DEVICE void find_first(const TopKFindParams& p) {
+  const u64 row = block_x() / p.pieces;
+  const u32 piece = block_x() % p.pieces;
+  const T* x = static_cast<const T*>(p.x) + static_cast<i64>(row) * p.x_row;
+  u64 mine = kNoItem;
+#pragma unroll
+  for (u32 i = 0; i < kFirstEach; ++i) {
+    const u32 at = (piece * kFirstEach + i) * kThreads + thread_x();
+    if (at < p.n) mine = Smaller{}(mine, make_item(load_value(x[at * p.x_step]), at));
+  }
+  put_first<kWave>(p.result, row, p.items == nullptr ? nullptr : p.items + block_x(), mine);
+}
+
+template <int kWave>
+RB_DEVICE void merge_first(const TopKMergeParams& p) {
+  const u64* items = p.from + static_cast<u64>(block_x()) * p.lists;
+  u64 mine = kNoItem;
+  for (u32 i = thread_x(); i < p.lists; i += kThreads) mine = Smaller{}(mine, items[i]);
+  put_first<kWave>(p.result, block_x(), nullptr, mine);
+}
+
 #define RB_FIND(lanes, wave, dtype, T) \
   RB_KERNEL(top_k_find_##dtype##_##wave, kThreads, TopKFindParams, (find<T, lanes>(p)))
 #define RB_MERGE(lanes, wave) \
   RB_KERNEL(top_k_merge_##wave, kThreads, TopKMergeParams, (merge<lanes>(p)))
-#define RB_FIND_WAVES(dtype, T) RB_WAVES(RB_FIND, dtype, T)
+#define RB_FIND_FIRST(lanes, wave, dtype, T) \
+  RB_KERNEL(top_k_first_##dtype##_##wave, kThreads, TopKFindParams, (find_first<T, lanes>(p)))
+#define RB_MERGE_FIRST(lanes, wave) \
+  RB_KERNEL(top_k_merge_first_##wave, kThreads, TopKMergeParams, (merge_first<lanes>(p)))
+#define RB_FIND_WAVES(dtype, T) RB_WAVES(RB_FIND, dtype, T) RB_WAVES(RB_FIND_FIRST, dtype, T)
 RB_EACH_FLOAT(RB_FIND_WAVES)
 RB_WAVES(RB_MERGE)
+RB_WAVES(RB_MERGE_FIRST)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint32_t kThreads = 512;  // as in kernels/top_k.cu
 constexpr uint32_t kPiece = 2048;
+constexpr uint32_t kFirstPiece = 4096;
 constexpr uint32_t kLeastKept = 4;        // of a list
 constexpr uint32_t kMerged = 2 * kPiece;  // items of the lists that a block merges
 static_assert(kMaxTopK <= kPiece, "a piece holds what is kept");
@@ -53,11 +54,41 @@ void merge_lists(uint64_t rows, shared::TopKMergeParams params, uint64_t* from, 
   }
 }
 
+// The largest of each row without its sum.
+void run_first(const TopKArgs& args, Stream& stream) {
+  const auto rows = static_cast<uint64_t>(args.x.size(0));
+  const auto n = static_cast<uint32_t>(args.x.size(1));
+  const uint32_t pieces = (n - 1) / kFirstPiece + 1;
+  const shared::TopKResult result = result_of(args);
+  const Scratch items(stream, pieces == 1 ? 0 : rows * pieces * sizeof(uint64_t));
+  launch_top_k(stream, KernelName("top_k_first", args.x.dtype), rows * pieces,
+               shared::TopKFindParams{.x = args.x.data,
+                                      .x_row = args.x.stride(0),
+                                      .x_step = args.x.stride(1),
+                                      .items = items.as<shared::u64>(),
+                                      .ledger = nullptr,
+                                      .n = n,
+                                      .pieces = pieces,
+                                      .kept = 1,
+                                      .result = result});
+  if (pieces == 1) return;
+  launch_top_k(stream, KernelName("top_k_merge_first"), rows,
+               shared::TopKMergeParams{.from = items.as<const shared::u64>(),
+                                       .to = nullptr,
+                                       .ledger = nullptr,
+                                       .lists = pieces,
+                                       .groups = 1,
+                                       .kept = 1,
+                                       .pieces = pieces,
+                                       .result = result});
+}
+
 void run_top_k(const TopKArgs& args, Stream& stream) {
   const auto rows = static_cast<uint64_t>(args.x.size(0));
   const auto n = static_cast<uint32_t>(args.x.size(1));
   const shared::TopKResult result = result_of(args);
   if (rows == 0) return;
+  if (result.k == 1 && !args.sum) return run_first(args, stream);
   const uint32_t kept = std::max(std::bit_ceil(result.k), kLeastKept);
   const uint32_t pieces = (n - 1) / kPiece + 1;
   const bool whole = pieces == 1;

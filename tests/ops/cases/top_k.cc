@@ -27,6 +27,10 @@ std::vector<TopKCase> cases() {
     out.push_back({.x = {{3, 67}, Form::gaps}, .k = 67, .dtype = dtype, .scaled = true});
     out.push_back({.x = {{40, 6}, Form::transposed}, .k = 3, .dtype = dtype, .sums = false});
     out.push_back({.x = {{2, 33}}, .k = 33, .dtype = dtype, .values = {-1, 1, true}});
+    // The largest alone.
+    out.push_back({.x = {{3, 67}, Form::gaps}, .dtype = dtype, .sums = false});
+    out.push_back(
+        {.x = {{2, 9001}, Form::step2}, .dtype = dtype, .values = {-1, 1, true}, .sums = false});
     // Rows of several pieces, and lists that one merge does not hold.
     out.push_back({.x = {{2, 5000}, Form::gaps}, .k = 40, .dtype = dtype, .scaled = true});
     out.push_back({.x = {{1, 9001}, Form::step2}, .k = 600, .dtype = dtype});
@@ -36,6 +40,11 @@ std::vector<TopKCase> cases() {
     out.push_back({.x = {{1, 49152}}, .k = k, .scaled = true});
     // Few different numbers: ties.
     out.push_back({.x = {{2, 20000}}, .k = k, .dtype = DType::bf16, .sums = false});
+  }
+  for (const int64_t n : {1, 4096, 4097}) out.push_back({.x = {{3, n}}, .sums = false});
+  out.push_back({.x = {{2, 9000}, Form::contiguous, 0b10}, .sums = false});  // nothing but ties
+  for (const int64_t rows : {1, 32}) {
+    out.push_back({.x = {{rows, 128256}}, .sums = false, .big = true});
   }
   out.push_back({.x = {{1, 1}}, .k = 1});
   out.push_back({.x = {{0, 7}}, .k = 2});
