@@ -49,7 +49,7 @@ enum class BinaryOp : uint8_t { add, sub, mul, div, minimum, maximum };
 
 struct BinaryArgs {
   BinaryOp op;
-  View a, b, y;  // one dtype
+  View a, b, y;  // one dtype; y may be a or b, element for element
 };
 
 enum class CompareOp : uint8_t { eq, ne, lt, le, gt, ge };
@@ -62,7 +62,7 @@ struct CompareArgs {
 // y = cond != 0 ? a : b
 struct WhereArgs {
   View cond;     // any integer dtype
-  View a, b, y;  // one dtype
+  View a, b, y;  // one dtype; y may be a or b, element for element
 };
 
 // y = x converted. float to integer truncates and saturates; NaN gives 0. Block types: rows are

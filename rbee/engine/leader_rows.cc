@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rbee/core/error.h"
+
 namespace rbee::engine {
 namespace {
 
@@ -27,7 +29,8 @@ Tensor part_of(const std::shared_ptr<Buffer>& buffer, int64_t& at, const Shape& 
 }  // namespace
 
 int64_t lead_count(int64_t needed, int64_t vocab) {
-  return std::min(needed <= 64 ? 64 : needed <= 256 ? 256 : kMaxTopK, vocab);
+  const int64_t count = needed <= 1 ? 1 : needed <= 64 ? 64 : needed <= 256 ? 256 : kMaxTopK;
+  return std::min(count, vocab);
 }
 
 LeaderTensors::LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& device)
@@ -43,21 +46,40 @@ LeaderTensors::LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& 
   scales_ = from_host(wanted.scales, Shape{rows}, device);
 }
 
+LeaderTensors::LeaderTensors(int64_t rows, const LeadersWanted& wanted, int64_t integers,
+                             Device& device)
+    : vocab_(wanted.vocab) {
+  RB_ASSERT(wanted.count == 1 && wanted.scales.empty() && integers >= rows);
+  const auto buffer =
+      std::make_shared<Buffer>(device, static_cast<size_t>((rows + integers) * kBytes));
+  int64_t at = 0;
+  found_.values = part_of(buffer, at, {rows, 1}, DType::f32);
+  integers_ = part_of(buffer, at, {integers}, DType::i32);
+  found_.ids = integers_.slice(Axis{0}, 0, rows).reshape({rows, 1});
+}
+
 void LeaderTensors::find(const Tensor& logits) const {
   top_k_(found_, logits.slice(Axis{1}, 0, vocab_), scales_);
 }
 
-LeaderRows LeaderTensors::read(HostBuffer& through) const {
+size_t LeaderTensors::bytes() const {
+  const int64_t sums = found_.sum.defined() ? found_.sum.numel() : 0;
+  return static_cast<size_t>((2 * found_.values.numel() + sums) * kBytes);
+}
+
+void LeaderTensors::fetch(HostBuffer& through) const {
   const Buffer& buffer = *found_.values.buffer();
   Device& device = buffer.device();
-  const std::byte* data = buffer.data();
-  if (!device.host_accessible()) {
-    through.reserve(device, buffer.bytes());
-    device.copy(through.as<std::byte>(), data, buffer.bytes(), CopyKind::device_to_host,
-                found_.values.stream());
-    data = through.as<std::byte>();
-  }
-  device.synchronize(found_.values.stream());
+  if (device.host_accessible()) return;
+  through.reserve(device, bytes());
+  device.copy(through.as<std::byte>(), buffer.data(), bytes(), CopyKind::device_to_host,
+              found_.values.stream());
+}
+
+LeaderRows LeaderTensors::rows(const HostBuffer& through) const {
+  const Buffer& buffer = *found_.values.buffer();
+  const std::byte* data =
+      buffer.device().host_accessible() ? buffer.data() : through.as<std::byte>();
   const auto count = static_cast<size_t>(found_.values.numel());
   const auto* values = reinterpret_cast<const float*>(data);
   LeaderRows out{.values = {values, count},

@@ -18,6 +18,7 @@ struct LeadersWanted {
 };
 
 // A count that is at least `needed`, of few that there are, so that few steps are recorded anew.
+// The likeliest alone is found by a search of its own, which is shorter.
 int64_t lead_count(int64_t needed, int64_t vocab);
 
 // On the host.
@@ -32,18 +33,28 @@ class LeaderTensors {
  public:
   LeaderTensors() = default;
   LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& device);
+  // Of the likeliest alone, without sums: ids() are the first of `integers` integers, at least
+  // `rows`, so that who reads these next finds what was found.
+  LeaderTensors(int64_t rows, const LeadersWanted& wanted, int64_t integers, Device& device);
 
   // Queues the search in logits (rows, at least vocab) f32.
   void find(const Tensor& logits) const;
   // (rows) f32; undefined where there are no sums. May be written between searches.
   const Tensor& scales() const { return scales_; }
-  // Waits for the device. The result lies in `through`, or where the host can read it, here.
-  LeaderRows read(HostBuffer& through) const;
+  // (integers) i32, see above; undefined without.
+  const Tensor& integers() const { return integers_; }
+  // Queues what was found on its way to `through`; nothing where the host can read the device.
+  void fetch(HostBuffer& through) const;
+  // What was found, once the device has done what fetch() queued: in `through`, or here.
+  LeaderRows rows(const HostBuffer& through) const;
 
  private:
+  size_t bytes() const;
+
   int64_t vocab_ = 0;
   TopK found_;
   Tensor scales_;
+  Tensor integers_;
 };
 
 }  // namespace rbee::engine

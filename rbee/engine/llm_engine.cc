@@ -230,7 +230,8 @@ class LlmEngine final : public Engine {
       guarded([&](const Error& error) { fail_all(error); },
               [&] {
                 if (shelf_.settle()) stepper_.forget_recorded();
-                let_join();
+                // Beside a step that is under way nobody can join.
+                if (!stepper_.is_ahead() || scheduler_.running().empty()) let_join();
                 step_begin_ = Clock::now();
                 Parts parts = scheduler_.plan();
                 const int64_t look_tokens = scheduler_.look_tokens(parts);
@@ -372,7 +373,8 @@ class LlmEngine final : public Engine {
     const StepBatch batch = make_step_batch(parts);
     const RowsWanted gathered = gather(batch.asked, known_tokens());
     const LeadersWanted wanted = gathered.leaders();
-    const LeaderRows found = evaluate(batch, wanted);
+    const Ahead ahead = gathered.likeliest_alone() ? ahead_of(batch) : Ahead::nothing;
+    const LeaderRows found = evaluate(batch, wanted, ahead);
     const StepLogits logits{stepper_, found, wanted};
     score_prompts(batch.asked, logits);
     std::vector<Outcome> outcomes;
@@ -394,14 +396,25 @@ class LlmEngine final : public Engine {
     return std::min<int64_t>(text_.tokenizer->vocab_size(), text_.info.vocab_size);
   }
 
+  // Whether the next step will be one of the same requests, as far as is known now.
+  Ahead ahead_of(const StepBatch& batch) {
+    const bool same = batch.generated == batch.tokens && !scheduler_.next() &&
+                      std::ranges::all_of(batch.asked, [](const StepBatch::Rows& rows) {
+                        return !rows.job->guesses_ahead() && rows.job->may_go_on();
+                      });
+    if (!same) return Ahead::nothing;
+    const std::scoped_lock lock(mutex_);
+    return arrived_.empty() && !cancels_ ? Ahead::likeliest : Ahead::nothing;
+  }
+
   // The largest logits of the sampled rows, which nearly always decide the next token.
-  LeaderRows evaluate(const StepBatch& batch, const LeadersWanted& wanted) {
+  LeaderRows evaluate(const StepBatch& batch, const LeadersWanted& wanted, Ahead ahead) {
     if (wanted.count == 0) {
       stepper_.run(batch.work, batch.rows);
       send_texts();
       return {};
     }
-    stepper_.begin(batch.work, batch.rows, wanted);
+    stepper_.begin(batch.work, batch.rows, wanted, ahead);
     send_texts();
     return stepper_.leaders();
   }

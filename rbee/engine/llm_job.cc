@@ -155,6 +155,11 @@ void LlmJob::start() {
                      static_cast<int32_t>(cached_tokens_)});
 }
 
+bool LlmJob::may_go_on() const {
+  return request_.max_tokens - tokens_out_ > 1 &&
+         model_.info.context_length - sequence.length() > 1;
+}
+
 int64_t LlmJob::guess_room(int64_t most) {
   // The step's own token comes beside the guesses.
   const int64_t room = std::min<int64_t>(request_.max_tokens - tokens_out_,

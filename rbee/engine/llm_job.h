@@ -54,6 +54,8 @@ class LlmJob final : public Ticket {
   // The request has a place; its first tells the client.
   void start();
   bool guesses_ahead() const { return draft_length_.most() > 0; }
+  // Whether a token may follow the next one.
+  bool may_go_on() const;
   // How many tokens may be guessed for the next step, `most` at most. Once a step.
   int64_t guess_room(int64_t most);
   // Guesses go to the end of the sequence: `most` tokens at most that its text repeats ...

@@ -22,9 +22,8 @@ constexpr int64_t kDrawnFrom = 256;
 // Leaders beyond the usual number that wanted() asks for under a mask, which may allow few of them.
 constexpr int64_t kMaskedRoom = 192;
 
-// Largest logits of a whole row that confidence() weighs at temperature 0: as many as leaders are
-// looked for at least.
-constexpr size_t kConfidenceRoom = 64;
+// Largest logits that confidence() weighs at temperature 0.
+constexpr int64_t kConfidenceRoom = 64;
 
 void check_finite(float largest) {
   if (!std::isfinite(largest)) fail(Code::internal, "sample", "the model gave no finite logit");
@@ -89,7 +88,7 @@ float Sampler::scale() const {
 Sampler::Wanted Sampler::wanted(int64_t vocab) const {
   Wanted out;
   if (params_.temperature <= 0) {
-    out.leaders = 1;
+    out.leaders = keeps_distribution_ ? kConfidenceRoom : 1;
   } else {
     const size_t cut = first_cut(vocab);
     const auto warm = std::find(chain_.begin(), chain_.begin() + static_cast<ptrdiff_t>(cut),
@@ -135,7 +134,7 @@ int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
   }
   check_finite(likeliest < 0 ? std::nanf("") : logits[static_cast<size_t>(likeliest)]);
   if (params_.temperature <= 0) {
-    candidates_.take_top_k(logits, kConfidenceRoom);
+    candidates_.take_top_k(logits, size_t{kConfidenceRoom});
     return likeliest;
   }
   const bool top_k_first = !chain_.empty() && chain_.front() == SamplerKind::top_k &&

@@ -50,7 +50,7 @@ class Sampler {
   Wanted wanted(int64_t vocab) const;
   // The scale of Leaders::sum: 1 / temperature where that comes before top-p or the draw, else 1.
   float scale() const;
-  // drawn_among() will be asked for: where nothing cuts, only the row will do.
+  // drawn_among() and confidence() will be asked for: where nothing cuts, only the row will do.
   void keep_distribution() { keeps_distribution_ = true; }
 
   // Only these tokens may come next, until it is called again; the bits must stay. At least one is
@@ -75,7 +75,7 @@ class Sampler {
   // After keep_distribution() only.
   std::vector<TokenProbability> drawn_among() const;
   // Of the last sample(): the largest probability there was. At temperature 0 that of the token
-  // among the largest logits.
+  // among the largest logits, of which there are many after keep_distribution() alone.
   float confidence();
 
  private:

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "rbee/ops/elementwise.h"
 
 namespace rbee::engine {
 namespace {
@@ -85,6 +88,14 @@ Stepper::Stepper(const models::LanguageModel& model, Device& device, const Stepp
       cached_(options.pool ? &Sequence::draft_cached : &Sequence::cached),
       cache_(cache_options(model, options), device) {}
 
+Stepper::~Stepper() {
+  try {
+    forget_recorded();
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+    // Of a lost device, which does nothing any more.
+  }
+}
+
 std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32_t> logit_rows) {
   evaluate(work, logit_rows, {});
   return to_host(logits_);
@@ -96,27 +107,53 @@ void Stepper::run(std::span<const Work> work, std::span<const int32_t> logit_row
 }
 
 void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                    const LeadersWanted& wanted) {
+                    const LeadersWanted& wanted, Ahead ahead) {
   RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
   evaluate(work, logit_rows, wanted);
   leader_rows_ = logit_rows.size();
   leader_count_ = static_cast<size_t>(wanted.count);
   under_way_ = true;
+  leaders_.fetch(host_leaders_);
+  if (ahead == Ahead::likeliest) go_ahead(work);
 }
 
 LeaderRows Stepper::leaders() {
-  LeaderRows found = leaders_.read(host_leaders_);
+  if (ahead_) {
+    fetched_->wait();
+  } else {
+    device_.synchronize(device_.default_stream());
+  }
   under_way_ = false;
+  LeaderRows found = leaders_.rows(host_leaders_);
+  if (!picked_.empty()) {
+    picked_values_.clear();
+    picked_ids_.clear();
+    for (const size_t row : picked_) {
+      picked_values_.push_back(found.values[row]);
+      picked_ids_.push_back(found.ids[row]);
+    }
+    found.values = picked_values_;
+    found.ids = picked_ids_;
+  }
   // Without the rows that rounded up a recorded step.
   const size_t count = leader_rows_ * leader_count_;
   found.values = found.values.first(count);
   found.ids = found.ids.first(count);
   if (!found.sums.empty()) found.sums = found.sums.first(leader_rows_);
+  if (ahead_) std::ranges::copy(found.ids, ahead_->indices.values.begin());
   return found;
 }
 
 std::span<float> Stepper::logit_row(int64_t row) {
-  return to_host(logits_.slice(Axis{0}, row, 1));
+  if (ahead_) {
+    // It writes where the last step's logits are.
+    ahead_.reset();
+    device_.synchronize(device_.default_stream());
+    replay(*last_);
+  }
+  const int64_t at =
+      picked_.empty() ? row : static_cast<int64_t>(picked_[static_cast<size_t>(row)]);
+  return to_host(logits_.slice(Axis{0}, at, 1));
 }
 
 std::span<float> Stepper::to_host(const Tensor& logits) {
@@ -142,9 +179,12 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   }
   logits_ = {};  // their memory may serve this step
   leaders_ = {};
+  picked_.clear();
   if (can_record(work, logit_rows)) {
-    run_recorded(make_recorded_indices(work, logit_rows), wanted);
+    run_recorded(make_recorded_indices(work, logit_rows), wanted, work.size());
   } else {
+    last_.reset();
+    ahead_.reset();
     run_once(make_indices(work, logit_rows), wanted);
   }
   for (const Work& item : work) item.sequence->*cached_ += item.count;
@@ -278,7 +318,50 @@ Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
   }
   lists.widest = std::bit_ceil(lists.widest);
   rows.insert(rows.end(), others.begin(), others.end());
-  return join(lists, work, rows);
+  Indices out = join(lists, work, rows);
+  if (tokens > 1) return out;
+  // Of positions, slots, starts and lengths; rows that nobody asked for stay where they are.
+  const auto real = static_cast<ptrdiff_t>(work.size());
+  std::vector<int32_t> more(4 * sequences + 1, 0);
+  for (const size_t first : {size_t{0}, sequences, 3 * sequences + 1}) {
+    std::fill_n(more.begin() + static_cast<ptrdiff_t>(first), real, 1);
+  }
+  out.advance = std::ssize(more);
+  out.values.insert(out.values.end(), more.begin(), more.end());
+  return out;
+}
+
+bool Stepper::advances(const Indices& indices, const LeadersWanted& wanted) {
+  return indices.advance > 0 && wanted.count == 1 && wanted.scales.empty();
+}
+
+void Stepper::advance(const Indices& indices, const Tensor& values) {
+  Tensor growing = values.slice(Axis{0}, indices.tokens, indices.advance);
+  const int64_t behind = std::ssize(indices.values) - indices.advance;
+  add_(growing, values.slice(Axis{0}, behind, indices.advance));
+}
+
+void Stepper::advance(Indices& indices) {
+  const auto more = std::span(indices.values).last(static_cast<size_t>(indices.advance));
+  for (size_t i = 0; i < more.size(); ++i) {
+    indices.values[static_cast<size_t>(indices.tokens) + i] += more[i];
+  }
+}
+
+Stepper::GivenRow Stepper::given_row(const Indices& indices, size_t row) const {
+  const auto tokens = static_cast<size_t>(indices.tokens);
+  const auto width = static_cast<size_t>(indices.table_width);
+  const auto adapters = static_cast<size_t>(indices.lora_each);
+  const std::span<const int32_t> values(indices.values);
+  const auto at = [&](size_t list) { return values[list * tokens + row]; };
+  const size_t table = 5 * tokens + 1, lora = table + tokens * width + tokens;
+  const auto blocks = static_cast<size_t>(at(1) / pool_->block_size() + 1);
+  return {.id = at(0),
+          .position = at(1),
+          .slot = at(2),
+          .blocks = values.subspan(table + row * width, blocks),
+          .lora_slots = values.subspan(lora + row * adapters, adapters),
+          .lora_scales = values.subspan(lora + (tokens + row) * adapters, adapters)};
 }
 
 models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& values) {
@@ -343,20 +426,72 @@ void Stepper::upload(std::span<const T> list, const Tensor& to, HostBuffer& thro
                device_.default_stream());
 }
 
-void Stepper::run_recorded(const Indices& indices, const LeadersWanted& wanted) {
+// False: the step that is ahead is another one than this of `rows` rows.
+bool Stepper::take_ahead(const Indices& asked, const LeadersWanted& wanted, size_t rows) {
+  const std::optional<GivenStep> ahead = std::exchange(ahead_, std::nullopt);
+  if (!ahead || !advances(asked, wanted) || asked.lora_each != ahead->indices.lora_each) {
+    return false;
+  }
+  const auto there = static_cast<size_t>(ahead->indices.sequences);
+  std::vector<size_t> places;
+  for (size_t at = 0; at < there && places.size() < rows; ++at) {
+    const GivenRow row = given_row(ahead->indices, at), wants = given_row(asked, places.size());
+    const bool same = row.id == wants.id && row.position == wants.position &&
+                      row.slot == wants.slot && std::ranges::equal(row.blocks, wants.blocks) &&
+                      std::ranges::equal(row.lora_slots, wants.lora_slots) &&
+                      std::ranges::equal(row.lora_scales, wants.lora_scales);
+    if (same) places.push_back(at);
+  }
+  if (places.size() < rows) return false;
+  ahead->step->last_use = ++recorded_uses_;
+  logits_ = ahead->step->logits;
+  leaders_ = ahead->step->leaders;
+  // Who is not among them any more must not be written for again.
+  if (asked.values == ahead->indices.values) {
+    last_ = *ahead;
+  } else {
+    last_.reset();
+    picked_ = std::move(places);
+  }
+  return true;
+}
+
+// Queues the step behind the last one, as that leaves its integers.
+void Stepper::go_ahead(std::span<const Work> work) {
+  const bool fits = last_ && std::ranges::all_of(work, [&](const Work& item) {
+                      const auto blocks = std::ssize(item.sequence->kv.blocks());
+                      return item.sequence->*cached_ < blocks * pool_->block_size();
+                    });
+  if (!fits) return;
+  if (!fetched_) fetched_.emplace(device_);
+  fetched_->set();
+  last_->step->recording.replay();
+  ahead_ = last_;
+  advance(ahead_->indices);
+  std::fill_n(ahead_->indices.values.begin(), work.size(), -1);  // until leaders() tells
+}
+
+void Stepper::replay(const GivenStep& given) {
+  upload(std::span<const int32_t>(given.indices.values), given.step->indices, host_indices_);
+  given.step->recording.replay();
+}
+
+void Stepper::run_recorded(const Indices& indices, const LeadersWanted& wanted, size_t rows) {
+  if (take_ahead(indices, wanted, rows)) return;
   // Of the rows that round up the step too.
   std::vector<float> scales(wanted.scales.begin(), wanted.scales.end());
   if (!scales.empty()) scales.resize(static_cast<size_t>(indices.rows), 1.0f);
   LeadersWanted all = wanted;
   all.scales = scales;
-  RecordedStep& step = recorded_step(indices, all);
+  last_.reset();
   if (under_way_) device_.synchronize(device_.default_stream());
   under_way_ = false;
-  upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
-  if (!all.scales.empty()) upload(all.scales, step.leaders.scales(), host_scales_);
-  step.recording.replay();
-  logits_ = step.logits;
-  leaders_ = step.leaders;
+  const GivenStep given{&recorded_step(indices, all), indices};
+  if (!all.scales.empty()) upload(all.scales, given.step->leaders.scales(), host_scales_);
+  replay(given);
+  logits_ = given.step->logits;
+  leaders_ = given.step->leaders;
+  if (advances(indices, wanted)) last_ = given;
 }
 
 Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const LeadersWanted& wanted) {
@@ -370,21 +505,32 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const Lead
   make_room_for_recorded(indices.tokens);
   RecordedStep step;
   const auto count = static_cast<int64_t>(indices.values.size());
-  step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
-  if (wanted.count > 0) step.leaders = LeaderTensors(indices.rows, wanted, device_);
+  const bool advancing = advances(indices, wanted);
+  if (advancing) {
+    step.leaders = LeaderTensors(indices.rows, wanted, count, device_);
+    step.indices = step.leaders.integers();
+    upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
+  } else {
+    step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
+    if (wanted.count > 0) step.leaders = LeaderTensors(indices.rows, wanted, device_);
+  }
   const auto run = [&, batch = make_batch(indices, step.indices)] {
     step.logits = model_.forward(batch, cache_);
     if (wanted.count > 0) step.leaders.find(step.logits);
+    if (advancing) advance(indices, step.indices);
   };
   // Once for real: modules are loaded and libraries set up before anything is recorded. The same
   // keys and values are written again by the replay.
   run();
   step.recording = Recording(device_, run);
+  if (advancing) device_.synchronize(device_.default_stream());  // the integers come once more
   step.last_use = ++recorded_uses_;
   return recorded_.emplace(key, std::move(step)).first->second;
 }
 
 void Stepper::forget_recorded() {
+  last_.reset();
+  ahead_.reset();
   if (recorded_.empty()) return;
   device_.synchronize(device_.default_stream());
   logits_ = {};

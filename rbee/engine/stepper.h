@@ -13,6 +13,7 @@
 #include "rbee/engine/sequence.h"
 #include "rbee/models/language_model.h"
 #include "rbee/nn/kv_cache.h"
+#include "rbee/tensor/device_mark.h"
 #include "rbee/tensor/host_buffer.h"
 #include "rbee/tensor/recording.h"
 
@@ -30,9 +31,15 @@ struct StepperOptions {
 // Bytes that the cache of a Stepper with this kv_dtype takes for a token, in all layers.
 int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype);
 
+// What is queued behind a step before anybody knows what it gives.
+enum class Ahead : uint8_t { nothing, likeliest };
+
 class Stepper {
  public:
   Stepper(const models::LanguageModel& model, Device& device, const StepperOptions& options);
+  ~Stepper();
+  Stepper(const Stepper&) = delete;
+  Stepper& operator=(const Stepper&) = delete;
 
   struct Work {
     Sequence* sequence;
@@ -47,9 +54,18 @@ class Stepper {
   // The same step, of which only the rows' largest logits travel to the host. logit_rows is not
   // empty. A device of its own may still be at work when begin() returns; leaders() waits for it.
   // Valid until the next step.
+  //
+  // Ahead::likeliest: the step that gives each sequence its likeliest token follows at once, so
+  // that the device does not wait for the host between the two. It does where the step is recorded,
+  // has one token of each sequence and wants the likeliest alone, without sums, and where all have
+  // a place for it in their last block; the caller knows that the model's context has, too. The
+  // next step finds its rows there, if all of them are such, and is evaluated as ever if they are
+  // not.
   void begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
-             const LeadersWanted& wanted);
+             const LeadersWanted& wanted, Ahead ahead = Ahead::nothing);
   LeaderRows leaders();
+  // Whether such a step is under way that nobody has asked for yet.
+  bool is_ahead() const { return ahead_.has_value(); }
   LeaderRows step(std::span<const Work> work, std::span<const int32_t> logit_rows,
                   const LeadersWanted& wanted) {
     begin(work, logit_rows, wanted);
@@ -76,6 +92,7 @@ class Stepper {
     int64_t single_queries = 0;  // see PagedBatch
     int64_t lora_each = 0;       // adapters of a token
     bool key_ends = false;       // the list has them
+    int64_t advance = 0;         // of the last integers, by how much others grow: see advance()
     std::vector<models::PictureRows> pictures = {};
     std::vector<int32_t> values;
   };
@@ -102,6 +119,16 @@ class Stepper {
     RecordedStep& operator=(RecordedStep&&) = default;
     ~RecordedStep() { logits = {}; }  // before the recording that owns its memory
   };
+  // A recorded step with the integers that it was given.
+  struct GivenStep {
+    RecordedStep* step;
+    Indices indices;
+  };
+  // What a row of a step of one token each was given.
+  struct GivenRow {
+    int32_t id, position, slot;
+    std::span<const int32_t> blocks, lora_slots, lora_scales;
+  };
 
   static void list_adapters(std::span<const Work> work, IndexLists& lists);
   static void list_pictures(const Work& work, IndexLists& out);
@@ -115,12 +142,22 @@ class Stepper {
   Indices make_recorded_indices(std::span<const Work> work,
                                 std::span<const int32_t> logit_rows) const;
   static models::ForwardBatch make_batch(const Indices& indices, const Tensor& values);
+  // Whether a step leaves its integers as those of the next one, that of the likeliest tokens.
+  static bool advances(const Indices& indices, const LeadersWanted& wanted);
+  // Makes them so, but for the ids, which the search has put in their place.
+  static void advance(const Indices& indices, const Tensor& values);
+  static void advance(Indices& indices);
+  GivenRow given_row(const Indices& indices, size_t row) const;
+  bool take_ahead(const Indices& asked, const LeadersWanted& wanted, size_t rows);
+  void go_ahead(std::span<const Work> work);
   bool can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
   // These leave logits_ and, where leaders are wanted, leaders_.
   void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
                 const LeadersWanted& wanted);
   void run_once(const Indices& indices, const LeadersWanted& wanted);
-  void run_recorded(const Indices& indices, const LeadersWanted& wanted);
+  // The first `rows` rows are those asked for.
+  void run_recorded(const Indices& indices, const LeadersWanted& wanted, size_t rows);
+  void replay(const GivenStep& given);
   RecordedStep& recorded_step(const Indices& indices, const LeadersWanted& wanted);
   void make_room_for_recorded(int64_t rows_to_come);
   // `list` through host memory that the device reads: the copy of the step before must have ended.
@@ -138,6 +175,12 @@ class Stepper {
   LeaderTensors leaders_;                      // of the last step
   size_t leader_rows_ = 0, leader_count_ = 0;  // asked of it: rows, logits of each
   bool under_way_ = false;                     // nobody has waited for the last step
+  std::optional<GivenStep> last_;              // where it was recorded and advances
+  std::optional<GivenStep> ahead_;             // the step behind it that is under way
+  std::vector<size_t> picked_;  // rows of the last step that were asked for; empty: all
+  std::vector<float> picked_values_;
+  std::vector<int32_t> picked_ids_;
+  std::optional<DeviceMark> fetched_;  // the leaders of the last step, where one is ahead
   // Used where the host cannot read the device; the last two by recorded steps.
   HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
   // By number of sequences, tokens of each, width of the block table, leaders, whether there are

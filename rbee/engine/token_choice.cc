@@ -64,6 +64,7 @@ void RowsWanted::add(const Sampler& sampler, std::optional<int32_t> logprobs, in
   // Log probabilities are of a row whose leaders are looked for anyway.
   const int64_t scored = own.leaders == 0 ? 0 : std::max(logprobs.value_or(0), 1);
   count_ = std::max({count_, own.leaders, scored});
+  alone_ &= own.leaders == 1;
   sums_ |= own.sum || logprobs;
   scales_.resize(scales_.size() + static_cast<size_t>(rows), own.sum ? sampler.scale() : 1.0f);
 }

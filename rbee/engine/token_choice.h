@@ -38,9 +38,12 @@ class RowsWanted {
   // What to look for on the device; count = 0: nothing, samplers will read whole rows. Valid as
   // long as this.
   LeadersWanted leaders() const;
+  // Whether each row is for a token that is the likeliest whatever comes.
+  bool likeliest_alone() const { return alone_ && count_ == 1 && !sums_; }
 
  private:
   int64_t vocab_;
+  bool alone_ = true;
   int64_t count_ = 0;
   bool sums_ = false;
   std::vector<float> scales_;

@@ -9,11 +9,13 @@ namespace {
 
 // Kernels differ by the rows of a step. Beside a whole chunk: a question of a line or two.
 constexpr int64_t kShortPrompt = 40;
+// What samplers want of a row: the likeliest at temperature 0, some where they cut soon.
+constexpr int64_t kLikeliest = 1, kCutShort = 40;
 
 // Evaluates the last `count` tokens of sequences of `length`. Those before count as cached: what
 // the cache holds there is of no interest.
 void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& options,
-         int64_t sequences = 1) {
+         int64_t leaders = kCutShort, int64_t sequences = 1) {
   std::deque<Sequence> kept;
   std::vector<Stepper::Work> work;
   std::vector<int32_t> rows;
@@ -25,7 +27,7 @@ void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& o
     rows.push_back(static_cast<int32_t>(std::ssize(kept) * count - 1));
   }
   stepper.step(work, rows,
-               {.count = lead_count(1, options.vocab), .vocab = options.vocab, .scales = {}});
+               {.count = lead_count(leaders, options.vocab), .vocab = options.vocab, .scales = {}});
 }
 
 }  // namespace
@@ -39,13 +41,17 @@ void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& option
   run(stepper, longest, longest, options);
   run(stepper, std::min(kShortPrompt, longest), std::min(kShortPrompt, longest), options);
   // A recorded step serves block tables of one width, a power of two: see Stepper.
-  for (int64_t length = stepper.pool().block_size(); length < options.context; length *= 2) {
-    run(stepper, length, 1, options);
+  for (const int64_t leaders : {kLikeliest, kCutShort}) {
+    for (int64_t length = stepper.pool().block_size(); length < options.context; length *= 2) {
+      run(stepper, length, 1, options, leaders);
+    }
+    run(stepper, options.context, 1, options, leaders);
   }
-  run(stepper, options.context, 1, options);
   // As many as there are blocks for: each sequence has one.
   const int64_t most = std::min(options.sequences, stepper.pool().available());
-  for (int64_t n = 2; n <= most; n = recorded_sequences(n) + 1) run(stepper, 1, 1, options, n);
+  for (int64_t n = 2; n <= most; n = recorded_sequences(n) + 1) {
+    run(stepper, 1, 1, options, kCutShort, n);
+  }
 }
 
 }  // namespace rbee::engine

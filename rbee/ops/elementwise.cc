@@ -70,6 +70,15 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) {
   return y;
 }
 
+void add_(Tensor& y, const Tensor& x) {
+  check_plain("add_", "y", y);
+  check_like("add_", "y", y, "x", x);
+  check_shape("add_", "x", x, y.shape());
+  check_writable("add_", "y", y);
+  const BinaryArgs args{.op = BinaryOp::add, .a = y.view(), .b = x.view(), .y = y.view()};
+  run("binary", kernels(y).binary, args, y.stream());
+}
+
 Tensor compare(CompareOp op, const Tensor& a, const Tensor& b) {
   check_plain("compare", "a", a);
   check_plain("compare", "b", b);

@@ -16,6 +16,8 @@ Tensor powf(const Tensor& x, double exponent);  // float types
 // Integers: add, sub and mul modulo 2^bits; div truncates, by zero gives 0. minimum and maximum
 // of a NaN are NaN.
 Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b);
+// y += x in place, any strides, one shape and dtype; integers modulo 2^bits
+void add_(Tensor& y, const Tensor& x);
 Tensor compare(CompareOp op, const Tensor& a, const Tensor& b);  // u8, 0 or 1
 // cond != 0 ? a : b; cond: any integer dtype
 Tensor where(const Tensor& cond, const Tensor& a, const Tensor& b);

@@ -84,6 +84,9 @@ TEST(CopyErrors, CopyAndFill) {
   expect_error("copy", "x is f32 (3, 2)", "wanted (2, 3)", [&] { copy_(y, tensor({3, 2})); });
   expect_error("copy", "y is f32 (2, 3)", "axis 0", [&] { copy_(wide, y); });
   expect_error("copy", "y is q8_0", "cast it", [&] { copy_(blocks, blocks); });
+  expect_error("add_", "y is undefined", "", [&] { add_(undefined, y); });
+  expect_error("add_", "x is f32 (3, 2)", "wanted (2, 3)", [&] { add_(y, tensor({3, 2})); });
+  expect_error("add_", "y is f32 (2, 3)", "axis 0", [&] { add_(wide, y); });
   expect_error("fill", "y is undefined", "", [&] { fill_(undefined, 1); });
   expect_error("fill", "y is q8_0", "cast it", [&] { fill_(blocks, 1); });
 }

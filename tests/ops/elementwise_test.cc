@@ -134,6 +134,15 @@ TEST(Copy, WritesThroughViews) {
   EXPECT_THAT(bytes.to_host<uint8_t>(), ElementsAre(255, 255));
 }
 
+TEST(Add, InPlaceThroughViews) {
+  Tensor x = tensor<int32_t>({1, 2, 3, 4, 5, 6}, {2, 3});
+  Tensor last = x.slice(Axis{1}, 2, 1);
+  add_(last, tensor<int32_t>({10, -1}, {2, 1}));
+  EXPECT_THAT(x.to_host<int32_t>(), ElementsAre(1, 2, 13, 4, 5, 5));
+  add_(x, x);
+  EXPECT_THAT(x.to_host<int32_t>(), ElementsAre(2, 4, 26, 8, 10, 10));
+}
+
 TEST(Copy, RowsOfTwoMatrices) {
   Tensor dst = vector<float>({0, 0, 0, 0, 0, 0, 0});
   const Tensor src = vector<float>({1, 2, 3, 4, 5});

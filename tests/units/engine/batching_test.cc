@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "tests/units/engine/far_device.h"
+#include "tests/units/engine/recalling_device.h"
 #include "tests/units/engine/tiny_engine.h"
 
 namespace rbee::engine {
@@ -85,6 +86,26 @@ INSTANTIATE_TEST_SUITE_P(Batching, EveryFamily,
                                            "gemma3", "phi3", "phi4", "granite", "smollm3", "olmo2",
                                            "stablelm"),
                          [](const auto& family) { return std::string(family.param); });
+
+// Steps of greedy requests are queued ahead there, while others join and leave.
+TEST(Batching, ADeviceThatRecordsStepsSaysTheSame) {
+  const std::vector<std::string> alone =
+      texts_alone(tiny_model(), {.max_running = 1, .cache_tokens = 64, .block_size = 4});
+  RecallingDevice device;
+  const auto engine =
+      make_llm_engine(recalling_model(64, device), {.max_running = 6, .block_size = 4});
+  const auto sinks = all_together(*engine);
+  for (size_t i = 0; i < sinks.size(); ++i) {
+    EXPECT_EQ(sinks[i]->text, alone[i]) << prompt_of(static_cast<int>(i));
+  }
+  EXPECT_EQ(engine->stats().kv_blocks_used, 0);
+  // A lone one needs the host for each block alone.
+  answer(*engine, greedy("a lone one", 32));
+  const int uploads = device.uploads, replays = device.replays;
+  answer(*engine, greedy("a lone one", 32));
+  EXPECT_GE(device.replays - replays, 31);
+  EXPECT_LE(device.uploads - uploads, 12);
+}
 
 TEST(Batching, SeedsDecideTheTextBesideOthersToo) {
   const auto random = [](int i) {

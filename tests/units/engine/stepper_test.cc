@@ -3,71 +3,15 @@
 #include "rbee/engine/stepper.h"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 
 #include "rbee/models/lora_adapter.h"
 #include "tests/support/data_folder.h"
-#include "tests/units/engine/far_device.h"
+#include "tests/units/engine/recalling_device.h"
 #include "tests/units/engine/tiny_engine.h"
 
 namespace rbee::engine {
 namespace {
-
-// Remembers the last batch that it evaluated.
-class RecallingModel final : public models::LanguageModel {
- public:
-  struct Call {
-    models::ForwardBatch batch;
-    nn::KvCache* cache = nullptr;
-    Tensor logits;
-  };
-
-  explicit RecallingModel(const models::LanguageModel& model) : model_(model) {}
-  const models::ModelConfig& config() const override { return model_.config(); }
-  Tensor forward(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
-    ++forwards;
-    last = {batch, &cache, model_.forward(batch, cache)};
-    return last.logits;
-  }
-  Tensor states(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
-    return model_.states(batch, cache);
-  }
-  // With what now lies where the batch lay; the result goes where it went.
-  void again(const Call& call) const {
-    const Tensor logits = model_.forward(call.batch, *call.cache);
-    std::memcpy(call.logits.view().data, logits.view().data,
-                static_cast<size_t>(logits.numel()) * sizeof(float));
-  }
-  std::span<const nn::LoraTarget> lora_targets() const override { return model_.lora_targets(); }
-  DType activations() const override { return model_.activations(); }
-  int64_t weight_bytes() const override { return model_.weight_bytes(); }
-  int64_t parameters() const override { return model_.parameters(); }
-  std::string quantization() const override { return model_.quantization(); }
-
-  mutable Call last;
-  mutable int forwards = 0;
-
- private:
-  const models::LanguageModel& model_;
-};
-
-class RecallingDevice final : public FarDevice {
- public:
-  const RecallingModel* model = nullptr;
-  int replays = 0;
-
-  bool supports_capture() const override { return true; }
-  void begin_capture(Stream&) override {}
-  void* end_capture(Stream&) override { return new RecallingModel::Call(model->last); }
-  void launch_capture(void* captured, Stream&) override {
-    ++replays;
-    model->again(*static_cast<RecallingModel::Call*>(captured));
-  }
-  void destroy_capture(void* captured) noexcept override {
-    delete static_cast<RecallingModel::Call*>(captured);
-  }
-};
 
 constexpr int64_t kVocab = test::kTinyVocab;
 
@@ -108,9 +52,8 @@ TEST(RecordedSteps, AreRoundedUpAndGiveWhatStepsOfTheirSizeGive) {
   const StepperOptions options{.cache_tokens = 256, .block_size = 4, .kv_dtype = DType::f32};
   const TextModel plain = tiny_model();
   RecallingDevice device;
-  const TextModel far = tiny_model(64, device);
-  const RecallingModel recalling(*far.model);
-  device.model = &recalling;
+  const TextModel far = recalling_model(64, device);
+  const RecallingModel& recalling = *device.model;
   for (const int count : {1, 2, 3, 5, 9}) {
     Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
     const int before = device.replays;
@@ -131,9 +74,8 @@ TEST(RecordedSteps, ServeAnyAdapters) {
   const StepperOptions options{.cache_tokens = 256, .block_size = 4, .kv_dtype = DType::f32};
   const TextModel plain = tiny_model(64, cpu(), "llama");
   RecallingDevice device;
-  const TextModel far = tiny_model(64, device, "llama");
-  const RecallingModel recalling(*far.model);
-  device.model = &recalling;
+  const TextModel far = recalling_model(64, device, "llama");
+  const RecallingModel& recalling = *device.model;
   Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
   const auto put = [&](const char* name, int64_t slot) {
     const auto path = std::filesystem::path(test::data_folder()) / "models/data/lora" / name;
@@ -196,9 +138,8 @@ TEST(RecordedSteps, WithGuessesGiveWhatStepsOfTheirSizeGive) {
   const StepperOptions options{.cache_tokens = 512, .block_size = 4, .kv_dtype = DType::f32};
   const TextModel plain = tiny_model();
   RecallingDevice device;
-  const TextModel far = tiny_model(64, device);
-  const RecallingModel recalling(*far.model);
-  device.model = &recalling;
+  const TextModel far = recalling_model(64, device);
+  const RecallingModel& recalling = *device.model;
   for (const int count : {1, 2, 3, 4}) {
     for (const bool all_rows : {true, false}) {
       if (!all_rows && count == 3) continue;  // rounded up, more than twice the rows
@@ -226,9 +167,8 @@ TEST(RecordedSteps, OfFewGuessesAreMade) {
 
 TEST(RecordedSteps, TheLeadersOfRowsThatRoundUpAreLeftOut) {
   RecallingDevice device;
-  const TextModel far = tiny_model(64, device);
-  const RecallingModel recalling(*far.model);
-  device.model = &recalling;
+  const TextModel far = recalling_model(64, device);
+  const RecallingModel& recalling = *device.model;
   Stepper stepper(recalling, device, {.cache_tokens = 64, .block_size = 4});
   std::deque<Sequence> sequences;
   std::vector<Stepper::Work> work;

@@ -1,0 +1,168 @@
+// Steps that are queued before anybody knows the tokens that they are for.
+
+#include <algorithm>
+#include <deque>
+
+#include "rbee/engine/stepper.h"
+#include "tests/units/engine/recalling_device.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr int64_t kVocab = test::kTinyVocab;
+constexpr LeadersWanted kLikeliest{.count = 1, .vocab = kVocab, .scales = {}};
+
+// Sequences behind their prompts, which are of different lengths.
+class Chats {
+ public:
+  Chats(Stepper& stepper, int count) : stepper_(stepper) {
+    for (int i = 0; i < count; ++i) {
+      Sequence& sequence = sequences_.emplace_back(stepper.pool());
+      for (int j = 0; j <= i + 1; ++j) sequence.tokens.push_back(10 + 7 * i + 3 * j);
+      const Stepper::Work work[] = {{&sequence, sequence.length() - 1}};
+      stepper.run(work, {});
+    }
+  }
+
+  Sequence& operator[](size_t i) { return sequences_[i]; }
+
+  // A step of a token of each of these, and what is likeliest behind it.
+  std::vector<int32_t> step(Ahead ahead, std::vector<size_t> of = {}) {
+    if (of.empty()) {
+      for (size_t i = 0; i < sequences_.size(); ++i) of.push_back(i);
+    }
+    std::vector<Stepper::Work> work;
+    std::vector<int32_t> rows;
+    for (const size_t i : of) {
+      rows.push_back(static_cast<int32_t>(std::ssize(rows)));
+      work.push_back({&sequences_[i], 1});
+    }
+    stepper_.begin(work, rows, kLikeliest, ahead);
+    const LeaderRows found = stepper_.leaders();
+    std::vector<int32_t> ids(found.ids.begin(), found.ids.end());
+    EXPECT_EQ(ids.size(), of.size());
+    for (size_t i = 0; i < of.size(); ++i) sequences_[of[i]].tokens.push_back(ids[i]);
+    return ids;
+  }
+
+ private:
+  Stepper& stepper_;
+  std::deque<Sequence> sequences_;
+};
+
+struct StepsAhead : ::testing::Test {
+  const StepperOptions options{.cache_tokens = 512, .block_size = 8, .kv_dtype = DType::f32};
+  const TextModel plain = tiny_model();
+  RecallingDevice device;
+  const TextModel far = recalling_model(64, device);
+  Stepper one_by_one{*plain.model, *plain.device, options};
+  Stepper stepper{*far.model, device, options};
+};
+
+TEST_F(StepsAhead, GiveWhatStepsOneByOneGive) {
+  for (const int count : {1, 2, 3, 5}) {
+    Chats wanted(one_by_one, count), chats(stepper, count);
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(chats.step(Ahead::likeliest), wanted.step(Ahead::nothing)) << count << ", " << i;
+    }
+    for (int i = 0; i < count; ++i) {
+      const auto at = static_cast<size_t>(i);
+      EXPECT_EQ(chats[at].tokens, wanted[at].tokens);
+    }
+  }
+}
+
+// One copy to the device for each block, and as many steps as were asked for and one ahead.
+TEST_F(StepsAhead, NeedNothingFromTheHostWithinABlock) {
+  Chats chats(stepper, 1);
+  chats.step(Ahead::nothing);  // records
+  ASSERT_EQ(chats[0].cached, 2);
+  const int replays = device.replays, uploads = device.uploads;
+  for (int i = 0; i < 13; ++i) chats.step(Ahead::likeliest);  // tokens 2 to 14
+  EXPECT_EQ(device.replays - replays, 14);
+  EXPECT_EQ(device.uploads - uploads, 3);  // at 2, and at 8 two, of which one to record
+  EXPECT_TRUE(stepper.is_ahead());
+  chats.step(Ahead::nothing);
+  EXPECT_FALSE(stepper.is_ahead());
+  EXPECT_EQ(device.replays - replays, 14);
+  chats.step(Ahead::likeliest);  // at 16
+  EXPECT_EQ(device.replays - replays, 16);
+}
+
+TEST_F(StepsAhead, ServeThoseWhoAreLeft) {
+  Chats wanted(one_by_one, 4), chats(stepper, 4);
+  for (Chats* each : {&wanted, &chats}) each->step(Ahead::nothing);
+  chats.step(Ahead::likeliest);
+  wanted.step(Ahead::nothing);
+  ASSERT_TRUE(stepper.is_ahead());
+  const int replays = device.replays;
+  // Of the rows of the step that is ahead the first and the third.
+  EXPECT_EQ(chats.step(Ahead::likeliest, {1, 3}), wanted.step(Ahead::nothing, {1, 3}));
+  EXPECT_EQ(device.replays, replays);
+  EXPECT_FALSE(stepper.is_ahead());  // it would write for those who left
+  for (const int64_t row : {0, 1}) {
+    const std::span<float> logits = stepper.logit_row(row);
+    EXPECT_EQ(std::ranges::max_element(logits) - logits.begin(),
+              chats[row == 0 ? 1 : 3].tokens.back());
+  }
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(chats.step(Ahead::likeliest, {1, 3}), wanted.step(Ahead::nothing, {1, 3})) << i;
+  }
+}
+
+TEST_F(StepsAhead, AreInVainForOtherTokensAndOtherSequences) {
+  Chats wanted(one_by_one, 3), chats(stepper, 3);
+  const auto both = [&](std::vector<size_t> of, const char* what) {
+    EXPECT_EQ(chats.step(Ahead::likeliest, of), wanted.step(Ahead::nothing, of)) << what;
+  };
+  both({0, 1}, "two");
+  for (Chats* each : {&wanted, &chats}) (*each)[1].tokens.back() = 99;
+  both({0, 1}, "another token");
+  both({1, 0}, "another order");
+  both({0, 1, 2}, "a newcomer");
+  both({0, 1, 2}, "the same again");
+}
+
+TEST_F(StepsAhead, LeaveTheLogitsOfTheStepThatWasAskedFor) {
+  Chats wanted(one_by_one, 2), chats(stepper, 2);
+  for (int i = 0; i < 4; ++i) {
+    chats.step(Ahead::likeliest);
+    wanted.step(Ahead::nothing);
+    for (const int64_t row : {0, 1}) {
+      const std::span<float> expected = one_by_one.logit_row(row);
+      const std::span<float> logits = stepper.logit_row(row);
+      ASSERT_EQ(logits.size(), expected.size());
+      for (size_t j = 0; j < logits.size(); ++j) ASSERT_NEAR(logits[j], expected[j], 1e-4f);
+    }
+  }
+}
+
+TEST_F(StepsAhead, AreOfTheLikeliestAlone) {
+  Chats chats(stepper, 1);
+  const Stepper::Work work[] = {{&chats[0], 1}};
+  const int32_t rows[] = {0};
+  const float scales[] = {1};
+  stepper.begin(work, rows, {.count = 1, .vocab = kVocab, .scales = scales}, Ahead::likeliest);
+  EXPECT_FALSE(stepper.is_ahead());
+  stepper.leaders();
+  chats[0].tokens.push_back(1);
+  stepper.begin(work, rows, {.count = 64, .vocab = kVocab, .scales = {}}, Ahead::likeliest);
+  EXPECT_FALSE(stepper.is_ahead());
+  stepper.leaders();
+  Chats not_recorded(one_by_one, 1);
+  not_recorded.step(Ahead::likeliest);
+  EXPECT_FALSE(one_by_one.is_ahead());
+}
+
+TEST_F(StepsAhead, AreForgottenWithTheirRecordings) {
+  Chats wanted(one_by_one, 2), chats(stepper, 2);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(chats.step(Ahead::likeliest), wanted.step(Ahead::nothing));
+    EXPECT_TRUE(stepper.is_ahead()) << i;
+    if (i % 2 == 1) stepper.forget_recorded();
+  }
+  EXPECT_FALSE(stepper.is_ahead());
+}
+
+}  // namespace
+}  // namespace rbee::engine

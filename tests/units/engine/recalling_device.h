@@ -1,0 +1,122 @@
+#pragma once
+// A device whose recordings evaluate the model again, and what was queued behind it.
+
+#include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "backends/api/kernel_table.h"
+#include "tests/units/engine/far_device.h"
+#include "tests/units/engine/tiny_engine.h"
+
+namespace rbee::engine {
+
+// Remembers the last batch that it evaluated.
+class RecallingModel final : public models::LanguageModel {
+ public:
+  struct Call {
+    models::ForwardBatch batch;
+    nn::KvCache* cache = nullptr;
+    Tensor logits;
+    std::vector<std::function<void()>> behind;  // searches and sums that came after it
+  };
+
+  explicit RecallingModel(std::unique_ptr<models::LanguageModel> model)
+      : model_(std::move(model)) {}
+  const models::ModelConfig& config() const override { return model_->config(); }
+  Tensor forward(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
+    ++forwards;
+    const Shape logits{batch.logit_rows.dim(0), config().vocab_size};
+    last = {
+        batch,
+        &cache,
+        recording ? empty(logits, DType::f32, batch.ids.device()) : model_->forward(batch, cache),
+        {}};
+    return last.logits;
+  }
+  Tensor states(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
+    return model_->states(batch, cache);
+  }
+  // With what now lies where the batch lay; the result goes where it went.
+  void again(const Call& call) const {
+    const Tensor logits = model_->forward(call.batch, *call.cache);
+    std::memcpy(call.logits.view().data, logits.view().data,
+                static_cast<size_t>(logits.numel()) * sizeof(float));
+    for (const auto& work : call.behind) work();
+  }
+  std::span<const nn::LoraTarget> lora_targets() const override { return model_->lora_targets(); }
+  DType activations() const override { return model_->activations(); }
+  int64_t weight_bytes() const override { return model_->weight_bytes(); }
+  int64_t parameters() const override { return model_->parameters(); }
+  std::string quantization() const override { return model_->quantization(); }
+
+  mutable bool recording = false;  // nothing is evaluated
+  mutable Call last;
+  mutable int forwards = 0;
+
+ private:
+  std::unique_ptr<models::LanguageModel> model_;
+};
+
+class RecallingDevice final : public FarDevice {
+ public:
+  RecallingDevice() : table_(FarDevice::kernels()) {
+    table_.top_k = {&kTopK, 1};
+    table_.binary = {&kBinary, 1};
+  }
+
+  const RecallingModel* model = nullptr;
+  int replays = 0;
+  int uploads = 0;  // copies to the device
+
+  const KernelTable& kernels() const override { return table_; }
+  void copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) override {
+    uploads += kind == CopyKind::host_to_device ? 1 : 0;
+    FarDevice::copy(to, from, bytes, kind, stream);
+  }
+  bool supports_capture() const override { return true; }
+  void begin_capture(Stream&) override { model->recording = true; }
+  void* end_capture(Stream&) override {
+    model->recording = false;
+    return new RecallingModel::Call(model->last);
+  }
+  void launch_capture(void* captured, Stream&) override {
+    ++replays;
+    model->again(*static_cast<RecallingModel::Call*>(captured));
+  }
+  void destroy_capture(void* captured) noexcept override {
+    delete static_cast<RecallingModel::Call*>(captured);
+  }
+
+ private:
+  template <typename Args, Slot<Args> KernelTable::* kSlot>
+  static void run(const Args& args, Stream& stream) {
+    const auto& device = static_cast<const RecallingDevice&>(*stream.device);
+    const auto work = [slot = device.FarDevice::kernels().*kSlot, args, &stream] {
+      for (const Impl<Args>& impl : slot) {
+        if (refusal(impl, args, stream) == nullptr) return impl.run(args, stream);
+      }
+    };
+    const RecallingModel* model = device.model;
+    if (model == nullptr || !model->recording) work();
+    if (model != nullptr) model->last.behind.emplace_back(work);
+  }
+  inline static const Impl<TopKArgs> kTopK{"recalled", never_refuse,
+                                           run<TopKArgs, &KernelTable::top_k>};
+  inline static const Impl<BinaryArgs> kBinary{"recalled", never_refuse,
+                                               run<BinaryArgs, &KernelTable::binary>};
+
+  KernelTable table_;
+};
+
+inline TextModel recalling_model(int64_t context, RecallingDevice& device,
+                                 const std::string& family = "smollm") {
+  TextModel out = tiny_model(context, device, family);
+  auto model = std::make_unique<RecallingModel>(std::move(out.model));
+  device.model = model.get();
+  out.model = std::move(model);
+  return out;
+}
+
+}  // namespace rbee::engine
