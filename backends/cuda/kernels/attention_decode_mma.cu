@@ -37,11 +37,25 @@ struct MmaDecodeTile {
   };
 };
 
+// Of results of T whose neighbours adjoin.
+template <class T>
+struct HeadResult {
+  RB_DEVICE static void write(const AttentionParams& p, i64 head, int pack, const Pack<float>& sums,
+                              float sum) {
+    const float scale = sum > 0 ? fast_reciprocal(sum) : 0.0f;
+    uint2 words;
+    words.x = pack_pair<T>(sums.values[0] * scale, sums.values[1] * scale);
+    words.y = pack_pair<T>(sums.values[2] * scale, sums.values[3] * scale);
+    *reinterpret_cast<uint2*>(static_cast<T*>(p.y) + head + 4 * pack) = words;
+  }
+};
+
 template <class OfTile>
 class MmaDecoder {
  public:
   using Tile = OfTile;
   using T = typename Tile::Cached;
+  using Result = HeadResult<T>;
 
   RB_DEVICE MmaDecoder(const AttentionParams& p, const DecodeWork& work,
                        typename Tile::Shared& shared)
@@ -76,6 +90,9 @@ class MmaDecoder {
     constexpr i64 kStride = static_cast<i64>(kWaves) * Tile::kKeys;
     i64 key = work_.keys.first + wave_ * Tile::kKeys;
     typename Places::Place place = places_.find(key);
+    // The next kernel's weights come before what is asked for behind the wait.
+    prefetch_line(p_.k, places_.keys(place));
+    prefetch_line(p_.v, places_.values(place));
     wait_for_previous_kernel();
     Keys keys;
     Values values;
@@ -94,6 +111,15 @@ class MmaDecoder {
       if (more) load_values(places_.values(place), values);
       place = places_.find(key + 2 * kStride);
     }
+  }
+
+  // `before`: as load_keys(). The lanes with one key take its lines in turn.
+  RB_DEVICE void prefetch_line(const void* base, u32 before) const {
+    constexpr u32 kLine = 128;
+    static_assert(Tile::kDim * sizeof(T) * Tile::kKeys == 32 * kLine, "a line for each lane");
+    const u8* line =
+        static_cast<const u8*>(base) + static_cast<u64>(before) * 16 + lane_ / Tile::kKeys * kLine;
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
   }
 
   RB_DEVICE void load_queries() {
@@ -153,26 +179,41 @@ class MmaDecoder {
     }
   }
 
-  // Of a product, in base 2; nothing for keys past the last.
-  RB_DEVICE float score(i64 key, float product) const {
-    if (key >= work_.keys.end) return -infinity();
-    if (!rule_.shaped) return product * rule_.factor;
-    const int head = work_.first_head + (row() < work_.heads ? row() : 0);
-    const TileWork work{work_.span, 0, 0, head, work_.kv_head};
-    return shaped_score(p_, work, work_.query, key, product);
+  // Of products, in base 2; nothing for keys past the last. In the order of what most models have:
+  // instructions that are passed over must be fetched, too.
+  RB_DEVICE void score(i64 first, const float (&products)[Tile::kKeyTiles][4],
+                       float (&scores)[Tile::kKeyTiles][2]) const {
+    const auto each = [&](const auto& of) {
+#pragma unroll
+      for (int tile = 0; tile < Tile::kKeyTiles; ++tile) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const i64 key = first + tile * 8 + pair() * 2 + i;
+          const bool there = key < work_.keys.end;
+          scores[tile][i] = there ? of(key, products[tile][i]) : -infinity();
+        }
+      }
+    };
+    if (__builtin_expect(!rule_.shaped, 1)) {
+      each([&](i64, float product) { return product * rule_.factor; });
+    } else {
+      const int head = work_.first_head + (row() < work_.heads ? row() : 0);
+      const TileWork work{work_.span, 0, 0, head, work_.kv_head};
+      each([&](i64 key, float product) {
+        return shaped_score(p_, work, work_.query, key, product);
+      });
+    }
   }
 
   // Weights relative to the new top, of two keys in a word, and the results so far with them.
   RB_DEVICE void weigh(i64 first, const float (&products)[Tile::kKeyTiles][4],
                        u32 (&weights)[Tile::kKeyTiles]) {
     float scores[Tile::kKeyTiles][2];
+    score(first, products, scores);
     float top = top_;
 #pragma unroll
     for (int tile = 0; tile < Tile::kKeyTiles; ++tile) {
-      for (int i = 0; i < 2; ++i) {
-        scores[tile][i] = score(first + tile * 8 + pair() * 2 + i, products[tile][i]);
-        top = Max{}(top, scores[tile][i]);
-      }
+      top = Max{}(top, Max{}(scores[tile][0], scores[tile][1]));
     }
     top = Max{}(top, shuffle_xor<32>(top, 1));
     top = Max{}(top, shuffle_xor<32>(top, 2));

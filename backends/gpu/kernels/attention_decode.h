@@ -162,7 +162,7 @@ class CachePlaces {
 };
 
 // Row block_x() of q and the heads of block_y(). `share`: the keys of a split, equal shares of what
-// the query sees in whole tiles of all waves.
+// the query sees in whole tiles of all waves, and at least p.least_share.
 template <int kHeads>
 RB_DEVICE DecodeWork decode_work(const AttentionParams& p, int tile, i64& share) {
   DecodeWork work;
@@ -183,15 +183,19 @@ RB_DEVICE DecodeWork decode_work(const AttentionParams& p, int tile, i64& share)
   work.heads = group - begin < kHeads ? group - begin : kHeads;
   work.keys = seen_keys(p, work.span, work.query);
   // Keys of one sequence are fewer than 2^31.
-  const u32 each = static_cast<u32>(work.keys.end - work.keys.first + p.splits - 1) / p.splits;
+  u32 each = static_cast<u32>(work.keys.end - work.keys.first + p.splits - 1) / p.splits;
+  if (each < static_cast<u32>(p.least_share)) each = static_cast<u32>(p.least_share);
   share = static_cast<i64>((each + tile - 1) / tile) * tile;
   return work;
 }
+
+struct AnyHeadResult;  // attention_merge.h
 
 template <class OfTile>
 class Decoder {
  public:
   using Tile = OfTile;
+  using Result = AnyHeadResult;
   using KV = typename Tile::Cached;
   using Rows = typename Tile::Rows;
   using Places = CachePlaces<KV, Tile::kKeys>;

@@ -18,7 +18,20 @@ RB_DEVICE i32 splits_used(const KeyRange& all, i64 share) {
   return used < 1 ? 1 : static_cast<i32>(used);
 }
 
-template <class Tile>
+// Four neighbours of a head's result, of any type and step.
+struct AnyHeadResult {
+  RB_DEVICE static void write(const AttentionParams& p, i64 head, int pack, const Pack<float>& sums,
+                              float sum) {
+    const float scale = sum > 0 ? 1.0f / sum : 0.0f;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      store_number<float>(p.y, p.q_type, head + (4 * pack + i) * p.y_at.step,
+                          sums.values[i] * scale);
+    }
+  }
+};
+
+template <class Tile, class Result>
 class Merger {
  public:
   using Ends = typename Tile::Ends;
@@ -145,13 +158,8 @@ class Merger {
   }
 
   RB_DEVICE void write(int h, int pack, const Pack<float>& out, float sum) const {
-    const i64 to = query_offset(p_.y_at, work_.span, work_.first_head + h, work_.query);
-    const float scale = sum > 0 ? 1.0f / sum : 0.0f;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      store_number<float>(p_.y, p_.q_type, to + (4 * pack + i) * p_.y_at.step,
-                          out.values[i] * scale);
-    }
+    Result::write(p_, query_offset(p_.y_at, work_.span, work_.first_head + h, work_.query), pack,
+                  out, sum);
   }
 
   const AttentionParams& p_;
@@ -165,9 +173,10 @@ class Merger {
 template <class AnyDecoder>
 RB_DEVICE void decode(const AttentionParams& p) {
   using Tile = typename AnyDecoder::Tile;
+  using OfBlocks = Merger<Tile, typename AnyDecoder::Result>;
   RB_SHARED union {
     typename Tile::Shared tile;
-    typename Merger<Tile>::Shared merge;
+    typename OfBlocks::Shared merge;
   } shared;
   read_parameters(p);
   i64 share;
@@ -179,7 +188,7 @@ RB_DEVICE void decode(const AttentionParams& p) {
 
   AnyDecoder decoder(p, work, shared.tile);
   decoder.run();
-  const Merger<Tile> merger(p, work);
+  const OfBlocks merger(p, work);
   merger.waves(shared.tile.ends, used == 1);
   if (used > 1 && merger.arrive(used, shared.merge)) merger.splits(used, shared.merge);
 }

@@ -23,6 +23,7 @@ struct DecodeKernel {
   KernelName name;
   int64_t heads;
   int64_t blocks_each;  // that a multiprocessor holds
+  int64_t least_share;  // keys of a part of what a query sees: fewer cost more than they save
 };
 void launch_decode(const char* op, shared::AttentionParams params, const DecodeKernel& kernel,
                    Stream& stream);

@@ -14,7 +14,7 @@ namespace {
 using shared::AttentionParams;
 
 constexpr int64_t kWaves = 4;                      // of a block, as in kernels/attention_decode.cu
-constexpr int64_t kKeysOfSplit = 64;               // splits of fewer keys cost more than they save
+constexpr int64_t kLeastShare = 64;                // see DecodeKernel
 constexpr int64_t kMostSplits = 256;               // as in kernels/attention_merge.h
 constexpr int64_t kMostBytes = int64_t{32} << 30;  // kernels count 8 bytes in 32 bits
 constexpr int64_t kQueriesOfSequence = 4;          // more of them are for kernels that share keys
@@ -60,12 +60,13 @@ int64_t blocks_each(int64_t together, bool wide, const Properties& device) {
 
 // The number of parts that fills the machine; from what the host knows, so that a recorded launch
 // stays right for every length.
-int64_t splits_for(const AttentionParams& params, int64_t blocks, int64_t at_once) {
+int64_t splits_for(const AttentionParams& params, int64_t blocks, int64_t at_once,
+                   int64_t least_share) {
   if (blocks > kArrivalCounters) return 1;
   int64_t keys = params.kv_len;
   if (params.window > 0) keys = std::min(keys, params.window);
   const int64_t wanted = (at_once + blocks - 1) / blocks;
-  const int64_t useful = std::max<int64_t>(keys / kKeysOfSplit, 1);
+  const int64_t useful = std::max<int64_t>(keys / least_share, 1);
   return std::min({wanted, useful, kMostSplits});
 }
 
@@ -76,7 +77,8 @@ DecodeKernel decode_kernel(const AttentionParams& params, DType cache, const Pro
   DecodeKernel kernel{.family = "attention_decode",
                       .name = KernelName("attention_decode", cache),
                       .heads = together,
-                      .blocks_each = blocks_each(together, wide, device)};
+                      .blocks_each = blocks_each(together, wide, device),
+                      .least_share = kLeastShare};
   kernel.name.part(dim <= 64 ? "d64" : dim <= 128 ? "d128" : "d256");
   kernel.name.part(together == 1 ? "h1" : together == 4 ? "h4" : "h8").lanes(device.lane_count);
   return kernel;
@@ -139,7 +141,9 @@ void launch_decode(const char* op, AttentionParams params, const DecodeKernel& k
   const int64_t group = params.heads / params.kv_heads;
   const int64_t head_blocks = params.kv_heads * ((group + kernel.heads - 1) / kernel.heads);
   const int64_t at_once = device.multiprocessors * kernel.blocks_each;
-  params.splits = static_cast<int32_t>(splits_for(params, rows * head_blocks, at_once));
+  params.splits =
+      static_cast<int32_t>(splits_for(params, rows * head_blocks, at_once, kernel.least_share));
+  params.least_share = static_cast<int32_t>(kernel.least_share);
   const int64_t parts = params.splits == 1 ? 0 : rows * params.heads * params.splits;
   const Scratch scratch(stream, static_cast<size_t>(parts * (params.v_dim + 2)) * sizeof(float));
   params.partial = scratch.as<float>();
