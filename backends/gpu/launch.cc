@@ -45,6 +45,7 @@ void launch_raw(Stream& stream, const Launch& what, const void* params, uint32_t
     StreamRecord& record = device.streams().of(stream.handle);
     const bool overlap = may_overlap(what, record);
     record.last_op = what.op;
+    record.last_blocks = int64_t{what.grid.x} * what.grid.y * what.grid.z;
     device.driver().launch({.kernel = kernel,
                             .grid = what.grid,
                             .threads = what.threads,

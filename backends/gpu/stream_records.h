@@ -24,6 +24,7 @@ struct StreamRecord {
   bool packed_weights_under_way = false;
   // The operation whose kernel was queued last, for errors; null: none yet.
   const char* last_op = nullptr;
+  int64_t last_blocks = 0;  // of that kernel; 0: none yet
 };
 
 class StreamRecords {

@@ -40,6 +40,10 @@ struct TensorOneParams {
   i32 tiles;
   i32 steps;   // stages of a row
   i32 stages;  // of the ring, 2 to kOneMostStages
+  i32 early;   // that are asked for before the kernel in front has ended, at most
+  // Whether the kernel in front, or the next one, is another launch of the same product: it reads
+  // the same x and writes elsewhere.
+  i32 behind_another, before_another;
 };
 
 }  // namespace shared

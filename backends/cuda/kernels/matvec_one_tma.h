@@ -82,6 +82,8 @@ RB_DEVICE void fetch_stages(const TensorOneParams& p, OneBarriers& barriers, u32
   using Stage = OneStage<Block>;
   using S = PackedStage<Block>;
   constexpr int kWord = 2;  // of the maps
+  const u64 once = read_once_policy();
+  i32 early = p.early;
   OnePlaceInRing stage;
   for (i32 tile = static_cast<i32>(block_x()); tile < p.tiles; tile += blocks_x()) {
     const OnePlace place = groups.place_of(tile * kOneTileGroups);
@@ -92,6 +94,7 @@ RB_DEVICE void fetch_stages(const TensorOneParams& p, OneBarriers& barriers, u32
     const TensorMap* second_maps = p.maps[gated ? 1 : place.index];
     for (i32 step = 0; step < p.steps; ++step) {
       wait_phase(&barriers.empty[stage.at], stage.parity ^ 1);
+      if (early-- == 0) wait_for_previous_kernel();
       u64* full = &barriers.full[stage.at];
       arrive_with_bytes(full, Stage::kBytes);
       const u32 to = ring + static_cast<u32>(stage.at * Stage::kBytes);
@@ -101,8 +104,11 @@ RB_DEVICE void fetch_stages(const TensorOneParams& p, OneBarriers& barriers, u32
         const i32 row = half == 0 ? place.out : second;
         const int at = half * kOneTileGroups;
         const auto copy = [&](int plane, int base, int row_bytes, int step_bytes) {
-          copy_box<false>(to + base + at * row_bytes, maps[plane], full,
-                          (step * step_bytes & ~15) / kWord, row, 0, 0);
+          const u32 there = to + base + at * row_bytes;
+          const int word = (step * step_bytes & ~15) / kWord;
+          // Stages have less than a line of the others' rows.
+          if (plane < 2) return copy_box(there, maps[plane], full, word, row, once);
+          copy_box<false>(there, maps[plane], full, word, row, 0, 0);
         };
         copy(0, 0, S::kLow, S::kLow);
         if (S::kHigh > 0) copy(1, Stage::kHigh, S::kHigh, S::kHigh);
@@ -321,9 +327,25 @@ class OneProducts {
   float sums_[2];
 };
 
-// Behind it x is in its place, for the warps that multiply and the one that writes.
-RB_DEVICE float one_factor(const TensorOneParams& p, float squares) {
-  return norm_factor<32, kOneConsumers>(p.one, squares, [] { named_wait(1, kOneConsumers + 32); });
+// Named barriers: behind kStart the others can be waited for; behind kInput x is in its place;
+// kSquares keeps nobody waiting but the warp that writes, whose own start may take longer.
+enum { kInput = 1, kStart = 2, kSquares = 3 };
+using OneSquares = NormSquares<32, kOneConsumers>;
+
+// Until the kernels in front have written x. Another launch of the same product lets this one begin
+// only when it has x (write_tiles()): for its end this one waits at its own, so that who waits for
+// this one has waited for both.
+RB_DEVICE void wait_for_x(const TensorOneParams& p) {
+  if (p.behind_another == 0) wait_for_previous_kernel();
+}
+
+// 16 bytes as other multiprocessors left them: behind another launch no kernel's end has emptied
+// the first-level cache.
+RB_DEVICE void load_of_device(const u32* from, u32* words) {
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "l"(from)
+               : "memory");
 }
 
 // x of type T and the norm's weight as the threads that multiply read them: runs of 8. Code for one
@@ -382,7 +404,12 @@ class OneInput {
     for (int k = 0; k < kAhead; ++k) {
       const i32 run = first + k * kOneConsumers + thread_;
       to[k] = Eight{};
-      if (run < filled_) to[k] = static_cast<const Eight*>(from)[run];
+      if (run >= filled_) continue;
+      const Eight& eight = static_cast<const Eight*>(from)[run];
+#pragma unroll
+      for (int word = 0; word < kXRun * static_cast<int>(sizeof(T)) / 4; word += 4) {
+        load_of_device(eight.words + word, to[k].words + word);
+      }
     }
   }
 
@@ -394,10 +421,10 @@ class OneInput {
 // Rounds x by the threads that multiply: bytes in the order of the elements, of nibbles as words
 // hold them (those of low nibbles in pairs, then those of high ones), groups behind them.
 template <class Block, class T>
-RB_DEVICE float stage_x(const TensorOneParams& p, u8* to) {
+RB_DEVICE void stage_x(const TensorOneParams& p, u8* to) {
   const i32 inputs = OneProducts<Block>::inputs(p);
   OneInput<T> x(p.one);
-  wait_for_previous_kernel();
+  wait_for_x(p);
   const float squares = x.each(inputs / kXRun, [&](i32 run, const float(&values)[kXRun]) {
     OneGroup group;
     const RoundedRun rounded = round_run<32>(values, group);
@@ -412,7 +439,9 @@ RB_DEVICE float stage_x(const TensorOneParams& p, u8* to) {
     if (run % 4 == 0) reinterpret_cast<OneGroup*>(to + inputs)[run / 4] = group;
   });
   if (thread_x() < 8) reinterpret_cast<u32*>(to + OneProducts<Block>::zeros_at(p))[thread_x()] = 0;
-  return one_factor(p, squares);
+  OneSquares::leave(p.one, squares);
+  named_arrive(kSquares, kOneConsumers + 32);
+  named_wait(kInput, kOneConsumers);
 }
 
 // The sums of a tile's rows by octets of pieces, one for each warp that has the row.
@@ -461,8 +490,10 @@ RB_DEVICE void write_tiles(const TensorOneParams& p, OneBarriers& barriers,
   i32 tile = static_cast<i32>(block_x());
   const auto group_of = [&](i32 some) { return some * kOneTileGroups + of_tile; };
   OneTarget target = groups.target(group_of(tile), row);
-  wait_for_previous_kernel();
-  const float factor = one_factor(p, 0);
+  wait_for_x(p);
+  if (p.before_another != 0) start_next_kernel();
+  named_wait(kSquares, kOneConsumers + 32);
+  const float factor = OneSquares::factor(p.one);
   OnePlaceInRing held;
   for (; tile < p.tiles; tile += blocks_x()) {
     const i32 group = group_of(tile);
@@ -480,6 +511,7 @@ RB_DEVICE void write_tiles(const TensorOneParams& p, OneBarriers& barriers,
     target = groups.target(group_of(tile + static_cast<i32>(blocks_x())), row);
     held.next(kOneHeld);
   }
+  if (p.behind_another != 0) wait_for_previous_kernel();
 }
 
 RB_DEVICE void start_barriers(OneBarriers& barriers, int stages) {
@@ -496,7 +528,7 @@ RB_DEVICE void start_barriers(OneBarriers& barriers, int stages) {
 
 template <class Block, class T>
 RB_DEVICE void matvec_one_tma(const TensorOneParams& p) {
-  constexpr int kStart = 2;  // the named barrier behind which others can be waited for
+  if (p.before_another == 0) start_next_kernel();
   RB_SHARED OneBarriers barriers;
   RB_SHARED OneSums tiles[kOneHeld];
   extern __shared__ __align__(kOneAlignment) u8 ring[];
@@ -514,9 +546,12 @@ RB_DEVICE void matvec_one_tma(const TensorOneParams& p) {
   write_tiles<T>(p, barriers, tiles);
 }
 
-#define RB_ONE_TMA(x, X, dtype, Block)                                                 \
-  RB_KERNEL_AHEAD(matvec_one_tma_##x##_##dtype, kOneTensorThreads, 1, TensorOneParams, \
-                  (matvec_one_tma<Block, X>(p)))
+// RB_KERNEL_AHEAD, but that it lets the next kernel begin itself.
+#define RB_ONE_TMA(x, X, dtype, Block)                                          \
+  extern "C" __global__ void __launch_bounds__(kOneTensorThreads, 1)            \
+      matvec_one_tma_##x##_##dtype(const __grid_constant__ TensorOneParams p) { \
+    matvec_one_tma<Block, X>(p);                                                \
+  }
 #define RB_MATVEC_ONE_TMA(dtype, Block) \
   RB_ONE_TMA(f32, float, dtype, Block)  \
   RB_ONE_TMA(f16, f16, dtype, Block)    \

@@ -82,6 +82,23 @@ RB_DEVICE void copy_box(u32 to, const TensorMap& map, u64* barrier, int x, int y
   }
 }
 
+// How the second-level cache treats lines that are read once: they are the first to go, so that
+// what is read again stays.
+RB_DEVICE u64 read_once_policy() {
+  u64 policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+// The same box under a policy.
+RB_DEVICE void copy_box(u32 to, const TensorMap& map, u64* barrier, int x, int y, u64 policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%3, %4, %5, %5}], [%2], %6;" ::"r"(to),
+      "l"(reinterpret_cast<u64>(&map)), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(0),
+      "l"(policy)
+      : "memory");
+}
+
 // Where a column of pixels begins in an im2col map.
 struct PixelPlace {
   int column, row, image;

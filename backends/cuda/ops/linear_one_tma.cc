@@ -77,6 +77,13 @@ void set_maps(const shared::MatvecOnePart& part, const Format& format, CudaDrive
   }
 }
 
+// Stages that a block asks for at once. What few blocks do, as attention of one query, waits for
+// memory: behind half of the next kernel's weights no longer than these take without it.
+int64_t early_stages(int64_t stages_of_block, const gpu::StreamRecord& front, int64_t blocks) {
+  const bool few = front.last_blocks > 0 && front.last_blocks <= blocks / 2;
+  return few ? (stages_of_block + 1) / 2 : stages_of_block;
+}
+
 void start(const gpu::OneRowLaunch& what, Stream& stream) {
   gpu::GpuDevice& device = gpu::device_of(stream);
   const gpu::Properties& properties = device.properties();
@@ -94,20 +101,24 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
   params.tiles = static_cast<int32_t>(tiles);
   params.steps = static_cast<int32_t>(steps_of(format, params.one.in));
   params.stages = static_cast<int32_t>(stages);
+  const int64_t blocks = std::min<int64_t>(tiles, properties.multiprocessors);
+  params.behind_another = what.behind_another ? 1 : 0;
+  params.before_another = what.before_another ? 1 : 0;
+  params.early = static_cast<int32_t>(early_stages((tiles + blocks - 1) / blocks * params.steps,
+                                                   device.streams().of(stream.handle), blocks));
   constexpr gpu::PackedFamilies kFamilies{"matvec_one_tma_small_blocks", "matvec_one_tma_k_blocks",
                                           nullptr};
-  gpu::launch(
-      stream,
-      {.op = "linear",
-       .family = kFamilies.of(what.weight),
-       .kernel = gpu::KernelName("matvec_one_tma", what.x, name(what.weight)),
-       .grid = {.x = static_cast<uint32_t>(std::min<int64_t>(tiles, properties.multiprocessors))},
-       .threads = shared::kOneTensorThreads,
-       .shared_bytes =
-           static_cast<uint32_t>(std::max(kLeastShared, stages * format.stage_bytes + staged)),
-       .reads_ahead = what.reads_ahead(),
-       .writes = what.writes()},
-      params);
+  gpu::launch(stream,
+              {.op = "linear",
+               .family = kFamilies.of(what.weight),
+               .kernel = gpu::KernelName("matvec_one_tma", what.x, name(what.weight)),
+               .grid = {.x = static_cast<uint32_t>(blocks)},
+               .threads = shared::kOneTensorThreads,
+               .shared_bytes = static_cast<uint32_t>(
+                   std::max(kLeastShared, stages * format.stage_bytes + staged)),
+               .reads_ahead = what.reads_ahead(),
+               .writes = what.writes()},
+              params);
 }
 
 const char* refuse_parts(std::span<const LinearPart> parts, bool gated) {

@@ -60,7 +60,10 @@ class QuantOne {
       reinterpret_cast<RoundedRun*>(staged())[2 * slot_of(run / 2) + run % 2] = rounded;
       if (run % 4 == 0) groups()[run / 4] = group;
     });
-    return norm_factor<kWave, kThreads>(p_, squares, [] { barrier(); });
+    using Squares = NormSquares<kWave, kThreads>;
+    Squares::leave(p_, squares);
+    barrier();
+    return Squares::factor(p_);
   }
 
   RB_DEVICE void fetch(Fetched& to, const u8* row, i32 trip, int lane) const {

@@ -29,7 +29,7 @@ class XRuns {
 
   // put(run, values) for each run of x, or of x times the norm's weight. The threads of a wave call
   // it together, for neighbouring runs from a multiple of kWave on, also past the last. Returns
-  // the sum of the squares that this thread saw, see norm_factor().
+  // the sum of the squares that this thread saw, see NormSquares.
   template <class Put>
   RB_DEVICE float each(const Put& put) {
     const bool norm = p_.norm_weight != nullptr;
@@ -109,25 +109,32 @@ class XRuns {
   Units x_ = {}, weight_ = {};
 };
 
-// What the norm has all be multiplied by, 1 without one: known only when all of x is, it would keep
-// the products waiting. squares: XRuns' of each of the block's first kThreads threads; meet(): a
-// barrier of these and all others that call it.
-template <int kWave, int kThreads, class Meet>
-RB_DEVICE float norm_factor(const MatvecOneParams& p, float squares, const Meet& meet) {
-  RB_SHARED float slots[kThreads / kWave];
-  const bool norm = p.norm_weight != nullptr;
-  if (norm) {
+// Sums of squares, XRuns' of each of kThreads threads, from which all behind a barrier of theirs
+// have what the norm multiplies by: known only when all of x is, it would keep the products
+// waiting.
+template <int kWave, int kThreads>
+class NormSquares {
+ public:
+  RB_DEVICE static void leave(const MatvecOneParams& p, float squares) {
+    if (p.norm_weight == nullptr) return;
     squares = wave_sum<kWave>(squares);
-    const bool has = thread_x() % kWave == 0 && thread_x() < kThreads;
-    if (has) slots[thread_x() / kWave] = squares;
+    if (thread_x() % kWave == 0) slots()[thread_x() / kWave] = squares;
   }
-  meet();
-  if (!norm) return 1;
-  float sum = 0;
+  // 1 without a norm.
+  RB_DEVICE static float factor(const MatvecOneParams& p) {
+    if (p.norm_weight == nullptr) return 1;
+    float sum = 0;
 #pragma unroll
-  for (int i = 0; i < kThreads / kWave; ++i) sum += slots[i];
-  return 1.0f / sqrt(sum / static_cast<float>(p.in) + p.eps);
-}
+    for (int i = 0; i < kThreads / kWave; ++i) sum += slots()[i];
+    return 1.0f / sqrt(sum / static_cast<float>(p.in) + p.eps);
+  }
+
+ private:
+  RB_DEVICE static float* slots() {
+    RB_SHARED float of_waves[kThreads / kWave];
+    return of_waves;
+  }
+};
 
 // 32 inputs are d * q. The sums are d times those of all q, of the first and of the last 16.
 struct alignas(16) OneGroup {

@@ -1,6 +1,7 @@
 #include "backends/gpu/ops/linear_one.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "backends/api/dispatch_blocks.h"
 #include "backends/gpu/gpu_device.h"
@@ -138,7 +139,8 @@ int64_t ring_for(const Reading& reading, int64_t staged, int64_t waves, const Pr
 }
 
 // The parts with weights of one type, in launches of at most kMatvecParts.
-void run_type(const FusedLinearArgs& args, DType weight, const OneRow& how, Stream& stream) {
+void add_launches(const FusedLinearArgs& args, DType weight, const OneRow& how,
+                  std::vector<OneRowLaunch>& launches) {
   const int64_t in = args.x.size(1);
   MatvecOneParams params{};
   params.x = args.x.data;
@@ -154,16 +156,16 @@ void run_type(const FusedLinearArgs& args, DType weight, const OneRow& how, Stre
     params.append = 1;
     params.heads = *how.heads;
   }
-  const auto start = [&] {
+  const auto add = [&] {
     if (params.groups == 0) return;
-    how.start({.x = args.x.dtype, .weight = weight, .params = params, .fused = how.fused}, stream);
+    launches.push_back({.x = args.x.dtype, .weight = weight, .params = params, .fused = how.fused});
   };
   for (size_t i = 0; i < args.parts.size(); ++i) {
     const LinearPart& part = args.parts[i];
     const auto outs = static_cast<int32_t>(part.weight.size(0));
     if (part.weight.dtype != weight || outs == 0) continue;
     if (params.part_count == shared::kMatvecParts) {
-      start();
+      add();
       params.part_count = 0;
       params.groups = 0;
     }
@@ -176,7 +178,7 @@ void run_type(const FusedLinearArgs& args, DType weight, const OneRow& how, Stre
     params.groups += (outs + shared::kMatvecOuts - 1) / shared::kMatvecOuts;
   }
   if (args.gated) params.groups = params.parts[0].outs;
-  start();
+  add();
 }
 
 void run_fused(const FusedLinearArgs& args, Stream& stream) {
@@ -241,7 +243,13 @@ void run_one_row(const LinearArgs& args, const OneRow& how, Stream& stream) {
   run_one_row(fused, how, stream);
 }
 void run_one_row(const FusedLinearArgs& args, const OneRow& how, Stream& stream) {
-  each_weight_type(args.parts, [&](DType weight) { run_type(args, weight, how, stream); });
+  std::vector<OneRowLaunch> launches;
+  each_weight_type(args.parts, [&](DType weight) { add_launches(args, weight, how, launches); });
+  for (size_t i = 0; i < launches.size(); ++i) {
+    launches[i].behind_another = i > 0;
+    launches[i].before_another = i + 1 < launches.size();
+    how.start(launches[i], stream);
+  }
 }
 
 const Impl<LinearArgs> linear_one{"gpu_one", refuse, run};
