@@ -8,6 +8,7 @@
 #include <deque>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "rbee/core/log.h"
@@ -24,7 +25,8 @@ using Clock = std::chrono::steady_clock;
 // One request, from the queue to its last event.
 struct ImageJob {
   ImageRequest request;
-  ImageSettings settings;
+  // Absent while a request with pictures waits: decoded they are far larger than their files.
+  std::optional<ImageSettings> settings;
   std::shared_ptr<ImageSink> sink;
   std::atomic<bool> cancelled{false};
   std::atomic<Hurry> hurry{Hurry::none};
@@ -105,7 +107,8 @@ class QueuedImageEngine final : public ImageEngine {
 
   void submit(ImageRequest request, std::shared_ptr<ImageSink> sink) override {
     auto job = std::make_shared<ImageJob>();
-    job->settings = resolve(source_, request);
+    std::optional<ImageSettings> settings = resolve(source_, request);
+    const bool small = request.init_image.empty() && request.controls.empty();
     job->request = std::move(request);
     job->sink = std::move(sink);
     const std::scoped_lock lock(mutex_);
@@ -114,6 +117,8 @@ class QueuedImageEngine final : public ImageEngine {
     if (waiting_.size() >= static_cast<size_t>(options_.max_waiting) + idle) {
       fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
     }
+    const bool next = idle == 1 && waiting_.empty();
+    if (small || next) job->settings = std::move(settings);
     waiting_.push_back(std::move(job));
     wake_.notify_one();
   }
@@ -319,7 +324,7 @@ class QueuedImageEngine final : public ImageEngine {
   void run(ImageJob& job);
 
   ImageStarted started(const ImageJob& job, int32_t total) const {
-    const ImageSettings& settings = job.settings;
+    const ImageSettings& settings = *job.settings;
     const models::Upscaler* network = settings.final_network;
     const auto scale = network != nullptr ? static_cast<int32_t>(network->scale()) : 1;
     return {.model = source_.info.id,
@@ -335,10 +340,10 @@ class QueuedImageEngine final : public ImageEngine {
 
   void send(const ImageJob& job, const io::Pixels& image, int32_t index) const {
     ImageReady ready;
-    ready.parameters = parameters_text(job.request, job.settings, source_.info, index);
+    ready.parameters = parameters_text(job.request, *job.settings, source_.info, index);
     ready.file = io::encode_image(image, job.request.encoding, ready.parameters);
     ready.format = job.request.encoding.format;
-    ready.seed = seed_of(job.settings, index);
+    ready.seed = seed_of(*job.settings, index);
     ready.index = index;
     ready.width = image.width;
     ready.height = image.height;
@@ -425,8 +430,9 @@ class QueuedImageEngine final : public ImageEngine {
 };
 
 void QueuedImageEngine::run(ImageJob& job) {
+  if (!job.settings) job.settings = resolve(source_, job.request);
   set_loras(job.request);
-  const int32_t total = pipeline_.total_steps(job.request, job.settings);
+  const int32_t total = pipeline_.total_steps(job.request, *job.settings);
   job.sink->on_started(started(job, total));
   Progress progress(*job.sink, total, job.request.count);
   ImageFinished finished;
@@ -453,7 +459,7 @@ void QueuedImageEngine::run(ImageJob& job) {
     finished.images = index + 1;
     return going_on();
   };
-  const bool whole = pipeline_.run(job.request, job.settings, hooks, times);
+  const bool whole = pipeline_.run(job.request, *job.settings, hooks, times);
   finished.cancelled = !whole && finished.images < job.request.count;
   finished.text_ms = times.text_ms;
   finished.sample_ms = times.sample_ms;

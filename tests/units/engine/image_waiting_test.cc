@@ -1,0 +1,111 @@
+// What a request holds of the host's memory while it waits.
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <future>
+
+#include "rbee/engine/image_engine.h"
+#include "rbee/io/image/png.h"
+#include "tests/support/expect_error.h"
+#include "tests/units/engine/fake_image_model.h"
+
+// Of ASan and TSan, whose allocators glibc knows nothing of; null without them.
+extern "C" [[gnu::weak]] size_t
+__sanitizer_get_current_allocated_bytes();  // NOLINT(bugprone-reserved-identifier)
+
+namespace rbee::engine {
+namespace {
+
+size_t allocated_bytes() {
+  if (__sanitizer_get_current_allocated_bytes != nullptr) {
+    return __sanitizer_get_current_allocated_bytes();
+  }
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+std::string grey_png(int32_t side, uint8_t value) {
+  io::Pixels out{.width = side, .height = side, .channels = 3, .values = {}};
+  out.values.assign(static_cast<size_t>(side) * static_cast<size_t>(side) * 3, value);
+  return io::encode_png(out);
+}
+
+// The middle of a large picture is painted anew.
+ImageRequest large_request() {
+  constexpr int32_t kSide = 1024;
+  ImageRequest out;
+  out.prompt = "a red cat";
+  out.steps = 1;
+  out.seed = 5;
+  out.init_image = grey_png(kSide, 200);
+  out.mask_image = grey_png(kSide, 255);
+  out.mask_only = true;
+  return out;
+}
+
+// A denoiser that stands still at its first call until it is told to go on.
+class Gate {
+ public:
+  FakeDenoiser::Output output() {
+    return [this](const Tensor& x) {
+      if (!std::exchange(reached_, true)) {
+        standing.set_value();
+        open.get_future().wait();
+      }
+      return half_noise(x);
+    };
+  }
+  std::promise<void> standing, open;
+
+ private:
+  bool reached_ = false;
+};
+
+TEST(WaitingImageRequests, KeepTheirFilesAlone) {
+  Gate gate;
+  const auto engine = make_image_engine(fake_source(gate.output()), {.warm_up = false});
+  const auto running = std::make_shared<ImageRecorder>();
+  engine->submit(large_request(), running);
+  gate.standing.get_future().wait();
+
+  constexpr size_t kWaiting = 3, kMost = size_t{1} << 20;  // of 5 MB decoded each
+  std::vector<std::shared_ptr<ImageRecorder>> waiting;
+  const size_t before = allocated_bytes();
+  for (size_t i = 0; i < kWaiting; ++i) {
+    waiting.push_back(std::make_shared<ImageRecorder>());
+    engine->submit(large_request(), waiting.back());
+  }
+  EXPECT_LT(allocated_bytes(), before + kWaiting * kMost);
+
+  gate.open.set_value();
+  ASSERT_TRUE(running->wait());
+  for (const auto& sink : waiting) {
+    ASSERT_TRUE(sink->wait());
+    ASSERT_EQ(sink->images.size(), 1u);
+    EXPECT_EQ(sink->images[0].width, 1024);
+    EXPECT_EQ(sink->images[0].file, running->images[0].file);
+  }
+}
+
+TEST(WaitingImageRequests, AreRefusedBeforeTheyWait) {
+  Gate gate;
+  const auto engine = make_image_engine(fake_source(gate.output()), {.warm_up = false});
+  const auto running = std::make_shared<ImageRecorder>();
+  engine->submit(large_request(), running);
+  gate.standing.get_future().wait();
+
+  const auto sink = std::make_shared<ImageRecorder>();
+  ImageRequest cut = large_request();
+  cut.init_image.resize(cut.init_image.size() / 2);
+  harness::expect_error("init_image", "no whole PNG", "", [&] { engine->submit(cut, sink); });
+  ImageRequest other = large_request();
+  other.mask_image = grey_png(64, 255);
+  harness::expect_error("mask_image", "64 x 64", "1024", [&] { engine->submit(other, sink); });
+  EXPECT_EQ(engine->stats().waiting, 0);
+  gate.open.set_value();
+  ASSERT_TRUE(running->wait());
+}
+
+}  // namespace
+}  // namespace rbee::engine
