@@ -34,6 +34,8 @@ constexpr size_t kPieceBytes = 16 * 1024;
 // How long a client may still send after a response that ends the connection. Closing at once
 // would make its system drop the response (RFC 9112 section 9.6).
 constexpr milliseconds kLinger{1000};
+// Before each request; more are an error. Some clients send one behind a body.
+constexpr int kMostEmptyLines = 8;
 
 enum class State : uint8_t {
   head,       // reading a request's head, or waiting for one
@@ -74,6 +76,7 @@ class HttpConnection final : public Connection,
   void first_request();
   void refuse();
   void next_request();
+  bool has_begun();
   void read_more();
   void on_read(const error_code& error, size_t bytes);
   void on_read_end();
@@ -123,6 +126,7 @@ class HttpConnection final : public Connection,
   bool http_1_0_ = false;
   std::array<char, 8192> chunk_;
   std::string input_;    // received, not parsed yet
+  int empty_lines_ = 0;  // skipped before the request
   size_t received_ = 0;  // of a body, since its deadline was set
   std::string output_;
   std::optional<Parser> parser_;
@@ -217,13 +221,22 @@ void HttpConnection::next_request() {
   parser_->header_limit(static_cast<uint32_t>(options().max_header_bytes));
   parser_->body_limit(options().max_body_bytes);
   started_ = steady_clock::now();
-  if (input_.empty()) {
-    arm(options().idle_timeout, &HttpConnection::close);
-    read_more();
-  } else {
+  empty_lines_ = 0;
+  if (has_begun()) {
     arm(options().header_timeout, &HttpConnection::on_request_timeout);
     parse();
+  } else {
+    arm(options().idle_timeout, &HttpConnection::close);
+    read_more();
   }
+}
+
+// Skips empty lines before a request (RFC 9112 section 2.2); false: nothing else is there yet.
+bool HttpConnection::has_begun() {
+  for (; empty_lines_ < kMostEmptyLines && input_.starts_with("\r\n"); ++empty_lines_) {
+    input_.erase(0, 2);
+  }
+  return !input_.empty() && input_ != "\r";
 }
 
 void HttpConnection::read_more() {
@@ -243,11 +256,12 @@ void HttpConnection::on_read(const error_code& error, size_t bytes) {
     if (transport_->reads_after_finish()) read_more();
     return;
   }
-  const bool first = state_ == State::head && input_.empty() && !parser_->got_some();
+  const bool idle = state_ == State::head && !parser_->got_some();
   received_ += bytes;
   input_.append(chunk_.data(), bytes);
   if (state_ == State::head || state_ == State::body) {
-    if (first) {
+    if (idle) {
+      if (!has_begun()) return read_more();
       started_ = steady_clock::now();
       arm(options().header_timeout, &HttpConnection::on_request_timeout);
     }

@@ -31,6 +31,30 @@ TEST(Http, PipelinedRequestsAreAnsweredInOrder) {
   EXPECT_EQ(client.read_response().body, "Model not loading");
 }
 
+// As RFC 9112 section 2.2 has it, for clients that send one behind a body.
+TEST(Http, EmptyLinesBeforeARequestAreSkipped) {
+  Worker worker;
+  RawClient client(worker.port());
+  client.send("\r\n" + request("POST", "/v1/jobs", kJob) + "\r\n" + request("GET", "/health"));
+  EXPECT_EQ(client.read_response().status, 200);
+  EXPECT_EQ(client.read_response().status, 200);
+  for (const char byte : "\r\n\r\n" + request("GET", "/health")) {
+    ASSERT_TRUE(client.send(std::string_view(&byte, 1)));
+  }
+  EXPECT_EQ(client.read_response().status, 200);
+
+  RawClient many(worker.port());
+  for (int i = 0; i < 100; ++i) many.send("\r\n");
+  EXPECT_EQ(many.read_response().status, 400);
+  RawClient half(worker.port());
+  half.send("\r" + request("GET", "/health"));
+  EXPECT_EQ(half.read_response().status, 400);
+  RawClient nothing(worker.port());
+  nothing.send("\r\n\r");
+  nothing.half_close();
+  EXPECT_EQ(nothing.read_response().status, 0);
+}
+
 TEST(Http, ConnectionGoesOnAfterAStream) {
   Worker worker({.script = {.hold_before = true}});
   RawClient client(worker.port());
