@@ -7,12 +7,13 @@
 #include "rbee/core/log.h"
 #include "rbee/engine/embedding_engine.h"
 #include "rbee/engine/llm_engine.h"
+#include "workers/common/threads.h"
 
 namespace rbee::workers {
 namespace {
 
 Device& open_device(const BackendInfo& backend, const Flags& flags) {
-  cpu::set_thread_count(flags.threads);
+  cpu::set_thread_count(thread_count(flags.threads));
   register_backend(cpu::cpu_backend());
   register_backend(backend);
   // There is one CPU, whatever number a hive gives it.

@@ -3,12 +3,13 @@
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/image_engine.h"
+#include "workers/common/threads.h"
 
 namespace rbee::workers {
 namespace {
 
 Device& open_device(const BackendInfo& backend, const SdFlags& flags) {
-  cpu::set_thread_count(flags.threads);
+  cpu::set_thread_count(thread_count(flags.threads));
   register_backend(cpu::cpu_backend());
   register_backend(backend);
   // There is one CPU, whatever number a hive gives it.

@@ -6,6 +6,7 @@
 
 #include "rbee/core/log.h"
 #include "workers/common/logging.h"
+#include "workers/common/threads.h"
 
 namespace rbee::workers {
 namespace {
@@ -169,6 +170,19 @@ TEST(Flags, InformationEndsWithZero) {
 TEST(Flags, Hosts) {
   EXPECT_EQ(default_host(true), "0.0.0.0");
   EXPECT_EQ(default_host(false), "127.0.0.1");
+}
+
+TEST(Flags, ThreadsAreNoMoreThanProcessors) {
+  std::vector<std::string> warnings;
+  set_log_sink([&](LogLevel, std::string_view text, auto) { warnings.emplace_back(text); },
+               LogLevel::warn);
+  EXPECT_EQ(thread_count(0, 2), 0);
+  EXPECT_EQ(thread_count(2, 2), 2);
+  EXPECT_EQ(thread_count(1000, 0), 1000);
+  EXPECT_THAT(warnings, IsEmpty());
+  EXPECT_EQ(thread_count(1000, 2), 2);
+  set_log_sink(nullptr, LogLevel::error);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("--threads is more")));
 }
 
 std::string logged(LogFormat format, const char* level) {
