@@ -307,10 +307,11 @@ std::string LlmJob::text_of(int32_t id) {
   return mark ? detokenizer_.push_special(id) : detokenizer_.push(id);
 }
 
-// What no stop text holds back.
+// What no stop text holds back. As in vLLM, none ends within the least tokens of an answer.
 std::string LlmJob::passed(std::string_view text) {
   text_bytes_ += std::ssize(text);
-  std::string out = stops_.push(text);
+  const bool may_stop = tokens_out_ > request_.sampling.min_tokens;
+  std::string out = may_stop ? stops_.push(text) : stops_.pass(text);
   passed_bytes_ += std::ssize(out);
   return out;
 }

@@ -25,7 +25,8 @@ std::string StopMatcher::push(std::string_view text) {
   held_ += text;
   size_t at = std::string::npos;
   for (const std::string& stop : stops_) {
-    const size_t found = held_.find(stop);
+    const size_t from = passed_ < stop.size() ? 0 : passed_ - stop.size() + 1;
+    const size_t found = held_.find(stop, from);
     if (found < at ||
         (found == at && found != std::string::npos && stop.size() > matched_.size())) {
       at = found;
@@ -37,10 +38,24 @@ std::string StopMatcher::push(std::string_view text) {
     held_.clear();
     return out;
   }
+  return release();
+}
+
+std::string StopMatcher::pass(std::string_view text) {
+  if (!matched_.empty()) return {};
+  held_ += text;
+  passed_ = held_.size();
+  return release();
+}
+
+// All but what may be the beginning of a stop text.
+std::string StopMatcher::release() {
   size_t keep = 0;
   for (const std::string& stop : stops_) keep = std::max(keep, partial_match(held_, stop));
-  std::string out = held_.substr(0, held_.size() - keep);
-  held_.erase(0, held_.size() - keep);
+  const size_t free = held_.size() - keep;
+  std::string out = held_.substr(0, free);
+  held_.erase(0, free);
+  passed_ -= std::min(passed_, free);
   return out;
 }
 

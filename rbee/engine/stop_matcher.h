@@ -15,6 +15,8 @@ class StopMatcher {
 
   // Adds text; returns what may be emitted now. After a match nothing more is emitted.
   std::string push(std::string_view text);
+  // The same of text in which no stop text ends; one may begin there.
+  std::string pass(std::string_view text);
   // Text still held back, once no more is to come.
   std::string flush();
   // The stop text found first in the stream (the longest of those that begin at one place), or
@@ -22,8 +24,11 @@ class StopMatcher {
   const std::string& matched() const { return matched_; }
 
  private:
+  std::string release();
+
   std::vector<std::string> stops_;
   std::string held_;
+  size_t passed_ = 0;  // leading bytes of held_ in which no stop text ends
   std::string matched_;
 };
 

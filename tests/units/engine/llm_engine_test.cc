@@ -105,6 +105,11 @@ TEST(LlmEngine, StopTextsEndTheAnswerAndAreNotPartOfIt) {
   ASSERT_TRUE(sink->finished);
   EXPECT_EQ(sink->finished->reason, StopReason::stop_sequence);
   EXPECT_EQ(sink->finished->stop_sequence, request.stop[0]);
+
+  request.sampling.min_tokens = request.max_tokens;
+  const auto longest = answer(*engine, request);
+  EXPECT_EQ(longest->text, whole);
+  EXPECT_EQ(longest->finished->reason, StopReason::max_tokens);
 }
 
 TEST(LlmEngine, AnEndTokenEndsTheAnswer) {

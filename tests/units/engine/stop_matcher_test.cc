@@ -39,6 +39,24 @@ TEST(StopMatcher, TakesTheEarliestAndThereTheLongest) {
   EXPECT_EQ(matcher.matched(), "abc");
 }
 
+TEST(StopMatcher, PassesStopsThatEndTooEarly) {
+  StopMatcher matcher({"END", "xENDING"});
+  EXPECT_EQ(matcher.pass("END and xEND"), "END and ");
+  EXPECT_EQ(matcher.push("s EN"), "xENDs ");
+  EXPECT_EQ(matcher.matched(), "");
+  EXPECT_EQ(matcher.push("D"), "");
+  EXPECT_EQ(matcher.matched(), "END");
+
+  StopMatcher begun({"END"});
+  EXPECT_EQ(begun.pass("an EN"), "an ");
+  EXPECT_EQ(begun.push("D"), "");
+  EXPECT_EQ(begun.matched(), "END");
+
+  StopMatcher open({"END"});
+  EXPECT_EQ(open.pass("EN"), "");
+  EXPECT_EQ(open.flush(), "EN");
+}
+
 // Whatever the borders, the emitted text ends where the first stop begins.
 TEST(StopMatcher, DoesNotDependOnTheBorders) {
   std::mt19937 random(5);
