@@ -16,6 +16,7 @@ constexpr size_t kChunkFrame = 12;  // length, type, checksum
 constexpr size_t kHeaderEnd = 8 + kChunkFrame + 13;
 constexpr size_t kLongestKey = 79;
 constexpr size_t kMostChunk = 0x7fffffff;
+constexpr size_t kMostInflated = size_t{1} << 20;     // of a text
 constexpr char kColours = 2, kColoursAndOpacity = 6;  // types of pictures
 
 // libpng's simplified interface, released on every path.
@@ -80,25 +81,46 @@ std::string utf8_of_latin1(std::string_view text) {
   return out;
 }
 
+std::optional<std::string> inflated(std::string_view data) {
+  std::string out(kMostInflated, '\0');
+  uLongf size = kMostInflated;
+  const int status = uncompress(reinterpret_cast<Bytef*>(out.data()), &size,
+                                reinterpret_cast<const Bytef*>(data.data()), data.size());
+  if (status != Z_OK) return std::nullopt;
+  out.resize(size);
+  out.shrink_to_fit();
+  return out;
+}
+
+std::optional<std::string> ztxt_value(std::string_view data) {
+  const bool known = data.starts_with('\0');  // the one method of compression
+  const auto text = known ? inflated(data.substr(1)) : std::nullopt;
+  return text ? std::optional(utf8_of_latin1(*text)) : std::nullopt;
+}
+
 std::optional<std::string> itxt_value(std::string_view data) {
-  const bool compressed = data.size() < 2 || data[0] != 0;
-  if (compressed) return std::nullopt;
+  if (data.size() < 2) return std::nullopt;
+  const bool compressed = data[0] != 0;
+  if (compressed && data[1] != 0) return std::nullopt;
   data.remove_prefix(2);
   for (int i = 0; i < 2; ++i) {  // language, translated key
     const size_t end = data.find('\0');
     if (end == std::string_view::npos) return std::nullopt;
     data.remove_prefix(end + 1);
   }
-  return std::string(data);
+  return compressed ? inflated(data) : std::string(data);
 }
 
-std::optional<std::string> text_value(std::string_view type, std::string_view data,
-                                      std::string_view key) {
-  if (type != "tEXt" && type != "iTXt") return std::nullopt;
+bool is_text_of(std::string_view key, std::string_view type, std::string_view data) {
+  if (type != "tEXt" && type != "zTXt" && type != "iTXt") return false;
   const size_t end = data.find('\0');
-  if (end == std::string_view::npos || data.substr(0, end) != key) return std::nullopt;
-  const std::string_view value = data.substr(end + 1);
-  return type == "tEXt" ? utf8_of_latin1(value) : itxt_value(value);
+  return end != std::string_view::npos && data.substr(0, end) == key;
+}
+
+std::optional<std::string> text_value(std::string_view type, std::string_view data) {
+  const std::string_view value = data.substr(data.find('\0') + 1);
+  if (type == "tEXt") return utf8_of_latin1(value);
+  return type == "zTXt" ? ztxt_value(value) : itxt_value(value);
 }
 
 // libpng makes room for a chunk, and clears it, before it sees that the file ends within.
@@ -260,7 +282,9 @@ std::optional<std::string> png_text(std::string_view bytes, std::string_view key
   while (bytes.size() >= kChunkFrame) {
     const size_t length = big_endian(bytes);
     if (length > bytes.size() - kChunkFrame) return std::nullopt;
-    if (auto value = text_value(bytes.substr(4, 4), bytes.substr(8, length), key)) return value;
+    const std::string_view type = bytes.substr(4, 4), data = bytes.substr(8, length);
+    // The first alone, or a file of many small ones would take long to inflate.
+    if (is_text_of(key, type, data)) return text_value(type, data);
     bytes.remove_prefix(length + kChunkFrame);
   }
   return std::nullopt;

@@ -18,8 +18,9 @@ struct PngText {
 
 // Throws invalid_argument for sizes that do not fit the values, and for keys out of range.
 std::string encode_png(const Pixels& pixels, const std::vector<PngText>& texts = {});
-// The value of the first tEXt or uncompressed iTXt chunk of that key; nothing when there is none or
-// when the bytes are no PNG. Other programs' Latin-1 is turned into UTF-8.
+// The value of the first tEXt, zTXt or iTXt chunk of that key; nothing when there is none, when it
+// is damaged or inflates to more than 1 MiB, and when the bytes are no PNG. Other programs' Latin-1
+// is turned into UTF-8.
 std::optional<std::string> png_text(std::string_view bytes, std::string_view key);
 
 // For decode_image: sizes only, and the picture.

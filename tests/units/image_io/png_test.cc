@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -71,6 +72,48 @@ TEST(Png, ReadsTextsOfOthers) {
   const std::string bytes(std::istreambuf_iterator<char>(in), {});
   EXPECT_EQ(png_text(bytes, "parameters"), "caf\xc3\xa9\nSteps: 20");
   EXPECT_EQ(png_text(bytes, "other"), "na\xc3\xafve \xe2\x98\x83");
+}
+
+// Written by Pillow: Latin-1 in zTXt, UTF-8 in a compressed iTXt.
+TEST(Png, ReadsCompressedTextsOfOthers) {
+  const std::string path = test::data_folder() + "/units/image_io/data/texts_zipped.png";
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  EXPECT_EQ(png_text(bytes, "parameters"), "caf\xc3\xa9\nSteps: 20");
+  EXPECT_EQ(png_text(bytes, "other"), "na\xc3\xafve \xe2\x98\x83");
+}
+
+// So many letters as zlib has them uncompressed (RFC 1950 and 1951).
+std::string stored(size_t letters) {
+  std::string out = "\x78\x01";
+  uint32_t a = 1, b = 0;
+  constexpr size_t kMostOfABlock = 0xffff;
+  for (size_t left = letters; left > 0;) {
+    const size_t count = std::min(left, kMostOfABlock);
+    left -= count;
+    const auto low = static_cast<char>(count & 0xff), high = static_cast<char>(count >> 8);
+    out += {static_cast<char>(left == 0), low, high, static_cast<char>(~low),
+            static_cast<char>(~high)};
+    out.append(count, 'x');
+    for (size_t i = 0; i < count; ++i) b = (b + (a = (a + 'x') % 65521)) % 65521;
+  }
+  for (const uint32_t byte : {b >> 8, b, a >> 8, a}) out += static_cast<char>(byte & 0xff);
+  return out;
+}
+
+TEST(Png, InflatesNoMoreThanATextHas) {
+  const auto file = [](size_t letters) {
+    const std::string data = std::string("key\0\0", 5) + stored(letters);
+    std::string length;
+    for (const int shift : {24, 16, 8, 0}) length += static_cast<char>(data.size() >> shift & 0xff);
+    const std::string whole = encode_png(sample(3), {{"key", "later"}});
+    constexpr size_t kHeaderEnd = 33;
+    return whole.substr(0, kHeaderEnd) + length + "zTXt" + data + "sums" + whole.substr(kHeaderEnd);
+  };
+  constexpr size_t kMost = size_t{1} << 20;
+  EXPECT_EQ(png_text(file(kMost), "key"), std::string(kMost, 'x'));
+  EXPECT_EQ(png_text(file(kMost + 1), "key"), std::nullopt);
+  EXPECT_EQ(png_text(file(kMost + 1), "other"), std::nullopt);
 }
 
 TEST(Png, FindsNoTextInDamagedFiles) {
