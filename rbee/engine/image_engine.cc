@@ -341,6 +341,10 @@ class QueuedImageEngine final : public ImageEngine {
   void send(const ImageJob& job, const io::Pixels& image, int32_t index) const {
     ImageReady ready;
     ready.parameters = parameters_text(job.request, *job.settings, source_.info, index);
+    if (!io::parameters_fit(job.request.encoding.format, ready.parameters)) {
+      log(LogLevel::warn, "the settings are too long for a file of this kind, which has none",
+          {{"job_id", job.request.job_id}, {"bytes", cat(ready.parameters.size())}});
+    }
     ready.file = io::encode_image(image, job.request.encoding, ready.parameters);
     ready.format = job.request.encoding.format;
     ready.seed = seed_of(*job.settings, index);

@@ -33,6 +33,10 @@ std::string encode_image(const Pixels& pixels, const Encoding& encoding,
   fail(Code::invalid_argument, "format", "pictures are written as PNG, JPEG or WebP, not GIF");
 }
 
+bool parameters_fit(ImageFormat format, std::string_view parameters) {
+  return format != ImageFormat::jpeg || fits_jpeg(exif_of_comment(parameters));
+}
+
 std::optional<std::string> image_parameters(std::string_view bytes) {
   if (bytes.starts_with(kPngSignature)) return png_text(bytes, kParameters);
   return exif_comment(bytes.starts_with(kJpegSignature) ? jpeg_exif(bytes) : webp_exif(bytes));

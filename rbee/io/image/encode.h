@@ -16,10 +16,13 @@ struct Encoding {
   int32_t quality = 90;                   // 0 to 100, of jpeg and webp
 };
 
-// pixels: of three channels. An Exif block has at most 65,527 bytes in a JPEG file: longer
-// parameters are left out there. Throws invalid_argument for values out of range.
+// pixels: of three channels. Throws invalid_argument for values out of range. Parameters that do
+// not fit are left out.
 std::string encode_image(const Pixels& pixels, const Encoding& encoding,
                          std::string_view parameters = {});
+// False for parameters that encode_image leaves out: an Exif block has at most 65,527 bytes in a
+// JPEG file, of two for most characters. Other files take any.
+bool parameters_fit(ImageFormat format, std::string_view parameters);
 // What encode_image was given; nothing for other files, also damaged ones.
 std::optional<std::string> image_parameters(std::string_view bytes);
 

@@ -205,10 +205,14 @@ Pixels decode_jpeg(std::string_view bytes, std::string_view field) {
   return upright(std::move(out), orientation);
 }
 
-std::string encode_jpeg(const Pixels& pixels, int32_t quality, std::string_view exif) {
+bool fits_jpeg(std::string_view exif) {
   constexpr size_t kLongest = 0xFFFF - 2;  // a segment counts its two bytes of length
-  std::string marker = exif.empty() ? std::string() : std::string(kExifName) + std::string(exif);
-  if (marker.size() > kLongest) marker.clear();
+  return kExifName.size() + exif.size() <= kLongest;
+}
+
+std::string encode_jpeg(const Pixels& pixels, int32_t quality, std::string_view exif) {
+  const bool told = !exif.empty() && fits_jpeg(exif);
+  const std::string marker = told ? std::string(kExifName) + std::string(exif) : std::string();
   JpegPicture picture{pixels, quality, marker};
   Encoder encoder;
   if (!guarded(encoder, write_picture, &picture)) {

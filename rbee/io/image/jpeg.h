@@ -17,6 +17,7 @@ Pixels decode_jpeg(std::string_view bytes, std::string_view field);
 // pixels: of three channels. quality: 0 to 100; from 90 on, colours have as many pixels as light.
 // exif: a block, or empty; one that no segment holds is left out.
 std::string encode_jpeg(const Pixels& pixels, int32_t quality, std::string_view exif);
+bool fits_jpeg(std::string_view exif);
 // The first Exif block of a file; empty: there is none.
 std::string_view jpeg_exif(std::string_view bytes);
 

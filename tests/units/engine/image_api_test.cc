@@ -5,9 +5,11 @@
 
 #include <cmath>
 
+#include "rbee/core/log.h"
 #include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_parameters.h"
 #include "tests/support/expect_error.h"
+#include "tests/units/engine/fake_image_model.h"
 
 namespace rbee::engine {
 namespace {
@@ -19,6 +21,27 @@ TEST(ImageApi, ListsWhatItUnderstands) {
   EXPECT_THAT(sampler_choices(), Contains(Field(&NamedChoice::name, "DPM++ 2M SDE")));
   EXPECT_THAT(schedule_choices(), Contains(Field(&NamedChoice::name, "Karras")));
   EXPECT_EQ(sampler_choices().size(), 24u);
+}
+
+// More characters than an Exif block holds, in few tokens.
+TEST(ImageApi, SettingsThatNoFileHoldsAreWarnedOf) {
+  ImageRequest request{.job_id = "long"};
+  request.prompt = "a" + std::string(40000, ' ') + "cat";
+  request.steps = 1;
+  std::vector<std::string> warnings;
+  set_log_sink([&](LogLevel, std::string_view text, auto) { warnings.emplace_back(text); },
+               LogLevel::warn);
+  for (const auto format : {io::ImageFormat::png, io::ImageFormat::jpeg}) {
+    request.encoding.format = format;
+    const auto sink = std::make_shared<ImageRecorder>();
+    const auto engine = make_image_engine(fake_source(half_noise), {.warm_up = false});
+    engine->submit(request, sink);
+    ASSERT_TRUE(sink->wait());
+    ASSERT_EQ(sink->images.size(), 1u);
+    EXPECT_EQ(warnings.size(), format == io::ImageFormat::jpeg ? 1u : 0u);
+  }
+  set_log_sink(nullptr, LogLevel::error);
+  EXPECT_THAT(warnings, Contains(testing::HasSubstr("settings are too long")));
 }
 
 TEST(ImageApi, ChecksRangesByField) {

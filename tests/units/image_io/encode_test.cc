@@ -80,7 +80,14 @@ TEST(Encode, SettingsThatNoSegmentHoldsAreLeftOutOfJpegFiles) {
   const std::string file = encode_image(pixels, {ImageFormat::jpeg}, text);
   EXPECT_EQ(decode_image(file, "image").width, 8);
   EXPECT_FALSE(image_parameters(file).has_value());
+  EXPECT_FALSE(parameters_fit(ImageFormat::jpeg, text));
   EXPECT_EQ(image_parameters(encode_image(pixels, {ImageFormat::webp}, text)), text);
+  EXPECT_TRUE(parameters_fit(ImageFormat::webp, text));
+  // As many as fit: six bytes of name, 44 of directories, eight of the kind of text.
+  const std::string most((65533 - 6 - 44 - 8) / 2, 'x');
+  EXPECT_TRUE(parameters_fit(ImageFormat::jpeg, most));
+  EXPECT_FALSE(parameters_fit(ImageFormat::jpeg, most + "x"));
+  EXPECT_EQ(image_parameters(encode_image(pixels, {ImageFormat::jpeg}, most)), most);
 }
 
 // By piexif, as AUTOMATIC1111 writes them, and by Pillow.
