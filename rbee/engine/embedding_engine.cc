@@ -181,9 +181,10 @@ class Embedder final : public EmbeddingEngine {
     std::vector<EmbeddingSource::Encoded> texts;
     texts.reserve(task.request.inputs.size());
     int64_t tokens = 0;
+    EmbeddingSource::Query query;
     for (const EmbeddingInput& input : task.request.inputs) {
-      texts.push_back(
-          source_.encode(source_.prompted(input, task.request.prompt_name), task.request.truncate));
+      texts.push_back(source_.encode(source_.prompted(input, task.request.prompt_name),
+                                     task.request.truncate, query));
       tokens += std::ssize(texts.back().ids);
     }
     task.result.tokens = tokens;

@@ -136,6 +136,13 @@ EmbeddingInput EmbeddingSource::prompted(const EmbeddingInput& input,
 
 EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input,
                                                  std::optional<int32_t> truncate) const {
+  Query none;
+  return encode(input, truncate, none);
+}
+
+EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input,
+                                                 std::optional<int32_t> truncate,
+                                                 Query& query) const {
   const int64_t most = model->max_tokens();
   const int64_t kept = !truncate       ? INT64_MAX
                        : *truncate < 0 ? most
@@ -159,7 +166,9 @@ EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input,
     if (pair_prompt) {
       out.ids = pair_prompt->encode(pair, *tokenizer, kept);
     } else {
-      out.ids = tokenizer->encode(pair.query.text());
+      const std::string& asked = pair.query.text();
+      if (query.text != &asked) query = {.text = &asked, .ids = tokenizer->encode(asked)};
+      out.ids = query.ids;
       out.segments.assign(out.ids.size(), 0);
       add_text(pair.document, model->doubles_separator() ? suffix : std::vector<int32_t>());
       out.segments.resize(out.ids.size(), 1);

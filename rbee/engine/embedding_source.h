@@ -30,8 +30,15 @@ struct EmbeddingSource {
     std::vector<int32_t> ids;
     std::vector<int32_t> segments;  // 1 in the second text of a pair, else 0
   };
+  // The tokens of a query that pairs share, for as long as one of them lives.
+  struct Query {
+    const std::string* text = nullptr;
+    std::vector<int32_t> ids;
+  };
   // Throws invalid_argument for an input without tokens or with more than the model takes, and for
-  // ids that it does not have.
+  // ids that it does not have. query: of the pair before, or none; becomes this pair's, where pairs
+  // are joined.
+  Encoded encode(const EmbeddingInput& input, std::optional<int32_t> truncate, Query& query) const;
   Encoded encode(const EmbeddingInput& input, std::optional<int32_t> truncate) const;
   // The text behind the prompt of its kind, absent: of the default kind; tokens and pairs as they
   // are.

@@ -340,6 +340,46 @@ TEST(EmbeddingEngine, LengthIsTheCheckpointsOrTheRequests) {
   EXPECT_NEAR(length(true), 1, 1e-5f);
 }
 
+// Counts how often a text is encoded.
+class CountingTokenizer final : public text::Tokenizer {
+ public:
+  CountingTokenizer(std::unique_ptr<Tokenizer> inner, std::string counted, int& times)
+      : inner_(std::move(inner)), counted_(std::move(counted)), times_(times) {}
+  std::vector<int32_t> encode(std::string_view text, text::EncodeOptions options) const override {
+    if (text == counted_) ++times_;
+    return inner_->encode(text, options);
+  }
+  std::string piece(int32_t id, bool special) const override { return inner_->piece(id, special); }
+  int64_t vocab_size() const override { return inner_->vocab_size(); }
+  std::optional<int32_t> find(std::string_view token) const override { return inner_->find(token); }
+  bool is_special(int32_t id) const override { return inner_->is_special(id); }
+
+ private:
+  int leading_spaces_dropped() const override { return 0; }
+
+  std::unique_ptr<Tokenizer> inner_;
+  std::string counted_;
+  int& times_;
+};
+
+TEST(EmbeddingEngine, AQueryIsReadOnceForAllItsDocuments) {
+  EmbeddingSource counting = source("bert_ranker");
+  int times = 0;
+  counting.tokenizer =
+      std::make_unique<CountingTokenizer>(std::move(counting.tokenizer), "how do magnets", times);
+  const auto engine = make_embedding_engine(std::move(counting), {});
+  const SharedText query("how do magnets"), other("why");
+  const std::vector<TextPair> pairs = {{query, "magnets"}, {query, "dogs"}, {other, "dogs"}};
+  EmbeddingRequest request;
+  request.inputs.assign(pairs.begin(), pairs.end());
+  const auto scores = submit(*engine, request)->wait().vectors;
+  EXPECT_EQ(times, 1);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const auto alone = submit(*engine, {.inputs = {pairs[i]}})->wait().vectors.at(0).at(0);
+    EXPECT_NEAR(scores.at(i).at(0), alone, 1e-6f) << i;
+  }
+}
+
 TEST(EmbeddingEngine, LongTextsAreErrorsOrCut) {
   const EmbeddingSource loaded = source("bert", "hf", 10);
   const std::string text = "how do magnets work and why do they";
