@@ -18,8 +18,8 @@ except ImportError as missing:
 VERSION = "1.30"
 
 
-def render(chart, **values):
-    texts = chart.render(values, name="demo", namespace="default")
+def render(chart, release="demo", **values):
+    texts = chart.render(values, name=release, namespace="default")
     found = {}
     for name, text in texts.items():
         for document in yaml.safe_load_all(text) if name.endswith(".yaml") else []:
@@ -99,6 +99,22 @@ def check_watching(chart):
     assert endpoint["tlsConfig"] == {"serverName": "chat.example"}
 
 
+def check_names_like_numbers(chart):
+    """Words that YAML takes for something else stay words."""
+    documents = render(chart, release="1", apiKeysSecret="2", tlsSecret="3",
+                       model={"path": "/models/m.gguf", "existingClaim": "4"},
+                       serviceMonitor={"enabled": True, "interval": "0", "keySecret": "5",
+                                       "keyEntry": "on"})
+    monitor = documents["ServiceMonitor"]
+    assert monitor["spec"]["selector"]["matchLabels"]["app.kubernetes.io/instance"] == "1"
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert endpoint["interval"] == "0", endpoint
+    assert endpoint["authorization"]["credentials"] == {"name": "5", "key": "on"}, endpoint
+    volumes = documents["Deployment"]["spec"]["template"]["spec"]["volumes"]
+    assert [volume.get("secret", {}).get("secretName") for volume in volumes] == [None, "2", "3"]
+    assert volumes[0]["persistentVolumeClaim"]["claimName"] == "4"
+
+
 def check_budget(chart):
     documents = render(chart, podDisruptionBudget={"enabled": True, "maxUnavailable": "25%"})
     budget = documents["PodDisruptionBudget"]["spec"]
@@ -121,6 +137,8 @@ def check_extras(chart):
 
 def check_wrong_values(chart):
     for values in ({"extraEnv": {"A": "b"}}, {"serviceMonitor": {"enabled": "yes"}},
+                   {"serviceMonitor": {"interval": "30sec"}}, {"serviceMonitor": {"interval": "1s1m"}},
+                   {"serviceMonitor": {"labels": {"release": 1}}},
                    {"device": "tpu"}, {"kind": "sound"}, {"drainSeconds": -1}, {"flags": "--x"}):
         try:
             chart.validate_schema(values)
@@ -139,6 +157,7 @@ def main():
         check_gpus(chart)
         check_secrets(chart)
         check_watching(chart)
+        check_names_like_numbers(chart)
         check_budget(chart)
         check_extras(chart)
         check_wrong_values(chart)
