@@ -86,7 +86,8 @@ HipDriver::HipDriver()
   }
   Status status = fn_.hipInit(0);
   if (status == kSuccess) status = fn_.hipGetDeviceCount(&device_count_);
-  if (status != kErrorNoDevice) check(status, "hipGetDeviceCount");
+  // HIP 5's hipInit says kErrorInvalidDevice where there is none.
+  if (status != kErrorNoDevice && status != kErrorInvalidDevice) check(status, "hipGetDeviceCount");
   if (device_count_ == 0) {
     fail(Code::device, "rocm", "the HIP runtime ", version_text(version),
          " finds no GPU (is the amdgpu driver loaded, and may this user read /dev/kfd?)");

@@ -83,6 +83,7 @@ enum StatusValue : int {
   kSuccess = 0,
   kErrorOutOfMemory = 2,
   kErrorNoDevice = 100,
+  kErrorInvalidDevice = 101,
   kErrorInvalidImage = 200,
   kErrorNoBinaryForGpu = 209,
   kErrorInvalidKernelFile = 218,

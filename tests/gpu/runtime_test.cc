@@ -44,10 +44,12 @@ TEST_P(RuntimeTest, MissingLibraryIsAReason) {
 }
 
 TEST_P(RuntimeTest, MachineWithoutDeviceIsAReason) {
-  const FakeLibrary library(GetParam(), {.devices = 0});
-  const auto [code, message] = error_of([&] { library.open(); });
-  EXPECT_EQ(code, Code::device);
-  EXPECT_THAT(message, HasSubstr("finds no GPU"));
+  for (const bool oldest : {false, true}) {
+    const FakeLibrary library(GetParam(), {.devices = 0, .oldest = oldest});
+    const auto [code, message] = error_of([&] { library.open(); });
+    EXPECT_EQ(code, Code::device);
+    EXPECT_THAT(message, HasSubstr("finds no GPU")) << "oldest: " << oldest;
+  }
 }
 
 TEST_P(RuntimeTest, LibraryWithoutTheCallsIsTooOld) {

@@ -17,10 +17,12 @@ using rbee::rocm::Handle;
 #define RB_GET_PROPERTIES hipGetDeviceProperties
 constexpr rbee::rocm::PropertiesLayout kProperties = rbee::rocm::kPropertiesBefore6;
 constexpr int kVersion = 50221153;
+constexpr Status kInitWithoutDevice = kInvalidDevice;  // as Debian 12's 5.2 says it
 #else
 #define RB_GET_PROPERTIES hipGetDevicePropertiesR0600
 constexpr rbee::rocm::PropertiesLayout kProperties = rbee::rocm::kPropertiesSince6;
 constexpr int kVersion = 60443483;
+constexpr Status kInitWithoutDevice = kSuccess;
 #endif
 
 Runtime& runtime() {
@@ -55,7 +57,7 @@ extern "C" {
 
 int hipInit(unsigned) {
   ENTER("hipInit");
-  return kSuccess;
+  return runtime().options.count > 0 ? kSuccess : kInitWithoutDevice;
 }
 int hipRuntimeGetVersion(int* version) {
   *version = runtime().version(kVersion);

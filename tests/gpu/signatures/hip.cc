@@ -38,6 +38,7 @@ static_assert(kLayout.architecture == offsetof(Properties, gcnArchName));
 RB_SAME_VALUE(kSuccess, hipSuccess);
 RB_SAME_VALUE(kErrorOutOfMemory, hipErrorOutOfMemory);
 RB_SAME_VALUE(kErrorNoDevice, hipErrorNoDevice);
+RB_SAME_VALUE(kErrorInvalidDevice, hipErrorInvalidDevice);
 RB_SAME_VALUE(kErrorInvalidImage, hipErrorInvalidImage);
 RB_SAME_VALUE(kErrorNoBinaryForGpu, hipErrorNoBinaryForGpu);
 RB_SAME_VALUE(kErrorInvalidKernelFile, hipErrorInvalidKernelFile);
