@@ -44,10 +44,11 @@ struct AttentionParams {
   float softcap;  // 0: off
   AttentionType q_type, kv_type;
   bool causal;
-  // attention_decode: the most parts that the keys of a query are cut into, the keys that a part has
-  // at least, and where parts' results go when there are more than one: (row, head, split) sums of v_dim, and (row, head, split) pairs
-  // of the largest score (in base 2) and the weights' sum. `arrivals` counts, for each (row, group
-  // of heads), the parts that are done; 0 before and after the kernel.
+  // attention_decode: the most parts that the keys of a query are cut into, the keys that a part
+  // has at least, and where parts' results go when there are more than one: (row, head, split) sums
+  // of v_dim, and (row, head, split) pairs of the largest score (in base 2) and the weights' sum.
+  // `arrivals` counts, for each (row, group of heads), the parts that are done; 0 before and after
+  // the kernel.
   i32 splits, least_share;
   float* partial;
   float* partial_stats;

@@ -1,0 +1,113 @@
+// What launches of one row's products on Hopper are told of the kernels beside them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "backends/gpu/ops/pack_weight.h"
+#include "backends/gpu/run_first.h"
+#include "backends/shared/packed_weight.h"
+#include "backends/shared/tensor_one_params.h"
+#include "tests/gpu/fake_view.h"
+#include "tests/gpu/runtime_fixture.h"
+
+namespace rbee::harness {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<shared::TensorOneParams> seen;
+
+int see(const void*, const char*, fake::Dim3, uint32_t, uint32_t, const void* params,
+        uint32_t bytes) {
+  if (bytes != sizeof(shared::TensorOneParams)) return 0;
+  std::memcpy(&seen.emplace_back(), params, bytes);
+  return 0;
+}
+
+constexpr int64_t kIn = 4096;
+
+class OneRowLaunchesTest : public ::testing::Test {
+ protected:
+  OneRowLaunchesTest()
+      : library_(Vendor::cuda, {.architecture = "sm_90", .lanes = 32}),
+        driver_(library_.open()),
+        device_(with_driver(Vendor::cuda, *driver_), 0) {
+    seen.clear();
+    library_.set_launch_hook(see);
+  }
+  ~OneRowLaunchesTest() override {
+    for (const auto& [data, bytes] : allocated_) {
+      device_.free(data, bytes, device_.default_stream());
+    }
+    library_.set_launch_hook(nullptr);
+  }
+
+  View memory(View view, size_t bytes) {
+    view.data = device_.allocate(bytes, device_.default_stream());
+    allocated_.emplace_back(view.data, bytes);
+    return view;
+  }
+  template <typename Block>
+  LinearPart part(DType dtype, int64_t outs) {
+    const auto bytes = static_cast<size_t>(outs * shared::packed_layout<Block>(kIn).row_bytes);
+    View weight = memory(fake_view({outs, kIn}, dtype), bytes);
+    weight.packing = gpu::kPlanesPacking;
+    return {.weight = weight, .bias = {}, .y = fake_view({1, outs}, DType::bf16)};
+  }
+  void run(std::span<const LinearPart> parts) {
+    const FusedLinearArgs args{
+        .x = fake_view({1, kIn}, DType::bf16), .norm_weight = {}, .residual = {}, .parts = parts};
+    gpu::run_first(device_.kernels().fused_linear, args, device_.default_stream());
+    EXPECT_EQ(library_.violation(), "");
+  }
+  // A kernel of one block.
+  void run_little() {
+    const FillArgs args{.y = fake_view({16}, DType::f32), .value = 0};
+    gpu::run_first(device_.kernels().fill, args, device_.default_stream());
+  }
+
+  FakeLibrary library_;
+  std::unique_ptr<gpu::Driver> driver_;
+  gpu::GpuDevice device_;
+  std::vector<std::pair<void*, size_t>> allocated_;
+};
+
+TEST_F(OneRowLaunchesTest, OfOneProductKnowOfEachOther) {
+  const LinearPart parts[] = {part<shared::BlockQ4_K>(DType::q4_k, 4096),
+                              part<shared::BlockQ4_K>(DType::q4_k, 1024),
+                              part<shared::BlockQ6_K>(DType::q6_k, 1024)};
+  run(parts);
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0].one.part_count, 2);
+  EXPECT_EQ(seen[1].one.part_count, 1);
+  EXPECT_FALSE(seen[0].behind_another);
+  EXPECT_TRUE(seen[0].before_another);
+  EXPECT_TRUE(seen[1].behind_another);
+  EXPECT_FALSE(seen[1].before_another);
+  seen.clear();
+  run(std::span(parts).first(2));
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_FALSE(seen[0].behind_another);
+  EXPECT_FALSE(seen[0].before_another);
+}
+
+TEST_F(OneRowLaunchesTest, BehindFewBlocksAskForHalfOfTheirWeights) {
+  const LinearPart parts[] = {part<shared::BlockQ8_0>(DType::q8_0, 4096)};
+  run(parts);  // nothing is in front
+  run(parts);  // a kernel of many blocks is
+  run_little();
+  run(parts);
+  ASSERT_EQ(seen.size(), 3u);
+  const int32_t blocks = std::min(seen[0].tiles, device_.properties().multiprocessors);
+  const int32_t all = (seen[0].tiles + blocks - 1) / blocks * seen[0].steps;
+  EXPECT_GE(all, 8);
+  EXPECT_EQ(seen[0].early, all);
+  EXPECT_EQ(seen[1].early, all);
+  EXPECT_EQ(seen[2].early, all / 2);
+}
+
+}  // namespace
+}  // namespace rbee::harness
