@@ -183,24 +183,25 @@ class MmaDecoder {
   // instructions that are passed over must be fetched, too.
   RB_DEVICE void score(i64 first, const float (&products)[Tile::kKeyTiles][4],
                        float (&scores)[Tile::kKeyTiles][2]) const {
+    const i32 own = pair() * 2;  // behind the first
+    const i32 left = static_cast<i32>(work_.keys.end - first) - own;
     const auto each = [&](const auto& of) {
 #pragma unroll
       for (int tile = 0; tile < Tile::kKeyTiles; ++tile) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const i64 key = first + tile * 8 + pair() * 2 + i;
-          const bool there = key < work_.keys.end;
-          scores[tile][i] = there ? of(key, products[tile][i]) : -infinity();
+          const i32 at = tile * 8 + i;
+          scores[tile][i] = at < left ? of(at, products[tile][i]) : -infinity();
         }
       }
     };
     if (__builtin_expect(!rule_.shaped, 1)) {
-      each([&](i64, float product) { return product * rule_.factor; });
+      each([&](i32, float product) { return product * rule_.factor; });
     } else {
       const int head = work_.first_head + (row() < work_.heads ? row() : 0);
       const TileWork work{work_.span, 0, 0, head, work_.kv_head};
-      each([&](i64 key, float product) {
-        return shaped_score(p_, work, work_.query, key, product);
+      each([&](i32 at, float product) {
+        return shaped_score(p_, work, work_.query, first + own + at, product);
       });
     }
   }
