@@ -62,7 +62,7 @@ struct CompareArgs {
 // y = cond != 0 ? a : b
 struct WhereArgs {
   View cond;     // any integer dtype
-  View a, b, y;  // one dtype; y may be a or b, element for element
+  View a, b, y;  // one dtype
 };
 
 // y = x converted. float to integer truncates and saturates; NaN gives 0. Block types: rows are

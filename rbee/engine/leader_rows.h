@@ -33,8 +33,8 @@ class LeaderTensors {
  public:
   LeaderTensors() = default;
   LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& device);
-  // Of the likeliest alone, without sums: ids() are the first of `integers` integers, at least
-  // `rows`, so that who reads these next finds what was found.
+  // Of the likeliest alone, without sums: what is found goes to the first of `integers` integers,
+  // at least `rows`, so that who reads these next finds it there.
   LeaderTensors(int64_t rows, const LeadersWanted& wanted, int64_t integers, Device& device);
 
   // Queues the search in logits (rows, at least vocab) f32.

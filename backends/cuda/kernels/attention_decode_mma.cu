@@ -37,7 +37,7 @@ struct MmaDecodeTile {
   };
 };
 
-// Of results of T whose neighbours adjoin.
+// AnyHeadResult for results of T whose neighbours adjoin.
 template <class T>
 struct HeadResult {
   RB_DEVICE static void write(const AttentionParams& p, i64 head, int pack, const Pack<float>& sums,

@@ -8,9 +8,9 @@ namespace {
 
 using shared::AttentionParams;
 
-constexpr int64_t kHeads = 8;       // as in kernels/attention_decode_mma.cu
-constexpr int64_t kBlocksEach = 3;  // as there
-constexpr int64_t kLeastShare = 128;
+constexpr int64_t kHeads = 8;         // as in kernels/attention_decode_mma.cu
+constexpr int64_t kBlocksEach = 3;    // as there
+constexpr int64_t kLeastShare = 128;  // measured: docs/decisions/0007-packed-weights-on-gpus.md
 
 const char* refuse_operands(const View& q, const View& k, const View& y, int64_t v_dim) {
   if (k.dtype != DType::f16 && k.dtype != DType::bf16) return "keys are not f16 or bf16";

@@ -62,13 +62,20 @@ class Gate {
   bool reached_ = false;
 };
 
-TEST(WaitingImageRequests, KeepTheirFilesAlone) {
-  Gate gate;
-  const auto engine = make_image_engine(fake_source(gate.output()), {.warm_up = false});
-  const auto running = std::make_shared<ImageRecorder>();
-  engine->submit(large_request(), running);
-  gate.standing.get_future().wait();
+// Behind one that stands at the gate.
+struct WaitingImageRequests : ::testing::Test {
+  WaitingImageRequests() {
+    engine->submit(large_request(), running);
+    gate.standing.get_future().wait();
+  }
 
+  Gate gate;
+  const std::unique_ptr<ImageEngine> engine =
+      make_image_engine(fake_source(gate.output()), {.warm_up = false});
+  const std::shared_ptr<ImageRecorder> running = std::make_shared<ImageRecorder>();
+};
+
+TEST_F(WaitingImageRequests, KeepTheirFilesAlone) {
   constexpr size_t kWaiting = 3, kMost = size_t{1} << 20;  // of 5 MB decoded each
   std::vector<std::shared_ptr<ImageRecorder>> waiting;
   const size_t before = allocated_bytes();
@@ -88,13 +95,7 @@ TEST(WaitingImageRequests, KeepTheirFilesAlone) {
   }
 }
 
-TEST(WaitingImageRequests, AreRefusedBeforeTheyWait) {
-  Gate gate;
-  const auto engine = make_image_engine(fake_source(gate.output()), {.warm_up = false});
-  const auto running = std::make_shared<ImageRecorder>();
-  engine->submit(large_request(), running);
-  gate.standing.get_future().wait();
-
+TEST_F(WaitingImageRequests, AreRefusedBeforeTheyWait) {
   const auto sink = std::make_shared<ImageRecorder>();
   ImageRequest cut = large_request();
   cut.init_image.resize(cut.init_image.size() / 2);
