@@ -1,5 +1,5 @@
 #pragma once
-// Linear layers of one row of x on packed weights whose planes the copy engine fetches.
+// Linear layers of one row of x on weights that the copy engine fetches.
 
 #include "backends/shared/matvec_params.h"
 #include "backends/shared/packed_weight.h"
@@ -32,15 +32,28 @@ struct PackedStage {
   static constexpr int kBytes = kLow + kHigh + to_16(kScale) + to_16(kSuper);
 };
 
+// The same of plain weights of 16 bits: one plane.
+struct PlainStage {
+  static constexpr int kLow = 16 * kOnePieces, kHigh = 0, kScale = 0, kSuper = 0;
+  static constexpr int kElements = kLow / 2;
+  static constexpr int kBytes = kLow;
+};
+
+// x beside weights that are multiplied as 16-bit floats is a sum of so many terms of their type at
+// most; beside f16, which e4m3 codes become, of f16 under a power of two for each kOneScaled
+// inputs.
+enum { kOneMostTerms = 3, kOneScaled = 128 };
+
 struct TensorOneParams {
   MatvecOneParams one;  // without split and ring
   // Of each part the planes low, high, scale and super, as many as its format has: 16-bit words,
-  // (words of a row, rows, 1, 1).
+  // (words of a row, rows, 1, 1). Plain weights are plane low.
   TensorMap maps[kMatvecParts][kOnePlanes];
   i32 tiles;
   i32 steps;   // stages of a row
   i32 stages;  // of the ring, 2 to kOneMostStages
   i32 early;   // that are asked for before the kernel in front has ended, at most
+  i32 terms;   // of x, 1 to kOneMostTerms; 0: weights are multiplied as integers
   // Whether the kernel in front, or the next one, is another launch of the same product: it reads
   // the same x and writes elsewhere.
   i32 behind_another, before_another;

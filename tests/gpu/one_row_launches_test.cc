@@ -57,11 +57,25 @@ class OneRowLaunchesTest : public ::testing::Test {
     weight.packing = gpu::kPlanesPacking;
     return {.weight = weight, .bias = {}, .y = fake_view({1, outs}, DType::bf16)};
   }
-  void run(std::span<const LinearPart> parts) {
+  LinearPart plain_part(DType dtype, int64_t outs) {
+    const View weight =
+        memory(fake_view({outs, kIn}, dtype), static_cast<size_t>(row_bytes(dtype, outs * kIn)));
+    return {.weight = weight, .bias = {}, .y = fake_view({1, outs}, DType::bf16)};
+  }
+  void run(std::span<const LinearPart> parts, DType x = DType::bf16, View norm = {}) {
     const FusedLinearArgs args{
-        .x = fake_view({1, kIn}, DType::bf16), .norm_weight = {}, .residual = {}, .parts = parts};
+        .x = fake_view({1, kIn}, x), .norm_weight = norm, .residual = {}, .parts = parts};
     gpu::run_first(device_.kernels().fused_linear, args, device_.default_stream());
     EXPECT_EQ(library_.violation(), "");
+  }
+  // Terms of x beside `weight`, in its types and behind a norm.
+  std::vector<int32_t> terms(const LinearPart& weight) {
+    seen.clear();
+    for (const DType x : {DType::f32, DType::f16, DType::bf16}) run({&weight, 1}, x);
+    run({&weight, 1}, DType::bf16, fake_view({kIn}, DType::bf16));
+    std::vector<int32_t> out;
+    for (const shared::TensorOneParams& params : seen) out.push_back(params.terms);
+    return out;
   }
   // A kernel of one block.
   void run_little() {
@@ -107,6 +121,26 @@ TEST_F(OneRowLaunchesTest, BehindFewBlocksAskForHalfOfTheirWeights) {
   EXPECT_EQ(seen[0].early, all);
   EXPECT_EQ(seen[1].early, all);
   EXPECT_EQ(seen[2].early, all / 2);
+}
+
+// bf16 has 8 places and f16 has 11; x in f32 has 24, of which 22 are kept beside f16.
+TEST_F(OneRowLaunchesTest, TermsKeepWhatXHas) {
+  EXPECT_THAT(terms(plain_part(DType::bf16, 64)), ElementsAre(3, 2, 1, 2));
+  EXPECT_THAT(terms(plain_part(DType::f16, 64)), ElementsAre(2, 1, 1, 2));
+  EXPECT_THAT(terms(part<shared::BlockF8_G128>(DType::f8_g128, 64)), ElementsAre(2, 1, 1, 2));
+  EXPECT_THAT(terms(part<shared::BlockQ8_0>(DType::q8_0, 64)), ElementsAre(0, 0, 0, 0));
+}
+
+// Any kernel may write them, but those of a step, whose weights are constants.
+TEST_F(OneRowLaunchesTest, PlainWeightsAreReadAheadWhereTheyAreConstants) {
+  const LinearPart parts[] = {plain_part(DType::bf16, 32768)};
+  run(parts);
+  const LinearArgs alone{.x = fake_view({1, kIn}, DType::bf16), .parts = parts};
+  gpu::run_first(device_.kernels().linear, alone, device_.default_stream());
+  EXPECT_EQ(library_.violation(), "");
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_GT(seen[0].early, 0);
+  EXPECT_EQ(seen[1].early, 0);
 }
 
 }  // namespace

@@ -34,7 +34,17 @@ struct Format {
   int64_t stage_bytes;
 };
 
+Format plain_format(int64_t in) {
+  using S = shared::PlainStage;
+  return {.at = {.row_bytes = in * kWord},
+          .planes = {in * kWord},
+          .in_stage = {S::kLow},
+          .inputs = S::kElements,
+          .stage_bytes = kTileRows * S::kBytes};
+}
+
 Format format_of(DType weight, int64_t in) {
+  if (!is_quantized(weight)) return plain_format(in);
   Format out{};
   dispatch_blocks("linear", weight, [&]<typename Block>() {
     using F = shared::PackedFormat<Block>;
@@ -53,9 +63,20 @@ int64_t steps_of(const Format& format, int64_t in) {
   return (in + format.inputs - 1) / format.inputs;
 }
 
-// Of x: its bytes, its groups, and zeros.
-int64_t staged_bytes(const Format& format, int64_t in) {
+// TensorOneParams::terms. x times a norm's weight has more places than x.
+int32_t terms_of(const gpu::OneRowLaunch& what) {
+  const bool codes = is_quantized(what.weight);
+  if (codes && what.weight != DType::f8_g128) return 0;
+  const bool wide =
+      what.weight == DType::bf16;  // that type's numbers have eight places, f16 eleven
+  if (what.x == DType::f32) return wide ? shared::kOneMostTerms : 2;
+  return what.params.norm_weight != nullptr || (wide && what.x == DType::f16) ? 2 : 1;
+}
+
+// Of x: its terms and their scales; or its bytes, its groups, and zeros.
+int64_t staged_bytes(const Format& format, int64_t in, int32_t terms) {
   const int64_t inputs = steps_of(format, in) * format.inputs;
+  if (terms > 0) return inputs * kWord * terms + inputs / shared::kOneScaled * 4;
   return inputs + inputs / 32 * kGroupBytes + 32;
 }
 
@@ -95,7 +116,8 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
              params.maps[i]);
   }
   const int64_t tiles = (params.one.groups + shared::kOneTileGroups - 1) / shared::kOneTileGroups;
-  const int64_t staged = staged_bytes(format, params.one.in);
+  params.terms = terms_of(what);
+  const int64_t staged = staged_bytes(format, params.one.in, params.terms);
   const int64_t room = std::min(kRingBytes, properties.shared_per_block - kOfBlock - staged);
   const int64_t stages = std::clamp<int64_t>(room / format.stage_bytes, 2, shared::kOneMostStages);
   params.tiles = static_cast<int32_t>(tiles);
@@ -104,19 +126,23 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
   const int64_t blocks = std::min<int64_t>(tiles, properties.multiprocessors);
   params.behind_another = what.behind_another ? 1 : 0;
   params.before_another = what.before_another ? 1 : 0;
-  params.early = static_cast<int32_t>(early_stages((tiles + blocks - 1) / blocks * params.steps,
-                                                   device.streams().of(stream.handle), blocks));
+  const gpu::ReadsAhead ahead = what.reads_ahead();
+  if (ahead != gpu::ReadsAhead::nothing) {
+    params.early = static_cast<int32_t>(early_stages((tiles + blocks - 1) / blocks * params.steps,
+                                                     device.streams().of(stream.handle), blocks));
+  }
+  constexpr const char* kFloats = "matvec_one_tma_floats";
   constexpr gpu::PackedFamilies kFamilies{"matvec_one_tma_small_blocks", "matvec_one_tma_k_blocks",
-                                          nullptr};
+                                          kFloats};
   gpu::launch(stream,
               {.op = "linear",
-               .family = kFamilies.of(what.weight),
+               .family = is_quantized(what.weight) ? kFamilies.of(what.weight) : kFloats,
                .kernel = gpu::KernelName("matvec_one_tma", what.x, name(what.weight)),
                .grid = {.x = static_cast<uint32_t>(blocks)},
                .threads = shared::kOneTensorThreads,
                .shared_bytes = static_cast<uint32_t>(
                    std::max(kLeastShared, stages * format.stage_bytes + staged)),
-               .reads_ahead = what.reads_ahead(),
+               .reads_ahead = ahead,
                .writes = what.writes()},
               params);
 }
@@ -124,8 +150,8 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
 const char* refuse_parts(std::span<const LinearPart> parts, bool gated) {
   for (size_t i = 0; i < parts.size(); ++i) {
     const View& weight = parts[i].weight;
-    if (!is_quantized(weight.dtype) || weight.dtype == DType::f8_g128) {
-      return "takes packed weights of integer codes";
+    if (!is_quantized(weight.dtype) && weight.dtype != DType::f16 && weight.dtype != DType::bf16) {
+      return "takes packed weights, f16 and bf16";
     }
     for (const int64_t bytes : format_of(weight.dtype, weight.size(1)).planes) {
       if (bytes % kWord != 0) return "reads planes two bytes at a time";

@@ -82,13 +82,18 @@ const char* refuse_input(const View& x, std::span<const LinearPart> parts) {
   return nullptr;
 }
 
-const char* refuse(const LinearArgs& args) {
+const char* refuse_linear(const LinearArgs& args) {
   for (const LinearPart& part : args.parts) {
-    if (!is_quantized(part.weight.dtype) || part.weight.size(0) < kManyOuts) {
-      return "takes packed weights of many outputs";
-    }
+    if (part.weight.size(0) < kManyOuts) return "takes weights of many outputs";
   }
   return refuse_input(args.x, args.parts);
+}
+
+const char* refuse(const LinearArgs& args) {
+  for (const LinearPart& part : args.parts) {
+    if (!is_quantized(part.weight.dtype)) return "takes packed weights";
+  }
+  return refuse_linear(args);
 }
 
 const char* refuse_fused(const FusedLinearArgs& args) {
@@ -192,7 +197,8 @@ void run(const LinearArgs& args, Stream& stream) {
 }  // namespace
 
 ReadsAhead OneRowLaunch::reads_ahead() const {
-  return fused ? ReadsAhead::constants : ReadsAhead::packed_weights;
+  if (fused) return ReadsAhead::constants;
+  return is_quantized(weight) ? ReadsAhead::packed_weights : ReadsAhead::nothing;
 }
 Writes OneRowLaunch::writes() const {
   return fused ? Writes::results : Writes::floats;
@@ -233,7 +239,7 @@ void start_one_row(const OneRowLaunch& what, Stream& stream) {
 }
 
 const char* refuse_one_row(const LinearArgs& args) {
-  return refuse(args);
+  return refuse_linear(args);
 }
 const char* refuse_one_row(const FusedLinearArgs& args) {
   return refuse_fused(args);

@@ -36,7 +36,7 @@ struct OneRow {
   bool fused = true;
 };
 
-// For kernels that start otherwise.
+// For kernels that start otherwise; of LinearArgs those with many outputs, plain weights too.
 const char* refuse_one_row(const LinearArgs& args);
 const char* refuse_one_row(const FusedLinearArgs& args);
 void run_one_row(const LinearArgs& args, const OneRow& how, Stream& stream);

@@ -66,7 +66,20 @@ std::vector<FusedCase> cases() {
   // As many groups as keep several waves of a device busy, and rows that waves share.
   out.push_back({.in = 1024, .outs = {9001}, .weight = DType::f16, .dtype = DType::f16});
   out.push_back({.in = 11008, .outs = {130}, .weight = DType::q8_0, .residual = true});
+  for (const DType weight : {DType::f16, DType::bf16, DType::f8_g128}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      out.push_back({.in = 4352, .outs = {96}, .weight = weight, .dtype = dtype, .residual = true});
+      out.push_back(
+          {.in = 2048, .outs = {70}, .weight = weight, .dtype = dtype, .gate = GateOp::silu});
+    }
+  }
   // More tiles than blocks, several times.
+  out.push_back({.in = 1024,
+                 .outs = {9001},
+                 .weight = DType::bf16,
+                 .dtype = DType::bf16,
+                 .norm = true,
+                 .residual = true});
   out.push_back({.in = 1024,
                  .outs = {13001},
                  .weight = DType::q8_0,

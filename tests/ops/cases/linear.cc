@@ -227,6 +227,14 @@ std::vector<LinearCase> cases() {
                  .weight = DType::q8_0,
                  .dtype = DType::f16,
                  .packed = true});
+  // A vocabulary's many outputs.
+  for (const DType weight : {DType::bf16, DType::q8_0}) {
+    out.push_back({.in = 1024,
+                   .outs = {32790},
+                   .weight = weight,
+                   .packed = is_quantized(weight),
+                   .big = true});
+  }
   out.push_back({.rows = 0, .in = 8, .outs = {4}});
   out.push_back({.rows = 3, .in = 8, .outs = {0, 4}});
   out.push_back({.rows = 3, .in = 0, .outs = {4}, .bias = true});
