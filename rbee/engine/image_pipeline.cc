@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <utility>
 
 #include "rbee/diffusion/run_plan.h"
@@ -71,6 +72,7 @@ struct Pass {
   Tensor from;  // (batch, h, w, channels), or undefined
   float strength = 1;
   StrengthRule rule = StrengthRule::part;
+  std::span<const io::Pixels> controls;  // of the pass's size
   const PassPrompts* prompts = nullptr;
 };
 
@@ -88,7 +90,8 @@ Pass first_pass(const ImageRequest& request, const ImageSettings& settings) {
           .steps = settings.steps,
           .from = {},
           .strength = request.strength,
-          .rule = request.strength_rule};
+          .rule = request.strength_rule,
+          .controls = settings.controls[0]};
 }
 
 Pass second_pass(const ImageRequest& request, const ImageSettings& settings) {
@@ -99,7 +102,8 @@ Pass second_pass(const ImageRequest& request, const ImageSettings& settings) {
       .steps = hires_steps(request, settings),
       .from = {},
       .strength = hires.strength,
-      .rule = request.strength_rule == StrengthRule::part ? StrengthRule::part : StrengthRule::all};
+      .rule = request.strength_rule == StrengthRule::part ? StrengthRule::part : StrengthRule::all,
+      .controls = settings.controls[1]};
 }
 
 // The noise levels of a pass; `restarts`: from a latent.
@@ -338,11 +342,10 @@ class Batch {
   std::vector<ControlHint> hints_of(const Pass& pass) const {
     std::vector<ControlHint> out;
     if (reads_control(source_)) return out;
-    for (size_t i = 0; i < settings_.controls.size(); ++i) {
+    for (size_t i = 0; i < pass.controls.size(); ++i) {
       const ControlUse& use = request_.controls[i];
-      const io::Pixels picture = resized(settings_.controls[i], pass.width, pass.height);
       out.push_back({.net = &find_control(source_, use.name),
-                     .picture = affine(image_tensor(picture, device()), 0.5, 0.5),
+                     .picture = affine(image_tensor(pass.controls[i], device()), 0.5, 0.5),
                      .scale = use.scale,
                      .start = use.start,
                      .finish = use.finish});
@@ -384,8 +387,7 @@ class Batch {
 
   // Of the picture that the denoiser follows.
   Tensor control_latents(const Pass& pass) {
-    const io::Pixels picture = resized(settings_.controls.front(), pass.width, pass.height);
-    return latents_of(encode(image_tensor(picture, device())));
+    return latents_of(encode(image_tensor(pass.controls.front(), device())));
   }
 
   Tensor run(Pass pass, Inpaint inpaint, const AfterStep& after_step, PipelineTimes& times) {

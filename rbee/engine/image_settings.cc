@@ -126,7 +126,13 @@ void set_pictures(const ImageSource& source, const ImageRequest& request, ImageS
 void set_controls(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
   for (const ControlUse& control : request.controls) {
     if (!reads_control(source)) find_control(source, control.name);
-    out.controls.push_back(io::decode_image(control.image, "control.image"));
+  }
+  // One after another: as they are sent they may have sixteen times a pass's pixels.
+  for (const ControlUse& control : request.controls) {
+    const io::Pixels sent = io::decode_image(control.image, "control.image");
+    out.controls[0].push_back(resized(sent, out.width, out.height));
+    if (!out.has_hires) continue;
+    out.controls[1].push_back(resized(sent, out.final_width, out.final_height));
   }
 }
 

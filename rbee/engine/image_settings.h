@@ -1,6 +1,7 @@
 #pragma once
 // A request with every default filled in and every picture decoded.
 
+#include <array>
 #include <optional>
 
 #include "rbee/diffusion/samplers.h"
@@ -35,7 +36,8 @@ struct ImageSettings {
   std::optional<Mask> mask;        // of width and height, 0 or 1
   Repainted repainted;             // where there is a mask
 
-  std::vector<io::Pixels> controls;  // of the request's controls, as they were sent
+  // Of the request's controls, of each pass's size; the second is empty without a second pass.
+  std::array<std::vector<io::Pixels>, 2> controls;
 
   bool has_hires = false;
   Upscaler upscaler = Upscaler::latent;

@@ -6,7 +6,9 @@
 #include <future>
 
 #include "rbee/engine/image_engine.h"
+#include "rbee/engine/image_settings.h"
 #include "rbee/io/image/png.h"
+#include "tests/models/image_folder.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
 
@@ -106,6 +108,33 @@ TEST_F(WaitingImageRequests, AreRefusedBeforeTheyWait) {
   EXPECT_EQ(engine->stats().waiting, 0);
   gate.open.set_value();
   ASSERT_TRUE(running->wait());
+}
+
+// What ControlNets read is decoded when a request comes, and eight may be larger than all else.
+TEST(ControlPictures, AreKeptInTheSizesThatPassesRead) {
+  const test::ImageFolder folder("sd1"), net("steer");
+  std::filesystem::copy(test::image_data("tokenizer"), folder.path() / "tokenizer");
+  const ImageSource source = load_image_source(
+      folder.path(), {.device = fake_source(half_noise).device, .control_nets = {net.path()}});
+  constexpr size_t kControls = 8, kMost = size_t{1} << 20;  // of 3 MB decoded each
+  ImageRequest request;
+  request.width = request.height = 64;
+  request.hires = HiresFix{};
+  for (size_t i = 0; i < kControls; ++i) {
+    request.controls.push_back({.name = "", .image = grey_png(1024, static_cast<uint8_t>(i))});
+  }
+  const size_t before = allocated_bytes();
+  const ImageSettings settings = resolve(source, request);
+  EXPECT_LT(allocated_bytes(), before + kMost);
+  for (const size_t pass : {size_t{0}, size_t{1}}) {
+    ASSERT_EQ(settings.controls[pass].size(), kControls);
+    for (size_t i = 0; i < kControls; ++i) {
+      const io::Pixels& picture = settings.controls[pass][i];
+      EXPECT_EQ(picture.width, pass == 0 ? 64 : 128);
+      EXPECT_EQ(picture.height, picture.width);
+      EXPECT_EQ(picture.values.front(), i);
+    }
+  }
 }
 
 }  // namespace
