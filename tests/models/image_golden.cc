@@ -103,6 +103,17 @@ void expect_denoiser(const ImageModel& model, const ImageGolden& golden, float t
   expect_close(denoised(model, golden), golden.tensor("unet.out"), tolerance, "unet.out");
 }
 
+void expect_alike(const ImageModel& found, const ImageModel& wanted, const ImageGolden& golden) {
+  ASSERT_EQ(found.text.size(), wanted.text.size());
+  for (size_t i = 0; i < wanted.text.size(); ++i) {
+    expect_close(text_states(found, i, golden), text_states(wanted, i, golden), kImageTolerance,
+                 "text");
+  }
+  expect_close(denoised(found, golden), denoised(wanted, golden), kImageTolerance, "denoised");
+  const Tensor latent = golden.tensor("vae.latent");
+  expect_close(found.vae->decode(latent), wanted.vae->decode(latent), kImageTolerance, "decoded");
+}
+
 void expect_vae(const models::Vae& vae, const ImageGolden& golden, float tolerance) {
   const models::LatentDistribution found = vae.encode(golden.tensor("vae.image"));
   expect_close(found.mean, golden.tensor("vae.mean"), tolerance, "vae.mean");

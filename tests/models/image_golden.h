@@ -37,6 +37,9 @@ void expect_text(const models::ImageModel& model, const ImageGolden& golden,
                  float tolerance = kImageTolerance);
 void expect_denoiser(const models::ImageModel& model, const ImageGolden& golden,
                      float tolerance = kImageTolerance);
+// Both make the same of a case's inputs: text, a step, a picture.
+void expect_alike(const models::ImageModel& found, const models::ImageModel& wanted,
+                  const ImageGolden& golden);
 void expect_vae(const models::Vae& vae, const ImageGolden& golden,
                 float tolerance = kImageTolerance);
 

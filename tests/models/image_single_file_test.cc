@@ -92,6 +92,22 @@ class SingleFileTest : public testing::Test {
     add("first_stage_model.", "vae", [](const std::string& name) { return original_vae(name, 3); });
   }
 
+  void add_sd1() {
+    open("sd1");
+    add_unet(3, 2, {true, true, false});
+    add("cond_stage_model.transformer.text_model.", "text_encoder",
+        [](const std::string& name) { return name; });
+  }
+  void add_sdxl() {
+    open("sdxl");
+    add_unet(2, 1, {false, true});
+    add("conditioner.embedders.0.transformer.text_model.", "text_encoder",
+        [](const std::string& name) { return name; });
+    const std::string prefix = "conditioner.embedders.1.model.";
+    add_open_clip(prefix, "text_encoder_2", 3);
+    turn_projection(prefix + "text_projection");
+  }
+
   MadeTensor take(const std::string& name) {
     const auto at = std::ranges::find(tensors_, name, &MadeTensor::name);
     EXPECT_NE(at, tensors_.end()) << name;
@@ -128,10 +144,13 @@ class SingleFileTest : public testing::Test {
     tensors_.push_back(std::move(turned));
   }
 
-  // The file with the settings that no tensor says taken from the folder.
   models::ImageModel load() {
     const fs::path file = folder_->path() / (gguf_ ? "whole.gguf" : "whole.safetensors");
     gguf_ ? write_gguf(file, tensors_) : write_safetensors(file, tensors_);
+    return load(file);
+  }
+  // With the settings that no tensor says taken from the folder.
+  models::ImageModel load(const fs::path& file) {
     models::ModelFiles files = models::read_single_file(file);
     const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
     family_ = files.family;
@@ -173,10 +192,7 @@ class SingleFileTest : public testing::Test {
 };
 
 TEST_F(SingleFileTest, StableDiffusion1) {
-  open("sd1");
-  add_unet(3, 2, {true, true, false});
-  add("cond_stage_model.transformer.text_model.", "text_encoder",
-      [](const std::string& name) { return name; });
+  add_sd1();
   tensors_.push_back({"alphas_cumprod", {4}, {1, 2, 3, 4}});
   expect_same();
   EXPECT_EQ(family_, models::ImageFamily::sd1);
@@ -201,15 +217,25 @@ TEST_F(SingleFileTest, StableDiffusion2DropsTheLastLayer) {
 }
 
 TEST_F(SingleFileTest, StableDiffusionXl) {
-  open("sdxl");
-  add_unet(2, 1, {false, true});
-  add("conditioner.embedders.0.transformer.text_model.", "text_encoder",
-      [](const std::string& name) { return name; });
-  const std::string prefix = "conditioner.embedders.1.model.";
-  add_open_clip(prefix, "text_encoder_2", 3);
-  turn_projection(prefix + "text_projection");
+  add_sdxl();
   expect_same();
   EXPECT_EQ(family_, models::ImageFamily::sdxl);
+}
+
+TEST_F(SingleFileTest, OneByteFloats) {
+  for (const bool large : {false, true}) {
+    for (const Fp8 kind : {Fp8::e4m3, Fp8::e5m2, Fp8::scaled, Fp8::described, Fp8::whole}) {
+      SCOPED_TRACE(cat(large ? "sdxl " : "sd1 ", static_cast<int>(kind)));
+      tensors_.clear();
+      large ? add_sdxl() : add_sd1();
+      round_vectors(tensors_);
+      const fs::path narrow = folder_->path() / "fp8.safetensors";
+      const fs::path wide = folder_->path() / "wide.safetensors";
+      write_fp8(narrow, tensors_, kind);
+      write_safetensors(wide, tensors_, DType::bf16);
+      expect_alike(load(narrow), load(wide), *golden_);
+    }
+  }
 }
 
 // No tensor says how many steps a model was made for.
@@ -341,10 +367,7 @@ TEST_F(SingleFileTest, OpenClipInAFileOfItsOwn) {
 }
 
 TEST_F(SingleFileTest, QuantisedGguf) {
-  open("sd1");
-  add_unet(3, 2, {true, true, false});
-  add("cond_stage_model.transformer.text_model.", "text_encoder",
-      [](const std::string& name) { return name; });
+  add_sd1();
   gguf_ = true;
   expect_same(0.1f);
 }

@@ -170,10 +170,13 @@ class TransformerFileTest : public testing::Test {
 
   fs::path file(const char* name) const { return folder_->path() / name; }
 
-  // With the settings that no tensor says taken from the folder.
   models::ImageModel load_whole() {
     write_safetensors(file("whole.safetensors"), tensors_);
-    models::ModelFiles files = models::read_single_file(file("whole.safetensors"));
+    return load_whole("whole.safetensors");
+  }
+  // With the settings that no tensor says taken from the folder.
+  models::ImageModel load_whole(const char* name) {
+    models::ModelFiles files = models::read_single_file(file(name));
     const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
     EXPECT_EQ(files.family, wanted.family);
     EXPECT_EQ(files.parts.size(), wanted.parts.size());
@@ -236,15 +239,6 @@ void expect_values(const models::ModelPart& found, const models::ModelPart& want
   for (const io::TensorEntry& entry : wanted.weights.tensors()) {
     EXPECT_EQ(io::read_floats(found.weights.require(entry.name)), io::read_floats(entry))
         << entry.name;
-  }
-}
-
-// Vectors become numbers that f16 and bf16 hold alike: floats of one byte are widened to bf16, and
-// some processors multiply f32 by bf16 otherwise than by f32.
-void round_vectors(std::vector<MadeTensor>& tensors) {
-  for (MadeTensor& tensor : tensors) {
-    if (tensor.shape.rank() > 1) continue;
-    for (float& value : tensor.values) value = to_float(to_bf16(value));
   }
 }
 
@@ -428,6 +422,23 @@ TEST_F(TransformerFileTest, WholeStableDiffusion3) {
   add_t5("text_encoder_3");
   add_vae("first_stage_model.");
   expect_same(load_whole());
+}
+
+TEST_F(TransformerFileTest, StableDiffusion3OfOneByteFloats) {
+  open("sd3");
+  for (const Fp8 kind : {Fp8::e4m3, Fp8::scaled, Fp8::described, Fp8::whole}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    tensors_.clear();
+    add_transformer("model.diffusion_model.", sd3_layers());
+    add_clip("clip_l", "text_encoder");
+    add_clip("clip_g", "text_encoder_2");
+    add_t5("text_encoder_3");
+    add_vae("first_stage_model.");
+    round_vectors(tensors_);
+    write_fp8(file("fp8.safetensors"), tensors_, kind);
+    write_safetensors(file("wide.safetensors"), tensors_, DType::bf16);
+    expect_alike(load_whole("fp8.safetensors"), load_whole("wide.safetensors"), *golden_);
+  }
 }
 
 TEST_F(TransformerFileTest, StableDiffusion35WithoutT5) {

@@ -130,10 +130,17 @@ float from_e5m2(uint8_t byte) {
 
 }  // namespace
 
+void round_vectors(std::vector<MadeTensor>& tensors) {
+  for (MadeTensor& tensor : tensors) {
+    if (tensor.shape.rank() > 1) continue;
+    for (float& value : tensor.values) value = to_float(to_bf16(value));
+  }
+}
+
 void write_fp8(const std::filesystem::path& file, std::vector<MadeTensor>& tensors, Fp8 kind) {
   RawFile out;
   for (MadeTensor& tensor : tensors) {
-    if (tensor.shape.rank() < 2) {
+    if (tensor.shape.rank() < 2 && kind != Fp8::whole) {
       std::vector<f16> halves;
       for (const float value : tensor.values) halves.push_back(to_f16(value));
       out.add(tensor.name, "F16", tensor.shape, halves.data(), 2 * halves.size());
@@ -142,7 +149,8 @@ void write_fp8(const std::filesystem::path& file, std::vector<MadeTensor>& tenso
     constexpr float kScale = 1.0f / 256;
     const bool weight = tensor.name.ends_with(".weight");
     const bool described = kind == Fp8::described && weight;
-    const float scale = kind == Fp8::scaled || described ? kScale : 1;
+    const bool scaled = kind == Fp8::scaled && weight;
+    const float scale = scaled || described ? kScale : 1;
     std::vector<uint8_t> bytes;
     for (float& value : tensor.values) {
       const bool e5m2 = kind == Fp8::e5m2;
@@ -160,7 +168,7 @@ void write_fp8(const std::filesystem::path& file, std::vector<MadeTensor>& tenso
       out.add(layer + ".comfy_quant", "U8", Shape{static_cast<int64_t>(kWords.size())},
               kWords.data(), kWords.size());
     }
-    if (kind != Fp8::scaled || !weight) continue;
+    if (!scaled) continue;
     out.add(layer + ".scale_weight", "F32", Shape{}, &scale, sizeof scale);
     out.add(layer + ".scale_input", "F32", Shape{1}, &scale, sizeof scale);
   }

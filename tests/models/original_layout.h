@@ -28,9 +28,14 @@ void write_gguf(const std::filesystem::path& file, const std::vector<MadeTensor>
 void write_comfy_gguf(const std::filesystem::path& file, const std::vector<MadeTensor>& tensors,
                       std::string_view architecture);
 
-// Matrices as floats of one byte, the rest in f16. scaled: those of e4m3 with a scale besides, as
-// ComfyUI wrote them; described: plain bytes with a scale and words on what they are, as it does.
-enum class Fp8 : uint8_t { e4m3, e5m2, scaled, described };
+// Vectors become numbers that f16 and bf16 hold alike: floats of one byte are widened to bf16, and
+// some processors multiply f32 by bf16 otherwise than by f32.
+void round_vectors(std::vector<MadeTensor>& tensors);
+
+// Matrices as floats of one byte, the rest in f16; whole: all in e4m3. scaled: those of e4m3 with a
+// scale besides, as ComfyUI wrote them; described: plain bytes with a scale and words on what they
+// are, as it does.
+enum class Fp8 : uint8_t { e4m3, e5m2, scaled, described, whole };
 // Gives the tensors the values that the file stands for.
 void write_fp8(const std::filesystem::path& file, std::vector<MadeTensor>& tensors, Fp8 kind);
 
