@@ -223,6 +223,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   out.device = options.device;
   out.tiled_vae = options.tiled_vae;
   out.model = models::load_image_model(path, load);
+  check_parts_fit(out.model);
   out.scheduler = scheduler_of(path, out.model);
   const fs::path home = fs::is_directory(path) ? path : path.parent_path();
   const fs::path beside = options.tokenizer.empty() ? home / "tokenizer" : options.tokenizer;

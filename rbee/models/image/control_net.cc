@@ -28,6 +28,15 @@ bool takes_control(ImageFamily family) {
   return family == ImageFamily::sd1 || family == ImageFamily::sd2 || family == ImageFamily::sdxl;
 }
 
+// By the width of the prompts' states, which no two families that take ControlNets share.
+void check_family(const ModelPart& part, const ImageModel& model) {
+  const int64_t width = UnetConfig::read(part.config, UnetPaths::down).down.front().context_width;
+  int64_t wanted = 0;
+  for (const TextPart& text : model.text) wanted += text.encoder->width();
+  check(width == wanted, part.config.source(), "cross_attention_dim is ", width,
+        ", the model's text encoders give ", wanted, ": this ControlNet is for another family");
+}
+
 }  // namespace
 
 ControlNet::ControlNet(const nn::WeightScope& scope, const io::JsonConfig& config,
@@ -105,6 +114,7 @@ std::unique_ptr<ControlNet> load_control_net(const std::filesystem::path& path,
     fail(Code::unsupported, part.config.source(), "the part is a ", part.class_name,
          ", wanted a ControlNetModel");
   }
+  check_family(part, model);
   const nn::WeightScope scope(part.weights,
                               {.device = model.device,
                                .own_names = true,

@@ -87,6 +87,9 @@ inline constexpr int64_t kSd3T5Tokens = 256;
 // One TextStates of the encoders' results, in the order of model.text; encodings of one batch. A
 // prompt of several chunks comes with its chunks' hidden states already one after another.
 TextStates join_text(const ImageModel& model, std::span<const TextEncoding> encodings);
+// Throws invalid_argument naming both sizes where these states, or the VAE's latents, are not of
+// the width that the denoiser reads: the parts are of different models.
+void check_parts_fit(const ImageModel& model);
 
 struct LoraSource {
   std::filesystem::path path;                       // .safetensors

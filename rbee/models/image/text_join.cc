@@ -1,4 +1,4 @@
-// join_text(): the results of several text encoders as what a denoiser reads.
+// join_text(): the results of several text encoders as what a denoiser reads, and whether they fit.
 
 #include "rbee/models/image/image_model.h"
 #include "rbee/ops/concat.h"
@@ -37,7 +37,34 @@ TextStates join_sd3(Encodings encodings, int64_t width) {
           .pooled = side_by_side(clips, &TextEncoding::pooled)};
 }
 
+void check_width(const ImageModel& model, const char* what, int64_t width, int64_t read) {
+  check(width == read, model.model_name, what, " have a width of ", width, ", the denoiser reads ",
+        read, ": they are of different models");
+}
+
+// Of the first encoders, side by side.
+int64_t width_of(const ImageModel& model, size_t count, int64_t (TextEncoder::*width)() const) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += (*model.text[i].encoder.*width)();
+  return sum;
+}
+
 }  // namespace
+
+void check_parts_fit(const ImageModel& model) {
+  const DenoiserInfo& wanted = model.denoiser->info();
+  const size_t count = model.text.size();
+  check_width(model, "the VAE's latents", model.vae->info().latent_channels, wanted.out_channels);
+  if (model.join == TextJoin::single || model.join == TextJoin::widths) {
+    const int64_t width = width_of(model, count, &TextEncoder::width);
+    return check_width(model, "the text encoders' states", width, wanted.context_width);
+  }
+  const size_t clips = model.join == TextJoin::sd3 ? 2 : 1;
+  const int64_t pooled = width_of(model, clips, &TextEncoder::pooled_width);
+  check_width(model, "CLIP's pooled states", pooled, wanted.pooled_width);
+  if (count == clips) return;
+  check_width(model, "T5's states", model.text.back().encoder->width(), wanted.context_width);
+}
 
 TextStates join_text(const ImageModel& model, Encodings encodings) {
   check(!encodings.empty(), kOp, "there are no text encodings");

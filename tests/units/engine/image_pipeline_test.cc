@@ -3,6 +3,7 @@
 
 #include "rbee/engine/image_pipeline.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -192,7 +193,8 @@ std::vector<int> sampled(const io::Pixels& picture) {
   for (int y = 0; y < picture.height; y += 7) {
     for (int x = 0; x < picture.width; x += 7) {
       for (int c = 0; c < 3; ++c) {
-        out.push_back(picture.values[static_cast<size_t>((y * picture.width + x) * 3 + c)]);
+        out.push_back(picture.values[static_cast<size_t>(y * picture.width + x) * 3 +
+                                     static_cast<size_t>(c)]);
       }
     }
   }
@@ -385,6 +387,39 @@ TEST(ImageSource, NamesWordsThatFitAndThoseThatDoNot) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, PipelineGolden, testing::Range<size_t>(0, cases().size()));
+
+// Each is whole, but they do not go together.
+TEST(ImageSourceParts, OfDifferentModelsAreRefused) {
+  register_backend(cpu::cpu_backend());
+  const test::ImageFolder small("sd1"), large("sdxl"), flow("sd3"), flux("flux"), steer("steer_xl");
+  ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0})};
+  const auto refused = [&](const test::ImageFolder& folder, const ImageSourceOptions& with,
+                           const std::vector<std::string>& parts) {
+    try {
+      load_image_source(folder.path(), with);
+      ADD_FAILURE() << parts.front();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      for (const std::string& part : parts) EXPECT_THAT(error.what(), testing::HasSubstr(part));
+    }
+  };
+  const auto with = [&](auto field, const std::filesystem::path& path) {
+    ImageSourceOptions out = options;
+    out.*field = path;
+    return out;
+  };
+  refused(small, with(&ImageSourceOptions::vae, flow.path() / "vae"),
+          {"sd1", "VAE", "width of 8", "reads 4", "different models"});
+  refused(flow, with(&ImageSourceOptions::vae, small.path() / "vae"),
+          {"sd3", "VAE", "width of 4", "reads 8", "different models"});
+  const auto clip = &ImageSourceOptions::clip_l;
+  refused(large, with(clip, large.path() / "text_encoder_2"), {"sdxl", "width of 80", "reads 72"});
+  refused(flow, with(clip, flow.path() / "text_encoder_2"), {"sd3", "width of 40", "reads 44"});
+  refused(flux, with(clip, large.path() / "text_encoder_2"), {"flux", "pooled", "reads 32"});
+  std::filesystem::copy(test::image_data("tokenizer"), small.path() / "tokenizer");
+  options.control_nets = {steer.path()};
+  refused(small, options, {"cross_attention_dim is 72", "give 32", "another family"});
+}
 
 }  // namespace
 }  // namespace rbee::engine
