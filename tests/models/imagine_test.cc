@@ -207,6 +207,15 @@ TEST_F(Imagine, WrongValuesAreNotPassedOver) {
   EXPECT_FALSE(fs::exists(path("a.png")));
 }
 
+TEST_F(Imagine, WhatTheDenoiserPredictsCanBeSaid) {
+  ASSERT_EQ(draw("own.png", {}).status, 0);
+  ASSERT_EQ(draw("noise.png", {"--prediction", "epsilon"}).status, 0);
+  ASSERT_EQ(draw("velocity.png", {"--prediction", "v_prediction"}).status, 0);
+  EXPECT_EQ(pixels("noise.png").values, pixels("own.png").values);
+  EXPECT_NE(pixels("velocity.png").values, pixels("own.png").values);
+  EXPECT_THAT(draw("a.png", {"--prediction", "flow"}).errors, HasSubstr("v_prediction"));
+}
+
 TEST_F(Imagine, PicturesOfOneBatchShareTheirSteps) {
   const Ran alone = draw("a.png", {"--count", "2"});
   const Ran together = draw("b.png", {"--count", "2", "--batch", "2"});

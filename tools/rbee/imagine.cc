@@ -30,6 +30,7 @@ struct ImagineOptions {
   std::string model;
   std::string device = "cpu";
   std::string dtype = "auto";
+  std::string prediction = "auto";
   std::string vae;
   std::string clip_l, clip_g, t5xxl;
   std::vector<std::string> offload;
@@ -286,6 +287,7 @@ int run(const ImagineOptions& options, const Given& given) {
       .embeddings = options.embeddings,
       .prediction_type = std::nullopt,
       .progress = {}};
+  if (options.prediction != "auto") source.prediction_type = options.prediction;
   if (!options.upscale_model.empty()) source.upscale_models = {options.upscale_model};
   const auto engine = engine::make_image_engine(engine::load_image_source(options.model, source),
                                                 {.warm_up = false});
@@ -403,6 +405,10 @@ Command add_imagine(CLI::App& parent) {
   app->add_option("--device", options->device, "cpu, cuda:0, rocm:0")->capture_default_str();
   app->add_option("--dtype", options->dtype, "what layers compute in; int8 on CPUs")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "int8"}))
+      ->capture_default_str();
+  app->add_option("--prediction", options->prediction,
+                  "what the denoiser predicts; auto: as the files say, or as is usual")
+      ->check(CLI::IsMember({"auto", "epsilon", "v_prediction"}))
       ->capture_default_str();
   app->add_option("--offload", options->offload,
                   "parts that leave the device between their uses, for less memory: text, "
