@@ -158,13 +158,16 @@ void set_hires(const ImageSource& source, const ImageRequest& request, ImageSett
 void set_upscaler(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
   if (request.upscaler.empty()) return;
   out.final_network = find_upscaler(source, request.upscaler);
+  if (source.info.upscalers.empty()) {
+    fail(Code::invalid_argument, "upscaler", "there is no network \"", request.upscaler,
+         "\"; start with --upscale-model FILE");
+  }
   if (out.final_network == nullptr) {
     std::string known;
     for (const UpscalerInfo& each : source.info.upscalers) {
       known += cat(known.empty() ? "" : ", ", each.name);
     }
-    fail(Code::invalid_argument, "upscaler", "\"", request.upscaler, "\" is none of ",
-         known.empty() ? "no networks" : known);
+    fail(Code::invalid_argument, "upscaler", "\"", request.upscaler, "\" is none of ", known);
   }
   check_enlarged("upscaler", *out.final_network, out.final_width, out.final_height);
 }

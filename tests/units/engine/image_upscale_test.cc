@@ -9,6 +9,7 @@
 #include <cmath>
 #include <thread>
 
+#include "rbee/engine/image_settings.h"
 #include "rbee/io/image/png.h"
 #include "tests/models/made_upscaler.h"
 #include "tests/support/expect_error.h"
@@ -285,6 +286,11 @@ TEST_F(UpscalingEngine, RefusesNamesThatItHasNot) {
   request_.upscaler.clear();
   request_.hires = HiresFix{.upscaler = "other"};
   harness::expect_error("hires.upscaler", "\"other\"", "made-x2", submit);
+  ImageRequest request;
+  request.upscaler = "made-x2";
+  const ImageSource without = fake_source(half_noise);
+  harness::expect_error("upscaler", "no network", "--upscale-model",
+                        [&] { resolve(without, request); });
 }
 
 }  // namespace
