@@ -19,7 +19,6 @@ struct Refused {
   const char* what;
 };
 constexpr Refused kRefused[] = {
-    {"use_dora", "DoRA"},
     {"use_qalora", "QALoRA"},
     {"lora_bias", "biases of adapters"},
     {"modules_to_save", "modules that are saved whole"},
@@ -32,10 +31,13 @@ constexpr Refused kRefused[] = {
 // Others change the model's own weights.
 constexpr std::string_view kPlainBeginnings[] = {"gaussian", "eva", "orthogonal", "true", "false"};
 
-void refuse_what_is_not_done(const JsonConfig& config) {
+void refuse_what_is_not_done(const JsonConfig& config, Dora dora) {
   const std::string type = config.text_or("peft_type", "LORA");
   if (type != "LORA") {
     fail(Code::unsupported, config.describe("peft_type"), "is \"", type, "\", wanted \"LORA\"");
+  }
+  if (dora == Dora::refused && !config.is_off("use_dora")) {
+    fail(Code::unsupported, config.describe("use_dora"), "DoRA is not implemented");
   }
   for (const Refused& each : kRefused) {
     if (config.is_off(each.field)) continue;
@@ -75,11 +77,11 @@ float lora_factor(const std::string& source, double alpha, double divisor) {
   return static_cast<float>(factor);
 }
 
-PeftConfig::PeftConfig(std::string_view text, const std::string& source)
+PeftConfig::PeftConfig(std::string_view text, const std::string& source, Dora dora)
     : config_(text, source),
       ranks_(config_.section("rank_pattern")),
       alphas_(config_.section("alpha_pattern")) {
-  refuse_what_is_not_done(config_);
+  refuse_what_is_not_done(config_, dora);
   rank_ = config_.integer_or("r", 8);
   alpha_ = config_.number_or("lora_alpha", kDefaultAlpha);
   root_ = config_.flag_or("use_rslora", false);

@@ -157,6 +157,39 @@ TEST_F(LoraTest, EveryFormOfKeysIsMerged) {
   EXPECT_GE(difference(merged.denoised, plain.denoised), 0.1f);
 }
 
+// Lengths of rows: of the rows that the plain adapter gives, they change nothing; twice as long
+// ones double the layer's weight.
+TEST_F(LoraTest, DoraSetsTheLengthsOfRows) {
+  std::vector<MadeTensor> file;
+  add(kForms[0], 1, file);
+  const MadeTensor& made = find(unet_, kForms[0].tensor);
+  const int64_t rows = made.shape[0];
+  const auto row = made.values.size() / static_cast<size_t>(rows);
+  std::vector<float> lengths(static_cast<size_t>(rows));
+  for (size_t i = 0; i < made.values.size(); ++i)
+    lengths[i / row] += made.values[i] * made.values[i];
+  for (float& length : lengths) length = std::sqrt(length);
+  const auto layer = [](const std::string& name) { return name.substr(0, name.find(".lora_up")); };
+  const auto with = [&](const std::string& leaf, const Shape& shape, float factor) {
+    std::vector<MadeTensor> tensors = file;
+    tensors.push_back({cat(layer(kForms[0].up), leaf), shape, lengths});
+    for (float& length : tensors.back().values) length *= factor;
+    return run(load_on_cpu(folder_.path(), {.loras = {{write("dora.safetensors", tensors), 1}}}));
+  };
+  const Outputs plain =
+      run(load_on_cpu(folder_.path(), {.loras = {{write("lora.safetensors", file), 1}}}));
+  EXPECT_LE(difference(with(".dora_scale", {rows, 1}, 1).denoised, plain.denoised), 2e-3f);
+  const Outputs twice = with(".dora_scale", {rows, 1}, 2);
+  EXPECT_GE(difference(twice.denoised, plain.denoised), 0.1f);
+  EXPECT_EQ(with(".lora_magnitude_vector", {rows}, 2).denoised, twice.denoised);
+  for (MadeTensor& tensor : unet_) {
+    if (tensor.name != cat(kForms[0].tensor, ".weight")) continue;
+    for (float& value : tensor.values) value *= 2;
+  }
+  write(kUnetFile, unet_);
+  EXPECT_LE(difference(twice.denoised, run(load_on_cpu(folder_.path())).denoised), 2e-3f);
+}
+
 TEST_F(LoraTest, TextEncodersMayHaveAStrengthOfTheirOwn) {
   std::vector<MadeTensor> file;
   for (const Form& form : kForms) add(form, form.part == "unet"sv ? 0.5f : -0.25f, file);
@@ -193,9 +226,11 @@ TEST_F(LoraTest, FoldersOfPeftTellTheirFactors) {
   config(R"({"r": 3, "lora_alpha": 6, "rank_pattern": {"to_v": 2}})");
   expect_error(Code::invalid_argument, {"adapter_config.json", "fc2 is 3"},
                [&] { load_on_cpu(folder_.path(), {.loras = {{path, 1}}}); });
-  config(R"({"r": 2, "use_dora": true})");
-  expect_error(Code::unsupported, {"use_dora"},
+  config(R"({"r": 2, "lora_bias": true})");
+  expect_error(Code::unsupported, {"lora_bias"},
                [&] { load_on_cpu(folder_.path(), {.loras = {{path, 1}}}); });
+  config(R"({"r": 2, "use_dora": true})");
+  EXPECT_NO_THROW(load_on_cpu(folder_.path(), {.loras = {{path, 1}}}));
   write(kUnetFile, unet_);
   write(kTextFile, text_);
   const Outputs wanted = run(load_on_cpu(folder_.path()));

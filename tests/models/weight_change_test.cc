@@ -105,13 +105,15 @@ TEST_P(LycorisGolden, GivesAPartItsRows) {
   const RowShare last{.first = 3, .count = 1, .shares = 4};
   const auto all = change->values(weight, shape, {}, cpu_device());
   shape[0] /= 4;
-  if (wanted["name"].get<std::string>().starts_with("ia3")) {
+  const std::string name = wanted["name"];
+  if (name.starts_with("ia3") || name.ends_with("columns")) {
     expect_error(Code::invalid_argument, {"file", "a weight", "another model"},
                  [&] { change->check_fit("a weight", shape, last); });
     return;
   }
   change->check_fit("a weight", shape, last);
-  const auto part = change->values({}, shape, last, cpu_device());
+  const auto own = std::span(weight).last(weight.size() / 4);
+  const auto part = change->values(own, shape, last, cpu_device());
   ASSERT_EQ(part.size(), all.size() / 4);
   for (size_t i = 0; i < part.size(); ++i) {
     EXPECT_NEAR(part[i], all[all.size() / 4 * 3 + i], 1e-5f) << i;
@@ -136,7 +138,8 @@ TEST_P(LycorisGolden, NamesWeightsThatItDoesNotFit) {
 TEST_P(LycorisGolden, NeedsAllOfItsTensors) {
   for (const auto& [key, tensor] : wanted["tensors"].items()) {
     const std::string role = role_of(key);
-    const bool needed = role != "alpha" && role != "mid" && role.find("_t") == std::string::npos;
+    const bool needed = role != "alpha" && role != "mid" && role != "dora_scale" &&
+                        role.find("_t") == std::string::npos;
     if (!needed) continue;
     LycorisLayer made(wanted);
     made.layer.tensors.erase(role);
@@ -163,6 +166,18 @@ TEST(LycorisLayerTest, SaysWhatIsNoMatrix) {
   refused({{"lokr_w1", number}, {"lokr_w2", matrix}}, {"file", "lokr_w1"});
   const json two = {{"shape", {2}}, {"values", {1, 1}}};
   refused({{"weight", two}, {"on_input", two}}, {"file", "on_input", "one number"});
+}
+
+TEST(LycorisLayerTest, NamesLengthsThatDoNotFit) {
+  for (json wanted : cases()) {
+    if (!wanted["tensors"].contains("dora_scale")) continue;
+    json& lengths = wanted["tensors"]["dora_scale"];
+    lengths = {{"shape", {3, 1}}, {"values", {1, 1, 1}}};
+    const LycorisLayer made(wanted);
+    const auto change = models::read_change("file", made.layer);
+    expect_error(Code::invalid_argument, {"file", "dora_scale", "3, 1", "some.weight"},
+                 [&] { change->check_fit("some.weight", shape_of(wanted["weight"]), {}); });
+  }
 }
 
 // Through a file under kohya's names, beside the model whose weights were changed by hand.

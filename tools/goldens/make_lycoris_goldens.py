@@ -31,8 +31,12 @@ def change_of(module, weight):
     if isinstance(module, FullModule):
         return module.weight - weight
     if isinstance(module, (LohaModule, LokrModule)):
-        return module.get_weight(weight.shape)
-    return module.get_diff_weight(1.0)[0].reshape(weight.shape)
+        change = module.get_weight(weight.shape)
+    else:
+        change = module.get_diff_weight(1.0)[0].reshape(weight.shape)
+    if getattr(module, "wd", False):
+        return module.apply_weight_decompose(weight + change) - weight
+    return change
 
 
 def add(name, kind, layer, **options):
@@ -77,6 +81,14 @@ def main():
     add("full", FullModule, conv())
     add("ia3", IA3Module, linear())
     add("ia3_input", IA3Module, linear(), train_on_input=True)
+    add("dora", LoConModule, linear(), lora_dim=2, alpha=1, weight_decompose=True)
+    add("dora_columns", LoConModule, linear(), lora_dim=2, alpha=1, weight_decompose=True,
+        wd_on_out=False)
+    add("dora_conv", LoConModule, conv(), lora_dim=2, alpha=3, weight_decompose=True)
+    add("dora_conv_columns", LoConModule, conv(), lora_dim=2, alpha=3, weight_decompose=True,
+        wd_on_out=False)
+    add("dora_loha", LohaModule, linear(), lora_dim=2, alpha=1, weight_decompose=True)
+    add("dora_lokr", LokrModule, linear(), lora_dim=1, alpha=0.5, factor=2, weight_decompose=True)
     out = pathlib.Path(sys.argv[1]) / "lycoris.json"
     out.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n",
                    encoding="ascii")

@@ -54,6 +54,9 @@ constexpr Ending kEndings[] = {
     {".lokr_t1", "lokr_t1"},
     {".lokr_t2", "lokr_t2"},
     {".diff", "diff"},
+    {".dora_scale", "dora_scale"},
+    {".lora_magnitude_vector", "magnitude"},
+    {".lora_magnitude_vector.weight", "magnitude"},
     {".on_input", "on_input"},
     {".weight", "scale"},  // behind the longer ones
 };
@@ -201,7 +204,7 @@ void take_header_factors(const LoraSource& source, LayerKeys& keys) {
   }
   // Those with a name first: they are of fewer layers.
   for (const auto& [prefix, config] : std::views::reverse(parts)) {
-    take_factors(PeftConfig(config.dump(), where), prefix, keys);
+    take_factors(PeftConfig(config.dump(), where, Dora::read), prefix, keys);
   }
 }
 
@@ -210,7 +213,7 @@ void take_peft_factors(const io::Checkpoint& file, const LoraSource& source, Lay
   if (source.path.filename() != PeftConfig::kWeightsName) return;
   const std::optional<std::string> text = file.text_file(PeftConfig::kName);
   if (!text) return;
-  const PeftConfig config(*text, cat(source.path.string(), ": ", PeftConfig::kName));
+  const PeftConfig config(*text, cat(source.path.string(), ": ", PeftConfig::kName), Dora::read);
   take_factors(config, kPeft, keys);
   take_factors(config, "", keys);
 }

@@ -37,11 +37,12 @@ class LoraPatch final : public nn::WeightPatch {
 class LoraSet {
  public:
   // Reads adapters whose keys are in the form of kohya's scripts (diffusers' or the original
-  // names; also LyCORIS's LoHa, LoKr, full and IA3), of diffusers or of PEFT, whose
-  // adapter_config.json beside adapter_model.safetensors tells each layer's factor. Keys that no
-  // layer of the model goes by are logged with their number. Throws invalid_argument naming the
-  // file when it has no layer of this model, or a strength that is not finite, or a matrix that
-  // does not fit its layer, and what PeftConfig and Checkpoint::open throw.
+  // names; also LyCORIS's LoHa, LoKr, full and IA3), of diffusers or of PEFT, all also with the
+  // lengths of DoRA. PEFT's adapter_config.json beside adapter_model.safetensors tells each layer's
+  // factor. Keys that no layer of the model goes by are logged with their number. Throws
+  // invalid_argument naming the file when it has no layer of this model, or a strength that is not
+  // finite, or a matrix that does not fit its layer, and what PeftConfig and Checkpoint::open
+  // throw.
   LoraSet(const ModelFiles& files, std::span<const LoraSource> sources, Device& device);
 
   std::vector<std::string> parts() const;  // that some adapter changes

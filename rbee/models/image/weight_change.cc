@@ -1,6 +1,8 @@
 #include "rbee/models/image/weight_change.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "rbee/core/error.h"
 #include "rbee/io/diffusers_folder.h"
@@ -206,6 +208,51 @@ class ScalingChange final : public WeightChange {
   bool on_input_;
 };
 
+// DoRA: the changed weight with rows, or of LyCORIS also columns, of the lengths that were learned.
+class DecomposedChange final : public WeightChange {
+ public:
+  DecomposedChange(std::string path, std::shared_ptr<const WeightChange> change,
+                   const TensorEntry& lengths, bool of_columns)
+      : WeightChange(1),
+        path_(std::move(path)),
+        change_(std::move(change)),
+        lengths_(lengths),
+        of_columns_(of_columns) {}
+
+  std::vector<float> values(std::span<const float> weight, const Shape& shape,
+                            const RowShare& share, Device& device) const override {
+    std::vector<float> out = change_->values(weight, shape, share, device);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = weight[i] + change_->scale() * out[i];
+    const std::vector<float> lengths = io::read_floats(lengths_);
+    const size_t first =
+        lengths.size() / static_cast<size_t>(share.shares) * static_cast<size_t>(share.first);
+    const auto row = static_cast<size_t>(numel(shape) / shape[0]);
+    const size_t pixels = row / static_cast<size_t>(shape[1]);
+    const auto line = [&](size_t i) { return of_columns_ ? i % row / pixels : i / row; };
+    std::vector<double> squares(static_cast<size_t>(shape[of_columns_ ? 1 : 0]));
+    for (size_t i = 0; i < out.size(); ++i) squares[line(i)] += double{out[i]} * out[i];
+    for (size_t i = 0; i < out.size(); ++i) {
+      constexpr double kLeast = std::numeric_limits<float>::epsilon();
+      const double length = std::sqrt(squares[line(i)]) + kLeast;
+      out[i] = static_cast<float>(out[i] * (lengths[first + line(i)] / length)) - weight[i];
+    }
+    return out;
+  }
+  void check_fit(const std::string& name, const Shape& shape,
+                 const RowShare& share) const override {
+    change_->check_fit(name, shape, share);
+    const int64_t wanted = of_columns_ ? shape[1] : shape[0] / share.count * share.shares;
+    if (numel(lengths_.shape) == wanted && (share.shares == 1 || !of_columns_)) return;
+    fail_fit(path_, described({&lengths_}), name, shape);
+  }
+
+ private:
+  std::string path_;
+  std::shared_ptr<const WeightChange> change_;
+  TensorEntry lengths_;
+  bool of_columns_;
+};
+
 // Reads the tensors of one layer; a nullopt or null result stands for parts that are missing.
 class LayerReader {
  public:
@@ -264,6 +311,15 @@ class LayerReader {
     return std::make_shared<ScalingChange>(path_, *factors, inputs);
   }
 
+  // The same where there are no learned lengths. Those of columns are (1, columns, ...).
+  std::shared_ptr<const WeightChange> decomposed(std::shared_ptr<const WeightChange> change) const {
+    const auto *lengths = layer_.find("dora_scale"), *of_rows = layer_.find("magnitude");
+    if (lengths == nullptr && of_rows == nullptr) return change;
+    const bool columns = lengths != nullptr && lengths->shape.rank() > 1 && lengths->shape[0] == 1;
+    return std::make_shared<DecomposedChange>(path_, std::move(change),
+                                              lengths != nullptr ? *lengths : *of_rows, columns);
+  }
+
  private:
   float scale_of(int64_t rank) const {
     const auto divisor = static_cast<float>(rank);
@@ -320,9 +376,9 @@ const TensorEntry* AdapterLayer::find(std::string_view role) const {
 std::shared_ptr<const WeightChange> read_change(const std::string& path,
                                                 const AdapterLayer& layer) {
   const LayerReader reader(path, layer);
-  if (auto change = reader.lora()) return change;
-  if (auto change = reader.loha()) return change;
-  if (auto change = reader.lokr()) return change;
+  for (const auto read : {&LayerReader::lora, &LayerReader::loha, &LayerReader::lokr}) {
+    if (auto change = (reader.*read)()) return reader.decomposed(std::move(change));
+  }
   if (auto change = reader.difference()) return change;
   return reader.scaling();
 }

@@ -1,9 +1,9 @@
 #pragma once
 // What adapters add to the weights of layers: products of two matrices (LoRA, Hu et al. 2021),
 // with a core of the kernel's size between them (LoCon), element-wise products of two such (LoHa,
-// Hyeon-Woo et al. 2022), Kronecker products (LoKr), whole differences, and vectors that scale
-// inputs or outputs (IA3, Liu et al. 2022); the latter ones as LyCORIS (Yeh et al. 2024) saves
-// them.
+// Hyeon-Woo et al. 2022), Kronecker products (LoKr), each also with learned lengths of the rows
+// that come out (DoRA, Liu et al. 2024), whole differences, and vectors that scale inputs or
+// outputs (IA3, Liu et al. 2022); all but the first as LyCORIS (Yeh et al. 2024) saves them.
 
 #include <map>
 #include <memory>
@@ -19,7 +19,8 @@
 namespace rbee::models {
 
 // One adapter's tensors of a layer by their roles: "up", "down", "mid"; LyCORIS's own names such
-// as "hada_w1_a", "lokr_t2", "diff"; "scale" and "on_input" of IA3.
+// as "hada_w1_a", "lokr_t2", "diff", "dora_scale"; "magnitude", which is PEFT's name of the last,
+// always of rows; "scale" and "on_input" of IA3.
 struct AdapterLayer {
   std::map<std::string, const io::TensorEntry*, std::less<>> tensors;
   std::optional<float> alpha;
