@@ -12,6 +12,7 @@ namespace {
 
 using Sigmas = std::vector<double>;
 
+constexpr int32_t kMostSteps = 1000;
 constexpr double kBeta = 0.6;  // both parameters, Lee et al. 2024
 constexpr double kRho = 7;     // Karras et al. 2022, formula 5
 
@@ -227,10 +228,18 @@ std::vector<double> karras_sigmas(double low, double high, int32_t n) {
   return each(n, [&](int32_t i) { return std::pow(from + share(i, n) * (to - from), kRho); });
 }
 
+int32_t most_steps(const NoiseModel& noise, const SchedulerConfig& config,
+                   const LevelOptions& options) {
+  const bool spaced = options.schedule == Schedule::automatic || is_spacing(options.schedule);
+  if (!spaced || noise.is_flow()) return kMostSteps;
+  const bool distilled = grid_of(options.sampler) == Grid::consistency;
+  return distilled ? config.consistency_steps : noise.train_steps() - 1;
+}
+
 Levels make_levels(const NoiseModel& noise, const SchedulerConfig& config,
                    const LevelOptions& options) {
-  check(options.steps >= 1 && options.steps <= 1000, "steps", options.steps,
-        " is outside of 1 to 1000");
+  check(options.steps >= 1 && options.steps <= kMostSteps, "steps", options.steps,
+        " is outside of 1 to ", kMostSteps);
   const bool automatic = options.schedule == Schedule::automatic;
   if (!automatic && !is_spacing(options.schedule)) return named_levels(noise, options);
   if (noise.is_flow()) return flow_levels(noise, options);

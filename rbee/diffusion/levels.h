@@ -35,8 +35,12 @@ struct LevelOptions {
 
 // Some schedules give another number of steps than asked: ddim_uniform where it does not divide the
 // timesteps, and beta_timesteps where timesteps would repeat. Throws invalid_argument for steps
-// outside of 1 to 1000.
+// outside of 1 to most_steps().
 Levels make_levels(const NoiseModel& noise, const SchedulerConfig& config,
+                   const LevelOptions& options);
+
+// The most steps that make_levels takes of such options.
+int32_t most_steps(const NoiseModel& noise, const SchedulerConfig& config,
                    const LevelOptions& options);
 
 // The last levels alone, from step `first` on: for pictures that start from a picture.

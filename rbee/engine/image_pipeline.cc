@@ -106,20 +106,30 @@ Pass second_pass(const ImageRequest& request, const ImageSettings& settings) {
       .controls = settings.controls[1]};
 }
 
+// With no more levels than a schedule has, of which as many are run; a start whose own steps are
+// more is left for the schedule to refuse.
+Start within(const Start& start, int32_t most) {
+  if (start.levels <= most || start.levels - start.first > most) return start;
+  return {most, start.first - (start.levels - most)};
+}
+
 // The noise levels of a pass; `restarts`: from a latent.
 diffusion::Levels levels_of(const ImageSource& source, const ImageSettings& settings,
                             const diffusion::NoiseModel& noise, const Pass& pass, bool restarts) {
   Start start{pass.steps, 0};
   const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
-  if (restarts) start = start_of(pass.rule, pass.steps, pass.strength, flow);
   const ImageFamily family = source.model.family;
-  auto all = diffusion::make_levels(
-      noise, source.scheduler,
-      {.sampler = settings.sampler,
-       .schedule = settings.schedule,
-       .steps = start.levels,
-       .even_flow = family == ImageFamily::flux,
-       .large_model = family == ImageFamily::sdxl || family == ImageFamily::sdxl_refiner});
+  diffusion::LevelOptions options{
+      .sampler = settings.sampler,
+      .schedule = settings.schedule,
+      .even_flow = family == ImageFamily::flux,
+      .large_model = family == ImageFamily::sdxl || family == ImageFamily::sdxl_refiner};
+  if (restarts) {
+    const int32_t most = diffusion::most_steps(noise, source.scheduler, options);
+    start = within(start_of(pass.rule, pass.steps, pass.strength, flow), most);
+  }
+  options.steps = start.levels;
+  auto all = diffusion::make_levels(noise, source.scheduler, options);
   if (!restarts) return all;
   return diffusion::levels_from(all, std::min(start.first, all.steps() - 1));
 }
