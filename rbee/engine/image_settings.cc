@@ -172,7 +172,16 @@ void set_upscaler(const ImageSource& source, const ImageRequest& request, ImageS
   check_enlarged("upscaler", *out.final_network, out.final_width, out.final_height);
 }
 
+void check_clip_skip(const ImageSource& source, int32_t clip_skip) {
+  for (const models::TextPart& part : source.model.text) {
+    if (part.tokenizer.kind == models::TokenizerFiles::Kind::t5) continue;
+    check(clip_skip <= part.encoder->layers(), "clip_skip", clip_skip, " is more than the ",
+          part.encoder->layers(), " layers of the model's CLIP");
+  }
+}
+
 void check_abilities(const ImageSource& source, const ImageRequest& request) {
+  check_clip_skip(source, request.clip_skip);
   if (needs_mask(source) && request.mask_image.empty()) {
     fail(Code::unsupported, "mask_image",
          "this model repaints pictures: it needs init_image and "

@@ -105,6 +105,9 @@ TEST_F(WaitingImageRequests, AreRefusedBeforeTheyWait) {
   ImageRequest other = large_request();
   other.mask_image = grey_png(64, 255);
   harness::expect_error("mask_image", "64 x 64", "1024", [&] { engine->submit(other, sink); });
+  other.mask_image = large_request().mask_image;
+  other.clip_skip = 3;
+  harness::expect_error("clip_skip", "3", "2 layers", [&] { engine->submit(other, sink); });
   EXPECT_EQ(engine->stats().waiting, 0);
   gate.open.set_value();
   ASSERT_TRUE(running->wait());
