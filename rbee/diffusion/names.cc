@@ -26,6 +26,8 @@ constexpr string_view k2M[] = {
     "dpmpp_2m", "dpmpp2m",   "DPMSolverMultistepScheduler", "dpm_solver_multistep", "dpm++",
     "dpmpp",    "k_dpmpp_2m"};
 constexpr string_view k2MSde[] = {"dpmpp_2m_sde", "dpmpp_2m_sde_gpu", "k_dpmpp_2m_sde"};
+constexpr string_view k2MSdeHeun[] = {"dpmpp_2m_sde_heun", "dpmpp_2m_sde_heun_gpu",
+                                      "k_dpmpp_2m_sde_heun"};
 constexpr string_view k3MSde[] = {"dpmpp_3m_sde", "dpmpp_3m_sde_gpu", "k_dpmpp_3m_sde"};
 constexpr string_view kSde[] = {"dpmpp_sde", "dpmpp_sde_gpu", "DPMSolverSDEScheduler",
                                 "k_dpmpp_sde"};
@@ -43,7 +45,7 @@ constexpr string_view kDeis[] = {"DEISMultistepScheduler", "deis_multistep"};
 constexpr string_view kFast[] = {"dpm_fast", "k_dpm_fast"};
 constexpr string_view kAdaptive[] = {"dpm_adaptive", "k_dpm_ad"};
 
-constexpr std::array<SamplerName, 24> kSamplers = {{
+constexpr std::array<SamplerName, 25> kSamplers = {{
     {Sampler::euler, "Euler", kEuler},
     {Sampler::euler_ancestral, "Euler a", kEulerA},
     {Sampler::heun, "Heun", kHeun},
@@ -52,6 +54,7 @@ constexpr std::array<SamplerName, 24> kSamplers = {{
     {Sampler::dpmpp_2s_ancestral, "DPM++ 2S a", k2SA},
     {Sampler::dpmpp_2m, "DPM++ 2M", k2M},
     {Sampler::dpmpp_2m_sde, "DPM++ 2M SDE", k2MSde},
+    {Sampler::dpmpp_2m_sde_heun, "DPM++ 2M SDE Heun", k2MSdeHeun},
     {Sampler::dpmpp_3m_sde, "DPM++ 3M SDE", k3MSde},
     {Sampler::dpmpp_sde, "DPM++ SDE", kSde},
     {Sampler::lms, "LMS", kLms},
@@ -183,6 +186,7 @@ Schedule customary_schedule(Sampler sampler) {
     case Sampler::restart:
       return Schedule::karras;
     case Sampler::dpmpp_2m_sde:
+    case Sampler::dpmpp_2m_sde_heun:
     case Sampler::dpmpp_3m_sde:
       return Schedule::exponential;
     case Sampler::ddim:

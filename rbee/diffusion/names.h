@@ -22,6 +22,7 @@ enum class Sampler : uint8_t {
   dpmpp_2s_ancestral,
   dpmpp_2m,
   dpmpp_2m_sde,
+  dpmpp_2m_sde_heun,
   dpmpp_3m_sde,
   dpmpp_sde,
   lms,

@@ -65,6 +65,7 @@ void dpm2(Steps& steps, bool ancestral_steps);
 void dpmpp_2s_ancestral(Steps& steps);
 void dpmpp_2m(Steps& steps);
 void dpmpp_2m_sde(Steps& steps);
+void dpmpp_2m_sde_heun(Steps& steps);
 void dpmpp_3m_sde(Steps& steps);
 void dpmpp_sde(Steps& steps);
 void lms(Steps& steps);

@@ -45,6 +45,8 @@ void write_steps(Steps& steps, Sampler sampler) {
       return dpmpp_2m(steps);
     case Sampler::dpmpp_2m_sde:
       return dpmpp_2m_sde(steps);
+    case Sampler::dpmpp_2m_sde_heun:
+      return dpmpp_2m_sde_heun(steps);
     case Sampler::dpmpp_3m_sde:
       return dpmpp_3m_sde(steps);
     case Sampler::dpmpp_sde:

@@ -33,7 +33,9 @@ Sampler sampler_of(const json& config) {
     for (const std::string_view alias : entry.aliases) {
       if (alias != named) continue;
       const bool sde = value_or<std::string>(config, "algorithm_type", "") == "sde-dpmsolver++";
-      return sde ? Sampler::dpmpp_2m_sde : entry.sampler;
+      if (!sde) return entry.sampler;
+      const bool heun = value_or<std::string>(config, "solver_type", "") == "heun";
+      return heun ? Sampler::dpmpp_2m_sde_heun : Sampler::dpmpp_2m_sde;
     }
   }
   return Sampler::euler;

@@ -56,6 +56,7 @@ Grid grid_of(Sampler sampler) {
       return Grid::whole;
     case Sampler::dpmpp_2m:
     case Sampler::dpmpp_2m_sde:
+    case Sampler::dpmpp_2m_sde_heun:
     case Sampler::dpmpp_3m_sde:
     case Sampler::unipc:
     case Sampler::deis:

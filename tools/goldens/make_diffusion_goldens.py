@@ -416,6 +416,9 @@ def main():
     diffusers_cases()
     formula_cases()
     deis_cases()
+    for config in ({}, {"use_karras_sigmas": True}):
+        run("DPM++ 2M SDE Heun", "DPMSolverMultistepScheduler", 10,
+            {"algorithm_type": "sde-dpmsolver++", "solver_type": "heun", **config})
     with open(out / "samplers.json", "w", encoding="ascii") as file:
         file.write("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
     print(f"{len(cases)} cases")

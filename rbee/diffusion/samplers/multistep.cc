@@ -27,7 +27,16 @@ Decay decay(const Steps& steps, int32_t i, double eta) {
           steps.noise_scale * next * std::sqrt(-std::expm1(-2 * eta * h))};
 }
 
-void second_order(Steps& steps, double eta) {
+// The weight of the second order's term, the integral of the exponential's rest.
+double second_weight(const Steps& steps, int32_t i, double eta) {
+  const double whole = step_in_lambda(steps, i) * (1 + eta);
+  return steps.alpha(i + 1) * (std::expm1(-whole) / whole + 1);
+}
+
+// How the line through the last two pictures is followed: half a step on, or by its own integral.
+enum class Beyond : uint8_t { midpoint, heun };
+
+void second_order(Steps& steps, double eta, Beyond beyond) {
   PlanWriter& writer = steps.writer;
   Register denoised = writer.add_register();
   Register before = writer.add_register();
@@ -35,15 +44,15 @@ void second_order(Steps& steps, double eta) {
   for (int32_t i = 0; i < steps.count(); ++i) {
     steps.evaluate(denoised, i);
     const Decay d = decay(steps, i, eta);
-    // The picture is continued along the line through the last two.
-    const bool continued = i > 0 && !steps.ends_at(i);
-    const double beyond =
-        continued ? step_in_lambda(steps, i) / step_in_lambda(steps, i - 1) / 2 : 0;
+    double slope = 0;
+    if (i > 0 && !steps.ends_at(i)) {
+      const bool heun = beyond == Beyond::heun;
+      slope = (heun ? second_weight(steps, i, eta) : d.picture / 2) * step_in_lambda(steps, i) /
+              step_in_lambda(steps, i - 1);
+    }
     if (d.fresh > 0) writer.draw(normals);
-    writer.combine(kX, {{kX, d.x},
-                        {denoised, d.picture * (1 + beyond)},
-                        {before, -d.picture * beyond},
-                        {normals, d.fresh}});
+    writer.combine(
+        kX, {{kX, d.x}, {denoised, d.picture + slope}, {before, -slope}, {normals, d.fresh}});
     writer.end_step(denoised, steps.sigma(i + 1));
     std::swap(denoised, before);
   }
@@ -52,11 +61,15 @@ void second_order(Steps& steps, double eta) {
 }  // namespace
 
 void dpmpp_2m(Steps& steps) {
-  second_order(steps, 0);
+  second_order(steps, 0, Beyond::midpoint);
 }
 
 void dpmpp_2m_sde(Steps& steps) {
-  second_order(steps, steps.eta);
+  second_order(steps, steps.eta, Beyond::midpoint);
+}
+
+void dpmpp_2m_sde_heun(Steps& steps) {
+  second_order(steps, steps.eta, Beyond::heun);
 }
 
 // The exponential integrator's first two corrections, from divided differences of the pictures.
@@ -76,7 +89,7 @@ void dpmpp_3m_sde(Steps& steps) {
       const double h = step_in_lambda(steps, i);
       const double whole = h * (1 + steps.eta);
       const double alpha = steps.alpha(i + 1);
-      const double phi2 = alpha * (std::expm1(-whole) / whole + 1);
+      const double phi2 = second_weight(steps, i, steps.eta);
       const double r0 = step_in_lambda(steps, i - 1) / h;
       // slope = (denoised - before) / r0, and curvature from the slope before it
       double slope = phi2;

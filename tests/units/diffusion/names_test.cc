@@ -28,6 +28,7 @@ TEST(Names, AreUnderstoodInEveryonesSpelling) {
 TEST(Names, OfOldPicturesHoldBoth) {
   const SamplerChoice karras = parse_sampler("DPM++ 2M SDE Karras");
   EXPECT_EQ(karras.sampler, Sampler::dpmpp_2m_sde);
+  EXPECT_EQ(parse_sampler("DPM++ 2M SDE Heun Karras").sampler, Sampler::dpmpp_2m_sde_heun);
   EXPECT_EQ(karras.schedule, Schedule::karras);
   EXPECT_EQ(parse_sampler("DPM++ 3M SDE Exponential").schedule, Schedule::exponential);
   EXPECT_EQ(parse_sampler("Euler a Uniform").schedule, Schedule::normal);
