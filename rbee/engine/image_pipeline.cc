@@ -268,6 +268,7 @@ class Batch {
   // A1111 takes the mean; diffusers draws from each image's generator.
   Tensor latents_of(const models::LatentDistribution& found) {
     std::vector<Tensor> parts;
+    parts.reserve(static_cast<size_t>(count_));
     for (int64_t i = 0; i < count_; ++i) parts.push_back(latent_of_one(found, i));
     return rows(parts);
   }

@@ -63,7 +63,8 @@ void set_names(const ImageSource& source, const ImageRequest& request, ImageSett
 // have the model's size as the shorter one.
 void set_sides(const ImageSource& source, const io::Pixels& init, ImageSettings& out) {
   const int32_t most = source.info.max_side, step = source.side_step;
-  const auto [shorter, longer] = std::minmax(init.width, init.height);
+  const int32_t shorter = std::min(init.width, init.height);
+  const int32_t longer = std::max(init.width, init.height);
   double scale = 1;
   if (longer > most) {
     const int32_t own = std::max(source.info.default_width, source.info.default_height);

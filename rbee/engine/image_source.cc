@@ -283,7 +283,7 @@ std::vector<std::string> lora_names(const fs::path& folder) {
   std::error_code absent;
   for (const auto& entry : fs::recursive_directory_iterator(folder, absent)) {
     if (entry.path().extension() != kAdapter || !is_file(entry.path())) continue;
-    const fs::path path = entry.path();
+    const fs::path& path = entry.path();
     const fs::path name = is_peft_file(path) && path.parent_path() != folder
                               ? path.parent_path()
                               : fs::path(path).replace_extension();

@@ -43,17 +43,17 @@ std::string original_unet(const std::string& name, int64_t levels, int64_t resne
   for (int64_t i = 0; i < levels; ++i) {
     const std::string down = cat("down_blocks.", i), up = cat("up_blocks.", i);
     for (int64_t j = 0; j < resnets; ++j, ++in) {
-      blocks.push_back({cat(down, ".resnets.", j, "."), cat("input_blocks.", in, ".0.")});
-      blocks.push_back({cat(down, ".attentions.", j, "."), cat("input_blocks.", in, ".1.")});
+      blocks.emplace_back(cat(down, ".resnets.", j, "."), cat("input_blocks.", in, ".0."));
+      blocks.emplace_back(cat(down, ".attentions.", j, "."), cat("input_blocks.", in, ".1."));
     }
-    blocks.push_back({down + ".downsamplers.0.conv", cat("input_blocks.", in++, ".0.op")});
+    blocks.emplace_back(down + ".downsamplers.0.conv", cat("input_blocks.", in++, ".0.op"));
     for (int64_t j = 0; j <= resnets; ++j, ++out) {
-      blocks.push_back({cat(up, ".resnets.", j, "."), cat("output_blocks.", out, ".0.")});
-      blocks.push_back({cat(up, ".attentions.", j, "."), cat("output_blocks.", out, ".1.")});
+      blocks.emplace_back(cat(up, ".resnets.", j, "."), cat("output_blocks.", out, ".0."));
+      blocks.emplace_back(cat(up, ".attentions.", j, "."), cat("output_blocks.", out, ".1."));
     }
     const bool attention = attends[static_cast<size_t>(levels - 1 - i)];
-    blocks.push_back(
-        {up + ".upsamplers.0", cat("output_blocks.", out - 1, attention ? ".2" : ".1")});
+    blocks.emplace_back(up + ".upsamplers.0",
+                        cat("output_blocks.", out - 1, attention ? ".2" : ".1"));
   }
   const std::string moved = replaced(name, blocks);
   return name.find("resnets") != std::string::npos ? replaced(moved, kInner) : moved;

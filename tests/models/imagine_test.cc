@@ -41,6 +41,7 @@ class Imagine : public testing::Test {
     std::vector<std::string> words{"rbee", "imagine"};
     words.insert(words.end(), options.begin(), options.end());
     std::vector<char*> argv;
+    argv.reserve(words.size());
     for (std::string& word : words) argv.push_back(word.data());
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
@@ -142,7 +143,7 @@ TEST_F(Imagine, RepaintsTheMaskOrTheRest) {
     int largest = 0;
     for (int32_t i = 0; i < kSide * kSide; ++i) {
       if (i % kSide < from || i % kSide >= to) continue;
-      const int value = picture.values[static_cast<size_t>(3 * i)];
+      const int value = picture.values[3 * static_cast<size_t>(i)];
       largest = std::max(largest, std::abs(value - 60));
     }
     return largest;

@@ -31,10 +31,10 @@ std::string original_vae(const std::string& name, int64_t levels) {
                          {"conv_norm_out", "norm_out"}};
   for (int64_t i = 0; i < levels; ++i) {
     const std::string down = cat("down.", i), up = cat("up.", levels - 1 - i);
-    blocks.push_back({cat("down_blocks.", i, ".resnets"), down + ".block"});
-    blocks.push_back({cat("down_blocks.", i, ".downsamplers.0"), down + ".downsample"});
-    blocks.push_back({cat("up_blocks.", i, ".resnets"), up + ".block"});
-    blocks.push_back({cat("up_blocks.", i, ".upsamplers.0"), up + ".upsample"});
+    blocks.emplace_back(cat("down_blocks.", i, ".resnets"), down + ".block");
+    blocks.emplace_back(cat("down_blocks.", i, ".downsamplers.0"), down + ".downsample");
+    blocks.emplace_back(cat("up_blocks.", i, ".resnets"), up + ".block");
+    blocks.emplace_back(cat("up_blocks.", i, ".upsamplers.0"), up + ".upsample");
   }
   return replaced(replaced(name, blocks), {{"conv_shortcut", "nin_shortcut"}});
 }
@@ -142,6 +142,7 @@ void write_fp8(const std::filesystem::path& file, std::vector<MadeTensor>& tenso
   for (MadeTensor& tensor : tensors) {
     if (tensor.shape.rank() < 2 && kind != Fp8::whole) {
       std::vector<f16> halves;
+      halves.reserve(tensor.values.size());
       for (const float value : tensor.values) halves.push_back(to_f16(value));
       out.add(tensor.name, "F16", tensor.shape, halves.data(), 2 * halves.size());
       continue;

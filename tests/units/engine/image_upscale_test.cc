@@ -71,7 +71,7 @@ TEST(Upscaling, InTilesAgreesWithTheWhole) {
       const bool alone = (x < 64 || x >= 192) && (y < 32 || y >= 128);
       int& most = alone ? worst.alone : worst.shared;
       for (int32_t c = 0; c < 3; ++c) {
-        const auto at = static_cast<size_t>((y * tiles.width + x) * 3 + c);
+        const auto at = static_cast<size_t>(y * tiles.width + x) * 3 + static_cast<size_t>(c);
         most = std::max(most, std::abs(tiles.values[at] - whole.values[at]));
       }
     }
