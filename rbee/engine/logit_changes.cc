@@ -40,6 +40,11 @@ int64_t LogitChanges::expected() const {
   return std::min(out, kChangedRoom);
 }
 
+bool LogitChanges::only_lowers() const {
+  return !has_penalties() && !dry_on_ &&
+         std::ranges::none_of(rules_.biases, [](const auto& bias) { return bias.second > 0; });
+}
+
 float LogitChanges::apply(float logit, const Change& change) const {
   logit += change.bias;
   if (change.repeated && params_.repetition_penalty != 1.0f) {

@@ -85,7 +85,16 @@ float Sampler::scale() const {
   return temperature != top_p && params_.temperature > 0 ? 1 / params_.temperature : 1.0f;
 }
 
+// Changes that only lower logits leave the likeliest token alone, or take it. Where that happened
+// the row was read, which costs more than to look for some leaders each time, and text that goes on
+// behind its end wants to end again.
+bool Sampler::likeliest_will_do() const {
+  return params_.temperature <= 0 && !keeps_distribution_ && mask_.all() && !lowered_likeliest_ &&
+         changes_.only_lowers();
+}
+
 Sampler::Wanted Sampler::wanted(int64_t vocab) const {
+  if (likeliest_will_do()) return {.leaders = 1};
   Wanted out;
   if (params_.temperature <= 0) {
     out.leaders = keeps_distribution_ ? kConfidenceRoom : 1;
@@ -152,7 +161,10 @@ std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const i
                                        const Guess* guess) {
   if (leaders.values.empty()) return std::nullopt;
   const Changed changed = change_leaders(leaders, history);
-  if (changed.certain == 0) return std::nullopt;
+  if (changed.certain == 0) {
+    lowered_likeliest_ |= leaders.values.size() == 1;
+    return std::nullopt;
+  }
   check_finite(candidates_.list().front().logit);
   if (params_.temperature <= 0) return candidates_.list().front().id;
   const size_t cut = first_cut(leaders.vocab);

@@ -42,7 +42,8 @@ class Sampler {
   // Before the first token; without it there are no rules.
   void set_rules(TokenRules rules) { changes_.set_rules(std::move(rules)); }
 
-  // What to find of the next row.
+  // What to find of the next row. At temperature 0 the likeliest alone, also where it may be banned
+  // (ignore_eos, min_tokens, bad_words, biases below 0), until it is.
   struct Wanted {
     int64_t leaders = 0;  // how many of the largest will nearly always do; 0: only the row will
     bool sum = false;     // with Leaders::sum
@@ -90,6 +91,7 @@ class Sampler {
     MassBounds mass;
   };
 
+  bool likeliest_will_do() const;
   bool cuts(SamplerKind kind) const;
   size_t first_cut(int64_t vocab) const;
   float temperature();
@@ -112,6 +114,7 @@ class Sampler {
   std::mt19937_64 random_;
   std::optional<double> next_;  // a number of random_'s that was looked at and not used
   bool keeps_distribution_ = false;
+  bool lowered_likeliest_ = false;  // once, and it was all that was asked for
   std::vector<SamplerKind> chain_;  // those that do something, without penalties and DRY
   Candidates candidates_;
 };

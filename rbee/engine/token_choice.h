@@ -38,7 +38,7 @@ class RowsWanted {
   // What to look for on the device; count = 0: nothing, samplers will read whole rows. Valid as
   // long as this.
   LeadersWanted leaders() const;
-  // Whether each row is for a token that is the likeliest whatever comes.
+  // Whether each row is for a token that is the likeliest, or nearly always is.
   bool likeliest_alone() const { return alone_ && count_ == 1 && !sums_; }
 
  private:

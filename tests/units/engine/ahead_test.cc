@@ -154,6 +154,31 @@ TEST_F(StepsAhead, AreOfTheLikeliestAlone) {
   EXPECT_FALSE(one_by_one.is_ahead());
 }
 
+// Requests that ban tokens, as long as none of these is the likeliest, and after it was.
+TEST(EnginesStepsAhead, AreTakenBesideBans) {
+  const auto engine_of = [](TextModel model, std::vector<int32_t> ends) {
+    model.end_tokens = std::move(ends);
+    return make_llm_engine(std::move(model), {.max_running = 2, .block_size = 4});
+  };
+  Request request = greedy("a lone one", 32);
+  const std::shared_ptr<Recorder> free = answer(*engine_of(tiny_model(), {}), request);
+  const std::vector<int32_t> said = tiny_tokenizer()->encode(free->text, {.add_special = false});
+  const auto unsaid = [&](int32_t id) { return std::ranges::count(said, id) == 0; };
+  int32_t rare = 5;
+  while (!unsaid(rare)) ++rare;
+  request.sampling.ignore_eos = true;
+  for (const int32_t end : {rare, said.at(said.size() / 2)}) {
+    const std::string text = answer(*engine_of(tiny_model(), {end}), request)->text;
+    EXPECT_EQ(text == free->text, end == rare);
+    RecallingDevice device;
+    const auto engine = engine_of(recalling_model(64, device), {end});
+    EXPECT_EQ(answer(*engine, request)->text, text) << end;
+    const int uploads = device.uploads;
+    EXPECT_EQ(answer(*engine, request)->text, text) << end;
+    if (end == rare) EXPECT_LE(device.uploads - uploads, 12);
+  }
+}
+
 TEST_F(StepsAhead, AreForgottenWithTheirRecordings) {
   Chats wanted(one_by_one, 2), chats(stepper, 2);
   for (int i = 0; i < 4; ++i) {

@@ -321,6 +321,31 @@ TEST(SamplerLeaders, SayWhatTheyNeed) {
   EXPECT_EQ(Sampler(lowering, 1).wanted(20).leaders, 20);
 }
 
+// Only where it is one of the tokens that may not come is more than the likeliest looked at.
+TEST(SamplerLeaders, TheLikeliestWillDoUntilItIsBanned) {
+  SamplingParams params = options(0, 0, 1, 0);
+  params.ignore_eos = true;
+  Sampler sampler(params, 1);
+  sampler.set_rules({.biases = {{5, -3.0f}}, .end_tokens = {2, 3}, .bad_words = {{7, 8}}});
+  const std::vector<int32_t> history{6, 7};
+  const auto leader = [&](int32_t id) {
+    const std::vector<float> values{4};
+    const std::vector<int32_t> ids{id};
+    return Sampler(sampler).sample({.values = values, .ids = ids, .vocab = 9000}, history);
+  };
+  EXPECT_EQ(sampler.wanted(9000).leaders, 1);
+  EXPECT_EQ(leader(1), 1);
+  for (const int32_t banned : {2, 3, 5, 8}) EXPECT_EQ(leader(banned), std::nullopt) << banned;
+  const std::vector<float> values{4};
+  const std::vector<int32_t> ids{3};
+  EXPECT_FALSE(sampler.sample({.values = values, .ids = ids, .vocab = 9000}, history));
+  EXPECT_EQ(sampler.wanted(9000).leaders, 5);
+
+  Sampler raises(params, 1);
+  raises.set_rules({.biases = {{5, 0.5f}}, .end_tokens = {2}, .bad_words = {}});
+  EXPECT_EQ(raises.wanted(9000).leaders, 3);
+}
+
 TEST(SamplerLeaders, DecideNothingWhenNothingIsFinite) {
   const std::vector<float> hopeless(20, std::nanf(""));
   const Found found = find_leaders(hopeless, 5, 1);
