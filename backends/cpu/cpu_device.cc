@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <optional>
 #include <string>
 
+#include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/cpu_features.h"
 #include "backends/cpu/thread_pool.h"
@@ -18,13 +18,6 @@ namespace {
 // The activations of a picture's widest layers: pages that go back to the system must be cleared
 // before they are used again.
 constexpr size_t kCacheLimit = size_t{256} << 20;
-
-std::optional<int64_t> number_in(const char* path) {
-  std::ifstream file(path);
-  int64_t value = 0;
-  if (file >> value) return value;
-  return std::nullopt;  // absent, or "max"
-}
 
 MemoryInfo machine_memory() {
   MemoryInfo memory;
@@ -71,11 +64,9 @@ std::string CpuDevice::description() const {
 
 MemoryInfo CpuDevice::memory() const {
   MemoryInfo memory = machine_memory();
-  const std::optional<int64_t> limit = number_in("/sys/fs/cgroup/memory.max");
-  const std::optional<int64_t> used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit && used && *limit < memory.total) {
-    memory.total = *limit;
-    memory.free = std::min(memory.free, std::max<int64_t>(*limit - *used, 0));
+  if (const auto group = ControlGroups().memory(); group && group->limit < memory.total) {
+    memory.total = group->limit;
+    memory.free = std::min(memory.free, group->free);
   }
   return memory;
 }

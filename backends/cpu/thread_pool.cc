@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/topology.h"
 #include "rbee/core/error.h"
@@ -245,7 +246,7 @@ void ThreadPool::barrier() {
 
 int default_thread_count() {
   const int cores = static_cast<int>(physical_cores().size());
-  const int quota = cgroup_cpu_quota();
+  const int quota = ControlGroups().processors();
   return std::clamp(quota > 0 ? std::min(cores, quota) : cores, 1, kMaxThreads);
 }
 

@@ -2,8 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -67,14 +65,6 @@ std::vector<std::vector<int>> physical_cores() {
     cores.push_back(std::move(core));
   }
   return cores;
-}
-
-int cgroup_cpu_quota() {
-  std::istringstream in(first_line("/sys/fs/cgroup/cpu.max"));  // "200000 100000" or "max 100000"
-  double quota = 0;
-  double period = 0;
-  if (!(in >> quota >> period) || period <= 0 || quota <= 0) return 0;
-  return static_cast<int>(std::min(std::ceil(quota / period), 1024.0));
 }
 
 std::string processor_name() {

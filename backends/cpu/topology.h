@@ -9,9 +9,6 @@ namespace rbee::cpu {
 // One entry for each physical core that the affinity mask reaches: its logical processors.
 std::vector<std::vector<int>> physical_cores();
 
-// Processors that the control group's quota allows, rounded up; 0 when there is no quota.
-int cgroup_cpu_quota();
-
 // Reads lists as the kernel writes them, "0-3,8"; text that is no list gives what came before.
 std::vector<int> parse_cpu_list(const std::string& text);
 

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/embedding_engine.h"
@@ -13,7 +14,7 @@ namespace rbee::workers {
 namespace {
 
 Device& open_device(const BackendInfo& backend, const Flags& flags) {
-  cpu::set_thread_count(thread_count(flags.threads));
+  cpu::set_thread_count(thread_count(flags.threads, processors(cpu::ControlGroups().processors())));
   register_backend(cpu::cpu_backend());
   register_backend(backend);
   // There is one CPU, whatever number a hive gives it.

@@ -1,5 +1,6 @@
 #include "workers/sd/load_engine.h"
 
+#include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/image_engine.h"
@@ -9,7 +10,7 @@ namespace rbee::workers {
 namespace {
 
 Device& open_device(const BackendInfo& backend, const SdFlags& flags) {
-  cpu::set_thread_count(thread_count(flags.threads));
+  cpu::set_thread_count(thread_count(flags.threads, processors(cpu::ControlGroups().processors())));
   register_backend(cpu::cpu_backend());
   register_backend(backend);
   // There is one CPU, whatever number a hive gives it.

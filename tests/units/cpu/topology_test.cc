@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
@@ -12,6 +14,7 @@
 #include <sstream>
 #include <string>
 
+#include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_features.h"
 #include "backends/cpu/peak.h"
 #include "backends/cpu/thread_pool.h"
@@ -41,6 +44,56 @@ TEST(Topology, EachProcessorBelongsToOneCore) {
   EXPECT_GE(default_thread_count(), 1);
   EXPECT_LE(default_thread_count(), static_cast<int>(seen.size()));
   EXPECT_FALSE(processor_name().empty());
+}
+
+// A tree such as the kernel shows.
+class GroupFiles {
+ public:
+  explicit GroupFiles(const std::string& own_group) { write("proc/self/cgroup", own_group); }
+  ~GroupFiles() { std::filesystem::remove_all(root_); }
+  GroupFiles(const GroupFiles&) = delete;
+  GroupFiles& operator=(const GroupFiles&) = delete;
+
+  GroupFiles& write(const std::string& name, const std::string& text) {
+    std::filesystem::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << text << '\n';
+    return *this;
+  }
+  ControlGroups groups() const { return ControlGroups(root_); }
+
+ private:
+  const std::filesystem::path root_ =
+      std::filesystem::path(testing::TempDir()) / ("groups-" + std::to_string(getpid()));
+};
+
+TEST(ControlGroups, TheTightestOfThoseAboveCounts) {
+  GroupFiles files("12:cpu:/elsewhere\n0::/system.slice/a.service");
+  const std::string folder = "sys/fs/cgroup/system.slice/";
+  EXPECT_EQ(files.groups().processors(), 0);
+  EXPECT_FALSE(files.groups().memory());
+  files.write(folder + "a.service/cpu.max", "max 100000")
+      .write(folder + "cpu.max", "250000 100000");
+  EXPECT_EQ(files.groups().processors(), 3);
+  files.write(folder + "a.service/cpu.max", "150000 100000");
+  EXPECT_EQ(files.groups().processors(), 2);
+  files.write(folder + "memory.max", "9000").write(folder + "memory.current", "4000");
+  files.write(folder + "a.service/memory.max", "max");
+  files.write(folder + "a.service/memory.current", "1000");
+  ASSERT_TRUE(files.groups().memory());
+  EXPECT_EQ(files.groups().memory()->limit, 9000);
+  EXPECT_EQ(files.groups().memory()->free, 5000);
+  files.write(folder + "a.service/memory.max", "900");
+  EXPECT_EQ(files.groups().memory()->limit, 900);
+  EXPECT_EQ(files.groups().memory()->free, 0);
+}
+
+// The name is the host's, the folders are the container's.
+TEST(ControlGroups, OfAContainerAreAtTheRoot) {
+  for (const char* own : {"0::/", "0::/docker/abc"}) {
+    GroupFiles files(own);
+    files.write("sys/fs/cgroup/cpu.max", "100000 100000");
+    EXPECT_EQ(files.groups().processors(), 1) << own;
+  }
 }
 
 // CTest runs this as the machine is and with RBEE_CPU_ISA of several levels.

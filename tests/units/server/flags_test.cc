@@ -176,13 +176,16 @@ TEST(Flags, ThreadsAreNoMoreThanProcessors) {
   std::vector<std::string> warnings;
   set_log_sink([&](LogLevel, std::string_view text, auto) { warnings.emplace_back(text); },
                LogLevel::warn);
-  EXPECT_EQ(thread_count(0, 2), 0);
-  EXPECT_EQ(thread_count(2, 2), 2);
-  EXPECT_EQ(thread_count(1000, 0), 1000);
+  EXPECT_EQ(thread_count(0, {.there = 2, .quota = 1}), 0);
+  EXPECT_EQ(thread_count(2, {.there = 2, .quota = 2}), 2);
+  EXPECT_EQ(thread_count(1000, {}), 1000);
   EXPECT_THAT(warnings, IsEmpty());
-  EXPECT_EQ(thread_count(1000, 2), 2);
+  EXPECT_EQ(thread_count(1000, {.there = 2}), 2);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("--threads is more than there are")));
+  warnings.clear();
+  EXPECT_EQ(thread_count(4, {.there = 8, .quota = 3}), 4);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("--threads is more than the control group")));
   set_log_sink(nullptr, LogLevel::error);
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("--threads is more")));
 }
 
 std::string logged(LogFormat format, const char* level) {

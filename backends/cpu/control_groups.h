@@ -1,0 +1,30 @@
+#pragma once
+// What the control groups that this process is in (cgroup v2) allow it. Each group's limit holds
+// for all below it, so the tightest counts: a container's own, or a slice's of systemd.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace rbee::cpu {
+
+class ControlGroups {
+ public:
+  // root: the folder with proc/self/cgroup and sys/fs/cgroup.
+  explicit ControlGroups(const std::filesystem::path& root = "/");
+
+  // Processors, rounded up; 0: no limit.
+  int processors() const;
+
+  struct Memory {
+    int64_t limit, free;  // bytes
+  };
+  // Of the group that has the least left; absent: no limit.
+  std::optional<Memory> memory() const;
+
+ private:
+  std::vector<std::filesystem::path> folders_;  // the process's own first, then those above
+};
+
+}  // namespace rbee::cpu
