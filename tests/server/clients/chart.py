@@ -18,11 +18,20 @@ except ImportError as missing:
 VERSION = "1.30"
 
 
+class OnceEach(yaml.SafeLoader):
+    """Kubernetes takes no name twice in a mapping; PyYAML by itself does."""
+
+    def construct_mapping(self, node, deep=False):
+        names = [name.value for name, _ in node.value]
+        assert len(names) == len(set(names)), f"a name comes twice: {names}"
+        return super().construct_mapping(node, deep)
+
+
 def render(chart, release="demo", **values):
     texts = chart.render(values, name=release, namespace="default")
     found = {}
     for name, text in texts.items():
-        for document in yaml.safe_load_all(text) if name.endswith(".yaml") else []:
+        for document in yaml.load_all(text, OnceEach) if name.endswith(".yaml") else []:
             if document:
                 # Kubernetes itself knows no kinds of operators.
                 if document["apiVersion"] != "monitoring.coreos.com/v1":
@@ -63,6 +72,16 @@ def check_gpus(chart):
         assert worker["image"] == f"rbee:0.1.0-{device}"
 
 
+def check_access(chart):
+    """To devices that belong to a group, and to a registry with a password."""
+    pod = render(chart)["Deployment"]["spec"]["template"]["spec"]
+    assert "imagePullSecrets" not in pod and "supplementalGroups" not in pod["securityContext"]
+    pod = render(chart, device="rocm", supplementalGroups=[44, 993],
+                 image={"pullSecrets": ["1"]})["Deployment"]["spec"]["template"]["spec"]
+    assert pod["securityContext"]["supplementalGroups"] == [44, 993]
+    assert pod["imagePullSecrets"] == [{"name": "1"}]
+
+
 def check_secrets(chart):
     documents = render(chart, apiKeysSecret="keys", tlsSecret="tls",
                        model={"path": "/models/m.gguf", "name": "m", "existingClaim": "models"},
@@ -84,13 +103,15 @@ def check_watching(chart):
     notes = documents["Deployment"]["spec"]["template"]["metadata"]["annotations"]
     assert notes["prometheus.io/scheme"] == "http"
     documents = render(chart, tlsSecret="tls", serviceMonitor={
-        "enabled": True, "interval": "10s", "labels": {"release": "prom"}, "keySecret": "scrape",
+        "enabled": True, "interval": "10s", "keySecret": "scrape",
+        "labels": {"release": "prom", "app.kubernetes.io/managed-by": "us"},
         "keyEntry": "token", "tlsConfig": {"serverName": "chat.example"}})
     assert "annotations" not in documents["Deployment"]["spec"]["template"]["metadata"]
     monitor, service = documents["ServiceMonitor"], documents["Service"]
     labels = monitor["spec"]["selector"]["matchLabels"]
     assert labels.items() <= service["metadata"]["labels"].items()
-    assert monitor["metadata"]["labels"]["release"] == "prom"
+    assert monitor["metadata"]["labels"] == {
+        **service["metadata"]["labels"], "release": "prom", "app.kubernetes.io/managed-by": "us"}
     (endpoint,) = monitor["spec"]["endpoints"]
     assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
     assert endpoint["scheme"] == "https" and endpoint["interval"] == "10s"
@@ -139,6 +160,7 @@ def check_wrong_values(chart):
     for values in ({"extraEnv": {"A": "b"}}, {"serviceMonitor": {"enabled": "yes"}},
                    {"serviceMonitor": {"interval": "30sec"}}, {"serviceMonitor": {"interval": "1s1m"}},
                    {"serviceMonitor": {"labels": {"release": 1}}},
+                   {"supplementalGroups": ["render"]},
                    {"device": "tpu"}, {"kind": "sound"}, {"drainSeconds": -1}, {"flags": "--x"}):
         try:
             chart.validate_schema(values)
@@ -155,6 +177,7 @@ def main():
     with helm_python.Chart.load(path) as chart:
         check_chat(chart)
         check_gpus(chart)
+        check_access(chart)
         check_secrets(chart)
         check_watching(chart)
         check_names_like_numbers(chart)
