@@ -56,7 +56,7 @@ struct EmbeddingRequest {
 
 struct EmbeddingResult {
   std::vector<std::vector<float>> vectors;  // of each input, in order; of pairs one score each
-  int64_t tokens = 0;                       // evaluated
+  int64_t tokens = 0;                       // of all inputs
 };
 
 // Called once, on the engine's thread; must return at once and must not throw.

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "rbee/models/bert/model.h"
 #include "rbee/models/modern_bert/model.h"
@@ -18,31 +22,69 @@ constexpr int64_t kBlock = 32;  // positions of a block of the cache
 
 // Index lists of one pass in which every text begins anew.
 struct Pass {
-  std::vector<int32_t> positions, slots, starts{0}, lengths, table;
+  std::vector<int32_t> ids, positions, slots, starts{0}, lengths, table;
   std::vector<int32_t> ends;         // of each token's text
   std::vector<int32_t> window_ends;  // of the keys that it sees in layers with a window
   int64_t blocks = 0;
 
-  // reach: see ModelConfig
-  Pass(std::span<const int64_t> texts, int64_t reach) {
-    const int64_t widest = blocks_of(*std::ranges::max_element(texts));
-    for (const int64_t length : texts) {
-      for (int64_t i = 0; i < length; ++i) {
+  struct Options {
+    int64_t reach = 0;  // see ModelConfig
+    // A beginning that several texts have is evaluated for the first of them alone: only where
+    // tokens do not see what comes after them, and for the states of the last ones.
+    bool share = false;
+  };
+  Pass(const TextBatch& texts, const Options& options) {
+    const auto longest = static_cast<size_t>(blocks_of(*std::ranges::max_element(texts.lengths)));
+    std::span<const int32_t> rest(texts.ids);
+    for (const int64_t length : texts.lengths) {
+      const std::span<const int32_t> text = rest.first(static_cast<size_t>(length));
+      rest = rest.subspan(text.size());
+      std::vector<int32_t> held = options.share ? shared_blocks(text) : std::vector<int32_t>();
+      const int64_t first = std::ssize(held) * kBlock;
+      while (std::ssize(held) < blocks_of(length)) held.push_back(static_cast<int32_t>(blocks++));
+      if (options.share) note_blocks(text, held);
+      for (int64_t i = first; i < length; ++i) {
+        ids.push_back(text[static_cast<size_t>(i)]);
         positions.push_back(static_cast<int32_t>(i));
-        slots.push_back(static_cast<int32_t>(blocks * kBlock + i));
+        slots.push_back(
+            static_cast<int32_t>(held[static_cast<size_t>(i / kBlock)] * kBlock + i % kBlock));
         ends.push_back(static_cast<int32_t>(length));
-        window_ends.push_back(static_cast<int32_t>(std::min(length, i + reach)));
+        window_ends.push_back(static_cast<int32_t>(std::min(length, i + options.reach)));
       }
-      for (int64_t i = 0; i < widest; ++i) {
-        table.push_back(static_cast<int32_t>(i < blocks_of(length) ? blocks + i : 0));
-      }
+      held.resize(longest, 0);
+      table.insert(table.end(), held.begin(), held.end());
       starts.push_back(static_cast<int32_t>(positions.size()));
       lengths.push_back(static_cast<int32_t>(length));
-      blocks += blocks_of(length);
     }
   }
 
+ private:
+  // The block before, -1 at the beginning, and what a block behind it holds.
+  using Beginning = std::pair<int32_t, std::vector<int32_t>>;
+
   static int64_t blocks_of(int64_t length) { return (length + kBlock - 1) / kBlock; }
+  static Beginning beginning(std::span<const int32_t> text, std::span<const int32_t> held,
+                             size_t index) {
+    const auto tokens = text.subspan(index * kBlock, kBlock);
+    return {index == 0 ? -1 : held[index - 1], {tokens.begin(), tokens.end()}};
+  }
+  // Of earlier texts. Two tokens at least are left: a lone one would be evaluated otherwise.
+  std::vector<int32_t> shared_blocks(std::span<const int32_t> text) const {
+    std::vector<int32_t> held;
+    while ((held.size() + 1) * kBlock + 2 <= text.size()) {
+      const auto found = known_.find(beginning(text, held, held.size()));
+      if (found == known_.end()) break;
+      held.push_back(found->second);
+    }
+    return held;
+  }
+  void note_blocks(std::span<const int32_t> text, std::span<const int32_t> held) {
+    for (size_t i = 0; (i + 1) * kBlock <= text.size(); ++i) {
+      known_.try_emplace(beginning(text, held, i), held[i]);
+    }
+  }
+
+  std::map<Beginning, int32_t> known_;
 };
 
 class DecoderEmbedding final : public EmbeddingModel {
@@ -52,13 +94,20 @@ class DecoderEmbedding final : public EmbeddingModel {
   const ModelConfig& config() const override { return spec_.model->config(); }
   int64_t max_tokens() const override { return spec_.max_tokens; }
   Tensor embed(const TextBatch& texts, Pooling pooling) override {
+    const bool last = pooling == Pooling::last;
+    const bool share = last && config().causal && config().reach == 0;
+    const Pass pass(texts, {.reach = config().reach, .share = share});
     if (pooling == Pooling::mean) {
       std::vector<int32_t> all(texts.ids.size());
       std::iota(all.begin(), all.end(), 0);
-      return pool(states(texts, all), texts.lengths, pooling);
+      return pool(states(pass, all), texts.lengths, pooling);
     }
-    const std::vector<int64_t> ones(texts.lengths.size(), 1);
-    return pool(states(texts, pooled_rows(texts.lengths, pooling)), ones, Pooling::last);
+    std::vector<int32_t> rows;
+    for (size_t i = 0; i < texts.lengths.size(); ++i) {
+      rows.push_back(last ? pass.starts[i + 1] - 1 : pass.starts[i]);
+    }
+    const std::vector<int64_t> ones(rows.size(), 1);
+    return pool(states(pass, rows), ones, Pooling::last);
   }
   bool ranks() const override { return spec_.head.has_value(); }
   Tensor rank(const TextBatch& pairs) override {
@@ -76,14 +125,13 @@ class DecoderEmbedding final : public EmbeddingModel {
 
  private:
   // (rows, dim)
-  Tensor states(const TextBatch& texts, const std::vector<int32_t>& rows) {
-    const Pass pass(texts.lengths, config().reach);
+  Tensor states(const Pass& pass, const std::vector<int32_t>& rows) {
     const auto on_device = [&](const std::vector<int32_t>& values) {
       return from_host<int32_t>(values, {std::ssize(values)}, *spec_.device);
     };
-    const int64_t count = std::ssize(texts.lengths);
+    const int64_t count = std::ssize(pass.lengths);
     const Tensor table = on_device(pass.table);
-    ForwardBatch batch{.ids = on_device(texts.ids),
+    ForwardBatch batch{.ids = on_device(pass.ids),
                        .positions = on_device(pass.positions),
                        .paged = {.seq_starts = on_device(pass.starts),
                                  .kv_lens = on_device(pass.lengths),
