@@ -119,6 +119,7 @@ std::string piece_json(const OpenAiAnswer& answer, int32_t index, Piece piece) {
 
 Json model_json(const OpenAiModel& model, int64_t created) {
   Json out = {{"id", model.id}, {"object", "model"}, {"created", created}, {"owned_by", "rbee"}};
+  if (model.context_length > 0) out["max_model_len"] = model.context_length;
   if (model.parent.empty()) return out;
   out["root"] = model.root;
   out["parent"] = model.parent;

@@ -78,7 +78,8 @@ std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usa
 
 struct OpenAiModel {
   std::string id;
-  std::string parent, root;  // of an adapter: its model's id, and its path
+  std::string parent, root;    // of an adapter: its model's id, and its path
+  int64_t context_length = 0;  // tokens; 0: has none
 };
 // created: seconds since 1970.
 std::string openai_models_json(const std::vector<OpenAiModel>& models, int64_t created);

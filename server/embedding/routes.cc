@@ -109,7 +109,10 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
          }));
   }
   add_model_routes(router, [&service] {
-    return std::vector<OpenAiModel>{{.id = service.model_id(), .parent = {}, .root = {}}};
+    return std::vector<OpenAiModel>{{.id = service.model_id(),
+                                     .parent = {},
+                                     .root = {},
+                                     .context_length = service.model().model.context_length}};
   });
   return router;
 }

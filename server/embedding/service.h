@@ -29,6 +29,7 @@ class EmbeddingService final : public WorkerService {
     return side_work_.submit([this, work = std::move(work)] { return work(engine_); });
   }
 
+  const engine::EmbeddingInfo& model() const { return engine_.info(); }
   void cancel(const std::string& id) override { engine_.cancel(id); }
   std::string health_json() const override;
   std::string metrics() const override;

@@ -155,10 +155,10 @@ class Front::Impl {
   Response later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
   Response pass(const Request& request);
   json model_list() const;
-  Response models(const Request& request) const;
-  Response model(const Request& request) const;
+  Response models(const Request& request);
+  Response model(const Request& request);
   Response alive();
-  int64_t most_pictures(size_t model) const;
+  int64_t fact(size_t model, const char* name) const;
   Response health();
   Response readiness();
   Response metrics();
@@ -203,47 +203,55 @@ Response Front::Impl::pass(const Request& request) {
   return response;
 }
 
+// On the pool's thread.
 json Front::Impl::model_list() const {
   json list = json::array();
-  const auto entry = [&](const std::string& name, const ModelConfig& model) -> json {
-    return {{"id", name},
-            {"object", "model"},
-            {"created", created_},
-            {"owned_by", "rbee"},
-            {"kind", kind_name(model.kind)}};
-  };
-  for (const ModelConfig& model : options_.config.models) {
-    list.push_back(entry(model.name, model));
+  for (size_t i = 0; i < options_.config.models.size(); ++i) {
+    const ModelConfig& model = options_.config.models[i];
+    json entry = {{"id", model.name},
+                  {"object", "model"},
+                  {"created", created_},
+                  {"owned_by", "rbee"},
+                  {"kind", kind_name(model.kind)}};
+    if (const int64_t context = fact(i, "context_length"); context > 0) {
+      entry["max_model_len"] = context;
+    }
+    list.push_back(entry);
     for (const std::string& adapter : model.adapters) {
-      list.push_back(entry(adapter, model));
-      list.back()["parent"] = model.name;
+      entry["id"] = adapter;
+      entry["parent"] = model.name;
+      list.push_back(entry);
     }
   }
   return list;
 }
 
 // These two as workers answer.
-Response Front::Impl::models(const Request& request) const {
-  const json list = model_list();
-  if (!is_anthropic(request)) {
-    return json_response(200, json{{"object", "list"}, {"data", list}}.dump());
-  }
-  json data = json::array();
-  for (const json& entry : list) data.push_back(anthropic_entry(entry));
-  const json answer = {{"has_more", false},
-                       {"first_id", list.front().at("id")},
-                       {"last_id", list.back().at("id")},
-                       {"data", std::move(data)}};
-  return json_response(200, answer.dump());
+Response Front::Impl::models(const Request& request) {
+  return later([this, anthropic = is_anthropic(request)](const auto& out) {
+    const json list = model_list();
+    if (!anthropic)
+      return out->set(json_response(200, json{{"object", "list"}, {"data", list}}.dump()));
+    json data = json::array();
+    for (const json& entry : list) data.push_back(anthropic_entry(entry));
+    const json answer = {{"has_more", false},
+                         {"first_id", list.front().at("id")},
+                         {"last_id", list.back().at("id")},
+                         {"data", std::move(data)}};
+    out->set(json_response(200, answer.dump()));
+  });
 }
 
-Response Front::Impl::model(const Request& request) const {
-  const std::string id(request.param("id"));
-  for (const json& entry : model_list()) {
-    if (entry.at("id") != id) continue;
-    return json_response(200, (is_anthropic(request) ? anthropic_entry(entry) : entry).dump());
-  }
-  return error_response(request, 404, {"model_not_found", no_such_model(id), "model"});
+Response Front::Impl::model(const Request& request) {
+  return later([this, request](const auto& out) {
+    const std::string id(request.param("id"));
+    for (const json& entry : model_list()) {
+      if (entry.at("id") != id) continue;
+      const json answer = is_anthropic(request) ? anthropic_entry(entry) : entry;
+      return out->set(json_response(200, answer.dump()));
+    }
+    out->set(error_response(request, 404, {"model_not_found", no_such_model(id), "model"}));
+  });
 }
 
 // What needs no key: that the front is there, and for its page what is served.
@@ -253,7 +261,7 @@ Response Front::Impl::alive() {
     for (size_t i = 0; i < options_.config.models.size(); ++i) {
       const ModelConfig& model = options_.config.models[i];
       json entry = {{"name", model.name}, {"kind", kind_name(model.kind)}};
-      if (const int64_t most = most_pictures(i); most > 0) entry["max_pictures"] = most;
+      if (const int64_t most = fact(i, "max_pictures"); most > 0) entry["max_pictures"] = most;
       models.push_back(entry);
       for (const std::string& adapter : model.adapters) {
         entry["name"] = adapter;
@@ -264,12 +272,12 @@ Response Front::Impl::alive() {
   });
 }
 
-// On the pool's thread. Of one request; 0 where no worker of the model has said so.
-int64_t Front::Impl::most_pictures(size_t model) const {
+// On the pool's thread. A number of a worker's /health; 0 where no worker of the model has said it.
+int64_t Front::Impl::fact(size_t model, const char* name) const {
   for (const Pool::Member& member : pool_.members()) {
     const json& facts = member.replica->facts();
     if (member.model != model || !facts.is_object()) continue;
-    const auto found = facts.find("max_pictures");
+    const auto found = facts.find(name);
     if (found != facts.end() && found->is_number_integer()) return found->get<int64_t>();
   }
   return 0;

@@ -145,10 +145,9 @@ class Document {
       ready["503"] = ready["200"];
     }
     paths["/v1/health"] = own("v1Health", "The same as /health", kHealth, true);
-    paths["/version"] = own("version", "Of the front",
-                            R"({"type":"object","required":["version"],"properties":{
-        "version":{"type":"string"}}})",
-                            true);
+    constexpr std::string_view kVersion =
+        R"({"type":"object","required":["version"],"properties":{"version":{"type":"string"}}})";
+    paths["/version"] = own("version", "Of the front", kVersion, true);
     paths["/workers"] = own("workers", "Every worker's state",
                             R"({"type":"object","required":["status","version","models"],
         "properties":{"status":{"enum":["healthy","degraded"]},"version":{"type":"string"},
@@ -160,7 +159,8 @@ class Document {
             "running":{"type":"integer","minimum":0}}}}}}}}})");
     constexpr std::string_view kModel =
         R"({"type":"object","required":["id","object","created","owned_by","kind"],
-        "properties":{"kind":{"enum":["chat","image","embedding"]}}})";
+        "properties":{"kind":{"enum":["chat","image","embedding"]},
+         "max_model_len":{"type":"integer","minimum":1}}})";
     constexpr std::string_view kAnthropicModel =
         R"({"type":"object","required":["type","id","display_name","created_at"],
         "properties":{"type":{"const":"model"}}})";

@@ -70,9 +70,14 @@ Response openai(LlmService& service, const Request& request,
 
 void add_openai_routes(Router& router, LlmService& service) {
   add_model_routes(router, [&service] {
-    std::vector<OpenAiModel> models = {{.id = service.model_id(), .parent = {}, .root = {}}};
+    const int64_t context = service.engine().model().context_length;
+    std::vector<OpenAiModel> models = {
+        {.id = service.model_id(), .parent = {}, .root = {}, .context_length = context}};
     for (const engine::LoraInfo& info : service.loras()) {
-      models.push_back({.id = info.name, .parent = service.model_id(), .root = info.path});
+      models.push_back({.id = info.name,
+                        .parent = service.model_id(),
+                        .root = info.path,
+                        .context_length = context});
     }
     return models;
   });

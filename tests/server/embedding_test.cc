@@ -224,7 +224,9 @@ TEST(Embeddings, StateAndFigures) {
     return ask(worker.server.port(), request("GET", path));
   };
   EXPECT_EQ(json::parse(get("/health").body).at("architecture"), "bert");
-  EXPECT_EQ(json::parse(get("/v1/models").body).at("data")[0].at("id"), "hf:tiny");
+  const json listed = json::parse(get("/v1/models").body).at("data")[0];
+  EXPECT_EQ(listed.at("id"), "hf:tiny");
+  EXPECT_EQ(listed.at("max_model_len"), json::parse(get("/health").body).at("context_length"));
   EXPECT_EQ(json::parse(get("/v1/models/hf:tiny").body).at("id"), "hf:tiny");
   EXPECT_EQ(get("/v1/models/tiny").status, 404);
   EXPECT_THAT(get("/metrics").body, HasSubstr("pooling=\"mean\"} 1"));

@@ -81,6 +81,7 @@ TEST(Front, AdaptersAreNamesOfTheirModel) {
   EXPECT_EQ(models[2].at("id"), "wit");
   EXPECT_EQ(models[2].at("parent"), "b");
   EXPECT_FALSE(models[1].contains("parent"));
+  for (const json& each : models) EXPECT_EQ(each.at("max_model_len"), 2048);
   EXPECT_EQ(json::parse(front.get("/v1/models/wit").body), models[2]);
   const RawResponse none = front.get("/v1/models/no/such");
   EXPECT_EQ(none.status, 404);

@@ -31,6 +31,7 @@ TEST(LoraRoutes, AdaptersAreModelsOfTheModel) {
   EXPECT_FALSE(data[0].contains("parent"));
   EXPECT_EQ(data[2].at("id"), "poet");
   EXPECT_EQ(data[2].at("parent"), "hf:fake");
+  EXPECT_EQ(data[2].at("max_model_len"), 2048);
   EXPECT_EQ(data[2].at("root"), "/adapters/poet.gguf");
   EXPECT_EQ(json::parse(worker.get("/v1/models/poet").body), data[2]);
 }

@@ -36,6 +36,7 @@ TEST(OpenAi, ModelsListsTheOne) {
   ASSERT_EQ(list.at("data").size(), 1u);
   EXPECT_EQ(list.at("data")[0].at("id"), "hf:fake");
   EXPECT_EQ(list.at("data")[0].at("object"), "model");
+  EXPECT_EQ(list.at("data")[0].at("max_model_len"), 2048);
   EXPECT_GT(list.at("data")[0].at("created").get<int64_t>(), 1'600'000'000);
 }
 
