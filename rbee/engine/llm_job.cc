@@ -69,7 +69,7 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
       pictures_(std::move(options.pictures)) {
   guess_sampler_.keep_distribution();
   for (const TakenLora& taken : lora_) sequence.lora.push_back({taken.adapter->slot, taken.scale});
-  sequence.kv.set_mark(cache_mark(lora_));
+  sequence.kv.set_mark(cache_mark(lora_, request_.cache_salt));
   if (options.grammar) {
     constrained_.emplace(std::move(options.grammar));
     sampler_.allow(constrained_->mask());

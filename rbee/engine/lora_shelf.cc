@@ -112,12 +112,14 @@ bool LoraShelf::settle() {
   return true;
 }
 
-std::vector<int32_t> cache_mark(std::span<const TakenLora> adapters) {
-  constexpr int32_t kNoToken = -1;
+std::vector<int32_t> cache_mark(std::span<const TakenLora> adapters, std::string_view salt) {
+  constexpr int32_t kNoToken = -1, kSalt = -2;
   std::vector<int32_t> out;
   for (const TakenLora& taken : adapters) {
     out.insert(out.end(), {kNoToken, taken.adapter->number, std::bit_cast<int32_t>(taken.scale)});
   }
+  if (!salt.empty()) out.push_back(kSalt);
+  for (const char byte : salt) out.push_back(static_cast<unsigned char>(byte));
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rbee/engine/engine.h"
@@ -69,7 +70,8 @@ class LoraShelf {
 };
 
 // The part of a text's name in the cache that tells what its keys were made with: nothing, or
-// numbers that no token has, then each adapter's number and scale.
-std::vector<int32_t> cache_mark(std::span<const TakenLora> adapters);
+// numbers that no token has, then each adapter's number and scale, or the bytes of a request's
+// salt.
+std::vector<int32_t> cache_mark(std::span<const TakenLora> adapters, std::string_view salt);
 
 }  // namespace rbee::engine

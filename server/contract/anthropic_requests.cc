@@ -312,9 +312,8 @@ GenerateRequest parse_anthropic(std::string_view body) {
   GenerateRequest request;
   read_chat(reader, body, errors, request);
   read_adapters(reader, errors, request);
-  if (const json* container = reader.find("container")) {
-    reader.note("container", "unsupported", "asks for what this worker does not do", container);
-  }
+  refuse_unless(reader, "container", nullptr);
+  refuse_unless(reader, "mcp_servers", json::array());
   if (reader.find("max_tokens") == nullptr) {
     reader.note("max_tokens", "required", "is missing", nullptr);
   }

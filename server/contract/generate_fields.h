@@ -16,9 +16,13 @@ std::vector<int32_t> read_ids(const nlohmann::json& list, const std::string& nam
 std::optional<int32_t> read_limit(ObjectReader& reader, const char* name, int32_t least);
 // "stop": one text or a list of them; "stop_token_ids".
 void read_stop(ObjectReader& reader, GenerateRequest& request);
+// Notes that a field asks for something, unless it has the value by which it asks for nothing;
+// null: there is none.
+void refuse_unless(ObjectReader& reader, const char* field, const nlohmann::json& neutral);
 // Notes what vLLM's fields ask for that is not done here and would change the answer.
 void refuse_vllm_fields(ObjectReader& reader);
-// "user", "priority" and "speculative": who asks, how urgently, and how steps are made for it.
+// "user", "priority", "speculative" and "cache_salt": who asks, how urgently, how steps are made,
+// and with whom the cache is shared.
 void read_turn(ObjectReader& reader, GenerateRequest& request);
 
 }  // namespace rbee::server

@@ -46,6 +46,7 @@ void refuse_what_is_not_done(ObjectReader& reader, bool chat) {
   if (const json* echo = reader.find("echo"); chat && echo != nullptr && *echo != false) {
     reader.note("echo", "unsupported", "is for completions", echo);
   }
+  refuse_unless(reader, chat ? "best_of" : "add_special_tokens", chat ? json(1) : json(true));
   refuse_vllm_fields(reader);
   for (const Neutral& neutral : neutral_fields()) {
     const json* value = reader.find(neutral.field);

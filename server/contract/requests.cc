@@ -122,6 +122,18 @@ std::vector<int32_t> stop_ids(ObjectReader& reader) {
   return read_ids(*value, "stop_token_ids", reader);
 }
 
+// Of 1 to kMaxUserBytes.
+std::optional<std::string> short_text(ObjectReader& reader, const char* name) {
+  std::optional<std::string> out = reader.text(name);
+  if (!out) return out;
+  if (out->empty()) reader.note(name, "non_empty", "is empty", reader.find(name));
+  if (out->size() > kMaxUserBytes) {
+    reader.note(name, cat("max_length(", kMaxUserBytes, ")"),
+                cat("is longer than ", kMaxUserBytes, " bytes"), reader.find(name));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<int32_t> read_ids(const json& list, const std::string& name, ObjectReader& reader) {
@@ -151,29 +163,33 @@ void read_stop(ObjectReader& reader, GenerateRequest& request) {
   request.stop_ids = stop_ids(reader);
 }
 
+void refuse_unless(ObjectReader& reader, const char* field, const json& neutral) {
+  const json* value = reader.find(field);
+  if (value == nullptr || *value == neutral) return;
+  reader.note(field, "unsupported", "asks for what this worker does not do", value);
+}
+
 void refuse_vllm_fields(ObjectReader& reader) {
   // Each with the value that changes nothing; null: there is none.
-  static const std::pair<const char*, json> fields[] = {
-      {"allowed_token_ids", nullptr},        {"chat_template", nullptr},
-      {"include_stop_str_in_output", false}, {"return_token_ids", false},
-      {"skip_special_tokens", true},         {"truncate_prompt_tokens", nullptr}};
-  for (const auto& [field, neutral] : fields) {
-    const json* value = reader.find(field);
-    if (value == nullptr || *value == neutral) continue;
-    reader.note(field, "unsupported", "asks for what this worker does not do", value);
-  }
+  static const std::pair<const char*, json> fields[] = {{"allowed_token_ids", nullptr},
+                                                        {"chat_template", nullptr},
+                                                        {"documents", json::array()},
+                                                        {"include_reasoning", true},
+                                                        {"include_stop_str_in_output", false},
+                                                        {"prompt_embeds", nullptr},
+                                                        {"return_token_ids", false},
+                                                        {"return_tokens_as_token_ids", false},
+                                                        {"skip_special_tokens", true},
+                                                        {"truncate_prompt_tokens", nullptr},
+                                                        {"use_beam_search", false}};
+  for (const auto& [field, neutral] : fields) refuse_unless(reader, field, neutral);
 }
 
 void read_turn(ObjectReader& reader, GenerateRequest& request) {
   request.priority = reader.integer("priority", {-kMaxPriority, kMaxPriority});
   request.speculative = reader.boolean("speculative");
-  request.user = reader.text("user");
-  if (!request.user) return;
-  if (request.user->empty()) reader.note("user", "non_empty", "is empty", reader.find("user"));
-  if (request.user->size() > kMaxUserBytes) {
-    reader.note("user", cat("max_length(", kMaxUserBytes, ")"),
-                cat("is longer than ", kMaxUserBytes, " bytes"), reader.find("user"));
-  }
+  request.user = short_text(reader, "user");
+  request.cache_salt = short_text(reader, "cache_salt");
 }
 
 InvalidBody::InvalidBody(std::vector<FieldError> errors)

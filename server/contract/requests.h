@@ -110,6 +110,7 @@ struct GenerateRequest : SamplingFields {
   std::string client;                      // who sent it, which no body says
   std::optional<std::string> user;         // for whom: whose turn it is among the client's
   std::optional<int32_t> priority;
+  std::optional<std::string> cache_salt;
   std::string model;  // as sent: an adapter's name, or anything
   std::optional<std::vector<LoraField>> lora;
 };

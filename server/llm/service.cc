@@ -127,6 +127,7 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   request.client = wire.client;
   set(request.user, wire.user);
   set(request.priority, wire.priority);
+  set(request.cache_salt, wire.cache_salt);
   return request;
 }
 

@@ -87,7 +87,7 @@ TEST(Jobs, EveryFieldReachesTheEngine) {
   worker.post("/v1/jobs", R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":11,
       "temperature":0.1,"top_k":7,"top_p":0.2,"min_p":0.3,"repetition_penalty":1.5,
       "frequency_penalty":-1,"presence_penalty":2,"repeat_last_n":5,"seed":9,"stop":["a","b"],
-      "user":"somebody","priority":-3})");
+      "user":"somebody","priority":-3,"cache_salt":"own"})");
   const engine::Request request = worker.engine.last_request();
   EXPECT_EQ(request.messages.at(0).content, "Hi");
   EXPECT_EQ(request.max_tokens, 11);
@@ -104,6 +104,7 @@ TEST(Jobs, EveryFieldReachesTheEngine) {
   EXPECT_EQ(request.client, "127.0.0.1");  // whatever the body says
   EXPECT_EQ(request.user, "somebody");
   EXPECT_EQ(request.priority, -3);
+  EXPECT_EQ(request.cache_salt, "own");
 }
 
 TEST(Jobs, EverySamplerReachesTheEngine) {

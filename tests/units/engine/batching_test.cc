@@ -138,6 +138,21 @@ TEST(Batching, ABeginningThatWasEvaluatedIsNotEvaluatedAgain) {
   EXPECT_EQ(stats.prompt_tokens, 2 * length - stats.prefix_hits);
 }
 
+TEST(Batching, BeginningsAreSharedUnderTheSameSaltAlone) {
+  const auto engine =
+      make_llm_engine(tiny_model(), {.max_running = 1, .cache_tokens = 512, .block_size = 4});
+  const auto hits = [&](const std::string& salt) {
+    const uint64_t before = engine->stats().prefix_hits;
+    Request request = greedy("some beginning of a chat", 10);
+    request.cache_salt = salt;
+    answer(*engine, std::move(request));
+    return engine->stats().prefix_hits - before;
+  };
+  const std::vector<std::string> salts = {"", "a", "ab", "b", std::string(40, '\xff')};
+  for (const std::string& salt : salts) EXPECT_EQ(hits(salt), 0u) << salt.size();
+  for (const std::string& salt : salts) EXPECT_GE(hits(salt), 4u) << salt.size();
+}
+
 TEST(Batching, WhoFollowsSharesThePrompt) {
   const auto engine = make_llm_engine(tiny_model(), {.max_running = 8, .block_size = 4});
   Request request = greedy("some words here and there, bad cafe", 8);

@@ -77,8 +77,17 @@ Names read_by(const Body& body) {
 
 TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   const json document = json::parse(chat_api_document());
-  const Names vllm = {"allowed_token_ids", "chat_template",       "include_stop_str_in_output",
-                      "return_token_ids",  "skip_special_tokens", "truncate_prompt_tokens"};
+  const Names vllm = {"allowed_token_ids",
+                      "chat_template",
+                      "documents",
+                      "include_reasoning",
+                      "include_stop_str_in_output",
+                      "prompt_embeds",
+                      "return_token_ids",
+                      "return_tokens_as_token_ids",
+                      "skip_special_tokens",
+                      "truncate_prompt_tokens",
+                      "use_beam_search"};
   Names openai = {"suffix",        "functions",          "modalities", "audio",
                   "function_call", "web_search_options", "moderation"};
   openai.insert(vllm.begin(), vllm.end());
@@ -86,27 +95,30 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
                      "context_management", "conversation", "image",
                      "moderation",         "prompt",       "previous_response_id"};
   responses.insert(vllm.begin(), vllm.end());
-  const auto with = [](Names names, const char* more) {
-    names.insert(more);
+  const auto with = [](Names names, std::initializer_list<const char*> more) {
+    names.insert(more.begin(), more.end());
     return names;
   };
   const Body all[] = {
       {"/v1/jobs", parse_generate},
       {"/v1/infer", parse_generate},
-      {"/v1/chat/completions", parse_openai_chat, {"{}"}, with(openai, "echo")},
-      {"/v1/completions", parse_openai_completion, {"{}"}, with(openai, "tools")},
+      {"/v1/chat/completions", parse_openai_chat, {"{}"}, with(openai, {"echo", "best_of"})},
+      {"/v1/completions",
+       parse_openai_completion,
+       {"{}"},
+       with(openai, {"tools", "add_special_tokens"})},
       {"/v1/responses", parse_response_request, {"{}"}, responses},
-      {"/v1/messages", parse_anthropic, {"{}"}, {"container"}},
+      {"/v1/messages", parse_anthropic, {"{}"}, {"container", "mcp_servers"}},
       {"/v1/messages/count_tokens", parse_anthropic_count},
       {"/v1/cancel", parse_cancel},
       {"/completion", parse_llama_completion, {"{}"}, {"post_sampling_probs"}},
       {"/infill", parse_llama_infill, {"{}"}, {"post_sampling_probs"}},
       {"/detokenize", parse_detokenize},
-      {"/apply-template", parse_apply_template, {"{}"}, with(openai, "echo")},
+      {"/apply-template", parse_apply_template, {"{}"}, with(openai, {"echo", "best_of"})},
       {"/tokenize",
        parse_tokenize,
        {R"({"content":""})", R"({"prompt":""})", R"({"messages":[]})"},
-       with(openai, "echo")},
+       with(openai, {"echo", "best_of"})},
   };
   for (const Body& body : all) {
     EXPECT_THAT(documented(document, body.path), ::testing::ContainerEq(read_by(body)))
@@ -139,6 +151,11 @@ TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
   const json neutral = {{"include_stop_str_in_output", false},
                         {"return_token_ids", false},
                         {"skip_special_tokens", true},
+                        {"documents", json::array()},
+                        {"include_reasoning", true},
+                        {"return_tokens_as_token_ids", false},
+                        {"use_beam_search", false},
+                        {"best_of", 1},
                         {"add_generation_prompt", true},
                         {"structured_outputs", json::object()}};
   const json wrong = {{"include_stop_str_in_output", true},
@@ -148,6 +165,11 @@ TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
                       {"allowed_token_ids", {1}},
                       {"truncate_prompt_tokens", 5},
                       {"chat_template", "x"},
+                      {"documents", {{{"text", "x"}}}},
+                      {"include_reasoning", false},
+                      {"return_tokens_as_token_ids", true},
+                      {"use_beam_search", true},
+                      {"best_of", 2},
                       {"structured_outputs", {{"structural_tag", "{}"}}}};
   const auto chat_with = [&](json fields) {
     fields["messages"] = messages;
@@ -169,8 +191,18 @@ TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
   EXPECT_EQ(refused(parse_response_request, response),
             (Names{"context_management", "image", "moderation", "background_options",
                    "access_programs"}));
-  const json anthropic = {{"messages", messages}, {"max_tokens", 5}, {"container", "c"}};
-  EXPECT_EQ(refused(parse_anthropic, anthropic), Names{"container"});
+  const json completion = {{"prompt", "a"}, {"prompt_embeds", "x"}, {"add_special_tokens", false}};
+  EXPECT_EQ(refused(parse_openai_completion, completion),
+            (Names{"prompt_embeds", "add_special_tokens"}));
+  const json both = {{"prompt", "a"}, {"best_of", 2}, {"add_special_tokens", true}};
+  EXPECT_EQ(refused(parse_openai_completion, both), Names{});
+  json anthropic = {{"messages", messages},
+                    {"max_tokens", 5},
+                    {"container", "c"},
+                    {"mcp_servers", {{{"url", "https://a"}}}}};
+  EXPECT_EQ(refused(parse_anthropic, anthropic), (Names{"container", "mcp_servers"}));
+  anthropic = {{"messages", messages}, {"max_tokens", 5}, {"mcp_servers", json::array()}};
+  EXPECT_EQ(refused(parse_anthropic, anthropic), Names{});
   const json picture = {
       {"prompt", "a"}, {"frame_count", 4}, {"frame_duration_ms", 40}, {"svg", true}};
   EXPECT_EQ(refused(parse_openai_generation, picture),
