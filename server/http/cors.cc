@@ -4,6 +4,16 @@
 
 namespace rbee::server {
 
+bool is_origin(std::string_view text) {
+  if (text == "null") return true;
+  const size_t scheme = text.find("://");
+  if (scheme == text.npos || scheme == 0) return false;
+  const std::string_view host = text.substr(scheme + 3);
+  return !host.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < 127; }) &&
+         std::ranges::none_of(text, [](char c) { return c >= 'A' && c <= 'Z'; }) &&
+         host.find_first_of("/?#@") == host.npos;
+}
+
 std::string allowed_origin(const Request& request, const std::vector<std::string>& allowed) {
   const std::string_view origin = request.header("origin");
   if (origin.empty()) return {};

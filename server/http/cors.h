@@ -3,11 +3,16 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/http/message.h"
 
 namespace rbee::server {
+
+// Whether a browser may send such an Origin: "https://example.com", perhaps with a port, in lower
+// case and without a path, or "null" (pages from files).
+bool is_origin(std::string_view text);
 
 // The value of Access-Control-Allow-Origin for a request; empty: its page may not read the answer,
 // or it comes from none. allowed: origins such as "https://example.com"; "*" = all.

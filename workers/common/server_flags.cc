@@ -8,6 +8,7 @@
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "server/http/client.h"
+#include "server/http/cors.h"
 #include "server/http/local_host.h"
 
 namespace rbee::workers {
@@ -30,7 +31,11 @@ void add_server_flags(CLI::App& app, ServerFlags& flags) {
       ->needs(certificate);
   certificate->needs("--tls-key");
   app.add_option("--cors-origin", flags.cors_origins,
-                 "Web pages of this origin may ask; may be given several times; * = all");
+                 "Web pages of this origin may ask; may be given several times; * = all")
+      ->check([](const std::string& text) -> std::string {
+        if (text == "*" || server::is_origin(text)) return {};
+        return cat("'", text, "' is no origin as browsers send it, such as https://chat.example");
+      });
   app.add_option("--drain-seconds", flags.drain_seconds,
                  "After a signal, time for running answers to end")
       ->check(CLI::Range(0, 3600))

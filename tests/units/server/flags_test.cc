@@ -156,6 +156,21 @@ TEST(Flags, WrongUsage) {
   }
 }
 
+// One that no browser sends would let nobody in, without a word.
+TEST(Flags, OriginsAreAsBrowsersSendThem) {
+  for (const char* good : {"https://a.example", "http://localhost:3000", "http://[::1]:3000",
+                           "chrome-extension://abc", "null", "*"}) {
+    const Flags parsed = flags({"--model", "m", "--cors-origin", good});
+    EXPECT_EQ(parsed.cors_origins, std::vector<std::string>{good});
+  }
+  for (const char* bad : {"a.example", "https://a.example/", "https://a.example/chat", "https://",
+                          "https://A.example", "https://u@a.example", "://a", "https://a b"}) {
+    const auto [status, text] = ends({"--model", "m", "--cors-origin", bad});
+    EXPECT_EQ(status, 2) << bad;
+    EXPECT_THAT(text, HasSubstr("is no origin")) << bad;
+  }
+}
+
 TEST(Flags, InformationEndsWithZero) {
   for (const char* flag : {"--help", "--version", "--build-info"}) {
     const auto [status, text] = ends({flag});
