@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rbee/core/log.h"
 #include "rbee/engine/drafter.h"
 #include "rbee/engine/stepper.h"
 
@@ -20,6 +21,18 @@ constexpr int64_t kRowTileOfGpu = 128;
 
 // Bytes of a step's logits of prompts, at most.
 constexpr int64_t kScoredBytes = int64_t{128} << 20;
+
+// A GPU has its memory or says that it has not. A host gives what it does not have, and ends the
+// process when the cache has filled it.
+void warn_of_memory(Device& device, int64_t bytes) {
+  if (!device.host_accessible()) return;
+  const int64_t free = device.memory().free;
+  if (free == 0 || bytes <= free) return;
+  log(LogLevel::warn,
+      "the KV cache is larger than the memory that is free; a smaller --context or --cache-tokens "
+      "may be needed",
+      {{"bytes", cat(bytes)}, {"free_bytes", cat(free)}});
+}
 
 // Bytes that the caches take for a token.
 int64_t token_bytes(const TextModel& text, const TextModel* draft, const LlmOptions& options) {
@@ -56,6 +69,7 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
   }
   check(options.cache_tokens >= context && options.cache_tokens <= most, "cache_tokens",
         options.cache_tokens, " is outside of ", context, " (the context) to ", most);
+  warn_of_memory(*text.device, options.cache_tokens * token_bytes(text, draft, options));
   return options;
 }
 

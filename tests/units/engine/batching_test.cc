@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 
+#include "rbee/core/log.h"
+#include "rbee/engine/llm_scheduling.h"
+#include "rbee/engine/stepper.h"
 #include "tests/units/engine/far_device.h"
 #include "tests/units/engine/recalling_device.h"
 #include "tests/units/engine/tiny_engine.h"
@@ -292,6 +295,23 @@ TEST(Batching, TheCacheHoldsWhatTheOptionsSay) {
       24);
   EXPECT_THROW(make_llm_engine(tiny_model(64), {.cache_tokens = 63}), Error);
   EXPECT_THROW(make_llm_engine(tiny_model(64), {.max_running = 8, .step_tokens = 7}), Error);
+}
+
+TEST(Batching, ACacheThatTheMachineHasNoMemoryForIsWarnedOf) {
+  const TextModel model = tiny_model(64);
+  const int64_t all = model.device->memory().total / cache_token_bytes(*model.model, {});
+  if (all > INT32_MAX / 2) GTEST_SKIP() << "the machine has more memory than a cache may have";
+  std::vector<std::string> warnings;
+  set_log_sink([&](LogLevel, std::string_view text, auto) { warnings.emplace_back(text); },
+               LogLevel::warn);
+  LlmOptions options{.cache_tokens = 640};
+  resolve(model, nullptr, options);
+  EXPECT_TRUE(warnings.empty());
+  options.cache_tokens = all;
+  resolve(model, nullptr, options);
+  set_log_sink(nullptr, LogLevel::error);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0].find("the KV cache is larger"), 0u) << warnings[0];
 }
 
 }  // namespace
