@@ -50,6 +50,9 @@ def check_chat(chart):
     pod = deployment["spec"]["template"]
     assert deployment["spec"]["replicas"] == 3
     assert pod["spec"]["terminationGracePeriodSeconds"] == 100
+    assert service["spec"]["sessionAffinity"] == "None"
+    one = render(chart, service={"sessionAffinity": "ClientIP"})["Service"]["spec"]
+    assert one["sessionAffinity"] == "ClientIP" and one["ports"] == service["spec"]["ports"]
     assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
     worker = container(documents)
     assert worker["image"] == "rbee:0.1.0-cpu", worker["image"]
@@ -160,7 +163,7 @@ def check_wrong_values(chart):
     for values in ({"extraEnv": {"A": "b"}}, {"serviceMonitor": {"enabled": "yes"}},
                    {"serviceMonitor": {"interval": "30sec"}}, {"serviceMonitor": {"interval": "1s1m"}},
                    {"serviceMonitor": {"labels": {"release": 1}}},
-                   {"supplementalGroups": ["render"]},
+                   {"supplementalGroups": ["render"]}, {"service": {"sessionAffinity": "Pod"}},
                    {"device": "tpu"}, {"kind": "sound"}, {"drainSeconds": -1}, {"flags": "--x"}):
         try:
             chart.validate_schema(values)
