@@ -176,6 +176,15 @@ TEST(EnginesStepsAhead, AreTakenBesideBans) {
     const int uploads = device.uploads;
     EXPECT_EQ(answer(*engine, request)->text, text) << end;
     if (end == rare) EXPECT_LE(device.uploads - uploads, 12);
+    // Beside another, whose row is read again with its own.
+    Request other = greedy("b", 32);
+    other.sampling.ignore_eos = true;
+    const std::string others = answer(*engine_of(tiny_model(), {end}), other)->text;
+    const auto first = submit(*engine, request), second = submit(*engine, other, "second");
+    first->wait();
+    second->wait();
+    EXPECT_EQ(first->text, text) << end;
+    EXPECT_EQ(second->text, others) << end;
   }
 }
 
