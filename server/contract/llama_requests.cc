@@ -144,6 +144,10 @@ LlamaRequest parse(std::string_view body, bool infill) {
     reader.note("post_sampling_probs", "unsupported", "probabilities are the model's",
                 reader.find("post_sampling_probs"));
   }
+  refuse_unless(reader, "n", 1);
+  refuse_unless(reader, "n_cmpl", 1);
+  refuse_unless(reader, "grammar_lazy", false);
+  refuse_unless(reader, "image_data", json::array());
   read_fields(reader, out);
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return out;

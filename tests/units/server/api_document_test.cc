@@ -95,6 +95,7 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
                      "context_management", "conversation", "image",
                      "moderation",         "prompt",       "previous_response_id"};
   responses.insert(vllm.begin(), vllm.end());
+  const Names llama = {"grammar_lazy", "image_data", "n", "n_cmpl", "post_sampling_probs"};
   const auto with = [](Names names, std::initializer_list<const char*> more) {
     names.insert(more.begin(), more.end());
     return names;
@@ -111,8 +112,8 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
       {"/v1/messages", parse_anthropic, {"{}"}, {"container", "mcp_servers"}},
       {"/v1/messages/count_tokens", parse_anthropic_count},
       {"/v1/cancel", parse_cancel},
-      {"/completion", parse_llama_completion, {"{}"}, {"post_sampling_probs"}},
-      {"/infill", parse_llama_infill, {"{}"}, {"post_sampling_probs"}},
+      {"/completion", parse_llama_completion, {"{}"}, llama},
+      {"/infill", parse_llama_infill, {"{}"}, llama},
       {"/detokenize", parse_detokenize},
       {"/apply-template", parse_apply_template, {"{}"}, with(openai, {"echo", "best_of"})},
       {"/tokenize",
@@ -126,19 +127,22 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   }
 }
 
+// What the body asks for that is not done.
+template <typename Parse>
+Names refused(Parse parse, const json& body) {
+  Names out;
+  try {
+    parse(body.dump());
+  } catch (const InvalidBody& error) {
+    for (const FieldError& field : error.errors()) {
+      if (field.constraint == "unsupported") out.insert(field.field);
+    }
+  }
+  return out;
+}
+
 // What would change an answer and is not done is said, not left out.
 TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
-  const auto refused = [](auto parse, const json& body) {
-    Names out;
-    try {
-      parse(body.dump());
-    } catch (const InvalidBody& error) {
-      for (const FieldError& field : error.errors()) {
-        if (field.constraint == "unsupported") out.insert(field.field);
-      }
-    }
-    return out;
-  };
   const json messages = {{{"role", "user"}, {"content", "Hi"}}};
   const json chat = {{"messages", messages},
                      {"function_call", "f"},
@@ -182,6 +186,10 @@ TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
   EXPECT_EQ(refused(parse_openai_chat, chat_with(wrong)), all_wrong);
   EXPECT_EQ(refused(parse_response_request, {{"input", "Hi"}, {"chat_template", "x"}}),
             Names{"chat_template"});
+}
+
+TEST(ApiDocument, SoAreThoseOfOtherRoutes) {
+  const json messages = {{{"role", "user"}, {"content", "Hi"}}};
   const json response = {{"input", "Hi"},
                          {"context_management", {json::object()}},
                          {"image", json::object()},
@@ -196,6 +204,13 @@ TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
             (Names{"prompt_embeds", "add_special_tokens"}));
   const json both = {{"prompt", "a"}, {"best_of", 2}, {"add_special_tokens", true}};
   EXPECT_EQ(refused(parse_openai_completion, both), Names{});
+  const json several = {
+      {"prompt", "a"}, {"n", 2}, {"n_cmpl", 2}, {"grammar_lazy", true}, {"image_data", {"x"}}};
+  EXPECT_EQ(refused(parse_llama_completion, several),
+            (Names{"n", "n_cmpl", "grammar_lazy", "image_data"}));
+  const json one = {
+      {"prompt", "a"}, {"n", 1}, {"grammar_lazy", false}, {"image_data", json::array()}};
+  EXPECT_EQ(refused(parse_llama_completion, one), Names{});
   json anthropic = {{"messages", messages},
                     {"max_tokens", 5},
                     {"container", "c"},
