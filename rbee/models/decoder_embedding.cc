@@ -103,6 +103,7 @@ class DecoderEmbedding final : public EmbeddingModel {
       return pool(states(pass, all), texts.lengths, pooling);
     }
     std::vector<int32_t> rows;
+    rows.reserve(texts.lengths.size());
     for (size_t i = 0; i < texts.lengths.size(); ++i) {
       rows.push_back(last ? pass.starts[i + 1] - 1 : pass.starts[i]);
     }
