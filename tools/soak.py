@@ -426,6 +426,13 @@ def drift(samples):
     return 100 * (statistics.median(samples[-quarter:]) / third - 1)
 
 
+def tenths(samples):
+    """Medians of ten spans of the time, for who looks for where it grows."""
+    edges = [len(samples) * i // 10 for i in range(11)]
+    return " ".join(f"{statistics.median(samples[begin:end]):.0f}"
+                    for begin, end in zip(edges, edges[1:]) if end > begin)
+
+
 def watch(worker, options, make_client):
     stop = threading.Event()
     clients = [make_client(worker.port, options.seed + i, stop) for i in range(options.clients)]
@@ -464,7 +471,8 @@ def report(options, clients, resident, device, faults):
         grown = growth(samples)
         print(f"{name} memory: {samples[0]:.0f} MiB at first, {max(samples):.0f} at most, "
               f"{samples[-1]:.0f} at last, grown by {grown:.1f}, "
-              f"from the third to the last quarter by {drift(samples):.2f} %")
+              f"from the third to the last quarter by {drift(samples):.2f} %; "
+              f"in tenths of the time: {tenths(samples)}")
         if name == "resident" and abs(drift(samples)) > options.most_drift:
             faults.append(f"{name} memory changed by {drift(samples):.2f} % in the last half")
         if grown > most:
