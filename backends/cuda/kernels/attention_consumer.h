@@ -292,7 +292,7 @@ class WgmmaConsumer {
     for (int i = 0; i < kKeys / 16; ++i) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        weights[i][j] = pack_pair<T>(scores[i * 8 + 2 * j], scores[i * 8 + 2 * j + 1]);
+        weights[i][j] = round_pair<T>(scores[i * 8 + 2 * j], scores[i * 8 + 2 * j + 1]);
       }
     }
   }

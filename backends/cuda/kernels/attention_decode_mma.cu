@@ -6,7 +6,7 @@
 // times weights (heads across). The instruction adds over its depth in any order and rows of its
 // first operand may be any: so a lane reads 8 neighbouring elements of keys and of values straight
 // into registers, and gives pairs of them where the instruction wants elements that lie apart.
-#include "backends/cuda/kernels/attention_ptx.h"
+#include "backends/cuda/kernels/attention_in_out.h"
 #include "backends/gpu/kernels/attention_merge.h"
 #include "backends/gpu/kernels/attention_softmax.h"
 
@@ -44,8 +44,8 @@ struct HeadResult {
                               float sum) {
     const float scale = sum > 0 ? fast_reciprocal(sum) : 0.0f;
     uint2 words;
-    words.x = pack_pair<T>(sums.values[0] * scale, sums.values[1] * scale);
-    words.y = pack_pair<T>(sums.values[2] * scale, sums.values[3] * scale);
+    words.x = round_pair<T>(sums.values[0] * scale, sums.values[1] * scale);
+    words.y = round_pair<T>(sums.values[2] * scale, sums.values[3] * scale);
     *reinterpret_cast<uint2*>(static_cast<T*>(p.y) + head + 4 * pack) = words;
   }
 };
@@ -226,7 +226,7 @@ class MmaDecoder {
         found[i] = top > -infinity() ? fast_exp2(scores[tile][i] - top) : 0.0f;
         sum_ += found[i];
       }
-      weights[tile] = pack_pair<T>(found[0], found[1]);
+      weights[tile] = round_pair<T>(found[0], found[1]);
     }
   }
 

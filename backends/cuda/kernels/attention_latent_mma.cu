@@ -6,7 +6,7 @@
 // hold: for the scores eight warps share out rows and keys, for the values each has 72 columns of
 // all rows. Weights go from one to the other through shared memory. Few rows cut their keys into
 // parts, which attention_join puts together.
-#include "backends/cuda/kernels/attention_ptx.h"
+#include "backends/cuda/kernels/attention_in_out.h"
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_cache.h"
 #include "backends/gpu/kernels/attention_softmax.h"
@@ -271,7 +271,7 @@ class LatentAttention {
         const float second = fast_exp2(scores[i][2 * half + 1] * rule_.factor - base);
         sum += first + second;
         const int at = row * kWeightStride + first_key() + i * 8 + lane_ % 4 * 2;
-        *reinterpret_cast<u32*>(shared_.weights + at) = pack_pair<T>(first, second);
+        *reinterpret_cast<u32*>(shared_.weights + at) = round_pair<T>(first, second);
       }
       if (warp_ < kRowWarps && lane_ % 4 == 0) shared_.keep[row] = keep;
       tops_[half] = top;

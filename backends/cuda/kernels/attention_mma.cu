@@ -3,7 +3,7 @@
 // time; a warp owns whole rows of the tile, so that the softmax needs no shared memory. Keys are
 // fetched while the values of the tile before are multiplied, and values while keys are. The
 // tensor cores and the shared memory that feeds them limit it.
-#include "backends/cuda/kernels/attention_ptx.h"
+#include "backends/cuda/kernels/attention_in_out.h"
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_cache.h"
 #include "backends/gpu/kernels/attention_softmax.h"
@@ -265,7 +265,7 @@ class MmaAttention {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const float(&w)[4] = weights[band][key / 8 + i / 2];
-          a[band][i] = pack_pair<T>(w[i % 2 * 2], w[i % 2 * 2 + 1]);
+          a[band][i] = round_pair<T>(w[i % 2 * 2], w[i % 2 * 2 + 1]);
         }
       }
 #pragma unroll

@@ -5,7 +5,7 @@
 // Operands in shared memory are tiles of 128-byte rows under the 128-byte swizzle: 16-byte part c
 // of row r lies at part c ^ (r % 8). Wider rows are several such tiles, one after another.
 
-#include "backends/cuda/kernels/attention_ptx.h"
+#include "backends/cuda/kernels/attention_in_out.h"
 
 namespace rbee {
 namespace gpu {

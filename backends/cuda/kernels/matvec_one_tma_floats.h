@@ -8,8 +8,8 @@
 // that lanes read other banks. Column c of x has the pieces in the order of odd rows where c is
 // odd, and is of term c / 2: so a row's sums of terms are columns of its own kind, two of which
 // each lane has.
-#include "backends/cuda/kernels/attention_ptx.h"
 #include "backends/cuda/kernels/matvec_one_tma.h"
+#include "backends/cuda/kernels/mma_ptx.h"
 #include "backends/gpu/kernels/widen_codes.h"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -5,6 +5,7 @@
 // in different banks.
 
 #include "backends/cuda/kernels/gemm_store.h"
+#include "backends/cuda/kernels/mma_ptx.h"
 #include "backends/gpu/kernels/gemm_stage.h"
 
 namespace rbee {
@@ -20,32 +21,6 @@ struct MmaTile {
   static constexpr int kN = kOuts / kWarpsN / 8;   // and across
   static constexpr int kStageBytes = (kRows + kOuts) * kStepBytes;
 };
-
-RB_DEVICE void load_matrices(u32 (&to)[4], u32 from) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(from)
-               : "memory");
-}
-
-template <class T>
-RB_DEVICE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1);
-template <>
-RB_DEVICE void multiply_add<f16>(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-template <>
-RB_DEVICE void multiply_add<bf16>(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
 
 // Queues the copy of one step of kRows lines, from line0 and depth0 on; zeros beyond the operand's
 // ends. Its depth is a multiple of 8.
