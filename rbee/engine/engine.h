@@ -137,7 +137,7 @@ struct Request {
   std::optional<bool> speculative;  // guess tokens ahead; absent: as the engine's options say
   std::string client;               // whose it is: clients take turns
   std::string user;                 // for whom the client asks: within a client users take turns
-  std::string cache_salt;  // beginnings in the cache are shared under the same one alone
+  std::string cache_salt;           // beginnings in the cache are shared under the same one alone
   int32_t priority = 0;  // -1000 to 1000; lower goes first; below 0: if the engine's options allow
   // Waits until the request of this job_id, which follows nobody, has its prompt in the cache or
   // has ended.
