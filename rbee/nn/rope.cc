@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "rbee/core/error.h"
+
 namespace rbee::nn {
 namespace {
 
@@ -113,6 +115,17 @@ void check_options(const RopeOptions& options, int64_t positions) {
         options.original_positions, ", wanted at least 1");
 }
 
+// Before the system ends a process that fills what it does not have.
+void check_room(int64_t positions, int64_t pairs, const Device& device) {
+  const double bytes =
+      2.0 * sizeof(float) * static_cast<double>(positions) * static_cast<double>(pairs);
+  const int64_t free = device.memory().free;
+  if (free == 0 || bytes <= static_cast<double>(free)) return;
+  constexpr double kMiB = 1024.0 * 1024.0;
+  fail(Code::out_of_memory, kOp, "a context of ", positions, " positions needs ",
+       std::llround(bytes / kMiB), " MiB for its rotations, ", free >> 20, " MiB are free");
+}
+
 }  // namespace
 
 RopeFrequencies rope_frequencies(const RopeOptions& options, int64_t positions) {
@@ -144,6 +157,7 @@ Rope::Rope(const RopeOptions& options, int64_t positions, Device& device)
     : layout_(options.layout) {
   const RopeFrequencies frequencies = rope_frequencies(options, positions);
   const size_t width = frequencies.radians.size();
+  check_room(positions, std::ssize(frequencies.radians), device);
   std::vector<float> cosines(static_cast<size_t>(positions) * width);
   std::vector<float> sines(cosines.size());
   for (size_t i = 0; i < cosines.size(); ++i) {

@@ -47,7 +47,8 @@ RopeFrequencies rope_frequencies(const RopeOptions& options, int64_t positions);
 class Rope {
  public:
   Rope() = default;
-  // Prepares the tables for positions 0 ... positions - 1.
+  // Prepares the tables for positions 0 ... positions - 1. Throws what rope_frequencies() does, and
+  // out_of_memory where the device has no room for them.
   Rope(const RopeOptions& options, int64_t positions, Device& device);
 
   // x: (tokens, heads, head_dim), positions: (tokens) i32

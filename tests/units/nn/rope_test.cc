@@ -287,6 +287,12 @@ TEST(RopeFrequencies, ErrorsNameTheOption) {
   }
 }
 
+TEST(Rope, MoreThanTheDeviceHasIsRefusedBeforeItIsFilled) {
+  const RopeOptions options{.rotary_dim = int64_t{1} << 16};
+  test::expect_error(Code::out_of_memory, {"rope", "2147483648 positions", "536870912 MiB", "free"},
+                     [&] { nn::Rope(options, int64_t{1} << 31, cpu_device()); });
+}
+
 // Pairs as complex numbers, multiplied by magnitude * e^(i * position * radians).
 TEST(Rope, TurnsPairsOfEitherLayoutAndLeavesTheRest) {
   constexpr int64_t kTokens = 3, kHeads = 2, kHeadDim = 8, kRotated = 6;
