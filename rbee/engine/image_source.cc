@@ -207,7 +207,10 @@ void fill_model_info(ImageSource& source, const std::string& model_id) {
 }
 
 ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& options) {
-  check(options.device != nullptr, "load_image_source", "no device is given");
+  constexpr const char* kOp = "load_image_source";
+  check(options.device != nullptr, kOp, "no device is given");
+  check(options.lora_folder.empty() || fs::is_directory(options.lora_folder), kOp,
+        "the folder of LoRAs ", options.lora_folder.string(), " is not there, or is no folder");
   models::ImageLoadOptions load;
   load.device = options.device;
   load.activations = options.activations;

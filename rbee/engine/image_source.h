@@ -63,7 +63,8 @@ struct ImageSourceOptions {
   std::filesystem::path tokenizer;
   // Text encoders of Stable Diffusion 3 and FLUX, see ImageLoadOptions; empty = the model's own.
   std::filesystem::path clip_l, clip_g, t5xxl;
-  std::filesystem::path lora_folder;  // empty = <model>/loras, or "loras" beside a single file
+  // A folder that is there; empty = <model>/loras, or "loras" beside a single file, if it is there.
+  std::filesystem::path lora_folder;
   // A folder of textual inversions, of which those that do not fit are logged and left out, or one
   // file, which has to fit; empty = "embeddings", where lora_folder has "loras".
   std::filesystem::path embeddings;

@@ -421,5 +421,20 @@ TEST(ImageSourceParts, OfDifferentModelsAreRefused) {
   refused(small, options, {"cross_attention_dim is 72", "give 32", "another family"});
 }
 
+// Requests would find no LoRA in it, whatever they name.
+TEST(ImageSourceLoras, AFolderThatIsNamedHasToBeThere) {
+  register_backend(cpu::cpu_backend());
+  const test::ImageFolder folder("sd1");
+  const ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0}),
+                                   .lora_folder = folder.path() / "no_such_folder"};
+  try {
+    load_image_source(folder.path(), options);
+    ADD_FAILURE() << "it loads";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_THAT(error.what(), testing::HasSubstr("no_such_folder is not there"));
+  }
+}
+
 }  // namespace
 }  // namespace rbee::engine
