@@ -36,8 +36,8 @@ struct OnePlaceInRing {
   }
 };
 
-// How stages lie in shared memory: planes one after another, rows within. S: a PackedStage, or an
-// other struct with its constants.
+// How stages lie in shared memory: planes one after another, rows within. S: PackedStage, or
+// PlainStage.
 template <class S>
 struct StagePlanes {
   static constexpr int kRows = 2 * kOneTileGroups;

@@ -31,10 +31,6 @@ struct FloatStage<BlockF8_G128> {
   static constexpr bool kCodes = true;
 };
 
-struct alignas(16) FourWords {
-  u32 words[4];
-};
-
 // Of a warp that multiplies: 16 rows of a stage, and eight of its pieces.
 template <class W>
 class OneFloats {
@@ -70,11 +66,11 @@ class OneFloats {
 #pragma unroll
       for (int i = 0; i < kXRun; ++i) rest[i] = values[i] * by;
       const i32 octet = run / (8 * kParts), of_octet = run % (8 * kParts);
-      FourWords* place = reinterpret_cast<FourWords*>(to) + octet * (8 * kParts) +
-                         of_octet % kParts * 8 + of_octet / kParts;
+      Bytes16* place = reinterpret_cast<Bytes16*>(to) + octet * (8 * kParts) +
+                       of_octet % kParts * 8 + of_octet / kParts;
 #pragma unroll 1
       for (i32 term = 0; term < p.terms; ++term) {
-        FourWords pairs;
+        Bytes16 pairs;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           pairs.words[i] = round_pair<Term>(rest[2 * i], rest[2 * i + 1]);
@@ -96,7 +92,7 @@ class OneFloats {
   // Adds a stage; released() is called once nothing of it is read any more.
   template <class Released>
   RB_DEVICE void add(const u8* stage, i32 step, const Released& released) {
-    FourWords rows[2][2], x[2][kParts];  // of the two products; of rows g and g + 8, of parts
+    Bytes16 rows[2][2], x[2][kParts];  // of the two products; of rows g and g + 8, of parts
     float scales[2];
 #pragma unroll
     for (int product = 0; product < 2; ++product) {
@@ -104,11 +100,11 @@ class OneFloats {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const u8* row = stage + (row_ + 8 * r) * Stage::kLow;
-        rows[product][r] = reinterpret_cast<const FourWords*>(row)[octet_ * 8 + piece];
+        rows[product][r] = reinterpret_cast<const Bytes16*>(row)[octet_ * 8 + piece];
       }
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
-        x[product][part] = reinterpret_cast<const FourWords*>(x_ + x_at_)[part * 8 + piece];
+        x[product][part] = reinterpret_cast<const Bytes16*>(x_ + x_at_)[part * 8 + piece];
       }
     }
     if constexpr (kScaled) load_scales(stage, step, scales);
@@ -177,7 +173,7 @@ class OneFloats {
     }
   }
 
-  RB_DEVICE static void multiply(const FourWords (&rows)[2], const FourWords (&x)[kParts],
+  RB_DEVICE static void multiply(const Bytes16 (&rows)[2], const Bytes16 (&x)[kParts],
                                  float (&sums)[4]) {
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {

@@ -67,8 +67,8 @@ int64_t steps_of(const Format& format, int64_t in) {
 int32_t terms_of(const gpu::OneRowLaunch& what) {
   const bool codes = is_quantized(what.weight);
   if (codes && what.weight != DType::f8_g128) return 0;
-  const bool wide =
-      what.weight == DType::bf16;  // that type's numbers have eight places, f16 eleven
+  // Numbers of bf16 have 8 places, those of f16 have 11.
+  const bool wide = what.weight == DType::bf16;
   if (what.x == DType::f32) return wide ? shared::kOneMostTerms : 2;
   return what.params.norm_weight != nullptr || (wide && what.x == DType::f16) ? 2 : 1;
 }
