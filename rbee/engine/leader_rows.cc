@@ -43,7 +43,7 @@ LeaderTensors::LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& 
   found_.ids = part_of(buffer, at, {rows, wanted.count}, DType::i32);
   if (!sums) return;
   found_.sum = part_of(buffer, at, {rows}, DType::f32);
-  scales_ = from_host(wanted.scales, Shape{rows}, device);
+  scales_ = empty(Shape{rows}, DType::f32, device);
 }
 
 LeaderTensors::LeaderTensors(int64_t rows, const LeadersWanted& wanted, int64_t integers,

@@ -17,8 +17,8 @@ struct LeadersWanted {
   std::span<const float> scales;  // (rows), see top_k: sums are wanted; empty: they are not
 };
 
-// A count that is at least `needed`, of few that there are, so that few steps are recorded anew.
-// The likeliest alone is found by a search of its own, which is shorter.
+// A count that is at least `needed`: of few, so that kernels are loaded soon. The likeliest alone
+// is found by a search of its own, which is shorter.
 int64_t lead_count(int64_t needed, int64_t vocab);
 
 // On the host.
@@ -32,6 +32,7 @@ struct LeaderRows {
 class LeaderTensors {
  public:
   LeaderTensors() = default;
+  // scales() have no values yet.
   LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& device);
   // Of the likeliest alone, without sums: what is found goes to the first of `integers` integers,
   // at least `rows`, so that who reads these next finds it there.
@@ -39,7 +40,7 @@ class LeaderTensors {
 
   // Queues the search in logits (rows, at least vocab) f32.
   void find(const Tensor& logits) const;
-  // (rows) f32; undefined where there are no sums. May be written between searches.
+  // (rows) f32, written before find(); undefined where there are no sums.
   const Tensor& scales() const { return scales_; }
   // (integers) i32, see above; undefined without.
   const Tensor& integers() const { return integers_; }

@@ -38,6 +38,8 @@ constexpr int64_t kRecordedRows = 512;
 // Of a sequence in such a step: more come when logits of prompts are wanted, never in the same
 // number again.
 constexpr int64_t kMostRecordedTokens = 65;
+// Blocks of a sequence at least: for fewer keys steps are as fast, and need no recordings.
+constexpr size_t kLeastWidth = 4;
 
 int64_t most_tokens(std::span<const Stepper::Work> work) {
   return std::ranges::max_element(work, {}, &Stepper::Work::count)->count;
@@ -181,7 +183,7 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   leaders_ = {};
   picked_.clear();
   if (can_record(work, logit_rows)) {
-    run_recorded(make_recorded_indices(work, logit_rows), wanted, work.size());
+    run_recorded(make_recorded_indices(work, logit_rows), wanted, logit_rows.size());
   } else {
     last_.reset();
     ahead_.reset();
@@ -316,7 +318,7 @@ Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
     const int64_t blocks = (length + pool_->block_size() - 1) / pool_->block_size();
     lists.widest = std::max(lists.widest, static_cast<size_t>(blocks));
   }
-  lists.widest = std::bit_ceil(lists.widest);
+  lists.widest = std::max(std::bit_ceil(lists.widest), kLeastWidth);
   rows.insert(rows.end(), others.begin(), others.end());
   Indices out = join(lists, work, rows);
   if (tokens > 1) return out;
@@ -413,9 +415,14 @@ void Stepper::run_once(const Indices& indices, const LeadersWanted& wanted) {
   const auto count = static_cast<int64_t>(indices.values.size());
   const Tensor values = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
   logits_ = model_.forward(make_batch(indices, values), cache_);
+  find_leaders(wanted, indices.rows);
+}
+
+void Stepper::find_leaders(const LeadersWanted& wanted, int64_t rows) {
   if (wanted.count == 0) return;
-  leaders_ = LeaderTensors(indices.rows, wanted, device_);
-  leaders_.find(logits_);
+  leaders_ = LeaderTensors(rows, wanted, device_);
+  if (!wanted.scales.empty()) upload(wanted.scales, leaders_.scales(), host_scales_);
+  leaders_.find(logits_.slice(Axis{0}, 0, rows));
 }
 
 template <typename T>
@@ -478,26 +485,25 @@ void Stepper::replay(const GivenStep& given) {
 
 void Stepper::run_recorded(const Indices& indices, const LeadersWanted& wanted, size_t rows) {
   if (take_ahead(indices, wanted, rows)) return;
-  // Of the rows that round up the step too.
-  std::vector<float> scales(wanted.scales.begin(), wanted.scales.end());
-  if (!scales.empty()) scales.resize(static_cast<size_t>(indices.rows), 1.0f);
-  LeadersWanted all = wanted;
-  all.scales = scales;
   last_.reset();
   if (under_way_) device_.synchronize(device_.default_stream());
   under_way_ = false;
-  const GivenStep given{&recorded_step(indices, all), indices};
-  if (!all.scales.empty()) upload(all.scales, given.step->leaders.scales(), host_scales_);
+  const GivenStep given{&recorded_step(indices, wanted), indices};
   replay(given);
   logits_ = given.step->logits;
-  leaders_ = given.step->leaders;
-  if (advances(indices, wanted)) last_ = given;
+  if (advances(indices, wanted)) {
+    leaders_ = given.step->leaders;
+    last_ = given;
+  } else {
+    // Behind the recording: whatever is wanted then needs no other one.
+    find_leaders(wanted, static_cast<int64_t>(rows));
+  }
 }
 
 Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const LeadersWanted& wanted) {
-  const std::array key{
-      indices.sequences, indices.tokens / indices.sequences,           indices.table_width,
-      wanted.count,      static_cast<int64_t>(!wanted.scales.empty()), indices.lora_each};
+  const bool advancing = advances(indices, wanted);
+  const std::array key{indices.sequences, indices.tokens / indices.sequences, indices.table_width,
+                       indices.lora_each, static_cast<int64_t>(advancing)};
   if (const auto known = recorded_.find(key); known != recorded_.end()) {
     known->second.last_use = ++recorded_uses_;
     return known->second;
@@ -505,19 +511,18 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const Lead
   make_room_for_recorded(indices.tokens);
   RecordedStep step;
   const auto count = static_cast<int64_t>(indices.values.size());
-  const bool advancing = advances(indices, wanted);
   if (advancing) {
     step.leaders = LeaderTensors(indices.rows, wanted, count, device_);
     step.indices = step.leaders.integers();
     upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
   } else {
     step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
-    if (wanted.count > 0) step.leaders = LeaderTensors(indices.rows, wanted, device_);
   }
   const auto run = [&, batch = make_batch(indices, step.indices)] {
     step.logits = model_.forward(batch, cache_);
-    if (wanted.count > 0) step.leaders.find(step.logits);
-    if (advancing) advance(indices, step.indices);
+    if (!advancing) return;
+    step.leaders.find(step.logits);
+    advance(indices, step.indices);
   };
   // Once for real: modules are loaded and libraries set up before anything is recorded. The same
   // keys and values are written again by the replay.

@@ -110,7 +110,7 @@ class Stepper {
   struct RecordedStep {
     Tensor indices;
     Tensor logits;
-    LeaderTensors leaders;
+    LeaderTensors leaders;  // where it advances
     Recording recording;
     int64_t last_use = 0;
 
@@ -155,6 +155,8 @@ class Stepper {
   void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
                 const LeadersWanted& wanted);
   void run_once(const Indices& indices, const LeadersWanted& wanted);
+  // In the first `rows` rows of logits_.
+  void find_leaders(const LeadersWanted& wanted, int64_t rows);
   // The first `rows` rows are those asked for.
   void run_recorded(const Indices& indices, const LeadersWanted& wanted, size_t rows);
   void replay(const GivenStep& given);
@@ -183,9 +185,9 @@ class Stepper {
   std::optional<DeviceMark> fetched_;  // the leaders of the last step, where one is ahead
   // Used where the host cannot read the device; the last two by recorded steps.
   HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
-  // By number of sequences, tokens of each, width of the block table, leaders, whether there are
-  // sums, and adapters of a sequence.
-  std::map<std::array<int64_t, 6>, RecordedStep> recorded_;
+  // By number of sequences, tokens of each, width of the block table, adapters of a sequence, and
+  // whether they advance.
+  std::map<std::array<int64_t, 5>, RecordedStep> recorded_;
   int64_t recorded_uses_ = 0;
 };
 

@@ -193,6 +193,42 @@ TEST(RecordedSteps, TheLeadersOfRowsThatRoundUpAreLeftOut) {
   }
 }
 
+// One recording for whatever is looked for in its logits, but for the likeliest alone, and for
+// every length up to four blocks.
+TEST(RecordedSteps, ServeWhateverIsWanted) {
+  RecallingDevice device;
+  const TextModel far = recalling_model(64, device);
+  const RecallingModel& recalling = *device.model;
+  Stepper stepper(recalling, device, {.cache_tokens = 128, .block_size = 4});
+  Sequence sequence(stepper.pool());
+  const auto step = [&](const LeadersWanted& wanted) {
+    sequence.tokens.push_back(7);
+    const Stepper::Work work[] = {{&sequence, 1}};
+    const int32_t rows[] = {0};
+    const LeaderRows found = stepper.step(work, rows, wanted);
+    EXPECT_EQ(found.ids.size(), static_cast<size_t>(wanted.count));
+    EXPECT_EQ(found.sums.size(), wanted.scales.size());
+    const std::vector<float> values(found.values.begin(), found.values.end());
+    EXPECT_EQ(values[0], std::ranges::max(stepper.logit_row(0)));
+  };
+  const float scales[] = {0.5f};
+  step({.count = 4, .vocab = kVocab, .scales = {}});
+  int forwards = recalling.forwards;
+  for (const int64_t count : {2, 4, 8}) {
+    step({.count = count, .vocab = kVocab, .scales = {}});
+    step({.count = count, .vocab = kVocab, .scales = scales});
+  }
+  step({.count = 1, .vocab = kVocab, .scales = scales});
+  EXPECT_EQ(recalling.forwards, forwards);
+  step({.count = 1, .vocab = kVocab, .scales = {}});
+  EXPECT_EQ(recalling.forwards, forwards + 2);  // run and recorded
+  forwards = recalling.forwards;
+  while (sequence.length() < 16) step({.count = 4, .vocab = kVocab, .scales = {}});
+  EXPECT_EQ(recalling.forwards, forwards);
+  step({.count = 4, .vocab = kVocab, .scales = {}});
+  EXPECT_EQ(recalling.forwards, forwards + 2);
+}
+
 TEST(RecordedSteps, OfFewSizesAreMade) {
   int64_t last = 0, sizes = 0;
   for (int64_t n = 1; n <= 1024; ++n) {
