@@ -57,14 +57,16 @@ class OneRowLaunchesTest : public ::testing::Test {
     weight.packing = gpu::kPlanesPacking;
     return {.weight = weight, .bias = {}, .y = fake_view({1, outs}, DType::bf16)};
   }
-  LinearPart plain_part(DType dtype, int64_t outs) {
+  LinearPart plain_part(DType dtype, int64_t outs, int64_t in = kIn) {
     const View weight =
-        memory(fake_view({outs, kIn}, dtype), static_cast<size_t>(row_bytes(dtype, outs * kIn)));
+        memory(fake_view({outs, in}, dtype), static_cast<size_t>(row_bytes(dtype, outs * in)));
     return {.weight = weight, .bias = {}, .y = fake_view({1, outs}, DType::bf16)};
   }
   void run(std::span<const LinearPart> parts, DType x = DType::bf16, View norm = {}) {
-    const FusedLinearArgs args{
-        .x = fake_view({1, kIn}, x), .norm_weight = norm, .residual = {}, .parts = parts};
+    const FusedLinearArgs args{.x = fake_view({1, parts[0].weight.size(1)}, x),
+                               .norm_weight = norm,
+                               .residual = {},
+                               .parts = parts};
     gpu::run_first(device_.kernels().fused_linear, args, device_.default_stream());
     EXPECT_EQ(library_.violation(), "");
   }
@@ -129,6 +131,22 @@ TEST_F(OneRowLaunchesTest, TermsKeepWhatXHas) {
   EXPECT_THAT(terms(plain_part(DType::f16, 64)), ElementsAre(2, 1, 1, 2));
   EXPECT_THAT(terms(part<shared::BlockF8_G128>(DType::f8_g128, 64)), ElementsAre(2, 1, 1, 2));
   EXPECT_THAT(terms(part<shared::BlockQ8_0>(DType::q8_0, 64)), ElementsAre(0, 0, 0, 0));
+}
+
+// As far as x leaves room for two stages.
+TEST_F(OneRowLaunchesTest, MayBeLong) {
+  for (const auto& [in, stages] : {std::pair{28672, 8}, {53248, 7}, {90112, 2}}) {
+    const LinearPart parts[] = {plain_part(DType::bf16, 64, in)};
+    seen.clear();
+    run(parts);
+    ASSERT_EQ(seen.size(), 1u) << in;
+    EXPECT_EQ(seen[0].steps, in / 256);
+    EXPECT_EQ(seen[0].stages, stages);
+  }
+  const LinearPart parts[] = {plain_part(DType::bf16, 64, 131072)};
+  seen.clear();
+  run(parts);
+  EXPECT_EQ(seen.size(), 0u);
 }
 
 // Any kernel may write them, but those of a step, whose weights are constants.

@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kTileRows = 2 * int64_t{shared::kOneTileGroups};
 // What a ring has at most: more comes no sooner, and x stands behind what is asked for before it.
 constexpr int64_t kRingBytes = int64_t{152} << 10;
-// Shared memory that the kernel has besides.
-constexpr int64_t kOfBlock = int64_t{3} << 10;
+// Shared memory that the kernel has besides, and what Hopper has for a block.
+constexpr int64_t kOfBlock = int64_t{3} << 10, kOfHopper = int64_t{227} << 10;
 // Of a block at least, so that a multiprocessor has one: two of a launch could share one while
 // another has none.
 constexpr int64_t kLeastShared = int64_t{116} << 10;
@@ -64,13 +64,12 @@ int64_t steps_of(const Format& format, int64_t in) {
 }
 
 // TensorOneParams::terms. x times a norm's weight has more places than x.
-int32_t terms_of(const gpu::OneRowLaunch& what) {
-  const bool codes = is_quantized(what.weight);
-  if (codes && what.weight != DType::f8_g128) return 0;
+int32_t terms_of(DType x, DType weight, bool norm) {
+  if (is_quantized(weight) && weight != DType::f8_g128) return 0;
   // Numbers of bf16 have 8 places, those of f16 have 11.
-  const bool wide = what.weight == DType::bf16;
-  if (what.x == DType::f32) return wide ? shared::kOneMostTerms : 2;
-  return what.params.norm_weight != nullptr || (wide && what.x == DType::f16) ? 2 : 1;
+  const bool wide = weight == DType::bf16;
+  if (x == DType::f32) return wide ? shared::kOneMostTerms : 2;
+  return norm || (wide && x == DType::f16) ? 2 : 1;
 }
 
 // Of x: its terms and their scales; or its bytes, its groups, and zeros.
@@ -116,7 +115,7 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
              params.maps[i]);
   }
   const int64_t tiles = (params.one.groups + shared::kOneTileGroups - 1) / shared::kOneTileGroups;
-  params.terms = terms_of(what);
+  params.terms = terms_of(what.x, what.weight, params.one.norm_weight != nullptr);
   const int64_t staged = staged_bytes(format, params.one.in, params.terms);
   const int64_t room = std::min(kRingBytes, properties.shared_per_block - kOfBlock - staged);
   const int64_t stages = std::clamp<int64_t>(room / format.stage_bytes, 2, shared::kOneMostStages);
@@ -147,15 +146,19 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
               params);
 }
 
-const char* refuse_parts(std::span<const LinearPart> parts, bool gated) {
+const char* refuse_parts(std::span<const LinearPart> parts, DType x, bool norm, bool gated) {
   for (size_t i = 0; i < parts.size(); ++i) {
     const View& weight = parts[i].weight;
     if (!is_quantized(weight.dtype) && weight.dtype != DType::f16 && weight.dtype != DType::bf16) {
       return "takes packed weights, f16 and bf16";
     }
-    for (const int64_t bytes : format_of(weight.dtype, weight.size(1)).planes) {
+    const int64_t in = weight.size(1);
+    const Format format = format_of(weight.dtype, in);
+    for (const int64_t bytes : format.planes) {
       if (bytes % kWord != 0) return "reads planes two bytes at a time";
     }
+    const int64_t staged = staged_bytes(format, in, terms_of(x, weight.dtype, norm));
+    if (kOfBlock + staged + 2 * format.stage_bytes > kOfHopper) return "x is too long";
     if (!gated && i + 1 < parts.size() && weight.size(0) % kTileRows != 0) {
       return "takes parts in multiples of 32 outputs";
     }
@@ -165,7 +168,7 @@ const char* refuse_parts(std::span<const LinearPart> parts, bool gated) {
 
 const char* refuse(const LinearArgs& args) {
   if (const char* reason = gpu::refuse_one_row(args)) return reason;
-  return refuse_parts(args.parts, false);
+  return refuse_parts(args.parts, args.x.dtype, false, false);
 }
 void run(const LinearArgs& args, Stream& stream) {
   gpu::run_one_row(args, {.start = start, .fused = false}, stream);
@@ -173,7 +176,7 @@ void run(const LinearArgs& args, Stream& stream) {
 
 const char* refuse_fused(const FusedLinearArgs& args) {
   if (const char* reason = gpu::refuse_one_row(args)) return reason;
-  return refuse_parts(args.parts, args.gated);
+  return refuse_parts(args.parts, args.x.dtype, bool{args.norm_weight}, args.gated);
 }
 void run_fused(const FusedLinearArgs& args, Stream& stream) {
   gpu::run_one_row(args, {.start = start}, stream);
@@ -186,7 +189,7 @@ const char* refuse_heads(const QkvAppendArgs& args) {
   if (groups % shared::kOneTileGroups != 0 || pairs % shared::kOneTileGroups != 0) {
     return "takes heads in multiples of 32 elements";
   }
-  return refuse_parts(args.parts, false);
+  return refuse_parts(args.parts, args.x.dtype, bool{args.norm_weight}, false);
 }
 void run_heads(const QkvAppendArgs& args, Stream& stream) {
   gpu::run_qkv_append(args, start, stream);

@@ -20,10 +20,10 @@ using shared::MatvecOneParams;
 // Alone, with nothing fused, the product is faster than linear_few's from about so many outputs on
 // (docs/reference/gpu-speed.md).
 constexpr int64_t kManyOuts = 32768;
-// Bytes of x in shared memory.
-constexpr int64_t kMostShared = int64_t{32} << 10;
-// Shared memory that the kernel has besides.
+// Shared memory that the kernel has besides x.
 constexpr int64_t kOfBlock = int64_t{2} << 10;
+// Bytes of x in shared memory, of which AMD's devices have least: 64 KiB.
+constexpr int64_t kMostShared = (int64_t{64} << 10) - kOfBlock;
 
 // How a weight's rows are read.
 struct Reading {
@@ -68,7 +68,6 @@ const char* refuse_weight(const View& x, const View& weight) {
   }
   const Reading reading = reading_of(weight.dtype, x.size(1));
   if (reading.pieces < reading.trip) return "takes rows that keep a wave busy";
-  if (staged_bytes(x.dtype, weight.dtype, reading) > kMostShared) return "x is too long";
   if (weight.size(0) > (int64_t{1} << 30)) return "takes up to 2^30 outputs";
   return nullptr;
 }
@@ -82,26 +81,17 @@ const char* refuse_input(const View& x, std::span<const LinearPart> parts) {
   return nullptr;
 }
 
-const char* refuse_linear(const LinearArgs& args) {
-  for (const LinearPart& part : args.parts) {
-    if (part.weight.size(0) < kManyOuts) return "takes weights of many outputs";
-  }
-  return refuse_input(args.x, args.parts);
-}
-
 const char* refuse(const LinearArgs& args) {
   for (const LinearPart& part : args.parts) {
     if (!is_quantized(part.weight.dtype)) return "takes packed weights";
   }
-  return refuse_linear(args);
+  if (const char* reason = refuse_one_row(args)) return reason;
+  return refuse_long_x(args.x, args.parts);
 }
 
 const char* refuse_fused(const FusedLinearArgs& args) {
-  if (args.norm_weight && !aligned(args.norm_weight.data)) return "reads norms 16 bytes at a time";
-  if (args.gated && args.parts[0].weight.dtype != args.parts[1].weight.dtype) {
-    return "takes gate and up of one type";
-  }
-  return refuse_input(args.x, args.parts);
+  if (const char* reason = refuse_one_row(args)) return reason;
+  return refuse_long_x(args.x, args.parts);
 }
 
 // Waves that share a row: as many as make the groups come out evenly over all waves, since the last
@@ -239,10 +229,24 @@ void start_one_row(const OneRowLaunch& what, Stream& stream) {
 }
 
 const char* refuse_one_row(const LinearArgs& args) {
-  return refuse_linear(args);
+  for (const LinearPart& part : args.parts) {
+    if (part.weight.size(0) < kManyOuts) return "takes weights of many outputs";
+  }
+  return refuse_input(args.x, args.parts);
 }
 const char* refuse_one_row(const FusedLinearArgs& args) {
-  return refuse_fused(args);
+  if (args.norm_weight && !aligned(args.norm_weight.data)) return "reads norms 16 bytes at a time";
+  if (args.gated && args.parts[0].weight.dtype != args.parts[1].weight.dtype) {
+    return "takes gate and up of one type";
+  }
+  return refuse_input(args.x, args.parts);
+}
+const char* refuse_long_x(const View& x, std::span<const LinearPart> parts) {
+  for (const LinearPart& part : parts) {
+    const Reading reading = reading_of(part.weight.dtype, x.size(1));
+    if (staged_bytes(x.dtype, part.weight.dtype, reading) > kMostShared) return "x is too long";
+  }
+  return nullptr;
 }
 void run_one_row(const LinearArgs& args, const OneRow& how, Stream& stream) {
   const FusedLinearArgs fused{.x = args.x, .norm_weight = {}, .residual = {}, .parts = args.parts};

@@ -36,9 +36,12 @@ struct OneRow {
   bool fused = true;
 };
 
-// For kernels that start otherwise; of LinearArgs those with many outputs, plain weights too.
+// For kernels that start otherwise; of LinearArgs those with many outputs, plain weights too. x may
+// have any length.
 const char* refuse_one_row(const LinearArgs& args);
 const char* refuse_one_row(const FusedLinearArgs& args);
+// x beyond the shared memory that gpu_one has for it.
+const char* refuse_long_x(const View& x, std::span<const LinearPart> parts);
 void run_one_row(const LinearArgs& args, const OneRow& how, Stream& stream);
 void run_one_row(const FusedLinearArgs& args, const OneRow& how, Stream& stream);
 

@@ -73,6 +73,13 @@ std::vector<FusedCase> cases() {
           {.in = 2048, .outs = {70}, .weight = weight, .dtype = dtype, .gate = GateOp::silu});
     }
   }
+  // Rows as long as those of the largest models.
+  for (const DType weight : {DType::q4_k, DType::q6_k, DType::q8_0, DType::bf16, DType::f8_g128}) {
+    out.push_back(
+        {.in = 28672, .outs = {40}, .weight = weight, .dtype = DType::bf16, .residual = true});
+  }
+  out.push_back({.in = 28672, .outs = {40}, .weight = DType::bf16, .norm = true});
+  out.push_back({.in = 53248, .outs = {40}, .weight = DType::bf16, .dtype = DType::bf16});
   // More tiles than blocks, several times.
   out.push_back({.in = 1024,
                  .outs = {9001},
