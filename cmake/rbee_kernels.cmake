@@ -50,7 +50,9 @@ endfunction()
 
 # rbee_cuda_images(target FAMILIES a.cu…): fat binaries for RBEE_CUDA_ARCHS, embedded as
 # rbee::cuda::cuda_images(). An entry is a compute capability ("90a": machine code) or one with
-# "-ptx" behind it (code that newer drivers translate). ccache asks for -c, which changes no byte.
+# "-ptx" behind it (code that newer drivers translate) or another one ("80-on-90": that code,
+# translated already; so a Hopper tests what other cards run). ccache asks for -c, which changes no
+# byte.
 function(rbee_cuda_images target)
   cmake_parse_arguments(ARG "" "" "FAMILIES" ${ARGN})
   find_program(RBEE_NVCC nvcc HINTS /usr/local/cuda/bin REQUIRED)
@@ -58,6 +60,8 @@ function(rbee_cuda_images target)
   foreach(arch IN LISTS RBEE_CUDA_ARCHS)
     if(arch MATCHES "^([0-9]+[a-z]?)-ptx$")
       list(APPEND code -gencode "arch=compute_${CMAKE_MATCH_1},code=compute_${CMAKE_MATCH_1}")
+    elseif(arch MATCHES "^([0-9]+[a-z]?)-on-([0-9]+[a-z]?)$")
+      list(APPEND code -gencode "arch=compute_${CMAKE_MATCH_1},code=sm_${CMAKE_MATCH_2}")
     else()
       list(APPEND code -gencode "arch=compute_${arch},code=sm_${arch}")
     endif()
