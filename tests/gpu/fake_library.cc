@@ -127,6 +127,7 @@ FakeLibrary::FakeLibrary(Vendor vendor, const FakeOptions& options) : vendor_(ve
 FakeLibrary::~FakeLibrary() {
   EXPECT_EQ(violation(), "");
   EXPECT_EQ(live_bytes(), 0);
+  EXPECT_EQ(live_objects(), "");
   dlclose(library_);
 }
 
@@ -150,6 +151,10 @@ int64_t FakeLibrary::calls(const char* cuda, const char* rocm) const {
 
 int64_t FakeLibrary::live_bytes() const {
   return find<int64_t()>("rbee_fake_live_bytes")();
+}
+
+std::string FakeLibrary::live_objects() const {
+  return find<const char*()>("rbee_fake_live_objects")();
 }
 
 int64_t FakeLibrary::launches() const {

@@ -38,7 +38,7 @@ struct FakeOptions {
 class FakeLibrary {
  public:
   explicit FakeLibrary(Vendor vendor, const FakeOptions& options = {});
-  // No mistake was made, and every byte of device memory was given back.
+  // No mistake was made, and everything that the driver gave was given back.
   ~FakeLibrary();
   FakeLibrary(const FakeLibrary&) = delete;
   FakeLibrary& operator=(const FakeLibrary&) = delete;
@@ -51,6 +51,8 @@ class FakeLibrary {
   void fail(const char* cuda, const char* rocm, int nth, int status, bool sticky = false) const;
   int64_t calls(const char* cuda, const char* rocm) const;
   int64_t live_bytes() const;
+  // What there is besides device memory, "" for nothing.
+  std::string live_objects() const;
   int64_t launches() const;
   std::string violation() const;
   // Called for every launch; null: nothing is.

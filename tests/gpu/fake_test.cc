@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <vector>
 
 #include "backends/shared/elementwise_params.h"
@@ -68,6 +69,34 @@ TEST_P(FakeTest, FindsWritesOverWhatIsStillRead) {
   }
   EXPECT_THAT(library.violation(), HasSubstr("races with a read"));
   const FakeLibrary forget(GetParam());
+}
+
+// HIP has a device in every thread, so that only the wrong one is a mistake there.
+TEST_P(FakeTest, FindsWorkForADeviceThatIsNotCurrent) {
+  const FakeLibrary library(GetParam(), {.devices = 2});
+  {
+    const auto driver = library.open();
+    driver->use(1);
+    void* stream = driver->create_stream();
+    void* event = driver->create_event(false);
+    std::thread([&] { EXPECT_THROW(driver->record_event(event, stream), Error); }).join();
+    driver->destroy_event(event);
+    driver->destroy_stream(stream);
+  }
+  EXPECT_EQ(library.violation(), cuda() ? "cuEventRecord by a thread that made no device current"
+                                        : "record on device 1 while 0 is current");
+  const FakeLibrary forget(GetParam());
+}
+
+TEST_P(FakeTest, TellsWhatIsNotGivenBack) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  driver->use(0);
+  void* event = driver->create_event(false);
+  void* host = driver->allocate_host(16);
+  EXPECT_EQ(library.live_objects(), "1 events, 1 pieces of host memory");
+  driver->free_host(host);
+  driver->destroy_event(event);
 }
 
 TEST_P(FakeTest, FindsCopiesOfAnotherDevicesMemory) {

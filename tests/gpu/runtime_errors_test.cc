@@ -111,7 +111,7 @@ TEST_P(RuntimeErrorsTest, StreamsOfALostDeviceCanBeDestroyed) {
   const auto driver = library.open();
   GpuDevice device(vendor(*driver), 0);
   Stream stream = device.create_stream();
-  library.fail("cuCtxSetCurrent", "hipSetDevice", 1, fake::kLaunchFailed);
+  library.fail("cuCtxSetCurrent", "hipSetDevice", 1, fake::kLaunchFailed, true);
   std::thread([&] { device.destroy_stream(stream); }).join();  // where no device is current yet
   EXPECT_EQ(stream.handle, nullptr);
 }

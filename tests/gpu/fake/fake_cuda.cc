@@ -62,8 +62,18 @@ LaunchLimits limits() {
 
 }  // namespace
 
+const int rbee::fake::kDeviceOfNewThreads = -1;
+
 #define ENTER(call) \
   if (const int status = runtime().enter(call)) return status
+// Of a call that the driver refuses in a thread without a current context.
+#define ENTER_WITH_DEVICE(call) \
+  if (const int status = runtime().enter_with_device(call)) return status
+// What a lost device had goes, too.
+#define GIVE_BACK(call, action)                         \
+  const int status = runtime().enter_with_device(call); \
+  const int given = action;                             \
+  return status != kSuccess ? status : given
 
 extern "C" {
 
@@ -146,108 +156,102 @@ int cuCtxSetCurrent(Handle context) {
   return runtime().set_device(device_of(context));
 }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  ENTER_WITH_DEVICE("cuMemGetInfo_v2");
   return runtime().memory_info(free, total);
 }
 int cuMemAlloc_v2(DevicePtr* data, size_t bytes) {
-  ENTER("cuMemAlloc_v2");
+  ENTER_WITH_DEVICE("cuMemAlloc_v2");
   void* memory = nullptr;
   const int status = runtime().allocate(&memory, bytes, false);
   *data = reinterpret_cast<DevicePtr>(memory);
   return status;
 }
 int cuMemFree_v2(DevicePtr data) {
-  const int status = runtime().enter("cuMemFree_v2");
-  const int freed = runtime().free(pointer(data), false);  // a lost device's memory goes, too
-  return status != 0 ? status : freed;
+  GIVE_BACK("cuMemFree_v2", runtime().free(pointer(data), false));
 }
 int cuMemHostAlloc(void** data, size_t bytes, unsigned) {
-  ENTER("cuMemHostAlloc");
+  ENTER_WITH_DEVICE("cuMemHostAlloc");
   return runtime().allocate(data, bytes, true);
 }
 int cuMemFreeHost(void* data) {
-  const int status = runtime().enter("cuMemFreeHost");
-  const int freed = runtime().free(data, true);  // a lost device's memory goes, too
-  return status != 0 ? status : freed;
+  GIVE_BACK("cuMemFreeHost", runtime().free(data, true));
 }
 int cuMemcpyHtoDAsync_v2(DevicePtr to, const void* from, size_t bytes, Handle stream) {
-  ENTER("cuMemcpyHtoDAsync_v2");
+  ENTER_WITH_DEVICE("cuMemcpyHtoDAsync_v2");
   return runtime().copy(pointer(to), from, bytes, true, false, as<Stream>(stream));
 }
 int cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, size_t bytes, Handle stream) {
-  ENTER("cuMemcpyDtoHAsync_v2");
+  ENTER_WITH_DEVICE("cuMemcpyDtoHAsync_v2");
   return runtime().copy(to, pointer(from), bytes, false, true, as<Stream>(stream));
 }
 int cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t bytes, Handle stream) {
-  ENTER("cuMemcpyDtoDAsync_v2");
+  ENTER_WITH_DEVICE("cuMemcpyDtoDAsync_v2");
   return runtime().copy(pointer(to), pointer(from), bytes, true, true, as<Stream>(stream));
 }
 int cuMemcpyPeerAsync(DevicePtr to, Handle to_context, DevicePtr from, Handle from_context,
                       size_t bytes, Handle stream) {
-  ENTER("cuMemcpyPeerAsync");
+  ENTER_WITH_DEVICE("cuMemcpyPeerAsync");
   return runtime().copy_peer(pointer(to), device_of(to_context), pointer(from),
                              device_of(from_context), bytes, as<Stream>(stream));
 }
 int cuMemsetD8Async(DevicePtr data, unsigned char value, size_t bytes, Handle stream) {
-  ENTER("cuMemsetD8Async");
+  ENTER_WITH_DEVICE("cuMemsetD8Async");
   return runtime().fill(pointer(data), value, bytes, as<Stream>(stream));
 }
 int cuStreamCreate(Handle* stream, unsigned) {
-  ENTER("cuStreamCreate");
+  ENTER_WITH_DEVICE("cuStreamCreate");
   return runtime().create_stream(out(stream));
 }
 int cuStreamDestroy_v2(Handle stream) {
-  ENTER("cuStreamDestroy_v2");
-  return runtime().destroy_stream(as<Stream>(stream));
+  GIVE_BACK("cuStreamDestroy_v2", runtime().destroy_stream(as<Stream>(stream)));
 }
 int cuStreamSynchronize(Handle stream) {
-  ENTER("cuStreamSynchronize");
+  ENTER_WITH_DEVICE("cuStreamSynchronize");
   return runtime().synchronize(as<Stream>(stream));
 }
 int cuStreamWaitEvent(Handle stream, Handle event, unsigned) {
-  ENTER("cuStreamWaitEvent");
+  ENTER_WITH_DEVICE("cuStreamWaitEvent");
   return runtime().wait(as<Stream>(stream), as<Event>(event));
 }
 int cuEventCreate(Handle* event, unsigned) {
-  ENTER("cuEventCreate");
+  ENTER_WITH_DEVICE("cuEventCreate");
   return runtime().create_event(out(event));
 }
 int cuEventDestroy_v2(Handle event) {
-  ENTER("cuEventDestroy_v2");
-  return runtime().destroy_event(as<Event>(event));
+  GIVE_BACK("cuEventDestroy_v2", runtime().destroy_event(as<Event>(event)));
 }
 int cuEventRecord(Handle event, Handle stream) {
-  ENTER("cuEventRecord");
+  ENTER_WITH_DEVICE("cuEventRecord");
   return runtime().record(as<Event>(event), as<Stream>(stream));
 }
 int cuEventSynchronize(Handle event) {
-  ENTER("cuEventSynchronize");
+  ENTER_WITH_DEVICE("cuEventSynchronize");
   return runtime().synchronize(as<Event>(event));
 }
 int cuEventElapsedTime(float* ms, Handle start, Handle end) {
-  ENTER("cuEventElapsedTime");
+  ENTER_WITH_DEVICE("cuEventElapsedTime");
   *ms = static_cast<float>(as<Event>(end)->ms - as<Event>(start)->ms);
   return kSuccess;
 }
 int cuModuleLoadData(Handle* module, const void* image) {
-  ENTER("cuModuleLoadData");
+  ENTER_WITH_DEVICE("cuModuleLoadData");
   if (capability() < kOldestCode) return kNoBinary;
   return runtime().load_module(out(module), image, read_fat_binary);
 }
 int cuModuleUnload(Handle module) {
-  ENTER("cuModuleUnload");
-  return runtime().unload_module(as<Module>(module));
+  GIVE_BACK("cuModuleUnload", runtime().unload_module(as<Module>(module)));
 }
 int cuModuleGetFunction(Handle* kernel, Handle module, const char* name) {
-  ENTER("cuModuleGetFunction");
+  ENTER_WITH_DEVICE("cuModuleGetFunction");
   return runtime().find_kernel(out(kernel), as<Module>(module), name);
 }
 int cuFuncSetAttribute(Handle kernel, int attribute, int value) {
-  ENTER("cuFuncSetAttribute");
+  ENTER_WITH_DEVICE("cuFuncSetAttribute");
   if (attribute != rbee::cuda::kFuncMaxDynamicShared) return kInvalidValue;
   return runtime().allow_shared(as<Kernel>(kernel), static_cast<uint32_t>(value), limits());
 }
 int cuLaunchKernelEx(const rbee::cuda::LaunchConfig* config, Handle kernel, void** params, void**) {
-  ENTER("cuLaunchKernelEx");
+  ENTER_WITH_DEVICE("cuLaunchKernelEx");
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const int id = config->attributes[i].id;
     const bool known =
@@ -260,28 +264,27 @@ int cuLaunchKernelEx(const rbee::cuda::LaunchConfig* config, Handle kernel, void
   return runtime().launch(as<Kernel>(kernel), shape, limits(), as<Stream>(config->stream), params);
 }
 int cuStreamBeginCapture_v2(Handle stream, int) {
-  ENTER("cuStreamBeginCapture_v2");
+  ENTER_WITH_DEVICE("cuStreamBeginCapture_v2");
   return runtime().begin_capture(as<Stream>(stream));
 }
 int cuStreamEndCapture(Handle stream, Handle* graph) {
-  ENTER("cuStreamEndCapture");
+  ENTER_WITH_DEVICE("cuStreamEndCapture");
   return runtime().end_capture(as<Stream>(stream), out(graph));
 }
 int cuGraphInstantiateWithFlags(Handle* executable, Handle graph, unsigned long long) {
-  ENTER("cuGraphInstantiateWithFlags");
+  ENTER_WITH_DEVICE("cuGraphInstantiateWithFlags");
   *executable = graph;
-  return kSuccess;
+  return runtime().instantiate(as<Graph>(graph));
 }
 int cuGraphLaunch(Handle graph, Handle stream) {
-  ENTER("cuGraphLaunch");
+  ENTER_WITH_DEVICE("cuGraphLaunch");
   return runtime().launch_graph(as<Graph>(graph), as<Stream>(stream));
 }
 int cuGraphExecDestroy(Handle graph) {
-  ENTER("cuGraphExecDestroy");
-  return runtime().destroy_graph(as<Graph>(graph));
+  GIVE_BACK("cuGraphExecDestroy", runtime().destroy_graph(as<Graph>(graph)));
 }
-int cuGraphDestroy(Handle) {
-  return kSuccess;  // the executable is the graph itself here
+int cuGraphDestroy(Handle graph) {
+  GIVE_BACK("cuGraphDestroy", runtime().destroy_graph(as<Graph>(graph)));
 }
 int cuTensorMapEncodeTiled(rbee::shared::TensorMap* map, int type, unsigned rank, void* data,
                            const TensorExtent* sizes, const TensorExtent* strides,

@@ -50,8 +50,15 @@ LaunchLimits limits() {
 
 }  // namespace
 
+const int rbee::fake::kDeviceOfNewThreads = 0;
+
 #define ENTER(call) \
   if (const int status = runtime().enter(call)) return status
+// What a lost device had goes, too.
+#define GIVE_BACK(call, action)             \
+  const int status = runtime().enter(call); \
+  const int given = action;                 \
+  return status != kSuccess ? status : given
 
 extern "C" {
 
@@ -132,18 +139,14 @@ int hipMalloc(void** data, size_t bytes) {
   return runtime().allocate(data, bytes, false);
 }
 int hipFree(void* data) {
-  const int status = runtime().enter("hipFree");
-  const int freed = runtime().free(data, false);  // a lost device's memory goes, too
-  return status != 0 ? status : freed;
+  GIVE_BACK("hipFree", runtime().free(data, false));
 }
 int hipHostMalloc(void** data, size_t bytes, unsigned) {
   ENTER("hipHostMalloc");
   return runtime().allocate(data, bytes, true);
 }
 int hipHostFree(void* data) {
-  const int status = runtime().enter("hipHostFree");
-  const int freed = runtime().free(data, true);  // a lost device's memory goes, too
-  return status != 0 ? status : freed;
+  GIVE_BACK("hipHostFree", runtime().free(data, true));
 }
 int hipMemcpyAsync(void* to, const void* from, size_t bytes, int kind, Handle stream) {
   ENTER("hipMemcpyAsync");
@@ -164,8 +167,7 @@ int hipStreamCreateWithFlags(Handle* stream, unsigned) {
   return runtime().create_stream(out(stream));
 }
 int hipStreamDestroy(Handle stream) {
-  ENTER("hipStreamDestroy");
-  return runtime().destroy_stream(as<Stream>(stream));
+  GIVE_BACK("hipStreamDestroy", runtime().destroy_stream(as<Stream>(stream)));
 }
 int hipStreamSynchronize(Handle stream) {
   ENTER("hipStreamSynchronize");
@@ -180,8 +182,7 @@ int hipEventCreateWithFlags(Handle* event, unsigned) {
   return runtime().create_event(out(event));
 }
 int hipEventDestroy(Handle event) {
-  ENTER("hipEventDestroy");
-  return runtime().destroy_event(as<Event>(event));
+  GIVE_BACK("hipEventDestroy", runtime().destroy_event(as<Event>(event)));
 }
 int hipEventRecord(Handle event, Handle stream) {
   ENTER("hipEventRecord");
@@ -201,8 +202,7 @@ int hipModuleLoadData(Handle* module, const void* image) {
   return runtime().load_module(out(module), image, read_code_object);
 }
 int hipModuleUnload(Handle module) {
-  ENTER("hipModuleUnload");
-  return runtime().unload_module(as<Module>(module));
+  GIVE_BACK("hipModuleUnload", runtime().unload_module(as<Module>(module)));
 }
 int hipModuleGetFunction(Handle* kernel, Handle module, const char* name) {
   ENTER("hipModuleGetFunction");
@@ -226,17 +226,16 @@ int hipStreamEndCapture(Handle stream, Handle* graph) {
 int hipGraphInstantiate(Handle* executable, Handle graph, Handle*, char*, size_t) {
   ENTER("hipGraphInstantiate");
   *executable = graph;
-  return kSuccess;
+  return runtime().instantiate(as<Graph>(graph));
 }
 int hipGraphLaunch(Handle graph, Handle stream) {
   ENTER("hipGraphLaunch");
   return runtime().launch_graph(as<Graph>(graph), as<Stream>(stream));
 }
 int hipGraphExecDestroy(Handle graph) {
-  ENTER("hipGraphExecDestroy");
-  return runtime().destroy_graph(as<Graph>(graph));
+  GIVE_BACK("hipGraphExecDestroy", runtime().destroy_graph(as<Graph>(graph)));
 }
-int hipGraphDestroy(Handle) {
-  return kSuccess;  // the executable is the graph itself here
+int hipGraphDestroy(Handle graph) {
+  GIVE_BACK("hipGraphDestroy", runtime().destroy_graph(as<Graph>(graph)));
 }
 }

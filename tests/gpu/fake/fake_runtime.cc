@@ -16,6 +16,7 @@ constexpr size_t kAlignment = 256;
 constexpr uint8_t kNobody = 0xcd;  // what padding, and fresh memory, is full of
 constexpr uint32_t kMostThreads = 1024;
 thread_local uint32_t told_params = 0;  // bytes of the next launch's parameter; 0: nobody told
+thread_local int current_device = kDeviceOfNewThreads;
 
 int64_t environment(const char* name, int64_t fallback) {
   const char* text = std::getenv(name);
@@ -79,6 +80,8 @@ void Runtime::reset() {
   const char* shared = std::getenv("RBEE_FAKE_SHARED");
   shared_use_ = shared != nullptr ? std::make_unique<SharedUse>(shared) : nullptr;
   fill_ = static_cast<int>(environment("RBEE_FAKE_FILL", kNobody));
+  const char* mistakes_file = std::getenv("RBEE_FAKE_MISTAKES");
+  mistakes_file_ = mistakes_file != nullptr ? mistakes_file : "";
 }
 
 int Runtime::version(int usual) {
@@ -87,6 +90,7 @@ int Runtime::version(int usual) {
 
 void Runtime::violate(const std::string& what) {
   if (violation_.empty()) violation_ = what;
+  if (!mistakes_file_.empty()) std::ofstream(mistakes_file_, std::ios::app) << what << '\n';
 }
 
 void Runtime::fail(const std::string& call, int nth, int status, bool sticky) {
@@ -109,8 +113,23 @@ int Runtime::enter(const char* call) {
 
 int Runtime::set_device(int device) {
   if (device < 0 || device >= options.count) return kInvalidDevice;
-  current_ = device;
+  current_device = device;
   return kSuccess;
+}
+
+int Runtime::enter_with_device(const char* call) {
+  const int status = enter(call);
+  if (status != kSuccess || current_device >= 0) return status;
+  const std::scoped_lock lock(mutex_);
+  violate(std::string(call) + " by a thread that made no device current");
+  return kInvalidContext;
+}
+
+bool Runtime::on_device(int device, const char* what) {
+  if (device == current_device) return true;
+  violate(std::string(what) + " on device " + std::to_string(device) + " while " +
+          std::to_string(current_device) + " is current");
+  return false;
 }
 
 int Runtime::allocate(void** data, size_t bytes, bool host) {
@@ -122,7 +141,8 @@ int Runtime::allocate(void** data, size_t bytes, bool host) {
   std::memset(*data, kNobody, padded(bytes));  // nobody may count on zeros
   std::memset(*data, fill_, bytes);
   if (!host && shared_use_ != nullptr) shared_use_->bytes() += wanted;
-  blocks_[reinterpret_cast<uintptr_t>(*data)] = {.bytes = bytes, .host = host, .device = current_};
+  blocks_[reinterpret_cast<uintptr_t>(*data)] = {
+      .bytes = bytes, .host = host, .device = current_device};
   return kSuccess;
 }
 
@@ -154,6 +174,23 @@ int64_t Runtime::live_bytes() const {
     if (!block.host) bytes += static_cast<int64_t>(block.bytes);
   }
   return bytes;
+}
+
+std::string Runtime::live_objects() const {
+  const std::scoped_lock lock(mutex_);
+  const auto host = std::ranges::count_if(blocks_, [](const auto& b) { return b.second.host; });
+  std::string out;
+  const auto add = [&](size_t count, const char* what) {
+    if (count == 0) return;
+    out += (out.empty() ? "" : ", ") + std::to_string(count) + " " + what;
+  };
+  add(streams_.size(), "streams");
+  add(events_.size(), "events");
+  add(modules_.size(), "modules");
+  add(graphs_.size(), "graphs");
+  add(recording_.size(), "recordings");
+  add(static_cast<size_t>(host), "pieces of host memory");
+  return out;
 }
 
 int64_t Runtime::used_bytes() const {
@@ -246,7 +283,7 @@ int Runtime::fill(void* data, int value, size_t bytes, Stream* stream) {
 
 int Runtime::create_stream(void** stream) {
   const std::scoped_lock lock(mutex_);
-  *stream = *streams_.insert(new Stream{.device = current_}).first;
+  *stream = *streams_.insert(new Stream{.device = current_device}).first;
   return kSuccess;
 }
 
@@ -276,7 +313,7 @@ int Runtime::synchronize(Stream* stream) {
 
 int Runtime::create_event(void** event) {
   const std::scoped_lock lock(mutex_);
-  *event = *events_.insert(new Event).first;
+  *event = *events_.insert(new Event{.device = current_device, .clock = {}}).first;
   return kSuccess;
 }
 
@@ -295,6 +332,9 @@ int Runtime::record(Event* event, Stream* stream) {
   if (!known_stream(stream)) return kInvalidHandle;
   if (!events_.contains(event)) {
     violate("record of an event that does not exist");
+    return kInvalidHandle;
+  }
+  if (!on_device(stream->device, "record") || !on_device(event->device, "record")) {
     return kInvalidHandle;
   }
   ++stream->clock[stream];
@@ -328,6 +368,7 @@ int Runtime::load_module(void** module, const void* image, ImageReader read) {
   int refusal = kSuccess;
   if (std::ifstream(modules_file_) >> most >> refusal && modules_.size() >= most) return refusal;
   auto loaded = std::make_unique<Module>();
+  loaded->device = current_device;
   loaded->image = image;
   try {
     loaded->code = read(image, options.architecture);
@@ -402,6 +443,9 @@ int Runtime::launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits
     violate("launch of a kernel that does not exist");
     return kInvalidHandle;
   }
+  if (!on_device(stream->device, "launch") || !on_device(kernel->module->device, "launch")) {
+    return kInvalidHandle;
+  }
   const KernelFacts& facts = kernel->facts;
   if (params_bytes != 0 && facts.params_bytes != 0 && params_bytes != facts.params_bytes) {
     violate(kernel->name + " takes " + std::to_string(facts.params_bytes) +
@@ -463,6 +507,16 @@ int Runtime::end_capture(Stream* stream, void** graph) {
   return kSuccess;
 }
 
+int Runtime::instantiate(Graph* graph) {
+  const std::scoped_lock lock(mutex_);
+  if (!graphs_.contains(graph)) {
+    violate("instantiation of a graph that does not exist");
+    return kInvalidHandle;
+  }
+  ++graph->handles;
+  return kSuccess;
+}
+
 int Runtime::launch_graph(Graph* graph, Stream* stream) {
   const std::scoped_lock lock(mutex_);
   if (!known_stream(stream)) return kInvalidHandle;
@@ -470,6 +524,7 @@ int Runtime::launch_graph(Graph* graph, Stream* stream) {
     violate("launch of a graph that does not exist");
     return kInvalidHandle;
   }
+  if (!on_device(stream->device, "launch")) return kInvalidHandle;
   for (const RecordedLaunch& launch : graph->launches) {
     if (const int status = run(launch)) return status;
   }
@@ -478,10 +533,12 @@ int Runtime::launch_graph(Graph* graph, Stream* stream) {
 
 int Runtime::destroy_graph(Graph* graph) {
   const std::scoped_lock lock(mutex_);
-  if (graphs_.erase(graph) == 0) {
+  if (!graphs_.contains(graph)) {
     violate("destruction of a graph that does not exist");
     return kInvalidHandle;
   }
+  if (--graph->handles > 0) return kSuccess;
+  graphs_.erase(graph);
   delete graph;
   return kSuccess;
 }
@@ -527,6 +584,12 @@ const char* rbee_fake_violation() {
 
 int64_t rbee_fake_live_bytes() {
   return Runtime::instance().live_bytes();
+}
+
+const char* rbee_fake_live_objects() {
+  static thread_local std::string text;
+  text = Runtime::instance().live_objects();
+  return text.c_str();
 }
 
 int64_t rbee_fake_launches() {

@@ -4,11 +4,11 @@
 // once, in the order of its calls.
 //
 // It checks what a real driver would let pass or crash on: copies outside of an allocation, use of
-// freed memory, streams, events or modules, double frees, work on one stream that touches memory
-// another stream has not finished writing or copying, launches beyond the device's limits, of
-// kernels an image does not have or with a parameter of another size, and tensor maps that a device
-// does not take or that reach beyond an allocation. The first such mistake is kept and told by
-// violation().
+// freed memory, streams, events or modules, double frees, calls of threads that made no device
+// current or another one, work on one stream that touches memory another stream has not finished
+// writing or copying, launches beyond the device's limits, of kernels an image does not have or
+// with a parameter of another size, and tensor maps that a device does not take or that reach
+// beyond an allocation. The first such mistake is kept and told by violation().
 // Kernels do nothing unless a launch hook runs them (tools/emulate_amd.py).
 
 #include <cstddef>
@@ -50,6 +50,7 @@ struct Stream {
   bool capturing = false;
 };
 struct Event {
+  int device = 0;
   Clock clock;
   double ms = 0;
   bool recorded = false;
@@ -61,6 +62,7 @@ struct Kernel {
   uint32_t allowed_shared = 0;  // bytes that launches were allowed to ask for
 };
 struct Module {
+  int device = 0;
   const void* image = nullptr;
   CodeObject code;
   std::map<std::string, std::unique_ptr<Kernel>> kernels;
@@ -86,6 +88,7 @@ struct RecordedLaunch {
 using ImageReader = CodeObject (*)(const void* image, const std::string& architecture);
 struct Graph {
   std::vector<RecordedLaunch> launches;
+  int handles = 1;  // a graph and its executable are one object here
 };
 
 // Statuses are the same numbers for both vendors.
@@ -96,11 +99,15 @@ enum Status : int {
   kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidImage = 200,
+  kInvalidContext = 201,
   kNoBinary = 209,  // a fat binary holds no code for the device
   kInvalidHandle = 400,
   kNotFound = 500,
   kLaunchFailed = 719,
 };
+
+// The device that is current where a thread has made none so; -1: none. Each vendor's own.
+extern const int kDeviceOfNewThreads;
 
 // What the vendors' calls that explain a status say.
 const char* status_text(int status);
@@ -114,7 +121,7 @@ class Runtime {
   // is lost and every call fails. RBEE_FAKE_MODULES names one that says "COUNT STATUS": with so
   // many modules loaded, the next one fails with that status. RBEE_FAKE_SHARED names one in which
   // processes count what they have of the device's memory together. RBEE_FAKE_FILL: the byte that
-  // fresh memory is full of.
+  // fresh memory is full of. RBEE_FAKE_MISTAKES names one that mistakes are written to.
   void reset();
   // RBEE_FAKE_VERSION, as the vendor counts, or what is usual.
   static int version(int usual);
@@ -127,8 +134,10 @@ class Runtime {
   // Counts a call; a status other than success is what it must return.
   int enter(const char* call);
 
+  // Of the calling thread.
   int set_device(int device);
-  int device() const { return current_; }
+  // Counts a call that needs a current device, as enter() does.
+  int enter_with_device(const char* call);
   int allocate(void** data, size_t bytes, bool host);
   int free(void* data, bool host);
   int memory_info(size_t* free, size_t* total);
@@ -161,11 +170,15 @@ class Runtime {
   int check_attribute(int id, bool known);
   int begin_capture(Stream* stream);
   int end_capture(Stream* stream, void** graph);
+  int instantiate(Graph* graph);
   int launch_graph(Graph* graph, Stream* stream);
+  // Or its executable.
   int destroy_graph(Graph* graph);
 
   std::string violation() const;
   int64_t live_bytes() const;
+  // What is left of streams, events, modules, graphs and host memory: "2 events, 1 graphs".
+  std::string live_objects() const;
   int64_t used_bytes() const;  // other processes' too
   int64_t launches() const;
   int64_t calls(const std::string& name) const;
@@ -190,13 +203,14 @@ class Runtime {
   // The allocation around [data, data + bytes); null and a violation when there is none.
   Block* block_around(const void* data, size_t bytes, const char* what);
   bool known_stream(Stream* stream);
+  // False and a violation where the calling thread's device is another one.
+  bool on_device(int device, const char* what);
   void touch(Block& block, Stream* stream, bool write, const char* what);
   int run(const RecordedLaunch& launch);
 
   mutable std::recursive_mutex mutex_;
-  int current_ = 0;
   int sticky_ = kSuccess;
-  std::string lost_file_, modules_file_;
+  std::string lost_file_, modules_file_, mistakes_file_;
   std::unique_ptr<SharedUse> shared_use_;
   int fill_ = 0;
   std::string violation_;
@@ -221,6 +235,7 @@ void rbee_fake_reset(int devices, const char* architecture, int lanes, int64_t m
 void rbee_fake_fail(const char* call, int nth, int status, int sticky);
 const char* rbee_fake_violation();  // empty: none
 int64_t rbee_fake_live_bytes();
+const char* rbee_fake_live_objects();  // empty: none
 int64_t rbee_fake_launches();
 int64_t rbee_fake_calls(const char* name);
 void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook);
