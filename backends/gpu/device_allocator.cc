@@ -214,11 +214,6 @@ void DeviceAllocator::trim_locked() noexcept {
   for (const auto& [data, bytes] : large_.take_free_segments()) give_back(data, bytes);
 }
 
-void DeviceAllocator::trim() noexcept {
-  const std::scoped_lock lock(mutex_);
-  trim_locked();
-}
-
 AllocatorStats DeviceAllocator::stats() const {
   const std::scoped_lock lock(mutex_);
   return stats_;

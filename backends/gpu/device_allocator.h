@@ -50,8 +50,6 @@ class DeviceAllocator {
   // ended.
   void move_stream(void* from, void* to) noexcept;
 
-  // Gives cached memory of ordinary allocations back to the driver. The device must be idle.
-  void trim() noexcept;
   AllocatorStats stats() const;
   void reset_peak();
 

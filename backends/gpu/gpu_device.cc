@@ -52,7 +52,18 @@ auto GpuDevice::named(const char* what, const Call& call, void* stream) const {
   }
 }
 
+// What was made in one thread may go in another, and the NVIDIA driver gives nothing back in one
+// that has no device.
+void GpuDevice::use_to_give_back() const noexcept {
+  try {
+    use();
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+    // Of a lost device goes what can go.
+  }
+}
+
 GpuDevice::~GpuDevice() {
+  use_to_give_back();
   driver_.destroy_stream(default_stream_.handle);
 }
 
@@ -81,7 +92,9 @@ void* GpuDevice::allocate_host(size_t bytes) {
 }
 
 void GpuDevice::free_host(void* data, size_t) noexcept {
-  if (data != nullptr) driver_.free_host(data);
+  if (data == nullptr) return;
+  use_to_give_back();
+  driver_.free_host(data);
 }
 
 void GpuDevice::copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) {
@@ -143,6 +156,7 @@ void* GpuDevice::create_event() {
 }
 
 void GpuDevice::destroy_event(void* event) noexcept {
+  use_to_give_back();
   driver_.destroy_event(event);
 }
 
@@ -179,6 +193,7 @@ void GpuDevice::launch_capture(void* captured, Stream& stream) {
 void GpuDevice::destroy_capture(void* captured) noexcept {
   const std::unique_ptr<Captured> own(static_cast<Captured*>(captured));
   if (!own) return;
+  use_to_give_back();
   driver_.destroy_graph(own->graph);
   allocator_.release_pool(own->pool);
 }

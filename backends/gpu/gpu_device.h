@@ -76,6 +76,7 @@ class GpuDevice final : public Device {
  private:
   template <typename Call>
   auto named(const char* what, const Call& call, void* stream = nullptr) const;
+  void use_to_give_back() const noexcept;
 
   Driver& driver_;
   int ordinal_;

@@ -358,6 +358,27 @@ TEST_P(RuntimeTest, SeveralDevicesFromSeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Whatever a thread did before: an engine may end in another one than it began in.
+TEST_P(RuntimeTest, AnyThreadGivesBackWhatAnotherOneMade) {
+  const FakeLibrary library(GetParam(), {.devices = 2});
+  const auto driver = library.open();
+  auto device = std::make_unique<GpuDevice>(vendor(*driver), 1);
+  const auto elsewhere = [](const auto& action) { std::thread(action).join(); };
+  Stream& stream = device->default_stream();
+  void* host = device->allocate_host(64);
+  void* event = device->create_event();
+  Stream other = device->create_stream();
+  device->begin_capture(stream);
+  void* graph = device->end_capture(stream);
+  void* data = device->allocate(64, stream);
+  elsewhere([&] { device->destroy_capture(graph); });
+  elsewhere([&] { device->destroy_event(event); });
+  elsewhere([&] { device->free_host(host, 64); });
+  elsewhere([&] { device->destroy_stream(other); });
+  elsewhere([&] { device->free(data, 64, stream); });
+  elsewhere([&] { device.reset(); });
+}
+
 TEST_P(RuntimeTest, CopiesBetweenDevices) {
   const FakeLibrary library(GetParam(), {.devices = 2});
   const auto driver = library.open();
