@@ -111,6 +111,10 @@ int Runtime::enter(const char* call) {
   return injection.status;
 }
 
+void Runtime::tell_params(uint32_t bytes) {
+  told_params = bytes;
+}
+
 int Runtime::set_device(int device) {
   if (device < 0 || device >= options.count) return kInvalidDevice;
   current_device = device;
@@ -560,51 +564,3 @@ int64_t Runtime::calls(const std::string& name) const {
 }
 
 }  // namespace rbee::fake
-
-using rbee::fake::Runtime;
-
-extern "C" {
-
-void rbee_fake_reset(int devices, const char* architecture, int lanes, int64_t memory_bytes) {
-  Runtime& runtime = Runtime::instance();
-  runtime.reset();
-  runtime.options = {
-      .count = devices, .architecture = architecture, .lanes = lanes, .memory = memory_bytes};
-}
-
-void rbee_fake_fail(const char* call, int nth, int status, int sticky) {
-  Runtime::instance().fail(call, nth, status, sticky != 0);
-}
-
-const char* rbee_fake_violation() {
-  static thread_local std::string text;
-  text = Runtime::instance().violation();
-  return text.c_str();
-}
-
-int64_t rbee_fake_live_bytes() {
-  return Runtime::instance().live_bytes();
-}
-
-const char* rbee_fake_live_objects() {
-  static thread_local std::string text;
-  text = Runtime::instance().live_objects();
-  return text.c_str();
-}
-
-int64_t rbee_fake_launches() {
-  return Runtime::instance().launches();
-}
-
-int64_t rbee_fake_calls(const char* name) {
-  return Runtime::instance().calls(name);
-}
-
-void rbee_fake_tell_params(uint32_t bytes) {
-  rbee::fake::told_params = bytes;
-}
-
-void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook) {
-  Runtime::instance().hook = hook;
-}
-}

@@ -134,6 +134,8 @@ class Runtime {
   // Counts a call; a status other than success is what it must return.
   int enter(const char* call);
 
+  // Of the parameter that the calling thread launches next.
+  static void tell_params(uint32_t bytes);
   // Of the calling thread.
   int set_device(int device);
   // Counts a call that needs a current device, as enter() does.
