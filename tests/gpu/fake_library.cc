@@ -140,9 +140,10 @@ std::unique_ptr<gpu::Driver> FakeLibrary::open() const {
   return built(vendor_)->open(find<Tell>("rbee_fake_tell_params"));
 }
 
-void FakeLibrary::fail(const char* cuda, const char* rocm, int nth, int status, bool sticky) const {
-  find<void(const char*, int, int, int)>("rbee_fake_fail")(vendor_ == Vendor::cuda ? cuda : rocm,
-                                                           nth, status, sticky ? 1 : 0);
+void FakeLibrary::fail(const char* cuda, const char* rocm, int nth, int status,
+                       fake::Then then) const {
+  find<void(const char*, int, int, fake::Then)>("rbee_fake_fail")(
+      vendor_ == Vendor::cuda ? cuda : rocm, nth, status, then);
 }
 
 int64_t FakeLibrary::calls(const char* cuda, const char* rocm) const {

@@ -46,9 +46,9 @@ class FakeLibrary {
   Vendor vendor() const { return vendor_; }
   // The backend's driver over the fake library, which it tells the size of each launch's parameter.
   std::unique_ptr<gpu::Driver> open() const;
-  // The nth call from now on of what `cuda` and `rocm` name fails with `status`; sticky: so does
-  // everything after it.
-  void fail(const char* cuda, const char* rocm, int nth, int status, bool sticky = false) const;
+  // The nth call from now on of what `cuda` and `rocm` name fails with `status`.
+  void fail(const char* cuda, const char* rocm, int nth, int status,
+            fake::Then then = fake::Then::goes_on) const;
   int64_t calls(const char* cuda, const char* rocm) const;
   int64_t live_bytes() const;
   // What there is besides device memory, "" for nothing.

@@ -68,6 +68,15 @@ inline std::vector<std::string> environment_of(const Target& target,
   return all;
 }
 
+// What the fake driver found wrong with its use is written to `path`.
+inline std::string tells_mistakes(const std::string& path) {
+  return "RBEE_FAKE_MISTAKES=" + path;
+}
+inline void expect_no_mistakes(const std::string& path) {
+  std::ifstream told(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(told), {}), "");
+}
+
 // The driver takes no modules but the first `count`; the others fail with `status`. `path`: what
 // RBEE_FAKE_MODULES names.
 inline void refuse_modules(const std::string& path, int count, int status = fake::kInvalidImage) {

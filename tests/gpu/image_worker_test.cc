@@ -32,8 +32,11 @@ class GpuImageWorker : public ::testing::TestWithParam<Target> {
     all.insert(all.end(), flags.begin(), flags.end());
     std::vector<std::string> variables = environment_of(GetParam(), environment);
     variables.emplace_back("RBEE_FAKE_FILL=0");
+    variables.push_back(tells_mistakes(file("mistakes")));
     return {GetParam().sd_worker, all, variables};
   }
+
+  void TearDown() override { expect_no_mistakes(file("mistakes")); }
 
   test::ImageFolder model_{"sd1"};
 };

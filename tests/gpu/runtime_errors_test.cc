@@ -23,7 +23,8 @@ TEST_P(RuntimeErrorsTest, FailedCallNamesItself) {
   const auto driver = library.open();
   GpuDevice device(vendor(*driver), 0);
   Stream& stream = device.default_stream();
-  library.fail("cuStreamSynchronize", "hipStreamSynchronize", 1, fake::kLaunchFailed, true);
+  library.fail("cuStreamSynchronize", "hipStreamSynchronize", 1, fake::kLaunchFailed,
+               fake::Then::lost);
   const auto [code, message] = error_of([&] { device.synchronize(stream); });
   EXPECT_EQ(code, Code::device);
   EXPECT_THAT(message, StartsWith("synchronize: on " + kind() + ":0: " +
@@ -111,7 +112,7 @@ TEST_P(RuntimeErrorsTest, StreamsOfALostDeviceCanBeDestroyed) {
   const auto driver = library.open();
   GpuDevice device(vendor(*driver), 0);
   Stream stream = device.create_stream();
-  library.fail("cuCtxSetCurrent", "hipSetDevice", 1, fake::kLaunchFailed, true);
+  library.fail("cuCtxSetCurrent", "hipSetDevice", 1, fake::kLaunchFailed, fake::Then::lost);
   std::thread([&] { device.destroy_stream(stream); }).join();  // where no device is current yet
   EXPECT_EQ(stream.handle, nullptr);
 }

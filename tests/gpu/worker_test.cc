@@ -28,8 +28,11 @@ class GpuWorker : public ::testing::TestWithParam<Target> {
                 const std::vector<std::string>& flags = {"--context", "64"}) const {
     std::vector<std::string> all{"--model", model_.path().string(), "--port", "0"};
     all.insert(all.end(), flags.begin(), flags.end());
-    return {GetParam().llm_worker, all, environment_of(GetParam(), environment)};
+    std::vector<std::string> variables = environment_of(GetParam(), environment);
+    variables.push_back(tells_mistakes(file("mistakes")));
+    return {GetParam().llm_worker, all, variables};
   }
+  void TearDown() override { expect_no_mistakes(file("mistakes")); }
   // The same on a device of kMemory that other processes use too. Fresh memory is zeros, so that
   // kernels that do nothing leave the logits of a text.
   Process start_shared() const {
@@ -74,6 +77,28 @@ TEST_P(GpuWorker, EndsWhenItsDeviceIsLost) {
   EXPECT_EQ(worker.wait(), 3) << worker.text();
 }
 
+TEST_P(GpuWorker, EndsWhenItsDeviceIsLostInTheMiddleOfAnswers) {
+  const std::string lost = file("lost");
+  Process worker = start({"RBEE_FAKE_LOST=" + lost, "RBEE_FAKE_FILL=0"},
+                         {"--context", "32768", "--max-running", "2"});
+  const uint16_t port = worker.port();
+  const std::string body =
+      json{{"prompt", "some words"}, {"max_tokens", 30000}, {"temperature", 0}}.dump();
+  std::vector<std::unique_ptr<RawClient>> readers;  // two are answered, one waits
+  for (int i = 0; i < 3; ++i) {
+    const RawResponse job = ask(port, request("POST", "/v1/jobs", body));
+    readers.push_back(std::make_unique<RawClient>(port));
+    readers.back()->send(request("GET", json::parse(job.body).at("sse_url").get<std::string>()));
+    if (i < 2) readers.back()->read_until(R"("type":"started")");
+  }
+  std::ofstream(lost).close();
+  for (const auto& reader : readers) {
+    EXPECT_THAT(reader->read_until("[DONE]"), HasSubstr(R"("code":"WORKER_UNHEALTHY")"));
+  }
+  EXPECT_EQ(ask(port, request("GET", "/health")).status, 503);
+  EXPECT_EQ(worker.wait(), 3) << worker.text();
+}
+
 // Somebody else takes the device's memory, and so much more as the worker may still give back: then
 // steps fail at different places.
 TEST_P(GpuWorker, ARequestWithoutMemoryFailsAloneAndTheNextIsServed) {
@@ -99,6 +124,44 @@ TEST_P(GpuWorker, ARequestWithoutMemoryFailsAloneAndTheNextIsServed) {
     EXPECT_THAT(with, Not(HasSubstr(R"("type":"error")"))) << more;
   }
   EXPECT_GE(failed, 1);
+  EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
+  EXPECT_EQ(metric(port, "rbee_kv_cache_blocks_used"), 0);
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0) << worker.text();
+}
+
+TEST_P(GpuWorker, ManyRequestsWithoutMemoryFailAndTheNextAreServed) {
+  Process worker = start_shared();
+  const uint16_t port = worker.port();
+  fake::SharedUse device(file("use").c_str());
+  const auto answers = [&](const std::string& prompt) {
+    std::vector<std::string> urls, all;
+    for (int i = 0; i < 16; ++i) {
+      const std::string body = body_of(prompt + std::string(static_cast<size_t>(i), 'x'));
+      const RawResponse job = ask(port, request("POST", "/v1/jobs", body));
+      urls.push_back(json::parse(job.body).at("sse_url").get<std::string>());
+    }
+    for (const std::string& url : urls) {
+      RawClient reader(port);
+      reader.send(request("GET", url));
+      all.push_back(reader.read_until("[DONE]"));
+    }
+    return all;
+  };
+  const int64_t others = 2 * kMemory - device.bytes();
+  device.bytes() += others;
+  const std::vector<std::string> without = answers("some words, more than eight");
+  device.bytes() -= others;
+  int failed = 0;
+  for (const std::string& events : without) {
+    if (events.find(R"("type":"error")") == std::string::npos) continue;
+    ++failed;
+    EXPECT_THAT(events, HasSubstr(R"("code":"VRAM_OOM")"));
+  }
+  EXPECT_GE(failed, 1);
+  for (const std::string& events : answers("other words, as many")) {
+    EXPECT_THAT(events, HasSubstr(R"("type":"end","tokens_out":5)"));
+  }
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
   EXPECT_EQ(metric(port, "rbee_kv_cache_blocks_used"), 0);
   worker.signal(SIGTERM);

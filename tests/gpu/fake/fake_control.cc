@@ -13,8 +13,8 @@ void rbee_fake_reset(int devices, const char* architecture, int lanes, int64_t m
       .count = devices, .architecture = architecture, .lanes = lanes, .memory = memory_bytes};
 }
 
-void rbee_fake_fail(const char* call, int nth, int status, int sticky) {
-  Runtime::instance().fail(call, nth, status, sticky != 0);
+void rbee_fake_fail(const char* call, int nth, int status, rbee::fake::Then then) {
+  Runtime::instance().fail(call, nth, status, then);
 }
 
 const char* rbee_fake_violation() {

@@ -268,8 +268,8 @@ int cuStreamBeginCapture_v2(Handle stream, int) {
   return runtime().begin_capture(as<Stream>(stream));
 }
 int cuStreamEndCapture(Handle stream, Handle* graph) {
-  ENTER_WITH_DEVICE("cuStreamEndCapture");
-  return runtime().end_capture(as<Stream>(stream), out(graph));
+  const int status = runtime().enter_with_device("cuStreamEndCapture");
+  return runtime().end_capture(as<Stream>(stream), status, out(graph));
 }
 int cuGraphInstantiateWithFlags(Handle* executable, Handle graph, unsigned long long) {
   ENTER_WITH_DEVICE("cuGraphInstantiateWithFlags");

@@ -220,8 +220,8 @@ int hipStreamBeginCapture(Handle stream, int) {
   return runtime().begin_capture(as<Stream>(stream));
 }
 int hipStreamEndCapture(Handle stream, Handle* graph) {
-  ENTER("hipStreamEndCapture");
-  return runtime().end_capture(as<Stream>(stream), out(graph));
+  const int status = runtime().enter("hipStreamEndCapture");
+  return runtime().end_capture(as<Stream>(stream), status, out(graph));
 }
 int hipGraphInstantiate(Handle* executable, Handle graph, Handle*, char*, size_t) {
   ENTER("hipGraphInstantiate");

@@ -93,9 +93,9 @@ void Runtime::violate(const std::string& what) {
   if (!mistakes_file_.empty()) std::ofstream(mistakes_file_, std::ios::app) << what << '\n';
 }
 
-void Runtime::fail(const std::string& call, int nth, int status, bool sticky) {
+void Runtime::fail(const std::string& call, int nth, int status, Then then) {
   const std::scoped_lock lock(mutex_);
-  injections_[call] = {.countdown = nth, .status = status, .sticky = sticky};
+  injections_[call] = {.countdown = nth, .status = status, .then = then};
 }
 
 int Runtime::enter(const char* call) {
@@ -106,8 +106,8 @@ int Runtime::enter(const char* call) {
   const auto found = injections_.find(call);
   if (found == injections_.end() || --found->second.countdown > 0) return kSuccess;
   const Injection injection = found->second;
-  injections_.erase(found);
-  if (injection.sticky) sticky_ = injection.status;
+  if (injection.then != Then::again) injections_.erase(found);
+  if (injection.then == Then::lost) sticky_ = injection.status;
   return injection.status;
 }
 
@@ -502,13 +502,13 @@ int Runtime::begin_capture(Stream* stream) {
   return kSuccess;
 }
 
-int Runtime::end_capture(Stream* stream, void** graph) {
+int Runtime::end_capture(Stream* stream, int status, void** graph) {
   const std::scoped_lock lock(mutex_);
   if (!known_stream(stream) || !stream->capturing) return kInvalidHandle;
   stream->capturing = false;
-  *graph = *graphs_.insert(recording_[stream].release()).first;
+  if (status == kSuccess) *graph = *graphs_.insert(recording_[stream].release()).first;
   recording_.erase(stream);
-  return kSuccess;
+  return status;
 }
 
 int Runtime::instantiate(Graph* graph) {

@@ -109,6 +109,13 @@ enum Status : int {
 // The device that is current where a thread has made none so; -1: none. Each vendor's own.
 extern const int kDeviceOfNewThreads;
 
+// What follows a failure that a test asked for.
+enum class Then : uint8_t {
+  goes_on,
+  again,  // that call fails until the test says otherwise
+  lost,   // every call of any name fails
+};
+
 // What the vendors' calls that explain a status say.
 const char* status_text(int status);
 
@@ -128,9 +135,9 @@ class Runtime {
   DeviceOptions options;
   LaunchHook hook = nullptr;
 
-  // Makes the `nth` call from now on (1 = the next) whose exported name is `call` return `status`;
-  // with `sticky`, that call and every later call of any name.
-  void fail(const std::string& call, int nth, int status, bool sticky);
+  // Makes the `nth` call from now on (1 = the next) whose exported name is `call` return `status`,
+  // and what `then` says of those behind it.
+  void fail(const std::string& call, int nth, int status, Then then);
   // Counts a call; a status other than success is what it must return.
   int enter(const char* call);
 
@@ -171,7 +178,8 @@ class Runtime {
   // An attribute of a launch; `known`: the device has it.
   int check_attribute(int id, bool known);
   int begin_capture(Stream* stream);
-  int end_capture(Stream* stream, void** graph);
+  // A `status` other than success is what it returns, without a graph.
+  int end_capture(Stream* stream, int status, void** graph);
   int instantiate(Graph* graph);
   int launch_graph(Graph* graph, Stream* stream);
   // Or its executable.
@@ -197,7 +205,7 @@ class Runtime {
   struct Injection {
     int countdown;
     int status;
-    bool sticky;
+    Then then;
   };
 
   Runtime() { reset(); }
@@ -234,7 +242,7 @@ class Runtime {
 // How tests steer the library they opened.
 extern "C" {
 void rbee_fake_reset(int devices, const char* architecture, int lanes, int64_t memory_bytes);
-void rbee_fake_fail(const char* call, int nth, int status, int sticky);
+void rbee_fake_fail(const char* call, int nth, int status, rbee::fake::Then then);
 const char* rbee_fake_violation();  // empty: none
 int64_t rbee_fake_live_bytes();
 const char* rbee_fake_live_objects();  // empty: none
