@@ -3,11 +3,29 @@
 #include <CLI/CLI.hpp>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/device_id.h"
 
 namespace rbee::workers {
 namespace {
 
 constexpr const char* kBuildInfo = RBEE_VERSION " (" RBEE_BUILD_TYPE ", compiler " __VERSION__ ")";
+
+constexpr int kMostDevice = 1023;
+
+// A number, or a device of the worker's kind; another text is a label.
+void read_device_text(const CLI::App& app, CommonFlags& flags) {
+  const std::string& text = flags.device_text;
+  const std::string kind(name(flags.kind));
+  const bool number = text.find_first_not_of("-0123456789") == std::string::npos;
+  const bool device = parse_device_id(text.substr(0, text.find(':'))).has_value();
+  if (!number && !device) return;
+  const auto id = parse_device_id(number ? cat(kind, ':', text) : text);
+  if (!id || id->kind != flags.kind || id->ordinal > kMostDevice) {
+    throw CLI::ValidationError("--device", cat("'", text, "' is none of this worker's, 0 to ",
+                                               kMostDevice, " or ", kind, ":N"));
+  }
+  if (app.count("--cuda-device") == 0) flags.device = id->ordinal;
+}
 
 }  // namespace
 
@@ -20,7 +38,9 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--cuda-device,--rocm-device,--metal-device", flags.device,
                  "Which device of the worker's kind")
-      ->check(CLI::Range(0, 1023));
+      ->check(CLI::Range(0, kMostDevice));
+  app.add_option("--device", flags.device_text,
+                 "Same, as hives call it: a number, or the device as rbee devices lists it");
 }
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,
@@ -37,6 +57,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
     if (!rest.empty() && !rest.front().starts_with("-")) {
       throw CLI::ExtrasError(std::vector<std::string>{rest.front()});
     }
+    if (!flags.device_text.empty()) read_device_text(app, flags);
     if (check) check();
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;

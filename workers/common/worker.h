@@ -17,10 +17,12 @@ namespace rbee::workers {
 
 // Flags that workers of every kind have.
 struct CommonFlags : ServerFlags {
+  DeviceKind kind = DeviceKind::cpu;  // of the worker's devices; no flag
   std::string worker_id;
   std::string model_ref;             // reported name; empty = the model's own
   std::string hive_url;              // where heartbeats go; empty = nowhere
   int device = 0;                    // ordinal among the devices of the worker's kind
+  std::string device_text;           // of --device, as it was given; empty = none
   int threads = 0;                   // 0 = one for each core
   std::vector<std::string> ignored;  // what was not understood
 };

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 
 #include "rbee/text/output/output_format.h"
 #include "workers/common/flags.h"
@@ -15,7 +14,6 @@ namespace {
 struct Tolerated {
   std::vector<std::string> loras;
   std::string backend;
-  std::string device;
   std::string queen_url;
   bool local_mode = false;
 };
@@ -133,34 +131,29 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
   add_batching_flags(app, flags);
   add_lora_flags(app, flags, tolerated);
   add_output_flags(app, flags);
-  app.add_option("--device", tolerated.device, "Same, as hives call it");
   app.add_option("--backend", tolerated.backend, "Label; not used");
   app.add_option("--queen-url", tolerated.queen_url, "Where heartbeats go without --hive-url");
   app.add_flag("--local-mode", tolerated.local_mode, "Listen on 127.0.0.1 only");
 }
 
-void apply(const Tolerated& tolerated, const CLI::App& app, Flags& flags) {
+void apply(const Tolerated& tolerated, Flags& flags) {
   for (const std::string& text : tolerated.loras) flags.loras.push_back(engine::parse_lora(text));
   if (flags.hive_url.empty()) flags.hive_url = tolerated.queen_url;
   if (tolerated.local_mode && flags.host.empty()) flags.host = "127.0.0.1";
-  int ordinal = 0;
-  const std::string& text = tolerated.device;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ordinal);
-  const bool number = error == std::errc() && end == text.data() + text.size();
-  if (number && app.count("--cuda-device") == 0) flags.device = ordinal;
 }
 
 }  // namespace
 
-std::variant<Flags, int> parse_flags(int argc, const char* const* argv, const char* program) {
-  CLI::App app("Serves a chat model over HTTP.", program);
+std::variant<Flags, int> parse_flags(int argc, const char* const* argv, const Program& program) {
+  CLI::App app("Serves a chat model over HTTP.", program.name);
   Flags flags;
+  flags.kind = program.kind;
   Tolerated tolerated;
   add_flags(app, flags, tolerated);
   const auto status = parse_command_line(app, argc, argv, "llm-worker", flags,
                                          [&] { check_guess_flags(flags.guess); });
   if (status) return *status;
-  apply(tolerated, app, flags);
+  apply(tolerated, flags);
   return flags;
 }
 

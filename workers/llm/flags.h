@@ -39,6 +39,6 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
 
 // Reads the command line; prints help, version or what is wrong. An int is the exit status to end
 // with: 0 after help and version, 2 for wrong usage.
-std::variant<Flags, int> parse_flags(int argc, const char* const* argv, const char* program);
+std::variant<Flags, int> parse_flags(int argc, const char* const* argv, const Program& program);
 
 }  // namespace rbee::workers

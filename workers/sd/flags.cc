@@ -1,6 +1,9 @@
 #include "workers/sd/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
 
 #include "rbee/core/cat.h"
 #include "workers/common/flags.h"
@@ -87,14 +90,14 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
 
 // CLI11 reads one variable for an option; here each kind of device has its own.
 void device_from_environment(const CLI::App& app, SdFlags& flags) {
-  if (app.count("--cuda-device") > 0) return;
-  for (const char* name : {"CUDA_DEVICE", "ROCM_DEVICE", "METAL_DEVICE"}) {
-    const char* text = std::getenv(name);
-    if (text == nullptr) continue;
-    if (!CLI::detail::lexical_cast(text, flags.device) || flags.device < 0 || flags.device > 1023) {
-      throw CLI::ValidationError(name, cat("\"", text, "\" is not a number from 0 to 1023"));
-    }
-    return;
+  if (app.count("--cuda-device") > 0 || !flags.device_text.empty()) return;
+  std::string name(rbee::name(flags.kind));
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  name += "_DEVICE";
+  const char* text = std::getenv(name.c_str());
+  if (text == nullptr) return;
+  if (!CLI::detail::lexical_cast(text, flags.device) || flags.device < 0 || flags.device > 1023) {
+    throw CLI::ValidationError(name, cat("\"", text, "\" is not a number from 0 to 1023"));
   }
 }
 
@@ -106,9 +109,11 @@ void apply(const Tolerated& tolerated, const CLI::App& app, SdFlags& flags) {
 
 }  // namespace
 
-std::variant<SdFlags, int> parse_sd_flags(int argc, const char* const* argv, const char* program) {
-  CLI::App app("Serves an image model over HTTP.", program);
+std::variant<SdFlags, int> parse_sd_flags(int argc, const char* const* argv,
+                                          const Program& program) {
+  CLI::App app("Serves an image model over HTTP.", program.name);
   SdFlags flags;
+  flags.kind = program.kind;
   flags.port = 8081;
   Tolerated tolerated;
   add_flags(app, flags, tolerated);

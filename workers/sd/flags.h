@@ -30,6 +30,7 @@ struct SdFlags : CommonFlags {  // worker_id: "sd-worker-<port>" when not given;
 };
 
 // As parse_flags() of the chat worker.
-std::variant<SdFlags, int> parse_sd_flags(int argc, const char* const* argv, const char* program);
+std::variant<SdFlags, int> parse_sd_flags(int argc, const char* const* argv,
+                                          const Program& program);
 
 }  // namespace rbee::workers

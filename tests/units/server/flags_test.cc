@@ -17,7 +17,8 @@ using ::testing::IsEmpty;
 
 std::variant<Flags, int> parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "llm-worker");
-  return parse_flags(static_cast<int>(arguments.size()), arguments.data(), "llm-worker");
+  return parse_flags(static_cast<int>(arguments.size()), arguments.data(),
+                     {.name = "llm-worker", .kind = DeviceKind::cuda});
 }
 
 Flags flags(std::vector<const char*> arguments) {
@@ -125,6 +126,24 @@ TEST(Flags, AsAHiveStartsIt) {
   EXPECT_THAT(parsed.ignored, IsEmpty());
   EXPECT_EQ(flags({"--model", "m", "--device", "GPU-0"}).device, 0);
   EXPECT_EQ(flags({"--model", "m", "--local-mode"}).host, "127.0.0.1");
+}
+
+TEST(Flags, ADeviceByItsNumberOrItsName) {
+  const auto device = [](const char* text) {
+    return flags({"--model", "m", "--device", text}).device;
+  };
+  EXPECT_EQ(device("3"), 3);
+  EXPECT_EQ(device("cuda:2"), 2);
+  EXPECT_EQ(device("cuda"), 0);
+  EXPECT_EQ(device("GPU:1"), 0) << "a label";
+  EXPECT_EQ(flags({"--model", "m", "--device", "cuda:2", "--cuda-device", "1"}).device, 1);
+  for (const char* wrong : {"rocm:1", "cpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1024", "cuda:1 ",
+                            "-1", "1024", "99999999999"}) {
+    const auto [status, text] = ends({"--model", "m", "--device", wrong});
+    EXPECT_EQ(status, 2) << wrong;
+    EXPECT_THAT(text, HasSubstr(wrong));
+    EXPECT_THAT(text, HasSubstr("is none of this worker's, 0 to 1023 or cuda:N"));
+  }
 }
 
 TEST(Flags, UnknownOnesAreKeptForAWarning) {

@@ -19,7 +19,8 @@ class SdFlagsTest : public ::testing::Test {
   }
   static std::variant<SdFlags, int> parse(std::vector<const char*> arguments) {
     arguments.insert(arguments.begin(), "sd-worker");
-    return parse_sd_flags(static_cast<int>(arguments.size()), arguments.data(), "sd-worker");
+    return parse_sd_flags(static_cast<int>(arguments.size()), arguments.data(),
+                          {.name = "sd-worker", .kind = DeviceKind::cuda});
   }
   static SdFlags flags(std::vector<const char*> arguments) {
     return std::get<SdFlags>(parse(std::move(arguments)));
@@ -81,6 +82,9 @@ TEST_F(SdFlagsTest, EverythingFromTheEnvironment) {
   EXPECT_EQ(parsed.model, "m");
   EXPECT_EQ(parsed.device, 3);
   EXPECT_EQ(flags({"--cuda-device", "1"}).device, 1);
+  EXPECT_EQ(flags({"--device", "cuda:2"}).device, 2);
+  setenv("ROCM_DEVICE", "x", 1);
+  EXPECT_EQ(flags({}).device, 3) << "for workers of another kind";
 }
 
 TEST_F(SdFlagsTest, LessMemory) {
@@ -98,7 +102,7 @@ TEST_F(SdFlagsTest, WrongUsageIsTwo) {
   EXPECT_EQ(status({"--model-path", "m", "--sd-version", "v9"}), 2);
   EXPECT_EQ(status({"--model-path", "m", "--port", "70000"}), 2);
   EXPECT_EQ(status({"--model-path", "m", "stray"}), 2);
-  setenv("ROCM_DEVICE", "first", 1);
+  setenv("CUDA_DEVICE", "first", 1);
   EXPECT_EQ(status({"--model-path", "m"}), 2);
   EXPECT_EQ(status({"--help"}), 0);
   EXPECT_EQ(status({"--version"}), 0);
