@@ -290,6 +290,20 @@ TEST_P(GpuWorker, HasItsDevicesListed) {
   EXPECT_THAT(list.text(), HasSubstr(" GB free"));
 }
 
+TEST_P(GpuWorker, HasTheOthersListedWhereADeviceCannotBeUsed) {
+  const std::string kind = GetParam().name;
+  const bool cuda = kind == "cuda";
+  Process list(RBEE_PROGRAM, {"devices"},
+               {"RBEE_FAKE_DEVICES=2", GetParam().driver,
+                cat("RBEE_FAKE_FAIL=", cuda ? "cuDevicePrimaryCtxRetain" : "hipMalloc", " 1 2")});
+  EXPECT_EQ(list.wait(), 0) << list.text();
+  EXPECT_THAT(list.text(), HasSubstr(cat(kind, ":0  cannot be used: device: ", kind, ":0: ")));
+  EXPECT_THAT(list.text(), HasSubstr(" (2, out of memory)"));
+  const size_t line = list.text().find(kind + ":1  ");
+  ASSERT_NE(line, std::string::npos) << list.text();
+  EXPECT_EQ(list.text().substr(list.text().find(" GPU ", line) + 5, 1), "1");
+}
+
 TEST_P(GpuWorker, WithoutADeviceSaysSo) {
   Process worker = start({"RBEE_FAKE_DEVICES=0"});
   EXPECT_EQ(worker.wait(), 1);

@@ -57,16 +57,22 @@ int tokenize(const TokenizeOptions& options) {
   return 0;
 }
 
+// One that cannot be used hides none of the others.
+void list_device(const BackendInfo& backend, DeviceId id) {
+  try {
+    const Device& device = backend.device(id.ordinal);
+    const MemoryInfo memory = device.memory();
+    std::printf("%s  %s, %.1f of %.1f GB free\n", cat(id).c_str(), device.description().c_str(),
+                static_cast<double>(memory.free) / 1e9, static_cast<double>(memory.total) / 1e9);
+  } catch (const Error& error) {
+    std::printf("%s  cannot be used: %s\n", cat(id).c_str(), error.what());
+  }
+}
+
 int list_devices() {
   for (const BackendInfo& backend : backends()) {
     const int count = backend.device_count();
-    for (int i = 0; i < count; ++i) {
-      const Device& device = backend.device(i);
-      const MemoryInfo memory = device.memory();
-      std::printf("%s  %s, %.1f of %.1f GB free\n", cat(device.id()).c_str(),
-                  device.description().c_str(), static_cast<double>(memory.free) / 1e9,
-                  static_cast<double>(memory.total) / 1e9);
-    }
+    for (int i = 0; i < count; ++i) list_device(backend, {backend.kind, i});
     if (count == 0) {
       std::printf("%s  none: %s\n", std::string(name(backend.kind)).c_str(),
                   backend.unavailable_reason().c_str());

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -80,6 +81,14 @@ void Runtime::reset() {
   const char* shared = std::getenv("RBEE_FAKE_SHARED");
   shared_use_ = shared != nullptr ? std::make_unique<SharedUse>(shared) : nullptr;
   fill_ = static_cast<int>(environment("RBEE_FAKE_FILL", kNobody));
+  if (const char* failing = std::getenv("RBEE_FAKE_FAIL")) {
+    std::istringstream text(failing);
+    std::string call;
+    int nth = 0;
+    int status = kSuccess;
+    text >> call >> nth >> status;
+    injections_[call] = {.countdown = nth, .status = status, .then = Then::goes_on};
+  }
   const char* mistakes_file = std::getenv("RBEE_FAKE_MISTAKES");
   mistakes_file_ = mistakes_file != nullptr ? mistakes_file : "";
 }

@@ -129,6 +129,7 @@ class Runtime {
   // many modules loaded, the next one fails with that status. RBEE_FAKE_SHARED names one in which
   // processes count what they have of the device's memory together. RBEE_FAKE_FILL: the byte that
   // fresh memory is full of. RBEE_FAKE_MISTAKES names one that mistakes are written to.
+  // RBEE_FAKE_FAIL says "CALL NTH STATUS", as fail() takes them.
   void reset();
   // RBEE_FAKE_VERSION, as the vendor counts, or what is usual.
   static int version(int usual);
