@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "backends/gpu/set_variables.h"
 #include "rbee/core/error.h"
 
 namespace rbee::cuda {
@@ -82,9 +83,13 @@ CudaDriver::CudaDriver() : id_(next_id()), library_("RBEE_CUDA_LIBRARY", {"libcu
     check(fn_.cuDeviceGetCount(&count), "cuDeviceGetCount");
   }
   if (count == 0) {
-    fail(Code::device, "cuda", "the NVIDIA driver (CUDA ", version_text(version), ") finds no GPU");
+    fail(Code::device, "cuda", "the NVIDIA driver (CUDA ", version_text(version), ") finds no GPU",
+         CudaDriver::hidden_by());
   }
   contexts_.resize(static_cast<size_t>(count));
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    check(fn_.cuDeviceGet(&handles_.emplace_back(), ordinal), "cuDeviceGet");
+  }
 }
 
 void CudaDriver::check(Status status, const char* call) const {
@@ -103,19 +108,23 @@ std::string CudaDriver::version() const {
   return cat("CUDA driver ", version_text(version));
 }
 
+std::string CudaDriver::hidden_by() const {
+  return gpu::set_variables({"CUDA_VISIBLE_DEVICES"});
+}
+
 int CudaDriver::attribute(int ordinal, Attribute which) {
   int value = 0;
-  check(fn_.cuDeviceGetAttribute(&value, which, ordinal), "cuDeviceGetAttribute");
+  check(fn_.cuDeviceGetAttribute(&value, which, handle_of(ordinal)), "cuDeviceGetAttribute");
   return value;
 }
 
 gpu::Properties CudaDriver::properties(int ordinal) {
   gpu::Properties out;
   char name[256] = {};
-  check(fn_.cuDeviceGetName(name, sizeof name, ordinal), "cuDeviceGetName");
+  check(fn_.cuDeviceGetName(name, sizeof name, handle_of(ordinal)), "cuDeviceGetName");
   out.name = name;
   size_t total = 0;
-  check(fn_.cuDeviceTotalMem_v2(&total, ordinal), "cuDeviceTotalMem");
+  check(fn_.cuDeviceTotalMem_v2(&total, handle_of(ordinal)), "cuDeviceTotalMem");
   out.total_memory = static_cast<int64_t>(total);
   const int major = attribute(ordinal, kComputeCapabilityMajor);
   out.architecture = cat("sm_", major, attribute(ordinal, kComputeCapabilityMinor));
@@ -134,7 +143,7 @@ Handle CudaDriver::context(int ordinal) {
   const std::scoped_lock lock(mutex_);
   Handle& known = contexts_.at(static_cast<size_t>(ordinal));
   if (known == nullptr) {
-    check(fn_.cuDevicePrimaryCtxRetain(&known, ordinal), "cuDevicePrimaryCtxRetain");
+    check(fn_.cuDevicePrimaryCtxRetain(&known, handle_of(ordinal)), "cuDevicePrimaryCtxRetain");
   }
   return known;
 }

@@ -47,6 +47,7 @@ class CudaDriver : public gpu::Driver {
   DeviceKind kind() const override { return DeviceKind::cuda; }
   std::string version() const override;
   int device_count() override { return static_cast<int>(contexts_.size()); }
+  std::string hidden_by() const override;
   gpu::Properties properties(int ordinal) override;
 
   void use(int ordinal) override;
@@ -89,10 +90,12 @@ class CudaDriver : public gpu::Driver {
   void check(Status status, const char* call) const;
   int attribute(int ordinal, Attribute which);
   Handle context(int ordinal);
+  int handle_of(int ordinal) const { return handles_.at(static_cast<size_t>(ordinal)); }
 
   uint64_t id_;  // unlike any other driver's, also one gone
   gpu::DynamicLibrary library_;
   Functions fn_;
+  std::vector<int> handles_;      // CUdevice by ordinal
   std::mutex mutex_;              // guards contexts_
   std::vector<Handle> contexts_;  // primary contexts by ordinal, null until first used
 };

@@ -39,7 +39,8 @@ GpuDevice& Backend::device(int ordinal) {
   if (ordinal < 0 || ordinal >= static_cast<int>(devices_.size())) {
     const std::string_view kind = name(driver_->kind());
     fail(Code::not_found, "device", kind, ':', ordinal, " is not there, only ", kind, ":0",
-         devices_.size() > 1 ? cat(" to ", kind, ':', devices_.size() - 1) : "");
+         devices_.size() > 1 ? cat(" to ", kind, ':', devices_.size() - 1) : "",
+         driver_->hidden_by());
   }
   std::unique_ptr<GpuDevice>& device = devices_[static_cast<size_t>(ordinal)];
   if (device) return *device;

@@ -60,6 +60,8 @@ class Driver {
   // e.g. "CUDA driver 13.0" or "HIP runtime 6.4"
   virtual std::string version() const = 0;
   virtual int device_count() = 0;
+  // The environment variables that are set and hide devices from it, as set_variables() says them.
+  virtual std::string hidden_by() const = 0;
   virtual Properties properties(int ordinal) = 0;
 
   // Makes the device current for this thread; all calls below act on the current device.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "backends/gpu/set_variables.h"
 #include "rbee/core/error.h"
 
 namespace rbee::rocm {
@@ -84,13 +85,17 @@ HipDriver::HipDriver()
          " is needed; update ROCm",
          library_.missing().empty() ? "" : cat(" (it lacks ", library_.missing(), ")"));
   }
-  Status status = fn_.hipInit(0);
-  if (status == kSuccess) status = fn_.hipGetDeviceCount(&device_count_);
   // HIP 5's hipInit says kErrorInvalidDevice where there is none.
-  if (status != kErrorNoDevice && status != kErrorInvalidDevice) check(status, "hipGetDeviceCount");
-  if (device_count_ == 0) {
+  const auto there = [&](Status status, const char* call) {
+    if (status == kErrorNoDevice || status == kErrorInvalidDevice) return false;
+    check(status, call);
+    return true;
+  };
+  if (!there(fn_.hipInit(0), "hipInit") ||
+      !there(fn_.hipGetDeviceCount(&device_count_), "hipGetDeviceCount") || device_count_ == 0) {
     fail(Code::device, "rocm", "the HIP runtime ", version_text(version),
-         " finds no GPU (is the amdgpu driver loaded, and may this user read /dev/kfd?)");
+         " finds no GPU (is the amdgpu driver loaded, and may this user read /dev/kfd?)",
+         HipDriver::hidden_by());
   }
 }
 
@@ -104,6 +109,11 @@ std::string HipDriver::version() const {
   int version = 0;
   check(fn_.hipRuntimeGetVersion(&version), "hipRuntimeGetVersion");
   return cat("HIP runtime ", version_text(version));
+}
+
+std::string HipDriver::hidden_by() const {
+  return gpu::set_variables({"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES",
+                             "GPU_DEVICE_ORDINAL"});
 }
 
 int HipDriver::attribute(int ordinal, Attribute which) {

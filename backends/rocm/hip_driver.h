@@ -18,6 +18,7 @@ class HipDriver : public gpu::Driver {
   DeviceKind kind() const override { return DeviceKind::rocm; }
   std::string version() const override;
   int device_count() override { return device_count_; }
+  std::string hidden_by() const override;
   gpu::Properties properties(int ordinal) override;
 
   void use(int ordinal) override;

@@ -21,6 +21,12 @@ using gpu::GpuDevice;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+// A call of the driver, by either vendor's name.
+struct Names {
+  const char* cuda;
+  const char* rocm;
+};
+
 INSTANTIATE_TEST_SUITE_P(Vendors, RuntimeTest, each_vendor(), name_of_vendor);
 
 TEST_P(RuntimeTest, DescribesTheDevice) {
@@ -49,6 +55,28 @@ TEST_P(RuntimeTest, MachineWithoutDeviceIsAReason) {
     const auto [code, message] = error_of([&] { library.open(); });
     EXPECT_EQ(code, Code::device);
     EXPECT_THAT(message, HasSubstr("finds no GPU")) << "oldest: " << oldest;
+  }
+}
+
+// Somebody who set it to nothing, or to what is no device, sees why there is none.
+TEST_P(RuntimeTest, VariablesThatHideDevicesAreNamed) {
+  const char* name = cuda() ? "CUDA_VISIBLE_DEVICES" : "ROCR_VISIBLE_DEVICES";
+  const FakeLibrary library(GetParam(), {.devices = 0});
+  for (const char* value : {"", "nonsense"}) {
+    setenv(name, value, 1);
+    const std::string message = error_of([&] { library.open(); }).second;
+    unsetenv(name);
+    EXPECT_THAT(message, ::testing::EndsWith(cat(" (", name, "=\"", value, "\")")));
+  }
+}
+
+TEST_P(RuntimeTest, AFailureAtTheStartNamesTheCall) {
+  const FakeLibrary library(GetParam());
+  for (const Names call : {Names{"cuInit", "hipInit"}, {"cuDeviceGetCount", "hipGetDeviceCount"}}) {
+    library.fail(call.cuda, call.rocm, 1, fake::kLaunchFailed);
+    const auto [code, message] = error_of([&] { library.open(); });
+    EXPECT_EQ(code, Code::device);
+    EXPECT_THAT(message, StartsWith(cat(cuda() ? call.cuda : call.rocm, ": ")));
   }
 }
 
@@ -439,6 +467,10 @@ TEST(BackendTest, SaysWhichOrdinalsThereAre) {
   const auto [code, message] = error_of([&] { backend.device(2); });
   EXPECT_EQ(code, Code::not_found);
   EXPECT_THAT(message, HasSubstr("rocm:2 is not there, only rocm:0 to rocm:1"));
+  setenv("HIP_VISIBLE_DEVICES", "0,1", 1);
+  const std::string hidden = error_of([&] { backend.device(2); }).second;
+  unsetenv("HIP_VISIBLE_DEVICES");
+  EXPECT_THAT(hidden, HasSubstr("only rocm:0 to rocm:1 (HIP_VISIBLE_DEVICES=\"0,1\")"));
 }
 
 TEST(BackendTest, ArchitectureWithoutCodeListsWhatIsEmbedded) {

@@ -23,6 +23,7 @@ class CountingDriver final : public gpu::Driver {
   DeviceKind kind() const override { return DeviceKind::cuda; }
   std::string version() const override { return "counting"; }
   int device_count() override { return 1; }
+  std::string hidden_by() const override { return ""; }
   gpu::Properties properties(int) override { return {}; }
   void use(int) override {}
   MemoryInfo memory() override { return {limit_, limit_ - used_}; }

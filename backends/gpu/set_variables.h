@@ -1,0 +1,12 @@
+#pragma once
+// The environment variables that hide devices from a driver, for its errors.
+
+#include <initializer_list>
+#include <string>
+
+namespace rbee::gpu {
+
+// " (NAME=\"value\", ...)" of those that are set, be it to nothing; "" where none is.
+std::string set_variables(std::initializer_list<const char*> names);
+
+}  // namespace rbee::gpu
