@@ -45,9 +45,11 @@ Code code_of(Status status) {
 struct Current {
   uint64_t driver = 0;
   int ordinal = -1;
-  bool overlaps = false;  // see CudaDriver::launch
 };
 thread_local Current current;
+
+// The first that has the instruction of wait_for_previous_kernel(), in portable.h.
+constexpr int kWaitingPtx = 90;
 
 uint64_t next_id() {
   static std::atomic<uint64_t> last{0};
@@ -151,7 +153,7 @@ Handle CudaDriver::context(int ordinal) {
 void CudaDriver::use(int ordinal) {
   if (current.driver == id_ && current.ordinal == ordinal) return;
   check(fn_.cuCtxSetCurrent(context(ordinal)), "cuCtxSetCurrent");
-  current = {id_, ordinal, attribute(ordinal, kComputeCapabilityMajor) >= 9};
+  current = {id_, ordinal};
 }
 
 MemoryInfo CudaDriver::memory() {
@@ -273,6 +275,14 @@ void* CudaDriver::find_kernel(void* module, const char* name) {
   return kernel;
 }
 
+bool CudaDriver::waits_itself(void* kernel) {
+  // Of what the code was compiled for, whatever card runs it: later cards may run PTX of earlier
+  // ones, which has no such instruction.
+  int ptx = 0;
+  check(fn_.cuFuncGetAttribute(&ptx, kFuncPtxVersion, handle(kernel)), "cuFuncGetAttribute");
+  return ptx >= kWaitingPtx;
+}
+
 void CudaDriver::allow_shared(void* kernel, size_t bytes) {
   check(fn_.cuFuncSetAttribute(handle(kernel), kFuncMaxDynamicShared, static_cast<int>(bytes)),
         "cuFuncSetAttribute");
@@ -291,7 +301,7 @@ void CudaDriver::launch(const gpu::KernelLaunch& what, void* stream, const void*
                             .shared_bytes = what.shared_bytes,
                             .stream = handle(stream),
                             .attributes = &overlap,
-                            .attribute_count = current.overlaps && what.overlap ? 1u : 0u};
+                            .attribute_count = what.overlap ? 1u : 0u};
   check(fn_.cuLaunchKernelEx(&config, handle(what.kernel), arguments, nullptr), "cuLaunchKernelEx");
 }
 

@@ -74,6 +74,7 @@ class CudaDriver : public gpu::Driver {
   void* load_module(std::span<const std::byte> image) override;
   void unload_module(void* module) noexcept override;
   void* find_kernel(void* module, const char* name) override;
+  bool waits_itself(void* kernel) override;
   void allow_shared(void* kernel, size_t bytes) override;
   void launch(const gpu::KernelLaunch& what, void* stream, const void* params) override;
 

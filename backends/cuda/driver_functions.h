@@ -66,6 +66,7 @@ struct LaunchConfig {
   F(cuModuleLoadData, (Handle*, const void*))                                            \
   F(cuModuleUnload, (Handle))                                                            \
   F(cuModuleGetFunction, (Handle*, Handle, const char*))                                 \
+  F(cuFuncGetAttribute, (int*, int, Handle))                                             \
   F(cuFuncSetAttribute, (Handle, int, int))                                              \
   F(cuLaunchKernelEx, (const LaunchConfig*, Handle, void**, void**))                     \
   F(cuStreamBeginCapture_v2, (Handle, int))                                              \
@@ -113,6 +114,7 @@ enum Attribute : int {
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kFuncMaxDynamicShared = 8;
+inline constexpr int kFuncPtxVersion = 5;  // ten times the major number and the minor one
 inline constexpr int kCaptureRelaxed = 2;
 inline constexpr int kProgrammaticSerialization = 6;
 // Of tensor maps.

@@ -47,9 +47,9 @@ struct KernelLaunch {
   uint32_t threads = 0;       // per block
   uint32_t shared_bytes = 0;  // dynamic shared memory
   uint32_t params_bytes = 0;  // of the kernel's one parameter
-  // Blocks may take their place on the device before the kernel in front has ended, where the
-  // vendor can; the kernel then waits itself (portable.h).
-  bool overlap = true;
+  // Blocks may take their place on the device before the kernel in front has ended: of kernels that
+  // wait themselves.
+  bool overlap = false;
 };
 
 class Driver {
@@ -92,6 +92,9 @@ class Driver {
   virtual void unload_module(void* module) noexcept = 0;
   // Null when the module has no kernel of this name.
   virtual void* find_kernel(void* module, const char* name) = 0;
+  // Whether the kernel's code waits for the one in front before it reads or writes what that does
+  // (wait_for_previous_kernel() of portable.h), so that it may overlap with it.
+  virtual bool waits_itself(void* kernel) = 0;
   // Lets launches of the kernel use up to `bytes` of dynamic shared memory.
   virtual void allow_shared(void* kernel, size_t bytes) = 0;
   // `params`: the address of the kernel's one parameter.

@@ -44,7 +44,8 @@ KernelCache::Module& KernelCache::module(std::string_view family) {
   }
 }
 
-void* KernelCache::find(std::string_view family, std::string_view kernel, size_t shared_bytes) {
+KernelCache::Found KernelCache::find(std::string_view family, std::string_view kernel,
+                                     size_t shared_bytes) {
   const std::scoped_lock lock(mutex_);
   Module& from = module(family);
   auto known = from.kernels.find(kernel);
@@ -52,14 +53,15 @@ void* KernelCache::find(std::string_view family, std::string_view kernel, size_t
     const std::string name(kernel);
     void* handle = driver_.find_kernel(from.handle, name.c_str());
     if (handle == nullptr) fail(Code::internal, family, "there is no kernel ", kernel);
-    known = from.kernels.emplace(name, Kernel{.handle = handle}).first;
+    const Found found{.handle = handle, .waits_itself = driver_.waits_itself(handle)};
+    known = from.kernels.emplace(name, Kernel{.found = found}).first;
   }
-  Kernel& found = known->second;
-  if (shared_bytes > kFreeShared && shared_bytes > found.shared_bytes) {
-    driver_.allow_shared(found.handle, shared_bytes);
-    found.shared_bytes = shared_bytes;
+  Kernel& kernel_there = known->second;
+  if (shared_bytes > kFreeShared && shared_bytes > kernel_there.shared_bytes) {
+    driver_.allow_shared(kernel_there.found.handle, shared_bytes);
+    kernel_there.shared_bytes = shared_bytes;
   }
-  return found.handle;
+  return kernel_there.found;
 }
 
 }  // namespace rbee::gpu

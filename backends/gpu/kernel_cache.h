@@ -21,17 +21,21 @@ class KernelCache {
   KernelCache(const KernelCache&) = delete;
   KernelCache& operator=(const KernelCache&) = delete;
 
-  // The driver's handle of a kernel that may use `shared_bytes` of dynamic shared memory. The
-  // device is current. Throws unsupported, listing the embedded architectures, when the family has
-  // no code for this device, what Driver::load_module() throws, naming family, device and
-  // architecture, and internal when the family lacks the kernel.
-  void* find(std::string_view family, std::string_view kernel, size_t shared_bytes);
+  struct Found {
+    void* handle;       // the driver's
+    bool waits_itself;  // see Driver
+  };
+  // A kernel that may use `shared_bytes` of dynamic shared memory. The device is current. Throws
+  // unsupported, listing the embedded architectures, when the family has no code for this device,
+  // what Driver::load_module() throws, naming family, device and architecture, and internal when
+  // the family lacks the kernel.
+  Found find(std::string_view family, std::string_view kernel, size_t shared_bytes);
   // True when the family has code for this device.
   bool has_family(std::string_view family) const;
 
  private:
   struct Kernel {
-    void* handle = nullptr;
+    Found found;
     size_t shared_bytes = 0;  // allowed so far
   };
   struct Module {

@@ -22,8 +22,8 @@ bool may_be_under_way(ReadsAhead what, const StreamRecord& stream) {
   return true;
 }
 
-bool may_overlap(const Launch& what, StreamRecord& stream) {
-  const bool waits = may_be_under_way(what.reads_ahead, stream);
+bool may_overlap(const Launch& what, bool waits_itself, StreamRecord& stream) {
+  const bool waits = !waits_itself || may_be_under_way(what.reads_ahead, stream);
   if (waits) {
     stream.floats_under_way = stream.tables_under_way = stream.packed_weights_under_way = false;
   }
@@ -41,12 +41,13 @@ void launch_raw(Stream& stream, const Launch& what, const void* params, uint32_t
   GpuDevice& device = device_of(stream);
   try {
     device.use();
-    void* kernel = device.kernel_cache().find(what.family, what.kernel.view(), what.shared_bytes);
+    const KernelCache::Found kernel =
+        device.kernel_cache().find(what.family, what.kernel.view(), what.shared_bytes);
     StreamRecord& record = device.streams().of(stream.handle);
-    const bool overlap = may_overlap(what, record);
+    const bool overlap = may_overlap(what, kernel.waits_itself, record);
     record.last_op = what.op;
     record.last_blocks = int64_t{what.grid.x} * what.grid.y * what.grid.z;
-    device.driver().launch({.kernel = kernel,
+    device.driver().launch({.kernel = kernel.handle,
                             .grid = what.grid,
                             .threads = what.threads,
                             .shared_bytes = what.shared_bytes,

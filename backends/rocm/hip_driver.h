@@ -45,6 +45,7 @@ class HipDriver : public gpu::Driver {
   void* load_module(std::span<const std::byte> image) override;
   void unload_module(void* module) noexcept override;
   void* find_kernel(void* module, const char* name) override;
+  bool waits_itself(void*) override { return false; }  // AMD's kernels do not overlap
   void allow_shared(void* kernel, size_t bytes) override;
   void launch(const gpu::KernelLaunch& what, void* stream, const void* params) override;
 

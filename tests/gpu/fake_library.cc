@@ -146,6 +146,10 @@ void FakeLibrary::fail(const char* cuda, const char* rocm, int nth, int status,
       vendor_ == Vendor::cuda ? cuda : rocm, nth, status, then);
 }
 
+void FakeLibrary::tell_ptx(int version) const {
+  find<void(int)>("rbee_fake_tell_ptx")(version);
+}
+
 int64_t FakeLibrary::calls(const char* cuda, const char* rocm) const {
   return find<int64_t(const char*)>("rbee_fake_calls")(vendor_ == Vendor::cuda ? cuda : rocm);
 }

@@ -49,6 +49,8 @@ class FakeLibrary {
   // The nth call from now on of what `cuda` and `rocm` name fails with `status`.
   void fail(const char* cuda, const char* rocm, int nth, int status,
             fake::Then then = fake::Then::goes_on) const;
+  // What all kernels were compiled for, on NVIDIA's: a compute capability times ten.
+  void tell_ptx(int version) const;
   int64_t calls(const char* cuda, const char* rocm) const;
   int64_t live_bytes() const;
   // What there is besides device memory, "" for nothing.

@@ -153,7 +153,7 @@ TEST_P(RuntimeErrorsTest, ModuleThatDoesNotLoadIsAnErrorOfTheOp) {
                                        cuda() ? "sm_90" : "gfx942", "): ")));
     EXPECT_THAT(message, HasSubstr(cat(" (", int{status}, ", ")));
   }
-  EXPECT_NE(cache.find("rms_norm", kernel, 0), nullptr) << "it is asked for again";
+  EXPECT_NE(cache.find("rms_norm", kernel, 0).handle, nullptr) << "it is asked for again";
 }
 
 }  // namespace

@@ -278,6 +278,28 @@ TEST_P(RuntimeTest, StreamsHaveArrivalCountersOfTheirOwn) {
   EXPECT_EQ(error_of([&] { device.streams().of(handle); }).first, Code::internal);
 }
 
+// Code for earlier cards has no instruction to wait with, on whatever card it runs.
+TEST(LaunchTest, KernelsOverlapThatWaitThemselves) {
+  if (!is_built(Vendor::cuda)) GTEST_SKIP() << "no CUDA in this build";
+  for (const int ptx : {80, 89, 90, 120}) {
+    const FakeLibrary library(Vendor::cuda, {.architecture = "sm_120", .lanes = 32});
+    library.tell_ptx(ptx);
+    const auto driver = library.open();
+    GpuDevice device(with_driver(Vendor::cuda, *driver), 0);
+    for (int i = 0; i < 2; ++i) {
+      gpu::launch(device.default_stream(),
+                  {.op = "test",
+                   .family = "cast",
+                   .kernel = gpu::KernelName("cast_f32_f16"),
+                   .grid = {},
+                   .reads_ahead = gpu::ReadsAhead::nothing},
+                  shared::CopyParams{});
+    }
+    EXPECT_EQ(library.calls("launch that overlaps", ""), ptx >= 90 ? 2 : 0) << ptx;
+    EXPECT_EQ(library.violation(), "");
+  }
+}
+
 // Only NVIDIA's kernels overlap, from compute capability 9 on.
 TEST(LaunchTest, ConstantsAreReadAheadWhenNothingMayBeWritingThem) {
   if (!is_built(Vendor::cuda)) GTEST_SKIP() << "no CUDA in this build";

@@ -66,6 +66,7 @@ class CountingDriver final : public gpu::Driver {
   void* load_module(std::span<const std::byte>) override { return nullptr; }
   void unload_module(void*) noexcept override {}
   void* find_kernel(void*, const char*) override { return nullptr; }
+  bool waits_itself(void*) override { return false; }
   void allow_shared(void*, size_t) override {}
   void launch(const gpu::KernelLaunch&, void*, const void*) override {}
   void begin_capture(void*) override {}

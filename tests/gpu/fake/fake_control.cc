@@ -13,6 +13,10 @@ void rbee_fake_reset(int devices, const char* architecture, int lanes, int64_t m
       .count = devices, .architecture = architecture, .lanes = lanes, .memory = memory_bytes};
 }
 
+void rbee_fake_tell_ptx(int version) {
+  Runtime::instance().options.ptx = version;
+}
+
 void rbee_fake_fail(const char* call, int nth, int status, rbee::fake::Then then) {
   Runtime::instance().fail(call, nth, status, then);
 }

@@ -245,6 +245,13 @@ int cuModuleGetFunction(Handle* kernel, Handle module, const char* name) {
   ENTER_WITH_DEVICE("cuModuleGetFunction");
   return runtime().find_kernel(out(kernel), as<Module>(module), name);
 }
+int cuFuncGetAttribute(int* value, int attribute, Handle) {
+  ENTER_WITH_DEVICE("cuFuncGetAttribute");
+  if (attribute != rbee::cuda::kFuncPtxVersion) return kInvalidValue;
+  const int told = runtime().options.ptx;
+  *value = told != 0 ? told : capability();
+  return kSuccess;
+}
 int cuFuncSetAttribute(Handle kernel, int attribute, int value) {
   ENTER_WITH_DEVICE("cuFuncSetAttribute");
   if (attribute != rbee::cuda::kFuncMaxDynamicShared) return kInvalidValue;
@@ -254,8 +261,10 @@ int cuLaunchKernelEx(const rbee::cuda::LaunchConfig* config, Handle kernel, void
   ENTER_WITH_DEVICE("cuLaunchKernelEx");
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const int id = config->attributes[i].id;
-    const bool known =
-        id == rbee::cuda::kProgrammaticSerialization && capability() >= kOldestOverlapping;
+    const int ptx = runtime().options.ptx;
+    const bool known = id == rbee::cuda::kProgrammaticSerialization &&
+                       capability() >= kOldestOverlapping &&
+                       (ptx == 0 || ptx >= kOldestOverlapping);
     if (const int status = runtime().check_attribute(id, known)) return status;
     ENTER("launch that overlaps");
   }

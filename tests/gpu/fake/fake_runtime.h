@@ -37,6 +37,7 @@ using LaunchHook = int (*)(const void* image, const char* kernel, Dim3 grid, uin
 struct DeviceOptions {
   int count = 1;
   std::string architecture = "gfx942";
+  int ptx = 0;  // what kernels were compiled for; 0: for the device
   int lanes = 64;
   int64_t memory = int64_t{4} << 30;  // bytes of each device
 };
@@ -243,6 +244,7 @@ class Runtime {
 // How tests steer the library they opened.
 extern "C" {
 void rbee_fake_reset(int devices, const char* architecture, int lanes, int64_t memory_bytes);
+void rbee_fake_tell_ptx(int version);  // of all kernels
 void rbee_fake_fail(const char* call, int nth, int status, rbee::fake::Then then);
 const char* rbee_fake_violation();  // empty: none
 int64_t rbee_fake_live_bytes();
