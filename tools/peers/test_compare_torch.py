@@ -19,7 +19,7 @@ from peers.report import Row, Target, table  # noqa: E402
 
 DEVICES = """cpu:0  AMD EPYC 7B13, 2 threads, avx2, 3.0 of 8.0 GB free
 cuda:0  NVIDIA H200, sm_90, 132 multiprocessors, 149.9 of 150.1 GB free
-rocm  none: libamdhip64.so.6 is not installed
+rocm  none: AMD's HIP runtime (libamdhip64.so) is not installed (libamdhip64.so.7: ...)
 """
 BENCH = """\
 {"model":"m","type":"bf16","test":"pp2048","tokens_per_second":39088.00,"lowest":39000.00,\
@@ -112,11 +112,23 @@ class WorkTest(unittest.TestCase):
         rows = work.model_rows("/models/llama/", [lines], theirs, limits, h200=True)
         self.assertEqual([row.work for row in rows],
                          ["llama bf16, prompt of 2048", "llama bf16, prompt of 512",
-                          "llama bf16, generation of 128"])
-        self.assertEqual([row.missed() for row in rows], [False, False, True])
+                          "llama bf16, generation of 128",
+                          "llama bf16, first token of a prompt of 2048",
+                          "llama bf16, first token of a prompt of 512"])
+        self.assertEqual([row.missed() for row in rows], [False, False, True, False, False])
         self.assertAlmostEqual(rows[0].limit, 57415, msg="rbee saw the faster product")
         self.assertAlmostEqual(rows[2].limit, 300, msg="the peer saw the faster copy")
         self.assertAlmostEqual(rows[2].figure("ratio"), 220 / 18)
+        first = rows[4]
+        self.assertEqual(first.unit, "ms")
+        self.assertAlmostEqual(first.figure("ours"), 512 / 37.97)
+        self.assertAlmostEqual(first.peer[0], 512 / 26.14)
+        self.assertAlmostEqual(first.figure("share"), rows[1].figure("share"))
+
+    def test_prompts_without_a_limit_have_none(self):
+        lines = work.parse_lines(BENCH.replace('"limit":57415.00', '"limit":0.00'))
+        rows = work.model_rows("m", [lines], [], None, h200=False)
+        self.assertEqual([row.limit for row in rows], [0, 0, 282.5, 0, 0])
 
     def test_packed_weights_are_held_to_a_share(self):
         lines = work.parse_lines(BENCH.replace('"bf16"', '"q8_0"'))

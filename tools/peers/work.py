@@ -51,6 +51,16 @@ def model_target(row, llama_8b, h200):
     return None
 
 
+def first_token_row(prompt, tokens):
+    """How long the prompt of so many tokens in `prompt`, a row, takes until its first token."""
+    def took(rate):
+        return tokens * 1000 / rate
+    return Row(work=f"{prompt.work.split(',')[0]}, first token of a prompt of {tokens}", unit="ms",
+               ours=[took(rate) for rate in prompt.ours], peer_name=prompt.peer_name,
+               peer=[took(rate) for rate in prompt.peer],
+               limit=took(prompt.limit) if prompt.limit else 0.0, falling=True)
+
+
 def model_rows(model, ours, theirs, limits, h200, peer_name="eager"):
     """`ours`: for each round the lines of `rbee bench`; `theirs`: for each round a dict of test to
     tokens/s, or an empty list; `limits`: {"copy", "product"} a second, or None."""
@@ -65,7 +75,9 @@ def model_rows(model, ours, theirs, limits, h200, peer_name="eager"):
             peer_name=peer_name if theirs else "", peer=[rates[test] for rates in theirs],
             limit=max(model_limit(tests[i], limits) for tests in ours),
             target=model_target(first, llama_8b, h200)))
-    return rows
+    prompts = [(row, int(first["test"][2:])) for row, first in zip(rows, ours[0])
+               if first["test"].startswith("pp")]
+    return rows + [first_token_row(*prompt) for prompt in prompts]
 
 
 def attention_name(shape, causal):
