@@ -85,8 +85,9 @@ CudaDriver::CudaDriver() : id_(next_id()), library_("RBEE_CUDA_LIBRARY", {"libcu
     check(fn_.cuDeviceGetCount(&count), "cuDeviceGetCount");
   }
   if (count == 0) {
+    const std::string hidden = CudaDriver::hidden_by();
     fail(Code::device, "cuda", "the NVIDIA driver (CUDA ", version_text(version), ") finds no GPU",
-         CudaDriver::hidden_by());
+         hidden.empty() ? "" : cat(" (", hidden, " may hide it)"));
   }
   contexts_.resize(static_cast<size_t>(count));
   for (int ordinal = 0; ordinal < count; ++ordinal) {

@@ -17,13 +17,15 @@ class Backend {
           const KernelTable& (*kernels)(const Properties&));
 
   int device_count();
-  // Throws device with the driver's reason, or not_found for an ordinal that is not there.
+  // Throws device with the driver's reason, not_found for an ordinal that is not there, or
+  // unsupported for a card that no kernels were compiled for.
   GpuDevice& device(int ordinal);
   // Why there is no device, one line; empty when there is one.
   std::string unavailable_reason();
 
  private:
   void open_once();
+  std::unique_ptr<GpuDevice> open_device(int ordinal);
 
   std::unique_ptr<Driver> (*open_)();
   Vendor vendor_;

@@ -19,6 +19,8 @@ struct KernelImage {
 // The image of a family for a device of `architecture`; null when there is none.
 const KernelImage* find_image(std::span<const KernelImage> images, std::string_view family,
                               std::string_view architecture);
+// Whether there is an image for a device of `architecture`.
+bool has_image(std::span<const KernelImage> images, std::string_view architecture);
 // The architectures that a family is embedded for, separated by ", ".
 std::string embedded_architectures(std::span<const KernelImage> images, std::string_view family);
 

@@ -12,7 +12,7 @@ std::string set_variables(std::initializer_list<const char*> names) {
     const char* value = std::getenv(name);
     if (value != nullptr) out += cat(out.empty() ? "" : ", ", name, "=\"", value, '"');
   }
-  return out.empty() ? out : cat(" (", out, ")");
+  return out;
 }
 
 }  // namespace rbee::gpu

@@ -1,6 +1,10 @@
 #include "backends/rocm/hip_driver.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <limits>
 #include <vector>
 
@@ -57,6 +61,18 @@ uint64_t next_id() {
 
 }  // namespace
 
+std::string why_no_gpu(const char* kfd) {
+  const int file = open(kfd, O_RDWR | O_CLOEXEC);
+  if (file < 0) {
+    if (errno == ENOENT) {
+      return cat("there is no ", kfd, ": load the amdgpu driver, or give it to the container");
+    }
+    return cat("this user may not open ", kfd, ", which the groups render and video may");
+  }
+  close(file);
+  return "is the runtime older than the card, or may this user not open /dev/dri/renderD*?";
+}
+
 // AMD's packages do not tell the loader of their folders: /opt/rocm/lib, and from ROCm 7.13 on
 // /opt/rocm/core/lib.
 HipDriver::HipDriver()
@@ -93,9 +109,9 @@ HipDriver::HipDriver()
   };
   if (!there(fn_.hipInit(0), "hipInit") ||
       !there(fn_.hipGetDeviceCount(&device_count_), "hipGetDeviceCount") || device_count_ == 0) {
-    fail(Code::device, "rocm", "the HIP runtime ", version_text(version),
-         " finds no GPU (is the amdgpu driver loaded, and may this user read /dev/kfd?)",
-         HipDriver::hidden_by());
+    const std::string hidden = HipDriver::hidden_by();
+    fail(Code::device, "rocm", "the HIP runtime ", version_text(version), " finds no GPU (",
+         hidden.empty() ? "" : cat(hidden, " may hide it; "), why_no_gpu("/dev/kfd"), ")");
   }
 }
 

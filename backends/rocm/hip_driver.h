@@ -9,6 +9,9 @@
 
 namespace rbee::rocm {
 
+// Why the runtime finds no GPU, in words for brackets; `kfd`: the kernel driver's device file.
+std::string why_no_gpu(const char* kfd);
+
 class HipDriver : public gpu::Driver {
  public:
   // Opens libamdhip64.so of any major version from 5 on, or the file that RBEE_HIP_LIBRARY names.

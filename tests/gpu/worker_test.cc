@@ -308,6 +308,14 @@ TEST_P(GpuWorker, WithoutADeviceSaysSo) {
   Process worker = start({"RBEE_FAKE_DEVICES=0"});
   EXPECT_EQ(worker.wait(), 1);
   EXPECT_THAT(worker.text(), HasSubstr("finds no GPU"));
+
+  // A driver without devices is closed again; the fake one leaves its memory then.
+  Process list(RBEE_PROGRAM, {"devices"},
+               {"RBEE_FAKE_DEVICES=0", "CUDA_VISIBLE_DEVICES=7", "ASAN_OPTIONS=detect_leaks=0",
+                GetParam().driver});
+  EXPECT_EQ(list.wait(), 0) << list.text();
+  EXPECT_THAT(list.text(), HasSubstr(cat("\n", GetParam().name, "  none: the ")));
+  EXPECT_THAT(list.text(), HasSubstr("finds no GPU ("));
 }
 
 TEST_P(GpuWorker, WithAnOldDriverSaysWhichIsNeeded) {
@@ -336,6 +344,24 @@ TEST(GpuWorkerHip5, ServesItsRequests) {
   EXPECT_THAT(events_of(worker.port(), kLongPrompt), HasSubstr(R"("tokens_out":5)"));
   worker.signal(SIGTERM);
   EXPECT_EQ(worker.wait(), 0) << worker.text();
+}
+
+// One of NVIDIA's images is for all cards: there the driver says so when it is loaded.
+TEST(GpuWorkerArchitecture, ThatThereAreNoKernelsForIsSaidBeforeTheModelIsRead) {
+  const test::ModelFolder model{test::data_folder()};
+  const std::vector<std::string> environment = {"RBEE_HIP_LIBRARY=" RBEE_FAKE_HIP,
+                                                "RBEE_FAKE_ARCH=gfx700"};
+  const std::string says =
+      "this program has no kernels for gfx700 (Fake AMD GPU 0); it has them for ";
+  Process worker(ROCM_LLM_WORKER, {"--model", model.path().string(), "--port", "0"}, environment);
+  EXPECT_EQ(worker.wait(), 1);
+  EXPECT_THAT(worker.text(), HasSubstr("device: rocm:0: " + says));
+  EXPECT_THAT(worker.text(), Not(HasSubstr("loading")));
+
+  Process list(RBEE_PROGRAM, {"devices"}, environment);
+  EXPECT_EQ(list.wait(), 0) << list.text();
+  EXPECT_THAT(list.text(), HasSubstr("cpu:0  "));
+  EXPECT_THAT(list.text(), HasSubstr("rocm:0  cannot be used: " + says));
 }
 #endif
 

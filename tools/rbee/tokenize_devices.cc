@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "backends/api/registry.h"
+#include "rbee/core/error.h"
 #include "rbee/engine/text_model.h"
 #include "rbee/io/checkpoint.h"
 #include "tools/rbee/commands.h"
@@ -57,25 +58,33 @@ int tokenize(const TokenizeOptions& options) {
   return 0;
 }
 
-// One that cannot be used hides none of the others.
-void list_device(const BackendInfo& backend, DeviceId id) {
+// The error's text, which begins with the operation's name, without it.
+std::string_view without(std::string_view op, std::string_view text) {
+  return text.starts_with(cat(op, ": ")) ? text.substr(op.size() + 2) : text;
+}
+
+// One that cannot be used does not keep the others from being listed.
+void list_device(const BackendInfo& backend, int ordinal) {
+  const std::string id = cat(DeviceId{backend.kind, ordinal});
   try {
-    const Device& device = backend.device(id.ordinal);
+    const Device& device = backend.device(ordinal);
     const MemoryInfo memory = device.memory();
-    std::printf("%s  %s, %.1f of %.1f GB free\n", cat(id).c_str(), device.description().c_str(),
+    std::printf("%s  %s, %.1f of %.1f GB free\n", id.c_str(), device.description().c_str(),
                 static_cast<double>(memory.free) / 1e9, static_cast<double>(memory.total) / 1e9);
   } catch (const Error& error) {
-    std::printf("%s  cannot be used: %s\n", cat(id).c_str(), error.what());
+    const std::string_view reason = without(id, without(error.op(), error.what()));
+    std::printf("%s  cannot be used: %s\n", id.c_str(), std::string(reason).c_str());
   }
 }
 
 int list_devices() {
   for (const BackendInfo& backend : backends()) {
     const int count = backend.device_count();
-    for (int i = 0; i < count; ++i) list_device(backend, {backend.kind, i});
+    for (int i = 0; i < count; ++i) list_device(backend, i);
     if (count == 0) {
+      const std::string reason = backend.unavailable_reason();
       std::printf("%s  none: %s\n", std::string(name(backend.kind)).c_str(),
-                  backend.unavailable_reason().c_str());
+                  std::string(without(name(backend.kind), reason)).c_str());
     }
   }
   return 0;
