@@ -1,24 +1,24 @@
 // Tensors that go from one GPU to another, on the hardware that is there.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <vector>
 
-#include "backends/api/registry.h"
-#include "backends/linked/linked_backends.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/tensor/tensor.h"
+#include "tests/support/op_table.h"
 
 namespace rbee {
 namespace {
 
 // The GPUs of the backend that has most.
 std::vector<Device*> gpus() {
-  register_linked_backends();
+  std::map<DeviceKind, std::vector<Device*>> found;
+  for (Device* device : harness::all_devices()) {
+    if (device->id().kind != DeviceKind::cpu) found[device->id().kind].push_back(device);
+  }
   std::vector<Device*> most;
-  for (const BackendInfo& backend : backends()) {
-    if (backend.kind == DeviceKind::cpu) continue;
-    std::vector<Device*> own;
-    for (int i = 0; i < backend.device_count(); ++i) own.push_back(&backend.device(i));
+  for (const auto& [kind, own] : found) {
     if (own.size() > most.size()) most = own;
   }
   return most;
@@ -28,7 +28,7 @@ class PeerCopiesTest : public testing::Test {
  protected:
   void SetUp() override {
     devices_ = gpus();
-    if (devices_.size() < 2) GTEST_SKIP() << "there are no two GPUs of one vendor";
+    if (devices_.size() < 2) GTEST_SKIP() << "skipped: no two GPUs of one vendor";
   }
   std::vector<Device*> devices_;
 };

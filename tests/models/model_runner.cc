@@ -1,12 +1,15 @@
 #include "tests/models/model_runner.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
 
-#include "tests/support/op_table.h"
+#include "rbee/core/error.h"
+#include "tests/support/device_called.h"
 
 namespace rbee::test {
 namespace {
@@ -16,6 +19,19 @@ constexpr int64_t kBlockSize = 4;
 Tensor indices(const std::vector<int32_t>& values, const Shape& shape, Device& device) {
   return from_host(std::span<const int32_t>(values), shape, device);
 }
+
+// Without the device no test is run.
+class DeviceIsThere : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    try {
+      device_under_test();
+    } catch (const Error& error) {
+      GTEST_SKIP() << "skipped: no " << std::getenv("RBEE_TEST_DEVICE") << ": " << error.what();
+    }
+  }
+};
+const auto* const device_is_there = ::testing::AddGlobalTestEnvironment(new DeviceIsThere);
 
 Tensor indices(const std::vector<int32_t>& values, Device& device) {
   return indices(values, {static_cast<int64_t>(values.size())}, device);
@@ -119,11 +135,7 @@ std::vector<float> ModelRunner::step(std::span<const Piece> pieces) {
 
 Device& device_under_test() {
   const char* wanted = std::getenv("RBEE_TEST_DEVICE");
-  if (wanted == nullptr) return cpu_device();
-  for (Device* device : harness::all_devices()) {
-    if (cat(device->id()) == wanted) return *device;
-  }
-  fail(Code::not_found, "RBEE_TEST_DEVICE", "there is no device called ", wanted);
+  return wanted == nullptr ? cpu_device() : harness::device_called(wanted);
 }
 
 float max_difference(std::span<const float> a, std::span<const float> b) {

@@ -13,8 +13,8 @@
 
 namespace rbee::test {
 
-// The device that RBEE_TEST_DEVICE names, e.g. "cuda:0", without it the CPU. Throws not_found where
-// there is none of that name.
+// The device that RBEE_TEST_DEVICE names, e.g. "cuda:0", without it the CPU. Throws the reason why
+// there is none; then all tests are skipped.
 Device& device_under_test();
 // How far logits may be from a reference in f32: the project's bound, on any device.
 inline constexpr float kLogitBound = 1e-3f;

@@ -108,11 +108,12 @@ void expect_same_chats(const Words& flags, const std::vector<Asked>& asked) {
 class SameAnswers : public ::testing::Test {
  protected:
   SameAnswers() {
-    const char* device = std::getenv("RBEE_TEST_DEVICE");
-    skipped_ = device != nullptr && !has_device();
+    if (std::getenv("RBEE_TEST_DEVICE") != nullptr) missing_ = missing_reason();
   }
   void SetUp() override {
-    if (skipped_) GTEST_SKIP() << "there is no device called " << std::getenv("RBEE_TEST_DEVICE");
+    if (!missing_.empty()) {
+      GTEST_SKIP() << "skipped: no " << std::getenv("RBEE_TEST_DEVICE") << ": " << missing_;
+    }
   }
 
   Words model(Words more = {}) const {
@@ -129,18 +130,21 @@ class SameAnswers : public ::testing::Test {
   }
 
  private:
-  // Whether a worker of the other kind gets as far as looking for its model.
-  static bool has_device() {
+  // The last line of a worker of the other kind that does not get as far as looking for its model.
+  static std::string missing_reason() {
     const WorkerKind kind = other_kind();
     Words flags = kind.flags;
     flags.insert(flags.end(), {"--model", "/nowhere", "--port", "0"});
     Process worker(kind.program, flags, kind.environment);
     worker.wait();
-    return worker.text().find("/nowhere: ") != std::string::npos;
+    std::string text = worker.text();
+    if (text.find("/nowhere: ") != std::string::npos) return "";
+    text.erase(text.find_last_not_of('\n') + 1);
+    return text.substr(text.rfind('\n') + 1);
   }
 
   test::ModelFolder model_{test::data_folder()};
-  bool skipped_ = false;
+  std::string missing_;
 };
 
 TEST_F(SameAnswers, ManyChatsAtOnce) {

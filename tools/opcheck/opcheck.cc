@@ -15,9 +15,9 @@
 #include <exception>
 #include <set>
 
-#include "backends/api/registry.h"
 #include "rbee/core/error.h"
 #include "tests/support/check_case.h"
+#include "tests/support/device_called.h"
 #include "tests/support/measure.h"
 
 namespace rbee::harness {
@@ -56,23 +56,14 @@ const OpTable& find_table(const std::string& op) {
   fail(Code::not_found, "opcheck", "no operation is called ", op, "; --list names them");
 }
 
-Device& find_device(const std::string& text) {
-  for (Device* device : all_devices()) {
-    if (cat(device->id()) == text) return *device;
-  }
-  fail(Code::not_found, "opcheck", "no device is called ", text);
-}
-
 // Why there is no device of that name, one line; empty when there is one.
-std::string missing_reason(const std::string& text) {
-  for (Device* device : all_devices()) {
-    if (cat(device->id()) == text) return "";
+std::string missing_reason(const std::string& name) {
+  try {
+    device_called(name);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
   }
-  for (const BackendInfo& backend : backends()) {
-    const bool named = text.starts_with(cat(name(backend.kind), ":"));
-    if (named && backend.device_count() == 0) return backend.unavailable_reason();
-  }
-  return "this program has no such device";
 }
 
 void list_operations() {
@@ -189,7 +180,7 @@ bool check_op(const OpTable& table, const Options& options, Device& device) {
 }
 
 int check_ops(const Options& options) {
-  Device& device = find_device(options.device);
+  Device& device = device_called(options.device);
   if (options.summary) {
     std::printf("| operation | passed | failed | refused | too large | worst error of allowed |\n");
     std::printf("|---|---|---|---|---|---|\n");
@@ -259,7 +250,7 @@ int run_program(int argc, const char* const* argv) {
     }
   }
   if (options.table) {
-    print_table(find_device(options.device));
+    print_table(device_called(options.device));
     return 0;
   }
   if (options.op.empty()) {
