@@ -6,6 +6,7 @@ import re
 
 # Flags of other people's programs that documents show.
 OUTSIDE_FLAGS = {
+    "compute-sanitizer": ["--tool"],
     "docker": ["--group-add", "--gpus"],
     "helm": ["--set"],
     "pip": ["--isolation"],
