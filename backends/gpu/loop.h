@@ -90,26 +90,26 @@ Loop<kOperands> loop_over(const View* const (&views)[kOperands], uint32_t skip =
   return loop;
 }
 
-// Calls body(part, first) for pieces of at most 2^30 elements; `first`: elements before it, when
+// Calls body(part, first) for pieces of at most `most` elements; `first`: elements before it, when
 // the whole is walked in order.
 template <int kOperands, typename Body>
-void for_parts(const Loop<kOperands>& loop, Body&& body, int64_t first = 0) {
-  constexpr int64_t kMost = int64_t{1} << 30;
+void for_parts(const Loop<kOperands>& loop, Body&& body, int64_t most = int64_t{1} << 30,
+               int64_t first = 0) {
   const int64_t count = loop.count();
   if (count == 0) return;
-  if (count <= kMost) {
+  if (count <= most) {
     body(loop, first);
     return;
   }
   const int outer = loop.rank - 1;
   const int64_t inner_count = count / loop.sizes[outer];
-  const int64_t step = std::max<int64_t>(kMost / inner_count, 1);
+  const int64_t step = std::max<int64_t>(most / inner_count, 1);
   for (int64_t at = 0; at < loop.sizes[outer]; at += step) {
     Loop<kOperands> part = loop;
     part.sizes[outer] = std::min(step, loop.sizes[outer] - at);
     for (auto& operand : part.operands) operand.data += at * operand.strides[outer] * operand.bytes;
     if (part.sizes[outer] == 1) --part.rank;
-    for_parts(part, body, first + at * inner_count);
+    for_parts(part, body, most, first + at * inner_count);
   }
 }
 

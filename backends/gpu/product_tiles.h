@@ -15,7 +15,7 @@ inline int64_t product_tiles(int64_t rows, int64_t columns) {
 
 // Blocks take tiles in turn where there are more than a grid may have.
 inline uint32_t grid_for_tiles(int64_t tiles) {
-  constexpr int64_t kMost = int64_t{1} << 24;
+  constexpr int64_t kMost = int64_t{1} << 23;
   return static_cast<uint32_t>(std::min(tiles, kMost));
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 // Views as kernels take them.
 
+#include <cstddef>
+#include <initializer_list>
+
 #include "backends/api/view.h"
 #include "backends/shared/rows.h"
 #include "rbee/core/dtype.h"
@@ -29,6 +32,32 @@ inline int64_t row_count(const View& view) {
   int64_t rows = 1;
   for (int axis = 0; axis + 1 < view.rank; ++axis) rows *= view.sizes[axis];
   return rows;
+}
+
+// What a launch takes where a block of threads has a row: AMD counts threads in 32 bits.
+inline constexpr int64_t kMostRows = int64_t{1} << 23;
+
+// Calls body(args) for parts of at most `most` rows (at least 1) of `views`, whose leading axes
+// are the same; absent ones are left out.
+template <typename Args, typename Body>
+void for_row_parts(const Args& args, std::initializer_list<View Args::*> views, int64_t most,
+                   Body&& body) {
+  const View& whole = args.**views.begin();
+  if (row_count(whole) <= most) return body(args);
+  int axis = 0;
+  while (whole.sizes[axis] == 1) ++axis;
+  const int64_t half = whole.sizes[axis] / 2;
+  Args low = args, high = args;
+  for (View Args::* const view : views) {
+    if (!(args.*view)) continue;
+    (low.*view).sizes[axis] = half;
+    View& rest = high.*view;
+    rest.data =
+        rest.template as<std::byte>() + half * rest.strides[axis] * info(rest.dtype).block_bytes;
+    rest.sizes[axis] -= half;
+  }
+  for_row_parts(low, views, most, body);
+  for_row_parts(high, views, most, body);
 }
 
 // To 16 bytes.

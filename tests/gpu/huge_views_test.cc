@@ -9,6 +9,7 @@
 #include "backends/gpu/launch.h"
 #include "backends/gpu/loop.h"
 #include "backends/gpu/ops/conv.h"
+#include "backends/gpu/rows.h"
 #include "backends/gpu/run_first.h"
 #include "backends/shared/conv_params.h"
 #include "tests/gpu/fake_view.h"
@@ -63,6 +64,32 @@ TEST(HugeLoop, PartsOfGapsCoverEveryElementOnce) {
   });
   EXPECT_THAT(places,
               ::testing::ElementsAre(0, 2, 4, 6, 8, 20, 22, 24, 26, 28, 40, 42, 44, 46, 48));
+}
+
+struct RowArgs {
+  View x, y;
+};
+
+// Of both views, whichever axes have the rows.
+TEST(HugeRows, PartsCoverEveryRowOnce) {
+  const auto expect_parts = [](std::initializer_list<int64_t> sizes, std::vector<int64_t> rows) {
+    const RowArgs whole{.x = fake_view(sizes), .y = fake_view(sizes, DType::u32)};
+    int64_t next = 0;
+    std::vector<int64_t> seen;
+    gpu::for_row_parts(whole, {&RowArgs::x, &RowArgs::y}, 4, [&](const RowArgs& part) {
+      EXPECT_EQ(part.x.as<std::byte>() - whole.x.as<std::byte>(), next * 10 * 2);
+      EXPECT_EQ(part.y.as<std::byte>() - whole.y.as<std::byte>(), next * 10 * 4);
+      EXPECT_EQ(gpu::row_count(part.x), gpu::row_count(part.y));
+      seen.push_back(gpu::row_count(part.x));
+      next += seen.back();
+    });
+    EXPECT_EQ(seen, rows);
+  };
+  expect_parts({4, 10}, {4});
+  expect_parts({10}, {1});
+  expect_parts({0, 10}, {0});
+  expect_parts({11, 10}, {2, 3, 3, 3});
+  expect_parts({1, 3, 5, 10}, {2, 3, 2, 3, 2, 3});
 }
 
 // The launches that a fake device saw.
@@ -148,19 +175,75 @@ TEST_P(HugeViewsTest, ElementwiseOperations) {
   EXPECT_EQ(library_.violation(), "");
 }
 
+// More rows than AMD counts threads for, and than a launch of NVIDIA's has blocks.
+TEST_P(HugeViewsTest, RowsOfMoreBlocksThanALaunchHas) {
+  constexpr int64_t kRows = 1 << 24;
+  const View x = fake_view({2, kRows / 2, 16}), ids = fake_view({2, kRows / 2, 16}, DType::u32);
+  const View weight = fake_view({16}), flat = fake_view({kRows, 16});
+  gpu::run_first(kernels().rms_norm, RmsNormArgs{x, weight, x, 1e-5f}, stream());
+  gpu::run_first(kernels().add_rms_norm, AddRmsNormArgs{flat, flat, weight, flat, flat, 1e-5f},
+                 stream());
+  gpu::run_first(kernels().layer_norm,
+                 LayerNormArgs{.x = fake_view({kRows, 1029}), .y = fake_view({kRows, 1029})},
+                 stream());
+  gpu::run_first(kernels().softmax, SoftmaxArgs{fake_view({kRows, 3000}), fake_view({kRows, 3000})},
+                 stream());
+  gpu::run_first(kernels().argsort,
+                 ArgsortArgs{fake_view({kRows, 1500}), fake_view({kRows, 1500}, DType::u32)},
+                 stream());
+  gpu::run_first(kernels().argsort, ArgsortArgs{x, ids}, stream());
+  EXPECT_EQ(seen.size(), 2U * 6);
+  EXPECT_EQ(library_.violation(), "");
+}
+
+TEST_P(HugeViewsTest, SmallMatricesAndSums) {
+  constexpr int64_t kMany = int64_t{1} << 24;
+  gpu::run_first(
+      kernels().matmul,
+      MatmulArgs{fake_view({kMany, 1, 8}, DType::f32), fake_view({kMany, 8, 1}, DType::f32),
+                 fake_view({kMany, 1, 1}, DType::f32)},
+      stream());
+  gpu::run_first(kernels().reduce,
+                 ReduceArgs{.op = ReduceOp::max,
+                            .axes = 2,
+                            .x = fake_view({kMany, 4096}),
+                            .y = fake_view({kMany, 1})},
+                 stream());
+  gpu::run_first(kernels().top_k,
+                 TopKArgs{.x = fake_view({kMany, 64}),
+                          .values = fake_view({kMany, 8}, DType::f32),
+                          .ids = fake_view({kMany, 8}, DType::i32)},
+                 stream());
+  gpu::run_first(kernels().embedding,
+                 EmbeddingArgs{.ids = fake_view({4 * kMany}, DType::i32),
+                               .table = fake_view({9, 1025}),
+                               .y = fake_view({4 * kMany, 1025})},
+                 stream());
+  EXPECT_EQ(library_.violation(), "");
+}
+
+TEST_P(HugeViewsTest, RowsAsLongAsTheirResultsNumber) {
+  const auto refusal_of = [&](int64_t length) {
+    const ArgsortArgs args{fake_view({length}, DType::u8), fake_view({length}, DType::u32)};
+    return rbee::refusal(kernels().argsort[0], args, stream());
+  };
+  EXPECT_EQ(refusal_of(4 * kGiga - 1), nullptr);
+  EXPECT_NE(refusal_of(4 * kGiga), nullptr);
+}
+
 // What cannot be cut is refused, which is no fault of the device.
 TEST(HugeLaunch, AmdCountsThreadsIn32Bits) {
   if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
   const FakeLibrary library(Vendor::rocm);
   const auto driver = library.open();
   GpuDevice device(with_driver(Vendor::rocm, *driver), 0);
-  const View x = fake_view({1 << 24, 16});
-  const View weight = fake_view({16});
-  const RmsNormArgs args{x, weight, x, 1e-5f};
+  const View x = fake_view({1, 1 << 10, 1 << 19, 128});
+  const View table = fake_view({1 << 19, 64}, DType::f32);
+  const RopeArgs args{.x = x, .cos = table, .sin = table, .positions = {}, .y = x};
   const auto [code, message] =
-      error_of([&] { gpu::run_first(device.kernels().rms_norm, args, device.default_stream()); });
+      error_of([&] { gpu::run_first(device.kernels().rope, args, device.default_stream()); });
   EXPECT_EQ(code, Code::unsupported);
-  EXPECT_THAT(message, HasSubstr("rms_norm: "));
+  EXPECT_THAT(message, HasSubstr("rope: "));
   EXPECT_THAT(message, HasSubstr("4294967296 threads are 2^32 and more"));
   EXPECT_EQ(library.launches(), 0);
 }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint32_t kThreads = 256;  // as in kernels/argsort.cu
 constexpr uint32_t kPiece = 2048;
-constexpr int64_t kMaxRow = int64_t{1} << 30;
-constexpr int64_t kMostBlocks = 1 << 20;  // threads of a merge walk on from there
+constexpr int64_t kMaxRow = (int64_t{1} << 32) - 1;  // what y can number
+constexpr int64_t kMostBlocks = 1 << 20;             // threads of a merge walk on from there
 
 void launch_argsort(Stream& stream, const KernelName& kernel, int64_t blocks, const auto& params) {
   launch(stream,
@@ -31,26 +31,30 @@ void merge_pieces(const ArgsortArgs& args, uint64_t rows, uint32_t n, int64_t it
   const KernelName kernel(item_bytes == 8 ? "argsort_merge_key32" : "argsort_merge_key64");
   const auto count = static_cast<int64_t>(rows * n);
   const int64_t blocks = std::min<int64_t>((count + kThreads - 1) / kThreads, kMostBlocks);
-  for (uint32_t run = kPiece; run < n; run *= 2) {
-    const bool last = uint64_t{run} * 2 >= n;
+  for (uint64_t run = kPiece; run < n; run *= 2) {
+    const bool last = run * 2 >= n;
     launch_argsort(stream, kernel, blocks,
                    shared::ArgsortMergeParams{.from = from,
                                               .to = last ? nullptr : to,
                                               .y = args.y.as<uint32_t>(),
                                               .rows = rows,
                                               .n = n,
-                                              .run = run,
+                                              .run = static_cast<uint32_t>(run),
                                               .y_rows = rows_of(args.y)});
     std::swap(from, to);
   }
 }
 
-void run_argsort(const ArgsortArgs& args, Stream& stream) {
+int64_t pieces_of(const ArgsortArgs& args) {
+  return (args.x.size(-1) + kPiece - 1) / kPiece;
+}
+
+void run_rows(const ArgsortArgs& args, Stream& stream) {
   const auto n = static_cast<uint32_t>(args.x.size(-1));
   const auto rows = static_cast<uint64_t>(row_count(args.x));
   if (n == 0 || rows == 0) return;
-  const uint32_t size = std::min(std::bit_ceil(n), kPiece);
-  const uint32_t pieces = (n + kPiece - 1) / kPiece;
+  const uint32_t size = std::bit_ceil(std::min(n, kPiece));
+  const auto pieces = static_cast<uint32_t>(pieces_of(args));
   const int64_t item_bytes = info(args.x.dtype).block_bytes == 8 ? 16 : 8;
   const auto bytes = pieces == 1 ? 0 : static_cast<size_t>(rows * n) * item_bytes;
   const Scratch items(stream, bytes), others(stream, bytes);
@@ -71,8 +75,14 @@ void run_argsort(const ArgsortArgs& args, Stream& stream) {
   }
 }
 
+void run_argsort(const ArgsortArgs& args, Stream& stream) {
+  const int64_t most = std::max<int64_t>(kMostRows / std::max<int64_t>(pieces_of(args), 1), 1);
+  for_row_parts(args, {&ArgsortArgs::x, &ArgsortArgs::y}, most,
+                [&](const ArgsortArgs& part) { run_rows(part, stream); });
+}
+
 const char* refuse_argsort(const ArgsortArgs& args) {
-  return args.x.size(-1) > kMaxRow ? "rows are longer than 2^30" : nullptr;
+  return args.x.size(-1) > kMaxRow ? "u32 does not number so long a row" : nullptr;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "backends/gpu/launch.h"
+#include "backends/gpu/rows.h"
 #include "backends/shared/embedding_params.h"
 
 namespace rbee::gpu {
@@ -12,6 +13,7 @@ namespace {
 // As in kernels/embedding.cu.
 constexpr int64_t kThreads = 256;
 constexpr int64_t kRun = 8;
+constexpr int64_t kMostElements = int64_t{1} << 31;  // of a launch: AMD counts threads in 32 bits
 constexpr std::array kFloats{DType::f32, DType::f16, DType::bf16, DType::f64, DType::f8e4m3};
 
 // True when every row is whole runs of neighbours, aligned for one access or two.
@@ -22,7 +24,7 @@ bool in_runs(const View& rows) {
          reinterpret_cast<uintptr_t>(rows.data) % static_cast<uintptr_t>(bytes) == 0;
 }
 
-void run_embedding(const EmbeddingArgs& args, Stream& stream) {
+void run_rows(const EmbeddingArgs& args, Stream& stream) {
   const View &table = args.table, &y = args.y;
   if (y.numel() == 0) return;
   const bool blocks = is_quantized(table.dtype);
@@ -50,6 +52,12 @@ void run_embedding(const EmbeddingArgs& args, Stream& stream) {
           .grid = {.x = blocks_for(params.count, kThreads)},
           .threads = kThreads},
          params);
+}
+
+void run_embedding(const EmbeddingArgs& args, Stream& stream) {
+  const int64_t most = std::max<int64_t>(kMostElements / std::max<int64_t>(args.y.size(1), 1), 1);
+  for_row_parts(args, {&EmbeddingArgs::y, &EmbeddingArgs::ids}, most,
+                [&](const EmbeddingArgs& part) { run_rows(part, stream); });
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ int64_t step_of(const View& vector) {
   return vector ? vector.stride(0) : 0;
 }
 
-void run_layer_norm(const LayerNormArgs& args, Stream& stream) {
+void run_layer_norm_rows(const LayerNormArgs& args, Stream& stream) {
   const int64_t rows = row_count(args.x);
   const int64_t dim = args.x.size(-1);
   if (rows == 0 || dim == 0) return;
@@ -57,6 +57,11 @@ void run_layer_norm(const LayerNormArgs& args, Stream& stream) {
                                  .rows = rows,
                                  .dim = dim,
                                  .eps = args.eps});
+}
+
+void run_layer_norm(const LayerNormArgs& args, Stream& stream) {
+  for_row_parts(args, {&LayerNormArgs::x, &LayerNormArgs::y}, kMostRows,
+                [&](const LayerNormArgs& part) { run_layer_norm_rows(part, stream); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/loop.h"
+#include "backends/gpu/rows.h"
 #include "backends/shared/reduce_params.h"
 
 namespace rbee::gpu {
@@ -107,24 +108,28 @@ void launch_finish(const ReduceArgs& args, const Loop<2>& kept, const void* part
                                     .kept = strided(y, false)});
 }
 
+// The outputs of `kept`.
+void run_kept(const ReduceArgs& args, const Loop<2>& kept, const Loop<1>& reduced, Stream& stream) {
+  const int64_t from = kept.operands[1].data - args.x.as<std::byte>();
+  const std::vector<Part> parts =
+      plan(kept, reduced, device_of(stream).properties().multiprocessors);
+  int64_t slices = 0;
+  for (const Part& part : parts) slices += part.slices;
+  if (slices == 1) return launch_pass(args, kept, parts[0], from, nullptr, 0, stream);
+  const Scratch partial(stream, static_cast<size_t>(slices * kept.count() * kMaxStateBytes));
+  int64_t first_slice = 0;
+  for (const Part& part : parts) {
+    launch_pass(args, kept, part, from, partial.as<void>(), first_slice, stream);
+    first_slice += part.slices;
+  }
+  launch_finish(args, kept, partial.as<void>(), slices, stream);
+}
+
 void run_reduce(const ReduceArgs& args, Stream& stream) {
   const uint32_t all = (1u << args.x.rank) - 1;
   const Loop<1> reduced = loop_over<1>({&args.x}, all & ~args.axes);
-  const int multiprocessors = device_of(stream).properties().multiprocessors;
-  for_parts(loop_over<2>({&args.y, &args.x}, args.axes), [&](const Loop<2>& kept, int64_t) {
-    const int64_t from = kept.operands[1].data - args.x.as<std::byte>();
-    const std::vector<Part> parts = plan(kept, reduced, multiprocessors);
-    int64_t slices = 0;
-    for (const Part& part : parts) slices += part.slices;
-    if (slices == 1) return launch_pass(args, kept, parts[0], from, nullptr, 0, stream);
-    const Scratch partial(stream, static_cast<size_t>(slices * kept.count() * kMaxStateBytes));
-    int64_t first_slice = 0;
-    for (const Part& part : parts) {
-      launch_pass(args, kept, part, from, partial.as<void>(), first_slice, stream);
-      first_slice += part.slices;
-    }
-    launch_finish(args, kept, partial.as<void>(), slices, stream);
-  });
+  const auto run = [&](const Loop<2>& kept, int64_t) { run_kept(args, kept, reduced, stream); };
+  for_parts(loop_over<2>({&args.y, &args.x}, args.axes), run, kMostRows);
 }
 
 }  // namespace

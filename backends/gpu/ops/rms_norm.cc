@@ -42,7 +42,7 @@ void run_norm(const char* op, const shared::RmsNormParams& params, const View& x
          params);
 }
 
-void run_rms_norm(const RmsNormArgs& args, Stream& stream) {
+void run_rms_norm_rows(const RmsNormArgs& args, Stream& stream) {
   const shared::RmsNormParams params{.x = args.x.data,
                                      .residual = nullptr,
                                      .weight = args.weight.data,
@@ -58,7 +58,12 @@ void run_rms_norm(const RmsNormArgs& args, Stream& stream) {
   run_norm("rms_norm", params, args.x, pick_variant({&args.x, &args.y}, args.weight), stream);
 }
 
-void run_add_rms_norm(const AddRmsNormArgs& args, Stream& stream) {
+void run_rms_norm(const RmsNormArgs& args, Stream& stream) {
+  for_row_parts(args, {&RmsNormArgs::x, &RmsNormArgs::y}, kMostRows,
+                [&](const RmsNormArgs& part) { run_rms_norm_rows(part, stream); });
+}
+
+void run_add_rms_norm_rows(const AddRmsNormArgs& args, Stream& stream) {
   const shared::RmsNormParams params{.x = args.x.data,
                                      .residual = args.residual.data,
                                      .weight = args.weight.data,
@@ -73,6 +78,12 @@ void run_add_rms_norm(const AddRmsNormArgs& args, Stream& stream) {
                                      .eps = args.eps};
   const auto rows = {&args.x, &args.residual, &args.sum, &args.y};
   run_norm("add_rms_norm", params, args.x, pick_variant(rows, args.weight), stream);
+}
+
+void run_add_rms_norm(const AddRmsNormArgs& args, Stream& stream) {
+  using Args = AddRmsNormArgs;
+  for_row_parts(args, {&Args::x, &Args::residual, &Args::sum, &Args::y}, kMostRows,
+                [&](const Args& part) { run_add_rms_norm_rows(part, stream); });
 }
 
 }  // namespace

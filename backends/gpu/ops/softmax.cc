@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kThreads = 256;  // as in kernels/softmax.cu
 constexpr int kPerLane = 16;
 
-void run_softmax(const SoftmaxArgs& args, Stream& stream) {
+void run_rows(const SoftmaxArgs& args, Stream& stream) {
   const shared::SoftmaxParams params{.x = args.x.data,
                                      .y = args.y.data,
                                      .rows = row_count(args.x),
@@ -28,6 +28,11 @@ void run_softmax(const SoftmaxArgs& args, Stream& stream) {
           .grid = {.x = blocks_for(params.rows, fits ? kThreads / lanes : 1)},
           .threads = kThreads},
          params);
+}
+
+void run_softmax(const SoftmaxArgs& args, Stream& stream) {
+  for_row_parts(args, {&SoftmaxArgs::x, &SoftmaxArgs::y}, kMostRows,
+                [&](const SoftmaxArgs& part) { run_rows(part, stream); });
 }
 
 }  // namespace

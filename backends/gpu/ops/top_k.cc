@@ -4,6 +4,7 @@
 
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/ops/reduce.h"
+#include "backends/gpu/rows.h"
 #include "backends/shared/top_k_params.h"
 
 namespace rbee::gpu {
@@ -12,6 +13,7 @@ namespace {
 constexpr uint32_t kThreads = 512;  // as in kernels/top_k.cu
 constexpr uint32_t kPiece = 2048;
 constexpr uint32_t kFirstPiece = 4096;
+constexpr int64_t kMostBlocks = 1 << 22;  // of a launch: AMD counts threads in 32 bits
 constexpr uint32_t kLeastKept = 4;        // of a list
 constexpr uint32_t kMerged = 2 * kPiece;  // items of the lists that a block merges
 static_assert(kMaxTopK <= kPiece, "a piece holds what is kept");
@@ -83,7 +85,7 @@ void run_first(const TopKArgs& args, Stream& stream) {
                                        .result = result});
 }
 
-void run_top_k(const TopKArgs& args, Stream& stream) {
+void run_rows(const TopKArgs& args, Stream& stream) {
   const auto rows = static_cast<uint64_t>(args.x.size(0));
   const auto n = static_cast<uint32_t>(args.x.size(1));
   const shared::TopKResult result = result_of(args);
@@ -118,13 +120,17 @@ void run_top_k(const TopKArgs& args, Stream& stream) {
               items.as<uint64_t>(), others.as<uint64_t>(), stream);
 }
 
-const char* refuse_top_k(const TopKArgs& args) {
-  const int64_t blocks = args.x.size(0) * ((args.x.size(1) + kPiece - 1) / kPiece);
-  return blocks >= int64_t{1} << 31 ? "takes fewer than 2^31 pieces of rows" : nullptr;
+// Rows are no longer than i32 can number.
+void run_top_k(const TopKArgs& args, Stream& stream) {
+  const int64_t pieces = (args.x.size(1) + kPiece - 1) / kPiece;
+  const int64_t most = std::max<int64_t>(kMostBlocks / pieces, 1);
+  using Args = TopKArgs;
+  for_row_parts(args, {&Args::x, &Args::scale, &Args::values, &Args::ids, &Args::sum}, most,
+                [&](const Args& part) { run_rows(part, stream); });
 }
 
 }  // namespace
 
-const Impl<TopKArgs> top_k{"gpu", refuse_top_k, run_top_k};
+const Impl<TopKArgs> top_k{"gpu", never_refuse, run_top_k};
 
 }  // namespace rbee::gpu
