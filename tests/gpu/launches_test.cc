@@ -30,6 +30,12 @@ bool embedded(const Target& target) {
 
 constexpr const char* kNowhere = "/nowhere/lib.so";
 
+// Where no kernel takes a case, plain operations do, or pictures keep 16 bits.
+bool may_be_refused(const std::string& op, const std::string& name) {
+  return op == "fused_linear" || op == "linear_norm" || op == "qkv_append" ||
+         (op == "image_conv" && name.find("q8_0") != std::string::npos);
+}
+
 TEST_P(LaunchesTest, EveryCaseFindsItsKernels) {
   const auto [vendor, architecture, lanes] = GetParam();
   if (!embedded(GetParam())) GTEST_SKIP() << "not among this build's architectures";
@@ -45,12 +51,14 @@ TEST_P(LaunchesTest, EveryCaseFindsItsKernels) {
     for (const OpCase& c : table.cases()) {
       SCOPED_TRACE(cat(table.op(), ": ", c.name));
       const std::unique_ptr<CaseRun> run = c.set_up(device);
+      const int before = runs;
       for (int i = 0; i < run->implementations(); ++i) {
         if (run->refusal(i) != nullptr) continue;
         EXPECT_NO_THROW(run->run(i)) << run->name(i);
         ++runs;
         if (std::string_view(run->name(i)).starts_with("tma")) ++copied;
       }
+      EXPECT_TRUE(runs > before || may_be_refused(table.op(), c.name)) << "no kernel takes it";
       ASSERT_EQ(library.violation(), "");
     }
   }
