@@ -34,6 +34,25 @@ struct ConvTranspose2dArgs {
   int64_t dilation_h = 1, dilation_w = 1, groups = 1;
 };
 
+// The windows of a convolution as rows, zeros where the padding is; y is x's type. An element of a
+// row is (channel, kernel row, kernel column).
+//   x: (batch, channels, height, width)   y: (batch, out_height * out_width, elements of a window)
+//   x: (batch, channels, length)          y: (batch, out_length, elements of a window); sizes ..._w
+struct Im2colArgs {
+  View x, y;
+  int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1;
+  int64_t padding_h = 0, padding_w = 0, dilation_h = 1, dilation_w = 1;
+  int64_t out_w = 1;  // windows side by side
+};
+
+// Windows `stride` apart, added up where they overlap.
+//   x: (batch, length, channels, kernel)
+//   y: (batch, channels, (length - 1) * stride + kernel)
+struct Col2im1dArgs {
+  View x, y;
+  int64_t stride = 1;
+};
+
 enum class PoolOp : uint8_t { avg, max };
 
 // x: (batch, channels, height, width); no padding, windows that fit whole

@@ -43,6 +43,8 @@ struct KernelTable {
   Slot<Conv2dArgs> conv2d;
   Slot<ConvTranspose1dArgs> conv_transpose1d;
   Slot<ConvTranspose2dArgs> conv_transpose2d;
+  Slot<Im2colArgs> im2col;
+  Slot<Col2im1dArgs> col2im1d;
   Slot<Pool2dArgs> pool2d;
   Slot<UpsampleArgs> upsample;
   // channels last

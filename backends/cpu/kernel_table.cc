@@ -110,6 +110,8 @@ void add_convolutions(KernelTable& t) {
   t.conv2d = slot<RB_X86(avx512_conv2d, avx2_conv2d) ref_conv2d>();
   t.conv_transpose1d = slot<ref_conv_transpose1d>();
   t.conv_transpose2d = slot<ref_conv_transpose2d>();
+  t.im2col = slot<ref_im2col>();
+  t.col2im1d = slot<ref_col2im1d>();
   t.pool2d = slot<ref_pool2d>();
   t.upsample = slot<ref_upsample>();
 }

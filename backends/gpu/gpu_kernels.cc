@@ -66,6 +66,8 @@ void add_convolutions(KernelTable& t) {
   t.conv2d = slot<conv2d_tile, conv2d_direct>();
   t.conv_transpose1d = slot<conv_transpose1d>();
   t.conv_transpose2d = slot<conv_transpose2d>();
+  t.im2col = slot<im2col>();
+  t.col2im1d = slot<col2im1d>();
   t.pool2d = slot<pool2d>();
   t.upsample = slot<upsample>();
   t.image_conv = slot<image_conv_plain>();

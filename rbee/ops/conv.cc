@@ -215,4 +215,77 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   return y;
 }
 
+Tensor im2col(const Tensor& x, const Im2colOptions& options) {
+  constexpr const char* kOp = "im2col";
+  check_plain(kOp, "x", x);
+  check_rank(kOp, "x", x, 4);
+  const int64_t height = conv_size(kOp, {.name = "height",
+                                         .size = x.dim(kHeight.index),
+                                         .kernel = options.kernel_h,
+                                         .stride = options.stride_h,
+                                         .padding = options.padding_h,
+                                         .dilation = options.dilation_h});
+  const int64_t width = conv_size(kOp, {.name = "width",
+                                        .size = x.dim(kWidth.index),
+                                        .kernel = options.kernel_w,
+                                        .stride = options.stride_w,
+                                        .padding = options.padding_w,
+                                        .dilation = options.dilation_w});
+  const int64_t elements = x.dim(kChannels.index) * options.kernel_h * options.kernel_w;
+  Tensor y = empty({x.dim(kBatch.index), height * width, elements}, x.dtype(), x.device());
+  const Im2colArgs args{.x = x.view(),
+                        .y = y.view(),
+                        .kernel_h = options.kernel_h,
+                        .kernel_w = options.kernel_w,
+                        .stride_h = options.stride_h,
+                        .stride_w = options.stride_w,
+                        .padding_h = options.padding_h,
+                        .padding_w = options.padding_w,
+                        .dilation_h = options.dilation_h,
+                        .dilation_w = options.dilation_w,
+                        .out_w = width};
+  run(kOp, kernels(x).im2col, args, x.stream());
+  return y;
+}
+
+Tensor im2col1d(const Tensor& x, const Im2col1dOptions& options) {
+  constexpr const char* kOp = "im2col1d";
+  check_plain(kOp, "x", x);
+  check_rank(kOp, "x", x, 3);
+  const int64_t length = conv_size(kOp, {.name = "length",
+                                         .size = x.dim(kLength.index),
+                                         .kernel = options.kernel,
+                                         .stride = options.stride,
+                                         .padding = options.padding,
+                                         .dilation = options.dilation});
+  Tensor y = empty({x.dim(kBatch.index), length, x.dim(kChannels.index) * options.kernel},
+                   x.dtype(), x.device());
+  const Im2colArgs args{.x = x.view(),
+                        .y = y.view(),
+                        .kernel_w = options.kernel,
+                        .stride_w = options.stride,
+                        .padding_w = options.padding,
+                        .dilation_w = options.dilation,
+                        .out_w = length};
+  run(kOp, kernels(x).im2col, args, x.stream());
+  return y;
+}
+
+Tensor col2im1d(const Tensor& x, int64_t stride) {
+  constexpr const char* kOp = "col2im1d";
+  check_plain(kOp, "x", x);
+  check_rank(kOp, "x", x, 4);
+  const auto [batch, length, channels, kernel] = x.dims<4>();
+  const int64_t out = conv_transpose_size(kOp, {.name = "length",
+                                                .size = length,
+                                                .kernel = kernel,
+                                                .stride = stride,
+                                                .padding = 0,
+                                                .dilation = 1});
+  Tensor y = empty({batch, channels, out}, x.dtype(), x.device());
+  run(kOp, kernels(x).col2im1d, Col2im1dArgs{.x = x.view(), .y = y.view(), .stride = stride},
+      x.stream());
+  return y;
+}
+
 }  // namespace rbee

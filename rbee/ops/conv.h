@@ -54,4 +54,28 @@ struct ConvTranspose2dOptions {
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& options = {});
 
+struct Im2colOptions {
+  int64_t kernel_h = 1, kernel_w = 1;  // elements
+  int64_t stride_h = 1, stride_w = 1, padding_h = 0, padding_w = 0;
+  int64_t dilation_h = 1, dilation_w = 1;
+};
+
+// The windows that conv2d multiplies, as rows; its result is their product with the weight as
+// (out_channels, in_channels * kernel_height * kernel_width).
+// x: (batch, channels, height, width)
+// result: (batch, out_height * out_width, channels * kernel_h * kernel_w), zeros for the padding
+Tensor im2col(const Tensor& x, const Im2colOptions& options);
+
+struct Im2col1dOptions {
+  int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;  // elements along length
+};
+
+// x: (batch, channels, length)   result: (batch, out_length, channels * kernel)
+Tensor im2col1d(const Tensor& x, const Im2col1dOptions& options);
+
+// The windows of a transposed convolution, `stride` apart, added up where they overlap: what
+// conv_transpose1d makes of its products.
+// x: (batch, length, channels, kernel)   result: (batch, channels, (length - 1) stride + kernel)
+Tensor col2im1d(const Tensor& x, int64_t stride);
+
 }  // namespace rbee

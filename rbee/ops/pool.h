@@ -11,8 +11,8 @@ struct Pool2dOptions {
 };
 
 // The mean or the maximum of each window; no padding, windows that fit whole. A NaN in a window
-// makes its result NaN.
-//   x: (batch, channels, height, width); avg: a float dtype, max: any plain dtype
+// makes its result NaN. Means of integers are truncated.
+//   x: (batch, channels, height, width) of any plain dtype
 //   result: (batch, channels, (height - kernel_h) / stride_h + 1, (width - kernel_w) / stride_w +
 //   1)
 // Throws invalid_argument when a size is out of range or a window does not fit.

@@ -77,11 +77,19 @@ TEST(ConvErrors, Options) {
                [&] { conv_transpose1d(x, transposed, {}, {.padding = 6}); });
 }
 
+TEST(Im2colErrors, OperandsAndOptions) {
+  const Tensor x = tensor({1, 2, 3, 5});
+  expect_error("im2col", "x is f32 (3)", "4 axes", [&] { im2col(tensor({3}), {}); });
+  expect_error("im2col", "spans 4 along height", "has 3", [&] { im2col(x, {.kernel_h = 4}); });
+  expect_error("im2col", "kernel's width is 0", "1 to", [&] { im2col(x, {.kernel_w = 0}); });
+  expect_error("im2col1d", "x is f32 (1, 2, 3, 5)", "3 axes", [&] { im2col1d(x, {}); });
+  expect_error("col2im1d", "x is f32 (3)", "4 axes", [&] { col2im1d(tensor({3}), 1); });
+  expect_error("col2im1d", "stride along length is 0", "1 to", [&] { col2im1d(x, 0); });
+}
+
 TEST(PoolErrors, OperandsAndOptions) {
   const Tensor x = tensor({1, 2, 3, 5});
   expect_error("pool2d", "x is f32 (3)", "4 axes", [&] { pool2d(PoolOp::max, tensor({3}), {}); });
-  expect_error("pool2d", "x is i32", "not a float",
-               [&] { pool2d(PoolOp::avg, tensor({1, 2, 3, 5}, DType::i32), {}); });
   expect_error("pool2d", "window's height is 4", "x has 3",
                [&] { pool2d(PoolOp::avg, x, {.kernel_h = 4}); });
   expect_error("pool2d", "window's width is 0", "x has 5",

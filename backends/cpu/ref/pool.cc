@@ -9,7 +9,9 @@ template <typename T>
 T window_mean(const Pool2dArgs& args, const T* x) {
   double sum = 0;
   for (int64_t i = 0; i < args.kernel_h; ++i) {
-    for (int64_t j = 0; j < args.kernel_w; ++j) sum += load(x[offset_of(args.x, 0, 0, i, j)]);
+    for (int64_t j = 0; j < args.kernel_w; ++j) {
+      sum += static_cast<double>(load(x[offset_of(args.x, 0, 0, i, j)]));
+    }
   }
   return store<T>(sum / static_cast<double>(args.kernel_h * args.kernel_w));
 }
@@ -43,7 +45,7 @@ void pool2d(const Pool2dArgs& args, Stream&) {
       for_each_window<T>(args, [&](const T* x) { return window_max(args, x); });
     });
   }
-  dispatch_floats("pool2d", args.x.dtype, [&]<typename T>() {
+  dispatch_numbers("pool2d", args.x.dtype, [&]<typename T>() {
     for_each_window<T>(args, [&](const T* x) { return window_mean(args, x); });
   });
 }

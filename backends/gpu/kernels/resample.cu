@@ -1,5 +1,6 @@
 // Pooling and upsampling: one result a thread, neighbouring threads along a row. Limited by memory.
 #include "backends/gpu/kernels/planes.h"
+#include "backends/gpu/tile.h"
 #include "backends/shared/conv_params.h"
 
 namespace rbee {
@@ -19,15 +20,27 @@ RB_DEVICE const T* window_of(const PoolParams& p, const Pixel& to) {
          to.row * p.stride[0] * p.x_strides[2] + to.column * p.stride[1] * p.x_strides[3];
 }
 
+// What means are summed in: integers as the reference sums them.
+template <class C>
+struct MeanOf {
+  using type = double;
+};
+template <>
+struct MeanOf<float> {
+  using type = float;
+};
+
 template <class T>
 RB_DEVICE void pool2d_avg(const PoolParams& p) {
+  using C = typename MeanOf<Compute<T>>::type;
   const i64 index = p.first + grid_thread();
   if (index >= p.count) return;
   const Pixel to(index, p.channels, p.out_height, p.out_width);
-  Compute<T> sum = 0;
-  each_in_window(p, window_of<T>(p, to), [&](T value) { sum += load_value(value); });
-  sum /= static_cast<Compute<T>>(p.kernel[0] * p.kernel[1]);
-  static_cast<T*>(p.y)[to.offset(p.y_strides)] = store_value<T>(sum);
+  C sum = 0;
+  each_in_window(p, window_of<T>(p, to),
+                 [&](T value) { sum += static_cast<C>(load_value(value)); });
+  sum /= static_cast<C>(p.kernel[0] * p.kernel[1]);
+  static_cast<T*>(p.y)[to.offset(p.y_strides)] = convert<T>(sum);
 }
 
 template <class T>
@@ -106,7 +119,7 @@ RB_DEVICE void upsample_bilinear(const UpsampleParams& p) {
   RB_KERNEL(upsample_##dtype##_bilinear, kPlaneThreads, UpsampleParams, (upsample_bilinear<T>(p)))
 #define RB_NEAREST(bytes, T) \
   RB_KERNEL(upsample_nearest_##bytes, kPlaneThreads, UpsampleParams, (upsample_nearest<T>(p)))
-RB_EACH_FLOAT_TYPE(RB_AVG)
+RB_EACH_PLAIN(RB_AVG)
 RB_EACH_PLAIN(RB_MAX)
 RB_EACH_FLOAT_TYPE(RB_BILINEAR)
 RB_NEAREST(1, u8)

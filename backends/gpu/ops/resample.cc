@@ -17,10 +17,6 @@ void set_result(Params& params, const View& x, const View& y) {
   params.channels = shared::make_divider(static_cast<uint32_t>(y.size(1)));
 }
 
-const char* refuse_pool2d(const Pool2dArgs& args) {
-  return args.op == PoolOp::avg && !is_float(args.x.dtype) ? "averages floats" : nullptr;
-}
-
 void run_pool2d(const Pool2dArgs& args, Stream& stream) {
   if (args.y.numel() == 0) return;
   shared::PoolParams params{};
@@ -64,7 +60,7 @@ void run_upsample(const UpsampleArgs& args, Stream& stream) {
 
 }  // namespace
 
-const Impl<Pool2dArgs> pool2d{"gpu", refuse_pool2d, run_pool2d};
+const Impl<Pool2dArgs> pool2d{"gpu", never_refuse, run_pool2d};
 const Impl<UpsampleArgs> upsample{"gpu", refuse_upsample, run_upsample};
 
 }  // namespace rbee::gpu

@@ -47,7 +47,10 @@ double pooled(const PoolCase& c, const double* image, int64_t row, int64_t colum
     top = std::max(top, value);
     has_nan = has_nan || std::isnan(value);
   }
-  if (c.op == PoolOp::avg) return sum / static_cast<double>(c.kernel_h * c.kernel_w);
+  if (c.op == PoolOp::avg) {
+    const double mean = sum / static_cast<double>(c.kernel_h * c.kernel_w);
+    return is_integer(c.dtype) ? std::trunc(mean) : mean;
+  }
   return has_nan ? NAN : top;
 }
 
@@ -68,7 +71,7 @@ void add_pool(OpTable& table, const PoolCase& c) {
       &KernelTable::pool2d,
       {.name = cat(avg ? "avg " : "max ", c.dtype, ' ', c.x, ' ', c.kernel_h, 'x', c.kernel_w, " s",
                    c.stride_h, 'x', c.stride_w, c.values.specials ? " specials" : ""),
-       .family = avg ? Family::reduction : Family::exact,
+       .family = avg && is_float(c.dtype) ? Family::reduction : Family::exact,
        .build =
            [c](Scene& scene) {
              const View x = scene.input(c.x, c.dtype, c.values);
@@ -97,9 +100,12 @@ std::vector<PoolCase> pool_cases() {
 OpTable pool_table() {
   OpTable out("pool2d");
   for (PoolCase c : pool_cases()) {
-    for (const DType dtype : kFloats) {
+    for (const DType dtype : kNumbers) {
       c.dtype = dtype;
+      const bool is_signed = dtype != DType::u8 && dtype != DType::u32;
+      if (is_integer(dtype)) c.values = {is_signed ? -50.0 : 0.0, 100};
       add_pool(out, c);
+      c.values = {};
     }
     c.op = PoolOp::max;
     for (const DType dtype : kNumbers) {

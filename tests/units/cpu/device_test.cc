@@ -86,6 +86,8 @@ TEST(CpuDevice, EverySlotIsFilled) {
       !t.conv2d.empty(),
       !t.conv_transpose1d.empty(),
       !t.conv_transpose2d.empty(),
+      !t.im2col.empty(),
+      !t.col2im1d.empty(),
       !t.pool2d.empty(),
       !t.upsample.empty(),
       !t.image_conv.empty(),
