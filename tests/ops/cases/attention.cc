@@ -236,15 +236,16 @@ std::vector<AttentionCase> tiled_cases() {
 std::vector<AttentionCase> width_cases() {
   std::vector<AttentionCase> out;
   for (int64_t dim = 32; dim <= 256; dim += 8) {
-    AttentionCase c{
-        .heads = 4, .kv_heads = 2, .q_len = 17, .kv_len = 37, .head_dim = dim, .v_dim = dim};
-    c.dtype = DType::bf16;
-    out.push_back(c);
-    c.causal = true;
-    c.dtype = dim % 16 == 0 ? DType::f16 : DType::bf16;
-    out.push_back(c);
-    c.q_len = 1;
-    out.push_back(c);
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      AttentionCase c{
+          .heads = 4, .kv_heads = 2, .q_len = 17, .kv_len = 37, .head_dim = dim, .v_dim = dim};
+      c.dtype = dtype;
+      out.push_back(c);
+      c.causal = true;
+      out.push_back(c);
+      c.q_len = 1;
+      out.push_back(c);
+    }
   }
   return out;
 }

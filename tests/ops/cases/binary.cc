@@ -23,6 +23,8 @@ std::vector<PairCase> pair_cases(int ops) {
     for (const DType dtype : kPlainTypes) {
       // Numbers above 1, so that quotients are tame and no unsigned difference wraps.
       out.push_back({op, {{3, 41}, Form::gaps}, {{3, 41}}, dtype, {1, 11}});
+      // Whole packs, and what is left behind them.
+      out.push_back({op, {{5, 27}}, {{5, 27}}, dtype, {1, 11}});
     }
     out.push_back({op, {{1}}, {{1}}});
     out.push_back({op, {{0, 4}}, {{0, 4}}});
@@ -148,9 +150,10 @@ OpTable where_table() {
                                   {.cond = {{1000, 1031}}, .a = {{1000, 1031}}, .big = true}};
   for (const DType dtype : kPlainTypes) {
     cases.push_back({.cond = {{7, 31}}, .a = {{7, 31}, Form::gaps}, .dtype = dtype});
-  }
-  for (const DType dtype : kIntegerTypes) {
-    cases.push_back({.cond = {{9, 17}, Form::transposed}, .a = {{9, 17}}, .cond_dtype = dtype});
+    for (const DType cond : kIntegerTypes) {
+      cases.push_back({{{9, 17}, Form::transposed}, {{9, 17}}, dtype, cond});
+      cases.push_back({{{5, 27}}, {{5, 27}}, dtype, cond});
+    }
   }
   OpTable out("where");
   for (const WhereCase& c : cases) {

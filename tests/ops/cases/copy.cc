@@ -23,6 +23,7 @@ std::vector<CastCase> cast_cases() {
   for (const DType from : kPlainTypes) {
     for (const DType to : kPlainTypes) {
       out.push_back({{{5, 27}, Form::gaps}, from, to, Form::transposed});
+      out.push_back({{{5, 27}}, from, to});
     }
   }
   for (const DType from : kFloatTypes) {
@@ -100,6 +101,7 @@ OpTable copy_table() {
   for (const DType dtype : kPlainTypes) {
     cases.push_back({{{6, 37}, Form::gaps}, Form::transposed, dtype});
     cases.push_back({{{3, 131}, Form::step2}, Form::step2, dtype});
+    cases.push_back({{{3, 133}}, Form::contiguous, dtype});
   }
   OpTable out("copy");
   for (const CopyCase& c : cases) {
@@ -172,6 +174,7 @@ OpTable fill_table() {
   for (const DType dtype : kPlainTypes) {
     cases.push_back({{{5, 43}, Form::gaps}, dtype, 2});
     cases.push_back({{{129}, Form::step2}, dtype, is_integer(dtype) ? 7.9 : -0.5});
+    cases.push_back({{{133}}, dtype, 2});
   }
   OpTable out("fill");
   for (const FillCase& c : cases) {

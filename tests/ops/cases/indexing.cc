@@ -196,6 +196,19 @@ void for_each_type(IndexCase c, Add&& add) {
   }
 }
 
+// Calls add(case) for every dtype of data with every one of ids.
+template <typename Add>
+void for_each_pair(IndexCase c, Add&& add) {
+  c.no_element = true;
+  for (const DType dtype : kNumbers) {
+    for (const DType id_dtype : kIdTypes) {
+      c.dtype = dtype;
+      c.id_dtype = id_dtype;
+      add(c);
+    }
+  }
+}
+
 std::vector<IndexCase> dense_cases() {
   return {
       {.x = {1}, .ids = {1}},
@@ -226,6 +239,7 @@ OpTable gather_table() {
   OpTable out("gather");
   const auto add = [&](const IndexCase& c) { add_read(out, &KernelTable::gather, c); };
   for (const IndexCase& c : dense_cases()) for_each_type(c, add);
+  for_each_pair({.x = {5, 13}, .ids = {5, 11}, .axis = 1, .form = Form::gaps}, add);
   add({.x = {256, 1024}, .ids = {256, 1024}, .axis = 1, .big = true});
   return out;
 }
@@ -234,6 +248,7 @@ OpTable index_select_table() {
   OpTable out("index_select");
   const auto add = [&](const IndexCase& c) { add_read(out, &KernelTable::index_select, c); };
   for (const IndexCase& c : slice_cases()) for_each_type(c, add);
+  for_each_pair({.x = {13, 5}, .ids = {11}, .form = Form::gaps}, add);
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     add({.x = {9, 96}, .ids = {70}, .axis = 1, .dtype = dtype, .id_dtype = DType::i32});
   }
@@ -244,12 +259,12 @@ OpTable index_select_table() {
 
 OpTable scatter_table() {
   OpTable out("scatter");
-  for (const IndexCase& c : dense_cases()) {
-    for_each_type(c, [&](const IndexCase& of_type) {
-      add_scatter(out, of_type, true);
-      add_scatter(out, of_type, false);
-    });
-  }
+  const auto add = [&](const IndexCase& c) {
+    add_scatter(out, c, true);
+    add_scatter(out, c, false);
+  };
+  for (const IndexCase& c : dense_cases()) for_each_type(c, add);
+  for_each_pair({.x = {5, 13}, .ids = {5, 11}, .axis = 1, .form = Form::gaps}, add);
   add_scatter(out, {.x = {256, 1024}, .ids = {256, 1024}, .axis = 1, .big = true}, true);
   return out;
 }
@@ -258,6 +273,7 @@ OpTable index_add_table() {
   OpTable out("index_add");
   const auto add = [&](const IndexCase& c) { add_index_add(out, c); };
   for (const IndexCase& c : slice_cases()) for_each_type(c, add);
+  for_each_pair({.x = {13, 5}, .ids = {11}, .form = Form::gaps}, add);
   add({.x = {kMany, 128}, .ids = {kMany}, .big = true});
   return out;
 }

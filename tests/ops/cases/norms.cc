@@ -16,7 +16,7 @@ struct RmsNormCase {
 
 std::vector<RmsNormCase> cases() {
   std::vector<RmsNormCase> out;
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+  for (const DType dtype : kFloatTypes) {
     out.push_back({.x = {{1}}, .dtype = dtype});
     out.push_back({.x = {{7, 33}}, .dtype = dtype});
     out.push_back({.x = {{3, 5, 131}, Form::gaps}, .dtype = dtype});

@@ -28,7 +28,7 @@ struct PagedCase {
 
   // Wide heads' products spread further.
   // Wider heads have larger scores, which q in f32 beside 16-bit caches is rounded for.
-  float scale() const { return head_dim > 256 ? 0.04f : head_dim > 208 ? 0.15f : 0.3f; }
+  float scale() const { return head_dim > 256 ? 0.04f : head_dim > 128 ? 0.15f : 0.3f; }
   int64_t tokens() const {
     int64_t sum = 0;
     for (const Sequence& seq : seqs) sum += seq.queries;
@@ -104,18 +104,51 @@ void add_tiled(std::vector<PagedCase>& out) {
   }
 }
 
-// Every head size that is whole packs of 16 bits, for prompts and for a step.
+// Every head size that is whole packs of 16 bits, for prompts and for a step, on caches of 16 bits
+// and of 8.
 void add_widths(std::vector<PagedCase>& out) {
   for (int64_t dim = 32; dim <= 256; dim += 8) {
-    const DType dtype = dim % 16 == 0 ? DType::bf16 : DType::f16;
-    PagedCase c{.heads = 4, .kv_heads = 2, .head_dim = dim, .cache = dtype, .dtype = dtype};
-    for (const int64_t queries : {17, 1}) {
-      c.seqs = {{queries, 37}};
+    for (const DType cache : {DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
+      if (cache == DType::q8_0 && dim % 32 != 0) continue;
+      const bool narrow = cache == DType::f8e4m3 || cache == DType::q8_0;
+      const DType dtype = !narrow ? cache : dim % 16 == 0 ? DType::bf16 : DType::f16;
+      PagedCase c{.heads = 6, .kv_heads = 2, .head_dim = dim, .cache = cache, .dtype = dtype};
+      for (const int64_t queries : {17, 1}) {
+        c.seqs = {{queries, 37}};
+        out.push_back(c);
+      }
+      if (narrow) continue;
+      c.seqs = {{17, 37}, {1, 37}};
+      c.dtype = DType::f32;
       out.push_back(c);
     }
-    c.seqs = {{17, 37}, {1, 37}};
-    c.dtype = DType::f32;
-    out.push_back(c);
+  }
+}
+
+// Caps, windows and slopes at once, groups that are no power of two, sequences without queries or
+// without keys, keys in several parts; on every cache under each 16-bit type.
+void add_combined(std::vector<PagedCase>& out) {
+  const std::vector<Sequence> prompts{{1, 300}, {0, 0}, {70, 130}, {0, 3}, {2, 40}};
+  const std::vector<Sequence> decode{{1, 300}, {1, 1025}, {0, 0}, {1, 1}};
+  for (const DType cache : {DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      if (cache != dtype && (cache == DType::f16 || cache == DType::bf16)) continue;
+      for (const auto& seqs : {prompts, decode}) {
+        for (const int64_t group : {5, 7}) {
+          out.push_back({.seqs = seqs,
+                         .heads = group * (group == 5 ? 2 : 1),
+                         .kv_heads = group == 5 ? 2 : 1,
+                         .head_dim = group == 5 ? 96 : 128,
+                         .block_size = 24,
+                         .cache = cache,
+                         .dtype = dtype,
+                         .softcap = 2,
+                         .window = 280,
+                         .sinks = group == 7,
+                         .alibi = group == 5});
+        }
+      }
+    }
   }
 }
 
@@ -407,6 +440,7 @@ std::vector<PagedCase> cases() {
   add_narrow(out);
   add_few_heads(out);
   add_widths(out);
+  add_combined(out);
   add_mixed(out);
   add_latents(out);
   add_pictures(out);

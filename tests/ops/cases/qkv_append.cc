@@ -41,6 +41,12 @@ std::vector<QkvCase> cases() {
     add({.in = 1024, .heads = 3, .kv_heads = 3, .head_dim = 26, .pairs = 5, .layout = layout},
         DType::f32);
   }
+  // The other block types, in as few heads as there can be.
+  for (const DType weight :
+       {DType::q4_1, DType::q5_0, DType::q5_1, DType::q2_k, DType::q3_k, DType::q5_k, DType::q6_k,
+        DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4, DType::f8_g128}) {
+    add({.in = 2048, .heads = 2, .kv_heads = 1, .head_dim = 32, .pairs = 16}, weight);
+  }
   // Values in another type than the others.
   for (const auto& [weight, value] : {std::pair{DType::q4_k, DType::q6_k},
                                       {DType::q5_k, DType::q6_k},

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "tests/support/op_table.h"
 
@@ -40,6 +41,7 @@ std::vector<ReduceCase> reduce_cases() {
       const Values values = dtype == DType::u8 ? Values{0, 6} : Values{-50, 50};
       out.push_back({op, {{5, 37}, Form::gaps}, 0b10, dtype, values});
       out.push_back({op, {{37, 6}, Form::transposed}, 0b01, dtype, values});
+      out.push_back({op, {{5, 37}}, 0b10, dtype, values});
     }
     for (const DType dtype : kFloatTypes) {
       out.push_back({op, {{4, 19}}, 0b10, dtype, {-1, 1, true}});
@@ -124,6 +126,23 @@ struct SortCase {
   bool big = false;
 };
 
+// Pairs of a value and its place, in whose order no two are equal.
+std::vector<HostArray> sort_pairs(const HostArray& x, bool descending) {
+  HostArray y = host_zeros(x.shape);
+  const int64_t dim = x.size(-1);
+  std::vector<std::pair<double, int64_t>> pairs(static_cast<size_t>(dim));
+  for (int64_t row = 0; row < x.numel(); row += dim) {
+    for (int64_t i = 0; i < dim; ++i) {
+      pairs[static_cast<size_t>(i)] = {descending ? -x[row + i] : x[row + i], i};
+    }
+    std::sort(pairs.begin(), pairs.end());
+    for (int64_t i = 0; i < dim; ++i) {
+      y[row + i] = static_cast<double>(pairs[static_cast<size_t>(i)].second);
+    }
+  }
+  return {y};
+}
+
 // Counts for each element how many come before it: no sort at all.
 std::vector<HostArray> rank_each(const HostArray& x, bool descending) {
   HostArray y = host_zeros(x.shape);
@@ -149,6 +168,7 @@ OpTable argsort_table() {
     for (const DType dtype : kPlainTypes) {
       // Few different integers: ties show whether the sort is stable.
       cases.push_back({{{3, 67}, Form::gaps}, descending, dtype});
+      cases.push_back({{{5, 29}}, descending, dtype});
     }
     for (const DType dtype : kFloatTypes) {
       cases.push_back({{{2, 33}}, descending, dtype, {-1, 1, true}});
@@ -161,6 +181,9 @@ OpTable argsort_table() {
     // Rows that devices merge from sorted pieces.
     cases.push_back({{{1, 4200}}, descending});
     cases.push_back({{{2, 2100}, Form::gaps}, descending, DType::i64});
+    cases.push_back({{{1, 40001}}, descending, DType::bf16});
+    cases.push_back({{{2, 1048583}}, descending});
+    cases.push_back({{{1, 1048583}}, descending, DType::i64});
     cases.push_back({{{64, 1024}}, descending, DType::f32, {}, true});
   }
   OpTable out("argsort");
@@ -171,7 +194,9 @@ OpTable argsort_table() {
           .x = x, .y = scene.output({c.x.shape}, DType::u32), .descending = c.descending};
     };
     const auto formula = [=](const std::vector<HostArray>& in) {
-      return rank_each(in[0], c.descending);
+      constexpr int64_t kLong = 8192;
+      return in[0].size(-1) < kLong ? rank_each(in[0], c.descending)
+                                    : sort_pairs(in[0], c.descending);
     };
     out.add<ArgsortArgs>(&KernelTable::argsort,
                          {.name = cat(c.descending ? "descending " : "ascending ", c.dtype, ' ',

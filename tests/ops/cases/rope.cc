@@ -20,8 +20,16 @@ constexpr int64_t kPositions = 40;
 std::vector<RopeCase> cases() {
   std::vector<RopeCase> out;
   for (const RopeLayout layout : {RopeLayout::half, RopeLayout::interleaved}) {
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+    for (const DType dtype : kFloatTypes) {
       out.push_back({.x = {{1, 3, 5, 64}}, .pairs = 32, .layout = layout, .dtype = dtype});
+      if (dtype == DType::f32) continue;
+      out.push_back({.x = {{2, 3, 5, 48}, Form::transposed},
+                     .pairs = 16,
+                     .layout = layout,
+                     .positions = false,
+                     .dtype = dtype});
+      out.push_back(
+          {.x = {{1, 2, 11, 33}, Form::gaps}, .pairs = 5, .layout = layout, .dtype = dtype});
     }
     for (const bool positions : {true, false}) {
       out.push_back({.x = {{2, 2, 7, 26}}, .pairs = 13, .layout = layout, .positions = positions});

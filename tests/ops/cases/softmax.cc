@@ -24,6 +24,10 @@ std::vector<SoftmaxCase> cases() {
     out.push_back({.x = {{0, 8}}, .dtype = dtype});
     out.push_back({.x = {{8, 0}}, .dtype = dtype});
     out.push_back({.x = {{2, 1100}}, .dtype = dtype});
+    // Rows with NaN and infinities, and rows of one of them.
+    for (const int64_t dim : {1, 2, 9, 1100}) {
+      out.push_back({.x = {{4, dim}}, .dtype = dtype, .values = {-2, 2, 0, false, true}});
+    }
   }
   out.push_back({.x = {{2, 3, 19}, Form::contiguous, 0b010}});
   out.push_back({.x = {{5, 1024}, Form::step2}, .values = {-80, 80}});
@@ -49,7 +53,7 @@ OpTable table() {
   OpTable out("softmax");
   for (const SoftmaxCase& c : cases()) {
     out.add<SoftmaxArgs>(&KernelTable::softmax,
-                         {.name = cat(c.dtype, ' ', c.x),
+                         {.name = cat(c.dtype, ' ', c.x, c.values.specials ? " specials" : ""),
                           .family = Family::norm,
                           .build =
                               [c](Scene& scene) {

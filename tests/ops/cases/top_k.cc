@@ -41,6 +41,9 @@ std::vector<TopKCase> cases() {
     // Few different numbers: ties.
     out.push_back({.x = {{2, 20000}}, .k = k, .dtype = DType::bf16, .sums = false});
   }
+  for (const int64_t k : {1, 40, 1024}) {
+    out.push_back({.x = {{2, 1048583}}, .k = k, .dtype = DType::f16, .sums = k == 40});
+  }
   for (const int64_t n : {1, 4096, 4097}) out.push_back({.x = {{3, n}}, .sums = false});
   out.push_back({.x = {{2, 9000}, Form::contiguous, 0b10}, .sums = false});  // nothing but ties
   for (const int64_t rows : {1, 32}) {

@@ -141,7 +141,9 @@ OpTable affine_table() {
                                    {.x = {{64, 129}, Form::transposed}},
                                    {.x = {{1000, 1031}}, .big = true}};
   for (const DType dtype : kPlainTypes) {
-    cases.push_back({.x = {{5, 77}, Form::gaps}, .dtype = dtype, .mul = 2.5, .add = 3.25});
+    for (const Form form : {Form::gaps, Form::contiguous}) {
+      cases.push_back({.x = {{5, 77}, form}, .dtype = dtype, .mul = 2.5, .add = 3.25});
+    }
   }
   OpTable out("affine");
   for (const AffineCase& c : cases) {
