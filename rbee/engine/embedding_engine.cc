@@ -94,11 +94,9 @@ class Embedder final : public EmbeddingEngine {
       out.running = std::min(running_, all);
       out.waiting = all - out.running;
     }
-    if (!source_.device->host_accessible() && out.healthy) {
-      const MemoryInfo memory = source_.device->memory();
-      out.device_memory_bytes = static_cast<int64_t>(memory.total);
-      out.device_memory_free_bytes = static_cast<int64_t>(memory.free);
-    }
+    const MemoryInfo memory = device_memory(out.healthy);
+    out.device_memory_bytes = static_cast<int64_t>(memory.total);
+    out.device_memory_free_bytes = static_cast<int64_t>(memory.free);
     return out;
   }
 
@@ -171,7 +169,9 @@ class Embedder final : public EmbeddingEngine {
           if (task->texts.empty()) fresh.push_back(task);
         }
       }
-      for (const TaskPtr& task : fresh) guarded({task}, [&] { encode(*task); });
+      for (const TaskPtr& task : fresh) {
+        guarded([&](const Failed& failed) { fail_one(task, failed); }, [&] { encode(*task); });
+      }
       const std::vector<Part> parts = next_pass();
       if (!parts.empty()) run(parts);
     }
@@ -218,12 +218,27 @@ class Embedder final : public EmbeddingEngine {
     return parts;
   }
 
+  // What cannot be evaluated together is evaluated apart, so that a request fails for itself alone.
   void run(const std::vector<Part>& parts) {
     std::vector<TaskPtr> tasks;
+    std::vector<size_t> done;
     for (const Part& part : parts) {
-      if (std::ranges::find(tasks, part.task) == tasks.end()) tasks.push_back(part.task);
+      if (std::ranges::find(tasks, part.task) != tasks.end()) continue;
+      tasks.push_back(part.task);
+      done.push_back(part.task->done);
     }
-    guarded(tasks, [&] {
+    const auto failed = [&](const Failed& why) {
+      if (tasks.size() == 1) return fail_one(tasks[0], why);
+      log(LogLevel::warn, "a shared pass failed", {{"error", why.message}});
+      for (size_t i = 0; i < tasks.size(); ++i) {
+        std::vector<Part> own;
+        std::ranges::copy_if(parts, std::back_inserter(own),
+                             [&](const Part& part) { return part.task == tasks[i]; });
+        tasks[i]->done = done[i];
+        if (is_there(tasks[i])) run(own);
+      }
+    };
+    guarded(failed, [&] {
       const auto begin = Clock::now();
       models::TextBatch batch;
       for (const Part& part : parts) {
@@ -266,30 +281,43 @@ class Embedder final : public EmbeddingEngine {
     stats_.prompt_seconds += seconds;
   }
 
-  // Runs the work; what it throws ends the tasks, and a lost device the engine.
-  template <typename Work>
-  void guarded(const std::vector<TaskPtr>& tasks, Work work) {
-    std::optional<Failed> failed;
+  // Runs the work; what it throws goes to `failed`, and a lost device ends the engine.
+  template <typename OnFailed, typename Work>
+  void guarded(const OnFailed& failed, const Work& work) {
+    std::optional<Failed> why;
     try {
       work();
     } catch (const Error& error) {
-      failed = Failed{error.code(), error.what()};
+      why = Failed{error.code(), error.what()};
     } catch (const std::bad_alloc&) {
-      failed = Failed{Code::out_of_memory, "the host has no memory left"};
+      why = Failed{Code::out_of_memory, "the host has no memory left"};
     } catch (const std::exception& error) {
-      failed = Failed{Code::internal, error.what()};
+      why = Failed{Code::internal, error.what()};
     }
-    if (!failed) return;
-    if (failed->code != Code::device) {
-      for (const TaskPtr& task : tasks) fail_one(task, *failed);
-      return;
-    }
-    log(LogLevel::error, "the device is lost", {{"error", failed->message}});
+    if (!why) return;
+    if (why->code != Code::device) return failed(*why);
+    log(LogLevel::error, "the device is lost", {{"error", why->message}});
     {
       const std::scoped_lock lock(mutex_);
       stats_.healthy = false;
     }
-    fail_all(*failed);
+    fail_all(*why);
+  }
+
+  // A lost device is not asked, and one that is lost by now tells nothing; the memory of a CPU is
+  // the machine's.
+  MemoryInfo device_memory(bool healthy) const {
+    if (!healthy || source_.device->host_accessible()) return {};
+    try {
+      return source_.device->memory();
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
+  bool is_there(const TaskPtr& task) const {
+    const std::scoped_lock lock(mutex_);
+    return std::ranges::find(tasks_, task) != tasks_.end();
   }
 
   // False where it was cancelled meanwhile.

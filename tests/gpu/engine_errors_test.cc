@@ -1,9 +1,13 @@
-// The chat engine over the fake drivers, with each call of the driver failing once, at one place
+// The engines of texts over the fake drivers, with each call of the driver failing at one place
 // after another: requests that share steps end as they should, and nothing is left behind.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 
+#include "rbee/engine/embedding_engine.h"
 #include "tests/gpu/runtime_fixture.h"
 #include "tests/units/engine/tiny_engine.h"
 
@@ -137,6 +141,81 @@ TEST_P(EngineErrorsTest, ALostDeviceEndsEverythingAndLeavesNothing) {
     }
   }
   EXPECT_GT(left, 3) << "lost in the middle of answers";
+}
+
+// Counts how its request ends.
+class Ends final : public EmbeddingSink {
+ public:
+  void on_embedded(EmbeddingResult) noexcept override { count(embedded_); }
+  void on_failed(const Failed& failed) noexcept override {
+    code = failed.code;
+    count(failed_);
+  }
+  // Of so many requests; returns how many failed.
+  int wait(int requests) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60),
+                                  [&] { return embedded_ + failed_ == requests; }));
+    return failed_;
+  }
+  std::atomic<Code> code = Code::internal;  // of the last that failed
+
+ private:
+  void count(int& which) {
+    const std::scoped_lock lock(mutex_);
+    ++which;
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int embedded_ = 0, failed_ = 0;
+};
+
+constexpr int kTexts = 8;  // of which the first may be evaluated alone
+
+std::shared_ptr<Ends> embed(EmbeddingEngine& engine) {
+  auto ends = std::make_shared<Ends>();
+  for (int i = 0; i < kTexts; ++i) {
+    EmbeddingRequest request;
+    request.job_id = cat(i);
+    request.inputs.emplace_back("some words");
+    engine.submit(std::move(request), ends);
+  }
+  return ends;
+}
+
+std::unique_ptr<EmbeddingEngine> embedder_on(Device& device) {
+  const auto folder = std::filesystem::path(test::data_folder()) / "models/data_embedding/bert/hf";
+  return make_embedding_engine(load_embedding_source(folder, {.device = &device}), {});
+}
+
+TEST_P(EngineErrorsTest, TextsThatCannotBeEmbeddedTogetherAreEmbeddedApart) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  gpu::GpuDevice device(with_driver(GetParam(), *driver), 0);
+  const auto engine = embedder_on(device);
+  EXPECT_EQ(embed(*engine)->wait(kTexts), 0);
+  for (int nth = 1; nth < 100; nth += 9) {
+    library.fail("cuLaunchKernelEx", "hipModuleLaunchKernel", nth, fake::kOutOfMemory);
+    EXPECT_LE(embed(*engine)->wait(kTexts), 1) << nth;
+  }
+  EXPECT_TRUE(engine->stats().healthy);
+}
+
+TEST_P(EngineErrorsTest, AnEmbedderSeesALostDeviceAtItsNextText) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  gpu::GpuDevice device(with_driver(GetParam(), *driver), 0);
+  const auto engine = embedder_on(device);
+  EXPECT_GT(engine->stats().device_memory_bytes, 0);
+  library.fail("cuMemGetInfo_v2", "hipMemGetInfo", 1, fake::kLaunchFailed, fake::Then::lost);
+  EXPECT_EQ(engine->stats().device_memory_bytes, 0);
+  const auto ends = std::make_shared<Ends>();
+  engine->submit({.job_id = "1", .inputs = {"some words"}}, ends);
+  EXPECT_EQ(ends->wait(1), 1);
+  EXPECT_EQ(ends->code, Code::device);
+  EXPECT_FALSE(engine->stats().healthy);
+  EXPECT_THROW(embed(*engine), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Vendors, EngineErrorsTest, harness::each_vendor(),

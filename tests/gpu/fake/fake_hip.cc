@@ -132,6 +132,7 @@ int RB_GET_PROPERTIES(void* properties, int) {
   return kSuccess;
 }
 int hipMemGetInfo(size_t* free, size_t* total) {
+  ENTER("hipMemGetInfo");
   return runtime().memory_info(free, total);
 }
 int hipMalloc(void** data, size_t bytes) {
