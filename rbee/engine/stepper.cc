@@ -414,6 +414,7 @@ bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> lo
 void Stepper::run_once(const Indices& indices, const LeadersWanted& wanted) {
   const auto count = static_cast<int64_t>(indices.values.size());
   const Tensor values = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
+  under_way_ = true;  // as in run_recorded(): scales follow
   logits_ = model_.forward(make_batch(indices, values), cache_);
   find_leaders(wanted, indices.rows);
 }
@@ -487,7 +488,7 @@ void Stepper::run_recorded(const Indices& indices, const LeadersWanted& wanted, 
   if (take_ahead(indices, wanted, rows)) return;
   last_.reset();
   if (under_way_) device_.synchronize(device_.default_stream());
-  under_way_ = false;
+  under_way_ = true;  // from here on, also where an error leaves copies that read host memory
   const GivenStep given{&recorded_step(indices, wanted), indices};
   replay(given);
   logits_ = given.step->logits;
