@@ -88,7 +88,12 @@ void GpuDevice::free(void* data, size_t, Stream& stream) noexcept {
 }
 
 void* GpuDevice::allocate_host(size_t bytes) {
-  return named("allocate_host", [&] { return driver_.allocate_host(bytes); });
+  try {
+    use();
+    return driver_.allocate_host(bytes);
+  } catch (const Error& error) {
+    fail(error.code(), "allocate_host", bytes, " bytes on ", id(), ": ", error.what());
+  }
 }
 
 void GpuDevice::free_host(void* data, size_t) noexcept {

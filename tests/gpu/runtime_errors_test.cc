@@ -101,7 +101,7 @@ TEST_P(RuntimeErrorsTest, FailedCallWithoutAStreamNamesTheDevice) {
          [&] { device.create_event(); });
   expect("create_stream: on ", "cuStreamCreate", "hipStreamCreateWithFlags",
          [&] { device.create_stream(); });
-  expect("allocate_host: on ", "cuMemHostAlloc", "hipHostMalloc",
+  expect("allocate_host: 64 bytes on ", "cuMemHostAlloc", "hipHostMalloc",
          [&] { device.allocate_host(64); });
   expect("allocate: 512 bytes on ", "cuMemAlloc_v2", "hipMalloc",
          [&] { device.allocate(512, device.default_stream()); });
