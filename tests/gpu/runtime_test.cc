@@ -429,6 +429,33 @@ TEST_P(RuntimeTest, AnyThreadGivesBackWhatAnotherOneMade) {
   elsewhere([&] { device.reset(); });
 }
 
+TEST_P(RuntimeTest, ThreadsShareADevicesMemory) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  GpuDevice device(vendor(*driver), 0);
+  std::vector<std::thread> threads;
+  for (size_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&device, thread] {
+      Stream own = device.create_stream();
+      std::vector<std::pair<void*, size_t>> held;
+      for (size_t i = 0; i < 400; ++i) {
+        const size_t bytes = (i * 7919 + thread * 104729) % (3 * kMiB) + 1;  // of both kinds
+        void* data = device.allocate(bytes, own);
+        device.fill_bytes(data, static_cast<uint8_t>(thread), bytes, own);
+        held.emplace_back(data, bytes);
+        if (held.size() < 8) continue;
+        device.free(held[i % 8].first, held[i % 8].second, own);
+        held.erase(held.begin() + static_cast<std::ptrdiff_t>(i % 8));
+      }
+      for (const auto& [data, bytes] : held) device.free(data, bytes, own);
+      device.destroy_stream(own);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(device.allocator_stats().in_use, 0);
+  EXPECT_EQ(device.allocator_stats().requests, 4u * 400);
+}
+
 TEST_P(RuntimeTest, CopiesBetweenDevices) {
   const FakeLibrary library(GetParam(), {.devices = 2});
   const auto driver = library.open();
@@ -471,6 +498,20 @@ TEST_P(RuntimeTest, TensorsGoFromDeviceToDevice) {
   EXPECT_EQ(y.view().data, again);
   EXPECT_EQ(library.calls("cuMemcpyPeerAsync", "hipMemcpyPeerAsync"), 1);
   EXPECT_EQ(library.violation(), "");
+}
+
+// Through host memory, after what the source's stream has written.
+TEST(BackendTest, TensorsGoFromVendorToVendor) {
+  if (!is_built(Vendor::cuda) || !is_built(Vendor::rocm)) GTEST_SKIP() << "one of them is built";
+  const FakeLibrary nvidia(Vendor::cuda), amd(Vendor::rocm);
+  const auto cuda_driver = nvidia.open(), rocm_driver = amd.open();
+  GpuDevice cuda(with_driver(Vendor::cuda, *cuda_driver), 0);
+  GpuDevice rocm(with_driver(Vendor::rocm, *rocm_driver), 0);
+  const std::vector<float> values{1, 2, 3, 4};
+  const Tensor there = from_host<float>(values, {2, 2}, cuda).to(rocm);
+  EXPECT_EQ(cat(there.device().id()), "rocm:0");
+  EXPECT_EQ(there.to_host<float>(), values);
+  EXPECT_EQ(there.to(cuda).to_host<float>(), values);
 }
 
 TEST(BackendTest, SaysWhichOrdinalsThereAre) {

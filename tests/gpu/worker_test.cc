@@ -318,6 +318,14 @@ TEST_P(GpuWorker, WithoutADeviceSaysSo) {
   EXPECT_THAT(list.text(), HasSubstr("finds no GPU ("));
 }
 
+TEST_P(GpuWorker, WithoutADriverSaysSo) {
+  const std::string driver = GetParam().driver;
+  const std::string name = driver.substr(0, driver.find('='));
+  Process worker = start({name + "=/nowhere/driver.so"});
+  EXPECT_EQ(worker.wait(), 1);
+  EXPECT_THAT(worker.text(), HasSubstr("is not installed (/nowhere/driver.so: cannot open"));
+}
+
 TEST_P(GpuWorker, WithAnOldDriverSaysWhichIsNeeded) {
   const bool cuda = GetParam().name == std::string("cuda");
   Process worker = start({cat("RBEE_FAKE_VERSION=", cuda ? 11080 : 40521153)});
