@@ -52,8 +52,8 @@ auto GpuDevice::named(const char* what, const Call& call, void* stream) const {
   }
 }
 
-// What was made in one thread may go in another, and the NVIDIA driver gives nothing back in one
-// that has no device.
+// What was made in one thread may go in another, and the NVIDIA driver refuses these calls too in
+// one without a context (CUDA_ERROR_INVALID_CONTEXT).
 void GpuDevice::use_to_give_back() const noexcept {
   try {
     use();
