@@ -50,7 +50,7 @@ struct Asked {
 };
 
 // A greedy chat with log probabilities.
-Asked chat(json content, json more = json::object()) {
+Asked chat(json content, const json& more = json::object()) {
   json body = {{"messages", {{{"role", "user"}, {"content", std::move(content)}}}},
                {"temperature", 0},
                {"max_tokens", 24},
@@ -67,6 +67,7 @@ std::vector<json> answers(const WorkerKind& kind, Words flags, const std::vector
   const uint16_t port = worker.port();
   std::vector<json> out(asked.size());
   std::vector<std::thread> clients;
+  clients.reserve(asked.size());
   for (size_t i = 0; i < asked.size(); ++i) {
     clients.emplace_back([&, i] {
       const RawResponse response = ask(port, request("POST", asked[i].path, asked[i].body.dump()));
@@ -125,6 +126,7 @@ class SameAnswers : public ::testing::Test {
 
   static std::vector<Asked> questions() {
     std::vector<Asked> out;
+    out.reserve(8);
     for (int i = 0; i < 8; ++i) out.push_back(chat(cat("Question ", i, ": what is ", i * 7, "?")));
     return out;
   }
