@@ -125,10 +125,11 @@ class WorkTest(unittest.TestCase):
         self.assertAlmostEqual(first.peer[0], 512 / 26.14)
         self.assertAlmostEqual(first.figure("share"), rows[1].figure("share"))
 
-    def test_prompts_without_a_limit_have_none(self):
-        lines = work.parse_lines(BENCH.replace('"limit":57415.00', '"limit":0.00'))
-        rows = work.model_rows("m", [lines], [], None, h200=False)
+    def test_what_prompts_over_fp8_could_reach_is_not_known(self):
+        lines = work.parse_lines(BENCH.replace('"bf16"', '"f8_g128"'))
+        rows = work.model_rows("m", [lines], [], {"copy": 4.2e12, "product": 9e14}, h200=True)
         self.assertEqual([row.limit for row in rows], [0, 0, 282.5, 0, 0])
+        self.assertIn("| -     ", table(rows).splitlines()[2])
 
     def test_packed_weights_are_held_to_a_share(self):
         lines = work.parse_lines(BENCH.replace('"bf16"', '"q8_0"'))
