@@ -12,6 +12,7 @@
 #include "backends/gpu/rows.h"
 #include "backends/gpu/run_first.h"
 #include "backends/shared/conv_params.h"
+#include "backends/shared/reduce_params.h"
 #include "tests/gpu/fake_view.h"
 #include "tests/gpu/runtime_fixture.h"
 
@@ -219,6 +220,23 @@ TEST_P(HugeViewsTest, SmallMatricesAndSums) {
                                .table = fake_view({9, 1025}),
                                .y = fake_view({4 * kMany, 1025})},
                  stream());
+  EXPECT_EQ(library_.violation(), "");
+}
+
+// Kernels take the last place that 32 bits count for none.
+TEST_P(HugeViewsTest, LargestOfMoreElementsThan32BitsCount) {
+  const View y = fake_view({1}, DType::u8);
+  gpu::run_first(
+      kernels().reduce,
+      ReduceArgs{.op = ReduceOp::max, .axes = 1, .x = fake_view({5 * kGiga}, DType::u8), .y = y},
+      stream());
+  ASSERT_EQ(seen.size(), 5U + 1);
+  for (size_t i = 0; i < 5; ++i) {
+    shared::ReduceParams params;
+    ASSERT_EQ(seen[i].params.size(), sizeof params);
+    std::memcpy(static_cast<void*>(&params), seen[i].params.data(), sizeof params);
+    EXPECT_LT(params.first + params.reduced.count, uint64_t{0xffffffff});
+  }
   EXPECT_EQ(library_.violation(), "");
 }
 

@@ -15,6 +15,11 @@ namespace {
 constexpr int64_t kMaxSlices = 65535;   // of a grid's second axis
 constexpr int64_t kMaxStateBytes = 16;  // of the kernels' states
 
+// Kernels count places in 32 bits, of which the last stands for none. Places that are no results
+// may come again.
+constexpr uint64_t kAllPlaces = 0xffffffff;
+constexpr uint64_t kLowPlaces = 0x7fffffff;
+
 // A part of the reduced axes, and how threads share its work.
 struct Part {
   Loop<1> loop;
@@ -65,6 +70,7 @@ std::vector<Part> plan(const Loop<2>& kept, const Loop<1>& reduced, int multipro
 void launch_pass(const ReduceArgs& args, const Loop<2>& kept, const Part& part, int64_t from,
                  void* partial, int64_t first_slice, Stream& stream) {
   const bool sum = args.op == ReduceOp::sum;
+  const bool finds_index = args.op == ReduceOp::argmin || args.op == ReduceOp::argmax;
   launch(stream,
          {.op = "reduce",
           .family = "reduce",
@@ -72,17 +78,18 @@ void launch_pass(const ReduceArgs& args, const Loop<2>& kept, const Part& part, 
           .grid = {.x = blocks_for(kept.count(), kLoopThreads / part.lanes),
                    .y = static_cast<uint32_t>(part.slices)},
           .threads = kLoopThreads},
-         shared::ReduceParams{.x = part.loop.operands[0].data + from,
-                              .y = kept.operands[0].data,
-                              .partial = partial,
-                              .first = static_cast<uint64_t>(part.first),
-                              .op = static_cast<uint32_t>(args.op),
-                              .lanes = part.lanes,
-                              .apart = part.apart,
-                              .slice = part.slice,
-                              .first_slice = static_cast<uint32_t>(first_slice),
-                              .kept = strided(kept, false),
-                              .reduced = strided(part.loop, false)});
+         shared::ReduceParams{
+             .x = part.loop.operands[0].data + from,
+             .y = kept.operands[0].data,
+             .partial = partial,
+             .first = static_cast<uint64_t>(part.first) & (finds_index ? kAllPlaces : kLowPlaces),
+             .op = static_cast<uint32_t>(args.op),
+             .lanes = part.lanes,
+             .apart = part.apart,
+             .slice = part.slice,
+             .first_slice = static_cast<uint32_t>(first_slice),
+             .kept = strided(kept, false),
+             .reduced = strided(part.loop, false)});
 }
 
 void launch_finish(const ReduceArgs& args, const Loop<2>& kept, const void* partial, int64_t slices,
