@@ -117,6 +117,7 @@ EXCEPTIONS = [
     ("matvec_one*", MFMA, "*_w64", 20, 0),  # clang 22 sets it aside; no instruction reaches it
     ("attention_plain", "sm_*", "*_f64_*", 88, 0),
     ("rope", "sm_*", "*_append_bf16_packed", 8, 0),
+    ("rope", "sm_8?", "rope_append_f64", 8, 0),
     ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*_b[48]_w32", 32, 0),
     ("matvec_mma_*", "sm_*", "*_n8", 48, 0),  # 64 rows' sums, and two blocks have to fit
     # 128 registers, so that two blocks fit; the next trip's loads are held in some of them.
