@@ -48,6 +48,7 @@ class Embedder final : public EmbeddingEngine {
       : source_(std::move(source)), options_(options) {
     check(options.pass_tokens > 0, "pass_tokens", options.pass_tokens, ", wanted at least 1");
     check(options.max_waiting > 0, "max_waiting", options.max_waiting, ", wanted at least 1");
+    warm_up();
     thread_ = std::thread([this] { loop(); });
   }
   ~Embedder() override { Embedder::stop(); }
@@ -122,6 +123,28 @@ class Embedder final : public EmbeddingEngine {
   }
 
  private:
+  // Kernels are loaded, and a device that cannot run the model says so before anybody waits.
+  void warm_up() const {
+    constexpr int64_t kShort = 4, kLong = 512;  // tokens, for which there are different kernels
+    const auto begin = Clock::now();
+    const int64_t most = std::min<int64_t>(options_.pass_tokens, source_.info.model.context_length);
+    for (const int64_t tokens : {std::min(kLong, most), std::min(kShort, most)}) {
+      if (tokens > kShort && source_.device->host_accessible()) continue;  // it would take its time
+      const std::vector<int32_t> zeros(static_cast<size_t>(tokens));
+      evaluate({.ids = zeros, .segments = zeros, .lengths = {tokens}});
+    }
+    const std::chrono::duration<double, std::milli> spent = Clock::now() - begin;
+    log(LogLevel::info, "warmed up", {{"ms", cat(std::llround(spent.count()))}});
+  }
+
+  // The vectors or scores of the texts, one after another.
+  std::vector<float> evaluate(const models::TextBatch& batch) const {
+    models::EmbeddingModel& model = *source_.model;
+    const Tensor made =
+        source_.info.ranks ? model.rank(batch) : model.embed(batch, source_.pooling);
+    return made.to_host<float>();
+  }
+
   void validate(const EmbeddingRequest& request) const {
     check(!request.inputs.empty(), "input", "is empty");
     const EmbeddingInfo& info = source_.info;
@@ -247,11 +270,8 @@ class Embedder final : public EmbeddingEngine {
         batch.segments.insert(batch.segments.end(), text.segments.begin(), text.segments.end());
         batch.lengths.push_back(std::ssize(text.ids));
       }
-      const bool ranks = source_.info.ranks;
-      const Tensor made =
-          ranks ? source_.model->rank(batch) : source_.model->embed(batch, source_.pooling);
-      const std::vector<float> values = made.to_host<float>();
-      const size_t width = ranks ? 1 : static_cast<size_t>(source_.info.dimensions);
+      const std::vector<float> values = evaluate(batch);
+      const size_t width = source_.info.ranks ? 1 : static_cast<size_t>(source_.info.dimensions);
       for (size_t i = 0; i < parts.size(); ++i) {
         give(parts[i], std::span(values).subspan(i * width, width));
       }

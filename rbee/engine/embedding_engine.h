@@ -12,8 +12,8 @@ struct EmbeddingOptions {
   int32_t max_waiting = 256;   // requests that are not done; more are refused
 };
 
-// Takes the source over and starts the engine's thread. Throws invalid_argument for options out of
-// range.
+// Takes the source over, embeds something, and starts the engine's thread. Throws invalid_argument
+// for options out of range, and what a device throws that cannot run the model.
 std::unique_ptr<EmbeddingEngine> make_embedding_engine(EmbeddingSource source,
                                                        const EmbeddingOptions& options);
 

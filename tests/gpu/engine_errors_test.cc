@@ -202,6 +202,24 @@ TEST_P(EngineErrorsTest, TextsThatCannotBeEmbeddedTogetherAreEmbeddedApart) {
   EXPECT_TRUE(engine->stats().healthy);
 }
 
+// Who waits for an embedder that is ready finds one that works.
+TEST_P(EngineErrorsTest, AnEmbedderIsThereWhenItsKernelsAre) {
+  const FakeLibrary library(GetParam());
+  const auto driver = library.open();
+  gpu::GpuDevice device(with_driver(GetParam(), *driver), 0);
+  const auto loads = [&] { return library.calls("cuModuleLoadData", "hipModuleLoadData"); };
+  const auto engine = embedder_on(device);
+  const int64_t before = loads();
+  EXPECT_EQ(embed(*engine)->wait(kTexts), 0);
+  EXPECT_EQ(loads(), before);
+  for (int64_t nth = 1; nth <= before; ++nth) {
+    gpu::GpuDevice fresh(with_driver(GetParam(), *driver), 0);
+    library.fail("cuModuleLoadData", "hipModuleLoadData", static_cast<int>(nth),
+                 fake::kInvalidImage);
+    EXPECT_EQ(harness::error_of([&] { embedder_on(fresh); }).first, Code::unsupported) << nth;
+  }
+}
+
 TEST_P(EngineErrorsTest, AnEmbedderSeesALostDeviceAtItsNextText) {
   const FakeLibrary library(GetParam());
   const auto driver = library.open();
