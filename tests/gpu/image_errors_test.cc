@@ -84,7 +84,7 @@ class ImageErrorsTest : public ::testing::TestWithParam<Vendor> {
     const std::string before = library.live_objects();
     int failures = 0;
     int nth = 1;
-    for (bool reached = true; reached; nth += 1 + nth) {
+    for (bool reached = true; reached; nth += 1 + 2 * nth) {
       SCOPED_TRACE(cat(cuda, " number ", nth, offload ? ", offloaded" : ""));
       // Everything that is kept goes back to the driver.
       EXPECT_THROW(device.allocate(size_t{1} << 40, device.default_stream()), Error);
