@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/device_watch.h"
 
 namespace rbee::engine {
 namespace {
@@ -61,7 +62,7 @@ class Embedder final : public EmbeddingEngine {
     validate(request);
     {
       const std::scoped_lock lock(mutex_);
-      if (!stats_.healthy) fail(Code::device, "embed", "the device is lost");
+      if (!stats_.healthy || watch_.lost()) fail(Code::device, "embed", "the device is lost");
       if (stopping_) fail(Code::unsupported, "embed", "the engine is stopping");
       if (std::ssize(tasks_) >= options_.max_waiting) {
         fail(Code::out_of_memory, "embed", options_.max_waiting, " requests wait already");
@@ -95,7 +96,8 @@ class Embedder final : public EmbeddingEngine {
       out.running = std::min(running_, all);
       out.waiting = all - out.running;
     }
-    const MemoryInfo memory = device_memory(out.healthy);
+    const MemoryInfo memory = out.healthy ? watch_.memory() : MemoryInfo{};
+    out.healthy = out.healthy && !watch_.lost();
     out.device_memory_bytes = static_cast<int64_t>(memory.total);
     out.device_memory_free_bytes = static_cast<int64_t>(memory.free);
     return out;
@@ -324,17 +326,6 @@ class Embedder final : public EmbeddingEngine {
     fail_all(*why);
   }
 
-  // A lost device is not asked, and one that is lost by now tells nothing; the memory of a CPU is
-  // the machine's.
-  MemoryInfo device_memory(bool healthy) const {
-    if (!healthy || source_.device->host_accessible()) return {};
-    try {
-      return source_.device->memory();
-    } catch (const Error&) {
-      return {};
-    }
-  }
-
   bool is_there(const TaskPtr& task) const {
     const std::scoped_lock lock(mutex_);
     return std::ranges::find(tasks_, task) != tasks_.end();
@@ -366,6 +357,7 @@ class Embedder final : public EmbeddingEngine {
 
   const EmbeddingSource source_;
   const EmbeddingOptions options_;
+  const DeviceWatch watch_{*source_.device};
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/device_watch.h"
 #include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_pipeline.h"
 #include "rbee/engine/image_upscale.h"
@@ -156,9 +157,10 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   ImageStats stats() const override {
-    const MemoryInfo memory = device_memory();
+    const MemoryInfo memory = lost_ ? MemoryInfo{} : watch_.memory();
     const std::scoped_lock lock(mutex_);
     ImageStats out = stats_;
+    out.healthy = stats_.healthy && !watch_.lost();
     out.device_memory_bytes = memory.total;
     out.device_memory_free_bytes = memory.free;
     out.running = running_ != nullptr ? 1 : 0;
@@ -183,7 +185,7 @@ class QueuedImageEngine final : public ImageEngine {
  private:
   // mutex_ is held.
   void check_takes_work() const {
-    if (!stats_.healthy) fail(Code::device, "engine", "the device has failed");
+    if (!stats_.healthy || watch_.lost()) fail(Code::device, "engine", "the device has failed");
     if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
   }
 
@@ -220,16 +222,6 @@ class QueuedImageEngine final : public ImageEngine {
     }
     const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
     log(LogLevel::info, "warmed up", {{"ms", cat(spent.count())}});
-  }
-
-  // A lost device is not asked; the memory of a CPU is the machine's.
-  MemoryInfo device_memory() const {
-    if (lost_ || source_.device->host_accessible()) return {};
-    try {
-      return source_.device->memory();
-    } catch (const Error&) {
-      return {};
-    }
   }
 
   void loop() {
@@ -419,6 +411,7 @@ class QueuedImageEngine final : public ImageEngine {
   ImagePipeline pipeline_;
   std::vector<models::LoraSource> loras_;
   bool unsure_ = false;  // whether the model has loras_
+  DeviceWatch watch_{*source_.device};
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/device_watch.h"
 #include "rbee/engine/drafter.h"
 #include "rbee/engine/llm_job.h"
 #include "rbee/engine/llm_scheduling.h"
@@ -89,7 +90,7 @@ class LlmEngine final : public Engine {
     auto job = std::make_shared<LlmJob>(std::move(request), std::move(sink), stepper_.pool(), text_,
                                         std::move(job_options));
     const std::scoped_lock lock(mutex_);
-    if (!stats_.healthy) fail(Code::device, "engine", "the device has failed");
+    if (!stats_.healthy || watch_.lost()) fail(Code::device, "engine", "the device has failed");
     if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
     if (!has_place_for(job->client)) {
       fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
@@ -111,9 +112,10 @@ class LlmEngine final : public Engine {
   }
 
   EngineStats stats() const override {
-    const MemoryInfo memory = device_memory();
+    const MemoryInfo memory = lost_ ? MemoryInfo{} : watch_.memory();
     const std::scoped_lock lock(mutex_);
     EngineStats out = stats_;
+    out.healthy = stats_.healthy && !watch_.lost();
     out.device_memory_bytes = memory.total;
     out.device_memory_free_bytes = memory.free;
     out.waiting = static_cast<int32_t>(jobs_.size()) - out.running;
@@ -211,16 +213,6 @@ class LlmEngine final : public Engine {
     warm_up(stepper_, *text_.device, warm);
     if (drafter_.model()) warm_up(drafter_.model()->stepper(), *text_.device, warm);
     log(LogLevel::info, "warmed up", {{"ms", cat(std::llround(seconds_since(begin) * 1000))}});
-  }
-
-  // A lost device is not asked; the memory of a CPU is the machine's.
-  MemoryInfo device_memory() const {
-    if (lost_ || text_.device->host_accessible()) return {};
-    try {
-      return text_.device->memory();
-    } catch (const Error&) {
-      return {};
-    }
   }
 
   void loop() {
@@ -571,6 +563,7 @@ class LlmEngine final : public Engine {
   std::deque<JobPtr> following_;  // engine thread only: the scheduler does not know them yet
   std::vector<JobPtr> unsent_;    // engine thread only: jobs with text to send
   std::atomic<bool> lost_ = false;
+  DeviceWatch watch_{*text_.device};
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;

@@ -220,20 +220,23 @@ TEST_P(EngineErrorsTest, AnEmbedderIsThereWhenItsKernelsAre) {
   }
 }
 
-TEST_P(EngineErrorsTest, AnEmbedderSeesALostDeviceAtItsNextText) {
+// Also while nobody asks anything of them.
+TEST_P(EngineErrorsTest, EnginesSeeThatTheirDeviceIsLost) {
   const FakeLibrary library(GetParam());
   const auto driver = library.open();
   gpu::GpuDevice device(with_driver(GetParam(), *driver), 0);
-  const auto engine = embedder_on(device);
-  EXPECT_GT(engine->stats().device_memory_bytes, 0);
+  const auto embedder = embedder_on(device);
+  const auto chat = engine_on(device);
+  EXPECT_GT(embedder->stats().device_memory_bytes, 0);
+  EXPECT_GT(chat->stats().device_memory_bytes, 0);
   library.fail("cuMemGetInfo_v2", "hipMemGetInfo", 1, fake::kLaunchFailed, fake::Then::lost);
-  EXPECT_EQ(engine->stats().device_memory_bytes, 0);
-  const auto ends = std::make_shared<Ends>();
-  engine->submit({.job_id = "1", .inputs = {"some words"}}, ends);
-  EXPECT_EQ(ends->wait(1), 1);
-  EXPECT_EQ(ends->code, Code::device);
-  EXPECT_FALSE(engine->stats().healthy);
-  EXPECT_THROW(embed(*engine), Error);
+  for (const EngineStats& stats : {embedder->stats(), chat->stats()}) {
+    EXPECT_FALSE(stats.healthy);
+    EXPECT_EQ(stats.device_memory_bytes, 0);
+  }
+  const auto refused = [](const auto& submit) { return harness::error_of(submit).first; };
+  EXPECT_EQ(refused([&] { embed(*embedder); }), Code::device);
+  EXPECT_EQ(refused([&] { submit(*chat, greedy("more", 6)); }), Code::device);
 }
 
 INSTANTIATE_TEST_SUITE_P(Vendors, EngineErrorsTest, harness::each_vendor(),

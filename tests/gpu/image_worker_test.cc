@@ -78,6 +78,15 @@ TEST_P(GpuImageWorker, EndsWhenItsDeviceIsLost) {
   EXPECT_EQ(worker.wait(), 3) << worker.text();
 }
 
+TEST_P(GpuImageWorker, EndsWhenItsDeviceIsLostWhileNobodyAsks) {
+  const std::string lost = file("lost");
+  Process worker = start({"RBEE_FAKE_LOST=" + lost});
+  const uint16_t port = worker.port();
+  std::ofstream(lost).close();
+  EXPECT_EQ(ask(port, request("GET", "/health")).status, 503);
+  EXPECT_EQ(worker.wait(), 3) << worker.text();
+}
+
 // Somebody else takes the device's memory, and so much more as the worker may still give back: then
 // a picture fails at different places.
 TEST_P(GpuImageWorker, ARequestWithoutMemoryFailsAloneAndTheNextIsServed) {

@@ -61,7 +61,7 @@ int64_t metric(uint16_t port, const std::string& name) {
   return at == std::string::npos ? 0 : std::stoll(all.substr(at + name.size() + 2));
 }
 
-TEST_P(GpuWorker, EndsWhenItsDeviceIsLost) {
+TEST_P(GpuWorker, EndsWhenItsDeviceIsLostWhileNobodyAsks) {
   const std::string lost = file("lost");
   Process worker = start({"RBEE_FAKE_LOST=" + lost});
   const uint16_t port = worker.port();
@@ -69,12 +69,12 @@ TEST_P(GpuWorker, EndsWhenItsDeviceIsLost) {
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
 
   std::ofstream(lost).close();
-  EXPECT_THAT(events_of(port, "some words"), HasSubstr(R"("code":"WORKER_UNHEALTHY")"));
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 503);
   const RawResponse refused = ask(port, request("POST", "/v1/jobs", body_of("some words")));
   EXPECT_EQ(refused.status, 503);
   EXPECT_THAT(refused.body, HasSubstr("WORKER_UNHEALTHY"));
   EXPECT_EQ(worker.wait(), 3) << worker.text();
+  EXPECT_THAT(worker.text(), HasSubstr("the device is lost"));
 }
 
 TEST_P(GpuWorker, EndsWhenItsDeviceIsLostInTheMiddleOfAnswers) {
