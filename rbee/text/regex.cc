@@ -75,7 +75,7 @@ struct Matcher {
 };
 
 std::string message_of(int error) {
-  PCRE2_UCHAR buffer[256];
+  PCRE2_UCHAR buffer[256] = {};
   pcre2_get_error_message(error, buffer, sizeof buffer);
   return reinterpret_cast<const char*>(buffer);
 }
@@ -120,7 +120,9 @@ void Regex::each_match(std::string_view text,
     int result = match(PCRE2_NOTEMPTY);
     if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NOTEMPTY | PCRE2_NO_JIT);
     if (result == PCRE2_ERROR_NOMATCH) return;
-    check(result >= 0, "tokenizer", "pattern \"", pattern_, "\": ", message_of(result));
+    if (result < 0) {
+      fail(Code::invalid_argument, "tokenizer", "pattern \"", pattern_, "\": ", message_of(result));
+    }
     const PCRE2_SIZE* span = pcre2_get_ovector_pointer(matcher.data.get());
     // \K can put the start after the end.
     check(span[0] < span[1] && span[1] > from, "tokenizer", "pattern \"", pattern_,
