@@ -11,7 +11,8 @@ namespace rbee::engine {
 // Thread-safe. The device outlives it.
 class DeviceWatch {
  public:
-  explicit DeviceWatch(const Device& device) : device_(device) {}
+  // Asks for the memory once: the device is there by now.
+  explicit DeviceWatch(const Device& device) : device_(device) { memory(); }
 
   // Nothing of a lost device, nor of a CPU, whose memory is the machine's.
   MemoryInfo memory() const;

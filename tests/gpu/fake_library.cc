@@ -118,6 +118,8 @@ FakeLibrary::FakeLibrary(Vendor vendor, const FakeOptions& options) : vendor_(ve
   const Built& backend = *built(vendor);
   const char* path = options.oldest ? backend.old_library : backend.library;
   setenv(backend.variable, path, 1);
+  // A real library of products, where one is installed, would work on what is no GPU's memory.
+  setenv(backend.products->override_variable, "/none", 0);
   library_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) throw std::runtime_error(dlerror());
   find<void(int, const char*, int, int64_t)>("rbee_fake_reset")(
