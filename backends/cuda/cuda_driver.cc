@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "backends/gpu/set_variables.h"
+#include "backends/gpu/hiding_variables.h"
 #include "rbee/core/error.h"
 
 namespace rbee::cuda {
@@ -112,7 +112,7 @@ std::string CudaDriver::version() const {
 }
 
 std::string CudaDriver::hidden_by() const {
-  return gpu::set_variables({"CUDA_VISIBLE_DEVICES"});
+  return gpu::hiding_variables({"CUDA_VISIBLE_DEVICES"});
 }
 
 int CudaDriver::attribute(int ordinal, Attribute which) {

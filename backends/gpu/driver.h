@@ -60,7 +60,7 @@ class Driver {
   // e.g. "CUDA driver 13.0" or "HIP runtime 6.4"
   virtual std::string version() const = 0;
   virtual int device_count() = 0;
-  // The environment variables that are set and hide devices from it, as set_variables() lists them.
+  // The environment variables that hide devices from it, as hiding_variables() lists them.
   virtual std::string hidden_by() const = 0;
   virtual Properties properties(int ordinal) = 0;
 

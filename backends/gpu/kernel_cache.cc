@@ -56,12 +56,12 @@ KernelCache::Found KernelCache::find(std::string_view family, std::string_view k
     const Found found{.handle = handle, .waits_itself = driver_.waits_itself(handle)};
     known = from.kernels.emplace(name, Kernel{.found = found}).first;
   }
-  Kernel& kernel_there = known->second;
-  if (shared_bytes > kFreeShared && shared_bytes > kernel_there.shared_bytes) {
-    driver_.allow_shared(kernel_there.found.handle, shared_bytes);
-    kernel_there.shared_bytes = shared_bytes;
+  Kernel& entry = known->second;
+  if (shared_bytes > kFreeShared && shared_bytes > entry.shared_bytes) {
+    driver_.allow_shared(entry.found.handle, shared_bytes);
+    entry.shared_bytes = shared_bytes;
   }
-  return kernel_there.found;
+  return entry.found;
 }
 
 }  // namespace rbee::gpu

@@ -29,9 +29,9 @@ struct Launch {
   Writes writes = Writes::anything;
 };
 
-// Queues the kernel, which may overlap with the end of the one in front: unless it reads ahead what
-// could be under way, then it waits for all. Throws Error naming op, kernel and device; legal while
-// a step is recorded. A grid with a 0 does nothing.
+// Queues the kernel, which may overlap with the end of the one in front where its code waits for
+// that (Driver::waits_itself()): unless it reads ahead what could be under way. Throws Error naming
+// op, kernel and device; legal while a step is recorded. A grid with a 0 does nothing.
 void launch_raw(Stream& stream, const Launch& launch, const void* params, uint32_t params_bytes);
 
 template <typename Params>

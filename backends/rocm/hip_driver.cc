@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "backends/gpu/set_variables.h"
+#include "backends/gpu/hiding_variables.h"
 #include "rbee/core/error.h"
 
 namespace rbee::rocm {
@@ -128,8 +128,8 @@ std::string HipDriver::version() const {
 }
 
 std::string HipDriver::hidden_by() const {
-  return gpu::set_variables({"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES",
-                             "GPU_DEVICE_ORDINAL"});
+  return gpu::hiding_variables({"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"});
 }
 
 int HipDriver::attribute(int ordinal, Attribute which) {

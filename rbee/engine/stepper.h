@@ -183,7 +183,7 @@ class Stepper {
   std::vector<float> picked_values_;
   std::vector<int32_t> picked_ids_;
   std::optional<DeviceMark> fetched_;  // the leaders of the last step, where one is ahead
-  // Used where the host cannot read the device; the last two by recorded steps.
+  // Used where the host cannot read the device, the last everywhere; indices by recorded steps.
   HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
   // By number of sequences, tokens of each, width of the block table, adapters of a sequence, and
   // whether they advance.

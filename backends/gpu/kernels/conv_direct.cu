@@ -6,20 +6,6 @@
 namespace rbee {
 namespace gpu {
 
-// What products are summed in; integers keep the low bits.
-template <class C>
-struct SumOf {
-  using type = u64;
-};
-template <>
-struct SumOf<float> {
-  using type = float;
-};
-template <>
-struct SumOf<double> {
-  using type = double;
-};
-
 // The first tap that links output index `to` with an input index, and that index, which may lie
 // outside of the input.
 struct Tap {

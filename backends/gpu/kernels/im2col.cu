@@ -39,20 +39,6 @@ RB_DEVICE void im2col(const Im2colParams& p) {
   static_cast<T*>(p.y)[to] = inside ? static_cast<const T*>(p.x)[from] : T(0);
 }
 
-// What windows are summed in; integers keep the low bits.
-template <class C>
-struct SumOf {
-  using type = u64;
-};
-template <>
-struct SumOf<float> {
-  using type = float;
-};
-template <>
-struct SumOf<double> {
-  using type = double;
-};
-
 template <class T>
 RB_DEVICE void col2im1d(const Col2im1dParams& p) {
   using C = typename SumOf<Compute<T>>::type;

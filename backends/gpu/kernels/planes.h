@@ -1,5 +1,6 @@
 #pragma once
-// Which element of a (batch, channels, height, width) result a thread computes.
+// Which element of a (batch, channels, height, width) result a thread computes, and what sums for
+// it are added up in.
 
 #include "backends/gpu/portable.h"
 #include "backends/shared/strided_params.h"
@@ -8,6 +9,20 @@ namespace rbee {
 namespace gpu {
 
 constexpr int kPlaneThreads = 256;
+
+// C: Compute of the elements' type. Integers keep the low bits.
+template <class C>
+struct SumOf {
+  using type = u64;
+};
+template <>
+struct SumOf<float> {
+  using type = float;
+};
+template <>
+struct SumOf<double> {
+  using type = double;
+};
 
 struct Pixel {
   i64 image, channel, row, column;

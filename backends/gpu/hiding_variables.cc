@@ -1,4 +1,4 @@
-#include "backends/gpu/set_variables.h"
+#include "backends/gpu/hiding_variables.h"
 
 #include <cstdlib>
 
@@ -6,7 +6,7 @@
 
 namespace rbee::gpu {
 
-std::string set_variables(std::initializer_list<const char*> names) {
+std::string hiding_variables(std::initializer_list<const char*> names) {
   std::string out;
   for (const char* name : names) {
     const char* value = std::getenv(name);
