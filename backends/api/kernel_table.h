@@ -4,6 +4,7 @@
 
 #include "backends/api/args_attention.h"
 #include "backends/api/args_conv.h"
+#include "backends/api/args_decode.h"
 #include "backends/api/args_elementwise.h"
 #include "backends/api/args_experts.h"
 #include "backends/api/args_image.h"
@@ -73,6 +74,9 @@ struct KernelTable {
   Slot<KvAppendArgs> kv_append;
   Slot<RopeAppendArgs> rope_append;
   Slot<QkvAppendArgs> qkv_append;
+  // between two steps of texts
+  Slot<DrawArgs> draw;
+  Slot<NextStepArgs> next_step;
   // random numbers
   Slot<RandomArgs> random;
 

@@ -17,6 +17,7 @@
 #include "backends/cpu/qkv_append.h"
 #include "backends/cpu/ref/attention.h"
 #include "backends/cpu/ref/conv.h"
+#include "backends/cpu/ref/decode.h"
 #include "backends/cpu/ref/elementwise.h"
 #include "backends/cpu/ref/embedding.h"
 #include "backends/cpu/ref/experts.h"
@@ -95,6 +96,8 @@ void add_reductions(KernelTable& t) {
   t.reduce = slot<ref_reduce>();
   t.argsort = slot<ref_argsort>();
   t.top_k = slot<fast_top_k, ref_top_k>();
+  t.draw = slot<ref_draw>();
+  t.next_step = slot<ref_next_step>();
   t.softmax = slot<ref_softmax>();
 }
 

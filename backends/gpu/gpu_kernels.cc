@@ -2,6 +2,7 @@
 
 #include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/conv.h"
+#include "backends/gpu/ops/decode.h"
 #include "backends/gpu/ops/elementwise.h"
 #include "backends/gpu/ops/embedding.h"
 #include "backends/gpu/ops/experts.h"
@@ -59,6 +60,8 @@ void add_reductions(KernelTable& t) {
   t.softmax = slot<softmax>();
   t.argsort = slot<argsort>();
   t.top_k = slot<top_k>();
+  t.draw = slot<draw>();
+  t.next_step = slot<next_step>();
 }
 
 void add_convolutions(KernelTable& t) {

@@ -1,5 +1,6 @@
-// Every check of the element-wise operations, copies, reductions, softmax, argsort, top_k and
-// norms: the code, the operation's name and both values in the message.
+// Every check of the element-wise operations, copies, reductions, softmax, argsort, top_k, draws
+// and norms: the code, the operation's name and both values in the message.
+#include "rbee/ops/decode.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/norm.h"
 #include "rbee/ops/reduce.h"
@@ -141,6 +142,65 @@ TEST(RowErrors, SoftmaxAndArgsort) {
   expect_error("argsort", "4294967296", "4294967295", [&] { argsort(long_row); });
   expect_error("reduce", "4294967296", "4294967295",
                [&] { reduce(ReduceOp::argmin, long_row, Axis{0}); });
+}
+
+TEST(DecodeErrors, Draw) {
+  const TopK from = {
+      .values = tensor({2, 4}), .ids = tensor({2, 4}, DType::i32), .sum = tensor({2})};
+  const Draws draws = {.stages = tensor({2, kDrawStages}, DType::i32),
+                       .amounts = tensor({2, kDrawStages}),
+                       .numbers = tensor({2, 3})};
+  const Tensor drawn = tensor({2}, DType::i32), turn = tensor({1}, DType::i32);
+  draw_(drawn, from, draws, turn);
+  expect_error("draw", "values is undefined", "", [&] { draw_(drawn, {}, draws, turn); });
+  expect_error("draw", "sum is undefined", "", [&] {
+    draw_(drawn, {.values = from.values, .ids = from.ids, .sum = {}}, draws, turn);
+  });
+  expect_error("draw", "ids is f32 (2, 4)", "wanted i32", [&] {
+    draw_(drawn, {.values = from.values, .ids = from.values, .sum = from.sum}, draws, turn);
+  });
+  expect_error("draw", "drawn is i32 (3)", "wanted (2)",
+               [&] { draw_(tensor({3}, DType::i32), from, draws, turn); });
+  expect_error("draw", "turn is i32 (2)", "wanted (1)", [&] { draw_(drawn, from, draws, drawn); });
+  Draws other = draws;
+  other.stages = tensor({2, 3}, DType::i32);
+  expect_error("draw", "stages is i32 (2, 3)", "wanted (2, 4)",
+               [&] { draw_(drawn, from, other, turn); });
+  other.stages = draws.stages;
+  other.numbers = tensor({2, 0});
+  expect_error("draw", "numbers is f32 (2, 0)", "1 column",
+               [&] { draw_(drawn, from, other, turn); });
+  other.numbers = tensor({2, 6}).slice(Axis{1}, 0, 3);
+  expect_error("draw", "numbers is f32 (2, 3)", "gaps", [&] { draw_(drawn, from, other, turn); });
+}
+
+TEST(DecodeErrors, NextStep) {
+  const auto integers = [](const Shape& shape) { return tensor(shape, DType::i32); };
+  const StepIntegers step{.positions = integers({2}),
+                          .slots = integers({2}),
+                          .lengths = integers({2}),
+                          .block_table = integers({2, 3}),
+                          .block_size = 4,
+                          .turn = integers({1})};
+  const Tensor found = integers({5}), shown = integers({2, 5});
+  next_step_(step, found, shown);
+  const auto with = [&](auto change) {
+    StepIntegers out = step;
+    change(out);
+    return out;
+  };
+  expect_error("next_step", "positions is undefined", "", [&] { next_step_({}, found, shown); });
+  expect_error("next_step", "slots is i32 (3)", "wanted (2)",
+               [&] { next_step_(with([&](auto& s) { s.slots = integers({3}); }), found, shown); });
+  expect_error("next_step", "lengths is f32 (2)", "wanted i32",
+               [&] { next_step_(with([&](auto& s) { s.lengths = tensor({2}); }), found, shown); });
+  expect_error("next_step", "block_table is i32 (3, 3)", "wanted (2, 3)", [&] {
+    next_step_(with([&](auto& s) { s.block_table = integers({3, 3}); }), found, shown);
+  });
+  expect_error("next_step", "block_size is 0", "1 or more",
+               [&] { next_step_(with([](auto& s) { s.block_size = 0; }), found, shown); });
+  expect_error("next_step", "shown is i32 (2, 4)", "wanted (2, 5)",
+               [&] { next_step_(step, found, integers({2, 4})); });
 }
 
 TEST(RowErrors, TopK) {

@@ -1,0 +1,35 @@
+#pragma once
+// From a step's logits to the integers of the step behind it, without the host.
+
+#include "backends/api/args_decode.h"
+#include "rbee/ops/top_k.h"
+#include "rbee/tensor/tensor.h"
+
+namespace rbee {
+
+// How tokens are drawn, see DrawArgs. All contiguous.
+struct Draws {
+  Tensor stages;   // (rows, kDrawStages) i32, of DrawStage
+  Tensor amounts;  // (rows, kDrawStages) f32
+  Tensor numbers;  // (rows, n) f32 in [0, 1)
+};
+
+// drawn (rows) i32 = one id of each row of `from`, whose sums are given. turn: (1) i32, the column
+// of the numbers. Throws invalid_argument.
+void draw_(const Tensor& drawn, const TopK& from, const Draws& draws, const Tensor& turn);
+
+// Integers of a step that has one token of each sequence; contiguous.
+struct StepIntegers {
+  Tensor positions;    // (rows) i32
+  Tensor slots;        // (rows) i32
+  Tensor lengths;      // (rows) i32
+  Tensor block_table;  // (rows, width) i32
+  int64_t block_size = 1;
+  Tensor turn;  // (1) i32
+};
+
+// They become those of the next step, see NextStepArgs. found: (n) i32; shown: (2, n) i32 of host
+// memory that `found`'s device gave. Throws invalid_argument.
+void next_step_(const StepIntegers& step, const Tensor& found, const Tensor& shown);
+
+}  // namespace rbee
