@@ -2,19 +2,38 @@
 // The largest logits of a step's rows, found on the device: what travels to the host is a few KiB
 // in place of every row.
 
+#include <array>
 #include <cstdint>
 #include <span>
 
+#include "backends/api/args_decode.h"
 #include "rbee/ops/top_k.h"
 #include "rbee/tensor/host_buffer.h"
 #include "rbee/tensor/tensor.h"
 
 namespace rbee::engine {
 
+// How a row's next tokens will be drawn, see DrawArgs.
+struct ForeseenDraws {
+  std::array<DrawStage, kDrawStages> stages{};  // none: as they are
+  std::array<float, kDrawStages> amounts{};
+  std::span<float> numbers;  // to be filled: of the next draws, in [0, 1)
+};
+class DrawForecast {
+ public:
+  virtual void tell(int64_t row, ForeseenDraws& to) const = 0;
+
+ protected:
+  ~DrawForecast() = default;
+};
+
 struct LeadersWanted {
   int64_t count = 0;              // of each row, 1 to kMaxTopK; 0 = none
   int64_t vocab = 0;              // logits beyond are padding and left out; at least `count`
   std::span<const float> scales;  // (rows), see top_k: sums are wanted; empty: they are not
+  // How the rows' next tokens will be drawn, most likely, so that the device can go on before they
+  // are; only with sums. Null: nobody knows.
+  const DrawForecast* draws = nullptr;
 };
 
 // A count that is at least `needed`: of few, so that kernels are loaded soon. The likeliest alone
@@ -34,16 +53,11 @@ class LeaderTensors {
   LeaderTensors() = default;
   // scales() have no values yet.
   LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& device);
-  // Of the likeliest alone, without sums: what is found goes to the first of `integers` integers,
-  // at least `rows`, so that who reads these next finds it there.
-  LeaderTensors(int64_t rows, const LeadersWanted& wanted, int64_t integers, Device& device);
 
   // Queues the search in logits (rows, at least vocab) f32.
   void find(const Tensor& logits) const;
   // (rows) f32, written before find(); undefined where there are no sums.
   const Tensor& scales() const { return scales_; }
-  // (integers) i32, see above; undefined without.
-  const Tensor& integers() const { return integers_; }
   // Queues what was found on its way to `through`; nothing where the host can read the device.
   void fetch(HostBuffer& through) const;
   // What was found, once the device has done what fetch() queued: in `through`, or here.
@@ -55,7 +69,6 @@ class LeaderTensors {
   int64_t vocab_ = 0;
   TopK found_;
   Tensor scales_;
-  Tensor integers_;
 };
 
 }  // namespace rbee::engine

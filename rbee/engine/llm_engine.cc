@@ -206,11 +206,12 @@ class LlmEngine final : public Engine {
 
   void prepare() {
     const auto begin = Clock::now();
-    const WarmUpOptions warm{.context = text_.info.context_length,
-                             .chunk = options_.step_tokens,
-                             .sequences = options_.max_running,
-                             .vocab = known_tokens()};
+    WarmUpOptions warm{.context = text_.info.context_length,
+                       .chunk = options_.step_tokens,
+                       .sequences = options_.max_running,
+                       .vocab = known_tokens()};
     warm_up(stepper_, *text_.device, warm);
+    warm.draws = false;
     if (drafter_.model()) warm_up(drafter_.model()->stepper(), *text_.device, warm);
     log(LogLevel::info, "warmed up", {{"ms", cat(std::llround(seconds_since(begin) * 1000))}});
   }
@@ -363,9 +364,10 @@ class LlmEngine final : public Engine {
   // cached: of each part before the step.
   void run(const Parts& parts, std::span<const int64_t> cached) {
     const StepBatch batch = make_step_batch(parts);
-    const RowsWanted gathered = gather(batch.asked, known_tokens());
+    const RowsWanted gathered =
+        gather(batch.asked, known_tokens(), text_.device->supports_capture());
     const LeadersWanted wanted = gathered.leaders();
-    const Ahead ahead = gathered.likeliest_alone() ? ahead_of(batch) : Ahead::nothing;
+    const Ahead ahead = gathered.foreseen() ? ahead_of(batch) : Ahead::nothing;
     const LeaderRows found = evaluate(batch, wanted, ahead);
     const StepLogits logits{stepper_, found, wanted};
     score_prompts(batch.asked, logits);
@@ -396,7 +398,7 @@ class LlmEngine final : public Engine {
                       });
     if (!same) return Ahead::nothing;
     const std::scoped_lock lock(mutex_);
-    return arrived_.empty() && !cancels_ ? Ahead::likeliest : Ahead::nothing;
+    return arrived_.empty() && !cancels_ ? Ahead::next_step : Ahead::nothing;
   }
 
   // The largest logits of the sampled rows, which nearly always decide the next token.

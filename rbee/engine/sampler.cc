@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/engine/next_step.h"
 #include "rbee/ops/top_k.h"
 
 namespace rbee::engine {
@@ -15,9 +16,10 @@ namespace {
 constexpr double kSumError = 4e-6;
 constexpr double kWeightError = 1e-6;
 
-// Leaders to draw from where nothing cuts: the rest of a row rarely has a hundredth of its mass,
-// and then the row is read.
-constexpr int64_t kDrawnFrom = 256;
+// Draws for which more leaders are asked for once kDrawnLeaders did not decide one: a text that is
+// in doubt once is so again soon. Where nothing cuts, the rest of a row rarely has a hundredth of
+// its mass, and more of them would not help.
+constexpr int32_t kWideDraws = 32;
 
 // Leaders beyond the usual number that wanted() asks for under a mask, which may allow few of them.
 constexpr int64_t kMaskedRoom = 192;
@@ -27,6 +29,11 @@ constexpr int64_t kConfidenceRoom = 64;
 
 void check_finite(float largest) {
   if (!std::isfinite(largest)) fail(Code::internal, "sample", "the model gave no finite logit");
+}
+
+// In [0, 1) from the top 53 bits, so that every standard library draws the same number.
+double unit(std::mt19937_64& random) {
+  return static_cast<double>(random() >> 11) * 0x1p-53;
 }
 
 }  // namespace
@@ -107,13 +114,13 @@ Sampler::Wanted Sampler::wanted(int64_t vocab) const {
     if (entropy_first) return {};  // all tokens count
     if (cut == chain_.size()) {
       if (!draws_from_all(cut)) return {};
-      out = {.leaders = kDrawnFrom, .sum = true};
+      out = {.leaders = kDrawnLeaders, .sum = true};
     } else if (chain_[cut] == SamplerKind::top_k && params_.top_k <= kMaxTopK) {
       out.leaders = params_.top_k;
     } else if (chain_[cut] == SamplerKind::top_p) {
-      out = {.leaders = kMaxTopK, .sum = true};
+      out = {.leaders = cut_room(), .sum = true};
     } else if (chain_[cut] == SamplerKind::min_p) {
-      out.leaders = kMaxTopK;
+      out.leaders = cut_room();
     } else {
       return {};
     }
@@ -121,6 +128,60 @@ Sampler::Wanted Sampler::wanted(int64_t vocab) const {
   if (!mask_.all()) out.leaders += kMaskedRoom;
   out.leaders = std::min({out.leaders + changes_.expected(), kMaxTopK, vocab});
   return out;
+}
+
+// Leaders among which a cut by mass or probability nearly always falls.
+int64_t Sampler::cut_room() const {
+  return wide_draws_ > 0 ? kMaxTopK : kDrawnLeaders;
+}
+
+bool Sampler::foresees(int64_t vocab) const {
+  if (mirostat_.on() || keeps_distribution_ || !mask_.all() || !changes_.only_lowers())
+    return false;
+  if (params_.temperature <= 0) return true;
+  if (params_.dynatemp_range > 0 || wide_draws_ > 0) return false;
+  const size_t cut = first_cut(vocab);
+  const bool narrow =
+      cut == chain_.size() || chain_[cut] != SamplerKind::top_k || params_.top_k <= kDrawnLeaders;
+  return narrow && std::ssize(chain_) <= kDrawStages &&
+         std::ranges::all_of(chain_, [](SamplerKind kind) {
+           return kind == SamplerKind::top_k || kind == SamplerKind::top_p ||
+                  kind == SamplerKind::min_p || kind == SamplerKind::temperature;
+         });
+}
+
+void Sampler::foresee(ForeseenDraws& to) const {
+  if (params_.temperature <= 0) {
+    to.stages.front() = DrawStage::top_k;
+    to.amounts.front() = 1;
+    return;
+  }
+  for (size_t i = 0; i < chain_.size(); ++i) {
+    const auto put = [&](DrawStage stage, float amount) {
+      to.stages[i] = stage;
+      to.amounts[i] = amount;
+    };
+    switch (chain_[i]) {
+      case SamplerKind::top_k:
+        put(DrawStage::top_k, static_cast<float>(params_.top_k));
+        break;
+      case SamplerKind::top_p:
+        put(DrawStage::top_p, params_.top_p);
+        break;
+      case SamplerKind::min_p:
+        put(DrawStage::min_p, params_.min_p);
+        break;
+      default:
+        put(DrawStage::temperature, params_.temperature);
+        break;
+    }
+  }
+  std::mt19937_64 random = random_;
+  std::optional<double> next = next_;
+  for (float& number : to.numbers) {
+    const double exact = next ? *std::exchange(next, std::nullopt) : unit(random);
+    number = std::min(static_cast<float>(exact), 1 - 0x1p-24f);  // rounded, it could be 1
+  }
 }
 
 int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> history,
@@ -167,6 +228,12 @@ std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const i
   }
   check_finite(candidates_.list().front().logit);
   if (params_.temperature <= 0) return candidates_.list().front().id;
+  wide_draws_ = std::max(wide_draws_ - 1, 0);
+  return draw_from(leaders, changed, guess);
+}
+
+std::optional<int32_t> Sampler::draw_from(const Leaders& leaders, const Changed& changed,
+                                          const Guess* guess) {
   const size_t cut = first_cut(leaders.vocab);
   if (!take_leaders(cut, changed)) return std::nullopt;
   if (cut == chain_.size()) {
@@ -174,7 +241,10 @@ std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const i
     if (follows || !draws_from_all(cut)) return std::nullopt;
     return draw_leader(changed.mass);
   }
-  if (!cut_leaders(cut, changed)) return std::nullopt;
+  if (!cut_leaders(cut, changed)) {
+    wide_draws_ = kWideDraws;
+    return std::nullopt;
+  }
   run(cut + 1);
   return draw(leaders.vocab, guess);
 }
@@ -253,9 +323,8 @@ float Sampler::temperature() {
   return std::max(low + (high - low) * static_cast<float>(power), 1e-6f);
 }
 
-// In [0, 1) from the top 53 bits, so that every standard library draws the same number.
 double Sampler::peek() {
-  if (!next_) next_ = static_cast<double>(random_() >> 11) * 0x1p-53;
+  if (!next_) next_ = unit(random_);
   return *next_;
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "rbee/engine/candidates.h"
+#include "rbee/engine/leader_rows.h"
 #include "rbee/engine/logit_changes.h"
 #include "rbee/engine/mirostat.h"
 #include "rbee/engine/sampling.h"
@@ -51,6 +52,10 @@ class Sampler {
   Wanted wanted(int64_t vocab) const;
   // The scale of Leaders::sum: 1 / temperature where that comes before top-p or the draw, else 1.
   float scale() const;
+  // Whether foresee() tells what the next draws will nearly always be: of the kDrawnLeaders largest
+  // logits, by a temperature and top-k, top-p and min-p alone.
+  bool foresees(int64_t vocab) const;
+  void foresee(ForeseenDraws& to) const;
   // drawn_among() and confidence() will be asked for: where nothing cuts, only the row will do.
   void keep_distribution() { keeps_distribution_ = true; }
 
@@ -94,6 +99,7 @@ class Sampler {
   bool likeliest_will_do() const;
   bool cuts(SamplerKind kind) const;
   size_t first_cut(int64_t vocab) const;
+  int64_t cut_room() const;
   float temperature();
   double peek();
   double uniform();
@@ -103,6 +109,8 @@ class Sampler {
   MassBounds bound_mass(const Leaders& leaders) const;
   Changed change_leaders(const Leaders& leaders, std::span<const int32_t> history);
   bool take_leaders(size_t cut, const Changed& changed);
+  std::optional<int32_t> draw_from(const Leaders& leaders, const Changed& changed,
+                                   const Guess* guess);
   std::optional<int32_t> draw_leader(const MassBounds& mass);
   bool cut_leaders(size_t cut, const Changed& changed);
   bool cut_leaders_top_p(const MassBounds& mass);
@@ -115,6 +123,7 @@ class Sampler {
   std::optional<double> next_;  // a number of random_'s that was looked at and not used
   bool keeps_distribution_ = false;
   bool lowered_likeliest_ = false;  // once, and it was all that was asked for
+  int32_t wide_draws_ = 0;          // to come, for which many leaders are asked for
   std::vector<SamplerKind> chain_;  // those that do something, without penalties and DRY
   Candidates candidates_;
 };

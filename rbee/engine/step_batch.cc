@@ -29,8 +29,8 @@ StepBatch make_step_batch(std::span<const Scheduler::Part> parts) {
   return out;
 }
 
-RowsWanted gather(std::span<const StepBatch::Rows> asked, int64_t vocab) {
-  RowsWanted out(vocab);
+RowsWanted gather(std::span<const StepBatch::Rows> asked, int64_t vocab, bool draws) {
+  RowsWanted out(vocab, draws);
   for (const StepBatch::Rows& rows : asked) {
     const LlmJob& job = *rows.job;
     if (rows.scored > 0) out.add_scored(*job.request().prompt_logprobs, rows.scored);

@@ -31,7 +31,7 @@ struct StepBatch {
 // parts: their tickets are LlmJobs.
 StepBatch make_step_batch(std::span<const Scheduler::Part> parts);
 // What to look for in the rows.
-RowsWanted gather(std::span<const StepBatch::Rows> asked, int64_t vocab);
+RowsWanted gather(std::span<const StepBatch::Rows> asked, int64_t vocab, bool draws);
 // Gives requests the figures of their prompts' tokens.
 void score_prompts(std::span<const StepBatch::Rows> asked, const StepLogits& logits);
 // The token that follows: what the request has to say, or what its sampler chooses.

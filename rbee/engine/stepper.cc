@@ -4,8 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "rbee/ops/elementwise.h"
-
 namespace rbee::engine {
 namespace {
 
@@ -111,39 +109,50 @@ void Stepper::run(std::span<const Work> work, std::span<const int32_t> logit_row
 void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
                     const LeadersWanted& wanted, Ahead ahead) {
   RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
-  evaluate(work, logit_rows, wanted);
+  evaluate(work, logit_rows, wanted, ahead);
   leader_rows_ = logit_rows.size();
   leader_count_ = static_cast<size_t>(wanted.count);
   under_way_ = true;
-  leaders_.fetch(host_leaders_);
-  if (ahead == Ahead::likeliest) go_ahead(work);
+  if (!shown_) return leaders_.fetch(host_leaders_);
+  if (!done_) done_.emplace(device_);
+  done_->set();
+  if (ahead == Ahead::next_step) go_ahead(work);
 }
 
 LeaderRows Stepper::leaders() {
-  if (ahead_) {
-    fetched_->wait();
+  if (shown_) {
+    done_->wait();
   } else {
     device_.synchronize(device_.default_stream());
   }
   under_way_ = false;
-  LeaderRows found = leaders_.rows(host_leaders_);
-  if (!picked_.empty()) {
-    picked_values_.clear();
-    picked_ids_.clear();
-    for (const size_t row : picked_) {
-      picked_values_.push_back(found.values[row]);
-      picked_ids_.push_back(found.ids[row]);
-    }
-    found.values = picked_values_;
-    found.ids = picked_ids_;
-  }
+  LeaderRows found =
+      shown_ ? shown_->step->next->found(shown_->turn) : leaders_.rows(host_leaders_);
+  if (!picked_.empty()) found = pick(found);
   // Without the rows that rounded up a recorded step.
   const size_t count = leader_rows_ * leader_count_;
   found.values = found.values.first(count);
   found.ids = found.ids.first(count);
   if (!found.sums.empty()) found.sums = found.sums.first(leader_rows_);
-  if (ahead_) std::ranges::copy(found.ids, ahead_->indices.values.begin());
+  if (ahead_) {
+    const std::span<const int32_t> tokens = shown_->step->next->tokens(shown_->turn);
+    std::ranges::copy(tokens.first(leader_rows_), ahead_->indices.values.begin());
+  }
   return found;
+}
+
+LeaderRows Stepper::pick(const LeaderRows& found) {
+  picked_values_.clear();
+  picked_ids_.clear();
+  picked_sums_.clear();
+  for (const size_t row : picked_) {
+    const auto values = found.values.subspan(row * leader_count_, leader_count_);
+    const auto ids = found.ids.subspan(row * leader_count_, leader_count_);
+    picked_values_.insert(picked_values_.end(), values.begin(), values.end());
+    picked_ids_.insert(picked_ids_.end(), ids.begin(), ids.end());
+    if (!found.sums.empty()) picked_sums_.push_back(found.sums[row]);
+  }
+  return {.values = picked_values_, .ids = picked_ids_, .sums = picked_sums_};
 }
 
 std::span<float> Stepper::logit_row(int64_t row) {
@@ -151,7 +160,8 @@ std::span<float> Stepper::logit_row(int64_t row) {
     // It writes where the last step's logits are.
     ahead_.reset();
     device_.synchronize(device_.default_stream());
-    replay(*last_);
+    shown_->step->next->give(shown_->indices.values, shown_->turn, nullptr, host_indices_);
+    shown_->step->recording.replay();
   }
   const int64_t at =
       picked_.empty() ? row : static_cast<int64_t>(picked_[static_cast<size_t>(row)]);
@@ -170,7 +180,7 @@ std::span<float> Stepper::to_host(const Tensor& logits) {
 }
 
 void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                       const LeadersWanted& wanted) {
+                       const LeadersWanted& wanted, Ahead ahead) {
   for (const Work& item : work) {
     RB_ASSERT(item.count > 0);
     const int64_t end = item.sequence->*cached_ + item.count;
@@ -181,11 +191,11 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   }
   logits_ = {};  // their memory may serve this step
   leaders_ = {};
+  shown_.reset();
   picked_.clear();
   if (can_record(work, logit_rows)) {
-    run_recorded(make_recorded_indices(work, logit_rows), wanted, logit_rows.size());
+    run_recorded(work, logit_rows, wanted, ahead);
   } else {
-    last_.reset();
     ahead_.reset();
     run_once(make_indices(work, logit_rows), wanted);
   }
@@ -321,33 +331,42 @@ Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
   lists.widest = std::max(std::bit_ceil(lists.widest), kLeastWidth);
   rows.insert(rows.end(), others.begin(), others.end());
   Indices out = join(lists, work, rows);
-  if (tokens > 1) return out;
-  // Of positions, slots, starts and lengths; rows that nobody asked for stay where they are.
-  const auto real = static_cast<ptrdiff_t>(work.size());
-  std::vector<int32_t> more(4 * sequences + 1, 0);
-  for (const size_t first : {size_t{0}, sequences, 3 * sequences + 1}) {
-    std::fill_n(more.begin() + static_cast<ptrdiff_t>(first), real, 1);
-  }
-  out.advance = std::ssize(more);
-  out.values.insert(out.values.end(), more.begin(), more.end());
+  out.recorded = true;
   return out;
 }
 
 bool Stepper::advances(const Indices& indices, const LeadersWanted& wanted) {
-  return indices.advance > 0 && wanted.count == 1 && wanted.scales.empty();
+  const bool one_each = indices.recorded && indices.tokens == indices.sequences;
+  return one_each && (wanted.draws != nullptr || (wanted.count == 1 && wanted.scales.empty()));
 }
 
-void Stepper::advance(const Indices& indices, const Tensor& values) {
-  Tensor growing = values.slice(Axis{0}, indices.tokens, indices.advance);
-  const int64_t behind = std::ssize(indices.values) - indices.advance;
-  add_(growing, values.slice(Axis{0}, behind, indices.advance));
-}
-
-void Stepper::advance(Indices& indices) {
-  const auto more = std::span(indices.values).last(static_cast<size_t>(indices.advance));
-  for (size_t i = 0; i < more.size(); ++i) {
-    indices.values[static_cast<size_t>(indices.tokens) + i] += more[i];
+void Stepper::advance(Indices& indices) const {
+  const auto rows = static_cast<size_t>(indices.tokens);
+  const auto width = static_cast<size_t>(indices.table_width);
+  const std::span<int32_t> values(indices.values);
+  const std::span<int32_t> table = values.subspan(5 * rows + 1);
+  const auto block_size = static_cast<int32_t>(pool_->block_size());
+  for (size_t row = 0; row < rows; ++row) {
+    int32_t& slot = values[2 * rows + row];
+    if (slot < 0) continue;
+    const int32_t position = ++values[rows + row];
+    const auto block = static_cast<size_t>(position / block_size);
+    slot = table[row * width + block] * block_size + position % block_size;
+    ++values[4 * rows + 1 + row];
   }
+}
+
+bool Stepper::reserve_ahead(std::span<const Work> work, int64_t table_width) {
+  const int64_t block_size = pool_->block_size();
+  bool any = false;
+  for (const Work& item : work) {
+    const int64_t blocks = std::ssize(item.sequence->kv.blocks());
+    const int64_t places = blocks * block_size - (item.sequence->*cached_ + item.count);
+    if (places >= block_size / 2 || blocks >= table_width) continue;
+    if (pool_->available() <= std::ssize(work)) break;
+    any |= item.sequence->kv.reserve((blocks + 1) * block_size);
+  }
+  return any;
 }
 
 Stepper::GivenRow Stepper::given_row(const Indices& indices, size_t row) const {
@@ -436,8 +455,9 @@ void Stepper::upload(std::span<const T> list, const Tensor& to, HostBuffer& thro
 
 // False: the step that is ahead is another one than this of `rows` rows.
 bool Stepper::take_ahead(const Indices& asked, const LeadersWanted& wanted, size_t rows) {
-  const std::optional<GivenStep> ahead = std::exchange(ahead_, std::nullopt);
-  if (!ahead || !advances(asked, wanted) || asked.lora_each != ahead->indices.lora_each) {
+  std::optional<GivenStep> ahead = std::exchange(ahead_, std::nullopt);
+  if (!ahead || !advances(asked, wanted) || asked.lora_each != ahead->indices.lora_each ||
+      ahead->step->next->draws() != (wanted.draws != nullptr)) {
     return false;
   }
   const auto there = static_cast<size_t>(ahead->indices.sequences);
@@ -453,58 +473,59 @@ bool Stepper::take_ahead(const Indices& asked, const LeadersWanted& wanted, size
   if (places.size() < rows) return false;
   ahead->step->last_use = ++recorded_uses_;
   logits_ = ahead->step->logits;
-  leaders_ = ahead->step->leaders;
   // Who is not among them any more must not be written for again.
-  if (asked.values == ahead->indices.values) {
-    last_ = *ahead;
-  } else {
-    last_.reset();
-    picked_ = std::move(places);
-  }
+  if (asked.values != ahead->indices.values) picked_ = std::move(places);
+  shown_ = std::move(ahead);
   return true;
 }
 
 // Queues the step behind the last one, as that leaves its integers.
 void Stepper::go_ahead(std::span<const Work> work) {
-  const bool fits = last_ && std::ranges::all_of(work, [&](const Work& item) {
+  const bool fits = picked_.empty() && std::ranges::all_of(work, [&](const Work& item) {
                       const auto blocks = std::ssize(item.sequence->kv.blocks());
                       return item.sequence->*cached_ < blocks * pool_->block_size();
                     });
-  if (!fits) return;
-  if (!fetched_) fetched_.emplace(device_);
-  fetched_->set();
-  last_->step->recording.replay();
-  ahead_ = last_;
+  const bool foreseen = !shown_->step->next->draws() || shown_->turn + 1 < kForeseenDraws;
+  if (!fits || !foreseen) return;
+  shown_->step->recording.replay();
+  ahead_ = shown_;
+  ++ahead_->turn;
   advance(ahead_->indices);
   std::fill_n(ahead_->indices.values.begin(), work.size(), -1);  // until leaders() tells
 }
 
-void Stepper::replay(const GivenStep& given) {
-  upload(std::span<const int32_t>(given.indices.values), given.step->indices, host_indices_);
-  given.step->recording.replay();
-}
-
-void Stepper::run_recorded(const Indices& indices, const LeadersWanted& wanted, size_t rows) {
-  if (take_ahead(indices, wanted, rows)) return;
-  last_.reset();
+void Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                           const LeadersWanted& wanted, Ahead ahead) {
+  Indices indices = make_recorded_indices(work, logit_rows);
+  if (take_ahead(indices, wanted, logit_rows.size())) return;
   if (under_way_) device_.synchronize(device_.default_stream());
   under_way_ = true;  // from here on, also where an error leaves copies that read host memory
-  const GivenStep given{&recorded_step(indices, wanted), indices};
-  replay(given);
-  logits_ = given.step->logits;
-  if (advances(indices, wanted)) {
-    leaders_ = given.step->leaders;
-    last_ = given;
+  const bool advancing = advances(indices, wanted);
+  if (advancing && ahead == Ahead::next_step && reserve_ahead(work, indices.table_width)) {
+    indices = make_recorded_indices(work, logit_rows);
+  }
+  RecordedStep& step = recorded_step(indices, wanted);
+  give(step, indices, wanted);
+  step.recording.replay();
+  logits_ = step.logits;
+  if (advancing) {
+    shown_ = {.step = &step, .indices = std::move(indices), .turn = 0};
   } else {
     // Behind the recording: whatever is wanted then needs no other one.
-    find_leaders(wanted, static_cast<int64_t>(rows));
+    find_leaders(wanted, std::ssize(logit_rows));
   }
+}
+
+void Stepper::give(const RecordedStep& step, const Indices& indices, const LeadersWanted& wanted) {
+  if (step.next) return step.next->give(indices.values, 0, &wanted, host_indices_);
+  upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
 }
 
 Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const LeadersWanted& wanted) {
   const bool advancing = advances(indices, wanted);
+  const int64_t kind = !advancing ? 0 : wanted.draws != nullptr ? 2 : 1;
   const std::array key{indices.sequences, indices.tokens / indices.sequences, indices.table_width,
-                       indices.lora_each, static_cast<int64_t>(advancing)};
+                       indices.lora_each, kind};
   if (const auto known = recorded_.find(key); known != recorded_.end()) {
     known->second.last_use = ++recorded_uses_;
     return known->second;
@@ -513,17 +534,15 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const Lead
   RecordedStep step;
   const auto count = static_cast<int64_t>(indices.values.size());
   if (advancing) {
-    step.leaders = LeaderTensors(indices.rows, wanted, count, device_);
-    step.indices = step.leaders.integers();
-    upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
+    step.next.emplace(indices.rows, count, wanted, device_);
+    step.indices = step.next->integers();
+    give(step, indices, wanted);
   } else {
     step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
   }
   const auto run = [&, batch = make_batch(indices, step.indices)] {
     step.logits = model_.forward(batch, cache_);
-    if (!advancing) return;
-    step.leaders.find(step.logits);
-    advance(indices, step.indices);
+    if (step.next) step.next->queue(step.logits, batch.positions, batch.paged, pool_->block_size());
   };
   // Once for real: modules are loaded and libraries set up before anything is recorded. The same
   // keys and values are written again by the replay.
@@ -535,7 +554,7 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const Lead
 }
 
 void Stepper::forget_recorded() {
-  last_.reset();
+  shown_.reset();
   ahead_.reset();
   if (recorded_.empty()) return;
   device_.synchronize(device_.default_stream());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rbee/engine/leader_rows.h"
+#include "rbee/engine/next_step.h"
 #include "rbee/engine/sequence.h"
 #include "rbee/models/language_model.h"
 #include "rbee/nn/kv_cache.h"
@@ -32,7 +33,7 @@ struct StepperOptions {
 int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype);
 
 // What is queued behind a step before anybody knows what it gives.
-enum class Ahead : uint8_t { nothing, likeliest };
+enum class Ahead : uint8_t { nothing, next_step };
 
 class Stepper {
  public:
@@ -55,12 +56,12 @@ class Stepper {
   // empty. A device of its own may still be at work when begin() returns; leaders() waits for it.
   // Valid until the next step.
   //
-  // Ahead::likeliest: the step that gives each sequence its likeliest token follows at once, so
+  // Ahead::next_step: the step that gives each sequence the token behind it follows at once, so
   // that the device does not wait for the host between the two. It does where the step is recorded,
-  // has one token of each sequence and wants the likeliest alone, without sums, and where all have
-  // a place for it in their last block; the caller knows that the model's context has, too. The
-  // next step finds its rows there, if all of them are such, and is evaluated as ever if they are
-  // not.
+  // has one token of each sequence and wants the likeliest alone, without sums, or tells how tokens
+  // will be drawn, and where all have a block for it; the caller knows that the model's context has
+  // a place, too. The next step finds its rows there, if all of them are such, and is evaluated as
+  // ever if they are not.
   void begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
              const LeadersWanted& wanted, Ahead ahead = Ahead::nothing);
   LeaderRows leaders();
@@ -92,7 +93,7 @@ class Stepper {
     int64_t single_queries = 0;  // see PagedBatch
     int64_t lora_each = 0;       // adapters of a token
     bool key_ends = false;       // the list has them
-    int64_t advance = 0;         // of the last integers, by how much others grow: see advance()
+    bool recorded = false;       // see make_recorded_indices()
     std::vector<models::PictureRows> pictures = {};
     std::vector<int32_t> values;
   };
@@ -110,7 +111,7 @@ class Stepper {
   struct RecordedStep {
     Tensor indices;
     Tensor logits;
-    LeaderTensors leaders;  // where it advances
+    std::optional<NextStep> next;  // where it advances
     Recording recording;
     int64_t last_use = 0;
 
@@ -119,10 +120,11 @@ class Stepper {
     RecordedStep& operator=(RecordedStep&&) = default;
     ~RecordedStep() { logits = {}; }  // before the recording that owns its memory
   };
-  // A recorded step with the integers that it was given.
+  // A recorded step that advances, with what it was given.
   struct GivenStep {
     RecordedStep* step;
     Indices indices;
+    int32_t turn;  // see NextStep
   };
   // What a row of a step of one token each was given.
   struct GivenRow {
@@ -142,24 +144,28 @@ class Stepper {
   Indices make_recorded_indices(std::span<const Work> work,
                                 std::span<const int32_t> logit_rows) const;
   static models::ForwardBatch make_batch(const Indices& indices, const Tensor& values);
-  // Whether a step leaves its integers as those of the next one, that of the likeliest tokens.
+  // Whether a step leaves its integers as those of the next one.
   static bool advances(const Indices& indices, const LeadersWanted& wanted);
-  // Makes them so, but for the ids, which the search has put in their place.
-  static void advance(const Indices& indices, const Tensor& values);
-  static void advance(Indices& indices);
+  // Makes them so, but for the ids: next_step() on the host.
+  void advance(Indices& indices) const;
+  // Blocks that sequences come to soon, where the pool has many and tables of this width have a
+  // place; whether there were any. Steps ahead need no word from the host then.
+  bool reserve_ahead(std::span<const Work> work, int64_t table_width);
   GivenRow given_row(const Indices& indices, size_t row) const;
   bool take_ahead(const Indices& asked, const LeadersWanted& wanted, size_t rows);
   void go_ahead(std::span<const Work> work);
   bool can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
   // These leave logits_ and, where leaders are wanted, leaders_.
   void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                const LeadersWanted& wanted);
+                const LeadersWanted& wanted, Ahead ahead = Ahead::nothing);
   void run_once(const Indices& indices, const LeadersWanted& wanted);
   // In the first `rows` rows of logits_.
   void find_leaders(const LeadersWanted& wanted, int64_t rows);
-  // The first `rows` rows are those asked for.
-  void run_recorded(const Indices& indices, const LeadersWanted& wanted, size_t rows);
-  void replay(const GivenStep& given);
+  // Those of the rows in picked_.
+  LeaderRows pick(const LeaderRows& found);
+  void run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                    const LeadersWanted& wanted, Ahead ahead);
+  void give(const RecordedStep& step, const Indices& indices, const LeadersWanted& wanted);
   RecordedStep& recorded_step(const Indices& indices, const LeadersWanted& wanted);
   void make_room_for_recorded(int64_t rows_to_come);
   // `list` through host memory that the device reads: the copy of the step before must have ended.
@@ -174,19 +180,20 @@ class Stepper {
   int64_t Sequence::* const cached_;  // which member counts what cache_ holds
   nn::KvCache cache_;
   Tensor logits_;                              // of the last step
-  LeaderTensors leaders_;                      // of the last step
+  LeaderTensors leaders_;                      // of the last step, or
+  std::optional<GivenStep> shown_;             // where it shows what it found
   size_t leader_rows_ = 0, leader_count_ = 0;  // asked of it: rows, logits of each
   bool under_way_ = false;                     // nobody has waited for the last step
-  std::optional<GivenStep> last_;              // where it was recorded and advances
   std::optional<GivenStep> ahead_;             // the step behind it that is under way
   std::vector<size_t> picked_;  // rows of the last step that were asked for; empty: all
   std::vector<float> picked_values_;
   std::vector<int32_t> picked_ids_;
-  std::optional<DeviceMark> fetched_;  // the leaders of the last step, where one is ahead
+  std::vector<float> picked_sums_;
+  std::optional<DeviceMark> done_;  // the last step, where it shows what it found
   // Used where the host cannot read the device, the last everywhere; indices by recorded steps.
   HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
   // By number of sequences, tokens of each, width of the block table, adapters of a sequence, and
-  // whether they advance.
+  // whether they advance: 0, or 1 by the likeliest token, 2 by a draw.
   std::map<std::array<int64_t, 5>, RecordedStep> recorded_;
   int64_t recorded_uses_ = 0;
 };

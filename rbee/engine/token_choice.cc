@@ -66,21 +66,34 @@ void RowsWanted::add(const Sampler& sampler, std::optional<int32_t> logprobs, in
   count_ = std::max({count_, own.leaders, scored});
   alone_ &= own.leaders == 1;
   sums_ |= own.sum || logprobs;
+  draws_ &= sampler.foresees(vocab_);
+  samplers_.resize(samplers_.size() + static_cast<size_t>(rows), &sampler);
   scales_.resize(scales_.size() + static_cast<size_t>(rows), own.sum ? sampler.scale() : 1.0f);
 }
 
 void RowsWanted::add_scored(int32_t top, int64_t rows) {
   count_ = std::max<int64_t>({count_, top, 1});
   sums_ = true;
+  draws_ = false;
   scales_.resize(scales_.size() + static_cast<size_t>(rows), 1.0f);
 }
 
 LeadersWanted RowsWanted::leaders() const {
   LeadersWanted out{.count = 0, .vocab = vocab_, .scales = {}};
   if (count_ == 0) return out;
+  if (draws_ && !likeliest_alone()) {
+    out.count = std::min(kDrawnLeaders, vocab_);
+    out.scales = scales_;
+    out.draws = this;
+    return out;
+  }
   out.count = lead_count(count_, vocab_);
   if (sums_) out.scales = scales_;
   return out;
+}
+
+void RowsWanted::tell(int64_t row, ForeseenDraws& to) const {
+  samplers_[static_cast<size_t>(row)]->foresee(to);
 }
 
 Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,

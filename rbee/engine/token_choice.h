@@ -27,9 +27,10 @@ struct LogitRow {
 };
 
 // Gathers what samplers want of the rows of a step, in the rows' order.
-class RowsWanted {
+class RowsWanted final : private DrawForecast {
  public:
-  explicit RowsWanted(int64_t vocab) : vocab_(vocab) {}
+  // draws: the device may draw ahead of the samplers, which live as long as this.
+  explicit RowsWanted(int64_t vocab, bool draws = false) : vocab_(vocab), draws_(draws) {}
 
   // The next `rows` rows. logprobs: see Request::logprobs.
   void add(const Sampler& sampler, std::optional<int32_t> logprobs, int64_t rows);
@@ -38,11 +39,16 @@ class RowsWanted {
   // What to look for on the device; count = 0: nothing, samplers will read whole rows. Valid as
   // long as this.
   LeadersWanted leaders() const;
-  // Whether each row is for a token that is the likeliest, or nearly always is.
-  bool likeliest_alone() const { return alone_ && count_ == 1 && !sums_; }
+  // Whether each row is for a token that a device nearly always knows first.
+  bool foreseen() const { return likeliest_alone() || draws_; }
 
  private:
+  void tell(int64_t row, ForeseenDraws& to) const override;
+  bool likeliest_alone() const { return alone_ && count_ == 1 && !sums_; }
+
   int64_t vocab_;
+  bool draws_;
+  std::vector<const Sampler*> samplers_;  // of the rows, where draws are foreseen
   bool alone_ = true;
   int64_t count_ = 0;
   bool sums_ = false;

@@ -9,13 +9,20 @@ namespace {
 
 // Kernels differ by the rows of a step. Beside a whole chunk: a question of a line or two.
 constexpr int64_t kShortPrompt = 40;
-// What samplers want of a row: the likeliest at temperature 0, some where they cut soon.
-constexpr int64_t kLikeliest = 1, kCutShort = 40;
+// What samplers want of a row: the likeliest at temperature 0, a draw, or some leaders where a draw
+// cannot be foreseen.
+enum class Sought : uint8_t { likeliest, draw, leaders };
+constexpr int64_t kSomeLeaders = 40;
+
+// Of the likeliest, whatever the number.
+class AnyDraw final : public DrawForecast {
+  void tell(int64_t, ForeseenDraws&) const override {}
+};
 
 // Evaluates the last `count` tokens of sequences of `length`. Those before count as cached: what
 // the cache holds there is of no interest.
 void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& options,
-         int64_t leaders = kCutShort, int64_t sequences = 1) {
+         Sought sought = Sought::leaders, int64_t sequences = 1) {
   std::deque<Sequence> kept;
   std::vector<Stepper::Work> work;
   std::vector<int32_t> rows;
@@ -26,8 +33,16 @@ void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& o
     work.push_back({&sequence, count});
     rows.push_back(static_cast<int32_t>(std::ssize(kept) * count - 1));
   }
-  stepper.step(work, rows,
-               {.count = lead_count(leaders, options.vocab), .vocab = options.vocab, .scales = {}});
+  LeadersWanted wanted{.count = 1, .vocab = options.vocab, .scales = {}};
+  const std::vector<float> scales(rows.size(), 1);
+  const AnyDraw draw;
+  if (sought == Sought::leaders) wanted.count = lead_count(kSomeLeaders, options.vocab);
+  if (sought == Sought::draw) {
+    wanted.count = std::min(kDrawnLeaders, options.vocab);
+    wanted.scales = scales;
+    wanted.draws = &draw;
+  }
+  stepper.step(work, rows, wanted);
 }
 
 }  // namespace
@@ -41,16 +56,17 @@ void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& option
   run(stepper, longest, longest, options);
   run(stepper, std::min(kShortPrompt, longest), std::min(kShortPrompt, longest), options);
   // A recorded step serves block tables of one width, a power of two: see Stepper.
-  for (const int64_t leaders : {kLikeliest, kCutShort}) {
+  for (const Sought sought : {Sought::likeliest, Sought::draw, Sought::leaders}) {
+    if (sought == Sought::draw && !options.draws) continue;
     for (int64_t length = stepper.pool().block_size(); length < options.context; length *= 2) {
-      run(stepper, length, 1, options, leaders);
+      run(stepper, length, 1, options, sought);
     }
-    run(stepper, options.context, 1, options, leaders);
+    run(stepper, options.context, 1, options, sought);
   }
   // As many as there are blocks for: each sequence has one.
   const int64_t most = std::min(options.sequences, stepper.pool().available());
   for (int64_t n = 2; n <= most; n = recorded_sequences(n) + 1) {
-    run(stepper, 1, 1, options, kCutShort, n);
+    run(stepper, 1, 1, options, options.draws ? Sought::draw : Sought::leaders, n);
   }
 }
 

@@ -10,6 +10,7 @@ struct WarmUpOptions {
   int64_t chunk = 0;      // prompt tokens of a step at most
   int64_t sequences = 1;  // that share a step at most
   int64_t vocab = 0;      // tokens
+  bool draws = true;      // tokens are drawn on the device, where it can: see RowsWanted
 };
 
 // Evaluates prompts of typical lengths, and steps of a lone sequence and of several: kernels are

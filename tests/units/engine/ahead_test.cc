@@ -63,7 +63,7 @@ TEST_F(StepsAhead, GiveWhatStepsOneByOneGive) {
   for (const int count : {1, 2, 3, 5}) {
     Chats wanted(one_by_one, count), chats(stepper, count);
     for (int i = 0; i < 20; ++i) {
-      EXPECT_EQ(chats.step(Ahead::likeliest), wanted.step(Ahead::nothing)) << count << ", " << i;
+      EXPECT_EQ(chats.step(Ahead::next_step), wanted.step(Ahead::nothing)) << count << ", " << i;
     }
     for (int i = 0; i < count; ++i) {
       const auto at = static_cast<size_t>(i);
@@ -78,26 +78,26 @@ TEST_F(StepsAhead, NeedNothingFromTheHostWithinABlock) {
   chats.step(Ahead::nothing);  // records
   ASSERT_EQ(chats[0].cached, 2);
   const int replays = device.replays, uploads = device.uploads;
-  for (int i = 0; i < 13; ++i) chats.step(Ahead::likeliest);  // tokens 2 to 14
+  for (int i = 0; i < 13; ++i) chats.step(Ahead::next_step);  // tokens 2 to 14
   EXPECT_EQ(device.replays - replays, 14);
   EXPECT_EQ(device.uploads - uploads, 2);  // at 2 and at 8
   EXPECT_TRUE(stepper.is_ahead());
   chats.step(Ahead::nothing);
   EXPECT_FALSE(stepper.is_ahead());
   EXPECT_EQ(device.replays - replays, 14);
-  chats.step(Ahead::likeliest);  // at 16
+  chats.step(Ahead::next_step);  // at 16
   EXPECT_EQ(device.replays - replays, 16);
 }
 
 TEST_F(StepsAhead, ServeThoseWhoAreLeft) {
   Chats wanted(one_by_one, 4), chats(stepper, 4);
   for (Chats* each : {&wanted, &chats}) each->step(Ahead::nothing);
-  chats.step(Ahead::likeliest);
+  chats.step(Ahead::next_step);
   wanted.step(Ahead::nothing);
   ASSERT_TRUE(stepper.is_ahead());
   const int replays = device.replays;
   // Of the rows of the step that is ahead the first and the third.
-  EXPECT_EQ(chats.step(Ahead::likeliest, {1, 3}), wanted.step(Ahead::nothing, {1, 3}));
+  EXPECT_EQ(chats.step(Ahead::next_step, {1, 3}), wanted.step(Ahead::nothing, {1, 3}));
   EXPECT_EQ(device.replays, replays);
   EXPECT_FALSE(stepper.is_ahead());  // it would write for those who left
   for (const int64_t row : {0, 1}) {
@@ -106,14 +106,14 @@ TEST_F(StepsAhead, ServeThoseWhoAreLeft) {
               chats[row == 0 ? 1 : 3].tokens.back());
   }
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(chats.step(Ahead::likeliest, {1, 3}), wanted.step(Ahead::nothing, {1, 3})) << i;
+    EXPECT_EQ(chats.step(Ahead::next_step, {1, 3}), wanted.step(Ahead::nothing, {1, 3})) << i;
   }
 }
 
 TEST_F(StepsAhead, AreInVainForOtherTokensAndOtherSequences) {
   Chats wanted(one_by_one, 3), chats(stepper, 3);
   const auto both = [&](std::vector<size_t> of, const char* what) {
-    EXPECT_EQ(chats.step(Ahead::likeliest, of), wanted.step(Ahead::nothing, of)) << what;
+    EXPECT_EQ(chats.step(Ahead::next_step, of), wanted.step(Ahead::nothing, of)) << what;
   };
   both({0, 1}, "two");
   for (Chats* each : {&wanted, &chats}) (*each)[1].tokens.back() = 99;
@@ -126,7 +126,7 @@ TEST_F(StepsAhead, AreInVainForOtherTokensAndOtherSequences) {
 TEST_F(StepsAhead, LeaveTheLogitsOfTheStepThatWasAskedFor) {
   Chats wanted(one_by_one, 2), chats(stepper, 2);
   for (int i = 0; i < 4; ++i) {
-    chats.step(Ahead::likeliest);
+    chats.step(Ahead::next_step);
     wanted.step(Ahead::nothing);
     for (const int64_t row : {0, 1}) {
       const std::span<float> expected = one_by_one.logit_row(row);
@@ -137,20 +137,46 @@ TEST_F(StepsAhead, LeaveTheLogitsOfTheStepThatWasAskedFor) {
   }
 }
 
-TEST_F(StepsAhead, AreOfTheLikeliestAlone) {
+// Sequences come to new blocks at different steps; those that they come to soon are known before.
+TEST_F(StepsAhead, GoOnIntoBlocksThatAreKnown) {
+  Chats wanted(one_by_one, 4), chats(stepper, 4);
+  chats.step(Ahead::nothing);
+  wanted.step(Ahead::nothing);
+  const int uploads = device.uploads;
+  for (int i = 0; i < 24; ++i) {
+    EXPECT_EQ(chats.step(Ahead::next_step), wanted.step(Ahead::nothing)) << i;
+  }
+  EXPECT_LE(device.uploads - uploads, 5);  // else one for each block of each
+}
+
+// The last blocks stay for who needs them now.
+TEST_F(StepsAhead, TakeNoBlocksThatAreFew) {
+  const StepperOptions narrow{.cache_tokens = 24, .block_size = 8, .kv_dtype = DType::f32};
+  Stepper full(*far.model, device, narrow);
+  Chats chats(full, 1);
+  for (int i = 0; i < 6; ++i) chats.step(Ahead::next_step);
+  EXPECT_EQ(full.pool().used(), 1);
+  Sequence other(full.pool());
+  ASSERT_TRUE(other.kv.reserve(8));
+  for (int i = 0; i < 8; ++i) chats.step(Ahead::next_step);
+  EXPECT_EQ(full.pool().available(), 0);
+  EXPECT_EQ(chats[0].kv.blocks().size(), 2u);
+}
+
+TEST_F(StepsAhead, AreOfTheLikeliestOrOfForeseenDraws) {
   Chats chats(stepper, 1);
   const Stepper::Work work[] = {{&chats[0], 1}};
   const int32_t rows[] = {0};
   const float scales[] = {1};
-  stepper.begin(work, rows, {.count = 1, .vocab = kVocab, .scales = scales}, Ahead::likeliest);
+  stepper.begin(work, rows, {.count = 1, .vocab = kVocab, .scales = scales}, Ahead::next_step);
   EXPECT_FALSE(stepper.is_ahead());
   stepper.leaders();
   chats[0].tokens.push_back(1);
-  stepper.begin(work, rows, {.count = 64, .vocab = kVocab, .scales = {}}, Ahead::likeliest);
+  stepper.begin(work, rows, {.count = 64, .vocab = kVocab, .scales = {}}, Ahead::next_step);
   EXPECT_FALSE(stepper.is_ahead());
   stepper.leaders();
   Chats not_recorded(one_by_one, 1);
-  not_recorded.step(Ahead::likeliest);
+  not_recorded.step(Ahead::next_step);
   EXPECT_FALSE(one_by_one.is_ahead());
 }
 
@@ -175,7 +201,9 @@ TEST(EnginesStepsAhead, AreTakenBesideBans) {
     EXPECT_EQ(answer(*engine, request)->text, text) << end;
     const int uploads = device.uploads;
     EXPECT_EQ(answer(*engine, request)->text, text) << end;
-    if (end == rare) EXPECT_LE(device.uploads - uploads, 12);
+    if (end == rare) {
+      EXPECT_LE(device.uploads - uploads, 12);
+    }
     // Beside another, whose row is read again with its own.
     Request other = greedy("b", 32);
     other.sampling.ignore_eos = true;
@@ -188,10 +216,45 @@ TEST(EnginesStepsAhead, AreTakenBesideBans) {
   }
 }
 
+// Draws that a device foresees: the same texts as without, and few words from the host.
+TEST(EnginesStepsAhead, AreTakenForSampledRequests) {
+  const LlmOptions options{.max_running = 4, .block_size = 4};
+  const auto engine = make_llm_engine(tiny_model(), options);
+  RecallingDevice device;
+  const auto far = make_llm_engine(recalling_model(64, device), options);
+  const auto request_of = [](float temperature, int32_t top_k, float top_p, uint64_t seed) {
+    Request request = greedy("a lone one", 40);
+    request.sampling.temperature = temperature;
+    request.sampling.top_k = top_k;
+    request.sampling.top_p = top_p;
+    request.sampling.seed = seed;
+    request.sampling.ignore_eos = true;
+    return request;
+  };
+  const std::vector<Request> requests = {request_of(0.8f, 40, 0.95f, 1), request_of(1, 0, 1, 2),
+                                         request_of(1.5f, 0, 0.7f, 3), request_of(0, 0, 1, 4)};
+  std::vector<std::string> texts;
+  for (const Request& request : requests) {
+    texts.push_back(answer(*engine, request)->text);
+    EXPECT_EQ(answer(*far, request)->text, texts.back());
+    const int uploads = device.uploads;
+    EXPECT_EQ(answer(*far, request)->text, texts.back());
+    EXPECT_LE(device.uploads - uploads, 15) << request.sampling.temperature;
+  }
+  std::vector<std::shared_ptr<Recorder>> together;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    together.push_back(submit(*far, requests[i], "job " + std::to_string(i)));
+  }
+  for (size_t i = 0; i < requests.size(); ++i) {
+    together[i]->wait();
+    EXPECT_EQ(together[i]->text, texts[i]) << i;
+  }
+}
+
 TEST_F(StepsAhead, AreForgottenWithTheirRecordings) {
   Chats wanted(one_by_one, 2), chats(stepper, 2);
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(chats.step(Ahead::likeliest), wanted.step(Ahead::nothing));
+    EXPECT_EQ(chats.step(Ahead::next_step), wanted.step(Ahead::nothing));
     EXPECT_TRUE(stepper.is_ahead()) << i;
     if (i % 2 == 1) stepper.forget_recorded();
   }

@@ -19,7 +19,7 @@ class RecallingModel final : public models::LanguageModel {
     models::ForwardBatch batch;
     nn::KvCache* cache = nullptr;
     Tensor logits;
-    std::vector<std::function<void()>> behind;  // searches and sums that came after it
+    std::vector<std::function<void()>> behind;  // what came after it
   };
 
   explicit RecallingModel(std::unique_ptr<models::LanguageModel> model)
@@ -63,7 +63,8 @@ class RecallingDevice final : public FarDevice {
  public:
   RecallingDevice() : table_(FarDevice::kernels()) {
     table_.top_k = {&kTopK, 1};
-    table_.binary = {&kBinary, 1};
+    table_.draw = {&kDraw, 1};
+    table_.next_step = {&kNextStep, 1};
   }
 
   const RecallingModel* model = nullptr;
@@ -104,8 +105,10 @@ class RecallingDevice final : public FarDevice {
   }
   inline static const Impl<TopKArgs> kTopK{"recalled", never_refuse,
                                            run<TopKArgs, &KernelTable::top_k>};
-  inline static const Impl<BinaryArgs> kBinary{"recalled", never_refuse,
-                                               run<BinaryArgs, &KernelTable::binary>};
+  inline static const Impl<DrawArgs> kDraw{"recalled", never_refuse,
+                                           run<DrawArgs, &KernelTable::draw>};
+  inline static const Impl<NextStepArgs> kNextStep{"recalled", never_refuse,
+                                                   run<NextStepArgs, &KernelTable::next_step>};
 
   KernelTable table_;
 };

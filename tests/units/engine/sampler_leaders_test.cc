@@ -307,7 +307,7 @@ TEST(SamplerLeaders, SayWhatTheyNeed) {
   EXPECT_EQ(wanted(options(0, 0, 1, 0)).leaders, 1);
   EXPECT_EQ(wanted(options(1, 40, 0.9f, 0.1f)).leaders, 40);
   EXPECT_FALSE(wanted(options(1, 40, 0.9f, 0)).sum);
-  EXPECT_EQ(wanted(options(1, 0, 0.9f, 0)).leaders, 1024);
+  EXPECT_EQ(wanted(options(1, 0, 0.9f, 0)).leaders, 256);
   EXPECT_TRUE(wanted(options(1, 0, 0.9f, 0)).sum);
   EXPECT_EQ(wanted(options(1, 0, 1, 0)).leaders, 256);  // any token may be drawn
   EXPECT_TRUE(wanted(options(1, 0, 1, 0)).sum);
@@ -319,6 +319,31 @@ TEST(SamplerLeaders, SayWhatTheyNeed) {
   lowering.repetition_penalty = 1.1f;
   EXPECT_EQ(wanted(lowering).leaders, 65);
   EXPECT_EQ(Sampler(lowering, 1).wanted(20).leaders, 20);
+}
+
+// A nucleus that 256 do not hold is looked for among more of them for a while.
+TEST(SamplerLeaders, AreManyForAWhileWhereFewDidNotDecide) {
+  constexpr size_t kTokens = 3000;
+  const std::vector<float> flat(kTokens, 1);
+  std::vector<float> steep(kTokens, 0);
+  steep[7] = 50;
+  for (const SamplingParams& params : {options(1, 0, 0.9f, 0), options(1, 0, 1, 0.1f)}) {
+    Sampler sampler(params, 1);
+    const auto draw = [&](const std::vector<float>& row) {
+      const Sampler::Wanted wanted = sampler.wanted(kTokens);
+      const Found found = find_leaders(row, static_cast<size_t>(wanted.leaders), sampler.scale());
+      std::vector<float> copy = row;
+      if (!sampler.sample(found.leaders, {})) sampler.sample(copy, {});
+      return wanted.leaders;
+    };
+    EXPECT_EQ(draw(steep), 256);
+    EXPECT_TRUE(sampler.foresees(kTokens));
+    EXPECT_EQ(draw(flat), 256);
+    EXPECT_FALSE(sampler.foresees(kTokens));
+    for (int i = 0; i < 32; ++i) EXPECT_EQ(draw(steep), 1024) << i;
+    EXPECT_EQ(draw(steep), 256);
+    EXPECT_TRUE(sampler.foresees(kTokens));
+  }
 }
 
 // Only where it is one of the tokens that may not come is more than the likeliest looked at.

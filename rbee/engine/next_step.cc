@@ -1,0 +1,128 @@
+#include "rbee/engine/next_step.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "rbee/engine/buffer_parts.h"
+
+namespace rbee::engine {
+namespace {
+
+// Of a row: its scale, stages, amounts and numbers.
+constexpr int64_t kDrawWords = 1 + 2 * kDrawStages + kForeseenDraws;
+
+Tensor host_words(const std::shared_ptr<HostBuffer>& host, Device& device, const Shape& shape) {
+  const auto bytes = static_cast<size_t>(numel(shape)) * sizeof(int32_t);
+  host->reserve(device, std::max<size_t>(bytes, 4));
+  View view;
+  view.data = host->as<int32_t>();
+  view.dtype = DType::i32;
+  view.rank = 2;
+  view.sizes[0] = shape[0];
+  view.sizes[1] = view.strides[0] = shape[1];
+  view.strides[1] = 1;
+  return Tensor::from_buffer(std::make_shared<Buffer>(device, view.data, bytes, host), view);
+}
+
+}  // namespace
+
+NextStep::NextStep(int64_t rows, int64_t integers, const LeadersWanted& wanted, Device& device)
+    : rows_(rows), vocab_(wanted.vocab), host_(std::make_shared<HostBuffer>()) {
+  RB_ASSERT(integers >= rows);
+  const bool drawn = wanted.draws != nullptr;
+  const int64_t leaders = rows * wanted.count, found = drawn ? 2 * leaders + rows : leaders;
+  const int64_t given = integers + 1 + (drawn ? rows * kDrawWords : 0);
+  BufferParts parts(device, found + given);
+  leaders_.values = parts.take({rows, wanted.count}, DType::f32);
+  if (drawn) {
+    leaders_.ids = parts.take({rows, wanted.count}, DType::i32);
+    leaders_.sum = parts.take({rows}, DType::f32);
+  }
+  integers_ = parts.take({integers}, DType::i32);
+  turn_ = parts.take({1}, DType::i32);
+  if (drawn) {
+    scales_ = parts.take({rows}, DType::f32);
+    draws_.stages = parts.take({rows, kDrawStages}, DType::i32);
+    draws_.amounts = parts.take({rows, kDrawStages}, DType::f32);
+    draws_.numbers = parts.take({rows, kForeseenDraws}, DType::f32);
+  } else {
+    RB_ASSERT(wanted.count == 1 && wanted.scales.empty());
+    leaders_.ids = integers_.slice(Axis{0}, 0, rows).reshape({rows, 1});
+  }
+  given_ = parts.at(found, {given}, DType::i32);
+  found_ = parts.at(0, {found + rows}, DType::i32);
+  shown_ = host_words(host_, device, {2, found + rows});
+}
+
+void NextStep::put_draws(const LeadersWanted& wanted, std::span<int32_t> words) const {
+  const auto rows = static_cast<size_t>(rows_), stages = static_cast<size_t>(kDrawStages);
+  const auto put = [&](size_t at, float number) { words[at] = std::bit_cast<int32_t>(number); };
+  std::array<float, kForeseenDraws> numbers;
+  for (size_t row = 0; row < rows; ++row) {
+    // Rows that round up a step take what is likeliest.
+    const bool asked = row < wanted.scales.size();
+    ForeseenDraws draws{.numbers = numbers};
+    numbers.fill(0);
+    if (asked) wanted.draws->tell(static_cast<int64_t>(row), draws);
+    put(row, asked ? wanted.scales[row] : 1);
+    for (size_t i = 0; i < stages; ++i) {
+      words[rows + row * stages + i] = static_cast<int32_t>(draws.stages[i]);
+      put(rows + (rows + row) * stages + i, draws.amounts[i]);
+    }
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      put(rows + 2 * rows * stages + row * numbers.size() + i, numbers[i]);
+    }
+  }
+}
+
+void NextStep::give(std::span<const int32_t> integers, int32_t turn, const LeadersWanted* wanted,
+                    HostBuffer& through) const {
+  RB_ASSERT(std::ssize(integers) == integers_.numel());
+  Device& device = given_.device();
+  const size_t all = static_cast<size_t>(given_.numel());
+  through.reserve(device, all * sizeof(int32_t));
+  const std::span<int32_t> words(through.as<int32_t>(), all);
+  std::ranges::copy(integers, words.begin());
+  words[integers.size()] = turn;
+  size_t count = integers.size() + 1;
+  if (wanted != nullptr && draws()) {
+    put_draws(*wanted, words.subspan(count));
+    count = all;
+  }
+  device.copy(given_.view().data, words.data(), count * sizeof(int32_t), CopyKind::host_to_device,
+              given_.stream());
+}
+
+void NextStep::queue(const Tensor& logits, const Tensor& positions, const PagedBatch& batch,
+                     int64_t block_size) const {
+  top_k_(leaders_, logits.slice(Axis{1}, 0, vocab_), scales_);
+  if (draws()) draw_(integers_.slice(Axis{0}, 0, rows_), leaders_, draws_, turn_);
+  next_step_({.positions = positions,
+              .slots = batch.slots,
+              .lengths = batch.kv_lens,
+              .block_table = batch.block_table,
+              .block_size = block_size,
+              .turn = turn_},
+             found_, shown_);
+}
+
+std::span<const int32_t> NextStep::shown(int32_t turn) const {
+  const auto count = static_cast<size_t>(found_.numel());
+  return {host_->as<const int32_t>() + static_cast<size_t>(turn % 2) * count, count};
+}
+
+LeaderRows NextStep::found(int32_t turn) const {
+  const std::span<const int32_t> words = shown(turn);
+  const auto count = static_cast<size_t>(leaders_.values.numel());
+  const auto* floats = reinterpret_cast<const float*>(words.data());
+  LeaderRows out{.values = {floats, count}, .ids = words.subspan(count, count), .sums = {}};
+  if (draws()) out.sums = {floats + 2 * count, static_cast<size_t>(rows_)};
+  return out;
+}
+
+std::span<const int32_t> NextStep::tokens(int32_t turn) const {
+  return shown(turn).last(static_cast<size_t>(rows_));
+}
+
+}  // namespace rbee::engine

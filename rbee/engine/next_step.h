@@ -1,0 +1,60 @@
+#pragma once
+// A step that leaves its integers as those of the step behind it, so that the device goes on while
+// the host finds out what it found.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "rbee/engine/leader_rows.h"
+#include "rbee/ops/attention.h"
+#include "rbee/ops/decode.h"
+#include "rbee/tensor/host_buffer.h"
+
+namespace rbee::engine {
+
+// Leaders of a row where tokens are drawn: more are rarely looked at.
+inline constexpr int64_t kDrawnLeaders = 256;
+// Draws that are foreseen: steps in a row without a word from the host.
+inline constexpr int32_t kForeseenDraws = 64;
+
+// The integers of such a step, on the device, what its rows lead to, and where the host finds it.
+// The next tokens are the likeliest, or drawn where `wanted` tells how. Two steps in a row show
+// their findings in different places, so that one can be read beside the other.
+class NextStep {
+ public:
+  // Of `rows` sequences with a token each. integers: how many the step has, of which the first
+  // `rows` are the tokens. Throws out_of_memory.
+  NextStep(int64_t rows, int64_t integers, const LeadersWanted& wanted, Device& device);
+
+  const Tensor& integers() const { return integers_; }
+  bool draws() const { return draws_.stages.defined(); }
+
+  // What the device reads: the integers, the turn (0 and up, it says where findings are shown), and
+  // with `wanted` how its rows are drawn; `through` must not be read by the device any more.
+  void give(std::span<const int32_t> integers, int32_t turn, const LeadersWanted* wanted,
+            HostBuffer& through) const;
+  // Queues what comes behind the logits (rows, at least vocab) f32. batch: tensors of integers().
+  void queue(const Tensor& logits, const Tensor& positions, const PagedBatch& batch,
+             int64_t block_size) const;
+
+  // What the step of this turn found, once the device has done it; valid until that of turn + 2.
+  LeaderRows found(int32_t turn) const;
+  // The tokens of the step behind it.
+  std::span<const int32_t> tokens(int32_t turn) const;
+
+ private:
+  std::span<const int32_t> shown(int32_t turn) const;
+  void put_draws(const LeadersWanted& wanted, std::span<int32_t> words) const;
+
+  int64_t rows_, vocab_;
+  TopK leaders_;
+  Tensor integers_, turn_, scales_;
+  Draws draws_;
+  Tensor given_;  // integers_, turn_ and what follows
+  Tensor found_;  // everything up to the tokens
+  std::shared_ptr<HostBuffer> host_;
+  Tensor shown_;  // (2, numel of found_) in host_
+};
+
+}  // namespace rbee::engine

@@ -1,0 +1,114 @@
+// What a sampler foresees, drawn as a device does, against what it draws.
+
+#include <algorithm>
+#include <random>
+
+#include "rbee/engine/next_step.h"
+#include "rbee/engine/sampler.h"
+#include "rbee/ops/decode.h"
+#include "tests/units/engine/tiny_engine.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr int64_t kVocab = 3000;
+
+SamplingParams params_of(float temperature, int32_t top_k, float top_p, float min_p) {
+  SamplingParams out;
+  out.temperature = temperature;
+  out.top_k = top_k;
+  out.top_p = top_p;
+  out.min_p = min_p;
+  return out;
+}
+
+// As a device draws from a row's leaders.
+int32_t draw_foreseen(const TopK& leaders, const ForeseenDraws& draws, int32_t turn) {
+  const Tensor drawn = empty({1}, DType::i32, cpu());
+  std::vector<int32_t> stages;
+  for (const DrawStage stage : draws.stages) stages.push_back(static_cast<int32_t>(stage));
+  const int32_t turns[] = {turn};
+  draw_(drawn, leaders,
+        {.stages = from_host<int32_t>(stages, {1, kDrawStages}, cpu()),
+         .amounts = from_host<float>(draws.amounts, {1, kDrawStages}, cpu()),
+         .numbers = from_host<float>(draws.numbers, {1, std::ssize(draws.numbers)}, cpu())},
+        from_host<int32_t>(turns, {1}, cpu()));
+  return *drawn.data<int32_t>();
+}
+
+TEST(Foresee, WhatIsDrawn) {
+  const SamplingParams defaults;
+  SamplingParams warm = params_of(0.7f, 0, 0.9f, 0);
+  warm.samplers = {SamplerKind::temperature, SamplerKind::top_k, SamplerKind::top_p,
+                   SamplerKind::min_p};
+  SamplingParams warm_top_k = warm;
+  warm_top_k.top_k = 20;
+  SamplingParams bans = params_of(1, 0, 1, 0);
+  bans.ignore_eos = true;
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0, 3);
+  for (const SamplingParams& params :
+       {defaults, warm, warm_top_k, bans, params_of(1, 0, 1, 0), params_of(0.5f, 0, 1, 0),
+        params_of(1.2f, 200, 1, 0), params_of(1, 0, 0.8f, 0), params_of(1, 0, 0.8f, 0.1f),
+        params_of(1, 0, 1, 0.05f), params_of(0, 40, 0.9f, 0)}) {
+    Sampler sampler(params, 3);
+    sampler.set_rules({.biases = {}, .end_tokens = {2999}, .bad_words = {}});
+    ASSERT_TRUE(sampler.foresees(kVocab));
+    std::array<float, kForeseenDraws> numbers{};
+    ForeseenDraws draws{.numbers = numbers};
+    sampler.foresee(draws);
+    int undecided = 0;
+    for (int32_t turn = 0; turn < kForeseenDraws; ++turn) {
+      std::vector<float> row(kVocab);
+      for (float& x : row) x = normal(random);
+      row.back() = -20;  // the banned one
+      const Tensor logits = from_host<float>(row, {1, kVocab}, cpu());
+      const float scales[] = {sampler.scale()};
+      const TopK leaders =
+          top_k(logits, kDrawnLeaders, RowSum::wanted, from_host<float>(scales, {1}, cpu()));
+      const int32_t foreseen = draw_foreseen(leaders, draws, turn);
+      const std::optional<int32_t> drawn =
+          sampler.sample({.values = {leaders.values.data<float>(), kDrawnLeaders},
+                          .ids = {leaders.ids.data<int32_t>(), kDrawnLeaders},
+                          .sum = *leaders.sum.data<float>(),
+                          .vocab = kVocab},
+                         {});
+      undecided += !drawn;
+      if (!drawn) sampler.sample(row, {});
+      EXPECT_EQ(foreseen, drawn.value_or(foreseen)) << params.temperature << ", turn " << turn;
+    }
+    // Of rows without a cut some; the device's draw is in vain then.
+    EXPECT_LT(undecided, kForeseenDraws / 4);
+  }
+}
+
+TEST(Foresee, NothingWhereTheHostKnowsMore) {
+  const auto foresees = [](const SamplingParams& params) {
+    return Sampler(params, 1).foresees(kVocab);
+  };
+  const auto with = [](auto change) {
+    SamplingParams out;
+    change(out);
+    return out;
+  };
+  EXPECT_TRUE(foresees({}));
+  EXPECT_TRUE(foresees(with([](auto& p) { p.top_k = 256; })));
+  EXPECT_FALSE(foresees(with([](auto& p) { p.top_k = 257; })));
+  EXPECT_FALSE(foresees(with([](auto& p) { p.repetition_penalty = 1.1f; })));
+  EXPECT_FALSE(foresees(with([](auto& p) { p.dry_multiplier = 0.8f; })));
+  EXPECT_FALSE(foresees(with([](auto& p) { p.typical_p = 0.9f; })));
+  EXPECT_FALSE(foresees(with([](auto& p) { p.top_n_sigma = 1; })));
+  EXPECT_FALSE(foresees(with([](auto& p) { p.xtc_probability = 0.5f; })));
+  EXPECT_FALSE(foresees(with([](auto& p) { p.dynatemp_range = 0.5f; })));
+  EXPECT_FALSE(foresees(with([](auto& p) { p.mirostat = 2; })));
+  Sampler kept({}, 1);
+  kept.keep_distribution();
+  EXPECT_FALSE(kept.foresees(kVocab));
+  Sampler masked({}, 1);
+  const std::vector<uint64_t> bits(kVocab / 64 + 1, 1);
+  masked.allow({.bits = bits, .count = kVocab / 64});
+  EXPECT_FALSE(masked.foresees(kVocab));
+}
+
+}  // namespace
+}  // namespace rbee::engine
