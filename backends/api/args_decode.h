@@ -16,18 +16,24 @@ enum class DrawStage : int32_t {
   min_p,        // those of at least `amount` times the largest weight
 };
 inline constexpr int64_t kDrawStages = 4;
+inline constexpr int64_t kDrawBans = 8;
+// Candidates in front of a draw from a whole row. Those behind are in the order of their ids, since
+// nobody wants to sort them all.
+inline constexpr int64_t kDrawFront = 248;
 
-// Of each row one of its `ids`: the first whose weight, with those in front, exceeds the row's
-// number times the mass of what the stages left; else the last of these. At least one stays. All
-// contiguous.
+// Draws a token for each row: of the candidates that the stages left, the first whose weight, with
+// those in front, exceeds the row's number times their mass; else the last. Without a stage that
+// cuts these are the whole row, in the order above. At least one stays. All contiguous but x.
 struct DrawArgs {
-  View values;   // (rows, k) f32, largest first; 1 <= k <= kMaxTopK
-  View ids;      // (rows, k) i32
-  View sum;      // (rows) f32: the mass until a stage has cut, which is that of more than `values`
+  View x;        // (rows, n) f32, neighbours adjoin; NaN counts as -infinity, which is never drawn
+  View values;   // (rows, k) f32, the largest of x, largest first; what stages leave is of these
+  View ids;      // (rows, k) i32, their places in x; k is n, or at least kDrawFront + kDrawBans
+  View sum;      // (rows) f32: the mass of the row, at the scale that it is first asked for
   View stages;   // (rows, kDrawStages) i32
   View amounts;  // (rows, kDrawStages) f32
-  View numbers;  // (rows, n) f32 in [0, 1)
-  View turn;     // (1) i32: the column of `numbers`, at most n - 1
+  View banned;   // (rows, kDrawBans) i32: no candidates, none twice; -1: none, as are all behind it
+  View numbers;  // (rows, m) f32 in [0, 1)
+  View turn;     // (1) i32: the column of `numbers`, at most m - 1
   View drawn;    // (rows) i32
 };
 

@@ -7,18 +7,24 @@ namespace shared {
 
 // See backends/api/args_decode.h. Block b draws for row b.
 struct DrawParams {
+  const float* x;       // [row][n], rows x_row apart
   const float* values;  // [row][k]
   const i32* ids;       // [row][k]
   const float* sum;
   const i32* stages;     // [row][kMostStages]
   const float* amounts;  // [row][kMostStages]
+  const i32* banned;     // [row][kMostBans]
   const float* numbers;  // [row][columns]
   const i32* turn;
   i32* drawn;
+  i64 x_row;
+  u32 n;
   u32 k;
   u32 columns;
 };
 constexpr u32 kMostStages = 4;
+constexpr u32 kMostBans = 8;
+constexpr u32 kFront = 248;
 
 struct NextStepParams {
   i32* positions;

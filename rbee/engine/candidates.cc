@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/api/args_decode.h"
 #include "rbee/core/error.h"
 
 namespace rbee::engine {
@@ -202,12 +203,39 @@ void Candidates::divide(float temperature) {
 
 Candidate Candidates::draw(double number) {
   const double sum = weigh();
-  std::vector<Candidate>& list = sorted_ ? list_ : drawn_;
-  if (!sorted_) drawn_ = list_;
-  const size_t at = crossing(list, sorted_, [&](double mass) { return number * sum < mass; });
-  Candidate chosen = list[at];
+  const size_t at = sorted_
+                        ? crossing(list_, true, [&](double mass) { return number * sum < mass; })
+                        : crossing_by_id(number * sum);
+  Candidate chosen = list_[at];
   chosen.probability = static_cast<float>(chosen.probability / sum);
   return chosen;
+}
+
+// Of a list in the order of the ids: the likeliest kDrawFront come first, and then the others.
+size_t Candidates::crossing_by_id(double wanted) {
+  const size_t count = std::min(list_.size(), static_cast<size_t>(kDrawFront));
+  front_.resize(count);
+  std::partial_sort_copy(list_.begin(), list_.end(), front_.begin(), front_.end(), likelier);
+  double mass = 0;
+  size_t last = 0;
+  for (const Candidate& c : front_) {
+    if (c.probability <= 0) break;
+    mass += c.probability;
+    last = index_of(c.id);
+    if (mass > wanted) return last;
+  }
+  for (size_t i = 0; i < list_.size(); ++i) {
+    if (!likelier(front_.back(), list_[i]) || list_[i].probability <= 0) continue;
+    mass += list_[i].probability;
+    last = i;
+    if (mass > wanted) break;
+  }
+  return last;
+}
+
+size_t Candidates::index_of(int32_t id) const {
+  const auto at = std::ranges::lower_bound(list_, id, {}, &Candidate::id);
+  return static_cast<size_t>(at - list_.begin());
 }
 
 Candidate Candidates::draw(const Guess& guess, double accept, double number) {

@@ -56,8 +56,9 @@ class Candidates {
   // Probabilities up to a factor, that of the likeliest being one; returns their sum.
   double weigh();
   void softmax();
-  // The token at `number` (0 to 1) of the mass, the likeliest first, with its probability. The list
-  // stays as it is.
+  // The token at `number` (0 to 1) of the mass, with its probability: the likeliest come first; of
+  // a list that nothing has cut those behind kDrawFront in the order of their ids, as DrawArgs has
+  // it. The list stays as it is.
   Candidate draw(double number);
   // A draw that follows the same distribution and prefers a guess that was drawn from another one:
   // it is taken where accept * its probability there is below that here, else a token is drawn
@@ -68,10 +69,12 @@ class Candidates {
  private:
   void sort();
   float largest() const;
+  size_t crossing_by_id(double wanted);
+  size_t index_of(int32_t id) const;
 
   std::vector<Candidate> list_;
   bool sorted_ = false;
-  std::vector<Candidate> drawn_;  // scratch memory of draw()
+  std::vector<Candidate> front_;  // scratch memory of draw()
 };
 
 }  // namespace rbee::engine

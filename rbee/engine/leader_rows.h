@@ -17,7 +17,8 @@ namespace rbee::engine {
 struct ForeseenDraws {
   std::array<DrawStage, kDrawStages> stages{};  // none: as they are
   std::array<float, kDrawStages> amounts{};
-  std::span<float> numbers;  // to be filled: of the next draws, in [0, 1)
+  std::span<const int32_t> banned;  // kDrawBans at most
+  std::span<float> numbers;         // to be filled: of the next draws, in [0, 1)
 };
 class DrawForecast {
  public:
@@ -45,6 +46,9 @@ struct LeaderRows {
   std::span<const float> values;  // (rows, count), largest first; of equal ones the lower id first
   std::span<const int32_t> ids;   // (rows, count)
   std::span<const float> sums;    // (rows) or empty
+  // (rows) or empty: tokens that the device drew, and the numbers that it drew them by.
+  std::span<const int32_t> drawn = {};
+  std::span<const float> numbers = {};
 };
 
 // On the device, all in one buffer, so that one copy brings them to the host.

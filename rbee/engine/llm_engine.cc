@@ -364,8 +364,9 @@ class LlmEngine final : public Engine {
   // cached: of each part before the step.
   void run(const Parts& parts, std::span<const int64_t> cached) {
     const StepBatch batch = make_step_batch(parts);
-    const RowsWanted gathered =
-        gather(batch.asked, known_tokens(), text_.device->supports_capture());
+    // Beside prompts a step is not recorded, and none follows it unseen.
+    const bool draws = batch.generated == batch.tokens && text_.device->supports_capture();
+    const RowsWanted gathered = gather(batch.asked, known_tokens(), draws);
     const LeadersWanted wanted = gathered.leaders();
     const Ahead ahead = gathered.foreseen() ? ahead_of(batch) : Ahead::nothing;
     const LeaderRows found = evaluate(batch, wanted, ahead);

@@ -23,6 +23,9 @@ LogitChanges::LogitChanges(const SamplingParams& params)
 
 void LogitChanges::set_rules(TokenRules rules) {
   rules_ = std::move(rules);
+  std::ranges::sort(rules_.end_tokens);
+  rules_.end_tokens.erase(std::unique(rules_.end_tokens.begin(), rules_.end_tokens.end()),
+                          rules_.end_tokens.end());
   dry_.set_piece(rules_.piece);
 }
 
@@ -38,6 +41,18 @@ int64_t LogitChanges::expected() const {
   if (has_penalties()) out += params_.repeat_last_n > 0 ? params_.repeat_last_n : kChangedRoom;
   if (dry_on_) out += 1;
   return std::min(out, kChangedRoom);
+}
+
+std::span<const int32_t> LogitChanges::lasting_bans() const {
+  return params_.ignore_eos ? std::span<const int32_t>(rules_.end_tokens)
+                            : std::span<const int32_t>();
+}
+
+bool LogitChanges::are_lasting_bans() const {
+  const std::span<const int32_t> bans = lasting_bans();
+  return std::ranges::all_of(changes_, [&](const Change& change) {
+    return change.bias == -INFINITY && std::ranges::find(bans, change.id) != bans.end();
+  });
 }
 
 bool LogitChanges::only_lowers() const {

@@ -41,6 +41,10 @@ class LogitChanges {
   float apply(float logit, const Change& change) const;
   // About how many tokens change: more are rare among the likeliest of one row.
   int64_t expected() const;
+  // Tokens that are banned to the text's end, none twice.
+  std::span<const int32_t> lasting_bans() const;
+  // Whether the last prepare() found these alone.
+  bool are_lasting_bans() const;
   // Whether all that may change is bans and biases below 0: a token that is the likeliest and is
   // none of these stays the likeliest.
   bool only_lowers() const;

@@ -9,8 +9,8 @@
 namespace rbee::engine {
 namespace {
 
-// Of a row: its scale, stages, amounts and numbers.
-constexpr int64_t kDrawWords = 1 + 2 * kDrawStages + kForeseenDraws;
+// Of a row: its scale, stages, amounts, bans and numbers.
+constexpr int64_t kDrawWords = 1 + 2 * kDrawStages + kDrawBans + kForeseenDraws;
 
 Tensor host_words(const std::shared_ptr<HostBuffer>& host, Device& device, const Shape& shape) {
   const auto bytes = static_cast<size_t>(numel(shape)) * sizeof(int32_t);
@@ -45,6 +45,7 @@ NextStep::NextStep(int64_t rows, int64_t integers, const LeadersWanted& wanted, 
     scales_ = parts.take({rows}, DType::f32);
     draws_.stages = parts.take({rows, kDrawStages}, DType::i32);
     draws_.amounts = parts.take({rows, kDrawStages}, DType::f32);
+    draws_.banned = parts.take({rows, kDrawBans}, DType::i32);
     draws_.numbers = parts.take({rows, kForeseenDraws}, DType::f32);
   } else {
     RB_ASSERT(wanted.count == 1 && wanted.scales.empty());
@@ -55,29 +56,35 @@ NextStep::NextStep(int64_t rows, int64_t integers, const LeadersWanted& wanted, 
   shown_ = host_words(host_, device, {2, found + rows});
 }
 
-void NextStep::put_draws(const LeadersWanted& wanted, std::span<int32_t> words) const {
-  const auto rows = static_cast<size_t>(rows_), stages = static_cast<size_t>(kDrawStages);
-  const auto put = [&](size_t at, float number) { words[at] = std::bit_cast<int32_t>(number); };
-  std::array<float, kForeseenDraws> numbers;
+void NextStep::put_draws(const LeadersWanted& wanted, std::span<int32_t> words) {
+  const auto rows = static_cast<size_t>(rows_);
+  const auto take = [&](size_t each) {
+    const std::span<int32_t> part = words.first(rows * each);
+    words = words.subspan(rows * each);
+    return part;
+  };
+  const auto scales = take(1), stages = take(kDrawStages), amounts = take(kDrawStages);
+  const auto banned = take(kDrawBans), numbers = take(kForeseenDraws);
+  numbers_.assign(numbers.size(), 0);
+  std::ranges::fill(banned, -1);
   for (size_t row = 0; row < rows; ++row) {
     // Rows that round up a step take what is likeliest.
     const bool asked = row < wanted.scales.size();
-    ForeseenDraws draws{.numbers = numbers};
-    numbers.fill(0);
+    ForeseenDraws draws{
+        .banned = {}, .numbers = std::span(numbers_).subspan(row * kForeseenDraws, kForeseenDraws)};
     if (asked) wanted.draws->tell(static_cast<int64_t>(row), draws);
-    put(row, asked ? wanted.scales[row] : 1);
-    for (size_t i = 0; i < stages; ++i) {
-      words[rows + row * stages + i] = static_cast<int32_t>(draws.stages[i]);
-      put(rows + (rows + row) * stages + i, draws.amounts[i]);
+    scales[row] = std::bit_cast<int32_t>(asked ? wanted.scales[row] : 1);
+    for (size_t i = 0; i < draws.stages.size(); ++i) {
+      stages[row * kDrawStages + i] = static_cast<int32_t>(draws.stages[i]);
+      amounts[row * kDrawStages + i] = std::bit_cast<int32_t>(draws.amounts[i]);
     }
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      put(rows + 2 * rows * stages + row * numbers.size() + i, numbers[i]);
-    }
+    std::ranges::copy(draws.banned, banned.begin() + static_cast<ptrdiff_t>(row * kDrawBans));
   }
+  std::ranges::transform(numbers_, numbers.begin(), std::bit_cast<int32_t, float>);
 }
 
 void NextStep::give(std::span<const int32_t> integers, int32_t turn, const LeadersWanted* wanted,
-                    HostBuffer& through) const {
+                    HostBuffer& through) {
   RB_ASSERT(std::ssize(integers) == integers_.numel());
   Device& device = given_.device();
   const size_t all = static_cast<size_t>(given_.numel());
@@ -96,8 +103,9 @@ void NextStep::give(std::span<const int32_t> integers, int32_t turn, const Leade
 
 void NextStep::queue(const Tensor& logits, const Tensor& positions, const PagedBatch& batch,
                      int64_t block_size) const {
-  top_k_(leaders_, logits.slice(Axis{1}, 0, vocab_), scales_);
-  if (draws()) draw_(integers_.slice(Axis{0}, 0, rows_), leaders_, draws_, turn_);
+  const Tensor known = logits.slice(Axis{1}, 0, vocab_);
+  top_k_(leaders_, known, scales_);
+  if (draws()) draw_(integers_.slice(Axis{0}, 0, rows_), known, leaders_, draws_, turn_);
   next_step_({.positions = positions,
               .slots = batch.slots,
               .lengths = batch.kv_lens,
@@ -112,12 +120,19 @@ std::span<const int32_t> NextStep::shown(int32_t turn) const {
   return {host_->as<const int32_t>() + static_cast<size_t>(turn % 2) * count, count};
 }
 
-LeaderRows NextStep::found(int32_t turn) const {
+LeaderRows NextStep::found(int32_t turn) {
   const std::span<const int32_t> words = shown(turn);
   const auto count = static_cast<size_t>(leaders_.values.numel());
   const auto* floats = reinterpret_cast<const float*>(words.data());
   LeaderRows out{.values = {floats, count}, .ids = words.subspan(count, count), .sums = {}};
-  if (draws()) out.sums = {floats + 2 * count, static_cast<size_t>(rows_)};
+  if (!draws()) return out;
+  out.sums = {floats + 2 * count, static_cast<size_t>(rows_)};
+  out.drawn = tokens(turn);
+  drawn_by_.resize(static_cast<size_t>(rows_));
+  for (size_t row = 0; row < drawn_by_.size(); ++row) {
+    drawn_by_[row] = numbers_[row * kForeseenDraws + static_cast<size_t>(turn)];
+  }
+  out.numbers = drawn_by_;
   return out;
 }
 

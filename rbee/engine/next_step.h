@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "rbee/engine/leader_rows.h"
 #include "rbee/ops/attention.h"
@@ -14,7 +15,7 @@
 namespace rbee::engine {
 
 // Leaders of a row where tokens are drawn: more are rarely looked at.
-inline constexpr int64_t kDrawnLeaders = 256;
+inline constexpr int64_t kDrawnLeaders = kDrawFront + kDrawBans;
 // Draws that are foreseen: steps in a row without a word from the host.
 inline constexpr int32_t kForeseenDraws = 64;
 
@@ -33,19 +34,19 @@ class NextStep {
   // What the device reads: the integers, the turn (0 and up, it says where findings are shown), and
   // with `wanted` how its rows are drawn; `through` must not be read by the device any more.
   void give(std::span<const int32_t> integers, int32_t turn, const LeadersWanted* wanted,
-            HostBuffer& through) const;
+            HostBuffer& through);
   // Queues what comes behind the logits (rows, at least vocab) f32. batch: tensors of integers().
   void queue(const Tensor& logits, const Tensor& positions, const PagedBatch& batch,
              int64_t block_size) const;
 
   // What the step of this turn found, once the device has done it; valid until that of turn + 2.
-  LeaderRows found(int32_t turn) const;
+  LeaderRows found(int32_t turn);
   // The tokens of the step behind it.
   std::span<const int32_t> tokens(int32_t turn) const;
 
  private:
   std::span<const int32_t> shown(int32_t turn) const;
-  void put_draws(const LeadersWanted& wanted, std::span<int32_t> words) const;
+  void put_draws(const LeadersWanted& wanted, std::span<int32_t> words);
 
   int64_t rows_, vocab_;
   TopK leaders_;
@@ -54,7 +55,9 @@ class NextStep {
   Tensor given_;  // integers_, turn_ and what follows
   Tensor found_;  // everything up to the tokens
   std::shared_ptr<HostBuffer> host_;
-  Tensor shown_;  // (2, numel of found_) in host_
+  Tensor shown_;                 // (2, numel of found_) in host_
+  std::vector<float> numbers_;   // that the device has, of each row
+  std::vector<float> drawn_by_;  // see LeaderRows::numbers
 };
 
 }  // namespace rbee::engine

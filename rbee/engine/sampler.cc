@@ -36,6 +36,11 @@ double unit(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11) * 0x1p-53;
 }
 
+// Below 1, which it could be rounded to.
+float foreseen_number(double number) {
+  return std::min(static_cast<float>(number), 1 - 0x1p-24f);
+}
+
 }  // namespace
 
 int32_t argmax(std::span<const float> values) {
@@ -136,8 +141,10 @@ int64_t Sampler::cut_room() const {
 }
 
 bool Sampler::foresees(int64_t vocab) const {
-  if (mirostat_.on() || keeps_distribution_ || !mask_.all() || !changes_.only_lowers())
+  if (mirostat_.on() || keeps_distribution_ || !mask_.all() || !changes_.only_lowers() ||
+      std::ssize(changes_.lasting_bans()) > kDrawBans) {
     return false;
+  }
   if (params_.temperature <= 0) return true;
   if (params_.dynatemp_range > 0 || wide_draws_ > 0) return false;
   const size_t cut = first_cut(vocab);
@@ -151,6 +158,7 @@ bool Sampler::foresees(int64_t vocab) const {
 }
 
 void Sampler::foresee(ForeseenDraws& to) const {
+  to.banned = changes_.lasting_bans();
   if (params_.temperature <= 0) {
     to.stages.front() = DrawStage::top_k;
     to.amounts.front() = 1;
@@ -180,7 +188,7 @@ void Sampler::foresee(ForeseenDraws& to) const {
   std::optional<double> next = next_;
   for (float& number : to.numbers) {
     const double exact = next ? *std::exchange(next, std::nullopt) : unit(random);
-    number = std::min(static_cast<float>(exact), 1 - 0x1p-24f);  // rounded, it could be 1
+    number = foreseen_number(exact);
   }
 }
 
@@ -221,6 +229,9 @@ int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
 std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const int32_t> history,
                                        const Guess* guess) {
   if (leaders.values.empty()) return std::nullopt;
+  if (const std::optional<int32_t> likeliest = likeliest_unchanged(leaders, history)) {
+    return likeliest;
+  }
   const Changed changed = change_leaders(leaders, history);
   if (changed.certain == 0) {
     lowered_likeliest_ |= leaders.values.size() == 1;
@@ -232,6 +243,21 @@ std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const i
   return draw_from(leaders, changed, guess);
 }
 
+// At temperature 0, where nothing but the likeliest tokens can have become less likely.
+std::optional<int32_t> Sampler::likeliest_unchanged(const Leaders& leaders,
+                                                    std::span<const int32_t> history) {
+  if (params_.temperature > 0 || keeps_distribution_ || !mask_.all() || !changes_.only_lowers()) {
+    return std::nullopt;
+  }
+  const std::vector<LogitChanges::Change>& changes = changes_.prepare(history);
+  for (size_t i = 0; i < leaders.ids.size() && std::isfinite(leaders.values[i]); ++i) {
+    const auto change = std::ranges::find(changes, leaders.ids[i], &LogitChanges::Change::id);
+    if (change == changes.end()) return leaders.ids[i];
+    if (change->bias > -INFINITY) break;
+  }
+  return std::nullopt;
+}
+
 std::optional<int32_t> Sampler::draw_from(const Leaders& leaders, const Changed& changed,
                                           const Guess* guess) {
   const size_t cut = first_cut(leaders.vocab);
@@ -239,7 +265,8 @@ std::optional<int32_t> Sampler::draw_from(const Leaders& leaders, const Changed&
   if (cut == chain_.size()) {
     const bool follows = guess != nullptr && !guess->among.empty();  // needs every probability
     if (follows || !draws_from_all(cut)) return std::nullopt;
-    return draw_leader(changed.mass);
+    const std::optional<int32_t> leader = draw_leader(changed.mass);
+    return leader ? leader : take_drawn(leaders);
   }
   if (!cut_leaders(cut, changed)) {
     wide_draws_ = kWideDraws;
@@ -428,7 +455,8 @@ std::optional<int32_t> Sampler::draw_leader(const MassBounds& mass) {
   const double least = peek() * mass.low * (1 - kWeightError);
   const double most = peek() * mass.high * (1 + kWeightError);
   double cumulative = 0;
-  for (const Candidate& c : candidates_.list()) {
+  const std::span<const Candidate> list(candidates_.list());
+  for (const Candidate& c : list.first(std::min<size_t>(list.size(), kDrawFront))) {
     cumulative += c.probability;
     if (most < cumulative) {
       uniform();
@@ -437,6 +465,16 @@ std::optional<int32_t> Sampler::draw_leader(const MassBounds& mass) {
     if (cumulative > least) return std::nullopt;
   }
   return std::nullopt;
+}
+
+// The device knows the whole row, the same changes and the same number.
+std::optional<int32_t> Sampler::take_drawn(const Leaders& leaders) {
+  if (!leaders.drawn || !mask_.all() || !changes_.are_lasting_bans() ||
+      leaders.drawn->number != foreseen_number(peek())) {
+    return std::nullopt;
+  }
+  uniform();
+  return leaders.drawn->id;
 }
 
 // Makes candidates_ what is left of the whole row after the chain's first cut. False when it is

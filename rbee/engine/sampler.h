@@ -34,6 +34,12 @@ struct Leaders {
   std::span<const int32_t> ids;
   float sum = 0;      // over the row of exp((x - largest) * scale); where wanted
   int64_t vocab = 0;  // length of the row
+  // What a device drew from the whole row by this number, as foresee() told: see DrawArgs.
+  struct Drawn {
+    int32_t id;
+    float number;
+  };
+  std::optional<Drawn> drawn = {};
 };
 
 class Sampler {
@@ -52,6 +58,8 @@ class Sampler {
   Wanted wanted(int64_t vocab) const;
   // The scale of Leaders::sum: 1 / temperature where that comes before top-p or the draw, else 1.
   float scale() const;
+  // Whether some logits change before tokens are chosen, as far as is known.
+  bool changes_logits() const { return changes_.expected() > 0; }
   // Whether foresee() tells what the next draws will nearly always be: of the kDrawnLeaders largest
   // logits, by a temperature and top-k, top-p and min-p alone.
   bool foresees(int64_t vocab) const;
@@ -109,9 +117,12 @@ class Sampler {
   MassBounds bound_mass(const Leaders& leaders) const;
   Changed change_leaders(const Leaders& leaders, std::span<const int32_t> history);
   bool take_leaders(size_t cut, const Changed& changed);
+  std::optional<int32_t> likeliest_unchanged(const Leaders& leaders,
+                                             std::span<const int32_t> history);
   std::optional<int32_t> draw_from(const Leaders& leaders, const Changed& changed,
                                    const Guess* guess);
   std::optional<int32_t> draw_leader(const MassBounds& mass);
+  std::optional<int32_t> take_drawn(const Leaders& leaders);
   bool cut_leaders(size_t cut, const Changed& changed);
   bool cut_leaders_top_p(const MassBounds& mass);
 

@@ -130,6 +130,10 @@ LeaderRows Stepper::leaders() {
       shown_ ? shown_->step->next->found(shown_->turn) : leaders_.rows(host_leaders_);
   if (!picked_.empty()) found = pick(found);
   // Without the rows that rounded up a recorded step.
+  if (!found.drawn.empty()) {
+    found.drawn = found.drawn.first(leader_rows_);
+    found.numbers = found.numbers.first(leader_rows_);
+  }
   const size_t count = leader_rows_ * leader_count_;
   found.values = found.values.first(count);
   found.ids = found.ids.first(count);
@@ -141,24 +145,10 @@ LeaderRows Stepper::leaders() {
   return found;
 }
 
-LeaderRows Stepper::pick(const LeaderRows& found) {
-  picked_values_.clear();
-  picked_ids_.clear();
-  picked_sums_.clear();
-  for (const size_t row : picked_) {
-    const auto values = found.values.subspan(row * leader_count_, leader_count_);
-    const auto ids = found.ids.subspan(row * leader_count_, leader_count_);
-    picked_values_.insert(picked_values_.end(), values.begin(), values.end());
-    picked_ids_.insert(picked_ids_.end(), ids.begin(), ids.end());
-    if (!found.sums.empty()) picked_sums_.push_back(found.sums[row]);
-  }
-  return {.values = picked_values_, .ids = picked_ids_, .sums = picked_sums_};
-}
-
 std::span<float> Stepper::logit_row(int64_t row) {
   if (ahead_) {
     // It writes where the last step's logits are.
-    ahead_.reset();
+    note_in_vain();
     device_.synchronize(device_.default_stream());
     shown_->step->next->give(shown_->indices.values, shown_->turn, nullptr, host_indices_);
     shown_->step->recording.replay();
@@ -196,7 +186,7 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   if (can_record(work, logit_rows)) {
     run_recorded(work, logit_rows, wanted, ahead);
   } else {
-    ahead_.reset();
+    if (ahead_) note_in_vain();
     run_once(make_indices(work, logit_rows), wanted);
   }
   for (const Work& item : work) item.sequence->*cached_ += item.count;
@@ -340,51 +330,6 @@ bool Stepper::advances(const Indices& indices, const LeadersWanted& wanted) {
   return one_each && (wanted.draws != nullptr || (wanted.count == 1 && wanted.scales.empty()));
 }
 
-void Stepper::advance(Indices& indices) const {
-  const auto rows = static_cast<size_t>(indices.tokens);
-  const auto width = static_cast<size_t>(indices.table_width);
-  const std::span<int32_t> values(indices.values);
-  const std::span<int32_t> table = values.subspan(5 * rows + 1);
-  const auto block_size = static_cast<int32_t>(pool_->block_size());
-  for (size_t row = 0; row < rows; ++row) {
-    int32_t& slot = values[2 * rows + row];
-    if (slot < 0) continue;
-    const int32_t position = ++values[rows + row];
-    const auto block = static_cast<size_t>(position / block_size);
-    slot = table[row * width + block] * block_size + position % block_size;
-    ++values[4 * rows + 1 + row];
-  }
-}
-
-bool Stepper::reserve_ahead(std::span<const Work> work, int64_t table_width) {
-  const int64_t block_size = pool_->block_size();
-  bool any = false;
-  for (const Work& item : work) {
-    const int64_t blocks = std::ssize(item.sequence->kv.blocks());
-    const int64_t places = blocks * block_size - (item.sequence->*cached_ + item.count);
-    if (places >= block_size / 2 || blocks >= table_width) continue;
-    if (pool_->available() <= std::ssize(work)) break;
-    any |= item.sequence->kv.reserve((blocks + 1) * block_size);
-  }
-  return any;
-}
-
-Stepper::GivenRow Stepper::given_row(const Indices& indices, size_t row) const {
-  const auto tokens = static_cast<size_t>(indices.tokens);
-  const auto width = static_cast<size_t>(indices.table_width);
-  const auto adapters = static_cast<size_t>(indices.lora_each);
-  const std::span<const int32_t> values(indices.values);
-  const auto at = [&](size_t list) { return values[list * tokens + row]; };
-  const size_t table = 5 * tokens + 1, lora = table + tokens * width + tokens;
-  const auto blocks = static_cast<size_t>(at(1) / pool_->block_size() + 1);
-  return {.id = at(0),
-          .position = at(1),
-          .slot = at(2),
-          .blocks = values.subspan(table + row * width, blocks),
-          .lora_slots = values.subspan(lora + row * adapters, adapters),
-          .lora_scales = values.subspan(lora + (tokens + row) * adapters, adapters)};
-}
-
 models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& values) {
   int64_t at = 0;
   const auto take = [&](const Shape& shape) {
@@ -453,51 +398,12 @@ void Stepper::upload(std::span<const T> list, const Tensor& to, HostBuffer& thro
                device_.default_stream());
 }
 
-// False: the step that is ahead is another one than this of `rows` rows.
-bool Stepper::take_ahead(const Indices& asked, const LeadersWanted& wanted, size_t rows) {
-  std::optional<GivenStep> ahead = std::exchange(ahead_, std::nullopt);
-  if (!ahead || !advances(asked, wanted) || asked.lora_each != ahead->indices.lora_each ||
-      ahead->step->next->draws() != (wanted.draws != nullptr)) {
-    return false;
-  }
-  const auto there = static_cast<size_t>(ahead->indices.sequences);
-  std::vector<size_t> places;
-  for (size_t at = 0; at < there && places.size() < rows; ++at) {
-    const GivenRow row = given_row(ahead->indices, at), wants = given_row(asked, places.size());
-    const bool same = row.id == wants.id && row.position == wants.position &&
-                      row.slot == wants.slot && std::ranges::equal(row.blocks, wants.blocks) &&
-                      std::ranges::equal(row.lora_slots, wants.lora_slots) &&
-                      std::ranges::equal(row.lora_scales, wants.lora_scales);
-    if (same) places.push_back(at);
-  }
-  if (places.size() < rows) return false;
-  ahead->step->last_use = ++recorded_uses_;
-  logits_ = ahead->step->logits;
-  // Who is not among them any more must not be written for again.
-  if (asked.values != ahead->indices.values) picked_ = std::move(places);
-  shown_ = std::move(ahead);
-  return true;
-}
-
-// Queues the step behind the last one, as that leaves its integers.
-void Stepper::go_ahead(std::span<const Work> work) {
-  const bool fits = picked_.empty() && std::ranges::all_of(work, [&](const Work& item) {
-                      const auto blocks = std::ssize(item.sequence->kv.blocks());
-                      return item.sequence->*cached_ < blocks * pool_->block_size();
-                    });
-  const bool foreseen = !shown_->step->next->draws() || shown_->turn + 1 < kForeseenDraws;
-  if (!fits || !foreseen) return;
-  shown_->step->recording.replay();
-  ahead_ = shown_;
-  ++ahead_->turn;
-  advance(ahead_->indices);
-  std::fill_n(ahead_->indices.values.begin(), work.size(), -1);  // until leaders() tells
-}
-
 void Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows,
                            const LeadersWanted& wanted, Ahead ahead) {
   Indices indices = make_recorded_indices(work, logit_rows);
+  const bool was_ahead = ahead_.has_value();
   if (take_ahead(indices, wanted, logit_rows.size())) return;
+  if (was_ahead) note_in_vain();
   if (under_way_) device_.synchronize(device_.default_stream());
   under_way_ = true;  // from here on, also where an error leaves copies that read host memory
   const bool advancing = advances(indices, wanted);
@@ -516,7 +422,7 @@ void Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t> 
   }
 }
 
-void Stepper::give(const RecordedStep& step, const Indices& indices, const LeadersWanted& wanted) {
+void Stepper::give(RecordedStep& step, const Indices& indices, const LeadersWanted& wanted) {
   if (step.next) return step.next->give(indices.values, 0, &wanted, host_indices_);
   upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
 }

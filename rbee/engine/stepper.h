@@ -61,7 +61,7 @@ class Stepper {
   // has one token of each sequence and wants the likeliest alone, without sums, or tells how tokens
   // will be drawn, and where all have a block for it; the caller knows that the model's context has
   // a place, too. The next step finds its rows there, if all of them are such, and is evaluated as
-  // ever if they are not.
+  // ever if they are not; then no step follows for a while, for longer each time.
   void begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
              const LeadersWanted& wanted, Ahead ahead = Ahead::nothing);
   LeaderRows leaders();
@@ -153,6 +153,7 @@ class Stepper {
   bool reserve_ahead(std::span<const Work> work, int64_t table_width);
   GivenRow given_row(const Indices& indices, size_t row) const;
   bool take_ahead(const Indices& asked, const LeadersWanted& wanted, size_t rows);
+  void note_in_vain();
   void go_ahead(std::span<const Work> work);
   bool can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
   // These leave logits_ and, where leaders are wanted, leaders_.
@@ -165,7 +166,7 @@ class Stepper {
   LeaderRows pick(const LeaderRows& found);
   void run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows,
                     const LeadersWanted& wanted, Ahead ahead);
-  void give(const RecordedStep& step, const Indices& indices, const LeadersWanted& wanted);
+  void give(RecordedStep& step, const Indices& indices, const LeadersWanted& wanted);
   RecordedStep& recorded_step(const Indices& indices, const LeadersWanted& wanted);
   void make_room_for_recorded(int64_t rows_to_come);
   // `list` through host memory that the device reads: the copy of the step before must have ended.
@@ -185,10 +186,13 @@ class Stepper {
   size_t leader_rows_ = 0, leader_count_ = 0;  // asked of it: rows, logits of each
   bool under_way_ = false;                     // nobody has waited for the last step
   std::optional<GivenStep> ahead_;             // the step behind it that is under way
+  int32_t hold_ = 0;                           // steps to come that go ahead of nothing
+  int32_t next_hold_ = 1;                      // after the next step that was in vain
   std::vector<size_t> picked_;  // rows of the last step that were asked for; empty: all
   std::vector<float> picked_values_;
   std::vector<int32_t> picked_ids_;
-  std::vector<float> picked_sums_;
+  std::vector<float> picked_sums_, picked_numbers_;
+  std::vector<int32_t> picked_drawn_;
   std::optional<DeviceMark> done_;  // the last step, where it shows what it found
   // Used where the host cannot read the device, the last everywhere; indices by recorded steps.
   HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;

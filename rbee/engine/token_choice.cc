@@ -13,7 +13,10 @@ Leaders row_of(const StepLogits& logits, int64_t row) {
   return {.values = found.values.subspan(at * count, count),
           .ids = found.ids.subspan(at * count, count),
           .sum = found.sums.empty() ? 0.0f : found.sums[at],
-          .vocab = logits.wanted.vocab};
+          .vocab = logits.wanted.vocab,
+          .drawn = found.drawn.empty()
+                       ? std::nullopt
+                       : std::optional(Leaders::Drawn{found.drawn[at], found.numbers[at]})};
 }
 
 std::span<float> whole_row(const StepLogits& logits, int64_t row) {
@@ -67,6 +70,7 @@ void RowsWanted::add(const Sampler& sampler, std::optional<int32_t> logprobs, in
   alone_ &= own.leaders == 1;
   sums_ |= own.sum || logprobs;
   draws_ &= sampler.foresees(vocab_);
+  changes_ |= sampler.changes_logits();
   samplers_.resize(samplers_.size() + static_cast<size_t>(rows), &sampler);
   scales_.resize(scales_.size() + static_cast<size_t>(rows), own.sum ? sampler.scale() : 1.0f);
 }
@@ -81,7 +85,7 @@ void RowsWanted::add_scored(int32_t top, int64_t rows) {
 LeadersWanted RowsWanted::leaders() const {
   LeadersWanted out{.count = 0, .vocab = vocab_, .scales = {}};
   if (count_ == 0) return out;
-  if (draws_ && !likeliest_alone()) {
+  if (prefers_draws()) {
     out.count = std::min(kDrawnLeaders, vocab_);
     out.scales = scales_;
     out.draws = this;

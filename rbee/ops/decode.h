@@ -11,12 +11,15 @@ namespace rbee {
 struct Draws {
   Tensor stages;   // (rows, kDrawStages) i32, of DrawStage
   Tensor amounts;  // (rows, kDrawStages) f32
+  Tensor banned;   // (rows, kDrawBans) i32; -1 behind the last
   Tensor numbers;  // (rows, n) f32 in [0, 1)
 };
 
-// drawn (rows) i32 = one id of each row of `from`, whose sums are given. turn: (1) i32, the column
-// of the numbers. Throws invalid_argument.
-void draw_(const Tensor& drawn, const TopK& from, const Draws& draws, const Tensor& turn);
+// drawn (rows) i32 = a place in each row of x (rows, n) f32, of which `leaders` are the largest,
+// with sums, at least kDrawFront + kDrawBans or all. x: any rows, neighbours adjoin. turn: (1) i32,
+// the column of the numbers. Throws invalid_argument.
+void draw_(const Tensor& drawn, const Tensor& x, const TopK& leaders, const Draws& draws,
+           const Tensor& turn);
 
 // Integers of a step that has one token of each sequence; contiguous.
 struct StepIntegers {

@@ -145,33 +145,43 @@ TEST(RowErrors, SoftmaxAndArgsort) {
 }
 
 TEST(DecodeErrors, Draw) {
+  const Tensor x = tensor({2, 4});
   const TopK from = {
       .values = tensor({2, 4}), .ids = tensor({2, 4}, DType::i32), .sum = tensor({2})};
   const Draws draws = {.stages = tensor({2, kDrawStages}, DType::i32),
                        .amounts = tensor({2, kDrawStages}),
+                       .banned = tensor({2, kDrawBans}, DType::i32),
                        .numbers = tensor({2, 3})};
   const Tensor drawn = tensor({2}, DType::i32), turn = tensor({1}, DType::i32);
-  draw_(drawn, from, draws, turn);
-  expect_error("draw", "values is undefined", "", [&] { draw_(drawn, {}, draws, turn); });
+  draw_(drawn, x, from, draws, turn);
+  expect_error("draw", "values is undefined", "", [&] { draw_(drawn, x, {}, draws, turn); });
   expect_error("draw", "sum is undefined", "", [&] {
-    draw_(drawn, {.values = from.values, .ids = from.ids, .sum = {}}, draws, turn);
+    draw_(drawn, x, {.values = from.values, .ids = from.ids, .sum = {}}, draws, turn);
   });
   expect_error("draw", "ids is f32 (2, 4)", "wanted i32", [&] {
-    draw_(drawn, {.values = from.values, .ids = from.values, .sum = from.sum}, draws, turn);
+    draw_(drawn, x, {.values = from.values, .ids = from.values, .sum = from.sum}, draws, turn);
   });
   expect_error("draw", "drawn is i32 (3)", "wanted (2)",
-               [&] { draw_(tensor({3}, DType::i32), from, draws, turn); });
-  expect_error("draw", "turn is i32 (2)", "wanted (1)", [&] { draw_(drawn, from, draws, drawn); });
+               [&] { draw_(tensor({3}, DType::i32), x, from, draws, turn); });
+  expect_error("draw", "turn is i32 (2)", "wanted (1)",
+               [&] { draw_(drawn, x, from, draws, drawn); });
+  expect_error("draw", "x is f32 (3, 4)", "2 rows",
+               [&] { draw_(drawn, tensor({3, 4}), from, draws, turn); });
+  expect_error("draw", "x is f16 (2, 4)", "wanted f32",
+               [&] { draw_(drawn, tensor({2, 4}, DType::f16), from, draws, turn); });
+  expect_error("draw", "x is f32 (2, 5)", "5 to 5 of each row",
+               [&] { draw_(drawn, tensor({2, 5}), from, draws, turn); });
   Draws other = draws;
   other.stages = tensor({2, 3}, DType::i32);
   expect_error("draw", "stages is i32 (2, 3)", "wanted (2, 4)",
-               [&] { draw_(drawn, from, other, turn); });
+               [&] { draw_(drawn, x, from, other, turn); });
   other.stages = draws.stages;
   other.numbers = tensor({2, 0});
   expect_error("draw", "numbers is f32 (2, 0)", "1 column",
-               [&] { draw_(drawn, from, other, turn); });
+               [&] { draw_(drawn, x, from, other, turn); });
   other.numbers = tensor({2, 6}).slice(Axis{1}, 0, 3);
-  expect_error("draw", "numbers is f32 (2, 3)", "gaps", [&] { draw_(drawn, from, other, turn); });
+  expect_error("draw", "numbers is f32 (2, 3)", "gaps",
+               [&] { draw_(drawn, x, from, other, turn); });
 }
 
 TEST(DecodeErrors, NextStep) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <vector>
 
 namespace rbee::cpu {
 namespace {
@@ -14,10 +15,26 @@ std::span<const T> row_of(const View& x, int64_t row) {
   return {x.as<const T>() + row * x.size(-1), length};
 }
 
+struct Candidate {
+  float value;
+  int32_t id;
+};
+
 class Draw {
  public:
-  Draw(std::span<const float> values, float sum)
-      : values_(values), sum_(sum), count_(std::ssize(values)) {}
+  Draw(const DrawArgs& args, int64_t row)
+      : x_(args.x.as<const float>() + row * args.x.stride(0), static_cast<size_t>(args.x.size(1))),
+        banned_(row_of<int32_t>(args.banned, row)),
+        top_(row_of<float>(args.values, row)[0]),
+        sum_(args.sum.as<const float>()[row]) {
+    const auto values = row_of<float>(args.values, row);
+    const auto ids = row_of<int32_t>(args.ids, row);
+    banned_ = banned_.first(static_cast<size_t>(std::ranges::find(banned_, -1) - banned_.begin()));
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!is_banned(ids[i])) list_.push_back({values[i], ids[i]});
+    }
+    if (list_.empty()) list_.push_back({values[0], ids[0]});
+  }
 
   void cut(DrawStage stage, double amount) {
     switch (stage) {
@@ -27,61 +44,85 @@ class Draw {
         scale_ /= amount;
         break;
       case DrawStage::top_k:
-        keep(static_cast<int64_t>(std::min(amount, static_cast<double>(count_))));
+        keep(static_cast<size_t>(std::min(amount, static_cast<double>(list_.size()))));
         break;
       case DrawStage::top_p:
         keep(reaching([&, wanted = amount * mass()](double mass) { return mass >= wanted; }) + 1);
         break;
       case DrawStage::min_p: {
-        int64_t count = 0;
-        while (count < count_ && scale_ * below(count) >= std::log(amount)) ++count;
+        size_t count = 0;
+        while (count < list_.size() && scale_ * below(list_[count].value) >= std::log(amount)) {
+          ++count;
+        }
         keep(count);
         break;
       }
     }
   }
-  int64_t draw(double number) const {
-    return reaching([&, wanted = number * mass()](double mass) { return mass > wanted; });
+  int32_t draw(double number) {
+    if (!cut_) put_the_rest_behind();
+    const size_t at =
+        reaching([&, wanted = number * mass()](double mass) { return mass > wanted; });
+    return list_[std::min(at, list_.size() - 1)].id;
   }
 
  private:
-  double below(int64_t i) const {
-    return double{values_[static_cast<size_t>(i)]} - double{values_[0]};
+  bool is_banned(int32_t id) const { return std::ranges::find(banned_, id) != banned_.end(); }
+  double below(float value) const { return double{value} - double{list_.front().value}; }
+  double weight(float value) const {
+    return std::isnan(value) || std::isinf(value) ? 0 : std::exp(scale_ * below(value));
   }
-  double weight(int64_t i) const {
-    return std::isinf(values_[static_cast<size_t>(i)]) ? 0 : std::exp(scale_ * below(i));
-  }
+  // Of the row, by its sum, or of what a stage has left.
   double mass() const {
-    if (!cut_) return sum_;
     double mass = 0;
-    for (int64_t i = 0; i < count_; ++i) mass += weight(i);
+    if (cut_ || whole_) {
+      for (const Candidate& c : list_) mass += weight(c.value);
+      return mass;
+    }
+    mass = sum_ * std::exp(scale_ * below(top_));
+    for (const int32_t id : banned_) {
+      if (static_cast<size_t>(id) < x_.size()) mass -= weight(x_[static_cast<size_t>(id)]);
+    }
     return mass;
   }
+  // The candidates become those of the whole row.
+  void put_the_rest_behind() {
+    list_.resize(std::min(list_.size(), static_cast<size_t>(kDrawFront)));
+    const Candidate last = list_.back();
+    for (size_t i = 0; i < x_.size(); ++i) {
+      const auto id = static_cast<int32_t>(i);
+      const bool behind = x_[i] < last.value || (x_[i] == last.value && id > last.id);
+      if (behind && weight(x_[i]) > 0 && !is_banned(id)) list_.push_back({x_[i], id});
+    }
+    whole_ = true;
+  }
   template <typename Reaches>
-  int64_t reaching(const Reaches& reaches) const {
+  size_t reaching(const Reaches& reaches) const {
     double mass = 0;
-    for (int64_t i = 0; i < count_; ++i) {
-      mass += weight(i);
+    for (size_t i = 0; i < list_.size(); ++i) {
+      mass += weight(list_[i].value);
       if (reaches(mass)) return i;
     }
-    return count_ - 1;
+    return list_.size();
   }
-  void keep(int64_t count) {
+  void keep(size_t count) {
     cut_ = true;
-    count_ = std::clamp<int64_t>(count, 1, count_);
+    list_.resize(std::clamp<size_t>(count, 1, list_.size()));
   }
 
-  std::span<const float> values_;
+  std::span<const float> x_;
+  std::span<const int32_t> banned_;
+  float top_;
   double sum_;
-  int64_t count_;
+  std::vector<Candidate> list_;
   double scale_ = 1;
-  bool cut_ = false;
+  bool cut_ = false, whole_ = false;
 };
 
 void run_draw(const DrawArgs& args, Stream&) {
   const auto turn = static_cast<size_t>(*args.turn.as<const int32_t>());
   for (int64_t row = 0; row < args.values.size(0); ++row) {
-    Draw candidates(row_of<float>(args.values, row), args.sum.as<const float>()[row]);
+    Draw candidates(args, row);
     const auto stages = row_of<int32_t>(args.stages, row);
     const auto amounts = row_of<float>(args.amounts, row);
     for (size_t i = 0; i < stages.size(); ++i) {
@@ -89,8 +130,7 @@ void run_draw(const DrawArgs& args, Stream&) {
       if (stage == DrawStage::none) break;
       candidates.cut(stage, amounts[i]);
     }
-    const int64_t at = candidates.draw(row_of<float>(args.numbers, row)[turn]);
-    args.drawn.as<int32_t>()[row] = row_of<int32_t>(args.ids, row)[static_cast<size_t>(at)];
+    args.drawn.as<int32_t>()[row] = candidates.draw(row_of<float>(args.numbers, row)[turn]);
   }
 }
 

@@ -1,6 +1,7 @@
 // The draw of a token from a row's largest logits, and a step's integers for the step behind it.
 // Limited by waiting: a block draws for a row, with a few candidates in the registers of each
-// thread and a sum over the block for each stage that needs the mass.
+// thread and a sum over the block for each stage that needs the mass. Only a draw that none of
+// these decides reads the row, each part of it once more than the one around it.
 #include "backends/gpu/portable.h"
 #include "backends/shared/decode_params.h"
 
@@ -17,18 +18,54 @@ struct Smaller {
   RB_DEVICE u32 operator()(u32 a, u32 b) const { return b < a ? b : a; }
 };
 
+// What stands in front of this thread, and in the whole block.
+template <class T>
+struct Place {
+  T before, all;
+};
+template <int kWave, class T>
+RB_DEVICE Place<T> place_in_block(T mine) {
+  RB_SHARED T waves[kThreads / kWave];
+  T before = 0, all = mine;  // of the lanes that met
+#pragma unroll
+  for (int apart = 1; apart < kWave; apart *= 2) {
+    const T other = shuffle_xor<kWave>(all, apart);
+    if ((thread_x() & static_cast<u32>(apart)) != 0) before += other;
+    all += other;
+  }
+  const u32 wave = thread_x() / kWave;
+  if (thread_x() % kWave == 0) waves[wave] = all;
+  barrier();
+  T total = 0;
+  for (u32 i = 0; i < kThreads / kWave; ++i) {
+    if (i < wave) before += waves[i];
+    total += waves[i];
+  }
+  barrier();
+  return {before, total};
+}
+
 // A row's candidates, of which thread t holds 4 t + 0..3.
 template <int kWave>
 class Draw {
  public:
   RB_DEVICE Draw(const DrawParams& p, u32 row)
-      : first_(thread_x() * kEach), count_(p.k), whole_(p.sum[row]) {
+      : x_(p.x + static_cast<i64>(row) * p.x_row),
+        banned_(p.banned + row * kMostBans),
+        n_(p.n),
+        first_(thread_x() * kEach),
+        count_(p.k),
+        sum_(p.sum[row]) {
     const float* values = p.values + static_cast<u64>(row) * p.k;
-    largest_ = values[0];
-#pragma unroll
+    const i32* ids = p.ids + static_cast<u64>(row) * p.k;
+    top_ = values[0];
     for (u32 i = 0; i < kEach; ++i) {
-      below_[i] = first_ + i < p.k ? values[first_ + i] - largest_ : -infinity();
+      const bool there = first_ + i < p.k;
+      ids_[i] = there ? ids[first_ + i] : 0;
+      values_[i] = there ? values[first_ + i] : -infinity();
     }
+    if (banned_[0] >= 0) close_ranks();
+    largest_ = shown(0).value;
   }
 
   RB_DEVICE void cut(i32 stage, float amount) {
@@ -37,71 +74,196 @@ class Draw {
     } else if (stage == kTopK) {
       keep(amount < static_cast<float>(count_) ? static_cast<u32>(amount) : count_);
     } else if (stage == kTopP) {
-      keep(reaching(amount, [](float mass, float wanted) { return mass >= wanted; }) + 1);
+      const u32 at =
+          reaching(amount, count_, [](float mass, float wanted) { return mass >= wanted; });
+      keep(at + 1);
     } else if (stage == kMinP) {
       const float least = log(amount);
-      keep(first_where([&](u32 i) { return scale_ * below_[i] < least; }));
+      keep(first_where(count_, [&](u32 i) { return scale_ * (values_[i] - largest_) < least; }));
     }
   }
-  RB_DEVICE u32 draw(float number) {
-    return reaching(number, [](float mass, float wanted) { return mass > wanted; });
+  RB_DEVICE i32 draw(float number) {
+    const u32 front = cut_ || count_ < kFront ? count_ : kFront;
+    const u32 at = reaching(number, front, [](float mass, float wanted) { return mass > wanted; });
+    if (at < front) return shown(at).id;
+    return cut_ || n_ <= front ? shown(front - 1).id : draw_behind(front, number);
   }
 
  private:
+  struct Candidate {
+    float value;
+    i32 id;
+  };
+
+  // One of the candidates, to all threads.
+  RB_DEVICE Candidate shown(u32 at) {
+    RB_SHARED Candidate one;
+#pragma unroll
+    for (u32 i = 0; i < kEach; ++i) {
+      if (first_ + i == at) one = Candidate{values_[i], ids_[i]};
+    }
+    barrier();
+    const Candidate out = one;
+    barrier();
+    return out;
+  }
+
+  RB_DEVICE bool is_banned(i32 id) const {
+    bool found = false;
+    for (u32 i = 0; i < kMostBans && banned_[i] >= 0; ++i) found = found || banned_[i] == id;
+    return found;
+  }
+
+  // Without those that are banned; one stays.
+  RB_DEVICE void close_ranks() {
+    RB_SHARED Candidate places[kThreads * kEach];
+    u32 mine = 0;
+    bool stays[kEach];
+    for (u32 i = 0; i < kEach; ++i) {
+      stays[i] = first_ + i < count_ && !is_banned(ids_[i]);
+      mine += stays[i] ? 1 : 0;
+    }
+    const Place<u32> place = place_in_block<kWave>(mine);
+    u32 to = place.before;
+    for (u32 i = 0; i < kEach; ++i) {
+      if (stays[i]) places[to++] = Candidate{values_[i], ids_[i]};
+    }
+    barrier();
+    if (place.all == 0) {
+      count_ = 1;
+      return;
+    }
+    count_ = place.all;
+    for (u32 i = 0; i < kEach; ++i) {
+      const bool there = first_ + i < count_;
+      values_[i] = there ? places[first_ + i].value : -infinity();
+      ids_[i] = there ? places[first_ + i].id : 0;
+    }
+  }
+
   RB_DEVICE void keep(u32 count) {
     cut_ = true;
     count_ = count < 1 ? 1 : count < count_ ? count : count_;
   }
 
-  // The first candidate for which this is true; count_ without one.
+  // The first of `count` candidates for which this is true; `count` without one.
   template <class Is>
-  RB_DEVICE u32 first_where(const Is& is) {
+  RB_DEVICE u32 first_where(u32 count, const Is& is) {
     RB_SHARED u32 slots[kThreads / kWave];
-    u32 found = count_;
+    u32 found = count;
 #pragma unroll
     for (u32 i = kEach; i-- > 0;) {
-      if (first_ + i < count_ && is(i)) found = first_ + i;
+      if (first_ + i < count && is(i)) found = first_ + i;
     }
     return block_reduce<kWave, kThreads>(found, slots, Smaller{});
   }
 
-  // The first whose mass, with those in front, reaches that share of all; else the last.
+  RB_DEVICE float weight(float x) const {
+    return x == -infinity() ? 0.0f : exp(scale_ * (x - largest_));
+  }
+
+  // Of the whole row, under the first candidate's weight.
+  RB_DEVICE float whole() const {
+    float sum = top_ == largest_ ? sum_ : sum_ * exp(scale_ * (top_ - largest_));
+    for (u32 i = 0; i < kMostBans && banned_[i] >= 0; ++i) {
+      const u32 id = static_cast<u32>(banned_[i]);
+      if (id < n_ && !is_nan(x_[id])) sum -= weight(x_[id]);
+    }
+    return sum;
+  }
+
+  // The first of `count` whose mass, with those in front, reaches that share of all; `count`
+  // without one.
   template <class Reaches>
-  RB_DEVICE u32 reaching(float share, const Reaches& reaches) {
-    RB_SHARED float waves[kThreads / kWave];
+  RB_DEVICE u32 reaching(float share, u32 count, const Reaches& reaches) {
     float masses[kEach];
     float mine = 0;
 #pragma unroll
     for (u32 i = 0; i < kEach; ++i) {
-      if (first_ + i < count_ && below_[i] != -infinity()) mine += exp(scale_ * below_[i]);
+      if (first_ + i < count_) mine += weight(values_[i]);
       masses[i] = mine;
     }
-    float before = 0, all = mine;  // of the lanes in front of this one, of those that met
-#pragma unroll
-    for (int apart = 1; apart < kWave; apart *= 2) {
-      const float other = shuffle_xor<kWave>(all, apart);
-      if ((thread_x() & static_cast<u32>(apart)) != 0) before += other;
-      all += other;
-    }
-    const u32 wave = thread_x() / kWave;
-    if (thread_x() % kWave == 0) waves[wave] = all;
-    barrier();
-    float total = 0;
-    for (u32 i = 0; i < kThreads / kWave; ++i) {
-      if (i < wave) before += waves[i];
-      total += waves[i];
-    }
-    barrier();
-    const float wanted = share * (cut_ ? total : whole_);
-    const u32 found = first_where([&](u32 i) { return reaches(before + masses[i], wanted); });
-    return found < count_ ? found : count_ - 1;
+    const Place<float> place = place_in_block<kWave>(mine);
+    const float wanted = share * (cut_ ? place.all : whole());
+    return first_where(count, [&](u32 i) { return reaches(place.before + masses[i], wanted); });
   }
 
+  // One of those behind the first `front`, or the last of these.
+  RB_DEVICE i32 draw_behind(u32 front, float number) {
+    RB_SHARED double slots[kThreads / kWave];
+    const Candidate last = shown(front - 1);
+    const float least = last.value;
+    // In double, so that what a token is drawn by does not depend on the order of adding up.
+    const auto weight_of = [&](u32 id) {
+      const float x = x_[id];
+      const bool behind = x < least || (x == least && static_cast<i32>(id) > last.id);
+      return behind && !is_banned(static_cast<i32>(id)) ? static_cast<double>(weight(x)) : 0.0;
+    };
+    double mass = 0, rest = 0;
+    for (u32 i = 0; i < kEach; ++i) {
+      if (first_ + i < front) mass += static_cast<double>(weight(values_[i]));
+    }
+    mass = block_sum<kWave, kThreads>(mass, slots);
+    for (u32 id = thread_x(); id < n_; id += kThreads) rest += weight_of(id);
+    rest = block_sum<kWave, kThreads>(rest, slots);
+    double wanted = static_cast<double>(number) * (mass + rest) - mass;
+    if (wanted < 0 || !(rest > 0)) return last.id;
+    const Range range = narrow(weight_of, wanted);
+    const u32 id = range.begin + thread_x();
+    const double mine = id < range.end ? weight_of(id) : 0.0;
+    const Place<double> place = place_in_block<kWave>(mine);
+    RB_SHARED u32 found[kThreads / kWave];
+    const bool reached = mine > 0 && place.before + mine > wanted;
+    const u32 first = block_reduce<kWave, kThreads>(reached ? id : n_, found, Smaller{});
+    const u32 end = block_reduce<kWave, kThreads>(mine > 0 ? id : 0u, found, Max{});
+    return static_cast<i32>(first < n_ ? first : end);
+  }
+
+  struct Range {
+    u32 begin, end;
+  };
+  // The part of the row, an element for each thread at most, in which the mass comes to `wanted`,
+  // from which what is in front of it is taken.
+  template <class Weight>
+  RB_DEVICE Range narrow(const Weight& weight_of, double& wanted) const {
+    constexpr u32 kWaves = kThreads / kWave;
+    RB_SHARED double masses[kWaves];
+    const u32 wave = thread_x() / kWave;
+    Range range{0, n_};
+    while (range.end - range.begin > kThreads) {
+      const u32 each = (range.end - range.begin + kWaves - 1) / kWaves;
+      const auto part = [&](u32 i) {
+        const u32 begin = range.begin + i * each;
+        const u32 end = begin + each;
+        return Range{begin < range.end ? begin : range.end, end < range.end ? end : range.end};
+      };
+      const Range mine = part(wave);
+      double mass = 0;
+      for (u32 id = mine.begin + thread_x() % kWave; id < mine.end; id += kWave) {
+        mass += weight_of(id);
+      }
+      mass = wave_sum<kWave>(mass);
+      if (thread_x() % kWave == 0) masses[wave] = mass;
+      barrier();
+      u32 at = 0, last = 0;  // that has any mass
+      for (u32 i = 0; i < kWaves; ++i) last = masses[i] > 0 ? i : last;
+      while (at < last && !(masses[at] > wanted)) wanted -= masses[at++];
+      barrier();
+      range = part(at);
+    }
+    return range;
+  }
+
+  const float* x_;
+  const i32* banned_;
+  u32 n_;
   u32 first_;
   u32 count_;
-  float whole_;
-  float largest_;
-  float below_[kEach];
+  float sum_;
+  float top_;      // the largest of the row
+  float largest_;  // of the candidates
+  float values_[kEach];
+  i32 ids_[kEach];
   float scale_ = 1;
   bool cut_ = false;
 };
@@ -116,8 +278,8 @@ RB_DEVICE void draw(const DrawParams& p) {
     candidates.cut(stage, p.amounts[row * kMostStages + i]);
   }
   const float number = p.numbers[static_cast<u64>(row) * p.columns + static_cast<u32>(*p.turn)];
-  const u32 at = candidates.draw(number);
-  if (thread_x() == 0) p.drawn[row] = p.ids[static_cast<u64>(row) * p.k + at];
+  const i32 drawn = candidates.draw(number);
+  if (thread_x() == 0) p.drawn[row] = drawn;
 }
 
 RB_DEVICE void advance(const NextStepParams& p) {

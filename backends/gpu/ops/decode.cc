@@ -13,7 +13,8 @@ namespace {
 constexpr uint32_t kThreads = 256;   // as in kernels/decode.cu
 constexpr int64_t kOneBlock = 4096;  // integers that one block shows while it does the rest
 constexpr int64_t kShownEach = 8;    // by a thread of more blocks
-static_assert(shared::kMostStages == kDrawStages);
+static_assert(shared::kMostStages == kDrawStages && shared::kMostBans == kDrawBans &&
+              shared::kFront == kDrawFront);
 static_assert(kMaxTopK <= 4 * kThreads);
 
 void run_draw_rows(const DrawArgs& args, Stream& stream) {
@@ -24,14 +25,18 @@ void run_draw_rows(const DrawArgs& args, Stream& stream) {
           .kernel = KernelName("draw").lanes(lanes),
           .grid = {.x = static_cast<uint32_t>(args.values.size(0))},
           .threads = kThreads},
-         shared::DrawParams{.values = args.values.as<const float>(),
+         shared::DrawParams{.x = args.x.as<const float>(),
+                            .values = args.values.as<const float>(),
                             .ids = args.ids.as<const int32_t>(),
                             .sum = args.sum.as<const float>(),
                             .stages = args.stages.as<const int32_t>(),
                             .amounts = args.amounts.as<const float>(),
+                            .banned = args.banned.as<const int32_t>(),
                             .numbers = args.numbers.as<const float>(),
                             .turn = args.turn.as<const int32_t>(),
                             .drawn = args.drawn.as<int32_t>(),
+                            .x_row = args.x.stride(0),
+                            .n = static_cast<uint32_t>(args.x.size(1)),
                             .k = static_cast<uint32_t>(args.values.size(1)),
                             .columns = static_cast<uint32_t>(args.numbers.size(1))});
 }
@@ -39,8 +44,8 @@ void run_draw_rows(const DrawArgs& args, Stream& stream) {
 void run_draw(const DrawArgs& args, Stream& stream) {
   using Args = DrawArgs;
   for_row_parts(args,
-                {&Args::values, &Args::ids, &Args::sum, &Args::stages, &Args::amounts,
-                 &Args::numbers, &Args::drawn},
+                {&Args::x, &Args::values, &Args::ids, &Args::sum, &Args::stages, &Args::amounts,
+                 &Args::banned, &Args::numbers, &Args::drawn},
                 kMostRows, [&](const Args& part) { run_draw_rows(part, stream); });
 }
 

@@ -1,7 +1,9 @@
 // The draw of a token and the integers of the step behind it.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -16,12 +18,13 @@ using Chain = std::vector<std::pair<DrawStage, float>>;
 // Each row takes the next of the chains.
 struct DrawCase {
   const char* name;
-  int64_t rows, k;
+  int64_t rows, n, k;
   std::vector<Chain> chains;
   float spread = 8;     // between the largest value and the least
-  float rest = 0.1f;    // mass beyond the values, as a share of theirs
   int64_t missing = 0;  // values at the end that are -infinity
   double number = -1;   // of all rows; below 0: any
+  int bans = 0;         // of each row
+  bool gaps = false;    // between the rows of x
 };
 
 std::vector<DrawCase> draw_cases() {
@@ -36,27 +39,41 @@ std::vector<DrawCase> draw_cases() {
       {{temperature, 1.3f}},
       {{min_p, 0.1f}, {temperature, 1.5f}},
       {{top_p, 0.5f}},
-      {{top_p, 1}},
+      {{top_p, 0.97f}},
       {{temperature, 0.5f}, {top_k, 7}, {min_p, 0.2f}, {top_p, 0.6f}},
       {{min_p, 1}},
       {{top_p, 0}},
       {{top_k, 3}, {temperature, 1e-6f}},
   };
+  const std::vector<Chain> whole = {{}, {{temperature, 1.3f}}, {{temperature, 0.6f}}};
   std::vector<DrawCase> out;
-  for (const int64_t k : {1, 2, 5, 40, 64, 255, 256, 1000, 1024}) {
-    out.push_back({"each chain", 3 * std::ssize(all), k, all});
-    out.push_back({"usual", 1, k, {usual}});
+  for (const int64_t n : {1, 2, 5, 40, 247, 248, 249, 255, 256}) {
+    out.push_back({"each chain", 3 * std::ssize(all), n, n, all});
+    out.push_back({.name = "bans", .rows = 24, .n = n, .k = n, .chains = all, .bans = 3});
   }
-  out.push_back({"flat", 40, 256, all, 1e-3f, 0});
-  out.push_back({"ties", 40, 256, all, 0, 0});
-  out.push_back({"much beyond", 40, 64, all, 2, 20});
-  out.push_back({"nothing beyond", 40, 64, all, 2, 0});
-  out.push_back({"missing", 40, 256, all, 5, 0, 200});
-  out.push_back({"one that is there", 40, 64, all, 0, 0, 63});
-  out.push_back({"the first number", 40, 256, all, 8, 0, 0, 0});
-  out.push_back({"the last number", 40, 256, all, 8, 0, 0, 1 - 0x1p-24});
-  out.push_back({"many rows", 512, 256, all});
-  out.push_back({"no rows", 0, 4, all});
+  for (const int64_t n : {257, 3000, 49152, 50257}) {
+    out.push_back({"each chain", 2 * std::ssize(all), n, 256, all, 20});
+    out.push_back({"whole rows", 6, n, 256, whole, 4});
+    out.push_back({.name = "whole rows, bans",
+                   .rows = 6,
+                   .n = n,
+                   .k = 256,
+                   .chains = whole,
+                   .spread = 4,
+                   .bans = 8,
+                   .gaps = true});
+  }
+  out.push_back({"usual", 1, 128256, 256, {usual}, 25});
+  out.push_back({"flat", 6, 2000, 256, whole, 1e-3f});
+  out.push_back({"ties", 24, 600, 256, all, 0});
+  out.push_back({"more leaders", 24, 3000, 1024, all, 12});
+  out.push_back({"missing", 24, 700, 256, all, 5, 600});
+  out.push_back({"one that is there", 24, 300, 256, all, 5, 299});
+  out.push_back({"the first number", 24, 700, 256, all, 8, 0, 0});
+  out.push_back({"the last number", 24, 700, 256, all, 8, 0, 1 - 0x1p-24});
+  out.push_back({.name = "all banned", .rows = 24, .n = 4, .k = 4, .chains = all, .bans = 8});
+  out.push_back({"many rows", 512, 1000, 256, all, 8});
+  out.push_back({"no rows", 0, 4, 4, all});
   return out;
 }
 
@@ -68,6 +85,7 @@ class Numbers {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<double>(state_ >> 40) * 0x1p-24;
   }
+  int64_t below(int64_t n) { return static_cast<int64_t>(next() * static_cast<double>(n)); }
 
  private:
   uint64_t state_;
@@ -82,25 +100,67 @@ float scale_at_first_cut(const Chain& chain) {
   return scale;
 }
 
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+constexpr int64_t kColumns = 5;
+
+// What a row of the operation's inputs is.
+struct DrawRow {
+  std::vector<float> x;
+  std::vector<int32_t> order;  // places of x, the largest first
+  float sum;
+  std::array<int32_t, kDrawBans> banned;
+};
+
+DrawRow make_row(const DrawCase& c, const Chain& chain, Numbers& any) {
+  DrawRow out;
+  out.x.resize(static_cast<size_t>(c.n));
+  for (float& value : out.x) value = 3 - c.spread * static_cast<float>(any.next());
+  for (int64_t i = 0; i < c.missing; ++i) {
+    const auto at = static_cast<size_t>((i * 7 + 2) % c.n);
+    out.x[at] = i % 2 == 0 ? kNone : std::nanf("");
+  }
+  out.order.resize(out.x.size());
+  std::iota(out.order.begin(), out.order.end(), 0);
+  const auto value = [&](int32_t id) {
+    const float x = out.x[static_cast<size_t>(id)];
+    return std::isnan(x) ? kNone : x;
+  };
+  std::ranges::stable_sort(out.order, std::greater(), value);
+  const double top = value(out.order[0]);
+  double sum = 0;
+  for (const float x : out.x) {
+    if (x > kNone) sum += std::exp(double{scale_at_first_cut(chain)} * (double{x} - top));
+  }
+  out.sum = static_cast<float>(sum);
+  out.banned.fill(-1);
+  for (int i = 0; i < c.bans; ++i) {
+    // Likely ones, and others; some are no tokens.
+    const auto place = static_cast<size_t>(any.below(i % 2 == 0 ? std::min<int64_t>(c.n, 9) : c.n));
+    const int32_t id = i == 5 ? static_cast<int32_t>(c.n) + 7 : out.order[place];
+    const bool known = std::ranges::find(out.banned, id) != out.banned.end();
+    if (!known) *std::ranges::find(out.banned, -1) = id;
+  }
+  return out;
+}
+
 DrawArgs build_draw(const DrawCase& c, Scene& scene) {
-  constexpr int64_t kColumns = 5;
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  Numbers any(7 + static_cast<uint64_t>(c.k));
-  std::vector<float> values, sums, amounts, numbers;
-  std::vector<int32_t> ids, stages;
+  Numbers any(7 + static_cast<uint64_t>(c.n + c.bans));
+  const int64_t wide = c.gaps ? c.n + 5 : c.n;
+  std::vector<float> x, values, sums, amounts, numbers;
+  std::vector<int32_t> ids, stages, banned;
   for (int64_t row = 0; row < c.rows; ++row) {
     const Chain& chain = c.chains[static_cast<size_t>(row) % c.chains.size()];
-    std::vector<float> mine(static_cast<size_t>(c.k));
-    for (float& value : mine) value = 3 - c.spread * static_cast<float>(any.next());
-    std::fill(mine.end() - static_cast<ptrdiff_t>(std::min(c.missing, c.k)), mine.end(), kLowest);
-    std::ranges::sort(mine, std::greater());
-    double sum = 0;
-    for (const float value : mine) {
-      sum += std::exp(double{scale_at_first_cut(chain)} * (double{value} - double{mine[0]}));
+    const DrawRow mine = make_row(c, chain, any);
+    x.insert(x.end(), mine.x.begin(), mine.x.end());
+    x.resize(static_cast<size_t>((row + 1) * wide), 99);
+    for (int64_t i = 0; i < c.k; ++i) {
+      const int32_t id = mine.order[static_cast<size_t>(i)];
+      const float value = mine.x[static_cast<size_t>(id)];
+      values.push_back(std::isnan(value) ? kNone : value);
+      ids.push_back(id);
     }
-    sums.push_back(static_cast<float>(sum * (1 + double{c.rest})));
-    values.insert(values.end(), mine.begin(), mine.end());
-    for (int64_t i = 0; i < c.k; ++i) ids.push_back(static_cast<int32_t>(any.next() * 1e5));
+    sums.push_back(mine.sum);
+    banned.insert(banned.end(), mine.banned.begin(), mine.banned.end());
     for (size_t i = 0; i < kDrawStages; ++i) {
       const bool there = i < chain.size();
       stages.push_back(static_cast<int32_t>(there ? chain[i].first : none));
@@ -112,68 +172,93 @@ DrawArgs build_draw(const DrawCase& c, Scene& scene) {
     }
   }
   const int32_t turn[] = {3};
-  return {.values = scene.input_of<float>({c.rows, c.k}, values),
+  View rows = scene.input_of<float>({c.rows, wide}, x);
+  rows.sizes[1] = c.n;
+  return {.x = rows,
+          .values = scene.input_of<float>({c.rows, c.k}, values),
           .ids = scene.input_of<int32_t>({c.rows, c.k}, ids),
           .sum = scene.input_of<float>({c.rows}, sums),
           .stages = scene.input_of<int32_t>({c.rows, kDrawStages}, stages),
           .amounts = scene.input_of<float>({c.rows, kDrawStages}, amounts),
+          .banned = scene.input_of<int32_t>({c.rows, kDrawBans}, banned),
           .numbers = scene.input_of<float>({c.rows, kColumns}, numbers),
           .turn = scene.input_of<int32_t>({1}, turn),
           .drawn = scene.output({{c.rows}}, DType::i32)};
 }
 
-// What is left of the candidates is a list of weights; a cut makes a shorter one.
-int64_t drawn_place(const std::vector<double>& values, double sum, const Chain& chain,
-                    double number) {
-  size_t left = values.size();
-  double scale = 1, mass = sum;
-  const auto weights = [&] {
-    std::vector<double> out(left);
-    for (size_t i = 0; i < left; ++i) out[i] = std::exp(scale * (values[i] - values[0]));
-    return out;
+// Tokens with their logits, as the operation's definition orders them; each cut makes the list
+// shorter.
+using Tokens = std::vector<std::pair<double, int64_t>>;
+
+Tokens tokens_in_order(const DrawCase& c, const std::vector<HostArray>& in, int64_t row) {
+  const auto banned = [&](int64_t id) {
+    const auto first = in[6].values.begin() + row * kDrawBans;
+    return std::count(first, first + kDrawBans, static_cast<double>(id)) > 0;
   };
-  const auto total = [&] {
-    double out = 0;
-    for (const double weight : weights()) out += weight;
-    return out;
-  };
+  Tokens out;
+  for (int64_t i = 0; i < c.n; ++i) {
+    const double x = in[0][row * in[0].size(1) + i];
+    if (x > -std::numeric_limits<double>::infinity() && !banned(i)) out.emplace_back(x, i);
+  }
+  std::ranges::stable_sort(out, std::greater(), &Tokens::value_type::first);
+  return out;
+}
+
+// leaders: of the tokens, those that stages see.
+int64_t drawn_token(Tokens tokens, size_t leaders, const Chain& chain, double number) {
+  double scale = 1;
   bool whole = true;
+  const auto weight = [&](size_t i) {
+    return std::exp(scale * (tokens[i].first - tokens[0].first));
+  };
+  const auto mass = [&] {
+    double out = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) out += weight(i);
+    return out;
+  };
   for (const auto& [stage, amount] : chain) {
     if (stage == temperature) {
       scale /= double{amount};
-      if (!whole) mass = total();
       continue;
     }
-    const std::vector<double> all = weights();
+    const double all = mass();
     size_t keep = 0;
-    double front = 0;
-    for (; keep < left; ++keep) {
+    for (double front = 0; keep < std::min(leaders, tokens.size()); ++keep) {
       if (stage == top_k && static_cast<double>(keep) >= double{amount}) break;
-      if (stage == top_p && keep > 0 && front >= double{amount} * mass) break;
-      if (stage == min_p && scale * (values[keep] - values[0]) < std::log(double{amount})) break;
-      front += all[keep];
+      if (stage == top_p && keep > 0 && front >= double{amount} * all) break;
+      if (stage == min_p && std::log(weight(keep)) < std::log(double{amount})) break;
+      front += weight(keep);
     }
-    left = std::max<size_t>(keep, 1);
+    tokens.resize(std::max<size_t>(keep, 1));
     whole = false;
-    mass = total();
   }
+  if (whole && tokens.size() > size_t{kDrawFront}) {
+    std::ranges::sort(tokens.begin() + kDrawFront, tokens.end(), {}, &Tokens::value_type::second);
+  }
+  const double all = mass();
   double front = 0;
-  const std::vector<double> all = weights();
-  for (size_t i = 0; i < left; ++i) {
-    front += all[i];
-    if (front > number * mass) return static_cast<int64_t>(i);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    front += weight(i);
+    if (front > number * all) return tokens[i].second;
   }
-  return static_cast<int64_t>(left) - 1;
+  return tokens.back().second;
 }
 
 HostArray draw_formula(const DrawCase& c, const std::vector<HostArray>& in) {
   HostArray out = host_zeros({c.rows});
   for (int64_t row = 0; row < c.rows; ++row) {
-    const auto first = in[0].values.begin() + row * c.k;
-    const std::vector<double> values(first, first + c.k);
     const Chain& chain = c.chains[static_cast<size_t>(row) % c.chains.size()];
-    const int64_t at = drawn_place(values, in[2][row], chain, in[5][row * in[5].size(1) + 3]);
-    out[row] = in[1][row * c.k + at];
+    const double number = in[7][row * kColumns + 3];
+    const Tokens tokens = tokens_in_order(c, in, row);
+    const auto first = in[2].values.begin() + row * c.k;
+    const auto leaders = std::ranges::count_if(tokens, [&](const auto& token) {
+      return std::count(first, first + c.k, static_cast<double>(token.second)) > 0;
+    });
+    // With nothing to draw from the first leader stays.
+    out[row] =
+        tokens.empty()
+            ? in[2][row * c.k]
+            : static_cast<double>(drawn_token(tokens, static_cast<size_t>(leaders), chain, number));
   }
   return out;
 }
@@ -182,7 +267,7 @@ OpTable draw_table() {
   OpTable out("draw");
   for (const DrawCase& c : draw_cases()) {
     out.add<DrawArgs>(&KernelTable::draw,
-                      {.name = cat(c.name, " (", c.rows, ", ", c.k, ")"),
+                      {.name = cat(c.name, " (", c.rows, ", ", c.n, ") of ", c.k),
                        .family = Family::exact,
                        .build = [c](Scene& scene) { return build_draw(c, scene); },
                        .formula =

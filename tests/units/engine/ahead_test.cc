@@ -137,6 +137,26 @@ TEST_F(StepsAhead, LeaveTheLogitsOfTheStepThatWasAskedFor) {
   }
 }
 
+// A step that was in vain is followed by none ahead, the next such by none for longer, until some
+// were taken again.
+TEST_F(StepsAhead, PauseWhereTheyAreInVain) {
+  Chats chats(stepper, 1);
+  chats.step(Ahead::nothing);
+  const auto pause = [&] {
+    EXPECT_TRUE(stepper.is_ahead());
+    chats[0].tokens.back() ^= 1;  // not what the device went on with
+    int steps = 0;
+    for (; !stepper.is_ahead() || steps == 0; ++steps) chats.step(Ahead::next_step);
+    return steps - 1;
+  };
+  chats.step(Ahead::next_step);
+  EXPECT_EQ(pause(), 1);
+  EXPECT_EQ(pause(), 2);
+  EXPECT_EQ(pause(), 4);
+  for (int i = 0; i < 2; ++i) chats.step(Ahead::next_step);
+  EXPECT_EQ(pause(), 2);
+}
+
 // Sequences come to new blocks at different steps; those that they come to soon are known before.
 TEST_F(StepsAhead, GoOnIntoBlocksThatAreKnown) {
   Chats wanted(one_by_one, 4), chats(stepper, 4);
